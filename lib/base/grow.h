@@ -1,6 +1,6 @@
 /* Arrays on the heap that grow by doubling. */
-#ifndef AMP_GROW_H
-#define AMP_GROW_H
+#ifndef AMP_BASE_GROW_H
+#define AMP_BASE_GROW_H
 
 #include <stddef.h>
 

@@ -7,112 +7,99 @@
 
 #include "base/grow.h"
 
-static int find_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
+/* The place of a key's record: FOUND, NONE, or -1. */
+static int key_find(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
                     struct amp_error *err)
 {
     int rc = amp_cache_find(&s->cache, key, out);
     if (rc >= 0)
         return rc;
-    rc = amp_index_begin_read(&s->index, err) != 0 ? -1 : amp_index_rec(&s->index, key, out, err);
+    rc = amp_index_rec(&s->index, key, out, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
         rc = amp_index_rec(&s->index, key, out, err);
     return rc;
 }
 
-enum sum {
-    SUM_NONE, /* the frame went with its segment */
-    SUM_READ,
-    SUM_MISLED, /* the frame there is not of this input */
-};
-
-/* What an input's frame says of its bytes: one of these, or -1. */
-static int input_sum(struct amp_store *s, const struct amp_index_rec *at, struct amp_span consumer,
-                     struct amp_span id, char sum[AMP_DIGEST_MAX], struct amp_error *err)
+/* The place of an input's frame: FOUND, NONE, or -1. */
+static int input_find(struct amp_store *s, struct amp_span consumer, struct amp_span id,
+                      struct amp_place *at, struct amp_error *err)
 {
-    struct amp_span frame;
-    struct amp_frame_head head;
-    struct amp_frame f;
-    if (at->seg < s->log.first || amp_log_fd(&s->log, at->seg, NULL) < 0)
-        return SUM_NONE;
-    if (amp_log_frame(&s->log, at->seg, at->off, at->len, &frame, &head, err) != 0)
-        return SUM_MISLED;
-    if (amp_frame_decode(frame, &head, &s->check, &f, err) != 0)
-        return -1;
-    if (!amp_span_eq(f.in_id, id) || !amp_span_eq(f.in_consumer, consumer)) {
-        amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has a wrong place for an input");
-        return SUM_MISLED;
-    }
-    amp_span_copy(f.in_sum, sum, AMP_DIGEST_MAX);
-    return SUM_READ;
-}
-
-/* Where the frame of an input is: 1, 0 when there is none, -1. */
-static int find_input(struct amp_store *s, struct amp_span consumer, struct amp_span id,
-                      struct amp_index_rec *at, struct amp_error *err)
-{
-    int rc = amp_cache_seen(&s->cache, consumer, id, at);
-    if (rc >= 0)
-        return rc;
-    rc = amp_index_begin_read(&s->index, err) != 0
-             ? -1
-             : amp_index_seen(&s->index, consumer, id, at, err);
+    if (amp_cache_seen(&s->cache, consumer, id, at))
+        return AMP_LOOK_FOUND;
+    int rc = amp_index_seen(&s->index, consumer, id, at, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
         rc = amp_index_seen(&s->index, consumer, id, at, err);
     return rc;
 }
 
+/* The digest in an input's frame: FOUND; NONE: the frame was removed with its segment; MISLED, or
+ * -1. */
+static int digest_read(struct amp_store *s, struct amp_place at, struct amp_span consumer,
+                       struct amp_span id, char sum[AMP_DIGEST_MAX], struct amp_error *err)
+{
+    struct amp_span frame;
+    struct amp_frame_head head;
+    struct amp_frame f;
+    if (at.seg < s->log.first || amp_log_fd(&s->log, at.seg, NULL) < 0)
+        return AMP_LOOK_NONE;
+    if (amp_log_frame(&s->log, at, &frame, &head, err) < 0)
+        return AMP_LOOK_MISLED;
+    if (amp_frame_decode(frame, &head, &s->check, &f, err) < 0)
+        return -1;
+    if (!amp_span_eq(f.in_id, id) || !amp_span_eq(f.in_consumer, consumer)) {
+        amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has a wrong place for an input");
+        return AMP_LOOK_MISLED;
+    }
+    amp_span_copy(f.in_sum, sum, AMP_DIGEST_MAX);
+    return AMP_LOOK_FOUND;
+}
+
 int amp_store_find_input(struct amp_store *s, struct amp_span consumer, struct amp_span id,
                          char sum[AMP_DIGEST_MAX], struct amp_error *err)
 {
-    struct amp_index_rec at;
+    struct amp_place at;
     for (int round = 0;; round++) {
-        int rc = find_input(s, consumer, id, &at, err);
-        if (rc <= 0)
+        int rc = input_find(s, consumer, id, &at, err);
+        if (rc != AMP_LOOK_FOUND)
             return rc;
-        rc = input_sum(s, &at, consumer, id, sum, err);
-        if (rc != SUM_MISLED)
-            return rc < 0 ? -1 : rc == SUM_READ;
-        if (round || amp_turn_misled(s, at.seg, err) != 0)
+        rc = digest_read(s, at, consumer, id, sum, err);
+        if (rc != AMP_LOOK_MISLED)
+            return rc;
+        if (round || amp_turn_misled(s, at.seg, err) < 0)
             return -1;
     }
 }
 
-/* The record of a row, and its key without digests into full (NULL: not needed), which is empty
- * where the frame does not have it: 0, 1 when there is no such frame where the row leads, -1. */
-static int load(struct amp_store *s, struct amp_span key, const struct amp_index_rec *row,
-                struct amp_buf *buf, struct amp_buf *full, struct amp_store_rec *out,
-                struct amp_error *err)
+/* Reads the record of a row into buf, and its key without digests into full (NULL: not needed),
+ * which stays empty if the frame does not have it. FOUND; MISLED: the row leads to no such frame;
+ * or -1. */
+static int record_load(struct amp_store *s, struct amp_span key, const struct amp_index_rec *row,
+                       struct amp_buf *buf, struct amp_buf *full, struct amp_store_rec *out,
+                       struct amp_error *err)
 {
-    struct amp_span frame, json;
+    struct amp_span frame;
     struct amp_frame_head head;
+    struct amp_frame f = {.full = {"", 0}};
+    bool digested = full && amp_key_is_digested(key);
     amp_buf_reset(buf);
     if (full)
         amp_buf_reset(full);
-    if (amp_log_frame(&s->log, row->seg, row->off, row->len, &frame, &head, err) != 0 ||
-        !amp_frame_is_of(frame, key) || (uint64_t)row->joff + row->jlen > frame.n) {
+    if (amp_log_frame(&s->log, row->at, &frame, &head, err) < 0 || !amp_frame_is_of(frame, key) ||
+        (uint64_t)row->joff + row->jlen > frame.n) {
         amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has a wrong place for %.*s",
                  (int)(key.n > 200 ? 200 : key.n), key.p);
-        return 1;
+        return AMP_LOOK_MISLED;
     }
-    if (row->jlen) {
-        json = (struct amp_span){frame.p + row->joff, row->jlen};
-        if (amp_buf_add(buf, json.p, json.n, err) != 0)
-            return -1;
-    } else {
-        struct amp_frame f;
-        if (amp_frame_decode(frame, &head, &s->check, &f, err) != 0 ||
-            amp_blob_get(s, f.state_blob, buf, err) != 0)
-            return -1;
-    }
-    if (full && amp_key_is_digested(key)) {
-        struct amp_frame f;
-        if (amp_frame_decode(frame, &head, &s->check, &f, err) != 0 ||
-            amp_buf_add(full, f.full.p ? f.full.p : "", f.full.n, err) != 0)
-            return -1;
-    }
-    /* The state's name behind the record, so that it lives as long. */
+    if ((!row->jlen || digested) && amp_frame_decode(frame, &head, &s->check, &f, err) < 0)
+        return -1;
+    if (row->jlen ? amp_buf_add(buf, frame.p + row->joff, row->jlen, err) < 0
+                  : amp_blob_get(s, f.state_blob, buf, err) < 0)
+        return -1;
+    if (digested && amp_buf_add(full, f.full.p ? f.full.p : "", f.full.n, err) < 0)
+        return -1;
+    /* The state's name is after the record in buf, so that it is valid as long. */
     size_t n = buf->len;
-    if (amp_buf_str(buf, row->state, err) != 0)
+    if (amp_buf_str(buf, row->state, err) < 0)
         return -1;
     *out = (struct amp_store_rec){
         .found = true,
@@ -121,7 +108,7 @@ static int load(struct amp_store *s, struct amp_span key, const struct amp_index
         .json = {buf->data, n},
         .due_ms = row->due,
     };
-    return 0;
+    return AMP_LOOK_FOUND;
 }
 
 static int record_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
@@ -129,13 +116,13 @@ static int record_find(struct amp_store *s, struct amp_span key, struct amp_buf 
 {
     struct amp_index_rec row;
     for (int round = 0;; round++) {
-        int rc = find_rec(s, key, &row, err);
-        if (rc != 1)
+        int rc = key_find(s, key, &row, err);
+        if (rc != AMP_LOOK_FOUND)
             return rc;
-        rc = load(s, key, &row, buf, full, out, err);
-        if (rc == 0)
-            return 1;
-        if (rc < 0 || round || amp_turn_misled(s, row.seg, err) != 0)
+        rc = record_load(s, key, &row, buf, full, out, err);
+        if (rc != AMP_LOOK_MISLED)
+            return rc;
+        if (round || amp_turn_misled(s, row.at.seg, err) < 0)
             return -1;
     }
 }
@@ -153,10 +140,10 @@ int amp_store_get(struct amp_store *s, struct amp_key key, struct amp_store_rec 
     struct amp_span text;
     struct amp_store_rec rec = {0};
     bool own;
-    if (amp_key_text(&key, mem, &text, err) != 0 || amp_turn_enter(s, &own, err) != 0)
+    if (amp_key_text(&key, mem, &text, err) < 0 || amp_turn_enter(s, &own, err) < 0)
         return -1;
     int rc = amp_store_find(s, text, &s->rec, &rec, err);
-    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0 || rc < 0)
+    if (amp_turn_leave(s, own, rc, err) < 0)
         return -1;
     *out = rec;
     return 0;
@@ -170,11 +157,11 @@ struct row {
 struct rows {
     struct row *row;
     size_t n, cap;
-    struct amp_buf keys;
+    struct amp_buf *keys;
 };
 
-/* Keys of a kind lie between "kind." and "kind/". */
-static sqlite3_stmt *select_kind(struct amp_store *s, enum amp_index_statement which,
+/* A statement over the keys of a kind, which are between "kind." and "kind/". */
+static sqlite3_stmt *kind_select(struct amp_store *s, enum amp_index_statement which,
                                  const char *kind, char bound[2][AMP_KEY_KIND_MAX + 1],
                                  struct amp_error *err)
 {
@@ -199,25 +186,25 @@ static int row_add(struct rows *rows, sqlite3_stmt *st, struct amp_error *err)
     if (amp_grow(&rows->row, &rows->cap, rows->n, sizeof *rows->row, err) < 0)
         return -1;
     struct row *r = &rows->row[rows->n];
-    r->key_off = rows->keys.len;
+    r->key_off = rows->keys->len;
     r->key_len = (size_t)sqlite3_column_bytes(st, 0);
     amp_index_read_rec(st, &r->rec);
-    if (amp_buf_add(&rows->keys, sqlite3_column_blob(st, 0), r->key_len, err) < 0)
+    if (amp_buf_add(rows->keys, sqlite3_column_blob(st, 0), r->key_len, err) < 0)
         return -1;
     rows->n++;
     return 0;
 }
 
-static int collect(struct amp_store *s, enum amp_index_statement which, const char *kind,
-                   const char *state, int64_t now_ms, struct rows *rows, struct amp_error *err)
+static int rows_collect(struct amp_store *s, enum amp_index_statement which, const char *kind,
+                        const char *state, int64_t now_ms, struct rows *rows, struct amp_error *err)
 {
     char bound[2][AMP_KEY_KIND_MAX + 1];
     int rc;
     rows->n = 0;
-    amp_buf_reset(&rows->keys);
-    if (amp_turn_index(s, err) != 0)
+    amp_buf_reset(rows->keys);
+    if (amp_turn_index(s, err) < 0)
         return -1;
-    sqlite3_stmt *st = select_kind(s, which, kind, bound, err);
+    sqlite3_stmt *st = kind_select(s, which, kind, bound, err);
     if (!st)
         return -1;
     if (which == AMP_IX_DUE)
@@ -234,20 +221,18 @@ static int collect(struct amp_store *s, enum amp_index_statement which, const ch
     return rc;
 }
 
-static int load_again(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
-                      struct amp_buf *full, struct amp_store_rec *out, struct amp_error *err)
+/* record_find in a turn of its own. */
+static int record_find_again(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
+                             struct amp_buf *full, struct amp_store_rec *out, struct amp_error *err)
 {
     bool own;
-    if (amp_turn_enter(s, &own, err) != 0)
+    if (amp_turn_enter(s, &own, err) < 0)
         return -1;
-    int rc = record_find(s, key, buf, full, out, err);
-    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
-        return -1;
-    return rc;
+    return amp_turn_leave(s, own, record_find(s, key, buf, full, out, err), err);
 }
 
-static int each_row(struct amp_store *s, const struct rows *rows, amp_store_each_fn fn, void *ctx,
-                    struct amp_error *err)
+static int rows_give(struct amp_store *s, const struct rows *rows, amp_store_each_fn fn, void *ctx,
+                     struct amp_error *err)
 {
     AMP_BUF struct amp_buf full = {0}, parts = {0}, rec = {0};
     amp_buf_init(&full, AMP_KEY_MAX);
@@ -256,103 +241,102 @@ static int each_row(struct amp_store *s, const struct rows *rows, amp_store_each
     for (size_t i = 0; i < rows->n; i++) {
         const struct row *r = &rows->row[i];
         struct amp_store_rec out;
-        struct amp_span key = {rows->keys.data + r->key_off, r->key_len};
+        struct amp_span key = {rows->keys->data + r->key_off, r->key_len};
         struct amp_key k;
-        if (load(s, key, &r->rec, &rec, &full, &out, err) != 0) {
-            /* Its segment may have gone since; the key then stands elsewhere, or no more. */
-            int rc = load_again(s, key, &rec, &full, &out, err);
-            if (rc < 0)
-                return -1;
-            if (rc == 0)
-                continue;
-        }
-        if (amp_key_split(full.len ? amp_buf_span(&full) : key, &parts, &k, err) != 0)
+        int rc = record_load(s, key, &r->rec, &rec, &full, &out, err);
+        /* The row's segment may have been removed since: the key is elsewhere then, or gone. */
+        if (rc != AMP_LOOK_FOUND)
+            rc = record_find_again(s, key, &rec, &full, &out, err);
+        if (rc < 0)
+            return -1;
+        if (rc == AMP_LOOK_NONE)
+            continue;
+        if (amp_key_split(full.len ? amp_buf_span(&full) : key, &parts, &k, err) < 0)
             return -1;
         k.text = key;
         k.full = amp_buf_span(&full);
         out.key = &k;
-        int rc = fn(ctx, k.part[0], &out, err);
+        rc = fn(ctx, k.part[0], &out, err);
         if (rc != 0)
             return rc < 0 ? -1 : 0;
     }
     return 0;
 }
 
-static int iterate(struct amp_store *s, enum amp_index_statement which, const char *kind,
-                   const char *state, int64_t now_ms, amp_store_each_fn fn, void *ctx,
-                   struct amp_error *err)
+static int kind_each(struct amp_store *s, enum amp_index_statement which, const char *kind,
+                     const char *state, int64_t now_ms, amp_store_each_fn fn, void *ctx,
+                     struct amp_error *err)
 {
-    struct rows rows = {0};
+    AMP_BUF struct amp_buf keys = {0};
+    struct rows rows = {.keys = &keys};
     bool own;
-    amp_buf_init(&rows.keys, SIZE_MAX / 2);
-    if (amp_turn_enter(s, &own, err) != 0)
+    amp_buf_init(&keys, SIZE_MAX / 2);
+    if (amp_turn_enter(s, &own, err) < 0)
         return -1;
-    int rc = collect(s, which, kind, state, now_ms, &rows, err);
+    int rc = rows_collect(s, which, kind, state, now_ms, &rows, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = collect(s, which, kind, state, now_ms, &rows, err);
-    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
-        rc = -1;
+        rc = rows_collect(s, which, kind, state, now_ms, &rows, err);
+    rc = amp_turn_leave(s, own, rc, err);
     if (rc == 0)
-        rc = each_row(s, &rows, fn, ctx, err);
+        rc = rows_give(s, &rows, fn, ctx, err);
     free(rows.row);
-    amp_buf_release(&rows.keys);
     return rc;
 }
 
 int amp_store_each(struct amp_store *s, const char *kind, const char *state, amp_store_each_fn fn,
                    void *ctx, struct amp_error *err)
 {
-    return iterate(s, AMP_IX_EACH, kind, state, 0, fn, ctx, err);
+    return kind_each(s, AMP_IX_EACH, kind, state, 0, fn, ctx, err);
 }
 
 int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_store_each_fn fn,
                   void *ctx, struct amp_error *err)
 {
-    return iterate(s, AMP_IX_DUE, kind, NULL, now_ms, fn, ctx, err);
+    return kind_each(s, AMP_IX_DUE, kind, NULL, now_ms, fn, ctx, err);
 }
 
-/* The number that a statement over a kind gives, 0 where it gives none. */
-static int number_of(struct amp_store *s, enum amp_index_statement which, const char *kind,
-                     int64_t *n, struct amp_error *err)
+/* The number that a statement over a kind gives, 0 if it gives none. */
+static int kind_number_read(struct amp_store *s, enum amp_index_statement which, const char *kind,
+                            int64_t *n, struct amp_error *err)
 {
     char bound[2][AMP_KEY_KIND_MAX + 1];
-    if (amp_turn_index(s, err) != 0)
+    if (amp_turn_index(s, err) < 0)
         return -1;
-    sqlite3_stmt *st = select_kind(s, which, kind, bound, err);
+    sqlite3_stmt *st = kind_select(s, which, kind, bound, err);
     int rc = st ? amp_index_step(&s->index, st, err) : -1;
-    if (rc >= 0)
-        *n = rc == 1 ? sqlite3_column_int64(st, 0) : 0;
-    if (rc == 1)
-        sqlite3_reset(st);
-    return rc < 0 ? -1 : 0;
+    if (rc < 0)
+        return -1;
+    *n = rc == 1 ? sqlite3_column_int64(st, 0) : 0;
+    sqlite3_reset(st);
+    return 0;
 }
 
-static int number(struct amp_store *s, enum amp_index_statement which, const char *kind, int64_t *n,
-                  struct amp_error *err)
+static int kind_number(struct amp_store *s, enum amp_index_statement which, const char *kind,
+                       int64_t *out, struct amp_error *err)
 {
+    int64_t n = 0;
     bool own;
-    if (amp_turn_enter(s, &own, err) != 0)
+    if (amp_turn_enter(s, &own, err) < 0)
         return -1;
-    int rc = number_of(s, which, kind, n, err);
+    int rc = kind_number_read(s, which, kind, &n, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = number_of(s, which, kind, n, err);
-    return amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0 || rc < 0 ? -1 : 0;
+        rc = kind_number_read(s, which, kind, &n, err);
+    if (amp_turn_leave(s, own, rc, err) < 0)
+        return -1;
+    *out = n;
+    return 0;
 }
 
 int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *due_ms,
                        struct amp_error *err)
 {
-    int64_t due = 0;
-    if (number(s, AMP_IX_NEXT_DUE, kind, &due, err) < 0)
-        return -1;
-    *due_ms = due;
-    return 0;
+    return kind_number(s, AMP_IX_NEXT_DUE, kind, due_ms, err);
 }
 
 int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err)
 {
     int64_t count = 0;
-    if (number(s, AMP_IX_HOW_MANY, kind, &count, err) < 0)
+    if (kind_number(s, AMP_IX_HOW_MANY, kind, &count, err) < 0)
         return -1;
     *n = (uint64_t)count;
     return 0;

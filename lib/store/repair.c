@@ -43,12 +43,9 @@ static int put_repair_frame(struct repair *r, const char *note, struct amp_error
         .note = amp_span_str(note),
         .at = amp_now_ms(),
     };
-    if (amp_frame_encode(&f, &r->new, err) != 0)
+    if (amp_frame_encode(&f, &r->new, err) < 0)
         return -1;
-    r->pos.n = f.head.n;
-    r->pos.sum = f.head.sum;
-    r->pos.loose = true;
-    r->pos.sealed = false;
+    amp_pos_advance(&r->pos, &f.head);
     return 0;
 }
 
@@ -57,18 +54,8 @@ static int put_frame(struct repair *r, const char *p, const struct amp_frame_hea
 {
     if (amp_buf_add(&r->new, p, h->size, err) != 0)
         return -1;
-    r->pos.n = h->n;
-    r->pos.sum = h->sum;
-    r->pos.loose = h->log == AMP_FRAME_repair;
-    r->pos.sealed = h->log == AMP_FRAME_seal;
+    amp_pos_advance(&r->pos, h);
     return 0;
-}
-
-static bool follows(const struct amp_pos *pos, const struct amp_frame_head *h)
-{
-    if (pos->n == 0)
-        return true;
-    return pos->loose ? h->n > pos->n : h->n == pos->n + 1 && h->prev == pos->sum;
 }
 
 /* A repair frame for the frames up to `last`, which are lost; it is reported, too. */
@@ -107,7 +94,7 @@ static int salvage(struct repair *r, struct amp_error *err)
         struct amp_frame_head h;
         bool whole = amp_frame_check(p, (size_t)(end - p), &h) ||
                      line_feed_was_lost(p, (size_t)(end - p), &h);
-        if (whole && follows(&r->pos, &h)) {
+        if (whole && amp_pos_precedes(&r->pos, &h)) {
             if (put_frame(r, p, &h, err) != 0)
                 return -1;
             p += h.size;

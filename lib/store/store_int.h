@@ -116,18 +116,26 @@ int amp_store_compact(struct amp_store *s, struct amp_error *err);
 /* Whether the last segment is to end, by its size or its age. */
 bool amp_store_segment_full(struct amp_store *s);
 
-/* turn/turn.c: takes a turn unless a batch holds one; *own says whether this call must end it. */
+/* turn/turn.c: takes a turn, unless a batch has one. *own: leave must end it. leave returns rc, or
+ * -1 if ending the turn fails; err keeps the error of a negative rc. */
 int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err);
-int amp_turn_leave(struct amp_store *s, bool own, struct amp_error *err);
+int amp_turn_leave(struct amp_store *s, bool own, int rc, struct amp_error *err);
 /* In a batch: ends the turn and takes the next when this one is used up. */
 int amp_turn_renew(struct amp_store *s, struct amp_error *err);
 /* Before closing: leaves a short write-ahead log to the next process, if nobody is in the way. */
 void amp_turn_last(struct amp_store *s);
 
-/* query.c: in a turn, the record of a key, its JSON read into buf: 1, 0 when there is none, -1. */
+/* The outcome of a look-up, or -1 with an error. */
+enum amp_look {
+    AMP_LOOK_NONE,
+    AMP_LOOK_FOUND,
+    AMP_LOOK_MISLED, /* the index led to a wrong place; err is filled */
+};
+
+/* query.c: in a turn, the record of a key, its JSON read into buf: FOUND, NONE, or -1. */
 int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
                    struct amp_store_rec *out, struct amp_error *err);
-/* In a turn, the digest of an input's bytes: 1, 0 when it is not known, -1. */
+/* In a turn, the digest of an input's bytes: FOUND, NONE if the input is unknown, or -1. */
 int amp_store_find_input(struct amp_store *s, struct amp_span consumer, struct amp_span id,
                          char sum[AMP_DIGEST_MAX], struct amp_error *err);
 

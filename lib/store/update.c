@@ -33,10 +33,7 @@ int amp_store_seen(struct amp_store *s, const struct amp_store_input *input, str
     amp_store_digest(input->bytes, digest);
     if (amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = input_seen(s, input, digest, err);
-    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
-        return -1;
-    return rc;
+    return amp_turn_leave(s, own, input_seen(s, input, digest, err), err);
 }
 
 /* The callback's answer must fit a frame that can be read again. */
@@ -163,9 +160,9 @@ int amp_store_update(struct amp_store *s, struct amp_key key, const struct amp_s
     if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
     int rc = update(s, text, full, input, digest, fn, ctx, &what, err);
-    if (amp_turn_leave(s, own, rc != 0 ? NULL : err) != 0)
+    if (amp_turn_leave(s, own, rc, err) < 0)
         return -1;
-    if (rc == 0 && outcome)
+    if (outcome)
         *outcome = what;
-    return rc;
+    return 0;
 }

@@ -189,9 +189,7 @@ static int note_outs(struct amp_cache *c, const struct amp_frame *f, const struc
         struct amp_cache_out o = {
             .n = stand ? f->out[i].n : f->head.n,
             .i = stand ? f->out[i].i : i,
-            .seg = after->seg,
-            .off = after->off - after->len,
-            .len = after->len,
+            .at = amp_pos_frame(after),
             .h = amp_store_hash(SEED, f->out[i].id, (struct amp_span){0}),
             .c = amp_store_hash(SEED, amp_frame_consumer(f, i), (struct amp_span){0}),
             .open = true,
@@ -218,7 +216,7 @@ int amp_cache_note(struct amp_cache *c, const struct amp_frame *f, const struct 
             return -1;
         e->gone = f->gone;
         e->n = f->head.n;
-        amp_index_place(f, after, &e->rec);
+        e->rec = amp_index_rec_of(f, after);
         if (note_blob(c, f->state_blob, f->head.n, err) != 0)
             return -1;
     }
@@ -226,7 +224,7 @@ int amp_cache_note(struct amp_cache *c, const struct amp_frame *f, const struct 
         if (!(e = entry_of(c, OF_INPUT, f->in_consumer, f->in_id, err)))
             return -1;
         e->n = f->head.n;
-        amp_index_place(f, after, &e->rec);
+        e->rec.at = amp_pos_frame(after);
     }
     c->frames++;
     return note_outs(c, f, after, err);
@@ -275,15 +273,14 @@ int amp_cache_find(const struct amp_cache *c, struct amp_span key, struct amp_in
     return !e->gone;
 }
 
-int amp_cache_seen(const struct amp_cache *c, struct amp_span consumer, struct amp_span id,
-                   struct amp_index_rec *out)
+bool amp_cache_seen(const struct amp_cache *c, struct amp_span consumer, struct amp_span id,
+                    struct amp_place *out)
 {
     const struct amp_cache_entry *e =
         entry_find(c, hash_of(OF_INPUT, consumer, id), OF_INPUT, consumer, id);
-    if (!e)
-        return -1;
-    *out = e->rec;
-    return 1;
+    if (e)
+        *out = e->rec.at;
+    return e != NULL;
 }
 
 static struct amp_span text_at(const struct amp_cache *c, uint32_t at, uint32_t n)
@@ -315,7 +312,7 @@ static int entry_index(const struct amp_cache *c, const struct amp_cache_entry *
     case OF_KEY:
         return amp_index_put_rec(ix, a, e->gone ? NULL : &e->rec, e->n, err);
     case OF_INPUT:
-        return amp_index_put_seen(ix, a, b, &e->rec, e->n, err);
+        return amp_index_put_seen(ix, a, b, e->rec.at, e->n, err);
     case OF_BLOB:
         return amp_index_put_blob(ix, a, e->n, err);
     }
@@ -338,9 +335,8 @@ int amp_cache_into(const struct amp_cache *c, struct amp_index *ix, struct amp_e
         const struct amp_cache_out *o = &c->out[i];
         if (!o->open && o->n > ix->pos.n)
             continue; /* it came and went behind the index */
-        struct amp_index_rec at = {.seg = o->seg, .off = o->off, .len = o->len};
         if (amp_index_put_out(ix, o->n, o->i, text_at(c, o->id, o->n_id),
-                              text_at(c, o->name, o->n_name), o->open ? &at : NULL, err) != 0)
+                              text_at(c, o->name, o->n_name), o->open ? &o->at : NULL, err) < 0)
             return -1;
     }
     return 0;

@@ -28,9 +28,10 @@ struct amp_cache_entry {
 
 /* An entry of the outbox that was opened, closed or moved behind the index. */
 struct amp_cache_out {
-    uint64_t n, off;
+    uint64_t n;
     uint64_t h, c; /* hashes of the message's id and of the consumer's name */
-    uint32_t i, seg, len;
+    uint32_t i;
+    struct amp_place at;
     uint32_t id, n_id, name, n_name; /* both, in text */
     bool open;
 };
@@ -57,9 +58,9 @@ void amp_cache_clear(struct amp_cache *c, uint64_t from);
 
 /* Where a key's record stands: 1 found, 0 it was removed, -1 ask the index. out may be NULL. */
 int amp_cache_find(const struct amp_cache *c, struct amp_span key, struct amp_index_rec *out);
-/* Where the frame of an input stands: 1 found, -1 ask the index. */
-int amp_cache_seen(const struct amp_cache *c, struct amp_span consumer, struct amp_span id,
-                   struct amp_index_rec *out);
+/* The place of an input's frame; false: ask the index. */
+bool amp_cache_seen(const struct amp_cache *c, struct amp_span consumer, struct amp_span id,
+                    struct amp_place *out);
 /* Takes the log's next frame in; after is the place behind it. When this fails, the cache is of no
  * use until the index was brought up. */
 int amp_cache_note(struct amp_cache *c, const struct amp_frame *f, const struct amp_pos *after,

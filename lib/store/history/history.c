@@ -18,9 +18,7 @@ int amp_store_range(struct amp_store *s, uint64_t *first, uint64_t *last, struct
     *last = s->log.end.n;
     int rc = *last ? amp_log_list(&s->log, err) : 0;
     *first = rc == 0 && *last ? amp_log_first_number(&s->log, s->log.first) : 0;
-    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) < 0)
-        rc = -1;
-    return rc;
+    return amp_turn_leave(s, own, rc, err);
 }
 
 /* Where a scan for frame number `from` may begin. */
@@ -218,7 +216,7 @@ int amp_store_segments(struct amp_store *s, amp_store_segment_fn fn, void *ctx,
         return -1;
     uint32_t first = l->first, last = l->last;
     struct amp_pos pos = {.seg = first};
-    for (; pos.seg && pos.seg <= last; pos.seg++, pos.off = 0, pos.len = 0, pos.sealed = false) {
+    for (; pos.seg && pos.seg <= last; amp_pos_next_segment(&pos)) {
         struct amp_error damage;
         bool intact = true;
         if (amp_log_fd(l, pos.seg, err) < 0) {

@@ -1,8 +1,8 @@
 /*
- * The index in SQLite. Rows do not hold records, they hold where in the log a record stands; the
- * frame's checksum is checked again at each read, and its key compared. Write-ahead log,
- * synchronous=NORMAL: after a power loss it may be behind the log or ahead of it, which its meta
- * row (the checksum of the last frame) tells, and never torn.
+ * The index in SQLite. A row holds the place of a record in the log, not the record. Each read
+ * checks the frame's checksum again and compares its key. With a write-ahead log and
+ * synchronous=NORMAL, a power loss may leave the index behind the log or ahead of it, but never
+ * torn; the meta row (the checksum of the last frame) shows which.
  */
 #include "store/index/index.h"
 
@@ -15,7 +15,8 @@ void amp_index_init(struct amp_index *ix, int dirfd, const char *dir, bool read_
     *ix = (struct amp_index){.dirfd = dirfd, .dir = dir, .read_only = read_only};
 }
 
-static int run(struct amp_index *ix, enum amp_index_statement which, struct amp_error *err)
+static int statement_run(struct amp_index *ix, enum amp_index_statement which,
+                         struct amp_error *err)
 {
     sqlite3_stmt *st = amp_index_stmt(ix, which, err);
     return st && amp_index_step(ix, st, err) >= 0 ? 0 : -1;
@@ -31,12 +32,6 @@ static void bind_u64(sqlite3_stmt *st, int i, uint64_t v)
     sqlite3_bind_int64(st, i, (sqlite3_int64)v);
 }
 
-static void bind_numbers(sqlite3_stmt *st, int i, const uint64_t *v, int n)
-{
-    for (int k = 0; k < n; k++)
-        bind_u64(st, i + k, v[k]);
-}
-
 static uint64_t column_u64(sqlite3_stmt *st, int i)
 {
     return (uint64_t)sqlite3_column_int64(st, i);
@@ -47,7 +42,7 @@ int amp_index_begin(struct amp_index *ix, struct amp_error *err)
     if (ix->writing)
         return 0;
     amp_index_end_read(ix);
-    if (run(ix, AMP_IX_BEGIN, err) != 0)
+    if (statement_run(ix, AMP_IX_BEGIN, err) < 0)
         return -1;
     ix->writing = true;
     return 0;
@@ -57,7 +52,7 @@ int amp_index_begin_read(struct amp_index *ix, struct amp_error *err)
 {
     if (ix->writing || ix->reading)
         return 0;
-    if (run(ix, AMP_IX_BEGIN_READ, err) != 0)
+    if (statement_run(ix, AMP_IX_BEGIN_READ, err) < 0)
         return -1;
     ix->reading = true;
     return 0;
@@ -66,7 +61,7 @@ int amp_index_begin_read(struct amp_index *ix, struct amp_error *err)
 void amp_index_end_read(struct amp_index *ix)
 {
     if (ix->reading)
-        run(ix, AMP_IX_COMMIT, NULL);
+        statement_run(ix, AMP_IX_COMMIT, NULL);
     ix->reading = false;
 }
 
@@ -74,16 +69,14 @@ int amp_index_commit(struct amp_index *ix, const struct amp_pos *pos, struct amp
 {
     if (!ix->writing)
         return 0;
+    const uint64_t v[] = {pos->seg, pos->off, pos->len,
+                          pos->n,   pos->sum, (pos->loose ? 1 : 0) | (pos->sealed ? 2 : 0)};
     sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_SET_META, err);
     if (!st)
         return -1;
-    bind_u64(st, 1, pos->seg);
-    bind_u64(st, 2, pos->off);
-    bind_u64(st, 3, pos->len);
-    bind_u64(st, 4, pos->n);
-    bind_u64(st, 5, pos->sum);
-    sqlite3_bind_int(st, 6, (pos->loose ? 1 : 0) | (pos->sealed ? 2 : 0));
-    if (amp_index_step(ix, st, err) < 0 || run(ix, AMP_IX_COMMIT, err) != 0)
+    for (int i = 0; i < 6; i++)
+        bind_u64(st, i + 1, v[i]);
+    if (amp_index_step(ix, st, err) < 0 || statement_run(ix, AMP_IX_COMMIT, err) < 0)
         return -1;
     ix->writing = false;
     ix->pos = *pos;
@@ -93,7 +86,7 @@ int amp_index_commit(struct amp_index *ix, const struct amp_pos *pos, struct amp
 void amp_index_rollback(struct amp_index *ix)
 {
     if (ix->writing && !sqlite3_get_autocommit(ix->db))
-        run(ix, AMP_IX_ROLLBACK, NULL);
+        statement_run(ix, AMP_IX_ROLLBACK, NULL);
     ix->writing = false;
 }
 
@@ -102,13 +95,13 @@ void amp_index_checkpoint(struct amp_index *ix, int above_pages, bool truncate)
     if (!ix->db || ix->memory || ix->read_only || ix->wal_pages <= above_pages)
         return;
     bool noted = amp_index_will_write(ix);
-    /* Whoever reads or checkpoints besides us is not waited for. */
+    /* Do not wait for other readers or checkpoints. */
     sqlite3_busy_timeout(ix->db, 0);
     if (sqlite3_wal_checkpoint_v2(ix->db, NULL,
                                   truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
                                   NULL, NULL) == SQLITE_OK) {
         ix->wal_pages = 0;
-        /* Else another process may be writing: it says so when it is done. */
+        /* Otherwise another process may be writing; it notes its write itself. */
         if (noted)
             amp_index_has_written(ix);
     }
@@ -117,7 +110,7 @@ void amp_index_checkpoint(struct amp_index *ix, int above_pages, bool truncate)
 
 int amp_index_wipe(struct amp_index *ix, struct amp_error *err)
 {
-    if (amp_index_begin(ix, err) != 0)
+    if (amp_index_begin(ix, err) < 0)
         return -1;
     if (sqlite3_exec(ix->db, "DELETE FROM rec;DELETE FROM seen;DELETE FROM outbox;DELETE FROM blob",
                      NULL, NULL, NULL) != SQLITE_OK)
@@ -125,111 +118,88 @@ int amp_index_wipe(struct amp_index *ix, struct amp_error *err)
     return 0;
 }
 
-void amp_index_place(const struct amp_frame *f, const struct amp_pos *after,
-                     struct amp_index_rec *out)
+struct amp_index_rec amp_index_rec_of(const struct amp_frame *f, const struct amp_pos *after)
 {
-    *out = (struct amp_index_rec){
+    struct amp_index_rec rec = {
         .rev = f->rev,
         .due = f->due,
-        .seg = after->seg,
-        .off = after->off - after->len,
-        .len = after->len,
+        .at = amp_pos_frame(after),
         .joff = f->state_off,
         .jlen = f->state_blob.n ? 0 : (uint32_t)f->state.n,
     };
-    amp_span_copy(f->to, out->state, sizeof out->state);
+    amp_span_copy(f->to, rec.state, sizeof rec.state);
+    return rec;
 }
 
 int amp_index_put_rec(struct amp_index *ix, struct amp_span key, const struct amp_index_rec *at,
                       uint64_t n, struct amp_error *err)
 {
-    sqlite3_stmt *st = amp_index_stmt(ix, at ? AMP_IX_PUT_REC : AMP_IX_DEL_REC, err);
+    if (at) {
+        const uint64_t v[] = {at->rev,    (uint64_t)at->due, at->at.seg, at->at.off,
+                              at->at.len, at->joff,          at->jlen,   n};
+        return amp_index_put(ix, AMP_IX_PUT_REC, AMP_INDEX_REC, key, amp_span_str(at->state), v,
+                             err);
+    }
+    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_DEL_REC, err);
     if (!st)
         return -1;
     bind_text(st, 1, key);
-    if (at) {
-        const uint64_t v[] = {at->rev, (uint64_t)at->due, at->seg,  at->off,
-                              at->len, at->joff,          at->jlen, n};
-        struct amp_span state = amp_span_str(at->state);
-        bind_u64(st, 2, v[0]);
-        bind_text(st, 3, state);
-        bind_numbers(st, 4, v + 1, 7);
-        bind_u64(st, 11, amp_index_row_sum(ix, AMP_INDEX_REC, key, state, v, 8));
-    }
-    return amp_index_step(ix, st, err) < 0 ? -1 : 0;
+    return amp_index_step(ix, st, err);
 }
 
 int amp_index_put_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,
-                       const struct amp_index_rec *at, uint64_t n, struct amp_error *err)
+                       struct amp_place at, uint64_t n, struct amp_error *err)
 {
-    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_PUT_SEEN, err);
-    if (!st)
-        return -1;
-    const uint64_t v[] = {at->seg, at->off, at->len, n};
-    bind_text(st, 1, consumer);
-    bind_text(st, 2, id);
-    bind_numbers(st, 3, v, 4);
-    bind_u64(st, 7, amp_index_row_sum(ix, AMP_INDEX_SEEN, consumer, id, v, 4));
-    return amp_index_step(ix, st, err) < 0 ? -1 : 0;
+    const uint64_t v[] = {at.seg, at.off, at.len, n};
+    return amp_index_put(ix, AMP_IX_PUT_SEEN, AMP_INDEX_SEEN, consumer, id, v, err);
 }
 
 int amp_index_put_out(struct amp_index *ix, uint64_t n, uint32_t i, struct amp_span id,
-                      struct amp_span consumer, const struct amp_index_rec *at,
-                      struct amp_error *err)
+                      struct amp_span consumer, const struct amp_place *at, struct amp_error *err)
 {
-    sqlite3_stmt *st = amp_index_stmt(ix, at ? AMP_IX_PUT_OUT : AMP_IX_DEL_OUT, err);
+    struct amp_span none = {0};
+    if (at) {
+        const uint64_t v[] = {n, i, amp_store_hash(ix->salt, id, none), at->seg, at->off, at->len};
+        return amp_index_put(ix, AMP_IX_PUT_OUT, AMP_INDEX_OUT, consumer, none, v, err);
+    }
+    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_DEL_OUT, err);
     if (!st)
         return -1;
     bind_u64(st, 1, n);
     bind_u64(st, 2, i);
-    if (at) {
-        struct amp_span none = {0};
-        const uint64_t v[] = {n, i, amp_store_hash(ix->salt, id, none), at->seg, at->off, at->len};
-        bind_u64(st, 3, v[2]);
-        bind_text(st, 4, consumer);
-        bind_numbers(st, 5, v + 3, 3);
-        bind_u64(st, 8, amp_index_row_sum(ix, AMP_INDEX_OUT, consumer, none, v, 6));
-    }
-    return amp_index_step(ix, st, err) < 0 ? -1 : 0;
+    return amp_index_step(ix, st, err);
 }
 
 int amp_index_put_blob(struct amp_index *ix, struct amp_span name, uint64_t n,
                        struct amp_error *err)
 {
-    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_PUT_BLOB, err);
-    if (!st)
-        return -1;
-    bind_text(st, 1, name);
-    bind_u64(st, 2, n);
-    bind_u64(st, 3, amp_index_row_sum(ix, AMP_INDEX_BLOB, name, (struct amp_span){0}, &n, 1));
-    return amp_index_step(ix, st, err) < 0 ? -1 : 0;
+    return amp_index_put(ix, AMP_IX_PUT_BLOB, AMP_INDEX_BLOB, name, (struct amp_span){0}, &n, err);
 }
 
 int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struct amp_pos *after,
                     struct amp_error *err)
 {
-    struct amp_index_rec at;
+    struct amp_index_rec rec = amp_index_rec_of(f, after);
     bool stand = f->head.log == AMP_FRAME_stand;
     uint64_t n = f->head.n;
-    amp_index_place(f, after, &at);
-    if (amp_index_begin(ix, err) != 0)
+    if (amp_index_begin(ix, err) < 0)
         return -1;
-    if (f->key.n && amp_index_put_rec(ix, f->key, f->gone ? NULL : &at, n, err) != 0)
+    if (f->key.n && amp_index_put_rec(ix, f->key, f->gone ? NULL : &rec, n, err) < 0)
         return -1;
-    if (f->state_blob.n && amp_index_put_blob(ix, f->state_blob, n, err) != 0)
+    if (f->state_blob.n && amp_index_put_blob(ix, f->state_blob, n, err) < 0)
         return -1;
-    if (f->in_id.n && amp_index_put_seen(ix, f->in_consumer, f->in_id, &at, n, err) != 0)
+    if (f->in_id.n && amp_index_put_seen(ix, f->in_consumer, f->in_id, rec.at, n, err) < 0)
         return -1;
     for (uint32_t i = 0; i < f->n_out; i++) {
         const struct amp_frame_out *o = &f->out[i];
         if (amp_index_put_out(ix, stand ? o->n : n, stand ? o->i : i, o->id,
-                              amp_frame_consumer(f, i), &at, err) != 0 ||
-            (o->blob.n && amp_index_put_blob(ix, o->blob, n, err) != 0))
+                              amp_frame_consumer(f, i), &rec.at, err) < 0 ||
+            (o->blob.n && amp_index_put_blob(ix, o->blob, n, err) < 0))
             return -1;
     }
     for (uint32_t i = 0; i < f->n_close; i++)
         if (amp_index_put_out(ix, f->close[i].n, f->close[i].i, (struct amp_span){0},
-                              (struct amp_span){0}, NULL, err) != 0)
+                              (struct amp_span){0}, NULL, err) < 0)
             return -1;
     return 0;
 }
@@ -237,7 +207,7 @@ int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struc
 int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_rec *out,
                   struct amp_error *err)
 {
-    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_REC, err);
+    sqlite3_stmt *st = amp_index_query(ix, AMP_IX_REC, err);
     if (!st)
         return -1;
     bind_text(st, 1, key);
@@ -249,9 +219,9 @@ int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_re
     return rc;
 }
 
-struct amp_index_place amp_index_read_place(sqlite3_stmt *st, int column)
+struct amp_place amp_index_read_place(sqlite3_stmt *st, int column)
 {
-    return (struct amp_index_place){
+    return (struct amp_place){
         .seg = (uint32_t)column_u64(st, column),
         .off = column_u64(st, column + 1),
         .len = (uint32_t)column_u64(st, column + 2),
@@ -263,9 +233,7 @@ void amp_index_read_rec(sqlite3_stmt *st, struct amp_index_rec *out)
     *out = (struct amp_index_rec){
         .rev = column_u64(st, 1),
         .due = sqlite3_column_int64(st, 3),
-        .seg = (uint32_t)column_u64(st, 4),
-        .off = column_u64(st, 5),
-        .len = (uint32_t)column_u64(st, 6),
+        .at = amp_index_read_place(st, 4),
         .joff = (uint32_t)column_u64(st, 7),
         .jlen = (uint32_t)column_u64(st, 8),
     };
@@ -274,20 +242,16 @@ void amp_index_read_rec(sqlite3_stmt *st, struct amp_index_rec *out)
 }
 
 int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,
-                   struct amp_index_rec *out, struct amp_error *err)
+                   struct amp_place *out, struct amp_error *err)
 {
-    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_SEEN, err);
+    sqlite3_stmt *st = amp_index_query(ix, AMP_IX_SEEN, err);
     if (!st)
         return -1;
     bind_text(st, 1, consumer);
     bind_text(st, 2, id);
     int rc = amp_index_next(ix, st, AMP_INDEX_SEEN, err);
     if (rc == 1) {
-        *out = (struct amp_index_rec){
-            .seg = (uint32_t)column_u64(st, 2),
-            .off = column_u64(st, 3),
-            .len = (uint32_t)column_u64(st, 4),
-        };
+        *out = amp_index_read_place(st, 2);
         sqlite3_reset(st);
     }
     return rc;

@@ -1,8 +1,8 @@
 /*
- * The index: an SQLite file that answers look-ups about the log and can be thrown away. Its one
- * meta row says up to which frame it has the log. It is read and written under main; the file is
- * index.db, or index.<generation>.db after one was found damaged. Statements that give rows of a
- * table give all its columns, in order: amp_index_next compares them with the row's checksum.
+ * The index: an SQLite file for look-ups about the log, which can be rebuilt from the log. Its one
+ * meta row has the place of the last frame that the index contains. The index is read and written
+ * under main. Its file is index.db, or index.<generation>.db after a damaged one. Statements that
+ * read rows of a table read all its columns, in order: amp_index_next checks the row's checksum.
  */
 #ifndef AMP_STORE_INDEX_H
 #define AMP_STORE_INDEX_H
@@ -62,88 +62,84 @@ struct amp_index {
     uint64_t gen;
     uint64_t salt; /* the key of the hash */
     bool writing;  /* a transaction is open */
-    bool reading;  /* one for look-ups is */
+    bool reading;  /* a transaction for look-ups is open */
     bool memory;   /* read-only and rebuilt in memory */
     bool read_only;
-    bool corrupt;             /* SQLite or a checksum said so: heal before going on */
-    bool checked;             /* the open file was, by us, and there is no page to note it on */
-    struct amp_watermark *wm; /* where it is noted; NULL: nowhere */
+    bool corrupt;             /* SQLite or a checksum found damage: call amp_turn_heal */
+    bool checked;             /* this handle checked the file, and no page could note it */
+    struct amp_watermark *wm; /* where a check is noted; NULL: nowhere */
     uint64_t dev, ino;
     int wal_pages;
-    struct amp_pos pos; /* what the meta row says, as last read or written */
+    struct amp_pos pos; /* of the meta row, as last read or written */
 };
 
+/* A row of rec: a key's record. */
 struct amp_index_rec {
     uint64_t rev;
     char state[64];
     int64_t due;
-    uint32_t seg, len, joff, jlen;
-    uint64_t off;
+    struct amp_place at; /* of its frame */
+    uint32_t joff, jlen; /* of its JSON within the frame; jlen 0: it is in a blob */
 };
 
 void amp_index_init(struct amp_index *ix, int dirfd, const char *dir, bool read_only);
 void amp_index_close(struct amp_index *ix);
-/* Opens (and makes) the file of the highest generation, at least gen, and reads its meta row.
- * A file that is none of ours comes out as ix->corrupt. */
+/* Opens or creates the file of the highest generation, at least gen, and reads its meta row. Sets
+ * ix->corrupt if the file is not an index. */
 int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err);
-/* Whether the open file is still the one that its name leads to. */
+/* Whether the open file still has its name. */
 bool amp_index_current(const struct amp_index *ix);
 int amp_index_open_memory(struct amp_index *ix, struct amp_error *err);
 int amp_index_read_meta(struct amp_index *ix, struct amp_error *err);
-/* Empties it, inside the turn's transaction. */
+/* Deletes all rows, in the turn's transaction. */
 int amp_index_wipe(struct amp_index *ix, struct amp_error *err);
 
-/* One row each, in the open transaction; at NULL: the row goes. */
+/* Writes one row in the open transaction. at NULL: deletes it. n: the frame's number. */
 int amp_index_put_rec(struct amp_index *ix, struct amp_span key, const struct amp_index_rec *at,
                       uint64_t n, struct amp_error *err);
 int amp_index_put_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,
-                       const struct amp_index_rec *at, uint64_t n, struct amp_error *err);
+                       struct amp_place at, uint64_t n, struct amp_error *err);
 int amp_index_put_out(struct amp_index *ix, uint64_t n, uint32_t i, struct amp_span id,
-                      struct amp_span consumer, const struct amp_index_rec *at,
-                      struct amp_error *err);
+                      struct amp_span consumer, const struct amp_place *at, struct amp_error *err);
 int amp_index_put_blob(struct amp_index *ix, struct amp_span name, uint64_t n,
                        struct amp_error *err);
-/* Where the record of a frame's key is found. */
-void amp_index_place(const struct amp_frame *f, const struct amp_pos *after,
-                     struct amp_index_rec *out);
-/* Brings one frame in. after: the place behind it. */
+/* The row of a frame's key. after: the place after the frame. */
+struct amp_index_rec amp_index_rec_of(const struct amp_frame *f, const struct amp_pos *after);
+/* Writes the rows of one frame. */
 int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struct amp_pos *after,
                     struct amp_error *err);
-/* Ends the turn's transaction with pos in the meta row. */
+/* Writes pos into the meta row and commits the turn's transaction. */
 int amp_index_commit(struct amp_index *ix, const struct amp_pos *pos, struct amp_error *err);
 void amp_index_rollback(struct amp_index *ix);
-/* Moves the write-ahead log, when it is longer, into the file. truncate (under main) also empties
- * it: the next process to open the index reads all of it. */
+/* Moves the write-ahead log into the file if it has more pages than that. truncate (under main)
+ * also empties it, because the next process that opens the index reads all of it. */
 void amp_index_checkpoint(struct amp_index *ix, int above_pages, bool truncate);
 
-/* 1 found, 0 not, -1 error. */
+/* The row of a key, and the place of the frame of an input: 1 found, 0 not, -1 error. */
 int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_rec *out,
                   struct amp_error *err);
-/* From a row of rec. */
-void amp_index_read_rec(struct sqlite3_stmt *st, struct amp_index_rec *out);
-/* The same for an input: where the frame that it caused stands. */
 int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,
-                   struct amp_index_rec *out, struct amp_error *err);
+                   struct amp_place *out, struct amp_error *err);
+/* Reads a row of rec; a place from three columns of a row: segment, offset and length. */
+void amp_index_read_rec(struct sqlite3_stmt *st, struct amp_index_rec *out);
+struct amp_place amp_index_read_place(struct sqlite3_stmt *st, int column);
 
-/* The error of a failed call of SQLite's; notes corruption. Returns -1. */
+/* The error of a failed call of SQLite; notes corruption. Returns -1. */
 int amp_index_failed(struct amp_index *ix, const char *what, struct amp_error *err);
-/* Where a frame is. */
-struct amp_index_place {
-    uint32_t seg, len;
-    uint64_t off;
-};
-/* From three columns of a row: segment, offset and length. */
-struct amp_index_place amp_index_read_place(struct sqlite3_stmt *st, int column);
-/* For the store's own queries: a reset statement, NULL on failure; and its next row (1, 0, -1). */
+/* A statement, reset; NULL on failure. query: in the transaction for look-ups. */
 struct sqlite3_stmt *amp_index_stmt(struct amp_index *ix, enum amp_index_statement which,
                                     struct amp_error *err);
+struct sqlite3_stmt *amp_index_query(struct amp_index *ix, enum amp_index_statement which,
+                                     struct amp_error *err);
+/* The next row of a statement: 1, 0 if there is no more, or -1. */
 int amp_index_step(struct amp_index *ix, struct sqlite3_stmt *st, struct amp_error *err);
-/* The same for rows of a table; one whose checksum differs is corruption. */
+/* The same for rows of a table; a row with a wrong checksum is corruption. */
 int amp_index_next(struct amp_index *ix, struct sqlite3_stmt *st, enum amp_index_table table,
                    struct amp_error *err);
-/* The checksum of a row of these texts and numbers. */
-uint64_t amp_index_row_sum(const struct amp_index *ix, enum amp_index_table table,
-                           struct amp_span a, struct amp_span b, const uint64_t *v, unsigned n);
+/* Runs a statement that writes a row of a table: its texts a and b and its numbers v, each in the
+ * order of the columns, and their checksum. */
+int amp_index_put(struct amp_index *ix, enum amp_index_statement which, enum amp_index_table table,
+                  struct amp_span a, struct amp_span b, const uint64_t *v, struct amp_error *err);
 /* Notes corruption; returns -1. */
 int amp_index_wrong(struct amp_index *ix, const char *what, struct amp_error *err);
 int amp_index_begin(struct amp_index *ix, struct amp_error *err);
@@ -151,13 +147,14 @@ int amp_index_begin(struct amp_index *ix, struct amp_error *err);
 int amp_index_begin_read(struct amp_index *ix, struct amp_error *err);
 void amp_index_end_read(struct amp_index *ix);
 
-/* Under main. Whether this boot has checked the open file, and none but us has written to it since.
- * To check it, all of it is read: corruption is noted. The result is noted for all processes. */
+/* Under main. Whether the open file was checked in this boot and only this toolkit has written to
+ * it since. A check reads the complete file and notes corruption; the result is noted for all
+ * processes. */
 bool amp_index_trusted(const struct amp_index *ix);
 int amp_index_check(struct amp_index *ix, struct amp_error *err);
 void amp_index_note_checked(struct amp_index *ix);
-/* Around each write to the file itself: who looks meanwhile must not take it for a stranger's.
- * false: nothing is known of the file, and nothing need be said afterwards. */
+/* Call these around each write to the file itself, so that other processes do not take it for a
+ * foreign write. false: nothing is noted about the file; do not call has_written. */
 bool amp_index_will_write(struct amp_index *ix);
 void amp_index_has_written(struct amp_index *ix);
 int amp_index_stat(const struct amp_index *ix, struct stat *st);

@@ -1,7 +1,7 @@
 /*
- * The index's statements, and the rows that they give. Each row ends with a checksum of its other
- * columns, keyed by the salt of the meta row: a row that a fault of the disk changed is noticed
- * when it is read. A row that is gone is noticed only by going through all of them.
+ * The index's statements and rows. The last column of a row is a checksum of the other columns,
+ * keyed by the salt of the meta row, so a row that a disk fault changed is detected when it is
+ * read. A missing row is detected only by a check of the complete file.
  */
 #include "store/index/index.h"
 
@@ -41,6 +41,12 @@ sqlite3_stmt *amp_index_stmt(struct amp_index *ix, enum amp_index_statement whic
     return ix->st[which];
 }
 
+sqlite3_stmt *amp_index_query(struct amp_index *ix, enum amp_index_statement which,
+                              struct amp_error *err)
+{
+    return amp_index_begin_read(ix, err) == 0 ? amp_index_stmt(ix, which, err) : NULL;
+}
+
 int amp_index_step(struct amp_index *ix, sqlite3_stmt *st, struct amp_error *err)
 {
     int rc = sqlite3_step(st);
@@ -57,7 +63,7 @@ int amp_index_step(struct amp_index *ix, sqlite3_stmt *st, struct amp_error *err
 
 enum { NUMBERS_MAX = 8 };
 
-/* A row's columns, but for the checksum: t text, i integer. */
+/* The columns of a row before its checksum: t text, i integer. */
 static const char *const columns_of[] = {
     [AMP_INDEX_REC] = "titiiiiiii",
     [AMP_INDEX_SEEN] = "ttiiii",
@@ -65,8 +71,8 @@ static const char *const columns_of[] = {
     [AMP_INDEX_OUT] = "iiitiii",
 };
 
-uint64_t amp_index_row_sum(const struct amp_index *ix, enum amp_index_table table,
-                           struct amp_span a, struct amp_span b, const uint64_t *v, unsigned n)
+static uint64_t row_sum(const struct amp_index *ix, enum amp_index_table table, struct amp_span a,
+                        struct amp_span b, const uint64_t *v, unsigned n)
 {
     uint64_t h = amp_store_hash(ix->salt + table, a, b);
     return amp_store_hash(h ^ a.n, (struct amp_span){(const char *)v, n * sizeof *v},
@@ -94,8 +100,29 @@ static bool row_fits(const struct amp_index *ix, sqlite3_stmt *st, enum amp_inde
         }
     }
     return sqlite3_column_type(st, i) == SQLITE_INTEGER &&
-           (uint64_t)sqlite3_column_int64(st, i) ==
-               amp_index_row_sum(ix, table, text[0], text[1], v, n);
+           (uint64_t)sqlite3_column_int64(st, i) == row_sum(ix, table, text[0], text[1], v, n);
+}
+
+int amp_index_put(struct amp_index *ix, enum amp_index_statement which, enum amp_index_table table,
+                  struct amp_span a, struct amp_span b, const uint64_t *v, struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_stmt(ix, which, err);
+    const char *columns = columns_of[table];
+    struct amp_span text = a;
+    unsigned n = 0;
+    int i = 0;
+    if (!st)
+        return -1;
+    for (; columns[i]; i++) {
+        if (columns[i] == 'i') {
+            sqlite3_bind_int64(st, i + 1, (sqlite3_int64)v[n++]);
+        } else {
+            sqlite3_bind_text(st, i + 1, text.n ? text.p : "", (int)text.n, SQLITE_STATIC);
+            text = b;
+        }
+    }
+    sqlite3_bind_int64(st, i + 1, (sqlite3_int64)row_sum(ix, table, a, b, v, n));
+    return amp_index_step(ix, st, err) < 0 ? -1 : 0;
 }
 
 int amp_index_wrong(struct amp_index *ix, const char *what, struct amp_error *err)

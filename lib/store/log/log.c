@@ -255,12 +255,7 @@ int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
         f->at = amp_now_ms();
     if (amp_frame_encode(f, &l->pending, err) != 0)
         return -1;
-    l->end.off += f->head.size;
-    l->end.len = f->head.size;
-    l->end.n = f->head.n;
-    l->end.sum = f->head.sum;
-    l->end.loose = f->head.log == AMP_FRAME_repair;
-    l->end.sealed = f->head.log == AMP_FRAME_seal;
+    amp_pos_advance(&l->end, &f->head);
     *at = l->end;
     return 0;
 }
@@ -331,41 +326,38 @@ int amp_log_rotate(struct amp_log *l, struct amp_error *err)
         l->room = 0; /* some blocks stay unused */
     if (amp_log_create(l, l->end.seg + 1, err) != 0)
         return -1;
-    l->end.seg++;
-    l->end.off = 0;
-    l->end.len = 0;
-    l->end.sealed = false;
+    amp_pos_next_segment(&l->end);
     return 0;
 }
 
-int amp_log_frame(struct amp_log *l, uint32_t seg, uint64_t off, uint32_t len, struct amp_span *out,
+int amp_log_frame(struct amp_log *l, struct amp_place at, struct amp_span *out,
                   struct amp_frame_head *head, struct amp_error *err)
 {
     uint64_t written = l->end.off - l->pending.len;
     const char *p;
-    if (len > AMP_FRAME_MAX || len < AMP_FRAME_HEAD)
+    if (at.len > AMP_FRAME_MAX || at.len < AMP_FRAME_HEAD)
         goto damaged;
-    if (l->pending.len && seg == l->end.seg && off >= written) {
-        if (off + len > l->end.off)
+    if (l->pending.len && at.seg == l->end.seg && at.off >= written) {
+        if (at.off + at.len > l->end.off)
             goto damaged;
-        p = l->pending.data + (off - written);
+        p = l->pending.data + (at.off - written);
     } else {
-        int fd = amp_log_fd(l, seg, err);
+        int fd = amp_log_fd(l, at.seg, err);
         if (fd < 0)
             return -1;
         amp_buf_reset(&l->look);
-        if (amp_buf_reserve(&l->look, len, err) != 0)
+        if (amp_buf_reserve(&l->look, at.len, err) != 0)
             return -1;
-        if (read_at(fd, l->look.data, len, off) != (ssize_t)len)
+        if (read_at(fd, l->look.data, at.len, at.off) != (ssize_t)at.len)
             goto damaged;
         p = l->look.data;
     }
-    if (!amp_frame_check(p, len, head) || head->size != len)
+    if (!amp_frame_check(p, at.len, head) || head->size != at.len)
         goto damaged;
-    *out = (struct amp_span){p, len};
+    *out = (struct amp_span){p, at.len};
     return 0;
 damaged:
     return amp_fail(err, AMP_IOERR, "log_damaged",
-                    "log/%06u.ndjson: no intact frame of %u bytes at offset %llu", seg, len,
-                    (unsigned long long)off);
+                    "log/%06u.ndjson: no intact frame of %u bytes at offset %llu", at.seg, at.len,
+                    (unsigned long long)at.off);
 }

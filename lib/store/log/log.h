@@ -7,6 +7,12 @@
 #include "store/log/frame.h"
 #include "store/log/watermark.h"
 
+/* Where a frame is: segment, length and offset. */
+struct amp_place {
+    uint32_t seg, len;
+    uint64_t off;
+};
+
 /* A place between two frames. */
 struct amp_pos {
     uint32_t seg; /* 0: before the first segment */
@@ -17,6 +23,14 @@ struct amp_pos {
     bool loose;   /* it was a repair frame: the next n may be larger, its p anything */
     bool sealed;  /* it was a seal frame */
 };
+
+/* The place of the last frame before pos. */
+struct amp_place amp_pos_frame(const struct amp_pos *pos);
+/* Whether a frame may follow pos, by its number and link; moves pos past it; moves pos to the start
+ * of the next segment. */
+bool amp_pos_precedes(const struct amp_pos *pos, const struct amp_frame_head *h);
+void amp_pos_advance(struct amp_pos *pos, const struct amp_frame_head *h);
+void amp_pos_next_segment(struct amp_pos *pos);
 
 enum { AMP_LOG_OLD = 8 };
 
@@ -70,8 +84,8 @@ int amp_log_datasync(struct amp_log *l, struct amp_error *err);
 /* Seal, sync, next segment. */
 int amp_log_rotate(struct amp_log *l, struct amp_error *err);
 
-/* The frame of len bytes at off, checked; valid until the next call. */
-int amp_log_frame(struct amp_log *l, uint32_t seg, uint64_t off, uint32_t len, struct amp_span *out,
+/* The frame at a place, checked; valid until the next call. */
+int amp_log_frame(struct amp_log *l, struct amp_place at, struct amp_span *out,
                   struct amp_frame_head *head, struct amp_error *err);
 
 /* The number of a segment's first frame: what the segment before it must reach, and where its

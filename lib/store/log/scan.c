@@ -76,21 +76,26 @@ uint64_t amp_log_first_number(struct amp_log *l, uint32_t seg)
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
     /* A damaged number would end the segment before it at a wrong place. */
     return n > 0 && amp_frame_peek(p, (size_t)n, &h) &&
-                   amp_log_frame(l, seg, 0, h.size, &frame, &h, NULL) == 0
+                   amp_log_frame(l, (struct amp_place){seg, h.size, 0}, &frame, &h, NULL) == 0
                ? h.n
                : 0;
 }
 
-static bool links(const struct amp_pos *pos, const struct amp_frame_head *h)
+struct amp_place amp_pos_frame(const struct amp_pos *pos)
+{
+    return (struct amp_place){.seg = pos->seg, .len = pos->len, .off = pos->off - pos->len};
+}
+
+bool amp_pos_precedes(const struct amp_pos *pos, const struct amp_frame_head *h)
 {
     if (pos->n == 0)
-        return true; /* the oldest frame there is */
+        return true; /* h is of the oldest frame */
     if (pos->loose)
         return h->n > pos->n;
     return h->n == pos->n + 1 && h->prev == pos->sum;
 }
 
-static void advance(struct amp_pos *pos, const struct amp_frame_head *h)
+void amp_pos_advance(struct amp_pos *pos, const struct amp_frame_head *h)
 {
     pos->off += h->size;
     pos->len = h->size;
@@ -98,6 +103,14 @@ static void advance(struct amp_pos *pos, const struct amp_frame_head *h)
     pos->sum = h->sum;
     pos->loose = h->log == AMP_FRAME_repair;
     pos->sealed = h->log == AMP_FRAME_seal;
+}
+
+void amp_pos_next_segment(struct amp_pos *pos)
+{
+    pos->seg++;
+    pos->off = 0;
+    pos->len = 0;
+    pos->sealed = false;
 }
 
 int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp_scan_fn fn,
@@ -116,11 +129,11 @@ int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp
         struct amp_frame_head h;
         if (window_at(&w, pos->off, &p, &n, err) != 0)
             return -1;
-        if (!amp_frame_check(p, n, &h) || !links(pos, &h)) {
+        if (!amp_frame_check(p, n, &h) || !amp_pos_precedes(pos, &h)) {
             *ends = false;
             return 0;
         }
-        advance(pos, &h);
+        amp_pos_advance(pos, &h);
         int rc = fn ? fn(ctx, &h, (struct amp_span){p, h.size}, pos, err) : 0;
         if (rc != 0)
             return rc;
@@ -145,10 +158,7 @@ int amp_log_scan(struct amp_log *l, struct amp_pos *pos, bool *bad, amp_scan_fn 
         *bad = !ends;
         if (!ends || pos->seg == l->last)
             return 0;
-        pos->seg++;
-        pos->off = 0;
-        pos->len = 0;
-        pos->sealed = false;
+        amp_pos_next_segment(pos);
     }
 }
 

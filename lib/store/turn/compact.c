@@ -24,17 +24,17 @@ static struct amp_span column(sqlite3_stmt *st, int i)
     return (struct amp_span){p, p ? (size_t)sqlite3_column_bytes(st, i) : 0};
 }
 
-static int frame_read(struct amp_store *s, struct amp_index_place at, struct amp_frame *f,
+static int frame_read(struct amp_store *s, struct amp_place at, struct amp_frame *f,
                       struct amp_error *err)
 {
     struct amp_span frame;
     struct amp_frame_head head;
-    if (amp_log_frame(&s->log, at.seg, at.off, at.len, &frame, &head, err) != 0)
+    if (amp_log_frame(&s->log, at, &frame, &head, err) < 0)
         return -1;
     return amp_frame_decode(frame, &head, &s->check, f, err);
 }
 
-static int key_repeat(struct amp_store *s, struct amp_span key, struct amp_index_place place,
+static int key_repeat(struct amp_store *s, struct amp_span key, struct amp_place place,
                       struct amp_error *err)
 {
     struct amp_frame old;
@@ -58,7 +58,7 @@ static int key_repeat(struct amp_store *s, struct amp_span key, struct amp_index
 }
 
 static int entry_repeat(struct amp_store *s, uint64_t n, uint32_t i, struct amp_span consumer,
-                        struct amp_index_place place, struct amp_error *err)
+                        struct amp_place place, struct amp_error *err)
 {
     struct amp_frame old;
     struct amp_pos at;
@@ -81,9 +81,7 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
 {
     struct amp_compaction *c = &s->old;
     int rc = 0, taken = 0;
-    sqlite3_stmt *st = amp_index_begin_read(&s->index, err) == 0
-                           ? amp_index_stmt(&s->index, AMP_IX_OLD_REC, err)
-                           : NULL;
+    sqlite3_stmt *st = amp_index_query(&s->index, AMP_IX_OLD_REC, err);
     if (!st)
         return -1;
     AMP_BUF struct amp_buf from = {0};
@@ -122,16 +120,14 @@ static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, st
 {
     struct amp_compaction *c = &s->old;
     int rc = 0, taken = 0;
-    sqlite3_stmt *st = amp_index_begin_read(&s->index, err) == 0
-                           ? amp_index_stmt(&s->index, AMP_IX_OLD_OUT, err)
-                           : NULL;
+    sqlite3_stmt *st = amp_index_query(&s->index, AMP_IX_OLD_OUT, err);
     if (!st)
         return -1;
     sqlite3_bind_int64(st, 1, (sqlite3_int64)c->out_n);
     sqlite3_bind_int64(st, 2, c->out_i);
     sqlite3_bind_int(st, 3, *rows);
     while (*stands > 0 && (rc = amp_index_next(&s->index, st, AMP_INDEX_OUT, err)) == 1) {
-        struct amp_index_place place = amp_index_read_place(st, 4);
+        struct amp_place place = amp_index_read_place(st, 4);
         uint64_t n = (uint64_t)sqlite3_column_int64(st, 0);
         uint32_t i = (uint32_t)sqlite3_column_int64(st, 1);
         taken++;
@@ -211,7 +207,7 @@ static int64_t first_time(struct amp_store *s, uint32_t seg, struct amp_age *kno
     int fd = amp_log_fd(&s->log, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
     if (n <= 0 || !amp_frame_peek(p, (size_t)n, &h) ||
-        frame_read(s, (struct amp_index_place){.seg = seg, .len = h.size}, &f, NULL) != 0)
+        frame_read(s, (struct amp_place){.seg = seg, .len = h.size}, &f, NULL) != 0)
         return 0;
     *known = (struct amp_age){seg, f.at};
     return f.at;

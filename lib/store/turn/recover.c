@@ -296,10 +296,7 @@ static int log_look_again(struct amp_store *s, struct amp_error *err)
     if (!s->opt.read_only && l->end.sealed && l->end.seg == l->last) {
         if (amp_log_create(l, l->last + 1, err) != 0)
             return amp_store_fail(s, err);
-        l->end.seg++;
-        l->end.off = 0;
-        l->end.len = 0;
-        l->end.sealed = false;
+        amp_pos_next_segment(&l->end);
     }
     s->known = true;
     return s->new_generation ? generation_tell(s, err) : 0;

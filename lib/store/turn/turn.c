@@ -112,7 +112,7 @@ void amp_turn_last(struct amp_store *s)
         if (s->cache.frames >= FRAMES_AT_END)
             amp_turn_index(s, NULL);
         amp_index_checkpoint(&s->index, WAL_AT_END, true);
-        amp_turn_leave(s, own, NULL);
+        amp_turn_leave(s, own, 0, NULL);
     }
     s->opt.lock_timeout_ms = wait;
 }
@@ -128,9 +128,9 @@ int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err)
     return 0;
 }
 
-int amp_turn_leave(struct amp_store *s, bool own, struct amp_error *err)
+int amp_turn_leave(struct amp_store *s, bool own, int rc, struct amp_error *err)
 {
-    return own ? turn_end(s, err) : 0;
+    return own && turn_end(s, rc < 0 ? NULL : err) < 0 ? -1 : rc;
 }
 
 int amp_turn_renew(struct amp_store *s, struct amp_error *err)
