@@ -117,12 +117,12 @@ static int put_head(struct amp_store *s, int fd, struct amp_error *err)
 static int rotate(struct amp_store *s, struct amp_error *err)
 {
     char from[40], to[40];
-    uint32_t i = s->opt.error_files - 1;
+    uint32_t i = (uint32_t)s->opt.error_files - 1;
     name_of(i, to);
     /* What a larger limit left goes, too. */
     while (unlinkat(s->dirfd, to, 0) == 0)
         name_of(++i, to);
-    for (i = s->opt.error_files - 1; i > 0; i--) {
+    for (i = (uint32_t)s->opt.error_files - 1; i > 0; i--) {
         name_of(i - 1, from);
         name_of(i, to);
         if (renameat(s->dirfd, from, s->dirfd, to) != 0 && errno != ENOENT)

@@ -82,86 +82,64 @@ static bool cannot_write(int dirfd)
            (errno == EROFS || errno == EACCES);
 }
 
-/* ---- the member "store" of the directory's amp.json: what all tools that share it have in common.
- * An option goes before it. ---- */
+/* ---- settings: the member "store" of the directory's amp.json; options override them ---- */
 
 enum { SETTINGS_MAX = 4 * 1024 * 1024 };
+#define OPTION(member) offsetof(struct amp_store_options, member)
 
-static const double day_ms = 86400000.0;
+/* Each is a number from `least` to `most`, times `unit`. */
+static const struct {
+    const char *key;
+    double least, most, unit;
+    uint64_t fallback;
+    size_t at; /* of a uint64_t in the options */
+} settings[] = {
+    {"segment_bytes", 65536, 1 << 30, 1, 64 << 20, OPTION(segment_bytes)},
+    {"keep_segments", 2, 1000000, 1, 16, OPTION(keep_segments)},
+    {"keep_days", 0, 36500, 86400000, 0, OPTION(keep_ms)},
+    {"error_bytes", 65536, 1 << 30, 1, 16 << 20, OPTION(error_bytes)},
+    {"error_files", 2, 1000, 1, 4, OPTION(error_files)},
+};
 
-static int setting(const struct amp_tape *t, uint32_t store, const char *key, double least,
-                   double most, double *out, struct amp_error *err)
-{
-    uint32_t tok = amp_tape_get(t, store, amp_span_str(key));
-    if (tok == AMP_TOK_NONE)
-        return 0;
-    if (!amp_tok_real(t, tok, out) || *out < least || *out > most)
-        return amp_fail(err, AMP_CONFIG, "config_invalid",
-                        "amp.json of the state directory: store.%s is a number from %.0f to %.0f",
-                        key, least, most);
-    return 0;
-}
-
+/* store: the member's token, or AMP_TOK_NONE. */
 static int settings_take(struct amp_store *s, const struct amp_tape *t, uint32_t store,
                          struct amp_error *err)
 {
-    double bytes = 0, segments = 0, days = 0, error_bytes = 0, error_files = 0;
-    if (setting(t, store, "segment_bytes", 65536, 1 << 30, &bytes, err) != 0 ||
-        setting(t, store, "keep_segments", 2, 1000000, &segments, err) != 0 ||
-        setting(t, store, "keep_days", 0, 36500, &days, err) != 0 ||
-        setting(t, store, "error_bytes", 65536, 1 << 30, &error_bytes, err) != 0 ||
-        setting(t, store, "error_files", 2, 1000, &error_files, err) != 0)
-        return -1;
-    if (!s->opt.segment_bytes)
-        s->opt.segment_bytes = (uint64_t)bytes;
-    if (!s->opt.keep_segments)
-        s->opt.keep_segments = (uint32_t)segments;
-    if (!s->opt.keep_ms)
-        s->opt.keep_ms = (uint64_t)(days * day_ms);
-    if (!s->opt.error_bytes)
-        s->opt.error_bytes = (uint64_t)error_bytes;
-    if (!s->opt.error_files)
-        s->opt.error_files = (uint32_t)error_files;
-    return 0;
-}
-
-static int settings_file(struct amp_store *s, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf text = {0};
-    struct amp_tape t;
-    struct amp_json_fault fault;
-    amp_buf_init(&text, SETTINGS_MAX);
-    if (faccessat(s->dirfd, "amp.json", F_OK, 0) != 0)
-        return 0;
-    if (amp_file_read(s->dirfd, "amp.json", SETTINGS_MAX, &text, err) != 0)
-        return -1;
-    amp_tape_init(&t, NULL);
-    int rc = 0;
-    if (amp_tape_scan(&t, text.data, text.len, &fault) != 0) {
-        rc = amp_json_fail(err, AMP_CONFIG, "config_invalid",
-                           "amp.json of the state directory is not JSON", &fault);
-    } else {
-        uint32_t store = amp_tape_get(&t, 0, AMP_SPAN("store"));
-        if (store != AMP_TOK_NONE)
-            rc = settings_take(s, &t, store, err);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        uint64_t *to = (uint64_t *)((char *)&s->opt + settings[i].at);
+        double v = 0;
+        uint32_t tok = store == AMP_TOK_NONE
+                           ? AMP_TOK_NONE
+                           : amp_tape_get(t, store, amp_span_str(settings[i].key));
+        if (tok != AMP_TOK_NONE &&
+            (!amp_tok_real(t, tok, &v) || v < settings[i].least || v > settings[i].most))
+            return amp_fail(
+                err, AMP_CONFIG, "config_invalid",
+                "amp.json of the state directory: store.%s is a number from %.0f to %.0f",
+                settings[i].key, settings[i].least, settings[i].most);
+        if (!*to)
+            *to = tok == AMP_TOK_NONE ? settings[i].fallback : (uint64_t)(v * settings[i].unit);
     }
-    amp_tape_release(&t);
-    return rc;
+    return 0;
 }
 
 static int settings_read(struct amp_store *s, struct amp_error *err)
 {
-    if (settings_file(s, err) != 0)
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_tape t;
+    struct amp_json_fault fault;
+    if (faccessat(s->dirfd, "amp.json", F_OK, 0) != 0)
+        return settings_take(s, NULL, AMP_TOK_NONE, err);
+    amp_buf_init(&text, SETTINGS_MAX);
+    if (amp_file_read(s->dirfd, "amp.json", SETTINGS_MAX, &text, err) < 0)
         return -1;
-    if (!s->opt.segment_bytes)
-        s->opt.segment_bytes = 64u << 20;
-    if (!s->opt.keep_segments)
-        s->opt.keep_segments = 16;
-    if (!s->opt.error_bytes)
-        s->opt.error_bytes = 16u << 20;
-    if (!s->opt.error_files)
-        s->opt.error_files = 4;
-    return 0;
+    amp_tape_init(&t, NULL);
+    int rc = amp_tape_scan(&t, text.data, text.len, &fault) < 0
+                 ? amp_json_fail(err, AMP_CONFIG, "config_invalid",
+                                 "amp.json of the state directory is not JSON", &fault)
+                 : settings_take(s, &t, amp_tape_get(&t, 0, AMP_SPAN("store")), err);
+    amp_tape_release(&t);
+    return rc;
 }
 
 /* ---- opening and closing ---- */

@@ -17,10 +17,10 @@ struct amp_message_facts;
 struct amp_store_options {
     int64_t lock_timeout_ms; /* < 0: no limit; TEMPFAIL lock_timeout after it */
     uint64_t segment_bytes;  /* size at which a segment ends; here and below 0 is the default */
-    uint32_t keep_segments;  /* older ones are removed with the inputs in them; default 16 */
+    uint64_t keep_segments;  /* older ones are removed with the inputs in them; default 16 */
     uint64_t keep_ms;        /* so are segments whose last frame is older; default no limit */
     uint64_t error_bytes;    /* size at which error.ndjson is renamed; default 16 MiB */
-    uint32_t error_files;    /* the number of error logs to keep; default 4 */
+    uint64_t error_files;    /* the number of error logs to keep; default 4 */
     bool read_only;          /* never writes; the index may be rebuilt in memory */
     bool look;               /* the same if nothing can be written, as on a read-only medium */
     /* Functions for lib/message (message/facts.h). The store does not call them. */

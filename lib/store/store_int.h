@@ -71,7 +71,7 @@ struct amp_store {
 
 /* ---- each of these groups calls those above it ---- */
 
-/* digest.c: what tells one input's bytes from another's, and whether a sum of the log is theirs. */
+/* digest.c: the digest of an input's bytes; whether a sum of the log is of these bytes. */
 void amp_store_digest(struct amp_span bytes, char out[AMP_DIGEST_MAX]);
 bool amp_store_digest_is(const char *sum, const char *digest, struct amp_span bytes);
 

@@ -1,5 +1,5 @@
-/* Frames: encoding. Nearly all members of nearly all frames are texts without anything to escape,
- * put one behind the other; the rest is left to the JSON writer. */
+/* Encodes frames. Nearly all members of nearly all frames are texts without escapes, which are
+ * copied one after another; the JSON writer writes the rest. */
 #include "store/log/frame.h"
 
 #include <string.h>
@@ -12,31 +12,11 @@
 
 #include "json/bytes.h"
 
-static const char *const log_names[] = {
-#define X(name) #name,
-    AMP_FRAME_LOGS(X)
-#undef X
-};
-
-static const char *const role_names[] = {
-#define X(name) #name,
-    AMP_ROLES(X)
-#undef X
-};
-
 static void put_hex(char *p, unsigned n, uint64_t v)
 {
     while (n--) {
         p[n] = "0123456789abcdef"[v & 15];
         v >>= 4;
-    }
-}
-
-static void member_str(struct amp_jw *w, const char *key, struct amp_span v)
-{
-    if (v.n) {
-        amp_jw_key(w, key);
-        amp_jw_str(w, v);
     }
 }
 
@@ -47,35 +27,26 @@ static void encode_out(struct amp_jw *w, const struct amp_frame *f)
     for (uint32_t i = 0; i < f->n_out; i++) {
         const struct amp_frame_out *o = &f->out[i];
         amp_jw_open(w, '{');
-        amp_jw_key(w, "id");
-        amp_jw_str(w, o->id);
-        if (o->blob.n) {
-            member_str(w, "blob", o->blob);
-        } else {
-            amp_jw_key(w, "line");
-            amp_jw_str(w, o->line);
-        }
+        amp_jw_member_str(w, "id", o->id);
+        amp_jw_member_str(w, o->blob.n ? "blob" : "line", o->blob.n ? o->blob : o->line);
         amp_jw_key(w, "ack");
         amp_jw_bool(w, o->ack);
         if (o->role)
-            member_str(w, "role", amp_span_str(role_names[o->role]));
+            amp_jw_member_text(w, "role", amp_frame_role_names[o->role]);
         if (f->head.log == AMP_FRAME_stand) {
-            amp_jw_key(w, "c");
-            amp_jw_str(w, o->consumer);
-            amp_jw_key(w, "n");
-            amp_jw_uint(w, o->n);
-            amp_jw_key(w, "i");
-            amp_jw_uint(w, o->i);
+            amp_jw_member_str(w, "c", o->consumer);
+            amp_jw_member_int(w, "n", (int64_t)o->n);
+            amp_jw_member_int(w, "i", o->i);
         }
         amp_jw_close(w, '}');
     }
     amp_jw_close(w, ']');
 }
 
-/* The usual members are put one behind the other into memory that was reserved for all of them. */
-#define LIT(b, lit) put(b, lit, sizeof(lit) - 1)
+/* The usual members are copied into memory that was reserved for all of them. */
+#define LIT(b, lit) bytes_put(b, lit, sizeof(lit) - 1)
 
-static inline void put(struct amp_buf *b, const char *p, size_t n)
+static inline void bytes_put(struct amp_buf *b, const char *p, size_t n)
 {
     memcpy(b->data + b->len, p, n);
     b->len += n;
@@ -86,7 +57,7 @@ static void put_text(struct amp_buf *b, struct amp_span v)
     const unsigned char *p = (const unsigned char *)(v.n ? v.p : "");
     LIT(b, "\"");
     if (amp_skip_plain(p, p + v.n) == p + v.n && !memchr(p, 0x7f, v.n)) {
-        put(b, (const char *)p, v.n);
+        bytes_put(b, (const char *)p, v.n);
         LIT(b, "\"");
         return;
     }
@@ -103,10 +74,10 @@ static void put_uint(struct amp_buf *b, uint64_t v)
     do
         text[--i] = (char)('0' + v % 10);
     while (v /= 10);
-    put(b, text + i, sizeof text - i);
+    bytes_put(b, text + i, sizeof text - i);
 }
 
-/* A member whose name is the literal, unless there is nothing in it. */
+/* A member with a literal name, left out if it is empty. */
 #define PUT_STR(b, name, v)                                                                        \
     do {                                                                                           \
         if ((v).n) {                                                                               \
@@ -115,8 +86,8 @@ static void put_uint(struct amp_buf *b, uint64_t v)
         }                                                                                          \
     } while (0)
 
-/* 0: too long in any case. */
-static size_t longest(const struct amp_frame *f)
+/* An upper bound of the frame's size without its lists; 0: it is too large in any case. */
+static size_t size_bound(const struct amp_frame *f)
 {
     size_t text = f->key.n + f->full.n + f->from.n + f->event.n + f->to.n + f->actor.n +
                   f->acked.n + f->note.n + f->in_consumer.n + f->in_id.n + f->in_sum.n +
@@ -133,13 +104,13 @@ static void encode_head(struct amp_buf *b, const struct amp_frame *f)
     LIT(b, "{\"v2\":\"000000000000000000000000\",\"n\":");
     put_uint(b, f->head.n);
     LIT(b, ",\"p\":\"");
-    put(b, prev, 16);
+    bytes_put(b, prev, 16);
     LIT(b, "\",\"s\":");
     put_uint(b, f->head.s);
     LIT(b, ",\"gen\":");
     put_uint(b, f->head.gen);
     if (f->head.log != AMP_FRAME_none)
-        PUT_STR(b, "log", amp_span_str(log_names[f->head.log]));
+        PUT_STR(b, "log", amp_span_str(amp_frame_log_names[f->head.log]));
 }
 
 static void encode_key(struct amp_buf *b, const struct amp_frame *f)
@@ -180,18 +151,15 @@ static void encode_rest(struct amp_buf *b, struct amp_frame *f, size_t start)
     } else if (f->state.n) {
         LIT(b, ",\"state\":");
         f->state_off = (uint32_t)(b->len - start);
-        put(b, f->state.p, f->state.n);
+        bytes_put(b, f->state.p, f->state.n);
     }
 }
 
-/* What few frames have. */
+/* Members that few frames have. */
 static void encode_lists(struct amp_jw *w, const struct amp_frame *f)
 {
     w->comma = true;
-    if (f->due) {
-        amp_jw_key(w, "due");
-        amp_jw_int(w, f->due);
-    }
+    amp_jw_some_int(w, "due", f->due);
     if (f->n_out)
         encode_out(w, f);
     if (f->n_close) {
@@ -209,7 +177,7 @@ static void encode_lists(struct amp_jw *w, const struct amp_frame *f)
 
 int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error *err)
 {
-    size_t start = out->len, most = longest(f);
+    size_t start = out->len, most = size_bound(f);
     struct amp_jw w;
     if (most == 0)
         return amp_fail(err, AMP_NO, "frame_too_large", "a commit is past %d bytes", AMP_FRAME_MAX);

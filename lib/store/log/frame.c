@@ -1,4 +1,4 @@
-/* Frames: checking, decoding. */
+/* Checks and decodes frames. */
 #include "store/log/frame.h"
 
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 
 #include <amp/base/clock.h>
 
-static const char *const log_names[] = {
+const char *const amp_frame_log_names[] = {
 #define X(name) #name,
     AMP_FRAME_LOGS(X)
 #undef X
 };
 
-static const char *const role_names[] = {
+const char *const amp_frame_role_names[] = {
 #define X(name) #name,
     AMP_ROLES(X)
 #undef X
@@ -52,7 +52,7 @@ struct amp_span amp_frame_consumer(const struct amp_frame *f, uint32_t i)
     return f->in_id.n ? f->in_consumer : f->actor;
 }
 
-static bool hex(const char *p, unsigned n, uint64_t *out)
+static bool hex_read(const char *p, unsigned n, uint64_t *out)
 {
     uint64_t v = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -69,13 +69,13 @@ static bool hex(const char *p, unsigned n, uint64_t *out)
     return true;
 }
 
-/* The members that stand first, in their fixed order. */
+/* Reads the first members, which have a fixed order. */
 struct cursor {
     const char *p, *end;
     bool ok;
 };
 
-static void expect(struct cursor *c, const char *lit, size_t n)
+static void literal_expect(struct cursor *c, const char *lit, size_t n)
 {
     if (!c->ok || (size_t)(c->end - c->p) < n || memcmp(c->p, lit, n) != 0)
         c->ok = false;
@@ -83,7 +83,7 @@ static void expect(struct cursor *c, const char *lit, size_t n)
         c->p += n;
 }
 
-static uint64_t digits(struct cursor *c)
+static uint64_t digits_read(struct cursor *c)
 {
     uint64_t v = 0;
     const char *start = c->p;
@@ -107,67 +107,51 @@ static size_t head_size(struct amp_span begin)
     return begin.n + 8 + 16 + 1;
 }
 
-static bool head_peek(struct amp_span begin, const char *p, size_t n, struct amp_frame_head *out)
+bool amp_frame_peek(uint32_t format, const char *p, size_t n, struct amp_frame_head *out)
 {
+    struct amp_span begin = format == 1 ? lead_v1 : lead;
     struct amp_frame_head h = {0};
     size_t size = head_size(begin);
     uint64_t len;
     if (n < size || memcmp(p, begin.p, begin.n) != 0 || p[size - 1] != '"' ||
-        !hex(p + begin.n, 8, &len) || !hex(p + begin.n + 8, 16, &h.sum) || len > AMP_FRAME_MAX)
+        !hex_read(p + begin.n, 8, &len) || !hex_read(p + begin.n + 8, 16, &h.sum) ||
+        len > AMP_FRAME_MAX)
         return false;
     h.size = (uint32_t)(len + size) + 1;
     struct cursor c = {p + size, p + n, true};
-    expect(&c, ",\"n\":", 5);
-    h.n = digits(&c);
-    expect(&c, ",\"p\":\"", 6);
-    if (!c.ok || c.end - c.p < 16 || !hex(c.p, 16, &h.prev))
+    literal_expect(&c, ",\"n\":", 5);
+    h.n = digits_read(&c);
+    literal_expect(&c, ",\"p\":\"", 6);
+    if (!c.ok || c.end - c.p < 16 || !hex_read(c.p, 16, &h.prev))
         return false;
     c.p += 16;
-    expect(&c, "\",\"s\":", 6);
-    h.s = digits(&c);
-    expect(&c, ",\"gen\":", 7);
-    h.gen = digits(&c);
+    literal_expect(&c, "\",\"s\":", 6);
+    h.s = digits_read(&c);
+    literal_expect(&c, ",\"gen\":", 7);
+    h.gen = digits_read(&c);
     if (!c.ok)
         return false;
-    expect(&c, ",\"log\":\"", 8);
-    for (unsigned i = 1; c.ok && i < sizeof log_names / sizeof *log_names; i++) {
-        size_t l = strlen(log_names[i]);
-        if ((size_t)(c.end - c.p) > l && memcmp(c.p, log_names[i], l) == 0 && c.p[l] == '"')
+    literal_expect(&c, ",\"log\":\"", 8);
+    for (unsigned i = 1; c.ok && i < sizeof amp_frame_log_names / sizeof(char *); i++) {
+        size_t l = strlen(amp_frame_log_names[i]);
+        if ((size_t)(c.end - c.p) > l && memcmp(c.p, amp_frame_log_names[i], l) == 0 &&
+            c.p[l] == '"')
             h.log = (enum amp_frame_log)i;
     }
     *out = h;
     return true;
 }
 
-static bool check(struct amp_span begin, const char *p, size_t n, struct amp_frame_head *out)
+bool amp_frame_check(uint32_t format, const char *p, size_t n, struct amp_frame_head *out)
 {
     struct amp_frame_head h;
-    size_t size = head_size(begin);
-    if (!head_peek(begin, p, n, &h) || h.size > n || h.size < size + 2 || p[h.size - 1] != '\n' ||
-        p[h.size - 2] != '}' || XXH3_64bits(p + size, h.size - size - 1) != h.sum)
+    size_t size = head_size(format == 1 ? lead_v1 : lead);
+    if (!amp_frame_peek(format, p, n, &h) || h.size > n || h.size < size + 2 ||
+        p[h.size - 1] != '\n' || p[h.size - 2] != '}' ||
+        XXH3_64bits(p + size, h.size - size - 1) != h.sum)
         return false;
     *out = h;
     return true;
-}
-
-bool amp_frame_peek(const char *p, size_t n, struct amp_frame_head *out)
-{
-    return head_peek(lead, p, n, out);
-}
-
-bool amp_frame_check(const char *p, size_t n, struct amp_frame_head *out)
-{
-    return check(lead, p, n, out);
-}
-
-bool amp_frame_peek_v1(const char *p, size_t n, struct amp_frame_head *out)
-{
-    return head_peek(lead_v1, p, n, out);
-}
-
-bool amp_frame_check_v1(const char *p, size_t n, struct amp_frame_head *out)
-{
-    return check(lead_v1, p, n, out);
 }
 
 uint32_t amp_frame_format(const char *p, size_t n)
@@ -176,7 +160,7 @@ uint32_t amp_frame_format(const char *p, size_t n)
     uint32_t v = 0;
     size_t i = 3;
     if (n >= head_size(lead_v1) && memcmp(p, lead_v1.p, lead_v1.n) == 0 &&
-        hex(p + lead_v1.n, 16, &hash))
+        hex_read(p + lead_v1.n, 16, &hash))
         return 1;
     if (n < 16 || memcmp(p, "{\"v", 3) != 0)
         return 0;
@@ -191,78 +175,79 @@ struct decoder {
     bool failed;
 };
 
-static uint32_t member(struct decoder *d, uint32_t object, const char *key)
+static uint32_t member_find(struct decoder *d, uint32_t object, const char *key)
 {
     return amp_tape_get(&d->a->tape, object, amp_span_str(key));
 }
 
-static struct amp_span text(struct decoder *d, uint32_t object, const char *key)
+static struct amp_span member_text(struct decoder *d, uint32_t object, const char *key)
 {
     struct amp_span v = {0};
-    uint32_t t = member(d, object, key);
+    uint32_t t = member_find(d, object, key);
     if (t != AMP_TOK_NONE && (d->a->tape.tok[t].type != AMP_JSON_STRING ||
                               amp_tok_text(&d->a->tape, t, &d->a->text, &v, d->err) != 0))
         d->failed = true;
     return v;
 }
 
-static int64_t integer(struct decoder *d, uint32_t object, const char *key)
+static int64_t member_integer(struct decoder *d, uint32_t object, const char *key)
 {
     int64_t v = 0;
-    uint32_t t = member(d, object, key);
+    uint32_t t = member_find(d, object, key);
     if (t != AMP_TOK_NONE && !amp_tok_int(&d->a->tape, t, &v))
         d->failed = true;
     return v;
 }
 
-static bool truth(struct decoder *d, uint32_t object, const char *key)
+static bool member_truth(struct decoder *d, uint32_t object, const char *key)
 {
-    uint32_t t = member(d, object, key);
+    uint32_t t = member_find(d, object, key);
     return t != AMP_TOK_NONE && d->a->tape.tok[t].type == AMP_JSON_TRUE;
 }
 
-/* Room for n items of a reused array. */
-static bool grow(void *array, uint32_t *cap, uint32_t n, size_t size)
+/* Opens a list: makes room for its elements in a reused array of *cap elements. Returns their
+ * number and the first of them; 0: there are none, or d failed. */
+static uint32_t list_open(struct decoder *d, const char *key, void *array, uint32_t *cap,
+                          size_t size, uint32_t *first)
 {
+    const struct amp_tok *tok = d->a->tape.tok;
+    uint32_t list = member_find(d, 0, key);
     void **a = array;
-    if (n <= *cap)
-        return true;
-    void *p = realloc(*a, n * size);
-    if (!p)
-        return false;
-    *a = p;
-    *cap = n;
-    return true;
+    if (list == AMP_TOK_NONE)
+        return 0;
+    uint32_t n = tok[list].count;
+    if (tok[list].type == AMP_JSON_ARRAY && n > *cap) {
+        void *p = realloc(*a, n * size);
+        if (p) {
+            *a = p;
+            *cap = n;
+        }
+    }
+    d->failed |= tok[list].type != AMP_JSON_ARRAY || n > *cap;
+    *first = list + 1;
+    return d->failed ? 0 : n;
 }
 
 static void decode_out(struct decoder *d, struct amp_frame *f)
 {
     struct amp_frame_arena *a = d->a;
-    uint32_t list = member(d, 0, "out");
-    if (list == AMP_TOK_NONE)
-        return;
-    uint32_t n = a->tape.tok[list].count, t = list + 1;
-    if (a->tape.tok[list].type != AMP_JSON_ARRAY ||
-        !grow(&a->out, &a->cap_out, n, sizeof *a->out)) {
-        d->failed = true;
-        return;
-    }
+    uint32_t t, n = list_open(d, "out", &a->out, &a->cap_out, sizeof *a->out, &t);
     for (uint32_t i = 0; i < n; i++, t = a->tape.tok[t].next) {
         if (a->tape.tok[t].type != AMP_JSON_OBJECT) {
             d->failed = true;
             return;
         }
         a->out[i] = (struct amp_frame_out){
-            .id = text(d, t, "id"),
-            .line = text(d, t, "line"),
-            .blob = text(d, t, "blob"),
-            .consumer = text(d, t, "c"),
-            .n = (uint64_t)integer(d, t, "n"),
-            .i = (uint32_t)integer(d, t, "i"),
-            .ack = truth(d, t, "ack"),
+            .id = member_text(d, t, "id"),
+            .line = member_text(d, t, "line"),
+            .blob = member_text(d, t, "blob"),
+            .consumer = member_text(d, t, "c"),
+            .n = (uint64_t)member_integer(d, t, "n"),
+            .i = (uint32_t)member_integer(d, t, "i"),
+            .ack = member_truth(d, t, "ack"),
         };
-        struct amp_span role = text(d, t, "role");
-        while (role.n && !amp_span_is(role, role_names[a->out[i].role]))
+        struct amp_span role = member_text(d, t, "role");
+        while (role.n && !amp_span_is(role, amp_frame_role_names[a->out[i].role]))
             if (++a->out[i].role == AMP_ROLE_COUNT) {
                 d->failed = true;
                 return;
@@ -279,15 +264,7 @@ static void decode_out(struct decoder *d, struct amp_frame *f)
 static void decode_close(struct decoder *d, struct amp_frame *f)
 {
     struct amp_frame_arena *a = d->a;
-    uint32_t list = member(d, 0, "close");
-    if (list == AMP_TOK_NONE)
-        return;
-    uint32_t n = a->tape.tok[list].count, t = list + 1;
-    if (a->tape.tok[list].type != AMP_JSON_ARRAY ||
-        !grow(&a->close, &a->cap_close, n, sizeof *a->close)) {
-        d->failed = true;
-        return;
-    }
+    uint32_t t, n = list_open(d, "close", &a->close, &a->cap_close, sizeof *a->close, &t);
     for (uint32_t i = 0; i < n; i++, t = a->tape.tok[t].next) {
         int64_t fn, fi;
         if (a->tape.tok[t].type != AMP_JSON_ARRAY || a->tape.tok[t].count != 2 ||
@@ -316,33 +293,33 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
                    ? amp_fail_memory(err)
                    : amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu is not JSON: %s",
                               (unsigned long long)head->n, fault.what);
-    f.key = text(&d, 0, "key");
-    f.full = text(&d, 0, "full");
-    f.was = (uint64_t)integer(&d, 0, "was");
-    f.rev = (uint64_t)integer(&d, 0, "rev");
-    f.from = text(&d, 0, "from");
-    f.event = text(&d, 0, "event");
-    f.to = text(&d, 0, "to");
-    f.actor = text(&d, 0, "actor");
-    f.acked = text(&d, 0, "acked");
-    f.note = text(&d, 0, "note");
-    struct amp_span at = text(&d, 0, "at");
+    f.key = member_text(&d, 0, "key");
+    f.full = member_text(&d, 0, "full");
+    f.was = (uint64_t)member_integer(&d, 0, "was");
+    f.rev = (uint64_t)member_integer(&d, 0, "rev");
+    f.from = member_text(&d, 0, "from");
+    f.event = member_text(&d, 0, "event");
+    f.to = member_text(&d, 0, "to");
+    f.actor = member_text(&d, 0, "actor");
+    f.acked = member_text(&d, 0, "acked");
+    f.note = member_text(&d, 0, "note");
+    struct amp_span at = member_text(&d, 0, "at");
     if (at.n && !amp_time_parse(at, &f.at))
         d.failed = true;
-    uint32_t in = member(&d, 0, "in");
+    uint32_t in = member_find(&d, 0, "in");
     if (in != AMP_TOK_NONE) {
-        f.in_consumer = text(&d, in, "c");
-        f.in_id = text(&d, in, "id");
-        f.in_sum = text(&d, in, "sum");
+        f.in_consumer = member_text(&d, in, "c");
+        f.in_id = member_text(&d, in, "id");
+        f.in_sum = member_text(&d, in, "sum");
     }
-    uint32_t state = member(&d, 0, "state");
+    uint32_t state = member_find(&d, 0, "state");
     if (state != AMP_TOK_NONE) {
         f.state = amp_tok_source(&a->tape, state);
         f.state_off = (uint32_t)(f.state.p - frame.p);
     }
-    f.state_blob = text(&d, 0, "state_blob");
-    f.gone = truth(&d, 0, "gone");
-    f.due = integer(&d, 0, "due");
+    f.state_blob = member_text(&d, 0, "state_blob");
+    f.gone = member_truth(&d, 0, "gone");
+    f.due = member_integer(&d, 0, "due");
     decode_out(&d, &f);
     decode_close(&d, &f);
     if (d.failed)
@@ -356,7 +333,7 @@ bool amp_frame_is_of(struct amp_span frame, struct amp_span key)
 {
     static const char before[] = ",\"key\":\"";
     const size_t n = sizeof before - 1;
-    /* It stands near the start. */
+    /* The key is near the start of a frame. */
     const char *p = memmem(frame.p, frame.n < 200 ? frame.n : 200, before, n);
     return p && (size_t)(frame.p + frame.n - p) > n + key.n && memcmp(p + n, key.p, key.n) == 0 &&
            p[n + key.n] == '"';

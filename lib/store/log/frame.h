@@ -38,7 +38,9 @@ enum amp_frame_log {
 #undef X
 };
 
-/* What can be read without a JSON parser. */
+extern const char *const amp_frame_log_names[], *const amp_frame_role_names[];
+
+/* The members that are read without a JSON parser. */
 struct amp_frame_head {
     uint32_t size; /* of the whole frame, LF included */
     uint64_t sum, n, prev, s, gen;
@@ -88,14 +90,12 @@ struct amp_frame_arena {
 void amp_frame_arena_init(struct amp_frame_arena *a);
 void amp_frame_arena_release(struct amp_frame_arena *a);
 
-/* The head alone, unverified but well formed; for looking at a known frame's first bytes. */
-bool amp_frame_peek(const char *p, size_t n, struct amp_frame_head *out);
-/* Whether a whole, intact frame begins at p. */
-bool amp_frame_check(const char *p, size_t n, struct amp_frame_head *out);
-/* The same of a frame of format 1; its other members are read by amp_frame_decode, too. */
-bool amp_frame_peek_v1(const char *p, size_t n, struct amp_frame_head *out);
-bool amp_frame_check_v1(const char *p, size_t n, struct amp_frame_head *out);
-/* Which format the frame at p is of: 0 where that cannot be seen. */
+/* Reads the head of a frame, AMP_FRAME_PREFIX bytes at most, without verifying the frame. format:
+ * AMP_FRAME_FORMAT or 1. */
+bool amp_frame_peek(uint32_t format, const char *p, size_t n, struct amp_frame_head *out);
+/* Whether a complete, intact frame begins at p. amp_frame_decode reads frames of both formats. */
+bool amp_frame_check(uint32_t format, const char *p, size_t n, struct amp_frame_head *out);
+/* The format of the frame at p, 0 if it cannot be recognized. */
 uint32_t amp_frame_format(const char *p, size_t n);
 
 /* Appends the frame to out; head.n, prev, s, gen and log are given, size and sum are set and

@@ -25,7 +25,8 @@ enum { ROOM_FROM = 64 * 1024, ROOM_FIRST = 4 * 1024 * 1024, ROOM_SHARE = 16, BLO
 
 void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_watermark *wm)
 {
-    *l = (struct amp_log){.dirfd = dirfd, .read_only = read_only, .fd = -1, .wm = wm};
+    *l = (struct amp_log){
+        .dirfd = dirfd, .read_only = read_only, .format = AMP_FRAME_FORMAT, .fd = -1, .wm = wm};
     for (unsigned i = 0; i < AMP_LOG_OLD; i++)
         l->old[i].fd = -1;
     /* A turn holds 1 MiB and the frame that passed it; a turn's closing frames come on top. */
@@ -238,8 +239,8 @@ bool amp_log_stands(struct amp_log *l, const struct amp_pos *pos)
     if (!pos->len)
         return pos->off == 0;
     ssize_t n = read_at(fd, p, sizeof p, pos->off - pos->len);
-    return n > 0 && amp_frame_peek(p, (size_t)n, &h) && h.sum == pos->sum && h.n == pos->n &&
-           h.size == pos->len;
+    return n > 0 && amp_frame_peek(l->format, p, (size_t)n, &h) && h.sum == pos->sum &&
+           h.n == pos->n && h.size == pos->len;
 }
 
 int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
@@ -352,7 +353,7 @@ int amp_log_frame(struct amp_log *l, struct amp_place at, struct amp_span *out,
             goto damaged;
         p = l->look.data;
     }
-    if (!amp_frame_check(p, at.len, head) || head->size != at.len)
+    if (!amp_frame_check(l->format, p, at.len, head) || head->size != at.len)
         goto damaged;
     *out = (struct amp_span){p, at.len};
     return 0;

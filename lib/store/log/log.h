@@ -38,6 +38,7 @@ struct amp_log {
     int dirfd;
     bool read_only;
     bool upgrades;        /* it may be used although records are still to be converted */
+    uint32_t format;      /* of its frames: AMP_FRAME_FORMAT, or 1 during an upgrade */
     uint32_t first, last; /* segments that exist; 0 none */
     int fd;               /* of segment `last`, -1 none */
     uint64_t room;        /* the size of the blocks under it, as last seen */

@@ -75,7 +75,7 @@ uint64_t amp_log_first_number(struct amp_log *l, uint32_t seg)
     int fd = seg > l->last ? -1 : amp_log_fd(l, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
     /* A damaged number would end the segment before it at a wrong place. */
-    return n > 0 && amp_frame_peek(p, (size_t)n, &h) &&
+    return n > 0 && amp_frame_peek(l->format, p, (size_t)n, &h) &&
                    amp_log_frame(l, (struct amp_place){seg, h.size, 0}, &frame, &h, NULL) == 0
                ? h.n
                : 0;
@@ -129,7 +129,7 @@ int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp
         struct amp_frame_head h;
         if (window_at(&w, pos->off, &p, &n, err) != 0)
             return -1;
-        if (!amp_frame_check(p, n, &h) || !amp_pos_precedes(pos, &h)) {
+        if (!amp_frame_check(l->format, p, n, &h) || !amp_pos_precedes(pos, &h)) {
             *ends = false;
             return 0;
         }
@@ -197,7 +197,7 @@ int amp_log_judge(struct amp_log *l, const struct amp_pos *pos, struct amp_error
         at += (uint64_t)(lf - p) + 1;
         if (at >= w.size || window_at(&w, at, &p, &n, err) != 0)
             break;
-        if (amp_frame_check(p, n, &h) && h.s >= bad && h.n > bad) {
+        if (amp_frame_check(l->format, p, n, &h) && h.s >= bad && h.n > bad) {
             snprintf(why, sizeof why, "frame %llu, behind it, knew it to be durable",
                      (unsigned long long)h.n);
             return amp_log_damaged(pos, why, err);

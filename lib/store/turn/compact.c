@@ -206,7 +206,7 @@ static int64_t first_time(struct amp_store *s, uint32_t seg, struct amp_age *kno
         return known->at;
     int fd = amp_log_fd(&s->log, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
-    if (n <= 0 || !amp_frame_peek(p, (size_t)n, &h) ||
+    if (n <= 0 || !amp_frame_peek(AMP_FRAME_FORMAT, p, (size_t)n, &h) ||
         frame_read(s, (struct amp_place){.seg = seg, .len = h.size}, &f, NULL) != 0)
         return 0;
     *known = (struct amp_age){seg, f.at};

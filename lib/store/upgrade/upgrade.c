@@ -32,97 +32,65 @@ enum { SEGMENT_MAX = 2000 * 1024 * 1024 };
 struct upgrade {
     struct amp_store *s;
     struct amp_format1 *from;
-    struct amp_buf old, new; /* a segment's bytes */
-    struct amp_pos was, now; /* behind the last frame read, and written */
+    struct amp_buf new; /* a segment's bytes */
+    struct amp_pos was; /* after the last frame that was read */
+    uint64_t sum;       /* of the last frame that was written */
     uint64_t frames;
     int newfd;
 };
 
 /* ---- reading ---- */
 
-/* Whether the bytes behind a bad frame of the last segment are a torn tail: no frame is intact
- * there. */
-static bool is_torn(const char *p, const char *end)
+/* What ended the scan of a segment before its end: a torn tail of the last one (no later frame is
+ * intact) returns 0, damage fails. */
+static int segment_judge(struct upgrade *u, struct amp_error *err)
 {
+    AMP_BUF struct amp_buf bytes = {0};
     struct amp_frame_head h;
-    while ((p = memchr(p, '\n', (size_t)(end - p)))) {
-        p++;
-        if (amp_frame_check_v1(p, (size_t)(end - p), &h))
-            return false;
-    }
-    return true;
-}
-
-static bool follows(const struct amp_pos *pos, const struct amp_frame_head *h)
-{
-    return pos->n == 0 || (pos->loose ? h->n > pos->n : h->n == pos->n + 1 && h->prev == pos->sum);
-}
-
-/* The number of the first frame of a segment; 0: it has none. */
-static uint64_t first_number(struct upgrade *u, uint32_t seg)
-{
-    char p[AMP_FRAME_PREFIX];
-    struct amp_frame_head h;
-    int fd = seg > u->s->log.last ? -1 : amp_log_fd(&u->s->log, seg, NULL);
-    ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
-    return n > 0 && amp_frame_peek_v1(p, (size_t)n, &h) ? h.n : 0;
-}
-
-typedef int (*frame_fn)(struct upgrade *u, struct amp_span frame, const struct amp_frame_head *h,
-                        struct amp_error *err);
-
-/* Each frame of a segment. Where a failed write was repaired, the next segment takes over from this
- * one. */
-static int segment_each(struct upgrade *u, uint32_t seg, frame_fn fn, struct amp_error *err)
-{
     char name[32];
-    uint64_t next = first_number(u, seg + 1);
-    bool last = seg == u->s->log.last;
-    amp_log_name(seg, name);
-    amp_buf_reset(&u->old);
-    u->was.seg = seg;
-    u->was.off = 0;
-    if (amp_file_read(u->s->logfd, name, SEGMENT_MAX, &u->old, err) != 0)
+    amp_buf_init(&bytes, SEGMENT_MAX);
+    amp_log_name(u->was.seg, name);
+    if (amp_file_read(u->s->logfd, name, SEGMENT_MAX, &bytes, err) < 0)
         return -1;
-    const char *p = u->old.data, *end = p + u->old.len;
-    while (p < end && !(next && u->was.n + 1 == next)) {
-        struct amp_frame_head h;
-        if (!amp_frame_check_v1(p, (size_t)(end - p), &h) || !follows(&u->was, &h))
-            return last && is_torn(p, end)
-                       ? 0
-                       : amp_log_damaged(&u->was, "let the earlier build repair it first", err);
-        if (fn(u, (struct amp_span){p, h.size}, &h, err) != 0)
-            return -1;
-        p += h.size;
-        u->was.off += h.size;
-        u->was.n = h.n;
-        u->was.sum = h.sum;
-        u->was.loose = h.log == AMP_FRAME_repair;
-        u->was.sealed = h.log == AMP_FRAME_seal;
+    const char *p = bytes.data + u->was.off, *end = bytes.data + bytes.len;
+    if (p >= end)
+        return amp_log_damaged(&u->was, "frames are missing; let the earlier build repair it first",
+                               err);
+    bool torn = u->was.seg == u->s->log.last;
+    while (torn && (p = memchr(p, '\n', (size_t)(end - p)))) {
+        p++;
+        torn = !amp_frame_check(1, p, (size_t)(end - p), &h);
     }
-    if (last || u->was.loose || (next ? u->was.n + 1 == next : u->was.sealed))
-        return 0;
-    return amp_log_damaged(&u->was, "frames are missing; let the earlier build repair it first",
-                           err);
+    return torn ? 0 : amp_log_damaged(&u->was, "let the earlier build repair it first", err);
 }
 
-static int frame_learn(struct upgrade *u, struct amp_span frame, const struct amp_frame_head *h,
-                       struct amp_error *err)
+static int segment_scan(struct upgrade *u, amp_scan_fn fn, struct amp_error *err)
 {
+    bool ends;
+    if (amp_log_scan_segment(&u->s->log, &u->was, &ends, fn, u, err) < 0)
+        return -1;
+    return ends ? 0 : segment_judge(u, err);
+}
+
+static int frame_learn(void *ctx, const struct amp_frame_head *h, struct amp_span frame,
+                       const struct amp_pos *after, struct amp_error *err)
+{
+    struct upgrade *u = ctx;
     return amp_format1_learn(u->from, frame, h, err);
 }
 
-static int frame_write(struct upgrade *u, struct amp_span frame, const struct amp_frame_head *h,
-                       struct amp_error *err)
+static int frame_write(void *ctx, const struct amp_frame_head *h, struct amp_span frame,
+                       const struct amp_pos *after, struct amp_error *err)
 {
+    struct upgrade *u = ctx;
     struct amp_frame f;
-    if (amp_format1_convert(u->from, frame, h, &f, err) != 0)
+    if (amp_format1_convert(u->from, frame, h, &f, err) < 0)
         return -1;
     if (u->frames++)
-        f.head.prev = u->now.sum;
-    if (amp_frame_encode(&f, &u->new, err) != 0)
+        f.head.prev = u->sum;
+    if (amp_frame_encode(&f, &u->new, err) < 0)
         return -1;
-    u->now.sum = f.head.sum;
+    u->sum = f.head.sum;
     return 0;
 }
 
@@ -151,16 +119,17 @@ static int log_write(struct upgrade *u, struct amp_error *err)
 {
     struct amp_log *l = &u->s->log;
     static const char *const locks[] = {"main.lock", "next.lock"};
-    for (uint32_t seg = l->first; seg <= l->last; seg++)
-        if (segment_each(u, seg, frame_learn, err) != 0)
+    u->was.seg = l->first;
+    for (; u->was.seg <= l->last; amp_pos_next_segment(&u->was))
+        if (segment_scan(u, frame_learn, err) < 0)
             return -1;
-    u->was = (struct amp_pos){0};
-    for (uint32_t seg = l->first; seg <= l->last; seg++) {
+    u->was = (struct amp_pos){.seg = l->first};
+    for (; u->was.seg <= l->last; amp_pos_next_segment(&u->was)) {
         char name[32];
         amp_buf_reset(&u->new);
-        amp_log_name(seg, name);
-        if (segment_each(u, seg, frame_write, err) != 0 ||
-            amp_file_write_atomic(u->newfd, name, 0600, amp_buf_span(&u->new), err) != 0)
+        amp_log_name(u->was.seg, name);
+        if (segment_scan(u, frame_write, err) < 0 ||
+            amp_file_write_atomic(u->newfd, name, 0600, amp_buf_span(&u->new), err) < 0)
             return -1;
     }
     for (int i = 0; i < 2; i++)
@@ -203,7 +172,7 @@ static int old_keep(struct amp_store *s, struct amp_buf *said, struct amp_error 
     return amp_buf_fmt(said, err, "the former log is kept in %s/" KEPT "\n", s->dir);
 }
 
-static int convert(struct amp_store *s, struct amp_buf *said, struct amp_error *err)
+static int log_convert(struct amp_store *s, struct amp_buf *said, struct amp_error *err)
 {
     struct upgrade u = {.s = s, .newfd = -1};
     if (faccessat(s->dirfd, KEPT, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -216,8 +185,8 @@ static int convert(struct amp_store *s, struct amp_buf *said, struct amp_error *
         return -1;
     if (mkdirat(s->dirfd, NEW, 0700) != 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s/" NEW, s->dir);
-    amp_buf_init(&u.old, SEGMENT_MAX);
     amp_buf_init(&u.new, SEGMENT_MAX);
+    s->log.format = 1;
     u.from = amp_format1_new(s, err);
     u.newfd = openat(s->dirfd, NEW, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     int rc = u.newfd < 0 ? amp_fail_errno(err, AMP_IOERR, "cannot open %s/" NEW, s->dir) : 0;
@@ -226,7 +195,6 @@ static int convert(struct amp_store *s, struct amp_buf *said, struct amp_error *
     if (rc == 0)
         rc = logs_exchange(&u, err);
     amp_format1_free(u.from);
-    amp_buf_release(&u.old);
     amp_buf_release(&u.new);
     amp_auto_close(&u.newfd);
     if (rc < 0) {
@@ -255,7 +223,7 @@ static enum upgrade_step upgrade(struct amp_store *s, struct amp_buf *said, stru
         return UPGRADE_FAILED;
     if (format > AMP_FRAME_FORMAT)
         return amp_log_list(&s->log, err), UPGRADE_FAILED;
-    if (format == 1 && convert(s, said, err) != 0)
+    if (format == 1 && log_convert(s, said, err) != 0)
         return UPGRADE_FAILED;
     if (old_keep(s, said, err) != 0)
         return UPGRADE_FAILED;
