@@ -1,4 +1,4 @@
-/* What moves a branch: committing a worktree, and a person's rollback. The rule is asked first. */
+/* Operations that move a branch: commit and rollback. They check the rule first. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,8 +20,8 @@ struct staging {
     bool refused;
 };
 
-/* The library runs no filter programs (git-lfs and the like): what should go through one would be
- * committed raw. Such a file has to be committed by git, then nothing is left for us. */
+/* The library runs no filter programs (git-lfs and the like), so a file that needs one would be
+ * committed unfiltered. Only git can commit it. */
 static int check_filter(const char *path, const char *matched, void *ctx)
 {
     struct staging *st = ctx;
@@ -36,7 +36,7 @@ static int check_filter(const char *path, const char *matched, void *ctx)
                     filter);
 }
 
-/* Everything in the working tree, as git add -A would take it. */
+/* Stages the complete working tree, like git add -A. */
 static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
 {
     struct staging st = {r, repo, false};
@@ -50,7 +50,7 @@ static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
     if (st.refused)
         return -1;
     const git_error *e = rc ? git_error_last() : NULL;
-    /* A directory that is offered as one path is a repository inside the worktree. */
+    /* The library passes a repository inside the worktree as one directory path. */
     if (e && e->message && strstr(e->message, "invalid path") && strstr(e->message, "/'"))
         return amp_fail(r->err, AMP_NO, "nested_repository",
                         "a git repository inside the worktree cannot be committed: %s", e->message);
@@ -63,30 +63,28 @@ static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
     return rc ? fail_git(r, rc, AMP_IOERR, "git_error", git_repository_workdir(repo)) : 0;
 }
 
-static int ask_rule(struct request *r, git_repository *repo, const char *agent)
+static int check_rule(struct request *r, git_repository *repo)
 {
     struct amp_rule rule;
     char branch[1024], name[128];
     if (load_rule(r, repo, &rule))
         return -1;
     head_branch(repo, branch, sizeof branch);
-    const char *who = find_agent(agent, git_repository_path(repo), name, sizeof name) ? name : NULL;
+    const char *who =
+        find_agent(r->in.agent, git_repository_path(repo), name, sizeof name) ? name : NULL;
     struct amp_ref_update u = {.ref = amp_span_str(branch), .new_value = AMP_SPAN("new")};
     return amp_rule_decide(&rule, who, &u) == AMP_RULE_REFUSE ? refuse_branch(r, branch, who) : 0;
 }
 
 int op_commit(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *owner = NULL, *repo = NULL;
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_commit_cleanup) git_commit *parent = NULL;
     CLEANUP(git_tree_cleanup) git_tree *tree = NULL;
     CLEANUP(git_signature_cleanup) git_signature *who = NULL;
-    const char *from, *path, *name, *email, *message, *agent;
+    const char *path = r->in.worktree;
     git_oid tree_id, head, oid;
-    if (request_text(r, "repo", true, &from) || request_text(r, "worktree", true, &path) ||
-        request_text(r, "name", true, &name) || request_text(r, "email", true, &email) ||
-        request_text(r, "message", true, &message) || request_text(r, "agent", false, &agent) ||
-        open_repository(r, from, &owner) || open_worktree(r, owner, path, &repo))
+    if (open_worktree(r, &repo))
         return -1;
     int state = git_repository_state(repo);
     if (state != GIT_REPOSITORY_STATE_NONE && state != GIT_REPOSITORY_STATE_BISECT)
@@ -100,26 +98,24 @@ int op_commit(struct request *r)
         return fail_git(r, rc, AMP_IOERR, "git_error", path);
     if (born && git_oid_equal(git_commit_tree_id(parent), &tree_id)) {
         reply_oid(r, "oid", &head);
-        amp_jw_key(&r->out, "nothing");
-        amp_jw_bool(&r->out, true);
+        reply_flag(r, "nothing", true);
         return 0;
     }
-    if (ask_rule(r, repo, agent))
+    if (check_rule(r, repo))
         return -1;
     const git_commit *parents[] = {parent};
     rc = git_tree_lookup(&tree, repo, &tree_id);
     if (rc == 0)
-        rc = git_signature_now(&who, name, email);
+        rc = git_signature_now(&who, r->in.name, r->in.email);
     if (rc == 0)
-        rc = git_repository_set_ident(repo, name, email);
+        rc = git_repository_set_ident(repo, r->in.name, r->in.email);
     if (rc == 0)
-        rc = git_commit_create(&oid, repo, "HEAD", who, who, NULL, message, tree, born ? 1 : 0,
-                               parents);
+        rc = git_commit_create(&oid, repo, "HEAD", who, who, NULL, r->in.message, tree,
+                               born ? 1 : 0, parents);
     if (rc)
         return fail_git(r, rc, AMP_IOERR, "git_error", path);
     reply_oid(r, "oid", &oid);
-    amp_jw_key(&r->out, "nothing");
-    amp_jw_bool(&r->out, false);
+    reply_flag(r, "nothing", false);
     return 0;
 }
 
@@ -149,27 +145,27 @@ static bool has_changes(git_repository *repo)
     return git_status_list_new(&list, repo, &opt) || git_status_list_entrycount(list) > 0;
 }
 
-/* In the worktree that stands on the branch, files follow. Uncommitted work is not thrown away for
- * it: an agent's is kept first, a person's refuses the rollback. */
-static int roll_worktree(struct request *r, const struct holder *h, const char *common,
-                         const char *name, const char *email, const git_oid *to, const char *keep,
+/* Resets the worktree that has the branch checked out, with its files. An agent's uncommitted work
+ * is kept first; with a person's, the rollback is refused. */
+static int roll_worktree(struct request *r, const struct holder *h, const git_oid *to,
                          const git_oid *tip, bool *kept)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_object_cleanup) git_object *target = NULL;
+    const char *keep = r->in.keep;
     bool partial = false;
-    if (tree_open(r, common, h->gitdir, h->path, &repo))
+    if (tree_open(r, git_repository_commondir(r->repo), h->gitdir, h->path, &repo))
         return -1;
     bool changes = has_changes(repo);
-    if (changes && h->is_agents && keep && keep_tree(r, repo, name, email, keep, kept, &partial))
+    if (changes && h->is_agents && keep && keep_tree(r, repo, keep, kept, &partial))
         return -1;
     if (changes && (!h->is_agents || !keep || partial))
         return amp_fail(r->err, AMP_NO, "worktree_dirty",
                         "%s: there are changes that are not committed", h->path);
-    /* A snapshot has the tip for its parent. */
+    /* A snapshot has the tip as its parent. */
     if (keep && tip && !*kept && keep_tip(r, repo, tip, h->ref, to, keep, kept))
         return -1;
-    int rc = git_repository_set_ident(repo, name, email);
+    int rc = git_repository_set_ident(repo, r->in.name, r->in.email);
     if (rc == 0)
         rc = git_object_lookup(&target, repo, to, GIT_OBJECT_COMMIT);
     if (rc == 0)
@@ -179,18 +175,15 @@ static int roll_worktree(struct request *r, const struct holder *h, const char *
 
 int op_rollback(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL, *main_repo = NULL;
+    CLEANUP(git_repository_cleanup) git_repository *main_repo = NULL;
     CLEANUP(git_reference_cleanup) git_reference *ref = NULL, *moved = NULL;
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
-    const char *path, *branch, *rev, *expect, *name, *email, *keep;
+    git_repository *repo = r->repo;
+    const char *branch = r->in.branch, *expect = r->in.expect, *keep = r->in.keep;
     bool kept = false;
     struct amp_rule rule;
     struct holder h = {0};
-    if (request_text(r, "repo", true, &path) || request_text(r, "branch", true, &branch) ||
-        request_text(r, "commit", true, &rev) || request_text(r, "expect", false, &expect) ||
-        request_text(r, "name", true, &name) || request_text(r, "email", true, &email) ||
-        request_text(r, "keep", false, &keep) || open_repository(r, path, &repo) ||
-        load_rule(r, repo, &rule))
+    if (load_rule(r, repo, &rule))
         return -1;
     if (amp_rule_protects(&rule, amp_span_str(branch)))
         return refuse_branch(r, branch, NULL);
@@ -199,7 +192,7 @@ int op_rollback(struct request *r)
         return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such branch", branch);
     if (rc)
         return fail_git(r, rc, AMP_IOERR, "git_error", branch);
-    if (find_commit(r, repo, rev, &commit))
+    if (find_commit(r, repo, r->in.commit, &commit))
         return -1;
     const git_oid *now = git_reference_target(ref);
     if (expect && (!now || git_oid_streq(now, expect) != 0))
@@ -214,17 +207,16 @@ int op_rollback(struct request *r)
     }
     const git_oid *to = git_commit_id(commit);
     if (h.path[0]) {
-        rc = roll_worktree(r, &h, common, name, email, to, keep, now, &kept);
+        rc = roll_worktree(r, &h, to, now, &kept);
     } else if (keep && now && keep_tip(r, repo, now, h.ref, to, keep, &kept)) {
         rc = -1;
     } else {
-        rc = git_repository_set_ident(repo, name, email);
+        rc = git_repository_set_ident(repo, r->in.name, r->in.email);
         if (rc == 0)
             rc = git_reference_set_target(&moved, ref, to, "amp: rollback");
         if (rc)
             rc = fail_git(r, rc, AMP_IOERR, "git_error", branch);
     }
-    amp_jw_key(&r->out, "kept");
-    amp_jw_bool(&r->out, kept);
+    reply_flag(r, "kept", kept);
     return rc;
 }

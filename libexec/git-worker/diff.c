@@ -1,4 +1,4 @@
-/* What changed: files and lines, and the text of it. */
+/* Differences: changed files, counts of lines, and the text of the diff. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct patch {
     struct amp_error *err;
 };
 
-static int flush(struct patch *p)
+static int patch_flush(struct patch *p)
 {
     int rc = amp_write_all(p->fd, amp_buf_span(&p->buf), p->err);
     amp_buf_reset(&p->buf);
@@ -32,7 +32,7 @@ static int patch_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
                   line->origin == GIT_DIFF_LINE_DELETION;
     (void)delta;
     (void)hunk;
-    if (p->buf.len >= 65536 && flush(p))
+    if (p->buf.len >= 65536 && patch_flush(p))
         return -1;
     return (marked && amp_buf_add(&p->buf, &line->origin, 1, p->err)) ||
                    amp_buf_add(&p->buf, line->content, line->content_len, p->err)
@@ -40,7 +40,7 @@ static int patch_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
                : 0;
 }
 
-/* Beside the file first, then renamed: a reader never sees half a diff. */
+/* Writes a temporary file, then renames it, so that a reader never sees half a diff. */
 static int write_patch(struct request *r, git_diff *diff, const char *path)
 {
     char temporary[4096];
@@ -58,7 +58,7 @@ static int write_patch(struct request *r, git_diff *diff, const char *path)
     if (rc && !r->err->code[0])
         fail_git(r, rc, AMP_IOERR, "git_error", path);
     if (rc == 0)
-        rc = flush(&p);
+        rc = patch_flush(&p);
     amp_buf_release(&p.buf);
     if (rc == 0 && rename(temporary, path) != 0)
         rc = amp_fail_errno(r->err, AMP_CANTCREAT, "%s", path);
@@ -82,12 +82,9 @@ static int reply_stats(struct request *r, git_diff *diff)
         amp_jw_str(&r->out, amp_span_str(path));
     }
     amp_jw_close(&r->out, ']');
-    amp_jw_key(&r->out, "n_files");
-    amp_jw_uint(&r->out, n);
-    amp_jw_key(&r->out, "added");
-    amp_jw_uint(&r->out, git_diff_stats_insertions(stats));
-    amp_jw_key(&r->out, "removed");
-    amp_jw_uint(&r->out, git_diff_stats_deletions(stats));
+    amp_jw_member_int(&r->out, "n_files", (int64_t)n);
+    amp_jw_member_int(&r->out, "added", (int64_t)git_diff_stats_insertions(stats));
+    amp_jw_member_int(&r->out, "removed", (int64_t)git_diff_stats_deletions(stats));
     return 0;
 }
 
@@ -102,25 +99,25 @@ static int tree_of(struct request *r, git_repository *repo, const char *rev, git
 
 int op_diff(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *owner = NULL, *repo = NULL;
+    CLEANUP(git_repository_cleanup) git_repository *worktree = NULL;
     CLEANUP(git_tree_cleanup) git_tree *from = NULL, *to = NULL;
     CLEANUP(git_diff_cleanup) git_diff *diff = NULL;
-    const char *path, *tree, *from_rev, *to_rev, *patch;
     git_diff_options opt;
     git_diff_options_init(&opt, GIT_DIFF_OPTIONS_VERSION);
-    if (request_text(r, "repo", true, &path) || request_text(r, "from", true, &from_rev) ||
-        request_text(r, "to", false, &to_rev) || request_text(r, "patch", false, &patch) ||
-        request_text(r, "worktree", !to_rev, &tree) || open_repository(r, path, &owner) ||
-        (to_rev ? open_repository(r, path, &repo) : open_worktree(r, owner, tree, &repo)) ||
-        tree_of(r, repo, from_rev, &from) || (to_rev && tree_of(r, repo, to_rev, &to)))
+    if (!r->in.to && !r->in.worktree)
+        return amp_fail(r->err, AMP_INTERNAL, "bad_request", "\"worktree\" is missing");
+    if (!r->in.to && open_worktree(r, &worktree))
+        return -1;
+    git_repository *repo = worktree ? worktree : r->repo;
+    if (tree_of(r, repo, r->in.from, &from) || (r->in.to && tree_of(r, repo, r->in.to, &to)))
         return -1;
     opt.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
                 GIT_DIFF_SHOW_UNTRACKED_CONTENT | GIT_DIFF_INCLUDE_TYPECHANGE;
-    int rc = to_rev ? git_diff_tree_to_tree(&diff, repo, from, to, &opt)
-                    : git_diff_tree_to_workdir_with_index(&diff, repo, from, &opt);
+    int rc = to ? git_diff_tree_to_tree(&diff, repo, from, to, &opt)
+                : git_diff_tree_to_workdir_with_index(&diff, repo, from, &opt);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", path);
-    if (patch && write_patch(r, diff, patch))
+        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo);
+    if (r->in.patch && write_patch(r, diff, r->in.patch))
         return -1;
     return reply_stats(r, diff);
 }

@@ -1,7 +1,7 @@
 /*
- * Keeping what nobody committed, under a ref of its own, before a directory or a branch's tip goes:
- * a commit of the files on top of HEAD, or the tip itself where nothing else reaches it. HEAD, the
- * index and the files are not changed.
+ * Keeps uncommitted work under a new ref before a directory or a branch's tip is removed: a commit
+ * of the files on top of HEAD, or the tip itself if no other ref reaches it. HEAD, the index and
+ * the files are not changed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static int oids_add(struct oids *o, const git_oid *oid)
     return 0;
 }
 
-/* Every commit that a ref names, except that of `except`. */
+/* Adds the commits of all refs except `except`. */
 static int oids_collect(git_repository *repo, const char *except, struct oids *o)
 {
     git_reference_iterator *it = NULL;
@@ -69,8 +69,8 @@ int keep_tip(struct request *r, git_repository *repo, const git_oid *tip, const 
     return *kept ? keep_under(r, repo, ref, tip) : 0;
 }
 
-/* A directory that is offered as one path is a repository inside the worktree, which a tree cannot
- * hold. */
+/* The library passes a repository inside the worktree as one directory path; a tree cannot contain
+ * it. */
 static int skip_nested(const char *path, const char *matched, void *ctx)
 {
     size_t n = strlen(path);
@@ -100,8 +100,8 @@ static int commit_tree(git_repository *repo, const git_oid *tree_id, const git_s
 }
 
 /* Like git stash: the files on top of HEAD; what was staged and differs is the second parent. */
-static int snapshot(git_repository *tree, const git_signature *who, git_oid *head, bool *born,
-                    git_oid *out, bool *changed, bool *partial)
+static int snapshot_commit(git_repository *tree, const git_signature *who, git_oid *head,
+                           bool *born, git_oid *out, bool *changed, bool *partial)
 {
     CLEANUP(git_index_cleanup) git_index *index = NULL;
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
@@ -137,16 +137,15 @@ static int snapshot(git_repository *tree, const git_signature *who, git_oid *hea
     return rc ? rc : commit_tree(tree, &files, who, "Uncommitted changes\n", parents, n, out);
 }
 
-int keep_tree(struct request *r, git_repository *tree, const char *name, const char *email,
-              const char *ref, bool *kept, bool *partial)
+int keep_tree(struct request *r, git_repository *tree, const char *ref, bool *kept, bool *partial)
 {
     CLEANUP(git_signature_cleanup) git_signature *who = NULL;
     git_oid head, oid;
     bool born, changed;
     *kept = *partial = false;
-    int rc = git_signature_now(&who, name, email);
+    int rc = git_signature_now(&who, r->in.name, r->in.email);
     if (rc == 0)
-        rc = snapshot(tree, who, &head, &born, &oid, &changed, partial);
+        rc = snapshot_commit(tree, who, &head, &born, &oid, &changed, partial);
     if (rc)
         return fail_git(r, rc, AMP_IOERR, "git_error", git_repository_workdir(tree));
     if (!changed && born)
@@ -157,28 +156,21 @@ int keep_tree(struct request *r, git_repository *tree, const char *name, const c
 
 int op_keep(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *owner = NULL, *tree = NULL;
-    const char *from, *path, *ref, *name, *email;
+    CLEANUP(git_repository_cleanup) git_repository *tree = NULL;
     git_oid head;
     bool kept, partial;
-    if (request_text(r, "repo", true, &from) || request_text(r, "worktree", true, &path) ||
-        request_text(r, "ref", true, &ref) || request_text(r, "name", true, &name) ||
-        request_text(r, "email", true, &email) || open_repository(r, from, &owner) ||
-        open_worktree(r, owner, path, &tree))
+    if (open_worktree(r, &tree))
         return -1;
-    /* The directory may go as soon as we have answered. */
+    /* The client may remove the directory as soon as it has the reply. */
     git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 1);
-    int rc = keep_tree(r, tree, name, email, ref, &kept, &partial);
+    int rc = keep_tree(r, tree, r->in.ref, &kept, &partial);
     git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 0);
     if (rc)
         return -1;
-    if (partial && request_flag(r, "release") &&
-        git_reference_name_to_id(&head, tree, "HEAD") == 0 &&
+    if (partial && r->in.release && git_reference_name_to_id(&head, tree, "HEAD") == 0 &&
         (rc = git_repository_set_head_detached(tree, &head)) != 0)
-        return fail_git(r, rc, AMP_IOERR, "git_error", path);
-    amp_jw_key(&r->out, "kept");
-    amp_jw_bool(&r->out, kept);
-    amp_jw_key(&r->out, "partial");
-    amp_jw_bool(&r->out, partial);
+        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.worktree);
+    reply_flag(r, "kept", kept);
+    reply_flag(r, "partial", partial);
     return 0;
 }

@@ -1,8 +1,9 @@
 /*
- * Linked worktrees on disk, in git's own layout: <common>/worktrees/NAME holds gitdir, commondir,
- * HEAD and, for us, amp-agent; the worktree holds the file .git. Made by hand because the library
- * cannot make a detached one, and so that the agent's marker stands before anything else. While one
- * is being made it is locked with a reason of ours; what a crash left so is cleared next time.
+ * Linked worktrees on disk, in git's own layout: <common>/worktrees/NAME has the files gitdir,
+ * commondir and HEAD, and the agent's marker amp-agent; the worktree has the file .git. This file
+ * writes them itself because the library cannot create a detached worktree, and because the marker
+ * must exist before the rest. An unfinished worktree is locked with a reason of its own; the next
+ * call clears what a crash left in that state.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,20 +26,20 @@
 #define LOCK_TRIES   400
 #define LOCK_WAIT_NS (25 * 1000 * 1000)
 
-/* The worker of a client that was killed may still be at it when the next one starts: what makes,
- * removes and lists goes one after another. The lock is on the directory; it ends with us. */
-int linked_lock(struct request *r, git_repository *repo)
+/* Creating, removing and listing worktrees exclude each other: the worker of a client that was
+ * killed may still run when the next one starts. The lock is on the directory. */
+int linked_lock(struct request *r)
 {
     const struct timespec moment = {0, LOCK_WAIT_NS};
-    int fd = open(git_repository_commondir(repo), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *common = git_repository_commondir(r->repo);
+    int fd = open(common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return amp_fail_errno(r->err, AMP_IOERR, "%s", git_repository_commondir(repo));
+        return amp_fail_errno(r->err, AMP_IOERR, "%s", common);
     for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
         if (i == LOCK_TRIES || (errno != EWOULDBLOCK && errno != EINTR)) {
             close(fd);
             return amp_fail(r->err, AMP_TEMPFAIL, "worktrees_busy",
-                            "%s: another process creates or removes worktrees",
-                            git_repository_commondir(repo));
+                            "%s: another process creates or removes worktrees", common);
         }
         nanosleep(&moment, NULL);
     }
@@ -64,10 +65,11 @@ bool same_dir(int a_fd, const char *a, int b_fd, const char *b)
            x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Whether the .git of the directory at path leads to gitdir. The path in an entry proves nothing:
- * whoever can write the repository can write it, and a copied repository names the worktrees of
- * the original. Only a regular file .git that leads back to the entry makes the directory ours. */
-static void look_back(struct linked *w)
+/* Checks that the .git of the directory at path leads back to gitdir. The path in an entry proves
+ * nothing: every writer of the repository can change it, and a copied repository names the
+ * worktrees of the original. The directory belongs to the entry only if it has a regular file .git
+ * that leads back. */
+static void linked_inspect(struct linked *w)
 {
     char text[SMALL_FILE];
     struct stat st;
@@ -85,7 +87,7 @@ static void look_back(struct linked *w)
     w->dangling = file && faccessat(fd, text + key, F_OK, 0) != 0;
 }
 
-static bool describe(const char *common, const char *name, struct linked *w)
+static bool linked_read(const char *common, const char *name, struct linked *w)
 {
     char text[SMALL_FILE];
     memset(w, 0, sizeof *w);
@@ -99,14 +101,14 @@ static bool describe(const char *common, const char *name, struct linked *w)
     w->unfinished = w->locked && read_small(fd, "locked", text, sizeof text) &&
                     strncmp(text, MAKING, strlen(MAKING) - 1) == 0;
     if (!read_small(fd, "gitdir", text, sizeof text))
-        return w->unfinished; /* not even as far as its path */
+        return w->unfinished; /* the crash was before its path was written */
     size_t len = strlen(text);
     if (len < 6 || text[0] != '/' || strcmp(text + len - 5, "/.git") != 0)
         return false;
     text[len - 5] = '\0';
     if (!amp_span_copy(amp_span_str(text), w->path, sizeof w->path))
         return false;
-    look_back(w);
+    linked_inspect(w);
     return true;
 }
 
@@ -126,7 +128,7 @@ int linked_each(git_repository *repo, linked_fn fn, void *ctx)
     }
     for (struct dirent *e; rc == 0 && (e = readdir(d));) {
         struct linked w;
-        if (e->d_name[0] != '.' && describe(common, e->d_name, &w))
+        if (e->d_name[0] != '.' && linked_read(common, e->d_name, &w))
             rc = fn(ctx, &w);
     }
     closedir(d);
@@ -159,7 +161,7 @@ static void remove_tree(int dirfd, const char *name, dev_t dev, const char *keep
     unlinkat(dirfd, name, AT_REMOVEDIR);
 }
 
-/* What amp_file_write_atomic leaves of a .git when it is killed, and then an empty directory. */
+/* Removes the temporary file of a .git whose writer was killed, then the empty directory. */
 static void remove_unfinished(const char *path)
 {
     static const char head[] = "..git.";
@@ -175,15 +177,15 @@ static void remove_unfinished(const char *path)
     rmdir(path);
 }
 
-/* The files go first, .git as the last of them, so that a removal that was interrupted can be
- * repeated: a registered worktree without files is cleared later, files without a registration
- * would be nobody's. Files at a path that does not lead back here are not touched. */
+/* Removes the files first, .git last, so that an interrupted removal can be repeated: an entry
+ * without files is cleared later, but files without an entry would stay. Files at a path that does
+ * not lead back to the entry are not touched. */
 void linked_remove(const struct linked *w, bool with_files)
 {
     struct linked now = *w;
     struct stat st;
     if (with_files && w->path[0]) {
-        look_back(&now);
+        linked_inspect(&now);
         if (!now.missing && !now.foreign && lstat(w->path, &st) == 0)
             remove_tree(AT_FDCWD, w->path, st.st_dev, ".git");
         else if (now.missing && w->unfinished)
@@ -198,7 +200,8 @@ void linked_remove(const struct linked *w, bool with_files)
 static int clear_stale(void *ctx, const struct linked *w)
 {
     const char *path = ctx;
-    /* Under the lock nobody else is at an unfinished one; without a path it has no files. */
+    /* Under the lock no other process works on an unfinished one; without a path it has no files.
+     */
     if (w->unfinished && !w->foreign && (!w->path[0] || strcmp(w->path, path) == 0))
         linked_remove(w, true);
     else if (w->missing && !w->locked && strcmp(w->path, path) == 0)
@@ -206,7 +209,7 @@ static int clear_stale(void *ctx, const struct linked *w)
     return 0;
 }
 
-/* The library's own question fails altogether where one worktree is half made. */
+/* The library's own function fails if any worktree is unfinished. */
 bool linked_head_is(const char *gitdir, const char *ref)
 {
     char text[SMALL_FILE];
@@ -215,9 +218,9 @@ bool linked_head_is(const char *gitdir, const char *ref)
            strcmp(text + 5, ref) == 0;
 }
 
-/* A .git that leads to another repository holds nothing here. One that leads nowhere may be
- * repaired (the repository was moved), and its branch is not given away until then. */
-static int holds(void *ctx, const struct linked *w)
+/* A worktree whose .git leads to another repository holds no branch here. One whose .git leads
+ * nowhere (the repository was moved) may be repaired, and keeps its branch until then. */
+static int linked_holds(void *ctx, const struct linked *w)
 {
     return !w->unfinished && (!w->foreign || w->dangling) && (!w->missing || w->locked) &&
            linked_head_is(w->gitdir, ctx);
@@ -228,7 +231,7 @@ bool linked_checked_out(git_repository *repo, const char *ref)
     char copy[1024];
     return !amp_span_copy(amp_span_str(ref), copy, sizeof copy) ||
            (linked_head_is(git_repository_commondir(repo), ref) && !git_repository_is_bare(repo)) ||
-           linked_each(repo, holds, copy) != 0;
+           linked_each(repo, linked_holds, copy) != 0;
 }
 
 void linked_clear(git_repository *repo, const char *path)
@@ -238,10 +241,9 @@ void linked_clear(git_repository *repo, const char *path)
         linked_each(repo, clear_stale, copy);
 }
 
-static int claim_name(struct request *r, const char *common, const char *path, struct linked *w)
+static int claim_name(struct request *r, struct linked *w)
 {
-    const char *base = strrchr(path, '/');
-    base = base ? base + 1 : path;
+    const char *common = git_repository_commondir(r->repo), *base = strrchr(r->in.path, '/') + 1;
     char dir[PATH_MAX];
     snprintf(dir, sizeof dir, "%sworktrees", common);
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
@@ -265,17 +267,18 @@ static int claim_name(struct request *r, const char *common, const char *path, s
     return amp_fail_errno(r->err, AMP_CANTCREAT, "cannot make a worktree's directory in %s", dir);
 }
 
-static int put(struct request *r, int fd, const char *name, const char *fmt, const char *value)
+static int file_put(struct request *r, int fd, const char *name, const char *prefix,
+                    const char *value)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, SMALL_FILE);
-    return amp_buf_fmt(&b, r->err, "%s%s\n", fmt, value) ||
+    return amp_buf_fmt(&b, r->err, "%s%s\n", prefix, value) ||
                    amp_file_write_atomic(fd, name, 0644, amp_buf_span(&b), r->err)
                ? -1
                : 0;
 }
 
-static int fill(struct request *r, const struct linked *w, const char *head, const char *agent)
+static int linked_write(struct request *r, const struct linked *w, const char *head)
 {
     char dot_git[PATH_MAX + 8];
     AMP_CLOSE int fd = open(w->gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -283,14 +286,14 @@ static int fill(struct request *r, const struct linked *w, const char *head, con
         return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", w->gitdir);
     snprintf(dot_git, sizeof dot_git, "%s/.git", w->path);
     if (amp_file_write_atomic(fd, "locked", 0644, AMP_SPAN(MAKING), r->err) ||
-        put(r, fd, "gitdir", "", dot_git) || put(r, fd, "commondir", "", "../..") ||
-        (agent && put(r, fd, AMP_AGENT_MARKER, "", agent)) || put(r, fd, "HEAD", "", head) ||
-        amp_mkdirs(w->path, 0777, r->err))
+        file_put(r, fd, "gitdir", "", dot_git) || file_put(r, fd, "commondir", "", "../..") ||
+        (r->in.agent && file_put(r, fd, AMP_AGENT_MARKER, "", r->in.agent)) ||
+        file_put(r, fd, "HEAD", "", head) || amp_mkdirs(w->path, 0777, r->err))
         return -1;
     AMP_CLOSE int tree = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (tree < 0)
         return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", w->path);
-    return put(r, tree, ".git", "gitdir: ", w->gitdir);
+    return file_put(r, tree, ".git", "gitdir: ", w->gitdir);
 }
 
 static bool is_empty_or_absent(const char *path)
@@ -305,10 +308,9 @@ static bool is_empty_or_absent(const char *path)
     return empty;
 }
 
-int linked_make(struct request *r, git_repository *repo, const char *path, const char *head,
-                const char *agent, struct linked *out)
+int linked_make(struct request *r, const char *head, struct linked *out)
 {
-    const char *common = git_repository_commondir(repo);
+    const char *path = r->in.path;
     memset(out, 0, sizeof *out);
     out->unfinished = true;
     if (path[0] != '/')
@@ -316,10 +318,9 @@ int linked_make(struct request *r, git_repository *repo, const char *path, const
     if (!is_empty_or_absent(path))
         return amp_fail(r->err, AMP_CANTCREAT, "worktree_exists",
                         "%s: exists and is not an empty directory", path);
-    if (!amp_span_copy(amp_span_str(path), out->path, sizeof out->path - 8) ||
-        claim_name(r, common, path, out))
+    if (!amp_span_copy(amp_span_str(path), out->path, sizeof out->path - 8) || claim_name(r, out))
         return r->err->code[0] ? -1 : amp_fail(r->err, AMP_CANTCREAT, "path_too_long", "%s", path);
-    if (fill(r, out, head, agent)) {
+    if (linked_write(r, out, head)) {
         linked_remove(out, true);
         return -1;
     }

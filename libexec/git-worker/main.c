@@ -10,9 +10,10 @@
 #include <amp/json/lines.h>
 
 #include "worker.h"
+#include "json/record.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-/* The library forgets its match data where an expression does not match. */
+/* The library leaks its match data if an expression does not match. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -25,60 +26,50 @@ const char *__lsan_default_suppressions(void)
 #define LOCK_WAITS      40
 #define LOCK_WAIT_NS    (50 * 1000 * 1000)
 
+/* The operations, and the texts that each needs. */
 static const struct {
     const char *name;
     int (*run)(struct request *r);
+    const char *needs[6];
 } ops[] = {
-    {"info", op_info},
-    {"resolve", op_resolve},
-    {"tree", op_tree},
-    {"config", op_config},
-    {"reflog", op_reflog},
-    {"refs", op_refs},
-    {"worktree_add", op_worktree_add},
-    {"worktree_remove", op_worktree_remove},
-    {"worktrees", op_worktrees},
-    {"commit", op_commit},
-    {"rollback", op_rollback},
-    {"keep", op_keep},
-    {"diff", op_diff},
+    {"info", op_info, {"repo"}},
+    {"resolve", op_resolve, {"repo", "rev"}},
+    {"tree", op_tree, {"repo", "rev"}},
+    {"config", op_config, {"repo", "key"}},
+    {"reflog", op_reflog, {"repo", "ref"}},
+    {"refs", op_refs, {"repo"}},
+    {"worktree_add", op_worktree_add, {"repo", "path"}},
+    {"worktree_remove", op_worktree_remove, {"repo", "path"}},
+    {"worktrees", op_worktrees, {"repo"}},
+    {"commit", op_commit, {"repo", "worktree", "name", "email", "message"}},
+    {"rollback", op_rollback, {"repo", "branch", "commit", "name", "email"}},
+    {"keep", op_keep, {"repo", "worktree", "ref", "name", "email"}},
+    {"diff", op_diff, {"repo", "from"}},
 };
 
-int request_text(struct request *r, const char *key, bool wanted, const char **out)
-{
-    uint32_t tok = amp_tape_get(r->tape, 0, amp_span_str(key));
-    *out = NULL;
-    if (tok == AMP_TOK_NONE || r->tape->tok[tok].type == AMP_JSON_NULL)
-        return wanted ? amp_fail(r->err, AMP_INTERNAL, "bad_request", "\"%s\" is missing", key) : 0;
-    AMP_BUF struct amp_buf arena = {0};
-    amp_buf_init(&arena, LINE_MAX_BYTES);
-    struct amp_span text;
-    if (r->tape->tok[tok].type != AMP_JSON_STRING || r->n_texts == TEXTS_MAX)
-        return amp_fail(r->err, AMP_INTERNAL, "bad_request", "\"%s\" is not text", key);
-    if (amp_tok_text(r->tape, tok, &arena, &text, r->err))
-        return -1;
-    char *copy = amp_span_dup(text);
-    if (!copy)
-        return amp_fail_memory(r->err);
-    if (strlen(copy) != text.n) {
-        free(copy);
-        return amp_fail(r->err, AMP_DATAERR, "bad_request", "\"%s\" holds a NUL", key);
-    }
-    r->texts[r->n_texts++] = copy;
-    *out = copy;
-    return 0;
-}
+#define TEXT(name) AMP_REC(CSTR, struct request_in, #name, name),
+#define FLAG(name) AMP_REC(BOOL, struct request_in, #name, name),
+static const struct amp_rec_field fields[] = {AMP_REC(INT, struct request_in, "q", q),
+                                              REQUEST_TEXTS(TEXT) REQUEST_FLAGS(FLAG)};
+AMP_REC_TABLE(request_rec, "a request", struct request_in, fields);
 
-bool request_flag(const struct request *r, const char *key)
+static bool text_is_missing(const struct request *r, const char *key)
 {
-    uint32_t tok = amp_tape_get(r->tape, 0, amp_span_str(key));
-    return tok != AMP_TOK_NONE && r->tape->tok[tok].type == AMP_JSON_TRUE;
+    for (size_t i = 0; i < request_rec.n; i++)
+        if (strcmp(fields[i].key, key) == 0)
+            return !*(const char *const *)((const char *)&r->in + fields[i].at);
+    return true;
 }
 
 void reply_text(struct request *r, const char *key, const char *value)
 {
+    amp_jw_member_text(&r->out, key, value);
+}
+
+void reply_flag(struct request *r, const char *key, bool value)
+{
     amp_jw_key(&r->out, key);
-    amp_jw_str(&r->out, amp_span_str(value));
+    amp_jw_bool(&r->out, value);
 }
 
 void reply_oid(struct request *r, const char *key, const git_oid *oid)
@@ -109,8 +100,8 @@ int fail_git(struct request *r, int rc, enum amp_status status, const char *code
     return amp_fail(r->err, status, code, "%s: %s", doing, why);
 }
 
-/* Another git at work holds its locks for moments; one that crashed, for ever. An operation that
- * met a lock has taken back what it did, so it may be done again. */
+/* Another git holds its locks only for a moment, unless it crashed. An operation that met a lock
+ * has undone its changes, so it can be repeated. */
 static bool wait_for_lock(const struct amp_error *err, int *waits)
 {
     const struct timespec moment = {0, LOCK_WAIT_NS};
@@ -118,69 +109,66 @@ static bool wait_for_lock(const struct amp_error *err, int *waits)
            nanosleep(&moment, NULL) == 0;
 }
 
-static int dispatch(struct request *r)
+static int request_run(struct request *r)
 {
-    const char *op;
-    if (request_text(r, "op", true, &op))
+    size_t i = 0, n = sizeof ops / sizeof *ops;
+    while (i < n && r->in.op && strcmp(ops[i].name, r->in.op) != 0)
+        i++;
+    if (!r->in.op || i == n)
+        return amp_fail(r->err, AMP_INTERNAL, "bad_request", "unknown or missing \"op\"");
+    for (const char *const *need = ops[i].needs; *need; need++)
+        if (text_is_missing(r, *need))
+            return amp_fail(r->err, AMP_INTERNAL, "bad_request", "\"%s\" is missing", *need);
+    if (open_repository(r, r->in.repo, &r->repo))
         return -1;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (strcmp(ops[i].name, op) == 0)
-            return ops[i].run(r);
-    return amp_fail(r->err, AMP_INTERNAL, "bad_request", "no operation \"%s\"", op);
+    int rc = ops[i].run(r);
+    git_repository_free(r->repo);
+    return rc;
 }
 
-static void begin_reply(struct request *r, struct amp_buf *reply, int64_t q, bool ok)
+static void reply_begin(struct request *r, struct amp_buf *reply, bool ok)
 {
     amp_buf_reset(reply);
     amp_jw_init(&r->out, reply);
     amp_jw_open(&r->out, '{');
-    amp_jw_key(&r->out, "q");
-    amp_jw_int(&r->out, q);
-    amp_jw_key(&r->out, "ok");
-    amp_jw_bool(&r->out, ok);
+    amp_jw_member_int(&r->out, "q", r->in.q);
+    reply_flag(r, "ok", ok);
 }
 
-/* One reply, whatever happened; -1 only when it cannot be written. */
-static int answer(const struct amp_tape *tape, struct amp_buf *reply)
+/* Carries out one request and writes its reply; -1 if that cannot be written. */
+static int request_answer(const struct amp_tape *tape, struct amp_buf *reply)
 {
     struct amp_error err = {0}, late;
-    struct request r = {.tape = tape, .err = &err};
-    int64_t q = 0;
-    uint32_t tok = amp_tape_get(tape, 0, AMP_SPAN("q"));
-    if (tok != AMP_TOK_NONE)
-        amp_tok_int(tape, tok, &q);
-    int waits = 0, rc;
+    struct request r = {.err = &err};
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    int waits = 0, rc = amp_rec_read(&request_rec, tape, 0, &mem, &r.in, &err);
+    bool valid = rc == 0;
     do {
-        begin_reply(&r, reply, q, true);
+        reply_begin(&r, reply, true);
         git_error_clear();
         open_refused_clear();
-        rc = dispatch(&r);
+        rc = valid ? request_run(&r) : -1;
         amp_jw_close(&r.out, '}');
-        if (amp_jw_end(&r.out, &late) && rc == 0) {
+        if (amp_jw_end_line(&r.out, &late) && rc == 0) {
             err = late;
             rc = -1;
         }
-        while (r.n_texts > 0)
-            free(r.texts[--r.n_texts]);
     } while (rc && wait_for_lock(&err, &waits));
     if (rc) {
-        begin_reply(&r, reply, q, false);
-        amp_jw_key(&r.out, "status");
-        amp_jw_int(&r.out, err.status);
+        reply_begin(&r, reply, false);
+        amp_jw_member_int(&r.out, "status", err.status);
         reply_text(&r, "code", err.code);
         reply_text(&r, "what", err.what);
         amp_jw_close(&r.out, '}');
-        if (amp_jw_end(&r.out, &late))
+        if (amp_jw_end_line(&r.out, &late))
             return -1;
     }
-    return amp_buf_str(reply, "\n", &late) ||
-                   amp_write_all(STDOUT_FILENO, amp_buf_span(reply), &late)
-               ? -1
-               : 0;
+    return amp_write_all(STDOUT_FILENO, amp_buf_span(reply), &late);
 }
 
-/* What nobody waits for any more is not done. Only a socket tells; a pipe's end is just the end of
- * the requests. */
+/* A request of a client that ended is not carried out. Only a socket shows this; on a pipe, a
+ * hang-up is just the end of the requests. */
 static bool client_is_gone(void)
 {
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLRDHUP};
@@ -201,33 +189,25 @@ int main(int argc, char **argv)
     amp_lines_init(&lines, LINE_MAX_BYTES);
     amp_tape_init(&tape, NULL);
     amp_buf_init(&reply, REPLY_MAX_BYTES);
-    int status = 0;
-    for (bool go = true; go;) {
+    int status = -1;
+    while (status < 0) {
         switch (amp_lines_next(&lines, &line)) {
         case AMP_LINE:
-            if (client_is_gone()) {
-                go = false;
-                break;
-            }
-            if (amp_tape_scan(&tape, line.bytes.p, line.bytes.n, &fault) == 0 &&
-                tape.tok[0].type == AMP_JSON_OBJECT && answer(&tape, &reply) == 0)
-                break;
-            /* Without a number there is nothing to answer to; the client starts another one. */
-            status = AMP_DATAERR;
-            go = false;
+            if (client_is_gone())
+                status = 0;
+            else if (amp_tape_scan(&tape, line.bytes.p, line.bytes.n, &fault) ||
+                     tape.tok[0].type != AMP_JSON_OBJECT || request_answer(&tape, &reply))
+                status = AMP_DATAERR; /* no reply is possible; the client starts another worker */
             break;
         case AMP_LINE_MORE:
-            if (amp_lines_fill(&lines, STDIN_FILENO, NULL) < 0) {
+            if (amp_lines_fill(&lines, STDIN_FILENO, NULL) < 0)
                 status = AMP_IOERR;
-                go = false;
-            }
             break;
         case AMP_LINE_TOO_LONG:
             status = AMP_DATAERR;
-            go = false;
             break;
         case AMP_LINE_END:
-            go = false;
+            status = 0;
             break;
         }
     }

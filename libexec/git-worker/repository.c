@@ -1,4 +1,4 @@
-/* Questions to a repository that change nothing. */
+/* Operations that only read a repository. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@ int open_repository(struct request *r, const char *path, git_repository **out)
 {
     int rc = git_repository_open_ext(out, path, 0, NULL);
     const git_error *e = rc ? git_error_last() : NULL;
-    /* Without any safe.directory the library takes that for the repository's absence. */
+    /* Without any safe.directory the library reports a foreign owner as "not found". */
     if (rc == GIT_ENOTFOUND && e && e->message && strstr(e->message, "safe.directory"))
         rc = GIT_EOWNER;
     if (rc == GIT_ENOTFOUND && !open_refused())
@@ -18,13 +18,13 @@ int open_repository(struct request *r, const char *path, git_repository **out)
     return rc ? fail_git(r, rc, AMP_DATAERR, "repo_not_git", path) : 0;
 }
 
-/* Whole ids and refs are looked up directly, which is what revparse would do first: each expression
- * that it tries and does not match costs some memory that the library never gives back. */
+/* Full ids and refs are looked up directly, as revparse would do first: the library leaks memory
+ * for each expression that revparse tries without a match. */
 static int find_object(git_repository *repo, const char *rev, git_object **out)
 {
     CLEANUP(git_reference_cleanup) git_reference *ref = NULL;
     git_oid oid;
-    /* The library takes no name for HEAD. */
+    /* The library reads an empty name as HEAD. */
     if (!*rev)
         return GIT_ENOTFOUND;
     if (strlen(rev) == GIT_OID_HEXSZ && git_oid_fromstr(&oid, rev) == 0)
@@ -82,12 +82,10 @@ static void reply_path(struct request *r, const char *key, const char *path)
 
 int op_info(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_reference_cleanup) git_reference *head = NULL;
-    const char *path, *branch = "";
+    git_repository *repo = r->repo;
+    const char *branch = "";
     git_oid oid;
-    if (request_text(r, "repo", true, &path) || open_repository(r, path, &repo))
-        return -1;
     if (git_reference_lookup(&head, repo, "HEAD") == 0 &&
         git_reference_type(head) == GIT_REFERENCE_SYMBOLIC) {
         branch = git_reference_symbolic_target(head);
@@ -99,54 +97,43 @@ int op_info(struct request *r)
     reply_path(r, "common", git_repository_commondir(repo));
     reply_text(r, "branch", branch);
     reply_oid(r, "head", git_reference_name_to_id(&oid, repo, "HEAD") == 0 ? &oid : NULL);
-    amp_jw_key(&r->out, "bare");
-    amp_jw_bool(&r->out, git_repository_is_bare(repo));
-    amp_jw_key(&r->out, "linked");
-    amp_jw_bool(&r->out, git_repository_is_worktree(repo));
-    return 0;
-}
-
-static int resolve(struct request *r, bool tree)
-{
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
-    const char *path, *rev;
-    if (request_text(r, "repo", true, &path) || request_text(r, "rev", true, &rev) ||
-        open_repository(r, path, &repo) || find_commit(r, repo, rev, &commit))
-        return -1;
-    reply_oid(r, "oid", tree ? git_commit_tree_id(commit) : git_commit_id(commit));
+    reply_flag(r, "bare", git_repository_is_bare(repo));
+    reply_flag(r, "linked", git_repository_is_worktree(repo));
     return 0;
 }
 
 int op_resolve(struct request *r)
 {
-    return resolve(r, false);
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    if (find_commit(r, r->repo, r->in.rev, &commit))
+        return -1;
+    reply_oid(r, "oid", git_commit_id(commit));
+    return 0;
 }
 
 int op_tree(struct request *r)
 {
-    return resolve(r, true);
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    if (find_commit(r, r->repo, r->in.rev, &commit))
+        return -1;
+    reply_oid(r, "oid", git_commit_tree_id(commit));
+    return 0;
 }
 
 int op_config(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_config_cleanup) git_config *config = NULL;
-    const char *path, *key, *value = "";
-    if (request_text(r, "repo", true, &path) || request_text(r, "key", true, &key) ||
-        open_repository(r, path, &repo))
-        return -1;
+    const char *key = r->in.key, *value = "";
     git_buf expanded = {0};
-    int rc = git_repository_config_snapshot(&config, repo);
-    if (rc == 0 && request_flag(r, "path")) {
+    int rc = git_repository_config_snapshot(&config, r->repo);
+    if (rc == 0 && r->in.is_path) {
         rc = git_config_get_path(&expanded, config, key);
         value = expanded.ptr;
     } else if (rc == 0) {
         rc = git_config_get_string(&value, config, key);
     }
     if (rc == 0 || rc == GIT_ENOTFOUND) {
-        amp_jw_key(&r->out, "found");
-        amp_jw_bool(&r->out, rc == 0);
+        reply_flag(r, "found", rc == 0);
         reply_text(r, "value", rc == 0 ? value : "");
         rc = 0;
     }
@@ -156,15 +143,11 @@ int op_config(struct request *r)
 
 int op_reflog(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_reflog_cleanup) git_reflog *log = NULL;
-    const char *path, *ref, *oid;
-    if (request_text(r, "repo", true, &path) || request_text(r, "ref", true, &ref) ||
-        request_text(r, "oid", false, &oid) || open_repository(r, path, &repo))
-        return -1;
-    int rc = git_reflog_read(&log, repo, ref);
+    const char *oid = r->in.oid;
+    int rc = git_reflog_read(&log, r->repo, r->in.ref);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", ref);
+        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.ref);
     for (size_t i = 0; i < git_reflog_entrycount(log); i++) {
         const git_reflog_entry *e = git_reflog_entry_byindex(log, i);
         const git_signature *who = git_reflog_entry_committer(e);
@@ -175,32 +158,28 @@ int op_reflog(struct request *r)
         reply_text(r, "name", who->name);
         reply_text(r, "email", who->email);
         reply_text(r, "message", git_reflog_entry_message(e));
-        amp_jw_key(&r->out, "time");
-        amp_jw_int(&r->out, (int64_t)who->when.time * 1000);
+        amp_jw_member_int(&r->out, "time", (int64_t)who->when.time * 1000);
         return 0;
     }
-    return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such entry in its log", ref);
+    return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such entry in its log", r->in.ref);
 }
 
 int op_refs(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    const char *path;
     struct amp_rule rule;
     git_strarray names = {0};
-    if (request_text(r, "repo", true, &path) || open_repository(r, path, &repo) ||
-        load_rule(r, repo, &rule))
+    if (load_rule(r, r->repo, &rule))
         return -1;
-    int rc = git_reference_list(&names, repo);
+    int rc = git_reference_list(&names, r->repo);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", path);
-    bool only = request_flag(r, "protected");
+        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo);
+    bool only = r->in.protected;
     amp_jw_key(&r->out, "refs");
     amp_jw_open(&r->out, '[');
     for (size_t i = 0; i < names.count; i++) {
         git_oid oid;
         if ((only && !amp_rule_protects(&rule, amp_span_str(names.strings[i]))) ||
-            git_reference_name_to_id(&oid, repo, names.strings[i]) != 0)
+            git_reference_name_to_id(&oid, r->repo, names.strings[i]) != 0)
             continue; /* a symbolic ref to nothing */
         amp_jw_open(&r->out, '{');
         reply_text(r, "ref", names.strings[i]);

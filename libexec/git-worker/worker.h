@@ -14,23 +14,35 @@
 
 #include "worktree/rule.h"
 
-#define TEXTS_MAX 16
+/* The members of requests; each operation needs some of them. */
+#define REQUEST_TEXTS(X)                                                                           \
+    X(agent)                                                                                       \
+    X(base) X(branch) X(commit) X(email) X(expect) X(from) X(keep) X(key) X(message) X(name)       \
+        X(oid) X(op) X(patch) X(path) X(ref) X(repo) X(rev) X(to) X(worktree)
+#define REQUEST_FLAGS(X) X(force) X(is_path) X(protected) X(release)
+
+struct request_in {
+    int64_t q;
+#define X(name) const char *name; /* NULL: absent */
+    REQUEST_TEXTS(X)
+#undef X
+#define X(name) bool name;
+    REQUEST_FLAGS(X)
+#undef X
+};
 
 struct request {
-    const struct amp_tape *tape;
-    char *texts[TEXTS_MAX]; /* decoded strings handed out, freed after the reply */
-    int n_texts;
-    struct amp_jw out; /* inside the reply object */
+    struct request_in in;
+    git_repository *repo; /* the repository of in.repo */
+    struct amp_jw out;    /* inside the reply object */
     struct amp_error *err;
 };
 
-/* A string field; NULL when it is absent or null. wanted: absence is the error bad_request. */
-int request_text(struct request *r, const char *key, bool wanted, const char **out);
-bool request_flag(const struct request *r, const char *key);
 void reply_text(struct request *r, const char *key, const char *value);
-void reply_oid(struct request *r, const char *key, const git_oid *oid);
+void reply_flag(struct request *r, const char *key, bool value);
+void reply_oid(struct request *r, const char *key, const git_oid *oid); /* NULL: "" */
 
-/* Fills err from libgit2's last error and returns -1. */
+/* Fills r->err from libgit2's last error and returns -1. */
 int fail_git(struct request *r, int rc, enum amp_status status, const char *code,
              const char *doing);
 
@@ -41,37 +53,39 @@ void open_refused_clear(void);
 /* repository.c */
 int open_repository(struct request *r, const char *path, git_repository **out);
 int find_commit(struct request *r, git_repository *repo, const char *rev, git_commit **out);
-/* The policy of a repository and the agent that works in this git directory. */
+/* Reads the branch policy of a repository. */
 int load_rule(struct request *r, git_repository *repo, struct amp_rule *rule);
-/* agent: the request's word for it, or NULL: then the marker decides. False for people. */
+/* The agent that works in a git directory: `agent` if it is not NULL, else the one that the marker
+ * file names. false: a person. */
 bool find_agent(const char *agent, const char *gitdir, char *name, size_t size);
 int refuse_branch(struct request *r, const char *branch, const char *agent);
-/* path without its last slash */
+/* Copies path without its last slashes; false if it is truncated. */
 bool trim_path(const char *path, char *out, size_t size);
 
 /* linked.c: linked worktrees as git lays them out on disk. */
 struct linked {
     char name[256], gitdir[4096], path[4096];
     bool locked, unfinished;
-    bool missing;  /* there is no PATH/.git */
-    bool foreign;  /* there is one, and it does not lead back here: nothing at path is ours */
-    bool dangling; /* foreign, and it leads nowhere at all */
+    bool missing;  /* PATH/.git does not exist */
+    bool foreign;  /* PATH/.git exists but does not lead back here: the files belong elsewhere */
+    bool dangling; /* foreign, and its target does not exist */
 };
-/* Whether both paths, each relative to its descriptor, are one directory. */
+/* Whether both paths, each relative to its descriptor, are the same directory. */
 bool same_dir(int a_fd, const char *a, int b_fd, const char *b);
 typedef int (*linked_fn)(void *ctx, const struct linked *w); /* non-zero stops, and is returned */
-int linked_lock(struct request *r, git_repository *repo);    /* a descriptor to close, or -1 */
+int linked_lock(struct request *r);                          /* a descriptor to close, or -1 */
 int linked_each(git_repository *repo, linked_fn fn, void *ctx);
-/* Removes what a crash left of a worktree at path, or what is registered there but gone. */
+/* Removes the remains of a crash at path, and the entry of a worktree whose files are gone. */
 void linked_clear(git_repository *repo, const char *path);
-/* Whether some worktree stands on the branch (a full name). */
+/* Whether a worktree has the branch (a full name) checked out. */
 bool linked_checked_out(git_repository *repo, const char *ref);
-int linked_make(struct request *r, git_repository *repo, const char *path, const char *head,
-                const char *agent, struct linked *out);
+/* Creates the entry and the file .git of the worktree in.path, for the agent in.agent; head is the
+ * contents of its HEAD. It is unfinished until linked_finish. */
+int linked_make(struct request *r, const char *head, struct linked *out);
 int linked_finish(struct request *r, const struct linked *w);
 /* Removes the entry; with_files: also the directory, if it leads back to the entry now. */
 void linked_remove(const struct linked *w, bool with_files);
-/* Whether the HEAD in a git directory names the branch (a full name). */
+/* Whether the HEAD of a git directory is the branch (a full name). */
 bool linked_head_is(const char *gitdir, const char *ref);
 
 /* worktree.c: opens the worktree at path for reading and changing its files: NO worktree_unknown
@@ -79,18 +93,17 @@ bool linked_head_is(const char *gitdir, const char *ref);
  * for the shared one. */
 int tree_open(struct request *r, const char *common, const char *gitdir, const char *path,
               git_repository **out);
-/* The same for the linked worktree that the repository has at path. */
-int open_worktree(struct request *r, git_repository *repo, const char *path, git_repository **out);
+/* The same for the linked worktree of r->repo at in.worktree. */
+int open_worktree(struct request *r, git_repository **out);
 
-/* keep.c: what nobody committed goes under a new ref. keep_tip: the commit, unless a ref other than
- * `except`, or the commit `extra`, reaches it (both may be NULL). keep_tree: the files of a
- * worktree, or its HEAD when no ref reaches that; partial: a repository inside was left out. */
+/* keep.c: creates a ref for work that would be lost. keep_tip: for the commit, unless a ref other
+ * than `except`, or the commit `extra`, reaches it (both may be NULL). keep_tree: for the files of
+ * a worktree, or for its HEAD if no ref reaches that; partial: a repository inside was left out. */
 bool keep_is_reachable(git_repository *repo, const git_oid *oid, const char *except,
                        const git_oid *extra);
 int keep_tip(struct request *r, git_repository *repo, const git_oid *tip, const char *except,
              const git_oid *extra, const char *ref, bool *kept);
-int keep_tree(struct request *r, git_repository *tree, const char *name, const char *email,
-              const char *ref, bool *kept, bool *partial);
+int keep_tree(struct request *r, git_repository *tree, const char *ref, bool *kept, bool *partial);
 
 int op_info(struct request *r);
 int op_resolve(struct request *r);

@@ -9,10 +9,11 @@
 
 #include "worker.h"
 
-/* The branch to stand on: the one that exists, or a new one from base. */
-static int take_branch(struct request *r, git_repository *repo, const char *branch,
-                       const char *base, git_reference **out, bool *made)
+/* The branch of the new worktree: an existing one, or a new one from base. */
+static int take_branch(struct request *r, git_reference **out, bool *made)
 {
+    git_repository *repo = r->repo;
+    const char *branch = r->in.branch;
     int valid = 0;
     *made = false;
     if (git_branch_name_is_valid(&valid, branch) || !valid)
@@ -27,7 +28,7 @@ static int take_branch(struct request *r, git_repository *repo, const char *bran
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
     if (rc != GIT_ENOTFOUND)
         return fail_git(r, rc, AMP_IOERR, "git_error", branch);
-    if (find_commit(r, repo, base ? base : "HEAD", &commit))
+    if (find_commit(r, repo, r->in.base ? r->in.base : "HEAD", &commit))
         return -1;
     rc = git_branch_create(out, repo, branch, commit, 0);
     *made = rc == 0;
@@ -73,25 +74,25 @@ static int match_path(void *ctx, const struct linked *w)
     return 1;
 }
 
-int open_worktree(struct request *r, git_repository *repo, const char *path, git_repository **out)
+int open_worktree(struct request *r, git_repository **out)
 {
-    const char *common = git_repository_commondir(repo);
-    struct search s = {.path = path};
-    if (!linked_each(repo, match_path, &s))
-        return amp_fail(r->err, AMP_NO, "worktree_unknown", "%s: not a worktree of %s", path,
+    const char *common = git_repository_commondir(r->repo);
+    struct search s = {.path = r->in.worktree};
+    if (!linked_each(r->repo, match_path, &s))
+        return amp_fail(r->err, AMP_NO, "worktree_unknown", "%s: not a worktree of %s", s.path,
                         common);
     if (s.found.missing || s.found.foreign)
         return refuse_foreign(r, &s.found);
-    return tree_open(r, common, s.found.gitdir, path, out);
+    return tree_open(r, common, s.found.gitdir, s.path, out);
 }
 
-static int check_out(struct request *r, git_repository *from, const struct linked *w)
+static int check_out(struct request *r, const struct linked *w)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     git_checkout_options opt;
     git_checkout_options_init(&opt, GIT_CHECKOUT_OPTIONS_VERSION);
     opt.checkout_strategy = GIT_CHECKOUT_FORCE | GIT_CHECKOUT_RECREATE_MISSING;
-    if (tree_open(r, git_repository_commondir(from), w->gitdir, w->path, &repo))
+    if (tree_open(r, git_repository_commondir(r->repo), w->gitdir, w->path, &repo))
         return -1;
     int rc = git_checkout_head(repo, &opt);
     if (rc)
@@ -104,36 +105,33 @@ static int check_out(struct request *r, git_repository *from, const struct linke
 
 int op_worktree_add(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_reference_cleanup) git_reference *ref = NULL;
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
-    const char *from, *path, *branch, *base, *agent;
+    git_repository *repo = r->repo;
+    const char *branch = r->in.branch, *agent = r->in.agent;
     struct amp_rule rule;
     struct linked w;
     bool made = false;
-    if (request_text(r, "repo", true, &from) || request_text(r, "path", true, &path) ||
-        request_text(r, "branch", false, &branch) || request_text(r, "base", false, &base) ||
-        request_text(r, "agent", false, &agent) || open_repository(r, from, &repo) ||
-        load_rule(r, repo, &rule))
+    if (load_rule(r, repo, &rule))
         return -1;
     if (branch && (agent || rule.humans_refuse) && amp_rule_protects(&rule, amp_span_str(branch)))
         return refuse_branch(r, branch, agent);
-    AMP_CLOSE int lock = linked_lock(r, repo);
+    AMP_CLOSE int lock = linked_lock(r);
     if (lock < 0)
         return -1;
-    linked_clear(repo, path);
+    linked_clear(repo, r->in.path);
     char head[1024];
     if (branch) {
-        if (take_branch(r, repo, branch, base, &ref, &made))
+        if (take_branch(r, &ref, &made))
             return -1;
         snprintf(head, sizeof head, "ref: %s", git_reference_name(ref));
     } else {
-        if (find_commit(r, repo, base ? base : "HEAD", &commit))
+        if (find_commit(r, repo, r->in.base ? r->in.base : "HEAD", &commit))
             return -1;
         git_oid_tostr(head, sizeof head, git_commit_id(commit));
     }
-    int rc = linked_make(r, repo, path, head, agent, &w);
-    if (rc == 0 && check_out(r, repo, &w)) {
+    int rc = linked_make(r, head, &w);
+    if (rc == 0 && check_out(r, &w)) {
         linked_remove(&w, true);
         rc = -1;
     }
@@ -142,7 +140,7 @@ int op_worktree_add(struct request *r)
     return rc;
 }
 
-static bool is_dirty(struct request *r, git_repository *from, const struct linked *w)
+static bool is_dirty(struct request *r, const struct linked *w)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
@@ -150,9 +148,9 @@ static bool is_dirty(struct request *r, git_repository *from, const struct linke
     git_status_options_init(&opt, GIT_STATUS_OPTIONS_VERSION);
     opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
     opt.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED;
-    if (tree_open(r, git_repository_commondir(from), w->gitdir, w->path, &repo) ||
+    if (tree_open(r, git_repository_commondir(r->repo), w->gitdir, w->path, &repo) ||
         git_status_list_new(&list, repo, &opt))
-        return true; /* what cannot be judged is kept */
+        return true; /* unknown: the files are kept */
     git_oid head;
     return git_status_list_entrycount(list) > 0 ||
            git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE ||
@@ -183,17 +181,13 @@ static bool is_outside(git_repository *repo, const char *path, char *root, size_
 int op_worktree_remove(struct request *r)
 {
     char root[PATH_MAX + 32];
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    const char *from, *path;
-    struct search s = {0};
-    if (request_text(r, "repo", true, &from) || request_text(r, "path", true, &path) ||
-        open_repository(r, from, &repo))
-        return -1;
-    bool force = request_flag(r, "force");
-    AMP_CLOSE int lock = linked_lock(r, repo);
+    git_repository *repo = r->repo;
+    const char *path = r->in.path;
+    struct search s = {.path = path};
+    bool force = r->in.force;
+    AMP_CLOSE int lock = linked_lock(r);
     if (lock < 0)
         return -1;
-    s.path = path;
     if (!linked_each(repo, match_path, &s))
         return amp_fail(r->err, AMP_NO, "worktree_not_found", "%s: not a worktree of %s", path,
                         git_repository_commondir(repo));
@@ -206,7 +200,7 @@ int op_worktree_remove(struct request *r)
         return amp_fail(r->err, AMP_NO, "worktree_outside",
                         "%s: not removed: only worktrees inside %s are; use git worktree remove",
                         path, root);
-    if (!force && files && !s.found.unfinished && is_dirty(r, repo, &s.found))
+    if (!force && files && !s.found.unfinished && is_dirty(r, &s.found))
         return amp_fail(r->err, AMP_NO, "worktree_dirty",
                         "%s: there are changes that are not committed, or commits on no branch",
                         path);
@@ -215,8 +209,7 @@ int op_worktree_remove(struct request *r)
     if (left && files)
         return amp_fail(r->err, AMP_IOERR, "filesystem_error", "%s: cannot be removed completely",
                         path);
-    amp_jw_key(&r->out, "left");
-    amp_jw_bool(&r->out, left);
+    reply_flag(r, "left", left);
     return 0;
 }
 
@@ -247,14 +240,10 @@ static void reply_worktree(struct request *r, const struct linked *w, bool is_ma
     reply_text(r, "branch", branch);
     reply_text(r, "head", head);
     reply_text(r, "agent", !is_main && amp_rule_agent(NULL, fd, agent, sizeof agent) ? agent : "");
-    amp_jw_key(&r->out, "main");
-    amp_jw_bool(&r->out, is_main);
-    amp_jw_key(&r->out, "locked");
-    amp_jw_bool(&r->out, w->locked);
-    amp_jw_key(&r->out, "missing");
-    amp_jw_bool(&r->out, w->missing);
-    amp_jw_key(&r->out, "foreign");
-    amp_jw_bool(&r->out, w->foreign);
+    reply_flag(r, "main", is_main);
+    reply_flag(r, "locked", w->locked);
+    reply_flag(r, "missing", w->missing);
+    reply_flag(r, "foreign", w->foreign);
     amp_jw_close(&r->out, '}');
 }
 
@@ -267,16 +256,13 @@ static int list_one(void *ctx, const struct linked *w)
 
 int op_worktrees(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL, *main_repo = NULL;
-    const char *from;
+    CLEANUP(git_repository_cleanup) git_repository *main_repo = NULL;
     struct linked w = {0};
-    if (request_text(r, "repo", true, &from) || open_repository(r, from, &repo))
-        return -1;
-    const char *common = git_repository_commondir(repo);
+    const char *common = git_repository_commondir(r->repo);
     int rc = git_repository_open(&main_repo, common);
     if (rc)
         return fail_git(r, rc, AMP_DATAERR, "repo_not_git", common);
-    AMP_CLOSE int lock = linked_lock(r, repo);
+    AMP_CLOSE int lock = linked_lock(r);
     if (lock < 0)
         return -1;
     const char *workdir = git_repository_workdir(main_repo);
@@ -285,7 +271,7 @@ int op_worktrees(struct request *r)
     amp_jw_key(&r->out, "worktrees");
     amp_jw_open(&r->out, '[');
     reply_worktree(r, &w, true);
-    linked_each(repo, list_one, r);
+    linked_each(r->repo, list_one, r);
     amp_jw_close(&r->out, ']');
     return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * One worker, one request at a time, over a socket (so that a dead worker is an error and no
- * signal). A worker that is too slow or talks nonsense is killed; the next call starts another. The
- * request that met the failure is not sent again: it may have been carried out.
+ * One worker, one request at a time, over a socket, so that a dead worker is an error and not a
+ * signal. A worker that is too slow or sends an invalid reply is killed; the next call starts
+ * another. The failed request is not sent again: it may have been carried out.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -64,9 +64,9 @@ void amp_git_close(struct amp_git *g)
     free(g);
 }
 
-/* Whether the worker starts at all, asked after several crashes: otherwise one repository that it
- * does not survive would keep it from all the others. */
-static bool comes_up(struct amp_git *g, const char *path)
+/* Whether the worker starts, checked after several crashes: one repository that crashes it must not
+ * make it unavailable for all the others. */
+static bool worker_starts(struct amp_git *g, const char *path)
 {
     struct amp_child child;
     struct amp_child_end end = {0};
@@ -84,10 +84,10 @@ static int start_worker(struct amp_git *g, struct amp_error *err)
     int pair[2];
     if (amp_helper_path("git-worker", path, sizeof path, err))
         return -1;
-    /* The ring's next place holds the oldest of the last crashes. */
+    /* The next place of the ring has the oldest of the last crashes. */
     if (g->n_crashes >= AMP_GIT_CRASHES_MAX &&
         amp_mono_ms() - g->crashes[g->n_crashes % AMP_GIT_CRASHES_MAX] < AMP_GIT_CRASHES_MS &&
-        !comes_up(g, path))
+        !worker_starts(g, path))
         return amp_fail(err, AMP_UNAVAILABLE, "git_unavailable",
                         "git-worker broke down %d times within a minute, and does not start",
                         AMP_GIT_CRASHES_MAX);
@@ -109,40 +109,37 @@ static int start_worker(struct amp_git *g, struct amp_error *err)
     return 0;
 }
 
-void amp_git_begin(struct amp_git *g, const char *op)
+static int request_write(struct amp_git *g, const char *op, const struct amp_git_arg *args,
+                         struct amp_error *err)
 {
+    struct amp_jw w;
     amp_buf_reset(&g->request);
-    amp_jw_init(&g->w, &g->request);
-    amp_jw_open(&g->w, '{');
-    amp_jw_key(&g->w, "q");
-    amp_jw_int(&g->w, ++g->q);
-    amp_git_put(g, "op", op);
+    amp_jw_init(&w, &g->request);
+    amp_jw_open(&w, '{');
+    amp_jw_member_int(&w, "q", ++g->q);
+    amp_jw_member_text(&w, "op", op);
+    for (; args->key; args++) {
+        if (args->text) {
+            amp_jw_member_text(&w, args->key, args->text);
+        } else if (args->flag) {
+            amp_jw_key(&w, args->key);
+            amp_jw_bool(&w, true);
+        }
+    }
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
 }
 
-void amp_git_put(struct amp_git *g, const char *key, const char *value)
-{
-    if (!value)
-        return;
-    amp_jw_key(&g->w, key);
-    amp_jw_str(&g->w, amp_span_str(value));
-}
-
-void amp_git_put_flag(struct amp_git *g, const char *key, bool value)
-{
-    amp_jw_key(&g->w, key);
-    amp_jw_bool(&g->w, value);
-}
-
-/* Ends the worker after a failure of it; err is already filled. */
-static int broken(struct amp_git *g)
+/* Ends the worker after it failed; returns -1. */
+static int worker_failed(struct amp_git *g)
 {
     g->crashes[g->n_crashes++ % AMP_GIT_CRASHES_MAX] = amp_mono_ms();
     stop_worker(g, true);
     return -1;
 }
 
-/* Moves bytes until the whole reply is there. */
-static int exchange(struct amp_git *g, struct amp_error *err)
+/* Sends the request and reads the complete reply. */
+static int reply_wait(struct amp_git *g, struct amp_error *err)
 {
     int64_t end = amp_mono_ms() + g->time_limit_ms, stop = INT64_MAX;
     size_t sent = 0;
@@ -188,22 +185,21 @@ static int exchange(struct amp_git *g, struct amp_error *err)
     }
 }
 
-int amp_git_call(struct amp_git *g, struct amp_error *err)
+int amp_git_call(struct amp_git *g, const char *op, const struct amp_git_arg *args,
+                 struct amp_error *err)
 {
     struct amp_json_fault fault;
-    amp_jw_close(&g->w, '}');
-    if (amp_jw_end(&g->w, err) < 0 || amp_buf_str(&g->request, "\n", err) < 0 ||
-        (g->fd < 0 && start_worker(g, err)))
+    if (request_write(g, op, args, err) < 0 || (g->fd < 0 && start_worker(g, err)))
         return -1;
-    if (exchange(g, err))
-        return broken(g);
+    if (reply_wait(g, err))
+        return worker_failed(g);
     if (amp_tape_scan(&g->tape, g->reply.data, g->reply.len, &fault) < 0) {
         amp_json_fail(err, AMP_INTERNAL, "git_crashed", "git-worker's reply", &fault);
-        return broken(g);
+        return worker_failed(g);
     }
     if (amp_git_field_int(g, 0, "q") != g->q) {
         amp_fail(err, AMP_INTERNAL, "git_crashed", "git-worker answered out of turn");
-        return broken(g);
+        return worker_failed(g);
     }
     if (amp_git_field_bool(g, 0, "ok"))
         return 0;

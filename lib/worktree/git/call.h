@@ -15,25 +15,28 @@ struct amp_git {
     int64_t time_limit_ms;
     volatile const int *stop;
     struct amp_child child;
-    int fd; /* a socket to the worker's stdin and stdout; -1 when none runs */
+    int fd; /* a socket to the worker's stdin and stdout; -1: no worker runs */
     int64_t q;
     int64_t crashes[AMP_GIT_CRASHES_MAX]; /* when, a ring */
     uint32_t n_crashes;
     struct amp_buf request, reply;
-    struct amp_jw w;
     struct amp_tape tape; /* of the last reply */
     struct amp_buf arena; /* a decoded field of it */
 };
 
-/* Begins a request; fields follow by amp_git_put (NULL values are left out). */
-void amp_git_begin(struct amp_git *g, const char *op);
-void amp_git_put(struct amp_git *g, const char *key, const char *value);
-void amp_git_put_flag(struct amp_git *g, const char *key, bool value);
-/* Sends it and waits for the reply, which then stands in g->tape. -1 also for a reply that says
- * no, with the worker's error. */
-int amp_git_call(struct amp_git *g, struct amp_error *err);
+/* An argument of a request: a text (NULL: left out) or a flag. ARGS makes a list of them. */
+struct amp_git_arg {
+    const char *key, *text;
+    bool flag;
+};
+#define ARGS(...) ((const struct amp_git_arg[]){__VA_ARGS__, {NULL}})
+/* Sends a request and waits for its reply, which is then in g->tape. A reply that reports a failure
+ * is -1 with the worker's error. */
+int amp_git_call(struct amp_git *g, const char *op, const struct amp_git_arg *args,
+                 struct amp_error *err);
 
-/* Fields of a reply's object: text is cut to size; a missing field is "" or 0. */
+/* Fields of an object in the reply: text is cut to size; a missing field is "" or 0. */
+/* The text is valid until the next call of these functions. */
 struct amp_span amp_git_field(struct amp_git *g, uint32_t object, const char *key);
 void amp_git_field_copy(struct amp_git *g, uint32_t object, const char *key, char *out,
                         size_t size);
