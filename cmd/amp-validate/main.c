@@ -231,7 +231,7 @@ static int run(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {.name = NULL, .args = "[FILE...]", .doc = "check messages, pass the valid ones", .run = run},
+    {NULL, "[FILE...]", "check messages, pass the valid ones", NULL, run},
     {0},
 };
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 78, 130, 0};

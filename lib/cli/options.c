@@ -16,46 +16,24 @@ enum source { FROM_FLAG, FROM_ENV, FROM_CONFIG };
 struct cli_standard cli_standard = {.color = "auto"};
 
 const struct amp_opt cli_standard_opts[] = {
-    {.letter = 'h',
-     .name = "help",
-     .kind = AMP_OPT_FLAG,
-     .dest = &cli_standard.help,
-     .doc = "print this help"},
-    {.name = "version",
-     .kind = AMP_OPT_FLAG,
-     .dest = &cli_standard.version,
-     .doc = "print the version"},
-    {.name = "options",
-     .kind = AMP_OPT_FLAG,
-     .dest = &cli_standard.options,
+    {'h', "help", AMP_OPT_FLAG, &cli_standard.help, NULL, .doc = "print this help"},
+    {0, "version", AMP_OPT_FLAG, &cli_standard.version, NULL, .doc = "print the version"},
+    {0, "options", AMP_OPT_FLAG, &cli_standard.options, NULL,
      .doc = "print the option table, tab separated"},
-    {.name = "color",
-     .kind = AMP_OPT_CHOICE,
-     .dest = &cli_standard.color,
-     .arg = "WHEN",
-     .choices = color_choices,
+    {0, "color", AMP_OPT_CHOICE, &cli_standard.color, "WHEN", .choices = color_choices,
      .doc = "colour diagnostics: auto, always or never"},
     AMP_OPT_END,
 };
 
 const struct amp_opt cli_machine_opts[] = {
-    {.name = "machine",
-     .kind = AMP_OPT_CHOICE,
-     .dest = &cli_standard.machine,
-     .arg = "FORMAT",
-     .choices = machine_choices,
-     .optional_arg = true,
-     .doc = "print the state machines: table, dot or ndjson"},
+    {0, "machine", AMP_OPT_CHOICE, &cli_standard.machine, "FORMAT", .choices = machine_choices,
+     .optional_arg = true, .doc = "print the state machines: table, dot or ndjson"},
     AMP_OPT_END,
 };
 
 const struct amp_opt cli_redact_opts[] = {
-    {.name = "redact",
-     .kind = AMP_OPT_LIST,
-     .dest = &cli_standard.redact,
-     .arg = "REGEX",
-     .doc = "also redact text that matches REGEX; may be repeated",
-     .config = "redact.patterns"},
+    {0, "redact", AMP_OPT_LIST, &cli_standard.redact, "REGEX",
+     .doc = "also redact text that matches REGEX; may be repeated", .config = "redact.patterns"},
     AMP_OPT_END,
 };
 

@@ -47,10 +47,14 @@ static const struct {
     {"diff", op_diff, {"repo", "from"}},
 };
 
-#define TEXT(name) AMP_REC(CSTR, struct request_in, #name, name),
-#define FLAG(name) AMP_REC(BOOL, struct request_in, #name, name),
-static const struct amp_rec_field fields[] = {AMP_REC(INT, struct request_in, "q", q),
-                                              REQUEST_TEXTS(TEXT) REQUEST_FLAGS(FLAG)};
+#define IN(as, name) AMP_REC(as, struct request_in, #name, name)
+static const struct amp_rec_field fields[] = {
+    IN(INT, q),         IN(CSTR, agent),  IN(CSTR, base),    IN(CSTR, branch),    IN(CSTR, commit),
+    IN(CSTR, email),    IN(CSTR, expect), IN(CSTR, from),    IN(CSTR, keep),      IN(CSTR, key),
+    IN(CSTR, message),  IN(CSTR, name),   IN(CSTR, oid),     IN(CSTR, op),        IN(CSTR, patch),
+    IN(CSTR, path),     IN(CSTR, ref),    IN(CSTR, repo),    IN(CSTR, rev),       IN(CSTR, to),
+    IN(CSTR, worktree), IN(BOOL, force),  IN(BOOL, is_path), IN(BOOL, protected), IN(BOOL, release),
+};
 AMP_REC_TABLE(request_rec, "a request", struct request_in, fields);
 
 static bool text_is_missing(const struct request *r, const char *key)

@@ -14,21 +14,12 @@
 
 #include "worktree/rule.h"
 
-/* The members of requests; each operation needs some of them. */
-#define REQUEST_TEXTS(X)                                                                           \
-    X(agent)                                                                                       \
-    X(base) X(branch) X(commit) X(email) X(expect) X(from) X(keep) X(key) X(message) X(name)       \
-        X(oid) X(op) X(patch) X(path) X(ref) X(repo) X(rev) X(to) X(worktree)
-#define REQUEST_FLAGS(X) X(force) X(is_path) X(protected) X(release)
-
+/* The members of requests; each operation needs some of them. Absent texts are NULL. */
 struct request_in {
     int64_t q;
-#define X(name) const char *name; /* NULL: absent */
-    REQUEST_TEXTS(X)
-#undef X
-#define X(name) bool name;
-    REQUEST_FLAGS(X)
-#undef X
+    const char *agent, *base, *branch, *commit, *email, *expect, *from, *keep, *key, *message;
+    const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *to, *worktree;
+    bool force, is_path, protected, release;
 };
 
 struct request {
