@@ -6,8 +6,8 @@
 
 #include "bind.h"
 
-/* One line for people: agent, state, and where or why. */
-static int say_binding(const struct amp_binding *b, struct amp_error *err)
+/* Prints one line for people: the agent, its state, and the worktree or the failure. */
+static int print_row(const struct amp_binding *b, struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};
     const char *state = amp_binding_fsm.states[b->state].name;
@@ -28,9 +28,9 @@ static int say_binding(const struct amp_binding *b, struct amp_error *err)
     return amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err) ? -1 : 0;
 }
 
-static int show(const struct amp_binding *b, struct amp_error *err)
+static int binding_show(const struct amp_binding *b, struct amp_error *err)
 {
-    return opt.json ? print_binding(b, NULL, NULL, err) : say_binding(b, err);
+    return opt.json ? print_binding(b, NULL, NULL, err) : print_row(b, err);
 }
 
 static const char *one_agent(int argc, char **argv)
@@ -42,7 +42,7 @@ static const char *one_agent(int argc, char **argv)
 
 int verb_bind(int argc, char **argv)
 {
-    struct session s;
+    SESSION s = {0};
     struct amp_error err, failed;
     struct amp_binding b = {0};
     struct amp_bind_spec spec = {.agent = one_agent(argc, argv),
@@ -53,21 +53,15 @@ int verb_bind(int argc, char **argv)
                                  .now_ms = amp_now_ms()};
     if (session_open(&s, true, &err))
         return amp_complain(&err);
-    int rc = amp_bind(s.store, s.git, &spec, &b, &failed);
-    int status = 0;
-    if (amp_store_sync(s.store, &err) < 0)
+    int rc = amp_bind(s.store, s.git, &spec, &b, &failed), status = 0;
+    if (amp_store_sync(s.store, &err) < 0 || ((rc == 0 || b.found) && binding_show(&b, &err)))
         status = amp_complain(&err);
-    else if ((rc == 0 || b.found) && show(&b, &err))
-        status = amp_complain(&err);
-    if (rc)
-        status = amp_complain(&failed);
-    session_close(&s);
-    return status;
+    return rc ? amp_complain(&failed) : status;
 }
 
 int verb_unbind(int argc, char **argv)
 {
-    struct session s;
+    SESSION s = {0};
     struct amp_error err;
     struct amp_binding b;
     const struct amp_unbind_spec spec = {.agent = one_agent(argc, argv),
@@ -77,53 +71,54 @@ int verb_unbind(int argc, char **argv)
                                          .now_ms = amp_now_ms()};
     if (opt.force && !opt.remove)
         amp_die_usage("--force needs --remove");
-    if (session_open(&s, true, &err))
+    if (session_open(&s, true, &err) || amp_unbind(s.store, s.git, &spec, &b, &err) ||
+        amp_store_sync(s.store, &err) || binding_show(&b, &err))
         return amp_complain(&err);
-    int status = amp_unbind(s.store, s.git, &spec, &b, &err) || amp_store_sync(s.store, &err) ||
-                         show(&b, &err)
-                     ? amp_complain(&err)
-                     : 0;
-    session_close(&s);
-    return status;
+    return 0;
+}
+
+static int warn_overdue(void *ctx, const struct amp_binding *b, struct amp_error *err)
+{
+    const int64_t *now_ms = ctx;
+    if (b->state == AMP_BINDING_BIND_FAILED && b->since_ms + AMP_BINDING_RECOVERY_MS <= *now_ms)
+        amp_warn("%s: in BIND_FAILED for more than %d s (%s): bind again, or unbind", b->agent,
+                 AMP_BINDING_RECOVERY_MS / 1000, amp_bind_reason_name(b->reason));
+    return 0;
+}
+
+/* Opens a session for verbs that print bindings; warns about agents that stay in BIND_FAILED. */
+static int session_look(struct session *s, struct amp_error *err)
+{
+    int64_t now_ms = amp_now_ms();
+    return session_open(s, true, err) || session_expire(s, err) ||
+           amp_binding_each(s->store, warn_overdue, &now_ms, err);
 }
 
 /* 1: not bound to any worktree. */
 int verb_status(int argc, char **argv)
 {
-    struct session s;
+    SESSION s = {0};
     struct amp_error err;
     struct amp_binding b;
     const char *agent = one_agent(argc, argv);
-    if (session_open(&s, true, &err))
+    if (session_look(&s, &err) || amp_binding_get(s.store, agent, &b, &err) < 0 ||
+        amp_store_sync(s.store, &err) < 0 || binding_show(&b, &err))
         return amp_complain(&err);
-    int status = 0;
-    if (session_expire(&s, amp_now_ms(), &err) || session_warn(&s, amp_now_ms(), &err) ||
-        amp_binding_get(s.store, agent, &b, &err) < 0 || amp_store_sync(s.store, &err) < 0 ||
-        show(&b, &err))
-        status = amp_complain(&err);
-    else if (b.state == AMP_BINDING_UNBOUND || b.state == AMP_BINDING_BIND_FAILED)
-        status = AMP_NO;
-    session_close(&s);
-    return status;
+    return b.state == AMP_BINDING_UNBOUND || b.state == AMP_BINDING_BIND_FAILED ? AMP_NO : 0;
 }
 
 static int show_each(void *ctx, const struct amp_binding *b, struct amp_error *err)
 {
-    return show(b, err);
+    return binding_show(b, err);
 }
 
 int verb_list(int argc, char **argv)
 {
-    struct session s;
+    SESSION s = {0};
     struct amp_error err;
     (void)argv;
-    if (session_open(&s, true, &err))
+    if (session_look(&s, &err) || amp_store_sync(s.store, &err) ||
+        amp_binding_each(s.store, show_each, NULL, &err))
         return amp_complain(&err);
-    int status = session_expire(&s, amp_now_ms(), &err) || session_warn(&s, amp_now_ms(), &err) ||
-                         amp_store_sync(s.store, &err) ||
-                         amp_binding_each(s.store, show_each, NULL, &err)
-                     ? amp_complain(&err)
-                     : 0;
-    session_close(&s);
-    return status;
+    return 0;
 }

@@ -1,4 +1,4 @@
-/* What the verbs of worktree-bind share. */
+/* Shared by the verbs of worktree-bind. */
 #ifndef WORKTREE_BIND_H
 #define WORKTREE_BIND_H
 
@@ -15,7 +15,7 @@ struct bind_options {
     bool remove, force;
     /* the filter */
     struct amp_list repos; /* ID=DIR */
-    const char *worktrees; /* root of what messages may name */
+    const char *worktrees; /* the directory of the worktrees that messages may name */
     /* hooks */
     const char *hooks_dir, *humans, *agent, *reason, *config;
     struct amp_list protect, pushers;
@@ -31,14 +31,13 @@ struct session {
     struct amp_git_info info;
 };
 int session_open(struct session *s, bool with_store, struct amp_error *err);
-void session_close(struct session *s);
+void session_close(struct session *s); /* also a session that is all zeros */
+#define SESSION __attribute__((cleanup(session_close))) struct session
 /* Ends switches whose time is over, as amp-ack watch does. */
-int session_expire(struct session *s, int64_t now_ms, struct amp_error *err);
-/* A warning for each agent that is in BIND_FAILED for too long. */
-int session_warn(struct session *s, int64_t now_ms, struct amp_error *err);
+int session_expire(struct session *s, struct amp_error *err);
 
-/* A binding as one JSON line on stdout. ref: the message that caused it, or NULL; failure: what
- * refused it, or NULL. */
+/* Prints a binding as one JSON line on stdout. ref: the message that caused it, or NULL; failure:
+ * the reason of a refusal, or NULL. */
 int print_binding(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
                   struct amp_error *err);
 

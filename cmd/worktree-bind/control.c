@@ -1,12 +1,12 @@
 /*
  * The filter: WORKTREE_CONTROL messages in, one binding state out for each. Paths in messages are
- * checked: a repository must be one that was named on the command line (or be the one we stand in),
- * a worktree must lie inside the directory for worktrees.
+ * checked: a repository must be given on the command line (or be that of --repo), and a worktree
+ * must be inside the directory for worktrees.
  *
  * payload: {operation, agent_id, repo_id?, worktree_id?, branch?, base?, target_worktree_id?,
- * ttl_ms?, requires_hitl?, reason?}; agent_id may be missing where the message's recipient names
- * the agent. A switch that requires a person is asked about with a HITL_INVOCATION, and only the
- * HITL_DECISION for it allows or refuses it.
+ * ttl_ms?, requires_hitl?, reason?}; agent_id may be missing if the message's recipient is the
+ * agent. For a switch that requires a person, the filter writes a HITL_INVOCATION, and only the
+ * HITL_DECISION that answers it allows or refuses the switch.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +25,7 @@
 
 #define TTL_MAX_MS (24 * 3600 * 1000)
 
+/* The payload of a message. */
 struct control {
     char operation[32], agent[128], repo_id[PATH_MAX], worktree_id[PATH_MAX], target[PATH_MAX];
     char branch[256], base[256];
@@ -48,7 +49,7 @@ static void text_field(const struct amp_view *v, const char *key, char *out, siz
 
 #define TEXT(v, key, field) text_field((v), (key), (field), sizeof(field))
 
-static int take_apart(const struct amp_view *v, struct control *c, struct amp_error *err)
+static int control_read(const struct amp_view *v, struct control *c, struct amp_error *err)
 {
     *c = (struct control){.ttl_ms = 0};
     TEXT(v, "operation", c->operation);
@@ -71,7 +72,7 @@ static int take_apart(const struct amp_view *v, struct control *c, struct amp_er
     return 0;
 }
 
-/* "" is the repository that we stand in. */
+/* The repository of a repo_id; "" is that of --repo. */
 static int find_repo(const struct control *c, const char **repo, struct amp_error *err)
 {
     size_t n = strlen(c->repo_id);
@@ -83,12 +84,12 @@ static int find_repo(const struct control *c, const char **repo, struct amp_erro
             *repo = opt.repos.v[i] + n + 1;
             return 0;
         }
-    return opt.repos.n == 0
-               ? 0
-               : amp_fail(err, AMP_NO, "worktree_not_found", "repo_id %s: unknown", c->repo_id);
+    if (opt.repos.n == 0)
+        return 0;
+    return amp_fail(err, AMP_NO, "worktree_not_found", "repo_id %s: unknown", c->repo_id);
 }
 
-/* A name or a path of a worktree, inside the root. */
+/* Resolves the name or path of a worktree, which must be inside the root. */
 static int find_path(struct session *s, const char *id, const char *repo, char out[PATH_MAX],
                      struct amp_error *err)
 {
@@ -105,26 +106,26 @@ static int find_path(struct session *s, const char *id, const char *repo, char o
         snprintf(root, sizeof root, "%s.worktrees", info.common);
     if (amp_path_inside(root, id, out, err) == 0) {
         char real[PATH_MAX];
-        /* The root itself is no worktree. */
+        /* The root itself is not a worktree. */
         if (amp_path_canonical(root, real, err) == 0 && strcmp(real, out) != 0)
             return 0;
     }
     return amp_fail(err, AMP_NOPERM, "permission_denied", "worktree_id %s: outside %s", id, root);
 }
 
-static int step(struct session *s, const struct control *c, enum amp_binding_event event,
-                const struct amp_store_input *input, const char *other, struct amp_binding *b,
-                struct amp_error *err)
+static int binding_step(struct session *s, const struct control *c, enum amp_binding_event event,
+                        const struct amp_store_input *input, const char *other,
+                        struct amp_binding *b, struct amp_error *err)
 {
-    struct amp_binding_step st = {.agent = c->agent,
-                                  .event = event,
-                                  .now_ms = amp_now_ms(),
-                                  .ttl_ms = c->ttl_ms,
-                                  .input = input};
-    amp_span_copy(amp_span_str(other), st.with.other, sizeof st.with.other);
+    struct amp_binding_step step = {.agent = c->agent,
+                                    .event = event,
+                                    .now_ms = amp_now_ms(),
+                                    .ttl_ms = c->ttl_ms,
+                                    .input = input};
+    amp_span_copy(amp_span_str(other), step.with.other, sizeof step.with.other);
     if (event == AMP_BINDING_EV_SWITCH_REQUEST && c->needs_person)
-        amp_uuid4(st.with.invocation);
-    return amp_binding_step(s->store, &st, b, NULL, err);
+        amp_uuid4(step.with.invocation);
+    return amp_binding_step(s->store, &step, b, err);
 }
 
 static int bind_agent(struct session *s, const struct control *c,
@@ -162,7 +163,7 @@ static int is_target(void *ctx, const struct amp_git_worktree *w)
     return t->hit;
 }
 
-/* A worktree that another agent is bound to, has switched to, or has its marker in is no target. */
+/* Refuses a worktree that another agent is bound to, has switched to, or has its marker in. */
 static int check_free(struct session *s, const struct control *c, const struct target *t,
                       struct amp_error *err)
 {
@@ -176,7 +177,7 @@ static int check_free(struct session *s, const struct control *c, const struct t
                     held ? holder : t->agent);
 }
 
-/* Whoever asks for a switch does not allow it. */
+/* The agent that requests a switch must not approve it. */
 static int check_approver(const struct amp_view *v, const char *agent, struct amp_error *err)
 {
     if (amp_span_is(v->from, agent))
@@ -185,7 +186,7 @@ static int check_approver(const struct amp_view *v, const char *agent, struct am
     return amp_person_only(environ, "approve a switch", err);
 }
 
-/* The worktree that is asked for must be there and inside the root, now and when it is allowed. */
+/* The requested worktree must exist inside the root, at the request and at the approval. */
 static int switch_to(struct session *s, const struct control *c, enum amp_binding_event event,
                      const struct amp_store_input *input, struct amp_binding *b,
                      struct amp_error *err)
@@ -208,12 +209,12 @@ static int switch_to(struct session *s, const struct control *c, enum amp_bindin
                         path);
     if (check_free(s, c, &t, err))
         return -1;
-    return step(s, c, event, input, path, b, err);
+    return binding_step(s, c, event, input, path, b, err);
 }
 
-static int approve(struct session *s, const struct amp_view *v, const struct control *c,
-                   const struct amp_store_input *input, struct amp_binding *b,
-                   struct amp_error *err)
+static int switch_approve(struct session *s, const struct amp_view *v, const struct control *c,
+                          const struct amp_store_input *input, struct amp_binding *b,
+                          struct amp_error *err)
 {
     struct amp_binding now;
     if (check_approver(v, c->agent, err) || amp_binding_get(s->store, c->agent, &now, err) < 0)
@@ -229,30 +230,32 @@ static int carry_out(struct session *s, const struct amp_view *v, const struct c
                      const struct amp_store_input *input, struct amp_binding *b,
                      struct amp_error *err)
 {
-    if (strcmp(c->operation, "BIND") == 0)
+    const char *operation = c->operation;
+    if (strcmp(operation, "BIND") == 0)
         return bind_agent(s, c, input, b, err);
-    if (strcmp(c->operation, "UNBIND") == 0) {
+    if (strcmp(operation, "UNBIND") == 0) {
         const struct amp_unbind_spec spec = {.agent = c->agent,
                                              .repo = opt.state || opt.repos.n ? NULL : opt.repo,
                                              .now_ms = amp_now_ms(),
                                              .input = input};
         return amp_unbind(s->store, s->git, &spec, b, err);
     }
-    if (strcmp(c->operation, "SWITCH_REQUEST") == 0)
+    if (strcmp(operation, "SWITCH_REQUEST") == 0)
         return switch_to(s, c, AMP_BINDING_EV_SWITCH_REQUEST, input, b, err);
-    if (strcmp(c->operation, "SWITCH_APPROVE") == 0)
-        return approve(s, v, c, input, b, err);
-    if (strcmp(c->operation, "SWITCH_REJECT") == 0)
-        return step(s, c, AMP_BINDING_EV_SWITCH_REJECT, input, "", b, err);
-    if (strcmp(c->operation, "SWITCH_REVOKE") == 0)
-        return step(s, c, AMP_BINDING_EV_SWITCH_REVOKE, input, "", b, err);
-    if (strcmp(c->operation, "STATUS") == 0)
+    if (strcmp(operation, "SWITCH_APPROVE") == 0)
+        return switch_approve(s, v, c, input, b, err);
+    if (strcmp(operation, "SWITCH_REJECT") == 0)
+        return binding_step(s, c, AMP_BINDING_EV_SWITCH_REJECT, input, "", b, err);
+    if (strcmp(operation, "SWITCH_REVOKE") == 0)
+        return binding_step(s, c, AMP_BINDING_EV_SWITCH_REVOKE, input, "", b, err);
+    if (strcmp(operation, "STATUS") == 0)
         return amp_binding_get(s->store, c->agent, b, err);
     return amp_fail(err, AMP_NO, "validation_error",
                     "operation: BIND, UNBIND, STATUS or a SWITCH_*");
 }
 
-static bool is_answer(const struct amp_error *err)
+/* Whether the failure refuses one message; others are failures of the state and end the run. */
+static bool is_refusal(const struct amp_error *err)
 {
     return err->status == AMP_NO || err->status == AMP_NOPERM || err->status == AMP_DATAERR ||
            err->status == AMP_USAGE || err->status == AMP_CANTCREAT || err->status == AMP_IOERR ||
@@ -273,9 +276,11 @@ static int is_asked(void *ctx, const struct amp_binding *b, struct amp_error *er
     return 1;
 }
 
-/* A person's decision about a switch: approve and deny are carried out, others leave it pending. */
-static int decide(struct session *s, const struct amp_view *v, struct control *c,
-                  const struct amp_store_input *input, struct amp_binding *b, struct amp_error *err)
+/* Applies a person's decision about a switch; other words than approve and deny leave it pending.
+ */
+static int decision_apply(struct session *s, const struct amp_view *v, struct control *c,
+                          const struct amp_store_input *input, struct amp_binding *b,
+                          struct amp_error *err)
 {
     struct asked a = {.invocation = v->body.decision.ref};
     *c = (struct control){.ttl_ms = 0};
@@ -290,7 +295,7 @@ static int decide(struct session *s, const struct amp_view *v, struct control *c
     if (amp_span_is(v->body.decision.action, "approve"))
         return switch_to(s, c, AMP_BINDING_EV_SWITCH_APPROVE, input, b, err);
     if (amp_span_is(v->body.decision.action, "deny"))
-        return step(s, c, AMP_BINDING_EV_SWITCH_REJECT, input, "", b, err);
+        return binding_step(s, c, AMP_BINDING_EV_SWITCH_REJECT, input, "", b, err);
     return amp_binding_get(s->store, c->agent, b, err);
 }
 
@@ -304,8 +309,8 @@ static int print_question(const struct amp_binding *b, struct amp_error *err)
                : 0;
 }
 
-/* What was refused is an answer too; only failures of the state end the run. */
-static int answer(struct session *s, const struct amp_view *v, struct amp_error *err)
+/* Carries out a message and prints the binding, also when the message is refused. */
+static int message_answer(struct session *s, const struct amp_view *v, struct amp_error *err)
 {
     struct control c = {0};
     struct amp_binding b = {0};
@@ -313,7 +318,7 @@ static int answer(struct session *s, const struct amp_view *v, struct amp_error 
     char id[256];
     struct amp_store_input input = {"worktree-bind", v->id, v->line};
     amp_span_copy(v->id, id, sizeof id);
-    /* Whoever answers a question of ours acknowledges it first. */
+    /* The answer to a HITL_INVOCATION is preceded by its acknowledgement. */
     if (amp_span_is(v->type, "ACKNOWLEDGEMENT"))
         return 0;
     bool decision = amp_span_is(v->type, "HITL_DECISION");
@@ -322,14 +327,14 @@ static int answer(struct session *s, const struct amp_view *v, struct amp_error 
         amp_warn("%s: neither a WORKTREE_CONTROL message nor a HITL_DECISION", id);
         return 0;
     }
-    if (session_expire(s, amp_now_ms(), err))
+    if (session_expire(s, err))
         return -1;
-    int rc = decision ? 0 : take_apart(v, &c, &failed);
+    int rc = decision ? 0 : control_read(v, &c, &failed);
     int seen = rc == 0 ? amp_store_seen(s->store, &input, err) : AMP_STORE_NOT_SEEN;
     if (seen < 0)
         return -1;
     if (seen == AMP_STORE_SEEN &&
-        decision) /* carried out already; its agent may be at something else */
+        decision) /* applied already; the binding may have changed since */
         return 0;
     if (seen == AMP_STORE_SEEN) /* applied already: the same answer, no second effect */
         rc = amp_binding_get(s->store, c.agent, &b, &failed);
@@ -337,10 +342,10 @@ static int answer(struct session *s, const struct amp_view *v, struct amp_error 
         rc = amp_fail(&failed, AMP_NO, "duplicate_msg_id", "%s: already used with other contents",
                       id);
     else if (decision)
-        rc = decide(s, v, &c, &input, &b, &failed);
+        rc = decision_apply(s, v, &c, &input, &b, &failed);
     else if (rc == 0)
         rc = carry_out(s, v, &c, &input, &b, &failed);
-    if (rc && !is_answer(&failed)) {
+    if (rc && !is_refusal(&failed)) {
         *err = failed;
         return -1;
     }
@@ -357,7 +362,7 @@ static int answer(struct session *s, const struct amp_view *v, struct amp_error 
                : 0;
 }
 
-static int drain(struct session *s, struct amp_intake *in, struct amp_error *err)
+static int input_drain(struct session *s, struct amp_intake *in, struct amp_error *err)
 {
     struct amp_view v;
     for (;;) {
@@ -366,29 +371,25 @@ static int drain(struct session *s, struct amp_intake *in, struct amp_error *err
             return (int)got;
         if (got == AMP_INTAKE_BAD)
             amp_status_note(AMP_NO);
-        else if (answer(s, &v, err))
+        else if (message_answer(s, &v, err))
             return -1;
     }
 }
 
 int verb_filter(int argc, char **argv)
 {
-    struct session s;
+    SESSION s = {0};
     struct amp_error err;
     struct amp_intake in;
     (void)argv;
     amp_signals_install();
-    if (session_open(&s, true, &err))
+    if (session_open(&s, true, &err) || amp_intake_init(&in, s.store, amp_cli_name(), &err))
         return amp_complain(&err);
-    if (amp_intake_init(&in, s.store, amp_cli_name(), &err)) {
-        session_close(&s);
-        return amp_complain(&err);
-    }
     in.say = amp_finding_print;
     amp_note_terminal(NULL);
     int status = 0;
     while (status == 0) {
-        if (drain(&s, &in, &err) || amp_out_flush(&err) < 0) {
+        if (input_drain(&s, &in, &err) || amp_out_flush(&err) < 0) {
             status = amp_complain(&err);
         } else if (amp_stop) {
             status = AMP_INTERRUPTED;
@@ -405,6 +406,5 @@ int verb_filter(int argc, char **argv)
         }
     }
     amp_intake_release(&in);
-    session_close(&s);
     return status;
 }

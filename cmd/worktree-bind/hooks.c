@@ -1,4 +1,5 @@
-/* hooks install, uninstall, check, override. Only people may use the ones that change something. */
+/* hooks install, uninstall, check, override. Only people may use the verbs that change the guard.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,22 +17,18 @@
 
 enum access { LOOKS, CHANGES };
 
-static int find(struct session *s, enum access access, bool with_store, struct amp_hooks *h,
-                struct amp_error *err)
+static int hooks_find(struct session *s, enum access access, bool with_store, struct amp_hooks *h,
+                      struct amp_error *err)
 {
     if ((access == CHANGES && amp_person_only(environ, "change the guard", err)) ||
-        session_open(s, with_store, err))
+        session_open(s, with_store, err) || amp_hooks_find(s->git, opt.repo, opt.hooks_dir, h, err))
         return -1;
-    if (amp_hooks_find(s->git, opt.repo, opt.hooks_dir, h, err)) {
-        session_close(s);
-        return -1;
-    }
     h->server = opt.server;
     return 0;
 }
 
-static int fill(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct amp_list *from,
-                struct amp_error *err)
+static int list_copy(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct amp_list *from,
+                     struct amp_error *err)
 {
     for (int i = 0; i < from->n; i++) {
         if (i == AMP_RULE_PATTERNS_MAX)
@@ -45,8 +42,7 @@ static int fill(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct amp_list
     return 0;
 }
 
-/* Prints one line, or with --json one record of members (names and values, NULL ends), on stdout:
- * it is what the verb is asked for. */
+/* Prints one line on stdout, or with --json one record of members (names and values, NULL ends). */
 static void print_record(const char *word, const char *path, const char *note,
                          const char *const *members, struct amp_error *err)
 {
@@ -62,10 +58,8 @@ static void print_record(const char *word, const char *path, const char *note,
     } else {
         amp_jw_init(&w, &out);
         amp_jw_open(&w, '{');
-        for (; *members; members += 2) {
-            amp_jw_key(&w, members[0]);
-            amp_jw_str(&w, amp_span_str(members[1]));
-        }
+        for (; *members; members += 2)
+            amp_jw_member_text(&w, members[0], members[1]);
         amp_jw_close(&w, '}');
         rc = amp_jw_end(&w, err);
     }
@@ -81,7 +75,7 @@ static void print_step(void *ctx, const char *did, const char *path, const char 
 
 int verb_hooks_install(int argc, char **argv)
 {
-    struct session s;
+    SESSION s = {0};
     struct amp_error err, late;
     struct amp_hooks h;
     struct amp_rule rule;
@@ -92,30 +86,27 @@ int verb_hooks_install(int argc, char **argv)
     amp_rule_default(&rule);
     rule.humans_refuse = strcmp(opt.humans, "refuse") == 0;
     rule.server_all = opt.server;
-    if (fill(rule.patterns, &opt.protect, &err) || fill(rule.pushers, &opt.pushers, &err) ||
+    if (list_copy(rule.patterns, &opt.protect, &err) ||
+        list_copy(rule.pushers, &opt.pushers, &err) ||
         amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, &err) ||
-        find(&s, CHANGES, false, &h, &err))
+        hooks_find(&s, CHANGES, false, &h, &err) ||
+        amp_hooks_install(&h, &rule, program, print_step, &late, &err))
         return amp_complain(&err);
-    int status =
-        amp_hooks_install(&h, &rule, program, print_step, &late, &err) ? amp_complain(&err) : 0;
-    session_close(&s);
-    if (status == 0)
-        amp_note("protected in %s: main, master%s", h.common,
-                 opt.protect.n ? " and the given patterns" : "");
-    return status;
+    amp_note("protected in %s: main, master%s", h.common,
+             opt.protect.n ? " and the given patterns" : "");
+    return 0;
 }
 
 int verb_hooks_uninstall(int argc, char **argv)
 {
-    struct session s;
+    SESSION s = {0};
     struct amp_error err, late;
     struct amp_hooks h;
     (void)argv;
-    if (find(&s, CHANGES, false, &h, &err))
+    if (hooks_find(&s, CHANGES, false, &h, &err) ||
+        amp_hooks_uninstall(&h, print_step, &late, &err))
         return amp_complain(&err);
-    int status = amp_hooks_uninstall(&h, print_step, &late, &err) ? amp_complain(&err) : 0;
-    session_close(&s);
-    return status;
+    return 0;
 }
 
 static void print_finding(void *ctx, const struct amp_hook_finding *f)
@@ -129,12 +120,12 @@ static void print_finding(void *ctx, const struct amp_hook_finding *f)
 /* 1: the guard is not what it should be. */
 int verb_hooks_check(int argc, char **argv)
 {
-    struct session s;
+    SESSION s = {0};
     struct amp_error err;
     struct amp_hooks h;
     char program[PATH_MAX];
     (void)argv;
-    if (find(&s, LOOKS, false, &h, &err))
+    if (hooks_find(&s, LOOKS, false, &h, &err))
         return amp_complain(&err);
     if (s.info.bare && !h.server) {
         char update[PATH_MAX + 16];
@@ -144,27 +135,10 @@ int verb_hooks_check(int argc, char **argv)
     bool known = amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, NULL) == 0;
     int errors =
         amp_hooks_check(&h, known ? program : NULL, getenv("PATH"), print_finding, &err, &err);
-    session_close(&s);
     return errors < 0 ? amp_complain(&err) : errors > 0 ? AMP_NO : 0;
 }
 
-/* The log's record of an override; it lives until the store has it. */
-struct override_record {
-    struct amp_buf json;
-};
-
-static int log_override(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                        struct amp_error *err)
-{
-    struct override_record *r = ctx;
-    (void)now;
-    (void)err;
-    change->event = "GRANT";
-    change->to = "OPEN";
-    change->json = amp_buf_span(&r->json);
-    return 0;
-}
-
+/* The log's record of an override. */
 struct override {
     const char *branch, *agent;
     int64_t until_ms;
@@ -177,40 +151,42 @@ static const struct amp_rec_field override_fields[] = {
 };
 AMP_REC_TABLE(override_rec, "an override's record", struct override, override_fields);
 
-static int describe(struct override_record *r, const struct amp_hook_override *o,
-                    struct amp_error *err)
+static int log_override(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                        struct amp_error *err)
 {
-    char name[64] = "";
-    if (getlogin_r(name, sizeof name) != 0)
-        snprintf(name, sizeof name, "uid %ld", (long)getuid());
-    const struct override rec = {o->branch, o->agent, o->until_ms, opt.reason, name};
-    return amp_rec_write(&override_rec, &rec, &r->json, err);
+    const struct amp_buf *record = ctx;
+    (void)now;
+    (void)err;
+    change->event = "GRANT";
+    change->to = "OPEN";
+    change->json = amp_buf_span(record);
+    return 0;
 }
 
 int verb_hooks_override(int argc, char **argv)
 {
-    struct session s;
+    SESSION s = {0};
     struct amp_error err;
     struct amp_hooks h;
-    struct override_record record;
+    AMP_BUF struct amp_buf record = {0};
     enum amp_store_outcome outcome;
-    char id[AMP_UUID_MAX];
+    char id[AMP_UUID_MAX], name[64] = "";
     if (argc != 1)
         amp_die_usage("exactly one BRANCH is required");
     if (!opt.reason || !*opt.reason)
         amp_die_usage("--reason is required: it goes into the log");
-    if (find(&s, CHANGES, true, &h, &err))
+    if (hooks_find(&s, CHANGES, true, &h, &err))
         return amp_complain(&err);
     amp_uuid4(id);
-    amp_buf_init(&record.json, 64 << 10);
-    struct amp_hook_override o = {argv[0], opt.agent, id, amp_now_ms() + opt.ttl_ms};
-    int status = describe(&record, &o, &err) ||
-                         amp_store_update(s.store, AMP_KEY("override", amp_span_str(id)), NULL,
-                                          log_override, &record, &outcome, &err) ||
-                         amp_store_sync(s.store, &err) || amp_hooks_override(&h, &o, &err)
-                     ? amp_complain(&err)
-                     : 0;
-    amp_buf_release(&record.json);
-    session_close(&s);
-    return status;
+    amp_buf_init(&record, 64 << 10);
+    if (getlogin_r(name, sizeof name) != 0)
+        snprintf(name, sizeof name, "uid %ld", (long)getuid());
+    const struct amp_hook_override o = {argv[0], opt.agent, id, amp_now_ms() + opt.ttl_ms};
+    const struct override rec = {o.branch, o.agent, o.until_ms, opt.reason, name};
+    if (amp_rec_write(&override_rec, &rec, &record, &err) ||
+        amp_store_update(s.store, AMP_KEY("override", amp_span_str(id)), NULL, log_override,
+                         &record, &outcome, &err) ||
+        amp_store_sync(s.store, &err) || amp_hooks_override(&h, &o, &err))
+        return amp_complain(&err);
+    return 0;
 }

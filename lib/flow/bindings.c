@@ -140,7 +140,7 @@ static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec 
     } else {
         return 0;
     }
-    if (amp_binding_step(d->store, &step, &b, NULL, err) < 0)
+    if (amp_binding_step(d->store, &step, &b, err) < 0)
         return strcmp(err->code, "illegal_transition") == 0 ? 0 : -1; /* 0: changed meanwhile */
     d->done++;
     return 0;

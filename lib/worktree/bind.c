@@ -1,6 +1,6 @@
 /*
- * Binding an agent: the worktree is made first and recorded after, so that a crash in between
- * leaves a worktree that the next bind finds by its marker, never a record of what is not there.
+ * Binding an agent: creates the worktree, then records it, so that a crash in between leaves a
+ * worktree that the next bind finds by its marker, never a record of a worktree that is missing.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct search {
     bool hit;
 };
 
-static int match(void *ctx, const struct amp_git_worktree *w)
+static int match_path(void *ctx, const struct amp_git_worktree *w)
 {
     struct search *s = ctx;
     if (strcmp(w->path, s->path) != 0)
@@ -50,7 +50,7 @@ static int drop_marker(const char *gitdir, struct amp_error *err)
     return fd < 0 ? amp_fail_errno(err, AMP_IOERR, "%s", gitdir) : 0;
 }
 
-/* A worktree that stands there already may be taken when it is free, or the agent's own. */
+/* Takes an existing worktree, which must be free or the agent's own. */
 static int take_existing(const struct amp_git_worktree *w, const struct amp_bind_spec *spec,
                          struct amp_error *err)
 {
@@ -84,9 +84,9 @@ static int worktree_make(struct amp_git *g, const struct amp_bind_spec *spec, st
     if (amp_path_canonical(path, b->worktree, err))
         return -1;
     struct search s = {.path = b->worktree};
-    if (amp_git_worktrees(g, spec->repo, match, &s, err))
+    if (amp_git_worktrees(g, spec->repo, match_path, &s, err))
         return -1;
-    /* A worktree whose .git leads elsewhere is not taken; making one there will be refused. */
+    /* A worktree whose .git leads elsewhere is not taken; creating one there will fail. */
     if (s.hit && !s.found.missing && !s.found.foreign)
         return take_existing(&s.found, spec, err);
     struct amp_git_worktree_spec w = {spec->repo, b->worktree, spec->branch, spec->base,
@@ -94,9 +94,9 @@ static int worktree_make(struct amp_git *g, const struct amp_bind_spec *spec, st
     struct amp_error failed;
     if (amp_git_worktree_add(g, &w, NULL, &failed) == 0)
         return 0;
-    /* The worker of a bind that was killed may have made it meanwhile. */
+    /* The worker of a bind that was killed may have created it in the meantime. */
     if (strcmp(failed.code, "worktree_exists") == 0 &&
-        amp_git_worktrees(g, spec->repo, match, &s, err) == 0 && s.hit && !s.found.missing &&
+        amp_git_worktrees(g, spec->repo, match_path, &s, err) == 0 && s.hit && !s.found.missing &&
         !s.found.foreign)
         return take_existing(&s.found, spec, err);
     if (err)
@@ -104,7 +104,7 @@ static int worktree_make(struct amp_git *g, const struct amp_bind_spec *spec, st
     return -1;
 }
 
-/* A worktree that another agent has switched to is not free, though it has no marker. */
+/* Refuses a worktree that another agent has switched to; it has no marker. */
 static int check_visitor(struct amp_store *s, const struct amp_bind_spec *spec,
                          struct amp_error *err)
 {
@@ -119,13 +119,40 @@ static int check_visitor(struct amp_store *s, const struct amp_bind_spec *spec,
     return held ? -1 : 0;
 }
 
-/* Whether the bind is for something else than the one that failed: its tries do not count. */
+/* Whether the bind has another target than the failed one, so that the earlier tries do not count.
+ */
 static bool binding_is_other(const struct amp_binding *failed, const struct amp_bind_spec *spec)
 {
     char real[PATH_MAX];
     return strcmp(failed->branch, spec->branch ? spec->branch : "") != 0 ||
            (spec->path && failed->worktree[0] && amp_path_canonical(spec->path, real, NULL) == 0 &&
             strcmp(real, failed->worktree) != 0);
+}
+
+/* The reason for an error of the git worker or the file system. */
+static enum amp_bind_reason reason_of(const struct amp_error *err)
+{
+    static const struct {
+        const char *code;
+        enum amp_bind_reason reason;
+    } table[] = {
+        {"worktree_not_found", AMP_BIND_WORKTREE_NOT_FOUND},
+        {"repo_not_git", AMP_BIND_WORKTREE_NOT_FOUND},
+        {"unknown_revision", AMP_BIND_WORKTREE_NOT_FOUND},
+        {"branch_violation", AMP_BIND_PERMISSION_DENIED},
+        {"permission_denied", AMP_BIND_PERMISSION_DENIED},
+        {"path_escape", AMP_BIND_PERMISSION_DENIED},
+        {"repo_not_owned", AMP_BIND_PERMISSION_DENIED},
+        {"eacces", AMP_BIND_PERMISSION_DENIED},
+        {"eperm", AMP_BIND_PERMISSION_DENIED},
+        {"worktree_locked", AMP_BIND_WORKTREE_LOCKED},
+        {"branch_checked_out", AMP_BIND_WORKTREE_LOCKED},
+        {"git_locked", AMP_BIND_WORKTREE_LOCKED},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strcmp(err->code, table[i].code) == 0)
+            return table[i].reason;
+    return AMP_BIND_FILESYSTEM_ERROR;
 }
 
 int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec *spec,
@@ -147,7 +174,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     amp_span_copy(amp_span_str(spec->repo), step.with.repo, sizeof step.with.repo);
     if (spec->branch)
         amp_span_copy(amp_span_str(spec->branch), step.with.branch, sizeof step.with.branch);
-    /* Bound elsewhere: nothing may be made for a bind that will be refused. */
+    /* Bound elsewhere: nothing is created for a bind that will be refused. */
     if (now.state == AMP_BINDING_BOUND_HOME && spec->path) {
         char real[PATH_MAX];
         if (amp_path_canonical(spec->path, real, err))
@@ -159,21 +186,21 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     if (now.state == AMP_BINDING_BIND_FAILED && binding_is_other(&now, spec)) {
         const struct amp_binding_step reset = {
             .agent = spec->agent, .event = AMP_BINDING_EV_RETRY_RESET, .now_ms = spec->now_ms};
-        if (amp_binding_step(s, &reset, &now, NULL, err))
+        if (amp_binding_step(s, &reset, &now, err))
             return -1;
     }
     struct amp_bind_spec here = *spec;
     if (now.state == AMP_BINDING_BOUND_HOME && !spec->path)
         here.path = now.worktree;
     if (check_visitor(s, &here, &failed) == 0 && worktree_make(g, &here, &step.with, &failed) == 0)
-        return amp_binding_step(s, &step, out, NULL, err);
+        return amp_binding_step(s, &step, out, err);
 
-    /* A home that stays as it was is not lost because a repeated bind found fault. */
+    /* A failed repetition of a bind does not end the binding. */
     if (now.state != AMP_BINDING_BOUND_HOME) {
         step.event = AMP_BINDING_EV_BIND_ERROR;
-        step.with.reason = amp_bind_reason_of(&failed);
+        step.with.reason = reason_of(&failed);
         amp_span_copy(amp_span_str(failed.what), step.with.why, sizeof step.with.why);
-        if (amp_binding_step(s, &step, out, NULL, &late))
+        if (amp_binding_step(s, &step, out, &late))
             failed = late;
     }
     if (err)
@@ -181,7 +208,8 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     return -1;
 }
 
-/* A state directory that was copied with its repository names the worktrees of the original. */
+/* Whether the binding is of this repository. A state directory that was copied with its repository
+ * names the worktrees of the original. */
 static int is_of_repo(struct amp_git *g, const char *repo, const struct amp_binding *b,
                       struct amp_error *err)
 {
@@ -197,42 +225,43 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
                struct amp_binding *out, struct amp_error *err)
 {
     struct amp_binding now;
-    const char *agent = spec->agent;
-    bool remove = spec->remove, force = spec->force;
-    struct amp_binding_step step = {.agent = agent,
+    struct amp_binding_step step = {.agent = spec->agent,
                                     .event = AMP_BINDING_EV_UNBIND,
                                     .now_ms = spec->now_ms,
                                     .input = spec->input};
-    if (amp_binding_get(s, agent, &now, err) < 0)
+    if (amp_binding_get(s, spec->agent, &now, err) < 0)
         return -1;
     bool bound = now.state != AMP_BINDING_UNBOUND && now.state != AMP_BINDING_BIND_FAILED;
     int known = bound && spec->repo ? is_of_repo(g, spec->repo, &now, err) : 1;
     if (known < 0)
         return -1;
-    if (!known && remove)
+    if (!known && spec->remove)
         return amp_fail(err, AMP_NO, "worktree_unknown",
                         "%s: not removed: a worktree of %s, not of this repository", now.worktree,
                         now.repo);
     if (bound && known && now.worktree[0]) {
         struct search w = {.path = now.worktree};
         struct amp_error gone;
-        /* A repository that is gone took its worktree with it. */
-        if (amp_git_worktrees(g, now.repo, match, &w, &gone) && strcmp(gone.code, "repo_not_git")) {
+        /* Without its repository, the worktree is gone, too. */
+        if (amp_git_worktrees(g, now.repo, match_path, &w, &gone) &&
+            strcmp(gone.code, "repo_not_git")) {
             if (err)
                 *err = gone;
             return -1;
         }
-        bool ours = w.hit && strcmp(w.found.agent, agent) == 0;
-        if (ours && remove && amp_git_worktree_remove(g, now.repo, now.worktree, force, err) < 0)
+        bool ours = w.hit && strcmp(w.found.agent, spec->agent) == 0;
+        if (ours && spec->remove &&
+            amp_git_worktree_remove(g, now.repo, now.worktree, spec->force, err) < 0)
             return -1;
-        if (ours && !remove && drop_marker(w.found.gitdir, err))
+        if (ours && !spec->remove && drop_marker(w.found.gitdir, err))
             return -1;
     }
-    return amp_binding_step(s, &step, out, NULL, err);
+    return amp_binding_step(s, &step, out, err);
 }
 
 /* Every URL begins with the empty prefix, so every push goes to a scheme that does not exist; a
- * fetch keeps its URL. A remote with a pushurl of its own is not rewritten: pre-push is for that.
+ * fetch keeps its URL. A remote with its own pushurl is not rewritten; the pre-push hook refuses
+ * it.
  */
 const char *const *amp_agent_git_env(void)
 {
@@ -242,13 +271,4 @@ const char *const *amp_agent_git_env(void)
         "GIT_CONFIG_VALUE_1=nothing", NULL,
     };
     return env;
-}
-
-int amp_worktree_state_dir(const struct amp_git_info *info, char *out, size_t size,
-                           struct amp_error *err)
-{
-    int n = snprintf(out, size, "%s/amp", info->common);
-    if (n < 0 || (size_t)n >= size)
-        return amp_fail(err, AMP_USAGE, "bad_path", "%s/amp: too long", info->common);
-    return 0;
 }

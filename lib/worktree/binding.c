@@ -1,4 +1,5 @@
-/* Bindings in the store: one record an agent, stepped by the machine under compare-and-set. */
+/* Bindings in the store: one record for each agent, changed by the machine under compare-and-set.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,34 +14,9 @@ static const char *const reasons[] = {
 #undef X
 };
 
-const char *amp_bind_reason_name(enum amp_bind_reason r)
+const char *amp_bind_reason_name(int reason)
 {
-    return r < AMP_BIND_REASON_COUNT ? reasons[r] : "";
-}
-
-enum amp_bind_reason amp_bind_reason_of(const struct amp_error *err)
-{
-    static const struct {
-        const char *code;
-        enum amp_bind_reason reason;
-    } table[] = {
-        {"worktree_not_found", AMP_BIND_WORKTREE_NOT_FOUND},
-        {"repo_not_git", AMP_BIND_WORKTREE_NOT_FOUND},
-        {"unknown_revision", AMP_BIND_WORKTREE_NOT_FOUND},
-        {"branch_violation", AMP_BIND_PERMISSION_DENIED},
-        {"permission_denied", AMP_BIND_PERMISSION_DENIED},
-        {"path_escape", AMP_BIND_PERMISSION_DENIED},
-        {"repo_not_owned", AMP_BIND_PERMISSION_DENIED},
-        {"eacces", AMP_BIND_PERMISSION_DENIED},
-        {"eperm", AMP_BIND_PERMISSION_DENIED},
-        {"worktree_locked", AMP_BIND_WORKTREE_LOCKED},
-        {"branch_checked_out", AMP_BIND_WORKTREE_LOCKED},
-        {"git_locked", AMP_BIND_WORKTREE_LOCKED},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (strcmp(err->code, table[i].code) == 0)
-            return table[i].reason;
-    return AMP_BIND_FILESYSTEM_ERROR;
+    return reason < AMP_BIND_REASON_COUNT ? reasons[reason] : "";
 }
 
 static int reason_find(struct amp_span word)
@@ -51,12 +27,7 @@ static int reason_find(struct amp_span word)
     return i < AMP_BIND_REASON_COUNT ? i : -1;
 }
 
-static const char *reason_name(int reason)
-{
-    return amp_bind_reason_name((enum amp_bind_reason)reason);
-}
-
-static const struct amp_rec_words reason_words = {reason_find, reason_name};
+static const struct amp_rec_words reason_words = {reason_find, amp_bind_reason_name};
 
 #define MEMBER(as, key, member) AMP_REC_EVER(as, struct amp_binding, key, member)
 static const struct amp_rec_field fields[] = {
@@ -89,11 +60,6 @@ static int binding_read(const struct amp_store_rec *rec, const char *agent, stru
     out->state = (uint8_t)state;
     out->due_ms = rec->found ? rec->due_ms : 0;
     return 0;
-}
-
-static int binding_write(const struct amp_binding *b, struct amp_buf *out, struct amp_error *err)
-{
-    return amp_rec_write(&binding_rec, b, out, err);
 }
 
 int amp_binding_get(struct amp_store *s, const char *agent, struct amp_binding *out,
@@ -156,7 +122,7 @@ int amp_binding_holder(struct amp_store *s, const char *path, const char *agent,
     return h.found;
 }
 
-/* What one update works on: lives until amp_store_update returns. */
+/* Lives until amp_store_update returns. */
 struct update {
     const struct amp_binding_step *step;
     struct amp_binding *out;
@@ -233,7 +199,7 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
         return 1;
     }
     amp_buf_reset(&u->json);
-    if (binding_write(&b, &u->json, err))
+    if (amp_rec_write(&binding_rec, &b, &u->json, err))
         return -1;
     change->event = amp_binding_fsm.events[step->event].name;
     change->to = amp_binding_fsm.states[r.to].name;
@@ -249,22 +215,19 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
 }
 
 int amp_binding_step(struct amp_store *s, const struct amp_binding_step *step,
-                     struct amp_binding *out, enum amp_store_outcome *outcome,
-                     struct amp_error *err)
+                     struct amp_binding *out, struct amp_error *err)
 {
     struct amp_binding b = {0};
     struct update u = {.step = step, .out = &b};
-    enum amp_store_outcome o;
+    enum amp_store_outcome outcome;
     amp_buf_init(&u.json, RECORD_MAX);
     int rc = amp_store_update(s, AMP_KEY(AMP_BINDING_KIND, amp_span_str(step->agent)), step->input,
-                              update_binding, &u, &o, err);
-    if (rc == 0 && o == AMP_STORE_REDELIVERED)
+                              update_binding, &u, &outcome, err);
+    if (rc == 0 && outcome == AMP_STORE_REDELIVERED)
         rc = amp_binding_get(s, step->agent, &b, err);
     amp_buf_release(&u.json);
     if (rc)
         return -1;
     *out = b;
-    if (outcome)
-        *outcome = o;
     return 0;
 }

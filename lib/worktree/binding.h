@@ -24,26 +24,27 @@
     X(AMP_BINDING_EV_BIND, "BIND", "a bind succeeded")                                             \
     X(AMP_BINDING_EV_BIND_ERROR, "BIND_ERROR", "a bind failed")                                    \
     X(AMP_BINDING_EV_RETRY_RESET, "RETRY_RESET",                                                   \
-      "a bind of something else than what failed begins anew")                                     \
-    X(AMP_BINDING_EV_UNBIND, "UNBIND", "the binding is given up")                                  \
-    X(AMP_BINDING_EV_SWITCH_REQUEST, "SWITCH_REQUEST", "another worktree is asked for")            \
-    X(AMP_BINDING_EV_SWITCH_APPROVE, "SWITCH_APPROVE", "the switch is allowed, for a time")        \
+      "a bind of another worktree or branch starts again")                                         \
+    X(AMP_BINDING_EV_UNBIND, "UNBIND", "the binding ends")                                         \
+    X(AMP_BINDING_EV_SWITCH_REQUEST, "SWITCH_REQUEST", "another worktree is requested")            \
+    X(AMP_BINDING_EV_SWITCH_APPROVE, "SWITCH_APPROVE",                                             \
+      "the switch is approved for a limited time")                                                 \
     X(AMP_BINDING_EV_SWITCH_REJECT, "SWITCH_REJECT", "the switch is refused")                      \
-    X(AMP_BINDING_EV_SWITCH_REVOKE, "SWITCH_REVOKE", "the switch is taken back")                   \
-    X(AMP_BINDING_EV_TTL_EXPIRED, "TTL_EXPIRED", "the time of the switch is over")                 \
+    X(AMP_BINDING_EV_SWITCH_REVOKE, "SWITCH_REVOKE", "the switch is revoked")                      \
+    X(AMP_BINDING_EV_TTL_EXPIRED, "TTL_EXPIRED", "the time limit of the switch has passed")        \
     X(AMP_BINDING_EV_RECOVERY_TIMEOUT, "RECOVERY_TIMEOUT", "too long in BIND_FAILED")
 
 #define AMP_BINDING_FACTS(X)                                                                       \
     X(AMP_BINDING_IF_SAME, "same_worktree", "the bind names the worktree already bound")
 
 #define AMP_BINDING_EFFECTS(X)                                                                     \
-    X(AMP_BINDING_DO_RECORD_REASON, "record_reason", "keep why the bind failed")                   \
-    X(AMP_BINDING_DO_RECORD_PLACE, "record_place", "keep the repository, worktree and branch")     \
-    X(AMP_BINDING_DO_CLEAR_REASON, "clear_reason", "forget the failure")                           \
+    X(AMP_BINDING_DO_RECORD_REASON, "record_reason", "record why the bind failed")                 \
+    X(AMP_BINDING_DO_RECORD_PLACE, "record_place", "record the repository, worktree and branch")   \
+    X(AMP_BINDING_DO_CLEAR_REASON, "clear_reason", "clear the failure")                            \
     X(AMP_BINDING_DO_ARM_RECOVERY, "arm_recovery", "a deadline for the recovery (60 s)")           \
-    X(AMP_BINDING_DO_ASK_APPROVAL, "ask_approval", "ask a human or the policy")                    \
+    X(AMP_BINDING_DO_ASK_APPROVAL, "ask_approval", "ask a person or the policy")                   \
     X(AMP_BINDING_DO_ARM_TTL, "arm_ttl", "a deadline for the switch")                              \
-    X(AMP_BINDING_DO_GO_HOME, "go_home", "the home worktree counts again")                         \
+    X(AMP_BINDING_DO_GO_HOME, "go_home", "return to the home worktree")                            \
     X(AMP_BINDING_DO_RELEASE, "release", "the worktree is free")                                   \
     X(AMP_BINDING_DO_NOTIFY_OPERATOR, "notify_operator", "notify a person")
 
@@ -56,7 +57,7 @@ enum { AMP_BINDING_EFFECTS(AMP_FSM_FLAG) };
 
 extern const struct amp_fsm amp_binding_fsm;
 
-/* Why a bind failed (SW4RM §16.3); INVALID and the like never get this far. */
+/* Why a bind failed (SW4RM §16.3). Invalid requests are refused earlier. */
 #define AMP_BIND_REASONS(X)                                                                        \
     X(NONE, "")                                                                                    \
     X(WORKTREE_NOT_FOUND, "worktree_not_found")                                                    \
@@ -70,9 +71,7 @@ enum amp_bind_reason {
 #undef X
         AMP_BIND_REASON_COUNT
 };
-const char *amp_bind_reason_name(enum amp_bind_reason r);
-/* The reason that an error of the git worker or the file system stands for. */
-enum amp_bind_reason amp_bind_reason_of(const struct amp_error *err);
+const char *amp_bind_reason_name(int reason);
 
 #define AMP_BINDING_KIND          "binding"
 #define AMP_BINDING_RECOVERY_MS   60000  /* SW4RM §16.3 */
@@ -83,41 +82,41 @@ struct amp_binding {
     uint8_t state; /* enum amp_binding_state */
     char agent[128];
     char repo[PATH_MAX], worktree[PATH_MAX]; /* the home */
-    char other[PATH_MAX];                    /* asked for or bound, non-home */
+    char other[PATH_MAX];                    /* requested or bound, not the home */
     char branch[256];
     enum amp_bind_reason reason;
     char why[256];
-    /* The question whether a pending switch is allowed; "" where no person has to agree. */
+    /* The id of the question about a pending switch; "" if no person has to approve it. */
     char invocation[AMP_UUID_MAX];
     int64_t tries, since_ms, due_ms; /* since: in this state */
 };
 
-/* UNBOUND where nothing is recorded. */
+/* UNBOUND if nothing is recorded. */
 int amp_binding_get(struct amp_store *s, const char *agent, struct amp_binding *out,
                     struct amp_error *err);
+/* The result is that of an amp_store_each_fn. */
 typedef int (*amp_binding_fn)(void *ctx, const struct amp_binding *b, struct amp_error *err);
 int amp_binding_each(struct amp_store *s, amp_binding_fn fn, void *ctx, struct amp_error *err);
 
-/* 1 and the agent's name where another agent than this one is bound to the worktree at path, or has
- * switched to it; visiting: only the latter counts. */
+/* 1 and the holder's name if another agent is bound to the worktree at path, or has switched to it;
+ * visiting: only switches count. */
 int amp_binding_holder(struct amp_store *s, const char *path, const char *agent, bool visiting,
                        char holder[128], struct amp_error *err);
 
-/* One step of the machine for an agent, under compare-and-set. `with` brings what the event sets
- * (repo, worktree, branch, reason, why, other, invocation); out is the record afterwards. NO
- * illegal_transition; NOPERM permission_denied when BIND names another worktree than the one that
- * is bound. due_ms is armed and cleared by the machine's effects. */
+/* One step of the machine for an agent, under compare-and-set. `with` has the values that the event
+ * sets (repo, worktree, branch, reason, why, other, invocation); out is the new record. NO
+ * illegal_transition; NOPERM permission_denied if BIND names another worktree than the bound one.
+ * The machine's effects set due_ms. */
 struct amp_binding_step {
     const char *agent;
     enum amp_binding_event event;
     struct amp_binding with;
     int64_t now_ms, ttl_ms;              /* ttl_ms 0: the default */
     const struct amp_store_input *input; /* the message that caused it; may be NULL */
-    const struct amp_store_emit *emit;   /* committed with the step; NULL: nothing is said */
-    const char *actor;                   /* into whose outbox */
+    const struct amp_store_emit *emit;   /* a line committed with the step; may be NULL */
+    const char *actor;                   /* the program whose outbox gets it */
 };
 int amp_binding_step(struct amp_store *s, const struct amp_binding_step *step,
-                     struct amp_binding *out, enum amp_store_outcome *outcome,
-                     struct amp_error *err);
+                     struct amp_binding *out, struct amp_error *err);
 
 #endif

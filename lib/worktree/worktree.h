@@ -46,8 +46,5 @@ bool amp_path_normal(struct amp_span path, char *out, size_t size);
 /* Environment that makes git refuse an agent's pushes, to be put into its environ: NULL-terminated
  * "NAME=VALUE" strings, constant. */
 const char *const *amp_agent_git_env(void);
-/* Where the state of worktree-bind and the hooks lives: <common>/amp. */
-int amp_worktree_state_dir(const struct amp_git_info *info, char *out, size_t size,
-                           struct amp_error *err);
 
 #endif

@@ -126,7 +126,7 @@ static int step(struct amp_store *s, enum amp_binding_event e, const char *workt
     amp_span_copy(amp_span_str(worktree), st.with.worktree, sizeof st.with.worktree);
     amp_span_copy(amp_span_str(worktree), st.with.other, sizeof st.with.other);
     st.with.reason = AMP_BIND_WORKTREE_LOCKED;
-    return amp_binding_step(s, &st, b, NULL, err);
+    return amp_binding_step(s, &st, b, err);
 }
 
 static void bindings(void)

@@ -100,7 +100,7 @@ static void binding_forget(struct amp_worker *w, struct amp_binding *now)
         .agent = w->opt->agent, .event = AMP_BINDING_EV_UNBIND, .now_ms = amp_now_ms()};
     struct amp_error e;
 
-    amp_binding_step(w->store, &step, now, NULL, &e);
+    amp_binding_step(w->store, &step, now, &e);
 }
 
 static int binding_end(struct amp_worker *w, bool force, struct amp_binding *now,
