@@ -1,4 +1,4 @@
-/* What track and send count. */
+/* The metrics of track and send. */
 #include "count.h"
 
 #include "message/inbox/lane.h"

@@ -1,4 +1,4 @@
-/* What track and send count (--metrics). NULL metrics: nothing is counted, or looked up. */
+/* The metrics of track and send (--metrics). With NULL metrics these functions do nothing. */
 #ifndef AMP_ACK_COUNT_H
 #define AMP_ACK_COUNT_H
 
@@ -6,10 +6,10 @@
 #include "metrics/metrics.h"
 
 void count_taken(struct amp_metrics *m, const struct amp_view *v);
-/* It went on; again: it had before. */
+/* A message was passed on; again: not for the first time. */
 void count_passed(struct amp_metrics *m, const struct amp_view *v, bool again);
 void count_rejected(struct amp_metrics *m, enum amp_protocol protocol, const char *code);
-/* Its operation was at work, or done: the word for that. */
+/* A duplicate of an operation; decision: its state. */
 void count_decision(struct amp_metrics *m, const struct amp_view *v, const char *decision);
 
 struct count_answer {
@@ -18,12 +18,12 @@ struct count_answer {
     const char *by;
     struct amp_span code;
     int64_t now_ms;
-    bool ours; /* made here, not taken in */
+    bool ours; /* composed by this process, not received */
 };
-/* An ack or nack that was taken in. */
+/* A received ack or nack. */
 void count_acknowledgement(struct amp_metrics *m, struct amp_store *s, const struct amp_view *v,
                            int64_t now_ms);
-/* An acknowledgement of the message of that id. s: the ledger that has the message, or NULL. */
+/* An acknowledgement of the message `id`. s: the ledger with the message, or NULL. */
 void count_answer(struct amp_metrics *m, struct amp_store *s, struct amp_span id,
                   const struct count_answer *a);
 

@@ -38,7 +38,7 @@ static bool is_active(const struct amp_cursor_rec *r, uint8_t state, int64_t now
     return state != AMP_CURSOR_EXPIRED && state != AMP_CURSOR_RETIRED && r->lease_until_ms > now_ms;
 }
 
-/* The Runtime Protocol's record of a cursor, and what we know besides. */
+/* The Runtime Protocol's record of a cursor, with some members of our own. */
 static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now_ms,
                       struct amp_error *err)
 {
@@ -60,8 +60,7 @@ static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now
     time_of(&w, "leaseExpiresAt", r->lease_until_ms ? r->lease_until_ms : r->updated_ms);
     amp_jw_member_text(&w, "epoch", epoch);
     amp_jw_member_text(&w, "state", amp_cursor_fsm.states[state].name);
-    if (r->holder.n > 0)
-        amp_jw_member_str(&w, "holder", r->holder);
+    amp_jw_some_str(&w, "holder", r->holder);
     if (r->gap_since_ms > 0) {
         amp_jw_member_int(&w, "gapFrom", r->last_seq + 1);
         amp_jw_member_int(&w, "gapTo", r->gap_to);
@@ -79,9 +78,7 @@ static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now
     }
     amp_jw_close(&w, ']');
     amp_jw_close(&w, '}');
-    if (amp_jw_end_line(&w, err) < 0)
-        return -1;
-    return amp_out(amp_buf_span(&b), err);
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&b), err);
 }
 
 static void span_of_time(int64_t ms, char out[24])
@@ -119,7 +116,7 @@ int ack_cursors_list(int argc, char **argv)
     static const char *const head[] = {"consumer", "source",  "position", "state",
                                        "missing",  "waiting", "lease",    "holder"};
     int status;
-    struct amp_store *s = ack_open_state(ACK_LOOK, &status);
+    ACK_STATE *s = ack_open_state(ACK_LOOK, &status);
     if (!s)
         return status;
     struct amp_error err;
@@ -131,7 +128,6 @@ int ack_cursors_list(int argc, char **argv)
     else if (!json && l.t.rows == 1)
         amp_note("no cursors");
     amp_table_release(&l.t);
-    amp_store_close(s);
     return status;
 }
 
@@ -144,7 +140,7 @@ int ack_cursors_show(int argc, char **argv)
     AMP_BUF struct amp_buf mem = {0};
     if (argc != 2)
         amp_die_usage("a consumer and a source are needed");
-    struct amp_store *s = ack_open_state(ACK_LOOK, &status);
+    ACK_STATE *s = ack_open_state(ACK_LOOK, &status);
     if (!s)
         return status;
     amp_buf_init(&mem, 1 << 20);
@@ -154,13 +150,10 @@ int ack_cursors_show(int argc, char **argv)
         rc = amp_fail(&err, AMP_NO, "unknown_ref", "%s has no cursor over %s", argv[0], argv[1]);
     else if (rc > 0)
         rc = print_json(&r, state, amp_now_ms(), &err);
-    if (rc < 0)
-        status = amp_complain(&err);
-    amp_store_close(s);
-    return status;
+    return rc < 0 ? amp_complain(&err) : 0;
 }
 
-static int edit(int argc, char **argv, bool move)
+static int cursor_edit(int argc, char **argv, bool move)
 {
     int status;
     struct amp_error err = {0};
@@ -175,24 +168,21 @@ static int edit(int argc, char **argv, bool move)
     e.source = amp_span_str(argv[1]);
     if (move && amp_num_parse(amp_span_str(argv[2]), 0, INT64_MAX, &e.seq, &err) < 0)
         amp_die_usage("'%s' is not the number of an event", argv[2]);
-    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
+    ACK_STATE *s = ack_open_state(ACK_EXISTING, &status);
     if (!s)
         return status;
-    int rc = move ? amp_cursors_move(s, &e, &err) : amp_cursors_retire(s, &e, &err);
-    if (rc == 0)
-        rc = amp_store_sync(s, &err);
-    if (rc < 0)
-        status = amp_complain(&err);
-    amp_store_close(s);
-    return status;
+    if ((move ? amp_cursors_move : amp_cursors_retire)(s, &e, &err) < 0 ||
+        amp_store_sync(s, &err) < 0)
+        return amp_complain(&err);
+    return 0;
 }
 
 int ack_cursors_move(int argc, char **argv)
 {
-    return edit(argc, argv, true);
+    return cursor_edit(argc, argv, true);
 }
 
 int ack_cursors_retire(int argc, char **argv)
 {
-    return edit(argc, argv, false);
+    return cursor_edit(argc, argv, false);
 }

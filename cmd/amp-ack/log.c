@@ -1,4 +1,4 @@
-/* amp-ack log: what the log says happened, as a table, records, or a sequence diagram. */
+/* amp-ack log: the history in the log, as a table, records, or a sequence diagram. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -44,53 +44,50 @@ struct reading {
     struct amp_buf text;
 };
 
-static int blob(void *ctx, struct amp_span name, struct amp_buf *out, struct amp_error *err)
+static int blob_read(void *ctx, struct amp_span name, struct amp_buf *out, struct amp_error *err)
 {
     char path[4200];
     snprintf(path, sizeof(path), "%s/blob/%.*s", amp_store_dir(ctx), (int)name.n, name.p);
     return amp_file_read(AT_FDCWD, path, BLOB_MAX, out, err);
 }
 
-static int word(struct amp_buf *out, struct amp_span text, int width, struct amp_error *err)
+static int word_add(struct amp_buf *out, struct amp_span text, int width, struct amp_error *err)
 {
     if (text.n == 0)
         return 0;
     return amp_buf_add(out, "  ", 2, err) < 0 ? -1 : amp_text_safe(text, width, out, err);
 }
 
-static int named(struct amp_buf *out, const char *name, struct amp_span text, struct amp_error *err)
-{
-    if (text.n == 0)
-        return 0;
-    return amp_buf_fmt(out, err, "  %s=", name) < 0 ? -1 : amp_text_safe(text, 60, out, err);
-}
-
-static int step(struct amp_buf *out, const struct amp_history_row *r, struct amp_error *err)
+static int step_add(struct amp_buf *out, const struct amp_history_row *r, struct amp_error *err)
 {
     if (r->to.n == 0)
         return 0;
-    if (word(out, r->from, 20, err) < 0)
-        return -1;
-    return amp_buf_str(out, r->from.n ? " →" : "", err) < 0 ||
-                   (r->from.n ? amp_buf_str(out, " ", err) : amp_buf_str(out, "  ", err)) < 0
+    return word_add(out, r->from, 20, err) < 0 ||
+                   amp_buf_str(out, r->from.n ? " → " : "  ", err) < 0
                ? -1
                : amp_text_safe(r->to, 20, out, err);
 }
 
-/* TIME  ACTOR  KIND EVENT  ID  FROM → TO, and what else is known. */
+/* TIME  ACTOR  KIND EVENT  ID  FROM → TO  TYPE, then NAME=TEXT for everything else. */
 static int table_line(const struct amp_history_row *r, struct amp_buf *out, struct amp_error *err)
 {
+    const struct {
+        const char *name;
+        struct amp_span text;
+    } named[] = {{"from", r->sender}, {"to", r->recipient},
+                 {"agent", r->agent}, {"stage", r->stage},
+                 {"by", r->by},       {"code", r->code},
+                 {"of", r->original}, {"correlation", r->correlation}};
     if (amp_text_safe(r->at.n ? r->at : AMP_SPAN("-"), 24, out, err) < 0 ||
-        word(out, r->actor.n ? r->actor : AMP_SPAN("-"), 24, err) < 0 ||
-        word(out, r->kind, 16, err) < 0 || amp_buf_str(out, " ", err) < 0 ||
-        amp_text_safe(r->event, 24, out, err) < 0 || word(out, r->id, 64, err) < 0 ||
-        step(out, r, err) < 0 || word(out, r->type, 24, err) < 0 ||
-        named(out, "from", r->sender, err) < 0 || named(out, "to", r->recipient, err) < 0 ||
-        named(out, "agent", r->agent, err) < 0 || named(out, "stage", r->stage, err) < 0 ||
-        named(out, "by", r->by, err) < 0 || named(out, "code", r->code, err) < 0 ||
-        named(out, "of", r->original, err) < 0 ||
-        named(out, "correlation", r->correlation, err) < 0)
+        word_add(out, r->actor.n ? r->actor : AMP_SPAN("-"), 24, err) < 0 ||
+        word_add(out, r->kind, 16, err) < 0 || amp_buf_str(out, " ", err) < 0 ||
+        amp_text_safe(r->event, 24, out, err) < 0 || word_add(out, r->id, 64, err) < 0 ||
+        step_add(out, r, err) < 0 || word_add(out, r->type, 24, err) < 0)
         return -1;
+    for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++)
+        if (named[i].text.n > 0 && (amp_buf_fmt(out, err, "  %s=", named[i].name) < 0 ||
+                                    amp_text_safe(named[i].text, 60, out, err) < 0))
+            return -1;
     return amp_buf_str(out, r->late ? "  late\n" : r->implied ? "  implied\n" : "\n", err);
 }
 
@@ -112,14 +109,14 @@ static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_err
     return amp_stop != 0;
 }
 
-static int read_on(struct reading *rd, struct amp_error *err)
+static int frames_read(struct reading *rd, struct amp_error *err)
 {
     if (amp_store_frames_on(rd->store, &rd->at, frame_fn, rd, err) < 0)
         return -1;
     return amp_out_flush(err);
 }
 
-static int go_on(struct reading *rd, struct amp_error *err)
+static int frames_follow(struct reading *rd, struct amp_error *err)
 {
     struct amp_wake wake;
     struct amp_wake_for f = {.log = true, .out_fd = 1, .timeout_ms = -1, .stop = &amp_stop};
@@ -128,14 +125,14 @@ static int go_on(struct reading *rd, struct amp_error *err)
         return -1;
     int rc;
     do {
-        /* What is written from here on wakes us. */
-        rc = amp_wake_drain(&wake, err) < 0 ? -1 : read_on(rd, err);
+        /* Later writes to the log end the wait below. */
+        rc = amp_wake_drain(&wake, err) < 0 ? -1 : frames_read(rd, err);
         int64_t read_ms = amp_mono_ms();
         if (rc == 0)
             rc = amp_wake_wait(&wake, &f, &why, err);
         if (rc == 0 && (why & AMP_WAKE_OUT))
             rc = amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
-        /* Others may write without a pause: ten times a second is enough. */
+        /* A busy log is read ten times a second. */
         struct amp_wake_for rest = {.out_fd = -1, .stop = &amp_stop};
         rest.timeout_ms = read_ms + LOOK_MS - amp_mono_ms();
         if (rc == 0 && rest.timeout_ms > 0 && !amp_stop)
@@ -145,7 +142,7 @@ static int go_on(struct reading *rd, struct amp_error *err)
     return rc;
 }
 
-static int since_of(int64_t *ms, struct amp_error *err)
+static int since_parse(int64_t *ms, struct amp_error *err)
 {
     struct amp_error why;
     int64_t ago;
@@ -159,9 +156,9 @@ static int since_of(int64_t *ms, struct amp_error *err)
     return 0;
 }
 
-static int show(struct reading *rd, struct amp_error *err)
+static int log_print(struct reading *rd, struct amp_error *err)
 {
-    int rc = follow ? go_on(rd, err) : read_on(rd, err);
+    int rc = follow ? frames_follow(rd, err) : frames_read(rd, err);
     if (rc == 0 && amp_stop)
         rc = amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
     if (rc < 0 || !rd->diagram)
@@ -180,27 +177,26 @@ int ack_log(int argc, char **argv)
     struct amp_history_filter f = {.correlation = amp_span_str(correlation),
                                    .agent = amp_span_str(agent),
                                    .id = amp_span_str(id),
-                                   .blob = blob};
+                                   .blob = blob_read};
     struct reading rd = {.store = NULL};
     bool mermaid = strcmp(format, "mermaid") == 0;
     if (mermaid && follow)
         amp_die_usage(
             "a diagram is drawn at the end: --follow and --format mermaid exclude each other");
-    if (since_of(&f.since_ms, &err) < 0)
+    if (since_parse(&f.since_ms, &err) < 0)
         return amp_complain(&err);
     amp_signals_install();
-    rd.store = ack_open_state(ACK_LOOK, &status);
-    if (!rd.store)
+    ACK_STATE *s = rd.store = ack_open_state(ACK_LOOK, &status);
+    if (!s)
         return status;
     f.blob_ctx = rd.store;
     amp_buf_init(&rd.text, (size_t)64 << 20);
     rd.history = amp_history_new(&f, &err);
     rd.diagram = mermaid && rd.history ? amp_diagram_new((uint32_t)limit, &err) : NULL;
-    if (!rd.history || (mermaid && !rd.diagram) || show(&rd, &err) < 0)
+    if (!rd.history || (mermaid && !rd.diagram) || log_print(&rd, &err) < 0)
         status = amp_complain(&err);
     amp_diagram_free(rd.diagram);
     amp_history_free(rd.history);
     amp_buf_release(&rd.text);
-    amp_store_close(rd.store);
     return status;
 }

@@ -1,4 +1,4 @@
-/* amp-ack: the delivery lifecycle of messages: track, acknowledge, sweep, look, send again. */
+/* amp-ack: the delivery lifecycle of messages. */
 #include "flow/config.h"
 #include "message/cursor/cursor.h"
 #include "message/ledger/timeouts.h"

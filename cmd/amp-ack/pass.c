@@ -1,12 +1,10 @@
 /*
- * Reading, one turn at a time: all complete lines of one read are taken, the verb's records
- * of them are synced once, and only then do they go to the output's queue. A full output delays
- * nothing but itself until its bound; past that the input waits, which loses nothing.
+ * One turn at a time: takes all complete lines of one read, syncs the records of the verb once,
+ * then adds the lines to the output's queue. The input waits only while this queue is full.
  */
 #include "pass.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,9 +19,17 @@
 #include "flow/facts.h"
 #include "message/ledger/refused.h"
 
-#define PENDING_MAX ((size_t)64 << 20) /* beside one turn, which may be one long line */
-#define SAID_MAX    ((size_t)64 << 20)
-#define TURN_MAX    ((size_t)128 << 20)
+#define PENDING_MAX     ((size_t)64 << 20) /* in addition to one turn, which may be one long line */
+#define DIAGNOSTICS_MAX ((size_t)64 << 20)
+#define TURN_MAX        ((size_t)128 << 20)
+
+struct pass_options pass_options = {
+    .in_path = "-", .out_path = "-", .open_timeout_ms = AMP_OPEN_TIMEOUT_MS};
+
+const char *pass_actor(const struct pass *p)
+{
+    return ack_as ? ack_as : p->name;
+}
 
 int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err)
 {
@@ -32,12 +38,12 @@ int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err)
     return amp_buf_add(&p->turn, "\n", 1, err);
 }
 
-/* Inside a turn the state's lock is held: nothing is written to a terminal then. */
-static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
+/* Keeps a finding until the end of the turn, because the state's lock is held. */
+static void finding_keep(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
 {
     struct pass *p = ctx;
     if (f->severity == AMP_SEV_ERROR)
-        amp_finding_line(f, at, false, amp_color(stderr), &p->said, NULL);
+        amp_finding_line(f, at, false, amp_color(stderr), &p->diagnostics, NULL);
 }
 
 void pass_warn(struct pass *p, const char *fmt, ...)
@@ -47,7 +53,7 @@ void pass_warn(struct pass *p, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    amp_diagnostic(AMP_DIAG_WARNING, amp_color(stderr), amp_span_str(text), &p->said, NULL);
+    amp_diagnostic(AMP_DIAG_WARNING, amp_color(stderr), amp_span_str(text), &p->diagnostics, NULL);
 }
 
 int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error *why,
@@ -55,8 +61,7 @@ int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error
 {
     amp_status_note(AMP_NO);
     count_rejected(p->metrics, v->protocol, why->code);
-    if (p->store &&
-        amp_refused_record(p->store, v, why, ack_as ? ack_as : p->counts, amp_now_ms(), err) < 0)
+    if (p->store && amp_refused_record(p->store, v, why, pass_actor(p), amp_now_ms(), err) < 0)
         return -1;
     return amp_intake_refuse(&p->intake, v, why, err);
 }
@@ -82,10 +87,10 @@ static int take_turn(struct pass *p, struct amp_error *err)
         amp_store_end(p->store);
         settled = amp_store_sync(p->store, rc < 0 ? &late : err);
     }
-    amp_err(amp_buf_span(&p->said));
-    amp_buf_reset(&p->said);
+    amp_err(amp_buf_span(&p->diagnostics));
+    amp_buf_reset(&p->diagnostics);
     if (rc < 0 || settled < 0) {
-        /* What was recorded but not synced does not leave. */
+        /* Lines whose records are not synced are not written. */
         amp_buf_reset(&p->turn);
         return -1;
     }
@@ -94,8 +99,8 @@ static int take_turn(struct pass *p, struct amp_error *err)
     return rc;
 }
 
-/* 1 end of input, 0 go on, -1 failure. */
-static int fill(struct pass *p, struct amp_error *err)
+/* 1: end of input, 0: more may come, -1: failure. */
+static int input_read(struct pass *p, struct amp_error *err)
 {
     enum amp_read got = amp_lines_fill(&p->intake.lines, p->in.fd, err);
     if (got == AMP_READ_FAILED)
@@ -107,10 +112,10 @@ static int fill(struct pass *p, struct amp_error *err)
     return got == AMP_READ_END;
 }
 
-static int loop(struct pass *p, struct amp_error *err)
+static int pass_loop(struct pass *p, struct amp_error *err)
 {
     struct amp_error late;
-    /* What begin() put there by itself: messages that are sent again. */
+    /* The turn of begin(). */
     if (take_turn(p, err) < 0)
         return -1;
     for (;;) {
@@ -132,7 +137,7 @@ static int loop(struct pass *p, struct amp_error *err)
             return -1;
         if (in->revents == 0)
             continue;
-        rc = fill(p, err);
+        rc = input_read(p, err);
         if (rc < 0)
             return -1;
         if (rc == 1)
@@ -140,42 +145,42 @@ static int loop(struct pass *p, struct amp_error *err)
     }
 }
 
-/* 1 where the input (-1: none) ended before the output had a reader. */
-static int open_output(const char *path, int64_t timeout_ms, int input, struct amp_outq *q,
-                       struct amp_error *err)
+/* 1: the input (-1: none) ended before the output had a reader. */
+static int open_output(int input, struct amp_outq *q, struct amp_error *err)
 {
+    const struct pass_options *o = &pass_options;
     int fd = STDOUT_FILENO, rc = 0;
-    bool own = strcmp(path, "-") != 0;
-    if (own && (rc = amp_output_open(path, timeout_ms, input, &amp_stop, &fd, err)) != 0)
+    bool own = strcmp(o->out_path, "-") != 0;
+    if (own)
+        rc = amp_output_open(o->out_path, o->open_timeout_ms, input, &amp_stop, &fd, err);
+    if (rc != 0 || amp_outq_open(q, fd, own, PENDING_MAX + TURN_MAX, err) == 0)
         return rc;
-    if (amp_outq_open(q, fd, own, PENDING_MAX + TURN_MAX, err) == 0)
-        return 0;
     if (own)
         close(fd);
     return -1;
 }
 
-int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q, struct amp_error *err)
+int ack_open_output(struct amp_outq *q, struct amp_error *err)
 {
-    return open_output(path, timeout_ms, -1, q, err);
+    return open_output(-1, q, err);
 }
 
-/* 1: the input ended before the output had a reader, and there is nothing to pass on. */
+/* 1: the input ended before the output had a reader, without a message. */
 static int open_all(struct pass *p, struct amp_error *err)
 {
     amp_buf_init(&p->turn, TURN_MAX);
-    amp_buf_init(&p->said, SAID_MAX);
-    ack_metrics.tool = p->counts;
-    if (p->counts && amp_metrics_open(&ack_metrics, &p->metrics, err) < 0)
+    amp_buf_init(&p->diagnostics, DIAGNOSTICS_MAX);
+    ack_metrics.tool = p->name;
+    if (p->name && amp_metrics_open(&ack_metrics, &p->metrics, err) < 0)
         return -1;
     if (amp_intake_init(&p->intake, p->store, amp_cli_name(), err) < 0)
         return -1;
-    p->intake.say = say;
+    p->intake.say = finding_keep;
     p->intake.say_ctx = p;
-    amp_note_terminal(p->in_path);
-    if (amp_input_open(p->in_path, p->hold, &p->in, err) < 0)
+    amp_note_terminal(pass_options.in_path);
+    if (amp_input_open(pass_options.in_path, pass_options.hold, &p->in, err) < 0)
         return -1;
-    return open_output(p->out_path, p->open_timeout_ms, p->store ? -1 : p->in.fd, &p->out, err);
+    return open_output(p->store ? -1 : p->in.fd, &p->out, err);
 }
 
 int pass_run(struct pass *p)
@@ -185,7 +190,7 @@ int pass_run(struct pass *p)
     p->in.fd = p->in.hold = p->out.fd = -1;
     amp_signals_install();
     int opened = open_all(p, &err);
-    if (opened < 0 || (opened == 0 && loop(p, &err) < 0))
+    if (opened < 0 || (opened == 0 && pass_loop(p, &err) < 0))
         status = amp_complain(&err);
     if (ack_metrics_end(p->metrics, 0, &err) < 0)
         status =
@@ -197,7 +202,7 @@ int pass_run(struct pass *p)
     if (p->out.fd >= 0)
         amp_outq_close(&p->out);
     amp_buf_release(&p->turn);
-    amp_buf_release(&p->said);
+    amp_buf_release(&p->diagnostics);
     amp_store_close(p->store);
     return status;
 }
@@ -228,6 +233,11 @@ struct amp_store *ack_open_state(enum ack_need need, int *status)
         return NULL;
     }
     return s;
+}
+
+void ack_close_state(struct amp_store **s)
+{
+    amp_store_close(*s);
 }
 
 int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,

@@ -1,62 +1,85 @@
 /*
- * The pass-through that track, send and show share: reads what is there, hands each message to the
- * verb, lets the verb make it durable, then writes; never blocks on its output.
+ * The pass-through of track, send and show: reads the available input, calls the verb for each
+ * message, syncs its records, then writes. It never blocks on its output.
  */
 #ifndef AMP_ACK_PASS_H
 #define AMP_ACK_PASS_H
 
 #include <amp/base/pipe.h>
 
+#include "flow/deadlines.h"
 #include "flow/intake.h"
 #include "flow/outbox.h"
 #include "verbs.h"
 
-struct pass {
-    const char *in_path, *out_path; /* "-" for the standard ones */
+/* The options of inputs and outputs. */
+struct pass_options {
+    const char *in_path, *out_path; /* "-": standard input and output */
     int64_t open_timeout_ms;        /* of an output FIFO without a reader */
     bool hold;
+};
+extern struct pass_options pass_options;
+#define PASS_IN_OPT(doc) AMP_OPT_ROW('i', "in", AMP_OPT_PATH, &pass_options.in_path, "PATH", doc)
+#define PASS_OUT_OPT                                                                               \
+    AMP_OPT_ROW('o', "out", AMP_OPT_PATH, &pass_options.out_path, "PATH", "write to PATH")
+#define PASS_HOLD_OPT                                                                              \
+    AMP_OPT_ROW(0, "hold", AMP_OPT_FLAG, &pass_options.hold, NULL,                                 \
+                "keep an input FIFO open: no end of file")
+#define PASS_OPEN_OPT AMP_OPT_OPEN_TIMEOUT(pass_options.open_timeout_ms)
+
+struct pass {
     struct amp_store *store; /* NULL: none */
-    const char *counts;      /* whose --metrics it writes; NULL: it has none */
-    /* Each message; what shall leave is added with pass_emit. -1 stops. */
+    const char *name;        /* for --metrics and, without --as, in the state; may be NULL */
+    /* Called for each message; adds output with pass_emit. -1 stops. */
     int (*take)(struct pass *p, const struct amp_view *v, struct amp_error *err);
-    /* Before a turn, outside the store's lock; may be NULL. With a store a turn's lines are taken
-     * under its lock and leave after its sync. */
+    /* Called before each turn, outside the store's lock; may be NULL. With a store, the lines of a
+     * turn are taken under its lock and written after its sync. */
     int (*begin)(struct pass *p, struct amp_error *err);
-    void *ctx;
 
     struct amp_metrics *metrics; /* NULL: nothing is counted */
     struct amp_input in;
     struct amp_intake intake;
     struct amp_outq out;
-    struct amp_buf turn, said; /* lines that leave together; diagnostics of the turn */
+    struct amp_buf turn, diagnostics; /* of the turn */
 };
 
-/* Adds a line (without LF) to what leaves at the end of the turn. */
+/* The name of the program in the state: --as, or the pass's own. */
+const char *pass_actor(const struct pass *p);
+/* Adds a line (without LF) to the output of the turn. */
 int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err);
-/* Refuses a message that the checks let through: to the error log and stderr, status 1. */
+/* Refuses a message that passed the checks of the intake: in the error log and on stderr; status 1.
+ */
 int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error *why,
                 struct amp_error *err);
-/* A warning, printed when the turn ends: inside of it the state's lock is held, and a terminal
- * could be slow. */
+/* A warning, printed when the turn ends: during the turn the state's lock is held, and a terminal
+ * may be slow. */
 void pass_warn(struct pass *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Runs to the end of input; returns a status. */
+/* Runs to the end of input; returns a status. Closes the store. */
 int pass_run(struct pass *p);
 
-/* The state directory that --state names: NULL with a complaint when it cannot be opened. Who only
- * looks into it makes none: a mistyped name is an error, not an empty directory. */
+/* The state directory of --state; NULL after a diagnostic if it cannot be opened, and, with
+ * OPTIONAL, without --state. Verbs that only read do not create it: a mistyped name is an error,
+ * not an empty directory. */
 enum ack_need {
     ACK_OPTIONAL,
     ACK_MAKE,
     ACK_EXISTING,
-    ACK_LOOK /* existing, and only read where it cannot be written to, as on a read-only medium */
+    ACK_LOOK /* existing; opened read-only if it cannot be written, as on a read-only medium */
 };
 struct amp_store *ack_open_state(enum ack_need need, int *status);
-/* An output like --out: "-" is stdout. */
-int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q,
-                    struct amp_error *err);
-/* Writes and closes what is open in the outbox of `name`, whose lock the caller has. The caller
- * commits between the lock and this, so that no other process emits it a second time. */
+void ack_close_state(struct amp_store **s);
+#define ACK_STATE __attribute__((cleanup(ack_close_state))) struct amp_store
+/* Opens the output of --out. */
+int ack_open_output(struct amp_outq *q, struct amp_error *err);
+/* Writes the open entries of the outbox of `name`, whose lock the caller holds, and closes them.
+ * The caller commits between taking the lock and this call, so that no other process emits them,
+ * too. */
 int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,
                     struct amp_error *err);
+
+/* sweep.c: the deadlines of a state directory, with the options of sweep and watch. Both verbs use
+ * one outbox, so that each writes the lines that the other left when it was killed. */
+#define SWEEP_NAME "amp-ack.sweep"
+struct amp_deadline_ctx sweep_deadlines(struct amp_metrics *metrics);
 
 #endif

@@ -1,5 +1,5 @@
-/* amp-ack repair: makes a state directory usable again after a failed write, or damage, and
- * converts what an earlier build wrote. */
+/* amp-ack repair: repairs a state directory after a failed write or damage, and converts the log of
+ * an earlier build. */
 #include <string.h>
 #include <unistd.h>
 

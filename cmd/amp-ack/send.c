@@ -1,7 +1,5 @@
-/*
- * amp-ack send: the acknowledgements of the messages on stdin. With a state directory each one
- * stands in the ledger before it leaves.
- */
+/* amp-ack send: writes the acknowledgements of the messages on stdin. With a state directory, each
+ * one is recorded in the ledger first. */
 #include "pass.h"
 
 #include <string.h>
@@ -16,9 +14,7 @@
 #include "message/settle/outcome.h"
 #include "protocol/compose/answer.h"
 
-static const char *in_path = "-", *out_path = "-", *stage, *from, *note, *code,
-                  *message = "refused";
-static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
+static const char *stage, *from, *note, *code, *message = "refused";
 static bool every, retryable;
 
 static const char *const stages[] = {"RECEIVED", "READ", "FULFILLED", "REJECTED", "FAILED", NULL};
@@ -35,14 +31,14 @@ const struct amp_opt send_opts[] = {
     {0, "every", AMP_OPT_FLAG, &every, NULL,
      .doc = "include messages that need no acknowledgement"},
     ACK_TERMS_OPTS,
-    {'i', "in", AMP_OPT_PATH, &in_path, "PATH", .doc = "read from PATH"},
-    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
-    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
+    PASS_IN_OPT("read from PATH"),
+    PASS_OUT_OPT,
+    PASS_OPEN_OPT,
     AMP_METRICS_OPTS(ack_metrics),
     AMP_OPT_END,
 };
 
-/* The stage of --stage; else the one that the message's protocol waits for. */
+/* The stage of --stage, or the one that the message's protocol waits for. */
 static enum amp_ack_stage stage_for(const struct amp_view *v)
 {
     const struct amp_terms *t = amp_terms_of(v->protocol);
@@ -52,7 +48,7 @@ static enum amp_ack_stage stage_for(const struct amp_view *v)
     return t->acknowledges ? t->waits_for : AMP_STAGE_READ;
 }
 
-/* Refuses an acknowledgement that would be false: see terms.h. */
+/* Refuses an acknowledgement that would be false; see terms.h. */
 static int check_stage(struct pass *p, const struct amp_view *v, enum amp_ack_stage st,
                        struct amp_error *err)
 {
@@ -76,9 +72,9 @@ static int check_stage(struct pass *p, const struct amp_view *v, enum amp_ack_st
                           "it has no reply, task_complete or task_failed yet");
 }
 
-/* Records the acknowledgement; the turn is synced before its line leaves. */
-static int record(struct pass *p, const struct amp_view *v, struct amp_answer *a,
-                  struct amp_error *err)
+/* Records the acknowledgement. The turn is synced before its line is written. */
+static int answer_record(struct pass *p, const struct amp_view *v, struct amp_answer *a,
+                         struct amp_error *err)
 {
     bool refusal = a->stage == AMP_STAGE_REJECTED || a->stage == AMP_STAGE_FAILED;
     struct amp_message_answer said = {
@@ -93,7 +89,7 @@ static int record(struct pass *p, const struct amp_view *v, struct amp_answer *a
     return amp_sequence_answer(p->store, v, "amp-ack.send", a, err);
 }
 
-static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
+static int message_take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     char by[128] = "system";
     struct amp_error e = {0};
@@ -121,7 +117,7 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
     }
     int rc = check_stage(p, v, a.stage, &e);
     if (rc == 0 && p->store)
-        rc = record(p, v, &a, &e);
+        rc = answer_record(p, v, &a, &e);
     if (rc == 0)
         rc = amp_answer_line(v, &a, &line, &e);
     if (rc < 0 && e.status == AMP_NO)
@@ -131,7 +127,7 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
         return -1;
     }
     if (line.len == 0)
-        return 0; /* the protocol has no answer to it */
+        return 0; /* the protocol has no such answer */
     line.len--;   /* its LF */
     struct count_answer counted = {.protocol = v->protocol,
                                    .stage = a.stage,
@@ -149,11 +145,7 @@ int ack_send(int argc, char **argv)
     struct amp_error err;
     if (ack_terms(&err) < 0)
         amp_die_usage("%s", err.what);
-    struct pass p = {.in_path = in_path,
-                     .out_path = out_path,
-                     .open_timeout_ms = open_timeout_ms,
-                     .counts = "amp-ack.send",
-                     .take = take};
+    struct pass p = {.name = "amp-ack.send", .take = message_take};
     p.store = ack_open_state(ACK_OPTIONAL, &status);
     return status ? status : pass_run(&p);
 }

@@ -10,17 +10,15 @@
 
 #include "pass.h"
 
-static const char *in_path = "-", *out_path = "-";
-static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
-static bool hold, quiet_acks, last;
+static bool quiet_acks, last;
 
 const struct amp_opt show_opts[] = {
     {'q', "quiet", AMP_OPT_FLAG, &quiet_acks, NULL, .doc = "do not print acknowledgements"},
     {0, "last", AMP_OPT_FLAG, &last, NULL, .doc = "write nothing to stdout"},
-    {'i', "in", AMP_OPT_PATH, &in_path, "PATH", .doc = "read from PATH"},
-    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
-    {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep an input FIFO open: no end of file"},
-    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
+    PASS_IN_OPT("read from PATH"),
+    PASS_OUT_OPT,
+    PASS_HOLD_OPT,
+    PASS_OPEN_OPT,
     AMP_OPT_END,
 };
 
@@ -34,7 +32,7 @@ struct line {
 
 #define SPAN(s) (int)((s).n < 120 ? (s).n : 120), (s).p ? (s).p : ""
 
-static void dispatch(struct line *l, const struct amp_view *v)
+static void dispatch_describe(struct line *l, const struct amp_view *v)
 {
     amp_buf_fmt(&l->detail, NULL, "%.*s, %" PRIu32 " %s, risk %s", SPAN(v->body.dispatch.branch),
                 v->body.dispatch.criteria.n,
@@ -42,7 +40,7 @@ static void dispatch(struct line *l, const struct amp_view *v)
                 amp_risk_name(v->body.dispatch.risk));
 }
 
-static void result(struct line *l, const struct amp_view *v)
+static void result_describe(struct line *l, const struct amp_view *v)
 {
     enum amp_completion c = v->body.result.completion;
     l->color = c == AMP_COMPLETION_COMPLETE ? PLAIN : c == AMP_COMPLETION_FAILED ? BAD : CARE;
@@ -52,7 +50,7 @@ static void result(struct line *l, const struct amp_view *v)
                 v->body.result.files_changed.n == 1 ? "file" : "files");
 }
 
-static void review(struct line *l, const struct amp_view *v)
+static void review_describe(struct line *l, const struct amp_view *v)
 {
     amp_buf_fmt(&l->detail, NULL, "%s", v->body.review.incremental ? "incremental" : "full");
     if (v->body.review.reject_count > 0)
@@ -61,15 +59,16 @@ static void review(struct line *l, const struct amp_view *v)
                     v->body.review.reject_count == 1 ? "time" : "times");
 }
 
-static void decision(struct line *l, const struct amp_view *v)
+static void decision_describe(struct line *l, const struct amp_view *v)
 {
     struct amp_span word = v->body.decision.action;
+    l->color = GOOD;
     if (word.n == 0)
         word = amp_span_str(amp_operator_word_name(v->body.decision.word));
     amp_buf_fmt(&l->detail, NULL, "%.*s by %.*s", SPAN(word), SPAN(v->body.decision.op));
 }
 
-static void verdict(struct line *l, const struct amp_view *v)
+static void verdict_describe(struct line *l, const struct amp_view *v)
 {
     enum amp_decision_word d = v->body.verdict.decision;
     l->color = d == AMP_VERDICT_REJECTED ? BAD : GOOD;
@@ -80,7 +79,7 @@ static void verdict(struct line *l, const struct amp_view *v)
                     SPAN(v->body.verdict.issues[0].description));
 }
 
-static void escalation(struct line *l, const struct amp_view *v)
+static void escalation_describe(struct line *l, const struct amp_view *v)
 {
     enum amp_level s = v->body.escalation.severity;
     l->color = s == AMP_LEVEL_CRITICAL ? BAD : s == AMP_LEVEL_WARNING ? CARE : PLAIN;
@@ -88,48 +87,40 @@ static void escalation(struct line *l, const struct amp_view *v)
                 SPAN(v->body.escalation.description));
 }
 
-static void detail(struct line *l, const struct amp_view *v)
+static void ack_describe(struct line *l, const struct amp_view *v)
 {
-    switch (v->kind) {
-    case AMP_KIND_DISPATCH:
-        dispatch(l, v);
-        break;
-    case AMP_KIND_RESULT:
-        result(l, v);
-        break;
-    case AMP_KIND_REVIEW:
-        review(l, v);
-        break;
-    case AMP_KIND_VERDICT:
-        verdict(l, v);
-        break;
-    case AMP_KIND_ESCALATION:
-        escalation(l, v);
-        break;
-    case AMP_KIND_DECISION:
-        l->color = GOOD;
-        decision(l, v);
-        break;
-    case AMP_KIND_ACK:
-        l->color = DIM;
-        amp_buf_fmt(&l->detail, NULL, "%s %.*s", amp_ack_stage_name(v->body.ack.stage),
-                    SPAN(v->body.ack.ref));
-        break;
-    case AMP_KIND_NACK:
-        l->color = BAD;
-        amp_buf_fmt(&l->detail, NULL, "%.*s %.*s", SPAN(v->body.ack.code), SPAN(v->body.ack.ref));
-        break;
-    case AMP_KIND_CI_STATUS:
-        l->color = v->body.ci.failed ? BAD : PLAIN;
-        amp_buf_fmt(&l->detail, NULL, "%s",
-                    v->body.ci.failed    ? "failed"
-                    : v->body.ci.pending ? "running"
-                                         : "passed");
-        break;
-    default:
-        break;
-    }
+    l->color = DIM;
+    amp_buf_fmt(&l->detail, NULL, "%s %.*s", amp_ack_stage_name(v->body.ack.stage),
+                SPAN(v->body.ack.ref));
 }
+
+static void nack_describe(struct line *l, const struct amp_view *v)
+{
+    l->color = BAD;
+    amp_buf_fmt(&l->detail, NULL, "%.*s %.*s", SPAN(v->body.ack.code), SPAN(v->body.ack.ref));
+}
+
+static void ci_describe(struct line *l, const struct amp_view *v)
+{
+    l->color = v->body.ci.failed ? BAD : PLAIN;
+    amp_buf_str(&l->detail,
+                v->body.ci.failed    ? "failed"
+                : v->body.ci.pending ? "running"
+                                     : "passed",
+                NULL);
+}
+
+static void (*const describe[AMP_KIND_COUNT])(struct line *l, const struct amp_view *v) = {
+    [AMP_KIND_DISPATCH] = dispatch_describe,
+    [AMP_KIND_RESULT] = result_describe,
+    [AMP_KIND_REVIEW] = review_describe,
+    [AMP_KIND_VERDICT] = verdict_describe,
+    [AMP_KIND_ESCALATION] = escalation_describe,
+    [AMP_KIND_DECISION] = decision_describe,
+    [AMP_KIND_ACK] = ack_describe,
+    [AMP_KIND_NACK] = nack_describe,
+    [AMP_KIND_CI_STATUS] = ci_describe,
+};
 
 /* "coordinator → executor", at least 25 columns wide. */
 static void add_way(struct amp_buf *b, const struct amp_view *v)
@@ -140,7 +131,7 @@ static void add_way(struct amp_buf *b, const struct amp_view *v)
                 pad > 1 ? pad : 1, "");
 }
 
-static void tell(struct pass *p, const struct amp_view *v)
+static void message_print(const struct amp_view *v)
 {
     static int color = -1;
     struct line l = {.color = PLAIN};
@@ -154,7 +145,8 @@ static void tell(struct pass *p, const struct amp_view *v)
     amp_buf_init(&l.detail, 4096);
     amp_buf_init(&plain, 8192);
     amp_buf_init(&safe, 1 << 16);
-    detail(&l, v);
+    if (describe[v->kind])
+        describe[v->kind](&l, v);
     amp_time_format(v->created_ms > 0 ? v->created_ms : amp_now_ms(), t);
     amp_buf_fmt(&plain, NULL, "%.8s  ", t + 11);
     add_way(&plain, v);
@@ -168,18 +160,14 @@ static void tell(struct pass *p, const struct amp_view *v)
     amp_buf_release(&l.detail);
 }
 
-static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
+static int message_take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
-    tell(p, v);
+    message_print(v);
     return last ? 0 : pass_emit(p, v->line, err);
 }
 
 int ack_show(int argc, char **argv)
 {
-    struct pass p = {.in_path = in_path,
-                     .out_path = out_path,
-                     .open_timeout_ms = open_timeout_ms,
-                     .hold = hold,
-                     .take = take};
+    struct pass p = {.take = message_take};
     return pass_run(&p);
 }

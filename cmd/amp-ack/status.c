@@ -1,4 +1,4 @@
-/* amp-ack status: how far the delivery of each message came. */
+/* amp-ack status: the state of delivery of each message. */
 #include <string.h>
 
 #include <amp/base/clock.h>
@@ -27,8 +27,8 @@ struct listing {
     int64_t now_ms;
 };
 
-/* Open: an acknowledgement or an outcome is missing. A message that needs none is settled when
- * sent. */
+/* Open: an acknowledgement or an outcome is missing. A message that needs none is settled when it
+ * is sent. */
 static bool is_open(const struct amp_message_rec *r)
 {
     switch (r->state) {
@@ -44,7 +44,7 @@ static bool is_open(const struct amp_message_rec *r)
     }
 }
 
-static void age(int64_t ms, char out[24])
+static void age_format(int64_t ms, char out[24])
 {
     long long s = ms / 1000;
     if (s < 0)
@@ -57,9 +57,9 @@ static void age(int64_t ms, char out[24])
         snprintf(out, 24, "%lldh", s / 3600);
 }
 
-enum { STANDING = 7 }; /* members that are always there */
+enum { STANDING = 7 }; /* members that are always written */
 
-static int as_json(struct amp_span id, const struct amp_message_rec *r, struct amp_error *err)
+static int json_print(struct amp_span id, const struct amp_message_rec *r, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
@@ -86,9 +86,8 @@ static int as_json(struct amp_span id, const struct amp_message_rec *r, struct a
     amp_jw_init(&w, &b);
     amp_jw_open(&w, '{');
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (i >= STANDING && texts[i].text.n == 0)
-            continue;
-        amp_jw_member_str(&w, texts[i].key, texts[i].text);
+        if (i < STANDING || texts[i].text.n > 0)
+            amp_jw_member_str(&w, texts[i].key, texts[i].text);
     }
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         char t[AMP_TIME_MAX];
@@ -97,25 +96,22 @@ static int as_json(struct amp_span id, const struct amp_message_rec *r, struct a
         amp_time_format(times[i].ms, t);
         amp_jw_member_text(&w, times[i].key, t);
     }
-    if (r->attempt > 0) {
+    if (r->attempt > 0)
         amp_jw_member_int(&w, "attempt", r->attempt);
-    }
     amp_jw_key(&w, "acks");
     amp_record_acks(r, &w);
     amp_jw_close(&w, '}');
-    if (amp_jw_end_line(&w, err) < 0)
-        return -1;
-    return amp_out(amp_buf_span(&b), err);
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&b), err);
 }
 
-static int as_row(struct listing *l, struct amp_span id, const struct amp_message_rec *r,
-                  struct amp_error *err)
+static int row_add(struct listing *l, struct amp_span id, const struct amp_message_rec *r,
+                   struct amp_error *err)
 {
     char sent[24], due[24] = "", way[128];
-    age(l->now_ms - r->sent_ms, sent);
+    age_format(l->now_ms - r->sent_ms, sent);
     int64_t due_ms = amp_record_due(r, AMP_SILENCE_MS);
     if (due_ms > 0)
-        age(l->now_ms - due_ms, due);
+        age_format(l->now_ms - due_ms, due);
     snprintf(way, sizeof(way), "%.*s → %.*s", (int)(r->from.n < 48 ? r->from.n : 48), r->from.p,
              (int)(r->to.n < 48 ? r->to.n : 48), r->to.p);
     const struct amp_span cells[] = {id,
@@ -139,10 +135,10 @@ static int row_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec
     l->count[r.state]++;
     if (!all && !is_open(&r))
         return 0;
-    return json ? as_json(id, &r, err) : as_row(l, id, &r, err);
+    return json ? json_print(id, &r, err) : row_add(l, id, &r, err);
 }
 
-static int totals(struct listing *l, struct amp_error *err)
+static int totals_print(struct listing *l, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 4096);
@@ -155,14 +151,14 @@ static int totals(struct listing *l, struct amp_error *err)
     return amp_out(amp_buf_span(&b), err);
 }
 
-/* What waits for an agent, and whether it is at a turn of its own. */
+/* The waiting messages of an agent, and whether the agent is busy. */
 static int inbox_fn(void *ctx, const struct amp_inbox_info *i, struct amp_error *err)
 {
     struct listing *l = ctx;
     AMP_BUF struct amp_buf b = {0};
     char old[24];
     amp_buf_init(&b, 4096);
-    age(l->now_ms - i->oldest_ms, old);
+    age_format(l->now_ms - i->oldest_ms, old);
     if (amp_buf_str(&b, "inbox of ", err) < 0 || amp_text_safe(i->agent, 48, &b, err) < 0 ||
         amp_buf_fmt(&b, err, ": %u of %u%s%s%s\n", i->waiting, i->bound,
                     i->waiting > 0 ? ", the oldest for " : "", i->waiting > 0 ? old : "",
@@ -175,7 +171,7 @@ int ack_status(int argc, char **argv)
 {
     static const char *const head[] = {"id", "from → to", "task", "state", "age", "overdue"};
     int status;
-    struct amp_store *s = ack_open_state(ACK_LOOK, &status);
+    ACK_STATE *s = ack_open_state(ACK_LOOK, &status);
     if (!s)
         return status;
     struct amp_error err;
@@ -183,11 +179,10 @@ int ack_status(int argc, char **argv)
     amp_table_init(&l.t, head, 6);
     amp_buf_init(&l.mem, (size_t)256 << 20);
     if (amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, &l, &err) < 0 ||
-        (!json && ((l.t.rows > 1 && amp_table_print(&l.t, &err) < 0) || totals(&l, &err) < 0 ||
-                   amp_inbox_infos(s, inbox_fn, &l, &err) < 0)))
+        (!json && ((l.t.rows > 1 && amp_table_print(&l.t, &err) < 0) ||
+                   totals_print(&l, &err) < 0 || amp_inbox_infos(s, inbox_fn, &l, &err) < 0)))
         status = amp_complain(&err);
     amp_table_release(&l.t);
     amp_buf_release(&l.mem);
-    amp_store_close(s);
     return status;
 }

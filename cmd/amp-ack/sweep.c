@@ -1,14 +1,14 @@
 /*
  * amp-ack sweep and watch: overdue messages and silent agents become escalations, each once. The
- * commit that makes an escalation puts it into the outbox; emitting the outbox goes under a lock,
- * so a second sweeper finds it closed, and one that comes after a crash finds it open and finishes
- * the work.
+ * commit that creates an escalation puts it into the outbox. The outbox is emitted under a lock, so
+ * a second sweeper finds the entry closed, and one that starts after a crash finds it open and
+ * emits it.
  *
- * Sweep does what is due now. Watch is one process that owns the deadlines: it sleeps until the
- * earliest of them, or until a program writes to the log, which may bring an earlier one. Several
- * may watch: one that finds the lock taken looks again a little later.
+ * sweep does everything that is due now. watch sleeps until the earliest deadline, or until a
+ * program writes to the log, which may set an earlier one. If several watch, a process that finds
+ * the lock taken tries again later.
  */
-#include "sweep.h"
+#include "pass.h"
 
 #include <string.h>
 
@@ -19,17 +19,15 @@
 #include "flow/wake.h"
 #include "message/cursor/cursors.h"
 #include "message/operation/idempotency.h"
-#include "pass.h"
 
-#define LOOK_MS  100 /* between two looks at a log that others write without a pause */
+#define LOOK_MS  100 /* the shortest interval between two reads of a busy log */
 #define AGAIN_MS 1000
 #define ROWS_MAX 32
 
-static const struct amp_backoff still_due = {AGAIN_MS, 60000}; /* due although it was done */
+static const struct amp_backoff still_due = {AGAIN_MS, 60000}; /* due again right after a run */
 static const struct amp_backoff lock_busy = {LOOK_MS / 2, AGAIN_MS};
 
-static const char *out_path = "-", *severity = "warning", *now_text;
-static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
+static const char *severity = "warning", *now_text;
 static bool follow, until_idle;
 static struct amp_retry_rules retry_rules;
 static struct amp_deadline_ctx deadlines = {.from = "system",
@@ -55,8 +53,7 @@ static const char *const severities[] = {"info", "warning", "critical", NULL};
         AMP_OPT_ROW(0, "dead-max-count", AMP_OPT_INT, &deadlines.dead.max_count, "N",              \
                     "keep at most N dead letters", .config = "dead.max_count"),                    \
         AMP_OPT_ROW(0, "from", AMP_OPT_STRING, &deadlines.from, "ROLE", "sender of escalations"),  \
-        AMP_OPT_ROW('o', "out", AMP_OPT_PATH, &out_path, "PATH", "write to PATH"),                 \
-        AMP_OPT_OPEN_TIMEOUT(open_timeout_ms)
+        PASS_OUT_OPT, PASS_OPEN_OPT
 
 const struct amp_opt sweep_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue until a signal, as watch does"},
@@ -87,7 +84,7 @@ struct amp_deadline_ctx sweep_deadlines(struct amp_metrics *metrics)
 
 struct row {
     int64_t due_ms; /* 0: nothing to do */
-    int64_t ran_ms; /* when it was due and run last */
+    int64_t ran_ms; /* when it was run last */
     int64_t again_ms;
 };
 
@@ -97,14 +94,14 @@ struct watch {
     struct amp_deadline_ctx ctx;
     struct amp_wake wake;
     struct row row[ROWS_MAX];
-    int64_t first_ms;  /* the earliest of what is due, also open lines of the outbox; 0: none */
+    int64_t first_ms;  /* the earliest deadline, or now if the outbox has lines; 0: none */
     int64_t looked_ms; /* monotonic */
-    int64_t busy_ms;   /* how long to leave the lock to its holder */
+    int64_t busy_ms;   /* how long to wait before trying the lock again */
     bool idle, warned;
 };
 
-/* A row that stays due although it was run (its owner's fault, or a time limit of 0) is run again
- * after longer and longer pauses, not in a busy loop. */
+/* A row that is still due after a run (a fault, or a time limit of 0) is run again after increasing
+ * pauses, not in a busy loop. */
 static int64_t row_next_due(struct row *r, int64_t due)
 {
     if (due == 0 || due > r->ran_ms) {
@@ -114,7 +111,7 @@ static int64_t row_next_due(struct row *r, int64_t due)
     return r->ran_ms + r->again_ms;
 }
 
-/* Finds the next deadline of every row. What is written after this wakes the process again. */
+/* Finds the next deadline of every row. Later writes to the log wake the process again. */
 static int watch_look(struct watch *w, struct amp_error *err)
 {
     int64_t now = amp_now_ms();
@@ -141,7 +138,7 @@ static int watch_look(struct watch *w, struct amp_error *err)
 
 enum ran { RAN_ERROR = -1, RAN_ALL, RAN_BUSY };
 
-/* Does what is due and writes the outbox; BUSY: another process has its lock. */
+/* Runs the rows that are due and writes the outbox; BUSY: another process has its lock. */
 static enum ran watch_run_due(struct watch *w, struct amp_error *err)
 {
     AMP_CLOSE int lock = -1;
@@ -197,7 +194,7 @@ static void watch_count(struct watch *w)
         amp_warn("%s", err.what);
 }
 
-/* Sleeps until there is a reason to look. */
+/* Sleeps until a deadline may have passed. */
 static int watch_sleep(struct watch *w, struct amp_error *err)
 {
     for (bool log = true;;) {
@@ -223,7 +220,7 @@ static int watch_sleep(struct watch *w, struct amp_error *err)
     }
 }
 
-/* A state that is busy for longer than --lock-timeout is reported once, and tried again. */
+/* A state that is locked for longer than --lock-timeout is reported once, then tried again. */
 static int watch_step_or_wait(struct watch *w, struct amp_error *err)
 {
     if (watch_step(w, err) == 0) {
@@ -239,7 +236,7 @@ static int watch_step_or_wait(struct watch *w, struct amp_error *err)
     return amp_wake_at(&w->wake, amp_now_ms() + AGAIN_MS, err);
 }
 
-static int watch(struct amp_store *s, struct amp_outq *q, struct amp_error *err)
+static int watch_run(struct amp_store *s, struct amp_outq *q, struct amp_error *err)
 {
     struct watch w = {.store = s, .q = q};
     struct amp_metrics *metrics = NULL;
@@ -264,7 +261,7 @@ static int watch(struct amp_store *s, struct amp_outq *q, struct amp_error *err)
 
 /* ---- sweep ---- */
 
-static int sweep(struct amp_store *s, struct amp_outq *q, struct amp_error *err)
+static int sweep_run(struct amp_store *s, struct amp_outq *q, struct amp_error *err)
 {
     int64_t now = amp_now_ms();
     struct amp_metrics *metrics = NULL;
@@ -284,8 +281,8 @@ static int sweep(struct amp_store *s, struct amp_outq *q, struct amp_error *err)
     return ack_metrics_end(metrics, rc, err);
 }
 
-static int run(const char *counts,
-               int (*verb)(struct amp_store *s, struct amp_outq *q, struct amp_error *err))
+static int verb_run(const char *name,
+                    int (*verb)(struct amp_store *s, struct amp_outq *q, struct amp_error *err))
 {
     int status;
     struct amp_error err = {0};
@@ -295,26 +292,25 @@ static int run(const char *counts,
     if (ack_retry_rules(&retry_rules, &err) < 0)
         amp_die_usage("%s", err.what);
     amp_signals_install();
-    ack_metrics.tool = counts;
-    struct amp_store *s = ack_open_state(ACK_MAKE, &status);
+    ack_metrics.tool = name;
+    ACK_STATE *s = ack_open_state(ACK_MAKE, &status);
     if (!s)
         return status;
-    if (ack_open_output(out_path, open_timeout_ms, &q, &err) < 0 || verb(s, &q, &err) < 0)
+    if (ack_open_output(&q, &err) < 0 || verb(s, &q, &err) < 0)
         status = amp_complain(&err);
     if (q.fd >= 0)
         amp_outq_close(&q);
-    amp_store_close(s);
     return status;
 }
 
 int ack_watch(int argc, char **argv)
 {
-    return run("amp-ack.watch", watch);
+    return verb_run("amp-ack.watch", watch_run);
 }
 
 int ack_sweep(int argc, char **argv)
 {
     if (follow && now_text)
         amp_die_usage("--now and --follow exclude each other");
-    return run("amp-ack.sweep", follow ? watch : sweep);
+    return verb_run("amp-ack.sweep", follow ? watch_run : sweep_run);
 }

@@ -9,7 +9,7 @@
 
 const struct amp_opt token_opts[] = {AMP_OPT_END};
 
-static int read_all(struct amp_buf *out, struct amp_error *err)
+static int stdin_read(struct amp_buf *out, struct amp_error *err)
 {
     char piece[65536];
     amp_note_terminal(NULL);
@@ -37,7 +37,7 @@ int ack_token(int argc, char **argv)
     amp_buf_init(&token, 1 << 20);
     if (argc != 2)
         amp_die_usage("a PRODUCER and an OPERATION are needed");
-    if (read_all(&canonical, &err) < 0 ||
+    if (stdin_read(&canonical, &err) < 0 ||
         amp_token_make(amp_span_str(argv[0]), amp_span_str(argv[1]), amp_buf_span(&canonical),
                        &token, &err) < 0 ||
         amp_buf_add(&token, "\n", 1, &err) < 0 || amp_out(amp_buf_span(&token), &err) < 0)

@@ -1,7 +1,7 @@
 /*
- * amp-ack track: a pass-through that lets no message by before the ledger has it on disk. Messages
- * that need an acknowledgement get a deadline; acknowledgements that pass settle what they answer.
- * An operation of SW4RM is passed once; a duplicate is answered and does not pass.
+ * amp-ack track: a pass-through that writes a message only after the ledger has it on disk.
+ * Messages that need an acknowledgement get a deadline; acknowledgements settle the messages that
+ * they answer. An operation of SW4RM is passed on once; a duplicate is answered instead.
  */
 #include "pass.h"
 
@@ -21,17 +21,15 @@
 #include "message/settle/sweep.h"
 #include "protocol/terms.h"
 
-static const char *in_path = "-", *out_path = "-";
 static const char *now_text;
-static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS, window_ms = AMP_IDEM_WINDOW_MS, pretended_ms;
-static bool hold, resend;
+static int64_t window_ms = AMP_IDEM_WINDOW_MS, pretended_ms;
+static bool resend;
 
 const struct amp_opt track_opts[] = {
-    {'i', "in", AMP_OPT_PATH, &in_path, "PATH",
-     .doc = "read from PATH (a FIFO is opened without waiting)"},
-    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
-    {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep an input FIFO open: no end of file"},
-    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
+    PASS_IN_OPT("read from PATH (a FIFO is opened without waiting)"),
+    PASS_OUT_OPT,
+    PASS_HOLD_OPT,
+    PASS_OPEN_OPT,
     {0, "resend", AMP_OPT_FLAG, &resend, NULL, .doc = "first write unacknowledged messages again"},
     {0, "window", AMP_OPT_DURATION, &window_ms, "TIME",
      .doc = "how long the outcome of an operation is remembered", .config = "ack.window"},
@@ -46,7 +44,7 @@ static int64_t now_ms(void)
     return now_text ? pretended_ms : amp_now_ms();
 }
 
-static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_error *err)
+static int ack_take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_error e = {0};
     if (amp_message_acknowledge(p->store, v, now_ms(), &e) == 0) {
@@ -59,30 +57,30 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
         *err = e;
         return -1;
     }
-    /* It answers nothing that we know (or comes out of turn): worth a word, not worth losing. */
+    /* The message is unknown, or has no use for this acknowledgement: it is passed on. */
     pass_warn(p, "an acknowledgement of %.*s: %s: %s",
               (int)(v->body.ack.ref.n < 200 ? v->body.ack.ref.n : 200), v->body.ack.ref.p, e.code,
               e.what);
     return pass_emit(p, v->line, err);
 }
 
-/* Answers a message whose operation was begun or done before, and passes the answer instead. */
-static int answer(struct pass *p, const struct amp_view *v, const struct amp_idem_answer *a,
-                  struct amp_error *err)
+/* Answers a message whose operation was begun or done before; the message is not passed on. */
+static int duplicate_answer(struct pass *p, const struct amp_view *v,
+                            const struct amp_idem_answer *a, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, (size_t)64 << 20);
-    if (amp_idem_reply(p->store, v, a, ack_as ? ack_as : "amp-ack.track", now_ms(), &line, err) < 0)
+    if (amp_idem_reply(p->store, v, a, pass_actor(p), now_ms(), &line, err) < 0)
         return -1;
     line.len--; /* its LF */
     return pass_emit(p, amp_buf_span(&line), err);
 }
 
-/* 1: it may pass; 0: it was answered. */
-static int claim(struct pass *p, const struct amp_view *v, struct amp_error *err)
+/* 1: the message may pass; 0: it was answered. */
+static int operation_claim(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_idem_options opt = {
-        .now_ms = now_ms(), .window_ms = window_ms, .actor = ack_as ? ack_as : "amp-ack.track"};
+        .now_ms = now_ms(), .window_ms = window_ms, .actor = pass_actor(p)};
     struct amp_idem_answer a;
     amp_idem_answer_init(&a);
     int rc = amp_idem_claim(p->store, v, &opt, &a, err);
@@ -90,20 +88,20 @@ static int claim(struct pass *p, const struct amp_view *v, struct amp_error *err
         rc = 1;
     else if (rc == 0) {
         count_decision(p->metrics, v, amp_idem_word(a.verdict));
-        rc = answer(p, v, &a, err);
+        rc = duplicate_answer(p, v, &a, err);
     }
     amp_idem_answer_release(&a);
     return rc;
 }
 
-/* Another process may have changed the work's holder since the check: the message is in the ledger
- * then, and must not be sent again. */
-static int withdraw(struct pass *p, const struct amp_view *v, const struct amp_error *why,
-                    struct amp_error *err)
+/* If another process changed the holder of the work after the check, the message is already in the
+ * ledger. Records the refusal, so that it is not sent again. */
+static int message_withdraw(struct pass *p, const struct amp_view *v, const struct amp_error *why,
+                            struct amp_error *err)
 {
     struct amp_error e = {0};
     struct amp_message_answer a = {.stage = AMP_STAGE_REJECTED,
-                                   .by = ack_as ? ack_as : "amp-ack.track",
+                                   .by = pass_actor(p),
                                    .code = amp_span_str(why->code),
                                    .ours = true};
     if (v->id.n == 0 || amp_settle_answer(p->store, v->id, &a, now_ms(), NULL, &e) == 0 ||
@@ -113,8 +111,9 @@ static int withdraw(struct pass *p, const struct amp_view *v, const struct amp_e
     return -1;
 }
 
-/* What answers an operation passes whether or not we know of one. */
-static int settle(struct pass *p, const struct amp_view *v, bool again, struct amp_error *err)
+/* Passes the message on, also an answer to an unknown operation. */
+static int message_settle(struct pass *p, const struct amp_view *v, bool again,
+                          struct amp_error *err)
 {
     struct amp_error e = {0};
     if (amp_rails_apply(p->store, v, now_ms(), &e) == 0) {
@@ -122,19 +121,17 @@ static int settle(struct pass *p, const struct amp_view *v, bool again, struct a
         return pass_emit(p, v->line, err);
     }
     if (e.status == AMP_NO)
-        return withdraw(p, v, &e, err) < 0 ? -1 : pass_reject(p, v, &e, err);
+        return message_withdraw(p, v, &e, err) < 0 ? -1 : pass_reject(p, v, &e, err);
     *err = e;
     return -1;
 }
 
-/* An expired message goes no further: its sender is notified, and it becomes a dead letter. */
-static int expire(struct pass *p, const struct amp_view *v, struct amp_error *err)
+/* An expired message is not passed on: its sender is notified, and it becomes a dead letter. */
+static int message_expire(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     AMP_BUF struct amp_buf answers = {0};
-    struct amp_sweep_options opt = {.actor = ack_as ? ack_as : "amp-ack.track",
-                                    .from = "system",
-                                    .answers = &answers,
-                                    .metrics = p->metrics};
+    struct amp_sweep_options opt = {
+        .actor = pass_actor(p), .from = "system", .answers = &answers, .metrics = p->metrics};
     amp_buf_init(&answers, 1 << 20);
     if (amp_message_sweep_one(p->store, v->id, now_ms(), &opt, err) < 0)
         return -1;
@@ -145,29 +142,30 @@ static int expire(struct pass *p, const struct amp_view *v, struct amp_error *er
     return pass_emit(p, amp_buf_span(&answers), err);
 }
 
-static int take(struct pass *p, const struct amp_view *message, struct amp_error *err)
+static int message_take(struct pass *p, const struct amp_view *message, struct amp_error *err)
 {
     char name[AMP_MSG_ID_MAX];
     struct amp_view named = *message, *v = &named;
     count_taken(p->metrics, v);
     bool answers = v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK;
     if (answers && !amp_terms_of(v->protocol)->acks_name_work)
-        return acknowledge(p, v, err);
+        return ack_take(p, v, err);
     bool own = v->id.n > 0;
     if (answers || !amp_message_name(v, name))
-        return settle(p, v, false, err);
+        return message_settle(p, v, false, err);
     enum amp_store_outcome how;
     struct amp_error e = {0};
-    /* Whether it is refused is decided before anything is recorded. */
+    /* A message is refused before it is recorded. */
     int rc = amp_outcome_check(p->store, v, &e) < 0 || amp_message_check(p->store, v, &e) < 0
                  ? -1
-                 : claim(p, v, &e);
+                 : operation_claim(p, v, &e);
     if (rc == 0)
         return 0;
     if (rc > 0 && amp_message_record(p->store, v, now_ms(), &how, &e) == 0)
-        return amp_message_expired(v, now_ms()) ? expire(p, v, err)
-                                                : settle(p, v, how == AMP_STORE_REDELIVERED, err);
-    if (e.status == AMP_NO && !own) { /* the same attempt in other words: it bears no id */
+        return amp_message_expired(v, now_ms())
+                   ? message_expire(p, v, err)
+                   : message_settle(p, v, how == AMP_STORE_REDELIVERED, err);
+    if (e.status == AMP_NO && !own) { /* the same attempt with other contents and without an id */
         pass_warn(p, "%s: %s: passed on without a record", e.code, e.what);
         return pass_emit(p, v->line, err);
     }
@@ -195,13 +193,11 @@ static int open_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
     return 0;
 }
 
-static int begin(struct pass *p, struct amp_error *err)
+static int messages_resend(struct pass *p, struct amp_error *err)
 {
-    if (resend) {
-        resend = false;
-        return amp_store_each(p->store, AMP_MESSAGE_KIND, NULL, open_fn, p, err);
-    }
-    return 0;
+    bool first = resend;
+    resend = false;
+    return first ? amp_store_each(p->store, AMP_MESSAGE_KIND, NULL, open_fn, p, err) : 0;
 }
 
 int ack_track(int argc, char **argv)
@@ -212,13 +208,7 @@ int ack_track(int argc, char **argv)
     struct amp_error err;
     if (ack_terms(&err) < 0)
         amp_die_usage("%s", err.what);
-    struct pass p = {.in_path = in_path,
-                     .out_path = out_path,
-                     .open_timeout_ms = open_timeout_ms,
-                     .hold = hold,
-                     .counts = "amp-ack.track",
-                     .take = take,
-                     .begin = begin};
+    struct pass p = {.name = "amp-ack.track", .take = message_take, .begin = messages_resend};
     p.store = ack_open_state(ACK_MAKE, &status);
     return p.store ? pass_run(&p) : status;
 }

@@ -1,5 +1,5 @@
-/* What main.c puts together: each verb's option table and function, in the file or folder of its
- * name, and the options that several verbs have. */
+/* Each verb's option table and function, which are in the file or folder of its name, and the
+ * options of several verbs. */
 #ifndef AMP_ACK_VERBS_H
 #define AMP_ACK_VERBS_H
 
@@ -13,7 +13,7 @@ extern int64_t ack_lock_timeout_ms;
 
 /* --metrics of the verbs that count. */
 extern struct amp_metrics_options ack_metrics;
-/* The last values; rc is passed on, or becomes -1 where they could not be written. */
+/* Writes the last values and closes m. Returns rc, or -1 if the values cannot be written. */
 int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err);
 
 /* How often and when messages are attempted again. */
@@ -29,7 +29,7 @@ extern struct amp_list ack_retries, ack_backoff, ack_idempotent;
 /* The protocols' own rules, changed by these options. */
 int ack_retry_rules(struct amp_retry_rules *out, struct amp_error *err);
 
-/* How long messages wait, for the verbs that record them. They go before the settings ack.timeout
+/* How long messages wait, for the verbs that record them. They override the settings ack.timeout
  * and ack.sla. */
 extern struct amp_list ack_timeouts;
 extern const char *ack_sla;

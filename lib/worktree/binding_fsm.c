@@ -28,7 +28,7 @@ static const struct amp_fsm_row rows[] = {
     ROW(BOUND_HOME, UNBIND, UNBOUND, DO(BIT(RELEASE))),
     ROW(BOUND_NON_HOME, UNBIND, UNBOUND, DO(BIT(RELEASE))),
     /* A retry may fail again; an unbind need not wait for an approval; a bind that is repeated
-     * after a crash finds what it made; an operator hears of a failure that nobody mends. */
+     * after a crash finds what it made; a lasting failure is reported to an operator. */
     ROW(BIND_FAILED, BIND_ERROR, BIND_FAILED, DO(FAILED), .extra = true),
     ROW(BIND_FAILED, RECOVERY_TIMEOUT, BIND_FAILED, DO(BIT(NOTIFY_OPERATOR)), .extra = true),
     ROW(SWITCH_PENDING, UNBIND, UNBOUND, DO(BIT(RELEASE)), .extra = true),

@@ -1,7 +1,4 @@
-/*
- * Path rules: canonical forms compared component by component, never by string prefix; opened
- * beneath a root without following a symbolic link out of it.
- */
+/* Path rules: canonical forms, compared component by component and never by string prefix. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,8 +10,8 @@
 
 #include "worktree/worktree.h"
 
-/* Appends "/component"; false when it does not fit. */
-static bool push(char *out, size_t size, size_t *len, const char *p, size_t n)
+/* Appends "/component"; false if it does not fit. */
+static bool component_add(char *out, size_t size, size_t *len, const char *p, size_t n)
 {
     if (*len + 1 + n >= size)
         return false;
@@ -47,7 +44,7 @@ bool amp_path_normal(struct amp_span path, char *out, size_t size)
             while (out[--len] != '/')
                 ;
             out[len] = '\0';
-        } else if (!push(out, size, &len, p, n)) {
+        } else if (!component_add(out, size, &len, p, n)) {
             return false;
         }
     }
@@ -63,7 +60,7 @@ int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *e
     if (!*path || !amp_span_copy(amp_span_str(path), head, sizeof head))
         return amp_fail(err, AMP_USAGE, "bad_path", "\"%s\": empty or too long", path);
     const char *rest = "";
-    /* Cut components off the end until what is left exists. */
+    /* Remove components from the end until the rest exists. */
     while (!realpath(head, real)) {
         if (errno != ENOENT)
             return amp_fail_errno(err, AMP_NOPERM, "%s", path);
@@ -84,7 +81,7 @@ int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *e
     memcpy(all, real, n);
     all[n++] = '/';
     memcpy(all + n, rest, m + 1);
-    /* A ".." behind what does not exist would climb out of what does. */
+    /* A ".." after a missing directory could leave the existing one. */
     for (const char *p = rest; (p = strstr(p, "..")); p += 2)
         if ((p == rest || p[-1] == '/') && (p[2] == '/' || !p[2]))
             return amp_fail(err, AMP_NOPERM, "path_escape", "%s: \"..\" after a missing directory",

@@ -1,4 +1,4 @@
-/* Recognises an agent's processes, also one that took AMP_AGENT out of its environment. */
+/* Recognises an agent's processes, even if AMP_AGENT was removed from their environment. */
 #include "worktree/person.h"
 
 #include <errno.h>
@@ -14,13 +14,6 @@
 
 #define ANCESTORS_MAX 1000
 
-/* An agent's name, where the value is one of a variable that only agents have. */
-static bool name_from(struct amp_span value, bool is_name, struct amp_agent_caller *out)
-{
-    amp_span_copy(is_name && value.n ? value : AMP_SPAN("unknown"), out->name, sizeof out->name);
-    return true;
-}
-
 static bool environment_names(struct amp_span env, const char **variable,
                               struct amp_agent_caller *out)
 {
@@ -30,7 +23,9 @@ static bool environment_names(struct amp_span env, const char **variable,
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         if (amp_environ_get(env, variables[i], &value)) {
             *variable = variables[i];
-            return name_from(value, i == 0, out);
+            amp_span_copy(i == 0 && value.n ? value : AMP_SPAN("unknown"), out->name,
+                          sizeof out->name);
+            return true;
         }
     return false;
 }
@@ -68,19 +63,19 @@ static bool started_by_agent(struct amp_agent_caller *out)
     for (int n = 0; pid > 1 && n < ANCESTORS_MAX; n++, pid = amp_process_parent(pid))
         if (other_process(pid, &env, out))
             return true;
-    /* An orphan has lost its ancestors; it is still in their session. */
+    /* An orphan has no ancestors any more, but is still in their session. */
     return other_process(getpgrp(), &env, out) || other_process(getsid(0), &env, out);
 }
 
-/* The git directory of the worktree at dir: ".git" itself, or the directory that the file ".git"
- * names. -1 where there is none; *none: nothing named .git is there. */
+/* Opens the git directory of the worktree at dir: ".git" itself, or the directory that the file
+ * ".git" names. -1 on failure; *none: .git does not exist. */
 static int open_gitdir(const char *dir, bool *none)
 {
     char path[PATH_MAX + 8], text[PATH_MAX + 16];
     struct stat st;
 
     snprintf(path, sizeof path, "%s/.git", dir);
-    /* A FIFO there must not make us wait. */
+    /* Without blocking, if it is a FIFO. */
     AMP_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     *none = fd < 0 && errno == ENOENT;
     if (fd < 0 || fstat(fd, &st))

@@ -1,7 +1,5 @@
-/*
- * The rule for protected branches and the policy file it reads. branch-guard links this: nothing
- * but libc beyond lib/base.
- */
+/* The rule for protected branches and its policy file. branch-guard links this file, so it uses
+ * only libc and lib/base. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -24,7 +22,7 @@ static int bad_line(struct amp_error *err, int line, const char *what)
                     what);
 }
 
-static int add(const char *list[AMP_RULE_PATTERNS_MAX + 1], const char *value)
+static int list_add(const char *list[AMP_RULE_PATTERNS_MAX + 1], const char *value)
 {
     for (int i = 0; i < AMP_RULE_PATTERNS_MAX; i++) {
         if (list[i])
@@ -56,9 +54,9 @@ static int parse_line(struct amp_rule *r, char *key, int number, struct amp_erro
     else if (strcmp(key, "server") == 0 && strcmp(value, "none") == 0)
         r->server_all = false;
     else if (strcmp(key, "branch") == 0)
-        return add(r->patterns, value) ? bad_line(err, number, "too many patterns") : 0;
+        return list_add(r->patterns, value) ? bad_line(err, number, "too many patterns") : 0;
     else if (strcmp(key, "pusher") == 0)
-        return add(r->pushers, value) ? bad_line(err, number, "too many pushers") : 0;
+        return list_add(r->pushers, value) ? bad_line(err, number, "too many pushers") : 0;
     else
         return bad_line(err, number, "not understood");
     return 0;
@@ -97,7 +95,7 @@ int amp_rule_format(const struct amp_rule *r, struct amp_buf *out, struct amp_er
     return 0;
 }
 
-/* Reads a small file whole. -1 with errno; EFBIG when it does not fit. */
+/* Reads a complete small file. -1 with errno; EFBIG if it does not fit. */
 static ssize_t read_small(int dirfd, const char *path, char *buf, size_t size)
 {
     int fd = amp_file_open(dirfd, path, O_RDONLY | O_NOFOLLOW, 0, NULL);
@@ -137,8 +135,8 @@ bool amp_rule_protects(const struct amp_rule *r, struct amp_span ref)
     return amp_branch_is_protected(ref, r->patterns);
 }
 
-/* All zeros is git's way to say none. */
-static struct amp_span value(struct amp_span v)
+/* Git writes "no value" as zeros. */
+static struct amp_span value_of(struct amp_span v)
 {
     for (size_t i = 0; i < v.n; i++)
         if (v.p[i] != '0')
@@ -151,11 +149,12 @@ enum amp_rule_verdict amp_rule_decide(const struct amp_rule *r, const char *agen
 {
     if ((!agent && !r->humans_refuse) || !amp_rule_protects(r, u->ref))
         return AMP_RULE_ALLOW;
-    struct amp_span to = value(u->new_value), now = value(u->now), packed = value(u->packed);
+    struct amp_span to = value_of(u->new_value), now = value_of(u->now);
+    struct amp_span packed = value_of(u->packed);
     if (amp_span_eq(to, now))
         return AMP_RULE_NOOP;
-    /* `git pack-refs` first packs the value (seen above as a no-op), then deletes the loose file.
-     * Who really deletes a branch holds packed-refs.lock by now. */
+    /* `git pack-refs` first packs the value (a no-op above), then deletes the loose file. A real
+     * deletion holds packed-refs.lock by now. */
     if (!to.n && packed.n && amp_span_eq(packed, now) && !u->packed_locked)
         return AMP_RULE_PRUNE;
     return AMP_RULE_REFUSE;

@@ -1,9 +1,9 @@
 /*
- * The rule for protected branches: one function, asked by branch-guard (for git) and by git-worker
- * (for what we do ourselves). Links only libc.
+ * The rule for protected branches. branch-guard calls it for git's ref updates, git-worker for its
+ * own. Links only libc.
  *
- * It acts for agents; people are free unless the policy says otherwise. The policy of a repository
- * is the file <git-common-dir>/amp/guard, written by `worktree-bind hooks install`:
+ * It applies to agents, and to people if the policy says so. The policy of a repository is the file
+ * <git-common-dir>/amp/guard, written by `worktree-bind hooks install`:
  *
  *     amp-guard 1
  *     humans allow|refuse
@@ -11,7 +11,7 @@
  *     pusher NAME
  *     branch PATTERN
  *
- * main and master are protected also where no such file exists.
+ * main and master are protected even without this file.
  */
 #ifndef AMP_WORKTREE_RULE_H
 #define AMP_WORKTREE_RULE_H
@@ -25,27 +25,27 @@
 #define AMP_RULE_FILE         "guard" /* below <git-common-dir>/amp */
 
 struct amp_rule {
-    bool humans_refuse; /* people are held to it as well */
-    bool server_all;    /* the server-side hooks refuse everybody but the pushers */
+    bool humans_refuse; /* the rule also applies to people */
+    bool server_all;    /* the server-side hooks refuse all pushes except those of the pushers */
     const char *patterns[AMP_RULE_PATTERNS_MAX + 1];
     const char *pushers[AMP_RULE_PATTERNS_MAX + 1];
     char text[AMP_RULE_FILE_MAX + 1];
 };
 
 void amp_rule_default(struct amp_rule *r);
-/* CONFIG bad_guard_policy: a line that is not understood. Nothing weaker is assumed then. */
+/* CONFIG bad_guard_policy: an invalid line. The caller must not assume a weaker policy. */
 int amp_rule_parse(struct amp_rule *r, struct amp_span text, struct amp_error *err);
 int amp_rule_format(const struct amp_rule *r, struct amp_buf *out, struct amp_error *err);
-/* Reads <common>/amp/guard; the default where there is none. */
+/* Reads <common>/amp/guard; the default policy if it does not exist. */
 int amp_rule_load(struct amp_rule *r, int common_fd, struct amp_error *err);
 
-/* "main", "refs/heads/main"; false for refs that are no branches. */
+/* ref: "main" or "refs/heads/main"; false for refs that are not branches. */
 bool amp_rule_protects(const struct amp_rule *r, struct amp_span ref);
 
-/* One update of a ref. Values are hex; all zeros or empty: none. */
+/* One update of a ref. Values are hex digits; all zeros or empty: no value. */
 struct amp_ref_update {
     struct amp_span ref;
-    struct amp_span now;    /* the value it has, loose or packed */
+    struct amp_span now;    /* its current value, loose or packed */
     struct amp_span packed; /* the value in packed-refs */
     struct amp_span new_value;
     bool packed_locked; /* packed-refs.lock exists: a real deletion, not a pruning */
@@ -53,17 +53,17 @@ struct amp_ref_update {
 
 enum amp_rule_verdict {
     AMP_RULE_ALLOW,
-    AMP_RULE_NOOP,  /* the value stays */
-    AMP_RULE_PRUNE, /* a loose copy goes, packed-refs keeps the value */
+    AMP_RULE_NOOP,  /* the value does not change */
+    AMP_RULE_PRUNE, /* a loose copy is removed, packed-refs keeps the value */
     AMP_RULE_REFUSE,
 };
 /* agent: its name, or NULL for a person. */
 enum amp_rule_verdict amp_rule_decide(const struct amp_rule *r, const char *agent,
                                       const struct amp_ref_update *u);
 
-/* Who works in a git directory: the environment's AMP_AGENT (given; an empty one is an agent
- * "unknown"), else the file amp-agent there. false: a person. A marker that cannot be read counts
- * as an agent "unknown". */
+/* The agent that works in a git directory: env_agent, the value of AMP_AGENT, if it is not NULL
+ * (empty: the agent "unknown"), else the one that the file amp-agent names. false: a person. A
+ * marker that cannot be read counts as the agent "unknown". */
 #define AMP_AGENT_MARKER "amp-agent"
 bool amp_rule_agent(const char *env_agent, int gitdir_fd, char *name, size_t size);
 

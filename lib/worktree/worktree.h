@@ -1,7 +1,5 @@
-/*
- * Binding agents to worktrees, path rules, and the environment in which an agent's own git commands
- * are held back.
- */
+/* Binding agents to worktrees, path rules, and the environment that restricts an agent's own git
+ * commands. */
 #ifndef AMP_WORKTREE_WORKTREE_H
 #define AMP_WORKTREE_WORKTREE_H
 
@@ -10,8 +8,8 @@
 #include "worktree/binding.h"
 #include "worktree/git/git.h"
 
-/* Makes (or finds) the agent's worktree and records BOUND_HOME, or BIND_FAILED with its reason
- * (then -1 with the cause; the record stands). Binding what is bound already is no error. */
+/* Creates or finds the agent's worktree and records BOUND_HOME. On failure records BIND_FAILED with
+ * the reason and returns -1 with the cause. Repeating a bind is not an error. */
 struct amp_bind_spec {
     const char *agent, *repo;
     const char *path;   /* NULL: <repo>.worktrees/<agent> beside the repository */
@@ -22,10 +20,10 @@ struct amp_bind_spec {
 };
 int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec *spec,
              struct amp_binding *out, struct amp_error *err);
-/* Gives the binding up. remove: the worktree goes too (force: also with changes in it); it fails
- * with the codes of amp_git_worktree_remove, and the agent stays bound. repo: the repository that
- * the state belongs to, or NULL; a worktree of another one is not touched, and with remove it is
- * NO worktree_unknown. */
+/* Ends the binding. remove: also removes the worktree (force: even with uncommitted changes); on
+ * failure, with the codes of amp_git_worktree_remove, the agent stays bound. repo: the repository
+ * of the state, or NULL; a worktree of another one is not touched, and with remove it is NO
+ * worktree_unknown. */
 struct amp_unbind_spec {
     const char *agent, *repo;
     bool remove, force;
@@ -35,16 +33,17 @@ struct amp_unbind_spec {
 int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_spec *spec,
                struct amp_binding *out, struct amp_error *err);
 
-/* Whether path, after resolving what exists of it, lies inside root (component by component, never
- * by string prefix). NOPERM path_escape. out (PATH_MAX) gets the canonical path; may be NULL. */
+/* Resolves path and checks that it is inside root, component by component. NOPERM path_escape. out
+ * (PATH_MAX) gets the canonical path; may be NULL. */
 int amp_path_inside(const char *root, const char *path, char *out, struct amp_error *err);
-/* The real path of what exists of path, with the rest appended; absolute, or relative to here. */
+/* The real path of the existing part of path, with the rest appended. path may be relative. */
 int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *err);
-/* "a/../b" lexically: absolute, no empty or dot components; false when .. leaves the root. */
+/* Normalizes an absolute path lexically: no empty or dot components. false if .. leaves the root.
+ */
 bool amp_path_normal(struct amp_span path, char *out, size_t size);
 
-/* Environment that makes git refuse an agent's pushes, to be put into its environ: NULL-terminated
- * "NAME=VALUE" strings, constant. */
+/* Constant environment strings "NAME=VALUE" that make git refuse an agent's pushes,
+ * NULL-terminated. */
 const char *const *amp_agent_git_env(void);
 
 #endif

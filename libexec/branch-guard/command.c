@@ -1,6 +1,6 @@
 /*
- * Which git command runs the hook. Only used to refuse earlier or to say how to mend: what is
- * refused never depends on it alone, since a command line is the caller's word.
+ * The git command that runs the hook. It is used only to refuse earlier and to print a hint: no
+ * refusal depends on it alone, because the caller controls the command line.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,36 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process/process.h"
 #include "guard.h"
 
 #define ANCESTORS_MAX 4
 
-/* The parent of a process, or 0. */
-static long parent_of(long pid)
-{
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *p = strrchr(text, ')'); /* the name before it may hold anything */
-    char state;
-    long parent;
-    return p && sscanf(p + 1, " %c %ld", &state, &parent) == 2 ? parent : 0;
-}
-
-static bool read_words(struct command *c, long pid)
+static bool read_words(struct command *c, pid_t pid)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/cmdline", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, c->text, sizeof c->text - 1);
-    close(fd);
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, c->text, sizeof c->text - 1);
     if (n <= 0)
         return false;
     c->text[n] = '\0';
@@ -47,13 +28,13 @@ static bool read_words(struct command *c, long pid)
     return c->n > 0;
 }
 
-static const char *base(const char *path)
+static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-/* Options before the verb that take a separate value. */
+/* Whether the word is an option before the verb that takes a separate value. */
 static bool takes_value(const char *word)
 {
     static const char *const list[] = {"-c",          "-C",          "--git-dir",   "--work-tree",
@@ -68,12 +49,12 @@ void command_find(struct command *c)
 {
     memset(c, 0, sizeof *c);
     c->verb = "";
-    long pid = getppid();
-    /* A hook that another hook manager calls has that manager's shell in between. */
-    for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++, pid = parent_of(pid)) {
+    pid_t pid = getppid();
+    /* If a hook manager calls the hook, its shell is between git and the hook. */
+    for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++, pid = amp_process_parent(pid)) {
         if (!read_words(c, pid))
             continue;
-        const char *name = base(c->word[0]);
+        const char *name = base_name(c->word[0]);
         if (strncmp(name, "git-", 4) == 0) {
             c->verb = name + 4;
             return;
@@ -111,34 +92,37 @@ const char *command_last(const struct command *c)
     return last && last[0] != '-' ? last : NULL;
 }
 
-static bool is(const struct command *c, const char *verb)
-{
-    return strcmp(c->verb, verb) == 0;
-}
-
 bool command_starts_with_orig_head(const struct command *c)
 {
-    return is(c, "merge") || is(c, "pull") || is(c, "am");
+    static const char *const verbs[] = {"merge", "pull", "am"};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(c->verb, verbs[i]) == 0)
+            return true;
+    return false;
 }
 
-const char *command_mending(const struct command *c)
+const char *command_cleanup(const struct command *c)
 {
-    if (is(c, "cherry-pick"))
-        return "git cherry-pick --quit; git reset --merge";
-    if (is(c, "revert"))
-        return "git revert --quit; git reset --merge";
-    if (is(c, "am"))
-        return "git am --abort";
-    if (is(c, "rebase"))
-        return "git rebase --abort";
-    if (is(c, "merge") || is(c, "pull"))
-        return "git merge --abort || git reset --merge";
-    if (is(c, "reset") &&
-        (command_has(c, "--hard") || command_has(c, "--merge") || command_has(c, "--keep")))
-        return "git reset --hard";
-    if (is(c, "reset") && !command_has(c, "--soft"))
-        return "git reset";
-    if (is(c, "checkout") || is(c, "switch"))
-        return "git reset --hard";
+    /* The first row that matches; flag NULL: any. */
+    static const struct {
+        const char *verb, *flag, *cleanup;
+    } rows[] = {
+        {"cherry-pick", NULL, "git cherry-pick --quit; git reset --merge"},
+        {"revert", NULL, "git revert --quit; git reset --merge"},
+        {"am", NULL, "git am --abort"},
+        {"rebase", NULL, "git rebase --abort"},
+        {"merge", NULL, "git merge --abort || git reset --merge"},
+        {"pull", NULL, "git merge --abort || git reset --merge"},
+        {"reset", "--hard", "git reset --hard"},
+        {"reset", "--merge", "git reset --hard"},
+        {"reset", "--keep", "git reset --hard"},
+        {"reset", "--soft", NULL},
+        {"reset", NULL, "git reset"},
+        {"checkout", NULL, "git reset --hard"},
+        {"switch", NULL, "git reset --hard"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(c->verb, rows[i].verb) == 0 && (!rows[i].flag || command_has(c, rows[i].flag)))
+            return rows[i].cleanup;
     return NULL;
 }

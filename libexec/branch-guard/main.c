@@ -1,11 +1,11 @@
 /*
- * The git hook. Installed under the names of the hooks it serves; it decides for agents (and for
- * people where the policy says so) whether a protected branch may change, then gives way to the
- * hook that stood there before, if any. Runs before every ref update, so it reads the few files it
- * needs itself: no git, no library but libc.
+ * The git hook, installed under the names of several hooks. It decides for agents (and for people
+ * if the policy says so) whether a protected branch may change, then runs the hook that was
+ * installed before, if any. It runs before every ref update, so it starts no git and links no
+ * library but libc.
  *
- * The decision is made in reference-transaction "prepared"; the other hooks only refuse the same
- * thing earlier, before git has touched the working tree. Exit 1 refuses.
+ * reference-transaction "prepared" makes the decision; the other hooks refuse the same change
+ * earlier, before git changes the working tree. Exit 1 refuses.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,9 +40,10 @@ struct guard {
     struct amp_buf input;
 };
 
-/* Names come from elsewhere and go to a terminal. */
-static void say(const char *severity, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(const char *severity, const char *fmt, ...)
+/* Prints a diagnostic. Names in it are untrusted, so unprintable bytes become "?". */
+static void guard_say(const char *severity, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void guard_say(const char *severity, const char *fmt, ...)
 {
     char text[2048];
     va_list ap;
@@ -55,27 +56,28 @@ static void say(const char *severity, const char *fmt, ...)
     fprintf(stderr, "branch-guard: %s: %s\n", severity, text);
 }
 
-static const char *who(const struct guard *g)
+static const char *caller_name(const struct guard *g)
 {
     return g->agent ? g->agent : "people";
 }
 
-/* The mending command may only be printed where git had begun to change things. */
-static int refuse(const struct guard *g, struct amp_span ref, bool late)
+/* Refuses a change; returns 1. late: git had already changed files, so the hint says how to clean
+ * up. */
+static int ref_refuse(const struct guard *g, struct amp_span ref, bool late)
 {
-    say("error", "%.*s: protected branch: refused to %s", (int)ref.n, ref.p, who(g));
+    guard_say("error", "%.*s: protected branch: refused to %s", (int)ref.n, ref.p, caller_name(g));
     struct command c;
     command_find(&c);
-    const char *mend = late ? command_mending(&c) : NULL;
-    if (mend)
-        say("hint", "git %s had already started; clean up with: %s", c.verb, mend);
+    const char *cleanup = late ? command_cleanup(&c) : NULL;
+    if (cleanup)
+        guard_say("hint", "git %s had already started; clean up with: %s", c.verb, cleanup);
     else
-        say("hint", "work on another branch; a person merges it");
+        guard_say("hint", "work on another branch; a person merges it");
     return 1;
 }
 
-/* The hook that stood here before us gets the same arguments and input. */
-static int give_way(struct guard *g, bool input_read)
+/* Runs the previous hook, if there is one, with the same arguments and input; 0 without one. */
+static int run_kept(struct guard *g, bool input_read)
 {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s" KEPT_SUFFIX, g->argv[0]);
@@ -85,13 +87,13 @@ static int give_way(struct guard *g, bool input_read)
         AMP_CLOSE int fd = memfd_create("amp-hook-input", MFD_CLOEXEC);
         if (fd < 0 || amp_write_all(fd, amp_buf_span(&g->input), NULL) ||
             lseek(fd, 0, SEEK_SET) != 0 || dup2(fd, STDIN_FILENO) != STDIN_FILENO) {
-            say("error", "cannot pass the input to %s", path);
+            guard_say("error", "cannot pass the input to %s", path);
             return 1;
         }
     }
     g->argv[0] = path;
-    execv(path, g->argv); /* we become it: nothing is forked */
-    say("error", "cannot run %s: %s", path, strerror(errno));
+    execv(path, g->argv); /* replaces this process */
+    guard_say("error", "cannot run %s: %s", path, strerror(errno));
     return 1;
 }
 
@@ -100,14 +102,16 @@ static int read_input(struct guard *g)
     struct amp_error err;
     for (;;) {
         if (amp_buf_reserve(&g->input, 65536, &err)) {
-            say("error", "%s: input: %s", g->hook, err.what);
+            guard_say("error", "%s: input: %s", g->hook, err.what);
             return -1;
         }
         ssize_t n = read(STDIN_FILENO, g->input.data + g->input.len, 65536);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return say("error", "%s: input: %s", g->hook, strerror(errno)), -1;
+        if (n < 0) {
+            guard_say("error", "%s: input: %s", g->hook, strerror(errno));
+            return -1;
+        }
         if (n == 0)
             return 0;
         g->input.len += (size_t)n;
@@ -115,7 +119,7 @@ static int read_input(struct guard *g)
 }
 
 /* The next field of a line, up to a space; the last field takes the rest. */
-static struct amp_span field(struct amp_span *line, bool last)
+static struct amp_span next_field(struct amp_span *line, bool last)
 {
     const char *sp = last ? NULL : memchr(line->p, ' ', line->n);
     struct amp_span f = {line->p, sp ? (size_t)(sp - line->p) : line->n};
@@ -148,7 +152,7 @@ static bool overridden(struct guard *g, struct amp_span ref, bool use)
     return !use || g->override_used;
 }
 
-/* Whether the branch that HEAD points to may not change; name gets it. */
+/* Whether the branch of HEAD is protected from this caller; name gets it. */
 static bool head_refused(struct guard *g, char name[NAME_SIZE])
 {
     return repo_head(&g->repo, name) && (g->agent || g->rule.humans_refuse) &&
@@ -156,8 +160,8 @@ static bool head_refused(struct guard *g, char name[NAME_SIZE])
            !overridden(g, amp_span_str(name), false);
 }
 
-/* `git branch -m feat main` deletes feat first and writes main without asking any hook: the
- * deletion is the only moment to refuse, and then nothing is lost. */
+/* `git branch -m feat main` deletes feat first and writes main without running a hook, so only the
+ * deletion can be refused; then nothing is lost. */
 static bool renames_onto_protected(const struct guard *g)
 {
     static const char *const flags[] = {"-m", "-M", "--move", "-c", "-C", "--copy"};
@@ -183,19 +187,19 @@ static bool is_zero(struct amp_span value)
 static int check_update(struct guard *g, struct amp_span line)
 {
     char head[NAME_SIZE], value[VALUE_SIZE];
-    field(&line, false); /* old: zeros when git does not care; we look ourselves */
-    struct amp_ref_update u = {.new_value = field(&line, false)};
-    u.ref = field(&line, true);
+    next_field(&line, false); /* old: zeros if git does not check it; the guard reads it */
+    struct amp_ref_update u = {.new_value = next_field(&line, false)};
+    u.ref = next_field(&line, true);
     if (amp_span_is(u.ref, "ORIG_HEAD") && head_refused(g, head)) {
         struct command c;
         command_find(&c);
-        return command_starts_with_orig_head(&c) ? refuse(g, amp_span_str(head), false) : 0;
+        return command_starts_with_orig_head(&c) ? ref_refuse(g, amp_span_str(head), false) : 0;
     }
     if (!amp_rule_protects(&g->rule, u.ref)) {
         if (is_zero(u.new_value) && u.ref.n > 11 && memcmp(u.ref.p, "refs/heads/", 11) == 0 &&
             renames_onto_protected(g)) {
-            say("error", "%.*s: would be renamed onto a protected branch: refused to %s",
-                (int)u.ref.n, u.ref.p, who(g));
+            guard_say("error", "%.*s: would be renamed onto a protected branch: refused to %s",
+                      (int)u.ref.n, u.ref.p, caller_name(g));
             return 1;
         }
         return 0;
@@ -205,62 +209,62 @@ static int check_update(struct guard *g, struct amp_span line)
     u.packed_locked = g->repo.packed_locked;
     if (amp_rule_decide(&g->rule, g->agent, &u) != AMP_RULE_REFUSE || overridden(g, u.ref, true))
         return 0;
-    return refuse(g, u.ref, true);
+    return ref_refuse(g, u.ref, true);
 }
 
-static int reference_transaction(struct guard *g)
+static int on_transaction(struct guard *g)
 {
     if (g->n_args < 1 || strcmp(g->args[0], "prepared") != 0)
-        return give_way(g, false);
+        return run_kept(g, false);
     if (read_input(g))
         return 1;
     struct amp_span line;
     for (size_t at = 0; next_line(g, &at, &line);)
         if (check_update(g, line))
             return 1;
-    return give_way(g, true);
+    return run_kept(g, true);
 }
 
-static int before_commit(struct guard *g)
+static int on_commit(struct guard *g)
 {
     char head[NAME_SIZE];
-    return head_refused(g, head) ? refuse(g, amp_span_str(head), false) : give_way(g, false);
+    return head_refused(g, head) ? ref_refuse(g, amp_span_str(head), false) : run_kept(g, false);
 }
 
 /* pre-rebase UPSTREAM [BRANCH] */
-static int before_rebase(struct guard *g)
+static int on_rebase(struct guard *g)
 {
     char name[NAME_SIZE];
     if (g->n_args < 2 || !*g->args[1])
-        return before_commit(g);
+        return on_commit(g);
     snprintf(name, sizeof name, "%s%s", strncmp(g->args[1], "refs/", 5) == 0 ? "" : "refs/heads/",
              g->args[1]);
     struct amp_span ref = amp_span_str(name);
     if (amp_rule_protects(&g->rule, ref) && !overridden(g, ref, false))
-        return refuse(g, ref, false);
-    return give_way(g, false);
+        return ref_refuse(g, ref, false);
+    return run_kept(g, false);
 }
 
 /* Lines "<local ref> <local value> <remote ref> <remote value>". */
-static int before_push(struct guard *g)
+static int on_push(struct guard *g)
 {
     if (read_input(g))
         return 1;
     struct amp_span line;
     for (size_t at = 0; next_line(g, &at, &line);) {
-        field(&line, false);
-        struct amp_ref_update u = {.new_value = field(&line, false)};
-        u.ref = field(&line, false);
-        u.now = field(&line, true);
+        next_field(&line, false);
+        struct amp_ref_update u = {.new_value = next_field(&line, false)};
+        u.ref = next_field(&line, false);
+        u.now = next_field(&line, true);
         if (amp_rule_decide(&g->rule, g->agent, &u) == AMP_RULE_REFUSE &&
             !overridden(g, u.ref, true))
-            return refuse(g, u.ref, false);
+            return ref_refuse(g, u.ref, false);
     }
-    return give_way(g, true);
+    return run_kept(g, true);
 }
 
-/* The name that the transport vouches for, else the account. */
-static const char *pusher(void)
+/* The name that the transport has authenticated, else the account. */
+static const char *pusher_name(void)
 {
     static const char *const names[] = {"REMOTE_USER", "GL_USER"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -278,14 +282,14 @@ static bool may_push(const struct guard *g)
         return false;
     if (!g->rule.server_all)
         return !g->rule.humans_refuse;
-    const char *name = pusher();
+    const char *name = pusher_name();
     for (int i = 0; g->rule.pushers[i]; i++)
         if (strcmp(g->rule.pushers[i], name) == 0)
             return true;
     return false;
 }
 
-/* The rule is asked as for an agent, under the pusher's name. */
+/* Applies the rule as for an agent with the pusher's name. */
 static bool received_refused(struct guard *g, struct amp_span ref, struct amp_span new_value)
 {
     char value[VALUE_SIZE];
@@ -294,34 +298,34 @@ static bool received_refused(struct guard *g, struct amp_span ref, struct amp_sp
         return false;
     u.now = repo_value(&g->repo, ref, value);
     if (!g->agent) {
-        amp_span_copy(amp_span_str(pusher()), g->agent_name, sizeof g->agent_name);
+        amp_span_copy(amp_span_str(pusher_name()), g->agent_name, sizeof g->agent_name);
         g->agent = g->agent_name;
     }
     return amp_rule_decide(&g->rule, g->agent, &u) == AMP_RULE_REFUSE && !overridden(g, ref, true);
 }
 
 /* update REF OLD NEW, on the receiving side */
-static int update(struct guard *g)
+static int on_update(struct guard *g)
 {
     if (g->n_args < 3)
-        return give_way(g, false);
+        return run_kept(g, false);
     struct amp_span ref = amp_span_str(g->args[0]);
-    return received_refused(g, ref, amp_span_str(g->args[2])) ? refuse(g, ref, false)
-                                                              : give_way(g, false);
+    return received_refused(g, ref, amp_span_str(g->args[2])) ? ref_refuse(g, ref, false)
+                                                              : run_kept(g, false);
 }
 
-static int pre_receive(struct guard *g)
+static int on_pre_receive(struct guard *g)
 {
     if (read_input(g))
         return 1;
     struct amp_span line;
     for (size_t at = 0; next_line(g, &at, &line);) {
-        field(&line, false);
-        struct amp_span to = field(&line, false), ref = field(&line, true);
+        next_field(&line, false);
+        struct amp_span to = next_field(&line, false), ref = next_field(&line, true);
         if (received_refused(g, ref, to))
-            return refuse(g, ref, false);
+            return ref_refuse(g, ref, false);
     }
-    return give_way(g, true);
+    return run_kept(g, true);
 }
 
 static const struct {
@@ -329,13 +333,13 @@ static const struct {
     int (*run)(struct guard *g);
     bool server;
 } hooks[] = {
-    {"reference-transaction", reference_transaction, false},
-    {"pre-commit", before_commit, false},
-    {"pre-merge-commit", before_commit, false},
-    {"pre-rebase", before_rebase, false},
-    {"pre-push", before_push, false},
-    {"update", update, true},
-    {"pre-receive", pre_receive, true},
+    {"reference-transaction", on_transaction, false},
+    {"pre-commit", on_commit, false},
+    {"pre-merge-commit", on_commit, false},
+    {"pre-rebase", on_rebase, false},
+    {"pre-push", on_push, false},
+    {"update", on_update, true},
+    {"pre-receive", on_pre_receive, true},
 };
 
 int main(int argc, char **argv)
@@ -348,14 +352,14 @@ int main(int argc, char **argv)
     if (strcmp(g.hook, "branch-guard") == 0) {
         if (argc == 2 && strcmp(argv[1], "--version") == 0)
             return puts("branch-guard " AMP_VERSION) < 0;
-        say("error", "a git hook; install it with: worktree-bind hooks install");
+        guard_say("error", "a git hook; install it with: worktree-bind hooks install");
         return 64;
     }
     size_t which = 0, n = sizeof hooks / sizeof *hooks;
     while (which < n && strcmp(hooks[which].name, g.hook) != 0)
         which++;
     if (which == n) {
-        say("error", "%s: not a hook of branch-guard", g.hook);
+        guard_say("error", "%s: not a hook of branch-guard", g.hook);
         return 1;
     }
     amp_buf_init(&g.input, INPUT_MAX);
@@ -365,16 +369,16 @@ int main(int argc, char **argv)
     struct amp_error err;
     amp_rule_default(&g.rule);
     if (g.repo.common >= 0 && amp_rule_load(&g.rule, g.repo.common, &err)) {
-        /* Nothing weaker than what was meant: whoever might be held to it waits for a repair. */
-        say("error", "%s", err.what);
-        say("hint", "write it again with: worktree-bind hooks install");
+        /* No weaker policy is assumed: callers that the rule may restrict are refused. */
+        guard_say("error", "%s", err.what);
+        guard_say("hint", "write it again with: worktree-bind hooks install");
         if (g.agent || hooks[which].server)
             return 1;
         amp_rule_default(&g.rule);
     }
     bool asked = g.agent || g.rule.humans_refuse || hooks[which].server;
-    int status = asked ? hooks[which].run(&g) : give_way(&g, false);
+    int status = asked ? hooks[which].run(&g) : run_kept(&g, false);
     amp_buf_release(&g.input);
-    free(g.repo.packed);
+    amp_buf_release(&g.repo.packed);
     return status;
 }

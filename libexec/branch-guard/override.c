@@ -1,6 +1,7 @@
 /*
- * The one-use override: the file <common>/amp/override, written by a person through worktree-bind
- * after it was logged. Whoever unlinks it has used it; its use is noted in amp/guard.log.
+ * The one-use override: the file <common>/amp/override, which `worktree-bind hooks override` writes
+ * after logging it. The process that unlinks the file has used the override, and adds a line to
+ * amp/guard.log.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,13 +21,9 @@
 void override_find(struct override *o, int common_fd, int64_t now_ms)
 {
     memset(o, 0, sizeof *o);
-    int fd =
+    AMP_CLOSE int fd =
         common_fd < 0 ? -1 : amp_file_open(common_fd, OVERRIDE, O_RDONLY | O_NOFOLLOW, 0, NULL);
-    if (fd < 0)
-        return;
-    ssize_t n = read(fd, o->text, sizeof o->text - 1);
-    close(fd);
-    if (n <= 0)
+    if (fd < 0 || read(fd, o->text, sizeof o->text - 1) <= 0)
         return;
     int64_t until = 0;
     bool head = false;
@@ -53,12 +50,10 @@ void override_find(struct override *o, int common_fd, int64_t now_ms)
 
 bool override_covers(const struct override *o, struct amp_span ref, const char *agent)
 {
-    static const char prefix[] = "refs/heads/";
-    size_t n = sizeof prefix - 1;
-    if (!o->found || ref.n <= n || memcmp(ref.p, prefix, n) != 0)
+    static const struct amp_span prefix = {"refs/heads/", 11};
+    if (!o->found || !amp_span_starts(ref, prefix.p))
         return false;
-    struct amp_span branch = {ref.p + n, ref.n - n};
-    return amp_span_eq(branch, o->branch) &&
+    return amp_span_eq((struct amp_span){ref.p + prefix.n, ref.n - prefix.n}, o->branch) &&
            (amp_span_is(o->agent, "*") || (agent && amp_span_is(o->agent, agent)));
 }
 
@@ -70,12 +65,10 @@ bool override_use(const struct override *o, int common_fd, const char *agent, in
     amp_time_format(now_ms, time);
     int n = snprintf(line, sizeof line, "%s override %.*s for %.*s used by %s\n", time,
                      (int)o->id.n, o->id.p, (int)o->branch.n, o->branch.p, agent ? agent : "-");
-    int fd = amp_file_open(common_fd, "amp/guard.log", O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW,
-                           0600, NULL);
-    if (fd < 0)
-        return true;
-    ssize_t put = write(fd, line, n > 0 && (size_t)n < sizeof line ? (size_t)n : 0);
-    (void)put; /* the use itself is done; the log is for people */
-    close(fd);
+    AMP_CLOSE int fd = amp_file_open(common_fd, "amp/guard.log",
+                                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0600, NULL);
+    /* The override is used in any case; the log is for people. */
+    ssize_t put = fd < 0 ? 0 : write(fd, line, n > 0 && (size_t)n < sizeof line ? (size_t)n : 0);
+    (void)put;
     return true;
 }

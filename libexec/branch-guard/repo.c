@@ -1,9 +1,8 @@
-/* Reads a repository's refs from its files, as git lays them out (loose files over packed-refs). */
+/* Reads a repository's refs from its files: loose files take precedence over packed-refs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
@@ -16,7 +15,7 @@
 
 static ssize_t read_text(int dirfd, const char *path, char *buf, size_t size)
 {
-    int fd = amp_file_open(dirfd, path, O_RDONLY, 0, NULL);
+    AMP_CLOSE int fd = amp_file_open(dirfd, path, O_RDONLY, 0, NULL);
     if (fd < 0)
         return -1;
     size_t n = 0;
@@ -28,7 +27,6 @@ static ssize_t read_text(int dirfd, const char *path, char *buf, size_t size)
             break;
         n += (size_t)got;
     }
-    close(fd);
     while (n && (buf[n - 1] == '\n' || buf[n - 1] == '\r' || buf[n - 1] == ' '))
         n--;
     buf[n] = '\0';
@@ -61,7 +59,7 @@ void repo_find(struct repo *r)
         r->gitdir = open_dot_git(AT_FDCWD);
         if (r->gitdir < 0 && faccessat(AT_FDCWD, "HEAD", F_OK, 0) == 0 &&
             faccessat(AT_FDCWD, "refs", F_OK, 0) == 0)
-            r->gitdir = open_dir(AT_FDCWD, "."); /* hooks of a bare repository start inside it */
+            r->gitdir = open_dir(AT_FDCWD, "."); /* in a bare repository */
     }
     r->common = r->gitdir;
     char text[PATH_SIZE];
@@ -87,21 +85,8 @@ static void read_packed(struct repo *r)
     if (r->common < 0)
         return;
     r->packed_locked = faccessat(r->common, "packed-refs.lock", F_OK, 0) == 0;
-    int fd = amp_file_open(r->common, "packed-refs", O_RDONLY, 0, NULL);
-    struct stat st;
-    if (fd < 0)
-        return;
-    if (fstat(fd, &st) == 0 && st.st_size > 0 && st.st_size < (off_t)PACKED_MAX)
-        r->packed = malloc((size_t)st.st_size);
-    while (r->packed && r->packed_n < (size_t)st.st_size) {
-        ssize_t got = read(fd, r->packed + r->packed_n, (size_t)st.st_size - r->packed_n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            break;
-        r->packed_n += (size_t)got;
-    }
-    close(fd);
+    amp_buf_init(&r->packed, PACKED_MAX);
+    amp_file_read(r->common, "packed-refs", PACKED_MAX, &r->packed, NULL);
 }
 
 /* A line is "<hex> SP <name> LF". */
@@ -109,16 +94,15 @@ struct amp_span repo_packed(struct repo *r, struct amp_span ref)
 {
     const struct amp_span none = {NULL, 0};
     read_packed(r);
-    const char *p = r->packed, *end = p + r->packed_n;
+    const char *begin = r->packed.data, *p = begin, *end = p + r->packed.len;
     while (p && p < end) {
         const char *hit = memmem(p, (size_t)(end - p), ref.p, ref.n);
         if (!hit)
             return none;
         p = hit + ref.n;
-        if (hit == r->packed || hit[-1] != ' ' || p >= end || *p != '\n')
+        if (hit == begin || hit[-1] != ' ' || p >= end || *p != '\n')
             continue;
-        const char *start = memrchr(r->packed, '\n', (size_t)(hit - r->packed));
-        start = start ? start + 1 : r->packed;
+        const char *lf = memrchr(begin, '\n', (size_t)(hit - begin)), *start = lf ? lf + 1 : begin;
         return (struct amp_span){start, (size_t)(hit - 1 - start)};
     }
     return none;

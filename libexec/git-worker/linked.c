@@ -112,68 +112,61 @@ static bool linked_read(const char *common, const char *name, struct linked *w)
     return true;
 }
 
+/* Opens a directory, but not through a symbolic link; NULL on failure. */
+static DIR *dir_open(int parent, const char *name)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d && fd >= 0)
+        close(fd);
+    return d;
+}
+
 int linked_each(git_repository *repo, linked_fn fn, void *ctx)
 {
     char dir[PATH_MAX];
     const char *common = git_repository_commondir(repo);
     int n = snprintf(dir, sizeof dir, "%sworktrees", common), rc = 0;
-    int fd = n > 0 && (size_t)n < sizeof dir
-                 ? open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                 : -1;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
-        return 0;
-    }
-    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+    AMP_DIR DIR *d = n > 0 && (size_t)n < sizeof dir ? dir_open(AT_FDCWD, dir) : NULL;
+    for (struct dirent *e; d && rc == 0 && (e = readdir(d));) {
         struct linked w;
         if (e->d_name[0] != '.' && linked_read(common, e->d_name, &w))
             rc = fn(ctx, &w);
     }
-    closedir(d);
     return rc;
 }
 
 /* Removes name and everything in it, except the entry `keep` at the top. Symbolic links are
  * removed, not followed, also one that takes a directory's place meanwhile. Other file systems are
  * left alone. */
-static void remove_tree(int dirfd, const char *name, dev_t dev, const char *keep)
+static void remove_tree(int parent, const char *name, dev_t dev, const char *keep)
 {
     struct stat st;
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        unlinkat(dirfd, name, 0);
-        return;
-    }
-    DIR *d = fstat(fd, &st) == 0 && st.st_dev == dev ? fdopendir(fd) : NULL;
+    AMP_DIR DIR *d = dir_open(parent, name);
     if (!d) {
-        close(fd);
+        unlinkat(parent, name, 0);
         return;
     }
+    int fd = dirfd(d);
+    if (fstat(fd, &st) != 0 || st.st_dev != dev)
+        return;
     for (struct dirent *e; (e = readdir(d));)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
             (!keep || strcmp(e->d_name, keep) != 0))
             remove_tree(fd, e->d_name, dev, NULL);
     if (keep && faccessat(fd, keep, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         unlinkat(fd, keep, 0);
-    closedir(d);
-    unlinkat(dirfd, name, AT_REMOVEDIR);
+    unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 /* Removes the temporary file of a .git whose writer was killed, then the empty directory. */
 static void remove_unfinished(const char *path)
 {
     static const char head[] = "..git.";
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    AMP_DIR DIR *d = dir_open(AT_FDCWD, path);
     for (struct dirent *e; d && (e = readdir(d));)
         if (strncmp(e->d_name, head, sizeof head - 1) == 0)
-            unlinkat(fd, e->d_name, 0);
-    if (d)
-        closedir(d);
-    else if (fd >= 0)
-        close(fd);
+            unlinkat(dirfd(d), e->d_name, 0);
     rmdir(path);
 }
 
@@ -298,13 +291,12 @@ static int linked_write(struct request *r, const struct linked *w, const char *h
 
 static bool is_empty_or_absent(const char *path)
 {
-    DIR *d = opendir(path);
+    AMP_DIR DIR *d = opendir(path);
     if (!d)
         return errno == ENOENT;
     bool empty = true;
     for (struct dirent *e; empty && (e = readdir(d));)
         empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-    closedir(d);
     return empty;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# amp-ack doctor: each thing that can be wrong is found, with what mends it; nothing is changed.
+# amp-ack doctor: each problem is reported with its fix; nothing is changed.
 
 load lib
 load messages
@@ -29,11 +29,11 @@ found() {
     }
 }
 
-# mended: what the doctor said mends it does.
-mended() {
+# fixed: runs the fix of the first problem.
+fixed() {
   local command
   command=$(jq -rs 'map(select(.level != "ok")) | .[0].fix // "false"' <<<"$output")
-  echo "mend: $command"
+  echo "fix: $command"
   (eval "$command")
 }
 
@@ -65,34 +65,34 @@ mended() {
   found fail state 'no state directory' --state nowhere
   chmod 750 state
   found fail state 'other users can enter'
-  mended
+  fixed
   chmod 644 state/log/000001.ndjson
   found fail state 'other users can open'
-  mended
+  fixed
   # As anywhere else, an amp.json may be read if there is no secret in it.
   (umask 022 && echo '{}' >state/amp.json)
   run -0 doctor
   chmod 646 state/amp.json
   found fail permissions 'other users can write [^ ]*state/amp.json'
-  mended
+  fixed
   rm state/amp.json
   found fail state 'free on its disk' --min-free 1000000G
   (umask 077 && touch state/log/FAILED)
   found fail state 'a write to the log failed'
-  mended
+  fixed
   run -0 doctor
   rm -f state/index*
   found warn state 'index is missing'
-  mended
+  fixed
   (umask 077 && echo 'not an index at all, but longer than its head' >state/index.db)
   rm -f state/index.db-*
   found warn state 'is damaged'
-  mended
+  fixed
   amp-ack sweep
   run -0 doctor
   printf '{"h":"half of a fra' >>"$(ls state/log/0*.ndjson | tail -1)"
   found warn state 'incomplete'
-  mended
+  fixed
   amp-ack track < <(message review_request '.requires_ack = false | del(.ack_timeout_sec)') >/dev/null
   run -0 doctor
   # In the middle of the log: damage.
@@ -111,7 +111,7 @@ mended() {
   kill -STOP $router
   wait_until 30 grep -q '^State:.T' /proc/$router/status
   found warn locks 'held by a stopped process'
-  mended
+  fixed
   run -0 doctor
   kill $router
   wait $router || :
@@ -126,13 +126,13 @@ mended() {
   run amp-ack sweep --out /dev/full
   run doctor --json --old-after 0
   found warn outbox 'amp-ack.sweep: 1 line waits' --old-after 0
-  mended
+  fixed
   [ -s escalations.ndjson ]
   for i in 1 2 3; do
     run amp-route -r 'to=nobody => file:x' < <(message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\"")
   done
   found warn dead '5 dead letters' --most-dead 4
-  mended
+  fixed
   run -0 doctor --most-dead 5
 }
 
@@ -168,16 +168,16 @@ mended() {
   run -0 doctor -c amp.json
   chmod 666 amp.json
   found fail permissions 'other users can write' -c amp.json
-  mended
+  fixed
   echo '{"route": {"routes": ["* => https://ann:hunter2@host/"]}}' >amp.json
   chmod 644 amp.json
   found fail permissions 'which contains a secret' -c amp.json
   [[ $output != *hunter2* ]]
-  mended
+  fixed
   echo 'X-Anything: 1' >headers
   chmod 640 headers
   found fail permissions 'which is for secrets' headers
-  mended
+  fixed
   run -0 doctor -c amp.json headers
 }
 
@@ -186,7 +186,7 @@ mended() {
   echo '{"qa": {"min_confidence": 0.1}, "hitl": {"operators": ["eve"]}}' >state/amp.json
   chmod 600 state/amp.json
   found warn permissions 'amp.json: ignored: qa.min_confidence, hitl.operators; a state directory may set only store and redact'
-  mended
+  fixed
   run -0 doctor
   jq -e '.qa.min_confidence == 0.1' cfg/amp/amp.json
   # They are not even checked, in any tool; those that count are.
@@ -201,7 +201,7 @@ mended() {
   echo '{"store": {"keep_days": 3}, "qa": {"lock_after": 9}}' >state/amp.json
   chmod 600 state/amp.json
   found warn permissions 'amp.json: ignored: qa.lock_after;'
-  EDITOR=echo run -0 mended
+  EDITOR=echo run -0 fixed
   [[ $output == *"$PWD/state/amp.json $PWD/cfg/amp/amp.json" ]]
 }
 
@@ -209,11 +209,11 @@ mended() {
   need_tool worktree-bind
   repo repo
   found warn hooks 'no guard is installed' --repo repo
-  mended
+  fixed
   run -0 doctor --repo repo
   chmod -x repo/.git/hooks/branch-guard
   found fail hooks 'executable' --repo repo
-  mended
+  fixed
   run -0 doctor --repo repo
   found fail hooks '' --repo "$PWD"
 }
@@ -247,7 +247,7 @@ mended() {
   found warn fifos 'waits for a writer' pipe
   chmod +t pipe
   found warn fifos 'within a line' pipe
-  mended
+  fixed
   [ ! -k pipe ]
   exec 9>&-
 }
@@ -290,7 +290,7 @@ mended() {
   printf "\\x$(printf %02x $((byte ^ 1)))" | dd of=state/log/000001.ndjson bs=1 seek="$middle" conv=notrunc status=none
   found fail state 'log_damaged: log/000001.ndjson is damaged at offset' --skip peers
   [[ $output != *"can be read"* ]]
-  mended 2>said
+  fixed 2>said
   grep -q 'frame [0-9]* is lost' said
   run -0 doctor --skip peers
   [ "$(amp-ack status --all --json | wc -l)" -eq 300 ]
@@ -320,7 +320,7 @@ mended() {
     run -1 --separate-stderr "${as[@]}" "$(command -v amp-ack)" doctor --skip clock --json
     [ "$(grep -vc '"level":"ok"' <<<"$output")" -eq 1 ]
     [[ $output == *'cannot read the directory'* ]]
-    mended
+    fixed
     "${as[@]}" "$(command -v amp-ack)" doctor --skip clock --skip peers
   done
 }
@@ -332,7 +332,7 @@ mended() {
     run -1 --separate-stderr amp-ack doctor --skip clock --json
     [ "$(grep -vc '"level":"ok"' <<<"$output")" -eq 1 ]
     [[ $output == *"state/$file is not a regular file"* ]]
-    mended
+    fixed
     amp-ack doctor --skip clock --skip peers
   done
   [ "$(amp-ack status --json --all | grep -c msg_id)" -eq 1 ]

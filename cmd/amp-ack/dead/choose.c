@@ -1,9 +1,12 @@
-/* Which dead letters are meant: ids, filters, a jq expression. */
+/* Selecting dead letters: ids, filters, a jq expression. */
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/file.h>
 #include <amp/base/pipe.h>
 #include <amp/json/lines.h>
 #include <amp/json/writer.h>
@@ -53,7 +56,7 @@ static bool glob_matches(const char *pattern, struct amp_span text)
     return !pattern || amp_span_glob(text, amp_span_str(pattern));
 }
 
-static bool of_class(const struct amp_dead_letter *d, const char *class)
+static bool class_matches(const struct amp_dead_letter *d, const char *class)
 {
     if (!class)
         return true;
@@ -62,10 +65,10 @@ static bool of_class(const struct amp_dead_letter *d, const char *class)
     return strcmp(class, amp_dead_class_name(d->final)) == 0;
 }
 
-static bool allowed(const struct amp_dead_letter *d, int64_t now_ms)
+static bool filter_matches(const struct amp_dead_letter *d, int64_t now_ms)
 {
     const struct dead_filter *f = &dead_filter;
-    return of_class(d, f->class) && (!f->code || strcmp(f->code, d->code) == 0) &&
+    return class_matches(d, f->class) && (!f->code || strcmp(f->code, d->code) == 0) &&
            glob_matches(f->route, amp_span_str(d->route)) && glob_matches(f->producer, d->from) &&
            glob_matches(f->type, d->type) &&
            (!f->protocol || strcmp(f->protocol, d->protocol) == 0) &&
@@ -93,7 +96,8 @@ static int where_open(const char *expr, struct dead_where *w, struct amp_error *
 }
 
 /* {"q":0,"r":[true]}, or a text where the expression failed. */
-static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struct amp_error *why)
+static void where_reply(void *ctx, uint64_t tag, struct amp_span answer,
+                        const struct amp_error *why)
 {
     struct dead_where *w = ctx;
     struct amp_tape t;
@@ -128,8 +132,8 @@ static int where_holds(struct dead_where *w, struct amp_span id, struct amp_span
     w->id = id;
     struct amp_error e = {0};
     int rc = amp_helper_ask(w->helper, 0, amp_buf_span(&b), &e);
-    if (rc < 0) { /* larger than it takes */
-        replied(w, 0, (struct amp_span){"", 0}, &e);
+    if (rc < 0) { /* too large for the helper */
+        where_reply(w, 0, (struct amp_span){"", 0}, &e);
         return 0;
     }
     while (amp_helper_in_flight(w->helper) > 0) {
@@ -140,7 +144,7 @@ static int where_holds(struct dead_where *w, struct amp_span id, struct amp_span
         amp_loop_within(&turn, timeout);
         if (amp_loop_wait(&turn, err) < 0)
             return -1;
-        if (amp_helper_step(w->helper, replied, w, err) < 0)
+        if (amp_helper_step(w->helper, where_reply, w, err) < 0)
             return -1;
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
@@ -156,8 +160,8 @@ struct choosing {
     int64_t now_ms;
 };
 
-static int add(struct choosing *c, struct amp_span id, const struct amp_dead_letter *d,
-               struct amp_error *err)
+static int choice_add(struct choosing *c, struct amp_span id, const struct amp_dead_letter *d,
+                      struct amp_error *err)
 {
     struct dead_choices *o = c->out;
     if (amp_grow(&o->v, &o->cap, o->n, sizeof *o->v, err) < 0)
@@ -169,20 +173,21 @@ static int add(struct choosing *c, struct amp_span id, const struct amp_dead_let
     return 0;
 }
 
-static int consider(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                    struct amp_span json, struct amp_error *err)
+static int letter_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                     struct amp_span json, struct amp_error *err)
 {
     struct choosing *c = ctx;
-    if (!allowed(d, c->now_ms))
+    if (!filter_matches(d, c->now_ms))
         return 0;
     int holds = c->where.helper ? where_holds(&c->where, id, json, err) : 1;
-    return holds > 0 ? add(c, id, d, err) : holds;
+    return holds > 0 ? choice_add(c, id, d, err) : holds;
 }
 
-static int named(struct amp_store *s, struct choosing *c, struct amp_span id, struct amp_error *err)
+static int id_choose(struct amp_store *s, struct choosing *c, struct amp_span id,
+                     struct amp_error *err)
 {
     struct amp_error e = {0};
-    if (amp_dead_find(s, id, consider, c, &e) == 0)
+    if (amp_dead_find(s, id, letter_fn, c, &e) == 0)
         return 0;
     if (e.status != AMP_NO) {
         *err = e;
@@ -193,7 +198,7 @@ static int named(struct amp_store *s, struct choosing *c, struct amp_span id, st
     return 0;
 }
 
-static int from_stdin(struct amp_store *s, struct choosing *c, struct amp_error *err)
+static int stdin_choose(struct amp_store *s, struct choosing *c, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     char part[65536];
@@ -212,14 +217,14 @@ static int from_stdin(struct amp_store *s, struct choosing *c, struct amp_error 
         at += len + 1;
         while (len > 0 && (line[len - 1] == '\r' || line[len - 1] == ' '))
             len--;
-        if (len > 0 && named(s, c, (struct amp_span){line, len}, err) < 0)
+        if (len > 0 && id_choose(s, c, (struct amp_span){line, len}, err) < 0)
             return -1;
     }
     return 0;
 }
 
-/* The oldest first; of the same millisecond in the order of the log. */
-static int by_age(const void *a, const void *b)
+/* The oldest first; letters of the same millisecond in the order of the log. */
+static int compare_ages(const void *a, const void *b)
 {
     const struct dead_choice *x = a, *y = b;
     if (x->failed_ms != y->failed_ms)
@@ -229,7 +234,7 @@ static int by_age(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
-static void shorten(struct dead_choices *out, size_t most)
+static void choices_shorten(struct dead_choices *out, size_t most)
 {
     while (out->n > most)
         free(out->v[--out->n].id);
@@ -243,25 +248,26 @@ int dead_choose(struct amp_store *s, int argc, char **argv, struct dead_choices 
     if (dead_filter.where)
         rc = where_open(dead_filter.where, &c.where, err);
     if (argc == 0 && rc == 0)
-        rc = amp_dead_each(s, dead_filter.all, consider, &c, err);
+        rc = amp_dead_each(s, dead_filter.all, letter_fn, &c, err);
     for (int i = 0; i < argc && rc == 0; i++)
-        rc = strcmp(argv[i], "-") == 0 ? from_stdin(s, &c, err)
-                                       : named(s, &c, amp_span_str(argv[i]), err);
+        rc = strcmp(argv[i], "-") == 0 ? stdin_choose(s, &c, err)
+                                       : id_choose(s, &c, amp_span_str(argv[i]), err);
     amp_helper_free(c.where.helper);
     if (rc < 0)
         return -1;
     if (out->n > 0)
-        qsort(out->v, out->n, sizeof(*out->v), by_age);
+        qsort(out->v, out->n, sizeof(*out->v), compare_ages);
     if (dead_filter.keep > 0)
-        shorten(out, out->n > (size_t)dead_filter.keep ? out->n - (size_t)dead_filter.keep : 0);
+        choices_shorten(out,
+                        out->n > (size_t)dead_filter.keep ? out->n - (size_t)dead_filter.keep : 0);
     if (dead_filter.limit > 0)
-        shorten(out, (size_t)dead_filter.limit);
+        choices_shorten(out, (size_t)dead_filter.limit);
     return 0;
 }
 
 void dead_choices_release(struct dead_choices *c)
 {
-    shorten(c, 0);
+    choices_shorten(c, 0);
     free(c->v);
     c->v = NULL;
     c->cap = 0;
@@ -292,8 +298,18 @@ int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_
         out->len = before;
         return -1;
     }
-    /* The brace of the record gives way to ours. */
+    /* Removes the record's opening brace. */
     memmove(out->data + brace, out->data + brace + 1, out->len - brace - 1);
     out->len--;
     return 0;
+}
+
+int dead_sync_parent(const char *path, struct amp_error *err)
+{
+    char dir[PATH_MAX];
+    snprintf(dir, sizeof(dir), "%s", path);
+    char *slash = strrchr(dir, '/');
+    if (slash)
+        slash[slash == dir] = '\0';
+    return amp_fsync_dir(AT_FDCWD, slash ? dir : ".", err);
 }

@@ -1,4 +1,4 @@
-/* amp-ack dead: what could not be delivered, for a person to look at, send again and remove. */
+/* amp-ack dead: lists, requeues and removes undeliverable messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,8 +16,7 @@
 #define PURGE_NAME "amp-ack.purge"
 
 static bool json;
-static const char *out_path = "-", *export_path;
-static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
+static const char *export_path;
 
 const struct amp_opt dead_list_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
@@ -29,12 +28,7 @@ const struct amp_opt dead_list_opts[] = {
 const struct amp_opt dead_show_opts[] = {DEAD_EVERY_OPT, DEAD_RAW_OPT, DEAD_ALL_OPT,
                                          DEAD_FILTER_OPTS, AMP_OPT_END};
 const struct amp_opt dead_requeue_opts[] = {
-    DEAD_EVERY_OPT,
-    DEAD_DRY_OPT,
-    DEAD_FILTER_OPTS,
-    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
-    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
-    AMP_OPT_END,
+    DEAD_EVERY_OPT, DEAD_DRY_OPT, DEAD_FILTER_OPTS, PASS_OUT_OPT, PASS_OPEN_OPT, AMP_OPT_END,
 };
 const struct amp_opt dead_purge_opts[] = {
     DEAD_EVERY_OPT,
@@ -56,14 +50,13 @@ int dead_with_choices(enum ack_need need, int argc, char **argv,
     int status;
     struct amp_error err = {0};
     struct dead_choices c = {0};
-    struct amp_store *s = ack_open_state(need, &status);
+    ACK_STATE *s = ack_open_state(need, &status);
     if (!s)
         return status;
     amp_signals_install();
     if (dead_choose(s, argc, argv, &c, &err) < 0 || run(s, &c, &err) < 0)
         status = amp_complain(&err);
     dead_choices_release(&c);
-    amp_store_close(s);
     return status;
 }
 
@@ -72,9 +65,7 @@ int dead_each_choice(struct amp_store *s, const struct dead_choices *c, amp_dead
 {
     for (size_t i = 0; i < c->n; i++) {
         struct amp_error e = {0};
-        if (amp_dead_find(s, amp_span_str(c->v[i].id), fn, ctx, &e) == 0)
-            continue;
-        if (e.status != AMP_NO) {
+        if (amp_dead_find(s, amp_span_str(c->v[i].id), fn, ctx, &e) < 0 && e.status != AMP_NO) {
             *err = e;
             return -1;
         }
@@ -84,14 +75,18 @@ int dead_each_choice(struct amp_store *s, const struct dead_choices *c, amp_dead
 
 /* ---- list, show ---- */
 
+static int letter_line(struct amp_span id, const struct amp_dead_letter *d, struct amp_span record,
+                       struct amp_buf *out, struct amp_error *err)
+{
+    amp_buf_init(out, (size_t)1 << 30);
+    return dead_format(id, d, record, out, err) < 0 ? -1 : amp_buf_str(out, "\n", err);
+}
+
 static int print_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
                     struct amp_span record, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
-    amp_buf_init(&b, (size_t)1 << 30);
-    if (dead_format(id, d, record, &b, err) < 0 || amp_buf_str(&b, "\n", err) < 0)
-        return -1;
-    return amp_out(amp_buf_span(&b), err);
+    return letter_line(id, d, record, &b, err) < 0 ? -1 : amp_out(amp_buf_span(&b), err);
 }
 
 static int row_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
@@ -111,7 +106,7 @@ static int row_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d
     return amp_table_row(ctx, cells, dead_filter.all ? 8 : 7, err);
 }
 
-static int list(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+static int letters_list(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
     static const char *const head[] = {"id",       "code", "class", "failed",
                                        "attempts", "from", "route", "state"};
@@ -124,7 +119,7 @@ static int list(struct amp_store *s, struct dead_choices *c, struct amp_error *e
     return rc;
 }
 
-static int show(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+static int letters_show(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
     return dead_each_choice(s, c, print_fn, NULL, err);
 }
@@ -132,19 +127,19 @@ static int show(struct amp_store *s, struct dead_choices *c, struct amp_error *e
 int ack_dead_list(int argc, char **argv)
 {
     dead_filter_check(0, false);
-    return dead_with_choices(ACK_LOOK, argc, argv, list);
+    return dead_with_choices(ACK_LOOK, argc, argv, letters_list);
 }
 
 int ack_dead_show(int argc, char **argv)
 {
     dead_filter_check(argc, true);
-    return dead_with_choices(ACK_LOOK, argc, argv, show);
+    return dead_with_choices(ACK_LOOK, argc, argv, letters_show);
 }
 
-/* ---- what changes letters ---- */
+/* ---- requeue ---- */
 
-int dead_tell(const char *action, const struct dead_choice *c, const struct amp_error *refused,
-              struct amp_error *err)
+int dead_report(const char *action, const struct dead_choice *c, const struct amp_error *refused,
+                struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
@@ -161,12 +156,10 @@ int dead_tell(const char *action, const struct dead_choice *c, const struct amp_
     if (refused)
         amp_jw_member_text(&w, "refused", refused->code);
     amp_jw_close(&w, '}');
-    if (amp_jw_end_line(&w, err) < 0)
-        return -1;
-    return amp_out(amp_buf_span(&b), err);
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&b), err);
 }
 
-static void refuse(const struct dead_choice *c, const struct amp_error *why)
+static void refusal_print(const struct dead_choice *c, const struct amp_error *why)
 {
     amp_warn("%s: %s: %s", c->id, why->code, why->what);
     amp_status_note(AMP_NO);
@@ -177,7 +170,7 @@ static int requeue_dry(struct dead_choices *c, struct amp_error *err)
     struct amp_error closed;
     amp_fail(&closed, AMP_NO, "already_requeued", "the letter was requeued already");
     for (size_t i = 0; i < c->n; i++) {
-        if (dead_tell("requeue", &c->v[i], c->v[i].open ? NULL : &closed, err) < 0)
+        if (dead_report("requeue", &c->v[i], c->v[i].open ? NULL : &closed, err) < 0)
             return -1;
         if (!c->v[i].open)
             amp_status_note(AMP_NO);
@@ -196,18 +189,18 @@ static int requeue_all(struct amp_store *s, struct dead_choices *c, struct amp_e
             *err = e;
             return -1;
         }
-        refuse(&c->v[i], &e);
+        refusal_print(&c->v[i], &e);
     }
     return 0;
 }
 
-static int requeue(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+static int letters_requeue(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
     struct amp_outq q;
     AMP_CLOSE int lock = -1;
     if (dead_filter.dry_run)
         return requeue_dry(c, err);
-    if (ack_open_output(out_path, open_timeout_ms, &q, err) < 0)
+    if (ack_open_output(&q, err) < 0)
         return -1;
     int rc = amp_outbox_lock(s, DEAD_REQUEUE, ack_lock_timeout_ms, &lock, err);
     if (rc == 0)
@@ -223,7 +216,7 @@ static int requeue(struct amp_store *s, struct dead_choices *c, struct amp_error
 int ack_dead_requeue(int argc, char **argv)
 {
     dead_filter_check(argc, true);
-    return dead_with_choices(ACK_EXISTING, argc, argv, requeue);
+    return dead_with_choices(ACK_EXISTING, argc, argv, letters_requeue);
 }
 
 /* ---- purge ---- */
@@ -232,14 +225,13 @@ static int save_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *
                    struct amp_span record, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
-    amp_buf_init(&b, (size_t)1 << 30);
-    if (dead_format(id, d, record, &b, err) < 0 || amp_buf_str(&b, "\n", err) < 0)
+    if (letter_line(id, d, record, &b, err) < 0)
         return -1;
     return amp_write_all(*(int *)ctx, amp_buf_span(&b), err);
 }
 
-/* The export is on disk before the first letter is removed. */
-static int save(struct amp_store *s, const struct dead_choices *c, struct amp_error *err)
+/* Writes and syncs the export, before the first letter is removed. */
+static int letters_save(struct amp_store *s, const struct dead_choices *c, struct amp_error *err)
 {
     AMP_CLOSE int fd = open(export_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -247,13 +239,8 @@ static int save(struct amp_store *s, const struct dead_choices *c, struct amp_er
     int rc = dead_each_choice(s, c, save_fn, &fd, err);
     if (rc == 0 && fsync(fd) < 0)
         rc = amp_fail_errno(err, AMP_IOERR, "cannot sync %s", export_path);
-    if (rc == 0) {
-        AMP_FREE char *dir = amp_span_dup(amp_span_str(export_path));
-        char *slash = dir ? strrchr(dir, '/') : NULL;
-        if (slash)
-            slash[slash == dir] = '\0';
-        return amp_fsync_dir(AT_FDCWD, slash ? dir : ".", err);
-    }
+    if (rc == 0)
+        return dead_sync_parent(export_path, err);
     unlink(export_path);
     return -1;
 }
@@ -283,23 +270,23 @@ static int purge_some(struct amp_store *s, struct dead_choice *v, size_t n, size
         bool gone = why[i].status == AMP_OK;
         *removed += gone;
         if (!gone)
-            refuse(&v[i], &why[i]);
-        if (dead_tell("purge", &v[i], gone ? NULL : &why[i], err) < 0)
+            refusal_print(&v[i], &why[i]);
+        if (dead_report("purge", &v[i], gone ? NULL : &why[i], err) < 0)
             return -1;
     }
     return 0;
 }
 
-static int purge(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+static int letters_purge(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
     size_t removed = 0;
     if (dead_filter.dry_run) {
         for (size_t i = 0; i < c->n; i++)
-            if (dead_tell("purge", &c->v[i], NULL, err) < 0)
+            if (dead_report("purge", &c->v[i], NULL, err) < 0)
                 return -1;
         return 0;
     }
-    if (export_path && c->n > 0 && save(s, c, err) < 0)
+    if (export_path && c->n > 0 && letters_save(s, c, err) < 0)
         return -1;
     for (size_t i = 0; i < c->n && !amp_stop; i += 256)
         if (purge_some(s, c->v + i, c->n - i > 256 ? 256 : c->n - i, &removed, err) < 0)
@@ -314,5 +301,5 @@ int ack_dead_purge(int argc, char **argv)
     dead_filter_check(argc, true);
     if (amp_person_only(environ, "remove dead letters", &err))
         return amp_complain(&err);
-    return dead_with_choices(ACK_EXISTING, argc, argv, purge);
+    return dead_with_choices(ACK_EXISTING, argc, argv, letters_purge);
 }

@@ -1,4 +1,4 @@
-/* What the verbs of `amp-ack dead` share: which letters are meant. */
+/* Shared by the verbs of `amp-ack dead`: the selection of letters. */
 #ifndef AMP_ACK_DEAD_H
 #define AMP_ACK_DEAD_H
 
@@ -62,18 +62,18 @@ struct dead_choices {
     size_t n, cap;
 };
 
-/* Ends with a usage error where `must` and nothing selects letters, or a time cannot be read. */
+/* Ends the program with a usage error if a time is invalid, or if `must` and nothing selects
+ * letters. */
 void dead_filter_check(int argc, bool must);
-/* The letters that the operands name ("-": the lines of stdin), or all; of these what the options
- * allow, the oldest first. Unknown ids are reported. Closed ones only where named, or with --all.
- */
+/* The letters of the operands ("-": the ids in the lines of stdin), or all; of these the ones that
+ * match the options, the oldest first. Unknown ids are reported. Closed letters are included only
+ * if an operand names them, or with --all. */
 int dead_choose(struct amp_store *s, int argc, char **argv, struct dead_choices *out,
                 struct amp_error *err);
 void dead_choices_release(struct dead_choices *c);
 
-const char *dead_state(const struct amp_dead_letter *d); /* as the record has it */
-/* Appends the letter for people and files: {"id":…,"state":…, the record}, redacted unless --raw.
- */
+const char *dead_state(const struct amp_dead_letter *d); /* "DEAD", "WITHDRAWN" or "REQUEUED" */
+/* Appends the letter as JSON: {"id":…,"state":…, the record}, redacted unless --raw. */
 int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_span json,
                 struct amp_buf *out, struct amp_error *err);
 
@@ -81,11 +81,14 @@ int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_
 int dead_with_choices(enum ack_need need, int argc, char **argv,
                       int (*run)(struct amp_store *s, struct dead_choices *c,
                                  struct amp_error *err));
-/* Reads each chosen letter again and calls fn; letters that are gone are skipped. */
+/* Reads each chosen letter again and calls fn; skips letters that no longer exist. */
 int dead_each_choice(struct amp_store *s, const struct dead_choices *c, amp_dead_fn fn, void *ctx,
                      struct amp_error *err);
-/* One line on stdout about a letter: what was done, would be done, or why not. */
-int dead_tell(const char *action, const struct dead_choice *c, const struct amp_error *refused,
-              struct amp_error *err);
+/* Prints one line on stdout about a letter: the action, or the reason of its refusal. */
+int dead_report(const char *action, const struct dead_choice *c, const struct amp_error *refused,
+                struct amp_error *err);
+
+/* Syncs the directory of a new file. */
+int dead_sync_parent(const char *path, struct amp_error *err);
 
 #endif

@@ -1,27 +1,31 @@
 /*
- * amp-ack dead export: letters as NDJSON, or a bundle of everything that explains why they are
- * dead.
+ * amp-ack dead export: letters as NDJSON, or a bundle with everything that explains their failures.
+ * A bundle is written and synced under a temporary name, then renamed.
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
+#include <amp/base/id.h>
 #include <amp/json/writer.h>
 
-#include "bundle.h"
 #include "dead.h"
 #include "protocol/redact/redact.h"
 #include "store/history/history.h"
 
-#define NEEDLES_MAX 512                /* ids and correlations looked for in the log */
+#define NEEDLES_MAX 512                /* ids and correlations to search in the log */
 #define FRAMES_MAX  ((size_t)64 << 20) /* bytes of the log at most */
 #define ERRORS_MAX  ((off_t)1 << 20)   /* bytes from the end of the error log */
+#define FILE_MAX    ((size_t)1 << 30)
+#define TAR_BLOCK   512
 
 static const char *bundle_path;
 
@@ -36,6 +40,160 @@ const struct amp_opt dead_export_opts[] = {
     AMP_OPT_END,
 };
 
+/* ---- the bundle ---- */
+
+#define BUNDLE_FILES 16
+
+struct bundle {
+    struct {
+        const char *name;
+        struct amp_buf text;
+    } file[BUNDLE_FILES];
+    unsigned n;
+};
+
+/* Adds a file, to be filled. */
+static struct amp_buf *bundle_file(struct bundle *b, const char *name)
+{
+    unsigned i = b->n < BUNDLE_FILES ? b->n++ : BUNDLE_FILES - 1;
+    b->file[i].name = name;
+    amp_buf_init(&b->file[i].text, FILE_MAX);
+    return &b->file[i].text;
+}
+
+static void bundle_release(struct bundle *b)
+{
+    for (unsigned i = 0; i < b->n; i++)
+        amp_buf_release(&b->file[i].text);
+}
+
+/* Adds manifest.json: name, bytes and SHA-256 of each file, and the members of `about`, a JSON
+ * object without braces. */
+static int bundle_manifest(struct bundle *b, struct amp_span about, struct amp_error *err)
+{
+    struct amp_jw w;
+    unsigned n = b->n;
+    struct amp_buf *out = bundle_file(b, "manifest.json");
+    if (amp_buf_str(out, "{", err) < 0 || amp_buf_add(out, about.p, about.n, err) < 0 ||
+        amp_buf_str(out, ",\"files\":", err) < 0)
+        return -1;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '[');
+    for (unsigned i = 0; i < n; i++) {
+        char digest[AMP_SHA256_MAX];
+        struct amp_span text = amp_buf_span(&b->file[i].text);
+        amp_sha256_hex(text, digest);
+        amp_jw_open(&w, '{');
+        amp_jw_member_text(&w, "name", b->file[i].name);
+        amp_jw_member_int(&w, "bytes", (int64_t)text.n);
+        amp_jw_member_text(&w, "sha256", digest);
+        amp_jw_close(&w, '}');
+    }
+    amp_jw_close(&w, ']');
+    return amp_jw_end(&w, err) < 0 ? -1 : amp_buf_str(out, "}\n", err);
+}
+
+/* A ustar header. The names are short, the sizes below 8 GiB. */
+static void tar_head(char h[TAR_BLOCK], const char *dir, const char *name, size_t size, long now)
+{
+    unsigned sum = 0;
+    memset(h, 0, TAR_BLOCK);
+    snprintf(h, 100, "%.60s/%s", dir, name);
+    snprintf(h + 100, 8, "%07o", 0600);
+    snprintf(h + 108, 8, "%07o", 0);
+    snprintf(h + 116, 8, "%07o", 0);
+    snprintf(h + 124, 12, "%011llo", (unsigned long long)size);
+    snprintf(h + 136, 12, "%011lo", (unsigned long)now);
+    memset(h + 148, ' ', 8);
+    h[156] = '0';
+    memcpy(h + 257, "ustar\00000", 8);
+    for (int i = 0; i < TAR_BLOCK; i++)
+        sum += (unsigned char)h[i];
+    snprintf(h + 148, 8, "%06o", sum & 0777777);
+}
+
+static int write_tar(const struct bundle *b, int fd, const char *path, struct amp_error *err)
+{
+    static const char zeros[2 * TAR_BLOCK];
+    char head[TAR_BLOCK], name[64];
+    const char *base = strrchr(path, '/');
+    struct amp_span stem = amp_span_str(base ? base + 1 : path);
+    stem.n -= 4; /* .tar */
+    amp_span_copy(stem, name, sizeof(name));
+    for (unsigned i = 0; i < b->n; i++) {
+        struct amp_span text = amp_buf_span(&b->file[i].text);
+        size_t pad = (TAR_BLOCK - text.n % TAR_BLOCK) % TAR_BLOCK;
+        tar_head(head, name, b->file[i].name, text.n, (long)(amp_now_ms() / 1000));
+        if (amp_write_all(fd, (struct amp_span){head, TAR_BLOCK}, err) < 0 ||
+            amp_write_all(fd, text, err) < 0 ||
+            amp_write_all(fd, (struct amp_span){zeros, pad}, err) < 0)
+            return -1;
+    }
+    if (amp_write_all(fd, (struct amp_span){zeros, sizeof(zeros)}, err) < 0)
+        return -1;
+    return fsync(fd) < 0 ? amp_fail_errno(err, AMP_IOERR, "cannot sync %s", path) : 0;
+}
+
+static int write_files(const struct bundle *b, const char *dir, struct amp_error *err)
+{
+    AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", dir);
+    for (unsigned i = 0; i < b->n; i++)
+        if (amp_file_write_atomic(fd, b->file[i].name, 0600, amp_buf_span(&b->file[i].text), err) <
+            0)
+            return -1;
+    return 0;
+}
+
+/* Removes a bundle that is not complete. */
+static void bundle_discard(const struct bundle *b, const char *temp, bool tar)
+{
+    int fd = tar ? -1 : open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (unsigned i = 0; fd >= 0 && i < b->n; i++)
+        unlinkat(fd, b->file[i].name, 0);
+    if (fd >= 0)
+        close(fd);
+    if (tar)
+        unlink(temp);
+    else
+        rmdir(temp);
+}
+
+/* Writes the bundle: a directory, or an archive if the path ends in .tar. It appears completely or
+ * not at all. CANTCREAT if the path exists. */
+static int bundle_write(const struct bundle *b, const char *path, struct amp_error *err)
+{
+    char temp[PATH_MAX], id[AMP_UUID_MAX];
+    size_t n = strlen(path);
+    bool tar = n > 4 && strcmp(path + n - 4, ".tar") == 0;
+    struct stat st;
+    int rc;
+    if (lstat(path, &st) == 0)
+        return amp_fail(err, AMP_CANTCREAT, "exists", "%s exists already", path);
+    if (n == 0 || n > PATH_MAX - 64)
+        return amp_fail(err, AMP_USAGE, "bad_path", "--bundle needs a path");
+    amp_uuid4(id);
+    snprintf(temp, sizeof(temp), "%.*s.%.8s.partial", (int)(PATH_MAX - 64), path, id);
+    if (tar) {
+        AMP_CLOSE int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        rc = fd < 0 ? amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s", temp)
+                    : write_tar(b, fd, path, err);
+    } else {
+        rc = mkdir(temp, 0700) < 0 ? amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s", temp)
+                                   : write_files(b, temp, err);
+    }
+    if (rc == 0 && renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) < 0)
+        rc = amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s", path);
+    if (rc < 0) {
+        bundle_discard(b, temp, tar);
+        return -1;
+    }
+    return dead_sync_parent(path, err);
+}
+
+/* ---- its contents ---- */
+
 struct export
 {
     struct amp_store *s;
@@ -43,7 +201,7 @@ struct export
     struct amp_buf *out;
     char *needle[NEEDLES_MAX];
     size_t n_needles, letters, frames;
-    bool cut; /* not all frames or ids had room */
+    bool cut; /* some frames or ids did not fit */
     struct amp_error *err;
 };
 
@@ -66,7 +224,7 @@ static int add_needle(struct export *x, struct amp_span text)
         x->cut = true;
         return 0;
     }
-    /* As it stands in JSON: between quotes. */
+    /* Escaped as in JSON, without the quotes. */
     AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
     amp_buf_init(&b, text.n * 6 + 16);
@@ -112,7 +270,7 @@ static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_err
     return 0;
 }
 
-/* The last lines of a file of the error log, at most so many bytes; *room is what is left. */
+/* Adds the last lines of a file of the error log, at most *room bytes, and reduces *room. */
 static int add_error_file(struct export *x, int fd, struct amp_buf *out, off_t *room)
 {
     AMP_BUF struct amp_buf part = {0};
@@ -126,7 +284,7 @@ static int add_error_file(struct export *x, int fd, struct amp_buf *out, off_t *
     for (ssize_t at = 0; at < n;) {
         const char *line = part.data + at, *nl = memchr(line, '\n', (size_t)(n - at));
         size_t len = nl ? (size_t)(nl - line) : (size_t)(n - at);
-        /* The first one may be a rest. */
+        /* The first line may be incomplete. */
         if (len > 0 && (at > 0 || from == 0) && add_line(x, out, (struct amp_span){line, len}) < 0)
             return -1;
         at += (ssize_t)len + 1;
@@ -141,7 +299,7 @@ static int open_errors(struct export *x, const char *name)
     return amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
 }
 
-/* The last lines of the error log, also of the file before, which may have just been renamed. */
+/* The last lines of the error log, also of its previous file, which may have just been renamed. */
 static int add_errors(struct export *x)
 {
     struct amp_buf *out = bundle_file(&x->b, "errors.ndjson");
@@ -185,14 +343,13 @@ static int add_machine(struct export *x)
     amp_jw_member_int(&w, "processors", sysconf(_SC_NPROCESSORS_ONLN));
     amp_jw_member_int(&w, "memory", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
     amp_jw_member_int(&w, "pipe_buffer", (int64_t)sysconf(_SC_PAGESIZE) * 16);
-    if (statvfs(amp_store_dir(x->s), &fs) == 0) {
+    if (statvfs(amp_store_dir(x->s), &fs) == 0)
         amp_jw_member_int(&w, "state_disk_free", (int64_t)(fs.f_bavail * fs.f_frsize));
-    }
     amp_jw_close(&w, '}');
-    return amp_jw_end(&w, x->err) < 0 ? -1 : amp_buf_str(out, "\n", x->err);
+    return amp_jw_end_line(&w, x->err);
 }
 
-/* How many records of each kind stand in each state. */
+/* The number of records in each state, for one kind. */
 struct tally {
     struct {
         char state[32];
@@ -236,7 +393,7 @@ static int add_state(struct export *x)
         amp_jw_close(&w, '}');
     }
     amp_jw_close(&w, '}');
-    return amp_jw_end(&w, x->err) < 0 ? -1 : amp_buf_str(out, "\n", x->err);
+    return amp_jw_end_line(&w, x->err);
 }
 
 static int add_manifest(struct export *x)
@@ -254,7 +411,7 @@ static int add_manifest(struct export *x)
     return bundle_manifest(&x->b, amp_buf_span(&about), x->err);
 }
 
-static int fill(struct export *x, const struct dead_choices *c)
+static int files_add(struct export *x, const struct dead_choices *c)
 {
     x->out = bundle_file(&x->b, "letters.ndjson");
     if (dead_each_choice(x->s, c, letter_fn, x, x->err) < 0)
@@ -268,7 +425,7 @@ static int fill(struct export *x, const struct dead_choices *c)
     return bundle_write(&x->b, bundle_path, x->err);
 }
 
-static int export(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+static int letters_export(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
     struct export *x = calloc(1, sizeof(*x));
     int rc = 0;
@@ -277,9 +434,9 @@ static int export(struct amp_store *s, struct dead_choices *c, struct amp_error 
     x->s = s;
     x->err = err;
     for (size_t i = 0; dead_filter.dry_run && i < c->n && rc == 0; i++)
-        rc = dead_tell("export", &c->v[i], NULL, err);
+        rc = dead_report("export", &c->v[i], NULL, err);
     if (!dead_filter.dry_run)
-        rc = fill(x, c);
+        rc = files_add(x, c);
     for (size_t i = 0; i < x->n_needles; i++)
         free(x->needle[i]);
     bundle_release(&x->b);
@@ -290,5 +447,5 @@ static int export(struct amp_store *s, struct dead_choices *c, struct amp_error 
 int ack_dead_export(int argc, char **argv)
 {
     dead_filter_check(argc, true);
-    return dead_with_choices(ACK_LOOK, argc, argv, export);
+    return dead_with_choices(ACK_LOOK, argc, argv, letters_export);
 }

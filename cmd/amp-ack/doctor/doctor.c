@@ -1,7 +1,7 @@
 /*
- * amp-ack doctor: goes through what could keep messages from flowing, says what is wrong and the
- * command that fixes it. It changes nothing: the store is opened read-only, a FIFO is looked at
- * through /proc, and opened only where a process reads it already.
+ * amp-ack doctor: checks everything that can stop messages, and prints each problem with the
+ * command that fixes it. It changes nothing: the store is opened read-only, and a FIFO is inspected
+ * through /proc and opened only if a process already reads it.
  */
 #include "doctor.h"
 
@@ -44,64 +44,74 @@ static const struct {
     enum doctor_need need;
     void (*look)(struct doctor *d);
 } checks[] = {
-#define X(id, name, need) {#name, DOCTOR_##need, doctor_##name},
+#define X(name, need) {#name, DOCTOR_##need, doctor_##name},
     DOCTOR_CHECKS(X)
 #undef X
 };
+enum { CHECKS = sizeof(checks) / sizeof(*checks) };
+static unsigned running;   /* the index of the running check */
+static unsigned n_printed; /* lines of the running check */
 static const char *const levels[] = {"ok", "warn", "fail"};
 
-struct remedy {
-    const char *label, *text;
-};
-
-/* A command is a fix; what begins with "# " is advice for a person. */
-static struct remedy remedy_of(const char *fix)
+static int line_json(enum doctor_level level, const char *label, const char *fix, const char *what,
+                     struct amp_buf *out, struct amp_error *err)
 {
-    bool is_advice = fix && strncmp(fix, "# ", 2) == 0;
-    return is_advice ? (struct remedy){"advice", fix + 2} : (struct remedy){"fix", fix};
-}
-
-static int finding_json(enum doctor_check check, enum doctor_level level, struct remedy remedy,
-                        const char *what, struct amp_buf *out)
-{
-    const char *const texts[] = {"check", checks[check].name, "level",    levels[level], "what",
-                                 what,    remedy.label,       remedy.text};
     struct amp_jw w;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i += 2)
-        if (texts[i + 1])
-            amp_jw_member_text(&w, texts[i], texts[i + 1]);
+    amp_jw_member_text(&w, "check", checks[running].name);
+    amp_jw_member_text(&w, "level", levels[level]);
+    amp_jw_member_text(&w, "what", what);
+    if (fix)
+        amp_jw_member_text(&w, label, fix);
     amp_jw_close(&w, '}');
-    return amp_jw_end(&w, NULL);
+    return amp_jw_end_line(&w, err);
 }
 
-void doctor_say(enum doctor_check check, enum doctor_level level, const char *fix, const char *fmt,
-                ...)
+static int line_text(enum doctor_level level, const char *label, const char *fix, const char *what,
+                     struct amp_buf *out, struct amp_error *err)
+{
+    if (amp_buf_fmt(out, err, "%-4s  %-11s  ", levels[level], checks[running].name) < 0 ||
+        amp_text_safe(amp_span_str(what), 0, out, err) < 0)
+        return -1;
+    if (fix && (amp_buf_fmt(out, err, "\n      %s: ", label) < 0 ||
+                amp_text_safe(amp_span_str(fix), 0, out, err) < 0))
+        return -1;
+    return amp_buf_str(out, "\n", err);
+}
+
+__attribute__((format(printf, 3, 0))) static void
+line_print(enum doctor_level level, const char *fix, const char *fmt, va_list ap)
 {
     AMP_BUF struct amp_buf out = {0};
     char what[2048];
     struct amp_error err;
+    vsnprintf(what, sizeof(what), fmt, ap);
+    amp_buf_init(&out, 1 << 20);
+    wrong[level]++;
+    n_printed++;
+    bool advice = fix && strncmp(fix, "# ", 2) == 0;
+    const char *label = advice ? "advice" : "fix", *text = advice ? fix + 2 : fix;
+    if ((json ? line_json : line_text)(level, label, text, what, &out, &err) < 0 ||
+        amp_out(amp_buf_span(&out), &err) < 0)
+        amp_status_note(AMP_IOERR);
+}
+
+void doctor_say(enum doctor_level level, const char *fix, const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
+    line_print(level, fix, fmt, ap);
     va_end(ap);
-    wrong[level]++;
-    amp_buf_init(&out, 1 << 20);
-    int rc;
-    struct remedy remedy = remedy_of(fix);
-    if (json) {
-        rc = finding_json(check, level, remedy, what, &out);
-    } else {
-        rc = amp_buf_fmt(&out, &err, "%-4s  %-11s  ", levels[level], checks[check].name);
-        rc |= amp_text_safe(amp_span_str(what), 0, &out, &err);
-        if (remedy.text) {
-            rc |= amp_buf_fmt(&out, &err, "\n      %s: ", remedy.label);
-            rc |= amp_text_safe(amp_span_str(remedy.text), 0, &out, &err);
-        }
-    }
-    if (rc < 0 || amp_buf_str(&out, "\n", &err) < 0 || amp_out(amp_buf_span(&out), &err) < 0)
-        amp_status_note(AMP_IOERR);
+}
+
+void doctor_ok(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    if (n_printed == 0)
+        line_print(DOCTOR_OK, NULL, fmt, ap);
+    va_end(ap);
 }
 
 const char *doctor_fix(const char *fmt, ...)
@@ -121,8 +131,7 @@ const char *doctor_sudo(void)
     return geteuid() == 0 ? "" : "sudo ";
 }
 
-void doctor_unreadable(enum doctor_check check, const char *dir, const char *what,
-                       const struct amp_error *err)
+void doctor_unreadable(const char *dir, const char *what, const struct amp_error *err)
 {
     const char *fix = "# amp-exit(7) explains the code";
     if (strcmp(err->code, "log_damaged") == 0 || strcmp(err->code, "log_failed") == 0)
@@ -131,7 +140,7 @@ void doctor_unreadable(enum doctor_check check, const char *dir, const char *wha
         fix = "# end or continue the process that the check 'locks' names";
     else if (strcmp(err->code, "config_invalid") == 0)
         fix = doctor_fix("# correct %s/amp.json", doctor_quote(dir));
-    doctor_say(check, DOCTOR_FAIL, fix, "cannot read %s: %s: %s", what, err->code, err->what);
+    doctor_say(DOCTOR_FAIL, fix, "cannot read %s: %s: %s", what, err->code, err->what);
 }
 
 const char *doctor_quote(const char *path)
@@ -179,9 +188,8 @@ static void process_name(pid_t pid, char out[32])
     amp_buf_init(&b, 256);
     snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
     snprintf(out, 32, "?");
-    if (amp_file_read(AT_FDCWD, path, 128, &b, NULL) == 0 && b.len > 0) {
+    if (amp_file_read(AT_FDCWD, path, 128, &b, NULL) == 0 && b.len > 0)
         amp_span_copy((struct amp_span){b.data, b.len - 1}, out, 32);
-    }
 }
 
 static void holder_look(pid_t pid, dev_t dev, ino_t ino, doctor_holder_fn fn, void *ctx)
@@ -189,7 +197,7 @@ static void holder_look(pid_t pid, dev_t dev, ino_t ino, doctor_holder_fn fn, vo
     char path[64], name[32];
     bool reads = false, writes = false, any = false;
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-    DIR *d = opendir(path);
+    AMP_DIR DIR *d = opendir(path);
     struct dirent *e;
     while (d && (e = readdir(d))) {
         struct stat st, link;
@@ -200,8 +208,6 @@ static void holder_look(pid_t pid, dev_t dev, ino_t ino, doctor_holder_fn fn, vo
         reads |= (link.st_mode & S_IRUSR) != 0;
         writes |= (link.st_mode & S_IWUSR) != 0;
     }
-    if (d)
-        closedir(d);
     if (any) {
         process_name(pid, name);
         fn(ctx, pid, name, reads, writes);
@@ -210,7 +216,7 @@ static void holder_look(pid_t pid, dev_t dev, ino_t ino, doctor_holder_fn fn, vo
 
 void doctor_holders(dev_t dev, ino_t ino, doctor_holder_fn fn, void *ctx)
 {
-    DIR *d = opendir("/proc");
+    AMP_DIR DIR *d = opendir("/proc");
     struct dirent *e;
     while (d && (e = readdir(d))) {
         int64_t pid;
@@ -218,11 +224,9 @@ void doctor_holders(dev_t dev, ino_t ino, doctor_holder_fn fn, void *ctx)
             pid != getpid())
             holder_look((pid_t)pid, dev, ino, fn, ctx);
     }
-    if (d)
-        closedir(d);
 }
 
-static bool is_skipped(enum doctor_check check)
+static bool is_skipped(unsigned check)
 {
     for (int i = 0; i < skip.n; i++)
         if (strcmp(skip.v[i], checks[check].name) == 0)
@@ -234,14 +238,14 @@ static void refuse_unknown_skips(void)
 {
     for (int i = 0; i < skip.n; i++) {
         unsigned c = 0;
-        while (c < DOCTOR_COUNT && strcmp(skip.v[i], checks[c].name) != 0)
+        while (c < CHECKS && strcmp(skip.v[i], checks[c].name) != 0)
             c++;
-        if (c == DOCTOR_COUNT)
+        if (c == CHECKS)
             amp_die_usage("--skip: there is no check '%s'", skip.v[i]);
     }
 }
 
-static void sum_up(void)
+static void totals_print(void)
 {
     if (!json && wrong[DOCTOR_FAIL] + wrong[DOCTOR_WARN] > 0)
         amp_note("%u %s, %u %s", wrong[DOCTOR_FAIL],
@@ -254,10 +258,12 @@ int ack_doctor(int argc, char **argv)
     struct doctor d = {.dir = ack_state, .n_files = argc, .files = argv};
     refuse_unknown_skips();
     doctor_opt.config = ack_config;
-    for (int c = 0; c < DOCTOR_COUNT; c++)
-        if (!is_skipped((enum doctor_check)c) && checks[c].need <= d.have)
-            checks[c].look(&d);
+    for (running = 0; running < CHECKS; running++) {
+        n_printed = 0;
+        if (!is_skipped(running) && checks[running].need <= d.have)
+            checks[running].look(&d);
+    }
     amp_store_close(d.store);
-    sum_up();
+    totals_print();
     return wrong[DOCTOR_FAIL] > 0 || (strict && wrong[DOCTOR_WARN] > 0) ? AMP_NO : 0;
 }

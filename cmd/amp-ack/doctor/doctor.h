@@ -1,4 +1,5 @@
-/* amp-ack doctor: what is wrong with an installation and its state, and what fixes it. */
+/* amp-ack doctor: finds problems of an installation and its state, and the commands that fix them.
+ */
 #ifndef AMP_ACK_DOCTOR_H
 #define AMP_ACK_DOCTOR_H
 
@@ -10,19 +11,19 @@
 /* What a check needs: nothing; a state directory that the check "state" found usable; its store. */
 enum doctor_need { DOCTOR_ALWAYS, DOCTOR_USABLE, DOCTOR_STORE };
 
-/* X(id, function and name, need): in the order in which they run. */
+/* X(function and name, need), in the order in which they run. */
 #define DOCTOR_CHECKS(X)                                                                           \
-    X(STATE, state, ALWAYS)             /* the directory: owner, mode, disk, log, index */         \
-    X(LOCKS, locks, USABLE)             /* the holders of the state directory's locks */           \
-    X(OUTBOX, outbox, STORE)            /* lines that wait for a program to write them */          \
-    X(DEADLINES, deadlines, STORE)      /* what is overdue without a watcher */                    \
-    X(DEAD, dead, STORE)                /* dead letters that pile up */                            \
-    X(TASKS, tasks, STORE)              /* suspended tasks */                                      \
-    X(PEERS, peers, ALWAYS)             /* helper programs, git, the commands of routes */         \
-    X(PERMISSIONS, permissions, ALWAYS) /* files with secrets that others can read */              \
-    X(HOOKS, hooks, ALWAYS)             /* the guard of the repository */                          \
-    X(FIFOS, fifos, ALWAYS)             /* readers, writers, half lines, unread bytes */           \
-    X(CLOCK, clock, ALWAYS)             /* this machine's time */
+    X(state, ALWAYS)       /* the directory: owner, mode, disk, log, index */                      \
+    X(locks, USABLE)       /* the holders of the state directory's locks */                        \
+    X(outbox, STORE)       /* lines that wait for a program to write them */                       \
+    X(deadlines, STORE)    /* what is overdue without a watcher */                                 \
+    X(dead, STORE)         /* dead letters that pile up */                                         \
+    X(tasks, STORE)        /* suspended tasks */                                                   \
+    X(peers, ALWAYS)       /* helper programs, git, the commands of routes */                      \
+    X(permissions, ALWAYS) /* files with secrets that others can read */                           \
+    X(hooks, ALWAYS)       /* the guard of the repository */                                       \
+    X(fifos, ALWAYS)       /* readers, writers, half lines, unread bytes */                        \
+    X(clock, ALWAYS)       /* this machine's time */
 
 struct doctor {
     const char *dir; /* the state directory; NULL: none, or it is not usable */
@@ -32,13 +33,7 @@ struct doctor {
     char **files;
 };
 
-enum doctor_check {
-#define X(id, name, need) DOCTOR_##id,
-    DOCTOR_CHECKS(X)
-#undef X
-        DOCTOR_COUNT
-};
-#define X(id, name, need) void doctor_##name(struct doctor *d);
+#define X(name, need) void doctor_##name(struct doctor *d);
 DOCTOR_CHECKS(X)
 #undef X
 
@@ -50,21 +45,22 @@ struct doctor_options {
 };
 extern struct doctor_options doctor_opt;
 
-/* One line of the report. fix: the command that fixes it, which runs in a shell as it is printed;
- * what only a person can do begins with "# "; or NULL. */
-void doctor_say(enum doctor_check check, enum doctor_level level, const char *fix, const char *fmt,
-                ...) __attribute__((format(printf, 4, 5)));
-/* The text of a fix; it and what doctor_quote returns are overwritten by the fourth call after. */
+/* Prints one line of the running check. fix: the command that fixes the problem, to be run in a
+ * shell as printed; or advice for a person, which begins with "# "; or NULL. */
+void doctor_say(enum doctor_level level, const char *fix, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Prints the line "ok", unless the running check has printed another line. */
+void doctor_ok(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The text of a fix. The fourth call after it overwrites the result, as with doctor_quote. */
 const char *doctor_fix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* "sudo " where it is needed. */
+/* "sudo ", or "" for root. */
 const char *doctor_sudo(void);
-/* A path in a fix, quoted where a shell would split it or take it for an option. */
+/* A path for a fix, quoted if a shell would split it, and not like an option. */
 const char *doctor_quote(const char *path);
 /* Reports that `what` of the state directory cannot be read. */
-void doctor_unreadable(enum doctor_check check, const char *dir, const char *what,
-                       const struct amp_error *err);
+void doctor_unreadable(const char *dir, const char *what, const struct amp_error *err);
 
-/* Calls fn for each process, of those that this user may look at, that has the file open. */
+/* Calls fn for each process that has the file open, among those that this user may inspect. */
 typedef void (*doctor_holder_fn)(void *ctx, pid_t pid, const char *name, bool reads, bool writes);
 void doctor_holders(dev_t dev, ino_t ino, doctor_holder_fn fn, void *ctx);
 /* Adds "NAME (pid N)" to a list. */
@@ -74,15 +70,15 @@ void doctor_add_process(char *list, size_t size, pid_t pid, const char *name);
 int doctor_ports(const char *dir, int (*fn)(void *ctx, const char *port, struct amp_error *err),
                  void *ctx, struct amp_error *err);
 
-/* The path of the newest segment; false where there is none. */
+/* The path of the newest segment; false if there is none. */
 bool doctor_last_segment(const char *dir, char out[PATH_MAX]);
 
 /* When a frame of the log was written, in milliseconds; 0: unknown. */
 int64_t doctor_frame_time(struct amp_span frame);
 
-/* Reads all segments; how many are damaged, which is reported, or -1. */
+/* Reads all segments and reports the damaged ones; returns their number, or -1. */
 int doctor_segments(struct amp_store *s, const char *dir, struct amp_error *err);
-/* Reports a torn last line, and an index that is damaged or missing. */
+/* Report an incomplete last line, and an index that is damaged or missing. */
 void doctor_tail(const char *dir);
 void doctor_index(const char *dir);
 

@@ -1,7 +1,7 @@
 /*
- * FIFOs. Opening one changes it: a writer that waits for a reader would go on, and lose what it
- * wrote. So the processes that have it open are found in /proc, and it is opened only where one
- * reads already.
+ * Checks of FIFOs. Opening one changes it: a writer that waits for a reader would continue and lose
+ * its output. So the check finds the processes that have it open in /proc, and opens it only if one
+ * of them already reads it.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -30,8 +30,8 @@ static void end_fn(void *ctx, pid_t pid, const char *name, bool reads, bool writ
     }
 }
 
-/* Bytes that are not read yet; -1 where they cannot be counted without harm. */
-static int unread(const char *path, const struct ends *e, int *room)
+/* The number of unread bytes; -1 if they cannot be counted without a change. */
+static int unread_bytes(const char *path, const struct ends *e, int *room)
 {
     int n = -1;
     if (e->readers == 0)
@@ -48,27 +48,26 @@ static void check_fifo(const char *path, const struct stat *st)
     struct ends e = {0};
     int room = 0;
     doctor_holders(st->st_dev, st->st_ino, end_fn, &e);
-    int n = unread(path, &e, &room);
+    int n = unread_bytes(path, &e, &room);
     bool half = st->st_mode & S_ISVTX;
     if (half && e.writers == 0)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_WARN, doctor_fix("chmod -t %s", doctor_quote(path)),
+        doctor_say(DOCTOR_WARN, doctor_fix("chmod -t %s", doctor_quote(path)),
                    "%s: a writer ended within a line; the next writer ends the line", path);
     if (e.readers == 0 && e.writers > 0)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, "# start its reader again",
-                   "%s: %s %s, and no process reads", path, e.who_writes,
-                   e.writers == 1 ? "writes" : "write");
+        doctor_say(DOCTOR_FAIL, "# start its reader again", "%s: %s %s, and no process reads", path,
+                   e.who_writes, e.writers == 1 ? "writes" : "write");
     else if (e.readers == 0)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_WARN, "# start its reader and its writer",
-                   "%s: no process has it open", path);
+        doctor_say(DOCTOR_WARN, "# start its reader and its writer", "%s: no process has it open",
+                   path);
     else if (n > 0 && room > 0 && n > room - 4096)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, "# check what its reader waits for",
+        doctor_say(DOCTOR_FAIL, "# check what its reader waits for",
                    "%s: it is full (%d bytes), and %s does not read", path, n, e.who_reads);
     else if (e.writers == 0)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_WARN, "# start its writer", "%s: %s waits for a writer%s",
-                   path, e.who_reads, n > 0 ? ", with bytes unread" : "");
+        doctor_say(DOCTOR_WARN, "# start its writer", "%s: %s waits for a writer%s", path,
+                   e.who_reads, n > 0 ? ", with bytes unread" : "");
     else
-        doctor_say(DOCTOR_FIFOS, DOCTOR_OK, NULL, "%s: %s to %s, %d byte%s unread", path,
-                   e.who_writes, e.who_reads, n, n == 1 ? "" : "s");
+        doctor_say(DOCTOR_OK, NULL, "%s: %s to %s, %d byte%s unread", path, e.who_writes,
+                   e.who_reads, n, n == 1 ? "" : "s");
 }
 
 static void check_path(const char *path, bool named_by_route)
@@ -82,11 +81,11 @@ static void check_path(const char *path, bool named_by_route)
     else
         fix = doctor_fix("mkfifo %s", q);
     if (stat(path, &st) < 0)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, fix, "%s: no such file", path);
+        doctor_say(DOCTOR_FAIL, fix, "%s: no such file", path);
     else if (S_ISFIFO(st.st_mode))
         check_fifo(path, &st);
     else if (named_by_route)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, doctor_fix("mv %s %s.was && mkfifo %s", q, q, q),
+        doctor_say(DOCTOR_FAIL, doctor_fix("mv %s %s.was && mkfifo %s", q, q, q),
                    "%s is not a FIFO", path);
 }
 
@@ -110,5 +109,5 @@ void doctor_fifos(struct doctor *d)
     if (doctor_ports(d->dir, port_fn, &n, &err) < 0)
         return; /* the check "peers" reports it */
     if (n == 0)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_OK, NULL, "no FIFOs given or configured");
+        doctor_say(DOCTOR_OK, NULL, "no FIFOs given or configured");
 }

@@ -1,5 +1,5 @@
-/* What the doctor sees of the log and its index. It reads the complete log: no other program
- * notices damage in an old segment until it needs that place. */
+/* Checks of the log and its index. They read the complete log: other programs do not notice damage
+ * in an old segment until they read that place. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,14 +21,12 @@ bool doctor_last_segment(const char *dir, char out[PATH_MAX])
 {
     char path[PATH_MAX - NAME_MAX - 2], name[NAME_MAX + 1] = "";
     snprintf(path, sizeof(path), "%s/log", dir);
-    DIR *d = opendir(path);
+    AMP_DIR DIR *d = opendir(path);
     struct dirent *e;
     while (d && (e = readdir(d)))
         if (amp_span_glob(amp_span_str(e->d_name), AMP_SPAN("??????.ndjson")) &&
             strcmp(e->d_name, name) > 0)
             snprintf(name, sizeof(name), "%s", e->d_name);
-    if (d)
-        closedir(d);
     snprintf(out, PATH_MAX, "%s/%s", path, name);
     return name[0] != '\0';
 }
@@ -60,17 +58,17 @@ void doctor_tail(const char *dir)
     off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     if (end > 0 && pread(fd, &c, 1, end - 1) == 1 && c != '\n')
         doctor_say(
-            DOCTOR_STATE, DOCTOR_WARN, doctor_fix("amp-ack status --state %s", doctor_quote(dir)),
+            DOCTOR_WARN, doctor_fix("amp-ack status --state %s", doctor_quote(dir)),
             "the last line of %s is incomplete (a writer was killed); the next writer removes it",
             path);
 }
 
-/* Without an index nothing is lost, but a look-up reads the complete log until it is rebuilt. */
+/* Without an index nothing is lost, but each look-up reads the complete log until it is rebuilt. */
 void doctor_index(const char *dir)
 {
     char path[PATH_MAX];
     bool any = false, segments = doctor_last_segment(dir, path);
-    DIR *d = opendir(dir);
+    AMP_DIR DIR *d = opendir(dir);
     struct dirent *e;
     while (d && (e = readdir(d))) {
         char head[16] = "";
@@ -82,15 +80,11 @@ void doctor_index(const char *dir)
         struct stat st;
         if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
             (pread(fd, head, 16, 0) != 16 || memcmp(head, "SQLite format 3", 16) != 0))
-            doctor_say(DOCTOR_STATE, DOCTOR_WARN,
-                       doctor_fix("rm %s/%s", doctor_quote(dir), e->d_name),
+            doctor_say(DOCTOR_WARN, doctor_fix("rm %s/%s", doctor_quote(dir), e->d_name),
                        "%s is damaged; the next writer rebuilds it from the log", e->d_name);
     }
-    if (d)
-        closedir(d);
     if (!any && segments)
-        doctor_say(DOCTOR_STATE, DOCTOR_WARN,
-                   doctor_fix("amp-ack status --state %s", doctor_quote(dir)),
+        doctor_say(DOCTOR_WARN, doctor_fix("amp-ack status --state %s", doctor_quote(dir)),
                    "the index is missing; the next writer builds it from the log");
 }
 
@@ -118,9 +112,8 @@ static void segment_fn(void *ctx, const struct amp_store_segment *seg)
     note_progress(r, seg);
     if (seg->damage) {
         r->damaged++;
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   doctor_fix("amp-ack repair --state %s", doctor_quote(r->dir)), "%s: %s",
-                   seg->damage->code, seg->damage->what);
+        doctor_say(DOCTOR_FAIL, doctor_fix("amp-ack repair --state %s", doctor_quote(r->dir)),
+                   "%s: %s", seg->damage->code, seg->damage->what);
     }
 }
 

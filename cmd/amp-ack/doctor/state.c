@@ -1,4 +1,4 @@
-/* What the doctor sees in a state directory. */
+/* Checks of the state directory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +15,13 @@
 #include <amp/base/file.h>
 #include <amp/json/tape.h>
 
-#include "../sweep.h"
 #include "doctor.h"
 #include "message/dead/dead.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
 #include "store/history/history.h"
 
-#define OVERDUE_MS 10000 /* later than any watcher would be */
+#define OVERDUE_MS 10000 /* a watcher is never that late */
 
 /* ---- the directory ---- */
 
@@ -32,31 +31,30 @@ static bool check_directory(const char *dir)
     struct statvfs fs;
     if (stat(dir, &st) < 0) {
         if (errno == ENOENT)
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
+            doctor_say(DOCTOR_FAIL,
                        doctor_fix("amp-ack track --state %s </dev/null", doctor_quote(dir)),
                        "there is no state directory %s", dir);
         else
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, doctor_fix("namei -l %s", doctor_quote(dir)),
+            doctor_say(DOCTOR_FAIL, doctor_fix("namei -l %s", doctor_quote(dir)),
                        "cannot read %s: %s", dir, strerror(errno));
         return false;
     }
     if (!S_ISDIR(st.st_mode)) {
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL, "# name another one with --state",
-                   "%s is not a directory", dir);
+        doctor_say(DOCTOR_FAIL, "# name another one with --state", "%s is not a directory", dir);
         return false;
     }
     if (st.st_uid != geteuid())
         doctor_say(
-            DOCTOR_STATE, DOCTOR_FAIL,
+            DOCTOR_FAIL,
             doctor_fix("%schown -R %u %s", doctor_sudo(), (unsigned)geteuid(), doctor_quote(dir)),
             "%s belongs to user %u", dir, (unsigned)st.st_uid);
     if (st.st_mode & 077)
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL, doctor_fix("chmod 700 %s", doctor_quote(dir)),
+        doctor_say(DOCTOR_FAIL, doctor_fix("chmod 700 %s", doctor_quote(dir)),
                    "other users can enter %s (mode %o)", dir, (unsigned)st.st_mode & 0777);
     AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && amp_fs_is_network(fd))
         doctor_say(
-            DOCTOR_STATE, DOCTOR_FAIL,
+            DOCTOR_FAIL,
             doctor_fix(
                 "# stop its programs, then cp -a %s to a local disk, and use that with --state",
                 doctor_quote(dir)),
@@ -64,11 +62,10 @@ static bool check_directory(const char *dir)
     if (fd >= 0 && fstatvfs(fd, &fs) == 0) {
         unsigned long long room = (unsigned long long)fs.f_bavail * fs.f_frsize;
         if (room < (unsigned long long)doctor_opt.min_free)
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                       doctor_fix("df -h %s # and make room there", doctor_quote(dir)),
+            doctor_say(DOCTOR_FAIL, doctor_fix("df -h %s # and make room there", doctor_quote(dir)),
                        "%llu KiB are free on its disk", room >> 10);
         if (fs.f_files > 0 && fs.f_favail < 100)
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
+            doctor_say(DOCTOR_FAIL,
                        doctor_fix("df -i %s # and remove files there", doctor_quote(dir)),
                        "%llu file%s can still be made on its disk", (unsigned long long)fs.f_favail,
                        fs.f_favail == 1 ? "" : "s");
@@ -82,7 +79,7 @@ static unsigned check_modes(const char *dir, const char *below)
     char path[PATH_MAX];
     unsigned n = 0;
     snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
-    DIR *d = opendir(path);
+    AMP_DIR DIR *d = opendir(path);
     struct dirent *e;
     while (d && (e = readdir(d))) {
         struct stat st;
@@ -90,15 +87,13 @@ static unsigned check_modes(const char *dir, const char *below)
             S_ISLNK(st.st_mode) || !(st.st_mode & 077) || strcmp(e->d_name, "amp.json") == 0)
             continue;
         if (n++ == 0)
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, doctor_fix("chmod -R go= %s", doctor_quote(dir)),
+            doctor_say(DOCTOR_FAIL, doctor_fix("chmod -R go= %s", doctor_quote(dir)),
                        "other users can open %s/%s", path, e->d_name);
     }
-    if (d)
-        closedir(d);
     return n;
 }
 
-/* A FIFO or a device in the place of a file: whatever needs the file refuses. */
+/* Reports a FIFO or a device in place of a file: every program that needs the file fails. */
 static bool has_files(const char *dir, const char *below)
 {
     static const char *const names[] = {"amp.json", "error*.ndjson", "index*", "*.lock",
@@ -106,7 +101,7 @@ static bool has_files(const char *dir, const char *below)
     char path[PATH_MAX], file[PATH_MAX + 256];
     bool good = true;
     snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
-    DIR *d = opendir(path);
+    AMP_DIR DIR *d = opendir(path);
     struct dirent *e;
     while (d && (e = readdir(d))) {
         struct stat st;
@@ -117,20 +112,18 @@ static bool has_files(const char *dir, const char *below)
             continue;
         good = false;
         snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
-        /* A state that is only read makes no locks. */
+        /* Programs that only read the state do not create locks. */
         bool lock = amp_span_glob(amp_span_str(e->d_name), AMP_SPAN("*.lock"));
         const char *q = doctor_quote(file);
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
+        doctor_say(DOCTOR_FAIL,
                    lock ? doctor_fix("rm -r %s && install -m 600 /dev/null %s", q, q)
                         : doctor_fix("rm -r %s", q),
                    "%s is not a regular file", file);
     }
-    if (d)
-        closedir(d);
     return good;
 }
 
-/* A directory that cannot be read says nothing, not even that it is empty. */
+/* Reports a directory that cannot be read. */
 static bool is_readable(const char *dir, const char *below)
 {
     char path[PATH_MAX];
@@ -142,7 +135,7 @@ static bool is_readable(const char *dir, const char *below)
     int why = errno;
     bool own = lstat(path, &st) == 0 && st.st_uid == geteuid();
     doctor_say(
-        DOCTOR_STATE, DOCTOR_FAIL,
+        DOCTOR_FAIL,
         doctor_fix(why == EACCES && own ? "chmod 700 %s" : "namei -l %s", doctor_quote(path)),
         "cannot read the directory %s: %s", path, strerror(why));
     return false;
@@ -158,14 +151,14 @@ static struct amp_store *open_state(const char *dir)
     if (amp_store_open(dir, &opt, &s, &err) == 0 &&
         (damaged = doctor_segments(s, dir, &err)) == 0 &&
         amp_store_count(s, AMP_MESSAGE_KIND, &n, &err) == 0) {
-        doctor_say(DOCTOR_STATE, DOCTOR_OK, NULL, "%s is readable: %llu message%s", dir,
-                   (unsigned long long)n, n == 1 ? "" : "s");
+        doctor_say(DOCTOR_OK, NULL, "%s is readable: %llu message%s", dir, (unsigned long long)n,
+                   n == 1 ? "" : "s");
         return s;
     }
-    /* What was reported already is not again. */
+    /* These are reported already. */
     if (damaged <= 0 && strcmp(err.code, "state_permissions") != 0 &&
         strcmp(err.code, "state_not_ours") != 0 && strcmp(err.code, "state_network_fs") != 0)
-        doctor_unreadable(DOCTOR_STATE, dir, dir, &err);
+        doctor_unreadable(dir, dir, &err);
     amp_store_close(s);
     return NULL;
 }
@@ -176,7 +169,7 @@ void doctor_state(struct doctor *d)
     const char *dir = d->dir;
     if (!dir)
         return;
-    d->dir = NULL; /* what cannot be read is one finding: no other check reports it again */
+    d->dir = NULL; /* no other check reports it again */
     if (!check_directory(dir) || !is_readable(dir, "") || !is_readable(dir, "log") ||
         !is_readable(dir, "run"))
         return;
@@ -188,14 +181,13 @@ void doctor_state(struct doctor *d)
         return;
     snprintf(path, sizeof(path), "%s/log/FAILED", dir);
     if (access(path, F_OK) == 0) {
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   doctor_fix("amp-ack repair --state %s", doctor_quote(dir)),
+        doctor_say(DOCTOR_FAIL, doctor_fix("amp-ack repair --state %s", doctor_quote(dir)),
                    "a write to the log failed; every tool refuses to write until it is repaired");
         return;
     }
     snprintf(path, sizeof(path), "%s/log", dir);
     if (access(path, F_OK) < 0) {
-        doctor_say(DOCTOR_STATE, DOCTOR_OK, NULL, "%s is empty", dir);
+        doctor_say(DOCTOR_OK, NULL, "%s is empty", dir);
         return;
     }
     doctor_tail(dir);
@@ -238,7 +230,7 @@ static bool is_locked(int fd)
     return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
-/* The main lock is taken for short times only. */
+/* The main lock is held only briefly. */
 static void check_main_lock(const char *dir)
 {
     char path[PATH_MAX];
@@ -254,7 +246,7 @@ static void check_main_lock(const char *dir)
         usleep(100000);
     }
     doctor_holders(st.st_dev, st.st_ino, held_fn, &h);
-    doctor_say(DOCTOR_LOCKS, DOCTOR_FAIL,
+    doctor_say(DOCTOR_FAIL,
                h.stopped ? doctor_fix("kill -CONT %d", (int)h.stopped)
                          : "# check what these processes do, and end the one that hangs",
                "the state's lock is held for more than a second; opened by %s",
@@ -264,10 +256,9 @@ static void check_main_lock(const char *dir)
 void doctor_locks(struct doctor *d)
 {
     char path[PATH_MAX];
-    unsigned n = 0;
     check_main_lock(d->dir);
     snprintf(path, sizeof(path), "%s/run", d->dir);
-    DIR *run = opendir(path);
+    AMP_DIR DIR *run = opendir(path);
     struct dirent *e;
     while (run && (e = readdir(run))) {
         struct stat st;
@@ -277,22 +268,18 @@ void doctor_locks(struct doctor *d)
         AMP_CLOSE int fd = amp_file_open(dirfd(run), e->d_name, O_RDONLY, 0, NULL);
         if (fd < 0 || fstat(fd, &st) < 0 || !is_locked(fd))
             continue;
-        n++;
         doctor_holders(st.st_dev, st.st_ino, held_fn, &h);
         if (h.stopped)
-            doctor_say(DOCTOR_LOCKS, DOCTOR_WARN, doctor_fix("kill -CONT %d", (int)h.stopped),
+            doctor_say(DOCTOR_WARN, doctor_fix("kill -CONT %d", (int)h.stopped),
                        "run/%s is held by a stopped process: %s", e->d_name, h.who);
         else
-            doctor_say(DOCTOR_LOCKS, DOCTOR_OK, NULL, "run/%s is held by %s", e->d_name,
+            doctor_say(DOCTOR_OK, NULL, "run/%s is held by %s", e->d_name,
                        h.who[0] ? h.who : "another user's process");
     }
-    if (run)
-        closedir(run);
-    if (n == 0)
-        doctor_say(DOCTOR_LOCKS, DOCTOR_OK, NULL, "no locks held");
+    doctor_ok("no locks held");
 }
 
-/* ---- what is open ---- */
+/* ---- pending work ---- */
 
 struct waiting {
     uint32_t n;
@@ -317,7 +304,7 @@ static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_err
     return 1;
 }
 
-/* What makes a program write the outbox of this name. */
+/* The command that writes the outbox of this name. */
 static const char *outbox_fix(const char *dir, const char *name, bool inbox_waits)
 {
     const char *q = doctor_quote(dir);
@@ -328,7 +315,7 @@ static const char *outbox_fix(const char *dir, const char *name, bool inbox_wait
     if (strncmp(name, "inbox:", 6) != 0)
         return doctor_fix("# restart the program that is named %s (--as) on this state directory",
                           name);
-    /* A command that writes them would also hand over what waits, to whoever runs it. */
+    /* A command that writes them would also hand over the waiting messages to its caller. */
     if (inbox_waits)
         return doctor_fix("# they are written when %s next reads its inbox with --acks", name + 6);
     return doctor_fix("amp-route inbox %s --state %s --acks file:acks.ndjson",
@@ -342,20 +329,19 @@ static void check_outbox(const struct doctor *d, const char *name, bool inbox_wa
     struct amp_error err;
     if (amp_store_outbox(d->store, name, entry_fn, &w, &err) < 0 ||
         (w.n > 0 && amp_store_frames(d->store, w.oldest - 1, frame_fn, &w, &err) < 0)) {
-        doctor_unreadable(DOCTOR_OUTBOX, d->dir, name, &err);
+        doctor_unreadable(d->dir, name, &err);
         return;
     }
     if (w.n == 0)
         return;
     amp_time_format(w.at_ms, when);
     bool old = amp_now_ms() - w.at_ms > doctor_opt.old_ms;
-    doctor_say(DOCTOR_OUTBOX, old ? DOCTOR_WARN : DOCTOR_OK,
-               old ? outbox_fix(d->dir, name, inbox_waits) : NULL,
+    doctor_say(old ? DOCTOR_WARN : DOCTOR_OK, old ? outbox_fix(d->dir, name, inbox_waits) : NULL,
                "%s: %u %s to be written, the oldest since %s", name, w.n,
                w.n == 1 ? "line waits" : "lines wait", when);
 }
 
-/* Acknowledgements of what an agent was handed over. */
+/* Acknowledgements of an agent's messages. */
 static int inbox_fn(void *ctx, const struct amp_inbox_info *i, struct amp_error *err)
 {
     char name[AMP_INBOX_AGENT_MAX + 8];
@@ -364,13 +350,13 @@ static int inbox_fn(void *ctx, const struct amp_inbox_info *i, struct amp_error 
     return 0;
 }
 
-/* A program whose lock is run/NAME.lock has an outbox of that name, and perhaps one for answers. */
+/* A program with the lock run/NAME.lock has an outbox of that name, and perhaps one for answers. */
 void doctor_outbox(struct doctor *d)
 {
     struct amp_error err;
     char path[PATH_MAX], name[NAME_MAX + 16];
     snprintf(path, sizeof(path), "%s/run", d->dir);
-    DIR *run = opendir(path);
+    AMP_DIR DIR *run = opendir(path);
     struct dirent *e;
     while (run && (e = readdir(run))) {
         struct amp_span file = amp_span_str(e->d_name);
@@ -381,10 +367,8 @@ void doctor_outbox(struct doctor *d)
         snprintf(name, sizeof(name), "%.*s.answers", (int)(file.n - 5), file.p);
         check_outbox(d, name, false);
     }
-    if (run)
-        closedir(run);
     if (amp_inbox_infos(d->store, inbox_fn, d, &err) < 0)
-        doctor_unreadable(DOCTOR_OUTBOX, d->dir, "the inboxes", &err);
+        doctor_unreadable(d->dir, "the inboxes", &err);
 }
 
 void doctor_deadlines(struct doctor *d)
@@ -393,23 +377,19 @@ void doctor_deadlines(struct doctor *d)
     int64_t now = amp_now_ms();
     struct amp_deadline_ctx ctx = sweep_deadlines(NULL);
     struct amp_error err;
-    bool any = false;
     for (unsigned i = 0; amp_deadlines[i].name; i++) {
         int64_t due = 0;
         if (amp_deadline_next(&amp_deadlines[i], d->store, &ctx, &due, &err) < 0) {
-            doctor_unreadable(DOCTOR_DEADLINES, d->dir, amp_deadlines[i].name, &err);
-            any = true;
+            doctor_unreadable(d->dir, amp_deadlines[i].name, &err);
         } else if (due > 0 && due < now - OVERDUE_MS) {
             amp_time_format(due, when);
             doctor_say(
-                DOCTOR_DEADLINES, amp_deadlines[i].upkeep ? DOCTOR_OK : DOCTOR_WARN,
+                amp_deadlines[i].upkeep ? DOCTOR_OK : DOCTOR_WARN,
                 doctor_fix("amp-ack watch --state %s >>escalations.ndjson", doctor_quote(d->dir)),
                 "%s: overdue since %s; no amp-ack watch is running", amp_deadlines[i].name, when);
-            any = true;
         }
     }
-    if (!any)
-        doctor_say(DOCTOR_DEADLINES, DOCTOR_OK, NULL, "nothing is overdue");
+    doctor_ok("nothing is overdue");
 }
 
 static int count_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
@@ -424,11 +404,11 @@ void doctor_dead(struct doctor *d)
     int64_t n = 0;
     struct amp_error err;
     if (amp_store_each(d->store, AMP_DEAD_KIND, "DEAD", count_fn, &n, &err) < 0) {
-        doctor_unreadable(DOCTOR_DEAD, d->dir, "the dead letters", &err);
+        doctor_unreadable(d->dir, "the dead letters", &err);
         return;
     }
     bool many = n > doctor_opt.most_dead;
-    doctor_say(DOCTOR_DEAD, many ? DOCTOR_WARN : DOCTOR_OK,
+    doctor_say(many ? DOCTOR_WARN : DOCTOR_OK,
                many ? doctor_fix("amp-ack dead list --state %s # then dead requeue, or dead purge",
                                  doctor_quote(d->dir))
                     : NULL,

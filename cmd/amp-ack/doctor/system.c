@@ -1,5 +1,4 @@
-/* What the doctor sees beside the state directory: programs, files with secrets, the guard, time.
- */
+/* Checks outside of the state directory: programs, files with secrets, the guard, the clock. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@
 #include "worktree/hooks.h"
 
 #define CONFIG_MAX  (1 << 20)
-#define AHEAD_MS    2000 /* what a file system may round */
+#define AHEAD_MS    2000 /* rounding of file systems */
 #define VERSION_SEC 10
 #define TAIL_MAX    ((off_t)4 << 20)
 #define JUMP_MS     50
@@ -48,26 +47,22 @@ static bool prints_line(const char *const *argv, char out[160])
     return end.exited && end.exit_code == 0;
 }
 
-static unsigned check_helper(const char *name)
+static void check_helper(const char *name)
 {
     char path[PATH_MAX], said[160], want[80];
     struct amp_error err;
     static const char install[] = "# install the toolkit again: make install";
     snprintf(want, sizeof(want), "%s %s", name, AMP_VERSION);
     if (amp_helper_path(name, path, sizeof(path), &err) < 0 || access(path, X_OK) < 0)
-        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, install,
-                   "the helper %s is missing, or not executable", name);
+        doctor_say(DOCTOR_FAIL, install, "the helper %s is missing, or not executable", name);
     else if (!prints_line((const char *const[]){path, "--version", NULL}, said))
-        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, install, "%s does not run", path);
+        doctor_say(DOCTOR_FAIL, install, "%s does not run", path);
     else if (strcmp(said, want) != 0)
-        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, install,
-                   "%s has the wrong version: %.100s, expected %s", path, said, want);
-    else
-        return 0;
-    return 1;
+        doctor_say(DOCTOR_FAIL, install, "%s has the wrong version: %.100s, expected %s", path,
+                   said, want);
 }
 
-/* Whether a command can be started, as PATH says. */
+/* Whether a command can be started; it is searched in PATH. */
 static bool is_command(const char *name)
 {
     char path[PATH_MAX * 2];
@@ -107,11 +102,11 @@ int doctor_ports(const char *dir, int (*fn)(void *ctx, const char *port, struct 
     return amp_config_values(doctor_opt.config, dir, "route.agents", entry_fn, &p, err);
 }
 
-/* The command of a route's or an agent's port. */
+/* Checks the command of a route's or an agent's port. */
 static int port_fn(void *arg, const char *port, struct amp_error *err)
 {
-    unsigned *wrong = arg;
     char name[1024];
+    (void)arg;
     (void)err;
     if (strncmp(port, "command:", 8) != 0 && strncmp(port, "exec-each:", 10) != 0)
         return 0;
@@ -119,11 +114,9 @@ static int port_fn(void *arg, const char *port, struct amp_error *err)
     port += strspn(port, " ");
     size_t n = strcspn(port, " ");
     snprintf(name, sizeof(name), "%.*s", (int)n, port);
-    if (n > 0 && *port != '\'' && *port != '"' && !is_command(name)) {
-        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, "# install it, or give its path",
+    if (n > 0 && *port != '\'' && *port != '"' && !is_command(name))
+        doctor_say(DOCTOR_FAIL, "# install it, or give its path",
                    "the command %s of a route does not exist", name);
-        ++*wrong;
-    }
     return 0;
 }
 
@@ -133,27 +126,19 @@ void doctor_peers(struct doctor *d)
                                           "branch-guard"};
     char git[160] = "";
     struct amp_error err;
-    unsigned wrong = 0;
     for (size_t i = 0; i < sizeof(helpers) / sizeof(helpers[0]); i++)
-        wrong += check_helper(helpers[i]);
-    if (!prints_line((const char *const[]){"git", "--version", NULL}, git)) {
-        doctor_say(DOCTOR_PEERS, DOCTOR_WARN,
-                   geteuid() == 0 ? "apt-get install git" : "sudo apt-get install git",
+        check_helper(helpers[i]);
+    if (!prints_line((const char *const[]){"git", "--version", NULL}, git))
+        doctor_say(DOCTOR_WARN, doctor_fix("%sapt-get install git", doctor_sudo()),
                    "git is missing; agents need it");
-        wrong++;
-    }
-    if (doctor_ports(d->dir, port_fn, &wrong, &err) < 0) {
-        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, NULL, "amp.json: %s", err.what);
-        wrong++;
-    }
-    if (wrong == 0)
-        doctor_say(DOCTOR_PEERS, DOCTOR_OK, NULL, "all helpers are of version %s; %s", AMP_VERSION,
-                   git);
+    if (doctor_ports(d->dir, port_fn, NULL, &err) < 0)
+        doctor_say(DOCTOR_FAIL, NULL, "amp.json: %s", err.what);
+    doctor_ok("all helpers are of version %s; %s", AMP_VERSION, git);
 }
 
 /* ---- files with secrets ---- */
 
-/* Whether something in it is a secret by the same rules by which it would be redacted. */
+/* Whether the file contains a secret, by the rules of redaction. */
 static bool has_secrets(const char *path)
 {
     AMP_BUF struct amp_buf text = {0}, clean = {0};
@@ -165,74 +150,67 @@ static bool has_secrets(const char *path)
     return !amp_span_eq(amp_buf_span(&text), amp_buf_span(&clean));
 }
 
-/* always: it holds secrets by what it is for. */
-static unsigned check_file(const char *path, bool always)
+/* always: the purpose of the file is to hold secrets. */
+static void check_file(const char *path, bool always)
 {
     struct stat st;
     if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-        return 0;
+        return;
     const char *fix = doctor_fix("chmod go= %s", doctor_quote(path));
     if (st.st_mode & 022)
-        doctor_say(DOCTOR_PERMISSIONS, DOCTOR_FAIL, fix, "other users can write %s (mode %o)", path,
+        doctor_say(DOCTOR_FAIL, fix, "other users can write %s (mode %o)", path,
                    (unsigned)st.st_mode & 0777);
     else if ((st.st_mode & 044) && (always || has_secrets(path)))
-        doctor_say(DOCTOR_PERMISSIONS, DOCTOR_FAIL, fix, "other users can read %s (mode %o), %s",
-                   path, (unsigned)st.st_mode & 0777,
+        doctor_say(DOCTOR_FAIL, fix, "other users can read %s (mode %o), %s", path,
+                   (unsigned)st.st_mode & 0777,
                    always ? "which is for secrets" : "which contains a secret");
     else if (st.st_uid != geteuid() && st.st_uid != 0)
         doctor_say(
-            DOCTOR_PERMISSIONS, DOCTOR_FAIL,
+            DOCTOR_FAIL,
             doctor_fix("%schown %u %s", doctor_sudo(), (unsigned)geteuid(), doctor_quote(path)),
             "%s belongs to user %u", path, (unsigned)st.st_uid);
-    else
-        return 0;
-    return 1;
 }
 
-/* Settings that would grant power, in a file that every writer of the state could change. */
-static unsigned check_ignored(void)
+/* Settings that are ignored because every writer of the state directory could change them. */
+static void check_ignored(void)
 {
     char parent[PATH_MAX];
     const char *fix;
     struct amp_config_files f = amp_config_files();
     if (f.ignored.n == 0)
-        return 0;
+        return;
     const char *from = doctor_quote(f.state_path), *to = doctor_quote(f.user_path);
     const char *slash = strrchr(f.user_path, '/');
     snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - f.user_path) : 0, f.user_path);
-    /* All of it can move where nothing there belongs to the state directory. */
+    /* The complete file can move if none of its settings belongs to the state directory. */
     if (slash && f.user.n == 0 && !memmem(f.state.p, f.state.n, "\"store\"", 7))
         fix = doctor_fix("mkdir -p %s && mv -n %s %s", doctor_quote(parent), from, to);
     else
         fix = doctor_fix("${EDITOR:-vi} %s %s", from, to);
-    doctor_say(DOCTOR_PERMISSIONS, DOCTOR_WARN, fix,
+    doctor_say(DOCTOR_WARN, fix,
                "%s: ignored: %.*s; a state directory may set only store and redact", f.state_path,
                (int)f.ignored.n, f.ignored.p);
-    return 1;
 }
 
 void doctor_permissions(struct doctor *d)
 {
     char path[PATH_MAX];
     const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
-    unsigned wrong = 0;
     if (doctor_opt.config)
-        wrong += check_file(doctor_opt.config, false);
-    snprintf(path, sizeof(path), "%s%s/amp/amp.json",
-             xdg    ? xdg
-             : home ? home
-                    : "",
-             xdg ? "" : "/.config");
-    wrong += check_file(path, false);
+        check_file(doctor_opt.config, false);
+    if (xdg)
+        snprintf(path, sizeof(path), "%s/amp/amp.json", xdg);
+    else
+        snprintf(path, sizeof(path), "%s/.config/amp/amp.json", home ? home : "");
+    check_file(path, false);
     if (d->dir) {
         snprintf(path, sizeof(path), "%s/amp.json", d->dir);
-        wrong += check_file(path, false);
+        check_file(path, false);
     }
-    wrong += check_ignored();
+    check_ignored();
     for (int i = 0; i < d->n_files; i++)
-        wrong += check_file(d->files[i], true);
-    if (wrong == 0)
-        doctor_say(DOCTOR_PERMISSIONS, DOCTOR_OK, NULL, "no secret is readable by others");
+        check_file(d->files[i], true);
+    doctor_ok("no secret is readable by others");
 }
 
 /* ---- the guard ---- */
@@ -240,7 +218,6 @@ void doctor_permissions(struct doctor *d)
 struct guard {
     const char *repo;
     const struct amp_hooks *hooks;
-    unsigned wrong;
 };
 
 static const char *install_fix(const char *repo)
@@ -250,7 +227,7 @@ static const char *install_fix(const char *repo)
 
 static void hook_fn(void *ctx, const struct amp_hook_finding *f)
 {
-    struct guard *g = ctx;
+    const struct guard *g = ctx;
     const char *dir = doctor_quote(amp_hooks_where_git_looks(g->hooks)), *fix;
     if (strcmp(f->code, "relative_hooks_path") == 0)
         fix = doctor_fix("git -C %s config core.hooksPath %s", doctor_quote(g->repo), dir);
@@ -258,9 +235,8 @@ static void hook_fn(void *ctx, const struct amp_hook_finding *f)
         fix = doctor_fix("%s --hooks-dir %s", install_fix(g->repo), dir);
     else
         fix = install_fix(g->repo);
-    g->wrong++;
-    doctor_say(DOCTOR_HOOKS, f->severity == AMP_HOOK_ERROR ? DOCTOR_FAIL : DOCTOR_WARN, fix,
-               "%s: %s: %s", f->path, f->code, f->what);
+    doctor_say(f->severity == AMP_HOOK_ERROR ? DOCTOR_FAIL : DOCTOR_WARN, fix, "%s: %s: %s",
+               f->path, f->code, f->what);
 }
 
 static void check_guard(struct amp_git *g, const char *repo)
@@ -273,16 +249,16 @@ static void check_guard(struct amp_git *g, const char *repo)
     if (amp_git_info(g, repo, &info, &err) < 0 || amp_hooks_find(g, repo, NULL, &h, &err) < 0) {
         bool no_git = strcmp(err.code, "repo_not_git") == 0;
         if (no_git && !doctor_opt.repo)
-            doctor_say(DOCTOR_HOOKS, DOCTOR_OK, NULL, "not in a git repository (--repo)");
+            doctor_say(DOCTOR_OK, NULL, "not in a git repository (--repo)");
         else
-            doctor_say(DOCTOR_HOOKS, DOCTOR_FAIL,
+            doctor_say(DOCTOR_FAIL,
                        no_git ? doctor_fix("git init %s", doctor_quote(repo)) : install_fix(repo),
                        "%s", err.what);
         return;
     }
     snprintf(path, sizeof(path), "%s/amp/guard", h.common);
     if (access(path, F_OK) < 0) {
-        doctor_say(DOCTOR_HOOKS, doctor_opt.repo ? DOCTOR_WARN : DOCTOR_OK,
+        doctor_say(doctor_opt.repo ? DOCTOR_WARN : DOCTOR_OK,
                    doctor_opt.repo ? install_fix(repo) : NULL, "no guard is installed in %s",
                    h.common);
         return;
@@ -291,9 +267,9 @@ static void check_guard(struct amp_git *g, const char *repo)
     h.server = info.bare && access(path, F_OK) == 0;
     bool known = amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof(program), NULL) == 0;
     if (amp_hooks_check(&h, known ? program : NULL, getenv("PATH"), hook_fn, &found, &err) < 0)
-        doctor_say(DOCTOR_HOOKS, DOCTOR_FAIL, install_fix(repo), "%s", err.what);
-    else if (found.wrong == 0)
-        doctor_say(DOCTOR_HOOKS, DOCTOR_OK, NULL, "the guard of %s is complete", h.common);
+        doctor_say(DOCTOR_FAIL, install_fix(repo), "%s", err.what);
+    else
+        doctor_ok("the guard of %s is complete", h.common);
 }
 
 void doctor_hooks(struct doctor *d)
@@ -301,16 +277,16 @@ void doctor_hooks(struct doctor *d)
     struct amp_git *g;
     struct amp_error err;
     if (amp_git_open(NULL, &g, &err) < 0) {
-        doctor_say(DOCTOR_HOOKS, DOCTOR_FAIL, NULL, "%s", err.what);
+        doctor_say(DOCTOR_FAIL, NULL, "%s", err.what);
         return;
     }
     check_guard(g, doctor_opt.repo ? doctor_opt.repo : ".");
     amp_git_close(g);
 }
 
-/* ---- time ---- */
+/* ---- the clock ---- */
 
-/* When the newest segment's last complete frame was written, 0: unknown. */
+/* When the last complete frame of the newest segment was written; 0: unknown. */
 static int64_t last_frame(const char *dir)
 {
     char path[PATH_MAX];
@@ -334,7 +310,7 @@ static int64_t last_frame(const char *dir)
     return at_ms;
 }
 
-/* How far the wall's clock and the other one went apart within a short time. */
+/* How far the wall clock and the monotonic clock diverge within a tenth of a second. */
 static int64_t jump_ms(void)
 {
     int64_t wall = amp_now_ms(), mono = amp_mono_ms();
@@ -346,49 +322,37 @@ static int64_t jump_ms(void)
 
 static const char *ntp_fix(void)
 {
-    return geteuid() == 0 ? "timedatectl set-ntp true" : "sudo timedatectl set-ntp true";
+    return doctor_fix("%stimedatectl set-ntp true", doctor_sudo());
 }
 
-static unsigned check_ahead(const char *dir)
+static void check_ahead(const char *dir)
 {
     char path[PATH_MAX];
     struct stat st;
     int64_t now = amp_now_ms(), frame = last_frame(dir);
-    unsigned wrong = 0;
-    if (frame > now + AHEAD_MS) {
-        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL, ntp_fix(),
+    if (frame > now + AHEAD_MS)
+        doctor_say(DOCTOR_FAIL, ntp_fix(),
                    "the last line of the log is %lld s in the future: the clock was set back, and "
                    "deadlines come late",
                    (long long)(frame - now) / 1000);
-        wrong++;
-    }
     if (doctor_last_segment(dir, path) && stat(path, &st) == 0 &&
-        (int64_t)st.st_mtim.tv_sec * 1000 > now + AHEAD_MS) {
-        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL, ntp_fix(),
+        (int64_t)st.st_mtim.tv_sec * 1000 > now + AHEAD_MS)
+        doctor_say(DOCTOR_FAIL, ntp_fix(),
                    "the log was written %lld s in the future by the file system's time",
                    (long long)((int64_t)st.st_mtim.tv_sec - now / 1000));
-        wrong++;
-    }
-    return wrong;
 }
 
 void doctor_clock(struct doctor *d)
 {
     struct timex tx = {.modes = 0};
-    unsigned wrong = d->dir ? check_ahead(d->dir) : 0;
+    if (d->dir)
+        check_ahead(d->dir);
     int64_t jump = jump_ms();
-    if (jump > JUMP_MS) {
-        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL,
-                   "journalctl -n 50 -u '*ntp*' -u '*time*' # what sets it",
+    if (jump > JUMP_MS)
+        doctor_say(DOCTOR_FAIL, "journalctl -n 50 -u '*ntp*' -u '*time*' # what sets it",
                    "the clock jumped by %lld ms within a tenth of a second", (long long)jump);
-        wrong++;
-    }
     int state = adjtimex(&tx);
-    if (state == TIME_ERROR || (state >= 0 && tx.status & STA_UNSYNC)) {
-        doctor_say(DOCTOR_CLOCK, DOCTOR_WARN, ntp_fix(), "the clock is not synchronized");
-        wrong++;
-    }
-    if (wrong == 0)
-        doctor_say(DOCTOR_CLOCK, DOCTOR_OK, NULL,
-                   "the clock agrees with the log and is synchronized");
+    if (state == TIME_ERROR || (state >= 0 && tx.status & STA_UNSYNC))
+        doctor_say(DOCTOR_WARN, ntp_fix(), "the clock is not synchronized");
+    doctor_ok("the clock agrees with the log and is synchronized");
 }

@@ -1,4 +1,4 @@
-/* Tasks that wait for a person, and questions that no person can answer any more. */
+/* Checks of tasks that wait for a person, and of questions that can no longer be answered. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,11 +16,10 @@ enum { ID_MAX = 200, LINES_MAX = 33 << 20 };
 struct asking {
     struct amp_store *s;
     const char *dir;
-    unsigned n; /* what was said */
 };
 
-/* Why the question can no longer be answered; NULL: it can. By the rule of hitl-prompt for what it
- * asks: its task goes on, and its text is there. */
+/* Why the question can no longer be answered; NULL: it can. hitl-prompt has the same rule: the task
+ * has not ended, and the text exists. */
 static int why_dead(struct asking *a, struct amp_span id, struct amp_span task, const char **why,
                     struct amp_error *err)
 {
@@ -31,10 +30,9 @@ static int why_dead(struct asking *a, struct amp_span id, struct amp_span task, 
     if (amp_task_status(a->s, task, &st, err) < 0 ||
         amp_message_find(a->s, id, &mem, &rec, err) < 0)
         return -1;
-    *why = st.terminal   ? "its task has ended"
-           : !rec.found  ? "its text is no longer in the state directory"
-           : !rec.line.n ? "its text is no longer in the state directory"
-                         : NULL;
+    *why = st.terminal                 ? "its task has ended"
+           : !rec.found || !rec.line.n ? "its text is no longer in the state directory"
+                                       : NULL;
     return 0;
 }
 
@@ -60,8 +58,7 @@ static int question_fn(void *ctx, struct amp_span id, const struct amp_store_rec
     else
         rc = why_dead(a, id, task, &why, err);
     if (why) {
-        a->n++;
-        doctor_say(DOCTOR_TASKS, DOCTOR_WARN,
+        doctor_say(DOCTOR_WARN,
                    "# no action is needed: hitl-prompt does not ask it; escalate again if an "
                    "answer is still needed",
                    "the question %.*s about %.*s can no longer be answered: %s",
@@ -72,7 +69,7 @@ static int question_fn(void *ctx, struct amp_span id, const struct amp_store_rec
     return rc;
 }
 
-/* Why no person will be asked about what suspends a task; *why is NULL where one is, or will be. */
+/* Why no person will be asked about a suspended task; *why is NULL if one is, or will be, asked. */
 static int why_unasked(struct asking *a, struct amp_span task, struct amp_span ref,
                        const char **why, struct amp_error *err)
 {
@@ -81,7 +78,7 @@ static int why_unasked(struct asking *a, struct amp_span task, struct amp_span r
     if (amp_store_get(a->s, AMP_KEY(AMP_ESCALATION_KIND, ref), &rec, err) < 0)
         return -1;
     if (!rec.found)
-        return 0; /* it is on its way, or waits in an outbox */
+        return 0; /* it is in transit, or waits in an outbox */
     if (amp_span_is(rec.state, "DECIDED"))
         *why = "was decided, but no coordinator has carried it out";
     else if (amp_span_is(rec.state, "NOTED"))
@@ -106,16 +103,13 @@ static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
         why_unasked(a, id, amp_span_str(st.ref), &why, err) < 0)
         return -1;
     int n = (int)(id.n > ID_MAX ? ID_MAX : id.n);
-    a->n++;
     const char *fix = doctor_fix(
         "hitl-prompt --state %s </dev/null | task-dispatch coordinate --state %s", dir, dir);
     if (why)
-        doctor_say(DOCTOR_TASKS, DOCTOR_WARN, fix,
-                   "%.*s is %s, and the question it waits for, %s, %s", n, id.p, state, st.ref,
-                   why);
+        doctor_say(DOCTOR_WARN, fix, "%.*s is %s, and the question it waits for, %s, %s", n, id.p,
+                   state, st.ref, why);
     else
-        doctor_say(DOCTOR_TASKS, DOCTOR_WARN, fix, "%.*s is %s: a person must decide", n, id.p,
-                   state);
+        doctor_say(DOCTOR_WARN, fix, "%.*s is %s: a person must decide", n, id.p, state);
     return 0;
 }
 
@@ -126,7 +120,7 @@ void doctor_tasks(struct doctor *d)
     if (amp_store_each(a.s, AMP_TASK_KIND, NULL, task_fn, &a, &err) < 0 ||
         amp_store_each(a.s, AMP_ESCALATION_KIND, "OPEN", question_fn, &a, &err) < 0 ||
         amp_store_each(a.s, AMP_ESCALATION_KIND, "ASKED", question_fn, &a, &err) < 0)
-        doctor_unreadable(DOCTOR_TASKS, d->dir, "the tasks", &err);
-    else if (a.n == 0)
-        doctor_say(DOCTOR_TASKS, DOCTOR_OK, NULL, "no task is suspended");
+        doctor_unreadable(d->dir, "the tasks", &err);
+    else
+        doctor_ok("no task is suspended");
 }

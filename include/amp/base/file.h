@@ -2,6 +2,7 @@
 #ifndef AMP_BASE_FILE_H
 #define AMP_BASE_FILE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -30,6 +31,9 @@ int amp_file_publish(int dirfd, const char *path, mode_t mode, struct amp_span d
                      struct amp_error *err);
 /* Syncs the directory path itself. */
 int amp_fsync_dir(int dirfd, const char *path, struct amp_error *err);
+/* Cleanup attribute for a directory of opendir; NULL is none. */
+void amp_auto_closedir(DIR **dir);
+#define AMP_DIR __attribute__((cleanup(amp_auto_closedir)))
 /* mkdir -p. New directories get the mode; existing ones are unchanged. */
 int amp_mkdirs(const char *path, mode_t mode, struct amp_error *err);
 /* Opens relative to dirfd with openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS). -1 on failure. */

@@ -83,6 +83,12 @@ static int read_whole(int fd, const char *path, size_t max, bool any, struct amp
     return amp_buf_add(out, b.data, b.len, err);
 }
 
+void amp_auto_closedir(DIR **dir)
+{
+    if (*dir)
+        closedir(*dir);
+}
+
 int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
                   struct amp_error *err)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# amp-ack doctor: each thing goes wrong here, and what the doctor says of it, done as it stands, mends it.
+# amp-ack doctor: each problem, and the fix that the doctor prints; a shell runs the fix as printed.
 
 load lib
 load messages
@@ -15,7 +15,7 @@ teardown() {
   for p in $(jobs -p) ${pids-}; do kill -9 "$p" 2>/dev/null || :; done
 }
 
-# wrong ARG...: what is wrong, in $wrong, "check: what" a line. The clock of a test machine need not be
+# wrong ARG...: the problems, in $wrong, one "check: what" per line. The clock of a test machine need not be
 # synchronised.
 wrong() {
   local rc=0
@@ -24,14 +24,14 @@ wrong() {
   echo "wrong: $wrong"
   [ "$rc" -eq "$(grep -q '"level":"fail"' <<<"$out" && echo 1 || echo 0)" ]
 }
-# ill TEXT ARG...: that is wrong; what mends it, in $mend.
+# ill TEXT ARG...: the doctor reports a problem with TEXT; its fix is in $fix.
 ill() {
   local text=$1
   shift
   wrong "$@"
-  mend=$(jq -rs --arg t "$text" '[.[] | select(.level != "ok" and (.what | contains($t))) | .fix // ("# " + .advice)] | .[0] // ""' <<<"$out")
-  echo "mend: $mend"
-  [ -n "$mend" ]
+  fix=$(jq -rs --arg t "$text" '[.[] | select(.level != "ok" and (.what | contains($t))) | .fix // ("# " + .advice)] | .[0] // ""' <<<"$out")
+  echo "fix: $fix"
+  [ -n "$fix" ]
 }
 well() {
   wrong "$@"
@@ -53,29 +53,29 @@ own_sudo() {
 @test "state: missing, no directory, of another owner, open to others" {
   rm -r state
   ill 'no state directory'
-  eval "$mend"
+  eval "$fix"
   well
   mv state kept
   touch state
   ill 'is not a directory'
-  [[ $mend == *"another one with --state"* ]]
+  [[ $fix == *"another one with --state"* ]]
   AMP_STATE=$PWD/kept well
   rm state
   mv kept state
   chmod 755 state
   ill 'other users can enter'
   [ "$(amp-ack doctor --skip clock --json | jq -c 'select(.level != "ok")' | wc -l)" -eq 1 ]
-  eval "$mend"
+  eval "$fix"
   well
   chmod -R go+r state/log
   ill 'other users can open'
-  eval "$mend"
+  eval "$fix"
   well
   [ "$(id -u)" -eq 0 ] || skip "only root can give files away"
   own_sudo
   chown -R 12345 state
   ill 'belongs to user 12345'
-  eval "$mend"
+  eval "$fix"
   well
 }
 
@@ -86,7 +86,7 @@ own_sudo() {
   mv state nfs/state
   AMP_STATE=$PWD/nfs/state
   ill 'network file system'
-  [[ $mend == "# stop its programs, then cp -a $PWD/nfs/state to a local disk, and use that with --state" ]]
+  [[ $fix == "# stop its programs, then cp -a $PWD/nfs/state to a local disk, and use that with --state" ]]
   cp -a "$PWD/nfs/state" .
   AMP_STATE=$PWD/state
   well
@@ -103,15 +103,15 @@ export AMP_STATE=$PWD/disk/state
 amp-ack doctor --skip clock --min-free 2M >first
 head -c 7m /dev/zero >disk/film
 ! amp-ack doctor --skip clock --min-free 2M --json >full
-jq -r 'select(.level == "fail") | .fix' full >mend
-sh mend >said
+jq -r 'select(.level == "fail") | .fix' full >fix
+sh fix >said
 rm disk/film
-amp-ack doctor --skip clock --min-free 2M >mended
+amp-ack doctor --skip clock --min-free 2M >fixed
 mkdir disk/many
 (cd disk/many && touch $(seq 350))
 ! amp-ack doctor --skip clock --min-free 1K --json >full2
-jq -r 'select(.level == "fail") | .fix' full2 >mend2
-sh mend2 >said2
+jq -r 'select(.level == "fail") | .fix' full2 >fix2
+sh fix2 >said2
 rm -r disk/many
 amp-ack doctor --skip clock --min-free 1K >mended2
 SH
@@ -126,18 +126,18 @@ SH
 @test "state: a failed write, damage, a torn end, no index, a bad one" {
   (umask 077 && touch state/log/FAILED)
   ill 'a write to the log failed'
-  eval "$mend"
+  eval "$fix"
   well
   rm -f state/index*
   ill 'index is missing'
-  eval "$mend"
+  eval "$fix"
   well
   amp-ack track < <(message review_request '.requires_ack = false | del(.ack_timeout_sec)') >/dev/null
   sed -i '1s/task_dispatch/task_dispetch/' "$(ls state/log/0*.ndjson | head -1)"
   rm -f state/index*
   ill 'is damaged at offset'
-  [[ $mend == "amp-ack repair --state $PWD/state" ]]
-  eval "$mend"
+  [[ $fix == "amp-ack repair --state $PWD/state" ]]
+  eval "$fix"
   well
 }
 
@@ -152,9 +152,9 @@ SH
   # Who traces it goes; it stays stopped.
   kill -9 $!
   wait_until 30 ill "lock is held for more than a second"
-  [[ $mend == "kill -CONT "* ]]
-  pids=${mend##* }
-  eval "$mend"
+  [[ $fix == "kill -CONT "* ]]
+  pids=${fix##* }
+  eval "$fix"
   wait_until 30 well
   [ "$(amp-ack status --all --json | wc -l)" -eq 2 ]
 }
@@ -164,12 +164,12 @@ SH
   { message task_dispatch '.msg_id = "task_dispatch-T-2026-044-7"'; } | amp-route -r '* => inbox:executor' >/dev/null
   run -69 amp-route inbox executor --acks fifo:fifo --open-timeout 50ms
   ill 'inbox:executor: 1 line waits' --old-after 0
-  eval "$mend" || [ $? -eq 1 ]
+  eval "$fix" || [ $? -eq 1 ]
   [ "$(jq -r .ref_msg_id acks.ndjson)" = task_dispatch-T-2026-044-7 ]
   well --old-after 0
   run amp-route --as door -r 'to=nobody => file:x' -o /dev/full < <(message task_result)
   ill 'door.answers: 1 line waits' --old-after 0
-  [[ $mend == "# restart the program that is named door"* ]]
+  [[ $fix == "# restart the program that is named door"* ]]
   amp-route --as door -r 'to=nobody => file:x' </dev/null >answers
   [ "$(jq -r .code answers)" = no_route ]
   well --old-after 0
@@ -178,11 +178,11 @@ SH
 @test "deadlines, dead letters" {
   amp-ack track --now 2026-02-26T14:32:07Z < <(message review_verdict) >/dev/null
   ill 'overdue since'
-  eval "timeout 60 ${mend/amp-ack watch/amp-ack watch --until-idle}"
+  eval "timeout 60 ${fix/amp-ack watch/amp-ack watch --until-idle}"
   [ -s escalations.ndjson ]
   well
   ill '1 dead letter' --most-dead 0
-  eval "$mend" | grep -q review_verdict
+  eval "$fix" | grep -q review_verdict
   amp-ack dead purge --every >/dev/null 2>&1 || amp-ack dead purge --every --yes >/dev/null
   well --most-dead 0
 }
@@ -195,7 +195,7 @@ SH
   ill 'T-2026-044 is suspended'
   mkfifo typed
   exec 7<>typed
-  timeout -k 5 30 script -qfec "$mend" screen <typed >/dev/null 3>&- 7>&- &
+  timeout -k 5 30 script -qfec "$fix" screen <typed >/dev/null 3>&- 7>&- &
   pids=$!
   wait_until 20 grep -q 'leaves it undecided' screen
   echo 'resume go on' >&7
@@ -208,7 +208,7 @@ SH
   export AMP_LIBEXEC=$PWD/helpers
   rm helpers/jq-worker
   ill 'jq-worker is missing'
-  [[ $mend == "# install the toolkit again: make install" ]]
+  [[ $fix == "# install the toolkit again: make install" ]]
   # What make install does with it.
   install -m 755 "$AMP_BUILD/libexec/amp/jq-worker" helpers/
   well
@@ -218,7 +218,7 @@ SH
   well
   echo '{"route": {"routes": ["* => command:my-worker --now"]}}' >amp.json
   ill 'my-worker of a route does not exist' -c amp.json
-  [[ $mend == "# install it, or give its path" ]]
+  [[ $fix == "# install it, or give its path" ]]
   mkdir bin
   printf '#!/bin/sh\n' >bin/my-worker
   chmod +x bin/my-worker
@@ -231,17 +231,17 @@ SH
   echo '{"route": {"routes": ["* => https://ann:hunter2@host/"]}}' >amp.json
   chmod 666 amp.json
   ill 'other users can write' -c amp.json
-  eval "$mend"
+  eval "$fix"
   well -c amp.json
   chmod 644 amp.json
   ill 'which contains a secret' -c amp.json
-  eval "$mend"
+  eval "$fix"
   well -c amp.json
   [ "$(id -u)" -eq 0 ] || skip "only root can give files away"
   own_sudo
   chown 12345 amp.json
   ill 'belongs to user 12345' -c amp.json
-  eval "$mend"
+  eval "$fix"
   well -c amp.json
 }
 
@@ -249,21 +249,21 @@ SH
   need_tool worktree-bind
   mkdir here
   ill '' --repo here
-  [[ $mend == "git init here" ]]
-  eval "$mend -q"
+  [[ $fix == "git init here" ]]
+  eval "$fix -q"
   git -C here commit -q --allow-empty -m start
   ill 'no guard is installed' --repo here
-  eval "$mend" >/dev/null
+  eval "$fix" >/dev/null
   well --repo here
   chmod -x here/.git/hooks/branch-guard
   ill 'executable' --repo here
-  eval "$mend" >/dev/null
+  eval "$fix" >/dev/null
   well --repo here
 }
 
 @test "FIFOs" {
   ill 'no such file' pipe
-  eval "$mend"
+  eval "$fix"
   ill 'no process has it open' pipe
   exec 7<>pipe # its reader and its writer
   well pipe
@@ -282,14 +282,14 @@ SH
   chmod +t pipe
   exec 8>&-
   ill 'within a line' pipe
-  eval "$mend"
+  eval "$fix"
   [ ! -k pipe ]
   exec 8>pipe
   well pipe
   echo notes >notes
   echo '{"route": {"routes": ["* => fifo:notes"]}}' >amp.json
   ill 'is not a FIFO' -c amp.json
-  eval "$mend"
+  eval "$fix"
   exec 7<>notes
   well -c amp.json
   [ "$(cat notes.was)" = notes ]
@@ -307,18 +307,18 @@ SH
   at() { by=(env LD_PRELOAD="$shim" FAIL_CLOCK_FILE="$PWD/clock" FAIL_CLOCK_SYNC="$(cat synced)" "$@"); }
   at
   ill 'in the future'
-  eval "$mend"
+  eval "$fix"
   at
   well
   echo 0 >synced
   at
   ill 'not synchronized'
-  eval "$mend"
+  eval "$fix"
   at
   well
   at FAIL_CLOCK_JUMP=5000
   ill 'clock jumped by'
-  [[ $mend == *journalctl* ]]
+  [[ $fix == *journalctl* ]]
   at # it was stopped
   well
 }
