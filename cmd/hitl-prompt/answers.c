@@ -1,4 +1,4 @@
-/* Answers from a file or a FIFO, matched to escalations. */
+/* Reads answers from a file or a FIFO and matches them to questions. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,9 +25,9 @@ int answers_open(struct answers *a, const char *path, struct amp_error *err)
     if (a->fd < 0 || fstat(a->fd, &st) || fstatfs(a->fd, &fs))
         return amp_fail_errno(err, AMP_DATAERR, "%s", path);
     a->pipe = S_ISFIFO(st.st_mode);
-    /* A pipe without a name, as of <(...) or /dev/stdin, ends with its writers. */
+    /* A pipe without a name, such as <(...) or /dev/stdin, ends when its writers close it. */
     a->fifo = a->pipe && fs.f_type != PIPEFS_MAGIC;
-    /* A spare writer: answers may come one after another from different processes. */
+    /* A spare writer, because several processes may write answers one after another. */
     if (a->fifo)
         a->hold = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     return 0;
@@ -90,42 +90,32 @@ int answers_read(struct answers *a, struct amp_error *err)
     return 0;
 }
 
+/* Whether the member is absent, or is a pattern that matches the id. */
 static bool is_named(const json_t *j, const char *key, const char *id)
 {
-    const char *pattern = json_string_value(json_object_get(j, key));
-    return pattern && amp_span_glob(amp_span_str(id), amp_span_str(pattern));
+    const json_t *pattern = json_object_get(j, key);
+    return !pattern || (json_is_string(pattern) &&
+                        amp_span_glob(amp_span_str(id), amp_span_str(json_string_value(pattern))));
 }
 
-/* 1 it is for q, 0 for another one, -1 not understood. */
+/* 1: it answers q, 0: another question, -1: it is invalid. */
 static int answer_match(const char *line, const struct amp_question *q,
                         struct amp_operator_answer *out, json_t **keep, struct amp_error *err)
 {
-    static const char *const none = "";
     char word[512];
     struct amp_operator_answer a;
-    json_t *j = amp_json_load(amp_span_str(line), err);
+    json_auto_t *j = amp_json_load(amp_span_str(line), err);
 
-    if (!json_is_object(j)) {
-        json_decref(j);
+    if (!json_is_object(j))
         return amp_fail(err, AMP_DATAERR, "bad_answer", "an answer is not a JSON object");
-    }
-    bool by_ref = json_object_get(j, "ref_msg_id"), by_task = json_object_get(j, "task_id");
-    bool by_call = json_object_get(j, "invocation_id"),
-         by_protocol = json_object_get(j, "protocol");
-    if ((by_ref && !is_named(j, "ref_msg_id", q->id)) ||
-        (by_task && !is_named(j, "task_id", q->about.task)) ||
-        (by_protocol && !is_named(j, "protocol", q->about.protocol)) ||
-        (by_call && !is_named(j, "invocation_id", amp_question_invocation(q)))) {
-        json_decref(j);
+    if (!is_named(j, "ref_msg_id", q->id) || !is_named(j, "task_id", q->about.task) ||
+        !is_named(j, "protocol", q->about.protocol) ||
+        !is_named(j, "invocation_id", amp_question_invocation(q)))
         return 0;
-    }
-    const char *decision = json_string_value(json_object_get(j, "decision"));
-    bool whole = amp_span_copy(amp_span_str(decision ? decision : none), word, sizeof word);
-    if (!whole || !amp_answer_parse(q, word, &a)) {
-        json_decref(j);
+    if (!amp_span_copy(amp_span_str(amp_json_str(j, "decision")), word, sizeof word) ||
+        !amp_answer_parse(q, word, &a))
         return amp_fail(err, AMP_DATAERR, "bad_answer", "%s: an answer's decision is not %s",
                         q->name, amp_answer_words(q));
-    }
     a.note = json_string_value(json_object_get(j, "note"));
     if (!a.note)
         a.note = json_string_value(json_object_get(j, "rationale"));
@@ -133,7 +123,7 @@ static int answer_match(const char *line, const struct amp_question *q,
     a.commit = json_string_value(json_object_get(j, "commit"));
     a.op = json_string_value(json_object_get(j, "operator"));
     *out = a;
-    *keep = j;
+    *keep = json_incref(j);
     return 1;
 }
 
@@ -144,15 +134,15 @@ int answers_find(struct answers *a, const struct amp_question *q, struct amp_ope
     for (size_t i = 0; i < a->n; i++) {
         if (a->v[i].used)
             continue;
-        int rc = a->v[i].line[0] == '{' ? answer_match(a->v[i].line, q, out, keep, err)
-                                        : (amp_answer_parse(q, a->v[i].line, out) ? 1 : -1);
-        if (rc == 0)
-            continue;
-        a->v[i].used = true;
-        if (rc < 0 && a->v[i].line[0] != '{')
-            amp_fail(err, AMP_DATAERR, "bad_answer", "%s: an answer is not %s", q->name,
-                     amp_answer_words(q));
-        return rc;
+        int rc = 1;
+        if (a->v[i].line[0] == '{')
+            rc = answer_match(a->v[i].line, q, out, keep, err);
+        else if (!amp_answer_parse(q, a->v[i].line, out))
+            rc = amp_fail(err, AMP_DATAERR, "bad_answer", "%s: an answer is not %s", q->name,
+                          amp_answer_words(q));
+        a->v[i].used = rc != 0;
+        if (rc != 0)
+            return rc;
     }
     return 0;
 }

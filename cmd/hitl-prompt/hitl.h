@@ -1,4 +1,4 @@
-/* hitl-prompt's parts: the terminal, and answers from a file or a FIFO. */
+/* The parts of hitl-prompt: the terminal, the text of a question, answers from a file or a FIFO. */
 #ifndef HITL_PROMPT_H
 #define HITL_PROMPT_H
 
@@ -7,40 +7,39 @@
 
 /* The terminal: /dev/tty, never stdin. */
 struct terminal {
-    int fd; /* -1 until it is needed */
+    int fd; /* -1 before it is opened */
     struct amp_buf line;
-    bool eof, noted; /* noted: that it is a background job */
+    bool eof, noted; /* noted: the note about a background job was printed */
 };
 void terminal_init(struct terminal *t);
 void terminal_release(struct terminal *t);
 /* Opens it; UNAVAILABLE "no_terminal". */
 int terminal_open(struct terminal *t, struct amp_error *err);
-/* Whether we may use it now. In the background of a shell that has job control a read would stop
- * us: false then. */
+/* Whether the process is in the foreground; in the background a read would stop it. */
 bool terminal_ours(const struct terminal *t);
-/* Prints the question. task: its record, or NULL. */
+/* Prints the question. task: the record of its task, or NULL. */
 struct amp_task;
 int terminal_ask(struct terminal *t, const struct amp_question *q, const struct amp_task *task,
                  struct amp_error *err);
 void terminal_say(struct terminal *t, const char *text);
-/* 1: a line (without its end) in t->line, 0: not yet, -1: end of file. */
+/* 1: t->line has a line, without LF; 0: not yet; -1: end of file. */
 int terminal_line(struct terminal *t);
 
-/* Columns of the terminal at fd, at most 100; 80 where it is none. */
+/* Columns of the terminal at fd, at most 100; 80 if it is not a terminal. */
 int width_of(int fd);
 
-/* A question as text for so many columns: control characters neutralised, what others wrote behind
- * a mark on every line; with what the task is about, why its work was not accepted, and why the
- * last decision was refused. */
+/* Appends the question as text for `width` columns, with a summary of its task and the reason why
+ * the last decision was refused. Control characters are neutralised; every line of text that others
+ * wrote is marked. */
 int question_text(const struct amp_question *q, const struct amp_task *task, int width,
                   struct amp_buf *out, struct amp_error *err);
 
-/* Answers for scripts: JSON lines that name an escalation or a task, or plain words for whatever is
- * asked next. Each is used once. */
+/* Answers for scripts: JSON lines that name an escalation or a task, or plain words for the next
+ * question. Each answer is used once. */
 struct answers {
     const char *path;
     int fd, hold;
-    bool pipe, fifo; /* fifo: it has a name, so that other writers may come */
+    bool pipe, fifo; /* fifo: it has a name, so more writers may open it */
     bool done;       /* read to its end */
     struct amp_buf text;
     struct {
@@ -51,10 +50,10 @@ struct answers {
 };
 int answers_open(struct answers *a, const char *path, struct amp_error *err);
 void answers_release(struct answers *a);
-/* Takes what can be read now. */
+/* Reads the available input. */
 int answers_read(struct answers *a, struct amp_error *err);
-/* 1: out answers q (its strings live in *keep, a JSON value or NULL, and in the list); 0: nothing
- * for it; -1: an answer that cannot be understood. */
+/* 1: out answers q; its strings are in the list and in *keep, a JSON value or NULL that the caller
+ * owns. 0: there is no answer to q; -1: an invalid answer. */
 int answers_find(struct answers *a, const struct amp_question *q, struct amp_operator_answer *out,
                  json_t **keep, struct amp_error *err);
 

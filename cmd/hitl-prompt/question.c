@@ -1,7 +1,7 @@
 /*
- * A question as text. What others wrote stands behind a mark on every line, so that none of it can
- * look like a line of ours: no line is left for the terminal to wrap, which would go on at its left
- * edge without the mark.
+ * The text of a question. Every line of text that others wrote has a mark, so that it cannot look
+ * like a line of this program. Lines are wrapped here, because a line that the terminal wraps would
+ * continue without a mark.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 #define ITEMS_MAX  8 /* of a list that are shown */
 #define ISSUES_MAX 4
 
-/* The bytes of the first character, and the columns that it takes at most. */
-static size_t character(struct amp_span text, int *columns)
+/* The bytes of the first character; *columns: the most columns that it needs. */
+static size_t character_measure(struct amp_span text, int *columns)
 {
     size_t n = 1;
 
@@ -29,15 +29,15 @@ static size_t character(struct amp_span text, int *columns)
     return n;
 }
 
-/* How many bytes go on one line: up to a blank, or a part of a word that is longer than a line. */
-static size_t fitting(struct amp_span text, int columns)
+/* The bytes that fit on one line: up to a blank, or a part of a word that is longer than a line. */
+static size_t line_fit(struct amp_span text, int columns)
 {
     size_t at = 0, blank = 0;
     int used = 0;
 
     while (at < text.n) {
         int wide;
-        size_t n = character((struct amp_span){text.p + at, text.n - at}, &wide);
+        size_t n = character_measure((struct amp_span){text.p + at, text.n - at}, &wide);
         if (at && used + wide > columns)
             break;
         if (text.p[at] == ' ')
@@ -48,12 +48,12 @@ static size_t fitting(struct amp_span text, int columns)
     return at == text.n || text.p[at] == ' ' || !blank ? at : blank;
 }
 
-/* One line of the text, made safe, as lines behind marks. */
+/* Appends one line of safe text as marked lines. */
 static int line_mark(const char *label, struct amp_span safe, int width, struct amp_buf *out,
                      struct amp_error *err)
 {
     do {
-        size_t n = fitting(safe, width - MARK);
+        size_t n = line_fit(safe, width - MARK);
         if (amp_buf_fmt(out, err, "  %-*s | %.*s\n", LABEL, label, (int)n, safe.p) < 0)
             return -1;
         label = "";
@@ -64,7 +64,7 @@ static int line_mark(const char *label, struct amp_span safe, int width, struct 
     return 0;
 }
 
-/* What somebody wrote, behind a label of ours; its own line ends begin new lines. */
+/* Appends text that others wrote, with a label; its line ends are kept. */
 static int text_quote(const char *label, const char *value, int width, struct amp_buf *out,
                       struct amp_error *err)
 {
@@ -91,7 +91,7 @@ static int text_quote(const char *label, const char *value, int width, struct am
     return 0;
 }
 
-/* How many of a list are not shown. */
+/* Appends the number of items that are not shown. */
 static int count_more(size_t n, size_t shown, struct amp_buf *out, struct amp_error *err)
 {
     return n > shown ? amp_buf_fmt(out, err, "  %-*s   … and %zu more\n", LABEL, "", n - shown) : 0;
@@ -111,8 +111,8 @@ static int quote_list(const char *label, const json_t *values, int width, struct
     return count_more(json_array_size(values), ITEMS_MAX, out, err);
 }
 
-/* What a person needs to decide: the task, how far it came, what stood in its way, as far as the
- * description does not say it already. */
+/* Appends a summary of the task: its progress, and the issues and blockers that the question's text
+ * does not mention. */
 static int about_task(const struct amp_task *t, const char *said, int width, struct amp_buf *out,
                       struct amp_error *err)
 {
@@ -150,13 +150,12 @@ static int about_task(const struct amp_task *t, const char *said, int width, str
             text_quote("rejected for", line.data, width, out, err))
             return -1;
     }
-    return count_more(issues, shown, out, err) ||
-                   quote_list("blocked by", t->blockers, width, out, err)
-               ? -1
-               : 0;
+    if (count_more(issues, shown, out, err) < 0)
+        return -1;
+    return quote_list("blocked by", t->blockers, width, out, err);
 }
 
-/* A member that is text, or JSON. */
+/* Appends a member: text, or any JSON value. */
 static int quote_value(const char *label, const json_t *v, int width, struct amp_buf *out,
                        struct amp_error *err)
 {
@@ -167,14 +166,14 @@ static int quote_value(const char *label, const json_t *v, int width, struct amp
     if (json_is_string(v))
         return *json_string_value(v) ? text_quote(label, json_string_value(v), width, out, err) : 0;
     amp_buf_init(&words, TEXT_MAX);
-    if (amp_json_dump(v, &words, NULL)) /* larger than anybody reads here */
+    if (amp_json_dump(v, &words, NULL) < 0)
         return text_quote(label, "(too long to show)", width, out, err);
     return amp_buf_add(&words, "", 1, err) || text_quote(label, words.data, width, out, err) ? -1
                                                                                              : 0;
 }
 
 /* The member at a path of keys. */
-static const json_t *member(const json_t *j, const char *path)
+static const json_t *member_at(const json_t *j, const char *path)
 {
     char key[64];
 
@@ -192,11 +191,12 @@ static int field_text(const struct amp_question *q, const struct amp_question_fi
 {
     if (!*f->path)
         return text_quote(f->label, amp_question_invocation(q), width, out, err);
-    return f->list ? quote_list(f->label, member(q->message, f->path), width, out, err)
-                   : quote_value(f->label, member(q->message, f->path), width, out, err);
+    const json_t *value = member_at(q->message, f->path);
+    return f->list ? quote_list(f->label, value, width, out, err)
+                   : quote_value(f->label, value, width, out, err);
 }
 
-/* What an escalation about another protocol's work is about. */
+/* Appends the message that a question about another protocol's work is about. */
 static int about_text(const struct amp_subject *a, int width, struct amp_buf *out,
                       struct amp_error *err)
 {
@@ -212,7 +212,7 @@ int question_text(const struct amp_question *q, const struct amp_task *task, int
                   struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_question_terms *t = amp_question_terms(q);
-    const char *said = json_string_value(member(q->message, t->fields[0].path));
+    const char *said = json_string_value(member_at(q->message, t->fields[0].path));
 
     if (amp_buf_str(out, "\n== ", err) < 0 ||
         t->title(q->message, task && amp_task_is_suspended(task), out, err) < 0 ||
@@ -221,7 +221,7 @@ int question_text(const struct amp_question *q, const struct amp_task *task, int
     for (const struct amp_question_field *f = t->fields; f->label; f++) {
         if (field_text(q, f, width, out, err) < 0)
             return -1;
-        /* The task comes behind the question itself. */
+        /* The task follows the first field, the question itself. */
         if (f == t->fields && task && *task->description &&
             about_task(task, said ? said : "", width, out, err) < 0)
             return -1;

@@ -1,4 +1,4 @@
-/* The question on the terminal and the line that answers it. */
+/* Prints questions on the terminal and reads the lines that answer them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -58,21 +58,17 @@ void terminal_say(struct terminal *t, const char *words)
     amp_write_until(t->fd, amp_span_str(words), &amp_stop, &err);
 }
 
-static int answer_lines(const struct amp_question *q, struct amp_buf *out, struct amp_error *err)
-{
-    return amp_buf_fmt(out, err, "  Answer: %s\n  An empty line leaves it undecided.\n> ",
-                       amp_answer_form(q));
-}
-
 int terminal_ask(struct terminal *t, const struct amp_question *q, const struct amp_task *task,
                  struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};
 
     amp_buf_init(&out, TEXT_MAX);
-    if (question_text(q, task, width_of(t->fd), &out, err) || answer_lines(q, &out, err))
+    if (question_text(q, task, width_of(t->fd), &out, err) < 0 ||
+        amp_buf_fmt(&out, err, "  Answer: %s\n  An empty line leaves it undecided.\n> ",
+                    amp_answer_form(q)) < 0)
         return -1;
-    /* What was typed before the question was seen is no answer to it. */
+    /* Discards input that was typed before the question was printed. */
     tcflush(t->fd, TCIFLUSH);
     amp_buf_reset(&t->line);
     return amp_write_until(t->fd, amp_buf_span(&out), &amp_stop, err);

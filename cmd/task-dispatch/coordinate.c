@@ -1,4 +1,4 @@
-/* task-dispatch coordinate, and the verbless form: the coordinator as a filter. */
+/* task-dispatch coordinate, also without a verb: the coordinator as a filter. */
 #include "flow/coordinate/coordinate.h"
 
 #include <unistd.h>
@@ -6,7 +6,6 @@
 #include "cli/finding.h"
 #include "cli/rows.h"
 #include "verbs.h"
-#include "worker_opts.h"
 #include "worktree/person.h"
 
 static struct amp_list inputs;
@@ -31,17 +30,17 @@ const struct amp_opt task_coordinate_opts[] = {
     AMP_OPT_END,
 };
 
-static int load_policy(struct amp_coordinate_options *opt, struct amp_error *err)
+static int policy_load(struct amp_coordinate_options *opt, struct amp_error *err)
 {
     struct json_t *config = NULL;
     amp_task_policy_default(&opt->policy);
     if (amp_config_load(task_config, task_state, &config, err) < 0 ||
-        worker_patterns(config, "branches", "protected", NULL, &opt->protected_, err) < 0)
+        task_patterns(config, "branches", "protected", NULL, &opt->protected_, err) < 0)
         return -1;
     return amp_task_policy_load(&opt->policy, config, err);
 }
 
-static int report(const struct amp_coordinate_end *end)
+static int end_report(const struct amp_coordinate_end *end)
 {
     if (end->open_tasks)
         amp_warn("%u open: %s", (unsigned)end->open_tasks, end->names.data);
@@ -76,7 +75,7 @@ int task_coordinate(int argc, char **argv)
         .say = amp_finding_print_error,
         .warn = amp_warn,
     };
-    if (amp_person_only(environ, "coordinate tasks", &err) || load_policy(&opt, &err) < 0 ||
+    if (amp_person_only(environ, "coordinate tasks", &err) || policy_load(&opt, &err) < 0 ||
         task_open(&store, &err) < 0)
         return amp_complain(&err);
     if (inputs.n == 0)
@@ -84,7 +83,8 @@ int task_coordinate(int argc, char **argv)
     for (int i = 0; i < inputs.n; i++)
         amp_note_terminal(inputs.v[i]);
     amp_signals_install();
-    int status = amp_coordinate(store, &opt, &end, &err) < 0 ? amp_complain(&err) : report(&end);
+    int status =
+        amp_coordinate(store, &opt, &end, &err) < 0 ? amp_complain(&err) : end_report(&end);
     amp_buf_release(&end.names);
     amp_store_close(store);
     return status;

@@ -1,5 +1,7 @@
-/* task-dispatch: tasks, results and verdicts in; dispatches, review requests and escalations out.
- */
+/* task-dispatch: leads tasks through dispatch, review and rework. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "agent/agent.h"
 #include "agent/job/job.h"
 #include "cli/rows.h"
@@ -54,6 +56,39 @@ int task_open(struct amp_store **out, struct amp_error *err)
     const struct amp_store_options how = {
         .lock_timeout_ms = task_lock_timeout, .facts = &amp_flow_facts, .actor = amp_cli_name()};
     return amp_store_open(task_state, &how, out, err);
+}
+
+int task_patterns(const json_t *config, const char *section, const char *key, const char *inner,
+                  const char *const **out, struct amp_error *err)
+{
+    const json_t *list = json_object_get(json_object_get(config, section), key), *p;
+    const char **v;
+    size_t i;
+
+    if (inner)
+        list = json_object_get(list, inner);
+    if (!list)
+        return 0;
+    if (!json_is_array(list))
+        return amp_fail(err, AMP_CONFIG, "bad_value", "%s in the configuration: expected a list",
+                        key);
+    if (!(v = calloc(json_array_size(list) + 1, sizeof *v)))
+        return amp_fail_memory(err);
+    json_array_foreach (list, i, p) {
+        if (!(v[i] = json_string_value(p)))
+            return amp_fail(err, AMP_CONFIG, "bad_value",
+                            "%s in the configuration: expected a list of patterns", key);
+    }
+    *out = v;
+    return 0;
+}
+
+void task_patterns_free(const char *const *v)
+{
+    void *p;
+
+    memcpy(&p, &v, sizeof p);
+    free(p);
 }
 
 int main(int argc, char **argv)

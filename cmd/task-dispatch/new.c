@@ -1,4 +1,4 @@
-/* task-dispatch new: tasks from options and files, as task_dispatch messages to the coordinator. */
+/* task-dispatch new: writes tasks from options and files as messages to the coordinator. */
 #include "task/new.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 
 #include "cli/rows.h"
 #include "verbs.h"
-#include "worker_opts.h"
 #include "worktree/git/git.h"
 #include "worktree/person.h"
 
@@ -49,7 +48,7 @@ const struct amp_opt task_new_opts[] = {
     AMP_OPT_END,
 };
 
-/* The options that set a member: one value, or values that are added to the file's list. */
+/* The option of each member: a value, or a list whose values are added to the file's. */
 static const struct {
     const char *member, *option;
     const char **value;
@@ -68,15 +67,15 @@ static const struct {
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
 
-/* A task and where it was written. */
+/* A task and its source. */
 struct draft {
     json_t *task;
-    const char *path;     /* NULL: from the options alone */
+    const char *path;     /* NULL: from options only */
     struct amp_span text; /* of the file */
-    size_t own[SOURCES];  /* how many elements of a list are the file's */
+    size_t own[SOURCES];  /* number of the elements of a list that the file has */
 };
 
-/* jansson makes no string of it: it is not UTF-8, or there is no memory. */
+/* For a value of which jansson makes no string: it is not UTF-8, or memory is exhausted. */
 static void refuse_value(const char *option)
 {
     struct amp_error err;
@@ -94,7 +93,7 @@ static void add_texts(struct draft *d, size_t i)
     d->own[i] = json_array_size(a);
     if (list->n && !a && json_object_set_new(d->task, sources[i].member, a = json_array()) < 0)
         refuse_value(sources[i].option);
-    /* What is no list in the file is refused later. */
+    /* A member that is not a list is refused later. */
     for (int k = 0; json_is_array(a) && k < list->n; k++)
         if (json_array_append_new(a, json_string(list->v[k])) < 0)
             refuse_value(sources[i].option);
@@ -117,7 +116,7 @@ static void add_constraints(json_t *task)
     }
 }
 
-/* Options stand before what a file says; lists are added to it. */
+/* Sets the members from options: values replace the file's, lists are added. */
 static void apply_options(struct draft *d)
 {
     errno = 0;
@@ -139,8 +138,8 @@ static bool constraint_given(struct amp_span name)
     return false;
 }
 
-/* Whether the member at fault was written as an option. An element of a list is the file's up to
- * its number, and a list that is wrong as such is the file's too. */
+/* Whether the invalid member is from an option. The first elements of a list are the file's, and so
+ * is a list that is invalid as such. */
 static bool by_option(const struct draft *d, size_t i, struct amp_span element)
 {
     int64_t k;
@@ -151,7 +150,7 @@ static bool by_option(const struct draft *d, size_t i, struct amp_span element)
     return amp_num_parse(element, 0, INT64_MAX, &k, NULL) == 0 && (uint64_t)k >= d->own[i];
 }
 
-/* Puts in front of err what the person wrote: the option, or the file and line. */
+/* Puts the option, or the file and line, before the text of err. */
 static int name_place(const struct draft *d, const struct amp_new_fault *at, struct amp_error *err)
 {
     struct amp_error why = *err;
@@ -176,7 +175,7 @@ static int name_place(const struct draft *d, const struct amp_new_fault *at, str
                     *member && i < SOURCES ? sources[i].option : "");
 }
 
-/* --protect and what the configuration says. */
+/* The patterns of --protect and of the configuration. */
 static const char *const *protected_patterns(struct amp_error *err)
 {
     struct json_t *config = NULL;
@@ -184,7 +183,7 @@ static const char *const *protected_patterns(struct amp_error *err)
     static const char *all[PATTERNS_MAX + 1];
     size_t n = 0;
     if (amp_config_load(task_config, task_state, &config, err) < 0 ||
-        (!more && worker_patterns(config, "branches", "protected", NULL, &more, err) < 0))
+        (!more && task_patterns(config, "branches", "protected", NULL, &more, err) < 0))
         return NULL;
     size_t configured = 0;
     while (more && more[configured])
@@ -203,7 +202,7 @@ static const char *const *protected_patterns(struct amp_error *err)
     return all;
 }
 
-/* ctx: the worker that answers, started for the first task with a base. */
+/* ctx: the git worker, which is started for the first task with a base. */
 static int find_commit(void *ctx, const char *repository, const char *rev, struct amp_error *err)
 {
     struct amp_git **git = ctx;
@@ -215,7 +214,7 @@ static int find_commit(void *ctx, const char *repository, const char *rev, struc
 
 static struct amp_git *git;
 
-static int emit(struct amp_store *store, struct draft *d, struct amp_error *err)
+static int task_write(struct amp_store *store, struct draft *d, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
     struct amp_new_fault at;
@@ -233,27 +232,28 @@ static int emit(struct amp_store *store, struct draft *d, struct amp_error *err)
     return amp_out(amp_buf_span(&line), err);
 }
 
-static int emit_file(struct amp_store *store, const char *path, struct amp_error *err)
+/* path "-": standard input. */
+static int file_write(struct amp_store *store, const char *path, struct amp_error *err)
 {
+    bool input = strcmp(path, "-") == 0;
     AMP_BUF struct amp_buf text = {0};
     struct amp_new_fault at = {0};
     amp_buf_init(&text, FILE_MAX);
-    if (amp_file_read_any(path, FILE_MAX, &text, err) < 0)
+    if (input)
+        amp_note_terminal(NULL);
+    if (amp_file_read_any(input ? "/dev/stdin" : path, FILE_MAX, &text, err) < 0)
         return -1;
-    struct draft d = {.path = path, .text = amp_buf_span(&text)};
-    d.task = amp_new_read(d.text, &at, err);
-    if (!d.task)
-        return name_place(&d, &at, err);
-    int rc = emit(store, &d, err);
-    json_decref(d.task);
-    return rc;
+    json_auto_t *task = amp_new_read(amp_buf_span(&text), &at, err);
+    struct draft d = {
+        .task = task, .path = input ? "standard input" : path, .text = amp_buf_span(&text)};
+    return task ? task_write(store, &d, err) : name_place(&d, &at, err);
 }
 
 int task_new(int argc, char **argv)
 {
     struct amp_error err = {0};
     struct amp_store *store = NULL;
-    int status = AMP_OK;
+    enum amp_status status = AMP_OK;
     if (argc > 1 && id)
         amp_die_usage("--id with more than one file");
     if (amp_person_only(environ, "create tasks", &err))
@@ -262,16 +262,15 @@ int task_new(int argc, char **argv)
         if (task_open(&store, &err) < 0)
             return amp_complain(&err);
     for (int i = 0; i < argc; i++)
-        if (emit_file(store, argv[i], &err) < 0)
-            status =
-                (int)amp_status_worse((enum amp_status)status, (enum amp_status)amp_complain(&err));
+        if (file_write(store, argv[i], &err) < 0)
+            status = amp_status_worse(status, (enum amp_status)amp_complain(&err));
     if (argc == 0) {
-        struct draft d = {.task = json_object()};
-        if ((d.task ? emit(store, &d, &err) : amp_fail_memory(&err)) < 0)
-            status = amp_complain(&err);
-        json_decref(d.task);
+        json_auto_t *task = json_object();
+        struct draft d = {.task = task};
+        if ((task ? task_write(store, &d, &err) : amp_fail_memory(&err)) < 0)
+            status = (enum amp_status)amp_complain(&err);
     }
     amp_git_close(git);
     amp_store_close(store);
-    return status;
+    return (int)status;
 }

@@ -1,21 +1,27 @@
-/* What main.c puts together: each verb's option table and function, in the file of its name. */
+/* The verbs of task-dispatch and what they share. */
 #ifndef TASK_DISPATCH_VERBS_H
 #define TASK_DISPATCH_VERBS_H
+
+#include <jansson.h>
 
 #include "cli/cli.h"
 #include "store/store.h"
 
-/* --state, --config and --lock-timeout belong to every verb; their table stands in main.c. */
+/* --state, --config and --lock-timeout are options of every verb; main.c has their table. */
 extern const char *task_state, *task_config;
 extern int64_t task_lock_timeout;
-/* Opens the state directory; without one it is wrong usage. */
+/* Opens the state directory; a missing one is wrong usage. */
 int task_open(struct amp_store **out, struct amp_error *err);
+/* The list of patterns at section.key[.inner] of amp.json; *out is unchanged if there is none.
+ * CONFIG bad_value. */
+int task_patterns(const json_t *config, const char *section, const char *key, const char *inner,
+                  const char *const **out, struct amp_error *err);
+void task_patterns_free(const char *const *v);
 
-extern const struct amp_opt task_new_opts[], task_coordinate_opts[];
+extern const struct amp_opt task_new_opts[], task_coordinate_opts[], task_run_opts[],
+    task_review_opts[], task_verify_opts[];
 int task_new(int argc, char **argv);
 int task_coordinate(int argc, char **argv);
-
-extern const struct amp_opt task_run_opts[], task_review_opts[], task_verify_opts[];
 int task_run(int argc, char **argv);
 int task_review(int argc, char **argv);
 int task_verify(int argc, char **argv);

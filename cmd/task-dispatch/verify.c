@@ -1,4 +1,4 @@
-/* task-dispatch verify: whether exactly this tree was approved. */
+/* task-dispatch verify: checks whether the tree of a commit was approved. */
 #include "flow/review/verify.h"
 
 #include "cli/rows.h"

@@ -27,6 +27,13 @@ new() {
       tech_constraints: {std: "c11", base: "main"}}' <<<"$output"
 }
 
+@test "the file - is standard input, and errors name it" {
+  run -0 new - <<<'{"description": "x", "branch": "fix/a", "acceptance_criteria": ["one"]}'
+  [[ $output == *'"acceptance_criteria":["one"]'* ]]
+  run -65 new - <<<$'# x\n## Nothing'
+  [[ $output == *"error: standard input:2: unknown section"* ]]
+}
+
 @test "ids are never given twice, also by processes at once" {
   for i in 1 2 3 4 5 6 7 8; do
     new --branch fix/a -d x --criterion y >"$BATS_TEST_TMPDIR/$i" &

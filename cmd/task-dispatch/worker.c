@@ -1,0 +1,166 @@
+/* task-dispatch run and review: the Executor and the Reviewer around an agent's command. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/child.h>
+#include <amp/base/id.h>
+
+#include "cli/finding.h"
+#include "cli/rows.h"
+#include "flow/review/review.h"
+#include "flow/run/run.h"
+#include "verbs.h"
+#include "worktree/person.h"
+
+#define DAY_MS 86400000
+
+static const char *in, *out, *agent, *as, *progress = "auto", *base;
+static struct amp_list exec;
+static int64_t timeout_ms = 3600000, grace_ms = 10000, pause_ms = 30000, retries = 2,
+               open_timeout_ms = AMP_OPEN_TIMEOUT_MS, output_bytes = 8 << 20;
+static bool by_exit;
+static const char *const progress_words[] = {"auto", "always", "never", NULL};
+
+/* clang-format off */
+#define WORKER_OPTS(role)                                                                          \
+    {'i', "in", AMP_OPT_PATH, &in, "PATH", "read messages from PATH instead of stdin"},            \
+    {'o', "out", AMP_OPT_PATH, &out, "PATH", "write to PATH instead of stdout"},                   \
+    {0, "agent", AMP_OPT_STRING, &agent, "NAME", "the agent's name, by default " role},            \
+    {0, "as", AMP_OPT_STRING, &as, "NAME", "name in the state directory"},                         \
+    {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME",                                        \
+     "time limit of one attempt, 0 for none", 0, 365LL * DAY_MS},                                  \
+    {0, "grace", AMP_OPT_DURATION, &grace_ms, "TIME", "time between TERM and KILL", 0, DAY_MS},    \
+    {0, "retries", AMP_OPT_INT, &retries, "N",                                                     \
+     "how often an attempt is repeated that crashed or timed out", 0, 1000},                       \
+    {0, "pause", AMP_OPT_DURATION, &pause_ms, "TIME",                                              \
+     "pause before an attempt that the agent asked to repeat", 0, DAY_MS},                         \
+    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),                                                         \
+    {0, "max-output", AMP_OPT_SIZE, &output_bytes, "BYTES",                                        \
+     "how much of the agent's stdout and stderr is kept", 0, 1 << 30},                             \
+    {0, "progress", AMP_OPT_CHOICE, &progress, "WHEN", "print progress on stderr", 0, 0,           \
+     progress_words},                                                                              \
+    {'x', "exec", AMP_OPT_REST, &exec, "COMMAND", "the agent's command and its arguments"},        \
+    AMP_OPT_END
+/* clang-format on */
+
+const struct amp_opt task_run_opts[] = {
+    {0, "base", AMP_OPT_STRING, &base, "REVISION", "start of a new branch whose task has no base"},
+    WORKER_OPTS("executor"),
+};
+const struct amp_opt task_review_opts[] = {
+    {0, "verdict-by-exit", AMP_OPT_FLAG, &by_exit, NULL,
+     "without an answer use the exit status: 0 approves, others reject"},
+    WORKER_OPTS("reviewer"),
+};
+
+static void progress_ignore(const char *fmt, ...)
+{
+}
+
+/* Resolves the command relative to the current directory, not to the worktree in which it will run.
+ */
+static int command_find(const char **word, struct amp_error *err)
+{
+    char found[PATH_MAX];
+    struct amp_error why;
+    char *path;
+
+    if (amp_child_find(*word, environ, found, sizeof found, &why) < 0)
+        return amp_fail(err, AMP_USAGE, why.code, "--exec: %s", why.what);
+    if (!strchr(*word, '/') || **word == '/')
+        return 0;
+    if (!(path = realpath(*word, NULL)))
+        return amp_fail_errno(err, AMP_USAGE, "%s", *word);
+    *word = path;
+    return 0;
+}
+
+/* Opens the state and fills *w, whose memory lives as long as the process. verb: for the consumer's
+ * name. */
+static int worker_open(const char *role, const char *verb, struct amp_worker_options *w,
+                       struct amp_store **store, json_t **config, struct amp_error *err)
+{
+    static char consumer[256];
+    const bool shown =
+        strcmp(progress, "auto") ? !strcmp(progress, "always") : isatty(STDERR_FILENO);
+
+    if (!exec.n)
+        amp_die_usage("the agent's command is needed: --exec COMMAND…");
+    if (!agent)
+        agent = role;
+    if (!amp_id_is_safe(amp_span_str(agent)))
+        amp_die_usage("--agent: invalid name \"%s\" (letters, digits, '.', '-', '_')", agent);
+    snprintf(consumer, sizeof consumer, "task-dispatch.%s.%s", verb, agent);
+    if (command_find(&exec.v[0], err) < 0 ||
+        amp_config_load(task_config, task_state, config, err) < 0)
+        return -1;
+    *w = (struct amp_worker_options){
+        .tool = amp_cli_name(),
+        .role = role,
+        .agent = agent,
+        .consumer = as ? as : consumer,
+        .in = in,
+        .out = out,
+        .argv = exec.v,
+        .envp = environ,
+        .timeout_ms = timeout_ms,
+        .grace_ms = grace_ms,
+        .retries = retries,
+        .pause_ms = pause_ms,
+        .open_timeout_ms = open_timeout_ms,
+        .output_bytes = output_bytes,
+        .stop = &amp_stop,
+        .note = amp_note,
+        .progress = shown ? amp_note : progress_ignore,
+        .say = amp_finding_print,
+    };
+    if (task_patterns(*config, "branches", "protected", NULL, &w->protected_, err) < 0)
+        return -1;
+    amp_note_terminal(in);
+    amp_signals_install();
+    return task_open(store, err);
+}
+
+int task_run(int argc, char **argv)
+{
+    static const char *const levels[] = {
+        [AMP_RISK_LOW] = "low", [AMP_RISK_MEDIUM] = "medium", [AMP_RISK_HIGH] = "high"};
+    struct amp_run_options opt = {.base = base};
+    struct amp_store *store;
+    struct amp_error err;
+    json_t *config = NULL;
+    enum amp_status status;
+
+    if (worker_open("executor", "run", &opt.worker, &store, &config, &err) < 0)
+        return amp_complain(&err);
+    int rc = 0;
+    for (int i = AMP_RISK_LOW; !rc && i <= AMP_RISK_HIGH; i++)
+        rc = task_patterns(config, "risk", levels[i], "forbid", &opt.forbid[i], &err);
+    if (!rc)
+        rc = amp_flow_run(store, &opt, &status, &err);
+    amp_store_close(store);
+    task_patterns_free(opt.worker.protected_);
+    for (int i = AMP_RISK_LOW; i <= AMP_RISK_HIGH; i++)
+        task_patterns_free(opt.forbid[i]);
+    return rc ? amp_complain(&err) : (int)status;
+}
+
+int task_review(int argc, char **argv)
+{
+    struct amp_review_options opt = {.verdict_by_exit = by_exit};
+    struct amp_store *store;
+    struct amp_error err;
+    json_t *config = NULL;
+    enum amp_status status;
+
+    if (amp_person_only(environ, "start a reviewer", &err) < 0 ||
+        worker_open("reviewer", "review", &opt.worker, &store, &config, &err) < 0)
+        return amp_complain(&err);
+    int rc = amp_flow_review(store, &opt, &status, &err);
+    amp_store_close(store);
+    task_patterns_free(opt.worker.protected_);
+    return rc ? amp_complain(&err) : (int)status;
+}
