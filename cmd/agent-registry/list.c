@@ -1,4 +1,4 @@
-/* The directory and the capabilities for people (tables) and programs (one record a line). */
+/* Lists of agents and capabilities, as tables or as one JSON object per line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,12 +38,6 @@ struct listing {
     int64_t now_ms;
 };
 
-static void set_text(json_t *to, const char *key, const char *text)
-{
-    if (*text)
-        json_object_set_new(to, key, json_string(text));
-}
-
 static void set_time(json_t *to, const char *key, int64_t ms)
 {
     char t[AMP_TIME_MAX];
@@ -53,18 +47,16 @@ static void set_time(json_t *to, const char *key, int64_t ms)
     json_object_set_new(to, key, json_string(t));
 }
 
-static int print_json(json_t *j, struct amp_error *err)
+static int print_json(const json_t *j, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)64 << 20);
-    int rc = j ? amp_json_dump(j, &b, err) : amp_fail_memory(err);
-    json_decref(j);
-    if (rc < 0 || amp_buf_str(&b, "\n", err) < 0)
+    if (amp_json_dump(j, &b, err) < 0 || amp_buf_str(&b, "\n", err) < 0)
         return -1;
     return amp_out(amp_buf_span(&b), err);
 }
 
-/* Columns of fixed widths: each row stands alone, also while following. */
+/* Columns have fixed widths, because rows are printed one by one. */
 static int print_row(const char *const *cells, const int *widths, int n, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
@@ -82,7 +74,7 @@ static int print_row(const char *const *cells, const int *widths, int n, struct 
     return amp_out(amp_buf_span(&b), err);
 }
 
-/* What an agent registered, as a new reference; NULL on failure. */
+/* The registered descriptor, as a new reference; NULL on failure. */
 static json_t *descriptor_load(const struct amp_agent_reach *r, struct amp_error *err)
 {
     json_t *d = r->descriptor.n > 0 ? amp_json_load(r->descriptor, err) : json_object();
@@ -91,19 +83,22 @@ static json_t *descriptor_load(const struct amp_agent_reach *r, struct amp_error
     return d;
 }
 
+/* complete: with the descriptor and the health values. */
 static int agent_print(struct amp_span agent, const struct amp_agent_reach *r, json_t *d,
-                       bool whole, struct amp_error *err)
+                       bool complete, struct amp_error *err)
 {
-    json_t *j = json_pack(
+    json_auto_t *j = json_pack(
         "{s:s%, s:s, s:s, s:s, s:s, s:O*, s:O*, s:I}", "agent_id", agent.p, agent.n, "reachability",
         amp_reach_fsm.states[r->state].name, "name", amp_json_str(d, "name"), "role", r->role,
         "communication_class", amp_json_str(d, "communication_class"), "capabilities",
         json_object_get(d, "capabilities"), "modalities_supported",
         json_object_get(d, "modalities_supported"), "missed_heartbeats", (json_int_t)r->missed);
+    if (!j)
+        return amp_fail_memory(err);
     set_time(j, "joined", r->joined_ms);
     set_time(j, "last_seen", r->seen_ms);
-    set_text(j, "node_id", r->node);
-    set_text(j, "state", r->said);
+    amp_json_put(j, "node_id", r->node);
+    amp_json_put(j, "state", r->reported);
     if (r->answers > 0) {
         json_object_set_new(j, "answer_ms", json_integer(r->answer_ms));
         json_object_set_new(j, "answer_most_ms", json_integer(r->answer_most_ms));
@@ -113,15 +108,13 @@ static int agent_print(struct amp_span agent, const struct amp_agent_reach *r, j
         set_time(j, "left", r->left_ms);
         json_object_set_new(j, "reason", json_string(r->reason));
     }
-    if (whole) {
+    if (complete)
         json_object_set(j, "descriptor", d);
-        json_t *health = r->health.n > 0 ? amp_json_load(r->health, err) : NULL;
-        if (r->health.n > 0 && !health) {
-            json_decref(j);
+    if (complete && r->health.n > 0) {
+        json_t *health = amp_json_load(r->health, err);
+        if (!health)
             return -1;
-        }
-        if (health)
-            json_object_set_new(j, "health", health);
+        json_object_set_new(j, "health", health);
     }
     return print_json(j, err);
 }
@@ -154,7 +147,7 @@ static int agent_row(const struct listing *l, struct amp_span agent,
     return print_row(cells, agent_widths, 7, err);
 }
 
-static bool has(const json_t *list, const char *word)
+static bool has_text(const json_t *list, const char *word)
 {
     size_t i;
     const json_t *x;
@@ -165,7 +158,7 @@ static bool has(const json_t *list, const char *word)
     return false;
 }
 
-/* Whether this revision was printed before; notes it. */
+/* Whether this revision was printed before, or need not be; records it. */
 static bool is_known(struct listing *l, struct amp_span agent, const struct amp_agent_reach *r)
 {
     AMP_FREE char *name = amp_span_dup(agent);
@@ -177,31 +170,30 @@ static bool is_known(struct listing *l, struct amp_span agent, const struct amp_
     return first && r->state == AMP_REACH_LEFT && !all;
 }
 
-static int one_agent(void *ctx, struct amp_span agent, const struct amp_agent_rec *rec,
-                     struct amp_error *err)
+static int on_agent(void *ctx, struct amp_span agent, const struct amp_agent_rec *rec,
+                    struct amp_error *err)
 {
     struct listing *l = ctx;
     const struct amp_agent_reach *r = &rec->reach;
     if (r->state == AMP_REACH_ABSENT || (role && strcmp(role, r->role) != 0))
         return 0;
-    json_t *d = descriptor_load(r, err);
+    json_auto_t *d = descriptor_load(r, err);
     if (!d)
         return -1;
-    int rc = 0;
-    bool wanted = !capability || has(json_object_get(d, "capabilities"), capability);
-    if (wanted && (l->known ? !is_known(l, agent, r) : r->state != AMP_REACH_LEFT || all))
-        rc = json ? agent_print(agent, r, d, false, err) : agent_row(l, agent, r, d, err);
-    json_decref(d);
-    return rc;
+    if (capability && !has_text(json_object_get(d, "capabilities"), capability))
+        return 0;
+    if (l->known ? is_known(l, agent, r) : r->state == AMP_REACH_LEFT && !all)
+        return 0;
+    return json ? agent_print(agent, r, d, false, err) : agent_row(l, agent, r, d, err);
 }
 
 static int list_look(struct listing *l, struct amp_error *err)
 {
     l->now_ms = amp_now_ms();
-    return amp_agent_records(l->r.dir.store, one_agent, l, err);
+    return amp_agent_records(l->r.dir.store, on_agent, l, err);
 }
 
-/* Looks at once, and again whenever another process has written to the state. */
+/* Lists the agents, and again after each change of the state by another process. */
 static int list_follow(struct listing *l, struct amp_error *err)
 {
     struct amp_wake wake;
@@ -225,57 +217,46 @@ int reg_list(int argc, char **argv)
 {
     static const char *const head[] = {"agent",  "reachability", "role",        "class",
                                        "answer", "seen",         "capabilities"};
-    struct listing l = {0};
+    json_auto_t *known = follow ? json_object() : NULL;
+    struct listing l = {.known = known};
     struct amp_error err = {0};
-    int status = 0;
-    if (follow)
-        l.known = json_object();
     int rc = reg_open(&l.r, NULL, true, &err);
     if (rc == 0 && !json)
         rc = print_row(head, agent_widths, 7, &err);
     if (rc == 0)
         rc = follow ? list_follow(&l, &err) : list_look(&l, &err);
-    if (rc < 0)
-        status = amp_complain(&err);
-    json_decref(l.known);
-    reg_close(&l.r);
-    return status;
+    return reg_close(&l.r, rc, &err);
 }
 
 int reg_show(int argc, char **argv)
 {
     struct registry r = {0};
     struct amp_error err = {0};
-    int status = 0;
     if (argc == 0)
-        amp_die_usage("which agent?");
+        amp_die_usage("no agent given");
     int rc = reg_open(&r, NULL, true, &err);
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_REC_MAX);
     for (int i = 0; i < argc && rc == 0; i++) {
+        struct amp_span agent = amp_span_str(argv[i]);
         struct amp_agent_rec rec;
         struct amp_error none;
-        json_t *d = NULL;
-        rc = amp_agent_find(r.dir.store, amp_span_str(argv[i]), &mem, &rec, &err);
+        rc = amp_agent_find(r.dir.store, agent, &mem, &rec, &err);
         if (rc == 0 && rec.reach.state == AMP_REACH_ABSENT) {
             amp_fail(&none, AMP_NO, "not_registered", "%s is not registered", argv[i]);
             amp_status_note(amp_complain(&none));
         } else if (rc == 0) {
-            d = descriptor_load(&rec.reach, &err);
-            rc = d ? agent_print(amp_span_str(argv[i]), &rec.reach, d, true, &err) : -1;
+            json_auto_t *d = descriptor_load(&rec.reach, &err);
+            rc = d ? agent_print(agent, &rec.reach, d, true, &err) : -1;
         }
-        json_decref(d);
     }
-    if (rc < 0)
-        status = amp_complain(&err);
-    reg_close(&r);
-    return status;
+    return reg_close(&r, rc, &err);
 }
 
 static const int cap_widths[] = {32, 12, 10, 24, 12, 8};
 
-static int one_capability(void *ctx, struct amp_span id, const struct amp_capability *cap,
-                          struct amp_error *err)
+static int on_capability(void *ctx, struct amp_span id, const struct amp_capability *cap,
+                         struct amp_error *err)
 {
     struct listing *l = ctx;
     const json_t *c = cap->catalog;
@@ -285,7 +266,7 @@ static int one_capability(void *ctx, struct amp_span id, const struct amp_capabi
     if (!all && strcmp(amp_json_str(c, "status"), "disabled") == 0)
         return 0;
     if (json || index_only)
-        return print_json(json_incref(index_only ? cap->index : cap->catalog), err);
+        return print_json(index_only ? cap->index : cap->catalog, err);
     AMP_FREE char *name = amp_span_dup(id);
     snprintf(eta, sizeof eta, "%llds",
              (long long)json_integer_value(json_object_get(c, "defaultEtaSeconds")));
@@ -308,24 +289,20 @@ int reg_capabilities(int argc, char **argv)
                                        "owner",      "reachability", "eta"};
     struct listing l = {0};
     struct amp_error err = {0};
-    int status = 0;
     int rc = reg_open(&l.r, NULL, true, &err);
     if (rc == 0 && !json && !index_only)
         rc = print_row(head, cap_widths, 6, &err);
     if (rc == 0 && argc == 0)
-        rc = amp_capability_each(l.r.dir.store, one_capability, &l, &err);
+        rc = amp_capability_each(l.r.dir.store, on_capability, &l, &err);
     all = all || argc > 0;
     for (int i = 0; i < argc && rc == 0; i++) {
         struct amp_capability c;
         rc = amp_capability_find(l.r.dir.store, amp_span_str(argv[i]), &c, &err);
         if (rc == 0 && c.catalog)
-            rc = one_capability(&l, amp_span_str(argv[i]), &c, &err);
+            rc = on_capability(&l, amp_span_str(argv[i]), &c, &err);
         else if (rc == 0)
             rc = amp_fail(&err, AMP_NO, "capability_unknown", "%s is not published", argv[i]);
         amp_capability_release(&c);
     }
-    if (rc < 0)
-        status = amp_complain(&err);
-    reg_close(&l.r);
-    return status;
+    return reg_close(&l.r, rc, &err);
 }

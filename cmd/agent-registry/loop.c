@@ -1,6 +1,6 @@
 /*
- * The filter and the emitter of heartbeats: one loop that sleeps until a line, room in the output,
- * the next round or the next missed heartbeat wakes it.
+ * The filter and the emitter of heartbeats: one loop, which waits for a line, for room in the
+ * output, for the next round or for the next missed heartbeat.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,13 +17,13 @@ struct loop {
     struct amp_input in;
     struct amp_intake intake;
     bool eof;
-    int64_t rounds;   /* < 0: no heartbeats go out; 0: for ever */
+    int64_t rounds;   /* of heartbeats; < 0: none; 0: without an end */
     int64_t done;     /* rounds so far */
-    int64_t round_ms; /* when the next one is, or the end after the last */
-    int64_t look_ms;  /* when heartbeats may be missed */
+    int64_t round_ms; /* the time of the next round, or of the end after the last */
+    int64_t look_ms;  /* the time of the next look for missed heartbeats */
 };
 
-static int one(struct loop *l, const struct amp_view *v, struct amp_error *err)
+static int message_take(struct loop *l, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_error why = {0};
     enum reg_taken taken = reg_take(&l->r, v, &why, err);
@@ -40,13 +40,13 @@ static int one(struct loop *l, const struct amp_view *v, struct amp_error *err)
     return amp_intake_refuse(&l->intake, v, &why, err);
 }
 
-static int take(struct loop *l, struct amp_error *err)
+static int lines_take(struct loop *l, struct amp_error *err)
 {
     struct amp_view v;
     int rc;
     while ((rc = amp_intake_next(&l->intake, &v, err)) > 0) {
         if (rc == AMP_INTAKE_MESSAGE) {
-            if (one(l, &v, err) < 0)
+            if (message_take(l, &v, err) < 0)
                 return -1;
             continue;
         }
@@ -57,7 +57,7 @@ static int take(struct loop *l, struct amp_error *err)
     return rc < 0 ? -1 : reg_emit(&l->r, err);
 }
 
-static int fill(struct loop *l, struct amp_error *err)
+static int input_read(struct loop *l, struct amp_error *err)
 {
     enum amp_read got = amp_lines_fill(&l->intake.lines, l->in.fd, err);
     if (got == AMP_READ_FAILED)
@@ -65,11 +65,11 @@ static int fill(struct loop *l, struct amp_error *err)
     if (got == AMP_READ_WOULD_BLOCK)
         return 0;
     l->eof = got == AMP_READ_END;
-    return take(l, err);
+    return lines_take(l, err);
 }
 
-/* When heartbeats may be missed next; what is overdue already counts after an interval. Other
- * processes may register agents: never later than an interval. */
+/* Plans the next look for missed heartbeats: at the next deadline that is not over, but within an
+ * interval, because other processes may register agents. */
 static int look_plan(struct loop *l, int64_t now, struct amp_error *err)
 {
     const struct amp_agent_sweep sweep = {.directory = &l->r.dir};
@@ -82,8 +82,8 @@ static int look_plan(struct loop *l, int64_t now, struct amp_error *err)
     return 0;
 }
 
-/* What time brings. 1: the last round is over. */
-static int tick(struct loop *l, struct amp_error *err)
+/* Sends heartbeats and handles missed ones when they are due. 1: the last round is over. */
+static int rounds_step(struct loop *l, struct amp_error *err)
 {
     int64_t now = amp_now_ms();
     uint32_t asked;
@@ -115,10 +115,10 @@ static int64_t wait_ms(const struct loop *l)
     return at > now ? at - now : 0;
 }
 
-static int run(struct loop *l, struct amp_error *err)
+static int loop_run(struct loop *l, struct amp_error *err)
 {
     for (;;) {
-        int rc = tick(l, err);
+        int rc = rounds_step(l, err);
         if (rc < 0 || amp_outq_flush(&l->r.out, err) < 0 || amp_outbox_settle(&l->r.box, err) < 0)
             return -1;
         if (rc == 1 || (l->eof && l->rounds < 0))
@@ -132,7 +132,7 @@ static int run(struct loop *l, struct amp_error *err)
         amp_loop_add(&turn, amp_outq_events(&l->r.out) ? l->r.out.fd : -1, POLLOUT);
         amp_loop_within(&turn, wait_ms(l));
         amp_loop_within(&turn, amp_outq_timeout(&l->r.out));
-        if (amp_loop_wait(&turn, err) < 0 || (in->revents && fill(l, err) < 0))
+        if (amp_loop_wait(&turn, err) < 0 || (in->revents && input_read(l, err) < 0))
             return -1;
     }
 }
@@ -141,7 +141,7 @@ int reg_loop(int64_t rounds)
 {
     struct loop l = {.rounds = rounds, .r.answer = true};
     struct amp_error err = {0};
-    int status = 0, rc = -1;
+    int rc = -1;
     l.in.fd = l.in.hold = -1;
     amp_signals_install();
     amp_note_terminal(NULL);
@@ -151,16 +151,13 @@ int reg_loop(int64_t rounds)
         l.intake.say = amp_finding_print_error;
         rc = look_plan(&l, amp_now_ms(), &err);
         if (rc == 0)
-            rc = run(&l, &err);
+            rc = loop_run(&l, &err);
     }
     if (rc == 0)
         rc = reg_finish(&l.r, &err);
-    if (rc < 0)
-        status = amp_complain(&err);
     if (l.intake.reader)
         amp_intake_release(&l.intake);
     if (l.in.fd >= 0)
         amp_input_close(&l.in);
-    reg_close(&l.r);
-    return status;
+    return reg_close(&l.r, rc, &err);
 }

@@ -1,4 +1,4 @@
-/* agent-registry: who is there, who answers, and who can do what. */
+/* agent-registry: the agents, their signs of life and their capabilities. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static const char *descriptor, *name, *description = "", *class_word = "STANDARD
 static struct amp_list capabilities, modalities, connectors, tools, health;
 static bool emit;
 
-#define PENDING_MAX ((size_t)256 << 20) /* bytes of output that wait */
+#define PENDING_MAX ((size_t)256 << 20) /* bytes of unwritten output */
 
 static const struct amp_opt options[] = {
     AMP_OPT_STATE(reg_state),
@@ -111,15 +111,16 @@ int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_e
     return amp_outq_open(&r->out, STDOUT_FILENO, false, PENDING_MAX, err);
 }
 
-void reg_close(struct registry *r)
+int reg_close(struct registry *r, int rc, const struct amp_error *err)
 {
+    int status = rc < 0 ? amp_complain(err) : 0;
     if (r->out.fd >= 0)
         amp_outq_close(&r->out);
     amp_buf_release(&r->turn);
     amp_outbox_release(&r->box);
     amp_auto_close(&r->lock);
     amp_store_close(r->dir.store);
-    r->dir.store = NULL;
+    return status;
 }
 
 int reg_emit(struct registry *r, struct amp_error *err)
@@ -136,15 +137,15 @@ int reg_finish(struct registry *r, struct amp_error *err)
     return reg_emit(r, err) < 0 ? -1 : amp_outbox_finish(&r->box, &amp_stop, err);
 }
 
-/* ---- verbs that say one thing ---- */
+/* ---- verbs that take one message */
 
-static void complain_finding(void *ctx, const struct amp_finding *f)
+static void finding_print(void *ctx, const struct amp_finding *f)
 {
     amp_finding_print_error(ctx, f, NULL);
 }
 
-/* The line goes the same way as one that came on stdin: through the checks, then it is taken. */
-static int command(struct registry *r, struct amp_span line, struct amp_error *err)
+/* Checks and takes a line, like a line of stdin. */
+static int line_take(struct registry *r, struct amp_span line, struct amp_error *err)
 {
     struct amp_check_options check = {0};
     struct amp_error why = {0};
@@ -152,7 +153,7 @@ static int command(struct registry *r, struct amp_span line, struct amp_error *e
     struct amp_reader *reader = amp_reader_new(NULL, err);
     if (!reader)
         return -1;
-    int rc = amp_reader_line(reader, line, &check, &v, complain_finding, NULL, err);
+    int rc = amp_reader_line(reader, line, &check, &v, finding_print, NULL, err);
     if (rc == 0) {
         amp_status_note(AMP_NO);
     } else if (rc == 1) {
@@ -167,26 +168,27 @@ static int command(struct registry *r, struct amp_span line, struct amp_error *e
     return rc < 0 ? -1 : 0;
 }
 
-/* Composes a message of the agent's own and takes it. The payload's reference is stolen. */
-static int say(const char *agent, const char *type, json_t *payload)
+/* Composes a message of the agent and takes it. Takes the payload's reference. */
+static int message_take(const char *agent, const char *type, json_t *payload)
 {
     struct registry r = {0};
     struct amp_error err = {0};
     struct amp_voice voice = {.name = agent, .node = agent};
     struct amp_sw4rm_say s = {.type = type, .now_ms = amp_now_ms()};
     AMP_BUF struct amp_buf line = {0};
-    int status = 0;
     amp_buf_init(&line, (size_t)32 << 20);
     if (amp_voice_sw4rm(&voice, &s, payload, &line, NULL, &err) < 0)
         return amp_complain(&err);
-    if (reg_open(&r, "", false, &err) < 0 || command(&r, amp_buf_span(&line), &err) < 0 ||
-        reg_finish(&r, &err) < 0)
-        status = amp_complain(&err);
-    reg_close(&r);
-    return status;
+    int rc = reg_open(&r, "", false, &err);
+    if (rc == 0)
+        rc = line_take(&r, amp_buf_span(&line), &err);
+    if (rc == 0)
+        rc = reg_finish(&r, &err);
+    return reg_close(&r, rc, &err);
 }
 
-static json_t *load(const char *path)
+/* NULL on failure, which is reported. */
+static json_t *file_load(const char *path)
 {
     AMP_BUF struct amp_buf b = {0};
     struct amp_error err = {0};
@@ -203,7 +205,7 @@ static json_t *load(const char *path)
     return j;
 }
 
-static json_t *strings(const struct amp_list *l, const char *otherwise)
+static json_t *list_json(const struct amp_list *l, const char *otherwise)
 {
     json_t *a = json_array();
     for (int i = 0; i < l->n; i++)
@@ -213,53 +215,50 @@ static json_t *strings(const struct amp_list *l, const char *otherwise)
     return a;
 }
 
-static json_t *described(const char *agent)
+/* The descriptor that the options give; NULL on failure, which is reported. */
+static json_t *descriptor_make(const char *agent)
 {
-    json_t *j =
+    json_auto_t *j =
         json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:s*}", "agent_id", agent, "name",
                   name ? name : agent, "description", description, "capabilities",
-                  strings(&capabilities, NULL), "communication_class", class_word,
-                  "modalities_supported", strings(&modalities, "application/json"),
-                  "reasoning_connectors", strings(&connectors, NULL), "public_key", public_key);
-    json_t *list = json_array();
+                  list_json(&capabilities, NULL), "communication_class", class_word,
+                  "modalities_supported", list_json(&modalities, "application/json"),
+                  "reasoning_connectors", list_json(&connectors, NULL), "public_key", public_key);
+    json_auto_t *list = json_array();
     for (int i = 0; i < tools.n; i++) {
-        json_t *t = load(tools.v[i]);
-        if (!t) {
-            json_decref(list);
-            json_decref(j);
+        json_t *t = file_load(tools.v[i]);
+        if (!t)
             return NULL;
-        }
         json_array_append_new(list, t);
     }
     if (tools.n > 0)
         json_object_set(j, "tools", list);
-    json_decref(list);
-    return j;
+    return json_incref(j);
 }
 
 static int do_register(int argc, char **argv)
 {
     if (argc > 1 || (argc == 0 && !descriptor))
-        amp_die_usage(argc > 1 ? "one AGENT is required" : "which agent?");
+        amp_die_usage(argc > 1 ? "one AGENT is required" : "no agent given");
     if (argc == 1 && descriptor)
         amp_die_usage("the descriptor names the agent");
-    json_t *agent = descriptor ? load(descriptor) : described(argv[0]);
+    json_t *agent = descriptor ? file_load(descriptor) : descriptor_make(argv[0]);
     if (!agent)
-        return 0; /* it is noted */
+        return 0; /* the status is noted */
     if (role)
         json_object_set_new(agent, "role", json_string(role));
     if (node)
         json_object_set_new(agent, "node_id", json_string(node));
     const char *id = json_string_value(json_object_get(agent, "agent_id"));
-    char who[128];
-    snprintf(who, sizeof who, "%s", id && *id ? id : "unknown");
-    return say(who, "CONTROL", json_pack("{s:o}", "agent", agent));
+    char sender[128];
+    snprintf(sender, sizeof sender, "%s", id && *id ? id : "unknown");
+    return message_take(sender, "CONTROL", json_pack("{s:o}", "agent", agent));
 }
 
 static int do_deregister(int argc, char **argv)
 {
     if (argc != 1)
-        amp_die_usage("which agent?");
+        amp_die_usage("no agent given");
     struct amp_agent_caller caller;
     if (amp_agent_calls(environ, &caller) && strcmp(caller.name, argv[0]) != 0) {
         struct amp_error err;
@@ -268,9 +267,9 @@ static int do_deregister(int argc, char **argv)
                  argv[0], caller.how);
         return amp_complain(&err);
     }
-    return say(argv[0], "CONTROL",
-               json_pack("{s:s, s:s, s:s*}", "command", "deregister", "agent_id", argv[0], "reason",
-                         reason));
+    return message_take(argv[0], "CONTROL",
+                        json_pack("{s:s, s:s, s:s*}", "command", "deregister", "agent_id", argv[0],
+                                  "reason", reason));
 }
 
 static int do_heartbeat(int argc, char **argv)
@@ -280,7 +279,7 @@ static int do_heartbeat(int argc, char **argv)
     if (emit)
         return reg_loop(rounds);
     if (argc != 1)
-        amp_die_usage("which agent?");
+        amp_die_usage("no agent given");
     json_t *h = health.n > 0 ? json_object() : NULL;
     for (int i = 0; i < health.n; i++) {
         const char *eq = strchr(health.v[i], '=');
@@ -289,8 +288,9 @@ static int do_heartbeat(int argc, char **argv)
         AMP_FREE char *key = strndup(health.v[i], (size_t)(eq - health.v[i]));
         json_object_set_new(h, key ? key : "", json_string(eq + 1));
     }
-    return say(argv[0], "HEARTBEAT",
-               json_pack("{s:s, s:s*, s:o*}", "agent_id", argv[0], "state", said, "health", h));
+    return message_take(
+        argv[0], "HEARTBEAT",
+        json_pack("{s:s, s:s*, s:o*}", "agent_id", argv[0], "state", said, "health", h));
 }
 
 static int do_publish(int argc, char **argv)
@@ -298,7 +298,7 @@ static int do_publish(int argc, char **argv)
     struct registry r = {0};
     struct amp_error err = {0};
     static char standard[] = "-", *only[] = {standard, NULL};
-    int status = 0, rc = reg_open(&r, "", false, &err);
+    int rc = reg_open(&r, "", false, &err);
     if (argc == 0) {
         argc = 1;
         argv = only;
@@ -306,27 +306,25 @@ static int do_publish(int argc, char **argv)
     for (int i = 0; i < argc && rc == 0; i++) {
         AMP_BUF struct amp_buf line = {0};
         amp_buf_init(&line, 1 << 20);
-        json_t *j = load(argv[i]);
+        json_auto_t *j = file_load(argv[i]);
         if (!j)
             continue;
         rc = amp_json_dump(j, &line, &err);
-        json_decref(j);
         if (rc == 0)
-            rc = command(&r, amp_buf_span(&line), &err);
+            rc = line_take(&r, amp_buf_span(&line), &err);
     }
-    if (rc < 0 || reg_finish(&r, &err) < 0)
-        status = amp_complain(&err);
-    reg_close(&r);
-    return status;
+    if (rc == 0)
+        rc = reg_finish(&r, &err);
+    return reg_close(&r, rc, &err);
 }
 
-static int filter(int argc, char **argv)
+static int do_filter(int argc, char **argv)
 {
     return reg_loop(-1);
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "consume registry messages from stdin, pass on the others", no_opts, filter},
+    {NULL, "", "consume registry messages from stdin, pass on the others", no_opts, do_filter},
     {"register", "[AGENT]", "register an agent", register_opts, do_register},
     {"deregister", "AGENT", "deregister an agent", deregister_opts, do_deregister},
     {"heartbeat", "[AGENT]", "report that an agent is alive, or ask all agents", heartbeat_opts,

@@ -1,6 +1,6 @@
 /*
- * agent-registry's parts: main.c reads the options and has the small verbs, loop.c is the filter
- * and the emitter of heartbeats, take.c is what one message means, list.c shows the directory.
+ * The parts of agent-registry: main.c has the options and the small verbs, loop.c the filter and
+ * the emitter of heartbeats, take.c the effects of one message, list.c the lists.
  */
 #ifndef AGENT_REGISTRY_REGISTRY_H
 #define AGENT_REGISTRY_REGISTRY_H
@@ -19,27 +19,28 @@ extern bool reg_signing;
 
 struct registry {
     struct amp_directory dir;
-    char name[160]; /* the voice's, and that of the outbox */
+    char name[160]; /* of the sender and of the outbox */
     bool answer;    /* SW4RM senders get an acknowledgement */
 
     int lock;
     struct amp_outq out;
-    struct amp_buf turn; /* lines that leave at the end of the turn */
+    struct amp_buf turn; /* lines to write at the end of the turn */
     struct amp_outbox box;
 };
 
-/* main.c: opens the state; suffix tells the long-lived forms from the verbs. existing: only to
- * look, also on a read-only medium. */
+/* main.c: opens the state. suffix: of the name, for long-running verbs; NULL: nothing is written.
+ * existing: the state must exist, and may be on a read-only medium. */
 int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err);
-void reg_close(struct registry *r);
+/* Ends a verb: reports err if rc < 0, and closes everything. Returns the exit status. */
+int reg_close(struct registry *r, int rc, const struct amp_error *err);
 
-/* Gives the lines of the turn, then what was committed, to the output. */
+/* Writes the lines of the turn, then the committed lines, to the output. */
 int reg_emit(struct registry *r, struct amp_error *err);
-/* Emits, writes and closes everything: the end of a verb. */
+/* The same at the end of a verb: waits until everything is written. */
 int reg_finish(struct registry *r, struct amp_error *err);
 
-/* take.c. A message that the registry refuses is taken, too: it is answered where `answer` is set,
- * and *refused is filled (NO). */
+/* take.c. A message that the registry refuses is also taken: *refused is filled (NO), and the
+ * sender gets an answer if `answer` is set. */
 enum reg_taken { REG_FAILED = -1, REG_PASSES, REG_TAKEN };
 enum reg_taken reg_take(struct registry *r, const struct amp_view *v, struct amp_error *refused,
                         struct amp_error *err);
@@ -47,7 +48,7 @@ enum reg_taken reg_take(struct registry *r, const struct amp_view *v, struct amp
 int reg_answer_bad(struct registry *r, const struct amp_view *v, const char *code,
                    const char *field, struct amp_error *err);
 
-/* loop.c: rounds of heartbeats: < 0 none, 0 for ever. */
+/* loop.c. rounds of heartbeats: < 0: none; 0: without an end. */
 int reg_loop(int64_t rounds);
 
 extern const struct amp_opt list_opts[], show_opts[], capabilities_opts[];

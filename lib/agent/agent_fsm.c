@@ -1,10 +1,5 @@
-/* The agent lifecycle of SW4RM §8 and appendix C. Rows that practice needs beside it are extra. */
+/* The agent lifecycle of SW4RM §8 and appendix C. Rows that these tools add are extra. */
 #include "agent/agent.h"
-
-static const struct amp_fsm_name states[] = {AMP_AGENT_STATES(AMP_FSM_NAMES)};
-static const struct amp_fsm_name events[] = {AMP_AGENT_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name facts[] = {AMP_AGENT_FACTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name effects[] = {AMP_AGENT_EFFECTS(AMP_FSM_NAMES)};
 
 #define S(x) AMP_AGENT_##x
 #define E(x) AMP_AGENT_EV_##x
@@ -18,7 +13,7 @@ static const struct amp_fsm_name effects[] = {AMP_AGENT_EFFECTS(AMP_FSM_NAMES)};
         .from = S(f), .event = E(e), .to = S(t), .effects = (fx), .code = (why), .extra = true     \
     }
 
-/* A suspended agent takes no work up. */
+/* A suspended agent starts no work. */
 #define HELD(f, e)                                                                                 \
     {                                                                                              \
         .from = S(f), .event = E(e), .to = S(f), .if_all = AMP_AGENT_IF_SUSPENDED,                 \
@@ -47,7 +42,7 @@ static const struct amp_fsm_row rows[] = {
     ROW(RUNNING, COMPLETE, COMPLETED, 0, NULL),
     ROW(RUNNING, FAIL, FAILED, D(CLEAN), NULL),
     ROW(RUNNING, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
-    /* While it waits for one task it may take another. */
+    /* An agent that waits may take another task. */
     NEW_LIFE(WAITING),
     HELD(WAITING, START),
     ROW(WAITING, START, RUNNING, 0, NULL),
@@ -73,7 +68,7 @@ static const struct amp_fsm_row rows[] = {
     ROW(COMPLETED, READY, RUNNABLE, D(CLEAN), NULL),
     NEW_LIFE(SHUTTING_DOWN),
     ROW(SHUTTING_DOWN, TIMEOUT, FAILED, D(CLEAN), "agent_shutdown_timeout"),
-    /* Nothing is left to end: the limit counts no more. */
+    /* The shutdown is complete: there is no time limit. */
     EXTRA(SHUTTING_DOWN, EXIT, SHUTTING_DOWN, D(CLEAN), NULL),
     NEW_LIFE(FAILED),
     ROW(FAILED, RECOVER, RECOVERING, D(ARM), NULL),
@@ -87,14 +82,7 @@ const struct amp_fsm amp_agent_fsm = {
     .name = "agent",
     .source = "SW4RM §8",
     .doc = "the lifecycle of an agent",
-    .states = states,
-    .events = events,
-    .facts = facts,
-    .effects = effects,
-    .n_states = AMP_AGENT_STATE_COUNT,
-    .n_events = AMP_AGENT_EVENT_COUNT,
-    .n_facts = AMP_AGENT_FACT_COUNT,
-    .n_effects = AMP_AGENT_EFFECT_COUNT,
+    AMP_FSM_LISTS(AMP_AGENT),
     .initial = AMP_AGENT_INITIALIZING,
     .rows = rows,
     .n_rows = sizeof rows / sizeof rows[0],

@@ -1,10 +1,9 @@
 /* Publishing a capability: the checks that need the directory, the index record, and the tasks that
- * bring the delegation skill to everybody else. */
+ * distribute the delegation skill to the other agents. */
 #include "agent/capability.h"
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,12 +14,11 @@
 #include "message/record/sequence.h"
 #include "json/record.h"
 
-#define KIND     "capability"
-#define LINE_MAX ((size_t)64 << 20)
+#define KIND "capability"
 
 struct stored {
     struct amp_span catalog, index;
-    int64_t published; /* how often */
+    int64_t published; /* number of times */
 };
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(RAW, struct stored, "catalog", catalog),
@@ -33,13 +31,11 @@ struct update {
     struct amp_directory *d;
     const struct amp_publication *p;
     int64_t now_ms;
-    json_t *others; /* active agents but the owner */
-    int64_t first;  /* number of an event; 0: none was taken */
+    json_t *others; /* active agents except the owner */
+    int64_t first;  /* number of the first event; 0: none is reserved */
 
-    struct amp_buf mem, catalog, json, lines;
-    struct amp_store_emit *emits;
-    char (*ids)[192];
-    uint32_t n_emits;
+    struct amp_buf *mem, *catalog, *json;
+    struct amp_voice_lines lines;
 };
 
 static struct amp_key key_of(const struct update *u)
@@ -47,7 +43,7 @@ static struct amp_key key_of(const struct update *u)
     return AMP_KEY(KIND, amp_span_str(amp_json_str(u->p->catalog, "capabilityId")));
 }
 
-/* ---- checks ---- */
+/* ---- checks */
 
 static int check_owner(const struct update *u, struct amp_error *err)
 {
@@ -84,7 +80,7 @@ static int check_skill(const struct update *u, struct amp_error *err)
                     *path ? path : name, u->p->skills);
 }
 
-/* ---- what is committed ---- */
+/* ---- the commit */
 
 static json_t *index_record(const struct update *u, int64_t published)
 {
@@ -95,25 +91,20 @@ static json_t *index_record(const struct update *u, int64_t published)
     amp_time_format(u->now_ms, at);
     snprintf(policy, sizeof policy, "cpv_%04d_%02d_%02d_%lld", tm.tm_year + 1900, tm.tm_mon + 1,
              tm.tm_mday, (long long)published);
-    json_t *who = json_array();
+    json_t *eligible = json_array();
     if (strcmp(amp_json_str(u->p->catalog, "status"), "disabled") != 0)
-        json_array_append(who, json_object_get(u->p->catalog, "ownerAgentId"));
+        json_array_append(eligible, json_object_get(u->p->catalog, "ownerAgentId"));
     return json_pack("{s:O, s:o, s:s, s:s}", "capabilityId",
-                     json_object_get(u->p->catalog, "capabilityId"), "eligibleAgentIds", who,
+                     json_object_get(u->p->catalog, "capabilityId"), "eligibleAgentIds", eligible,
                      "policyVersion", policy, "updatedAt", at);
 }
 
-static void added(struct update *u, size_t before)
-{
-    /* The buffer may still move: the spans are set when all is written. */
-    u->emits[u->n_emits++].line.n = u->lines.len - before;
-}
-
-static int task(struct update *u, const json_t *index, const char *corr, const char *agent,
-                struct amp_error *err)
+/* Adds the task of one agent to install the skill. */
+static int task_add(struct update *u, const json_t *index, const char *corr, const char *agent,
+                    struct amp_error *err)
 {
     const json_t *c = u->p->catalog, *skill = json_object_get(c, "delegationSkillRef");
-    char id[AMP_UUID_MAX], name[48], by[AMP_TIME_MAX], title[201];
+    char id[AMP_UUID_MAX], name[48], event[48], by[AMP_TIME_MAX], title[201];
     amp_uuid4(id);
     snprintf(name, sizeof name, "tsk_%s", id);
     snprintf(title, sizeof title, "Install the skill for %.160s", amp_json_str(c, "capabilityId"));
@@ -129,30 +120,32 @@ static int task(struct update *u, const json_t *index, const char *corr, const c
                             .corr = corr,
                             .policy = amp_json_str(index, "policyVersion"),
                             .now_ms = u->now_ms};
-    size_t before = u->lines.len;
-    if (amp_voice_rtp(&u->d->voice, &s, p, &u->lines, id, err) < 0)
+    size_t from = u->lines.text.len;
+    if (amp_voice_rtp(&u->d->voice, &s, p, &u->lines.text, id, err) < 0)
         return -1;
-    snprintf(u->ids[u->n_emits], sizeof u->ids[0], "evt_%s", id);
-    added(u, before);
+    snprintf(event, sizeof event, "evt_%s", id);
+    amp_voice_lines_add(&u->lines, from, event);
     return 0;
 }
 
-static int announce(struct update *u, const json_t *index, int64_t published, struct amp_error *err)
+/* Adds the index record, and the tasks of an active capability. */
+static int lines_compose(struct update *u, const json_t *index, int64_t published,
+                         struct amp_error *err)
 {
-    char uuid[AMP_UUID_MAX], corr[48];
+    char uuid[AMP_UUID_MAX], corr[48], id[192];
     size_t i;
     json_t *agent;
-    if (amp_json_dump(index, &u->lines, err) < 0)
+    if (amp_json_dump(index, &u->lines.text, err) < 0)
         return -1;
-    snprintf(u->ids[0], sizeof u->ids[0], "%.160s.%lld", amp_json_str(index, "capabilityId"),
+    snprintf(id, sizeof id, "%.160s.%lld", amp_json_str(index, "capabilityId"),
              (long long)published);
-    added(u, 0);
+    amp_voice_lines_add(&u->lines, 0, id);
     if (strcmp(amp_json_str(u->p->catalog, "status"), "active") != 0)
         return 0;
     amp_uuid4(uuid);
     snprintf(corr, sizeof corr, "corr_%s", uuid);
     json_array_foreach (u->others, i, agent) {
-        if (task(u, index, corr, json_string_value(agent), err) < 0)
+        if (task_add(u, index, corr, json_string_value(agent), err) < 0)
             return -1;
     }
     return 0;
@@ -160,79 +153,76 @@ static int announce(struct update *u, const json_t *index, int64_t published, st
 
 enum version { VERSION_NEWER, VERSION_SAME };
 
-/* -1: NO version_incompatible. */
+/* Compares the catalog entry with the published one. -1: NO version_incompatible. */
 static int version_check(const struct update *u, struct amp_span published, enum version *out,
                          struct amp_error *err)
 {
-    json_t *old = amp_json_load(published, err);
+    json_auto_t *old = amp_json_load(published, err);
     if (!old)
         return -1;
     char was[65];
     snprintf(was, sizeof was, "%s", amp_json_str(old, "version"));
-    int c = amp_semver_compare(amp_span_str(amp_json_str(u->p->catalog, "version")),
-                               amp_span_str(amp_json_str(old, "version")));
+    const char *version = amp_json_str(u->p->catalog, "version");
+    int c = amp_semver_compare(amp_span_str(version), amp_span_str(amp_json_str(old, "version")));
     *out = c <= 0 && json_equal(old, u->p->catalog) ? VERSION_SAME : VERSION_NEWER;
-    /* Its state may change without a new version. */
-    json_t *now = json_copy(u->p->catalog);
+    /* These members may change without a new version. */
+    json_auto_t *now = json_copy(u->p->catalog);
     static const char *const free_to_change[] = {"status", "publishedAt", "publishedByAgentId"};
     for (size_t i = 0; i < 3; i++) {
         json_object_del(old, free_to_change[i]);
         json_object_del(now, free_to_change[i]);
     }
-    bool fits = c > 0 || *out == VERSION_SAME || (c == 0 && json_equal(old, now));
-    json_decref(old);
-    json_decref(now);
-    return fits ? 0
-                : amp_fail(err, AMP_NO, "version_incompatible",
-                           "version: %.64s is already published%s, not %.64s", was,
-                           c == 0 ? " with other contents" : "",
-                           amp_json_str(u->p->catalog, "version"));
+    if (c > 0 || *out == VERSION_SAME || (c == 0 && json_equal(old, now)))
+        return 0;
+    return amp_fail(err, AMP_NO, "version_incompatible",
+                    "version: %.64s is already published%s, not %.64s", was,
+                    c == 0 ? " with other contents" : "", version);
 }
 
-static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                  struct amp_error *err)
+/* Reads the record and compares it with the catalog entry. */
+static int stored_check(const struct update *u, const struct amp_store_rec *now, struct stored *out,
+                        enum version *version, struct amp_error *err)
+{
+    *version = VERSION_NEWER;
+    if (amp_rec_parse(&stored_rec, now->found ? now->json : AMP_SPAN("{}"), u->mem, out, err) < 0)
+        return -1;
+    return now->found ? version_check(u, out->catalog, version, err) : 0;
+}
+
+static int catalog_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                          struct amp_error *err)
 {
     struct update *u = ctx;
     struct stored r;
-    enum version version = VERSION_NEWER;
-    if (amp_rec_parse(&stored_rec, now->found ? now->json : AMP_SPAN("{}"), &u->mem, &r, err) < 0 ||
-        (now->found && version_check(u, r.catalog, &version, err) < 0))
+    enum version version;
+    if (stored_check(u, now, &r, &version, err) < 0)
         return -1;
     if (version == VERSION_SAME)
         return 1;
-    u->n_emits = 0;
     u->d->voice.event = u->first;
-    amp_buf_reset(&u->json);
-    amp_buf_reset(&u->lines);
-    amp_buf_reset(&u->catalog);
-    json_t *index = index_record(u, ++r.published);
+    amp_buf_reset(u->json);
+    amp_buf_reset(u->catalog);
+    amp_voice_lines_reset(&u->lines);
+    json_auto_t *index = index_record(u, ++r.published);
     if (!index)
         return amp_fail_memory(err);
-    int rc = announce(u, index, r.published, err);
-    json_decref(index);
-    if (rc < 0 || amp_json_dump(u->p->catalog, &u->catalog, err) < 0)
+    if (lines_compose(u, index, r.published, err) < 0 ||
+        amp_json_dump(u->p->catalog, u->catalog, err) < 0)
         return -1;
-    r.catalog = amp_buf_span(&u->catalog);
-    r.index = (struct amp_span){u->lines.data, u->emits[0].line.n};
-    rc = amp_rec_write(&stored_rec, &r, &u->json, err);
-    size_t at = 0;
-    for (uint32_t i = 0; i < u->n_emits; i++) {
-        u->emits[i].line.p = u->lines.data + at;
-        u->emits[i].id = amp_span_str(u->ids[i]);
-        u->emits[i].wants_ack = false;
-        at += u->emits[i].line.n;
-    }
+    amp_voice_lines_commit(&u->lines, c);
+    r.catalog = amp_buf_span(u->catalog);
+    r.index = u->lines.emits[0].line;
+    if (amp_rec_write(&stored_rec, &r, u->json, err) < 0)
+        return -1;
     c->actor = u->d->voice.name;
     c->event = "publish";
     c->to = amp_json_str(u->p->catalog, "status");
-    c->json = amp_buf_span(&u->json);
-    c->emits = u->emits;
-    c->n_emits = u->n_emits;
-    return rc;
+    c->json = amp_buf_span(u->json);
+    return 0;
 }
 
-static int other(void *ctx, struct amp_span agent, const struct amp_agent_rec *rec,
-                 struct amp_error *err)
+static int other_add(void *ctx, struct amp_span agent, const struct amp_agent_rec *rec,
+                     struct amp_error *err)
 {
     struct update *u = ctx;
     if (!amp_reach_active(rec->reach.state) ||
@@ -243,67 +233,61 @@ static int other(void *ctx, struct amp_span agent, const struct amp_agent_rec *r
                : 0;
 }
 
-/* Numbers for the events, one after the other in the node's outbox. None are taken for a record
- * that is refused or the same, for its readers wait for each of them. */
-static int take_numbers(struct update *u, struct amp_error *err)
+/* Reserves consecutive numbers of the node's outbox for the events. A record that is refused or
+ * unchanged gets none, because readers of the outbox wait for each number. */
+static int numbers_take(struct update *u, struct amp_error *err)
 {
     struct amp_voice *v = &u->d->voice;
     uint32_t n = (uint32_t)json_array_size(u->others);
     struct amp_store_rec now;
     struct stored r;
-    enum version version = VERSION_NEWER;
+    enum version version;
     if (n == 0 || strcmp(amp_json_str(u->p->catalog, "status"), "active") != 0)
         return 0;
     if (amp_store_get(u->d->store, key_of(u), &now, err) < 0 ||
-        (now.found && (amp_rec_parse(&stored_rec, now.json, &u->mem, &r, err) < 0 ||
-                       version_check(u, r.catalog, &version, err) < 0)))
+        stored_check(u, &now, &r, &version, err) < 0)
         return -1;
     if (version == VERSION_SAME)
         return 0;
     return amp_sequence_next(u->d->store, amp_span_str(v->node), n, v->name, &u->first, err);
 }
 
-static int commit(struct update *u, enum amp_store_outcome *how, struct amp_error *err)
+/* Reserves the numbers and commits their lines in one turn. */
+static int update_commit(struct update *u, enum amp_store_outcome *how, struct amp_error *err)
 {
-    size_t n = json_array_size(u->others) + 1;
-    int rc = -1;
-    u->emits = calloc(n, sizeof *u->emits);
-    u->ids = calloc(n, sizeof *u->ids);
-    amp_buf_init(&u->catalog, LINE_MAX);
-    amp_buf_init(&u->json, LINE_MAX);
-    amp_buf_init(&u->lines, LINE_MAX);
-    if (!u->emits || !u->ids)
-        amp_fail_memory(err);
-    else
-        rc = amp_store_update(u->d->store, key_of(u), NULL, change, u, how, err);
-    amp_buf_release(&u->catalog);
-    amp_buf_release(&u->json);
-    amp_buf_release(&u->lines);
-    free(u->emits);
-    free(u->ids);
+    int rc = amp_voice_lines_init(&u->lines, json_array_size(u->others) + 1, err);
+    if (rc == 0 && (rc = amp_store_begin(u->d->store, err)) == 0) {
+        rc = numbers_take(u, err);
+        if (rc == 0)
+            rc = amp_store_update(u->d->store, key_of(u), NULL, catalog_change, u, how, err);
+        amp_store_end(u->d->store);
+    }
+    amp_voice_lines_release(&u->lines);
     return rc;
 }
 
 int amp_capability_publish(struct amp_directory *d, const struct amp_publication *p, int64_t now_ms,
                            bool *changed, struct amp_error *err)
 {
-    struct update u = {.d = d, .p = p, .now_ms = now_ms, .others = json_array()};
+    AMP_BUF struct amp_buf mem = {0}, catalog = {0}, json = {0};
+    json_auto_t *others = json_array();
+    struct update u = {.d = d,
+                       .p = p,
+                       .now_ms = now_ms,
+                       .others = others,
+                       .mem = &mem,
+                       .catalog = &catalog,
+                       .json = &json};
     enum amp_store_outcome how = AMP_STORE_UNCHANGED;
-    int rc = -1;
-    amp_buf_init(&u.mem, AMP_REC_MAX);
-    /* One turn, so that the numbers leave with what bears them. */
-    if (check_owner(&u, err) == 0 && check_skill(&u, err) == 0 &&
-        amp_agent_records(d->store, other, &u, err) == 0 && amp_store_begin(d->store, err) == 0) {
-        rc = take_numbers(&u, err);
-        if (rc == 0)
-            rc = commit(&u, &how, err);
-        amp_store_end(d->store);
-    }
-    json_decref(u.others);
-    amp_buf_release(&u.mem);
-    if (rc == 0 && changed)
+    amp_buf_init(&mem, AMP_REC_MAX);
+    amp_buf_init(&catalog, (size_t)64 << 20);
+    amp_buf_init(&json, (size_t)64 << 20);
+    if (check_owner(&u, err) < 0 || check_skill(&u, err) < 0 ||
+        amp_agent_records(d->store, other_add, &u, err) < 0 || update_commit(&u, &how, err) < 0)
+        return -1;
+    if (changed)
         *changed = how == AMP_STORE_COMMITTED;
-    return rc;
+    return 0;
 }
 
 static int capability_read(struct amp_span json, struct amp_buf *mem, struct amp_capability *out,
@@ -330,15 +314,15 @@ void amp_capability_release(struct amp_capability *c)
 struct each {
     amp_capability_fn fn;
     void *ctx;
-    struct amp_buf mem;
+    struct amp_buf *mem;
 };
 
-static int each_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                    struct amp_error *err)
+static int on_capability(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                         struct amp_error *err)
 {
     struct each *e = ctx;
     struct amp_capability c;
-    if (capability_read(rec->json, &e->mem, &c, err) < 0)
+    if (capability_read(rec->json, e->mem, &c, err) < 0)
         return -1;
     int rc = e->fn(e->ctx, id, &c, err);
     amp_capability_release(&c);
@@ -347,11 +331,9 @@ static int each_one(void *ctx, struct amp_span id, const struct amp_store_rec *r
 
 int amp_capability_each(struct amp_store *s, amp_capability_fn fn, void *ctx, struct amp_error *err)
 {
-    struct each e = {.fn = fn, .ctx = ctx};
-    amp_buf_init(&e.mem, AMP_REC_MAX);
-    int rc = amp_store_each(s, KIND, NULL, each_one, &e, err);
-    amp_buf_release(&e.mem);
-    return rc;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    return amp_store_each(s, KIND, NULL, on_capability, &(struct each){fn, ctx, &mem}, err);
 }
 
 int amp_capability_find(struct amp_store *s, struct amp_span id, struct amp_capability *out,
@@ -366,10 +348,9 @@ int amp_capability_find(struct amp_store *s, struct amp_span id, struct amp_capa
     return r.found ? capability_read(r.json, &mem, out, err) : 0;
 }
 
-/* ---- precedence of semantic versions; numbers are compared by length and digits: none overflows
- * ---- */
+/* ---- precedence of semantic versions; numbers of any length are compared by their digits */
 
-/* Takes the part before the next `sep` off the front. */
+/* Removes and returns the part before the first `sep`. */
 static struct amp_span part_take(struct amp_span *s, char sep)
 {
     const char *end = s->n > 0 ? memchr(s->p, sep, s->n) : NULL;
@@ -405,7 +386,7 @@ static int number_compare(struct amp_span a, struct amp_span b)
     return a.n != b.n ? (a.n > b.n) - (a.n < b.n) : bytes_compare(a, b);
 }
 
-/* The identifiers of a pre-release: numbers are below words, fewer below more. */
+/* The identifiers of a pre-release: numbers precede words, fewer precede more. */
 static int pre_release_compare(struct amp_span a, struct amp_span b)
 {
     while (a.n > 0 && b.n > 0) {
@@ -427,7 +408,7 @@ int amp_semver_compare(struct amp_span a, struct amp_span b)
         if (c != 0)
             return c;
     }
-    if (ra.n == 0 || rb.n == 0) /* what is no pre-release is above all of them */
+    if (ra.n == 0 || rb.n == 0) /* a release follows its pre-releases */
         return (ra.n == 0) - (rb.n == 0);
     return pre_release_compare(ra, rb);
 }

@@ -23,10 +23,10 @@ int amp_capability_publish(struct amp_directory *d, const struct amp_publication
                            bool *changed, struct amp_error *err);
 
 struct amp_capability {
-    json_t *catalog, *index; /* NULL: never published */
+    json_t *catalog, *index; /* NULL: not published */
 };
 void amp_capability_release(struct amp_capability *c);
-/* fn: 0 goes on, 1 stops, -1 fails with err. */
+/* fn: 0 continues, 1 stops, -1 fails with err. */
 typedef int (*amp_capability_fn)(void *ctx, struct amp_span id, const struct amp_capability *c,
                                  struct amp_error *err);
 int amp_capability_each(struct amp_store *s, amp_capability_fn fn, void *ctx,

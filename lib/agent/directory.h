@@ -1,10 +1,9 @@
 /*
- * The directory (SW4RM §14), which is the reach part of agents' records: registrations and signs of
- * life.
+ * The directory (SW4RM §14): registrations and signs of life, the reach part of agents' records.
  *
- * Missed heartbeats are debounced: the policy's number of them in a row makes an agent UNREACHABLE,
- * and only a deregistration makes it LEFT. A change that concerns the participants is committed
- * with one SW4RM NOTIFICATION for each of them, in the outbox of `voice.name`.
+ * Missed heartbeats are debounced: the configured number of them in a row makes an agent
+ * UNREACHABLE, and only a deregistration makes it LEFT. A change that concerns the participants is
+ * committed with one SW4RM NOTIFICATION for each of them, in the outbox of `voice.name`.
  */
 #ifndef AMP_AGENT_DIRECTORY_H
 #define AMP_AGENT_DIRECTORY_H
@@ -13,13 +12,13 @@
 #include "agent/voice.h"
 
 /* Whether the text decodes to an Ed25519 or ECDSA key, bare or as a SubjectPublicKeyInfo. */
-bool amp_public_key_is_sound(struct amp_span base64);
+bool amp_public_key_is_valid(struct amp_span base64);
 
 struct amp_directory {
     struct amp_store *store;
     struct amp_voice voice;
     int64_t interval_ms, timeout_ms; /* a sign of life is due after both */
-    int64_t misses;                  /* missed in a row until an agent is unreachable */
+    int64_t misses;                  /* in a row that make an agent unreachable */
 };
 
 /* These functions commit; the caller syncs. NO not_registered: there is no such agent. */
@@ -41,8 +40,8 @@ int amp_directory_deregister(struct amp_directory *d, struct amp_span agent, con
  * *answer_ms is the time since then in ms; otherwise -1. */
 struct amp_beat {
     struct amp_span agent, correlation, ref;
-    const char *said; /* the agent's own state, or NULL */
-    json_t *health;   /* or NULL */
+    const char *reported; /* the agent's own state, or NULL */
+    json_t *health;       /* or NULL */
 };
 int amp_directory_beat(struct amp_directory *d, const struct amp_beat *b, int64_t now_ms,
                        int64_t *answer_ms, struct amp_error *err);

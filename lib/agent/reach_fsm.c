@@ -1,11 +1,6 @@
 /* Membership and reachability of a registered agent (SW4RM §14). */
 #include "agent/agent.h"
 
-static const struct amp_fsm_name states[] = {AMP_REACH_STATES(AMP_FSM_NAMES)};
-static const struct amp_fsm_name events[] = {AMP_REACH_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name facts[] = {AMP_REACH_FACTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name effects[] = {AMP_REACH_EFFECTS(AMP_FSM_NAMES)};
-
 #define ROW(f, e, t, fx)                                                                           \
     {                                                                                              \
         .from = AMP_REACH_##f, .event = AMP_REACH_EV_##e, .to = AMP_REACH_##t, .effects = (fx)     \
@@ -41,16 +36,8 @@ const struct amp_fsm amp_reach_fsm = {
     .name = "reach",
     .source = "SW4RM §14",
     .doc = "membership and reachability of an agent",
-    .states = states,
-    .events = events,
-    .facts = facts,
-    .effects = effects,
-    .n_states = AMP_REACH_STATE_COUNT,
-    .n_events = AMP_REACH_EVENT_COUNT,
-    .n_facts = AMP_REACH_FACT_COUNT,
-    .n_effects = AMP_REACH_EFFECT_COUNT,
+    AMP_FSM_LISTS(AMP_REACH),
     .initial = AMP_REACH_ABSENT,
-    .terminal = 0,
     .rows = rows,
-    .n_rows = sizeof(rows) / sizeof(rows[0]),
+    .n_rows = sizeof rows / sizeof rows[0],
 };

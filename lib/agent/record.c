@@ -1,4 +1,4 @@
-/* One table for both parts of an agent's record, and the only updates of it. */
+/* An agent's record: one table for both parts, reading and updating it. */
 #include "agent/record.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ static const struct amp_rec_field reach_fields[] = {
     REACH(INT, "left", left_ms),
     REACH(INT, "seen", seen_ms),
     REACH(INT, "missed", missed),
-    REACH(CSTR, "said", said),
+    REACH(CSTR, "said", reported),
     REACH(RAW, "health", health),
     AMP_REC_IN(struct amp_agent_reach, "asked", asked, &asked_rec, false),
     REACH(INT, "answer", answer_ms),
@@ -99,27 +99,27 @@ int64_t amp_agent_heard_ms(const struct amp_agent_rec *r)
     return works && r->work.limit_ms == 0 ? r->work.last_seen_ms : 0;
 }
 
-/* ---- reading ---- */
+/* ---- reading */
 
-static int record_parse(struct amp_span json, struct amp_buf *mem, struct amp_agent_rec *rec,
-                        struct amp_error *err)
+/* A record that is not in the store is empty. */
+static int record_read(const struct amp_store_rec *now, struct amp_buf *mem,
+                       struct amp_agent_rec *rec, struct amp_error *err)
 {
-    return amp_rec_parse(&agent_rec, json, mem, rec, err);
+    return amp_rec_parse(&agent_rec, now->found ? now->json : AMP_SPAN("{}"), mem, rec, err);
 }
 
 int amp_agent_find(struct amp_store *s, struct amp_span name, struct amp_buf *mem,
                    struct amp_agent_rec *rec, struct amp_error *err)
 {
     struct amp_store_rec now;
-    if (amp_store_get(s, AMP_KEY(KIND, name), &now, err) < 0)
-        return -1;
-    return record_parse(now.found ? now.json : AMP_SPAN("{}"), mem, rec, err);
+    return amp_store_get(s, AMP_KEY(KIND, name), &now, err) < 0 ? -1
+                                                                : record_read(&now, mem, rec, err);
 }
 
 struct each {
     amp_agent_rec_fn fn;
     void *ctx;
-    struct amp_buf mem;
+    struct amp_buf *mem;
 };
 
 static int on_record(void *ctx, struct amp_span name, const struct amp_store_rec *now,
@@ -127,38 +127,34 @@ static int on_record(void *ctx, struct amp_span name, const struct amp_store_rec
 {
     struct each *e = ctx;
     struct amp_agent_rec rec;
-    return record_parse(now->json, &e->mem, &rec, err) < 0 ? -1 : e->fn(e->ctx, name, &rec, err);
+    return record_read(now, e->mem, &rec, err) < 0 ? -1 : e->fn(e->ctx, name, &rec, err);
 }
 
 int amp_agent_records(struct amp_store *s, amp_agent_rec_fn fn, void *ctx, struct amp_error *err)
 {
-    struct each e = {.fn = fn, .ctx = ctx};
-    amp_buf_init(&e.mem, AMP_REC_MAX);
-    int rc = amp_store_each(s, KIND, NULL, on_record, &e, err);
-    amp_buf_release(&e.mem);
-    return rc;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    return amp_store_each(s, KIND, NULL, on_record, &(struct each){fn, ctx, &mem}, err);
 }
 
 int amp_agent_records_due(struct amp_store *s, int64_t until_ms, amp_agent_rec_fn fn, void *ctx,
                           struct amp_error *err)
 {
-    struct each e = {.fn = fn, .ctx = ctx};
-    amp_buf_init(&e.mem, AMP_REC_MAX);
-    int rc = amp_store_due(s, KIND, until_ms, on_record, &e, err);
-    amp_buf_release(&e.mem);
-    return rc;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    return amp_store_due(s, KIND, until_ms, on_record, &(struct each){fn, ctx, &mem}, err);
 }
 
-/* ---- writing ---- */
+/* ---- writing */
 
 struct update {
     amp_agent_change_fn fn;
     void *ctx;
-    struct amp_buf mem, json;
+    struct amp_buf *mem, *json;
     char state[64];
 };
 
-static void sooner(int64_t *due_ms, int64_t ms)
+static void due_lower(int64_t *due_ms, int64_t ms)
 {
     if (ms > 0 && (*due_ms == 0 || ms < *due_ms))
         *due_ms = ms;
@@ -167,9 +163,9 @@ static void sooner(int64_t *due_ms, int64_t ms)
 int64_t amp_agent_due_ms(const struct amp_agent_rec *r)
 {
     int64_t due = r->reach.due_ms, heard = amp_agent_heard_ms(r);
-    sooner(&due, r->work.limit_ms);
+    due_lower(&due, r->work.limit_ms);
     if (heard > r->work.silent_since_ms)
-        sooner(&due, heard + AMP_SILENCE_MS);
+        due_lower(&due, heard + AMP_SILENCE_MS);
     return due;
 }
 
@@ -184,22 +180,22 @@ static void state_name(const struct amp_agent_rec *r, char *out, size_t size)
         snprintf(out, size, "%s", reach);
 }
 
-static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                  struct amp_error *err)
+static int record_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                         struct amp_error *err)
 {
     struct update *u = ctx;
     struct amp_agent_rec rec;
-    if (record_parse(now->found ? now->json : AMP_SPAN("{}"), &u->mem, &rec, err) < 0)
+    if (record_read(now, u->mem, &rec, err) < 0)
         return -1;
     int rc = u->fn(u->ctx, &rec, c, err);
     if (rc != 0)
         return rc;
-    amp_buf_reset(&u->json);
-    if (amp_rec_write(&agent_rec, &rec, &u->json, err) < 0)
+    amp_buf_reset(u->json);
+    if (amp_rec_write(&agent_rec, &rec, u->json, err) < 0)
         return -1;
     state_name(&rec, u->state, sizeof u->state);
     c->to = u->state;
-    c->json = amp_buf_span(&u->json);
+    c->json = amp_buf_span(u->json);
     c->due_ms = amp_agent_due_ms(&rec);
     return 0;
 }
@@ -208,16 +204,14 @@ int amp_agent_update(struct amp_store *s, struct amp_span name, const struct amp
                      amp_agent_change_fn fn, void *ctx, enum amp_store_outcome *how,
                      struct amp_error *err)
 {
-    struct update u = {.fn = fn, .ctx = ctx};
-    amp_buf_init(&u.mem, AMP_REC_MAX);
-    amp_buf_init(&u.json, AMP_REC_MAX);
-    int rc = amp_store_update(s, AMP_KEY(KIND, name), input, change, &u, how, err);
-    amp_buf_release(&u.mem);
-    amp_buf_release(&u.json);
-    return rc;
+    AMP_BUF struct amp_buf mem = {0}, json = {0};
+    struct update u = {.fn = fn, .ctx = ctx, .mem = &mem, .json = &json};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    amp_buf_init(&json, AMP_REC_MAX);
+    return amp_store_update(s, AMP_KEY(KIND, name), input, record_change, &u, how, err);
 }
 
-/* ---- records of version 1 ---- */
+/* ---- records of format 1 */
 
 struct old_registration {
     struct amp_span descriptor;
@@ -235,13 +229,13 @@ AMP_REC_TABLE(old_silence_rec, "the record of a silence", struct old_silence, ol
 
 struct upgrade {
     struct amp_store *store;
-    struct amp_buf mem, more;
-    struct amp_agent_rec rec; /* the part that is joined */
+    struct amp_buf *mem, *more;
+    struct amp_agent_rec rec; /* the part to add */
     int64_t silence_ms;
 };
 
-static int join(void *ctx, struct amp_agent_rec *rec, struct amp_store_change *c,
-                struct amp_error *err)
+static int part_join(void *ctx, struct amp_agent_rec *rec, struct amp_store_change *c,
+                     struct amp_error *err)
 {
     struct upgrade *u = ctx;
     (void)err;
@@ -263,12 +257,12 @@ static int remove_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     return !now->found;
 }
 
-/* Into the agent's record first, then away: a crash in between leaves both, and it is done again.
- */
+/* Adds the part to the agent's record and removes the old record. After a crash between the two,
+ * the next upgrade repeats both. */
 static int join_and_remove(struct upgrade *u, const char *kind, struct amp_span name,
                            struct amp_error *err)
 {
-    if (amp_agent_update(u->store, name, NULL, join, u, NULL, err) < 0)
+    if (amp_agent_update(u->store, name, NULL, part_join, u, NULL, err) < 0)
         return -1;
     return amp_store_update(u->store, AMP_KEY(kind, name), NULL, remove_fn, NULL, NULL, err);
 }
@@ -277,12 +271,12 @@ static int old_work(void *ctx, const struct amp_store_rec *now, struct amp_store
                     struct amp_error *err)
 {
     struct upgrade *u = ctx;
-    amp_buf_reset(&u->more);
-    if (amp_rec_write(&agent_rec, &u->rec, &u->more, err) < 0)
+    amp_buf_reset(u->more);
+    if (amp_rec_write(&agent_rec, &u->rec, u->more, err) < 0)
         return -1;
     *c = (struct amp_store_change){.event = "upgrade",
                                    .to = work_name(u->rec.work.state),
-                                   .json = amp_buf_span(&u->more),
+                                   .json = amp_buf_span(u->more),
                                    .due_ms = amp_agent_due_ms(&u->rec)};
     return 0;
 }
@@ -291,9 +285,9 @@ static int on_old_work(void *ctx, struct amp_span name, const struct amp_store_r
                        struct amp_error *err)
 {
     struct upgrade *u = ctx;
-    /* The new record has no member of these names. */
+    /* A record of format 2 has none of these members, so it has no work here. */
     if (amp_rec_init(&agent_rec, &u->rec, err) < 0 ||
-        amp_rec_parse(&work_rec, now->json, &u->mem, &u->rec.work, err) < 0)
+        amp_rec_parse(&work_rec, now->json, u->mem, &u->rec.work, err) < 0)
         return -1;
     if (!amp_agent_has_work(&u->rec))
         return 0;
@@ -306,8 +300,8 @@ static int on_old_registration(void *ctx, struct amp_span name, const struct amp
     struct upgrade *u = ctx;
     struct old_registration old;
     if (amp_rec_init(&agent_rec, &u->rec, err) < 0 ||
-        amp_rec_parse(&reach_rec, now->json, &u->mem, &u->rec.reach, err) < 0 ||
-        amp_rec_parse(&old_registration_rec, now->json, &u->more, &old, err) < 0)
+        amp_rec_parse(&reach_rec, now->json, u->mem, &u->rec.reach, err) < 0 ||
+        amp_rec_parse(&old_registration_rec, now->json, u->more, &old, err) < 0)
         return -1;
     int state = reach_find(now->state);
     u->rec.reach.state = state < 0 ? AMP_REACH_LEFT : (uint8_t)state;
@@ -323,7 +317,7 @@ static int on_old_silence(void *ctx, struct amp_span name, const struct amp_stor
     struct upgrade *u = ctx;
     struct old_silence old;
     if (amp_rec_init(&agent_rec, &u->rec, err) < 0 ||
-        amp_rec_parse(&old_silence_rec, now->json, &u->mem, &old, err) < 0)
+        amp_rec_parse(&old_silence_rec, now->json, u->mem, &old, err) < 0)
         return -1;
     u->silence_ms = old.last_seen_ms;
     return join_and_remove(u, "silence", name, err);
@@ -331,15 +325,14 @@ static int on_old_silence(void *ctx, struct amp_span name, const struct amp_stor
 
 int amp_agent_records_upgrade(struct amp_store *s, struct amp_error *err)
 {
-    struct upgrade u = {.store = s};
-    amp_buf_init(&u.mem, AMP_REC_MAX);
-    amp_buf_init(&u.more, AMP_REC_MAX);
+    AMP_BUF struct amp_buf mem = {0}, more = {0};
+    struct upgrade u = {.store = s, .mem = &mem, .more = &more};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    amp_buf_init(&more, AMP_REC_MAX);
     int rc = amp_store_each(s, KIND, NULL, on_old_work, &u, err);
     if (rc == 0)
         rc = amp_store_each(s, "directory", NULL, on_old_registration, &u, err);
     if (rc == 0)
         rc = amp_store_each(s, "silence", NULL, on_old_silence, &u, err);
-    amp_buf_release(&u.mem);
-    amp_buf_release(&u.more);
     return rc;
 }

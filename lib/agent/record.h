@@ -23,12 +23,12 @@ struct amp_agent_reach {
     const char *role, *node, *reason; /* reason: of the deregistration */
     int64_t joined_ms, left_ms, seen_ms;
     int64_t missed;         /* heartbeats, in a row */
-    const char *said;       /* the state that the agent reported */
+    const char *reported;   /* the state that the agent reported */
     struct amp_span health; /* JSON, as reported */
     struct amp_agent_asked asked;
-    int64_t answer_ms, answer_most_ms,
-        answers;    /* last and longest time to answer a heartbeat; their number */
-    int64_t due_ms; /* the deadline of the next sign of life */
+    int64_t answer_ms, answer_most_ms; /* the last and the longest time to answer a heartbeat */
+    int64_t answers;                   /* number of answered heartbeats */
+    int64_t due_ms;                    /* the deadline of the next sign of life */
 };
 
 /* The escalation that suspends an agent, and its task. */
@@ -57,7 +57,7 @@ static inline bool amp_agent_is_suspended(const struct amp_agent_rec *r)
 {
     return r->work.suspended.since_ms != 0 || r->work.suspended.ref.n > 0;
 }
-/* Whether the agent ever worked here or was suspended. */
+/* Whether the agent ever worked here, or is suspended. */
 bool amp_agent_has_work(const struct amp_agent_rec *r);
 /* The last sign of life of an agent at work; 0: it is not at work, so its silence is not reported.
  */
@@ -65,10 +65,10 @@ int64_t amp_agent_heard_ms(const struct amp_agent_rec *r);
 /* The earliest deadline of both parts, 0: none. Silence at work has the default limit. */
 int64_t amp_agent_due_ms(const struct amp_agent_rec *r);
 
-/* Gives an empty record if there is none. Texts are in mem. */
+/* Reads a record, which is empty if there is none. Texts are in mem. */
 int amp_agent_find(struct amp_store *s, struct amp_span name, struct amp_buf *mem,
                    struct amp_agent_rec *rec, struct amp_error *err);
-/* fn: 0 goes on, 1 stops, -1 fails with err; it may use the store. */
+/* fn: 0 continues, 1 stops, -1 fails with err; it may use the store. */
 typedef int (*amp_agent_rec_fn)(void *ctx, struct amp_span name, const struct amp_agent_rec *rec,
                                 struct amp_error *err);
 int amp_agent_records(struct amp_store *s, amp_agent_rec_fn fn, void *ctx, struct amp_error *err);

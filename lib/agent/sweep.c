@@ -1,4 +1,4 @@
-/* The sweep: each kind of moment is a row, which says when it is and what is done at it. */
+/* The sweep: a row for each kind of deadline, with its time and its action. */
 #include "agent/sweep.h"
 
 #include "agent/work.h"
@@ -27,8 +27,8 @@ static int64_t silence_at(const struct amp_agent_sweep *of, const struct amp_age
     return of->silence_ms > 0 && heard > rec->work.silent_since_ms ? heard + of->silence_ms : 0;
 }
 
-static int miss(struct sweep *sw, struct amp_span agent, const struct amp_agent_rec *rec,
-                struct amp_error *err)
+static int miss_run(struct sweep *sw, struct amp_span agent, const struct amp_agent_rec *rec,
+                    struct amp_error *err)
 {
     (void)rec;
     sw->done++;
@@ -36,7 +36,7 @@ static int miss(struct sweep *sw, struct amp_span agent, const struct amp_agent_
 }
 
 /* Composes the notice and commits it with the change. */
-static int lapse(struct sweep *sw, const struct amp_agent_overdue *o, struct amp_error *err)
+static int notice_commit(struct sweep *sw, const struct amp_agent_overdue *o, struct amp_error *err)
 {
     struct amp_store_emit emit;
     bool changed;
@@ -53,8 +53,8 @@ static int lapse(struct sweep *sw, const struct amp_agent_overdue *o, struct amp
     return 0;
 }
 
-static int limit(struct sweep *sw, struct amp_span agent, const struct amp_agent_rec *rec,
-                 struct amp_error *err)
+static int limit_run(struct sweep *sw, struct amp_span agent, const struct amp_agent_rec *rec,
+                     struct amp_error *err)
 {
     struct amp_fsm_result r;
     struct amp_agent_overdue o = {.agent = agent,
@@ -64,11 +64,11 @@ static int limit(struct sweep *sw, struct amp_span agent, const struct amp_agent
     if (amp_fsm_step(&amp_agent_fsm, rec->work.state, AMP_AGENT_EV_TIMEOUT, 0, &r, NULL) < 0)
         return 0; /* the state has no limit */
     o.code = r.code;
-    return lapse(sw, &o, err);
+    return notice_commit(sw, &o, err);
 }
 
-static int silence(struct sweep *sw, struct amp_span agent, const struct amp_agent_rec *rec,
-                   struct amp_error *err)
+static int silence_run(struct sweep *sw, struct amp_span agent, const struct amp_agent_rec *rec,
+                       struct amp_error *err)
 {
     const struct amp_agent_overdue o = {.agent = agent,
                                         .state = amp_agent_fsm.states[rec->work.state].name,
@@ -76,30 +76,31 @@ static int silence(struct sweep *sw, struct amp_span agent, const struct amp_age
                                         .code = "heartbeat_timeout",
                                         .silent = true,
                                         .at_ms = amp_agent_heard_ms(rec)};
-    return lapse(sw, &o, err);
+    return notice_commit(sw, &o, err);
 }
 
 static const struct {
     int64_t (*at)(const struct amp_agent_sweep *of, const struct amp_agent_rec *rec);
     int (*run)(struct sweep *sw, struct amp_span agent, const struct amp_agent_rec *rec,
                struct amp_error *err);
-} moments[] = {{miss_at, miss}, {limit_at, limit}, {silence_at, silence}};
-enum { MOMENTS = sizeof moments / sizeof moments[0] };
+} deadlines[] = {{miss_at, miss_run}, {limit_at, limit_run}, {silence_at, silence_run}};
+enum { DEADLINES = sizeof deadlines / sizeof deadlines[0] };
 
 static int on_due(void *ctx, struct amp_span agent, const struct amp_agent_rec *rec,
                   struct amp_error *err)
 {
     struct sweep *sw = ctx;
-    for (size_t i = 0; i < MOMENTS; i++) {
-        int64_t at = moments[i].at(sw->of, rec);
-        if (at > 0 && at <= sw->now_ms && moments[i].run(sw, agent, rec, err) < 0)
+    for (size_t i = 0; i < DEADLINES; i++) {
+        int64_t at = deadlines[i].at(sw->of, rec);
+        if (at > 0 && at <= sw->now_ms && deadlines[i].run(sw, agent, rec, err) < 0)
             return -1;
     }
     return 0;
 }
 
-/* A record's due time is its earliest moment; that of a silence is by the usual one. */
-static int64_t ahead(const struct amp_agent_sweep *sw)
+/* How much earlier than the due times of records this sweep must look: they assume the default
+ * limit of a silence. */
+static int64_t ahead_ms(const struct amp_agent_sweep *sw)
 {
     return sw->silence_ms > 0 && sw->silence_ms < AMP_SILENCE_MS ? AMP_SILENCE_MS - sw->silence_ms
                                                                  : 0;
@@ -109,7 +110,7 @@ int amp_agent_sweep(struct amp_store *s, const struct amp_agent_sweep *of, int64
                     uint32_t *done, struct amp_error *err)
 {
     struct sweep sw = {.store = s, .of = of, .now_ms = now_ms};
-    if (amp_agent_records_due(s, now_ms + ahead(of), on_due, &sw, err) < 0)
+    if (amp_agent_records_due(s, now_ms + ahead_ms(of), on_due, &sw, err) < 0)
         return -1;
     *done = sw.done;
     return 0;
@@ -125,10 +126,10 @@ static int on_next(void *ctx, struct amp_span agent, const struct amp_agent_rec 
 {
     struct next *n = ctx;
     (void)agent, (void)err;
-    if (n->due_ms > 0 && amp_agent_due_ms(rec) - ahead(n->of) >= n->due_ms)
-        return 1; /* so are all that follow */
-    for (size_t i = 0; i < MOMENTS; i++) {
-        int64_t at = moments[i].at(n->of, rec);
+    if (n->due_ms > 0 && amp_agent_due_ms(rec) - ahead_ms(n->of) >= n->due_ms)
+        return 1; /* all other records are due later */
+    for (size_t i = 0; i < DEADLINES; i++) {
+        int64_t at = deadlines[i].at(n->of, rec);
         if (at > 0 && (n->due_ms == 0 || at < n->due_ms))
             n->due_ms = at;
     }

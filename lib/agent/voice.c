@@ -1,19 +1,18 @@
-/* Envelopes around payloads, with ids and numbers of our own. */
+/* Envelopes around payloads, with new ids and numbers. */
 #include "agent/voice.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <amp/base/clock.h>
 
 #include "message/record/sequence.h"
 
-/* One line, its LF taken off again. */
-static int dump(json_t *j, struct amp_buf *out, struct amp_error *err)
+/* Appends a document, and releases it. */
+static int document_dump(json_t *j, struct amp_buf *out, struct amp_error *err)
 {
     int rc = j ? amp_json_dump(j, out, err) : amp_fail_memory(err);
     json_decref(j);
-    if (rc == 0 && out->len > 0 && out->data[out->len - 1] == '\n')
-        out->data[--out->len] = '\0';
     return rc;
 }
 
@@ -35,8 +34,7 @@ int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *
     char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[192];
     AMP_BUF struct amp_buf body = {0};
     amp_buf_init(&body, 1 << 20);
-    json_incref(payload);
-    if (dump(payload, &body, err) < 0) {
+    if (document_dump(json_incref(payload), &body, err) < 0) {
         json_decref(payload);
         return -1;
     }
@@ -55,7 +53,7 @@ int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *
         return amp_fail_memory(err);
     if (s->to.n > 0)
         j = json_pack("{s:s%, s:o}", "to", s->to.p, s->to.n, "msg", j);
-    if (dump(j, out, err) < 0)
+    if (document_dump(j, out, err) < 0)
         return -1;
     if (id_out)
         snprintf(id_out, AMP_UUID_MAX, "%s", id);
@@ -75,9 +73,51 @@ int amp_voice_rtp(struct amp_voice *v, const struct amp_rtp_say *s, json_t *payl
                   "seq", (json_int_t)seq, "kind", s->kind, "sourceNodeId", v->node, "sourceAgentId",
                   v->name, "toAgentId", s->to.p, s->to.n, "corrId", s->corr, "createdAt", time,
                   "payload", payload, "trace", "attempt", 1, "capabilityPolicyVersion", s->policy);
-    if (dump(j, out, err) < 0)
+    if (document_dump(j, out, err) < 0)
         return -1;
     if (id_out)
         snprintf(id_out, AMP_UUID_MAX, "%s", uuid);
     return 0;
+}
+
+int amp_voice_lines_init(struct amp_voice_lines *l, size_t most, struct amp_error *err)
+{
+    *l = (struct amp_voice_lines){.emits = calloc(most, sizeof *l->emits),
+                                  .ids = calloc(most, sizeof *l->ids)};
+    amp_buf_init(&l->text, (size_t)64 << 20);
+    return l->emits && l->ids ? 0 : amp_fail_memory(err);
+}
+
+void amp_voice_lines_release(struct amp_voice_lines *l)
+{
+    amp_buf_release(&l->text);
+    free(l->emits);
+    free(l->ids);
+}
+
+void amp_voice_lines_reset(struct amp_voice_lines *l)
+{
+    amp_buf_reset(&l->text);
+    l->n = 0;
+}
+
+const char *amp_voice_lines_add(struct amp_voice_lines *l, size_t from, const char *id)
+{
+    char *copy = l->ids[l->n];
+    snprintf(copy, sizeof l->ids[0], "%s", id);
+    l->emits[l->n++] =
+        (struct amp_store_emit){.id = amp_span_str(copy), .line = {NULL, l->text.len - from}};
+    return copy;
+}
+
+void amp_voice_lines_commit(struct amp_voice_lines *l, struct amp_store_change *c)
+{
+    /* The buffer moves while lines are added, so their addresses are set here. */
+    const char *line = l->text.data;
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->emits[i].line.p = line;
+        line += l->emits[i].line.n;
+    }
+    c->emits = l->emits;
+    c->n_emits = l->n;
 }

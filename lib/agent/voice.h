@@ -31,8 +31,7 @@ struct amp_sw4rm_say {
 int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *payload,
                     struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err);
 
-/* The same for an event. Takes the payload's reference. policy: capabilityPolicyVersion, or NULL.
- */
+/* The same for an event. policy: capabilityPolicyVersion, or NULL. */
 struct amp_rtp_say {
     const char *kind;
     struct amp_span to;
@@ -41,5 +40,21 @@ struct amp_rtp_say {
 };
 int amp_voice_rtp(struct amp_voice *v, const struct amp_rtp_say *s, json_t *payload,
                   struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err);
+
+/* The lines that one commit emits. */
+struct amp_voice_lines {
+    struct amp_buf text;
+    struct amp_store_emit *emits;
+    char (*ids)[192];
+    uint32_t n;
+};
+/* Room for `most` lines. The caller releases it, also after a failure. */
+int amp_voice_lines_init(struct amp_voice_lines *l, size_t most, struct amp_error *err);
+void amp_voice_lines_release(struct amp_voice_lines *l);
+void amp_voice_lines_reset(struct amp_voice_lines *l);
+/* Makes the text from byte `from` on a line. Returns its copy of the id. */
+const char *amp_voice_lines_add(struct amp_voice_lines *l, size_t from, const char *id);
+/* Adds the lines to a commit. */
+void amp_voice_lines_commit(struct amp_voice_lines *l, struct amp_store_change *c);
 
 #endif

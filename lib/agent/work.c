@@ -1,4 +1,4 @@
-/* The work part of agents' records: their lifecycle and what suspends them. */
+/* The work part of agents' records: lifecycle and suspension. */
 #include "agent/work.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "json/record.h"
 
-/* One update: what is asked for. */
+/* One update of a record. */
 struct update {
     enum { STEP, SEEN, SUSPEND, LIFT, SILENCE } what;
     const char *role, *task;
@@ -44,7 +44,7 @@ static int do_step(struct update *u, struct amp_agent_rec *rec, struct amp_error
     struct amp_fsm_result r;
 
     if (timeout && (w->limit_ms == 0 || w->limit_ms > u->now_ms))
-        return 1; /* it moved on meanwhile */
+        return 1; /* the agent has left the state */
     if (amp_fsm_step(&amp_agent_fsm, w->state, u->event, facts, &r, err) < 0)
         return -1;
     if (r.row->if_all & AMP_AGENT_IF_SUSPENDED)
@@ -56,7 +56,7 @@ static int do_step(struct update *u, struct amp_agent_rec *rec, struct amp_error
     return 0;
 }
 
-/* 0 changed, 1 as it was. The first reason stays until it is decided. */
+/* 0: changed; 1: unchanged. The first suspension stays until it is lifted. */
 static int do_suspension(const struct update *u, struct amp_agent_rec *rec)
 {
     struct amp_agent_suspended *now = &rec->work.suspended;
@@ -93,8 +93,8 @@ static int work_change(struct update *u, struct amp_agent_rec *rec, struct amp_e
     }
 }
 
-static int change(void *ctx, struct amp_agent_rec *rec, struct amp_store_change *c,
-                  struct amp_error *err)
+static int record_change(void *ctx, struct amp_agent_rec *rec, struct amp_store_change *c,
+                         struct amp_error *err)
 {
     static const char *const names[] = {NULL, "seen", "suspend", "lift", "heartbeat_timeout"};
     struct update *u = ctx;
@@ -110,43 +110,44 @@ static int change(void *ctx, struct amp_agent_rec *rec, struct amp_store_change 
     return 0;
 }
 
-static int run(struct amp_store *s, const char *name, struct update *u, struct amp_error *err)
+static int update_run(struct amp_store *s, const char *name, struct update *u,
+                      struct amp_error *err)
 {
-    return amp_agent_update(s, amp_span_str(name), NULL, change, u, NULL, err);
+    return amp_agent_update(s, amp_span_str(name), NULL, record_change, u, NULL, err);
 }
 
 int amp_agent_register(struct amp_store *s, const char *name, const char *role, int64_t now_ms,
                        struct amp_error *err)
 {
     struct update u = {.what = STEP, .event = AMP_AGENT_EV_BEGIN, .role = role, .now_ms = now_ms};
-    return run(s, name, &u, err);
+    return update_run(s, name, &u, err);
 }
 
 int amp_agent_step(struct amp_store *s, const char *name, uint8_t event, const char *task,
                    int64_t now_ms, struct amp_error *err)
 {
     struct update u = {.what = STEP, .event = event, .task = task, .now_ms = now_ms};
-    return run(s, name, &u, err);
+    return update_run(s, name, &u, err);
 }
 
 int amp_agent_wait(struct amp_store *s, const char *name, uint8_t event, int64_t until_ms,
                    int64_t now_ms, struct amp_error *err)
 {
     struct update u = {.what = STEP, .event = event, .until_ms = until_ms, .now_ms = now_ms};
-    return run(s, name, &u, err);
+    return update_run(s, name, &u, err);
 }
 
 int amp_agent_seen(struct amp_store *s, const char *name, int64_t now_ms, struct amp_error *err)
 {
     struct update u = {.what = SEEN, .now_ms = now_ms};
-    return run(s, name, &u, err);
+    return update_run(s, name, &u, err);
 }
 
 int amp_agent_suspend(struct amp_store *s, const struct amp_agent_suspension *a, bool *changed,
                       struct amp_error *err)
 {
     struct update u = {.what = SUSPEND, .ref = a->ref, .ref_task = a->task, .now_ms = a->now_ms};
-    int rc = run(s, a->name, &u, err);
+    int rc = update_run(s, a->name, &u, err);
     if (changed)
         *changed = u.changed;
     return rc;
@@ -156,7 +157,7 @@ int amp_agent_lift(struct amp_store *s, const struct amp_agent_suspension *a, bo
                    struct amp_error *err)
 {
     struct update u = {.what = LIFT, .ref = a->ref, .ref_task = a->task, .now_ms = a->now_ms};
-    int rc = run(s, a->name, &u, err);
+    int rc = update_run(s, a->name, &u, err);
     if (changed)
         *changed = u.changed;
     return rc;
@@ -171,7 +172,7 @@ int amp_agent_time_out(struct amp_store *s, const struct amp_agent_lapse *l, boo
                        .now_ms = l->now_ms,
                        .emit = l->emit,
                        .actor = l->actor};
-    int rc = amp_agent_update(s, l->agent, NULL, change, &u, NULL, err);
+    int rc = amp_agent_update(s, l->agent, NULL, record_change, &u, NULL, err);
     *changed = u.changed;
     return rc;
 }
@@ -210,7 +211,7 @@ struct each {
     void *ctx;
 };
 
-static int each_one(void *ctx, struct amp_span id, const struct amp_agent_rec *rec,
+static int on_agent(void *ctx, struct amp_span id, const struct amp_agent_rec *rec,
                     struct amp_error *err)
 {
     struct each *e = ctx;
@@ -229,5 +230,5 @@ int amp_agent_each(struct amp_store *s, struct amp_span task, amp_agent_fn fn, v
                    struct amp_error *err)
 {
     struct each e = {.task = task, .fn = fn, .ctx = ctx};
-    return amp_agent_records(s, each_one, &e, err);
+    return amp_agent_records(s, on_agent, &e, err);
 }

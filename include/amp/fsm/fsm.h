@@ -72,6 +72,23 @@ int amp_fsm_print(const struct amp_fsm *m, const char *format, struct amp_buf *o
 #define AMP_FSM_BIT(id, name, doc)  id##_BIT,
 #define AMP_FSM_FLAG(id, name, doc) id = 1u << id##_BIT,
 
+/* The enums of the lists P_STATES, P_EVENTS, P_FACTS and P_EFFECTS, and their sizes. */
+#define AMP_FSM_ENUMS(P)                                                                           \
+    enum { P##_STATES(AMP_FSM_ENUM) P##_STATE_COUNT };                                             \
+    enum { P##_EVENTS(AMP_FSM_ENUM) P##_EVENT_COUNT };                                             \
+    enum { P##_FACTS(AMP_FSM_BIT) P##_FACT_COUNT };                                                \
+    enum { P##_FACTS(AMP_FSM_FLAG) };                                                              \
+    enum { P##_EFFECTS(AMP_FSM_BIT) P##_EFFECT_COUNT };                                            \
+    enum { P##_EFFECTS(AMP_FSM_FLAG) }
+/* The names of these lists, as members of a struct amp_fsm. */
+#define AMP_FSM_LISTS(P)                                                                           \
+    .states = (const struct amp_fsm_name[]){P##_STATES(AMP_FSM_NAMES)},                            \
+    .events = (const struct amp_fsm_name[]){P##_EVENTS(AMP_FSM_NAMES)},                            \
+    .facts = (const struct amp_fsm_name[]){P##_FACTS(AMP_FSM_NAMES)},                              \
+    .effects = (const struct amp_fsm_name[]){P##_EFFECTS(AMP_FSM_NAMES)},                          \
+    .n_states = P##_STATE_COUNT, .n_events = P##_EVENT_COUNT, .n_facts = P##_FACT_COUNT,           \
+    .n_effects = P##_EFFECT_COUNT
+
 AMP_API_END
 
 #endif

@@ -1,5 +1,5 @@
-/* What an agent left behind: its exit status, its answer, its work log, its last words. Everything
- * here is untrusted: files may be links, devices or garbage. */
+/* The results of an attempt: exit status, answer, work log, last line of output. All of them are
+ * untrusted: files may be links, devices or invalid. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,8 +47,8 @@ enum amp_attempt_end amp_attempt_read_end(const struct amp_child_end *end, char 
     return AMP_END_FAILED;
 }
 
-/* 0 read, 1 absent, -1 failure. */
-static int read_regular(const char *path, size_t max, struct amp_buf *out, struct amp_error *err)
+/* 0: read; 1: there is no such file; -1: failure. */
+static int file_read(const char *path, size_t max, struct amp_buf *out, struct amp_error *err)
 {
     AMP_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
@@ -81,7 +81,7 @@ int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **ou
     AMP_BUF struct amp_buf b = {0};
 
     amp_buf_init(&b, AMP_ANSWER_MAX + 65537);
-    int rc = read_regular(a->result, AMP_ANSWER_MAX, &b, err);
+    int rc = file_read(a->result, AMP_ANSWER_MAX, &b, err);
     if (rc < 0)
         return -1;
     if (rc == 1) {
@@ -156,7 +156,7 @@ int amp_work_log_read(const struct amp_attempt *a, int64_t now_ms, json_t *log,
     AMP_BUF struct amp_buf b = {0};
 
     amp_buf_init(&b, AMP_WORK_LOG_MAX + 65537);
-    int rc = read_regular(a->work_log, AMP_WORK_LOG_MAX, &b, err);
+    int rc = file_read(a->work_log, AMP_WORK_LOG_MAX, &b, err);
     if (rc)
         return rc < 0 ? -1 : 0;
     for (size_t at = 0; at < b.len && json_array_size(log) < 4096;) {
@@ -177,7 +177,7 @@ void amp_attempt_last_line(const char *path, char *out, size_t size)
 
     out[0] = 0;
     amp_buf_init(&b, (8u << 20) + 65537);
-    if (read_regular(path, 8u << 20, &b, NULL))
+    if (file_read(path, 8u << 20, &b, NULL))
         return;
     for (end = b.len; end && (unsigned char)b.data[end - 1] <= ' ';)
         end--;

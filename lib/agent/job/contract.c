@@ -1,5 +1,5 @@
-/* What an agent command is given: its directory of files and its environment; and the end of what
- * an earlier one left running. */
+/* The input of an agent's command: its directory of files and its environment. Also: killing the
+ * processes that an earlier command left running. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,8 +24,11 @@ void amp_env_release(struct amp_env *e)
     *e = (struct amp_env){0};
 }
 
+/* Takes the entry, also on failure. */
 static int env_push(struct amp_env *e, char *entry, struct amp_error *err)
 {
+    if (!entry)
+        return amp_fail_memory(err);
     if (amp_grow(&e->v, &e->cap, e->n + 1, sizeof *e->v, err) < 0) {
         free(entry);
         return -1;
@@ -35,7 +38,7 @@ static int env_push(struct amp_env *e, char *entry, struct amp_error *err)
     return 0;
 }
 
-/* Replaces or adds. */
+/* Replaces or adds a variable. */
 static int env_set(struct amp_env *e, const char *name, const char *value, struct amp_error *err)
 {
     size_t n = strlen(name);
@@ -53,9 +56,9 @@ static int env_set(struct amp_env *e, const char *name, const char *value, struc
     return env_push(e, entry, err);
 }
 
-/* What git or our own programs would take as orders from whoever started us. How to reach a server
- * (for fetch) is kept. */
-static bool inherited(const char *entry)
+/* Whether the agent inherits a variable: none that controls git or these tools, except how git
+ * reaches a server. */
+static bool env_is_inherited(const char *entry)
 {
     static const char *const keep[] = {"GIT_SSH=", "GIT_SSH_COMMAND=", "GIT_EXEC_PATH=", NULL};
 
@@ -74,7 +77,7 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
                      struct amp_env *out, struct amp_error *err)
 {
     char email[256], attempt[24];
-    struct amp_env e = {0};
+    __attribute__((cleanup(amp_env_release))) struct amp_env e = {0};
 
     amp_agent_email(c->agent, email, sizeof email);
     snprintf(attempt, sizeof attempt, "%lld", (long long)c->attempt);
@@ -109,38 +112,24 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         {"GIT_PAGER", "cat"},
         {"GIT_ASKPASS", "true"},
     };
-    for (size_t i = 0; parent && parent[i]; i++) {
-        if (!strchr(parent[i], '=') || !inherited(parent[i]))
-            continue;
-        char *copy = strdup(parent[i]);
-        if (!copy) {
-            amp_env_release(&e);
-            return amp_fail_memory(err);
-        }
-        if (env_push(&e, copy, err)) {
-            amp_env_release(&e);
+    for (size_t i = 0; parent && parent[i]; i++)
+        if (strchr(parent[i], '=') && env_is_inherited(parent[i]) &&
+            env_push(&e, strdup(parent[i]), err) < 0)
             return -1;
-        }
-    }
-    for (size_t i = 0; i < sizeof vars / sizeof vars[0]; i++) {
-        if (env_set(&e, vars[i].name, vars[i].value, err)) {
-            amp_env_release(&e);
+    for (size_t i = 0; i < sizeof vars / sizeof vars[0]; i++)
+        if (env_set(&e, vars[i].name, vars[i].value, err) < 0)
             return -1;
-        }
-    }
-    for (int i = 0; c->extra && c->extra[i]; i++) {
-        char *copy = strdup(c->extra[i]);
-        if (!copy || env_push(&e, copy, err)) {
-            amp_env_release(&e);
-            return amp_fail_memory(err);
-        }
-    }
+    for (int i = 0; c->extra && c->extra[i]; i++)
+        if (env_push(&e, strdup(c->extra[i]), err) < 0)
+            return -1;
     *out = e;
+    e = (struct amp_env){0};
     return 0;
 }
 
-static int put(const char *dir, const char *name, char *path, size_t size, struct amp_span data,
-               struct amp_error *err)
+/* Sets the path of a file, and writes the file if data has an address. */
+static int file_put(const char *dir, const char *name, char *path, size_t size,
+                    struct amp_span data, struct amp_error *err)
 {
     snprintf(path, size, "%s/%s", dir, name);
     return data.p ? amp_file_write_atomic(AT_FDCWD, path, 0600, data, err) : 0;
@@ -163,31 +152,31 @@ int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct
     if (n < 0 || (size_t)n >= sizeof t.dir)
         return amp_fail(err, AMP_CANTCREAT, "path_too_long", "%s: path too long", c->state_dir);
     if (amp_mkdirs(t.dir, 0700, err) ||
-        put(t.dir, "message.json", t.message, sizeof t.message, c->message, err) ||
-        put(t.dir, "criteria.json", t.criteria, sizeof t.criteria, c->criteria, err) ||
-        put(t.dir, "diff.patch", t.diff, sizeof t.diff, c->diff, err) ||
-        put(t.dir, "context.json", t.context, sizeof t.context, c->context, err) ||
-        put(t.dir, "result.json", t.result, sizeof t.result, none, err) ||
-        put(t.dir, "work.ndjson", t.work_log, sizeof t.work_log, none, err) ||
-        put(t.dir, "stdout", t.out, sizeof t.out, none, err) ||
-        put(t.dir, "stderr", t.err, sizeof t.err, none, err))
+        file_put(t.dir, "message.json", t.message, sizeof t.message, c->message, err) ||
+        file_put(t.dir, "criteria.json", t.criteria, sizeof t.criteria, c->criteria, err) ||
+        file_put(t.dir, "diff.patch", t.diff, sizeof t.diff, c->diff, err) ||
+        file_put(t.dir, "context.json", t.context, sizeof t.context, c->context, err) ||
+        file_put(t.dir, "result.json", t.result, sizeof t.result, none, err) ||
+        file_put(t.dir, "work.ndjson", t.work_log, sizeof t.work_log, none, err) ||
+        file_put(t.dir, "stdout", t.out, sizeof t.out, none, err) ||
+        file_put(t.dir, "stderr", t.err, sizeof t.err, none, err))
         return -1;
     *a = t;
     return 0;
 }
 
-/* ---- leftovers: a worker that is killed takes its agent with it, but not what that one started.
- * Those processes have the environment that they inherited. ---- */
+/* ---- leftovers: the death of a worker ends its agent, but not the processes that the agent
+ * started. They are found by their environment, which they inherited. */
 
 #define ROUNDS 20
 
-static bool environ_has(struct amp_span env, const char *name, const char *value, bool whole)
+static bool environ_has(struct amp_span env, const char *name, const char *value, bool complete)
 {
     struct amp_span got;
     size_t n = strlen(value);
 
     return amp_environ_get(env, name, &got) && got.n >= n && !memcmp(got.p, value, n) &&
-           (!whole || got.n == n);
+           (!complete || got.n == n);
 }
 
 static bool process_is_ancestor(pid_t pid)
@@ -231,7 +220,7 @@ int amp_agent_end_leftovers(const char *state_dir, const char *agent)
     int all = 0, n;
 
     amp_buf_init(&env, AMP_ENVIRON_MAX + 65536);
-    /* What forks meanwhile is found in the next round. */
+    /* Processes that are forked during a round are found in the next one. */
     for (int round = 0; round < ROUNDS && (n = leftovers_end(state_dir, agent, &env)); round++) {
         all += n;
         usleep(2000);

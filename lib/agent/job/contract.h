@@ -33,9 +33,7 @@ struct amp_attempt {
     char out[1088], err[1088];
 };
 
-/* Creates STATE/run/<task>/<agent>-<subtask>-<attempt>-<random>/ (0700) with the agent's input
- * files.
- */
+/* Creates STATE/run/<task>/<agent>-<subtask>-<attempt>-<random>/ (0700) with the input files. */
 int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct amp_error *err);
 
 /* A list of NAME=value strings for exec. */
@@ -64,13 +62,12 @@ enum amp_attempt_end {
 enum amp_attempt_end amp_attempt_read_end(const struct amp_child_end *end, char *why, size_t size);
 
 /* Reads $AMP_RESULT and checks it against schemas/agent/<schema> ("result.json", "verdict.json";
- * NULL: any JSON object).
- * *out is NULL if there is no file; the caller owns it. DATAERR bad_answer: not a regular file, not
- * JSON, or not valid by the schema. */
+ * NULL: any JSON object). *out is NULL if there is no file; the caller owns it. DATAERR bad_answer:
+ * not a regular file, not JSON, or not valid by the schema. */
 int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **out,
                     struct amp_error *err);
-/* The entries of $AMP_WORK_LOG: JSON lines as they are; other lines as {"action":"note"}. Appends
- * to log (an array); each entry gets timestamp, action, file and detail. */
+/* Appends the entries of $AMP_WORK_LOG to log (an array). A line that is not JSON becomes an entry
+ * with the action "note". Each entry gets timestamp, action, file and detail. */
 int amp_work_log_read(const struct amp_attempt *a, int64_t now_ms, json_t *log,
                       struct amp_error *err);
 /* Adds an entry with the four members as strings. Takes no reference. */

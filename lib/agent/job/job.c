@@ -1,4 +1,4 @@
-/* Jobs in the state. */
+/* The records of jobs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,13 +31,13 @@ static const struct amp_rec_field fields[] = {
 AMP_REC_TABLE(stored_rec, "a job's record", struct stored, fields);
 
 struct update {
-    const struct amp_job_take *take; /* or */
+    const struct amp_job_take *take; /* or NULL: */
     const struct amp_job_step *step;
     struct amp_job job;
-    struct amp_buf mem, json;
+    struct amp_buf *mem, *json;
 };
 
-/* raw lives in mem, *out does not. */
+/* The texts of *raw are in mem, those of *out are not. */
 static int job_read(const struct amp_store_rec *rec, struct amp_buf *mem, struct stored *raw,
                     struct amp_job *out, struct amp_error *err)
 {
@@ -66,13 +66,13 @@ static int update_run(struct update *u, struct amp_store *s, const struct amp_jo
         return amp_fail(err, AMP_DATAERR, "bad_msg_id",
                         "a message id of %zu bytes; the limit is %d", ref->msg_id.n,
                         AMP_MSG_ID_MAX - 1);
-    amp_buf_init(&u->mem, AMP_REC_MAX);
-    amp_buf_init(&u->json, AMP_REC_MAX);
-    int rc = amp_store_update(s, AMP_KEY(KIND, amp_span_str(ref->consumer), ref->msg_id), input, fn,
-                              u, outcome, err);
-    amp_buf_release(&u->mem);
-    amp_buf_release(&u->json);
-    return rc;
+    AMP_BUF struct amp_buf mem = {0}, json = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    amp_buf_init(&json, AMP_REC_MAX);
+    u->mem = &mem;
+    u->json = &json;
+    return amp_store_update(s, AMP_KEY(KIND, amp_span_str(ref->consumer), ref->msg_id), input, fn,
+                            u, outcome, err);
 }
 
 static int job_carry(struct amp_job *b, const struct amp_job_step *st,
@@ -94,16 +94,16 @@ static int job_carry(struct amp_job *b, const struct amp_job_step *st,
         b->start[0] = 0;
     }
     if (st->n_emits > 0 && !(r->effects & AMP_JOB_DO_EMIT))
-        return amp_fail(err, AMP_INTERNAL, "machine_unsound", "job: nothing leaves on %s",
+        return amp_fail(err, AMP_INTERNAL, "machine_unsound", "job: no lines are emitted on %s",
                         amp_job_fsm.events[st->event].name);
     c->emits = st->emits;
     c->n_emits = st->n_emits;
     return 0;
 }
 
-/* Steps u->job; raw is the rest of the record. */
-static int finish(struct update *u, const struct amp_job_step *st, struct stored *raw,
-                  struct amp_store_change *c, struct amp_error *err)
+/* Steps u->job and writes it to the record, whose other members are in raw. */
+static int job_advance(struct update *u, const struct amp_job_step *st, struct stored *raw,
+                       struct amp_store_change *c, struct amp_error *err)
 {
     struct amp_job *b = &u->job;
     struct amp_fsm_result r;
@@ -118,10 +118,10 @@ static int finish(struct update *u, const struct amp_job_step *st, struct stored
     raw->until_ms = b->until_ms;
     raw->taken_ms = b->taken_ms;
     raw->start = b->start;
-    int rc = amp_rec_write(&stored_rec, raw, &u->json, err);
+    int rc = amp_rec_write(&stored_rec, raw, u->json, err);
     c->event = amp_job_fsm.events[st->event].name;
     c->to = amp_job_fsm.states[b->state].name;
-    c->json = amp_buf_span(&u->json);
+    c->json = amp_buf_span(u->json);
     c->due_ms = b->state == AMP_JOB_PARKED ? b->until_ms : 0;
     return rc;
 }
@@ -143,7 +143,7 @@ static int on_take(void *ctx, const struct amp_store_rec *now, struct amp_store_
     const struct amp_job_step take = {
         .event = AMP_JOB_EV_TAKE, .emits = t->emits, .n_emits = t->n_emits};
     u->job = (struct amp_job){.state = AMP_JOB_QUEUED, .taken_ms = t->now_ms};
-    return finish(u, &take, &raw, c, err);
+    return job_advance(u, &take, &raw, c, err);
 }
 
 int amp_job_take(struct amp_store *s, const struct amp_job_take *t, enum amp_store_outcome *outcome,
@@ -164,12 +164,12 @@ static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_
     if (!now->found)
         return amp_fail(err, AMP_INTERNAL, "unknown_ref", "no such job");
     struct stored raw;
-    if (job_read(now, &u->mem, &raw, &u->job, err) < 0)
+    if (job_read(now, u->mem, &raw, &u->job, err) < 0)
         return -1;
     if (st->why)
         raw.why = st->why;
     c->actor = st->ref.consumer;
-    return finish(u, st, &raw, c, err);
+    return job_advance(u, st, &raw, c, err);
 }
 
 int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_job *out,
@@ -190,10 +190,10 @@ struct search {
     int64_t now_ms, wake_ms, open;
     bool found;
     struct amp_job best;
-    struct amp_buf mem;
+    struct amp_buf *mem;
 };
 
-static bool skipped(const struct search *q, const char *id)
+static bool is_skipped(const struct search *q, const char *id)
 {
     for (int i = 0; q->skip && q->skip[i]; i++)
         if (!strcmp(q->skip[i], id))
@@ -201,19 +201,19 @@ static bool skipped(const struct search *q, const char *id)
     return false;
 }
 
-static int consider(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                    struct amp_error *err)
+static int on_job(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                  struct amp_error *err)
 {
     struct search *q = ctx;
     struct amp_job b;
     struct stored raw;
 
-    if (job_read(rec, &q->mem, &raw, &b, err) < 0)
+    if (job_read(rec, q->mem, &raw, &b, err) < 0)
         return -1;
     if (strcmp(raw.consumer, q->consumer))
         return 0;
     q->open++;
-    if (skipped(q, b.msg_id))
+    if (is_skipped(q, b.msg_id))
         return 0;
     if (b.state == AMP_JOB_PARKED && b.until_ms > q->now_ms) {
         if (!q->wake_ms || b.until_ms < q->wake_ms)
@@ -232,16 +232,14 @@ int amp_job_next(struct amp_store *s, const char *consumer, int64_t now_ms, cons
                  bool *found, struct amp_job *out, int64_t *wake_ms, int64_t *open,
                  struct amp_error *err)
 {
-    struct search q = {.consumer = consumer, .skip = skip, .now_ms = now_ms};
+    AMP_BUF struct amp_buf mem = {0};
+    struct search q = {.consumer = consumer, .skip = skip, .now_ms = now_ms, .mem = &mem};
     static const uint8_t live[] = {AMP_JOB_QUEUED, AMP_JOB_RUNNING, AMP_JOB_PARKED};
 
-    int rc = 0;
-    amp_buf_init(&q.mem, AMP_REC_MAX);
-    for (size_t i = 0; i < sizeof live && rc == 0; i++)
-        rc = amp_store_each(s, KIND, amp_job_fsm.states[live[i]].name, consider, &q, err);
-    amp_buf_release(&q.mem);
-    if (rc < 0)
-        return -1;
+    amp_buf_init(&mem, AMP_REC_MAX);
+    for (size_t i = 0; i < sizeof live; i++)
+        if (amp_store_each(s, KIND, amp_job_fsm.states[live[i]].name, on_job, &q, err) < 0)
+            return -1;
     *found = q.found;
     if (q.found)
         *out = q.best;

@@ -12,7 +12,7 @@
 
 /* The states of a job: a message that an agent took and must answer. */
 #define AMP_JOB_STATES(X)                                                                          \
-    X(AMP_JOB_QUEUED, "QUEUED", "taken and acknowledged, not begun")                               \
+    X(AMP_JOB_QUEUED, "QUEUED", "taken and acknowledged, not started")                             \
     X(AMP_JOB_RUNNING, "RUNNING", "an agent works on it")                                          \
     X(AMP_JOB_PARKED, "PARKED", "waits for a usage limit or a pause before the next attempt")      \
     X(AMP_JOB_DONE, "DONE", "answered")                                                            \
@@ -23,12 +23,12 @@
     X(AMP_JOB_EV_TAKE, "take", "the message was taken")                                            \
     X(AMP_JOB_EV_START, "start", "an attempt begins")                                              \
     X(AMP_JOB_EV_STEP, "step", "one subtask was answered, others are left")                        \
-    X(AMP_JOB_EV_ANSWER, "answer", "all that was asked was answered")                              \
+    X(AMP_JOB_EV_ANSWER, "answer", "everything was answered")                                      \
     X(AMP_JOB_EV_REFUSE, "refuse", "a rule refuses it")                                            \
     X(AMP_JOB_EV_BREAK, "break", "a crash, a kill or the time limit")                              \
     X(AMP_JOB_EV_PARK, "park", "a usage limit, or the agent asked to repeat later")                \
-    X(AMP_JOB_EV_STOP, "stop", "interrupted by us or suspended")                                   \
-    X(AMP_JOB_EV_WAKE, "wake", "the time to wait is over")
+    X(AMP_JOB_EV_STOP, "stop", "interrupted by this process or suspended")                         \
+    X(AMP_JOB_EV_WAKE, "wake", "the wait is over")
 
 #define AMP_JOB_FACTS(X) X(AMP_JOB_IF_SPENT, "spent", "no attempts are left")
 
@@ -37,14 +37,9 @@
     X(AMP_JOB_DO_BREAK, "break", "count a crash, a kill or a timeout")                             \
     X(AMP_JOB_DO_NEXT, "next", "continue with the next subtask, whose attempts start at zero")     \
     X(AMP_JOB_DO_WAIT, "wait", "wait until the given time")                                        \
-    X(AMP_JOB_DO_EMIT, "emit", "commit the lines that leave with the step")
+    X(AMP_JOB_DO_EMIT, "emit", "commit the lines that the step emits")
 
-enum { AMP_JOB_STATES(AMP_FSM_ENUM) AMP_JOB_STATE_COUNT };
-enum { AMP_JOB_EVENTS(AMP_FSM_ENUM) AMP_JOB_EVENT_COUNT };
-enum { AMP_JOB_FACTS(AMP_FSM_BIT) AMP_JOB_FACT_COUNT };
-enum { AMP_JOB_FACTS(AMP_FSM_FLAG) };
-enum { AMP_JOB_EFFECTS(AMP_FSM_BIT) AMP_JOB_EFFECT_COUNT };
-enum { AMP_JOB_EFFECTS(AMP_FSM_FLAG) };
+AMP_FSM_ENUMS(AMP_JOB);
 extern const struct amp_fsm amp_job_fsm;
 
 #define AMP_JOB_EMITS 8

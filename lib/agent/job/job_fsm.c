@@ -1,11 +1,6 @@
-/* A job: one message that an agent took and must answer. A failure of the machinery is never an
- * answer: the attempt is repeated, parked, or given up with an escalation. */
+/* A job: one message that an agent took and must answer. A failed run is not an answer: the attempt
+ * is repeated, parked, or given up with an escalation. */
 #include "agent/job/job.h"
-
-static const struct amp_fsm_name states[] = {AMP_JOB_STATES(AMP_FSM_NAMES)};
-static const struct amp_fsm_name events[] = {AMP_JOB_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name facts[] = {AMP_JOB_FACTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name effects[] = {AMP_JOB_EFFECTS(AMP_FSM_NAMES)};
 
 #define S(x) AMP_JOB_##x
 #define E(x) AMP_JOB_EV_##x
@@ -35,14 +30,7 @@ const struct amp_fsm amp_job_fsm = {
     .name = "job",
     .source = "agent contract",
     .doc = "a message that an agent took and must answer",
-    .states = states,
-    .events = events,
-    .facts = facts,
-    .effects = effects,
-    .n_states = AMP_JOB_STATE_COUNT,
-    .n_events = AMP_JOB_EVENT_COUNT,
-    .n_facts = AMP_JOB_FACT_COUNT,
-    .n_effects = AMP_JOB_EFFECT_COUNT,
+    AMP_FSM_LISTS(AMP_JOB),
     .initial = AMP_JOB_QUEUED,
     .terminal = 1u << AMP_JOB_DONE | 1u << AMP_JOB_REFUSED | 1u << AMP_JOB_FAILED,
     .rows = rows,

@@ -116,6 +116,12 @@ const char *amp_json_str(const json_t *object, const char *key)
     return s ? s : "";
 }
 
+void amp_json_put(json_t *object, const char *key, const char *text)
+{
+    if (*text)
+        json_object_set_new(object, key, json_string(text));
+}
+
 int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err)
 {
     struct dump d = {.out = out};

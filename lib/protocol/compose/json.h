@@ -12,6 +12,8 @@ json_t *amp_json_load(struct amp_span text, struct amp_error *err);
 json_t *amp_json_of(const struct amp_tape *t, uint32_t tok, struct amp_error *err);
 /* A member's text, "" if it has none. */
 const char *amp_json_str(const json_t *object, const char *key);
+/* Sets a member to a text, unless the text is empty. */
+void amp_json_put(json_t *object, const char *key, const char *text);
 int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err);
 /* A string that may have been cut inside its last character, which is then left out. NULL: out of
  * memory, or text that is not UTF-8. */
