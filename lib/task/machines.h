@@ -102,12 +102,7 @@ extern const struct amp_fsm amp_task_fsm;
     X(AMP_QA_DO_END, "end", "the task is terminated")                                              \
     X(AMP_QA_DO_NACK, "nack", "refuse the message")
 
-enum amp_qa_state { AMP_QA_STATES(AMP_FSM_ENUM) AMP_QA_STATE_COUNT };
-enum amp_qa_event { AMP_QA_EVENTS(AMP_FSM_ENUM) AMP_QA_EVENT_COUNT };
-enum { AMP_QA_FACTS(AMP_FSM_BIT) AMP_QA_FACT_COUNT };
-enum { AMP_QA_FACTS(AMP_FSM_FLAG) };
-enum { AMP_QA_EFFECTS(AMP_FSM_BIT) AMP_QA_EFFECT_COUNT };
-enum { AMP_QA_EFFECTS(AMP_FSM_FLAG) };
+AMP_FSM_ENUMS(AMP_QA);
 extern const struct amp_fsm amp_qa_fsm;
 
 /* The task's event after this step of a subtask; -1: none. */

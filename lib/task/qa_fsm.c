@@ -4,11 +4,6 @@
  */
 #include "task/machines.h"
 
-static const struct amp_fsm_name states[] = {AMP_QA_STATES(AMP_FSM_NAMES)};
-static const struct amp_fsm_name events[] = {AMP_QA_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name facts[] = {AMP_QA_FACTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name effects[] = {AMP_QA_EFFECTS(AMP_FSM_NAMES)};
-
 #define IF(f) AMP_QA_IF_##f
 #define DO(e) AMP_QA_DO_##e
 
@@ -18,6 +13,19 @@ static const struct amp_fsm_name effects[] = {AMP_QA_EFFECTS(AMP_FSM_NAMES)};
         .from = AMP_QA_##a, .event = AMP_QA_EV_##e, .to = AMP_QA_##b, .if_all = (f),               \
         .effects = (d), .code = (c)                                                                \
     }
+
+/* The admin's decisions: a suspended task stays in `stays`, else the work starts again in `again`.
+ */
+#define DECISIONS(s, stays, again)                                                                 \
+    R(s, REDISPATCH, IF(SUSPENDED), stays, DO(RESET) | DO(AMEND), "suspended"),                    \
+        R(s, REDISPATCH, 0, again, DO(RESET) | DO(AMEND) | DO(DISPATCH), NULL),                    \
+        R(s, ROLLBACK, IF(SUSPENDED), stays, DO(RESET) | DO(BACK), "suspended"),                   \
+        R(s, ROLLBACK, 0, again, DO(RESET) | DO(BACK) | DO(DISPATCH), NULL),                       \
+        R(s, TERMINATE, 0, ABANDONED, DO(END), NULL)
+
+/* No result is expected. */
+#define NO_RESULT(s, c) REFUSE(s, COMPLETE, c), REFUSE(s, PARTIAL, c), REFUSE(s, FAILED, c)
+#define REFUSE(s, e, c) R(s, e, 0, s, DO(NACK), c)
 
 /* An executor works on it. A result that arrives during a suspension is kept for the admin. */
 #define ENDED_SHORT(s, e)                                                                          \
@@ -41,14 +49,8 @@ static const struct amp_fsm_name effects[] = {AMP_QA_EFFECTS(AMP_FSM_NAMES)};
         R(s, REFUSED, 0, HELD, DO(ESC_BLOCKED), "blocked"), R(s, CI_RED, 0, s, 0, NULL),           \
         LATE_VERDICT(s, APPROVED), LATE_VERDICT(s, REJECTED), R(s, HOLD, 0, HELD, 0, NULL),        \
         R(s, RESUME, IF(SUSPENDED), HELD, DO(RESET), "suspended"),                                 \
-        R(s, RESUME, 0, REWORK, DO(RESET) | DO(DISPATCH), NULL),                                   \
-        R(s, REDISPATCH, IF(SUSPENDED), HELD, DO(RESET) | DO(AMEND), "suspended"),                 \
-        R(s, REDISPATCH, 0, REWORK, DO(RESET) | DO(AMEND) | DO(DISPATCH), NULL),                   \
-        R(s, ROLLBACK, IF(SUSPENDED), HELD, DO(RESET) | DO(BACK), "suspended"),                    \
-        R(s, ROLLBACK, 0, REWORK, DO(RESET) | DO(BACK) | DO(DISPATCH), NULL),                      \
-        R(s, TERMINATE, 0, ABANDONED, DO(END), NULL)
+        R(s, RESUME, 0, REWORK, DO(RESET) | DO(DISPATCH), NULL), DECISIONS(s, HELD, REWORK)
 
-#define REFUSE(s, e, c) R(s, e, 0, s, DO(NACK), c)
 /* A verdict after the end: reported to the admin if it contradicts the earlier one. */
 #define AFTERWARDS(s, e)                                                                           \
     R(s, e, IF(CONTRADICTS), s, DO(ESC_CONFLICT), "conflict"), R(s, e, IF(ANSWERED), s, 0, NULL),  \
@@ -57,9 +59,7 @@ static const struct amp_fsm_name effects[] = {AMP_QA_EFFECTS(AMP_FSM_NAMES)};
 static const struct amp_fsm_row rows[] = {
     R(PENDING, DISPATCH, IF(SUSPENDED), PENDING, 0, "suspended"),
     R(PENDING, DISPATCH, 0, WORKING, DO(DISPATCH), NULL),
-    REFUSE(PENDING, COMPLETE, "unknown_ref"),
-    REFUSE(PENDING, PARTIAL, "unknown_ref"),
-    REFUSE(PENDING, FAILED, "unknown_ref"),
+    NO_RESULT(PENDING, "unknown_ref"),
     R(PENDING, REFUSED, 0, PENDING, 0, NULL),
     R(PENDING, CI_RED, 0, PENDING, 0, NULL),
     REFUSE(PENDING, APPROVED, "unknown_ref"),
@@ -67,18 +67,12 @@ static const struct amp_fsm_row rows[] = {
     R(PENDING, HOLD, 0, HELD, 0, NULL),
     R(PENDING, RESUME, IF(SUSPENDED), PENDING, DO(RESET), "suspended"),
     R(PENDING, RESUME, 0, WORKING, DO(RESET) | DO(DISPATCH), NULL),
-    R(PENDING, REDISPATCH, IF(SUSPENDED), PENDING, DO(RESET) | DO(AMEND), "suspended"),
-    R(PENDING, REDISPATCH, 0, WORKING, DO(RESET) | DO(AMEND) | DO(DISPATCH), NULL),
-    R(PENDING, ROLLBACK, IF(SUSPENDED), PENDING, DO(RESET) | DO(BACK), "suspended"),
-    R(PENDING, ROLLBACK, 0, WORKING, DO(RESET) | DO(BACK) | DO(DISPATCH), NULL),
-    R(PENDING, TERMINATE, 0, ABANDONED, DO(END), NULL),
+    DECISIONS(PENDING, PENDING, WORKING),
 
     AT_WORK(WORKING),
 
     /* In review. Rows that escalate to the admin come before those that dispatch again. */
-    REFUSE(IN_REVIEW, COMPLETE, "unknown_ref"),
-    REFUSE(IN_REVIEW, PARTIAL, "unknown_ref"),
-    REFUSE(IN_REVIEW, FAILED, "unknown_ref"),
+    NO_RESULT(IN_REVIEW, "unknown_ref"),
     R(IN_REVIEW, REFUSED, IF(STALE), IN_REVIEW, 0, NULL),
     R(IN_REVIEW, REFUSED, IF(SUSPENDED), HELD, 0, "suspended"),
     R(IN_REVIEW, REFUSED, 0, HELD, DO(ESC_BLOCKED), "blocked"),
@@ -108,11 +102,7 @@ static const struct amp_fsm_row rows[] = {
     R(IN_REVIEW, HOLD, 0, HELD, 0, NULL),
     R(IN_REVIEW, RESUME, IF(SUSPENDED), HELD, DO(RESET), "suspended"),
     R(IN_REVIEW, RESUME, 0, IN_REVIEW, DO(RESET) | DO(REVIEW), NULL),
-    R(IN_REVIEW, REDISPATCH, IF(SUSPENDED), HELD, DO(RESET) | DO(AMEND), "suspended"),
-    R(IN_REVIEW, REDISPATCH, 0, REWORK, DO(RESET) | DO(AMEND) | DO(DISPATCH), NULL),
-    R(IN_REVIEW, ROLLBACK, IF(SUSPENDED), HELD, DO(RESET) | DO(BACK), "suspended"),
-    R(IN_REVIEW, ROLLBACK, 0, REWORK, DO(RESET) | DO(BACK) | DO(DISPATCH), NULL),
-    R(IN_REVIEW, TERMINATE, 0, ABANDONED, DO(END), NULL),
+    DECISIONS(IN_REVIEW, HELD, REWORK),
 
     AT_WORK(REWORK),
 
@@ -141,22 +131,14 @@ static const struct amp_fsm_row rows[] = {
     R(HELD, RESUME, IF(HELD_APPROVAL), APPROVED, DO(RESET) | DO(NEXT), NULL),
     R(HELD, RESUME, IF(HELD_REVIEW), IN_REVIEW, DO(RESET) | DO(REVIEW), NULL),
     R(HELD, RESUME, 0, REWORK, DO(RESET) | DO(DISPATCH), NULL),
-    R(HELD, REDISPATCH, IF(SUSPENDED), HELD, DO(RESET) | DO(AMEND), "suspended"),
-    R(HELD, REDISPATCH, 0, REWORK, DO(RESET) | DO(AMEND) | DO(DISPATCH), NULL),
-    R(HELD, ROLLBACK, IF(SUSPENDED), HELD, DO(RESET) | DO(BACK), "suspended"),
-    R(HELD, ROLLBACK, 0, REWORK, DO(RESET) | DO(BACK) | DO(DISPATCH), NULL),
-    R(HELD, TERMINATE, 0, ABANDONED, DO(END), NULL),
+    DECISIONS(HELD, HELD, REWORK),
 
-    REFUSE(APPROVED, COMPLETE, "unknown_ref"),
-    REFUSE(APPROVED, PARTIAL, "unknown_ref"),
-    REFUSE(APPROVED, FAILED, "unknown_ref"),
+    NO_RESULT(APPROVED, "unknown_ref"),
     R(APPROVED, CI_RED, 0, APPROVED, DO(ESC_CI), "ci_failed"),
     AFTERWARDS(APPROVED, APPROVED),
     AFTERWARDS(APPROVED, REJECTED),
 
-    REFUSE(ABANDONED, COMPLETE, "terminal"),
-    REFUSE(ABANDONED, PARTIAL, "terminal"),
-    REFUSE(ABANDONED, FAILED, "terminal"),
+    NO_RESULT(ABANDONED, "terminal"),
     R(ABANDONED, CI_RED, 0, ABANDONED, 0, NULL),
     REFUSE(ABANDONED, APPROVED, "terminal"),
     REFUSE(ABANDONED, REJECTED, "terminal"),
@@ -166,14 +148,7 @@ const struct amp_fsm amp_qa_fsm = {
     .name = "qa",
     .source = "AMP/1.0",
     .doc = "the QA loop of one subtask",
-    .states = states,
-    .events = events,
-    .facts = facts,
-    .effects = effects,
-    .n_states = AMP_QA_STATE_COUNT,
-    .n_events = AMP_QA_EVENT_COUNT,
-    .n_facts = AMP_QA_FACT_COUNT,
-    .n_effects = AMP_QA_EFFECT_COUNT,
+    AMP_FSM_LISTS(AMP_QA),
     .initial = AMP_QA_PENDING,
     .terminal = 1u << AMP_QA_APPROVED | 1u << AMP_QA_ABANDONED,
     .rows = rows,

@@ -103,53 +103,6 @@ static const struct amp_rec_field part_fields[] = {
 };
 AMP_REC_TABLE(part_rec, "a subtask's record", struct amp_task_part, part_fields);
 
-static int parts_read(void *task, const struct amp_tape *t, uint32_t tok, struct amp_error *err);
-static int parts_write(const void *task, struct amp_jw *w, struct amp_error *err);
-static void parts_free(void *task);
-static int state_read(void *task, const struct amp_tape *t, uint32_t tok, struct amp_error *err);
-static int state_write(const void *task, struct amp_jw *w, struct amp_error *err);
-static const struct amp_rec_ops parts_ops = {NULL, parts_free, parts_read, parts_write};
-static const struct amp_rec_ops state_ops = {NULL, NULL, state_read, state_write};
-
-/* The suspension; null if there is none. */
-static const struct amp_rec_field suspension_fields[] = {
-    AMP_REC(STRING, struct amp_task_suspended, "ref", ref),
-    AMP_REC(STRING, struct amp_task_suspended, "type", type),
-    AMP_REC(TIME, struct amp_task_suspended, "since", since_ms),
-};
-AMP_REC_TABLE(suspension_rec, "a task's suspension", struct amp_task_suspended, suspension_fields);
-
-#define TASK(as, key, member)      AMP_REC_EVER(as, struct amp_task, key, member)
-#define DOCUMENT(key, member, ops) AMP_REC_BY(struct amp_task, key, member, ops)
-static const struct amp_rec_field task_fields[] = {
-    TASK(STRING, "id", id),
-    TASK(STRING, "description", description),
-    TASK(STRING, "repo", repo),
-    TASK(STRING, "branch", branch),
-    TASK(STRING, "base", base),
-    AMP_REC_ENUM(struct amp_task, "risk_level", risk, &risk_words),
-    DOCUMENT("acceptance_criteria", criteria, &list_ops),
-    DOCUMENT("forbidden_actions", forbidden, &list_ops),
-    DOCUMENT("tech_constraints", constraints, &object_ops),
-    TASK(STRING, "source_ref", source_ref),
-    TASK(STRING, "original_dispatch_ref", first_dispatch),
-    TASK(STRING, "last_successful_msg_id", last_ref),
-    TASK(INT, "reject_count", reject_count),
-    DOCUMENT("ci", ci, &object_ops),
-    DOCUMENT("escalations", open, &list_ops),
-    DOCUMENT("decided", decided, &list_ops),
-    DOCUMENT("issues", issues, &list_ops),
-    DOCUMENT("blockers", blockers, &list_ops),
-    DOCUMENT("notes", notes, &list_ops),
-    DOCUMENT("agents", agents, &list_ops),
-    TASK(TIME, "created", created_ms),
-    TASK(TIME, "updated", updated_ms),
-    AMP_REC_WHOLE("state", &state_ops),
-    AMP_REC_IN(struct amp_task, "suspended", suspended, &suspension_rec, true),
-    AMP_REC_WHOLE("subtasks", &parts_ops),
-};
-AMP_REC_TABLE(task_rec, "a task's record", struct amp_task, task_fields);
-
 int amp_task_set(char **place, struct amp_span value, struct amp_error *err)
 {
     char *copy = amp_span_dup(value);
@@ -158,22 +111,6 @@ int amp_task_set(char **place, struct amp_span value, struct amp_error *err)
     free(*place);
     *place = copy;
     return 0;
-}
-
-int amp_task_init(struct amp_task *t, struct amp_span id, struct amp_error *err)
-{
-    if (amp_rec_init(&task_rec, t, err) < 0)
-        return -1;
-    t->state = AMP_TASK_NEW;
-    if (amp_task_set(&t->id, id, err) == 0)
-        return 0;
-    amp_task_release(t);
-    return -1;
-}
-
-void amp_task_release(struct amp_task *t)
-{
-    amp_rec_free(&task_rec, t);
 }
 
 int amp_task_add_part(struct amp_task *t, struct amp_span id, struct amp_span description,
@@ -191,15 +128,6 @@ int amp_task_add_part(struct amp_task *t, struct amp_span id, struct amp_span de
         return -1;
     p->estimated_lines = lines;
     return 0;
-}
-
-void amp_task_swap_parts(struct amp_task *a, struct amp_task *b)
-{
-    const struct amp_task was = *a;
-    a->parts = b->parts;
-    a->n_parts = b->n_parts;
-    b->parts = was.parts;
-    b->n_parts = was.n_parts;
 }
 
 static void parts_free(void *task)
@@ -244,6 +172,73 @@ static int state_write(const void *task, struct amp_jw *w, struct amp_error *err
     (void)err;
     amp_jw_str(w, amp_span_str(amp_task_fsm.states[((const struct amp_task *)task)->state].name));
     return 0;
+}
+
+static const struct amp_rec_ops parts_ops = {NULL, parts_free, parts_read, parts_write};
+static const struct amp_rec_ops state_ops = {NULL, NULL, state_read, state_write};
+
+/* The suspension; null if there is none. */
+static const struct amp_rec_field suspension_fields[] = {
+    AMP_REC(STRING, struct amp_task_suspended, "ref", ref),
+    AMP_REC(STRING, struct amp_task_suspended, "type", type),
+    AMP_REC(TIME, struct amp_task_suspended, "since", since_ms),
+};
+AMP_REC_TABLE(suspension_rec, "a task's suspension", struct amp_task_suspended, suspension_fields);
+
+#define TASK(as, key, member)      AMP_REC_EVER(as, struct amp_task, key, member)
+#define DOCUMENT(key, member, ops) AMP_REC_BY(struct amp_task, key, member, ops)
+static const struct amp_rec_field task_fields[] = {
+    TASK(STRING, "id", id),
+    TASK(STRING, "description", description),
+    TASK(STRING, "repo", repo),
+    TASK(STRING, "branch", branch),
+    TASK(STRING, "base", base),
+    AMP_REC_ENUM(struct amp_task, "risk_level", risk, &risk_words),
+    DOCUMENT("acceptance_criteria", criteria, &list_ops),
+    DOCUMENT("forbidden_actions", forbidden, &list_ops),
+    DOCUMENT("tech_constraints", constraints, &object_ops),
+    TASK(STRING, "source_ref", source_ref),
+    TASK(STRING, "original_dispatch_ref", first_dispatch),
+    TASK(STRING, "last_successful_msg_id", last_ref),
+    TASK(INT, "reject_count", reject_count),
+    DOCUMENT("ci", ci, &object_ops),
+    DOCUMENT("escalations", open, &list_ops),
+    DOCUMENT("decided", decided, &list_ops),
+    DOCUMENT("issues", issues, &list_ops),
+    DOCUMENT("blockers", blockers, &list_ops),
+    DOCUMENT("notes", notes, &list_ops),
+    DOCUMENT("agents", agents, &list_ops),
+    TASK(TIME, "created", created_ms),
+    TASK(TIME, "updated", updated_ms),
+    AMP_REC_WHOLE("state", &state_ops),
+    AMP_REC_IN(struct amp_task, "suspended", suspended, &suspension_rec, true),
+    AMP_REC_WHOLE("subtasks", &parts_ops),
+};
+AMP_REC_TABLE(task_rec, "a task's record", struct amp_task, task_fields);
+
+int amp_task_init(struct amp_task *t, struct amp_span id, struct amp_error *err)
+{
+    if (amp_rec_init(&task_rec, t, err) < 0)
+        return -1;
+    t->state = AMP_TASK_NEW;
+    if (amp_task_set(&t->id, id, err) == 0)
+        return 0;
+    amp_task_release(t);
+    return -1;
+}
+
+void amp_task_release(struct amp_task *t)
+{
+    amp_rec_free(&task_rec, t);
+}
+
+void amp_task_swap_parts(struct amp_task *a, struct amp_task *b)
+{
+    const struct amp_task was = *a;
+    a->parts = b->parts;
+    a->n_parts = b->n_parts;
+    b->parts = was.parts;
+    b->n_parts = was.n_parts;
 }
 
 int amp_task_read(struct amp_task *t, const struct amp_store_rec *rec, struct amp_span id,
