@@ -271,10 +271,10 @@ check_banned() {
 check_cleanup() {
   local f
   for f in include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] tests/**/*.c bench/*.c; do
-    grep -qE 'AMP_(BUF|FREE|CLOSE|DIR|TASK)|json_auto_t|CLEANUP\(' "$f" || continue
+    grep -qE 'AMP_(BUF|FREE|CLOSE|DIR|TAPE|TASK)|json_auto_t|CLEANUP\(' "$f" || continue
     code_of "$f" | awk -v f="$f" '
       /^[ \t]*#/ || /^[ \t]*DEFINE_/ { next }
-      !open && /(^|[^_[:alnum:]])(AMP_(BUF|FREE|CLOSE|DIR|TASK)|json_auto_t|(AMP_)?CLEANUP\([a-z_]+\))[ \t]/ { open = NR; text = "" }
+      !open && /(^|[^_[:alnum:]])(AMP_(BUF|FREE|CLOSE|DIR|TAPE|TASK)|json_auto_t|(AMP_)?CLEANUP\([a-z_]+\))[ \t]/ { open = NR; text = "" }
       open {
         text = text " " $0
         if (!index($0, ";")) next

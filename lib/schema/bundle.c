@@ -1,5 +1,5 @@
-/* A schema that is compiled in with the schemas that it refers to, as one document: each of them is
- * embedded under $defs with an absolute $id, so that its references still lead to it. */
+/* A built-in schema and the schemas that it refers to, as one document. Each of them is embedded
+ * under $defs with an absolute $id, so that references still find it. */
 #include <string.h>
 
 #include "schema/compile/compiler.h"
@@ -14,7 +14,7 @@ struct bundle {
     struct amp_error *err;
 };
 
-/* The schema's $id, or none. */
+/* Appends the schema's $id, if it has one. */
 static int own_id(const struct amp_tape *t, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_span id;
@@ -36,17 +36,15 @@ static int base_of(const struct amp_schema_file *f, const struct amp_tape *t, st
     return out->len > 0 ? 0 : amp_buf_fmt(out, err, "%s%s", AMP_SCHEMA_URI, f->path);
 }
 
-static int scan(const struct amp_schema_file *f, struct amp_tape *t, struct amp_error *err)
+static int scan_file(const struct amp_schema_file *f, struct amp_tape *t, struct amp_error *err)
 {
     struct amp_json_fault fault;
-    amp_tape_init(t, NULL);
     if (amp_tape_scan(t, f->text.p, f->text.n, &fault) == 0)
         return 0;
-    amp_tape_release(t);
     return amp_json_fail(err, AMP_INTERNAL, "bad_schema", f->path, &fault);
 }
 
-/* Adds the schema that a reference leads to. */
+/* Adds the schema of a reference. */
 static int add_part(struct bundle *b, struct amp_span base, struct amp_span ref)
 {
     AMP_BUF struct amp_buf uri = {0};
@@ -65,7 +63,7 @@ static int add_part(struct bundle *b, struct amp_span base, struct amp_span ref)
     return 0;
 }
 
-/* Every member $ref that leaves the document. */
+/* Adds the schemas of all references out of the document. */
 static int add_references(struct bundle *b, const struct amp_schema_file *f,
                           const struct amp_tape *t)
 {
@@ -89,8 +87,8 @@ static int add_references(struct bundle *b, const struct amp_schema_file *f,
     return 0;
 }
 
-static int indent(struct amp_span text, const char *with, struct amp_buf *out,
-                  struct amp_error *err)
+static int add_indented(struct amp_span text, const char *with, struct amp_buf *out,
+                        struct amp_error *err)
 {
     while (text.n > 0 && text.p[text.n - 1] == '\n')
         text.n--;
@@ -105,7 +103,7 @@ static int indent(struct amp_span text, const char *with, struct amp_buf *out,
     return 0;
 }
 
-/* The schema from its opening brace to `end`, with an $id where it has none. */
+/* Appends the schema from its opening brace to `end`, with an $id if it has none. */
 static int put_head(const struct amp_schema_file *f, const struct amp_tape *t, size_t end,
                     struct amp_buf *out, struct amp_error *err)
 {
@@ -122,27 +120,24 @@ static int put_part(const struct amp_schema_file *f, bool last, struct amp_buf *
                     struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     amp_buf_init(&text, 1 << 20);
-    if (scan(f, &t, err) < 0)
-        return -1;
-    int rc = put_head(f, &t, t.tok[0].off + t.tok[0].len, &text, err);
-    amp_tape_release(&t);
-    if (rc < 0 ||
+    amp_tape_init(&t, NULL);
+    if (scan_file(f, &t, err) < 0 || put_head(f, &t, t.tok[0].off + t.tok[0].len, &text, err) < 0 ||
         amp_buf_fmt(out, err, "\n    \"%.*s\": ", (int)(strlen(f->path) - strlen(".json")),
                     f->path) < 0 ||
-        indent(amp_buf_span(&text), "    ", out, err) < 0)
+        add_indented(amp_buf_span(&text), "    ", out, err) < 0)
         return -1;
     return last ? 0 : amp_buf_str(out, ",", err);
 }
 
-static int compose(const struct bundle *b, const struct amp_tape *t, struct amp_buf *out)
+static int compose_document(const struct bundle *b, const struct amp_tape *t, struct amp_buf *out)
 {
     const struct amp_schema_file *f = b->part[0];
     uint32_t defs = amp_tape_get(t, 0, AMP_SPAN("$defs"));
     bool own = defs != AMP_TOK_NONE;
     size_t close = t->tok[0].off + t->tok[0].len - 1; /* the schema's closing brace */
-    if (b->n == 1)                                    /* an $id is all that is missing */
+    if (b->n == 1)                                    /* only an $id is missing */
         return put_head(f, t, f->text.n, out, b->err);
     size_t at = own ? t->tok[defs].off + 1 : close;
     while (!own && strchr(" \n", f->text.p[at - 1]))
@@ -163,20 +158,12 @@ static int compose(const struct bundle *b, const struct amp_tape *t, struct amp_
 int amp_schema_bundle(const struct amp_schema_file *f, struct amp_buf *out, struct amp_error *err)
 {
     struct bundle b = {.part = {f}, .n = 1, .err = err};
-    struct amp_tape t;
-    for (unsigned i = 0; i < b.n; i++) {
-        if (scan(b.part[i], &t, err) < 0)
+    AMP_TAPE struct amp_tape t = {0};
+    amp_tape_init(&t, NULL);
+    for (unsigned i = 0; i < b.n; i++)
+        if (scan_file(b.part[i], &t, err) < 0 || add_references(&b, b.part[i], &t) < 0)
             return -1;
-        int rc = add_references(&b, b.part[i], &t);
-        amp_tape_release(&t);
-        if (rc < 0)
-            return -1;
-    }
     if (!b.by_uri)
         return amp_buf_add(out, f->text.p, f->text.n, err);
-    if (scan(f, &t, err) < 0)
-        return -1;
-    int rc = compose(&b, &t, out);
-    amp_tape_release(&t);
-    return rc;
+    return scan_file(f, &t, err) < 0 ? -1 : compose_document(&b, &t, out);
 }

@@ -77,6 +77,7 @@ struct amp_tape {
 
 void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits); /* NULL: defaults */
 void amp_tape_release(struct amp_tape *t);
+#define AMP_TAPE __attribute__((cleanup(amp_tape_release)))
 
 /* Gives back what only further scans would need: for a tape that is kept as it is. */
 void amp_tape_settle(struct amp_tape *t);

@@ -1,10 +1,8 @@
 /*
- * The syntax of ECMA-262 regular expressions. PCRE2 takes more than ECMA-262 does (inline flags,
- * possessive counts, verbs, its own escapes); what ECMA-262 refuses is refused here first, so that
- * a schema means the same everywhere. Literal braces and brackets pass, as in Annex B.
+ * The syntax of ECMA-262 regular expressions. PCRE2 accepts more than ECMA-262 (inline flags,
+ * possessive counts, verbs, its own escapes). What ECMA-262 refuses is refused here first, so that
+ * a schema has the same meaning everywhere. Literal braces and brackets pass, as in Annex B.
  */
-#include <string.h>
-
 #include "schema/format/format.h"
 
 enum { NEST = 200 };
@@ -14,7 +12,14 @@ struct reader {
     int depth;
 };
 
-static bool hex_digits(struct reader *r, int n)
+static bool take_char(struct reader *r, char c)
+{
+    bool got = r->p < r->end && *r->p == c;
+    r->p += got;
+    return got;
+}
+
+static bool take_hex(struct reader *r, int n)
 {
     for (; n > 0; n--, r->p++)
         if (r->p == r->end || !amp_is_hex(*r->p))
@@ -22,169 +27,130 @@ static bool hex_digits(struct reader *r, int n)
     return true;
 }
 
-static bool upto(struct reader *r, char last)
+/* At least one ASCII character, none of them a space, up to `last`. */
+static bool take_name(struct reader *r, char last)
 {
     const char *from = r->p;
-    while (r->p<r->end && * r->p != last && * r->p> 0x20)
+    while (r->p<r->end && * r->p != last && * r->p> 0x20 && (unsigned char)*r->p < 128)
         r->p++;
-    return r->p > from && r->p < r->end && *r->p++ == last;
+    return r->p > from && take_char(r, last);
 }
 
-/* Behind the backslash. *single: the character it stands for, -1 for a class. */
-static bool escape(struct reader *r, bool in_class, int *single)
+static bool take_number(struct reader *r, unsigned long *n)
+{
+    const char *from = r->p;
+    for (*n = 0; r->p < r->end && amp_is_digit(*r->p) && r->p - from < 9; r->p++)
+        *n = *n * 10 + (unsigned long)(*r->p - '0');
+    return r->p > from;
+}
+
+/* After the backslash. *single becomes the character that the escape means, -1 for a class. */
+static bool take_escape(struct reader *r, bool in_class, int *single)
 {
     if (r->p == r->end)
         return false;
     char c = *r->p++;
     *single = -1;
-    if (!amp_is_alpha(c) && !amp_is_digit(c)) {
+    if (!amp_is_alpha(c) && !amp_is_digit(c)) { /* any other character means itself */
         *single = (unsigned char)c;
-        return true; /* punctuation and beyond stand for themselves */
-    }
-    if (amp_is_digit(c))
         return true;
-    if (strchr("dDsSwW", c))
+    }
+    if (amp_is_digit(c) || amp_is_one_of(c, "dDsSwWbfnrtv"))
         return true;
     switch (c) {
-    case 'b':
     case 'B':
-        return c == 'b' || !in_class;
-    case 'f':
-    case 'n':
-    case 'r':
-    case 't':
-    case 'v':
-        return true;
+        return !in_class;
     case 'c':
         return r->p < r->end && amp_is_alpha(*r->p++);
     case 'x':
-        return hex_digits(r, 2);
+        return take_hex(r, 2);
     case 'u':
-        if (r->p < r->end && *r->p == '{') {
-            r->p++;
-            return upto(r, '}');
-        }
-        return hex_digits(r, 4);
+        return take_char(r, '{') ? take_name(r, '}') : take_hex(r, 4);
     case 'p':
     case 'P':
-        return r->p < r->end && *r->p++ == '{' && upto(r, '}');
+        return take_char(r, '{') && take_name(r, '}');
     case 'k':
-        return !in_class && r->p < r->end && *r->p++ == '<' && upto(r, '>');
+        return !in_class && take_char(r, '<') && take_name(r, '>');
     default:
         return false;
     }
 }
 
-static bool char_class(struct reader *r)
+/* After the opening bracket. */
+static bool take_class(struct reader *r)
 {
     int low = -1; /* the character before a dash */
     bool range = false;
-    if (r->p < r->end && *r->p == '^')
-        r->p++;
+    take_char(r, '^');
     while (r->p < r->end && *r->p != ']') {
         int c = (unsigned char)*r->p++;
-        if (c == '\\' && !escape(r, true, &c))
-            return false;
-        if (range && low >= 0 && c >= 0 && low < 128 && c < 128 && c < low)
+        if (c == '\\' && !take_escape(r, true, &c))
             return false;
         if (range) {
+            if (c >= 0 && c < low && low < 128)
+                return false;
             range = false;
             low = -1;
-            continue;
-        }
-        if (low >= 0 && c == '-' && r->p < r->end && *r->p != ']') {
+        } else if (low >= 0 && c == '-' && r->p < r->end && *r->p != ']') {
             range = true;
-            continue;
+        } else {
+            low = c;
         }
-        low = c;
     }
-    return r->p < r->end && *r->p++ == ']';
+    return take_char(r, ']');
 }
 
-/* Behind "(": what kind of group it is. */
-static bool group(struct reader *r)
+/* After "(": the kind of the group. */
+static bool take_group(struct reader *r)
 {
-    if (++r->depth > NEST)
+    if (++r->depth > NEST || (r->p < r->end && *r->p == '*'))
         return false;
-    if (r->p < r->end && *r->p == '*')
-        return false;
-    if (r->p == r->end || *r->p != '?')
+    if (!take_char(r, '?') || take_char(r, ':') || take_char(r, '=') || take_char(r, '!'))
         return true;
-    r->p++;
-    if (r->p == r->end)
+    if (!take_char(r, '<'))
         return false;
-    char c = *r->p++;
-    if (c == ':' || c == '=' || c == '!')
+    if (take_char(r, '=') || take_char(r, '!'))
         return true;
-    if (c != '<' || r->p == r->end)
-        return false;
-    if (*r->p == '=' || *r->p == '!') {
-        r->p++;
-        return true;
-    }
-    return !amp_is_digit(*r->p) && upto(r, '>');
+    return r->p < r->end && !amp_is_digit(*r->p) && take_name(r, '>');
 }
 
-/* At "{": true and past it when it is a count. */
-static bool count(struct reader *r, bool *wrong)
+/* A count in braces. False, with nothing taken, for a literal brace. */
+static bool take_count(struct reader *r, bool *wrong)
 {
-    const char *q = r->p + 1, *from = q;
-    unsigned long low = 0, high = 0;
-    while (q < r->end && amp_is_digit(*q) && q - from < 9)
-        low = low * 10 + (unsigned long)(*q++ - '0');
-    if (q == from)
-        return false;
-    high = low;
-    if (q < r->end && *q == ',') {
-        from = ++q;
-        high = 0;
-        while (q < r->end && amp_is_digit(*q) && q - from < 9)
-            high = high * 10 + (unsigned long)(*q++ - '0');
-        if (q == from)
+    struct reader start = *r;
+    unsigned long low, high;
+    if (take_char(r, '{') && take_number(r, &low)) {
+        high = low;
+        if (take_char(r, ',') && !take_number(r, &high))
             high = low;
+        *wrong = high < low;
+        if (take_char(r, '}'))
+            return true;
     }
-    if (q == r->end || *q != '}')
-        return false;
-    *wrong = high < low;
-    r->p = q + 1;
-    return true;
+    *r = start;
+    return false;
 }
 
 bool amp_format_regex(const char *p, size_t n)
 {
     struct reader r = {p, p + n, 0};
-    bool atom = false; /* something that a count may follow */
+    bool atom = false; /* a count may follow */
     while (r.p < r.end) {
-        char c = *r.p;
         bool wrong = false;
         int single;
-        if (c == '*' || c == '+' || c == '?' || (c == '{' && count(&r, &wrong))) {
+        if (take_char(&r, '*') || take_char(&r, '+') || take_char(&r, '?') ||
+            take_count(&r, &wrong)) {
             if (!atom || wrong)
                 return false;
-            r.p += c != '{';
-            if (r.p < r.end && *r.p == '?')
-                r.p++;
+            take_char(&r, '?');
             atom = false;
             continue;
         }
-        r.p++;
-        atom = true;
-        if (c == '\\') {
-            if (!escape(&r, false, &single))
-                return false;
-        } else if (c == '[') {
-            if (!char_class(&r))
-                return false;
-        } else if (c == '(') {
-            if (!group(&r))
-                return false;
-            atom = false;
-        } else if (c == ')') {
-            if (r.depth-- == 0)
-                return false;
-        } else if (c == '|' || c == '^' || c == '$') {
-            atom = false;
-        }
+        char c = *r.p++;
+        atom = !amp_is_one_of(c, "(|^$");
+        if ((c == '\\' && !take_escape(&r, false, &single)) || (c == '[' && !take_class(&r)) ||
+            (c == '(' && !take_group(&r)) || (c == ')' && r.depth-- == 0))
+            return false;
     }
     return r.depth == 0;
 }

@@ -57,9 +57,9 @@ bool amp_format_ipv6(const char *p, size_t n)
     return gap ? groups <= 7 : groups == 8;
 }
 
-/* A full stop between labels: its length, 0 where there is none. Internationalized names may have
- * those of East Asia as well (RFC 3490 section 3.1). */
-static size_t dot(const char *p, size_t n, bool beyond)
+/* The length of a full stop between labels, or 0. Internationalized names may also have those of
+ * East Asia (RFC 3490 section 3.1). */
+static size_t stop_length(const char *p, size_t n, bool beyond)
 {
     if (n && *p == '.')
         return 1;
@@ -69,7 +69,7 @@ static size_t dot(const char *p, size_t n, bool beyond)
     return wide ? 3 : 0;
 }
 
-static bool host(const char *p, size_t n, bool beyond)
+static bool is_host(const char *p, size_t n, bool beyond)
 {
     const char *end = p + n;
     size_t length = 0;
@@ -79,7 +79,7 @@ static bool host(const char *p, size_t n, bool beyond)
         struct amp_idna label;
         bool ascii = true, plain = true;
         size_t stop = 0;
-        for (; p < end && !(stop = dot(p, (size_t)(end - p), beyond)); p++) {
+        for (; p < end && !(stop = stop_length(p, (size_t)(end - p), beyond)); p++) {
             ascii &= (unsigned char)*p < 128;
             plain &= amp_is_alpha(*p);
         }
@@ -98,21 +98,21 @@ static bool host(const char *p, size_t n, bool beyond)
 
 bool amp_format_hostname(const char *p, size_t n)
 {
-    return host(p, n, false);
+    return is_host(p, n, false);
 }
 
 bool amp_format_idn_hostname(const char *p, size_t n)
 {
-    return host(p, n, true);
+    return is_host(p, n, true);
 }
 
-static bool atom_char(char c)
+static bool is_atom_char(char c)
 {
     return amp_is_alpha(c) || amp_is_digit(c) || amp_is_one_of(c, "!#$%&'*+-/=?^_`{|}~");
 }
 
-/* The part before the @, which *p is left at. */
-static bool local_part(const char **p, const char *end, bool beyond)
+/* The part before the @; *p moves to the @. */
+static bool read_local_part(const char **p, const char *end, bool beyond)
 {
     const char *q = *p;
     if (q < end && *q == '"') {
@@ -130,7 +130,7 @@ static bool local_part(const char **p, const char *end, bool beyond)
     }
     for (;;) {
         const char *from = q;
-        while (q < end && (atom_char(*q) || (beyond && (unsigned char)*q >= 0x80)))
+        while (q < end && (is_atom_char(*q) || (beyond && (unsigned char)*q >= 0x80)))
             q++;
         if (q == from)
             return false;
@@ -142,10 +142,10 @@ static bool local_part(const char **p, const char *end, bool beyond)
     return true;
 }
 
-static bool mail(const char *p, size_t n, bool beyond)
+static bool is_mail(const char *p, size_t n, bool beyond)
 {
     const char *first = p, *end = p + n;
-    if (n > 254 || !local_part(&p, end, beyond) || p - first > 64 || p == end || *p++ != '@')
+    if (n > 254 || !read_local_part(&p, end, beyond) || p - first > 64 || p == end || *p++ != '@')
         return false;
     size_t left = (size_t)(end - p);
     if (left > 2 && p[0] == '[' && end[-1] == ']') {
@@ -155,15 +155,15 @@ static bool mail(const char *p, size_t n, bool beyond)
             return amp_format_ipv6(p + 5, left - 5);
         return amp_format_ipv4(p, left);
     }
-    return host(p, left, beyond);
+    return is_host(p, left, beyond);
 }
 
 bool amp_format_email(const char *p, size_t n)
 {
-    return mail(p, n, false);
+    return is_mail(p, n, false);
 }
 
 bool amp_format_idn_email(const char *p, size_t n)
 {
-    return mail(p, n, true);
+    return is_mail(p, n, true);
 }

@@ -1,7 +1,7 @@
 /*
- * Labels of internationalized host names in their ASCII form: Punycode (RFC 3492) decoded, then
- * the code points judged by IDNA 2008 (RFC 5892). Its derived property is approximated by the
- * general category, which PCRE2 knows, with the exceptions and the contextual rules as they stand.
+ * Labels of internationalized host names: Punycode (RFC 3492) is decoded, then the code points are
+ * checked against IDNA 2008 (RFC 5892). Its derived property is approximated by PCRE2's general
+ * category, with the exceptions and the contextual rules of the RFC.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -9,11 +9,26 @@
 #include <string.h>
 
 #include "schema/format/format.h"
-#include "json/text.h"
 
 enum { POINTS = AMP_IDNA_POINTS };
 
-static bool decode(const char *p, size_t n, uint32_t *out, size_t *count)
+/* The bias of the next delta (RFC 3492 section 6.1). */
+static uint32_t adapt_bias(uint32_t delta, size_t points, bool first)
+{
+    uint32_t steps = 0;
+    delta = first ? delta / 700 : delta / 2;
+    for (delta += delta / (uint32_t)points; delta > 455; steps += 36)
+        delta /= 35;
+    return steps + 36 * delta / (delta + 38);
+}
+
+/* The values below which a digit is the last one of a delta. */
+static uint32_t digit_limit(uint32_t k, uint32_t bias)
+{
+    return k <= bias ? 1 : k >= bias + 26 ? 26 : k - bias;
+}
+
+static bool decode_punycode(const char *p, size_t n, uint32_t *out, size_t *count)
 {
     size_t dash = n, length = 0;
     while (dash > 0 && p[dash - 1] != '-')
@@ -35,7 +50,7 @@ static bool decode(const char *p, size_t n, uint32_t *out, size_t *count)
             if (digit > 35 || digit > (UINT32_MAX - i) / weight)
                 return false;
             i += digit * weight;
-            uint32_t limit = k <= bias ? 1 : k >= bias + 26 ? 26 : k - bias;
+            uint32_t limit = digit_limit(k, bias);
             if (digit < limit)
                 break;
             if (weight > UINT32_MAX / (36 - limit))
@@ -43,10 +58,7 @@ static bool decode(const char *p, size_t n, uint32_t *out, size_t *count)
             weight *= 36 - limit;
         }
         length++;
-        uint32_t delta = old == 0 ? i / 700 : (i - old) / 2, steps = 0;
-        for (delta += delta / (uint32_t)length; delta > 455; steps += 36)
-            delta /= 35;
-        bias = steps + 36 * delta / (delta + 38);
+        bias = adapt_bias(i - old, length, old == 0);
         if (i / (uint32_t)length > 0x10ffff - code || length > POINTS)
             return false;
         code += i / (uint32_t)length;
@@ -76,7 +88,7 @@ enum class {
     CLASSES,
 };
 
-/* Compiled at first use and kept: two threads may both compile one, one of the results stays. */
+/* Compiled at first use. If two threads compile one class, one of the results stays. */
 static pcre2_code *class_code(enum class class)
 {
     static const char *const text[CLASSES] = {
@@ -108,7 +120,7 @@ static pcre2_code *class_code(enum class class)
     return re;
 }
 
-static bool is(uint32_t c, enum class class)
+static bool is_in_class(uint32_t c, enum class class)
 {
     char text[4];
     pcre2_code *re = class_code(class);
@@ -119,7 +131,7 @@ static bool is(uint32_t c, enum class class)
     return ok;
 }
 
-static bool in(uint32_t c, const uint32_t *list, size_t n)
+static bool is_listed(uint32_t c, const uint32_t *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (list[i] == c)
@@ -127,76 +139,78 @@ static bool in(uint32_t c, const uint32_t *list, size_t n)
     return false;
 }
 
-static bool allowed(uint32_t c)
+static bool is_allowed(uint32_t c)
 {
     /* RFC 5892 section 2.6 */
     static const uint32_t good[] = {0xdf, 0x3c2, 0x6fd, 0x6fe, 0xf0b, 0x3007};
     static const uint32_t bad[] = {0x640,  0x7fa,  0x302e, 0x302f, 0x3031,
                                    0x3032, 0x3033, 0x3034, 0x3035, 0x303b};
-    if (in(c, good, sizeof good / sizeof *good))
+    if (is_listed(c, good, sizeof good / sizeof *good))
         return true;
-    if (in(c, bad, sizeof bad / sizeof *bad))
+    if (is_listed(c, bad, sizeof bad / sizeof *bad))
         return false;
     if (c < 128)
         return amp_is_digit((char)c) || amp_is_alpha((char)c) || c == '-';
-    return is(c, LETTER);
+    return is_in_class(c, LETTER);
 }
 
-/* A joiner is allowed after a virama; the non-joiner also between letters that join in cursive
- * scripts, here: between letters of one. */
-static bool joiner(const uint32_t *c, size_t n, size_t i)
+/* A joiner is allowed after a virama. The non-joiner is also allowed between letters of cursive
+ * scripts. */
+static bool is_joiner_allowed(const uint32_t *c, size_t n, size_t i)
 {
     static const uint32_t viramas[] = {
         0x94d,  0x9cd,  0xa4d,  0xacd,  0xb4d,  0xbcd,  0xc4d,  0xccd,  0xd3b,  0xd3c,  0xd4d,
         0xdca,  0xe3a,  0xeba,  0xf84,  0x1039, 0x103a, 0x1714, 0x1734, 0x17d2, 0x1a60, 0x1b44,
         0x1baa, 0x1bab, 0x1bf2, 0x1bf3, 0x2d7f, 0xa806, 0xa8c4, 0xa953, 0xa9c0, 0xaaf6, 0xabed};
-    if (i > 0 && in(c[i - 1], viramas, sizeof viramas / sizeof *viramas))
+    if (i > 0 && is_listed(c[i - 1], viramas, sizeof viramas / sizeof *viramas))
         return true;
-    return c[i] == 0x200c && i > 0 && i + 1 < n && is(c[i - 1], CURSIVE) && is(c[i + 1], CURSIVE);
+    return c[i] == 0x200c && i > 0 && i + 1 < n && is_in_class(c[i - 1], CURSIVE) &&
+           is_in_class(c[i + 1], CURSIVE);
 }
 
-static bool in_context(const uint32_t *c, size_t n, size_t i)
+static bool is_in_context(const uint32_t *c, size_t n, size_t i)
 {
     switch (c[i]) {
     case 0xb7: /* middle dot: between two l */
         return i > 0 && i + 1 < n && c[i - 1] == 'l' && c[i + 1] == 'l';
     case 0x375: /* Greek keraia */
-        return i + 1 < n && is(c[i + 1], GREEK);
+        return i + 1 < n && is_in_class(c[i + 1], GREEK);
     case 0x5f3: /* Hebrew geresh and gershayim */
     case 0x5f4:
-        return i > 0 && is(c[i - 1], HEBREW);
+        return i > 0 && is_in_class(c[i - 1], HEBREW);
     case 0x30fb: /* Katakana middle dot */
         for (size_t k = 0; k < n; k++)
-            if (c[k] != 0x30fb && is(c[k], JAPANESE))
+            if (c[k] != 0x30fb && is_in_class(c[k], JAPANESE))
                 return true;
         return false;
     default:
-        return (c[i] == 0x200c || c[i] == 0x200d) && joiner(c, n, i);
+        return (c[i] == 0x200c || c[i] == 0x200d) && is_joiner_allowed(c, n, i);
     }
 }
 
-/* A label's code points, at least one of them beyond ASCII. */
+/* Checks a label's code points. At least one must be beyond ASCII. */
 static bool is_label(const uint32_t *c, size_t count)
 {
     bool arabic = false, extended = false, beyond = false;
     if (c[0] == '-' || c[count - 1] == '-' || (count > 3 && c[2] == '-' && c[3] == '-'))
         return false;
-    if (is(c[0], MARK))
+    if (is_in_class(c[0], MARK))
         return false;
     for (size_t i = 0; i < count; i++) {
         static const uint32_t contextual[] = {0xb7, 0x375, 0x5f3, 0x5f4, 0x30fb, 0x200c, 0x200d};
         beyond |= c[i] >= 128;
         arabic |= c[i] >= 0x660 && c[i] <= 0x669;
         extended |= c[i] >= 0x6f0 && c[i] <= 0x6f9;
-        if (in(c[i], contextual, sizeof contextual / sizeof *contextual) ? !in_context(c, count, i)
-                                                                         : !allowed(c[i]))
+        if (is_listed(c[i], contextual, sizeof contextual / sizeof *contextual)
+                ? !is_in_context(c, count, i)
+                : !is_allowed(c[i]))
             return false;
     }
     return beyond && !(arabic && extended);
 }
 
-/* The label in Punycode; returns its length, of which at most 63 are written. */
-static size_t encode(const uint32_t *c, size_t n, char out[POINTS])
+/* Encodes a label as Punycode; returns its length. At most 63 characters are written. */
+static size_t encode_punycode(const uint32_t *c, size_t n, char out[POINTS])
 {
     uint32_t code = 128, delta = 0, bias = 72;
     size_t done = 0, length = 0;
@@ -217,9 +231,9 @@ static size_t encode(const uint32_t *c, size_t n, char out[POINTS])
             delta += c[i] < code;
             if (c[i] != code)
                 continue;
-            uint32_t q = delta, steps = 0;
+            uint32_t q = delta;
             for (uint32_t k = 36;; k += 36) {
-                uint32_t limit = k <= bias ? 1 : k >= bias + 26 ? 26 : k - bias;
+                uint32_t limit = digit_limit(k, bias);
                 uint32_t digit = q < limit ? q : limit + (q - limit) % (36 - limit);
                 if (length < POINTS - 1)
                     out[length] = (char)(digit < 26 ? 'a' + digit : '0' + digit - 26);
@@ -228,11 +242,8 @@ static size_t encode(const uint32_t *c, size_t n, char out[POINTS])
                     break;
                 q = (q - limit) / (36 - limit);
             }
-            delta = done == basic ? delta / 700 : delta / 2;
+            bias = adapt_bias(delta, done + 1, done == basic);
             done++;
-            for (delta += delta / (uint32_t)done; delta > 455; steps += 36)
-                delta /= 35;
-            bias = steps + 36 * delta / (delta + 38);
             delta = 0;
         }
     }
@@ -253,8 +264,9 @@ static bool read_ascii(const char *p, size_t n, struct amp_idna *out)
     bool is_a_label = n > 4 && same_letters(p, "xn--", 4);
     out->length = n;
     if (is_a_label)
-        return n < POINTS && decode(p + 4, n - 4, out->c, &out->n) && is_label(out->c, out->n) &&
-               encode(out->c, out->n, again) == n - 4 && same_letters(p + 4, again, n - 4);
+        return n < POINTS && decode_punycode(p + 4, n - 4, out->c, &out->n) &&
+               is_label(out->c, out->n) && encode_punycode(out->c, out->n, again) == n - 4 &&
+               same_letters(p + 4, again, n - 4);
     if (n < 1 || n > 63 || p[0] == '-' || p[n - 1] == '-')
         return false;
     for (out->n = 0; out->n < n; out->n++) {
@@ -270,19 +282,17 @@ static bool read_text(const char *p, size_t n, struct amp_idna *out)
 {
     char ascii[POINTS];
     for (out->n = 0; n;) {
-        size_t length = amp_utf8_length((const unsigned char *)p, n);
+        uint32_t point;
+        size_t length = amp_utf8_get(p, n, &point);
         if (!length || out->n == POINTS - 1)
             return false;
-        uint32_t v = length == 1 ? (unsigned char)*p : (unsigned char)*p & (0x7fu >> length);
-        for (size_t i = 1; i < length; i++)
-            v = v << 6 | ((unsigned char)p[i] & 0x3f);
-        out->c[out->n++] = v;
+        out->c[out->n++] = point;
         p += length;
         n -= length;
     }
     if (!out->n || !is_label(out->c, out->n))
         return false;
-    out->length = encode(out->c, out->n, ascii) + 4;
+    out->length = encode_punycode(out->c, out->n, ascii) + 4;
     return out->length <= 63;
 }
 
@@ -297,27 +307,28 @@ bool amp_idna_read(const char *p, size_t n, struct amp_idna *out)
 bool amp_idna_is_rtl(const struct amp_idna *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (l->c[i] >= 0x590 && is(l->c[i], RIGHT))
+        if (l->c[i] >= 0x590 && is_in_class(l->c[i], RIGHT))
             return true;
     return false;
 }
 
 bool amp_idna_bidi(const struct amp_idna *l)
 {
-    bool rtl = is(l->c[0], RIGHT_LETTER), european = false, arabic = false;
+    bool rtl = is_in_class(l->c[0], RIGHT_LETTER), european = false, arabic = false;
     size_t last = l->n;
-    if (!rtl && !is(l->c[0], LEFT_LETTER))
+    if (!rtl && !is_in_class(l->c[0], LEFT_LETTER))
         return false;
     for (size_t i = 0; i < l->n; i++) {
-        european |= is(l->c[i], EUROPEAN);
-        arabic |= is(l->c[i], ARABIC);
-        if (is(l->c[i], rtl ? LEFT_LETTER : RIGHT))
+        european |= is_in_class(l->c[i], EUROPEAN);
+        arabic |= is_in_class(l->c[i], ARABIC);
+        if (is_in_class(l->c[i], rtl ? LEFT_LETTER : RIGHT))
             return false;
     }
-    while (last > 0 && is(l->c[last - 1], NONSPACING))
+    while (last > 0 && is_in_class(l->c[last - 1], NONSPACING))
         last--;
     if (last == 0 || (rtl && european && arabic))
         return false;
     uint32_t end = l->c[last - 1];
-    return is(end, EUROPEAN) || (rtl ? is(end, RIGHT) : is(end, LEFT_LETTER));
+    return is_in_class(end, EUROPEAN) ||
+           (rtl ? is_in_class(end, RIGHT) : is_in_class(end, LEFT_LETTER));
 }

@@ -1,4 +1,4 @@
-/* Regular expressions on PCRE2. ECMA-262 differs in a few escapes; they are rewritten before. */
+/* Regular expressions on PCRE2. ECMA-262 differs in a few escapes, which are rewritten first. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "schema/format/pattern.h"
 
@@ -32,13 +32,13 @@ static const int64_t TIME_LIMIT_NS = 4000 * INT64_C(1000000);
 
 struct amp_pattern {
     struct amp_pattern *next;
-    uint64_t id;      /* unlike its address never used again */
+    uint64_t id;      /* unlike the address, never used again */
     pcre2_code *code; /* NULL: plain */
     struct amp_plain_pattern *plain;
 };
 
-/* Machine code is made for a pattern that is used much, by each checker for itself: a compiled
- * schema stays as it is, and a start costs nothing. */
+/* Each checker makes its own machine code for a pattern that it uses often. So a compiled schema is
+ * immutable, and the start costs nothing. */
 struct hot {
     uint64_t id;
     uint32_t uses;
@@ -50,7 +50,7 @@ struct amp_matcher {
     pcre2_match_data *data;
     pcre2_match_context *limits;
     pcre2_jit_stack *stack;
-    uint32_t limit;   /* that is set */
+    uint32_t limit;   /* of steps, as set in `limits` */
     int64_t spent_ns; /* on the long texts of this check */
     struct hot hot[HOT];
 };
@@ -104,7 +104,7 @@ static const struct {
     {"Unassigned", "Cn"},
 };
 
-/* \p{Letter}, \p{gc=Lu}, \p{Script=Greek}: PCRE2 knows the short names. *p is at the brace. */
+/* \p{Letter}, \p{gc=Lu}, \p{Script=Greek}: PCRE2 has only the short names. *p is at the brace. */
 static int rewrite_property(const char **p, const char *end, struct amp_buf *out)
 {
     const char *close = memchr(*p, '}', (size_t)(end - *p));
@@ -123,14 +123,14 @@ static int rewrite_property(const char **p, const char *end, struct amp_buf *out
     return amp_buf_fmt(out, NULL, "{%.*s}", (int)name.n, name.p);
 }
 
-static int rewrite(struct amp_span text, struct amp_buf *out)
+static int rewrite_pattern(struct amp_span text, struct amp_buf *out)
 {
     const char *p = text.p, *end = text.p + text.n;
     bool in_class = false;
     while (p < end) {
         char c = *p++;
         if (c != '\\' || p == end) {
-            if (c == '[' && in_class) { /* [[:digit:]] is no POSIX class there */
+            if (c == '[' && in_class) { /* [[:digit:]] is not a POSIX class in ECMA-262 */
                 if (amp_buf_str(out, "\\[", NULL))
                     return -1;
                 continue;
@@ -162,13 +162,13 @@ static int rewrite(struct amp_span text, struct amp_buf *out)
     return 0;
 }
 
-static pcre2_code *compile(struct amp_span text, char *why, size_t size)
+static pcre2_code *compile_code(struct amp_span text, char *why, size_t size)
 {
     AMP_BUF struct amp_buf source = {0};
     int code;
     PCRE2_SIZE offset;
     amp_buf_init(&source, PATTERN_MAX);
-    if (rewrite(text, &source)) {
+    if (rewrite_pattern(text, &source) < 0) {
         snprintf(why, size, "longer than 64 KiB");
         return NULL;
     }
@@ -205,10 +205,10 @@ struct amp_pattern *amp_pattern_compile(struct amp_arena *arena, struct amp_patt
         memcpy(p->plain, &plain, n);
     } else {
         char fault[128] = "";
-        errno = 0; /* what fails for want of memory is no fault of the pattern */
+        errno = 0; /* out of memory is not a fault of the pattern */
         bool is_regex = amp_format_regex(text.p, text.n);
         if (is_regex)
-            p->code = compile(text, fault, sizeof fault);
+            p->code = compile_code(text, fault, sizeof fault);
         if (!p->code && errno != ENOMEM && is_regex)
             snprintf(why, AMP_PATTERN_WHY, "not a regular expression: %s", fault);
         else if (!p->code && errno != ENOMEM)
@@ -249,7 +249,7 @@ void amp_matcher_free(struct amp_matcher *m)
     free(m);
 }
 
-static bool prepare(struct amp_matcher *m)
+static bool matcher_prepare(struct amp_matcher *m)
 {
     if (m->data)
         return true;
@@ -262,7 +262,7 @@ static bool prepare(struct amp_matcher *m)
     return m->data != NULL;
 }
 
-/* The pattern's machine code, or NULL while it is not used enough or cannot be made. */
+/* The pattern's machine code, or NULL if it is not used often enough or cannot be made. */
 static pcre2_code *machine_code(const struct amp_pattern *p, struct amp_matcher *m)
 {
     struct hot *h = &m->hot[p->id % HOT];
@@ -287,7 +287,7 @@ static pcre2_code *machine_code(const struct amp_pattern *p, struct amp_matcher 
     return h->code;
 }
 
-/* A hundred hard matches are allowed in one check, beyond them only what long texts need. */
+/* The step limit of a match. After FREE_MATCHES in one check it falls to what long texts need. */
 static uint32_t steps_for(uint32_t used, size_t length)
 {
     uint64_t least = LEAST_STEPS + 4 * (uint64_t)length, limit = MATCH_LIMIT;
@@ -299,8 +299,8 @@ static uint32_t steps_for(uint32_t used, size_t length)
     return (uint32_t)limit;
 }
 
-static int match(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
-                 uint32_t limit)
+static int match_text(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
+                      uint32_t limit)
 {
     PCRE2_SPTR text = (PCRE2_SPTR)(subject.n ? subject.p : "");
     pcre2_code *fast = machine_code(p, m);
@@ -315,15 +315,15 @@ static int match(const struct amp_pattern *p, struct amp_matcher *m, struct amp_
     return r;
 }
 
-/* On a long text a single step may look at all of it, so steps alone bound no time. They are
- * allowed little by little: ten times as many as long as a hundred times the time is there. */
+/* A single step may read a complete long text, so a step limit does not bound the time. The limit
+ * therefore grows tenfold for as long as a hundred times the time is left. */
 static int match_long(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
                       uint32_t most)
 {
     for (uint32_t limit = FIRST_STEPS;; limit *= 10) {
         bool last = limit >= most;
         int64_t before = amp_cpu_ns();
-        int r = match(p, m, subject, last ? most : limit);
+        int r = match_text(p, m, subject, last ? most : limit);
         int64_t took = amp_cpu_ns() - before;
         m->spent_ns += took;
         if (last || r != PCRE2_ERROR_MATCHLIMIT || m->spent_ns + 100 * took > TIME_LIMIT_NS)
@@ -336,12 +336,13 @@ int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct
 {
     if (!p->code)
         return amp_plain_pattern_match(p->plain, subject);
-    if (!prepare(m))
+    if (!matcher_prepare(m))
         return amp_fail_memory(err);
     if (*used == 0)
         m->spent_ns = 0;
     uint32_t limit = steps_for((*used)++, subject.n);
-    int r = subject.n > LONG_TEXT ? match_long(p, m, subject, limit) : match(p, m, subject, limit);
+    int r =
+        subject.n > LONG_TEXT ? match_long(p, m, subject, limit) : match_text(p, m, subject, limit);
     if (r >= 0)
         return 1;
     if (r == PCRE2_ERROR_NOMATCH)

@@ -1,13 +1,15 @@
 /*
- * The matcher for plain patterns. Taking as much as possible at each step is right because a step
- * whose count may vary shares no character with what may follow it; that is checked when the
- * pattern is read, and patterns where it does not hold are left to the engine.
+ * The matcher for plain patterns. Each step takes as many characters as it can. This is correct
+ * because a step whose count varies shares no character with a step that may follow it. Patterns
+ * where it does share one are left to PCRE2.
  */
 #include "schema/format/plain_pattern.h"
 
 #include <string.h>
 
-static inline bool has(const uint64_t set[4], unsigned char c)
+#include "schema/format/format.h"
+
+static inline bool set_has(const uint64_t set[4], unsigned char c)
 {
     return set[c >> 6] >> (c & 63) & 1;
 }
@@ -18,45 +20,28 @@ static void add_range(uint64_t set[4], unsigned first, unsigned last)
         set[c >> 6] |= 1ull << (c & 63);
 }
 
-/* An escape that stands for ASCII characters only. */
+static void add_char(uint64_t set[4], int c)
+{
+    add_range(set, (unsigned)c, (unsigned)c);
+}
+
+/* An escape for ASCII characters only. *single becomes its character, -1 for a class. */
 static bool read_escape(const char **p, const char *end, uint64_t set[4], int *single)
 {
     if (*p == end)
         return false;
     char c = *(*p)++;
     *single = -1;
-    switch (c) {
-    case 'd':
+    if (c == 'd' || c == 'w')
         add_range(set, '0', '9');
-        return true;
-    case 'w':
-        add_range(set, '0', '9');
+    if (c == 'w') {
         add_range(set, 'a', 'z');
         add_range(set, 'A', 'Z');
-        add_range(set, '_', '_');
-        return true;
-    case '.':
-    case '-':
-    case '/':
-    case '\\':
-    case '^':
-    case '$':
-    case '*':
-    case '+':
-    case '?':
-    case '(':
-    case ')':
-    case '[':
-    case ']':
-    case '{':
-    case '}':
-    case '|':
-        *single = c;
-        add_range(set, (unsigned char)c, (unsigned char)c);
-        return true;
-    default:
-        return false;
+        add_char(set, '_');
     }
+    if (amp_is_one_of(c, ".-/\\^$*+?()[]{}|"))
+        add_char(set, *single = c);
+    return *single >= 0 || c == 'd' || c == 'w';
 }
 
 static bool read_class(const char **p, const char *end, uint64_t set[4])
@@ -76,7 +61,7 @@ static bool read_class(const char **p, const char *end, uint64_t set[4])
                 return false;
             add_range(set, (unsigned)first, (unsigned)last);
         } else if (first >= 0) {
-            add_range(set, (unsigned)first, (unsigned)first);
+            add_char(set, first);
         }
     }
     return *p < end && *(*p)++ == ']';
@@ -86,7 +71,7 @@ static bool read_number(const char **p, const char *end, uint32_t *out)
 {
     uint32_t v = 0;
     const char *from = *p;
-    while (*p < end && **p >= '0' && **p <= '9' && *p - from < 6)
+    while (*p < end && amp_is_digit(**p) && *p - from < 6)
         v = v * 10 + (uint32_t)(*(*p)++ - '0');
     *out = v;
     return *p > from;
@@ -119,10 +104,10 @@ static bool read_count(const char **p, const char *end, struct amp_plain_step *s
     } else {
         return true;
     }
-    return *p == end || !strchr("*+?{", **p); /* lazy counts and doubled ones */
+    return *p == end || !strchr("*+?{", **p); /* not a lazy or a second count */
 }
 
-static bool deterministic(const struct amp_plain_pattern *r)
+static bool is_deterministic(const struct amp_plain_pattern *r)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         if (r->step[i].min == r->step[i].max)
@@ -162,12 +147,12 @@ bool amp_plain_pattern_read(struct amp_span text, struct amp_plain_pattern *out)
         } else if (c < 0x20 || c >= 128 || strchr("^$.*+?(){}|]", c)) {
             return false;
         } else {
-            add_range(s->set, c, c);
+            add_char(s->set, c);
         }
         if (!read_count(&p, end, s))
             return false;
     }
-    if (!deterministic(&r))
+    if (!is_deterministic(&r))
         return false;
     *out = r;
     return true;
@@ -180,7 +165,7 @@ bool amp_plain_pattern_match(const struct amp_plain_pattern *p, struct amp_span 
     for (; s < last; s++) {
         size_t left = (size_t)(end - at);
         const unsigned char *first = at, *stop = s->max < left ? at + s->max : end;
-        while (at < stop && has(s->set, *at))
+        while (at < stop && set_has(s->set, *at))
             at++;
         if ((size_t)(at - first) < s->min)
             return false;

@@ -1,4 +1,4 @@
-/* Patterns that need no engine: ^ then classes with counts then perhaps $. */
+/* Patterns that need no engine: ^, then classes with counts, then perhaps $. */
 #ifndef SCHEMA_PLAIN_PATTERN_H
 #define SCHEMA_PLAIN_PATTERN_H
 
@@ -15,7 +15,7 @@ struct amp_plain_pattern {
     } step[AMP_PLAIN_MOST];
 };
 
-/* False when the text is anything else; that is no verdict about the text. */
+/* False for any other text, valid or not. */
 bool amp_plain_pattern_read(struct amp_span text, struct amp_plain_pattern *out);
 bool amp_plain_pattern_match(const struct amp_plain_pattern *p, struct amp_span subject);
 

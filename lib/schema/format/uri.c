@@ -1,20 +1,17 @@
-/*
- * URI references, and the grammars of URIs (RFC 3986), IRIs (RFC 3987) and URI templates (RFC
- * 6570). Splitting never fails: what is not a URI becomes a path.
- */
+/* URI references, and the grammars of URIs (RFC 3986), IRIs (RFC 3987) and URI templates (RFC
+ * 6570). */
 #include "schema/format/uri.h"
 
 #include <string.h>
 
 #include "schema/format/format.h"
-#include "json/text.h"
 
 static bool is_scheme_char(char c)
 {
     return amp_is_alpha(c) || amp_is_digit(c) || c == '+' || c == '-' || c == '.';
 }
 
-static struct amp_span upto(const char *p, const char *end)
+static struct amp_span span_to(const char *p, const char *end)
 {
     return (struct amp_span){p, (size_t)(end - p)};
 }
@@ -37,32 +34,32 @@ struct amp_uri amp_uri_split(struct amp_span text)
     while (q < end && is_scheme_char(*q))
         q++;
     if (q < end && *q == ':' && q > p && amp_is_alpha(*p)) {
-        u.scheme = upto(p, q);
+        u.scheme = span_to(p, q);
         p = q + 1;
     }
     if (end - p >= 2 && p[0] == '/' && p[1] == '/') {
         q = find_any(p + 2, end, "/?#");
-        u.authority = upto(p + 2, q);
+        u.authority = span_to(p + 2, q);
         u.has_authority = true;
         p = q;
     }
     q = find_any(p, end, "?#");
-    u.path = upto(p, q);
+    u.path = span_to(p, q);
     p = q;
     if (p < end && *p == '?') {
         q = find_any(p + 1, end, "#");
-        u.query = upto(p + 1, q);
+        u.query = span_to(p + 1, q);
         u.has_query = true;
         p = q;
     }
     if (p < end) {
-        u.fragment = upto(p + 1, end);
+        u.fragment = span_to(p + 1, end);
         u.has_fragment = true;
     }
     return u;
 }
 
-/* Section 5.2.4 in place, from `start` of the buffer. */
+/* Removes dot segments (section 5.2.4) from the buffer's text after `start`. */
 static void remove_dots(struct amp_buf *b, size_t start)
 {
     char *base = b->data + start, *out = base;
@@ -91,10 +88,10 @@ static void remove_dots(struct amp_buf *b, size_t start)
                 continue;
             }
         }
-        if (in == end && *seg == '/') /* "/." and "/.." at the end leave the slash */
+        if (in == end && *seg == '/') /* "/." and "/.." at the end keep the slash */
             *out++ = '/';
         else if (*seg != '/' && in < end)
-            in++; /* "./x" and "../x" at the front lose theirs */
+            in++; /* "./x" and "../x" at the front lose the slash */
     }
     b->len = (size_t)(out - b->data);
 }
@@ -103,9 +100,9 @@ int amp_uri_resolve(struct amp_span base_text, struct amp_span ref_text, struct 
                     struct amp_error *err)
 {
     struct amp_uri base = amp_uri_split(base_text), ref = amp_uri_split(ref_text), *from = &ref;
-    bool whole = ref.scheme.n || ref.has_authority;
+    bool complete = ref.scheme.n || ref.has_authority;
     struct amp_span scheme = ref.scheme.n ? ref.scheme : base.scheme;
-    const struct amp_uri *authority = whole ? &ref : &base;
+    const struct amp_uri *authority = complete ? &ref : &base;
 
     if (scheme.n && (amp_buf_add(out, scheme.p, scheme.n, err) || amp_buf_str(out, ":", err)))
         return -1;
@@ -114,13 +111,13 @@ int amp_uri_resolve(struct amp_span base_text, struct amp_span ref_text, struct 
          amp_buf_add(out, authority->authority.p, authority->authority.n, err)))
         return -1;
     size_t start = out->len;
-    if (!whole && !ref.path.n) {
+    if (!complete && !ref.path.n) {
         if (amp_buf_add(out, base.path.p, base.path.n, err))
             return -1;
         if (!ref.has_query)
             from = &base;
     } else {
-        if (!whole && ref.path.p[0] != '/') {
+        if (!complete && ref.path.p[0] != '/') {
             size_t n = base.path.n;
             while (n > 0 && base.path.p[n - 1] != '/')
                 n--;
@@ -142,23 +139,15 @@ int amp_uri_resolve(struct amp_span base_text, struct amp_span ref_text, struct 
     return 0;
 }
 
-static int hex(char c)
-{
-    if (amp_is_digit(c))
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int amp_uri_decode(struct amp_span text, struct amp_buf *out, struct amp_error *err)
 {
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
-        if (c == '%' && i + 2 < text.n && hex(text.p[i + 1]) >= 0 && hex(text.p[i + 2]) >= 0) {
-            c = (char)(hex(text.p[i + 1]) << 4 | hex(text.p[i + 2]));
+        if (amp_is_percent(text.p + i, text.n - i)) {
+            c = (char)(amp_hex_value(text.p[i + 1]) << 4 | amp_hex_value(text.p[i + 2]));
             i += 2;
         }
-        if (amp_buf_add(out, &c, 1, err))
+        if (amp_buf_add(out, &c, 1, err) < 0)
             return -1;
     }
     return 0;
@@ -179,20 +168,7 @@ int amp_uri_encode(struct amp_span text, const char *keep, struct amp_buf *out,
 
 /* ---- the formats ---- */
 
-static uint32_t code_point(const unsigned char *p, size_t n)
-{
-    switch (n) {
-    case 2:
-        return (uint32_t)(p[0] & 0x1f) << 6 | (p[1] & 0x3f);
-    case 3:
-        return (uint32_t)(p[0] & 0xf) << 12 | (uint32_t)(p[1] & 0x3f) << 6 | (p[2] & 0x3f);
-    default:
-        return (uint32_t)(p[0] & 7) << 18 | (uint32_t)(p[1] & 0x3f) << 12 |
-               (uint32_t)(p[2] & 0x3f) << 6 | (p[3] & 0x3f);
-    }
-}
-
-static bool ucschar(uint32_t c)
+static bool is_ucschar(uint32_t c)
 {
     if (c < 0x10000)
         return (c >= 0xa0 && c <= 0xd7ff) || (c >= 0xf900 && c <= 0xfdcf) ||
@@ -200,39 +176,42 @@ static bool ucschar(uint32_t c)
     return (c & 0xffff) <= 0xfffd && c >= 0x10000 && c <= 0xefffd && !(c >= 0xe0000 && c < 0xe1000);
 }
 
-static bool iprivate(uint32_t c)
+static bool is_private(uint32_t c)
 {
     return (c >= 0xe000 && c <= 0xf8ff) || (c >= 0xf0000 && c <= 0xffffd) ||
            (c >= 0x100000 && c <= 0x10fffd);
 }
 
-/* Unreserved and sub-delims, escapes, the characters of `also`, and beyond ASCII in an IRI. */
-static bool only(struct amp_span s, const char *also, bool iri, bool query)
+static bool take_percent(const char **p, const char *end)
 {
-    const unsigned char *p = (const unsigned char *)s.p, *end = p + s.n;
+    bool got = amp_is_percent(*p, (size_t)(end - *p));
+    *p += got ? 3 : 0;
+    return got;
+}
+
+/* Only unreserved characters, sub-delims, escapes, those of `also`, and in an IRI those beyond
+ * ASCII. */
+static bool has_only(struct amp_span s, const char *also, bool iri, bool query)
+{
+    const char *p = s.p, *end = p + s.n;
     while (p < end) {
-        char c = (char)*p;
-        if (*p >= 0x80) {
-            size_t n = amp_utf8_length(p, (size_t)(end - p));
-            uint32_t point = n ? code_point(p, n) : 0;
-            if (!iri || !n || !(ucschar(point) || (query && iprivate(point))))
+        uint32_t point;
+        if ((unsigned char)*p >= 0x80) {
+            size_t n = amp_utf8_get(p, (size_t)(end - p), &point);
+            if (!iri || !n || !(is_ucschar(point) || (query && is_private(point))))
                 return false;
             p += n;
-        } else if (c == '%') {
-            if (end - p < 3 || !amp_is_hex((char)p[1]) || !amp_is_hex((char)p[2]))
-                return false;
-            p += 3;
-        } else {
-            if (!amp_is_alpha(c) && !amp_is_digit(c) && !amp_is_one_of(c, "-._~!$&'()*+,;=") &&
-                !amp_is_one_of(c, also))
-                return false;
+        } else if (amp_is_alpha(*p) || amp_is_digit(*p) || amp_is_one_of(*p, "-._~!$&'()*+,;=") ||
+                   amp_is_one_of(*p, also)) {
             p++;
+        } else if (!take_percent(&p, end)) {
+            return false;
         }
     }
     return true;
 }
 
-static bool future_address(struct amp_span s) /* v1.anything */
+static bool is_future_address(struct amp_span s) /* v1.anything */
 {
     size_t i = 1;
     if (s.n < 4 || (s.p[0] | 0x20) != 'v')
@@ -240,15 +219,15 @@ static bool future_address(struct amp_span s) /* v1.anything */
     while (i < s.n && amp_is_hex(s.p[i]))
         i++;
     return i > 1 && i + 1 < s.n && s.p[i] == '.' &&
-           only((struct amp_span){s.p + i + 1, s.n - i - 1}, ":", false, false) &&
+           has_only((struct amp_span){s.p + i + 1, s.n - i - 1}, ":", false, false) &&
            !memchr(s.p, '%', s.n);
 }
 
-static bool authority(struct amp_span a, bool iri)
+static bool is_authority(struct amp_span a, bool iri)
 {
     const char *at = a.n ? memchr(a.p, '@', a.n) : NULL;
     if (at) {
-        if (!only((struct amp_span){a.p, (size_t)(at - a.p)}, ":", iri, false))
+        if (!has_only((struct amp_span){a.p, (size_t)(at - a.p)}, ":", iri, false))
             return false;
         a.n -= (size_t)(at + 1 - a.p);
         a.p = at + 1;
@@ -259,73 +238,66 @@ static bool authority(struct amp_span a, bool iri)
     host = host > 0 && a.p[host - 1] == ':' ? host - 1 : a.n; /* without the port */
     if (host >= 2 && a.p[0] == '[' && a.p[host - 1] == ']') {
         struct amp_span in = {a.p + 1, host - 2};
-        return amp_format_ipv6(in.p, in.n) || future_address(in);
+        return amp_format_ipv6(in.p, in.n) || is_future_address(in);
     }
-    return only((struct amp_span){a.p, host}, "", iri, false);
+    return has_only((struct amp_span){a.p, host}, "", iri, false);
 }
 
-static bool reference(const char *p, size_t n, bool iri, bool absolute)
+static bool is_reference(const char *p, size_t n, bool iri, bool absolute)
 {
     struct amp_uri u = amp_uri_split((struct amp_span){p, n});
     if (absolute && !u.scheme.n)
         return false;
-    if (u.has_authority && !authority(u.authority, iri))
+    if (u.has_authority && !is_authority(u.authority, iri))
         return false;
     if (!u.scheme.n && !u.has_authority && u.path.n) {
-        /* A colon in the first segment would make it a scheme. */
+        /* With a colon, the first segment would be a scheme. */
         const char *slash = memchr(u.path.p, '/', u.path.n);
         size_t first = slash ? (size_t)(slash - u.path.p) : u.path.n;
         if (memchr(u.path.p, ':', first))
             return false;
     }
-    return only(u.path, ":@/", iri, false) && (!u.has_query || only(u.query, ":@/?", iri, true)) &&
-           (!u.has_fragment || only(u.fragment, ":@/?", iri, false));
+    return has_only(u.path, ":@/", iri, false) &&
+           (!u.has_query || has_only(u.query, ":@/?", iri, true)) &&
+           (!u.has_fragment || has_only(u.fragment, ":@/?", iri, false));
 }
 
 bool amp_format_uri(const char *p, size_t n)
 {
-    return reference(p, n, false, true);
+    return is_reference(p, n, false, true);
 }
 
 bool amp_format_uri_reference(const char *p, size_t n)
 {
-    return reference(p, n, false, false);
+    return is_reference(p, n, false, false);
 }
 
 bool amp_format_iri(const char *p, size_t n)
 {
-    return reference(p, n, true, true);
+    return is_reference(p, n, true, true);
 }
 
 bool amp_format_iri_reference(const char *p, size_t n)
 {
-    return reference(p, n, true, false);
+    return is_reference(p, n, true, false);
 }
 
-static bool escape(const char **p, const char *end)
-{
-    if (end - *p < 3 || **p != '%' || !amp_is_hex((*p)[1]) || !amp_is_hex((*p)[2]))
-        return false;
-    *p += 3;
-    return true;
-}
-
-static bool name_char(const char **p, const char *end)
+static bool take_name_char(const char **p, const char *end)
 {
     if (*p < end && (amp_is_alpha(**p) || amp_is_digit(**p) || **p == '_')) {
         ++*p;
         return true;
     }
-    return escape(p, end);
+    return take_percent(p, end);
 }
 
-/* Characters and escapes, single dots between them. */
-static bool name(const char **p, const char *end)
+/* Characters and escapes, with single dots between them. */
+static bool take_name(const char **p, const char *end)
 {
     for (;;) {
-        if (!name_char(p, end))
+        if (!take_name_char(p, end))
             return false;
-        while (name_char(p, end))
+        while (take_name_char(p, end))
             continue;
         if (*p == end || **p != '.')
             return true;
@@ -333,13 +305,13 @@ static bool name(const char **p, const char *end)
     }
 }
 
-/* Behind the opening brace; the operators that are reserved are refused. */
-static bool expression(const char **p, const char *end)
+/* After the opening brace. Reserved operators are refused. */
+static bool take_expression(const char **p, const char *end)
 {
     if (*p < end && amp_is_one_of(**p, "+#./;?&"))
         ++*p;
     for (;;) {
-        if (!name(p, end) || *p == end)
+        if (!take_name(p, end) || *p == end)
             return false;
         if (**p == '*') {
             ++*p;
@@ -367,17 +339,17 @@ bool amp_format_uri_template(const char *p, size_t n)
         unsigned char c = (unsigned char)*p;
         if (c == '{') {
             p++;
-            if (!expression(&p, end))
+            if (!take_expression(&p, end))
                 return false;
         } else if (c == '%') {
-            if (!escape(&p, end))
+            if (!take_percent(&p, end))
                 return false;
         } else if (c >= 0x80) {
-            size_t len = amp_utf8_length((const unsigned char *)p, (size_t)(end - p));
-            uint32_t point = len ? code_point((const unsigned char *)p, len) : 0;
-            if (!ucschar(point) && !iprivate(point))
+            uint32_t point;
+            size_t length = amp_utf8_get(p, (size_t)(end - p), &point);
+            if (!length || (!is_ucschar(point) && !is_private(point)))
                 return false;
-            p += len;
+            p += length;
         } else {
             if (c <= 0x20 || c == 0x7f || amp_is_one_of((char)c, "\"<>\\^`|}"))
                 return false;
