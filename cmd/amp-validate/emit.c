@@ -1,4 +1,4 @@
-/* What each mode writes for a line. */
+/* The output of each mode for a line. */
 #include <string.h>
 
 #include <amp/json/writer.h>
@@ -7,7 +7,7 @@
 #include "protocol/spec.h"
 #include "stats.h"
 
-enum { TOLD_OF_LONG_LINE = 200 };
+enum { SHOWN_OF_LONG_LINE = 200 };
 
 static const struct amp_finding *first_error(const struct verdict *v)
 {
@@ -47,7 +47,7 @@ static void write_line(struct amp_jw *w, const struct validate_options *opt,
     }
 }
 
-/* --output: what the schema says in the standard form. */
+/* --output: the standard output of the schema. */
 static void write_output(struct amp_jw *w, const struct verdict *v)
 {
     if (v->output.n == 0)
@@ -56,8 +56,8 @@ static void write_output(struct amp_jw *w, const struct verdict *v)
     amp_jw_raw(w, v->output);
 }
 
-static int verdict(const struct validate_options *opt, const struct verdict *v, struct amp_buf *out,
-                   struct amp_error *err)
+static int write_verdict(const struct validate_options *opt, const struct verdict *v,
+                         struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
     unsigned errors = 0, all = 0;
@@ -84,23 +84,22 @@ static int verdict(const struct validate_options *opt, const struct verdict *v, 
     }
     write_output(&w, v);
     amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
+    return amp_jw_end_line(&w, err);
 }
 
-/* The members of a record, less those that the wrapper has. */
+/* The members of a record, without those of the wrapper. */
 static void write_finding(struct amp_jw *w, const struct verdict *v, const struct amp_finding *f)
 {
     amp_jw_open(w, '{');
     amp_finding_members(w, f);
-    if (v->chunk->document) {
+    if (v->chunk->document)
         amp_jw_member_int(w, "line", (int64_t)place_of(v, f).line);
-    }
     amp_jw_member_int(w, "offset", (int64_t)(v->offset + f->offset));
     amp_jw_close(w, '}');
 }
 
-/* The line's own bytes as a JSON value. A document has line ends, which stand only between its
- * tokens and become spaces, so that a record stays one line. */
+/* The line's bytes as a JSON value. The line ends of a document are only between its tokens; they
+ * become spaces, so that a record is one line. */
 static int write_own(struct amp_jw *w, struct amp_span text, struct amp_error *err)
 {
     if (!memchr(text.p, '\n', text.n) && !memchr(text.p, '\r', text.n)) {
@@ -118,8 +117,8 @@ static int write_own(struct amp_jw *w, struct amp_span text, struct amp_error *e
     return 0;
 }
 
-static int annotated(const struct validate_options *opt, const struct verdict *v,
-                     struct amp_buf *out, struct amp_error *err)
+static int write_annotated(const struct validate_options *opt, const struct verdict *v,
+                           struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
     amp_jw_init(&w, out);
@@ -132,101 +131,99 @@ static int annotated(const struct validate_options *opt, const struct verdict *v
     amp_jw_close(&w, ']');
     write_output(&w, v);
     amp_jw_key(&w, "message");
-    struct amp_span text = v->said.n ? (struct amp_span){v->said.p, v->said.n - 1} : v->bytes;
-    if (!v->view && text.n > TOLD_OF_LONG_LINE)
-        text.n = TOLD_OF_LONG_LINE;
+    struct amp_span text =
+        v->converted.n ? (struct amp_span){v->converted.p, v->converted.n - 1} : v->bytes;
+    if (!v->view && text.n > SHOWN_OF_LONG_LINE)
+        text.n = SHOWN_OF_LONG_LINE;
     if (!v->json)
         amp_jw_str(&w, text);
     else if (write_own(&w, text, err) < 0)
         return -1;
     amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
+    return amp_jw_end_line(&w, err);
 }
 
-/* --effective: the policy that counts in a valid message. 1: it has none. */
-static int effective(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
+/* --effective: the policy that applies to a valid message, if it has one. */
+static int write_effective(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_spec *s = v->view ? amp_spec_of(v->view->protocol) : NULL;
     struct amp_jw w;
     size_t before = out->len;
     if (v->answer != LINE_VALID || !s || !s->effective)
-        return 1;
+        return 0;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_int(&w, "line", (int64_t)v->line);
     int got = s->effective(v->view, &w, err);
     amp_jw_close(&w, '}');
     if (got == 0)
-        got = amp_jw_end(&w, err);
-    if (got == 1)
-        out->len = before;
-    return got;
+        return amp_jw_end_line(&w, err);
+    out->len = before;
+    return got < 0 ? -1 : 0;
 }
 
-/* The refusal of a line; some protocols are silent. */
-static int nack(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
+/* The refusal of a line, if its protocol has one. */
+static int write_refusal(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
 {
     static const struct amp_view unread = {.payload = AMP_TOK_NONE};
     const struct amp_finding *f = first_error(v);
-    return f ? amp_refuse(v->view ? v->view : &unread, f, amp_now_ms(), out, err) : 1;
+    return f ? amp_refuse(v->view ? v->view : &unread, f, amp_now_ms(), out, err) : 0;
 }
 
-static int compose(const struct validate_options *opt, const struct verdict *v, struct result *r,
-                   struct amp_error *err)
+static int compose_line(const struct validate_options *opt, const struct verdict *v,
+                        struct result *r, struct amp_error *err)
 {
-    size_t begun = result_begin(r);
+    size_t begun = r->text.len;
     int got = 0;
     switch (opt->mode) {
     case MODE_PASS:
-        return 0;
+        break;
     case MODE_CHECK:
-        got = verdict(opt, v, &r->text, err);
+        got = write_verdict(opt, v, &r->text, err);
         break;
     case MODE_ANNOTATE:
-        got = annotated(opt, v, &r->text, err);
+        got = write_annotated(opt, v, &r->text, err);
         break;
     case MODE_NACK:
-        got = nack(v, &r->text, err);
-        return got < 0 ? -1 : result_end(r, begun, err);
+        got = write_refusal(v, &r->text, err);
+        break;
     case MODE_EFFECTIVE:
-        got = effective(v, &r->text, err);
-        if (got == 1)
-            return 0;
+        got = write_effective(v, &r->text, err);
         break;
     }
-    if (got < 0 || amp_buf_str(&r->text, "\n", err) < 0)
-        return -1;
-    return result_end(r, begun, err);
+    return got < 0 ? -1 : result_end(r, begun, err);
 }
 
-/* The line, or what it became. */
-static int pass(const struct validate_options *opt, const struct verdict *v, struct result *r,
-                struct amp_error *err)
+/* Passes the line, or its conversion. */
+static int pass_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
+                     struct amp_error *err)
 {
     if (v->chunk->found && report_found(opt, v, &r->reports, err) < 0)
         return -1;
-    if (v->said.n == 0)
+    if (v->converted.n == 0)
         return result_pass(r, v->chunk, v->whole, err);
-    size_t begun = result_begin(r);
-    return amp_buf_add(&r->text, v->said.p, v->said.n, err) < 0 ? -1 : result_end(r, begun, err);
+    size_t begun = r->text.len;
+    return amp_buf_add(&r->text, v->converted.p, v->converted.n, err) < 0
+               ? -1
+               : result_end(r, begun, err);
 }
 
 int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
               struct amp_error *err)
 {
     bool passes = opt->mode == MODE_PASS || opt->mode == MODE_NACK;
-    bool tells = opt->mode == MODE_CHECK || opt->mode == MODE_ANNOTATE;
-    /* A verdict has the findings in it; records are written besides only with -e. */
-    if (!tells || opt->errors)
+    bool reports = opt->mode == MODE_CHECK || opt->mode == MODE_ANNOTATE;
+    /* A verdict contains the findings; with -e, records are written too. */
+    if (!reports || opt->errors)
         for (unsigned i = 0; i < v->n_findings; i++)
             if (report_add(opt, v, &v->findings[i], &r->reports, err) < 0)
                 return -1;
     const struct amp_finding *error = first_error(v);
     if (r->stats)
         stats_line(r->stats, v);
-    else if (!tells && v->answer == LINE_REFUSED && opt->errors && strcmp(opt->errors, "-") != 0)
+    else if (!reports && v->answer == LINE_REFUSED && opt->errors && strcmp(opt->errors, "-") != 0)
         result_count(r, error ? error->code : "");
     if (passes && v->answer != LINE_REFUSED)
-        return pass(opt, v, r, err);
-    return v->answer == LINE_UNCHECKED ? 0 : compose(opt, v, r, err);
+        return pass_line(opt, v, r, err);
+    return v->answer == LINE_UNCHECKED ? 0 : compose_line(opt, v, r, err);
 }

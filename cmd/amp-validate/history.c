@@ -1,6 +1,6 @@
 /*
- * What the state says about lines that are valid by themselves: state-worker is asked about all
- * such lines of a chunk, and its answers are kept until the chunk has been judged.
+ * The history checks of lines that are valid by themselves. state-worker gets all such lines of a
+ * chunk; its answers are kept until the chunk has been judged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@ enum {
     LIMIT_MS = 30 * 1000,
 };
 
-/* An answer: a piece of h->said, or why there is none. */
-struct said {
+/* An answer: a part of h->answers, or the reason why there is none. */
+struct reply {
     bool answered;
     size_t at, n;
     char why[160];
@@ -27,12 +27,12 @@ struct said {
 
 struct history {
     struct amp_helper *helper;
-    struct said *said; /* of the chunk's asks */
+    struct reply *reply; /* to each of the chunk's asks */
     size_t n, cap, open;
     struct amp_buf answers;
     struct amp_tape tape;
     struct amp_buf text;
-    struct amp_error failure; /* of a reply, where the run cannot go on */
+    struct amp_error failure; /* of a reply; ends the run */
     bool failed;
 };
 
@@ -60,15 +60,15 @@ void history_close(struct history *h)
     if (!h)
         return;
     amp_helper_free(h->helper);
-    free(h->said);
+    free(h->reply);
     amp_buf_release(&h->text);
     amp_buf_release(&h->answers);
     amp_tape_release(&h->tape);
     free(h);
 }
 
-/* One member of a finding, as a string that lives in h->text until it is reset. */
-static const char *member(struct history *h, uint32_t object, const char *key)
+/* A member of an object as a string in h->text; "" if it is absent. */
+static const char *text_member(struct history *h, uint32_t object, const char *key)
 {
     const struct amp_tape *t = &h->tape;
     struct amp_span s;
@@ -92,10 +92,10 @@ static int state_failed(struct history *h, uint32_t error, struct amp_error *err
     if (tok != AMP_TOK_NONE && h->tape.tok[tok].type == AMP_JSON_NUMBER)
         amp_tok_int(&h->tape, tok, &status);
     return amp_fail(err, (enum amp_status)status, "state_failed",
-                    "the state directory cannot be queried: %s", member(h, error, "what"));
+                    "the state directory cannot be queried: %s", text_member(h, error, "what"));
 }
 
-/* Scans an answer and finds its findings. */
+/* Scans an answer; *findings becomes the token of its list. */
 static int read_answer(struct history *h, struct amp_span answer, uint32_t *findings,
                        struct amp_error *err)
 {
@@ -118,12 +118,12 @@ static void on_reply(void *ctx, uint64_t tag, struct amp_span answer, const stru
     struct history *h = ctx;
     if (h->failed)
         return;
-    if (tag >= h->n || h->said[tag].answered) {
+    if (tag >= h->n || h->reply[tag].answered) {
         amp_fail(&h->failure, AMP_INTERNAL, "helper_protocol", "state-worker answered out of turn");
         h->failed = true;
         return;
     }
-    struct said *s = &h->said[tag];
+    struct reply *s = &h->reply[tag];
     s->answered = true;
     h->open--;
     if (why) {
@@ -135,8 +135,8 @@ static void on_reply(void *ctx, uint64_t tag, struct amp_span answer, const stru
     h->failed = amp_buf_add(&h->answers, answer.p, answer.n, &h->failure) < 0;
 }
 
-/* One turn with the helper: waits until something can be done, and does it. */
-static int turn(struct history *h, struct amp_error *err)
+/* Waits until the helper is ready, and exchanges requests and replies. */
+static int history_turn(struct history *h, struct amp_error *err)
 {
     struct pollfd fds[2];
     struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
@@ -156,7 +156,7 @@ static int turn(struct history *h, struct amp_error *err)
     return 0;
 }
 
-static int ask(struct history *h, struct amp_span line, uint64_t tag, struct amp_error *err)
+static int ask_line(struct history *h, struct amp_span line, uint64_t tag, struct amp_error *err)
 {
     AMP_BUF struct amp_buf request = {0};
     amp_buf_init(&request, TEXT_MOST);
@@ -167,7 +167,7 @@ static int ask(struct history *h, struct amp_span line, uint64_t tag, struct amp
         int got = amp_helper_ask(h->helper, tag, amp_buf_span(&request), err);
         if (got <= 0)
             return got;
-        if (turn(h, err) < 0)
+        if (history_turn(h, err) < 0)
             return -1;
     }
 }
@@ -175,20 +175,20 @@ static int ask(struct history *h, struct amp_span line, uint64_t tag, struct amp
 int history_ask(struct history *h, const struct result *r, struct amp_error *err)
 {
     if (r->n_asks > h->cap) {
-        struct said *said = realloc(h->said, r->n_asks * sizeof *said);
-        if (!said)
+        struct reply *reply = realloc(h->reply, r->n_asks * sizeof *reply);
+        if (!reply)
             return amp_fail_memory(err);
-        h->said = said;
+        h->reply = reply;
         h->cap = r->n_asks;
     }
-    memset(h->said, 0, r->n_asks * sizeof *h->said);
+    memset(h->reply, 0, r->n_asks * sizeof *h->reply);
     amp_buf_reset(&h->answers);
     h->n = h->open = r->n_asks;
     for (size_t i = 0; i < r->n_asks; i++)
-        if (ask(h, r->asks[i], i, err) < 0)
+        if (ask_line(h, r->asks[i], i, err) < 0)
             return -1;
     while (h->open > 0)
-        if (turn(h, err) < 0)
+        if (history_turn(h, err) < 0)
             return -1;
     return 0;
 }
@@ -200,7 +200,7 @@ int history_answer(struct history *h, size_t n, amp_finding_fn fn, void *ctx,
     uint32_t findings = 0;
     if (n >= h->n)
         return amp_fail(err, AMP_INTERNAL, "helper_protocol", "a line was not checked");
-    struct said *s = &h->said[n];
+    struct reply *s = &h->reply[n];
     if (s->why[0]) {
         *undecided = s->why;
         return 1;
@@ -208,20 +208,20 @@ int history_answer(struct history *h, size_t n, amp_finding_fn fn, void *ctx,
     if (read_answer(h, (struct amp_span){h->answers.data + s->at, s->n}, &findings, err) < 0)
         return -1;
     amp_buf_reset(&h->text);
-    /* Nothing moves while the members are collected: each text is copied once, with its end. */
+    /* Room for all texts, so that none moves: each is copied once, with a NUL. */
     if (amp_buf_reserve(&h->text, (size_t)t->len * 2 + 1024, err) < 0)
         return -1;
     for (uint32_t i = findings + 1; i < t->tok[findings].next; i = t->tok[i].next) {
         struct amp_finding f = {
-            .code = member(h, i, "code"),
-            .field = member(h, i, "field"),
-            .pointer = member(h, i, "pointer"),
-            .rule = member(h, i, "rule"),
-            .message = member(h, i, "message"),
-            .found = member(h, i, "found"),
-            .expected = member(h, i, "expected"),
+            .code = text_member(h, i, "code"),
+            .field = text_member(h, i, "field"),
+            .pointer = text_member(h, i, "pointer"),
+            .rule = text_member(h, i, "rule"),
+            .message = text_member(h, i, "message"),
+            .found = text_member(h, i, "found"),
+            .expected = text_member(h, i, "expected"),
         };
-        bool warning = strcmp(member(h, i, "severity"), "warning") == 0;
+        bool warning = strcmp(text_member(h, i, "severity"), "warning") == 0;
         f.severity = warning ? AMP_SEV_WARNING : AMP_SEV_ERROR;
         fn(ctx, &f);
     }

@@ -1,4 +1,4 @@
-/* Answers about the tool's knowledge: the codes and the schemas. */
+/* --explain, --list and --print-schema: the codes and the built-in schemas. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -9,12 +9,13 @@
 #include "cli/cli.h"
 #include "validate.h"
 
-enum { WIDTH = 78, HEADING = 10, SCHEMA_MOST = 16 * 1024 * 1024 };
+enum { WIDTH = 78, HEADING = 10, TEXT_MOST = 64 * 1024 * 1024 };
 
-static int print(const char *text)
+/* Writes the answer; returns the exit status. */
+static int text_write(const struct amp_buf *text)
 {
     struct amp_error err;
-    return amp_out(amp_span_str(text), &err) < 0 ? amp_complain(&err) : AMP_OK;
+    return amp_out(amp_buf_span(text), &err) < 0 ? amp_complain(&err) : AMP_OK;
 }
 
 static const char *severity_of(const struct amp_meaning *m)
@@ -23,18 +24,18 @@ static const char *severity_of(const struct amp_meaning *m)
 }
 
 /* A row of the table that programs read. */
-static int explain_row(enum amp_protocol p, const struct amp_meaning *m)
+static int add_row(enum amp_protocol p, const struct amp_meaning *m, struct amp_buf *out,
+                   struct amp_error *err)
 {
-    char line[1600];
-    snprintf(line, sizeof line, "%s\t%s\t%s\t%s\t%s\t%s\n", m->code, severity_of(m),
-             p == AMP_PROTO_NONE ? "any" : amp_protocol_name(p), m->means, m->source, m->fix);
-    return print(line);
+    return amp_buf_fmt(out, err, "%s\t%s\t%s\t%s\t%s\t%s\n", m->code, severity_of(m),
+                       p == AMP_PROTO_NONE ? "any" : amp_protocol_name(p), m->means, m->source,
+                       m->fix);
 }
 
-/* Text within the width, behind a heading that the lines below leave free. */
-static int paragraph(const char *heading, const char *text)
+/* Text within the width, after a heading that has its own column. */
+static int add_paragraph(const char *heading, const char *text, struct amp_buf *out,
+                         struct amp_error *err)
 {
-    char line[WIDTH + 2];
     size_t room = WIDTH - HEADING;
     while (*text) {
         size_t n = strlen(text);
@@ -47,14 +48,13 @@ static int paragraph(const char *heading, const char *text)
         }
         if (n > room)
             n = room;
-        snprintf(line, sizeof line, "%-*s%.*s\n", HEADING, heading, (int)n, text);
-        if (print(line) != AMP_OK)
-            return AMP_IOERR;
+        if (amp_buf_fmt(out, err, "%-*s%.*s\n", HEADING, heading, (int)n, text) < 0)
+            return -1;
         text += n;
         text += strspn(text, " ");
         heading = "";
     }
-    return AMP_OK;
+    return 0;
 }
 
 static const char *title_of(enum amp_protocol p)
@@ -68,22 +68,20 @@ static const char *title_of(enum amp_protocol p)
 }
 
 /* One code of one protocol, for people. */
-static int explain(enum amp_protocol p, const struct amp_meaning *m, bool first)
+static int add_meaning(enum amp_protocol p, const struct amp_meaning *m, struct amp_buf *out,
+                       struct amp_error *err)
 {
-    char head[120];
-    snprintf(head, sizeof head, "%s%s (%s, %s)\n", first ? "" : "\n", m->code, severity_of(m),
-             title_of(p));
-    int status = print(head);
-    if (status == AMP_OK)
-        status = paragraph("", m->means);
-    if (status == AMP_OK)
-        status = paragraph("  Source:", m->source);
-    return status == AMP_OK ? paragraph("  Fix:", m->fix) : status;
+    if (amp_buf_fmt(out, err, "%s%s (%s, %s)\n", out->len ? "\n" : "", m->code, severity_of(m),
+                    title_of(p)) < 0 ||
+        add_paragraph("", m->means, out, err) < 0 ||
+        add_paragraph("  Source:", m->source, out, err) < 0)
+        return -1;
+    return add_paragraph("  Fix:", m->fix, out, err);
 }
 
-/* No such name: the one that was meant, where one is near. */
-__attribute__((noreturn)) static void unknown(const char *what, const char *asked,
-                                              const struct amp_nearest *near, const char *option)
+/* An unknown name, with the one that was probably meant. */
+__attribute__((noreturn)) static void
+die_unknown(const char *what, const char *asked, const struct amp_nearest *near, const char *option)
 {
     if (near->word[0])
         amp_die_usage("unknown %s: %s (did you mean `%s`?); 'amp-validate %s' lists them", what,
@@ -93,59 +91,55 @@ __attribute__((noreturn)) static void unknown(const char *what, const char *aske
 
 int info_explain(const char *code)
 {
-    bool all = strcmp(code, "all") == 0, found = false;
+    bool all = strcmp(code, "all") == 0;
+    AMP_BUF struct amp_buf text = {0};
     struct amp_nearest near;
+    struct amp_error err;
+    amp_buf_init(&text, TEXT_MOST);
     amp_nearest_init(&near, amp_span_str(code));
-    for (int p = 0; p < AMP_PROTO_COUNT; p++)
-        for (const struct amp_meaning *m = amp_meanings((enum amp_protocol)p); m->code; m++) {
+    for (enum amp_protocol p = AMP_PROTO_NONE; p < AMP_PROTO_COUNT; p++)
+        for (const struct amp_meaning *m = amp_meanings(p); m->code; m++) {
             amp_nearest_try(&near, amp_span_str(m->code));
             if (!all && strcasecmp(m->code, code) != 0)
                 continue;
-            int status = all ? explain_row((enum amp_protocol)p, m)
-                             : explain((enum amp_protocol)p, m, !found);
-            if (status)
-                return status;
-            found = true;
+            if ((all ? add_row : add_meaning)(p, m, &text, &err) < 0)
+                return amp_complain(&err);
         }
-    if (!found)
-        unknown("code", code, &near, "--explain all");
-    return AMP_OK;
+    if (text.len == 0)
+        die_unknown("code", code, &near, "--explain all");
+    return text_write(&text);
 }
 
 int info_list(void)
 {
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_error err;
+    amp_buf_init(&text, TEXT_MOST);
     for (size_t i = 0; i < amp_schema_files_count; i++) {
-        char line[200];
-        snprintf(line, sizeof line, "%.*s\n",
-                 (int)(strlen(amp_schema_files[i].path) - strlen(".json")),
-                 amp_schema_files[i].path);
-        int status = print(line);
-        if (status)
-            return status;
+        const char *path = amp_schema_files[i].path;
+        if (amp_buf_fmt(&text, &err, "%.*s\n", (int)(strlen(path) - strlen(".json")), path) < 0)
+            return amp_complain(&err);
     }
-    return AMP_OK;
+    return text_write(&text);
 }
 
 int info_schema(const char *name)
 {
     size_t n = strlen(name);
-    bool found = false;
+    AMP_BUF struct amp_buf text = {0};
     struct amp_nearest near;
+    struct amp_error err;
+    amp_buf_init(&text, TEXT_MOST);
     amp_nearest_init(&near, amp_span_str(name));
     for (size_t i = 0; i < amp_schema_files_count; i++) {
         const char *path = amp_schema_files[i].path;
-        struct amp_error err;
         amp_nearest_try(&near, (struct amp_span){path, strlen(path) - strlen(".json")});
         if (strncmp(path, name, n) != 0 || (strcmp(path + n, ".json") != 0 && path[n] != '/'))
             continue;
-        found = true;
-        AMP_BUF struct amp_buf text = {0};
-        amp_buf_init(&text, SCHEMA_MOST);
-        if (amp_schema_bundle(&amp_schema_files[i], &text, &err) < 0 ||
-            amp_out(amp_buf_span(&text), &err) < 0)
+        if (amp_schema_bundle(&amp_schema_files[i], &text, &err) < 0)
             return amp_complain(&err);
     }
-    if (!found)
-        unknown("schema", name, &near, "--list");
-    return AMP_OK;
+    if (text.len == 0)
+        die_unknown("schema", name, &near, "--list");
+    return text_write(&text);
 }

@@ -1,4 +1,4 @@
-/* One chunk of lines judged, with memory of its own. */
+/* Judges a chunk of lines, with its own memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "protocol/spec.h"
 #include "validate.h"
 
-/* The line's own with what is left of them, and those of its conversion or history. */
+/* Those of the line with the one for the rest, and those of its conversion or history. */
 enum { FINDINGS_MOST = 2 * (AMP_FINDINGS_MOST + 1) };
 
 struct judge {
@@ -17,14 +17,14 @@ struct judge {
     struct user_check *user;     /* by a user's schema */
     struct amp_buf output;       /* --output, of one line */
     struct amp_convert *convert; /* --to */
-    struct amp_buf said;
+    struct amp_buf converted;
     struct amp_finding findings[FINDINGS_MOST];
     unsigned n_findings;
-    char rest[AMP_REST_MAX]; /* what is said of findings past those */
+    char rest[AMP_REST_MAX]; /* the sentence for further findings */
     bool refused;            /* one of the findings is an error */
 };
 
-enum { SAID_EXTRA = 1024 * 1024, OUTPUT_MOST = 64 * 1024 * 1024 };
+enum { CONVERTED_EXTRA = 1024 * 1024, OUTPUT_MOST = 64 * 1024 * 1024 };
 
 static unsigned waive_all(void *ctx, const struct amp_view *response)
 {
@@ -62,7 +62,7 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
         j->user = user_check_new(opt->user, &limits, err);
     else
         j->reader = amp_reader_new(&limits, err);
-    amp_buf_init(&j->said, (size_t)opt->max_line * 8 + SAID_EXTRA);
+    amp_buf_init(&j->converted, (size_t)opt->max_line * 8 + CONVERTED_EXTRA);
     if (opt->to)
         j->convert = amp_convert_new(&limits, &j->check, err);
     if ((!j->reader && !j->user) || (opt->to && !j->convert)) {
@@ -80,12 +80,12 @@ void judge_free(struct judge *j)
     user_check_free(j->user);
     amp_buf_release(&j->output);
     amp_convert_free(j->convert);
-    amp_buf_release(&j->said);
+    amp_buf_release(&j->converted);
     free(j);
 }
 
-/* Takes up a finding; its strings live until the next line. */
-static void note(void *ctx, const struct amp_finding *f)
+/* Adds a finding; its strings live until the next line. */
+static void note_finding(void *ctx, const struct amp_finding *f)
 {
     struct judge *j = ctx;
     struct amp_finding *last = &j->findings[FINDINGS_MOST - 1];
@@ -103,32 +103,32 @@ static void note(void *ctx, const struct amp_finding *f)
     j->refused = j->refused || f->severity == AMP_SEV_ERROR;
 }
 
-/* The same for a finding of the state, which knows no --strict. */
+/* The same for a finding of the state; --strict is applied here. */
 static void note_history(void *ctx, const struct amp_finding *f)
 {
     struct judge *j = ctx;
     struct amp_finding copy = *f;
     if (j->opt->strict)
         copy.severity = AMP_SEV_ERROR;
-    note(j, &copy);
+    note_finding(j, &copy);
 }
 
-/* The same for a finding of the conversion: with --strict nothing may be lost. */
+/* The same for a finding of the conversion: with --strict a lost field is an error. */
 static void note_lost(void *ctx, const struct amp_finding *f)
 {
     struct judge *j = ctx;
     struct amp_finding copy = *f;
     if (j->opt->strict && strcmp(f->code, "not_carried") == 0)
         copy.severity = AMP_SEV_ERROR;
-    note(j, &copy);
+    note_finding(j, &copy);
 }
 
-/* --to, for a line that is good. */
-static int convert(struct judge *j, struct verdict *v, struct amp_error *err)
+/* --to, for a valid line. */
+static int convert_line(struct judge *j, struct verdict *v, struct amp_error *err)
 {
-    amp_buf_reset(&j->said);
+    amp_buf_reset(&j->converted);
     enum amp_convert_result got = amp_convert_message(j->convert, v->view, j->opt->to, j->opt->fill,
-                                                      &j->said, note_lost, j, err);
+                                                      &j->converted, note_lost, j, err);
     if (j->refused) { /* a refused line has no warnings */
         unsigned n = 0;
         for (unsigned i = 0; i < j->n_findings; i++)
@@ -137,39 +137,23 @@ static int convert(struct judge *j, struct verdict *v, struct amp_error *err)
         j->n_findings = n;
     }
     if (got == AMP_CONVERT_DONE)
-        v->said = amp_buf_span(&j->said);
+        v->converted = amp_buf_span(&j->converted);
     return got == AMP_CONVERT_FAILED ? -1 : 0;
 }
 
-static void too_long(struct judge *j, char expected[64])
+/* A finding of this tool, not of a rule. */
+static void note_own(struct judge *j, const char *code, const char *rule, const char *message,
+                     const char *expected)
 {
-    snprintf(expected, 64, "at most %lld bytes (--max-line)", (long long)j->opt->max_line);
     struct amp_finding f = {.severity = AMP_SEV_ERROR,
-                            .code = "line_too_long",
+                            .code = code,
                             .field = "",
                             .pointer = "",
-                            .rule = "limit",
-                            .message = "the line is too long",
+                            .rule = rule,
+                            .message = message,
                             .found = "",
                             .expected = expected};
-    note(j, &f);
-}
-
-/* The state has not answered about this line. */
-static void undecided(struct judge *j, const struct amp_view *v, const char *why)
-{
-    struct amp_finding f = {.severity = AMP_SEV_ERROR,
-                            .protocol = v->protocol,
-                            .type = v->type,
-                            .id = v->id,
-                            .code = "undecided",
-                            .field = "",
-                            .pointer = "",
-                            .rule = "history",
-                            .message = why,
-                            .found = "",
-                            .expected = "the same line again later"};
-    note(j, &f);
+    note_finding(j, &f);
 }
 
 static int add_ask(struct result *r, struct amp_span line, struct amp_error *err)
@@ -180,9 +164,10 @@ static int add_ask(struct result *r, struct amp_span line, struct amp_error *err
     return 0;
 }
 
-/* What history adds to a line that is valid by itself; findings gain its view's names. */
-static int hear(struct judge *j, struct history *h, size_t n, const struct amp_view *v,
-                struct result *r, struct amp_error *err)
+/* Adds the findings of the history to a line that is valid by itself, with the names of its view.
+ */
+static int note_answer(struct judge *j, struct history *h, size_t n, const struct amp_view *v,
+                       struct result *r, struct amp_error *err)
 {
     const char *why = "";
     unsigned before = j->n_findings;
@@ -191,7 +176,7 @@ static int hear(struct judge *j, struct history *h, size_t n, const struct amp_v
         return -1;
     if (got == 1) {
         r->undecided = true;
-        undecided(j, v, why);
+        note_own(j, "undecided", "history", why, "the same line again later");
     }
     for (unsigned i = before; i < j->n_findings; i++) {
         j->findings[i].protocol = v->protocol;
@@ -217,7 +202,7 @@ static int add_output(struct judge *j, struct verdict *v, struct amp_error *err)
     return 0;
 }
 
-/* One line; `asked` counts the lines that history has a say in. */
+/* One line; *asked counts the lines that have a history. */
 static int judge_line(struct judge *j, struct verdict *v, bool asking, struct history *h,
                       size_t *asked, struct result *r, struct amp_error *err)
 {
@@ -229,10 +214,13 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
     v->view = NULL;
     v->json = false;
     if (v->chunk->too_long || v->bytes.n > (size_t)j->opt->max_line) {
-        too_long(j, expected);
+        snprintf(expected, sizeof expected, "at most %lld bytes (--max-line)",
+                 (long long)j->opt->max_line);
+        note_own(j, "line_too_long", "limit", "the line is too long", expected);
     } else if (read) {
-        int good = j->user ? user_check_text(j->user, v->bytes, &j->check, &view, note, j, err)
-                           : amp_reader_line(j->reader, v->bytes, &j->check, &view, note, j, err);
+        int good =
+            j->user ? user_check_text(j->user, v->bytes, &j->check, &view, note_finding, j, err)
+                    : amp_reader_line(j->reader, v->bytes, &j->check, &view, note_finding, j, err);
         if (good < 0 || add_output(j, v, err) < 0)
             return -1;
         v->view = &view;
@@ -241,9 +229,9 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
         bool has_history = good && spec && (spec->history & 1u << view.kind);
         if (asking)
             return has_history ? add_ask(r, v->bytes, err) : 0;
-        if (h && has_history && hear(j, h, (*asked)++, &view, r, err) < 0)
+        if (h && has_history && note_answer(j, h, (*asked)++, &view, r, err) < 0)
             return -1;
-        if (j->convert && !asking && !j->refused && convert(j, v, err) < 0)
+        if (j->convert && !asking && !j->refused && convert_line(j, v, err) < 0)
             return -1;
     }
     v->answer = !read && !j->refused ? LINE_UNCHECKED : j->refused ? LINE_REFUSED : LINE_VALID;
@@ -262,7 +250,7 @@ int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct hist
     const char *p = c->bytes.p, *end = p + c->bytes.n;
     size_t asked = 0;
     result_reset(r);
-    bool empty = c->document && p == end; /* that is a text as well, and a wrong one */
+    bool empty = c->document && p == end; /* an empty document is an invalid text */
     while ((p < end || empty) && !r->stop) {
         bool whole_text = c->too_long || c->document;
         const char *lf = whole_text ? NULL : memchr(p, '\n', (size_t)(end - p));

@@ -92,7 +92,7 @@ static const struct amp_opt opts[] = {
     AMP_OPT_END,
 };
 
-/* The protocols' options say nothing about a user's schema, and the other way round. */
+/* The protocols' options do not apply to a user's schema, and its options not to the protocols. */
 static void check_combination(int n_files, char **files)
 {
     if (!own.file && (resolve.n || own.draft || own.formats))
@@ -131,17 +131,17 @@ static void check_conversion(void)
 }
 
 /* With the user's schema. */
-static int run_own(int argc, char **argv)
+static int run_schema(int argc, char **argv)
 {
     struct amp_error err;
     own.resolve = resolve.v;
     own.strict = opt.strict;
-    struct user_schema *user = user_schema_new(&own, &err);
+    struct amp_schema *user = user_schema_new(&own, &err);
     if (!user)
         return amp_complain(&err);
     opt.user = user;
     int status = session_run(&opt, argv, argc);
-    user_schema_free(user);
+    amp_schema_free(user);
     return status;
 }
 
@@ -155,7 +155,7 @@ static void read_now(void)
         amp_die_usage("--now: %s is not a time such as 2026-02-26T14:32:07Z", opt.now);
 }
 
-/* The one mode that was asked for. */
+/* The mode; refuses more than one. */
 static enum mode choose_mode(void)
 {
     const struct {
@@ -208,7 +208,7 @@ static enum amp_output choose_output(void)
     return (enum amp_output)form;
 }
 
-static int run(int argc, char **argv)
+static int run_files(int argc, char **argv)
 {
     opt.mode = choose_mode();
     opt.output = choose_output();
@@ -226,12 +226,12 @@ static int run(int argc, char **argv)
     check_combination(argc, argv);
     check_conversion();
     if (own.file)
-        return run_own(argc, argv);
+        return run_schema(argc, argv);
     return session_run(&opt, argv, argc);
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "[FILE...]", "check messages, pass the valid ones", NULL, run},
+    {NULL, "[FILE...]", "check messages, pass the valid ones", NULL, run_files},
     {0},
 };
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 78, 130, 0};

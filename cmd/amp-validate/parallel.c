@@ -1,8 +1,7 @@
 /*
- * Several judges in threads of their own. The main thread reads, hands chunks out and lets the
- * results leave in the order of the chunks; a ring of slots bounds what is under way. Workers touch
- * their slot and nothing else, so errors are reported by the main thread, in the order of the
- * chunks.
+ * Several judges, each in its own thread. The main thread reads, distributes chunks and writes the
+ * results in the order of the chunks; a ring of slots limits their number. Workers change only
+ * their slot, so the main thread reports errors, in the same order.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -34,25 +33,14 @@ struct pool {
     pthread_cond_t work;
     pthread_t thread[JOBS_MOST];
     struct judge *judge[JOBS_MOST];
-    unsigned n_threads, started; /* judges given out to threads, under the lock */
+    unsigned n_threads, started; /* judges that have a thread, under the lock */
     struct slot slot[JOBS_MOST * SLOTS_EACH];
     unsigned n_slots;
-    unsigned head, count; /* the main thread's: the oldest slot in use, how many are */
-    unsigned next;        /* under the lock: how many of those were begun */
+    unsigned head, count; /* for the main thread: the oldest slot in use, the number in use */
+    unsigned next;        /* under the lock: the next slot to judge */
     bool quit;
     int done; /* eventfd: a slot was finished */
 };
-
-static void finish(struct pool *p, struct slot *slot, bool failed)
-{
-    uint64_t one = 1;
-    pthread_mutex_lock(&p->lock);
-    slot->failed = failed;
-    slot->progress = DONE;
-    pthread_mutex_unlock(&p->lock);
-    ssize_t n = write(p->done, &one, sizeof one);
-    (void)n; /* a full counter wakes as well */
-}
 
 static struct slot *await_work(struct pool *p)
 {
@@ -73,7 +61,7 @@ static struct slot *await_work(struct pool *p)
     return slot;
 }
 
-static void *work(void *ctx)
+static void *judge_slots(void *ctx)
 {
     struct pool *p = ctx;
     bool asking = p->session->history != NULL;
@@ -81,14 +69,20 @@ static void *work(void *ctx)
     struct judge *judge = p->judge[p->started++];
     pthread_mutex_unlock(&p->lock);
     struct slot *slot;
+    uint64_t one = 1;
     while ((slot = await_work(p)) != NULL) {
         int got = judge_chunk(judge, &slot->chunk, asking, NULL, 0, &slot->result, &slot->err);
-        finish(p, slot, got < 0);
+        pthread_mutex_lock(&p->lock);
+        slot->failed = got < 0;
+        slot->progress = DONE;
+        pthread_mutex_unlock(&p->lock);
+        ssize_t n = write(p->done, &one, sizeof one);
+        (void)n; /* a full counter wakes the main thread too */
     }
     return NULL;
 }
 
-static void stop(struct pool *p)
+static void pool_free(struct pool *p)
 {
     pthread_mutex_lock(&p->lock);
     p->quit = true;
@@ -109,20 +103,20 @@ static void stop(struct pool *p)
     free(p);
 }
 
-/* Signals are the main thread's. */
+/* The main thread handles the signals. */
 static int start_thread(struct pool *p)
 {
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int failed = pthread_create(&p->thread[p->n_threads], NULL, work, p);
+    int failed = pthread_create(&p->thread[p->n_threads], NULL, judge_slots, p);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     p->n_threads += !failed;
     errno = failed;
     return failed ? -1 : 0;
 }
 
-static struct pool *start(struct session *s, struct amp_error *err)
+static struct pool *pool_new(struct session *s, struct amp_error *err)
 {
     struct pool *p = calloc(1, sizeof *p);
     if (!p) {
@@ -148,7 +142,7 @@ static struct pool *start(struct session *s, struct amp_error *err)
             bad = amp_fail_errno(err, AMP_INTERNAL, "cannot start a thread");
     if (bad == 0)
         return p;
-    stop(p);
+    pool_free(p);
     return NULL;
 }
 
@@ -160,8 +154,8 @@ enum gathered {
 };
 
 /* Gathers about CHUNK_SIZE. */
-static enum gathered gather(struct session *s, struct stream *in, struct chunk *c,
-                            struct amp_error *err)
+static enum gathered gather_chunk(struct session *s, struct stream *in, struct chunk *c,
+                                  struct amp_error *err)
 {
     for (;;) {
         bool have = stream_chunk(in, c);
@@ -182,8 +176,9 @@ static enum gathered gather(struct session *s, struct stream *in, struct chunk *
     }
 }
 
-/* The first lines of a chunk, at most LINES_MOST: what is said about lines may be long. */
-static uint64_t shorten(struct chunk *c)
+/* Limits a chunk to its first LINES_MOST lines, because reports about lines may be long. Returns
+ * their number. */
+static uint64_t limit_lines(struct chunk *c)
 {
     const char *p = c->bytes.p, *end = p + c->bytes.n;
     uint64_t lines = 0;
@@ -201,7 +196,7 @@ static uint64_t shorten(struct chunk *c)
 static int hand_out(struct pool *p, struct stream *in, struct chunk *c, struct amp_error *err)
 {
     struct slot *slot = &p->slot[(p->head + p->count) % p->n_slots];
-    uint64_t lines = shorten(c);
+    uint64_t lines = limit_lines(c);
     if (stream_give(in, c, lines, &slot->buf, err) < 0)
         return -1;
     slot->chunk = *c;
@@ -214,7 +209,7 @@ static int hand_out(struct pool *p, struct stream *in, struct chunk *c, struct a
 }
 
 /* The oldest slot, if it is finished. */
-static struct slot *finished(struct pool *p)
+static struct slot *finished_slot(struct pool *p)
 {
     struct slot *slot = &p->slot[p->head];
     pthread_mutex_lock(&p->lock);
@@ -223,37 +218,37 @@ static struct slot *finished(struct pool *p)
     return done ? slot : NULL;
 }
 
-static int leave(struct pool *p, struct slot *slot, struct amp_error *err)
+static enum session_end slot_emit(struct pool *p, struct slot *slot, struct amp_error *err)
 {
     struct session *s = p->session;
     if (slot->failed) {
         *err = slot->err;
-        return -1;
+        return SESSION_FAILED;
     }
     if (s->history &&
         (history_ask(s->history, &slot->result, err) < 0 ||
          judge_chunk(s->judge, &slot->chunk, false, s->history, 0, &slot->result, err) < 0))
-        return -1;
-    int stopped = session_emit(s, &slot->chunk, &slot->result, err);
-    slot->progress = FREE; /* no worker looks at a slot that is done */
+        return SESSION_FAILED;
+    enum session_end end = session_emit(s, &slot->chunk, &slot->result, err);
+    slot->progress = FREE; /* no worker reads a slot that is done */
     p->head = (p->head + 1) % p->n_slots;
     p->count--;
-    return stopped;
+    return end;
 }
 
-static int leave_all(struct pool *p, struct amp_error *err)
+static enum session_end emit_finished(struct pool *p, struct amp_error *err)
 {
     struct slot *slot;
-    int stopped = 0;
+    enum session_end end = SESSION_CONTINUES;
     uint64_t n;
     ssize_t got = read(p->done, &n, sizeof n);
-    (void)got; /* only clears it */
-    while (stopped == 0 && (slot = finished(p)) != NULL)
-        stopped = leave(p, slot, err);
-    return stopped;
+    (void)got; /* only resets the counter */
+    while (end == SESSION_CONTINUES && (slot = finished_slot(p)) != NULL)
+        end = slot_emit(p, slot, err);
+    return end;
 }
 
-static int run(struct pool *p, struct stream *in, struct amp_error *err)
+static enum session_end pool_run(struct pool *p, struct stream *in, struct amp_error *err)
 {
     struct session *s = p->session;
     bool ended = false;
@@ -261,31 +256,31 @@ static int run(struct pool *p, struct stream *in, struct amp_error *err)
         struct chunk c;
         enum gathered got = GATHERED_NOTHING;
         if (!ended && p->count < p->n_slots) {
-            got = gather(s, in, &c, err);
+            got = gather_chunk(s, in, &c, err);
             if (got == GATHERED_ERROR || (got == GATHERED_CHUNK && hand_out(p, in, &c, err) < 0))
-                return -1;
+                return SESSION_FAILED;
             ended = got == GATHERED_END;
         }
-        int stopped = leave_all(p, err);
-        if (stopped != 0)
-            return stopped;
-        if (got != GATHERED_NOTHING || finished(p) || (ended && p->count == 0))
+        enum session_end end = emit_finished(p, err);
+        if (end != SESSION_CONTINUES)
+            return end;
+        if (got != GATHERED_NOTHING || finished_slot(p) || (ended && p->count == 0))
             continue;
         if (p->count == 0 && session_settle(s, err) < 0)
-            return -1;
+            return SESSION_FAILED;
         bool room = !ended && p->count < p->n_slots;
         if (session_wait(s, room ? in->fd : -1, p->done, true, err) < 0)
-            return -1;
+            return SESSION_FAILED;
     }
-    return 0;
+    return SESSION_CONTINUES;
 }
 
-int parallel_input(struct session *s, struct stream *in, struct amp_error *err)
+enum session_end parallel_input(struct session *s, struct stream *in, struct amp_error *err)
 {
-    struct pool *p = start(s, err);
+    struct pool *p = pool_new(s, err);
     if (!p)
-        return -1;
-    int stopped = run(p, in, err);
-    stop(p);
-    return stopped;
+        return SESSION_FAILED;
+    enum session_end end = pool_run(p, in, err);
+    pool_free(p);
+    return end;
 }

@@ -16,16 +16,16 @@
 enum { GATHER = 64 * 1024, PENDING_MOST = 1 << 30, SENTENCE_MOST = 16 * 1024 };
 
 static struct amp_outq records = {.fd = -1};
-static const char *name; /* of the error log */
-static bool failed;
-static struct amp_error first;
+static const char *log_name;
+static bool log_failed;
+static struct amp_error log_error; /* the first one */
 
 int report_open(const struct validate_options *opt, struct amp_error *err)
 {
     const char *path = opt->errors;
     if (!path)
         return 0;
-    name = path;
+    log_name = path;
     int fd = 2;
     bool own = strcmp(path, "-") != 0;
     if (own) {
@@ -56,9 +56,9 @@ static const char *file_of(const struct validate_options *opt, const struct verd
     return opt->name_files ? v->chunk->file : NULL;
 }
 
-/* A record of its own shape: the message is good. */
-static int found_record(const struct validate_options *opt, const struct verdict *v,
-                        struct amp_buf *out, struct amp_error *err)
+/* A record of its own form, because the message is valid. */
+static int add_found_record(const struct validate_options *opt, const struct verdict *v,
+                            struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_found *at = v->chunk->found;
     char now[AMP_TIME_MAX];
@@ -90,7 +90,7 @@ int report_found(const struct validate_options *opt, const struct verdict *v, st
     char type[80];
     amp_span_copy(v->view->type, type, sizeof type);
     if (opt->errors)
-        return found_record(opt, v, out, err);
+        return add_found_record(opt, v, out, err);
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, SENTENCE_MOST);
     if (amp_buf_fmt(&text, err, "%s:%llu:%llu: %s %s %s", v->chunk->file,
@@ -112,14 +112,14 @@ int report_add(const struct validate_options *opt, const struct verdict *v,
                        : amp_finding_line(f, &at, v->chunk->document, opt->color, out, err);
 }
 
-static int fail(struct amp_error *err, const struct amp_error *why)
+static int log_fail(struct amp_error *err, const struct amp_error *why)
 {
-    if (!failed) {
-        first = *why;
-        snprintf(first.what, sizeof first.what, "%.100s: %.150s", name, why->what);
+    if (!log_failed) {
+        log_error = *why;
+        snprintf(log_error.what, sizeof log_error.what, "%.100s: %.150s", log_name, why->what);
     }
-    failed = true;
-    *err = first;
+    log_failed = true;
+    *err = log_error;
     return -1;
 }
 
@@ -128,20 +128,20 @@ int report_write(struct amp_span bytes, struct amp_error *err)
     struct amp_error local;
     if (bytes.n == 0)
         return 0;
-    if (records.fd < 0) { /* for people; where they do not look, nothing else suffers */
+    if (records.fd < 0) { /* a failure to write for people has no effect */
         amp_err(bytes);
         return 0;
     }
-    if (failed || amp_outq_add(&records, bytes, &local) < 0)
-        return fail(err, &local);
+    if (log_failed || amp_outq_add(&records, bytes, &local) < 0)
+        return log_fail(err, &local);
     return amp_outq_pending(&records) >= GATHER ? report_flush(err) : 0;
 }
 
 int report_flush(struct amp_error *err)
 {
     struct amp_error local;
-    if (failed || (records.fd >= 0 && amp_outq_pending(&records) > 0 &&
-                   amp_outq_drain(&records, -1, &amp_stop, &local) < 0))
-        return fail(err, &local);
+    if (log_failed || (records.fd >= 0 && amp_outq_pending(&records) > 0 &&
+                       amp_outq_drain(&records, -1, &amp_stop, &local) < 0))
+        return log_fail(err, &local);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What came of a chunk: pieces of output in order, reports, counts. */
+/* The result of a chunk: pieces of output in order, reports, counts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ void result_release(struct result *r)
 {
     free(r->pieces);
     free(r->asks);
-    stats_free(r->stats);
+    free(r->stats);
     amp_buf_release(&r->text);
     amp_buf_release(&r->reports);
 }
@@ -39,7 +39,7 @@ void result_reset(struct result *r)
         stats_reset(r->stats);
 }
 
-static int add(struct result *r, struct piece p, struct amp_error *err)
+static int piece_add(struct result *r, struct piece p, struct amp_error *err)
 {
     if (r->n_pieces > 0) {
         struct piece *last = &r->pieces[r->n_pieces - 1];
@@ -57,19 +57,14 @@ static int add(struct result *r, struct piece p, struct amp_error *err)
 int result_pass(struct result *r, const struct chunk *c, struct amp_span whole,
                 struct amp_error *err)
 {
-    return add(r, (struct piece){true, (size_t)(whole.p - c->bytes.p), whole.n}, err);
-}
-
-size_t result_begin(const struct result *r)
-{
-    return r->text.len;
+    return piece_add(r, (struct piece){true, (size_t)(whole.p - c->bytes.p), whole.n}, err);
 }
 
 int result_end(struct result *r, size_t begun, struct amp_error *err)
 {
     if (r->text.len == begun)
         return 0;
-    return add(r, (struct piece){false, begun, r->text.len - begun}, err);
+    return piece_add(r, (struct piece){false, begun, r->text.len - begun}, err);
 }
 
 void result_count(struct result *r, const char *code)

@@ -1,10 +1,11 @@
 /*
- * The run: inputs one after another, results out in the order of their lines. Valid lines that
- * stand together leave together, straight from the input's buffer; what has gathered is written
- * before the input would block.
+ * The run: inputs one after another, results in the order of their lines. Adjacent valid lines are
+ * written together, directly from the input's buffer. Pending output is written before the input
+ * would block.
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,10 +17,9 @@
 #include "session.h"
 #include "stats.h"
 
-/* Output and reports of a part of a chunk, past which it leaves. */
-enum { RESULT_MOST = 256 * 1024 };
+enum { RESULT_MOST = 256 * 1024 }; /* output and reports of a chunk's part, in bytes */
 
-static int put(struct session *s, struct amp_span bytes, struct amp_error *err)
+static int write_piece(struct session *s, struct amp_span bytes, struct amp_error *err)
 {
     if (bytes.n == 0)
         return 0;
@@ -34,28 +34,29 @@ static int put(struct session *s, struct amp_span bytes, struct amp_error *err)
     return amp_out(AMP_SPAN("\n"), err);
 }
 
-/* The line that shows progress makes room for what is to stay. */
-static void clear(struct session *s)
+/* Clears the progress line before other output. */
+static void clear_progress(struct session *s)
 {
     if (s->shown)
         amp_err(AMP_SPAN("\r\033[K"));
     s->shown = false;
 }
 
-int session_emit(struct session *s, const struct chunk *c, struct result *r, struct amp_error *err)
+enum session_end session_emit(struct session *s, const struct chunk *c, struct result *r,
+                              struct amp_error *err)
 {
     if (r->stats) {
         stats_add(s->stats, r->stats);
         if (r->reports.len > 0)
-            clear(s);
+            clear_progress(s);
     }
     if (report_write(amp_buf_span(&r->reports), err) < 0)
-        return -1;
+        return SESSION_FAILED;
     for (size_t i = 0; i < r->n_pieces; i++) {
         const struct piece *p = &r->pieces[i];
         const char *base = p->of_chunk ? c->bytes.p : r->text.data;
-        if (put(s, (struct amp_span){base + p->at, p->n}, err) < 0)
-            return -1;
+        if (write_piece(s, (struct amp_span){base + p->at, p->n}, err) < 0)
+            return SESSION_FAILED;
     }
     if (r->undecided)
         amp_status_note(AMP_TEMPFAIL);
@@ -70,7 +71,7 @@ int session_emit(struct session *s, const struct chunk *c, struct result *r, str
     s->offset = c->offset + r->used;
     if (s->progress && stats_progress(s->stats, amp_mono_ms() - s->start_ms, &s->told_ms))
         s->shown = true;
-    return r->stop;
+    return r->stop ? SESSION_STOPS : SESSION_CONTINUES;
 }
 
 int session_settle(struct session *s, struct amp_error *err)
@@ -97,25 +98,28 @@ int session_wait(struct session *s, int input, int other, bool block, struct amp
     return ended < 0 ? -1 : ended == AMP_LOOP_READY;
 }
 
-/* What has been read. With a history the chunk is judged twice, before and after asking. */
-int session_take(struct session *s, const struct chunk *c, struct result *r, struct amp_error *err)
+/* Judges a chunk and writes its result. With a history it is judged twice, before and after the
+ * state is queried. */
+static enum session_end take_chunk(struct session *s, const struct chunk *c, struct result *r,
+                                   struct amp_error *err)
 {
     if (s->history && (judge_chunk(s->judge, c, true, NULL, 0, r, err) < 0 ||
                        history_ask(s->history, r, err) < 0))
-        return -1;
+        return SESSION_FAILED;
     size_t most = s->history ? 0 : RESULT_MOST;
     if (judge_chunk(s->judge, c, false, s->history, most, r, err) < 0)
-        return -1;
+        return SESSION_FAILED;
     return session_emit(s, c, r, err);
 }
 
-int session_fill(struct session *s, struct stream *in, struct amp_error *err)
+/* Reads more; writes all pending output before it waits. */
+static enum amp_read fill_stream(struct session *s, struct stream *in, struct amp_error *err)
 {
     for (;;) {
         int ready = session_wait(s, in->fd, -1, false, err);
         if (ready == 0) {
             if (session_settle(s, err) < 0)
-                return -1;
+                return AMP_READ_FAILED;
             ready = session_wait(s, in->fd, -1, true, err);
         }
         enum amp_read got = ready < 0 ? AMP_READ_FAILED : stream_fill(in, err);
@@ -124,95 +128,163 @@ int session_fill(struct session *s, struct stream *in, struct amp_error *err)
     }
 }
 
-/* An input by this thread alone. */
-static int take_input(struct session *s, struct stream *in, struct amp_error *err)
+/* An input of lines, in this thread. */
+static enum session_end take_lines(struct session *s, struct stream *in, struct amp_error *err)
 {
     struct result r;
     struct chunk c;
-    int got = 1, stop = 0;
+    enum amp_read got = AMP_READ_BYTES;
+    enum session_end end = SESSION_CONTINUES;
     if (result_init(&r, s->opt, err) < 0)
-        stop = -1;
-    while (got > 0 && stop == 0) {
-        got = session_fill(s, in, err);
-        if (got < 0)
-            stop = -1;
-        while (stop == 0 && stream_chunk(in, &c)) {
-            stop = session_take(s, &c, &r, err);
-            if (stop >= 0)
+        return SESSION_FAILED;
+    while (got == AMP_READ_BYTES && end == SESSION_CONTINUES) {
+        got = fill_stream(s, in, err);
+        if (got == AMP_READ_FAILED)
+            end = SESSION_FAILED;
+        while (end == SESSION_CONTINUES && stream_chunk(in, &c)) {
+            end = take_chunk(s, &c, &r, err);
+            if (end != SESSION_FAILED)
                 stream_take(in, r.used, r.lines);
         }
     }
     result_release(&r);
-    return stop;
+    return end;
 }
 
-/* An input that is one text: read completely, judged once. */
-static int take_document(struct session *s, struct stream *in, struct amp_error *err)
+/* --document: an input is one text, which is read completely. */
+static enum session_end take_document(struct session *s, struct stream *in, struct amp_error *err)
 {
     struct result r;
-    int got;
-    while ((got = session_fill(s, in, err)) > 0 && in->buf.len <= in->max_line)
+    enum amp_read got;
+    while ((got = fill_stream(s, in, err)) == AMP_READ_BYTES && in->buf.len <= in->max_line)
         continue;
-    if (got < 0)
-        return -1;
+    if (got == AMP_READ_FAILED)
+        return SESSION_FAILED;
     struct chunk c = {.file = in->file,
                       .bytes = in->buf.len ? amp_buf_span(&in->buf) : AMP_SPAN(""),
                       .line = 1,
                       .document = true,
                       .too_long = in->buf.len > in->max_line};
     if (result_init(&r, s->opt, err) < 0)
-        return -1;
-    int stop = session_take(s, &c, &r, err);
+        return SESSION_FAILED;
+    enum session_end end = take_chunk(s, &c, &r, err);
     result_release(&r);
-    return stop;
+    return end;
 }
 
-/* One input. 0: to its end; 1: --fail-fast; -1: failure. */
-static int take_file(struct session *s, const char *path, struct amp_error *err)
+struct extraction {
+    struct session *session;
+    struct result result;
+    struct amp_buf line;
+    const char *file;
+};
+
+/* Judges a text that was found, as a line of its own. */
+static int take_found(void *ctx, struct amp_span text, const struct amp_found *at,
+                      struct amp_error *err)
+{
+    struct extraction *e = ctx;
+    /* A text that is not JSON may contain line ends. */
+    bool whole = !at->too_long && memchr(text.p, '\n', text.n);
+    e->session->found++;
+    amp_buf_reset(&e->line);
+    if (amp_buf_add(&e->line, text.p, text.n, err) < 0 ||
+        (!whole && amp_buf_add(&e->line, "\n", 1, err) < 0))
+        return -1;
+    struct chunk c = {.file = e->file,
+                      .bytes = amp_buf_span(&e->line),
+                      .line = at->line,
+                      .offset = at->offset,
+                      .too_long = at->too_long,
+                      .document = whole,
+                      .found = at};
+    return take_chunk(e->session, &c, &e->result, err);
+}
+
+static enum session_end feed_extract(struct session *s, struct stream *in, struct amp_extract *x,
+                                     struct amp_error *err)
+{
+    enum amp_read got;
+    int stop = SESSION_CONTINUES;
+    do {
+        got = fill_stream(s, in, err);
+        struct amp_span part = {in->buf.data + in->pos, in->buf.len - in->pos};
+        if (got == AMP_READ_BYTES) {
+            stop = amp_extract_feed(x, part, err);
+            stream_take(in, part.n, 0);
+        }
+    } while (got == AMP_READ_BYTES && stop == SESSION_CONTINUES);
+    if (got == AMP_READ_FAILED)
+        return SESSION_FAILED;
+    return stop ? stop : amp_extract_end(x, err);
+}
+
+/* --extract: an input is any text. */
+static enum session_end take_text(struct session *s, struct stream *in, struct amp_error *err)
+{
+    struct amp_json_limits limits = amp_json_limits_default;
+    struct extraction e = {.session = s, .file = in->file};
+    enum amp_protocol only = AMP_PROTO_NONE;
+    limits.max_bytes = (uint32_t)s->opt->max_line;
+    limits.max_depth = (uint32_t)s->opt->max_depth;
+    if (s->opt->protocol)
+        only = amp_protocol_find(amp_span_str(s->opt->protocol));
+    if (result_init(&e.result, s->opt, err) < 0)
+        return SESSION_FAILED;
+    amp_buf_init(&e.line, (size_t)s->opt->max_line + 1024);
+    struct amp_extract *x = amp_extract_new(&limits, only, take_found, &e, err);
+    enum session_end end = x ? feed_extract(s, in, x, err) : SESSION_FAILED;
+    amp_extract_free(x);
+    amp_buf_release(&e.line);
+    result_release(&e.result);
+    return end;
+}
+
+static enum session_end take_file(struct session *s, const char *path, struct amp_error *err)
 {
     struct amp_input in;
     struct stream stream;
     s->line = s->offset = 0;
     amp_note_terminal(path);
     if (amp_input_open(path, false, &in, err) < 0)
-        return -1;
+        return SESSION_FAILED;
     if (in.fifo)
         amp_pipe_widen(in.fd);
     stream_init(&stream, strcmp(path, "-") == 0 ? "stdin" : path, in.fd, (size_t)s->opt->max_line);
-    int stop = s->opt->extract    ? extract_input(s, &stream, err)
-               : s->opt->document ? take_document(s, &stream, err)
-               : s->opt->jobs > 1 ? parallel_input(s, &stream, err)
-                                  : take_input(s, &stream, err);
+    enum session_end end = s->opt->extract    ? take_text(s, &stream, err)
+                           : s->opt->document ? take_document(s, &stream, err)
+                           : s->opt->jobs > 1 ? parallel_input(s, &stream, err)
+                                              : take_lines(s, &stream, err);
     stream_release(&stream);
     amp_input_close(&in);
-    return stop;
+    return end;
 }
 
-static int run_files(struct session *s, char **files, int n)
+static enum session_end take_files(struct session *s, char **files, int n)
 {
     static char standard[] = "-";
     struct amp_error err;
     for (int i = 0; i < (n ? n : 1); i++) {
         const char *path = n ? files[i] : standard;
-        int stop = take_file(s, path, &err);
-        if (stop < 0) {
+        enum session_end end = take_file(s, path, &err);
+        if (end == SESSION_STOPS)
+            return end;
+        if (end == SESSION_FAILED) {
             s->unread = true;
-            clear(s);
+            clear_progress(s);
             amp_status_note(amp_complain(&err));
             if (s->line && strcmp(err.code, "closed_pipe") != 0)
                 amp_note("%s: stopped after line %llu, at byte %llu", n ? path : "stdin",
                          (unsigned long long)s->line, (unsigned long long)s->offset);
             if (err.status != AMP_DATAERR && err.sys != EISDIR)
-                return -1; /* not only this file could not be read */
-        } else if (stop == 1) {
-            return 1;
+                return SESSION_FAILED; /* not a fault of this file only */
         }
     }
-    return 0;
+    return SESSION_CONTINUES;
 }
 
-/* --extract: the answer is no. */
-static void nothing_found(char **files, int n)
+/* --extract found nothing, which is a negative result. */
+static void report_nothing_found(char **files, int n)
 {
     struct amp_error err;
     if (n > 1)
@@ -223,24 +295,24 @@ static void nothing_found(char **files, int n)
     amp_status_note(amp_complain(&err));
 }
 
-static void run(struct session *s, char **files, int n_files)
+static void run_session(struct session *s, char **files, int n_files)
 {
     struct amp_error err;
     s->start_ms = amp_mono_ms();
-    s->told_ms = -1000; /* the first is shown at once */
-    int end = run_files(s, files, n_files);
-    clear(s);
-    if (end >= 0 && session_settle(s, &err) < 0)
-        amp_status_note(amp_complain(&err));
-    else if (end < 0)
+    s->told_ms = -1000; /* the first line is shown at once */
+    enum session_end end = take_files(s, files, n_files);
+    clear_progress(s);
+    if (end == SESSION_FAILED)
         report_flush(&err);
-    if (end >= 0 && s->opt->extract && s->found == 0 && !s->unread)
-        nothing_found(files, n_files);
+    else if (session_settle(s, &err) < 0)
+        amp_status_note(amp_complain(&err));
+    if (end != SESSION_FAILED && s->opt->extract && s->found == 0 && !s->unread)
+        report_nothing_found(files, n_files);
     if (s->opt->fail_fast && s->refused > 0)
         amp_note("stopped at line %llu, byte %llu, the first refused line",
                  (unsigned long long)s->refused_line, (unsigned long long)s->refused_offset);
     if (s->stats)
-        stats_tell(s->stats, s->opt, amp_mono_ms() - s->start_ms);
+        stats_print(s->stats, s->opt, amp_mono_ms() - s->start_ms);
 }
 
 int session_run(const struct validate_options *opt, char **files, int n_files)
@@ -264,8 +336,8 @@ int session_run(const struct validate_options *opt, char **files, int n_files)
             ready = amp_fail_memory(&err) == 0;
     }
     if (ready)
-        run(&s, files, n_files);
-    stats_free(s.stats);
+        run_session(&s, files, n_files);
+    free(s.stats);
     history_close(s.history);
     judge_free(s.judge);
     if (!ready)

@@ -1,5 +1,5 @@
-/* Counts by protocol, type and code: gathered with each result, added up as results leave, printed
- * at the end and, on a terminal, on the way. */
+/* Counts by protocol, type and code: counted for each result, added up when results are written,
+ * printed at the end and, on a terminal, also meanwhile. */
 #include "stats.h"
 
 #include <stdio.h>
@@ -37,18 +37,13 @@ struct stats *stats_new(void)
     return calloc(1, sizeof(struct stats));
 }
 
-void stats_free(struct stats *s)
-{
-    free(s);
-}
-
 void stats_reset(struct stats *s)
 {
     s->lines = s->bytes = s->valid = s->refused = s->unchecked = 0;
     s->types.n = s->codes.n = 0;
 }
 
-/* The last row takes what finds no place. */
+/* The last row counts everything for which the table has no row. */
 static struct row *row_of(struct table *t, enum amp_protocol p, struct amp_span name)
 {
     if (name.n >= NAME_MOST)
@@ -114,7 +109,7 @@ static const char *protocol_name(enum amp_protocol p)
     return p == AMP_PROTO_NONE ? "-" : amp_protocol_name(p);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_rows(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
     if (x->protocol != y->protocol)
@@ -122,12 +117,12 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static double rate(uint64_t n, int64_t ms)
+static double per_second(uint64_t n, int64_t ms)
 {
     return (double)n * 1000.0 / (double)(ms > 0 ? ms : 1);
 }
 
-static void summary(const struct stats *s, int64_t ms, char *out, size_t size)
+static void summary_format(const struct stats *s, int64_t ms, char *out, size_t size)
 {
     char unchecked[48] = "";
     if (s->unchecked)
@@ -136,11 +131,12 @@ static void summary(const struct stats *s, int64_t ms, char *out, size_t size)
              "%llu line%s: %llu valid, %llu refused%s; %.1f MB in %.2f s: %.0f lines/s, %.1f MB/s",
              (unsigned long long)s->lines, s->lines == 1 ? "" : "s", (unsigned long long)s->valid,
              (unsigned long long)s->refused, unchecked, (double)s->bytes / 1e6, (double)ms / 1e3,
-             rate(s->lines, ms), rate(s->bytes, ms) / 1e6);
+             per_second(s->lines, ms), per_second(s->bytes, ms) / 1e6);
 }
 
-/* One line for each row: a name may be anything, so it is neutralised. */
-static int say_rows(const struct table *t, const char *good, const char *bad, struct amp_buf *out)
+/* One line for each row. A name may be any text, so it is made safe for a terminal. */
+static int add_rows_text(const struct table *t, const char *good, const char *bad,
+                         struct amp_buf *out)
 {
     for (unsigned i = 0; i < t->n; i++) {
         const struct row *r = &t->row[i];
@@ -163,15 +159,15 @@ static int say_rows(const struct table *t, const char *good, const char *bad, st
     return 0;
 }
 
-static int as_text(const struct stats *s, int64_t ms, bool color, struct amp_buf *out)
+static int add_text(const struct stats *s, int64_t ms, bool color, struct amp_buf *out)
 {
     char line[240];
-    summary(s, ms, line, sizeof line);
+    summary_format(s, ms, line, sizeof line);
     if (amp_diagnostic(AMP_DIAG_NOTE, color, amp_span_str(line), out, NULL) < 0)
         return -1;
-    return say_rows(&s->types, "valid", "refused", out) < 0
+    return add_rows_text(&s->types, "valid", "refused", out) < 0
                ? -1
-               : say_rows(&s->codes, "warnings", "errors", out);
+               : add_rows_text(&s->codes, "warnings", "errors", out);
 }
 
 static void write_rows(struct amp_jw *w, const struct table *t, const char *name, const char *good,
@@ -190,7 +186,7 @@ static void write_rows(struct amp_jw *w, const struct table *t, const char *name
     amp_jw_close(w, ']');
 }
 
-static int as_json(const struct stats *s, int64_t ms, struct amp_buf *out)
+static int add_json(const struct stats *s, int64_t ms, struct amp_buf *out)
 {
     const struct {
         const char *key;
@@ -201,30 +197,29 @@ static int as_json(const struct stats *s, int64_t ms, struct amp_buf *out)
                   {"refused", s->refused},
                   {"unchecked", s->unchecked},
                   {"ms", (uint64_t)ms},
-                  {"lines_per_second", (uint64_t)rate(s->lines, ms)},
-                  {"bytes_per_second", (uint64_t)rate(s->bytes, ms)}};
+                  {"lines_per_second", (uint64_t)per_second(s->lines, ms)},
+                  {"bytes_per_second", (uint64_t)per_second(s->bytes, ms)}};
     struct amp_jw w;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         amp_jw_member_int(&w, counts[i].key, (int64_t)counts[i].n);
-    }
     amp_jw_key(&w, "types");
     write_rows(&w, &s->types, "type", "valid", "refused");
     amp_jw_key(&w, "codes");
     write_rows(&w, &s->codes, "code", "warnings", "errors");
     amp_jw_close(&w, '}');
-    return amp_jw_end(&w, NULL) < 0 ? -1 : amp_buf_str(out, "\n", NULL);
+    return amp_jw_end_line(&w, NULL);
 }
 
-void stats_tell(struct stats *s, const struct validate_options *opt, int64_t ms)
+void stats_print(struct stats *s, const struct validate_options *opt, int64_t ms)
 {
     AMP_BUF struct amp_buf out = {0};
     amp_buf_init(&out, TEXT_MOST);
-    qsort(s->types.row, s->types.n, sizeof s->types.row[0], by_name);
-    qsort(s->codes.row, s->codes.n, sizeof s->codes.row[0], by_name);
+    qsort(s->types.row, s->types.n, sizeof s->types.row[0], compare_rows);
+    qsort(s->codes.row, s->codes.n, sizeof s->codes.row[0], compare_rows);
     bool json = strcmp(opt->stats, "json") == 0;
-    if ((json ? as_json(s, ms, &out) : as_text(s, ms, opt->color, &out)) == 0)
+    if ((json ? add_json(s, ms, &out) : add_text(s, ms, opt->color, &out)) == 0)
         amp_err(amp_buf_span(&out));
     else
         amp_warn("no memory for the statistics");
@@ -236,7 +231,7 @@ bool stats_progress(const struct stats *s, int64_t ms, int64_t *last_ms)
     if (ms - *last_ms < TICK_MS)
         return false;
     *last_ms = ms;
-    summary(s, ms, line, sizeof line);
+    summary_format(s, ms, line, sizeof line);
     int n = snprintf(shown, sizeof shown, "\r\033[K%s", line);
     amp_err((struct amp_span){shown, (size_t)n});
     return true;

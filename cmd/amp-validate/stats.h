@@ -4,13 +4,13 @@
 
 #include "validate.h"
 
+/* Freed with free(3); NULL if out of memory. */
 struct stats *stats_new(void);
-void stats_free(struct stats *s);
 void stats_reset(struct stats *s);
 void stats_line(struct stats *s, const struct verdict *v);
 void stats_add(struct stats *to, const struct stats *from);
-void stats_tell(struct stats *s, const struct validate_options *opt, int64_t ms);
-/* The line on a terminal, a few times a second; whether it was written. */
+void stats_print(struct stats *s, const struct validate_options *opt, int64_t ms);
+/* Writes the line on a terminal, at most four times a second; returns whether it did. */
 bool stats_progress(const struct stats *s, int64_t ms, int64_t *last_ms);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * From an input to chunks of whole lines. The buffer holds what has been read and not yet taken; a
- * line that passes its limit is given once, by its beginning, and the rest is dropped as it comes,
- * so memory stays bounded whatever the input.
+ * Reads an input as chunks of complete lines. The buffer holds the bytes that have been read and
+ * not yet taken. The beginning of a line that is too long is returned once, and the rest of the
+ * line is dropped, so memory is bounded for any input.
  */
 #include "stream.h"
 
@@ -14,7 +14,7 @@ enum { READ_SIZE = 64 << 10, GATHERED_MOST = 512 << 10 };
 void stream_init(struct stream *s, const char *file, int fd, size_t max_line)
 {
     *s = (struct stream){.file = file, .fd = fd, .line = 1, .max_line = max_line};
-    /* One line with its CRLF, and what may be gathered beyond. */
+    /* One line with its CRLF, and further lines. */
     amp_buf_init(&s->buf, max_line + 2 + GATHERED_MOST);
 }
 
@@ -47,8 +47,8 @@ void stream_take(struct stream *s, size_t bytes, uint64_t lines)
         s->scanned = s->pos;
 }
 
-/* Drops the rest of a line that was too long; false: it has not ended yet. */
-static bool skip(struct stream *s)
+/* Drops the rest of a line that is too long; false if the line goes on. */
+static bool skip_rest(struct stream *s)
 {
     size_t have = s->buf.len - s->pos;
     const char *first = s->buf.data + s->pos;
@@ -60,7 +60,7 @@ static bool skip(struct stream *s)
 
 bool stream_chunk(struct stream *s, struct chunk *out)
 {
-    if (s->skipping && !skip(s))
+    if (s->skipping && !skip_rest(s))
         return false;
     size_t have = s->buf.len - s->pos;
     if (have == 0)

@@ -1,4 +1,4 @@
-/* Inputs become chunks of whole lines. */
+/* Inputs as chunks of complete lines. */
 #ifndef AMP_VALIDATE_STREAM_H
 #define AMP_VALIDATE_STREAM_H
 
@@ -9,22 +9,22 @@
 
 struct amp_found;
 
-/* Whole lines; only the last of an input may lack its end. */
+/* Complete lines. Only the last line of an input may lack its end. */
 struct chunk {
     const char *file; /* for people */
     struct amp_span bytes;
     uint64_t line, offset; /* of the first line in its input, from 1; of the first byte, from 0 */
-    bool too_long;         /* the beginning of one line that passes --max-line */
-    bool document;         /* one text, whatever line ends are in it */
-    const struct amp_found *found; /* --extract: where it stood, or NULL */
+    bool too_long;         /* the beginning of a line that is longer than --max-line */
+    bool document;         /* one text, also with line ends */
+    const struct amp_found *found; /* --extract: its place, or NULL */
 };
 
-/* An input. What stream_chunk gave is valid until the next fill, unless stream_give moved it. */
+/* An input. A chunk is valid until the next stream_fill, or longer after stream_give. */
 struct stream {
     const char *file;
     int fd;
     struct amp_buf buf;
-    size_t pos, scanned; /* first byte that was not taken; up to where there is no line end */
+    size_t pos, scanned; /* the first byte not taken; no line end is before this */
     uint64_t line, offset;
     size_t max_line;
     bool eof, skipping;
@@ -33,11 +33,11 @@ void stream_init(struct stream *s, const char *file, int fd, size_t max_line);
 void stream_release(struct stream *s);
 /* One read(2). */
 enum amp_read stream_fill(struct stream *s, struct amp_error *err);
-/* The whole lines that have been read. false: more has to be read first, or it is the end. */
+/* The complete lines that have been read. False if there is none: read more, unless at the end. */
 bool stream_chunk(struct stream *s, struct chunk *out);
-/* That many bytes and lines of the chunk are done with. */
+/* Takes bytes and lines from the front. */
 void stream_take(struct stream *s, size_t bytes, uint64_t lines);
-/* The chunk's memory becomes *buf's, whose own becomes the stream's: the chunk is taken. */
+/* Takes the chunk and exchanges the memory of the stream and *buf, so that *buf owns the chunk. */
 int stream_give(struct stream *s, const struct chunk *c, uint64_t lines, struct amp_buf *buf,
                 struct amp_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * Schema files by URI: a prefix that stands for a directory, the longest that fits first. Only
- * files below that directory are read: no "..", no symbolic links. There is no network here.
+ * Schema files by URI. Each URI prefix has a directory; the longest that matches is used. Only
+ * files below that directory are read: no "..", no symbolic links, no network.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,11 +11,14 @@
 #include <unistd.h>
 
 #include <amp/base/file.h>
+#include <amp/base/pipe.h>
 
 #include <amp/schema/schema.h>
 
 #include "base/grow.h"
 #include "schema.h"
+#include "schema/format/format.h"
+#include "schema/format/uri.h"
 
 enum { TEXT_MOST = 32 * 1024 * 1024, FILES_MOST = 10000, PATH_MOST = 4000 };
 
@@ -28,7 +31,7 @@ struct mapping {
 struct user_files {
     struct mapping *maps;
     size_t n_maps;
-    struct amp_buf *texts; /* live as long as this: the compiler points into them for a while */
+    struct amp_buf *texts; /* the compiler uses them until it has finished */
     size_t n_texts, cap_texts;
     char *own_prefix, *own_dir;
     char why[800];
@@ -37,14 +40,10 @@ struct user_files {
 /* A file's path as a URI. */
 static char *file_uri(const char *path)
 {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~";
     AMP_BUF struct amp_buf uri = {0};
     amp_buf_init(&uri, 4 * PATH_MOST);
-    int bad = amp_buf_str(&uri, "file://", NULL);
-    for (; *path; path++)
-        bad |= strchr(plain, *path) ? amp_buf_add(&uri, path, 1, NULL)
-                                    : amp_buf_fmt(&uri, NULL, "%%%02X", (unsigned char)*path);
+    bool bad = amp_buf_str(&uri, "file://", NULL) < 0 ||
+               amp_uri_encode(amp_span_str(path), "/-._~", &uri, NULL) < 0;
     return bad ? NULL : amp_span_dup(amp_buf_span(&uri));
 }
 
@@ -66,7 +65,7 @@ static int add_own(struct user_files *f, const char *schema, char **base, struct
         return amp_fail_memory(err);
     f->maps[f->n_maps++] = (struct mapping){amp_span_str(f->own_prefix), f->own_dir, -1};
     *base = uri;
-    uri = NULL;
+    uri = NULL; /* the caller owns it */
     return 0;
 }
 
@@ -137,23 +136,15 @@ const char *user_files_why(const struct user_files *f)
     return f->why;
 }
 
-/* A prefix ends where a part of the URI ends: ".../a" is none of ".../ab". */
-static bool fits(struct amp_span prefix, struct amp_span uri)
+/* A prefix must end at the end of a part of the URI: ".../a" does not match ".../ab". */
+static bool prefix_matches(struct amp_span prefix, struct amp_span uri)
 {
     if (uri.n < prefix.n || memcmp(uri.p, prefix.p, prefix.n) != 0)
         return false;
     return uri.n == prefix.n || uri.p[prefix.n] == '/' || strchr("/:#?=", prefix.p[prefix.n - 1]);
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The rest of a URI as a path, %XX undone. False: it is none. */
+/* Decodes the rest of a URI as a path. False if it is not a path below the directory. */
 static bool path_of(struct amp_span rest, char out[PATH_MOST])
 {
     size_t n = 0;
@@ -164,11 +155,9 @@ static bool path_of(struct amp_span rest, char out[PATH_MOST])
     for (size_t i = 0; i < rest.n; i++) {
         char c = rest.p[i];
         if (c == '%') {
-            int high = i + 2 < rest.n ? hex(rest.p[i + 1]) : -1;
-            int low = i + 2 < rest.n ? hex(rest.p[i + 2]) : -1;
-            if (high < 0 || low < 0)
+            if (!amp_is_percent(rest.p + i, rest.n - i))
                 return false;
-            c = (char)(high * 16 + low);
+            c = (char)(amp_hex_value(rest.p[i + 1]) << 4 | amp_hex_value(rest.p[i + 2]));
             i += 2;
         }
         if (!c || n + sizeof ".json" >= PATH_MOST)
@@ -184,7 +173,7 @@ static bool path_of(struct amp_span rest, char out[PATH_MOST])
     return n > 0;
 }
 
-/* The directory, or -1 where the mapping is one file. */
+/* The directory, or -1 if the mapping is one file. */
 static int open_dir(struct mapping *m)
 {
     if (m->dir < 0)
@@ -205,7 +194,7 @@ static int open_file(struct mapping *m, struct amp_span uri, struct amp_error *e
         return amp_fail(err, AMP_DATAERR, "bad_path", "%.*s does not name a file below %s",
                         (int)(uri.n < 200 ? uri.n : 200), uri.p, m->path);
     int fd = amp_open_beneath(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, err);
-    if (fd < 0 && err->sys == ENOENT) { /* an $id often leaves the ending out */
+    if (fd < 0 && err->sys == ENOENT) { /* many an $id lacks the suffix */
         struct amp_error second;
         memcpy(path + strlen(path), ".json", sizeof ".json");
         fd = amp_open_beneath(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, &second);
@@ -218,22 +207,14 @@ static int read_all(int fd, struct amp_buf *out, struct amp_error *err)
     struct stat st;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return amp_fail(err, AMP_DATAERR, "bad_file", "not a regular file");
-    for (;;) {
-        if (amp_buf_reserve(out, 64 * 1024, err) < 0)
-            return -1;
-        ssize_t got = read(fd, out->data + out->len, 64 * 1024);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return amp_fail_errno(err, AMP_DATAERR, "cannot read it");
-        if (got == 0)
-            return 0;
-        out->len += (size_t)got;
-    }
+    enum amp_read got = AMP_READ_BYTES;
+    while (got > AMP_READ_END)
+        got = amp_read_more(fd, out, 64 * 1024, "it", err);
+    return got;
 }
 
-static int load(struct user_files *f, struct mapping *m, struct amp_span uri, struct amp_span *text,
-                struct amp_error *err)
+static int load_file(struct user_files *f, struct mapping *m, struct amp_span uri,
+                     struct amp_span *text, struct amp_error *err)
 {
     if (f->n_texts == FILES_MOST)
         return amp_fail(err, AMP_DATAERR, "too_many", "more than %d schema files", FILES_MOST);
@@ -259,7 +240,8 @@ int user_files_resolve(void *files, struct amp_span uri, struct amp_span *text)
     struct amp_error err;
     int shown = (int)(uri.n < 150 ? uri.n : 150);
     for (size_t i = 0; i < f->n_maps; i++)
-        if (fits(f->maps[i].prefix, uri) && (!best || f->maps[i].prefix.n > best->prefix.n))
+        if (prefix_matches(f->maps[i].prefix, uri) &&
+            (!best || f->maps[i].prefix.n > best->prefix.n))
             best = &f->maps[i];
     const struct amp_schema_file *known = best ? NULL : amp_schema_file_by_uri(uri);
     if (known) {
@@ -272,7 +254,7 @@ int user_files_resolve(void *files, struct amp_span uri, struct amp_span *text)
                  uri.p);
         return -1;
     }
-    if (load(f, best, uri, text, &err) == 0)
+    if (load_file(f, best, uri, text, &err) == 0)
         return 0;
     snprintf(f->why, sizeof f->why, "%.*s below %.60s: %s", shown, uri.p, best->path, err.what);
     return -1;
