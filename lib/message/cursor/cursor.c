@@ -104,7 +104,7 @@ static int step_commit(struct step *w, const struct amp_store_input *input, amp_
                        enum amp_store_outcome *how, struct amp_error *err)
 {
     struct amp_cursor *c = w->c;
-    enum amp_store_outcome what;
+    enum amp_store_outcome what = AMP_STORE_UNCHANGED;
     amp_buf_init(&w->mem, 1 << 20);
     w->s.lease_ms = c->lease_ms;
     w->s.gap_ms = c->gap_ms;
@@ -117,7 +117,7 @@ static int step_commit(struct step *w, const struct amp_store_input *input, amp_
     return rc;
 }
 
-/* ---- taking it ---- */
+/* ---- taking a cursor ---- */
 
 static int open_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                    struct amp_error *err)
@@ -160,7 +160,7 @@ static int open_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     return change_fill(w, change, err);
 }
 
-/* What waited and is queued, or lies behind us by a person's will. */
+/* Drops waiting events that are queued, or that a person moved the cursor past. */
 static int held_drop_old(struct amp_cursor *c, struct amp_error *err)
 {
     while (c->held.n > 0 && c->held.v[0].seq <= c->rec.last_seq) {
@@ -178,14 +178,14 @@ int amp_cursor_open(struct amp_store *s, struct amp_span source,
     struct amp_cursor *c = calloc(1, sizeof *c);
     if (!c)
         return amp_fail_memory(err);
-    c->store = s;
-    c->opt = opt;
-    c->lease_ms = opt->lease_ms > 0 ? opt->lease_ms : AMP_CURSOR_LEASE_MS;
-    c->gap_ms = opt->gap_ms > 0 ? opt->gap_ms : AMP_GAP_TIMEOUT_MS;
-    c->max_held = opt->max_held ? opt->max_held : AMP_CURSOR_HELD;
-    amp_buf_init(&c->mem, 1 << 20);
-    amp_buf_init(&c->out, 1 << 20);
-    amp_buf_init(&c->lines, 1 << 20);
+    *c = (struct amp_cursor){.store = s,
+                             .opt = opt,
+                             .lease_ms = opt->lease_ms > 0 ? opt->lease_ms : AMP_CURSOR_LEASE_MS,
+                             .gap_ms = opt->gap_ms > 0 ? opt->gap_ms : AMP_GAP_TIMEOUT_MS,
+                             .max_held = opt->max_held ? opt->max_held : AMP_CURSOR_HELD,
+                             .mem = {.max = 1 << 20},
+                             .out = {.max = 1 << 20},
+                             .lines = {.max = 1 << 20}};
     amp_key_part_name(source, c->source);
     struct step w = {.c = c,
                      .actor = opt->outbox,
@@ -237,7 +237,7 @@ int amp_cursor_close(struct amp_cursor *c, int64_t now_ms, struct amp_error *err
 
 /* ---- events ---- */
 
-/* Whether something waits behind a gap once the position is `last` and `skip` of them are gone. */
+/* Sets the facts about the gap for the position `last`, without the first `skip` waiting events. */
 static void held_look_behind(const struct amp_cursor *c, int64_t last, uint32_t skip,
                              struct amp_cursor_step *s)
 {
@@ -249,7 +249,8 @@ static void held_look_behind(const struct amp_cursor *c, int64_t last, uint32_t 
         s->facts |= AMP_CURSOR_IF_SAME;
 }
 
-/* By which the store knows an event again. Moves count: what is read again after one is new. */
+/* The id by which the store recognizes an event. After a person moved the cursor, events are new.
+ */
 static int input_id(const struct amp_cursor *c, int64_t moves, int64_t seq, char out[AMP_KEY_MAX],
                     struct amp_span *id, struct amp_error *err)
 {
@@ -377,7 +378,7 @@ int amp_cursor_go(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_m
     return item_enqueue(c, e, now_ms, 1, NULL, err);
 }
 
-/* ---- time ---- */
+/* ---- gaps and leases ---- */
 
 int64_t amp_cursor_position(const struct amp_cursor *c)
 {

@@ -1,8 +1,8 @@
 /*
- * A cursor. The Runtime Protocol (§6) says it in words, without a table: it advances after a
- * durable enqueue only, a gap blocks it up to its timeout, then an incident and the configured skip
- * or tombstone; a lease, an epoch. Rows marked extra are what persons do, and what a holder's end
- * needs.
+ * A cursor. The Runtime Protocol (§6) describes it without a table: it advances only after a
+ * durable enqueue; a gap stops it until a timeout, then follow an incident and the configured skip
+ * or tombstone; it has a lease and an epoch. Extra rows are for the actions of persons and the end
+ * of a holder.
  */
 #include "message/cursor/cursor_fsm.h"
 

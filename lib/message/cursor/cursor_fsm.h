@@ -1,4 +1,4 @@
-/* The words of the cursor's machine. */
+/* The state machine of a cursor. */
 #ifndef AMP_MESSAGE_CURSOR_CURSOR_FSM_H
 #define AMP_MESSAGE_CURSOR_CURSOR_FSM_H
 
@@ -7,42 +7,42 @@
 #define AMP_CURSOR_STATES(X)                                                                       \
     X(AMP_CURSOR_ACTIVE, "ACTIVE", "nothing is missing")                                           \
     X(AMP_CURSOR_GAP, "GAP", "an event is missing and later ones wait")                            \
-    X(AMP_CURSOR_OVERDUE, "OVERDUE", "it has been missing for longer than is waited for")          \
-    X(AMP_CURSOR_EXPIRED, "EXPIRED", "its lease ran out: it holds nothing back any more")          \
-    X(AMP_CURSOR_RETIRED, "RETIRED", "its consumer is gone for good")
+    X(AMP_CURSOR_OVERDUE, "OVERDUE", "the event is missing for longer than the limit")             \
+    X(AMP_CURSOR_EXPIRED, "EXPIRED", "its lease ran out: it retains no events")                    \
+    X(AMP_CURSOR_RETIRED, "RETIRED", "ended by a person")
 
 #define AMP_CURSOR_EVENTS(X)                                                                       \
     X(AMP_CURSOR_EV_ENQUEUE, "enqueue", "the next event is durably queued")                        \
     X(AMP_CURSOR_EV_HOLD, "hold", "an event beyond the next one is kept")                          \
     X(AMP_CURSOR_EV_TIMEOUT, "gap_timeout", "the missing events were not sent in time")            \
-    X(AMP_CURSOR_EV_SKIP, "skip", "what is missing is given up")                                   \
-    X(AMP_CURSOR_EV_TOMBSTONE, "tombstone", "it is retired: a mark takes its place")               \
+    X(AMP_CURSOR_EV_SKIP, "skip", "the missing events are given up")                               \
+    X(AMP_CURSOR_EV_TOMBSTONE, "tombstone", "a mark replaces the missing events")                  \
     X(AMP_CURSOR_EV_RENEW, "renew", "its holder is alive")                                         \
-    X(AMP_CURSOR_EV_LET_GO, "let_go", "its holder ends")                                           \
+    X(AMP_CURSOR_EV_LET_GO, "let_go", "its holder ended")                                          \
     X(AMP_CURSOR_EV_EXPIRE, "expire", "the lease ran out")                                         \
     X(AMP_CURSOR_EV_TAKE_OVER, "take_over", "a consumer takes it")                                 \
-    X(AMP_CURSOR_EV_MOVE, "move", "a person sets it")                                              \
+    X(AMP_CURSOR_EV_MOVE, "move", "a person sets the position")                                    \
     X(AMP_CURSOR_EV_RETIRE, "retire", "a person ends it")
 
 #define AMP_CURSOR_FACTS(X)                                                                        \
-    X(AMP_CURSOR_IF_MISSING, "missing", "an event waits, and the one before it is not there")      \
-    X(AMP_CURSOR_IF_SAME, "same_gap", "it is the gap that was there before")                       \
-    X(AMP_CURSOR_IF_TOLD, "told", "its incident was told already")
+    X(AMP_CURSOR_IF_MISSING, "missing", "an event waits for a missing one")                        \
+    X(AMP_CURSOR_IF_SAME, "same_gap", "the gap has not changed")                                   \
+    X(AMP_CURSOR_IF_TOLD, "told", "its incident was reported already")
 
 #define AMP_CURSOR_EFFECTS(X)                                                                      \
-    X(AMP_CURSOR_DO_ADVANCE, "advance", "the position moves, by the commit that queues")           \
-    X(AMP_CURSOR_DO_REWIND, "rewind",                                                              \
-      "a person set the position: what was given up counts no more")                               \
-    X(AMP_CURSOR_DO_HOLE, "hole", "remember what was given up")                                    \
-    X(AMP_CURSOR_DO_KEEP, "keep", "the event waits in the store")                                  \
-    X(AMP_CURSOR_DO_ARM, "arm", "wait for what is missing")                                        \
-    X(AMP_CURSOR_DO_DISARM, "disarm", "nothing is waited for")                                     \
-    X(AMP_CURSOR_DO_INCIDENT, "incident", "report it once")                                        \
-    X(AMP_CURSOR_DO_LEASE, "lease", "the lease runs anew")                                         \
-    X(AMP_CURSOR_DO_END_LEASE, "end_lease", "no consumer holds it")                                \
-    X(AMP_CURSOR_DO_LAPSE, "lapse", "the lease is over at once")                                   \
-    X(AMP_CURSOR_DO_HOLDER, "holder", "who takes it holds it")                                     \
-    X(AMP_CURSOR_DO_FENCE, "fence", "a new epoch: what an earlier holder commits is refused")
+    X(AMP_CURSOR_DO_ADVANCE, "advance", "move the position in the commit that queues the event")   \
+    X(AMP_CURSOR_DO_REWIND, "rewind", "forget the events that were given up")                      \
+    X(AMP_CURSOR_DO_HOLE, "hole", "record the events that are given up")                           \
+    X(AMP_CURSOR_DO_KEEP, "keep", "keep the event in the store")                                   \
+    X(AMP_CURSOR_DO_ARM, "arm", "start the time limit of the gap")                                 \
+    X(AMP_CURSOR_DO_DISARM, "disarm", "clear the gap")                                             \
+    X(AMP_CURSOR_DO_INCIDENT, "incident", "report the gap once")                                   \
+    X(AMP_CURSOR_DO_LEASE, "lease", "renew the lease")                                             \
+    X(AMP_CURSOR_DO_END_LEASE, "end_lease", "clear the holder")                                    \
+    X(AMP_CURSOR_DO_LAPSE, "lapse", "end the lease at once")                                       \
+    X(AMP_CURSOR_DO_HOLDER, "holder", "record the new holder")                                     \
+    X(AMP_CURSOR_DO_FENCE, "fence",                                                                \
+      "raise the epoch, so that commits of an earlier holder are refused")
 
 enum amp_cursor_state { AMP_CURSOR_STATES(AMP_FSM_ENUM) AMP_CURSOR_STATE_COUNT };
 enum amp_cursor_event { AMP_CURSOR_EVENTS(AMP_FSM_ENUM) AMP_CURSOR_EV_COUNT };

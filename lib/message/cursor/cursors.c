@@ -1,4 +1,4 @@
-/* Cursors by hand, and the sweep over those that nobody holds. */
+/* Corrections by persons, the sweep over cursors without a holder, and the gauges. */
 #include "message/cursor/cursors.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 struct each {
     amp_cursors_fn fn;
     void *ctx;
-    struct amp_buf mem;
+    struct amp_buf *mem;
 };
 
 static int record_parse(const struct amp_store_rec *rec, struct amp_buf *mem,
@@ -32,16 +32,14 @@ static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *ro
     struct each *w = ctx;
     struct amp_cursor_rec rec;
     uint8_t state;
-    return record_parse(row, &w->mem, &rec, &state, err) < 0 ? -1 : w->fn(w->ctx, &rec, state, err);
+    return record_parse(row, w->mem, &rec, &state, err) < 0 ? -1 : w->fn(w->ctx, &rec, state, err);
 }
 
 int amp_cursors_each(struct amp_store *s, amp_cursors_fn fn, void *ctx, struct amp_error *err)
 {
-    struct each w = {.fn = fn, .ctx = ctx};
-    amp_buf_init(&w.mem, 1 << 20);
-    int rc = amp_store_each(s, AMP_CURSOR_KIND, NULL, each_fn, &w, err);
-    amp_buf_release(&w.mem);
-    return rc;
+    AMP_BUF struct amp_buf mem = {.max = 1 << 20};
+    struct each w = {.fn = fn, .ctx = ctx, .mem = &mem};
+    return amp_store_each(s, AMP_CURSOR_KIND, NULL, each_fn, &w, err);
 }
 
 int amp_cursors_find(struct amp_store *s, struct amp_span consumer, struct amp_span source,
@@ -56,7 +54,7 @@ int amp_cursors_find(struct amp_store *s, struct amp_span consumer, struct amp_s
     return record_parse(&rec, mem, out, state, err) < 0 ? -1 : 1;
 }
 
-/* ---- by hand ---- */
+/* ---- by persons ---- */
 
 struct edit {
     const struct amp_cursors_edit *e;
@@ -66,6 +64,19 @@ struct edit {
     struct amp_store_emit emit; /* an incident */
     const char *actor;
 };
+#define EDIT AMP_CLEANUP(edit_release) struct edit
+
+static struct edit edit_make(const struct amp_cursors_edit *e, uint8_t event, const char *actor)
+{
+    return (struct edit){
+        .e = e, .event = event, .actor = actor, .mem = {.max = 1 << 20}, .out = {.max = 1 << 20}};
+}
+
+static void edit_release(struct edit *w)
+{
+    amp_buf_release(&w->mem);
+    amp_buf_release(&w->out);
+}
 
 static int change_fill(struct edit *w, uint8_t state, struct amp_store_change *change,
                        struct amp_error *err)
@@ -112,15 +123,9 @@ static int edit_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
 static int cursor_edit(struct amp_store *s, const struct amp_cursors_edit *e, uint8_t event,
                        struct amp_error *err)
 {
-    struct edit w = {.e = e, .event = event, .actor = e->actor};
-    enum amp_store_outcome how;
-    amp_buf_init(&w.mem, 1 << 20);
-    amp_buf_init(&w.out, 1 << 20);
-    int rc = amp_store_update(s, AMP_KEY(AMP_CURSOR_KIND, e->consumer, e->source), NULL, edit_fn,
-                              &w, &how, err);
-    amp_buf_release(&w.mem);
-    amp_buf_release(&w.out);
-    return rc < 0 ? -1 : 0;
+    EDIT w = edit_make(e, event, e->actor);
+    return amp_store_update(s, AMP_KEY(AMP_CURSOR_KIND, e->consumer, e->source), NULL, edit_fn, &w,
+                            NULL, err);
 }
 
 int amp_cursors_move(struct amp_store *s, const struct amp_cursors_edit *e, struct amp_error *err)
@@ -133,14 +138,7 @@ int amp_cursors_retire(struct amp_store *s, const struct amp_cursors_edit *e, st
     return cursor_edit(s, e, AMP_CURSOR_EV_RETIRE, err);
 }
 
-/* ---- what is still needed ---- */
-
-static bool is_active(const struct amp_cursor_rec *r, uint8_t state, int64_t now_ms)
-{
-    return state != AMP_CURSOR_EXPIRED && state != AMP_CURSOR_RETIRED && r->lease_until_ms > now_ms;
-}
-
-/* ---- time ---- */
+/* ---- the sweep ---- */
 
 struct sweep {
     struct amp_store *store;
@@ -162,7 +160,7 @@ static int due_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         .event = w->event, .now_ms = w->e->now_ms, .gap_to = w->rec.gap_to};
     int64_t due = amp_cursor_rec_due(&w->rec, state);
     if (due == 0 || due > step.now_ms)
-        return 1; /* somebody was faster */
+        return 1; /* it has changed since */
     if (w->event == AMP_CURSOR_EV_TIMEOUT &&
         (state != AMP_CURSOR_GAP || w->rec.gap_due_ms > step.now_ms))
         return 1;
@@ -171,7 +169,7 @@ static int due_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     return change_fill(w, state, change, err);
 }
 
-/* Whether the gap that was seen is still there: 1. */
+/* 1: the gap is still there. */
 static int gap_is_open(const struct sweep *w, const struct amp_key *key,
                        const struct amp_cursor_rec *seen, struct amp_error *err)
 {
@@ -189,36 +187,33 @@ static int gap_is_open(const struct sweep *w, const struct amp_key *key,
            rec.last_seq == seen->last_seq && rec.gap_to == seen->gap_to;
 }
 
-/* 1: committed. A number that is taken for an incident leaves with it. */
+/* 1: committed. In a turn, so that the number of an incident is used by it. */
 static int due_in_turn(struct sweep *w, const struct amp_key *key, const struct amp_cursor_rec *r,
                        uint8_t event, struct amp_error *err)
 {
     struct amp_cursors_edit e = {.now_ms = w->now_ms};
-    struct edit d = {.e = &e, .event = event, .actor = w->actor};
+    EDIT d = edit_make(&e, event, w->actor);
     enum amp_store_outcome how;
     AMP_BUF struct amp_buf said = {.max = 1 << 20};
     AMP_FREE char *consumer = amp_span_dup(r->consumer);
     if (!consumer)
         return amp_fail_memory(err);
-    int rc = event == AMP_CURSOR_EV_TIMEOUT ? gap_is_open(w, key, r, err) : 1;
-    if (rc <= 0)
-        return rc;
-    amp_buf_init(&d.mem, 1 << 20);
-    amp_buf_init(&d.out, 1 << 20);
-    rc = 0;
     if (event == AMP_CURSOR_EV_TIMEOUT) {
         struct amp_cursor_gap gap = {.consumer = consumer,
                                      .source = r->source,
                                      .from = r->last_seq + 1,
                                      .to = r->gap_to,
                                      .on_gap = AMP_ON_GAP_HOLD};
-        rc = amp_cursor_gap_line(w->store, &gap, w->now_ms, &said, &d.emit.id, &d.emit.line, err);
+        int open = gap_is_open(w, key, r, err);
+        if (open <= 0)
+            return open;
+        if (amp_cursor_gap_line(w->store, &gap, w->now_ms, &said, &d.emit.id, &d.emit.line, err) <
+            0)
+            return -1;
     }
-    if (rc == 0)
-        rc = amp_store_update(w->store, *key, NULL, due_fn, &d, &how, err);
-    amp_buf_release(&d.mem);
-    amp_buf_release(&d.out);
-    return rc < 0 ? -1 : how == AMP_STORE_COMMITTED;
+    return amp_store_update(w->store, *key, NULL, due_fn, &d, &how, err) < 0
+               ? -1
+               : how == AMP_STORE_COMMITTED;
 }
 
 static int due_step(struct sweep *w, const struct amp_key *key, const struct amp_cursor_rec *r,
@@ -287,7 +282,7 @@ static int measure_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state,
     amp_metrics_set(m->metrics, AMP_METRIC_CURSOR_POSITION, &l, (double)r->last_seq);
     amp_metrics_set(m->metrics, AMP_METRIC_CURSOR_WAITING, &l, r->held);
     amp_metrics_set(m->metrics, AMP_METRIC_CURSOR_LAG, &l, (double)missing + r->held);
-    if (!is_active(r, state, m->now_ms))
+    if (state == AMP_CURSOR_EXPIRED || r->lease_until_ms <= m->now_ms)
         return 0;
     if (amp_grow(&m->marks, &m->cap, m->n, sizeof *m->marks, err) < 0)
         return -1;

@@ -1,4 +1,4 @@
-/* Events behind a gap: sorted by number, found by bisection. */
+/* Events behind a gap, ordered by number. */
 #include "message/cursor/held.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ void amp_held_release(struct amp_held_list *l)
     memset(l, 0, sizeof *l);
 }
 
-/* The place of a number, or where it would go. */
+/* The index of a number, or the index at which it is inserted. */
 static uint32_t held_place(const struct amp_held_list *l, int64_t seq)
 {
     uint32_t from = 0, to = l->n;

@@ -1,4 +1,4 @@
-/* The record, and what a step of the machine does to it. */
+/* The record of a cursor, and the steps of its machine. */
 #include "message/cursor/record.h"
 
 #include <stdio.h>
@@ -93,8 +93,8 @@ static void hole_add(struct amp_cursor_rec *r, int64_t from, int64_t to, int64_t
     r->hole[r->n_holes++] = (struct amp_cursor_hole){from, to, now_ms};
 }
 
-/* Carries out the effects of a step on the record; an event that is kept, and the line of an
- * incident, are committed by who makes the step. */
+/* Carries out the effects of a step on the record. The caller commits the event that is kept and
+ * the line of an incident. */
 static void cursor_carry(struct amp_cursor_rec *r, const struct amp_cursor_step *step,
                          const struct amp_fsm_result *res)
 {

@@ -1,4 +1,4 @@
-/* The record of a cursor. Only these functions write and read its JSON. */
+/* The record of a cursor, and the steps of its machine. */
 #ifndef AMP_MESSAGE_CURSOR_RECORD_H
 #define AMP_MESSAGE_CURSOR_RECORD_H
 

@@ -1,8 +1,7 @@
 /*
- * Dead letters. A letter and the answer to the sender are one commit, so that no
- * message is ever refused without being kept, nor kept without being answered. The ledger follows
- * in a commit of its own: should a crash come between, the router still holds the message in its
- * outbox and comes here again, which only counts one more attempt.
+ * Dead letters. A letter and the answer to the sender are one commit, so every refused message is
+ * kept and answered. The ledger's commit follows. After a crash in between the router's outbox
+ * still has the message, and adding it again only counts one more attempt.
  */
 #include "message/dead/dead.h"
 
@@ -29,13 +28,14 @@ struct work {
     const char *actor, *event;
     uint64_t rev;
     int64_t now_ms;
+    bool timeout; /* withdraw only a letter for a timeout */
 };
+#define WORK AMP_CLEANUP(work_release) struct work
 
-static void work_init(struct work *w)
+static struct work work_make(const char *actor)
 {
-    memset(w, 0, sizeof(*w));
-    amp_buf_init(&w->mem, AMP_RECORD_MAX);
-    amp_buf_init(&w->out, AMP_RECORD_MAX);
+    return (struct work){
+        .actor = actor, .mem = {.max = AMP_RECORD_MAX}, .out = {.max = AMP_RECORD_MAX}};
 }
 
 static void work_release(struct work *w)
@@ -84,7 +84,7 @@ static int add_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     if (amp_dead_write(&w->old, &d, amp_span_str(w->actor), &w->out, err) < 0)
         return -1;
     change->event = d.code;
-    change->due_ms = d.failed_ms; /* from when on its age counts: see retention */
+    change->due_ms = d.failed_ms; /* the begin of its age, for retention */
     change->to = DEAD;
     change->json = amp_buf_span(&w->out);
     change->actor = w->actor;
@@ -95,45 +95,40 @@ static int add_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     return 0;
 }
 
+/* Records the end in the ledger, which may not have the message, or a later state. */
+static int message_end(struct amp_store *s, const struct amp_dead_letter *d, const char *actor,
+                       struct amp_error *err)
+{
+    bool expired = strcmp(d->code, "ttl_expired") == 0;
+    struct amp_message_answer end = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
+                                     .by = actor,
+                                     .code = amp_span_str(d->code),
+                                     .ours = true};
+    struct amp_message_changes changes;
+    struct amp_error e = {0};
+    if (amp_message_answered(s, d->msg_id, &end, d->failed_ms, &changes, &e) < 0 ||
+        amp_message_close_outbox(s, d->msg_id, &changes, &e) < 0)
+        return amp_fail_unless_no(err, &e);
+    return 0;
+}
+
 int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const char *actor,
                  struct amp_span answer, struct amp_store_entry_id *entry, struct amp_error *err)
 {
-    struct work w;
-    work_init(&w);
+    WORK w = work_make(actor);
     char digest[AMP_KEY_NAME_MAX];
     struct amp_span id = amp_key_message_name(d->msg_id, d->line, digest);
-    w.add = d;
-    w.actor = actor;
     AMP_BUF struct amp_buf excerpt = {.max = 1 << 16};
-    enum amp_store_outcome how;
-    int rc =
-        amp_redact_excerpt(d->excerpt.n > 0 ? d->excerpt : d->line, EXCERPT_MAX, &excerpt, err);
-    w.excerpt = amp_buf_span(&excerpt);
+    w.add = d;
     w.emit = (struct amp_store_emit){.id = id, .line = answer, .role = AMP_ROLE_answer};
-    if (rc == 0)
-        rc = amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, id), NULL, add_fn, &w, &how, err);
-    work_release(&w);
-    if (rc < 0)
+    if (amp_redact_excerpt(d->excerpt.n > 0 ? d->excerpt : d->line, EXCERPT_MAX, &excerpt, err) < 0)
+        return -1;
+    w.excerpt = amp_buf_span(&excerpt);
+    if (amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, id), NULL, add_fn, &w, NULL, err) < 0)
         return -1;
     struct amp_store_entry_id made = {.n = amp_store_last_frame(s)};
-    if (!d->settled && d->msg_id.n > 0) {
-        struct amp_error e = {0};
-        bool expired = strcmp(d->code, "ttl_expired") == 0;
-        struct amp_message_answer end = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
-                                         .by = actor,
-                                         .code = amp_span_str(d->code),
-                                         .ours = true};
-        struct amp_message_changes changes;
-        rc = amp_message_answered(s, d->msg_id, &end, d->failed_ms, &changes, &e);
-        if (rc == 0)
-            rc = amp_message_close_outbox(s, d->msg_id, &changes, &e);
-        if (rc < 0 &&
-            e.status != AMP_NO) { /* NO: the ledger does not know it, or it came further */
-            if (err)
-                *err = e;
-            return -1;
-        }
-    }
+    if (!d->settled && d->msg_id.n > 0 && message_end(s, d, actor, err) < 0)
+        return -1;
     if (entry)
         *entry = made;
     return 0;
@@ -156,8 +151,7 @@ int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, int64_t since
     return 0;
 }
 
-/* Whether the history has a failure since then. That an inbox was full says nothing of the message.
- */
+/* Whether the history has a failure since then. A full inbox is no failure of the message. */
 static bool history_has_failure(const struct amp_dead_kept *l, int64_t since_ms)
 {
     for (uint32_t i = 0; i < l->n_history; i++)
@@ -190,11 +184,15 @@ struct each {
     struct amp_buf mem, json;
 };
 
-static void each_init(struct each *e, amp_dead_fn fn, void *ctx, bool with_requeued)
+#define EACH AMP_CLEANUP(each_release) struct each
+
+static struct each each_make(amp_dead_fn fn, void *ctx, bool with_requeued)
 {
-    *e = (struct each){.fn = fn, .ctx = ctx, .with_requeued = with_requeued};
-    amp_buf_init(&e->mem, AMP_RECORD_MAX * 2);
-    amp_buf_init(&e->json, AMP_RECORD_MAX);
+    return (struct each){.fn = fn,
+                         .ctx = ctx,
+                         .with_requeued = with_requeued,
+                         .mem = {.max = AMP_RECORD_MAX * 2},
+                         .json = {.max = AMP_RECORD_MAX}};
 }
 
 static void each_release(struct each *e)
@@ -225,36 +223,27 @@ static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
 int amp_dead_each(struct amp_store *s, bool with_requeued, amp_dead_fn fn, void *ctx,
                   struct amp_error *err)
 {
-    struct each e;
-    each_init(&e, fn, ctx, with_requeued);
-    int rc = amp_store_each(s, AMP_DEAD_KIND, NULL, each_fn, &e, err);
-    each_release(&e);
-    return rc;
+    EACH e = each_make(fn, ctx, with_requeued);
+    return amp_store_each(s, AMP_DEAD_KIND, NULL, each_fn, &e, err);
 }
 
 int amp_dead_find(struct amp_store *s, struct amp_span dead_id, amp_dead_fn fn, void *ctx,
                   struct amp_error *err)
 {
     struct amp_store_rec rec;
-    struct each e;
     if (amp_store_get(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), &rec, err) < 0)
         return -1;
     if (!rec.found)
         return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
-    each_init(&e, fn, ctx, true);
-    int rc = each_fn(&e, dead_id, &rec, err);
-    each_release(&e);
-    return rc < 0 ? -1 : 0;
+    EACH e = each_make(fn, ctx, true);
+    return each_fn(&e, dead_id, &rec, err) < 0 ? -1 : 0;
 }
 
 int amp_dead_oldest(struct amp_store *s, int64_t until_ms, amp_dead_fn fn, void *ctx,
                     struct amp_error *err)
 {
-    struct each e;
-    each_init(&e, fn, ctx, true);
-    int rc = amp_store_due(s, AMP_DEAD_KIND, until_ms, each_fn, &e, err);
-    each_release(&e);
-    return rc;
+    EACH e = each_make(fn, ctx, true);
+    return amp_store_due(s, AMP_DEAD_KIND, until_ms, each_fn, &e, err);
 }
 
 static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -283,52 +272,39 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     return 0;
 }
 
-/* The ledger's part. NO: it does not know the message, or it is on its way already. */
+/* The ledger's commit of a requeue. The ledger may not have the message, or have it as SENT. */
 static int message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
                            struct amp_error *err)
 {
     struct amp_error e = {0};
-    if (id.n == 0 || amp_message_requeue(s, id, now_ms, &e) == 0 || e.status == AMP_NO)
+    if (id.n == 0 || amp_message_requeue(s, id, now_ms, &e) == 0)
         return 0;
-    if (err)
-        *err = e;
-    return -1;
+    return amp_fail_unless_no(err, &e);
 }
 
 int amp_dead_requeue(struct amp_store *s, struct amp_span dead_id, uint64_t rev, const char *actor,
                      int64_t now_ms, struct amp_error *err)
 {
-    struct work w;
-    work_init(&w);
-    w.actor = actor;
+    WORK w = work_make(actor);
     w.rev = rev;
     w.now_ms = now_ms;
     w.emit.id = dead_id;
-    enum amp_store_outcome how;
-    int rc =
-        amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), NULL, requeue_fn, &w, &how, err);
-    if (rc == 0)
-        rc = message_requeue(s, w.old.d.msg_id, now_ms, err);
-    work_release(&w);
-    return rc;
+    if (amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), NULL, requeue_fn, &w, NULL,
+                         err) < 0)
+        return -1;
+    return message_requeue(s, w.old.d.msg_id, now_ms, err);
 }
-
-struct withdrawal {
-    struct work w;
-    bool timeout;
-};
 
 static int withdraw_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                        struct amp_error *err)
 {
-    struct withdrawal *wd = ctx;
-    struct work *w = &wd->w;
+    struct work *w = ctx;
     if (!now->found || !amp_span_is(now->state, DEAD))
         return 1;
     if (amp_dead_read(now->json, &w->mem, &w->old, err) < 0 ||
         amp_buf_add(&w->out, now->json.p, now->json.n, err) < 0)
         return -1;
-    if (wd->timeout && w->old.d.final != AMP_DEAD_EXHAUSTED &&
+    if (w->timeout && w->old.d.final != AMP_DEAD_EXHAUSTED &&
         strcmp(w->old.d.code, "not_idempotent") != 0)
         return 1;
     change->event = "withdraw";
@@ -342,14 +318,10 @@ static int withdraw_fn(void *ctx, const struct amp_store_rec *now, struct amp_st
 int amp_dead_withdraw(struct amp_store *s, struct amp_span dead_id, bool timeout, const char *actor,
                       struct amp_error *err)
 {
-    struct withdrawal wd = {.timeout = timeout};
-    enum amp_store_outcome how;
-    work_init(&wd.w);
-    wd.w.actor = actor;
-    int rc = amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), NULL, withdraw_fn, &wd,
-                              &how, err);
-    work_release(&wd.w);
-    return rc;
+    WORK w = work_make(actor);
+    w.timeout = timeout;
+    return amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), NULL, withdraw_fn, &w, NULL,
+                            err);
 }
 
 /* Adds the id of an entry with a NUL: the store is not called while it reads. */
@@ -358,46 +330,39 @@ static int open_fn(void *ctx, const struct amp_store_entry *e, struct amp_error 
     return amp_buf_add(ctx, e->id.p, e->id.n, err) < 0 ? -1 : amp_buf_add(ctx, "", 1, err);
 }
 
-/* Whether the ledger has not heard of it. What arrived, or came to an end once more since, is not
- * to begin again. */
-static int is_undone(struct amp_store *s, struct amp_span dead_id, struct amp_buf mem[2],
-                     struct amp_span *msg_id, struct amp_error *err)
+/* Makes the ledger's commit of the requeue, unless the message arrived or ended again since. */
+static int letter_recover(struct amp_store *s, struct amp_span dead_id, int64_t now_ms,
+                          struct amp_error *err)
 {
     struct amp_store_rec rec;
     struct amp_dead_kept letter;
     struct amp_message_rec r;
+    AMP_BUF struct amp_buf own = {.max = AMP_RECORD_MAX}, mem = {.max = AMP_RECORD_MAX};
     if (amp_store_get(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), &rec, err) < 0)
         return -1;
     if (!rec.found || !amp_span_is(rec.state, REQUEUED))
         return 0;
-    if (amp_dead_read(rec.json, &mem[0], &letter, err) < 0)
+    if (amp_dead_read(rec.json, &own, &letter, err) < 0)
         return -1;
-    *msg_id = letter.d.msg_id;
-    if (msg_id->n == 0)
+    if (letter.d.msg_id.n == 0)
         return 0;
-    if (amp_message_find(s, *msg_id, &mem[1], &r, err) < 0)
+    if (amp_message_find(s, letter.d.msg_id, &mem, &r, err) < 0)
         return -1;
     bool later = letter.requeues > 0 && r.timed_out_ms >= letter.requeued_ms;
-    return r.found && r.due_ms == 0 &&
-           (r.state != AMP_DELIVERY_TIMED_OUT || (!later && !amp_record_arrived(&r)));
+    bool ended = r.state == AMP_DELIVERY_TIMED_OUT && (later || amp_record_arrived(&r));
+    return r.found && r.due_ms == 0 && !ended ? message_requeue(s, letter.d.msg_id, now_ms, err)
+                                              : 0;
 }
 
 int amp_dead_recover(struct amp_store *s, const char *actor, int64_t now_ms, struct amp_error *err)
 {
     AMP_BUF struct amp_buf ids = {.max = (size_t)256 << 20};
-    struct amp_buf mem[2];
-    amp_buf_init(&mem[0], AMP_RECORD_MAX);
-    amp_buf_init(&mem[1], AMP_RECORD_MAX);
     int rc = amp_store_outbox(s, actor, open_fn, &ids, err);
     for (size_t at = 0; rc == 0 && at < ids.len;) {
-        struct amp_span id = amp_span_str(ids.data + at), msg_id;
-        rc = is_undone(s, id, mem, &msg_id, err);
-        if (rc > 0)
-            rc = message_requeue(s, msg_id, now_ms, err);
+        struct amp_span id = amp_span_str(ids.data + at);
+        rc = letter_recover(s, id, now_ms, err);
         at += id.n + 1;
     }
-    amp_buf_release(&mem[0]);
-    amp_buf_release(&mem[1]);
     return rc;
 }
 
@@ -421,7 +386,6 @@ int amp_dead_remove(struct amp_store *s, struct amp_span dead_id, uint64_t rev, 
                     const char *actor, struct amp_error *err)
 {
     struct work w = {.rev = rev, .event = event, .actor = actor};
-    enum amp_store_outcome how;
-    return amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), NULL, remove_fn, &w, &how,
+    return amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), NULL, remove_fn, &w, NULL,
                             err);
 }

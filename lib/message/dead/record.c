@@ -9,7 +9,6 @@
 #define MAX_RECIPIENTS 16
 #define MAX_HOPS       (MAX_RECIPIENTS + 2)
 #define REQUEUED       "requeued"
-#define TEMPORARY      "temporary"
 
 static const char *const classes[] = {
 #define X(id, name, doc) name,
@@ -22,16 +21,33 @@ const char *amp_dead_class_name(enum amp_dead_class c)
     return c < AMP_DEAD_CLASS_COUNT ? classes[c] : "";
 }
 
-/* COUNT: unknown */
-static enum amp_dead_class class_find(const char *name)
+/* UNSET: unknown. */
+static int class_find(struct amp_span name)
 {
-    unsigned c = AMP_DEAD_UNDELIVERABLE;
-    while (c < AMP_DEAD_CLASS_COUNT && strcmp(classes[c], name) != 0)
-        c++;
-    return (enum amp_dead_class)c;
+    int c = AMP_DEAD_CLASS_COUNT - 1;
+    while (c > AMP_DEAD_UNSET && !amp_span_is(name, classes[c]))
+        c--;
+    return c;
 }
 
-/* For those who know only the code. */
+static const char *class_name(int c)
+{
+    return amp_dead_class_name((enum amp_dead_class)c);
+}
+static const struct amp_rec_words class_words = {class_find, class_name};
+
+static int retryable_find(struct amp_span name)
+{
+    return amp_span_is(name, "temporary");
+}
+
+static const char *retryable_name(int retryable)
+{
+    return retryable ? "temporary" : "permanent";
+}
+static const struct amp_rec_words retryable_words = {retryable_find, retryable_name};
+
+/* The class of a letter, by its code if it has none. */
 static enum amp_dead_class class_of(const struct amp_dead_letter *d)
 {
     static const struct {
@@ -62,13 +78,13 @@ static enum amp_dead_class class_of(const struct amp_dead_letter *d)
     return d->retryable ? AMP_DEAD_UNDELIVERABLE : AMP_DEAD_TERMINAL;
 }
 
-/* What an operator needs to see where it was lost. */
+/* The way of the message until it was lost. */
 struct routing {
     struct amp_span by;
     struct amp_span *recipients, *tried;
-    struct amp_span *hops; /* from its sender to where it was lost */
+    struct amp_span *hops; /* the sender, the outbox, the ports tried */
     uint32_t n_recipients, n_tried, n_hops;
-    int64_t all; /* recipients, where not all are listed */
+    int64_t all; /* the number of recipients if the list is incomplete, else 0 */
     const char *lane;
 };
 static const struct amp_rec_field routing_fields[] = {
@@ -91,39 +107,38 @@ static const struct amp_rec_field requeued_fields[] = {
 AMP_REC_TABLE(requeued_rec, "a dead letter's requeues", struct requeued, requeued_fields);
 
 struct stored {
-    struct amp_span msg_id, type, from, to, task, correlation, content_type, excerpt, line;
-    const char *protocol, *code, *class, *failure_class, *why, *route;
+    struct amp_dead_letter d;
     struct routing routing;
-    int64_t created_ms, first_failed_ms, failed_ms, frame, attempts, size;
+    int64_t size;
     struct amp_message_try *history;
     uint32_t n_history;
     struct requeued requeued;
 };
 #define ALWAYS(as, key, member) AMP_REC_EVER(as, struct stored, key, member)
 static const struct amp_rec_field fields[] = {
-    ALWAYS(TEXT, "msg_id", msg_id),
-    ALWAYS(CSTR, "protocol", protocol),
-    ALWAYS(TEXT, "type", type),
-    ALWAYS(TEXT, "from", from),
-    ALWAYS(TEXT, "to", to),
-    ALWAYS(TEXT, "task", task),
-    ALWAYS(TEXT, "correlation", correlation),
-    ALWAYS(TEXT, "content_type", content_type),
-    ALWAYS(CSTR, "code", code),
-    ALWAYS(CSTR, "class", class),
-    ALWAYS(CSTR, "failure_class", failure_class),
-    ALWAYS(CSTR, "why", why),
-    ALWAYS(CSTR, "route", route),
+    ALWAYS(TEXT, "msg_id", d.msg_id),
+    ALWAYS(CSTR, "protocol", d.protocol),
+    ALWAYS(TEXT, "type", d.type),
+    ALWAYS(TEXT, "from", d.from),
+    ALWAYS(TEXT, "to", d.to),
+    ALWAYS(TEXT, "task", d.task),
+    ALWAYS(TEXT, "correlation", d.correlation),
+    ALWAYS(TEXT, "content_type", d.content_type),
+    ALWAYS(CSTR, "code", d.code),
+    AMP_REC_ENUM(struct stored, "class", d.retryable, &retryable_words),
+    AMP_REC_ENUM(struct stored, "failure_class", d.final, &class_words),
+    ALWAYS(CSTR, "why", d.why),
+    ALWAYS(CSTR, "route", d.route),
     AMP_REC_IN(struct stored, "routing", routing, &routing_rec, true),
-    ALWAYS(INT, "created_ms", created_ms),
-    ALWAYS(INT, "first_failed_ms", first_failed_ms),
-    ALWAYS(INT, "failed_ms", failed_ms),
-    AMP_REC(INT, struct stored, "frame", frame),
-    ALWAYS(INT, "attempts", attempts),
+    ALWAYS(INT, "created_ms", d.created_ms),
+    ALWAYS(INT, "first_failed_ms", d.first_failed_ms),
+    ALWAYS(INT, "failed_ms", d.failed_ms),
+    AMP_REC(INT, struct stored, "frame", d.frame),
+    ALWAYS(INT, "attempts", d.attempts),
     ALWAYS(INT, "size", size),
-    ALWAYS(TEXT, "excerpt", excerpt),
+    ALWAYS(TEXT, "excerpt", d.excerpt),
     AMP_REC_MANY(struct stored, "history", history, &amp_message_try_rec, true),
-    ALWAYS(LINE, "msg", line),
+    ALWAYS(LINE, "msg", d.line),
     AMP_REC_IN(struct stored, REQUEUED, requeued, &requeued_rec, false),
 };
 AMP_REC_TABLE(stored_rec, "a dead letter's record", struct stored, fields);
@@ -150,7 +165,6 @@ static struct routing routing_of(const struct amp_dead_letter *d, struct amp_spa
     return r;
 }
 
-/* Who had it, one after the other: its sender, the outbox, the ports. */
 static void hops_add(struct routing *r, struct amp_span from, struct amp_span hops[MAX_HOPS])
 {
     if (from.n > 0)
@@ -162,7 +176,7 @@ static void hops_add(struct routing *r, struct amp_span from, struct amp_span ho
     r->hops = hops;
 }
 
-/* The attempts so far, and the last one. */
+/* The earlier attempts and the last one. */
 static uint32_t history_of(const struct amp_dead_kept *old, const struct amp_dead_letter *d,
                            struct amp_message_try out[MAX_HISTORY])
 {
@@ -190,33 +204,15 @@ int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter
     struct amp_span hops[MAX_HOPS];
     struct routing routing = routing_of(d, by, &to, &route);
     hops_add(&routing, d->from, hops);
-    const struct stored r = {
-        .msg_id = d->msg_id,
-        .protocol = d->protocol,
-        .type = d->type,
-        .from = d->from,
-        .to = d->to,
-        .task = d->task,
-        .correlation = d->correlation,
-        .content_type = d->content_type,
-        .code = d->code,
-        .class = d->retryable ? TEMPORARY : "permanent",
-        .failure_class = amp_dead_class_name(class_of(d)),
-        .why = d->why,
-        .route = d->route,
+    struct stored r = {
+        .d = *d,
         .routing = routing,
-        .created_ms = d->created_ms,
-        .first_failed_ms = d->first_failed_ms,
-        .failed_ms = d->failed_ms,
-        .frame = (int64_t)d->frame,
-        .attempts = d->attempts,
         .size = (int64_t)d->line.n,
-        .excerpt = d->excerpt,
         .history = history,
         .n_history = history_of(old, d, history),
-        .line = d->line,
         .requeued = {old->requeues, old->requeued_ms},
     };
+    r.d.final = class_of(d);
     amp_buf_reset(out);
     return amp_rec_write(&stored_rec, &r, out, err);
 }
@@ -240,36 +236,15 @@ int amp_dead_read(struct amp_span json, struct amp_buf *mem, struct amp_dead_kep
     struct stored r;
     if (amp_rec_parse(&stored_rec, json, mem, &r, err) < 0)
         return -1;
-    enum amp_dead_class final = class_find(r.failure_class);
-    struct amp_dead_letter d = {
-        .msg_id = r.msg_id,
-        .protocol = r.protocol,
-        .type = r.type,
-        .from = r.from,
-        .to = r.to,
-        .task = r.task,
-        .correlation = r.correlation,
-        .content_type = r.content_type,
-        .code = r.code,
-        .retryable = strcmp(r.class, TEMPORARY) == 0,
-        .final = final == AMP_DEAD_CLASS_COUNT ? AMP_DEAD_UNSET : final,
-        .why = r.why,
-        .route = r.route,
-        .created_ms = r.created_ms,
-        .first_failed_ms = r.first_failed_ms > 0 ? r.first_failed_ms : r.failed_ms,
-        .failed_ms = r.failed_ms,
-        .frame = (uint64_t)r.frame,
-        .attempts = r.attempts,
-        .excerpt = r.excerpt,
-        .line = r.line,
-    };
-    d.final = class_of(&d);
+    r.d.final = class_of(&r.d);
+    if (r.d.first_failed_ms <= 0)
+        r.d.first_failed_ms = r.d.failed_ms;
     *out = (struct amp_dead_kept){
-        .d = d,
+        .d = r.d,
         .history = r.history,
         .n_history = r.n_history,
-        .first_code = r.n_history > 0 ? r.history[0].code : r.code,
-        .first_route = r.n_history > 0 ? r.history[0].route : r.route,
+        .first_code = r.n_history > 0 ? r.history[0].code : r.d.code,
+        .first_route = r.n_history > 0 ? r.history[0].route : r.d.route,
         .requeues = r.requeued.n,
         .requeued_ms = r.requeued.at_ms,
     };

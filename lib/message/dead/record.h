@@ -1,4 +1,4 @@
-/* A dead letter and its record. Only these functions write and read its JSON. */
+/* A dead letter and its record. */
 #ifndef AMP_MESSAGE_DEAD_RECORD_H
 #define AMP_MESSAGE_DEAD_RECORD_H
 

@@ -1,7 +1,7 @@
 /*
- * Retention of dead letters. The index orders them by their last failure, so that only what goes
- * is read. Which letters go is decided before the first of them does; one that failed again, or was
- * sent again, in between stays.
+ * Retention of dead letters. The index orders them by their last failure, so only the letters to
+ * remove are read. All of them are selected before the first is removed; a letter that failed again
+ * or was requeued in between stays.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +18,13 @@ struct chosen {
 struct choice {
     struct chosen *v;
     size_t n, cap;
-    size_t over;      /* so many go because there are too many */
-    int64_t until_ms; /* and those that failed then or before */
+    size_t over;      /* the number of letters above the limit */
+    int64_t until_ms; /* older letters are removed, too */
     amp_dead_fn fn;
     void *ctx;
 };
 
-/* They come the oldest first: the first that may stay is the end. */
+/* Called with the oldest letters first; stops at the first one that stays. */
 static int letter_choose(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
                          struct amp_span json, struct amp_error *err)
 {
@@ -54,6 +54,16 @@ static int surplus_count(struct amp_store *s, const struct amp_dead_limits *l, s
     return 0;
 }
 
+/* 1: removed; 0: the letter has changed since it was selected. */
+static int letter_retire(struct amp_store *s, const struct chosen *l, const char *actor,
+                         struct amp_error *err)
+{
+    struct amp_error e = {0};
+    if (amp_dead_remove(s, (struct amp_span){l->id, l->n}, l->rev, "retire", actor, &e) == 0)
+        return 1;
+    return amp_fail_unless_no(err, &e);
+}
+
 int amp_dead_retain(struct amp_store *s, const struct amp_dead_limits *limits, int64_t now_ms,
                     const char *actor, bool dry, amp_dead_fn fn, void *ctx, uint32_t *removed,
                     struct amp_error *err)
@@ -64,25 +74,17 @@ int amp_dead_retain(struct amp_store *s, const struct amp_dead_limits *limits, i
     int rc = surplus_count(s, limits, &c.over, err);
     if (rc == 0 && (c.over > 0 || limits->max_age_ms > 0))
         rc = amp_dead_oldest(s, c.over > 0 ? INT64_MAX : c.until_ms, letter_choose, &c, err);
-    for (size_t i = 0; i < c.n && rc == 0; i++) {
-        struct amp_error e = {0};
-        if (!dry && amp_dead_remove(s, (struct amp_span){c.v[i].id, c.v[i].n}, c.v[i].rev, "retire",
-                                    actor, &e) < 0) {
-            if (e.status == AMP_NO)
-                continue;
-            if (err)
-                *err = e;
-            rc = -1;
-        } else {
-            done++;
-        }
+    for (size_t i = 0; i < c.n && rc >= 0; i++) {
+        rc = dry ? 1 : letter_retire(s, &c.v[i], actor, err);
+        done += rc > 0;
     }
     for (size_t i = 0; i < c.n; i++)
         free(c.v[i].id);
     free(c.v);
-    if (rc == 0)
-        *removed = done;
-    return rc < 0 ? -1 : 0;
+    if (rc < 0)
+        return -1;
+    *removed = done;
+    return 0;
 }
 
 int amp_dead_next_due(struct amp_store *s, const struct amp_dead_limits *limits, int64_t *due_ms,

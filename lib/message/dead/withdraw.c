@@ -1,4 +1,4 @@
-/* The attempts at an operation, and the letters that they left. */
+/* The dead letters of the attempts at an operation. */
 #include "message/dead/withdraw.h"
 
 #include "message/dead/dead.h"
@@ -14,8 +14,8 @@ struct letters {
     struct amp_error *err;
 };
 
-/* A letter may be of another recipient, or tell another failure than silence: then only the end of
- * the work voids it. */
+/* A letter of another recipient, or for another failure than a timeout, is only void when the work
+ * is done. */
 static int letter_visit(struct letters *l, struct amp_span id, const struct amp_message_rec *r)
 {
     bool silence = r->failure.n == 0 && r->state != AMP_DELIVERY_FAILED;
@@ -30,7 +30,7 @@ static int letter_visit(struct letters *l, struct amp_span id, const struct amp_
     return 0;
 }
 
-/* What we sent again ourselves: each record names the next one. */
+/* The attempts that the sweep sent: each record has the id of the next one. */
 static int chain_visit(struct letters *l, struct amp_span id)
 {
     AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX}, name = {.max = 1 << 16};
@@ -50,7 +50,7 @@ static int chain_visit(struct letters *l, struct amp_span id)
     return 0;
 }
 
-/* What bears the same token, whoever sent it. */
+/* The messages with the same token. */
 static int siblings_visit(struct letters *l, struct amp_span operation)
 {
     AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX}, names = {.max = AMP_RECORD_MAX};

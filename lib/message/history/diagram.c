@@ -1,4 +1,4 @@
-/* Mermaid. Participants are P1, P2 … and bear their names as labels. */
+/* Mermaid. Participants are P1, P2 … with their names as labels. */
 #include "message/history/diagram.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static bool is_plain(unsigned char c)
            strchr(" ._-,/()", c) != NULL;
 }
 
-/* Control characters, and those that turn or hide what stands beside them. */
+/* Control characters, and characters that turn or hide their neighbours. */
 static bool is_invisible(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c ||
@@ -61,7 +61,7 @@ int amp_diagram_text(struct amp_span text, unsigned most, struct amp_buf *out,
     return 0;
 }
 
-/* The number of a participant; PEOPLE_MAX stands for all further ones. */
+/* The number of a participant; PEOPLE_MAX is "others". */
 static int person_number(struct amp_diagram *d, struct amp_span name, unsigned *out,
                          struct amp_error *err)
 {
@@ -178,7 +178,7 @@ static int step_row(struct amp_diagram *d, const struct amp_history_row *r, stru
 int amp_diagram_row(struct amp_diagram *d, const struct amp_history_row *r, struct amp_error *err)
 {
     bool emits = r->what == AMP_HISTORY_EMIT && !amp_span_is(r->kind, "route");
-    /* What a router took and what left says nothing new beside the message and its answers. */
+    /* A router's lines and closed entries only repeat the message and its answers. */
     if ((r->what != AMP_HISTORY_STEP && !emits) ||
         (r->what == AMP_HISTORY_STEP &&
          (amp_span_is(r->kind, "route") || amp_span_is(r->kind, "log"))))

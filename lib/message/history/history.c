@@ -1,6 +1,6 @@
 /*
- * Rows out of frames. Most frames of a large log are not of the conversation that is asked for, so
- * a frame is looked through for the bytes of the id before it is parsed; the members then decide.
+ * Rows from frames. Most frames of a large log do not belong to the requested conversation, so a
+ * frame is searched for the bytes of the id before it is parsed.
  */
 #include "message/history/history.h"
 
@@ -14,13 +14,13 @@
 struct amp_history {
     struct amp_history_filter f;
     char *copies[3];       /* of the filter's texts */
-    struct amp_buf needle; /* the id as it stands in JSON */
+    struct amp_buf needle; /* the id as JSON writes it */
     struct amp_buf mem, state;
     struct amp_tape tape, inner;
     struct amp_reader *reader;
     struct amp_history_set ids;     /* of the conversation's messages */
     struct amp_history_places outs; /* of its lines in outboxes */
-    /* The frame under way. */
+    /* Of the current frame. */
     amp_history_fn fn;
     void *ctx;
     struct amp_error *err;
@@ -32,7 +32,7 @@ const char *amp_history_word(enum amp_history_what w)
     return words[w];
 }
 
-/* ---- what is wanted ---- */
+/* ---- the filter ---- */
 
 static bool is_known(const struct amp_history *h, struct amp_span id)
 {
@@ -59,15 +59,11 @@ static bool is_wanted(const struct amp_history *h, const struct amp_history_row 
            (h->f.agent.n == 0 || of_agent(r, h->f.agent));
 }
 
-/* What a row names belongs to the conversation from then on, also where it came too early to be
- * shown. */
+/* Adds the message of a row to the conversation, also if the row is too old to be returned. */
 static int row_remember(struct amp_history *h, const struct amp_history_row *r)
 {
-    if (h->f.correlation.n == 0 || !of_conversation(h, r))
-        return 0;
-    if (r->id.n > 0 && amp_history_set_add(&h->ids, r->id, h->err) < 0)
-        return -1;
-    return 0;
+    bool adds = h->f.correlation.n > 0 && of_conversation(h, r) && r->id.n > 0;
+    return adds && amp_history_set_add(&h->ids, r->id, h->err) < 0 ? -1 : 0;
 }
 
 static int row_give(struct amp_history *h, const struct amp_history_row *r)
@@ -92,7 +88,7 @@ static struct amp_span member_text(struct amp_history *h, const struct amp_tape 
     struct amp_span out = {"", 0};
     if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING)
         return out;
-    /* There is room for all of a frame's texts: nothing moves. */
+    /* blob_read made room for all texts of the frame, so none moves. */
     if (amp_tok_text(t, tok, &h->mem, &out, NULL) < 0)
         return (struct amp_span){"", 0};
     return out;
@@ -137,7 +133,7 @@ static int key_read(struct amp_history *h, struct amp_span text, struct amp_hist
     return 0;
 }
 
-/* The acknowledgement that this event is about: the last of them. */
+/* The acknowledgement of this event: the last one. */
 static void ack_read(struct amp_history *h, const struct amp_tape *t, uint32_t state,
                      struct amp_history_row *r)
 {
@@ -197,12 +193,11 @@ static void state_read(struct amp_history *h, const struct amp_tape *t, uint32_t
         r->task = member_text(h, t, work, "task");
         r->code = member_text(h, t, work, "code");
     }
-    /* Who acted, where the frame does not say so: who acknowledged, or sent. */
+    /* Without an actor in the frame, the acknowledging agent or the sender. */
     first_of(&r->actor, r->by.n > 0 ? r->by : r->sender);
 }
 
-/* The stages that the acknowledgement of this frame implies, each as a step of its own: the step
- * itself begins behind them. */
+/* Gives a row for each stage that the acknowledgement of this frame implies, before its own row. */
 static int implied_give(struct amp_history *h, const struct amp_tape *t, uint32_t state,
                         struct amp_history_row *r)
 {
@@ -237,7 +232,7 @@ static void finding_ignore(void *ctx, const struct amp_finding *f)
 {
 }
 
-/* A line that is emitted or was taken: what it says of itself. */
+/* Gives the row of a line that was emitted or taken. */
 static int line_give(struct amp_history *h, const struct amp_history_row *frame, struct amp_span id,
                      struct amp_span line)
 {
@@ -266,7 +261,7 @@ static int line_give(struct amp_history *h, const struct amp_history_row *frame,
         r.stage = amp_span_str(amp_ack_stage_name(v.body.ack.stage));
         r.code = v.body.ack.code;
         r.original = v.body.ack.ref;
-        /* An answer that names nobody goes to who sent what it answers. */
+        /* An answer without a recipient is for the sender of the message. */
         if (r.recipient.n == 0)
             r.recipient = frame->sender;
     }
@@ -295,7 +290,7 @@ static int lines_give(struct amp_history *h, const struct amp_history_row *frame
     return 0;
 }
 
-/* Lines of the conversation that have left; without one, all at once. */
+/* Gives a row for each closed entry of the conversation; without one, one row. */
 static int close_give(struct amp_history *h, struct amp_history_row *r)
 {
     const struct amp_tape *t = &h->tape;
@@ -327,8 +322,8 @@ static bool span_has(struct amp_span in, struct amp_span what)
     return what.n == 0 || memmem(in.p, in.n, what.p, what.n) != NULL;
 }
 
-/* The message that a frame's key names, without parsing: for frames of a conversation that do not
- * repeat its id. */
+/* Whether the frame's key has a message of the conversation. Reads only the key, because such
+ * frames may not have the conversation's id. */
 static bool key_is_known(struct amp_history *h, struct amp_span frame)
 {
     static const struct amp_span mark = {"\"key\":\"", 7}, full = {"\",\"full\":\"", 10};
@@ -360,8 +355,7 @@ static bool may_be_wanted(struct amp_history *h, struct amp_span frame)
     return key_is_known(h, frame);
 }
 
-/* Makes room for all texts of the frame and of the blob that stands for its record: from then on
- * none moves. */
+/* Reads the record if it is in a blob, and makes room for all texts of the frame. */
 static int blob_read(struct amp_history *h, struct amp_span frame)
 {
     struct amp_span blob = member_text(h, &h->tape, 0, "state_blob");
@@ -386,7 +380,7 @@ static int frame_read(struct amp_history *h, uint64_t n, struct amp_span frame)
         return close_give(h, &r);
     if (log.n > 0) {
         if (amp_span_is(log, "stand"))
-            return 0; /* said before */
+            return 0; /* a copy of an earlier record */
         r.kind = AMP_SPAN("log");
         r.event = log;
         return row_give(h, &r);
@@ -419,7 +413,7 @@ int amp_history_frame(struct amp_history *h, uint64_t n, struct amp_span frame, 
     return frame_read(h, n, frame);
 }
 
-/* Whether JSON writes it in one way only, so that its bytes can be looked for. */
+/* Whether JSON writes the text in one way only, so that its bytes can be searched for. */
 static bool is_plain(struct amp_span s)
 {
     for (size_t i = 0; i < s.n; i++)
@@ -458,7 +452,7 @@ struct amp_history *amp_history_new(const struct amp_history_filter *f, struct a
     amp_rec_tape(&h->tape);
     amp_rec_tape(&h->inner);
     h->reader = amp_reader_new(NULL, err);
-    /* What is asked for by its id is found by keys, too. */
+    /* An id in the filter is also searched for in keys. */
     if (!h->reader || filter_copy(h, f, err) < 0 ||
         (f->correlation.n > 0 && amp_history_set_add(&h->ids, f->correlation, err) < 0) ||
         (f->id.n > 0 && amp_history_set_add(&h->ids, f->id, err) < 0)) {

@@ -27,7 +27,7 @@ struct amp_history_row {
     struct amp_span event, from, to, actor;
     struct amp_span correlation, task, protocol, type, sender, recipient;
     struct amp_span stage, by, code, why; /* an acknowledgement, a refusal, a letter */
-    struct amp_span original, decision;   /* of an operation: its first attempt, the decision */
+    struct amp_span original, decision;   /* of an operation: the first attempt, the decision */
     int64_t attempt;                      /* 0: unknown */
     bool late;
     bool implied;                   /* not acknowledged itself, but a later stage was */

@@ -1,5 +1,6 @@
-/* Reading in pages: nothing but the log is looked at while a page is filled. */
+/* Reading in pages: filling a page only reads the log. */
 #include "message/history/recorded.h"
+#include "message/history/set.h"
 #include "store/history/history.h"
 
 #include <stdlib.h>
@@ -12,8 +13,7 @@
 
 #define PAGE_BYTES ((size_t)8 << 20)
 #define PAGE_ITEMS 16384
-#define SEEN_FIRST 4096
-#define SEEN_MOST  ((size_t)1 << 24) /* ids that are remembered, 128 MiB */
+#define SEEN_MOST  ((size_t)1 << 23) /* lines that are remembered, in 128 MiB */
 
 struct item {
     uint64_t n;
@@ -29,54 +29,11 @@ struct amp_recorded {
     struct item *items;
     uint32_t n, at;
     bool full;
-    uint64_t *seen; /* hashes of ids, 0 is none */
-    size_t n_seen, cap_seen;
+    struct amp_history_set seen;
 };
 
-static uint64_t hash_of(struct amp_span s)
-{
-    uint64_t h = 1469598103934665603ull;
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned char)s.p[i]) * 1099511628211ull;
-    h ^= h >> 29;
-    return h ? h : 1;
-}
-
-static bool seen_put(uint64_t *table, size_t cap, uint64_t h)
-{
-    size_t i = h & (cap - 1);
-    while (table[i] && table[i] != h)
-        i = (i + 1) & (cap - 1);
-    if (table[i])
-        return false;
-    table[i] = h;
-    return true;
-}
-
-/* 1: it is new, 0: it was there. Past the bound everything is new. */
-static int seen_add(struct amp_recorded *r, uint64_t h, struct amp_error *err)
-{
-    if (r->n_seen * 2 >= r->cap_seen && r->cap_seen < SEEN_MOST) {
-        size_t cap = r->cap_seen ? r->cap_seen * 2 : SEEN_FIRST;
-        uint64_t *t = calloc(cap, sizeof *t);
-        if (!t)
-            return amp_fail_memory(err);
-        for (size_t i = 0; i < r->cap_seen; i++)
-            if (r->seen[i])
-                seen_put(t, cap, r->seen[i]);
-        free(r->seen);
-        r->seen = t;
-        r->cap_seen = cap;
-    }
-    if (r->n_seen * 2 >= r->cap_seen)
-        return 1;
-    int new = seen_put(r->seen, r->cap_seen, h);
-    r->n_seen += (size_t) new;
-    return new;
-}
-
-/* A line that a router took: not what it read again, not a recipient of one, not an event that
- * still waits, nor an incident. */
+/* Whether the commit records a line that a router took: not a line of the log, a recipient, a
+ * waiting event or an incident. */
 static bool is_routed(const struct amp_store_commit *c, const struct amp_key *key)
 {
     if (!c->has_line || c->role == AMP_ROLE_recipient)
@@ -170,11 +127,11 @@ void amp_recorded_free(struct amp_recorded *r)
     amp_buf_release(&r->mem);
     amp_buf_release(&r->parts);
     free(r->items);
-    free(r->seen);
+    amp_history_set_release(&r->seen);
     free(r);
 }
 
-/* 1: it is to be given. A router's copy of what the ledger has is not. */
+/* 1: the item is returned; 0: it was, or it is a router's copy of a message that the ledger has. */
 static int item_counts(struct amp_recorded *r, const struct item *i, struct amp_error *err)
 {
     struct amp_span id = {r->text.data + i->id, i->id_size};
@@ -186,7 +143,7 @@ static int item_counts(struct amp_recorded *r, const struct item *i, struct amp_
         if (rec.found)
             return 0;
     }
-    return seen_add(r, hash_of(line), err);
+    return r->seen.n < SEEN_MOST ? amp_history_set_add(&r->seen, line, err) : 1;
 }
 
 int amp_recorded_next(struct amp_recorded *r, struct amp_recorded_item *out, struct amp_error *err)

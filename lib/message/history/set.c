@@ -23,9 +23,9 @@ static size_t slot_of(const struct amp_history_set *s, uint64_t h)
     return at;
 }
 
-bool amp_history_set_has(const struct amp_history_set *s, struct amp_span id)
+bool amp_history_set_has(const struct amp_history_set *s, struct amp_span text)
 {
-    return s->cap > 0 && s->v[slot_of(s, hash_of(id))] != 0;
+    return s->cap > 0 && s->v[slot_of(s, hash_of(text))] != 0;
 }
 
 static int set_grow(struct amp_history_set *s, struct amp_error *err)
@@ -42,14 +42,16 @@ static int set_grow(struct amp_history_set *s, struct amp_error *err)
     return 0;
 }
 
-int amp_history_set_add(struct amp_history_set *s, struct amp_span id, struct amp_error *err)
+int amp_history_set_add(struct amp_history_set *s, struct amp_span text, struct amp_error *err)
 {
+    uint64_t h = hash_of(text);
     if (2 * s->n >= s->cap && set_grow(s, err) < 0)
         return -1;
-    size_t at = slot_of(s, hash_of(id));
-    s->n += s->v[at] == 0;
-    s->v[at] = hash_of(id);
-    return 0;
+    size_t at = slot_of(s, h);
+    bool is_new = s->v[at] == 0;
+    s->n += is_new;
+    s->v[at] = h;
+    return is_new;
 }
 
 void amp_history_set_release(struct amp_history_set *s)

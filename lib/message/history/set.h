@@ -1,4 +1,4 @@
-/* What a history remembers of its conversation: ids of messages, and where lines of them stand. */
+/* Sets of texts, and the places of a conversation's lines in outboxes. */
 #ifndef AMP_MESSAGE_HISTORY_SET_H
 #define AMP_MESSAGE_HISTORY_SET_H
 
@@ -7,13 +7,14 @@
 
 #include <amp/base/buf.h>
 
-/* Ids, by a 64-bit hash. */
+/* Texts, by a 64-bit hash. */
 struct amp_history_set {
     uint64_t *v;
     size_t n, cap;
 };
-bool amp_history_set_has(const struct amp_history_set *s, struct amp_span id);
-int amp_history_set_add(struct amp_history_set *s, struct amp_span id, struct amp_error *err);
+bool amp_history_set_has(const struct amp_history_set *s, struct amp_span text);
+/* 1: the text is new; 0: the set has it already. */
+int amp_history_set_add(struct amp_history_set *s, struct amp_span text, struct amp_error *err);
 void amp_history_set_release(struct amp_history_set *s);
 
 /* Entries of outboxes: the frame's number, the place in it, the message's id. Frames come in order.

@@ -1,8 +1,6 @@
 /*
- * The files of an inbox under DIR/run: the lock of who hands over, and the bell. The bell is a FIFO
- * that its listener holds open for reading and writing: a byte written by anybody makes it
- * readable, and it keeps the byte until the listener looks. Nothing in it says what happened; that
- * stands in the state.
+ * The files of an inbox under DIR/run: the reader's lock, and the bell. The bell is a FIFO that the
+ * reader holds open for reading and writing. A byte in it means that the state has changed.
  */
 #include "message/inbox/bell.h"
 #include "message/inbox/private.h"
@@ -19,7 +17,7 @@
 
 #define PATH_LONGEST 4096
 
-/* An agent's name is any text; as a file's it is one that cannot lead anywhere. */
+/* The path of a file of an agent. A name that is not safe as a file's is replaced by its digest. */
 static int path_of(const char *dir, struct amp_span agent, const char *tail, char *out,
                    struct amp_error *err)
 {
@@ -30,7 +28,7 @@ static int path_of(const char *dir, struct amp_span agent, const char *tail, cha
         amp_span_copy(agent, name, sizeof(name));
     } else {
         amp_sha256_hex(agent, digest);
-        snprintf(name, sizeof(name), "=%.32s", digest); /* no safe name begins so */
+        snprintf(name, sizeof(name), "=%.32s", digest); /* safe names have no "=" */
     }
     int n = snprintf(out, PATH_LONGEST, "%s/run/inbox.%s.%s", dir, name, tail);
     if (n < 0 || n >= PATH_LONGEST)
@@ -117,7 +115,7 @@ void amp_inbox_ring(const char *dir, struct amp_span agent)
     if (path_of(dir, agent, "bell", path, NULL) < 0)
         return;
     AMP_CLOSE int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    /* Full: it rings already. */
+    /* A full FIFO is readable already. */
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && write(fd, "", 1) < 0)
         errno = 0;
 }

@@ -1,7 +1,7 @@
 /*
- * What will not come to the agent: it expired, or its command failed too often. It becomes a dead
- * letter with an answer to its sender before the delivery ends, so that a crash in between makes a
- * second attempt of the letter, never a loss.
+ * Deliveries that end without the agent: the message expired, or the agent's command failed too
+ * often. The dead letter with the answer to the sender is committed before the delivery ends, so
+ * after a crash in between it counts twice but is not lost.
  */
 #include "message/inbox/private.h"
 
@@ -34,8 +34,8 @@ static int answer_write(struct amp_store *s, const struct amp_view *v,
     return rc;
 }
 
-/* FAILED in the ledger, which may know the message by another id than the inbox, and the dead
- * letter with its answer. */
+/* Sets the ledger's record to FAILED and adds the dead letter with its answer. The ledger may have
+ * the message under another id than the inbox. */
 static int letter_bury(struct amp_store *s, const struct amp_inbox_refusal *r,
                        struct amp_span known_as, struct amp_error *err)
 {
@@ -78,8 +78,8 @@ int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
     return 0;
 }
 
-/* The ledger has deadlines of its own, with letters and answers of its own: those are enough. Of a
- * message that another recipient failed to do they say nothing. */
+/* Whether the ledger's own deadline ended the message. Then it has a letter and an answer already.
+ */
 static int ledger_expired(struct amp_store *s, struct amp_span id, bool *expired,
                           struct amp_error *err)
 {
@@ -100,7 +100,7 @@ static int delivery_end(struct amp_store *s, const struct amp_inbox_key *k,
     struct amp_fsm_result would;
     AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     bool known = false;
-    /* Somebody else may have ended it: then it has its letter. */
+    /* If it ended already, it has its letter. */
     if (amp_inbox_delivery_get(s, k->key, &mem, &d, err) < 0 ||
         amp_fsm_step(&amp_inbox_fsm, d.state, event, 0, &would, err) < 0)
         return -1;
@@ -132,8 +132,7 @@ int amp_inbox_give_up(struct amp_store *s, struct amp_span agent, struct amp_spa
     AMP_BUF struct amp_buf own = {.max = AMP_RECORD_MAX}, mem = {.max = AMP_RECORD_MAX};
     struct amp_inbox_refusal r = {
         .agent = agent, .code = code, .why = why, .actor = actor, .now_ms = now_ms};
-    if (amp_inbox_key_of(agent, id, &k, err) < 0 ||
-        amp_inbox_delivery_get(s, k.key, &own, &d, err) < 0 ||
+    if (amp_inbox_delivery_find(s, agent, id, &k, &own, &d, err) < 0 ||
         amp_inbox_line(s, &k, &d, &mem, &r.line, err) < 0)
         return -1;
     if (d.state != AMP_INBOX_OFFERED)
@@ -151,7 +150,7 @@ struct sweeping {
     uint32_t expired;
 };
 
-/* What is being handed over is left to who does that: it no longer makes the buffer due. */
+/* The process that hands a message over handles its expiry: the buffer's deadline ignores it. */
 static int forget_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err)
 {
     const struct amp_inbox_place *p = ctx;
@@ -175,8 +174,7 @@ static int place_sweep(struct sweeping *sw, struct amp_span agent, struct amp_in
                                   .why = AMP_INBOX_EXPIRED_WHY,
                                   .actor = sw->actor,
                                   .now_ms = sw->now_ms};
-    if (amp_inbox_key_of(agent, p->id, &k, err) < 0 ||
-        amp_inbox_delivery_get(sw->s, k.key, &own, &d, err) < 0)
+    if (amp_inbox_delivery_find(sw->s, agent, p->id, &k, &own, &d, err) < 0)
         return -1;
     if (d.state != AMP_INBOX_WAITING)
         return amp_inbox_buffer_update(sw->s, agent, "forget", forget_fn, p, err);
@@ -198,7 +196,7 @@ static int sweep_fn(void *ctx, struct amp_span agent, const struct amp_store_rec
         struct amp_error e = {0};
         if (b.waiting[i].expires_ms == 0 || b.waiting[i].expires_ms > sw->now_ms)
             continue;
-        /* NO: somebody else was faster. */
+        /* NO: another process ended it. */
         if (place_sweep(sw, agent, &b.waiting[i], &e) < 0 && e.status != AMP_NO) {
             if (err)
                 *err = e;

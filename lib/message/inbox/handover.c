@@ -1,7 +1,7 @@
 /*
  * Handing over: one message at a time, in the buffer's order. OFFERED is committed before a message
- * leaves and READ when the agent has it; what lies between a crash and either is handed over again
- * and marked.
+ * leaves, and READ when the agent has it. A message that is OFFERED after a crash is handed over
+ * again and marked.
  */
 #include "message/inbox/private.h"
 #include "message/settle/answer.h"
@@ -16,8 +16,7 @@ int amp_inbox_known_as(struct amp_store *s, struct amp_span agent, struct amp_sp
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
-    if (amp_inbox_key_of(agent, id, &k, err) < 0 ||
-        amp_inbox_delivery_get(s, k.key, mem, &d, err) < 0)
+    if (amp_inbox_delivery_find(s, agent, id, &k, mem, &d, err) < 0)
         return -1;
     *out = d.msg_id.n > 0 ? d.msg_id : id;
     return 0;
@@ -35,8 +34,8 @@ static int read_report(struct amp_store *s, struct amp_span agent, struct amp_sp
     return amp_settle_known(s, known, AMP_STAGE_READ, by, (struct amp_span){"", 0}, now_ms, err);
 }
 
-/* A place whose delivery ended: who ended it died before giving the place back. Looking and giving
- * back is one turn, so that nobody puts it there again in between. */
+/* Frees a place whose delivery ended before a crash. One turn, so that the message is not put there
+ * again in between. */
 static int place_drop_if_over(struct amp_store *s, struct amp_span agent,
                               const struct amp_inbox_key *k, struct amp_error *err)
 {
@@ -47,7 +46,7 @@ static int place_drop_if_over(struct amp_store *s, struct amp_span agent,
     int rc = amp_inbox_delivery_get(s, k->key, &mem, &d, err);
     if (rc == 0 && d.state == AMP_INBOX_READ)
         rc = read_report(s, agent, k->id, d.read_ms, err);
-    if (rc == 0 && (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED))
+    if (rc == 0 && amp_inbox_has_ended(&d))
         rc = amp_inbox_buffer_leave(s, agent, k->id, d.state == AMP_INBOX_READ, err);
     amp_store_end(s);
     return rc;
@@ -78,8 +77,7 @@ struct offering {
     struct amp_span agent;
     const struct amp_inbox_turn *turn;
     int64_t now_ms;
-    struct amp_buf *mem;
-    struct amp_buf own;
+    struct amp_buf *mem, *own; /* own: of the delivery */
     struct amp_inbox_msg *out;
 };
 
@@ -98,8 +96,8 @@ static int place_supersede(struct offering *o, const struct amp_inbox_key *k,
 
 enum { OVER, OFFERED, HELD };
 
-/* One turn, so that of two inboxes with attempts at one operation one offers, and that a suspension
- * comes before or after. 1: superseded; 2: held. */
+/* One turn, so that only one of two inboxes offers an operation, and a suspension comes before or
+ * after. 1: superseded; HELD. */
 static int place_commit_offer(struct offering *o, const struct amp_inbox_key *k,
                               const struct amp_inbox_delivery *d, struct amp_span line,
                               struct amp_inbox_step *step, struct amp_error *err)
@@ -115,20 +113,19 @@ static int place_commit_offer(struct offering *o, const struct amp_inbox_key *k,
     return rc;
 }
 
-/* OVER: look at the next. NO illegal_transition: somebody was faster. */
+/* OVER: the place is free, try the next one. NO illegal_transition: the delivery has changed. */
 static int place_try(struct offering *o, const struct amp_inbox_place *place, struct amp_error *err)
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
     struct amp_span line;
-    if (amp_inbox_key_of(o->agent, place->id, &k, err) < 0 ||
-        amp_inbox_delivery_get(o->s, k.key, &o->own, &d, err) < 0)
+    if (amp_inbox_delivery_find(o->s, o->agent, place->id, &k, o->own, &d, err) < 0)
         return -1;
-    if (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED)
+    if (amp_inbox_has_ended(&d))
         return place_drop_if_over(o->s, o->agent, &k, err);
     if (amp_inbox_line(o->s, &k, &d, o->mem, &line, err) < 0)
         return -1;
-    /* Its router died, and has it in its outbox. */
+    /* The router ended before the delivery was recorded; its outbox has the message. */
     if (line.n == 0 || (place->own && d.state == AMP_INBOX_ABSENT))
         return amp_inbox_buffer_leave(o->s, o->agent, k.id, false, err);
     int64_t expires_ms = d.state == AMP_INBOX_ABSENT ? place->expires_ms : d.expires_ms;
@@ -188,18 +185,17 @@ static int place_offer(struct offering *o, const struct amp_inbox_place *place,
     int rc = place_try(o, place, &e);
     if (rc >= 0)
         return rc;
-    /* Ended since it was looked at, by a sweep or an agent that has another attempt. */
+    /* A sweep, or an agent with another attempt, ended it since. */
     if (e.status == AMP_NO && strcmp(e.code, "illegal_transition") == 0 &&
-        amp_inbox_key_of(o->agent, place->id, &k, &e) == 0 &&
-        amp_inbox_delivery_get(o->s, k.key, &o->own, &d, &e) == 0 &&
-        (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED))
+        amp_inbox_delivery_find(o->s, o->agent, place->id, &k, o->own, &d, &e) == 0 &&
+        amp_inbox_has_ended(&d))
         return OVER;
     if (err)
         *err = e;
     return -1;
 }
 
-/* The first of those with the same order. */
+/* The first place with the same order. */
 static uint32_t first_of_order(const struct amp_inbox_buffer *b, uint32_t i)
 {
     uint32_t k = 0;
@@ -208,8 +204,8 @@ static uint32_t first_of_order(const struct amp_inbox_buffer *b, uint32_t i)
     return k;
 }
 
-/* Whose turn it is, n_waiting: nobody's. Of those that must keep their order the first one's lane
- * is the lane of all, and where it is held all are. */
+/* The place whose message is next; n_waiting: none. Messages with the same order are in the lane of
+ * the first one, and held if it is held. */
 static uint32_t place_choose(const struct amp_inbox_buffer *b, const bool *held,
                              struct amp_lanes *lanes, int64_t now_ms)
 {
@@ -237,7 +233,7 @@ static uint32_t place_choose(const struct amp_inbox_buffer *b, const bool *held,
     return t.lane == AMP_LANE_COUNT ? earliest : first[t.lane];
 }
 
-/* The next of the buffer that is not held. OVER: read the buffer again, another may be there. */
+/* Offers the next message of the buffer that is not held. OVER: the buffer must be read again. */
 static int buffer_offer(struct offering *o, const struct amp_inbox_buffer *b, int64_t *wake_ms,
                         bool *any, struct amp_error *err)
 {
@@ -276,14 +272,15 @@ int amp_inbox_offer(struct amp_store *s, struct amp_span agent, const struct amp
                     int64_t now_ms, struct amp_buf *mem, struct amp_inbox_msg *out,
                     int64_t *wake_ms, struct amp_error *err)
 {
-    struct offering o = {
-        .s = s, .agent = agent, .turn = turn, .now_ms = now_ms, .mem = mem, .out = out};
-    if (amp_inbox_agent_check(agent, err) < 0)
-        return -1;
-    amp_buf_init(&o.own, AMP_RECORD_MAX);
-    int rc = place_offer_next(&o, wake_ms, err);
-    amp_buf_release(&o.own);
-    return rc;
+    AMP_BUF struct amp_buf own = {.max = AMP_RECORD_MAX};
+    struct offering o = {.s = s,
+                         .agent = agent,
+                         .turn = turn,
+                         .now_ms = now_ms,
+                         .mem = mem,
+                         .own = &own,
+                         .out = out};
+    return amp_inbox_agent_check(agent, err) < 0 ? -1 : place_offer_next(&o, wake_ms, err);
 }
 
 int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct amp_span id,
@@ -293,7 +290,7 @@ int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct am
     struct amp_inbox_key k;
     struct amp_inbox_step step = {
         .event = AMP_INBOX_EV_READ, .now_ms = now_ms, .emit = emit, .actor = emit ? actor : NULL};
-    /* One turn: who looks for other attempts at its operation sees all of this or nothing. */
+    /* One turn, so that other inboxes see all of these commits or none. */
     if (amp_inbox_key_of(agent, id, &k, err) < 0 || amp_store_begin(s, err) < 0)
         return -1;
     int rc = amp_inbox_step(s, k.key, &step, err);
@@ -307,7 +304,7 @@ int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct am
     return rc;
 }
 
-/* ---- back ---- */
+/* ---- returning ---- */
 
 static int front_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err)
 {

@@ -20,26 +20,26 @@
 #include "store/store.h"
 
 #define AMP_INBOX_STATES(X)                                                                        \
-    X(AMP_INBOX_ABSENT, "ABSENT", "no router put it there")                                        \
+    X(AMP_INBOX_ABSENT, "ABSENT", "not in the inbox")                                              \
     X(AMP_INBOX_WAITING, "WAITING", "in the buffer, never handed over")                            \
-    X(AMP_INBOX_OFFERED, "OFFERED", "handed over, and not known to have arrived")                  \
+    X(AMP_INBOX_OFFERED, "OFFERED", "handed over, but perhaps not received")                       \
     X(AMP_INBOX_READ, "READ", "the agent has it")                                                  \
     X(AMP_INBOX_FAILED, "FAILED", "expired, tried too often, or superseded")
 
 #define AMP_INBOX_EVENTS(X)                                                                        \
     X(AMP_INBOX_EV_PUT, "put", "a router delivers it")                                             \
     X(AMP_INBOX_EV_OFFER, "offer", "it is about to be handed over")                                \
-    X(AMP_INBOX_EV_READ, "read", "the agent took it")                                              \
+    X(AMP_INBOX_EV_READ, "read", "the agent received it")                                          \
     X(AMP_INBOX_EV_EXPIRE, "expire", "its time to live passed")                                    \
-    X(AMP_INBOX_EV_SUPERSEDE, "supersede", "another attempt at its operation comes instead")       \
+    X(AMP_INBOX_EV_SUPERSEDE, "supersede", "another attempt at its operation replaces it")         \
     X(AMP_INBOX_EV_GIVE_UP, "give_up", "the agent's command failed too often")                     \
-    X(AMP_INBOX_EV_RETURN, "return", "it was not done: the agent is to get it again")              \
-    X(AMP_INBOX_EV_REQUEUE, "requeue", "a person sent it again")
+    X(AMP_INBOX_EV_RETURN, "return", "the work was not done: the agent gets it again")             \
+    X(AMP_INBOX_EV_REQUEUE, "requeue", "a person requeued its dead letter")
 
 #define AMP_INBOX_EFFECTS(X)                                                                       \
     X(AMP_INBOX_DO_PLACE, "place", "it needs a place in the buffer")                               \
-    X(AMP_INBOX_DO_DROP, "drop", "its place in the buffer is free")                                \
-    X(AMP_INBOX_DO_REDELIVER, "redeliver", "it may have been there before: it is marked")
+    X(AMP_INBOX_DO_DROP, "drop", "free its place in the buffer")                                   \
+    X(AMP_INBOX_DO_REDELIVER, "redeliver", "mark it: it may have been handed over before")
 
 enum { AMP_INBOX_STATES(AMP_FSM_ENUM) AMP_INBOX_STATE_COUNT };
 enum { AMP_INBOX_EVENTS(AMP_FSM_ENUM) AMP_INBOX_EV_COUNT };

@@ -1,7 +1,7 @@
 /*
- * One delivery to one recipient. OFFERED stands in the log before the message leaves us, so that
- * whoever comes after a crash knows that it may have arrived; READ ends it for good. Only a person
- * who sends a dead letter again, or who says that the work was not done, brings it back.
+ * One delivery to one recipient. OFFERED is in the log before the message is handed over, so after
+ * a crash it may have arrived. READ is final, unless a person requeues a dead letter or returns the
+ * message because the work was not done.
  */
 #include "message/inbox/inbox.h"
 
@@ -19,7 +19,7 @@ static const struct amp_fsm_name effects[] = {AMP_INBOX_EFFECTS(AMP_FSM_NAMES)};
 
 static const struct amp_fsm_row rows[] = {
     ROW(ABSENT, PUT, WAITING, D(PLACE), NULL),
-    /* Its place stands, and who put it there died before the delivery was recorded. */
+    /* It has a place, but a crash came before the delivery was recorded. */
     ROW(ABSENT, OFFER, OFFERED, 0, NULL),
     ROW(ABSENT, EXPIRE, FAILED, D(DROP), "ttl_expired"),
     ROW(ABSENT, SUPERSEDE, FAILED, D(DROP), "superseded"),
@@ -33,7 +33,7 @@ static const struct amp_fsm_row rows[] = {
     ROW(OFFERED, OFFER, OFFERED, D(REDELIVER), NULL),
     ROW(OFFERED, READ, READ, D(DROP), NULL),
     ROW(OFFERED, EXPIRE, FAILED, D(DROP), "ttl_expired"),
-    /* Another agent took another attempt, after who handed it over here had died. */
+    /* The process that handed it over died, and another agent took another attempt. */
     ROW(OFFERED, SUPERSEDE, FAILED, D(DROP), "superseded"),
     ROW(OFFERED, GIVE_UP, FAILED, D(DROP), NULL),
 
@@ -50,7 +50,7 @@ static const struct amp_fsm_row rows[] = {
 const struct amp_fsm amp_inbox_fsm = {
     .name = "inbox",
     .source = "SW4RM §11, §13; Runtime Protocol §3, §5",
-    .doc = "the delivery of one message to one recipient's inbox",
+    .doc = "The delivery of one message to one recipient's inbox",
     .states = states,
     .events = events,
     .effects = effects,

@@ -5,7 +5,7 @@
 
 enum {
     TOKEN = 1000,
-    SCALE = 64, /* so that a weight divides a byte */
+    SCALE = 64, /* a byte is divisible by a weight */
     PRIORITY_URGENT = -10,
     PRIORITY_BULK = 10,
     KEYS_FIRST = 16,
@@ -90,12 +90,12 @@ enum amp_lane amp_lanes_admit(struct amp_lanes *l, enum amp_lane wanted, int64_t
     return AMP_LANE_STANDARD;
 }
 
-/* Of the lanes below the urgent one: who has had least for its weight. */
+/* The lane below the urgent one that has had the least for its weight. */
 static enum amp_lane lane_fair(struct amp_lanes *l, const struct amp_lane_head *heads)
 {
     enum amp_lane best = AMP_LANE_COUNT;
     for (int i = AMP_LANE_STANDARD; i < AMP_LANE_COUNT; i++) {
-        /* Who comes back after a pause starts where the others are: no claim is saved up. */
+        /* A lane that was empty starts where the others are. */
         if (heads[i].any && !l->busy[i] && l->due[i] < l->clock)
             l->due[i] = l->clock;
         l->busy[i] = heads[i].any;
@@ -143,7 +143,7 @@ struct amp_lane_turn amp_lanes_next(struct amp_lanes *l,
 
 uint64_t amp_lane_key_of(struct amp_span text)
 {
-    /* FNV-1a: two texts of one number only share a lane for a while. */
+    /* FNV-1a: texts with the same number share a lane for a while. */
     uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = 0; i < text.n; i++)
         h = (h ^ (unsigned char)text.p[i]) * 0x100000001b3u;
@@ -196,7 +196,7 @@ void amp_lane_keys_drop(struct amp_lane_keys *k, uint64_t key)
     struct amp_lane_key *s = key_slot(k, key);
     if (s->key == 0 || --s->n > 0)
         return;
-    /* The hole is closed: those behind it move up. */
+    /* The entries behind it move up. */
     s->key = 0;
     k->n--;
     uint32_t i = (uint32_t)(s - k->v);

@@ -1,4 +1,4 @@
-/* Looking into inboxes: nothing changes. */
+/* Reading inboxes. */
 #include "message/inbox/private.h"
 
 static void info_of(const struct amp_inbox_buffer *b, struct amp_span agent,
@@ -33,7 +33,7 @@ int amp_inbox_info(struct amp_store *s, struct amp_span agent, struct amp_buf *m
 struct infos {
     amp_inbox_info_fn fn;
     void *ctx;
-    struct amp_buf mem;
+    struct amp_buf *mem;
 };
 
 static int infos_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
@@ -42,7 +42,7 @@ static int infos_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     struct infos *all = ctx;
     struct amp_inbox_buffer b;
     struct amp_inbox_info info;
-    if (amp_inbox_buffer_read(rec->json, &all->mem, &b, err) < 0)
+    if (amp_inbox_buffer_read(rec->json, all->mem, &b, err) < 0)
         return -1;
     info_of(&b, id, &info);
     return all->fn(all->ctx, &info, err);
@@ -50,33 +50,9 @@ static int infos_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
 
 int amp_inbox_infos(struct amp_store *s, amp_inbox_info_fn fn, void *ctx, struct amp_error *err)
 {
-    struct infos all = {.fn = fn, .ctx = ctx};
-    amp_buf_init(&all.mem, AMP_RECORD_MAX);
-    int rc = amp_store_each(s, AMP_INBOX_BUFFERS, NULL, infos_fn, &all, err);
-    amp_buf_release(&all.mem);
-    return rc;
-}
-
-static int place_each(struct amp_store *s, struct amp_span agent,
-                      const struct amp_inbox_place *place, struct amp_inbox_msg *m,
-                      struct amp_buf *own, struct amp_buf *mem, struct amp_error *err)
-{
-    struct amp_inbox_key k;
-    struct amp_inbox_delivery d;
-    struct amp_message_rec rec = {0};
-    if (amp_inbox_key_of(agent, place->id, &k, err) < 0 ||
-        amp_inbox_delivery_get(s, k.key, own, &d, err) < 0)
-        return -1;
-    if (d.line.n == 0 && amp_message_find(s, k.id, mem, &rec, err) < 0)
-        return -1;
-    *m = (struct amp_inbox_msg){.id = place->id,
-                                .line = d.line.n > 0 ? d.line : rec.line,
-                                .state = d.state,
-                                .attempt = (uint32_t)d.attempt,
-                                .at_ms = place->at_ms,
-                                .expires_ms = place->expires_ms,
-                                .lane = place->lane};
-    return 0;
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+    struct infos all = {.fn = fn, .ctx = ctx, .mem = &mem};
+    return amp_store_each(s, AMP_INBOX_BUFFERS, NULL, infos_fn, &all, err);
 }
 
 int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn fn, void *ctx,
@@ -88,15 +64,23 @@ int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn 
     if (amp_inbox_agent_check(agent, err) < 0 ||
         amp_inbox_buffer_get(s, agent, &names, &b, NULL, err) < 0)
         return -1;
-    int rc = 0;
-    for (uint32_t i = 0; i < b.n_waiting && rc == 0; i++) {
-        struct amp_inbox_msg m;
-        rc = place_each(s, agent, &b.waiting[i], &m, &own, &mem, err);
-        /* What is over waits for nothing. */
-        bool absent = b.waiting[i].own && m.state == AMP_INBOX_ABSENT;
-        if (rc == 0 && m.line.n > 0 && !absent && m.state != AMP_INBOX_READ &&
-            m.state != AMP_INBOX_FAILED && fn(ctx, &m) != 0)
+    for (uint32_t i = 0; i < b.n_waiting; i++) {
+        const struct amp_inbox_place *place = &b.waiting[i];
+        struct amp_inbox_key k;
+        struct amp_inbox_delivery d;
+        struct amp_inbox_msg m = {.id = place->id,
+                                  .at_ms = place->at_ms,
+                                  .expires_ms = place->expires_ms,
+                                  .lane = place->lane};
+        if (amp_inbox_delivery_find(s, agent, place->id, &k, &own, &d, err) < 0 ||
+            amp_inbox_line(s, &k, &d, &mem, &m.line, err) < 0)
+            return -1;
+        if (m.line.n == 0 || (place->own && d.state == AMP_INBOX_ABSENT) || amp_inbox_has_ended(&d))
+            continue;
+        m.state = d.state;
+        m.attempt = (uint32_t)d.attempt;
+        if (fn(ctx, &m) != 0)
             break;
     }
-    return rc;
+    return 0;
 }

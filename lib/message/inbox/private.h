@@ -34,8 +34,11 @@ struct amp_inbox_delivery {
     struct amp_span code;
     int64_t at_ms, expires_ms, lane, attempt, offered_ms, read_ms, requeue;
 };
+/* ABSENT if there is none. */
 int amp_inbox_delivery_get(struct amp_store *s, struct amp_key key, struct amp_buf *mem,
                            struct amp_inbox_delivery *out, struct amp_error *err);
+/* Whether the delivery has ended: READ or FAILED. */
+bool amp_inbox_has_ended(const struct amp_inbox_delivery *d);
 
 /* The key of a delivery, made of the agent's and the message's name; both must outlive it. Must not
  * be copied. */
@@ -46,6 +49,10 @@ struct amp_inbox_key {
 };
 int amp_inbox_key_of(struct amp_span agent, struct amp_span id, struct amp_inbox_key *out,
                      struct amp_error *err);
+/* The key and the delivery. */
+int amp_inbox_delivery_find(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                            struct amp_inbox_key *k, struct amp_buf *mem,
+                            struct amp_inbox_delivery *out, struct amp_error *err);
 
 /* One step of a delivery. effects, from and to are those of the machine. A step to the same state
  * without effects and without an emitted line commits nothing. */

@@ -1,7 +1,7 @@
 /*
- * Putting a message into an inbox. The commits follow each other in the order of the header, so
- * that what stands in the log after a crash is always a beginning of them; putting again (the
- * router's outbox sees to that) finds how far it came.
+ * Putting a message into an inbox. The commits have the order that the header describes. After a
+ * crash the log has the first ones, and putting the message again, from the router's outbox, makes
+ * the rest.
  */
 #include "message/inbox/private.h"
 
@@ -15,7 +15,7 @@
 #include "message/record/named.h"
 #include "message/settle/answer.h"
 
-#define ORDER_MASK ((1ull << 53) - 1) /* what every reader of JSON gets back */
+#define ORDER_MASK ((1ull << 53) - 1) /* the integers that every reader of JSON keeps */
 
 int amp_inbox_agent_check(struct amp_span agent, struct amp_error *err)
 {
@@ -78,10 +78,9 @@ static int place_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
     return 0;
 }
 
-/* The ledger records the ends of messages; the credits are computed from it when they are needed.
- */
+/* The ledger has the ends of messages; credits are computed from it when they are needed. */
 struct ended {
-    bool *gone; /* by index in open, as it stood */
+    bool *gone; /* whether the message in `ids` has ended */
     struct amp_span *ids;
     uint32_t n;
 };
@@ -120,14 +119,14 @@ static int credits_return(struct amp_store *s, struct amp_span agent, struct amp
     struct amp_inbox_buffer b;
     if (amp_inbox_buffer_get(s, agent, &mem, &b, NULL, err) < 0)
         return -1;
-    struct ended e = {.ids = b.open, .n = b.n_open, .gone = calloc(b.n_open + 1, sizeof(bool))};
-    int rc = e.gone ? 0 : amp_fail_memory(err);
-    for (uint32_t i = 0; i < e.n && rc == 0; i++)
-        rc = has_ended(s, e.ids[i], &e.gone[i], err);
-    if (rc == 0 && e.n > 0)
-        rc = amp_inbox_buffer_update(s, agent, "credit", ended_fn, &e, err);
-    free(e.gone);
-    return rc;
+    AMP_FREE bool *gone = calloc(b.n_open + 1, sizeof(bool));
+    if (!gone)
+        return amp_fail_memory(err);
+    for (uint32_t i = 0; i < b.n_open; i++)
+        if (has_ended(s, b.open[i], &gone[i], err) < 0)
+            return -1;
+    struct ended e = {.ids = b.open, .n = b.n_open, .gone = gone};
+    return e.n > 0 ? amp_inbox_buffer_update(s, agent, "credit", ended_fn, &e, err) : 0;
 }
 
 static int place_take(struct amp_store *s, struct amp_span agent, struct placing *p,
@@ -146,10 +145,10 @@ static int place_take(struct amp_store *s, struct amp_span agent, struct placing
     return -1;
 }
 
-/* ---- sent again by a person ---- */
+/* ---- requeued by a person ---- */
 
-/* The revision of the dead letter when somebody sent it again to this recipient; 0: nobody did, or
- * the letter is older than the delivery that ended. read_ms 0: it never came to the agent. */
+/* The revision of the dead letter that a person requeued to this recipient; 0: there is none, or it
+ * is older than the delivery that ended. read_ms 0: the agent never had the message. */
 static int letter_requeued(struct amp_store *s, struct amp_span agent, struct amp_span id,
                            int64_t read_ms, int64_t *rev, struct amp_error *err)
 {
@@ -160,7 +159,7 @@ static int letter_requeued(struct amp_store *s, struct amp_span agent, struct am
     int rc = amp_dead_find_requeued(s, id, read_ms, &mem, &route, &at, err);
     if (rc <= 0)
         return rc;
-    /* It came back from another inbox than this one: that one is to have it again. */
+    /* A letter of another inbox is requeued to that inbox. */
     bool other = route.n > 6 && amp_span_starts(route, "inbox:") &&
                  !amp_span_eq((struct amp_span){route.p + 6, route.n - 6}, agent);
     *rev = other ? 0 : (int64_t)at;
@@ -172,26 +171,25 @@ static int letter_requeued(struct amp_store *s, struct amp_span agent, struct am
 struct putting {
     struct amp_span agent;
     const struct amp_view *v;
-    const struct amp_view *known; /* with the id that the ledger has for it */
+    const struct amp_view *known; /* the message with its id in the ledger */
     const struct amp_inbox_options *opt;
     int64_t now_ms;
     const struct amp_inbox_answer *answer;
     struct amp_inbox_key key;
-    struct amp_buf mem, said;
+    struct amp_buf *mem, *said; /* of had; the answer */
     struct amp_inbox_delivery had;
 };
 
-/* Which event it is, and whether the buffer needs a place for it. */
+/* Selects the event, and whether it needs a place in the buffer. */
 static int event_decide(struct amp_store *s, struct putting *p, struct amp_inbox_step *step,
                         bool *place, struct amp_error *err)
 {
-    if (amp_inbox_delivery_get(s, p->key.key, &p->mem, &p->had, err) < 0)
+    if (amp_inbox_delivery_get(s, p->key.key, p->mem, &p->had, err) < 0)
         return -1;
-    bool past = p->had.state == AMP_INBOX_READ || p->had.state == AMP_INBOX_FAILED;
     struct amp_fsm_result r;
     int64_t rev = 0;
     step->event = AMP_INBOX_EV_PUT;
-    if (past && p->v->id.n > 0 &&
+    if (amp_inbox_has_ended(&p->had) && p->v->id.n > 0 &&
         letter_requeued(s, p->agent, p->v->id, p->had.state == AMP_INBOX_READ ? p->had.read_ms : 0,
                         &rev, err) < 0)
         return -1;
@@ -237,9 +235,9 @@ static int delivery_put(struct amp_store *s, struct putting *p, struct amp_store
     if (event_decide(s, p, &step, &needs_place, err) < 0 ||
         (needs_place && place_take(s, p->agent, &place, err) < 0))
         return -1;
-    if (p->answer && needs_place && p->answer->compose(p->answer->ctx, &p->said, err) < 0)
+    if (p->answer && needs_place && p->answer->compose(p->answer->ctx, p->said, err) < 0)
         return -1;
-    emit.line = amp_buf_span(&p->said);
+    emit.line = amp_buf_span(p->said);
     step.emit = emit.line.n > 0 ? &emit : NULL;
     if (amp_inbox_step(s, p->key.key, &step, err) < 0)
         return -1;
@@ -252,16 +250,13 @@ static int delivery_put(struct amp_store *s, struct putting *p, struct amp_store
     struct amp_error e = {0};
     amp_span_copy(p->agent, by, sizeof(by));
     struct amp_message_answer a = {.stage = AMP_STAGE_RECEIVED, .by = by, .waits = true};
-    if (amp_settle_answer(s, known, &a, p->now_ms, NULL, &e) == 0 ||
-        e.status == AMP_NO) /* the ledger came further */
+    if (amp_settle_answer(s, known, &a, p->now_ms, NULL, &e) == 0)
         return 0;
-    if (err)
-        *err = e;
-    return -1;
+    return amp_fail_unless_no(err, &e); /* NO: the ledger has a later stage */
 }
 
-/* Work without an id of its own is in the ledger under a name, so that its time is watched. 0: it
- * has none, or the same attempt in other words has it. */
+/* Work without an id is in the ledger under an id that its protocol makes. 1: *v has it; 0: there
+ * is none, or another message has it. */
 static int message_name(struct amp_store *s, struct amp_view *v, char name[AMP_MSG_ID_MAX],
                         struct amp_error *err)
 {
@@ -270,10 +265,7 @@ static int message_name(struct amp_store *s, struct amp_view *v, char name[AMP_M
         return 0;
     if (amp_message_check(s, v, &e) == 0)
         return 1;
-    if (e.status == AMP_NO)
-        return 0;
-    *err = e;
-    return -1;
+    return amp_fail_unless_no(err, &e);
 }
 
 int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_view *v,
@@ -283,24 +275,24 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
 {
     char name[AMP_MSG_ID_MAX];
     struct amp_view named = *v;
-    struct putting p = {.agent = agent, .v = v, .opt = opt, .now_ms = now_ms, .answer = answer};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX}, said = {.max = AMP_RECORD_MAX};
+    struct putting p = {.agent = agent,
+                        .v = v,
+                        .opt = opt,
+                        .now_ms = now_ms,
+                        .answer = answer,
+                        .mem = &mem,
+                        .said = &said};
     struct amp_store_entry_id made = {0};
     enum amp_inbox_put did = AMP_INBOX_KNOWN;
     int known = message_name(s, &named, name, err);
     if (known < 0)
         return -1;
     p.known = known ? &named : v;
-    if (key_for(agent, v, &p.key, err) < 0)
+    if (key_for(agent, v, &p.key, err) < 0 || amp_store_begin(s, err) < 0)
         return -1;
-    amp_buf_init(&p.mem, AMP_RECORD_MAX);
-    amp_buf_init(&p.said, AMP_RECORD_MAX);
-    int rc = amp_store_begin(s, err);
-    if (rc == 0) {
-        rc = delivery_put(s, &p, &made, &did, err);
-        amp_store_end(s);
-    }
-    amp_buf_release(&p.mem);
-    amp_buf_release(&p.said);
+    int rc = delivery_put(s, &p, &made, &did, err);
+    amp_store_end(s);
     if (rc < 0)
         return -1;
     if (entry)

@@ -1,4 +1,4 @@
-/* The two records of an inbox as JSON: read and written here only. */
+/* The two records of an inbox. */
 #include "message/inbox/private.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ struct buffer_work {
     void *ctx;
     struct amp_span agent;
     const char *event;
-    struct amp_buf mem, out;
+    struct amp_buf *mem, *out;
 };
 
 static int buffer_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -68,16 +68,16 @@ static int buffer_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 {
     struct buffer_work *w = ctx;
     struct amp_inbox_buffer b = {0};
-    if (amp_inbox_buffer_read(now->found ? now->json : AMP_SPAN("{}"), &w->mem, &b, err) < 0)
+    if (amp_inbox_buffer_read(now->found ? now->json : AMP_SPAN("{}"), w->mem, &b, err) < 0)
         return -1;
     b.agent = w->agent;
     int rc = w->fn(w->ctx, &b, err);
-    amp_buf_reset(&w->out);
+    amp_buf_reset(w->out);
     if (rc == 0)
-        rc = amp_rec_write(&buffer_rec, &b, &w->out, err);
+        rc = amp_rec_write(&buffer_rec, &b, w->out, err);
     change->event = w->event;
     change->to = b.busy_ms > 0 ? "BUSY" : "IDLE";
-    change->json = amp_buf_span(&w->out);
+    change->json = amp_buf_span(w->out);
     change->due_ms = next_expiry(&b);
     return rc;
 }
@@ -85,14 +85,10 @@ static int buffer_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 int amp_inbox_buffer_update(struct amp_store *s, struct amp_span agent, const char *event,
                             amp_inbox_buffer_fn fn, void *ctx, struct amp_error *err)
 {
-    struct buffer_work w = {.fn = fn, .ctx = ctx, .agent = agent, .event = event};
-    amp_buf_init(&w.mem, AMP_RECORD_MAX);
-    amp_buf_init(&w.out, AMP_RECORD_MAX);
-    int rc = amp_store_update(s, AMP_KEY(AMP_INBOX_BUFFERS, agent), NULL, buffer_fn, &w,
-                              &(enum amp_store_outcome){0}, err);
-    amp_buf_release(&w.mem);
-    amp_buf_release(&w.out);
-    return rc;
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX}, out = {.max = AMP_RECORD_MAX};
+    struct buffer_work w = {
+        .fn = fn, .ctx = ctx, .agent = agent, .event = event, .mem = &mem, .out = &out};
+    return amp_store_update(s, AMP_KEY(AMP_INBOX_BUFFERS, agent), NULL, buffer_fn, &w, NULL, err);
 }
 
 int amp_inbox_buffer_get(struct amp_store *s, struct amp_span agent, struct amp_buf *mem,
@@ -172,9 +168,23 @@ int amp_inbox_delivery_get(struct amp_store *s, struct amp_key key, struct amp_b
     return rec.found ? delivery_read(&rec, mem, out, err) : 0;
 }
 
+bool amp_inbox_has_ended(const struct amp_inbox_delivery *d)
+{
+    return d->state == AMP_INBOX_READ || d->state == AMP_INBOX_FAILED;
+}
+
+int amp_inbox_delivery_find(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                            struct amp_inbox_key *k, struct amp_buf *mem,
+                            struct amp_inbox_delivery *out, struct amp_error *err)
+{
+    return amp_inbox_key_of(agent, id, k, err) < 0
+               ? -1
+               : amp_inbox_delivery_get(s, k->key, mem, out, err);
+}
+
 struct step_work {
     struct amp_inbox_step *step;
-    struct amp_buf mem, out;
+    struct amp_buf *mem, *out;
 };
 
 static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -184,7 +194,7 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     struct amp_inbox_step *st = w->step;
     struct amp_inbox_delivery d = {.state = AMP_INBOX_ABSENT};
     struct amp_fsm_result r;
-    if (now->found && delivery_read(now, &w->mem, &d, err) < 0)
+    if (now->found && delivery_read(now, w->mem, &d, err) < 0)
         return -1;
     if (!now->found && st->fresh)
         d = *st->fresh;
@@ -211,12 +221,12 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
         d.code = amp_span_str(st->code ? st->code : r.code);
     }
     st->attempt = d.attempt;
-    amp_buf_reset(&w->out);
-    if (amp_rec_write(&delivery_rec, &d, &w->out, err) < 0)
+    amp_buf_reset(w->out);
+    if (amp_rec_write(&delivery_rec, &d, w->out, err) < 0)
         return -1;
     change->event = amp_inbox_fsm.events[st->event].name;
     change->to = amp_inbox_fsm.states[r.to].name;
-    change->json = amp_buf_span(&w->out);
+    change->json = amp_buf_span(w->out);
     change->actor = st->actor;
     change->emits = st->emit;
     change->n_emits = st->emit != NULL;
@@ -227,15 +237,10 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
 int amp_inbox_step(struct amp_store *s, struct amp_key key, struct amp_inbox_step *step,
                    struct amp_error *err)
 {
-    struct step_work w = {.step = step};
-    enum amp_store_outcome how;
-    amp_buf_init(&w.mem, AMP_RECORD_MAX);
-    amp_buf_init(&w.out, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX}, out = {.max = AMP_RECORD_MAX};
+    struct step_work w = {.step = step, .mem = &mem, .out = &out};
     step->committed = false;
-    int rc = amp_store_update(s, key, NULL, step_fn, &w, &how, err);
-    amp_buf_release(&w.mem);
-    amp_buf_release(&w.out);
-    return rc;
+    return amp_store_update(s, key, NULL, step_fn, &w, NULL, err);
 }
 
 int amp_inbox_carry(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,

@@ -1,7 +1,7 @@
 /*
  * Operations and their attempts. A claim reads the operation's record and the ledger's records of
- * its attempts, decides, and commits by compare-and-set; a decision that another one has overtaken
- * is made again. So two attempts at once never both pass.
+ * its attempts, decides, and commits by compare-and-set. If the operation's record has changed, it
+ * decides again. So of two concurrent attempts only one passes.
  */
 #include "message/operation/idempotency.h"
 
@@ -30,11 +30,10 @@ const char *amp_idem_word(enum amp_idem_verdict v)
 
 void amp_idem_answer_init(struct amp_idem_answer *a)
 {
-    memset(a, 0, sizeof(*a));
-    amp_buf_init(&a->original, AMP_RECORD_MAX);
-    amp_buf_init(&a->result, AMP_RECORD_MAX);
-    amp_buf_init(&a->code, 1 << 16);
-    a->status = "";
+    *a = (struct amp_idem_answer){.original = {.max = AMP_RECORD_MAX},
+                                  .result = {.max = AMP_RECORD_MAX},
+                                  .code = {.max = 1 << 16},
+                                  .status = ""};
 }
 
 void amp_idem_answer_release(struct amp_idem_answer *a)
@@ -85,7 +84,7 @@ static const struct amp_rec_field fields[] = {
 };
 AMP_REC_TABLE(operation_rec, "an operation's record", struct operation, fields);
 
-/* Empty where the record does not exist. What is read is in mem. */
+/* The record, empty if there is none; its texts are in mem. */
 static int operation_read(const struct amp_store_rec *rec, struct amp_buf *mem,
                           struct operation *out, struct amp_error *err)
 {
@@ -93,7 +92,7 @@ static int operation_read(const struct amp_store_rec *rec, struct amp_buf *mem,
                       : amp_rec_init(&operation_rec, out, err);
 }
 
-/* The operation's record as it stood when the decision was made. */
+/* The operation's record on which the decision is based. */
 struct op {
     struct operation rec;
     struct amp_span ids[ATTEMPTS_MAX]; /* of rec.attempts, as they change */
@@ -101,7 +100,7 @@ struct op {
     bool found;
 };
 
-/* What the ledger says of one attempt. */
+/* One attempt, by its record in the ledger. */
 enum attempt_state { OPEN, AT_WORK, SUCCEEDED, FAILED };
 struct attempt {
     enum attempt_state state;
@@ -120,12 +119,18 @@ struct work {
     bool raced;
 };
 
-static void work_init(struct work *w)
+#define WORK AMP_CLEANUP(work_release) struct work
+
+static struct work work_make(struct amp_store *s, const struct amp_view *v,
+                             const struct amp_idem_options *opt, struct amp_idem_answer *answer)
 {
-    memset(w, 0, sizeof(*w));
-    amp_buf_init(&w->mem, AMP_RECORD_MAX);
-    amp_buf_init(&w->out, AMP_RECORD_MAX);
-    amp_buf_init(&w->was, AMP_RECORD_MAX);
+    return (struct work){.store = s,
+                         .view = v,
+                         .opt = opt,
+                         .answer = answer,
+                         .mem = {.max = AMP_RECORD_MAX},
+                         .out = {.max = AMP_RECORD_MAX},
+                         .was = {.max = AMP_RECORD_MAX}};
 }
 
 static void work_release(struct work *w)
@@ -135,7 +140,7 @@ static void work_release(struct work *w)
     amp_buf_release(&w->was);
 }
 
-/* Refusals before any work, which another attempt may be spared. */
+/* Codes of refusals before any work, after which another attempt may succeed. */
 static bool is_passing(struct amp_span code)
 {
     static const char *const codes[] = {"buffer_full",           "no_route",   "agent_unavailable",
@@ -147,11 +152,11 @@ static bool is_passing(struct amp_span code)
     return false;
 }
 
-/* What the acknowledgements of an attempt come to. */
+/* The acknowledgements of an attempt. */
 struct acks {
     bool taken_up, admitted;
     int64_t fulfilled_ms, last_ms;
-    struct amp_span code; /* of the last one that has one */
+    struct amp_span code; /* the last one */
 };
 
 static void acks_sum(const struct amp_message_rec *r, struct acks *out)
@@ -188,11 +193,11 @@ static struct attempt attempt_classify(const struct amp_message_rec *r, const st
     case AMP_DELIVERY_REJECTED:
         t.state = !a->taken_up && is_passing(a->code) ? OPEN : FAILED;
         break;
-    case AMP_DELIVERY_SENT: /* nobody swept yet */
+    case AMP_DELIVERY_SENT: /* overdue before a sweep */
         t.state = r->due_ms > 0 && r->due_ms <= now_ms ? OPEN : AT_WORK;
         break;
     case AMP_DELIVERY_TIMED_OUT:
-    case AMP_DELIVERY_RETRYING: /* after a failure at work another attempt is decided on */
+    case AMP_DELIVERY_RETRYING: /* after a failure another attempt follows */
         t.state = r->failure.n == 0 && (a->taken_up || a->admitted) ? AT_WORK : OPEN;
         break;
     default:
@@ -201,7 +206,7 @@ static struct attempt attempt_classify(const struct amp_message_rec *r, const st
     return t;
 }
 
-/* Takes an attempt's result or error along. */
+/* Copies an attempt's result or code to the answer. */
 static int result_keep(struct work *w, const struct attempt *t, const struct amp_message_rec *r,
                        const struct acks *a, struct amp_error *err)
 {
@@ -216,8 +221,8 @@ static int result_keep(struct work *w, const struct attempt *t, const struct amp
                                                : 0;
 }
 
-/* The earliest success counts; else work that goes on; else what became of the newest attempt.
- * *same: it is the message's own, or the message is one of several that nobody took up. */
+/* Selects the attempt that counts: the earliest success, else one in progress, else the newest.
+ * *same: it is the message itself, or the message is one of several open attempts. */
 static int attempts_weigh(struct work *w, struct attempt *out, bool *same, struct amp_error *err)
 {
     *out = (struct attempt){.state = OPEN, .status = "SENT"};
@@ -320,16 +325,16 @@ static bool is_known(const struct work *w)
     return i < w->op.rec.n_attempts;
 }
 
-/* The same words said again in a conversation, as a first attempt, are another message. A task has
- * an id. */
-static bool is_said_anew(const struct work *w)
+/* Whether the message is a new operation although its contents are the same: a first attempt in a
+ * conversation. Tasks are identified by their ids. */
+static bool is_another(const struct work *w)
 {
     const struct amp_view *v = w->view;
     return amp_terms_of(v->protocol)->counts_attempts && v->kind != AMP_KIND_DISPATCH &&
            v->attempt <= 1 && !is_known(w);
 }
 
-/* Where attempts are counted, another message for the same operation counts higher. */
+/* If the protocol counts attempts, each further one needs a higher number. */
 static int attempt_check(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
@@ -354,7 +359,7 @@ static int claim_decide(struct work *w, struct amp_error *err)
         attempts_weigh(w, &t, &same, err) < 0)
         return -1;
     bool ended = t.state == SUCCEEDED || t.state == FAILED;
-    if (w->op.rec.n_attempts == 0 || is_said_anew(w) ||
+    if (w->op.rec.n_attempts == 0 || is_another(w) ||
         (ended && w->opt->now_ms - t.at_ms >= w->opt->window_ms)) {
         a->verdict = AMP_IDEM_NEW;
         w->op.rec.n_attempts = 0;
@@ -380,31 +385,24 @@ int amp_idem_claim(struct amp_store *s, const struct amp_view *v,
                    const struct amp_idem_options *opt, struct amp_idem_answer *out,
                    struct amp_error *err)
 {
-    struct work w;
-    work_init(&w);
-    w.store = s;
-    w.view = v;
-    w.opt = opt;
-    w.answer = out;
+    WORK w = work_make(s, v, opt, out);
     out->verdict = AMP_IDEM_NEW;
-    int rc = amp_operation_key(v, &w.key, err);
-    for (int i = 0; rc == 0 && w.key.key.n > 0; i++) {
-        enum amp_store_outcome how;
-        rc = claim_decide(&w, err);
-        if (rc == 0)
-            rc = amp_store_update(s, w.key.key, NULL, claim_fn, &w, &how, err);
-        if (rc == 0 && !w.raced)
-            break;
-        if (rc == 0 && i == RACES_MAX)
-            rc = amp_fail(err, AMP_TEMPFAIL, "busy",
-                          "another process decides on the same operation");
+    if (amp_operation_key(v, &w.key, err) < 0)
+        return -1;
+    if (w.key.key.n == 0)
+        return 0;
+    for (int i = 0; i <= RACES_MAX; i++) {
+        if (claim_decide(&w, err) < 0 ||
+            amp_store_update(s, w.key.key, NULL, claim_fn, &w, NULL, err) < 0)
+            return -1;
+        if (!w.raced)
+            return 0;
     }
-    work_release(&w);
-    return rc;
+    return amp_fail(err, AMP_TEMPFAIL, "busy", "another process decides on the same operation");
 }
 
-/* Past the window the record goes, also that of an operation which nobody took up: its next attempt
- * would pass anyway. What is at work is looked at again later. */
+/* After the window the record is removed, unless an attempt is in progress. Open attempts do not
+ * keep it, because the next attempt would pass anyway. */
 static int forget_decide(void *ctx, const struct amp_store_rec *rec, int64_t *until_ms,
                          const char **state, struct amp_error *err)
 {
@@ -437,22 +435,14 @@ int amp_idem_attempts(struct amp_store *s, struct amp_span operation, struct amp
 int amp_idem_forget(struct amp_store *s, const struct amp_idem_options *opt, uint32_t *gone,
                     struct amp_error *err)
 {
-    const struct amp_view none = {0}; /* it is no attempt */
-    struct amp_idem_answer answer;
-    struct work w;
-    work_init(&w);
+    const struct amp_view none = {0};
+    AMP_CLEANUP(amp_idem_answer_release) struct amp_idem_answer answer = {0};
     amp_idem_answer_init(&answer);
-    w.store = s;
-    w.opt = opt;
-    w.view = &none;
-    w.answer = &answer;
+    WORK w = work_make(s, &none, opt, &answer);
     const struct amp_forgetting f = {.kind = AMP_IDEM_KIND,
                                      .actor = opt->actor,
                                      .now_ms = opt->now_ms,
                                      .decide = forget_decide,
                                      .ctx = &w};
-    int rc = amp_forget(s, &f, gone, err);
-    amp_idem_answer_release(&answer);
-    work_release(&w);
-    return rc;
+    return amp_forget(s, &f, gone, err);
 }

@@ -1,5 +1,5 @@
-/* Retries: a budget, and waits that grow; full jitter, so that those who failed together do not
- * come back together. */
+/* Retries: a budget and growing waits. With full jitter, attempts that failed together are not
+ * repeated together. */
 #include "message/operation/retry.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ void amp_retry_defaults(struct amp_retry_rules *out)
         out->of[p] = amp_terms_of(p)->retries;
 }
 
-/* "sw4rm=…": from that protocol to itself; else from the first to the last. */
+/* The protocols of "PROTOCOL=…": one; without it, all. */
 static int protocols_parse(struct amp_span *text, int *from, int *to, struct amp_error *err)
 {
     const char *eq = memchr(text->p, '=', text->n);
@@ -111,8 +111,8 @@ int amp_retry_set_backoff(struct amp_retry_rules *r, const char *text, struct am
     return 0;
 }
 
-/* Codes that say that the same may go well another time, and codes that say that there is nothing
- * to be done. All others come again. */
+/* Codes after which another attempt may succeed, and codes that need none. All others are terminal.
+ */
 enum amp_failure amp_retry_class(struct amp_span code)
 {
     static const struct {

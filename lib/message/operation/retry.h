@@ -1,6 +1,6 @@
 /*
- * Whether and when a message is sent again (SW4RM §11, §18.3, §21.1; PROTOCOLS' defaults as data).
- * Pure: the time and the dice are arguments. What carries it out is the sweep.
+ * Whether and when another attempt is made (SW4RM §11, §18.3, §21.1). Pure: the time and the random
+ * number are arguments. The sweep carries it out.
  */
 #ifndef AMP_MESSAGE_OPERATION_RETRY_H
 #define AMP_MESSAGE_OPERATION_RETRY_H
@@ -22,11 +22,11 @@ void amp_retry_defaults(struct amp_retry_rules *out);
 int amp_retry_set_budget(struct amp_retry_rules *r, const char *text, struct amp_error *err);
 int amp_retry_set_backoff(struct amp_retry_rules *r, const char *text, struct amp_error *err);
 
-/* What a code of a refusal or failure means for another attempt. NONE: neither is anything to be
- * done again nor is anything lost (the operation is done, or at work). */
+/* Whether another attempt may help after a refusal or failure with this code. NONE: none is needed,
+ * because the operation is done or in progress. */
 enum amp_failure amp_retry_class(struct amp_span code);
 
-/* X(id, what a dead letter says of it, why) */
+/* X(id, the word in a dead letter, the reason) */
 #define AMP_RETRY_VERDICTS(X)                                                                      \
     X(AGAIN, "", "another attempt at at_ms")                                                       \
     X(EXHAUSTED, "retries_exhausted", "the budget is used up")                                     \

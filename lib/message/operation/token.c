@@ -1,4 +1,4 @@
-/* Tokens: what is digested is unambiguous because neither producer nor operation has an LF. */
+/* Tokens. The digested text is unambiguous because producer and operation contain no LF. */
 #include "message/operation/token.h"
 
 #include <string.h>
@@ -21,8 +21,7 @@ int amp_token_make(struct amp_span producer, struct amp_span operation, struct a
                    struct amp_buf *out, struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX];
-    AMP_BUF struct amp_buf preimage = {0};
-    amp_buf_init(&preimage, producer.n + operation.n + canonical.n + 2);
+    AMP_BUF struct amp_buf preimage = {.max = producer.n + operation.n + canonical.n + 2};
     if (part_check("producer", producer, err) < 0 || part_check("operation", operation, err) < 0 ||
         amp_buf_add(&preimage, producer.p, producer.n, err) < 0 ||
         amp_buf_add(&preimage, "\n", 1, err) < 0 ||

@@ -7,8 +7,8 @@
 
 #include <amp/base/buf.h>
 
-/* Appends the token. USAGE bad_token_part: producer or operation is empty or has an LF in it, by
- * which two operations could be given one token. */
+/* Appends the token. USAGE bad_token_part: producer or operation is empty or contains an LF, so two
+ * operations could have the same token. */
 int amp_token_make(struct amp_span producer, struct amp_span operation, struct amp_span canonical,
                    struct amp_buf *out, struct amp_error *err);
 

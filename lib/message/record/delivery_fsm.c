@@ -1,9 +1,8 @@
 /*
- * The delivery lifecycle of one message: SW4RM §11, its late acknowledgements §11.1 and its figure
- * in appendix C. What the other protocols call an acknowledgement is mapped on its stages; an AMP
- * ack is READ. Rows marked extra are edges that practice needs: AMP has a single acknowledgement,
- * so a message may be read or settled straight from SENT; a refusal may come before admission
- * (no_route, buffer_full …); a person may send a dead message again.
+ * The delivery of one message: SW4RM §11, late acknowledgements §11.1, figure in appendix C. The
+ * acknowledgements of the other protocols are mapped to its stages; an AMP ack is READ. Extra rows:
+ * AMP has a single acknowledgement, so a message may be READ or FULFILLED directly after SENT; a
+ * refusal may come before admission (no_route, buffer_full …); a person may requeue a dead letter.
  */
 #include "message/record/delivery.h"
 
@@ -27,14 +26,14 @@ static const struct amp_fsm_name effects[] = {AMP_DELIVERY_EFFECTS(AMP_FSM_NAMES
 /* clang-format off */
 #define ROW(f, e, t, fa, eff, c)   {S(f), E(e), S(t), false, (fa), 0, (eff), (c)}
 #define EXTRA(f, e, t, fa, eff, c) {S(f), E(e), S(t), true, (fa), 0, (eff), (c)}
-/* §11.1: what comes late is recorded and changes nothing. */
+/* §11.1: late acknowledgements are recorded and change nothing else. */
 #define LATE_ROWS(s, eff)                                                                          \
     ROW(s, ACK_RECEIVED, s, 0, VOIDS | (eff), NULL),                                               \
     ROW(s, ACK_READ, s, 0, VOIDS | (eff), NULL),                                                   \
     ROW(s, ACK_FULFILLED, s, 0, VOIDS | (eff), NULL),                                              \
     ROW(s, NACK_REJECTED, s, 0, LATE, NULL),                                                       \
     ROW(s, NACK_FAILED, s, 0, LATE, NULL)
-/* What was refused or failed. */
+/* States after a refusal or failure. */
 #define ENDED_ROWS(s)                                                                              \
     EXTRA(s, REQUEUE, SENT, 0, EFF(BEGIN_ANEW) | EFF(SET_DEADLINE), NULL),                         \
     EXTRA(s, RETRY, RETRYING, 0, EFF(AWAIT_RETRY), NULL),                                          \
@@ -106,7 +105,7 @@ static const struct amp_fsm_row rows[] = {
     EXTRA(TIMED_OUT, GIVE_UP, TIMED_OUT, 0, EFF(BURY) | EFF(NOTIFY), NULL),
     EXTRA(TIMED_OUT, SETTLE, TIMED_OUT, 0, EFF(CLEAR_DEADLINE), NULL),
 
-    /* RESEND is where the new attempt's own life begins; the former one stays here. */
+    /* RESEND begins the record of the new attempt; the record of the former one stays here. */
     ROW(RETRYING, RESEND, SENT, 0, EFF(SET_DEADLINE), NULL),
     EXTRA(RETRYING, ALIVE, RETRYING, 0, EFF(HEARD), NULL),
     EXTRA(RETRYING, SILENT, RETRYING, 0, EFF(NOTIFY) | EFF(RUN_ON), NULL),
