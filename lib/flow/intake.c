@@ -176,3 +176,11 @@ int amp_intake_holds(struct amp_intake *in, const struct amp_view *view, struct 
     in->rejected++;
     return amp_intake_refuse(in, view, &why, err);
 }
+
+bool amp_intake_is_to(const struct amp_view *v, const char *role)
+{
+    for (uint32_t i = 0; i < v->n_to; i++)
+        if (amp_span_is(v->to[i], role))
+            return true;
+    return false;
+}

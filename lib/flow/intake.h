@@ -59,4 +59,7 @@ int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
  */
 int amp_intake_holds(struct amp_intake *in, const struct amp_view *view, struct amp_error *err);
 
+/* Whether the message is addressed to the role. */
+bool amp_intake_is_to(const struct amp_view *v, const char *role);
+
 #endif

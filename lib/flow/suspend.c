@@ -36,8 +36,10 @@ static void name_remember(struct walk *w, const char *name)
     w->n++;
 }
 
-static int suspend_one(struct walk *w, const char *name, struct amp_error *err)
+/* The callback of amp_task_each_agent. */
+static int on_claimant(void *ctx, const char *name, struct amp_error *err)
 {
+    struct walk *w = ctx;
     const struct amp_agent_suspension one = {name, w->a->ref, w->a->task_id, w->a->now_ms};
     struct amp_agent_status st;
 
@@ -55,15 +57,10 @@ static int suspend_one(struct walk *w, const char *name, struct amp_error *err)
     return 0;
 }
 
-static int on_claimant(void *ctx, const char *agent, struct amp_error *err)
-{
-    return suspend_one(ctx, agent, err);
-}
-
 static int on_agent(void *ctx, const char *name, const struct amp_agent_status *st,
                     struct amp_error *err)
 {
-    return suspend_one(ctx, name, err);
+    return on_claimant(ctx, name, err);
 }
 
 int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err)

@@ -6,6 +6,7 @@
 #include <amp/base/id.h>
 
 #include "flow/coordinate/coordinator.h"
+#include "flow/intake.h"
 
 #define NOTE_MAX ((size_t)256 << 10)
 
@@ -417,7 +418,7 @@ int amp_say_escalations(struct amp_step *st, struct amp_task_part *p, uint32_t e
 void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
 {
     char sum[AMP_SHA256_MAX], task[AMP_TASK_ID_MAX];
-    if (amp_step_is_to(v, "admin")) {
+    if (amp_intake_is_to(v, "admin")) {
         amp_span_copy(v->id, out, AMP_MSG_ID_MAX);
         return;
     }

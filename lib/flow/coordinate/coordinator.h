@@ -99,9 +99,6 @@ json_t *amp_step_texts(const struct amp_spans *v);
 /* Replaces *place by value and frees the old value. -1 no_memory: value is NULL. */
 int amp_step_replace(json_t **place, json_t *value, struct amp_error *err);
 
-/* Whether the message is addressed to the role. */
-bool amp_step_is_to(const struct amp_view *v, const char *role);
-
 /* Compose messages; each appends one line to st->out. */
 int amp_say_dispatch(struct amp_step *st, struct amp_task_part *part, bool rework,
                      struct amp_error *err);

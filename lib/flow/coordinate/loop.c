@@ -143,8 +143,9 @@ static int refuse_line(struct loop *l, const struct port *p, const struct amp_vi
     amp_buf_init(&line, 65536);
     if (decision)
         of.id = v->body.decision.ref;
-    if (!(decision || amp_step_is_to(v, "coordinator")) || !amp_coordinator_speaks(v) || !of.id.n ||
-        !v->task.n || (decision && (!amp_is_task_id(v->task) || memchr(of.id.p, 0, of.id.n))))
+    if (!(decision || amp_intake_is_to(v, "coordinator")) || !amp_coordinator_speaks(v) ||
+        !of.id.n || !v->task.n ||
+        (decision && (!amp_is_task_id(v->task) || memchr(of.id.p, 0, of.id.n))))
         return 0;
     snprintf(why, sizeof why, "the message is not valid: %.48s%s%.160s", p->intake.bad_code,
              *p->intake.bad_field ? ": " : "", p->intake.bad_field);

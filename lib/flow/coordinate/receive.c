@@ -11,6 +11,7 @@
 #include <amp/base/id.h>
 
 #include "flow/coordinate/coordinator.h"
+#include "flow/intake.h"
 #include "flow/suspend.h"
 #include "hitl/record.h"
 #include "message/ledger/ledger.h"
@@ -417,7 +418,7 @@ bool amp_coordinator_is_ours(const struct amp_view *v)
     case AMP_KIND_DISPATCH:
     case AMP_KIND_RESULT:
     case AMP_KIND_VERDICT:
-        return amp_step_is_to(v, "coordinator");
+        return amp_intake_is_to(v, "coordinator");
     case AMP_KIND_ESCALATION:
         return !amp_span_is(v->from, "coordinator");
     case AMP_KIND_DECISION:

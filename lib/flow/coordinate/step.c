@@ -48,14 +48,6 @@ bool amp_step_same_commit(const char *a, struct amp_span b)
     return n >= 7 && strncasecmp(a, b.p, n) == 0;
 }
 
-bool amp_step_is_to(const struct amp_view *v, const char *role)
-{
-    for (uint32_t i = 0; i < v->n_to; i++)
-        if (amp_span_is(v->to[i], role))
-            return true;
-    return false;
-}
-
 uint32_t amp_step_standing(const struct amp_step *st, const struct amp_task_part *part)
 {
     const struct amp_task *t = &st->t;

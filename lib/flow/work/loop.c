@@ -15,15 +15,8 @@
 #include "task/task.h"
 
 #define LINE_MAX_BYTES (32u << 20)
-#define WAITING_MAX    64 /* suspended jobs that are skipped at a time */
-
-static bool is_addressed(const struct amp_view *v, const char *role)
-{
-    for (uint32_t i = 0; i < v->n_to; i++)
-        if (amp_span_is(v->to[i], role))
-            return true;
-    return false;
-}
+#define WAITING_MAX    64  /* suspended jobs that are skipped at a time */
+#define RECHECK_MS     300 /* interval of the check whether a suspension was lifted */
 
 /* An acknowledgement or a nack of a sent message. */
 static int ack_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
@@ -80,7 +73,7 @@ static int message_handle(struct amp_worker *w, const struct amp_view *v, const 
 {
     bool ours = w->role->ours ? w->role->ours(v)
                               : v->kind == w->role->takes && v->id.n && v->task.n &&
-                                    is_addressed(v, w->opt->role);
+                                    amp_intake_is_to(v, w->opt->role);
 
     if (ours && !bad) {
         int held = amp_intake_holds(&w->intake, v, err);
@@ -144,72 +137,82 @@ int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_
     return amp_reader_line(reader, rec.line, &opt, view, NULL, NULL, err) < 0 ? -1 : 0;
 }
 
+/* What amp_job_next returned, and the suspended jobs that it skips. */
+struct queue {
+    int64_t wake_ms, open;
+    char held[WAITING_MAX][256];
+    const char *skip[WAITING_MAX + 1];
+    int n_skip;
+};
+
 /* 1: worked on a job, 0: no job is ready, -1: failure. */
-static int job_work(struct amp_worker *w, char waiting[][256], const char **skip, int *n_skip,
-                    int64_t *wake_ms, int64_t *open, struct amp_error *err)
+static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err)
 {
     bool found;
     struct amp_job job;
     struct amp_view v;
 
-    skip[*n_skip] = NULL;
-    if (amp_job_next(w->store, w->opt->consumer, amp_now_ms(), skip, &found, &job, wake_ms, open,
-                     err))
+    q->skip[q->n_skip] = NULL;
+    if (amp_job_next(w->store, w->opt->consumer, amp_now_ms(), q->skip, &found, &job, &q->wake_ms,
+                     &q->open, err) < 0)
         return -1;
     if (!found)
         return 0;
     if (job.state == AMP_JOB_PARKED) {
         struct amp_job_step wake = {.event = AMP_JOB_EV_WAKE};
-        if (amp_worker_step(w, &job, &wake, NULL, err))
+        if (amp_worker_step(w, &job, &wake, NULL, err) < 0)
             return -1;
     }
-    if (amp_worker_find(w, w->job_reader, amp_span_str(job.msg_id), &w->message, &v, err))
+    if (amp_worker_find(w, w->job_reader, amp_span_str(job.msg_id), &w->message, &v, err) < 0)
         return -1;
     int rc = w->role->work(w, &job, &v, err);
     w->task = NULL;
     w->halted = false;
-    if (rc == 1 && *n_skip < WAITING_MAX) {
-        snprintf(waiting[*n_skip], 256, "%s", job.msg_id);
-        skip[*n_skip] = waiting[*n_skip];
-        (*n_skip)++;
+    if (rc == 1 && q->n_skip < WAITING_MAX) {
+        snprintf(q->held[q->n_skip], sizeof q->held[0], "%s", job.msg_id);
+        q->skip[q->n_skip] = q->held[q->n_skip];
+        q->n_skip++;
     }
     return rc < 0 ? -1 : 1;
 }
 
+/* How long no job becomes ready: until one wakes up, or a suspension may be lifted. */
+static int64_t idle_ms(const struct queue *q)
+{
+    int64_t wait = q->wake_ms ? q->wake_ms - amp_now_ms() : -1;
+    if (q->wake_ms && wait < 0)
+        return 0;
+    return q->n_skip && (wait < 0 || wait > RECHECK_MS) ? RECHECK_MS : wait;
+}
+
 static int jobs_loop(struct amp_worker *w, struct amp_error *err)
 {
-    char waiting[WAITING_MAX][256];
-    const char *skip[WAITING_MAX + 1];
-    int n_skip = 0;
-    int64_t wake, open, looked = 0;
+    struct queue q = {0};
+    int64_t checked_ms = 0;
 
     while (!*w->opt->stop) {
-        if (amp_worker_turn(w, NULL, 0, 0, err))
+        if (amp_worker_turn(w, NULL, 0, 0, err) < 0)
             return -1;
-        if (amp_mono_ms() - looked >= 300) { /* a suspension may be over */
-            n_skip = 0;
-            looked = amp_mono_ms();
+        if (amp_mono_ms() - checked_ms >= RECHECK_MS) {
+            q.n_skip = 0;
+            checked_ms = amp_mono_ms();
         }
         if (w->io->broken) /* jobs stay queued, unsent lines stay in the outbox */
             return 0;
-        int rc = job_work(w, waiting, skip, &n_skip, &wake, &open, err);
+        int rc = job_work(w, &q, err);
         if (rc < 0)
             return -1;
         if (rc)
             continue;
-        if (w->io->ended && !wake) {
-            if (open) {
-                w->opt->note("%lld %s kept until a suspension is lifted", (long long)open,
-                             open == 1 ? "message is" : "messages are");
+        if (w->io->ended && !q.wake_ms) {
+            if (q.open) {
+                w->opt->note("%lld %s kept until a suspension is lifted", (long long)q.open,
+                             q.open == 1 ? "message is" : "messages are");
                 w->status = amp_status_worse(w->status, AMP_TEMPFAIL);
             }
             return 0;
         }
-        int64_t wait = wake ? wake - amp_now_ms() : -1;
-        wait = wake && wait < 0 ? 0 : wait;
-        if (n_skip && (wait < 0 || wait > 300))
-            wait = 300;
-        if (amp_worker_turn(w, NULL, 0, wait, err))
+        if (amp_worker_turn(w, NULL, 0, idle_ms(&q), err) < 0)
             return -1;
     }
     w->status = amp_status_worse(w->status, AMP_INTERRUPTED);
