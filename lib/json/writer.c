@@ -174,6 +174,18 @@ void amp_jw_member_int(struct amp_jw *w, const char *key, int64_t n)
     amp_jw_int(w, n);
 }
 
+void amp_jw_member_bool(struct amp_jw *w, const char *key, bool b)
+{
+    amp_jw_key(w, key);
+    amp_jw_bool(w, b);
+}
+
+void amp_jw_member_open(struct amp_jw *w, const char *key, char bracket)
+{
+    amp_jw_key(w, key);
+    amp_jw_open(w, bracket);
+}
+
 void amp_jw_some_str(struct amp_jw *w, const char *key, struct amp_span text)
 {
     if (text.n > 0)

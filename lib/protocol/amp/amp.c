@@ -9,8 +9,9 @@
 #define V(field) offsetof(struct amp_view, field)
 #define B(field) offsetof(struct amp_body, field)
 
-/* The last rows are of no interest to the rules. */
-enum { VIEW_ROWS = 2 };
+/* A bare view has the rows that the rules read. The number is that of the last rows, which the
+ * rules do not read. */
+enum { VIEW_ROWS = 2, SUBTASK_ROWS = 2, CRITERION_ROWS = 2, ISSUE_ROWS = 4 };
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/msg_id"), AMP_AS_TEXT, V(id), 0, NULL},
     {AMP_AT("/type"), AMP_AS_TEXT, V(type), 0, NULL},
@@ -33,6 +34,8 @@ static const struct amp_fill_row subtask_rows[] = {
 };
 #undef S
 static const struct amp_fill_table subtasks = AMP_FILL_TABLE(struct amp_subtask, subtask_rows);
+static const struct amp_fill_table bare_subtasks =
+    AMP_FILL_TABLE_BUT(struct amp_subtask, subtask_rows, SUBTASK_ROWS);
 
 static const struct amp_fill_row dispatch_rows[] = {
     {AMP_AT("/description"), AMP_AS_TEXT, B(dispatch.description), 0, NULL},
@@ -71,9 +74,9 @@ static const struct amp_fill_table review = AMP_FILL_TABLE(struct amp_body, revi
 
 #define C(field) offsetof(struct amp_criterion, field)
 static const struct amp_fill_row criterion_rows[] = {
+    {AMP_AT("/passed"), AMP_AS_TRI, C(passed), 0, NULL},
     {AMP_AT("/criterion"), AMP_AS_TEXT, C(criterion), 0, NULL},
     {AMP_AT("/evidence"), AMP_AS_TEXT, C(evidence), 0, NULL},
-    {AMP_AT("/passed"), AMP_AS_TRI, C(passed), 0, NULL},
 };
 #undef C
 #define I(field) offsetof(struct amp_issue, field)
@@ -95,6 +98,10 @@ static const struct amp_fill_row fix_rows[] = {
 static const struct amp_fill_table criteria = AMP_FILL_TABLE(struct amp_criterion, criterion_rows);
 static const struct amp_fill_table issues = AMP_FILL_TABLE(struct amp_issue, issue_rows);
 static const struct amp_fill_table fixes = AMP_FILL_TABLE(struct amp_fix, fix_rows);
+static const struct amp_fill_table bare_criteria =
+    AMP_FILL_TABLE_BUT(struct amp_criterion, criterion_rows, CRITERION_ROWS);
+static const struct amp_fill_table bare_issues =
+    AMP_FILL_TABLE_BUT(struct amp_issue, issue_rows, ISSUE_ROWS);
 
 static const struct amp_fill_row verdict_rows[] = {
     {AMP_AT("/decision"), AMP_AS_WORD, B(verdict.decision), 0, &amp_words_verdict},
@@ -152,14 +159,6 @@ static const struct amp_fill_row ci_rows[] = {
 };
 static const struct amp_fill_table ci = AMP_FILL_TABLE(struct amp_body, ci_rows);
 
-/* What the rules look at: for bare views. */
-#define S(field) offsetof(struct amp_subtask, field)
-static const struct amp_fill_row bare_subtask_rows[] = {
-    {AMP_AT("/subtask_id"), AMP_AS_TEXT, S(id), 0, NULL},
-};
-#undef S
-static const struct amp_fill_table bare_subtasks =
-    AMP_FILL_TABLE(struct amp_subtask, bare_subtask_rows);
 static const struct amp_fill_row bare_dispatch_rows[] = {
     {AMP_AT("/repo"), AMP_AS_TEXT, B(dispatch.repo), 0, NULL},
     {AMP_AT("/branch"), AMP_AS_TEXT, B(dispatch.branch), 0, NULL},
@@ -170,19 +169,6 @@ static const struct amp_fill_row bare_dispatch_rows[] = {
 static const struct amp_fill_table bare_dispatch =
     AMP_FILL_TABLE(struct amp_body, bare_dispatch_rows);
 
-#define C(field) offsetof(struct amp_criterion, field)
-static const struct amp_fill_row bare_criterion_rows[] = {
-    {AMP_AT("/passed"), AMP_AS_TRI, C(passed), 0, NULL},
-};
-#undef C
-#define I(field) offsetof(struct amp_issue, field)
-static const struct amp_fill_row bare_issue_rows[] = {
-    {AMP_AT("/severity"), AMP_AS_TEXT, I(severity), 0, NULL},
-};
-#undef I
-static const struct amp_fill_table bare_criteria =
-    AMP_FILL_TABLE(struct amp_criterion, bare_criterion_rows);
-static const struct amp_fill_table bare_issues = AMP_FILL_TABLE(struct amp_issue, bare_issue_rows);
 static const struct amp_fill_row bare_verdict_rows[] = {
     {AMP_AT("/decision"), AMP_AS_WORD, B(verdict.decision), 0, &amp_words_verdict},
     {AMP_AT("/criteria_results"), AMP_AS_LIST, B(verdict.criteria), B(verdict.n_criteria),
@@ -193,7 +179,7 @@ static const struct amp_fill_row bare_verdict_rows[] = {
 static const struct amp_fill_table bare_verdict =
     AMP_FILL_TABLE(struct amp_body, bare_verdict_rows);
 
-/* The acknowledgement defaults of the types stand here. */
+/* The last numbers are the default acknowledgement timeouts, in seconds. */
 static const struct amp_kind_row kinds[] = {
     {"task_dispatch", AMP_KIND_DISPATCH, &dispatch, true, "amp/task_dispatch.json", true, 300,
      &bare_dispatch},
@@ -252,7 +238,7 @@ static const struct amp_mark marks[] = {
     {NULL, NULL, false, false},
 };
 
-static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
+static enum amp_detected object_detect(const struct amp_tape *t, uint32_t object)
 {
     if (amp_object_has(t, object, "msg_id"))
         return AMP_DETECT_ALWAYS;
@@ -266,9 +252,9 @@ static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
     return AMP_DETECT_NO;
 }
 
-static void finish_verdict(struct amp_body *b)
+static void verdict_finish(struct amp_body *b)
 {
-    /* The lists are the arena's, made for this view alone. */
+    /* The lists are in the arena, made for this view. */
     struct amp_issue *issue = (struct amp_issue *)(uintptr_t)b->verdict.issues;
     struct amp_fix *fix = (struct amp_fix *)(uintptr_t)b->verdict.fixes;
     for (uint32_t i = 0; i < b->verdict.n_issues; i++) {
@@ -280,7 +266,7 @@ static void finish_verdict(struct amp_body *b)
             fix[i].change_type = AMP_SPAN("import_order");
 }
 
-static int finish_ci(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int ci_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     uint32_t failed = amp_amp_failed_check(v);
     v->body.ci.failed = failed != AMP_TOK_NONE;
@@ -292,9 +278,9 @@ static int finish_ci(struct amp_view *v, struct amp_pool *arena, struct amp_erro
     return 0;
 }
 
-/* Who a record is for, where its shape does not say. */
-static int records_party(struct amp_view *v, struct amp_span from, struct amp_pool *arena,
-                         struct amp_error *err)
+/* The sender and the recipient of a record that does not name them. */
+static int parties_set(struct amp_view *v, struct amp_span from, struct amp_pool *arena,
+                       struct amp_error *err)
 {
     struct amp_span *to = amp_pool_get(arena, sizeof *to);
     if (!to)
@@ -306,26 +292,23 @@ static int records_party(struct amp_view *v, struct amp_span from, struct amp_po
     return 0;
 }
 
-static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     switch (v->kind) {
-    case AMP_KIND_REVIEW: {
-        uint32_t scope = amp_tape_pointer(v->tape, 0, AMP_SPAN("/payload/review_scope"));
-        v->body.review.incremental = scope != AMP_TOK_NONE &&
-                                     v->tape->tok[scope].type == AMP_JSON_STRING &&
-                                     amp_tok_is(v->tape, scope, AMP_SPAN("incremental"));
+    case AMP_KIND_REVIEW:
+        v->body.review.incremental =
+            amp_object_is(v->tape, v->payload, "review_scope", "incremental");
         v->body.review.ci_failed = amp_amp_failed_check(v) != AMP_TOK_NONE;
         return 0;
-    }
     case AMP_KIND_VERDICT:
-        finish_verdict(&v->body);
+        verdict_finish(&v->body);
         return 0;
     case AMP_KIND_DECISION:
-        return records_party(v, AMP_SPAN("admin"), arena, err);
+        return parties_set(v, AMP_SPAN("admin"), arena, err);
     case AMP_KIND_CI_STATUS:
-        if (finish_ci(v, arena, err) < 0)
+        if (ci_finish(v, arena, err) < 0)
             return -1;
-        return records_party(v, AMP_SPAN("system"), arena, err);
+        return parties_set(v, AMP_SPAN("system"), arena, err);
     default:
         return 0;
     }
@@ -333,7 +316,7 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
 
 const struct amp_spec amp_spec_amp = {
     .protocol = AMP_PROTO_AMP,
-    .detect = detect,
+    .detect = object_detect,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
     .bare = AMP_FILL_TABLE_BUT(struct amp_view, envelope, VIEW_ROWS),
     .kinds = kinds,
@@ -346,7 +329,7 @@ const struct amp_spec amp_spec_amp = {
     .beside = {"protocol_version", "type", "from", "task_id", "payload"},
     .marks = marks,
     .refuse = amp_amp_refuse,
-    .finish = finish,
+    .finish = view_finish,
     .rules = amp_amp_rules,
     .history = ~0u,
 };

@@ -1,4 +1,4 @@
-/* What the files of AMP/1.0 share. */
+/* AMP/1.0: rules and refusals. */
 #ifndef AMP_PROTOCOL_AMP_H
 #define AMP_PROTOCOL_AMP_H
 
@@ -6,11 +6,11 @@
 
 void amp_amp_rules(struct amp_check *c);
 
-/* A nack names no longer id, and no task of another form than T-YYYY-NNN: they stay empty. */
+/* A longer id, and a task that is not T-YYYY-NNN, are empty in a nack. */
 #define AMP_NACK_REF_MAX 200
 bool amp_is_task_id(struct amp_span s);
 
-/* A nack; 1 for a nack, which is not answered. See spec.h. */
+/* The refusal, a nack; 1 for a nack. See spec.h. */
 int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err);
 

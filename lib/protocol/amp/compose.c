@@ -1,7 +1,6 @@
 /*
- * Composing AMP messages and control records with jansson. Shapes only: who says what and when is
- * decided above. Everything is built as a document first and dumped once, so that a failure leaves
- * the output as it was.
+ * Composing AMP messages and control records with jansson. A message is built as a document and
+ * written at once, so that a failure leaves the output unchanged.
  */
 #include "protocol/amp/compose.h"
 
@@ -38,9 +37,9 @@ static json_t *time_json(int64_t ms)
     return json_string(t);
 }
 
-/* Sets a member; a value that could not be made (no memory, or text that is not UTF-8) spoils the
- * whole document, which finish() then reports. */
-static void put(json_t **j, const char *key, json_t *value)
+/* Sets a member. If the value is NULL (no memory, or text that is not UTF-8), the document is
+ * released and becomes NULL, which document_write reports. */
+static void member_put(json_t **j, const char *key, json_t *value)
 {
     if (!*j) {
         json_decref(value);
@@ -50,8 +49,8 @@ static void put(json_t **j, const char *key, json_t *value)
     }
 }
 
-/* Dumps and lets go of j, which is NULL when something could not be made on the way. */
-static int finish(json_t *j, struct amp_buf *out, struct amp_error *err)
+/* Writes and releases j; fails if it is NULL. */
+static int document_write(json_t *j, struct amp_buf *out, struct amp_error *err)
 {
     if (!j)
         return amp_fail_memory(err);
@@ -93,7 +92,7 @@ int amp_compose_message(const struct amp_envelope *e, json_t *payload, struct am
         json_decref(j);
         return amp_fail_memory(err);
     }
-    if (finish(j, out, err) < 0)
+    if (document_write(j, out, err) < 0)
         return -1;
     if (id_out)
         memcpy(id_out, id, (size_t)n + 1);
@@ -131,16 +130,16 @@ int amp_compose_dispatch(const struct amp_dispatch_args *a, struct amp_buf *out,
                          char id_out[AMP_MSG_ID_MAX], struct amp_error *err)
 {
     json_t *p = json_object();
-    put(&p, "description", json_string(a->description));
-    put(&p, "repo", json_string(a->repo));
-    put(&p, "branch", json_string(a->branch));
-    put(&p, "subtasks", parts_list(a));
-    put(&p, "acceptance_criteria", json_incref(a->criteria));
-    put(&p, "risk_level", json_string(amp_risk_name(a->risk)));
+    member_put(&p, "description", json_string(a->description));
+    member_put(&p, "repo", json_string(a->repo));
+    member_put(&p, "branch", json_string(a->branch));
+    member_put(&p, "subtasks", parts_list(a));
+    member_put(&p, "acceptance_criteria", json_incref(a->criteria));
+    member_put(&p, "risk_level", json_string(amp_risk_name(a->risk)));
     if (json_array_size(a->forbidden))
-        put(&p, "forbidden_actions", json_incref(a->forbidden));
+        member_put(&p, "forbidden_actions", json_incref(a->forbidden));
     if (json_object_size(a->constraints))
-        put(&p, "tech_constraints", json_incref(a->constraints));
+        member_put(&p, "tech_constraints", json_incref(a->constraints));
     struct amp_envelope e = {
         .type = "task_dispatch",
         .from = a->from,
@@ -153,12 +152,12 @@ int amp_compose_dispatch(const struct amp_dispatch_args *a, struct amp_buf *out,
     return p ? amp_compose_message(&e, p, out, id_out, err) : amp_fail_memory(err);
 }
 
-/* The checks, and when they were looked at. */
+/* The checks, and the time of their states. */
 static json_t *ci_json(const struct amp_review_args *a)
 {
     json_t *ci = a->checks ? json_copy(a->checks) : json_pack("{s:s}", "ci", "not_configured");
     if (ci && !json_object_get(ci, "last_updated"))
-        put(&ci, "last_updated", time_json(a->now_ms));
+        member_put(&ci, "last_updated", time_json(a->now_ms));
     return ci;
 }
 
@@ -167,14 +166,14 @@ int amp_compose_review(const struct amp_review_args *a, struct amp_buf *out,
 {
     const char *refs[] = {a->dispatch_ref, a->result_ref, NULL};
     json_t *p = json_object();
-    put(&p, "original_dispatch_ref", json_string(a->dispatch_ref));
-    put(&p, "task_result_ref", json_string(a->result_ref));
-    put(&p, "review_scope", json_string(a->incremental ? "incremental" : "full"));
-    put(&p, "diff_url", json_string(a->diff_url));
-    put(&p, "reject_count", json_integer(a->reject_count));
+    member_put(&p, "original_dispatch_ref", json_string(a->dispatch_ref));
+    member_put(&p, "task_result_ref", json_string(a->result_ref));
+    member_put(&p, "review_scope", json_string(a->incremental ? "incremental" : "full"));
+    member_put(&p, "diff_url", json_string(a->diff_url));
+    member_put(&p, "reject_count", json_integer(a->reject_count));
     if (*a->notes)
-        put(&p, "coordinator_notes", json_string(a->notes));
-    put(&p, "ci_status", ci_json(a));
+        member_put(&p, "coordinator_notes", json_string(a->notes));
+    member_put(&p, "ci_status", ci_json(a));
     struct amp_envelope e = {
         .type = "review_request",
         .from = "coordinator",
@@ -187,8 +186,8 @@ int amp_compose_review(const struct amp_review_args *a, struct amp_buf *out,
     return p ? amp_compose_message(&e, p, out, id_out, err) : amp_fail_memory(err);
 }
 
-/* The start that every control record shares. */
-static json_t *control(const char *type)
+/* The first members of every control record. */
+static json_t *control_record(const char *type)
 {
     return json_pack("{s:s, s:s}", "protocol_version", AMP_VERSION_WORD, "type", type);
 }
@@ -196,15 +195,15 @@ static json_t *control(const char *type)
 int amp_compose_ack(const struct amp_view *of, enum amp_ack_stage stage, const char *from,
                     const char *note, int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
-    json_t *j = control("ack");
-    put(&j, "ref_msg_id", str_span(of->id));
-    put(&j, "task_id", str_span(of->task));
-    put(&j, "from", json_string(from));
-    put(&j, "ack_stage", json_string(amp_ack_stage_name(stage)));
-    put(&j, "timestamp", time_json(now_ms));
+    json_t *j = control_record("ack");
+    member_put(&j, "ref_msg_id", str_span(of->id));
+    member_put(&j, "task_id", str_span(of->task));
+    member_put(&j, "from", json_string(from));
+    member_put(&j, "ack_stage", json_string(amp_ack_stage_name(stage)));
+    member_put(&j, "timestamp", time_json(now_ms));
     if (note && *note)
-        put(&j, "note", json_string(note));
-    return finish(j, out, err);
+        member_put(&j, "note", json_string(note));
+    return document_write(j, out, err);
 }
 
 int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage, const char *from,
@@ -212,17 +211,17 @@ int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage,
                      int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_span none = {"", 0};
-    json_t *j = control("nack");
-    put(&j, "ref_msg_id", str_span(of->id.n <= AMP_NACK_REF_MAX ? of->id : none));
-    put(&j, "task_id", str_span(amp_is_task_id(of->task) ? of->task : none));
-    put(&j, "from", json_string(from));
-    put(&j, "failed_stage", json_string(amp_ack_stage_name(failed_stage)));
-    put(&j, "code", json_string(code));
-    put(&j, "message", amp_json_text(message));
-    put(&j, "rule", json_string(rule && *rule ? rule : code));
-    put(&j, "retryable", json_boolean(retryable));
-    put(&j, "timestamp", time_json(now_ms));
-    return finish(j, out, err);
+    json_t *j = control_record("nack");
+    member_put(&j, "ref_msg_id", str_span(of->id.n <= AMP_NACK_REF_MAX ? of->id : none));
+    member_put(&j, "task_id", str_span(amp_is_task_id(of->task) ? of->task : none));
+    member_put(&j, "from", json_string(from));
+    member_put(&j, "failed_stage", json_string(amp_ack_stage_name(failed_stage)));
+    member_put(&j, "code", json_string(code));
+    member_put(&j, "message", amp_json_text(message));
+    member_put(&j, "rule", json_string(rule && *rule ? rule : code));
+    member_put(&j, "retryable", json_boolean(retryable));
+    member_put(&j, "timestamp", time_json(now_ms));
+    return document_write(j, out, err);
 }
 
 int amp_compose_escalation(const struct amp_escalation_args *a, struct amp_buf *out,
@@ -252,15 +251,15 @@ int amp_compose_decision(const char *ref_msg_id, const char *task_id, enum amp_o
                          const char *note, const char *commit, const char *op, int64_t now_ms,
                          struct amp_buf *out, struct amp_error *err)
 {
-    json_t *j = control("decision");
-    put(&j, "ref_msg_id", json_string(ref_msg_id));
-    put(&j, "task_id", json_string(task_id));
-    put(&j, "decision", json_string(amp_operator_word_name(word)));
+    json_t *j = control_record("decision");
+    member_put(&j, "ref_msg_id", json_string(ref_msg_id));
+    member_put(&j, "task_id", json_string(task_id));
+    member_put(&j, "decision", json_string(amp_operator_word_name(word)));
     if (note && *note)
-        put(&j, "note", json_string(note));
+        member_put(&j, "note", json_string(note));
     if (commit && *commit)
-        put(&j, "commit", json_string(commit));
-    put(&j, "operator", json_string(op));
-    put(&j, "timestamp", time_json(now_ms));
-    return finish(j, out, err);
+        member_put(&j, "commit", json_string(commit));
+    member_put(&j, "operator", json_string(op));
+    member_put(&j, "timestamp", time_json(now_ms));
+    return document_write(j, out, err);
 }

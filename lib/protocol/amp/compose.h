@@ -1,6 +1,6 @@
 /*
- * Composing AMP's messages with jansson: only what we send ourselves. Every line made here passes
- * our own checks. Functions append one line with LF to out.
+ * Composing AMP's messages with jansson. Every message is valid. Functions append one line with LF
+ * to out.
  */
 #ifndef AMP_PROTOCOL_AMP_COMPOSE_H
 #define AMP_PROTOCOL_AMP_COMPOSE_H
@@ -9,12 +9,12 @@
 
 #include "protocol/compose/json.h"
 
-/* A message around a payload, as amp_compose_text. The payload's reference is stolen, also on
- * failure. */
+/* A message with this payload, as amp_compose_text. The function takes the payload's reference,
+ * also on failure. */
 int amp_compose_message(const struct amp_envelope *e, json_t *payload, struct amp_buf *out,
                         char id_out[AMP_MSG_ID_MAX], struct amp_error *err);
 
-/* Work for an executor. The documents are borrowed; constraints may be NULL. */
+/* A task_dispatch. The documents are borrowed; constraints may be NULL. */
 struct amp_dispatch_part {
     const char *id, *description;
     int64_t estimated_lines;

@@ -1,4 +1,4 @@
-/* AMP/1.0 in neutral fields. Its origin stands where its closed shapes leave room for words. */
+/* AMP/1.0 in neutral fields. Its shapes are closed, so the origin is in a member with free text. */
 #include <stddef.h>
 
 #include "protocol/convert/shape.h"
@@ -80,7 +80,7 @@ static const struct cv_row verdict[] = {
     {"/payload/confidence", CV_CONFIDENCE, AS_RAW},
 };
 
-/* Where SW4RM knows one reason for several of AMP's, its first row is read. */
+/* SW4RM has one reason for several of these; the first row with it is read. */
 static const struct cv_word same[] = {{"hallucination_lock", "hallucination_lock"},
                                       {"ack_timeout", "ack_timeout"},
                                       {"branch_violation", "branch_violation"},

@@ -24,7 +24,7 @@ static int question_title(const json_t *message, bool suspended, struct amp_buf 
     const json_t *state = json_object_get(p, "system_state_snapshot");
     const char *id = amp_json_str(message, "task_id");
     bool none = strcmp(id, AMP_TASK_NONE) == 0;
-    /* Words of the protocol's lists, and ids of its form. */
+    /* Only words of the protocol's lists and checked ids, which need no quoting. */
     return amp_buf_fmt(out, err, "%s: %s, %s%s%s,\n   triggered by the %s, %lld rejections",
                        amp_json_str(p, "severity"), amp_json_str(p, "escalation_type"),
                        none ? "about the work of another protocol" : "task ", none ? "" : id,

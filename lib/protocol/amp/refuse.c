@@ -1,4 +1,4 @@
-/* AMP's refusal of a line: the nack. It also answers lines that belong to no known protocol. */
+/* AMP's refusal of a line, a nack. It also answers lines of no known protocol. */
 #include <string.h>
 
 #include <amp/base/clock.h>
@@ -8,14 +8,6 @@
 #include "protocol/compose/refuse.h"
 
 enum { SENTENCE_MOST = 2048 };
-
-/* What was wrong, in one sentence; where memory is short, the code alone. */
-static struct amp_span sentence(const struct amp_finding *f, struct amp_buf *out)
-{
-    bool good = amp_buf_fmt(out, NULL, "%s%s", f->field, f->field[0] ? " " : "") == 0 &&
-                amp_finding_sentence(f, true, out, NULL) == 0;
-    return good ? amp_buf_span(out) : amp_span_str(f->code);
-}
 
 bool amp_is_task_id(struct amp_span s)
 {
@@ -29,7 +21,7 @@ bool amp_is_task_id(struct amp_span s)
 int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err)
 {
-    /* Refusals are not refused, or two gates would never be done with each other. */
+    /* A refusal is not refused: two gates would answer each other forever. */
     if (v->protocol == AMP_PROTO_AMP && v->kind == AMP_KIND_NACK)
         return 1;
     const struct amp_span none = {"", 0};
@@ -47,10 +39,9 @@ int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, in
     amp_jw_member_str(&w, "from", AMP_SPAN("system"));
     amp_jw_member_str(&w, "failed_stage", amp_span_str(amp_ack_stage_name(AMP_STAGE_REJECTED)));
     amp_jw_member_str(&w, "code", amp_span_str(first->code));
-    amp_jw_member_str(&w, "message", sentence(first, &said));
+    amp_jw_member_str(&w, "message", amp_refuse_sentence(first, " ", &said));
     amp_jw_member_str(&w, "rule", amp_span_str(first->rule));
-    amp_jw_key(&w, "retryable");
-    amp_jw_bool(&w, strcmp(first->code, "undecided") == 0);
+    amp_jw_member_bool(&w, "retryable", strcmp(first->code, "undecided") == 0);
     amp_jw_member_str(&w, "timestamp", amp_span_str(time));
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);

@@ -1,7 +1,7 @@
 /*
- * AMP/1.0: what the schemas cannot say. Every rule is one small function that looks at the view
- * alone and tells what it found; the table says for which kinds it runs. Rules also run on lines
- * that their schema refused, so none may rely on a field being there.
+ * AMP/1.0: the rules that a schema cannot express. Each rule is a function that reads only the
+ * view; the table has the kinds for which it runs. Rules also run on lines that violate their
+ * schema, so any field may be missing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ uint32_t amp_amp_check_in_state(const struct amp_tape *t, uint32_t checks, const
     if (checks == AMP_TOK_NONE || t->tok[checks].type != AMP_JSON_OBJECT)
         return AMP_TOK_NONE;
     for (uint32_t k = checks + 1; k < t->tok[checks].next; k = t->tok[k + 1].next)
-        if (t->tok[k + 1].type == AMP_JSON_STRING && amp_tok_is(t, k + 1, amp_span_str(state)) &&
+        if (amp_tok_is(t, k + 1, amp_span_str(state)) &&
             !amp_tok_is(t, k, AMP_SPAN("last_updated")))
             return k;
     return AMP_TOK_NONE;
@@ -29,7 +29,7 @@ uint32_t amp_amp_failed_check(const struct amp_view *v)
 }
 
 /* {type}-{task_id}-{digits} */
-static void msg_id(struct amp_check *c)
+static void id_check(struct amp_check *c)
 {
     const struct amp_view *v = c->v;
     if (v->id.n == 0 || v->type.n == 0 || v->task.n == 0)
@@ -56,7 +56,7 @@ static void msg_id(struct amp_check *c)
                        "{type}-{task_id}-{number}", "does not end with a number");
 }
 
-static void ack_timeout(struct amp_check *c)
+static void timeout_check(struct amp_check *c)
 {
     if (c->v->has_ack_timeout && !c->v->needs_ack)
         amp_check_rule(c, AMP_SEV_WARNING, "ack_timeout_ignored", "ack_timeout", "/ack_timeout_sec",
@@ -64,7 +64,7 @@ static void ack_timeout(struct amp_check *c)
                        "has no effect: requires_ack is false");
 }
 
-/* The names that git accepts for a branch (git-check-ref-format). */
+/* Why git does not accept the name of a branch (git-check-ref-format); NULL: it does. */
 static const char *branch_fault(struct amp_span b)
 {
     if (b.p[0] == '-')
@@ -87,7 +87,7 @@ static const char *branch_fault(struct amp_span b)
     return NULL;
 }
 
-static void branch(struct amp_check *c)
+static void branch_check(struct amp_check *c)
 {
     struct amp_span b = c->v->body.dispatch.branch;
     if (b.n == 0)
@@ -103,11 +103,11 @@ static void branch(struct amp_check *c)
                        "a branch name that git accepts", "%s", fault);
 }
 
-static void subtask_ids(struct amp_check *c)
+static void subtasks_check(struct amp_check *c)
 {
     const struct amp_subtask *s = c->v->body.dispatch.subtasks;
     uint32_t n = c->v->body.dispatch.n_subtasks;
-    /* Quadratic, so bounded: a task of more parts than this is no task. */
+    /* The comparison takes quadratic time. */
     enum { MOST = 1000 };
     if (n > MOST) {
         amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "subtask_ids", "/payload/subtasks",
@@ -126,30 +126,25 @@ static void subtask_ids(struct amp_check *c)
         }
 }
 
-static void criteria(struct amp_check *c)
+static void criteria_check(struct amp_check *c)
 {
     const struct amp_spans *list = &c->v->body.dispatch.criteria;
     const struct amp_tape *t = c->v->tape;
-    uint32_t said = 0;
-    while (said < list->n && !amp_check_blank(list->v[said]))
-        said++;
-    if (said == list->n)
+    uint32_t blank = 0;
+    while (blank < list->n && !amp_check_blank(list->v[blank]))
+        blank++;
+    if (blank == list->n)
         return;
-    /* The view holds the strings of the array and no more. */
+    /* The view's list has only the strings of the array. */
     uint32_t array = amp_tape_pointer(t, 0, AMP_SPAN("/payload/acceptance_criteria"));
     uint32_t at = array + 1;
-    for (; t->tok[at].type != AMP_JSON_STRING || said > 0; at = t->tok[at].next)
-        said -= t->tok[at].type == AMP_JSON_STRING;
-    struct amp_fault f = {.severity = AMP_SEV_ERROR,
-                          .code = "empty_acceptance_criteria",
-                          .rule = "criteria",
-                          .tok = at,
-                          .expected = "a criterion that is not empty",
-                          .show_found = true};
-    amp_check_add(c, &f, "says nothing");
+    for (; t->tok[at].type != AMP_JSON_STRING || blank > 0; at = t->tok[at].next)
+        blank -= t->tok[at].type == AMP_JSON_STRING;
+    amp_check_token(c, AMP_SEV_ERROR, "empty_acceptance_criteria", "criteria", at,
+                    "a criterion that is not empty", "says nothing");
 }
 
-static bool exists(const char *dir, const char *name)
+static bool file_exists(const char *dir, const char *name)
 {
     char path[4096];
     struct stat st;
@@ -157,7 +152,7 @@ static bool exists(const char *dir, const char *name)
     return n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0;
 }
 
-static void repo(struct amp_check *c)
+static void repo_check(struct amp_check *c)
 {
     struct amp_span r = c->v->body.dispatch.repo;
     char dir[4096];
@@ -171,29 +166,24 @@ static void repo(struct amp_check *c)
         fault = "does not exist";
     else if (!S_ISDIR(st.st_mode))
         fault = "is not a directory";
-    else if (!exists(dir, ".git") &&
-             !(exists(dir, "HEAD") && exists(dir, "objects") && exists(dir, "refs")))
+    else if (!file_exists(dir, ".git") &&
+             !(file_exists(dir, "HEAD") && file_exists(dir, "objects") && file_exists(dir, "refs")))
         fault = "is not a git repository";
     if (fault)
         amp_check_rule(c, AMP_SEV_ERROR, "repo_not_git", "repo", "/payload/repo",
                        "the path of a git repository", "%s", fault);
 }
 
-static void ci_red(struct amp_check *c)
+static void ci_check(struct amp_check *c)
 {
     uint32_t failed = amp_amp_failed_check(c->v);
-    if (failed == AMP_TOK_NONE)
-        return;
-    struct amp_fault f = {.severity = AMP_SEV_ERROR,
-                          .code = "ci_failed",
-                          .rule = "ci_red",
-                          .tok = failed + 1,
-                          .expected = "no failed check; send a new task_dispatch instead",
-                          .show_found = true};
-    amp_check_add(c, &f, "a failed check prevents the review");
+    if (failed != AMP_TOK_NONE)
+        amp_check_token(c, AMP_SEV_ERROR, "ci_failed", "ci_red", failed + 1,
+                        "no failed check; send a new task_dispatch instead",
+                        "a failed check prevents the review");
 }
 
-static bool holds_nocase(struct amp_span text, const char *word)
+static bool contains_nocase(struct amp_span text, const char *word)
 {
     size_t n = strlen(word);
     for (size_t i = 0; i + n <= text.n; i++)
@@ -202,10 +192,10 @@ static bool holds_nocase(struct amp_span text, const char *word)
     return false;
 }
 
-static void lock_note(struct amp_check *c)
+static void lock_note_check(struct amp_check *c)
 {
     if (c->v->body.review.reject_count < 2 ||
-        holds_nocase(c->v->body.review.notes, "lock is approaching"))
+        contains_nocase(c->v->body.review.notes, "lock is approaching"))
         return;
     amp_check_rule(c, AMP_SEV_WARNING, "lock_note_missing", "lock_note",
                    "/payload/coordinator_notes", "a note that says \"Lock is approaching\"",
@@ -213,7 +203,7 @@ static void lock_note(struct amp_check *c)
                    (long long)c->v->body.review.reject_count);
 }
 
-static void consistent_verdict(struct amp_check *c)
+static void verdict_check(struct amp_check *c)
 {
     const struct amp_body *b = &c->v->body;
     const char *fault = NULL;
@@ -254,15 +244,15 @@ static const struct {
     void (*run)(struct amp_check *c);
     unsigned kinds;
 } rules[] = {
-    {msg_id, MESSAGES},
-    {ack_timeout, MESSAGES},
-    {branch, KIND(DISPATCH)},
-    {subtask_ids, KIND(DISPATCH)},
-    {criteria, KIND(DISPATCH)},
-    {repo, KIND(DISPATCH)},
-    {ci_red, KIND(REVIEW)},
-    {lock_note, KIND(REVIEW)},
-    {consistent_verdict, KIND(VERDICT)},
+    {id_check, MESSAGES},
+    {timeout_check, MESSAGES},
+    {branch_check, KIND(DISPATCH)},
+    {subtasks_check, KIND(DISPATCH)},
+    {criteria_check, KIND(DISPATCH)},
+    {repo_check, KIND(DISPATCH)},
+    {ci_check, KIND(REVIEW)},
+    {lock_note_check, KIND(REVIEW)},
+    {verdict_check, KIND(VERDICT)},
 };
 
 void amp_amp_rules(struct amp_check *c)

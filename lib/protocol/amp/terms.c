@@ -1,4 +1,4 @@
-/* AMP/1.0: a message says whether it wants its one acknowledgement; its type has the time. */
+/* AMP/1.0: the terms of delivery. A message may request one acknowledgement. */
 #include <stdio.h>
 
 #include <amp/base/id.h>

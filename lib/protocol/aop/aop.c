@@ -1,9 +1,7 @@
 /*
- * AOP 2.0.2-C: detection, the kinds and the view.
- *
- * Detection follows the contract (§1.3): JSON whose aop_version starts with "2." is read as version
- * 2; everything else that claims to be AOP, or is taken for it, may be version 1 (version.c), or it
- * is UNSTRUCTURED.
+ * AOP 2.0.2-C: detection, the kinds and the view. Detection follows the contract (§1.3): JSON whose
+ * aop_version starts with "2." is version 2; anything else that claims or is said to be AOP is
+ * version 1 (version.c) or UNSTRUCTURED.
  */
 #include "protocol/aop/aop.h"
 
@@ -15,7 +13,7 @@
 #define V(field) offsetof(struct amp_view, field)
 #define B(field) offsetof(struct amp_body, field)
 
-/* What else a message says of itself depends on its type: see finish. */
+/* The other members of the view depend on the type: see view_finish. */
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/message_type"), AMP_AS_TEXT, V(type), 0, NULL},
     {AMP_AT("/task"), AMP_AS_TOKEN, V(payload), 0, NULL},
@@ -51,13 +49,13 @@ static const struct amp_fill_table task = AMP_FILL_TABLE(struct amp_view, task_r
 static const struct amp_fill_table response = AMP_FILL_TABLE(struct amp_view, response_rows);
 static const struct amp_fill_table event = AMP_FILL_TABLE(struct amp_view, event_rows);
 
-/* AOP's words in the order of the enums that they stand for; what comes after is clamped. */
+/* AOP's words in the order of the enums; words beyond an enum are clamped. */
 #define WORDS(name, ...)                                                                           \
     static const char *const name##_list[] = {__VA_ARGS__};                                        \
     static const struct amp_words name = {name##_list, AMP_SPEC_COUNT(name##_list)}
 WORDS(complexity, "", "LOW", "MEDIUM", "HIGH", "CRITICAL");               /* enum amp_risk */
 WORDS(signal, "SUCCESS", "PARTIAL_SUCCESS", "FAILURE", "ABORTED");        /* amp_completion */
-WORDS(state, "COMPLETED", "SKIPPED", "IN_PROGRESS", "PENDING", "FAILED"); /* see finish */
+WORDS(state, "COMPLETED", "SKIPPED", "IN_PROGRESS", "PENDING", "FAILED"); /* see response_finish */
 WORDS(urgency, "NORMAL", "HIGH", "CRITICAL");                             /* enum amp_level */
 
 static const struct amp_fill_row dispatch_rows[] = {
@@ -116,13 +114,10 @@ static const struct amp_fill_table heartbeat = AMP_FILL_TABLE(struct amp_body, h
 static const struct amp_fill_table progress = AMP_FILL_TABLE(struct amp_body, progress_rows);
 static const struct amp_fill_table fallback = AMP_FILL_TABLE(struct amp_body, fallback_rows);
 
-#define TIME "RFC 3339 with an offset or Z, such as 2026-02-26T14:32:07Z"
-#define X_KEYS(code)                                                                               \
-    {                                                                                              \
-        "*extensions.*", "additionalProperties", code, "a key that starts with x_"                 \
-    }
+#define TIME  "RFC 3339 with an offset or Z, such as 2026-02-26T14:32:07Z"
+#define X_KEY "a key that starts with x_"
 static const struct amp_code_row codes[] = {
-    X_KEYS("E_SCHEMA_VALIDATION"),
+    {"*extensions.*", "additionalProperties", "E_SCHEMA_VALIDATION", X_KEY},
     {"task_status", "additionalProperties", "E_SCHEMA_VALIDATION",
      "none in a TASK; its RESPONSE has one"},
     {"task.inputs", "maxItems", "E_CONTEXT_OVERFLOW", "at most 100 inputs"},
@@ -132,7 +127,7 @@ static const struct amp_code_row codes[] = {
     {NULL, NULL, NULL, NULL},
 };
 static const struct amp_code_row response_codes[] = {
-    X_KEYS("E_MALFORMED_RESPONSE"),
+    {"*extensions.*", "additionalProperties", "E_MALFORMED_RESPONSE", X_KEY},
     {"execution_summary.actions", "minItems", "E_MALFORMED_RESPONSE", "at least one action"},
     {"*", "format", "E_MALFORMED_RESPONSE", TIME},
     {"*", "*", "E_MALFORMED_RESPONSE", NULL},
@@ -160,7 +155,7 @@ enum row {
 #define X(word, kind, body, file) word,
     EVENTS(X)
 #undef X
-        EVENT, /* of no kind that is known */
+        EVENT, /* of an unknown kind */
     V1,
     NEITHER,
 };
@@ -183,7 +178,7 @@ static const struct amp_kind_row kinds[] = {
 static enum row event_row(const struct amp_tape *t)
 {
     uint32_t tok = amp_tape_get(t, 0, AMP_SPAN("event"));
-    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING)
+    if (tok == AMP_TOK_NONE)
         return EVENT;
 #define X(word, kind, body, file)                                                                  \
     if (amp_tok_is(t, tok, AMP_SPAN(#word)))                                                       \
@@ -213,7 +208,7 @@ static const struct amp_mark marks[] = {
     {NULL, NULL, false, false},
 };
 
-static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
+static enum amp_detected object_detect(const struct amp_tape *t, uint32_t object)
 {
     if (amp_object_has(t, object, "aop_version"))
         return AMP_DETECT_ALWAYS;
@@ -222,9 +217,9 @@ static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
     return amp_object_is(t, object, "protocol_family", "AOP") ? AMP_DETECT_YES : AMP_DETECT_NO;
 }
 
-/* The texts under one key of an array's objects. */
-static int gather(const struct amp_view *v, uint32_t array, struct amp_span key,
-                  struct amp_pool *arena, struct amp_spans *out, struct amp_error *err)
+/* The texts of a member of an array's objects. */
+static int texts_gather(const struct amp_view *v, uint32_t array, struct amp_span key,
+                        struct amp_pool *arena, struct amp_spans *out, struct amp_error *err)
 {
     const struct amp_tape *t = v->tape;
     if (array == AMP_TOK_NONE || t->tok[array].type != AMP_JSON_ARRAY || t->tok[array].count == 0)
@@ -245,8 +240,8 @@ static int gather(const struct amp_view *v, uint32_t array, struct amp_span key,
     return 0;
 }
 
-/* The numbers of SW4RM's scale, -20 the most urgent. */
-static void priority(struct amp_view *v, uint32_t object, const char *key)
+/* On SW4RM's scale: -20 is the most urgent. */
+static void priority_read(struct amp_view *v, uint32_t object, const char *key)
 {
     static const struct {
         const char *word;
@@ -257,69 +252,71 @@ static void priority(struct amp_view *v, uint32_t object, const char *key)
             v->priority = words[i].number;
 }
 
-static int finish_task(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int task_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     struct amp_body *b = &v->body;
-    priority(v, v->payload, "priority");
-    if (amp_fill(v->tape, amp_aop_at(v, 0, AMP_SPAN("session")), &session, v, arena, err) < 0 ||
-        amp_fill(v->tape, amp_aop_at(v, 0, AMP_SPAN("target")), &target, v, arena, err) < 0 ||
+    priority_read(v, v->payload, "priority");
+    if (amp_fill(v->tape, amp_tape_get(v->tape, 0, AMP_SPAN("session")), &session, v, arena, err) <
+            0 ||
+        amp_fill(v->tape, amp_tape_get(v->tape, 0, AMP_SPAN("target")), &target, v, arena, err) <
+            0 ||
         amp_fill(v->tape, v->payload, &task, v, arena, err) < 0)
         return -1;
     if (b->dispatch.risk > AMP_RISK_HIGH)
         b->dispatch.risk = AMP_RISK_HIGH;
     if (b->dispatch.description.n == 0)
-        return 0; /* nobody wants the body */
+        return 0; /* the body is not wanted */
     if (amp_fill(v->tape, 0, &phases, b, arena, err) < 0)
         return -1;
-    return gather(v, amp_aop_at(v, v->payload, AMP_SPAN("expected_outputs")),
-                  AMP_SPAN("description"), arena, &b->dispatch.criteria, err);
+    return texts_gather(v, amp_tape_get(v->tape, v->payload, AMP_SPAN("expected_outputs")),
+                        AMP_SPAN("description"), arena, &b->dispatch.criteria, err);
 }
 
-static int finish_response(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int response_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     struct amp_body *b = &v->body;
     if (amp_fill(v->tape, 0, &response, v, arena, err) < 0)
         return -1;
     uint32_t actions = amp_tape_pointer(v->tape, 0, AMP_SPAN("/execution_summary/actions"));
     if (b->result.notes.n == 0 && actions != AMP_TOK_NONE && v->tape->tok[actions].count > 0)
-        return 0; /* nobody wants the body */
-    /* Complete is only what says so twice, or once where the TASK requires no more. */
+        return 0; /* the body is not wanted */
+    /* Complete only if state and final_signal agree, or if one is missing and the TASK allows it.
+     */
     uint32_t tok = amp_tape_pointer(v->tape, 0, AMP_SPAN("/task_status/state"));
     unsigned at = tok == AMP_TOK_NONE ? 0 : state.n;
     for (unsigned i = 0; tok != AMP_TOK_NONE && i < state.n; i++)
-        if (v->tape->tok[tok].type == AMP_JSON_STRING &&
-            amp_tok_is(v->tape, tok, amp_span_str(state.word[i])))
+        if (amp_tok_is(v->tape, tok, amp_span_str(state.word[i])))
             at = i;
     if (b->result.completion > AMP_COMPLETION_FAILED || at > 3)
         b->result.completion = AMP_COMPLETION_FAILED;
     else if (at > 0 && b->result.completion == AMP_COMPLETION_COMPLETE)
         b->result.completion = AMP_COMPLETION_PARTIAL;
     uint32_t left = amp_tape_pointer(v->tape, 0, AMP_SPAN("/execution_summary/output_artifacts"));
-    return gather(v, left, AMP_SPAN("path"), arena, &b->result.files_changed, err);
+    return texts_gather(v, left, AMP_SPAN("path"), arena, &b->result.files_changed, err);
 }
 
 static void bare_finish(struct amp_view *v)
 {
     if (v->payload != AMP_TOK_NONE && amp_aop_is_task(v))
-        priority(v, v->payload, "priority");
+        priority_read(v, v->payload, "priority");
     else if (v->kind == AMP_KIND_ESCALATION)
-        priority(v, 0, "new_priority");
+        priority_read(v, 0, "new_priority");
 }
 
-static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     if (v->type.n == 0 && !amp_aop_is_2(v->tape))
         v->type = AMP_SPAN(AMP_AOP_NEITHER);
     if (v->payload != AMP_TOK_NONE && amp_aop_is_task(v))
-        return finish_task(v, arena, err);
+        return task_finish(v, arena, err);
     if (v->kind == AMP_KIND_DISPATCH) /* v1: the text is the task */
         v->body.dispatch.description = v->text;
     if (v->kind == AMP_KIND_RESULT)
-        return finish_response(v, arena, err);
+        return response_finish(v, arena, err);
     if (amp_fill(v->tape, 0, &event, v, arena, err) < 0)
         return -1;
     if (v->kind == AMP_KIND_PROGRESS && v->body.progress.eta_ms > 0) {
-        /* What is left, from when it was said. */
+        /* The remaining time counts from the event. */
         int64_t left = v->body.progress.eta_ms;
         bool fits = v->created_ms > 0 && left < INT64_MAX - v->created_ms;
         v->body.progress.eta_ms = fits ? v->created_ms + left : 0;
@@ -328,7 +325,7 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
         v->body.progress.agent = v->from;
     if (v->kind == AMP_KIND_ESCALATION) {
         v->from = v->body.escalation.triggered_by;
-        priority(v, 0, "new_priority");
+        priority_read(v, 0, "new_priority");
     }
     if (v->kind == AMP_KIND_NACK)
         v->body.ack.stage = AMP_STAGE_REJECTED;
@@ -337,7 +334,7 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
 
 const struct amp_spec amp_spec_aop = {
     .protocol = AMP_PROTO_AOP,
-    .detect = detect,
+    .detect = object_detect,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
     .kinds = kinds,
     .n_kinds = AMP_SPEC_COUNT(kinds),
@@ -349,7 +346,7 @@ const struct amp_spec amp_spec_aop = {
     .alone_code = "E_PARSE_FAILURE",
     .marks = marks,
     .refuse = amp_aop_refuse,
-    .finish = finish,
+    .finish = view_finish,
     .finish_is_optional = true,
     .bare_finish = bare_finish,
     .waives = amp_aop_waives,

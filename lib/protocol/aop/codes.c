@@ -1,5 +1,5 @@
-/* The codes of AOP 2.0.2-C, which are its error taxonomy (§12): see meaning.h. Those about running
- * a task are here so that they can be explained; a check of messages alone never gives them. */
+/* The codes of AOP 2.0.2-C, its error taxonomy (§12): see meaning.h. Those about running a task are
+ * here to be explained; a check of a message never gives them. */
 #include <stddef.h>
 
 #include "protocol/codes/meanings.h"

@@ -1,4 +1,4 @@
-/* Where an AOP path lies: see path.h. What could mean two places is refused. */
+/* The place of an AOP path: see path.h. An ambiguous path is refused. */
 #include "protocol/aop/path.h"
 
 #include <ctype.h>
@@ -9,20 +9,20 @@ static bool is_drive(struct amp_span s)
     return s.n >= 2 && s.p[1] == ':' && isalpha((unsigned char)s.p[0]);
 }
 
-static bool slash(char c)
+static bool is_slash(char c)
 {
     return c == '/' || c == '\\';
 }
 
-/* What Windows would take for another name, stream or directory than it says. */
-static bool trap(struct amp_span part)
+/* Whether Windows reads the part as another name, or as a stream. */
+static bool is_windows_alias(struct amp_span part)
 {
     char last = part.p[part.n - 1];
     return last == '.' || last == ' ' || memchr(part.p, ':', part.n);
 }
 
-/* The components of a text, put behind those that are there. */
-static const char *add_parts(struct amp_span text, struct amp_aop_path *out)
+/* Appends the components of a text. Returns a fault or NULL. */
+static const char *parts_add(struct amp_span text, struct amp_aop_path *out)
 {
     bool drive = isalpha((unsigned char)out->drive);
     for (size_t i = 0; i < text.n;) {
@@ -39,7 +39,7 @@ static const char *add_parts(struct amp_span text, struct amp_aop_path *out)
             out->n--;
             continue;
         }
-        if (drive && trap(part))
+        if (drive && is_windows_alias(part))
             return "has a part that is another name on Windows";
         if (out->drive == 0 && (memchr(part.p, '\\', part.n) || memchr(part.p, ':', part.n)))
             return "is ambiguous";
@@ -50,19 +50,19 @@ static const char *add_parts(struct amp_span text, struct amp_aop_path *out)
     return NULL;
 }
 
-/* The start of a path: sets the drive where the path is absolute, and takes that off the text. */
-static const char *take_root(struct amp_span *path, struct amp_aop_path *out, bool *absolute)
+/* Sets the drive of an absolute path and removes it from the text. Returns a fault or NULL. */
+static const char *root_take(struct amp_span *path, struct amp_aop_path *out, bool *absolute)
 {
     *absolute = true;
     if (memchr(path->p, '\0', path->n))
         return "contains a NUL";
     if (path->n > 0 && path->p[0] == '/') {
-        if (path->n > 1 && slash(path->p[1]))
+        if (path->n > 1 && is_slash(path->p[1]))
             return "names another machine";
         out->drive = '/';
-    } else if (path->n > 1 && path->p[0] == '\\' && slash(path->p[1])) {
+    } else if (path->n > 1 && path->p[0] == '\\' && is_slash(path->p[1])) {
         return "names another machine";
-    } else if (is_drive(*path) && path->n > 2 && slash(path->p[2])) {
+    } else if (is_drive(*path) && path->n > 2 && is_slash(path->p[2])) {
         out->drive = (char)toupper((unsigned char)path->p[0]);
         path->p += 2;
         path->n -= 2;
@@ -78,9 +78,9 @@ const char *amp_aop_path_read(const struct amp_aop_path *base, struct amp_span p
     bool absolute;
     out->drive = 0;
     out->n = 0;
-    const char *fault = take_root(&path, out, &absolute);
+    const char *fault = root_take(&path, out, &absolute);
     if (fault || absolute)
-        return fault ? fault : add_parts(path, out);
+        return fault ? fault : parts_add(path, out);
     bool drive = !base || isalpha((unsigned char)base->drive);
     if (drive && is_drive(path))
         return "is relative to a drive's own directory";
@@ -89,12 +89,12 @@ const char *amp_aop_path_read(const struct amp_aop_path *base, struct amp_span p
         out->n = drive && path.n > 0 && path.p[0] == '\\' ? 0 : base->n; /* from the drive's root */
         memcpy(out->part, base->part, out->n * sizeof *out->part);
     }
-    return add_parts(path, out);
+    return parts_add(path, out);
 }
 
 bool amp_aop_path_within(struct amp_span dir, struct amp_span path)
 {
-    if (amp_span_is(dir, ".")) /* of the unknown place */
+    if (amp_span_is(dir, ".")) /* an unknown directory */
         return path.n > 0 && path.p[0] != '/' && !is_drive(path);
     return path.n >= dir.n && memcmp(path.p, dir.p, dir.n) == 0 &&
            (path.n == dir.n || path.p[dir.n] == '/' || dir.p[dir.n - 1] == '/');
@@ -107,7 +107,7 @@ static const unsigned char class_of[256] = {
 };
 
 /* Absolute, of letters, digits, - and _, with single slashes, and dots only inside a name. */
-static bool plain(struct amp_span s)
+static bool is_plain(struct amp_span s)
 {
     size_t i = is_drive(s) ? 2 : 0;
     if (i >= s.n || s.p[i] != '/')
@@ -125,7 +125,7 @@ static bool plain(struct amp_span s)
 bool amp_aop_path_plainly_within(struct amp_span dir, struct amp_span path)
 {
     return dir.n > 0 && path.n >= dir.n && memcmp(path.p, dir.p, dir.n) == 0 &&
-           (path.n == dir.n || path.p[dir.n] == '/') && plain(dir) && plain(path);
+           (path.n == dir.n || path.p[dir.n] == '/') && is_plain(dir) && is_plain(path);
 }
 
 int amp_aop_path_write(const struct amp_aop_path *p, struct amp_buf *out, struct amp_error *err)

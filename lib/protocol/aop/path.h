@@ -1,7 +1,7 @@
 /*
- * AOP paths, lexically: no file system is asked. A path starts at a drive (C:/…), at the root (/…),
- * or at the workspace. `\` separates in drive paths only. `.` and `..` are resolved, and then whole
- * components are compared, never a string's beginning.
+ * AOP paths, lexically, without the file system. A path starts at a drive (C:/…), at the root (/…),
+ * or at the workspace. `\` is a separator in drive paths only. `.` and `..` are resolved, and then
+ * complete components are compared.
  */
 #ifndef AMP_PROTOCOL_AOP_PATH_H
 #define AMP_PROTOCOL_AOP_PATH_H
@@ -16,17 +16,16 @@ struct amp_aop_path {
     struct amp_span part[AMP_AOP_PARTS_MOST]; /* of the texts that it was read from */
 };
 
-/* Reads a path, which starts from `base` where it is relative; NULL: from an unknown place. Returns
- * NULL, or what is wrong with it as the end of a sentence ("leaves its root by .."); then out is
- * not to be used. */
+/* Reads a path; a relative one starts from `base`, NULL: from an unknown directory. Returns NULL,
+ * or the fault as the end of a sentence ("leaves its root by .."); then out is undefined. */
 const char *amp_aop_path_read(const struct amp_aop_path *base, struct amp_span path,
                               struct amp_aop_path *out);
 
-/* Whether a canonical text (amp_aop_path_write) is that of the directory or below it. */
+/* Whether a canonical text (amp_aop_path_write) is the directory or below it. */
 bool amp_aop_path_within(struct amp_span dir, struct amp_span path);
 
-/* The same from the texts, for the plainest ones, which are nearly all: true where it surely is so,
- * false where it has to be read. */
+/* The same for texts that are not canonical. True only if both are plain, as nearly all are; false
+ * means that the path has to be read. */
 bool amp_aop_path_plainly_within(struct amp_span dir, struct amp_span path);
 
 /* Its canonical text: "C:/a/b", "/a/b", "a/b" or ".". */

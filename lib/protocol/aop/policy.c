@@ -1,182 +1,174 @@
 /* The effective policy of a TASK: see aop_policy.h. */
 #include <amp/protocol/aop_policy.h>
 
-#include "protocol/aop/aop.h"
-#include "protocol/view/fill.h"
+#include <stddef.h>
 
-#define COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
+#include "protocol/aop/aop.h"
+#include "protocol/spec.h"
 
 #define X(id, path) path,
 static const char *const sources[] = {AMP_AOP_SOURCE_LIST(X)};
 #undef X
 #define X(id) #id,
-static const char *const networks[] = {AMP_AOP_NETWORK_LIST(X)};
-static const char *const on_failures[] = {AMP_AOP_ON_FAILURE_LIST(X)};
-static const char *const on_silences[] = {AMP_AOP_ON_SILENCE_LIST(X)};
+static const char *const network_list[] = {AMP_AOP_NETWORK_LIST(X)};
+static const char *const on_failure_list[] = {AMP_AOP_ON_FAILURE_LIST(X)};
+static const char *const on_silence_list[] = {AMP_AOP_ON_SILENCE_LIST(X)};
 #undef X
+static const struct amp_words networks = {network_list, AMP_SPEC_COUNT(network_list)};
+static const struct amp_words on_failures = {on_failure_list, AMP_SPEC_COUNT(on_failure_list)};
+static const struct amp_words on_silences = {on_silence_list, AMP_SPEC_COUNT(on_silence_list)};
+
+static const char *word_name(const struct amp_words *words, unsigned i)
+{
+    return i < words->n ? words->word[i] : "unknown";
+}
 
 const char *amp_aop_source_name(enum amp_aop_source s)
 {
-    return s < COUNT(sources) ? sources[s] : "unknown";
+    return s < AMP_SPEC_COUNT(sources) ? sources[s] : "unknown";
 }
 const char *amp_aop_network_name(enum amp_aop_network n)
 {
-    return n < COUNT(networks) ? networks[n] : "unknown";
+    return word_name(&networks, n);
 }
 const char *amp_aop_on_failure_name(enum amp_aop_on_failure f)
 {
-    return f < COUNT(on_failures) ? on_failures[f] : "unknown";
+    return word_name(&on_failures, f);
 }
 const char *amp_aop_on_silence_name(enum amp_aop_on_silence s)
 {
-    return s < COUNT(on_silences) ? on_silences[s] : "unknown";
+    return word_name(&on_silences, s);
 }
 
-uint32_t amp_aop_at(const struct amp_view *v, uint32_t object, struct amp_span key)
-{
-    return object == AMP_TOK_NONE ? AMP_TOK_NONE : amp_tape_get(v->tape, object, key);
-}
+/* The objects of a TASK that have parts of its policy. */
+enum policy_object {
+    EXECUTION,
+    HEARTBEAT,
+    GUARD,
+    CAPABILITIES,
+    ACCESS,
+    CONSTRAINTS,
+    BUDGETS,
+    OBJECTS
+};
+static const struct {
+    struct amp_span pointer;
+    enum amp_aop_source source;
+} objects[OBJECTS] = {
+    [EXECUTION] = {AMP_AT("/execution_policy"), AMP_AOP_FROM_EXECUTION},
+    [HEARTBEAT] = {AMP_AT("/execution_policy/heartbeat"), AMP_AOP_FROM_EXECUTION},
+    [GUARD] = {AMP_AT("/guard_rails"), AMP_AOP_FROM_GUARD},
+    [CAPABILITIES] = {AMP_AT("/target/capabilities"), AMP_AOP_FROM_CAPABILITIES},
+    [ACCESS] = {AMP_AT("/task/access"), AMP_AOP_FROM_ACCESS},
+    [CONSTRAINTS] = {AMP_AT("/task/constraints"), AMP_AOP_FROM_CONSTRAINTS},
+    [BUDGETS] = {AMP_AT("/task/budgets"), AMP_AOP_FROM_BUDGETS},
+};
 
-static bool is(const struct amp_view *v, uint32_t tok, enum amp_json_type type)
-{
-    return tok != AMP_TOK_NONE && v->tape->tok[tok].type == type;
-}
+/* The values of the policy. A later row replaces the value of an earlier one, except that the most
+ * restrictive network and the lowest budget apply; of two equal ones the first. */
+static const struct policy_row {
+    enum policy_object object;
+    struct amp_span key;
+    enum { AS_INT, AS_FLAG, AS_WORD, AS_REAL, AS_LIST, AS_NETWORK, AS_BUDGET } as;
+    uint16_t at; /* in struct amp_aop_policy */
+    const struct amp_words *words;
+} rows[] = {
+#define P(member) offsetof(struct amp_aop_policy, member)
+    {EXECUTION, AMP_AT("timeout_seconds"), AS_INT, P(timeout_seconds), NULL},
+    {EXECUTION, AMP_AT("max_retries"), AS_INT, P(max_retries), NULL},
+    {EXECUTION, AMP_AT("retry_backoff_seconds"), AS_LIST, P(backoff), NULL},
+    {EXECUTION, AMP_AT("on_failure"), AS_WORD, P(on_failure), &on_failures},
+    {EXECUTION, AMP_AT("abort_on_first_critical_error"), AS_FLAG, P(abort_on_first_critical_error),
+     NULL},
+    {EXECUTION, AMP_AT("auto_terminate_on_timeout"), AS_FLAG, P(auto_terminate_on_timeout), NULL},
+    {HEARTBEAT, AMP_AT("enabled"), AS_FLAG, P(heartbeat), NULL},
+    {HEARTBEAT, AMP_AT("interval_seconds"), AS_REAL, P(heartbeat_seconds), NULL},
+    {HEARTBEAT, AMP_AT("max_missed_beats"), AS_INT, P(heartbeat_missed_most), NULL},
+    {HEARTBEAT, AMP_AT("on_heartbeat_failure"), AS_WORD, P(on_heartbeat_failure), &on_silences},
+    {GUARD, AMP_AT("timeout_seconds"), AS_INT, P(timeout_seconds), NULL},
+    {GUARD, AMP_AT("abort_on_first_critical_error"), AS_FLAG, P(abort_on_first_critical_error),
+     NULL},
+    {GUARD, AMP_AT("auto_terminate_on_timeout"), AS_FLAG, P(auto_terminate_on_timeout), NULL},
+    {GUARD, AMP_AT("require_minimal_report"), AS_FLAG, P(minimal_report), NULL},
+    {GUARD, AMP_AT("require_final_signal"), AS_FLAG, P(final_signal), NULL},
+    {CONSTRAINTS, AMP_AT("read_only_mode"), AS_FLAG, P(read_only), NULL},
+    {CONSTRAINTS, AMP_AT("delegation_allowed"), AS_FLAG, P(delegation), NULL},
+    {CAPABILITIES, AMP_AT("network_access"), AS_WORD, P(network), &networks},
+    {ACCESS, AMP_AT("network"), AS_NETWORK, P(network), &networks},
+    {CONSTRAINTS, AMP_AT("network_access"), AS_NETWORK, P(network), &networks},
+    {CONSTRAINTS, AMP_AT("max_cost_usd"), AS_BUDGET, P(cost_usd), NULL},
+    {BUDGETS, AMP_AT("max_cost_usd"), AS_BUDGET, P(cost_usd), NULL},
+    {CONSTRAINTS, AMP_AT("max_tokens"), AS_BUDGET, P(tokens), NULL},
+    {BUDGETS, AMP_AT("max_tokens"), AS_BUDGET, P(tokens), NULL},
+#undef P
+};
 
-/* Each of these overwrites what stood there where the member is there and fits. */
-static void take_int(const struct amp_view *v, uint32_t object, struct amp_span key,
-                     enum amp_aop_source source, struct amp_aop_int *out)
+/* Takes the value of a row, unless it has another type. */
+static void row_take(const struct policy_row *row, const struct amp_tape *t, uint32_t tok,
+                     struct amp_aop_policy *p)
 {
-    uint32_t tok = amp_aop_at(v, object, key);
+    enum amp_aop_source source = objects[row->object].source;
+    void *at = (char *)p + row->at;
+    struct amp_aop_word *word = at;
+    struct amp_aop_budget *budget = at;
     int64_t n;
-    if (is(v, tok, AMP_JSON_NUMBER) && amp_tok_int(v->tape, tok, &n))
-        *out = (struct amp_aop_int){n, source};
-}
-
-static void take_flag(const struct amp_view *v, uint32_t object, struct amp_span key,
-                      enum amp_aop_source source, struct amp_aop_flag *out)
-{
-    uint32_t tok = amp_aop_at(v, object, key);
-    if (is(v, tok, AMP_JSON_TRUE) || is(v, tok, AMP_JSON_FALSE))
-        *out = (struct amp_aop_flag){v->tape->tok[tok].type == AMP_JSON_TRUE, source};
-}
-
-static bool find_word(const struct amp_view *v, uint32_t object, struct amp_span key,
-                      const char *const *words, unsigned n, unsigned *out)
-{
-    uint32_t tok = amp_aop_at(v, object, key);
-    for (unsigned i = 0; is(v, tok, AMP_JSON_STRING) && i < n; i++)
-        if (amp_tok_is(v->tape, tok, amp_span_str(words[i]))) {
-            *out = i;
-            return true;
-        }
-    return false;
-}
-
-static void take_word(const struct amp_view *v, uint32_t object, struct amp_span key,
-                      const char *const *words, unsigned n, enum amp_aop_source source,
-                      struct amp_aop_word *out)
-{
-    if (find_word(v, object, key, words, n, &out->value))
-        out->source = source;
-}
-
-/* The more restrictive one counts; of two equal ones the first. */
-static void narrow(const struct amp_view *v, uint32_t object, struct amp_span key,
-                   enum amp_aop_source source, struct amp_aop_word *out)
-{
-    unsigned n;
-    if (find_word(v, object, key, networks, COUNT(networks), &n) && n < out->value)
-        *out = (struct amp_aop_word){n, source};
-}
-
-static void lower(const struct amp_view *v, uint32_t object, struct amp_span key,
-                  enum amp_aop_source source, struct amp_aop_budget *out)
-{
-    uint32_t tok = amp_aop_at(v, object, key);
-    double n;
-    if (is(v, tok, AMP_JSON_NUMBER) && amp_tok_real(v->tape, tok, &n) &&
-        (!out->limited || n < out->value))
-        *out = (struct amp_aop_budget){true, n, tok, source};
-}
-
-static void take_execution(const struct amp_view *v, struct amp_aop_policy *p)
-{
-    uint32_t e = amp_aop_at(v, 0, AMP_SPAN("execution_policy"));
-    take_int(v, e, AMP_SPAN("timeout_seconds"), AMP_AOP_FROM_EXECUTION, &p->timeout_seconds);
-    take_int(v, e, AMP_SPAN("max_retries"), AMP_AOP_FROM_EXECUTION, &p->max_retries);
-    take_word(v, e, AMP_SPAN("on_failure"), on_failures, COUNT(on_failures), AMP_AOP_FROM_EXECUTION,
-              &p->on_failure);
-    take_flag(v, e, AMP_SPAN("abort_on_first_critical_error"), AMP_AOP_FROM_EXECUTION,
-              &p->abort_on_first_critical_error);
-    take_flag(v, e, AMP_SPAN("auto_terminate_on_timeout"), AMP_AOP_FROM_EXECUTION,
-              &p->auto_terminate_on_timeout);
-    uint32_t tok = amp_aop_at(v, e, AMP_SPAN("retry_backoff_seconds"));
-    if (is(v, tok, AMP_JSON_ARRAY))
-        p->backoff = tok;
-    uint32_t h = amp_aop_at(v, e, AMP_SPAN("heartbeat"));
-    take_flag(v, h, AMP_SPAN("enabled"), AMP_AOP_FROM_EXECUTION, &p->heartbeat);
-    take_int(v, h, AMP_SPAN("max_missed_beats"), AMP_AOP_FROM_EXECUTION, &p->heartbeat_missed_most);
-    tok = amp_aop_at(v, h, AMP_SPAN("interval_seconds"));
-    if (is(v, tok, AMP_JSON_NUMBER))
-        amp_tok_real(v->tape, tok, &p->heartbeat_seconds);
-    take_word(v, h, AMP_SPAN("on_heartbeat_failure"), on_silences, COUNT(on_silences),
-              AMP_AOP_FROM_EXECUTION, &p->on_heartbeat_failure);
-}
-
-/* What guard rails say overrides the execution policy. */
-static void take_guard(const struct amp_view *v, struct amp_aop_policy *p)
-{
-    uint32_t g = amp_aop_at(v, 0, AMP_SPAN("guard_rails"));
-    take_int(v, g, AMP_SPAN("timeout_seconds"), AMP_AOP_FROM_GUARD, &p->timeout_seconds);
-    take_flag(v, g, AMP_SPAN("abort_on_first_critical_error"), AMP_AOP_FROM_GUARD,
-              &p->abort_on_first_critical_error);
-    take_flag(v, g, AMP_SPAN("auto_terminate_on_timeout"), AMP_AOP_FROM_GUARD,
-              &p->auto_terminate_on_timeout);
-    take_flag(v, g, AMP_SPAN("require_minimal_report"), AMP_AOP_FROM_GUARD, &p->minimal_report);
-    take_flag(v, g, AMP_SPAN("require_final_signal"), AMP_AOP_FROM_GUARD, &p->final_signal);
+    double real;
+    switch (row->as) {
+    case AS_INT:
+        if (amp_tok_int(t, tok, &n))
+            *(struct amp_aop_int *)at = (struct amp_aop_int){n, source};
+        break;
+    case AS_FLAG:
+        if (t->tok[tok].type == AMP_JSON_TRUE || t->tok[tok].type == AMP_JSON_FALSE)
+            *(struct amp_aop_flag *)at =
+                (struct amp_aop_flag){t->tok[tok].type == AMP_JSON_TRUE, source};
+        break;
+    case AS_REAL:
+        amp_tok_real(t, tok, at);
+        break;
+    case AS_LIST:
+        if (t->tok[tok].type == AMP_JSON_ARRAY)
+            *(uint32_t *)at = tok;
+        break;
+    case AS_WORD:
+    case AS_NETWORK:
+        for (unsigned i = 0; i < row->words->n; i++)
+            if (amp_tok_is(t, tok, amp_span_str(row->words->word[i])) &&
+                (row->as == AS_WORD || i < word->value)) {
+                *word = (struct amp_aop_word){i, source};
+                break;
+            }
+        break;
+    case AS_BUDGET:
+        if (amp_tok_real(t, tok, &real) && (!budget->limited || real < budget->value))
+            *budget = (struct amp_aop_budget){true, real, tok, source};
+        break;
+    }
 }
 
 void amp_aop_files(const struct amp_view *v, struct amp_aop_paths *read,
                    struct amp_aop_paths *write)
 {
-    uint32_t task = amp_aop_at(v, 0, AMP_SPAN("task"));
-    uint32_t target = amp_aop_at(v, 0, AMP_SPAN("target"));
-    uint32_t can = amp_aop_at(v, target, AMP_SPAN("capabilities"));
-    uint32_t may = amp_aop_at(v, task, AMP_SPAN("access"));
-    uint32_t files = amp_aop_at(v, may, AMP_SPAN("filesystem"));
-    uint32_t constraints = amp_aop_at(v, task, AMP_SPAN("constraints"));
-    struct amp_aop_flag reaches = {true, AMP_AOP_FROM_DEFAULT};
-    struct amp_aop_flag read_only = {false, AMP_AOP_FROM_DEFAULT};
+    const struct amp_tape *t = v->tape;
+    uint32_t files = amp_tape_pointer(t, 0, AMP_SPAN("/task/access/filesystem"));
+    uint32_t can = amp_tape_pointer(t, 0, objects[CAPABILITIES].pointer);
+    uint32_t constraints = amp_tape_pointer(t, 0, objects[CONSTRAINTS].pointer);
     *read = *write = (struct amp_aop_paths){false, AMP_TOK_NONE, AMP_AOP_FROM_DEFAULT};
-    if (is(v, files, AMP_JSON_OBJECT)) {
-        *read = (struct amp_aop_paths){true, amp_aop_at(v, files, AMP_SPAN("read_paths")),
+    if (files != AMP_TOK_NONE && t->tok[files].type == AMP_JSON_OBJECT) {
+        *read = (struct amp_aop_paths){true, amp_tape_get(t, files, AMP_SPAN("read_paths")),
                                        AMP_AOP_FROM_ACCESS};
-        *write = (struct amp_aop_paths){true, amp_aop_at(v, files, AMP_SPAN("write_paths")),
+        *write = (struct amp_aop_paths){true, amp_tape_get(t, files, AMP_SPAN("write_paths")),
                                         AMP_AOP_FROM_ACCESS};
     }
-    take_flag(v, can, AMP_SPAN("file_system_access"), AMP_AOP_FROM_CAPABILITIES, &reaches);
-    take_flag(v, constraints, AMP_SPAN("read_only_mode"), AMP_AOP_FROM_CONSTRAINTS, &read_only);
-    if (!reaches.value)
+    if (amp_object_get(t, can, "file_system_access", AMP_JSON_FALSE) != AMP_TOK_NONE)
         *read = *write = (struct amp_aop_paths){true, AMP_TOK_NONE, AMP_AOP_FROM_CAPABILITIES};
-    else if (read_only.value)
+    else if (amp_object_get(t, constraints, "read_only_mode", AMP_JSON_TRUE) != AMP_TOK_NONE)
         *write = (struct amp_aop_paths){true, AMP_TOK_NONE, AMP_AOP_FROM_CONSTRAINTS};
-}
-
-/* The capability has a default, the others limit only where they are given. */
-static void take_network(const struct amp_view *v, uint32_t task, uint32_t constraints,
-                         struct amp_aop_policy *p)
-{
-    uint32_t target = amp_aop_at(v, 0, AMP_SPAN("target"));
-    take_word(v, amp_aop_at(v, target, AMP_SPAN("capabilities")), AMP_SPAN("network_access"),
-              networks, COUNT(networks), AMP_AOP_FROM_CAPABILITIES, &p->network);
-    narrow(v, amp_aop_at(v, task, AMP_SPAN("access")), AMP_SPAN("network"), AMP_AOP_FROM_ACCESS,
-           &p->network);
-    narrow(v, constraints, AMP_SPAN("network_access"), AMP_AOP_FROM_CONSTRAINTS, &p->network);
 }
 
 void amp_aop_policy(const struct amp_view *v, struct amp_aop_policy *p)
 {
-    static const struct amp_aop_policy defaults = {
+    *p = (struct amp_aop_policy){
         .timeout_seconds = {1800, AMP_AOP_FROM_DEFAULT},
         .backoff = AMP_TOK_NONE,
         .auto_terminate_on_timeout = {true, AMP_AOP_FROM_DEFAULT},
@@ -188,21 +180,15 @@ void amp_aop_policy(const struct amp_view *v, struct amp_aop_policy *p)
         .cost_usd = {.tok = AMP_TOK_NONE},
         .tokens = {.tok = AMP_TOK_NONE},
     };
-    *p = defaults;
-    uint32_t task = amp_aop_at(v, 0, AMP_SPAN("task"));
-    uint32_t constraints = amp_aop_at(v, task, AMP_SPAN("constraints"));
-    uint32_t budgets = amp_aop_at(v, task, AMP_SPAN("budgets"));
-    take_execution(v, p);
-    take_guard(v, p);
-    take_flag(v, constraints, AMP_SPAN("read_only_mode"), AMP_AOP_FROM_CONSTRAINTS, &p->read_only);
-    take_flag(v, constraints, AMP_SPAN("delegation_allowed"), AMP_AOP_FROM_CONSTRAINTS,
-              &p->delegation);
+    uint32_t found[OBJECTS];
+    for (unsigned i = 0; i < OBJECTS; i++)
+        found[i] = amp_tape_pointer(v->tape, 0, objects[i].pointer);
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(rows); i++) {
+        uint32_t tok = amp_tape_get(v->tape, found[rows[i].object], rows[i].key);
+        if (tok != AMP_TOK_NONE)
+            row_take(&rows[i], v->tape, tok, p);
+    }
     amp_aop_files(v, &p->read, &p->write);
-    take_network(v, task, constraints, p);
-    lower(v, constraints, AMP_SPAN("max_cost_usd"), AMP_AOP_FROM_CONSTRAINTS, &p->cost_usd);
-    lower(v, budgets, AMP_SPAN("max_cost_usd"), AMP_AOP_FROM_BUDGETS, &p->cost_usd);
-    lower(v, constraints, AMP_SPAN("max_tokens"), AMP_AOP_FROM_CONSTRAINTS, &p->tokens);
-    lower(v, budgets, AMP_SPAN("max_tokens"), AMP_AOP_FROM_BUDGETS, &p->tokens);
 }
 
 bool amp_aop_within(const struct amp_aop_budget *b, double spent)
@@ -210,20 +196,19 @@ bool amp_aop_within(const struct amp_aop_budget *b, double spent)
     return !b->limited || spent <= b->value;
 }
 
-static double number_at(const struct amp_view *v, uint32_t object, struct amp_span key, double none)
+static double number_at(const struct amp_view *v, const char *pointer, double otherwise)
 {
-    uint32_t tok = amp_aop_at(v, object, key);
+    uint32_t tok = amp_tape_pointer(v->tape, 0, amp_span_str(pointer));
     double n;
-    return is(v, tok, AMP_JSON_NUMBER) && amp_tok_real(v->tape, tok, &n) ? n : none;
+    return tok != AMP_TOK_NONE && amp_tok_real(v->tape, tok, &n) ? n : otherwise;
 }
 
 const char *amp_aop_response_fault(const struct amp_aop_policy *p, const struct amp_view *r)
 {
-    uint32_t cost = amp_aop_at(r, 0, AMP_SPAN("cost_tracking"));
-    double usd = number_at(r, cost, AMP_SPAN("estimated_cost_usd"), 0);
-    usd = number_at(r, cost, AMP_SPAN("actual_cost_usd"), usd);
-    double tokens = number_at(r, cost, AMP_SPAN("tokens_input"), 0) +
-                    number_at(r, cost, AMP_SPAN("tokens_output"), 0);
+    double usd = number_at(r, "/cost_tracking/estimated_cost_usd", 0);
+    usd = number_at(r, "/cost_tracking/actual_cost_usd", usd);
+    double tokens = number_at(r, "/cost_tracking/tokens_input", 0) +
+                    number_at(r, "/cost_tracking/tokens_output", 0);
     return amp_aop_within(&p->cost_usd, usd) && amp_aop_within(&p->tokens, tokens)
                ? NULL
                : "E_COST_LIMIT_EXCEEDED";

@@ -1,9 +1,9 @@
-/* Whether paths lie within what is granted: see reach.h. */
+/* Access to paths: see reach.h. */
 #include "protocol/aop/reach.h"
 
 #include <string.h>
 
-/* What is granted is cut here: what lies beyond it is not granted. */
+/* Directories beyond these limits are not granted. */
 enum { DIRS_MOST = 4 * 1024 * 1024, TEXT_MOST = 64 * 1024 * 1024 };
 
 void amp_aop_reach_init(struct amp_aop_reach *r, const struct amp_view *v,
@@ -24,7 +24,7 @@ void amp_aop_reach_release(struct amp_aop_reach *r)
     amp_buf_release(&r->room);
 }
 
-/* The list of what is granted: its first element, and where it ends. */
+/* The first granted directory; *end is the end of the list. */
 static uint32_t list_of(const struct amp_aop_reach *r, uint32_t *end)
 {
     const struct amp_tape *t = r->v->tape;
@@ -44,8 +44,8 @@ static struct amp_span text_at(struct amp_aop_reach *r, uint32_t tok)
     return text;
 }
 
-/* A directory that lies nowhere grants nothing. */
-static void read_all(struct amp_aop_reach *r)
+/* Reads the directories; one that cannot be resolved grants nothing. */
+static void directories_read(struct amp_aop_reach *r)
 {
     struct amp_aop_path dir;
     uint32_t end;
@@ -64,7 +64,7 @@ static void read_all(struct amp_aop_reach *r)
     }
 }
 
-static bool plainly(const struct amp_aop_reach *r, struct amp_span path)
+static bool is_plainly_within(const struct amp_aop_reach *r, struct amp_span path)
 {
     const struct amp_tape *t = r->v->tape;
     uint32_t end;
@@ -80,10 +80,10 @@ static bool plainly(const struct amp_aop_reach *r, struct amp_span path)
 const char *amp_aop_reach_denies(struct amp_aop_reach *r, struct amp_span path)
 {
     struct amp_aop_path place;
-    if (plainly(r, path))
+    if (is_plainly_within(r, path))
         return NULL;
     if (!r->read)
-        read_all(r);
+        directories_read(r);
     const char *fault = amp_aop_path_read(r->fault ? NULL : &r->base, path, &place);
     if (!fault && r->fault && place.drive == 0)
         fault = "is relative to an unknown workspace";

@@ -1,7 +1,7 @@
 /*
- * AOP 2.0.2-C: what the schemas cannot say: the limits (§4) as far as they are no mere counts that
- * refuse, the minimal report (§5), and that inputs and outputs lie where the task may reach (§11).
- * Rules also run on lines that their schema refused, so none may rely on a field being there.
+ * AOP 2.0.2-C: the rules that a schema cannot express: limits (§4), the minimal report (§5), and
+ * the access to inputs and outputs (§11). Rules also run on lines that violate their schema, so any
+ * field may be missing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,36 +19,27 @@ enum {
     ACTIONS_MOST = 200,
 };
 
-static bool is(const struct amp_check *c, uint32_t tok, enum amp_json_type type)
+static void size_check(struct amp_check *c, size_t most, const char *type)
 {
-    return tok != AMP_TOK_NONE && c->v->tape->tok[tok].type == type;
-}
-
-static void size_limit(struct amp_check *c, size_t most, const char *type)
-{
+    char expected[48];
     if (c->v->text.n <= most)
         return;
-    char expected[48];
     snprintf(expected, sizeof expected, "at most %zu bytes", most);
-    struct amp_fault f = {.severity = AMP_SEV_ERROR,
-                          .code = "E_CONTEXT_OVERFLOW",
-                          .rule = "size",
-                          .tok = AMP_TOK_NONE,
-                          .expected = expected};
-    amp_check_add(c, &f, "the %s has %zu bytes", type, c->v->text.n);
+    amp_check_token(c, AMP_SEV_ERROR, "E_CONTEXT_OVERFLOW", "size", AMP_TOK_NONE, expected,
+                    "the %s has %zu bytes", type, c->v->text.n);
 }
 
-static void task_size(struct amp_check *c)
+static void task_size_check(struct amp_check *c)
 {
-    size_limit(c, TASK_BYTES, "TASK");
+    size_check(c, TASK_BYTES, "TASK");
 }
 
-static void response_size(struct amp_check *c)
+static void response_size_check(struct amp_check *c)
 {
-    size_limit(c, RESPONSE_BYTES, "RESPONSE");
+    size_check(c, RESPONSE_BYTES, "RESPONSE");
 }
 
-static void warn_size(struct amp_check *c, uint32_t tok, const char *rule, const char *expected,
+static void size_warn(struct amp_check *c, uint32_t tok, const char *rule, const char *expected,
                       uint32_t n, const char *what)
 {
     struct amp_fault f = {.severity = AMP_SEV_WARNING,
@@ -59,8 +50,8 @@ static void warn_size(struct amp_check *c, uint32_t tok, const char *rule, const
     amp_check_add(c, &f, "has %u %s", n, what);
 }
 
-/* Code points of a string token, each escape counted as the character that it stands for. */
-static uint32_t characters(const struct amp_tape *t, uint32_t tok)
+/* The number of code points of a string token; an escape is one. */
+static uint32_t characters_count(const struct amp_tape *t, uint32_t tok)
 {
     struct amp_span s = amp_tok_raw(t, tok);
     uint32_t n = 0;
@@ -71,7 +62,7 @@ static uint32_t characters(const struct amp_tape *t, uint32_t tok)
             continue;
         }
         bool code = s.p[i + 1] == 'u';
-        /* The first half of a pair; the scanner saw to it that the second follows. */
+        /* The first half of a pair; the scanner has checked that the second half follows. */
         bool half =
             code && (s.p[i + 2] == 'd' || s.p[i + 2] == 'D') && memchr("89abAB", s.p[i + 3], 6);
         i += half ? 12 : code ? 6 : 2;
@@ -79,80 +70,77 @@ static uint32_t characters(const struct amp_tape *t, uint32_t tok)
     return n;
 }
 
-static void objective(struct amp_check *c)
+static void objective_check(struct amp_check *c)
 {
-    uint32_t tok = amp_aop_at(c->v, c->v->payload, AMP_SPAN("objective"));
-    if (!is(c, tok, AMP_JSON_STRING) || c->v->tape->tok[tok].len < OBJECTIVE_WARN)
+    uint32_t tok = amp_object_get(c->v->tape, c->v->payload, "objective", AMP_JSON_STRING);
+    if (tok == AMP_TOK_NONE || c->v->tape->tok[tok].len < OBJECTIVE_WARN)
         return;
-    uint32_t n = characters(c->v->tape, tok);
+    uint32_t n = characters_count(c->v->tape, tok);
     if (n >= OBJECTIVE_WARN)
-        warn_size(c, tok, "objective", "fewer than 40000 characters", n, "characters");
+        size_warn(c, tok, "objective", "fewer than 40000 characters", n, "characters");
 }
 
-static void phases(struct amp_check *c)
+static void phases_check(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
-    uint32_t list = amp_aop_at(c->v, 0, AMP_SPAN("phases"));
-    if (!is(c, list, AMP_JSON_ARRAY))
+    uint32_t list = amp_object_get(t, 0, "phases", AMP_JSON_ARRAY);
+    if (list == AMP_TOK_NONE)
         return;
     if (t->tok[list].count > PHASES_MOST)
-        warn_size(c, list, "phases", "at most 10 phases", t->tok[list].count, "phases");
+        size_warn(c, list, "phases", "at most 10 phases", t->tok[list].count, "phases");
     for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next) {
-        uint32_t points = amp_tape_get(t, i, AMP_SPAN("checkpoints"));
-        if (is(c, points, AMP_JSON_ARRAY) && t->tok[points].count > CHECKPOINTS_MOST)
-            warn_size(c, points, "checkpoints", "at most 20 checkpoints in a phase",
+        uint32_t points = amp_object_get(t, i, "checkpoints", AMP_JSON_ARRAY);
+        if (points != AMP_TOK_NONE && t->tok[points].count > CHECKPOINTS_MOST)
+            size_warn(c, points, "checkpoints", "at most 20 checkpoints in a phase",
                       t->tok[points].count, "checkpoints");
     }
 }
 
-/* Whether a string, looked at only as far as needed, says nothing. */
-static bool blank(struct amp_check *c, uint32_t tok)
+/* Whether a string has no visible character. Few strings have to be decoded. */
+static bool is_blank(struct amp_check *c, uint32_t tok)
 {
     struct amp_span text = amp_tok_raw(c->v->tape, tok);
     if (text.n == 0 || (text.p[0] > ' ' && text.p[0] != '\\'))
         return text.n == 0;
-    if (amp_fill_text(c->v->tape, tok, c->arena, &text, NULL) < 0)
-        c->failed = true;
-    return amp_check_blank(text);
+    return amp_check_string(c, tok, &text) && amp_check_blank(text);
 }
 
-/* The minimal report; the schema sees to it that summary and actions are there. */
-static void report(struct amp_check *c)
+/* The minimal report. The schema reports a missing or empty summary or list of actions. */
+static void report_check(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
-    uint32_t summary = amp_aop_at(c->v, 0, AMP_SPAN("execution_summary"));
-    uint32_t text = amp_aop_at(c->v, summary, AMP_SPAN("summary"));
-    uint32_t actions = amp_aop_at(c->v, summary, AMP_SPAN("actions"));
-    if (is(c, text, AMP_JSON_STRING) && t->tok[text].len > 0 && blank(c, text) &&
+    uint32_t summary = amp_tape_get(t, 0, AMP_SPAN("execution_summary"));
+    uint32_t text = amp_object_get(t, summary, "summary", AMP_JSON_STRING);
+    uint32_t actions = amp_object_get(t, summary, "actions", AMP_JSON_ARRAY);
+    if (text != AMP_TOK_NONE && t->tok[text].len > 0 && is_blank(c, text) &&
         !amp_check_waives(c, AMP_WAIVES_REPORT))
         amp_check_rule(c, AMP_SEV_ERROR, "E_MALFORMED_RESPONSE", "minimal_report",
                        "/execution_summary/summary", "what was done", "says nothing");
-    if (!is(c, actions, AMP_JSON_ARRAY))
+    if (actions == AMP_TOK_NONE)
         return;
     uint32_t i = actions + 1;
-    while (i < t->tok[actions].next && is(c, i, AMP_JSON_STRING) && blank(c, i))
+    while (i < t->tok[actions].next && t->tok[i].type == AMP_JSON_STRING && is_blank(c, i))
         i = t->tok[i].next;
     if (i == t->tok[actions].next && t->tok[actions].count > 0 &&
         !amp_check_waives(c, AMP_WAIVES_REPORT))
         amp_check_rule(c, AMP_SEV_ERROR, "E_MALFORMED_RESPONSE", "minimal_report",
                        "/execution_summary/actions", "at least one action", "says nothing");
     if (t->tok[actions].count > ACTIONS_MOST)
-        warn_size(c, actions, "actions", "at most 200 actions", t->tok[actions].count, "actions");
+        size_warn(c, actions, "actions", "at most 200 actions", t->tok[actions].count, "actions");
 }
 
-/* One of the two has to say how the task ended. */
+/* Whether the RESPONSE has only one of the two members with the task's end, and this finding is
+ * about the other. */
 static bool lacks_signal(struct amp_check *c, const struct amp_finding *f)
 {
-    uint32_t status = amp_aop_at(c->v, 0, AMP_SPAN("task_status"));
-    bool missing = strcmp(f->rule, "required") == 0;
-    if (missing && strcmp(f->field, "task_status.final_signal") == 0)
-        return amp_aop_at(c->v, status, AMP_SPAN("state")) != AMP_TOK_NONE;
-    if (missing && strcmp(f->field, "task_status.state") == 0)
-        return amp_aop_at(c->v, status, AMP_SPAN("final_signal")) != AMP_TOK_NONE;
-    return false;
+    const char *other = strcmp(f->field, "task_status.final_signal") == 0 ? "state"
+                        : strcmp(f->field, "task_status.state") == 0      ? "final_signal"
+                                                                          : NULL;
+    uint32_t status = amp_tape_get(c->v->tape, 0, AMP_SPAN("task_status"));
+    return other && strcmp(f->rule, "required") == 0 && amp_object_has(c->v->tape, status, other);
 }
 
-/* Missing or empty, not of another type. */
+/* Whether a part of the report is missing or empty. */
 static bool lacks_report(const struct amp_finding *f)
 {
     static const char *const fields[] = {"execution_summary", "execution_summary.summary",
@@ -173,7 +161,7 @@ bool amp_aop_waives(struct amp_check *c, const struct amp_finding *f)
            (lacks_signal(c, f) && amp_check_waives(c, AMP_WAIVES_SIGNAL));
 }
 
-static const char *expected(const struct amp_aop_paths *p, const char *listed)
+static const char *expected_path(const struct amp_aop_paths *p, const char *listed)
 {
     if (!p->limited)
         return "an absolute or workspace path";
@@ -184,66 +172,48 @@ static const char *expected(const struct amp_aop_paths *p, const char *listed)
     return listed;
 }
 
-static void path(struct amp_check *c, struct amp_aop_reach *r, uint32_t object, const char *listed)
-{
-    uint32_t tok = amp_aop_at(c->v, object, AMP_SPAN("path"));
-    struct amp_span text;
-    if (!is(c, tok, AMP_JSON_STRING) || c->v->tape->tok[tok].len == 0)
-        return;
-    if (amp_fill_text(c->v->tape, tok, c->arena, &text, NULL) < 0) {
-        c->failed = true;
-        return;
-    }
-    const char *fault = amp_aop_reach_denies(r, text);
-    if (!fault)
-        return;
-    struct amp_fault f = {.severity = AMP_SEV_ERROR,
-                          .code = "E_PERMISSION_DENIED",
-                          .rule = "access",
-                          .tok = tok,
-                          .expected = expected(r->to, listed),
-                          .show_found = true};
-    amp_check_add(c, &f, "%s", fault);
-}
-
-/* The paths of one of the task's lists against what may be reached. */
-static void paths_of(struct amp_check *c, uint32_t list, const struct amp_aop_paths *to,
-                     struct amp_span root, const char *listed)
+/* Checks the paths of one of the task's lists. */
+static void paths_check(struct amp_check *c, uint32_t list, const struct amp_aop_paths *to,
+                        struct amp_span root, const char *listed)
 {
     const struct amp_tape *t = c->v->tape;
     struct amp_aop_reach r;
-    if (!is(c, list, AMP_JSON_ARRAY))
+    if (list == AMP_TOK_NONE)
         return;
     amp_aop_reach_init(&r, c->v, to, root);
-    for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next)
-        if (is(c, i, AMP_JSON_OBJECT))
-            path(c, &r, i, listed);
+    for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next) {
+        uint32_t tok = amp_tape_get(t, i, AMP_SPAN("path"));
+        struct amp_span text;
+        if (!amp_check_string(c, tok, &text) || t->tok[tok].len == 0)
+            continue;
+        const char *fault = amp_aop_reach_denies(&r, text);
+        if (fault)
+            amp_check_token(c, AMP_SEV_ERROR, "E_PERMISSION_DENIED", "access", tok,
+                            expected_path(to, listed), "%s", fault);
+    }
     amp_aop_reach_release(&r);
 }
 
 static void access_check(struct amp_check *c)
 {
     const struct amp_view *v = c->v;
-    uint32_t inputs = amp_aop_at(v, v->payload, AMP_SPAN("inputs"));
-    uint32_t outputs = amp_aop_at(v, v->payload, AMP_SPAN("expected_outputs"));
-    /* A line that is too long is refused anyway, and this work grows faster than the line. */
+    uint32_t inputs = amp_object_get(v->tape, v->payload, "inputs", AMP_JSON_ARRAY);
+    uint32_t outputs = amp_object_get(v->tape, v->payload, "expected_outputs", AMP_JSON_ARRAY);
+    /* A line that is too long is refused anyway, and this check's time grows faster than the line.
+     */
     if ((inputs == AMP_TOK_NONE && outputs == AMP_TOK_NONE) || v->text.n > TASK_BYTES)
         return;
-    uint32_t environment = amp_aop_at(v, v->payload, AMP_SPAN("environment"));
-    uint32_t tok = amp_aop_at(v, environment, AMP_SPAN("workspace_root"));
+    uint32_t environment = amp_tape_get(v->tape, v->payload, AMP_SPAN("environment"));
     struct amp_span root = {"", 0};
-    if (is(c, tok, AMP_JSON_STRING) && amp_fill_text(v->tape, tok, c->arena, &root, NULL) < 0) {
-        c->failed = true;
-        return;
-    }
+    amp_check_string(c, amp_tape_get(v->tape, environment, AMP_SPAN("workspace_root")), &root);
     struct amp_aop_paths read, write;
     amp_aop_files(v, &read, &write);
-    paths_of(c, inputs, &read, root, "a path under one of task.access.filesystem.read_paths");
-    paths_of(c, outputs, &write, root, "a path under one of task.access.filesystem.write_paths");
+    paths_check(c, inputs, &read, root, "a path under one of task.access.filesystem.read_paths");
+    paths_check(c, outputs, &write, root, "a path under one of task.access.filesystem.write_paths");
 }
 
-/* The strings that have to be there and say something; the contract lets them be empty. */
-static bool has_to_say(const struct amp_tape *t, uint32_t key)
+/* Whether the strings under this key should not be empty, though the contract allows it. */
+static bool needs_text(const struct amp_tape *t, uint32_t key)
 {
     static const char *const names[] = {
         "objective",  "session_id",    "task_id",      "agent_name", "model",
@@ -258,7 +228,7 @@ static bool has_to_say(const struct amp_tape *t, uint32_t key)
     return false;
 }
 
-static void empties(struct amp_check *c)
+static void empties_check(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
     struct amp_fault f = {.severity = AMP_SEV_WARNING,
@@ -266,15 +236,15 @@ static void empties(struct amp_check *c)
                                                                 : "E_SCHEMA_VALIDATION",
                           .rule = "empty",
                           .expected = "a text that is not empty"};
-    uint32_t key = AMP_TOK_NONE; /* of the value, or of the list that it is in */
+    uint32_t key = AMP_TOK_NONE; /* of the value, or of its list */
     for (uint32_t i = 1; i < t->n; i++) {
         const struct amp_tok *k = &t->tok[i];
         if (k->flags & AMP_TOK_KEY) {
             key = i;
-            if (amp_tok_is(t, i, AMP_SPAN("extensions"))) /* anybody's */
+            if (amp_tok_is(t, i, AMP_SPAN("extensions"))) /* free contents */
                 i = t->tok[i + 1].next - 1;
         } else if (k->type == AMP_JSON_STRING && k->len == 0 && key != AMP_TOK_NONE &&
-                   has_to_say(t, key)) {
+                   needs_text(t, key)) {
             f.tok = i;
             amp_check_add(c, &f, "is empty");
         }
@@ -287,17 +257,17 @@ static const struct {
     void (*run)(struct amp_check *c);
     unsigned kinds;
 } rules[] = {
-    {task_size, KIND(DISPATCH)},
-    {objective, KIND(DISPATCH)},
-    {phases, KIND(DISPATCH)},
+    {task_size_check, KIND(DISPATCH)},
+    {objective_check, KIND(DISPATCH)},
+    {phases_check, KIND(DISPATCH)},
     {access_check, KIND(DISPATCH)},
-    {response_size, KIND(RESULT)},
-    {report, KIND(RESULT)},
-    {empties, ~0u},
+    {response_size_check, KIND(RESULT)},
+    {report_check, KIND(RESULT)},
+    {empties_check, ~0u},
 };
 
-/* What passes a hard limit is refused for that, whatever else is wrong: it is not to go on as a
- * version 1 prompt. */
+/* A hard limit is the first finding, because the first one decides the refusal: such a line must
+ * not become a version 1 prompt. */
 static void hard_limits_first(struct amp_check *c)
 {
     for (unsigned i = 1; i < c->n; i++) {

@@ -9,7 +9,7 @@
 
 #define YEAR_MS INT64_C(31536000000)
 
-/* A TASK says how long it may take. */
+/* The timeout of a TASK. */
 static int64_t task_ms(const struct amp_view *v)
 {
     struct amp_aop_policy policy;
@@ -93,7 +93,7 @@ static bool work_name(const struct amp_view *v, struct amp_work *out)
     return v->correlation.n > 0 && v->kind != AMP_KIND_NACK;
 }
 
-/* A RESPONSE ends the work, also one that is complete in parts; the rest are signs of life. */
+/* Any RESPONSE ends the work; heartbeats and progress are signs of life. */
 static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
 {
     if (v->kind == AMP_KIND_HEARTBEAT || v->kind == AMP_KIND_PROGRESS)
@@ -121,8 +121,7 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
                         amp_attempt_after(amp_attempt_of(e->v), INT64_MAX));
 }
 
-/* The contract's code for one of ours. Work that failed after it was delivered has found its agent.
- */
+/* The contract's code for a code of these tools. Only a TASK that was rejected found no agent. */
 static const char *code_of(const struct amp_answer *a)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /*
- * The versions of AOP (§1.3). Version 1 is a task as Markdown. The contract says nothing more about
- * it, so it is recognised by its headings and labels, which our own prompts have, too.
+ * The versions of AOP (§1.3). Version 1 is a task as Markdown. The contract does not describe it,
+ * so it is recognised by headings and labels, which the prompts made here also have.
  */
 #include <ctype.h>
 #include <string.h>
@@ -24,8 +24,8 @@ bool amp_aop_is_task(const struct amp_view *v)
            v->tape->tok[v->payload].type == AMP_JSON_OBJECT && !amp_span_is(v->type, "EVENT");
 }
 
-/* Text that may go to an agent or a terminal: UTF-8 without control characters. */
-static bool clean(struct amp_span s)
+/* Whether a text is safe for an agent or a terminal: UTF-8 without control characters. */
+static bool is_clean(struct amp_span s)
 {
     for (size_t i = 0; i < s.n;) {
         unsigned char c = (unsigned char)s.p[i];
@@ -37,8 +37,8 @@ static bool clean(struct amp_span s)
     return true;
 }
 
-/* Whether a line is the label of a task: "Task: …", "**Task:** …", "## Task", "# Task: …". `strong`
- * asks for Markdown around it. */
+/* Whether a line is the label of a task: "Task: …", "**Task:** …", "## Task", "# Task: …".
+ * `strong`: only with Markdown around it. */
 static bool is_label(struct amp_span line, bool strong)
 {
     bool heading = false, bold = false;
@@ -73,9 +73,9 @@ const char *amp_aop_text(struct amp_span text, bool pinned)
         size_t end = lf ? (size_t)(lf - text.p) : text.n;
         struct amp_span line = {text.p + i, end - i};
         i = end + 1;
-        /* Only its first line tells a document that nobody called AOP. */
+        /* Unless the protocol is given, only the first line identifies such a document. */
         if ((pinned || first) && is_label(line, !pinned))
-            return clean(text) ? AMP_AOP_V1 : NULL;
+            return is_clean(text) ? AMP_AOP_V1 : NULL;
         for (size_t k = 0; first && k < line.n; k++)
             first = isspace((unsigned char)line.p[k]);
         if (!first && !pinned)
@@ -84,7 +84,7 @@ const char *amp_aop_text(struct amp_span text, bool pinned)
     return NULL;
 }
 
-/* A string of the message, with the control characters that Markdown has no use for left out. */
+/* A string of the message, without control characters other than LF and tab. */
 static int put_text(const struct amp_view *v, uint32_t tok, struct amp_buf *out,
                     struct amp_error *err)
 {
@@ -106,16 +106,16 @@ static int put_text(const struct amp_view *v, uint32_t tok, struct amp_buf *out,
     return 0;
 }
 
-static uint32_t find(const struct amp_view *v, const char *pointer)
+static uint32_t value_find(const struct amp_view *v, const char *pointer)
 {
     return amp_tape_pointer(v->tape, 0, amp_span_str(pointer));
 }
 
-/* "**Label:** value", where the value is there. */
+/* "**Label:** value", or nothing without a value. */
 static int put_line(const struct amp_view *v, const char *label, const char *pointer,
                     struct amp_buf *out, struct amp_error *err)
 {
-    uint32_t tok = find(v, pointer);
+    uint32_t tok = value_find(v, pointer);
     if (tok == AMP_TOK_NONE || v->tape->tok[tok].type == AMP_JSON_NULL)
         return 0;
     if (amp_buf_fmt(out, err, "**%s:** ", label) < 0 || put_text(v, tok, out, err) < 0)
@@ -123,12 +123,12 @@ static int put_line(const struct amp_view *v, const char *label, const char *poi
     return amp_buf_str(out, "\n", err);
 }
 
-/* A list of the paths, or else the descriptions, of an array's objects; or of its strings. */
+/* A list of an array's strings, or of its objects' members `key` and `more`. */
 static int put_list(const struct amp_view *v, const char *heading, const char *pointer,
                     const char *key, const char *more, struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_tape *t = v->tape;
-    uint32_t list = find(v, pointer);
+    uint32_t list = value_find(v, pointer);
     if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY || t->tok[list].count == 0)
         return 0;
     if (amp_buf_fmt(out, err, "\n## %s\n", heading) < 0)
@@ -166,7 +166,7 @@ int amp_aop_v1_prompt(const struct amp_view *v, struct amp_buf *out, struct amp_
         {"Workspace", "/task/environment/workspace_root"},
         {"Branch", "/task/environment/git_branch"},
     };
-    uint32_t id = find(v, "/task/task_id"), objective = find(v, "/task/objective");
+    uint32_t id = value_find(v, "/task/task_id"), objective = value_find(v, "/task/objective");
     if (amp_buf_str(out, "# Task: ", err) < 0 ||
         (id != AMP_TOK_NONE ? put_text(v, id, out, err) : amp_buf_str(out, "(no id)", err)) < 0 ||
         amp_buf_str(out, "\n\n", err) < 0)

@@ -22,6 +22,14 @@ int64_t amp_refuse_number(int64_t now_ms, char sender[AMP_REFUSER_MAX])
     return amp_id_number(now_ms);
 }
 
+struct amp_span amp_refuse_sentence(const struct amp_finding *f, const char *after,
+                                    struct amp_buf *out)
+{
+    bool fits = amp_buf_fmt(out, NULL, "%s%s", f->field, f->field[0] ? after : "") == 0 &&
+                amp_finding_sentence(f, true, out, NULL) == 0;
+    return fits ? amp_buf_span(out) : amp_span_str(f->code);
+}
+
 int amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                struct amp_buf *out, struct amp_error *err)
 {

@@ -52,10 +52,8 @@ static void ack_write(struct amp_jw *w, const struct amp_view *of, const struct 
     amp_jw_member_text(w, "ackedAt", time);
     amp_jw_some_str(w, "code", amp_span_str(a->code));
     amp_jw_some_str(w, "reason", amp_span_str(a->note));
-    if (a->retryable && amp_stage_refuses(a->stage)) {
-        amp_jw_key(w, "retryable");
-        amp_jw_bool(w, true);
-    }
+    if (a->retryable && amp_stage_refuses(a->stage))
+        amp_jw_member_bool(w, "retryable", true);
 }
 
 int amp_rtp_answer(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
@@ -81,8 +79,7 @@ int amp_rtp_answer(const struct amp_view *of, const struct amp_answer *a, struct
         ack_write(&w, of, a, word, time);
     }
     amp_jw_close(&w, '}');
-    amp_jw_key(&w, "trace");
-    amp_jw_open(&w, '{');
+    amp_jw_member_open(&w, "trace", '{');
     amp_jw_member_int(&w, "attempt", 1);
     amp_jw_close(&w, '}');
     amp_jw_close(&w, '}');

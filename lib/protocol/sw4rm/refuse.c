@@ -71,14 +71,6 @@ static void code_of(const struct amp_finding *f, char out[CODE_MOST])
     amp_sw4rm_capitals(amp_span_str(code), out, CODE_MOST);
 }
 
-/* The finding as a sentence; its code if the sentence does not fit. */
-static struct amp_span note_of(const struct amp_finding *f, struct amp_buf *out)
-{
-    bool good = amp_buf_fmt(out, NULL, "%s%s", f->field, f->field[0] ? ": " : "") == 0 &&
-                amp_finding_sentence(f, true, out, NULL) == 0;
-    return good ? amp_buf_span(out) : amp_span_str(f->code);
-}
-
 static int payload_write(const struct amp_view *v, const struct amp_finding *first,
                          struct amp_buf *out, struct amp_error *err)
 {
@@ -93,7 +85,7 @@ static int payload_write(const struct amp_view *v, const struct amp_finding *fir
                       v->id.n > 0 && v->id.n <= ID_MOST ? v->id : AMP_SPAN("unknown"));
     amp_jw_member_str(&w, "ack_stage", amp_span_str(amp_ack_stage_name(AMP_STAGE_REJECTED)));
     amp_jw_member_str(&w, "error_code", amp_span_str(code));
-    amp_jw_member_str(&w, "note", note_of(first, &note));
+    amp_jw_member_str(&w, "note", amp_refuse_sentence(first, ": ", &note));
     amp_jw_close(&w, '}');
     return amp_jw_end(&w, err);
 }
