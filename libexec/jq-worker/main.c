@@ -1,15 +1,14 @@
 /*
- * jq-worker: jq predicates, in a process of their own. libjq can loop for ever, abort on a failed
- * allocation and read the environment; here none of that reaches the router: the environment is
- * empty, memory and CPU time are limited, and the router kills what takes too long.
+ * jq-worker: jq predicates, in their own process. libjq can loop without end, abort on a failed
+ * allocation and read the environment. Here this does not affect the router: the environment is
+ * empty, memory and CPU time are limited, and the router kills a worker that takes too long.
  *
  * usage: jq-worker EXPR...      stdin: {"q":N,"f":[INDEX...],"m":MESSAGE}, one a line
  *                               stdout: {"q":N,"r":[true|false|"error"...]}, exactly one for each
  *
- * A filter holds when its first output is neither false nor null; none at all is false. The message
- * was validated before it came here; libjq never sees anything else.
+ * A filter is true if its first output is neither false nor null; without an output it is false.
+ * The router sends only messages that it has validated.
  */
-#include <errno.h>
 #include <jq.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <amp/base/file.h>
 #include <amp/json/lines.h>
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
@@ -26,11 +26,7 @@
 #define CPU_SECONDS 10 /* for one request */
 #define LINE_MAX_   ((size_t)40 << 20)
 
-struct filter {
-    jq_state *jq;
-};
-
-static void quiet(void *data, jv msg)
+static void keep_error(void *data, jv msg)
 {
     char *first = data;
     if (!*first) {
@@ -41,15 +37,15 @@ static void quiet(void *data, jv msg)
     jv_free(msg);
 }
 
-static int compile(struct filter *f, const char *expr)
+static int filter_compile(jq_state **out, const char *expr)
 {
     char said[200] = "";
-    f->jq = jq_init();
-    if (!f->jq)
+    jq_state *jq = *out = jq_init();
+    if (!jq)
         return -1;
-    jq_set_error_cb(f->jq, quiet, said);
-    jq_set_attr(f->jq, jv_string("JQ_LIBRARY_PATH"), jv_array());
-    if (!jq_compile(f->jq, expr)) {
+    jq_set_error_cb(jq, keep_error, said);
+    jq_set_attr(jq, jv_string("JQ_LIBRARY_PATH"), jv_array());
+    if (!jq_compile(jq, expr)) {
         char *nl = strchr(said, '\n');
         if (nl)
             *nl = 0;
@@ -59,19 +55,20 @@ static int compile(struct filter *f, const char *expr)
     return 0;
 }
 
-/* CPU time of one request: past it SIGPROF ends us and the router starts another worker. */
-static void arm(long seconds)
+/* Limits the CPU time of a request. Past it SIGPROF ends this process, and the router starts
+ * another worker. */
+static void limit_cpu(long seconds)
 {
     struct itimerval t = {.it_value = {.tv_sec = seconds}};
     setitimer(ITIMER_PROF, &t, NULL);
 }
 
-static void answer_one(struct filter *f, jv message, struct amp_jw *w)
+static void write_result(jq_state *jq, jv message, struct amp_jw *w)
 {
     char said[200] = "";
-    jq_set_error_cb(f->jq, quiet, said);
-    jq_start(f->jq, message, 0);
-    jv out = jq_next(f->jq);
+    jq_set_error_cb(jq, keep_error, said);
+    jq_start(jq, message, 0);
+    jv out = jq_next(jq);
     if (jv_is_valid(out)) {
         jv_kind k = jv_get_kind(out);
         amp_jw_bool(w, k != JV_KIND_FALSE && k != JV_KIND_NULL);
@@ -85,12 +82,12 @@ static void answer_one(struct filter *f, jv message, struct amp_jw *w)
         amp_jw_bool(w, false);
     }
     jv_free(out);
-    /* Lets go of what the run still holds. */
-    jq_start(f->jq, jv_null(), 0);
+    /* Releases the memory of the run. */
+    jq_start(jq, jv_null(), 0);
 }
 
-static int answer(struct filter *filters, int n_filters, struct amp_tape *t, struct amp_span line,
-                  struct amp_buf *out, struct amp_error *err)
+static int answer_request(jq_state **filters, int n_filters, struct amp_tape *t,
+                          struct amp_span line, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_json_fault fault;
     if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
@@ -109,7 +106,7 @@ static int answer(struct filter *filters, int n_filters, struct amp_tape *t, str
     amp_jw_member_int(&w, "q", number);
     amp_jw_key(&w, "r");
     amp_jw_open(&w, '[');
-    arm(CPU_SECONDS);
+    limit_cpu(CPU_SECONDS);
     jv message = jv_parse_sized(text.p, (int)text.n);
     for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next) {
         int64_t f;
@@ -118,37 +115,20 @@ static int answer(struct filter *filters, int n_filters, struct amp_tape *t, str
         else if (!jv_is_valid(message))
             amp_jw_str(&w, AMP_SPAN("libjq does not read this message"));
         else
-            answer_one(&filters[f], jv_copy(message), &w);
+            write_result(filters[f], jv_copy(message), &w);
     }
-    arm(0);
+    limit_cpu(0);
     jv_free(message);
     amp_jw_close(&w, ']');
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0)
-        return -1;
-    return amp_buf_add(out, "\n", 1, err);
+    return amp_jw_end_line(&w, err);
 }
 
-static int flush(struct amp_buf *out)
-{
-    size_t done = 0;
-    while (done < out->len) {
-        ssize_t n = write(STDOUT_FILENO, out->data + done, out->len - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        done += (size_t)n;
-    }
-    amp_buf_reset(out);
-    return 0;
-}
-
-static int serve(struct filter *filters, int n)
+static int serve_requests(jq_state **filters, int n)
 {
     const struct amp_json_limits limits = {
         .max_bytes = LINE_MAX_, .max_depth = 160, .max_tokens = 1100000};
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     struct amp_lines in;
     struct amp_line line;
     struct amp_error err = {0};
@@ -157,27 +137,22 @@ static int serve(struct filter *filters, int n)
     amp_tape_init(&t, &limits);
     amp_lines_init(&in, LINE_MAX_);
     int rc = 0;
-    for (;;) {
+    while (rc == 0) {
         enum amp_line_result r = amp_lines_next(&in, &line);
         if (r == AMP_LINE_END)
             break;
         if (r == AMP_LINE_MORE) {
-            if (amp_lines_fill(&in, STDIN_FILENO, &err) < 0) {
+            if (amp_lines_fill(&in, STDIN_FILENO, &err) == AMP_READ_FAILED)
                 rc = AMP_IOERR;
-                break;
-            }
-        } else if (r != AMP_LINE || answer(filters, n, &t, line.bytes, &out, &err) < 0) {
+        } else if (r != AMP_LINE || answer_request(filters, n, &t, line.bytes, &out, &err) < 0) {
             fprintf(stderr, "jq-worker: error: %s\n", r == AMP_LINE ? err.what : "line too long");
             rc = AMP_DATAERR;
-            break;
-        } else if (flush(&out) < 0) {
-            /* At once: the next request may be our last. */
-            rc = AMP_IOERR;
-            break;
+        } else if (amp_write_all(STDOUT_FILENO, amp_buf_span(&out), &err) < 0) {
+            rc = AMP_IOERR; /* each reply is written at once: the next request may be the last */
         }
+        amp_buf_reset(&out);
     }
     amp_lines_release(&in);
-    amp_tape_release(&t);
     return rc;
 }
 
@@ -189,7 +164,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: jq-worker EXPR...\n");
         return AMP_USAGE;
     }
-    /* Empty, not absent: libjq 1.6 does not survive clearenv(). */
+    /* Empty, not absent: libjq 1.6 crashes after clearenv(). */
     static char *no_environment[] = {NULL};
     environ = no_environment;
     struct rlimit mem = {MEMORY_MAX, MEMORY_MAX}, none = {0, 0};
@@ -199,17 +174,17 @@ int main(int argc, char **argv)
     (void)mem;
 #endif
     setrlimit(RLIMIT_CORE, &none);
-    struct filter *filters = calloc((size_t)argc, sizeof(*filters));
+    jq_state **filters = calloc((size_t)argc, sizeof(*filters));
     if (!filters)
         return AMP_TEMPFAIL;
     int rc = 0, n = 0;
     for (; n < argc - 1 && rc == 0; n++)
-        if (compile(&filters[n], argv[n + 1]) < 0)
+        if (filter_compile(&filters[n], argv[n + 1]) < 0)
             rc = AMP_USAGE;
     if (rc == 0)
-        rc = serve(filters, n);
+        rc = serve_requests(filters, n);
     for (int i = 0; i < n; i++)
-        jq_teardown(&filters[i].jq);
+        jq_teardown(&filters[i]);
     free(filters);
     return rc;
 }

@@ -1,7 +1,7 @@
 /*
- * HTTP by libcurl. Certificates are checked, no proxy is used, only http and https are spoken, a
- * redirection is followed only within the same origin (the headers may hold secrets), and of an
- * answer no more is read than a bound.
+ * HTTP by libcurl. Certificates are checked, no proxy is used, only http and https are allowed. A
+ * redirection is followed only within the same origin, because the headers may contain secrets. The
+ * size of an answer is limited.
  */
 #include "http.h"
 
@@ -23,12 +23,12 @@
 struct http {
     CURL *curl;
     CURLU *base;
-    struct curl_slist *headers; /* those of the file and what every request has */
+    struct curl_slist *headers; /* of the file and of every request */
     const char *url;
     size_t got;
 };
 
-static size_t count(char *p, size_t size, size_t n, void *ctx)
+static size_t count_answer(char *p, size_t size, size_t n, void *ctx)
 {
     struct http *h = ctx;
     (void)p;
@@ -45,7 +45,7 @@ static int add_header(struct curl_slist **list, const char *text, struct amp_err
     return 0;
 }
 
-/* Headers that are ours to set. */
+/* Headers that only this program sets. */
 static bool is_ours(const char *line)
 {
     static const char *const names[] = {
@@ -77,8 +77,8 @@ static int read_headers(const char *path, char *text, size_t size, struct amp_er
     return 0;
 }
 
-/* Name: value, one a line; empty lines and those that begin with # count nothing. A fault is told
- * by its line's number, not its text. */
+/* One "Name: value" in each line. Empty lines and those that begin with # are ignored. A fault is
+ * reported with its line's number, without its text. */
 static int take_headers(struct http *h, const char *path, struct amp_error *err)
 {
     AMP_FREE char *text = malloc(HEADERS_MAX);
@@ -128,9 +128,26 @@ static void set_up(struct http *h, const struct http_options *opt)
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS,
                      (long)(opt->timeout_ms < CONNECT_MS ? opt->timeout_ms : CONNECT_MS));
     curl_easy_setopt(c, CURLOPT_USERAGENT, "amp-port-http");
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, count);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, count_answer);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
     curl_easy_setopt(c, CURLOPT_POST, 1L);
+}
+
+static int http_init(struct http *h, const struct http_options *opt, struct amp_error *err)
+{
+    h->url = opt->url;
+    h->curl = curl_easy_init();
+    h->base = curl_url();
+    if (!h->curl || !h->base)
+        return amp_fail_memory(err);
+    if (curl_url_set(h->base, CURLUPART_URL, opt->url, 0) != CURLUE_OK)
+        return amp_fail(err, AMP_USAGE, "bad_url", "not a URL: %.200s", opt->url);
+    if (opt->ca && access(opt->ca, R_OK) < 0)
+        return amp_fail_errno(err, AMP_USAGE, "cannot read %s", opt->ca);
+    set_up(h, opt);
+    if (add_header(&h->headers, "Expect:", err) < 0)
+        return -1;
+    return opt->headers ? take_headers(h, opt->headers, err) : 0;
 }
 
 int http_new(const struct http_options *opt, struct http **out, struct amp_error *err)
@@ -140,25 +157,7 @@ int http_new(const struct http_options *opt, struct http **out, struct amp_error
         free(h);
         return amp_fail(err, AMP_UNAVAILABLE, "no_curl", "libcurl does not start");
     }
-    h->url = opt->url;
-    h->curl = curl_easy_init();
-    h->base = curl_url();
-    if (!h->curl || !h->base) {
-        http_free(h);
-        return amp_fail_memory(err);
-    }
-    if (curl_url_set(h->base, CURLUPART_URL, opt->url, 0) != CURLUE_OK) {
-        http_free(h);
-        return amp_fail(err, AMP_USAGE, "bad_url", "not a URL: %.200s", opt->url);
-    }
-    if (opt->ca && access(opt->ca, R_OK) < 0) {
-        amp_fail_errno(err, AMP_USAGE, "cannot read %s", opt->ca);
-        http_free(h);
-        return -1;
-    }
-    set_up(h, opt);
-    if (add_header(&h->headers, "Expect:", err) < 0 ||
-        (opt->headers && take_headers(h, opt->headers, err) < 0)) {
+    if (http_init(h, opt, err) < 0) {
         http_free(h);
         return -1;
     }
@@ -197,8 +196,8 @@ static bool same_origin(const struct http *h, const char *url)
     return same;
 }
 
-/* What never changes by waiting; of the rest the outcome may be unknown, and a repetition under
- * the same key does no harm. */
+/* Errors that a repetition does not fix. After others the outcome may be unknown; a repetition with
+ * the same key is harmless. */
 static bool is_final(CURLcode rc)
 {
     return rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE ||
@@ -206,11 +205,11 @@ static bool is_final(CURLcode rc)
            rc == CURLE_SSL_ISSUER_ERROR;
 }
 
-static void judge(struct http *h, CURLcode rc, struct http_outcome *how)
+static void read_outcome(struct http *h, CURLcode rc, struct http_outcome *how)
 {
     long status = 0;
     curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
-    /* An answer that is too long is cut off; its status stands. */
+    /* An answer that is too long is cut; its status is valid. */
     bool cut = rc == CURLE_WRITE_ERROR && h->got > ANSWER_MAX;
     if (rc != CURLE_OK && !cut) {
         how->what = is_final(rc) ? HTTP_NO : HTTP_AGAIN;
@@ -222,7 +221,7 @@ static void judge(struct http *h, CURLcode rc, struct http_outcome *how)
         how->what = HTTP_DONE;
         return;
     }
-    /* 409: the same key is still being worked on. */
+    /* 409: the server still processes a request with this key. */
     bool again = status == 408 || status == 409 || status == 425 || status == 429 ||
                  (status >= 500 && status != 501 && status != 505);
     how->what = again ? HTTP_AGAIN : HTTP_NO;
@@ -232,8 +231,8 @@ static void judge(struct http *h, CURLcode rc, struct http_outcome *how)
         how->after_ms = seconds < AFTER_MAX_MS / 1000 ? (int64_t)seconds * 1000 : AFTER_MAX_MS;
 }
 
-/* 1: *url is where to go next; 0: there is nothing more to do. */
-static int redirected(struct http *h, CURLcode rc, char **url, struct http_outcome *how)
+/* Returns 1 with the next URL in *url, 0 if there is none. */
+static int follow_redirect(struct http *h, CURLcode rc, char **url, struct http_outcome *how)
 {
     long status = 0;
     char *to = NULL;
@@ -278,8 +277,8 @@ int http_post(struct http *h, struct amp_span key, struct amp_span body, struct 
         curl_easy_setopt(h->curl, CURLOPT_URL, url);
         CURLcode done = curl_easy_perform(h->curl);
         *how = (struct http_outcome){0};
-        judge(h, done, how);
-        if (redirected(h, done, &url, how) == 0)
+        read_outcome(h, done, how);
+        if (follow_redirect(h, done, &url, how) == 0)
             break;
     }
     rc = 0;

@@ -1,14 +1,14 @@
 /*
- * port-http: messages as HTTP requests, one after the other, in a process of its own: libcurl costs
- * more to load than routing costs, and what goes wrong in it ends here.
+ * port-http: sends messages as HTTP requests, one after the other. It is a process of its own
+ * because loading libcurl takes longer than routing, and to keep its failures out of the router.
  *
  * usage: port-http [--timeout MS] [--headers FILE] [--ca FILE] URL
  *   stdin:  {"q":N,"key":"…","body":"…"}, one a line
  *   stdout: {"q":N,"class":"done|again|no","after_ms":M,"why":"…"}, exactly one for each
  *
- * One request is one attempt; the router repeats what may pass, under the same key, so that a
- * server can tell a repetition whose first outcome nobody saw. Nothing that a server says is
- * repeated in why: it may contain what we sent.
+ * One request is one attempt. The router repeats it after a temporary failure, with the same key,
+ * by which a server recognizes the repetition. "why" contains nothing from a server's answer, which
+ * may contain parts of the request.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@
 
 #define LINE_MAX_ ((size_t)40 << 20)
 
-static int answer(struct http *h, struct amp_tape *t, struct amp_span line, struct amp_buf *arena,
-                  struct amp_buf *out, struct amp_error *err)
+static int answer_request(struct http *h, struct amp_tape *t, struct amp_span line,
+                          struct amp_buf *arena, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_json_fault fault;
     struct amp_span key, body;
@@ -50,20 +50,18 @@ static int answer(struct http *h, struct amp_tape *t, struct amp_span line, stru
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_int(&w, "q", q);
-    amp_jw_member_str(&w, "class", amp_span_str(names[how.what]));
+    amp_jw_member_text(&w, "class", names[how.what]);
     amp_jw_member_int(&w, "after_ms", how.after_ms);
-    amp_jw_member_str(&w, "why", amp_span_str(how.why));
+    amp_jw_member_text(&w, "why", how.why);
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0)
-        return -1;
-    return amp_buf_add(out, "\n", 1, err);
+    return amp_jw_end_line(&w, err);
 }
 
-static int serve(struct http *h)
+static int serve_requests(struct http *h)
 {
     const struct amp_json_limits limits = {
         .max_bytes = LINE_MAX_, .max_depth = 8, .max_tokens = 64};
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     struct amp_lines in;
     struct amp_line line;
     struct amp_error err = {0};
@@ -81,17 +79,15 @@ static int serve(struct http *h)
         if (r == AMP_LINE_MORE) {
             if (amp_lines_fill(&in, STDIN_FILENO, &err) < 0)
                 rc = AMP_IOERR;
-        } else if (r != AMP_LINE || answer(h, &t, line.bytes, &arena, &out, &err) < 0) {
+        } else if (r != AMP_LINE || answer_request(h, &t, line.bytes, &arena, &out, &err) < 0) {
             fprintf(stderr, "port-http: error: %s\n", r == AMP_LINE ? err.what : "line too long");
             rc = AMP_DATAERR;
         } else if (amp_write_all(STDOUT_FILENO, amp_buf_span(&out), &err) < 0) {
             rc = AMP_IOERR;
-        } else {
-            amp_buf_reset(&out);
         }
+        amp_buf_reset(&out);
     }
     amp_lines_release(&in);
-    amp_tape_release(&t);
     return rc;
 }
 
@@ -116,7 +112,7 @@ int main(int argc, char **argv)
         return AMP_USAGE;
     }
     opt.url = argv[i];
-    /* A core would hold the secrets of the headers. */
+    /* A core file would contain the secrets of the headers. */
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     struct http *h;
@@ -124,7 +120,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "port-http: error: %s\n", err.what);
         return err.status;
     }
-    int rc = serve(h);
+    int rc = serve_requests(h);
     http_free(h);
     return rc;
 }

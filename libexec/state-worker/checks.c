@@ -1,4 +1,4 @@
-/* What a message says, held against the state: ids, references, suspensions, red checks. */
+/* Compares a message with the state: ids, references, suspensions, failed checks, budgets. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,12 +41,12 @@ void checks_finding(struct checks *c, const char *code, const char *pointer, str
     c->findings++;
 }
 
-static int duplicate(struct checks *c, const struct amp_view *v, struct amp_error *err)
+static int check_id(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_message_rec rec;
     if (v->id.n == 0)
         return 0;
-    bool other = seen_find(c->seen, v->id, v->line) == 2;
+    bool other = seen_find(&c->seen, v->id, v->line) == SEEN_OTHER;
     if (!other) {
         if (amp_message_find(c->store, v->id, &c->mem, &rec, err) < 0)
             return -1;
@@ -60,9 +60,10 @@ static int duplicate(struct checks *c, const struct amp_view *v, struct amp_erro
     return 0;
 }
 
-/* A message that must be in the ledger; with a type, of that type and of this task. */
-static int known(struct checks *c, const struct amp_view *v, struct amp_span id,
-                 const char *pointer, const char *type, struct amp_error *err)
+/* The message with this id must be in the ledger, and with a type, be of that type and this task.
+ */
+static int check_reference(struct checks *c, const struct amp_view *v, struct amp_span id,
+                           const char *pointer, const char *type, struct amp_error *err)
 {
     struct amp_message_rec rec;
     if (amp_message_find(c->store, id, &c->mem, &rec, err) < 0)
@@ -76,7 +77,8 @@ static int known(struct checks *c, const struct amp_view *v, struct amp_span id,
     return 0;
 }
 
-static int suspended(struct checks *c, const struct amp_view *v, const struct amp_task_status *task)
+static int check_suspension(struct checks *c, const struct amp_view *v,
+                            const struct amp_task_status *task)
 {
     if (task->suspended)
         checks_finding(c, "suspended", "/task_id", v->task, "a decision of the admin first",
@@ -84,7 +86,7 @@ static int suspended(struct checks *c, const struct amp_view *v, const struct am
     return 0;
 }
 
-/* The subtasks of a dispatch that only the ledger knows. */
+/* A search in the dispatches of a task without a record. */
 struct search {
     struct checks *c;
     const struct amp_view *v;
@@ -92,8 +94,8 @@ struct search {
     bool found;
 };
 
-static int look(void *ctx, struct amp_span id, const struct amp_store_rec *row,
-                struct amp_error *err)
+static int find_subtask(void *ctx, struct amp_span id, const struct amp_store_rec *row,
+                        struct amp_error *err)
 {
     struct search *s = ctx;
     struct amp_message_rec rec;
@@ -117,8 +119,8 @@ static int look(void *ctx, struct amp_span id, const struct amp_store_rec *row,
     return s->found;
 }
 
-static int subtask(struct checks *c, const struct amp_view *v, const struct amp_task_status *task,
-                   struct amp_error *err)
+static int check_subtask(struct checks *c, const struct amp_view *v,
+                         const struct amp_task_status *task, struct amp_error *err)
 {
     int has = 0;
     if (task->found) {
@@ -126,7 +128,7 @@ static int subtask(struct checks *c, const struct amp_view *v, const struct amp_
     } else if (v->task.n < 64) {
         struct search s = {.c = c, .v = v};
         snprintf(s.prefix, sizeof s.prefix, "task_dispatch-%.*s-", (int)v->task.n, v->task.p);
-        if (amp_store_each(c->store, AMP_MESSAGE_KIND, NULL, look, &s, err) < 0)
+        if (amp_store_each(c->store, AMP_MESSAGE_KIND, NULL, find_subtask, &s, err) < 0)
             return -1;
         has = s.found;
     }
@@ -138,12 +140,13 @@ static int subtask(struct checks *c, const struct amp_view *v, const struct amp_
     return 0;
 }
 
-static int review(struct checks *c, const struct amp_view *v, const struct amp_task_status *task,
-                  struct amp_error *err)
+static int check_review(struct checks *c, const struct amp_view *v,
+                        const struct amp_task_status *task, struct amp_error *err)
 {
-    if (known(c, v, v->body.review.dispatch_ref, "/payload/original_dispatch_ref", "task_dispatch",
-              err) < 0 ||
-        known(c, v, v->body.review.result_ref, "/payload/task_result_ref", "task_result", err) < 0)
+    if (check_reference(c, v, v->body.review.dispatch_ref, "/payload/original_dispatch_ref",
+                        "task_dispatch", err) < 0 ||
+        check_reference(c, v, v->body.review.result_ref, "/payload/task_result_ref", "task_result",
+                        err) < 0)
         return -1;
     if (task->ci_failed)
         checks_finding(c, "ci_failed", "/payload/ci_status", (struct amp_span){"", 0},
@@ -151,8 +154,8 @@ static int review(struct checks *c, const struct amp_view *v, const struct amp_t
     return 0;
 }
 
-/* What the work cost, held against the request that the state knows. */
-static int budget(struct checks *c, const struct amp_view *v, struct amp_error *err)
+/* Compares the cost of the work with the budgets of its request. */
+static int check_budget(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_rails_found found;
     if (amp_rails_find(c->store, v, &found, err) < 0)
@@ -164,13 +167,13 @@ static int budget(struct checks *c, const struct amp_view *v, struct amp_error *
     return 0;
 }
 
-/* An escalation is in the ledger, or in the state as one that waits. */
-static int escalation(struct checks *c, const struct amp_view *v, struct amp_error *err)
+/* An escalation is in the ledger, or waits in the state. */
+static int check_escalation(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_store_rec rec;
     if (amp_store_get(c->store, AMP_KEY(AMP_ESCALATION_KIND, v->body.decision.ref), &rec, err) < 0)
         return -1;
-    return rec.found ? 0 : known(c, v, v->body.decision.ref, "/ref_msg_id", NULL, err);
+    return rec.found ? 0 : check_reference(c, v, v->body.decision.ref, "/ref_msg_id", NULL, err);
 }
 
 int checks_holder(struct checks *c, const struct amp_view *v, struct amp_error *err)
@@ -197,29 +200,29 @@ int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err
     c->findings = 0;
     if (rtp_is_event(v->protocol))
         return rtp_check(c, v, err);
-    if (duplicate(c, v, err) < 0 || checks_holder(c, v, err) < 0)
+    if (check_id(c, v, err) < 0 || checks_holder(c, v, err) < 0)
         return -1;
     if (v->task.n > 0 && amp_task_status(c->store, v->task, &task, err) < 0)
         return -1;
     int bad = 0;
     switch (v->kind) {
     case AMP_KIND_DISPATCH:
-        bad = suspended(c, v, &task);
+        bad = check_suspension(c, v, &task);
         break;
     case AMP_KIND_REVIEW:
-        bad = suspended(c, v, &task) | review(c, v, &task, err);
+        bad = check_suspension(c, v, &task) | check_review(c, v, &task, err);
         break;
     case AMP_KIND_RESULT:
-        bad = amp_terms_of(v->protocol)->results_name_subtasks ? subtask(c, v, &task, err)
-                                                               : budget(c, v, err);
+        bad = amp_terms_of(v->protocol)->results_name_subtasks ? check_subtask(c, v, &task, err)
+                                                               : check_budget(c, v, err);
         break;
     case AMP_KIND_ACK:
     case AMP_KIND_NACK:
         if (amp_terms_of(v->protocol)->acks_are_known)
-            bad = known(c, v, v->body.ack.ref, "/ref_msg_id", NULL, err);
+            bad = check_reference(c, v, v->body.ack.ref, "/ref_msg_id", NULL, err);
         break;
     case AMP_KIND_DECISION:
-        bad = escalation(c, v, err);
+        bad = check_escalation(c, v, err);
         break;
     default:
         break;
@@ -227,6 +230,6 @@ int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err
     if (bad < 0)
         return -1;
     if (c->findings == 0 && v->id.n > 0)
-        return seen_add(c->seen, v->id, v->line, err);
+        return seen_add(&c->seen, v->id, v->line, err);
     return 0;
 }

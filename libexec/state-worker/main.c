@@ -1,8 +1,8 @@
 /*
- * state-worker: answers amp-validate's questions about history. Reads requests
- * {"q":N,"msg":MESSAGE} and gives exactly one reply to each, in order:
- *     {"q":N,"findings":[…]}    none: nothing is wrong
- *     {"q":N,"error":{"status":S,"what":"…"}}    the state could not be asked
+ * state-worker: the history checks of amp-validate. Reads requests {"q":N,"msg":MESSAGE} and writes
+ * exactly one reply for each, in order:
+ *     {"q":N,"findings":[…]}                     empty: the message is valid
+ *     {"q":N,"error":{"status":S,"what":"…"}}    the state cannot be queried
  * It never writes to the state.
  */
 #include <unistd.h>
@@ -18,7 +18,7 @@
 
 enum { REQUEST_MOST = 64 * 1024 * 1024 + 1024, REPLY_MOST = 256 * 1024 };
 
-/* As much as the largest --max-line and --max-depth, and the request around it. */
+/* For the largest --max-line and --max-depth, and the request around the message. */
 static const struct amp_json_limits limits = {
     .max_bytes = REQUEST_MOST, .max_depth = 1030, .max_tokens = 1000010};
 
@@ -38,12 +38,12 @@ struct worker {
     struct amp_reader *reader;
     struct amp_tape tape; /* of the request */
     struct amp_buf reply;
-    unsigned noted;          /* findings of the message by itself */
-    struct amp_error closed; /* why the state could not be opened: the answer to everything */
+    unsigned noted;          /* findings without the state */
+    struct amp_error closed; /* why the state cannot be opened: the reply to every request */
 };
 
-/* What a RESPONSE of AOP lacks although its TASK requires it. */
-static void note(void *ctx, const struct amp_finding *f)
+/* Adds a member that a RESPONSE of AOP lacks although its TASK requires it. */
+static void add_missing(void *ctx, const struct amp_finding *f)
 {
     struct worker *w = ctx;
     if (f->severity != AMP_SEV_ERROR || !amp_terms_of(f->protocol)->result_waives)
@@ -54,9 +54,10 @@ static void note(void *ctx, const struct amp_finding *f)
     w->noted++;
 }
 
-/* The message is checked again here: the helper trusts its own eyes only. amp-validate waives what
- * the guard rails of a TASK may waive, for only the state knows the TASK. */
-static int ask(struct worker *w, struct amp_span message, struct amp_jw *out, struct amp_error *err)
+/* Checks the message again, because only the state has the TASK whose guard rails may waive
+ * members. amp-validate waives them all. */
+static int check_message(struct worker *w, struct amp_span message, struct amp_jw *out,
+                         struct amp_error *err)
 {
     struct amp_view v;
     struct amp_rails rails = {.store = w->checks.store};
@@ -65,7 +66,7 @@ static int ask(struct worker *w, struct amp_span message, struct amp_jw *out, st
     w->noted = 0;
     amp_jw_key(out, "findings");
     amp_jw_open(out, '[');
-    int good = amp_reader_line(w->reader, message, &opt, &v, note, w, err), bad = 0;
+    int good = amp_reader_line(w->reader, message, &opt, &v, add_missing, w, err), bad = 0;
     if (good >= 0 && rails.failed) {
         *err = rails.err;
         good = -1;
@@ -78,7 +79,7 @@ static int ask(struct worker *w, struct amp_span message, struct amp_jw *out, st
     return good < 0 ? -1 : bad;
 }
 
-static void say_error(struct amp_jw *out, const struct amp_error *why)
+static void write_error(struct amp_jw *out, const struct amp_error *why)
 {
     amp_jw_key(out, "error");
     amp_jw_open(out, '{');
@@ -88,7 +89,7 @@ static void say_error(struct amp_jw *out, const struct amp_error *why)
     amp_jw_close(out, '}');
 }
 
-static int answer(struct worker *w, struct amp_span line, struct amp_error *err)
+static int answer_request(struct worker *w, struct amp_span line, struct amp_error *err)
 {
     struct amp_json_fault fault;
     struct amp_error why;
@@ -110,17 +111,17 @@ static int answer(struct worker *w, struct amp_span line, struct amp_error *err)
     amp_jw_open(&out, '{');
     amp_jw_member_int(&out, "q", q);
     if (!w->checks.store)
-        say_error(&out, &w->closed);
-    else if (ask(w, amp_tok_source(&w->tape, message), &out, &why) < 0 ||
-             amp_store_sync(w->checks.store, &why) < 0) /* the answer lets a line out */
-        say_error(&out, &why);
+        write_error(&out, &w->closed);
+    else if (check_message(w, amp_tok_source(&w->tape, message), &out, &why) < 0 ||
+             amp_store_sync(w->checks.store, &why) < 0) /* after the reply, the line may pass */
+        write_error(&out, &why);
     amp_jw_close(&out, '}');
-    if (amp_jw_end(&out, err) < 0 || amp_buf_str(&w->reply, "\n", err) < 0)
+    if (amp_jw_end_line(&out, err) < 0)
         return -1;
     return amp_write_all(1, amp_buf_span(&w->reply), err);
 }
 
-static int serve(struct worker *w, struct amp_error *err)
+static int serve_requests(struct worker *w, struct amp_error *err)
 {
     struct amp_lines lines;
     struct amp_line line;
@@ -132,7 +133,7 @@ static int serve(struct worker *w, struct amp_error *err)
         enum amp_line_result r = AMP_LINE_MORE;
         while (got != AMP_READ_FAILED && bad == 0 &&
                (r = amp_lines_next(&lines, &line)) == AMP_LINE)
-            bad = answer(w, line.bytes, err);
+            bad = answer_request(w, line.bytes, err);
         if (r == AMP_LINE_TOO_LONG)
             bad = amp_fail(err, AMP_INTERNAL, "helper_protocol", "a request is too long");
     } while (got != AMP_READ_FAILED && got != AMP_READ_END && bad == 0);
@@ -140,7 +141,7 @@ static int serve(struct worker *w, struct amp_error *err)
     return got == AMP_READ_FAILED || bad < 0 ? -1 : 0;
 }
 
-static int run(int argc, char **argv)
+static int run_worker(int argc, char **argv)
 {
     struct amp_error err;
     struct worker w = {0};
@@ -154,12 +155,12 @@ static int run(int argc, char **argv)
     amp_buf_init(&w.checks.mem, REQUEST_MOST);
     amp_tape_init(&w.tape, &limits);
     amp_tape_init(&w.checks.tape, &limits);
+    seen_init(&w.checks.seen);
     int bad = 0;
-    if (!(w.reader = amp_reader_new(&limits, &err)) || !(w.checks.seen = seen_new(&err)) ||
-        serve(&w, &err) < 0)
+    if (!(w.reader = amp_reader_new(&limits, &err)) || serve_requests(&w, &err) < 0)
         bad = amp_complain(&err);
     rtp_history_free(w.checks.rtp);
-    seen_free(w.checks.seen);
+    seen_release(&w.checks.seen);
     amp_reader_free(w.reader);
     amp_tape_release(&w.tape);
     amp_tape_release(&w.checks.tape);
@@ -171,7 +172,7 @@ static int run(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {.name = NULL, .args = "", .doc = "answer requests on stdin", .run = run},
+    {.name = NULL, .args = "", .doc = "answer requests on stdin", .run = run_worker},
     {0},
 };
 static const int statuses[] = {0, 64, 65, 70, 74, 75, 0};

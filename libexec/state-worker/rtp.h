@@ -1,4 +1,4 @@
-/* The Runtime Protocol's history as it is kept in memory. */
+/* The Runtime Protocol's history in memory. */
 #ifndef STATE_WORKER_RTP_H
 #define STATE_WORKER_RTP_H
 
@@ -6,12 +6,12 @@
 #include "table.h"
 #include "worker.h"
 
-/* What history needs to know of one event. Texts are hashes; 0 is an absent one. */
+/* The facts of one event. Texts are hashes; 0: absent. */
 struct rtp_fact {
     enum amp_rtp_kind kind;
     uint64_t id, outbox, operation, task, corr, agent;
     int64_t seq, attempt, created_ms;
-    bool begins, releases;                   /* takes the task up; leaves it to another agent */
+    bool begins, releases;                   /* begins the task; releases it for another agent */
     uint64_t versions[AMP_RTP_VERSIONS_MAX]; /* of a skill: amp_rtp_versions */
     uint64_t *assignees;                     /* of a task_create; malloced */
     uint32_t n_assignees;
@@ -23,9 +23,9 @@ struct rtp_event {
 };
 
 struct rtp_task {
-    bool created, done, failed; /* failed: at least once; done: nothing more may come */
-    uint64_t claimant;          /* 0: nobody */
-    uint64_t version;           /* of a skill that is distributed: the end confirms it; 0: none */
+    bool created, done, failed; /* failed: at least once; done: no further event may come */
+    uint64_t claimant;          /* 0: none */
+    uint64_t version;           /* of a distributed skill, which its completion confirms; 0: none */
     uint64_t *assignees;
     uint32_t n_assignees;
 };
@@ -35,17 +35,17 @@ struct rtp_history {
     struct amp_reader *reader; /* for the ledger's lines */
     struct table events, outboxes, operations, tasks, replies;
     bool loaded;
-    int64_t read_ms, took_ms; /* when the ledger was read last, and how long that took */
+    int64_t read_ms, took_ms; /* when the ledger was read last, and the duration */
 };
 
 int rtp_history_new(struct rtp_history **out, struct amp_error *err);
-/* Reads what the ledger has and this does not. */
+/* Reads new events of the ledger. */
 int rtp_history_load(struct rtp_history *h, struct checks *c, struct amp_error *err);
 
 int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rtp_fact *f,
                 struct amp_error *err);
 void rtp_fact_release(struct rtp_fact *f);
-/* Remembers it; the assignees change hands. */
+/* Absorbs a fact, and takes its assignees. */
 int rtp_absorb(struct rtp_history *h, struct rtp_fact *f, struct amp_error *err);
 
 #endif

@@ -10,35 +10,37 @@
 #include "protocol/terms.h"
 #include "rtp.h"
 
-/* How old the picture of the ledger may be: what reading it costs is at most a twentieth. */
+/* The greatest age of what was read of the ledger, so that reading takes at most a twentieth of the
+ * time. */
 enum { OLD_MS = 1000, SHARE = 20 };
 
-static int fresh(struct checks *c, struct amp_error *err)
+static int history_refresh(struct checks *c, struct amp_error *err)
 {
     if (!c->rtp && rtp_history_new(&c->rtp, err) < 0)
         return -1;
     struct rtp_history *h = c->rtp;
-    int64_t old = h->took_ms * SHARE;
-    if (h->loaded && amp_mono_ms() - h->read_ms < (old > OLD_MS ? old : OLD_MS))
+    int64_t age = h->took_ms * SHARE;
+    if (h->loaded && amp_mono_ms() - h->read_ms < (age > OLD_MS ? age : OLD_MS))
         return 0;
     return rtp_history_load(h, c, err);
 }
 
-/* 1: the same event came before; 0: it is new, or its id is another event's (a finding). */
-static int redelivered(struct checks *c, const struct amp_view *v, struct amp_error *err)
+/* Returns 1 if the same event came before, 0 if it is new or its id is another event's (a finding).
+ */
+static int is_redelivery(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_message_rec rec;
-    int seen = seen_find(c->seen, v->id, v->line);
-    if (seen == 0) {
+    enum seen_result seen = seen_find(&c->seen, v->id, v->line);
+    if (seen == SEEN_NEW) {
         if (amp_message_find(c->store, v->id, &c->mem, &rec, err) < 0)
             return -1;
         if (rec.found)
-            seen = amp_span_eq(rec.line, v->line) ? 1 : 2;
+            seen = amp_span_eq(rec.line, v->line) ? SEEN_SAME : SEEN_OTHER;
     }
-    if (seen == 2)
+    if (seen == SEEN_OTHER)
         checks_finding(c, "duplicate_event", "/eventId", v->id, "an unused id",
                        "is the id of another event");
-    return seen == 1;
+    return seen == SEEN_SAME;
 }
 
 static void number_text(int64_t n, char *out, size_t size, const char *before)
@@ -46,7 +48,7 @@ static void number_text(int64_t n, char *out, size_t size, const char *before)
     snprintf(out, size, "%s%lld", before, (long long)n);
 }
 
-static void outbox(struct checks *c, const struct rtp_fact *f)
+static void check_outbox(struct checks *c, const struct rtp_fact *f)
 {
     const int64_t *next = table_find(&c->rtp->outboxes, f->outbox);
     char found[32], expected[48];
@@ -58,7 +60,7 @@ static void outbox(struct checks *c, const struct rtp_fact *f)
                    "is not above the last number of this outbox");
 }
 
-static void attempt(struct checks *c, const struct rtp_fact *f)
+static void check_attempt(struct checks *c, const struct rtp_fact *f)
 {
     const int64_t *last = f->operation ? table_find(&c->rtp->operations, f->operation) : NULL;
     char found[32], expected[48];
@@ -78,9 +80,9 @@ static bool is_assignee(const struct rtp_task *task, uint64_t agent, uint64_t ev
     return task->n_assignees == 0;
 }
 
-/* Findings about tasks quote what the event says there. */
-static void about(struct checks *c, const struct amp_view *v, const char *code, const char *pointer,
-                  const char *expected, const char *says)
+/* A finding that quotes the event's value at the pointer. */
+static void add_finding(struct checks *c, const struct amp_view *v, const char *code,
+                        const char *pointer, const char *expected, const char *says)
 {
     uint32_t tok = amp_tape_pointer(v->tape, 0, amp_span_str(pointer));
     struct amp_span found = {"", 0};
@@ -89,7 +91,7 @@ static void about(struct checks *c, const struct amp_view *v, const char *code, 
     checks_finding(c, code, pointer, found, expected, "%s", says);
 }
 
-/* What the task's facts are for the agent, by its name or by its role. */
+/* The task's facts for an agent, by its name or by its role. */
 static int claim_read(struct checks *c, struct amp_span agent, const struct rtp_fact *f,
                       const struct rtp_task *task, struct amp_work_claim *out,
                       struct amp_error *err)
@@ -131,39 +133,40 @@ static int claim_check(struct checks *c, const struct amp_view *v, const struct 
         return -1;
     enum amp_work_verdict verdict = amp_work_judge(&claim);
     if (verdict != AMP_WORK_ALLOWED)
-        about(c, v, amp_terms_denial(amp_terms_of(v->protocol), verdict),
-              verdict == AMP_WORK_NOT_ACCEPTED ? "/payload/taskId" : o.by_at,
-              words[verdict].expected, words[verdict].says);
+        add_finding(c, v, amp_terms_denial(amp_terms_of(v->protocol), verdict),
+                    verdict == AMP_WORK_NOT_ACCEPTED ? "/payload/taskId" : o.by_at,
+                    words[verdict].expected, words[verdict].says);
     return 0;
 }
 
-/* What was said before the end may be said again after it: whoever resends has seen no answer. */
+/* Whether the event repeats one from before the end of its task, because its sender has no answer.
+ */
 static bool is_resend(const struct checks *c, const struct rtp_fact *f)
 {
     return f->operation && table_find(&c->rtp->operations, f->operation);
 }
 
-static int task_step(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
-                     struct amp_error *err)
+static int check_task_step(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
+                           struct amp_error *err)
 {
     const struct rtp_task *task = table_find(&c->rtp->tasks, f->task);
     if (!f->begins && f->kind != AMP_RTP_UPDATE && f->kind != AMP_RTP_COMPLETE &&
         f->kind != AMP_RTP_FAILED)
         return 0;
     if (!task || !task->created)
-        about(c, v, "unknown_ref", "/payload/taskId", "a task in the state directory",
-              "is a task without a task_create in the state directory");
+        add_finding(c, v, "unknown_ref", "/payload/taskId", "a task in the state directory",
+                    "is a task without a task_create in the state directory");
     else if (task->done && is_resend(c, f))
         return 0;
     else if (task->done)
-        about(c, v, "terminal", "/payload/taskId", "a task that has not ended",
-              "is a task that has ended");
+        add_finding(c, v, "terminal", "/payload/taskId", "a task that has not ended",
+                    "is a task that has ended");
     else
         return claim_check(c, v, f, task, err);
     return 0;
 }
 
-/* Whether what an ack "processed" refers to has come to an end. */
+/* Whether the event that an ack "processed" refers to has an outcome. */
 static bool has_outcome(const struct rtp_history *h, const struct rtp_event *event)
 {
     const struct rtp_task *task = event->task ? table_find(&h->tasks, event->task) : NULL;
@@ -174,8 +177,8 @@ static bool has_outcome(const struct rtp_history *h, const struct rtp_event *eve
     return true;
 }
 
-static int ack(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
-               struct amp_error *err)
+static int check_ack(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
+                     struct amp_error *err)
 {
     struct amp_span ref = v->body.ack.ref;
     const struct rtp_event *event =
@@ -185,12 +188,12 @@ static int ack(struct checks *c, const struct amp_view *v, const struct rtp_fact
             ? table_find(&c->rtp->tasks, event->task)
             : NULL;
     if (!event)
-        about(c, v, "unknown_ref", "/payload/refEventId", "an event in the state directory",
-              "refers to an event that is not in the state directory");
+        add_finding(c, v, "unknown_ref", "/payload/refEventId", "an event in the state directory",
+                    "refers to an event that is not in the state directory");
     else if (v->body.ack.stage == AMP_STAGE_FULFILLED && !has_outcome(c->rtp, event))
-        about(c, v, "no_terminal_outcome", "/payload/ackType",
-              "accepted until there is a reply, a task_complete or a task_failed",
-              "reports the event as processed, but there is no outcome");
+        add_finding(c, v, "no_terminal_outcome", "/payload/ackType",
+                    "accepted until there is a reply, a task_complete or a task_failed",
+                    "reports the event as processed, but there is no outcome");
     else if (!task)
         return checks_holder(c, v, err);
     else if (v->body.ack.stage != AMP_STAGE_RECEIVED)
@@ -202,23 +205,23 @@ int rtp_check(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     if (v->id.n == 0)
         return 0;
-    if (fresh(c, err) < 0)
+    if (history_refresh(c, err) < 0)
         return -1;
-    int again = redelivered(c, v, err);
+    int again = is_redelivery(c, v, err);
     if (again != 0)
         return again < 0 ? -1 : 0;
     struct rtp_fact f;
     if (rtp_fact_of(c->rtp, v, &f, err) < 0)
         return -1;
-    outbox(c, &f);
-    attempt(c, &f);
-    int bad = f.kind == AMP_RTP_ACK     ? ack(c, v, &f, err)
+    check_outbox(c, &f);
+    check_attempt(c, &f);
+    int bad = f.kind == AMP_RTP_ACK     ? check_ack(c, v, &f, err)
               : f.kind == AMP_RTP_REPLY ? checks_holder(c, v, err)
-                                        : task_step(c, v, &f, err);
+                                        : check_task_step(c, v, &f, err);
     if (bad == 0 && c->findings == 0)
         bad = rtp_absorb(c->rtp, &f, err);
     rtp_fact_release(&f);
     if (bad < 0 || c->findings > 0)
         return bad;
-    return seen_add(c->seen, v->id, v->line, err);
+    return seen_add(&c->seen, v->id, v->line, err);
 }

@@ -1,7 +1,7 @@
 /*
- * From the ledger's events to what the rules need: how far each outbox is, which attempt of each
- * operation was the last, who has a task and how it ended. The ledger is read at the first event
- * and again now and then; what was remembered stays.
+ * Makes the facts that the rules need from the ledger's events: the last number of each outbox, the
+ * last attempt of each operation, the holder and the outcome of each task. The ledger is read at
+ * the first event and again at intervals; facts are never removed.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 #include "protocol/terms.h"
 #include "rtp.h"
 
-static uint64_t hash(const struct rtp_history *h, struct amp_span text)
+static uint64_t text_hash(const struct rtp_history *h, struct amp_span text)
 {
     return text.n ? keyed_hash(h->key, text) : 0;
 }
@@ -29,9 +29,9 @@ static uint64_t operation_of(const struct rtp_history *h, const struct amp_view 
 {
     if (f->corr == 0 || v->payload == AMP_TOK_NONE)
         return 0;
-    const uint64_t parts[] = {f->outbox, f->corr, hash(h, v->type),
-                              hash(h, amp_tok_source(v->tape, v->payload))};
-    return hash(h, (struct amp_span){(const char *)parts, sizeof parts});
+    const uint64_t parts[] = {f->outbox, f->corr, text_hash(h, v->type),
+                              text_hash(h, amp_tok_source(v->tape, v->payload))};
+    return text_hash(h, (struct amp_span){(const char *)parts, sizeof parts});
 }
 
 int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rtp_fact *f,
@@ -40,11 +40,11 @@ int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rt
     struct amp_outcome o;
     bool says = amp_outcome_read(v, &o);
     *f = (struct rtp_fact){.kind = amp_rtp_kind_of(v),
-                           .id = hash(h, v->id),
-                           .outbox = hash(h, v->node),
-                           .task = hash(h, v->task),
-                           .corr = hash(h, v->correlation),
-                           .agent = hash(h, o.by),
+                           .id = text_hash(h, v->id),
+                           .outbox = text_hash(h, v->node),
+                           .task = text_hash(h, v->task),
+                           .corr = text_hash(h, v->correlation),
+                           .agent = text_hash(h, o.by),
                            .begins = says && o.takes_up,
                            .releases = says && o.releases,
                            .seq = v->sequence,
@@ -54,7 +54,7 @@ int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rt
     if (f->kind == AMP_RTP_SKILL || f->kind == AMP_RTP_COMPLETE) {
         struct amp_span versions[AMP_RTP_VERSIONS_MAX];
         for (uint32_t i = amp_rtp_versions(v->tape, versions); i-- > 0;)
-            f->versions[i] = hash(h, versions[i]);
+            f->versions[i] = text_hash(h, versions[i]);
     }
     if ((f->kind != AMP_RTP_CREATE && f->kind != AMP_RTP_SKILL) || v->n_to == 0)
         return 0;
@@ -62,7 +62,7 @@ int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rt
     if (!f->assignees)
         return amp_fail_memory(err);
     while (f->n_assignees < v->n_to) {
-        f->assignees[f->n_assignees] = hash(h, v->to[f->n_assignees]);
+        f->assignees[f->n_assignees] = text_hash(h, v->to[f->n_assignees]);
         f->n_assignees++;
     }
     return 0;
@@ -124,7 +124,7 @@ int rtp_absorb(struct rtp_history *h, struct rtp_fact *f, struct amp_error *err)
         return -1;
     *event = (struct rtp_event){f->kind, f->task, f->corr};
     if (seq && f->seq >= *seq)
-        *seq = f->seq + 1; /* the least that may come */
+        *seq = f->seq + 1; /* the least number that may come */
     if (attempt && f->attempt > *attempt)
         *attempt = f->attempt;
     if (f->kind == AMP_RTP_REPLY && f->corr && !table_add(&h->replies, f->corr, err))
@@ -134,7 +134,7 @@ int rtp_absorb(struct rtp_history *h, struct rtp_fact *f, struct amp_error *err)
     return 0;
 }
 
-/* The facts of one reading of the ledger, put in order before they count. */
+/* The facts of one reading of the ledger, which are sorted before they are absorbed. */
 struct loading {
     struct rtp_history *h;
     struct checks *c;
@@ -148,7 +148,7 @@ static int load_one(void *ctx, struct amp_span id, const struct amp_store_rec *r
     struct loading *l = ctx;
     struct amp_message_rec rec;
     struct amp_view v;
-    if (table_find(&l->h->events, hash(l->h, id)))
+    if (table_find(&l->h->events, text_hash(l->h, id)))
         return 0;
     if (amp_message_parse(row, &l->c->mem, &rec, err) < 0)
         return -1;
@@ -165,7 +165,7 @@ static int load_one(void *ctx, struct amp_span id, const struct amp_store_rec *r
     return 0;
 }
 
-static int earlier(const void *a, const void *b)
+static int compare_facts(const void *a, const void *b)
 {
     const struct rtp_fact *x = a, *y = b;
     if (x->created_ms != y->created_ms)
@@ -179,7 +179,7 @@ int rtp_history_load(struct rtp_history *h, struct checks *c, struct amp_error *
     int64_t begun = amp_mono_ms();
     int bad = amp_store_each(c->store, AMP_MESSAGE_KIND, NULL, load_one, &l, err);
     if (l.n > 0)
-        qsort(l.v, l.n, sizeof *l.v, earlier);
+        qsort(l.v, l.n, sizeof *l.v, compare_facts);
     for (size_t i = 0; i < l.n; i++) {
         if (bad == 0)
             bad = rtp_absorb(h, &l.v[i], err);
@@ -198,7 +198,7 @@ int rtp_history_new(struct rtp_history **out, struct amp_error *err)
     if (!h)
         return amp_fail_memory(err);
     amp_random(h->key, sizeof h->key);
-    h->everyone = hash(h, AMP_SPAN("all"));
+    h->everyone = text_hash(h, AMP_SPAN("all"));
     table_init(&h->events, sizeof(struct rtp_event));
     table_init(&h->outboxes, sizeof(int64_t));
     table_init(&h->operations, sizeof(int64_t));

@@ -1,4 +1,4 @@
-/* Open addressing, at most half full. The keys are hashes already, keyed by whoever makes them. */
+/* Open addressing, at most half full. The keys are keyed hashes. */
 #include "table.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ void table_release(struct table *t)
     table_init(t, t->value_size);
 }
 
-static uint32_t place(const uint64_t *keys, uint32_t cap, uint64_t key)
+static uint32_t find_place(const uint64_t *keys, uint32_t cap, uint64_t key)
 {
     uint32_t i = (uint32_t)key & (cap - 1);
     while (keys[i] != 0 && keys[i] != key)
@@ -31,11 +31,11 @@ void *table_find(const struct table *t, uint64_t key)
     if (t->cap == 0)
         return NULL;
     key = key ? key : 1;
-    uint32_t i = place(t->keys, t->cap, key);
+    uint32_t i = find_place(t->keys, t->cap, key);
     return t->keys[i] ? t->values + i * t->value_size : NULL;
 }
 
-static int grow(struct table *t, struct amp_error *err)
+static int table_grow(struct table *t, struct amp_error *err)
 {
     uint32_t cap = t->cap ? t->cap * 2 : FIRST;
     if (cap > MOST)
@@ -51,7 +51,7 @@ static int grow(struct table *t, struct amp_error *err)
     for (uint32_t i = 0; i < t->cap; i++) {
         if (t->keys[i] == 0)
             continue;
-        uint32_t to = place(keys, cap, t->keys[i]);
+        uint32_t to = find_place(keys, cap, t->keys[i]);
         keys[to] = t->keys[i];
         memcpy(values + to * t->value_size, t->values + i * t->value_size, t->value_size);
     }
@@ -68,10 +68,10 @@ void *table_add(struct table *t, uint64_t key, struct amp_error *err)
     void *have = table_find(t, key);
     if (have)
         return have;
-    if (t->used >= t->cap / 2 && grow(t, err) < 0)
+    if (t->used >= t->cap / 2 && table_grow(t, err) < 0)
         return NULL;
     key = key ? key : 1;
-    uint32_t i = place(t->keys, t->cap, key);
+    uint32_t i = find_place(t->keys, t->cap, key);
     t->keys[i] = key;
     t->used++;
     return t->values + i * t->value_size;
@@ -82,4 +82,27 @@ void table_each(const struct table *t, void (*fn)(void *value))
     for (uint32_t i = 0; i < t->cap; i++)
         if (t->keys[i])
             fn(t->values + i * t->value_size);
+}
+
+static uint64_t hash_mix(uint64_t h)
+{
+    h ^= h >> 32;
+    h *= UINT64_C(0xd6e8feb86659fd93);
+    h ^= h >> 32;
+    h *= UINT64_C(0xd6e8feb86659fd93);
+    return h ^ (h >> 32);
+}
+
+uint64_t keyed_hash(const uint64_t key[2], struct amp_span text)
+{
+    uint64_t h = key[0] ^ hash_mix(text.n + key[1]);
+    while (text.n > 0) {
+        uint64_t word = 0;
+        size_t n = text.n < sizeof word ? text.n : sizeof word;
+        memcpy(&word, text.p, n);
+        h = hash_mix(h ^ word) + key[1];
+        text.p += n;
+        text.n -= n;
+    }
+    return hash_mix(h);
 }

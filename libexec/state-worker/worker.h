@@ -1,39 +1,28 @@
-/* What the files of state-worker share. */
+/* Shared by the files of state-worker. */
 #ifndef STATE_WORKER_H
 #define STATE_WORKER_H
 
 #include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>
 
+#include "seen.h"
 #include "store/store.h"
-
-/* The ids that passed in this run, with a hash of their bytes; bounded. */
-struct seen;
-struct seen *seen_new(struct amp_error *err);
-void seen_free(struct seen *s);
-/* 0: new; 1: the same bytes; 2: other bytes. */
-int seen_find(const struct seen *s, struct amp_span id, struct amp_span bytes);
-int seen_add(struct seen *s, struct amp_span id, struct amp_span bytes, struct amp_error *err);
-
-/* 64 bits that stand for a text; nobody outside can guess the key. */
-uint64_t keyed_hash(const uint64_t key[2], struct amp_span text);
 
 /* The history checks of one valid message. Findings are written as elements of an open array. */
 struct checks {
     struct amp_store *store;
-    struct seen *seen;
-    struct amp_buf mem; /* of the ledger's answers */
+    struct seen seen;
+    struct amp_buf mem; /* of records */
     struct amp_tape tape;
     struct amp_jw *out;
     unsigned findings;
-    struct rtp_history *rtp; /* made at the first event of the Runtime Protocol */
+    struct rtp_history *rtp; /* NULL before the first event of the Runtime Protocol */
 };
-/* Writes one finding; the dotted field is the pointer with dots. */
+/* Writes one finding. Its dotted field is made from the pointer. */
 void checks_finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
                     const char *expected, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
-/* Whether the agent may report this of the work that the message answers: a finding where the
- * ledger denies it. */
+/* Writes a finding if the ledger does not allow the agent to report this about the work. */
 int checks_holder(struct checks *c, const struct amp_view *v, struct amp_error *err);
 int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err);
 

@@ -1,0 +1,26 @@
+/* The ids of the messages that passed in this run, with a hash of their bytes. */
+#ifndef STATE_WORKER_SEEN_H
+#define STATE_WORKER_SEEN_H
+
+#include <amp/base/buf.h>
+
+#include "table.h"
+
+struct seen {
+    uint64_t key[2];
+    struct table recent, older;
+};
+
+enum seen_result {
+    SEEN_NEW,
+    SEEN_SAME,  /* with the same bytes */
+    SEEN_OTHER, /* with other bytes */
+};
+
+void seen_init(struct seen *s);
+void seen_release(struct seen *s);
+enum seen_result seen_find(const struct seen *s, struct amp_span id, struct amp_span bytes);
+/* Remembers an id, or its new bytes. */
+int seen_add(struct seen *s, struct amp_span id, struct amp_span bytes, struct amp_error *err);
+
+#endif
