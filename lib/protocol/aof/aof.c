@@ -1,7 +1,7 @@
 /*
- * AOF/1: the five messages, the files that runs and hand-overs leave behind, and lines of the event
- * log. Envelopes that stand in a string, behind "AOF/1 " or under payload, message or content of an
- * event are unwrapped by the reader.
+ * AOF/1: the five messages, the files of runs and handoffs, and lines of the event log. The reader
+ * unwraps an envelope in a string, after "AOF/1 ", or in the member payload, message or content of
+ * an event.
  */
 #include "protocol/aof/aof.h"
 
@@ -15,8 +15,7 @@
 #define V(field) offsetof(struct amp_view, field)
 #define B(field) offsetof(struct amp_body, field)
 
-/* The last rows are of no interest to the rules. */
-enum { VIEW_ROWS = 1 };
+enum { VIEW_ROWS = 1 }; /* the last rows, which the rules do not read */
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/type"), AMP_AS_TEXT, V(type), 0, NULL},
     {AMP_AT("/taskId"), AMP_AS_TEXT, V(task), 0, NULL},
@@ -72,27 +71,22 @@ static const struct amp_fill_table refusal = AMP_FILL_TABLE(struct amp_body, ref
 
 enum { REQUEST, ACCEPTED, REJECTED, STATUS, REPORT, RESULT, HANDOFF, RUN, BEAT, REFUSAL, EVENT };
 
+#define ROW(type, kind, body, payload, file)                                                       \
+    {                                                                                              \
+        type, AMP_KIND_##kind, body, payload, "aof/" file ".json", false, 0, &amp_fill_nothing     \
+    }
 static const struct amp_kind_row kinds[] = {
-    [REQUEST] = {"handoff.request", AMP_KIND_HANDOFF, &handoff, true, "aof/handoff_request.json",
-                 false, 0, &amp_fill_nothing},
-    [ACCEPTED] = {"handoff.accepted", AMP_KIND_ACK, &answer, true, "aof/handoff_accepted.json",
-                  false, 0, &amp_fill_nothing},
-    [REJECTED] = {"handoff.rejected", AMP_KIND_NACK, &answer, true, "aof/handoff_rejected.json",
-                  false, 0, &amp_fill_nothing},
-    [STATUS] = {"status.update", AMP_KIND_PROGRESS, &status, true, "aof/status_update.json", false,
-                0, &amp_fill_nothing},
-    [REPORT] = {"completion.report", AMP_KIND_RESULT, &report, true, "aof/completion_report.json",
-                false, 0, &amp_fill_nothing},
-    [RESULT] = {"run_result", AMP_KIND_RESULT, &report, false, "aof/run_result.json", false, 0,
-                &amp_fill_nothing},
-    [HANDOFF] = {"handoff", AMP_KIND_HANDOFF, &handoff, false, "aof/handoff.json", false, 0,
-                 &amp_fill_nothing},
-    [RUN] = {"run", AMP_KIND_OTHER, NULL, false, "aof/run.json", false, 0, NULL},
-    [BEAT] = {"run_heartbeat", AMP_KIND_HEARTBEAT, NULL, false, "aof/run_heartbeat.json", false, 0,
-              NULL},
-    [REFUSAL] = {"protocol.message.rejected", AMP_KIND_NACK, &refusal, true, "aof/event.json",
-                 false, 0, &amp_fill_nothing},
-    [EVENT] = {"event", AMP_KIND_OTHER, NULL, false, "aof/event.json", false, 0, NULL},
+    [REQUEST] = ROW("handoff.request", HANDOFF, &handoff, true, "handoff_request"),
+    [ACCEPTED] = ROW("handoff.accepted", ACK, &answer, true, "handoff_accepted"),
+    [REJECTED] = ROW("handoff.rejected", NACK, &answer, true, "handoff_rejected"),
+    [STATUS] = ROW("status.update", PROGRESS, &status, true, "status_update"),
+    [REPORT] = ROW("completion.report", RESULT, &report, true, "completion_report"),
+    [RESULT] = ROW("run_result", RESULT, &report, false, "run_result"),
+    [HANDOFF] = ROW("handoff", HANDOFF, &handoff, false, "handoff"),
+    [RUN] = ROW("run", OTHER, NULL, false, "run"),
+    [BEAT] = ROW("run_heartbeat", HEARTBEAT, NULL, false, "run_heartbeat"),
+    [REFUSAL] = ROW("protocol.message.rejected", NACK, &refusal, true, "event"),
+    [EVENT] = ROW("event", OTHER, NULL, false, "event"),
 };
 
 #define TASK "TASK-YYYY-MM-DD-NNN, such as TASK-2026-02-09-057"
@@ -111,16 +105,11 @@ static const struct amp_code_row codes[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-static bool number_at(const struct amp_tape *t, const char *key)
-{
-    uint32_t tok = amp_tape_get(t, 0, amp_span_str(key));
-    return tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_NUMBER;
-}
-
-/* Which file or event record an object without an envelope is; NULL for none of them. */
+/* The row of a file or an event record, an object without an envelope; NULL: neither. */
 static const struct amp_kind_row *record_of(const struct amp_tape *t)
 {
-    if (amp_object_has(t, 0, "actor") && amp_object_has(t, 0, "type") && number_at(t, "eventId"))
+    if (amp_object_has(t, 0, "actor") && amp_object_has(t, 0, "type") &&
+        amp_object_get(t, 0, "eventId", AMP_JSON_NUMBER) != AMP_TOK_NONE)
         return amp_object_is(t, 0, "type", kinds[REFUSAL].type) ||
                        amp_object_is(t, 0, "type", "protocol.message.unknown")
                    ? &kinds[REFUSAL]
@@ -163,7 +152,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static struct amp_span trim(struct amp_span s)
+static struct amp_span blanks_trim(struct amp_span s)
 {
     while (s.n > 0 && is_blank(s.p[0])) {
         s.p++;
@@ -174,8 +163,7 @@ static struct amp_span trim(struct amp_span s)
     return s;
 }
 
-/* Whether an envelope has more bytes than the protocol allows. */
-static bool too_large(struct amp_span text, struct amp_json_fault *fault)
+static bool is_too_large(struct amp_span text, struct amp_json_fault *fault)
 {
     if (text.n <= BYTES_MOST)
         return false;
@@ -185,7 +173,7 @@ static bool too_large(struct amp_span text, struct amp_json_fault *fault)
     return true;
 }
 
-static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
+static enum amp_detected object_detect(const struct amp_tape *t, uint32_t object)
 {
     uint32_t tok = amp_tape_get(t, object, AMP_SPAN("protocol"));
     if (tok == AMP_TOK_NONE)
@@ -193,51 +181,45 @@ static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
     return amp_tok_is(t, tok, AMP_SPAN("aof")) ? AMP_DETECT_YES : AMP_DETECT_NO;
 }
 
-/* Behind the prefix an envelope must stand; a text that starts with { or [ is one where it has the
- * protocol's name, and must be one where the protocol is given (`pinned`): other tools' texts pass
- * in silence. */
-static enum amp_text_is unwrap(struct amp_tape *t, struct amp_span text, bool pinned,
-                               struct amp_span *json, struct amp_json_fault *fault)
+/* An envelope must follow the prefix. Without a prefix, a text that starts with { is an envelope if
+ * it names the protocol; if the protocol is given (`pinned`), a text that starts with { or [ must
+ * be one. Any other text is ignored. */
+static enum amp_text_is text_unwrap(struct amp_tape *t, struct amp_span text, bool pinned,
+                                    struct amp_span *json, struct amp_json_fault *fault)
 {
-    text = trim(text);
+    text = blanks_trim(text);
     size_t n = sizeof PREFIX - 1;
     bool prefixed = text.n >= n && memcmp(text.p, PREFIX, n) == 0;
     bool sure = prefixed || pinned;
     if (!prefixed && (text.n == 0 || !(text.p[0] == '{' || (pinned && text.p[0] == '['))))
         return AMP_TEXT_OTHER;
-    *json = prefixed ? trim((struct amp_span){text.p + n, text.n - n}) : text;
-    if (sure && too_large(text, fault))
+    *json = prefixed ? blanks_trim((struct amp_span){text.p + n, text.n - n}) : text;
+    if (sure && is_too_large(text, fault))
         return AMP_TEXT_BAD;
     if (amp_tape_scan(t, json->p, json->n, fault) < 0)
         return sure ? AMP_TEXT_BAD : AMP_TEXT_OTHER;
-    if (!sure && detect(t, 0) < AMP_DETECT_YES)
+    if (!sure && object_detect(t, 0) < AMP_DETECT_YES)
         return AMP_TEXT_OTHER;
-    return too_large(text, fault) ? AMP_TEXT_BAD : AMP_TEXT_ENVELOPE;
+    return is_too_large(text, fault) ? AMP_TEXT_BAD : AMP_TEXT_ENVELOPE;
 }
 
 static const struct amp_kind_row *kind_of(const struct amp_view *v)
 {
     const struct amp_kind_row *row = message_of(v->type);
-    return row || detect(v->tape, 0) >= AMP_DETECT_YES ? row : record_of(v->tape);
+    return row || object_detect(v->tape, 0) >= AMP_DETECT_YES ? row : record_of(v->tape);
 }
 
-static void finish_result(struct amp_view *v, uint32_t from)
+static void result_finish(struct amp_view *v, uint32_t from)
 {
-    const struct amp_tape *t = v->tape;
     v->body.result.completion = AMP_COMPLETION_PARTIAL;
-    if (from == AMP_TOK_NONE)
-        return;
-    uint32_t outcome = amp_tape_get(t, from, AMP_SPAN("outcome"));
-    if (outcome == AMP_TOK_NONE || t->tok[outcome].type != AMP_JSON_STRING)
-        return;
-    if (amp_tok_is(t, outcome, AMP_SPAN("done")))
+    if (amp_object_is(v->tape, from, "outcome", "done"))
         v->body.result.completion = AMP_COMPLETION_COMPLETE;
-    else if (amp_tok_is(t, outcome, AMP_SPAN("blocked")))
+    else if (amp_object_is(v->tape, from, "outcome", "blocked"))
         v->body.result.completion = AMP_COMPLETION_FAILED;
 }
 
-/* Files have no type word and name their agent in a field of their own. */
-static int finish_record(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+/* Files have no type, and another member for their agent. */
+static int record_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     static const struct amp_fill_row rows[] = {
         {AMP_AT("/agentId"), AMP_AS_TEXT, V(from), 0, NULL},
@@ -258,7 +240,7 @@ static int finish_record(struct amp_view *v, struct amp_pool *arena, struct amp_
     return amp_fill(v->tape, 0, &record, v, arena, err);
 }
 
-static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     bool message = message_of(v->type) != NULL;
     uint32_t due;
@@ -270,18 +252,17 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
         v->body.ack.stage = AMP_STAGE_REJECTED;
         break;
     case AMP_KIND_RESULT:
-        finish_result(v, message ? v->payload : 0);
+        result_finish(v, message ? v->payload : 0);
         break;
     case AMP_KIND_HANDOFF:
-        due = v->payload == AMP_TOK_NONE ? AMP_TOK_NONE
-                                         : amp_tape_get(v->tape, v->payload, AMP_SPAN("dueBy"));
-        if (due != AMP_TOK_NONE && v->tape->tok[due].type == AMP_JSON_STRING)
+        due = amp_object_get(v->tape, v->payload, "dueBy", AMP_JSON_STRING);
+        if (due != AMP_TOK_NONE)
             amp_time_parse(amp_tok_raw(v->tape, due), &v->expires_ms);
         break;
     default:
         break;
     }
-    return message ? 0 : finish_record(v, arena, err);
+    return message ? 0 : record_finish(v, arena, err);
 }
 
 static const struct amp_mark marks[] = {
@@ -292,7 +273,7 @@ static const struct amp_mark marks[] = {
 const struct amp_spec amp_spec_aof = {
     .protocol = AMP_PROTO_AOF,
     .history = 1u << AMP_KIND_ACK | 1u << AMP_KIND_NACK | 1u << AMP_KIND_RESULT,
-    .detect = detect,
+    .detect = object_detect,
     .detect_record = detect_record,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
     .bare = AMP_FILL_TABLE_BUT(struct amp_view, envelope, VIEW_ROWS),
@@ -301,12 +282,12 @@ const struct amp_spec amp_spec_aof = {
     .schema = "aof/envelope.json",
     .codes = codes,
     .alone_code = "protocol.message.unknown",
-    .unwrap = unwrap,
-    .too_large = too_large,
+    .unwrap = text_unwrap,
+    .too_large = is_too_large,
     .prefix = PREFIX,
     .marks = marks,
     .kind_of = kind_of,
     .refuse = amp_aof_refuse,
-    .finish = finish,
+    .finish = view_finish,
     .rules = amp_aof_rules,
 };

@@ -1,4 +1,4 @@
-/* What the files of AOF/1 share. */
+/* AOF/1: rules, events and refusals. */
 #ifndef AMP_PROTOCOL_AOF_H
 #define AMP_PROTOCOL_AOF_H
 
@@ -6,7 +6,7 @@
 
 void amp_aof_rules(struct amp_check *c);
 
-/* A line of the event log about a message; what is NULL or empty is left out. */
+/* A line of the event log about a message; empty members are left out. */
 struct amp_aof_event {
     const char *type, *actor, *reason, *field, *what;
     struct amp_span to;

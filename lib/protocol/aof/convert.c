@@ -1,4 +1,4 @@
-/* AOF/1 in neutral fields. Unknown fields are ignored there: the origin stands in the envelope. */
+/* AOF/1 in neutral fields. AOF ignores unknown fields, so the origin is in the envelope. */
 #include <stddef.h>
 
 #include "protocol/convert/shape.h"
@@ -63,7 +63,7 @@ static const struct cv_row status[] = {
     ORIGIN,
 };
 
-/* A human is asked: the task goes to review, with the question. */
+/* A question to a person: the task goes to review. */
 static const struct cv_row ask[] = {
     ENVELOPE("status.update"),
     {"/payload/agentId", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},
@@ -73,7 +73,7 @@ static const struct cv_row ask[] = {
     ORIGIN,
 };
 
-/* A human has answered: the task goes on, or stays where it is. */
+/* A decision: the task continues or stays blocked. */
 static const struct cv_word answers[] = {{"resume", "in-progress"},
                                          {"redispatch", "ready"},
                                          {"rollback", "ready"},

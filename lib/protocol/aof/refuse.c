@@ -1,5 +1,5 @@
-/* AOF/1 answers a bad message with a line of the event log: protocol.message.rejected with the
- * reason, or protocol.message.unknown. Nobody sends it back; that is the protocol's way. */
+/* AOF/1: the refusal of a line, a line of the event log: protocol.message.rejected with the reason,
+ * or protocol.message.unknown. The protocol does not send it back. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #include "protocol/aof/aof.h"
 
-/* The reasons that the protocol has; every other fault of a text is one of JSON. */
+/* One of the reasons of the protocol. */
 static const char *reason_of(const struct amp_finding *f)
 {
     static const char *const own[] = {"payload_too_large", "invalid_envelope", "invalid_project_id",
@@ -19,8 +19,8 @@ static const char *reason_of(const struct amp_finding *f)
     return f->field[0] ? "invalid_envelope" : "invalid_json";
 }
 
-/* Above 0, after the clock, and another one at each call. The log that takes the record in numbers
- * it anew. */
+/* From the time, and different at each call. The log that accepts the record replaces the number.
+ */
 static int64_t event_number(int64_t now_ms)
 {
     static atomic_int_least64_t last;
@@ -63,7 +63,7 @@ int amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first, in
 {
     static const struct amp_span log = {"protocol.", 9};
     if (v->type.n > log.n && memcmp(v->type.p, log.p, log.n) == 0)
-        return 1; /* a line of the log is not answered by another */
+        return 1; /* a line of the log is not answered */
     bool unknown = strcmp(first->code, "protocol.message.unknown") == 0;
     const struct amp_aof_event e = {.type = unknown ? "protocol.message.unknown"
                                                     : "protocol.message.rejected",

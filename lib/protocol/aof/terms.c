@@ -1,4 +1,5 @@
-/* AOF/1: the terms of delivery. What cannot be delivered is a line of the event log. */
+/* AOF/1: the terms of delivery. A message that cannot be delivered becomes a line of the event log.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +48,7 @@ static bool work_name(const struct amp_view *v, struct amp_work *out)
     return is_message(v);
 }
 
-/* The answers to a handoff.request: taken, refused, at work, reported. */
+/* The answers to a handoff.request: accepted, rejected, in progress, done. */
 static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
 {
     switch (v->kind) {

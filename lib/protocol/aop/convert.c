@@ -42,7 +42,7 @@ static const struct cv_row task[] = {
     ORIGIN,
 };
 
-/* The last word says more than the state. */
+/* final_signal has more values than the state. */
 static const struct cv_word signals[] = {
     {"complete", "SUCCESS"},        {"partial", "PARTIAL_SUCCESS"},
     {"failed", "FAILURE"},          {"aborted", "ABORTED"},
@@ -96,7 +96,7 @@ static const struct cv_row progress[] = {
     ORIGIN,
 };
 
-/* An acknowledgement that is the end of a task, and no report. */
+/* An acknowledgement that ends a task without a report. */
 #define ENDED(signal, state)                                                                       \
     HEADER("RESPONSE"), {"/session_id", CV_CORR, AS_TEXT, {CV_TASK, CV_REF, CV_ID}},               \
         {"/task_id", CV_TASK, AS_TEXT, {CV_REF, CV_CORR}},                                         \

@@ -1,4 +1,4 @@
-/* Runtime Protocol v1 in neutral fields. The origin stands in the envelope. */
+/* Runtime Protocol v1 in neutral fields. The origin is in the envelope. */
 #include <stddef.h>
 
 #include "protocol/convert/shape.h"
@@ -94,7 +94,7 @@ static const struct cv_row broken[] = {
      AS_TEXT,
      {CV_BLOCKERS, CV_NOTES, CV_OUTCOME},
      .most = 5000},
-    /* Behind the summary, which it may be inferred from. */
+    /* After the summary, from which it may be inferred. */
     {"/payload/failureClass", CV_CODE, AS_WORD, .words = classes, .infer = amp_rtp_failure,
      .literal = "\"execution_error\""},
     {"/payload/failedAt", CV_DONE_AT, AS_TIME, {CV_TIME}},
@@ -126,7 +126,7 @@ static const struct cv_row nack[] = {
     END,
 };
 
-/* Read only: a task is taken. */
+/* Read only: the acceptance of a task. */
 static const struct cv_row accept_rows[] = {
     ENVELOPE("task_accept"),
     TASK,
@@ -136,7 +136,7 @@ static const struct cv_row accept_rows[] = {
     END,
 };
 
-/* A signal's payload is free. */
+/* The payload of a signal is free. */
 static const struct cv_row ask[] = {
     ENVELOPE("signal"),
     CV_CONST("/payload/signal", "\"escalation\""),

@@ -1,7 +1,7 @@
 /*
- * Why a task failed, in the words of Runtime Protocol v1. Senders write what they like: it is made
- * lower snake case, and what is then no word of the protocol is read as the one that it hints at,
- * or else the one that the summary of the error hints at.
+ * The failure classes of Runtime Protocol v1. Senders use other words too: a word is converted to
+ * lower snake case; if it is not a class then, it is read as the class that it hints at, or else
+ * that the summary of the error hints at.
  */
 #include <ctype.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 #include "protocol/rtp/rtp.h"
 #include "protocol/spec.h"
 
-enum { TEXT_MOST = 1024 }; /* bytes of a text that are looked at */
+enum { TEXT_MOST = 1024 }; /* bytes of a text that are read */
 
 #define X(word) word,
 static const char *const classes[] = {AMP_RTP_FAILURE_LIST(X)};
 #undef X
 
-/* The first hint that stands in the text decides; between underscores it has to be a whole word. */
+/* The first hint in the text decides; a hint between underscores is a complete word. */
 static const struct {
     const char *hint, *class;
 } hints[] = {
@@ -37,7 +37,7 @@ static const struct {
 };
 
 /* "Dependency Missing", "dependency-missing" and "dependencyMissing" as "_dependency_missing_". */
-static void snake(struct amp_span text, char out[TEXT_MOST + 3])
+static void snake_case(struct amp_span text, char out[TEXT_MOST + 3])
 {
     size_t n = 0;
     bool lower = false;
@@ -59,7 +59,7 @@ static void snake(struct amp_span text, char out[TEXT_MOST + 3])
 static const char *class_of(struct amp_span text)
 {
     char word[TEXT_MOST + 3];
-    snake(text, word);
+    snake_case(text, word);
     size_t n = strlen(word);
     for (unsigned i = 0; i < AMP_SPEC_COUNT(classes); i++)
         if (n == strlen(classes[i]) + 2 && strncmp(word + 1, classes[i], n - 2) == 0)
@@ -82,20 +82,16 @@ void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *poi
                            const char *also)
 {
     const struct amp_tape *t = c->v->tape;
-    uint32_t tok = AMP_TOK_NONE;
-    if (object != AMP_TOK_NONE && t->tok[object].type == AMP_JSON_OBJECT)
-        tok = amp_tape_get(t, object, AMP_SPAN("failureClass"));
-    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING || t->tok[tok].len == 0)
+    uint32_t tok = amp_object_get(t, object, "failureClass", AMP_JSON_STRING);
+    if (tok == AMP_TOK_NONE || t->tok[tok].len == 0)
         return;
     for (unsigned i = 0; i < AMP_SPEC_COUNT(classes); i++)
         if (amp_tok_is(t, tok, amp_span_str(classes[i])))
             return;
     if (also && amp_tok_is(t, tok, amp_span_str(also)))
         return;
-    uint32_t said = amp_tape_get(t, object, AMP_SPAN("errorSummary"));
-    struct amp_span summary = {"", 0};
-    if (said != AMP_TOK_NONE && t->tok[said].type == AMP_JSON_STRING)
-        summary = amp_tok_raw(t, said);
+    uint32_t said = amp_object_get(t, object, "errorSummary", AMP_JSON_STRING);
+    struct amp_span summary = said != AMP_TOK_NONE ? amp_tok_raw(t, said) : AMP_SPAN("");
     amp_check_rule(c, AMP_SEV_WARNING, "inferred_failure_class", "failure_class", pointer,
                    "one of its fourteen words",
                    "is not a failure class of the protocol and is read as %s",

@@ -1,7 +1,7 @@
 /*
- * Runtime Protocol v1: the ten kinds of events and their bodies, and the records of the control
- * plane (capabilities, cursors, review items), which have no kind and are recognised by their
- * members.
+ * Runtime Protocol v1: the ten kinds of events with their bodies, and the records of the control
+ * plane (capabilities, cursors, review items), which are recognised by their members because they
+ * have no kind.
  */
 #include "protocol/rtp/rtp.h"
 
@@ -12,7 +12,7 @@
 
 #define B(field) offsetof(struct amp_body, field)
 
-/* The title stands for the description where there is none. */
+/* A missing description is replaced by the title. */
 static const struct amp_fill_row create_rows[] = {
     {AMP_AT("/title"), AMP_AS_TEXT, B(dispatch.description), 0, NULL},
     {AMP_AT("/description"), AMP_AS_TEXT, B(dispatch.description), 0, NULL},
@@ -61,7 +61,7 @@ static const struct amp_fill_row failed_rows[] = {
 static const struct amp_fill_table failed = AMP_FILL_TABLE(struct amp_body, failed_rows);
 
 #define TIME "RFC 3339 with an offset or Z, such as 2026-02-25T16:22:10.123Z"
-/* Of events that need no conversation: messages, signals, dead letters. */
+/* The codes of events that need no corrId: messages, signals, dead letters. */
 static const struct amp_code_row lone_codes[] = {
     {"payload.toAgents", "required", "missing_route_fields", "at least one agent"},
     {"payload.toAgents", "minItems", "missing_route_fields", "at least one agent"},
@@ -99,8 +99,7 @@ const struct amp_kind_row amp_rtp_rows[] = {
     [AMP_RTP_SKILL_ALONE] = ROW("skill_distribution", OTHER, NULL, "skill_distribution_payload"),
 };
 
-/* Which record an object without a kind is, by members that no other record has; so it is
- * recognised even if its id is missing. */
+/* A record is recognised by members that no other record has, even if its id is missing. */
 enum amp_rtp_kind amp_rtp_record(const struct amp_tape *t)
 {
     bool consumer = amp_object_has(t, 0, "consumerNodeId"),
@@ -123,8 +122,8 @@ enum amp_rtp_kind amp_rtp_record(const struct amp_tape *t)
                : AMP_RTP_UNKNOWN;
 }
 
-/* The kind that a word names: its length and one letter leave one candidate. */
-static enum amp_rtp_kind kind_word(struct amp_span word)
+/* The kind of a word: its length and one letter leave one candidate. */
+static enum amp_rtp_kind word_kind(struct amp_span word)
 {
     enum amp_rtp_kind k = AMP_RTP_UNKNOWN;
     switch (word.n) {
@@ -162,7 +161,7 @@ enum amp_rtp_kind amp_rtp_kind_of(const struct amp_view *v)
     if (v->type.n == 0)
         return amp_object_has(t, 0, "eventId") || amp_object_has(t, 0, "kind") ? AMP_RTP_UNKNOWN
                                                                                : amp_rtp_record(t);
-    enum amp_rtp_kind k = kind_word(v->type);
+    enum amp_rtp_kind k = word_kind(v->type);
     if (k == AMP_RTP_CREATE && v->payload != AMP_TOK_NONE &&
         amp_object_is(t, v->payload, "taskType", "skill_distribution"))
         return AMP_RTP_SKILL;

@@ -1,4 +1,4 @@
-/* Runtime Protocol v1: the envelope of events, and how an event or a record is recognised. */
+/* Runtime Protocol v1: the envelope of events, and the detection of events and records. */
 #include <stddef.h>
 
 #include "protocol/rtp/rtp.h"
@@ -6,8 +6,7 @@
 
 #define V(field) offsetof(struct amp_view, field)
 
-/* The last rows are of no interest to the rules. */
-enum { VIEW_ROWS = 4 };
+enum { VIEW_ROWS = 4 }; /* the last rows, which the rules do not read */
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/eventId"), AMP_AS_TEXT, V(id), 0, NULL},
     {AMP_AT("/kind"), AMP_AS_TEXT, V(type), 0, NULL},
@@ -23,7 +22,7 @@ static const struct amp_fill_row envelope[] = {
     {AMP_AT("/trace/idempotencyKey"), AMP_AS_TEXT, V(token), 0, NULL},
 };
 
-/* What the view takes from the payload. */
+/* Members of the view from the payload. */
 static const struct amp_fill_row addressed_rows[] = {
     {AMP_AT("/taskId"), AMP_AS_TEXT, V(task), 0, NULL},
     {AMP_AT("/toAgents"), AMP_AS_NAMES, V(to), V(n_to), NULL},
@@ -56,7 +55,7 @@ static const struct amp_mark marks[] = {
     {NULL, NULL, false, false},
 };
 
-static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
+static enum amp_detected object_detect(const struct amp_tape *t, uint32_t object)
 {
     uint32_t id = amp_tape_get(t, object, AMP_SPAN("eventId"));
     if (amp_object_has(t, object, "kind") &&
@@ -73,7 +72,7 @@ static bool detect_record(const struct amp_tape *t)
     return amp_rtp_record(t) != AMP_RTP_UNKNOWN;
 }
 
-static void finish_ack(struct amp_view *v)
+static void ack_finish(struct amp_view *v)
 {
     v->body.ack.stage = AMP_STAGE_RECEIVED;
     if (amp_object_is(v->tape, v->payload, "ackType", "processed"))
@@ -88,12 +87,9 @@ static void finish_ack(struct amp_view *v)
 static int64_t priority_of(const struct amp_view *v)
 {
     enum { HIGH = -5, LOW = 10 };
-    uint32_t tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("priority"));
-    if (tok == AMP_TOK_NONE || v->tape->tok[tok].type != AMP_JSON_STRING)
-        return 0;
-    if (amp_tok_is(v->tape, tok, AMP_SPAN("high")))
+    if (amp_object_is(v->tape, v->payload, "priority", "high"))
         return HIGH;
-    return amp_tok_is(v->tape, tok, AMP_SPAN("low")) ? LOW : 0;
+    return amp_object_is(v->tape, v->payload, "priority", "low") ? LOW : 0;
 }
 
 static bool is_true(const struct amp_view *v, const char *key, bool otherwise)
@@ -102,7 +98,7 @@ static bool is_true(const struct amp_view *v, const char *key, bool otherwise)
     return tok == AMP_TOK_NONE ? otherwise : v->tape->tok[tok].type == AMP_JSON_TRUE;
 }
 
-/* A task is answered unless it says otherwise, a message only where it asks. */
+/* A task wants an answer by default, a message only on request. */
 static bool wants_outcome(const struct amp_view *v)
 {
     if (v->kind == AMP_KIND_DISPATCH)
@@ -110,16 +106,16 @@ static bool wants_outcome(const struct amp_view *v)
     return amp_span_is(v->type, "message") && is_true(v, "expectsReply", false);
 }
 
-/* Records have no kind: they are called after their place in the control plane. */
-static void finish_record(struct amp_view *v)
+/* Records have no kind; their type is the name of their place in the control plane. */
+static void record_finish(struct amp_view *v)
 {
     enum amp_rtp_kind k = amp_rtp_kind_of(v);
     if (k != AMP_RTP_UNKNOWN)
         v->type = amp_span_str(amp_rtp_rows[k].type);
 }
 
-/* Without a body nobody looks at the class. */
-static void finish_failure(struct amp_body *b)
+/* The class is needed only with a body. */
+static void failure_finish(struct amp_body *b)
 {
     struct amp_span none = {"", 0};
     b->result.completion = AMP_COMPLETION_FAILED;
@@ -128,10 +124,10 @@ static void finish_failure(struct amp_body *b)
             b->result.failure, b->result.blockers.n > 0 ? b->result.blockers.v[0] : none));
 }
 
-static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     if (v->type.n == 0)
-        finish_record(v);
+        record_finish(v);
     if (v->payload == AMP_TOK_NONE)
         return 0;
     struct amp_span *to = v->to;
@@ -140,23 +136,23 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
     if (amp_fill(v->tape, v->payload, &addressed, v, arena, err) < 0)
         return -1;
     if (v->n_to > 0 && v->kind == AMP_KIND_DISPATCH)
-        v->body.dispatch.wanted = (struct amp_spans){0}; /* agents that are named go first */
-    if (v->n_to == 0) {                                  /* an empty list names nobody */
+        v->body.dispatch.wanted = (struct amp_spans){0}; /* named agents take precedence */
+    if (v->n_to == 0) {                                  /* an empty list has no recipients */
         v->to = to;
         v->n_to = n_to;
     }
     v->priority = priority_of(v);
     v->wants_outcome = wants_outcome(v);
     if (v->kind == AMP_KIND_ACK)
-        finish_ack(v);
+        ack_finish(v);
     if (v->kind == AMP_KIND_RESULT && amp_span_is(v->type, amp_rtp_rows[AMP_RTP_FAILED].type))
-        finish_failure(&v->body);
+        failure_finish(&v->body);
     return 0;
 }
 
 const struct amp_spec amp_spec_rtp = {
     .protocol = AMP_PROTO_RTP,
-    .detect = detect,
+    .detect = object_detect,
     .detect_record = detect_record,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
     .bare = AMP_FILL_TABLE_BUT(struct amp_view, envelope, VIEW_ROWS),
@@ -169,7 +165,7 @@ const struct amp_spec amp_spec_rtp = {
     .beside = {"kind", "seq", "sourceNodeId", "sourceAgentId", "createdAt"},
     .marks = marks,
     .refuse = amp_rtp_refuse,
-    .finish = finish,
+    .finish = view_finish,
     .rules = amp_rtp_rules,
     .history = ~0u,
 };

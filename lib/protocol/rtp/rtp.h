@@ -1,16 +1,16 @@
-/* What the files of Runtime Protocol v1 share. */
+/* Runtime Protocol v1: kinds, rules, failure classes and answers. */
 #ifndef AMP_PROTOCOL_RTP_H
 #define AMP_PROTOCOL_RTP_H
 
 #include "protocol/check/check.h"
 #include "protocol/spec.h"
 
-/* What an event is, finer than amp_kind. */
+/* The kinds of events and records, finer than amp_kind. */
 enum amp_rtp_kind {
     AMP_RTP_MESSAGE,
     AMP_RTP_REPLY,
     AMP_RTP_ACK,
-    AMP_RTP_ACK_ACCEPT, /* an ack with a task's payload: the minimal profile's acceptance */
+    AMP_RTP_ACK_ACCEPT, /* an ack with a task's payload, the acceptance in the minimal profile */
     AMP_RTP_CREATE,
     AMP_RTP_SKILL, /* a task_create that distributes a skill */
     AMP_RTP_ACCEPT,
@@ -27,15 +27,15 @@ enum amp_rtp_kind {
     AMP_RTP_UNKNOWN,
 };
 enum amp_rtp_kind amp_rtp_kind_of(const struct amp_view *v);
-/* What a record of the control plane is, by its members. */
+/* The kind of a record of the control plane, by its members. */
 enum amp_rtp_kind amp_rtp_record(const struct amp_tape *t);
 /* The rows of all kinds, the row of a message (NULL: unknown), and the kind of a row. */
 extern const struct amp_kind_row amp_rtp_rows[];
 const struct amp_kind_row *amp_rtp_kind_row(const struct amp_view *v);
 enum amp_rtp_kind amp_rtp_row_kind(const struct amp_kind_row *row);
 
-/* The versions of a skill that an event names: a distribution its own, a completion those that it
- * confirms. */
+/* Fills the versions of a skill in an event, as raw JSON texts: of a distribution its own, of a
+ * completion those that it confirms. Returns their number. */
 #define AMP_RTP_VERSIONS_MAX 3
 uint32_t amp_rtp_versions(const struct amp_tape *t, struct amp_span out[AMP_RTP_VERSIONS_MAX]);
 
@@ -45,14 +45,19 @@ void amp_rtp_rules(struct amp_check *c);
 #define AMP_RTP_FAILURE_LIST(X)                                                                    \
     X("failed_terminal")                                                                           \
     X("dependency_missing")                                                                        \
-    X("dependency_unavailable") X("capability_unavailable") X("version_incompatible")              \
-        X("approval_required") X("timeout") X("authz_denied") X("invalid_target") X("overloaded")  \
-            X("execution_error") X("policy_blocked") X("transport_error") X("unknown")
+    X("dependency_unavailable")                                                                    \
+    X("capability_unavailable")                                                                    \
+    X("version_incompatible")                                                                      \
+    X("approval_required")                                                                         \
+    X("timeout")                                                                                   \
+    X("authz_denied")                                                                              \
+    X("invalid_target")                                                                            \
+    X("overloaded") X("execution_error") X("policy_blocked") X("transport_error") X("unknown")
 
-/* The class that a failureClass is read as: the one that it names or hints at, else the one that
- * the summary of the error hints at, else execution_error. */
+/* The class of a failureClass: the one that it names or hints at, else the one that the summary of
+ * the error names or hints at, else execution_error. */
 const char *amp_rtp_failure(struct amp_span word, struct amp_span summary);
-/* Warns of an object's failureClass that is neither a word of the protocol nor `also`. */
+/* Warns if an object's failureClass is neither a value of the protocol nor `also`. */
 void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *pointer,
                            const char *also);
 

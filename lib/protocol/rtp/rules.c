@@ -1,78 +1,68 @@
 /*
- * Runtime Protocol v1: what the schemas cannot say of one message. Rules look at the view and the
- * tape alone; they also run on lines that their schema refused, so none may rely on a field being
- * there. What needs other messages (numbers, attempts, claims) is asked of the state.
+ * Runtime Protocol v1: the rules about one message that a schema cannot express. They read only the
+ * view and the tape, and also run on lines that violate their schema, so any field may be missing.
+ * Rules about several messages (numbers, attempts, claims) need the state.
  */
 #include <string.h>
 
 #include "protocol/rtp/rtp.h"
 #include "protocol/spec.h"
 
-static uint32_t member(const struct amp_check *c, struct amp_span key, enum amp_json_type type)
+/* Whether the payload has a text or a list that is not empty. */
+static bool has_value(const struct amp_check *c, const char *key, enum amp_json_type type)
 {
     const struct amp_tape *t = c->v->tape;
-    uint32_t payload = c->v->payload;
-    if (payload == AMP_TOK_NONE || t->tok[payload].type != AMP_JSON_OBJECT)
-        return AMP_TOK_NONE;
-    uint32_t tok = amp_tape_get(t, payload, key);
-    return tok != AMP_TOK_NONE && t->tok[tok].type == type ? tok : AMP_TOK_NONE;
+    uint32_t tok = amp_object_get(t, c->v->payload, key, type);
+    return tok != AMP_TOK_NONE &&
+           (type == AMP_JSON_ARRAY ? t->tok[tok].count > 0 : t->tok[tok].len > 0);
 }
 
-/* A text or a list that says something. */
-static bool says(const struct amp_check *c, struct amp_span key, enum amp_json_type type)
-{
-    uint32_t tok = member(c, key, type);
-    if (tok == AMP_TOK_NONE)
-        return false;
-    const struct amp_tok *k = &c->v->tape->tok[tok];
-    return type == AMP_JSON_ARRAY ? k->count > 0 : k->len > 0;
-}
-
-static void has_payload(struct amp_check *c)
+static void payload_check(struct amp_check *c)
 {
     if (c->v->payload == AMP_TOK_NONE && !amp_object_has(c->v->tape, 0, "payloadRef"))
         amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "required", "/payload",
                        "a payload, or a payloadRef", "is missing");
 }
 
-static void expiry(struct amp_check *c)
+/* Reports a time that is too early for the event, or that has passed at the time of the check. */
+static void time_check(struct amp_check *c, const char *code, const char *rule, const char *pointer,
+                       const char *expected, bool is_early, bool has_passed)
 {
-    const struct amp_view *v = c->v;
-    if (v->expires_ms == 0)
-        return;
-    if (v->created_ms > 0 && v->expires_ms <= v->created_ms)
-        amp_check_rule(c, AMP_SEV_ERROR, "expired", "expiry", "/expiresAt", "later than createdAt",
+    if (c->v->created_ms > 0 && is_early)
+        amp_check_rule(c, AMP_SEV_ERROR, code, rule, pointer, expected,
                        "is before the event's createdAt");
-    else if (c->opt->now_ms > 0 && v->expires_ms <= c->opt->now_ms)
-        amp_check_rule(c, AMP_SEV_ERROR, "expired", "expiry", "/expiresAt", "a time in the future",
-                       "has passed");
+    else if (c->opt->now_ms > 0 && has_passed)
+        amp_check_rule(c, AMP_SEV_ERROR, code, rule, pointer, "a time in the future", "has passed");
 }
 
-static void eta_time(struct amp_check *c, struct amp_span key, const char *pointer)
+static void expiry_check(struct amp_check *c)
 {
-    int64_t eta;
-    uint32_t tok = member(c, key, AMP_JSON_STRING);
-    if (tok == AMP_TOK_NONE || !amp_time_parse(amp_tok_raw(c->v->tape, tok), &eta))
-        return;
-    if (c->v->created_ms > 0 && eta < c->v->created_ms)
-        amp_check_rule(c, AMP_SEV_ERROR, "eta_in_past", "eta", pointer, "not before createdAt",
-                       "is before the event's createdAt");
-    else if (c->opt->now_ms > 0 && eta < c->opt->now_ms)
-        amp_check_rule(c, AMP_SEV_ERROR, "eta_in_past", "eta", pointer, "a time in the future",
-                       "has passed");
+    int64_t ms = c->v->expires_ms;
+    if (ms != 0)
+        time_check(c, "expired", "expiry", "/expiresAt", "later than createdAt",
+                   ms <= c->v->created_ms, ms <= c->opt->now_ms);
 }
 
-static void eta(struct amp_check *c)
+static void eta_time_check(struct amp_check *c, const char *key, const char *pointer)
 {
-    eta_time(c, AMP_SPAN("etaAt"), "/payload/etaAt");
+    int64_t ms;
+    uint32_t tok = amp_object_get(c->v->tape, c->v->payload, key, AMP_JSON_STRING);
+    if (tok != AMP_TOK_NONE && amp_time_parse(amp_tok_raw(c->v->tape, tok), &ms))
+        time_check(c, "eta_in_past", "eta", pointer, "not before createdAt", ms < c->v->created_ms,
+                   ms < c->opt->now_ms);
 }
 
-static void revised_eta(struct amp_check *c)
+static void eta_check(struct amp_check *c)
 {
-    eta_time(c, AMP_SPAN("revisedEtaAt"), "/payload/revisedEtaAt");
+    eta_time_check(c, "etaAt", "/payload/etaAt");
 }
 
-static void eta_given(struct amp_check *c)
+static void revised_eta_check(struct amp_check *c)
+{
+    eta_time_check(c, "revisedEtaAt", "/payload/revisedEtaAt");
+}
+
+static void eta_given_check(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
     if (c->v->payload == AMP_TOK_NONE || amp_object_has(t, c->v->payload, "etaAt") ||
@@ -82,17 +72,17 @@ static void eta_given(struct amp_check *c)
                    "etaAt or etaSeconds", "is missing");
 }
 
-/* A member of the payload that is absent, or there and empty. */
-static void lacks(struct amp_check *c, const char *code, const char *rule, const char *pointer,
-                  const char *expected, const char *why)
+/* Reports a member of the payload that is missing or empty. */
+static void lack_report(struct amp_check *c, const char *code, const char *rule,
+                        const char *pointer, const char *expected, const char *why)
 {
     bool absent = amp_tape_pointer(c->v->tape, 0, amp_span_str(pointer)) == AMP_TOK_NONE;
     amp_check_rule(c, AMP_SEV_ERROR, code, absent ? "required" : rule, pointer, expected, "%s: %s",
                    absent ? "is missing" : "says nothing", why);
 }
 
-/* The seed has one code for it; ours says which part of the route is at fault. */
-static void route(struct amp_check *c)
+/* The protocol has one code; the codes here also name the part of the route at fault. */
+static void route_check(struct amp_check *c)
 {
     static const char seed[] = "no_route";
     if (c->v->payload == AMP_TOK_NONE)
@@ -100,53 +90,51 @@ static void route(struct amp_check *c)
     for (unsigned i = 0; i < c->n; i++)
         if (strcmp(c->found[i].code, "invalid_targets") == 0)
             c->found[i].seed_code = seed;
-    if (says(c, AMP_SPAN("toAgents"), AMP_JSON_ARRAY) ||
-        says(c, AMP_SPAN("requiredCapabilities"), AMP_JSON_ARRAY))
+    if (has_value(c, "toAgents", AMP_JSON_ARRAY) ||
+        has_value(c, "requiredCapabilities", AMP_JSON_ARRAY))
         return;
     unsigned before = c->n;
-    lacks(c, "missing_route_fields", "route", "/payload/requiredCapabilities",
-          "at least one capability, or toAgents", "no agent is named either");
+    lack_report(c, "missing_route_fields", "route", "/payload/requiredCapabilities",
+                "at least one capability, or toAgents", "no agent is named either");
     if (c->n > before)
         c->found[before].seed_code = seed;
 }
 
-static void result(struct amp_check *c)
+static void result_check(struct amp_check *c)
 {
-    if (c->v->payload != AMP_TOK_NONE && !says(c, AMP_SPAN("resultSummary"), AMP_JSON_STRING) &&
-        !says(c, AMP_SPAN("resultRef"), AMP_JSON_STRING))
-        lacks(c, "result_required", "result", "/payload/resultSummary",
-              "a resultSummary or a resultRef", "the task has no result");
+    if (c->v->payload != AMP_TOK_NONE && !has_value(c, "resultSummary", AMP_JSON_STRING) &&
+        !has_value(c, "resultRef", AMP_JSON_STRING))
+        lack_report(c, "result_required", "result", "/payload/resultSummary",
+                    "a resultSummary or a resultRef", "the task has no result");
 }
 
-/* A task that failed says why. */
-static void update_failed(struct amp_check *c)
+/* An update about a failed task describes the failure. */
+static void update_check(struct amp_check *c)
 {
     if (c->v->payload != AMP_TOK_NONE &&
         amp_object_is(c->v->tape, c->v->payload, "status", "failed") &&
-        !says(c, AMP_SPAN("note"), AMP_JSON_STRING) &&
-        !says(c, AMP_SPAN("result"), AMP_JSON_STRING))
-        lacks(c, "diagnostics_required", "diagnostics", "/payload/note", "a note or a result",
-              "does not describe the failure");
+        !has_value(c, "note", AMP_JSON_STRING) && !has_value(c, "result", AMP_JSON_STRING))
+        lack_report(c, "diagnostics_required", "diagnostics", "/payload/note", "a note or a result",
+                    "does not describe the failure");
 }
 
-static void failure(struct amp_check *c)
+static void failure_check(struct amp_check *c)
 {
     amp_rtp_failure_class(c, c->v->payload, "/payload/failureClass", NULL);
 }
 
-static void review_failure(struct amp_check *c)
+static void review_check(struct amp_check *c)
 {
     amp_rtp_failure_class(c, 0, "/failureClass", "sla_breach");
 }
 
-/* An ack stands in the outbox of the gateway that gives it. */
-static void outbox(struct amp_check *c)
+/* An ack is in the outbox of the gateway that sends it. */
+static void outbox_check(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
-    uint32_t by = member(c, AMP_SPAN("ackedByNodeId"), AMP_JSON_STRING);
-    uint32_t at = amp_tape_get(t, 0, AMP_SPAN("sourceNodeId"));
-    if (by == AMP_TOK_NONE || at == AMP_TOK_NONE || t->tok[at].type != AMP_JSON_STRING ||
-        amp_tape_equal(t, by, t, at))
+    uint32_t by = amp_object_get(t, c->v->payload, "ackedByNodeId", AMP_JSON_STRING);
+    uint32_t at = amp_object_get(t, 0, "sourceNodeId", AMP_JSON_STRING);
+    if (by == AMP_TOK_NONE || at == AMP_TOK_NONE || amp_tape_equal(t, by, t, at))
         return;
     amp_check_rule(c, AMP_SEV_WARNING, "foreign_outbox", "outbox", "/payload/ackedByNodeId",
                    "the same as sourceNodeId", "does not own the outbox of the ack");
@@ -160,12 +148,10 @@ static const struct {
     void (*run)(struct amp_check *c);
     unsigned kinds;
 } rules[] = {
-    {has_payload, EVENTS},       {expiry, EVENTS},
-    {route, K(CREATE)},          {eta_given, ACCEPTS},
-    {eta, ACCEPTS | K(ACK)},     {revised_eta, K(UPDATE)},
-    {result, K(COMPLETE)},       {outbox, K(ACK)},
-    {update_failed, K(UPDATE)},  {failure, K(FAILED)},
-    {review_failure, K(REVIEW)},
+    {payload_check, EVENTS},     {expiry_check, EVENTS},        {route_check, K(CREATE)},
+    {eta_given_check, ACCEPTS},  {eta_check, ACCEPTS | K(ACK)}, {revised_eta_check, K(UPDATE)},
+    {result_check, K(COMPLETE)}, {outbox_check, K(ACK)},        {update_check, K(UPDATE)},
+    {failure_check, K(FAILED)},  {review_check, K(REVIEW)},
 };
 
 void amp_rtp_rules(struct amp_check *c)

@@ -132,7 +132,7 @@ static bool is_retryable(const struct amp_view *v)
     return amp_object_get(v->tape, v->payload, "retryable", AMP_JSON_TRUE) != AMP_TOK_NONE;
 }
 
-/* A failure is an end like another: the work was done and reported. */
+/* A failure is an outcome like another: the work was done and reported. */
 static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
 {
     switch (amp_rtp_kind_of(v)) {
@@ -196,7 +196,7 @@ const struct amp_terms amp_terms_rtp = {
     .sla_ms = 120000,
     .silent = silent,
     .acks_are_durable = true,
-    .handed_over = 1u << AMP_STAGE_FULFILLED, /* admission to the inbox was accepted before */
+    .handed_over = 1u << AMP_STAGE_FULFILLED, /* admission to the inbox is acknowledged before */
     .refuses_malformed = true,
     .by_catalog = true,
     .lost_code = "invalid_targets",

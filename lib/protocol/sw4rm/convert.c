@@ -1,5 +1,4 @@
-/* SW4RM 0.5.0 in neutral fields. Unknown fields are ignored there: the origin stands in the
- * envelope. */
+/* SW4RM 0.5.0 in neutral fields. SW4RM ignores unknown fields, so the origin is in the envelope. */
 #include <stddef.h>
 
 #include "protocol/convert/shape.h"
@@ -15,7 +14,7 @@
 
 #define END {"/content_length", CV_NONE, AS_LENGTH}, CV_ROW("/x_amp_origin", CV_ORIGIN, AS_RAW)
 
-/* The bounds up to which a number is read as the word. */
+/* A number up to the bound is read as the word. */
 static const struct cv_word priorities[] = {
     {"critical", "-15"}, {"high", "-5"}, {"normal", "0"}, {"low", "10"}, {NULL, NULL}};
 
@@ -40,7 +39,7 @@ static const struct cv_row submission[] = {
     END,
 };
 
-/* Read only: a task as the protocol's own example sends it. */
+/* Read only: a task as in the protocol's own example. */
 static const struct cv_row task[] = {
     ENVELOPE("DATA"),
     {"/ttl_ms", CV_DUE, AS_TTL},
@@ -189,7 +188,7 @@ static const struct cv_row nack[] = {
     END,
 };
 
-/* Reading takes the first row with the word, so each has its plainest meaning first. */
+/* The first row with a reason is read, so the first row has its plainest meaning. */
 static const struct cv_word reasons[] = {{"unknown", "TASK_ESCALATION"},
                                          {"conflict", "CONFLICT"},
                                          {"permission_denied", "SECURITY_APPROVAL"},
@@ -277,7 +276,7 @@ static const struct cv_row vote_against[] = {
     END,
 };
 
-/* Read only: a handoff's own answers. */
+/* Read only: the answers to a handoff. */
 static const struct cv_row accepted[] = {
     ENVELOPE("DATA"),
     {"/payload/request_id", CV_TASK, AS_TEXT},
