@@ -19,9 +19,12 @@
 #include "task/record.h"
 #include "worktree/person.h"
 
-static const char *state, *in, *out, *as, *answer, *operator_name, *config_path;
-static int64_t timeout_ms, open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
-                           lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
+static const char *state, *answer, *operator_name, *config_path;
+static int64_t timeout_ms, lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
+static struct amp_worker_options worker = {.open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
+                                           .stop = &amp_stop,
+                                           .note = amp_note,
+                                           .say = amp_finding_print};
 
 #define OPERATORS_MAX 256
 
@@ -369,24 +372,17 @@ static int prompt_run(int argc, char **argv)
     }
     amp_signals_install();
     signal(SIGTTOU, SIG_IGN);
-    amp_note_terminal(in);
-    const struct amp_worker_options w = {
-        .tool = amp_cli_name(),
-        .consumer = as ? as : "hitl-prompt",
-        .in = in,
-        .out = out,
-        .open_timeout_ms = open_timeout_ms,
-        .stop = &amp_stop,
-        .note = amp_note,
-        .say = amp_finding_print,
-    };
+    amp_note_terminal(worker.in);
+    worker.tool = amp_cli_name();
+    if (!worker.consumer)
+        worker.consumer = "hitl-prompt";
     if (amp_store_open(state, &opt, &p.store, &err) < 0)
         return amp_complain(&err);
     terminal_init(&p.tty);
     look_for_terminal(&p);
     int rc = answer ? answers_open(&p.answers, answer, &err) : 0;
     if (!rc)
-        rc = amp_decider_open(&p.d, p.store, &w, on_info, &err);
+        rc = amp_decider_open(&p.d, p.store, &worker, on_info, &err);
     if (!rc)
         rc = prompt_loop(&p, &err);
     if (!rc) {
@@ -407,16 +403,16 @@ static int prompt_run(int argc, char **argv)
 static const struct amp_opt opts[] = {
     AMP_OPT_STATE(state),
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
-    {'i', "in", AMP_OPT_PATH, &in, "PATH", "read escalations from PATH instead of stdin"},
-    {'o', "out", AMP_OPT_PATH, &out, "PATH", "write decisions to PATH instead of stdout"},
+    {'i', "in", AMP_OPT_PATH, &worker.in, "PATH", "read escalations from PATH instead of stdin"},
+    {'o', "out", AMP_OPT_PATH, &worker.out, "PATH", "write decisions to PATH instead of stdout"},
     {0, "answer", AMP_OPT_PATH, &answer, "PATH",
      "read answers from a file or FIFO instead of the terminal"},
     {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME", "leave a question undecided after TIME",
      0, 30LL * 86400000},
     {0, "operator", AMP_OPT_STRING, &operator_name, "NAME",
      "person who decides (default: the login)"},
-    {0, "as", AMP_OPT_STRING, &as, "NAME", "name in the state directory"},
-    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
+    {0, "as", AMP_OPT_STRING, &worker.consumer, "NAME", "name in the state directory"},
+    AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),
     AMP_OPT_CONFIG(config_path),
     AMP_OPT_END,
 };

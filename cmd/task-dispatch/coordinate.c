@@ -9,35 +9,39 @@
 #include "worktree/person.h"
 
 static struct amp_list inputs;
-static const char *output = "-", *consumer = "task-dispatch.coordinate";
-static bool until_done, hold;
-static int64_t open_timeout = AMP_OPEN_TIMEOUT_MS, ack_timeout;
+static int64_t ack_timeout;
+static struct amp_coordinate_options opt = {.output = "-",
+                                            .consumer = "task-dispatch.coordinate",
+                                            .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
+                                            .stop = &amp_stop,
+                                            .say = amp_finding_print_error,
+                                            .warn = amp_warn};
 
 const struct amp_opt task_coordinate_opts[] = {
     {'i', "in", AMP_OPT_LIST, &inputs, "PATH",
      .doc = "input: a file, a FIFO, or - for standard input; may be repeated"},
-    {'o', "out", AMP_OPT_PATH, &output, "PATH",
+    {'o', "out", AMP_OPT_PATH, &opt.output, "PATH",
      .doc = "output: a file, a FIFO, or - for standard output"},
-    {0, "until-done", AMP_OPT_FLAG, &until_done, NULL,
+    {0, "until-done", AMP_OPT_FLAG, &opt.until_done, NULL,
      .doc = "end when a task was seen and all tasks have ended"},
-    {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep input FIFOs open: no end of file"},
-    AMP_OPT_OPEN_TIMEOUT(open_timeout),
+    {0, "hold", AMP_OPT_FLAG, &opt.hold, NULL, .doc = "keep input FIFOs open: no end of file"},
+    AMP_OPT_OPEN_TIMEOUT(opt.open_timeout_ms),
     {0, "ack-timeout", AMP_OPT_DURATION, &ack_timeout, "TIME",
      .doc = "deadline for acknowledgements of sent messages (default: the protocol's)", .min = 1000,
      .max = 31536000000},
-    {0, "as", AMP_OPT_STRING, &consumer, "NAME",
+    {0, "as", AMP_OPT_STRING, &opt.consumer, "NAME",
      .doc = "name in the state directory (default: task-dispatch.coordinate)"},
     AMP_OPT_END,
 };
 
-static int policy_load(struct amp_coordinate_options *opt, struct amp_error *err)
+static int policy_load(struct amp_error *err)
 {
     struct json_t *config = NULL;
-    amp_task_policy_default(&opt->policy);
+    amp_task_policy_default(&opt.policy);
     if (amp_config_load(task_config, task_state, &config, err) < 0 ||
-        task_patterns(config, "branches", "protected", NULL, &opt->protected_, err) < 0)
+        task_patterns(config, "branches", "protected", NULL, &opt.protected_, err) < 0)
         return -1;
-    return amp_task_policy_load(&opt->policy, config, err);
+    return amp_task_policy_load(&opt.policy, config, err);
 }
 
 static int end_report(const struct amp_coordinate_end *end)
@@ -50,10 +54,11 @@ static int end_report(const struct amp_coordinate_end *end)
         return AMP_INTERRUPTED;
     if (end->open_tasks)
         return AMP_TEMPFAIL;
-    if (until_done && end->no_task)
+    if (opt.until_done && end->no_task)
         amp_warn("the input ended without a new task: %llu refused, %llu invalid lines",
                  (unsigned long long)end->refused_tasks, (unsigned long long)end->rejected);
-    return end->rejected || end->refused_tasks || (until_done && end->no_task) ? AMP_NO : AMP_OK;
+    return end->rejected || end->refused_tasks || (opt.until_done && end->no_task) ? AMP_NO
+                                                                                   : AMP_OK;
 }
 
 int task_coordinate(int argc, char **argv)
@@ -62,20 +67,10 @@ int task_coordinate(int argc, char **argv)
     struct amp_error err = {0};
     struct amp_store *store = NULL;
     struct amp_coordinate_end end = {0};
-    struct amp_coordinate_options opt = {
-        .tool = amp_cli_name(),
-        .consumer = consumer,
-        .inputs = inputs.n ? (const char *const *)inputs.v : standard_input,
-        .output = output,
-        .open_timeout_ms = open_timeout,
-        .until_done = until_done,
-        .hold = hold,
-        .ack_timeout_sec = ack_timeout / 1000,
-        .stop = &amp_stop,
-        .say = amp_finding_print_error,
-        .warn = amp_warn,
-    };
-    if (amp_person_only(environ, "coordinate tasks", &err) || policy_load(&opt, &err) < 0 ||
+    opt.tool = amp_cli_name();
+    opt.inputs = inputs.n ? (const char *const *)inputs.v : standard_input;
+    opt.ack_timeout_sec = ack_timeout / 1000;
+    if (amp_person_only(environ, "coordinate tasks", &err) || policy_load(&err) < 0 ||
         task_open(&store, &err) < 0)
         return amp_complain(&err);
     if (inputs.n == 0)

@@ -17,28 +17,33 @@
 
 #define DAY_MS 86400000
 
-static const char *in, *out, *agent, *as, *progress = "auto", *base;
+/* Most options are members of this; worker_open fills the rest. */
+static struct amp_worker_options worker = {.timeout_ms = 3600000,
+                                           .grace_ms = 10000,
+                                           .pause_ms = 30000,
+                                           .retries = 2,
+                                           .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
+                                           .output_bytes = 8 << 20};
+static const char *progress = "auto", *base;
 static struct amp_list exec;
-static int64_t timeout_ms = 3600000, grace_ms = 10000, pause_ms = 30000, retries = 2,
-               open_timeout_ms = AMP_OPEN_TIMEOUT_MS, output_bytes = 8 << 20;
 static bool by_exit;
 static const char *const progress_words[] = {"auto", "always", "never", NULL};
 
 /* clang-format off */
 #define WORKER_OPTS(role)                                                                          \
-    {'i', "in", AMP_OPT_PATH, &in, "PATH", "read messages from PATH instead of stdin"},            \
-    {'o', "out", AMP_OPT_PATH, &out, "PATH", "write to PATH instead of stdout"},                   \
-    {0, "agent", AMP_OPT_STRING, &agent, "NAME", "the agent's name, by default " role},            \
-    {0, "as", AMP_OPT_STRING, &as, "NAME", "name in the state directory"},                         \
-    {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME",                                        \
+    {'i', "in", AMP_OPT_PATH, &worker.in, "PATH", "read messages from PATH instead of stdin"},            \
+    {'o', "out", AMP_OPT_PATH, &worker.out, "PATH", "write to PATH instead of stdout"},                   \
+    {0, "agent", AMP_OPT_STRING, &worker.agent, "NAME", "the agent's name, by default " role},            \
+    {0, "as", AMP_OPT_STRING, &worker.consumer, "NAME", "name in the state directory"},                         \
+    {'t', "timeout", AMP_OPT_DURATION, &worker.timeout_ms, "TIME",                                        \
      "time limit of one attempt, 0 for none", 0, 365LL * DAY_MS},                                  \
-    {0, "grace", AMP_OPT_DURATION, &grace_ms, "TIME", "time between TERM and KILL", 0, DAY_MS},    \
-    {0, "retries", AMP_OPT_INT, &retries, "N",                                                     \
+    {0, "grace", AMP_OPT_DURATION, &worker.grace_ms, "TIME", "time between TERM and KILL", 0, DAY_MS},    \
+    {0, "retries", AMP_OPT_INT, &worker.retries, "N",                                                     \
      "how often an attempt is repeated that crashed or timed out", 0, 1000},                       \
-    {0, "pause", AMP_OPT_DURATION, &pause_ms, "TIME",                                              \
+    {0, "pause", AMP_OPT_DURATION, &worker.pause_ms, "TIME",                                              \
      "pause before an attempt that the agent asked to repeat", 0, DAY_MS},                         \
-    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),                                                         \
-    {0, "max-output", AMP_OPT_SIZE, &output_bytes, "BYTES",                                        \
+    AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),                                                         \
+    {0, "max-output", AMP_OPT_SIZE, &worker.output_bytes, "BYTES",                                        \
      "how much of the agent's stdout and stderr is kept", 0, 1 << 30},                             \
     {0, "progress", AMP_OPT_CHOICE, &progress, "WHEN", "print progress on stderr", 0, 0,           \
      progress_words},                                                                              \
@@ -78,10 +83,9 @@ static int command_find(const char **word, struct amp_error *err)
     return 0;
 }
 
-/* Opens the state and fills *w, whose memory lives as long as the process. verb: for the consumer's
- * name. */
-static int worker_open(const char *role, const char *verb, struct amp_worker_options *w,
-                       struct amp_store **store, json_t **config, struct amp_error *err)
+/* Opens the state and completes `worker`. verb: for the consumer's name. */
+static int worker_open(const char *role, const char *verb, struct amp_store **store,
+                       json_t **config, struct amp_error *err)
 {
     static char consumer[256];
     const bool shown =
@@ -89,37 +93,27 @@ static int worker_open(const char *role, const char *verb, struct amp_worker_opt
 
     if (!exec.n)
         amp_die_usage("the agent's command is needed: --exec COMMAND…");
-    if (!agent)
-        agent = role;
-    if (!amp_id_is_safe(amp_span_str(agent)))
-        amp_die_usage("--agent: invalid name \"%s\" (letters, digits, '.', '-', '_')", agent);
-    snprintf(consumer, sizeof consumer, "task-dispatch.%s.%s", verb, agent);
+    if (!worker.agent)
+        worker.agent = role;
+    if (!amp_id_is_safe(amp_span_str(worker.agent)))
+        amp_die_usage("--agent: invalid name \"%s\" (letters, digits, '.', '-', '_')",
+                      worker.agent);
+    snprintf(consumer, sizeof consumer, "task-dispatch.%s.%s", verb, worker.agent);
+    if (!worker.consumer)
+        worker.consumer = consumer;
+    worker.tool = amp_cli_name();
+    worker.role = role;
+    worker.envp = environ;
+    worker.stop = &amp_stop;
+    worker.note = amp_note;
+    worker.progress = shown ? amp_note : progress_ignore;
+    worker.say = amp_finding_print;
     if (command_find(&exec.v[0], err) < 0 ||
-        amp_config_load(task_config, task_state, config, err) < 0)
+        amp_config_load(task_config, task_state, config, err) < 0 ||
+        task_patterns(*config, "branches", "protected", NULL, &worker.protected_, err) < 0)
         return -1;
-    *w = (struct amp_worker_options){
-        .tool = amp_cli_name(),
-        .role = role,
-        .agent = agent,
-        .consumer = as ? as : consumer,
-        .in = in,
-        .out = out,
-        .argv = exec.v,
-        .envp = environ,
-        .timeout_ms = timeout_ms,
-        .grace_ms = grace_ms,
-        .retries = retries,
-        .pause_ms = pause_ms,
-        .open_timeout_ms = open_timeout_ms,
-        .output_bytes = output_bytes,
-        .stop = &amp_stop,
-        .note = amp_note,
-        .progress = shown ? amp_note : progress_ignore,
-        .say = amp_finding_print,
-    };
-    if (task_patterns(*config, "branches", "protected", NULL, &w->protected_, err) < 0)
-        return -1;
-    amp_note_terminal(in);
+    worker.argv = exec.v;
+    amp_note_terminal(worker.in);
     amp_signals_install();
     return task_open(store, err);
 }
@@ -134,15 +128,16 @@ int task_run(int argc, char **argv)
     json_t *config = NULL;
     enum amp_status status;
 
-    if (worker_open("executor", "run", &opt.worker, &store, &config, &err) < 0)
+    if (worker_open("executor", "run", &store, &config, &err) < 0)
         return amp_complain(&err);
+    opt.worker = worker;
     int rc = 0;
     for (int i = AMP_RISK_LOW; !rc && i <= AMP_RISK_HIGH; i++)
         rc = task_patterns(config, "risk", levels[i], "forbid", &opt.forbid[i], &err);
     if (!rc)
         rc = amp_flow_run(store, &opt, &status, &err);
     amp_store_close(store);
-    task_patterns_free(opt.worker.protected_);
+    task_patterns_free(worker.protected_);
     for (int i = AMP_RISK_LOW; i <= AMP_RISK_HIGH; i++)
         task_patterns_free(opt.forbid[i]);
     return rc ? amp_complain(&err) : (int)status;
@@ -157,10 +152,11 @@ int task_review(int argc, char **argv)
     enum amp_status status;
 
     if (amp_person_only(environ, "start a reviewer", &err) < 0 ||
-        worker_open("reviewer", "review", &opt.worker, &store, &config, &err) < 0)
+        worker_open("reviewer", "review", &store, &config, &err) < 0)
         return amp_complain(&err);
+    opt.worker = worker;
     int rc = amp_flow_review(store, &opt, &status, &err);
     amp_store_close(store);
-    task_patterns_free(opt.worker.protected_);
+    task_patterns_free(worker.protected_);
     return rc ? amp_complain(&err) : (int)status;
 }
