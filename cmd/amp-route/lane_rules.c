@@ -1,4 +1,5 @@
 /* The lanes' limits: lanes.* of amp.json, then --lane KEY=N. */
+#include "cli/config.h"
 #include "wiring.h"
 
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SIGHUP: the configuration is read again, its routes and lanes count from then on. All or nothing:
  * with a bad one the old routes stay. */
+#include "cli/config.h"
 #include "wiring.h"
 
 #include <stdlib.h>

@@ -10,6 +10,7 @@
 #include <amp/base/file.h>
 
 #include "agent/agent.h"
+#include "cli/config.h"
 #include "cli/finding.h"
 #include "cli/rows.h"
 #include "flow/config.h"

@@ -1,5 +1,6 @@
 /* task-dispatch coordinate, also without a verb: the coordinator as a filter. */
 #include "flow/coordinate/coordinate.h"
+#include "cli/config.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 /* task-dispatch new: writes tasks from options and files as messages to the coordinator. */
 #include "task/new.h"
+#include "cli/config.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include <amp/base/child.h>
 #include <amp/base/id.h>
 
+#include "cli/config.h"
 #include "cli/finding.h"
 #include "cli/rows.h"
 #include "flow/review/review.h"

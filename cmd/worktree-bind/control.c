@@ -33,6 +33,15 @@ struct control {
     bool needs_person;
 };
 
+/* A message that is carried out. */
+struct work {
+    struct session *s;
+    const struct amp_view *v;
+    struct control c;
+    struct amp_store_input input;
+    struct amp_binding *b; /* the binding afterwards */
+};
+
 static void text_field(const struct amp_view *v, const char *key, char *out, size_t size)
 {
     AMP_BUF struct amp_buf arena = {0};
@@ -113,39 +122,46 @@ static int find_path(struct session *s, const char *id, const char *repo, char o
     return amp_fail(err, AMP_NOPERM, "permission_denied", "worktree_id %s: outside %s", id, root);
 }
 
-static int binding_step(struct session *s, const struct control *c, enum amp_binding_event event,
-                        const struct amp_store_input *input, const char *other,
-                        struct amp_binding *b, struct amp_error *err)
+static int binding_step(struct work *w, enum amp_binding_event event, const char *other,
+                        struct amp_error *err)
 {
-    struct amp_binding_step step = {.agent = c->agent,
+    struct amp_binding_step step = {.agent = w->c.agent,
                                     .event = event,
                                     .now_ms = amp_now_ms(),
-                                    .ttl_ms = c->ttl_ms,
-                                    .input = input};
+                                    .ttl_ms = w->c.ttl_ms,
+                                    .input = &w->input};
     amp_span_copy(amp_span_str(other), step.with.other, sizeof step.with.other);
-    if (event == AMP_BINDING_EV_SWITCH_REQUEST && c->needs_person)
+    if (event == AMP_BINDING_EV_SWITCH_REQUEST && w->c.needs_person)
         amp_uuid4(step.with.invocation);
-    return amp_binding_step(s->store, &step, b, err);
+    return amp_binding_step(w->s->store, &step, w->b, err);
 }
 
-static int bind_agent(struct session *s, const struct control *c,
-                      const struct amp_store_input *input, struct amp_binding *b,
-                      struct amp_error *err)
+static int agent_bind(struct work *w, struct amp_error *err)
 {
+    const struct control *c = &w->c;
     char path[PATH_MAX];
     struct amp_bind_spec spec = {.agent = c->agent,
                                  .branch = c->branch[0] ? c->branch : NULL,
                                  .base = c->base[0] ? c->base : NULL,
                                  .now_ms = amp_now_ms(),
-                                 .input = input};
+                                 .input = &w->input};
     if (find_repo(c, &spec.repo, err))
         return -1;
     if (c->worktree_id[0]) {
-        if (find_path(s, c->worktree_id, spec.repo, path, err))
+        if (find_path(w->s, c->worktree_id, spec.repo, path, err))
             return -1;
         spec.path = path;
     }
-    return amp_bind(s->store, s->git, &spec, b, err);
+    return amp_bind(w->s->store, w->s->git, &spec, w->b, err);
+}
+
+static int agent_unbind(struct work *w, struct amp_error *err)
+{
+    const struct amp_unbind_spec spec = {.agent = w->c.agent,
+                                         .repo = opt.state || opt.repos.n ? NULL : opt.repo,
+                                         .now_ms = amp_now_ms(),
+                                         .input = &w->input};
+    return amp_unbind(w->s->store, w->s->git, &spec, w->b, err);
 }
 
 struct target {
@@ -164,92 +180,99 @@ static int is_target(void *ctx, const struct amp_git_worktree *w)
 }
 
 /* Refuses a worktree that another agent is bound to, has switched to, or has its marker in. */
-static int check_free(struct session *s, const struct control *c, const struct target *t,
-                      struct amp_error *err)
+static int check_free(const struct work *w, const struct target *t, struct amp_error *err)
 {
     char holder[128];
-    int held = amp_binding_holder(s->store, t->path, c->agent, false, holder, err);
+    int held = amp_binding_holder(w->s->store, t->path, w->c.agent, false, holder, err);
     if (held < 0)
         return -1;
-    if (!held && (!*t->agent || strcmp(t->agent, c->agent) == 0))
+    if (!held && (!*t->agent || strcmp(t->agent, w->c.agent) == 0))
         return 0;
     return amp_fail(err, AMP_NO, "worktree_locked", "%s: held by %s", t->path,
                     held ? holder : t->agent);
 }
 
 /* The agent that requests a switch must not approve it. */
-static int check_approver(const struct amp_view *v, const char *agent, struct amp_error *err)
+static int check_approver(const struct work *w, struct amp_error *err)
 {
-    if (amp_span_is(v->from, agent))
+    if (amp_span_is(w->v->from, w->c.agent))
         return amp_fail(err, AMP_NOPERM, "permission_denied",
-                        "%s: an agent cannot approve its own switch", agent);
+                        "%s: an agent cannot approve its own switch", w->c.agent);
     return amp_person_only(environ, "approve a switch", err);
 }
 
 /* The requested worktree must exist inside the root, at the request and at the approval. */
-static int switch_to(struct session *s, const struct control *c, enum amp_binding_event event,
-                     const struct amp_store_input *input, struct amp_binding *b,
-                     struct amp_error *err)
+static int switch_to(struct work *w, enum amp_binding_event event, struct amp_error *err)
 {
     char path[PATH_MAX];
     struct amp_binding now;
-    if (amp_binding_get(s->store, c->agent, &now, err) < 0)
+    if (amp_binding_get(w->s->store, w->c.agent, &now, err) < 0)
         return -1;
-    const char *id = c->target[0] ? c->target : now.other;
+    const char *id = w->c.target[0] ? w->c.target : now.other;
     const char *repo = now.repo[0] ? now.repo : opt.repo;
     struct target t = {.path = path};
     if (!*id)
         return amp_fail(err, AMP_NO, "validation_error", "target_worktree_id: missing");
-    if (find_path(s, id, repo, path, err) || amp_git_worktrees(s->git, repo, is_target, &t, err))
+    if (find_path(w->s, id, repo, path, err) ||
+        amp_git_worktrees(w->s->git, repo, is_target, &t, err))
         return -1;
     if (!t.hit)
         return amp_fail(err, AMP_NO, "worktree_not_found", "%s: no worktree of %s", path, repo);
     if (event == AMP_BINDING_EV_SWITCH_APPROVE && now.other[0] && strcmp(now.other, path) != 0)
         return amp_fail(err, AMP_NO, "validation_error", "%s was requested, not %s", now.other,
                         path);
-    if (check_free(s, c, &t, err))
-        return -1;
-    return binding_step(s, c, event, input, path, b, err);
+    return check_free(w, &t, err) ? -1 : binding_step(w, event, path, err);
 }
 
-static int switch_approve(struct session *s, const struct amp_view *v, const struct control *c,
-                          const struct amp_store_input *input, struct amp_binding *b,
-                          struct amp_error *err)
+static int switch_request(struct work *w, struct amp_error *err)
+{
+    return switch_to(w, AMP_BINDING_EV_SWITCH_REQUEST, err);
+}
+
+static int switch_approve(struct work *w, struct amp_error *err)
 {
     struct amp_binding now;
-    if (check_approver(v, c->agent, err) || amp_binding_get(s->store, c->agent, &now, err) < 0)
+    if (check_approver(w, err) || amp_binding_get(w->s->store, w->c.agent, &now, err) < 0)
         return -1;
     if (now.invocation[0])
         return amp_fail(err, AMP_NOPERM, "permission_denied",
-                        "%s: the switch requires a person: answer HITL_INVOCATION %s", c->agent,
+                        "%s: the switch requires a person: answer HITL_INVOCATION %s", w->c.agent,
                         now.invocation);
-    return switch_to(s, c, AMP_BINDING_EV_SWITCH_APPROVE, input, b, err);
+    return switch_to(w, AMP_BINDING_EV_SWITCH_APPROVE, err);
 }
 
-static int carry_out(struct session *s, const struct amp_view *v, const struct control *c,
-                     const struct amp_store_input *input, struct amp_binding *b,
-                     struct amp_error *err)
+static int switch_reject(struct work *w, struct amp_error *err)
 {
-    const char *operation = c->operation;
-    if (strcmp(operation, "BIND") == 0)
-        return bind_agent(s, c, input, b, err);
-    if (strcmp(operation, "UNBIND") == 0) {
-        const struct amp_unbind_spec spec = {.agent = c->agent,
-                                             .repo = opt.state || opt.repos.n ? NULL : opt.repo,
-                                             .now_ms = amp_now_ms(),
-                                             .input = input};
-        return amp_unbind(s->store, s->git, &spec, b, err);
-    }
-    if (strcmp(operation, "SWITCH_REQUEST") == 0)
-        return switch_to(s, c, AMP_BINDING_EV_SWITCH_REQUEST, input, b, err);
-    if (strcmp(operation, "SWITCH_APPROVE") == 0)
-        return switch_approve(s, v, c, input, b, err);
-    if (strcmp(operation, "SWITCH_REJECT") == 0)
-        return binding_step(s, c, AMP_BINDING_EV_SWITCH_REJECT, input, "", b, err);
-    if (strcmp(operation, "SWITCH_REVOKE") == 0)
-        return binding_step(s, c, AMP_BINDING_EV_SWITCH_REVOKE, input, "", b, err);
-    if (strcmp(operation, "STATUS") == 0)
-        return amp_binding_get(s->store, c->agent, b, err);
+    return binding_step(w, AMP_BINDING_EV_SWITCH_REJECT, "", err);
+}
+
+static int switch_revoke(struct work *w, struct amp_error *err)
+{
+    return binding_step(w, AMP_BINDING_EV_SWITCH_REVOKE, "", err);
+}
+
+static int binding_read(struct work *w, struct amp_error *err)
+{
+    return amp_binding_get(w->s->store, w->c.agent, w->b, err);
+}
+
+static int operation_run(struct work *w, struct amp_error *err)
+{
+    static const struct {
+        const char *name;
+        int (*run)(struct work *w, struct amp_error *err);
+    } operations[] = {
+        {"BIND", agent_bind},
+        {"UNBIND", agent_unbind},
+        {"SWITCH_REQUEST", switch_request},
+        {"SWITCH_APPROVE", switch_approve},
+        {"SWITCH_REJECT", switch_reject},
+        {"SWITCH_REVOKE", switch_revoke},
+        {"STATUS", binding_read},
+    };
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        if (strcmp(w->c.operation, operations[i].name) == 0)
+            return operations[i].run(w, err);
     return amp_fail(err, AMP_NO, "validation_error",
                     "operation: BIND, UNBIND, STATUS or a SWITCH_*");
 }
@@ -262,41 +285,31 @@ static bool is_refusal(const struct amp_error *err)
            err->status == AMP_UNAVAILABLE || err->status == AMP_TIMEDOUT;
 }
 
-struct asked {
-    struct amp_span invocation;
-    char agent[128];
-};
-
+/* Takes the agent of the binding that waits for this decision. */
 static int is_asked(void *ctx, const struct amp_binding *b, struct amp_error *err)
 {
-    struct asked *a = ctx;
-    if (!b->invocation[0] || !amp_span_is(a->invocation, b->invocation))
+    struct work *w = ctx;
+    if (!b->invocation[0] || !amp_span_is(w->v->body.decision.ref, b->invocation))
         return 0;
-    snprintf(a->agent, sizeof a->agent, "%s", b->agent);
+    memcpy(w->c.agent, b->agent, sizeof w->c.agent);
     return 1;
 }
 
 /* Applies a person's decision about a switch; other words than approve and deny leave it pending.
  */
-static int decision_apply(struct session *s, const struct amp_view *v, struct control *c,
-                          const struct amp_store_input *input, struct amp_binding *b,
-                          struct amp_error *err)
+static int decision_apply(struct work *w, struct amp_error *err)
 {
-    struct asked a = {.invocation = v->body.decision.ref};
-    *c = (struct control){.ttl_ms = 0};
-    if (amp_binding_each(s->store, is_asked, &a, err) < 0)
+    struct amp_span ref = w->v->body.decision.ref, action = w->v->body.decision.action;
+    if (amp_binding_each(w->s->store, is_asked, w, err) < 0)
         return -1;
-    if (!*a.agent)
+    if (!*w->c.agent)
         return amp_fail(err, AMP_NO, "validation_error", "%.*s: no switch waits for this decision",
-                        (int)a.invocation.n, a.invocation.p);
-    memcpy(c->agent, a.agent, sizeof c->agent);
-    if (check_approver(v, c->agent, err))
+                        (int)ref.n, ref.p);
+    if (check_approver(w, err))
         return -1;
-    if (amp_span_is(v->body.decision.action, "approve"))
-        return switch_to(s, c, AMP_BINDING_EV_SWITCH_APPROVE, input, b, err);
-    if (amp_span_is(v->body.decision.action, "deny"))
-        return binding_step(s, c, AMP_BINDING_EV_SWITCH_REJECT, input, "", b, err);
-    return amp_binding_get(s->store, c->agent, b, err);
+    if (amp_span_is(action, "approve"))
+        return switch_to(w, AMP_BINDING_EV_SWITCH_APPROVE, err);
+    return amp_span_is(action, "deny") ? switch_reject(w, err) : binding_read(w, err);
 }
 
 static int print_question(const struct amp_binding *b, struct amp_error *err)
@@ -312,11 +325,10 @@ static int print_question(const struct amp_binding *b, struct amp_error *err)
 /* Carries out a message and prints the binding, also when the message is refused. */
 static int message_answer(struct session *s, const struct amp_view *v, struct amp_error *err)
 {
-    struct control c = {0};
     struct amp_binding b = {0};
+    struct work w = {.s = s, .v = v, .input = {"worktree-bind", v->id, v->line}, .b = &b};
     struct amp_error failed;
     char id[256];
-    struct amp_store_input input = {"worktree-bind", v->id, v->line};
     amp_span_copy(v->id, id, sizeof id);
     /* The answer to a HITL_INVOCATION is preceded by its acknowledgement. */
     if (amp_span_is(v->type, "ACKNOWLEDGEMENT"))
@@ -329,22 +341,22 @@ static int message_answer(struct session *s, const struct amp_view *v, struct am
     }
     if (session_expire(s, err))
         return -1;
-    int rc = decision ? 0 : control_read(v, &c, &failed);
-    int seen = rc == 0 ? amp_store_seen(s->store, &input, err) : AMP_STORE_NOT_SEEN;
+    int rc = decision ? 0 : control_read(v, &w.c, &failed);
+    int seen = rc == 0 ? amp_store_seen(s->store, &w.input, err) : AMP_STORE_NOT_SEEN;
     if (seen < 0)
         return -1;
     if (seen == AMP_STORE_SEEN &&
         decision) /* applied already; the binding may have changed since */
         return 0;
     if (seen == AMP_STORE_SEEN) /* applied already: the same answer, no second effect */
-        rc = amp_binding_get(s->store, c.agent, &b, &failed);
+        rc = binding_read(&w, &failed);
     else if (seen == AMP_STORE_SEEN_OTHER)
         rc = amp_fail(&failed, AMP_NO, "duplicate_msg_id", "%s: already used with other contents",
                       id);
     else if (decision)
-        rc = decision_apply(s, v, &c, &input, &b, &failed);
+        rc = decision_apply(&w, &failed);
     else if (rc == 0)
-        rc = carry_out(s, v, &c, &input, &b, &failed);
+        rc = operation_run(&w, &failed);
     if (rc && !is_refusal(&failed)) {
         *err = failed;
         return -1;
@@ -352,12 +364,12 @@ static int message_answer(struct session *s, const struct amp_view *v, struct am
     if (rc) {
         amp_status_note(failed.status == AMP_NOPERM ? AMP_NOPERM : AMP_NO);
         amp_complain(&failed);
-        if (c.agent[0] && amp_binding_get(s->store, c.agent, &b, err))
+        if (w.c.agent[0] && binding_read(&w, err))
             return -1;
     }
     if (amp_store_sync(s->store, err) < 0 || print_binding(&b, id, rc ? &failed : NULL, err))
         return -1;
-    return rc == 0 && b.invocation[0] && strcmp(c.operation, "SWITCH_REQUEST") == 0
+    return rc == 0 && b.invocation[0] && strcmp(w.c.operation, "SWITCH_REQUEST") == 0
                ? print_question(&b, err)
                : 0;
 }

@@ -1,6 +1,6 @@
 /*
- * The command line: one option table a tool behind parser, --help, completions and the manual's
- * test; diagnostics; stdout. The only room that prints.
+ * The command line. One option table per tool drives the parser, --help, the completions and the
+ * test of the manual. Also diagnostics and stdout: this is the only room that prints.
  */
 #ifndef AMP_CLI_CLI_H
 #define AMP_CLI_CLI_H
@@ -10,8 +10,6 @@
 #include <stdio.h>
 
 #include <amp/base/buf.h>
-
-#include "cli/config.h"
 
 enum amp_opt_kind {
     AMP_OPT_FLAG,     /* bool */
@@ -24,7 +22,7 @@ enum amp_opt_kind {
     AMP_OPT_REAL,     /* double within [min, max] */
     AMP_OPT_CHOICE,   /* const char *, one of choices */
     AMP_OPT_LIST,     /* struct amp_list, repeatable */
-    AMP_OPT_REST,     /* struct amp_list: takes all following arguments (--exec COMMAND…) */
+    AMP_OPT_REST,     /* struct amp_list, all following arguments (--exec COMMAND…) */
 };
 
 struct amp_list {
@@ -36,14 +34,14 @@ struct amp_opt {
     char letter;      /* 0: long only */
     const char *name; /* without dashes */
     enum amp_opt_kind kind;
-    void *dest;                 /* the tool's static; holds the default beforehand */
+    void *dest;                 /* a static variable of the tool; its value is the default */
     const char *arg;            /* "FILE"; NULL for flags */
     const char *doc;            /* one line, no full stop */
     int64_t min, max;           /* both 0: from 0 without limit (real: no limits) */
     const char *const *choices; /* NULL-terminated */
-    const char *env;            /* environment variable that stands in when the flag is absent */
+    const char *env;            /* environment variable that is used if the flag is absent */
     bool optional_arg;          /* --machine[=FORMAT]: without =, dest gets choices[0] */
-    const char *config;         /* dotted key of amp.json that stands in after the environment */
+    const char *config;         /* dotted key of amp.json, used if env is not set either */
 };
 #define AMP_OPT_END                                                                                \
     {                                                                                              \
@@ -57,11 +55,11 @@ struct amp_verb {
     const char *doc;  /* one line */
     const struct amp_opt *opts;
     int (*run)(int argc, char **argv); /* operands only, argv[0] is the first; returns a status */
-    const char *operand_hint; /* where args is "": what is meant instead of operands, or NULL */
+    const char *operand_hint;          /* if args is "": what to use instead of operands, or NULL */
 };
 
-/* What amp.json sets beside the options, for the whole process: set is called for the value under
- * the key, for each element of an array, before the verb runs. */
+/* A setting of amp.json without an option. Before the verb runs, set is called for the value of the
+ * key, or for each element of an array. */
 struct amp_setting {
     const char *key;
     int (*set)(void *arg, const char *text, struct amp_error *err); /* arg: NULL */
@@ -71,25 +69,24 @@ struct amp_tool {
     const char *name;
     const char *doc;              /* one line, as the manual's .Nd */
     const struct amp_opt *opts;   /* for every verb */
-    const struct amp_verb *verbs; /* ends with .run == NULL; the verbless form first if any */
-    const int *statuses;          /* exit statuses it may return, 0-terminated after a leading 0 */
+    const struct amp_verb *verbs; /* ends with .run == NULL; the verbless form is the first */
+    const int *statuses;          /* possible exit statuses: 0, the others, 0 */
     const struct amp_fsm *const *machines; /* NULL-terminated, for --machine; or NULL */
-    amp_config_fn *config; /* amp_config_values where an option has a config key, else NULL */
     int (*check_config)(struct amp_span text, struct amp_error *err); /* of amp.json; or NULL */
-    /* Whether the amp.json of a state directory may hold the setting with this dotted key. NULL:
-     * none; others that it holds are ignored with a warning. */
+    /* Whether the amp.json of a state directory may have the setting with this dotted key; others
+     * are ignored with a warning. NULL: none. */
     bool (*state_may_set)(struct amp_span key);
     const struct amp_setting *settings; /* ends with {0}; or NULL */
-    /* Takes --redact or redact.patterns before the verb runs; NULL: it writes nothing of others. */
+    /* Sets the patterns of --redact or redact.patterns before the verb runs; NULL: no redaction. */
     int (*redact)(const char *const *patterns, struct amp_error *err);
 };
 
-/* Parses, dispatches, flushes stdout and returns the exit status: run's or a worse noted one. Adds
- * -h/--help, --version, --color=WHEN, --machine[=FORMAT] (where machines exist), --redact REGEX
- * (where the tool redacts) and --options.
+/* Parses the arguments, runs the verb, flushes stdout and returns the exit status: that of the verb
+ * or a worse one of amp_status_note. Adds -h/--help, --version, --color=WHEN, --machine[=FORMAT]
+ * (if the tool has machines), --redact REGEX (if it redacts) and --options.
  * Options and operands may mix; `--` ends options. No abbreviations; a repeated single-valued
- * option is an error. Tool options may stand before the verb. Operands of a verb whose args is ""
- * are refused before run is called. SIGPIPE is ignored.
+ * option is an error. Tool options may precede the verb. Operands of a verb whose args is "" are
+ * refused before run is called. SIGPIPE is ignored.
  *
  * `TOOL [VERB] --options` prints the tables, tab separated, for completions and tests:
  *     verb    NAME  ARGS  DOC
@@ -99,33 +96,34 @@ struct amp_tool {
  * fields are "-", as is the default of a list or of an option that was given. */
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv);
 
-/* For tools that find their state directory: takes redact.patterns from its amp.json, where neither
- * an option nor the user's amp.json has them, and warns about what is ignored there. */
+/* For tools that find their state directory after parsing: reads its amp.json, takes
+ * redact.patterns from there if neither an option nor the user's amp.json has them, and warns about
+ * settings that are ignored there. */
 int amp_cli_state(const char *state_dir, struct amp_error *err);
 
-/* The running tool's name, for records and diagnostics. */
+/* The name of the running tool, for records and diagnostics. */
 const char *amp_cli_name(void);
 
 /* Diagnostics on stderr: "tool: severity: what: why". Control characters are neutralised. */
 void amp_die_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 void amp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void amp_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The line that amp_complain, amp_warn and amp_note write, appended to out for those who order
- * their own. May be called from any thread. */
+/* Appends the line that amp_complain, amp_warn and amp_note print. May be called from any thread.
+ */
 enum amp_diagnostic_kind { AMP_DIAG_ERROR, AMP_DIAG_WARNING, AMP_DIAG_NOTE };
 int amp_diagnostic(enum amp_diagnostic_kind kind, bool color, struct amp_span what,
                    struct amp_buf *out, struct amp_error *err);
-/* Text for standard error; where nobody reads it, it is waited for until INT or TERM. */
+/* Writes text to standard error; waits for its reader, until INT or TERM. */
 void amp_err(struct amp_span text);
 /* Prints err ("tool: error: what") and returns its status, to be returned from run. */
 int amp_complain(const struct amp_error *err);
-/* Notes once that input comes from a terminal, where path is NULL or "-" and it does: a program
- * that only waits looks as if it hung. */
+/* Prints a note, once, if path is NULL or "-" and standard input is a terminal, because a program
+ * that waits for input seems to hang. */
 void amp_note_terminal(const char *path);
-/* Remembers the worst status of a stream that goes on; amp_cli_main returns it. */
+/* Records a status for amp_cli_main, which returns the worst, when the program goes on. */
 void amp_status_note(int status);
-/* Counts a refusal, or whatever else is a "no" (status 1), that no line on stderr tells by itself.
- * At the end amp_cli_main prints how many there were of each code. */
+/* Counts a refusal (status 1) that has no diagnostic of its own. At the end amp_cli_main prints the
+ * count of each code. */
 void amp_refused(const char *code, uint64_t n);
 
 /* Untrusted text for a terminal: control characters (C0, DEL, C1, bidi overrides) become visible
@@ -133,9 +131,9 @@ void amp_refused(const char *code, uint64_t n);
 int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct amp_error *err);
 bool amp_color(FILE *f);
 
-/* stdout for records, whole lines: written at 64 KiB and by the flush, which belongs before input
- * would block; blocking. When it is a FIFO, under the discipline of <amp/base/pipe.h>. EPIPE gives
- * code "closed_pipe", about which amp_complain is silent. Filters in a cycle use a struct amp_outq
+/* stdout for complete lines, blocking. They are written at 64 KiB and by the flush, which the
+ * caller does before it waits for input. A FIFO is written as in <amp/base/pipe.h>. EPIPE is the
+ * code "closed_pipe", which amp_complain does not print. Filters in a cycle use a struct amp_outq
  * on descriptor 1 instead. */
 int amp_out(struct amp_span bytes, struct amp_error *err);
 int amp_out_flush(struct amp_error *err);
@@ -143,10 +141,10 @@ int amp_out_flush(struct amp_error *err);
 /* INT and TERM: *amp_stop becomes the signal's number; blocking calls return EINTR. */
 extern volatile int amp_stop;
 void amp_signals_install(void);
-/* Until that is called again they end the process, also one that came before: for a wait in which
- * nothing is begun. */
+/* Restores the default, so that INT and TERM end the process; a signal that arrived earlier ends it
+ * now. For a wait without unfinished work. */
 void amp_signals_default(void);
-/* HUP: *amp_hangup becomes 1 (whoever acts on it makes it 0); also interrupts. */
+/* HUP: amp_hangup becomes 1 and blocking calls return EINTR. The program resets it to 0. */
 extern volatile int amp_hangup;
 void amp_signals_reload(void);
 

@@ -1,5 +1,6 @@
-/* amp.json as jansson's values. Alone in its file, so that programs that only need settings for
- * their options do not link jansson. */
+/* amp.json as a document of jansson. A file of its own, so that programs that need only the
+ * settings of their options do not link jansson. */
+#include "cli/config.h"
 #include "cli/private.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* amp.json: which file is read, and the values that it gives to options. The user's file may hold
- * every setting. The state directory's file may hold only those that the tool's state_may_set
- * allows, because whoever can write there must not gain power; the others are reported. */
+/* Finding and reading amp.json, and its values. The user's file may have every setting. The state
+ * directory's file may have only those that the tool's state_may_set allows, because every writer
+ * of the state could change it; the others are reported. */
+#include "cli/config.h"
 #include "cli/private.h"
 
 #include <fcntl.h>
@@ -18,24 +19,24 @@
 #define KEY_MAX    256
 
 struct config {
-    char path[PATH_MAX]; /* of the user's file also where there is none; "" where unknown */
+    char path[PATH_MAX]; /* also of a file that does not exist; "": unknown */
     struct amp_buf text;
-    struct amp_tape tape; /* n is 0 where there is no file */
+    struct amp_tape tape; /* n is 0 without a file */
 };
 static struct config config; /* the user's */
 static struct config local;  /* the state directory's */
 static bool loaded;
 static struct amp_buf ignored;
-static struct amp_list kept; /* options of text keep the pointer */
+static struct amp_list kept; /* texts that options point to */
 
-/* The user's amp.json: a file that is named must exist, the default one may be absent. */
+/* Finds the user's amp.json. A file that is given must exist; the default one may be absent. */
 static bool find_config(struct config *c, const char *explicit_path)
 {
     const char *env = getenv("AMP_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
     const char *wanted = explicit_path && *explicit_path ? explicit_path : env;
     if (wanted && *wanted) {
-        /* One that is cut is not found, which is the right answer too. */
+        /* A truncated path is reported as not found. */
         amp_span_copy(amp_span_str(wanted), c->path, sizeof c->path);
         return true;
     }
@@ -79,7 +80,7 @@ static int not_json(const struct config *c, const struct amp_json_fault *fault,
                     fault->what);
 }
 
-/* given: a person named it, so it may be a pipe; what was found must be a regular file. */
+/* given: the user named the file, so it may be a pipe; otherwise it must be a regular file. */
 static int read_config(struct config *c, bool given, struct amp_error *err)
 {
     struct amp_json_fault fault;
@@ -96,17 +97,17 @@ static int read_config(struct config *c, bool given, struct amp_error *err)
     return 0;
 }
 
-/* text: the settings of c's file that count. */
+/* text: the settings of c's file that are used. */
 static int check_config(const struct config *c, struct amp_span text, struct amp_error *err)
 {
     struct amp_error why;
-    if (cli_check_config && cli_check_config(text, &why))
+    if (cli_tool->check_config && cli_tool->check_config(text, &why))
         return amp_fail(err, AMP_CONFIG, why.status == AMP_TEMPFAIL ? why.code : "bad_config",
                         "%s: %s", c->path, why.what);
     return 0;
 }
 
-/* How much the log keeps is read from the state directory's own file by whoever opens it. */
+/* The settings of the store are read only from the state directory's file. */
 static void warn_misplaced(const struct config *c, const char *state_dir)
 {
     char path[PATH_MAX];
@@ -119,8 +120,8 @@ static void warn_misplaced(const struct config *c, const char *state_dir)
     amp_warn("%s: ignored: store (it belongs in the amp.json of the state directory)", c->path);
 }
 
-/* Appends the members of tok that the state directory may set to counted, as JSON, and the names of
- * the others to names. */
+/* Appends the members of tok that the state directory may set to `counted`, as JSON, and the names
+ * of the others to `names`. */
 static int sort_members(const struct amp_tape *t, uint32_t tok, struct amp_span key,
                         struct amp_buf *counted, struct amp_buf *names, struct amp_error *err)
 {
@@ -131,7 +132,7 @@ static int sort_members(const struct amp_tape *t, uint32_t tok, struct amp_span 
                          (int)(name.n < KEY_MAX ? name.n : KEY_MAX), name.p);
         struct amp_span sub = {path, n < KEY_MAX ? (size_t)n : KEY_MAX - 1};
         bool section = t->tok[k + 1].type == AMP_JSON_OBJECT && t->tok[k + 1].next > k + 2;
-        if (!section && !(cli_state_may_set && cli_state_may_set(sub))) {
+        if (!section && !(cli_tool->state_may_set && cli_tool->state_may_set(sub))) {
             if (amp_buf_fmt(names, err, "%s%s", names->len ? ", " : "", path) < 0)
                 return -1;
             continue;
@@ -156,7 +157,7 @@ static int sort_members(const struct amp_tape *t, uint32_t tok, struct amp_span 
     return 0;
 }
 
-/* Reads the state directory's file. Settings that do not count there are listed, not checked. */
+/* Reads the state directory's file. Settings that are ignored there are listed, not checked. */
 static int read_state_config(struct config *c, struct amp_buf *names, struct amp_error *err)
 {
     AMP_BUF struct amp_buf counted = {0};
@@ -184,13 +185,13 @@ static void config_begin(struct config *c)
     amp_tape_init(&c->tape, NULL);
 }
 
-static void release(struct config *c)
+static void config_release(struct config *c)
 {
     amp_tape_release(&c->tape);
     amp_buf_release(&c->text);
 }
 
-/* Replaces what is known of the state directory's file; user is the file that stands before it. */
+/* Reads the state directory's file again. user: the user's file. */
 static int read_local(const char *state_dir, const struct config *user, struct amp_error *err)
 {
     static struct config now;
@@ -198,11 +199,11 @@ static int read_local(const char *state_dir, const struct config *user, struct a
     config_begin(&now);
     amp_buf_init(&names, CONFIG_MAX);
     if (find_local(&now, state_dir, user) && read_state_config(&now, &names, err)) {
-        release(&now);
+        config_release(&now);
         amp_buf_release(&names);
         return -1;
     }
-    release(&local);
+    config_release(&local);
     local = now;
     amp_buf_release(&ignored);
     ignored = names;
@@ -225,10 +226,10 @@ int amp_config_reload(const char *explicit_path, const char *state_dir, struct a
     if ((find_config(&now, explicit_path) &&
          (read_config(&now, given, err) || check_config(&now, amp_buf_span(&now.text), err))) ||
         read_local(state_dir, &now, err)) {
-        release(&now);
+        config_release(&now);
         return -1;
     }
-    release(&config);
+    config_release(&config);
     config = now;
     loaded = true;
     warn_misplaced(&config, state_dir);
@@ -268,7 +269,7 @@ static uint32_t look_up(const struct amp_tape *t, const char *key)
     return at;
 }
 
-/* The value as it would be typed; false for what cannot be. */
+/* The value as text; false for arrays, objects and null. */
 static bool scalar_text(const struct amp_tape *t, uint32_t tok, struct amp_buf *arena,
                         char number[64], struct amp_span *out)
 {
@@ -324,8 +325,8 @@ int amp_config_values(const char *explicit_path, const char *state_dir, const ch
         return -1;
     const struct config *c = &config;
     uint32_t v = look_up(&c->tape, key);
-    if (v == AMP_TOK_NONE && local.tape.n > 0 && cli_state_may_set &&
-        cli_state_may_set(amp_span_str(key))) {
+    if (v == AMP_TOK_NONE && local.tape.n > 0 && cli_tool->state_may_set &&
+        cli_tool->state_may_set(amp_span_str(key))) {
         c = &local;
         v = look_up(&c->tape, key);
     }

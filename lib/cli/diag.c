@@ -1,4 +1,4 @@
-/* Diagnostics on stderr: one line each, written at once, control characters neutralised. */
+/* Diagnostics on stderr: one line each, with control characters escaped. */
 #include "cli/private.h"
 
 #include <stdarg.h>
@@ -8,18 +8,12 @@
 
 #include <amp/base/pipe.h>
 
-static const char *tool_name = "amp";
 static int noted;
 static char last_complaint[sizeof((struct amp_error *)0)->what];
 
-void cli_set_name(const char *name)
-{
-    tool_name = name;
-}
-
 const char *amp_cli_name(void)
 {
-    return tool_name;
+    return cli_tool ? cli_tool->name : "amp";
 }
 
 int cli_noted_status(void)
@@ -32,7 +26,7 @@ void amp_status_note(int status)
     noted = (int)amp_status_worse((enum amp_status)noted, (enum amp_status)status);
 }
 
-#define CODES_MOST 32 /* the others count as one */
+#define CODES_MOST 32 /* further codes are counted together */
 
 static struct {
     char code[48];
@@ -61,7 +55,7 @@ static int compare_codes(const void *a, const void *b)
     return strcmp(a, b); /* the code comes first in its row */
 }
 
-void cli_tell_refused(void)
+void cli_print_refused(void)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 4096);
@@ -91,7 +85,7 @@ int amp_diagnostic(enum amp_diagnostic_kind kind, bool color, struct amp_span wh
                  [AMP_DIAG_WARNING] = {"warning", "\033[33m"},
                  [AMP_DIAG_NOTE] = {"note", "\033[36m"}};
     size_t before = out->len;
-    if (amp_buf_fmt(out, err, "%s: %s%s%s: ", tool_name, color ? kinds[kind].tint : "",
+    if (amp_buf_fmt(out, err, "%s: %s%s%s: ", amp_cli_name(), color ? kinds[kind].tint : "",
                     kinds[kind].word, color ? "\033[0m" : "") == 0 &&
         amp_text_safe(what, 0, out, err) == 0 && amp_buf_str(out, "\n", err) == 0)
         return 0;
@@ -99,14 +93,13 @@ int amp_diagnostic(enum amp_diagnostic_kind kind, bool color, struct amp_span wh
     return -1;
 }
 
-static void say(enum amp_diagnostic_kind kind, struct amp_span what)
+static void diagnostic_print(enum amp_diagnostic_kind kind, struct amp_span what)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 65536);
-    /* With no memory for the line there is still the plain text. */
     if (amp_diagnostic(kind, amp_color(stderr), what, &b, NULL)) {
         static const char sorry[] = ": error: no memory for a diagnostic\n";
-        ssize_t n = write(2, tool_name, strlen(tool_name));
+        ssize_t n = write(2, amp_cli_name(), strlen(amp_cli_name()));
         n = write(2, sorry, sizeof sorry - 1);
         (void)n;
         return;
@@ -116,22 +109,22 @@ static void say(enum amp_diagnostic_kind kind, struct amp_span what)
 
 void amp_err(struct amp_span text)
 {
-    amp_write_until(2, text, &amp_stop, NULL); /* where it goes wrong there is no one to tell */
+    amp_write_until(2, text, &amp_stop, NULL); /* a failure cannot be reported */
 }
 
-__attribute__((format(printf, 2, 0))) static void say_args(enum amp_diagnostic_kind kind,
-                                                           const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void diagnostic_format(enum amp_diagnostic_kind kind,
+                                                                    const char *fmt, va_list ap)
 {
     char text[4096];
     vsnprintf(text, sizeof text, fmt, ap);
-    say(kind, amp_span_str(text));
+    diagnostic_print(kind, amp_span_str(text));
 }
 
 void amp_warn(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say_args(AMP_DIAG_WARNING, fmt, ap);
+    diagnostic_format(AMP_DIAG_WARNING, fmt, ap);
     va_end(ap);
 }
 
@@ -139,7 +132,7 @@ void amp_note(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say_args(AMP_DIAG_NOTE, fmt, ap);
+    diagnostic_format(AMP_DIAG_NOTE, fmt, ap);
     va_end(ap);
 }
 
@@ -154,10 +147,10 @@ void amp_note_terminal(const char *path)
 
 int amp_complain(const struct amp_error *err)
 {
-    /* A reader that left has seen what it wanted; who interrupted us knows that they did. */
+    /* A closed reader and an interrupt are not worth a diagnostic. */
     amp_span_copy(amp_span_str(err->what), last_complaint, sizeof last_complaint);
     if (strcmp(err->code, "closed_pipe") != 0 && strcmp(err->what, "interrupted") != 0)
-        say(AMP_DIAG_ERROR, amp_span_str(err->what));
+        diagnostic_print(AMP_DIAG_ERROR, amp_span_str(err->what));
     return err->status;
 }
 
@@ -170,9 +163,9 @@ void amp_die_usage(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say_args(AMP_DIAG_ERROR, fmt, ap);
+    diagnostic_format(AMP_DIAG_ERROR, fmt, ap);
     va_end(ap);
-    amp_note("try '%s --help'", tool_name);
+    amp_note("try '%s --help'", amp_cli_name());
     struct amp_error ignored;
     amp_out_flush(&ignored);
     exit(AMP_USAGE);

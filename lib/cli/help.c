@@ -1,4 +1,4 @@
-/* --help, --options and --machine: the tables in print. */
+/* --help, --options and --machine: they print the tables. */
 #include "cli/private.h"
 
 #include <string.h>
@@ -15,16 +15,11 @@ static const char *const kind_names[] = {
     [AMP_OPT_LIST] = "list", [AMP_OPT_REST] = "rest",
 };
 
-static int say(const struct amp_buf *b, struct amp_error *err)
-{
-    return amp_out(amp_buf_span(b), err);
-}
-
-static int usage_line(struct amp_buf *b, const struct amp_tool *tool, const struct amp_verb *v,
-                      bool first, struct amp_error *err)
+static int usage_line(struct amp_buf *b, const struct amp_verb *v, bool first,
+                      struct amp_error *err)
 {
     return amp_buf_fmt(b, err, "%s %s%s%s [OPTION...]%s%s\n", first ? "usage:" : "      ",
-                       tool->name, v->name ? " " : "", v->name ? v->name : "",
+                       cli_tool->name, v->name ? " " : "", v->name ? v->name : "",
                        v->args && *v->args ? " " : "", v->args ? v->args : "");
 }
 
@@ -53,14 +48,14 @@ static int option_line(struct amp_buf *b, const struct amp_opt *o, struct amp_er
     return amp_buf_str(b, "\n", err);
 }
 
-/* A letter or name that a later table has taken over is not shown twice. */
-static bool shadowed(const struct cli_parse *p, int i)
+/* Whether a later table has an option of this name, which replaces this one. */
+static bool is_shadowed(const struct cli_parse *p, int i)
 {
     const struct amp_opt *o = cli_opt_at(p, i);
     return o->name && cli_opt_find(p, 0, amp_span_str(o->name)) != i;
 }
 
-static int statuses(struct amp_buf *b, const int *status, struct amp_error *err)
+static int statuses_print(struct amp_buf *b, const int *status, struct amp_error *err)
 {
     if (amp_buf_str(b, "\nExit status, see amp-exit(7):\n", err) < 0)
         return -1;
@@ -72,11 +67,10 @@ static int statuses(struct amp_buf *b, const int *status, struct amp_error *err)
     return 0;
 }
 
-static int verbs(struct amp_buf *b, const struct amp_tool *tool, const char *group,
-                 struct amp_error *err)
+static int verbs_print(struct amp_buf *b, const char *group, struct amp_error *err)
 {
     bool any = false;
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++) {
+    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
         if (!cli_verb_listed(v, group))
             continue;
         if (!any && amp_buf_str(b, "\nVerbs:\n", err))
@@ -88,40 +82,40 @@ static int verbs(struct amp_buf *b, const struct amp_tool *tool, const char *gro
     return 0;
 }
 
-int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const char *group,
-             const struct cli_parse *p, struct amp_error *err)
+int cli_help(const struct amp_verb *verb, const char *group, const struct cli_parse *p,
+             struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, TEXT_MAX);
     bool one = verb && verb->name;
     if (one) {
-        if (usage_line(&b, tool, verb, true, err))
+        if (usage_line(&b, verb, true, err))
             return -1;
     } else {
         bool first = true;
-        for (const struct amp_verb *v = tool->verbs; v && v->run; v++) {
+        for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
             if (group && !cli_verb_listed(v, group))
                 continue;
-            if (usage_line(&b, tool, v, first, err))
+            if (usage_line(&b, v, first, err))
                 return -1;
             first = false;
         }
     }
-    const char *doc = one ? verb->doc : tool->doc;
+    const char *doc = one ? verb->doc : cli_tool->doc;
     if (amp_buf_fmt(&b, err, "\n%s\n", doc ? doc : "") < 0 ||
-        (!one && verbs(&b, tool, group, err)) || amp_buf_str(&b, "\nOptions:\n", err) < 0)
+        (!one && verbs_print(&b, group, err)) || amp_buf_str(&b, "\nOptions:\n", err) < 0)
         return -1;
     const struct amp_opt *o;
     for (int i = 0; (o = cli_opt_at(p, i)); i++)
-        if (!shadowed(p, i) && option_line(&b, o, err))
+        if (!is_shadowed(p, i) && option_line(&b, o, err))
             return -1;
-    /* The page of a verb has the verb's first word in its name. */
+    /* The manual page of a verb has the first word of the verb in its name. */
     const char *word = one ? verb->name : group;
-    if (statuses(&b, tool->statuses, err) ||
-        amp_buf_fmt(&b, err, "\nSee %s%s%.*s(1).\n", tool->name, word ? "-" : "",
+    if (statuses_print(&b, cli_tool->statuses, err) ||
+        amp_buf_fmt(&b, err, "\nSee %s%s%.*s(1).\n", cli_tool->name, word ? "-" : "",
                     word ? (int)strcspn(word, " ") : 0, word ? word : ""))
         return -1;
-    return say(&b, err);
+    return amp_out(amp_buf_span(&b), err);
 }
 
 static const char *or_dash(const char *s)
@@ -129,7 +123,7 @@ static const char *or_dash(const char *s)
     return s && *s ? s : "-";
 }
 
-/* What the option's variable holds before the arguments are read: "-" where that is nothing. */
+/* The value of the option's variable before the arguments are read; "-": none. */
 static int option_default(struct amp_buf *b, const struct amp_opt *o, struct amp_error *err)
 {
     switch (o->kind) {
@@ -166,31 +160,30 @@ static int option_row(struct amp_buf *b, const struct amp_opt *o, bool given, st
     return amp_buf_str(b, "\n", err);
 }
 
-int cli_list_options(const struct amp_tool *tool, const struct amp_verb *verb,
-                     const struct cli_parse *p, struct amp_error *err)
+int cli_list_options(const struct amp_verb *verb, const struct cli_parse *p, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, TEXT_MAX);
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
+    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
         if (v->name && !(verb && verb->name) &&
             amp_buf_fmt(&b, err, "verb\t%s\t%s\t%s\n", v->name, or_dash(v->args), or_dash(v->doc)))
             return -1;
     const struct amp_opt *o;
     for (int i = 0; (o = cli_opt_at(p, i)); i++)
-        if (!shadowed(p, i) && option_row(&b, o, p->seen[i], err))
+        if (!is_shadowed(p, i) && option_row(&b, o, p->seen[i], err))
             return -1;
-    return say(&b, err);
+    return amp_out(amp_buf_span(&b), err);
 }
 
-int cli_machines(const struct amp_tool *tool, const char *format, struct amp_error *err)
+int cli_machines(const char *format, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, TEXT_MAX);
-    for (int i = 0; tool->machines[i]; i++) {
+    for (int i = 0; cli_tool->machines[i]; i++) {
         if (i && strcmp(format, "ndjson") != 0 && amp_buf_str(&b, "\n", err))
             return -1;
-        if (amp_fsm_print(tool->machines[i], format, &b, err))
+        if (amp_fsm_print(cli_tool->machines[i], format, &b, err))
             return -1;
     }
-    return say(&b, err);
+    return amp_out(amp_buf_span(&b), err);
 }

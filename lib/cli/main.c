@@ -1,4 +1,5 @@
-/* A tool's life: parse, dispatch, flush, exit status. */
+/* Running a tool: parse the arguments, run the verb, flush the output, return the exit status. */
+#include "cli/config.h"
 #include "cli/private.h"
 
 #include <errno.h>
@@ -7,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Descriptors 0 to 2 must be taken, or a file that we open would become stdout. What was closed
- * gets /dev/null opened the wrong way round, so that using it still fails. */
+/* Opens /dev/null for closed descriptors from 0 to 2, or the next opened file would become stdout.
+ * It is opened for the wrong direction, so that using it still fails. */
 static void take_standard_fds(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
@@ -19,51 +20,52 @@ static void take_standard_fds(void)
     }
 }
 
-static int usage(const struct amp_tool *tool, const struct amp_error *err)
+static int usage_complain(const struct amp_error *err)
 {
     int status = amp_complain(err);
     if (err->status == AMP_USAGE)
-        amp_note("try '%s --help'", tool->name);
+        amp_note("try '%s --help'", cli_tool->name);
     return status;
 }
 
-/* The options that answer about the tool itself; -1 when there was none. */
-static int standard(const struct amp_tool *tool, const struct amp_verb *verb, const char *group,
-                    const struct cli_parse *p)
+const struct amp_tool *cli_tool;
+
+/* Carries out --help and the like; -1 without such an option. */
+static int standard_run(const struct amp_verb *verb, const char *group, const struct cli_parse *p)
 {
     struct amp_error err;
     int rc;
     if (cli_standard.help) {
-        rc = cli_help(tool, verb, group, p, &err);
+        rc = cli_help(verb, group, p, &err);
     } else if (cli_standard.version) {
         char line[160];
-        snprintf(line, sizeof line, "%s %s\n", tool->name, AMP_VERSION);
+        snprintf(line, sizeof line, "%s %s\n", cli_tool->name, AMP_VERSION);
         rc = amp_out(amp_span_str(line), &err);
     } else if (cli_standard.options) {
-        rc = cli_list_options(tool, verb, p, &err);
-    } else if (cli_standard.machine && tool->machines) {
-        rc = cli_machines(tool, cli_standard.machine, &err);
+        rc = cli_list_options(verb, p, &err);
+    } else if (cli_standard.machine && cli_tool->machines) {
+        rc = cli_machines(cli_standard.machine, &err);
     } else {
         return -1;
     }
     return rc ? amp_complain(&err) : 0;
 }
 
-static const struct amp_tool *running;
-static bool typed_patterns;
+static bool typed_patterns; /* --redact is given */
 
-/* Before anything could be written. */
-static int take_patterns(struct amp_error *err)
+/* Sets the patterns for redaction, before any output. */
+static int patterns_set(struct amp_error *err)
 {
     struct amp_error why;
-    if (!running->redact || running->redact((const char *const *)cli_standard.redact.v, &why) == 0)
+    if (!cli_tool->redact ||
+        cli_tool->redact((const char *const *)cli_standard.redact.v, &why) == 0)
         return 0;
     if (typed_patterns || why.status != AMP_USAGE)
         return amp_fail(err, why.status, why.code, "--redact: %s", why.what);
     return amp_fail(err, AMP_CONFIG, why.code, "redact.patterns in amp.json: %s", why.what);
 }
 
-static int add_pattern(void *arg, const char *text, struct amp_error *err)
+static int pattern_add(void *arg, const char *text, struct amp_error *err)
 {
     return cli_list_add(arg, text, err);
 }
@@ -73,46 +75,44 @@ int amp_cli_state(const char *state_dir, struct amp_error *err)
     struct amp_list *l = &cli_standard.redact;
     if (cli_config_local(state_dir, err))
         return -1;
-    if (!running->redact || l->n > 0)
+    if (!cli_tool->redact || l->n > 0)
         return 0;
-    if (amp_config_values(NULL, state_dir, cli_redact_opts[0].config, add_pattern, l, err))
+    if (amp_config_values(NULL, state_dir, cli_redact_opts[0].config, pattern_add, l, err))
         return -1;
-    return take_patterns(err);
+    return patterns_set(err);
 }
 
-static int run(const struct amp_tool *tool, char **args)
+static int tool_run(char **args)
 {
     struct amp_error err;
-    struct cli_command c = cli_find_verb(tool, args);
+    const struct amp_tool *tool = cli_tool;
+    struct cli_command c = cli_find_verb(args);
     const struct amp_verb *verb = c.verb;
-    const char *group = cli_verb_group(tool, &c);
+    const char *group = cli_verb_group(&c);
     static struct cli_parse p; /* its operands live as long as the program */
-    p = (struct cli_parse){.tool = tool,
-                           .tables = {cli_standard_opts, tool->machines ? cli_machine_opts : NULL,
+    p = (struct cli_parse){.tables = {cli_standard_opts, tool->machines ? cli_machine_opts : NULL,
                                       tool->redact ? cli_redact_opts : NULL, tool->opts,
                                       verb ? verb->opts : NULL}};
     if (cli_opt_at(&p, CLI_MAX_OPTS)) {
         amp_fail(&err, AMP_INTERNAL, "too_many_options", "more than %d options", CLI_MAX_OPTS);
         return amp_complain(&err);
     }
-    /* An unknown verb is reported before its options, which would be unknown too. A group without
-     * a verb may ask for help. */
-    if (!group && c.at && cli_check_verb(tool, &c, &err))
-        return usage(tool, &err);
+    /* An unknown verb is reported before its options. A group without a verb may have --help. */
+    if (!group && c.at && cli_check_verb(&c, &err))
+        return usage_complain(&err);
     if (cli_parse_args(&p, args, c.words, &err)) {
         if (group)
-            cli_check_verb(tool, &c, &err);
-        return usage(tool, &err);
+            cli_check_verb(&c, &err);
+        return usage_complain(&err);
     }
-    int status = standard(tool, verb, group, &p);
+    int status = standard_run(verb, group, &p);
     if (status >= 0)
         return status;
-    if (cli_check_verb(tool, &c, &err) || cli_check_operands(tool, verb, &p.operands, &err))
-        return usage(tool, &err);
+    if (cli_check_verb(&c, &err) || cli_check_operands(verb, &p.operands, &err))
+        return usage_complain(&err);
     typed_patterns = cli_standard.redact.n > 0;
-    if (cli_parse_rest(&p, tool->config, &err) || take_patterns(&err) ||
-        cli_settings(&p, tool, &err))
-        return usage(tool, &err);
+    if (cli_parse_rest(&p, &err) || patterns_set(&err) || cli_settings(&p, &err))
+        return usage_complain(&err);
     static char *none[] = {NULL};
     char **operands = none;
     if (p.operands.n)
@@ -120,19 +120,13 @@ static int run(const struct amp_tool *tool, char **args)
     return verb->run(p.operands.n, operands);
 }
 
-int (*cli_check_config)(struct amp_span text, struct amp_error *err);
-bool (*cli_state_may_set)(struct amp_span key);
-
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
 {
-    cli_set_name(tool->name);
-    cli_check_config = tool->check_config;
-    cli_state_may_set = tool->state_may_set;
-    running = tool;
+    cli_tool = tool;
     take_standard_fds();
     signal(SIGPIPE, SIG_IGN);
     static char *none[] = {NULL};
-    int status = run(tool, argc > 0 ? argv + 1 : none);
+    int status = tool_run(argc > 0 ? argv + 1 : none);
     struct amp_error err;
     if (amp_out_flush(&err) < 0) {
         if (!cli_complained(&err))
@@ -140,8 +134,8 @@ int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
         status = (int)amp_status_worse((enum amp_status)status, err.status);
     }
     status = (int)amp_status_worse((enum amp_status)status, (enum amp_status)cli_noted_status());
-    /* A reader of the output that leaves gets a quiet end; other output errors were reported. */
+    /* Not after an output error: it is reported, or the reader has closed the output. */
     if (status != AMP_IOERR)
-        cli_tell_refused();
+        cli_print_refused();
     return status;
 }

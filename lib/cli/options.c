@@ -1,5 +1,6 @@
-/* Options: finding one in the tables and setting its value, from the command line, the environment
- * or amp.json; and the operands beside them. */
+/* Options and operands: finding an option in the tables, and setting its value from the command
+ * line, the environment or amp.json. */
+#include "cli/config.h"
 #include "cli/private.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 static const char *const color_choices[] = {"auto", "always", "never", NULL};
 static const char *const machine_choices[] = {"table", "dot", "ndjson", NULL};
 
-/* Where a value came from. */
+/* The source of a value. */
 enum source { FROM_FLAG, FROM_ENV, FROM_CONFIG };
 
 struct cli_standard cli_standard = {.color = "auto"};
@@ -50,15 +51,15 @@ int cli_opt_find(const struct cli_parse *p, char letter, struct amp_span name)
 {
     const struct amp_opt *o;
     int found = -1;
-    /* The last one counts, so that a tool can have a letter that a standard option also has. */
+    /* The last one counts, so that a tool can replace a letter of a standard option. */
     for (int i = 0; i < CLI_MAX_OPTS && (o = cli_opt_at(p, i)); i++)
         if (letter ? o->letter == letter : o->name && amp_span_is(name, o->name))
             found = i;
     return found;
 }
 
-/* "--name" or "-x" or what stood in for it, for messages. */
-static const char *called(const struct amp_opt *o, enum source from, char *buf, size_t size)
+/* "--name" or "-x", or the other source of the value, for diagnostics. */
+static const char *option_name(const struct amp_opt *o, enum source from, char *buf, size_t size)
 {
     if (from == FROM_ENV)
         snprintf(buf, size, "%s", o->env);
@@ -73,7 +74,7 @@ static const char *called(const struct amp_opt *o, enum source from, char *buf, 
 
 int cli_list_add(struct amp_list *l, const char *text, struct amp_error *err)
 {
-    /* Room doubles at each power of two; a list starts empty, never with the tool's default. */
+    /* The room doubles at each power of two. A list starts empty, not with the tool's default. */
     size_t n = (size_t)l->n;
     if ((n & (n - 1)) == 0) {
         const char **v = realloc(l->v, (2 * n + 2) * sizeof *v);
@@ -104,24 +105,14 @@ static int set_choice(const struct amp_opt *o, const char *text, struct amp_erro
 
 static int set_flag(const struct amp_opt *o, const char *text, struct amp_error *err)
 {
-    static const char *const yes[] = {"1", "true", "yes", "on"};
-    static const char *const no[] = {"0", "false", "no", "off", ""};
-    bool *dest = o->dest;
-    if (!text) {
-        *dest = true;
-        return 0;
-    }
-    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++)
-        if (strcmp(text, yes[i]) == 0) {
-            *dest = true;
-            return 0;
-        }
-    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
-        if (strcmp(text, no[i]) == 0) {
-            *dest = false;
-            return 0;
-        }
-    return amp_fail(err, AMP_USAGE, "bad_flag", "'%.64s' is neither 1 nor 0", text);
+    static const char *const words[] = {"1", "true", "yes", "on", "0", "false", "no", "off", ""};
+    size_t i = 0, n = sizeof words / sizeof *words;
+    while (text && i < n && strcmp(text, words[i]) != 0)
+        i++;
+    if (i == n)
+        return amp_fail(err, AMP_USAGE, "bad_flag", "'%.64s' is neither 1 nor 0", text);
+    *(bool *)o->dest = i < 4;
+    return 0;
 }
 
 static int set_number(const struct amp_opt *o, const char *text, struct amp_error *err)
@@ -179,7 +170,7 @@ static int opt_set(const struct amp_opt *o, const char *text, enum source from,
     if (!set_value(o, text, &why))
         return 0;
     return amp_fail(err, from == FROM_FLAG || why.status != AMP_USAGE ? why.status : AMP_CONFIG,
-                    why.code, "%s: %s", called(o, from, name, sizeof name), why.what);
+                    why.code, "%s: %s", option_name(o, from, name, sizeof name), why.what);
 }
 
 bool cli_opt_takes_arg(const struct amp_opt *o)
@@ -194,7 +185,8 @@ static void start_list(const struct amp_opt *o)
         *(struct amp_list *)o->dest = (struct amp_list){0};
 }
 
-static int take(struct cli_parse *p, int i, const char *text, const char *as, struct amp_error *err)
+static int option_take(struct cli_parse *p, int i, const char *text, const char *as,
+                       struct amp_error *err)
 {
     const struct amp_opt *o = cli_opt_at(p, i);
     if (p->seen[i] && o->kind != AMP_OPT_LIST && o->kind != AMP_OPT_FLAG)
@@ -205,15 +197,16 @@ static int take(struct cli_parse *p, int i, const char *text, const char *as, st
     return opt_set(o, text, FROM_FLAG, err);
 }
 
-/* The rest of the arguments belongs to a command of the user's: not one of them is ours. */
+/* The other arguments are a command of the user; they have no options of the tool. */
 static int take_rest(struct cli_parse *p, int i, const char *first, char ***args, const char *as,
                      struct amp_error *err)
 {
     const struct amp_opt *o = cli_opt_at(p, i);
-    if (first && take(p, i, first, as, err))
+    if (first && option_take(p, i, first, as, err))
         return -1;
     for (; (*args)[1]; (*args)++) {
-        if (p->seen[i] ? cli_list_add(o->dest, (*args)[1], err) : take(p, i, (*args)[1], as, err))
+        if (p->seen[i] ? cli_list_add(o->dest, (*args)[1], err)
+                       : option_take(p, i, (*args)[1], as, err))
             return -1;
     }
     if (!p->seen[i])
@@ -231,7 +224,7 @@ static int take_long(struct cli_parse *p, char ***args, struct amp_error *err)
     int i = cli_opt_find(p, 0, (struct amp_span){text, n});
     const struct amp_opt *o = cli_opt_at(p, i);
     if (!o)
-        return cli_unknown_option(p->tool, p, (struct amp_span){text, n}, err);
+        return cli_unknown_option(p, (struct amp_span){text, n}, err);
     if (o->kind == AMP_OPT_REST)
         return take_rest(p, i, value, args, as, err);
     if (o->kind == AMP_OPT_FLAG && value)
@@ -241,7 +234,7 @@ static int take_long(struct cli_parse *p, char ***args, struct amp_error *err)
             return amp_fail(err, AMP_USAGE, "missing_argument", "%s needs an argument", as);
         value = *++*args;
     }
-    return take(p, i, value, as, err);
+    return option_take(p, i, value, as, err);
 }
 
 static int take_short(struct cli_parse *p, char ***args, struct amp_error *err)
@@ -255,7 +248,7 @@ static int take_short(struct cli_parse *p, char ***args, struct amp_error *err)
         if (o->kind == AMP_OPT_REST)
             return take_rest(p, i, c[1] ? c + 1 : NULL, args, as, err);
         if (!cli_opt_takes_arg(o)) {
-            if (take(p, i, NULL, as, err))
+            if (option_take(p, i, NULL, as, err))
                 return -1;
             continue;
         }
@@ -264,7 +257,7 @@ static int take_short(struct cli_parse *p, char ***args, struct amp_error *err)
             return amp_fail(err, AMP_USAGE, "missing_argument", "%s needs an argument", as);
         if (!c[1])
             ++*args;
-        return take(p, i, value, as, err);
+        return option_take(p, i, value, as, err);
     }
     return 0;
 }
@@ -312,18 +305,19 @@ static const char *text_of(const struct cli_parse *p, const char *name)
     return o ? *(const char **)o->dest : NULL;
 }
 
-int cli_settings(const struct cli_parse *p, const struct amp_tool *tool, struct amp_error *err)
+int cli_settings(const struct cli_parse *p, struct amp_error *err)
 {
     struct amp_error why;
-    for (const struct amp_setting *s = tool->settings; s && s->key; s++)
-        if (tool->config(text_of(p, "config"), text_of(p, "state"), s->key, s->set, NULL, &why))
+    for (const struct amp_setting *s = cli_tool->settings; s && s->key; s++)
+        if (amp_config_values(text_of(p, "config"), text_of(p, "state"), s->key, s->set, NULL,
+                              &why))
             return why.status == AMP_USAGE
                        ? amp_fail(err, AMP_CONFIG, why.code, "%s in amp.json: %s", s->key, why.what)
                        : amp_fail(err, why.status, why.code, "%s", why.what);
     return 0;
 }
 
-int cli_parse_rest(struct cli_parse *p, amp_config_fn *config, struct amp_error *err)
+int cli_parse_rest(struct cli_parse *p, struct amp_error *err)
 {
     const struct amp_opt *o;
     for (int i = 0; (o = cli_opt_at(p, i)); i++) {
@@ -335,11 +329,11 @@ int cli_parse_rest(struct cli_parse *p, amp_config_fn *config, struct amp_error 
         if (opt_set(o, text, FROM_ENV, err))
             return -1;
     }
-    for (int i = 0; config && (o = cli_opt_at(p, i)); i++) {
+    for (int i = 0; (o = cli_opt_at(p, i)); i++) {
         struct config_arg arg = {p, i};
         if (o->config && !p->seen[i] &&
-            config(text_of(p, "config"), text_of(p, "state"), o->config, set_from_config, &arg,
-                   err))
+            amp_config_values(text_of(p, "config"), text_of(p, "state"), o->config, set_from_config,
+                              &arg, err))
             return -1;
     }
     return 0;

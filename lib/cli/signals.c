@@ -1,5 +1,4 @@
-/* INT and TERM ask for an end between frames; HUP, where it is wanted, for a look at the settings.
- */
+/* INT and TERM end a program between frames; HUP makes it read its settings again. */
 #include "cli/cli.h"
 
 #include <signal.h>
@@ -15,11 +14,11 @@ static void on_stop(int sig)
 
 void amp_signals_install(void)
 {
-    /* No SA_RESTART: a blocking call must return, so that the loop sees the flag. */
+    /* Without SA_RESTART, so that a blocking call returns and the loop sees the flag. */
     struct sigaction sa = {.sa_handler = on_stop};
     sigaction(SIGTERM, &sa, NULL);
     amp_lock_stop(&amp_stop);
-    /* A background job of a shell ignores INT; that stays. */
+    /* Background jobs of a shell ignore INT; this does not change. */
     struct sigaction old;
     if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
         sigaction(SIGINT, &sa, NULL);

@@ -5,7 +5,7 @@
 
 #define CELL_MAX 80
 
-/* Columns on the screen: the bytes that begin a character. */
+/* The columns of a text: the number of bytes that begin a character. */
 static int text_columns(const char *s)
 {
     int n = 0;

@@ -1,4 +1,4 @@
-/* A table for people: columns as wide as their widest cell, text made safe for a terminal. */
+/* A table for people. Columns are as wide as their widest cell; text is safe for a terminal. */
 #ifndef CLI_TABLE_H
 #define CLI_TABLE_H
 
@@ -7,7 +7,7 @@
 #define AMP_TABLE_COLUMNS 8
 
 struct amp_table {
-    struct amp_buf cells; /* each with its NUL */
+    struct amp_buf cells; /* NUL-terminated */
     size_t rows;
     int columns, width[AMP_TABLE_COLUMNS];
 };

@@ -1,6 +1,6 @@
 /*
- * Untrusted text for a terminal. What could steer it or deceive the eye becomes a visible escape:
- * control characters, direction overrides, invisible and tag characters, bytes that are no UTF-8.
+ * Untrusted text for a terminal. Control characters, direction overrides, invisible and tag
+ * characters, and bytes that are not UTF-8 become visible escapes.
  */
 #include "cli/cli.h"
 
@@ -33,8 +33,8 @@ static const struct range wide[] = {
     {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
 };
 
-/* Length of the well-formed UTF-8 character at p, 0 when there is none. */
-static size_t decode(const unsigned char *p, size_t n, uint32_t *c)
+/* The length of the well-formed UTF-8 character at p; 0 if there is none. */
+static size_t char_decode(const unsigned char *p, size_t n, uint32_t *c)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc2 ? 2 : 0;
@@ -52,11 +52,11 @@ static size_t decode(const unsigned char *p, size_t n, uint32_t *c)
     return len;
 }
 
-/* The text of one character as it may be shown, its columns and how many bytes it took. */
-static size_t show(const unsigned char *p, size_t n, char out[16], int *columns)
+/* The printable text of one character and its columns; returns the length of the character. */
+static size_t char_format(const unsigned char *p, size_t n, char out[16], int *columns)
 {
     uint32_t c;
-    size_t len = decode(p, n, &c);
+    size_t len = char_decode(p, n, &c);
     if (len == 0) {
         *columns = snprintf(out, 16, "\\x%02x", p[0]);
         return 1;
@@ -76,8 +76,8 @@ static size_t show(const unsigned char *p, size_t n, char out[16], int *columns)
     return len;
 }
 
-/* How many plain characters stand at the front, each of one byte and one column. */
-static size_t plain(const unsigned char *p, size_t n)
+/* The number of leading characters of one byte and one column. */
+static size_t plain_length(const unsigned char *p, size_t n)
 {
     size_t i = 0;
     while (i < n && p[i] >= 0x20 && p[i] < 0x7f)
@@ -89,13 +89,13 @@ int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct a
 {
     const unsigned char *p = (const unsigned char *)text.p;
     size_t start = out->len;
-    size_t cut = start; /* where the text ends when the mark has to fit too */
+    size_t cut = start; /* the end of the text if "…" must fit, too */
     int column = 0, marks = 0;
     for (size_t i = 0; i < text.n;) {
         char piece[16];
         int columns;
-        size_t run = width > 0 ? 0 : plain(p + i, text.n - i);
-        if (run > 0) { /* nothing is cut, so no column is counted */
+        size_t run = width > 0 ? 0 : plain_length(p + i, text.n - i);
+        if (run > 0) { /* without a width, columns are not counted */
             if (amp_buf_add(out, p + i, run, err) < 0) {
                 out->len = start;
                 return -1;
@@ -104,8 +104,8 @@ int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct a
             i += run;
             continue;
         }
-        i += show(p + i, text.n - i, piece, &columns);
-        /* A tower of combining characters reaches into other lines. */
+        i += char_format(p + i, text.n - i, piece, &columns);
+        /* Many combining characters would overlap other lines. */
         marks = columns ? 0 : marks + 1;
         if (marks > 4)
             continue;

@@ -1,11 +1,11 @@
-/* Verbs: the one that the command line names, and what was meant where it names none. */
+/* Finding the verb of the command line, and suggestions for an unknown verb or option. */
 #include "cli/private.h"
 
 #include <string.h>
 
 #include "base/nearest.h"
 
-/* How many words of the verb's name stand at args, 0 when it is another. */
+/* The number of words at args that are the verb's name; 0: it is another verb. */
 static int verb_matches(const char *name, char **args)
 {
     size_t n = strcspn(name, " ");
@@ -16,9 +16,9 @@ static int verb_matches(const char *name, char **args)
     return args[1] && strcmp(name + n + 1, args[1]) == 0 ? 2 : 0;
 }
 
-static void match(const struct amp_tool *tool, struct cli_command *c)
+static void command_match(struct cli_command *c)
 {
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++) {
+    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
         int w = v->name ? verb_matches(v->name, c->at) : 0;
         if (w > c->words) {
             c->words = w;
@@ -27,16 +27,16 @@ static void match(const struct amp_tool *tool, struct cli_command *c)
     }
 }
 
-struct cli_command cli_find_verb(const struct amp_tool *tool, char **args)
+struct cli_command cli_find_verb(char **args)
 {
     struct cli_command c = {0};
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
+    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
         if (!v->name)
             c.verb = v;
-    /* Only the tool's own options may stand before a verb, so only they need to be stepped over;
-     * anything else belongs to the verbless form. */
+    /* Only options of the tool may precede a verb; others belong to the verbless form. */
     struct cli_parse p = {.tables = {cli_standard_opts, cli_machine_opts,
-                                     tool->redact ? cli_redact_opts : NULL, tool->opts, NULL}};
+                                     cli_tool->redact ? cli_redact_opts : NULL, cli_tool->opts,
+                                     NULL}};
     for (; *args && (*args)[0] == '-' && (*args)[1] && strcmp(*args, "--") != 0; args++) {
         const char *a = *args;
         bool lng = a[1] == '-';
@@ -51,7 +51,7 @@ struct cli_command cli_find_verb(const struct amp_tool *tool, char **args)
     if (!*args || strcmp(*args, "--") == 0)
         return c;
     c.at = args;
-    match(tool, &c);
+    command_match(&c);
     return c;
 }
 
@@ -67,11 +67,11 @@ static bool in_group(const struct amp_verb *v, const char *group)
     return v->name && strncmp(v->name, group, n) == 0 && v->name[n] == ' ';
 }
 
-const char *cli_verb_group(const struct amp_tool *tool, const struct cli_command *c)
+const char *cli_verb_group(const struct cli_command *c)
 {
     if (!c->at || c->words > 0 || takes_operands(c->verb))
         return NULL;
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
+    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
         if (in_group(v, c->at[0]))
             return c->at[0];
     return NULL;
@@ -83,11 +83,11 @@ bool cli_verb_listed(const struct amp_verb *v, const char *group)
 }
 
 /* "list, show": the second words of a group, or all verbs. */
-static void list_verbs(const struct amp_tool *tool, const char *group, char *out, size_t size)
+static void list_verbs(const char *group, char *out, size_t size)
 {
     size_t n = 0;
     out[0] = '\0';
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++) {
+    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
         if (!cli_verb_listed(v, group) || n >= size)
             continue;
         n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "",
@@ -95,41 +95,40 @@ static void list_verbs(const struct amp_tool *tool, const char *group, char *out
     }
 }
 
-/* The verb, or the group of verbs, that was probably meant by this text, or "". */
-static void guess_verb(const struct amp_tool *tool, const char *text, struct amp_nearest *near)
+/* The verb, or the group of verbs, nearest to the text; "": none. */
+static void guess_verb(const char *text, struct amp_nearest *near)
 {
     amp_nearest_init(near, amp_span_str(text));
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
+    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
         if (v->name) {
             amp_nearest_try(near, amp_span_str(v->name));
             amp_nearest_try(near, (struct amp_span){v->name, strcspn(v->name, " ")});
         }
     size_t n = strlen(text);
-    for (const struct amp_verb *v = tool->verbs; v && v->run && !near->word[0]; v++)
+    for (const struct amp_verb *v = cli_tool->verbs; v->run && !near->word[0]; v++)
         if (v->name && n >= 3 && strncmp(v->name, text, n) == 0)
             amp_span_copy(amp_span_str(v->name), near->word, sizeof near->word);
 }
 
-static bool has_verbs(const struct amp_tool *tool)
+static bool has_verbs(void)
 {
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
+    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
         if (v->name)
             return true;
     return false;
 }
 
-static int unknown_verb(const struct amp_tool *tool, const struct amp_verb *verb, char **at,
-                        struct amp_error *err)
+static int unknown_verb(const struct amp_verb *verb, char **at, struct amp_error *err)
 {
     char both[130], all[400];
     struct amp_nearest near = {.word = ""};
     struct cli_command c = {.at = at};
-    const char *group = cli_verb_group(tool, &c);
+    const char *group = cli_verb_group(&c);
     const char *second = at[1] && at[1][0] != '-' ? at[1] : NULL;
     snprintf(both, sizeof both, "%.64s%s%.64s", at[0], second ? " " : "", second ? second : "");
     if (second)
-        guess_verb(tool, both, &near);
-    list_verbs(tool, group, all, sizeof all);
+        guess_verb(both, &near);
+    list_verbs(group, all, sizeof all);
     if (group && !second)
         return amp_fail(err, AMP_USAGE, "missing_verb", "'%s' needs a verb: %s", group, all);
     if (near.word[0])
@@ -139,7 +138,7 @@ static int unknown_verb(const struct amp_tool *tool, const struct amp_verb *verb
         return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s': '%s' has %s", both,
                         group, all);
     if (!near.word[0])
-        guess_verb(tool, at[0], &near);
+        guess_verb(at[0], &near);
     if (near.word[0])
         return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%.64s' (did you mean '%s'?)",
                         at[0], near.word);
@@ -150,55 +149,54 @@ static int unknown_verb(const struct amp_tool *tool, const struct amp_verb *verb
                     all);
 }
 
-int cli_check_verb(const struct amp_tool *tool, const struct cli_command *c, struct amp_error *err)
+int cli_check_verb(const struct cli_command *c, struct amp_error *err)
 {
     char all[400];
-    if (c->words > 0 || takes_operands(c->verb) || !has_verbs(tool))
+    if (c->words > 0 || takes_operands(c->verb) || !has_verbs())
         return 0;
     if (c->at)
-        return unknown_verb(tool, c->verb, c->at, err);
+        return unknown_verb(c->verb, c->at, err);
     if (c->verb)
         return 0;
-    list_verbs(tool, NULL, all, sizeof all);
+    list_verbs(NULL, all, sizeof all);
     return amp_fail(err, AMP_USAGE, "missing_verb", "a verb is missing: %s", all);
 }
 
-int cli_check_operands(const struct amp_tool *tool, const struct amp_verb *verb,
-                       const struct amp_list *operands, struct amp_error *err)
+int cli_check_operands(const struct amp_verb *verb, const struct amp_list *operands,
+                       struct amp_error *err)
 {
     struct cli_command c = {0};
     if (operands->n == 0 || takes_operands(verb))
         return 0;
     memcpy(&c.at, &operands->v, sizeof c.at);
-    if (!verb->name && has_verbs(tool)) {
-        match(tool, &c);
+    if (!verb->name && has_verbs()) {
+        command_match(&c);
         return c.words > 0 ? amp_fail(err, AMP_USAGE, "misplaced_verb",
                                       "the verb '%s' must come before its options", c.verb->name)
-                           : unknown_verb(tool, verb, c.at, err);
+                           : unknown_verb(verb, c.at, err);
     }
     return amp_fail(err, AMP_USAGE, "unexpected_operand", "%s%sunexpected operand '%.64s'%s%s",
                     verb->name ? verb->name : "", verb->name ? ": " : "", operands->v[0],
                     verb->operand_hint ? ": " : "", verb->operand_hint ? verb->operand_hint : "");
 }
 
-/* The verb, other than those whose tables p has, that knows this option. */
-static const struct amp_verb *other_owner(const struct amp_tool *tool, struct amp_span name)
+/* A verb that has this option; a named one rather than the verbless form. */
+static const struct amp_verb *other_owner(struct amp_span name)
 {
     const struct amp_verb *found = NULL;
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
+    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
         for (const struct amp_opt *o = v->opts; o && (o->name || o->letter); o++)
             if (o->name && amp_span_is(name, o->name) && (!found || !found->name))
                 found = v;
     return found;
 }
 
-int cli_unknown_option(const struct amp_tool *tool, const struct cli_parse *p, struct amp_span name,
-                       struct amp_error *err)
+int cli_unknown_option(const struct cli_parse *p, struct amp_span name, struct amp_error *err)
 {
     const struct amp_opt *o;
     struct amp_nearest near;
     int n = name.n > 64 ? 64 : (int)name.n;
-    const struct amp_verb *other = other_owner(tool, name);
+    const struct amp_verb *other = other_owner(name);
     if (other && other->name)
         return amp_fail(err, AMP_USAGE, "unknown_option", "unknown option --%.*s ('%s' has it)", n,
                         name.p, other->name);

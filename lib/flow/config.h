@@ -17,8 +17,8 @@ bool amp_config_state_may_set(struct amp_span key);
 
 /* Members of struct amp_tool (cli/cli.h) for a tool that reads amp.json. */
 #define AMP_CONFIG_OF_TOOL                                                                         \
-    .config = amp_config_values, .check_config = amp_config_check,                                 \
-    .state_may_set = amp_config_state_may_set, .redact = amp_redact_pattern_list
+    .check_config = amp_config_check, .state_may_set = amp_config_state_may_set,                   \
+    .redact = amp_redact_pattern_list
 
 /* The same for a tool that records messages, and its table of settings. */
 #define AMP_CONFIG_OF_RECORDER AMP_CONFIG_OF_TOOL, .settings = recorder_settings

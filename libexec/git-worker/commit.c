@@ -4,16 +4,6 @@
 
 #include "worker.h"
 
-/* The full name of the branch under HEAD; "" when it is detached. */
-static void head_branch(git_repository *repo, char *out, size_t size)
-{
-    CLEANUP(git_reference_cleanup) git_reference *head = NULL;
-    out[0] = '\0';
-    if (git_reference_lookup(&head, repo, "HEAD") == 0 &&
-        git_reference_type(head) == GIT_REFERENCE_SYMBOLIC)
-        amp_span_copy(amp_span_str(git_reference_symbolic_target(head)), out, size);
-}
-
 struct staging {
     struct request *r;
     git_repository *repo;
@@ -136,12 +126,13 @@ static int find_holder(void *ctx, const struct linked *w)
            amp_span_copy(amp_span_str(w->path), h->path, sizeof h->path);
 }
 
-static bool has_changes(git_repository *repo)
+bool has_changes(git_repository *repo, bool untracked)
 {
     CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
     git_status_options opt;
     git_status_options_init(&opt, GIT_STATUS_OPTIONS_VERSION);
     opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
+    opt.flags = untracked ? GIT_STATUS_OPT_INCLUDE_UNTRACKED : 0;
     return git_status_list_new(&list, repo, &opt) || git_status_list_entrycount(list) > 0;
 }
 
@@ -154,9 +145,9 @@ static int roll_worktree(struct request *r, const struct holder *h, const git_oi
     CLEANUP(git_object_cleanup) git_object *target = NULL;
     const char *keep = r->in.keep;
     bool partial = false;
-    if (tree_open(r, git_repository_commondir(r->repo), h->gitdir, h->path, &repo))
+    if (tree_open(r, h->gitdir, h->path, &repo))
         return -1;
-    bool changes = has_changes(repo);
+    bool changes = has_changes(repo, false);
     if (changes && h->is_agents && keep && keep_tree(r, repo, keep, kept, &partial))
         return -1;
     if (changes && (!h->is_agents || !keep || partial))

@@ -11,12 +11,12 @@
 
 struct oids {
     git_oid *v;
-    size_t n, room;
+    size_t n, cap;
 };
 
 static int oids_add(struct oids *o, const git_oid *oid)
 {
-    if (amp_grow(&o->v, &o->room, o->n, sizeof *o->v, NULL) < 0)
+    if (amp_grow(&o->v, &o->cap, o->n, sizeof *o->v, NULL) < 0)
         return -1;
     o->v[o->n++] = *oid;
     return 0;

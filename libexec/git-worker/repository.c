@@ -73,6 +73,15 @@ bool trim_path(const char *path, char *out, size_t size)
     return amp_span_copy((struct amp_span){path, n}, out, size);
 }
 
+void head_branch(git_repository *repo, char *out, size_t size)
+{
+    CLEANUP(git_reference_cleanup) git_reference *head = NULL;
+    out[0] = '\0';
+    if (git_reference_lookup(&head, repo, "HEAD") == 0 &&
+        git_reference_type(head) == GIT_REFERENCE_SYMBOLIC)
+        amp_span_copy(amp_span_str(git_reference_symbolic_target(head)), out, size);
+}
+
 static void reply_path(struct request *r, const char *key, const char *path)
 {
     char text[4096] = "";
@@ -82,20 +91,14 @@ static void reply_path(struct request *r, const char *key, const char *path)
 
 int op_info(struct request *r)
 {
-    CLEANUP(git_reference_cleanup) git_reference *head = NULL;
     git_repository *repo = r->repo;
-    const char *branch = "";
+    char branch[1024];
     git_oid oid;
-    if (git_reference_lookup(&head, repo, "HEAD") == 0 &&
-        git_reference_type(head) == GIT_REFERENCE_SYMBOLIC) {
-        branch = git_reference_symbolic_target(head);
-        if (strncmp(branch, "refs/heads/", 11) == 0)
-            branch += 11;
-    }
+    head_branch(repo, branch, sizeof branch);
     reply_path(r, "workdir", git_repository_workdir(repo));
     reply_path(r, "gitdir", git_repository_path(repo));
     reply_path(r, "common", git_repository_commondir(repo));
-    reply_text(r, "branch", branch);
+    reply_text(r, "branch", branch + (strncmp(branch, "refs/heads/", 11) == 0 ? 11 : 0));
     reply_oid(r, "head", git_reference_name_to_id(&oid, repo, "HEAD") == 0 ? &oid : NULL);
     reply_flag(r, "bare", git_repository_is_bare(repo));
     reply_flag(r, "linked", git_repository_is_worktree(repo));

@@ -50,6 +50,8 @@ int load_rule(struct request *r, git_repository *repo, struct amp_rule *rule);
  * file names. false: a person. */
 bool find_agent(const char *agent, const char *gitdir, char *name, size_t size);
 int refuse_branch(struct request *r, const char *branch, const char *agent);
+/* The full name of the branch under HEAD; "" if it is detached. */
+void head_branch(git_repository *repo, char *out, size_t size);
 /* Copies path without its last slashes; false if it is truncated. */
 bool trim_path(const char *path, char *out, size_t size);
 
@@ -80,12 +82,14 @@ void linked_remove(const struct linked *w, bool with_files);
 bool linked_head_is(const char *gitdir, const char *ref);
 
 /* worktree.c: opens the worktree at path for reading and changing its files: NO worktree_unknown
- * unless the library takes path for its work directory, gitdir for its git directory and common
- * for the shared one. */
-int tree_open(struct request *r, const char *common, const char *gitdir, const char *path,
-              git_repository **out);
+ * unless the library finds the work directory path, the git directory gitdir, and the same common
+ * directory as that of r->repo. */
+int tree_open(struct request *r, const char *gitdir, const char *path, git_repository **out);
 /* The same for the linked worktree of r->repo at in.worktree. */
 int open_worktree(struct request *r, git_repository **out);
+
+/* commit.c: whether the files or the index differ from HEAD; also if that is unknown. */
+bool has_changes(git_repository *repo, bool untracked);
 
 /* keep.c: creates a ref for work that would be lost. keep_tip: for the commit, unless a ref other
  * than `except`, or the commit `extra`, reaches it (both may be NULL). keep_tree: for the files of

@@ -35,8 +35,7 @@ static int take_branch(struct request *r, git_reference **out, bool *made)
     return rc ? fail_git(r, rc, AMP_CANTCREAT, "git_error", branch) : 0;
 }
 
-int tree_open(struct request *r, const char *common, const char *gitdir, const char *path,
-              git_repository **out)
+int tree_open(struct request *r, const char *gitdir, const char *path, git_repository **out)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     int rc = git_repository_open(&repo, path);
@@ -45,7 +44,8 @@ int tree_open(struct request *r, const char *common, const char *gitdir, const c
     const char *workdir = git_repository_workdir(repo);
     if (!workdir || !same_dir(AT_FDCWD, workdir, AT_FDCWD, path) ||
         !same_dir(AT_FDCWD, git_repository_path(repo), AT_FDCWD, gitdir) ||
-        !same_dir(AT_FDCWD, git_repository_commondir(repo), AT_FDCWD, common))
+        !same_dir(AT_FDCWD, git_repository_commondir(repo), AT_FDCWD,
+                  git_repository_commondir(r->repo)))
         return amp_fail(r->err, AMP_NO, "worktree_unknown",
                         "%s: kept: its .git belongs to %s with the work directory %s, not to %s",
                         path, git_repository_path(repo), workdir ? workdir : "(none)", gitdir);
@@ -76,14 +76,13 @@ static int match_path(void *ctx, const struct linked *w)
 
 int open_worktree(struct request *r, git_repository **out)
 {
-    const char *common = git_repository_commondir(r->repo);
     struct search s = {.path = r->in.worktree};
     if (!linked_each(r->repo, match_path, &s))
         return amp_fail(r->err, AMP_NO, "worktree_unknown", "%s: not a worktree of %s", s.path,
-                        common);
+                        git_repository_commondir(r->repo));
     if (s.found.missing || s.found.foreign)
         return refuse_foreign(r, &s.found);
-    return tree_open(r, common, s.found.gitdir, s.path, out);
+    return tree_open(r, s.found.gitdir, s.path, out);
 }
 
 static int check_out(struct request *r, const struct linked *w)
@@ -92,7 +91,7 @@ static int check_out(struct request *r, const struct linked *w)
     git_checkout_options opt;
     git_checkout_options_init(&opt, GIT_CHECKOUT_OPTIONS_VERSION);
     opt.checkout_strategy = GIT_CHECKOUT_FORCE | GIT_CHECKOUT_RECREATE_MISSING;
-    if (tree_open(r, git_repository_commondir(r->repo), w->gitdir, w->path, &repo))
+    if (tree_open(r, w->gitdir, w->path, &repo))
         return -1;
     int rc = git_checkout_head(repo, &opt);
     if (rc)
@@ -143,17 +142,10 @@ int op_worktree_add(struct request *r)
 static bool is_dirty(struct request *r, const struct linked *w)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
-    git_status_options opt;
-    git_status_options_init(&opt, GIT_STATUS_OPTIONS_VERSION);
-    opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
-    opt.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED;
-    if (tree_open(r, git_repository_commondir(r->repo), w->gitdir, w->path, &repo) ||
-        git_status_list_new(&list, repo, &opt))
+    if (tree_open(r, w->gitdir, w->path, &repo))
         return true; /* unknown: the files are kept */
     git_oid head;
-    return git_status_list_entrycount(list) > 0 ||
-           git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE ||
+    return has_changes(repo, true) || git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE ||
            (git_repository_head_detached(repo) == 1 &&
             git_reference_name_to_id(&head, repo, "HEAD") == 0 &&
             !keep_is_reachable(repo, &head, NULL, NULL));

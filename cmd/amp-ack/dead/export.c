@@ -17,6 +17,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "cli/config.h"
 #include "dead.h"
 #include "protocol/redact/redact.h"
 #include "store/history/history.h"

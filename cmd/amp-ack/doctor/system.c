@@ -12,6 +12,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "cli/config.h"
 #include "doctor.h"
 #include "protocol/redact/redact.h"
 #include "worktree/hooks.h"
