@@ -58,8 +58,8 @@ char *amp_span_dup(struct amp_span a)
 
 bool amp_span_glob(struct amp_span text, struct amp_span pattern)
 {
-    /* Only the last star can need to take more, so one place to go back to is enough and the
-     * time stays within text * pattern. */
+    /* Only the last star may have to match more, so one place to return to is enough, and the time
+     * is at most text * pattern. */
     size_t t = 0, p = 0, back_t = 0, back_p = 0;
     bool star = false;
     while (t < text.n) {

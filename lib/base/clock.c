@@ -1,11 +1,11 @@
-/* Time: the clocks, and RFC 3339 text both ways without the C library's time zones. */
+/* The clocks; writing and parsing RFC 3339 times without the C library's time zones. */
 #include <amp/base/clock.h>
 
 #include <string.h>
 #include <time.h>
 
 #define DAY_MS 86400000LL
-/* 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: the years that four digits can say. */
+/* 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: years of four digits. */
 #define TIME_MIN (-62167219200000LL)
 #define TIME_MAX 253402300799999LL
 
@@ -90,15 +90,14 @@ void amp_time_format(int64_t ms, char out[AMP_TIME_MAX])
     put_digits(out + 20, 3, t % 1000);
 }
 
-/* n decimal digits at *p, which moves past them. */
-/* Two digits; more than 99 where there are none. */
-static inline unsigned two(const char *p)
+/* The value of two digits; more than 99: they are not digits. */
+static inline unsigned two_digits(const char *p)
 {
     unsigned tens = (unsigned char)p[0] - '0', ones = (unsigned char)p[1] - '0';
     return tens > 9 || ones > 9 ? 1000 : tens * 10 + ones;
 }
 
-static bool literal(const char **p, const char *end, char c)
+static bool char_skip(const char **p, const char *end, char c)
 {
     if (*p == end || **p != c)
         return false;
@@ -106,10 +105,10 @@ static bool literal(const char **p, const char *end, char c)
     return true;
 }
 
-static bool fraction(const char **p, const char *end, int *ms)
+static bool fraction_read(const char **p, const char *end, int *ms)
 {
     *ms = 0;
-    if (!literal(p, end, '.'))
+    if (!char_skip(p, end, '.'))
         return true;
     int n = 0;
     for (; *p < end && **p >= '0' && **p <= '9'; (*p)++, n++)
@@ -121,15 +120,15 @@ static bool fraction(const char **p, const char *end, int *ms)
 }
 
 /* Minutes east of UTC. */
-static bool zone(const char **p, const char *end, int *minutes)
+static bool zone_read(const char **p, const char *end, int *minutes)
 {
     *minutes = 0;
-    if (literal(p, end, 'Z') || literal(p, end, 'z'))
+    if (char_skip(p, end, 'Z') || char_skip(p, end, 'z'))
         return true;
-    int sign = literal(p, end, '+') ? 1 : literal(p, end, '-') ? -1 : 0;
+    int sign = char_skip(p, end, '+') ? 1 : char_skip(p, end, '-') ? -1 : 0;
     if (!sign || end - *p < 5 || (*p)[2] != ':')
         return false;
-    unsigned h = two(*p), m = two(*p + 3);
+    unsigned h = two_digits(*p), m = two_digits(*p + 3);
     if (h > 23 || m > 59)
         return false;
     *p += 5;
@@ -145,13 +144,14 @@ bool amp_time_parse(struct amp_span text, int64_t *ms)
     const char *p = text.p, *end = text.p + text.n;
     if (p[4] != '-' || p[7] != '-' || (p[10] | 0x20) != 't' || p[13] != ':' || p[16] != ':')
         return false;
-    unsigned century = two(p), y = two(p + 2), mo = two(p + 5), d = two(p + 8), h = two(p + 11),
-             mi = two(p + 14), s = two(p + 17);
+    unsigned century = two_digits(p), y = two_digits(p + 2), mo = two_digits(p + 5),
+             d = two_digits(p + 8), h = two_digits(p + 11), mi = two_digits(p + 14),
+             s = two_digits(p + 17);
     int frac, off;
     if (century > 99 || y > 99 || mo < 1 || mo > 12 || h > 23 || mi > 59 || s > 60)
         return false;
     p += 19;
-    if (!fraction(&p, end, &frac) || !zone(&p, end, &off) || p != end)
+    if (!fraction_read(&p, end, &frac) || !zone_read(&p, end, &off) || p != end)
         return false;
     y += century * 100;
     bool leap_year = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;

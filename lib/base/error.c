@@ -1,4 +1,4 @@
-/* Errors: filling them, ranking them, their meanings. */
+/* Errors and exit statuses. */
 #include <amp/base/error.h>
 
 #include <ctype.h>
@@ -9,8 +9,8 @@
 
 static const char no_memory[] = "no_memory";
 
-static void fill(struct amp_error *err, enum amp_status status, int sys, const char *code,
-                 const char *what)
+static void error_fill(struct amp_error *err, enum amp_status status, int sys, const char *code,
+                       const char *what)
 {
     err->status = strcmp(code, no_memory) == 0 ? AMP_TEMPFAIL : status;
     err->sys = sys;
@@ -23,7 +23,7 @@ int amp_fail(struct amp_error *err, enum amp_status status, const char *code, co
     if (!err)
         return -1;
     int saved = errno;
-    /* Formatted aside, for the arguments may be err's own texts. */
+    /* Formatted into a copy, because the arguments may be err's own texts. */
     char what[sizeof err->what];
     char word[sizeof err->code];
     va_list ap;
@@ -31,7 +31,7 @@ int amp_fail(struct amp_error *err, enum amp_status status, const char *code, co
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
     snprintf(word, sizeof word, "%s", code ? code : "error");
-    fill(err, status, 0, word, what);
+    error_fill(err, status, 0, word, what);
     errno = saved;
     return -1;
 }
@@ -59,7 +59,7 @@ int amp_fail_errno(struct amp_error *err, enum amp_status status, const char *fm
             word[i] = (char)tolower((unsigned char)name[i]);
         word[i] = '\0';
     }
-    fill(err, status, saved, word, what);
+    error_fill(err, status, saved, word, what);
     errno = saved;
     return -1;
 }
@@ -86,7 +86,7 @@ int amp_fail_unless_no(struct amp_error *err, const struct amp_error *why)
 int amp_fail_memory(struct amp_error *err)
 {
     if (err)
-        fill(err, AMP_TEMPFAIL, 0, no_memory, "out of memory");
+        error_fill(err, AMP_TEMPFAIL, 0, no_memory, "out of memory");
     return -1;
 }
 

@@ -16,7 +16,7 @@ void amp_random(void *p, size_t n)
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            abort(); /* a kernel without randomness: nothing that we say would be unique */
+            abort(); /* without random numbers no id is unique */
         at += got;
         n -= (size_t)got;
     }

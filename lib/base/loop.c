@@ -1,4 +1,4 @@
-/* Waiting for descriptors, for a time and for signals. */
+/* Waits for descriptors, a time and signals. */
 #include "base/loop.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The word that somebody probably meant: few letters added, lost, changed or swapped. */
+/* The known word nearest to an unknown one: at most two letters added, lost, changed or swapped. */
 #ifndef BASE_NEAREST_H
 #define BASE_NEAREST_H
 
@@ -12,6 +12,7 @@ struct amp_nearest {
     char word[AMP_NEAREST_MOST]; /* "": none is near */
 };
 
+/* Call init with the unknown word, then try with each known word. Longer words are ignored. */
 void amp_nearest_init(struct amp_nearest *n, struct amp_span found);
 void amp_nearest_try(struct amp_nearest *n, struct amp_span word);
 

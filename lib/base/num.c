@@ -1,4 +1,4 @@
-/* Numbers from text. */
+/* Parses numbers. */
 #include <amp/base/num.h>
 
 #include <inttypes.h>
@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int bad(struct amp_span text, const char *what, struct amp_error *err)
+static int fail_bad(struct amp_span text, const char *what, struct amp_error *err)
 {
     int n = text.n > 64 ? 64 : (int)text.n;
     return amp_fail(err, AMP_USAGE, "bad_number", "'%.*s' is not %s", n, n ? text.p : "", what);
 }
 
-static int outside(struct amp_span text, int64_t min, int64_t max, struct amp_error *err)
+static int fail_outside(struct amp_span text, int64_t min, int64_t max, struct amp_error *err)
 {
     int n = text.n > 64 ? 64 : (int)text.n;
     return amp_fail(err, AMP_USAGE, "out_of_range",
@@ -27,17 +27,17 @@ int amp_num_parse(struct amp_span text, int64_t min, int64_t max, int64_t *out,
     int64_t v = 0;
     size_t i = neg;
     bool big = false;
-    /* Counted downwards, where there is room for one more. */
+    /* Counted down, because INT64_MIN has no positive counterpart. */
     for (; i < text.n && text.p[i] >= '0' && text.p[i] <= '9'; i++)
         if (!big)
             big =
                 __builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, text.p[i] - '0', &v);
     if (i != text.n || i == (size_t)neg)
-        return bad(text, "an integer", err);
+        return fail_bad(text, "an integer", err);
     if (!big && !neg)
         big = __builtin_sub_overflow((int64_t)0, v, &v);
     if (big || v < min || v > max)
-        return outside(text, min, max, err);
+        return fail_outside(text, min, max, err);
     *out = v;
     return 0;
 }
@@ -58,17 +58,17 @@ static int with_unit(struct amp_span text, const struct unit *units, const char 
             big = __builtin_mul_overflow(v, 10, &v) ||
                   __builtin_add_overflow(v, text.p[used] - '0', &v);
     if (used == 0)
-        return bad(text, what, err);
+        return fail_bad(text, what, err);
     struct amp_span suffix = {text.p + used, text.n - used};
     for (; units->name; units++) {
         if (!amp_span_is(suffix, units->name))
             continue;
         if (big || __builtin_mul_overflow(v, units->factor, &v) || v < min || v > max)
-            return outside(text, min, max, err);
+            return fail_outside(text, min, max, err);
         *out = v;
         return 0;
     }
-    return bad(text, what, err);
+    return fail_bad(text, what, err);
 }
 
 int amp_num_duration(struct amp_span text, int64_t min_ms, int64_t max_ms, int64_t *ms,
@@ -90,7 +90,7 @@ int amp_num_size(struct amp_span text, int64_t min, int64_t max, int64_t *bytes,
 int amp_num_real(struct amp_span text, double min, double max, double *out, struct amp_error *err)
 {
     char s[64];
-    /* The grammar is checked here, for strtod also takes hexadecimal, "inf" and blanks. */
+    /* The grammar is checked here, because strtod also accepts hexadecimal, "inf" and blanks. */
     size_t i = text.n > 0 && text.p[0] == '-';
     size_t whole = 0, part = 0;
     bool ok = text.n < sizeof s;
@@ -112,9 +112,9 @@ int amp_num_real(struct amp_span text, double min, double max, double *out, stru
         ok = expo > 0;
     }
     if (!ok || i != text.n)
-        return bad(text, "a number", err);
+        return fail_bad(text, "a number", err);
     amp_span_copy(text, s, sizeof s);
-    /* Never the user's locale, whose decimal sign may be a comma. */
+    /* Not the user's locale, whose decimal sign may be a comma. */
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     double v = c ? strtod_l(s, NULL, c) : strtod(s, NULL);
     if (c)

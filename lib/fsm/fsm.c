@@ -1,9 +1,9 @@
-/* The state-machine engine: stepping through a table and judging whether a table is sound. */
+/* The state-machine engine: steps through a table and checks tables. */
 #include <string.h>
 
 #include <amp/fsm/fsm.h>
 
-/* Facts and effects are bits, terminal states too. */
+/* Facts, effects and terminal states are bits. */
 #define MAX_BITS 32
 
 static const char *name_of(const struct amp_fsm_name *names, unsigned n, unsigned i)
@@ -29,7 +29,7 @@ int amp_fsm_step(const struct amp_fsm *m, uint8_t state, uint8_t event, uint32_t
                     name_of(m->states, m->n_states, state), name_of(m->events, m->n_events, event));
 }
 
-static int find(const struct amp_fsm_name *names, unsigned n, struct amp_span name)
+static int name_find(const struct amp_fsm_name *names, unsigned n, struct amp_span name)
 {
     for (unsigned i = 0; i < n; i++)
         if (amp_span_is(name, names[i].name))
@@ -39,17 +39,17 @@ static int find(const struct amp_fsm_name *names, unsigned n, struct amp_span na
 
 int amp_fsm_state(const struct amp_fsm *m, struct amp_span name)
 {
-    return find(m->states, m->n_states, name);
+    return name_find(m->states, m->n_states, name);
 }
 
 int amp_fsm_event(const struct amp_fsm *m, struct amp_span name)
 {
-    return find(m->events, m->n_events, name);
+    return name_find(m->events, m->n_events, name);
 }
 
 int amp_fsm_fact(const struct amp_fsm *m, struct amp_span name)
 {
-    return find(m->facts, m->n_facts, name);
+    return name_find(m->facts, m->n_facts, name);
 }
 
 static int unsound(struct amp_error *err, const struct amp_fsm *m, const char *what,
@@ -66,13 +66,13 @@ static int lint_names(const struct amp_fsm *m, const struct amp_fsm_name *names,
             return unsound(err, m, "a name is missing", what);
         if (!names[i].doc || !names[i].doc[0])
             return unsound(err, m, "no description", names[i].name);
-        if (find(names, i, amp_span_str(names[i].name)) >= 0)
+        if (name_find(names, i, amp_span_str(names[i].name)) >= 0)
             return unsound(err, m, "a name is given twice", names[i].name);
     }
     return 0;
 }
 
-static uint32_t bits(unsigned n)
+static uint32_t bit_mask(unsigned n)
 {
     return n >= MAX_BITS ? UINT32_MAX : (1u << n) - 1;
 }
@@ -84,7 +84,8 @@ static int lint_row(const struct amp_fsm *m, unsigned i, struct amp_error *err)
         return amp_fail(err, AMP_INTERNAL, "machine_unsound", "%s: row %u: index out of range",
                         m->name, i);
     const char *from = m->states[r->from].name, *event = m->events[r->event].name;
-    if (((r->if_all | r->if_none) & ~bits(m->n_facts)) || (r->effects & ~bits(m->n_effects)))
+    if (((r->if_all | r->if_none) & ~bit_mask(m->n_facts)) ||
+        (r->effects & ~bit_mask(m->n_effects)))
         return amp_fail(err, AMP_INTERNAL, "machine_unsound",
                         "%s: %s on %s: a fact or an effect without a name", m->name, from, event);
     if (r->if_all & r->if_none)
@@ -95,7 +96,7 @@ static int lint_row(const struct amp_fsm *m, unsigned i, struct amp_error *err)
                         m->name, from, event);
     for (unsigned j = 0; j < i; j++) {
         const struct amp_fsm_row *e = &m->rows[j];
-        /* An earlier row that asks no more than this one always comes first. */
+        /* An earlier row whose conditions this row includes always matches first. */
         if (e->from == r->from && e->event == r->event && !(e->if_all & ~r->if_all) &&
             !(e->if_none & ~r->if_none))
             return amp_fail(err, AMP_INTERNAL, "machine_unsound",
@@ -112,7 +113,7 @@ int amp_fsm_lint(const struct amp_fsm *m, struct amp_error *err)
     if (!m->n_states || !m->n_events || !m->n_rows || m->n_states > MAX_BITS ||
         m->n_facts > MAX_BITS || m->n_effects > MAX_BITS)
         return unsound(err, m, "counts", "out of range");
-    if (m->initial >= m->n_states || (m->terminal & ~bits(m->n_states)))
+    if (m->initial >= m->n_states || (m->terminal & ~bit_mask(m->n_states)))
         return unsound(err, m, "initial or terminal state", "out of range");
     if (lint_names(m, m->states, m->n_states, "state", err) ||
         lint_names(m, m->events, m->n_events, "event", err) ||

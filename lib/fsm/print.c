@@ -1,9 +1,9 @@
-/* Machines as text: a table for people, DOT for drawings, NDJSON for programs. */
+/* Prints machines: a table for people, DOT for drawings, NDJSON for programs. */
 #include <string.h>
 
 #include <amp/fsm/fsm.h>
 
-/* Enough for any machine; a table past it is refused, not cut. */
+/* Enough for any machine; a larger cell is refused, not cut. */
 #define CELL_MAX 512
 
 static int json_string(struct amp_buf *out, const char *s, struct amp_error *err)
@@ -21,7 +21,8 @@ static int json_string(struct amp_buf *out, const char *s, struct amp_error *err
     return amp_buf_str(out, "\"", err);
 }
 
-/* Names of the bits set, each with a prefix, separated; *first tells whether one stood before. */
+/* Writes the names of the set bits with a prefix and separators; *first: none was written before.
+ */
 static int bit_names(struct amp_buf *out, const struct amp_fsm_name *names, unsigned n,
                      uint32_t set, const char *prefix, const char *sep, bool quoted, bool *first,
                      struct amp_error *err)
@@ -103,9 +104,9 @@ enum { COL_FROM, COL_EVENT, COL_GUARD, COL_TO, COL_EFFECTS, COL_CODE, COLS };
 
 static const char *const column_titles[COLS] = {"FROM", "EVENT", "IF", "TO", "EFFECTS", "CODE"};
 
-/* One cell's text in buf (emptied first). */
-static int cell(const struct amp_fsm *m, const struct amp_fsm_row *r, int col, struct amp_buf *buf,
-                struct amp_error *err)
+/* Writes a cell's text into buf, which is emptied first. */
+static int cell_write(const struct amp_fsm *m, const struct amp_fsm_row *r, int col,
+                      struct amp_buf *buf, struct amp_error *err)
 {
     amp_buf_reset(buf);
     switch (col) {
@@ -150,7 +151,7 @@ static int print_table(const struct amp_fsm *m, struct amp_buf *out, struct amp_
     for (unsigned i = 0; i < m->n_rows; i++) {
         extras |= m->rows[i].extra;
         for (int c = 0; c < COLS; c++) {
-            if (cell(m, &m->rows[i], c, &tmp, err))
+            if (cell_write(m, &m->rows[i], c, &tmp, err))
                 return -1;
             if (tmp.len > width[c])
                 width[c] = tmp.len;
@@ -181,7 +182,7 @@ static int print_table(const struct amp_fsm *m, struct amp_buf *out, struct amp_
         char text[COLS][CELL_MAX];
         const char *line[COLS];
         for (int c = 0; c < COLS; c++) {
-            if (cell(m, &m->rows[i], c, &tmp, err))
+            if (cell_write(m, &m->rows[i], c, &tmp, err))
                 return -1;
             amp_span_copy(amp_buf_span(&tmp), text[c], CELL_MAX);
             line[c] = text[c];

@@ -1,5 +1,5 @@
-/* Inner loops: runs of plain string bytes and of white space, short comparisons. SSE2 where the
- * compiler has it, eight bytes a step elsewhere; -DAMP_NO_SIMD forces the portable path. */
+/* Inner loops: runs of plain string bytes and of white space, short comparisons. They use SSE2 if
+ * the compiler has it, otherwise eight bytes per step; -DAMP_NO_SIMD forces the portable code. */
 #ifndef JSON_BYTES_H
 #define JSON_BYTES_H
 
@@ -24,7 +24,7 @@ static inline bool amp_byte_space(unsigned char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* memcmp(p, q, n) == 0 for the short texts that keys and enum values are. */
+/* memcmp(p, q, n) == 0, fast for short texts like keys and enum values. */
 static inline bool amp_same_bytes(const char *p, const char *q, size_t n)
 {
     uint64_t a, b;
@@ -51,8 +51,8 @@ static inline bool amp_same_bytes(const char *p, const char *q, size_t n)
 }
 
 #if AMP_JSON_SSE2
-/* Of 16 bytes a bit for each that amp_byte_plain refuses; signed, so that bytes of 0x80 and above
- * are below the space as well. */
+/* A bit for each of 16 bytes that is not plain (amp_byte_plain). The comparison is signed, so bytes
+ * of 0x80 and above are below the space. */
 static inline uint64_t amp_not_plain(const unsigned char *p)
 {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
@@ -80,8 +80,8 @@ static inline const unsigned char *amp_skip_plain(const unsigned char *p, const 
         uint64_t v;
         memcpy(&v, p, sizeof v);
         uint64_t q = v ^ ones * '"', b = v ^ ones * '\\';
-        /* A set high bit where a byte is zero (quote, backslash), below 0x20, or above 0x7f; a
-         * borrow may set a bit too many above a true one, which only ends the fast loop. */
+        /* The high bit is set where a byte is zero (quote, backslash), below 0x20, or above 0x7f. A
+         * borrow may set a wrong bit above a right one, which only ends the fast loop. */
         uint64_t stop = ((q - ones) & ~q) | ((b - ones) & ~b) | ((v - ones * 0x20) & ~v) | v;
         if (stop & high)
             break;
@@ -93,15 +93,15 @@ static inline const unsigned char *amp_skip_plain(const unsigned char *p, const 
     return p;
 }
 
-/* The same, for what is left of a long string: kept out of the way. */
+/* The same for the rest of a long string, not inlined. */
 __attribute__((noinline, unused)) static const unsigned char *
 amp_skip_long(const unsigned char *p, const unsigned char *end)
 {
     return amp_skip_plain(p, end);
 }
 
-/* Moves p as amp_skip_plain does; true where it comes to a quote, mostly within 16 bytes. `last`:
- * before there so many can be read. */
+/* Moves *at like amp_skip_plain; true: it is at a quote, usually within 16 bytes. Before `last`, 16
+ * bytes can be read. */
 static inline bool amp_to_quote(const unsigned char **at, const unsigned char *end,
                                 const unsigned char *last)
 {
@@ -123,7 +123,7 @@ static inline bool amp_to_quote(const unsigned char **at, const unsigned char *e
 
 static inline const unsigned char *amp_skip_space(const unsigned char *p, const unsigned char *end)
 {
-    /* Mostly there is none, or one space after a colon or comma. */
+    /* Usually there is none, or one space after a colon or comma. */
     if (p<end && * p> 0x20)
         return p;
     if (end - p >= 2 && *p == ' ' && p[1] > 0x20)

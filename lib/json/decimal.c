@@ -1,4 +1,4 @@
-/* Exact decimal arithmetic over the digits as they stand in the text. */
+/* Exact decimal arithmetic on the digits in the text. */
 #include "json/decimal.h"
 
 #include <string.h>
@@ -109,7 +109,7 @@ bool amp_decimal_int64(const struct amp_decimal *d, int64_t *out)
     return true;
 }
 
-/* Remainder of the digits of a, then of `zeros` further noughts, by a divisor below 10^18. */
+/* Whether a divisor below 10^18 divides the digits of a followed by `zeros` zeros. */
 static bool divides_small(const struct amp_decimal *a, uint64_t zeros, uint64_t divisor)
 {
     unsigned __int128 r = 0;
@@ -118,13 +118,13 @@ static bool divides_small(const struct amp_decimal *a, uint64_t zeros, uint64_t 
         p = next_digit(p);
         r = (r * 10 + (unsigned)(*p - '0')) % divisor;
     }
-    /* After 64 noughts every factor 2 and 5 of the divisor is used up. */
+    /* 64 zeros contain every factor 2 and 5 of the divisor. */
     for (uint64_t i = 0; i < zeros && i < 64 && r; i++)
         r = r * 10 % divisor;
     return r == 0;
 }
 
-/* The same by schoolbook for divisors of any length: the remainder as digits. */
+/* The same for divisors of any length, by long division: r is the remainder as digits. */
 static bool divides_long(const struct amp_decimal *a, uint64_t zeros, const struct amp_decimal *b)
 {
     signed char divisor[AMP_DECIMAL_DIVISOR + 1], r[AMP_DECIMAL_DIVISOR + 1];

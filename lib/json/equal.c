@@ -1,5 +1,5 @@
-/* Equality of values. Objects with many members are compared through sorted hashes, so that two
- * large ones in opposite order cost n log n and not n squared. */
+/* Equality of values. Objects with many members are compared by sorted hashes, in n log n instead
+ * of n squared. */
 #include "json/equal.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static int by_hash(const void *x, const void *y)
     return a->hash < b->hash ? -1 : a->hash > b->hash;
 }
 
-static struct member *sorted(const struct amp_tape *t, uint32_t object)
+static struct member *members_sorted(const struct amp_tape *t, uint32_t object)
 {
     uint32_t n = t->tok[object].count, k = object + 1;
     struct member *m = malloc(n * sizeof *m);
@@ -35,14 +35,14 @@ static struct member *sorted(const struct amp_tape *t, uint32_t object)
 
 static bool many_equal(const struct amp_tape *a, uint32_t x, const struct amp_tape *b, uint32_t y)
 {
-    AMP_FREE struct member *p = sorted(a, x);
-    AMP_FREE struct member *q = sorted(b, y);
+    AMP_FREE struct member *p = members_sorted(a, x);
+    AMP_FREE struct member *q = members_sorted(b, y);
     uint32_t n = a->tok[x].count;
     if (!p || !q)
         return false;
     for (uint32_t i = 0; i < n; i++) {
         bool found = false;
-        /* Members with one hash stand side by side, in any order: start at the run's begin. */
+        /* Members with the same hash are adjacent, in any order: start at the first of them. */
         uint32_t j = i;
         while (j > 0 && q[j - 1].hash == p[i].hash)
             j--;
@@ -63,7 +63,7 @@ static bool objects_equal(const struct amp_tape *a, uint32_t x, const struct amp
         return many_equal(a, x, b, y);
     for (uint32_t i = 0; i < n; i++, k = a->tok[k + 1].next) {
         uint32_t seen = 0;
-        /* The same order is the usual case: go on where the last member was found. */
+        /* The order is usually the same: continue after the last match. */
         while (seen < n &&
                !(a->tok[k].count == b->tok[j].count && amp_json_same_text(a, k, b, j))) {
             j = b->tok[j + 1].next;
@@ -124,7 +124,7 @@ static uint64_t text_hash(const struct amp_tape *t, uint32_t tok, const struct a
     char *dst = s->len > sizeof few ? many : few;
     if (dst)
         return amp_json_hash64(k, dst, amp_json_decode(p, (size_t)(end - p), dst));
-    return k->a; /* no memory: a weak hash that still agrees with nothing but itself */
+    return k->a; /* out of memory: a weak but valid hash */
 }
 
 uint64_t amp_tape_hash(const struct amp_tape *t, uint32_t tok)

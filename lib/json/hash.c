@@ -1,11 +1,11 @@
-/* The key of the text hash: drawn at first use, the same for every tape and schema afterwards. */
+/* The key of the text hash: drawn at the first use, then the same for all tapes and schemas. */
 #include "json/hash.h"
 
 #include <sys/auxv.h>
 #include <sys/random.h>
 
 struct amp_json_hash_key amp_json_drawn_key;
-int amp_json_key_state; /* 0 no key, 1 somebody draws it, 2 ready */
+int amp_json_key_state; /* 0: no key, 1: a thread draws it, 2: ready */
 
 const struct amp_json_hash_key *amp_json_draw_key(void)
 {

@@ -1,5 +1,5 @@
-/* The keyed hash of texts: object keys in tapes and in compiled schemas. The key is drawn once a
- * process, so nobody outside can choose texts that collide. */
+/* The keyed hash of texts: object keys in tapes and in compiled schemas. The key is drawn once per
+ * process, so inputs cannot be chosen to collide. */
 #ifndef JSON_HASH_H
 #define JSON_HASH_H
 
@@ -42,7 +42,7 @@ static inline uint64_t amp_json_read4(const char *p)
     return v;
 }
 
-/* One multiplication for the keys of up to 16 bytes that most are. */
+/* One multiplication for keys of up to 16 bytes, which are most. */
 static inline uint64_t amp_json_hash64(const struct amp_json_hash_key *k, const char *p, size_t n)
 {
     uint64_t h = k->a * (n + 1), x = 0, y = 0;

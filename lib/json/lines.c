@@ -1,6 +1,6 @@
-/* The line reader. The buffer holds what has been read and not yet handed out; a line that passes
- * its limit is reported once with its beginning and then dropped as it comes, so memory stays
- * bounded whatever the input. */
+/* The line reader. The buffer has the bytes that were read but not yet returned. A line longer than
+ * the limit is returned once with its first bytes, and its rest is dropped as it is read, so memory
+ * is bounded for any input. */
 #include <amp/json/lines.h>
 
 #include <string.h>
@@ -21,8 +21,8 @@ void amp_lines_release(struct amp_lines *l)
     amp_buf_release(&l->buf);
 }
 
-/* Takes the first `whole` bytes from the buffer's front. */
-static void take(struct amp_lines *l, size_t whole)
+/* Removes `whole` bytes from the front of the buffer. */
+static void line_take(struct amp_lines *l, size_t whole)
 {
     l->pos += whole;
     l->scanned = l->pos;
@@ -41,7 +41,7 @@ enum amp_line_result amp_lines_next(struct amp_lines *l, struct amp_line *out)
 
         if (l->skipping) { /* the rest of a line that was too long */
             size_t n = lf ? (size_t)(lf - first) + 1 : have;
-            take(l, n);
+            line_take(l, n);
             if (lf)
                 l->skipping = false;
             else
@@ -66,7 +66,7 @@ enum amp_line_result amp_lines_next(struct amp_lines *l, struct amp_line *out)
             .offset = l->offset,
         };
         bool unfinished = !lf && !l->eof;
-        take(l, whole);
+        line_take(l, whole);
         if (n > l->max_line || unfinished) {
             line.bytes.n = n < l->max_line ? n : l->max_line;
             line.whole = line.bytes;

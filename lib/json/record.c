@@ -1,4 +1,4 @@
-/* Records by their tables. */
+/* Reads and writes records by their tables. */
 #include "json/record.h"
 
 #include <stdlib.h>
@@ -67,7 +67,7 @@ void amp_rec_free(const struct amp_rec *r, void *s)
 
 struct reader {
     const struct amp_tape *t;
-    struct amp_buf *mem; /* has room for all that is read */
+    struct amp_buf *mem; /* with room for all texts and lists */
     struct amp_error *err;
 };
 
@@ -76,7 +76,7 @@ static size_t element_size(const struct amp_rec_field *f)
     return f->type == AMP_REC_TEXTS ? sizeof(struct amp_span) : f->rec->size;
 }
 
-static uint32_t member(const struct amp_tape *t, uint32_t object, const char *key)
+static uint32_t member_find(const struct amp_tape *t, uint32_t object, const char *key)
 {
     uint32_t tok = amp_tape_get(t, object, amp_span_str(key));
     return tok == AMP_TOK_NONE || t->tok[tok].type == AMP_JSON_NULL ? AMP_TOK_NONE : tok;
@@ -87,7 +87,7 @@ static bool is_list(const struct amp_rec_field *f)
     return f->type == AMP_REC_LIST || f->type == AMP_REC_TEXTS;
 }
 
-/* The bytes that the lists of an object take; its texts take no more than their JSON. */
+/* The bytes of the lists of an object; its texts need at most the size of their JSON. */
 static size_t lists_need(const struct amp_rec *r, const struct amp_tape *t, uint32_t object)
 {
     size_t need = 0;
@@ -95,7 +95,7 @@ static size_t lists_need(const struct amp_rec *r, const struct amp_tape *t, uint
         const struct amp_rec_field *f = &r->field[i];
         if (!is_list(f) && f->type != AMP_REC_SUB)
             continue;
-        uint32_t tok = member(t, object, f->key);
+        uint32_t tok = member_find(t, object, f->key);
         if (tok == AMP_TOK_NONE) {
             need += is_list(f) ? element_size(f) + ALIGN : 0;
         } else if (f->type == AMP_REC_SUB) {
@@ -110,7 +110,7 @@ static size_t lists_need(const struct amp_rec *r, const struct amp_tape *t, uint
     return need;
 }
 
-/* A string decoded, or a value as it stands, copied to where nothing moves. */
+/* Copies a decoded string, or the bytes of another value, to mem, which does not move. */
 static int text_read(struct reader *rd, uint32_t tok, struct amp_span *out)
 {
     struct amp_span text;
@@ -172,7 +172,7 @@ static int word_read(const struct amp_rec_field *f, struct amp_span text, void *
     return 0;
 }
 
-/* What a string holds; 1: not usable. */
+/* Reads a string into a field; 1: the text is not usable. */
 static int string_read(struct reader *rd, const struct amp_rec_field *f, uint32_t tok, void *p)
 {
     struct amp_span text;
@@ -191,7 +191,7 @@ static int string_read(struct reader *rd, const struct amp_rec_field *f, uint32_
         *(const char **)p = text.p;
         return 0;
     }
-    rd->mem->len = at; /* the others have no use for it */
+    rd->mem->len = at; /* the other types do not keep the text in mem */
     if (f->type == AMP_REC_STRING) {
         char *old = *(char **)p;
         if (text_copy(p, text, rd->err) < 0)
@@ -245,9 +245,9 @@ static int members_read(struct reader *rd, const struct amp_rec *r, uint32_t obj
 {
     for (uint32_t i = 0; i < r->n; i++) {
         const struct amp_rec_field *f = &r->field[i];
-        uint32_t tok = member(rd->t, object, f->key);
+        uint32_t tok = member_find(rd->t, object, f->key);
         if (tok == AMP_TOK_NONE && f->type == AMP_REC_LINE)
-            tok = member(rd->t, object, "text");
+            tok = member_find(rd->t, object, "text");
         if (tok == AMP_TOK_NONE ? is_list(f) && list_read(rd, r, f, tok, s) < 0
                                 : field_read(rd, r, f, tok, s) < 0)
             return -1;
@@ -301,8 +301,7 @@ int amp_rec_parse(const struct amp_rec *r, struct amp_span json, struct amp_buf 
 
 /* ---- writing ---- */
 
-/* One object from its first byte to its last, and not too deep for a record around it. The line
- * passed the checks. */
+/* Whether a checked line is exactly one object, not too deep for the record that contains it. */
 static bool line_is_raw(struct amp_span line)
 {
     if (line.n < 2 || line.p[0] != '{' || line.p[line.n - 1] != '}')
@@ -436,7 +435,7 @@ static void value_write(const struct amp_rec_field *f, const void *s, struct amp
         amp_jw_raw(w, *(const struct amp_span *)p);
         break;
     case AMP_REC_LINE:
-        break; /* it has two names */
+        break; /* members_write writes it */
     case AMP_REC_TEXTS:
         texts_write(list, n, w);
         break;

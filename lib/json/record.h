@@ -1,11 +1,11 @@
 /*
- * Stored records. One table of fields reads a struct from a tape, writes it through the writer,
+ * Stored records. One table of fields reads a struct from a tape, writes it with the writer,
  * initialises it and frees it.
  *
- * What is read is copied into the caller's memory `mem` and lives as long as it does: texts, and
- * the elements of lists. Only AMP_REC_STRING and AMP_REC_OTHER own heap memory. A member that is
- * absent or null leaves its field as amp_rec_init made it; one of another type is refused:
- * DATAERR "bad_record", naming the member.
+ * Texts and elements of lists are copied into the caller's memory `mem` and are valid as long as it
+ * is. Only AMP_REC_STRING and AMP_REC_OTHER own heap memory. If a member is absent or null, its
+ * field keeps the value of amp_rec_init. A member of another type is refused: DATAERR "bad_record",
+ * with its name.
  */
 #ifndef AMP_JSON_RECORD_H
 #define AMP_JSON_RECORD_H
@@ -24,12 +24,12 @@ enum amp_rec_type {
     AMP_REC_BOOL,   /* bool; written when true */
     AMP_REC_TIME,   /* int64_t milliseconds, a time of RFC 3339 in JSON */
     AMP_REC_WORD,   /* an enum or uint8_t, a word in JSON; 0 counts as empty */
-    AMP_REC_RAW,    /* struct amp_span: any JSON value as it stands */
+    AMP_REC_RAW,    /* struct amp_span: the bytes of any JSON value */
     AMP_REC_LINE,   /* struct amp_span: a message's bytes; see amp_rec_line */
     AMP_REC_TEXTS,  /* struct amp_span * and uint32_t: a list of texts */
     AMP_REC_LIST,   /* struct * and uint32_t: a list of records */
-    AMP_REC_SUB,    /* a struct in this one; null in JSON when nothing in it is set */
-    AMP_REC_OTHER,  /* by functions */
+    AMP_REC_SUB,    /* a struct in this one; null in JSON if none of its fields is set */
+    AMP_REC_OTHER,  /* read and written by functions */
 };
 
 struct amp_rec_words {
@@ -47,7 +47,7 @@ struct amp_rec;
 struct amp_rec_field {
     const char *key;
     uint8_t type;
-    bool ever;         /* written also when it is empty, 0 or false */
+    bool ever;         /* also written if it is empty, 0 or false */
     uint32_t at, n_at; /* offsets of the field and, of a list, of its count */
     uint32_t size;     /* of the field */
     union {
@@ -62,7 +62,7 @@ struct amp_rec {
     uint32_t n, size; /* fields; bytes of the struct */
 };
 
-/* Rows of a table. The first is written when set, the second always. */
+/* Rows of a table. EVER: the field is also written if it is empty. */
 #define AMP_REC(as, type_, key_, member)                                                           \
     {                                                                                              \
         .key = key_, .type = AMP_REC_##as, .at = offsetof(type_, member),                          \
@@ -83,12 +83,12 @@ struct amp_rec {
         .key = key_, .type = AMP_REC_OTHER, .ever = true, .at = offsetof(type_, member),           \
         .ops = ops_                                                                                \
     }
-/* Not one member but the struct itself is given to the functions. */
+/* The functions get the struct instead of one member. */
 #define AMP_REC_WHOLE(key_, ops_)                                                                  \
     {                                                                                              \
         .key = key_, .type = AMP_REC_OTHER, .ever = true, .ops = ops_                              \
     }
-/* Lists, member and n_member: of records of the table `of`; of texts. */
+/* Lists, with their number in n_member: of records of the table `of`; of texts. */
 #define AMP_REC_MANY(type_, key_, member, of, ever_)                                               \
     {                                                                                              \
         .key = key_, .type = AMP_REC_LIST, .ever = ever_, .at = offsetof(type_, member),           \
@@ -107,32 +107,31 @@ struct amp_rec {
     static const struct amp_rec name = {what_, fields, sizeof(fields) / sizeof(fields)[0],         \
                                         sizeof(type_)}
 
-/* An empty struct. no_memory only where the table has strings of the heap. */
+/* Initialises an empty struct. Fails (no_memory) only if the table has AMP_REC_STRING. */
 int amp_rec_init(const struct amp_rec *r, void *s, struct amp_error *err);
 void amp_rec_free(const struct amp_rec *r, void *s);
 
-/* Copies the fields of `over` that are set into s; not lists, nor what owns memory. */
+/* Copies the fields of `over` that are set into s, except lists. For tables without heap memory. */
 void amp_rec_overlay(const struct amp_rec *r, const void *over, void *s);
 
-/* Reads an object of a tape into an initialised struct. mem must not hold anything that is still
- * needed, for it may move. Each list, also one that is absent, gets room for one element more. */
+/* Reads an object of a tape into an initialised struct. mem is emptied first and may move. Each
+ * list, also an absent one, gets room for one more element. */
 int amp_rec_read(const struct amp_rec *r, const struct amp_tape *t, uint32_t object,
                  struct amp_buf *mem, void *s, struct amp_error *err);
-/* The same from text, with the initialisation. On failure nothing is left to free. */
+/* The same from text, with the initialisation. After a failure there is nothing to free. */
 int amp_rec_parse(const struct amp_rec *r, struct amp_span json, struct amp_buf *mem, void *s,
                   struct amp_error *err);
-/* A tape with the limits of records; the object of a record, for who looks into it without a table.
- */
+/* Initialises a tape with the limits of records; scans a record, to read it without a table. */
 void amp_rec_tape(struct amp_tape *t);
 int amp_rec_scan(struct amp_tape *t, struct amp_span json, const char *what, struct amp_error *err);
 /* Appends one JSON object. */
 int amp_rec_write(const struct amp_rec *r, const void *s, struct amp_buf *out,
                   struct amp_error *err);
-/* A list with its brackets, into what is being written. */
+/* Writes a list with its brackets. */
 void amp_rec_list(const struct amp_rec *of, const void *v, uint32_t n, struct amp_jw *w);
 
-/* The bytes of a message as a member: "msg":{…} where that gives the same bytes back, so that jq
- * reads them in the log; else "text":"…". */
+/* Writes a message as a member: "msg":{…} if that preserves its bytes, so that jq can read it in
+ * the log; otherwise "text":"…". */
 void amp_rec_line(struct amp_jw *w, struct amp_span line);
 
 #endif

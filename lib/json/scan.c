@@ -1,9 +1,9 @@
 /*
- * The tape scanner: one pass over one JSON text, one token a value.
+ * The tape scanner: one pass over one JSON text, one token per value.
  *
- * While a container is open its token's `next` holds the index of the container around it, so
- * nesting needs no stack. Keys are compared when their object closes: a few by their hashes in
- * pairs, many through a table, so that an object of 100,000 keys costs linear time.
+ * While a container is open, `next` of its token is the index of the enclosing container, so
+ * nesting needs no stack. Keys are compared when their object ends: a few in pairs by their hashes,
+ * many with a table, so an object of 100,000 keys takes linear time.
  */
 #include <amp/json/tape.h>
 
@@ -48,7 +48,7 @@ static void add_hint(struct scan *s, const char *hint)
     snprintf(s->fault->what + n, sizeof s->fault->what - n, "%s", hint);
 }
 
-static int grow(struct scan *s)
+static int tokens_grow(struct scan *s)
 {
     struct amp_tape *t = s->t;
     if (t->memory->cap >= t->limits.max_tokens)
@@ -64,14 +64,14 @@ static int grow(struct scan *s)
     return 0;
 }
 
-static inline const unsigned char *digits(const unsigned char *p, const unsigned char *end)
+static inline const unsigned char *digits_skip(const unsigned char *p, const unsigned char *end)
 {
     while (p < end && (unsigned)(*p - '0') < 10)
         p++;
     return p;
 }
 
-/* s->p is at the minus or the first digit; on success behind the number, the result its flags. */
+/* Scans a number at s->p, which moves past it. Returns its flags. */
 static int scan_number(struct scan *s)
 {
     const unsigned char *first = s->p, *p = first, *end = s->end, *from;
@@ -79,7 +79,7 @@ static int scan_number(struct scan *s)
     if (*p == '-')
         p++;
     from = p;
-    p = digits(p, end);
+    p = digits_skip(p, end);
     if (p == from) {
         s->p = p;
         return fail_unexpected(s, "a digit");
@@ -89,7 +89,7 @@ static int scan_number(struct scan *s)
     if (p < end && *p == '.') {
         flags = AMP_TOK_FRACTION;
         from = ++p;
-        p = digits(p, end);
+        p = digits_skip(p, end);
         if (p == from) {
             s->p = p;
             return fail_unexpected(s, "a digit after the decimal point");
@@ -101,7 +101,7 @@ static int scan_number(struct scan *s)
         if (p < end && (*p == '+' || *p == '-'))
             p++;
         from = p;
-        p = digits(p, end);
+        p = digits_skip(p, end);
         if (p == from) {
             s->p = p;
             return fail_unexpected(s, "a digit of the exponent");
@@ -111,7 +111,7 @@ static int scan_number(struct scan *s)
     return (int)flags;
 }
 
-/* true, false or null; the result its type. */
+/* Scans true, false or null. Returns its type. */
 static int scan_word(struct scan *s)
 {
     size_t left = (size_t)(s->end - s->p);
@@ -149,7 +149,7 @@ static bool same_key(const struct amp_tape *t, uint32_t a, uint32_t b)
     return t->tok[a].count == t->tok[b].count && amp_json_same_text(t, a, t, b);
 }
 
-/* After an object has closed: finds a key that stands twice. *names: a bit for each key. */
+/* Fails if the object has a duplicate key. *names: a bit for each key. */
 static int check_keys(struct scan *s, uint32_t object, uint64_t *names)
 {
     struct amp_tape *t = s->t;
@@ -201,8 +201,8 @@ static int before_text(struct scan *s)
     return 0;
 }
 
-/* Three stores where the order of the bytes allows; as a structure it would be put together in
- * vector registers. */
+/* Three stores if the byte order allows them; compilers assemble a structure in vector registers.
+ */
 static inline void put_token(struct amp_tok *k, uint32_t off, uint32_t len, uint32_t next,
                              uint32_t count, unsigned type, unsigned flags)
 {
@@ -223,7 +223,7 @@ static inline void put_token(struct amp_tok *k, uint32_t off, uint32_t len, uint
 #endif
 }
 
-/* Keys that were compared once in this order need not be again. */
+/* Keys in an order that was compared before are not compared again. */
 static inline int close_object(struct scan *s, uint32_t object, uint64_t chain)
 {
     struct amp_tape *t = s->t;
@@ -247,9 +247,8 @@ static inline int close_object(struct scan *s, uint32_t object, uint64_t chain)
     return 0;
 }
 
-/* The place in the text and the number of tokens are kept in local variables and handed to the
- * functions above only where the usual course is left: a sign that stands where it mostly does is
- * looked for before white space is. */
+/* The position and the number of tokens are local variables, and are passed to the functions above
+ * only in unusual cases. A sign is looked for at its usual place before white space is skipped. */
 static int scan_text(struct scan *s)
 {
     struct amp_tape *t = s->t;
@@ -279,7 +278,7 @@ key:
     if (__builtin_expect(n == cap, 0)) {
         uint32_t at = (uint32_t)(open - tok);
         s->p = p;
-        if (grow(s))
+        if (tokens_grow(s))
             return -1;
         tok = t->tok;
         cap = t->memory->cap;
@@ -324,7 +323,7 @@ value:
         s->p = p = amp_skip_space(p, end);
         if (p == end)
             return fail_unexpected(s, "a value");
-        if (grow(s))
+        if (tokens_grow(s))
             return -1;
         tok = t->tok;
         cap = t->memory->cap;
@@ -375,8 +374,8 @@ value:
     }
     first = p;
     if ((unsigned)(*p - '0') < 10 || *p == '-') {
-        /* Mostly a few digits and no zero in front. */
-        p = digits(p + 1, end);
+        /* Usually a few digits without a leading zero. */
+        p = digits_skip(p + 1, end);
         flags = 0;
         if (p == end || (unsigned)(first[*first == '-'] - '1') > 8 || (*p | 0x20) == 'e' ||
             *p == '.') {

@@ -1,4 +1,4 @@
-/* The scanner's own: what scan.c and scan_strings.c share. */
+/* The scanner: shared by scan.c and scan_strings.c. */
 #ifndef JSON_SCAN_H
 #define JSON_SCAN_H
 
@@ -13,17 +13,17 @@ struct scan {
     struct amp_json_fault *fault;
 };
 
-/* Notes the fault; -1. */
+/* Fills the fault. Returns -1. */
 int amp_scan_fail(struct scan *s, const char *code, const unsigned char *at, const char *what);
 /* The same for a byte that is not UTF-8. */
 int amp_scan_fail_utf8(struct scan *s, const unsigned char *at);
-/* That much room in the tape's scratch memory. */
+/* Makes room in the tape's scratch memory. */
 int amp_scan_scratch(struct scan *s, size_t bytes);
 
-/* A string that is more than plain characters: s->p is where those end, `first` its first byte. On
- * success s->p is at the closing quote and the result is the token's flags, else it is -1. */
+/* Scans the rest of a string from s->p, after its plain characters; `first` is its first byte. On
+ * success s->p is at the closing quote. Returns the token's flags, or -1. */
 int amp_scan_rest_of_string(struct scan *s, const unsigned char *first);
-/* The hash of a key with escapes in it is that of the text that it means. */
+/* The hash of a key with escapes, which is that of its decoded text. */
 int amp_scan_escaped_hash(struct scan *s, const unsigned char *raw, size_t len, uint64_t *hash);
 
 #endif

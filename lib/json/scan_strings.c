@@ -1,4 +1,4 @@
-/* The inside of strings that are more than plain characters, for the scanner. */
+/* Scans strings with escapes or characters outside ASCII. */
 #include "json/scan.h"
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ int amp_scan_fail_utf8(struct scan *s, const unsigned char *at)
     return amp_scan_fail(s, "invalid_utf8", at, what);
 }
 
-/* s->p is at a byte of 0x80 or above; passes every such character in a row. */
+/* s->p is at a byte of 0x80 or above; moves past all such characters. */
 static int scan_utf8(struct scan *s)
 {
     const unsigned char *p = s->p, *end = s->end;
@@ -87,7 +87,8 @@ static int scan_utf8(struct scan *s)
     return 0;
 }
 
-/* The usual ones: an escape of two characters, two-byte characters of UTF-8. 0: another. */
+/* Moves past a common escape or a two-byte character of UTF-8. Returns its flag; 0: it is another.
+ */
 static inline unsigned pass_usual(struct scan *s)
 {
     const unsigned char *p = s->p;
@@ -104,7 +105,7 @@ static inline unsigned pass_usual(struct scan *s)
     return 0;
 }
 
-/* s->p is at a byte that is no plain character and no quote: passes it with what belongs to it. */
+/* s->p is at a byte that is not plain and not a quote: moves past its character or escape. */
 static int scan_special(struct scan *s)
 {
     unsigned char c = *s->p;
@@ -133,7 +134,8 @@ __attribute__((noinline)) int amp_scan_rest_of_string(struct scan *s, const unsi
             continue;
         bool escape = *s->p == '\\';
         int more = scan_special(s);
-        /* A string that is never closed is that, whatever its last escape is. */
+        /* A string without a closing quote is reported as such, also if its last escape is wrong.
+         */
         if (more < 0 && escape && !memchr(s->p, '"', (size_t)(s->end - s->p)))
             return amp_scan_fail(s, "invalid_json", first - 1, "string not closed");
         if (more < 0)

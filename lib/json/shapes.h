@@ -1,9 +1,9 @@
 /*
- * Shapes: which keys an object has, in which order. Lines of one stream have few, so what was found
- * out about a shape once (that no key stands twice; which rule of a schema each member meets) is
- * remembered by its number. Two objects have one shape when the keyed 64-bit hashes of their keys
- * chain to the same value. A tape's table is full after some hundred shapes; when it then no longer
- * helps it is emptied and named anew.
+ * Shapes: the keys of an object in their order. The lines of a stream have few shapes, so facts
+ * about a shape (no key is duplicated; the rule of a schema for each member) are remembered by its
+ * number. Two objects have the same shape if the keyed 64-bit hashes of their keys chain to the
+ * same value. A tape's table has room for some hundred shapes; after many misses it is emptied and
+ * gets a new id.
  */
 #ifndef JSON_SHAPES_H
 #define JSON_SHAPES_H
@@ -13,32 +13,31 @@
 #include "json/hash.h"
 
 enum {
-    AMP_SHAPES = 256,      /* numbered from 1; 0 is no shape */
-    AMP_SHAPE_KEYS = 32,   /* objects of more keys have none */
-    AMP_SHAPE_DEPTH = 32,  /* nor have deeper ones */
+    AMP_SHAPES = 256,      /* numbered from 1; 0: no shape */
+    AMP_SHAPE_KEYS = 32,   /* objects with more keys have no shape */
+    AMP_SHAPE_DEPTH = 32,  /* deeper objects have no shape */
     AMP_SHAPE_SLOTS = 512, /* a power of two */
     AMP_SHAPE_MISSES = 8192,
 };
 
 struct amp_json_shapes {
-    uint64_t id; /* of this table's present content, in the whole process */
+    uint64_t id; /* of this table's current contents, unique in the process */
     uint32_t n, misses;
     uint64_t chain[AMP_SHAPE_SLOTS], names[AMP_SHAPE_SLOTS];
 };
 
 void amp_json_shapes_start(struct amp_json_shapes *s);
 
-/* What a tape keeps from scan to scan; a settled tape has none. */
+/* The memory that a tape keeps between scans; a settled tape has none. */
 struct amp_tape_memory {
-    uint32_t cap; /* tokens that there is room for */
+    uint32_t cap; /* room for tokens */
     uint32_t scratch_cap;
     void *scratch;
     uint64_t names; /* of the outermost object: a bit for each key, by its hash; a hint only */
     struct amp_json_shapes shapes;
 };
 
-/* The id of the table that the shapes of a tape's tokens belong to. Only for a tape that has a
- * token with a shape. */
+/* The id of the table of a tape's shapes. Only for a tape with a token that has a shape. */
 static inline uint64_t amp_tape_shapes(const struct amp_tape *t)
 {
     return t->memory->shapes.id;
@@ -49,7 +48,7 @@ static inline uint64_t amp_shape_chain(uint64_t chain, uint64_t hash, uint64_t k
     return amp_json_mix(chain ^ hash, key);
 }
 
-/* The number of a shape that is known, or 0 and where it could be put. */
+/* The number of a known shape; 0: it is unknown, *at is its slot. */
 static inline uint16_t amp_shape_find(const struct amp_json_shapes *s, uint64_t chain, unsigned *at)
 {
     unsigned i = (unsigned)chain & (AMP_SHAPE_SLOTS - 1);

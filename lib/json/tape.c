@@ -1,4 +1,4 @@
-/* Reading a tape: members, elements, pointers, paths and numbers. */
+/* Reads a tape: members, elements, pointers, paths and numbers. */
 #include <amp/json/tape.h>
 
 #include <math.h>
@@ -57,7 +57,7 @@ int amp_json_fail(struct amp_error *err, enum amp_status status, const char *cod
 void amp_tape_settle(struct amp_tape *t)
 {
     for (uint32_t i = 0; i < t->n; i++)
-        t->tok[i].shape = 0; /* their numbers mean nothing without the table */
+        t->tok[i].shape = 0; /* numbers of the table that is freed */
     struct amp_tok *tok = t->n ? realloc(t->tok, t->n * sizeof *tok) : NULL;
     if (tok)
         t->tok = tok;
@@ -104,7 +104,7 @@ bool amp_tok_real(const struct amp_tape *t, uint32_t tok, double *out)
         *out = 0;
         return true;
     }
-    /* More than 770 digits never change a double, except by being there at all. */
+    /* Of the digits after the 770th, only the fact that there are any can change a double. */
     char text[800];
     size_t n = 0;
     const char *p = d.first;
@@ -144,8 +144,8 @@ const char *amp_json_type_name(enum amp_json_type type)
     return (unsigned)type < sizeof names / sizeof *names ? names[type] : "value";
 }
 
-/* The outermost object is asked for many names that it does not have, to tell the protocols apart:
- * the scanner's bits answer most of that with one hash. */
+/* Recognizing a protocol looks up many absent names in the outermost object: the scanner's bits
+ * answer most of these look-ups with one hash. */
 static uint32_t get_outermost(const struct amp_tape *t, struct amp_span key)
 {
     const struct amp_tok *tok = t->tok;
@@ -169,7 +169,7 @@ uint32_t amp_tape_get(const struct amp_tape *t, uint32_t object, struct amp_span
     uint32_t k = object + 1;
     if (object == 0 && tok[0].count > 2)
         return get_outermost(t, key);
-    /* Lengths tell most keys apart; hashing the name would cost more than it spares. */
+    /* Most keys differ in their lengths; hashing the name would cost more than it saves. */
     for (uint32_t i = 0; i < tok[object].count; i++, k = tok[k + 1].next) {
         if (__builtin_expect(tok[k].flags & AMP_TOK_ESCAPED, 0)) {
             if (amp_tok_is(t, k, key))
@@ -191,8 +191,8 @@ uint32_t amp_tape_at(const struct amp_tape *t, uint32_t array, uint32_t index)
     return k;
 }
 
-/* One step of a pointer, its ~ escapes still in it. */
-static uint32_t step(const struct amp_tape *t, uint32_t at, struct amp_span name)
+/* One step of a pointer; name still has its ~ escapes. */
+static uint32_t pointer_step(const struct amp_tape *t, uint32_t at, struct amp_span name)
 {
     if (t->tok[at].type == AMP_JSON_ARRAY) {
         uint32_t index = 0;
@@ -232,15 +232,15 @@ uint32_t amp_tape_pointer(const struct amp_tape *t, uint32_t from, struct amp_sp
         pointer.n--;
         const char *slash = pointer.n ? memchr(pointer.p, '/', pointer.n) : NULL;
         size_t n = slash ? (size_t)(slash - pointer.p) : pointer.n;
-        from = step(t, from, (struct amp_span){pointer.p, n});
+        from = pointer_step(t, from, (struct amp_span){pointer.p, n});
         pointer.p += n;
         pointer.n -= n;
     }
     return from;
 }
 
-/* A key as one segment: ~ escapes in the pointer; in the dotted form bare where it is a plain word,
- * else as it stands in the text, in brackets and quotes. */
+/* Adds a key as a segment: with ~ escapes to the pointer; to the dotted form as it is if it is a
+ * plain word, otherwise its source text in brackets and quotes. */
 static int add_key(const struct amp_tape *t, uint32_t key, struct amp_buf *pointer,
                    struct amp_buf *dotted, struct amp_error *err)
 {

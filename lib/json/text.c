@@ -1,5 +1,5 @@
 /* Strings of scanned texts: decoding, comparing and counting. The scanner has checked the bytes, so
- * nothing here can meet a broken escape. */
+ * every escape is valid. */
 #include "json/text.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ int32_t amp_json_hex4(const unsigned char *p)
     return v;
 }
 
-static bool tail(unsigned char c)
+static bool is_tail(unsigned char c)
 {
     return (c & 0xc0) == 0x80;
 }
@@ -35,15 +35,15 @@ size_t amp_utf8_length(const unsigned char *p, size_t n)
     if (c < 0x80)
         return 1;
     if (c >= 0xc2 && c <= 0xdf)
-        return n >= 2 && tail(p[1]) ? 2 : 0;
+        return n >= 2 && is_tail(p[1]) ? 2 : 0;
     if (c >= 0xe0 && c <= 0xef) {
-        if (n < 3 || !tail(p[1]) || !tail(p[2]))
+        if (n < 3 || !is_tail(p[1]) || !is_tail(p[2]))
             return 0;
         /* No overlong forms, no surrogates. */
         return (c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f) ? 0 : 3;
     }
     if (c >= 0xf0 && c <= 0xf4) {
-        if (n < 4 || !tail(p[1]) || !tail(p[2]) || !tail(p[3]))
+        if (n < 4 || !is_tail(p[1]) || !is_tail(p[2]) || !is_tail(p[3]))
             return 0;
         return (c == 0xf0 && p[1] < 0x90) || (c == 0xf4 && p[1] > 0x8f) ? 0 : 4;
     }

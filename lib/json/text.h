@@ -6,17 +6,17 @@
 
 /* The value of four hexadecimal digits, or -1. */
 int32_t amp_json_hex4(const unsigned char *p);
-/* Length of the UTF-8 character at p (1 to 4), 0 when there is none. */
+/* Length of the UTF-8 character at p (1 to 4); 0: there is none. */
 size_t amp_utf8_length(const unsigned char *p, size_t n);
 /* Writes a code point as UTF-8 (at most 4 bytes); returns the length. */
 size_t amp_utf8_put(uint32_t c, char *dst);
-/* Decodes the inside of a scanned string; dst holds at least n bytes. Returns the length. */
+/* Decodes a scanned string without its quotes; dst has room for n bytes. Returns the length. */
 size_t amp_json_decode(const char *raw, size_t n, char *dst);
-/* Decodes one character or escape at *p (advanced) into at most 4 bytes; returns how many. */
+/* Decodes one character or escape at *p, which moves past it. Returns its bytes in dst (1 to 4). */
 size_t amp_json_decode_one(const char **p, const char *end, char dst[4]);
-/* Whether two string tokens mean the same text. */
+/* Whether two string tokens have the same decoded text. */
 bool amp_json_same_text(const struct amp_tape *a, uint32_t x, const struct amp_tape *b, uint32_t y);
-/* Code points of a string token, each escape (pair) counted as one. */
+/* The number of code points of a string token; an escape or a pair of them counts as one. */
 uint32_t amp_json_length(const struct amp_tape *t, uint32_t tok);
 
 #endif

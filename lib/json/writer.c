@@ -1,4 +1,4 @@
-/* The JSON writer. It puts commas where they belong and escapes; the caller opens and closes. */
+/* The JSON writer. It writes commas and escapes; the caller opens and closes objects and arrays. */
 #include <amp/json/writer.h>
 
 #include <string.h>
@@ -11,7 +11,7 @@ void amp_jw_init(struct amp_jw *w, struct amp_buf *out)
     *w = (struct amp_jw){.out = out, .start = out->len};
 }
 
-static inline void put(struct amp_jw *w, const char *p, size_t n)
+static inline void bytes_put(struct amp_jw *w, const char *p, size_t n)
 {
     struct amp_buf *b = w->out;
     if (b->cap - b->len > n && n <= b->max - b->len && !w->failed) {
@@ -27,18 +27,18 @@ static inline void put(struct amp_jw *w, const char *p, size_t n)
 static void before_value(struct amp_jw *w)
 {
     if (w->comma)
-        put(w, ",", 1);
+        bytes_put(w, ",", 1);
     w->comma = true;
 }
 
 static void put_string(struct amp_jw *w, struct amp_span text)
 {
-    /* A span of nothing may have no address, and then none may be counted from. */
+    /* An empty span may be NULL, on which pointer arithmetic is undefined. */
     const unsigned char *p = (const unsigned char *)(text.n ? text.p : "");
     const unsigned char *end = p + text.n, *from = p;
-    put(w, "\"", 1);
+    bytes_put(w, "\"", 1);
     while (p < end) {
-        /* DEL is plain to JSON; terminals think otherwise. */
+        /* DEL needs no escape in JSON, but it is a control character on terminals. */
         const unsigned char *plain = amp_skip_plain(p, end);
         const unsigned char *del = plain > p ? memchr(p, 0x7f, (size_t)(plain - p)) : NULL;
         p = del ? del : plain;
@@ -64,28 +64,28 @@ static void put_string(struct amp_jw *w, struct amp_span text)
             }
         }
         if (len) {
-            put(w, (const char *)from, (size_t)(p - from));
-            put(w, esc, len);
+            bytes_put(w, (const char *)from, (size_t)(p - from));
+            bytes_put(w, esc, len);
             p += n ? n : 1;
             from = p;
         } else {
             p += n;
         }
     }
-    put(w, (const char *)from, (size_t)(end - from));
-    put(w, "\"", 1);
+    bytes_put(w, (const char *)from, (size_t)(end - from));
+    bytes_put(w, "\"", 1);
 }
 
 void amp_jw_open(struct amp_jw *w, char bracket)
 {
     before_value(w);
-    put(w, &bracket, 1);
+    bytes_put(w, &bracket, 1);
     w->comma = false;
 }
 
 void amp_jw_close(struct amp_jw *w, char bracket)
 {
-    put(w, &bracket, 1);
+    bytes_put(w, &bracket, 1);
     w->comma = true;
 }
 
@@ -103,11 +103,11 @@ void amp_jw_key(struct amp_jw *w, const char *key)
         at += n;
         text[at++] = '"';
         text[at++] = ':';
-        put(w, text, at);
+        bytes_put(w, text, at);
     } else {
         before_value(w);
         put_string(w, (struct amp_span){key, n});
-        put(w, ":", 1);
+        bytes_put(w, ":", 1);
     }
     w->comma = false;
 }
@@ -128,7 +128,7 @@ static void put_uint(struct amp_jw *w, uint64_t n, bool minus)
     if (minus)
         digits[--i] = '-';
     before_value(w);
-    put(w, digits + i, sizeof digits - i);
+    bytes_put(w, digits + i, sizeof digits - i);
 }
 
 void amp_jw_int(struct amp_jw *w, int64_t n)
@@ -154,7 +154,7 @@ void amp_jw_null(struct amp_jw *w)
 void amp_jw_raw(struct amp_jw *w, struct amp_span json)
 {
     before_value(w);
-    put(w, json.p, json.n);
+    bytes_put(w, json.p, json.n);
 }
 
 void amp_jw_member_str(struct amp_jw *w, const char *key, struct amp_span text)

@@ -1,7 +1,7 @@
 /*
- * Counting. All series stand in one hash table by metric and labels. The series "other" of each
- * metric is made when the handle is, so that counting has no way to fail: what cannot be kept apart
- * is counted there.
+ * Counting. All series are in one hash table by metric and labels. The series "other" of each
+ * metric is created with the handle, so counting never fails: values without a series of their own
+ * are counted there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ const struct amp_metric_spec amp_metric_specs[AMP_METRIC_N] = {
 #undef X
 };
 
-/* .001 to 300 seconds: from a line on a local disk to a person's agent. */
+/* 0.001 to 300 seconds: from a line on a local disk to an agent that asks a person. */
 static const double time_le[] = {.001, .0025, .005, .01, .025, .1,  .25,
                                  1,    2.5,   10,   20,  60,   120, 300};
 static const char *const time_text[] = {"0.001", "0.0025", "0.005", "0.01", "0.025",
@@ -214,7 +214,7 @@ void amp_metrics_observe(struct amp_metrics *m, enum amp_metric which,
         return;
     struct amp_metric_series *s = series_find(m, which, l);
     unsigned i = 0;
-    value = value < 0 ? 0 : value; /* a clock that was set back */
+    value = value < 0 ? 0 : value; /* the clock was set back */
     while (i < b->n && value > b->le[i])
         i++;
     s->times.bucket[i == b->n ? AMP_METRIC_BUCKETS : i]++;
@@ -244,7 +244,7 @@ void amp_metrics_free(struct amp_metrics *m)
     free(m);
 }
 
-/* In "other" the agent and the row's own label are told so; the few protocols and lanes are left
+/* In "other", the agent and the row's own label are "other"; the few protocols and lanes are left
  * out. */
 static bool others_make(struct amp_metrics *m)
 {

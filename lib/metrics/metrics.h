@@ -1,8 +1,8 @@
 /*
  * Counters, gauges and histograms of a process (SW4RM §13, §19), written to a file at an interval
- * and at the end. A handle of NULL counts nothing, so that callers need not ask. A metric is
- * counted by the labels that its row allows; a label's text is untrusted and is kept shortened and
- * neutralised. Past a bound the label sets of a metric are counted together under "other".
+ * and at the end. With a NULL handle the functions do nothing. A metric is counted by the labels of
+ * its row; label texts are untrusted, so they are shortened and control characters are replaced.
+ * Past a limit the label sets of a metric are counted together under "other".
  */
 #ifndef AMP_METRICS_METRICS_H
 #define AMP_METRICS_METRICS_H
@@ -18,29 +18,29 @@
 struct amp_metrics;
 
 struct amp_metrics_options {
-    const char *path;    /* NULL: none are kept */
+    const char *path;    /* NULL: no metrics */
     const char *format;  /* of amp_metrics_formats; NULL: the first */
-    const char *tool;    /* "amp-route": who counts */
+    const char *tool;    /* "amp-route" */
     int64_t interval_ms; /* 0: only at the end */
     int64_t sets_max;    /* label sets of each metric; 0: 1000 */
 };
 extern const char *const amp_metrics_formats[]; /* "ndjson", "openmetrics", NULL */
 
-/* *out is NULL where there is no path. Codes: those of opening a file. */
+/* *out is NULL if there is no path. Codes: those of opening a file. */
 int amp_metrics_open(const struct amp_metrics_options *o, struct amp_metrics **out,
                      struct amp_error *err);
-/* Milliseconds until tick has something to do, -1 never: for the poll loop. */
+/* For the poll loop: milliseconds until tick writes; -1: never. */
 int amp_metrics_timeout(const struct amp_metrics *m);
-/* Writes when it is time; never blocks on a reader. A failure is reported once, and counting goes
- * on. */
+/* Writes at the interval; never blocks on a reader. A failure is reported once; counting continues.
+ */
 int amp_metrics_tick(struct amp_metrics *m, struct amp_error *err);
-/* The last values, then everything is freed, also on failure. */
+/* Writes the last values, then frees everything, also on failure. */
 int amp_metrics_close(struct amp_metrics *m, struct amp_error *err);
 
-/* Labels that a row does not have are passed over; empty ones are left out. */
+/* Labels that the row does not have are ignored; empty ones are left out. */
 struct amp_metric_labels {
-    struct amp_span agent; /* whose buffer, port or message it is */
-    struct amp_span code;  /* what the row names it: error_code, reason, stage … */
+    struct amp_span agent; /* the owner of the buffer, port or message */
+    struct amp_span code;  /* the row's own label: error_code, reason, stage … */
     const char *protocol, *lane;
 };
 void amp_metrics_add(struct amp_metrics *m, enum amp_metric which,
@@ -51,10 +51,10 @@ void amp_metrics_set(struct amp_metrics *m, enum amp_metric which,
 void amp_metrics_observe(struct amp_metrics *m, enum amp_metric which,
                          const struct amp_metric_labels *l, double value);
 
-/* A frame of a tool's stream, where the message is one. */
+/* Counts the message if it is a frame of a tool's stream. */
 void amp_metrics_tool(struct amp_metrics *m, const struct amp_view *v);
 
-/* The present values: one JSON object and LF; or OpenMetrics text from "# TYPE" to "# EOF". */
+/* The current values: one JSON object and LF; or OpenMetrics text from "# TYPE" to "# EOF". */
 int amp_metrics_ndjson(const struct amp_metrics *m, int64_t now_ms, bool final, struct amp_buf *out,
                        struct amp_error *err);
 int amp_metrics_openmetrics(const struct amp_metrics *m, struct amp_buf *out,

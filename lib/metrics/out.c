@@ -1,8 +1,7 @@
 /*
- * The values as text, one JSON object or OpenMetrics 1.0, and the file that they are written to.
- * NDJSON records are appended; a FIFO without a reader, or one whose
- * reader is slow, costs records and nothing else. OpenMetrics text replaces the file, so that its
- * reader never sees half of it.
+ * Writes the values to the file, as a JSON object or OpenMetrics 1.0. NDJSON records are appended;
+ * if a FIFO has no reader or a slow one, records are lost and nothing else happens. OpenMetrics
+ * text replaces the file, so its reader never reads a part of it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +20,7 @@
 
 #define TEXT_MAX    ((size_t)64 << 20)
 #define PENDING_MAX ((size_t)8 << 20) /* of a FIFO whose reader is slow */
-#define END_MS      1000              /* how long such a reader is waited for at the end */
+#define END_MS      1000              /* the wait for such a reader at the end */
 
 static const char *const kinds[] = {"counter", "gauge", "histogram", "histogram"};
 
@@ -109,9 +108,7 @@ int amp_metrics_ndjson(const struct amp_metrics *m, int64_t now_ms, bool final, 
             json_series(&w, s);
     amp_jw_close(&w, ']');
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0)
-        return -1;
-    return amp_buf_add(out, "\n", 1, err);
+    return amp_jw_end_line(&w, err);
 }
 
 /* A family's name: "amp_" and the row's, without the _total of a counter's samples. */
@@ -222,7 +219,7 @@ static bool is_openmetrics(const struct amp_metrics *m)
     return m->o.format && strcmp(m->o.format, amp_metrics_formats[1]) == 0;
 }
 
-/* 0 also where a FIFO has no reader: then q.fd stays -1. */
+/* Returns 0 also if a FIFO has no reader; q.fd is -1 then. */
 static int queue_open(struct amp_metrics *m, struct amp_error *err)
 {
     if (m->q.fd >= 0)
@@ -291,7 +288,7 @@ int amp_metrics_open(const struct amp_metrics_options *o, struct amp_metrics **o
     struct amp_metrics *m = amp_metrics_make(o);
     if (!m)
         return amp_fail_memory(err);
-    /* A path that cannot be written is told now, and an old text does not pass for this run's. */
+    /* Reports a path that cannot be written, and replaces the text of an earlier run. */
     if ((is_openmetrics(m) ? metrics_write(m, false, err) : queue_open(m, err)) < 0) {
         amp_metrics_free(m);
         return -1;
@@ -314,7 +311,7 @@ int amp_metrics_tick(struct amp_metrics *m, struct amp_error *err)
     int64_t now = amp_mono_ms();
     if (!m || now < m->due_ms)
         return 0;
-    /* From now on, not from when it was due: after a stop there is one record, not many. */
+    /* From now, not from the due time, so that there is one record after a stop, not many. */
     m->due_ms = now + m->o.interval_ms;
     if (metrics_write(m, false, &why) == 0) {
         m->failing = false;
@@ -335,7 +332,7 @@ int amp_metrics_close(struct amp_metrics *m, struct amp_error *err)
     int rc = metrics_write(m, true, err);
     if (rc == 0 && m->q.fd >= 0 && amp_outq_pending(&m->q) > 0) {
         struct amp_error why;
-        /* A reader that does not read is no failure of ours. */
+        /* It is not a failure if the reader of a FIFO does not read. */
         if (amp_outq_drain(&m->q, END_MS, NULL, &why) < 0 && !m->q.fifo) {
             *err = why;
             rc = -1;

@@ -1,6 +1,6 @@
 /*
- * Blobs: payloads that would make a frame too large, in blob/<sha256>. A blob is on disk, under its
- * name, before the frame that names it is appended.
+ * Blobs: payloads that would make a frame too large, in blob/<sha256>. A blob is synced under its
+ * name before the frame that names it is appended.
  */
 #include "store/store_int.h"
 
@@ -49,8 +49,8 @@ int amp_blob_get(struct amp_store *s, struct amp_span name, struct amp_buf *out,
     return 0;
 }
 
-/* Whether a name in the directory is a blob that stays: 1, 0, or -1. */
-static int stays(struct amp_store *s, const char *name, uint64_t bound, struct amp_error *err)
+/* Whether a file in the directory is a blob that stays: 1, 0, or -1. */
+static int blob_stays(struct amp_store *s, const char *name, uint64_t bound, struct amp_error *err)
 {
     sqlite3_stmt *st = amp_index_stmt(&s->index, AMP_IX_BLOB, err);
     if (!st)
@@ -76,11 +76,11 @@ int amp_blob_sweep(struct amp_store *s, uint64_t bound, struct amp_error *err)
     }
     if (amp_index_begin_read(&s->index, err) != 0)
         rc = -1;
-    /* Blobs are made under main only, which we hold: a name that is none was left by a crash. */
+    /* Blobs are made only under main, which this process holds. A crash left other files. */
     for (struct dirent *e; rc >= 0 && (e = readdir(d));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
-        rc = stays(s, e->d_name, bound, err);
+        rc = blob_stays(s, e->d_name, bound, err);
         if (rc == 0 && unlinkat(fd, e->d_name, 0) != 0 && errno != EISDIR)
             rc = amp_fail_errno(err, AMP_IOERR, "cannot remove blob/%s", e->d_name);
     }
@@ -89,8 +89,8 @@ int amp_blob_sweep(struct amp_store *s, uint64_t bound, struct amp_error *err)
     return rc < 0 ? -1 : 0;
 }
 
-/* A line grows when it is quoted; this is the most that is usual. */
-static size_t weight(struct amp_span v)
+/* The size of a quoted line, which is usually at most a quarter larger. */
+static size_t quoted_size(struct amp_span v)
 {
     return v.n + v.n / 4;
 }
@@ -113,7 +113,7 @@ int amp_blob_shrink(struct amp_store *s, struct amp_frame *f, struct amp_frame_o
     const size_t limit = AMP_FRAME_MAX - AMP_FRAME_MAX / 8;
     size_t total = f->state.n;
     for (uint32_t i = 0; i < f->n_out; i++)
-        total += weight(out[i].line);
+        total += quoted_size(out[i].line);
     if (total <= limit)
         return 0;
     if (amp_buf_reserve(names, 64 * ((size_t)f->n_out + 1), err) != 0)
@@ -127,7 +127,7 @@ int amp_blob_shrink(struct amp_store *s, struct amp_frame *f, struct amp_frame_o
         for (uint32_t i = 0; i < f->n_out && total > limit; i++) {
             if (out[i].line.n < least)
                 continue;
-            total -= weight(out[i].line);
+            total -= quoted_size(out[i].line);
             if (move_out(s, &out[i].line, &out[i].blob, names, err) != 0)
                 return -1;
         }

@@ -1,8 +1,8 @@
 /*
- * The error log of a state directory: error.ndjson, and the files before it, error.1.ndjson (the
- * newest of them) and so on. Processes write one at a time, under a lock on the current file. A
- * full one is renamed; the new one begins with a record that says how many records there were
- * before it, which is counted from the file that was renamed, so that no crash loses the count.
+ * The error log of a state directory: error.ndjson, and older files from error.1.ndjson (the
+ * newest) on. Processes write one at a time, under a lock on the current file. A full file is
+ * renamed; the new one begins with a record that has the number of earlier records. It is counted
+ * from the renamed file, so a crash does not lose the count.
  */
 #include "store/store_int.h"
 
@@ -38,7 +38,7 @@ static int open_file(struct amp_store *s, uint32_t i, int flags, struct amp_erro
     return fd < 0 ? amp_fail_again(err, AMP_IOERR, s->dir, &why) : fd;
 }
 
-/* What a file's first record says of the records before it; false: it has no such record. */
+/* Reads the number of earlier records from a file's first record; false: it has no such record. */
 static bool read_head(int fd, uint64_t *earlier)
 {
     char text[HEAD_MAX];
@@ -64,7 +64,7 @@ static bool read_head(int fd, uint64_t *earlier)
     return found;
 }
 
-/* How many records there were up to the end of a file; 0 where there is none. */
+/* The number of records up to the end of a file; 0: there is no file. */
 static uint64_t count_to(struct amp_store *s, uint32_t i)
 {
     char part[PART];
@@ -83,8 +83,8 @@ static uint64_t count_to(struct amp_store *s, uint32_t i)
     return head ? n - 1 : n;
 }
 
-/* How many records were before those of the oldest file that is left. */
-static uint64_t dropped(struct amp_store *s, uint64_t earlier)
+/* The number of records before those of the oldest remaining file. */
+static uint64_t count_dropped(struct amp_store *s, uint64_t earlier)
 {
     uint64_t n = earlier;
     for (uint32_t i = 1; i < s->opt.error_files; i++) {
@@ -96,11 +96,11 @@ static uint64_t dropped(struct amp_store *s, uint64_t earlier)
     return n;
 }
 
-/* The first record of a file that has predecessors. */
+/* Writes the first record of a file that has predecessors. */
 static int put_head(struct amp_store *s, int fd, struct amp_error *err)
 {
     char text[HEAD_MAX], at[AMP_TIME_MAX];
-    uint64_t earlier = count_to(s, 1), gone = dropped(s, earlier);
+    uint64_t earlier = count_to(s, 1), gone = count_dropped(s, earlier);
     if (!earlier)
         return 0;
     amp_time_format(amp_now_ms(), at);
@@ -113,13 +113,13 @@ static int put_head(struct amp_store *s, int fd, struct amp_error *err)
     return amp_write_all(fd, (struct amp_span){text, (size_t)n}, err);
 }
 
-/* The current file, which is full and locked, becomes the newest of the older ones. */
-static int rotate(struct amp_store *s, struct amp_error *err)
+/* Renames the current file, which is full and locked, and the older ones. */
+static int files_rotate(struct amp_store *s, struct amp_error *err)
 {
     char from[40], to[40];
     uint32_t i = (uint32_t)s->opt.error_files - 1;
     name_of(i, to);
-    /* What a larger limit left goes, too. */
+    /* Also removes files that an earlier, larger limit kept. */
     while (unlinkat(s->dirfd, to, 0) == 0)
         name_of(++i, to);
     for (i = (uint32_t)s->opt.error_files - 1; i > 0; i--) {
@@ -131,11 +131,11 @@ static int rotate(struct amp_store *s, struct amp_error *err)
     return 0;
 }
 
-static int append(int fd, off_t size, struct amp_span record, struct amp_error *err)
+static int record_append(int fd, off_t size, struct amp_span record, struct amp_error *err)
 {
     if (amp_write_all(fd, record, err) == 0)
         return 0;
-    /* Half a record would make the next one unreadable, too. */
+    /* Half a record would also make the next one unreadable. */
     (void)!ftruncate(fd, size);
     return -1;
 }
@@ -149,17 +149,17 @@ int amp_store_error_log(struct amp_store *s, struct amp_span record, struct amp_
             return -1;
         if (fstat(fd, &st) != 0)
             return amp_fail_errno(err, AMP_IOERR, "cannot stat %s/error.ndjson", s->dir);
-        /* Whoever had the lock may have renamed it. */
+        /* The previous holder of the lock may have renamed the file. */
         if (fstatat(s->dirfd, "error.ndjson", &now, AT_SYMLINK_NOFOLLOW) != 0 ||
             now.st_ino != st.st_ino || now.st_dev != st.st_dev)
             continue;
         if (st.st_size > 0 && (uint64_t)st.st_size + record.n > s->opt.error_bytes) {
-            if (rotate(s, err) != 0)
+            if (files_rotate(s, err) != 0)
                 return -1;
             continue;
         }
         if (st.st_size == 0 && put_head(s, fd, err) != 0)
             return -1;
-        return append(fd, st.st_size, record, err);
+        return record_append(fd, st.st_size, record, err);
     }
 }

@@ -51,7 +51,7 @@ static char *part_encode(struct amp_span part, char *out)
     return out;
 }
 
-/* The digest that stands for a part; NULL: the part stands for itself. */
+/* The marker of the digest that replaces a part, with the digest in hex; NULL: the part is kept. */
 static const char *part_digest(const struct amp_key *key, struct amp_span part,
                                char hex[AMP_SHA256_MAX])
 {
@@ -66,7 +66,7 @@ static const char *part_digest(const struct amp_key *key, struct amp_span part,
     return DIGEST;
 }
 
-static int check(const struct amp_key *key, struct amp_error *err)
+static int key_check(const struct amp_key *key, struct amp_error *err)
 {
     if (key->n == 0 || (key->n == 1 && key->part[0].n == 0))
         return amp_fail(err, AMP_NO, "bad_id", "an id is empty");
@@ -86,7 +86,7 @@ int amp_key_text(const struct amp_key *key, char out[AMP_KEY_MAX], struct amp_sp
         *text = (struct amp_span){out, key->text.n};
         return 0;
     }
-    if (check(key, err) < 0)
+    if (key_check(key, err) < 0)
         return -1;
     char *p = out, hex[AMP_SHA256_MAX];
     p = mempcpy(p, key->kind, strlen(key->kind));
@@ -106,7 +106,7 @@ int amp_key_text(const struct amp_key *key, char out[AMP_KEY_MAX], struct amp_sp
 int amp_key_full(const struct amp_key *key, struct amp_buf *out, struct amp_error *err)
 {
     size_t most = AMP_KEY_KIND_MAX + 1;
-    if (check(key, err) < 0)
+    if (key_check(key, err) < 0)
         return -1;
     for (uint32_t i = 0; i < key->n; i++)
         most += 1 + 3 * key->part[i].n;
@@ -124,12 +124,12 @@ bool amp_key_is_digested(struct amp_span text)
     return memchr(text.p, ':', text.n) != NULL;
 }
 
-static int nibble(char c)
+static int hex_value(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Decodes a part behind p; the end of what it wrote, NULL where it is not encoded. */
+/* Decodes a part to p. Returns the end of the text; NULL: the part is not encoded. */
 static char *part_decode(struct amp_span part, char *p)
 {
     if (amp_span_starts(part, LINE)) {
@@ -142,9 +142,9 @@ static char *part_decode(struct amp_span part, char *p)
             *p++ = part.p[i];
             continue;
         }
-        if (i + 2 >= part.n || nibble(part.p[i + 1]) < 0 || nibble(part.p[i + 2]) < 0)
+        if (i + 2 >= part.n || hex_value(part.p[i + 1]) < 0 || hex_value(part.p[i + 2]) < 0)
             return NULL;
-        *p++ = (char)(nibble(part.p[i + 1]) << 4 | nibble(part.p[i + 2]));
+        *p++ = (char)(hex_value(part.p[i + 1]) << 4 | hex_value(part.p[i + 2]));
         i += 2;
     }
     return p;
@@ -156,7 +156,7 @@ int amp_key_split(struct amp_span text, struct amp_buf *mem, struct amp_key *out
     struct amp_key key = {.text = text};
     const char *end = text.p + text.n, *dot = text.n ? memchr(text.p, '.', text.n) : NULL;
     amp_buf_reset(mem);
-    /* For each part a NUL, and two bytes more where it is the digest of a line. */
+    /* Each part needs a NUL, and two bytes more if it is the digest of a line. */
     if (amp_buf_reserve(mem, text.n + 2 + 3 * AMP_KEY_PARTS, err) < 0)
         return -1;
     char *p = mem->data;

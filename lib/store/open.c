@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The directory must be ours alone. The mode of one that exists is its owner's to change: it may be
- * anything, also when it is empty. */
+/* The directory must be accessible to its owner only. The mode of an existing directory is not
+ * changed, even if it is empty. */
 static int check_dir(const char *dir, int fd, struct amp_error *err)
 {
     struct stat st;
@@ -30,7 +30,7 @@ static int check_dir(const char *dir, int fd, struct amp_error *err)
         (unsigned)st.st_mode & 0777);
 }
 
-/* Opens dir, made with its parents when it does not exist. */
+/* Opens dir. Creates it, with its parents, if it does not exist. */
 static int open_dir(const char *dir, bool read_only, struct amp_error *err)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -75,7 +75,7 @@ static int open_lock(struct amp_store *s, const char *name, struct amp_error *er
     return fd < 0 ? amp_fail_again(err, AMP_CANTCREAT, s->dir, &why) : fd;
 }
 
-/* There is a lock, but it cannot be opened for writing. */
+/* Whether the lock exists but cannot be opened for writing. */
 static bool cannot_write(int dirfd)
 {
     return faccessat(dirfd, "log/main.lock", R_OK | W_OK, AT_EACCESS) != 0 &&
@@ -152,7 +152,7 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, err) != 0 || settings_read(s, err) != 0 ||
         open_log_dir(s, err) != 0)
         return -1;
-    /* SQLite gets a path, and opens it later: whoever changes the directory until then may. */
+    /* SQLite opens the index by its path, later. */
     if (!(s->real = realpath(s->dir, NULL)))
         return amp_fail_errno(err, AMP_IOERR, "cannot find %s", s->dir);
     s->lock.main = open_lock(s, "main.lock", err);

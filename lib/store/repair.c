@@ -1,14 +1,14 @@
 /*
- * Repair, asked for by a person after a failed write or after damage.
+ * Repair by amp-ack repair, after a failed write or after damage.
  *
- * A segment with damage is written anew beside itself: intact frames byte for byte, and where
- * something is lost a repair frame, after which the next frame's number may jump and its link is
- * not checked; the damaged file is kept as NNNNNN.damaged-<ms>. After a failed write or sync the
- * frames that are not known to be on disk are written into a new segment, byte for byte: a segment
- * takes over from the one before it at its first frame's number. Each step is complete and synced
- * under a temporary name before it gets its own, so a crash in a repair only means repairing again.
- * In a rewritten segment frames move, and the index has their places: its next generation begins
- * before the first such segment gets its name, so that no crash leaves the old one in use.
+ * A damaged segment is written again: its intact frames byte for byte, and a repair frame where
+ * frames are lost, after which the next frame's number may jump and its link is not checked. The
+ * damaged file is kept as NNNNNN.damaged-<ms>. After a failed write or sync, the frames that are
+ * not known to be on disk are written into a new segment, byte for byte: a segment ends before the
+ * number of the next segment's first frame. Each file is complete and synced under a temporary name
+ * before it gets its name, so after a crash the repair is only run again. In a rewritten segment
+ * frames move, and the index has their places. So the next generation of the index begins before
+ * the first rewritten segment gets its name, and a crash never leaves the old index in use.
  */
 #include "store/store_int.h"
 
@@ -28,9 +28,9 @@ struct repair {
     struct amp_store *s;
     struct amp_buf *said;
     struct amp_buf old, new; /* a segment's bytes */
-    struct amp_pos pos;      /* behind the last frame put into new */
+    struct amp_pos pos;      /* after the last frame that was added to new */
     uint64_t lost;           /* bytes */
-    bool renewed;            /* the index is of a new generation */
+    bool renewed;            /* the index has a new generation */
 };
 
 static int put_repair_frame(struct repair *r, const char *note, struct amp_error *err)
@@ -58,7 +58,7 @@ static int put_frame(struct repair *r, const char *p, const struct amp_frame_hea
     return 0;
 }
 
-/* A repair frame for the frames up to `last`, which are lost; it is reported, too. */
+/* Adds and reports a repair frame for the frames up to `last`, which are lost. */
 static int put_gap(struct repair *r, uint64_t last, struct amp_error *err)
 {
     char note[128];
@@ -72,8 +72,8 @@ static int put_gap(struct repair *r, uint64_t last, struct amp_error *err)
     return put_repair_frame(r, note, err);
 }
 
-/* Whether the frame at p lacks nothing but its line feed, which is then put back: what comes behind
- * a damaged line feed would be taken for a part of this line. */
+/* Whether only the line feed of the frame at p is damaged; restores it. Otherwise the next frame
+ * would be taken for a part of this line. */
 static bool line_feed_was_lost(char *p, size_t n, struct amp_frame_head *h)
 {
     if (!amp_frame_peek(AMP_FRAME_FORMAT, p, n, h) || h->size > n)
@@ -86,8 +86,8 @@ static bool line_feed_was_lost(char *p, size_t n, struct amp_frame_head *h)
     return false;
 }
 
-/* All that is intact in old, into new. */
-static int salvage(struct repair *r, struct amp_error *err)
+/* Copies the intact frames of old to new. */
+static int frames_salvage(struct repair *r, struct amp_error *err)
 {
     char *p = r->old.data, *end = p + r->old.len;
     while (p < end) {
@@ -113,8 +113,8 @@ static int salvage(struct repair *r, struct amp_error *err)
     return 0;
 }
 
-/* The new bytes under a temporary name, synced; then as segment seg. */
-static int publish(struct repair *r, uint32_t seg, struct amp_error *err)
+/* Writes new as segment seg: synced under a temporary name, then renamed. */
+static int segment_publish(struct repair *r, uint32_t seg, struct amp_error *err)
 {
     char name[32];
     amp_log_name(seg, name);
@@ -130,7 +130,8 @@ static int read_segment(struct repair *r, uint32_t seg, struct amp_error *err)
     return amp_file_read(r->s->logfd, name, SEGMENT_MAX, &r->old, err);
 }
 
-/* What the numbers of the next segment, or this boot's watermark, say is missing at the end. */
+/* Adds a gap for frames that are missing at the end, by the next segment's first number or this
+ * boot's watermark. */
 static int put_end(struct repair *r, uint64_t next, struct amp_error *err)
 {
     if (r->pos.loose)
@@ -143,14 +144,14 @@ static int put_end(struct repair *r, uint64_t next, struct amp_error *err)
     return durable > r->pos.n ? put_gap(r, durable, err) : 0;
 }
 
-/* torn: a torn tail, if nothing intact is behind it. That is left to who catches up. */
+/* torn: it is a torn tail if no intact frame comes after it, which the catch-up cuts. */
 static int rewrite_segment(struct repair *r, const struct amp_pos *start, const struct amp_pos *bad,
                            bool torn, struct amp_error *err)
 {
     char name[32], kept[64];
     uint64_t before = r->lost, next = amp_log_first_number(&r->s->log, start->seg + 1);
     r->pos = *start;
-    if (read_segment(r, start->seg, err) != 0 || salvage(r, err) != 0)
+    if (read_segment(r, start->seg, err) != 0 || frames_salvage(r, err) != 0)
         return -1;
     if (torn && r->pos.n == bad->n)
         return 0;
@@ -163,7 +164,7 @@ static int rewrite_segment(struct repair *r, const struct amp_pos *start, const 
     snprintf(kept, sizeof kept, "%06u.damaged-%" PRId64, start->seg, amp_now_ms());
     if (linkat(r->s->logfd, name, r->s->logfd, kept, 0) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot keep log/%s", kept);
-    if (publish(r, start->seg, err) != 0)
+    if (segment_publish(r, start->seg, err) != 0)
         return -1;
     return amp_buf_fmt(r->said, err,
                        "log/%s: written again without %" PRIu64
@@ -171,8 +172,8 @@ static int rewrite_segment(struct repair *r, const struct amp_pos *start, const 
                        name, r->lost - before, kept);
 }
 
-/* Goes through all segments; *end is where the log ends. A torn tail is left to others. */
-static int mend(struct repair *r, struct amp_pos *end, struct amp_error *err)
+/* Repairs all segments; *end is the end of the log. The catch-up cuts a torn tail. */
+static int segments_repair(struct repair *r, struct amp_pos *end, struct amp_error *err)
 {
     struct amp_log *l = &r->s->log;
     struct amp_pos start = {.seg = l->first}, pos = start;
@@ -209,27 +210,23 @@ static int copy_tail(void *ctx, const struct amp_frame_head *head, struct amp_sp
                      const struct amp_pos *after, struct amp_error *err)
 {
     struct tail *t = ctx;
-    (void)after;
     if (head->n <= t->above)
         return 0;
     t->n++;
     return put_frame(t->r, frame.p, head, err);
 }
 
-/* The largest s in the last segment: what its writers knew to be on disk. */
+/* The largest s in the last segment: the last frame that its writers knew to be on disk. */
 static int largest_s(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
                      const struct amp_pos *after, struct amp_error *err)
 {
     uint64_t *s = ctx;
-    (void)frame;
-    (void)after;
-    (void)err;
     if (head->s > *s)
         *s = head->s;
     return 0;
 }
 
-/* What lies past the durable point, into a new segment. */
+/* Writes the frames after the durable point into a new segment. */
 static int append_again(struct repair *r, const struct amp_pos *end, struct amp_error *err)
 {
     struct amp_log *l = &r->s->log;
@@ -246,7 +243,7 @@ static int append_again(struct repair *r, const struct amp_pos *end, struct amp_
     if (amp_log_scan_segment(l, &pos, &ends, copy_tail, &t, err) != 0)
         return -1;
     if (put_repair_frame(r, "a write or sync had failed", err) != 0 ||
-        publish(r, l->last + 1, err) != 0)
+        segment_publish(r, l->last + 1, err) != 0)
         return -1;
     return amp_buf_fmt(r->said, err,
                        "%" PRIu64 " frames behind the last durable one written again, into "
@@ -254,7 +251,7 @@ static int append_again(struct repair *r, const struct amp_pos *end, struct amp_
                        t.n, l->last + 1);
 }
 
-/* A segment that is missing becomes an empty one, which is then rewritten as a damaged one is. */
+/* Creates a missing segment as an empty file, which is then rewritten like a damaged one. */
 static int list_segments(struct repair *r, struct amp_error *err)
 {
     struct amp_log *l = &r->s->log;
@@ -277,7 +274,7 @@ static int list_segments(struct repair *r, struct amp_error *err)
     return amp_log_list(l, err);
 }
 
-static int repair(struct repair *r, struct amp_error *err)
+static int log_repair(struct repair *r, struct amp_error *err)
 {
     struct amp_store *s = r->s;
     struct amp_pos end;
@@ -287,7 +284,7 @@ static int repair(struct repair *r, struct amp_error *err)
         return -1;
     if (!s->log.last)
         return amp_buf_str(r->said, "there is no log\n", err);
-    if (mend(r, &end, err) != 0)
+    if (segments_repair(r, &end, err) != 0)
         return -1;
     if (amp_wm_get(&s->wm) > end.n &&
         amp_buf_fmt(r->said, err, "frames %" PRIu64 " to %" PRIu64 " are gone\n", end.n + 1,
@@ -323,7 +320,7 @@ int amp_store_repair(const char *dir, struct amp_buf *said, struct amp_error *er
     amp_buf_init(&r.new, SEGMENT_MAX);
     int rc = amp_turnstile_enter(&s->lock, -1, err);
     if (rc == 0) {
-        rc = repair(&r, err);
+        rc = log_repair(&r, err);
         amp_turnstile_leave(&s->lock);
     }
     amp_buf_release(&r.old);

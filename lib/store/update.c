@@ -36,7 +36,7 @@ int amp_store_seen(struct amp_store *s, const struct amp_store_input *input, str
     return amp_turn_leave(s, own, input_seen(s, input, digest, err), err);
 }
 
-/* The callback's answer must fit a frame that can be read again. */
+/* The callback's change must fit a frame that can be read again. */
 static int check_change(struct amp_store *s, const struct amp_store_change *c,
                         struct amp_error *err)
 {
@@ -55,8 +55,8 @@ static int check_change(struct amp_store *s, const struct amp_store_change *c,
     return 0;
 }
 
-static int commit(struct amp_store *s, struct amp_frame *f, const struct amp_store_change *c,
-                  struct amp_error *err)
+static int change_commit(struct amp_store *s, struct amp_frame *f, const struct amp_store_change *c,
+                         struct amp_error *err)
 {
     AMP_FREE struct amp_frame_out *out = NULL;
     AMP_BUF struct amp_buf names = {0};
@@ -92,9 +92,9 @@ uint64_t amp_store_last_frame(const struct amp_store *s)
     return s->last;
 }
 
-static int update(struct amp_store *s, struct amp_span key, struct amp_span full,
-                  const struct amp_store_input *input, const char *digest, amp_store_fn fn,
-                  void *ctx, enum amp_store_outcome *outcome, struct amp_error *err)
+static int key_update(struct amp_store *s, struct amp_span key, struct amp_span full,
+                      const struct amp_store_input *input, const char *digest, amp_store_fn fn,
+                      void *ctx, enum amp_store_outcome *outcome, struct amp_error *err)
 {
     struct amp_store_rec now = {0};
     struct amp_store_change change = {0};
@@ -129,7 +129,7 @@ static int update(struct amp_store *s, struct amp_span key, struct amp_span full
     f.was = now.rev;
     f.rev = now.rev + 1;
     f.from = now.state;
-    if (commit(s, &f, &change, err) != 0)
+    if (change_commit(s, &f, &change, err) != 0)
         return -1;
     *outcome = AMP_STORE_COMMITTED;
     return 0;
@@ -159,7 +159,7 @@ int amp_store_update(struct amp_store *s, struct amp_key key, const struct amp_s
         amp_store_digest(input->bytes, digest);
     if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = update(s, text, full, input, digest, fn, ctx, &what, err);
+    int rc = key_update(s, text, full, input, digest, fn, ctx, &what, err);
     if (amp_turn_leave(s, own, rc, err) < 0)
         return -1;
     if (outcome)

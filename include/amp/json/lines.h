@@ -1,5 +1,5 @@
-/* The line reader: NDJSON from a descriptor in 64 KiB reads. LF or CRLF; empty lines are skipped.
- */
+/* The line reader: reads NDJSON from a descriptor, 64 KiB at a time. A line ends with LF or CRLF;
+ * empty lines are skipped. */
 #ifndef AMP_JSON_LINES_H
 #define AMP_JSON_LINES_H
 
@@ -14,14 +14,14 @@ AMP_API_BEGIN
 
 enum amp_line_result {
     AMP_LINE,          /* a line */
-    AMP_LINE_TOO_LONG, /* its first bytes; the rest was skipped, the stream goes on */
+    AMP_LINE_TOO_LONG, /* the first bytes of a line; the rest is skipped */
     AMP_LINE_MORE,     /* call amp_lines_fill first */
     AMP_LINE_END,      /* end of input */
 };
 
 struct amp_line {
     struct amp_span bytes; /* without its line end; valid until the next fill */
-    struct amp_span whole; /* with its line end as it stood; an unterminated last line has none */
+    struct amp_span whole; /* with its line end, which an unterminated last line does not have */
     uint64_t number;       /* from 1, empty lines counted */
     uint64_t offset;       /* of its first byte in the stream */
 };

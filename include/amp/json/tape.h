@@ -1,10 +1,10 @@
 /*
  * The tape: one JSON text scanned once into an array of tokens.
  *
- * Strict RFC 8259 and UTF-8 (no BOM, no NUL, no lone surrogate escapes). A tape is reused for line
- * after line and allocates only when a line needs more tokens than any before it. Tokens stand in
- * document order; a container is followed by its children; an object's children alternate key,
- * value. Offsets are bytes from the start of the text, which must outlive the tape's use.
+ * Strict RFC 8259 and UTF-8 (no BOM, no NUL, no lone surrogate escapes). A tape is reused for many
+ * lines and allocates only if a line needs more tokens than any earlier one. Tokens are in document
+ * order: a container is followed by its children, and an object's children alternate key and value.
+ * Offsets are bytes from the start of the text, which must outlive the tape's use.
  */
 #ifndef AMP_JSON_TAPE_H
 #define AMP_JSON_TAPE_H
@@ -28,11 +28,11 @@ enum amp_json_type {
 };
 
 enum {
-    AMP_TOK_ESCAPED = 1,  /* string: holds a backslash escape */
+    AMP_TOK_ESCAPED = 1,  /* string: has a backslash escape */
     AMP_TOK_FRACTION = 2, /* number: has a fraction or an exponent */
     AMP_TOK_KEY = 4,      /* string: an object's key */
-    AMP_TOK_NONASCII = 8, /* string: holds bytes >= 0x80 */
-    AMP_TOK_NUL = 16,     /* string: holds the escape \u0000 */
+    AMP_TOK_NONASCII = 8, /* string: has bytes >= 0x80 */
+    AMP_TOK_NUL = 16,     /* string: has the escape \u0000 */
 };
 
 struct amp_tok {
@@ -42,7 +42,7 @@ struct amp_tok {
     uint32_t count; /* container: elements or members; key: keyed hash of its text */
     uint8_t type;   /* enum amp_json_type */
     uint8_t flags;
-    uint16_t shape; /* object: the number of its row of keys in this tape; 0: it has none */
+    uint16_t shape; /* object: the number of its keys' shape in this tape; 0: none */
 };
 
 /* Past a limit the scan fails with line_too_long, too_deep or too_many_tokens. */
@@ -54,15 +54,15 @@ struct amp_json_limits {
 extern const struct amp_json_limits amp_json_limits_default;
 
 /* Codes: invalid_json invalid_utf8 line_too_long too_deep too_many_tokens duplicate_key
- * no_memory. `what` names the fault as a person would ("string not closed"). */
+ * no_memory. `what` describes the fault ("string not closed"). */
 struct amp_json_fault {
     const char *code;
     uint32_t offset;
     char what[160];
 };
 
-/* Reports a fault, "what: the fault's own words", with a status and a code; out of memory as what
- * it is (amp_fail_memory). */
+/* Reports a fault as "what: the fault's text", with a status and a code; out of memory with
+ * amp_fail_memory. */
 int amp_json_fail(struct amp_error *err, enum amp_status status, const char *code, const char *what,
                   const struct amp_json_fault *fault);
 bool amp_json_fault_is_memory(const struct amp_json_fault *fault);
@@ -79,7 +79,7 @@ void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits); /*
 void amp_tape_release(struct amp_tape *t);
 #define AMP_TAPE __attribute__((cleanup(amp_tape_release)))
 
-/* Gives back what only further scans would need: for a tape that is kept as it is. */
+/* Frees the memory that only further scans need, for a tape that is kept. */
 void amp_tape_settle(struct amp_tape *t);
 
 /* Scans exactly one JSON value (white space around it allowed). On failure the tape is empty. */
@@ -87,9 +87,9 @@ int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_jso
 
 /* Raw bytes of a token: a string's without quotes and still escaped. */
 struct amp_span amp_tok_raw(const struct amp_tape *t, uint32_t tok);
-/* The bytes of the whole value as they stand, quotes included. */
+/* The bytes of the complete value, with quotes. */
 struct amp_span amp_tok_source(const struct amp_tape *t, uint32_t tok);
-/* A string's decoded text: a span of the text when nothing was escaped, else of the arena, which
+/* A string's decoded text: a span of the text if it has no escape, otherwise of the arena, which
  * moves when it grows: reserve the text's length before collecting several. */
 int amp_tok_text(const struct amp_tape *t, uint32_t tok, struct amp_buf *arena,
                  struct amp_span *out, struct amp_error *err);
@@ -108,7 +108,8 @@ uint32_t amp_tape_at(const struct amp_tape *t, uint32_t array, uint32_t index);
 /* RFC 6901 pointer from `from`; "" is `from` itself. */
 uint32_t amp_tape_pointer(const struct amp_tape *t, uint32_t from, struct amp_span pointer);
 
-/* JSON Pointer (RFC 6901) and the dotted form for people ("payload.subtasks[2].id") of a token. */
+/* The JSON Pointer (RFC 6901) of a token and its dotted form for people ("payload.subtasks[2].id").
+ */
 int amp_tape_path(const struct amp_tape *t, uint32_t tok, struct amp_buf *pointer,
                   struct amp_buf *dotted, struct amp_error *err);
 

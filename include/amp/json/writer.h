@@ -1,5 +1,5 @@
-/* Writing JSON into a buffer, for the programs that do not link jansson. Commas are kept by the
- * writer. The first failure sticks; amp_jw_end reports it. */
+/* Writes JSON into a buffer, for programs that do not link jansson. The writer adds the commas.
+ * After the first failure nothing is written; amp_jw_end reports it. */
 #ifndef AMP_JSON_WRITER_H
 #define AMP_JSON_WRITER_H
 
@@ -13,7 +13,7 @@ AMP_API_BEGIN
 
 struct amp_jw {
     struct amp_buf *out;
-    size_t start; /* of what it wrote */
+    size_t start; /* of the text that it wrote */
     bool comma, failed;
     struct amp_error err;
 };
@@ -27,8 +27,8 @@ void amp_jw_int(struct amp_jw *w, int64_t n);
 void amp_jw_uint(struct amp_jw *w, uint64_t n);
 void amp_jw_bool(struct amp_jw *w, bool b);
 void amp_jw_null(struct amp_jw *w);
-void amp_jw_raw(struct amp_jw *w, struct amp_span json); /* a complete JSON value, as it is */
-/* A member of an object at once; the others leave out what is empty or 0. */
+void amp_jw_raw(struct amp_jw *w, struct amp_span json); /* the bytes of a complete JSON value */
+/* A member of an object; the `some` functions leave out an empty or 0 value. */
 void amp_jw_member_str(struct amp_jw *w, const char *key, struct amp_span text);
 void amp_jw_member_text(struct amp_jw *w, const char *key, const char *text);
 void amp_jw_member_int(struct amp_jw *w, const char *key, int64_t n);
@@ -37,7 +37,7 @@ void amp_jw_member_open(struct amp_jw *w, const char *key, char bracket);
 void amp_jw_some_str(struct amp_jw *w, const char *key, struct amp_span text);
 void amp_jw_some_int(struct amp_jw *w, const char *key, int64_t n);
 int amp_jw_end(struct amp_jw *w, struct amp_error *err);
-/* The end of a line: a LF behind it. On failure nothing of it is left in the buffer. */
+/* The same, and ends the line with LF. On failure the text is removed from the buffer. */
 int amp_jw_end_line(struct amp_jw *w, struct amp_error *err);
 
 AMP_API_END

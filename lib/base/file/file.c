@@ -1,4 +1,4 @@
-/* Files: whole reads and writes, atomic replacement, publication, safe opening. */
+/* Files: complete reads and writes, atomic replacement, publication, safe opening. */
 #include <amp/base/file.h>
 
 #include <errno.h>
@@ -106,7 +106,7 @@ int amp_file_read_any(const char *path, size_t max, struct amp_buf *out, struct 
     return read_whole(fd, path, max, true, out, err);
 }
 
-/* A name beside path that nobody has; starts with a dot, so that directory readers skip it. */
+/* A random name in the directory of path, with a leading dot, so that directory readers skip it. */
 static int temporary_name(const char *path, char *out, size_t size, struct amp_error *err)
 {
     const char *slash = strrchr(path, '/');
@@ -131,7 +131,7 @@ static int sync_parent(int dirfd, const char *path, struct amp_error *err)
     return amp_fsync_dir(dirfd, dir, err);
 }
 
-/* Makes the temporary file with data in it, synced and closed. */
+/* Creates the temporary file with data, synced and closed. */
 static int write_temporary(int dirfd, const char *tmp, mode_t mode, struct amp_span data,
                            struct amp_error *err)
 {
@@ -172,7 +172,7 @@ int amp_file_publish(int dirfd, const char *path, mode_t mode, struct amp_span d
     if (linkat(dirfd, tmp, dirfd, path, 0))
         rc = errno == EEXIST ? 1 : amp_fail_errno(err, AMP_CANTCREAT, "cannot publish %s", path);
     unlinkat(dirfd, tmp, 0);
-    /* Also when it existed: its first writer may not have synced the directory yet. */
+    /* Also if it exists: its writer may not have synced the directory yet. */
     if (rc >= 0 && sync_parent(dirfd, path, err))
         return -1;
     return rc;
@@ -213,8 +213,8 @@ int amp_mkdirs(const char *path, mode_t mode, struct amp_error *err)
     }
 }
 
-/* For kernels and sandboxes without openat2: component by component, none of them a link. ".." is
- * refused altogether here. */
+/* For kernels and sandboxes without openat2: opens each component, none of which may be a link.
+ * Refuses "..". */
 static int walk_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
     AMP_CLOSE int at = -1;

@@ -15,7 +15,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* After so many turns that did not wait there is no crowd any more; who left it may be dead. */
+/* After this many turns without a wait the crowd flag is cleared; its setter may be dead. */
 enum { CALM = 16 };
 
 static int set_lock(int fd, int how, short type)
@@ -25,13 +25,12 @@ static int set_lock(int fd, int how, short type)
 }
 
 /*
- * Waiting for a lock with a limit, or until INT or TERM. The kernel has no timed lock; trying again
- * and again loses one's place in its queue. So the wait is the blocking call, and a timer
- * interrupts it: a signal to this thread alone, again and again from the deadline on, in case the
- * first came before the call. INT and TERM get a handler of ours for the time of the wait, which
- * starts that timer at once; afterwards the signal is raised again for the program's own handler.
- * Where the program has none the signal ends it, also if the caller had blocked it: nothing is
- * begun yet.
+ * Waiting for a lock until a deadline, INT or TERM. The kernel has no timed lock, and repeated
+ * attempts would lose the place in its queue. So the wait is the blocking call, and a timer
+ * interrupts it with a signal to this thread, repeated from the deadline on, because the first one
+ * may come before the call. During the wait INT and TERM have a handler that starts this timer at
+ * once; afterwards the signal is raised again for the program's own handler. Without a handler of
+ * the program the signal ends the process, even if the caller blocked it: nothing has begun yet.
  */
 struct wait {
     struct sigaction alarm, stop[2];
@@ -44,12 +43,12 @@ struct wait {
 #define STOP_GRACE_MS 2000
 
 static const int stops[2] = {SIGINT, SIGTERM};
-static volatile sig_atomic_t stopped; /* by which signal */
+static volatile sig_atomic_t stopped; /* the signal that came, or 0 */
 static timer_t timer;
 
 static void on_alarm(int sig)
 {
-    (void)sig; /* its only work is the EINTR */
+    (void)sig; /* only interrupts the call */
 }
 
 static void on_stop(int sig)
@@ -96,7 +95,7 @@ static int wait_begin(struct wait *w, int64_t ms, struct amp_error *err)
 static void wait_end(const struct wait *w)
 {
     timer_delete(timer);
-    /* One that is already pending must not meet the default action, which would end us. */
+    /* The default action for a pending signal would end the process. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(ALARM_SIGNAL, &ignore, NULL);
     sigaction(ALARM_SIGNAL, &w->alarm, NULL);
@@ -115,7 +114,7 @@ void amp_lock_stop(volatile const int *stop)
     program_stop = stop;
 }
 
-static int take(int fd, short type, int64_t timeout_ms, struct amp_error *err)
+static int lock_take(int fd, short type, int64_t timeout_ms, struct amp_error *err)
 {
     int rc = set_lock(fd, F_OFD_SETLK, type);
     bool ending = program_stop && *program_stop;
@@ -151,12 +150,12 @@ static int take(int fd, short type, int64_t timeout_ms, struct amp_error *err)
 
 int amp_lock(int fd, int64_t timeout_ms, struct amp_error *err)
 {
-    return take(fd, F_WRLCK, timeout_ms, err);
+    return lock_take(fd, F_WRLCK, timeout_ms, err);
 }
 
 int amp_lock_shared(int fd, int64_t timeout_ms, struct amp_error *err)
 {
-    return take(fd, F_RDLCK, timeout_ms, err);
+    return lock_take(fd, F_RDLCK, timeout_ms, err);
 }
 
 void amp_unlock(int fd)
@@ -164,7 +163,7 @@ void amp_unlock(int fd)
     set_lock(fd, F_OFD_SETLK, F_UNLCK);
 }
 
-/* The lock, without a wait if that can be; else *crowded, and the word says so before it. */
+/* Takes a lock. If it must wait, sets *crowded and the shared flag first. */
 static int line_up(struct amp_turnstile *t, int fd, int64_t timeout_ms, bool *crowded,
                    struct amp_error *err)
 {
@@ -193,7 +192,7 @@ int amp_turnstile_enter(struct amp_turnstile *t, int64_t timeout_ms, struct amp_
     int rc = line_up(t, t->main, timeout_ms, &crowded, err);
     t->calm = crowded ? 0 : t->calm + 1;
     if (t->crowd && t->calm >= CALM) {
-        /* Before `next` is free: who waits for it then finds main taken, and says so again. */
+        /* Before `next` is released: the next waiter finds main locked and sets the flag again. */
         t->calm = 0;
         *t->crowd = 0;
     }

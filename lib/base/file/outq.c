@@ -1,15 +1,15 @@
 /*
- * Pending output: whole lines onto a descriptor, without blocking and without tearing.
+ * Pending output: writes complete lines to a descriptor without blocking.
  *
- * A pipe takes up to PIPE_BUF bytes in one piece; longer lines go in several, and another writer's
- * bytes could come between. So whoever writes a FIFO holds an open-file-description lock on it
- * from the first byte of a line to the last. The lock dies with its holder, so a writer that was
- * killed between two pieces blocks nobody, but it leaves half a line. That has to be known to the
- * next writer, and a FIFO has no place for data; it has mode bits. Before a piece that could be
- * cut the holder sets the sticky bit (which means nothing on a FIFO) and clears it when it stands
- * between lines again. Who takes the lock and finds the bit set starts with a line feed. A writer
- * killed before its first or after its last piece costs an empty line, which readers skip.
- * Only a FIFO's owner may set the bit: where others may write too, every turn starts with a line
+ * A pipe accepts up to PIPE_BUF bytes in one piece. Longer lines need several writes, between which
+ * another writer's bytes could come. So a writer of a FIFO holds an open-file-description lock on
+ * it from the first byte of a line to the last. The lock ends with its holder, so a writer that was
+ * killed between two pieces blocks no other, but it leaves half a line, which the next writer must
+ * know about. A FIFO cannot store data, but it has mode bits. Before a piece that may be incomplete
+ * the holder sets the sticky bit (which has no meaning on a FIFO), and clears it after the line. A
+ * writer that takes the lock and finds the bit set starts with a line feed. If a writer is killed
+ * before its first piece or after its last one, this only adds an empty line, which readers skip.
+ * Only the owner of a FIFO may set the bit: if others may write too, every turn starts with a line
  * feed.
  */
 #include <amp/base/pipe.h>
@@ -26,11 +26,11 @@
 
 #include "base/loop.h"
 
-#define TURN       65536 /* bytes after which others get the lock */
+#define TURN       65536 /* bytes after which the lock is released */
 #define LOCK_RETRY 5     /* ms */
 #define MIDDLE_MS  1000  /* for the rest of a line after a signal */
 
-static void forget(struct amp_outq *q)
+static void outq_forget(struct amp_outq *q)
 {
     q->fd = -1;
     q->at = 0;
@@ -52,8 +52,8 @@ int amp_outq_open(struct amp_outq *q, int fd, bool own, size_t max, struct amp_e
     uid_t me = geteuid();
     q->lead = (st.st_mode & 0022) || (me != 0 && me != st.st_uid);
     if (!own) {
-        /* An inherited description may be shared with other writers: a lock on it would shut
-         * nobody out, and O_NONBLOCK would be theirs too. */
+        /* An inherited description may be shared with other writers: a lock on it would not exclude
+         * them, and O_NONBLOCK would affect them, too. */
         char self[40];
         snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
         int mine = open(self, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
@@ -73,7 +73,7 @@ static int set_lock(struct amp_outq *q, short type)
     return fcntl(q->fd, F_OFD_SETLK, &fl);
 }
 
-static void end_turn(struct amp_outq *q)
+static void turn_end(struct amp_outq *q)
 {
     if (q->marked)
         fchmod(q->fd, q->mode);
@@ -85,13 +85,13 @@ static void end_turn(struct amp_outq *q)
 
 void amp_outq_close(struct amp_outq *q)
 {
-    /* In the middle of a line the mark stays: the next writer ends that line. */
+    /* Within a line the mark stays: the next writer ends that line. */
     if (q->fd >= 0 && !q->middle)
-        end_turn(q);
+        turn_end(q);
     if (q->fd >= 0 && q->owned)
         close(q->fd);
     amp_buf_release(&q->buf);
-    forget(q);
+    outq_forget(q);
 }
 
 int amp_outq_add(struct amp_outq *q, struct amp_span lines, struct amp_error *err)
@@ -129,8 +129,8 @@ int amp_outq_timeout(const struct amp_outq *q)
     return left < 0 ? 0 : left > LOCK_RETRY ? LOCK_RETRY : (int)left;
 }
 
-/* 1: the turn is ours, 0: not now, -1: failed. */
-static int begin_turn(struct amp_outq *q, struct amp_error *err)
+/* Takes the lock: 1; 0: another writer has it; -1: failed. */
+static int turn_begin(struct amp_outq *q, struct amp_error *err)
 {
     if (set_lock(q, F_WRLCK)) {
         if (errno != EAGAIN && errno != EACCES)
@@ -155,7 +155,7 @@ static int begin_turn(struct amp_outq *q, struct amp_error *err)
                    ? amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone")
                    : amp_fail_errno(err, AMP_IOERR, "cannot write");
     if (n < 0) {
-        end_turn(q);
+        turn_end(q);
         return 0;
     }
     if (cut)
@@ -163,8 +163,8 @@ static int begin_turn(struct amp_outq *q, struct amp_error *err)
     return 1;
 }
 
-/* How much goes in one write: whole lines, about a turn's worth; at least one line. */
-static size_t chunk(const struct amp_outq *q)
+/* The size of one write: complete lines of about a turn's bytes, at least one line. */
+static size_t chunk_size(const struct amp_outq *q)
 {
     size_t n = amp_outq_pending(q);
     if (n <= TURN)
@@ -178,12 +178,12 @@ static size_t chunk(const struct amp_outq *q)
 
 static int write_some(struct amp_outq *q, struct amp_error *err)
 {
-    size_t n = chunk(q);
-    /* Bytes that a caller added without a line end are as good as a piece of a longer line. */
+    size_t n = chunk_size(q);
+    /* Bytes without a line end count as a piece of a longer line. */
     bool piece = n > PIPE_BUF || q->buf.data[q->at + n - 1] != '\n';
     if (q->fifo && piece && !q->marked)
         q->marked = fchmod(q->fd, q->mode | S_ISVTX) == 0;
-    /* A pipe that could not be made non-blocking takes this much after POLLOUT. */
+    /* A blocking pipe accepts this much after POLLOUT. */
     if (q->fifo && !q->owned && n > PIPE_BUF)
         n = PIPE_BUF;
     ssize_t k = write(q->fd, q->buf.data + q->at, n);
@@ -209,7 +209,7 @@ int amp_outq_flush(struct amp_outq *q, struct amp_error *err)
         if (q->fifo && !q->locked) {
             if (q->retry_ms && amp_mono_ms() < q->retry_ms)
                 return 0;
-            int rc = begin_turn(q, err);
+            int rc = turn_begin(q, err);
             if (rc <= 0)
                 return rc;
             turn = 0;
@@ -220,12 +220,12 @@ int amp_outq_flush(struct amp_outq *q, struct amp_error *err)
             return -1;
         turn += q->at - before;
         if (!q->middle && (rc == 0 || turn >= TURN))
-            end_turn(q);
+            turn_end(q);
         if (rc == 0)
             return 0;
     }
     if (!q->middle)
-        end_turn(q);
+        turn_end(q);
     return 1;
 }
 
@@ -268,7 +268,7 @@ int amp_outq_through(struct amp_outq *q, struct amp_span lines, volatile const i
             return -1;
         return amp_outq_drain(q, -1, cancel, err);
     }
-    /* The queue's buffer is laid over the lines while they are written. */
+    /* The queue's buffer is replaced by the lines while they are written. */
     struct amp_buf own = q->buf;
     q->buf = (struct amp_buf){
         .data = (char *)(uintptr_t)lines.p, .len = lines.n, .cap = lines.n, .max = lines.n};

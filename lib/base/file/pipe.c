@@ -1,4 +1,4 @@
-/* Opening inputs and outputs that may be FIFOs. */
+/* Opens inputs and outputs that may be FIFOs. */
 #include <amp/base/pipe.h>
 
 #include <errno.h>
@@ -27,7 +27,7 @@ void amp_pipe_widen(int fd)
     enum { WIDE = 256 << 10 };
     int size = is_fifo(fd) ? fcntl(fd, F_GETPIPE_SZ) : -1;
     if (size > 0 && size < WIDE)
-        fcntl(fd, F_SETPIPE_SZ, WIDE); /* it works without */
+        fcntl(fd, F_SETPIPE_SZ, WIDE); /* a failure is harmless */
 }
 
 int amp_poll(struct pollfd *fds, unsigned n, int64_t timeout_ms, volatile const int *stop)
@@ -40,7 +40,7 @@ int amp_poll(struct pollfd *fds, unsigned n, int64_t timeout_ms, volatile const 
 int amp_write_until(int fd, struct amp_span data, volatile const int *stop, struct amp_error *err)
 {
     struct stat st;
-    /* As much as a pipe or a terminal that has room takes without waiting. */
+    /* The most that a ready pipe or terminal accepts without blocking. */
     size_t most = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? SIZE_MAX : PIPE_BUF;
     while (data.n > 0) {
         struct pollfd p = {.fd = fd, .events = POLLOUT};

@@ -1,5 +1,5 @@
-/* Starting child processes (the only fork and exec of the project), waiting for them, ending them
- * with all that they started; and where the helper programs are. */
+/* Starts child processes (the only fork and exec of the project), waits for them, ends them with
+ * their descendants, and finds the helper programs. */
 #include <amp/base/child.h>
 
 #include <errno.h>
@@ -23,13 +23,14 @@
 
 extern char **environ;
 
-/* What the child says through the pipe when it did not get as far as its program. */
+/* The child's report through the pipe if it fails before its program starts. */
 struct failure {
     int stage, sys;
 };
 enum { STAGE_FDS, STAGE_CHDIR, STAGE_LIMIT, STAGE_EXEC };
 
-/* Everything that the child needs, made before the fork: after it only system calls are safe. */
+/* Everything that the child needs, prepared before the fork: after it only system calls are safe.
+ */
 struct start {
     const struct amp_child_spec *spec;
     char program[PATH_MAX];
@@ -93,7 +94,7 @@ int amp_child_find(const char *name, char *const *envp, char *out, size_t size,
     return 0;
 }
 
-static void give_up(const struct start *s, int stage)
+static void child_give_up(const struct start *s, int stage)
 {
     struct failure f = {stage, errno};
     ssize_t n = write(s->report, &f, sizeof f);
@@ -111,24 +112,24 @@ static void close_from(int first)
         close(fd);
 }
 
-/* Moves the three descriptors to 0, 1, 2 and the report pipe to 3; nothing else stays open. */
+/* Moves the three descriptors to 0, 1, 2 and the report pipe to 3; closes all others. */
 static void place_fds(struct start *s)
 {
     int want[3] = {s->spec->fd_in, s->spec->fd_out, s->spec->fd_err};
     for (int i = 0; i < 3; i++) {
         want[i] = fcntl(want[i] < 0 ? s->null_fd : want[i], F_DUPFD_CLOEXEC, 10);
         if (want[i] < 0)
-            give_up(s, STAGE_FDS);
+            child_give_up(s, STAGE_FDS);
     }
     int report = fcntl(s->report, F_DUPFD_CLOEXEC, 10);
     if (report < 0)
-        give_up(s, STAGE_FDS);
+        child_give_up(s, STAGE_FDS);
     s->report = report;
     for (int i = 0; i < 3; i++)
         if (dup2(want[i], i) < 0)
-            give_up(s, STAGE_FDS);
+            child_give_up(s, STAGE_FDS);
     if (dup3(report, 3, O_CLOEXEC) < 0)
-        give_up(s, STAGE_FDS);
+        child_give_up(s, STAGE_FDS);
     s->report = 3;
     close_from(4);
 }
@@ -142,14 +143,14 @@ static void run_child(struct start *s)
     else
         setpgid(0, 0);
     if (spec->owns_tree || spec->dies_with_us) {
-        /* Without the process that would end it, or takes its answers, it must not work on. */
+        /* The child must not outlive the process that ends it or takes its answers. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != s->parent)
             _exit(127);
     }
     place_fds(s);
-    /* By the system call: the library's function leaves out the two signals that it uses itself,
-     * which may have come to us ignored. All zero is the default action. */
+    /* With the system call: the library's function refuses the two signals that it uses itself,
+     * which this process may have inherited as ignored. All zero is the default action. */
     static const unsigned long default_action[8];
     for (int sig = 1; sig < NSIG; sig++)
         syscall(SYS_rt_sigaction, sig, default_action, NULL, NSIG / 8);
@@ -158,19 +159,19 @@ static void run_child(struct start *s)
     if (spec->max_file_bytes) {
         struct rlimit r = {spec->max_file_bytes, spec->max_file_bytes};
         if (setrlimit(RLIMIT_FSIZE, &r))
-            give_up(s, STAGE_LIMIT);
+            child_give_up(s, STAGE_LIMIT);
     }
     if (spec->cwd && chdir(spec->cwd))
-        give_up(s, STAGE_CHDIR);
+        child_give_up(s, STAGE_CHDIR);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(s->program, s->argv, s->envp);
-    give_up(s, STAGE_EXEC);
+    child_give_up(s, STAGE_EXEC);
     _exit(127);
 }
 
-static int explain(const struct start *s, struct failure f, struct amp_error *err)
+static int failure_explain(const struct start *s, struct failure f, struct amp_error *err)
 {
     errno = f.sys;
     switch (f.stage) {
@@ -183,7 +184,7 @@ static int explain(const struct start *s, struct failure f, struct amp_error *er
     }
     amp_fail_errno(err, AMP_UNAVAILABLE, "cannot run %s", s->program);
     if (err) {
-        /* ENOENT is also a script whose interpreter is missing: not found either way. */
+        /* ENOENT may also be the missing interpreter of a script. */
         const char *code = f.sys == ENOENT || f.sys == ENOTDIR ? "command_not_found"
                            : f.sys == EACCES || f.sys == ENOEXEC || f.sys == EISDIR
                                ? "not_executable"
@@ -194,7 +195,7 @@ static int explain(const struct start *s, struct failure f, struct amp_error *er
     return -1;
 }
 
-/* Waits until the child's exec closed the pipe or it reported; true when it reported. */
+/* Waits until the child's exec closes the pipe or the child reports a failure; true: it did. */
 static bool read_failure(int fd, struct failure *f)
 {
     char *at = (char *)f;
@@ -210,7 +211,7 @@ static bool read_failure(int fd, struct failure *f)
     return true;
 }
 
-static void reap(pid_t pid)
+static void child_reap(pid_t pid)
 {
     siginfo_t si;
     while (waitid(P_PID, (id_t)pid, &si, WEXITED) < 0 && errno == EINTR)
@@ -219,13 +220,13 @@ static void reap(pid_t pid)
 
 static int fork_child(struct start *s, pid_t *pid, struct amp_error *err)
 {
-    /* A parent that ignored SIGCHLD would have its children's statuses thrown away. */
+    /* If SIGCHLD is ignored, the kernel discards the statuses of children. */
     struct sigaction chld;
     if (sigaction(SIGCHLD, NULL, &chld) == 0 && chld.sa_handler == SIG_IGN) {
         chld.sa_handler = SIG_DFL;
         sigaction(SIGCHLD, &chld, NULL);
     }
-    /* Blocked across the fork: our handlers must not run in the child. */
+    /* Blocked across the fork: this process's handlers must not run in the child. */
     sigset_t all, old;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &old);
@@ -244,7 +245,7 @@ static int fork_child(struct start *s, pid_t *pid, struct amp_error *err)
 int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, struct amp_error *err)
 {
     struct start s = {.spec = spec, .envp = environ};
-    memcpy(&s.argv, &spec->argv, sizeof s.argv); /* exec's prototype lacks the const */
+    memcpy(&s.argv, &spec->argv, sizeof s.argv); /* exec's prototype has no const */
     if (spec->envp)
         memcpy(&s.envp, &spec->envp, sizeof s.envp);
     if (!spec->argv || !spec->argv[0])
@@ -269,8 +270,8 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
         return -1;
     struct failure f;
     if (read_failure(report_in, &f)) {
-        reap(c.pid);
-        return explain(&s, f, err);
+        child_reap(c.pid);
+        return failure_explain(&s, f, err);
     }
     c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
     if (c.pidfd < 0 || amp_child_tree_know(c.pid, c.owns_tree, err)) {
@@ -280,7 +281,7 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
             close(c.pidfd);
         kill(-c.pid, SIGKILL);
         kill(c.pid, SIGKILL);
-        reap(c.pid);
+        child_reap(c.pid);
         return -1;
     }
     *out = c;
@@ -289,7 +290,7 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
 
 /* ---- waiting ---- */
 
-/* Kills until nothing of the tree is left: what forks meanwhile is found in the next round. */
+/* Kills until the tree is empty: the next round finds processes that were forked meanwhile. */
 static void kill_all(pid_t pid)
 {
     for (int round = 0; round < 200; round++) {
@@ -313,8 +314,8 @@ void amp_child_kill_tree(struct amp_child *c, int sig)
     }
 }
 
-/* 1 and *si filled when it ended (still waitable then), 0 while it runs. */
-static int look(struct amp_child *c, siginfo_t *si, struct amp_error *err)
+/* 1 and *si filled: the child ended and can still be waited for; 0: it runs. */
+static int child_look(struct amp_child *c, siginfo_t *si, struct amp_error *err)
 {
     si->si_pid = 0;
     int rc;
@@ -326,9 +327,9 @@ static int look(struct amp_child *c, siginfo_t *si, struct amp_error *err)
     return si->si_pid != 0;
 }
 
-static void finish(struct amp_child *c, const siginfo_t *si, struct amp_child_end *end)
+static void child_finish(struct amp_child *c, const siginfo_t *si, struct amp_child_end *end)
 {
-    /* Its zombie still holds its number, so nobody else is hit. */
+    /* Its zombie keeps its id, so no other process is signalled. */
     if (c->owns_tree)
         kill_all(c->pid);
     siginfo_t gone;
@@ -349,11 +350,11 @@ static void finish(struct amp_child *c, const siginfo_t *si, struct amp_child_en
 int amp_child_poll(struct amp_child *c, struct amp_child_end *end, struct amp_error *err)
 {
     siginfo_t si;
-    int rc = look(c, &si, err);
+    int rc = child_look(c, &si, err);
     if (rc <= 0)
         return rc;
     struct amp_child_end e = {0};
-    finish(c, &si, &e);
+    child_finish(c, &si, &e);
     *end = e;
     return 1;
 }
@@ -378,7 +379,8 @@ int amp_helper_path(const char *name, char *out, size_t size, struct amp_error *
     char *slash = strrchr(self, '/');
     if (slash)
         *slash = '\0';
-    /* Beside bin; beside ourselves, for a helper; and for the programs of the build tree's tests.
+    /* Relative to bin; in the directory of a helper; relative to the test programs of the build
+     * tree.
      */
     static const char *const places[] = {"../libexec/amp", ".", "../../libexec/amp"};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {

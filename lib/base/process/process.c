@@ -1,4 +1,4 @@
-/* Other processes, by their files below /proc; and the descendants of a child. */
+/* Other processes, read from /proc; the descendants of a child. */
 #include "base/process/process.h"
 
 #include <ctype.h>
@@ -66,10 +66,9 @@ pid_t amp_process_parent(pid_t pid)
     return (pid_t)parent;
 }
 
-/* ---- descendants: a process belongs to the tree of child C when it descends from C, or has C's
- * session or group, or was orphaned to us (we are the subreaper) and no other living child that
- * owns a tree could claim it. A daemon that forked twice and left its session is such an orphan.
- * ---- */
+/* ---- descendants: a process belongs to the tree of child C if it descends from C, has C's session
+ * or group, or is an orphan whose parent became this process (the subreaper) while no other living
+ * child owns a tree. A daemon that forked twice and left its session is such an orphan. ---- */
 
 static struct known {
     pid_t pid;
@@ -126,7 +125,7 @@ static bool read_process(const char *name, struct process *out)
     if (n <= 0)
         return false;
     text[n] = '\0';
-    /* The name in parentheses may hold anything; the fields go on after the last one. */
+    /* The name in parentheses may contain any character; the fields are after the last ")". */
     const char *p = strrchr(text, ')');
     char state;
     int parent, group, session;
@@ -153,14 +152,14 @@ static int list_processes(struct processes *list)
         if (!isdigit((unsigned char)e->d_name[0]) || !read_process(e->d_name, &p))
             continue;
         if (amp_grow(&list->v, &list->cap, list->n, sizeof *list->v, NULL) < 0)
-            break; /* what we have is signalled; the next round sees the rest */
+            break; /* signal these now, the others in the next round */
         list->v[list->n++] = p;
     }
     closedir(d);
     return 0;
 }
 
-/* Whether an orphan could as well come from another child: then it stays until that one ends. */
+/* Whether an orphan may belong to another child; then it is not signalled until that one ends. */
 static bool others_own_trees(pid_t root)
 {
     for (size_t i = 0; i < known_n; i++)
@@ -178,7 +177,7 @@ static void mark_tree(struct processes *list, pid_t root)
         p->ours = p->pid == root || p->session == root || p->group == root ||
                   (orphans && p->parent == self && !is_known(p->pid));
     }
-    /* Children of what is ours are ours, to any depth. */
+    /* Descendants of a process of the tree belong to it, to any depth. */
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < list->n; i++) {

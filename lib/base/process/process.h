@@ -1,4 +1,4 @@
-/* What /proc says of other processes of this user, and of those that descend from a child. */
+/* Other processes of this user, read from /proc, and the descendants of a child. */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
@@ -13,18 +13,18 @@
  * its maximum should exceed AMP_ENVIRON_MAX). false: it ended, belongs to another user, or has no
  * environment. */
 bool amp_process_environ(pid_t pid, struct amp_buf *out);
-/* The value of the first entry NAME=value; false where there is none. */
+/* The value of the first entry NAME=value; false: there is none. */
 bool amp_environ_get(struct amp_span env, const char *name, struct amp_span *value);
-/* The parent's id; 0 where it cannot be read. */
+/* The parent's id; 0: it cannot be read. */
 pid_t amp_process_parent(pid_t pid);
 
-/* The children that were started here and not yet waited for: what else has us as its parent was
- * handed to us as a subreaper. */
+/* Notes the children that were started here and not yet waited for. Other children of this process
+ * are orphans that it got as a subreaper. */
 int amp_child_tree_know(pid_t pid, bool owns_tree, struct amp_error *err);
 void amp_child_tree_forget(pid_t pid);
 
-/* Signals every living descendant of pid, pid itself included when it lives, and reaps orphans
- * that ended; returns how many living ones it met. Reaches what left the session or the parent. */
+/* Signals pid and every living descendant, also those that left its session or parent, and reaps
+ * orphans that ended. Returns the number of living ones. */
 int amp_child_tree_signal(pid_t pid, int sig);
 
 #endif

@@ -1,4 +1,4 @@
-/* Running a command with a message, and ending it in time. */
+/* Runs a command with a message, and ends it at its time limit. */
 #include "base/process/runner.h"
 
 #include <fcntl.h>
@@ -110,8 +110,8 @@ int amp_child_wait(struct amp_child *c, int64_t timeout_ms, int64_t grace_ms,
     return rc;
 }
 
-/* What amp-exit(7) calls absent, failed or to be tried again, and what a shell says of a command
- * that it cannot run; the rest is about the message. */
+/* The statuses of amp-exit(7) for something absent, failed or temporary, and those of a shell that
+ * cannot run a command. The others refuse the message. */
 static bool status_is_temporary(int status)
 {
     return status == AMP_UNAVAILABLE || status == AMP_CANTCREAT || status == AMP_IOERR ||

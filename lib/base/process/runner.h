@@ -1,7 +1,6 @@
 /*
  * A command that runs once for each message: the message is its standard input, and its exit status
- * says what became of the message. A command that takes too long is ended, by TERM and after the
- * grace by KILL.
+ * is the outcome. At its time limit the command gets TERM, and after the grace KILL.
  */
 #ifndef AMP_BASE_RUNNER_H
 #define AMP_BASE_RUNNER_H
@@ -15,32 +14,31 @@ struct amp_runner {
     bool timed_out, stopped;
 };
 
-/* Supervises a child from now on. limit_ms < 0: it has no time limit. */
+/* Supervises a child. limit_ms < 0: it has no time limit. */
 struct amp_runner amp_runner_of(const struct amp_child *c, int64_t limit_ms, int64_t grace_ms);
-/* Starts the command of spec, whose fd_in does not count: it reads the message from a file in
- * memory that ends where the message ends. Fails as amp_child_start. */
+/* Starts the command of spec; fd_in is ignored: the command reads the message from a file in
+ * memory. Fails like amp_child_start. */
 int amp_runner_start(struct amp_runner *r, const struct amp_child_spec *spec,
                      struct amp_span message, int64_t limit_ms, int64_t grace_ms,
                      struct amp_error *err);
 
-/* Sends the signal that is due, and looks: 1 it ended (end is filled), 0 it runs, -1 failure. To be
- * called when the child's pidfd is readable and when the time of amp_runner_wait has passed. */
+/* Sends the signal that is due. 1: the command ended (end is filled); 0: it runs; -1: failed. Call
+ * it when the child's pidfd is readable and when the time of amp_runner_wait has passed. */
 int amp_runner_look(struct amp_runner *r, struct amp_child_end *end, struct amp_error *err);
-/* Milliseconds until the next signal is due, -1 for ever. */
+/* Milliseconds until the next signal is due; -1: none is due. */
 int64_t amp_runner_wait(const struct amp_runner *r);
-/* Asks it to end, once; amp_runner_look sends the signals. */
+/* Ends the command early; amp_runner_look sends the signals. */
 void amp_runner_stop(struct amp_runner *r);
-/* Waits for its end, which it is asked for when *stop (may be NULL) becomes non-zero. */
+/* Waits for the end of the command; stops it when *stop (may be NULL) becomes non-zero. */
 int amp_runner_finish(struct amp_runner *r, volatile const int *stop, struct amp_child_end *end,
                       struct amp_error *err);
 
 enum amp_run_verdict {
     AMP_RUN_DONE,
-    AMP_RUN_AGAIN,   /* it could not do it now: TIMEDOUT command_timeout, UNAVAILABLE
-                        command_failed */
-    AMP_RUN_REFUSED, /* it refuses the message: NO command_refused */
+    AMP_RUN_AGAIN,   /* temporary failure: TIMEDOUT command_timeout, UNAVAILABLE command_failed */
+    AMP_RUN_REFUSED, /* the message is refused: NO command_refused */
 };
-/* What an end says about the message, as amp-exit(7) has it; why is filled unless it is done. */
+/* The outcome of a command's end, by amp-exit(7); why is filled unless it is DONE. */
 enum amp_run_verdict amp_runner_verdict(const struct amp_runner *r, const struct amp_child_end *end,
                                         const char *name, struct amp_error *why);
 

@@ -1,4 +1,4 @@
-/* The cache: a small hash table over the newest frames. */
+/* The cache: hash tables of the newest frames. */
 #include "store/cache/cache.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { SEED = 0x7461696c };
-/* It is full at so many frames or lines, and takes this many times as much. */
+/* The cache is full at this number of frames or lines, and takes up to TIMES as many. */
 enum { FRAMES = AMP_CACHE_FRAMES, OUTS = 8192, TIMES = 4 };
 enum entry_kind { OF_KEY, OF_INPUT, OF_BLOB };
 
@@ -120,7 +120,7 @@ static struct amp_cache_entry *entry_of(struct amp_cache *c, enum entry_kind kin
     return e;
 }
 
-/* Where an entry stands in the table of entries, or the free place for it. */
+/* The slot of an entry, or the free slot for it. */
 static uint32_t *out_place(const struct amp_cache *c, uint64_t n, uint32_t i)
 {
     uint64_t h = (n * UINT64_C(0x9e3779b97f4a7c15)) ^ (i * UINT64_C(0xc2b2ae3d27d4eb4f));
@@ -137,7 +137,7 @@ static struct amp_cache_out *out_find(const struct amp_cache *c, uint64_t n, uin
     return at && *at ? &c->out[*at - 1] : NULL;
 }
 
-/* Room for one more, the table never more than half full. */
+/* Makes room for more; the table is never more than half full. */
 static int out_grow(struct amp_cache *c, struct amp_error *err)
 {
     uint32_t cap = c->cap_out ? c->cap_out * 2 : 64;
@@ -230,19 +230,19 @@ int amp_cache_note(struct amp_cache *c, const struct amp_frame *f, const struct 
     return note_outs(c, f, after, err);
 }
 
-static bool holds(const struct amp_cache *c, uint32_t times)
+static bool is_full_at(const struct amp_cache *c, uint32_t times)
 {
     return c->frames >= times * FRAMES || c->n_out >= times * OUTS;
 }
 
 bool amp_cache_full(const struct amp_cache *c)
 {
-    return c->off ? c->frames > 0 : holds(c, 1);
+    return c->off ? c->frames > 0 : is_full_at(c, 1);
 }
 
 bool amp_cache_takes(const struct amp_cache *c, bool follows)
 {
-    return !c->off && !holds(c, follows ? TIMES : 1);
+    return !c->off && !is_full_at(c, follows ? TIMES : 1);
 }
 
 const struct amp_cache_out *amp_cache_out(const struct amp_cache *c, uint64_t n, uint32_t i)
@@ -288,7 +288,7 @@ static struct amp_span text_at(const struct amp_cache *c, uint32_t at, uint32_t 
     return (struct amp_span){c->text.data + at, n};
 }
 
-/* By kind, then as SQLite orders texts: rows of one page one behind the other. */
+/* By kind, then in the order of SQLite texts, so that the rows of a page are written together. */
 static int entry_order(const void *x, const void *y, void *ctx)
 {
     const struct amp_cache *c = ctx;
@@ -328,13 +328,13 @@ int amp_cache_into(const struct amp_cache *c, struct amp_index *ix, struct amp_e
         order[i] = i;
     qsort_r(order, c->n, sizeof *order, entry_order, (void *)(uintptr_t)c);
     for (uint32_t i = 0; i < c->n; i++)
-        /* Another process may have brought a part of them in. */
+        /* Another process may have written some of them into the index. */
         if (c->entry[order[i]].n > ix->pos.n && entry_index(c, &c->entry[order[i]], ix, err) != 0)
             return -1;
     for (uint32_t i = 0; i < c->n_out; i++) {
         const struct amp_cache_out *o = &c->out[i];
         if (!o->open && o->n > ix->pos.n)
-            continue; /* it came and went behind the index */
+            continue; /* opened and closed after the end of the index */
         if (amp_index_put_out(ix, o->n, o->i, text_at(c, o->id, o->n_id),
                               text_at(c, o->name, o->n_name), o->open ? &o->at : NULL, err) < 0)
             return -1;

@@ -1,5 +1,5 @@
-/* Whether the index is what was written to it: once in a boot, and after a stranger wrote to its
- * file, all of it is read. */
+/* Checks that the index has not changed: reads the complete file once per boot and after a foreign
+ * write to it. */
 #include "store/index/index.h"
 
 #include <sqlite3.h>
@@ -51,8 +51,8 @@ int amp_index_check(struct amp_index *ix, struct amp_error *err)
     return 0;
 }
 
-/* When the file was written last, in a number that is not 0; 0: it cannot be told. */
-static uint64_t written(const struct amp_index *ix)
+/* The time of the last write to the file, not 0; 0: unknown. */
+static uint64_t file_written(const struct amp_index *ix)
 {
     struct stat st;
     if (amp_index_stat(ix, &st) != 0 || st.st_ino != ix->ino)
@@ -67,12 +67,12 @@ bool amp_index_trusted(const struct amp_index *ix)
         return true;
     if (!ix->wm || !amp_wm_index(ix->wm, ix->ino, &known))
         return false;
-    return !known || known == written(ix);
+    return !known || known == file_written(ix);
 }
 
 void amp_index_note_checked(struct amp_index *ix)
 {
-    ix->checked = !ix->wm || !amp_wm_set_index(ix->wm, ix->ino, written(ix));
+    ix->checked = !ix->wm || !amp_wm_set_index(ix->wm, ix->ino, file_written(ix));
 }
 
 bool amp_index_will_write(struct amp_index *ix)
@@ -85,5 +85,5 @@ void amp_index_has_written(struct amp_index *ix)
 {
     uint64_t known;
     if (amp_wm_index(ix->wm, ix->ino, &known))
-        amp_wm_set_index(ix->wm, ix->ino, written(ix));
+        amp_wm_set_index(ix->wm, ix->ino, file_written(ix));
 }

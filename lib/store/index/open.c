@@ -1,6 +1,6 @@
 /*
- * The index's files: which one is current, opening it, making its tables. A file that is not an
- * index, or a corrupt one, is left alone; the next generation takes its place.
+ * The files of the index: finding the current one, opening it, making its tables. A corrupt file,
+ * or one that is not an index, is left unchanged; the next generation replaces it.
  */
 #include "store/index/index.h"
 
@@ -55,7 +55,7 @@ static void file_name(uint64_t gen, char out[48])
 }
 
 /* The highest generation that has a file. */
-static uint64_t highest(int dirfd)
+static uint64_t highest_generation(int dirfd)
 {
     uint64_t gen = 0;
     int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -95,8 +95,6 @@ bool amp_index_current(const struct amp_index *ix)
 
 static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)
 {
-    (void)db;
-    (void)name;
     ((struct amp_index *)ctx)->wal_pages = pages;
     return SQLITE_OK;
 }
@@ -155,8 +153,8 @@ static int user_version(struct amp_index *ix)
     return v;
 }
 
-/* Finds the file, or makes it, so that its mode is ours. It is not opened and closed again when it
- * is there: closing would let go of the locks that a second store of this process has on it. */
+/* Finds or creates the file, so that it has the right mode. An existing file is not opened and
+ * closed: closing would release the locks that a second store of this process has on it. */
 static int find_file(struct amp_index *ix, const char *name, struct stat *st, struct amp_error *err)
 {
     char beside[64];
@@ -167,7 +165,7 @@ static int find_file(struct amp_index *ix, const char *name, struct stat *st, st
     }
     if (ix->read_only)
         return amp_fail_errno(err, AMP_IOERR, "cannot find %s", name);
-    /* A write-ahead log that a removed index left is not the new one's. */
+    /* Remove the write-ahead log of a removed index. */
     snprintf(beside, sizeof beside, "%s-wal", name);
     unlinkat(ix->dirfd, beside, 0);
     snprintf(beside, sizeof beside, "%s-shm", name);
@@ -185,7 +183,7 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     struct stat st;
     amp_index_close(ix);
     ix->corrupt = false;
-    uint64_t found = highest(ix->dirfd);
+    uint64_t found = highest_generation(ix->dirfd);
     ix->gen = found > gen ? found : gen;
     file_name(ix->gen, name);
     if (find_file(ix, name, &st, err) != 0)
@@ -198,11 +196,11 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     if (sqlite3_open_v2(path, &ix->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return amp_index_failed(ix, "open", err);
     sqlite3_busy_timeout(ix->db, AMP_INDEX_BUSY_MS);
-    /* A checkpoint at the end would sync twice for each run of a tool. */
+    /* A checkpoint at close would sync twice for each run of a tool. */
     sqlite3_db_config(ix->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_wal_autocheckpoint(ix->db, 0);
     sqlite3_wal_hook(ix->db, on_wal, ix);
-    /* A new file is one page by then; what a power loss leaves of it is made anew. */
+    /* A new file has one page by then; after a power loss it is made again. */
     if (!ix->read_only && st.st_size == 0 &&
         sqlite3_exec(ix->db, "PRAGMA synchronous=OFF;PRAGMA journal_mode=WAL", NULL, NULL, NULL) !=
             SQLITE_OK)
@@ -221,7 +219,7 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
         ix->corrupt = false;
         if (create_schema(ix, err) != 0)
             return -1;
-        if (st.st_size == 0) /* all that is in it has been written just now */
+        if (st.st_size == 0) /* this process has just written its complete contents */
             amp_index_note_checked(ix);
     }
     return amp_index_read_meta(ix, err);

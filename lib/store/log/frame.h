@@ -3,20 +3,20 @@
  *
  * {"v2":"<8 hex><16 hex>","n":…,"p":"<16 hex>","s":…,"gen":…, …}LF
  *
- * v2: the format of the frame (2), then the length in bytes and XXH3-64 of all that follows the
+ * v2: the format of the frame (2), then the length in bytes and the XXH3-64 of everything from the
  * closing quote up to the closing brace. Format 1 had "h" in its place. n counts the frames of the
- * log from 1, across segments. p is the checksum of the frame before. s is the log end that the
- * writer knew to be durable, as the number of its last frame. gen is the generation of the index
- * that the writer used. Then either a commit of one key:
+ * log from 1, across segments. p is the checksum of the previous frame. s is the number of the last
+ * frame that the writer knew to be durable. gen is the generation of the index that the writer
+ * used. The rest is a commit of one key:
  *
  *   "key":"kind.<encoded id>","was":…,"rev":…,"from":…,"event":…,"to":…,"at":…,"actor":…,
  *   "in":{"c","id","sum"},"state":{…},"due":…,"out":[{"id","line","ack","role"}]
  *
- * ("full": the key without digests, where it has one (store/key.h) and is short enough; "gone":true
- * in place of state for a removal; "state_blob" and, in an entry of out, "blob" name a blob in
- * place of the text) or a record of the log itself, told by "log" as its first member: close
+ * ("full": the key without digests, if it has one (store/key.h) and is short enough; "gone":true
+ * instead of state for a removal; "state_blob" and, in an entry of out, "blob" name a blob instead
+ * of the text) or a record of the log itself, whose first member is "log": close
  * {"actor","close":[[n,i]…],"acked"?}, cut, seal, index, repair, and stand, which repeats a live
- * key or open outbox entries (their out entries carry "c", "n", "i") so that an old segment may go.
+ * key or open outbox entries (with "c", "n" and "i") so that an old segment can be removed.
  */
 #ifndef AMP_STORE_FRAME_H
 #define AMP_STORE_FRAME_H
@@ -27,7 +27,7 @@
 enum {
     AMP_FRAME_FORMAT = 2,
     AMP_FRAME_HEAD = 32,                                            /* {"v2":"…24…" */
-    AMP_FRAME_MAX = 1024 * 1024,                                    /* of a frame with its LF */
+    AMP_FRAME_MAX = 1024 * 1024,                                    /* a frame with its LF */
     AMP_FRAME_PREFIX = 32 + 5 + 20 + 5 + 18 + 5 + 20 + 7 + 20 + 20, /* enough to see log and gen */
 };
 
@@ -42,15 +42,15 @@ extern const char *const amp_frame_log_names[], *const amp_frame_role_names[];
 
 /* The members that are read without a JSON parser. */
 struct amp_frame_head {
-    uint32_t size; /* of the whole frame, LF included */
+    uint32_t size; /* of the complete frame with its LF */
     uint64_t sum, n, prev, s, gen;
     enum amp_frame_log log;
 };
 
 struct amp_frame_out {
-    struct amp_span id, line, blob; /* blob: a name in place of line */
+    struct amp_span id, line, blob; /* blob: a name instead of line */
     struct amp_span consumer;       /* stand only */
-    uint64_t n;                     /* stand only: where it stood first */
+    uint64_t n;                     /* stand only: its first frame and index */
     uint32_t i;
     uint8_t role; /* enum amp_role */
     bool ack;
@@ -61,7 +61,8 @@ struct amp_frame_ref {
     uint32_t i;
 };
 
-/* A frame's members. Text is decoded; spans of a decoded frame live in the frame and the arena. */
+/* A frame's members. Text is decoded; spans of a decoded frame point into the frame and the arena.
+ */
 struct amp_frame {
     struct amp_frame_head head;
     struct amp_span key, full, from, event, to, actor, acked, note;
@@ -98,20 +99,20 @@ bool amp_frame_check(uint32_t format, const char *p, size_t n, struct amp_frame_
 /* The format of the frame at p, 0 if it cannot be recognized. */
 uint32_t amp_frame_format(const char *p, size_t n);
 
-/* Appends the frame to out; head.n, prev, s, gen and log are given, size and sum are set and
- * state_off is filled. TEMPFAIL-free: fails only with no_memory or frame_too_large. */
+/* Appends the frame to out. The caller sets head.n, prev, s, gen and log; the function sets size,
+ * sum and state_off. Fails only with no_memory or frame_too_large. */
 int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error *err);
 /* Reads all members of a checked frame. */
 int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
                      struct amp_frame_arena *a, struct amp_frame *out, struct amp_error *err);
 
-/* Whether a checked frame is about this key. */
+/* Whether a checked frame is a commit of this key. */
 bool amp_frame_is_of(struct amp_span frame, struct amp_span key);
 
-/* To whom the line f->out[i] belongs: the consumer of the input, else the actor. */
+/* The owner of the line f->out[i]: the consumer of the input, or the actor. */
 struct amp_span amp_frame_consumer(const struct amp_frame *f, uint32_t i);
 
-/* The keyed hash by which ids are found. */
+/* The keyed hash of ids. */
 uint64_t amp_store_hash(uint64_t key, struct amp_span a, struct amp_span b);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * Segments: finding, making, appending, reading.
+ * Segments: finding, creating, appending, reading.
  *
- * Crash safety. Frames are written behind the verified end by the holder of main alone, so a crash
- * leaves at most a torn tail. A segment is synced before its successor is made, and the successor
- * is synced with its directory before a frame goes into it; therefore only the last one can be
- * torn, and an fdatasync of the last one makes the whole log durable.
+ * Crash safety. Only the holder of main writes frames, after the verified end, so a crash leaves at
+ * most a torn tail. A segment is synced before its successor is created, and the successor is
+ * synced with its directory before a frame is written to it. Therefore only the last segment can be
+ * torn, and an fdatasync of it makes the complete log durable.
  */
 #include "store/log/log.h"
 
@@ -29,7 +29,7 @@ void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_water
         .dirfd = dirfd, .read_only = read_only, .format = AMP_FRAME_FORMAT, .fd = -1, .wm = wm};
     for (unsigned i = 0; i < AMP_LOG_OLD; i++)
         l->old[i].fd = -1;
-    /* A turn holds 1 MiB and the frame that passed it; a turn's closing frames come on top. */
+    /* A turn's 1 MiB, the frame that exceeds it, and the close frames of the turn. */
     amp_buf_init(&l->pending, 8 * AMP_FRAME_MAX);
     amp_buf_init(&l->scan, 4 * AMP_FRAME_MAX);
     amp_buf_init(&l->look, 2 * AMP_FRAME_MAX);
@@ -96,7 +96,7 @@ static ssize_t read_at(int fd, char *p, size_t n, uint64_t off)
     return (ssize_t)got;
 }
 
-/* The format of a segment, by its first frame; 0: it has none. */
+/* Reads the format of a segment's first frame; 0: it has none. */
 static int format_read(struct amp_log *l, uint32_t seg, uint32_t *format, struct amp_error *err)
 {
     char p[AMP_FRAME_PREFIX];
@@ -173,7 +173,7 @@ int amp_log_list_any(struct amp_log *l, uint32_t *format, bool *unfinished, stru
 
 int amp_log_create(struct amp_log *l, uint32_t seg, struct amp_error *err)
 {
-    /* Not exclusive: a crash may have left it behind, empty. */
+    /* Not exclusive: a crash may have left an empty file. */
     int fd = open_segment(l, seg, O_RDWR | O_CREAT, err);
     if (fd < 0)
         return -1;
@@ -262,9 +262,9 @@ int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
 }
 
 /*
- * Blocks behind the end: the sync of an append then need not wait until some are found, and a file
- * of few pieces has all that is known of them in one place. The file's size stays what it is, so no
- * reader sees them. A small log takes none.
+ * Allocates blocks after the end, so that the sync of an append does not wait for an allocation and
+ * the file has few extents. The file's size does not change, so no reader sees them. A small log
+ * gets none.
  */
 static void make_room(struct amp_log *l)
 {
@@ -277,8 +277,7 @@ static void make_room(struct amp_log *l)
     if (to <= l->end.off)
         return;
     l->room = to;
-    /* It is only for speed: a disk that cannot do it says so when it is written to, and of what is
-     * free most stays so. */
+    /* This is only for speed: writing reports errors, and most of the free space stays free. */
     if (fstatvfs(l->fd, &fs) != 0 || fs.f_bavail * fs.f_frsize / ROOM_SHARE < to - from ||
         fallocate(l->fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) != 0)
         l->no_room = true;

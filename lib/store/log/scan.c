@@ -1,9 +1,9 @@
 /*
- * Going through the log, and what to do where a frame is bad.
+ * Scanning the log, and judging a bad frame.
  *
- * A bad frame B is a torn tail unless something shows that B was once on disk whole: a later frame
- * that is valid by itself and says so by its s, or this boot's watermark. Then it is damage, and
- * nothing is cut.
+ * A bad frame B is a torn tail unless there is evidence that B was completely on disk: a later
+ * frame that is valid by itself and whose s includes B, or this boot's watermark. Then it is
+ * damage, and nothing is cut.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@ struct window {
 
 enum { STEP = 2 * AMP_FRAME_MAX };
 
-/* Makes the bytes from `at` on available: a whole frame's worth, or up to the segment's end. */
+/* Makes the bytes from `at` on available: the largest size of a frame, or up to the segment's end.
+ */
 static int window_at(struct window *w, uint64_t at, const char **p, size_t *n,
                      struct amp_error *err)
 {
@@ -74,7 +75,7 @@ uint64_t amp_log_first_number(struct amp_log *l, uint32_t seg)
     struct amp_span frame;
     int fd = seg > l->last ? -1 : amp_log_fd(l, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
-    /* A damaged number would end the segment before it at a wrong place. */
+    /* A damaged number would end the previous segment at a wrong place. */
     return n > 0 && amp_frame_peek(l->format, p, (size_t)n, &h) &&
                    amp_log_frame(l, (struct amp_place){seg, h.size, 0}, &frame, &h, NULL) == 0
                ? h.n
@@ -180,7 +181,7 @@ int amp_log_judge(struct amp_log *l, const struct amp_pos *pos, struct amp_error
         return amp_log_damaged(pos, "it was synced in this boot", err);
     if (window_open(&w, l, pos->seg, err) != 0)
         return -1;
-    /* Every place after a line feed where a frame could begin. */
+    /* A frame may begin after any line feed. */
     while (at < w.size) {
         const char *p;
         size_t n;

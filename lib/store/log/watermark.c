@@ -1,6 +1,6 @@
 /*
- * The watermark. The page names the boot and the log directory that it speaks of: after a restart
- * of the machine, or in a copy of the directory, it counts for nothing.
+ * The watermark. The page names its boot and its log directory: after a restart of the machine, or
+ * in a copy of the directory, it is ignored.
  */
 #include "store/log/watermark.h"
 
@@ -37,13 +37,14 @@ static bool boot_id(char out[BOOT_MAX])
     return n >= 36;
 }
 
-static bool same(const struct amp_wm_page *p, int logfd, char boot[BOOT_MAX], struct stat *st)
+static bool page_is_ours(const struct amp_wm_page *p, int logfd, char boot[BOOT_MAX],
+                         struct stat *st)
 {
     return boot_id(boot) && fstat(logfd, st) == 0 && memcmp(p->magic, magic, sizeof magic) == 0 &&
            memcmp(p->boot, boot, BOOT_MAX) == 0 && p->dev == st->st_dev && p->ino == st->st_ino;
 }
 
-/* Whether the page has a block of the disk. A write to a mapped hole of a full disk is a SIGBUS. */
+/* Whether the page has a disk block. A write to a mapped hole on a full disk raises SIGBUS. */
 static bool has_block(int fd, const struct stat *st, bool read_only)
 {
     if (!S_ISREG(st->st_mode))
@@ -67,7 +68,7 @@ void amp_wm_open(struct amp_watermark *w, int logfd, bool read_only)
         if (p != MAP_FAILED) {
             char boot[BOOT_MAX];
             w->page = p;
-            w->ours = same(w->page, logfd, boot, &st);
+            w->ours = page_is_ours(w->page, logfd, boot, &st);
         }
     }
     close(fd);
@@ -87,7 +88,7 @@ bool amp_wm_claim(struct amp_watermark *w, int logfd)
     if (!w->page || w->read_only)
         return false;
     if (!w->ours) {
-        if (!same(w->page, logfd, boot, &st)) {
+        if (!page_is_ours(w->page, logfd, boot, &st)) {
             if (!boot[0])
                 return false;
             memset(w->page->magic, 0, sizeof magic);

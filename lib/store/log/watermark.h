@@ -1,6 +1,6 @@
 /*
- * The watermark: how far the log is known to be on disk, shared by all processes of this boot in
- * a mapped file. It may spare a sync and supplies a frame's s; nothing is wrong without it.
+ * The watermark: the last frame that is known to be on disk, shared by all processes of this boot
+ * in a mapped file. It saves syncs and is the source of a frame's s. The log is correct without it.
  */
 #ifndef AMP_STORE_WATERMARK_H
 #define AMP_STORE_WATERMARK_H
@@ -14,34 +14,34 @@ struct amp_watermark {
     struct amp_wm_page *page; /* NULL: none */
     bool ours;                /* the page is of this boot and this log */
     bool read_only;
-    uint64_t own; /* what this process made durable by itself */
+    uint64_t own; /* the last frame that this process made durable */
 };
 
-/* Maps log/watermark; a failure only means that there is none. */
+/* Maps log/watermark; after a failure there is no page. */
 void amp_wm_open(struct amp_watermark *w, int logfd, bool read_only);
 void amp_wm_close(struct amp_watermark *w);
-/* Under main: makes the page ours when it is another boot's. Returns whether the last segment was
- * verified in this boot already. */
+/* Under main: resets the page if it is another boot's. Returns whether the last segment was already
+ * verified in this boot. */
 bool amp_wm_claim(struct amp_watermark *w, int logfd);
 void amp_wm_set_verified(struct amp_watermark *w, bool verified);
 
-/* The number of the last frame known to be durable, 0 when nothing is known. */
+/* The number of the last frame that is known to be durable; 0: unknown. */
 uint64_t amp_wm_get(const struct amp_watermark *w);
 void amp_wm_raise(struct amp_watermark *w, uint64_t n);
-/* Under main, after repair: what was known is forgotten, and all processes look at the log anew. */
+/* Under main, after a repair: forgets the number, and all processes read the log again. */
 void amp_wm_reset(struct amp_watermark *w);
-/* How often there was a repair; 0 without a page of ours. */
+/* The number of repairs in this boot; 0: no usable page. */
 uint32_t amp_wm_epoch(const struct amp_watermark *w);
 
 void amp_wm_set_failed(struct amp_watermark *w, bool failed);
 bool amp_wm_failed(const struct amp_watermark *w);
 
-/* The index's file that was checked in this boot, by its inode, and when it was written last; 0: by
- * one of us, just now. false: no such file, or no page of ours. */
+/* For the index's file with this inode, which was checked in this boot: the time of its last write,
+ * 0: a process of this toolkit is writing. false: another file, or no usable page. */
 bool amp_wm_index(const struct amp_watermark *w, uint64_t ino, uint64_t *written);
 bool amp_wm_set_index(struct amp_watermark *w, uint64_t ino, uint64_t written);
 
-/* The turnstile's word; NULL: none. */
+/* The turnstile's `crowd`; NULL: none. */
 _Atomic uint32_t *amp_wm_crowd(const struct amp_watermark *w);
 
 #endif

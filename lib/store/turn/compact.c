@@ -1,11 +1,12 @@
 /*
- * Letting old segments go, by number and by age.
+ * Removing old segments, by number and by age.
  *
- * When the oldest segment has to go, each turn that appends also goes through some of the live keys
- * and open outbox entries, in order, and repeats in stand frames those whose newest frame is in
- * that segment. When all were seen, the log is synced and the segment removed: a crash at any point
- * leaves either both or the later. What is behind the index was appended since, so it stands later.
- * The memory of inputs (deduplication) goes with the segment, and so do blobs that only it named.
+ * When the oldest segment must be removed, each turn that appends also checks some of the live keys
+ * and open outbox entries, in order. Those whose newest frame is in that segment are repeated in
+ * stand frames. When all were checked, the log is synced and the segment is removed, so a crash
+ * leaves the old frame and the repetition, or only the repetition. Frames after the index were
+ * appended since, so they are in later segments. The segment's inputs (for the detection of
+ * duplicates) are forgotten, and blobs that only it named are removed.
  */
 #include "store/store_int.h"
 
@@ -15,10 +16,10 @@
 
 #include <amp/base/clock.h>
 
-/* For each frame of a turn so many rows are looked at and so many repeated; in all at most. */
+/* Rows checked and rows repeated: for each frame of a turn, and at most per turn. */
 enum { ROWS = 32, STANDS = 2, ROWS_MOST = 1024, STANDS_MOST = 64 };
 
-static struct amp_span column(sqlite3_stmt *st, int i)
+static struct amp_span column_text(sqlite3_stmt *st, int i)
 {
     const char *p = sqlite3_column_blob(st, i);
     return (struct amp_span){p, p ? (size_t)sqlite3_column_bytes(st, i) : 0};
@@ -76,7 +77,7 @@ static int entry_repeat(struct amp_store *s, uint64_t n, uint32_t i, struct amp_
                     (unsigned long long)n, i);
 }
 
-/* Goes on through the keys. rows and stands are what may still be done in this turn. */
+/* Checks further keys. rows and stands: how many the turn may still check and repeat. */
 static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_error *err)
 {
     struct amp_compaction *c = &s->old;
@@ -91,9 +92,9 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
     sqlite3_bind_text(st, 1, from.data, (int)from.len, SQLITE_STATIC);
     sqlite3_bind_int(st, 2, *rows);
     while (*stands > 0 && (rc = amp_index_next(&s->index, st, AMP_INDEX_REC, err)) == 1) {
-        struct amp_span key = column(st, 0);
+        struct amp_span key = column_text(st, 0);
         taken++;
-        /* What the cache knows is newer. */
+        /* A key in the cache has a newer frame. */
         if ((uint64_t)sqlite3_column_int64(st, 9) < c->bound &&
             amp_cache_find(&s->cache, key, NULL) < 0) {
             if (key_repeat(s, key, amp_index_read_place(st, 4), err) != 0) {
@@ -115,7 +116,7 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
     return rc < 0 ? -1 : 0;
 }
 
-/* The same for the outbox; *done when there are no more. */
+/* The same for the outbox; *done: there are no more entries. */
 static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, struct amp_error *err)
 {
     struct amp_compaction *c = &s->old;
@@ -132,7 +133,7 @@ static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, st
         uint32_t i = (uint32_t)sqlite3_column_int64(st, 1);
         taken++;
         if (place.seg <= c->seg && !amp_cache_out(&s->cache, n, i)) {
-            if (entry_repeat(s, n, i, column(st, 3), place, err) != 0) {
+            if (entry_repeat(s, n, i, column_text(st, 3), place, err) != 0) {
                 rc = -1;
                 break;
             }
@@ -171,17 +172,17 @@ static int inputs_forget(struct amp_store *s, uint64_t before, struct amp_error 
     return amp_index_commit(ix, &pos, err);
 }
 
-/* Nothing lives in the oldest segment any more. */
+/* Removes the oldest segment, which has no live frame. */
 static int segment_remove(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     uint64_t before = s->old.bound;
     char name[32];
     s->old.seg = 0;
-    /* The index names every blob that stays; and it no longer needs the segment to be caught up. */
+    /* Then the index names every blob that stays and no longer needs the segment to catch up. */
     if (amp_turn_index(s, err) != 0)
         return -1;
-    /* What stands again must be on disk first: here or, in a sealed segment, already. */
+    /* The repeated frames must be on disk first: by this sync or, in a sealed segment, already. */
     if (amp_log_flush(l, err) != 0 || amp_log_datasync(l, err) != 0)
         return amp_store_fail(s, err);
     amp_wm_raise(&s->wm, l->end.n);
@@ -196,7 +197,7 @@ static int segment_remove(struct amp_store *s, struct amp_error *err)
     return amp_blob_sweep(s, before, err);
 }
 
-/* When a segment's first frame was made; 0: it has none. */
+/* The time of a segment's first frame; 0: it has none. */
 static int64_t first_time(struct amp_store *s, uint32_t seg, struct amp_age *known)
 {
     char p[AMP_FRAME_PREFIX];
@@ -224,12 +225,12 @@ bool amp_store_segment_full(struct amp_store *s)
     struct amp_log *l = &s->log;
     if (l->end.off >= s->opt.segment_bytes)
         return true;
-    /* So that what is old does not stay because it shares a segment with what is new. */
+    /* Otherwise old frames would stay because they share a segment with new ones. */
     return s->opt.keep_ms && l->end.len &&
            is_older(first_time(s, l->last, &s->newest), s->opt.keep_ms / 4);
 }
 
-/* Whether the oldest segment has to go: one too many, or all in it too old. */
+/* Whether the oldest segment must be removed: there are too many, or all its frames are too old. */
 static bool segment_must_go(struct amp_store *s)
 {
     const struct amp_log *l = &s->log;

@@ -1,4 +1,4 @@
-/* A failed write stops everybody: the watermark says so, and the file log/FAILED. */
+/* After a failed write all processes stop: the watermark and the file log/FAILED record it. */
 #include "store/store_int.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err)
         int n = snprintf(text, sizeof text, "%s %s: %s\n", at, s->why.code, s->why.what);
         int fd = amp_file_open(s->logfd, "FAILED", O_WRONLY | O_CREAT | O_APPEND, 0600, NULL);
         if (fd >= 0) {
-            /* What it says is for people; that it is there is what counts. */
+            /* The text is for people; the existence of the file counts. */
             if (n < 0 || write(fd, text, strlen(text)) < 0 || fsync(fd) != 0 ||
                 fsync(s->logfd) != 0)
                 n = -1;

@@ -1,4 +1,4 @@
-/* Pins: files under run/ that keep segments in the log for those who still read them. */
+/* Pins: files under run/ that keep segments in the log for consumers that still read them. */
 #include "store/store_int.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 #define PIN      "pin."
 #define PIN_MOST 80
-#define LOOK_MS  1000 /* how long what the pins say is believed */
+#define LOOK_MS  1000 /* how long the result of a check is used */
 
 int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t until_ms,
                   struct amp_error *err)
@@ -34,7 +34,7 @@ int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t 
     return amp_file_write_atomic(s->dirfd, path, 0600, amp_span_str(text), err);
 }
 
-static bool holds(struct amp_store *s, const char *name, uint64_t before, int64_t now_ms)
+static bool pin_holds(struct amp_store *s, const char *name, uint64_t before, int64_t now_ms)
 {
     char path[300];
     AMP_BUF struct amp_buf text = {0};
@@ -65,7 +65,7 @@ bool amp_store_pinned(struct amp_store *s, uint64_t before)
     }
     for (struct dirent *e; !s->pins.held && (e = readdir(d));)
         if (strncmp(e->d_name, PIN, strlen(PIN)) == 0)
-            s->pins.held = holds(s, e->d_name, before, now);
+            s->pins.held = pin_holds(s, e->d_name, before, now);
     closedir(d);
     return s->pins.held;
 }

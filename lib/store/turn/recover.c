@@ -1,12 +1,12 @@
 /*
- * Catching up: what the holder of main does before anything else.
+ * Catching up: the first thing that the holder of main does.
  *
- * Usually nothing moved, or another process appended and indexed: the index's meta row stands at
- * the log's end. Else the frames behind the meta row are replayed; where the meta row does not
- * stand in the log (a power loss may leave the index ahead) the index is emptied and built from
- * the first segment. A bad frame is judged; only a torn tail is cut. The first holder of main after
- * a start of the machine reads the whole last segment: a lost page may lie behind a frame that
- * stands.
+ * Usually nothing changed, or another process appended frames and indexed them: the index's meta
+ * row is at the log's end. Otherwise the frames after the meta row are replayed. If the place of
+ * the meta row is not in the log (a power loss may leave the index ahead), the index is emptied and
+ * rebuilt from the first segment. A bad frame is judged; only a torn tail is cut. After a start of
+ * the machine, the first holder of main reads the complete last segment, because a lost page may
+ * come before an intact frame.
  */
 #include "store/store_int.h"
 
@@ -44,8 +44,8 @@ static int read_frame(void *ctx, const struct amp_frame_head *head, struct amp_s
     return amp_cache_note(&s->cache, &f, after, err);
 }
 
-/* Reads what stands behind `from` into the cache and moves the log's end; false when that is too
- * much or not all good, and the index is the place for it. */
+/* Reads the frames after `from` into the cache and moves the log's end. false: there are too many
+ * or a bad one, so the index must be updated. */
 static bool log_read_on(struct amp_store *s, const struct amp_pos *from)
 {
     struct amp_pos pos = *from;
@@ -57,7 +57,7 @@ static bool log_read_on(struct amp_store *s, const struct amp_pos *from)
     return true;
 }
 
-/* The place where the last segment begins, with the number and sum before it. */
+/* The start of the last segment, with the number and sum of the frame before it. */
 static int segment_start(struct amp_log *l, struct amp_pos *pos, struct amp_error *err)
 {
     struct amp_pos p = {.seg = l->last};
@@ -72,18 +72,18 @@ static int segment_start(struct amp_log *l, struct amp_pos *pos, struct amp_erro
     return 0;
 }
 
-/* Whether the meta row's place is one of this log. */
+/* Whether the meta row's place is in this log. */
 static bool place_stands(struct amp_log *l, const struct amp_pos *pos)
 {
     struct amp_pos start;
     if (!pos->n || !amp_log_stands(l, pos))
         return false;
-    /* No frame yet in its segment: what it says of the frame before is all that there is. */
+    /* If its segment has no frame yet, only the frame before it can be compared. */
     return pos->len || (pos->seg == l->last && segment_start(l, &start, NULL) == 0 &&
                         start.n == pos->n && start.sum == pos->sum);
 }
 
-/* Checks the last segment from its start, whatever the index says; cuts a torn tail (*cut). */
+/* Checks the last segment from its start, without the index; cuts a torn tail (*cut). */
 static int segment_verify(struct amp_store *s, bool *cut, struct amp_pos *end,
                           struct amp_error *err)
 {
@@ -139,8 +139,8 @@ static int index_open(struct amp_store *s, uint64_t gen, struct amp_error *err)
     return generation_next(s, err);
 }
 
-/* The first holder of main in a boot checks the index, and so does who finds that a stranger wrote
- * to its file. What SQLite has read of it before is then worth nothing. */
+/* Checks the index once per boot, and after a foreign write to its file. The file is opened again,
+ * because the pages that SQLite has read may be wrong. */
 static int index_check(struct amp_store *s, struct amp_error *err)
 {
     struct amp_index *ix = &s->index;
@@ -155,7 +155,7 @@ static int index_check(struct amp_store *s, struct amp_error *err)
     return ix->corrupt ? generation_next(s, err) : -1;
 }
 
-/* Replays from *pos. *again: what the index had does not fit the log, start from nothing. */
+/* Replays from *pos. *again: the index's contents do not fit the log, start with an empty index. */
 static int index_replay(struct amp_store *s, struct amp_pos *pos, bool from_start, bool *again,
                         uint64_t *gen, struct amp_error *err)
 {
@@ -216,14 +216,14 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
             }
         }
         if (s->opt.read_only && !ix->memory) {
-            /* It cannot bring the file up to date; it makes an index of its own. */
+            /* A read-only store cannot update the file; it makes an index in memory. */
             if (amp_index_open_memory(ix, err) != 0)
                 return -1;
             continue;
         }
         if (!fits) {
             pos = (struct amp_pos){0};
-            /* From the first segment on, which may be another one by now. */
+            /* From the first segment on, which may have changed. */
             if (amp_log_list(l, err) != 0)
                 return -1;
             if (amp_index_wipe(ix, err) != 0)
@@ -250,7 +250,7 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
     return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index's generation does not settle");
 }
 
-/* A frame of the new generation, so that all who replay it change over. */
+/* Appends a frame of the new generation, so that processes that read it open the new index. */
 static int generation_tell(struct amp_store *s, struct amp_error *err)
 {
     struct amp_frame f = {.head.log = AMP_FRAME_index, .note = AMP_SPAN("rebuilt")};
@@ -282,7 +282,7 @@ static int log_look_again(struct amp_store *s, struct amp_error *err)
     bool meta = amp_index_read_meta(&s->index, NULL) == 0;
     amp_cache_clear(&s->cache, meta ? s->index.pos.n : 0);
     if (meta && place_stands(l, &s->index.pos) && log_read_on(s, &s->index.pos)) {
-        /* The index is behind, but not far. */
+        /* The index is only a few frames behind. */
     } else if (index_bring_up(s, err) != 0) {
         amp_index_rollback(&s->index);
         if (!s->index.corrupt || s->opt.read_only)
@@ -309,7 +309,7 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
     if (!s->opt.read_only && amp_wm_claim(&s->wm, s->logfd))
         s->verified = true;
     uint32_t epoch = amp_wm_epoch(&s->wm);
-    /* An index that somebody removed still answers; now and then that is looked at. */
+    /* An open index still works after its file was removed, so check for that now and then. */
     bool look = ++s->turns % LOOK_EVERY == 0;
     if (s->known && epoch && epoch == s->epoch && !ix->corrupt &&
         (!look || amp_index_current(ix))) {
@@ -317,11 +317,11 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
         bool linked;
         if (amp_log_size(l, &size, &linked, err) != 0)
             return -1;
-        /* Within one epoch nobody cuts what a holder of main has verified. */
+        /* Within an epoch, frames that a holder of main has verified are never cut. */
         if (linked && size == l->end.off && !l->end.sealed)
             return 0;
         if (linked && size > l->end.off && !l->end.sealed && amp_log_stands(l, &l->end) &&
-            /* Of so much a part may be in the index already. */
+            /* If there is more, a part of it may be in the index already. */
             ((size - l->end.off <= AMP_FRAME_MAX && log_read_on(s, &l->end)) ||
              index_bring_up(s, NULL) == 0) &&
             !l->end.sealed)
@@ -358,7 +358,7 @@ int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at
     s->turn_bytes += f->head.size;
     if (amp_cache_note(&s->cache, f, at, err) == 0 || amp_turn_index(s, NULL) == 0)
         return 0;
-    /* Nobody may decide on what we now do not know. */
+    /* No later decision may miss this frame. */
     return amp_store_fail(s, err);
 }
 
@@ -386,7 +386,7 @@ int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err)
     return amp_turn_heal(s, err);
 }
 
-/* The cache into the index; -1 where that is not the place for it, and the log is to be read. */
+/* Writes the cache into the index; -1: that is not possible, the log must be read. */
 static int cache_into_index(struct amp_store *s)
 {
     struct amp_index *ix = &s->index;

@@ -1,19 +1,14 @@
 /*
- * Turns: who holds main, and what happens at the end of it.
+ * Turns: holding the lock `main`.
  *
- * Enter: the turnstile, the failure flag, catching up. Leave: write what was appended, rotate when
- * the segment is full, commit the index, note the end, unlock. The fdatasync comes later, outside
- * the lock (amp_store_sync). TERM, INT, HUP and TSTP wait while main is held.
+ * A turn begins with the turnstile, the check for a failure and the catch-up. It ends by writing
+ * the appended frames, rotating a full segment, committing the index and unlocking. The fdatasync
+ * comes later, outside the lock (amp_store_sync). TERM, INT, HUP and TSTP are blocked while main is
+ * held.
  */
 #include "store/store_int.h"
 
 enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 4000, WAL_AT_END = 128, FRAMES_AT_END = 128 };
-
-/* A read-only store shares main with other readers. */
-static int lock_shared(struct amp_store *s, struct amp_error *err)
-{
-    return amp_lock_shared(s->lock.main, s->opt.lock_timeout_ms, err);
-}
 
 static int lock_take(struct amp_store *s, struct amp_error *err)
 {
@@ -24,8 +19,9 @@ static int lock_take(struct amp_store *s, struct amp_error *err)
     sigaddset(&wait, SIGHUP);
     sigaddset(&wait, SIGTSTP);
     sigprocmask(SIG_BLOCK, &wait, &s->mask);
-    if ((s->opt.read_only ? lock_shared(s, err)
-                          : amp_turnstile_enter(&s->lock, s->opt.lock_timeout_ms, err)) != 0) {
+    /* A read-only store shares main with other readers. */
+    if ((s->opt.read_only ? amp_lock_shared(s->lock.main, s->opt.lock_timeout_ms, err)
+                          : amp_turnstile_enter(&s->lock, s->opt.lock_timeout_ms, err)) < 0) {
         sigprocmask(SIG_SETMASK, &s->mask, NULL);
         return -1;
     }
@@ -69,7 +65,7 @@ static int turn_write(struct amp_store *s, struct amp_error *err)
     if (amp_store_check_failed(s, false, err) != 0)
         return -1;
     if (l->pending.len) {
-        /* What cannot be let go stays; that is no reason to refuse a commit. */
+        /* If a segment cannot be removed, it stays; the commit does not fail. */
         if (amp_store_compact(s, NULL) != 0 && amp_store_check_failed(s, false, err) != 0)
             return -1;
         if (amp_log_flush(l, err) != 0)
@@ -80,7 +76,7 @@ static int turn_write(struct amp_store *s, struct amp_error *err)
             s->need = l->end.n;
     }
     amp_index_end_read(&s->index);
-    /* A failure leaves the frames to the next turn; they are in the log. */
+    /* After a failure the next turn does this; the frames are in the log. */
     if (amp_cache_full(&s->cache))
         amp_turn_index(s, NULL);
     return 0;
@@ -159,15 +155,15 @@ void amp_store_end(struct amp_store *s)
         return;
     s->batch = false;
     if (!s->in_turn)
-        return; /* a renewal failed and gave the lock back */
-    /* A failure is reported by the sync that must follow. */
+        return; /* a renewal failed and released the lock */
+    /* The sync that must follow reports a failure. */
     if (turn_end(s, &err) != 0 && !s->failed) {
         s->late = err;
         s->is_late = true;
     }
 }
 
-/* A reader may sync, too; it keeps no record of a failure. */
+/* A reader may sync, too, but does not record a failure. */
 static int reader_sync(struct amp_store *s, struct amp_error *err)
 {
     if (s->log.fd < 0 || amp_wm_get(&s->wm) >= s->need)
@@ -203,7 +199,7 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err)
             *err = s->why;
         return -1;
     }
-    /* Another process's failed sync may have taken our pages with it. */
+    /* After another process's failed sync, the kernel may have dropped this process's pages. */
     if (amp_store_check_failed(s, true, err) != 0)
         return -1;
     amp_wm_raise(&s->wm, need);

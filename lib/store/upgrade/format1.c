@@ -1,14 +1,15 @@
 /*
- * What format 1 of the log said, in the words of format 2.
+ * Converting frames of format 1 to format 2.
  *
- * A key had one encoded id. Ids of several parts had line feeds between them (a job and a branch's
- * base a slash), and what was too long stood for itself by a digest, each kind by a rule of its
- * own. The entries of the outbox had their role in their ids. Records mention keys in two places:
+ * In format 1 a key had one encoded id. Ids of several parts had line feeds between them (a job and
+ * a branch's base had a slash), and long ids were replaced by digests, with a different rule for
+ * each kind. The ids of outbox entries contained their role. Records refer to keys in two places:
  * the operation of a message ("claim"), and the messages of an inbox.
  *
- * A digest cannot be undone, but nearly all of them can be made anew: the operation's parts are in
- * the message, the message's id in the record of its delivery, the line of a dead letter in its
- * record. What is left are names of sources, whose digest is the same in both formats.
+ * A digest cannot be inverted, but nearly all texts are known from other records: the operation's
+ * parts are in the message, the message's id is in the record of its delivery, the line of a dead
+ * letter is in its record. The others are names of sources, whose digest is the same in both
+ * formats.
  */
 #include "store/upgrade/format1.h"
 
@@ -24,7 +25,7 @@
 #include "json/record.h"
 
 #define DIGEST "sha256:"
-enum { DEAD_DIGITS = 16 }; /* the name of a dead letter whose message has no id */
+enum { DEAD_DIGITS = 16 }; /* of the name of a dead letter whose message has no id */
 
 struct alias {
     char *was, *is;
@@ -36,7 +37,7 @@ struct amp_format1 {
     struct amp_tape state; /* of the record */
     struct amp_buf parts;  /* of the frame's key */
     struct amp_buf blob, json, id, text;
-    struct amp_buf ids;   /* what the converted frame mentions */
+    struct amp_buf ids;   /* texts of the converted frame */
     struct amp_buf names; /* of blobs */
     struct amp_buf full;
     struct alias *alias;
@@ -46,7 +47,7 @@ struct amp_format1 {
 
 enum { BUFFERS = 8 };
 
-static void buffers(struct amp_format1 *c, struct amp_buf *out[BUFFERS])
+static void buffers_list(struct amp_format1 *c, struct amp_buf *out[BUFFERS])
 {
     struct amp_buf *const all[BUFFERS] = {&c->parts, &c->blob, &c->json,  &c->id,
                                           &c->text,  &c->ids,  &c->names, &c->full};
@@ -64,7 +65,7 @@ struct amp_format1 *amp_format1_new(struct amp_store *s, struct amp_error *err)
     amp_frame_arena_init(&c->arena);
     amp_tape_init(&c->state, NULL);
     struct amp_buf *bufs[BUFFERS];
-    buffers(c, bufs);
+    buffers_list(c, bufs);
     for (size_t i = 0; i < BUFFERS; i++)
         amp_buf_init(bufs[i], SIZE_MAX / 2);
     return c;
@@ -77,7 +78,7 @@ void amp_format1_free(struct amp_format1 *c)
     amp_frame_arena_release(&c->arena);
     amp_tape_release(&c->state);
     struct amp_buf *bufs[BUFFERS];
-    buffers(c, bufs);
+    buffers_list(c, bufs);
     for (size_t i = 0; i < BUFFERS; i++)
         amp_buf_release(bufs[i]);
     for (uint32_t i = 0; i < c->n; i++) {
@@ -88,7 +89,7 @@ void amp_format1_free(struct amp_format1 *c)
     free(c);
 }
 
-/* ---- names that are others now ---- */
+/* ---- names that changed ---- */
 
 static bool is_digest(struct amp_span id)
 {
@@ -124,8 +125,9 @@ static int alias_add(struct amp_format1 *c, struct amp_span was, struct amp_span
 
 /* ---- keys ---- */
 
-/* Cuts at the first `at`; false where there is none. */
-static bool cut(struct amp_span text, char at, struct amp_span *before, struct amp_span *behind)
+/* Cuts at the first `at`; false: there is none. */
+static bool span_cut(struct amp_span text, char at, struct amp_span *before,
+                     struct amp_span *behind)
 {
     const char *p = text.n ? memchr(text.p, at, text.n) : NULL;
     if (!p)
@@ -135,8 +137,7 @@ static bool cut(struct amp_span text, char at, struct amp_span *before, struct a
     return true;
 }
 
-/* A digest that stood for a part whose text is not known is marked like one that is made of a part.
- */
+/* Marks a digest of a part whose text is unknown like a digest of a known part. */
 static void digests_keep(struct amp_span *text, char mem[AMP_KEY_MAX])
 {
     char *p;
@@ -154,11 +155,11 @@ static struct amp_key key_parts(const char *kind, struct amp_span id, struct amp
     struct amp_span a, b, d;
     if (strcmp(kind, "cursor") == 0 || strcmp(kind, "sequence") == 0 ||
         strcmp(kind, "inbox") == 0) {
-        k = cut(id, '\n', &a, &b) ? AMP_KEY_NAMED(kind, a, b) : AMP_KEY_NAMED(kind, id);
-    } else if (strcmp(kind, "awaited") == 0 && cut(id, '\n', &a, &b)) {
-        k = cut(b, '\n', &b, &d) ? AMP_KEY(kind, a, b, d) : AMP_KEY_NAMED(kind, a, b);
+        k = span_cut(id, '\n', &a, &b) ? AMP_KEY_NAMED(kind, a, b) : AMP_KEY_NAMED(kind, id);
+    } else if (strcmp(kind, "awaited") == 0 && span_cut(id, '\n', &a, &b)) {
+        k = span_cut(b, '\n', &b, &d) ? AMP_KEY(kind, a, b, d) : AMP_KEY_NAMED(kind, a, b);
     } else if (strcmp(kind, "token") == 0) {
-        if (!cut(id, '\n', &a, &b))
+        if (!span_cut(id, '\n', &a, &b))
             k = AMP_KEY_NAMED(kind, id);
         else if (amp_span_is(a, "rtp") && is_digest(b))
             k = AMP_KEY(kind, AMP_SPAN(""), a, ((struct amp_span){b.p + 7, b.n - 7}));
@@ -166,7 +167,7 @@ static struct amp_key key_parts(const char *kind, struct amp_span id, struct amp
             k = AMP_KEY(kind, a, AMP_SPAN(""), ((struct amp_span){b.p + 1, b.n - 1}));
         else
             k = AMP_KEY(kind, a, b);
-    } else if (strcmp(kind, "base") == 0 && cut(id, '/', &a, &b)) {
+    } else if (strcmp(kind, "base") == 0 && span_cut(id, '/', &a, &b)) {
         k = AMP_KEY(kind, a, b);
     } else if (strcmp(kind, "job") == 0 && msg_id.n && id.n > msg_id.n + 1 &&
                memcmp(id.p + id.n - msg_id.n, msg_id.p, msg_id.n) == 0) {
@@ -187,7 +188,7 @@ static int key_write(const struct amp_key *k, char mem[AMP_KEY_MAX], struct amp_
     return 0;
 }
 
-/* The key of an operation, which a message's record mentions. */
+/* The key of an operation in a message's record. */
 static int operation_write(struct amp_format1 *c, struct amp_span id, char mem[AMP_KEY_MAX],
                            struct amp_span *text, struct amp_error *err)
 {
@@ -202,7 +203,7 @@ static int operation_write(struct amp_format1 *c, struct amp_span id, char mem[A
 
 /* ---- records ---- */
 
-/* The record's tape: 1; 0: the frame has no record. It is a blob, *blob then. */
+/* Scans the frame's record: 1; 0: the frame has none. */
 static int state_scan(struct amp_format1 *c, const struct amp_frame *f, struct amp_span *json,
                       struct amp_error *err)
 {
@@ -218,9 +219,9 @@ static int state_scan(struct amp_format1 *c, const struct amp_frame *f, struct a
     return amp_rec_scan(&c->state, *json, "a record", err) < 0 ? -1 : 1;
 }
 
-/* A member's text; empty where it is none. It lives until the next. */
-static int member(struct amp_format1 *c, uint32_t object, const char *name, struct amp_buf *mem,
-                  struct amp_span *out, struct amp_error *err)
+/* A member's text, valid until mem is used again; empty: it is not a string. */
+static int member_text(struct amp_format1 *c, uint32_t object, const char *name,
+                       struct amp_buf *mem, struct amp_span *out, struct amp_error *err)
 {
     uint32_t t = amp_tape_get(&c->state, object, amp_span_str(name));
     *out = (struct amp_span){"", 0};
@@ -236,14 +237,14 @@ static int line_of(struct amp_format1 *c, struct amp_buf *mem, struct amp_span *
 {
     uint32_t t = amp_tape_get(&c->state, 0, AMP_SPAN("msg"));
     if (t == AMP_TOK_NONE)
-        return member(c, 0, "text", mem, line, err);
+        return member_text(c, 0, "text", mem, line, err);
     if (c->state.tok[t].type == AMP_JSON_STRING)
-        return member(c, 0, "msg", mem, line, err);
+        return member_text(c, 0, "msg", mem, line, err);
     *line = amp_tok_source(&c->state, t);
     return 0;
 }
 
-/* The operation of a message whose name was too long: its parts are in the message. */
+/* Learns the parts of an operation whose name is a digest, from its message. */
 static int operation_learn(struct amp_format1 *c, struct amp_span claim, struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX], mem[AMP_KEY_MAX];
@@ -254,8 +255,8 @@ static int operation_learn(struct amp_format1 *c, struct amp_span claim, struct 
     inner = amp_tape_get(&c->state, at, AMP_SPAN("msg"));
     if (inner != AMP_TOK_NONE && c->state.tok[inner].type == AMP_JSON_OBJECT)
         at = inner;
-    if (member(c, at, "producer_id", &c->id, &from, err) < 0 ||
-        member(c, at, "idempotency_token", &c->text, &token, err) < 0)
+    if (member_text(c, at, "producer_id", &c->id, &from, err) < 0 ||
+        member_text(c, at, "idempotency_token", &c->text, &token, err) < 0)
         return -1;
     AMP_BUF struct amp_buf name = {0};
     amp_buf_init(&name, from.n + token.n + 64);
@@ -270,12 +271,12 @@ static int operation_learn(struct amp_format1 *c, struct amp_span claim, struct 
     return amp_key_text(&k, mem, &text, err) < 0 ? -1 : alias_add(c, claim, text, err);
 }
 
-/* A dead letter's name: the id of its message, or a digest of the line. */
+/* Learns a dead letter's name: the id of its message, or a digest of the line. */
 static int dead_learn(struct amp_format1 *c, struct amp_span id, struct amp_error *err)
 {
     char name[AMP_KEY_NAME_MAX];
     struct amp_span msg_id, line;
-    if (member(c, 0, "msg_id", &c->text, &msg_id, err) < 0)
+    if (member_text(c, 0, "msg_id", &c->text, &msg_id, err) < 0)
         return -1;
     if (amp_span_eq(msg_id, id) && !is_digest(id))
         return 0;
@@ -313,12 +314,12 @@ int amp_format1_learn(struct amp_format1 *c, struct amp_span frame,
     if (strcmp(k.kind, "message") == 0) {
         AMP_BUF struct amp_buf claim = {0};
         amp_buf_init(&claim, SIZE_MAX / 2);
-        if (member(c, 0, "claim", &claim, &text, err) < 0)
+        if (member_text(c, 0, "claim", &claim, &text, err) < 0)
             return -1;
         return is_digest(text) ? operation_learn(c, text, err) : 0;
     }
-    if (strcmp(k.kind, "inbox") == 0 && cut(k.part[0], '\n', &a, &id) && is_digest(id)) {
-        if (member(c, 0, "msg_id", &c->text, &text, err) < 0)
+    if (strcmp(k.kind, "inbox") == 0 && span_cut(k.part[0], '\n', &a, &id) && is_digest(id)) {
+        if (member_text(c, 0, "msg_id", &c->text, &text, err) < 0)
             return -1;
         return text.n ? alias_add(c, id, text, err) : 0;
     }
@@ -327,7 +328,7 @@ int amp_format1_learn(struct amp_format1 *c, struct amp_span frame,
 
 /* ---- converting ---- */
 
-/* Appends the record up to a string, and another string in place of it. */
+/* Appends the record up to a string, and another string instead of it. */
 static int string_replace(struct amp_format1 *c, uint32_t tok, const char **done,
                           struct amp_span with, struct amp_error *err)
 {
@@ -341,7 +342,7 @@ static int string_replace(struct amp_format1 *c, uint32_t tok, const char **done
     return amp_jw_end(&w, err);
 }
 
-/* Replaces a message's name in an inbox's list, if it is another one now. */
+/* Replaces a message's name in an inbox's list if it changed. */
 static int name_replace(struct amp_format1 *c, uint32_t tok, const char **done,
                         struct amp_error *err)
 {
@@ -369,7 +370,7 @@ static int list_replace(struct amp_format1 *c, const char *list, bool objects, c
     return 0;
 }
 
-/* The keys and names that a record mentions. */
+/* Converts the keys and names in a record. */
 static int record_convert(struct amp_format1 *c, struct amp_frame *f, const char *kind,
                           struct amp_error *err)
 {
@@ -383,7 +384,7 @@ static int record_convert(struct amp_format1 *c, struct amp_frame *f, const char
     amp_buf_reset(&c->json);
     if (is_message) {
         uint32_t t = amp_tape_get(&c->state, 0, AMP_SPAN("claim"));
-        if (member(c, 0, "claim", &c->text, &claim, err) < 0)
+        if (member_text(c, 0, "claim", &c->text, &claim, err) < 0)
             return -1;
         if (claim.n && (operation_write(c, claim, mem, &claim, err) < 0 ||
                         string_replace(c, t, &done, claim, err) < 0))
@@ -407,7 +408,7 @@ static int key_convert(struct amp_format1 *c, struct amp_frame *f, const struct 
     struct amp_span id = k->part[0], msg_id = {0}, json, a, b;
     struct amp_key key;
     int rc = strcmp(k->kind, "job") == 0 ? state_scan(c, f, &json, err) : 0;
-    if (rc < 0 || (rc > 0 && member(c, 0, "msg_id", &c->id, &msg_id, err) < 0))
+    if (rc < 0 || (rc > 0 && member_text(c, 0, "msg_id", &c->id, &msg_id, err) < 0))
         return -1;
     if (strcmp(k->kind, "token") == 0)
         return operation_write(c, id, c->key, &f->key, err);
@@ -415,7 +416,7 @@ static int key_convert(struct amp_format1 *c, struct amp_frame *f, const struct 
     if (strcmp(k->kind, "dead") == 0 && (is = alias_find(c, id)))
         id = amp_span_str(is);
     key = key_parts(k->kind, id, msg_id);
-    if (strcmp(k->kind, "inbox") == 0 && cut(id, '\n', &a, &b) && is_digest(b) &&
+    if (strcmp(k->kind, "inbox") == 0 && span_cut(id, '\n', &a, &b) && is_digest(b) &&
         (is = alias_find(c, b)))
         key.part[1] = amp_span_str(is);
     if (key_write(&key, c->key, &f->key, err) < 0)
@@ -425,7 +426,7 @@ static int key_convert(struct amp_format1 *c, struct amp_frame *f, const struct 
         return 0;
     for (uint32_t i = 0; i < key.n; i++)
         if (key.named && is_digest(key.part[i]))
-            return 0; /* what it stands for is not known */
+            return 0; /* its text is unknown */
     if (amp_key_full(&key, &c->full, err) < 0)
         return -1;
     if (c->full.len < AMP_KEY_MAX)
@@ -433,9 +434,9 @@ static int key_convert(struct amp_format1 *c, struct amp_frame *f, const struct 
     return 0;
 }
 
-/* Keeps a text that this frame mentions in c->ids, where nothing moves any more. */
-static int keep(struct amp_format1 *c, struct amp_span text, struct amp_span *out,
-                struct amp_error *err)
+/* Copies a text of this frame into c->ids, which has room for all of them and does not move. */
+static int text_keep(struct amp_format1 *c, struct amp_span text, struct amp_span *out,
+                     struct amp_error *err)
 {
     size_t at = c->ids.len;
     if (amp_buf_add(&c->ids, text.p, text.n, err) < 0)
@@ -444,30 +445,31 @@ static int keep(struct amp_format1 *c, struct amp_span text, struct amp_span *ou
     return 0;
 }
 
-/* An outbox of events that wait behind a gap. */
+/* Converts the name of an outbox of events that wait behind a gap. */
 static int box_convert(struct amp_format1 *c, struct amp_span *name, struct amp_error *err)
 {
     char mem[AMP_KEY_MAX];
     struct amp_span a, b, d, text;
-    if (!cut(*name, '\n', &a, &b) || !amp_span_is(a, "held") || !cut(b, '\n', &b, &d))
+    if (!span_cut(*name, '\n', &a, &b) || !amp_span_is(a, "held") || !span_cut(b, '\n', &b, &d))
         return 0;
     struct amp_key k = AMP_KEY_NAMED("held", b, d);
-    return key_write(&k, mem, &text, err) < 0 ? -1 : keep(c, text, name, err);
+    return key_write(&k, mem, &text, err) < 0 ? -1 : text_keep(c, text, name, err);
 }
 
-/* An input by which a cursor moved ("CONSUMER LF SOURCE LF MOVES NUMBER"), or that was sent again
- * ("resent-TIMES-TIME-ID"). */
+/* Converts the id of an input that moved a cursor ("CONSUMER LF SOURCE LF MOVES NUMBER"), or that
+ * was sent again ("resent-TIMES-TIME-ID"). */
 static int input_convert(struct amp_format1 *c, const char *kind, struct amp_span *id,
                          struct amp_error *err)
 {
     char mem[AMP_KEY_MAX];
     struct amp_span a, b, d, e, text, in = *id;
     struct amp_key k;
-    if (strcmp(kind, "cursor") == 0 && cut(in, '\n', &a, &b) && cut(b, '\n', &b, &d) &&
-        cut(d, ' ', &d, &e)) {
+    if (strcmp(kind, "cursor") == 0 && span_cut(in, '\n', &a, &b) && span_cut(b, '\n', &b, &d) &&
+        span_cut(d, ' ', &d, &e)) {
         k = AMP_KEY_NAMED(kind, a, b, d, e);
     } else if (amp_span_starts(in, "resent-") &&
-               cut((struct amp_span){in.p + 7, in.n - 7}, '-', &a, &b) && cut(b, '-', &b, &d)) {
+               span_cut((struct amp_span){in.p + 7, in.n - 7}, '-', &a, &b) &&
+               span_cut(b, '-', &b, &d)) {
         const char *is = alias_find(c, d);
         k = AMP_KEY_NAMED("resent", a, b, is ? amp_span_str(is) : d);
     } else {
@@ -477,10 +479,10 @@ static int input_convert(struct amp_format1 *c, const char *kind, struct amp_spa
         return -1;
     if (strcmp(k.kind, "cursor") == 0)
         digests_keep(&text, mem);
-    return keep(c, text, id, err);
+    return text_keep(c, text, id, err);
 }
 
-/* An answer's id was what it is, and of which message: "STAGE-of-ID". */
+/* The id of an answer contained its kind and its message: "STAGE-of-ID". */
 static bool is_answer(struct amp_span id, struct amp_span *of)
 {
     static const char *const before[] = {"answer-to-", "READ-of-", "FULFILLED-of-", "RECEIVED-of-"};
@@ -507,11 +509,11 @@ static int out_convert(struct amp_format1 *c, struct amp_frame_out *o, struct am
         id.n--;
     } else if (is_answer(id, &id)) {
         o->role = AMP_ROLE_answer;
-    } else if (cut(id, ' ', &a, &b) && amp_span_is(a, "held") && cut(b, ' ', &b, &d) &&
-               cut(d, ' ', &d, &a)) {
+    } else if (span_cut(id, ' ', &a, &b) && amp_span_is(a, "held") && span_cut(b, ' ', &b, &d) &&
+               span_cut(d, ' ', &d, &a)) {
         struct amp_key k = AMP_KEY("held", b, d, a);
         o->role = AMP_ROLE_held;
-        return amp_key_text(&k, mem, &text, err) < 0 ? -1 : keep(c, text, &o->id, err);
+        return amp_key_text(&k, mem, &text, err) < 0 ? -1 : text_keep(c, text, &o->id, err);
     }
     if (amp_span_is(id, "unnamed"))
         id.n = 0;
@@ -527,7 +529,7 @@ int amp_format1_convert(struct amp_format1 *c, struct amp_span frame,
     struct amp_key k;
     amp_buf_reset(&c->names);
     amp_buf_reset(&c->ids);
-    /* What the frame mentions is kept in ids and must not move. */
+    /* Texts of the frame are kept in ids, which must not move. */
     if (frame_open(c, frame, head, f, &k, err) < 0 ||
         amp_buf_reserve(&c->ids, (f->n_out + 4u) * AMP_KEY_MAX, err) < 0)
         return -1;

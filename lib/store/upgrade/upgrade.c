@@ -1,18 +1,17 @@
 /*
- * Converting a log of format 1, asked for by a person (amp-ack repair --upgrade).
+ * Converting a log of format 1 (amp-ack repair --upgrade).
  *
- * All segments are converted into a directory beside the log, log.new, and synced, under main. Then
- * the two directories change places by one rename: a crash, kill or full disk before it leaves the
- * old log, and behind it there is the new one. Frames keep their numbers, so cursors, pins and
- * references to lines stay right.
+ * Under main, all segments are converted into the directory log.new and synced. Then one rename
+ * exchanges the two directories: a crash, kill or full disk before it leaves the old log, after it
+ * there is the new one. Frames keep their numbers, so cursors, pins and references to lines stay
+ * valid.
  *
- * A process of the earlier build may still have the old log open. So the old directory gets the
- * file FAILED first, by which that process refuses to go on; the lock files are the same files in
- * both directories, so that nobody is in one log while somebody is in the other.
+ * A process of the earlier build may still have the old log open. So the file FAILED is first
+ * created in the old directory, which stops that process. The lock files are the same files in both
+ * directories, so two processes never hold main in different logs.
  *
- * Records whose form changed are converted afterwards, in the new log, by ordinary updates. The
- * file UPGRADING is in the new log from the start until that is done: no other process uses it so
- * long.
+ * Records with a new form are converted afterwards, in the new log, by ordinary updates. The file
+ * UPGRADING is in the new log until that is done; no other process uses the log until then.
  */
 #include "store/upgrade/format1.h"
 
@@ -143,7 +142,7 @@ static int log_write(struct upgrade *u, struct amp_error *err)
                : 0;
 }
 
-/* The new log takes the place of the old one. */
+/* Exchanges the new log and the old one. */
 static int logs_exchange(struct upgrade *u, struct amp_error *err)
 {
     struct amp_store *s = u->s;
@@ -161,8 +160,9 @@ static int logs_exchange(struct upgrade *u, struct amp_error *err)
     return fsync(s->dirfd) != 0 ? amp_fail_errno(err, AMP_IOERR, "cannot sync %s", s->dir) : 0;
 }
 
-/* The directory beside a log of this format: the old log, or what an attempt left that did not come
- * so far. */
+/* Keeps the old log, which the exchange left in log.new, or removes what a failed attempt left
+ * there.
+ */
 static int old_keep(struct amp_store *s, struct amp_buf *said, struct amp_error *err)
 {
     if (faccessat(s->dirfd, NEW "/FAILED", F_OK, 0) != 0)
@@ -198,7 +198,7 @@ static int log_convert(struct amp_store *s, struct amp_buf *said, struct amp_err
     amp_buf_release(&u.new);
     amp_auto_close(&u.newfd);
     if (rc < 0) {
-        /* Unless the logs changed places, this is only a copy. */
+        /* Unless the logs were exchanged, this is only a copy. */
         if (faccessat(s->dirfd, NEW "/FAILED", F_OK, 0) != 0)
             dir_remove(s->dirfd, NEW, NULL);
         return -1;
@@ -209,8 +209,9 @@ static int log_convert(struct amp_store *s, struct amp_buf *said, struct amp_err
 
 enum upgrade_step { DONE, RECORDS_LEFT, LOG_REPLACED, UPGRADE_FAILED = -1 };
 
-/* Under main. LOG_REPLACED: another process exchanged the log before we had the lock. */
-static enum upgrade_step upgrade(struct amp_store *s, struct amp_buf *said, struct amp_error *err)
+/* Under main. LOG_REPLACED: another process exchanged the log before this one had the lock. */
+static enum upgrade_step log_upgrade(struct amp_store *s, struct amp_buf *said,
+                                     struct amp_error *err)
 {
     struct stat ours, there;
     uint32_t format = 0;
@@ -234,8 +235,8 @@ static enum upgrade_step upgrade(struct amp_store *s, struct amp_buf *said, stru
                : DONE;
 }
 
-/* Locks the file UPGRADING, for as long as *fd is open: one process converts the records. 1; 0:
- * they are converted. */
+/* Locks the file UPGRADING until *fd is closed, because one process converts the records. 1:
+ * locked; 0: they are converted already. */
 static int records_lock(const struct amp_store *s, int *fd, struct amp_error *err)
 {
     *fd = openat(s->logfd, AMP_LOG_UNFINISHED, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -286,7 +287,7 @@ int amp_store_upgrade(const char *dir, amp_store_upgrade_fn fn, struct amp_buf *
         if (amp_store_open_failed(dir, &opt, &s, err) != 0)
             return -1;
         if (amp_turnstile_enter(&s->lock, -1, err) == 0) {
-            step = upgrade(s, said, err);
+            step = log_upgrade(s, said, err);
             amp_turnstile_leave(&s->lock);
         }
         amp_store_close(s);
