@@ -109,20 +109,6 @@ static const char *sentence_of(const struct amp_tape *t, const struct amp_violat
     return "does not fit";
 }
 
-enum { POINTER_MOST = 512 };
-
-/* A string member of an object, or the empty span. It is not decoded, because the schemas have no
- * escapes in these members. */
-static struct amp_span raw_text(const struct amp_tape *t, uint32_t object, const char *key)
-{
-    uint32_t tok = AMP_TOK_NONE;
-    if (object != AMP_TOK_NONE && t->tok[object].type == AMP_JSON_OBJECT)
-        tok = amp_tape_get(t, object, amp_span_str(key));
-    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING)
-        return (struct amp_span){"", 0};
-    return amp_tok_raw(t, tok);
-}
-
 static struct amp_span first_sentence(struct amp_span s)
 {
     for (size_t i = 0; i + 1 < s.n; i++)
@@ -133,58 +119,6 @@ static struct amp_span first_sentence(struct amp_span s)
     return s;
 }
 
-static int scan_schema(struct amp_tape *t, struct amp_span path)
-{
-    struct amp_json_fault fault;
-    const struct amp_schema_file *file = amp_schema_file_find(path);
-    return file ? amp_tape_scan(t, file->text.p, file->text.n, &fault) : -1;
-}
-
-/* "common.json#/$defs/x", relative to the schema's path, or "#/$defs/x". */
-static struct amp_span follow_ref(struct amp_tape *t, const char *schema_path, struct amp_span ref)
-{
-    const char *hash = memchr(ref.p, '#', ref.n), *slash = strrchr(schema_path, '/');
-    char path[256];
-    struct amp_span none = {"", 0};
-    if (!hash || !slash)
-        return none;
-    struct amp_span file = {ref.p, (size_t)(hash - ref.p)};
-    struct amp_span pointer = {hash + 1, ref.n - file.n - 1};
-    if (file.n > 0)
-        snprintf(path, sizeof path, "%.*s%.*s", (int)(slash + 1 - schema_path), schema_path,
-                 (int)file.n, file.p);
-    else
-        snprintf(path, sizeof path, "%s", schema_path);
-    if (scan_schema(t, amp_span_str(path)) < 0)
-        return none;
-    return raw_text(t, amp_tape_pointer(t, 0, pointer), "description");
-}
-
-/* The description of the property beside the keyword; if a condition requires the property: in an
- * outer object. */
-static struct amp_span find_description(const struct amp_tape *t, struct amp_tape *other,
-                                        const char *schema_path, struct amp_span at,
-                                        struct amp_span name)
-{
-    struct amp_span text = {"", 0};
-    while (at.n > 0 && text.n == 0) {
-        char pointer[POINTER_MOST];
-        while (at.n > 0 && at.p[at.n - 1] != '/')
-            at.n--;
-        int len = snprintf(pointer, sizeof pointer, "%.*sproperties/%.*s", (int)at.n, at.p,
-                           (int)name.n, name.p);
-        if (at.n == 0 || len < 0 || (size_t)len >= sizeof pointer)
-            break;
-        uint32_t property = amp_tape_pointer(t, 0, amp_span_str(pointer));
-        struct amp_span ref = raw_text(t, property, "$ref");
-        text = raw_text(t, property, "description");
-        if (text.n == 0 && ref.n > 0)
-            text = follow_ref(other, schema_path, ref);
-        at.n--;
-    }
-    return text;
-}
-
 /* The first sentence of a description, as a part of another sentence. */
 static void describe_shortly(struct amp_span description, char *out, size_t size)
 {
@@ -193,22 +127,6 @@ static void describe_shortly(struct amp_span description, char *out, size_t size
     bool article = out[0] == 'A' && out[1] == ' ';
     if (article || (out[0] >= 'A' && out[0] <= 'Z' && out[1] >= 'a' && out[1] <= 'z'))
         out[0] = (char)(out[0] - 'A' + 'a');
-}
-
-/* Writes the first sentence of the description of property `name` beside the keyword at `schema_at`
- * in a schema file, following a reference to another file of the protocol. `out` is empty if there
- * is no description. Slow, for refused lines only. */
-static void property_describe(const char *schema_path, struct amp_span schema_at,
-                              struct amp_span name, char *out, size_t size)
-{
-    struct amp_tape t, other;
-    out[0] = '\0';
-    amp_tape_init(&t, NULL);
-    amp_tape_init(&other, NULL);
-    if (scan_schema(&t, amp_span_str(schema_path)) == 0)
-        describe_shortly(find_description(&t, &other, schema_path, schema_at, name), out, size);
-    amp_tape_release(&t);
-    amp_tape_release(&other);
 }
 
 void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
@@ -229,10 +147,8 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
         fault.name = v->name;
     unsigned before = c->n;
     char hint[180] = "", meaning[160] = "";
-    if (missing && v->about.n)
+    if (missing)
         describe_shortly(v->about, meaning, sizeof meaning);
-    else if (missing && c->schema)
-        property_describe(c->schema, v->schema_at, v->name, meaning, sizeof meaning);
     if (meaning[0])
         snprintf(hint, sizeof hint, " (%s)", meaning);
     if (v->nearest && v->nearest[0])

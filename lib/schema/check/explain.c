@@ -24,11 +24,14 @@ static void sort_notes(struct amp_note *notes, uint32_t n)
     }
 }
 
-/* The description of a property, or of the schema that it refers to; raw text. */
-static struct amp_span find_description(const struct amp_node *n, struct amp_span name)
+/* The description of a property of a schema object, or of a schema that it refers to; raw text. */
+static struct amp_span property_description(const struct amp_document *doc, uint32_t object,
+                                            struct amp_span name)
 {
-    const struct amp_tape *t = &n->doc->tape;
-    uint32_t tok = amp_tape_get(t, n->tok, AMP_SPAN("properties"));
+    const struct amp_tape *t = &doc->tape;
+    uint32_t tok = t->tok[object].type == AMP_JSON_OBJECT
+                       ? amp_tape_get(t, object, AMP_SPAN("properties"))
+                       : AMP_TOK_NONE;
     if (tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_OBJECT)
         tok = amp_tape_get(t, tok, name);
     for (int hops = 0; hops < 8 && tok != AMP_TOK_NONE; hops++) {
@@ -37,14 +40,32 @@ static struct amp_span find_description(const struct amp_node *n, struct amp_spa
         uint32_t says = amp_tape_get(t, tok, AMP_SPAN("description"));
         if (says != AMP_TOK_NONE && t->tok[says].type == AMP_JSON_STRING)
             return amp_tok_raw(t, says);
-        n = n->doc->node[tok];
+        const struct amp_node *n = doc->node[tok];
         if (!n || !n->ref)
             break;
-        n = n->ref;
-        t = &n->doc->tape;
-        tok = n->tok;
+        doc = n->ref->doc;
+        t = &doc->tape;
+        tok = n->ref->tok;
     }
     return (struct amp_span){"", 0};
+}
+
+/* The description of a required property: from the schema that requires it, or, if that is a
+ * condition, from the nearest outer schema with a description. */
+static struct amp_span find_description(const struct amp_node *n, struct amp_span name)
+{
+    const struct amp_tok *tok = n->doc->tape.tok;
+    struct amp_span found = {"", 0};
+    for (uint32_t at = 0; at <= n->tok; at++) {
+        if (tok[at].next <= n->tok) {
+            at = tok[at].next - 1; /* not an outer value */
+            continue;
+        }
+        struct amp_span about = property_description(n->doc, at, name);
+        if (about.n > 0)
+            found = about;
+    }
+    return found;
 }
 
 static int report_note(struct amp_schema_run *r, const struct amp_note *note, amp_violation_fn fn,
