@@ -1,6 +1,5 @@
 /* Lists of agents and capabilities, as tables or as one JSON object per line. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,8 +3,6 @@
  * output, for the next round or for the next missed heartbeat.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <amp/base/clock.h>
 

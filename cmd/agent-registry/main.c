@@ -1,8 +1,6 @@
 /* agent-registry: the agents, their signs of life and their capabilities. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
  * The effects of one message. The registry takes registrations, deregistrations, heartbeats and
  * published capabilities; it passes on all other messages.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/clock.h>

@@ -8,7 +8,6 @@
 
 #include "message/inbox/inbox.h"
 #include "protocol/sw4rm/sw4rm.h"
-#include "json/record.h"
 
 /* One update of a record. */
 struct update {

@@ -2,7 +2,6 @@
 #include "agent/record.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "message/record/record.h"
 #include "json/record.h"

@@ -1,7 +1,6 @@
 /* The work part of agents' records: lifecycle and suspension. */
 #include "agent/work.h"
 
-#include <string.h>
 #include <unistd.h>
 
 #include "json/record.h"

@@ -4,7 +4,6 @@
 
 #include "protocol/amp/amp.h"
 #include "protocol/spec.h"
-#include "protocol/view/names.h"
 
 #define V(field) offsetof(struct amp_view, field)
 #define B(field) offsetof(struct amp_body, field)

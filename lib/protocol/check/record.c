@@ -1,5 +1,4 @@
 /* A finding as a sentence, and as a rejection record: a line of NDJSON. */
-#include <stdio.h>
 #include <string.h>
 
 #include <amp/base/clock.h>

@@ -1,8 +1,6 @@
 /* Replacing a few values of a line: see edit.h. */
 #include "protocol/compose/edit.h"
 
-#include <stdio.h>
-
 #include <amp/json/writer.h>
 
 static struct amp_buf *place_add(struct amp_edit *e, size_t at, size_t n)

@@ -1,5 +1,4 @@
-/* From neutral fields to a message, by the rows of a shape. */
-#include <inttypes.h>
+/* The shape for a kind of message, and writing neutral fields by the rows of the shape. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +7,32 @@
 
 #include "protocol/convert/convert.h"
 #include "json/text.h"
+
+static bool has_word(const char *words, struct amp_span w)
+{
+    for (const char *p = words; *p;) {
+        size_t n = strcspn(p, " ");
+        if (n == w.n && memcmp(p, w.p, n) == 0)
+            return true;
+        p += n + strspn(p + n, " ");
+    }
+    return false;
+}
+
+const struct cv_shape *amp_cv_shape_for(enum amp_protocol p, unsigned kind,
+                                        const struct cv_neutral *n)
+{
+    const struct cv_shapes *all = amp_cv_shapes_of(p);
+    for (unsigned i = 0; i < all->n; i++) {
+        const struct cv_shape *s = &all->v[i];
+        const struct cv_value *v = &n->v[s->if_field];
+        if (!(s->kinds & kind))
+            continue;
+        if (!s->if_field || (v->is == CV_IS_TEXT && has_word(s->if_words, v->text)))
+            return s;
+    }
+    return NULL;
+}
 
 /* The value that a row is written from: its field, or the first of its alternatives that is not
  * empty. */

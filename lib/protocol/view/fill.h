@@ -33,6 +33,12 @@ struct amp_words {
     unsigned n;
 };
 
+/* The words of the enums in words.h: amp_words_risk, … */
+#define AMP_WORDS_LIST(X) X(risk) X(completion) X(verdict) X(level) X(do) X(stage)
+#define X(list)           extern const struct amp_words amp_words_##list;
+AMP_WORDS_LIST(X)
+#undef X
+
 /* A row is cheap if an object with the same keys was filled before; a pointer of two steps
  * ("/payload/id") searches the inner object. Pointers have no ~ escapes and no empty names. Tables
  * are static, because plans remember their addresses. */

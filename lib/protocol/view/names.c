@@ -1,7 +1,7 @@
 /* Spellings of the enums, each from its one list. */
 #include <amp/protocol/protocol.h>
 
-#include "protocol/view/names.h"
+#include "protocol/view/fill.h"
 
 #define COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
 

@@ -2,7 +2,6 @@
 #include <stddef.h>
 
 #include "protocol/sw4rm/sw4rm.h"
-#include "protocol/view/names.h"
 
 #define B(field) offsetof(struct amp_body, field)
 
