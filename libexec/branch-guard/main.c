@@ -140,7 +140,7 @@ static bool next_line(const struct guard *g, size_t *at, struct amp_span *line)
     return true;
 }
 
-static bool overridden(struct guard *g, struct amp_span ref, bool use)
+static bool is_overridden(struct guard *g, struct amp_span ref, bool use)
 {
     if (g->override_used)
         return override_covers(&g->override, ref, g->agent);
@@ -157,7 +157,7 @@ static bool head_refused(struct guard *g, char name[NAME_SIZE])
 {
     return repo_head(&g->repo, name) && (g->agent || g->rule.humans_refuse) &&
            amp_rule_protects(&g->rule, amp_span_str(name)) &&
-           !overridden(g, amp_span_str(name), false);
+           !is_overridden(g, amp_span_str(name), false);
 }
 
 /* `git branch -m feat main` deletes feat first and writes main without running a hook, so only the
@@ -207,7 +207,7 @@ static int check_update(struct guard *g, struct amp_span line)
     u.now = repo_value(&g->repo, u.ref, value);
     u.packed = repo_packed(&g->repo, u.ref);
     u.packed_locked = g->repo.packed_locked;
-    if (amp_rule_decide(&g->rule, g->agent, &u) != AMP_RULE_REFUSE || overridden(g, u.ref, true))
+    if (amp_rule_decide(&g->rule, g->agent, &u) != AMP_RULE_REFUSE || is_overridden(g, u.ref, true))
         return 0;
     return ref_refuse(g, u.ref, true);
 }
@@ -240,7 +240,7 @@ static int on_rebase(struct guard *g)
     snprintf(name, sizeof name, "%s%s", strncmp(g->args[1], "refs/", 5) == 0 ? "" : "refs/heads/",
              g->args[1]);
     struct amp_span ref = amp_span_str(name);
-    if (amp_rule_protects(&g->rule, ref) && !overridden(g, ref, false))
+    if (amp_rule_protects(&g->rule, ref) && !is_overridden(g, ref, false))
         return ref_refuse(g, ref, false);
     return run_kept(g, false);
 }
@@ -257,7 +257,7 @@ static int on_push(struct guard *g)
         u.ref = next_field(&line, false);
         u.now = next_field(&line, true);
         if (amp_rule_decide(&g->rule, g->agent, &u) == AMP_RULE_REFUSE &&
-            !overridden(g, u.ref, true))
+            !is_overridden(g, u.ref, true))
             return ref_refuse(g, u.ref, false);
     }
     return run_kept(g, true);
@@ -301,7 +301,8 @@ static bool received_refused(struct guard *g, struct amp_span ref, struct amp_sp
         amp_span_copy(amp_span_str(pusher_name()), g->agent_name, sizeof g->agent_name);
         g->agent = g->agent_name;
     }
-    return amp_rule_decide(&g->rule, g->agent, &u) == AMP_RULE_REFUSE && !overridden(g, ref, true);
+    return amp_rule_decide(&g->rule, g->agent, &u) == AMP_RULE_REFUSE &&
+           !is_overridden(g, ref, true);
 }
 
 /* update REF OLD NEW, on the receiving side */

@@ -99,7 +99,9 @@ static int commit_tree(git_repository *repo, const git_oid *tree_id, const git_s
     return rc;
 }
 
-/* Like git stash: the files on top of HEAD; what was staged and differs is the second parent. */
+/* Commits the files on top of HEAD, like git stash; staged changes that differ are the second
+ * parent.
+ */
 static int snapshot_commit(git_repository *tree, const git_signature *who, git_oid *head,
                            bool *born, git_oid *out, bool *changed, bool *partial)
 {

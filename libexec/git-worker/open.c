@@ -1,8 +1,8 @@
 /*
- * The open(2) of this program, also for the library, which the dynamic linker binds to a program's
- * own definition before libc's. The library opens whatever has a name that git knows (.gitignore,
- * .git/config, HEAD, a loose ref) and would wait for ever where an agent put a FIFO there. Here an
- * open never waits, and only regular files and directories are opened.
+ * open(2) for this program and for the library: the dynamic linker prefers a program's definition
+ * to libc's. The library opens every file with a name of git (.gitignore, .git/config, HEAD, a
+ * loose ref), and would block on a FIFO that an agent created there. This open never blocks, and
+ * opens only regular files and directories.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ void open_refused_clear(void)
     refused[0] = '\0';
 }
 
-/* What the libraries read of the system by these names. */
+/* Devices that the libraries open. */
 static bool is_system(const char *path)
 {
     return strcmp(path, "/dev/null") == 0 || strcmp(path, "/dev/urandom") == 0 ||

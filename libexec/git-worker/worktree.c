@@ -151,7 +151,7 @@ static bool is_dirty(struct request *r, const struct linked *w)
             !keep_is_reachable(repo, &head, NULL, NULL));
 }
 
-/* Only what is inside REPO.worktrees was made for agents and is removed with its files. */
+/* Whether path is outside of REPO.worktrees: only worktrees inside are removed with their files. */
 static bool is_outside(git_repository *repo, const char *path, char *root, size_t size)
 {
     char parent[PATH_MAX], real_root[PATH_MAX], real[PATH_MAX];
@@ -163,7 +163,7 @@ static bool is_outside(git_repository *repo, const char *path, char *root, size_
     snprintf(root + n, size - n, ".worktrees");
     const char *slash = strrchr(path, '/');
     snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - path) : 0, path);
-    /* The parent, because the directory itself may be gone. */
+    /* The parent, because the directory may be missing. */
     if (!realpath(root, real_root) || !realpath(parent, real))
         return true;
     n = strlen(real_root);

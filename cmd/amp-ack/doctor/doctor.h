@@ -16,7 +16,7 @@ enum doctor_need { DOCTOR_ALWAYS, DOCTOR_USABLE, DOCTOR_STORE };
     X(state, ALWAYS)       /* the directory: owner, mode, disk, log, index */                      \
     X(locks, USABLE)       /* the holders of the state directory's locks */                        \
     X(outbox, STORE)       /* lines that wait for a program to write them */                       \
-    X(deadlines, STORE)    /* what is overdue without a watcher */                                 \
+    X(deadlines, STORE)    /* deadlines that have passed unnoticed */                              \
     X(dead, STORE)         /* dead letters that pile up */                                         \
     X(tasks, STORE)        /* suspended tasks */                                                   \
     X(peers, ALWAYS)       /* helper programs, git, the commands of routes */                      \

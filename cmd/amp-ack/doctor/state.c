@@ -73,12 +73,19 @@ static bool check_directory(const char *dir)
     return true;
 }
 
-/* Each file below that other users may read or write. doctor_permissions looks at amp.json. */
+static const char *path_below(const char *dir, const char *below)
+{
+    static char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
+    return path;
+}
+
+/* Reports the first file below that other users may read or write; returns how many there are.
+ * doctor_permissions looks at amp.json. */
 static unsigned check_modes(const char *dir, const char *below)
 {
-    char path[PATH_MAX];
     unsigned n = 0;
-    snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
+    const char *path = path_below(dir, below);
     AMP_DIR DIR *d = opendir(path);
     struct dirent *e;
     while (d && (e = readdir(d))) {
@@ -98,9 +105,9 @@ static bool has_files(const char *dir, const char *below)
 {
     static const char *const names[] = {"amp.json", "error*.ndjson", "index*", "*.lock",
                                         "watermark"};
-    char path[PATH_MAX], file[PATH_MAX + 256];
+    char file[PATH_MAX + 256];
     bool good = true;
-    snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
+    const char *path = path_below(dir, below);
     AMP_DIR DIR *d = opendir(path);
     struct dirent *e;
     while (d && (e = readdir(d))) {
@@ -126,9 +133,8 @@ static bool has_files(const char *dir, const char *below)
 /* Reports a directory that cannot be read. */
 static bool is_readable(const char *dir, const char *below)
 {
-    char path[PATH_MAX];
     struct stat st;
-    snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
+    const char *path = path_below(dir, below);
     AMP_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if ((fd >= 0 && faccessat(fd, ".", R_OK | X_OK, AT_EACCESS) == 0) || errno == ENOENT)
         return true;

@@ -25,7 +25,7 @@
 
 /* ---- programs ---- */
 
-/* Reads the first line that a program prints; false where it cannot be run or fails. */
+/* Reads the first line that a program prints; false if it cannot be run or fails. */
 static bool prints_line(const char *const *argv, char out[160])
 {
     int p[2];

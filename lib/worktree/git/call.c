@@ -45,7 +45,7 @@ static void stop_worker(struct amp_git *g, bool kill)
     struct amp_child_end end;
     if (g->fd < 0)
         return;
-    close(g->fd); /* end of its input: it ends by itself */
+    close(g->fd); /* the worker ends at the end of its input */
     g->fd = -1;
     if (kill)
         amp_child_kill_tree(&g->child, SIGKILL);

@@ -1,15 +1,15 @@
 /*
- * Git without the git program: typed calls to the git-worker helper, which alone links libgit2.
- * One worker process serves many calls; past its time limit it is killed and the call fails
- * (TIMEDOUT git_timeout); the next call starts a new one. UNAVAILABLE git_unavailable: after three
- * crashes in a minute it does not start any more.
+ * Git without the git program: typed calls to the git-worker helper, the only program that links
+ * libgit2. One worker process serves many calls. After its time limit it is killed and the call
+ * fails (TIMEDOUT git_timeout); the next call starts a new one. UNAVAILABLE git_unavailable: it
+ * crashed three times within a minute and does not start.
  *
- * `repo` is any path inside a repository or a worktree. Refused alike by every call:
- *   DATAERR repo_not_git         no repository there
+ * `repo` is any path inside a repository or a worktree. Errors of all calls:
+ *   DATAERR repo_not_git         not a repository
  *   DATAERR repo_unsupported     an extension that the library cannot read (objectformat, …)
- *   NOPERM  repo_not_owned       it belongs to somebody else (safe.directory)
- *   NO      unknown_revision     a revision, branch or commit that is not there
- *   NOPERM  branch_violation     the rule for protected branches refuses (lib/worktree/rule.h)
+ *   NOPERM  repo_not_owned       the repository belongs to another user (safe.directory)
+ *   NO      unknown_revision     an unknown revision, branch or commit
+ *   NOPERM  branch_violation     refused by the rule for protected branches (lib/worktree/rule.h)
  */
 #ifndef AMP_WORKTREE_GIT_GIT_H
 #define AMP_WORKTREE_GIT_GIT_H
@@ -36,7 +36,7 @@ struct amp_git_info {
     char workdir[PATH_MAX]; /* "" for a bare repository */
     char gitdir[PATH_MAX];  /* a linked worktree's own */
     char common[PATH_MAX];  /* shared by all worktrees */
-    char branch[256];       /* short name that HEAD points to, "" when detached */
+    char branch[256];       /* short name that HEAD points to, "" if detached */
     char head[AMP_OID_MAX]; /* "" before the first commit */
     bool bare, linked;
 };
@@ -49,37 +49,37 @@ int amp_git_resolve(struct amp_git *g, const char *repo, const char *rev, char o
 int amp_git_tree(struct amp_git *g, const char *repo, const char *rev, char oid[AMP_OID_MAX],
                  struct amp_error *err);
 
-/* A linked worktree at path. With branch: on that branch, created from base (NULL: HEAD of the
- * main worktree) when it does not exist; without: detached at base. agent, when not NULL, is
- * written to the file amp-agent in the worktree's git directory, before anything is checked out;
- * for agents a protected branch is refused. Codes beside the common ones: worktree_exists,
- * branch_checked_out (elsewhere). What was made is taken back on failure. */
+/* Creates a linked worktree at path. With branch: on that branch, which is created from base (NULL:
+ * HEAD of the main worktree) if it does not exist; without: detached at base. agent, if not NULL,
+ * is written to the file amp-agent in the worktree's git directory before the checkout; agents
+ * cannot use a protected branch. Also worktree_exists, and branch_checked_out (in another
+ * worktree). On failure nothing is left. head may be NULL. */
 struct amp_git_worktree_spec {
     const char *repo, *path, *branch, *base, *agent;
 };
 int amp_git_worktree_add(struct amp_git *g, const struct amp_git_worktree_spec *spec,
                          char head[AMP_OID_MAX], struct amp_error *err);
-/* Without force refuses (NO worktree_dirty) where there is something uncommitted or untracked. The
- * branch stays. NO worktree_not_found, worktree_locked; worktree_unknown: the directory's .git does
- * not lead back to the repository; worktree_outside: not inside <repo>.worktrees. 1: the directory
- * has no .git any more and was left, only git's record of it went. */
+/* Removes a linked worktree; its branch stays. Without force: NO worktree_dirty if files are
+ * changed or untracked. NO worktree_not_found, worktree_locked; worktree_unknown: the directory's
+ * .git does not lead back to the repository; worktree_outside: not inside <repo>.worktrees. 1: the
+ * directory has no .git and was not removed, only git's entry for it. */
 int amp_git_worktree_remove(struct amp_git *g, const char *repo, const char *path, bool force,
                             struct amp_error *err);
 
 struct amp_git_worktree {
     char path[PATH_MAX], gitdir[PATH_MAX];
-    char branch[256]; /* "" when detached */
+    char branch[256]; /* "" if detached */
     char head[AMP_OID_MAX];
     char agent[128];            /* of the marker file, or "" */
-    bool main, locked, missing; /* missing: there is no .git at path */
-    bool foreign;               /* the .git at path leads elsewhere: nothing there is ours */
+    bool main, locked, missing; /* missing: .git does not exist at path */
+    bool foreign;               /* the .git at path leads elsewhere */
 };
 typedef int (*amp_git_worktree_fn)(void *ctx, const struct amp_git_worktree *w);
 int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
                       struct amp_error *err);
 
 /* Commits everything in a worktree of repo (ignored files excepted) under an identity. NO
- * worktree_unknown: what is at that path is not a worktree of repo. 1: there was
+ * worktree_unknown: the path is not a worktree of repo. 1: there was
  * nothing to commit and oid is HEAD; 0: oid is the new commit. The rule is checked when the
  * worktree has an agent or agent is given. No hook is run. NO worktree_unfinished: a merge or the
  * like was left; NO filter_unsupported: a file that git would send through a program; NO
@@ -90,8 +90,8 @@ struct amp_git_commit_spec {
 int amp_git_commit(struct amp_git *g, const struct amp_git_commit_spec *spec, char oid[AMP_OID_MAX],
                    struct amp_error *err);
 
-/* Keeps what nobody committed in a worktree of repo under the new ref spec->ref, and changes
- * nothing else: a commit of the files on top of HEAD, or HEAD itself if no ref reaches it. */
+/* Keeps uncommitted work in a worktree of repo under the new ref spec->ref: a commit of the files
+ * on top of HEAD, or HEAD itself if no ref reaches it. Changes nothing else. */
 enum amp_git_kept {
     AMP_KEPT_ERROR = -1,
     AMP_KEPT_ALL,
@@ -107,24 +107,24 @@ struct amp_git_keep_spec {
 enum amp_git_kept amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec,
                                struct amp_error *err);
 #define AMP_KEEP_REF_MAX 200
-/* A new name for such a ref: refs/amp/kept/WHO/TIME-RANDOM. */
-void amp_git_keep_ref(const char *who, int64_t now_ms, char out[AMP_KEEP_REF_MAX]);
+/* A new name for such a ref: refs/amp/kept/NAME/TIME-RANDOM. */
+void amp_git_keep_ref(const char *name, int64_t now_ms, char out[AMP_KEEP_REF_MAX]);
 
 /* Differences from the tree of `from` to that of `to`; to NULL: to the files of repo's worktree
  * at that path (else NULL), untracked ones included; NO worktree_unknown as with amp_git_commit.
- * patch, when not NULL, is a file that gets the text. */
+ * patch, if not NULL, is the file to write the text to. */
 struct amp_git_diff {
     char **files; /* NULL-terminated, in path order */
     uint32_t n_files;
     int64_t lines_added, lines_removed;
-    bool truncated; /* more than 10,000 files: the list was cut, the counts are whole */
+    bool truncated; /* more than 10,000 files: the list is cut, the counts are complete */
 };
 int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, const char *from,
                  const char *to, const char *patch, struct amp_git_diff *out,
                  struct amp_error *err);
 void amp_git_diff_release(struct amp_git_diff *d);
 
-/* All refs with their commits at one time, to compare later (the trip-wire). */
+/* All refs with their commits, to be compared later (the trip-wire). */
 struct amp_git_ref {
     char *name; /* "refs/heads/main" */
     char oid[AMP_OID_MAX];
@@ -137,8 +137,8 @@ struct amp_git_refs {
 int amp_git_refs(struct amp_git *g, const char *repo, bool protected_only, struct amp_git_refs *out,
                  struct amp_error *err);
 void amp_git_refs_release(struct amp_git_refs *r);
-/* Calls fn for every ref that differs; the old or new oid is "" where there is none. Returns the
- * number of differences. */
+/* Calls fn for every ref that differs; the old or new oid is "" if the ref does not exist. Returns
+ * the number of differences. */
 typedef void (*amp_git_change_fn)(void *ctx, const char *ref, const char *before,
                                   const char *after);
 uint32_t amp_git_refs_compare(const struct amp_git_refs *before, const struct amp_git_refs *after,
@@ -154,19 +154,19 @@ struct amp_git_reflog {
 int amp_git_reflog(struct amp_git *g, const char *repo, const char *ref, const char *oid,
                    struct amp_git_reflog *out, struct amp_error *err);
 
-/* Sets a branch back to a commit (a person's rollback), and the worktree that has it checked out
- * with it. Protected branches are refused whoever asks. expect, when not NULL, is the value that
- * the branch must have now (NO branch_moved). keep, when not NULL, is a new ref for what would be
- * lost: commits that nothing else reaches, and what an agent's worktree has uncommitted (without
- * keep that is NO worktree_dirty, as a person's always is). 1: done, and something was kept. */
+/* Resets a branch to a commit, and the worktree that has it checked out. Protected branches are
+ * always refused. expect, if not NULL, is the value that the branch must have (NO branch_moved).
+ * keep, if not NULL, is a new ref for work that would be lost: commits that no other ref reaches,
+ * and uncommitted work in an agent's worktree. Without keep, and for a person's worktree, the
+ * latter is NO worktree_dirty. 1: something was kept. */
 struct amp_git_rollback_spec {
     const char *repo, *branch, *commit, *expect, *name, *email, *keep;
 };
 int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec,
                      struct amp_error *err);
 
-/* One value of the repository's configuration ("core.hookspath"); 1 when it is not set. is_path: a
- * leading ~/ is expanded. */
+/* One value of the repository's configuration ("core.hookspath"); 1 if it is not set. is_path:
+ * expands a leading ~/. */
 int amp_git_config(struct amp_git *g, const char *repo, const char *key, bool is_path, char *out,
                    size_t size, struct amp_error *err);
 

@@ -1,5 +1,4 @@
-/* Changes as git writes them: a unified diff counted file by file, the parts of a local diff_url,
- * and which paths a change may not touch. */
+/* Counting the lines of each file in a unified diff; scope patterns. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
+#include "base/grow.h"
 #include "worktree/git/patch.h"
 
 #define PATCH_MAX (64u << 20)
@@ -39,16 +39,14 @@ void amp_patch_release(struct amp_patch *p)
     *p = (struct amp_patch){0};
 }
 
-/* "diff --git a/PATH b/PATH": both names are the same length where nothing was renamed. */
+/* "diff --git a/PATH b/PATH": both names have the same length unless the file was renamed. */
 static int add_file(struct amp_patch *p, struct amp_span line, struct amp_error *err)
 {
-    struct amp_patch_file *v = realloc(p->v, (p->n + 1) * sizeof *v);
     struct amp_span names = {line.p + 11, line.n - 11};
     const char *b = NULL;
 
-    if (!v)
-        return amp_fail_memory(err);
-    p->v = v;
+    if (amp_grow(&p->v, &p->cap, p->n, sizeof *p->v, err) < 0)
+        return -1;
     if (names.n > 5 && (names.n - 5) % 2 == 0)
         b = names.p + 2 + (names.n - 5) / 2;
     struct amp_span path = names;
@@ -61,7 +59,7 @@ static int add_file(struct amp_patch *p, struct amp_span line, struct amp_error 
     return 0;
 }
 
-/* The numbers of lines in "@@ -a,b +c,d @@". */
+/* A number of lines in "@@ -a,b +c,d @@". */
 static int64_t count_of(const char *at, char sign)
 {
     const char *s = strchr(at, sign);
@@ -155,7 +153,7 @@ static bool is_pattern(struct amp_span word)
     const char *dot = memrchr(word.p, '.', word.n);
     if (!dot || dot == word.p + word.n - 1)
         return false;
-    /* Inner dots as in "e.g" or "i.e" stand between single letters. */
+    /* The dots of "e.g" and "i.e" are between single letters. */
     size_t stem = (size_t)(dot - word.p), suffix = word.n - stem - 1;
     if (stem == 1 && suffix == 1 && !strchr("chmS", dot[1]))
         return false;
@@ -176,7 +174,7 @@ static struct amp_span next_word(struct amp_span *rest)
         n++;
     struct amp_span word = {rest->p + i, n - i};
     *rest = (struct amp_span){rest->p + n, rest->n - n};
-    /* The full stop of a sentence is no part of a name. */
+    /* The full stop of a sentence is not part of the name. */
     while (word.n && word.p[word.n - 1] == '.')
         word.n--;
     return word;

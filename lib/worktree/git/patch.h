@@ -1,7 +1,4 @@
-/*
- * Changes as git writes them: the files of a unified diff, where a diff_url points, and which paths
- * a change may not touch.
- */
+/* Unified diffs, diff_urls, and the paths that a change must not touch. */
 #ifndef AMP_WORKTREE_GIT_PATCH_H
 #define AMP_WORKTREE_GIT_PATCH_H
 
@@ -11,7 +8,7 @@
 bool amp_diff_url_parse(struct amp_span url, char *base, size_t base_size, char *commit,
                         size_t commit_size);
 
-/* Added and removed lines a file of a unified diff. */
+/* A file of a unified diff. */
 struct amp_patch_file {
     char *path;
     int64_t lines; /* added and removed */
@@ -20,15 +17,15 @@ struct amp_patch_file {
 };
 struct amp_patch {
     struct amp_patch_file *v;
-    uint32_t n;
+    size_t n, cap;
 };
 int amp_patch_read(const char *path, struct amp_patch *out, struct amp_error *err);
 void amp_patch_release(struct amp_patch *p);
 
-/* The written table of scope: whether a changed path is forbidden, by the patterns of the risk
- * level or by a dispatch's forbidden_actions. A word of an action counts as a path pattern when it
- * has a slash, a star, or the form name.suffix; without a slash it is matched against the last
- * component, with one at the end against everything below. The pattern is copied to by. */
+/* Whether a changed path is forbidden by the patterns of the risk level or by a dispatch's
+ * forbidden_actions. A word of an action is a path pattern if it has a slash, a star, or the form
+ * name.suffix. Without a slash it is compared with the last component; with one at the end, it
+ * matches everything below. Copies the pattern to `by`. */
 bool amp_scope_forbids(struct amp_span path, const char *const *patterns,
                        const struct amp_spans *actions, char *by, size_t size);
 

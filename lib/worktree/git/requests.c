@@ -142,7 +142,7 @@ void amp_git_diff_release(struct amp_git_diff *d)
     *d = (struct amp_git_diff){0};
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct amp_git_ref *)a)->name, ((const struct amp_git_ref *)b)->name);
 }
@@ -168,7 +168,7 @@ int amp_git_refs(struct amp_git *g, const char *repo, bool protected_only, struc
         amp_git_refs_release(&refs);
         return amp_fail_memory(err);
     }
-    qsort(refs.v, refs.n, sizeof *refs.v, by_name);
+    qsort(refs.v, refs.n, sizeof *refs.v, compare_names);
     *out = refs;
     return 0;
 }
@@ -238,17 +238,17 @@ enum amp_git_kept amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec
     return amp_git_field_bool(g, 0, "kept") ? AMP_KEPT_ALL : AMP_KEPT_NOTHING;
 }
 
-void amp_git_keep_ref(const char *who, int64_t now_ms, char out[AMP_KEEP_REF_MAX])
+void amp_git_keep_ref(const char *name, int64_t now_ms, char out[AMP_KEEP_REF_MAX])
 {
-    char name[129];
+    char part[129];
     uint32_t salt;
     /* A ref must not contain "..", or end with ".lock" or a dot; an agent's name may. */
-    snprintf(name, sizeof name, "%s", who);
-    for (char *c = name; *c; c++)
+    snprintf(part, sizeof part, "%s", name);
+    for (char *c = part; *c; c++)
         if (*c == '.')
             *c = '_';
     amp_random(&salt, sizeof salt);
-    snprintf(out, AMP_KEEP_REF_MAX, "refs/amp/kept/%s/%lld-%08x", name, (long long)now_ms, salt);
+    snprintf(out, AMP_KEEP_REF_MAX, "refs/amp/kept/%s/%lld-%08x", part, (long long)now_ms, salt);
 }
 
 int amp_git_config(struct amp_git *g, const char *repo, const char *key, bool is_path, char *out,
