@@ -74,7 +74,7 @@ static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
     }
 }
 
-/* A task's dueBy is a wish: the protocol does not say what happens afterwards. */
+/* dueBy is advisory: nothing happens when it passes. */
 const struct amp_terms amp_terms_aof = {
     .expiry_is_advisory = true,
     .name = request_name,

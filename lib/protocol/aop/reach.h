@@ -1,13 +1,24 @@
 /*
  * Whether a task may access paths. A plain path, as nearly all are, costs a comparison; for the
  * others the granted directories are read once.
+ *
+ * Paths are compared lexically, without the file system. A path starts at a drive (C:/…), at the
+ * root (/…), or at the workspace. `\` is a separator in drive paths only. `.` and `..` are
+ * resolved, and then complete components are compared. An ambiguous path is refused.
  */
 #ifndef AMP_PROTOCOL_AOP_REACH_H
 #define AMP_PROTOCOL_AOP_REACH_H
 
+#include <amp/base/buf.h>
 #include <amp/protocol/aop_policy.h>
 
-#include "protocol/aop/path.h"
+enum { AMP_AOP_PARTS_MOST = 256 };
+
+struct amp_aop_path {
+    char drive; /* its letter in upper case; '/': the root; 0: relative to an unknown directory */
+    unsigned n;
+    struct amp_span part[AMP_AOP_PARTS_MOST]; /* parts of the texts that were read */
+};
 
 struct amp_aop_reach {
     const struct amp_view *v;

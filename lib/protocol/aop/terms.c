@@ -161,11 +161,6 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
     return amp_aop_undelivered(of, &refusal, a->now_ms, out, err);
 }
 
-static void target_read(const struct amp_view *of, struct amp_span out[AMP_REPEATS_MAX])
-{
-    amp_aop_target(of, out);
-}
-
 const struct amp_terms amp_terms_aop = {
     .work_ms = task_ms,
     .work_is_ack = true,
@@ -184,5 +179,5 @@ const struct amp_terms amp_terms_aop = {
     .again = attempt_edit,
     .own_retries = task_retries,
     .answer = answer_write,
-    .repeats = target_read,
+    .repeats = amp_aop_target,
 };

@@ -75,36 +75,35 @@ static bool is_confirmed(struct amp_span request, const struct amp_view *done)
 {
     struct amp_span wanted[AMP_RTP_VERSIONS_MAX], said[AMP_RTP_VERSIONS_MAX];
     struct amp_json_fault fault;
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     if (!memmem(request.p, request.n, "skill_distribution", 18))
         return true;
     amp_tape_init(&t, NULL);
-    uint32_t payload = amp_tape_scan(&t, request.p, request.n, &fault) < 0
-                           ? AMP_TOK_NONE
-                           : amp_tape_pointer(&t, 0, AMP_SPAN("/payload"));
-    bool good = payload == AMP_TOK_NONE || t.tok[payload].type != AMP_JSON_OBJECT ||
-                !amp_object_is(&t, payload, "taskType", "skill_distribution") ||
-                amp_rtp_versions(&t, wanted) == 0;
-    for (uint32_t i = good ? 0 : amp_rtp_versions(done->tape, said); i-- > 0 && !good;)
-        good = amp_span_eq(wanted[0], said[i]);
-    amp_tape_release(&t);
-    return good;
+    if (amp_tape_scan(&t, request.p, request.n, &fault) < 0)
+        return true;
+    uint32_t payload = amp_tape_get(&t, 0, AMP_SPAN("payload"));
+    if (!amp_object_is(&t, payload, "taskType", "skill_distribution") ||
+        amp_rtp_versions(&t, wanted) == 0)
+        return true;
+    for (uint32_t i = amp_rtp_versions(done->tape, said); i-- > 0;)
+        if (amp_span_eq(wanted[0], said[i]))
+            return true;
+    return false;
 }
 
 static bool is_for(struct amp_span request, const char *agent)
 {
     struct amp_json_fault fault;
-    struct amp_tape t;
-    bool found = false;
+    AMP_TAPE struct amp_tape t = {0};
     amp_tape_init(&t, NULL);
-    uint32_t list = amp_tape_scan(&t, request.p, request.n, &fault) < 0
-                        ? AMP_TOK_NONE
-                        : amp_tape_pointer(&t, 0, AMP_SPAN("/payload/toAgents"));
-    if (list != AMP_TOK_NONE && t.tok[list].type == AMP_JSON_ARRAY)
-        for (uint32_t i = list + 1; i < t.tok[list].next && !found; i = t.tok[i].next)
-            found = amp_tok_is(&t, i, amp_span_str(agent)) || amp_tok_is(&t, i, AMP_SPAN("all"));
-    amp_tape_release(&t);
-    return found;
+    if (amp_tape_scan(&t, request.p, request.n, &fault) < 0)
+        return false;
+    uint32_t payload = amp_tape_get(&t, 0, AMP_SPAN("payload"));
+    uint32_t list = amp_object_get(&t, payload, "toAgents", AMP_JSON_ARRAY);
+    for (uint32_t i = list + 1; list != AMP_TOK_NONE && i < t.tok[list].next; i = t.tok[i].next)
+        if (amp_tok_is(&t, i, amp_span_str(agent)) || amp_tok_is(&t, i, AMP_SPAN("all")))
+            return true;
+    return false;
 }
 
 static bool work_name(const struct amp_view *v, struct amp_work *out)

@@ -129,7 +129,7 @@ static void json_text_check(struct amp_check *c, const struct payload_rule *r)
 {
     struct amp_span text;
     struct amp_json_fault fault;
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     char at[80];
     if (!amp_check_string(c, member_get(c, r->key), &text))
         return;
@@ -138,7 +138,6 @@ static void json_text_check(struct amp_check *c, const struct payload_rule *r)
         amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "json_text",
                        pointer_to(r->key, at, sizeof at), "a JSON text", "is not JSON: %s",
                        fault.what);
-    amp_tape_release(&t);
 }
 
 /* The payload or the envelope names the home worktree by its repository and worktree (§16). */

@@ -47,15 +47,17 @@
     X(MODALITIES_SUPPORTED, "modalities_supported")
 #define KEYS_21(X) X(CAPABILITIES_REQUIRED, "capabilities_required")
 #define KEYS_24(X) X(MIN_CONFIDENCE_THRESHOLD, "min_confidence_threshold")
+#define LENGTHS(Y) Y(2) Y(4) Y(5) Y(6) Y(7) Y(8) Y(9) Y(10) Y(11) Y(12) Y(13) Y(14) \
+    Y(15) Y(16) Y(17) Y(19) Y(20) Y(21) Y(24)
 /* clang-format on */
 
 enum key {
 #define X(id, name) K_##id,
-    KEYS_2(X) KEYS_4(X) KEYS_5(X) KEYS_6(X) KEYS_7(X) KEYS_8(X) KEYS_9(X) KEYS_10(X) KEYS_11(X)
-        KEYS_12(X) KEYS_13(X) KEYS_14(X) KEYS_15(X) KEYS_16(X) KEYS_17(X) KEYS_19(X) KEYS_20(X)
-            KEYS_21(X) KEYS_24(X)
+#define KEYS(n)     KEYS_##n(X)
+    LENGTHS(KEYS)
+#undef KEYS
 #undef X
-                K_NONE /* any other */
+        K_NONE /* any other */
 };
 
 /* A set of keys; there are more than 64. */
@@ -70,27 +72,9 @@ static enum key key_of(const char *p, size_t n)
         return K_##id;
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
-        KEYS_##n(X) break
+        KEYS_##n(X) break;
     switch (n) {
-        CASE(2);
-        CASE(4);
-        CASE(5);
-        CASE(6);
-        CASE(7);
-        CASE(8);
-        CASE(9);
-        CASE(10);
-        CASE(11);
-        CASE(12);
-        CASE(13);
-        CASE(14);
-        CASE(15);
-        CASE(16);
-        CASE(17);
-        CASE(19);
-        CASE(20);
-        CASE(21);
-        CASE(24);
+        LENGTHS(CASE)
     default:
         break;
     }
