@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
-#include <amp/base/id.h>
 
 #include "agent/sweep.h"
 #include "flow/bindings.h"
@@ -44,11 +43,8 @@ static int limit_compose(struct notice *n, const struct amp_agent_overdue *o, st
         return -1;
     snprintf(n->id, sizeof n->id, "%.40s:%s:%.*s:%lld", n->of->actor, o->code,
              (int)(o->agent.n < 64 ? o->agent.n : 64), o->agent.p, (long long)o->at_ms);
-    const struct amp_sw4rm_said said = {.from = n->of->actor,
-                                        .type = "NOTIFICATION",
-                                        .token = n->id,
-                                        .sequence = amp_id_number(n->now_ms),
-                                        .now_ms = n->now_ms};
+    const struct amp_sw4rm_said said = {
+        .from = n->of->actor, .type = "NOTIFICATION", .token = n->id, .now_ms = n->now_ms};
     return amp_binding_to_admin(&said, &n->payload, &n->line, err);
 }
 

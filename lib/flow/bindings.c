@@ -14,13 +14,15 @@
 int amp_binding_to_admin(const struct amp_sw4rm_said *said, const struct amp_buf *payload,
                          struct amp_buf *out, struct amp_error *err)
 {
+    struct amp_sw4rm_said numbered = *said;
     struct amp_jw w;
 
+    numbered.sequence = amp_id_number(said->now_ms);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_text(&w, "to", "admin");
     amp_jw_key(&w, "msg");
-    amp_sw4rm_envelope(&w, said, amp_buf_span(payload));
+    amp_sw4rm_envelope(&w, &numbered, amp_buf_span(payload));
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
 }
@@ -68,7 +70,6 @@ int amp_binding_ask(const struct amp_binding *b, const char *from, int64_t now_m
                                         .type = "HITL_INVOCATION",
                                         .token = token,
                                         .correlation = amp_span_str(b->invocation),
-                                        .sequence = amp_id_number(now_ms),
                                         .now_ms = now_ms};
     return amp_binding_to_admin(&said, &payload, out, err);
 }
@@ -98,11 +99,8 @@ static int notice_write(const struct amp_binding *b, const char *from, int64_t n
         return -1;
     snprintf(token, token_size, "%.40s:bind-failed:%.64s:%lld", from, b->agent,
              (long long)b->since_ms);
-    const struct amp_sw4rm_said said = {.from = from,
-                                        .type = "NOTIFICATION",
-                                        .token = token,
-                                        .sequence = amp_id_number(now_ms),
-                                        .now_ms = now_ms};
+    const struct amp_sw4rm_said said = {
+        .from = from, .type = "NOTIFICATION", .token = token, .now_ms = now_ms};
     return amp_binding_to_admin(&said, &payload, out, err);
 }
 

@@ -27,7 +27,7 @@ AMP_REC_TABLE(counter_rec, "the counter of task ids", struct counter, fields);
 
 struct counting {
     struct counter counter;
-    struct amp_buf mem, json;
+    struct amp_buf *mem, *json;
 };
 
 /* The protocol's form has four digits for the year and three for the number. */
@@ -35,17 +35,17 @@ static int count_apply(void *ctx, const struct amp_store_rec *now, struct amp_st
                        struct amp_error *err)
 {
     struct counting *w = ctx;
-    if (amp_rec_parse(&counter_rec, now->found ? now->json : AMP_SPAN("{}"), &w->mem, &w->counter,
+    if (amp_rec_parse(&counter_rec, now->found ? now->json : AMP_SPAN("{}"), w->mem, &w->counter,
                       err) < 0)
         return -1;
     if (++w->counter.last > 999)
         return amp_fail(err, AMP_NO, "id_space_full", "all 999 task ids of this year are used");
-    amp_buf_reset(&w->json);
-    if (amp_rec_write(&counter_rec, &w->counter, &w->json, err) < 0)
+    amp_buf_reset(w->json);
+    if (amp_rec_write(&counter_rec, &w->counter, w->json, err) < 0)
         return -1;
     out->event = "allocate";
     out->to = "counting";
-    out->json = amp_buf_span(&w->json);
+    out->json = amp_buf_span(w->json);
     out->actor = "task-dispatch.new";
     return 0;
 }
@@ -71,14 +71,12 @@ int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MA
                     struct amp_error *err)
 {
     char time[AMP_TIME_MAX], id[AMP_TASK_ID_MAX];
-    struct counting w = {0};
+    AMP_BUF struct amp_buf mem = {0}, json = {0};
+    struct counting w = {.mem = &mem, .json = &json};
     amp_time_format(now_ms, time);
-    amp_buf_init(&w.mem, AMP_REC_MAX);
-    amp_buf_init(&w.json, AMP_REC_MAX);
-    int rc = id_take(s, &w, time, id, err);
-    amp_buf_release(&w.mem);
-    amp_buf_release(&w.json);
-    if (rc < 0 || amp_store_sync(s, err) < 0)
+    amp_buf_init(&mem, AMP_REC_MAX);
+    amp_buf_init(&json, AMP_REC_MAX);
+    if (id_take(s, &w, time, id, err) < 0 || amp_store_sync(s, err) < 0)
         return -1;
     memcpy(out, id, sizeof id);
     return 0;

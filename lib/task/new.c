@@ -29,6 +29,7 @@ static int at_member(struct amp_new_fault *at, const char *fmt, ...)
     return -1;
 }
 
+/* Refuses the task because of the member: DATAERR bad_task. */
 static int fail_at(struct amp_new_fault *at, const char *pointer, const char *what,
                    struct amp_error *err)
 {

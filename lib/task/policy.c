@@ -66,16 +66,18 @@ static int get_text(const json_t *o, const char *key, const char *name, char *ou
     return 0;
 }
 
-/* The member's index in words; -1: it is absent, -2: it is not one of them. */
-static int word_of(const json_t *o, const char *key, const char *const *words, int n)
+/* Sets *out to the member's index in words, of which some may be NULL. */
+static int get_word(const json_t *o, const char *key, const char *const *words, int n, int *out)
 {
     const json_t *v = json_object_get(o, key);
     if (!v)
-        return -1;
+        return 0;
     for (int i = 0; i < n; i++)
-        if (words[i] && json_is_string(v) && strcmp(json_string_value(v), words[i]) == 0)
-            return i;
-    return -2;
+        if (words[i] && json_is_string(v) && strcmp(json_string_value(v), words[i]) == 0) {
+            *out = i;
+            return 0;
+        }
+    return -1;
 }
 
 static int load_qa(struct amp_task_policy *p, const json_t *qa, struct amp_error *err)
@@ -89,11 +91,10 @@ static int load_qa(struct amp_task_policy *p, const json_t *qa, struct amp_error
             return value_refuse(err, "qa.min_confidence", "a number from 0 to 1");
         p->min_confidence = json_number_value(v);
     }
-    int w = word_of(qa, "minor_rejection", minor, 2);
-    if (w == -2)
+    int approves = p->minor_approves;
+    if (get_word(qa, "minor_rejection", minor, 2, &approves) < 0)
         return value_refuse(err, "qa.minor_rejection", "\"approve\" or \"reject\"");
-    if (w >= 0)
-        p->minor_approves = w == 1;
+    p->minor_approves = approves;
     return 0;
 }
 
@@ -125,16 +126,14 @@ static int load_risk(struct amp_task_policy *p, const json_t *risk, struct amp_e
         const json_t *o = json_object_get(risk, amp_risk_name((enum amp_risk)level));
         if (!o)
             continue;
-        int a = word_of(o, "approval", approval, 2), r = word_of(o, "review", review, 2);
-        if (!json_is_object(o) || a == -2 || r == -2)
+        int admin = p->risk[level].admin, full = p->risk[level].full_review;
+        if (!json_is_object(o) || get_word(o, "approval", approval, 2, &admin) < 0 ||
+            get_word(o, "review", review, 2, &full) < 0)
             return value_refuse(
                 err, "risk",
                 "{\"approval\": \"reviewer\" or \"admin\", \"review\": \"incremental\" or "
                 "\"full\"} for each level");
-        if (a >= 0)
-            p->risk[level].admin = a == 1;
-        if (r >= 0)
-            p->risk[level].full_review = r == 1;
+        p->risk[level] = (struct amp_risk_path){.admin = admin, .full_review = full};
     }
     return 0;
 }
@@ -147,16 +146,15 @@ static int load_result(struct amp_result_rule *rule, const json_t *o, struct amp
                                         "ci_failure",         "conflict",    "heartbeat_timeout",
                                         "permission_denied",  "unknown"};
     *rule = (struct amp_result_rule){.type = "unknown"};
-    int c = word_of(o, "status", status, AMP_COMPLETION_FAILED + 1);
-    int a = word_of(o, "action", action_words, 3);
-    if (c < 0)
+    int completion = -1, action = -1, type;
+    if (get_word(o, "status", status, AMP_COMPLETION_FAILED + 1, &completion) < 0 || completion < 0)
         return value_refuse(err, "results[].status", "\"partial\" or \"failed\"");
-    if (a < 0)
+    if (get_word(o, "action", action_words, 3, &action) < 0 || action < 0)
         return value_refuse(err, "results[].action", "\"redispatch\", \"escalate\" or \"fail\"");
-    if (word_of(o, "type", types, 8) == -2)
+    if (get_word(o, "type", types, 8, &type) < 0)
         return value_refuse(err, "results[].type", "an escalation type");
-    rule->completion = (enum amp_completion)c;
-    rule->action = (enum amp_result_action)a;
+    rule->completion = (enum amp_completion)completion;
+    rule->action = (enum amp_result_action)action;
     if (get_text(o, "blocker", "results[].blocker", rule->blocker, sizeof rule->blocker, err) < 0 ||
         get_text(o, "type", "results[].type", rule->type, sizeof rule->type, err) < 0)
         return -1;

@@ -9,8 +9,6 @@
 #include "base/grow.h"
 #include "flow/suspend.h"
 
-#define LINES_MAX ((size_t)256 << 20)
-
 int amp_coordinator_begin(struct amp_coordinator *c, struct amp_error *err)
 {
     if (c->turn)
@@ -51,13 +49,7 @@ struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct am
 
 int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span line, struct amp_error *err)
 {
-    if (!c->lines.max)
-        amp_buf_init(&c->lines, LINES_MAX);
-    return amp_buf_reserve(&c->lines, line.n + 1, err) < 0 ||
-                   amp_buf_add(&c->lines, line.p, line.n, err) < 0 ||
-                   amp_buf_add(&c->lines, "\n", 1, err) < 0
-               ? -1
-               : 0;
+    return amp_outq_add(&c->out, line, err) < 0 ? -1 : amp_outq_add(&c->out, AMP_SPAN("\n"), err);
 }
 
 int amp_coordinator_queue_entry(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
@@ -67,7 +59,7 @@ int amp_coordinator_queue_entry(struct amp_coordinator *c, struct amp_span id, s
         amp_coordinator_queue(c, line, err) < 0)
         return -1;
     struct amp_said *s = &c->said[c->n_said];
-    s->mark = c->lines_base + c->lines.len;
+    s->mark = c->out.added;
     c->n_said += !wants_ack && amp_span_copy(id, s->id, sizeof s->id);
     return 0;
 }

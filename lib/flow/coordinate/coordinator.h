@@ -7,6 +7,7 @@
 #ifndef AMP_FLOW_COORDINATE_COORDINATOR_H
 #define AMP_FLOW_COORDINATE_COORDINATOR_H
 
+#include <amp/base/pipe.h>
 #include <amp/protocol/protocol.h>
 
 #include "flow/coordinate/coordinate.h"
@@ -36,8 +37,7 @@ struct amp_coordinator {
     struct amp_reader *own; /* reads composed lines */
     bool turn;              /* the store's turn is open */
     bool seen;              /* this run has seen a task */
-    struct amp_buf lines;   /* committed lines, to be written after the sync */
-    uint64_t lines_base;    /* bytes passed to the output before lines.data[0] */
+    struct amp_outq out;    /* flushed only after a commit */
     struct amp_said *said;
     size_t n_said, cap_said;
     struct amp_known_task *tasks;

@@ -18,7 +18,8 @@
 #include "flow/intake.h"
 #include "protocol/amp/amp.h"
 
-#define PENDING_MAX ((size_t)64 << 20) /* bytes of output that may wait */
+#define PENDING_MAX ((size_t)64 << 20)  /* bytes of output that stop the reading of input */
+#define OUTPUT_MAX  ((size_t)320 << 20) /* bytes of output that may wait */
 #define INPUTS_MAX  64
 #define TURN_LINES  256
 #define RECHECK_MS  1000 /* another coordinator may have ended the last task */
@@ -33,7 +34,6 @@ struct loop {
     struct amp_coordinator c;
     struct amp_coordinate_end *end;
     size_t n_ports, first;
-    struct amp_outq out;
     bool out_open;
     struct port ports[]; /* room for each input */
 };
@@ -58,7 +58,7 @@ static int open_all(struct loop *l, struct amp_error *err)
     bool own = strcmp(opt->output, "-") != 0;
     if (own && amp_output_open(opt->output, opt->open_timeout_ms, -1, opt->stop, &fd, err) < 0)
         return -1;
-    if (amp_outq_open(&l->out, fd, own, PENDING_MAX, err) < 0)
+    if (amp_outq_open(&l->c.out, fd, own, OUTPUT_MAX, err) < 0)
         return -1;
     l->out_open = true;
     return 0;
@@ -71,30 +71,11 @@ static void close_all(struct loop *l)
         amp_input_close(&l->ports[i].in);
     }
     if (l->out_open)
-        amp_outq_close(&l->out);
+        amp_outq_close(&l->c.out);
     amp_git_close(l->c.git);
     amp_reader_free(l->c.own);
-    amp_buf_release(&l->c.lines);
     free(l->c.said);
     free(l->c.tasks);
-}
-
-/* Passes complete committed lines to the output, up to its limit. */
-static int output_fill(struct loop *l, struct amp_error *err)
-{
-    struct amp_coordinator *c = &l->c;
-    struct amp_span all = amp_buf_span(&c->lines);
-    size_t n = all.n, room = PENDING_MAX - amp_outq_pending(&l->out);
-    n = n > room ? room : n;
-    while (n && all.p[n - 1] != '\n')
-        n--;
-    if (!n)
-        return 0;
-    if (amp_outq_add(&l->out, (struct amp_span){all.p, n}, err) < 0)
-        return -1;
-    amp_buf_drop(&c->lines, n);
-    c->lines_base += n;
-    return 0;
 }
 
 /* Closes the outbox entries whose lines are written and need no acknowledgement. */
@@ -102,7 +83,7 @@ static int close_written(struct loop *l, struct amp_error *err)
 {
     struct amp_coordinator *c = &l->c;
     size_t n = 0;
-    while (n < c->n_said && c->said[n].mark <= l->out.written)
+    while (n < c->n_said && c->said[n].mark <= l->c.out.written)
         if (amp_store_outbox_acked(c->store, amp_span_str(c->said[n++].id), err) < 0)
             return -1;
     if (n > 0)
@@ -114,9 +95,7 @@ static int close_written(struct loop *l, struct amp_error *err)
 static int output_flush(struct loop *l, struct amp_error *err)
 {
     struct amp_error why = {0};
-    if (output_fill(l, err) < 0)
-        return -1;
-    if (amp_outq_flush(&l->out, &why) < 0) {
+    if (amp_outq_flush(&l->c.out, &why) < 0) {
         /* The output has no reader: open entries stay in the outbox for the next run. */
         if (strcmp(why.code, "closed_pipe") == 0) {
             l->end->output_closed = true;
@@ -233,19 +212,22 @@ static int tasks_look(struct loop *l, struct amp_error *err)
     return amp_store_each(l->c.store, AMP_TASK_KIND, NULL, look_again, l, err);
 }
 
-/* Whether all inputs but FIFOs have ended. */
-static bool is_all_read(const struct loop *l)
+/* Whether all inputs but FIFOs have ended. *any: whether some input has. */
+static bool is_all_read(const struct loop *l, bool *any)
 {
-    for (size_t i = 0; i < l->n_ports; i++)
-        if (!l->ports[i].ended && !l->ports[i].in.fifo)
-            return false;
-    return true;
+    bool all = true;
+    *any = false;
+    for (size_t i = 0; i < l->n_ports; i++) {
+        *any |= l->ports[i].ended;
+        all &= l->ports[i].ended || l->ports[i].in.fifo;
+    }
+    return all;
 }
 
 /* The number of tasks that this run waits for. */
 static uint32_t open_tasks(const struct loop *l)
 {
-    bool all = is_all_read(l);
+    bool any, all = is_all_read(l, &any);
     uint32_t n = 0;
     for (size_t i = 0; i < l->c.n_tasks; i++)
         n += l->c.tasks[i].open && !(all && l->c.tasks[i].parked);
@@ -255,21 +237,18 @@ static uint32_t open_tasks(const struct loop *l)
 /* Whether the inputs but FIFOs ended without any task. */
 static bool no_task_comes(const struct loop *l)
 {
-    bool ended = false;
-    for (size_t i = 0; i < l->n_ports; i++)
-        ended |= l->ports[i].ended;
-    return ended && l->c.n_tasks == 0 && is_all_read(l);
+    bool any, all = is_all_read(l, &any);
+    return any && all && l->c.n_tasks == 0;
 }
 
 /* Whether a task was seen and all tasks are terminal. Tasks of earlier runs count as seen once an
  * input has ended. */
 static int all_done(struct loop *l, bool *done, struct amp_error *err)
 {
-    bool seen = l->c.seen;
-    for (size_t i = 0; i < l->n_ports; i++)
-        seen |= l->ports[i].ended;
+    bool ended;
+    is_all_read(l, &ended);
     *done = false;
-    if (!seen || l->c.n_tasks == 0 || open_tasks(l))
+    if (!(l->c.seen || ended) || l->c.n_tasks == 0 || open_tasks(l))
         return 0;
     if (tasks_look(l, err) < 0)
         return -1;
@@ -298,7 +277,8 @@ static int round_once(struct loop *l, struct amp_error *err)
     const struct amp_coordinate_options *opt = l->c.opt;
     struct pollfd fds[INPUTS_MAX + 1];
     struct amp_loop turn = amp_loop_turn(fds, INPUTS_MAX + 1, opt->stop, NULL);
-    bool alive = false, more = false, done = false, full = l->c.lines.len > 0;
+    bool alive = false, more = false, done = false,
+         full = amp_outq_pending(&l->c.out) >= PENDING_MAX;
     for (size_t i = 0; i < l->n_ports; i++) {
         const struct port *p = &l->ports[i];
         /* While the output is full no more messages are read. */
@@ -312,8 +292,8 @@ static int round_once(struct loop *l, struct amp_error *err)
         return 1;
     if (!alive && !full)
         return 1;
-    amp_loop_add(&turn, amp_outq_events(&l->out) ? l->out.fd : -1, amp_outq_events(&l->out));
-    amp_loop_within(&turn, amp_outq_timeout(&l->out));
+    amp_loop_add(&turn, amp_outq_events(&l->c.out) ? l->c.out.fd : -1, amp_outq_events(&l->c.out));
+    amp_loop_within(&turn, amp_outq_timeout(&l->c.out));
     if (opt->until_done)
         amp_loop_within(&turn, RECHECK_MS);
     if (more)
@@ -337,20 +317,12 @@ static int round_once(struct loop *l, struct amp_error *err)
 static int output_finish(struct loop *l, struct amp_error *err)
 {
     struct amp_error why = {0};
-    while (!l->end->output_closed && (l->c.lines.len || amp_outq_pending(&l->out))) {
-        if (output_fill(l, err) < 0)
-            return -1;
-        if (amp_outq_drain(&l->out, -1, l->c.opt->stop, &why) == 0) {
-            if (close_written(l, err) < 0)
-                return -1;
-            continue;
-        }
+    if (!l->end->output_closed && amp_outq_drain(&l->c.out, -1, l->c.opt->stop, &why) < 0) {
         l->end->output_closed = strcmp(why.code, "closed_pipe") == 0;
-        if (why.status == AMP_INTERRUPTED || l->end->output_closed)
-            break;
-        if (err)
+        if (why.status != AMP_INTERRUPTED && !l->end->output_closed) {
             *err = why;
-        return -1;
+            return -1;
+        }
     }
     return close_written(l, err);
 }
@@ -382,7 +354,7 @@ int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt
     l->end = end;
     l->c.store = s;
     l->c.opt = opt;
-    l->out.fd = -1;
+    l->c.out.fd = -1;
     l->c.own = amp_reader_new(NULL, err);
     int rc = l->c.own ? loop_run(l, err) : -1;
     if (l->c.turn)

@@ -28,7 +28,7 @@ AMP_REC_TABLE(approval_rec, "an approval's record", struct approval, approval_fi
 
 struct update {
     const struct amp_approval *a;
-    struct amp_buf mem, json;
+    struct amp_buf *mem, *json;
 };
 
 static int approval_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
@@ -37,7 +37,7 @@ static int approval_change(void *ctx, const struct amp_store_rec *now, struct am
     struct update *u = ctx;
     const struct amp_approval *a = u->a;
     struct approval all;
-    if (amp_rec_parse(&approval_rec, now->found ? now->json : AMP_SPAN("{}"), &u->mem, &all, err))
+    if (amp_rec_parse(&approval_rec, now->found ? now->json : AMP_SPAN("{}"), u->mem, &all, err))
         return -1;
     if (all.n_verdicts == APPROVALS_MAX)
         memmove(all.verdicts, all.verdicts + 1, --all.n_verdicts * sizeof *all.verdicts);
@@ -45,23 +45,21 @@ static int approval_change(void *ctx, const struct amp_store_rec *now, struct am
         (struct verdict){a->task, a->subtask, a->commit, a->verdict}; /* lists have room for one */
     c->event = "approve";
     c->to = "APPROVED";
-    int rc = amp_rec_write(&approval_rec, &all, &u->json, err);
-    c->json = amp_buf_span(&u->json);
+    int rc = amp_rec_write(&approval_rec, &all, u->json, err);
+    c->json = amp_buf_span(u->json);
     return rc;
 }
 
 int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struct amp_error *err)
 {
-    struct update u = {.a = a};
+    AMP_BUF struct amp_buf mem = {0}, json = {0};
+    struct update u = {a, &mem, &json};
     enum amp_store_outcome outcome;
 
-    amp_buf_init(&u.mem, AMP_REC_MAX);
-    amp_buf_init(&u.json, AMP_REC_MAX);
-    int rc = amp_store_update(s, AMP_KEY(KIND, amp_span_str(a->tree)), NULL, approval_change, &u,
-                              &outcome, err);
-    amp_buf_release(&u.mem);
-    amp_buf_release(&u.json);
-    return rc;
+    amp_buf_init(&mem, AMP_REC_MAX);
+    amp_buf_init(&json, AMP_REC_MAX);
+    return amp_store_update(s, AMP_KEY(KIND, amp_span_str(a->tree)), NULL, approval_change, &u,
+                            &outcome, err);
 }
 
 /* 1: the task accepted the verdict, 0: it did not, out->why says why, -1: failure. */
