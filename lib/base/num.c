@@ -87,29 +87,30 @@ int amp_num_size(struct amp_span text, int64_t min, int64_t max, int64_t *bytes,
     return with_unit(text, units, "a size (4096, 64K, 32M, 1G)", min, max, bytes, err);
 }
 
+/* Moves *i past digits. Returns their number. */
+static size_t digits_skip(struct amp_span text, size_t *i)
+{
+    size_t from = *i;
+    while (*i < text.n && text.p[*i] >= '0' && text.p[*i] <= '9')
+        ++*i;
+    return *i - from;
+}
+
 int amp_num_real(struct amp_span text, double min, double max, double *out, struct amp_error *err)
 {
     char s[64];
     /* The grammar is checked here, because strtod also accepts hexadecimal, "inf" and blanks. */
     size_t i = text.n > 0 && text.p[0] == '-';
-    size_t whole = 0, part = 0;
-    bool ok = text.n < sizeof s;
-    for (; i < text.n && text.p[i] >= '0' && text.p[i] <= '9'; i++)
-        whole++;
+    bool ok = text.n < sizeof s && digits_skip(text, &i) > 0;
     if (i < text.n && text.p[i] == '.') {
-        for (i++; i < text.n && text.p[i] >= '0' && text.p[i] <= '9'; i++)
-            part++;
-        ok = ok && part > 0;
+        i++;
+        ok = digits_skip(text, &i) > 0 && ok;
     }
-    ok = ok && whole > 0;
     if (ok && i < text.n && (text.p[i] == 'e' || text.p[i] == 'E')) {
-        size_t expo = 0;
         i++;
         if (i < text.n && (text.p[i] == '+' || text.p[i] == '-'))
             i++;
-        for (; i < text.n && text.p[i] >= '0' && text.p[i] <= '9'; i++)
-            expo++;
-        ok = expo > 0;
+        ok = digits_skip(text, &i) > 0;
     }
     if (!ok || i != text.n)
         return fail_bad(text, "a number", err);

@@ -51,23 +51,24 @@ struct amp_decimal amp_decimal_read(struct amp_span text)
     return d;
 }
 
-static inline const char *next_digit(const char *p)
+/* The value of the next digit; moves *p past it. */
+static inline unsigned digit_next(const char **p)
 {
-    return *p == '.' ? p + 1 : p;
+    *p += **p == '.';
+    return (unsigned)(*(*p)++ - '0');
 }
 
-static int compare_size(const struct amp_decimal *a, const struct amp_decimal *b)
+static int size_compare(const struct amp_decimal *a, const struct amp_decimal *b)
 {
     if (!a->n || !b->n)
         return (a->n != 0) - (b->n != 0);
     if (a->point != b->point)
         return a->point < b->point ? -1 : 1;
     const char *p = a->first, *q = b->first;
-    for (uint32_t i = 0; i < a->n && i < b->n; i++, p++, q++) {
-        p = next_digit(p);
-        q = next_digit(q);
-        if (*p != *q)
-            return *p < *q ? -1 : 1;
+    for (uint32_t i = 0; i < a->n && i < b->n; i++) {
+        unsigned x = digit_next(&p), y = digit_next(&q);
+        if (x != y)
+            return x < y ? -1 : 1;
     }
     return (a->n > b->n) - (a->n < b->n);
 }
@@ -76,7 +77,7 @@ int amp_decimal_compare(const struct amp_decimal *a, const struct amp_decimal *b
 {
     if (a->neg != b->neg)
         return a->neg ? -1 : 1;
-    int c = compare_size(a, b);
+    int c = size_compare(a, b);
     return a->neg ? -c : c;
 }
 
@@ -96,11 +97,7 @@ bool amp_decimal_int64(const struct amp_decimal *d, int64_t *out)
     uint64_t v = 0, most = d->neg ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX;
     const char *p = d->first;
     for (int64_t i = 0; i < d->point; i++) {
-        unsigned digit = 0;
-        if (i < (int64_t)d->n) {
-            p = next_digit(p);
-            digit = (unsigned)(*p++ - '0');
-        }
+        unsigned digit = i < (int64_t)d->n ? digit_next(&p) : 0;
         if (v > (most - digit) / 10)
             return false;
         v = v * 10 + digit;
@@ -114,10 +111,8 @@ static bool divides_small(const struct amp_decimal *a, uint64_t zeros, uint64_t 
 {
     unsigned __int128 r = 0;
     const char *p = a->first;
-    for (uint32_t i = 0; i < a->n; i++, p++) {
-        p = next_digit(p);
-        r = (r * 10 + (unsigned)(*p - '0')) % divisor;
-    }
+    for (uint32_t i = 0; i < a->n; i++)
+        r = (r * 10 + digit_next(&p)) % divisor;
     /* 64 zeros contain every factor 2 and 5 of the divisor. */
     for (uint64_t i = 0; i < zeros && i < 64 && r; i++)
         r = r * 10 % divisor;
@@ -131,22 +126,16 @@ static bool divides_long(const struct amp_decimal *a, uint64_t zeros, const stru
     size_t n = b->n + 1;
     const char *p = b->first;
     divisor[0] = 0;
-    for (size_t i = 1; i < n; i++, p++) {
-        p = next_digit(p);
-        divisor[i] = (signed char)(*p - '0');
-    }
+    for (size_t i = 1; i < n; i++)
+        divisor[i] = (signed char)digit_next(&p);
     memset(r, 0, n);
     uint64_t most = 4 * (uint64_t)n, steps = a->n + (zeros < most ? zeros : most);
     bool zero = true;
     p = a->first;
     for (uint64_t i = 0; i < steps; i++) {
-        signed char digit = 0;
-        if (i < a->n) {
-            p = next_digit(p);
-            digit = (signed char)(*p++ - '0');
-        } else if (zero) {
+        if (i >= a->n && zero)
             break;
-        }
+        signed char digit = i < a->n ? (signed char)digit_next(&p) : 0;
         memmove(r, r + 1, n - 1);
         r[n - 1] = digit;
         while (memcmp(r, divisor, n) >= 0) {
@@ -179,10 +168,8 @@ bool amp_decimal_multiple(const struct amp_decimal *a, const struct amp_decimal 
         return divides_long(a, (uint64_t)(ea - eb), b);
     uint64_t divisor = 0;
     const char *p = b->first;
-    for (uint32_t i = 0; i < b->n; i++, p++) {
-        p = next_digit(p);
-        divisor = divisor * 10 + (unsigned)(*p - '0');
-    }
+    for (uint32_t i = 0; i < b->n; i++)
+        divisor = divisor * 10 + digit_next(&p);
     return divides_small(a, (uint64_t)(ea - eb), divisor);
 }
 
@@ -191,9 +178,8 @@ uint64_t amp_decimal_hash(const struct amp_decimal *d, const struct amp_json_has
     uint64_t h = k->a ^ (uint64_t)d->point ^ (d->neg ? k->b : 0);
     const char *p = d->first;
     uint64_t word = 0;
-    for (uint32_t i = 0; i < d->n; i++, p++) {
-        p = next_digit(p);
-        word = word << 4 | (unsigned)(*p - '0');
+    for (uint32_t i = 0; i < d->n; i++) {
+        word = word << 4 | digit_next(&p);
         if (i % 16 == 15) {
             h = amp_json_mix(h ^ k->b, word ^ k->a);
             word = 0;

@@ -286,17 +286,14 @@ int amp_rec_scan(struct amp_tape *t, struct amp_span json, const char *what, str
 int amp_rec_parse(const struct amp_rec *r, struct amp_span json, struct amp_buf *mem, void *s,
                   struct amp_error *err)
 {
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     if (amp_rec_init(r, s, err) < 0)
         return -1;
     amp_rec_tape(&t);
-    int rc = amp_rec_scan(&t, json, r->what, err);
-    if (rc == 0)
-        rc = amp_rec_read(r, &t, 0, mem, s, err);
-    amp_tape_release(&t);
-    if (rc < 0)
-        amp_rec_free(r, s);
-    return rc;
+    if (amp_rec_scan(&t, json, r->what, err) == 0 && amp_rec_read(r, &t, 0, mem, s, err) == 0)
+        return 0;
+    amp_rec_free(r, s);
+    return -1;
 }
 
 /* ---- writing ---- */

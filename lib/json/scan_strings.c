@@ -35,22 +35,12 @@ static int scan_escape(struct scan *s)
     const unsigned char *at = s->p;
     if (s->end - at < 2)
         return amp_scan_fail(s, "invalid_json", at, "string not closed");
-    switch (at[1]) {
-    case '"':
-    case '\\':
-    case '/':
-    case 'b':
-    case 'f':
-    case 'n':
-    case 'r':
-    case 't':
+    if (at[1] < 128 && amp_json_escapes[at[1]]) {
         s->p += 2;
         return 0;
-    case 'u':
-        break;
-    default:
-        return amp_scan_fail(s, "invalid_json", at, "unknown escape in a string");
     }
+    if (at[1] != 'u')
+        return amp_scan_fail(s, "invalid_json", at, "unknown escape in a string");
     int32_t unit = s->end - at >= 6 ? amp_json_hex4(at + 2) : -1;
     if (unit < 0)
         return amp_scan_fail(s, "invalid_json", at, "\\u wants four hexadecimal digits");

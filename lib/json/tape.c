@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,16 +118,7 @@ bool amp_tok_real(const struct amp_tape *t, uint32_t tok, double *out)
     }
     if (d.n > 770)
         text[n++] = '1';
-    text[n++] = 'e';
-    int64_t e = d.point;
-    if (e < 0) {
-        text[n++] = '-';
-        e = -e;
-    }
-    text[n++] = (char)('0' + e / 100);
-    text[n++] = (char)('0' + e / 10 % 10);
-    text[n++] = (char)('0' + e % 10);
-    text[n] = '\0';
+    snprintf(text + n, sizeof text - n, "e%d", (int)d.point);
     double v = strtod(text, NULL);
     if (!isfinite(v))
         return false;

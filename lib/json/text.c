@@ -22,6 +22,9 @@ int32_t amp_json_hex4(const unsigned char *p)
     return v;
 }
 
+const char amp_json_escapes[128] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+                                    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
+
 static bool is_tail(unsigned char c)
 {
     return (c & 0xc0) == 0x80;
@@ -86,26 +89,8 @@ size_t amp_json_decode_one(const char **p, const char *end, char dst[4])
         return n;
     }
     *p = q + 2;
-    switch (q[1]) {
-    case 'b':
-        dst[0] = '\b';
-        return 1;
-    case 'f':
-        dst[0] = '\f';
-        return 1;
-    case 'n':
-        dst[0] = '\n';
-        return 1;
-    case 'r':
-        dst[0] = '\r';
-        return 1;
-    case 't':
-        dst[0] = '\t';
-        return 1;
-    case 'u':
-        break;
-    default:
-        dst[0] = q[1];
+    if (q[1] != 'u') {
+        dst[0] = amp_json_escapes[q[1] & 127];
         return 1;
     }
     uint32_t c = (uint32_t)amp_json_hex4((const unsigned char *)q + 2);

@@ -4,6 +4,8 @@
 
 #include <amp/json/tape.h>
 
+/* The character of each escape of two characters, by the second one; 0: there is no such escape. */
+extern const char amp_json_escapes[128];
 /* The value of four hexadecimal digits, or -1. */
 int32_t amp_json_hex4(const unsigned char *p);
 /* Length of the UTF-8 character at p (1 to 4); 0: there is none. */

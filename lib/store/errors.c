@@ -42,7 +42,7 @@ static int open_file(struct amp_store *s, uint32_t i, int flags, struct amp_erro
 static bool read_head(int fd, uint64_t *earlier)
 {
     char text[HEAD_MAX];
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     struct amp_json_fault fault;
     int64_t number;
     *earlier = 0;
@@ -50,18 +50,16 @@ static bool read_head(int fd, uint64_t *earlier)
     const char *lf = n > 0 ? memchr(text, '\n', (size_t)n) : NULL;
     if (!lf)
         return false;
-    bool found = false;
     amp_tape_init(&t, NULL);
-    if (amp_tape_scan(&t, text, (size_t)(lf - text), &fault) == 0) {
-        uint32_t is = amp_tape_get(&t, 0, AMP_SPAN("code"));
-        uint32_t tok = amp_tape_get(&t, 0, AMP_SPAN("earlier"));
-        found = is != AMP_TOK_NONE && amp_tok_is(&t, is, amp_span_str(code)) &&
-                tok != AMP_TOK_NONE && amp_tok_int(&t, tok, &number) && number >= 0;
-        if (found)
-            *earlier = (uint64_t)number;
-    }
-    amp_tape_release(&t);
-    return found;
+    if (amp_tape_scan(&t, text, (size_t)(lf - text), &fault) < 0)
+        return false;
+    uint32_t is = amp_tape_get(&t, 0, AMP_SPAN("code"));
+    uint32_t tok = amp_tape_get(&t, 0, AMP_SPAN("earlier"));
+    if (is == AMP_TOK_NONE || !amp_tok_is(&t, is, amp_span_str(code)) || tok == AMP_TOK_NONE ||
+        !amp_tok_int(&t, tok, &number) || number < 0)
+        return false;
+    *earlier = (uint64_t)number;
+    return true;
 }
 
 /* The number of records up to the end of a file; 0: there is no file. */

@@ -126,7 +126,7 @@ static int settings_take(struct amp_store *s, const struct amp_tape *t, uint32_t
 static int settings_read(struct amp_store *s, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     struct amp_json_fault fault;
     if (faccessat(s->dirfd, "amp.json", F_OK, 0) != 0)
         return settings_take(s, NULL, AMP_TOK_NONE, err);
@@ -134,12 +134,10 @@ static int settings_read(struct amp_store *s, struct amp_error *err)
     if (amp_file_read(s->dirfd, "amp.json", SETTINGS_MAX, &text, err) < 0)
         return -1;
     amp_tape_init(&t, NULL);
-    int rc = amp_tape_scan(&t, text.data, text.len, &fault) < 0
-                 ? amp_json_fail(err, AMP_CONFIG, "config_invalid",
-                                 "amp.json of the state directory is not JSON", &fault)
-                 : settings_take(s, &t, amp_tape_get(&t, 0, AMP_SPAN("store")), err);
-    amp_tape_release(&t);
-    return rc;
+    if (amp_tape_scan(&t, text.data, text.len, &fault) < 0)
+        return amp_json_fail(err, AMP_CONFIG, "config_invalid",
+                             "amp.json of the state directory is not JSON", &fault);
+    return settings_take(s, &t, amp_tape_get(&t, 0, AMP_SPAN("store")), err);
 }
 
 /* ---- opening and closing ---- */

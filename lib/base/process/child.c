@@ -332,9 +332,7 @@ static void child_finish(struct amp_child *c, const siginfo_t *si, struct amp_ch
     /* Its zombie keeps its id, so no other process is signalled. */
     if (c->owns_tree)
         kill_all(c->pid);
-    siginfo_t gone;
-    while (waitid(P_PID, (id_t)c->pid, &gone, WEXITED) < 0 && errno == EINTR)
-        ;
+    child_reap(c->pid);
     amp_child_tree_forget(c->pid);
     end->exited = si->si_code == CLD_EXITED;
     end->exit_code = end->exited ? si->si_status : 0;

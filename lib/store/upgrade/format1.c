@@ -31,28 +31,18 @@ struct alias {
     char *was, *is;
 };
 
+/* The buffers. IDS: texts of the converted frame; NAMES: of its blobs; PARTS: of its key. */
+enum { PARTS, BLOB, JSON, ID, TEXT, IDS, NAMES, FULL, BUFFERS };
+
 struct amp_format1 {
     struct amp_store *s;
     struct amp_frame_arena arena;
     struct amp_tape state; /* of the record */
-    struct amp_buf parts;  /* of the frame's key */
-    struct amp_buf blob, json, id, text;
-    struct amp_buf ids;   /* texts of the converted frame */
-    struct amp_buf names; /* of blobs */
-    struct amp_buf full;
+    struct amp_buf buf[BUFFERS];
     struct alias *alias;
     size_t n, cap;
     char key[AMP_KEY_MAX];
 };
-
-enum { BUFFERS = 8 };
-
-static void buffers_list(struct amp_format1 *c, struct amp_buf *out[BUFFERS])
-{
-    struct amp_buf *const all[BUFFERS] = {&c->parts, &c->blob, &c->json,  &c->id,
-                                          &c->text,  &c->ids,  &c->names, &c->full};
-    memcpy(out, all, sizeof all);
-}
 
 struct amp_format1 *amp_format1_new(struct amp_store *s, struct amp_error *err)
 {
@@ -64,10 +54,8 @@ struct amp_format1 *amp_format1_new(struct amp_store *s, struct amp_error *err)
     c->s = s;
     amp_frame_arena_init(&c->arena);
     amp_tape_init(&c->state, NULL);
-    struct amp_buf *bufs[BUFFERS];
-    buffers_list(c, bufs);
     for (size_t i = 0; i < BUFFERS; i++)
-        amp_buf_init(bufs[i], SIZE_MAX / 2);
+        amp_buf_init(&c->buf[i], SIZE_MAX / 2);
     return c;
 }
 
@@ -77,10 +65,8 @@ void amp_format1_free(struct amp_format1 *c)
         return;
     amp_frame_arena_release(&c->arena);
     amp_tape_release(&c->state);
-    struct amp_buf *bufs[BUFFERS];
-    buffers_list(c, bufs);
     for (size_t i = 0; i < BUFFERS; i++)
-        amp_buf_release(bufs[i]);
+        amp_buf_release(&c->buf[i]);
     for (uint32_t i = 0; i < c->n; i++) {
         free(c->alias[i].was);
         free(c->alias[i].is);
@@ -209,10 +195,10 @@ static int state_scan(struct amp_format1 *c, const struct amp_frame *f, struct a
 {
     *json = f->state;
     if (f->state_blob.n) {
-        amp_buf_reset(&c->blob);
-        if (amp_blob_get(c->s, f->state_blob, &c->blob, err) != 0)
+        amp_buf_reset(&c->buf[BLOB]);
+        if (amp_blob_get(c->s, f->state_blob, &c->buf[BLOB], err) != 0)
             return -1;
-        *json = amp_buf_span(&c->blob);
+        *json = amp_buf_span(&c->buf[BLOB]);
     }
     if (!json->n)
         return 0;
@@ -255,8 +241,8 @@ static int operation_learn(struct amp_format1 *c, struct amp_span claim, struct 
     inner = amp_tape_get(&c->state, at, AMP_SPAN("msg"));
     if (inner != AMP_TOK_NONE && c->state.tok[inner].type == AMP_JSON_OBJECT)
         at = inner;
-    if (member_text(c, at, "producer_id", &c->id, &from, err) < 0 ||
-        member_text(c, at, "idempotency_token", &c->text, &token, err) < 0)
+    if (member_text(c, at, "producer_id", &c->buf[ID], &from, err) < 0 ||
+        member_text(c, at, "idempotency_token", &c->buf[TEXT], &token, err) < 0)
         return -1;
     AMP_BUF struct amp_buf name = {0};
     amp_buf_init(&name, from.n + token.n + 64);
@@ -276,7 +262,7 @@ static int dead_learn(struct amp_format1 *c, struct amp_span id, struct amp_erro
 {
     char name[AMP_KEY_NAME_MAX];
     struct amp_span msg_id, line;
-    if (member_text(c, 0, "msg_id", &c->text, &msg_id, err) < 0)
+    if (member_text(c, 0, "msg_id", &c->buf[TEXT], &msg_id, err) < 0)
         return -1;
     if (amp_span_eq(msg_id, id) && !is_digest(id))
         return 0;
@@ -294,7 +280,7 @@ static int frame_open(struct amp_format1 *c, struct amp_span frame,
     if (amp_frame_decode(frame, head, &c->arena, f, err) != 0)
         return -1;
     *k = (struct amp_key){0};
-    return f->key.n ? amp_key_split(f->key, &c->parts, k, err) : 0;
+    return f->key.n ? amp_key_split(f->key, &c->buf[PARTS], k, err) : 0;
 }
 
 int amp_format1_learn(struct amp_format1 *c, struct amp_span frame,
@@ -319,7 +305,7 @@ int amp_format1_learn(struct amp_format1 *c, struct amp_span frame,
         return is_digest(text) ? operation_learn(c, text, err) : 0;
     }
     if (strcmp(k.kind, "inbox") == 0 && span_cut(k.part[0], '\n', &a, &id) && is_digest(id)) {
-        if (member_text(c, 0, "msg_id", &c->text, &text, err) < 0)
+        if (member_text(c, 0, "msg_id", &c->buf[TEXT], &text, err) < 0)
             return -1;
         return text.n ? alias_add(c, id, text, err) : 0;
     }
@@ -334,9 +320,9 @@ static int string_replace(struct amp_format1 *c, uint32_t tok, const char **done
 {
     struct amp_span was = amp_tok_source(&c->state, tok);
     struct amp_jw w;
-    if (amp_buf_add(&c->json, *done, (size_t)(was.p - *done), err) < 0)
+    if (amp_buf_add(&c->buf[JSON], *done, (size_t)(was.p - *done), err) < 0)
         return -1;
-    amp_jw_init(&w, &c->json);
+    amp_jw_init(&w, &c->buf[JSON]);
     amp_jw_str(&w, with);
     *done = was.p + was.n;
     return amp_jw_end(&w, err);
@@ -347,10 +333,10 @@ static int name_replace(struct amp_format1 *c, uint32_t tok, const char **done,
                         struct amp_error *err)
 {
     struct amp_span id;
-    amp_buf_reset(&c->text);
+    amp_buf_reset(&c->buf[TEXT]);
     if (tok == AMP_TOK_NONE || c->state.tok[tok].type != AMP_JSON_STRING)
         return 0;
-    if (amp_tok_text(&c->state, tok, &c->text, &id, err) < 0)
+    if (amp_tok_text(&c->state, tok, &c->buf[TEXT], &id, err) < 0)
         return -1;
     const char *is = is_digest(id) ? alias_find(c, id) : NULL;
     return is ? string_replace(c, tok, done, amp_span_str(is), err) : 0;
@@ -381,10 +367,10 @@ static int record_convert(struct amp_format1 *c, struct amp_frame *f, const char
     if (rc <= 0)
         return rc;
     const char *done = json.p;
-    amp_buf_reset(&c->json);
+    amp_buf_reset(&c->buf[JSON]);
     if (is_message) {
         uint32_t t = amp_tape_get(&c->state, 0, AMP_SPAN("claim"));
-        if (member_text(c, 0, "claim", &c->text, &claim, err) < 0)
+        if (member_text(c, 0, "claim", &c->buf[TEXT], &claim, err) < 0)
             return -1;
         if (claim.n && (operation_write(c, claim, mem, &claim, err) < 0 ||
                         string_replace(c, t, &done, claim, err) < 0))
@@ -395,9 +381,9 @@ static int record_convert(struct amp_format1 *c, struct amp_frame *f, const char
     }
     if (done == json.p)
         return 0;
-    if (amp_buf_add(&c->json, done, (size_t)(json.p + json.n - done), err) < 0)
+    if (amp_buf_add(&c->buf[JSON], done, (size_t)(json.p + json.n - done), err) < 0)
         return -1;
-    f->state = amp_buf_span(&c->json);
+    f->state = amp_buf_span(&c->buf[JSON]);
     f->state_blob = (struct amp_span){0};
     return 0;
 }
@@ -408,7 +394,7 @@ static int key_convert(struct amp_format1 *c, struct amp_frame *f, const struct 
     struct amp_span id = k->part[0], msg_id = {0}, json, a, b;
     struct amp_key key;
     int rc = strcmp(k->kind, "job") == 0 ? state_scan(c, f, &json, err) : 0;
-    if (rc < 0 || (rc > 0 && member_text(c, 0, "msg_id", &c->id, &msg_id, err) < 0))
+    if (rc < 0 || (rc > 0 && member_text(c, 0, "msg_id", &c->buf[ID], &msg_id, err) < 0))
         return -1;
     if (strcmp(k->kind, "token") == 0)
         return operation_write(c, id, c->key, &f->key, err);
@@ -421,27 +407,28 @@ static int key_convert(struct amp_format1 *c, struct amp_frame *f, const struct 
         key.part[1] = amp_span_str(is);
     if (key_write(&key, c->key, &f->key, err) < 0)
         return -1;
-    amp_buf_reset(&c->full);
+    amp_buf_reset(&c->buf[FULL]);
     if (!amp_key_is_digested(f->key))
         return 0;
     for (uint32_t i = 0; i < key.n; i++)
         if (key.named && is_digest(key.part[i]))
             return 0; /* its text is unknown */
-    if (amp_key_full(&key, &c->full, err) < 0)
+    if (amp_key_full(&key, &c->buf[FULL], err) < 0)
         return -1;
-    if (c->full.len < AMP_KEY_MAX)
-        f->full = amp_buf_span(&c->full);
+    if (c->buf[FULL].len < AMP_KEY_MAX)
+        f->full = amp_buf_span(&c->buf[FULL]);
     return 0;
 }
 
-/* Copies a text of this frame into c->ids, which has room for all of them and does not move. */
+/* Copies a text of this frame into c->buf[IDS], which has room for all of them and does not move.
+ */
 static int text_keep(struct amp_format1 *c, struct amp_span text, struct amp_span *out,
                      struct amp_error *err)
 {
-    size_t at = c->ids.len;
-    if (amp_buf_add(&c->ids, text.p, text.n, err) < 0)
+    size_t at = c->buf[IDS].len;
+    if (amp_buf_add(&c->buf[IDS], text.p, text.n, err) < 0)
         return -1;
-    *out = (struct amp_span){c->ids.data + at, text.n};
+    *out = (struct amp_span){c->buf[IDS].data + at, text.n};
     return 0;
 }
 
@@ -527,11 +514,11 @@ int amp_format1_convert(struct amp_format1 *c, struct amp_span frame,
                         struct amp_error *err)
 {
     struct amp_key k;
-    amp_buf_reset(&c->names);
-    amp_buf_reset(&c->ids);
+    amp_buf_reset(&c->buf[NAMES]);
+    amp_buf_reset(&c->buf[IDS]);
     /* Texts of the frame are kept in ids, which must not move. */
     if (frame_open(c, frame, head, f, &k, err) < 0 ||
-        amp_buf_reserve(&c->ids, (f->n_out + 4u) * AMP_KEY_MAX, err) < 0)
+        amp_buf_reserve(&c->buf[IDS], (f->n_out + 4u) * AMP_KEY_MAX, err) < 0)
         return -1;
     if (k.n && (record_convert(c, f, k.kind, err) < 0 || key_convert(c, f, &k, err) < 0 ||
                 input_convert(c, k.kind, &f->in_id, err) < 0))
@@ -542,5 +529,5 @@ int amp_format1_convert(struct amp_format1 *c, struct amp_span frame,
         if (out_convert(c, &c->arena.out[i], err) < 0 ||
             box_convert(c, &c->arena.out[i].consumer, err) < 0)
             return -1;
-    return amp_blob_shrink(c->s, f, c->arena.out, &c->names, err);
+    return amp_blob_shrink(c->s, f, c->arena.out, &c->buf[NAMES], err);
 }
