@@ -1,4 +1,4 @@
-/* The arena that a compiled schema lives in: blocks of growing size, never moved. */
+/* The arena of a compiled schema: blocks of growing size, which do not move. */
 #include "schema/arena.h"
 
 #include <stdalign.h>
@@ -20,7 +20,7 @@ void *amp_arena_get(struct amp_arena *a, size_t size)
         return NULL;
     size = (size + ALIGNED - 1) / ALIGNED * ALIGNED;
     if (!b || b->size - b->used < size) {
-        /* What is left over in the last block stays small beside the whole. */
+        /* The unused rest of a block is small compared to the total. */
         size_t want = FIRST_BLOCK + a->total / 8;
         if (want < size)
             want = size;

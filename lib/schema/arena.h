@@ -1,4 +1,4 @@
-/* Memory that is given back all at once. */
+/* Memory that is freed all at once. */
 #ifndef SCHEMA_ARENA_H
 #define SCHEMA_ARENA_H
 
@@ -9,10 +9,10 @@ struct amp_arena {
     size_t total;
 };
 
-/* Zeroed memory, aligned for pointers and 64-bit numbers; NULL when memory is short or past 256
- * MiB. */
+/* Zeroed memory, aligned for pointers and 64-bit numbers; NULL if memory is short or past 256 MiB.
+ */
 void *amp_arena_get(struct amp_arena *a, size_t size);
-/* A copy with a NUL behind it. */
+/* A copy with a NUL at its end; false as above. */
 bool amp_arena_text(struct amp_arena *a, struct amp_span text, struct amp_span *out);
 void amp_arena_release(struct amp_arena *a);
 

@@ -1,7 +1,6 @@
 /*
- * The standard output format of JSON Schema (2020-12, section 12): what a check found, as output
- * units. Errors of what is invalid, annotations of what is valid. Slower than the check, which
- * stays as it is.
+ * The standard output format of JSON Schema (2020-12, section 12): the result of a check as output
+ * units, which are errors of an invalid value or annotations of a valid one. Slower than the check.
  */
 #ifndef AMP_SCHEMA_OUTPUT_H
 #define AMP_SCHEMA_OUTPUT_H
@@ -14,7 +13,7 @@ AMP_API_BEGIN
 #define AMP_OUTPUT_LIST(X)                                                                         \
     X(FLAG, "flag")         /* {"valid":…} */                                                    \
     X(BASIC, "basic")       /* all units in one list */                                            \
-    X(DETAILED, "detailed") /* a tree, without what has one child or none */
+    X(DETAILED, "detailed") /* a tree, without groups of one child or none */
 
 enum amp_output {
 #define X(id, name) AMP_OUTPUT_##id,
@@ -22,8 +21,8 @@ enum amp_output {
 #undef X
 };
 
-/* Appends the output for one value as one JSON object. A value with more than 10,000 units gets
- * those and "truncated":true. 1 valid, 0 invalid, -1 as amp_schema_check; out is unchanged then. */
+/* Appends the output for one value as one JSON object. Past 10,000 units it is cut, with
+ * "truncated":true. Returns as amp_schema_check; on failure out is unchanged. */
 int amp_schema_output(const struct amp_schema *s, struct amp_schema_run *r,
                       const struct amp_tape *t, uint32_t tok, enum amp_output form,
                       struct amp_buf *out, struct amp_error *err);

@@ -1,4 +1,4 @@
-/* The state of one compilation: documents, the resources inside them, and what is still to do. */
+/* The state of one compilation: its documents, their resources, and the nodes to compile. */
 #ifndef SCHEMA_COMPILER_H
 #define SCHEMA_COMPILER_H
 
@@ -13,7 +13,7 @@ enum {
     VOCAB_UNEVALUATED = 4,
     VOCAB_VALIDATION = 8,
     VOCAB_FORMAT_ASSERTION = 16,
-    VOCAB_OTHER = 32, /* format-annotation, content, meta-data: nothing to check */
+    VOCAB_OTHER = 32, /* format-annotation, content, meta-data: without rules */
     VOCAB_USUAL = VOCAB_CORE | VOCAB_APPLICATOR | VOCAB_UNEVALUATED | VOCAB_VALIDATION,
 };
 
@@ -23,17 +23,17 @@ struct amp_document {
     struct amp_tape tape;
     struct amp_span text;
     struct amp_span asked;  /* the URI it was loaded for */
-    uint32_t root;          /* its resource */
-    uint32_t *resource;     /* by token: 1 + the resource of a subschema that was found, 0 none */
+    uint32_t root;          /* the resource of its root */
+    uint32_t *resource;     /* by token: 1 + the resource of a subschema, 0: none found */
     struct amp_node **node; /* by token */
     struct amp_node *nodes; /* all that were compiled */
     struct amp_members *members;
     struct amp_reference *references; /* to other documents */
-    uint32_t users;                   /* schemas that may be explained: tape and `node` are there */
+    uint32_t users;                   /* schemas that need its tape and `node` */
     uint32_t found_in;                /* amp_program.search */
-    struct amp_document *reached;     /* the next that this search found */
-    bool compared;                    /* checks compare with tokens of its tape */
-    bool has_parts;                   /* holds a resource besides its root: `resource` stays */
+    struct amp_document *reached;     /* the next one that this search found */
+    bool compared;                    /* checks compare with its tokens, so the tape stays */
+    bool has_parts;                   /* has a resource besides its root, so `resource` stays */
 };
 
 struct amp_reference {
@@ -41,14 +41,14 @@ struct amp_reference {
     struct amp_document *to;
 };
 
-/* The index of a large object that references lead through. */
+/* The index of a large object. */
 struct amp_members {
     struct amp_members *next;
     uint32_t object;
     struct amp_index keys;
 };
 
-/* A part of a document with a URI of its own. */
+/* A part of a document that has its own URI. */
 struct amp_resource {
     struct amp_document *doc;
     uint32_t tok;
@@ -69,7 +69,7 @@ struct amp_compiler {
     struct amp_program *program;
     const struct amp_schema_options *opt;
     struct amp_error *err;
-    struct amp_node **nodes; /* that were found in this compilation, in that order */
+    struct amp_node **nodes; /* found in this compilation, in this order */
     uint32_t n_nodes;
     size_t cap_nodes;
     bool in_set;
@@ -79,11 +79,11 @@ struct amp_compiler {
     bool dynamic_refs;
 };
 
-/* Where a reference leads. */
+/* The target of a reference. */
 struct amp_target {
     struct amp_document *doc;
     uint32_t tok, resource;
-    const struct amp_anchor *anchor; /* when it was by an anchor's name */
+    const struct amp_anchor *anchor; /* if the reference has an anchor's name */
 };
 
 /* document.c: the draft whose metaschema has this URI (without #), or AMP_DRAFT_NONE. */
@@ -91,12 +91,12 @@ enum amp_draft amp_draft_find(struct amp_span uri);
 struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
                                        struct amp_span uri, enum amp_draft draft);
 void amp_document_free(struct amp_document *d);
-/* Gives back the tape and what goes with it, as far as no check needs them; makes them again. */
+/* Makes the tape and the tables by token, if they were freed. */
 int amp_document_open(struct amp_document *d, struct amp_error *err);
-/* Notes that one document refers to another. */
+/* Records that one document refers to another. */
 int amp_document_refer(struct amp_compiler *c, struct amp_document *from, struct amp_document *to);
-/* Adds `by` to the users of all documents that a schema in this one can lead to. A document without
- * users is closed, one with users open; -1 when memory is short, then nothing has changed. */
+/* Adds `by` to the users of all documents that this one leads to. Documents without users free what
+ * only explanations need. -1, with nothing changed, if memory is short. */
 int amp_document_use(struct amp_program *p, struct amp_document *d, int by, struct amp_error *err);
 /* Finds the resources and anchors in the schema at a token. */
 int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
@@ -108,23 +108,24 @@ uint32_t amp_anchor_hash(uint32_t resource, struct amp_span name);
 enum amp_resolved {
     AMP_RESOLVE_FAILED = -1, /* err is set */
     AMP_RESOLVED,
-    AMP_RESOLVE_UNKNOWN,  /* no schema is known by this URI */
-    AMP_RESOLVE_NO_PLACE, /* that schema has no such place */
+    AMP_RESOLVE_UNKNOWN,  /* no schema has this URI */
+    AMP_RESOLVE_NO_PLACE, /* the schema has no such place */
 };
 enum amp_resolved amp_document_resolve(struct amp_compiler *c, uint32_t resource,
                                        struct amp_span ref, struct amp_target *out);
-/* The resource of a URI, its document loaded if need be: 1, 0 where none is known by it, -1. */
+/* Finds the resource of a URI; loads its document if necessary. Returns 1, 0 if no schema has the
+ * URI, or -1. */
 int amp_resource_find(struct amp_compiler *c, struct amp_span uri, enum amp_draft draft,
                       uint32_t *out);
 
-/* wrong.c: fails with the place of a token: code and a sentence. */
+/* wrong.c: fails with a code and a sentence, after the place of a token. */
 int amp_schema_wrong(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
                      const char *code, const char *what);
-/* invalid_schema, with what stands there and the nearest of the words (NULL-terminated, or NULL).
- */
+/* Fails with invalid_schema, the value found, and the nearest of the words (NULL-terminated, or
+ * NULL). */
 int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
                            const char *what, const char *const *words);
-/* Tells opt->remark about a keyword that is probably a slip. */
+/* Reports a keyword that is probably a slip to opt->remark. */
 void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uint32_t key,
                        enum amp_draft draft);
 int amp_schema_not_json(struct amp_compiler *c, const struct amp_document *d,
@@ -145,12 +146,13 @@ struct amp_keyword {
     size_t field; /* the offset of the field that `compile` fills, if it serves several keywords */
 };
 struct amp_nearest;
-/* The keyword of any draft that an unknown one is nearly written like, or "". */
+/* The keyword of any draft that is nearest to an unknown one, or "". */
 const char *amp_keyword_nearest(struct amp_span name, struct amp_nearest *near);
 const struct amp_keyword *amp_keyword_find(const struct amp_tape *t, uint32_t key,
                                            enum amp_draft draft);
 
-/* compile.c: nodes are found now and compiled later, so long chains of references need no stack. */
+/* compile.c: the node of a token, which is compiled later, so long chains of references need no
+ * stack. */
 struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
                              uint32_t resource);
 /* A subschema of n at a token of its document. */

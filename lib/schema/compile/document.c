@@ -1,9 +1,9 @@
 /*
- * Schema texts: loaded, their resources ($id) and anchors found, references resolved.
+ * Loads schema texts and finds their resources ($id) and anchors.
  *
- * Identifiers are looked for only where a keyword really holds a subschema, so an "$id" inside an
- * enum or below an unknown keyword names nothing. A reference by pointer may still lead there; then
- * the place is searched when the reference is met.
+ * Identifiers are searched only where a keyword has a subschema, so an "$id" inside an enum or
+ * below an unknown keyword has no effect. A reference by pointer may still lead there; then that
+ * place is searched when the reference is resolved.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +25,16 @@ static uint32_t member(const struct amp_document *d, uint32_t tok, const char *k
     return amp_tape_get(&d->tape, tok, amp_span_str(key));
 }
 
+/* Copies a string; another value is refused with `wrong`. */
 static int text_of(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
-                   struct amp_span *out)
+                   const char *wrong, struct amp_span *out)
 {
     AMP_BUF struct amp_buf plain = {0};
     struct amp_span s;
+    if (d->tape.tok[tok].type != AMP_JSON_STRING)
+        return amp_schema_wrong(c, d, tok, "invalid_schema", wrong);
     amp_buf_init(&plain, URI_MAX);
-    if (amp_tok_text(&d->tape, tok, &plain, &s, c->err))
+    if (amp_tok_text(&d->tape, tok, &plain, &s, c->err) < 0)
         return -1;
     return amp_arena_text(&c->program->arena, s, out) ? 0 : amp_fail_memory(c->err);
 }
@@ -41,9 +44,7 @@ static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t r
 {
     struct amp_program *p = c->program;
     struct amp_span name;
-    if (d->tape.tok[value].type != AMP_JSON_STRING)
-        return amp_schema_wrong(c, d, value, "invalid_schema", "an anchor is a string");
-    if (text_of(c, d, value, &name))
+    if (text_of(c, d, value, "an anchor is a string", &name) < 0)
         return -1;
     name.p += skip;
     name.n -= skip;
@@ -131,9 +132,7 @@ static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t
     struct amp_span uri;
     if (value == AMP_TOK_NONE)
         return 0;
-    if (d->tape.tok[value].type != AMP_JSON_STRING)
-        return amp_schema_wrong(c, d, value, "invalid_schema", "$schema is a string");
-    if (text_of(c, d, value, &uri))
+    if (text_of(c, d, value, "$schema is a string", &uri) < 0)
         return -1;
     uri = without_hash(uri);
     enum amp_draft draft = amp_draft_find(uri);
@@ -193,7 +192,7 @@ static int add_resource(struct amp_compiler *c, struct amp_document *d, uint32_t
     return 0;
 }
 
-/* $id: a new resource, or in draft-07 perhaps only an anchor. */
+/* Reads $id, which names a new resource, or in draft-07 perhaps only an anchor. */
 static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok, uint32_t *resource)
 {
     struct amp_program *p = c->program;
@@ -202,12 +201,10 @@ static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
     struct amp_span id;
     if (value == AMP_TOK_NONE)
         return 0;
-    if (d->tape.tok[value].type != AMP_JSON_STRING)
-        return amp_schema_wrong(c, d, value, "invalid_schema", "$id is a string");
+    if (text_of(c, d, value, "$id is a string", &id) < 0)
+        return -1;
     if (around.draft == AMP_DRAFT_7 && member(d, tok, "$ref") != AMP_TOK_NONE)
         return 0;
-    if (text_of(c, d, value, &id))
-        return -1;
     const char *hash = id.n ? memchr(id.p, '#', id.n) : NULL;
     size_t before = hash ? (size_t)(hash - id.p) : id.n;
     if (hash && before + 1 < id.n) {
@@ -225,7 +222,7 @@ static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
         return -1;
     if (!amp_arena_text(&c->program->arena, amp_buf_span(&uri), &kept))
         return amp_fail_memory(c->err);
-    if (tok == around.tok && d == around.doc) { /* the document's root: its own name */
+    if (tok == around.tok && d == around.doc) { /* the document's root */
         p->resources[*resource].uri = kept;
         return amp_index_add(&p->uri_index, amp_index_hash(kept), *resource)
                    ? 0
@@ -410,8 +407,8 @@ int amp_document_use(struct amp_program *p, struct amp_document *d, int by, stru
     return rc;
 }
 
-/* What a compiled schema needs for explanations only: the tapes of its documents and the way from a
- * token to its node. The texts stay, so the tapes come out the same. */
+/* Frees what a compiled schema needs for explanations only: the tapes of its documents and the
+ * nodes by token. The texts stay, so a new tape has the same tokens. */
 void amp_schema_fold(struct amp_schema *s)
 {
     if (!s->folded)

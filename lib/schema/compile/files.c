@@ -1,4 +1,4 @@
-/* The schemas that are compiled in, and the drafts' own metaschemas among them. */
+/* The built-in schemas, among them the drafts' metaschemas. */
 #include <string.h>
 
 #include "schema/compile/compiler.h"

@@ -1,8 +1,8 @@
-/* Open addressing, at most half full. What it outgrows stays in the arena, which sums up to less
- * than what is in use. */
+/* Open addressing, at most half full. Earlier slots stay in the arena; together they are smaller
+ * than the present ones. */
 #include "schema/compile/index.h"
 
-static void put(struct amp_index *x, uint32_t hash, uint32_t slot)
+static void put_slot(struct amp_index *x, uint32_t hash, uint32_t slot)
 {
     uint32_t at = hash & x->mask;
     while (x->slots[at])
@@ -22,10 +22,10 @@ bool amp_index_add(struct amp_index *x, uint32_t hash, uint32_t number)
             return false;
         for (uint32_t i = 0; x->slots && i <= x->mask; i++)
             if (x->slots[i])
-                put(&more, x->hashes[i], x->slots[i]);
+                put_slot(&more, x->hashes[i], x->slots[i]);
         *x = more;
     }
-    put(x, hash, number + 1);
+    put_slot(x, hash, number + 1);
     x->n++;
     return true;
 }

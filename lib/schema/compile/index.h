@@ -1,4 +1,4 @@
-/* From a hash to numbers: who looks up compares what they stand for. */
+/* Tables from a hash to numbers. The caller compares the things that the numbers stand for. */
 #ifndef SCHEMA_INDEX_H
 #define SCHEMA_INDEX_H
 
@@ -15,10 +15,11 @@ struct amp_index {
     struct amp_arena *arena; /* holds the slots */
 };
 
-/* False when memory is short. */
+/* False if memory is short. */
 bool amp_index_add(struct amp_index *x, uint32_t hash, uint32_t number);
 
-/* for (uint32_t at = hash, i; amp_index_next(x, hash, &at, &i);) … all numbers of this hash. */
+/* for (uint32_t at = hash, i; amp_index_next(x, hash, &at, &i);) … visits all numbers of this hash.
+ */
 static inline bool amp_index_next(const struct amp_index *x, uint32_t hash, uint32_t *at,
                                   uint32_t *number)
 {

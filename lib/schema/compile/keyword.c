@@ -118,7 +118,7 @@ const char *amp_keyword_nearest(struct amp_span name, struct amp_nearest *near)
     bool own = name.n > 1 && (name.p[0] == 'x' || name.p[0] == 'X') && name.p[1] == '-';
     amp_nearest_init(near, name);
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords && !own; i++)
-        if (keywords[i].length >= SHORT) /* "if" and "not" are near too much */
+        if (keywords[i].length >= SHORT) /* "if" and "not" are near to too many words */
             amp_nearest_try(near, amp_span_str(keywords[i].name));
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         if (amp_span_is(name, more[i]))

@@ -5,8 +5,8 @@
 #include "json/hash.h"
 
 enum {
-    COMPARED = 256, /* names that are compared each with each */
-    COUNTED = 128,  /* names that are counted before there is a table of them */
+    COMPARED = 256, /* names that are compared in pairs */
+    COUNTED = 128,  /* names that are counted to make the table smaller */
     PROPERTIES_MOST = 65000,
 };
 

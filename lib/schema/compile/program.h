@@ -1,7 +1,7 @@
 /*
- * A compiled schema: nodes, one for each subschema that can be reached. A node holds only pointers
- * to the groups of rules it has, so a check looks at what is there and nothing else. The schemas of
- * a set share one program: a subschema that several of them reach is one node.
+ * A compiled schema: a node for each subschema that can be reached. A node has pointers to its
+ * groups of rules, so a check reads only the rules that exist. The schemas of a set share one
+ * program: a subschema that several of them reach is one node.
  */
 #ifndef SCHEMA_PROGRAM_H
 #define SCHEMA_PROGRAM_H
@@ -17,12 +17,12 @@ struct amp_resource;
 struct amp_node {
     uint8_t types;
     bool integer;           /* numbers must be integers */
-    bool only_type;         /* no rule but the type */
-    bool leaf;              /* looks at no other value and applies no other node */
-    bool bare_ref;          /* nothing but a reference; has no place rules unless `dynamic` */
+    bool only_type;         /* has no rule except the type */
+    bool leaf;              /* concerns no other value and applies no other node */
+    bool bare_ref;          /* only a reference; has no place rules unless `dynamic` */
     uint8_t colour;         /* of the search for endless references */
     uint32_t resource, tok; /* tok: in its document */
-    struct amp_node *ref;   /* where its reference leads; place->ref may be shortened */
+    struct amp_node *ref;   /* target of its reference; place->ref may skip nodes */
     struct amp_value_rules *values;
     struct amp_string_rules *string;
     struct amp_number_rules *number;
@@ -40,9 +40,9 @@ struct amp_dynamic_anchor {
     struct amp_node *node;
 };
 
-/* What schemas are made of. */
+/* The memory of one or several schemas. */
 struct amp_program {
-    uint64_t id; /* unlike its address never used again */
+    uint64_t id; /* unlike the address, never used again */
     struct amp_arena arena;
     struct amp_document *documents;
     struct amp_pattern *patterns;
@@ -56,8 +56,8 @@ struct amp_program {
 
 struct amp_schema {
     struct amp_program *program;
-    struct amp_node *root;  /* behind references that say nothing else */
-    struct amp_node *first; /* the schema as it stands */
+    struct amp_node *root;  /* after nodes that are only references */
+    struct amp_node *first; /* the node of the schema itself */
     struct amp_dynamic_anchor *anchors;
     uint32_t n_anchors;
     bool dynamic;            /* the dynamic scope must be kept */
@@ -70,8 +70,7 @@ struct amp_schema_set {
     struct amp_schema_options opt;
     struct amp_program program;
     struct amp_schema *schemas;
-    struct amp_error
-        broken; /* what a failed compilation left behind is not used: the first error */
+    struct amp_error broken; /* the first error; after it the program is not used */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* References: to a resource by its URI, inside it by an anchor or a pointer. */
+/* Resolves references: to a resource by its URI, within it by an anchor or a pointer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,13 +7,13 @@
 
 enum {
     URI_MAX = 64 << 10,
-    INDEXED = 32, /* members of an object that is worth an index */
+    INDEXED = 32, /* an object with so many members gets an index */
     PLACE_STEPS = 1000,
     WORK_MOST = 1 << 30,
 };
 
-/* The resource that a place belongs to where no keyword led to it. */
-static uint32_t around(const struct amp_document *d, uint32_t root, uint32_t tok)
+/* The resource of a place that no keyword leads to. */
+static uint32_t resource_around(const struct amp_document *d, uint32_t root, uint32_t tok)
 {
     const struct amp_tape *t = &d->tape;
     uint32_t at = root, found = d->resource[root] ? d->resource[root] - 1 : d->root;
@@ -49,8 +49,9 @@ uint32_t amp_anchor_find(const struct amp_compiler *c, uint32_t resource, struct
     return AMP_TOK_NONE;
 }
 
-/* Searches that no index shortens are paid for. */
-static int pay(struct amp_compiler *c, const struct amp_document *d, uint32_t at, uint32_t steps)
+/* Counts the steps of searches without an index; fails past the limit. */
+static int count_steps(struct amp_compiler *c, const struct amp_document *d, uint32_t at,
+                       uint32_t steps)
 {
     c->work += steps;
     if (c->work <= WORK_MOST)
@@ -59,9 +60,10 @@ static int pay(struct amp_compiler *c, const struct amp_document *d, uint32_t at
                             "resolving references needs more steps than the limit allows");
 }
 
-/* Large objects are indexed when a pointer first leads through them: a hash's numbers are keys. */
-static struct amp_members *members_of(struct amp_compiler *c, struct amp_document *d,
-                                      uint32_t object)
+/* The index of a large object, made when the first pointer leads through it. Its numbers are keys.
+ */
+static struct amp_members *find_members(struct amp_compiler *c, struct amp_document *d,
+                                        uint32_t object)
 {
     for (struct amp_members *m = d->members; m; m = m->next, c->work++)
         if (m->object == object)
@@ -80,9 +82,9 @@ static struct amp_members *members_of(struct amp_compiler *c, struct amp_documen
     return m;
 }
 
-/* One step of a pointer, its escapes undone. */
-static int step(struct amp_compiler *c, struct amp_document *d, uint32_t at, struct amp_span name,
-                uint32_t *out)
+/* Follows one step of a pointer, with its escapes decoded. */
+static int follow_step(struct amp_compiler *c, struct amp_document *d, uint32_t at,
+                       struct amp_span name, uint32_t *out)
 {
     const struct amp_tok *t = &d->tape.tok[at];
     *out = AMP_TOK_NONE;
@@ -90,14 +92,14 @@ static int step(struct amp_compiler *c, struct amp_document *d, uint32_t at, str
         AMP_BUF struct amp_buf pointer = {0};
         amp_buf_init(&pointer, URI_MAX);
         if (amp_buf_str(&pointer, "/", c->err) || amp_buf_add(&pointer, name.p, name.n, c->err) ||
-            pay(c, d, at, t->count))
+            count_steps(c, d, at, t->count))
             return -1;
         *out = amp_tape_pointer(&d->tape, at, amp_buf_span(&pointer));
         return 0;
     }
-    if (pay(c, d, at, 1))
+    if (count_steps(c, d, at, 1))
         return -1;
-    struct amp_members *m = members_of(c, d, at);
+    struct amp_members *m = find_members(c, d, at);
     AMP_FREE char *plain = malloc(name.n + 1);
     if (!m || !plain)
         return amp_fail_memory(c->err);
@@ -115,15 +117,15 @@ static int step(struct amp_compiler *c, struct amp_document *d, uint32_t at, str
     return 0;
 }
 
-static int follow(struct amp_compiler *c, struct amp_document *d, uint32_t at,
-                  struct amp_span pointer, uint32_t *out)
+static int follow_pointer(struct amp_compiler *c, struct amp_document *d, uint32_t at,
+                          struct amp_span pointer, uint32_t *out)
 {
     while (pointer.n && at != AMP_TOK_NONE) {
         pointer.p++;
         pointer.n--;
         const char *slash = pointer.n ? memchr(pointer.p, '/', pointer.n) : NULL;
         struct amp_span name = {pointer.p, slash ? (size_t)(slash - pointer.p) : pointer.n};
-        if (step(c, d, at, name, &at))
+        if (follow_step(c, d, at, name, &at))
             return -1;
         pointer.p += name.n;
         pointer.n -= name.n;
@@ -190,14 +192,15 @@ enum amp_resolved amp_document_resolve(struct amp_compiler *c, uint32_t resource
         return AMP_RESOLVED;
     }
     if (name.n) {
-        if (follow(c, d, c->program->resources[to].tok, name, &out->tok))
+        if (follow_pointer(c, d, c->program->resources[to].tok, name, &out->tok))
             return AMP_RESOLVE_FAILED;
         if (out->tok == AMP_TOK_NONE)
             return AMP_RESOLVE_NO_PLACE;
-        if (!d->resource[out->tok] && pay(c, d, out->tok, PLACE_STEPS))
+        if (!d->resource[out->tok] && count_steps(c, d, out->tok, PLACE_STEPS))
             return AMP_RESOLVE_FAILED;
         if (!d->resource[out->tok] &&
-            amp_document_walk(c, d, out->tok, around(d, c->program->resources[to].tok, out->tok)))
+            amp_document_walk(c, d, out->tok,
+                              resource_around(d, c->program->resources[to].tok, out->tok)))
             return AMP_RESOLVE_FAILED;
         out->resource = d->resource[out->tok] - 1;
     }

@@ -1,4 +1,4 @@
-/* The rules of a compiled subschema, in groups by what they look at. */
+/* The rules of a compiled subschema, in groups by the values that they concern. */
 #ifndef SCHEMA_RULES_H
 #define SCHEMA_RULES_H
 
@@ -21,15 +21,15 @@ struct amp_node_list {
     uint32_t n;
 };
 
-/* `const` and `enum`: texts decoded; everything else as tokens of the schema's own tape. */
+/* `const` and `enum`: strings decoded, other values as tokens of the schema's tape. */
 struct amp_value_rules {
     const struct amp_span *texts;
     const uint32_t *others;
     uint32_t n_texts, n_others;
-    const struct amp_index *index; /* of many: texts by number, then the others; NULL for few */
+    const struct amp_index *index; /* texts by number, then the others; NULL for few values */
     uint32_t at;                   /* token of the keyword's value */
     bool is_const;
-    struct amp_value_rules *also; /* where a schema has both */
+    struct amp_value_rules *also; /* if a schema has both */
 };
 
 struct amp_string_rules {
@@ -49,15 +49,15 @@ struct amp_bound {
 
 struct amp_number_rules {
     struct amp_bound *minimum, *maximum, *above, *below, *multiple; /* above, below: exclusive */
-    bool small; /* an integer fits where it lies in least..most, and there is no more to it */
+    bool small; /* an integer is valid if and only if it is in least..most */
     int64_t least, most;
 };
 
 struct amp_property {
     struct amp_span name;
     uint32_t hash;
-    uint32_t required;     /* 1 + its bit, or 0; past 64 it stands in `more` */
-    struct amp_node *node; /* NULL where it is only required */
+    uint32_t required;     /* its number from 1, or 0; the first 64 have a bit */
+    struct amp_node *node; /* NULL if it is only required */
 };
 
 struct amp_pattern_property {
@@ -76,10 +76,10 @@ struct amp_dependent {
 struct amp_object_rules {
     struct amp_property *properties;
     uint32_t n_properties;
-    uint32_t *places; /* of the properties: tokens of their schemas, 0 where only required */
+    uint32_t *places; /* of the properties: tokens of their schemas, 0 if only required */
     uint16_t *slots;  /* open addressing by hash: 1 + index, 0 free */
     uint32_t mask;
-    uint64_t required; /* the bits that must have been seen */
+    uint64_t required; /* the bits of the required properties */
     uint32_t n_required;
     struct amp_pattern_property *patterns;
     uint32_t n_patterns;
@@ -102,7 +102,7 @@ struct amp_dynamic_ref {
     struct amp_node *fallback;
 };
 
-/* What applies to the same value, and what looks at what the others left. */
+/* Subschemas for the same value, and for the children that others left. */
 struct amp_place_rules {
     struct amp_node *ref, *not_, *if_, *then_, *else_;
     struct amp_dynamic_ref *dynamic;

@@ -1,5 +1,5 @@
-/* What is said about a schema that is itself wrong: where in which text, what stands there, what
- * was expected. */
+/* Errors about a schema: the text, the place in it, the value found there, and what was expected.
+ */
 #include <string.h>
 
 #include "base/nearest.h"
@@ -21,11 +21,11 @@ static void place_of(struct amp_span text, size_t at, unsigned *line, unsigned *
         *column += ((unsigned char)text.p[i] & 0xc0) != 0x80;
 }
 
-/* What people call this text: the first one has a name of its own, the others their URIs. */
+/* The name of a text for people: opt->name for the first, the URI for the others. */
 static struct amp_span name_of(const struct amp_compiler *c, const struct amp_document *d)
 {
     struct amp_span name = c->opt->name && !d->next ? amp_span_str(c->opt->name) : d->asked;
-    if (name.n > NAME_MOST) { /* the end tells more */
+    if (name.n > NAME_MOST) { /* the end is more specific */
         name.p += name.n - NAME_MOST;
         name.n = NAME_MOST;
     }
@@ -43,14 +43,14 @@ static int add_place(const struct amp_compiler *c, const struct amp_document *d,
     return amp_buf_fmt(out, NULL, "line %u, column %u: ", line, column);
 }
 
-static struct amp_span cut(struct amp_span s, size_t most)
+static struct amp_span cut_text(struct amp_span s, size_t most)
 {
     while (s.n > most || (s.n == most && most && ((unsigned char)s.p[s.n - 1] & 0x80)))
         s.n--;
     return s;
 }
 
-/* "; found 5", and for a word that is nearly right what was meant. */
+/* Appends "; found 5", and for a misspelled word the one that was meant. */
 static void add_found(const struct amp_document *d, uint32_t tok, const char *const *words,
                       struct amp_buf *out)
 {
@@ -58,7 +58,7 @@ static void add_found(const struct amp_document *d, uint32_t tok, const char *co
     struct amp_span found = amp_tok_source(&d->tape, tok);
     if (k->type == AMP_JSON_OBJECT || k->type == AMP_JSON_ARRAY)
         found = amp_span_str(k->type == AMP_JSON_ARRAY ? "an array" : "an object");
-    amp_buf_fmt(out, NULL, "; found %.*s%s", (int)cut(found, FOUND_MOST).n, found.p,
+    amp_buf_fmt(out, NULL, "; found %.*s%s", (int)cut_text(found, FOUND_MOST).n, found.p,
                 found.n > FOUND_MOST ? "..." : "");
     struct amp_nearest near;
     amp_nearest_init(&near, amp_tok_raw(&d->tape, tok));
@@ -68,8 +68,8 @@ static void add_found(const struct amp_document *d, uint32_t tok, const char *co
         amp_buf_fmt(out, NULL, "; did you mean `%s`?", near.word);
 }
 
-static int fail(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
-                const char *code, const char *what, bool found, const char *const *words)
+static int fail_at(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+                   const char *code, const char *what, bool found, const char *const *words)
 {
     AMP_BUF struct amp_buf at = {0}, text = {0};
     amp_buf_init(&at, 64 << 10);
@@ -79,7 +79,7 @@ static int fail(struct amp_compiler *c, const struct amp_document *d, uint32_t t
     if (d->tape.n && amp_tape_path(&d->tape, tok, &at, NULL, NULL))
         amp_buf_reset(&at);
     struct amp_span pointer = amp_buf_span(&at);
-    if (pointer.n > POINTER_MOST) { /* its end is the place, its beginning only the way */
+    if (pointer.n > POINTER_MOST) { /* the end is more specific */
         pointer.p += pointer.n - POINTER_MOST;
         pointer.n = POINTER_MOST;
     }
@@ -93,13 +93,13 @@ static int fail(struct amp_compiler *c, const struct amp_document *d, uint32_t t
 int amp_schema_wrong(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
                      const char *code, const char *what)
 {
-    return fail(c, d, tok, code, what, false, NULL);
+    return fail_at(c, d, tok, code, what, false, NULL);
 }
 
 int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
                            const char *what, const char *const *words)
 {
-    return fail(c, d, tok, "invalid_schema", what, true, words);
+    return fail_at(c, d, tok, "invalid_schema", what, true, words);
 }
 
 void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uint32_t key,
@@ -114,7 +114,7 @@ void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uin
         return;
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, 1024);
-    int shown = (int)cut(name, FOUND_MOST).n;
+    int shown = (int)cut_text(name, FOUND_MOST).n;
     add_place(c, d, (size_t)(amp_tok_source(&d->tape, key).p - d->tape.text), &text);
     if (of_other)
         amp_buf_fmt(&text, NULL, "%.*s is no keyword of draft %s", shown, name.p,

@@ -86,10 +86,12 @@ static bool walk_all_of(const struct step *s)
 }
 
 /* anyOf and oneOf: the keyword's own unit is above those of its branches. */
-static bool walk_choice(const struct step *s, const struct amp_node_list *l, uint32_t most)
+static bool walk_choice(const struct step *s)
 {
     struct amp_units *u = &s->w->units;
     uint32_t first = u->n;
+    bool one = strcmp(s->key->name, "oneOf") == 0;
+    const struct amp_node_list *l = one ? &s->n->place->one : &s->n->place->any;
     amp_walk_wrong(s->w, s->n, s->key->name, s->tok, l, no_name);
     u->depth++;
     uint32_t held = walk_list(s);
@@ -97,21 +99,11 @@ static bool walk_choice(const struct step *s, const struct amp_node_list *l, uin
     if (s->w->r->failed || !held)
         return false;
     amp_units_drop(u, first, UNIT_ERROR);
-    if (held <= most)
+    if (held == 1 || !one)
         return true;
     /* No branch is at fault. */
     amp_units_drop(u, first, UNIT_ANNOTATION);
     return amp_walk_wrong(s->w, s->n, s->key->name, s->tok, NULL, no_name);
-}
-
-static bool walk_any_of(const struct step *s)
-{
-    return walk_choice(s, &s->n->place->any, UINT32_MAX);
-}
-
-static bool walk_one_of(const struct step *s)
-{
-    return walk_choice(s, &s->n->place->one, 1);
 }
 
 static bool walk_not(const struct step *s)
@@ -231,11 +223,6 @@ static bool walk_property(const struct step *s, uint32_t i, uint32_t key, bool *
     return true;
 }
 
-static bool walk_properties(const struct step *s)
-{
-    return walk_members(s, walk_property);
-}
-
 static bool pattern_fits(const struct step *s, uint32_t pattern, uint32_t key)
 {
     AMP_BUF struct amp_buf room = {0};
@@ -265,18 +252,13 @@ static bool walk_patterns(const struct step *s, uint32_t i, uint32_t key, bool *
     return any;
 }
 
-static bool walk_pattern_properties(const struct step *s)
-{
-    return walk_members(s, walk_patterns);
-}
-
-/* A member that no other keyword concerns. */
-static void walk_other(const struct step *s, uint32_t i, uint32_t key, bool *ok)
+/* Walks a member that no other keyword concerns; always true. */
+static bool walk_other(const struct step *s, uint32_t i, uint32_t key, bool *ok)
 {
     const struct amp_node *child = step_node(s, s->value);
     if (!amp_node_is_false(child)) {
         *ok &= walk_member(s, i, key, child, NULL);
-        return;
+        return true;
     }
     /* Reported at the name, with the names that are allowed. */
     AMP_BUF struct amp_buf room = {0};
@@ -284,6 +266,7 @@ static void walk_other(const struct step *s, uint32_t i, uint32_t key, bool *ok)
     size_t before = amp_pointer_push(&s->w->units.instance, name);
     *ok = amp_walk_wrong(s->w, s->n, s->key->name, key + 1, NULL, name);
     amp_pointer_pop(&s->w->units.instance, before);
+    return true;
 }
 
 /* Whether `properties` or a pattern concerns a member. */
@@ -301,28 +284,12 @@ static bool is_named(const struct step *s, uint32_t key)
 
 static bool walk_additional(const struct step *s, uint32_t i, uint32_t key, bool *ok)
 {
-    bool applies = !is_named(s, key);
-    if (applies)
-        walk_other(s, i, key, ok);
-    return applies;
-}
-
-static bool walk_additional_properties(const struct step *s)
-{
-    return walk_members(s, walk_additional);
+    return !is_named(s, key) && walk_other(s, i, key, ok);
 }
 
 static bool walk_unevaluated(const struct step *s, uint32_t i, uint32_t key, bool *ok)
 {
-    bool applies = !amp_marked(s->w->r, s->m, i);
-    if (applies)
-        walk_other(s, i, key, ok);
-    return applies;
-}
-
-static bool walk_unevaluated_properties(const struct step *s)
-{
-    return walk_members(s, walk_unevaluated);
+    return !amp_marked(s->w->r, s->m, i) && walk_other(s, i, key, ok);
 }
 
 static bool walk_property_names(const struct step *s)
@@ -470,34 +437,39 @@ bool amp_walk_keyword(struct amp_output_walk *w, const struct amp_node *n,
 {
     static const struct {
         const char *keyword;
-        bool (*walk)(const struct step *s);
         int turn;
+        bool (*walk)(const struct step *s); /* or */
+        member_fn member;                   /* for each member of an object */
     } rows[] = {
-        {"$ref", walk_ref, 0},
-        {"$dynamicRef", walk_dynamic_ref, 0},
-        {"required", walk_required, 0},
-        {"properties", walk_properties, 0},
-        {"patternProperties", walk_pattern_properties, 0},
-        {"propertyNames", walk_property_names, 0},
-        {"dependentRequired", walk_dependents, 0},
-        {"dependentSchemas", walk_dependents, 0},
-        {"dependencies", walk_dependents, 0},
-        {"prefixItems", walk_prefix_items, 0},
-        {"items", walk_items, 0},
-        {"additionalItems", walk_additional_items, 0},
-        {"contains", walk_contains, 0},
-        {"allOf", walk_all_of, 0},
-        {"anyOf", walk_any_of, 0},
-        {"oneOf", walk_one_of, 0},
-        {"not", walk_not, 0},
-        {"if", walk_if, 0},
-        {"additionalProperties", walk_additional_properties, 1},
-        {"unevaluatedProperties", walk_unevaluated_properties, 2},
-        {"unevaluatedItems", walk_unevaluated_items, 2},
+        {"$ref", 0, walk_ref, NULL},
+        {"$dynamicRef", 0, walk_dynamic_ref, NULL},
+        {"required", 0, walk_required, NULL},
+        {"properties", 0, NULL, walk_property},
+        {"patternProperties", 0, NULL, walk_patterns},
+        {"propertyNames", 0, walk_property_names, NULL},
+        {"dependentRequired", 0, walk_dependents, NULL},
+        {"dependentSchemas", 0, walk_dependents, NULL},
+        {"dependencies", 0, walk_dependents, NULL},
+        {"prefixItems", 0, walk_prefix_items, NULL},
+        {"items", 0, walk_items, NULL},
+        {"additionalItems", 0, walk_additional_items, NULL},
+        {"contains", 0, walk_contains, NULL},
+        {"allOf", 0, walk_all_of, NULL},
+        {"anyOf", 0, walk_choice, NULL},
+        {"oneOf", 0, walk_choice, NULL},
+        {"not", 0, walk_not, NULL},
+        {"if", 0, walk_if, NULL},
+        {"additionalProperties", 1, NULL, walk_additional},
+        {"unevaluatedProperties", 2, NULL, walk_unevaluated},
+        {"unevaluatedItems", 2, walk_unevaluated_items, NULL},
     };
     struct step s = {w, n, key, value, tok, m};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].keyword, key->name) == 0)
-            return rows[i].turn != turn || rows[i].walk(&s);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(rows[i].keyword, key->name) != 0)
+            continue;
+        if (rows[i].turn != turn)
+            return true;
+        return rows[i].walk ? rows[i].walk(&s) : walk_members(&s, rows[i].member);
+    }
     return true;
 }
