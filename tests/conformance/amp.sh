@@ -1,7 +1,5 @@
 # shellcheck shell=bash disable=SC2154
 # Sample cases of AMP/1.0: see protocols.sh.
-# shellcheck source=tests/bats/messages.bash
-. tests/bats/messages.bash
 
 # Puts messages with these ids into the state's ledger; the text is not that of the input.
 seed_state() {

@@ -17,6 +17,10 @@ work=$(mktemp -d) || exit 73
 passed=0 failed=0 skipped=0
 declare -A reasons
 
+# This file also has a function `refused`; the one below replaces it.
+# shellcheck source=tests/bats/messages.bash
+. tests/bats/messages.bash
+
 # The current case: id, what, case (the JSON); dir is its own directory.
 pass() { passed=$((passed + 1)); }
 fail() {
