@@ -1,5 +1,5 @@
-/* amp-route inbox AGENT: its options, the list of what waits, and what is set beforehand. */
-#include "inbox.h"
+/* amp-route inbox AGENT: its options, the list of waiting messages, and --busy, --idle, --return.
+ */
 #include "wiring.h"
 
 #include <limits.h>
@@ -17,37 +17,47 @@
 #include "message/record/record.h"
 #include "route/handover/inbox_loop.h"
 
-static const char *state, *config, *out_path = "-", *format = "line", *return_id, *acks_port;
-static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS, max_messages, lease_ms = 1800000,
-               attempts = 5, attempt_timeout_ms, open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
-static bool follow, one, between, busy, idle, list, json, wait_turn, fulfill;
+static struct amp_lane_rules lane_rules;
+static struct amp_handover_options loop = {
+    .voice = &voice,
+    .stop = &amp_stop,
+    .safe = amp_text_safe,
+    .format = "line",
+    .out_path = "-",
+    .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
+    .lanes = &lane_rules,
+    .lease_ms = 1800000,
+    .attempts = 5,
+    .metrics = {.tool = "amp-route", .interval_ms = AMP_METRICS_INTERVAL_MS}};
+static const char *state, *config, *return_id;
+static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
+static bool one, busy, idle, list, json, wait_turn;
 static struct amp_list command;
-static struct amp_metrics_options metrics = {.tool = "amp-route",
-                                             .interval_ms = AMP_METRICS_INTERVAL_MS};
 
 static const char *const formats[] = {"line", "text", "wrap", NULL};
 
 const struct amp_opt inbox_opts[] = {
-    {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "wait for more messages until a signal"},
+    {'f', "follow", AMP_OPT_FLAG, &loop.follow, NULL,
+     .doc = "wait for more messages until a signal"},
     {'1', "one", AMP_OPT_FLAG, &one, NULL, .doc = "hand over at most one message"},
-    {0, "max", AMP_OPT_INT, &max_messages, "N", .doc = "hand over at most N messages", .min = 1,
-     .max = 1000000},
-    {0, "between-turns", AMP_OPT_FLAG, &between, NULL,
+    {0, "max", AMP_OPT_INT, &loop.max_messages, "N", .doc = "hand over at most N messages",
+     .min = 1, .max = 1000000},
+    {0, "between-turns", AMP_OPT_FLAG, &loop.between, NULL,
      .doc = "hand over nothing while the agent is busy"},
     {0, "busy", AMP_OPT_FLAG, &busy, NULL, .doc = "record that the agent begins a turn"},
     {0, "idle", AMP_OPT_FLAG, &idle, NULL, .doc = "record that the agent ended its turn"},
-    {0, "lease", AMP_OPT_DURATION, &lease_ms, "TIME", .doc = "longest duration of a turn", .min = 1,
-     .max = 7ll * 86400000, .config = "inbox.busy_lease"},
-    {0, "format", AMP_OPT_CHOICE, &format, "FORMAT", .doc = "format of a message",
+    {0, "lease", AMP_OPT_DURATION, &loop.lease_ms, "TIME", .doc = "longest duration of a turn",
+     .min = 1, .max = 7ll * 86400000, .config = "inbox.busy_lease"},
+    {0, "format", AMP_OPT_CHOICE, &loop.format, "FORMAT", .doc = "format of a message",
      .choices = formats},
-    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
-    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
-    {0, "attempts", AMP_OPT_INT, &attempts, "N",
+    {'o', "out", AMP_OPT_PATH, &loop.out_path, "PATH", .doc = "write to PATH"},
+    AMP_OPT_OPEN_TIMEOUT(loop.open_timeout_ms),
+    {0, "attempts", AMP_OPT_INT, &loop.attempts, "N",
      .doc = "how often a message is handed over before a failure is final", .min = 1, .max = 100},
-    {0, "attempt-timeout", AMP_OPT_DURATION, &attempt_timeout_ms, "TIME",
+    {0, "attempt-timeout", AMP_OPT_DURATION, &loop.attempt_timeout_ms, "TIME",
      .doc = "time limit of one attempt", .min = 10, .max = 86400000},
-    {0, "fulfill", AMP_OPT_FLAG, &fulfill, NULL, .doc = "success of the command is FULFILLED"},
-    {0, "acks", AMP_OPT_STRING, &acks_port, "PORT",
+    {0, "fulfill", AMP_OPT_FLAG, &loop.fulfill, NULL, .doc = "success of the command is FULFILLED"},
+    {0, "acks", AMP_OPT_STRING, &loop.acks_port, "PORT",
      .doc = "write acknowledgements of the messages to PORT"},
     {0, "wait", AMP_OPT_FLAG, &wait_turn, NULL,
      .doc = "wait until no other process hands over to this agent"},
@@ -57,7 +67,7 @@ const struct amp_opt inbox_opts[] = {
     AMP_OPT_STATE(state),
     AMP_OPT_CONFIG(config),
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
-    AMP_METRICS_OPTS(metrics),
+    AMP_METRICS_OPTS(loop.metrics),
     {'x', "exec", AMP_OPT_REST, &command, "COMMAND…",
      .doc = "run COMMAND with each message as its standard input"},
     AMP_OPT_END,
@@ -71,7 +81,7 @@ struct inbox {
     struct amp_buf mem;
 };
 
-/* ---- looking ---- */
+/* ---- --list ---- */
 
 static int list_fn(void *ctx, const struct amp_inbox_msg *m)
 {
@@ -131,8 +141,8 @@ static int inbox_list(struct inbox *in)
 
 /* ---- handing over ---- */
 
-/* Nothing is begun while the lock is waited for, so that a signal may simply end us: a flag could
- * be set just before the wait. */
+/* Waits for the lock with the default handlers: a signal ends the process, which has changed
+ * nothing yet. A handler's flag could be set just before the wait. */
 static int turn_take(struct inbox *in, struct amp_error *err)
 {
     if (wait_turn)
@@ -143,11 +153,11 @@ static int turn_take(struct inbox *in, struct amp_error *err)
     return rc;
 }
 
-/* --busy, --idle and --return: what is set beforehand. */
+/* --busy, --idle and --return: changes the state before handing over. */
 static int marks_set(struct inbox *in, struct amp_error *err)
 {
     int64_t now = amp_now_ms();
-    if (busy && amp_inbox_busy(in->store, in->agent, now, now + lease_ms, err) < 0)
+    if (busy && amp_inbox_busy(in->store, in->agent, now, now + loop.lease_ms, err) < 0)
         return -1;
     if (idle && amp_inbox_busy(in->store, in->agent, 0, 0, err) < 0)
         return -1;
@@ -163,30 +173,16 @@ static int marks_set(struct inbox *in, struct amp_error *err)
 static int hand_out(struct inbox *in)
 {
     struct amp_error err = {0};
-    struct amp_lane_rules rules;
     struct amp_inbox_end end;
-    if (lanes_set(config, state, NULL, 0, &rules, &err) < 0 || turn_take(in, &err) < 0)
+    if (lanes_set(config, state, NULL, 0, &lane_rules, &err) < 0 || turn_take(in, &err) < 0)
         return amp_complain(&err);
-    const struct amp_inbox_loop_options o = {.voice = &voice,
-                                             .stop = &amp_stop,
-                                             .safe = amp_text_safe,
-                                             .format = format,
-                                             .argv = command.n > 0 ? command.v : NULL,
-                                             .attempt_timeout_ms = attempt_timeout_ms,
-                                             .out_path = out_path,
-                                             .open_timeout_ms = open_timeout_ms,
-                                             .agent = in->agent,
-                                             .name = in->name,
-                                             .lanes = &rules,
-                                             .follow = follow,
-                                             .between = between,
-                                             .lease_ms = lease_ms,
-                                             .max_messages = one ? 1 : max_messages,
-                                             .attempts = attempts,
-                                             .fulfill = fulfill,
-                                             .acks_port = acks_port,
-                                             .metrics = metrics};
-    if (amp_inbox_loop(in->store, &o, &end, &err) < 0)
+    loop.agent = in->agent;
+    loop.name = in->name;
+    if (command.n > 0)
+        loop.argv = command.v;
+    if (one)
+        loop.max_messages = 1;
+    if (amp_inbox_loop(in->store, &loop, &end, &err) < 0)
         return amp_complain(&err);
     if (end.handed > 0)
         return 0;
@@ -213,7 +209,7 @@ static int inbox_serve(struct inbox *in)
         return inbox_list(in);
     if (marks && marks_set(in, &err) < 0)
         return amp_complain(&err);
-    return marks && !between && !follow ? 0 : hand_out(in);
+    return marks && !loop.between && !loop.follow ? 0 : hand_out(in);
 }
 
 int route_inbox(int argc, char **argv)
@@ -222,7 +218,7 @@ int route_inbox(int argc, char **argv)
         amp_die_usage("one agent is needed: amp-route inbox AGENT");
     if (!state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
-    if (busy && (idle || between || follow))
+    if (busy && (idle || loop.between || loop.follow))
         amp_die_usage("--busy excludes the other options");
     struct inbox in = {.agent = amp_span_str(argv[0]), .name = argv[0], .lock = -1};
     struct amp_error err;

@@ -1,4 +1,4 @@
-/* The lanes' limits: lanes.* of amp.json, then --lane KEY=N. */
+/* The limits of the lanes: lanes.* of amp.json, then --lane KEY=N. */
 #include "cli/config.h"
 #include "wiring.h"
 
@@ -9,7 +9,7 @@
 
 #define AT(member) offsetof(struct amp_lane_rules, member)
 
-/* Numbers are int64_t where `wide`, else uint32_t. */
+/* The fields are int64_t if `wide`, else uint32_t. */
 static const struct {
     const char *key, *path;
     size_t at;
@@ -33,7 +33,7 @@ struct setting {
     size_t key;
 };
 
-static int set(void *arg, const char *text, struct amp_error *err)
+static int setting_apply(void *arg, const char *text, struct amp_error *err)
 {
     const struct setting *s = arg;
     char *at = (char *)s->rules + keys[s->key].at;
@@ -55,7 +55,7 @@ static int given_one(struct amp_lane_rules *rules, const char *text, struct amp_
     for (size_t i = 0; eq && i < N_KEYS; i++) {
         size_t n = strlen(keys[i].key);
         if ((size_t)(eq - text) == n && strncmp(text, keys[i].key, n) == 0)
-            return set(&(struct setting){rules, i}, eq + 1, err);
+            return setting_apply(&(struct setting){rules, i}, eq + 1, err);
     }
     return amp_fail(err, AMP_USAGE, "bad_lane", "--lane takes KEY=N, not \"%.60s\"", text);
 }
@@ -65,8 +65,8 @@ int lanes_set(const char *config, const char *state, const char *const *given, i
 {
     struct amp_lane_rules rules = amp_lane_rules_default;
     for (size_t i = 0; i < N_KEYS; i++)
-        if (amp_config_values(config, state, keys[i].path, set, &(struct setting){&rules, i}, err) <
-            0)
+        if (amp_config_values(config, state, keys[i].path, setting_apply,
+                              &(struct setting){&rules, i}, err) < 0)
             return -1;
     for (int i = 0; i < n; i++)
         if (given_one(&rules, given[i], err) < 0)

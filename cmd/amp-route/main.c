@@ -1,22 +1,20 @@
-/* amp-route: messages to the ports whose predicate they match. */
+/* amp-route: routes messages to the ports whose predicates they match. */
 #include "wiring.h"
 
 #include <string.h>
 
 #include "cli/finding.h"
 #include "flow/config.h"
-#include "inbox.h"
 #include "message/inbox/inbox.h"
 #include "message/operation/idempotency.h"
 #include "message/record/delivery.h"
-#include "replay.h"
 
 const struct amp_route_voice voice = {amp_warn, amp_note, amp_complain, amp_status_note,
                                       amp_refused};
 static struct amp_router_options router = {
     .name = "amp-route",
     .in_path = "-",
-    .window_ms = AMP_IDEM_WINDOW_MS,
+    .source = {.window_ms = AMP_IDEM_WINDOW_MS},
     .predicate_limit_ms = 2000,
     .lock_timeout_ms = AMP_LOCK_TIMEOUT_MS,
     .outlets = {.patience_ms = 1000,
@@ -90,7 +88,7 @@ static const struct amp_opt options[] = {
     AMP_OPT_LOCK_TIMEOUT(router.lock_timeout_ms),
     {0, "max-line", AMP_OPT_SIZE, &max_line, "SIZE", .doc = "longest line", .min = 1024,
      .max = 32 << 20},
-    {0, "window", AMP_OPT_DURATION, &router.window_ms, "TIME",
+    {0, "window", AMP_OPT_DURATION, &router.source.window_ms, "TIME",
      .doc = "how long the outcome of an operation is remembered", .config = "ack.window"},
     {0, "cursor", AMP_OPT_STRING, &router.source.consumer, "NAME",
      .doc = "follow numbered streams as this consumer", .config = "cursor.consumer"},
@@ -117,7 +115,7 @@ static struct amp_route_texts texts_of(const struct amp_list *l)
     return (struct amp_route_texts){(const char *const *)l->v, l->n};
 }
 
-/* The options that the table cannot fill in place. */
+/* Sets the options that the table cannot fill directly. */
 static int options_set(struct amp_error *err)
 {
     struct amp_port_options *port = &router.outlets.port;
@@ -151,7 +149,7 @@ static int options_set(struct amp_error *err)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int route_run(int argc, char **argv)
 {
     struct amp_error err = {0};
     struct amp_router *r = NULL;
@@ -177,7 +175,8 @@ static int run(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "route messages from stdin to ports", options, run, "routes are given with -r"},
+    {NULL, "", "route messages from stdin to ports", options, route_run,
+     "routes are given with -r"},
     {"replay", "", "print recorded messages again", replay_opts, route_replay},
     {"inbox", "AGENT", "hand the messages of an inbox to its agent", inbox_opts, route_inbox},
     {0},

@@ -1,5 +1,5 @@
-/* SIGHUP: the configuration is read again, its routes and lanes count from then on. All or nothing:
- * with a bad one the old routes stay. */
+/* SIGHUP reads the routes and lanes of the configuration again. With an invalid configuration the
+ * old routes stay. */
 #include "cli/config.h"
 #include "wiring.h"
 
@@ -46,7 +46,7 @@ void reload_start(const struct reload_source *from, const struct amp_list *route
     texts_free(&t);
 }
 
-/* *n: how many there are now. */
+/* *n: the number of routes. */
 static int routes_reread(struct amp_router *r, uint32_t *n, struct amp_error *err)
 {
     struct texts t = {.n = 0};

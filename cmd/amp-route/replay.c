@@ -1,4 +1,4 @@
-/* amp-route replay: writes what the state recorded, byte for byte, and changes nothing. */
+/* amp-route replay: prints recorded messages, byte for byte, and changes nothing. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -6,10 +6,9 @@
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
-#include "cli/rows.h"
 #include "message/history/recorded.h"
-#include "replay.h"
 #include "route/rules/predicate.h"
+#include "wiring.h"
 
 static const char *state, *from = "start", *to = "end";
 static struct amp_list where;
@@ -41,7 +40,7 @@ struct replay {
     uint64_t n;
 };
 
-static int open_all(struct replay *r, struct amp_error *err)
+static int replay_open(struct replay *r, struct amp_error *err)
 {
     struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms, .read_only = true};
     uint64_t first, behind;
@@ -59,14 +58,14 @@ static int open_all(struct replay *r, struct amp_error *err)
         amp_recorded_position(r->store, from, &first, err) < 0 ||
         amp_recorded_position(r->store, to, &behind, err) < 0)
         return -1;
-    int64_t number; /* a frame that is named is read too */
+    int64_t number; /* a frame that --to names is included */
     bool named = amp_num_parse(amp_span_str(to), 1, INT64_MAX, &number, NULL) == 0;
     return amp_recorded_open(r->store, first, named ? behind : behind - 1, &r->log, err) < 0
                ? -1
                : amp_store_sync(r->store, err);
 }
 
-static bool wanted(const struct replay *r, const struct amp_view *v)
+static bool is_wanted(const struct replay *r, const struct amp_view *v)
 {
     for (uint32_t i = 0; i < r->n_where; i++)
         if (!amp_predicate_match(r->where[i], v))
@@ -74,7 +73,7 @@ static bool wanted(const struct replay *r, const struct amp_view *v)
     return true;
 }
 
-static void tell(const struct amp_recorded_item *item, const struct amp_view *v)
+static void item_report(const struct amp_recorded_item *item, const struct amp_view *v)
 {
     amp_note("frame %" PRIu64 ": redelivered: %.*s %.*s from %.*s", item->n,
              (int)(v->type.n < 64 ? v->type.n : 64), v->type.p ? v->type.p : "",
@@ -82,7 +81,7 @@ static void tell(const struct amp_recorded_item *item, const struct amp_view *v)
              (int)(v->from.n < 64 ? v->from.n : 64), v->from.p ? v->from.p : "");
 }
 
-static int put_wrapped(struct replay *r, const struct amp_recorded_item *item,
+static int wrapped_add(struct replay *r, const struct amp_recorded_item *item,
                        const struct amp_view *v, struct amp_error *err)
 {
     struct amp_jw w;
@@ -104,35 +103,35 @@ static int put_wrapped(struct replay *r, const struct amp_recorded_item *item,
     return amp_jw_end(&w, err);
 }
 
-static int put(struct replay *r, const struct amp_recorded_item *item, struct amp_error *err)
+static int item_write(struct replay *r, const struct amp_recorded_item *item, struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options check = {0};
     if (amp_reader_line(r->reader, item->line, &check, &v, NULL, NULL, err) < 0)
         return -1;
-    if (!wanted(r, &v))
+    if (!is_wanted(r, &v))
         return 0;
     r->n++;
     if (verbose || dry_run)
-        tell(item, &v);
+        item_report(item, &v);
     if (dry_run)
         return 0;
     amp_buf_reset(&r->out);
-    if ((wrap ? put_wrapped(r, item, &v, err)
+    if ((wrap ? wrapped_add(r, item, &v, err)
               : amp_buf_add(&r->out, item->line.p, item->line.n, err)) < 0 ||
         amp_buf_str(&r->out, "\n", err) < 0)
         return -1;
     return amp_out(amp_buf_span(&r->out), err);
 }
 
-static int replay(struct replay *r, struct amp_error *err)
+static int log_replay(struct replay *r, struct amp_error *err)
 {
     struct amp_recorded_item item;
     int rc;
     while ((rc = amp_recorded_next(r->log, &item, err)) > 0) {
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-        if (put(r, &item, err) < 0)
+        if (item_write(r, &item, err) < 0)
             return -1;
     }
     return rc;
@@ -147,7 +146,7 @@ int route_replay(int argc, char **argv)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
     amp_signals_install();
     amp_buf_init(&r.out, (size_t)256 << 20);
-    if (open_all(&r, &err) < 0 || replay(&r, &err) < 0)
+    if (replay_open(&r, &err) < 0 || log_replay(&r, &err) < 0)
         status = amp_complain(&err);
     else if (verbose || dry_run)
         amp_note("%" PRIu64 " %s", r.n, r.n == 1 ? "message" : "messages");

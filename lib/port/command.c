@@ -1,6 +1,6 @@
 /*
  * command:ARGV — one long-lived process with NDJSON on its standard input. Its command line is
- * split into words without a shell: nothing is expanded, only quotes are removed.
+ * split into words without a shell: quotes are removed, nothing is expanded.
  */
 #include "port/private.h"
 
@@ -22,9 +22,8 @@ void amp_argv_free(char **argv)
     free(argv);
 }
 
-/* One word from *text on, into room (as large as the text). Returns its length, -1 when a quote
- * stays open. */
-static long word(const char **text, char *room)
+/* Copies the next word of *text to `room`, which is as large as the text. -1: a quote is open. */
+static int word_take(const char **text, char *room)
 {
     const char *p = *text;
     size_t n = 0;
@@ -41,7 +40,7 @@ static long word(const char **text, char *room)
     }
     *text = p;
     room[n] = 0;
-    return quote ? -1 : (long)n;
+    return quote ? -1 : 0;
 }
 
 int amp_argv_split(const char *text, char ***out, struct amp_error *err)
@@ -55,7 +54,7 @@ int amp_argv_split(const char *text, char ***out, struct amp_error *err)
         p += strspn(p, " \t");
         if (!*p)
             break;
-        if (n == WORDS_MAX || word(&p, room) < 0) {
+        if (n == WORDS_MAX || word_take(&p, room) < 0) {
             amp_argv_free(argv);
             return amp_fail(err, AMP_USAGE, "bad_port",
                             n == WORDS_MAX ? "too many words in \"%.200s\""
@@ -99,7 +98,7 @@ static int command_connect(struct amp_port *p, int *fd, struct amp_error *err)
     return 1;
 }
 
-/* A command that ended before its input did. */
+/* Checks for a command that ended before its input did. */
 static void command_look(struct amp_port *p, int64_t now_ms)
 {
     struct amp_child_end end;

@@ -1,7 +1,7 @@
 /*
- * exec-each:ARGV — one process a message. The message is its standard input, a file in memory that
- * ends where the message ends; its exit status says what became of the message: 0 it was delivered,
- * a status that says "not now" has it tried again, any other refuses it.
+ * exec-each:ARGV — a process for each message. The message is its standard input, a file in memory;
+ * its exit status is the outcome: 0 is delivered, after a temporary failure (amp-exit(7)) the
+ * message is tried again, any other status refuses it.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int each_open(struct amp_port *p, struct amp_error *err)
     return 0;
 }
 
-static void attempt_begin(struct amp_port *p, struct amp_try *t, amp_port_done_fn done, void *ctx)
+static void attempt_begin(struct amp_port *p, struct amp_try *t)
 {
     struct amp_error why = {0};
     const struct amp_child_spec spec = {
@@ -36,16 +36,16 @@ static void attempt_begin(struct amp_port *p, struct amp_try *t, amp_port_done_f
     int64_t limit = p->opt.attempt_timeout_ms > 0 ? p->opt.attempt_timeout_ms : -1;
     t->begun++;
     if (amp_runner_start(&t->run, &spec, amp_try_line(t), limit, GRACE_MS, &why) < 0) {
-        amp_try_ended(p, t, &why, true, 0, done, ctx);
+        amp_try_ended(p, t, &why, true, 0);
         return;
     }
     t->running = true;
     struct epoll_event ev = {.events = EPOLLIN};
-    /* Where it cannot be watched its end is seen with the next turn of the loop. */
+    /* If it cannot be watched, the next step notices its end. */
     (void)epoll_ctl(p->ends, EPOLL_CTL_ADD, t->run.child.pidfd, &ev);
 }
 
-static void attempt_look(struct amp_port *p, struct amp_try *t, amp_port_done_fn done, void *ctx)
+static void attempt_look(struct amp_port *p, struct amp_try *t)
 {
     struct amp_child_end end;
     struct amp_error why = {0};
@@ -55,21 +55,20 @@ static void attempt_look(struct amp_port *p, struct amp_try *t, amp_port_done_fn
         return;
     if (rc > 0)
         verdict = amp_runner_verdict(&t->run, &end, p->spec, &why);
-    amp_try_ended(p, t, verdict == AMP_RUN_DONE ? NULL : &why, verdict == AMP_RUN_AGAIN, 0, done,
-                  ctx);
+    amp_try_ended(p, t, verdict == AMP_RUN_DONE ? NULL : &why, verdict == AMP_RUN_AGAIN, 0);
 }
 
-static void each_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
+static void each_step(struct amp_port *p)
 {
     struct amp_tries *s = p->tries;
     int64_t now = amp_mono_ms();
     for (uint32_t i = 0; i < s->window; i++)
         if (s->v[i].running)
-            attempt_look(p, &s->v[i], done, ctx);
+            attempt_look(p, &s->v[i]);
     amp_tries_take(p, now);
     for (uint32_t i = 0; i < s->window; i++)
         if (s->v[i].used && !s->v[i].running && s->v[i].due_ms <= now)
-            attempt_begin(p, &s->v[i], done, ctx);
+            attempt_begin(p, &s->v[i]);
 }
 
 static int64_t each_watch(const struct amp_port *p, struct pollfd *fds)

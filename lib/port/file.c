@@ -1,7 +1,7 @@
 /*
- * What is opened by its path: fifo:PATH, opened when a reader comes and again when another one
- * does; file:PATH, to which lines are appended. And stdout. What is written to the last two has
- * arrived.
+ * Ports that are opened by a path: fifo:PATH, opened when it has a reader, and again for the next
+ * one; file:PATH, to which lines are appended. And stdout. Lines that are written to the last two
+ * have arrived.
  */
 #include "port/private.h"
 
@@ -42,8 +42,8 @@ const struct amp_port_ops amp_port_fifo = {
 
 /* ---- file ---- */
 
-/* A writer that was killed may have left half a line; it is ended first. */
-static int end_half_line(int fd)
+/* Ends an incomplete line, which a killed writer may have left. */
+static int half_line_end(int fd)
 {
     char last;
     off_t size = lseek(fd, 0, SEEK_END);
@@ -67,7 +67,7 @@ static int file_connect(struct amp_port *p, int *fd, struct amp_error *err)
         return amp_fail(err, AMP_CANTCREAT, "not_a_file", "%s is a FIFO (use fifo:%s)", p->arg,
                         p->arg);
     }
-    if (p->regular && end_half_line(f) < 0) {
+    if (p->regular && half_line_end(f) < 0) {
         amp_fail_errno(err, AMP_IOERR, "cannot write to %s", p->arg);
         close(f);
         return -1;
@@ -76,7 +76,7 @@ static int file_connect(struct amp_port *p, int *fd, struct amp_error *err)
     return 1;
 }
 
-/* A file's lines count when they are on the disk. What cannot be synced (a device) need not be. */
+/* Lines of a file count when they are on the disk. A device that cannot be synced is no error. */
 static int file_sync(struct amp_port *p, struct amp_error *err)
 {
     if (!p->opt.durable || p->outq.written == p->synced)

@@ -1,6 +1,6 @@
 /*
- * The helper's keeper. Requests are kept until they are answered, in their order; the first
- * unanswered one is what the helper is at, so it is the culprit when the helper hangs or dies.
+ * Runs a helper. Requests are kept in their order until they are answered. The helper works at the
+ * first unanswered one, so this one fails if the helper hangs or dies.
  */
 #include "port/helper.h"
 
@@ -34,20 +34,20 @@ struct amp_helper {
     int64_t limit_ms;
     volatile const int *stop;
     struct amp_child child;
-    int to, from; /* -1: it does not run */
+    int to, from; /* its input and output; -1: it does not run */
     struct amp_lines answers;
     struct amp_tape tape;
     struct request v[IN_FLIGHT_MAX];
     uint32_t first, n;
     uint64_t next_q;
     size_t bytes;
-    uint32_t sent;     /* requests of v that are written whole */
-    size_t sent_bytes; /* of the next one */
+    uint32_t sent;     /* requests of v that are completely written */
+    size_t sent_bytes; /* written bytes of the next one */
     int64_t head_since_ms;
-    int64_t crashes[2]; /* the latest deaths, newest first */
+    int64_t crashes[2]; /* the latest deaths, the newest first */
 };
 
-static struct request *at(struct amp_helper *h, uint32_t i)
+static struct request *request_at(struct amp_helper *h, uint32_t i)
 {
     return &h->v[(h->first + i) % IN_FLIGHT_MAX];
 }
@@ -81,7 +81,7 @@ int amp_helper_new(const struct amp_helper_options *opt, struct amp_helper **out
     return 0;
 }
 
-static void stop(struct amp_helper *h, int64_t grace_ms)
+static void helper_stop(struct amp_helper *h, int64_t grace_ms)
 {
     if (h->to >= 0)
         close(h->to);
@@ -107,25 +107,29 @@ void amp_helper_free(struct amp_helper *h)
 {
     if (!h)
         return;
-    stop(h, 1000);
+    helper_stop(h, 1000);
     for (uint32_t i = 0; i < h->n; i++)
-        free(at(h, i)->line);
+        free(request_at(h, i)->line);
     amp_lines_release(&h->answers);
     amp_tape_release(&h->tape);
     free(h);
 }
 
-static const char *const helper_env[] = {"LC_ALL=C", NULL};
+static struct amp_child_spec helper_spec(const struct amp_helper *h, int in, int out)
+{
+    static const char *const env[] = {"LC_ALL=C", NULL};
+    return (struct amp_child_spec){.argv = h->argv,
+                                   .envp = env,
+                                   .fd_in = in,
+                                   .fd_out = out,
+                                   .fd_err = STDERR_FILENO,
+                                   .no_new_privs = true,
+                                   .dies_with_us = true};
+}
 
 int amp_helper_probe(struct amp_helper *h, struct amp_error *err)
 {
-    struct amp_child_spec spec = {.argv = h->argv,
-                                  .envp = helper_env,
-                                  .fd_in = -1,
-                                  .fd_out = -1,
-                                  .fd_err = STDERR_FILENO,
-                                  .no_new_privs = true,
-                                  .dies_with_us = true};
+    struct amp_child_spec spec = helper_spec(h, -1, -1);
     struct amp_child child;
     struct amp_child_end end;
     if (amp_child_start(&spec, &child, err) < 0 ||
@@ -141,7 +145,7 @@ int amp_helper_probe(struct amp_helper *h, struct amp_error *err)
     return amp_fail(err, AMP_UNAVAILABLE, "helper_unavailable", "%s does not start", h->path);
 }
 
-static int start(struct amp_helper *h, struct amp_error *err)
+static int helper_start(struct amp_helper *h, struct amp_error *err)
 {
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) < 0)
@@ -152,15 +156,7 @@ static int start(struct amp_helper *h, struct amp_error *err)
         close(in[1]);
         return -1;
     }
-    struct amp_child_spec spec = {
-        .argv = h->argv,
-        .envp = helper_env,
-        .fd_in = in[0],
-        .fd_out = out[1],
-        .fd_err = STDERR_FILENO,
-        .no_new_privs = true,
-        .dies_with_us = true,
-    };
+    struct amp_child_spec spec = helper_spec(h, in[0], out[1]);
     int rc = amp_child_start(&spec, &h->child, err);
     close(in[0]);
     close(out[1]);
@@ -192,7 +188,8 @@ int amp_helper_ask(struct amp_helper *h, uint64_t tag, struct amp_span request,
         return amp_fail_memory(err);
     if (h->n == 0)
         h->head_since_ms = amp_mono_ms();
-    *at(h, h->n++) = (struct request){.tag = tag, .q = h->next_q++, .len = b.len, .line = line};
+    *request_at(h, h->n++) =
+        (struct request){.tag = tag, .q = h->next_q++, .len = b.len, .line = line};
     h->bytes += b.len;
     return 0;
 }
@@ -217,10 +214,10 @@ void amp_helper_watch(const struct amp_helper *h, struct pollfd fds[2], int *tim
         fds[1] = (struct pollfd){.fd = h->to, .events = POLLOUT};
 }
 
-static void pop(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx, struct amp_span answer,
-                const struct amp_error *why)
+static void head_reply(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx,
+                       struct amp_span answer, const struct amp_error *why)
 {
-    struct request r = *at(h, 0);
+    struct request r = *request_at(h, 0);
     h->first = (h->first + 1) % IN_FLIGHT_MAX;
     h->n--;
     h->bytes -= r.len;
@@ -233,11 +230,11 @@ static void pop(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx, stru
     reply(ctx, r.tag, answer, why);
 }
 
-/* 0 all right or nothing to do, -1 the helper is gone. */
-static int write_requests(struct amp_helper *h)
+/* -1: the helper is gone. */
+static int requests_write(struct amp_helper *h)
 {
     while (h->sent < h->n) {
-        struct request *r = at(h, h->sent);
+        struct request *r = request_at(h, h->sent);
         ssize_t k = write(h->to, r->line + h->sent_bytes, r->len - h->sent_bytes);
         if (k < 0 && errno == EINTR)
             continue;
@@ -252,7 +249,7 @@ static int write_requests(struct amp_helper *h)
     return 0;
 }
 
-/* The number an answer bears; it has to be that of the first request. */
+/* Whether the answer has the number of the first request. */
 static bool answers_head(struct amp_helper *h, struct amp_span line)
 {
     struct amp_json_fault f;
@@ -260,11 +257,12 @@ static bool answers_head(struct amp_helper *h, struct amp_span line)
     if (h->n == 0 || amp_tape_scan(&h->tape, line.p, line.n, &f) < 0)
         return false;
     uint32_t tok = amp_tape_get(&h->tape, 0, AMP_SPAN("q"));
-    return tok != AMP_TOK_NONE && amp_tok_int(&h->tape, tok, &q) && (uint64_t)q == at(h, 0)->q;
+    return tok != AMP_TOK_NONE && amp_tok_int(&h->tape, tok, &q) &&
+           (uint64_t)q == request_at(h, 0)->q;
 }
 
-/* 0 all right, -1 the helper is gone or talks nonsense. */
-static int read_answers(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx)
+/* -1: the helper is gone, or its answer is invalid. */
+static int answers_read(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx)
 {
     struct amp_error err;
     for (;;) {
@@ -273,7 +271,7 @@ static int read_answers(struct amp_helper *h, amp_helper_reply_fn reply, void *c
         if (r == AMP_LINE) {
             if (!answers_head(h, line.bytes))
                 return -1;
-            pop(h, reply, ctx, line.bytes, NULL);
+            head_reply(h, reply, ctx, line.bytes, NULL);
         } else if (r == AMP_LINE_MORE) {
             enum amp_read got = amp_lines_fill(&h->answers, h->from, &err);
             if (got == AMP_READ_WOULD_BLOCK)
@@ -286,15 +284,15 @@ static int read_answers(struct amp_helper *h, amp_helper_reply_fn reply, void *c
     }
 }
 
-static int died(struct amp_helper *h, struct amp_error *err)
+static int death_note(struct amp_helper *h, struct amp_error *err)
 {
     int64_t now = amp_mono_ms();
-    stop(h, 0);
+    helper_stop(h, 0);
     bool too_often = h->crashes[1] > 0 && now - h->crashes[1] < CRASH_WINDOW;
     h->crashes[1] = h->crashes[0];
     h->crashes[0] = now;
-    /* Whether the helper is broken, or only what it is asked: one without requests tells. Otherwise
-     * whoever sends three requests that kill it could end the program. */
+    /* A helper without requests shows whether the helper is broken or the requests are. Otherwise
+     * three bad requests could end the program. */
     struct amp_error why;
     if (!too_often || amp_helper_probe(h, &why) == 0)
         return 0;
@@ -312,26 +310,26 @@ int amp_helper_step(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx,
 {
     if (h->n == 0)
         return 0;
-    if (h->to < 0 && start(h, err) < 0)
+    if (h->to < 0 && helper_start(h, err) < 0)
         return -1;
-    int rc = write_requests(h);
+    int rc = requests_write(h);
     if (rc == 0 || h->sent > 0)
-        rc = read_answers(h, reply, ctx) < 0 ? -1 : rc;
+        rc = answers_read(h, reply, ctx) < 0 ? -1 : rc;
     if (h->n == 0 && rc == 0)
         return 0;
     struct amp_error why = {0};
     if (rc < 0) {
         amp_fail(&why, AMP_UNAVAILABLE, "helper_died", "%s died during this request", h->path);
-        if (died(h, err) < 0)
+        if (death_note(h, err) < 0)
             return -1;
     } else if (amp_mono_ms() - h->head_since_ms >= h->limit_ms) {
         amp_fail(&why, AMP_TIMEDOUT, "helper_timeout", "no answer within %lld ms",
                  (long long)h->limit_ms);
-        stop(h, 0);
+        helper_stop(h, 0);
     } else {
         return 0;
     }
     if (h->n > 0)
-        pop(h, reply, ctx, (struct amp_span){NULL, 0}, &why);
+        head_reply(h, reply, ctx, (struct amp_span){NULL, 0}, &why);
     return 0;
 }

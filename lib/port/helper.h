@@ -1,8 +1,8 @@
 /*
- * A helper process that answers numbered requests: one line in, exactly one line out, each with
- * the number under "q". At most 64 requests and 1 MiB are in flight (one larger request goes
- * alone). A helper that takes too long for one, or dies at it, is started again; the request it
- * failed at is given up, the others are sent once more.
+ * A helper process that answers numbered requests: one line in, exactly one line out, each with the
+ * number in "q". At most 64 requests and 1 MiB are in flight; one larger request goes alone. A
+ * helper that exceeds the time limit of a request, or dies, is started again: the request fails,
+ * and the others are sent again.
  */
 #ifndef AMP_PORT_HELPER_H
 #define AMP_PORT_HELPER_H
@@ -16,8 +16,8 @@
 struct amp_helper_options {
     const char *name;         /* of libexec/amp */
     const char *const *args;  /* NULL-terminated, without argv[0] */
-    int64_t limit_ms;         /* for one request */
-    volatile const int *stop; /* non-zero: amp_helper_probe ends as INTERRUPTED; NULL none */
+    int64_t limit_ms;         /* of one request */
+    volatile const int *stop; /* non-zero: amp_helper_probe ends, INTERRUPTED; may be NULL */
 };
 
 struct amp_helper;
@@ -26,22 +26,22 @@ struct amp_helper;
 int amp_helper_new(const struct amp_helper_options *opt, struct amp_helper **out,
                    struct amp_error *err);
 void amp_helper_free(struct amp_helper *h);
-/* Starts one with no input and waits for its end: USAGE "bad_helper_arguments" when it does not
- * like its arguments (it says why on stderr). */
+/* Starts a helper without input and waits for its end: USAGE "bad_helper_arguments" if it refuses
+ * its arguments (it prints why on stderr). */
 int amp_helper_probe(struct amp_helper *h, struct amp_error *err);
 
-/* 0 taken; 1 too much is in flight: step first. `request` is the members of a JSON object without
- * braces ("\"f\":[0],\"m\":{}"); the number is put before it. */
+/* 0: accepted; 1: too much is in flight, step first. `request` has the members of a JSON object
+ * without braces ("\"f\":[0],\"m\":{}"). */
 int amp_helper_ask(struct amp_helper *h, uint64_t tag, struct amp_span request,
                    struct amp_error *err);
 uint32_t amp_helper_in_flight(const struct amp_helper *h);
 
-/* For the poll loop: two descriptors, -1 where there is nothing to wait for. */
+/* For the poll loop: fills two descriptors (-1: none), and lowers *timeout_ms. */
 void amp_helper_watch(const struct amp_helper *h, struct pollfd fds[2], int *timeout_ms);
 
-/* Does what can be done. `reply` is called once for each request, in their order: with the answer's
- * line, or with why there is none ("helper_timeout", "helper_died"). -1: the helper cannot be
- * started, or died three times within a minute and does not come up without requests either
+/* Works without blocking. `reply` is called once for each request, in their order, with the line of
+ * the answer or the reason why there is none ("helper_timeout", "helper_died"). -1: the helper
+ * cannot be started, or died three times within a minute and fails without requests too
  * (UNAVAILABLE "helper_unavailable"). */
 typedef void (*amp_helper_reply_fn)(void *ctx, uint64_t tag, struct amp_span answer,
                                     const struct amp_error *why);

@@ -1,7 +1,7 @@
 /*
- * http://… and https://… — a request for each message, made by the helper port-http, which is one
- * process a port: a server that is slow delays its own messages only. What fails for a while, and
- * whatever has an outcome that nobody saw, is sent again under the same Idempotency-Key.
+ * http://… and https://… — a request for each message, made by the helper port-http. Each port has
+ * its own process, so a slow server delays only its own messages. After a temporary failure, or if
+ * the outcome is unknown, the message is sent again with the same Idempotency-Key.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -21,13 +21,13 @@
 
 #define WINDOW        16
 #define TIMEOUT_MS    30000
-#define HELPER_GRACE  5000 /* beyond the request's own limit before the helper counts as hung */
+#define HELPER_GRACE  5000 /* beyond the limit of a request, until the helper counts as hung */
 #define KEY_MAX       200
 #define AUTHORITY_MAX 300
 
-/* The text between "//" and the next '/', '?' or '#'. Only what a host and a port are made of:
- * what is read differently here and by libcurl has no chance. */
-static int authority(const struct amp_port *p, char out[AUTHORITY_MAX], struct amp_error *err)
+/* Copies the text between "//" and the next '/', '?' or '#'. Only characters of plain hosts and
+ * ports are accepted, so that libcurl cannot read the URL differently. */
+static int authority_parse(const struct amp_port *p, char out[AUTHORITY_MAX], struct amp_error *err)
 {
     const char *at = p->arg + 2;
     size_t n = strncmp(p->arg, "//", 2) == 0 ? strcspn(at, "/?#") : 0;
@@ -74,17 +74,17 @@ static const char *headers_for(const struct amp_port *p, const char *host)
 
 static int http_open(struct amp_port *p, struct amp_error *err)
 {
-    char host[AUTHORITY_MAX], limit[24];
-    const char *args[8];
+    char host[AUTHORITY_MAX];
+    const char *args[8]; /* the helper keeps the pointers, but not the array */
     int n = 0;
-    if (authority(p, host, err) < 0)
+    if (authority_parse(p, host, err) < 0)
         return -1;
     p->network = !is_loopback(host);
     if (p->opt.attempt_timeout_ms <= 0)
         p->opt.attempt_timeout_ms = TIMEOUT_MS;
-    snprintf(limit, sizeof(limit), "%lld", (long long)p->opt.attempt_timeout_ms);
+    snprintf(p->limit, sizeof(p->limit), "%lld", (long long)p->opt.attempt_timeout_ms);
     args[n++] = "--timeout";
-    args[n++] = limit;
+    args[n++] = p->limit;
     const char *headers = headers_for(p, host);
     if (headers) {
         args[n++] = "--headers";
@@ -96,17 +96,11 @@ static int http_open(struct amp_port *p, struct amp_error *err)
     }
     args[n++] = p->spec;
     args[n] = NULL;
-    /* The helper keeps the pointers: they have to live as long as it does. */
-    p->argv = calloc((size_t)n + 1, sizeof(*p->argv));
-    for (int i = 0; p->argv && i < n; i++)
-        if (!(p->argv[i] = strdup(args[i])))
-            return amp_fail_memory(err);
-    p->tries = calloc(1, sizeof(*p->tries));
-    if (!p->argv || !p->tries)
+    if (!(p->tries = calloc(1, sizeof(*p->tries))))
         return amp_fail_memory(err);
     p->tries->window = WINDOW;
     struct amp_helper_options opt = {.name = "port-http",
-                                     .args = (const char *const *)p->argv,
+                                     .args = args,
                                      .limit_ms = p->opt.attempt_timeout_ms + HELPER_GRACE,
                                      .stop = p->opt.stop};
     if (amp_helper_new(&opt, &p->helper, err) < 0)
@@ -114,7 +108,7 @@ static int http_open(struct amp_port *p, struct amp_error *err)
     return amp_helper_probe(p->helper, err);
 }
 
-/* The message id, where it can stand in a header; else a digest of it, or of a message without. */
+/* The message id if it is valid in a header; else a digest of it, or of the message. */
 static void key_of(const struct amp_try *t, char out[KEY_MAX + 1])
 {
     struct amp_span id = amp_try_id(t);
@@ -127,15 +121,15 @@ static void key_of(const struct amp_try *t, char out[KEY_MAX + 1])
         amp_sha256_hex(id.n > 0 ? id : amp_try_line(t), out);
 }
 
-/* 0 asked or failed, 1 not now. */
-static int ask(struct amp_port *p, struct amp_try *t, amp_port_done_fn done, void *ctx)
+/* 0: the request was made, or failed; 1: not now. */
+static int request_make(struct amp_port *p, struct amp_try *t)
 {
     AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
     struct amp_error why = {0};
     char key[KEY_MAX + 1];
     struct amp_span line = amp_try_line(t);
-    line.n--; /* a request's body is the message without a line end */
+    line.n--; /* without its LF */
     key_of(t, key);
     amp_buf_init(&b, (size_t)40 << 20);
     amp_jw_init(&w, &b);
@@ -150,25 +144,19 @@ static int ask(struct amp_port *p, struct amp_try *t, amp_port_done_fn done, voi
         return 1;
     t->begun++;
     if (rc < 0)
-        amp_try_ended(p, t, &why, false, 0, done, ctx);
+        amp_try_ended(p, t, &why, false, 0);
     else
         t->running = true;
     return 0;
 }
 
-struct replying {
-    struct amp_port *p;
-    amp_port_done_fn done;
-    void *ctx;
-};
-
-static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struct amp_error *gone)
+static void reply_take(void *ctx, uint64_t tag, struct amp_span answer,
+                       const struct amp_error *gone)
 {
-    struct replying *r = ctx;
-    struct amp_try *t = &r->p->tries->v[tag];
-    if (gone) {
-        /* Whether the server had it is not known. */
-        amp_try_ended(r->p, t, gone, true, 0, r->done, r->ctx);
+    struct amp_port *p = ctx;
+    struct amp_try *t = &p->tries->v[tag];
+    if (gone) { /* the server may have the message */
+        amp_try_ended(p, t, gone, true, 0);
         return;
     }
     struct amp_error why = {0};
@@ -176,7 +164,7 @@ static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struc
     struct amp_tape tape;
     int64_t after = 0;
     bool delivered = false, again = true;
-    amp_fail(&why, AMP_UNAVAILABLE, "http_failed", "%s: no reply from the helper", r->p->spec);
+    amp_fail(&why, AMP_UNAVAILABLE, "http_failed", "%s: no reply from the helper", p->spec);
     amp_tape_init(&tape, NULL);
     if (amp_tape_scan(&tape, answer.p, answer.n, &fault) == 0) {
         uint32_t what = amp_tape_get(&tape, 0, AMP_SPAN("class"));
@@ -188,31 +176,30 @@ static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struc
         delivered = what != AMP_TOK_NONE && amp_tok_is(&tape, what, AMP_SPAN("done"));
         again = what == AMP_TOK_NONE || !amp_tok_is(&tape, what, AMP_SPAN("no"));
         amp_fail(&why, again ? AMP_UNAVAILABLE : AMP_NO, again ? "http_failed" : "http_refused",
-                 "%.200s: %.*s", r->p->spec, (int)said.n, said.p);
+                 "%.200s: %.*s", p->spec, (int)said.n, said.p);
     }
     amp_tape_release(&tape);
-    amp_try_ended(r->p, t, delivered ? NULL : &why, again, after, r->done, r->ctx);
+    amp_try_ended(p, t, delivered ? NULL : &why, again, after);
 }
 
-static void http_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
+static void http_step(struct amp_port *p)
 {
     struct amp_tries *s = p->tries;
     int64_t now = amp_mono_ms();
-    struct replying r = {p, done, ctx};
     if (!p->failed) {
         amp_tries_take(p, now);
         for (uint32_t i = 0; i < s->window; i++)
             if (s->v[i].used && !s->v[i].running && s->v[i].due_ms <= now &&
-                ask(p, &s->v[i], done, ctx) == 1)
+                request_make(p, &s->v[i]) == 1)
                 break;
-        p->failed = amp_helper_step(p->helper, replied, &r, &p->why) < 0;
+        p->failed = amp_helper_step(p->helper, reply_take, p, &p->why) < 0;
     }
     if (!p->failed)
         return;
-    /* What the helper had is not answered any more. */
+    /* The helper will not answer its open requests. */
     for (uint32_t i = 0; i < s->window; i++)
         s->v[i].running = false;
-    amp_tries_fail(p, &p->why, done, ctx);
+    amp_tries_fail(p, &p->why);
 }
 
 static int64_t http_watch(const struct amp_port *p, struct pollfd *fds)
@@ -220,7 +207,7 @@ static int64_t http_watch(const struct amp_port *p, struct pollfd *fds)
     int timeout = -1;
     int64_t wait = -1;
     if (!p->failed) {
-        /* What is due but has no room in the helper waits for its answers. */
+        /* A due attempt for which the helper has no room waits for an answer. */
         if (amp_helper_in_flight(p->helper) == 0 || p->tries->n < p->tries->window)
             wait = amp_tries_wait(p, amp_mono_ms());
         amp_helper_watch(p->helper, fds, &timeout);

@@ -1,4 +1,4 @@
-/* What all ports have: their names, their options and what passes to the kind. */
+/* The functions of all ports: names, options and calls of the kind. */
 #include "port/private.h"
 #include "port/tries.h"
 
@@ -14,7 +14,7 @@ static const struct amp_port_ops *const kinds[] = {
     &amp_port_fifo, &amp_port_file, &amp_port_spool, &amp_port_command, &amp_port_unix,
     &amp_port_each, &amp_port_http, &amp_port_https, &amp_port_stdout};
 
-static int parse(struct amp_port *p, struct amp_error *err)
+static int spec_parse(struct amp_port *p, struct amp_error *err)
 {
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const struct amp_port_ops *k = kinds[i];
@@ -47,7 +47,7 @@ int amp_port_new(const char *spec, const struct amp_port_options *opt, struct am
     p->ends = -1;
     p->born_ms = amp_mono_ms();
     amp_queue_init(&p->queue, opt->max_pending);
-    if (parse(p, err) < 0 || (!p->opt.unopened && p->ops->open(p, err) < 0)) {
+    if (spec_parse(p, err) < 0 || (!p->opt.unopened && p->ops->open(p, err) < 0)) {
         amp_port_free(p);
         return -1;
     }
@@ -81,20 +81,16 @@ size_t amp_port_pending(const struct amp_port *p)
 }
 
 int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
-                   struct amp_error *err)
-{
-    return amp_port_offer_since(p, id, line, tag, amp_mono_ms(), err);
-}
-
-int amp_port_offer_since(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
-                         int64_t since_ms, struct amp_error *err)
+                   int64_t since_ms, struct amp_error *err)
 {
     return p->ops->offer(p, id, line, tag, since_ms, err);
 }
 
 void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
 {
-    p->ops->step(p, done, ctx);
+    p->done = done;
+    p->done_ctx = ctx;
+    p->ops->step(p);
 }
 
 void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], int *timeout_ms)

@@ -1,4 +1,4 @@
-/* Lines that wait for a port. Memory is given back from the front in large steps. */
+/* The lines that wait for a port. Memory at the front is freed in large steps. */
 #include "port/queue.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ void amp_queue_release(struct amp_queue *q)
     *q = (struct amp_queue){0};
 }
 
-static int room(struct amp_queue *q, struct amp_error *err)
+static int slot_reserve(struct amp_queue *q, struct amp_error *err)
 {
     if (q->first + q->n < q->cap)
         return 0;
@@ -33,7 +33,7 @@ static int room(struct amp_queue *q, struct amp_error *err)
     return amp_grow(&q->v, &q->cap, (size_t)q->first + q->n, sizeof *q->v, err);
 }
 
-static void compact(struct amp_queue *q)
+static void bytes_compact(struct amp_queue *q)
 {
     amp_buf_drop(&q->bytes, q->head);
     q->head = 0;
@@ -43,16 +43,16 @@ int amp_queue_add(struct amp_queue *q, struct amp_span line, uint64_t tag, int64
                   struct amp_error *err)
 {
     if (q->head > 0 && q->bytes.len + line.n + 1 > q->bytes.max)
-        compact(q);
+        bytes_compact(q);
     if (q->bytes.len + line.n + 1 > q->bytes.max)
         return amp_fail(err, AMP_NO, "buffer_full", "%zu bytes are already waiting",
                         amp_queue_pending(q));
-    if (room(q, err) < 0 || amp_buf_reserve(&q->bytes, line.n + 1, err) < 0)
+    if (slot_reserve(q, err) < 0 || amp_buf_reserve(&q->bytes, line.n + 1, err) < 0)
         return -1;
     char *end = q->bytes.data + q->bytes.len;
     if (line.n > 0)
         memcpy(end, line.p, line.n);
-    memcpy(end + line.n, "\n", 2); /* the buffer has room for a NUL behind */
+    memcpy(end + line.n, "\n", 2); /* the buffer has room for the NUL */
     q->bytes.len += line.n + 1;
     q->v[q->first + q->n++] = (struct amp_queued){
         .tag = tag, .len = line.n + 1, .since_ms = now_ms, .number = ++q->numbers};
@@ -90,7 +90,7 @@ void amp_queue_pop(struct amp_queue *q)
         q->head = 0;
         amp_buf_reset(&q->bytes);
     } else if (q->head > COMPACT && q->head > q->bytes.len / 2) {
-        compact(q);
+        bytes_compact(q);
     }
 }
 

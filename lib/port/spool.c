@@ -1,18 +1,18 @@
 /*
- * spool:DIR — one file a message.
+ * spool:DIR — a file for each message.
  *
  *   DIR/new/<name>   published, complete, synced
- *   DIR/cur/<name>   a consumer took it (rename from new)
- *   DIR/done/<name>  it is finished (rename from cur); the name is what later copies are known by,
- *                    so it stays for as long as the sender may repeat the message
+ *   DIR/cur/<name>   taken by a consumer (renamed from new)
+ *   DIR/done/<name>  finished (renamed from cur); repeated messages are recognized by the name, so
+ * it stays as long as the sender may repeat the message
  *
  * The name is a digest of consumer and message id, so a message that is delivered again after a
- * crash comes to the same name. A file only ever moves from new to cur to done; looking in that
- * order therefore finds it wherever it is, and link(2) refuses a name that is still in new. Between
- * looking and linking it could pass through all three, if another router published it meanwhile:
- * routers take a lock around both.
+ * crash has the same name. A file only moves from new to cur to done; looking in this order finds
+ * it in any of them, and link(2) refuses a name that is still in new. Between looking and linking
+ * another router could publish it and it could pass through all three: routers take a lock around
+ * both.
  */
-#include "port/spool.h"
+#include "port/private.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,11 +26,8 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
-#include "port/private.h"
-
 #define LOCK_WAIT_MS 10000
-
-#define TRIES 10
+#define TRIES        10
 
 enum { NEW, CUR, DONE, ROOMS };
 static const char *const rooms[ROOMS] = {"new", "cur", "done"};
@@ -38,20 +35,20 @@ static const char *const rooms[ROOMS] = {"new", "cur", "done"};
 void amp_spool_name(const char *consumer, struct amp_span id, struct amp_span line,
                     char out[AMP_SPOOL_NAME_MAX])
 {
-    char digest[AMP_SHA256_MAX], whole[AMP_SHA256_MAX];
+    char digest[AMP_SHA256_MAX], of_message[AMP_SHA256_MAX];
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, (size_t)64 << 20);
-    /* A record without an id is known by its bytes. */
-    amp_sha256_hex(id.n > 0 ? id : line, whole);
+    /* A record without an id is identified by its bytes. */
+    amp_sha256_hex(id.n > 0 ? id : line, of_message);
     amp_buf_str(&text, consumer, NULL);
     amp_buf_add(&text, "\n", 1, NULL);
-    amp_buf_str(&text, whole, NULL);
+    amp_buf_str(&text, of_message, NULL);
     amp_sha256_hex(amp_buf_span(&text), digest);
     snprintf(out, AMP_SPOOL_NAME_MAX, "%.32s.json", digest);
 }
 
-/* A room, which must not be a link to elsewhere. */
-static int open_room(const struct amp_spool *s, int i, struct amp_error *err)
+/* Opens new, cur or done, which must not be a link. */
+static int room_open(const struct amp_spool *s, int i, struct amp_error *err)
 {
     int fd = openat(s->dir, rooms[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? amp_fail_errno(err, AMP_IOERR, "cannot open the directory %s of the spool",
@@ -59,7 +56,7 @@ static int open_room(const struct amp_spool *s, int i, struct amp_error *err)
                   : fd;
 }
 
-/* A name that amp_file_publish made for a message of ours. */
+/* Whether amp_file_publish makes such a name for a message. */
 static bool is_temporary(const char *name)
 {
     size_t n = strlen(name), hex = strspn(name + 1, "0123456789abcdef");
@@ -68,10 +65,12 @@ static bool is_temporary(const char *name)
            strcmp(name + 55, ".tmp") == 0;
 }
 
-/* Routers write under the lock: whoever has it finds only what killed ones left. */
-static void remove_leftovers(const struct amp_spool *s)
+/* Removes temporary files. Routers write under the lock, so its holder finds only those of killed
+ * ones.
+ */
+static void leftovers_remove(const struct amp_spool *s)
 {
-    int fd = open_room(s, NEW, NULL);
+    int fd = room_open(s, NEW, NULL);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         if (fd >= 0)
@@ -84,12 +83,12 @@ static void remove_leftovers(const struct amp_spool *s)
     closedir(d);
 }
 
-static int make_rooms(const struct amp_spool *s, const char *path, struct amp_error *err)
+static int rooms_make(const struct amp_spool *s, const char *path, struct amp_error *err)
 {
     for (int i = 0; i < ROOMS; i++) {
         if (mkdirat(s->dir, rooms[i], 0700) < 0 && errno != EEXIST)
             return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s/%s", path, rooms[i]);
-        AMP_CLOSE int fd = open_room(s, i, err);
+        AMP_CLOSE int fd = room_open(s, i, err);
         if (fd < 0)
             return -1;
     }
@@ -105,7 +104,7 @@ int amp_spool_open(struct amp_spool *s, const char *path, struct amp_error *err)
     made.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (made.dir < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot open the spool %s", path);
-    if (make_rooms(&made, path, err) < 0) {
+    if (rooms_make(&made, path, err) < 0) {
         amp_spool_close(&made);
         return -1;
     }
@@ -114,9 +113,9 @@ int amp_spool_open(struct amp_spool *s, const char *path, struct amp_error *err)
         amp_spool_close(&made);
         return amp_fail_again(err, AMP_CANTCREAT, path, &why);
     }
-    if (amp_lock(made.lock, 0, NULL) ==
-        0) { /* else another router is at work; the next one does it */
-        remove_leftovers(&made);
+    /* If another router has the lock, a later one removes them. */
+    if (amp_lock(made.lock, 0, NULL) == 0) {
+        leftovers_remove(&made);
         amp_unlock(made.lock);
     }
     *s = made;
@@ -132,8 +131,8 @@ void amp_spool_close(struct amp_spool *s)
     s->lock = s->dir = -1;
 }
 
-/* 1 the file holds line, 0 it does not, -1 with errno. */
-static int same(int fd, struct amp_span line)
+/* 1: the file has this line, 0: it has not, -1 with errno. */
+static int line_compare(int fd, struct amp_span line)
 {
     char part[16384];
     size_t at = 0;
@@ -151,27 +150,29 @@ static int same(int fd, struct amp_span line)
     return at == line.n;
 }
 
-/* What has the name in one room: 1 our message; 0 nothing; 2 a file that was never
- * written. Another message, or what is no file, is an error. */
-static int look(struct amp_spool *s, int i, const char *name, struct amp_span text,
-                struct amp_error *err)
+enum { FOUND_NOTHING, FOUND_MESSAGE, FOUND_EMPTY };
+
+/* Looks for the name in one directory: nothing, our message, or a file without content. -1: error,
+ * also for another message or a file that is not regular. */
+static int room_look(struct amp_spool *s, int i, const char *name, struct amp_span text,
+                     struct amp_error *err)
 {
     struct stat st;
-    AMP_CLOSE int room = open_room(s, i, err);
+    AMP_CLOSE int room = room_open(s, i, err);
     if (room < 0)
         return -1;
     AMP_CLOSE int fd = openat(room, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return 0;
+        return FOUND_NOTHING;
     if (fd < 0 && errno != ELOOP && errno != ENXIO)
         return amp_fail_errno(err, AMP_IOERR, "cannot open %s/%s in the spool", rooms[i], name);
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return amp_fail(err, AMP_IOERR, "not_a_file",
                         "%s/%s in the spool is not a regular file: remove it", rooms[i], name);
-    /* What is finished may be made empty. In new an empty file was never a message. */
+    /* A finished file may be made empty. In new an empty file was never a message. */
     if (st.st_size == 0 && i == NEW)
-        return 2;
-    int rc = st.st_size == 0 && i == DONE ? 1 : same(fd, text);
+        return FOUND_EMPTY;
+    int rc = st.st_size == 0 && i == DONE ? 1 : line_compare(fd, text);
     if (rc < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot read %s/%s in the spool", rooms[i], name);
     if (rc == 0)
@@ -180,34 +181,35 @@ static int look(struct amp_spool *s, int i, const char *name, struct amp_span te
     /* Its bytes were synced before it got its name; the router may have been killed before it
      * synced the name. */
     s->unsynced[i] = true;
-    return 1;
+    return FOUND_MESSAGE;
 }
 
-/* As look, for all rooms in the order in which a file moves. */
-static int known(struct amp_spool *s, const char *name, struct amp_span text, struct amp_error *err)
+/* room_look in all directories, in the order in which a file moves. */
+static int rooms_look(struct amp_spool *s, const char *name, struct amp_span text,
+                      struct amp_error *err)
 {
-    int rc = 0;
-    for (int i = 0; i < ROOMS && rc == 0; i++)
-        rc = look(s, i, name, text, err);
+    int rc = FOUND_NOTHING;
+    for (int i = 0; i < ROOMS && rc == FOUND_NOTHING; i++)
+        rc = room_look(s, i, name, text, err);
     return rc;
 }
 
-static int publish(struct amp_spool *s, const char *name, struct amp_span text,
-                   struct amp_error *err)
+static int line_publish(struct amp_spool *s, const char *name, struct amp_span text,
+                        struct amp_error *err)
 {
     for (int tries = 0; tries < TRIES; tries++) {
-        int rc = known(s, name, text, err);
-        if (rc != 0 && rc != 2)
+        int rc = rooms_look(s, name, text, err);
+        if (rc < 0 || rc == FOUND_MESSAGE)
             return rc;
-        AMP_CLOSE int room = open_room(s, NEW, err);
+        AMP_CLOSE int room = room_open(s, NEW, err);
         if (room < 0)
             return -1;
-        if (rc == 2)
+        if (rc == FOUND_EMPTY)
             return amp_file_write_atomic(room, name, 0600, text, err);
         rc = amp_file_publish(room, name, 0600, text, err);
         if (rc <= 0)
             return rc;
-        /* Somebody who does not know the lock was faster: see what it is. */
+        /* A process without the lock published the name: look at its file. */
     }
     return amp_fail(err, AMP_IOERR, "spool_busy", "new/%s in the spool appears and disappears",
                     name);
@@ -222,18 +224,18 @@ int amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,
         return -1;
     if (amp_lock(s->lock, LOCK_WAIT_MS, err) < 0)
         return -1;
-    int rc = publish(s, name, amp_buf_span(&text), err);
+    int rc = line_publish(s, name, amp_buf_span(&text), err);
     amp_unlock(s->lock);
     return rc;
 }
 
-/* Syncs what amp_spool_put found. */
+/* Syncs the directories of found messages. */
 static int rooms_sync(struct amp_spool *s, struct amp_error *err)
 {
     for (int i = 0; i < ROOMS; i++) {
         if (!s->unsynced[i])
             continue;
-        AMP_CLOSE int room = open_room(s, i, err);
+        AMP_CLOSE int room = room_open(s, i, err);
         if (room < 0)
             return -1;
         if (fsync(room) < 0)
@@ -261,20 +263,20 @@ static int spool_offer(struct amp_port *p, struct amp_span id, struct amp_span l
     amp_spool_name(p->opt.consumer, id, line, name);
     if (amp_spool_put(p->spool, name, line, err) < 0)
         return -1;
-    /* Delivered already; the next step syncs, and reports it. */
+    /* It is delivered; the next step syncs and reports it. */
     return amp_queue_add(&p->queue, (struct amp_span){"", 0}, tag, since_ms, err);
 }
 
-static void spool_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
+static void spool_step(struct amp_port *p)
 {
     const struct amp_queued *head;
     struct amp_error why = {0};
     int rc = amp_queue_at(&p->queue, 0) ? rooms_sync(p->spool, &why) : 0;
     while ((head = amp_queue_at(&p->queue, 0))) {
         uint64_t tag = head->tag;
-        p->telling = head->number;
+        p->reporting = head->number;
         amp_queue_pop(&p->queue);
-        done(ctx, tag, rc < 0 ? &why : NULL);
+        p->done(p->done_ctx, tag, rc < 0 ? &why : NULL);
     }
 }
 

@@ -1,8 +1,7 @@
 /*
- * A port that writes lines to one descriptor. They wait in a bounded queue of our own; a little of
- * it at a time goes to the descriptor's pending output. When the reader goes away, what it had not
- * taken completely is still here and starts again with the next reader, until the message waited
- * too long for one.
+ * A port that writes lines to one descriptor. Lines wait in a bounded queue; a few at a time go to
+ * the descriptor's pending output. If the reader is lost, the lines that it has not read completely
+ * are still in the queue. They are written to the next reader, or fail if none comes in time.
  */
 #include "port/private.h"
 
@@ -16,10 +15,10 @@
 
 #define FEED      AMP_PORT_FEED
 #define AHEAD_MAX ((size_t)64 << 20)
-#define UNUSED_MS 10000 /* at the end: how old a port is that waits for no reader any more */
+#define UNUSED_MS 10000 /* at the end: the longest wait for a reader, and for it to read */
 
-/* What a pipe or a socket may hold unread; 0: it is neither. */
-static size_t held_most(int fd)
+/* The capacity of a pipe or socket; 0: it is neither. */
+static size_t pipe_capacity(int fd)
 {
     int n = fcntl(fd, F_GETPIPE_SZ);
     socklen_t len = sizeof(n);
@@ -28,7 +27,7 @@ static size_t held_most(int fd)
     return n > 0 ? (size_t)n : 0;
 }
 
-/* 1 opened, 0 not now (try again at retry_ms), -1 never. */
+/* 1: opened; 0: not now, try again at retry_ms; -1: never. */
 static int stream_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err)
 {
     const struct amp_stream *s = p->ops->stream;
@@ -43,7 +42,7 @@ static int stream_connect(struct amp_port *p, int64_t now_ms, struct amp_error *
         return -1;
     }
     p->open = p->was_open = true;
-    p->keep = s->borrowed ? 0 : held_most(fd);
+    p->keep = s->borrowed ? 0 : pipe_capacity(fd);
     p->taken = 0;
     p->look_ms = p->look_gap = 0;
     p->half = false;
@@ -81,8 +80,8 @@ void amp_port_disconnect(struct amp_port *p, bool reader_gone)
 {
     if (!p->open)
         return;
-    /* What the pipe holds unread counts as not delivered; what was read from it is done with. Of a
-     * socket perhaps more was read: it does not tell afterwards. */
+    /* Unread lines of a pipe count as undelivered. The reader of a socket may have read more than
+     * is known. */
     uint64_t unread = reader_gone ? amp_port_unread(p) : 0;
     uint64_t taken = p->outq.written - (unread < p->outq.written ? unread : p->outq.written);
     const struct amp_queued *head;
@@ -109,22 +108,21 @@ void amp_port_lost_reader(struct amp_port *p, int64_t now_ms)
     }
 }
 
-static void fail_head(struct amp_port *p, amp_port_done_fn done, void *ctx,
-                      const struct amp_error *why)
+static void head_fail(struct amp_port *p, const struct amp_error *why)
 {
     struct amp_queued head = *amp_queue_at(&p->queue, 0);
     struct amp_span line = {p->queue.bytes.data + p->queue.head, head.len - 1};
-    AMP_FREE char *copy = head.tag == 0 && !head.told ? amp_span_dup(line) : NULL;
+    AMP_FREE char *copy = head.tag == 0 && !head.reported ? amp_span_dup(line) : NULL;
     amp_queue_pop(&p->queue);
-    p->telling = head.number;
+    p->reporting = head.number;
     p->failing = (struct amp_span){copy ? copy : "", copy ? line.n : 0};
-    if (!head.told)
-        done(ctx, head.tag, why);
+    if (!head.reported)
+        p->done(p->done_ctx, head.tag, why);
     p->failing = (struct amp_span){"", 0};
 }
 
-/* Messages that no reader came for in time. */
-static void expire(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void *ctx)
+/* Fails the messages that waited too long for a reader. */
+static void queue_expire(struct amp_port *p, int64_t now_ms)
 {
     const struct amp_queued *head;
     while (!p->open && p->opt.open_timeout_ms >= 0 && (head = amp_queue_at(&p->queue, 0))) {
@@ -134,18 +132,17 @@ static void expire(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, vo
         struct amp_error why = {0};
         amp_fail(&why, AMP_UNAVAILABLE, "agent_unavailable", "%s had no reader within %lld ms",
                  p->spec, (long long)p->opt.open_timeout_ms);
-        fail_head(p, done, ctx, &why);
+        head_fail(p, &why);
     }
 }
 
-static void feed(struct amp_port *p)
+static void output_feed(struct amp_port *p)
 {
     while (amp_outq_pending(&p->outq) < FEED && p->fed < p->queue.n) {
         uint32_t n;
         struct amp_span lines = amp_queue_bytes(&p->queue, p->fed_bytes, p->fed, FEED, &n);
         if (p->regular && amp_outq_pending(&p->outq) == 0)
-            amp_outq_through(&p->outq, lines, NULL,
-                             NULL); /* what fails is pending, and fails again */
+            amp_outq_through(&p->outq, lines, NULL, NULL); /* the next flush fails again */
         else if (amp_outq_add(&p->outq, lines, NULL) < 0)
             return;
         p->fed += n;
@@ -153,8 +150,8 @@ static void feed(struct amp_port *p)
     }
 }
 
-/* Tells the outcome of what is written, and lets go of what the pipe cannot hold any more. */
-static void settle(struct amp_port *p, amp_port_done_fn done, void *ctx)
+/* Reports the written lines, and removes those that cannot be in the pipe any more. */
+static void written_report(struct amp_port *p)
 {
     while (p->out < p->fed) {
         struct amp_queued *line = amp_queue_at(&p->queue, p->out);
@@ -163,11 +160,11 @@ static void settle(struct amp_port *p, amp_port_done_fn done, void *ctx)
         p->out++;
         p->out_bytes += line->len;
         uint64_t tag = line->tag;
-        bool told = line->told;
-        line->told = true;
-        p->telling = line->number;
-        if (!told)
-            done(ctx, tag, NULL);
+        bool reported = line->reported;
+        line->reported = true;
+        p->reporting = line->number;
+        if (!reported)
+            p->done(p->done_ctx, tag, NULL);
     }
     while (p->out > 0) {
         size_t len = amp_queue_at(&p->queue, 0)->len;
@@ -182,11 +179,11 @@ static void settle(struct amp_port *p, amp_port_done_fn done, void *ctx)
     }
 }
 
-static void push(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void *ctx)
+static void output_write(struct amp_port *p, int64_t now_ms)
 {
     struct amp_error why = {0};
     for (;;) {
-        feed(p);
+        output_feed(p);
         if (amp_outq_pending(&p->outq) == 0 && p->fed == p->out)
             return;
         int rc = amp_outq_flush(&p->outq, &why);
@@ -194,18 +191,18 @@ static void push(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void
             rc = -1;
         bool lost = rc < 0 && strcmp(why.code, "closed_pipe") == 0;
         if (rc >= 0 || lost)
-            settle(p, done, ctx);
+            written_report(p);
         if (lost) {
             amp_port_lost_reader(p, now_ms);
             return;
         }
         if (rc < 0) {
-            /* Which of the lines under way are out is not known: all of them failed. */
+            /* It is not known which of these lines were written: all fail. */
             uint32_t n = p->fed - p->out;
             amp_port_disconnect(p, false);
             p->retry_ms = now_ms;
             while (n-- > 0)
-                fail_head(p, done, ctx, &why);
+                head_fail(p, &why);
             return;
         }
         if (rc == 0)
@@ -213,7 +210,7 @@ static void push(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void
     }
 }
 
-void amp_stream_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
+void amp_stream_step(struct amp_port *p)
 {
     const struct amp_stream *s = p->ops->stream;
     int64_t now = amp_mono_ms();
@@ -224,7 +221,7 @@ void amp_stream_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
     if (p->lost)
         return;
     bool wanted = p->queue.n > p->out || (s->early && !p->was_open);
-    /* A command whose pipe broke but that still runs is waited for first. */
+    /* A command that closed its input but still runs must end first. */
     if (!p->open && !p->failed && wanted && now >= p->retry_ms && p->child.pid <= 0) {
         struct amp_error why = {0};
         if (stream_connect(p, now, &why) < 0) {
@@ -233,12 +230,12 @@ void amp_stream_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
         }
     }
     while (p->failed && amp_queue_at(&p->queue, 0))
-        fail_head(p, done, ctx, &p->why);
+        head_fail(p, &p->why);
     if (p->open)
-        push(p, now, done, ctx);
+        output_write(p, now);
     while (p->failed && amp_queue_at(&p->queue, 0))
-        fail_head(p, done, ctx, &p->why);
-    expire(p, now, done, ctx);
+        head_fail(p, &p->why);
+    queue_expire(p, now);
 }
 
 int64_t amp_stream_watch(const struct amp_port *p, struct pollfd *fds)
@@ -257,7 +254,7 @@ int64_t amp_stream_watch(const struct amp_port *p, struct pollfd *fds)
             first = 0; /* not yet fed */
         wait = first;
     } else if (p->opt.minds && p->open && s->gone) {
-        fds[0] = (struct pollfd){.fd = p->outq.fd}; /* its reader is gone */
+        fds[0] = (struct pollfd){.fd = p->outq.fd}; /* reports a lost reader */
     } else if (!p->open && !p->failed && (pending || (s->early && !p->was_open))) {
         wait = p->retry_ms - amp_mono_ms();
         wait = wait < 0 ? 0 : wait;
@@ -265,7 +262,7 @@ int64_t amp_stream_watch(const struct amp_port *p, struct pollfd *fds)
     return p->lost ? 0 : wait;
 }
 
-/* The reader went away, perhaps without having read all. */
+/* Whether the reader is gone; it may have left lines unread. */
 static bool reader_left(const struct amp_port *p)
 {
     short gone = p->ops->stream ? p->ops->stream->gone : 0;
@@ -284,7 +281,7 @@ int amp_stream_finish(struct amp_port *p, struct amp_error *err)
     const struct amp_stream *s = p->ops->stream;
     if (s->finish)
         return s->finish(p, err);
-    /* A reader may be waiting for its first writer: it is let go as soon as it is seen. */
+    /* A reader may wait for its first writer: the FIFO is opened once, so it sees end of file. */
     int64_t wait = p->opt.open_timeout_ms;
     if (wait < 0 || wait > UNUSED_MS)
         wait = UNUSED_MS;
@@ -294,7 +291,7 @@ int amp_stream_finish(struct amp_port *p, struct amp_error *err)
         amp_port_lost_reader(p, amp_mono_ms());
     if (p->lost || p->queue.n > p->out)
         return 0;
-    /* Hanging up on a reader that answers would disturb it before it has read all. */
+    /* Closing a socket early may disturb a reader that answers before it has read all. */
     if (s->unread && p->open && s->unread(p) > 0 && amp_mono_ms() - p->finish_ms < UNUSED_MS)
         return 0;
     amp_port_disconnect(p, false);

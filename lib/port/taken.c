@@ -1,8 +1,8 @@
-/* What a port's reader has taken, and what the next one is to have when it goes away. */
+/* The lines that a port's reader has read, and the lines that its next reader must get. */
 #include "port/private.h"
 #include "port/tries.h"
 
-#define PENDING ((size_t)16 << 10) /* beside what the pipe holds */
+#define PENDING ((size_t)16 << 10) /* bytes, without those in the pipe */
 
 uint32_t amp_port_untaken(const struct amp_port *p)
 {
@@ -39,7 +39,7 @@ struct amp_span amp_port_failed(const struct amp_port *p)
 }
 uint64_t amp_port_number(const struct amp_port *p)
 {
-    return p->telling;
+    return p->reporting;
 }
 uint64_t amp_port_first(const struct amp_port *p)
 {
@@ -47,20 +47,20 @@ uint64_t amp_port_first(const struct amp_port *p)
     return head ? head->number : p->queue.numbers + 1;
 }
 
-/* A line of the former queue, untold where it is among those to be told again. */
-static int carry(struct amp_queue *to, const struct amp_queued *was, struct amp_span line,
-                 bool again, struct amp_error *err)
+/* Copies a line of the former queue; with `again` its delivery is reported again. */
+static int line_copy(struct amp_queue *to, const struct amp_queued *was, struct amp_span line,
+                     bool again, struct amp_error *err)
 {
     if (amp_queue_add(to, line, was->tag, was->since_ms, err) < 0)
         return -1;
     struct amp_queued *now = &to->v[to->first + to->n - 1];
     now->number = was->number;
-    now->told = was->told && !again;
+    now->reported = was->reported && !again;
     return 0;
 }
 
-static int rebuild(const struct amp_port *p, struct amp_queue *to,
-                   const struct amp_port_line *lines, uint32_t n, struct amp_error *err)
+static int queue_rebuild(const struct amp_port *p, struct amp_queue *to,
+                         const struct amp_port_line *lines, uint32_t n, struct amp_error *err)
 {
     uint64_t first = amp_port_first(p);
     const struct amp_queued *was;
@@ -68,12 +68,12 @@ static int rebuild(const struct amp_port *p, struct amp_queue *to,
     uint32_t k = 0;
     for (; k < n && lines[k].number < first; k++) {
         struct amp_queued q = {.tag = lines[k].tag, .number = lines[k].number};
-        if (carry(to, &q, lines[k].line, true, err) < 0)
+        if (line_copy(to, &q, lines[k].line, true, err) < 0)
             return -1;
     }
     for (uint32_t i = 0; (was = amp_queue_at(&p->queue, i)); i++) {
         bool again = k < n && lines[k].number == was->number;
-        if (carry(to, was, (struct amp_span){at, was->len - 1}, again, err) < 0)
+        if (line_copy(to, was, (struct amp_span){at, was->len - 1}, again, err) < 0)
             return -1;
         at += was->len;
         k += again;
@@ -92,7 +92,7 @@ int amp_port_again(struct amp_port *p, const struct amp_port_line *lines, uint32
     if (n == 0)
         return 0;
     amp_queue_init(&q, p->queue.bytes.max + more);
-    if (rebuild(p, &q, lines, n, err) < 0) {
+    if (queue_rebuild(p, &q, lines, n, err) < 0) {
         amp_queue_release(&q);
         return -1;
     }

@@ -1,4 +1,4 @@
-/* Messages that are tried one by one, and again after a pause. */
+/* Attempts of single messages. */
 #include "port/tries.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 static const struct amp_backoff pauses = {.first_ms = 500, .most_ms = 30000};
 
-/* In the queue a line bears the length of its id, the id, and itself. */
+/* An entry of the queue is the length of the id in hex, the id, and the line. */
 int amp_tries_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
                     int64_t since_ms, struct amp_error *err)
 {
@@ -60,13 +60,12 @@ struct amp_span amp_try_id(const struct amp_try *t)
     return (struct amp_span){t->text, t->id_len};
 }
 
-/* With its line end. */
 struct amp_span amp_try_line(const struct amp_try *t)
 {
     return (struct amp_span){t->text + t->id_len, t->n - t->id_len};
 }
 
-static void end_try(struct amp_tries *s, struct amp_try *t)
+static void try_free(struct amp_tries *s, struct amp_try *t)
 {
     s->n--;
     s->bytes -= t->n;
@@ -75,7 +74,7 @@ static void end_try(struct amp_tries *s, struct amp_try *t)
 }
 
 void amp_try_ended(struct amp_port *p, struct amp_try *t, const struct amp_error *why, bool again,
-                   int64_t after_ms, amp_port_done_fn done, void *ctx)
+                   int64_t after_ms)
 {
     t->running = false;
     if (why && again && t->begun < p->opt.attempts) {
@@ -86,22 +85,21 @@ void amp_try_ended(struct amp_port *p, struct amp_try *t, const struct amp_error
         return;
     }
     uint64_t tag = t->tag;
-    end_try(p->tries, t);
-    done(ctx, tag, why);
+    try_free(p->tries, t);
+    p->done(p->done_ctx, tag, why);
 }
 
-void amp_tries_fail(struct amp_port *p, const struct amp_error *why, amp_port_done_fn done,
-                    void *ctx)
+void amp_tries_fail(struct amp_port *p, const struct amp_error *why)
 {
     struct amp_tries *s = p->tries;
     for (uint32_t i = 0; i < s->window; i++)
         if (s->v[i].used && !s->v[i].running)
-            amp_try_ended(p, &s->v[i], why, false, 0, done, ctx);
+            amp_try_ended(p, &s->v[i], why, false, 0);
     const struct amp_queued *head;
     while ((head = amp_queue_at(&p->queue, 0))) {
         uint64_t tag = head->tag;
         amp_queue_pop(&p->queue);
-        done(ctx, tag, why);
+        p->done(p->done_ctx, tag, why);
     }
 }
 

@@ -1,7 +1,7 @@
 /*
- * Messages of which each is an attempt of its own (a process, a request): a bounded number is under
- * way, what failed for a while is tried again after a pause that grows and is random, the rest
- * waits in the port's queue.
+ * Messages that need an attempt each (a process, a request). A bounded number of attempts run at
+ * the same time. A temporary failure is tried again after a random, growing pause. The other
+ * messages wait in the port's queue.
  */
 #ifndef AMP_PORT_TRIES_H
 #define AMP_PORT_TRIES_H
@@ -18,7 +18,7 @@ struct amp_try {
     char *text; /* the id, then the line */
     size_t id_len, n;
     uint32_t begun; /* attempts so far */
-    int64_t due_ms; /* of the next one, when it does not run */
+    int64_t due_ms; /* of the next attempt, if none runs */
     struct amp_runner run;
 };
 
@@ -30,18 +30,17 @@ struct amp_tries {
 
 int amp_tries_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
                     int64_t since_ms, struct amp_error *err);
-/* Takes from the queue what the window has room for. */
+/* Moves messages from the queue to the free places of the window. */
 void amp_tries_take(struct amp_port *p, int64_t now_ms);
 struct amp_span amp_try_id(const struct amp_try *t);
-struct amp_span amp_try_line(const struct amp_try *t);
-/* How an attempt ended: why is NULL when the message was delivered. With `again` it is repeated as
- * long as attempts are left, not before after_ms. */
+struct amp_span amp_try_line(const struct amp_try *t); /* with its LF */
+/* An attempt ended; why is NULL if the message was delivered. With `again` the message is tried
+ * again while attempts are left, not before after_ms. */
 void amp_try_ended(struct amp_port *p, struct amp_try *t, const struct amp_error *why, bool again,
-                   int64_t after_ms, amp_port_done_fn done, void *ctx);
-/* Everything fails. */
-void amp_tries_fail(struct amp_port *p, const struct amp_error *why, amp_port_done_fn done,
-                    void *ctx);
-/* Milliseconds until the next attempt is due, -1 when none waits. */
+                   int64_t after_ms);
+/* Fails all messages, except those of running attempts. */
+void amp_tries_fail(struct amp_port *p, const struct amp_error *why);
+/* Milliseconds until the next attempt is due; -1: none waits. */
 int64_t amp_tries_wait(const struct amp_port *p, int64_t now_ms);
 void amp_tries_free(struct amp_port *p);
 

@@ -1,4 +1,4 @@
-/* unix:PATH — a listening socket file, connected again when its reader went away. */
+/* unix:PATH — a listening socket file, connected again for the next reader. */
 #include "port/private.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static int unix_connect(struct amp_port *p, int *fd, struct amp_error *err)
         *fd = s;
         return 1;
     }
-    /* Nobody listens (any more), or more wait to be accepted than it lets. */
+    /* No process listens, or the queue of connections is full: try again. */
     int rc = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN || errno == EINTR
                  ? 0
                  : amp_fail_errno(err, AMP_CANTCREAT, "cannot open the port %s", p->spec);
@@ -57,7 +57,7 @@ static int unix_connect(struct amp_port *p, int *fd, struct amp_error *err)
     return rc;
 }
 
-/* What its reader took, and whether it is still there. */
+/* Checks how much the reader has read, and whether it is still there. */
 static void unix_look(struct amp_port *p, int64_t now_ms)
 {
     if (!p->open)
@@ -65,11 +65,11 @@ static void unix_look(struct amp_port *p, int64_t now_ms)
     char said[4096];
     ssize_t n;
     int held = 0;
-    /* What it says is of no use; a reader whose words nobody took would stop at some time. */
+    /* Discards the reader's output; a reader whose output is not read would block. */
     while ((n = recv(p->outq.fd, said, sizeof(said), MSG_DONTWAIT)) > 0)
         continue;
     p->half = n == 0;
-    /* The order matters: what a reader that goes away left unread is dropped after it hung up. */
+    /* Before the poll: when the reader hangs up, the system drops the unread bytes. */
     bool empty = ioctl(p->outq.fd, SIOCOUTQ, &held) == 0 && held == 0;
     struct pollfd fd = {.fd = p->outq.fd};
     if (poll(&fd, 1, 0) == 1 && (fd.revents & (POLLHUP | POLLERR))) {

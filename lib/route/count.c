@@ -1,4 +1,4 @@
-/* What is counted of the router (--metrics): SW4RM §13's values, by port. */
+/* Counting the messages of a router. */
 #include "route/count.h"
 
 #include <amp/base/clock.h>
@@ -6,74 +6,53 @@
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
 
-static struct amp_metric_labels labels(const char *port, const struct job *j)
+static struct amp_metric_labels labels_of(const char *port, const struct job *j)
 {
     return (struct amp_metric_labels){.agent = amp_span_str(port),
                                       .protocol = j ? amp_protocol_name(j->protocol) : NULL,
                                       .lane = j ? amp_lane_name(j->lane) : NULL};
 }
 
-void amp_route_count_job(struct amp_route_run *run, enum amp_metric which, const char *port,
-                         const struct job *j)
+void amp_route_count_code(struct amp_route_run *run, enum amp_metric which, const char *port,
+                          const struct job *j, const char *code)
 {
     if (!run->metrics)
         return;
-    struct amp_metric_labels l = labels(port, j);
-    amp_metrics_add(run->metrics, which, &l, 1);
-}
-
-void amp_route_count_taken(struct amp_route_run *run, const struct job *j, const struct amp_view *v)
-{
-    if (!run->metrics)
-        return;
-    amp_route_count_job(run, AMP_METRIC_RECEIVED, "", j);
-    amp_metrics_tool(run->metrics, v);
-}
-
-static void count_code(struct amp_route_run *run, enum amp_metric which, const char *port,
-                       const struct job *j, const char *code)
-{
-    if (!run->metrics)
-        return;
-    struct amp_metric_labels l = labels(port, j);
+    struct amp_metric_labels l = labels_of(port, j);
     l.code = amp_span_str(code);
     amp_metrics_add(run->metrics, which, &l, 1);
 }
 
-void amp_route_count_denied(struct amp_route_run *run, const struct job *j, const char *code)
+void amp_route_count_job(struct amp_route_run *run, enum amp_metric which, const char *port,
+                         const struct job *j)
 {
-    count_code(run, AMP_METRIC_REJECTS, "", j, code);
+    amp_route_count_code(run, which, port, j, NULL);
 }
 
-void amp_route_count_refused(struct amp_route_run *run, const char *port, const struct job *j,
-                             const char *code)
+static void time_observe(struct amp_route_run *run, enum amp_metric which, const char *port,
+                         int64_t ms)
 {
-    count_code(run, AMP_METRIC_REJECTS, port, j, code);
-    count_code(run, AMP_METRIC_NACKS, port, j, code);
+    struct amp_metric_labels l = labels_of(port, NULL);
+    amp_metrics_observe(run->metrics, which, &l, (double)ms / 1e3);
 }
 
 void amp_route_count_placed(struct amp_route_run *run, const char *port, const struct job *j)
 {
-    if (!run->metrics || j->came_ms == 0)
-        return;
-    struct amp_metric_labels l = labels(port, NULL);
-    amp_metrics_observe(run->metrics, AMP_METRIC_ENQUEUE_LATENCY, &l,
-                        (double)(amp_mono_ms() - j->came_ms) / 1e3);
+    if (run->metrics && j->came_ms != 0)
+        time_observe(run, AMP_METRIC_ENQUEUE_LATENCY, port, amp_mono_ms() - j->came_ms);
 }
 
 void amp_route_count_waited(struct amp_route_run *run, const char *port, int64_t ms)
 {
-    if (!run->metrics)
-        return;
-    struct amp_metric_labels l = labels(port, NULL);
-    amp_metrics_observe(run->metrics, AMP_METRIC_DEQUEUE_LATENCY, &l, (double)ms / 1e3);
+    if (run->metrics)
+        time_observe(run, AMP_METRIC_DEQUEUE_LATENCY, port, ms);
 }
 
 int amp_route_count_inbox(struct amp_metrics *m, const char *label, struct amp_store *store,
                           struct amp_span agent, struct amp_error *err)
 {
     struct amp_inbox_info i;
-    struct amp_metric_labels l = labels(label, NULL);
+    struct amp_metric_labels l = labels_of(label, NULL);
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_inbox_info(store, agent, &mem, &i, err) < 0)

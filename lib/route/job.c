@@ -1,6 +1,6 @@
 /*
- * The memory of jobs. A message is one piece: the job, its line, its id, and its text where that is
- * not the line. Pieces of common sizes are kept for the next ones.
+ * Jobs and their memory. A job is one piece of memory with its line, its id, and its text if that
+ * differs from the line. Pieces of common sizes are kept for the next jobs.
  */
 #include "route/job.h"
 
@@ -10,33 +10,7 @@
 #include <string.h>
 
 #define PIECE_LEAST 1024
-#define SPARE_BYTES ((size_t)256 << 10) /* of each size, at most */
-#define SIZES       7
-
-struct amp_jobs {
-    struct job *newest; /* of all that are alive */
-    uint32_t n;
-    bool wants_text;
-    struct spare {
-        struct job *first;
-        uint32_t n;
-    } spare[SIZES];
-};
-
-int amp_jobs_new(struct amp_jobs **out, struct amp_error *err)
-{
-    return (*out = calloc(1, sizeof(**out))) ? 0 : amp_fail_memory(err);
-}
-
-uint32_t amp_jobs_n(const struct amp_jobs *all)
-{
-    return all->n;
-}
-
-void amp_jobs_want_text(struct amp_jobs *all, bool wanted)
-{
-    all->wants_text = wanted;
-}
+#define SPARE_BYTES ((size_t)256 << 10) /* limit for each size */
 
 static size_t piece_bytes(uint32_t size)
 {
@@ -47,12 +21,12 @@ static struct job *piece_take(struct amp_jobs *all, size_t want)
 {
     uint32_t size = 0;
     struct job *j;
-    while (size < SIZES && piece_bytes(size) < want)
+    while (size < AMP_JOBS_SIZES && piece_bytes(size) < want)
         size++;
-    if (size < SIZES && (j = all->spare[size].first)) {
+    if (size < AMP_JOBS_SIZES && (j = all->spare[size].first)) {
         all->spare[size].first = j->next;
         all->spare[size].n--;
-    } else if (!(j = malloc(size < SIZES ? piece_bytes(size) : want))) {
+    } else if (!(j = malloc(size < AMP_JOBS_SIZES ? piece_bytes(size) : want))) {
         return NULL;
     }
     memset(j, 0, offsetof(struct job, why));
@@ -62,7 +36,7 @@ static struct job *piece_take(struct amp_jobs *all, size_t want)
     return j;
 }
 
-/* A copy with NUL behind it. */
+/* Copies the text and a NUL to *at. */
 static char *text_put(char **at, struct amp_span s)
 {
     char *copy = *at;
@@ -73,7 +47,7 @@ static char *text_put(char **at, struct amp_span s)
     return copy;
 }
 
-/* An id is used as a C string: one with a NUL, out of an older log, is none. */
+/* The id is used as a C string: an id with a NUL (from an older log) counts as missing. */
 static struct amp_span id_of(const struct amp_view *v)
 {
     struct amp_span none = {"", 0};
@@ -122,7 +96,7 @@ static bool is_inside(struct amp_span line, struct amp_span s)
     return s.n > 0 && at >= first && at + s.n <= first + line.n;
 }
 
-/* Bytes that it needs beside the line. */
+/* Bytes that the summary needs in addition to the line. */
 static size_t summary_room(const struct amp_view *v, struct amp_span line)
 {
     size_t n = _Alignof(struct amp_span) + v->n_to * sizeof(struct amp_span);
@@ -137,7 +111,7 @@ static size_t summary_room(const struct amp_view *v, struct amp_span line)
     return n + (is_inside(line, excerpt) ? 0 : excerpt.n + 1);
 }
 
-/* The same text in our copy of the line, or a copy of its own. */
+/* The same text in the job's copy of the line, or a copy of its own. */
 static struct amp_span summary_put(const struct job *j, char **at, struct amp_span line,
                                    struct amp_span s)
 {
@@ -283,7 +257,7 @@ void amp_route_job_free(struct job *j)
     free(j->own);
     free(j->address.nobody);
     free(j->address.name);
-    struct spare *s = j->size < SIZES ? &all->spare[j->size] : NULL;
+    struct amp_jobs_spare *s = j->size < AMP_JOBS_SIZES ? &all->spare[j->size] : NULL;
     if (!s || (s->n + 1) * piece_bytes(j->size) > SPARE_BYTES) {
         free(j);
         return;
@@ -293,26 +267,25 @@ void amp_route_job_free(struct job *j)
     s->n++;
 }
 
-void amp_jobs_free(struct amp_jobs *all)
+void amp_jobs_release(struct amp_jobs *all)
 {
-    if (!all)
-        return;
     while (all->newest)
         amp_route_job_free(all->newest);
-    for (uint32_t i = 0; i < SIZES; i++)
+    for (uint32_t i = 0; i < AMP_JOBS_SIZES; i++)
         for (struct job *j = all->spare[i].first, *next; j; j = next) {
             next = j->next;
             free(j);
         }
-    free(all);
 }
 
 int amp_route_job_add_recipient(struct job *j, struct amp_span name,
                                 struct amp_store_entry_id entry, struct amp_error *err)
 {
     struct job *kid = amp_route_job_new(j->all, (struct amp_span){"", 0}, NULL);
-    if (!kid || !(kid->address.name = amp_span_dup(name)))
+    if (!kid || !(kid->address.name = amp_span_dup(name))) {
+        amp_route_job_free(kid);
         return amp_fail_memory(err);
+    }
     kid->entry = entry;
     kid->address.of = j;
     if (j->address.last)

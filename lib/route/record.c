@@ -1,4 +1,4 @@
-/* The record that a router keeps of itself in the store. */
+/* A router's record in the store. */
 #include "route/record.h"
 
 #include "json/record.h"

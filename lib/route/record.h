@@ -1,17 +1,17 @@
-/* The record that a router keeps of itself: how many batches it committed, and what it redelivered
- * with the last one. */
+/* A router's record in the store: how many batches it committed, and the messages that the last one
+ * redelivered. */
 #ifndef AMP_ROUTE_RECORD_H
 #define AMP_ROUTE_RECORD_H
 
 #include "route/run.h"
 
-/* One commit of a router: its event, the outbox entries, and what goes into its record. */
+/* One commit: its event, its outbox entries and the router's new record. */
 struct amp_route_commit {
     const char *event, *actor; /* actor NULL: the store's */
     const struct amp_store_input *in;
     const struct amp_store_emit *emits;
     uint32_t n_emits;
-    struct amp_span port;         /* of a redelivery; empty: it is none */
+    struct amp_span port;         /* of a redelivery; else empty */
     struct amp_span *redelivered; /* ids */
     uint32_t n_redelivered;
 };

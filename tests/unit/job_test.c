@@ -67,13 +67,12 @@ static void same(const char *line, struct amp_reader *reader, struct amp_jobs *j
 int main(void)
 {
     struct amp_error err;
-    struct amp_jobs *jobs = NULL;
+    struct amp_jobs jobs = {0};
     struct amp_reader *reader = amp_reader_new(NULL, &err);
-    TAP_INT(amp_jobs_new(&jobs, &err), 0, "jobs");
     for (size_t i = 0; reader && i < sizeof(lines) / sizeof(lines[0]); i++)
-        same(lines[i], reader, jobs);
-    TAP_INT(amp_jobs_n(jobs), 0, "none is left");
-    amp_jobs_free(jobs);
+        same(lines[i], reader, &jobs);
+    TAP_INT(jobs.n, 0, "none is left");
+    amp_jobs_release(&jobs);
     amp_reader_free(reader);
     return tap_done();
 }

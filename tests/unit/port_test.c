@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "port/port.h"
+#include "port/private.h"
 #include "port/queue.h"
-#include "port/spool.h"
 #include "scratch.h"
 #include "tap.h"
 

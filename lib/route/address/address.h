@@ -1,15 +1,18 @@
 /*
- * Addresses: which agents a message is for. What it names are agents, roles and `all`; a Runtime
- * Protocol task that names nobody is for the eligible owners of the capabilities that it requires,
- * a SW4RM handoff for an agent that has them.
+ * Addresses: the recipients of a message. A message names agents, roles or `all`. A Runtime
+ * Protocol task without names goes to the eligible owners of the capabilities that it requires, a
+ * SW4RM handoff without names to an agent that has them.
  *
- * A name is looked for among the agents first (registered, or given a port), then among the roles.
- * A role is one agent: the one that has the message's task, else the one that the task's hash
- * picks, so that the messages of a task stay together. `all` is every registered agent that
- * answers. What is expanded (all, roles, capabilities) never leads back to the sender.
+ * A name is first looked up among the agents (registered, or given a port), then among the roles. A
+ * role leads to one agent: the one that has the message's task, else the one that the task's hash
+ * selects, so that the messages of a task stay together. `all` is every registered agent that
+ * answers. An expansion (all, roles, capabilities) never includes the sender. Only addressing.c
+ * uses this and its members.
  */
 #ifndef AMP_ROUTE_ADDRESSES_H
 #define AMP_ROUTE_ADDRESSES_H
+
+#include <jansson.h>
 
 #include <amp/protocol/protocol.h>
 
@@ -18,42 +21,61 @@
 
 #define AMP_ADDRESS_MAX 1024 /* recipients of one message */
 
-struct amp_addresses;
-/* store may be NULL: then there are only the agents that were added. */
-struct amp_addresses *amp_addresses_new(struct amp_store *store, struct amp_error *err);
-void amp_addresses_free(struct amp_addresses *a);
-/* An agent that can be reached, registered or not. */
-int amp_addresses_add(struct amp_addresses *a, struct amp_span agent, struct amp_error *err);
-bool amp_addresses_has(const struct amp_addresses *a, struct amp_span agent);
-/* Whether the directory has it: it may be silent, but did not leave. */
+struct amp_addresses {
+    struct amp_store *store; /* NULL: only given agents are known */
+    struct amp_given {
+        char *name;
+        uint32_t outlet;
+    } * given; /* agents with a port, registered or not */
+    uint32_t n_given;
+
+    /* The directory of this turn, once it is needed. */
+    struct amp_registered {
+        char *name, *role; /* role may be empty */
+        uint8_t state;
+        json_t *can; /* its capabilities, or NULL */
+    } * agents;
+    uint32_t n;
+    size_t cap;
+    bool loaded;
+    char *classed; /* the agent whose lane was read last in this turn */
+    enum amp_lane lane;
+
+    struct amp_span to[AMP_ADDRESS_MAX]; /* the last recipients, */
+    json_t *eligible;                    /* and their names if they come from here */
+};
+void amp_addresses_release(struct amp_addresses *a);
+/* The given agent of that name, or NULL. */
+const struct amp_given *amp_addresses_given(const struct amp_addresses *a, struct amp_span agent);
+/* Whether the directory has the agent: it may be silent, but has not left. */
 int amp_addresses_registered(struct amp_addresses *a, struct amp_span agent, bool *yes,
                              struct amp_error *err);
-/* The lane of its communication class (SW4RM §7.3), STANDARD where it is not registered. */
+/* The lane of the agent's communication class (SW4RM §7.3); STANDARD if it is not registered. */
 int amp_addresses_lane(struct amp_addresses *a, struct amp_span agent, enum amp_lane *lane,
                        struct amp_error *err);
-/* Whether it takes messages of the content type (SW4RM §12), or has not registered what it takes.
- */
+/* Whether the agent takes messages of the content type (SW4RM §12): it registered the type, or no
+ * types. */
 int amp_addresses_takes(const struct amp_addresses *a, struct amp_span agent,
                         struct amp_span content_type, bool *yes, struct amp_error *err);
-/* A turn begins: the directory is read again. */
+/* A turn begins: the directory is read again when it is needed. */
 void amp_addresses_turn(struct amp_addresses *a);
 
 struct amp_recipients {
-    struct amp_span *to; /* each once; live until the next turn */
+    struct amp_span *to; /* each once; valid until the next find or turn, while v is valid */
     uint32_t n;
-    bool expanded; /* they are what the registry says now, not what the message says */
-    /* Of the names that lead to nobody, the first, where others do; n_lost counts them. */
-    struct amp_span lost;
-    uint32_t n_lost;
+    bool expanded;        /* they come from the registry, not from the message */
+    struct amp_span lost; /* the first name without a recipient */
+    uint32_t n_lost;      /* names without a recipient */
+    bool gone;            /* a name has agents, but none of them answers */
 };
 
-/* NO where it is for nobody: invalid_targets, missing_route_fields, capability_unavailable,
+/* NO if there is no recipient: invalid_targets, missing_route_fields, capability_unavailable,
  * version_incompatible, no_route, agent_unavailable. */
 int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
                        struct amp_recipients *out, struct amp_error *err);
-/* The protocol's own code where that of a refusal is finer; "" where it is not. */
+/* The protocol's own code if the code of the refusal is finer; else "". */
 const char *amp_address_seed_code(const struct amp_view *v, const char *code);
-/* Whether the same message can lead to somebody later. */
+/* Whether the same message may have a recipient later. */
 bool amp_address_is_temporary(const char *code);
 
 #endif

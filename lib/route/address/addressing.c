@@ -1,7 +1,7 @@
 /*
- * A job for each recipient of a message. In the outbox is the message, in the role of a group, and
- * behind it an entry for each recipient under the recipient's name. A recipient's entry is closed
- * when its port has the message, the message's own when all are.
+ * A job for each recipient of a message. The outbox has the message, in the role of a group, and
+ * then an entry for each recipient under the recipient's name. A recipient's entry is closed when
+ * its port has the message, the entry of the message when all have it.
  */
 #include "route/address/addressing.h"
 
@@ -17,12 +17,8 @@ struct amp_addressing {
     struct amp_route_run *run;
     struct amp_outlets *outlets;
     const struct amp_rules *rules;
-    struct amp_addresses *book; /* NULL: no message goes to agents by their names */
-    struct agent_port {
-        char *name;
-        uint32_t outlet;
-    } * agents;
-    uint32_t n;
+    bool started; /* messages go to agents */
+    struct amp_addresses book;
 };
 
 int amp_addressing_new(struct amp_route_run *run, struct amp_outlets *outlets,
@@ -43,10 +39,7 @@ void amp_addressing_free(struct amp_addressing *a)
 {
     if (!a)
         return;
-    amp_addresses_free(a->book);
-    for (uint32_t i = 0; i < a->n; i++)
-        free(a->agents[i].name);
-    free(a->agents);
+    amp_addresses_release(&a->book);
     free(a);
 }
 
@@ -57,16 +50,16 @@ static int agent_add(struct amp_addressing *a, const char *text, struct amp_erro
         return amp_fail(err, AMP_USAGE, "bad_agent", "--agent takes NAME=PORT, not \"%.200s\"",
                         text);
     struct amp_span name = {text, (size_t)(eq - text)};
-    if (amp_addresses_has(a->book, name))
+    if (amp_addresses_given(&a->book, name))
         return amp_fail(err, AMP_USAGE, "bad_agent", "%.*s has two ports", (int)name.n, name.p);
-    struct agent_port *p = &a->agents[a->n];
-    if (amp_addresses_add(a->book, name, err) < 0 ||
-        amp_outlets_open(a->outlets, eq + 1, true, &p->outlet, err) < 0)
+    if (amp_span_is(name, "all"))
+        return amp_fail(err, AMP_USAGE, "bad_agent", "\"all\" is not an agent's name");
+    struct amp_given *p = &a->book.given[a->book.n_given];
+    if (amp_outlets_open(a->outlets, eq + 1, AMP_OUTLET_FOR_AGENT, &p->outlet, err) < 0)
         return -1;
     if (!(p->name = amp_span_dup(name)))
         return amp_fail_memory(err);
-    a->n++;
-    amp_outlet_limit_credits(a->outlets, p->outlet);
+    a->book.n_given++;
     if (amp_outlet_info(a->outlets, p->outlet)->action == AMP_OUTLET_AGENTS)
         return amp_fail(err, AMP_USAGE, "bad_agent", "%s cannot be the port of an agent", eq + 1);
     return amp_outlet_usable(a->outlets, p->outlet, err);
@@ -77,9 +70,9 @@ int amp_addressing_start(struct amp_addressing *a, const char *const *agents, in
 {
     if (!a->run->store && !a->run->dry && n == 0)
         return amp_fail(err, AMP_USAGE, "no_state", "the port agents needs --state or --agent");
-    if (!(a->book = amp_addresses_new(a->run->store, err)))
-        return -1;
-    if (!(a->agents = calloc((size_t)n + 1, sizeof(*a->agents))))
+    a->started = true;
+    a->book.store = a->run->store;
+    if (!(a->book.given = calloc((size_t)n + 1, sizeof(*a->book.given))))
         return amp_fail_memory(err);
     for (int i = 0; i < n; i++)
         if (agent_add(a, agents[i], err) < 0)
@@ -87,21 +80,16 @@ int amp_addressing_start(struct amp_addressing *a, const char *const *agents, in
     return 0;
 }
 
-bool amp_addressing_started(const struct amp_addressing *a)
-{
-    return a->book != NULL;
-}
-
 void amp_addressing_turn(struct amp_addressing *a)
 {
-    if (a->book)
-        amp_addresses_turn(a->book);
+    amp_addresses_turn(&a->book);
 }
 
-/* ---- whom a message is for ---- */
+/* ---- the recipients of a message ---- */
 
-/* What a recipient gets: the message, without the envelope that led it here. */
-static int recipients_fill(const struct amp_addressing *a, struct job *j, const struct amp_view *v,
+/* Fills the recipients' jobs: the message, without an envelope if its protocol delivers the
+ * content. */
+static int recipients_fill(struct amp_addressing *a, struct job *j, const struct amp_view *v,
                            struct amp_error *err)
 {
     struct amp_span line = amp_terms_of(v->protocol)->delivers_content ? v->text : v->line;
@@ -109,9 +97,9 @@ static int recipients_fill(const struct amp_addressing *a, struct job *j, const 
         if (amp_route_job_fill(kid, line, v, err) < 0)
             return -1;
         kid->lane = j->lane;
-        /* Where the message does not say how urgent it is, the recipient's class does. */
+        /* Without a priority, the recipient's communication class selects the lane. */
         if (v->priority == 0 &&
-            amp_addresses_lane(a->book, amp_span_str(kid->address.name), &kid->lane, err) < 0)
+            amp_addresses_lane(&a->book, amp_span_str(kid->address.name), &kid->lane, err) < 0)
             return -1;
         kid->order = j->order;
         kid->expires_ms = j->expires_ms;
@@ -121,7 +109,7 @@ static int recipients_fill(const struct amp_addressing *a, struct job *j, const 
     return 0;
 }
 
-/* Whether a route to agents holds, or may as far as is known. */
+/* Whether a route to agents holds, or may hold after its jq predicate is evaluated. */
 static bool may_hold(const struct amp_addressing *a, const struct job *j)
 {
     for (uint32_t i = 0; i < amp_rules_n(a->rules); i++) {
@@ -133,14 +121,14 @@ static bool may_hold(const struct amp_addressing *a, const struct job *j)
     return false;
 }
 
-/* A recipient whose registration lists content types gets nothing else. */
+/* Refuses the message for recipients that registered other content types. */
 static int types_check(const struct amp_addressing *a, struct job *j, const struct amp_view *v,
                        struct amp_error *err)
 {
     for (struct job *kid = j->address.kids; kid && a->run->store && v->content_type.n > 0;
          kid = kid->next) {
         bool takes;
-        if (amp_addresses_takes(a->book, amp_span_str(kid->address.name), v->content_type, &takes,
+        if (amp_addresses_takes(&a->book, amp_span_str(kid->address.name), v->content_type, &takes,
                                 err) < 0)
             return -1;
         if (!takes)
@@ -156,11 +144,11 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
 {
     struct amp_recipients to;
     struct amp_error why = {0};
-    if (!a->book || (!j->address.is_group && !may_hold(a, j)))
+    if (!a->started || (!j->address.is_group && !may_hold(a, j)))
         return 0;
-    if (j->address.is_group) /* a former run expanded it */
+    if (j->address.is_group) /* an earlier run found the recipients */
         return recipients_fill(a, j, v, err);
-    if (amp_addresses_find(a->book, v, &to, &why) < 0) {
+    if (amp_addresses_find(&a->book, v, &to, &why) < 0) {
         if (why.status != AMP_NO) {
             *err = why;
             return -1;
@@ -182,30 +170,21 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
             return amp_fail_memory(err);
         j->address.nobody->why = why;
         j->address.nobody->seed_code = amp_address_seed_code(v, why.code);
+        j->address.nobody->retryable = amp_address_is_temporary(why.code);
     }
     return recipients_fill(a, j, v, err) < 0 ? -1 : types_check(a, j, v, err);
 }
 
-/* ---- where a recipient is ---- */
-
-static int given_find(const struct amp_addressing *a, const char *agent, uint32_t *outlet,
-                      struct amp_error *err)
-{
-    for (uint32_t i = 0; i < a->n; i++)
-        if (strcmp(a->agents[i].name, agent) == 0) {
-            *outlet = a->agents[i].outlet;
-            return 0;
-        }
-    return amp_fail(err, AMP_NO, "agent_unavailable", "no port for %.200s (--agent)", agent);
-}
+/* ---- the outlets of recipients ---- */
 
 bool amp_addressing_holds(const struct amp_addressing *a, const struct job *j)
 {
-    uint32_t outlet;
-    for (const struct job *kid = j->address.kids; kid; kid = kid->next)
-        if (given_find(a, kid->address.name, &outlet, NULL) == 0 &&
-            amp_outlet_holds(a->outlets, outlet))
+    for (const struct job *kid = j->address.kids; kid; kid = kid->next) {
+        const struct amp_given *given =
+            amp_addresses_given(&a->book, amp_span_str(kid->address.name));
+        if (given && amp_outlet_holds(a->outlets, given->outlet))
             return true;
+    }
     return false;
 }
 
@@ -213,28 +192,30 @@ int amp_addressing_outlet(struct amp_addressing *a, const struct job *recipient,
                           bool *retryable, struct amp_error *err)
 {
     struct amp_span name = amp_span_str(recipient->address.name);
+    const struct amp_given *given = amp_addresses_given(&a->book, name);
     char spec[AMP_INBOX_AGENT_MAX + 8];
+    struct amp_error why;
     bool has = false;
-    if (given_find(a, name.p, outlet, err) == 0)
+    *retryable = true;
+    if (given) {
+        *outlet = given->outlet;
         return 0;
-    *retryable = amp_address_is_temporary(err->code);
+    }
     if (a->run->store && name.n <= AMP_INBOX_AGENT_MAX &&
-        amp_addresses_registered(a->book, name, &has, err) < 0)
+        amp_addresses_registered(&a->book, name, &has, err) < 0)
         return -1;
     if (!has)
-        return -1;
+        return amp_fail(err, AMP_NO, "agent_unavailable", "no port for %.200s (--agent)", name.p);
     snprintf(spec, sizeof(spec), "inbox:%.*s", AMP_INBOX_AGENT_MAX, name.p);
-    struct amp_error why;
-    if (amp_outlets_open(a->outlets, spec, true, outlet, &why) == 0)
+    if (amp_outlets_open(a->outlets, spec, AMP_OUTLET_FOR_AGENT, outlet, &why) == 0)
         return 0;
-    *retryable = true;
     return amp_fail(err, AMP_NO, "agent_unavailable", "%s", why.what);
 }
 
 bool amp_addressing_uses(const struct amp_addressing *a, uint32_t outlet)
 {
-    for (uint32_t i = 0; i < a->n; i++)
-        if (a->agents[i].outlet == outlet)
+    for (uint32_t i = 0; i < a->book.n_given; i++)
+        if (a->book.given[i].outlet == outlet)
             return true;
     return false;
 }

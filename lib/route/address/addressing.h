@@ -1,7 +1,7 @@
 /*
- * Recipients: a message that goes to agents is for the agents that address.h names, one delivery
- * each. They are decided while the message is in view, and committed with it: what a killed router
- * had not delivered goes to those that were meant then, also where agents came or left since.
+ * Recipients: a message for agents is delivered once to each of the agents that address.h finds.
+ * They are found while the message is in view and committed with it: after a crash the message goes
+ * to the same recipients, even if agents have come or left.
  */
 #ifndef AMP_ROUTE_ADDRESSING_H
 #define AMP_ROUTE_ADDRESSING_H
@@ -15,22 +15,22 @@ int amp_addressing_new(struct amp_route_run *run, struct amp_outlets *outlets,
                        const struct amp_rules *rules, struct amp_addressing **out,
                        struct amp_error *err);
 void amp_addressing_free(struct amp_addressing *a);
-/* Messages go to agents: agents are n texts NAME=PORT. USAGE bad_agent, no_state. */
+/* Called if messages go to agents. agents: n texts NAME=PORT. USAGE bad_agent, no_state. */
 int amp_addressing_start(struct amp_addressing *a, const char *const *agents, int n,
                          struct amp_error *err);
-bool amp_addressing_started(const struct amp_addressing *a);
-void amp_addressing_turn(struct amp_addressing *a); /* the directory is read again */
+/* A turn begins: the directory is read again when it is needed. */
+void amp_addressing_turn(struct amp_addressing *a);
 
-/* Whom the message is for. */
+/* Finds the recipients of the message and makes their jobs. */
 int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct amp_view *v,
                         struct amp_error *err);
 /* Whether the input should wait for room at one of the recipients. */
 bool amp_addressing_holds(const struct amp_addressing *a, const struct job *j);
-/* The outlet of an agent; where none was given its inbox, for one that is registered. NO: nothing
- * leads to it; *retryable: it may later. */
+/* The outlet of an agent: its port, or the inbox of a registered agent. NO: it has none;
+ * *retryable: it may have one later. */
 int amp_addressing_outlet(struct amp_addressing *a, const struct job *recipient, uint32_t *outlet,
                           bool *retryable, struct amp_error *err);
-/* Whether one of the agents that were given has that outlet. */
+/* Whether an agent's port has that outlet. */
 bool amp_addressing_uses(const struct amp_addressing *a, uint32_t outlet);
 
 #endif

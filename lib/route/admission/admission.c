@@ -1,4 +1,4 @@
-/* What is looked at while a message is in view, step by step. */
+/* The checks of a message while it is in view. */
 #include "route/admission/admission.h"
 
 #include <stdlib.h>
@@ -18,9 +18,8 @@
 
 struct amp_admission {
     struct amp_source_env env;
-    struct amp_admission_parts parts;
     struct amp_streams *streams; /* or NULL */
-    struct amp_replayed *from;   /* the log is read first, or NULL */
+    struct amp_replayed *from;   /* reads the log before the input, or NULL */
 };
 
 bool amp_admission_is_work(const struct amp_view *v)
@@ -35,8 +34,8 @@ static int job_look_again(void *ctx, struct job *j, struct amp_error *err)
     return amp_admission_look_again(ctx, j, err);
 }
 
-int amp_admission_new(const struct amp_source_env *env, const struct amp_admission_parts *parts,
-                      struct amp_admission **out, struct amp_error *err)
+int amp_admission_new(const struct amp_source_env *env, struct amp_admission **out,
+                      struct amp_error *err)
 {
     struct amp_admission *a = calloc(1, sizeof(*a));
     if (!a)
@@ -44,7 +43,6 @@ int amp_admission_new(const struct amp_source_env *env, const struct amp_admissi
     a->env = *env;
     a->env.look = job_look_again;
     a->env.look_ctx = a;
-    a->parts = *parts;
     *out = a;
     return 0;
 }
@@ -66,15 +64,16 @@ void amp_admission_free(struct amp_admission *a)
     free(a);
 }
 
-/* ---- an operation is routed once, where its protocol says so ----
+/* ---- operations ----
  *
- * A repeated operation gets an answer instead. A message that a tracker of the same state passed is
- * not decided again. Acknowledgements and outcomes that pass through update the message that they
- * answer, so that a duplicate learns the progress of the first attempt. An outcome from an agent
- * that does not hold the work is refused and not delivered. */
+ * An operation is routed once, if its protocol says so. A repeated operation gets an answer
+ * instead. A message that a tracker of the same state has passed is not checked again.
+ * Acknowledgements and outcomes update the message that they answer, so a duplicate gets the
+ * progress of the first attempt. An outcome from an agent that does not hold the work is refused
+ * and not delivered. */
 
-/* What follows from a commit that answers another message (rc, e): it goes its way where it answers
- * nothing that is known, or out of turn. */
+/* The result of a commit (rc, e) for an answer to another message. An answer to an unknown message,
+ * or one that comes out of turn, is delivered too. */
 static enum amp_admitted answer_admit(const struct amp_admission *a, const struct job *j,
                                       const struct amp_view *v, int rc, const struct amp_error *e,
                                       struct amp_error *err)
@@ -108,7 +107,7 @@ static enum amp_admitted operation_claim(const struct amp_admission *a, const st
     enum amp_admitted how = AMP_ADMIT_GO;
     struct amp_idem_answer first;
     struct amp_idem_options opt = {
-        .now_ms = amp_now_ms(), .window_ms = a->parts.window_ms, .actor = run->name};
+        .now_ms = amp_now_ms(), .window_ms = a->env.window_ms, .actor = run->name};
     enum amp_store_outcome outcome;
     amp_idem_answer_init(&first);
     if (amp_idem_claim(run->store, v, &opt, &first, err) < 0)
@@ -121,7 +120,7 @@ static enum amp_admitted operation_claim(const struct amp_admission *a, const st
     return how;
 }
 
-/* Whether the ledger has it: then its operation is decided. 1, 0; -1. */
+/* Whether the ledger has the message, so its operation was checked: 1, 0; -1 error. */
 static int is_known(const struct amp_admission *a, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_store_rec rec;
@@ -144,14 +143,14 @@ static enum amp_admitted operation_admit(const struct amp_admission *a, const st
         return AMP_ADMIT_GO;
     if (answers && terms->acks_update_ledger)
         return answer_admit(a, j, v, amp_message_acknowledge(store, v, amp_now_ms(), &e), &e, err);
-    /* Else only the outcome of work counts here, which an inbox recorded. */
+    /* Of the others only outcomes matter here; an inbox recorded their work. */
     if (!once && (terms->routes_once || !amp_outcome_is(v)))
         return AMP_ADMIT_GO;
     int known = is_known(a, v, err);
     if (known != 0)
         return known < 0 ? AMP_ADMIT_FAILED : AMP_ADMIT_GO;
     if (once) {
-        /* Whether it is refused is decided before anything is recorded. */
+        /* The check comes before the record. */
         if (amp_outcome_check(store, v, &e) < 0)
             return answer_admit(a, j, v, -1, &e, err);
         enum amp_admitted how = operation_claim(a, v, &e);
@@ -170,9 +169,9 @@ enum amp_admitted amp_admission_admit(struct amp_admission *a, struct job *j,
     return how;
 }
 
-/* ---- looking ---- */
+/* ---- checks of every message ---- */
 
-/* New work for a suspended task waits for a person. */
+/* Refuses new work of a suspended task. */
 static int suspension_look(const struct amp_admission *a, struct job *j, const struct amp_view *v,
                            struct amp_error *err)
 {
@@ -185,7 +184,7 @@ static int suspension_look(const struct amp_admission *a, struct job *j, const s
     return rc < 0 ? -1 : 0;
 }
 
-/* What came too late is not handed over. */
+/* Refuses an expired message. */
 static void expiry_look(struct job *j, const struct amp_view *v)
 {
     j->expires_ms = amp_message_expiry(v, amp_now_ms());
@@ -197,14 +196,14 @@ static void expiry_look(struct job *j, const struct amp_view *v)
 int amp_admission_look(struct amp_admission *a, struct job *j, const struct amp_view *v,
                        struct amp_error *err)
 {
-    amp_outlets_look(a->parts.outlets, j, v);
+    amp_outlets_look(a->env.outlets, j, v);
     if (suspension_look(a, j, v, err) < 0)
         return -1;
     expiry_look(j, v);
-    j->lane = amp_lane_of(a->parts.lanes, v);
+    j->lane = amp_lane_of(a->env.lanes, v);
     j->order = amp_lane_key_of(amp_order_key(v));
-    amp_rules_match(a->parts.rules, j, v);
-    return amp_addressing_look(a->parts.addressing, j, v, err);
+    amp_rules_match(a->env.rules, j, v);
+    return amp_addressing_look(a->env.addressing, j, v, err);
 }
 
 int amp_admission_look_again(struct amp_admission *a, struct job *j, struct amp_error *err)
@@ -224,7 +223,7 @@ int amp_admission_record(struct amp_admission *a, struct job **batch, uint32_t *
     return amp_streams_record(a->streams, batch, n, err);
 }
 
-/* ---- what the state has ---- */
+/* ---- streams and the log ---- */
 
 int amp_admission_turn(struct amp_admission *a, bool room, struct amp_error *err)
 {

@@ -1,7 +1,7 @@
 /*
- * The log as a stream: a consumer has a cursor over it, which moves by the commit that puts the
- * messages of one frame into our outbox again. Who is killed goes on where it was (--from NAME).
- * While a consumer reads, the log keeps what lies before it (a pin).
+ * The log as a stream. A consumer has a cursor over it, which moves with the commit that puts the
+ * messages of one frame into the router's outbox again. After a crash --from NAME continues there.
+ * While a consumer reads, a pin keeps the segments of the log from its position on.
  */
 #include "route/admission/replayed.h"
 
@@ -19,7 +19,7 @@
 #include "message/history/recorded.h"
 #include "store/history/history.h"
 
-#define ROOM   256 /* messages that are read at once */
+#define ROOM   256 /* messages of one step */
 #define PIN_MS (60 * 1000)
 
 struct amp_replayed {
@@ -28,7 +28,7 @@ struct amp_replayed {
     struct amp_cursor_options opt;
     struct amp_cursor *cursor;
     struct amp_recorded *log;
-    struct amp_recorded_item item; /* read, and of a later frame than the last */
+    struct amp_recorded_item item; /* the next one, if has_item */
     bool has_item, done;
     uint64_t last; /* the last frame that is read */
     int64_t pinned_ms;
@@ -36,7 +36,7 @@ struct amp_replayed {
     int lock;
 };
 
-/* Until then the log keeps what is behind the cursor. */
+/* Renews the pin; without `now` only if a third of its time has passed. */
 static int log_pin(struct amp_replayed *f, bool now, struct amp_error *err)
 {
     int64_t t = amp_now_ms();
@@ -48,7 +48,7 @@ static int log_pin(struct amp_replayed *f, bool now, struct amp_error *err)
                          err);
 }
 
-/* A number or `start` sets the cursor there. */
+/* Moves the cursor to the frame n. */
 static int cursor_set(struct amp_replayed *f, uint64_t n, bool alone, struct amp_error *err)
 {
     struct amp_cursors_edit e = {.consumer = amp_span_str(f->consumer),
@@ -184,7 +184,7 @@ static int frame_take(struct amp_replayed *f, struct job **tail, uint32_t *taken
     return rc < 0 ? -1 : 0;
 }
 
-/* All is read: what has no messages counts as read too. */
+/* Moves the cursor to the last frame, which may have no messages. */
 static int log_end(struct amp_replayed *f, struct amp_error *err)
 {
     const struct amp_route_run *run = f->env->run;

@@ -1,12 +1,12 @@
 /*
- * Streams in order. An event that is the next of its source is committed by its cursor's own
- * commit; one beyond it waits in the store until the gap before it fills or is given up; one below
- * it came before, or is refused. A message without a number is none of this file's business.
+ * Streams in order. The next event of a source is recorded by the commit that moves its cursor. An
+ * event beyond it waits in the store until the gap is filled or given up. An event below it is a
+ * repetition, or is refused. Messages without a number do not come here.
  *
- * What a person requeued out of the dead letters (amp-ack dead requeue) has a number that its
- * stream is past already. It passes beside the cursor, once for each time it was requeued: the
- * commit that puts it into the outbox has as its input how often and when that was. What became of
- * the letter meanwhile does not matter: it may have failed again while it was on its way.
+ * A requeued dead letter (amp-ack dead requeue) has a number that its stream has passed. It is
+ * recorded beside the cursor, once for each requeue: the input of the commit names the requeue by
+ * its count and its time. The present state of the letter does not matter, because the message may
+ * have failed again in the meantime.
  */
 #include "route/admission/streams.h"
 
@@ -29,16 +29,16 @@
 
 #define BUCKETS     1024
 #define STREAMS_MAX 4096
-#define NAME_ROOM   ((size_t)128 << 20) /* a line's */
+#define NAME_ROOM   ((size_t)128 << 20) /* as for a line */
 
 struct stream {
     struct stream *next; /* in its bucket */
-    struct stream *also; /* of all */
+    struct stream *also; /* the next of all */
     char *source;
-    size_t source_n; /* it may hold a NUL */
+    size_t source_n; /* the source may have a NUL */
     struct amp_cursor *cursor;
     int64_t gap_to; /* of the gap that was counted; 0: none */
-    bool fresh;     /* an earlier holder may have left what may go */
+    bool fresh;     /* just opened: events may wait that can go now */
 };
 
 struct amp_streams {
@@ -48,7 +48,7 @@ struct amp_streams {
     struct stream *bucket[BUCKETS], *all;
     uint32_t n;
     int lock;
-    bool dirty;          /* something is not synced */
+    bool dirty;          /* a commit is not synced */
     struct amp_buf name; /* of a stream */
     uint64_t seen, held, given_up;
 };
@@ -61,7 +61,7 @@ static uint32_t bucket_of(struct amp_span s)
     return h % BUCKETS;
 }
 
-/* *out is NULL past the bound. */
+/* *out is NULL beyond STREAMS_MAX. */
 static int stream_open(struct amp_streams *c, struct amp_span source, bool rising, int64_t start,
                        struct stream **out, struct amp_error *err)
 {
@@ -118,17 +118,15 @@ static void job_refuse(struct job *j, enum amp_cursor_verdict verdict)
                          "cursor", false);
 }
 
-/* Where too many waited, the number was not what was wrong. */
+/* Whether a cursor refused the letter for its number, not because too many events waited. */
 static bool is_by_number(const struct amp_dead_kept *l)
 {
     return strcmp(l->first_route, "cursor") == 0 && strcmp(l->first_code, "buffer_full") != 0 &&
            strcmp(l->first_code, "backpressure") != 0;
 }
 
-/* Of an event that its stream is past: whether a person requeued it. What the cursor itself refused
- * first stays refused: nothing about its number is another. What had failed before in another way
- * and came to the cursor late, or failed once more since it was requeued, is what the person meant.
- */
+/* Whether an event that its stream has passed was requeued. A letter that the cursor refused for
+ * its number stays refused, because the number has not changed. */
 static int requeue_look(const struct amp_route_run *run, struct job *j, struct amp_span id,
                         bool *requeued, struct amp_error *err)
 {
@@ -152,7 +150,7 @@ static int requeue_look(const struct amp_route_run *run, struct job *j, struct a
         return -1;
     if (is_by_number(&letter) || (letter.requeues == 0 && !goes))
         return 0;
-    /* A letter of an earlier version does not say how often. */
+    /* A letter of an earlier version has no count. */
     j->requeued = letter.requeues > 0 ? (uint64_t)letter.requeues : rev;
     j->requeued_ms = letter.requeues > 0 ? letter.requeued_ms : failed_ms;
     *requeued = true;
@@ -191,7 +189,7 @@ struct commit {
     struct amp_cursor *cursor;
     struct amp_cursor_item item;
     enum amp_cursor_verdict verdict;
-    bool waited; /* it is the one that amp_cursor_peek returned */
+    bool waited; /* the event that amp_cursor_peek returned */
 };
 
 static int commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
@@ -207,7 +205,7 @@ static int commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
     return rc;
 }
 
-/* What waited and may go now, as a chain of jobs behind *tail. */
+/* Makes jobs of the waiting events that can go now, as a chain from *tail on. */
 static int waiting_release(struct amp_streams *c, struct stream *s, struct job **tail,
                            struct amp_error *err)
 {
@@ -237,7 +235,7 @@ static void metric_count(const struct amp_streams *c, const struct stream *s, en
     amp_metrics_add(c->env->run->metrics, which, &l, n);
 }
 
-/* Each gap once, however many wait behind it. */
+/* Counts each gap once, for any number of events behind it. */
 static void gap_count(const struct amp_streams *c, struct stream *s)
 {
     int64_t from, to = 0;
@@ -325,7 +323,7 @@ int amp_streams_record(struct amp_streams *c, struct job **batch, uint32_t *n,
         any = batch[i]->stream != NULL || batch[i]->requeued > 0;
     if (!any)
         return 0;
-    /* One turn for all of them. */
+    /* One turn at the store for all of them. */
     if (amp_store_begin(c->env->run->store, err) < 0)
         return -1;
     for (uint32_t i = 0; i < *n; i++) {
@@ -362,7 +360,7 @@ static int all_sync(struct amp_streams *c, struct amp_error *err)
     return 0;
 }
 
-/* A mark is in the outbox already. */
+/* Adds a mark, which is in the outbox already. */
 static int mark_add(const struct amp_streams *c, const struct amp_cursor_item *e, struct job **tail,
                     struct amp_error *err)
 {
@@ -374,7 +372,7 @@ static int mark_add(const struct amp_streams *c, const struct amp_cursor_item *e
     return c->env->look(c->env->look_ctx, j, err);
 }
 
-/* One turn of the store, so that a number which is taken for an incident leaves with it. */
+/* One turn at the store, so that a sequence number is used by the incident that took it. */
 static int cursor_turn(const struct amp_streams *c, struct stream *s, struct amp_cursor_turn *done,
                        struct amp_error *err)
 {
@@ -441,7 +439,7 @@ void amp_streams_watch(const struct amp_streams *c, int *timeout_ms)
     for (const struct stream *s = c ? c->all : NULL; s; s = s->also)
         if (amp_cursor_due(s->cursor) < first)
             first = amp_cursor_due(s->cursor);
-    /* The clock may be set meanwhile. */
+    /* At most 10 s, because the clock may be set in the meantime. */
     int64_t wait = first == INT64_MAX    ? -1
                    : first <= now        ? 0
                    : first - now < 10000 ? first - now
@@ -450,7 +448,7 @@ void amp_streams_watch(const struct amp_streams *c, int *timeout_ms)
         *timeout_ms = (int)wait;
 }
 
-/* ---- begin and end ---- */
+/* ---- open and close ---- */
 
 int amp_streams_alone(const struct amp_streams *c, const struct amp_source_env *env,
                       const char *consumer, int *fd, struct amp_error *err)

@@ -1,8 +1,8 @@
 /*
- * Acknowledgements of a hand-over (--acks), in the message's protocol: AMP's ack, SW4RM's READ, and
- * with --fulfill SW4RM's FULFILLED and the Runtime Protocol's processed. The commit that records
- * what a line says puts it into the outbox; it leaves after the sync, and its entry closes when the
- * port has it. What a crash leaves open is written by the next run, as the same bytes.
+ * Acknowledgements of messages that were handed over (--acks), in the message's protocol: AMP's
+ * ack, SW4RM's READ, and with --fulfill SW4RM's FULFILLED and the Runtime Protocol's processed. The
+ * commit that records the stage puts the line into the outbox. It is written after the sync, and
+ * its entry is closed when the port has it. After a crash the next run writes the same bytes.
  */
 #include "route/handover/handover.h"
 
@@ -22,16 +22,19 @@
 #include "protocol/compose/answer.h"
 
 #define PENDING_MAX ((size_t)4 << 20)
-#define REFUSED_MAX 10000 /* of them; more stand in the way of others */
+#define REFUSED_MAX 10000 /* refused entries; more of them keep their places in `away` */
 
-int amp_acks_open(struct amp_acks *a, const char *spec, struct amp_error *err)
+int amp_acks_open(struct amp_acks *a, struct amp_error *err)
 {
+    const char *spec = a->o->acks_port;
     struct amp_port_options opt = {
         .consumer = a->outbox, .open_timeout_ms = -1, .max_pending = PENDING_MAX, .durable = true};
+    a->actor = AMP_SWEEPER;
     if (!spec)
         return 0;
+    a->actor = a->outbox;
     amp_buf_init(&a->refused, REFUSED_MAX * sizeof(a->away[0]));
-    snprintf(a->outbox, sizeof(a->outbox), "inbox:%.*s", (int)a->agent.n, a->agent.p);
+    snprintf(a->outbox, sizeof(a->outbox), "inbox:%.*s", (int)a->o->agent.n, a->o->agent.p);
     a->spec = spec;
     if (!(a->reader = amp_reader_new(NULL, err)))
         return -1;
@@ -60,22 +63,17 @@ void amp_acks_close(struct amp_acks *a)
     a->reader = NULL;
 }
 
-const char *amp_acks_actor(const struct amp_acks *a, const char *otherwise)
-{
-    return a->spec ? a->outbox : otherwise;
-}
+/* ---- composing ---- */
 
-/* ---- what is said ---- */
-
-struct saying {
-    struct amp_view v;
+struct ack_line {
+    struct amp_view v; /* of the acknowledged message */
     char by[AMP_INBOX_AGENT_MAX + 1];
-    struct amp_buf line;
+    struct amp_buf *line;
     struct amp_store_emit emit;
 };
 
-/* Whether the protocol has a word for the stage, and the message's sender waits for one. */
-static bool has_word(const struct amp_view *v, enum amp_ack_stage stage)
+/* Whether the protocol has such an acknowledgement, and the message's sender waits for it. */
+static bool is_awaited(const struct amp_view *v, enum amp_ack_stage stage)
 {
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
         amp_timeouts_ack(v) <= 0)
@@ -84,127 +82,124 @@ static bool has_word(const struct amp_view *v, enum amp_ack_stage stage)
     return (terms->handed_over & 1u << stage) && (v->from.n > 0 || !terms->acks_to_sender);
 }
 
-/* 1: there is something to say of it. */
-static int look(struct amp_acks *a, const struct amp_inbox_msg *m, enum amp_ack_stage stage,
-                struct saying *s, struct amp_error *err)
+/* 1: the message needs an acknowledgement. */
+static int message_look(struct amp_acks *a, const struct amp_inbox_msg *m, enum amp_ack_stage stage,
+                        struct ack_line *l, struct amp_error *err)
 {
     struct amp_check_options opt = {0};
-    if (!a->spec || amp_reader_line(a->reader, m->line, &opt, &s->v, NULL, NULL, err) < 0)
-        return a->spec ? -1 : 0;
-    amp_span_copy(a->agent, s->by, sizeof(s->by));
-    return has_word(&s->v, stage);
+    amp_span_copy(a->o->agent, l->by, sizeof(l->by));
+    if (!a->spec)
+        return 0;
+    if (amp_reader_line(a->reader, m->line, &opt, &l->v, NULL, NULL, err) < 0)
+        return -1;
+    return is_awaited(&l->v, stage);
 }
 
-static int compose(struct amp_acks *a, struct saying *s, enum amp_ack_stage stage, int64_t now_ms,
-                   struct amp_error *err)
+static int ack_compose(struct amp_acks *a, struct ack_line *l, enum amp_ack_stage stage,
+                       int64_t now_ms, struct amp_error *err)
 {
-    struct amp_answer say = {.stage = stage, .by = s->by, .node = s->by, .now_ms = now_ms};
+    struct amp_answer ack = {.stage = stage, .by = l->by, .node = l->by, .now_ms = now_ms};
     char role[64] = "system";
-    if (amp_terms_of(s->v.protocol)->acks_by_role) {
-        if (s->v.n_to > 0)
-            amp_span_copy(s->v.to[0], role, sizeof(role));
-        say.by = role;
+    if (amp_terms_of(l->v.protocol)->acks_by_role) {
+        if (l->v.n_to > 0)
+            amp_span_copy(l->v.to[0], role, sizeof(role));
+        ack.by = role;
     }
-    if (amp_sequence_answer(a->store, &s->v, a->outbox, &say, err) < 0 ||
-        amp_answer_line(&s->v, &say, &s->line, err) < 0)
+    if (amp_sequence_answer(a->store, &l->v, a->outbox, &ack, err) < 0 ||
+        amp_answer_line(&l->v, &ack, l->line, err) < 0)
         return -1;
-    s->line.len--; /* its LF */
-    s->emit = (struct amp_store_emit){
-        .id = s->v.id, .line = amp_buf_span(&s->line), .role = AMP_ROLE_answer};
+    l->line->len--; /* without its LF */
+    l->emit = (struct amp_store_emit){
+        .id = l->v.id, .line = amp_buf_span(l->line), .role = AMP_ROLE_answer};
     return 0;
 }
 
 int amp_acks_read(struct amp_acks *a, const struct amp_inbox_msg *m, int64_t now_ms,
                   struct amp_error *err)
 {
-    struct saying s = {0};
-    amp_buf_init(&s.line, 1 << 20);
-    int rc = look(a, m, AMP_STAGE_READ, &s, err);
-    bool says = rc > 0;
+    AMP_BUF struct amp_buf line = {0};
+    struct ack_line l = {.line = &line};
+    amp_buf_init(&line, 1 << 20);
     for (uint32_t i = 0; i < AMP_ACKS_AWAY; i++)
         if (a->held[i] == AMP_ACKS_FAILED) {
             a->away[i] = (struct amp_store_entry_id){0};
             a->held[i] = AMP_ACKS_GOES;
         }
-    if (says)
-        rc = compose(a, &s, AMP_STAGE_READ, now_ms, err);
-    if (rc == 0)
-        rc = amp_inbox_read_and_say(a->store, a->agent, m->id, now_ms, says ? &s.emit : NULL,
-                                    a->outbox, err);
-    amp_buf_release(&s.line);
-    return rc;
+    int rc = message_look(a, m, AMP_STAGE_READ, &l, err);
+    if (rc < 0 || (rc > 0 && ack_compose(a, &l, AMP_STAGE_READ, now_ms, err) < 0))
+        return -1;
+    return amp_inbox_read_and_say(a->store, a->o->agent, m->id, now_ms, rc > 0 ? &l.emit : NULL,
+                                  a->outbox, err);
 }
 
-/* Whether the ledger will take it: a number of an outbox that is taken and not used is a gap. */
-static int will_be_taken(struct amp_acks *a, const struct saying *s, struct amp_error *err)
+/* Whether the ledger will accept it: an unused sequence number would be a gap. */
+static int is_acceptable(struct amp_acks *a, const struct ack_line *l, struct amp_error *err)
 {
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {0};
     bool late = false;
     amp_buf_init(&mem, AMP_RECORD_MAX);
-    if (amp_message_find(a->store, s->v.id, &mem, &r, err) < 0)
+    if (amp_message_find(a->store, l->v.id, &mem, &r, err) < 0)
         return -1;
-    if (!r.found || amp_record_has_ack(&r, amp_ack_stage_name(AMP_STAGE_FULFILLED), s->by, &late))
+    if (!r.found || amp_record_has_ack(&r, amp_ack_stage_name(AMP_STAGE_FULFILLED), l->by, &late))
         return 0;
-    return !amp_terms_of(s->v.protocol)->acks_are_durable || !s->v.wants_outcome ||
+    return !amp_terms_of(l->v.protocol)->acks_are_durable || !l->v.wants_outcome ||
            amp_outcome_known(&r);
 }
 
-static int fulfil(struct amp_acks *a, const struct amp_inbox_msg *m, int64_t now_ms,
-                  struct saying *s, struct amp_error *err)
+static int fulfilled_record(struct amp_acks *a, const struct amp_inbox_msg *m, int64_t now_ms,
+                            struct ack_line *l, struct amp_error *err)
 {
-    struct amp_message_answer said = {.stage = AMP_STAGE_FULFILLED, .by = s->by};
-    int rc = look(a, m, AMP_STAGE_FULFILLED, s, err);
-    amp_span_copy(a->agent, s->by, sizeof(s->by));
+    struct amp_message_answer answer = {.stage = AMP_STAGE_FULFILLED, .by = l->by};
+    int rc = message_look(a, m, AMP_STAGE_FULFILLED, l, err);
     if (rc > 0)
-        rc = will_be_taken(a, s, err);
+        rc = is_acceptable(a, l, err);
     if (rc > 0) {
-        rc = compose(a, s, AMP_STAGE_FULFILLED, now_ms, err);
-        said.emit = &s->emit;
-        said.actor = a->outbox;
+        rc = ack_compose(a, l, AMP_STAGE_FULFILLED, now_ms, err);
+        answer.emit = &l->emit;
+        answer.actor = a->outbox;
     }
     struct amp_span known;
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
-    if (rc < 0 || amp_inbox_known_as(a->store, a->agent, m->id, &mem, &known, err) < 0)
+    if (rc < 0 || amp_inbox_known_as(a->store, a->o->agent, m->id, &mem, &known, err) < 0)
         return -1;
-    return amp_settle_answer(a->store, known, &said, now_ms, NULL, err);
+    return amp_settle_answer(a->store, known, &answer, now_ms, NULL, err);
 }
 
 int amp_acks_fulfilled(struct amp_acks *a, const struct amp_inbox_msg *m, int64_t now_ms,
                        struct amp_error *err)
 {
-    struct saying s = {0};
-    amp_buf_init(&s.line, 1 << 20);
-    int rc = amp_store_begin(a->store, err);
-    if (rc == 0) {
-        rc = fulfil(a, m, now_ms, &s, err);
-        amp_store_end(a->store);
-    }
-    amp_buf_release(&s.line);
+    AMP_BUF struct amp_buf line = {0};
+    struct ack_line l = {.line = &line};
+    amp_buf_init(&line, 1 << 20);
+    if (amp_store_begin(a->store, err) < 0)
+        return -1;
+    int rc = fulfilled_record(a, m, now_ms, &l, err);
+    amp_store_end(a->store);
     return rc;
 }
 
-/* ---- how it leaves ---- */
+/* ---- writing ---- */
+
+static bool is_entry(const struct amp_store_entry_id *id, const struct amp_store_entry *e)
+{
+    return id->n == e->n && id->index == e->index;
+}
 
 static bool is_away(const struct amp_acks *a, const struct amp_store_entry *e)
 {
-    for (uint32_t i = 0; i < AMP_ACKS_AWAY; i++)
-        if (a->away[i].n == e->n && a->away[i].index == e->index)
-            return true;
     const struct amp_store_entry_id *refused = (const void *)a->refused.data;
+    for (uint32_t i = 0; i < AMP_ACKS_AWAY; i++)
+        if (is_entry(&a->away[i], e))
+            return true;
     for (size_t i = 0; i < a->refused.len / sizeof(*refused); i++)
-        if (refused[i].n == e->n && refused[i].index == e->index)
+        if (is_entry(&refused[i], e))
             return true;
     return false;
 }
 
-static void note_closed(struct amp_acks *a, struct amp_store_entry_id id)
-{
-    a->closed[a->n_closed++] = id;
-}
-
-static int close_entries(struct amp_acks *a, struct amp_error *err)
+static int entries_close(struct amp_acks *a, struct amp_error *err)
 {
     int rc = 0;
     if (a->n_closed > 0)
@@ -214,8 +209,8 @@ static int close_entries(struct amp_acks *a, struct amp_error *err)
     return rc;
 }
 
-/* Another agent's inbox: it is there when this is committed, and known if it was there before. */
-static int put(struct amp_acks *a, struct amp_span line, struct amp_error *err)
+/* Puts the line into another agent's inbox, which ignores it if it has the line already. */
+static int inbox_put(struct amp_acks *a, struct amp_span line, struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options check = {0};
@@ -239,22 +234,22 @@ static int entry_fn(void *ctx, const struct amp_store_entry *e, struct amp_error
         if (a->away[i].n == 0)
             free_at = i;
     if (free_at == AMP_ACKS_AWAY || a->n_closed == AMP_ACKS_AWAY) {
-        a->more = true; /* the rest when there is room */
+        a->more = true;
         return 1;
     }
     struct amp_store_entry_id id = {.n = e->n, .index = e->index};
-    int rc = a->port ? amp_port_offer(a->port, e->id, e->line, free_at + 1, &why)
-                     : put(a, e->line, &why);
+    int rc = a->port ? amp_port_offer(a->port, e->id, e->line, free_at + 1, amp_mono_ms(), &why)
+                     : inbox_put(a, e->line, &why);
     if (rc < 0) {
-        a->voice->warn("%s: %s; it stays in the outbox %s", a->spec, why.what, a->outbox);
-        a->voice->status(why.status);
+        a->o->voice->warn("%s: %s; it stays in the outbox %s", a->spec, why.what, a->outbox);
+        a->o->voice->status(why.status);
         return 1;
     }
     if (a->port) {
         a->away[free_at] = id;
         a->n_away++;
     } else {
-        note_closed(a, id);
+        a->closed[a->n_closed++] = id;
     }
     return 0;
 }
@@ -264,9 +259,9 @@ static void done_fn(void *ctx, uint64_t tag, const struct amp_error *why)
     struct amp_acks *a = ctx;
     struct amp_store_entry_id *id = &a->away[tag - 1];
     if (why) {
-        a->voice->warn("%s: %s; it stays in the outbox %s", a->spec, why->what, a->outbox);
-        a->voice->status(why->status);
-        /* Not at once again: when there is more to say, or never in this run. */
+        a->o->voice->warn("%s: %s; it stays in the outbox %s", a->spec, why->what, a->outbox);
+        a->o->voice->status(why->status);
+        /* Sent again after the next READ, or not in this run. */
         a->held[tag - 1] = why->status == AMP_NO ? AMP_ACKS_REFUSED : AMP_ACKS_FAILED;
         if (why->status == AMP_NO &&
             amp_buf_add(&a->refused, (const char *)id, sizeof(*id), NULL) == 0) {
@@ -275,7 +270,7 @@ static void done_fn(void *ctx, uint64_t tag, const struct amp_error *why)
             a->n_gone++;
         }
     } else {
-        note_closed(a, *id);
+        a->closed[a->n_closed++] = *id;
         *id = (struct amp_store_entry_id){0};
     }
     a->n_away--;
@@ -286,7 +281,7 @@ int amp_acks_step(struct amp_acks *a, struct amp_error *err)
     if (!a->port)
         return 0;
     amp_port_step(a->port, done_fn, a);
-    return close_entries(a, err);
+    return entries_close(a, err);
 }
 
 int amp_acks_turn(struct amp_acks *a, struct amp_error *err)
@@ -298,7 +293,7 @@ int amp_acks_turn(struct amp_acks *a, struct amp_error *err)
         before = a->n_gone;
         a->more = false;
         if (amp_store_outbox(a->store, a->outbox, entry_fn, a, err) < 0 ||
-            amp_acks_step(a, err) < 0 || close_entries(a, err) < 0)
+            amp_acks_step(a, err) < 0 || entries_close(a, err) < 0)
             return -1;
     } while (a->more && a->n_gone > before);
     if (a->rang) {
@@ -327,7 +322,7 @@ static int count_fn(void *ctx, const struct amp_store_entry *e, struct amp_error
     return 0;
 }
 
-static int no_reader(struct amp_acks *a, struct amp_error *err)
+static int missing_report(struct amp_acks *a, struct amp_error *err)
 {
     uint64_t n = 0;
     if (amp_store_outbox(a->store, a->outbox, count_fn, &n, err) < 0)
@@ -337,14 +332,13 @@ static int no_reader(struct amp_acks *a, struct amp_error *err)
                     n, n == 1 ? "line stays" : "lines stay", a->outbox);
 }
 
-/* Until the port is done with all, or nobody came for them in time. */
-int amp_acks_finish(struct amp_acks *a, int64_t timeout_ms, struct amp_error *err)
+int amp_acks_finish(struct amp_acks *a, struct amp_error *err)
 {
-    int64_t until = amp_mono_ms() + timeout_ms;
-    struct amp_handover alone = {.stop = a->stop, .acks = a, .out = {.fd = -1}};
+    int64_t until = amp_mono_ms() + a->o->open_timeout_ms;
+    struct amp_handover alone = {.o = a->o, .acks = a, .out = {.fd = -1}};
     if (amp_acks_turn(a, err) < 0)
         return -1;
-    while (a->port && !*a->stop) {
+    while (a->port && !*a->o->stop) {
         int64_t rest = until - amp_mono_ms();
         int rc = a->n_away == 0 ? amp_port_finish(a->port, err) : 0;
         if (rc != 0)
@@ -356,5 +350,5 @@ int amp_acks_finish(struct amp_acks *a, int64_t timeout_ms, struct amp_error *er
         if (a->n_away < AMP_ACKS_AWAY / 2 && amp_acks_turn(a, err) < 0)
             return -1;
     }
-    return a->n_away == 0 || *a->stop ? 0 : no_reader(a, err);
+    return a->n_away == 0 || *a->o->stop ? 0 : missing_report(a, err);
 }

@@ -1,7 +1,7 @@
 /*
- * One message to the agent. A line in a pipe is not yet with the agent: should its reader die, it
- * is gone. So the pipe is made as small as a pipe can be, one page: it then is writable again only
- * when what lies in it was taken, and waiting for that needs no looking again and again.
+ * Hands one message to the agent. A line in a pipe is lost if the reader ends, so it does not count
+ * as handed over. The pipe is therefore made one page large: then poll reports it as writable only
+ * after the reader has read the line.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,8 @@
 #define GRACE_MS 2000
 #define LINE_MAX ((size_t)256 << 20)
 
-/* A writer that was killed may have left half a line in a file; it is ended first. */
-static int end_half_line(struct amp_handover *h, struct amp_error *err)
+/* Ends an incomplete line in a file, which a killed writer may have left. */
+static int half_line_end(struct amp_handover *h, struct amp_error *err)
 {
     char self[40], last;
     snprintf(self, sizeof(self), "/proc/self/fd/%d", h->out.fd);
@@ -36,16 +36,16 @@ static int end_half_line(struct amp_handover *h, struct amp_error *err)
     return 0;
 }
 
-int amp_handover_open(struct amp_handover *h, const char *path, int64_t open_timeout_ms,
-                      struct amp_error *err)
+int amp_handover_open(struct amp_handover *h, struct amp_error *err)
 {
+    const char *path = h->o->out_path;
     struct stat st;
     int fd = STDOUT_FILENO;
     bool own = path && strcmp(path, "-") != 0;
     h->out.fd = -1;
-    if (h->argv)
+    if (h->o->argv)
         return 0;
-    if (own && amp_output_open(path, open_timeout_ms, -1, h->stop, &fd, err) < 0)
+    if (own && amp_output_open(path, h->o->open_timeout_ms, -1, h->o->stop, &fd, err) < 0)
         return -1;
     if (amp_outq_open(&h->out, fd, own, LINE_MAX, err) < 0) {
         if (own)
@@ -54,10 +54,10 @@ int amp_handover_open(struct amp_handover *h, const char *path, int64_t open_tim
     }
     if (fstat(h->out.fd, &st) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot use the output");
-    /* Where it cannot be made small (much lies in it), a line that was written counts as taken. */
+    /* If the pipe cannot be made small, because it has data, a written line counts as read. */
     h->fifo = S_ISFIFO(st.st_mode) && fcntl(h->out.fd, F_SETPIPE_SZ, 1) > 0;
     h->file = S_ISREG(st.st_mode);
-    return h->file ? end_half_line(h, err) : 0;
+    return h->file ? half_line_end(h, err) : 0;
 }
 
 void amp_handover_close(struct amp_handover *h)
@@ -66,12 +66,7 @@ void amp_handover_close(struct amp_handover *h)
         amp_outq_close(&h->out);
 }
 
-int amp_handover_reader(const struct amp_handover *h)
-{
-    return h->out.fd;
-}
-
-static int closed(struct amp_error *err)
+static int reader_lost(struct amp_error *err)
 {
     return amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
 }
@@ -82,7 +77,7 @@ int amp_handover_wait(struct amp_handover *h, struct pollfd *own, unsigned n, in
     int64_t until = timeout_ms < 0 ? -1 : amp_mono_ms() + timeout_ms;
     for (;;) {
         struct pollfd fds[2 + AMP_PORT_FDS];
-        struct amp_loop turn = amp_loop_turn(fds, 2 + AMP_PORT_FDS, h->stop, NULL);
+        struct amp_loop turn = amp_loop_turn(fds, 2 + AMP_PORT_FDS, h->o->stop, NULL);
         int64_t rest = until < 0 ? -1 : until - amp_mono_ms();
         int64_t wait = rest = until >= 0 && rest < 0 ? 0 : rest;
         bool any = false;
@@ -94,7 +89,7 @@ int amp_handover_wait(struct amp_handover *h, struct pollfd *own, unsigned n, in
         int ended = amp_loop_wait(&turn, err);
         if (ended < 0)
             return -1;
-        if (*h->stop)
+        if (*h->o->stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
         for (unsigned i = 0; i < n; i++) {
             own[i].revents = fds[i].revents;
@@ -118,8 +113,8 @@ int amp_handover_pause(struct amp_handover *h, int64_t ms, struct amp_error *err
     return 0;
 }
 
-/* Until the pipe is empty. */
-static int wait_taken(struct amp_handover *h, struct amp_error *err)
+/* Waits until the pipe is empty. */
+static int empty_wait(struct amp_handover *h, struct amp_error *err)
 {
     for (;;) {
         struct pollfd p = {.fd = h->out.fd, .events = POLLOUT};
@@ -127,18 +122,18 @@ static int wait_taken(struct amp_handover *h, struct amp_error *err)
         if (amp_handover_wait(h, &p, 1, -1, err) < 0)
             return -1;
         if (p.revents & POLLERR)
-            return ioctl(h->out.fd, FIONREAD, &unread) == 0 && unread == 0 ? 0 : closed(err);
+            return ioctl(h->out.fd, FIONREAD, &unread) == 0 && unread == 0 ? 0 : reader_lost(err);
         if (p.revents & POLLOUT)
             return 0;
     }
 }
 
-/* ---- what is written ---- */
+/* ---- an output ---- */
 
-static int as_text(const struct amp_handover *h, const struct amp_inbox_msg *m, struct amp_buf *b,
-                   struct amp_error *err)
+static int text_add(const struct amp_handover *h, const struct amp_inbox_msg *m, struct amp_buf *b,
+                    struct amp_error *err)
 {
-    if (amp_buf_str(b, "Message ", err) < 0 || h->safe(m->id, 200, b, err) < 0)
+    if (amp_buf_str(b, "Message ", err) < 0 || h->o->safe(m->id, 200, b, err) < 0)
         return -1;
     if (m->redelivered && amp_buf_str(b, " (again: it may have been handed over before)", err) < 0)
         return -1;
@@ -148,7 +143,7 @@ static int as_text(const struct amp_handover *h, const struct amp_inbox_msg *m, 
                : 0;
 }
 
-static int as_wrap(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_error *err)
+static int wrapped_add(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_error *err)
 {
     struct amp_jw w;
     amp_jw_init(&w, b);
@@ -162,22 +157,22 @@ static int as_wrap(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_
     return amp_jw_end_line(&w, err);
 }
 
-static int write_out(struct amp_handover *h, const struct amp_inbox_msg *m, struct amp_error *err)
+static int line_write(struct amp_handover *h, const struct amp_inbox_msg *m, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, LINE_MAX);
     int rc;
-    if (strcmp(h->format, "text") == 0)
-        rc = as_text(h, m, &b, err);
-    else if (strcmp(h->format, "wrap") == 0)
-        rc = as_wrap(m, &b, err);
+    if (strcmp(h->o->format, "text") == 0)
+        rc = text_add(h, m, &b, err);
+    else if (strcmp(h->o->format, "wrap") == 0)
+        rc = wrapped_add(m, &b, err);
     else
         rc = amp_buf_add(&b, m->line.p, m->line.n, err) < 0 ? -1 : amp_buf_str(&b, "\n", err);
     if (rc < 0 || amp_outq_add(&h->out, amp_buf_span(&b), err) < 0 ||
-        amp_outq_drain(&h->out, -1, h->stop, err) < 0)
+        amp_outq_drain(&h->out, -1, h->o->stop, err) < 0)
         return -1;
     if (h->fifo)
-        return wait_taken(h, err);
+        return empty_wait(h, err);
     if (h->file && fdatasync(h->out.fd) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot sync the output");
     return 0;
@@ -185,9 +180,9 @@ static int write_out(struct amp_handover *h, const struct amp_inbox_msg *m, stru
 
 /* ---- a command ---- */
 
-/* The environment with ours before it. */
-static char **environment(const struct amp_handover *h, const struct amp_inbox_msg *m,
-                          char words[4][256])
+/* The environment, with the variables of the message first. */
+static char **environment_make(const struct amp_handover *h, const struct amp_inbox_msg *m,
+                               char words[4][256])
 {
     extern char **environ;
     static const char *const names[] = {
@@ -198,7 +193,7 @@ static char **environment(const struct amp_handover *h, const struct amp_inbox_m
     char **env = calloc(n + 5, sizeof(*env));
     if (!env)
         return NULL;
-    snprintf(words[0], 256, "%s%s", names[0], h->agent);
+    snprintf(words[0], 256, "%s%s", names[0], h->o->name);
     snprintf(words[1], 256, "%s%u", names[1], m->attempt);
     snprintf(words[2], 256, "%s%.*s", names[2], (int)(m->id.n < 200 ? m->id.n : 200), m->id.p);
     snprintf(words[3], 256, "%s1", names[3]);
@@ -214,26 +209,26 @@ static char **environment(const struct amp_handover *h, const struct amp_inbox_m
     return env;
 }
 
-static int run_command(struct amp_handover *h, const struct amp_inbox_msg *m,
+static int command_run(struct amp_handover *h, const struct amp_inbox_msg *m,
                        enum amp_run_verdict *how, struct amp_error *err)
 {
     char words[4][256];
     struct amp_runner run;
     struct amp_child_end end;
-    int64_t limit = h->attempt_timeout_ms > 0 ? h->attempt_timeout_ms : -1;
-    AMP_FREE char **env = environment(h, m, words);
+    int64_t limit = h->o->attempt_timeout_ms > 0 ? h->o->attempt_timeout_ms : -1;
+    AMP_FREE char **env = environment_make(h, m, words);
     if (!env)
         return amp_fail_memory(err);
-    const struct amp_child_spec spec = {.argv = h->argv,
+    const struct amp_child_spec spec = {.argv = h->o->argv,
                                         .envp = (const char *const *)env,
                                         .fd_out = STDOUT_FILENO,
                                         .fd_err = STDERR_FILENO};
     if (amp_runner_start(&run, &spec, m->line, limit, GRACE_MS, err) < 0 ||
-        amp_runner_finish(&run, h->stop, &end, err) < 0)
+        amp_runner_finish(&run, h->o->stop, &end, err) < 0)
         return -1;
-    if (*h->stop)
+    if (*h->o->stop)
         return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-    *how = amp_runner_verdict(&run, &end, h->argv[0], &h->why);
+    *how = amp_runner_verdict(&run, &end, h->o->argv[0], &h->why);
     return 0;
 }
 
@@ -241,5 +236,5 @@ int amp_handover(struct amp_handover *h, const struct amp_inbox_msg *m, enum amp
                  struct amp_error *err)
 {
     *how = AMP_RUN_DONE;
-    return h->argv ? run_command(h, m, how, err) : write_out(h, m, err);
+    return h->o->argv ? command_run(h, m, how, err) : line_write(h, m, err);
 }

@@ -1,7 +1,7 @@
 /*
  * Gives an agent its messages, one at a time. The READ of a message is on disk before the next one
- * leaves; between its own turns the agent gets nothing when asked for that. Waiting is for the bell
- * that routers ring, for the end of a lease, for a signal, or for the output's reader to go.
+ * is handed over; with --between-turns a busy agent gets nothing. The loop waits for the bell that
+ * routers ring, the end of a lease, a signal, or the loss of the output's reader.
  */
 #include "route/handover/inbox_loop.h"
 
@@ -21,14 +21,13 @@
 #include "route/handover/handover.h"
 #include "task/task.h"
 
-#define SWEEPER  "amp-ack.sweep" /* its outbox gets the answers to senders of what failed */
 #define HELD_MAX (1u << 20)
 
-/* Half of a pause is always waited, so that what failed has some time to recover. */
+/* At least half of a pause is waited, so that the command has time to recover. */
 static const struct amp_backoff pauses = {.first_ms = 500, .most_ms = 16000};
 
 struct inbox_loop {
-    const struct amp_inbox_loop_options *o;
+    const struct amp_handover_options *o;
     struct amp_store *store;
     struct amp_inbox_end *end;
     struct amp_handover hand;
@@ -37,12 +36,12 @@ struct inbox_loop {
     struct amp_buf mem;
     struct amp_lanes lanes;
     int64_t this_turn;
-    struct amp_metrics *metrics; /* NULL: none are kept */
-    struct amp_reader *reader;   /* of what might be held */
-    struct amp_buf held, notes;  /* ids that were reported as held; what is to be reported now */
+    struct amp_metrics *metrics; /* NULL: there are none */
+    struct amp_reader *reader;   /* for is_held */
+    struct amp_buf held, notes;  /* ids that were reported as held; lines to report now */
 };
 
-/* How long it waited, once; how long the command was at work; what the agent has now. */
+/* Counts the message, its wait (once), and the time of its command. */
 static void message_count(struct inbox_loop *in, const struct amp_inbox_msg *m, int64_t began_ms,
                           enum amp_run_verdict how)
 {
@@ -52,7 +51,7 @@ static void message_count(struct inbox_loop *in, const struct amp_inbox_msg *m, 
                             (double)(began_ms - m->at_ms) / 1e3);
     else
         amp_metrics_add(in->metrics, AMP_METRIC_REDELIVERED, &l, 1);
-    if (in->hand.argv)
+    if (in->o->argv)
         amp_metrics_observe(in->metrics, AMP_METRIC_PROCESS_TIME, &l,
                             (double)(amp_now_ms() - began_ms) / 1e3);
     if (how == AMP_RUN_DONE)
@@ -79,7 +78,7 @@ static int message_settle(struct inbox_loop *in, const struct amp_inbox_msg *m,
         if (amp_acks_read(&in->acks, m, now, err) < 0)
             return -1;
         struct amp_error e = {0};
-        if (!in->o->fulfill || !in->hand.argv || amp_acks_fulfilled(&in->acks, m, now, &e) == 0)
+        if (!in->o->fulfill || !in->o->argv || amp_acks_fulfilled(&in->acks, m, now, &e) == 0)
             return 0;
         if (e.status != AMP_NO) {
             *err = e;
@@ -99,10 +98,10 @@ static int message_settle(struct inbox_loop *in, const struct amp_inbox_msg *m,
     in->end->refused++;
     in->o->voice->status(AMP_NO);
     return amp_inbox_give_up(in->store, in->o->agent, m->id, in->hand.why.code, in->hand.why.what,
-                             amp_acks_actor(&in->acks, SWEEPER), now, err);
+                             in->acks.actor, now, err);
 }
 
-/* Noted once a message; written after the turn, in which nothing may block. */
+/* Notes each message once, for held_report after the turn, in which no write may block. */
 static int held_note(struct inbox_loop *in, struct amp_span id, const char *why,
                      struct amp_error *err)
 {
@@ -131,7 +130,7 @@ static void held_report(struct inbox_loop *in)
     amp_buf_reset(&in->notes);
 }
 
-/* New work waits while its task, or the agent, is suspended. */
+/* Holds new work while its task or the agent is suspended. */
 static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
 {
     struct inbox_loop *in = ctx;
@@ -157,29 +156,29 @@ static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
     return held_note(in, v.id, why, err) < 0 ? -1 : 1;
 }
 
-/* *any: one was dealt with; else there is none now. */
+/* *any: a message was handled; else none can be handed over now. */
 static int message_step(struct inbox_loop *in, bool *any, int64_t *wake_ms, struct amp_error *err)
 {
     struct amp_inbox_msg m;
     enum amp_run_verdict how;
-    /* Without --follow all that waits is for one turn. */
+    /* Without --follow all waiting messages belong to one turn. */
     struct amp_inbox_turn turn = {.between_turns =
                                       in->o->between && (in->o->follow || in->this_turn == 0),
                                   .lease_ms = in->o->lease_ms,
                                   .lanes = &in->lanes,
                                   .held = is_held,
                                   .ctx = in,
-                                  .actor = amp_acks_actor(&in->acks, SWEEPER)};
+                                  .actor = in->acks.actor};
     int rc =
         amp_inbox_offer(in->store, in->o->agent, &turn, amp_now_ms(), &in->mem, &m, wake_ms, err);
     held_report(in);
-    /* Also the READ of the one before; nothing leaves while it might be lost. */
+    /* Before the next message leaves, the READ of the last one must be on disk. */
     if (rc < 0 || amp_store_sync(in->store, err) < 0 || amp_acks_turn(&in->acks, err) < 0)
         return -1;
     *any = rc > 0;
     if (rc == 0)
         return 0;
-    if (m.redelivered && !in->hand.argv)
+    if (m.redelivered && !in->o->argv)
         in->o->voice->note("%.*s again: it may have been handed over before",
                            (int)(m.id.n < 200 ? m.id.n : 200), m.id.p);
     int64_t began = amp_now_ms();
@@ -195,7 +194,7 @@ static int message_step(struct inbox_loop *in, bool *any, int64_t *wake_ms, stru
 static int more_wait(struct inbox_loop *in, int64_t wake_ms, struct amp_error *err)
 {
     struct pollfd fds[2] = {{.fd = in->bell, .events = POLLIN},
-                            {.fd = amp_handover_reader(&in->hand), .events = 0}};
+                            {.fd = in->hand.out.fd, .events = 0}};
     int64_t wait = -1;
     if (wake_ms > 0) {
         wait = wake_ms - amp_now_ms();
@@ -235,14 +234,13 @@ static int loop_run(struct inbox_loop *in, struct amp_error *err)
 
 static int loop_open(struct inbox_loop *in, struct amp_error *err)
 {
-    const struct amp_inbox_loop_options *o = in->o;
+    const struct amp_handover_options *o = in->o;
     const char *dir = amp_store_dir(in->store);
     if (!(in->reader = amp_reader_new(NULL, err)) ||
-        amp_metrics_open(&o->metrics, &in->metrics, err) < 0 ||
-        amp_acks_open(&in->acks, o->acks_port, err) < 0 ||
+        amp_metrics_open(&o->metrics, &in->metrics, err) < 0 || amp_acks_open(&in->acks, err) < 0 ||
         (o->follow && amp_inbox_bell_open(dir, o->agent, &in->bell, err) < 0))
         return -1;
-    return amp_handover_open(&in->hand, o->out_path, o->open_timeout_ms, err);
+    return amp_handover_open(&in->hand, err);
 }
 
 static void failure_note(const struct inbox_loop *in, const struct amp_error *err)
@@ -250,7 +248,7 @@ static void failure_note(const struct inbox_loop *in, const struct amp_error *er
     in->o->voice->status(in->o->voice->complain(err));
 }
 
-int amp_inbox_loop(struct amp_store *store, const struct amp_inbox_loop_options *o,
+int amp_inbox_loop(struct amp_store *store, const struct amp_handover_options *o,
                    struct amp_inbox_end *end, struct amp_error *err)
 {
     struct inbox_loop in = {
@@ -258,15 +256,8 @@ int amp_inbox_loop(struct amp_store *store, const struct amp_inbox_loop_options 
         .store = store,
         .end = end,
         .bell = -1,
-        .acks = {.voice = o->voice, .stop = o->stop, .store = store, .agent = o->agent},
-        .hand = {.stop = o->stop,
-                 .safe = o->safe,
-                 .format = o->format,
-                 .agent = o->name,
-                 .argv = o->argv,
-                 .attempt_timeout_ms = o->attempt_timeout_ms,
-                 .acks = o->acks_port ? &in.acks : NULL,
-                 .out = {.fd = -1}}};
+        .acks = {.o = o, .store = store},
+        .hand = {.o = o, .acks = o->acks_port ? &in.acks : NULL, .out = {.fd = -1}}};
     struct amp_error late;
     *end = (struct amp_inbox_end){0};
     amp_lanes_init(&in.lanes, o->lanes, amp_now_ms());
@@ -276,9 +267,8 @@ int amp_inbox_loop(struct amp_store *store, const struct amp_inbox_loop_options 
     int rc = loop_open(&in, err);
     if (rc == 0) {
         rc = loop_run(&in, err);
-        /* What was taken is READ, however this ends. */
-        if ((rc < 0 && amp_store_sync(store, &late) < 0) ||
-            amp_acks_finish(&in.acks, o->open_timeout_ms, &late) < 0)
+        /* Every READ is synced, also after a failure. */
+        if ((rc < 0 && amp_store_sync(store, &late) < 0) || amp_acks_finish(&in.acks, &late) < 0)
             failure_note(&in, &late);
     }
     if (in.metrics && (amp_route_count_inbox(in.metrics, o->name, store, o->agent, &late) < 0 ||

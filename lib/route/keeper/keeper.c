@@ -1,9 +1,9 @@
 /*
- * Durability. With a state directory a message is committed to the outbox and synced before any
- * port gets it, and its entry is closed after every port has reported its outcome. Entries that are
- * open when a router ends are delivered by the next router of that name. A refused message becomes
- * a dead letter in one commit with the answer to its sender; the answer is written after the sync,
- * and its entry is closed then. Without a state directory there are only answers.
+ * Durability. With a state directory a message is committed to the outbox and synced before a port
+ * gets it; its entry is closed after every port has reported its outcome. When a router ends, the
+ * next router of its name delivers the open entries. A refused message becomes a dead letter in one
+ * commit with the answer to its sender; the answer is written after the sync, then its entry is
+ * closed. Without a state directory there are only answers.
  */
 #include "route/keeper/keeper.h"
 
@@ -28,7 +28,7 @@
 #include "route/count.h"
 #include "route/record.h"
 
-#define ANSWERS ".answers" /* the outbox of our answers is the consumer's with this behind it */
+#define ANSWERS ".answers" /* suffix of the outbox of the answers */
 
 struct amp_keeper {
     struct amp_route_run *run;
@@ -74,7 +74,7 @@ int amp_keeper_open(struct amp_keeper *k, const char *dir, int64_t lock_timeout_
         return -1;
     if (run->dry)
         return 0;
-    /* The open entries of another router of this name would be delivered twice. */
+    /* Two routers of one name would deliver the same open entries. */
     return amp_outbox_lock(run->store, run->name, lock_timeout_ms < 0 ? 0 : lock_timeout_ms,
                            &k->lock, err);
 }
@@ -104,7 +104,7 @@ struct recording {
     uint32_t n_emits;
 };
 
-/* What the jobs leave in the outbox. */
+/* Makes the outbox entries of the jobs. */
 static int emits_of(struct recording *rec, struct amp_error *err)
 {
     uint32_t n = 0;
@@ -142,39 +142,6 @@ static void entries_of(const struct recording *rec, struct amp_store_entry_id at
     }
 }
 
-static int jobs_record(const struct amp_route_run *run, struct recording *rec,
-                       struct amp_error *err)
-{
-    enum amp_store_outcome how;
-    if (emits_of(rec, err) < 0)
-        return -1;
-    const struct amp_route_commit c = {
-        .event = "record", .actor = run->name, .emits = rec->emits, .n_emits = rec->n_emits};
-    if (amp_route_record(run, &c, &how, err) < 0)
-        return -1;
-    entries_of(rec, (struct amp_store_entry_id){.n = amp_store_last_frame(run->store)});
-    return 0;
-}
-
-int amp_keeper_record(struct amp_keeper *k, struct job *const *jobs, uint32_t n,
-                      struct amp_error *err)
-{
-    const struct amp_route_run *run = k->run;
-    struct job *open[AMP_ROUTE_BATCH_MAX]; /* what no cursor has recorded */
-    struct recording rec = {.jobs = open};
-    int rc = 0;
-    if (!run->store || n == 0)
-        return 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (jobs[i]->entry.n == 0)
-            open[rec.n++] = jobs[i];
-    if (rec.n > 0) {
-        rc = jobs_record(run, &rec, err);
-        free(rec.emits);
-    }
-    return rc < 0 ? -1 : amp_store_sync(run->store, err);
-}
-
 int amp_keeper_commit(struct job *const *jobs, uint32_t n, amp_keeper_commit_fn *fn, void *ctx,
                       struct amp_error *err)
 {
@@ -187,6 +154,34 @@ int amp_keeper_commit(struct job *const *jobs, uint32_t n, amp_keeper_commit_fn 
         entries_of(&rec, at);
     free(rec.emits);
     return rc;
+}
+
+static int record_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
+                     struct amp_store_entry_id *at, struct amp_error *err)
+{
+    const struct amp_route_run *run = ctx;
+    enum amp_store_outcome how;
+    const struct amp_route_commit c = {
+        .event = "record", .actor = run->name, .emits = emits, .n_emits = n};
+    if (amp_route_record(run, &c, &how, err) < 0)
+        return -1;
+    at->n = amp_store_last_frame(run->store);
+    return 0;
+}
+
+int amp_keeper_record(struct amp_keeper *k, struct job *const *jobs, uint32_t n,
+                      struct amp_error *err)
+{
+    struct job *open[AMP_ROUTE_BATCH_MAX]; /* those that no cursor has recorded */
+    uint32_t n_open = 0;
+    if (!k->run->store || n == 0)
+        return 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (jobs[i]->entry.n == 0)
+            open[n_open++] = jobs[i];
+    if (n_open > 0 && amp_keeper_commit(open, n_open, record_fn, k->run, err) < 0)
+        return -1;
+    return amp_store_sync(k->run->store, err);
 }
 
 static void entries_close(struct amp_keeper *k, bool answers)
@@ -265,7 +260,8 @@ void amp_keeper_answer(struct amp_keeper *k, struct amp_span line, struct amp_st
     if (k->n_answers == AMP_ROUTE_BATCH_MAX)
         answers_flush(k);
     if (k->n_answers == AMP_ROUTE_BATCH_MAX) {
-        amp_route_job_free(a); /* they could not be synced: the router ends, it stays as well */
+        amp_route_job_free(
+            a); /* the sync failed: the router ends, and the answer stays in the outbox */
         return;
     }
     k->answers[k->n_answers++] = a;
@@ -278,7 +274,7 @@ static const struct summary *summary_of(const struct job *j)
     return j->address.of ? &j->address.of->summary : &j->summary;
 }
 
-/* Parses only what came without being looked at closely. */
+/* Fills the view from the job's summary, or by parsing a message without one. */
 static int job_view(const struct amp_keeper *k, const struct job *j, struct amp_view *v,
                     struct amp_error *err)
 {
@@ -319,7 +315,7 @@ static int letter_add(const struct amp_keeper *k, const struct job *j, const str
     return amp_dead_add(k->run->store, &d, actor, answer, entry, err);
 }
 
-/* In the sender's protocol, where it has a word for it. */
+/* The answer is in the sender's protocol, if it has an answer for this. */
 static int answer_compose(const struct amp_route_run *run, const struct job *j,
                           const struct amp_view *v, const struct failure *f, const char *note,
                           struct amp_buf *out, struct amp_error *err)
@@ -357,7 +353,7 @@ static void job_fail(struct amp_keeper *k, const struct job *j, const struct fai
         amp_route_break(run, &err);
         return;
     }
-    /* One turn, so that a number which is taken for an answer leaves with it. */
+    /* One turn at the store, so that a sequence number is used by the answer that took it. */
     struct amp_store_entry_id entry = {0};
     bool turn = run->store && amp_store_begin(run->store, NULL) == 0;
     if (answer && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK) {
@@ -385,7 +381,8 @@ void amp_keeper_refuse(struct amp_keeper *k, const struct job *j, const char *co
                        const char *route, bool retryable)
 {
     k->run->voice->refused(code, 1);
-    amp_route_count_refused(k->run, route, j, code);
+    amp_route_count_code(k->run, AMP_METRIC_REJECTS, route, j, code);
+    amp_route_count_code(k->run, AMP_METRIC_NACKS, route, j, code);
     job_fail(k, j, &(struct failure){code, why, route, retryable}, true);
 }
 
@@ -397,6 +394,7 @@ void amp_keeper_dead(struct amp_keeper *k, const struct job *j, const char *code
 
 /* ---- the error log ---- */
 
+/* f has the severity, code and message, and the field if there is one. */
 static void finding_log(struct amp_keeper *k, const struct job *j, struct amp_finding f)
 {
     struct amp_route_run *run = k->run;
@@ -416,6 +414,8 @@ static void finding_log(struct amp_keeper *k, const struct job *j, struct amp_fi
     f.id = v.id;
     f.rule = f.code;
     f.found = f.expected = "";
+    f.field = f.field ? f.field : "";
+    f.pointer = f.pointer ? f.pointer : "";
     if (amp_finding_record(&f, &at, &record, &err) < 0 ||
         amp_store_error_log(run->store, amp_buf_span(&record), &err) < 0)
         amp_route_break(run, &err);
@@ -423,59 +423,49 @@ static void finding_log(struct amp_keeper *k, const struct job *j, struct amp_fi
 
 void amp_keeper_duplicate(struct amp_keeper *k, const struct job *j, const struct amp_error *why)
 {
+    struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                            .code = why->code,
+                            .field = "msg_id",
+                            .pointer = "/msg_id",
+                            .message = why->what};
     k->run->voice->warn("%s: %s", j->id, why->what);
     k->run->voice->status(AMP_NO);
-    finding_log(k, j,
-                (struct amp_finding){.severity = AMP_SEV_ERROR,
-                                     .code = why->code,
-                                     .field = "msg_id",
-                                     .pointer = "/msg_id",
-                                     .message = why->what});
+    finding_log(k, j, f);
 }
 
 int amp_keeper_denied(struct amp_keeper *k, const struct job *j, const struct amp_view *v,
                       const struct amp_error *why, struct amp_error *err)
 {
     struct amp_route_run *run = k->run;
+    struct amp_finding f = {.severity = AMP_SEV_ERROR, .code = why->code, .message = why->what};
     run->voice->warn("%s: %s: %s", j->id, why->code, why->what);
     run->voice->status(AMP_NO);
-    amp_route_count_denied(run, j, why->code);
-    finding_log(k, j,
-                (struct amp_finding){.severity = AMP_SEV_ERROR,
-                                     .code = why->code,
-                                     .field = "",
-                                     .pointer = "",
-                                     .message = why->what});
+    amp_route_count_code(run, AMP_METRIC_REJECTS, "", j, why->code);
+    finding_log(k, j, f);
     return amp_refused_record(run->store, v, why, run->name, amp_now_ms(), err);
 }
 
 void amp_keeper_unsigned(struct amp_keeper *k, const struct job *j, const char *port)
 {
     char what[300];
+    struct amp_finding f = {.severity = AMP_SEV_WARNING, .code = "unsigned", .message = what};
     snprintf(what, sizeof(what), "is sent unsigned through %.200s (--allow-unsigned)", port);
     k->run->voice->warn("%s: %s", j->id, what);
-    finding_log(k, j,
-                (struct amp_finding){.severity = AMP_SEV_WARNING,
-                                     .code = "unsigned",
-                                     .field = "",
-                                     .pointer = "",
-                                     .message = what});
+    finding_log(k, j, f);
 }
 
-void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j, bool retryable)
+void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j)
 {
-    const struct amp_error *why = &j->address.nobody->why;
-    finding_log(k, j,
-                (struct amp_finding){.severity = AMP_SEV_ERROR,
-                                     .code = why->code,
-                                     .field = "",
-                                     .pointer = "",
-                                     .message = why->what,
-                                     .seed_code = j->address.nobody->seed_code});
-    amp_keeper_refuse(k, j, why->code, why->what, "agents", retryable);
+    const struct nobody *n = j->address.nobody;
+    struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                            .code = n->why.code,
+                            .message = n->why.what,
+                            .seed_code = n->seed_code};
+    finding_log(k, j, f);
+    amp_keeper_refuse(k, j, n->why.code, n->why.what, "agents", n->retryable);
 }
 
-/* ---- what a former run left open ---- */
+/* ---- open entries of an earlier run ---- */
 
 struct found {
     struct job **v;

@@ -1,4 +1,4 @@
-/* Durability of the router: its outbox, answers to senders, and dead letters. */
+/* Durability of the router: its outbox, the answers to senders, and dead letters. */
 #ifndef AMP_ROUTE_KEEPER_H
 #define AMP_ROUTE_KEEPER_H
 
@@ -56,12 +56,12 @@ void amp_keeper_refuse(struct amp_keeper *k, const struct job *j, const char *co
 void amp_keeper_dead(struct amp_keeper *k, const struct job *j, const char *code, const char *why,
                      const char *route);
 /* Refuses a message for the reason in its `nobody`. */
-void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j, bool retryable);
-/* A message with the id of another one: reported and logged, not answered, because an answer with
- * the id would be about the other one. */
+void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j);
+/* Reports and logs a message with the id of another one. There is no answer, because it would be
+ * about the other one. */
 void amp_keeper_duplicate(struct amp_keeper *k, const struct job *j, const struct amp_error *why);
-/* Refuses an acknowledgement or outcome whose sender does not hold the work: reported and logged,
- * neither delivered nor kept nor answered. */
+/* Refuses an acknowledgement or outcome whose sender does not hold the work. It is reported and
+ * logged, and neither delivered nor kept nor answered. */
 int amp_keeper_denied(struct amp_keeper *k, const struct job *j, const struct amp_view *v,
                       const struct amp_error *why, struct amp_error *err);
 /* Reports and logs that an unsigned message leaves this machine, which is allowed. */

@@ -1,9 +1,9 @@
 /*
- * What waits for a port, in its lanes. A port gets no more than it has use for, so that an urgent
- * message overtakes all that its reader has not nearly got. A bounded port refuses past its bound;
- * but a reader that was quick so far is given a moment first, in which the input stands still. That
- * moment is a budget: waiting spends it, each message that the reader takes earns a little of it
- * back, so that a slow reader soon delays nobody.
+ * Messages wait for a port in its lanes. A port gets only a little more than its reader can take
+ * now, so that an urgent message overtakes the others. A bounded port refuses messages past its
+ * bound. If its reader has been quick, the input waits first. The time of these waits is a budget:
+ * waiting uses it, and each message that the reader takes gives a part of it back, so a slow reader
+ * delays the other ports only at first.
  */
 #include "route/outlet/outlet.h"
 
@@ -20,27 +20,27 @@
 #include "route/outlet/unacked.h"
 #include "route/outlet/waiting.h"
 
-#define EARNS_OF   100  /* messages that earn the whole patience */
-#define AHEAD_OF   4    /* of a bounded buffer, what may lie in the pipe already */
-#define LISTENS_MS 1000 /* how long a port that only listens is waited for at the end */
-#define ENOUGH     ((size_t)64 << 10) /* for a write */
+#define EARNS_OF   100                /* messages after which the full patience is restored */
+#define AHEAD_OF   4                  /* this part of a bounded buffer may be unread in the pipe */
+#define LISTENS_MS 1000               /* the longest wait for a port of copies at the end */
+#define ENOUGH     ((size_t)64 << 10) /* bytes for one write */
 
 static const struct amp_backoff looks = {.first_ms = 1, .most_ms = 50};
 
 struct outlet {
     struct amp_outlet_info is;
     char *spec;
-    struct amp_port *port;       /* NULL: an action */
-    struct amp_unacked *unacked; /* of the port */
-    uint32_t inbound;            /* messages that may wait or lie unread there; 0: as many as fit */
-    struct amp_waiting *waiting; /* for the port */
-    int64_t patience_ms;         /* how long the input may still wait for it */
-    bool blocks;                 /* it was full when the input began to wait this time */
+    struct amp_port *port;      /* NULL: an action */
+    struct amp_unacked unacked; /* of the port */
+    uint32_t inbound;           /* limit of waiting and unread messages; 0: no limit */
+    struct amp_waiting waiting; /* for the port */
+    int64_t patience_ms;        /* the rest of the input's time to wait for it */
+    bool blocks;                /* it was full when the input began to wait this time */
     uint64_t given, taken;
     uint64_t refused; /* buffer_full */
     bool leaving;     /* no route leads there any more */
     bool closed;
-    bool listens; /* gets copies, and nobody waits for it */
+    bool listens; /* gets copies only; the router does not wait for it */
 };
 
 struct amp_outlets {
@@ -52,7 +52,6 @@ struct amp_outlets {
     struct outlet *v[PORTS_MAX];
     uint32_t n;
     uint32_t stepping; /* the outlet whose port reports outcomes now */
-    int64_t held_ms;   /* the input waits for a full port since, or 0 */
     int64_t look_gap_ms;
 };
 
@@ -67,7 +66,7 @@ static const struct {
     {"inbox:", AMP_OUTLET_INBOX, true},
 };
 
-/* An action, or a port that is opened. */
+/* Finds the action, or opens the port. */
 static int target_open(struct outlet *t, const struct amp_port_options *opt, struct amp_error *err)
 {
     for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
@@ -89,8 +88,8 @@ static void outlet_free(struct outlet *t)
 {
     if (!t)
         return;
-    amp_waiting_free(t->waiting);
-    amp_unacked_free(t->unacked);
+    amp_waiting_release(&t->waiting);
+    free(t->unacked.v);
     amp_port_free(t->port);
     free(t->spec);
     free(t);
@@ -101,26 +100,22 @@ static int outlet_new(struct amp_outlets *o, const char *spec, uint32_t inbound,
                       struct amp_error *err)
 {
     struct outlet *t = calloc(1, sizeof(*t));
-    if (!t)
+    if (!t || !(t->spec = strdup(spec))) {
+        free(t);
         return amp_fail_memory(err);
+    }
+    t->is.spec = t->spec;
     t->inbound = inbound;
     t->patience_ms = o->opt->patience_ms;
-    if (!(t->spec = strdup(spec)))
-        amp_fail_memory(err);
-    else if (target_open(t, opt, err) == 0 && amp_waiting_new(o->rules, &t->waiting, err) == 0 &&
-             (!t->port || amp_unacked_new(&o->unacked, t->port, t->spec, &t->unacked, err) == 0)) {
-        t->is.spec = t->spec;
-        *out = t;
-        return 0;
+    amp_waiting_init(&t->waiting, o->rules);
+    if (target_open(t, opt, err) < 0) {
+        outlet_free(t);
+        return -1;
     }
-    outlet_free(t);
-    return -1;
-}
-
-static void job_leave(void *ctx, struct job *j)
-{
-    const struct amp_outlets *o = ctx;
-    o->events.leave(o->events.ctx, j);
+    t->unacked = (struct amp_unacked){
+        .shared = &o->unacked, .run = o->run, .port = t->port, .spec = t->spec};
+    *out = t;
+    return 0;
 }
 
 int amp_outlets_new(struct amp_route_run *run, const struct amp_outlets_options *opt,
@@ -135,7 +130,7 @@ int amp_outlets_new(struct amp_route_run *run, const struct amp_outlets_options 
     o->rules = lanes;
     o->events = *events;
     o->unacked = (struct amp_unacked_shared){
-        .run = run, .leave = job_leave, .ctx = o, .wake = {.log = -1, .timer = -1}};
+        .run = run, .leave = events->leave, .ctx = events->ctx, .wake = {.log = -1, .timer = -1}};
     *out = o;
     return 0;
 }
@@ -144,7 +139,7 @@ void amp_outlets_free(struct amp_outlets *o)
 {
     if (!o)
         return;
-    amp_unacked_shared_close(&o->unacked);
+    amp_wake_close(&o->unacked.wake);
     amp_outlets_drop(o, 0);
     free(o);
 }
@@ -177,7 +172,8 @@ void amp_outlets_start(struct amp_outlets *o)
     amp_unacked_shared_open(&o->unacked, o->opt->credits > 0);
 }
 
-/* How many messages may wait for it: as the options say, the last that names it counts; 0 any. */
+/* Sets how many messages may wait for the port, 0: any number. Of several options for this port the
+ * last one counts. */
 static int inbound_of(const struct amp_outlets *o, const char *spec, bool agent, uint32_t *inbound,
                       struct amp_error *err)
 {
@@ -188,43 +184,54 @@ static int inbound_of(const struct amp_outlets *o, const char *spec, bool agent,
         int64_t n;
         if (amp_num_parse(amp_span_str(eq ? eq + 1 : text), 0, UINT32_MAX, &n, NULL) < 0)
             return amp_fail(err, AMP_USAGE, "bad_inbound", "--inbound takes [PORT=]N: %s", text);
-        bool it = eq && strlen(spec) == (size_t)(eq - text) &&
-                  strncmp(spec, text, (size_t)(eq - text)) == 0;
-        if (it || (!eq && !named))
+        bool is_this = eq && strlen(spec) == (size_t)(eq - text) &&
+                       strncmp(spec, text, (size_t)(eq - text)) == 0;
+        if (is_this || (!eq && !named))
             *inbound = (uint32_t)n;
-        named = named || it;
+        named = named || is_this;
     }
     return 0;
 }
 
-int amp_outlets_open(struct amp_outlets *o, const char *spec, bool agent, uint32_t *outlet,
-                     struct amp_error *err)
+/* The open outlet of that spec; else the place for a new one. */
+static uint32_t place_find(const struct amp_outlets *o, const char *spec, bool *found)
 {
-    uint32_t inbound = 0, at = o->n;
-    struct outlet *fresh;
-    if (inbound_of(o, spec, agent, &inbound, err) < 0)
-        return -1;
-    if (strcmp(spec, "stdout") == 0) {
-        *outlet = 0;
+    uint32_t at = o->n;
+    *found = true;
+    if (strcmp(spec, "stdout") == 0)
         return 0;
-    }
     for (uint32_t i = 1; i < o->n; i++) {
-        if (!o->v[i]->leaving && strcmp(o->v[i]->spec, spec) == 0) {
-            *outlet = i;
-            return 0;
-        }
+        if (!o->v[i]->leaving && strcmp(o->v[i]->spec, spec) == 0)
+            return i;
         if (o->v[i]->closed && at == o->n)
-            at = i; /* it makes room */
+            at = i;
     }
+    *found = false;
+    return at;
+}
+
+int amp_outlets_open(struct amp_outlets *o, const char *spec, enum amp_outlet_use use,
+                     uint32_t *outlet, struct amp_error *err)
+{
+    bool found;
+    uint32_t inbound, at = place_find(o, spec, &found);
+    if (inbound_of(o, spec, use == AMP_OUTLET_FOR_AGENT, &inbound, err) < 0)
+        return -1;
     if (at == PORTS_MAX)
         return amp_fail(err, AMP_USAGE, "too_many", "more than %d ports", PORTS_MAX - 1);
-    if (outlet_new(o, spec, inbound, &o->opt->port, &fresh, err) < 0)
-        return -1;
-    if (at == o->n)
-        o->n++;
-    else
-        outlet_free(o->v[at]);
-    o->v[at] = fresh;
+    if (!found) {
+        struct outlet *fresh;
+        if (outlet_new(o, spec, inbound, &o->opt->port, &fresh, err) < 0)
+            return -1;
+        fresh->listens = use == AMP_OUTLET_FOR_COPIES;
+        if (at == o->n)
+            o->n++;
+        else
+            outlet_free(o->v[at]);
+        o->v[at] = fresh;
+    }
+    if (use == AMP_OUTLET_FOR_AGENT && at > 0 && o->v[at]->port)
+        o->v[at]->unacked.credits = o->opt->credits;
     *outlet = at;
     return 0;
 }
@@ -260,17 +267,6 @@ const struct amp_outlet_info *amp_outlet_info(const struct amp_outlets *o, uint3
     return &o->v[outlet]->is;
 }
 
-void amp_outlet_limit_credits(struct amp_outlets *o, uint32_t outlet)
-{
-    if (outlet > 0 && o->v[outlet]->unacked)
-        amp_unacked_limit(o->v[outlet]->unacked, o->opt->credits);
-}
-
-void amp_outlet_mark_listener(struct amp_outlets *o, uint32_t outlet)
-{
-    o->v[outlet]->listens = true;
-}
-
 void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct job *j,
                             struct amp_inbox_options *opt)
 {
@@ -278,7 +274,7 @@ void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct
     opt->bound =
         t->inbound == 0 || t->inbound > AMP_INBOX_BOUND_MAX ? AMP_INBOX_BOUND_MAX : t->inbound;
     opt->urgent = o->rules->urgent_places;
-    opt->lane = amp_lanes_admit(amp_waiting_lanes(t->waiting), j->lane, o->run->now_ms);
+    opt->lane = amp_lanes_admit(&t->waiting.lanes, j->lane, o->run->now_ms);
     opt->order = j->order;
     opt->credits = o->opt->credits;
 }
@@ -287,8 +283,7 @@ void amp_outlets_look(struct amp_outlets *o, struct job *j, const struct amp_vie
 {
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK) {
         for (uint32_t i = 1; i < o->n; i++)
-            if (o->v[i]->unacked)
-                amp_unacked_hear(o->v[i]->unacked, v);
+            amp_unacked_hear(&o->v[i]->unacked, v);
     } else if (o->run->store || o->opt->credits > 0) {
         j->wants_ack = v->id.n > 0 && amp_timeouts_ack(v) > 0;
     }
@@ -303,32 +298,32 @@ static uint32_t ahead_of(const struct outlet *t)
 
 static uint32_t depth_of(const struct outlet *t)
 {
-    return amp_waiting_n(t->waiting) + amp_port_untaken(t->port);
+    return t->waiting.n + amp_port_untaken(t->port);
 }
 
 static size_t bytes_of(const struct outlet *t)
 {
-    return amp_waiting_bytes(t->waiting) + amp_port_pending(t->port);
+    return t->waiting.bytes + amp_port_pending(t->port);
 }
 
 static bool takes_more(const struct outlet *t)
 {
-    return !amp_unacked_full(t->unacked) && amp_port_room(t->port, ahead_of(t));
+    return !amp_unacked_full(&t->unacked) && amp_port_room(t->port, ahead_of(t));
 }
 
 static int job_give(struct amp_outlets *o, struct outlet *t, struct job *j, int64_t since_ms,
                     struct amp_error *err)
 {
-    if (amp_port_offer_since(t->port, amp_span_str(j->id), (struct amp_span){j->line, j->n},
-                             (uintptr_t)j, since_ms, err) < 0) {
+    if (amp_port_offer(t->port, amp_span_str(j->id), (struct amp_span){j->line, j->n}, (uintptr_t)j,
+                       since_ms, err) < 0) {
         if (err->status != AMP_INTERRUPTED)
             return -1;
-        /* It stays as it is: not delivered, and not refused. */
+        /* The message is neither delivered nor refused. */
         amp_route_break(o->run, err);
         return 0;
     }
     t->given++;
-    amp_unacked_given(t->unacked, j);
+    t->unacked.away += j->wants_ack;
     amp_route_count_job(o->run, AMP_METRIC_SENT, t->spec, j);
     return 0;
 }
@@ -356,7 +351,7 @@ static void turn_report(struct amp_outlets *o, const struct outlet *t, const str
 /* The lane of a message that requests the urgent lane. */
 static enum amp_lane lane_admit(struct amp_outlets *o, struct outlet *t, const struct job *j)
 {
-    struct amp_lanes *lanes = amp_waiting_lanes(t->waiting);
+    struct amp_lanes *lanes = &t->waiting.lanes;
     uint64_t bursts = lanes->bursts;
     enum amp_lane lane = amp_lanes_admit(lanes, j->lane, o->run->now_ms);
     if (lane != j->lane)
@@ -383,10 +378,10 @@ int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, stru
     if (lane == AMP_LANE_PRIVILEGED)
         lane = lane_admit(o, t, j);
     amp_route_count_placed(o->run, t->spec, j);
-    if (amp_waiting_n(t->waiting) > 0 || !takes_more(t))
-        return amp_waiting_join(t->waiting, j, lane, o->run->now_ms, err);
+    if (t->waiting.n > 0 || !takes_more(t))
+        return amp_waiting_join(&t->waiting, j, lane, o->run->now_ms, err);
     if (lane == AMP_LANE_PRIVILEGED) {
-        amp_waiting_lanes(t->waiting)->urgent++;
+        t->waiting.lanes.urgent++;
         urgent_report(o, t, j);
     }
     return job_give(o, t, j, o->run->now_ms, err);
@@ -395,18 +390,19 @@ int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, stru
 int amp_outlets_answer(struct amp_outlets *o, struct job *answer, struct amp_error *err)
 {
     return amp_port_offer(o->v[0]->port, (struct amp_span){"", 0},
-                          (struct amp_span){answer->line, answer->n}, (uintptr_t)answer, err);
+                          (struct amp_span){answer->line, answer->n}, (uintptr_t)answer,
+                          amp_mono_ms(), err);
 }
 
 bool amp_outlet_write(struct amp_outlets *o, uint32_t outlet, struct amp_span line)
 {
     struct outlet *t = o->v[outlet];
-    bool free = amp_waiting_n(t->waiting) == 0;
+    bool free = t->waiting.n == 0;
     if (free && !amp_port_room(t->port, 0))
         amp_outlet_step(o, outlet);
     if (!free || !amp_port_room(t->port, 0) ||
         amp_port_pending(t->port) + line.n + 1 > o->opt->port.max_pending ||
-        amp_port_offer_since(t->port, (struct amp_span){"", 0}, line, 0, o->run->now_ms, NULL) < 0)
+        amp_port_offer(t->port, (struct amp_span){"", 0}, line, 0, o->run->now_ms, NULL) < 0)
         return false;
     t->given++;
     if (amp_port_pending(t->port) >= ENOUGH)
@@ -414,7 +410,7 @@ bool amp_outlet_write(struct amp_outlets *o, uint32_t outlet, struct amp_span li
     return true;
 }
 
-/* It was never given to the port. */
+/* Reports the failure of a message that the port never got. */
 static void job_fail(struct amp_outlets *o, uint32_t outlet, struct job *j,
                      const struct amp_error *why)
 {
@@ -423,9 +419,9 @@ static void job_fail(struct amp_outlets *o, uint32_t outlet, struct job *j,
 
 static void expired_drop(struct amp_outlets *o, uint32_t outlet)
 {
-    const struct outlet *t = o->v[outlet];
+    struct outlet *t = o->v[outlet];
     struct job *j;
-    while ((j = amp_waiting_expired(t->waiting))) {
+    while ((j = amp_waiting_expired(&t->waiting))) {
         struct amp_error why;
         amp_fail(&why, AMP_NO, amp_route_job_expired_code(j),
                  "its time to live passed while it waited for %.200s", t->spec);
@@ -433,22 +429,22 @@ static void expired_drop(struct amp_outlets *o, uint32_t outlet)
     }
 }
 
-/* Whether no acknowledgement will come any more that gives credit to what waits. */
+/* Whether no more acknowledgements can come that give credit for the waiting messages. */
 static bool is_hopeless(const struct amp_outlets *o, const struct outlet *t)
 {
     const struct amp_route_run *run = o->run;
     int64_t limit = o->opt->port.open_timeout_ms;
-    return amp_unacked_full(t->unacked) && run->eof_ms > 0 &&
+    return amp_unacked_full(&t->unacked) && run->eof_ms > 0 &&
            (!run->store || (limit >= 0 && run->now_ms - run->eof_ms > limit));
 }
 
 static void hopeless_drop(struct amp_outlets *o, uint32_t outlet)
 {
-    const struct outlet *t = o->v[outlet];
+    struct outlet *t = o->v[outlet];
     struct job *j;
-    while ((j = amp_waiting_first(t->waiting))) {
+    while ((j = amp_waiting_first(&t->waiting))) {
         struct amp_error why;
-        uint32_t away = amp_unacked_away(t->unacked);
+        uint32_t away = t->unacked.away;
         amp_fail(&why, AMP_NO, "buffer_full", "%u %s unacknowledged (the limit)", away,
                  away == 1 ? "message is" : "messages are");
         job_fail(o, outlet, j, &why);
@@ -461,17 +457,17 @@ static void next_give(struct amp_outlets *o, uint32_t outlet)
     struct amp_error err = {0};
     struct amp_lane_turn turn;
     int64_t since;
-    struct job *j = amp_waiting_next(t->waiting, o->run->now_ms, &turn, &since);
+    struct job *j = amp_waiting_next(&t->waiting, o->run->now_ms, &turn, &since);
     turn_report(o, t, j, &turn);
     if (job_give(o, t, j, since, &err) < 0)
         job_fail(o, outlet, j, &err);
 }
 
-/* The port reports what became of a line. */
+/* The port reports the outcome of a line. */
 static void line_done(void *ctx, uint64_t tag, const struct amp_error *why)
 {
     struct amp_outlets *o = ctx;
-    const struct outlet *t = o->v[o->stepping];
+    struct outlet *t = o->v[o->stepping];
     struct job *j = (struct job *)(uintptr_t)tag;
     if (!j) {
         if (why)
@@ -482,7 +478,7 @@ static void line_done(void *ctx, uint64_t tag, const struct amp_error *why)
     }
     if (!why && !j->copy && !j->answer)
         o->run->delivered++;
-    bool kept = amp_unacked_done(t->unacked, j, !why);
+    bool kept = amp_unacked_done(&t->unacked, j, !why);
     o->events.done(o->events.ctx, j, o->stepping, why, kept);
 }
 
@@ -492,19 +488,19 @@ void amp_outlet_step(struct amp_outlets *o, uint32_t outlet)
     bool gave;
     if (!t->port)
         return;
-    if (amp_waiting_n(t->waiting) > 0) {
+    if (t->waiting.n > 0) {
         expired_drop(o, outlet);
-        if (amp_unacked_full(t->unacked))
-            amp_unacked_turn(t->unacked);
+        if (amp_unacked_full(&t->unacked))
+            amp_unacked_turn(&t->unacked);
         if (is_hopeless(o, t))
             hopeless_drop(o, outlet);
     }
-    /* Nothing is written that would show that its reader is gone. */
-    if (amp_waiting_n(t->waiting) > 0 && !amp_port_room(t->port, ahead_of(t)))
+    /* Without a write, only this shows that the reader is gone. */
+    if (t->waiting.n > 0 && !amp_port_room(t->port, ahead_of(t)))
         amp_port_notice(t->port);
     do {
         gave = false;
-        while (amp_waiting_n(t->waiting) > 0 && takes_more(t)) {
+        while (t->waiting.n > 0 && takes_more(t)) {
             next_give(o, outlet);
             gave = true;
         }
@@ -513,11 +509,11 @@ void amp_outlet_step(struct amp_outlets *o, uint32_t outlet)
         amp_port_step(t->port, line_done, o);
         o->stepping = before;
         if (amp_port_lost(t->port))
-            amp_unacked_lost(t->unacked);
-    } while (gave && amp_waiting_n(t->waiting) > 0 && !o->run->broken);
+            amp_unacked_lost(&t->unacked);
+    } while (gave && t->waiting.n > 0 && !o->run->broken);
 }
 
-/* The router's own output last: what the others report may add to it. */
+/* The router's own output is last: outcomes of the others may add answers to it. */
 void amp_outlets_step(struct amp_outlets *o)
 {
     for (uint32_t i = o->n; i-- > 0 && !o->run->broken;)
@@ -532,7 +528,7 @@ static bool is_full(const struct outlet *t)
     return t->inbound && depth_of(t) >= t->inbound;
 }
 
-/* What its reader took since the last time makes the input wait longer for it. */
+/* Messages that the reader took since the last call give patience back. */
 static void patience_earn(const struct amp_outlets *o, struct outlet *t)
 {
     uint64_t taken = t->given - amp_port_untaken(t->port);
@@ -556,31 +552,18 @@ bool amp_outlet_holds(struct amp_outlets *o, uint32_t outlet)
     return is_full(t) && t->patience_ms > 0;
 }
 
-void amp_outlets_hold(struct amp_outlets *o, bool waits)
-{
-    if (!waits)
-        o->held_ms = 0;
-    else if (!o->held_ms)
-        o->held_ms = amp_mono_ms();
-}
-
-bool amp_outlets_held(const struct amp_outlets *o)
-{
-    return o->held_ms > 0;
-}
-
 void amp_outlets_charge(struct amp_outlets *o)
 {
     int64_t now = amp_mono_ms();
-    if (!o->held_ms)
+    if (!o->run->held_ms)
         return;
     for (uint32_t i = 0; i < o->n; i++) {
         struct outlet *t = o->v[i];
         if (t->blocks)
-            t->patience_ms -= now - o->held_ms;
+            t->patience_ms -= now - o->run->held_ms;
         t->blocks = false;
     }
-    o->held_ms = now;
+    o->run->held_ms = now;
 }
 
 /* ---- waiting ---- */
@@ -591,26 +574,26 @@ static void wait_lower(int64_t *wait, int64_t ms)
         *wait = ms;
 }
 
-/* How long until the outlets have something to do by themselves; -1: for ever. */
+/* Milliseconds until the outlets have work without an event; -1: no limit. */
 static int64_t turn_wait(struct amp_outlets *o)
 {
     int64_t wait = -1;
     bool waiting = false;
     for (uint32_t i = 0; i < o->n; i++) {
         struct outlet *t = o->v[i];
-        bool any = amp_waiting_n(t->waiting) > 0;
-        if (!t->port || (!t->inbound && !amp_unacked_full(t->unacked) && !any) || depth_of(t) == 0)
+        bool any = t->waiting.n > 0;
+        if (!t->port || (!t->inbound && !amp_unacked_full(&t->unacked) && !any) || depth_of(t) == 0)
             continue;
         uint64_t before = t->taken;
         patience_earn(o, t);
         if (t->taken != before)
             o->look_gap_ms = 0;
-        bool stuck = is_full(t), credit = !amp_unacked_full(t->unacked);
+        bool stuck = is_full(t), credit = !amp_unacked_full(&t->unacked);
         if (any) {
-            wait_lower(&wait, credit ? -1 : amp_unacked_due(t->unacked));
-            wait_lower(&wait, amp_waiting_expiry(t->waiting));
+            wait_lower(&wait, credit ? -1 : amp_unacked_due(&t->unacked));
+            wait_lower(&wait, amp_waiting_expiry(&t->waiting));
         }
-        t->blocks = o->held_ms && stuck;
+        t->blocks = o->run->held_ms && stuck;
         if (t->blocks && t->patience_ms > 0)
             wait_lower(&wait, t->patience_ms);
         /* A pipe does not report when its reader takes something. */
@@ -648,8 +631,8 @@ bool amp_outlets_quiet(const struct amp_outlets *o)
 {
     for (uint32_t i = 0; i < o->n; i++) {
         const struct outlet *t = o->v[i];
-        if (t->port && (amp_port_pending(t->port) > 0 ||
-                        (amp_waiting_n(t->waiting) > 0 && !amp_unacked_full(t->unacked))))
+        if (t->port &&
+            (amp_port_pending(t->port) > 0 || (t->waiting.n > 0 && !amp_unacked_full(&t->unacked))))
             return false;
     }
     return true;
@@ -662,17 +645,17 @@ bool amp_outlets_has_room(const struct amp_outlets *o)
 
 /* ---- ends ---- */
 
-/* Whether it is closed now. */
+/* Returns whether it is closed now. */
 static bool outlet_finish(const struct amp_outlets *o, struct outlet *t)
 {
     struct amp_error err;
-    if (amp_waiting_n(t->waiting) > 0)
+    if (t->waiting.n > 0)
         return false;
     int rc = t->port ? amp_port_finish(t->port, &err) : 1;
     if (rc < 0)
         o->run->voice->status(o->run->voice->complain(&err));
-    if (rc != 0 && t->unacked)
-        amp_unacked_end(t->unacked);
+    if (rc != 0)
+        amp_unacked_end(&t->unacked);
     t->closed = rc != 0;
     return t->closed;
 }
@@ -698,7 +681,7 @@ bool amp_outlets_finish(struct amp_outlets *o)
         if (t->closed)
             continue;
         if (i == 0 && !all)
-            break; /* an open port may still fail, and that is answered */
+            break; /* an open port may still fail, which makes an answer */
         if (i > 0 && (o->run->dry || (t->listens && late)))
             t->closed = true;
         else
@@ -710,12 +693,12 @@ bool amp_outlets_finish(struct amp_outlets *o)
 void amp_outlets_stop(struct amp_outlets *o)
 {
     for (uint32_t i = 1; i < o->n; i++) {
-        const struct outlet *t = o->v[i];
+        struct outlet *t = o->v[i];
         if (!t->port)
             continue;
         amp_port_notice(t->port);
         if (!amp_port_lost(t->port))
-            amp_unacked_end(t->unacked);
+            amp_unacked_end(&t->unacked);
     }
 }
 
@@ -730,20 +713,18 @@ void amp_outlets_measure(const struct amp_outlets *o)
         const struct outlet *t = o->v[i];
         struct amp_metric_labels l = {.agent = amp_span_str(t->spec)};
         if (t->is.action == AMP_OUTLET_INBOX) {
-            /* What waits there is in the state, which a dry run can do without. */
+            /* Its messages are in the state, which a dry run may not have. */
             if (run->store && !run->broken &&
                 amp_route_count_inbox(m, t->spec, run->store, amp_span_str(t->is.arg), &err) < 0)
                 run->voice->warn("%s", err.what);
             continue;
         }
-        int64_t oldest = amp_waiting_oldest(t->waiting, run->now_ms);
-        uint32_t credits = t->unacked ? amp_unacked_credits(t->unacked) : 0;
+        int64_t oldest = amp_waiting_oldest(&t->waiting, run->now_ms);
+        uint32_t credits = t->unacked.credits, away = t->unacked.away;
         amp_metrics_set(m, AMP_METRIC_QUEUE_DEPTH, &l, t->port ? depth_of(t) : 0);
         amp_metrics_set(m, AMP_METRIC_OLDEST_AGE, &l, (double)(run->now_ms - oldest) / 1e3);
-        if (credits > 0) {
-            uint32_t away = amp_unacked_away(t->unacked);
+        if (credits > 0)
             amp_metrics_set(m, AMP_METRIC_CREDITS, &l, credits > away ? credits - away : 0);
-        }
         if (t->inbound)
             amp_metrics_set(m, AMP_METRIC_QUEUE_CAPACITY, &l, t->inbound);
     }
@@ -753,7 +734,7 @@ void amp_outlets_say(const struct amp_outlets *o)
 {
     for (uint32_t i = 0; i < o->n; i++) {
         const struct outlet *t = o->v[i];
-        const struct amp_lanes *lanes = amp_waiting_lanes(t->waiting);
+        const struct amp_lanes *lanes = &t->waiting.lanes;
         if (t->refused > 0)
             o->run->voice->note("%s: %llu refused (buffer_full)", t->spec,
                                 (unsigned long long)t->refused);

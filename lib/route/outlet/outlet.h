@@ -12,8 +12,8 @@
 #include "route/job.h"
 #include "route/run.h"
 
-#define PORTS_MAX     1100 /* one for each agent that a message may name, and some */
-#define INBOUND_AGENT 10   /* messages, of an agent's buffer unless said otherwise */
+#define PORTS_MAX     1100 /* above the number of agents that a message may name */
+#define INBOUND_AGENT 10   /* messages that may wait for an agent, by default */
 
 /* The action of a route: a port, or another. */
 enum amp_outlet_action {
@@ -21,8 +21,7 @@ enum amp_outlet_action {
     AMP_OUTLET_AGENTS, /* delivers to the message's recipients */
     AMP_OUTLET_REJECT, /* answers */
     AMP_OUTLET_DEAD,   /* makes a dead letter */
-    AMP_OUTLET_INBOX,  /* puts it into the inbox of an agent */
-    AMP_OUTLET_ACTIONS,
+    AMP_OUTLET_INBOX,  /* puts the message into the inbox of an agent */
 };
 #define AMP_OUTLET_ACTION_NAMES " inbox:AGENT agents reject dead"
 
@@ -56,11 +55,17 @@ int amp_outlets_output(struct amp_outlets *o, const char *path, struct amp_error
 void amp_outlets_start(struct amp_outlets *o);
 /* Composes the spec of a file or FIFO of that name. */
 int amp_outlet_spec_of(const char *path, struct amp_buf *spec, struct amp_error *err);
-/* The number of the outlet with that spec, which is opened only once. An agent's outlet has a
- * bounded buffer by default. USAGE bad_port, bad_inbound, too_many, and the errors of opening a
- * port. */
-int amp_outlets_open(struct amp_outlets *o, const char *spec, bool agent, uint32_t *outlet,
-                     struct amp_error *err);
+enum amp_outlet_use {
+    AMP_OUTLET_FOR_ROUTE,
+    AMP_OUTLET_FOR_AGENT,  /* of one agent: bounded by default, and with the credits of the options
+                            */
+    AMP_OUTLET_FOR_COPIES, /* of --tee: the router does not wait for an outlet that only gets copies
+                            */
+};
+/* The number of the outlet with that spec, which is opened only once. USAGE bad_port, bad_inbound,
+ * too_many, and the errors of opening a port. */
+int amp_outlets_open(struct amp_outlets *o, const char *spec, enum amp_outlet_use use,
+                     uint32_t *outlet, struct amp_error *err);
 /* Checks that the outlet is usable: it has a store if it needs one, and an inbox's name is valid.
  * USAGE no_state, bad_agent. */
 int amp_outlet_usable(const struct amp_outlets *o, uint32_t outlet, struct amp_error *err);
@@ -77,10 +82,6 @@ struct amp_outlet_info {
 };
 /* Valid as long as the outlet. */
 const struct amp_outlet_info *amp_outlet_info(const struct amp_outlets *o, uint32_t outlet);
-/* Limits the credits of an outlet that is one agent's port. */
-void amp_outlet_limit_credits(struct amp_outlets *o, uint32_t outlet);
-/* Marks an outlet that gets copies only; the router does not wait for it. */
-void amp_outlet_mark_listener(struct amp_outlets *o, uint32_t outlet);
 /* Fills the limit and the lane of a message in an inbox. */
 void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct job *j,
                             struct amp_inbox_options *opt);
@@ -96,11 +97,9 @@ bool amp_outlet_write(struct amp_outlets *o, uint32_t outlet, struct amp_span li
 /* Gives the port the messages that it has room for, and steps it. */
 void amp_outlet_step(struct amp_outlets *o, uint32_t outlet);
 void amp_outlets_step(struct amp_outlets *o);
-/* Whether the input should wait for room in it, because its reader has been quick. */
+/* Whether the input should wait for room in the port, because its reader has been quick. */
 bool amp_outlet_holds(struct amp_outlets *o, uint32_t outlet);
-/* Begins or ends a wait of the input; its time is charged to the ports that it waits for. */
-void amp_outlets_hold(struct amp_outlets *o, bool waits);
-bool amp_outlets_held(const struct amp_outlets *o);
+/* Charges the time of the input's wait so far (run.h held_ms) to the ports that it waits for. */
 void amp_outlets_charge(struct amp_outlets *o);
 
 /* For the poll loop: at most AMP_OUTLETS_FDS descriptors; lowers *timeout_ms. Returns how many. */

@@ -1,4 +1,4 @@
-/* What was handed to a port and not acknowledged: kept for its next reader, counted as credit. */
+/* Unacknowledged messages of a port: kept for its next reader, and counted against its credits. */
 #include "route/outlet/unacked.h"
 
 #include <stdlib.h>
@@ -18,65 +18,15 @@
 #define BYTES_MAX        ((size_t)16 << 20) /* of a port without credits */
 #define RECORDED_AT_ONCE 256
 
-struct amp_unacked {
-    struct amp_unacked_shared *shared;
-    struct amp_route_run *run;
-    struct amp_port *port;
-    const char *spec;
-    struct kept {
-        struct job *job;
-        uint64_t number; /* of the line, as the port counts */
-    } * v;               /* in the order of their numbers */
-    uint32_t n;
-    size_t cap;
-    size_t bytes;
-    uint32_t credits, away;
-    int64_t looked_ms;
-    uint64_t moves; /* of the log, that were looked at */
-};
+/* ---- the ledger ---- */
 
-int amp_unacked_new(struct amp_unacked_shared *s, struct amp_port *port, const char *spec,
-                    struct amp_unacked **out, struct amp_error *err)
-{
-    struct amp_unacked *u = malloc(sizeof(*u));
-    if (!u)
-        return amp_fail_memory(err);
-    *u = (struct amp_unacked){.shared = s, .run = s->run, .port = port, .spec = spec};
-    *out = u;
-    return 0;
-}
-
-void amp_unacked_free(struct amp_unacked *u)
-{
-    if (u)
-        free(u->v);
-    free(u);
-}
-
-void amp_unacked_limit(struct amp_unacked *u, uint32_t credits)
-{
-    u->credits = credits;
-}
-
-uint32_t amp_unacked_credits(const struct amp_unacked *u)
-{
-    return u->credits;
-}
-
-uint32_t amp_unacked_away(const struct amp_unacked *u)
-{
-    return u->away;
-}
-
-/* ---- what the ledger says ---- */
-
-/* Whether RECEIVED already says that the receiver has it on disk. */
+/* Whether RECEIVED means that the receiver has the message on disk. */
 static bool is_durable(const struct job *j)
 {
     return amp_terms_of(j->protocol)->acks_are_durable;
 }
 
-/* Whether that state means that the receiver has it for good. */
+/* Whether the state means that the receiver will not lose the message. */
 static bool is_read(const struct job *j, int state)
 {
     return state == AMP_DELIVERY_READ || state == AMP_DELIVERY_FULFILLED ||
@@ -84,7 +34,7 @@ static bool is_read(const struct job *j, int state)
            (state == AMP_DELIVERY_RECEIVED && is_durable(j));
 }
 
-/* One of several recipients speaks for itself only. */
+/* Whether this one of several recipients has read the message. */
 static int read_by(const struct job *j, const struct amp_store_rec *row, bool *read,
                    struct amp_error *err)
 {
@@ -103,7 +53,7 @@ static int read_by(const struct job *j, const struct amp_store_rec *row, bool *r
     return 0;
 }
 
-/* *waits: the ledger has it and still waits for its acknowledgement. */
+/* *waits: the ledger has the message and waits for its acknowledgement. */
 static int ledger_look(const struct amp_route_run *run, const struct job *j, bool *read,
                        bool *waits, struct amp_error *err)
 {
@@ -134,7 +84,7 @@ int amp_unacked_was_read(struct amp_route_run *run, const struct job *j, struct 
 
 /* ---- keeping ---- */
 
-static void job_let_go(struct amp_unacked *u, uint32_t i)
+static void job_drop(struct amp_unacked *u, uint32_t i)
 {
     struct job *j = u->v[i].job;
     memmove(&u->v[i], &u->v[i + 1], (--u->n - i) * sizeof(*u->v));
@@ -143,7 +93,7 @@ static void job_let_go(struct amp_unacked *u, uint32_t i)
     u->shared->leave(u->shared->ctx, j);
 }
 
-static void read_let_go(struct amp_unacked *u)
+static void read_drop(struct amp_unacked *u)
 {
     struct amp_error err;
     for (uint32_t i = 0; i < u->n && !u->run->broken;) {
@@ -151,7 +101,7 @@ static void read_let_go(struct amp_unacked *u)
         if (ledger_look(u->run, u->v[i].job, &read, &waits, &err) < 0)
             amp_route_break(u->run, &err);
         else if (read || (!waits && !u->credits))
-            job_let_go(u, i);
+            job_drop(u, i);
         else
             i++;
     }
@@ -166,14 +116,9 @@ static int job_keep(struct amp_unacked *u, struct job *j, uint64_t number, struc
 {
     if (amp_grow(&u->v, &u->cap, u->n, sizeof *u->v, err) < 0)
         return -1;
-    u->v[u->n++] = (struct kept){.job = j, .number = number};
+    u->v[u->n++] = (struct amp_unacked_kept){.job = j, .number = number};
     u->bytes += j->n;
     return 0;
-}
-
-void amp_unacked_given(struct amp_unacked *u, const struct job *j)
-{
-    u->away += j->wants_ack;
 }
 
 bool amp_unacked_full(const struct amp_unacked *u)
@@ -190,11 +135,11 @@ bool amp_unacked_done(struct amp_unacked *u, struct job *j, bool delivered)
     if (delivered && (piped || u->credits) && ledger_look(u->run, j, &read, &waits, &err) < 0)
         amp_route_break(u->run, &err);
     if (!read && (u->credits || (waits && piped)) && delivered && !u->run->broken) {
-        /* One that is let go unread has a deadline in the ledger. */
+        /* An unread message that is dropped here has a deadline in the ledger. */
         if (is_past_bound(u))
-            read_let_go(u);
+            read_drop(u);
         while (is_past_bound(u))
-            job_let_go(u, 0);
+            job_drop(u, 0);
         if (job_keep(u, j, amp_port_number(u->port), &err) == 0)
             return true;
         amp_route_break(u->run, &err);
@@ -217,7 +162,7 @@ void amp_unacked_hear(struct amp_unacked *u, const struct amp_view *v)
         const struct job *j = u->v[i].job;
         bool enough = v->body.ack.stage != AMP_STAGE_RECEIVED || is_durable(j);
         if (enough && is_of(j, v))
-            job_let_go(u, i);
+            job_drop(u, i);
         else
             i++;
     }
@@ -231,7 +176,7 @@ void amp_unacked_turn(struct amp_unacked *u)
         return;
     u->looked_ms = u->run->now_ms;
     u->moves = s->log_moves;
-    read_let_go(u);
+    read_drop(u);
 }
 
 int64_t amp_unacked_due(const struct amp_unacked *u)
@@ -249,17 +194,10 @@ void amp_unacked_shared_open(struct amp_unacked_shared *s, bool credits)
     const struct amp_route_run *run = s->run;
     struct amp_error err;
     s->log_moves = 1;
-    s->wake.log = s->wake.timer = -1;
-    /* Without it the ledger is read now and then. */
+    /* If it fails, the ledger is read every LOOK_GAP_MS. */
     if (run->store && credits && !run->dry &&
         amp_wake_open(&s->wake, amp_store_dir(run->store), &err) < 0)
         run->voice->warn("%s", err.what);
-}
-
-void amp_unacked_shared_close(struct amp_unacked_shared *s)
-{
-    if (s->log_moves > 0)
-        amp_wake_close(&s->wake);
 }
 
 void amp_unacked_shared_wake(struct amp_unacked_shared *s)
@@ -272,9 +210,9 @@ void amp_unacked_shared_wake(struct amp_unacked_shared *s)
     s->log_moves++;
 }
 
-/* ---- a reader that went away ---- */
+/* ---- a lost reader ---- */
 
-/* That the first n of those kept are delivered again. */
+/* Reports and records that the first n kept messages are delivered again. */
 static int redelivery_record(struct amp_unacked *u, uint32_t n, struct amp_error *err)
 {
     struct amp_route_run *run = u->run;
@@ -327,7 +265,7 @@ void amp_unacked_lost(struct amp_unacked *u)
 {
     struct amp_error err;
     if (u->run->store)
-        read_let_go(u);
+        read_drop(u);
     if (!u->run->broken && all_redeliver(u, &err) < 0)
         amp_route_break(u->run, &err);
 }
@@ -335,5 +273,5 @@ void amp_unacked_lost(struct amp_unacked *u)
 void amp_unacked_end(struct amp_unacked *u)
 {
     while (u->n > 0)
-        job_let_go(u, u->n - 1);
+        job_drop(u, u->n - 1);
 }

@@ -1,9 +1,11 @@
 /*
- * Messages that a port has and that are not acknowledged. A reader that dies is taken to have lost
- * them: the next one gets them again, before all that waits. For that a port keeps those that need
- * an acknowledgement and are in the ledger; their entries in the outbox are closed when the ledger
- * says that they were read. An agent's port with credits keeps them without a ledger too, and takes
- * no more than its credits until an acknowledgement passes the router or is in the ledger.
+ * The messages that a port has delivered and whose acknowledgements are missing. If a reader ends,
+ * they may be lost with it, so the next reader gets them again before the waiting messages. For
+ * that a port keeps messages that need an acknowledgement and are in the ledger; their entries in
+ * the outbox are closed when the ledger has them as read. An agent's port with credits keeps them
+ * without a ledger too. It takes no more messages than its credits until an acknowledgement passes
+ * the router or is in the ledger. Only outlet.c uses
+ * the members.
  */
 #ifndef AMP_ROUTE_UNACKED_H
 #define AMP_ROUTE_UNACKED_H
@@ -13,48 +15,54 @@
 #include "route/job.h"
 #include "route/run.h"
 
-#define UNACKED_MAX 1024 /* of a port without credits; past it the oldest is let go */
+#define UNACKED_MAX 1024 /* of a port without credits; beyond it the oldest is dropped */
 
-/* What the ports of a router share here. */
+/* Shared by the ports of a router. */
 struct amp_unacked_shared {
     struct amp_route_run *run;
-    /* A message that was kept is acknowledged, or no longer kept: its port is done with it. */
+    /* A kept message is acknowledged or dropped: its port no longer uses the job. */
     void (*leave)(void *ctx, struct job *j);
     void *ctx;
-    struct amp_wake wake; /* with credits: acknowledgements come by the log; else its log is -1 */
-    uint64_t log_moves;   /* how often it woke us; 0: not opened */
+    struct amp_wake wake; /* with credits: of the log; else its descriptors are -1 */
+    uint64_t log_moves;   /* how often the log changed, from 1 on */
 };
-/* With credits a writer to the log wakes the router. */
+/* With credits, writes to the log wake the router from now on. */
 void amp_unacked_shared_open(struct amp_unacked_shared *s, bool credits);
-void amp_unacked_shared_close(struct amp_unacked_shared *s);
 void amp_unacked_shared_wake(struct amp_unacked_shared *s);
 
-struct amp_unacked;
-/* Of one port, which lives longer. */
-int amp_unacked_new(struct amp_unacked_shared *s, struct amp_port *port, const char *spec,
-                    struct amp_unacked **out, struct amp_error *err);
-void amp_unacked_free(struct amp_unacked *u);
-/* 0, as at first: any number. */
-void amp_unacked_limit(struct amp_unacked *u, uint32_t credits);
-uint32_t amp_unacked_credits(const struct amp_unacked *u);
-/* Messages that need an acknowledgement and have none, those under way too. */
-uint32_t amp_unacked_away(const struct amp_unacked *u);
+/* Of one port. */
+struct amp_unacked {
+    struct amp_unacked_shared *shared;
+    struct amp_route_run *run;
+    struct amp_port *port; /* NULL: an action, which has none */
+    const char *spec;
+    struct amp_unacked_kept {
+        struct job *job;
+        uint64_t number; /* of the line, as the port counts */
+    } * v;               /* in the order of their numbers */
+    size_t cap;
+    uint32_t n;
+    size_t bytes;
+    uint32_t credits; /* 0: any number */
+    uint32_t away;    /* unacknowledged messages, and those in the port's queue */
+    int64_t looked_ms;
+    uint64_t moves; /* log_moves at the last look at the ledger */
+};
 bool amp_unacked_full(const struct amp_unacked *u); /* no credit is left */
-void amp_unacked_given(struct amp_unacked *u, const struct job *j);
-/* The port reports that it was delivered, or failed. true: it is kept, `leave` follows later. */
+/* The port reports the outcome of a message. true: it is kept, and `leave` follows later. */
 bool amp_unacked_done(struct amp_unacked *u, struct job *j, bool delivered);
-/* Lets go of what the acknowledgement that passes is about. */
+/* Drops the messages that this acknowledgement is about. */
 void amp_unacked_hear(struct amp_unacked *u, const struct amp_view *ack);
-/* Lets go of what the ledger says was read, where that gives credit to what waits. */
+/* Drops the messages that the ledger has as read, if it may have changed. */
 void amp_unacked_turn(struct amp_unacked *u);
 /* Milliseconds until the next amp_unacked_turn; -1: after a change of the log or the input. */
 int64_t amp_unacked_due(const struct amp_unacked *u);
 /* The port's reader has closed it. */
 void amp_unacked_lost(struct amp_unacked *u);
-/* Releases all messages: the port is closed, or the router ends while the reader is connected. */
+/* Drops all messages: the port is closed, or the router ends while the reader is connected. */
 void amp_unacked_end(struct amp_unacked *u);
 
-/* Whether a message that an earlier run left open was READ, so it is not delivered again: 1 yes, 0
+/* Whether the receiver has read a message of an earlier run, which then needs no delivery: 1 yes, 0
  * no, -1 error. */
 int amp_unacked_was_read(struct amp_route_run *run, const struct job *j, struct amp_error *err);
 

@@ -1,84 +1,44 @@
-/* Lanes of messages that wait for one port. */
+/* The lanes of one port. */
 #include "route/outlet/waiting.h"
 
 #include <stdlib.h>
 
 #include <amp/base/clock.h>
 
-struct place {
-    struct place *next;
-    struct job *job;
-    int64_t since_ms;
-};
-
-struct amp_waiting {
-    struct amp_lanes lanes;
-    struct amp_lane_keys keys;
-    struct {
-        struct place *first, **last;
-    } line[AMP_LANE_COUNT];
-    struct place *spare; /* to use again */
-    uint32_t n;
-    size_t bytes;
-};
-
-int amp_waiting_new(const struct amp_lane_rules *rules, struct amp_waiting **out,
-                    struct amp_error *err)
+void amp_waiting_init(struct amp_waiting *w, const struct amp_lane_rules *rules)
 {
-    struct amp_waiting *w = calloc(1, sizeof(*w));
-    if (!w)
-        return amp_fail_memory(err);
+    *w = (struct amp_waiting){0};
     amp_lanes_init(&w->lanes, rules, amp_mono_ms());
     for (int i = 0; i < AMP_LANE_COUNT; i++)
         w->line[i].last = &w->line[i].first;
-    *out = w;
-    return 0;
 }
 
-static void places_free(struct place *p)
+static void places_free(struct amp_waiting_place *p)
 {
-    for (struct place *next; p; p = next) {
+    for (struct amp_waiting_place *next; p; p = next) {
         next = p->next;
         free(p);
     }
 }
 
-void amp_waiting_free(struct amp_waiting *w)
+void amp_waiting_release(struct amp_waiting *w)
 {
-    if (!w)
-        return;
     for (int i = 0; i < AMP_LANE_COUNT; i++)
         places_free(w->line[i].first);
     places_free(w->spare);
     amp_lane_keys_release(&w->keys);
-    free(w);
-}
-
-uint32_t amp_waiting_n(const struct amp_waiting *w)
-{
-    return w->n;
-}
-
-size_t amp_waiting_bytes(const struct amp_waiting *w)
-{
-    return w->bytes;
-}
-
-struct amp_lanes *amp_waiting_lanes(struct amp_waiting *w)
-{
-    return &w->lanes;
 }
 
 int amp_waiting_join(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
                      struct amp_error *err)
 {
-    struct place *p = w->spare;
+    struct amp_waiting_place *p = w->spare;
     if (!p && !(w->spare = p = calloc(1, sizeof(*p))))
         return amp_fail_memory(err);
     if (amp_lane_keys_add(&w->keys, j->order, &lane, err) < 0)
         return -1;
     w->spare = p->next;
-    *p = (struct place){.job = j, .since_ms = now_ms};
+    *p = (struct amp_waiting_place){.job = j, .since_ms = now_ms};
     *w->line[lane].last = p;
     w->line[lane].last = &p->next;
     w->n++;
@@ -86,10 +46,10 @@ int amp_waiting_join(struct amp_waiting *w, struct job *j, enum amp_lane lane, i
     return 0;
 }
 
-/* Takes out the first of a lane. */
+/* Removes the first message of a lane. */
 static struct job *lane_leave(struct amp_waiting *w, int lane)
 {
-    struct place *p = w->line[lane].first;
+    struct amp_waiting_place *p = w->line[lane].first;
     struct job *j = p->job;
     w->line[lane].first = p->next;
     if (!p->next)
@@ -107,7 +67,7 @@ struct job *amp_waiting_next(struct amp_waiting *w, int64_t now_ms, struct amp_l
 {
     struct amp_lane_head heads[AMP_LANE_COUNT] = {{0}};
     for (int i = 0; i < AMP_LANE_COUNT; i++) {
-        const struct place *p = w->line[i].first;
+        const struct amp_waiting_place *p = w->line[i].first;
         if (p)
             heads[i] = (struct amp_lane_head){true, p->job->n, p->since_ms};
     }
@@ -119,7 +79,7 @@ struct job *amp_waiting_next(struct amp_waiting *w, int64_t now_ms, struct amp_l
 struct job *amp_waiting_expired(struct amp_waiting *w)
 {
     for (int i = 0; i < AMP_LANE_COUNT; i++) {
-        const struct place *p = w->line[i].first;
+        const struct amp_waiting_place *p = w->line[i].first;
         if (p && p->job->expires_ms > 0 && p->job->expires_ms <= amp_now_ms())
             return lane_leave(w, i);
     }
@@ -138,7 +98,7 @@ int64_t amp_waiting_expiry(const struct amp_waiting *w)
 {
     int64_t first = INT64_MAX;
     for (int i = 0; i < AMP_LANE_COUNT; i++) {
-        const struct place *p = w->line[i].first;
+        const struct amp_waiting_place *p = w->line[i].first;
         if (p && p->job->expires_ms > 0 && p->job->expires_ms < first)
             first = p->job->expires_ms;
     }

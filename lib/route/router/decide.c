@@ -1,10 +1,12 @@
 /*
- * The line of messages whose rules are not decided yet. Until jq answered about the first the
- * messages behind it wait too: what goes to one port keeps its order.
+ * The queue of messages whose rules are not decided. Messages behind one that waits for jq wait
+ * too, so that the messages to a port keep their order.
  */
 #include "route/router/private.h"
 
-/* Which rules hold, by the table that is in place now. */
+#include <amp/base/clock.h>
+
+/* Evaluates the rules of the present table. */
 static int match_again(struct amp_router *r, struct job *j, struct amp_error *err)
 {
     struct amp_view v;
@@ -20,7 +22,7 @@ static int match_again(struct amp_router *r, struct job *j, struct amp_error *er
 static void job_add(struct amp_router *r, struct job *j)
 {
     struct amp_error err;
-    /* It waited while the rules changed. */
+    /* The rules changed since it was read. */
     if (j->era != amp_rules_era(r->rules) && !j->refused && match_again(r, j, &err) < 0)
         amp_route_break(&r->run, &err);
     j->next = NULL;
@@ -59,10 +61,11 @@ void amp_decide_step(struct amp_router *r)
     }
     amp_outlets_charge(r->outlets);
     while ((j = r->undecided.first) && j->stage == JOB_DECIDED && !r->run.broken) {
-        bool holds = amp_dispatch_holds(r, j);
-        amp_outlets_hold(r->outlets, holds);
-        if (holds)
+        if (amp_dispatch_holds(r, j)) {
+            r->run.held_ms = r->run.held_ms ? r->run.held_ms : amp_mono_ms();
             return;
+        }
+        r->run.held_ms = 0;
         r->undecided.first = j->next;
         if (!j->next)
             r->undecided.last = NULL;

@@ -1,8 +1,8 @@
 /*
- * The short way of a message of which nothing has to be kept: no state, native predicates, and
- * files that take it at once. Only what the rules and the predicates need is read, and the
- * line goes from the input into the port's queue without a job; a job is made only if
- * writing fails, for the answer. Every other line takes the long way.
+ * The direct path of messages without durability: no state directory, native predicates, and files
+ * that accept the line at once. The router reads only the fields that rules and predicates need and
+ * puts the line into the port's queue without a job; one is created only if the write fails, for
+ * the answer. Every other line takes the path in router.h.
  */
 #include "route/router/private.h"
 
@@ -27,7 +27,7 @@ void amp_direct_set(struct amp_router *r)
     r->direct.check.bare = plain;
 }
 
-/* An id may not hold a NUL: the long way says where it is. */
+/* An id must not have a NUL: the other path reports where it is. */
 static bool has_nul(const struct amp_tape *tape)
 {
     unsigned flags = 0;

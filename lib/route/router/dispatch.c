@@ -1,6 +1,6 @@
 /*
- * One message to its outlets: every rule that counts gets it, every port reports its outcome. A
- * message for agents is delivered to each of its recipients.
+ * Offers a message to its outlets: every rule that counts gets it, and every port reports its
+ * outcome. A message for agents is delivered to each of its recipients.
  */
 #include "route/router/private.h"
 
@@ -14,7 +14,6 @@
 #include "message/ledger/timeouts.h"
 #include "message/record/sequence.h"
 #include "protocol/compose/answer.h"
-#include "route/address/address.h"
 #include "route/count.h"
 
 void amp_dispatch_leave(void *router, struct job *j)
@@ -22,7 +21,7 @@ void amp_dispatch_leave(void *router, struct job *j)
     struct amp_router *r = router;
     if (--j->waiting > 0)
         return;
-    /* All ports reported what became of it. */
+    /* All ports have reported the outcome. */
     struct job *of = j->address.of;
     amp_dispatch_drop(r, j);
     amp_keeper_settled(r->keeper, j);
@@ -47,17 +46,17 @@ struct inbox_answer {
     const struct amp_route_run *run;
     const struct amp_view *v;
     const char *actor;
-    struct amp_answer say;
-    struct amp_buf *line; /* as it leaves */
+    struct amp_answer answer;
+    struct amp_buf *line; /* the answer without its LF */
 };
 
 static int admitted_compose(void *ctx, struct amp_buf *line, struct amp_error *err)
 {
     struct inbox_answer *a = ctx;
-    if (amp_sequence_answer(a->run->store, a->v, a->actor, &a->say, err) < 0 ||
-        amp_answer_line(a->v, &a->say, line, err) < 0)
+    if (amp_sequence_answer(a->run->store, a->v, a->actor, &a->answer, err) < 0 ||
+        amp_answer_line(a->v, &a->answer, line, err) < 0)
         return -1;
-    line->len--; /* its LF */
+    line->len--; /* without its LF */
     return amp_buf_add(a->line, line->data, line->len, err);
 }
 
@@ -79,22 +78,23 @@ static int inbox_put(struct amp_router *r, const struct job *j, struct amp_span 
         v.expires_ms = j->expires_ms;
     amp_keeper_answers_name(run, actor);
     amp_span_copy(agent, by, sizeof(by));
-    /* A sender that waits for admission gets an acknowledgement of it. */
-    struct inbox_answer told = {
+    /* A sender that waits for the admission gets an acknowledgement. */
+    struct inbox_answer admitted = {
         .run = run,
         .v = &v,
         .actor = actor,
-        .say = {.stage = AMP_STAGE_RECEIVED, .by = by, .node = run->name, .now_ms = now},
+        .answer = {.stage = AMP_STAGE_RECEIVED, .by = by, .node = run->name, .now_ms = now},
         .line = answer};
-    struct amp_inbox_answer say = {admitted_compose, &told};
+    struct amp_inbox_answer composed = {admitted_compose, &admitted};
     bool waits = terms->acknowledges && terms->waits_for == AMP_STAGE_RECEIVED &&
                  amp_timeouts_ack(&v) > 0 && v.id.n > 0 && v.kind != AMP_KIND_ACK &&
                  v.kind != AMP_KIND_NACK;
-    return amp_inbox_put(run->store, agent, &v, &opt, now, waits ? &say : NULL, entry, NULL, err);
+    return amp_inbox_put(run->store, agent, &v, &opt, now, waits ? &composed : NULL, entry, NULL,
+                         err);
 }
 
-/* The message is in our outbox until all that the inbox needs is committed behind it in the log;
- * the answer that it was received is one commit with the delivery. */
+/* The message is in the router's outbox until the inbox has committed it. The acknowledgement
+ * RECEIVED is one commit with the delivery. */
 static void inbox_deliver(struct amp_router *r, struct job *j, struct amp_span agent,
                           uint32_t outlet)
 {
@@ -125,23 +125,7 @@ static void inbox_deliver(struct amp_router *r, struct job *j, struct amp_span a
 
 static void job_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule);
 
-static void reject_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
-{
-    char why[512];
-    (void)outlet;
-    snprintf(why, sizeof(why), "refused by the route \"%.200s\"", rule);
-    amp_keeper_refuse(r->keeper, j, "rejected", why, rule, false);
-}
-
-static void dead_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
-{
-    char why[512];
-    (void)outlet;
-    snprintf(why, sizeof(why), "kept back by the route \"%.200s\"", rule);
-    amp_keeper_dead(r->keeper, j, "kept_back", why, rule);
-}
-
-/* No message is signed yet. */
+/* Whether the message may leave this machine by the outlet. No message is signed yet. */
 static bool may_leave(struct amp_router *r, const struct job *j, uint32_t outlet)
 {
     if (!amp_terms_of(j->protocol)->signs || !amp_outlet_info(r->outlets, outlet)->network)
@@ -152,11 +136,10 @@ static bool may_leave(struct amp_router *r, const struct job *j, uint32_t outlet
     return true;
 }
 
-static void port_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
+static void port_offer(struct amp_router *r, struct job *j, uint32_t outlet)
 {
     const char *spec = amp_outlet_info(r->outlets, outlet)->spec;
     struct amp_error err;
-    (void)rule;
     if (!may_leave(r, j, outlet)) {
         amp_keeper_refuse(r->keeper, j, "unsigned",
                           "it is unsigned and must not leave this machine (--allow-unsigned)", spec,
@@ -172,12 +155,6 @@ static void port_offer(struct amp_router *r, struct job *j, uint32_t outlet, con
         if (strcmp(err.code, "buffer_full") != 0)
             r->run.voice->status(err.status);
     }
-}
-
-static void inbox_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
-{
-    (void)rule;
-    inbox_deliver(r, j, amp_span_str(amp_outlet_info(r->outlets, outlet)->arg), outlet);
 }
 
 static void recipient_deliver(struct amp_router *r, struct job *kid)
@@ -198,15 +175,13 @@ static void recipient_deliver(struct amp_router *r, struct job *kid)
     amp_dispatch_leave(r, kid);
 }
 
-static void agents_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
+static void agents_offer(struct amp_router *r, struct job *j)
 {
     struct job *kid;
-    (void)outlet;
-    (void)rule;
     if (j->address.nobody && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
         r->unmatched_acks++;
     else if (j->address.nobody)
-        amp_keeper_unaddressed(r->keeper, j, amp_address_is_temporary(j->address.nobody->why.code));
+        amp_keeper_unaddressed(r->keeper, j);
     while ((kid = j->address.kids)) {
         j->address.kids = kid->next;
         kid->next = NULL;
@@ -216,77 +191,81 @@ static void agents_offer(struct amp_router *r, struct job *j, uint32_t outlet, c
     j->address.last = NULL;
 }
 
+/* rule: the predicate of the route, or the name of the recipient. */
 static void job_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
 {
-    typedef void offer_fn(struct amp_router *, struct job *, uint32_t, const char *);
-    static offer_fn *const offer_to[AMP_OUTLET_ACTIONS] = {
-        [AMP_OUTLET_PORT] = port_offer,     [AMP_OUTLET_AGENTS] = agents_offer,
-        [AMP_OUTLET_REJECT] = reject_offer, [AMP_OUTLET_DEAD] = dead_offer,
-        [AMP_OUTLET_INBOX] = inbox_offer,
-    };
-    offer_to[amp_outlet_info(r->outlets, outlet)->action](r, j, outlet, rule);
+    const struct amp_outlet_info *to = amp_outlet_info(r->outlets, outlet);
+    char why[512];
+    switch (to->action) {
+    case AMP_OUTLET_PORT:
+        port_offer(r, j, outlet);
+        break;
+    case AMP_OUTLET_AGENTS:
+        agents_offer(r, j);
+        break;
+    case AMP_OUTLET_REJECT:
+        snprintf(why, sizeof(why), "refused by the route \"%.200s\"", rule);
+        amp_keeper_refuse(r->keeper, j, "rejected", why, rule, false);
+        break;
+    case AMP_OUTLET_DEAD:
+        snprintf(why, sizeof(why), "kept back by the route \"%.200s\"", rule);
+        amp_keeper_dead(r->keeper, j, "kept_back", why, rule);
+        break;
+    case AMP_OUTLET_INBOX:
+        inbox_deliver(r, j, amp_span_str(to->arg), outlet);
+        break;
+    }
 }
 
 bool amp_dispatch_holds(struct amp_router *r, const struct job *j)
 {
-    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !j->refused; i++) {
-        if (!amp_rules_hold(j, i))
-            continue;
-        if (amp_outlet_holds(r->outlets, amp_rules_at(r->rules, i)->port) ||
-            amp_addressing_holds(r->addressing, j))
+    const struct rule *rule;
+    for (uint32_t i = 0; !j->refused && (rule = amp_rules_next(r->rules, j, &i));)
+        if (amp_outlet_holds(r->outlets, rule->port) || amp_addressing_holds(r->addressing, j))
             return true;
-        if (!r->opt->all)
-            break;
-    }
     return false;
 }
 
 /* ---- a dry run ---- */
 
-/* Why it would be answered instead of delivered; NULL: it would not. */
+/* The code of the refusal that the message would get; NULL: it would be delivered. */
 static const char *refusal_find(const struct amp_router *r, const struct job *j, const char **why)
 {
-    bool any = false;
+    uint32_t i = 0;
     *why = j->why;
     if (j->refused)
         return j->refused;
-    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !any; i++) {
-        if (!amp_rules_hold(j, i))
-            continue;
-        any = true;
-        enum amp_outlet_action does =
-            amp_outlet_info(r->outlets, amp_rules_at(r->rules, i)->port)->action;
-        if (does == AMP_OUTLET_REJECT || does == AMP_OUTLET_DEAD) {
-            *why = amp_rules_at(r->rules, i)->text;
-            return does == AMP_OUTLET_REJECT ? "rejected" : "kept_back";
-        }
-        if (does == AMP_OUTLET_AGENTS && j->address.nobody) {
-            *why = j->address.nobody->why.what;
-            return j->address.nobody->why.code;
-        }
-        for (const struct job *kid = j->address.kids; kid && does == AMP_OUTLET_AGENTS;
-             kid = kid->next)
-            if (kid->refused) {
-                *why = kid->why;
-                return kid->refused;
-            }
+    const struct rule *rule = amp_rules_next(r->rules, j, &i);
+    if (!rule) {
+        *why = "no route matches";
+        return "no_route";
     }
-    *why = "no route matches";
-    return any ? NULL : "no_route";
+    enum amp_outlet_action does = amp_outlet_info(r->outlets, rule->port)->action;
+    if (does == AMP_OUTLET_REJECT || does == AMP_OUTLET_DEAD) {
+        *why = rule->text;
+        return does == AMP_OUTLET_REJECT ? "rejected" : "kept_back";
+    }
+    if (does != AMP_OUTLET_AGENTS)
+        return NULL;
+    if (j->address.nobody) {
+        *why = j->address.nobody->why.what;
+        return j->address.nobody->why.code;
+    }
+    for (const struct job *kid = j->address.kids; kid; kid = kid->next)
+        if (kid->refused) {
+            *why = kid->why;
+            return kid->refused;
+        }
+    return NULL;
 }
 
 static void ports_write(struct amp_jw *w, const struct amp_router *r, const struct job *j)
 {
+    const struct rule *rule;
     amp_jw_key(w, "ports");
     amp_jw_open(w, '[');
-    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !j->refused; i++) {
-        if (!amp_rules_hold(j, i))
-            continue;
-        amp_jw_str(
-            w, amp_span_str(amp_outlet_info(r->outlets, amp_rules_at(r->rules, i)->port)->spec));
-        if (!r->opt->all)
-            break;
-    }
+    for (uint32_t i = 0; !j->refused && (rule = amp_rules_next(r->rules, j, &i));)
+        amp_jw_str(w, amp_span_str(amp_outlet_info(r->outlets, rule->port)->spec));
     amp_jw_close(w, ']');
     if (!j->address.kids)
         return;
@@ -298,7 +277,7 @@ static void ports_write(struct amp_jw *w, const struct amp_router *r, const stru
     amp_jw_close(w, ']');
 }
 
-/* One line on our output, of what would become of it. */
+/* Writes a line about the message's routes to the router's output. */
 static void dry_report(struct amp_router *r, const struct job *j)
 {
     AMP_BUF struct amp_buf line = {0};
@@ -339,26 +318,22 @@ static void dry_report(struct amp_router *r, const struct job *j)
     amp_keeper_say(r->keeper, amp_buf_span(&line));
 }
 
-/* ---- the whole ---- */
+/* ---- dispatching ---- */
 
 void amp_dispatch(struct amp_router *r, struct job *j)
 {
-    j->waiting++; /* ours, so that an outcome that comes at once does not end the job */
+    j->waiting++; /* so that an immediate outcome does not free the job */
     if (r->run.dry) {
         dry_report(r, j);
         amp_dispatch_leave(r, j);
         return;
     }
+    const struct rule *rule;
     bool any = j->refused;
     if (j->refused)
         amp_keeper_refuse(r->keeper, j, j->refused, j->why, j->refused_by, j->again);
-    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !(any && (!r->opt->all || j->refused)); i++) {
-        const struct rule *rule = amp_rules_at(r->rules, i);
-        if (!amp_rules_hold(j, i))
-            continue;
-        any = true;
+    for (uint32_t i = 0; !j->refused && (rule = amp_rules_next(r->rules, j, &i)); any = true)
         job_offer(r, j, rule->port, rule->text);
-    }
     if (any && !j->refused)
         amp_tee_copy(r, j);
     if (!any && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
@@ -378,14 +353,14 @@ void amp_dispatch_done(void *router, struct job *j, uint32_t outlet, const struc
         r->tees.lost += why != NULL;
         r->tees.away--;
     } else if (why && j->answer) {
-        /* No reader is left for answers; those of a durable router stay in the outbox. */
+        /* Answers have no reader now; a durable router's stay in the outbox. */
         j->entry.n = 0;
         if (!closed) {
             voice->complain(why);
             voice->status(why->status);
         }
     } else if (closed) {
-        /* The reader of our output had enough: a quiet end. What it did not get stays open. */
+        /* The output was closed: the router ends. Undelivered messages stay in the outbox. */
         for (struct job *x = j; x; x = x->address.of)
             x->entry.n = 0;
         amp_route_break(&r->run, why);
@@ -407,7 +382,7 @@ void amp_dispatch_failed(void *router, struct amp_span line, uint32_t outlet,
 {
     struct amp_router *r = router;
     bool closed = strcmp(why->code, "closed_pipe") == 0;
-    struct job *j = closed ? NULL : amp_route_job_new(r->jobs, line, NULL);
+    struct job *j = closed ? NULL : amp_route_job_new(&r->jobs, line, NULL);
     if (!j) {
         amp_route_break(&r->run, why);
         return;

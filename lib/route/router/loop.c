@@ -1,7 +1,7 @@
 /*
- * The loop: read what is there, record it, decide, offer it to the ports, and let every port do
- * what it can. Nothing in it waits for one reader: a port that takes nothing fills its own queue
- * and refuses past its bound, and the input goes on.
+ * The loop: reads the available input, records it, decides, offers it to the ports, and steps each
+ * port. It never waits for one reader: the queue of a port that accepts nothing fills up and
+ * refuses past its bound, and the input goes on.
  */
 #include "route/router/private.h"
 
@@ -17,10 +17,10 @@
 #include "route/outlet/unacked.h"
 
 #define UNDECIDED_MAX   512
-#define LOG_AHEAD_MAX   256 /* undecided messages, past which the log waits */
+#define LOG_AHEAD_MAX   256 /* undecided messages; beyond this the log waits */
 #define BATCH_BYTES     ((size_t)512 << 10)
 #define RECIPIENT_BYTES 64  /* of an entry in the outbox */
-#define LOOK_MS         500 /* some of what is not done has a time of its own */
+#define LOOK_MS         500 /* the longest wait while work is open that may have no event */
 
 struct batch {
     struct job *v[AMP_ROUTE_BATCH_MAX];
@@ -41,18 +41,18 @@ static int batch_commit(struct amp_router *r, struct batch *b, struct amp_error 
     return 0;
 }
 
-/* The sender of a malformed message gets an answer where its protocol says so, and the message is
- * kept. Of the others only the error log has it. */
+/* A malformed message is refused if its protocol answers those. Others are in the error log only.
+ */
 static int malformed_refuse(struct amp_router *r, const struct amp_view *v, struct amp_error *err)
 {
     char why[160];
     const char *code = r->intake.bad_code, *field = r->intake.bad_field;
-    /* An answer about an id with a NUL would be taken for one about another message. */
+    /* An answer about an id with a NUL would look like one about another message. */
     if (v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || r->run.dry ||
         !amp_terms_of(v->protocol)->refuses_malformed || v->from.n == 0 ||
         v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
         return 0;
-    struct job *j = amp_route_job_new(r->jobs, v->line, v);
+    struct job *j = amp_route_job_new(&r->jobs, v->line, v);
     if (!j)
         return amp_fail_memory(err);
     j->lane = amp_lane_of(r->lanes, v);
@@ -68,7 +68,7 @@ static int malformed_refuse(struct amp_router *r, const struct amp_view *v, stru
 static int message_take(struct amp_router *r, struct batch *b, const struct amp_view *v,
                         struct amp_error *err)
 {
-    struct job *j = amp_route_job_new(r->jobs, v->line, v);
+    struct job *j = amp_route_job_new(&r->jobs, v->line, v);
     if (!j)
         return amp_fail_memory(err);
     j->number = r->intake.lines.number;
@@ -83,7 +83,8 @@ static int message_take(struct amp_router *r, struct batch *b, const struct amp_
     b->bytes += v->line.n;
     if (amp_admission_look(r->admission, j, v, err) < 0)
         return -1;
-    amp_route_count_taken(&r->run, j, v);
+    amp_route_count_job(&r->run, AMP_METRIC_RECEIVED, "", j);
+    amp_metrics_tool(r->run.metrics, v);
     b->bytes += j->address.n * RECIPIENT_BYTES;
     return 0;
 }
@@ -109,7 +110,7 @@ static int line_take(struct amp_router *r, struct batch *b, enum amp_line_result
     return message_take(r, b, &v, err);
 }
 
-/* Takes all complete lines that were read. */
+/* Routes all complete lines that were read. */
 static int lines_take(struct amp_router *r, struct amp_error *err)
 {
     struct batch b = {.n = 0};
@@ -138,10 +139,10 @@ static int input_read(struct amp_router *r, struct amp_error *err)
     return lines_take(r, err);
 }
 
-/* Whether there is room for what the input, or the log, brings. */
+/* Whether there is room for more messages of the input, or of the log. */
 static bool has_room(const struct amp_router *r, uint32_t undecided_max)
 {
-    return !amp_outlets_held(r->outlets) && r->undecided.n < undecided_max &&
+    return r->run.held_ms == 0 && r->undecided.n < undecided_max &&
            amp_outlets_has_room(r->outlets);
 }
 
@@ -150,10 +151,10 @@ static bool has_log_room(const struct amp_router *r)
     return has_room(r, LOG_AHEAD_MAX) && !amp_keeper_waits(r->keeper);
 }
 
-/* Whether all that is left to do waits for others, which will wake us. */
+/* Whether all open work waits for an event that wakes the router. */
 static bool is_quiet(const struct amp_router *r)
 {
-    return r->run.eof_ms == 0 && !amp_outlets_held(r->outlets) && r->undecided.n == 0 &&
+    return r->run.eof_ms == 0 && r->run.held_ms == 0 && r->undecided.n == 0 &&
            !amp_keeper_waits(r->keeper) && amp_outlets_quiet(r->outlets);
 }
 
@@ -173,7 +174,7 @@ static void loop_wait(struct amp_router *r, bool *readable)
     amp_admission_watch(r->admission, has_log_room(r), &timeout);
     if (!is_quiet(r) && (timeout < 0 || timeout > LOOK_MS))
         timeout = LOOK_MS;
-    /* A hang-up waits for what is decided now, which takes no longer. */
+    /* A wait of this length need not end early for a hang-up. */
     const volatile int *hangup = timeout < 0 || timeout > LOOK_MS ? r->opt->hangup : NULL;
     struct amp_loop turn = amp_loop_turn(fds, n + 1, r->run.stop, hangup);
     turn.n = n + 1;
@@ -186,9 +187,9 @@ static void loop_wait(struct amp_router *r, bool *readable)
     r->run.now_ms = amp_mono_ms();
 }
 
-/* ---- what a former run left open ---- */
+/* ---- messages of an earlier run ---- */
 
-/* What was read before the former run ended needs no delivery. 1: none of it does. */
+/* Frees the recipients that have read the message. 1: it needs no delivery. */
 static int read_drop(struct amp_router *r, struct job *j, struct amp_error *err)
 {
     struct job **at = &j->address.kids;
@@ -210,7 +211,7 @@ static int read_drop(struct amp_router *r, struct job *j, struct amp_error *err)
     return j->address.is_group ? 0 : amp_unacked_was_read(&r->run, j, err);
 }
 
-/* The routes may be others now: the message is looked at again. */
+/* The routes may have changed, so all checks are made again. */
 static int job_restore(void *ctx, struct job *j, struct amp_error *err)
 {
     struct amp_router *r = ctx;
@@ -251,12 +252,12 @@ static void reload_turn(struct amp_router *r)
     amp_outlets_close_retired(r->outlets);
 }
 
-/* Whether all that was read is delivered, or kept for another run. */
+/* Whether every message is delivered, or kept for another run. */
 static bool is_finished(struct amp_router *r)
 {
     return r->run.eof_ms > 0 && !amp_admission_reads(r->admission) && r->undecided.n == 0 &&
            amp_outlets_finish(r->outlets) && !amp_keeper_waits(r->keeper) &&
-           amp_jobs_n(r->jobs) == r->tees.away;
+           r->jobs.n == r->tees.away;
 }
 
 static int run_end(const struct amp_router *r, struct amp_error *err)

@@ -1,6 +1,6 @@
 /*
- * The router's parts, made in the order in which they need each other; and its routes, which a
- * hang-up reads again: all or nothing, with bad ones the former routes stay.
+ * Makes the router's parts in the order of their dependencies. Reloads the routes after a hang-up:
+ * all or nothing, so with invalid ones the former routes stay.
  */
 #include "route/router/private.h"
 
@@ -17,7 +17,7 @@ static int route_add(struct amp_router *r, const char *text, bool *to_agents, st
     AMP_FREE char *spec = amp_span_dup(port);
     if (!spec)
         return amp_fail_memory(err);
-    if (amp_outlets_open(r->outlets, spec, false, &rule->port, err) < 0)
+    if (amp_outlets_open(r->outlets, spec, AMP_OUTLET_FOR_ROUTE, &rule->port, err) < 0)
         return -1;
     *to_agents = *to_agents || amp_outlet_info(r->outlets, rule->port)->action == AMP_OUTLET_AGENTS;
     return amp_outlet_usable(r->outlets, rule->port, err);
@@ -25,13 +25,18 @@ static int route_add(struct amp_router *r, const char *text, bool *to_agents, st
 
 static void rules_apply(struct amp_router *r)
 {
-    r->intake.check.heads =
-        !r->run.store && !amp_addressing_started(r->addressing) && !amp_rules_ask_body(r->rules);
-    amp_jobs_want_text(r->jobs, amp_rules_ask_jq(r->rules));
+    bool body = false;
+    r->jobs.wants_text = false;
+    for (uint32_t i = 0; i < amp_rules_n(r->rules); i++) {
+        const struct rule *rule = amp_rules_at(r->rules, i);
+        r->jobs.wants_text = r->jobs.wants_text || rule->filter >= 0;
+        body = body || amp_predicate_asks_body(rule->predicate);
+    }
+    r->intake.check.heads = !r->run.store && !r->to_agents && !body;
     amp_direct_set(r);
 }
 
-/* ---- begin and end ---- */
+/* ---- open and close ---- */
 
 static int parts_make(struct amp_router *r, struct amp_error *err)
 {
@@ -41,36 +46,34 @@ static int parts_make(struct amp_router *r, struct amp_error *err)
                                        .done = amp_dispatch_done,
                                        .leave = amp_dispatch_leave,
                                        .failed = amp_dispatch_failed};
-    if (amp_jobs_new(&r->jobs, err) < 0 ||
-        amp_outlets_new(run, &o->outlets, r->lanes, &events, &r->outlets, err) < 0 ||
+    if (amp_outlets_new(run, &o->outlets, r->lanes, &events, &r->outlets, err) < 0 ||
         amp_rules_new(o->all, o->predicate_limit_ms, o->stop, &r->rules, err) < 0 ||
-        amp_keeper_new(run, r->jobs, r->outlets, &r->keeper, err) < 0 ||
+        amp_keeper_new(run, &r->jobs, r->outlets, &r->keeper, err) < 0 ||
         amp_addressing_new(run, r->outlets, r->rules, &r->addressing, err) < 0)
         return -1;
     struct amp_source_env env = o->source;
     env.run = run;
-    env.jobs = r->jobs;
+    env.jobs = &r->jobs;
     env.keeper = r->keeper;
+    env.outlets = r->outlets;
+    env.rules = r->rules;
+    env.addressing = r->addressing;
+    env.lanes = r->lanes;
     env.pass = amp_decide_pass;
     env.pass_ctx = r;
-    struct amp_admission_parts parts = {.outlets = r->outlets,
-                                        .rules = r->rules,
-                                        .addressing = r->addressing,
-                                        .lanes = r->lanes,
-                                        .window_ms = o->window_ms};
-    return amp_admission_new(&env, &parts, &r->admission, err);
+    return amp_admission_new(&env, &r->admission, err);
 }
 
 static int routes_open(struct amp_router *r, struct amp_error *err)
 {
     const struct amp_router_options *o = r->opt;
-    bool to_agents = o->agents.n > 0;
+    r->to_agents = o->agents.n > 0;
     if (amp_rules_begin(r->rules, err) < 0)
         return -1;
     for (int i = 0; i < o->routes.n; i++)
-        if (route_add(r, o->routes.v[i], &to_agents, err) < 0)
+        if (route_add(r, o->routes.v[i], &r->to_agents, err) < 0)
             return -1;
-    if ((to_agents && amp_addressing_start(r->addressing, o->agents.v, o->agents.n, err) < 0) ||
+    if ((r->to_agents && amp_addressing_start(r->addressing, o->agents.v, o->agents.n, err) < 0) ||
         amp_tee_start(r, err) < 0)
         return -1;
     return amp_rules_start(r->rules, err);
@@ -107,7 +110,7 @@ void amp_router_say(struct amp_router *r)
     const struct amp_route_voice *voice = r->run.voice;
     struct amp_error err;
     if (!r->admission)
-        return; /* memory ran out before there was anything to report */
+        return; /* out of memory at the start: nothing to report */
     if (r->run.metrics) {
         amp_outlets_measure(r->outlets);
         amp_admission_measure(r->admission);
@@ -137,7 +140,7 @@ void amp_router_close(struct amp_router *r)
     amp_reader_free(r->run.reader);
     amp_tee_end(r);
     amp_outlets_free(r->outlets);
-    amp_jobs_free(r->jobs);
+    amp_jobs_release(&r->jobs);
     amp_rules_free(r->rules);
     amp_addressing_free(r->addressing);
     amp_admission_free(r->admission);
@@ -165,7 +168,7 @@ static int routes_reload(struct amp_router *r, char *const *texts, uint32_t n,
     for (uint32_t i = 0; i < n; i++)
         if (route_add(r, texts[i], &to_agents, err) < 0)
             return -1;
-    if (to_agents && !amp_addressing_started(r->addressing))
+    if (to_agents && !r->to_agents)
         return amp_fail(err, AMP_CONFIG, "bad_port", "a route to agents needs one at the start");
     return amp_rules_start(r->rules, err);
 }

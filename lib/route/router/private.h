@@ -1,4 +1,4 @@
-/* The inside of the router, for the files of this folder. */
+/* The members of the router, for the files of this folder. */
 #ifndef AMP_ROUTE_ROUTER_PRIVATE_H
 #define AMP_ROUTE_ROUTER_PRIVATE_H
 
@@ -14,17 +14,18 @@ struct amp_router {
     const struct amp_router_options *opt;
     struct amp_lane_rules *lanes;
     struct amp_route_run run;
-    struct amp_jobs *jobs;
+    struct amp_jobs jobs;
     struct amp_outlets *outlets;
     struct amp_rules *rules;
     struct amp_keeper *keeper;
     struct amp_addressing *addressing;
     struct amp_admission *admission;
+    bool to_agents; /* messages may go to agents by their names */
 
     struct amp_input in;
     struct amp_intake intake;
     struct {
-        struct job *first, *last; /* whose rules are not decided, in the order of arrival */
+        struct job *first, *last; /* in the order of arrival */
         uint32_t n;
     } undecided;
     struct {
@@ -33,38 +34,38 @@ struct amp_router {
         uint64_t lost;
     } tees;
     struct {
-        bool open;                      /* messages may go the short way, */
-        struct amp_check_options check; /* looked at like this */
+        bool open;                      /* messages may take the direct path, */
+        struct amp_check_options check; /* with these checks */
     } direct;
     uint64_t unmatched_acks;
 };
 
-/* tee.c: copies of what is routed. */
+/* tee.c: copies of routed messages. */
 int amp_tee_start(struct amp_router *r, struct amp_error *err);
 bool amp_tee_uses(const struct amp_router *r, uint32_t outlet);
 void amp_tee_copy(struct amp_router *r, const struct job *j);
 void amp_tee_end(struct amp_router *r);
 
-/* direct.c: whether messages may go the short way is decided when the rules are set. */
+/* direct.c. Decides whether messages may take the direct path; called after the rules are set. */
 void amp_direct_set(struct amp_router *r);
-/* Takes the line that way, if it can. */
+/* Routes the line on the direct path; false: it must take the other one. */
 bool amp_direct_take(struct amp_router *r, struct amp_span line);
 
-/* decide.c: the line of undecided messages. */
-void amp_decide_add(struct amp_router *r, struct job *first); /* and those that follow it */
-void amp_decide_pass(void *router, struct job *first);        /* and takes the step */
-/* Goes on as far as it can, and dispatches decided messages in order. */
+/* decide.c: the queue of undecided messages. Adds these, a chain by `next`. */
+void amp_decide_add(struct amp_router *r, struct job *first);
+void amp_decide_pass(void *router, struct job *first); /* the same, then a step */
+/* Sends messages to the jq worker, and dispatches decided messages in order. */
 void amp_decide_step(struct amp_router *r);
 
 /* dispatch.c */
 void amp_dispatch(struct amp_router *r, struct job *j);
-/* Whether the input should wait until a port of it has room. */
+/* Whether the input should wait until a port of the message has room. */
 bool amp_dispatch_holds(struct amp_router *r, const struct job *j);
-/* One that had it is done with it. */
+/* A port no longer uses the job. */
 void amp_dispatch_leave(void *router, struct job *j);
-/* The recipients that it was not offered to. */
+/* Frees the recipients that the message was not offered to. */
 void amp_dispatch_drop(struct amp_router *r, struct job *j);
-/* What became of a message at its port. */
+/* The outcome of a message at its port. */
 void amp_dispatch_done(void *router, struct job *j, uint32_t outlet, const struct amp_error *why,
                        bool kept);
 void amp_dispatch_failed(void *router, struct amp_span line, uint32_t outlet,

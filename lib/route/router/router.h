@@ -1,13 +1,13 @@
 /*
- * The router. The way of a message:
- *   admit   admission.h: once, when it is read, before anything is kept of it
- *   look    admission.h: also when a former run left it; what it must not do is refused
- *           (amp_route_job_refuse), its recipients are noted while it is in view
+ * The router. The path of a message:
+ *   admit   admission.h: once, when it is read, before it is recorded
+ *   look    admission.h: also for a message of an earlier run; finds a reason to refuse it
+ *           (amp_route_job_refuse) and its recipients while it is in view
  *   record  keeper.h, with a state directory
  *   match   rules.h: which rules hold; native ones while the message is in view
- *   offer   dispatch.c offer_to[]: by the action of the rule's outlet
+ *   offer   dispatch.c job_offer: by the action of the rule's outlet
  *   lanes   outlet.h: it waits for its port
- * direct.c is the short way of what needs none of this.
+ * direct.c is the direct path of messages that need none of this.
  */
 #ifndef AMP_ROUTE_ROUTER_H
 #define AMP_ROUTE_ROUTER_H
@@ -27,14 +27,14 @@ struct amp_router;
 struct amp_router_options {
     const struct amp_route_voice *voice;
     const volatile int *stop; /* set by INT and TERM */
-    volatile int *hangup;     /* set by a hang-up, and set back */
+    volatile int *hangup;     /* set by a hang-up, cleared by the router */
     /* After a hang-up: reads the routes again (amp_router_reload). */
     void (*reread)(struct amp_router *r);
     /* Prints a finding; NULL: only the error log has it. */
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
 
     const char *name;  /* in the state directory */
-    const char *state; /* NULL: none is kept */
+    const char *state; /* directory; NULL: none */
     int64_t lock_timeout_ms;
     const char *in_path, *out_path; /* NULL, "-": standard input and output */
     bool hold;                      /* an input FIFO has no end */
@@ -47,22 +47,21 @@ struct amp_router_options {
     bool dry, verbose;
     bool allow_unsigned; /* sw4rm messages may leave this machine as they are */
     int64_t predicate_limit_ms;
-    int64_t window_ms; /* how long an outcome is reported to a repeated operation */
     struct amp_outlets_options outlets;
     struct amp_lane_rules lanes;
     struct amp_source_env source; /* from consumer on */
     struct amp_metrics_options metrics;
 };
 
-/* The options are the caller's; the lanes change with a reload. *out is set also where it fails. */
+/* The caller owns the options; a reload changes their lanes. *out is set also on failure. */
 int amp_router_open(struct amp_router_options *opt, struct amp_router **out, struct amp_error *err);
 int amp_router_run(struct amp_router *r, struct amp_error *err);
 /* Writes the last values of the metrics, and (verbose) reports what was done. */
 void amp_router_say(struct amp_router *r);
 void amp_router_close(struct amp_router *r);
 
-/* Takes n routes and these lanes in place of the present ones; on failure nothing changes. Ports
- * that stay keep what waits for them; the others deliver what they have and are closed. */
+/* Replaces the routes by these n, and the lanes; on failure nothing changes. Ports that stay keep
+ * their waiting messages; the others deliver their messages and are closed. */
 int amp_router_reload(struct amp_router *r, char *const *texts, uint32_t n,
                       const struct amp_lane_rules *lanes, struct amp_error *err);
 

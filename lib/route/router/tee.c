@@ -1,27 +1,24 @@
-/* Copies of what is routed, for ports that only listen: nothing waits for them, nothing is
- * answered.
- */
+/* Copies of routed messages for ports of --tee: the router does not wait for them, and failures get
+ * no answer. */
 #include "route/router/private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* PORT as in a route, or the name of a file or FIFO. */
+/* text: PORT as in a route, or the name of a file or FIFO. */
 static int tee_add(struct amp_router *r, const char *text, struct amp_error *err)
 {
     AMP_BUF struct amp_buf spec = {0};
     size_t word = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
     bool is_port = text[word] == ':' || strcmp(text, "stdout") == 0;
-    uint32_t before = amp_outlets_n(r->outlets), *outlet = &r->tees.outlets[r->tees.n];
+    uint32_t *outlet = &r->tees.outlets[r->tees.n];
     amp_buf_init(&spec, 8192);
     if ((is_port ? amp_buf_str(&spec, text, err) : amp_outlet_spec_of(text, &spec, err)) < 0 ||
-        amp_outlets_open(r->outlets, spec.data, false, outlet, err) < 0)
+        amp_outlets_open(r->outlets, spec.data, AMP_OUTLET_FOR_COPIES, outlet, err) < 0)
         return -1;
     r->tees.n++;
     if (amp_outlet_info(r->outlets, *outlet)->action != AMP_OUTLET_PORT)
         return amp_fail(err, AMP_USAGE, "bad_port", "%s cannot be a port for copies", text);
-    if (amp_outlets_n(r->outlets) > before)
-        amp_outlet_mark_listener(r->outlets, *outlet);
     return 0;
 }
 
@@ -49,7 +46,7 @@ void amp_tee_copy(struct amp_router *r, const struct job *j)
 {
     for (uint32_t i = 0; i < r->tees.n; i++) {
         struct amp_error err;
-        struct job *c = amp_route_job_new(r->jobs, amp_route_job_whole(j), NULL);
+        struct job *c = amp_route_job_new(&r->jobs, amp_route_job_whole(j), NULL);
         if (!c) {
             r->tees.lost++;
             continue;

@@ -1,38 +1,56 @@
 /* Predicates over a message: parsed once, matched over the view without allocation. */
 #include "route/rules/predicate.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "message/order.h"
 
-enum key {
-#define X(id, name, doc) KEY_##id,
-    AMP_PREDICATE_KEYS(X)
-#undef X
-        KEY_COUNT
-};
+#define VIEW(member) offsetof(struct amp_view, member)
+/* The keys, with their fields in the view; 0: field_of finds the text. */
+#define KEYS(X)                                                                                    \
+    X(TO, "to", 0)                                                                                 \
+    X(FROM, "from", VIEW(from))                                                                    \
+    X(TYPE, "type", VIEW(type))                                                                    \
+    X(KIND, "kind", 0)                                                                             \
+    X(TASK, "task", VIEW(task))                                                                    \
+    X(CORRELATION, "correlation", VIEW(correlation))                                               \
+    X(SOURCE, "source", 0)                                                                         \
+    X(PROTOCOL, "protocol", 0)                                                                     \
+    X(ID, "id", VIEW(id))                                                                          \
+    X(PRIORITY, "priority", 0)                                                                     \
+    X(SEVERITY, "severity", 0)                                                                     \
+    X(DECISION, "decision", 0)
 
-static const char *const key_names[] = {
-#define X(id, name, doc) name,
-    AMP_PREDICATE_KEYS(X)
+#define X(id, name, at) KEY_##id,
+enum key { KEYS(X) KEY_COUNT };
 #undef X
-};
+#define X(id, name, at) {name, at},
+static const struct {
+    const char *name;
+    size_t at;
+} keys[] = {KEYS(X)};
+#undef X
+#define BIT(key) (1u << (key))
 
 struct term {
     enum key key;
     bool differs;
     uint32_t first, count; /* its globs */
-    uint64_t holds;        /* of protocol and kind: a bit for each that one of them fits */
+    uint64_t holds;        /* of protocol and kind: a bit for each that a glob matches */
 };
 
 struct amp_predicate {
     char *jq;
-    char *text; /* the globs stand in it */
+    char *text; /* the globs point into it */
     struct term *terms;
     struct amp_span *globs;
     uint32_t n_terms, n_globs;
+    size_t cap_terms, cap_globs;
+    unsigned keys; /* BIT of each key of the terms */
 };
 
 static struct amp_span span_trim(struct amp_span s)
@@ -44,30 +62,10 @@ static struct amp_span span_trim(struct amp_span s)
     return s;
 }
 
-static int term_add(struct amp_predicate *p, const struct term *t, struct amp_error *err)
-{
-    struct term *grown = realloc(p->terms, (p->n_terms + 1) * sizeof(*grown));
-    if (!grown)
-        return amp_fail_memory(err);
-    p->terms = grown;
-    p->terms[p->n_terms++] = *t;
-    return 0;
-}
-
-static int glob_add(struct amp_predicate *p, struct amp_span glob, struct amp_error *err)
-{
-    struct amp_span *grown = realloc(p->globs, (p->n_globs + 1) * sizeof(*grown));
-    if (!grown)
-        return amp_fail_memory(err);
-    p->globs = grown;
-    p->globs[p->n_globs++] = glob;
-    return 0;
-}
-
 static int key_find(struct amp_span name, struct amp_error *err)
 {
     for (int i = 0; i < KEY_COUNT; i++)
-        if (amp_span_is(name, key_names[i]))
+        if (amp_span_is(name, keys[i].name))
             return i;
     return amp_fail(
         err, AMP_USAGE, "bad_predicate",
@@ -84,7 +82,7 @@ static bool globs_match(const struct amp_predicate *p, const struct term *t, str
     return false;
 }
 
-/* What there is of these is known before any message comes. */
+/* Matches the globs with all protocols or kinds once, before any message comes. */
 static void term_weigh(const struct amp_predicate *p, struct term *t)
 {
     _Static_assert(AMP_KIND_COUNT <= 64 && AMP_PROTO_COUNT <= 64, "a bit for each");
@@ -98,7 +96,7 @@ static void term_weigh(const struct amp_predicate *p, struct term *t)
     }
 }
 
-/* One term, `text` without its comma. The bytes lie in p->text and stay there. */
+/* Parses one term, without its comma. `text` is a part of p->text. */
 static int term_parse(struct amp_predicate *p, struct amp_span text, struct amp_error *err)
 {
     text = span_trim(text);
@@ -123,8 +121,9 @@ static int term_parse(struct amp_predicate *p, struct amp_span text, struct amp_
         if (glob.n == 0)
             return amp_fail(err, AMP_USAGE, "bad_predicate", "\"%.*s\" has an empty value",
                             (int)text.n, text.p);
-        if (glob_add(p, glob, err) < 0)
+        if (amp_grow(&p->globs, &p->cap_globs, p->n_globs, sizeof(*p->globs), err) < 0)
             return -1;
+        p->globs[p->n_globs++] = glob;
         t.count++;
         if (!bar)
             break;
@@ -132,10 +131,14 @@ static int term_parse(struct amp_predicate *p, struct amp_span text, struct amp_
         rest.p = bar + 1;
     }
     term_weigh(p, &t);
-    return term_add(p, &t, err);
+    if (amp_grow(&p->terms, &p->cap_terms, p->n_terms, sizeof(*p->terms), err) < 0)
+        return -1;
+    p->terms[p->n_terms++] = t;
+    p->keys |= BIT(t.key);
+    return 0;
 }
 
-/* Splits at commas; the backslash of `\,` is taken out in place. */
+/* Splits at commas, and removes the backslash of `\,` in place. */
 static int terms_parse(struct amp_predicate *p, size_t n, struct amp_error *err)
 {
     char *from = p->text, *to = p->text, *start = p->text, *end = p->text + n;
@@ -218,52 +221,40 @@ static struct amp_span severity_of(const struct amp_view *v)
     return amp_span_str(amp_level_name(v->body.escalation.severity));
 }
 
+static struct amp_span field_of(const struct amp_view *v, enum key key, char number[24])
+{
+    if (keys[key].at > 0)
+        return *(const struct amp_span *)(const void *)((const char *)v + keys[key].at);
+    switch (key) {
+    case KEY_SOURCE:
+        return amp_order_source(v);
+    case KEY_PRIORITY:
+        snprintf(number, 24, "%lld", (long long)v->priority);
+        return amp_span_str(number);
+    case KEY_SEVERITY:
+        return severity_of(v);
+    case KEY_DECISION:
+        return decision_of(v);
+    default:
+        return (struct amp_span){NULL, 0};
+    }
+}
+
 static bool term_equals(const struct amp_predicate *p, const struct term *t,
                         const struct amp_view *v)
 {
-    struct amp_span text = {NULL, 0};
     char number[24];
-    switch (t->key) {
-    case KEY_TO:
+    if (t->key == KEY_KIND)
+        return t->holds >> v->kind & 1;
+    if (t->key == KEY_PROTOCOL)
+        return t->holds >> v->protocol & 1;
+    if (t->key == KEY_TO) {
         for (uint32_t i = 0; i < v->n_to; i++)
             if (globs_match(p, t, v->to[i]))
                 return true;
         return false;
-    case KEY_FROM:
-        text = v->from;
-        break;
-    case KEY_TYPE:
-        text = v->type;
-        break;
-    case KEY_KIND:
-        return t->holds >> v->kind & 1;
-    case KEY_TASK:
-        text = v->task;
-        break;
-    case KEY_CORRELATION:
-        text = v->correlation;
-        break;
-    case KEY_SOURCE:
-        text = amp_order_source(v);
-        break;
-    case KEY_PROTOCOL:
-        return t->holds >> v->protocol & 1;
-    case KEY_ID:
-        text = v->id;
-        break;
-    case KEY_PRIORITY:
-        snprintf(number, sizeof(number), "%lld", (long long)v->priority);
-        text = amp_span_str(number);
-        break;
-    case KEY_SEVERITY:
-        text = severity_of(v);
-        break;
-    case KEY_DECISION:
-        text = decision_of(v);
-        break;
-    case KEY_COUNT:
-        break;
     }
+    struct amp_span text = field_of(v, t->key, number);
     return text.n > 0 && globs_match(p, t, text);
 }
 
@@ -277,19 +268,13 @@ bool amp_predicate_match(const struct amp_predicate *p, const struct amp_view *v
 
 bool amp_predicate_asks_body(const struct amp_predicate *p)
 {
-    for (uint32_t i = 0; i < p->n_terms; i++)
-        if (p->terms[i].key == KEY_SEVERITY || p->terms[i].key == KEY_DECISION)
-            return true;
-    return false;
+    return p->keys & (BIT(KEY_SEVERITY) | BIT(KEY_DECISION));
 }
 
 bool amp_predicate_is_plain(const struct amp_predicate *p)
 {
-    for (uint32_t i = 0; i < p->n_terms; i++)
-        if (p->terms[i].key != KEY_PROTOCOL && p->terms[i].key != KEY_KIND &&
-            p->terms[i].key != KEY_TYPE && p->terms[i].key != KEY_PRIORITY)
-            return false;
-    return !p->jq;
+    unsigned plain = BIT(KEY_PROTOCOL) | BIT(KEY_KIND) | BIT(KEY_TYPE) | BIT(KEY_PRIORITY);
+    return !p->jq && !(p->keys & ~plain);
 }
 
 int amp_route_split(struct amp_span text, struct amp_span *predicate, struct amp_span *port,
@@ -302,11 +287,10 @@ int amp_route_split(struct amp_span text, struct amp_span *predicate, struct amp
     if (at == text.n)
         return amp_fail(err, AMP_USAGE, "bad_route", "\"%.*s\" is not 'PREDICATE => PORT'",
                         (int)text.n, text.p);
-    struct amp_span left = span_trim((struct amp_span){text.p, at});
     struct amp_span right = span_trim((struct amp_span){text.p + at + 2, text.n - at - 2});
     if (right.n == 0)
         return amp_fail(err, AMP_USAGE, "bad_route", "\"%.*s\" names no port", (int)text.n, text.p);
-    *predicate = left;
+    *predicate = span_trim((struct amp_span){text.p, at});
     *port = right;
     return 0;
 }

@@ -2,26 +2,12 @@
  * Predicates of routes over a message. `to=executor,type=task_*` is true if all terms are true. A
  * term is KEY=GLOB or KEY!=GLOB; GLOB may list alternatives with `|`. `*` alone matches every
  * message. A missing field equals no glob and differs from every glob. `\,` is a comma in a glob.
- * The jq worker evaluates `jq:EXPR`.
+ * The jq worker evaluates `jq:EXPR`. amp-predicates(7) describes the keys.
  */
 #ifndef AMP_ROUTE_PREDICATE_H
 #define AMP_ROUTE_PREDICATE_H
 
 #include <amp/protocol/protocol.h>
-
-#define AMP_PREDICATE_KEYS(X)                                                                      \
-    X(TO, "to", "a recipient")                                                                     \
-    X(FROM, "from", "the sender")                                                                  \
-    X(TYPE, "type", "the protocol's word for the type")                                            \
-    X(KIND, "kind", "dispatch, result, review, verdict, escalation, ack …")                        \
-    X(TASK, "task", "the task")                                                                    \
-    X(CORRELATION, "correlation", "the conversation, negotiation or workflow")                     \
-    X(SOURCE, "source", "the stream in which it is numbered: a node's outbox, a producer")         \
-    X(PROTOCOL, "protocol", "amp, sw4rm, aop, aof, rtp")                                           \
-    X(ID, "id", "the message id")                                                                  \
-    X(PRIORITY, "priority", "a number")                                                            \
-    X(SEVERITY, "severity", "an escalation's: info, warning, critical")                            \
-    X(DECISION, "decision", "a verdict's or a person's")
 
 struct amp_predicate;
 
@@ -32,10 +18,8 @@ void amp_predicate_free(struct amp_predicate *p);
 const char *amp_predicate_jq(const struct amp_predicate *p);
 /* For native predicates only. */
 bool amp_predicate_match(const struct amp_predicate *p, const struct amp_view *v);
-
 /* Whether it reads fields of the view's body. */
 bool amp_predicate_asks_body(const struct amp_predicate *p);
-
 /* Whether it reads protocol, kind, type and priority only. */
 bool amp_predicate_is_plain(const struct amp_predicate *p);
 

@@ -1,4 +1,4 @@
-/* The table of routes, and the worker that decides its jq predicates. */
+/* The table of routes, and the worker that evaluates its jq predicates. */
 #include "route/rules/rules.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "port/helper.h"
 
-/* One table; a rule's place in it is its bit in a job's `hit`. */
+/* One table; the index of a rule is its bit in a job's `hit`. */
 struct table {
     struct rule v[RULES_MAX];
     uint32_t n;
@@ -137,17 +137,16 @@ bool amp_rules_hold(const struct job *j, uint32_t i)
     return j->hit[i / 64] >> (i % 64) & 1;
 }
 
-bool amp_rules_ask_jq(const struct amp_rules *r)
+const struct rule *amp_rules_next(const struct amp_rules *r, const struct job *j, uint32_t *i)
 {
-    return r->now->jq != NULL;
-}
-
-bool amp_rules_ask_body(const struct amp_rules *r)
-{
-    for (uint32_t i = 0; i < r->now->n; i++)
-        if (amp_predicate_asks_body(r->now->v[i].predicate))
-            return true;
-    return false;
+    while (*i < r->now->n)
+        if (amp_rules_hold(j, (*i)++)) {
+            const struct rule *rule = &r->now->v[*i - 1];
+            if (!r->all)
+                *i = r->now->n;
+            return rule;
+        }
+    return NULL;
 }
 
 static void hit_set(struct job *j, uint32_t rule)
@@ -175,7 +174,7 @@ void amp_rules_match(const struct amp_rules *r, struct job *j, const struct amp_
     }
 }
 
-/* The jq rules that matter for a job: those before the first native one that holds. */
+/* jq rules from this index on do not count: a native rule before them holds. */
 static uint32_t ask_until(const struct amp_rules *r, const struct job *j)
 {
     const struct table *t = r->now;
@@ -215,41 +214,46 @@ enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct job *j)
     return rc > 0 ? AMP_RULES_LATER : AMP_RULES_ASKED;
 }
 
-static void job_fail(struct job *j, const char *what, size_t n)
+static void job_fail(struct job *j, struct amp_span what)
 {
     char why[sizeof(j->why)];
-    snprintf(why, sizeof(why), "%.*s", (int)(n < 150 ? n : 150), what);
+    amp_span_copy(what, why, sizeof(why));
     amp_route_job_refuse(j, "predicate_error", why, "jq", false);
+}
+
+/* Sets the rules that the list of results has as true; a text is the error of its predicate. */
+static void results_read(const struct amp_rules *r, struct job *j, struct amp_tape *t,
+                         uint32_t list)
+{
+    uint32_t tok = list + 1;
+    for (uint32_t i = j->ask_from, end = ask_until(r, j); i < end && !j->refused; i++) {
+        if (r->now->v[i].filter < 0)
+            continue;
+        if (tok >= t->tok[list].next) {
+            job_fail(j, AMP_SPAN("an answer is missing"));
+        } else if (t->tok[tok].type == AMP_JSON_STRING) {
+            job_fail(j, amp_tok_raw(t, tok));
+        } else if (t->tok[tok].type == AMP_JSON_TRUE) {
+            hit_set(j, i);
+            if (!r->all)
+                return;
+        }
+        tok = tok < t->n ? t->tok[tok].next : tok;
+    }
 }
 
 static void answer_read(const struct amp_rules *r, struct job *j, struct amp_span answer)
 {
     struct amp_tape t;
     struct amp_json_fault fault;
-    amp_tape_init(&t, NULL);
     uint32_t list = AMP_TOK_NONE;
+    amp_tape_init(&t, NULL);
     if (amp_tape_scan(&t, answer.p, answer.n, &fault) == 0)
         list = amp_tape_get(&t, 0, AMP_SPAN("r"));
-    if (list == AMP_TOK_NONE) {
-        job_fail(j, "no answer", 9);
-    } else {
-        uint32_t tok = list + 1;
-        for (uint32_t i = j->ask_from, end = ask_until(r, j); i < end && !j->refused; i++) {
-            if (r->now->v[i].filter < 0)
-                continue;
-            if (tok >= t.tok[list].next) {
-                job_fail(j, "an answer is missing", 20);
-            } else if (t.tok[tok].type == AMP_JSON_STRING) {
-                struct amp_span s = amp_tok_raw(&t, tok);
-                job_fail(j, s.p, s.n);
-            } else if (t.tok[tok].type == AMP_JSON_TRUE) {
-                hit_set(j, i);
-                if (!r->all)
-                    break;
-            }
-            tok = tok < t.n ? t.tok[tok].next : tok;
-        }
-    }
+    if (list == AMP_TOK_NONE)
+        job_fail(j, AMP_SPAN("no answer"));
+    else
+        results_read(r, j, &t, list);
     amp_tape_release(&t);
 }
 
@@ -259,7 +263,7 @@ static void answer_take(void *ctx, uint64_t tag, struct amp_span answer,
     const struct amp_rules *r = ctx;
     struct job *j = (struct job *)(uintptr_t)tag;
     if (why)
-        job_fail(j, why->what, strlen(why->what));
+        job_fail(j, amp_span_str(why->what));
     else
         answer_read(r, j, answer);
     j->stage = JOB_DECIDED;
