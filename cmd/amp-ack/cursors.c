@@ -26,7 +26,7 @@ struct listing {
     int64_t now_ms;
 };
 
-static void time_of(struct amp_jw *w, const char *key, int64_t ms)
+static void time_put(struct amp_jw *w, const char *key, int64_t ms)
 {
     char t[AMP_TIME_MAX];
     amp_time_format(ms, t);
@@ -55,16 +55,16 @@ static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now
     amp_jw_member_str(&w, "consumerNodeId", r->consumer);
     amp_jw_member_str(&w, "sourceNodeId", r->source);
     amp_jw_member_int(&w, "lastSeq", r->last_seq);
-    time_of(&w, "updatedAt", r->updated_ms);
+    time_put(&w, "updatedAt", r->updated_ms);
     amp_jw_member_text(&w, "status", status);
-    time_of(&w, "leaseExpiresAt", r->lease_until_ms ? r->lease_until_ms : r->updated_ms);
+    time_put(&w, "leaseExpiresAt", r->lease_until_ms ? r->lease_until_ms : r->updated_ms);
     amp_jw_member_text(&w, "epoch", epoch);
     amp_jw_member_text(&w, "state", amp_cursor_fsm.states[state].name);
     amp_jw_some_str(&w, "holder", r->holder);
     if (r->gap_since_ms > 0) {
         amp_jw_member_int(&w, "gapFrom", r->last_seq + 1);
         amp_jw_member_int(&w, "gapTo", r->gap_to);
-        time_of(&w, "gapSince", r->gap_since_ms);
+        time_put(&w, "gapSince", r->gap_since_ms);
     }
     amp_jw_member_int(&w, "waiting", r->held);
     amp_jw_key(&w, "givenUp");
@@ -73,7 +73,7 @@ static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now
         amp_jw_open(&w, '{');
         amp_jw_member_int(&w, "fromSeq", r->hole[i].from);
         amp_jw_member_int(&w, "toSeq", r->hole[i].to);
-        time_of(&w, "at", r->hole[i].at_ms);
+        time_put(&w, "at", r->hole[i].at_ms);
         amp_jw_close(&w, '}');
     }
     amp_jw_close(&w, ']');
@@ -81,7 +81,7 @@ static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now
     return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&b), err);
 }
 
-static void span_of_time(int64_t ms, char out[24])
+static void lease_format(int64_t ms, char out[24])
 {
     long long s = (ms + 999) / 1000;
     if (s <= 0)
@@ -100,7 +100,7 @@ static int row_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state, stru
         return print_json(r, state, l->now_ms, err);
     snprintf(at, sizeof at, "%" PRId64, r->last_seq);
     snprintf(waiting, sizeof waiting, "%" PRId64, r->held);
-    span_of_time(r->lease_until_ms - l->now_ms, lease);
+    lease_format(r->lease_until_ms - l->now_ms, lease);
     if (r->gap_since_ms > 0)
         snprintf(gap, sizeof gap, "%" PRId64 "..%" PRId64, r->last_seq + 1, r->gap_to);
     const struct amp_span cells[] = {

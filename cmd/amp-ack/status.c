@@ -57,45 +57,35 @@ static void age_format(int64_t ms, char out[24])
         snprintf(out, 24, "%lldh", s / 3600);
 }
 
-enum { STANDING = 7 }; /* members that are always written */
+static void time_put(struct amp_jw *w, const char *key, int64_t ms)
+{
+    char t[AMP_TIME_MAX];
+    if (ms == 0)
+        return;
+    amp_time_format(ms, t);
+    amp_jw_member_text(w, key, t);
+}
 
 static int json_print(struct amp_span id, const struct amp_message_rec *r, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
-    struct {
-        const char *key;
-        struct amp_span text;
-    } texts[] = {{"msg_id", id},
-                 {"protocol", r->protocol},
-                 {"type", r->type},
-                 {"from", r->from},
-                 {"to", r->to},
-                 {"task_id", r->task},
-                 {"state", amp_span_str(amp_delivery_fsm.states[r->state].name)},
-                 {"origin", r->origin},
-                 {"next", r->next},
-                 {"given_up", r->given_up}};
-    struct {
-        const char *key;
-        int64_t ms;
-    } times[] = {{"sent", r->sent_ms},
-                 {"due", amp_record_due(r, AMP_SILENCE_MS)},
-                 {"timed_out", r->timed_out_ms}};
     amp_buf_init(&b, 1 << 20);
     amp_jw_init(&w, &b);
     amp_jw_open(&w, '{');
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (i < STANDING || texts[i].text.n > 0)
-            amp_jw_member_str(&w, texts[i].key, texts[i].text);
-    }
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-        char t[AMP_TIME_MAX];
-        if (times[i].ms == 0)
-            continue;
-        amp_time_format(times[i].ms, t);
-        amp_jw_member_text(&w, times[i].key, t);
-    }
+    amp_jw_member_str(&w, "msg_id", id);
+    amp_jw_member_str(&w, "protocol", r->protocol);
+    amp_jw_member_str(&w, "type", r->type);
+    amp_jw_member_str(&w, "from", r->from);
+    amp_jw_member_str(&w, "to", r->to);
+    amp_jw_member_str(&w, "task_id", r->task);
+    amp_jw_member_text(&w, "state", amp_delivery_fsm.states[r->state].name);
+    amp_jw_some_str(&w, "origin", r->origin);
+    amp_jw_some_str(&w, "next", r->next);
+    amp_jw_some_str(&w, "given_up", r->given_up);
+    time_put(&w, "sent", r->sent_ms);
+    time_put(&w, "due", amp_record_due(r, AMP_SILENCE_MS));
+    time_put(&w, "timed_out", r->timed_out_ms);
     if (r->attempt > 0)
         amp_jw_member_int(&w, "attempt", r->attempt);
     amp_jw_key(&w, "acks");
