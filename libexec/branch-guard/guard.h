@@ -39,15 +39,4 @@ bool command_starts_with_orig_head(const struct command *c);
 /* The command that cleans up after a refused ref update of this one, or NULL. */
 const char *command_cleanup(const struct command *c);
 
-/* override.c: the one-use permission of a person (worktree-bind hooks override). */
-struct override {
-    bool found;
-    char text[1024];
-    struct amp_span branch, agent, id;
-};
-void override_find(struct override *o, int common_fd, int64_t now_ms);
-bool override_covers(const struct override *o, struct amp_span ref, const char *agent);
-/* Uses it up; false if another process has used it already. */
-bool override_use(const struct override *o, int common_fd, const char *agent, int64_t now_ms);
-
 #endif

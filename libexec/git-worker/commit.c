@@ -111,7 +111,7 @@ int op_commit(struct request *r)
 
 struct holder {
     const char *ref;
-    char path[4096], gitdir[4096];
+    struct linked w; /* path "": none */
     bool is_agents;
 };
 
@@ -122,8 +122,8 @@ static int find_holder(void *ctx, const struct linked *w)
     if (w->missing || w->foreign || w->unfinished || !linked_head_is(w->gitdir, h->ref))
         return 0;
     h->is_agents = find_agent(NULL, w->gitdir, name, sizeof name);
-    return amp_span_copy(amp_span_str(w->gitdir), h->gitdir, sizeof h->gitdir) &&
-           amp_span_copy(amp_span_str(w->path), h->path, sizeof h->path);
+    h->w = *w;
+    return 1;
 }
 
 bool has_changes(git_repository *repo, bool untracked)
@@ -145,14 +145,14 @@ static int roll_worktree(struct request *r, const struct holder *h, const git_oi
     CLEANUP(git_object_cleanup) git_object *target = NULL;
     const char *keep = r->in.keep;
     bool partial = false;
-    if (tree_open(r, h->gitdir, h->path, &repo))
+    if (tree_open(r, h->w.gitdir, h->w.path, &repo))
         return -1;
     bool changes = has_changes(repo, false);
     if (changes && h->is_agents && keep && keep_tree(r, repo, keep, kept, &partial))
         return -1;
     if (changes && (!h->is_agents || !keep || partial))
         return amp_fail(r->err, AMP_NO, "worktree_dirty",
-                        "%s: there are changes that are not committed", h->path);
+                        "%s: there are changes that are not committed", h->w.path);
     /* A snapshot has the tip as its parent. */
     if (keep && tip && !*kept && keep_tip(r, repo, tip, h->ref, to, keep, kept))
         return -1;
@@ -161,7 +161,7 @@ static int roll_worktree(struct request *r, const struct holder *h, const git_oi
         rc = git_object_lookup(&target, repo, to, GIT_OBJECT_COMMIT);
     if (rc == 0)
         rc = git_reset(repo, target, GIT_RESET_HARD, NULL);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", h->path) : 0;
+    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", h->w.path) : 0;
 }
 
 int op_rollback(struct request *r)
@@ -193,11 +193,11 @@ int op_rollback(struct request *r)
     if (!linked_each(repo, find_holder, &h) && linked_head_is(common, h.ref)) {
         rc = git_repository_open(&main_repo, common);
         const char *workdir = rc == 0 ? git_repository_workdir(main_repo) : NULL;
-        if (workdir && amp_span_copy(amp_span_str(common), h.gitdir, sizeof h.gitdir))
-            trim_path(workdir, h.path, sizeof h.path);
+        if (workdir && amp_span_copy(amp_span_str(common), h.w.gitdir, sizeof h.w.gitdir))
+            trim_path(workdir, h.w.path, sizeof h.w.path);
     }
     const git_oid *to = git_commit_id(commit);
-    if (h.path[0]) {
+    if (h.w.path[0]) {
         rc = roll_worktree(r, &h, to, now, &kept);
     } else if (keep && now && keep_tip(r, repo, now, h.ref, to, keep, &kept)) {
         rc = -1;
