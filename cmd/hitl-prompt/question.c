@@ -117,7 +117,7 @@ static int quote_list(const char *label, const json_t *values, const struct page
 
 /* Appends a summary of the task: its progress, and the issues and blockers that the question's text
  * does not mention. */
-static int about_task(const struct amp_task *t, const char *said, const struct page *page)
+static int about_task(const struct amp_task *t, const char *mentioned, const struct page *page)
 {
     AMP_BUF struct amp_buf line = {0};
     size_t i, shown = 0, issues = 0;
@@ -140,7 +140,7 @@ static int about_task(const struct amp_task *t, const char *said, const struct p
     if (count_more(t->n_parts, ITEMS_MAX, page))
         return -1;
     json_array_foreach (t->issues, i, issue) {
-        if (strstr(said, amp_json_str(issue, "description")))
+        if (strstr(mentioned, amp_json_str(issue, "description")))
             continue;
         if (issues++ >= ISSUES_MAX)
             continue;
@@ -211,7 +211,7 @@ int question_text(const struct amp_question *q, const struct amp_task *task, int
 {
     const struct amp_question_terms *t = amp_question_terms(q);
     const struct page page = {width, out, err};
-    const char *said = json_string_value(member_at(q->message, t->fields[0].path));
+    const char *mentioned = json_string_value(member_at(q->message, t->fields[0].path));
 
     if (amp_buf_str(out, "\n== ", err) < 0 ||
         t->title(q->message, task && amp_task_is_suspended(task), out, err) < 0 ||
@@ -222,7 +222,7 @@ int question_text(const struct amp_question *q, const struct amp_task *task, int
             return -1;
         /* The task follows the first field, the question itself. */
         if (f == t->fields && task && *task->description &&
-            about_task(task, said ? said : "", &page) < 0)
+            about_task(task, mentioned ? mentioned : "", &page) < 0)
             return -1;
     }
     if (about_text(&q->about, &page) < 0)

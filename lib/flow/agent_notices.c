@@ -43,9 +43,9 @@ static int limit_compose(struct notice *n, const struct amp_agent_overdue *o, st
         return -1;
     snprintf(n->id, sizeof n->id, "%.40s:%s:%.*s:%lld", n->of->actor, o->code,
              (int)(o->agent.n < 64 ? o->agent.n : 64), o->agent.p, (long long)o->at_ms);
-    const struct amp_sw4rm_said said = {
+    const struct amp_sw4rm_said message = {
         .from = n->of->actor, .type = "NOTIFICATION", .token = n->id, .now_ms = n->now_ms};
-    return amp_binding_to_admin(&said, &n->payload, &n->line, err);
+    return amp_binding_to_admin(&message, &n->payload, &n->line, err);
 }
 
 /* The escalation about a silent agent. Its record does not name the protocol of its task; the ids

@@ -11,13 +11,13 @@
 
 #define LINE_MAX_BYTES (256u << 10)
 
-int amp_binding_to_admin(const struct amp_sw4rm_said *said, const struct amp_buf *payload,
+int amp_binding_to_admin(const struct amp_sw4rm_said *message, const struct amp_buf *payload,
                          struct amp_buf *out, struct amp_error *err)
 {
-    struct amp_sw4rm_said numbered = *said;
+    struct amp_sw4rm_said numbered = *message;
     struct amp_jw w;
 
-    numbered.sequence = amp_id_number(said->now_ms);
+    numbered.sequence = amp_id_number(message->now_ms);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_text(&w, "to", "admin");
@@ -66,12 +66,12 @@ int amp_binding_ask(const struct amp_binding *b, const char *from, int64_t now_m
     if (amp_jw_end(&w, err))
         return -1;
     snprintf(token, sizeof token, "%.40s:switch:%.40s", from, b->invocation);
-    const struct amp_sw4rm_said said = {.from = from,
-                                        .type = "HITL_INVOCATION",
-                                        .token = token,
-                                        .correlation = amp_span_str(b->invocation),
-                                        .now_ms = now_ms};
-    return amp_binding_to_admin(&said, &payload, out, err);
+    const struct amp_sw4rm_said message = {.from = from,
+                                           .type = "HITL_INVOCATION",
+                                           .token = token,
+                                           .correlation = amp_span_str(b->invocation),
+                                           .now_ms = now_ms};
+    return amp_binding_to_admin(&message, &payload, out, err);
 }
 
 static int notice_write(const struct amp_binding *b, const char *from, int64_t now_ms, char *token,
@@ -99,9 +99,9 @@ static int notice_write(const struct amp_binding *b, const char *from, int64_t n
         return -1;
     snprintf(token, token_size, "%.40s:bind-failed:%.64s:%lld", from, b->agent,
              (long long)b->since_ms);
-    const struct amp_sw4rm_said said = {
+    const struct amp_sw4rm_said message = {
         .from = from, .type = "NOTIFICATION", .token = token, .now_ms = now_ms};
-    return amp_binding_to_admin(&said, &payload, out, err);
+    return amp_binding_to_admin(&message, &payload, out, err);
 }
 
 struct due {

@@ -126,29 +126,29 @@ static void add_ref(const char **refs, size_t *n, const char *ref)
         refs[(*n)++] = ref;
 }
 
-int amp_say_dispatch(struct amp_step *st, struct amp_task_part *p, bool rework,
-                     struct amp_error *err)
+int amp_step_emit_dispatch(struct amp_step *st, struct amp_task_part *p, bool rework,
+                           struct amp_error *err)
 {
     struct amp_task *t = &st->t;
     struct amp_dispatch_part part = {p->id, p->description, p->estimated_lines};
     const char *refs[6] = {NULL};
     size_t n = 0, at = st->text.len;
     char *id = next_id(st);
-    AMP_BUF struct amp_buf words = {0};
-    amp_buf_init(&words, (size_t)48 << 20);
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, (size_t)48 << 20);
     add_ref(refs, &n, t->source_ref);
     if (rework) {
         add_ref(refs, &n, p->result_ref);
         add_ref(refs, &n, p->verdict_ref);
     }
-    if (description_add(st, p, rework, &words, err) < 0)
+    if (description_add(st, p, rework, &text, err) < 0)
         return -1;
     json_auto_t *constraints = constraints_for(st, p, rework);
     const struct amp_dispatch_args a = {
         .from = "coordinator",
         .to = "executor",
         .task_id = t->id,
-        .description = words.data,
+        .description = text.data,
         .repo = t->repo,
         .branch = t->branch,
         .parts = &part,
@@ -255,7 +255,7 @@ static json_t *checks_for(const struct amp_step *st, const struct amp_task_part 
     return some;
 }
 
-int amp_say_review(struct amp_step *st, struct amp_task_part *p, struct amp_error *err)
+int amp_step_emit_review(struct amp_step *st, struct amp_task_part *p, struct amp_error *err)
 {
     struct amp_task *t = &st->t;
     const char *since = last_reviewed(t, p);
@@ -290,7 +290,7 @@ int amp_say_review(struct amp_step *st, struct amp_task_part *p, struct amp_erro
 /* The escalation of each effect. */
 static const struct escalation {
     uint32_t effect;
-    const char *type, *words;
+    const char *type, *text;
     const char *suggested[4];
 } escalations[] = {
     {AMP_QA_DO_ESC_LOCK,
@@ -325,7 +325,7 @@ static int reason_add(const struct amp_step *st, const struct amp_task_part *p,
                       const struct escalation *e, struct amp_buf *b, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
-    if (amp_buf_str(b, e->words, err) < 0 ||
+    if (amp_buf_str(b, e->text, err) < 0 ||
         (st->t.n_parts > 1 && amp_buf_fmt(b, err, " (subtask %s)", p->id) < 0) ||
         amp_buf_str(b, ".", err) < 0)
         return -1;
@@ -371,14 +371,14 @@ static int escalation_add(struct amp_step *st, struct amp_task_part *p, const st
     const char *refs[6] = {NULL};
     size_t n = 0, at = st->text.len;
     char *id = next_id(st), this_id[AMP_MSG_ID_MAX];
-    AMP_BUF struct amp_buf words = {0};
-    amp_buf_init(&words, (size_t)16 << 20);
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, (size_t)16 << 20);
     add_ref(refs, &n, p->dispatch_ref);
     add_ref(refs, &n, p->result_ref);
     add_ref(refs, &n, p->verdict_ref);
     if (amp_span_copy(st->view->id, this_id, sizeof this_id))
         add_ref(refs, &n, this_id);
-    if (reason_add(st, p, e, &words, err) < 0)
+    if (reason_add(st, p, e, &text, err) < 0)
         return -1;
     struct amp_escalation_args a = {
         .type = type_of(st, p, e),
@@ -386,7 +386,7 @@ static int escalation_add(struct amp_step *st, struct amp_task_part *p, const st
         .severity = level,
         .triggered_by = "coordinator",
         .task_id = t->id,
-        .description = words.data,
+        .description = text.data,
         .affected = refs,
         .suggested = e->suggested,
         .task_status = amp_task_fsm.states[t->state].name,
@@ -405,8 +405,8 @@ static int escalation_add(struct amp_step *st, struct amp_task_part *p, const st
     return amp_task_open_escalation(t, id, a.type, amp_level_name(level), st->now_ms, err);
 }
 
-int amp_say_escalations(struct amp_step *st, struct amp_task_part *p, uint32_t effects,
-                        enum amp_level level, struct amp_error *err)
+int amp_step_emit_escalations(struct amp_step *st, struct amp_task_part *p, uint32_t effects,
+                              enum amp_level level, struct amp_error *err)
 {
     for (size_t i = 0; i < sizeof escalations / sizeof escalations[0]; i++)
         if ((effects & escalations[i].effect) &&
@@ -415,7 +415,7 @@ int amp_say_escalations(struct amp_step *st, struct amp_task_part *p, uint32_t e
     return 0;
 }
 
-void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
+void amp_step_forward_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
 {
     char sum[AMP_SHA256_MAX], task[AMP_TASK_ID_MAX];
     if (amp_intake_is_to(v, "admin")) {
@@ -449,12 +449,12 @@ static int escalation_readdress(const struct amp_view *v, const char *id, struct
     return amp_json_dump(j, out, err);
 }
 
-int amp_say_again(struct amp_step *st, struct amp_error *err)
+int amp_step_forward(struct amp_step *st, struct amp_error *err)
 {
     size_t at = st->text.len;
     const struct amp_view *v = st->view;
     char *id = next_id(st);
-    amp_say_again_id(v, id);
+    amp_step_forward_id(v, id);
     if ((amp_span_is(v->id, id) ? amp_buf_add(&st->text, v->line.p, v->line.n, err)
                                 : escalation_readdress(v, id, &st->text, err)) < 0 ||
         amp_buf_str(&st->text, "\n", err) < 0)

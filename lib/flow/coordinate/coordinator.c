@@ -55,12 +55,12 @@ int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span line, struc
 int amp_coordinator_queue_entry(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
                                 bool wants_ack, struct amp_error *err)
 {
-    if (amp_grow(&c->said, &c->cap_said, c->n_said, sizeof *c->said, err) < 0 ||
+    if (amp_grow(&c->emitted, &c->cap_emitted, c->n_emitted, sizeof *c->emitted, err) < 0 ||
         amp_coordinator_queue(c, line, err) < 0)
         return -1;
-    struct amp_said *s = &c->said[c->n_said];
+    struct amp_emitted *s = &c->emitted[c->n_emitted];
     s->mark = c->out.added;
-    c->n_said += !wants_ack && amp_span_copy(id, s->id, sizeof s->id);
+    c->n_emitted += !wants_ack && amp_span_copy(id, s->id, sizeof s->id);
     return 0;
 }
 

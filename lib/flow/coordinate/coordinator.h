@@ -18,7 +18,7 @@
 #include "worktree/git/git.h"
 
 /* An emitted line that needs no acknowledgement: its outbox entry is closed once it is written. */
-struct amp_said {
+struct amp_emitted {
     char id[AMP_MSG_ID_MAX];
     uint64_t mark; /* the number of output bytes up to the end of the line */
 };
@@ -38,8 +38,8 @@ struct amp_coordinator {
     bool turn;              /* the store's turn is open */
     bool seen;              /* this run has seen a task */
     struct amp_outq out;    /* flushed only after a commit */
-    struct amp_said *said;
-    size_t n_said, cap_said;
+    struct amp_emitted *emitted;
+    size_t n_emitted, cap_emitted;
     struct amp_known_task *tasks;
     size_t n_tasks, cap_tasks;
     uint64_t refused_tasks;
@@ -100,17 +100,17 @@ json_t *amp_step_texts(const struct amp_spans *v);
 int amp_step_replace(json_t **place, json_t *value, struct amp_error *err);
 
 /* Compose messages; each appends one line to st->out. */
-int amp_say_dispatch(struct amp_step *st, struct amp_task_part *part, bool rework,
-                     struct amp_error *err);
-int amp_say_review(struct amp_step *st, struct amp_task_part *part, struct amp_error *err);
+int amp_step_emit_dispatch(struct amp_step *st, struct amp_task_part *part, bool rework,
+                           struct amp_error *err);
+int amp_step_emit_review(struct amp_step *st, struct amp_task_part *part, struct amp_error *err);
 /* The escalations among the effects. */
-int amp_say_escalations(struct amp_step *st, struct amp_task_part *part, uint32_t effects,
-                        enum amp_level level, struct amp_error *err);
+int amp_step_emit_escalations(struct amp_step *st, struct amp_task_part *part, uint32_t effects,
+                              enum amp_level level, struct amp_error *err);
 /* Forwards an escalation to the admin; one with another recipient is readdressed. */
-int amp_say_again(struct amp_step *st, struct amp_error *err);
+int amp_step_forward(struct amp_step *st, struct amp_error *err);
 /* The id of the forwarded escalation: its own, or if it is readdressed an id derived from its own.
  */
-void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
+void amp_step_forward_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
 
 /* Queues a line without LF for the output; queue_entry: an entry of the outbox, which is closed
  * once it is written, unless it needs an acknowledgement. */
@@ -118,7 +118,7 @@ int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span line, struc
 int amp_coordinator_queue_entry(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
                                 bool wants_ack, struct amp_error *err);
 /* Whether it is a message of AMP/1.0, the protocol of the coordinator. */
-bool amp_coordinator_speaks(const struct amp_view *v);
+bool amp_coordinator_has_protocol(const struct amp_view *v);
 /* Whether the coordinator handles the message; other messages are passed through. */
 bool amp_coordinator_is_ours(const struct amp_view *v);
 /* Takes one message; opens the store's turn. bad_code and bad_field: the error of an invalid

@@ -341,11 +341,11 @@ static int on_escalation(struct amp_step *st, struct amp_error *err)
     enum amp_level level = v->body.escalation.severity;
     st->event = "escalation";
     st->touched = true;
-    if (amp_say_again(st, err) < 0)
+    if (amp_step_forward(st, err) < 0)
         return -1;
     if (amp_task_ended(t->state) || level == AMP_LEVEL_INFO)
         return 0;
-    amp_say_again_id(v, ref);
+    amp_step_forward_id(v, ref);
     amp_span_copy(v->body.escalation.type, st->suspend_type, sizeof st->suspend_type);
     if (amp_task_open_escalation(t, ref, st->suspend_type, amp_level_name(level), st->now_ms, err) <
         0)

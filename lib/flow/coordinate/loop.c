@@ -74,7 +74,7 @@ static void close_all(struct loop *l)
         amp_outq_close(&l->c.out);
     amp_git_close(l->c.git);
     amp_reader_free(l->c.own);
-    free(l->c.said);
+    free(l->c.emitted);
     free(l->c.tasks);
 }
 
@@ -83,12 +83,12 @@ static int close_written(struct loop *l, struct amp_error *err)
 {
     struct amp_coordinator *c = &l->c;
     size_t n = 0;
-    while (n < c->n_said && c->said[n].mark <= l->c.out.written)
-        if (amp_store_outbox_acked(c->store, amp_span_str(c->said[n++].id), err) < 0)
+    while (n < c->n_emitted && c->emitted[n].mark <= l->c.out.written)
+        if (amp_store_outbox_acked(c->store, amp_span_str(c->emitted[n++].id), err) < 0)
             return -1;
     if (n > 0)
-        memmove(c->said, c->said + n, (c->n_said - n) * sizeof *c->said);
-    c->n_said -= n;
+        memmove(c->emitted, c->emitted + n, (c->n_emitted - n) * sizeof *c->emitted);
+    c->n_emitted -= n;
     return 0;
 }
 
@@ -122,7 +122,7 @@ static int refuse_line(struct loop *l, const struct port *p, const struct amp_vi
     amp_buf_init(&line, 65536);
     if (decision)
         of.id = v->body.decision.ref;
-    if (!(decision || amp_intake_is_to(v, "coordinator")) || !amp_coordinator_speaks(v) ||
+    if (!(decision || amp_intake_is_to(v, "coordinator")) || !amp_coordinator_has_protocol(v) ||
         !of.id.n || !v->task.n ||
         (decision && (!amp_is_task_id(v->task) || memchr(of.id.p, 0, of.id.n))))
         return 0;

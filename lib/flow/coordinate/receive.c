@@ -322,7 +322,7 @@ static int agents_update(struct amp_coordinator *c, struct amp_step *st, struct 
     if (v->kind == AMP_KIND_ESCALATION) {
         char ref[AMP_MSG_ID_MAX];
         struct amp_view asked = *v;
-        amp_say_again_id(v, ref);
+        amp_step_forward_id(v, ref);
         asked.id = amp_span_str(ref);
         amp_coordinator_pause(c);
         const struct amp_suspend how = {
@@ -405,14 +405,14 @@ static int message_step(struct amp_coordinator *c, struct amp_step *st, struct a
     return amp_coordinator_begin(c, err) < 0 ? -1 : sender_answer(c, v, st, err);
 }
 
-bool amp_coordinator_speaks(const struct amp_view *v)
+bool amp_coordinator_has_protocol(const struct amp_view *v)
 {
     return amp_terms_of(v->protocol)->keeps_tasks;
 }
 
 bool amp_coordinator_is_ours(const struct amp_view *v)
 {
-    if (!amp_coordinator_speaks(v))
+    if (!amp_coordinator_has_protocol(v))
         return false;
     switch (v->kind) {
     case AMP_KIND_DISPATCH:
@@ -439,7 +439,7 @@ static int foreign_step(struct amp_coordinator *c, struct amp_step *st, struct a
     struct amp_store_rec asked;
     switch (v->kind) {
     case AMP_KIND_ESCALATION:
-        return amp_say_again(st, err) < 0
+        return amp_step_forward(st, err) < 0
                    ? -1
                    : amp_coordinator_queue(c, (struct amp_span){st->text.data, st->out[0].n}, err);
     case AMP_KIND_NACK:
@@ -496,7 +496,7 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
     if (amp_coordinator_begin(c, err) < 0)
         return -1;
     if (!amp_coordinator_is_ours(v)) {
-        if (v->kind == AMP_KIND_ACK && amp_coordinator_speaks(v))
+        if (v->kind == AMP_KIND_ACK && amp_coordinator_has_protocol(v))
             return answer_settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err) < 0
                        ? -1
                        : amp_progress_apply(c->store, v, now_ms, err);

@@ -172,12 +172,12 @@ static int lines_compose(struct amp_step *st, struct amp_task_part *p,
     enum amp_level level = r->effects & AMP_QA_DO_SUSPEND ? AMP_LEVEL_CRITICAL
                            : ended                        ? AMP_LEVEL_INFO
                                                           : AMP_LEVEL_WARNING;
-    if (amp_say_escalations(st, p, r->effects, level, err) < 0)
+    if (amp_step_emit_escalations(st, p, r->effects, level, err) < 0)
         return -1;
     if ((r->effects & AMP_QA_DO_DISPATCH) &&
-        amp_say_dispatch(st, p, r->to == AMP_QA_REWORK, err) < 0)
+        amp_step_emit_dispatch(st, p, r->to == AMP_QA_REWORK, err) < 0)
         return -1;
-    return r->effects & AMP_QA_DO_REVIEW ? amp_say_review(st, p, err) : 0;
+    return r->effects & AMP_QA_DO_REVIEW ? amp_step_emit_review(st, p, err) : 0;
 }
 
 /* Adds the decision's note to the criteria. */

@@ -26,16 +26,16 @@ static int request_admit(struct amp_worker *w, const struct amp_view *v, const c
                          struct amp_error *err)
 {
     const struct amp_span refs[] = {v->body.review.dispatch_ref, v->body.review.result_ref};
+    AMP_BUF struct amp_buf mem = {0};
 
+    amp_buf_init(&mem, 33u << 20);
     if (bad)
         return amp_worker_refuse(w, v, bad, "The review request is invalid", false, NULL, err);
     int rc = amp_worker_refuse_suspended(w, v, err);
     if (rc)
         return rc;
     for (int i = 0; i < 2; i++) {
-        AMP_BUF struct amp_buf mem = {0};
         struct amp_message_rec rec;
-        amp_buf_init(&mem, 33u << 20);
         if (amp_message_find(w->store, refs[i], &mem, &rec, err))
             return -1;
         if (!rec.found)

@@ -31,10 +31,10 @@ static const json_t *result_for(const json_t *results, const char *criterion)
 
 /* One entry for each criterion of the dispatch, in its order; "passed" is null if the reviewer did
  * not judge it. */
-static json_t *criteria_results(const struct amp_judged *k, const json_t *said)
+static json_t *criteria_results(const struct amp_judged *k, const json_t *answer)
 {
     json_t *payload = json_object_get(k->dispatch, "payload"), *c, *all = json_array();
-    const json_t *results = json_object_get(said, "criteria_results");
+    const json_t *results = json_object_get(answer, "criteria_results");
     size_t i;
 
     json_array_foreach (json_object_get(payload, "acceptance_criteria"), i, c) {
@@ -49,12 +49,12 @@ static json_t *criteria_results(const struct amp_judged *k, const json_t *said)
     return all;
 }
 
-static json_t *issues_list(const json_t *said)
+static json_t *issues_list(const json_t *answer)
 {
     json_t *all = json_array(), *i;
     size_t n;
 
-    json_array_foreach (json_object_get(said, "issues"), n, i) {
+    json_array_foreach (json_object_get(answer, "issues"), n, i) {
         json_array_append_new(all,
                               json_pack("{s:s, s:s, s:I, s:s, s:s}", "severity",
                                         member_text(i, "severity"), "file", amp_json_str(i, "file"),
@@ -80,29 +80,29 @@ static json_t *exit_verdict(const struct amp_judged *k)
     json_array_foreach (json_object_get(payload, "acceptance_criteria"), i, c)
         json_array_append_new(all, json_pack("{s:O, s:o, s:s}", "criterion", c, "passed",
                                              good ? json_true() : json_null(), "evidence", what));
-    json_t *said = json_pack("{s:s, s:o, s:f}", "decision", good ? "approved" : "rejected",
-                             "criteria_results", all, "confidence", 1.0);
+    json_t *answer = json_pack("{s:s, s:o, s:f}", "decision", good ? "approved" : "rejected",
+                               "criteria_results", all, "confidence", 1.0);
     if (!good)
-        json_object_set_new(said, "issues",
+        json_object_set_new(answer, "issues",
                             json_pack("[{s:s, s:s, s:i, s:s}]", "severity", "major", "file", "",
                                       "line", 0, "description", what));
-    return said;
+    return answer;
 }
 
-/* *said is owned by the caller, also after a failure. */
-static int answer_read(const struct amp_judged *k, bool by_exit, json_t **said,
+/* *answer is owned by the caller, also after a failure. */
+static int answer_read(const struct amp_judged *k, bool by_exit, json_t **answer,
                        struct amp_error *err)
 {
-    if (amp_answer_read(&k->of.files, "verdict.json", said, err) < 0) {
+    if (amp_answer_read(&k->of.files, "verdict.json", answer, err) < 0) {
         if (err->status == AMP_DATAERR)
             err->status = AMP_NO;
         return -1;
     }
-    if (*said && k->of.end != AMP_END_DONE)
+    if (*answer && k->of.end != AMP_END_DONE)
         return amp_fail(err, AMP_NO, "no_verdict", "It wrote a verdict, but %s", k->of.why);
-    if (!*said && by_exit)
-        *said = exit_verdict(k);
-    return *said ? 0 : amp_fail(err, AMP_NO, "no_verdict", "It gave no verdict: %s", k->of.why);
+    if (!*answer && by_exit)
+        *answer = exit_verdict(k);
+    return *answer ? 0 : amp_fail(err, AMP_NO, "no_verdict", "It gave no verdict: %s", k->of.why);
 }
 
 /* ---- the reviewer's own fixes ---- */
@@ -255,16 +255,16 @@ static void on_finding(void *ctx, const struct amp_finding *f)
         snprintf(first, FIRST_MAX, "%s: %s: %s", f->field, f->rule, f->message);
 }
 
-static int verdict_compose(struct amp_worker *w, struct amp_judged *k, json_t *said,
+static int verdict_compose(struct amp_worker *w, struct amp_judged *k, json_t *answer,
                            struct amp_buf *line, struct amp_error *err)
 {
-    const char *decision = member_text(said, "decision");
+    const char *decision = member_text(answer, "decision");
     char id[256];
     const char *refs[] = {id, k->result_ref, k->dispatch_ref, NULL};
     json_t *payload =
         json_pack("{s:s, s:o, s:O}", "decision", decision, "criteria_results",
-                  criteria_results(k, said), "confidence", json_object_get(said, "confidence"));
-    json_auto_t *found = issues_list(said);
+                  criteria_results(k, answer), "confidence", json_object_get(answer, "confidence"));
+    json_auto_t *found = issues_list(answer);
 
     if (!payload)
         return amp_fail(err, AMP_NO, "bad_answer", "The verdict cannot be written");
@@ -272,8 +272,9 @@ static int verdict_compose(struct amp_worker *w, struct amp_judged *k, json_t *s
         json_object_set(payload, "issues", found);
     if (k->fixes)
         json_object_set(payload, "direct_fixes", k->fixes);
-    if (member_text(said, "architecture_notes"))
-        json_object_set(payload, "architecture_notes", json_object_get(said, "architecture_notes"));
+    if (member_text(answer, "architecture_notes"))
+        json_object_set(payload, "architecture_notes",
+                        json_object_get(answer, "architecture_notes"));
     amp_span_copy(k->of.v->id, id, sizeof id);
     const struct amp_envelope env = {
         .type = "review_verdict",
@@ -299,15 +300,15 @@ static int verdict_compose(struct amp_worker *w, struct amp_judged *k, json_t *s
 int amp_judged_verdict(struct amp_worker *w, struct amp_judged *k, bool by_exit,
                        struct amp_buf *line, bool *approved, struct amp_error *err)
 {
-    json_auto_t *said = NULL;
+    json_auto_t *answer = NULL;
 
-    if (answer_read(k, by_exit, &said, err) < 0)
+    if (answer_read(k, by_exit, &answer, err) < 0)
         return -1;
-    const char *decision = member_text(said, "decision");
+    const char *decision = member_text(answer, "decision");
     if (!strcmp(decision, "approved_with_fix") &&
-        fixes_apply(w, k, json_object_get(said, "direct_fixes"), err) < 0)
+        fixes_apply(w, k, json_object_get(answer, "direct_fixes"), err) < 0)
         return -1;
-    if (verdict_compose(w, k, said, line, err) < 0)
+    if (verdict_compose(w, k, answer, line, err) < 0)
         return -1;
     *approved = strcmp(decision, "rejected") != 0;
     w->opt->progress("%s: %s: %s", k->of.task, k->of.subtask, decision);
