@@ -183,7 +183,7 @@ END
   # Several are not made one.
   event task_create '{"taskId": "t", "title": "T", "toAgents": ["bob", "eve"], "requesterAgentId": "ann"}' >several
   run -1 amp-validate --to sw4rm several
-  [[ $output == *"one recipient, the message several"* ]]
+  [[ $output == *"has one recipient; this one has several"* ]]
 }
 
 @test "options that contradict are wrong usage" {

@@ -455,10 +455,10 @@ static enum amp_convert_result job_run(struct job *j, const char *const *pairs, 
     struct amp_convert *c = j->c;
     const char *to = amp_protocol_name(j->to);
     if (j->v->tape->n == 0 || j->v->tape->tok[0].type != AMP_JSON_OBJECT)
-        return refuse(j, "a text has no fields that could be converted");
+        return refuse(j, "the message is a text without fields");
     j->src = amp_cv_shape_of(j->v->protocol, j->v->tape);
     if (!j->src)
-        return refuse(j, "no other protocol has a message like this %.60s",
+        return refuse(j, "no other protocol has a message like this one of %.60s",
                       amp_protocol_name(j->v->protocol));
     if (amp_cv_read(j->src, j->v->tape, &c->pool, &j->n, err) < 0)
         return AMP_CONVERT_FAILED;
@@ -475,7 +475,7 @@ static enum amp_convert_result job_run(struct job *j, const char *const *pairs, 
         return refuse(j, "%s has no message like %s %.60s", to, amp_protocol_name(j->v->protocol),
                       j->src->type);
     if (is_to_several(j) && !j->came.n)
-        return refuse(j, "%s has one recipient, the message several", to);
+        return refuse(j, "a message of %s has one recipient; this one has several", to);
     fields_fill(j, pairs);
     j->n.v[CV_ORIGIN] = (struct cv_value){.is = CV_ABSENT};
     if (envelope_complete(j, j->src, &j->n, err) < 0)

@@ -80,8 +80,8 @@ void amp_extract_free(struct amp_extract *x)
 
 /* ---- reports */
 
-static int report(struct amp_extract *x, struct amp_span text, struct amp_found *at,
-                  struct amp_error *err)
+static int found_report(struct amp_extract *x, struct amp_span text, struct amp_found *at,
+                        struct amp_error *err)
 {
     if (x->nesting > 0) {
         bool too_long = at->too_long;
@@ -137,7 +137,7 @@ static int search_inside(struct amp_extract *x, struct amp_span raw, const struc
         int rc = 0;
         struct amp_found part = part_of(at, x, raw, i);
         if (k->type == AMP_JSON_OBJECT && amp_claim_object(&x->tape, i, x->only)) {
-            rc = report(x, amp_tok_source(&x->tape, i), &part, err);
+            rc = found_report(x, amp_tok_source(&x->tape, i), &part, err);
             i = k->next;
         } else {
             if (k->type == AMP_JSON_STRING && !(k->flags & AMP_TOK_KEY))
@@ -200,9 +200,9 @@ static int take_object(struct amp_extract *x, struct amp_span raw, struct amp_er
         return -1;
     struct amp_span text = amp_buf_span(&x->clean);
     if (amp_tape_scan(&x->tape, text.p, text.n, &fault) < 0)
-        return prefixed || amp_claim_text(text, x->only) ? report(x, text, &at, err) : 0;
+        return prefixed || amp_claim_text(text, x->only) ? found_report(x, text, &at, err) : 0;
     if (amp_claim_object(&x->tape, 0, x->only) || is_addressed(x))
-        return report(x, text, &at, err);
+        return found_report(x, text, &at, err);
     return search_inside(x, raw, &at, err);
 }
 
@@ -211,7 +211,7 @@ static int take_broken(struct amp_extract *x, struct amp_span raw, struct amp_er
 {
     struct amp_found at;
     bool prefixed = candidate_place(x, &at);
-    return prefixed || amp_claim_text(raw, x->only) ? report(x, raw, &at, err) : 0;
+    return prefixed || amp_claim_text(raw, x->only) ? found_report(x, raw, &at, err) : 0;
 }
 
 /* raw: escaped text between quotes; it is searched as a string. */
@@ -304,7 +304,7 @@ static int report_too_long(struct amp_extract *x, struct amp_error *err)
     struct amp_found at;
     candidate_place(x, &at);
     at.too_long = true;
-    return report(x, (struct amp_span){x->window.data + x->start, BEGINNING}, &at, err);
+    return found_report(x, (struct amp_span){x->window.data + x->start, BEGINNING}, &at, err);
 }
 
 /* Whether the candidate failed on a backslash after its '{'. */
