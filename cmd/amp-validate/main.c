@@ -189,15 +189,15 @@ static void refuse_contradictions(int n_files)
     const struct {
         bool on;
         const char *name;
-    } whole[] = {{opt.mode == MODE_ANNOTATE, "--annotate"},
-                 {opt.mode == MODE_EFFECTIVE, "--effective"},
-                 {opt.state != NULL, "--state"},
-                 {opt.document, "--document"},
-                 {opt.extract, "--extract"},
-                 {to != NULL, "--to"}};
-    for (unsigned i = 0; i < sizeof whole / sizeof *whole; i++)
-        if (opt.sample > 1 && whole[i].on)
-            amp_die_usage("%s checks every line; --sample excludes it", whole[i].name);
+    } exhaustive[] = {{opt.mode == MODE_ANNOTATE, "--annotate"},
+                      {opt.mode == MODE_EFFECTIVE, "--effective"},
+                      {opt.state != NULL, "--state"},
+                      {opt.document, "--document"},
+                      {opt.extract, "--extract"},
+                      {to != NULL, "--to"}};
+    for (unsigned i = 0; i < sizeof exhaustive / sizeof *exhaustive; i++)
+        if (opt.sample > 1 && exhaustive[i].on)
+            amp_die_usage("%s checks every line; --sample excludes it", exhaustive[i].name);
 }
 
 static enum amp_output choose_output(void)

@@ -1,4 +1,4 @@
-/* Counts by protocol, type and code, of a result or of the whole run. */
+/* Counts by protocol, type and code, of a result or of the complete run. */
 #ifndef AMP_VALIDATE_STATS_H
 #define AMP_VALIDATE_STATS_H
 

@@ -15,7 +15,7 @@ static void on_violation(void *ctx, const struct amp_violation *v)
 
     amp_buf_init(&pointer, 4096);
     amp_buf_init(&dotted, 4096);
-    if (amp_tape_path(r->tape, v->tok, &pointer, &dotted, NULL))
+    if (amp_tape_path(r->tape, v->tok, &pointer, &dotted, NULL) < 0)
         amp_buf_reset(&dotted);
     /* A missing member has no place of its own, so its name follows its object's. */
     struct amp_span name = {"", 0};

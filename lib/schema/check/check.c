@@ -47,7 +47,7 @@ bool amp_run_fail_memory(struct amp_schema_run *r)
 bool amp_run_text(struct amp_schema_run *r, uint32_t tok, struct amp_span *out)
 {
     amp_buf_reset(&r->text);
-    if (amp_tok_text(r->t, tok, &r->text, out, r->err)) {
+    if (amp_tok_text(r->t, tok, &r->text, out, r->err) < 0) {
         r->failed = true;
         return false;
     }

@@ -76,12 +76,13 @@ static int report_note(struct amp_schema_run *r, const struct amp_note *note, am
                   !strcmp(note->keyword, "unevaluatedProperties");
     amp_buf_reset(&r->pointer);
     amp_buf_reset(&r->name);
-    if (of_key && amp_tok_text(r->t, note->tok - 1, &r->name, &v.name, r->err))
+    if (of_key && amp_tok_text(r->t, note->tok - 1, &r->name, &v.name, r->err) < 0)
         return -1;
-    if (amp_tape_path(&note->node->doc->tape, note->node->tok, &r->pointer, NULL, r->err))
+    if (amp_tape_path(&note->node->doc->tape, note->node->tok, &r->pointer, NULL, r->err) < 0)
         return -1;
     if (strcmp(note->keyword, "false") != 0 &&
-        (amp_buf_str(&r->pointer, "/", r->err) || amp_buf_str(&r->pointer, note->keyword, r->err)))
+        (amp_buf_str(&r->pointer, "/", r->err) < 0 ||
+         amp_buf_str(&r->pointer, note->keyword, r->err) < 0))
         return -1;
     struct amp_note named = *note;
     named.name = v.name;

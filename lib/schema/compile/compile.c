@@ -152,7 +152,7 @@ static int compile_node(struct amp_compiler *c, struct amp_node *n)
     }
     struct amp_resource r = *amp_node_resource(c, n);
     uint32_t ref = AMP_TOK_NONE;
-    if (r.draft == AMP_DRAFT_7) /* a reference stands alone there */
+    if (r.draft == AMP_DRAFT_7) /* draft-07 ignores keywords beside a reference */
         ref = amp_tape_get(t, n->tok, AMP_SPAN("$ref"));
     for (uint32_t k = n->tok + 1; k < t->tok[n->tok].next; k = t->tok[k + 1].next) {
         const struct amp_keyword *w = amp_keyword_find(t, k, r.draft);

@@ -154,7 +154,7 @@ static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t
     struct amp_resource above = {.draft = r->draft, .vocabulary = r->vocabulary};
     int result = 0;
     amp_tape_init(&meta.tape, NULL);
-    if (amp_tape_scan(&meta.tape, text.p, text.n, &fault))
+    if (amp_tape_scan(&meta.tape, text.p, text.n, &fault) < 0)
         result = amp_schema_wrong(c, d, value, "invalid_schema", "its metaschema is not JSON");
     if (!result && member(&meta, 0, "$schema") != AMP_TOK_NONE)
         result = read_dialect(c, &meta, 0, &above);
@@ -178,7 +178,7 @@ static int add_resource(struct amp_compiler *c, struct amp_document *d, uint32_t
     r.doc = d;
     r.tok = tok;
     r.uri = uri;
-    if (d->tape.tok[tok].type == AMP_JSON_OBJECT && read_dialect(c, d, tok, &r))
+    if (d->tape.tok[tok].type == AMP_JSON_OBJECT && read_dialect(c, d, tok, &r) < 0)
         return -1;
     if (p->n_resources == RESOURCES_MOST ||
         !amp_index_add(&p->uri_index, amp_index_hash(uri), p->n_resources))
@@ -218,7 +218,7 @@ static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
     AMP_BUF struct amp_buf uri = {0};
     struct amp_span kept;
     amp_buf_init(&uri, URI_MAX);
-    if (amp_uri_resolve(around.uri, (struct amp_span){id.p, before}, &uri, c->err))
+    if (amp_uri_resolve(around.uri, (struct amp_span){id.p, before}, &uri, c->err) < 0)
         return -1;
     if (!amp_arena_text(&c->program->arena, amp_buf_span(&uri), &kept))
         return amp_fail_memory(c->err);
@@ -241,7 +241,7 @@ static int walk_all(struct amp_compiler *c, struct amp_document *d, uint32_t lis
 {
     const struct amp_tape *t = &d->tape;
     for (uint32_t k = list + 1; k < t->tok[list].next; k = t->tok[k + step].next)
-        if (amp_document_walk(c, d, k + step, resource))
+        if (amp_document_walk(c, d, k + step, resource) < 0)
             return -1;
     return 0;
 }
@@ -271,7 +271,7 @@ int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t t
         d->resource[tok] = resource + 1;
         return 0;
     }
-    if (read_id(c, d, tok, &resource))
+    if (read_id(c, d, tok, &resource) < 0)
         return -1;
     d->resource[tok] = resource + 1;
     enum amp_draft draft = c->program->resources[resource].draft;
@@ -279,7 +279,7 @@ int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t t
         uint32_t value = k + 1;
         bool dynamic = amp_tok_is(t, k, AMP_SPAN("$dynamicAnchor"));
         if (draft == AMP_DRAFT_2020 && (dynamic || amp_tok_is(t, k, AMP_SPAN("$anchor"))) &&
-            add_anchor(c, d, resource, tok, value, 0, dynamic))
+            add_anchor(c, d, resource, tok, value, 0, dynamic) < 0)
             return -1;
         const struct amp_keyword *w = amp_keyword_find(t, k, draft);
         if (w && walk_keyword(c, d, w, value, resource) < 0)
@@ -308,7 +308,7 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
         return NULL;
     }
     d->asked = without_hash(d->asked);
-    if (amp_tape_scan(&d->tape, d->text.p, d->text.n, &fault)) {
+    if (amp_tape_scan(&d->tape, d->text.p, d->text.n, &fault) < 0) {
         amp_schema_not_json(c, d, &fault);
         return NULL;
     }
@@ -350,7 +350,7 @@ int amp_document_open(struct amp_document *d, struct amp_error *err)
 {
     struct amp_json_fault fault;
     if (!d->tape.n) {
-        if (amp_tape_scan(&d->tape, d->text.p, d->text.n, &fault))
+        if (amp_tape_scan(&d->tape, d->text.p, d->text.n, &fault) < 0)
             return amp_fail_memory(err);
         amp_tape_settle(&d->tape);
     }

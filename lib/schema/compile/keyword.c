@@ -99,7 +99,7 @@ const struct amp_keyword *amp_keyword_find(const struct amp_tape *t, uint32_t ke
     if (k->flags & AMP_TOK_ESCAPED) {
         struct amp_buf small = {plain, 0, sizeof plain, sizeof plain - 1};
         struct amp_span s;
-        if (amp_tok_text(t, key, &small, &s, NULL))
+        if (amp_tok_text(t, key, &small, &s, NULL) < 0)
             return NULL;
         name = s.p;
         n = s.n;

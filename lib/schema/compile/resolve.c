@@ -91,13 +91,14 @@ static int follow_step(struct amp_compiler *c, struct amp_document *d, uint32_t 
     if (t->type != AMP_JSON_OBJECT || t->count < INDEXED) {
         AMP_BUF struct amp_buf pointer = {0};
         amp_buf_init(&pointer, URI_MAX);
-        if (amp_buf_str(&pointer, "/", c->err) || amp_buf_add(&pointer, name.p, name.n, c->err) ||
-            count_steps(c, d, at, t->count))
+        if (amp_buf_str(&pointer, "/", c->err) < 0 ||
+            amp_buf_add(&pointer, name.p, name.n, c->err) < 0 ||
+            count_steps(c, d, at, t->count) < 0)
             return -1;
         *out = amp_tape_pointer(&d->tape, at, amp_buf_span(&pointer));
         return 0;
     }
-    if (count_steps(c, d, at, 1))
+    if (count_steps(c, d, at, 1) < 0)
         return -1;
     struct amp_members *m = find_members(c, d, at);
     AMP_FREE char *plain = malloc(name.n + 1);
@@ -125,7 +126,7 @@ static int follow_pointer(struct amp_compiler *c, struct amp_document *d, uint32
         pointer.n--;
         const char *slash = pointer.n ? memchr(pointer.p, '/', pointer.n) : NULL;
         struct amp_span name = {pointer.p, slash ? (size_t)(slash - pointer.p) : pointer.n};
-        if (follow_step(c, d, at, name, &at))
+        if (follow_step(c, d, at, name, &at) < 0)
             return -1;
         pointer.p += name.n;
         pointer.n -= name.n;
@@ -170,17 +171,17 @@ enum amp_resolved amp_document_resolve(struct amp_compiler *c, uint32_t resource
     amp_buf_init(&fragment, URI_MAX);
     if (before > 0) {
         struct amp_resource from = c->program->resources[resource];
-        if (amp_uri_resolve(from.uri, (struct amp_span){ref.p, before}, &uri, c->err))
+        if (amp_uri_resolve(from.uri, (struct amp_span){ref.p, before}, &uri, c->err) < 0)
             return AMP_RESOLVE_FAILED;
         int found = amp_resource_find(c, amp_buf_span(&uri), from.draft, &to);
         if (found <= 0)
             return found < 0 ? AMP_RESOLVE_FAILED : AMP_RESOLVE_UNKNOWN;
     }
-    if (amp_uri_decode(parts.fragment, &fragment, c->err))
+    if (amp_uri_decode(parts.fragment, &fragment, c->err) < 0)
         return AMP_RESOLVE_FAILED;
     struct amp_document *d = c->program->resources[to].doc;
     struct amp_span name = amp_buf_span(&fragment);
-    if (amp_document_open(d, c->err))
+    if (amp_document_open(d, c->err) < 0)
         return AMP_RESOLVE_FAILED;
     *out = (struct amp_target){d, c->program->resources[to].tok, to, NULL};
     if (name.n && name.p[0] != '/') {
@@ -192,15 +193,15 @@ enum amp_resolved amp_document_resolve(struct amp_compiler *c, uint32_t resource
         return AMP_RESOLVED;
     }
     if (name.n) {
-        if (follow_pointer(c, d, c->program->resources[to].tok, name, &out->tok))
+        if (follow_pointer(c, d, c->program->resources[to].tok, name, &out->tok) < 0)
             return AMP_RESOLVE_FAILED;
         if (out->tok == AMP_TOK_NONE)
             return AMP_RESOLVE_NO_PLACE;
-        if (!d->resource[out->tok] && count_steps(c, d, out->tok, PLACE_STEPS))
+        if (!d->resource[out->tok] && count_steps(c, d, out->tok, PLACE_STEPS) < 0)
             return AMP_RESOLVE_FAILED;
         if (!d->resource[out->tok] &&
             amp_document_walk(c, d, out->tok,
-                              resource_around(d, c->program->resources[to].tok, out->tok)))
+                              resource_around(d, c->program->resources[to].tok, out->tok)) < 0)
             return AMP_RESOLVE_FAILED;
         out->resource = d->resource[out->tok] - 1;
     }

@@ -76,7 +76,7 @@ static int fail_at(struct amp_compiler *c, const struct amp_document *d, uint32_
     amp_buf_init(&text, sizeof c->err->what);
     add_place(c, d, d->tape.n ? (size_t)(amp_tok_source(&d->tape, tok).p - d->tape.text) : 0,
               &text);
-    if (d->tape.n && amp_tape_path(&d->tape, tok, &at, NULL, NULL))
+    if (d->tape.n && amp_tape_path(&d->tape, tok, &at, NULL, NULL) < 0)
         amp_buf_reset(&at);
     struct amp_span pointer = amp_buf_span(&at);
     if (pointer.n > POINTER_MOST) { /* the end is more specific */

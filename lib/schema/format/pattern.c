@@ -131,15 +131,15 @@ static int rewrite_pattern(struct amp_span text, struct amp_buf *out)
         char c = *p++;
         if (c != '\\' || p == end) {
             if (c == '[' && in_class) { /* [[:digit:]] is not a POSIX class in ECMA-262 */
-                if (amp_buf_str(out, "\\[", NULL))
+                if (amp_buf_str(out, "\\[", NULL) < 0)
                     return -1;
                 continue;
             }
             if (c == '[' || c == ']')
                 in_class = c == '[';
-            if (amp_buf_add(out, &c, 1, NULL))
+            if (amp_buf_add(out, &c, 1, NULL) < 0)
                 return -1;
-            if (c == '[' && p < end && *p == '^' && amp_buf_add(out, p++, 1, NULL))
+            if (c == '[' && p < end && *p == '^' && amp_buf_add(out, p++, 1, NULL) < 0)
                 return -1;
             continue;
         }

@@ -104,15 +104,16 @@ int amp_uri_resolve(struct amp_span base_text, struct amp_span ref_text, struct 
     struct amp_span scheme = ref.scheme.n ? ref.scheme : base.scheme;
     const struct amp_uri *authority = complete ? &ref : &base;
 
-    if (scheme.n && (amp_buf_add(out, scheme.p, scheme.n, err) || amp_buf_str(out, ":", err)))
+    if (scheme.n &&
+        (amp_buf_add(out, scheme.p, scheme.n, err) < 0 || amp_buf_str(out, ":", err) < 0))
         return -1;
     if (authority->has_authority &&
-        (amp_buf_str(out, "//", err) ||
-         amp_buf_add(out, authority->authority.p, authority->authority.n, err)))
+        (amp_buf_str(out, "//", err) < 0 ||
+         amp_buf_add(out, authority->authority.p, authority->authority.n, err) < 0))
         return -1;
     size_t start = out->len;
     if (!complete && !ref.path.n) {
-        if (amp_buf_add(out, base.path.p, base.path.n, err))
+        if (amp_buf_add(out, base.path.p, base.path.n, err) < 0)
             return -1;
         if (!ref.has_query)
             from = &base;
@@ -122,19 +123,19 @@ int amp_uri_resolve(struct amp_span base_text, struct amp_span ref_text, struct 
             while (n > 0 && base.path.p[n - 1] != '/')
                 n--;
             if (base.has_authority && !base.path.n) {
-                if (amp_buf_str(out, "/", err))
+                if (amp_buf_str(out, "/", err) < 0)
                     return -1;
-            } else if (amp_buf_add(out, base.path.p, n, err)) {
+            } else if (amp_buf_add(out, base.path.p, n, err) < 0) {
                 return -1;
             }
         }
-        if (amp_buf_add(out, ref.path.p, ref.path.n, err))
+        if (amp_buf_add(out, ref.path.p, ref.path.n, err) < 0)
             return -1;
         if (out->data && (out->len > start))
             remove_dots(out, start);
     }
     if (from->has_query &&
-        (amp_buf_str(out, "?", err) || amp_buf_add(out, from->query.p, from->query.n, err)))
+        (amp_buf_str(out, "?", err) < 0 || amp_buf_add(out, from->query.p, from->query.n, err) < 0))
         return -1;
     return 0;
 }

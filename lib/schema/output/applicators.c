@@ -52,7 +52,7 @@ static bool step_down_index(const struct step *s, uint32_t i, const struct amp_n
 }
 
 /* Annotates which children the keyword applied to; draft-07 has no such annotations. */
-static void annotate(const struct step *s, struct amp_span json)
+static void annotate_children(const struct step *s, struct amp_span json)
 {
     if (s->w->s->program->resources[s->n->resource].draft != AMP_DRAFT_7)
         amp_walk_annotate(s->w, s->n, s->key->name, json);
@@ -209,7 +209,7 @@ static bool walk_members(const struct step *s, member_fn fn)
     }
     s->w->units.truncated |= too_long;
     if (names.len > 0 && !too_long && amp_buf_str(&names, "]", s->w->err) == 0)
-        annotate(s, amp_buf_span(&names));
+        annotate_children(s, amp_buf_span(&names));
     return ok;
 }
 
@@ -356,7 +356,7 @@ static bool walk_prefix_items(const struct step *s)
     char last[16];
     snprintf(last, sizeof last, "%u", i - 1);
     if (i)
-        annotate(s, amp_span_str(k == end ? "true" : last));
+        annotate_children(s, amp_span_str(k == end ? "true" : last));
     return ok;
 }
 
@@ -374,7 +374,7 @@ static bool walk_rest(const struct step *s, uint32_t from, bool unmarked_only)
         any = true;
     }
     if (any)
-        annotate(s, AMP_SPAN("true"));
+        annotate_children(s, AMP_SPAN("true"));
     return ok;
 }
 
@@ -427,7 +427,7 @@ static bool walk_contains(const struct step *s)
     if (found > a->max_contains)
         return amp_walk_wrong(s->w, s->n, "maxContains", s->tok, NULL, no_name);
     if (found && amp_buf_str(&list, "]", NULL) == 0)
-        annotate(s, found == count ? AMP_SPAN("true") : amp_buf_span(&list));
+        annotate_children(s, found == count ? AMP_SPAN("true") : amp_buf_span(&list));
     return true;
 }
 

@@ -83,7 +83,7 @@ static void walk_remark(struct amp_output_walk *w, const struct amp_node *n, uin
     struct amp_span plain;
     amp_buf_init(&json, 16 << 20);
     amp_buf_init(&name, 64 << 10);
-    if (amp_tok_text(t, key, &name, &plain, w->err) || amp_buf_add(&name, "", 0, w->err) ||
+    if (amp_tok_text(t, key, &name, &plain, w->err) < 0 || amp_buf_add(&name, "", 0, w->err) < 0 ||
         add_compact(t, key + 1, &json, w->err)) {
         w->r->failed = true;
         return;
@@ -172,7 +172,7 @@ static bool walk_place(struct amp_output_walk *w, const struct amp_node *n, uint
     struct amp_schema_run *r = w->r;
     uint32_t first = w->units.n;
     struct amp_marks own = {0};
-    if (amp_units_add(&w->units, UNIT_GROUP, w->s, n, NULL, (struct amp_span){"", 0}, w->err)) {
+    if (amp_units_add(&w->units, UNIT_GROUP, w->s, n, NULL, (struct amp_span){"", 0}, w->err) < 0) {
         r->failed = true;
         return false;
     }

@@ -66,15 +66,16 @@ static int add_absolute(struct amp_buf *out, const struct amp_schema *s, const s
     AMP_BUF struct amp_buf root = {0}, at = {0};
     amp_buf_init(&root, POINTER_MOST);
     amp_buf_init(&at, POINTER_MOST);
-    if (amp_tape_path(t, res->tok, &root, NULL, err) || amp_tape_path(t, n->tok, &at, NULL, err))
+    if (amp_tape_path(t, res->tok, &root, NULL, err) < 0 ||
+        amp_tape_path(t, n->tok, &at, NULL, err) < 0)
         return -1;
     struct amp_span below = amp_buf_span(&at);
     if (n->doc == res->doc && below.n >= root.len) {
         below.p += root.len;
         below.n -= root.len;
     }
-    if (amp_buf_add(out, res->uri.p, res->uri.n, err) || amp_buf_str(out, "#", err) ||
-        add_fragment(out, below, err))
+    if (amp_buf_add(out, res->uri.p, res->uri.n, err) < 0 || amp_buf_str(out, "#", err) < 0 ||
+        add_fragment(out, below, err) < 0)
         return -1;
     if (!keyword)
         return 0;
