@@ -15,7 +15,7 @@
 #include "message/inbox/bell.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
-#include "route/handover/inbox_loop.h"
+#include "route/handover/handover.h"
 
 static struct amp_lane_rules lane_rules;
 static struct amp_handover_options loop = {
@@ -75,8 +75,6 @@ const struct amp_opt inbox_opts[] = {
 
 struct inbox {
     struct amp_store *store;
-    struct amp_span agent;
-    const char *name;
     int lock;
     struct amp_buf mem;
 };
@@ -124,18 +122,18 @@ static int inbox_list(struct inbox *in)
     struct amp_error err;
     struct amp_inbox_info info;
     int rc = 0;
-    if (amp_inbox_info(in->store, in->agent, &in->mem, &info, &err) < 0 ||
-        amp_inbox_each(in->store, in->agent, list_fn, &rc, &err) < 0 || amp_out_flush(&err) < 0)
+    if (amp_inbox_info(in->store, loop.agent, &in->mem, &info, &err) < 0 ||
+        amp_inbox_each(in->store, loop.agent, list_fn, &rc, &err) < 0 || amp_out_flush(&err) < 0)
         return amp_complain(&err);
     if (info.busy_ms > 0 && info.until_ms > amp_now_ms()) {
         char since[AMP_TIME_MAX], until[AMP_TIME_MAX];
         amp_time_format(info.busy_ms, since);
         amp_time_format(info.until_ms, until);
-        amp_note("%s is busy since %s, until %s at most", in->name, since, until);
+        amp_note("%s is busy since %s, until %s at most", loop.name, since, until);
     }
     if (info.waiting > 0)
         return 0;
-    amp_note("no message waits for %s", in->name);
+    amp_note("no message waits for %s", loop.name);
     return AMP_NO;
 }
 
@@ -148,7 +146,7 @@ static int turn_take(struct inbox *in, struct amp_error *err)
     if (wait_turn)
         amp_signals_default();
     int rc =
-        amp_inbox_lock(amp_store_dir(in->store), in->agent, wait_turn ? -1 : 0, &in->lock, err);
+        amp_inbox_lock(amp_store_dir(in->store), loop.agent, wait_turn ? -1 : 0, &in->lock, err);
     amp_signals_install();
     return rc;
 }
@@ -157,16 +155,16 @@ static int turn_take(struct inbox *in, struct amp_error *err)
 static int marks_set(struct inbox *in, struct amp_error *err)
 {
     int64_t now = amp_now_ms();
-    if (busy && amp_inbox_busy(in->store, in->agent, now, now + loop.lease_ms, err) < 0)
+    if (busy && amp_inbox_busy(in->store, loop.agent, now, now + loop.lease_ms, err) < 0)
         return -1;
-    if (idle && amp_inbox_busy(in->store, in->agent, 0, 0, err) < 0)
+    if (idle && amp_inbox_busy(in->store, loop.agent, 0, 0, err) < 0)
         return -1;
-    if (return_id && amp_inbox_return(in->store, in->agent, amp_span_str(return_id), now, err) < 0)
+    if (return_id && amp_inbox_return(in->store, loop.agent, amp_span_str(return_id), now, err) < 0)
         return -1;
     if (amp_store_sync(in->store, err) < 0)
         return -1;
     if (idle || return_id)
-        amp_inbox_ring(amp_store_dir(in->store), in->agent);
+        amp_inbox_ring(amp_store_dir(in->store), loop.agent);
     return 0;
 }
 
@@ -176,8 +174,6 @@ static int hand_out(struct inbox *in)
     struct amp_inbox_end end;
     if (lanes_set(config, state, NULL, 0, &lane_rules, &err) < 0 || turn_take(in, &err) < 0)
         return amp_complain(&err);
-    loop.agent = in->agent;
-    loop.name = in->name;
     if (command.n > 0)
         loop.argv = command.v;
     if (one)
@@ -187,7 +183,7 @@ static int hand_out(struct inbox *in)
     if (end.handed > 0)
         return 0;
     if (end.refused == 0)
-        amp_note("no message was handed over to %s", in->name);
+        amp_note("no message was handed over to %s", loop.name);
     return AMP_NO;
 }
 
@@ -220,9 +216,11 @@ int route_inbox(int argc, char **argv)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
     if (busy && (idle || loop.between || loop.follow))
         amp_die_usage("--busy excludes the other options");
-    struct inbox in = {.agent = amp_span_str(argv[0]), .name = argv[0], .lock = -1};
+    struct inbox in = {.lock = -1};
     struct amp_error err;
-    if (amp_inbox_agent_check(in.agent, &err) < 0)
+    loop.name = argv[0];
+    loop.agent = amp_span_str(argv[0]);
+    if (amp_inbox_agent_check(loop.agent, &err) < 0)
         amp_die_usage("%s", err.what);
     char program[PATH_MAX];
     if (command.n > 0 && amp_child_find(command.v[0], environ, program, sizeof(program), &err) < 0)

@@ -9,6 +9,7 @@
 
 #define JOBS     4
 #define ATTEMPTS 5
+#define PENDING  ((size_t)16 << 10) /* bytes that wait for a pipe, without those in it */
 
 static const struct amp_port_ops *const kinds[] = {
     &amp_port_fifo, &amp_port_file, &amp_port_spool, &amp_port_command, &amp_port_unix,
@@ -78,6 +79,48 @@ bool amp_port_is_network(const struct amp_port *p)
 size_t amp_port_pending(const struct amp_port *p)
 {
     return amp_queue_pending(&p->queue) - p->out_bytes + (p->tries ? p->tries->bytes : 0);
+}
+bool amp_port_lost(const struct amp_port *p)
+{
+    return p->lost;
+}
+struct amp_span amp_port_failed(const struct amp_port *p)
+{
+    return p->failing;
+}
+uint64_t amp_port_number(const struct amp_port *p)
+{
+    return p->reporting;
+}
+uint64_t amp_port_first(const struct amp_port *p)
+{
+    const struct amp_queued *head = amp_queue_at(&p->queue, 0);
+    return head ? head->number : p->queue.numbers + 1;
+}
+
+uint32_t amp_port_untaken(const struct amp_port *p)
+{
+    uint32_t n = p->queue.n - p->out;
+    if (p->tries)
+        return p->queue.n + p->tries->n;
+    uint64_t unread = amp_port_unread(p);
+    if (unread > p->out_bytes)
+        unread = p->out_bytes;
+    for (uint32_t i = p->out; i > 0 && unread > 0; i--, n++) {
+        size_t len = amp_queue_at(&p->queue, i - 1)->len;
+        unread -= len < unread ? len : unread;
+    }
+    return n;
+}
+
+bool amp_port_room(const struct amp_port *p, uint32_t ahead)
+{
+    bool piped = amp_port_has(p, AMP_PORT_PIPED);
+    if (p->tries)
+        return p->queue.n + p->tries->n < p->tries->window;
+    if (ahead > 0 && piped)
+        return amp_port_untaken(p) < ahead;
+    return amp_port_pending(p) < (piped ? PENDING : AMP_PORT_FEED);
 }
 
 int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,

@@ -302,3 +302,61 @@ void amp_stream_close(struct amp_port *p)
 {
     amp_port_disconnect(p, false);
 }
+
+/* ---- after a lost reader ---- */
+
+/* Copies a line of the former queue; with `again` its delivery is reported again. */
+static int line_copy(struct amp_queue *to, const struct amp_queued *was, struct amp_span line,
+                     bool again, struct amp_error *err)
+{
+    if (amp_queue_add(to, line, was->tag, was->since_ms, err) < 0)
+        return -1;
+    struct amp_queued *now = &to->v[to->first + to->n - 1];
+    now->number = was->number;
+    now->reported = was->reported && !again;
+    return 0;
+}
+
+static int queue_rebuild(const struct amp_port *p, struct amp_queue *to,
+                         const struct amp_port_line *lines, uint32_t n, struct amp_error *err)
+{
+    uint64_t first = amp_port_first(p);
+    const struct amp_queued *was;
+    const char *at = p->queue.bytes.data + p->queue.head;
+    uint32_t k = 0;
+    for (; k < n && lines[k].number < first; k++) {
+        struct amp_queued q = {.tag = lines[k].tag, .number = lines[k].number};
+        if (line_copy(to, &q, lines[k].line, true, err) < 0)
+            return -1;
+    }
+    for (uint32_t i = 0; (was = amp_queue_at(&p->queue, i)); i++) {
+        bool again = k < n && lines[k].number == was->number;
+        if (line_copy(to, was, (struct amp_span){at, was->len - 1}, again, err) < 0)
+            return -1;
+        at += was->len;
+        k += again;
+    }
+    return 0;
+}
+
+int amp_port_again(struct amp_port *p, const struct amp_port_line *lines, uint32_t n,
+                   struct amp_error *err)
+{
+    struct amp_queue q;
+    size_t more = 0;
+    for (uint32_t i = 0; i < n; i++)
+        more += lines[i].line.n + 1;
+    p->lost = false;
+    if (n == 0)
+        return 0;
+    amp_queue_init(&q, p->queue.bytes.max + more);
+    if (queue_rebuild(p, &q, lines, n, err) < 0) {
+        amp_queue_release(&q);
+        return -1;
+    }
+    q.bytes.max = p->queue.bytes.max;
+    q.numbers = p->queue.numbers;
+    amp_queue_release(&p->queue);
+    p->queue = q;
+    return 0;
+}

@@ -146,7 +146,7 @@ static void letters(void)
     amp_dead_from_view(&d, &v);
     for (int i = 0; i < 2; i++)
         TAP_INT(amp_dead_add(store, &d, "router", AMP_SPAN("{\"n\":1}"), &entry, &err), 0, "kept");
-    TAP_INT(open_entries("router"), 2, "its answers stand in the outbox");
+    TAP_INT(open_entries("router"), 2, "its answers are in the outbox");
     TAP_OK(find("lost") && rec.state == AMP_DELIVERY_REJECTED && rec.due_ms == 0,
            "the ledger says rejected");
     amp_dead_each(store, false, letters_fn, &seen, &err);
@@ -190,7 +190,7 @@ static void silence(void)
     amp_message_sweep(store, seen, &opt, &raised, &err);
     TAP_INT(raised, 2, "who read \"one\" and \"slow\" is silent");
     TAP_OK(find("slow") && rec.state == AMP_DELIVERY_TIMED_OUT && rec.lost, "which is all");
-    TAP_INT(open_entries("watch"), 2, "all stand in the outbox");
+    TAP_INT(open_entries("watch"), 2, "all are in the outbox");
 }
 
 int main(void)

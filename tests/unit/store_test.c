@@ -121,7 +121,7 @@ static void test_dedupe(const char *dir)
     TAP_INT(put(s, "message", "m1", &st, &in, &what), 0, "another consumer");
     TAP_INT(what, AMP_STORE_COMMITTED, "takes it for itself");
     in.bytes = AMP_SPAN("others");
-    TAP_INT(amp_store_seen(s, &in, &err), AMP_STORE_SEEN_OTHER, "other bytes are told");
+    TAP_INT(amp_store_seen(s, &in, &err), AMP_STORE_SEEN_OTHER, "other bytes are reported");
     TAP_INT(put(s, "message", "m1", &st, &in, &what), -1, "and refused");
     TAP_STR(err.code, "duplicate_msg_id", "as a duplicate id");
     in = (struct amp_store_input){"track", AMP_SPAN("m2"), AMP_SPAN("b")};

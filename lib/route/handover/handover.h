@@ -1,4 +1,5 @@
-/* Handing one message of an inbox to its agent (handover.c), and acknowledging it (acks.c). */
+/* Handing the messages of an inbox to its agent: the loop (inbox_loop.c), one message (handover.c)
+ * and its acknowledgements (acks.c). */
 #ifndef AMP_ROUTE_HANDOVER_H
 #define AMP_ROUTE_HANDOVER_H
 
@@ -92,4 +93,15 @@ int amp_handover_wait(struct amp_handover *h, struct pollfd *fds, unsigned n, in
                       struct amp_error *err);
 /* Waits all of that time, and writes acknowledgements. */
 int amp_handover_pause(struct amp_handover *h, int64_t ms, struct amp_error *err);
+
+/* ---- inbox_loop.c ---- */
+
+struct amp_inbox_end {
+    uint64_t handed, refused;
+};
+/* The caller holds the agent's lock (amp_inbox_lock). Returns when no message waits (not with
+ * `follow`), after max_messages, after a failure, or after a signal, INTERRUPTED. */
+int amp_inbox_loop(struct amp_store *store, const struct amp_handover_options *o,
+                   struct amp_inbox_end *end, struct amp_error *err);
+
 #endif

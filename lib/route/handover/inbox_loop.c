@@ -3,7 +3,7 @@
  * is handed over; with --between-turns a busy agent gets nothing. The loop waits for the bell that
  * routers ring, the end of a lease, a signal, or the loss of the output's reader.
  */
-#include "route/handover/inbox_loop.h"
+#include "route/handover/handover.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,6 @@
 #include "message/record/record.h"
 #include "route/admission/admission.h"
 #include "route/count.h"
-#include "route/handover/handover.h"
 #include "task/task.h"
 
 #define HELD_MAX (1u << 20)

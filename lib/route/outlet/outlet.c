@@ -7,6 +7,7 @@
  */
 #include "route/outlet/outlet.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -736,15 +737,13 @@ void amp_outlets_say(const struct amp_outlets *o)
         const struct outlet *t = o->v[i];
         const struct amp_lanes *lanes = &t->waiting.lanes;
         if (t->refused > 0)
-            o->run->voice->note("%s: %llu refused (buffer_full)", t->spec,
-                                (unsigned long long)t->refused);
+            o->run->voice->note("%s: %" PRIu64 " refused (buffer_full)", t->spec, t->refused);
         if (lanes->urgent + lanes->overflowed > 0)
-            o->run->voice->note("%s: %llu urgent, %llu past their limit in %llu bursts", t->spec,
-                                (unsigned long long)lanes->urgent,
-                                (unsigned long long)lanes->overflowed,
-                                (unsigned long long)lanes->bursts);
+            o->run->voice->note("%s: %" PRIu64 " urgent, %" PRIu64 " past their limit in %" PRIu64
+                                " bursts",
+                                t->spec, lanes->urgent, lanes->overflowed, lanes->bursts);
         if (lanes->starved > 0)
-            o->run->voice->note("%s: %llu starved, %lld ms at most", t->spec,
-                                (unsigned long long)lanes->starved, (long long)lanes->longest_ms);
+            o->run->voice->note("%s: %" PRIu64 " starved, %" PRId64 " ms at most", t->spec,
+                                lanes->starved, lanes->longest_ms);
     }
 }

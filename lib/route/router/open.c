@@ -4,6 +4,7 @@
  */
 #include "route/router/private.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -120,11 +121,10 @@ void amp_router_say(struct amp_router *r)
     }
     if (!r->run.verbose)
         return;
-    voice->note("%llu lines in, %llu rejected, %llu deliveries, %llu acknowledgements without a "
-                "route",
-                (unsigned long long)(r->intake.accepted + r->intake.rejected),
-                (unsigned long long)r->intake.rejected, (unsigned long long)r->run.delivered,
-                (unsigned long long)r->unmatched_acks);
+    voice->note("%" PRIu64 " lines in, %" PRIu64 " rejected, %" PRIu64 " deliveries, %" PRIu64
+                " acknowledgements without a route",
+                r->intake.accepted + r->intake.rejected, r->intake.rejected, r->run.delivered,
+                r->unmatched_acks);
     amp_outlets_say(r->outlets);
     amp_admission_say(r->admission);
 }
