@@ -3,7 +3,7 @@
 
 #include "message/inbox/lane.h"
 #include "message/record/record.h"
-#include "message/settle/acknowledge.h"
+#include "message/settle/outcome.h"
 
 static struct amp_metric_labels labels_of(const struct amp_view *v)
 {

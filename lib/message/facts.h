@@ -1,7 +1,6 @@
 /*
- * Functions through which this room reads facts about agents and tasks, which are in higher rooms.
- * amp_store_options.facts has them (from flow/facts.h); without them no role, tool or task is
- * found.
+ * Functions by which this room reads facts about agents and tasks, which are in higher rooms.
+ * amp_store_options.facts has them (flow/facts.h); without them no role, tool or task is found.
  */
 #ifndef AMP_MESSAGE_FACTS_H
 #define AMP_MESSAGE_FACTS_H

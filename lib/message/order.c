@@ -1,4 +1,4 @@
-/* Which messages keep their order among each other. */
+/* Messages that keep their order. */
 #include "message/order.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ struct amp_span amp_order_key(const struct amp_view *v)
         return v->correlation;
     if (v->kind != AMP_KIND_NEGOTIATION && v->kind != AMP_KIND_VOTE)
         return none;
-    /* Its correlation is its id (§17); few of its events name it in their payload too. */
+    /* The correlation is the negotiation's id (§17); few events have it in their payload, too. */
     if (v->correlation.n > 0)
         return v->correlation;
     return v->kind == AMP_KIND_NEGOTIATION ? v->body.negotiation.negotiation : none;

@@ -5,7 +5,6 @@
 
 #include "hitl/escalation.h"
 #include "message/ledger/holder.h"
-#include "message/settle/acknowledge.h"
 #include "message/settle/outcome.h"
 #include "message/settle/rails.h"
 #include "protocol/spec.h"

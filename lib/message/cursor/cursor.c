@@ -26,7 +26,8 @@ struct amp_cursor {
     char held_box[AMP_KEY_MAX];
     int64_t lease_ms, gap_ms;
     uint32_t max_held;
-    struct amp_buf mem, out, lines; /* the record's texts; what is written; what turn made */
+    struct amp_buf mem, out,
+        lines; /* the record's texts, the record as JSON, the reports of a turn */
     struct amp_cursor_rec rec;
     uint8_t state;
     struct amp_held_list held;
@@ -48,7 +49,7 @@ struct step {
     const char *actor;
     struct amp_store_emit emit;
     bool emits;
-    const struct amp_cursor_item *item; /* its own emits count, where it has some */
+    const struct amp_cursor_item *item; /* its lines, if it has some, replace emit */
     struct amp_buf mem;
 };
 
@@ -92,7 +93,7 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     return change_fill(w, change, err);
 }
 
-/* Keeps what was committed. */
+/* Takes over the committed record. */
 static int record_keep(struct step *w, struct amp_error *err)
 {
     struct amp_cursor *c = w->c;
@@ -415,29 +416,40 @@ int64_t amp_cursor_due(const struct amp_cursor *c)
     return due;
 }
 
-static int gap_time_out(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,
-                        struct amp_error *err)
+/* Commits a step about the gap done->from to done->to, with the report of it in `e`; without one if
+ * e is NULL. */
+static int gap_commit(struct amp_cursor *c, struct step *w, const struct amp_cursor_turn *done,
+                      struct amp_cursor_item *e, struct amp_error *err)
 {
     struct amp_cursor_gap gap = {.consumer = c->opt->consumer,
                                  .source = amp_span_str(c->source),
-                                 .from = c->rec.last_seq + 1,
-                                 .to = c->rec.gap_to,
-                                 .on_gap = c->opt->on_gap};
+                                 .from = done->from,
+                                 .to = done->to,
+                                 .on_gap = c->opt->on_gap,
+                                 .tombstone = w->s.event == AMP_CURSOR_EV_TOMBSTONE};
+    if (e) {
+        if (amp_cursor_gap_line(c->store, &gap, w->s.now_ms, &c->lines, &e->id, &e->line, err) < 0)
+            return -1;
+        w->emits = true;
+        w->emit = (struct amp_store_emit){.id = e->id, .line = e->line};
+    }
+    if (step_commit(w, NULL, step_fn, NULL, err) < 0)
+        return -1;
+    if (e)
+        e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
+    return 0;
+}
+
+static int gap_time_out(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,
+                        struct amp_error *err)
+{
     struct step w = {
         .c = c,
         .actor = c->opt->answers,
-        .s = {.event = AMP_CURSOR_EV_TIMEOUT, .now_ms = now_ms, .gap_to = c->rec.gap_to},
-        .emits = true};
-    struct amp_cursor_item *e = &done->incident;
-    if (amp_cursor_gap_line(c->store, &gap, now_ms, &c->lines, &e->id, &e->line, err) < 0)
-        return -1;
-    w.emit = (struct amp_store_emit){.id = e->id, .line = e->line};
-    done->from = gap.from;
-    done->to = gap.to;
-    if (step_commit(&w, NULL, step_fn, NULL, err) < 0)
-        return -1;
-    e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
-    return 0;
+        .s = {.event = AMP_CURSOR_EV_TIMEOUT, .now_ms = now_ms, .gap_to = c->rec.gap_to}};
+    done->from = c->rec.last_seq + 1;
+    done->to = c->rec.gap_to;
+    return gap_commit(c, &w, done, &done->incident, err);
 }
 
 static int gap_give_up(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,
@@ -452,24 +464,7 @@ static int gap_give_up(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_t
     done->from = c->rec.last_seq + 1;
     done->to = w.s.seq;
     done->given_up = true;
-    struct amp_cursor_item *e = &done->mark;
-    if (tombstone) {
-        struct amp_cursor_gap gap = {.consumer = c->opt->consumer,
-                                     .source = amp_span_str(c->source),
-                                     .from = done->from,
-                                     .to = done->to,
-                                     .on_gap = AMP_ON_GAP_TOMBSTONE,
-                                     .tombstone = true};
-        if (amp_cursor_gap_line(c->store, &gap, now_ms, &c->lines, &e->id, &e->line, err) < 0)
-            return -1;
-        w.emits = true;
-        w.emit = (struct amp_store_emit){.id = e->id, .line = e->line};
-    }
-    if (step_commit(&w, NULL, step_fn, NULL, err) < 0)
-        return -1;
-    if (tombstone)
-        e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
-    return 0;
+    return gap_commit(c, &w, done, tombstone ? &done->mark : NULL, err);
 }
 
 int amp_cursor_turn(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,

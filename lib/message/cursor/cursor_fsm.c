@@ -6,11 +6,6 @@
  */
 #include "message/cursor/cursor_fsm.h"
 
-static const struct amp_fsm_name states[] = {AMP_CURSOR_STATES(AMP_FSM_NAMES)};
-static const struct amp_fsm_name events[] = {AMP_CURSOR_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name facts[] = {AMP_CURSOR_FACTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name effects[] = {AMP_CURSOR_EFFECTS(AMP_FSM_NAMES)};
-
 #define S(x)   AMP_CURSOR_##x
 #define E(x)   AMP_CURSOR_EV_##x
 #define EFF(x) AMP_CURSOR_DO_##x
@@ -69,14 +64,7 @@ const struct amp_fsm amp_cursor_fsm = {
     .name = "cursor",
     .source = "Runtime Protocol §6",
     .doc = "How far a consumer has read the stream of a source",
-    .states = states,
-    .events = events,
-    .facts = facts,
-    .effects = effects,
-    .n_states = AMP_CURSOR_STATE_COUNT,
-    .n_events = AMP_CURSOR_EV_COUNT,
-    .n_facts = AMP_CURSOR_IF_COUNT,
-    .n_effects = AMP_CURSOR_DO_COUNT,
+    AMP_FSM_LISTS(AMP_CURSOR),
     .initial = AMP_CURSOR_ACTIVE,
     .terminal = 1u << AMP_CURSOR_RETIRED,
     .rows = rows,

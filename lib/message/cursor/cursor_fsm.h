@@ -44,12 +44,7 @@
     X(AMP_CURSOR_DO_FENCE, "fence",                                                                \
       "raise the epoch, so that commits of an earlier holder are refused")
 
-enum amp_cursor_state { AMP_CURSOR_STATES(AMP_FSM_ENUM) AMP_CURSOR_STATE_COUNT };
-enum amp_cursor_event { AMP_CURSOR_EVENTS(AMP_FSM_ENUM) AMP_CURSOR_EV_COUNT };
-enum { AMP_CURSOR_FACTS(AMP_FSM_BIT) AMP_CURSOR_IF_COUNT };
-enum { AMP_CURSOR_FACTS(AMP_FSM_FLAG) };
-enum { AMP_CURSOR_EFFECTS(AMP_FSM_BIT) AMP_CURSOR_DO_COUNT };
-enum { AMP_CURSOR_EFFECTS(AMP_FSM_FLAG) };
+AMP_FSM_ENUMS(AMP_CURSOR);
 
 extern const struct amp_fsm amp_cursor_fsm;
 

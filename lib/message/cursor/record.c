@@ -60,7 +60,7 @@ static const struct amp_rec_field fields[] = {
     MEMBER(INT, "gap_to", gap_to),
     MEMBER(INT, "held", held),
     MEMBER(INT, "moves", moves),
-    MEMBER(BOOL, "told", told),
+    MEMBER(BOOL, "told", reported),
     AMP_REC_WHOLE("given_up", &holes_ops),
 };
 AMP_REC_TABLE(cursor_rec, "a cursor's record", struct amp_cursor_rec, fields);
@@ -119,15 +119,15 @@ static void cursor_carry(struct amp_cursor_rec *r, const struct amp_cursor_step 
     if (res->effects & AMP_CURSOR_DO_ARM) {
         r->gap_since_ms = step->now_ms;
         r->gap_due_ms = step->now_ms + step->gap_ms;
-        r->told = false;
+        r->reported = false;
     }
     if (res->effects & AMP_CURSOR_DO_INCIDENT)
-        r->told = true;
+        r->reported = true;
     if (res->to == AMP_CURSOR_GAP || res->to == AMP_CURSOR_OVERDUE)
         r->gap_to = step->gap_to;
     if (res->effects & AMP_CURSOR_DO_DISARM) {
         r->gap_since_ms = r->gap_due_ms = r->gap_to = 0;
-        r->told = false;
+        r->reported = false;
     }
 }
 
@@ -135,7 +135,7 @@ int amp_cursor_apply(struct amp_cursor_rec *r, uint8_t *state, const struct amp_
                      uint32_t *effects, struct amp_error *err)
 {
     struct amp_fsm_result res;
-    uint32_t facts = step->facts | (r->told ? AMP_CURSOR_IF_TOLD : 0);
+    uint32_t facts = step->facts | (r->reported ? AMP_CURSOR_IF_TOLD : 0);
     if (amp_fsm_step(&amp_cursor_fsm, *state, step->event, facts, &res, err) < 0)
         return -1;
     cursor_carry(r, step, &res);

@@ -16,7 +16,7 @@ struct amp_cursor_rec {
     int64_t gap_since_ms, gap_due_ms, gap_to; /* of a gap; 0: none */
     int64_t held;                             /* events that wait behind the gap */
     int64_t moves;                            /* number of times that a person moved it */
-    bool told;                                /* the gap's incident was reported */
+    bool reported;                            /* the incident of the gap */
     struct amp_cursor_hole hole[AMP_CURSOR_HOLES];
     uint32_t n_holes;
 };

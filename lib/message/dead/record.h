@@ -12,7 +12,7 @@
     X(UNSET, "", "derived from the code")                                                          \
     X(UNDELIVERABLE, "undeliverable", "no agent took it; a later attempt may succeed")             \
     X(EXHAUSTED, "retries_exhausted", "no attempt in the budget brought it through")               \
-    X(TERMINAL, "terminal_error", "what it asks cannot succeed as it is")                          \
+    X(TERMINAL, "terminal_error", "the request cannot succeed")                                    \
     X(POLICY, "policy_violation", "a rule or a resource limit forbids it")                         \
     X(EXPIRED, "ttl_expired", "its time to live passed")
 

@@ -89,11 +89,16 @@ static int person_number(struct amp_diagram *d, struct amp_span name, unsigned *
     return amp_buf_add(&d->people, "\n", 1, err);
 }
 
-static int words_write(struct amp_diagram *d, const struct amp_span *w, unsigned n,
+/* The texts of an arrow or note, and their number. */
+#define WORDS(...)                                                                                 \
+    (const struct amp_span[]){__VA_ARGS__},                                                        \
+        sizeof((const struct amp_span[]){__VA_ARGS__}) / sizeof(struct amp_span)
+
+static int words_write(struct amp_diagram *d, const struct amp_span *w, size_t n,
                        struct amp_error *err)
 {
     bool any = false;
-    for (unsigned i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (w[i].n == 0)
             continue;
         if ((any && amp_buf_add(&d->lines, " ", 1, err) < 0) ||
@@ -106,8 +111,7 @@ static int words_write(struct amp_diagram *d, const struct amp_span *w, unsigned
 }
 
 static int arrow_write(struct amp_diagram *d, struct amp_span from, struct amp_span to,
-                       const char *sign, const struct amp_span *w, unsigned n,
-                       struct amp_error *err)
+                       const char *sign, const struct amp_span *w, size_t n, struct amp_error *err)
 {
     unsigned a, b;
     if (person_number(d, from, &a, err) < 0 || person_number(d, to, &b, err) < 0 ||
@@ -117,7 +121,7 @@ static int arrow_write(struct amp_diagram *d, struct amp_span from, struct amp_s
 }
 
 static int note_write(struct amp_diagram *d, struct amp_span over, struct amp_span and,
-                      const struct amp_span *w, unsigned n, struct amp_error *err)
+                      const struct amp_span *w, size_t n, struct amp_error *err)
 {
     unsigned a, b = 0;
     if (person_number(d, over, &a, err) < 0 || (and.n > 0 && person_number(d, and, &b, err) < 0))
@@ -136,21 +140,18 @@ static int message_row(struct amp_diagram *d, const struct amp_history_row *r,
     struct amp_span attempt =
         amp_span_is(r->event, "resend") ? AMP_SPAN("again") : (struct amp_span){"", 0};
     if (amp_span_starts(r->event, "ack_")) {
-        const struct amp_span w[] = {r->stage, late, r->id};
-        return arrow_write(d, r->by, r->sender, "-->>", w, 3, err);
+        return arrow_write(d, r->by, r->sender, "-->>", WORDS(r->stage, late, r->id), err);
     }
     if (amp_span_starts(r->event, "nack_")) {
-        const struct amp_span w[] = {r->stage, r->code, late, r->id};
-        return arrow_write(d, r->by, r->sender, "--x", w, 4, err);
+        return arrow_write(d, r->by, r->sender, "--x", WORDS(r->stage, r->code, late, r->id), err);
     }
     if (amp_span_is(r->to, "SENT")) {
-        const struct amp_span w[] = {r->type, attempt, r->id};
-        return arrow_write(d, r->sender, r->recipient, "->>", w, 3, err);
+        return arrow_write(d, r->sender, r->recipient, "->>", WORDS(r->type, attempt, r->id), err);
     }
     if (amp_span_eq(r->from, r->to))
         return 0; /* the ledger's own book-keeping */
-    const struct amp_span w[] = {r->event, r->from, AMP_SPAN("to"), r->to, r->id};
-    return note_write(d, r->sender, r->recipient, w, 5, err);
+    return note_write(d, r->sender, r->recipient,
+                      WORDS(r->event, r->from, AMP_SPAN("to"), r->to, r->id), err);
 }
 
 static int step_row(struct amp_diagram *d, const struct amp_history_row *r, struct amp_error *err)
@@ -158,21 +159,22 @@ static int step_row(struct amp_diagram *d, const struct amp_history_row *r, stru
     if (amp_span_is(r->kind, "message"))
         return message_row(d, r, err);
     if (amp_span_is(r->kind, "dead")) {
-        const struct amp_span w[] = {AMP_SPAN("dead letter"), r->to, r->code, r->why, r->id};
-        return note_write(d, r->actor, r->sender, w, 5, err);
+        return note_write(d, r->actor, r->sender,
+                          WORDS(AMP_SPAN("dead letter"), r->to, r->code, r->why, r->id), err);
     }
     if (amp_span_is(r->kind, "token")) {
-        const struct amp_span w[] = {r->decision.n ? r->decision : r->event, r->id,
-                                     r->original.n ? AMP_SPAN("of") : r->original, r->original};
-        return note_write(d, r->sender, (struct amp_span){"", 0}, w, 4, err);
+        return note_write(d, r->sender, (struct amp_span){"", 0},
+                          WORDS(r->decision.n ? r->decision : r->event, r->id,
+                                r->original.n ? AMP_SPAN("of") : r->original, r->original),
+                          err);
     }
     if (amp_span_is(r->kind, "inbox")) {
-        const struct amp_span w[] = {AMP_SPAN("inbox"), r->event, r->to, r->id};
-        return note_write(d, r->agent, (struct amp_span){"", 0}, w, 4, err);
+        return note_write(d, r->agent, (struct amp_span){"", 0},
+                          WORDS(AMP_SPAN("inbox"), r->event, r->to, r->id), err);
     }
-    const struct amp_span w[] = {
-        r->kind, r->id, r->event, r->from, r->from.n ? AMP_SPAN("to") : r->from, r->to};
-    return note_write(d, r->actor, (struct amp_span){"", 0}, w, 6, err);
+    return note_write(
+        d, r->actor, (struct amp_span){"", 0},
+        WORDS(r->kind, r->id, r->event, r->from, r->from.n ? AMP_SPAN("to") : r->from, r->to), err);
 }
 
 int amp_diagram_row(struct amp_diagram *d, const struct amp_history_row *r, struct amp_error *err)
@@ -190,8 +192,8 @@ int amp_diagram_row(struct amp_diagram *d, const struct amp_history_row *r, stru
     d->rows++;
     if (r->what == AMP_HISTORY_STEP)
         return step_row(d, r, err);
-    const struct amp_span w[] = {r->type, r->stage, r->code, r->original.n ? r->original : r->id};
-    return arrow_write(d, r->actor, r->recipient, "-)", w, 4, err);
+    return arrow_write(d, r->actor, r->recipient, "-)",
+                       WORDS(r->type, r->stage, r->code, r->original.n ? r->original : r->id), err);
 }
 
 int amp_diagram_write(const struct amp_diagram *d, struct amp_buf *out, struct amp_error *err)

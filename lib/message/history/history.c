@@ -80,16 +80,22 @@ static int row_give(struct amp_history *h, const struct amp_history_row *r)
 
 /* ---- members ---- */
 
+/* A member of this type of an object; AMP_TOK_NONE: there is none. */
+static uint32_t member_find(const struct amp_tape *t, uint32_t object, const char *key, int type)
+{
+    uint32_t tok = object == AMP_TOK_NONE || t->tok[object].type != AMP_JSON_OBJECT
+                       ? AMP_TOK_NONE
+                       : amp_tape_get(t, object, amp_span_str(key));
+    return tok != AMP_TOK_NONE && t->tok[tok].type == type ? tok : AMP_TOK_NONE;
+}
+
 static struct amp_span member_text(struct amp_history *h, const struct amp_tape *t, uint32_t object,
                                    const char *key)
 {
-    uint32_t tok =
-        object == AMP_TOK_NONE ? AMP_TOK_NONE : amp_tape_get(t, object, amp_span_str(key));
+    uint32_t tok = member_find(t, object, key, AMP_JSON_STRING);
     struct amp_span out = {"", 0};
-    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING)
-        return out;
     /* blob_read made room for all texts of the frame, so none moves. */
-    if (amp_tok_text(t, tok, &h->mem, &out, NULL) < 0)
+    if (tok == AMP_TOK_NONE || amp_tok_text(t, tok, &h->mem, &out, NULL) < 0)
         return (struct amp_span){"", 0};
     return out;
 }
@@ -97,17 +103,8 @@ static struct amp_span member_text(struct amp_history *h, const struct amp_tape 
 static int64_t member_int(const struct amp_tape *t, uint32_t object, const char *key)
 {
     int64_t n = 0;
-    uint32_t tok =
-        object == AMP_TOK_NONE ? AMP_TOK_NONE : amp_tape_get(t, object, amp_span_str(key));
+    uint32_t tok = member_find(t, object, key, AMP_JSON_NUMBER);
     return tok != AMP_TOK_NONE && amp_tok_int(t, tok, &n) ? n : 0;
-}
-
-static uint32_t member_child(const struct amp_tape *t, uint32_t object, const char *key, int type)
-{
-    uint32_t tok = object == AMP_TOK_NONE || t->tok[object].type != AMP_JSON_OBJECT
-                       ? AMP_TOK_NONE
-                       : amp_tape_get(t, object, amp_span_str(key));
-    return tok != AMP_TOK_NONE && t->tok[tok].type == type ? tok : AMP_TOK_NONE;
 }
 
 /* An inbox's record is named by the agent and the message, others of several parts by the text of
@@ -137,7 +134,7 @@ static int key_read(struct amp_history *h, struct amp_span text, struct amp_hist
 static void ack_read(struct amp_history *h, const struct amp_tape *t, uint32_t state,
                      struct amp_history_row *r)
 {
-    uint32_t acks = member_child(t, state, "acks", AMP_JSON_ARRAY), last = AMP_TOK_NONE;
+    uint32_t acks = member_find(t, state, "acks", AMP_JSON_ARRAY), last = AMP_TOK_NONE;
     if (acks == AMP_TOK_NONE ||
         !(amp_span_starts(r->event, "ack_") || amp_span_starts(r->event, "nack_")))
         return;
@@ -178,7 +175,7 @@ static void state_read(struct amp_history *h, const struct amp_tape *t, uint32_t
         r->attempt = member_int(t, state, "attempts");
     ack_read(h, t, state, r);
     /* Of an operation: the last decision, about the message that asked. */
-    uint32_t last = member_child(t, state, "last", AMP_JSON_OBJECT);
+    uint32_t last = member_find(t, state, "last", AMP_JSON_OBJECT);
     if (last != AMP_TOK_NONE && amp_span_is(r->kind, "token")) {
         r->id = member_text(h, t, last, "id");
         r->correlation = member_text(h, t, last, "correlation");
@@ -188,7 +185,7 @@ static void state_read(struct amp_history *h, const struct amp_tape *t, uint32_t
     if (amp_span_is(r->kind, "task"))
         r->task = r->id;
     if (amp_span_is(r->kind, "agent")) {
-        uint32_t work = member_child(t, state, "work", AMP_JSON_OBJECT);
+        uint32_t work = member_find(t, state, "work", AMP_JSON_OBJECT);
         r->agent = r->id;
         r->task = member_text(h, t, work, "task");
         r->code = member_text(h, t, work, "code");
@@ -202,7 +199,7 @@ static int implied_give(struct amp_history *h, const struct amp_tape *t, uint32_
                         struct amp_history_row *r)
 {
     static const uint8_t events[] = {AMP_DELIVERY_EV_ACK_RECEIVED, AMP_DELIVERY_EV_ACK_READ};
-    uint32_t acks = member_child(t, state, "acks", AMP_JSON_ARRAY), run[2];
+    uint32_t acks = member_find(t, state, "acks", AMP_JSON_ARRAY), run[2];
     uint32_t n = 0;
     for (uint32_t i = acks + 1; i < t->tok[acks].next; i = t->tok[i].next) {
         bool implied = amp_tape_get(t, i, AMP_SPAN("implied")) != AMP_TOK_NONE;
@@ -273,7 +270,7 @@ static int line_give(struct amp_history *h, const struct amp_history_row *frame,
 static int lines_give(struct amp_history *h, const struct amp_history_row *frame)
 {
     const struct amp_tape *t = &h->tape;
-    uint32_t out = member_child(t, 0, "out", AMP_JSON_ARRAY);
+    uint32_t out = member_find(t, 0, "out", AMP_JSON_ARRAY);
     int64_t i = 0;
     if (out == AMP_TOK_NONE)
         return 0;
@@ -294,7 +291,7 @@ static int lines_give(struct amp_history *h, const struct amp_history_row *frame
 static int close_give(struct amp_history *h, struct amp_history_row *r)
 {
     const struct amp_tape *t = &h->tape;
-    uint32_t list = member_child(t, 0, "close", AMP_JSON_ARRAY);
+    uint32_t list = member_find(t, 0, "close", AMP_JSON_ARRAY);
     r->what = AMP_HISTORY_LEFT;
     r->kind = AMP_SPAN("outbox");
     r->event = AMP_SPAN("close");
@@ -386,7 +383,7 @@ static int frame_read(struct amp_history *h, uint64_t n, struct amp_span frame)
         return row_give(h, &r);
     }
     if (r.actor.n == 0)
-        r.actor = member_text(h, &h->tape, member_child(&h->tape, 0, "in", AMP_JSON_OBJECT), "c");
+        r.actor = member_text(h, &h->tape, member_find(&h->tape, 0, "in", AMP_JSON_OBJECT), "c");
     r.event = member_text(h, &h->tape, 0, "event");
     r.from = member_text(h, &h->tape, 0, "from");
     r.to = member_text(h, &h->tape, 0, "to");
@@ -394,7 +391,7 @@ static int frame_read(struct amp_history *h, uint64_t n, struct amp_span frame)
     if (key_read(h, full.n ? full : member_text(h, &h->tape, 0, "key"), &r) < 0)
         return -1;
     const struct amp_tape *t = h->state.len > 0 ? &h->inner : &h->tape;
-    uint32_t state = h->state.len > 0 ? 0 : member_child(t, 0, "state", AMP_JSON_OBJECT);
+    uint32_t state = h->state.len > 0 ? 0 : member_find(t, 0, "state", AMP_JSON_OBJECT);
     state_read(h, t, state, &r);
     int rc = r.stage.n > 0 ? implied_give(h, t, state, &r) : 0;
     if (rc == 0)

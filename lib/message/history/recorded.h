@@ -25,9 +25,9 @@ int amp_recorded_open(struct amp_store *s, uint64_t from, uint64_t to, struct am
 int amp_recorded_next(struct amp_recorded *r, struct amp_recorded_item *out, struct amp_error *err);
 void amp_recorded_free(struct amp_recorded *r);
 
-/* A position: "start", "end", a number of a frame, or the name of a consumer, for what is behind
- * its cursor over the log. *n is the first frame to read. NO cursor_expired: the log has lost what
- * the position needs; NO unknown_ref: no such cursor. */
+/* A position: "start", "end", the number of a frame, or the name of a consumer, for the position of
+ * its cursor over the log. *n is the first frame to read. NO cursor_expired: the log does not have
+ * the frame any more; NO unknown_ref: there is no such cursor. */
 int amp_recorded_position(struct amp_store *s, const char *text, uint64_t *n,
                           struct amp_error *err);
 

@@ -37,14 +37,17 @@ static int path_of(const char *dir, struct amp_span agent, const char *tail, cha
     return 0;
 }
 
-static int run_make(const char *dir, struct amp_error *err)
+/* The same, after making the directory. */
+static int path_make(const char *dir, struct amp_span agent, const char *tail, char *out,
+                     struct amp_error *err)
 {
-    char path[PATH_LONGEST];
-    int n = snprintf(path, sizeof(path), "%s/run", dir);
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return amp_fail(err, AMP_CANTCREAT, "path_too_long",
-                        "the state directory's path is too long");
-    return amp_mkdirs(path, 0700, err);
+    if (path_of(dir, agent, tail, out, err) < 0)
+        return -1;
+    char *slash = strrchr(out, '/');
+    *slash = '\0';
+    int rc = amp_mkdirs(out, 0700, err);
+    *slash = '/';
+    return rc;
 }
 
 int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, int *fd,
@@ -52,7 +55,7 @@ int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, i
 {
     char path[PATH_LONGEST];
     struct amp_error e;
-    if (run_make(dir, err) < 0 || path_of(dir, agent, "lock", path, err) < 0)
+    if (path_make(dir, agent, "lock", path, err) < 0)
         return -1;
     int f = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
     if (f < 0)
@@ -86,7 +89,7 @@ int amp_inbox_bell_open(const char *dir, struct amp_span agent, int *fd, struct 
 {
     char path[PATH_LONGEST];
     struct stat st;
-    if (run_make(dir, err) < 0 || path_of(dir, agent, "bell", path, err) < 0)
+    if (path_make(dir, agent, "bell", path, err) < 0)
         return -1;
     if (mkfifo(path, 0600) < 0 && errno != EEXIST)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot make the FIFO %s", path);

@@ -69,9 +69,13 @@ int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
                    struct amp_error *err)
 {
     struct amp_message_rec rec = {0};
-    *line = d->line;
-    if (d->line.n > 0)
+    amp_buf_reset(mem);
+    if (d->line.n > 0) {
+        if (amp_buf_add(mem, d->line.p, d->line.n, err) < 0)
+            return -1;
+        *line = amp_buf_span(mem);
         return 0;
+    }
     if (amp_message_find(s, k->id, mem, &rec, err) < 0)
         return -1;
     *line = rec.found ? rec.line : (struct amp_span){"", 0};

@@ -151,15 +151,7 @@ static int place_try(struct offering *o, const struct amp_inbox_place *place, st
                                       .now_ms = o->now_ms};
         return amp_inbox_end(o->s, &k, &r, AMP_INBOX_EV_EXPIRE, err);
     }
-    size_t line_at = 0, id_at;
-    if (d.line.n > 0) {
-        amp_buf_reset(o->mem);
-        if (amp_buf_add(o->mem, line.p, line.n, err) < 0)
-            return -1;
-    } else {
-        line_at = (size_t)(line.p - o->mem->data);
-    }
-    id_at = o->mem->len;
+    size_t line_at = (size_t)(line.p - o->mem->data), id_at = o->mem->len;
     if (amp_buf_add(o->mem, k.id.p, k.id.n, err) < 0)
         return -1;
     *o->out = (struct amp_inbox_msg){.id = {o->mem->data + id_at, k.id.n},
@@ -167,9 +159,9 @@ static int place_try(struct offering *o, const struct amp_inbox_place *place, st
                                      .state = AMP_INBOX_OFFERED,
                                      .at_ms = place->at_ms,
                                      .expires_ms = expires_ms,
-                                     .lane = place->lane};
-    o->out->attempt = (uint32_t)step.attempt;
-    o->out->redelivered = (step.effects & AMP_INBOX_DO_REDELIVER) != 0;
+                                     .lane = place->lane,
+                                     .attempt = (uint32_t)step.attempt,
+                                     .redelivered = (step.effects & AMP_INBOX_DO_REDELIVER) != 0};
     if (o->turn->between_turns &&
         amp_inbox_busy(o->s, o->agent, o->now_ms, o->now_ms + o->turn->lease_ms, err) < 0)
         return -1;

@@ -1,4 +1,4 @@
-/* The token bucket, the turns, and the keys whose order counts. */
+/* The token bucket, the selection of lanes, and the order keys. */
 #include "message/inbox/lane.h"
 
 #include <stdlib.h>

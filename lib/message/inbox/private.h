@@ -103,7 +103,7 @@ int amp_inbox_superseded(struct amp_store *s, struct amp_span agent, const struc
 /* Drops the other attempts at the operation of a message that the agent took from other inboxes. */
 int amp_inbox_withdraw_others(struct amp_store *s, struct amp_span agent, struct amp_span id,
                               int64_t now_ms, struct amp_error *err);
-/* The line of a delivery: its own, or the ledger's, in mem; empty: none yet. */
+/* The line of a delivery, its own or the ledger's, in mem; empty: none yet. */
 int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
                    const struct amp_inbox_delivery *d, struct amp_buf *mem, struct amp_span *line,
                    struct amp_error *err);

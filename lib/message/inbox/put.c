@@ -12,7 +12,6 @@
 #include <amp/base/id.h>
 
 #include "message/dead/dead.h"
-#include "message/record/named.h"
 #include "message/settle/answer.h"
 
 #define ORDER_MASK ((1ull << 53) - 1) /* the integers that every reader of JSON keeps */
@@ -39,12 +38,6 @@ int amp_inbox_key_of(struct amp_span agent, struct amp_span id, struct amp_inbox
     out->key = AMP_KEY_NAMED(AMP_INBOX_KIND, agent, id);
     out->id = id;
     return 0;
-}
-
-static int key_for(struct amp_span agent, const struct amp_view *v, struct amp_inbox_key *out,
-                   struct amp_error *err)
-{
-    return amp_inbox_key_of(agent, amp_key_message_name(v->id, v->line, out->digest), out, err);
 }
 
 /* ---- the place ---- */
@@ -289,7 +282,8 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
     if (known < 0)
         return -1;
     p.known = known ? &named : v;
-    if (key_for(agent, v, &p.key, err) < 0 || amp_store_begin(s, err) < 0)
+    struct amp_span id = amp_key_message_name(v->id, v->line, p.key.digest);
+    if (amp_inbox_key_of(agent, id, &p.key, err) < 0 || amp_store_begin(s, err) < 0)
         return -1;
     int rc = delivery_put(s, &p, &made, &did, err);
     amp_store_end(s);

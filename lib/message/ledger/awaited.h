@@ -14,7 +14,8 @@
 /* Records that the message waits for an outcome, if its kind has one. */
 int amp_awaited_note(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                      struct amp_error *err);
-/* Removes the names whose messages are all settled; checks each a day after it was recorded. */
+/* Removes the records of work without open messages; each is checked a day after its last change.
+ */
 int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
                        struct amp_error *err);
 

@@ -12,7 +12,7 @@
 enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL };
 
 struct amp_delivery_step {
-    enum amp_delivery_event event;
+    uint8_t event;
     int64_t now_ms;
     int64_t at_ms;            /* RETRY: when to send the next attempt */
     int64_t eta_ms;           /* the holder's estimate of the end; 0: unknown */

@@ -4,17 +4,16 @@
 
 #include <string.h>
 
-#include "message/record/record.h"
-#include "protocol/terms.h"
+#include "message/ledger/delivery.h"
 
 bool amp_holder_named(const struct amp_message_rec *r)
 {
-    return r->to.n > 0 && amp_terms_of(amp_protocol_find(r->protocol))->to_holds;
+    return r->to.n > 0 && amp_delivery_terms(r)->to_holds;
 }
 
 bool amp_holder_accepts(const struct amp_message_rec *r)
 {
-    return amp_terms_has(amp_terms_of(amp_protocol_find(r->protocol))->accepted, r->type);
+    return amp_terms_has(amp_delivery_terms(r)->accepted, r->type);
 }
 
 static bool is_called(struct amp_span name, const struct amp_holder_claim *c)
@@ -25,7 +24,7 @@ static bool is_called(struct amp_span name, const struct amp_holder_claim *c)
 
 static bool is_addressee(const struct amp_message_rec *r, const struct amp_holder_claim *c)
 {
-    const struct amp_terms *t = amp_terms_of(amp_protocol_find(r->protocol));
+    const struct amp_terms *t = amp_delivery_terms(r);
     if (r->to.n == 0 || is_called(r->to, c) || is_called(r->holder, c))
         return true;
     return r->for_many && (!t->is_for || t->is_for(r->line, c->by) ||
@@ -66,7 +65,7 @@ int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
     enum amp_work_verdict verdict = amp_work_judge(&claim);
     if (verdict == AMP_WORK_ALLOWED)
         return 0;
-    const char *code = amp_terms_denial(amp_terms_of(amp_protocol_find(r->protocol)), verdict);
+    const char *code = amp_terms_denial(amp_delivery_terms(r), verdict);
     struct amp_span owner = claim.is_claimed ? r->holder : r->to;
     if (verdict == AMP_WORK_NOT_ACCEPTED)
         return amp_fail(err, AMP_NO, code,
@@ -94,13 +93,13 @@ int amp_holder_role(struct amp_store *s, const char *agent, char role[128], stru
 
 bool amp_work_is(const struct amp_message_rec *r)
 {
-    const struct amp_watched *work = amp_terms_of(amp_protocol_find(r->protocol))->watched;
+    const struct amp_watched *work = amp_delivery_terms(r)->watched;
     while (work && work->type && !amp_span_is(r->type, work->type))
         work++;
     return work && work->type && !amp_span_is(r->to, "coordinator");
 }
 
-/* AMP's messages name the role of their sender; who read the message is known by its own name. */
+/* AMP's messages name the role of their sender; the ledger has the name of the agent that READ. */
 bool amp_work_holds(const struct amp_message_rec *r, const char *by)
 {
     return amp_span_is(r->holder, by) || amp_span_is(r->to, by) ||

@@ -67,9 +67,8 @@ static int record_load(struct work *w, const struct amp_store_rec *now, struct a
 }
 
 /* Fills the change from the record as the step left it. */
-static int record_commit(struct work *w, enum amp_delivery_event event,
-                         const struct amp_ack_note *note, struct amp_store_change *change,
-                         struct amp_error *err)
+static int record_commit(struct work *w, uint8_t event, const struct amp_ack_note *note,
+                         struct amp_store_change *change, struct amp_error *err)
 {
     amp_buf_reset(&w->out);
     if (amp_record_write(&w->rec, note, &w->out, err) < 0)
@@ -190,26 +189,31 @@ int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t no
     return amp_message_record_next(s, v, NULL, now_ms, outcome, err);
 }
 
+static struct amp_holder_claim claim_of(const struct work *w)
+{
+    return (struct amp_holder_claim){.stage = w->said->stage,
+                                     .by = w->note.by,
+                                     .role = w->role,
+                                     .worded = w->said->worded,
+                                     .takes_up = w->said->takes_up};
+}
+
 /* A report of the carrier about work that no agent took up needs no holder. */
 static int holder_check(const struct work *w, struct amp_error *err)
 {
-    struct amp_holder_claim c = {.stage = w->said->stage,
-                                 .by = w->note.by,
-                                 .role = w->role,
-                                 .worded = w->said->worded,
-                                 .takes_up = w->said->takes_up};
+    struct amp_holder_claim c = claim_of(w);
     return w->said->ours && w->rec.holder.n == 0 ? 0 : amp_holder_check(&w->rec, w->id, &c, err);
+}
+
+static bool is_of_holder(const struct work *w)
+{
+    struct amp_holder_claim c = claim_of(w);
+    return amp_holder_is(&w->rec, &c);
 }
 
 static bool is_failure(enum amp_ack_stage stage)
 {
     return stage == AMP_STAGE_REJECTED || stage == AMP_STAGE_FAILED;
-}
-
-static bool is_of_holder(const struct work *w)
-{
-    struct amp_holder_claim c = {.stage = w->said->stage, .by = w->note.by, .role = w->role};
-    return amp_holder_is(&w->rec, &c);
 }
 
 /* Whether the answer makes dead letters void: the receiver has the message that timed out without

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "message/record/forget.h"
-#include "message/record/named.h"
 #include "message/record/record.h"
 
 #define KEEP_MS ((int64_t)24 * 3600 * 1000)
@@ -23,32 +22,18 @@ static const struct amp_rec_field fields[] = {
 AMP_REC_TABLE(refused_rec, "a refusal's record", struct refused, fields);
 
 struct refusal {
-    const struct amp_view *view;
-    const struct amp_error *why;
     const char *actor;
     int64_t now_ms;
-    struct amp_buf out;
+    struct amp_span json;
 };
 
 static int refuse_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                      struct amp_error *err)
 {
-    struct refusal *r = ctx;
-    const struct amp_view *v = r->view;
-    const struct refused rec = {.protocol = amp_span_str(amp_protocol_name(v->protocol)),
-                                .type = v->type,
-                                .from = v->from,
-                                .to = v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0},
-                                .task = v->task,
-                                .correlation = v->correlation,
-                                .code = r->why->code,
-                                .why = r->why->what};
-    (void)now;
-    if (amp_rec_write(&refused_rec, &rec, &r->out, err) < 0)
-        return -1;
+    const struct refusal *r = ctx;
     change->event = "refuse";
     change->to = "REFUSED";
-    change->json = amp_buf_span(&r->out);
+    change->json = r->json;
     change->due_ms = r->now_ms + KEEP_MS;
     change->actor = r->actor;
     return 0;
@@ -59,16 +44,21 @@ int amp_refused_record(struct amp_store *s, const struct amp_view *v, const stru
 {
     char name[AMP_MSG_ID_MAX];
     struct amp_view named = *v;
-    struct refusal r = {.view = &named,
-                        .why = why,
-                        .actor = actor,
-                        .now_ms = now_ms,
-                        .out = {.max = AMP_RECORD_MAX}};
+    AMP_BUF struct amp_buf out = {.max = AMP_RECORD_MAX};
+    const struct refused rec = {.protocol = amp_span_str(amp_protocol_name(v->protocol)),
+                                .type = v->type,
+                                .from = v->from,
+                                .to = v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0},
+                                .task = v->task,
+                                .correlation = v->correlation,
+                                .code = why->code,
+                                .why = why->what};
     if (!amp_message_name(&named, name) || memchr(named.id.p, '\0', named.id.n))
         return 0;
-    int rc = amp_store_update(s, AMP_KEY(AMP_REFUSED, named.id), NULL, refuse_fn, &r, NULL, err);
-    amp_buf_release(&r.out);
-    return rc;
+    if (amp_rec_write(&refused_rec, &rec, &out, err) < 0)
+        return -1;
+    struct refusal r = {.actor = actor, .now_ms = now_ms, .json = amp_buf_span(&out)};
+    return amp_store_update(s, AMP_KEY(AMP_REFUSED, named.id), NULL, refuse_fn, &r, NULL, err);
 }
 
 int amp_refused_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,

@@ -62,12 +62,7 @@
     X(AMP_DELIVERY_DO_TRACK_BOTH, "track_both", "count both attempts as one operation")            \
     X(AMP_DELIVERY_DO_BEGIN_ANEW, "begin_anew", "clear the results of earlier attempts")
 
-enum amp_delivery_state { AMP_DELIVERY_STATES(AMP_FSM_ENUM) AMP_DELIVERY_STATE_COUNT };
-enum amp_delivery_event { AMP_DELIVERY_EVENTS(AMP_FSM_ENUM) AMP_DELIVERY_EV_COUNT };
-enum { AMP_DELIVERY_FACTS(AMP_FSM_BIT) AMP_DELIVERY_IF_COUNT };
-enum { AMP_DELIVERY_FACTS(AMP_FSM_FLAG) };
-enum { AMP_DELIVERY_EFFECTS(AMP_FSM_BIT) AMP_DELIVERY_DO_COUNT };
-enum { AMP_DELIVERY_EFFECTS(AMP_FSM_FLAG) };
+AMP_FSM_ENUMS(AMP_DELIVERY);
 
 extern const struct amp_fsm amp_delivery_fsm;
 

@@ -6,11 +6,6 @@
  */
 #include "message/record/delivery.h"
 
-static const struct amp_fsm_name states[] = {AMP_DELIVERY_STATES(AMP_FSM_NAMES)};
-static const struct amp_fsm_name events[] = {AMP_DELIVERY_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name facts[] = {AMP_DELIVERY_FACTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name effects[] = {AMP_DELIVERY_EFFECTS(AMP_FSM_NAMES)};
-
 #define S(x)       AMP_DELIVERY_##x
 #define E(x)       AMP_DELIVERY_EV_##x
 #define EFF(x)     AMP_DELIVERY_DO_##x
@@ -129,14 +124,7 @@ const struct amp_fsm amp_delivery_fsm = {
     .name = "delivery",
     .source = "SW4RM §11, §11.1, appendix C",
     .doc = "How far the delivery of one message came",
-    .states = states,
-    .events = events,
-    .facts = facts,
-    .effects = effects,
-    .n_states = AMP_DELIVERY_STATE_COUNT,
-    .n_events = AMP_DELIVERY_EV_COUNT,
-    .n_facts = AMP_DELIVERY_IF_COUNT,
-    .n_effects = AMP_DELIVERY_DO_COUNT,
+    AMP_FSM_LISTS(AMP_DELIVERY),
     .initial = AMP_DELIVERY_SENT,
     .terminal =
         1u << AMP_DELIVERY_FULFILLED | 1u << AMP_DELIVERY_REJECTED | 1u << AMP_DELIVERY_FAILED,

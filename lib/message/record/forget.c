@@ -1,4 +1,4 @@
-/* The round over the records of a kind that are due. */
+/* Removing the records of a kind that are due. */
 #include "message/record/forget.h"
 
 #include <amp/base/buf.h>
@@ -8,7 +8,7 @@
 struct round {
     struct amp_store *store;
     const struct amp_forgetting *f;
-    struct amp_buf json;
+    struct amp_buf *json;
     uint64_t rev;
     int64_t until_ms;
     const char *state;
@@ -21,13 +21,13 @@ static int change_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     struct round *r = ctx;
     if (!now->found || now->rev != r->rev)
         return 1;
-    amp_buf_reset(&r->json);
-    if (amp_buf_add(&r->json, now->json.p, now->json.n, err) < 0)
+    amp_buf_reset(r->json);
+    if (amp_buf_add(r->json, now->json.p, now->json.n, err) < 0)
         return -1;
     change->remove = r->until_ms == 0;
     change->event = change->remove ? "forget" : "keep";
     change->to = r->state;
-    change->json = amp_buf_span(&r->json);
+    change->json = amp_buf_span(r->json);
     change->due_ms = r->until_ms;
     change->actor = r->f->actor;
     r->gone += change->remove;
@@ -39,24 +39,23 @@ static int due_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec
 {
     struct round *r = ctx;
     char state[32];
-    enum amp_store_outcome how;
     amp_span_copy(rec->state, state, sizeof(state));
     r->rev = rec->rev;
     r->until_ms = 0;
     r->state = state;
     if (r->f->decide && r->f->decide(r->f->ctx, rec, &r->until_ms, &r->state, err) < 0)
         return -1;
-    return amp_store_update(r->store, *rec->key, NULL, change_fn, r, &how, err);
+    return amp_store_update(r->store, *rec->key, NULL, change_fn, r, NULL, err);
 }
 
 int amp_forget(struct amp_store *s, const struct amp_forgetting *f, uint32_t *gone,
                struct amp_error *err)
 {
-    struct round r = {.store = s, .f = f};
-    amp_buf_init(&r.json, AMP_REC_MAX);
-    int rc = amp_store_due(s, f->kind, f->now_ms, due_fn, &r, err);
-    if (rc == 0 && gone)
+    AMP_BUF struct amp_buf json = {.max = AMP_REC_MAX};
+    struct round r = {.store = s, .f = f, .json = &json};
+    if (amp_store_due(s, f->kind, f->now_ms, due_fn, &r, err) < 0)
+        return -1;
+    if (gone)
         *gone = r.gone;
-    amp_buf_release(&r.json);
-    return rc;
+    return 0;
 }

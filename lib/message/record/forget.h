@@ -7,13 +7,13 @@
 struct amp_forgetting {
     const char *kind, *actor;
     int64_t now_ms;
-    /* Decides on a record that is due: *until_ms is when to look at it again, 0 to remove it;
-     * *state the state that it is kept in. NULL: all are removed. */
+    /* Decides on a record that is due: *until_ms is the next due time, 0 removes it; *state is the
+     * state of a record that is kept. NULL: all are removed. */
     int (*decide)(void *ctx, const struct amp_store_rec *rec, int64_t *until_ms, const char **state,
                   struct amp_error *err);
     void *ctx;
 };
-/* *gone (may be NULL) counts what was removed. A record that changes meanwhile is left alone. */
+/* *gone (may be NULL) is the number of removed records. A record that has changed since is kept. */
 int amp_forget(struct amp_store *s, const struct amp_forgetting *f, uint32_t *gone,
                struct amp_error *err);
 

@@ -1,4 +1,4 @@
-/* Which operation a message is an attempt at. */
+/* Keys of operations. */
 #include "message/record/operation_key.h"
 
 #include <inttypes.h>
@@ -6,8 +6,8 @@
 
 #include "protocol/terms.h"
 
-/* An operation without a token: the type, the conversation and the payload's bytes; outside of a
- * conversation the id. The first part is empty, which no producer is. */
+/* The key of an operation without a token: a digest of sender, type, conversation and payload;
+ * outside of a conversation, of the id. The first part is empty, so no producer has this key. */
 static int content_key_make(const struct amp_view *v, struct amp_operation_key *out,
                             struct amp_error *err)
 {

@@ -1,4 +1,4 @@
-/* Which operation a message is an attempt at. Pure. */
+/* The operation that a message is an attempt at. Pure. */
 #ifndef AMP_MESSAGE_RECORD_OPERATION_KEY_H
 #define AMP_MESSAGE_RECORD_OPERATION_KEY_H
 

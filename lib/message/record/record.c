@@ -1,7 +1,9 @@
-/* The record of a message, which is in it as it came (`jq .json.msg` on the log reads it). */
+/* The record of a message, with the message's bytes (`jq .state.msg` on the log). */
 #include "message/record/record.h"
 
 #include <string.h>
+
+#include "protocol/terms.h"
 
 static const struct amp_rec_field ack_fields[] = {
     AMP_REC(CSTR, struct amp_ack_note, "stage", stage),
@@ -100,8 +102,7 @@ int64_t amp_record_due(const struct amp_message_rec *r, int64_t silence_ms)
     return r->due_ms == 0 || (lost > 0 && lost < r->due_ms) ? lost : r->due_ms;
 }
 
-/* So many are kept apart by their ids; a receiver that never stops must not fill the disk. */
-#define LATE_ACKS_MAX 32
+#define LATE_ACKS_MAX 32 /* limit of late acknowledgements that differ only by their ids */
 
 static bool takes_late(const struct amp_message_rec *r)
 {
@@ -176,4 +177,25 @@ int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *me
         return 0;
     }
     return amp_message_parse(&row, mem, out, err);
+}
+
+static bool is_plain(struct amp_span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] < ' ')
+            return false;
+    return s.n < AMP_MSG_ID_MAX;
+}
+
+bool amp_message_name(struct amp_view *v, char mem[AMP_MSG_ID_MAX])
+{
+    const struct amp_terms *t = amp_terms_of(v->protocol);
+    if (v->id.n > 0)
+        return true;
+    bool may = t->name && v->task.n > 0 && is_plain(v->task) && is_plain(v->correlation);
+    int n = may ? t->name(v, mem) : 0;
+    if (n <= 0 || n >= AMP_MSG_ID_MAX)
+        return false;
+    v->id = amp_span_str(mem);
+    return true;
 }

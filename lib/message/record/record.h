@@ -1,8 +1,9 @@
-/* The ledger's record of one message as JSON: written and read here only. */
+/* The ledger's record of one message. */
 #ifndef AMP_MESSAGE_RECORD_RECORD_H
 #define AMP_MESSAGE_RECORD_RECORD_H
 
 #include "message/record/delivery.h"
+#include "protocol/amp/compose.h"
 #include "store/store.h"
 #include "json/record.h"
 
@@ -15,7 +16,7 @@ struct amp_ack_note {
     struct amp_span id, code; /* empty: none */
     int64_t at_ms;
     bool late;
-    bool implied; /* by a later stage: nobody said it */
+    bool implied; /* by the acknowledgement of a later stage */
 };
 
 /* A former attempt at an operation, also in the history of a dead letter. */
@@ -26,76 +27,79 @@ struct amp_message_try {
 };
 extern const struct amp_rec amp_message_try_rec;
 
-/* What the ledger knows of a message. The spans point into the caller's `mem` (an initialised
- * buffer, emptied first) and live as long as it does. */
+/* The record of a message. The spans point into the caller's `mem` (an initialised buffer, which is
+ * emptied first) and live as long as it does. */
 struct amp_message_rec {
     bool found;
     uint8_t state;                                  /* of amp_delivery_fsm */
     struct amp_span line;                           /* the message's bytes */
     struct amp_span protocol, type, from, to, task; /* to: the first recipient */
-    struct amp_ack_note *acks;                      /* so far; as read, with room for one more */
+    struct amp_ack_note *acks;                      /* with room for one more */
     uint32_t n_acks;
     struct amp_span correlation;
-    struct amp_span claim;  /* the operation it is an attempt at; empty: none is kept */
-    struct amp_span holder; /* who took the work up */
-    struct amp_span
-        result; /* what the acknowledgement of the end gave: a JSON value; empty: none */
-    int64_t sent_ms, due_ms, timed_out_ms; /* 0: not, or no deadline */
+    struct amp_span claim;                 /* the key of its operation; empty: none */
+    struct amp_span holder;                /* the agent that holds the work */
+    struct amp_span result;                /* of the outcome: a JSON value; empty: none */
+    int64_t sent_ms, due_ms, timed_out_ms; /* 0: none */
     int64_t ack_timeout_ms;
     int64_t expires_ms; /* 0: never */
-    int64_t sla_ms;     /* from admission to an outcome; 0: it does not matter */
-    bool wants_outcome; /* somebody waits for one */
-    bool for_many;      /* several recipients, or all: `to` is not the only one */
+    int64_t sla_ms;     /* limit from admission to the outcome; 0: none */
+    bool wants_outcome; /* the sender waits for an outcome */
+    bool for_many;      /* several recipients or all, not only `to` */
     bool notified;      /* a person was notified of its timeout */
-    /* Signs of life (AOP §6.1): without one for beat_ms it counts as lost although its time runs
-     * until until_ms; beat_warns: that is only reported. */
+    /* Signs of life (AOP §6.1): without one for beat_ms the message times out before its deadline
+     * until_ms; beat_warns: this is only reported. */
     int64_t beat_ms, until_ms;
-    bool beat_warns, silent; /* silent: it timed out for that */
-    /* AMP's work that was read: the last sign of life of who holds it (ledger/work.h), 0 where
-     * nobody is watched; lost: a person was notified since. supervised: never watched here. */
+    bool beat_warns, silent; /* silent: it timed out for this reason */
+    /* AMP's work after READ: the last sign of life of its holder (ledger/holder.h), 0: not watched;
+     * lost: a person was notified since; supervised: never watched here. */
     int64_t seen_ms;
     bool lost, supervised;
-    /* Attempts (message/operation/retry.h): the number of this attempt at the same operation,
-     * `tries` has the former ones (as read, with room for one more), `next` is the one after it,
-     * which has left at departed_ms from the outbox `node`. */
+    /* Attempts (message/operation/retry.h): the number of this one; `tries` has the former ones,
+     * with room for one more; `next` is the id of the next one, which was put into the outbox
+     * `node` at departed_ms. */
     int64_t attempt, departed_ms, sequence;
     struct amp_span origin, next, node;
     struct amp_message_try *tries;
     uint32_t n_tries;
-    struct amp_span failure;  /* "passing", "terminal": what became of it is to be decided */
-    struct amp_span given_up; /* why there is no further attempt */
+    struct amp_span failure;  /* "passing", "terminal": of a refusal or failure */
+    struct amp_span given_up; /* the reason why no further attempt follows */
 };
 int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
                      struct amp_message_rec *out, struct amp_error *err);
-/* The same for a row of kind "message" as amp_store_each gives it. */
+/* The same for a row of kind "message" from amp_store_each. */
 int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
                       struct amp_message_rec *out, struct amp_error *err);
 
-/* Appends the record as one JSON object, with `note` behind its acks when that is not NULL. */
+/* Appends the record as one JSON object, with `note` (may be NULL) after its acks. */
 int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note *note,
                      struct amp_buf *out, struct amp_error *err);
-/* Reads one; everything is copied into mem. state and found are 0. */
+/* Reads a record; state and found are 0. */
 int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_message_rec *out,
                     struct amp_error *err);
 /* The acknowledgements as a JSON array. */
 void amp_record_acks(const struct amp_message_rec *r, struct amp_jw *w);
-/* Whether (stage, by) is among the acks; *late is how the last of them was recorded. */
+/* Whether the acks have (stage, by); *late: whether the last of these was late. */
 bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
                         bool *late);
-/* Whether the note is: one of another id is news once an acknowledgement comes late. note->late is
- * set then. */
+/* Whether the acks have the note; then note->late is set. Late acknowledgements with different ids
+ * are different. */
 bool amp_record_knows_ack(const struct amp_message_rec *r, struct amp_ack_note *note);
 
-/* Whether anybody said, in time or late, that the message came to that stage; that it arrived. */
+/* Whether the stage was acknowledged, in time or late; whether the message arrived. */
 bool amp_record_has_stage(const struct amp_message_rec *r, const char *stage);
 bool amp_record_arrived(const struct amp_message_rec *r);
 
-#define AMP_SILENCE_MS (30 * 60 * 1000) /* AMP: an agent gives a sign of life that often */
-/* When whoever holds the work counts as silent, where that long without a sign of life is too long;
- * 0: never. When somebody has to look at the record, for that or its deadline; 0: never. */
+#define AMP_SILENCE_MS (30 * 60 * 1000) /* AMP: the limit between signs of life */
+/* When the holder counts as lost; 0: never. When the sweep has to handle the record, for that or
+ * for its deadline; 0: never. */
 int64_t amp_record_lost_at(const struct amp_message_rec *r, int64_t silence_ms);
 int64_t amp_record_due(const struct amp_message_rec *r, int64_t silence_ms);
 
 #define AMP_RECORD_MAX AMP_REC_MAX
+
+/* The ledger records a message without an id under an id that its protocol makes. Sets the id, in
+ * mem, if the view has none. False: there is no such id. */
+bool amp_message_name(struct amp_view *v, char mem[AMP_MSG_ID_MAX]);
 
 #endif

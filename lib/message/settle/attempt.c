@@ -13,7 +13,6 @@
 #include "message/facts.h"
 #include "message/operation/idempotency.h"
 #include "message/operation/retry.h"
-#include "message/record/named.h"
 #include "message/record/sequence.h"
 #include "message/settle/step.h"
 #include "protocol/compose/answer.h"

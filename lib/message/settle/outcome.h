@@ -3,11 +3,14 @@
  * TOOL_CALL, a task_complete or task_failed its task_create, a reply its message. ledger/awaited.h
  * has the messages that wait for them. In AMP, a message of a holder about its task is a sign of
  * life, and a task_result or review_verdict the outcome of the work that it refers to.
+ * Acknowledgements that pass a tool are here, too, with the answer to the sender of a repeated
+ * operation: the outcome of the first attempt.
  */
 #ifndef AMP_MESSAGE_SETTLE_OUTCOME_H
 #define AMP_MESSAGE_SETTLE_OUTCOME_H
 
 #include "message/ledger/ledger.h"
+#include "message/operation/idempotency.h"
 
 /* Applies an outcome to the messages in the ledger that it answers: FULFILLED with its payload as
  * the result, or FAILED with its code. A task_accept makes its sender the holder and moves the
@@ -38,5 +41,24 @@ bool amp_outcome_known(const struct amp_message_rec *r);
  * sign of life. */
 int amp_progress_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                        struct amp_error *err);
+
+/* ---- acknowledgements ---- */
+
+/* The stage of an ack or nack. A nack names the stage that was not reached: REJECTED or FAILED. */
+enum amp_ack_stage amp_message_stage_of(const struct amp_view *v);
+
+/* Applies an ack or nack to the message that it answers. NO outcome_missing: processed (Runtime
+ * Protocol) for a message without an outcome; else as amp_message_answered. */
+int amp_message_acknowledge(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                            struct amp_error *err);
+
+/* Checks whether its sender may give it: amp_message_may_answer. */
+int amp_message_acknowledge_check(struct amp_store *s, const struct amp_view *v,
+                                  struct amp_error *err);
+
+/* Appends the answer of `node` to a message whose operation is in progress or done (a->verdict), in
+ * its protocol, with LF. */
+int amp_idem_reply(struct amp_store *s, const struct amp_view *v, const struct amp_idem_answer *a,
+                   const char *node, int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
 #endif

@@ -37,7 +37,7 @@ static bool is_silent(const struct amp_overdue *o)
     return o->r.beat_ms > 0 && o->sw->now_ms < o->r.until_ms;
 }
 
-/* The word before the recipient, if the message names one. */
+/* " by " before the recipient, if the message names one. */
 static const char *by_of(const struct amp_overdue *o)
 {
     return o->r.to.n > 0 ? " by " : "";
@@ -51,8 +51,8 @@ static void silence_describe(const struct amp_overdue *o, char *what, size_t siz
 }
 
 /* Commits a step that notifies the sender or a person; 1. */
-static int end_commit(struct amp_overdue *o, enum amp_delivery_event event,
-                      enum amp_ack_stage stage, const char *code, const char *what)
+static int end_commit(struct amp_overdue *o, uint8_t event, enum amp_ack_stage stage,
+                      const char *code, const char *what)
 {
     o->st.event = event;
     o->end.stage = stage;
@@ -333,7 +333,8 @@ struct earliest {
     int64_t silence_ms, due_ms;
 };
 
-/* By the order of the index, which has the usual silence: so much later a row may stand there. */
+/* Rows are in the order of the index, whose due times have the usual silence: a row that is due
+ * earlier by a shorter one comes at most `later` behind. */
 static int message_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                       struct amp_error *err)
 {

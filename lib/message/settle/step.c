@@ -1,7 +1,6 @@
 /* The steps of the sweep. Each is one commit, which fails if the record has changed. */
 #include <stdio.h>
 
-#include "message/record/named.h"
 #include "message/settle/step.h"
 
 const char *amp_step_escalation(const struct amp_overdue *o)

@@ -8,7 +8,6 @@
 #include "message/ledger/ledger.h"
 #include "message/order.h"
 #include "message/record/record.h"
-#include "message/settle/acknowledge.h"
 #include "message/settle/outcome.h"
 #include "message/settle/rails.h"
 #include "protocol/terms.h"

@@ -21,7 +21,7 @@
 #include "message/dead/dead.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/refused.h"
-#include "message/record/named.h"
+#include "message/record/record.h"
 #include "message/record/sequence.h"
 #include "protocol/compose/answer.h"
 #include "protocol/terms.h"
