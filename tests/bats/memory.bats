@@ -85,6 +85,8 @@ prepared() { cp -R ready run; }
   { message task_dispatch; message review_request; message escalation; } >in
   every_nth amp-route stateless amp-route -r 'to=executor => file:run/x' -r 'to=reviewer => stdout' \
     -r 'to=admin => stdout'
+  every_nth amp-route stateless amp-route --agent executor=file:run/x --agent reviewer=stdout \
+    -r '* => agents'
   every_nth amp-route nothing amp-route --state run/state -r 'to=executor => spool:run/x' \
     -r 'to=reviewer => stdout' -r 'to=admin => stdout'
 }

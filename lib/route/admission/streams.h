@@ -27,6 +27,6 @@ int amp_streams_record(struct amp_streams *c, struct job **batch, uint32_t *n,
 int amp_streams_turn(struct amp_streams *c, struct amp_error *err);
 void amp_streams_watch(const struct amp_streams *c, int *timeout_ms);
 void amp_streams_measure(const struct amp_streams *c); /* the gauges */
-void amp_streams_say(const struct amp_streams *c);     /* what was counted */
+void amp_streams_say(const struct amp_streams *c);     /* reports the counts */
 
 #endif

@@ -44,7 +44,7 @@ int amp_keeper_restore(struct amp_keeper *k,
 void amp_keeper_answers_name(const struct amp_route_run *run, char out[ANSWERS_NAME_MAX]);
 /* Sends an answer that is in that outbox after the next sync. */
 void amp_keeper_answer(struct amp_keeper *k, struct amp_span line, struct amp_store_entry_id entry);
-/* Sends a line that is not recorded at once. */
+/* Sends an unrecorded line immediately. */
 void amp_keeper_say(struct amp_keeper *k, struct amp_span line);
 
 /* ---- refusing ---- */

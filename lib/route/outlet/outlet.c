@@ -261,7 +261,7 @@ void amp_outlets_drop(struct amp_outlets *o, uint32_t n)
         outlet_free(o->v[--o->n]);
 }
 
-/* ---- what an outlet is ---- */
+/* ---- properties ---- */
 
 const struct amp_outlet_info *amp_outlet_info(const struct amp_outlets *o, uint32_t outlet)
 {
@@ -703,7 +703,7 @@ void amp_outlets_stop(struct amp_outlets *o)
     }
 }
 
-/* ---- what is counted ---- */
+/* ---- metrics and counts ---- */
 
 void amp_outlets_measure(const struct amp_outlets *o)
 {
