@@ -102,8 +102,7 @@ static void run_store(const char *dir, bool no_cache, long batch, long commits)
             char id[48];
             int n = snprintf(id, sizeof id, "dispatch-T-2026-001-%d-%ld", me, i);
             struct amp_store_input in = {"track", {id, (size_t)n}, {json, RECORD}};
-            if (amp_store_update(s, "message", (struct amp_span){id, (size_t)n}, &in, put, json,
-                                 NULL, &err) != 0)
+            if (amp_store_update(s, AMP_KEY("message", in.id), &in, put, json, NULL, &err) < 0)
                 die(err.what);
         }
         if (batch > 1)
@@ -127,8 +126,7 @@ static void append_one(struct amp_store *s, long i, char *json)
     char id[48];
     int n = snprintf(id, sizeof id, "dispatch-T-2026-001-%ld", i);
     struct amp_store_input in = {"track", {id, (size_t)n}, {json, RECORD}};
-    if (amp_store_update(s, "message", (struct amp_span){id, (size_t)n}, &in, put, json, NULL,
-                         &err) != 0 ||
+    if (amp_store_update(s, AMP_KEY("message", in.id), &in, put, json, NULL, &err) < 0 ||
         amp_store_sync(s, &err) != 0)
         die(err.what);
 }

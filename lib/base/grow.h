@@ -6,8 +6,8 @@
 
 #include <amp/base/error.h>
 
-/* Makes room for one more element behind n of them. `array` is the address of the array's pointer,
- * *cap the number of elements that it has room for. On failure neither changes. */
+/* Makes room for one more element after n elements. `array` is the address of the array's pointer,
+ * *cap its room in elements. On failure neither changes. */
 int amp_grow(void *array, size_t *cap, size_t n, size_t size, struct amp_error *err);
 
 #endif

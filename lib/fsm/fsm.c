@@ -52,8 +52,8 @@ int amp_fsm_fact(const struct amp_fsm *m, struct amp_span name)
     return name_find(m->facts, m->n_facts, name);
 }
 
-static int unsound(struct amp_error *err, const struct amp_fsm *m, const char *what,
-                   const char *which)
+static int fail_unsound(struct amp_error *err, const struct amp_fsm *m, const char *what,
+                        const char *which)
 {
     return amp_fail(err, AMP_INTERNAL, "machine_unsound", "%s: %s: %s", m->name, what, which);
 }
@@ -63,11 +63,11 @@ static int lint_names(const struct amp_fsm *m, const struct amp_fsm_name *names,
 {
     for (unsigned i = 0; i < n; i++) {
         if (!names[i].name || !names[i].name[0])
-            return unsound(err, m, "a name is missing", what);
+            return fail_unsound(err, m, "a name is missing", what);
         if (!names[i].doc || !names[i].doc[0])
-            return unsound(err, m, "no description", names[i].name);
+            return fail_unsound(err, m, "no description", names[i].name);
         if (name_find(names, i, amp_span_str(names[i].name)) >= 0)
-            return unsound(err, m, "a name is given twice", names[i].name);
+            return fail_unsound(err, m, "a name is given twice", names[i].name);
     }
     return 0;
 }
@@ -112,9 +112,9 @@ int amp_fsm_lint(const struct amp_fsm *m, struct amp_error *err)
         return amp_fail(err, AMP_INTERNAL, "machine_unsound", "a machine without name or source");
     if (!m->n_states || !m->n_events || !m->n_rows || m->n_states > MAX_BITS ||
         m->n_facts > MAX_BITS || m->n_effects > MAX_BITS)
-        return unsound(err, m, "counts", "out of range");
+        return fail_unsound(err, m, "counts", "out of range");
     if (m->initial >= m->n_states || (m->terminal & ~bit_mask(m->n_states)))
-        return unsound(err, m, "initial or terminal state", "out of range");
+        return fail_unsound(err, m, "initial or terminal state", "out of range");
     if (lint_names(m, m->states, m->n_states, "state", err) ||
         lint_names(m, m->events, m->n_events, "event", err) ||
         lint_names(m, m->facts, m->n_facts, "fact", err) ||
@@ -131,13 +131,13 @@ int amp_fsm_lint(const struct amp_fsm *m, struct amp_error *err)
                 reached |= 1u << m->rows[i].to;
     for (unsigned s = 0; s < m->n_states; s++)
         if (!(reached >> s & 1))
-            return unsound(err, m, "a state is never reached", m->states[s].name);
+            return fail_unsound(err, m, "a state is never reached", m->states[s].name);
 
     uint64_t used[256 / 64] = {0};
     for (unsigned i = 0; i < m->n_rows; i++)
         used[m->rows[i].event / 64] |= 1ull << (m->rows[i].event % 64);
     for (unsigned e = 0; e < m->n_events; e++)
         if (!(used[e / 64] >> (e % 64) & 1))
-            return unsound(err, m, "no row knows the event", m->events[e].name);
+            return fail_unsound(err, m, "no row knows the event", m->events[e].name);
     return 0;
 }

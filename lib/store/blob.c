@@ -23,7 +23,7 @@ static int blob_put(struct amp_store *s, struct amp_span data, char name[72], st
     amp_sha256_hex(data, name);
     snprintf(path, sizeof path, "blob/%s", name);
     if (mkdirat(s->dirfd, "blob", 0700) == 0) {
-        if (amp_fsync_dir(s->dirfd, ".", err) != 0)
+        if (amp_fsync_dir(s->dirfd, ".", err) < 0)
             return -1;
     } else if (errno != EEXIST) {
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s/blob", s->dir);
@@ -39,7 +39,7 @@ int amp_blob_get(struct amp_store *s, struct amp_span name, struct amp_buf *out,
     if (name.n != 64 || !amp_id_is_safe(name))
         return amp_fail(err, AMP_IOERR, "log_damaged", "a frame names no blob");
     snprintf(path, sizeof path, "blob/%.64s", name.p);
-    if (amp_file_read(s->dirfd, path, BLOB_MAX, out, err) != 0)
+    if (amp_file_read(s->dirfd, path, BLOB_MAX, out, err) < 0)
         return -1;
     amp_sha256_hex((struct amp_span){out->data + start, out->len - start}, sum);
     if (memcmp(sum, name.p, 64) != 0) {
@@ -74,7 +74,7 @@ int amp_blob_sweep(struct amp_store *s, uint64_t bound, struct amp_error *err)
         close(fd);
         return amp_fail_memory(err);
     }
-    if (amp_index_begin_read(&s->index, err) != 0)
+    if (amp_index_begin_read(&s->index, err) < 0)
         rc = -1;
     /* Blobs are made only under main, which this process holds. A crash left other files. */
     for (struct dirent *e; rc >= 0 && (e = readdir(d));) {
@@ -100,7 +100,7 @@ static int move_out(struct amp_store *s, struct amp_span *part, struct amp_span 
 {
     char name[72];
     size_t at = names->len;
-    if (blob_put(s, *part, name, err) != 0 || amp_buf_add(names, name, 64, err) != 0)
+    if (blob_put(s, *part, name, err) < 0 || amp_buf_add(names, name, 64, err) < 0)
         return -1;
     *blob = (struct amp_span){names->data + at, 64};
     *part = (struct amp_span){0};
@@ -116,19 +116,19 @@ int amp_blob_shrink(struct amp_store *s, struct amp_frame *f, struct amp_frame_o
         total += quoted_size(out[i].line);
     if (total <= limit)
         return 0;
-    if (amp_buf_reserve(names, 64 * ((size_t)f->n_out + 1), err) != 0)
+    if (amp_buf_reserve(names, 64 * ((size_t)f->n_out + 1), err) < 0)
         return -1;
     for (size_t least = 256 * 1024; total > limit && least >= 1024; least /= 4) {
         if (f->state.n >= least) {
             total -= f->state.n;
-            if (move_out(s, &f->state, &f->state_blob, names, err) != 0)
+            if (move_out(s, &f->state, &f->state_blob, names, err) < 0)
                 return -1;
         }
         for (uint32_t i = 0; i < f->n_out && total > limit; i++) {
             if (out[i].line.n < least)
                 continue;
             total -= quoted_size(out[i].line);
-            if (move_out(s, &out[i].line, &out[i].blob, names, err) != 0)
+            if (move_out(s, &out[i].line, &out[i].blob, names, err) < 0)
                 return -1;
         }
     }

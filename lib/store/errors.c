@@ -143,7 +143,7 @@ int amp_store_error_log(struct amp_store *s, struct amp_span record, struct amp_
     for (;;) {
         struct stat st, now;
         AMP_CLOSE int fd = open_file(s, 0, O_WRONLY | O_CREAT | O_APPEND, err);
-        if (fd < 0 || amp_lock(fd, s->opt.lock_timeout_ms, err) != 0)
+        if (fd < 0 || amp_lock(fd, s->opt.lock_timeout_ms, err) < 0)
             return -1;
         if (fstat(fd, &st) != 0)
             return amp_fail_errno(err, AMP_IOERR, "cannot stat %s/error.ndjson", s->dir);
@@ -152,11 +152,11 @@ int amp_store_error_log(struct amp_store *s, struct amp_span record, struct amp_
             now.st_ino != st.st_ino || now.st_dev != st.st_dev)
             continue;
         if (st.st_size > 0 && (uint64_t)st.st_size + record.n > s->opt.error_bytes) {
-            if (files_rotate(s, err) != 0)
+            if (files_rotate(s, err) < 0)
                 return -1;
             continue;
         }
-        if (st.st_size == 0 && put_head(s, fd, err) != 0)
+        if (st.st_size == 0 && put_head(s, fd, err) < 0)
             return -1;
         return record_append(fd, st.st_size, record, err);
     }

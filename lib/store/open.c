@@ -38,10 +38,10 @@ static int open_dir(const char *dir, bool read_only, struct amp_error *err)
         return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
                         dir);
     if (fd < 0 && errno == ENOENT) {
-        if (amp_mkdirs(dir, 0700, err) != 0)
+        if (amp_mkdirs(dir, 0700, err) < 0)
             return -1;
         fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0 && amp_fsync_dir(fd, "..", err) != 0) {
+        if (fd >= 0 && amp_fsync_dir(fd, "..", err) < 0) {
             close(fd);
             return -1;
         }
@@ -147,8 +147,8 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     s->dirfd = open_dir(s->dir, s->opt.read_only, err);
     if (s->dirfd >= 0 && s->opt.look && cannot_write(s->dirfd))
         s->opt.read_only = true;
-    if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, err) != 0 || settings_read(s, err) != 0 ||
-        open_log_dir(s, err) != 0)
+    if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, err) < 0 || settings_read(s, err) < 0 ||
+        open_log_dir(s, err) < 0)
         return -1;
     /* SQLite opens the index by its path, later. */
     if (!(s->real = realpath(s->dir, NULL)))
@@ -191,7 +191,7 @@ static int open_store(const char *dir, const struct amp_store_options *opt, bool
     amp_frame_arena_init(&s->check);
     amp_buf_init(&s->rec, 64 * AMP_FRAME_MAX);
     amp_buf_init(&s->old.key, AMP_KEY_MAX);
-    if (open_parts(s, failed_too, err) != 0) {
+    if (open_parts(s, failed_too, err) < 0) {
         amp_store_close(s);
         return -1;
     }

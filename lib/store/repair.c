@@ -52,7 +52,7 @@ static int put_repair_frame(struct repair *r, const char *note, struct amp_error
 static int put_frame(struct repair *r, const char *p, const struct amp_frame_head *h,
                      struct amp_error *err)
 {
-    if (amp_buf_add(&r->new, p, h->size, err) != 0)
+    if (amp_buf_add(&r->new, p, h->size, err) < 0)
         return -1;
     amp_pos_advance(&r->pos, h);
     return 0;
@@ -95,13 +95,13 @@ static int frames_salvage(struct repair *r, struct amp_error *err)
         bool whole = amp_frame_check(AMP_FRAME_FORMAT, p, (size_t)(end - p), &h) ||
                      line_feed_was_lost(p, (size_t)(end - p), &h);
         if (whole && amp_pos_precedes(&r->pos, &h)) {
-            if (put_frame(r, p, &h, err) != 0)
+            if (put_frame(r, p, &h, err) < 0)
                 return -1;
             p += h.size;
             continue;
         }
         if (whole && h.n > r->pos.n + 1 && !r->pos.loose) {
-            if (put_gap(r, h.n - 1, err) != 0)
+            if (put_gap(r, h.n - 1, err) < 0)
                 return -1;
             continue;
         }
@@ -151,20 +151,20 @@ static int rewrite_segment(struct repair *r, const struct amp_pos *start, const 
     char name[32], kept[64];
     uint64_t before = r->lost, next = amp_log_first_number(&r->s->log, start->seg + 1);
     r->pos = *start;
-    if (read_segment(r, start->seg, err) != 0 || frames_salvage(r, err) != 0)
+    if (read_segment(r, start->seg, err) < 0 || frames_salvage(r, err) < 0)
         return -1;
     if (torn && r->pos.n == bad->n)
         return 0;
-    if (put_end(r, next, err) != 0)
+    if (put_end(r, next, err) < 0)
         return -1;
-    if (!r->renewed && amp_store_renew_index(r->s, err) != 0)
+    if (!r->renewed && amp_store_renew_index(r->s, err) < 0)
         return -1;
     r->renewed = true;
     amp_log_name(start->seg, name);
     snprintf(kept, sizeof kept, "%06u.damaged-%" PRId64, start->seg, amp_now_ms());
     if (linkat(r->s->logfd, name, r->s->logfd, kept, 0) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot keep log/%s", kept);
-    if (segment_publish(r, start->seg, err) != 0)
+    if (segment_publish(r, start->seg, err) < 0)
         return -1;
     return amp_buf_fmt(r->said, err,
                        "log/%s: written again without %" PRIu64
@@ -180,14 +180,14 @@ static int segments_repair(struct repair *r, struct amp_pos *end, struct amp_err
     while (pos.seg <= l->last) {
         bool ends;
         start = pos;
-        if (amp_log_scan_segment(l, &pos, &ends, NULL, NULL, err) != 0)
+        if (amp_log_scan_segment(l, &pos, &ends, NULL, NULL, err) < 0)
             return -1;
         if (!ends) {
             bool torn = amp_log_judge(l, &pos, NULL) == 0;
-            if (rewrite_segment(r, &start, &pos, torn, err) != 0 || amp_log_list(l, err) != 0)
+            if (rewrite_segment(r, &start, &pos, torn, err) < 0 || amp_log_list(l, err) < 0)
                 return -1;
             pos = start;
-            if (amp_log_scan_segment(l, &pos, &ends, NULL, NULL, err) != 0)
+            if (amp_log_scan_segment(l, &pos, &ends, NULL, NULL, err) < 0)
                 return -1;
             if (!ends && start.seg != l->last)
                 return amp_log_damaged(&pos, "repair could not fix it", err);
@@ -234,16 +234,16 @@ static int append_again(struct repair *r, const struct amp_pos *end, struct amp_
     struct amp_pos pos = {.seg = l->last};
     bool ends;
     amp_buf_reset(&r->new);
-    if (!t.above && amp_log_scan_segment(l, &pos, &ends, largest_s, &t.above, err) != 0)
+    if (!t.above && amp_log_scan_segment(l, &pos, &ends, largest_s, &t.above, err) < 0)
         return -1;
     if (t.above > end->n)
         t.above = end->n;
     pos = (struct amp_pos){.seg = l->last};
     r->pos = *end;
-    if (amp_log_scan_segment(l, &pos, &ends, copy_tail, &t, err) != 0)
+    if (amp_log_scan_segment(l, &pos, &ends, copy_tail, &t, err) < 0)
         return -1;
-    if (put_repair_frame(r, "a write or sync had failed", err) != 0 ||
-        segment_publish(r, l->last + 1, err) != 0)
+    if (put_repair_frame(r, "a write or sync had failed", err) < 0 ||
+        segment_publish(r, l->last + 1, err) < 0)
         return -1;
     return amp_buf_fmt(r->said, err,
                        "%" PRIu64 " frames behind the last durable one written again, into "
@@ -280,17 +280,17 @@ static int log_repair(struct repair *r, struct amp_error *err)
     struct amp_pos end;
     amp_wm_claim(&s->wm, s->logfd);
     bool failed = amp_wm_failed(&s->wm) || faccessat(s->logfd, "FAILED", F_OK, 0) == 0;
-    if (list_segments(r, err) != 0)
+    if (list_segments(r, err) < 0)
         return -1;
     if (!s->log.last)
         return amp_buf_str(r->said, "there is no log\n", err);
-    if (segments_repair(r, &end, err) != 0)
+    if (segments_repair(r, &end, err) < 0)
         return -1;
     if (amp_wm_get(&s->wm) > end.n &&
         amp_buf_fmt(r->said, err, "frames %" PRIu64 " to %" PRIu64 " are gone\n", end.n + 1,
                     amp_wm_get(&s->wm)) != 0)
         return -1;
-    if (failed && append_again(r, &end, err) != 0)
+    if (failed && append_again(r, &end, err) < 0)
         return -1;
     amp_wm_reset(&s->wm);
     if (unlinkat(s->logfd, "FAILED", 0) == 0 && fsync(s->logfd) != 0)
@@ -298,9 +298,9 @@ static int log_repair(struct repair *r, struct amp_error *err)
     amp_wm_set_failed(&s->wm, false);
     s->known = s->verified = false;
     amp_wm_set_verified(&s->wm, false);
-    if (amp_store_catch_up(s, err) != 0)
+    if (amp_store_catch_up(s, err) < 0)
         return -1;
-    if (amp_log_flush(&s->log, err) != 0 || amp_log_datasync(&s->log, err) != 0)
+    if (amp_log_flush(&s->log, err) < 0 || amp_log_datasync(&s->log, err) < 0)
         return amp_store_fail(s, err);
     return amp_buf_fmt(r->said, err,
                        "the log can be read completely: %u segments, up to frame %" PRIu64 "\n",
@@ -312,7 +312,7 @@ int amp_store_repair(const char *dir, struct amp_buf *said, struct amp_error *er
     struct amp_store *s;
     struct repair r = {.said = said};
     struct amp_store_options opt = {.lock_timeout_ms = -1};
-    if (amp_store_open_failed(dir, &opt, &s, err) != 0)
+    if (amp_store_open_failed(dir, &opt, &s, err) < 0)
         return -1;
     r.s = s;
     s->log.upgrades = true;

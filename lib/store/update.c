@@ -28,10 +28,10 @@ int amp_store_seen(struct amp_store *s, const struct amp_store_input *input, str
 {
     char digest[AMP_DIGEST_MAX];
     bool own;
-    if (check_input(input, err) != 0)
+    if (check_input(input, err) < 0)
         return -1;
     amp_store_digest(input->bytes, digest);
-    if (amp_turn_enter(s, &own, err) != 0)
+    if (amp_turn_enter(s, &own, err) < 0)
         return -1;
     return amp_turn_leave(s, own, input_seen(s, input, digest, err), err);
 }
@@ -79,9 +79,9 @@ static int change_commit(struct amp_store *s, struct amp_frame *f, const struct 
     }
     f->out = out;
     f->n_out = c->n_emits;
-    if (amp_blob_shrink(s, f, out, &names, err) != 0)
+    if (amp_blob_shrink(s, f, out, &names, err) < 0)
         return -1;
-    if (amp_turn_append(s, f, &at, err) != 0)
+    if (amp_turn_append(s, f, &at, err) < 0)
         return -1;
     s->last = f->head.n;
     return 0;
@@ -124,12 +124,12 @@ static int key_update(struct amp_store *s, struct amp_span key, struct amp_span 
             *outcome = AMP_STORE_UNCHANGED;
         return rc > 0 ? 0 : -1;
     }
-    if (check_change(s, &change, err) != 0)
+    if (check_change(s, &change, err) < 0)
         return -1;
     f.was = now.rev;
     f.rev = now.rev + 1;
     f.from = now.state;
-    if (change_commit(s, &f, &change, err) != 0)
+    if (change_commit(s, &f, &change, err) < 0)
         return -1;
     *outcome = AMP_STORE_COMMITTED;
     return 0;
@@ -146,18 +146,18 @@ int amp_store_update(struct amp_store *s, struct amp_key key, const struct amp_s
     bool own;
     if (s->opt.read_only)
         return amp_fail(err, AMP_INTERNAL, "read_only", "an update of a read-only store");
-    if (amp_key_text(&key, mem, &text, err) != 0 || check_input(input, err) != 0)
+    if (amp_key_text(&key, mem, &text, err) < 0 || check_input(input, err) < 0)
         return -1;
     amp_buf_init(&parts, SIZE_MAX / 2);
     if (amp_key_is_digested(text) && !key.text.n) {
-        if (amp_key_full(&key, &parts, err) != 0)
+        if (amp_key_full(&key, &parts, err) < 0)
             return -1;
         if (parts.len < AMP_KEY_MAX)
             full = amp_buf_span(&parts);
     }
     if (input)
         amp_store_digest(input->bytes, digest);
-    if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
+    if (amp_turn_renew(s, err) < 0 || amp_turn_enter(s, &own, err) < 0)
         return -1;
     int rc = key_update(s, text, full, input, digest, fn, ctx, &what, err);
     if (amp_turn_leave(s, own, rc, err) < 0)

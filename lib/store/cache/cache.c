@@ -110,11 +110,11 @@ static struct amp_cache_entry *entry_of(struct amp_cache *c, enum entry_kind kin
     struct amp_cache_entry *e = entry_find(c, h, kind, a, b);
     if (e)
         return e;
-    if (entry_grow(c, err) != 0)
+    if (entry_grow(c, err) < 0)
         return NULL;
     e = &c->entry[c->n];
     *e = (struct amp_cache_entry){.h = h, .kind = (uint8_t)kind};
-    if (text_add(c, a, &e->a, &e->n_a, err) != 0 || text_add(c, b, &e->b, &e->n_b, err) != 0)
+    if (text_add(c, a, &e->a, &e->n_a, err) < 0 || text_add(c, b, &e->b, &e->n_b, err) < 0)
         return NULL;
     entry_place(c, c->n++);
     return e;
@@ -163,7 +163,7 @@ static int out_put(struct amp_cache *c, const struct amp_cache_out *o, struct am
         *old = *o;
         return 0;
     }
-    if (c->n_out == c->cap_out && out_grow(c, err) != 0)
+    if (c->n_out == c->cap_out && out_grow(c, err) < 0)
         return -1;
     c->out[c->n_out++] = *o;
     *out_place(c, o->n, o->i) = c->n_out;
@@ -194,14 +194,14 @@ static int note_outs(struct amp_cache *c, const struct amp_frame *f, const struc
             .c = amp_store_hash(SEED, amp_frame_consumer(f, i), (struct amp_span){0}),
             .open = true,
         };
-        if (text_add(c, f->out[i].id, &o.id, &o.n_id, err) != 0 ||
-            text_add(c, amp_frame_consumer(f, i), &o.name, &o.n_name, err) != 0 ||
-            out_put(c, &o, err) != 0 || note_blob(c, f->out[i].blob, f->head.n, err) != 0)
+        if (text_add(c, f->out[i].id, &o.id, &o.n_id, err) < 0 ||
+            text_add(c, amp_frame_consumer(f, i), &o.name, &o.n_name, err) < 0 ||
+            out_put(c, &o, err) < 0 || note_blob(c, f->out[i].blob, f->head.n, err) < 0)
             return -1;
     }
     for (uint32_t i = 0; i < f->n_close; i++) {
         struct amp_cache_out o = {.n = f->close[i].n, .i = f->close[i].i};
-        if (out_put(c, &o, err) != 0)
+        if (out_put(c, &o, err) < 0)
             return -1;
     }
     return 0;
@@ -217,7 +217,7 @@ int amp_cache_note(struct amp_cache *c, const struct amp_frame *f, const struct 
         e->gone = f->gone;
         e->n = f->head.n;
         e->rec = amp_index_rec_of(f, after);
-        if (note_blob(c, f->state_blob, f->head.n, err) != 0)
+        if (note_blob(c, f->state_blob, f->head.n, err) < 0)
             return -1;
     }
     if (f->in_id.n) {
@@ -329,7 +329,7 @@ int amp_cache_into(const struct amp_cache *c, struct amp_index *ix, struct amp_e
     qsort_r(order, c->n, sizeof *order, entry_order, (void *)(uintptr_t)c);
     for (uint32_t i = 0; i < c->n; i++)
         /* Another process may have written some of them into the index. */
-        if (c->entry[order[i]].n > ix->pos.n && entry_index(c, &c->entry[order[i]], ix, err) != 0)
+        if (c->entry[order[i]].n > ix->pos.n && entry_index(c, &c->entry[order[i]], ix, err) < 0)
             return -1;
     for (uint32_t i = 0; i < c->n_out; i++) {
         const struct amp_cache_out *o = &c->out[i];

@@ -43,10 +43,10 @@ static int check_table(struct amp_index *ix, enum amp_index_table table, struct 
 
 int amp_index_check(struct amp_index *ix, struct amp_error *err)
 {
-    if (check_structure(ix, err) != 0)
+    if (check_structure(ix, err) < 0)
         return -1;
     for (unsigned t = 0; t < sizeof tables / sizeof *tables; t++)
-        if (check_table(ix, t, err) != 0)
+        if (check_table(ix, t, err) < 0)
             return -1;
     return 0;
 }

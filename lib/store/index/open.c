@@ -186,7 +186,7 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     uint64_t found = highest_generation(ix->dirfd);
     ix->gen = found > gen ? found : gen;
     file_name(ix->gen, name);
-    if (find_file(ix, name, &st, err) != 0)
+    if (find_file(ix, name, &st, err) < 0)
         return -1;
     ix->dev = st.st_dev;
     ix->ino = st.st_ino;
@@ -217,7 +217,7 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
         return 0;
     if (version == 0 && !ix->read_only) {
         ix->corrupt = false;
-        if (create_schema(ix, err) != 0)
+        if (create_schema(ix, err) < 0)
             return -1;
         if (st.st_size == 0) /* this process has just written its complete contents */
             amp_index_note_checked(ix);
@@ -234,7 +234,7 @@ int amp_index_open_memory(struct amp_index *ix, struct amp_error *err)
                         NULL) != SQLITE_OK)
         return amp_index_failed(ix, "make", err);
     ix->memory = true;
-    if (create_schema(ix, err) != 0)
+    if (create_schema(ix, err) < 0)
         return -1;
     return amp_index_read_meta(ix, err);
 }

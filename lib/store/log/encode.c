@@ -181,7 +181,7 @@ int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error 
     struct amp_jw w;
     if (most == 0)
         return amp_fail(err, AMP_NO, "frame_too_large", "a commit is past %d bytes", AMP_FRAME_MAX);
-    if (amp_buf_reserve(out, most, err) != 0)
+    if (amp_buf_reserve(out, most, err) < 0)
         return -1;
     encode_head(out, f);
     if (f->key.n)
@@ -189,7 +189,7 @@ int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error 
     encode_rest(out, f, start);
     amp_jw_init(&w, out);
     encode_lists(&w, f);
-    if (amp_jw_end(&w, err) != 0 || amp_buf_add(out, "}\n", 2, err) != 0) {
+    if (amp_jw_end(&w, err) < 0 || amp_buf_add(out, "}\n", 2, err) < 0) {
         out->len = start;
         return -1;
     }

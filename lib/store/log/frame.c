@@ -185,7 +185,7 @@ static struct amp_span member_text(struct decoder *d, uint32_t object, const cha
     struct amp_span v = {0};
     uint32_t t = member_find(d, object, key);
     if (t != AMP_TOK_NONE && (d->a->tape.tok[t].type != AMP_JSON_STRING ||
-                              amp_tok_text(&d->a->tape, t, &d->a->text, &v, d->err) != 0))
+                              amp_tok_text(&d->a->tape, t, &d->a->text, &v, d->err) < 0))
         d->failed = true;
     return v;
 }
@@ -286,7 +286,7 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
     struct amp_frame f = {.head = *head};
     amp_buf_reset(&a->text);
     /* Spans of the arena must not move while the frame is being read. */
-    if (amp_buf_reserve(&a->text, frame.n, err) != 0)
+    if (amp_buf_reserve(&a->text, frame.n, err) < 0)
         return -1;
     if (amp_tape_scan(&a->tape, frame.p, frame.n - 1, &fault) != 0)
         return amp_json_fault_is_memory(&fault)

@@ -112,7 +112,7 @@ int amp_log_list(struct amp_log *l, struct amp_error *err)
 {
     uint32_t format = 0;
     bool unfinished;
-    if (amp_log_list_any(l, &format, &unfinished, err) != 0)
+    if (amp_log_list_any(l, &format, &unfinished, err) < 0)
         return -1;
     if (unfinished && !l->upgrades)
         return amp_fail(err, AMP_CONFIG, "log_old",
@@ -164,8 +164,8 @@ int amp_log_list_any(struct amp_log *l, uint32_t *format, bool *unfinished, stru
         if (fd < 0)
             return -1;
         l->fd = fd;
-        if (format_read(l, last, format, err) != 0 ||
-            (*format == 0 && first != last && format_read(l, first, format, err) != 0))
+        if (format_read(l, last, format, err) < 0 ||
+            (*format == 0 && first != last && format_read(l, first, format, err) < 0))
             return -1;
     }
     return 0;
@@ -254,7 +254,7 @@ int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
         f->head.s = l->end.n;
     if (!f->at)
         f->at = amp_now_ms();
-    if (amp_frame_encode(f, &l->pending, err) != 0)
+    if (amp_frame_encode(f, &l->pending, err) < 0)
         return -1;
     amp_pos_advance(&l->end, &f->head);
     *at = l->end;
@@ -316,15 +316,15 @@ int amp_log_rotate(struct amp_log *l, struct amp_error *err)
     struct amp_frame seal = {.head.log = AMP_FRAME_seal};
     struct amp_pos at;
     uint64_t size = 0;
-    if (!l->end.sealed && (amp_log_append(l, &seal, &at, err) != 0 || amp_log_flush(l, err) != 0))
+    if (!l->end.sealed && (amp_log_append(l, &seal, &at, err) < 0 || amp_log_flush(l, err) < 0))
         return -1;
-    if (amp_log_datasync(l, err) != 0)
+    if (amp_log_datasync(l, err) < 0)
         return -1;
     amp_wm_raise(l->wm, l->end.n);
     if (amp_log_size(l, &size, NULL, NULL) == 0 && size == l->end.off && l->room > size + BLOCK &&
         ftruncate(l->fd, (off_t)size) != 0)
         l->room = 0; /* some blocks stay unused */
-    if (amp_log_create(l, l->end.seg + 1, err) != 0)
+    if (amp_log_create(l, l->end.seg + 1, err) < 0)
         return -1;
     amp_pos_next_segment(&l->end);
     return 0;
@@ -346,7 +346,7 @@ int amp_log_frame(struct amp_log *l, struct amp_place at, struct amp_span *out,
         if (fd < 0)
             return -1;
         amp_buf_reset(&l->look);
-        if (amp_buf_reserve(&l->look, at.len, err) != 0)
+        if (amp_buf_reserve(&l->look, at.len, err) < 0)
             return -1;
         if (read_at(fd, l->look.data, at.len, at.off) != (ssize_t)at.len)
             goto damaged;

@@ -34,7 +34,7 @@ static int window_at(struct window *w, uint64_t at, const char **p, size_t *n,
         uint64_t take = rest < STEP ? rest : STEP;
         amp_buf_reset(w->buf);
         w->off = at;
-        if (amp_buf_reserve(w->buf, take, err) != 0)
+        if (amp_buf_reserve(w->buf, take, err) < 0)
             return -1;
         while (w->buf->len < take) {
             ssize_t r = pread(w->fd, w->buf->data + w->buf->len, take - w->buf->len,
@@ -124,11 +124,11 @@ int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp
     bool is_last = pos->seg == l->last;
     if (!is_last)
         next = amp_log_first_number(l, pos->seg + 1);
-    if (window_open(&w, l, pos->seg, err) != 0)
+    if (window_open(&w, l, pos->seg, err) < 0)
         return -1;
     while (pos->off < w.size && !(next && pos->n + 1 == next)) {
         struct amp_frame_head h;
-        if (window_at(&w, pos->off, &p, &n, err) != 0)
+        if (window_at(&w, pos->off, &p, &n, err) < 0)
             return -1;
         if (!amp_frame_check(l->format, p, n, &h) || !amp_pos_precedes(pos, &h)) {
             *ends = false;
@@ -179,14 +179,14 @@ int amp_log_judge(struct amp_log *l, const struct amp_pos *pos, struct amp_error
         return amp_log_damaged(pos, "only the last segment may be torn", err);
     if (amp_wm_get(l->wm) >= bad)
         return amp_log_damaged(pos, "it was synced in this boot", err);
-    if (window_open(&w, l, pos->seg, err) != 0)
+    if (window_open(&w, l, pos->seg, err) < 0)
         return -1;
     /* A frame may begin after any line feed. */
     while (at < w.size) {
         const char *p;
         size_t n;
         struct amp_frame_head h;
-        if (window_at(&w, at, &p, &n, err) != 0)
+        if (window_at(&w, at, &p, &n, err) < 0)
             return -1;
         const char *lf = memchr(p, '\n', n);
         if (!lf) {
@@ -196,7 +196,7 @@ int amp_log_judge(struct amp_log *l, const struct amp_pos *pos, struct amp_error
             continue;
         }
         at += (uint64_t)(lf - p) + 1;
-        if (at >= w.size || window_at(&w, at, &p, &n, err) != 0)
+        if (at >= w.size || window_at(&w, at, &p, &n, err) < 0)
             break;
         if (amp_frame_check(l->format, p, n, &h) && h.s >= bad && h.n > bad) {
             snprintf(why, sizeof why, "frame %llu, behind it, knew it to be durable",
@@ -212,7 +212,7 @@ int amp_log_cut(struct amp_log *l, const struct amp_pos *pos, struct amp_error *
     uint64_t size;
     char note[96];
     struct amp_pos at;
-    if (amp_log_size(l, &size, NULL, err) != 0)
+    if (amp_log_size(l, &size, NULL, err) < 0)
         return -1;
     if (ftruncate(l->fd, (off_t)pos->off) != 0 || fsync(l->fd) != 0)
         return amp_fail_errno(err, AMP_TEMPFAIL, "cannot cut the log's torn tail");
@@ -220,7 +220,7 @@ int amp_log_cut(struct amp_log *l, const struct amp_pos *pos, struct amp_error *
              (unsigned long long)pos->off);
     struct amp_frame cut = {.head.log = AMP_FRAME_cut, .note = amp_span_str(note)};
     l->end = *pos;
-    if (amp_log_append(l, &cut, &at, err) != 0)
+    if (amp_log_append(l, &cut, &at, err) < 0)
         return -1;
     return amp_log_flush(l, err);
 }

@@ -40,7 +40,7 @@ static int key_repeat(struct amp_store *s, struct amp_span key, struct amp_place
 {
     struct amp_frame old;
     struct amp_pos at;
-    if (frame_read(s, place, &old, err) != 0)
+    if (frame_read(s, place, &old, err) < 0)
         return -1;
     if (!amp_span_eq(old.key, key))
         return amp_index_wrong(&s->index, "a row leads to the frame of another key", err);
@@ -63,7 +63,7 @@ static int entry_repeat(struct amp_store *s, uint64_t n, uint32_t i, struct amp_
 {
     struct amp_frame old;
     struct amp_pos at;
-    if (frame_read(s, place, &old, err) != 0)
+    if (frame_read(s, place, &old, err) < 0)
         return -1;
     for (uint32_t k = 0; k < old.n_out; k++) {
         if (old.out[k].n != n || old.out[k].i != i)
@@ -87,7 +87,7 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
         return -1;
     AMP_BUF struct amp_buf from = {0};
     amp_buf_init(&from, AMP_KEY_MAX);
-    if (amp_buf_add(&from, c->key.data, c->key.len, err) != 0)
+    if (amp_buf_add(&from, c->key.data, c->key.len, err) < 0)
         return -1;
     sqlite3_bind_text(st, 1, from.data, (int)from.len, SQLITE_STATIC);
     sqlite3_bind_int(st, 2, *rows);
@@ -97,14 +97,14 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
         /* A key in the cache has a newer frame. */
         if ((uint64_t)sqlite3_column_int64(st, 9) < c->bound &&
             amp_cache_find(&s->cache, key, NULL) < 0) {
-            if (key_repeat(s, key, amp_index_read_place(st, 4), err) != 0) {
+            if (key_repeat(s, key, amp_index_read_place(st, 4), err) < 0) {
                 rc = -1;
                 break;
             }
             --*stands;
         }
         amp_buf_reset(&c->key);
-        if (amp_buf_add(&c->key, key.p, key.n, err) != 0) {
+        if (amp_buf_add(&c->key, key.p, key.n, err) < 0) {
             rc = -1;
             break;
         }
@@ -133,7 +133,7 @@ static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, st
         uint32_t i = (uint32_t)sqlite3_column_int64(st, 1);
         taken++;
         if (place.seg <= c->seg && !amp_cache_out(&s->cache, n, i)) {
-            if (entry_repeat(s, n, i, column_text(st, 3), place, err) != 0) {
+            if (entry_repeat(s, n, i, column_text(st, 3), place, err) < 0) {
                 rc = -1;
                 break;
             }
@@ -161,13 +161,13 @@ static int inputs_forget(struct amp_store *s, uint64_t before, struct amp_error 
 {
     struct amp_index *ix = &s->index;
     amp_index_end_read(ix);
-    if (amp_index_begin(ix, err) != 0 || amp_index_read_meta(ix, err) != 0)
+    if (amp_index_begin(ix, err) < 0 || amp_index_read_meta(ix, err) < 0)
         return -1;
     struct amp_pos pos = ix->pos;
     if (pos.n != s->log.end.n)
         return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index is behind");
-    if (rows_drop(s, AMP_IX_DROP_SEEN, before, err) != 0 ||
-        rows_drop(s, AMP_IX_DROP_BLOB, before, err) != 0)
+    if (rows_drop(s, AMP_IX_DROP_SEEN, before, err) < 0 ||
+        rows_drop(s, AMP_IX_DROP_BLOB, before, err) < 0)
         return -1;
     return amp_index_commit(ix, &pos, err);
 }
@@ -180,17 +180,17 @@ static int segment_remove(struct amp_store *s, struct amp_error *err)
     char name[32];
     s->old.seg = 0;
     /* Then the index names every blob that stays and no longer needs the segment to catch up. */
-    if (amp_turn_index(s, err) != 0)
+    if (amp_turn_index(s, err) < 0)
         return -1;
     /* The repeated frames must be on disk first: by this sync or, in a sealed segment, already. */
-    if (amp_log_flush(l, err) != 0 || amp_log_datasync(l, err) != 0)
+    if (amp_log_flush(l, err) < 0 || amp_log_datasync(l, err) < 0)
         return amp_store_fail(s, err);
     amp_wm_raise(&s->wm, l->end.n);
     amp_log_name(l->first, name);
     if (unlinkat(l->dirfd, name, 0) != 0 || fsync(l->dirfd) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot remove log/%s", name);
     l->first++;
-    if (inputs_forget(s, before, err) != 0) {
+    if (inputs_forget(s, before, err) < 0) {
         amp_index_rollback(&s->index);
         return -1;
     }
@@ -245,7 +245,7 @@ static int pass_start(struct amp_store *s, struct amp_error *err)
     uint64_t bound = amp_log_first_number(&s->log, s->log.first + 1);
     if (bound && amp_store_pinned(s, bound))
         return 0;
-    if (!bound || amp_turn_index(s, err) != 0)
+    if (!bound || amp_turn_index(s, err) < 0)
         return bound ? -1 : 0;
     c->bound = bound;
     c->keys_done = false;
@@ -265,13 +265,13 @@ static int pass_step(struct amp_store *s, struct amp_error *err)
     bool done = false;
     if (l->first + 1 >= l->last || !stands || !segment_must_go(s))
         return 0;
-    if (c->seg != l->first && pass_start(s, err) != 0)
+    if (c->seg != l->first && pass_start(s, err) < 0)
         return -1;
     if (!c->seg)
         return 0;
-    if (!c->keys_done && pass_keys(s, &rows, &stands, err) != 0)
+    if (!c->keys_done && pass_keys(s, &rows, &stands, err) < 0)
         return -1;
-    if (c->keys_done && rows > 0 && pass_outs(s, &rows, &stands, &done, err) != 0)
+    if (c->keys_done && rows > 0 && pass_outs(s, &rows, &stands, &done, err) < 0)
         return -1;
     return done ? segment_remove(s, err) : 0;
 }

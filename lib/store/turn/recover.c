@@ -27,7 +27,7 @@ static int replay_frame(void *ctx, const struct amp_frame_head *head, struct amp
     struct amp_frame f;
     if (head->gen > r->gen)
         r->gen = head->gen;
-    if (amp_frame_decode(frame, head, &r->s->arena, &f, err) != 0)
+    if (amp_frame_decode(frame, head, &r->s->arena, &f, err) < 0)
         return -1;
     return amp_index_apply(&r->s->index, &f, after, err);
 }
@@ -39,7 +39,7 @@ static int read_frame(void *ctx, const struct amp_frame_head *head, struct amp_s
     struct amp_frame f;
     if (head->gen > s->index.gen || !amp_cache_takes(&s->cache, s->known))
         return 1;
-    if (amp_frame_decode(frame, head, &s->arena, &f, err) != 0)
+    if (amp_frame_decode(frame, head, &s->arena, &f, err) < 0)
         return -1;
     return amp_cache_note(&s->cache, &f, after, err);
 }
@@ -64,7 +64,7 @@ static int segment_start(struct amp_log *l, struct amp_pos *pos, struct amp_erro
     bool ends;
     if (l->last > l->first) {
         p.seg--;
-        if (amp_log_scan_segment(l, &p, &ends, NULL, NULL, err) != 0)
+        if (amp_log_scan_segment(l, &p, &ends, NULL, NULL, err) < 0)
             return -1;
         p = (struct amp_pos){.seg = l->last, .n = p.n, .sum = p.sum, .loose = p.loose};
     }
@@ -91,17 +91,17 @@ static int segment_verify(struct amp_store *s, bool *cut, struct amp_pos *end,
     struct amp_pos pos = {.seg = l->last};
     bool bad;
     *cut = false;
-    if (amp_log_scan(l, &pos, &bad, NULL, NULL, err) != 0)
+    if (amp_log_scan(l, &pos, &bad, NULL, NULL, err) < 0)
         return -1;
-    if (bad && pos.off == 0 && segment_start(l, &pos, err) != 0)
+    if (bad && pos.off == 0 && segment_start(l, &pos, err) < 0)
         return -1;
     if (bad) {
-        if (amp_log_judge(l, &pos, err) != 0)
+        if (amp_log_judge(l, &pos, err) < 0)
             return -1;
         *cut = true;
         if (!s->opt.read_only) {
             l->gen = s->index.gen;
-            if (amp_log_cut(l, &pos, err) != 0)
+            if (amp_log_cut(l, &pos, err) < 0)
                 return amp_store_fail(s, err);
             pos = l->end;
         }
@@ -115,7 +115,7 @@ static int segment_verify(struct amp_store *s, bool *cut, struct amp_pos *end,
 static int generation_next(struct amp_store *s, struct amp_error *err)
 {
     s->new_generation = true;
-    if (amp_index_open(&s->index, s->index.gen + 1, err) != 0)
+    if (amp_index_open(&s->index, s->index.gen + 1, err) < 0)
         return -1;
     amp_index_note_checked(&s->index);
     return 0;
@@ -163,7 +163,7 @@ static int index_replay(struct amp_store *s, struct amp_pos *pos, bool from_star
     struct replay r = {s, s->index.gen};
     bool bad, cut;
     *again = false;
-    if (amp_log_scan(l, pos, &bad, replay_frame, &r, err) != 0)
+    if (amp_log_scan(l, pos, &bad, replay_frame, &r, err) < 0)
         return -1;
     *gen = r.gen;
     if (!bad)
@@ -175,7 +175,7 @@ static int index_replay(struct amp_store *s, struct amp_pos *pos, bool from_star
         return 0;
     }
     struct amp_pos end;
-    if (segment_verify(s, &cut, &end, err) != 0)
+    if (segment_verify(s, &cut, &end, err) < 0)
         return -1;
     if (!cut) {
         if (from_start)
@@ -186,7 +186,7 @@ static int index_replay(struct amp_store *s, struct amp_pos *pos, bool from_star
     if (s->opt.read_only)
         return 0;
     /* The cut frame itself. */
-    if (amp_log_scan(l, pos, &bad, replay_frame, &r, err) != 0)
+    if (amp_log_scan(l, pos, &bad, replay_frame, &r, err) < 0)
         return -1;
     if (bad && from_start)
         return amp_log_damaged(pos, "it does not follow the frame before", err);
@@ -202,12 +202,12 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
     for (int round = 0; round < 4; round++) {
         uint64_t size;
         bool again = false;
-        if (amp_index_read_meta(ix, err) != 0)
+        if (amp_index_read_meta(ix, err) < 0)
             return -1;
         struct amp_pos pos = ix->pos;
         bool fits = place_stands(l, &pos);
         if (fits && pos.seg == l->last) {
-            if (amp_log_size(l, &size, NULL, err) != 0)
+            if (amp_log_size(l, &size, NULL, err) < 0)
                 return -1;
             if (size == pos.off && !pos.sealed) {
                 l->end = pos;
@@ -217,34 +217,34 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
         }
         if (s->opt.read_only && !ix->memory) {
             /* A read-only store cannot update the file; it makes an index in memory. */
-            if (amp_index_open_memory(ix, err) != 0)
+            if (amp_index_open_memory(ix, err) < 0)
                 return -1;
             continue;
         }
         if (!fits) {
             pos = (struct amp_pos){0};
             /* From the first segment on, which may have changed. */
-            if (amp_log_list(l, err) != 0)
+            if (amp_log_list(l, err) < 0)
                 return -1;
-            if (amp_index_wipe(ix, err) != 0)
+            if (amp_index_wipe(ix, err) < 0)
                 return -1;
         }
-        if (index_replay(s, &pos, !fits, &again, &gen, err) != 0)
+        if (index_replay(s, &pos, !fits, &again, &gen, err) < 0)
             return -1;
         if (again) {
-            if (amp_index_wipe(ix, err) != 0)
+            if (amp_index_wipe(ix, err) < 0)
                 return -1;
             pos = (struct amp_pos){0};
-            if (index_replay(s, &pos, true, &again, &gen, err) != 0)
+            if (index_replay(s, &pos, true, &again, &gen, err) < 0)
                 return -1;
         }
-        if (amp_index_commit(ix, &pos, err) != 0)
+        if (amp_index_commit(ix, &pos, err) < 0)
             return -1;
         l->end = pos;
         amp_cache_clear(&s->cache, pos.n);
         if (gen <= ix->gen || s->opt.read_only)
             return 0;
-        if (index_open(s, gen, err) != 0)
+        if (index_open(s, gen, err) < 0)
             return -1;
     }
     return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index's generation does not settle");
@@ -266,35 +266,35 @@ static int log_look_again(struct amp_store *s, struct amp_error *err)
     bool cut;
     s->known = false;
     amp_index_rollback(&s->index);
-    if (amp_log_list(l, err) != 0)
+    if (amp_log_list(l, err) < 0)
         return -1;
-    if (!l->last && (s->opt.read_only || amp_log_create(l, 1, err) != 0)) {
+    if (!l->last && (s->opt.read_only || amp_log_create(l, 1, err) < 0)) {
         if (!s->opt.read_only)
             return -1;
         l->end = (struct amp_pos){0};
         return index_open(s, 0, err);
     }
-    if (index_open(s, 0, err) != 0 || index_check(s, err) != 0)
+    if (index_open(s, 0, err) < 0 || index_check(s, err) < 0)
         return -1;
     l->gen = s->index.gen;
-    if (!s->verified && !s->opt.read_only && segment_verify(s, &cut, &end, err) != 0)
+    if (!s->verified && !s->opt.read_only && segment_verify(s, &cut, &end, err) < 0)
         return -1;
     bool meta = amp_index_read_meta(&s->index, NULL) == 0;
     amp_cache_clear(&s->cache, meta ? s->index.pos.n : 0);
     if (meta && place_stands(l, &s->index.pos) && log_read_on(s, &s->index.pos)) {
         /* The index is only a few frames behind. */
-    } else if (index_bring_up(s, err) != 0) {
+    } else if (index_bring_up(s, err) < 0) {
         amp_index_rollback(&s->index);
         if (!s->index.corrupt || s->opt.read_only)
             return -1;
-        if (generation_next(s, err) != 0 || index_bring_up(s, err) != 0)
+        if (generation_next(s, err) < 0 || index_bring_up(s, err) < 0)
             return -1;
     }
     if (amp_wm_get(&s->wm) > l->end.n)
         return amp_log_damaged(&l->end, "frames that were synced in this boot are gone", err);
     l->gen = s->index.gen;
     if (!s->opt.read_only && l->end.sealed && l->end.seg == l->last) {
-        if (amp_log_create(l, l->last + 1, err) != 0)
+        if (amp_log_create(l, l->last + 1, err) < 0)
             return amp_store_fail(s, err);
         amp_pos_next_segment(&l->end);
     }
@@ -315,7 +315,7 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
         (!look || amp_index_current(ix))) {
         uint64_t size;
         bool linked;
-        if (amp_log_size(l, &size, &linked, err) != 0)
+        if (amp_log_size(l, &size, &linked, err) < 0)
             return -1;
         /* Within an epoch, frames that a holder of main has verified are never cut. */
         if (linked && size == l->end.off && !l->end.sealed)
@@ -333,7 +333,7 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
 
 int amp_store_renew_index(struct amp_store *s, struct amp_error *err)
 {
-    if (index_open(s, 0, err) != 0)
+    if (index_open(s, 0, err) < 0)
         return -1;
     return s->new_generation ? 0 : generation_next(s, err);
 }
@@ -342,8 +342,8 @@ static int generation_replace(struct amp_store *s, struct amp_error *err)
 {
     amp_index_rollback(&s->index);
     if (s->opt.read_only)
-        return amp_index_open_memory(&s->index, err) != 0 ? -1 : index_bring_up(s, err);
-    if (generation_next(s, err) != 0 || index_bring_up(s, err) != 0)
+        return amp_index_open_memory(&s->index, err) < 0 ? -1 : index_bring_up(s, err);
+    if (generation_next(s, err) < 0 || index_bring_up(s, err) < 0)
         return -1;
     s->log.gen = s->index.gen;
     return generation_tell(s, err);
@@ -352,7 +352,7 @@ static int generation_replace(struct amp_store *s, struct amp_error *err)
 int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at,
                     struct amp_error *err)
 {
-    if (amp_log_append(&s->log, f, at, err) != 0)
+    if (amp_log_append(&s->log, f, at, err) < 0)
         return -1;
     s->turn_frames++;
     s->turn_bytes += f->head.size;
@@ -366,7 +366,7 @@ int amp_turn_heal(struct amp_store *s, struct amp_error *err)
 {
     if (!s->index.corrupt || s->failed)
         return -1;
-    if (amp_log_flush(&s->log, err) != 0)
+    if (amp_log_flush(&s->log, err) < 0)
         return amp_store_fail(s, err);
     return generation_replace(s, err);
 }
@@ -375,10 +375,10 @@ int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err)
 {
     struct amp_pos pos = {.seg = seg};
     bool ends = true;
-    if (amp_log_flush(&s->log, err) != 0)
+    if (amp_log_flush(&s->log, err) < 0)
         return amp_store_fail(s, err);
     if (seg >= s->log.first && seg <= s->log.last &&
-        amp_log_scan_segment(&s->log, &pos, &ends, NULL, NULL, err) != 0)
+        amp_log_scan_segment(&s->log, &pos, &ends, NULL, NULL, err) < 0)
         return -1;
     if (!ends)
         return amp_log_damaged(&pos, "no intact frame there", err);
@@ -406,7 +406,7 @@ int amp_turn_index(struct amp_store *s, struct amp_error *err)
 {
     if (!s->cache.frames && !s->log.pending.len)
         return 0;
-    if (amp_log_flush(&s->log, err) != 0)
+    if (amp_log_flush(&s->log, err) < 0)
         return amp_store_fail(s, err);
     amp_index_end_read(&s->index);
     if (cache_into_index(s) == 0 || index_bring_up(s, err) == 0)

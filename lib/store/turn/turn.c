@@ -41,15 +41,21 @@ static void lock_release(struct amp_store *s)
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
 }
 
+/* Drops the frames that were not written, and what is known of the log's end. */
+static void turn_abandon(struct amp_store *s)
+{
+    amp_buf_reset(&s->log.pending);
+    amp_index_end_read(&s->index);
+    amp_index_rollback(&s->index);
+    s->known = false;
+}
+
 static int turn_start(struct amp_store *s, struct amp_error *err)
 {
-    if (amp_store_check_failed(s, false, err) != 0 || lock_take(s, err) != 0)
+    if (amp_store_check_failed(s, false, err) < 0 || lock_take(s, err) < 0)
         return -1;
-    if (amp_store_check_failed(s, true, err) != 0 || amp_store_catch_up(s, err) != 0) {
-        amp_buf_reset(&s->log.pending);
-        amp_index_end_read(&s->index);
-        amp_index_rollback(&s->index);
-        s->known = false;
+    if (amp_store_check_failed(s, true, err) < 0 || amp_store_catch_up(s, err) < 0) {
+        turn_abandon(s);
         lock_release(s);
         return -1;
     }
@@ -62,15 +68,15 @@ static int turn_start(struct amp_store *s, struct amp_error *err)
 static int turn_write(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
-    if (amp_store_check_failed(s, false, err) != 0)
+    if (amp_store_check_failed(s, false, err) < 0)
         return -1;
     if (l->pending.len) {
         /* If a segment cannot be removed, it stays; the commit does not fail. */
-        if (amp_store_compact(s, NULL) != 0 && amp_store_check_failed(s, false, err) != 0)
+        if (amp_store_compact(s, NULL) != 0 && amp_store_check_failed(s, false, err) < 0)
             return -1;
-        if (amp_log_flush(l, err) != 0)
+        if (amp_log_flush(l, err) < 0)
             return amp_store_fail(s, err);
-        if (amp_store_segment_full(s) && amp_log_rotate(l, err) != 0)
+        if (amp_store_segment_full(s) && amp_log_rotate(l, err) < 0)
             return amp_store_fail(s, err);
         if (l->end.n > s->need)
             s->need = l->end.n;
@@ -85,11 +91,8 @@ static int turn_write(struct amp_store *s, struct amp_error *err)
 static int turn_end(struct amp_store *s, struct amp_error *err)
 {
     int rc = turn_write(s, err);
-    if (rc != 0) {
-        amp_buf_reset(&s->log.pending);
-        amp_index_rollback(&s->index);
-        s->known = false;
-    }
+    if (rc < 0)
+        turn_abandon(s);
     amp_index_end_read(&s->index);
     amp_index_checkpoint(&s->index, WAL_IN_TURN, true);
     lock_release(s);
@@ -118,7 +121,7 @@ int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err)
     *own = false;
     if (s->in_turn)
         return amp_store_check_failed(s, false, err);
-    if (turn_start(s, err) != 0)
+    if (turn_start(s, err) < 0)
         return -1;
     *own = true;
     return 0;
@@ -133,7 +136,7 @@ int amp_turn_renew(struct amp_store *s, struct amp_error *err)
 {
     if (!s->batch || (s->turn_frames < AMP_TURN_FRAMES && s->turn_bytes < AMP_TURN_BYTES))
         return 0;
-    if (turn_end(s, err) != 0)
+    if (turn_end(s, err) < 0)
         return -1;
     return turn_start(s, err);
 }
@@ -142,7 +145,7 @@ int amp_store_begin(struct amp_store *s, struct amp_error *err)
 {
     if (s->in_turn)
         return amp_fail(err, AMP_INTERNAL, "nested_turn", "a batch within a batch");
-    if (turn_start(s, err) != 0)
+    if (turn_start(s, err) < 0)
         return -1;
     s->batch = true;
     return 0;
@@ -157,7 +160,7 @@ void amp_store_end(struct amp_store *s)
     if (!s->in_turn)
         return; /* a renewal failed and released the lock */
     /* The sync that must follow reports a failure. */
-    if (turn_end(s, &err) != 0 && !s->failed) {
+    if (turn_end(s, &err) < 0 && !s->failed) {
         s->late = err;
         s->is_late = true;
     }
@@ -168,8 +171,8 @@ static int reader_sync(struct amp_store *s, struct amp_error *err)
 {
     if (s->log.fd < 0 || amp_wm_get(&s->wm) >= s->need)
         return 0;
-    if (amp_store_failed_before(s, true, err) != 0 || amp_log_datasync(&s->log, err) != 0 ||
-        amp_store_failed_before(s, true, err) != 0)
+    if (amp_store_failed_before(s, true, err) < 0 || amp_log_datasync(&s->log, err) < 0 ||
+        amp_store_failed_before(s, true, err) < 0)
         return -1;
     amp_wm_raise(&s->wm, s->need);
     return 0;
@@ -188,7 +191,7 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err)
             *err = s->late;
         return -1;
     }
-    if (amp_store_check_failed(s, false, err) != 0)
+    if (amp_store_check_failed(s, false, err) < 0)
         return -1;
     uint64_t need = s->need;
     if (s->log.fd < 0 || amp_wm_get(&s->wm) >= need)
@@ -200,7 +203,7 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err)
         return -1;
     }
     /* After another process's failed sync, the kernel may have dropped this process's pages. */
-    if (amp_store_check_failed(s, true, err) != 0)
+    if (amp_store_check_failed(s, true, err) < 0)
         return -1;
     amp_wm_raise(&s->wm, need);
     amp_index_checkpoint(&s->index, WAL_OUTSIDE, false);

@@ -196,7 +196,7 @@ static int state_scan(struct amp_format1 *c, const struct amp_frame *f, struct a
     *json = f->state;
     if (f->state_blob.n) {
         amp_buf_reset(&c->buf[BLOB]);
-        if (amp_blob_get(c->s, f->state_blob, &c->buf[BLOB], err) != 0)
+        if (amp_blob_get(c->s, f->state_blob, &c->buf[BLOB], err) < 0)
             return -1;
         *json = amp_buf_span(&c->buf[BLOB]);
     }
@@ -277,7 +277,7 @@ static int frame_open(struct amp_format1 *c, struct amp_span frame,
                       const struct amp_frame_head *head, struct amp_frame *f, struct amp_key *k,
                       struct amp_error *err)
 {
-    if (amp_frame_decode(frame, head, &c->arena, f, err) != 0)
+    if (amp_frame_decode(frame, head, &c->arena, f, err) < 0)
         return -1;
     *k = (struct amp_key){0};
     return f->key.n ? amp_key_split(f->key, &c->buf[PARTS], k, err) : 0;

@@ -135,7 +135,7 @@ static int log_write(struct upgrade *u, struct amp_error *err)
         if (linkat(u->s->logfd, locks[i], u->newfd, locks[i], 0) != 0)
             return amp_fail_errno(err, AMP_CANTCREAT, "cannot link %s/" NEW "/%s", u->s->dir,
                                   locks[i]);
-    if (amp_file_write_atomic(u->newfd, AMP_LOG_UNFINISHED, 0600, AMP_SPAN(""), err) != 0)
+    if (amp_file_write_atomic(u->newfd, AMP_LOG_UNFINISHED, 0600, AMP_SPAN(""), err) < 0)
         return -1;
     return fsync(u->newfd) != 0 || fsync(u->s->dirfd) != 0
                ? amp_fail_errno(err, AMP_IOERR, "cannot sync %s/" NEW, u->s->dir)
@@ -149,7 +149,7 @@ static int logs_exchange(struct upgrade *u, struct amp_error *err)
     bool failed = faccessat(s->logfd, "FAILED", F_OK, 0) == 0; /* a write, before */
     if (!failed &&
         amp_file_write_atomic(s->logfd, "FAILED", 0600,
-                              AMP_SPAN("this log was converted to another format\n"), err) != 0)
+                              AMP_SPAN("this log was converted to another format\n"), err) < 0)
         return -1;
     if (renameat2(s->dirfd, "log", s->dirfd, NEW, RENAME_EXCHANGE) != 0) {
         amp_fail_errno(err, AMP_IOERR, "cannot exchange %s/log and " NEW, s->dir);
@@ -181,7 +181,7 @@ static int log_convert(struct amp_store *s, struct amp_buf *said, struct amp_err
                               "cannot keep the former log as %s/" KEPT ", move that away first",
                               s->dir);
     }
-    if (dir_remove(s->dirfd, NEW, err) != 0)
+    if (dir_remove(s->dirfd, NEW, err) < 0)
         return -1;
     if (mkdirat(s->dirfd, NEW, 0700) != 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s/" NEW, s->dir);
@@ -220,13 +220,13 @@ static enum upgrade_step log_upgrade(struct amp_store *s, struct amp_buf *said,
         return amp_fail_errno(err, AMP_IOERR, "cannot stat %s/log", s->dir), UPGRADE_FAILED;
     if (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)
         return LOG_REPLACED;
-    if (amp_log_list_any(&s->log, &format, &unfinished, err) != 0)
+    if (amp_log_list_any(&s->log, &format, &unfinished, err) < 0)
         return UPGRADE_FAILED;
     if (format > AMP_FRAME_FORMAT)
         return amp_log_list(&s->log, err), UPGRADE_FAILED;
-    if (format == 1 && log_convert(s, said, err) != 0)
+    if (format == 1 && log_convert(s, said, err) < 0)
         return UPGRADE_FAILED;
-    if (old_keep(s, said, err) != 0)
+    if (old_keep(s, said, err) < 0)
         return UPGRADE_FAILED;
     if (format == 1 || unfinished)
         return RECORDS_LEFT;
@@ -254,7 +254,7 @@ static int records_convert(const char *dir, const struct amp_store_options *opt,
 {
     AMP_CLOSE int lock = -1;
     struct amp_store *s;
-    if (amp_store_open_failed(dir, opt, &s, err) != 0)
+    if (amp_store_open_failed(dir, opt, &s, err) < 0)
         return -1;
     int rc = records_lock(s, &lock, err);
     if (rc <= 0) {
@@ -263,7 +263,7 @@ static int records_convert(const char *dir, const struct amp_store_options *opt,
     }
     if (faccessat(s->logfd, "FAILED", F_OK, 0) == 0) { /* an earlier attempt could not write */
         amp_store_close(s);
-        if (amp_store_repair(dir, said, err) != 0 || amp_store_open_failed(dir, opt, &s, err) != 0)
+        if (amp_store_repair(dir, said, err) < 0 || amp_store_open_failed(dir, opt, &s, err) < 0)
             return -1;
     }
     s->log.upgrades = true;
@@ -284,7 +284,7 @@ int amp_store_upgrade(const char *dir, amp_store_upgrade_fn fn, struct amp_buf *
     do {
         struct amp_store *s;
         step = UPGRADE_FAILED;
-        if (amp_store_open_failed(dir, &opt, &s, err) != 0)
+        if (amp_store_open_failed(dir, &opt, &s, err) < 0)
             return -1;
         if (amp_turnstile_enter(&s->lock, -1, err) == 0) {
             step = log_upgrade(s, said, err);
