@@ -97,63 +97,52 @@ bool amp_keeper_waits(const struct amp_keeper *k)
 
 /* ---- recording ---- */
 
-struct recording {
-    struct job *const *jobs;
-    uint32_t n;
-    struct amp_store_emit *emits;
-    uint32_t n_emits;
-};
-
-/* Makes the outbox entries of the jobs. */
-static int emits_of(struct recording *rec, struct amp_error *err)
+/* The first recipient with an outbox entry; only recipients of a group have entries. */
+static struct job *group_first(const struct job *j)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < rec->n; i++, n++)
-        for (const struct job *kid = rec->jobs[i]->address.kids; kid; kid = kid->next)
-            n++;
-    rec->emits = calloc(n, sizeof(*rec->emits));
-    if (!rec->emits)
-        return amp_fail_memory(err);
-    for (uint32_t i = 0; i < rec->n; i++) {
-        const struct job *j = rec->jobs[i];
-        rec->emits[rec->n_emits++] = (struct amp_store_emit){
-            .id = amp_span_str(j->id),
-            .line = {j->line, j->n},
-            .role = j->address.is_group ? AMP_ROLE_group : AMP_ROLE_message};
-        for (const struct job *kid = j->address.is_group ? j->address.kids : NULL; kid;
-             kid = kid->next)
-            rec->emits[rec->n_emits++] =
-                (struct amp_store_emit){.id = amp_span_str(kid->address.name),
-                                        .line = AMP_SPAN("{}"),
-                                        .role = AMP_ROLE_recipient};
-    }
-    return 0;
+    return j->address.is_group ? j->address.kids : NULL;
 }
 
-static void entries_of(const struct recording *rec, struct amp_store_entry_id at)
+/* Makes the outbox entries of the jobs; the caller frees *out. */
+static int emits_make(struct job *const *jobs, uint32_t n, struct amp_store_emit **out,
+                      uint32_t *n_out, struct amp_error *err)
 {
-    for (uint32_t i = 0; i < rec->n; i++) {
-        struct job *j = rec->jobs[i];
-        j->entry = at;
-        at.index++;
-        for (struct job *kid = j->address.is_group ? j->address.kids : NULL; kid;
-             kid = kid->next, at.index++)
-            kid->entry = at;
+    uint32_t most = n, at = 0;
+    for (uint32_t i = 0; i < n; i++)
+        most += jobs[i]->address.n;
+    struct amp_store_emit *emits = *out = calloc(most, sizeof(*emits));
+    if (!emits)
+        return amp_fail_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct job *j = jobs[i];
+        emits[at++] = (struct amp_store_emit){.id = amp_span_str(j->id),
+                                              .line = {j->line, j->n},
+                                              .role = j->address.is_group ? AMP_ROLE_group
+                                                                          : AMP_ROLE_message};
+        for (const struct job *kid = group_first(j); kid; kid = kid->next)
+            emits[at++] = (struct amp_store_emit){.id = amp_span_str(kid->address.name),
+                                                  .line = AMP_SPAN("{}"),
+                                                  .role = AMP_ROLE_recipient};
     }
+    *n_out = at;
+    return 0;
 }
 
 int amp_keeper_commit(struct job *const *jobs, uint32_t n, amp_keeper_commit_fn *fn, void *ctx,
                       struct amp_error *err)
 {
-    struct recording rec = {.jobs = jobs, .n = n};
+    AMP_FREE struct amp_store_emit *emits = NULL;
     struct amp_store_entry_id at = {0};
-    int rc = emits_of(&rec, err);
-    if (rc == 0)
-        rc = fn(ctx, rec.emits, rec.n_emits, &at, err);
-    if (rc == 0 && at.n > 0)
-        entries_of(&rec, at);
-    free(rec.emits);
-    return rc;
+    uint32_t n_emits = 0;
+    if (emits_make(jobs, n, &emits, &n_emits, err) < 0 || fn(ctx, emits, n_emits, &at, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < n && at.n > 0; i++) {
+        jobs[i]->entry = at;
+        at.index++;
+        for (struct job *kid = group_first(jobs[i]); kid; kid = kid->next, at.index++)
+            kid->entry = at;
+    }
+    return 0;
 }
 
 static int record_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
