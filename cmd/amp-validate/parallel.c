@@ -163,7 +163,7 @@ static enum gathered gather_chunk(struct session *s, struct stream *in, struct c
             return GATHERED_CHUNK;
         if (in->eof)
             return GATHERED_END;
-        int ready = session_wait(s, in->fd, -1, false, err);
+        int ready = session_wait(in->fd, -1, false, err);
         if (ready < 0)
             return GATHERED_ERROR;
         if (ready == 0)
@@ -266,10 +266,10 @@ static enum session_end pool_run(struct pool *p, struct stream *in, struct amp_e
             return end;
         if (got != GATHERED_NOTHING || finished_slot(p) || (ended && p->count == 0))
             continue;
-        if (p->count == 0 && session_settle(s, err) < 0)
+        if (p->count == 0 && session_settle(err) < 0)
             return SESSION_FAILED;
         bool room = !ended && p->count < p->n_slots;
-        if (session_wait(s, room ? in->fd : -1, p->done, true, err) < 0)
+        if (session_wait(room ? in->fd : -1, p->done, true, err) < 0)
             return SESSION_FAILED;
     }
     return SESSION_CONTINUES;

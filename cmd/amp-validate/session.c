@@ -74,14 +74,14 @@ enum session_end session_emit(struct session *s, const struct chunk *c, struct r
     return r->stop ? SESSION_STOPS : SESSION_CONTINUES;
 }
 
-int session_settle(struct session *s, struct amp_error *err)
+int session_settle(struct amp_error *err)
 {
     if (amp_out_flush(err) < 0)
         return -1;
     return report_flush(err);
 }
 
-int session_wait(struct session *s, int input, int other, bool block, struct amp_error *err)
+int session_wait(int input, int other, bool block, struct amp_error *err)
 {
     struct pollfd fds[2];
     struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
@@ -116,11 +116,11 @@ static enum session_end take_chunk(struct session *s, const struct chunk *c, str
 static enum amp_read fill_stream(struct session *s, struct stream *in, struct amp_error *err)
 {
     for (;;) {
-        int ready = session_wait(s, in->fd, -1, false, err);
+        int ready = session_wait(in->fd, -1, false, err);
         if (ready == 0) {
-            if (session_settle(s, err) < 0)
+            if (session_settle(err) < 0)
                 return AMP_READ_FAILED;
-            ready = session_wait(s, in->fd, -1, true, err);
+            ready = session_wait(in->fd, -1, true, err);
         }
         enum amp_read got = ready < 0 ? AMP_READ_FAILED : stream_fill(in, err);
         if (got != AMP_READ_WOULD_BLOCK)
@@ -304,7 +304,7 @@ static void run_session(struct session *s, char **files, int n_files)
     clear_progress(s);
     if (end == SESSION_FAILED)
         report_flush(&err);
-    else if (session_settle(s, &err) < 0)
+    else if (session_settle(&err) < 0)
         amp_status_note(amp_complain(&err));
     if (end != SESSION_FAILED && s->opt->extract && s->found == 0 && !s->unread)
         report_nothing_found(files, n_files);

@@ -29,10 +29,10 @@ enum session_end {
 enum session_end session_emit(struct session *s, const struct chunk *c, struct result *r,
                               struct amp_error *err);
 /* Writes all pending output, because the input is silent or at its end. */
-int session_settle(struct session *s, struct amp_error *err);
+int session_settle(struct amp_error *err);
 /* Looks, or with `block` waits, for `input` and for `other` unless that is -1. Returns 1 if one is
  * ready, else 0. */
-int session_wait(struct session *s, int input, int other, bool block, struct amp_error *err);
+int session_wait(int input, int other, bool block, struct amp_error *err);
 
 /* Checks an input in several threads; results keep their order. */
 enum session_end parallel_input(struct session *s, struct stream *in, struct amp_error *err);

@@ -6,8 +6,8 @@
 #include "schema/compile/compiler.h"
 
 #define AMP_KEYWORD_FN(name)                                                                       \
-    int name(struct amp_compiler *c, struct amp_node *n,                                           \
-             const struct amp_keyword *k __attribute__((unused)), uint32_t value)
+    int name(struct amp_compiler *c, struct amp_node *n, const struct amp_keyword *k,              \
+             uint32_t value)
 
 /* kw_values.c: keywords about single values. No check looks at the first four. */
 AMP_KEYWORD_FN(amp_kw_text);
