@@ -350,7 +350,8 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
             return false;
     switch (k->type) {
     case AMP_JSON_STRING:
-        ok &= !n->string || check_string(r, n, tok);
+        if (n->string && !check_string(r, n, tok))
+            ok = false;
         break;
     case AMP_JSON_NUMBER:
         if (n->integer && (k->flags & AMP_TOK_FRACTION)) {
@@ -358,13 +359,16 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
             if (!amp_decimal_is_integer(&d) && amp_run_stop(r, &ok, n, "type", tok, NULL))
                 return false;
         }
-        ok &= !n->number || check_number(r, n, tok);
+        if (n->number && !check_number(r, n, tok))
+            ok = false;
         break;
     case AMP_JSON_OBJECT:
-        ok &= !n->object || amp_run_object(r, n, tok, m);
+        if (n->object && !amp_run_object(r, n, tok, m))
+            ok = false;
         break;
     case AMP_JSON_ARRAY:
-        ok &= !n->array || amp_run_array(r, n, tok, m);
+        if (n->array && !amp_run_array(r, n, tok, m))
+            ok = false;
         break;
     default:
         break;

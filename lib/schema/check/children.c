@@ -216,6 +216,28 @@ static bool check_members(struct amp_schema_run *r, struct amp_run_shape *s, uin
     return i == count;
 }
 
+/* The usual object: named properties, no patterns, and no explanation. */
+static bool check_usual(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
+{
+    const struct amp_object_rules *o = n->object;
+    const struct amp_tok *t = r->t->tok;
+    uint32_t count = t[tok].count, key = tok + 1;
+    uint64_t seen = 0;
+    bool ok = true;
+    for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
+        const struct amp_property *p = amp_run_property(r, o, key);
+        const struct amp_node *child = p ? p->node : NULL;
+        if (child ? !amp_run_child(r, child, key + 1) : o->additional != NULL)
+            return false;
+        if (p && p->required && p->required <= 64)
+            seen |= 1ull << (p->required - 1);
+    }
+    if (((seen & o->required) != o->required || o->n_required > 64) &&
+        !note_missing(r, n, tok, seen, &ok))
+        return false;
+    return !o->n_dependents || check_dependents(r, n, tok, NULL);
+}
+
 bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                     const struct amp_marks *m)
 {
@@ -237,6 +259,13 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
         return false;
     if (count > o->max && amp_run_stop(r, &ok, n, "maxProperties", tok, NULL))
         return false;
+    if (!m && !r->explain && o->slots && !o->n_patterns && !o->names &&
+        (!o->additional || amp_node_is_false(o->additional))) {
+        if (!check_usual(r, n, tok))
+            return false;
+        keep_shape(r, n, tok);
+        return true;
+    }
     for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
         const struct amp_property *p = amp_run_property(r, o, key);
         bool known = false;
