@@ -214,7 +214,7 @@ static int add_line(struct export *x, struct amp_buf *out, struct amp_span line)
     return rc < 0 ? -1 : amp_buf_str(out, "\n", x->err);
 }
 
-static int add_needle(struct export *x, struct amp_span text)
+static int add_needle(struct export *x, struct amp_span text, struct amp_error *err)
 {
     if (text.n < 2)
         return 0;
@@ -231,11 +231,11 @@ static int add_needle(struct export *x, struct amp_span text)
     amp_buf_init(&b, text.n * 6 + 16);
     amp_jw_init(&w, &b);
     amp_jw_str(&w, text);
-    if (amp_jw_end(&w, x->err) < 0)
+    if (amp_jw_end(&w, err) < 0)
         return -1;
     char *copy = amp_span_dup((struct amp_span){b.data + 1, b.len - 2});
     if (!copy)
-        return amp_fail_memory(x->err);
+        return amp_fail_memory(err);
     x->needle[x->n_needles++] = copy;
     return 0;
 }
@@ -246,7 +246,7 @@ static int letter_fn(void *ctx, struct amp_span id, const struct amp_dead_letter
     struct export *x = ctx;
     x->letters++;
     if (dead_format(id, d, json, x->out, err) < 0 || amp_buf_str(x->out, "\n", err) < 0 ||
-        add_needle(x, id) < 0 || add_needle(x, d->correlation) < 0)
+        add_needle(x, id, err) < 0 || add_needle(x, d->correlation, err) < 0)
         return -1;
     if (bundle_path)
         return 0;
