@@ -7,9 +7,8 @@
 
 struct amp_json_hash_key;
 
-/* value = (neg ? -1 : 1) * 0.d1d2...dn * 10^point. The digits are in [first, last], possibly with
- * one
- * '.' among them; d1 and dn are not 0. Zero has n == 0. */
+/* value = (neg ? -1 : 1) * 0.d1d2...dn * 10^point. The digits are in [first, last], which may also
+ * contain one '.'; d1 and dn are not 0. Zero has n == 0. */
 struct amp_decimal {
     const char *first, *last;
     uint32_t n;

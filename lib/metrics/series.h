@@ -19,8 +19,7 @@ struct amp_metric_series {
         double value;
         struct {
             double sum;
-            uint64_t
-                bucket[AMP_METRIC_BUCKETS + 1]; /* not cumulative; the last one: above all bounds */
+            uint64_t bucket[AMP_METRIC_BUCKETS + 1]; /* not cumulative; last: above all bounds */
         } times;
     };
     char labels[]; /* protocol NUL agent NUL lane NUL code NUL */

@@ -56,9 +56,10 @@ int amp_fail_errno(struct amp_error *err, enum amp_status status, const char *fm
 int amp_fail_again(struct amp_error *err, enum amp_status status, const char *where,
                    const struct amp_error *why);
 
-/* For callers to whom a negative result is no failure: 0 if `why` has the status NO; else copies it
- * to err (which may be NULL) and returns -1. */
+/* For callers that do not treat the status NO as a failure: returns 0 if `why` has it; otherwise
+ * copies `why` to err (which may be NULL) and returns -1. */
 int amp_fail_unless_no(struct amp_error *err, const struct amp_error *why);
+
 /* Out of memory: AMP_TEMPFAIL with the code "no_memory". The functions above use this status for
  * that code and for the errno ENOMEM, and ignore the status that they are given. */
 int amp_fail_memory(struct amp_error *err);

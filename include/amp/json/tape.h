@@ -79,7 +79,6 @@ void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits); /*
 void amp_tape_release(struct amp_tape *t);
 /* Cleanup attribute: AMP_TAPE struct amp_tape t = {0}; */
 #define AMP_TAPE __attribute__((cleanup(amp_tape_release)))
-#define AMP_TAPE __attribute__((cleanup(amp_tape_release)))
 
 /* Frees the memory that only further scans need, for a tape that is kept. */
 void amp_tape_settle(struct amp_tape *t);

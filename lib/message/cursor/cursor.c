@@ -26,8 +26,7 @@ struct amp_cursor {
     char held_box[AMP_KEY_MAX];
     int64_t lease_ms, gap_ms;
     uint32_t max_held;
-    struct amp_buf mem, out,
-        lines; /* the record's texts, the record as JSON, the reports of a turn */
+    struct amp_buf mem, out, lines; /* texts of the record, its JSON, the reports of a turn */
     struct amp_cursor_rec rec;
     uint8_t state;
     struct amp_held_list held;

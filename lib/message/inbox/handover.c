@@ -96,8 +96,8 @@ static int place_supersede(struct offering *o, const struct amp_inbox_key *k,
 
 enum { OVER, OFFERED, HELD };
 
-/* One turn, so that only one of two inboxes offers an operation, and a suspension comes before or
- * after. 1: superseded; HELD. */
+/* Commits the step (NULL: only checks), in one turn, so that only one of two inboxes offers an
+ * operation, and a suspension comes before or after. 0; 1: another attempt replaces it; HELD. */
 static int place_commit_offer(struct offering *o, const struct amp_inbox_key *k,
                               const struct amp_inbox_delivery *d, struct amp_span line,
                               struct amp_inbox_step *step, struct amp_error *err)

@@ -160,9 +160,7 @@ static int logs_exchange(struct upgrade *u, struct amp_error *err)
     return fsync(s->dirfd) != 0 ? amp_fail_errno(err, AMP_IOERR, "cannot sync %s", s->dir) : 0;
 }
 
-/* Keeps the old log, which the exchange left in log.new, or removes what a failed attempt left
- * there.
- */
+/* Keeps the old log, which is in log.new after the exchange, or removes an incomplete log.new. */
 static int old_keep(struct amp_store *s, struct amp_buf *said, struct amp_error *err)
 {
     if (faccessat(s->dirfd, NEW "/FAILED", F_OK, 0) != 0)
