@@ -32,19 +32,20 @@ static const char *const progress_words[] = {"auto", "always", "never", NULL};
 
 /* clang-format off */
 #define WORKER_OPTS(role)                                                                          \
-    {'i', "in", AMP_OPT_PATH, &worker.in, "PATH", "read messages from PATH instead of stdin"},            \
-    {'o', "out", AMP_OPT_PATH, &worker.out, "PATH", "write to PATH instead of stdout"},                   \
-    {0, "agent", AMP_OPT_STRING, &worker.agent, "NAME", "the agent's name, by default " role},            \
-    {0, "as", AMP_OPT_STRING, &worker.consumer, "NAME", "name in the state directory"},                         \
-    {'t', "timeout", AMP_OPT_DURATION, &worker.timeout_ms, "TIME",                                        \
+    {'i', "in", AMP_OPT_PATH, &worker.in, "PATH", "read messages from PATH instead of stdin"},     \
+    {'o', "out", AMP_OPT_PATH, &worker.out, "PATH", "write to PATH instead of stdout"},            \
+    {0, "agent", AMP_OPT_STRING, &worker.agent, "NAME", "the agent's name, by default " role},     \
+    {0, "as", AMP_OPT_STRING, &worker.consumer, "NAME", "name in the state directory"},            \
+    {'t', "timeout", AMP_OPT_DURATION, &worker.timeout_ms, "TIME",                                 \
      "time limit of one attempt, 0 for none", 0, 365LL * DAY_MS},                                  \
-    {0, "grace", AMP_OPT_DURATION, &worker.grace_ms, "TIME", "time between TERM and KILL", 0, DAY_MS},    \
-    {0, "retries", AMP_OPT_INT, &worker.retries, "N",                                                     \
+    {0, "grace", AMP_OPT_DURATION, &worker.grace_ms, "TIME",                                       \
+     "time between TERM and KILL", 0, DAY_MS},                                                     \
+    {0, "retries", AMP_OPT_INT, &worker.retries, "N",                                              \
      "how often an attempt is repeated that crashed or timed out", 0, 1000},                       \
-    {0, "pause", AMP_OPT_DURATION, &worker.pause_ms, "TIME",                                              \
+    {0, "pause", AMP_OPT_DURATION, &worker.pause_ms, "TIME",                                       \
      "pause before an attempt that the agent asked to repeat", 0, DAY_MS},                         \
-    AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),                                                         \
-    {0, "max-output", AMP_OPT_SIZE, &worker.output_bytes, "BYTES",                                        \
+    AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),                                                  \
+    {0, "max-output", AMP_OPT_SIZE, &worker.output_bytes, "BYTES",                                 \
      "how much of the agent's stdout and stderr is kept", 0, 1 << 30},                             \
     {0, "progress", AMP_OPT_CHOICE, &progress, "WHEN", "print progress on stderr", 0, 0,           \
      progress_words},                                                                              \

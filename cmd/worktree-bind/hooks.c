@@ -117,7 +117,7 @@ static void print_finding(void *ctx, const struct amp_hook_finding *f)
     print_record(severity, f->path, f->what, members, ctx);
 }
 
-/* 1: the guard is not what it should be. */
+/* 1: the check found an error. */
 int verb_hooks_check(int argc, char **argv)
 {
     SESSION s = {0};

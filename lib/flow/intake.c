@@ -115,7 +115,7 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
                                     struct amp_error *err)
 {
     struct amp_line line = *read;
-    struct intake_report t; /* not cleared as a whole: this is the per-message path */
+    struct intake_report t; /* not cleared: this is the per-message path */
     t.in = in;
     t.at = (struct amp_line_place){.tool = in->tool, .line = line.number, .offset = line.offset};
     t.failed = false;

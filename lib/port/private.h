@@ -33,12 +33,12 @@ extern const struct amp_port_ops amp_port_fifo, amp_port_file, amp_port_spool, a
 
 /* The differences between streams; stream.c has their common code. */
 struct amp_stream {
-    int (*connect)(struct amp_port *p, int *fd,
-                   struct amp_error *err); /* 1; 0: not now, -1: never */
-    int64_t retry_ms;                      /* before the next connect */
-    bool borrowed; /* the descriptor is not closed; a lost reader is a failure of the port */
-    bool early;    /* it is opened before there is a line to write */
-    short gone;    /* the poll event of a lost reader; 0: there is none */
+    /* 1: *fd is open; 0: not now; -1: never. */
+    int (*connect)(struct amp_port *p, int *fd, struct amp_error *err);
+    int64_t retry_ms; /* before the next connect */
+    bool borrowed;    /* the descriptor is not closed; a lost reader is a failure of the port */
+    bool early;       /* it is opened before there is a line to write */
+    short gone;       /* the poll event of a lost reader; 0: there is none */
     /* Before writing: checks the other end. */
     void (*look)(struct amp_port *p, int64_t now_ms);
     /* Unread bytes; NULL: the pipe reports them. */

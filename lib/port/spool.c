@@ -3,8 +3,8 @@
  *
  *   DIR/new/<name>   published, complete, synced
  *   DIR/cur/<name>   taken by a consumer (renamed from new)
- *   DIR/done/<name>  finished (renamed from cur); repeated messages are recognized by the name, so
- * it stays as long as the sender may repeat the message
+ *   DIR/done/<name>  finished (renamed from cur); stays as long as the sender may repeat the
+ *                    message, because the name identifies repetitions
  *
  * The name is a digest of consumer and message id, so a message that is delivered again after a
  * crash has the same name. A file only moves from new to cur to done; looking in this order finds
@@ -152,8 +152,8 @@ static int line_compare(int fd, struct amp_span line)
 
 enum { FOUND_NOTHING, FOUND_MESSAGE, FOUND_EMPTY };
 
-/* Looks for the name in one directory: nothing, our message, or a file without content. -1: error,
- * also for another message or a file that is not regular. */
+/* Looks for the name in one directory: nothing, the same message, or a file without content. -1:
+ * error, also for another message or a file that is not regular. */
 static int room_look(struct amp_spool *s, int i, const char *name, struct amp_span text,
                      struct amp_error *err)
 {

@@ -77,7 +77,7 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
                      struct amp_env *out, struct amp_error *err)
 {
     char email[256], attempt[24];
-    __attribute__((cleanup(amp_env_release))) struct amp_env e = {0};
+    AMP_CLEANUP(amp_env_release) struct amp_env e = {0};
 
     amp_agent_email(c->agent, email, sizeof email);
     snprintf(attempt, sizeof attempt, "%lld", (long long)c->attempt);

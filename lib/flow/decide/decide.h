@@ -22,8 +22,8 @@ struct amp_decider {
 int amp_decider_open(struct amp_decider *d, struct amp_store *s,
                      const struct amp_worker_options *opt, amp_info_fn on_info,
                      struct amp_error *err);
-void amp_decider_close(
-    struct amp_decider *d); /* also after a failed open, and of a zeroed struct */
+/* Also after a failed open, and of a zeroed struct. */
+void amp_decider_close(struct amp_decider *d);
 
 /* Looks up the commit of a rollback in the task's repository, then amp_question_decide. Also
  * refused with DATAERR: missing_commit, unknown_revision (the repository does not have the commit),

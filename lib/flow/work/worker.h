@@ -22,7 +22,7 @@ struct amp_worker_options {
     const char *tool, *role, *agent, *consumer; /* agent NULL: no registry */
     const char *in, *out;                       /* NULL: stdin, stdout */
     const char *const *argv;                    /* the agent's command */
-    char *const *envp;                          /* ours; cleaned for the agent */
+    char *const *envp;                          /* of this process; cleaned for the agent */
     int64_t timeout_ms;                         /* an attempt; 0 none */
     int64_t grace_ms;                           /* between TERM and KILL */
     int64_t retries;               /* attempts repeated after failures that are not the agent's */

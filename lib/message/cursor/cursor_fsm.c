@@ -63,7 +63,7 @@ static const struct amp_fsm_row rows[] = {
 const struct amp_fsm amp_cursor_fsm = {
     .name = "cursor",
     .source = "Runtime Protocol §6",
-    .doc = "How far a consumer has read the stream of a source",
+    .doc = "how far a consumer has read the stream of a source",
     AMP_FSM_LISTS(AMP_CURSOR),
     .initial = AMP_CURSOR_ACTIVE,
     .terminal = 1u << AMP_CURSOR_RETIRED,

@@ -123,7 +123,7 @@ static const struct amp_fsm_row rows[] = {
 const struct amp_fsm amp_delivery_fsm = {
     .name = "delivery",
     .source = "SW4RM §11, §11.1, appendix C",
-    .doc = "How far the delivery of one message came",
+    .doc = "how far the delivery of one message came",
     AMP_FSM_LISTS(AMP_DELIVERY),
     .initial = AMP_DELIVERY_SENT,
     .terminal =

@@ -249,8 +249,8 @@ void amp_keeper_answer(struct amp_keeper *k, struct amp_span line, struct amp_st
     if (k->n_answers == AMP_ROUTE_BATCH_MAX)
         answers_flush(k);
     if (k->n_answers == AMP_ROUTE_BATCH_MAX) {
-        amp_route_job_free(
-            a); /* the sync failed: the router ends, and the answer stays in the outbox */
+        /* The sync failed: the router ends, and the answer stays in the outbox. */
+        amp_route_job_free(a);
         return;
     }
     k->answers[k->n_answers++] = a;

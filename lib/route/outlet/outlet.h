@@ -57,10 +57,8 @@ void amp_outlets_start(struct amp_outlets *o);
 int amp_outlet_spec_of(const char *path, struct amp_buf *spec, struct amp_error *err);
 enum amp_outlet_use {
     AMP_OUTLET_FOR_ROUTE,
-    AMP_OUTLET_FOR_AGENT,  /* of one agent: bounded by default, and with the credits of the options
-                            */
-    AMP_OUTLET_FOR_COPIES, /* of --tee: the router does not wait for an outlet that only gets copies
-                            */
+    AMP_OUTLET_FOR_AGENT,  /* port of one agent: has a limit by default, and credits */
+    AMP_OUTLET_FOR_COPIES, /* --tee: the router does not wait for it, if it gets only copies */
 };
 /* The number of the outlet with that spec, which is opened only once. USAGE bad_port, bad_inbound,
  * too_many, and the errors of opening a port. */

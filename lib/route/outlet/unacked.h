@@ -4,8 +4,7 @@
  * that a port keeps messages that need an acknowledgement and are in the ledger; their entries in
  * the outbox are closed when the ledger has them as read. An agent's port with credits keeps them
  * without a ledger too. It takes no more messages than its credits until an acknowledgement passes
- * the router or is in the ledger. Only outlet.c uses
- * the members.
+ * the router or is in the ledger. Only outlet.c uses the members.
  */
 #ifndef AMP_ROUTE_UNACKED_H
 #define AMP_ROUTE_UNACKED_H

@@ -332,8 +332,10 @@ void amp_dispatch(struct amp_router *r, struct job *j)
     bool any = j->refused;
     if (j->refused)
         amp_keeper_refuse(r->keeper, j, j->refused, j->why, j->refused_by, j->again);
-    for (uint32_t i = 0; !j->refused && (rule = amp_rules_next(r->rules, j, &i)); any = true)
+    for (uint32_t i = 0; !j->refused && (rule = amp_rules_next(r->rules, j, &i));) {
+        any = true;
         job_offer(r, j, rule->port, rule->text);
+    }
     if (any && !j->refused)
         amp_tee_copy(r, j);
     if (!any && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
