@@ -148,6 +148,11 @@ T
   [ ! -s b ]
 }
 
+@test "a predicate_error has 150 bytes of a longer error of its predicate" {
+  run -1 --separate-stderr amp-route -r 'jq:error("x" * 400) => file:a' < <(message task_dispatch)
+  jq -e '.message | test("^x{150}; ")' <<<"$output"
+}
+
 @test "a jq predicate that never ends is ended; the others are answered" {
   message task_dispatch >good
   {

@@ -139,13 +139,14 @@ bool amp_rules_hold(const struct job *j, uint32_t i)
 
 const struct rule *amp_rules_next(const struct amp_rules *r, const struct job *j, uint32_t *i)
 {
-    while (*i < r->now->n)
-        if (amp_rules_hold(j, (*i)++)) {
-            const struct rule *rule = &r->now->v[*i - 1];
-            if (!r->all)
-                *i = r->now->n;
-            return rule;
-        }
+    while (*i < r->now->n) {
+        uint32_t at = (*i)++;
+        if (!amp_rules_hold(j, at))
+            continue;
+        if (!r->all)
+            *i = r->now->n;
+        return &r->now->v[at];
+    }
     return NULL;
 }
 
@@ -217,7 +218,7 @@ enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct job *j)
 static void job_fail(struct job *j, struct amp_span what)
 {
     char why[sizeof(j->why)];
-    amp_span_copy(what, why, sizeof(why));
+    snprintf(why, sizeof(why), "%.*s", AMP_CLIP(what, 150));
     amp_route_job_refuse(j, "predicate_error", why, "jq", false);
 }
 
