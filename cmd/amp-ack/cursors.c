@@ -67,8 +67,7 @@ static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now
         time_put(&w, "gapSince", r->gap_since_ms);
     }
     amp_jw_member_int(&w, "waiting", r->held);
-    amp_jw_key(&w, "givenUp");
-    amp_jw_open(&w, '[');
+    amp_jw_member_open(&w, "givenUp", '[');
     for (uint32_t i = 0; i < r->n_holes; i++) {
         amp_jw_open(&w, '{');
         amp_jw_member_int(&w, "fromSeq", r->hole[i].from);

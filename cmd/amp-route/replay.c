@@ -89,16 +89,13 @@ static int wrapped_add(struct replay *r, const struct amp_recorded_item *item,
     amp_time_format(item->at_ms, time);
     amp_jw_init(&w, &r->out);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "frame");
-    amp_jw_uint(&w, item->n);
+    amp_jw_member_uint(&w, "frame", item->n);
     amp_jw_member_str(&w, "recorded", amp_span_str(time));
-    amp_jw_key(&w, "redelivered");
-    amp_jw_bool(&w, true);
-    amp_jw_key(&w, v->json ? "msg" : "text");
+    amp_jw_member_bool(&w, "redelivered", true);
     if (v->json)
-        amp_jw_raw(&w, item->line);
+        amp_jw_member_raw(&w, "msg", item->line);
     else
-        amp_jw_str(&w, item->line);
+        amp_jw_member_str(&w, "text", item->line);
     amp_jw_close(&w, '}');
     return amp_jw_end(&w, err);
 }

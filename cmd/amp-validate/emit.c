@@ -20,9 +20,9 @@ static const struct amp_finding *first_error(const struct verdict *v)
 static void write_found(struct amp_jw *w, const struct amp_found *at)
 {
     amp_jw_open(w, '{');
-    amp_jw_member_int(w, "line", (int64_t)at->line);
-    amp_jw_member_int(w, "column", (int64_t)at->column);
-    amp_jw_member_int(w, "offset", (int64_t)at->offset);
+    amp_jw_member_uint(w, "line", at->line);
+    amp_jw_member_uint(w, "column", at->column);
+    amp_jw_member_uint(w, "offset", at->offset);
     amp_jw_member_text(w, "in", amp_found_name(at->in));
     amp_jw_close(w, '}');
 }
@@ -34,10 +34,9 @@ static void write_line(struct amp_jw *w, const struct validate_options *opt,
     static const struct amp_span none = {"", 0};
     if (opt->name_files)
         amp_jw_member_text(w, "file", v->chunk->file);
-    amp_jw_member_int(w, "line", (int64_t)at.line);
-    amp_jw_member_int(w, "offset", (int64_t)at.offset);
-    amp_jw_key(w, "valid");
-    amp_jw_bool(w, v->answer == LINE_VALID);
+    amp_jw_member_uint(w, "line", at.line);
+    amp_jw_member_uint(w, "offset", at.offset);
+    amp_jw_member_bool(w, "valid", v->answer == LINE_VALID);
     amp_jw_member_text(w, "protocol", v->view ? amp_protocol_name(v->view->protocol) : "");
     amp_jw_member_str(w, "type", v->view ? v->view->type : none);
     amp_jw_member_str(w, "id", v->view ? v->view->id : none);
@@ -52,8 +51,7 @@ static void write_output(struct amp_jw *w, const struct verdict *v)
 {
     if (v->output.n == 0)
         return;
-    amp_jw_key(w, "output");
-    amp_jw_raw(w, v->output);
+    amp_jw_member_raw(w, "output", v->output);
 }
 
 static int write_verdict(const struct validate_options *opt, const struct verdict *v,
@@ -79,7 +77,7 @@ static int write_verdict(const struct validate_options *opt, const struct verdic
         amp_jw_member_text(&w, "message", f->message);
         if (f->expected[0])
             amp_jw_member_text(&w, "expected", f->expected);
-        amp_jw_member_int(&w, "errors", (int64_t)errors);
+        amp_jw_member_uint(&w, "errors", errors);
         amp_jw_member_int(&w, "warnings", (int64_t)all - (int64_t)errors);
     }
     write_output(&w, v);
@@ -93,8 +91,8 @@ static void write_finding(struct amp_jw *w, const struct verdict *v, const struc
     amp_jw_open(w, '{');
     amp_finding_members(w, f);
     if (v->chunk->document)
-        amp_jw_member_int(w, "line", (int64_t)place_of(v, f).line);
-    amp_jw_member_int(w, "offset", (int64_t)(v->offset + f->offset));
+        amp_jw_member_uint(w, "line", place_of(v, f).line);
+    amp_jw_member_uint(w, "offset", v->offset + f->offset);
     amp_jw_close(w, '}');
 }
 
@@ -124,8 +122,7 @@ static int write_annotated(const struct validate_options *opt, const struct verd
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     write_line(&w, opt, v, place_of(v, NULL));
-    amp_jw_key(&w, "findings");
-    amp_jw_open(&w, '[');
+    amp_jw_member_open(&w, "findings", '[');
     for (unsigned i = 0; i < v->n_findings; i++)
         write_finding(&w, v, &v->findings[i]);
     amp_jw_close(&w, ']');
@@ -153,7 +150,7 @@ static int write_effective(const struct verdict *v, struct amp_buf *out, struct 
         return 0;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_member_int(&w, "line", (int64_t)v->line);
+    amp_jw_member_uint(&w, "line", v->line);
     int got = s->effective(v->view, &w, err);
     amp_jw_close(&w, '}');
     if (got == 0)

@@ -71,9 +71,9 @@ static int add_found_record(const struct validate_options *opt, const struct ver
     if (file_of(opt, v))
         amp_jw_member_text(&w, "file", file_of(opt, v));
     amp_jw_member_text(&w, "found", amp_found_name(at->in));
-    amp_jw_member_int(&w, "line", (int64_t)at->line);
-    amp_jw_member_int(&w, "column", (int64_t)at->column);
-    amp_jw_member_int(&w, "offset", (int64_t)at->offset);
+    amp_jw_member_uint(&w, "line", at->line);
+    amp_jw_member_uint(&w, "column", at->column);
+    amp_jw_member_uint(&w, "offset", at->offset);
     amp_jw_member_text(&w, "protocol", amp_protocol_name(v->view->protocol));
     amp_jw_member_str(&w, "type", v->view->type);
     amp_jw_member_str(&w, "id", v->view->id);

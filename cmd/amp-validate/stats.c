@@ -179,8 +179,8 @@ static void write_rows(struct amp_jw *w, const struct table *t, const char *name
         amp_jw_open(w, '{');
         amp_jw_member_text(w, "protocol", amp_protocol_name(r->protocol));
         amp_jw_member_text(w, name, r->name);
-        amp_jw_member_int(w, good, (int64_t)r->valid);
-        amp_jw_member_int(w, bad, (int64_t)r->refused);
+        amp_jw_member_uint(w, good, r->valid);
+        amp_jw_member_uint(w, bad, r->refused);
         amp_jw_close(w, '}');
     }
     amp_jw_close(w, ']');
@@ -203,7 +203,7 @@ static int add_json(const struct stats *s, int64_t ms, struct amp_buf *out)
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        amp_jw_member_int(&w, counts[i].key, (int64_t)counts[i].n);
+        amp_jw_member_uint(&w, counts[i].key, counts[i].n);
     amp_jw_key(&w, "types");
     write_rows(&w, &s->types, "type", "valid", "refused");
     amp_jw_key(&w, "codes");

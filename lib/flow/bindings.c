@@ -29,8 +29,7 @@ int amp_binding_to_admin(const struct amp_sw4rm_said *message, const struct amp_
 
 static void subject_write(struct amp_jw *w, const struct amp_binding *b, const char *worktree)
 {
-    amp_jw_key(w, "subject");
-    amp_jw_open(w, '{');
+    amp_jw_member_open(w, "subject", '{');
     if (*b->repo)
         amp_jw_member_text(w, "repo_id", b->repo);
     if (*worktree)
@@ -51,19 +50,17 @@ int amp_binding_ask(const struct amp_binding *b, const char *from, int64_t now_m
     amp_jw_member_text(&w, "invocation_id", b->invocation);
     amp_jw_member_text(&w, "reason_type", "WORKTREE_OVERRIDE");
     subject_write(&w, b, b->other);
-    amp_jw_key(&w, "context");
-    amp_jw_open(&w, '{');
+    amp_jw_member_open(&w, "context", '{');
     amp_jw_member_text(&w, "agent_id", b->agent);
     amp_jw_member_text(&w, "home_worktree_id", b->worktree);
     amp_jw_member_text(&w, "target_worktree_id", b->other);
     amp_jw_close(&w, '}');
-    amp_jw_key(&w, "proposed_actions");
-    amp_jw_open(&w, '[');
+    amp_jw_member_open(&w, "proposed_actions", '[');
     amp_jw_str(&w, AMP_SPAN("approve"));
     amp_jw_str(&w, AMP_SPAN("deny"));
     amp_jw_close(&w, ']');
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err))
+    if (amp_jw_end(&w, err) < 0)
         return -1;
     snprintf(token, sizeof token, "%.40s:switch:%.40s", from, b->invocation);
     const struct amp_sw4rm_said message = {.from = from,
@@ -95,7 +92,7 @@ static int notice_write(const struct amp_binding *b, const char *from, int64_t n
     amp_jw_member_text(&w, "since", since);
     amp_jw_member_text(&w, "suggested_action", "bind again, or unbind");
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err))
+    if (amp_jw_end(&w, err) < 0)
         return -1;
     snprintf(token, token_size, "%.40s:bind-failed:%.64s:%lld", from, b->agent,
              (long long)b->since_ms);

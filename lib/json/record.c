@@ -328,12 +328,10 @@ static bool line_is_raw(struct amp_span line)
 
 void amp_rec_line(struct amp_jw *w, struct amp_span line)
 {
-    if (line_is_raw(line)) {
-        amp_jw_key(w, "msg");
-        amp_jw_raw(w, line);
-    } else {
+    if (line_is_raw(line))
+        amp_jw_member_raw(w, "msg", line);
+    else
         amp_jw_member_str(w, "text", line);
-    }
 }
 
 static int word_value(const struct amp_rec_field *f, const void *p)

@@ -174,10 +174,22 @@ void amp_jw_member_int(struct amp_jw *w, const char *key, int64_t n)
     amp_jw_int(w, n);
 }
 
+void amp_jw_member_uint(struct amp_jw *w, const char *key, uint64_t n)
+{
+    amp_jw_key(w, key);
+    amp_jw_uint(w, n);
+}
+
 void amp_jw_member_bool(struct amp_jw *w, const char *key, bool b)
 {
     amp_jw_key(w, key);
     amp_jw_bool(w, b);
+}
+
+void amp_jw_member_raw(struct amp_jw *w, const char *key, struct amp_span json)
+{
+    amp_jw_key(w, key);
+    amp_jw_raw(w, json);
 }
 
 void amp_jw_member_open(struct amp_jw *w, const char *key, char bracket)

@@ -43,24 +43,19 @@ static void json_values(struct amp_jw *w, const struct amp_metric_series *s)
     const struct amp_metric_bounds *b = amp_metric_bounds(s->metric);
     char text[40];
     if (!b) {
-        amp_jw_key(w, "value");
         if (amp_metric_specs[s->metric].kind == AMP_METRIC_COUNTER)
-            amp_jw_uint(w, s->count);
+            amp_jw_member_uint(w, "value", s->count);
         else
-            amp_jw_raw(w, amp_span_str(number_write(s->value, text)));
+            amp_jw_member_raw(w, "value", amp_span_str(number_write(s->value, text)));
         return;
     }
     uint64_t below = 0;
-    amp_jw_key(w, "count");
-    amp_jw_uint(w, series_total(s));
-    amp_jw_key(w, "sum");
-    amp_jw_raw(w, amp_span_str(number_write(s->times.sum, text)));
-    amp_jw_key(w, "buckets");
-    amp_jw_open(w, '{');
+    amp_jw_member_uint(w, "count", series_total(s));
+    amp_jw_member_raw(w, "sum", amp_span_str(number_write(s->times.sum, text)));
+    amp_jw_member_open(w, "buckets", '{');
     for (unsigned i = 0; i < b->n; i++) {
         below += s->times.bucket[i];
-        amp_jw_key(w, b->text[i]);
-        amp_jw_uint(w, below);
+        amp_jw_member_uint(w, b->text[i], below);
     }
     amp_jw_close(w, '}');
 }
@@ -74,11 +69,9 @@ static void json_series(struct amp_jw *w, const struct amp_metric_series *s)
     amp_jw_member_str(w, "name", amp_span_str(spec->name));
     amp_jw_member_str(w, "type", amp_span_str(kinds[spec->kind]));
     if (n > 0) {
-        amp_jw_key(w, "labels");
-        amp_jw_open(w, '{');
+        amp_jw_member_open(w, "labels", '{');
         for (unsigned i = 0; i < n; i++) {
-            amp_jw_key(w, pair[i].name);
-            amp_jw_str(w, pair[i].value);
+            amp_jw_member_str(w, pair[i].name, pair[i].value);
         }
         amp_jw_close(w, '}');
     }
@@ -99,10 +92,8 @@ int amp_metrics_ndjson(const struct amp_metrics *m, int64_t now_ms, bool final, 
     amp_jw_member_str(&w, "tool", amp_span_str(m->tool));
     amp_jw_member_int(&w, "pid", getpid());
     amp_jw_member_str(&w, "since", amp_span_str(started));
-    amp_jw_key(&w, "final");
-    amp_jw_bool(&w, final);
-    amp_jw_key(&w, "metrics");
-    amp_jw_open(&w, '[');
+    amp_jw_member_bool(&w, "final", final);
+    amp_jw_member_open(&w, "metrics", '[');
     for (int i = 0; i < AMP_METRIC_N; i++)
         for (const struct amp_metric_series *s = m->first[i]; s; s = s->next)
             json_series(&w, s);

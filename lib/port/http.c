@@ -133,10 +133,8 @@ static int request_make(struct amp_port *p, struct amp_try *t)
     key_of(t, key);
     amp_buf_init(&b, (size_t)40 << 20);
     amp_jw_init(&w, &b);
-    amp_jw_key(&w, "key");
-    amp_jw_str(&w, amp_span_str(key));
-    amp_jw_key(&w, "body");
-    amp_jw_str(&w, line);
+    amp_jw_member_text(&w, "key", key);
+    amp_jw_member_str(&w, "body", line);
     int rc = amp_jw_end(&w, &why);
     if (rc == 0)
         rc = amp_helper_ask(p->helper, (uint64_t)(t - p->tries->v), amp_buf_span(&b), &why);

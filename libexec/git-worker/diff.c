@@ -74,17 +74,16 @@ static int reply_stats(struct request *r, git_diff *diff)
     if (rc)
         return fail_git(r, rc, AMP_IOERR, "git_error", "counting lines");
     size_t n = git_diff_num_deltas(diff);
-    amp_jw_key(&r->out, "files");
-    amp_jw_open(&r->out, '[');
+    amp_jw_member_open(&r->out, "files", '[');
     for (size_t i = 0; i < n && i < FILES_MAX; i++) {
         const git_diff_delta *d = git_diff_get_delta(diff, i);
         const char *path = d->status == GIT_DELTA_DELETED ? d->old_file.path : d->new_file.path;
         amp_jw_str(&r->out, amp_span_str(path));
     }
     amp_jw_close(&r->out, ']');
-    amp_jw_member_int(&r->out, "n_files", (int64_t)n);
-    amp_jw_member_int(&r->out, "added", (int64_t)git_diff_stats_insertions(stats));
-    amp_jw_member_int(&r->out, "removed", (int64_t)git_diff_stats_deletions(stats));
+    amp_jw_member_uint(&r->out, "n_files", n);
+    amp_jw_member_uint(&r->out, "added", git_diff_stats_insertions(stats));
+    amp_jw_member_uint(&r->out, "removed", git_diff_stats_deletions(stats));
     return 0;
 }
 

@@ -72,8 +72,7 @@ void reply_text(struct request *r, const char *key, const char *value)
 
 void reply_flag(struct request *r, const char *key, bool value)
 {
-    amp_jw_key(&r->out, key);
-    amp_jw_bool(&r->out, value);
+    amp_jw_member_bool(&r->out, key, value);
 }
 
 void reply_oid(struct request *r, const char *key, const git_oid *oid)
@@ -154,7 +153,7 @@ static int request_answer(const struct amp_tape *tape, struct amp_buf *reply)
         open_refused_clear();
         rc = valid ? request_run(&r) : -1;
         amp_jw_close(&r.out, '}');
-        if (amp_jw_end_line(&r.out, &late) && rc == 0) {
+        if (amp_jw_end_line(&r.out, &late) < 0 && rc == 0) {
             err = late;
             rc = -1;
         }
@@ -165,7 +164,7 @@ static int request_answer(const struct amp_tape *tape, struct amp_buf *reply)
         reply_text(&r, "code", err.code);
         reply_text(&r, "what", err.what);
         amp_jw_close(&r.out, '}');
-        if (amp_jw_end_line(&r.out, &late))
+        if (amp_jw_end_line(&r.out, &late) < 0)
             return -1;
     }
     return amp_write_all(STDOUT_FILENO, amp_buf_span(reply), &late);

@@ -177,8 +177,7 @@ int op_refs(struct request *r)
     if (rc)
         return fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo);
     bool only = r->in.protected;
-    amp_jw_key(&r->out, "refs");
-    amp_jw_open(&r->out, '[');
+    amp_jw_member_open(&r->out, "refs", '[');
     for (size_t i = 0; i < names.count; i++) {
         git_oid oid;
         if ((only && !amp_rule_protects(&rule, amp_span_str(names.strings[i]))) ||

@@ -260,8 +260,7 @@ int op_worktrees(struct request *r)
     const char *workdir = git_repository_workdir(main_repo);
     trim_path(common, w.gitdir, sizeof w.gitdir);
     trim_path(workdir ? workdir : "", w.path, sizeof w.path);
-    amp_jw_key(&r->out, "worktrees");
-    amp_jw_open(&r->out, '[');
+    amp_jw_member_open(&r->out, "worktrees", '[');
     reply_worktree(r, &w, true);
     linked_each(r->repo, list_one, r);
     amp_jw_close(&r->out, ']');

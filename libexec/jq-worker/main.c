@@ -104,8 +104,7 @@ static int answer_request(jq_state **filters, int n_filters, struct amp_tape *t,
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_int(&w, "q", number);
-    amp_jw_key(&w, "r");
-    amp_jw_open(&w, '[');
+    amp_jw_member_open(&w, "r", '[');
     limit_cpu(CPU_SECONDS);
     jv message = jv_parse_sized(text.p, (int)text.n);
     for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next) {

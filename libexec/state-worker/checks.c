@@ -32,8 +32,7 @@ void checks_finding(struct checks *c, const char *code, const char *pointer, str
     amp_jw_member_text(c->out, "message", text);
     if (found.n > 120)
         found.n = 120;
-    amp_jw_key(c->out, "found");
-    amp_jw_str(c->out, found);
+    amp_jw_member_str(c->out, "found", found);
     amp_jw_member_text(c->out, "expected", expected);
     amp_jw_member_text(c->out, "severity", "error");
     amp_jw_close(c->out, '}');

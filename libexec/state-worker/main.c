@@ -64,8 +64,7 @@ static int check_message(struct worker *w, struct amp_span message, struct amp_j
     struct amp_check_options opt = {.waives = amp_rails_waives, .waives_ctx = &rails};
     w->checks.out = out;
     w->noted = 0;
-    amp_jw_key(out, "findings");
-    amp_jw_open(out, '[');
+    amp_jw_member_open(out, "findings", '[');
     int good = amp_reader_line(w->reader, message, &opt, &v, add_missing, w, err), bad = 0;
     if (good >= 0 && rails.failed) {
         *err = rails.err;
@@ -81,8 +80,7 @@ static int check_message(struct worker *w, struct amp_span message, struct amp_j
 
 static void write_error(struct amp_jw *out, const struct amp_error *why)
 {
-    amp_jw_key(out, "error");
-    amp_jw_open(out, '{');
+    amp_jw_member_open(out, "error", '{');
     amp_jw_member_int(out, "status", why->status);
     amp_jw_member_str(out, "code", amp_span_str(why->code));
     amp_jw_member_str(out, "what", amp_span_str(why->what));

@@ -149,10 +149,8 @@ int dead_report(const char *action, const struct dead_choice *c, const struct am
     amp_jw_member_text(&w, "action", action);
     amp_jw_member_text(&w, "id", c->id);
     amp_jw_member_int(&w, "failed_ms", c->failed_ms);
-    if (dead_filter.dry_run) {
-        amp_jw_key(&w, "dry_run");
-        amp_jw_bool(&w, true);
-    }
+    if (dead_filter.dry_run)
+        amp_jw_member_bool(&w, "dry_run", true);
     if (refused)
         amp_jw_member_text(&w, "refused", refused->code);
     amp_jw_close(&w, '}');

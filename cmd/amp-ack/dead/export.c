@@ -86,7 +86,7 @@ static int bundle_manifest(struct bundle *b, struct amp_span about, struct amp_e
         amp_sha256_hex(text, digest);
         amp_jw_open(&w, '{');
         amp_jw_member_text(&w, "name", b->file[i].name);
-        amp_jw_member_int(&w, "bytes", (int64_t)text.n);
+        amp_jw_member_uint(&w, "bytes", text.n);
         amp_jw_member_text(&w, "sha256", digest);
         amp_jw_close(&w, '}');
     }
@@ -385,11 +385,9 @@ static int add_state(struct export *x)
         struct tally t = {.n = 0};
         if (amp_store_each(x->s, kinds[k], NULL, tally_fn, &t, x->err) < 0)
             return -1;
-        amp_jw_key(&w, kinds[k]);
-        amp_jw_open(&w, '{');
+        amp_jw_member_open(&w, kinds[k], '{');
         for (unsigned i = 0; i < t.n; i++) {
-            amp_jw_key(&w, t.row[i].state);
-            amp_jw_uint(&w, t.row[i].n);
+            amp_jw_member_uint(&w, t.row[i].state, t.row[i].n);
         }
         amp_jw_close(&w, '}');
     }

@@ -32,7 +32,9 @@ void amp_jw_raw(struct amp_jw *w, struct amp_span json); /* the bytes of a compl
 void amp_jw_member_str(struct amp_jw *w, const char *key, struct amp_span text);
 void amp_jw_member_text(struct amp_jw *w, const char *key, const char *text);
 void amp_jw_member_int(struct amp_jw *w, const char *key, int64_t n);
+void amp_jw_member_uint(struct amp_jw *w, const char *key, uint64_t n);
 void amp_jw_member_bool(struct amp_jw *w, const char *key, bool b);
+void amp_jw_member_raw(struct amp_jw *w, const char *key, struct amp_span json);
 void amp_jw_member_open(struct amp_jw *w, const char *key, char bracket);
 void amp_jw_some_str(struct amp_jw *w, const char *key, struct amp_span text);
 void amp_jw_some_int(struct amp_jw *w, const char *key, int64_t n);

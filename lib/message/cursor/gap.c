@@ -42,8 +42,7 @@ int amp_cursor_gap_line(struct amp_store *s, const struct amp_cursor_gap *gap, i
     amp_jw_member_str(&w, "sourceNodeId", node);
     amp_jw_member_str(&w, "sourceAgentId", node);
     amp_jw_member_str(&w, "createdAt", amp_span_str(time));
-    amp_jw_key(&w, "payload");
-    amp_jw_open(&w, '{');
+    amp_jw_member_open(&w, "payload", '{');
     amp_jw_member_str(&w, "signal", gap->tombstone ? AMP_SPAN("tombstone") : AMP_SPAN("incident"));
     amp_jw_member_str(&w, "code", AMP_SPAN("gap_timeout"));
     amp_jw_member_str(&w, "consumerNodeId", node);
@@ -53,8 +52,7 @@ int amp_cursor_gap_line(struct amp_store *s, const struct amp_cursor_gap *gap, i
     if (!gap->tombstone)
         amp_jw_member_str(&w, "policy", amp_span_str(on_gap_word(gap->on_gap)));
     amp_jw_close(&w, '}');
-    amp_jw_key(&w, "trace");
-    amp_jw_open(&w, '{');
+    amp_jw_member_open(&w, "trace", '{');
     amp_jw_member_int(&w, "attempt", 1);
     amp_jw_close(&w, '}');
     amp_jw_close(&w, '}');

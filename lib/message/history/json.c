@@ -18,8 +18,7 @@ int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struc
     struct amp_jw w;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "n");
-    amp_jw_uint(&w, r->n);
+    amp_jw_member_uint(&w, "n", r->n);
     amp_jw_some_str(&w, "at", r->at);
     amp_jw_some_str(&w, "correlation", r->correlation);
     amp_jw_some_str(&w, "actor", r->actor);
@@ -29,8 +28,7 @@ int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struc
     amp_jw_some_str(&w, "event", r->event);
     amp_jw_some_str(&w, "from", r->from);
     amp_jw_some_str(&w, "to", r->to);
-    amp_jw_key(&w, "details");
-    amp_jw_open(&w, '{');
+    amp_jw_member_open(&w, "details", '{');
     amp_jw_some_str(&w, "protocol", r->protocol);
     amp_jw_some_str(&w, "type", r->type);
     amp_jw_some_str(&w, "task", r->task);
@@ -43,16 +41,12 @@ int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struc
     amp_jw_some_str(&w, "why", r->why);
     amp_jw_some_str(&w, "original", r->original);
     amp_jw_some_str(&w, "decision", r->decision);
-    if (r->attempt > 0) {
+    if (r->attempt > 0)
         amp_jw_member_int(&w, "attempt", r->attempt);
-    }
-    if (r->implied) {
-        amp_jw_key(&w, "implied");
-        amp_jw_bool(&w, true);
-    }
+    if (r->implied)
+        amp_jw_member_bool(&w, "implied", true);
     if (r->late) {
-        amp_jw_key(&w, "late");
-        amp_jw_bool(&w, true);
+        amp_jw_member_bool(&w, "late", true);
         moment_write(&w, "acked_at", r->acked_ms);
         moment_write(&w, "timed_out_at", r->timed_out_ms);
     }

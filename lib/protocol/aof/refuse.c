@@ -44,8 +44,7 @@ int amp_aof_event(const struct amp_aof_event *e, const struct amp_view *v, int64
     amp_jw_some_str(&w, "timestamp", amp_span_str(time));
     amp_jw_some_str(&w, "actor", amp_span_str(e->actor));
     amp_jw_some_str(&w, "taskId", v->task);
-    amp_jw_key(&w, "payload");
-    amp_jw_open(&w, '{');
+    amp_jw_member_open(&w, "payload", '{');
     amp_jw_some_str(&w, "reason", amp_span_str(e->reason));
     amp_jw_some_str(&w, "messageType", v->type);
     amp_jw_some_str(&w, "messageId", v->id);

@@ -75,8 +75,8 @@ static void response_write(struct amp_jw *w, const struct amp_view *v, const str
     amp_jw_member_open(w, "agent", '{');
     amp_jw_member_str(w, "name", v->n_to ? v->to[0] : AMP_SPAN("UNKNOWN"));
     amp_jw_member_str(w, "provider", target[AMP_AOP_PROVIDER]);
-    amp_jw_key(w, "model");
-    amp_jw_raw(w, target[AMP_AOP_MODEL].n > 0 ? target[AMP_AOP_MODEL] : AMP_SPAN("\"UNKNOWN\""));
+    amp_jw_member_raw(
+        w, "model", target[AMP_AOP_MODEL].n > 0 ? target[AMP_AOP_MODEL] : AMP_SPAN("\"UNKNOWN\""));
     amp_jw_close(w, '}');
     amp_jw_member_open(w, "task_status", '{');
     amp_jw_member_text(w, "state", "FAILED");
@@ -107,13 +107,11 @@ static int prompt_write(struct amp_jw *w, const struct amp_view *v, struct amp_e
             return -1;
         task = false; /* too long for any agent */
     }
-    amp_jw_key(w, "to_version");
-    amp_jw_raw(w, task ? AMP_SPAN("\"1.x\"") : AMP_SPAN("null"));
-    amp_jw_key(w, "v1_prompt");
+    amp_jw_member_raw(w, "to_version", task ? AMP_SPAN("\"1.x\"") : AMP_SPAN("null"));
     if (task)
-        amp_jw_str(w, amp_buf_span(&b));
+        amp_jw_member_str(w, "v1_prompt", amp_buf_span(&b));
     else
-        amp_jw_null(w);
+        amp_jw_member_raw(w, "v1_prompt", AMP_SPAN("null"));
     return 0;
 }
 
@@ -130,8 +128,7 @@ static int fallback_write(struct amp_jw *w, const struct amp_view *v, const stru
     amp_jw_member_text(w, "timestamp", now);
     amp_jw_member_text(w, "reason", f->code);
     amp_jw_member_text(w, "classification", amp_aop_is_2(v->tape) ? "V2" : AMP_AOP_NEITHER);
-    amp_jw_key(w, "from_version");
-    amp_jw_raw(w, version.n > 0 ? version : AMP_SPAN("null"));
+    amp_jw_member_raw(w, "from_version", version.n > 0 ? version : AMP_SPAN("null"));
     if (prompt_write(w, v, err) < 0)
         return -1;
     details_write(w, f);

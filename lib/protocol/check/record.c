@@ -81,18 +81,14 @@ int amp_finding_record(const struct amp_finding *f, const struct amp_line_place 
     amp_jw_member_text(&w, "tool", at->tool);
     if (at->file)
         amp_jw_member_text(&w, "file", at->file);
-    amp_jw_key(&w, "line");
-    amp_jw_uint(&w, at->line);
-    amp_jw_key(&w, "offset");
-    amp_jw_uint(&w, at->offset + f->offset);
+    amp_jw_member_uint(&w, "line", at->line);
+    amp_jw_member_uint(&w, "offset", at->offset + f->offset);
     amp_jw_member_text(&w, "protocol", amp_protocol_name(f->protocol));
     member_shortened(&w, "type", f->type, AMP_RECORD_TYPE_MAX);
     member_shortened(&w, "id", f->id, AMP_RECORD_ID_MAX);
     amp_finding_members(&w, f);
-    if (f->output.n > 0) {
-        amp_jw_key(&w, "output");
-        amp_jw_raw(&w, f->output);
-    }
+    if (f->output.n > 0)
+        amp_jw_member_raw(&w, "output", f->output);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
 }

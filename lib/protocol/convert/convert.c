@@ -429,8 +429,7 @@ static int line_wrap(struct job *j, const struct amp_view *made, struct amp_erro
     amp_jw_init(&w, &b);
     amp_jw_open(&w, '{');
     amp_jw_member_str(&w, "to", to);
-    amp_jw_key(&w, "msg");
-    amp_jw_raw(&w, amp_buf_span(line));
+    amp_jw_member_raw(&w, "msg", amp_buf_span(line));
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)
         return -1;

@@ -23,10 +23,8 @@ static void code_write(struct amp_jw *w, struct amp_span code)
 
 static void json_write(struct amp_jw *w, const char *key, struct amp_span json)
 {
-    if (json.n == 0)
-        return;
-    amp_jw_key(w, key);
-    amp_jw_raw(w, json);
+    if (json.n > 0)
+        amp_jw_member_raw(w, key, json);
 }
 
 static int token_make(const struct amp_view *of, const char *from, struct amp_span payload,
@@ -131,11 +129,10 @@ int amp_sw4rm_decision(const struct amp_view *of, const struct amp_answer *a,
     amp_jw_member_text(&w, "invocation_id", invocation);
     amp_jw_member_text(&w, "decision", d->action);
     amp_jw_member_str(&w, "rationale", amp_span_str(d->note));
-    amp_jw_key(&w, "patch_b64");
     if (d->patch)
-        amp_jw_str(&w, amp_span_str(d->patch));
+        amp_jw_member_text(&w, "patch_b64", d->patch);
     else
-        amp_jw_null(&w);
+        amp_jw_member_raw(&w, "patch_b64", AMP_SPAN("null"));
     amp_jw_member_text(&w, "operator", d->op);
     amp_jw_member_text(&w, "decided_at", at);
     return message_write(of, a, "HITL_DECISION", &w, out, err);

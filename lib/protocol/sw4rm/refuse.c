@@ -47,13 +47,12 @@ void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
     amp_jw_member_int(w, "retry_count", 0);
     amp_jw_member_text(w, "message_type", said->type);
     amp_jw_member_text(w, "content_type", "application/json");
-    amp_jw_member_int(w, "content_length", (int64_t)payload.n);
+    amp_jw_member_uint(w, "content_length", payload.n);
     amp_jw_member_text(w, "idempotency_token", said->token);
     /* Required if hybrid logical clocks are on, which is not known here. */
     amp_jw_member_text(w, "hlc_timestamp", hlc);
     amp_jw_member_text(w, "timestamp", time);
-    amp_jw_key(w, "payload");
-    amp_jw_raw(w, payload);
+    amp_jw_member_raw(w, "payload", payload);
     amp_jw_close(w, '}');
 }
 

@@ -150,8 +150,7 @@ static int wrapped_add(const struct amp_inbox_msg *m, struct amp_buf *b, struct 
     amp_jw_open(&w, '{');
     amp_jw_member_str(&w, "id", m->id);
     amp_jw_member_int(&w, "attempt", m->attempt);
-    amp_jw_key(&w, "redelivered");
-    amp_jw_bool(&w, m->redelivered);
+    amp_jw_member_bool(&w, "redelivered", m->redelivered);
     amp_rec_line(&w, m->line);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);

@@ -262,15 +262,13 @@ static const char *refusal_find(const struct amp_router *r, const struct job *j,
 static void ports_write(struct amp_jw *w, const struct amp_router *r, const struct job *j)
 {
     const struct rule *rule;
-    amp_jw_key(w, "ports");
-    amp_jw_open(w, '[');
+    amp_jw_member_open(w, "ports", '[');
     for (uint32_t i = 0; !j->refused && (rule = amp_rules_next(r->rules, j, &i));)
         amp_jw_str(w, amp_span_str(amp_outlet_info(r->outlets, rule->port)->spec));
     amp_jw_close(w, ']');
     if (!j->address.kids)
         return;
-    amp_jw_key(w, "recipients");
-    amp_jw_open(w, '[');
+    amp_jw_member_open(w, "recipients", '[');
     for (const struct job *kid = j->address.kids; kid; kid = kid->next)
         if (!kid->refused)
             amp_jw_str(w, amp_span_str(kid->address.name));
@@ -287,17 +285,15 @@ static void dry_report(struct amp_router *r, const struct job *j)
     amp_buf_init(&line, (size_t)1 << 20);
     amp_jw_init(&w, &line);
     amp_jw_open(&w, '{');
-    amp_jw_member_int(&w, "line", (int64_t)j->number);
+    amp_jw_member_uint(&w, "line", j->number);
     amp_jw_member_text(&w, "id", j->id);
     amp_jw_member_text(&w, "protocol", amp_protocol_name(j->protocol));
-    amp_jw_key(&w, "tried");
-    amp_jw_open(&w, '[');
+    amp_jw_member_open(&w, "tried", '[');
     bool any = false;
     for (uint32_t i = 0; i < amp_rules_n(r->rules) && !(any && !r->opt->all); i++) {
         amp_jw_open(&w, '{');
         amp_jw_member_text(&w, "predicate", amp_rules_at(r->rules, i)->text);
-        amp_jw_key(&w, "holds");
-        amp_jw_bool(&w, amp_rules_hold(j, i));
+        amp_jw_member_bool(&w, "holds", amp_rules_hold(j, i));
         amp_jw_close(&w, '}');
         any = any || amp_rules_hold(j, i);
     }

@@ -194,14 +194,12 @@ enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct job *j)
     struct amp_jw w;
     amp_buf_init(&b, (size_t)40 << 20);
     amp_jw_init(&w, &b);
-    amp_jw_key(&w, "f");
-    amp_jw_open(&w, '[');
+    amp_jw_member_open(&w, "f", '[');
     for (uint32_t i = j->ask_from, end = ask_until(r, j); i < end; i++)
         if (t->v[i].filter >= 0)
             amp_jw_int(&w, t->v[i].filter);
     amp_jw_close(&w, ']');
-    amp_jw_key(&w, "m");
-    amp_jw_raw(&w, j->text ? amp_span_str(j->text) : (struct amp_span){j->line, j->n});
+    amp_jw_member_raw(&w, "m", j->text ? amp_span_str(j->text) : (struct amp_span){j->line, j->n});
     struct amp_error err;
     int rc = amp_jw_end(&w, &err);
     if (rc == 0)

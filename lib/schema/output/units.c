@@ -156,16 +156,14 @@ static void open_unit(const struct amp_units *u, const struct amp_unit *v, bool 
                       struct amp_jw *w)
 {
     amp_jw_open(w, '{');
-    amp_jw_key(w, "valid");
-    amp_jw_bool(w, valid);
+    amp_jw_member_bool(w, "valid", valid);
     amp_jw_member_str(w, "keywordLocation", text_span(u, v->keyword));
     amp_jw_some_str(w, "absoluteKeywordLocation", text_span(u, v->absolute));
     amp_jw_member_str(w, "instanceLocation", text_span(u, v->instance));
     if (v->kind == UNIT_ERROR) {
         amp_jw_member_str(w, "error", text_span(u, v->content));
     } else if (v->kind == UNIT_ANNOTATION) {
-        amp_jw_key(w, "annotation");
-        amp_jw_raw(w, text_span(u, v->content));
+        amp_jw_member_raw(w, "annotation", text_span(u, v->content));
     }
 }
 
@@ -191,8 +189,7 @@ static void write_tree(const struct amp_units *u, uint32_t i, uint32_t end, bool
         }
         open_unit(u, &u->v[i], valid, w);
         if (after > i + 1) {
-            amp_jw_key(w, valid ? "annotations" : "errors");
-            amp_jw_open(w, '[');
+            amp_jw_member_open(w, valid ? "annotations" : "errors", '[');
             write_tree(u, i + 1, after, valid, w);
             amp_jw_close(w, ']');
         }
@@ -220,23 +217,19 @@ int amp_units_write(const struct amp_units *u, bool valid, enum amp_output form,
     amp_jw_init(&w, out);
     if (form == AMP_OUTPUT_FLAG) {
         amp_jw_open(&w, '{');
-        amp_jw_key(&w, "valid");
-        amp_jw_bool(&w, valid);
+        amp_jw_member_bool(&w, "valid", valid);
     } else {
         open_unit(u, u->n ? &u->v[0] : &nothing, valid, &w);
         if (u->n > 1) {
-            amp_jw_key(&w, valid ? "annotations" : "errors");
-            amp_jw_open(&w, '[');
+            amp_jw_member_open(&w, valid ? "annotations" : "errors", '[');
             if (form == AMP_OUTPUT_BASIC)
                 write_list(u, valid, &w);
             else
                 write_tree(u, 1, u->n, valid, &w);
             amp_jw_close(&w, ']');
         }
-        if (u->truncated) {
-            amp_jw_key(&w, "truncated");
-            amp_jw_bool(&w, true);
-        }
+        if (u->truncated)
+            amp_jw_member_bool(&w, "truncated", true);
     }
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) == 0)

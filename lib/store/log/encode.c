@@ -22,20 +22,18 @@ static void put_hex(char *p, unsigned n, uint64_t v)
 
 static void encode_out(struct amp_jw *w, const struct amp_frame *f)
 {
-    amp_jw_key(w, "out");
-    amp_jw_open(w, '[');
+    amp_jw_member_open(w, "out", '[');
     for (uint32_t i = 0; i < f->n_out; i++) {
         const struct amp_frame_out *o = &f->out[i];
         amp_jw_open(w, '{');
         amp_jw_member_str(w, "id", o->id);
         amp_jw_member_str(w, o->blob.n ? "blob" : "line", o->blob.n ? o->blob : o->line);
-        amp_jw_key(w, "ack");
-        amp_jw_bool(w, o->ack);
+        amp_jw_member_bool(w, "ack", o->ack);
         if (o->role)
             amp_jw_member_text(w, "role", amp_frame_role_names[o->role]);
         if (f->head.log == AMP_FRAME_stand) {
             amp_jw_member_str(w, "c", o->consumer);
-            amp_jw_member_int(w, "n", (int64_t)o->n);
+            amp_jw_member_uint(w, "n", o->n);
             amp_jw_member_int(w, "i", o->i);
         }
         amp_jw_close(w, '}');
@@ -163,8 +161,7 @@ static void encode_lists(struct amp_jw *w, const struct amp_frame *f)
     if (f->n_out)
         encode_out(w, f);
     if (f->n_close) {
-        amp_jw_key(w, "close");
-        amp_jw_open(w, '[');
+        amp_jw_member_open(w, "close", '[');
         for (uint32_t i = 0; i < f->n_close; i++) {
             amp_jw_open(w, '[');
             amp_jw_uint(w, f->close[i].n);

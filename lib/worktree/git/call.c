@@ -118,14 +118,11 @@ static int request_write(struct amp_git *g, const char *op, const struct amp_git
     amp_jw_open(&w, '{');
     amp_jw_member_int(&w, "q", ++g->q);
     amp_jw_member_text(&w, "op", op);
-    for (; args->key; args++) {
-        if (args->text) {
+    for (; args->key; args++)
+        if (args->text)
             amp_jw_member_text(&w, args->key, args->text);
-        } else if (args->flag) {
-            amp_jw_key(&w, args->key);
-            amp_jw_bool(&w, true);
-        }
-    }
+        else if (args->flag)
+            amp_jw_member_bool(&w, args->key, true);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
 }
