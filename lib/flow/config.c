@@ -30,10 +30,8 @@ bool amp_config_state_may_set(struct amp_span key)
     const struct amp_schema_file *f = amp_schema_file_find(AMP_SPAN(SCHEMA));
     const char *dot = memchr(key.p, '.', key.n);
     struct amp_json_fault fault;
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     amp_tape_init(&t, NULL);
-    bool may = f && amp_tape_scan(&t, f->text.p, f->text.n, &fault) == 0 &&
-               section_marked(&t, (struct amp_span){key.p, dot ? (size_t)(dot - key.p) : key.n});
-    amp_tape_release(&t);
-    return may;
+    return f && amp_tape_scan(&t, f->text.p, f->text.n, &fault) == 0 &&
+           section_marked(&t, (struct amp_span){key.p, dot ? (size_t)(dot - key.p) : key.n});
 }

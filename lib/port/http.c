@@ -159,7 +159,7 @@ static void reply_take(void *ctx, uint64_t tag, struct amp_span answer,
     }
     struct amp_error why = {0};
     struct amp_json_fault fault;
-    struct amp_tape tape;
+    AMP_TAPE struct amp_tape tape = {0};
     int64_t after = 0;
     bool delivered = false, again = true;
     amp_fail(&why, AMP_UNAVAILABLE, "http_failed", "%s: no reply from the helper", p->spec);
@@ -176,7 +176,6 @@ static void reply_take(void *ctx, uint64_t tag, struct amp_span answer,
         amp_fail(&why, again ? AMP_UNAVAILABLE : AMP_NO, again ? "http_failed" : "http_refused",
                  "%.200s: %.*s", p->spec, (int)said.n, said.p);
     }
-    amp_tape_release(&tape);
     amp_try_ended(p, t, delivered ? NULL : &why, again, after);
 }
 

@@ -251,14 +251,12 @@ static unsigned line_at(struct amp_span text, size_t at)
 json_t *amp_new_read(struct amp_span text, struct amp_new_fault *at, struct amp_error *err)
 {
     struct amp_json_fault fault;
-    struct amp_tape tape;
+    AMP_TAPE struct amp_tape tape = {0};
     *at = (struct amp_new_fault){0};
     if (!is_json(text))
         return markdown_read(text, NULL, &at->line, err);
     amp_tape_init(&tape, NULL);
-    int rc = amp_tape_scan(&tape, text.p, text.n, &fault);
-    amp_tape_release(&tape);
-    if (rc == 0)
+    if (amp_tape_scan(&tape, text.p, text.n, &fault) == 0)
         return amp_json_load(text, err);
     at->line = line_at(text, fault.offset);
     if (amp_json_fault_is_memory(&fault))
@@ -271,7 +269,7 @@ json_t *amp_new_read(struct amp_span text, struct amp_new_fault *at, struct amp_
 static unsigned json_line(struct amp_span text, const char *pointer)
 {
     struct amp_json_fault fault;
-    struct amp_tape tape;
+    AMP_TAPE struct amp_tape tape = {0};
     struct amp_span p = amp_span_str(pointer);
     unsigned line = 0;
     amp_tape_init(&tape, NULL);
@@ -283,7 +281,6 @@ static unsigned json_line(struct amp_span text, const char *pointer)
             while (p.n && p.p[--p.n] != '/')
                 continue;
         }
-    amp_tape_release(&tape);
     return line;
 }
 

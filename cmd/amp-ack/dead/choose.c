@@ -100,7 +100,7 @@ static void where_reply(void *ctx, uint64_t tag, struct amp_span answer,
                         const struct amp_error *why)
 {
     struct dead_where *w = ctx;
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     struct amp_json_fault fault;
     char said[200] = "no answer";
     amp_tape_init(&t, NULL);
@@ -115,7 +115,6 @@ static void where_reply(void *ctx, uint64_t tag, struct amp_span answer,
             said[0] = '\0';
         w->verdict = first != AMP_TOK_NONE && t.tok[first].type == AMP_JSON_TRUE;
     }
-    amp_tape_release(&t);
     if (said[0]) {
         amp_warn("%.*s: --where does not judge it: %s", (int)w->id.n, w->id.p, said);
         amp_status_note(AMP_NO);

@@ -33,7 +33,7 @@ bool doctor_last_segment(const char *dir, char out[PATH_MAX])
 
 int64_t doctor_frame_time(struct amp_span frame)
 {
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     struct amp_json_fault fault;
     struct amp_span at;
     AMP_BUF struct amp_buf arena = {0};
@@ -45,7 +45,6 @@ int64_t doctor_frame_time(struct amp_span frame)
         if (tok != AMP_TOK_NONE && amp_tok_text(&t, tok, &arena, &at, NULL) == 0)
             amp_time_parse(at, &at_ms);
     }
-    amp_tape_release(&t);
     return at_ms;
 }
 

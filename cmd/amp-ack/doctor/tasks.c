@@ -42,7 +42,7 @@ static int question_fn(void *ctx, struct amp_span id, const struct amp_store_rec
     struct asking *a = ctx;
     int rc = 0;
     AMP_BUF struct amp_buf text = {0};
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     struct amp_json_fault fault;
     struct amp_span task = {0};
     const char *why = NULL;
@@ -65,7 +65,6 @@ static int question_fn(void *ctx, struct amp_span id, const struct amp_store_rec
                    (int)(id.n > ID_MAX ? ID_MAX : id.n), id.p,
                    (int)(task.n > ID_MAX ? ID_MAX : task.n), task.n ? task.p : "", why);
     }
-    amp_tape_release(&t);
     return rc;
 }
 

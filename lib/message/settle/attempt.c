@@ -45,12 +45,11 @@ static void tools_look_at(const struct amp_tape *t, uint32_t list, struct tool *
 static int descriptor_look(void *ctx, struct amp_span descriptor, struct amp_error *err)
 {
     static const char *const places[] = {"/tools", "/payload/tools"};
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     amp_rec_tape(&t);
     int rc = amp_rec_scan(&t, descriptor, "an agent's descriptor", err);
     for (size_t i = 0; rc == 0 && i < sizeof(places) / sizeof(places[0]); i++)
         tools_look_at(&t, amp_tape_pointer(&t, 0, amp_span_str(places[i])), ctx);
-    amp_tape_release(&t);
     return rc;
 }
 

@@ -121,7 +121,7 @@ static int value_redact(struct walk *w, uint32_t tok)
 int amp_redact_line(struct amp_span line, struct amp_buf *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0}, clean = {0};
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     struct amp_json_fault fault;
     /* A record contains a line of the maximum length and its findings. */
     const struct amp_json_limits limits = {
@@ -134,7 +134,6 @@ int amp_redact_line(struct amp_span line, struct amp_buf *out, struct amp_error 
     bool json =
         line.n > 0 && strchr("{[\"", line.p[0]) && amp_tape_scan(&t, line.p, line.n, &fault) == 0;
     int rc = json ? value_redact(&w, 0) : amp_redact_text(line, false, out, err);
-    amp_tape_release(&t);
     if (rc < 0)
         out->len = before;
     return rc;

@@ -243,7 +243,7 @@ static void results_read(const struct amp_rules *r, struct job *j, struct amp_ta
 
 static void answer_read(const struct amp_rules *r, struct job *j, struct amp_span answer)
 {
-    struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     struct amp_json_fault fault;
     uint32_t list = AMP_TOK_NONE;
     amp_tape_init(&t, NULL);
@@ -253,7 +253,6 @@ static void answer_read(const struct amp_rules *r, struct job *j, struct amp_spa
         job_fail(j, AMP_SPAN("no answer"));
     else
         results_read(r, j, &t, list);
-    amp_tape_release(&t);
 }
 
 static void answer_take(void *ctx, uint64_t tag, struct amp_span answer,
