@@ -122,8 +122,7 @@ static int find_path(struct session *s, const char *id, const char *repo, char o
     return amp_fail(err, AMP_NOPERM, "permission_denied", "worktree_id %s: outside %s", id, root);
 }
 
-static int binding_step(struct work *w, enum amp_binding_event event, const char *other,
-                        struct amp_error *err)
+static int binding_step(struct work *w, uint8_t event, const char *other, struct amp_error *err)
 {
     struct amp_binding_step step = {.agent = w->c.agent,
                                     .event = event,
@@ -202,7 +201,7 @@ static int check_approver(const struct work *w, struct amp_error *err)
 }
 
 /* The requested worktree must exist inside the root, at the request and at the approval. */
-static int switch_to(struct work *w, enum amp_binding_event event, struct amp_error *err)
+static int switch_to(struct work *w, uint8_t event, struct amp_error *err)
 {
     char path[PATH_MAX];
     struct amp_binding now;

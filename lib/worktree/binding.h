@@ -48,13 +48,7 @@
     X(AMP_BINDING_DO_RELEASE, "release", "the worktree is free")                                   \
     X(AMP_BINDING_DO_NOTIFY_OPERATOR, "notify_operator", "notify a person")
 
-enum amp_binding_state { AMP_BINDING_STATES(AMP_FSM_ENUM) AMP_BINDING_STATE_COUNT };
-enum amp_binding_event { AMP_BINDING_EVENTS(AMP_FSM_ENUM) AMP_BINDING_EVENT_COUNT };
-enum { AMP_BINDING_FACTS(AMP_FSM_BIT) AMP_BINDING_FACT_COUNT };
-enum { AMP_BINDING_FACTS(AMP_FSM_FLAG) };
-enum { AMP_BINDING_EFFECTS(AMP_FSM_BIT) AMP_BINDING_EFFECT_COUNT };
-enum { AMP_BINDING_EFFECTS(AMP_FSM_FLAG) };
-
+AMP_FSM_ENUMS(AMP_BINDING);
 extern const struct amp_fsm amp_binding_fsm;
 
 /* Why a bind failed (SW4RM §16.3). Invalid requests are refused earlier. */
@@ -79,7 +73,7 @@ const char *amp_bind_reason_name(int reason);
 
 struct amp_binding {
     bool found;
-    uint8_t state; /* enum amp_binding_state */
+    uint8_t state; /* AMP_BINDING_STATES */
     char agent[128];
     char repo[PATH_MAX], worktree[PATH_MAX]; /* the home */
     char other[PATH_MAX];                    /* requested or bound, not the home */
@@ -109,7 +103,7 @@ int amp_binding_holder(struct amp_store *s, const char *path, const char *agent,
  * The machine's effects set due_ms. */
 struct amp_binding_step {
     const char *agent;
-    enum amp_binding_event event;
+    uint8_t event; /* AMP_BINDING_EVENTS */
     struct amp_binding with;
     int64_t now_ms, ttl_ms;              /* ttl_ms 0: the default */
     const struct amp_store_input *input; /* the message that caused it; may be NULL */

@@ -1,11 +1,6 @@
 /* The worktree binding machine's table, row by row as in SW4RM §16.2. */
 #include "worktree/binding.h"
 
-static const struct amp_fsm_name states[] = {AMP_BINDING_STATES(AMP_FSM_NAMES)};
-static const struct amp_fsm_name events[] = {AMP_BINDING_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name facts[] = {AMP_BINDING_FACTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name effects[] = {AMP_BINDING_EFFECTS(AMP_FSM_NAMES)};
-
 #define BIT(x) AMP_BINDING_DO_##x
 #define ROW(f, e, t, ...)                                                                          \
     {                                                                                              \
@@ -39,14 +34,7 @@ const struct amp_fsm amp_binding_fsm = {
     .name = "worktree_binding",
     .source = "SW4RM §16.2",
     .doc = "an agent's hold on a worktree",
-    .states = states,
-    .events = events,
-    .facts = facts,
-    .effects = effects,
-    .n_states = AMP_BINDING_STATE_COUNT,
-    .n_events = AMP_BINDING_EVENT_COUNT,
-    .n_facts = AMP_BINDING_FACT_COUNT,
-    .n_effects = AMP_BINDING_EFFECT_COUNT,
+    AMP_FSM_LISTS(AMP_BINDING),
     .initial = AMP_BINDING_UNBOUND,
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,

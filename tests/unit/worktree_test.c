@@ -119,8 +119,8 @@ static void rules(void)
     TAP_INT(refused, (int)(sizeof bad / sizeof *bad), "what is not understood is refused");
 }
 
-static int step(struct amp_store *s, enum amp_binding_event e, const char *worktree,
-                struct amp_binding *b, struct amp_error *err)
+static int step(struct amp_store *s, uint8_t e, const char *worktree, struct amp_binding *b,
+                struct amp_error *err)
 {
     struct amp_binding_step st = {.agent = "bob", .event = e, .now_ms = 1000};
     amp_span_copy(amp_span_str(worktree), st.with.worktree, sizeof st.with.worktree);
