@@ -112,22 +112,12 @@ static bool linked_read(const char *common, const char *name, struct linked *w)
     return true;
 }
 
-/* Opens a directory, but not through a symbolic link; NULL on failure. */
-static DIR *dir_open(int parent, const char *name)
-{
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d && fd >= 0)
-        close(fd);
-    return d;
-}
-
 int linked_each(git_repository *repo, linked_fn fn, void *ctx)
 {
     char dir[PATH_MAX];
     const char *common = git_repository_commondir(repo);
     int n = snprintf(dir, sizeof dir, "%sworktrees", common), rc = 0;
-    AMP_DIR DIR *d = n > 0 && (size_t)n < sizeof dir ? dir_open(AT_FDCWD, dir) : NULL;
+    AMP_DIR DIR *d = n > 0 && (size_t)n < sizeof dir ? amp_dir_open(AT_FDCWD, dir) : NULL;
     for (struct dirent *e; d && rc == 0 && (e = readdir(d));) {
         struct linked w;
         if (e->d_name[0] != '.' && linked_read(common, e->d_name, &w))
@@ -142,7 +132,7 @@ int linked_each(git_repository *repo, linked_fn fn, void *ctx)
 static void remove_tree(int parent, const char *name, dev_t dev, const char *keep)
 {
     struct stat st;
-    AMP_DIR DIR *d = dir_open(parent, name);
+    AMP_DIR DIR *d = amp_dir_open(parent, name);
     if (!d) {
         unlinkat(parent, name, 0);
         return;
@@ -163,7 +153,7 @@ static void remove_tree(int parent, const char *name, dev_t dev, const char *kee
 static void remove_unfinished(const char *path)
 {
     static const char head[] = "..git.";
-    AMP_DIR DIR *d = dir_open(AT_FDCWD, path);
+    AMP_DIR DIR *d = amp_dir_open(AT_FDCWD, path);
     for (struct dirent *e; d && (e = readdir(d));)
         if (strncmp(e->d_name, head, sizeof head - 1) == 0)
             unlinkat(dirfd(d), e->d_name, 0);

@@ -31,7 +31,9 @@ int amp_file_publish(int dirfd, const char *path, mode_t mode, struct amp_span d
                      struct amp_error *err);
 /* Syncs the directory path itself. */
 int amp_fsync_dir(int dirfd, const char *path, struct amp_error *err);
-/* Cleanup attribute for a directory of opendir; NULL is none. */
+/* Opens a directory, but not through a symbolic link. Returns NULL with errno on failure. */
+DIR *amp_dir_open(int dirfd, const char *path);
+/* Cleanup attribute for an open directory; NULL is none. */
 void amp_auto_closedir(DIR **dir);
 #define AMP_DIR __attribute__((cleanup(amp_auto_closedir)))
 /* mkdir -p. New directories get the mode; existing ones are unchanged. */

@@ -83,6 +83,15 @@ static int read_whole(int fd, const char *path, size_t max, bool any, struct amp
     return amp_buf_add(out, b.data, b.len, err);
 }
 
+DIR *amp_dir_open(int dirfd, const char *path)
+{
+    int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d && fd >= 0)
+        close(fd);
+    return d;
+}
+
 void amp_auto_closedir(DIR **dir)
 {
     if (*dir)

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <amp/base/file.h>
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
@@ -58,14 +59,8 @@ static void file_name(uint64_t gen, char out[48])
 static uint64_t highest_generation(int dirfd)
 {
     uint64_t gen = 0;
-    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
-        return 0;
-    }
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+    AMP_DIR DIR *d = amp_dir_open(dirfd, ".");
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         int64_t v;
         size_t n = strlen(e->d_name);
         if (n > 9 && strncmp(e->d_name, "index.", 6) == 0 &&
@@ -74,7 +69,6 @@ static uint64_t highest_generation(int dirfd)
             (uint64_t)v > gen)
             gen = (uint64_t)v;
     }
-    closedir(d);
     return gen;
 }
 

@@ -132,13 +132,9 @@ int amp_log_list(struct amp_log *l, struct amp_error *err)
 
 int amp_log_list_any(struct amp_log *l, uint32_t *format, bool *unfinished, struct amp_error *err)
 {
-    int fd = openat(l->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
+    AMP_DIR DIR *d = amp_dir_open(l->dirfd, ".");
+    if (!d)
         return amp_fail_errno(err, AMP_IOERR, "cannot read the log directory");
-    }
     uint32_t first = 0, last = 0, count = 0;
     *unfinished = false;
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
@@ -152,7 +148,6 @@ int amp_log_list_any(struct amp_log *l, uint32_t *format, bool *unfinished, stru
         if (seg > last)
             last = seg;
     }
-    closedir(d);
     close_all(l);
     l->first = first;
     l->last = last;
@@ -160,7 +155,7 @@ int amp_log_list_any(struct amp_log *l, uint32_t *format, bool *unfinished, stru
         return amp_fail(err, AMP_IOERR, "log_damaged",
                         "log: a segment between %06u and %06u is missing", first, last);
     if (last) {
-        fd = open_segment(l, last, l->read_only ? O_RDONLY : O_RDWR, err);
+        int fd = open_segment(l, last, l->read_only ? O_RDONLY : O_RDWR, err);
         if (fd < 0)
             return -1;
         l->fd = fd;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/file.h>
 #include <amp/base/id.h>
 
 #define PIN      "pin."
@@ -56,16 +57,9 @@ bool amp_store_pinned(struct amp_store *s, uint64_t before)
     s->pins.bound = before;
     s->pins.at_ms = now;
     s->pins.held = false;
-    int fd = openat(s->dirfd, "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
-        return false;
-    }
-    for (struct dirent *e; !s->pins.held && (e = readdir(d));)
+    AMP_DIR DIR *d = amp_dir_open(s->dirfd, "run");
+    for (struct dirent *e; d && !s->pins.held && (e = readdir(d));)
         if (strncmp(e->d_name, PIN, strlen(PIN)) == 0)
             s->pins.held = pin_holds(s, e->d_name, before, now);
-    closedir(d);
     return s->pins.held;
 }

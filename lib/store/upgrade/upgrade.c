@@ -96,20 +96,15 @@ static int frame_write(void *ctx, const struct amp_frame_head *h, struct amp_spa
 /* ---- writing ---- */
 
 /* Removes a directory beside the log, and the files in it. */
-static int dir_remove(int dirfd, const char *name, struct amp_error *err)
+static int dir_remove(int parent, const char *name, struct amp_error *err)
 {
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
+    AMP_DIR DIR *d = amp_dir_open(parent, name);
+    if (!d)
         return errno == ENOENT ? 0 : amp_fail_errno(err, AMP_IOERR, "cannot read %s", name);
-    }
     for (struct dirent *e; (e = readdir(d));)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            unlinkat(fd, e->d_name, 0);
-    closedir(d);
-    return unlinkat(dirfd, name, AT_REMOVEDIR) != 0
+            unlinkat(dirfd(d), e->d_name, 0);
+    return unlinkat(parent, name, AT_REMOVEDIR) != 0
                ? amp_fail_errno(err, AMP_IOERR, "cannot remove %s", name)
                : 0;
 }
