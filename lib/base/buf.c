@@ -121,7 +121,7 @@ int amp_buf_reserve(struct amp_buf *b, size_t n, struct amp_error *err)
 
 int amp_buf_add(struct amp_buf *b, const void *p, size_t n, struct amp_error *err)
 {
-    if (amp_buf_reserve(b, n, err))
+    if (amp_buf_reserve(b, n, err) < 0)
         return -1;
     if (n)
         memcpy(b->data + b->len, p, n);
@@ -143,7 +143,7 @@ int amp_buf_fmt(struct amp_buf *b, struct amp_error *err, const char *fmt, ...)
     va_end(ap);
     if (n < 0)
         return amp_fail(err, AMP_INTERNAL, "bad_format", "cannot format a text");
-    if (amp_buf_reserve(b, (size_t)n, err))
+    if (amp_buf_reserve(b, (size_t)n, err) < 0)
         return -1;
     va_start(ap, fmt);
     vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);

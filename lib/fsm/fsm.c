@@ -123,7 +123,7 @@ int amp_fsm_lint(const struct amp_fsm *m, struct amp_error *err)
 
     uint32_t reached = 1u << m->initial;
     for (unsigned i = 0; i < m->n_rows; i++)
-        if (lint_row(m, i, err))
+        if (lint_row(m, i, err) < 0)
             return -1;
     for (unsigned round = 0; round < m->n_states; round++)
         for (unsigned i = 0; i < m->n_rows; i++)

@@ -10,12 +10,12 @@ static int json_string(struct amp_buf *out, const char *s, struct amp_error *err
 {
     if (!s)
         return amp_buf_str(out, "null", err);
-    if (amp_buf_str(out, "\"", err))
+    if (amp_buf_str(out, "\"", err) < 0)
         return -1;
     for (; *s; s++) {
-        if ((*s == '"' || *s == '\\') && amp_buf_str(out, "\\", err))
+        if ((*s == '"' || *s == '\\') && amp_buf_str(out, "\\", err) < 0)
             return -1;
-        if (amp_buf_add(out, s, 1, err))
+        if (amp_buf_add(out, s, 1, err) < 0)
             return -1;
     }
     return amp_buf_str(out, "\"", err);
@@ -31,7 +31,7 @@ static int bit_names(struct amp_buf *out, const struct amp_fsm_name *names, unsi
         if (!(set >> i & 1))
             continue;
         const char *q = quoted ? "\"" : "";
-        if (amp_buf_fmt(out, err, "%s%s%s%s%s", *first ? "" : sep, q, prefix, names[i].name, q))
+        if (amp_buf_fmt(out, err, "%s%s%s%s%s", *first ? "" : sep, q, prefix, names[i].name, q) < 0)
             return -1;
         *first = false;
     }
@@ -59,15 +59,19 @@ static int print_ndjson(const struct amp_fsm *m, struct amp_buf *out, struct amp
 {
     for (unsigned i = 0; i < m->n_rows; i++) {
         const struct amp_fsm_row *r = &m->rows[i];
-        if (amp_buf_str(out, "{\"machine\":", err) || json_string(out, m->name, err) ||
-            amp_buf_str(out, ",\"from\":", err) || json_string(out, m->states[r->from].name, err) ||
-            amp_buf_str(out, ",\"event\":", err) ||
-            json_string(out, m->events[r->event].name, err) || amp_buf_str(out, ",\"to\":", err) ||
-            json_string(out, m->states[r->to].name, err) || amp_buf_str(out, ",\"code\":", err) ||
-            json_string(out, r->code, err) || amp_buf_str(out, ",\"effects\":[", err) ||
-            effect_names(out, m, r, ",", true, err) || amp_buf_str(out, "],\"guard\":[", err) ||
-            guard_names(out, m, r, ",", true, err) ||
-            amp_buf_fmt(out, err, "],\"extra\":%s}\n", r->extra ? "true" : "false"))
+        if (amp_buf_str(out, "{\"machine\":", err) < 0 || json_string(out, m->name, err) < 0 ||
+            amp_buf_str(out, ",\"from\":", err) < 0 ||
+            json_string(out, m->states[r->from].name, err) < 0 ||
+            amp_buf_str(out, ",\"event\":", err) < 0 ||
+            json_string(out, m->events[r->event].name, err) < 0 ||
+            amp_buf_str(out, ",\"to\":", err) < 0 ||
+            json_string(out, m->states[r->to].name, err) < 0 ||
+            amp_buf_str(out, ",\"code\":", err) < 0 || json_string(out, r->code, err) < 0 ||
+            amp_buf_str(out, ",\"effects\":[", err) < 0 ||
+            effect_names(out, m, r, ",", true, err) < 0 ||
+            amp_buf_str(out, "],\"guard\":[", err) < 0 ||
+            guard_names(out, m, r, ",", true, err) < 0 ||
+            amp_buf_fmt(out, err, "],\"extra\":%s}\n", r->extra ? "true" : "false") < 0)
             return -1;
     }
     return 0;
@@ -79,22 +83,23 @@ static int print_dot(const struct amp_fsm *m, struct amp_buf *out, struct amp_er
                     "digraph %s {\n    rankdir=LR;\n    label=\"%s (%s)\";\n"
                     "    node [shape=box, style=rounded];\n    \"\" [shape=point];\n"
                     "    \"\" -> \"%s\";\n",
-                    m->name, m->name, m->source, m->states[m->initial].name))
+                    m->name, m->name, m->source, m->states[m->initial].name) < 0)
         return -1;
     for (unsigned s = 0; s < m->n_states; s++)
         if ((m->terminal >> s & 1) &&
-            amp_buf_fmt(out, err, "    \"%s\" [peripheries=2];\n", m->states[s].name))
+            amp_buf_fmt(out, err, "    \"%s\" [peripheries=2];\n", m->states[s].name) < 0)
             return -1;
     for (unsigned i = 0; i < m->n_rows; i++) {
         const struct amp_fsm_row *r = &m->rows[i];
         bool guarded = r->if_all || r->if_none;
         if (amp_buf_fmt(out, err, "    \"%s\" -> \"%s\" [label=\"%s", m->states[r->from].name,
-                        m->states[r->to].name, m->events[r->event].name) ||
-            (guarded && (amp_buf_str(out, "\\n[", err) ||
-                         guard_names(out, m, r, ", ", false, err) || amp_buf_str(out, "]", err))) ||
-            (r->effects &&
-             (amp_buf_str(out, "\\n/ ", err) || effect_names(out, m, r, ", ", false, err))) ||
-            amp_buf_fmt(out, err, "\"%s];\n", r->extra ? ", style=dashed" : ""))
+                        m->states[r->to].name, m->events[r->event].name) < 0 ||
+            (guarded &&
+             (amp_buf_str(out, "\\n[", err) < 0 || guard_names(out, m, r, ", ", false, err) < 0 ||
+              amp_buf_str(out, "]", err) < 0)) ||
+            (r->effects && (amp_buf_str(out, "\\n/ ", err) < 0 ||
+                            effect_names(out, m, r, ", ", false, err) < 0)) ||
+            amp_buf_fmt(out, err, "\"%s];\n", r->extra ? ", style=dashed" : "") < 0)
             return -1;
     }
     return amp_buf_str(out, "}\n", err);
@@ -134,8 +139,8 @@ static int table_row(const char *const text[COLS], const size_t width[COLS], str
     for (int c = 0; c <= last; c++) {
         if (!width[c])
             continue;
-        if (c == last ? amp_buf_fmt(out, err, "%s", text[c])
-                      : amp_buf_fmt(out, err, "%-*s  ", (int)width[c], text[c]))
+        if (c == last ? amp_buf_fmt(out, err, "%s", text[c]) < 0
+                      : amp_buf_fmt(out, err, "%-*s  ", (int)width[c], text[c]) < 0)
             return -1;
     }
     return amp_buf_str(out, "\n", err);
@@ -151,7 +156,7 @@ static int print_table(const struct amp_fsm *m, struct amp_buf *out, struct amp_
     for (unsigned i = 0; i < m->n_rows; i++) {
         extras |= m->rows[i].extra;
         for (int c = 0; c < COLS; c++) {
-            if (cell_write(m, &m->rows[i], c, &tmp, err))
+            if (cell_write(m, &m->rows[i], c, &tmp, err) < 0)
                 return -1;
             if (tmp.len > width[c])
                 width[c] = tmp.len;
@@ -165,29 +170,29 @@ static int print_table(const struct amp_fsm *m, struct amp_buf *out, struct amp_
             width[c] = n;
     }
     head[COL_FROM] = "  FROM";
-    if (amp_buf_fmt(out, err, "%s (%s): %s\n", m->name, m->source, m->doc) ||
-        amp_buf_fmt(out, err, "starts in %s", m->states[m->initial].name))
+    if (amp_buf_fmt(out, err, "%s (%s): %s\n", m->name, m->source, m->doc) < 0 ||
+        amp_buf_fmt(out, err, "starts in %s", m->states[m->initial].name) < 0)
         return -1;
     if (m->terminal) {
         bool first = true;
-        if (amp_buf_str(out, ", ends in ", err) ||
+        if (amp_buf_str(out, ", ends in ", err) < 0 ||
             bit_names(out, m->states, m->n_states, m->terminal, "", ", ", false, &first, err))
             return -1;
     }
-    if (extras && amp_buf_str(out, "; + marks rows that the source's table lacks", err))
+    if (extras && amp_buf_str(out, "; + marks rows that the source's table lacks", err) < 0)
         return -1;
-    if (amp_buf_str(out, "\n", err) || table_row(head, width, out, err))
+    if (amp_buf_str(out, "\n", err) < 0 || table_row(head, width, out, err) < 0)
         return -1;
     for (unsigned i = 0; i < m->n_rows; i++) {
         char text[COLS][CELL_MAX];
         const char *line[COLS];
         for (int c = 0; c < COLS; c++) {
-            if (cell_write(m, &m->rows[i], c, &tmp, err))
+            if (cell_write(m, &m->rows[i], c, &tmp, err) < 0)
                 return -1;
             amp_span_copy(amp_buf_span(&tmp), text[c], CELL_MAX);
             line[c] = text[c];
         }
-        if (table_row(line, width, out, err))
+        if (table_row(line, width, out, err) < 0)
             return -1;
     }
     return 0;

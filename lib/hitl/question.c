@@ -345,7 +345,7 @@ static int question_first(void *ctx, const struct amp_question *q)
 int amp_question_next(struct amp_hitl *h, struct amp_question *q, struct amp_error *err)
 {
     *q = (struct amp_question){0};
-    if (amp_question_each(h, question_first, q, err))
+    if (amp_question_each(h, question_first, q, err) < 0)
         return -1;
     return q->message != NULL;
 }
@@ -365,7 +365,7 @@ int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const ch
     if (amp_grow(&h->passed, &h->cap_passed, h->n_passed, sizeof *h->passed, err) < 0)
         return -1;
     memcpy(h->passed[h->n_passed++], q->key, sizeof q->key);
-    if (amp_question_step(h, q->key, &u, err))
+    if (amp_question_step(h, q->key, &u, err) < 0)
         return -1;
     if (question_refuse(h, q, AMP_STAGE_FULFILLED, AMP_HITL_UNAVAILABLE, why, true, &nack, err) < 0)
         return -1;

@@ -163,7 +163,7 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
 
     if (now->found && u->event == AMP_ESC_EV_ARRIVE)
         return 1;
-    if (amp_question_rec_read(now->found ? now->json : AMP_SPAN("{}"), &u->mem, &rec, err))
+    if (amp_question_rec_read(now->found ? now->json : AMP_SPAN("{}"), &u->mem, &rec, err) < 0)
         return -1;
     if (u->event == AMP_ESC_EV_REFUSE && refusal_is_void(&rec, at, u->refusal))
         return 1;
@@ -221,7 +221,7 @@ int amp_question_reopen(struct amp_store *s, const struct amp_refusal *r, bool *
         .actor = r->by,
         .refusal = r,
     };
-    if (amp_question_update(s, r->ref, &u, &outcome, err))
+    if (amp_question_update(s, r->ref, &u, &outcome, err) < 0)
         return -1;
     *reopened = outcome == AMP_STORE_COMMITTED;
     return 0;

@@ -177,7 +177,7 @@ static int check_keys(struct scan *s, uint32_t object, uint64_t *names)
     size_t slots = 32;
     while (slots < (size_t)count * 2)
         slots *= 2;
-    if (amp_scan_scratch(s, slots * sizeof(uint32_t)))
+    if (amp_scan_scratch(s, slots * sizeof(uint32_t)) < 0)
         return -1;
     uint32_t *table = t->memory->scratch; /* 0: free; no key has token 0 */
     memset(table, 0, slots * sizeof *table);
@@ -262,7 +262,7 @@ static int scan_text(struct scan *s)
     bool object = false;
     int flags;
 
-    if (before_text(s))
+    if (before_text(s) < 0)
         return -1;
     p = s->p;
     goto value;
@@ -278,7 +278,7 @@ key:
     if (__builtin_expect(n == cap, 0)) {
         uint32_t at = (uint32_t)(open - tok);
         s->p = p;
-        if (tokens_grow(s))
+        if (tokens_grow(s) < 0)
             return -1;
         tok = t->tok;
         cap = t->memory->cap;
@@ -323,7 +323,7 @@ value:
         s->p = p = amp_skip_space(p, end);
         if (p == end)
             return fail_unexpected(s, "a value");
-        if (tokens_grow(s))
+        if (tokens_grow(s) < 0)
             return -1;
         tok = t->tok;
         cap = t->memory->cap;

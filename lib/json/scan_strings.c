@@ -136,7 +136,7 @@ __attribute__((noinline)) int amp_scan_rest_of_string(struct scan *s, const unsi
 
 int amp_scan_escaped_hash(struct scan *s, const unsigned char *raw, size_t len, uint64_t *hash)
 {
-    if (amp_scan_scratch(s, len))
+    if (amp_scan_scratch(s, len) < 0)
         return -1;
     size_t n = amp_json_decode((const char *)raw, len, s->t->memory->scratch);
     *hash = amp_json_hash64(s->key, s->t->memory->scratch, n);

@@ -239,7 +239,7 @@ static int add_key(const struct amp_tape *t, uint32_t key, struct amp_buf *point
     struct amp_span raw = amp_tok_raw(t, key);
     const char *p = raw.p, *end = raw.p + raw.n;
     bool plain = raw.n > 0;
-    if (pointer && amp_buf_str(pointer, "/", err))
+    if (pointer && amp_buf_str(pointer, "/", err) < 0)
         return -1;
     while (p < end) {
         char c[4];
@@ -278,7 +278,7 @@ int amp_tape_path(const struct amp_tape *t, uint32_t tok, struct amp_buf *pointe
                 k = t->tok[k + 1].next;
             if (k >= c->next)
                 break;
-            if (add_key(t, k, pointer, dotted, err))
+            if (add_key(t, k, pointer, dotted, err) < 0)
                 return -1;
             if (tok == k) /* a key has the path of its member */
                 return 0;
@@ -288,8 +288,8 @@ int amp_tape_path(const struct amp_tape *t, uint32_t tok, struct amp_buf *pointe
                 k = t->tok[k].next;
             if (k >= c->next)
                 break;
-            if ((pointer && amp_buf_fmt(pointer, err, "/%u", index)) ||
-                (dotted && amp_buf_fmt(dotted, err, "[%u]", index)))
+            if ((pointer && amp_buf_fmt(pointer, err, "/%u", index) < 0) ||
+                (dotted && amp_buf_fmt(dotted, err, "[%u]", index) < 0))
                 return -1;
             at = k;
         } else {

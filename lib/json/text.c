@@ -164,7 +164,7 @@ int amp_tok_text(const struct amp_tape *t, uint32_t tok, struct amp_buf *arena,
         *out = raw;
         return 0;
     }
-    if (amp_buf_reserve(arena, raw.n, err))
+    if (amp_buf_reserve(arena, raw.n, err) < 0)
         return -1;
     char *dst = arena->data + arena->len;
     size_t n = amp_json_decode(raw.p, raw.n, dst);

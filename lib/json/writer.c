@@ -19,7 +19,7 @@ static inline void bytes_put(struct amp_jw *w, const char *p, size_t n)
             memcpy(b->data + b->len, p, n);
         b->len += n;
         b->data[b->len] = '\0';
-    } else if (!w->failed && amp_buf_add(b, p, n, &w->err)) {
+    } else if (!w->failed && amp_buf_add(b, p, n, &w->err) < 0) {
         w->failed = true;
     }
 }

@@ -81,10 +81,10 @@ static int worktree_make(struct amp_git *g, const struct amp_bind_spec *spec, st
         snprintf(path, sizeof path, "%s", spec->path);
     else
         snprintf(path, sizeof path, "%s.worktrees/%s", b->repo, spec->agent);
-    if (amp_path_canonical(path, b->worktree, err))
+    if (amp_path_canonical(path, b->worktree, err) < 0)
         return -1;
     struct search s = {.path = b->worktree};
-    if (amp_git_worktrees(g, spec->repo, match_path, &s, err))
+    if (amp_git_worktrees(g, spec->repo, match_path, &s, err) < 0)
         return -1;
     /* A worktree whose .git leads elsewhere is not taken; creating one there will fail. */
     if (s.hit && !s.found.missing && !s.found.foreign)
@@ -111,7 +111,7 @@ static int check_visitor(struct amp_store *s, const struct amp_bind_spec *spec,
     char real[PATH_MAX], holder[128];
     if (!spec->path)
         return 0;
-    if (amp_path_canonical(spec->path, real, err))
+    if (amp_path_canonical(spec->path, real, err) < 0)
         return -1;
     int held = amp_binding_holder(s, real, spec->agent, true, holder, err);
     if (held > 0)
@@ -177,7 +177,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     /* Bound elsewhere: nothing is created for a bind that will be refused. */
     if (now.state == AMP_BINDING_BOUND_HOME && spec->path) {
         char real[PATH_MAX];
-        if (amp_path_canonical(spec->path, real, err))
+        if (amp_path_canonical(spec->path, real, err) < 0)
             return -1;
         if (strcmp(real, now.worktree) != 0)
             return amp_fail(err, AMP_NOPERM, "permission_denied", "%s is already bound to %s",
@@ -186,7 +186,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     if (now.state == AMP_BINDING_BIND_FAILED && binding_is_other(&now, spec)) {
         const struct amp_binding_step reset = {
             .agent = spec->agent, .event = AMP_BINDING_EV_RETRY_RESET, .now_ms = spec->now_ms};
-        if (amp_binding_step(s, &reset, &now, err))
+        if (amp_binding_step(s, &reset, &now, err) < 0)
             return -1;
     }
     struct amp_bind_spec here = *spec;
@@ -200,7 +200,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
         step.event = AMP_BINDING_EV_BIND_ERROR;
         step.with.reason = reason_of(&failed);
         amp_span_copy(amp_span_str(failed.what), step.with.why, sizeof step.with.why);
-        if (amp_binding_step(s, &step, out, &late))
+        if (amp_binding_step(s, &step, out, &late) < 0)
             failed = late;
     }
     if (err)
@@ -243,7 +243,7 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
         struct search w = {.path = now.worktree};
         struct amp_error gone;
         /* Without its repository, the worktree is gone, too. */
-        if (amp_git_worktrees(g, now.repo, match_path, &w, &gone) &&
+        if (amp_git_worktrees(g, now.repo, match_path, &w, &gone) < 0 &&
             strcmp(gone.code, "repo_not_git")) {
             if (err)
                 *err = gone;

@@ -178,7 +178,7 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
     const struct amp_binding_step *step = u->step;
     struct amp_binding b;
     struct amp_fsm_result r;
-    if (binding_read(now, step->agent, &b, err))
+    if (binding_read(now, step->agent, &b, err) < 0)
         return -1;
     bool same = strcmp(b.worktree, step->with.worktree) == 0;
     if (step->event == AMP_BINDING_EV_UNBIND && b.state == AMP_BINDING_UNBOUND) {
@@ -199,7 +199,7 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
         return 1;
     }
     amp_buf_reset(&u->json);
-    if (amp_rec_write(&binding_rec, &b, &u->json, err))
+    if (amp_rec_write(&binding_rec, &b, &u->json, err) < 0)
         return -1;
     change->event = amp_binding_fsm.events[step->event].name;
     change->to = amp_binding_fsm.states[r.to].name;

@@ -43,9 +43,9 @@ static int foreign_path(struct amp_git *g, const struct amp_git_info *info, cons
         return rc < 0 ? -1 : 0;
     h->relative = value[0] != '/' && value[0] != '~' && !info->bare;
     snprintf(path, sizeof path, "%s/%s", info->workdir[0] ? info->workdir : info->common, value);
-    if (value[0] == '~' || amp_path_canonical(value[0] == '/' ? value : path, real, NULL))
+    if (value[0] == '~' || amp_path_canonical(value[0] == '/' ? value : path, real, NULL) < 0)
         amp_span_copy(amp_span_str(value), real, sizeof real);
-    if (amp_path_canonical(h->dir, standard, err))
+    if (amp_path_canonical(h->dir, standard, err) < 0)
         return -1;
     if (strcmp(real, standard) != 0)
         amp_span_copy(amp_span_str(real), h->foreign, sizeof h->foreign);
@@ -63,9 +63,9 @@ int amp_hooks_find(struct amp_git *g, const char *repo, const char *dir, struct 
     int n = snprintf(h.dir, sizeof h.dir, "%s/hooks", info.common);
     if (n < 0 || (size_t)n >= sizeof h.dir)
         return amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", info.common);
-    if (dir && amp_path_canonical(dir, h.dir, err))
+    if (dir && amp_path_canonical(dir, h.dir, err) < 0)
         return -1;
-    if (foreign_path(g, &info, repo, &h, err))
+    if (foreign_path(g, &info, repo, &h, err) < 0)
         return -1;
     *out = h;
     return 0;
@@ -141,12 +141,12 @@ static int write_policy(const struct steps *s, const struct amp_rule *rule, stru
     amp_buf_init(&text, AMP_RULE_FILE_MAX);
     snprintf(dir, sizeof dir, "%s/amp", h->common);
     /* On a server, the hooks of several accounts must be able to read it. */
-    if (amp_rule_format(rule, &text, err) || amp_mkdirs(dir, h->server ? 0755 : 0700, err))
+    if (amp_rule_format(rule, &text, err) < 0 || amp_mkdirs(dir, h->server ? 0755 : 0700, err) < 0)
         return -1;
     AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s", dir);
-    if (amp_file_write_atomic(fd, AMP_RULE_FILE, 0644, amp_buf_span(&text), err))
+    if (amp_file_write_atomic(fd, AMP_RULE_FILE, 0644, amp_buf_span(&text), err) < 0)
         return -1;
     bool closed = h->server && fstat(fd, &st) == 0 && (st.st_mode & 055) != 055;
     step_report(
@@ -169,13 +169,13 @@ int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, co
                         "--hooks-dir",
                         h->foreign);
     if (amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &bytes, err) < 0 ||
-        write_policy(&s, rule, err) || amp_mkdirs(h->dir, 0755, err))
+        write_policy(&s, rule, err) < 0 || amp_mkdirs(h->dir, 0755, err) < 0)
         return -1;
     AMP_CLOSE int dirfd = open(h->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s", h->dir);
     /* Read-only: a hook manager that writes to pre-commit would write through the link. */
-    if (amp_file_write_atomic(dirfd, AMP_HOOK_PROGRAM, 0555, amp_buf_span(&bytes), err))
+    if (amp_file_write_atomic(dirfd, AMP_HOOK_PROGRAM, 0555, amp_buf_span(&bytes), err) < 0)
         return -1;
     step_report(&s, "copied", h->dir, AMP_HOOK_PROGRAM, "");
     for (const struct hook *n = hooks; n->name; n++)
@@ -210,7 +210,8 @@ int amp_hooks_uninstall(const struct amp_hooks *h, amp_hook_did_fn did, void *ct
                         struct amp_error *err)
 {
     const struct steps s = {h, did, ctx};
-    if (uninstall_from(&s, h->dir, err) || (h->foreign[0] && uninstall_from(&s, h->foreign, err)))
+    if (uninstall_from(&s, h->dir, err) < 0 ||
+        (h->foreign[0] && uninstall_from(&s, h->foreign, err) < 0))
         return -1;
     AMP_CLOSE int common = open(h->common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (common >= 0 && unlinkat(common, "amp/" AMP_RULE_FILE, 0) == 0)

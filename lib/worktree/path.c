@@ -94,7 +94,7 @@ int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *e
 int amp_path_inside(const char *root, const char *path, char *out, struct amp_error *err)
 {
     char base[PATH_MAX], joined[PATH_MAX * 2], real[PATH_MAX];
-    if (amp_path_canonical(root, base, err))
+    if (amp_path_canonical(root, base, err) < 0)
         return -1;
     size_t n = strlen(base), m = strlen(path);
     if (m >= PATH_MAX)
@@ -102,7 +102,7 @@ int amp_path_inside(const char *root, const char *path, char *out, struct amp_er
     memcpy(joined, base, n);
     joined[n] = '/';
     memcpy(joined + n + 1, path, m + 1);
-    if (amp_path_canonical(path[0] == '/' ? path : joined, real, err))
+    if (amp_path_canonical(path[0] == '/' ? path : joined, real, err) < 0)
         return -1;
     bool is_root = strcmp(base, "/") == 0;
     if (!is_root && (strncmp(real, base, n) != 0 || (real[n] != '/' && real[n] != '\0')))

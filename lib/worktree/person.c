@@ -78,7 +78,7 @@ static int open_gitdir(const char *dir, bool *none)
     /* Without blocking, if it is a FIFO. */
     AMP_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     *none = fd < 0 && errno == ENOENT;
-    if (fd < 0 || fstat(fd, &st))
+    if (fd < 0 || fstat(fd, &st) < 0)
         return -1;
     if (S_ISDIR(st.st_mode)) {
         int found = fd;

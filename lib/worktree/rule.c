@@ -74,7 +74,7 @@ int amp_rule_parse(struct amp_rule *r, struct amp_span text, struct amp_error *e
     for (char *p = r->text; *p;) {
         char *end = strchr(p, '\n');
         *end = '\0';
-        if (parse_line(r, p, ++number, err))
+        if (parse_line(r, p, ++number, err) < 0)
             return -1;
         p = end + 1;
     }

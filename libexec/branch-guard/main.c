@@ -112,7 +112,7 @@ static int read_input(struct guard *g)
 {
     struct amp_error err;
     for (;;) {
-        if (amp_buf_reserve(&g->input, 65536, &err)) {
+        if (amp_buf_reserve(&g->input, 65536, &err) < 0) {
             guard_say("error", "%s: input: %s", g->hook, err.what);
             return -1;
         }
@@ -288,7 +288,7 @@ static int on_transaction(struct guard *g)
 {
     if (g->n_args < 1 || strcmp(g->args[0], "prepared") != 0)
         return run_kept(g, false);
-    if (read_input(g))
+    if (read_input(g) < 0)
         return 1;
     struct amp_span line;
     for (size_t at = 0; next_line(g, &at, &line);)
@@ -320,7 +320,7 @@ static int on_rebase(struct guard *g)
 /* Lines "<local ref> <local value> <remote ref> <remote value>". */
 static int on_push(struct guard *g)
 {
-    if (read_input(g))
+    if (read_input(g) < 0)
         return 1;
     struct amp_span line;
     for (size_t at = 0; next_line(g, &at, &line);) {
@@ -389,7 +389,7 @@ static int on_update(struct guard *g)
 
 static int on_pre_receive(struct guard *g)
 {
-    if (read_input(g))
+    if (read_input(g) < 0)
         return 1;
     struct amp_span line;
     for (size_t at = 0; next_line(g, &at, &line);) {

@@ -57,7 +57,7 @@ static int check_rule(struct request *r, git_repository *repo)
 {
     struct amp_rule rule;
     char branch[1024], name[128];
-    if (load_rule(r, repo, &rule))
+    if (load_rule(r, repo, &rule) < 0)
         return -1;
     head_branch(repo, branch, sizeof branch);
     const char *who =
@@ -74,13 +74,13 @@ int op_commit(struct request *r)
     CLEANUP(git_signature_cleanup) git_signature *who = NULL;
     const char *path = r->in.worktree;
     git_oid tree_id, head, oid;
-    if (open_worktree(r, &repo))
+    if (open_worktree(r, &repo) < 0)
         return -1;
     int state = git_repository_state(repo);
     if (state != GIT_REPOSITORY_STATE_NONE && state != GIT_REPOSITORY_STATE_BISECT)
         return amp_fail(r->err, AMP_NO, "worktree_unfinished",
                         "%s: a merge, rebase or cherry-pick was left unfinished", path);
-    if (stage_all(r, repo, &tree_id))
+    if (stage_all(r, repo, &tree_id) < 0)
         return -1;
     bool born = git_reference_name_to_id(&head, repo, "HEAD") == 0;
     int rc = born ? git_commit_lookup(&parent, repo, &head) : 0;
@@ -91,7 +91,7 @@ int op_commit(struct request *r)
         reply_flag(r, "nothing", true);
         return 0;
     }
-    if (check_rule(r, repo))
+    if (check_rule(r, repo) < 0)
         return -1;
     const git_commit *parents[] = {parent};
     rc = git_tree_lookup(&tree, repo, &tree_id);
@@ -145,7 +145,7 @@ static int roll_worktree(struct request *r, const struct holder *h, const git_oi
     CLEANUP(git_object_cleanup) git_object *target = NULL;
     const char *keep = r->in.keep;
     bool partial = false;
-    if (tree_open(r, h->w.gitdir, h->w.path, &repo))
+    if (tree_open(r, h->w.gitdir, h->w.path, &repo) < 0)
         return -1;
     bool changes = has_changes(repo, false);
     if (changes && h->is_agents && keep && keep_tree(r, repo, keep, kept, &partial))
@@ -174,7 +174,7 @@ int op_rollback(struct request *r)
     bool kept = false;
     struct amp_rule rule;
     struct holder h = {0};
-    if (load_rule(r, repo, &rule))
+    if (load_rule(r, repo, &rule) < 0)
         return -1;
     if (amp_rule_protects(&rule, amp_span_str(branch)))
         return refuse_branch(r, branch, NULL);
@@ -183,7 +183,7 @@ int op_rollback(struct request *r)
         return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such branch", branch);
     if (rc)
         return fail_git(r, rc, AMP_IOERR, "git_error", branch);
-    if (find_commit(r, repo, r->in.commit, &commit))
+    if (find_commit(r, repo, r->in.commit, &commit) < 0)
         return -1;
     const git_oid *now = git_reference_target(ref);
     if (expect && (!now || git_oid_streq(now, expect) != 0))

@@ -90,7 +90,7 @@ static int reply_stats(struct request *r, git_diff *diff)
 static int tree_of(struct request *r, git_repository *repo, const char *rev, git_tree **out)
 {
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
-    if (find_commit(r, repo, rev, &commit))
+    if (find_commit(r, repo, rev, &commit) < 0)
         return -1;
     int rc = git_commit_tree(out, commit);
     return rc ? fail_git(r, rc, AMP_IOERR, "git_error", rev) : 0;
@@ -105,10 +105,11 @@ int op_diff(struct request *r)
     git_diff_options_init(&opt, GIT_DIFF_OPTIONS_VERSION);
     if (!r->in.to && !r->in.worktree)
         return amp_fail(r->err, AMP_INTERNAL, "bad_request", "\"worktree\" is missing");
-    if (!r->in.to && open_worktree(r, &worktree))
+    if (!r->in.to && open_worktree(r, &worktree) < 0)
         return -1;
     git_repository *repo = worktree ? worktree : r->repo;
-    if (tree_of(r, repo, r->in.from, &from) || (r->in.to && tree_of(r, repo, r->in.to, &to)))
+    if (tree_of(r, repo, r->in.from, &from) < 0 ||
+        (r->in.to && tree_of(r, repo, r->in.to, &to) < 0))
         return -1;
     opt.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
                 GIT_DIFF_SHOW_UNTRACKED_CONTENT | GIT_DIFF_INCLUDE_TYPECHANGE;

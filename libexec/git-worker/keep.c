@@ -161,7 +161,7 @@ int op_keep(struct request *r)
     CLEANUP(git_repository_cleanup) git_repository *tree = NULL;
     git_oid head;
     bool kept, partial;
-    if (open_worktree(r, &tree))
+    if (open_worktree(r, &tree) < 0)
         return -1;
     /* The client may remove the directory as soon as it has the reply. */
     git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 1);

@@ -51,7 +51,7 @@ static bool read_small(int dirfd, const char *name, char *out, size_t size)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, SMALL_FILE);
-    if (amp_file_read(dirfd, name, SMALL_FILE - 1, &b, NULL))
+    if (amp_file_read(dirfd, name, SMALL_FILE - 1, &b, NULL) < 0)
         return false;
     while (b.len && b.data[b.len - 1] == '\n')
         b.len--;
@@ -268,10 +268,11 @@ static int linked_write(struct request *r, const struct linked *w, const char *h
     if (fd < 0)
         return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", w->gitdir);
     snprintf(dot_git, sizeof dot_git, "%s/.git", w->path);
-    if (amp_file_write_atomic(fd, "locked", 0644, AMP_SPAN(MAKING), r->err) ||
-        file_put(r, fd, "gitdir", "", dot_git) || file_put(r, fd, "commondir", "", "../..") ||
-        (r->in.agent && file_put(r, fd, AMP_AGENT_MARKER, "", r->in.agent)) ||
-        file_put(r, fd, "HEAD", "", head) || amp_mkdirs(w->path, 0777, r->err))
+    if (amp_file_write_atomic(fd, "locked", 0644, AMP_SPAN(MAKING), r->err) < 0 ||
+        file_put(r, fd, "gitdir", "", dot_git) < 0 ||
+        file_put(r, fd, "commondir", "", "../..") < 0 ||
+        (r->in.agent && file_put(r, fd, AMP_AGENT_MARKER, "", r->in.agent) < 0) ||
+        file_put(r, fd, "HEAD", "", head) < 0 || amp_mkdirs(w->path, 0777, r->err) < 0)
         return -1;
     AMP_CLOSE int tree = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (tree < 0)

@@ -122,7 +122,7 @@ static int request_run(struct request *r)
     for (const char *const *need = ops[i].needs; *need; need++)
         if (text_is_missing(r, *need))
             return amp_fail(r->err, AMP_INTERNAL, "bad_request", "\"%s\" is missing", *need);
-    if (open_repository(r, r->in.repo, &r->repo))
+    if (open_repository(r, r->in.repo, &r->repo) < 0)
         return -1;
     int rc = ops[i].run(r);
     git_repository_free(r->repo);

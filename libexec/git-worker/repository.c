@@ -108,7 +108,7 @@ int op_info(struct request *r)
 int op_resolve(struct request *r)
 {
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
-    if (find_commit(r, r->repo, r->in.rev, &commit))
+    if (find_commit(r, r->repo, r->in.rev, &commit) < 0)
         return -1;
     reply_oid(r, "oid", git_commit_id(commit));
     return 0;
@@ -117,7 +117,7 @@ int op_resolve(struct request *r)
 int op_tree(struct request *r)
 {
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
-    if (find_commit(r, r->repo, r->in.rev, &commit))
+    if (find_commit(r, r->repo, r->in.rev, &commit) < 0)
         return -1;
     reply_oid(r, "oid", git_commit_tree_id(commit));
     return 0;
@@ -171,7 +171,7 @@ int op_refs(struct request *r)
 {
     struct amp_rule rule;
     git_strarray names = {0};
-    if (load_rule(r, r->repo, &rule))
+    if (load_rule(r, r->repo, &rule) < 0)
         return -1;
     int rc = git_reference_list(&names, r->repo);
     if (rc)

@@ -28,7 +28,7 @@ static int take_branch(struct request *r, git_reference **out, bool *made)
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
     if (rc != GIT_ENOTFOUND)
         return fail_git(r, rc, AMP_IOERR, "git_error", branch);
-    if (find_commit(r, repo, r->in.base ? r->in.base : "HEAD", &commit))
+    if (find_commit(r, repo, r->in.base ? r->in.base : "HEAD", &commit) < 0)
         return -1;
     rc = git_branch_create(out, repo, branch, commit, 0);
     *made = rc == 0;
@@ -91,7 +91,7 @@ static int check_out(struct request *r, const struct linked *w)
     git_checkout_options opt;
     git_checkout_options_init(&opt, GIT_CHECKOUT_OPTIONS_VERSION);
     opt.checkout_strategy = GIT_CHECKOUT_FORCE | GIT_CHECKOUT_RECREATE_MISSING;
-    if (tree_open(r, w->gitdir, w->path, &repo))
+    if (tree_open(r, w->gitdir, w->path, &repo) < 0)
         return -1;
     int rc = git_checkout_head(repo, &opt);
     if (rc)
@@ -111,7 +111,7 @@ int op_worktree_add(struct request *r)
     struct amp_rule rule;
     struct linked w;
     bool made = false;
-    if (load_rule(r, repo, &rule))
+    if (load_rule(r, repo, &rule) < 0)
         return -1;
     if (branch && (agent || rule.humans_refuse) && amp_rule_protects(&rule, amp_span_str(branch)))
         return refuse_branch(r, branch, agent);
@@ -121,11 +121,11 @@ int op_worktree_add(struct request *r)
     linked_clear(repo, r->in.path);
     char head[1024];
     if (branch) {
-        if (take_branch(r, &ref, &made))
+        if (take_branch(r, &ref, &made) < 0)
             return -1;
         snprintf(head, sizeof head, "ref: %s", git_reference_name(ref));
     } else {
-        if (find_commit(r, repo, r->in.base ? r->in.base : "HEAD", &commit))
+        if (find_commit(r, repo, r->in.base ? r->in.base : "HEAD", &commit) < 0)
             return -1;
         git_oid_tostr(head, sizeof head, git_commit_id(commit));
     }
@@ -142,7 +142,7 @@ int op_worktree_add(struct request *r)
 static bool is_dirty(struct request *r, const struct linked *w)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    if (tree_open(r, w->gitdir, w->path, &repo))
+    if (tree_open(r, w->gitdir, w->path, &repo) < 0)
         return true; /* unknown: the files are kept */
     git_oid head;
     return has_changes(repo, true) || git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE ||

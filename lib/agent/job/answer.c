@@ -55,7 +55,7 @@ static int file_read(const char *path, size_t max, struct amp_buf *out, struct a
 
     if (fd < 0 && errno == ENOENT)
         return 1;
-    if (fd < 0 || fstat(fd, &st))
+    if (fd < 0 || fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_DATAERR, "%s", path);
     if (!S_ISREG(st.st_mode))
         return amp_fail(err, AMP_DATAERR, "bad_answer", "%s: not a regular file", path);
@@ -91,7 +91,7 @@ int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **ou
     if (schema) {
         char path[64];
         snprintf(path, sizeof path, "agent/%s", schema);
-        if (amp_schema_check_text(path, amp_buf_span(&b), err)) {
+        if (amp_schema_check_text(path, amp_buf_span(&b), err) < 0) {
             struct amp_error why = *err;
             return amp_fail(err, why.status, "bad_answer", "%s (schemas/%s, in %s)", why.what, path,
                             a->result);

@@ -151,7 +151,7 @@ int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct
                      c->agent, sub, (long long)c->attempt, r);
     if (n < 0 || (size_t)n >= sizeof t.dir)
         return amp_fail(err, AMP_CANTCREAT, "path_too_long", "%s: path too long", c->state_dir);
-    if (amp_mkdirs(t.dir, 0700, err) ||
+    if (amp_mkdirs(t.dir, 0700, err) < 0 ||
         file_put(t.dir, "message.json", t.message, sizeof t.message, c->message, err) ||
         file_put(t.dir, "criteria.json", t.criteria, sizeof t.criteria, c->criteria, err) ||
         file_put(t.dir, "diff.patch", t.diff, sizeof t.diff, c->diff, err) ||

@@ -56,14 +56,14 @@ static int read_whole(int fd, const char *path, size_t max, bool any, struct amp
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, max + 1);
     struct stat st;
-    if (fstat(fd, &st))
+    if (fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot stat %s", path);
     size_t step = st.st_size > 0 && (size_t)st.st_size <= max ? (size_t)st.st_size + 1 : 16384;
     for (;;) {
         size_t want = step > b.max - b.len ? b.max - b.len : step;
         if (want == 0)
             break;
-        if (amp_buf_reserve(&b, want, err))
+        if (amp_buf_reserve(&b, want, err) < 0)
             return -1;
         ssize_t n = read(fd, b.data + b.len, want);
         if (n < 0 && errno == EINTR && !any)
@@ -148,7 +148,7 @@ static int write_temporary(int dirfd, const char *tmp, mode_t mode, struct amp_s
     if (fd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot create %s", tmp);
     int rc = amp_write_all(fd, data, err);
-    if (!rc && fsync(fd))
+    if (!rc && fsync(fd) < 0)
         rc = amp_fail_errno(err, AMP_IOERR, "cannot sync %s", tmp);
     if (close(fd) && !rc)
         rc = amp_fail_errno(err, AMP_IOERR, "cannot close %s", tmp);
@@ -161,7 +161,8 @@ int amp_file_write_atomic(int dirfd, const char *path, mode_t mode, struct amp_s
                           struct amp_error *err)
 {
     char tmp[PATH_MAX];
-    if (temporary_name(path, tmp, sizeof tmp, err) || write_temporary(dirfd, tmp, mode, data, err))
+    if (temporary_name(path, tmp, sizeof tmp, err) < 0 ||
+        write_temporary(dirfd, tmp, mode, data, err) < 0)
         return -1;
     if (renameat(dirfd, tmp, dirfd, path)) {
         amp_fail_errno(err, AMP_CANTCREAT, "cannot replace %s", path);
@@ -175,10 +176,11 @@ int amp_file_publish(int dirfd, const char *path, mode_t mode, struct amp_span d
                      struct amp_error *err)
 {
     char tmp[PATH_MAX];
-    if (temporary_name(path, tmp, sizeof tmp, err) || write_temporary(dirfd, tmp, mode, data, err))
+    if (temporary_name(path, tmp, sizeof tmp, err) < 0 ||
+        write_temporary(dirfd, tmp, mode, data, err) < 0)
         return -1;
     int rc = 0;
-    if (linkat(dirfd, tmp, dirfd, path, 0))
+    if (linkat(dirfd, tmp, dirfd, path, 0) < 0)
         rc = errno == EEXIST ? 1 : amp_fail_errno(err, AMP_CANTCREAT, "cannot publish %s", path);
     unlinkat(dirfd, tmp, 0);
     /* Also if it exists: its writer may not have synced the directory yet. */
@@ -192,7 +194,7 @@ int amp_fsync_dir(int dirfd, const char *path, struct amp_error *err)
     AMP_CLOSE int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot open the directory %s", path);
-    if (fsync(fd))
+    if (fsync(fd) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot sync the directory %s", path);
     return 0;
 }
@@ -290,7 +292,7 @@ bool amp_fs_is_network(int fd)
         0x7c7c6673, /* Parallels shared folders */
     };
     struct statfs fs;
-    if (fstatfs(fd, &fs))
+    if (fstatfs(fd, &fs) < 0)
         return false;
     for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
         if (((unsigned long)fs.f_type & 0xffffffffUL) == magics[i])

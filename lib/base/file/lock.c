@@ -71,7 +71,7 @@ static int wait_begin(struct wait *w, int64_t ms, struct amp_error *err)
     sigset_t open;
     sigemptyset(&open);
     sigaddset(&open, ALARM_SIGNAL);
-    if (timer_create(CLOCK_MONOTONIC, &ev, &timer))
+    if (timer_create(CLOCK_MONOTONIC, &ev, &timer) < 0)
         return amp_fail_errno(err, AMP_INTERNAL, "cannot make a timer");
     if (ms >= 0 && timer_settime(timer, 0, &when, NULL)) {
         amp_fail_errno(err, AMP_INTERNAL, "cannot set a timer");
@@ -127,7 +127,7 @@ static int lock_take(int fd, short type, int64_t timeout_ms, struct amp_error *e
     if (timeout_ms != 0) {
         int64_t until = amp_mono_ms() + timeout_ms;
         struct wait w;
-        if (wait_begin(&w, timeout_ms, err))
+        if (wait_begin(&w, timeout_ms, err) < 0)
             return -1;
         while (rc && !stopped) {
             rc = set_lock(fd, F_OFD_SETLKW, type);
@@ -182,7 +182,7 @@ int amp_turnstile_enter(struct amp_turnstile *t, int64_t timeout_ms, struct amp_
     if (t->crowd && !*t->crowd && set_lock(t->main, F_OFD_SETLK, F_WRLCK) == 0)
         return 0;
     int64_t start = amp_mono_ms();
-    if (line_up(t, t->next, timeout_ms, &crowded, err))
+    if (line_up(t, t->next, timeout_ms, &crowded, err) < 0)
         return -1;
     if (timeout_ms > 0) {
         timeout_ms -= amp_mono_ms() - start;

@@ -41,7 +41,7 @@ static void outq_forget(struct amp_outq *q)
 int amp_outq_open(struct amp_outq *q, int fd, bool own, size_t max, struct amp_error *err)
 {
     struct stat st;
-    if (fstat(fd, &st))
+    if (fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot use the output");
     *q = (struct amp_outq){.fd = fd, .owned = own};
     amp_buf_init(&q->buf, max);
@@ -105,7 +105,7 @@ int amp_outq_add(struct amp_outq *q, struct amp_span lines, struct amp_error *er
         amp_buf_drop(&q->buf, q->at);
         q->at = 0;
     }
-    if (amp_buf_add(&q->buf, lines.p, lines.n, err))
+    if (amp_buf_add(&q->buf, lines.p, lines.n, err) < 0)
         return -1;
     q->added += lines.n;
     return 0;
@@ -141,7 +141,7 @@ static int turn_begin(struct amp_outq *q, struct amp_error *err)
     q->locked = true;
     q->retry_ms = 0;
     struct stat st;
-    if (fstat(q->fd, &st))
+    if (fstat(q->fd, &st) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot use the output");
     bool cut = st.st_mode & S_ISVTX;
     if (!cut && !q->lead)
@@ -264,7 +264,7 @@ int amp_outq_through(struct amp_outq *q, struct amp_span lines, volatile const i
                      struct amp_error *err)
 {
     if (q->fd < 0 || amp_outq_pending(q) > 0) {
-        if (amp_outq_add(q, lines, err))
+        if (amp_outq_add(q, lines, err) < 0)
             return -1;
         return amp_outq_drain(q, -1, cancel, err);
     }

@@ -66,7 +66,7 @@ int amp_write_until(int fd, struct amp_span data, volatile const int *stop, stru
 bool amp_output_shared(int fd)
 {
     struct stat st;
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return true;
     int flags = fcntl(fd, F_GETFL);
     return flags < 0 || (flags & O_APPEND);

@@ -85,7 +85,7 @@ int amp_child_find(const char *name, char *const *envp, char *out, size_t size,
                    struct amp_error *err)
 {
     struct stat st;
-    if (find_program(name, envp, out, size, err))
+    if (find_program(name, envp, out, size, err) < 0)
         return -1;
     if (stat(out, &st) != 0)
         return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", name);
@@ -158,7 +158,7 @@ static void run_child(struct start *s)
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (spec->max_file_bytes) {
         struct rlimit r = {spec->max_file_bytes, spec->max_file_bytes};
-        if (setrlimit(RLIMIT_FSIZE, &r))
+        if (setrlimit(RLIMIT_FSIZE, &r) < 0)
             child_give_up(s, STAGE_LIMIT);
     }
     if (spec->cwd && chdir(spec->cwd))
@@ -250,7 +250,7 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
         memcpy(&s.envp, &spec->envp, sizeof s.envp);
     if (!spec->argv || !spec->argv[0])
         return amp_fail(err, AMP_USAGE, "command_not_found", "no command given");
-    if (find_program(spec->argv[0], s.envp, s.program, sizeof s.program, err))
+    if (find_program(spec->argv[0], s.envp, s.program, sizeof s.program, err) < 0)
         return -1;
     AMP_CLOSE int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null_fd < 0)

@@ -36,7 +36,7 @@ static int request_admit(struct amp_worker *w, const struct amp_view *v, const c
         return rc;
     for (int i = 0; i < 2; i++) {
         struct amp_message_rec rec;
-        if (amp_message_find(w->store, refs[i], &mem, &rec, err))
+        if (amp_message_find(w->store, refs[i], &mem, &rec, err) < 0)
             return -1;
         if (!rec.found)
             return amp_worker_refuse(w, v, "unknown_ref",

@@ -37,7 +37,8 @@ static int approval_change(void *ctx, const struct amp_store_rec *now, struct am
     struct update *u = ctx;
     const struct amp_approval *a = u->a;
     struct approval all;
-    if (amp_rec_parse(&approval_rec, now->found ? now->json : AMP_SPAN("{}"), u->mem, &all, err))
+    struct amp_span json = now->found ? now->json : AMP_SPAN("{}");
+    if (amp_rec_parse(&approval_rec, json, u->mem, &all, err) < 0)
         return -1;
     if (all.n_verdicts == APPROVALS_MAX)
         memmove(all.verdicts, all.verdicts + 1, --all.n_verdicts * sizeof *all.verdicts);
@@ -110,7 +111,7 @@ static int tree_verify(struct amp_store *s, struct amp_git *g, const struct amp_
     AMP_BUF struct amp_buf mem = {0};
     struct approval all;
     amp_buf_init(&mem, AMP_REC_MAX);
-    if (amp_rec_parse(&approval_rec, rec.json, &mem, &all, err))
+    if (amp_rec_parse(&approval_rec, rec.json, &mem, &all, err) < 0)
         return -1;
     int rc = 0;
     for (uint32_t i = 0; i < all.n_verdicts && rc == 0; i++) {

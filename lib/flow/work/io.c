@@ -76,8 +76,8 @@ int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error
     if (io->broken)
         return 0;
     amp_buf_reset(&io->line);
-    if (amp_buf_add(&io->line, line.p, line.n, err) ||
-        ((!line.n || line.p[line.n - 1] != '\n') && amp_buf_str(&io->line, "\n", err)))
+    if (amp_buf_add(&io->line, line.p, line.n, err) < 0 ||
+        ((!line.n || line.p[line.n - 1] != '\n') && amp_buf_str(&io->line, "\n", err) < 0))
         return -1;
     return amp_outq_add(&io->out, amp_buf_span(&io->line), err);
 }

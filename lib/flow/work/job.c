@@ -255,7 +255,7 @@ static int wait_note(struct amp_worker *w, const struct amp_job *job, const char
         amp_agent_status(w->store, w->opt->agent, &st, err))
         return -1;
     amp_buf_init(&key, 2048);
-    if (amp_buf_fmt(&key, err, "\n%s %s\n", job->msg_id, t.suspended ? t.ref : st.ref))
+    if (amp_buf_fmt(&key, err, "\n%s %s\n", job->msg_id, t.suspended ? t.ref : st.ref) < 0)
         return -1;
     if (w->waiting.len && memmem(w->waiting.data, w->waiting.len, key.data, key.len))
         return 0;

@@ -42,7 +42,7 @@ static int message_take(struct amp_worker *w, const struct amp_view *v, struct a
     amp_span_copy(v->task, task, sizeof task);
     if (amp_message_record(w->store, v, amp_now_ms(), &outcome, err) ||
         amp_compose_ack(v, AMP_STAGE_READ, w->opt->role, NULL, amp_now_ms(), &ack, err) ||
-        amp_buf_fmt(&id, err, "ack/%.*s", (int)v->id.n, v->id.p))
+        amp_buf_fmt(&id, err, "ack/%.*s", (int)v->id.n, v->id.p) < 0)
         return -1;
     const struct amp_store_emit emit = {amp_buf_span(&id), {ack.data, ack.len - 1}, false};
     const struct amp_job_take t = {
@@ -129,7 +129,7 @@ int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_
     struct amp_message_rec rec;
     const struct amp_check_options opt = {0};
 
-    if (amp_message_find(w->store, id, keep, &rec, err))
+    if (amp_message_find(w->store, id, keep, &rec, err) < 0)
         return -1;
     if (!rec.found)
         return amp_fail(err, AMP_NO, "unknown_ref", "message %.*s is not in the state directory",

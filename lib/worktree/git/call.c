@@ -82,7 +82,7 @@ static int start_worker(struct amp_git *g, struct amp_error *err)
 {
     char path[PATH_MAX];
     int pair[2];
-    if (amp_helper_path("git-worker", path, sizeof path, err))
+    if (amp_helper_path("git-worker", path, sizeof path, err) < 0)
         return -1;
     /* The next place of the ring has the oldest of the last crashes. */
     if (g->n_crashes >= AMP_GIT_CRASHES_MAX &&
@@ -186,9 +186,9 @@ int amp_git_call(struct amp_git *g, const char *op, const struct amp_git_arg *ar
                  struct amp_error *err)
 {
     struct amp_json_fault fault;
-    if (request_write(g, op, args, err) < 0 || (g->fd < 0 && start_worker(g, err)))
+    if (request_write(g, op, args, err) < 0 || (g->fd < 0 && start_worker(g, err) < 0))
         return -1;
-    if (reply_wait(g, err))
+    if (reply_wait(g, err) < 0)
         return worker_failed(g);
     if (amp_tape_scan(&g->tape, g->reply.data, g->reply.len, &fault) < 0) {
         amp_json_fail(err, AMP_INTERNAL, "git_crashed", "git-worker's reply", &fault);

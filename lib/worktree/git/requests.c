@@ -12,7 +12,7 @@
 int amp_git_info(struct amp_git *g, const char *repo, struct amp_git_info *out,
                  struct amp_error *err)
 {
-    if (amp_git_call(g, "info", ARGS({"repo", repo}), err))
+    if (amp_git_call(g, "info", ARGS({"repo", repo}), err) < 0)
         return -1;
     COPY(g, 0, "workdir", out->workdir);
     COPY(g, 0, "gitdir", out->gitdir);
@@ -28,7 +28,7 @@ int amp_git_info(struct amp_git *g, const char *repo, struct amp_git_info *out,
 static int oid_call(struct amp_git *g, const char *op, const struct amp_git_arg *args,
                     const char *member, char oid[AMP_OID_MAX], struct amp_error *err)
 {
-    if (amp_git_call(g, op, args, err))
+    if (amp_git_call(g, op, args, err) < 0)
         return -1;
     if (oid)
         amp_git_field_copy(g, 0, member, oid, AMP_OID_MAX);
@@ -75,7 +75,7 @@ static uint32_t list_first(const struct amp_git *g, const char *key, uint32_t *n
 int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
                       struct amp_error *err)
 {
-    if (amp_git_call(g, "worktrees", ARGS({"repo", repo}), err))
+    if (amp_git_call(g, "worktrees", ARGS({"repo", repo}), err) < 0)
         return -1;
     uint32_t n, tok = list_first(g, "worktrees", &n);
     /* Copied before the first call of fn, which may itself call the worker. */
@@ -112,7 +112,7 @@ int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, cons
 {
     const struct amp_git_arg *args =
         ARGS({"repo", repo}, {"worktree", worktree}, {"from", from}, {"to", to}, {"patch", patch});
-    if (amp_git_call(g, "diff", args, err))
+    if (amp_git_call(g, "diff", args, err) < 0)
         return -1;
     uint32_t n, tok = list_first(g, "files", &n);
     struct amp_git_diff d = {.files = calloc((size_t)n + 1, sizeof *d.files)};
@@ -152,7 +152,7 @@ int amp_git_refs(struct amp_git *g, const char *repo, bool protected_only, struc
 {
     const struct amp_git_arg *args =
         ARGS({"repo", repo}, {.key = "protected", .flag = protected_only});
-    if (amp_git_call(g, "refs", args, err))
+    if (amp_git_call(g, "refs", args, err) < 0)
         return -1;
     uint32_t n, tok = list_first(g, "refs", &n);
     struct amp_git_refs refs = {.v = calloc((size_t)n + 1, sizeof *refs.v)};
@@ -204,7 +204,7 @@ uint32_t amp_git_refs_compare(const struct amp_git_refs *before, const struct am
 int amp_git_reflog(struct amp_git *g, const char *repo, const char *ref, const char *oid,
                    struct amp_git_reflog *out, struct amp_error *err)
 {
-    if (amp_git_call(g, "reflog", ARGS({"repo", repo}, {"ref", ref}, {"oid", oid}), err))
+    if (amp_git_call(g, "reflog", ARGS({"repo", repo}, {"ref", ref}, {"oid", oid}), err) < 0)
         return -1;
     COPY(g, 0, "old", out->old_oid);
     COPY(g, 0, "new", out->new_oid);
@@ -231,7 +231,7 @@ enum amp_git_kept amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec
     const struct amp_git_arg *args = ARGS(
         {"repo", spec->repo}, {"worktree", spec->worktree}, {"ref", spec->ref},
         {"name", spec->name}, {"email", spec->email}, {.key = "release", .flag = spec->release});
-    if (amp_git_call(g, "keep", args, err))
+    if (amp_git_call(g, "keep", args, err) < 0)
         return AMP_KEPT_ERROR;
     if (amp_git_field_bool(g, 0, "partial"))
         return AMP_KEPT_PART;
@@ -256,7 +256,7 @@ int amp_git_config(struct amp_git *g, const char *repo, const char *key, bool is
 {
     const struct amp_git_arg *args =
         ARGS({"repo", repo}, {"key", key}, {.key = "is_path", .flag = is_path});
-    if (amp_git_call(g, "config", args, err))
+    if (amp_git_call(g, "config", args, err) < 0)
         return -1;
     if (!amp_git_field_bool(g, 0, "found"))
         return 1;
