@@ -269,12 +269,15 @@ check_banned() {
 # A variable that is released at the end of its scope has a value from its declaration on: a return
 # before its first use would release what was on the stack.
 check_cleanup() {
-  local f
-  for f in include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] tests/**/*.c bench/*.c; do
-    grep -qE 'AMP_(BUF|FREE|CLOSE|DIR|TAPE|TASK)|json_auto_t|CLEANUP\(' "$f" || continue
-    code_of "$f" | awk -v f="$f" '
+  local f macros files=(include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] tests/**/*.c bench/*.c)
+  # AMP_BUF and the like, also those that name the type (SESSION).
+  macros=$(sed -nE 's/^#define ([A-Z_]+) +(AMP_CLEANUP\(|__attribute__\(\(cleanup).*/\1/p' "${files[@]}" </dev/null |
+    sort -u | paste -sd'|')
+  for f in "${files[@]}"; do
+    grep -qE "(^|[^_[:alnum:]])(${macros:=json_auto_t})|json_auto_t|CLEANUP\(" "$f" || continue
+    code_of "$f" | awk -v f="$f" -v macros="$macros" '
       /^[ \t]*#/ || /^[ \t]*DEFINE_/ { next }
-      !open && /(^|[^_[:alnum:]])(AMP_(BUF|FREE|CLOSE|DIR|TAPE|TASK)|json_auto_t|(AMP_)?CLEANUP\([a-z_]+\))[ \t]/ { open = NR; text = "" }
+      !open && $0 ~ "(^|[^_[:alnum:]])((" macros ")|json_auto_t|(AMP_)?CLEANUP[(][a-z_]+[)])[ \t]" { open = NR; text = "" }
       open {
         text = text " " $0
         if (!index($0, ";")) next

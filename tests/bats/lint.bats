@@ -134,6 +134,25 @@ void f(char *a) { strcpy (a, s); }'
   [ "$output" = "lib/json/x.c:4: strcpy: banned" ]
 }
 
+@test "a cleanup variable without a value is found, also one of a macro that names the type" {
+  tree lib/json/x.c <<<'/* x */
+#define BUF __attribute__((cleanup(release)))
+#define WORK AMP_CLEANUP(work_release) struct work
+void f(void)
+{
+    BUF struct buf a = {0}, b;
+    WORK w;
+    WORK v = {0};
+    json_auto_t *j;
+    AMP_CLEANUP(close_it) int fd = -1;
+}'
+  run -1 bash scripts/lint.sh cleanup
+  [ "${lines[0]}" = "lib/json/x.c:6: a cleanup variable without an initialiser" ]
+  [ "${lines[1]}" = "lib/json/x.c:7: a cleanup variable without an initialiser" ]
+  [ "${lines[2]}" = "lib/json/x.c:9: a cleanup variable without an initialiser" ]
+  [ ${#lines[@]} -eq 3 ]
+}
+
 @test "printing and ending are found outside the command line's room" {
   tree lib/json/x.c <<<'/* x */
 void f(void) { printf("x"); snprintf(b, 1, "x"); exit(1); _exit(2); }'
