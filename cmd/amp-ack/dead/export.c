@@ -150,11 +150,9 @@ static int write_files(const struct bundle *b, const char *dir, struct amp_error
 /* Removes a bundle that is not complete. */
 static void bundle_discard(const struct bundle *b, const char *temp, bool tar)
 {
-    int fd = tar ? -1 : open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AMP_CLOSE int fd = tar ? -1 : open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (unsigned i = 0; fd >= 0 && i < b->n; i++)
         unlinkat(fd, b->file[i].name, 0);
-    if (fd >= 0)
-        close(fd);
     if (tar)
         unlink(temp);
     else

@@ -29,12 +29,8 @@ static const char magic[8] = "ampwm1\n";
 static bool boot_id(char out[BOOT_MAX])
 {
     memset(out, 0, BOOT_MAX);
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, out, BOOT_MAX - 1);
-    close(fd);
-    return n >= 36;
+    AMP_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && read(fd, out, BOOT_MAX - 1) >= 36;
 }
 
 static bool page_is_ours(const struct amp_wm_page *p, int logfd, char boot[BOOT_MAX],
@@ -58,7 +54,7 @@ void amp_wm_open(struct amp_watermark *w, int logfd, bool read_only)
 {
     *w = (struct amp_watermark){.read_only = read_only};
     int flags = read_only ? O_RDONLY : O_RDWR | O_CREAT;
-    int fd = amp_file_open(logfd, "watermark", flags | O_NOFOLLOW, 0600, NULL);
+    AMP_CLOSE int fd = amp_file_open(logfd, "watermark", flags | O_NOFOLLOW, 0600, NULL);
     if (fd < 0)
         return;
     struct stat st;
@@ -71,7 +67,6 @@ void amp_wm_open(struct amp_watermark *w, int logfd, bool read_only)
             w->ours = page_is_ours(w->page, logfd, boot, &st);
         }
     }
-    close(fd);
 }
 
 void amp_wm_close(struct amp_watermark *w)

@@ -22,14 +22,12 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err)
         amp_wm_set_failed(&s->wm, true);
         amp_time_format(amp_now_ms(), at);
         int n = snprintf(text, sizeof text, "%s %s: %s\n", at, s->why.code, s->why.what);
-        int fd = amp_file_open(s->logfd, "FAILED", O_WRONLY | O_CREAT | O_APPEND, 0600, NULL);
-        if (fd >= 0) {
-            /* The text is for people; the existence of the file counts. */
-            if (n < 0 || write(fd, text, strlen(text)) < 0 || fsync(fd) != 0 ||
-                fsync(s->logfd) != 0)
-                n = -1;
-            close(fd);
-        }
+        AMP_CLOSE int fd =
+            amp_file_open(s->logfd, "FAILED", O_WRONLY | O_CREAT | O_APPEND, 0600, NULL);
+        /* The text is for people; the existence of the file counts. */
+        if (fd >= 0 &&
+            (n < 0 || write(fd, text, strlen(text)) < 0 || fsync(fd) != 0 || fsync(s->logfd) != 0))
+            n = -1;
     }
     return -1;
 }
