@@ -65,22 +65,14 @@ static bool is_temporary(const char *name)
            strcmp(name + 55, ".tmp") == 0;
 }
 
-/* Removes temporary files. Routers write under the lock, so its holder finds only those of killed
- * ones.
- */
+/* Removes temporary files. The caller has the lock, under which routers write, so these files are
+ * of killed routers. */
 static void leftovers_remove(const struct amp_spool *s)
 {
-    int fd = room_open(s, NEW, NULL);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    for (struct dirent *e; (e = readdir(d));)
+    AMP_DIR DIR *d = amp_dir_open(s->dir, rooms[NEW]);
+    for (struct dirent *e; d && (e = readdir(d));)
         if (is_temporary(e->d_name))
             unlinkat(dirfd(d), e->d_name, 0);
-    closedir(d);
 }
 
 static int rooms_make(const struct amp_spool *s, const char *path, struct amp_error *err)
