@@ -2,6 +2,7 @@
 # that memory, or ends by itself with 75.
 load lib
 load messages
+load letters
 
 N=${MEMORY_N:-200}
 
@@ -97,6 +98,14 @@ prepared() { cp -R ready run; }
   every_nth amp-ack nothing amp-ack send --state run/state
   : >in
   every_nth amp-ack nothing amp-ack sweep --state run/state
+}
+
+@test "amp-ack dead" {
+  AMP_STATE=ready dead 3
+  : >in
+  # Letters and frames are read after SQLite's allocations.
+  local N=2500
+  every_nth amp-ack prepared amp-ack dead export --every --bundle run/bundle --state run
 }
 
 @test "task-dispatch" {

@@ -7,7 +7,6 @@
 #include "store/index/index.h"
 
 #include <sqlite3.h>
-#include <stdio.h>
 #include <string.h>
 
 void amp_index_init(struct amp_index *ix, int dirfd, const char *dir, bool read_only)
@@ -237,8 +236,10 @@ void amp_index_read_rec(sqlite3_stmt *st, struct amp_index_rec *out)
         .joff = (uint32_t)column_u64(st, 7),
         .jlen = (uint32_t)column_u64(st, 8),
     };
-    const unsigned char *state = sqlite3_column_text(st, 2);
-    snprintf(out->state, sizeof out->state, "%s", state ? (const char *)state : "");
+    /* sqlite3_column_text would allocate memory for a NUL, and return NULL without it. */
+    struct amp_span state = {.p = sqlite3_column_blob(st, 2)};
+    state.n = state.p ? (size_t)sqlite3_column_bytes(st, 2) : 0;
+    amp_span_copy(state, out->state, sizeof out->state);
 }
 
 int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,

@@ -172,7 +172,7 @@ uint32_t amp_frame_format(const char *p, size_t n)
 struct decoder {
     struct amp_frame_arena *a;
     struct amp_error *err;
-    bool failed;
+    bool failed, no_memory;
 };
 
 static uint32_t member_find(struct decoder *d, uint32_t object, const char *key)
@@ -218,6 +218,7 @@ static uint32_t list_open(struct decoder *d, const char *key, void *array, uint3
     uint32_t n = tok[list].count;
     if (tok[list].type == AMP_JSON_ARRAY && n > *cap) {
         void *p = realloc(*a, n * size);
+        d->no_memory = !p;
         if (p) {
             *a = p;
             *cap = n;
@@ -322,6 +323,8 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
     f.due = member_integer(&d, 0, "due");
     decode_out(&d, &f);
     decode_close(&d, &f);
+    if (d.no_memory)
+        return amp_fail_memory(err);
     if (d.failed)
         return amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu has a member of a wrong type",
                         (unsigned long long)head->n);
