@@ -231,7 +231,7 @@ static inline int close_object(struct scan *s, uint32_t object, uint64_t chain)
     struct amp_tok *k = &t->tok[object];
     uint64_t names = UINT64_MAX;
     unsigned at = 0;
-    bool shaped = chain && k->count <= AMP_SHAPE_KEYS;
+    bool shaped = chain && shapes->id && k->count <= AMP_SHAPE_KEYS;
     if (shaped)
         k->shape = amp_shape_find(shapes, chain, &at);
     if (k->shape) {
@@ -466,11 +466,11 @@ int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_jso
         t->memory->cap = cap;
         t->memory->scratch_cap = 0;
         t->memory->scratch = NULL;
+        t->memory->shapes.id = 0;
+    } else if (!t->memory->shapes.id || t->memory->shapes.misses > AMP_SHAPE_MISSES) {
         amp_json_shapes_start(&t->memory->shapes);
     }
     t->memory->names = UINT64_MAX;
-    if (t->memory->shapes.misses > AMP_SHAPE_MISSES)
-        amp_json_shapes_start(&t->memory->shapes);
     if (n > t->limits.max_bytes)
         return amp_scan_fail(&s, "line_too_long", s.base, "longer than the limit allows");
     if (scan_text(&s)) {

@@ -3,7 +3,7 @@
  * about a shape (no key is duplicated; the rule of a schema for each member) are remembered by its
  * number. Two objects have the same shape if the keyed 64-bit hashes of their keys chain to the
  * same value. A tape's table has room for some hundred shapes; after many misses it is emptied and
- * gets a new id.
+ * gets a new id. A tape uses its table from the second text on: many tapes scan only one.
  */
 #ifndef JSON_SHAPES_H
 #define JSON_SHAPES_H
@@ -21,7 +21,7 @@ enum {
 };
 
 struct amp_json_shapes {
-    uint64_t id; /* of this table's current contents, unique in the process */
+    uint64_t id; /* of this table's current contents, unique in the process; 0: not yet used */
     uint32_t n, misses;
     uint64_t chain[AMP_SHAPE_SLOTS], names[AMP_SHAPE_SLOTS];
 };

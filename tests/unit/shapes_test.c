@@ -24,6 +24,7 @@ static int checks(const struct amp_schema *s, const char *text)
 
 static void duplicates(void)
 {
+    TAP_OK(scans("{\"a\":1,\"b\":2}") && tape.tok[0].shape == 0, "the first text has no shapes");
     TAP_OK(scans("{\"a\":1,\"b\":2}") && tape.tok[0].shape != 0, "an object has a shape");
     uint16_t first = tape.tok[0].shape;
     TAP_OK(scans("{\"a\":[],\"b\":{\"a\":1,\"b\":2}}") && tape.tok[0].shape == first,
