@@ -32,6 +32,7 @@ void amp_cache_clear(struct amp_cache *c, uint64_t from)
     c->n = 0;
     c->n_out = 0;
     c->frames = 0;
+    c->incomplete = false;
     amp_buf_reset(&c->text);
     if (c->slot)
         memset(c->slot, 0, c->slots * sizeof *c->slot);
@@ -207,8 +208,8 @@ static int note_outs(struct amp_cache *c, const struct amp_frame *f, const struc
     return 0;
 }
 
-int amp_cache_note(struct amp_cache *c, const struct amp_frame *f, const struct amp_pos *after,
-                   struct amp_error *err)
+static int note_frame(struct amp_cache *c, const struct amp_frame *f, const struct amp_pos *after,
+                      struct amp_error *err)
 {
     struct amp_cache_entry *e;
     if (f->key.n) {
@@ -226,8 +227,17 @@ int amp_cache_note(struct amp_cache *c, const struct amp_frame *f, const struct 
         e->n = f->head.n;
         e->rec.at = amp_pos_frame(after);
     }
-    c->frames++;
     return note_outs(c, f, after, err);
+}
+
+int amp_cache_note(struct amp_cache *c, const struct amp_frame *f, const struct amp_pos *after,
+                   struct amp_error *err)
+{
+    c->frames++;
+    if (note_frame(c, f, after, err) == 0)
+        return 0;
+    c->incomplete = true;
+    return -1;
 }
 
 static bool is_full_at(const struct amp_cache *c, uint32_t times)

@@ -38,7 +38,8 @@ struct amp_cache_out {
 };
 
 struct amp_cache {
-    bool off; /* for the bench: the index is updated in each turn */
+    bool off;        /* for the bench: the index is updated in each turn */
+    bool incomplete; /* a frame could not be noted: the index must read the log */
     struct amp_cache_entry *entry;
     uint32_t n, cap;
     uint64_t *slot; /* upper half: of the hash; lower half: entry number + 1, 0 free */
@@ -62,8 +63,8 @@ int amp_cache_find(const struct amp_cache *c, struct amp_span key, struct amp_in
 /* The place of an input's frame; false: ask the index. */
 bool amp_cache_seen(const struct amp_cache *c, struct amp_span consumer, struct amp_span id,
                     struct amp_place *out);
-/* Adds the log's next frame; after is the place after it. After a failure the cache is useless
- * until the index is updated. */
+/* Adds the log's next frame; after is the place after it. After a failure the cache is incomplete
+ * until it is cleared. */
 int amp_cache_note(struct amp_cache *c, const struct amp_frame *f, const struct amp_pos *after,
                    struct amp_error *err);
 

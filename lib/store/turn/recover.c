@@ -390,7 +390,8 @@ int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err)
 static int cache_into_index(struct amp_store *s)
 {
     struct amp_index *ix = &s->index;
-    if (!s->known || ix->memory || ix->corrupt || s->opt.read_only || !amp_index_current(ix))
+    if (!s->known || s->cache.incomplete || ix->memory || ix->corrupt || s->opt.read_only ||
+        !amp_index_current(ix))
         return -1;
     if (amp_index_begin(ix, NULL) == 0 && amp_index_read_meta(ix, NULL) == 0 &&
         ix->pos.n >= s->cache.from && ix->pos.n <= s->log.end.n &&
