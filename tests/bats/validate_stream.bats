@@ -229,6 +229,12 @@ setup() {
   # The schema that requires it is in another file than the message's.
   run --separate-stderr amp-validate <<<'{"message_id":"5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234","producer_id":"cli","correlation_id":"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001","sequence_number":1,"retry_count":0,"message_type":"NEGOTIATION","content_type":"application/json","content_length":292,"payload":{"kind":"policy","ts":1,"negotiation_id":"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001","profile":"MEDIUM","policy":{"max_rounds":10,"score_threshold":0.7,"diff_tolerance":0.3,"round_timeout_ms":30000,"token_budget_per_round":4096,"total_token_budget":0,"oscillation_limit":3,"hitl":{"mode":"None"}}}}'
   [[ $stderr == *"payload.policy.scoring: validation_error: is missing (how proposals are scored)"* ]]
+  # A condition takes it from the schema around it, but not from the schema of another object.
+  echo '{"properties":{"name":{"description":"outer"},"in":{"then":{"required":["name"]},"if":{}}},"if":{},"then":{"required":["name"]}}' \
+    >"$BATS_TEST_TMPDIR/schema"
+  run --separate-stderr amp-validate -S "$BATS_TEST_TMPDIR/schema" <<<'{"in":{}}'
+  [ "$stderr" = "amp-validate: error: stdin:1: name: schema_violation: is missing (outer)
+amp-validate: error: stdin:1: in.name: schema_violation: is missing" ]
 }
 
 @test "what is no JSON is told with its place and what stands there" {

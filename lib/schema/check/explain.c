@@ -50,17 +50,30 @@ static struct amp_span property_description(const struct amp_document *doc, uint
     return (struct amp_span){"", 0};
 }
 
+/* Whether the value of this key is a schema, or a list of schemas, for the same value as the schema
+ * around it. */
+static bool is_in_place(const struct amp_tape *t, uint32_t key)
+{
+    static const char *const words[] = {"allOf", "anyOf", "oneOf", "if", "then", "else"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (amp_tok_is(t, key, amp_span_str(words[i])))
+            return true;
+    return false;
+}
+
 /* The description of a required property: from the schema that requires it, or, if that is a
- * condition, from the nearest outer schema with a description. */
+ * condition, from the nearest outer schema for the same object with a description. */
 static struct amp_span find_description(const struct amp_node *n, struct amp_span name)
 {
-    const struct amp_tok *tok = n->doc->tape.tok;
+    const struct amp_tape *t = &n->doc->tape;
     struct amp_span found = {"", 0};
     for (uint32_t at = 0; at <= n->tok; at++) {
-        if (tok[at].next <= n->tok) {
-            at = tok[at].next - 1; /* not an outer value */
+        if (t->tok[at].next <= n->tok) {
+            at = t->tok[at].next - 1; /* not an outer value */
             continue;
         }
+        if (at > 0 && (t->tok[at - 1].flags & AMP_TOK_KEY) && !is_in_place(t, at - 1))
+            found = (struct amp_span){"", 0};
         struct amp_span about = property_description(n->doc, at, name);
         if (about.n > 0)
             found = about;
