@@ -255,7 +255,7 @@ void amp_route_job_free(struct job *j)
     if (j->older)
         j->older->newer = j->newer;
     free(j->own);
-    free(j->address.nobody);
+    free(j->address.no_recipient);
     free(j->address.name);
     struct amp_jobs_spare *s = j->size < AMP_JOBS_SIZES ? &all->spare[j->size] : NULL;
     if (!s || (s->n + 1) * piece_bytes(j->size) > SPARE_BYTES) {

@@ -23,11 +23,11 @@ struct job_address {
     struct job *kids, *last;
     uint32_t n;
     bool is_group; /* the recipients are committed with the message */
-    struct nobody {
+    struct no_recipient {
         struct amp_error why;
         const char *seed_code;
         bool retryable;
-    } * nobody; /* why a name of the message has no recipient, or NULL */
+    } * no_recipient; /* why a name of the message has no recipient, or NULL */
 
     /* Members of a recipient's job. */
     struct job *of; /* the message, or NULL; then `next` is the next recipient */

@@ -126,7 +126,7 @@ END
   grep -q 'dead letter DEAD no_route' d.mmd
   grep -q 'timeout SENT to TIMED_OUT' d.mmd
   run -64 log --follow --format mermaid
-  [ "$(log --correlation none --format mermaid)" = $'sequenceDiagram\n    participant P0 as nobody' ]
+  [ "$(log --correlation none --format mermaid)" = $'sequenceDiagram\n    participant P0 as none' ]
 }
 
 @test "Mermaid reads the diagrams, also those of hostile names" {

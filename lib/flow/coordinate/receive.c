@@ -201,7 +201,7 @@ static int decision_reopen(struct amp_coordinator *c, const struct amp_view *v,
     return 0;
 }
 
-/* Nobody can answer the escalation now: this run does not wait for the task. */
+/* The escalation cannot be answered now: this run does not wait for the task. */
 static bool is_unanswered(const struct amp_view *v)
 {
     return v->kind == AMP_KIND_NACK && amp_span_is(v->from, "admin") &&

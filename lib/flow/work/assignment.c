@@ -213,7 +213,7 @@ struct trip {
     bool tripped;
 };
 
-/* A change counts unless the reflog names somebody else, such as a person who commits meanwhile. */
+/* A change counts unless the reflog names a different person, who may commit meanwhile. */
 static void on_change(void *ctx, const char *ref, const char *before, const char *after)
 {
     struct trip *t = ctx;
@@ -228,9 +228,9 @@ static void on_change(void *ctx, const char *ref, const char *before, const char
     if (t->tripped)
         return;
     t->tripped = true;
-    snprintf(t->what, t->size, "%s moved from %.12s to %.12s while %s worked; the reflog names %s",
-             ref, *before ? before : "nothing", *after ? after : "nothing", t->w->opt->agent,
-             traced ? log.name : "nobody");
+    snprintf(t->what, t->size, "%s moved from %.12s to %.12s while %s worked; the reflog %s%s", ref,
+             *before ? before : "nothing", *after ? after : "nothing", t->w->opt->agent,
+             traced ? "names " : "has no entry", traced ? log.name : "");
 }
 
 int amp_assignment_tripped(struct amp_worker *w, const struct amp_assignment *k, char *what,

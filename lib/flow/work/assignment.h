@@ -46,7 +46,7 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
 /* Runs the agent's command once in the worktree. */
 int amp_assignment_run(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
 /* Compares the protected refs with those before the attempt. 1: one was moved, and the reflog names
- * this agent or nobody; `what` describes it. 0: none; -1: failure. */
+ * this agent, or there is no entry; `what` describes it. 0: none; -1: failure. */
 int amp_assignment_tripped(struct amp_worker *w, const struct amp_assignment *k, char *what,
                            size_t size, struct amp_error *err);
 

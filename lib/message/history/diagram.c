@@ -66,7 +66,7 @@ static int person_number(struct amp_diagram *d, struct amp_span name, unsigned *
                          struct amp_error *err)
 {
     if (name.n == 0)
-        name = AMP_SPAN("somebody");
+        name = AMP_SPAN("unknown");
     for (unsigned i = 0; i < d->n_people; i++)
         if (amp_span_is(name, d->name[i])) {
             *out = i + 1;
@@ -199,7 +199,7 @@ int amp_diagram_row(struct amp_diagram *d, const struct amp_history_row *r, stru
 int amp_diagram_write(const struct amp_diagram *d, struct amp_buf *out, struct amp_error *err)
 {
     if (amp_buf_str(out, "sequenceDiagram\n", err) < 0 ||
-        (d->n_people == 0 && amp_buf_str(out, "    participant P0 as nobody\n", err) < 0) ||
+        (d->n_people == 0 && amp_buf_str(out, "    participant P0 as none\n", err) < 0) ||
         amp_buf_add(out, d->people.data ? d->people.data : "", d->people.len, err) < 0 ||
         amp_buf_add(out, d->lines.data ? d->lines.data : "", d->lines.len, err) < 0)
         return -1;

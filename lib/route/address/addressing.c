@@ -166,11 +166,11 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
             amp_fail(&why, AMP_NO, lost ? lost : "no_route",
                      "%.*s is neither an agent nor a role (%u of its recipients are unknown)",
                      (int)(to.lost.n < 160 ? to.lost.n : 160), to.lost.p, to.n_lost);
-        if (!(j->address.nobody = malloc(sizeof(*j->address.nobody))))
+        if (!(j->address.no_recipient = malloc(sizeof(*j->address.no_recipient))))
             return amp_fail_memory(err);
-        j->address.nobody->why = why;
-        j->address.nobody->seed_code = amp_address_seed_code(v, why.code);
-        j->address.nobody->retryable = amp_address_is_temporary(why.code);
+        j->address.no_recipient->why = why;
+        j->address.no_recipient->seed_code = amp_address_seed_code(v, why.code);
+        j->address.no_recipient->retryable = amp_address_is_temporary(why.code);
     }
     return recipients_fill(a, j, v, err) < 0 ? -1 : types_check(a, j, v, err);
 }

@@ -445,7 +445,7 @@ void amp_keeper_unsigned(struct amp_keeper *k, const struct job *j, const char *
 
 void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j)
 {
-    const struct nobody *n = j->address.nobody;
+    const struct no_recipient *n = j->address.no_recipient;
     struct amp_finding f = {.severity = AMP_SEV_ERROR,
                             .code = n->why.code,
                             .message = n->why.what,

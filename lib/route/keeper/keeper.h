@@ -55,7 +55,7 @@ void amp_keeper_refuse(struct amp_keeper *k, const struct job *j, const char *co
 /* Makes a dead letter without an answer. */
 void amp_keeper_dead(struct amp_keeper *k, const struct job *j, const char *code, const char *why,
                      const char *route);
-/* Refuses a message for the reason in its `nobody`. */
+/* Refuses a message for the reason in its `no_recipient`. */
 void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j);
 /* Reports and logs a message with the id of another one. There is no answer, because it would be
  * about the other one. */

@@ -14,7 +14,7 @@ static int match_again(struct amp_router *r, struct job *j, struct amp_error *er
     if (amp_reader_line(r->run.reader, amp_route_job_whole(j), &opt, &v, NULL, NULL, err) < 0)
         return -1;
     amp_rules_match(r->rules, j, &v);
-    if (j->address.kids || j->address.is_group || j->address.nobody)
+    if (j->address.kids || j->address.is_group || j->address.no_recipient)
         return 0;
     return amp_addressing_look(r->addressing, j, &v, err);
 }

@@ -178,9 +178,9 @@ static void recipient_deliver(struct amp_router *r, struct job *kid)
 static void agents_offer(struct amp_router *r, struct job *j)
 {
     struct job *kid;
-    if (j->address.nobody && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
+    if (j->address.no_recipient && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
         r->unmatched_acks++;
-    else if (j->address.nobody)
+    else if (j->address.no_recipient)
         amp_keeper_unaddressed(r->keeper, j);
     while ((kid = j->address.kids)) {
         j->address.kids = kid->next;
@@ -247,9 +247,9 @@ static const char *refusal_find(const struct amp_router *r, const struct job *j,
     }
     if (does != AMP_OUTLET_AGENTS)
         return NULL;
-    if (j->address.nobody) {
-        *why = j->address.nobody->why.what;
-        return j->address.nobody->why.code;
+    if (j->address.no_recipient) {
+        *why = j->address.no_recipient->why.what;
+        return j->address.no_recipient->why.code;
     }
     for (const struct job *kid = j->address.kids; kid; kid = kid->next)
         if (kid->refused) {
