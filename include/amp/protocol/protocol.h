@@ -124,9 +124,8 @@ int amp_reader_output(struct amp_reader *r, enum amp_output form, struct amp_buf
                       struct amp_error *err);
 
 /* Appends message, found and expected: "is a string; found x; expected an integer". Long texts are
- * cut
- * ("…"); found and expected are left out if they do not fit. document: leave out the byte of a JSON
- * fault, because the text has several lines. */
+ * cut ("…"); found and expected are left out if they do not fit. document: leave out the byte of a
+ * JSON fault, because the text has several lines. */
 int amp_finding_sentence(const struct amp_finding *f, bool document, struct amp_buf *out,
                          struct amp_error *err);
 
