@@ -112,26 +112,32 @@ static void close_from(int first)
         close(fd);
 }
 
-/* Moves the three descriptors to 0, 1, 2 and the report pipe to 3; closes all others. */
+static int fd_raise(const struct start *s, int fd)
+{
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 10 + AMP_CHILD_FDS_MAX);
+    if (high < 0)
+        child_give_up(s, STAGE_FDS);
+    return high;
+}
+
+/* Moves the spec's descriptors to 0, 1, 2, 3, … and the report pipe behind them; closes all others.
+ */
 static void place_fds(struct start *s)
 {
-    int want[3] = {s->spec->fd_in, s->spec->fd_out, s->spec->fd_err};
-    for (int i = 0; i < 3; i++) {
-        want[i] = fcntl(want[i] < 0 ? s->null_fd : want[i], F_DUPFD_CLOEXEC, 10);
-        if (want[i] < 0)
-            child_give_up(s, STAGE_FDS);
-    }
-    int report = fcntl(s->report, F_DUPFD_CLOEXEC, 10);
-    if (report < 0)
-        child_give_up(s, STAGE_FDS);
-    s->report = report;
-    for (int i = 0; i < 3; i++)
+    int want[3 + AMP_CHILD_FDS_MAX] = {s->spec->fd_in, s->spec->fd_out, s->spec->fd_err};
+    int n = 3 + (int)s->spec->n_fds;
+    for (int i = 3; i < n; i++)
+        want[i] = s->spec->fds[i - 3];
+    for (int i = 0; i < n; i++)
+        want[i] = fd_raise(s, want[i] < 0 ? s->null_fd : want[i]);
+    s->report = fd_raise(s, s->report);
+    for (int i = 0; i < n; i++)
         if (dup2(want[i], i) < 0)
             child_give_up(s, STAGE_FDS);
-    if (dup3(report, 3, O_CLOEXEC) < 0)
+    if (dup3(s->report, n, O_CLOEXEC) < 0)
         child_give_up(s, STAGE_FDS);
-    s->report = 3;
-    close_from(4);
+    s->report = n;
+    close_from(n + 1);
 }
 
 static void run_child(struct start *s) __attribute__((noreturn));
@@ -140,7 +146,7 @@ static void run_child(struct start *s)
     const struct amp_child_spec *spec = s->spec;
     if (spec->new_session)
         setsid();
-    else
+    else if (!spec->keep_group)
         setpgid(0, 0);
     if (spec->owns_tree || spec->dies_with_us) {
         /* The child must not outlive the process that ends it or takes its answers. */
@@ -250,6 +256,14 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
         memcpy(&s.envp, &spec->envp, sizeof s.envp);
     if (!spec->argv || !spec->argv[0])
         return amp_fail(err, AMP_USAGE, "command_not_found", "no command given");
+    if (spec->wrap) {
+        struct amp_child_spec inner = *spec;
+        inner.wrap = NULL;
+        return spec->wrap->start(spec->wrap->ctx, &inner, out, err);
+    }
+    if (spec->n_fds > AMP_CHILD_FDS_MAX)
+        return amp_fail(err, AMP_INTERNAL, "too_many_descriptors", "%u descriptors for %s",
+                        spec->n_fds, spec->argv[0]);
     if (find_program(spec->argv[0], s.envp, s.program, sizeof s.program, err) < 0)
         return -1;
     AMP_CLOSE int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -263,7 +277,10 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
     s.report = report[1];
     if (spec->owns_tree)
         prctl(PR_SET_CHILD_SUBREAPER, 1);
-    struct amp_child c = {.pidfd = -1, .owns_tree = spec->owns_tree, .started_ms = amp_mono_ms()};
+    struct amp_child c = {.pidfd = -1,
+                          .owns_tree = spec->owns_tree,
+                          .keep_group = spec->keep_group,
+                          .started_ms = amp_mono_ms()};
     int rc = fork_child(&s, &c.pid, err);
     close(report[1]);
     if (rc)
@@ -279,7 +296,8 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
             amp_fail_errno(err, AMP_INTERNAL, "cannot watch a child");
         else
             close(c.pidfd);
-        kill(-c.pid, SIGKILL);
+        if (!c.keep_group)
+            kill(-c.pid, SIGKILL);
         kill(c.pid, SIGKILL);
         child_reap(c.pid);
         return -1;
@@ -305,7 +323,8 @@ void amp_child_kill_tree(struct amp_child *c, int sig)
     if (c->pid <= 0)
         return;
     if (!c->owns_tree) {
-        kill(-c->pid, sig);
+        if (!c->keep_group)
+            kill(-c->pid, sig);
         kill(c->pid, sig);
     } else if (sig == SIGKILL) {
         kill_all(c->pid);
