@@ -46,7 +46,7 @@ level_of() {
   case $1 in
   base) echo 0 ;;
   schema | fsm | json) echo 1 ;;
-  protocol | port | store) echo 2 ;;
+  protocol | port | store | identity) echo 2 ;;
   metrics) echo 3 ;;
   message) echo 4 ;;
   task | agent | hitl | worktree) echo 5 ;;
