@@ -45,7 +45,7 @@ static int do_register(struct registry *r, const struct amp_view *v, json_t *age
                        struct amp_error *err)
 {
     struct amp_registration reg = {
-        .agent = agent, .id = v->id, .bytes = v->line, .signing = reg_signing};
+        .agent = agent, .id = v->id, .bytes = v->message, .signing = reg_signing};
     return amp_directory_register(&r->dir, &reg, amp_now_ms(), err);
 }
 

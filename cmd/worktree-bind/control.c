@@ -325,7 +325,7 @@ static int print_question(const struct amp_binding *b, struct amp_error *err)
 static int message_answer(struct session *s, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_binding b = {0};
-    struct work w = {.s = s, .v = v, .input = {"worktree-bind", v->id, v->line}, .b = &b};
+    struct work w = {.s = s, .v = v, .input = {"worktree-bind", v->id, v->message}, .b = &b};
     struct amp_error failed;
     char id[256];
     amp_span_copy(v->id, id, sizeof id);

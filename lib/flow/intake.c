@@ -123,7 +123,8 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
     int good = 0;
     if (got == AMP_LINE_TOO_LONG) {
         char message[80];
-        *view = (struct amp_view){.line = line.bytes, .text = line.bytes, .payload = AMP_TOK_NONE};
+        *view = (struct amp_view){
+            .line = line.bytes, .message = line.bytes, .text = line.bytes, .payload = AMP_TOK_NONE};
         snprintf(message, sizeof message, "is longer than %zu bytes", in->lines.max_line);
         error_report(&t, view, "line_too_long", "limit", message);
     } else {
@@ -166,8 +167,8 @@ int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
 int amp_intake_holds(struct amp_intake *in, const struct amp_view *view, struct amp_error *err)
 {
     struct amp_error why = {0};
-    json_auto_t *j =
-        amp_json_load(view->line.n && *view->line.p == '{' ? view->line : view->text, &why);
+    json_auto_t *j = amp_json_load(
+        view->message.n && *view->message.p == '{' ? view->message : view->text, &why);
     if (j)
         return 1;
     amp_span_copy(AMP_SPAN("bad_value"), why.code, sizeof why.code);

@@ -135,7 +135,7 @@ static int arrival_carry(struct amp_hitl *h, const struct amp_view *v, uint32_t 
 static int arrival_refuse(struct amp_hitl *h, const struct amp_view *v, struct amp_buf *nack,
                           struct amp_error *err)
 {
-    json_auto_t *message = amp_question_load(v->line, err);
+    json_auto_t *message = amp_question_load(v->message, err);
     struct amp_question q = {.protocol = v->protocol, .message = message};
 
     amp_span_copy(v->id, q.id, sizeof q.id);

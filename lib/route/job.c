@@ -162,6 +162,7 @@ bool amp_route_job_view(const struct job *j, struct amp_view *v)
     *v = (struct amp_view){.protocol = came->protocol,
                            .kind = came->kind,
                            .line = line,
+                           .message = line,
                            .text = line,
                            .tape = &empty,
                            .payload = AMP_TOK_NONE,

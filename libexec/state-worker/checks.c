@@ -44,11 +44,14 @@ static int check_id(struct checks *c, const struct amp_view *v, struct amp_error
     struct amp_message_rec rec;
     if (v->id.n == 0)
         return 0;
-    bool other = seen_find(&c->seen, v->id, v->line) == SEEN_OTHER;
+    bool other = seen_find(&c->seen, v->id, v->message) == SEEN_OTHER;
     if (!other) {
         if (amp_message_find(c->store, v->id, &c->mem, &rec, err) < 0)
             return -1;
-        other = rec.found && !amp_span_eq(rec.line, v->line);
+        int same = rec.found ? amp_line_has_message(rec.line, v, err) : 1;
+        if (same < 0)
+            return -1;
+        other = !same;
     }
     char pointer[64];
     snprintf(pointer, sizeof pointer, "/%s", amp_spec_of(v->protocol)->id);
@@ -104,7 +107,10 @@ static int find_subtask(void *ctx, struct amp_span id, const struct amp_store_re
     if (amp_message_parse(row, &s->c->mem, &rec, err) < 0)
         return -1;
     struct amp_tape *t = &s->c->tape;
-    if (amp_tape_scan(t, rec.line.p, rec.line.n, &fault) < 0)
+    struct amp_span message;
+    if (amp_line_message(rec.line, &message, err) < 0)
+        return -1;
+    if (amp_tape_scan(t, message.p, message.n, &fault) < 0)
         return 0;
     uint32_t list = amp_tape_pointer(t, 0, AMP_SPAN("/payload/subtasks"));
     if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
@@ -228,6 +234,6 @@ int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err
     if (bad < 0)
         return -1;
     if (c->findings == 0 && v->id.n > 0)
-        return seen_add(&c->seen, v->id, v->line, err);
+        return seen_add(&c->seen, v->id, v->message, err);
     return 0;
 }

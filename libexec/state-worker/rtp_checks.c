@@ -30,12 +30,15 @@ static int history_refresh(struct checks *c, struct amp_error *err)
 static int is_redelivery(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_message_rec rec;
-    enum seen_result seen = seen_find(&c->seen, v->id, v->line);
+    enum seen_result seen = seen_find(&c->seen, v->id, v->message);
     if (seen == SEEN_NEW) {
         if (amp_message_find(c->store, v->id, &c->mem, &rec, err) < 0)
             return -1;
+        int same = rec.found ? amp_line_has_message(rec.line, v, err) : 0;
+        if (same < 0)
+            return -1;
         if (rec.found)
-            seen = amp_span_eq(rec.line, v->line) ? SEEN_SAME : SEEN_OTHER;
+            seen = same ? SEEN_SAME : SEEN_OTHER;
     }
     if (seen == SEEN_OTHER)
         checks_finding(c, "duplicate_event", "/eventId", v->id, "an unused id",
@@ -223,5 +226,5 @@ int rtp_check(struct checks *c, const struct amp_view *v, struct amp_error *err)
     rtp_fact_release(&f);
     if (bad < 0 || c->findings > 0)
         return bad;
-    return seen_add(&c->seen, v->id, v->line, err);
+    return seen_add(&c->seen, v->id, v->message, err);
 }

@@ -333,8 +333,12 @@ int user_check_text(struct user_check *c, struct amp_span text, const struct amp
 {
     struct amp_json_fault fault;
     struct amp_error why;
-    *view = (struct amp_view){
-        .line = text, .text = text, .tape = &c->tape, .size = text.n, .payload = AMP_TOK_NONE};
+    *view = (struct amp_view){.line = text,
+                              .message = text,
+                              .text = text,
+                              .tape = &c->tape,
+                              .size = text.n,
+                              .payload = AMP_TOK_NONE};
     c->scanned = amp_tape_scan(&c->tape, text.p, text.n, &fault) == 0;
     view->json = c->scanned;
     int valid = c->scanned ? amp_schema_check(c->schema, c->run, &c->tape, 0, &why) : 0;

@@ -32,11 +32,19 @@ enum amp_protocol amp_protocol_find(struct amp_span name); /* AMP_PROTO_NONE: un
 
 #define AMP_TO_MAX 1024 /* recipients of a message */
 
+/* The signature of a signed line, {"to":…,"sig":{…},"msg":…} (amp-protocols(7)). Only its form is
+ * checked here. The signature is about key, time and the message's bytes. */
+struct amp_signature {
+    struct amp_span key, alg, time, value; /* decoded; key.n is 0: the line is not signed */
+};
+
 struct amp_view {
     enum amp_protocol protocol;
     enum amp_kind kind;
-    struct amp_span line;        /* the outer bytes, which are passed on unchanged */
-    struct amp_span text;        /* the document: the line, or a part of it */
+    struct amp_span line;    /* the outer bytes, which are passed on unchanged */
+    struct amp_span message; /* the line; of a signed line the member msg */
+    struct amp_span text;    /* the document: the message, or a part of it */
+    struct amp_signature sig;
     const struct amp_tape *tape; /* of text */
     bool json;                   /* the line is JSON, without a prefix */
     struct amp_span type;        /* as the protocol spells it */
@@ -150,6 +158,13 @@ int amp_finding_record(const struct amp_finding *f, const struct amp_line_place 
  * 0: written; 1: the protocol has no such message; -1: failure. */
 int amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                struct amp_buf *out, struct amp_error *err);
+
+/* The message in a line, as the member `message` of a view: the line itself, or `msg` of a signed
+ * line. -1: out of memory. */
+int amp_line_message(struct amp_span line, struct amp_span *message, struct amp_error *err);
+/* Whether a recorded line has the message of a view: a message signed twice is the same message.
+ * 1, 0, or -1: out of memory. */
+int amp_line_has_message(struct amp_span line, const struct amp_view *v, struct amp_error *err);
 
 /* Whether a branch is protected: main, master and the patterns, also with refs/heads/. */
 bool amp_branch_is_protected(struct amp_span branch, const char *const *patterns);

@@ -433,7 +433,7 @@ void amp_step_forward_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
 static int escalation_readdress(const struct amp_view *v, const char *id, struct amp_buf *out,
                                 struct amp_error *err)
 {
-    json_auto_t *j = amp_json_load(v->line, err);
+    json_auto_t *j = amp_json_load(v->message, err);
     if (!j)
         return -1;
     json_t *refs = json_object_get(j, "context_ref");

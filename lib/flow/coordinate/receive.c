@@ -378,11 +378,11 @@ static int message_step(struct amp_coordinator *c, struct amp_step *st, struct a
 {
     const struct amp_view *v = st->view;
     char digest[AMP_SHA256_MAX];
-    struct amp_store_input in = {c->opt->consumer, v->id, v->line};
+    struct amp_store_input in = {c->opt->consumer, v->id, v->message};
     enum amp_store_outcome outcome = AMP_STORE_UNCHANGED;
     if (v->kind == AMP_KIND_DECISION || v->kind == AMP_KIND_CI_STATUS || v->kind == AMP_KIND_NACK) {
         /* Control records have no id; their digest identifies them. */
-        amp_sha256_hex(v->line, digest);
+        amp_sha256_hex(v->message, digest);
         in.id = amp_span_str(digest);
     }
     if (step_prepare(c, st, &in, err) < 0 || amp_coordinator_begin(c, err) < 0)

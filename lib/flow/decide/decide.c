@@ -52,7 +52,7 @@ static int question_acknowledge(struct amp_decider *d, const struct amp_view *v,
 
 static int question_show(struct amp_decider *d, const struct amp_view *v, struct amp_error *err)
 {
-    json_auto_t *message = amp_question_load(v->line, err);
+    json_auto_t *message = amp_question_load(v->message, err);
     const struct amp_question q = {.protocol = v->protocol, .message = message};
 
     if (!message)

@@ -51,7 +51,7 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
     c->branch = k->branch;
     c->base = k->base;
     c->state_dir = w->state_dir;
-    c->message = k->v->line;
+    c->message = k->v->message;
     c->criteria = amp_buf_span(&k->criteria);
     c->extra = amp_agent_git_env();
     return amp_attempt_make(c, &k->files, err);

@@ -282,7 +282,7 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
     if (known < 0)
         return -1;
     p.known = known ? &named : v;
-    struct amp_span id = amp_key_message_name(v->id, v->line, p.key.digest);
+    struct amp_span id = amp_key_message_name(v->id, v->message, p.key.digest);
     if (amp_inbox_key_of(agent, id, &p.key, err) < 0 || amp_store_begin(s, err) < 0)
         return -1;
     int rc = delivery_put(s, &p, &made, &did, err);

@@ -107,8 +107,9 @@ static int record_describe(struct work *w, struct amp_error *err)
 static int bytes_check(const struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
-    if (amp_span_eq(w->rec.line, v->line))
-        return 0;
+    int same = amp_line_has_message(w->rec.line, v, err);
+    if (same != 0)
+        return same < 0 ? -1 : 0;
     return amp_fail(err, AMP_NO, "duplicate_msg_id", "another message already has the id %.*s",
                     (int)v->id.n, v->id.p);
 }

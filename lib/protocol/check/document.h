@@ -10,17 +10,25 @@ struct amp_document {
     const struct amp_tape *tape;
     struct amp_span text;
     const struct amp_spec *spec;
-    uint32_t outer_to; /* token of an outer recipient, on the outer tape */
-    const char *word;  /* the type of a message that is not JSON, else NULL */
-    bool silent;       /* no message of the protocol that was named: the line passes unchecked */
+    uint32_t outer_to;              /* token of an outer recipient, or AMP_TOK_NONE */
+    const struct amp_tape *to_tape; /* its tape */
+    struct amp_span message;        /* the line; of a signed line the member msg */
+    struct amp_signature sig;
+    const char *word; /* the type of a message that is not JSON, else NULL */
+    bool silent;      /* no message of the protocol that was named: the line passes unchecked */
+};
+
+/* The protocols that the keys of a shape rule out. */
+struct amp_ruled_out {
+    uint64_t shapes;               /* the shapes that it is about */
+    uint8_t n_of[AMP_SHAPE_SLOTS]; /* by shape: the number of protocols of `order` */
 };
 
 struct amp_finder {
-    struct amp_tape outer, inner; /* of the line, and of the document inside it */
-    struct amp_check *check;      /* gets the findings; its arena gets the texts */
-    uint64_t shapes;              /* the shapes that ruled_out is about */
-    uint8_t
-        ruled_out[AMP_SHAPE_SLOTS]; /* by shape: how many protocols of `order` its keys rule out */
+    struct amp_tape outer, msg, inner; /* of the line, of the message in a signed line, and of the
+                                          document inside it */
+    struct amp_check *check;           /* gets the findings; its arena gets the texts */
+    struct amp_ruled_out of_lines, of_signed;
     const struct amp_spec *order[AMP_PROTO_COUNT - 1]; /* the order of detection */
 };
 /* f: all zero. */

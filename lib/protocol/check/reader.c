@@ -169,7 +169,7 @@ static int fill_view(struct amp_reader *r, const struct amp_document *d, const s
                                                   offsetof(struct amp_view, to),
                                                   offsetof(struct amp_view, n_to), NULL}};
         static const struct amp_fill_table outer = AMP_FILL_TABLE(struct amp_view, to);
-        if (amp_fill(&r->finder.outer, 0, &outer, v, &r->arena, err) < 0)
+        if (amp_fill(d->to_tape, 0, &outer, v, &r->arena, err) < 0)
             return -1;
     }
     const struct amp_kind_row *kind = r->check.row = row_of(r, s, v);
@@ -274,6 +274,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
                     struct amp_view *view, amp_finding_fn fn, void *ctx, struct amp_error *err)
 {
     struct amp_view v = {.line = line,
+                         .message = line,
                          .text = line,
                          .tape = &r->finder.outer,
                          .size = line.n,
@@ -288,6 +289,11 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
         return -1;
     v.text = d.text;
     v.tape = d.tape;
+    if (d.sig.key.n > 0) {
+        v.message = d.message;
+        v.sig = d.sig;
+        v.size = d.message.n;
+    }
     v.json = r->finder.outer.n > 0;
     v.protocol = d.spec ? d.spec->protocol : AMP_PROTO_NONE;
     r->check.spec = d.spec;

@@ -20,6 +20,12 @@ static const struct amp_meaning any_protocol[] = {
      "a rule of this tool",
      "Add the members that identify its protocol, or name the protocol with -p. Messages inside "
      "other text are found with --extract."},
+    {"bad_signature", AMP_SEV_ERROR,
+     "A signed line is malformed: its sig lacks a member or has a malformed one, or it has other "
+     "members. From a tool that verifies signatures: the signature is not valid for its key.",
+     "amp-protocols(7)",
+     "Sign the message with amp-sign. The members beside msg are sig and, for messages without "
+     "recipients of their own, to."},
     {"more_findings", AMP_SEV_ERROR,
      "The line has more findings than are reported. A warning if the others are warnings.",
      "a limit of this tool", "Fix the reported findings and check again."},

@@ -48,7 +48,8 @@ int amp_again_line(const struct amp_view *of, const struct amp_again *a, struct 
     if (!t->again)
         return amp_fail(err, AMP_NO, "unsupported_protocol",
                         "messages of this protocol have no id of their own");
-    if (!of->json || of->text.p < of->line.p || of->text.p + of->text.n > of->line.p + of->line.n)
+    if (!of->json || of->text.p < of->message.p ||
+        of->text.p + of->text.n > of->message.p + of->message.n)
         return amp_fail(err, AMP_NO, "unsupported_protocol",
                         "a message inside a string is not sent again");
     int rc = t->again(&e, a) < 0 ? -1 : amp_edit_line(&e, out);

@@ -27,10 +27,10 @@ static struct amp_buf *member_place(struct amp_edit *e, uint32_t object, const c
     uint32_t tok = amp_tape_get(t, object, amp_span_str(key));
     if (tok != AMP_TOK_NONE) {
         struct amp_span old = amp_tok_source(t, tok);
-        return place_add(e, (size_t)(old.p - e->v->line.p), old.n);
+        return place_add(e, (size_t)(old.p - e->v->message.p), old.n);
     }
     struct amp_span all = amp_tok_source(t, object);
-    struct amp_buf *b = place_add(e, (size_t)(all.p - e->v->line.p) + 1, 0);
+    struct amp_buf *b = place_add(e, (size_t)(all.p - e->v->message.p) + 1, 0);
     return amp_buf_fmt(b, e->err, "\"%s\":", key) < 0 ? NULL : b;
 }
 
@@ -66,7 +66,7 @@ static void places_sort(struct amp_edit *e)
 
 static int line_write(struct amp_edit *e, struct amp_buf *out)
 {
-    struct amp_span line = e->v->line;
+    struct amp_span line = e->v->message;
     size_t done = 0;
     places_sort(e);
     for (unsigned i = 0; i < e->n; i++) {

@@ -164,6 +164,16 @@ static bool is_addressed(const struct amp_extract *x)
     return false;
 }
 
+/* Whether the object is a signed line. */
+static bool is_signed(const struct amp_extract *x)
+{
+    const struct amp_tape *t = &x->tape;
+    uint32_t sig = amp_object_get(t, 0, "sig", AMP_JSON_OBJECT);
+    uint32_t msg = amp_tape_get(t, 0, AMP_SPAN("msg"));
+    return sig != AMP_TOK_NONE && msg != AMP_TOK_NONE && amp_object_has(t, sig, "value") &&
+           (t->tok[msg].type != AMP_JSON_OBJECT || amp_claim_object(t, msg, x->only));
+}
+
 /* Whether a protocol's prefix is before the candidate. *alone: nothing is before the prefix on the
  * line. */
 static bool is_prefixed(const struct amp_extract *x, bool *alone)
@@ -201,7 +211,7 @@ static int take_object(struct amp_extract *x, struct amp_span raw, struct amp_er
     struct amp_span text = amp_buf_span(&x->clean);
     if (amp_tape_scan(&x->tape, text.p, text.n, &fault) < 0)
         return prefixed || amp_claim_text(text, x->only) ? found_report(x, text, &at, err) : 0;
-    if (amp_claim_object(&x->tape, 0, x->only) || is_addressed(x))
+    if (amp_claim_object(&x->tape, 0, x->only) || is_addressed(x) || is_signed(x))
         return found_report(x, text, &at, err);
     return search_inside(x, raw, &at, err);
 }

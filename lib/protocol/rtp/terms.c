@@ -79,7 +79,8 @@ static bool is_confirmed(struct amp_span request, const struct amp_view *done)
     if (!memmem(request.p, request.n, "skill_distribution", 18))
         return true;
     amp_tape_init(&t, NULL);
-    if (amp_tape_scan(&t, request.p, request.n, &fault) < 0)
+    if (amp_line_message(request, &request, NULL) < 0 ||
+        amp_tape_scan(&t, request.p, request.n, &fault) < 0)
         return true;
     uint32_t payload = amp_tape_get(&t, 0, AMP_SPAN("payload"));
     if (!amp_object_is(&t, payload, "taskType", "skill_distribution") ||
@@ -96,7 +97,8 @@ static bool is_for(struct amp_span request, const char *agent)
     struct amp_json_fault fault;
     AMP_TAPE struct amp_tape t = {0};
     amp_tape_init(&t, NULL);
-    if (amp_tape_scan(&t, request.p, request.n, &fault) < 0)
+    if (amp_line_message(request, &request, NULL) < 0 ||
+        amp_tape_scan(&t, request.p, request.n, &fault) < 0)
         return false;
     uint32_t payload = amp_tape_get(&t, 0, AMP_SPAN("payload"));
     uint32_t list = amp_object_get(&t, payload, "toAgents", AMP_JSON_ARRAY);

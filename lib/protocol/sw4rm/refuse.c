@@ -111,7 +111,8 @@ int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, 
     if (payload_write(v, first, &body, err) < 0)
         return -1;
     /* {producer_id}:{operation_type}:{deterministic_hash} */
-    snprintf(key, sizeof key, AMP_REFUSER ":refuse:%016llx", (unsigned long long)hash_of(v->line));
+    snprintf(key, sizeof key, AMP_REFUSER ":refuse:%016llx",
+             (unsigned long long)hash_of(v->message));
     struct amp_sw4rm_said said = {.from = who,
                                   .type = "ACKNOWLEDGEMENT",
                                   .token = key,
