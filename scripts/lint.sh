@@ -45,7 +45,7 @@ code_of() {
 level_of() {
   case $1 in
   base) echo 0 ;;
-  schema | fsm | json) echo 1 ;;
+  schema | fsm | json | net) echo 1 ;;
   protocol | port | store | identity) echo 2 ;;
   metrics) echo 3 ;;
   message) echo 4 ;;
