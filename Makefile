@@ -49,7 +49,7 @@ PUB_H     := $(sort $(wildcard include/amp/*.h include/amp/*/*.h))
 
 # Only what a program really uses is linked: --as-needed drops the rest.
 LIBS          := -lpthread -lpcre2-8 -lsqlite3 -ljansson -lsodium
-LIBS_git-worker := -lgit2
+LIBS_git-worker := -lgit2 -lz
 LIBS_jq-worker  := -ljq
 LIBS_port-http  := -lcurl
 

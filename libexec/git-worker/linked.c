@@ -129,7 +129,7 @@ int linked_each(git_repository *repo, linked_fn fn, void *ctx)
 /* Removes name and everything in it, except the entry `keep` at the top. Symbolic links are
  * removed, not followed, also one that takes a directory's place meanwhile. Other file systems are
  * left alone. */
-static void remove_tree(int parent, const char *name, dev_t dev, const char *keep)
+void linked_remove_tree(int parent, const char *name, dev_t dev, const char *keep)
 {
     struct stat st;
     AMP_DIR DIR *d = amp_dir_open(parent, name);
@@ -143,7 +143,7 @@ static void remove_tree(int parent, const char *name, dev_t dev, const char *kee
     for (struct dirent *e; (e = readdir(d));)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
             (!keep || strcmp(e->d_name, keep) != 0))
-            remove_tree(fd, e->d_name, dev, NULL);
+            linked_remove_tree(fd, e->d_name, dev, NULL);
     if (keep && faccessat(fd, keep, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         unlinkat(fd, keep, 0);
     unlinkat(parent, name, AT_REMOVEDIR);
@@ -170,14 +170,14 @@ void linked_remove(const struct linked *w, bool with_files)
     if (with_files && w->path[0]) {
         linked_inspect(&now);
         if (!now.missing && !now.foreign && lstat(w->path, &st) == 0)
-            remove_tree(AT_FDCWD, w->path, st.st_dev, ".git");
+            linked_remove_tree(AT_FDCWD, w->path, st.st_dev, ".git");
         else if (now.missing && w->unfinished)
             remove_unfinished(w->path);
         else if (now.missing)
             rmdir(w->path);
     }
     if (w->gitdir[0] && lstat(w->gitdir, &st) == 0)
-        remove_tree(AT_FDCWD, w->gitdir, st.st_dev, NULL);
+        linked_remove_tree(AT_FDCWD, w->gitdir, st.st_dev, NULL);
 }
 
 static int clear_stale(void *ctx, const struct linked *w)

@@ -30,7 +30,7 @@ const char *__lsan_default_suppressions(void)
 static const struct {
     const char *name;
     int (*run)(struct request *r);
-    const char *needs[6];
+    const char *needs[9];
 } ops[] = {
     {"info", op_info, {"repo"}},
     {"resolve", op_resolve, {"repo", "rev"}},
@@ -45,15 +45,22 @@ static const struct {
     {"rollback", op_rollback, {"repo", "branch", "commit", "name", "email"}},
     {"keep", op_keep, {"repo", "worktree", "ref", "name", "email"}},
     {"diff", op_diff, {"repo", "from"}},
+    {"quarantine_make", op_quarantine_make, {"repo", "worktree", "path", "name", "email"}},
+    {"quarantine_take",
+     op_quarantine_take,
+     {"repo", "worktree", "path", "branch", "start", "name", "email", "keep"}},
 };
 
 #define IN(as, name) AMP_REC(as, struct request_in, #name, name)
 static const struct amp_rec_field fields[] = {
-    IN(INT, q),         IN(CSTR, agent),  IN(CSTR, base),    IN(CSTR, branch),    IN(CSTR, commit),
-    IN(CSTR, email),    IN(CSTR, expect), IN(CSTR, from),    IN(CSTR, keep),      IN(CSTR, key),
-    IN(CSTR, message),  IN(CSTR, name),   IN(CSTR, oid),     IN(CSTR, op),        IN(CSTR, patch),
-    IN(CSTR, path),     IN(CSTR, ref),    IN(CSTR, repo),    IN(CSTR, rev),       IN(CSTR, to),
-    IN(CSTR, worktree), IN(BOOL, force),  IN(BOOL, is_path), IN(BOOL, protected), IN(BOOL, release),
+    IN(INT, q),          IN(CSTR, agent),    IN(CSTR, base),    IN(CSTR, branch),
+    IN(CSTR, commit),    IN(CSTR, email),    IN(CSTR, expect),  IN(CSTR, from),
+    IN(CSTR, keep),      IN(CSTR, key),      IN(CSTR, message), IN(CSTR, name),
+    IN(CSTR, oid),       IN(CSTR, op),       IN(CSTR, patch),   IN(CSTR, path),
+    IN(CSTR, ref),       IN(CSTR, repo),     IN(CSTR, rev),     IN(CSTR, start),
+    IN(CSTR, to),        IN(CSTR, worktree), IN(BOOL, force),   IN(BOOL, is_path),
+    IN(BOOL, protected), IN(BOOL, release),  IN(INT, bytes),    IN(INT, object_bytes),
+    IN(INT, objects),
 };
 AMP_REC_TABLE(request_rec, "a request", struct request_in, fields);
 

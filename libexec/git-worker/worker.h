@@ -18,8 +18,9 @@
 struct request_in {
     int64_t q;
     const char *agent, *base, *branch, *commit, *email, *expect, *from, *keep, *key, *message;
-    const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *to, *worktree;
+    const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *start, *to, *worktree;
     bool force, is_path, protected, release;
+    int64_t bytes, object_bytes, objects; /* limits; 0: the default */
 };
 
 struct request {
@@ -78,6 +79,8 @@ int linked_make(struct request *r, const char *head, struct linked *out);
 int linked_finish(struct request *r, const struct linked *w);
 /* Removes the entry; with_files: also the directory, if it leads back to the entry now. */
 void linked_remove(const struct linked *w, bool with_files);
+/* Removes name and everything in it, except the entry `keep` at the top (may be NULL). */
+void linked_remove_tree(int parent, const char *name, dev_t dev, const char *keep);
 /* Whether the HEAD of a git directory is the branch (a full name). */
 bool linked_head_is(const char *gitdir, const char *ref);
 
@@ -100,6 +103,35 @@ int keep_tip(struct request *r, git_repository *repo, const git_oid *tip, const 
              const git_oid *extra, const char *ref, bool *kept);
 int keep_tree(struct request *r, git_repository *tree, const char *ref, bool *kept, bool *partial);
 
+/* incoming.c: the new objects of a quarantine, read and checked, then written. */
+struct incoming;
+struct incoming_limits {
+    int64_t objects, bytes, object_bytes;
+};
+struct incoming_count {
+    int64_t commits, objects, bytes;
+};
+/* dir: the quarantine; it stays the caller's. Opens also its packs. */
+int incoming_open(struct request *r, int dir, const struct incoming_limits *limits,
+                  struct incoming **out);
+void incoming_close(struct incoming *in);
+/* Checks the commit and everything that it needs; then git_graph_… work on incoming_view. */
+int incoming_check(struct incoming *in, const git_oid *tip, struct incoming_count *count);
+git_repository *incoming_view(struct incoming *in); /* the repository's objects and the new ones */
+int incoming_write(struct incoming *in);            /* what incoming_check found, in order */
+int refuse_incoming(struct request *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int refuse_limit(struct request *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* pack.c: checks a pack's entries and sizes without resolving its deltas, so that the library gets
+ * only packs within the limits. fd is read from its beginning. */
+int pack_check(struct request *r, int fd, const char *name, const struct incoming_limits *limits,
+               struct incoming_count *count);
+/* fsck.c: checks what the library's parser does not. */
+int fsck_tree(struct request *r, const git_tree *tree);
+int fsck_commit(struct request *r, git_odb_object *object, const git_commit *commit);
+
+int op_quarantine_make(struct request *r);
+int op_quarantine_take(struct request *r);
 int op_info(struct request *r);
 int op_resolve(struct request *r);
 int op_tree(struct request *r);
@@ -128,6 +160,8 @@ DEFINE_CLEANUP(git_object)
 DEFINE_CLEANUP(git_index)
 DEFINE_CLEANUP(git_signature)
 DEFINE_CLEANUP(git_config)
+DEFINE_CLEANUP(git_odb)
+DEFINE_CLEANUP(git_odb_object)
 DEFINE_CLEANUP(git_reflog)
 DEFINE_CLEANUP(git_diff)
 DEFINE_CLEANUP(git_diff_stats)

@@ -123,6 +123,8 @@ static int request_write(struct amp_git *g, const char *op, const struct amp_git
             amp_jw_member_text(&w, args->key, args->text);
         else if (args->flag)
             amp_jw_member_bool(&w, args->key, true);
+        else if (args->number)
+            amp_jw_member_int(&w, args->key, args->number);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
 }

@@ -24,11 +24,15 @@ struct amp_git {
     struct amp_buf arena; /* a decoded field of it */
 };
 
-/* An argument of a request: a text (NULL: left out) or a flag. ARGS makes a list of them. */
+/* An argument of a request: a text (NULL: left out), a flag or a number (0: left out). ARGS makes a
+ * list of them. */
 struct amp_git_arg {
     const char *key, *text;
     bool flag;
+    int64_t number;
 };
+/* The first element of a list in the reply, and the number of elements. */
+uint32_t amp_git_list(const struct amp_git *g, const char *key, uint32_t *n);
 #define ARGS(...) ((const struct amp_git_arg[]){__VA_ARGS__, {NULL}})
 /* Sends a request and waits for its reply, which is then in g->tape. A reply that reports a failure
  * is -1 with the worker's error. */

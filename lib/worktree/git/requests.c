@@ -64,8 +64,7 @@ int amp_git_worktree_remove(struct amp_git *g, const char *repo, const char *pat
     return amp_git_call(g, "worktree_remove", args, err) ? -1 : amp_git_field_bool(g, 0, "left");
 }
 
-/* The first element of a list in the reply, and the number of elements. */
-static uint32_t list_first(const struct amp_git *g, const char *key, uint32_t *n)
+uint32_t amp_git_list(const struct amp_git *g, const char *key, uint32_t *n)
 {
     uint32_t list = amp_tape_get(&g->tape, 0, amp_span_str(key));
     *n = list == AMP_TOK_NONE ? 0 : g->tape.tok[list].count;
@@ -77,7 +76,7 @@ int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn f
 {
     if (amp_git_call(g, "worktrees", ARGS({"repo", repo}), err) < 0)
         return -1;
-    uint32_t n, tok = list_first(g, "worktrees", &n);
+    uint32_t n, tok = amp_git_list(g, "worktrees", &n);
     /* Copied before the first call of fn, which may itself call the worker. */
     AMP_FREE struct amp_git_worktree *all = calloc((size_t)n + 1, sizeof *all);
     if (!all)
@@ -114,7 +113,7 @@ int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, cons
         ARGS({"repo", repo}, {"worktree", worktree}, {"from", from}, {"to", to}, {"patch", patch});
     if (amp_git_call(g, "diff", args, err) < 0)
         return -1;
-    uint32_t n, tok = list_first(g, "files", &n);
+    uint32_t n, tok = amp_git_list(g, "files", &n);
     struct amp_git_diff d = {.files = calloc((size_t)n + 1, sizeof *d.files)};
     for (; d.files && d.n_files < n; d.n_files++, tok = g->tape.tok[tok].next) {
         struct amp_span text;
@@ -154,7 +153,7 @@ int amp_git_refs(struct amp_git *g, const char *repo, bool protected_only, struc
         ARGS({"repo", repo}, {.key = "protected", .flag = protected_only});
     if (amp_git_call(g, "refs", args, err) < 0)
         return -1;
-    uint32_t n, tok = list_first(g, "refs", &n);
+    uint32_t n, tok = amp_git_list(g, "refs", &n);
     struct amp_git_refs refs = {.v = calloc((size_t)n + 1, sizeof *refs.v)};
     for (; refs.v && refs.n < n; tok = g->tape.tok[tok].next) {
         struct amp_git_ref *ref = &refs.v[refs.n];
