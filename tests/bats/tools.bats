@@ -486,7 +486,7 @@ may_link() {
   agent-registry | amp-route | amp-ack | task-dispatch | hitl-prompt | worktree-bind)
     echo libpcre2-8 libsqlite3 libjansson libsodium
     ;;
-  git-worker) echo libgit2 libpcre2-8 libjansson libsodium ;;
+  git-worker) echo libgit2 libz libpcre2-8 libjansson libsodium ;;
   jq-worker) echo libjq libonig libpcre2-8 libjansson ;;
   port-http) echo libcurl libjansson ;;
   state-worker) echo libsqlite3 libpcre2-8 libsodium libjansson ;;
