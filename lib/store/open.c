@@ -160,7 +160,10 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
         return -1;
     amp_wm_open(&s->wm, s->logfd, s->opt.read_only);
     s->lock.crowd = amp_wm_crowd(&s->wm);
-    amp_log_init(&s->log, s->logfd, s->opt.read_only, &s->wm);
+    amp_chain_init(&s->chain, s->dirfd, s->opt.read_only);
+    s->chain.sign = s->opt.sign_head;
+    s->chain.dir = s->real;
+    amp_log_init(&s->log, s->logfd, s->opt.read_only, &s->wm, &s->chain);
     s->log.most = s->opt.segment_bytes;
     amp_index_init(&s->index, s->dirfd, s->real, s->opt.read_only);
     s->index.wm = &s->wm;
@@ -185,7 +188,7 @@ static int open_store(const char *dir, const struct amp_store_options *opt, bool
         s->opt.lock_timeout_ms = -1;
     s->dirfd = s->logfd = s->lock.next = s->lock.main = -1;
     s->log.fd = -1;
-    amp_log_init(&s->log, -1, true, &s->wm);
+    amp_log_init(&s->log, -1, true, &s->wm, &s->chain);
     amp_frame_arena_init(&s->arena);
     amp_cache_init(&s->cache);
     amp_frame_arena_init(&s->check);
@@ -225,6 +228,7 @@ void amp_store_close(struct amp_store *s)
     amp_cache_release(&s->cache);
     amp_log_release(&s->log);
     amp_wm_close(&s->wm);
+    amp_chain_release(&s->chain);
     amp_frame_arena_release(&s->arena);
     amp_frame_arena_release(&s->check);
     amp_buf_release(&s->rec);

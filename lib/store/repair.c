@@ -9,6 +9,9 @@
  * before it gets its name, so after a crash the repair is only run again. In a rewritten segment
  * frames move, and the index has their places. So the next generation of the index begins before
  * the first rewritten segment gets its name, and a crash never leaves the old index in use.
+ *
+ * A repair frame names the number of the frame behind the gap, so that no more than that gap is
+ * missing for amp_store_verify. The noted end of the log is lowered last.
  */
 #include "store/store_int.h"
 
@@ -29,12 +32,18 @@ struct repair {
     struct amp_buf *said;
     struct amp_buf old, new; /* a segment's bytes */
     struct amp_pos pos;      /* after the last frame that was added to new */
+    uint64_t next;           /* the number that the last repair frame names */
     uint64_t lost;           /* bytes */
     bool renewed;            /* the index has a new generation */
 };
 
-static int put_repair_frame(struct repair *r, const char *note, struct amp_error *err)
+/* next: the number of the frame behind the gap; 0: the frame that is appended next. */
+static int put_repair_frame(struct repair *r, const char *note, uint64_t next,
+                            struct amp_error *err)
 {
+    struct amp_log *l = &r->s->log;
+    if (amp_chain_ready(l->chain, r->pos.n + 1, amp_log_first_number(l, l->first), err) < 0)
+        return -1;
     struct amp_frame f = {
         .head = {.log = AMP_FRAME_repair,
                  .n = r->pos.n + 1,
@@ -42,9 +51,11 @@ static int put_repair_frame(struct repair *r, const char *note, struct amp_error
                  .gen = r->s->index.gen},
         .note = amp_span_str(note),
         .at = amp_now_ms(),
+        .next = (int64_t)next,
     };
-    if (amp_frame_encode(&f, &r->new, err) < 0)
+    if (amp_frame_encode(&f, l->chain, &r->new, err) < 0)
         return -1;
+    r->next = next;
     amp_pos_advance(&r->pos, &f.head);
     return 0;
 }
@@ -59,7 +70,7 @@ static int put_frame(struct repair *r, const char *p, const struct amp_frame_hea
 }
 
 /* Adds and reports a repair frame for the frames up to `last`, which are lost. */
-static int put_gap(struct repair *r, uint64_t last, struct amp_error *err)
+static int put_gap(struct repair *r, uint64_t last, bool goes_on, struct amp_error *err)
 {
     char note[128];
     uint64_t first = r->pos.n + 1;
@@ -69,7 +80,7 @@ static int put_gap(struct repair *r, uint64_t last, struct amp_error *err)
         snprintf(note, sizeof note, "frame %" PRIu64 " is lost", first);
     if (amp_buf_fmt(r->said, err, "%s\n", note) != 0)
         return -1;
-    return put_repair_frame(r, note, err);
+    return put_repair_frame(r, note, goes_on ? last + 1 : 0, err);
 }
 
 /* Whether only the line feed of the frame at p is damaged; restores it. Otherwise the next frame
@@ -94,14 +105,16 @@ static int frames_salvage(struct repair *r, struct amp_error *err)
         struct amp_frame_head h;
         bool whole = amp_frame_check(AMP_FRAME_FORMAT, p, (size_t)(end - p), &h) ||
                      line_feed_was_lost(p, (size_t)(end - p), &h);
-        if (whole && amp_pos_precedes(&r->pos, &h)) {
+        bool named =
+            !r->pos.loose || h.n == r->next || (h.n == r->pos.n + 1 && h.prev == r->pos.sum);
+        if (whole && amp_pos_precedes(&r->pos, &h) && named) {
             if (put_frame(r, p, &h, err) < 0)
                 return -1;
             p += h.size;
             continue;
         }
-        if (whole && h.n > r->pos.n + 1 && !r->pos.loose) {
-            if (put_gap(r, h.n - 1, err) < 0)
+        if (whole && h.n > r->pos.n + 1 && (!r->pos.loose || !named)) {
+            if (put_gap(r, h.n - 1, true, err) < 0)
                 return -1;
             continue;
         }
@@ -130,6 +143,13 @@ static int read_segment(struct repair *r, uint32_t seg, struct amp_error *err)
     return amp_file_read(r->s->logfd, name, SEGMENT_MAX, &r->old, err);
 }
 
+/* The last frame that was on disk, by this boot's watermark or the noted end. */
+static uint64_t durable_end(const struct amp_store *s)
+{
+    uint64_t wm = amp_wm_get(&s->wm), end = amp_chain_end(&s->chain);
+    return wm > end ? wm : end;
+}
+
 /* Adds a gap for frames that are missing at the end, by the next segment's first number or this
  * boot's watermark. */
 static int put_end(struct repair *r, uint64_t next, struct amp_error *err)
@@ -137,11 +157,11 @@ static int put_end(struct repair *r, uint64_t next, struct amp_error *err)
     if (r->pos.loose)
         return 0;
     if (next)
-        return r->pos.n + 1 < next ? put_gap(r, next - 1, err) : 0;
+        return r->pos.n + 1 < next ? put_gap(r, next - 1, true, err) : 0;
     if (r->pos.seg != r->s->log.last)
-        return r->pos.sealed ? 0 : put_repair_frame(r, "the frames behind are lost", err);
-    uint64_t durable = amp_wm_get(&r->s->wm);
-    return durable > r->pos.n ? put_gap(r, durable, err) : 0;
+        return r->pos.sealed ? 0 : put_repair_frame(r, "the frames behind are lost", 0, err);
+    uint64_t durable = durable_end(r->s);
+    return durable > r->pos.n ? put_gap(r, durable, false, err) : 0;
 }
 
 /* torn: it is a torn tail if no intact frame comes after it, which the catch-up cuts. */
@@ -242,7 +262,7 @@ static int append_again(struct repair *r, const struct amp_pos *end, struct amp_
     r->pos = *end;
     if (amp_log_scan_segment(l, &pos, &ends, copy_tail, &t, err) < 0)
         return -1;
-    if (put_repair_frame(r, "a write or sync had failed", err) < 0 ||
+    if (put_repair_frame(r, "a write or sync had failed", 0, err) < 0 ||
         segment_publish(r, l->last + 1, err) < 0)
         return -1;
     return amp_buf_fmt(r->said, err,
@@ -274,21 +294,45 @@ static int list_segments(struct repair *r, struct amp_error *err)
     return amp_log_list(l, err);
 }
 
+static int gone_note(struct repair *r, uint64_t from, uint64_t to, struct amp_error *err)
+{
+    char note[128];
+    struct amp_pos at;
+    struct amp_frame f = {.head.log = AMP_FRAME_repair, .note = {note, 0}};
+    f.note.n =
+        (size_t)snprintf(note, sizeof note, "frames %" PRIu64 " to %" PRIu64 " are gone", from, to);
+    return amp_buf_fmt(r->said, err, "%s\n", note) < 0 ? -1 : amp_turn_append(r->s, &f, &at, err);
+}
+
+/* Reports and records the frames that are missing before the first segment, and after `end`, the
+ * end of the log before this repair. */
+static int ends_note(struct repair *r, const struct amp_pos *end, uint64_t gone,
+                     struct amp_error *err)
+{
+    struct amp_store *s = r->s;
+    uint64_t first = amp_log_first_number(&s->log, s->log.first);
+    uint64_t noted = amp_chain_first(&s->chain);
+    if (noted && first > noted && gone_note(r, noted, first - 1, err) < 0)
+        return -1;
+    return gone > end->n ? gone_note(r, end->n + 1, gone, err) : 0;
+}
+
 static int log_repair(struct repair *r, struct amp_error *err)
 {
     struct amp_store *s = r->s;
     struct amp_pos end;
     amp_wm_claim(&s->wm, s->logfd);
+    if (amp_chain_open(&s->chain, err) < 0)
+        return -1;
     bool failed = amp_wm_failed(&s->wm) || faccessat(s->logfd, "FAILED", F_OK, 0) == 0;
     if (list_segments(r, err) < 0)
         return -1;
-    if (!s->log.last)
+    uint64_t gone = durable_end(s);
+    if (!s->log.last && !gone)
         return amp_buf_str(r->said, "there is no log\n", err);
-    if (segments_repair(r, &end, err) < 0)
+    if (!s->log.last && amp_log_create(&s->log, 1, err) < 0)
         return -1;
-    if (amp_wm_get(&s->wm) > end.n &&
-        amp_buf_fmt(r->said, err, "frames %" PRIu64 " to %" PRIu64 " are gone\n", end.n + 1,
-                    amp_wm_get(&s->wm)) != 0)
+    if (segments_repair(r, &end, err) < 0)
         return -1;
     if (failed && append_again(r, &end, err) < 0)
         return -1;
@@ -298,10 +342,16 @@ static int log_repair(struct repair *r, struct amp_error *err)
     amp_wm_set_failed(&s->wm, false);
     s->known = s->verified = false;
     amp_wm_set_verified(&s->wm, false);
-    if (amp_store_catch_up(s, err) < 0)
+    s->repairs = true;
+    if (amp_store_catch_up(s, err) < 0 || ends_note(r, &end, gone, err) < 0)
         return -1;
+    s->repairs = false;
     if (amp_log_flush(&s->log, err) < 0 || amp_log_datasync(&s->log, err) < 0)
         return amp_store_fail(s, err);
+    amp_log_synced(&s->log, s->log.end.n);
+    if (amp_chain_reset(&s->chain, amp_log_first_number(&s->log, s->log.first), s->log.end.n, err) <
+        0)
+        return -1;
     return amp_buf_fmt(r->said, err,
                        "the log can be read completely: %u segments, up to frame %" PRIu64 "\n",
                        s->log.last - s->log.first + 1, s->log.end.n);

@@ -14,6 +14,11 @@
 struct amp_store;
 struct amp_message_facts;
 
+/* Signs the head of the log of a state directory at the end of a segment: appends one JSON object
+ * to sig. Called under the main lock. If it fails, the segment ends without a signature. */
+typedef int (*amp_store_sign_fn)(const char *dir, struct amp_span text, struct amp_buf *sig,
+                                 struct amp_error *err);
+
 struct amp_store_options {
     int64_t lock_timeout_ms; /* < 0: no limit; TEMPFAIL lock_timeout after it */
     uint64_t segment_bytes;  /* size at which a segment ends; here and below 0 is the default */
@@ -25,13 +30,14 @@ struct amp_store_options {
     bool look;               /* the same if nothing can be written, as on a read-only medium */
     /* Functions for lib/message (message/facts.h). The store does not call them. */
     const struct amp_message_facts *facts;
-    const char *actor; /* for the log, if neither change nor input has one; borrowed */
+    const char *actor;           /* for the log, if neither change nor input has one; borrowed */
+    amp_store_sign_fn sign_head; /* NULL: segments end without a signature */
 };
 
 /* Opens a state directory and creates a missing one (mode 0700); the mode of an existing one is not
  * changed. Codes: state_network_fs, state_not_ours, state_permissions, config_invalid, log_old,
  * log_newer, log_failed (repair needed). Every later call may also fail with log_failed,
- * log_replaced, or log_damaged (with segment and offset). */
+ * log_replaced, log_damaged (with segment and offset), or log_key_invalid. */
 int amp_store_open(const char *dir, const struct amp_store_options *opt, struct amp_store **out,
                    struct amp_error *err);
 void amp_store_close(struct amp_store *s);

@@ -41,6 +41,8 @@ struct amp_store {
     struct amp_turnstile lock;
     sigset_t mask; /* to restore when the turn ends */
     struct amp_log log;
+    struct amp_chain chain;
+    bool repairs; /* frames may be missing at the log's end */
     struct amp_index index;
     struct amp_cache cache;
     struct amp_watermark wm;

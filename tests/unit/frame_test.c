@@ -38,7 +38,7 @@ static void test_round_trip(struct amp_buf *b)
     struct amp_frame g;
     struct amp_frame_head h;
     amp_frame_arena_init(&arena);
-    TAP_INT(amp_frame_encode(&f, b, &err), 0, "a frame is encoded");
+    TAP_INT(amp_frame_encode(&f, NULL, b, &err), 0, "a frame is encoded");
     TAP_OK(b->data[b->len - 1] == '\n' && !memchr(b->data, '\n', b->len - 1), "on one line");
     TAP_OK(amp_frame_check(AMP_FRAME_FORMAT, b->data, b->len, &h), "it is whole");
     TAP_OK(h.size == b->len && h.n == 9 && h.prev == f.head.prev && h.s == 8 && h.gen == 2 &&
@@ -95,7 +95,7 @@ static void test_log_frames(struct amp_buf *b)
         struct amp_frame_head h;
         struct amp_frame f = {.head = {.n = 1, .log = logs[i]}, .at = 1};
         amp_buf_reset(b);
-        TAP_OK(amp_frame_encode(&f, b, &err) == 0 &&
+        TAP_OK(amp_frame_encode(&f, NULL, b, &err) == 0 &&
                    amp_frame_check(AMP_FRAME_FORMAT, b->data, b->len, &h) && h.log == logs[i],
                "a record of the log itself keeps its kind (%d)", (int)logs[i]);
     }
@@ -153,7 +153,7 @@ static void test_any(struct amp_buf *b)
         struct amp_frame_head h;
         struct amp_frame p;
         amp_buf_reset(b);
-        if (amp_frame_encode(&f, b, &err) != 0 ||
+        if (amp_frame_encode(&f, NULL, b, &err) != 0 ||
             !amp_frame_check(AMP_FRAME_FORMAT, b->data, b->len, &h) ||
             amp_frame_decode(amp_buf_span(b), &h, &arena, &p, &err) != 0) {
             wrong++;
@@ -182,7 +182,7 @@ static void test_too_large(struct amp_buf *b)
     memset(big, 'x', n);
     struct amp_frame f = {.head = {.n = 1}, .at = 1, .note = {big, n}};
     amp_buf_reset(b);
-    TAP_INT(amp_frame_encode(&f, b, &err), -1, "a frame past its size is refused");
+    TAP_INT(amp_frame_encode(&f, NULL, b, &err), -1, "a frame past its size is refused");
     TAP_STR(err.code, "frame_too_large", "with its code");
     TAP_INT((int64_t)b->len, 0, "and leaves nothing behind");
     free(big);

@@ -92,6 +92,7 @@ static void keep_all(const char *dir)
     keep(dir, ".", "index*");
     keep(dir, "log", "0*");
     keep(dir, "log", "watermark");
+    keep(dir, "keys", "log.end");
 }
 
 static void release(void)

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "store/log/chain.h"
 #include "json/bytes.h"
 
 static void put_hex(char *p, unsigned n, uint64_t v)
@@ -158,6 +159,7 @@ static void encode_lists(struct amp_jw *w, const struct amp_frame *f)
 {
     w->comma = true;
     amp_jw_some_int(w, "due", f->due);
+    amp_jw_some_int(w, "next", f->next);
     if (f->n_out)
         encode_out(w, f);
     if (f->n_close) {
@@ -172,7 +174,29 @@ static void encode_lists(struct amp_jw *w, const struct amp_frame *f)
     }
 }
 
-int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error *err)
+/* The members of the chain, which come last, and the frame's end. */
+static int encode_end(struct amp_buf *b, const struct amp_frame *f, const struct amp_chain *chain,
+                      size_t start, struct amp_error *err)
+{
+    const size_t from = start + AMP_FRAME_HEAD;
+    if (!chain)
+        return amp_buf_add(b, "}\n", 2, err);
+    if (f->head.log == AMP_FRAME_seal &&
+        amp_chain_sign(chain, f->head.n, (struct amp_span){b->data + from, b->len - from}, b, err) <
+            0)
+        return -1;
+    if (amp_buf_reserve(b, AMP_CHAIN_TAIL, err) < 0)
+        return -1;
+    struct amp_span body = {b->data + from, b->len - from};
+    LIT(b, ",\"m\":\"");
+    amp_chain_hash(chain, body, b->data + b->len);
+    b->len += AMP_CHAIN_HEX;
+    LIT(b, "\"}\n");
+    return 0;
+}
+
+int amp_frame_encode(struct amp_frame *f, const struct amp_chain *chain, struct amp_buf *out,
+                     struct amp_error *err)
 {
     size_t start = out->len, most = size_bound(f);
     struct amp_jw w;
@@ -186,7 +210,7 @@ int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error 
     encode_rest(out, f, start);
     amp_jw_init(&w, out);
     encode_lists(&w, f);
-    if (amp_jw_end(&w, err) < 0 || amp_buf_add(out, "}\n", 2, err) < 0) {
+    if (amp_jw_end(&w, err) < 0 || encode_end(out, f, chain, start, err) < 0) {
         out->len = start;
         return -1;
     }

@@ -321,6 +321,7 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
     f.state_blob = member_text(&d, 0, "state_blob");
     f.gone = member_truth(&d, 0, "gone");
     f.due = member_integer(&d, 0, "due");
+    f.next = member_integer(&d, 0, "next");
     decode_out(&d, &f);
     decode_close(&d, &f);
     if (d.no_memory)

@@ -16,7 +16,9 @@
  * instead of state for a removal; "state_blob" and, in an entry of out, "blob" name a blob instead
  * of the text) or a record of the log itself, whose first member is "log": close
  * {"actor","close":[[n,i]…],"acked"?}, cut, seal, index, repair, and stand, which repeats a live
- * key or open outbox entries (with "c", "n" and "i") so that an old segment can be removed.
+ * key or open outbox entries (with "c", "n" and "i") so that an old segment can be removed. The
+ * last member is "m" (chain.h). A repair frame has the number of the frame behind the gap, "next";
+ * a seal frame may have "head" and "sig".
  */
 #ifndef AMP_STORE_FRAME_H
 #define AMP_STORE_FRAME_H
@@ -67,7 +69,7 @@ struct amp_frame {
     struct amp_frame_head head;
     struct amp_span key, full, from, event, to, actor, acked, note;
     uint64_t was, rev;
-    int64_t at, due;
+    int64_t at, due, next;
     struct amp_span in_consumer, in_id, in_sum;
     struct amp_span state; /* raw JSON */
     struct amp_span state_blob;
@@ -100,8 +102,11 @@ bool amp_frame_check(uint32_t format, const char *p, size_t n, struct amp_frame_
 uint32_t amp_frame_format(const char *p, size_t n);
 
 /* Appends the frame to out. The caller sets head.n, prev, s, gen and log; the function sets size,
- * sum and state_off. Fails only with no_memory or frame_too_large. */
-int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error *err);
+ * sum and state_off. chain: with a key, or NULL for a frame without m. Fails only with no_memory or
+ * frame_too_large. */
+struct amp_chain;
+int amp_frame_encode(struct amp_frame *f, const struct amp_chain *chain, struct amp_buf *out,
+                     struct amp_error *err);
 /* Reads all members of a checked frame. */
 int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
                      struct amp_frame_arena *a, struct amp_frame *out, struct amp_error *err);

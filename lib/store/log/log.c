@@ -23,10 +23,15 @@
 
 enum { ROOM_FROM = 64 * 1024, ROOM_FIRST = 4 * 1024 * 1024, ROOM_SHARE = 16, BLOCK = 4096 };
 
-void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_watermark *wm)
+void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_watermark *wm,
+                  struct amp_chain *chain)
 {
-    *l = (struct amp_log){
-        .dirfd = dirfd, .read_only = read_only, .format = AMP_FRAME_FORMAT, .fd = -1, .wm = wm};
+    *l = (struct amp_log){.dirfd = dirfd,
+                          .read_only = read_only,
+                          .format = AMP_FRAME_FORMAT,
+                          .fd = -1,
+                          .wm = wm,
+                          .chain = chain};
     for (unsigned i = 0; i < AMP_LOG_OLD; i++)
         l->old[i].fd = -1;
     /* A turn's 1 MiB, the frame that exceeds it, and the close frames of the turn. */
@@ -241,6 +246,10 @@ bool amp_log_stands(struct amp_log *l, const struct amp_pos *pos)
 int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
                    struct amp_error *err)
 {
+    if (!l->chain->has_key &&
+        amp_chain_ready(l->chain, l->end.n + 1, l->end.n ? amp_log_first_number(l, l->first) : 1,
+                        err) < 0)
+        return -1;
     f->head.n = l->end.n + 1;
     f->head.prev = l->end.sum;
     f->head.gen = l->gen;
@@ -249,7 +258,7 @@ int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
         f->head.s = l->end.n;
     if (!f->at)
         f->at = amp_now_ms();
-    if (amp_frame_encode(f, &l->pending, err) < 0)
+    if (amp_frame_encode(f, l->chain, &l->pending, err) < 0)
         return -1;
     amp_pos_advance(&l->end, &f->head);
     *at = l->end;
@@ -306,6 +315,13 @@ int amp_log_datasync(struct amp_log *l, struct amp_error *err)
     return 0;
 }
 
+void amp_log_synced(struct amp_log *l, uint64_t n)
+{
+    /* The noted end first: if the process is killed in between, no other process skips it. */
+    amp_chain_raise(l->chain, n);
+    amp_wm_raise(l->wm, n);
+}
+
 int amp_log_rotate(struct amp_log *l, struct amp_error *err)
 {
     struct amp_frame seal = {.head.log = AMP_FRAME_seal};
@@ -315,7 +331,7 @@ int amp_log_rotate(struct amp_log *l, struct amp_error *err)
         return -1;
     if (amp_log_datasync(l, err) < 0)
         return -1;
-    amp_wm_raise(l->wm, l->end.n);
+    amp_log_synced(l, l->end.n);
     if (amp_log_size(l, &size, NULL, NULL) == 0 && size == l->end.off && l->room > size + BLOCK &&
         ftruncate(l->fd, (off_t)size) != 0)
         l->room = 0; /* some blocks stay unused */

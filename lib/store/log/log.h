@@ -2,6 +2,7 @@
 #ifndef AMP_STORE_LOG_H
 #define AMP_STORE_LOG_H
 
+#include "store/log/chain.h"
 #include "store/log/frame.h"
 #include "store/log/watermark.h"
 
@@ -45,6 +46,7 @@ struct amp_log {
     struct amp_pos end;   /* verified; includes the frames in pending */
     struct amp_buf pending;
     struct amp_watermark *wm;
+    struct amp_chain *chain;
     uint64_t gen;
     struct {
         uint32_t seg;
@@ -54,7 +56,8 @@ struct amp_log {
     struct amp_buf scan, look;
 };
 
-void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_watermark *wm);
+void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_watermark *wm,
+                  struct amp_chain *chain);
 void amp_log_release(struct amp_log *l);
 
 void amp_log_name(uint32_t seg, char out[32]);
@@ -79,6 +82,8 @@ int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
 /* Writes the appended frames. */
 int amp_log_flush(struct amp_log *l, struct amp_error *err);
 int amp_log_datasync(struct amp_log *l, struct amp_error *err);
+/* After a successful sync: frames up to n are on disk. */
+void amp_log_synced(struct amp_log *l, uint64_t n);
 /* Seal, sync, next segment. */
 int amp_log_rotate(struct amp_log *l, struct amp_error *err);
 

@@ -185,7 +185,9 @@ static int segment_remove(struct amp_store *s, struct amp_error *err)
     /* The repeated frames must be on disk first: by this sync or, in a sealed segment, already. */
     if (amp_log_flush(l, err) < 0 || amp_log_datasync(l, err) < 0)
         return amp_store_fail(s, err);
-    amp_wm_raise(&s->wm, l->end.n);
+    amp_log_synced(l, l->end.n);
+    if (amp_chain_drop(&s->chain, before, err) < 0)
+        return -1;
     amp_log_name(l->first, name);
     if (unlinkat(l->dirfd, name, 0) != 0 || fsync(l->dirfd) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot remove log/%s", name);

@@ -272,6 +272,10 @@ static int log_look_again(struct amp_store *s, struct amp_error *err)
         if (!s->opt.read_only)
             return -1;
         l->end = (struct amp_pos){0};
+        if (amp_chain_open(&s->chain, err) < 0)
+            return -1;
+        if (amp_chain_end(&s->chain) > 0)
+            return amp_log_damaged(&(struct amp_pos){.seg = 1}, "the log is gone", err);
         return index_open(s, 0, err);
     }
     if (index_open(s, 0, err) < 0 || index_check(s, err) < 0)
@@ -292,6 +296,10 @@ static int log_look_again(struct amp_store *s, struct amp_error *err)
     }
     if (amp_wm_get(&s->wm) > l->end.n)
         return amp_log_damaged(&l->end, "frames that were synced in this boot are gone", err);
+    if (amp_chain_open(&s->chain, err) < 0)
+        return -1;
+    if (!s->repairs && amp_chain_end(&s->chain) > l->end.n)
+        return amp_log_damaged(&l->end, "frames that were on disk are gone", err);
     l->gen = s->index.gen;
     if (!s->opt.read_only && l->end.sealed && l->end.seg == l->last) {
         if (amp_log_create(l, l->last + 1, err) < 0)

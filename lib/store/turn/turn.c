@@ -174,7 +174,7 @@ static int reader_sync(struct amp_store *s, struct amp_error *err)
     if (amp_store_failed_before(s, true, err) < 0 || amp_log_datasync(&s->log, err) < 0 ||
         amp_store_failed_before(s, true, err) < 0)
         return -1;
-    amp_wm_raise(&s->wm, s->need);
+    amp_log_synced(&s->log, s->need);
     return 0;
 }
 
@@ -205,7 +205,7 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err)
     /* After another process's failed sync, the kernel may have dropped this process's pages. */
     if (amp_store_check_failed(s, true, err) < 0)
         return -1;
-    amp_wm_raise(&s->wm, need);
+    amp_log_synced(&s->log, need);
     amp_index_checkpoint(&s->index, WAL_OUTSIDE, false);
     return 0;
 }

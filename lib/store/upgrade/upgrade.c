@@ -87,7 +87,7 @@ static int frame_write(void *ctx, const struct amp_frame_head *h, struct amp_spa
         return -1;
     if (u->frames++)
         f.head.prev = u->sum;
-    if (amp_frame_encode(&f, &u->new, err) < 0)
+    if (amp_frame_encode(&f, NULL, &u->new, err) < 0)
         return -1;
     u->sum = f.head.sum;
     return 0;

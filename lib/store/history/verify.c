@@ -1,0 +1,243 @@
+/* Verifies the log with its key. */
+#include "store/history/verify.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/store_int.h"
+
+struct verify {
+    struct amp_store *s;
+    const struct amp_store_verify *how;
+    struct amp_store_verdict v;
+    struct amp_pos was;   /* after the frame before */
+    uint64_t next;        /* that a repair frame before names */
+    bool was_keyed;       /* the frame before has an m */
+    uint64_t first_noted; /* when the scan began */
+    struct amp_frame_arena arena;
+    struct amp_buf text;
+};
+
+static int tampered(struct verify *w, uint32_t seg, uint64_t off, uint64_t n, struct amp_error *err,
+                    const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+static int tampered(struct verify *w, uint32_t seg, uint64_t off, uint64_t n, struct amp_error *err,
+                    const char *fmt, ...)
+{
+    char what[200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    w->v.seg = seg;
+    w->v.off = off;
+    w->v.n = n;
+    return amp_fail(err, AMP_NO, "log_tampered", "log/%06u.ndjson, offset %" PRIu64 ": %s", seg,
+                    off, what);
+}
+
+static void note(const struct verify *w, uint32_t seg, uint64_t off, const char *what)
+{
+    if (w->how->note)
+        w->how->note(w->how->ctx, seg, off, what);
+}
+
+static int seal_verify(struct verify *w, const struct amp_frame_head *h, struct amp_span frame,
+                       struct amp_place at, struct amp_error *err)
+{
+    struct amp_span sig;
+    struct amp_error why = {0};
+    w->v.seals++;
+    amp_buf_reset(&w->text);
+    if (!amp_chain_head(&w->s->chain, h->n, frame, &w->text, &sig)) {
+        note(w, at.seg, at.off, "this seal has no signature");
+        return 0;
+    }
+    w->v.signed_++;
+    if (!w->how->check || w->how->check(w->how->ctx, amp_buf_span(&w->text), sig, &why) == 0)
+        return 0;
+    if (why.status != AMP_NO)
+        return amp_fail_again(err, why.status, "a seal", &why);
+    return tampered(w, at.seg, at.off, h->n, err, "the signature of the seal: %s", why.what);
+}
+
+static int repair_note(struct verify *w, const struct amp_frame_head *h, struct amp_span frame,
+                       struct amp_place at, struct amp_error *err)
+{
+    struct amp_frame f;
+    char text[160];
+    if (amp_frame_decode(frame, h, &w->arena, &f, err) < 0)
+        return -1;
+    w->next = (uint64_t)f.next;
+    w->v.repairs++;
+    snprintf(text, sizeof text, "repaired: %.*s", (int)(f.note.n < 120 ? f.note.n : 120), f.note.p);
+    note(w, at.seg, at.off, text);
+    return 0;
+}
+
+/* Whether the frame may follow the one before: scan.c checked that unless it is a repair frame. */
+static int order_verify(struct verify *w, const struct amp_frame_head *h, struct amp_place at,
+                        struct amp_error *err)
+{
+    const struct amp_pos *was = &w->was;
+    if (!was->n) {
+        if (w->first_noted && h->n > w->first_noted)
+            return tampered(w, at.seg, at.off, h->n, err,
+                            "the log begins with frame %" PRIu64 "; frames %" PRIu64 " to %" PRIu64
+                            " were removed",
+                            h->n, w->first_noted, h->n - 1);
+        return 0;
+    }
+    if (!was->loose)
+        return 0;
+    bool follows = h->n == was->n + 1 && h->prev == was->sum;
+    if (!follows && w->was_keyed && h->n != w->next)
+        return tampered(w, at.seg, at.off, h->n, err,
+                        "frame %" PRIu64 " does not follow the repair in frame %" PRIu64, h->n,
+                        was->n);
+    w->v.skipped += h->n - was->n - 1;
+    return 0;
+}
+
+static int frame_verify(void *ctx, const struct amp_frame_head *h, struct amp_span frame,
+                        const struct amp_pos *after, struct amp_error *err)
+{
+    struct verify *w = ctx;
+    const struct amp_chain *chain = &w->s->chain;
+    struct amp_place at = amp_pos_frame(after);
+    if (order_verify(w, h, at, err) < 0)
+        return -1;
+    w->next = 0;
+    w->was_keyed = h->n >= chain->start;
+    if (w->was_keyed && !amp_chain_holds(chain, frame))
+        return tampered(w, at.seg, at.off, h->n, err,
+                        amp_chain_has(frame) ? "the keyed hash of frame %" PRIu64 " does not match"
+                                             : "frame %" PRIu64 " has no keyed hash",
+                        h->n);
+    if (w->was_keyed && h->log == AMP_FRAME_seal && seal_verify(w, h, frame, at, err) < 0)
+        return -1;
+    if (h->log == AMP_FRAME_repair && repair_note(w, h, frame, at, err) < 0)
+        return -1;
+    if (!w->v.first)
+        w->v.first = h->n;
+    w->v.last = h->n;
+    w->v.bytes += h->size;
+    w->was = *after;
+    return 0;
+}
+
+/* Why the scan ended at pos. */
+static int bad_explain(struct verify *w, const struct amp_pos *pos, struct amp_error *err)
+{
+    struct amp_log *l = &w->s->log;
+    struct amp_span frame;
+    struct amp_frame_head h;
+    char prefix[AMP_FRAME_PREFIX];
+    int fd = amp_log_fd(l, pos->seg, NULL);
+    ssize_t got = fd < 0 ? -1 : pread(fd, prefix, sizeof prefix, (off_t)pos->off);
+    if (got == 0)
+        return tampered(w, pos->seg, pos->off, pos->n + 1, err,
+                        "the segment ends with frame %" PRIu64 ", but frames are missing", pos->n);
+    if (got < 0 || !amp_frame_peek(AMP_FRAME_FORMAT, prefix, (size_t)got, &h))
+        return tampered(w, pos->seg, pos->off, pos->n + 1, err,
+                        "frame %" PRIu64 " was changed: its beginning is not that of a frame",
+                        pos->n + 1);
+    struct amp_place at = {.seg = pos->seg, .len = h.size, .off = pos->off};
+    if (amp_log_frame(l, at, &frame, &h, NULL) < 0)
+        return tampered(w, pos->seg, pos->off, pos->n + 1, err,
+                        "frame %" PRIu64 " was changed: its checksum does not match", pos->n + 1);
+    if (h.n != pos->n + 1)
+        return tampered(w, pos->seg, pos->off, h.n, err, "frame %" PRIu64 " follows frame %" PRIu64,
+                        h.n, pos->n);
+    return tampered(w, pos->seg, pos->off, h.n, err,
+                    "frame %" PRIu64 " is not linked to the frame before it", h.n);
+}
+
+/* The last segment ended at pos with something that is not a frame. */
+static int tail_judge(struct verify *w, const struct amp_pos *pos, uint64_t noted,
+                      struct amp_error *err)
+{
+    struct amp_log *l = &w->s->log;
+    uint64_t size = 0;
+    char text[80];
+    if (pos->n < noted || amp_log_judge(l, pos, NULL) < 0)
+        return bad_explain(w, pos, err);
+    if (amp_log_size(l, &size, NULL, err) < 0)
+        return -1;
+    snprintf(text, sizeof text, "%" PRIu64 " bytes at the end are not a complete frame",
+             size - pos->off);
+    note(w, pos->seg, pos->off, text);
+    return 0;
+}
+
+enum scanned { SCAN_DONE, SCAN_AGAIN, SCAN_FAILED = -1 };
+
+/* SCAN_AGAIN: the oldest segments were removed meanwhile. */
+static enum scanned log_scan(struct verify *w, struct amp_error *err)
+{
+    struct amp_log *l = &w->s->log;
+    struct amp_chain *chain = &w->s->chain;
+    char name[32];
+    w->s->known = false; /* other segments are open afterwards */
+    w->was = (struct amp_pos){0};
+    w->v = (struct amp_store_verdict){.from = chain->start};
+    uint64_t noted = w->v.noted = amp_chain_end(chain);
+    if (amp_log_list(l, err) < 0) {
+        if (strcmp(err->code, "log_damaged") != 0)
+            return SCAN_FAILED;
+        struct amp_error why = *err;
+        return tampered(w, l->first, 0, 0, err, "%s", why.what), SCAN_FAILED;
+    }
+    w->first_noted = amp_chain_first(chain);
+    struct amp_pos pos = {.seg = l->first};
+    for (; pos.seg && pos.seg <= l->last; amp_pos_next_segment(&pos)) {
+        bool ends = true;
+        if (amp_log_fd(l, pos.seg, err) < 0) {
+            amp_log_name(pos.seg, name);
+            bool gone = faccessat(l->dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+            return gone && amp_chain_first(chain) > w->first_noted ? SCAN_AGAIN : SCAN_FAILED;
+        }
+        w->v.segments++;
+        if (amp_log_scan_segment(l, &pos, &ends, frame_verify, w, err) < 0)
+            return SCAN_FAILED;
+        if (ends)
+            continue;
+        if ((pos.seg == l->last ? tail_judge(w, &pos, noted, err) : bad_explain(w, &pos, err)) < 0)
+            return SCAN_FAILED;
+    }
+    if (noted > w->v.last)
+        return tampered(w, l->last, pos.seg > 1 && l->last ? w->was.off : 0, w->v.last + 1, err,
+                        "the log ends with frame %" PRIu64 "; frames up to %" PRIu64
+                        " were on disk",
+                        w->v.last, noted),
+               SCAN_FAILED;
+    return SCAN_DONE;
+}
+
+int amp_store_verify(struct amp_store *s, const struct amp_store_verify *how,
+                     struct amp_store_verdict *out, struct amp_error *err)
+{
+    struct verify w = {.s = s, .how = how};
+    enum scanned rc;
+    *out = (struct amp_store_verdict){0};
+    if (s->batch)
+        return amp_fail(err, AMP_INTERNAL, "nested_turn", "a log is verified outside of a batch");
+    if (amp_chain_open(&s->chain, err) < 0)
+        return -1;
+    if (!s->chain.has_key)
+        return amp_fail(err, AMP_CONFIG, "log_no_key",
+                        "the log has no key yet (keys/log): a tool makes it with the next change");
+    amp_frame_arena_init(&w.arena);
+    amp_buf_init(&w.text, 4096);
+    do
+        rc = log_scan(&w, err);
+    while (rc == SCAN_AGAIN);
+    amp_frame_arena_release(&w.arena);
+    amp_buf_release(&w.text);
+    *out = w.v;
+    return rc == SCAN_DONE ? 0 : -1;
+}
