@@ -52,6 +52,7 @@ LIBS          := -lpthread -lpcre2-8 -lsqlite3 -ljansson -lsodium
 LIBS_git-worker := -lgit2 -lz
 LIBS_jq-worker  := -ljq
 LIBS_port-http  := -lcurl
+LIBS_key-worker := -lcrypto
 
 .PHONY: all programs demo check check-fast bench fuzz soak install uninstall deps deps-check format lint clean \
   units print-flags

@@ -1,8 +1,9 @@
 # Targets that are not about compiling.
 
 DEPS_BUILD := gcc make git libjansson-dev libjq-dev libcurl4-openssl-dev libgit2-dev \
-  libsqlite3-dev libpcre2-dev libsodium-dev libxxhash-dev zlib1g-dev
-DEPS_TEST  := bats g++ jq mandoc openssl procps shellcheck sqlite3 strace pkg-config zsh fish
+  libsqlite3-dev libpcre2-dev libsodium-dev libssl-dev libxxhash-dev zlib1g-dev
+DEPS_TEST  := bats g++ jq mandoc openssh-client openssl procps shellcheck sqlite3 strace pkg-config \
+  zsh fish
 
 deps-check:
 	@sh scripts/deps.sh check $(DEPS_BUILD)

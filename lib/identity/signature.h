@@ -38,7 +38,10 @@ bool amp_signed_split(struct amp_span line, struct amp_signed *out);
 /* Appends a signed line without LF. */
 int amp_signed_write(const struct amp_signed *s, struct amp_buf *out, struct amp_error *err);
 
-/* The SHA-512 of the signed text of a message. */
+/* The parts of the signed text of a message, in their order; its SHA-512. */
+enum { AMP_SIGNED_PARTS = 6 };
+void amp_signed_parts(struct amp_span key, struct amp_span time, struct amp_span msg,
+                      struct amp_span out[AMP_SIGNED_PARTS]);
 void amp_signed_digest(struct amp_span key, struct amp_span time, struct amp_span msg,
                        unsigned char out[64]);
 /* The bytes that the key signs: "SSHSIG", namespace, reserved, "sha512", digest. Returns their

@@ -13,8 +13,10 @@ struct amp_signer;
 /* Takes the key. */
 int amp_signer_of_key(struct amp_seckey *key, struct amp_signer **out, struct amp_error *err);
 /* Signs with a private key file: in this process if possible, else by ssh-keygen, which needs the
- * public key in PATH.pub. A .pub file: its key in ssh-agent. */
-int amp_signer_of_file(const char *path, struct amp_signer **out, struct amp_error *err);
+ * public key in PATH.pub. A .pub file: its key in ssh-agent, whose socket the
+ * value of SSH_AUTH_SOCK names (NULL: none). */
+int amp_signer_of_file(const char *path, const char *socket, struct amp_signer **out,
+                       struct amp_error *err);
 /* Signs with the key of ssh-agent that `which` names: a fingerprint, a public key, or the path of a
  * .pub file. socket: the value of SSH_AUTH_SOCK. UNAVAILABLE agent_unavailable, key_not_found. */
 int amp_signer_of_agent(const char *socket, const char *which, struct amp_signer **out,

@@ -25,8 +25,8 @@ int amp_state_trust(const char *state, const char *allowed_signers, amp_trust_fi
 /* The path of STATE/keys/allowed_signers. */
 int amp_state_signers_path(const char *state, struct amp_buf *out, struct amp_error *err);
 
-/* Replaces the key of a principal. The old one is kept as NAME.old-N and stays valid until
- * now + grace; 0: it is revoked at once. */
+/* Replaces the key of a principal. The old one stays valid until now + grace, for the programs that
+ * have it; its private key is removed. grace_ms 0: it is revoked from now on. NO key_not_found. */
 int amp_state_rotate(const char *state, const char *principal, int64_t now_ms, int64_t grace_ms,
                      struct amp_pubkey *before, struct amp_pubkey *after, struct amp_error *err);
 
