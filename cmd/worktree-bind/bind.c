@@ -28,7 +28,7 @@ static int print_row(const struct amp_binding *b, struct amp_error *err)
     return amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err) ? -1 : 0;
 }
 
-static int binding_show(const struct amp_binding *b, struct amp_error *err)
+int binding_show(const struct amp_binding *b, struct amp_error *err)
 {
     return opt.json ? print_binding(b, NULL, NULL, err) : print_row(b, err);
 }
@@ -50,6 +50,7 @@ int verb_bind(int argc, char **argv)
                                  .path = opt.path,
                                  .branch = opt.branch,
                                  .base = opt.base,
+                                 .retries = AMP_BINDING_RETRIES,
                                  .now_ms = amp_now_ms()};
     if (session_open(&s, true, &err))
         return amp_complain(&err);

@@ -3,7 +3,7 @@
 #define WORKTREE_BIND_H
 
 #include "cli/cli.h"
-#include "worktree/worktree.h"
+#include "worktree/switch.h"
 
 struct bind_options {
     const char *repo;  /* any path in the repository; "." */
@@ -16,6 +16,10 @@ struct bind_options {
     /* the filter */
     struct amp_list repos; /* ID=DIR */
     const char *worktrees; /* the directory of the worktrees that messages may name */
+    /* switches */
+    struct amp_list switches;  /* AGENT=WORKTREE patterns that need no approval */
+    struct amp_list approvers; /* producers whose SWITCH_APPROVE counts */
+    int64_t switch_ms, most_ms;
     /* hooks */
     const char *hooks_dir, *humans, *agent, *reason, *config;
     struct amp_list protect, pushers;
@@ -41,7 +45,24 @@ int session_expire(struct session *s, struct amp_error *err);
 int print_binding(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
                   struct amp_error *err);
 
+/* switch.c: requests a switch, and approves it if the person's policy allows it. */
+int switch_request(struct session *s, const struct amp_switch_spec *spec, struct amp_binding *b,
+                   struct amp_error *err);
+/* Approves a pending switch if the policy allows it. */
+int switch_decide(struct session *s, const struct amp_switch_spec *spec, struct amp_binding *b,
+                  struct amp_error *err);
+/* Refuses a process of another agent than `agent`. */
+int switch_caller(const char *agent, const char *act, struct amp_error *err);
+/* Prints the HITL_INVOCATION about a pending switch. */
+int print_question(const struct amp_binding *b, struct amp_error *err);
+/* Prints a line for people: the agent, its state, and the worktree or the failure. */
+int binding_show(const struct amp_binding *b, struct amp_error *err);
+
 int verb_filter(int argc, char **argv);
+int verb_switch(int argc, char **argv);
+int verb_approve(int argc, char **argv);
+int verb_reject(int argc, char **argv);
+int verb_revoke(int argc, char **argv);
 int verb_bind(int argc, char **argv);
 int verb_unbind(int argc, char **argv);
 int verb_status(int argc, char **argv);

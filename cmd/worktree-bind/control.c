@@ -39,6 +39,7 @@ struct work {
     const struct amp_view *v;
     struct control c;
     struct amp_store_input input;
+    char from[128];        /* the sender */
     struct amp_binding *b; /* the binding afterwards */
 };
 
@@ -98,43 +99,6 @@ static int find_repo(const struct control *c, const char **repo, struct amp_erro
     return amp_fail(err, AMP_NO, "worktree_not_found", "repo_id %s: unknown", c->repo_id);
 }
 
-/* Resolves the name or path of a worktree, which must be inside the root. */
-static int find_path(struct session *s, const char *id, const char *repo, char out[PATH_MAX],
-                     struct amp_error *err)
-{
-    char root[PATH_MAX * 2];
-    struct amp_git_info info;
-    if (amp_git_info(s->git, repo, &info, err) < 0)
-        return -1;
-    size_t n = strlen(info.common);
-    if (n > 5 && strcmp(info.common + n - 5, "/.git") == 0)
-        info.common[n - 5] = '\0';
-    if (opt.worktrees)
-        snprintf(root, sizeof root, "%s", opt.worktrees);
-    else
-        snprintf(root, sizeof root, "%s.worktrees", info.common);
-    if (amp_path_inside(root, id, out, err) == 0) {
-        char real[PATH_MAX];
-        /* The root itself is not a worktree. */
-        if (amp_path_canonical(root, real, err) == 0 && strcmp(real, out) != 0)
-            return 0;
-    }
-    return amp_fail(err, AMP_NOPERM, "permission_denied", "worktree_id %s: outside %s", id, root);
-}
-
-static int binding_step(struct work *w, uint8_t event, const char *other, struct amp_error *err)
-{
-    struct amp_binding_step step = {.agent = w->c.agent,
-                                    .event = event,
-                                    .now_ms = amp_now_ms(),
-                                    .ttl_ms = w->c.ttl_ms,
-                                    .input = &w->input};
-    amp_span_copy(amp_span_str(other), step.with.other, sizeof step.with.other);
-    if (event == AMP_BINDING_EV_SWITCH_REQUEST && w->c.needs_person)
-        amp_uuid4(step.with.invocation);
-    return amp_binding_step(w->s->store, &step, w->b, err);
-}
-
 static int agent_bind(struct work *w, struct amp_error *err)
 {
     const struct control *c = &w->c;
@@ -142,12 +106,13 @@ static int agent_bind(struct work *w, struct amp_error *err)
     struct amp_bind_spec spec = {.agent = c->agent,
                                  .branch = c->branch[0] ? c->branch : NULL,
                                  .base = c->base[0] ? c->base : NULL,
+                                 .retries = AMP_BINDING_RETRIES,
                                  .now_ms = amp_now_ms(),
                                  .input = &w->input};
     if (find_repo(c, &spec.repo, err))
         return -1;
     if (c->worktree_id[0]) {
-        if (find_path(w->s, c->worktree_id, spec.repo, path, err))
+        if (amp_switch_path(w->s->git, spec.repo, opt.worktrees, c->worktree_id, path, NULL, err))
             return -1;
         spec.path = path;
     }
@@ -163,32 +128,17 @@ static int agent_unbind(struct work *w, struct amp_error *err)
     return amp_unbind(w->s->store, w->s->git, &spec, w->b, err);
 }
 
-struct target {
-    const char *path;
-    char agent[128];
-    bool hit;
-};
-
-static int is_target(void *ctx, const struct amp_git_worktree *w)
+static struct amp_switch_spec switch_spec(const struct work *w)
 {
-    struct target *t = ctx;
-    t->hit = strcmp(w->path, t->path) == 0 && !w->missing && !w->foreign && !w->main;
-    if (t->hit)
-        snprintf(t->agent, sizeof t->agent, "%s", w->agent);
-    return t->hit;
-}
-
-/* Refuses a worktree that another agent is bound to, has switched to, or has its marker in. */
-static int check_free(const struct work *w, const struct target *t, struct amp_error *err)
-{
-    char holder[128];
-    int held = amp_binding_holder(w->s->store, t->path, w->c.agent, false, holder, err);
-    if (held < 0)
-        return -1;
-    if (!held && (!*t->agent || strcmp(t->agent, w->c.agent) == 0))
-        return 0;
-    return amp_fail(err, AMP_NO, "worktree_locked", "%s: held by %s", t->path,
-                    held ? holder : t->agent);
+    return (struct amp_switch_spec){.agent = w->c.agent,
+                                    .repo = opt.repo,
+                                    .root = opt.worktrees,
+                                    .target = w->c.target,
+                                    .ttl_ms = w->c.ttl_ms,
+                                    .person = w->c.needs_person,
+                                    .by = w->from,
+                                    .now_ms = amp_now_ms(),
+                                    .input = &w->input};
 }
 
 /* The agent that requests a switch must not approve it. */
@@ -200,54 +150,48 @@ static int check_approver(const struct work *w, struct amp_error *err)
     return amp_person_only(environ, "approve a switch", err);
 }
 
-/* The requested worktree must exist inside the root, at the request and at the approval. */
-static int switch_to(struct work *w, uint8_t event, struct amp_error *err)
+static int agent_switch(struct work *w, struct amp_error *err)
 {
-    char path[PATH_MAX];
-    struct amp_binding now;
-    if (amp_binding_get(w->s->store, w->c.agent, &now, err) < 0)
-        return -1;
-    const char *id = w->c.target[0] ? w->c.target : now.other;
-    const char *repo = now.repo[0] ? now.repo : opt.repo;
-    struct target t = {.path = path};
-    if (!*id)
-        return amp_fail(err, AMP_NO, "validation_error", "target_worktree_id: missing");
-    if (find_path(w->s, id, repo, path, err) ||
-        amp_git_worktrees(w->s->git, repo, is_target, &t, err))
-        return -1;
-    if (!t.hit)
-        return amp_fail(err, AMP_NO, "worktree_not_found", "%s: no worktree of %s", path, repo);
-    if (event == AMP_BINDING_EV_SWITCH_APPROVE && now.other[0] && strcmp(now.other, path) != 0)
-        return amp_fail(err, AMP_NO, "validation_error", "%s was requested, not %s", now.other,
-                        path);
-    return check_free(w, &t, err) ? -1 : binding_step(w, event, path, err);
-}
-
-static int switch_request(struct work *w, struct amp_error *err)
-{
-    return switch_to(w, AMP_BINDING_EV_SWITCH_REQUEST, err);
+    struct amp_switch_spec spec = switch_spec(w);
+    if (spec.ttl_ms == 0)
+        spec.ttl_ms = opt.switch_ms;
+    return switch_request(w->s, &spec, w->b, err);
 }
 
 static int switch_approve(struct work *w, struct amp_error *err)
 {
+    const struct amp_switch_spec spec = switch_spec(w);
     struct amp_binding now;
+    bool approver = false;
     if (check_approver(w, err) || amp_binding_get(w->s->store, w->c.agent, &now, err) < 0)
         return -1;
-    if (now.invocation[0])
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
-                        "%s: the switch requires a person: answer HITL_INVOCATION %s", w->c.agent,
-                        now.invocation);
-    return switch_to(w, AMP_BINDING_EV_SWITCH_APPROVE, err);
+    for (int i = 0; i < opt.approvers.n; i++)
+        approver = approver || strcmp(opt.approvers.v[i], w->from) == 0;
+    if (now.state == AMP_BINDING_SWITCH_PENDING && (now.person || !approver))
+        return amp_fail(
+            err, AMP_NOPERM, "permission_denied",
+            "%s: %s: answer HITL_INVOCATION %s, or use worktree-bind approve", w->c.agent,
+            now.person ? "the switch requires a person" : "the sender is not in worktree.approvers",
+            now.invocation);
+    return amp_switch_approve(w->s->store, w->s->git, &spec, w->b, err);
+}
+
+static int switch_stop(struct work *w, uint8_t event, const char *act, struct amp_error *err)
+{
+    const struct amp_switch_spec spec = switch_spec(w);
+    return switch_caller(w->c.agent, act, err) < 0
+               ? -1
+               : amp_switch_end(w->s->store, w->s->git, &spec, event, w->b, err);
 }
 
 static int switch_reject(struct work *w, struct amp_error *err)
 {
-    return binding_step(w, AMP_BINDING_EV_SWITCH_REJECT, "", err);
+    return switch_stop(w, AMP_BINDING_EV_SWITCH_REJECT, "reject its switch", err);
 }
 
 static int switch_revoke(struct work *w, struct amp_error *err)
 {
-    return binding_step(w, AMP_BINDING_EV_SWITCH_REVOKE, "", err);
+    return switch_stop(w, AMP_BINDING_EV_SWITCH_REVOKE, "revoke its switch", err);
 }
 
 static int binding_read(struct work *w, struct amp_error *err)
@@ -263,7 +207,7 @@ static int operation_run(struct work *w, struct amp_error *err)
     } operations[] = {
         {"BIND", agent_bind},
         {"UNBIND", agent_unbind},
-        {"SWITCH_REQUEST", switch_request},
+        {"SWITCH_REQUEST", agent_switch},
         {"SWITCH_APPROVE", switch_approve},
         {"SWITCH_REJECT", switch_reject},
         {"SWITCH_REVOKE", switch_revoke},
@@ -306,19 +250,22 @@ static int decision_apply(struct work *w, struct amp_error *err)
                         (int)ref.n, ref.p);
     if (check_approver(w, err))
         return -1;
-    if (amp_span_is(action, "approve"))
-        return switch_to(w, AMP_BINDING_EV_SWITCH_APPROVE, err);
+    if (amp_span_is(action, "approve")) {
+        const struct amp_switch_spec spec = switch_spec(w);
+        return amp_switch_approve(w->s->store, w->s->git, &spec, w->b, err);
+    }
     return amp_span_is(action, "deny") ? switch_reject(w, err) : binding_read(w, err);
 }
 
-static int print_question(const struct amp_binding *b, struct amp_error *err)
+/* A message that was applied already. A crash may have come between a request and its approval by
+ * the policy. */
+static int message_repeat(struct work *w, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {0};
-    amp_buf_init(&line, 1 << 20);
-    return amp_binding_ask(b, amp_cli_name(), amp_now_ms(), &line, err) ||
-                   amp_out(amp_buf_span(&line), err)
-               ? -1
-               : 0;
+    const struct amp_switch_spec spec = switch_spec(w);
+    if (binding_read(w, err) < 0)
+        return -1;
+    return strcmp(w->c.operation, "SWITCH_REQUEST") == 0 ? switch_decide(w->s, &spec, w->b, err)
+                                                         : 0;
 }
 
 /* Carries out a message and prints the binding, also when the message is refused. */
@@ -329,6 +276,7 @@ static int message_answer(struct session *s, const struct amp_view *v, struct am
     struct amp_error failed;
     char id[256];
     amp_span_copy(v->id, id, sizeof id);
+    amp_span_copy(v->from, w.from, sizeof w.from);
     /* The answer to a HITL_INVOCATION is preceded by its acknowledgement. */
     if (amp_span_is(v->type, "ACKNOWLEDGEMENT"))
         return 0;
@@ -348,7 +296,7 @@ static int message_answer(struct session *s, const struct amp_view *v, struct am
         decision) /* applied already; the binding may have changed since */
         return 0;
     if (seen == AMP_STORE_SEEN) /* applied already: the same answer, no second effect */
-        rc = binding_read(&w, &failed);
+        rc = message_repeat(&w, &failed);
     else if (seen == AMP_STORE_SEEN_OTHER)
         rc = amp_fail(&failed, AMP_NO, "duplicate_msg_id", "%s: already used with other contents",
                       id);

@@ -7,6 +7,8 @@ struct bind_options opt = {.repo = ".",
                            .humans = "allow",
                            .agent = "*",
                            .ttl_ms = 600000,
+                           .switch_ms = AMP_BINDING_SWITCH_TTL_MS,
+                           .most_ms = AMP_BINDING_SWITCH_MAX_MS,
                            .lock_timeout_ms = AMP_LOCK_TIMEOUT_MS};
 
 static const char *const humans_choices[] = {"allow", "refuse", NULL};
@@ -20,11 +22,38 @@ static const struct amp_opt tool_opts[] = {
     AMP_OPT_END,
 };
 
+#define WORKTREES                                                                                  \
+    AMP_OPT_ROW(0, "worktrees", AMP_OPT_DIR, &opt.worktrees, "DIR",                                \
+                "directory of the worktrees that may be named")
+#define ALLOW_SWITCH                                                                               \
+    AMP_OPT_ROW(0, "allow-switch", AMP_OPT_LIST, &opt.switches, "AGENT=WORKTREE",                  \
+                "switch that needs no approval (* and ? match)", .config = "worktree.switches")
+#define SWITCH_TTL                                                                                 \
+    AMP_OPT_ROW(0, "switch-ttl", AMP_OPT_DURATION, &opt.switch_ms, "TIME",                         \
+                "how long a switch lasts if its request names no time (default: 15m)", .min = 1,   \
+                .max = AMP_BINDING_SWITCH_MAX_MS, .config = "worktree.switch_ttl")
+
 static const struct amp_opt filter_opts[] = {
     {0, "repo-id", AMP_OPT_LIST, &opt.repos, "ID=DIR",
      .doc = "repository for the repo_id of a message"},
-    {0, "worktrees", AMP_OPT_DIR, &opt.worktrees, "DIR",
-     .doc = "directory of the worktrees that messages may name"},
+    WORKTREES,
+    ALLOW_SWITCH,
+    {0, "approver", AMP_OPT_LIST, &opt.approvers, "NAME",
+     .doc = "producer whose SWITCH_APPROVE counts", .config = "worktree.approvers"},
+    SWITCH_TTL,
+    AMP_OPT_CONFIG(opt.config),
+    AMP_OPT_END,
+};
+
+static const struct amp_opt switch_opts[] = {
+    WORKTREES, ALLOW_SWITCH, SWITCH_TTL, AMP_OPT_CONFIG(opt.config), AMP_OPT_END,
+};
+
+static const struct amp_opt approve_opts[] = {
+    WORKTREES,
+    {0, "at-most", AMP_OPT_DURATION, &opt.most_ms, "TIME",
+     .doc = "longest time, if more was requested (default: 24h)", .min = 1,
+     .max = AMP_BINDING_SWITCH_MAX_MS},
     AMP_OPT_END,
 };
 
@@ -84,6 +113,11 @@ static const struct amp_verb verbs[] = {
     {"unbind", "AGENT", "end an agent's binding", unbind_opts, verb_unbind},
     {"status", "AGENT", "print an agent's binding", NULL, verb_status},
     {"list", "", "print all bindings", NULL, verb_list},
+    {"switch", "AGENT WORKTREE", "request that an agent works in another worktree for a time",
+     switch_opts, verb_switch},
+    {"approve", "AGENT", "approve a requested switch", approve_opts, verb_approve},
+    {"reject", "AGENT", "reject a requested switch", NULL, verb_reject},
+    {"revoke", "AGENT", "end a switch", NULL, verb_revoke},
     {"hooks install", "", "install the hooks that guard protected branches", install_opts,
      verb_hooks_install},
     {"hooks uninstall", "", "restore the previous hooks", uninstall_opts, verb_hooks_uninstall},

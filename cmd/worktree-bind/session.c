@@ -72,6 +72,7 @@ int print_binding(const struct amp_binding *b, const char *ref, const struct amp
     text_put(&w, "invocation_id", b->invocation);
     if (b->state == AMP_BINDING_BOUND_NON_HOME)
         text_put(&w, "home_worktree_id", b->worktree);
+    text_put(&w, "approved_by", b->by);
     text_put(&w, "branch", b->branch);
     text_put(&w, "reason", amp_bind_reason_name(b->reason));
     text_put(&w, "why", b->why);

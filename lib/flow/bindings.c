@@ -10,6 +10,7 @@
 #include "protocol/sw4rm/answer.h"
 
 #define LINE_MAX_BYTES (256u << 10)
+#define GIT_LIMIT_MS   20000
 
 int amp_binding_to_admin(const struct amp_sw4rm_said *message, const struct amp_buf *payload,
                          struct amp_buf *out, struct amp_error *err)
@@ -103,39 +104,83 @@ static int notice_write(const struct amp_binding *b, const char *from, int64_t n
 
 struct due {
     struct amp_store *store;
+    struct amp_git *git; /* opened when it is needed */
     int64_t now_ms;
     const char *actor;
     uint32_t done;
 };
+
+static int switch_expire(struct due *d, const char *agent, struct amp_error *err)
+{
+    const struct amp_switch_spec spec = {.agent = agent, .now_ms = d->now_ms};
+    struct amp_binding b;
+    return amp_switch_end(d->store, d->git, &spec, AMP_BINDING_EV_TTL_EXPIRED, &b, err);
+}
+
+/* Repeats a failed bind. Its failure is recorded and is no error. */
+static int bind_retry(struct due *d, const struct amp_binding *was, struct amp_error *err)
+{
+    const struct amp_bind_spec spec = {.agent = was->agent,
+                                       .repo = was->repo,
+                                       .path = *was->worktree ? was->worktree : NULL,
+                                       .branch = *was->branch ? was->branch : NULL,
+                                       .base = *was->base ? was->base : NULL,
+                                       .retries = was->retries - 1,
+                                       .now_ms = d->now_ms};
+    struct amp_binding now;
+    struct amp_error failed;
+    if (amp_bind(d->store, d->git, &spec, &now, &failed) == 0)
+        return 0;
+    if (amp_binding_get(d->store, was->agent, &now, err) < 0)
+        return -1;
+    if (now.state != AMP_BINDING_BIND_FAILED || now.tries != was->tries)
+        return 0;
+    *err = failed;
+    return -1;
+}
+
+static int failure_notify(struct due *d, const struct amp_binding *was, struct amp_error *err)
+{
+    struct amp_binding b;
+    AMP_BUF struct amp_buf line = {0};
+    char token[160];
+    amp_buf_init(&line, LINE_MAX_BYTES);
+    if (notice_write(was, d->actor, d->now_ms, token, sizeof token, &line, err) < 0)
+        return -1;
+    const struct amp_store_emit emit = {.id = amp_span_str(token),
+                                        .line = {line.data, line.len - 1}}; /* without its LF */
+    const struct amp_binding_step step = {.agent = was->agent,
+                                          .event = AMP_BINDING_EV_RECOVERY_TIMEOUT,
+                                          .now_ms = d->now_ms,
+                                          .emit = &emit,
+                                          .actor = d->actor};
+    return amp_binding_step(d->store, &step, &b, err);
+}
 
 static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                       struct amp_error *err)
 {
     struct due *d = ctx;
     struct amp_binding b;
-    AMP_BUF struct amp_buf line = {0};
-    char agent[sizeof b.agent], token[160];
-    struct amp_store_emit emit;
-    int state = amp_fsm_state(&amp_binding_fsm, rec->state);
+    char agent[sizeof b.agent];
+    /* A retry needs git to answer soon: other deadlines wait for it. */
+    const struct amp_git_options options = {.time_limit_ms = GIT_LIMIT_MS};
+    (void)rec;
 
     amp_span_copy(id, agent, sizeof agent);
-    struct amp_binding_step step = {.agent = agent, .now_ms = d->now_ms};
-    if (state == AMP_BINDING_BOUND_NON_HOME) {
-        step.event = AMP_BINDING_EV_TTL_EXPIRED;
-    } else if (state == AMP_BINDING_BIND_FAILED && d->actor) {
-        step.event = AMP_BINDING_EV_RECOVERY_TIMEOUT;
-        amp_buf_init(&line, LINE_MAX_BYTES);
-        if (amp_binding_get(d->store, agent, &b, err) < 0 ||
-            notice_write(&b, d->actor, d->now_ms, token, sizeof token, &line, err) < 0)
-            return -1;
-        emit = (struct amp_store_emit){.id = amp_span_str(token),
-                                       .line = {line.data, line.len - 1}}; /* without its LF */
-        step.emit = &emit;
-        step.actor = d->actor;
-    } else {
+    if (amp_binding_get(d->store, agent, &b, err) < 0)
+        return -1;
+    bool over = b.state == AMP_BINDING_BOUND_NON_HOME;
+    bool failed = b.state == AMP_BINDING_BIND_FAILED && d->actor;
+    bool retry = failed && b.retry_ms && b.retry_ms <= d->now_ms;
+    if (!over && !failed)
         return 0;
-    }
-    if (amp_binding_step(d->store, &step, &b, err) < 0)
+    if ((over || retry) && !d->git && amp_git_open(&options, &d->git, err) < 0)
+        return -1;
+    int rc = over    ? switch_expire(d, agent, err)
+             : retry ? bind_retry(d, &b, err)
+                     : failure_notify(d, &b, err);
+    if (rc < 0)
         return strcmp(err->code, "illegal_transition") == 0 ? 0 : -1; /* 0: changed meanwhile */
     d->done++;
     return 0;
@@ -146,7 +191,9 @@ int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor, u
 {
     struct due d = {.store = s, .now_ms = now_ms, .actor = actor};
 
-    if (amp_store_due(s, AMP_BINDING_KIND, now_ms, expire_one, &d, err) < 0)
+    int rc = amp_store_due(s, AMP_BINDING_KIND, now_ms, expire_one, &d, err);
+    amp_git_close(d.git);
+    if (rc < 0)
         return -1;
     if (done)
         *done += d.done;

@@ -2,11 +2,12 @@
 #ifndef AMP_FLOW_BINDINGS_H
 #define AMP_FLOW_BINDINGS_H
 
-#include "worktree/worktree.h"
+#include "worktree/switch.h"
 
-/* Ends switches whose time is over. With an actor, also reports each agent that is in BIND_FAILED
- * for longer than the recovery time, once, by a NOTIFICATION to the admin in the actor's outbox.
- * *done counts both; it may be NULL. */
+/* Ends switches whose time is over. With an actor, also repeats failed binds (three times, with
+ * exponential back-off), and reports each agent that is in BIND_FAILED for longer than the recovery
+ * time, once, by a NOTIFICATION to the admin in the actor's outbox. *done counts all of them; it
+ * may be NULL. */
 int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
                        struct amp_error *err);
 

@@ -10,7 +10,8 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
-#include "worktree/rule.h"
+#include "worktree/marker.h"
+#include "worktree/switch.h"
 #include "worktree/worktree.h"
 
 struct search {
@@ -29,27 +30,6 @@ static int match_path(void *ctx, const struct amp_git_worktree *w)
     return 1;
 }
 
-static int put_marker(const char *gitdir, const char *agent, struct amp_error *err)
-{
-    AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    AMP_BUF struct amp_buf text = {0};
-    if (fd < 0)
-        return amp_fail_errno(err, AMP_IOERR, "%s", gitdir);
-    amp_buf_init(&text, 1024);
-    return amp_buf_fmt(&text, err, "%s\n", agent) ||
-                   amp_file_write_atomic(fd, AMP_AGENT_MARKER, 0644, amp_buf_span(&text), err)
-               ? -1
-               : 0;
-}
-
-static int drop_marker(const char *gitdir, struct amp_error *err)
-{
-    AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        unlinkat(fd, AMP_AGENT_MARKER, 0);
-    return fd < 0 ? amp_fail_errno(err, AMP_IOERR, "%s", gitdir) : 0;
-}
-
 /* Takes an existing worktree, which must be free or the agent's own. */
 static int take_existing(const struct amp_git_worktree *w, const struct amp_bind_spec *spec,
                          struct amp_error *err)
@@ -63,7 +43,7 @@ static int take_existing(const struct amp_git_worktree *w, const struct amp_bind
     if (spec->branch && strcmp(w->branch, spec->branch) != 0)
         return amp_fail(err, AMP_NO, "worktree_locked", "%s: is on %s, not on %s", w->path,
                         w->branch[0] ? w->branch : "no branch", spec->branch);
-    return w->agent[0] ? 0 : put_marker(w->gitdir, spec->agent, err);
+    return w->agent[0] ? 0 : amp_marker_put(w->gitdir, spec->agent, err);
 }
 
 static int worktree_make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_binding *b,
@@ -171,9 +151,15 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     if (now.state == AMP_BINDING_SWITCH_PENDING || now.state == AMP_BINDING_BOUND_NON_HOME)
         return amp_fail(err, AMP_NO, "illegal_transition", "%s: %s: unbind first", spec->agent,
                         amp_binding_fsm.states[now.state].name);
-    amp_span_copy(amp_span_str(spec->repo), step.with.repo, sizeof step.with.repo);
+    /* A retry may run elsewhere. */
+    if (amp_path_canonical(spec->repo, step.with.repo, NULL) < 0)
+        amp_span_copy(amp_span_str(spec->repo), step.with.repo, sizeof step.with.repo);
+    if (spec->path && amp_path_canonical(spec->path, step.with.worktree, NULL) < 0)
+        step.with.worktree[0] = '\0';
     if (spec->branch)
         amp_span_copy(amp_span_str(spec->branch), step.with.branch, sizeof step.with.branch);
+    if (spec->base)
+        amp_span_copy(amp_span_str(spec->base), step.with.base, sizeof step.with.base);
     /* Bound elsewhere: nothing is created for a bind that will be refused. */
     if (now.state == AMP_BINDING_BOUND_HOME && spec->path) {
         char real[PATH_MAX];
@@ -192,12 +178,23 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     struct amp_bind_spec here = *spec;
     if (now.state == AMP_BINDING_BOUND_HOME && !spec->path)
         here.path = now.worktree;
-    if (check_visitor(s, &here, &failed) == 0 && worktree_make(g, &here, &step.with, &failed) == 0)
-        return amp_binding_step(s, &step, out, err);
+    int rc =
+        check_visitor(s, &here, &failed) < 0 ? -1 : worktree_make(g, &here, &step.with, &failed);
+    if (rc == 0) {
+        if (amp_binding_step(s, &step, out, &failed) == 0)
+            return 0;
+        /* Only a worktree that another agent took meanwhile is a failure of the bind. */
+        if (strcmp(failed.code, "worktree_locked") != 0) {
+            if (err)
+                *err = failed;
+            return -1;
+        }
+    }
 
     /* A failed repetition of a bind does not end the binding. */
     if (now.state != AMP_BINDING_BOUND_HOME) {
         step.event = AMP_BINDING_EV_BIND_ERROR;
+        step.with.retries = spec->retries;
         step.with.reason = reason_of(&failed);
         amp_span_copy(amp_span_str(failed.what), step.with.why, sizeof step.with.why);
         if (amp_binding_step(s, &step, out, &late) < 0)
@@ -231,7 +228,7 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
                                     .input = spec->input};
     if (amp_binding_get(s, spec->agent, &now, err) < 0)
         return -1;
-    bool bound = now.state != AMP_BINDING_UNBOUND && now.state != AMP_BINDING_BIND_FAILED;
+    bool bound = amp_binding_is_bound(&now);
     int known = bound && spec->repo ? is_of_repo(g, spec->repo, &now, err) : 1;
     if (known < 0)
         return -1;
@@ -239,6 +236,8 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
         return amp_fail(err, AMP_NO, "worktree_unknown",
                         "%s: not removed: a worktree of %s, not of this repository", now.worktree,
                         now.repo);
+    if (bound && known && amp_switch_leave(g, &now, err) < 0)
+        return -1;
     if (bound && known && now.worktree[0]) {
         struct search w = {.path = now.worktree};
         struct amp_error gone;
@@ -253,7 +252,7 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
         if (ours && spec->remove &&
             amp_git_worktree_remove(g, now.repo, now.worktree, spec->force, err) < 0)
             return -1;
-        if (ours && !spec->remove && drop_marker(w.found.gitdir, err))
+        if (ours && !spec->remove && amp_marker_drop(w.found.gitdir, spec->agent, err))
             return -1;
     }
     return amp_binding_step(s, &step, out, err);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "worktree/binding.h"
 #include "json/record.h"
 
@@ -36,11 +37,18 @@ static const struct amp_rec_field fields[] = {
     MEMBER(CHARS, "worktree", worktree),
     MEMBER(CHARS, "other", other),
     MEMBER(CHARS, "branch", branch),
+    AMP_REC(CHARS, struct amp_binding, "base", base),
     AMP_REC_ENUM(struct amp_binding, "reason", reason, &reason_words),
     MEMBER(CHARS, "why", why),
     MEMBER(CHARS, "invocation", invocation),
     MEMBER(INT, "tries", tries),
     MEMBER(INT, "since_ms", since_ms),
+    AMP_REC(BOOL, struct amp_binding, "person", person),
+    AMP_REC(CHARS, struct amp_binding, "by", by),
+    AMP_REC(INT, struct amp_binding, "ttl_ms", ttl_ms),
+    AMP_REC(INT, struct amp_binding, "retries", retries),
+    AMP_REC(INT, struct amp_binding, "retry_ms", retry_ms),
+    AMP_REC(INT, struct amp_binding, "notice_ms", notice_ms),
 };
 AMP_REC_TABLE(binding_rec, "a binding's record", struct amp_binding, fields);
 
@@ -92,6 +100,12 @@ int amp_binding_each(struct amp_store *s, amp_binding_fn fn, void *ctx, struct a
     return amp_store_each(s, AMP_BINDING_KIND, NULL, each_record, &e, err);
 }
 
+bool amp_binding_is_bound(const struct amp_binding *b)
+{
+    return b->state == AMP_BINDING_BOUND_HOME || b->state == AMP_BINDING_BOUND_NON_HOME ||
+           b->state == AMP_BINDING_SWITCH_PENDING;
+}
+
 struct holder {
     const char *path, *agent;
     bool visiting, found;
@@ -101,10 +115,7 @@ struct holder {
 static int is_holder(void *ctx, const struct amp_binding *b, struct amp_error *err)
 {
     struct holder *h = ctx;
-    bool home = !h->visiting &&
-                (b->state == AMP_BINDING_BOUND_HOME || b->state == AMP_BINDING_BOUND_NON_HOME ||
-                 b->state == AMP_BINDING_SWITCH_PENDING) &&
-                strcmp(b->worktree, h->path) == 0;
+    bool home = !h->visiting && amp_binding_is_bound(b) && strcmp(b->worktree, h->path) == 0;
     bool away = b->state == AMP_BINDING_BOUND_NON_HOME && strcmp(b->other, h->path) == 0;
     if (strcmp(b->agent, h->agent) == 0 || (!home && !away))
         return 0;
@@ -129,20 +140,18 @@ struct update {
     struct amp_buf json;
 };
 
-/* Carries out the effects of a step on the record. */
-static void binding_carry(struct amp_binding *b, const struct amp_binding_step *step,
+/* The earlier of two times, 0 for none. */
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
+/* The effects of a failed bind. */
+static void failure_carry(struct amp_binding *b, const struct amp_binding_step *step,
                           const struct amp_fsm_result *r)
 {
+    static const struct amp_backoff pause = {AMP_BINDING_RETRY_MS, AMP_BINDING_RETRY_MOST_MS};
     const struct amp_binding *with = &step->with;
-    if (r->to != b->state) {
-        b->since_ms = step->now_ms;
-        b->due_ms = 0;
-    }
-    if (r->effects & AMP_BINDING_DO_RECORD_PLACE) {
-        memcpy(b->repo, with->repo, sizeof b->repo);
-        memcpy(b->worktree, with->worktree, sizeof b->worktree);
-        memcpy(b->branch, with->branch, sizeof b->branch);
-    }
     if (r->effects & AMP_BINDING_DO_RECORD_REASON) {
         b->reason = with->reason;
         memcpy(b->why, with->why, sizeof b->why);
@@ -153,21 +162,65 @@ static void binding_carry(struct amp_binding *b, const struct amp_binding_step *
         b->why[0] = '\0';
         b->tries = 0;
     }
-    if (r->effects & AMP_BINDING_DO_ARM_RECOVERY)
-        b->due_ms = step->now_ms + AMP_BINDING_RECOVERY_MS;
+    /* A retry that fails does not delay the notice. */
+    if (r->effects & AMP_BINDING_DO_ARM_RECOVERY && r->to != b->state)
+        b->notice_ms = step->now_ms + AMP_BINDING_RECOVERY_MS;
+    if (r->effects & AMP_BINDING_DO_ARM_RETRY) {
+        uint32_t done = AMP_BINDING_RETRIES - (uint32_t)with->retries;
+        b->retries = with->retries;
+        b->retry_ms = with->retries > 0 ? step->now_ms + amp_backoff_nth(&pause, done) : 0;
+    }
     if (r->effects & AMP_BINDING_DO_NOTIFY_OPERATOR)
-        b->due_ms = 0;
+        b->notice_ms = 0;
+    if (r->to != AMP_BINDING_BIND_FAILED)
+        b->retries = b->retry_ms = b->notice_ms = 0;
+}
+
+/* The effects on a switch. */
+static void switch_carry(struct amp_binding *b, const struct amp_binding_step *step,
+                         const struct amp_fsm_result *r)
+{
+    const struct amp_binding *with = &step->with;
     b->invocation[0] = '\0';
     if (r->effects & AMP_BINDING_DO_ASK_APPROVAL) {
         memcpy(b->other, with->other, sizeof b->other);
         memcpy(b->invocation, with->invocation, sizeof b->invocation);
+        b->person = with->person;
+        b->ttl_ms = with->ttl_ms;
     }
-    if (r->effects & AMP_BINDING_DO_ARM_TTL)
-        b->due_ms = step->now_ms + (step->ttl_ms ? step->ttl_ms : AMP_BINDING_SWITCH_TTL_MS);
-    if (r->effects & AMP_BINDING_DO_GO_HOME)
-        b->other[0] = '\0';
+    if (r->effects & AMP_BINDING_DO_ARM_TTL) {
+        int64_t ttl = step->ttl_ms ? step->ttl_ms : b->ttl_ms;
+        b->due_ms = step->now_ms + (ttl ? ttl : AMP_BINDING_SWITCH_TTL_MS);
+        memcpy(b->by, with->by, sizeof b->by);
+    }
+    if (r->effects & (AMP_BINDING_DO_GO_HOME | AMP_BINDING_DO_RELEASE)) {
+        b->other[0] = b->by[0] = '\0';
+        b->person = false;
+        b->ttl_ms = 0;
+    }
+}
+
+/* Carries out the effects of a step on the record. */
+static void binding_carry(struct amp_binding *b, const struct amp_binding_step *step,
+                          const struct amp_fsm_result *r)
+{
+    const struct amp_binding *with = &step->with;
+    if (r->effects & AMP_BINDING_DO_RECORD_PLACE) {
+        memcpy(b->repo, with->repo, sizeof b->repo);
+        memcpy(b->worktree, with->worktree, sizeof b->worktree);
+        memcpy(b->branch, with->branch, sizeof b->branch);
+        memcpy(b->base, with->base, sizeof b->base);
+    }
+    if (r->to != b->state) {
+        b->since_ms = step->now_ms;
+        b->due_ms = 0;
+    }
+    failure_carry(b, step, r);
+    switch_carry(b, step, r);
     if (r->effects & AMP_BINDING_DO_RELEASE)
-        b->worktree[0] = b->other[0] = b->branch[0] = '\0';
+        b->worktree[0] = b->branch[0] = b->base[0] = '\0';
+    if (r->to == AMP_BINDING_BIND_FAILED)
+        b->due_ms = earlier(b->retry_ms, b->notice_ms);
     b->state = r->to;
 }
 
@@ -214,6 +267,20 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
     return 0;
 }
 
+/* Refuses a worktree that another agent holds. */
+static int step_check(struct amp_store *s, const struct amp_binding_step *step,
+                      struct amp_error *err)
+{
+    char holder[128];
+    const char *path = step->event == AMP_BINDING_EV_BIND             ? step->with.worktree
+                       : step->event == AMP_BINDING_EV_SWITCH_APPROVE ? step->with.other
+                                                                      : "";
+    int held = *path ? amp_binding_holder(s, path, step->agent, false, holder, err) : 0;
+    if (held > 0)
+        amp_fail(err, AMP_NO, "worktree_locked", "%s: held by %s", path, holder);
+    return held ? -1 : 0;
+}
+
 int amp_binding_step(struct amp_store *s, const struct amp_binding_step *step,
                      struct amp_binding *out, struct amp_error *err)
 {
@@ -221,8 +288,14 @@ int amp_binding_step(struct amp_store *s, const struct amp_binding_step *step,
     struct update u = {.step = step, .out = &b};
     enum amp_store_outcome outcome;
     amp_buf_init(&u.json, RECORD_MAX);
-    int rc = amp_store_update(s, AMP_KEY(AMP_BINDING_KIND, amp_span_str(step->agent)), step->input,
+    /* One turn for the check and the step: two agents cannot both find the worktree free. */
+    if (amp_store_begin(s, err) < 0)
+        return -1;
+    int rc = step_check(s, step, err);
+    if (rc == 0)
+        rc = amp_store_update(s, AMP_KEY(AMP_BINDING_KIND, amp_span_str(step->agent)), step->input,
                               update_binding, &u, &outcome, err);
+    amp_store_end(s);
     if (rc == 0 && outcome == AMP_STORE_REDELIVERED)
         rc = amp_binding_get(s, step->agent, &b, err);
     amp_buf_release(&u.json);

@@ -42,6 +42,7 @@
     X(AMP_BINDING_DO_RECORD_PLACE, "record_place", "record the repository, worktree and branch")   \
     X(AMP_BINDING_DO_CLEAR_REASON, "clear_reason", "clear the failure")                            \
     X(AMP_BINDING_DO_ARM_RECOVERY, "arm_recovery", "a deadline for the recovery (60 s)")           \
+    X(AMP_BINDING_DO_ARM_RETRY, "arm_retry", "a deadline for the next retry, if one is left")      \
     X(AMP_BINDING_DO_ASK_APPROVAL, "ask_approval", "ask a person or the policy")                   \
     X(AMP_BINDING_DO_ARM_TTL, "arm_ttl", "a deadline for the switch")                              \
     X(AMP_BINDING_DO_GO_HOME, "go_home", "return to the home worktree")                            \
@@ -70,6 +71,10 @@ const char *amp_bind_reason_name(int reason);
 #define AMP_BINDING_KIND          "binding"
 #define AMP_BINDING_RECOVERY_MS   60000  /* SW4RM §16.3 */
 #define AMP_BINDING_SWITCH_TTL_MS 900000 /* configurable; the protocol's example */
+#define AMP_BINDING_SWITCH_MAX_MS 86400000
+#define AMP_BINDING_RETRIES       3    /* of a failed bind, SW4RM §16.3 */
+#define AMP_BINDING_RETRY_MS      5000 /* the wait before the first one; doubled each time */
+#define AMP_BINDING_RETRY_MOST_MS 60000
 
 struct amp_binding {
     bool found;
@@ -77,12 +82,17 @@ struct amp_binding {
     char agent[128];
     char repo[PATH_MAX], worktree[PATH_MAX]; /* the home */
     char other[PATH_MAX];                    /* requested or bound, not the home */
-    char branch[256];
+    char branch[256], base[256];
     enum amp_bind_reason reason;
     char why[256];
-    /* The id of the question about a pending switch; "" if no person has to approve it. */
-    char invocation[AMP_UUID_MAX];
+    char invocation[AMP_UUID_MAX];   /* the id of the question about a pending switch */
+    bool person;                     /* only a person may approve the pending switch */
+    char by[128];                    /* who approved the switch; "" without one */
+    int64_t ttl_ms;                  /* requested for the switch; 0: the default */
     int64_t tries, since_ms, due_ms; /* since: in this state */
+    /* In BIND_FAILED: the retries that are left, when the next one is due, and when the operator is
+     * notified; 0: not any more. */
+    int64_t retries, retry_ms, notice_ms;
 };
 
 /* UNBOUND if nothing is recorded. */
@@ -92,15 +102,21 @@ int amp_binding_get(struct amp_store *s, const char *agent, struct amp_binding *
 typedef int (*amp_binding_fn)(void *ctx, const struct amp_binding *b, struct amp_error *err);
 int amp_binding_each(struct amp_store *s, amp_binding_fn fn, void *ctx, struct amp_error *err);
 
+/* Whether the agent has a worktree to work in: its own, also while a switch is pending, or the one
+ * that it switched to. */
+bool amp_binding_is_bound(const struct amp_binding *b);
+
 /* 1 and the holder's name if another agent is bound to the worktree at path, or has switched to it;
  * visiting: only switches count. */
 int amp_binding_holder(struct amp_store *s, const char *path, const char *agent, bool visiting,
                        char holder[128], struct amp_error *err);
 
 /* One step of the machine for an agent, under compare-and-set. `with` has the values that the event
- * sets (repo, worktree, branch, reason, why, other, invocation); out is the new record. NO
- * illegal_transition; NOPERM permission_denied if BIND names another worktree than the bound one.
- * The machine's effects set due_ms. */
+ * sets (repo, worktree, branch, base, reason, why, retries, other, invocation, person, by, ttl_ms);
+ * out is the new record. NO illegal_transition; NO worktree_locked if another agent holds the
+ * worktree of BIND or SWITCH_APPROVE, checked under the store's lock; NOPERM permission_denied if
+ * BIND names another worktree than the bound one. The machine's effects set due_ms. Not inside
+ * amp_store_begin. */
 struct amp_binding_step {
     const char *agent;
     uint8_t event; /* AMP_BINDING_EVENTS */

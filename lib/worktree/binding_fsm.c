@@ -7,7 +7,7 @@
         .from = AMP_BINDING_##f, .event = AMP_BINDING_EV_##e, .to = AMP_BINDING_##t, __VA_ARGS__   \
     }
 #define DO(x)  .effects = (x)
-#define FAILED (BIT(RECORD_PLACE) | BIT(RECORD_REASON) | BIT(ARM_RECOVERY))
+#define FAILED (BIT(RECORD_PLACE) | BIT(RECORD_REASON) | BIT(ARM_RECOVERY) | BIT(ARM_RETRY))
 
 static const struct amp_fsm_row rows[] = {
     ROW(UNBOUND, BIND, BOUND_HOME, DO(BIT(RECORD_PLACE))),

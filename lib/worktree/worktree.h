@@ -15,6 +15,7 @@ struct amp_bind_spec {
     const char *path;   /* NULL: <repo>.worktrees/<agent> beside the repository */
     const char *branch; /* NULL: detached */
     const char *base;
+    int64_t retries; /* by amp-ack watch after a failure; 0: the caller repeats it itself */
     int64_t now_ms;
     const struct amp_store_input *input; /* or NULL */
 };

@@ -2,6 +2,7 @@
 # Binding agents to worktrees, by verbs and by messages.
 
 load lib
+load worktrees
 
 setup() {
   need_tool worktree-bind
@@ -9,17 +10,6 @@ setup() {
   repo work
   cd work || return 1
   git branch feat
-}
-
-# control N OPERATION AGENT [MEMBERS]: a WORKTREE_CONTROL message.
-control() {
-  local payload
-  payload=$(printf '{"operation":"%s","agent_id":"%s"%s}' "$2" "$3" "${4:+,$4}")
-  printf '{"message_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d%03d","producer_id":"scheduler",' "$1"
-  printf '"correlation_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d999","sequence_number":%d,' "$1"
-  printf '"retry_count":0,"message_type":"WORKTREE_CONTROL","content_type":"application/json",'
-  printf '"content_length":%d,"timestamp":"2026-01-01T00:00:00Z",' "${#payload}"
-  printf '"payload":%s}\n' "$payload"
 }
 
 @test "bind makes a linked worktree on a new branch, with the agent's marker" {
@@ -222,22 +212,6 @@ control() {
   [ "$(jq -r .ref_message_id out | tail -1)" = 6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d003 ]
 }
 
-# spare NAME: a worktree that nobody is bound to.
-spare() { git worktree add -q -b "$1" "../work.worktrees/$1"; }
-
-# decision N INVOCATION DECISION [PRODUCER]: a person's HITL_DECISION.
-decision() {
-  local payload="{\"invocation_id\":\"$2\",\"decision\":\"$3\",\"rationale\":\"looked at it\"}"
-  printf '{"message_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2e%03d","producer_id":"%s",' "$1" "${4:-ada}"
-  printf '"correlation_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d999","sequence_number":%d,' "$1"
-  printf '"retry_count":0,"message_type":"HITL_DECISION","content_type":"application/json",'
-  printf '"content_length":%d,"timestamp":"2026-01-01T00:00:00Z",' "${#payload}"
-  printf '"payload":%s}\n' "$payload"
-}
-
-# states FILE: the states in it, in one line.
-states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
-
 @test "messages: a switch is asked for, approved for a time, and revoked" {
   spare other
   {
@@ -247,7 +221,8 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
     control 4 SWITCH_REVOKE bob
     control 5 SWITCH_REQUEST bob '"target_worktree_id":"other"'
     control 6 SWITCH_REJECT bob
-  } | worktree-bind >out
+  } | worktree-bind --approver scheduler >all
+  jq -c "select(.state)" all >out
   [ "$(states out)" = \
     "BOUND_HOME SWITCH_PENDING BOUND_NON_HOME BOUND_HOME SWITCH_PENDING BOUND_HOME " ]
   [ "$(sed -n 3p out | jq -r .worktree_id)" = "$PWD.worktrees/other" ]
@@ -263,7 +238,7 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
     control 5 SWITCH_REQUEST bob '"target_worktree_id":"other"'
     control 6 SWITCH_APPROVE bob '"ttl_ms":900000'
     control 7 UNBIND bob
-  } | worktree-bind >out
+  } | worktree-bind --approver scheduler >out
   [ "$(states out)" = "BOUND_HOME SWITCH_PENDING UNBOUND BOUND_HOME SWITCH_PENDING BOUND_NON_HOME UNBOUND " ]
 }
 
@@ -273,7 +248,7 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
     control 1 BIND bob '"branch":"task/x"'
     control 2 SWITCH_REQUEST bob '"target_worktree_id":"other"'
     control 3 SWITCH_APPROVE bob '"ttl_ms":1'
-  } | worktree-bind >/dev/null
+  } | worktree-bind --approver scheduler >/dev/null
   home() { worktree-bind status bob | grep -q BOUND_HOME; }
   wait_until 30 home
 }
@@ -299,7 +274,7 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
     decision 5 "$id" approve bob
     decision 6 "$id" defer
   } >in
-  run -77 --separate-stderr worktree-bind <in
+  run -77 --separate-stderr worktree-bind --approver scheduler <in
   [ "$(jq -r '.error_code // .state' <<<"$output" | tr '\n' ' ')" = \
     "permission_denied validation_error permission_denied SWITCH_PENDING " ]
   decision 7 "$id" approve | worktree-bind >out
@@ -335,15 +310,15 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
     control 1 BIND scheduler '"branch":"task/x"'
     control 2 SWITCH_REQUEST scheduler '"target_worktree_id":"other"'
   } | worktree-bind >/dev/null
-  run -77 --separate-stderr worktree-bind < <(control 3 SWITCH_APPROVE scheduler)
+  run -77 --separate-stderr worktree-bind --approver scheduler < <(control 3 SWITCH_APPROVE scheduler)
   [ "$(jq -r '.state + " " + .error_code' <<<"$output")" = "SWITCH_PENDING permission_denied" ]
   # A process of an agent, whatever producer it names.
   {
     control 4 BIND bob '"branch":"task/y"'
     control 5 SWITCH_REQUEST bob '"target_worktree_id":"other"'
   } | worktree-bind >/dev/null
-  AMP_AGENT=bob run -77 --separate-stderr worktree-bind < <(control 6 SWITCH_APPROVE bob)
-  worktree-bind < <(control 7 SWITCH_APPROVE bob) >out
+  AMP_AGENT=bob run -77 --separate-stderr worktree-bind --approver scheduler < <(control 6 SWITCH_APPROVE bob)
+  worktree-bind --approver scheduler < <(control 7 SWITCH_APPROVE bob) >out
   [ "$(states out)" = "BOUND_NON_HOME " ]
 }
 
@@ -356,7 +331,7 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
     control 3 SWITCH_REQUEST eve '"target_worktree_id":"free"'
     control 4 SWITCH_REQUEST bob '"target_worktree_id":"free"'
     control 5 SWITCH_APPROVE eve
-  } | worktree-bind >out
+  } | worktree-bind --approver scheduler >out
   {
     control 6 SWITCH_APPROVE bob
     control 7 SWITCH_REJECT bob
@@ -364,7 +339,7 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
     control 9 SWITCH_REQUEST bob '"target_worktree_id":"free"'
     control 10 BIND ann '"worktree_id":"free","branch":"free"'
   } >in
-  run -1 --separate-stderr worktree-bind <in
+  run -1 --separate-stderr worktree-bind --approver scheduler <in
   [ "$(jq -r '.error_code // .state' <<<"$output" | tr '\n' ' ')" = \
     "worktree_locked BOUND_HOME worktree_locked worktree_locked worktree_locked " ]
   [ "$(tail -n 1 <<<"$output" | jq -r '.state + " " + .reason')" = "BIND_FAILED worktree_locked" ]
@@ -379,7 +354,7 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
     control 1 BIND bob '"branch":"task/x"'
     control 2 SWITCH_REQUEST bob '"target_worktree_id":"other"'
     control 3 SWITCH_APPROVE bob '"ttl_ms":1'
-  } | worktree-bind >/dev/null
+  } | worktree-bind --approver scheduler >/dev/null
   amp-ack watch --until-idle --state .git/amp >said
   [ ! -s said ]
   grep -q '"event":"TTL_EXPIRED"' .git/amp/log/*.ndjson

@@ -1,0 +1,13 @@
+/* The file amp-agent in a worktree's git directory: the agent that works there. Rules and hooks
+ * read it (rule.h). */
+#ifndef AMP_WORKTREE_MARKER_H
+#define AMP_WORKTREE_MARKER_H
+
+#include <amp/base/error.h>
+
+/* Writes the marker. Repeating it is not an error. NO worktree_locked: another agent has it. */
+int amp_marker_put(const char *gitdir, const char *agent, struct amp_error *err);
+/* Removes the marker if it names the agent. */
+int amp_marker_drop(const char *gitdir, const char *agent, struct amp_error *err);
+
+#endif
