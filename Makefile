@@ -53,6 +53,7 @@ LIBS_git-worker := -lgit2 -lz
 LIBS_jq-worker  := -ljq
 LIBS_port-http  := -lcurl
 LIBS_key-worker := -lcrypto
+LIBS_confine    := -lseccomp
 
 .PHONY: all programs demo check check-fast bench fuzz soak install uninstall deps deps-check format lint clean \
   units print-flags

@@ -338,7 +338,8 @@ check_processes() {
     [ "$f" = lib/base/process/child.c ] || lib+=("$f")
   done
   calls "${lib[@]}" -- 'exec[lv]p?e?|execvpe|fexecve|posix_spawnp?' 'only lib/base/process/child.c executes'
-  # A helper may become another program, but nothing forks by itself.
+  # A helper may become another program, but nothing forks by itself. confine makes processes in new
+  # namespaces, with the system call.
   calls "${lib[@]}" libexec/**/*.c -- 'v?fork|clone3?|daemon|forkpty' 'only lib/base/process/child.c forks'
 }
 

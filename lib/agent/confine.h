@@ -55,8 +55,8 @@ void amp_confine_policy_init(struct amp_confine_policy *p);
 void amp_confine_policy_release(struct amp_confine_policy *p);
 /* Cleanup attribute; initialise with {0}. */
 #define AMP_CONFINE_POLICY AMP_CLEANUP(amp_confine_policy_release) struct amp_confine_policy
-/* Reads a policy file over the defaults. CONFIG bad_policy: not readable, not JSON, or not valid by
- * confinement.json. Never call it for a file in a worktree. */
+/* Reads a policy file over the defaults. CONFIG bad_policy: not readable, not JSON, not valid by
+ * confinement.json, or in a linked worktree, which an agent could change. */
 int amp_confine_policy_read(const char *path, struct amp_confine_policy *out,
                             struct amp_error *err);
 /* Adds a copy of one grant. CONFIG bad_policy: malformed (empty, "..", a name with "="). */
@@ -134,13 +134,17 @@ void amp_confine_report_put(const struct amp_confine_report *r, struct amp_jw *w
  * `at` (NULL: at its own path); with an `at` that exists, it covers it: the `.git` file of a
  * worktree. At the other levels `at` has no effect. */
 struct amp_confine_place {
-    const char *path, *at;
+    const char *path, *at; /* path NULL: `at` is covered by an empty directory */
     bool write;
 };
 struct amp_confine {
     const struct amp_confine_policy *policy;
     const struct amp_confine_report *report; /* of amp_confine_choose */
     const char *worktree;                    /* absolute */
+    const char *home;                        /* the starter's HOME, for ~/; may be NULL */
+    /* NULL-terminated absolute paths that no grant may contain or lie in (the state directory), or
+     * NULL. */
+    const char *const *hidden;
     const struct amp_confine_place *places;
     size_t n_places;
     /* An existing private directory (0700) of the command, absolute: at the levels landlock and
@@ -153,12 +157,19 @@ struct amp_confine {
 };
 /* Starts spec's command confined, as amp_child_start does: a command that is not found or not
  * executable in the sandbox has the same errors. NOPERM confinement_unavailable: the sandbox could
- * not be set up. The variables HOME and TMPDIR, and with a gate the proxy variables, are set in the
+ * not be set up. CONFIG bad_policy: a grant that reaches a hidden path, / or /proc, or matches too
+ * much. The variables HOME and TMPDIR, and with a gate the proxy variables, are set in the
  * sandbox. The child is the outer process of the helper: it ends as the command ended, and if it is
  * killed, the level full leaves no process alive. With demand OFF: amp_child_start. */
 int amp_confine_start(const struct amp_confine *c, const struct amp_child_spec *spec,
                       struct amp_child *out, struct amp_error *err);
+/* Starts egress-gate for the hosts of the policy. It writes a record of each decision to log_fd
+ * (borrowed), with the name `client`. *gate_fd is for struct amp_confine; the caller closes it
+ * after the start of the command, and the gate then ends with the command. It also ends with this
+ * process. */
+int amp_confine_gate(const struct amp_confine_policy *policy, const char *client, int log_fd,
+                     struct amp_child *out, int *gate_fd, struct amp_error *err);
 /* For the wrap of a spec; ctx of the wrap is c, which must outlive it. */
-struct amp_child_wrap amp_confine_wrap(const struct amp_confine *c);
+struct amp_child_wrap amp_confine_wrap(struct amp_confine *c);
 
 #endif

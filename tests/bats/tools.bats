@@ -489,6 +489,7 @@ may_link() {
   git-worker) echo libgit2 libz libpcre2-8 libjansson libsodium ;;
   jq-worker) echo libjq libonig libpcre2-8 libjansson ;;
   port-http) echo libcurl libjansson ;;
+  confine) echo libseccomp ;;
   state-worker) echo libsqlite3 libpcre2-8 libsodium libjansson ;;
   *) echo ;;
   esac
