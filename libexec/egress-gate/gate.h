@@ -71,6 +71,25 @@ int gate_resolver_ask(struct gate_resolver *r, uint64_t connection, const struct
 /* Takes the next answer; false: none is there. */
 bool gate_resolver_next(struct gate_resolver *r, struct gate_answer *out);
 
+/* ---- bytes on their way in one direction ---- */
+
+struct way {
+    struct amp_buf buf;
+    size_t at;      /* written so far */
+    uint64_t bytes; /* written in all */
+    uint64_t left;  /* may still be read: a body with its length; else UINT64_MAX */
+    bool ended;     /* its reader saw the end */
+    bool shut;      /* the end was passed on */
+};
+void way_init(struct way *w);
+size_t way_pending(const struct way *w);
+/* Whether more may be read. */
+bool way_has_room(const struct way *w);
+/* Reads what is there, at most to the size of the buffer. false: the connection is broken. */
+bool way_read(struct way *w, int fd);
+/* Writes what the receiver takes, and passes the end on. false: the connection is broken. */
+bool way_write(struct way *w, int fd);
+
 /* ---- connections ---- */
 
 struct gate {

@@ -14,6 +14,7 @@
  * and TERM (0), and if its log cannot be written (74) or is full (75).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +63,8 @@ static int socket_take(struct gate *g, struct sources *s, int fd, struct amp_err
     int listens = 0, type = 0;
     socklen_t n = sizeof listens, m = sizeof type;
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &m) < 0 || type != SOCK_STREAM ||
-        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0) {
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 ||
+        fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
         close(fd);
         return amp_fail(err, AMP_USAGE, "not_a_socket",
                         "a descriptor is not a stream socket (listening or connected)");

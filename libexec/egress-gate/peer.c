@@ -18,8 +18,7 @@
 #include "net/hello.h"
 #include "net/request.h"
 
-#define RELAY_BYTES (64u << 10)
-#define LINGER_MS   2000 /* for the client to take the reason of a refusal */
+#define LINGER_MS 2000 /* for the client to take the reason of a refusal */
 
 enum stage {
     STAGE_HEAD,    /* reads the request */
@@ -29,16 +28,6 @@ enum stage {
     STAGE_RELAY,   /* copies in both directions */
     STAGE_REFUSED, /* writes the reason, then waits for the client's end */
     STAGE_OVER,    /* is freed after this turn */
-};
-
-/* Bytes on their way in one direction. */
-struct way {
-    struct amp_buf buf;
-    size_t at;      /* written so far */
-    uint64_t bytes; /* written in all */
-    uint64_t left;  /* may still be read: a body with its length; else UINT64_MAX */
-    bool ended;     /* its reader saw the end */
-    bool shut;      /* the end was passed on */
 };
 
 struct peer {
@@ -56,11 +45,6 @@ struct peer {
     int64_t start_ms, until_ms; /* until_ms: the limit of its stage */
     int64_t connect_until_ms;   /* for all addresses together */
 };
-
-static size_t way_pending(const struct way *w)
-{
-    return w->buf.len - w->at;
-}
 
 static const struct sockaddr *peer_address(const struct peer *p)
 {
@@ -338,51 +322,6 @@ static int hello_work(struct gate *g, struct peer *p, struct amp_error *err)
 
 /* ---- bytes ---- */
 
-/* Reads what is there, at most to the size of the buffer. false: the connection is broken. */
-static bool way_read(struct way *w, int fd)
-{
-    if (w->at == w->buf.len) {
-        amp_buf_reset(&w->buf);
-        w->at = 0;
-    } else if (w->at && w->buf.len == w->buf.max) {
-        amp_buf_drop(&w->buf, w->at);
-        w->at = 0;
-    }
-    size_t room = w->buf.max - w->buf.len;
-    if (room > w->left)
-        room = (size_t)w->left;
-    if (w->ended || room == 0)
-        return true;
-    if (amp_buf_reserve(&w->buf, room, NULL) < 0)
-        return false;
-    ssize_t n = recv(fd, w->buf.data + w->buf.len, room, MSG_DONTWAIT);
-    if (n > 0) {
-        w->buf.len += (size_t)n;
-        if (w->left != UINT64_MAX)
-            w->left -= (uint64_t)n;
-    }
-    if (n == 0)
-        w->ended = true;
-    return n >= 0 || errno == EAGAIN || errno == EINTR;
-}
-
-/* Writes what the receiver takes, and passes the end on. false: the connection is broken. */
-static bool way_write(struct way *w, int fd)
-{
-    if (way_pending(w)) {
-        ssize_t n = send(fd, w->buf.data + w->at, way_pending(w), MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n < 0)
-            return errno == EAGAIN || errno == EINTR;
-        w->at += (size_t)n;
-        w->bytes += (uint64_t)n;
-    }
-    if (w->ended && !way_pending(w) && !w->shut) {
-        shutdown(fd, SHUT_WR);
-        w->shut = true;
-    }
-    return true;
-}
-
 static int relay_work(struct gate *g, struct peer *p, struct amp_error *err)
 {
     uint64_t before = p->out.bytes + p->in.bytes;
@@ -500,9 +439,8 @@ int gate_accept(struct gate *g, int fd, struct amp_error *err)
     p->connection = ++g->connections;
     p->start_ms = amp_mono_ms();
     p->until_ms = p->start_ms + g->limits.header_ms;
-    amp_buf_init(&p->out.buf, RELAY_BYTES);
-    amp_buf_init(&p->in.buf, RELAY_BYTES);
-    p->out.left = p->in.left = UINT64_MAX;
+    way_init(&p->out);
+    way_init(&p->in);
     bool many = (int64_t)g->n_peers >= g->limits.connections;
     int rc = many ? peer_turn_away(g, p, err) : 0;
     if ((int64_t)g->n_peers >= g->limits.connections + GATE_SPARE) {
@@ -514,11 +452,6 @@ int gate_accept(struct gate *g, int fd, struct amp_error *err)
     g->peers = p;
     g->n_peers++;
     return rc;
-}
-
-static bool way_has_room(const struct way *w)
-{
-    return !w->ended && w->left && way_pending(w) < w->buf.max;
 }
 
 static short client_events(const struct peer *p)
