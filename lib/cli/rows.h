@@ -29,4 +29,22 @@
     AMP_OPT_ROW(0, "open-timeout", AMP_OPT_DURATION, &(d), "TIME",                                 \
                 "how long to wait for a reader of --out", .max = 86400000)
 
+/* Identity: which messages must be signed, and the keys from outside the state directory. */
+#define AMP_OPT_IDENTITY(d)                                                                        \
+    AMP_OPT_ROW(0, "identity", AMP_OPT_CHOICE, &(d), "WORD", "which messages must be signed",      \
+                .choices = (const char *const[]){"local", "all", "off", NULL},                     \
+                .env = "AMP_IDENTITY", .config = "identity.require")
+#define AMP_OPT_ALLOWED_SIGNERS(d)                                                                 \
+    AMP_OPT_ROW(0, "allowed-signers", AMP_OPT_PATH, &(d), "FILE",                                  \
+                "trusted keys, in the format of ssh-keygen(1)",                                    \
+                .config = "identity.allowed_signers")
+#define AMP_OPT_SKEW(d)                                                                            \
+    AMP_OPT_ROW(0, "skew", AMP_OPT_DURATION, &(d), "TIME",                                         \
+                "how far a signature's time may be in the future", .max = 86400000,                \
+                .config = "identity.skew")
+#define AMP_OPT_MAX_AGE(d)                                                                         \
+    AMP_OPT_ROW(0, "max-age", AMP_OPT_DURATION, &(d), "TIME",                                      \
+                "how far it may be in the past (0: no limit)", .max = (int64_t)3650 * 86400000,    \
+                .config = "identity.max_age")
+
 #endif
