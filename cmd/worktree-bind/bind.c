@@ -51,6 +51,7 @@ int verb_bind(int argc, char **argv)
                                  .branch = opt.branch,
                                  .base = opt.base,
                                  .retries = AMP_BINDING_RETRIES,
+                                 .role = opt.role,
                                  .now_ms = amp_now_ms()};
     if (session_open(&s, true, &err))
         return amp_complain(&err);

@@ -10,7 +10,7 @@ struct bind_options {
     const char *state; /* NULL: <common>/amp */
     bool json;
     /* bind */
-    const char *branch, *base, *path;
+    const char *branch, *base, *path, *role;
     /* unbind */
     bool remove, force;
     /* the filter */
@@ -22,8 +22,9 @@ struct bind_options {
     int64_t switch_ms, most_ms;
     /* hooks */
     const char *hooks_dir, *humans, *agent, *reason, *config;
-    struct amp_list protect, pushers;
-    bool server;
+    struct amp_list protect, pushers, roles, trailers, paths;
+    bool server, bound, prove;
+    int64_t max_file, max_commit;
     int64_t ttl_ms, lock_timeout_ms;
 };
 extern struct bind_options opt;

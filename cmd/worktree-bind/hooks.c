@@ -11,6 +11,7 @@
 #include <amp/base/id.h>
 
 #include "bind.h"
+#include "worktree/glob.h"
 #include "worktree/hooks.h"
 #include "worktree/person.h"
 #include "json/record.h"
@@ -40,6 +41,65 @@ static int list_copy(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct amp
         to[i + 1] = NULL;
     }
     return 0;
+}
+
+/* "ROLE=PATTERN" becomes "ROLE PATTERN", as in the policy; text has the copies. */
+static int roles_copy(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct amp_list *from,
+                      struct amp_buf *text, struct amp_error *err)
+{
+    for (int i = 0; i < from->n; i++) {
+        const char *v = from->v[i], *sign = strchr(v, '=');
+        if (!sign || sign == v || !sign[1] || strpbrk(v, " \n\r"))
+            return amp_fail(err, AMP_USAGE, "bad_value", "'%s': ROLE=PATTERN expected", v);
+        if (amp_buf_fmt(text, err, "%.*s %s", (int)(sign - v), v, sign + 1) < 0 ||
+            amp_buf_add(text, "", 1, err) < 0)
+            return -1;
+    }
+    const char *p = text->data;
+    for (int i = 0; i < from->n; i++, p += strlen(p) + 1) {
+        if (i == AMP_RULE_PATTERNS_MAX)
+            return amp_fail(err, AMP_USAGE, "bad_value", "more than %d", AMP_RULE_PATTERNS_MAX);
+        to[i] = p;
+        to[i + 1] = NULL;
+    }
+    return 0;
+}
+
+static int trailers_check(struct amp_error *err)
+{
+    for (int i = 0; i < opt.trailers.n; i++) {
+        const char *v = opt.trailers.v[i];
+        if (strspn(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") !=
+            strlen(v))
+            return amp_fail(err, AMP_USAGE, "bad_value", "'%s' cannot be a trailer's name", v);
+    }
+    return 0;
+}
+
+static int paths_check(struct amp_error *err)
+{
+    for (int i = 0; i < opt.paths.n; i++)
+        if (amp_glob_check(amp_span_str(opt.paths.v[i]), err) < 0)
+            return -1;
+    return 0;
+}
+
+/* The policy of the options; text has the strings that are not in them. */
+static int rule_make(struct amp_rule *rule, struct amp_buf *text, struct amp_error *err)
+{
+    amp_rule_default(rule);
+    rule->humans_refuse = strcmp(opt.humans, "refuse") == 0;
+    rule->server_all = opt.server;
+    rule->bound = opt.bound;
+    rule->max_file = opt.max_file;
+    rule->max_commit = opt.max_commit;
+    return list_copy(rule->patterns, &opt.protect, err) < 0 ||
+                   list_copy(rule->pushers, &opt.pushers, err) < 0 ||
+                   list_copy(rule->trailers, &opt.trailers, err) < 0 || trailers_check(err) < 0 ||
+                   list_copy(rule->paths, &opt.paths, err) < 0 || paths_check(err) < 0 ||
+                   roles_copy(rule->roles, &opt.roles, text, err) < 0
+               ? -1
+               : 0;
 }
 
 /* Prints one line on stdout, or with --json one record of members (names and values, NULL ends). */
@@ -80,14 +140,12 @@ int verb_hooks_install(int argc, char **argv)
     struct amp_hooks h;
     struct amp_rule rule;
     char program[PATH_MAX];
+    AMP_BUF struct amp_buf text = {0};
     (void)argv;
     if (opt.pushers.n && !opt.server)
         amp_die_usage("--pusher needs --server");
-    amp_rule_default(&rule);
-    rule.humans_refuse = strcmp(opt.humans, "refuse") == 0;
-    rule.server_all = opt.server;
-    if (list_copy(rule.patterns, &opt.protect, &err) ||
-        list_copy(rule.pushers, &opt.pushers, &err) ||
+    amp_buf_init(&text, AMP_RULE_FILE_MAX);
+    if (rule_make(&rule, &text, &err) ||
         amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, &err) ||
         hooks_find(&s, CHANGES, false, &h, &err) ||
         amp_hooks_install(&h, &rule, program, print_step, &late, &err))

@@ -43,7 +43,10 @@ static int take_existing(const struct amp_git_worktree *w, const struct amp_bind
     if (spec->branch && strcmp(w->branch, spec->branch) != 0)
         return amp_fail(err, AMP_NO, "worktree_locked", "%s: is on %s, not on %s", w->path,
                         w->branch[0] ? w->branch : "no branch", spec->branch);
-    return w->agent[0] ? 0 : amp_marker_put(w->gitdir, spec->agent, err);
+    /* An agent's own worktree keeps its marker if this bind names no branch. */
+    if (w->agent[0] && !spec->branch)
+        return 0;
+    return amp_marker_put(w->gitdir, spec->agent, w->branch, spec->role, err);
 }
 
 static int worktree_make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_binding *b,
@@ -69,8 +72,8 @@ static int worktree_make(struct amp_git *g, const struct amp_bind_spec *spec, st
     /* A worktree whose .git leads elsewhere is not taken; creating one there will fail. */
     if (s.hit && !s.found.missing && !s.found.foreign)
         return take_existing(&s.found, spec, err);
-    struct amp_git_worktree_spec w = {spec->repo, b->worktree, spec->branch, spec->base,
-                                      spec->agent};
+    struct amp_git_worktree_spec w = {spec->repo, b->worktree, spec->branch,
+                                      spec->base, spec->agent, spec->role};
     struct amp_error failed;
     if (amp_git_worktree_add(g, &w, NULL, &failed) == 0)
         return 0;

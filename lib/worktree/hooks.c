@@ -27,9 +27,11 @@ static const struct hook {
     {"reference-transaction", false},
     {"pre-commit", false},
     {"pre-merge-commit", false},
+    {"commit-msg", false},
     {"pre-rebase", false},
     {"pre-push", false},
     {"update", true},
+    {"pre-receive", true},
     {NULL, false},
 };
 

@@ -10,7 +10,8 @@
 
 #include "worktree/rule.h"
 
-int amp_marker_put(const char *gitdir, const char *agent, struct amp_error *err)
+int amp_marker_put(const char *gitdir, const char *agent, const char *branch, const char *role,
+                   struct amp_error *err)
 {
     char name[128];
     AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -18,14 +19,14 @@ int amp_marker_put(const char *gitdir, const char *agent, struct amp_error *err)
     if (fd < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", gitdir);
     amp_buf_init(&text, 1024);
-    if (amp_buf_fmt(&text, err, "%s\n", agent) < 0)
+    if (amp_marker_format(agent, branch, role, &text, err) < 0)
         return -1;
     /* Never replaced: two agents may take the same free worktree at the same time. */
     int had = amp_file_publish(fd, AMP_AGENT_MARKER, 0644, amp_buf_span(&text), err);
     if (had <= 0)
         return had;
     if (amp_rule_agent(NULL, fd, name, sizeof name) && strcmp(name, agent) == 0)
-        return 0;
+        return amp_file_write_atomic(fd, AMP_AGENT_MARKER, 0644, amp_buf_span(&text), err);
     return amp_fail(err, AMP_NO, "worktree_locked", "%s: the worktree of another agent", gitdir);
 }
 

@@ -5,8 +5,10 @@
 
 #include <amp/base/error.h>
 
-/* Writes the marker. Repeating it is not an error. NO worktree_locked: another agent has it. */
-int amp_marker_put(const char *gitdir, const char *agent, struct amp_error *err);
+/* Writes the marker, with the branch that the agent may move there and its role (NULL or "": none).
+ * Repeating it replaces these. NO worktree_locked: another agent has it. */
+int amp_marker_put(const char *gitdir, const char *agent, const char *branch, const char *role,
+                   struct amp_error *err);
 /* Removes the marker if it names the agent. */
 int amp_marker_drop(const char *gitdir, const char *agent, struct amp_error *err);
 

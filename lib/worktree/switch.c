@@ -119,7 +119,7 @@ int amp_switch_approve(struct amp_store *s, struct amp_git *g, const struct amp_
         return amp_fail(err, AMP_NO, "validation_error", "%s was requested, not %s", now.other,
                         step.with.other);
     amp_span_copy(amp_span_str(spec->by), step.with.by, sizeof step.with.by);
-    if (amp_marker_put(t.found.gitdir, spec->agent, err) < 0)
+    if (amp_marker_put(t.found.gitdir, spec->agent, t.found.branch, NULL, err) < 0)
         return -1;
     if (amp_binding_step(s, &step, out, err) == 0)
         return 0;

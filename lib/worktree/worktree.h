@@ -16,6 +16,7 @@ struct amp_bind_spec {
     const char *branch; /* NULL: detached */
     const char *base;
     int64_t retries; /* by amp-ack watch after a failure; 0: the caller repeats it itself */
+    const char *role; /* for the guard's patterns per role; NULL: none */
     int64_t now_ms;
     const struct amp_store_input *input; /* or NULL */
 };

@@ -17,74 +17,83 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <amp/base/clock.h>
 #include <amp/base/file.h>
-#include <amp/base/num.h>
 
 #include "guard.h"
-#include "worktree/rule.h"
 
 #define INPUT_MAX   (64u << 20)
 #define KEPT_SUFFIX ".amp-kept"
-#define OVERRIDE    "amp/override"
 
-/* The one-use permission of a person, from the file OVERRIDE, which `worktree-bind hooks override`
- * writes after logging it. The process that unlinks the file has used the permission, and adds a
- * line to amp/guard.log. */
-struct override {
-    bool found;
-    char text[1024];
-    struct amp_span branch, agent, id;
-};
-
-struct guard {
-    const char *hook; /* its name */
-    char **argv;      /* as git gave it */
-    char **args;      /* after the hook's name */
-    int n_args;
-    struct repo repo;
-    struct amp_rule rule;
-    struct override override;
-    bool override_used;
-    char agent_name[128];
-    const char *agent; /* NULL: a person */
-    struct amp_buf input;
-};
-
-/* Prints a diagnostic. Names in it are untrusted, so unprintable bytes become "?". */
-static void guard_say(const char *severity, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static void guard_say(const char *severity, const char *fmt, ...)
+static void text_say(const char *severity, char *text)
 {
-    char text[2048];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
             *p = '?';
     fprintf(stderr, "branch-guard: %s: %s\n", severity, text);
 }
 
-static const char *caller_name(const struct guard *g)
+void guard_say(const char *severity, const char *fmt, ...)
 {
-    return g->agent ? g->agent : "people";
+    char text[2048];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    text_say(severity, text);
+}
+
+int guard_refuse(const char *code, const char *hint, const char *fmt, ...)
+{
+    char text[2048];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(text, sizeof text - 64, fmt, ap);
+    va_end(ap);
+    size_t at = n < 0 ? 0 : strlen(text);
+    snprintf(text + at, sizeof text - at, " [%s]", code);
+    text_say("error", text);
+    if (hint)
+        guard_say("hint", "%s", hint);
+    return 1;
+}
+
+const char *caller_name(const struct guard *g)
+{
+    return g->caller.agent ? g->caller.name : "people";
 }
 
 /* Refuses a change; returns 1. late: git had already changed files, so the hint says how to clean
  * up. */
-static int ref_refuse(const struct guard *g, struct amp_span ref, bool late)
+static int ref_refuse(const struct guard *g, enum amp_rule_verdict v, struct amp_span ref,
+                      bool late)
 {
-    guard_say("error", "%.*s: protected branch: refused to %s", (int)ref.n, ref.p, caller_name(g));
+    char hint[1024] = "work on another branch; a person merges it";
     struct command c;
     command_find(&c);
     const char *cleanup = late ? command_cleanup(&c) : NULL;
     if (cleanup)
-        guard_say("hint", "git %s had already started; clean up with: %s", c.verb, cleanup);
-    else
-        guard_say("hint", "work on another branch; a person merges it");
-    return 1;
+        snprintf(hint, sizeof hint, "git %s had already started; clean up with: %s", c.verb,
+                 cleanup);
+    else if (v == AMP_RULE_REFUSE_ROLE)
+        snprintf(hint, sizeof hint, "the policy's lines \"role\" name the branches of %s%.60s",
+                 g->caller.role[0] ? "the role " : "an agent without a role", g->caller.role);
+    else if (v == AMP_RULE_REFUSE_BOUND && g->caller.branch[0])
+        snprintf(hint, sizeof hint, "this worktree is bound to %.255s; commit there",
+                 g->caller.branch);
+    else if (v == AMP_RULE_REFUSE_BOUND)
+        snprintf(hint, sizeof hint, "%s",
+                 g->caller.marked ? "this worktree is bound to no branch"
+                                  : "commit in the worktree that worktree-bind bind made");
+    if (v == AMP_RULE_REFUSE_ROLE)
+        return guard_refuse(amp_rule_code(v), hint,
+                            "%.*s: no branch of its role: refused to %s (role: %s)", (int)ref.n,
+                            ref.p, caller_name(g), g->caller.role[0] ? g->caller.role : "none");
+    if (v == AMP_RULE_REFUSE_BOUND)
+        return guard_refuse(amp_rule_code(v), hint,
+                            "%.*s: not the branch of this worktree: refused to %s", (int)ref.n,
+                            ref.p, caller_name(g));
+    return guard_refuse(amp_rule_code(v), hint, "%.*s: protected branch: refused to %s", (int)ref.n,
+                        ref.p, caller_name(g));
 }
 
 /* Runs the previous hook, if there is one, with the same arguments and input; 0 without one. */
@@ -151,101 +160,39 @@ static bool next_line(const struct guard *g, size_t *at, struct amp_span *line)
     return true;
 }
 
-/* ---- the override ---- */
-
-static void override_find(struct override *o, int common_fd, int64_t now_ms)
-{
-    memset(o, 0, sizeof *o);
-    AMP_CLOSE int fd =
-        common_fd < 0 ? -1 : amp_file_open(common_fd, OVERRIDE, O_RDONLY | O_NOFOLLOW, 0, NULL);
-    if (fd < 0 || read(fd, o->text, sizeof o->text - 1) <= 0)
-        return;
-    int64_t until = 0;
-    bool head = false;
-    for (char *p = o->text, *end; (end = strchr(p, '\n')); p = end + 1) {
-        *end = '\0';
-        char *v = strchr(p, ' ');
-        if (!v)
-            return;
-        *v++ = '\0';
-        struct amp_span s = amp_span_str(v);
-        if (strcmp(p, "amp-override") == 0)
-            head = strcmp(v, "1") == 0;
-        else if (strcmp(p, "branch") == 0)
-            o->branch = s;
-        else if (strcmp(p, "agent") == 0)
-            o->agent = s;
-        else if (strcmp(p, "id") == 0)
-            o->id = s;
-        else if (strcmp(p, "until") != 0 || amp_num_parse(s, 1, INT64_MAX, &until, NULL))
-            return;
-    }
-    o->found = head && o->branch.n && o->agent.n && o->id.n && until > now_ms;
-}
-
-static bool override_covers(const struct override *o, struct amp_span ref, const char *agent)
-{
-    static const struct amp_span prefix = {"refs/heads/", 11};
-    if (!o->found || !amp_span_starts(ref, prefix.p))
-        return false;
-    return amp_span_eq((struct amp_span){ref.p + prefix.n, ref.n - prefix.n}, o->branch) &&
-           (amp_span_is(o->agent, "*") || (agent && amp_span_is(o->agent, agent)));
-}
-
-/* Uses it up; false if another process has used it already. */
-static bool override_use(const struct override *o, int common_fd, const char *agent, int64_t now_ms)
-{
-    if (unlinkat(common_fd, OVERRIDE, 0) != 0)
-        return false;
-    char time[AMP_TIME_MAX], line[1024];
-    amp_time_format(now_ms, time);
-    int n = snprintf(line, sizeof line, "%s override %.*s for %.*s used by %s\n", time,
-                     (int)o->id.n, o->id.p, (int)o->branch.n, o->branch.p, agent ? agent : "-");
-    AMP_CLOSE int fd = amp_file_open(common_fd, "amp/guard.log",
-                                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0600, NULL);
-    /* The override is used in any case; the log is for people. */
-    ssize_t put = fd < 0 ? 0 : write(fd, line, n > 0 && (size_t)n < sizeof line ? (size_t)n : 0);
-    (void)put;
-    return true;
-}
-
-/* Whether the override covers the change of ref; use: uses it up. */
-static bool is_overridden(struct guard *g, struct amp_span ref, bool use)
-{
-    if (g->override_used)
-        return override_covers(&g->override, ref, g->agent);
-    int64_t now = amp_now_ms();
-    override_find(&g->override, g->repo.common, now);
-    if (!override_covers(&g->override, ref, g->agent))
-        return false;
-    g->override_used = use && override_use(&g->override, g->repo.common, g->agent, now);
-    return !use || g->override_used;
-}
-
 /* ---- the hooks ---- */
 
-/* Whether the branch of HEAD is protected from this caller; name gets it. */
-static bool head_refused(struct guard *g, char name[NAME_SIZE])
+/* Whether this caller may not move the branch; an override counts. */
+static enum amp_rule_verdict branch_decide(struct guard *g, struct amp_span ref)
 {
-    return repo_head(&g->repo, name) && (g->agent || g->rule.humans_refuse) &&
-           amp_rule_protects(&g->rule, amp_span_str(name)) &&
-           !is_overridden(g, amp_span_str(name), false);
+    enum amp_rule_verdict v = amp_rule_allows(&g->rule, &g->caller, ref);
+    return amp_rule_refused(v) && is_overridden(g, ref, false) ? AMP_RULE_ALLOW : v;
+}
+
+/* The verdict for the branch of HEAD; name gets it. */
+static enum amp_rule_verdict head_decide(struct guard *g, char name[NAME_SIZE])
+{
+    return repo_head(&g->repo, name) ? branch_decide(g, amp_span_str(name)) : AMP_RULE_ALLOW;
 }
 
 /* `git branch -m feat main` deletes feat first and writes main without running a hook, so only the
  * deletion can be refused; then nothing is lost. */
-static bool renames_onto_protected(const struct guard *g)
+static enum amp_rule_verdict rename_decide(const struct guard *g)
 {
     static const char *const flags[] = {"-m", "-M", "--move", "-c", "-C", "--copy"};
+    char name[NAME_SIZE];
     struct command c;
     command_find(&c);
     const char *to = command_last(&c);
     if (strcmp(c.verb, "branch") != 0 || !to)
-        return false;
+        return AMP_RULE_ALLOW;
+    int n = snprintf(name, sizeof name, "refs/heads/%s", to);
+    if (n < 0 || (size_t)n >= sizeof name)
+        return AMP_RULE_ALLOW;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (command_has(&c, flags[i]) && amp_rule_protects(&g->rule, amp_span_str(to)))
-            return true;
-    return false;
+        if (command_has(&c, flags[i]))
+            return amp_rule_allows(&g->rule, &g->caller, amp_span_str(name));
+    return AMP_RULE_ALLOW;
 }
 
 static bool is_zero(struct amp_span value)
@@ -256,33 +203,56 @@ static bool is_zero(struct amp_span value)
     return true;
 }
 
-static int check_update(struct guard *g, struct amp_span line)
+static bool is_branch(struct amp_span ref)
+{
+    return amp_span_starts(ref, "refs/heads/");
+}
+
+/* Adds an id to the list of new commits, if the update brings some. */
+static int commit_note(struct amp_buf *ids, struct amp_span value)
+{
+    struct amp_error err;
+    if (is_zero(value))
+        return 0;
+    if (amp_buf_add(ids, value.p, value.n, &err) < 0 || amp_buf_str(ids, "\n", &err) < 0)
+        return guard_refuse("guard_failed", NULL, "%s", err.what);
+    return 0;
+}
+
+static int check_update(struct guard *g, struct amp_ref_update *u, struct amp_buf *ids)
 {
     char head[NAME_SIZE], value[VALUE_SIZE];
-    next_field(&line, false); /* old: zeros if git does not check it; the guard reads it */
-    struct amp_ref_update u = {.new_value = next_field(&line, false)};
-    u.ref = next_field(&line, true);
-    if (amp_span_is(u.ref, "ORIG_HEAD") && head_refused(g, head)) {
+    if (amp_span_is(u->ref, "ORIG_HEAD")) {
+        enum amp_rule_verdict v = head_decide(g, head);
         struct command c;
+        if (!amp_rule_refused(v))
+            return 0;
         command_find(&c);
-        return command_starts_with_orig_head(&c) ? ref_refuse(g, amp_span_str(head), false) : 0;
+        return command_starts_with_orig_head(&c) ? ref_refuse(g, v, amp_span_str(head), false) : 0;
     }
-    if (!amp_rule_protects(&g->rule, u.ref)) {
-        if (is_zero(u.new_value) && u.ref.n > 11 && memcmp(u.ref.p, "refs/heads/", 11) == 0 &&
-            renames_onto_protected(g)) {
-            guard_say("error", "%.*s: would be renamed onto a protected branch: refused to %s",
-                      (int)u.ref.n, u.ref.p, caller_name(g));
-            return 1;
-        }
-        return 0;
+    enum amp_rule_verdict v = amp_rule_allows(&g->rule, &g->caller, u->ref);
+    if (!amp_rule_refused(v)) {
+        if (is_zero(u->new_value) && is_branch(u->ref))
+            v = rename_decide(g);
+        if (amp_rule_refused(v))
+            return guard_refuse(
+                amp_rule_code(v), "work on another branch; a person merges it",
+                "%.*s: would be renamed onto a %s: refused to %s", (int)u->ref.n, u->ref.p,
+                v == AMP_RULE_REFUSE ? "protected branch" : "branch that the agent may not move",
+                caller_name(g));
+        return is_branch(u->ref) ? commit_note(ids, u->new_value) : 0;
     }
-    u.now = repo_value(&g->repo, u.ref, value);
-    u.packed = repo_packed(&g->repo, u.ref);
-    u.packed_locked = g->repo.packed_locked;
-    if (amp_rule_decide(&g->rule, g->agent, &u) != AMP_RULE_REFUSE || is_overridden(g, u.ref, true))
+    u->now = repo_value(&g->repo, u->ref, value);
+    u->packed = repo_packed(&g->repo, u->ref);
+    u->packed_locked = g->repo.packed_locked;
+    v = amp_rule_decide(&g->rule, &g->caller, u);
+    if (!amp_rule_refused(v) || is_overridden(g, u->ref, true))
         return 0;
-    return ref_refuse(g, u.ref, true);
+    return ref_refuse(g, v, u->ref, true);
 }
+
+/* Commits that are on a branch were checked when they came there; those of a remote are others'. */
+static const char *const not_new_here[] = {"--branches", "--remotes", NULL};
 
 static int on_transaction(struct guard *g)
 {
@@ -290,31 +260,88 @@ static int on_transaction(struct guard *g)
         return run_kept(g, false);
     if (read_input(g) < 0)
         return 1;
+    AMP_BUF struct amp_buf ids = {0};
+    amp_buf_init(&ids, INPUT_MAX);
     struct amp_span line;
-    for (size_t at = 0; next_line(g, &at, &line);)
-        if (check_update(g, line))
+    for (size_t at = 0; next_line(g, &at, &line);) {
+        next_field(&line, false); /* old: zeros if git does not check it; the guard reads it */
+        struct amp_ref_update u = {.new_value = next_field(&line, false)};
+        u.ref = next_field(&line, true);
+        if (check_update(g, &u, &ids))
             return 1;
+    }
+    if (contents_of_commits(g, amp_buf_span(&ids), not_new_here))
+        return 1;
     return run_kept(g, true);
 }
 
 static int on_commit(struct guard *g)
 {
     char head[NAME_SIZE];
-    return head_refused(g, head) ? ref_refuse(g, amp_span_str(head), false) : run_kept(g, false);
+    enum amp_rule_verdict v = head_decide(g, head);
+    if (amp_rule_refused(v))
+        return ref_refuse(g, v, amp_span_str(head), false);
+    /* A merge brings files of others; reference-transaction checks what it changes itself. */
+    bool merge = strcmp(g->hook, "pre-merge-commit") == 0 ||
+                 (g->repo.gitdir >= 0 && faccessat(g->repo.gitdir, "MERGE_HEAD", F_OK, 0) == 0);
+    if (!merge && contents_of_index(g))
+        return 1;
+    return run_kept(g, false);
+}
+
+/* commit-msg FILE */
+static int on_message(struct guard *g)
+{
+    if (g->n_args > 0 && contents_of_message(g, g->args[0]))
+        return 1;
+    return run_kept(g, false);
 }
 
 /* pre-rebase UPSTREAM [BRANCH] */
 static int on_rebase(struct guard *g)
 {
     char name[NAME_SIZE];
-    if (g->n_args < 2 || !*g->args[1])
-        return on_commit(g);
-    snprintf(name, sizeof name, "%s%s", strncmp(g->args[1], "refs/", 5) == 0 ? "" : "refs/heads/",
-             g->args[1]);
-    struct amp_span ref = amp_span_str(name);
-    if (amp_rule_protects(&g->rule, ref) && !is_overridden(g, ref, false))
-        return ref_refuse(g, ref, false);
-    return run_kept(g, false);
+    enum amp_rule_verdict v;
+    if (g->n_args < 2 || !*g->args[1]) {
+        v = head_decide(g, name);
+    } else {
+        snprintf(name, sizeof name, "%s%s",
+                 strncmp(g->args[1], "refs/", 5) == 0 ? "" : "refs/heads/", g->args[1]);
+        v = branch_decide(g, amp_span_str(name));
+    }
+    return amp_rule_refused(v) ? ref_refuse(g, v, amp_span_str(name), false) : run_kept(g, false);
+}
+
+static int glob_add(struct amp_buf *text, const char *pattern, struct amp_error *err)
+{
+    const char *name = strncmp(pattern, "refs/heads/", 11) == 0 ? pattern + 11 : pattern;
+    size_t n = strlen(name);
+    int rc;
+    if (!n)
+        return 0;
+    if (strpbrk(name, "*?["))
+        rc = amp_buf_fmt(text, err, "--glob=refs/heads/%s", name);
+    else /* without a glob character, git takes the name for a folder of refs */
+        rc = amp_buf_fmt(text, err, "--glob=refs/heads/%.*s[%c]", (int)n - 1, name, name[n - 1]);
+    return rc < 0 || amp_buf_add(text, "", 1, err) < 0 ? -1 : 0;
+}
+
+/* The options of rev-list that leave out what is on a remote or on a protected branch here: those
+ * commits are not the agent's. */
+static int pushed_without(const struct guard *g, struct amp_buf *text, const char *list[],
+                          struct amp_error *err)
+{
+    int n = 0;
+    if (glob_add(text, "main", err) < 0 || glob_add(text, "master", err) < 0)
+        return -1;
+    for (int i = 0; g->rule.patterns[i]; i++)
+        if (glob_add(text, g->rule.patterns[i], err) < 0)
+            return -1;
+    list[n++] = "--remotes";
+    for (size_t at = 0; at < text->len; at += strlen(text->data + at) + 1)
+        list[n++] = text->data + at;
+    list[n] = NULL;
+    return 0;
 }
 
 /* Lines "<local ref> <local value> <remote ref> <remote value>". */
@@ -322,16 +349,27 @@ static int on_push(struct guard *g)
 {
     if (read_input(g) < 0)
         return 1;
+    struct amp_error err;
+    AMP_BUF struct amp_buf ids = {0}, text = {0};
+    amp_buf_init(&ids, INPUT_MAX);
+    amp_buf_init(&text, 1 << 20);
     struct amp_span line;
     for (size_t at = 0; next_line(g, &at, &line);) {
         next_field(&line, false);
         struct amp_ref_update u = {.new_value = next_field(&line, false)};
         u.ref = next_field(&line, false);
         u.now = next_field(&line, true);
-        if (amp_rule_decide(&g->rule, g->agent, &u) == AMP_RULE_REFUSE &&
-            !is_overridden(g, u.ref, true))
-            return ref_refuse(g, u.ref, false);
+        enum amp_rule_verdict v = amp_rule_decide(&g->rule, &g->caller, &u);
+        if (amp_rule_refused(v) && !is_overridden(g, u.ref, true))
+            return ref_refuse(g, v, u.ref, false);
+        if (!amp_rule_refused(v) && commit_note(&ids, u.new_value))
+            return 1;
     }
+    const char *without[2 * AMP_RULE_PATTERNS_MAX];
+    if (pushed_without(g, &text, without, &err) < 0)
+        return guard_refuse("guard_failed", NULL, "%s", err.what);
+    if (contents_of_commits(g, amp_buf_span(&ids), without))
+        return 1;
     return run_kept(g, true);
 }
 
@@ -350,7 +388,7 @@ static const char *pusher_name(void)
 
 static bool may_push(const struct guard *g)
 {
-    if (g->agent)
+    if (g->caller.agent)
         return false;
     if (!g->rule.server_all)
         return !g->rule.humans_refuse;
@@ -361,20 +399,25 @@ static bool may_push(const struct guard *g)
     return false;
 }
 
-/* Applies the rule as for an agent with the pusher's name. */
-static bool received_refused(struct guard *g, struct amp_span ref, struct amp_span new_value)
+/* The verdict for a pushed update. A pusher who is not listed is treated as an agent of that name;
+ * the rules of roles and bound branches apply to agents that the transport names. */
+static enum amp_rule_verdict received_decide(struct guard *g, struct amp_span ref,
+                                             struct amp_span new_value)
 {
     char value[VALUE_SIZE];
     struct amp_ref_update u = {.ref = ref, .new_value = new_value};
-    if (!amp_rule_protects(&g->rule, ref) || may_push(g))
-        return false;
+    enum amp_rule_verdict v = amp_rule_allows(&g->rule, &g->caller, ref);
+    if (v == AMP_RULE_REFUSE_BOUND) /* worktrees are not on a server */
+        return AMP_RULE_ALLOW;
+    if (v != AMP_RULE_REFUSE_ROLE && (!amp_rule_protects(&g->rule, ref) || may_push(g)))
+        return AMP_RULE_ALLOW;
     u.now = repo_value(&g->repo, ref, value);
-    if (!g->agent) {
-        amp_span_copy(amp_span_str(pusher_name()), g->agent_name, sizeof g->agent_name);
-        g->agent = g->agent_name;
+    if (!g->caller.agent) {
+        amp_span_copy(amp_span_str(pusher_name()), g->caller.name, sizeof g->caller.name);
+        g->caller.agent = true;
     }
-    return amp_rule_decide(&g->rule, g->agent, &u) == AMP_RULE_REFUSE &&
-           !is_overridden(g, ref, true);
+    v = amp_rule_decide(&g->rule, &g->caller, &u);
+    return amp_rule_refused(v) && is_overridden(g, ref, true) ? AMP_RULE_ALLOW : v;
 }
 
 /* update REF OLD NEW, on the receiving side */
@@ -383,25 +426,32 @@ static int on_update(struct guard *g)
     if (g->n_args < 3)
         return run_kept(g, false);
     struct amp_span ref = amp_span_str(g->args[0]);
-    return received_refused(g, ref, amp_span_str(g->args[2])) ? ref_refuse(g, ref, false)
-                                                              : run_kept(g, false);
+    enum amp_rule_verdict v = received_decide(g, ref, amp_span_str(g->args[2]));
+    return amp_rule_refused(v) ? ref_refuse(g, v, ref, false) : run_kept(g, false);
 }
 
+/* Runs before update, while the pushed objects are still in quarantine, and refuses the complete
+ * push. It leaves protected branches to update, which refuses only them, and so leaves the override
+ * to the branch that uses it. */
 static int on_pre_receive(struct guard *g)
 {
+    static const char *const not_new[] = {"--all", NULL};
     if (read_input(g) < 0)
         return 1;
+    AMP_BUF struct amp_buf ids = {0};
+    amp_buf_init(&ids, INPUT_MAX);
     struct amp_span line;
     for (size_t at = 0; next_line(g, &at, &line);) {
         next_field(&line, false);
-        struct amp_span to = next_field(&line, false), ref = next_field(&line, true);
-        if (received_refused(g, ref, to))
-            return ref_refuse(g, ref, false);
+        if (commit_note(&ids, next_field(&line, false)))
+            return 1;
     }
+    if (!may_push(g) && contents_of_commits(g, amp_buf_span(&ids), not_new))
+        return 1;
     return run_kept(g, true);
 }
 
-static const struct {
+static const struct hook {
     const char *name;
     int (*run)(struct guard *g);
     bool server;
@@ -409,11 +459,25 @@ static const struct {
     {"reference-transaction", on_transaction, false},
     {"pre-commit", on_commit, false},
     {"pre-merge-commit", on_commit, false},
+    {"commit-msg", on_message, false},
     {"pre-rebase", on_rebase, false},
     {"pre-push", on_push, false},
     {"update", on_update, true},
     {"pre-receive", on_pre_receive, true},
 };
+
+/* The hook of this name; other hook managers rename a hook that they replace. */
+static const struct hook *hook_find(const char *name)
+{
+    static const char *const suffixes[] = {"", ".legacy", ".old"};
+    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++)
+        for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++) {
+            size_t n = strlen(hooks[i].name);
+            if (strncmp(name, hooks[i].name, n) == 0 && strcmp(name + n, suffixes[k]) == 0)
+                return &hooks[i];
+        }
+    return NULL;
+}
 
 int main(int argc, char **argv)
 {
@@ -421,36 +485,31 @@ int main(int argc, char **argv)
     if (argc < 1)
         return 1;
     const char *slash = strrchr(argv[0], '/');
-    g.hook = slash ? slash + 1 : argv[0];
-    if (strcmp(g.hook, "branch-guard") == 0) {
+    const char *name = slash ? slash + 1 : argv[0];
+    if (strcmp(name, "branch-guard") == 0) {
         if (argc == 2 && strcmp(argv[1], "--version") == 0)
             return puts("branch-guard " AMP_VERSION) < 0;
         guard_say("error", "a git hook; install it with: worktree-bind hooks install");
         return 64;
     }
-    size_t which = 0, n = sizeof hooks / sizeof *hooks;
-    while (which < n && strcmp(hooks[which].name, g.hook) != 0)
-        which++;
-    if (which == n) {
-        guard_say("error", "%s: not a hook of branch-guard", g.hook);
-        return 1;
-    }
+    const struct hook *hook = hook_find(name);
+    if (!hook)
+        return guard_refuse("guard_failed", NULL, "%s: not a hook of branch-guard", name);
+    g.hook = hook->name;
     amp_buf_init(&g.input, INPUT_MAX);
     repo_find(&g.repo);
-    if (amp_rule_agent(getenv("AMP_AGENT"), g.repo.gitdir, g.agent_name, sizeof g.agent_name))
-        g.agent = g.agent_name;
+    amp_rule_caller(getenv("AMP_AGENT"), getenv("AMP_ROLE"), g.repo.gitdir, &g.caller);
     struct amp_error err;
     amp_rule_default(&g.rule);
-    if (g.repo.common >= 0 && amp_rule_load(&g.rule, g.repo.common, &err)) {
+    if (g.repo.common >= 0 && amp_rule_load(&g.rule, g.repo.common, &err) < 0) {
         /* No weaker policy is assumed: callers that the rule may restrict are refused. */
-        guard_say("error", "%s", err.what);
-        guard_say("hint", "write it again with: worktree-bind hooks install");
-        if (g.agent || hooks[which].server)
+        guard_refuse(err.code, "write it again with: worktree-bind hooks install", "%s", err.what);
+        if (g.caller.agent || hook->server)
             return 1;
         amp_rule_default(&g.rule);
     }
-    bool asked = g.agent || g.rule.humans_refuse || hooks[which].server;
-    int status = asked ? hooks[which].run(&g) : run_kept(&g, false);
+    bool asked = g.caller.agent || g.rule.humans_refuse || hook->server;
+    int status = asked ? hook->run(&g) : run_kept(&g, false);
     amp_buf_release(&g.input);
     amp_buf_release(&g.repo.packed);
     return status;

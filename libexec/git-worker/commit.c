@@ -1,4 +1,5 @@
 /* Operations that move a branch: commit and rollback. They check the rule first. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,14 +57,14 @@ static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
 static int check_rule(struct request *r, git_repository *repo)
 {
     struct amp_rule rule;
-    char branch[1024], name[128];
+    struct amp_rule_caller caller;
+    char branch[1024];
     if (load_rule(r, repo, &rule) < 0)
         return -1;
     head_branch(repo, branch, sizeof branch);
-    const char *who =
-        find_agent(r->in.agent, git_repository_path(repo), name, sizeof name) ? name : NULL;
-    struct amp_ref_update u = {.ref = amp_span_str(branch), .new_value = AMP_SPAN("new")};
-    return amp_rule_decide(&rule, who, &u) == AMP_RULE_REFUSE ? refuse_branch(r, branch, who) : 0;
+    AMP_CLOSE int fd = open(git_repository_path(repo), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    amp_rule_caller(r->in.agent, r->in.role, fd, &caller);
+    return check_branch(r, &rule, &caller, branch);
 }
 
 int op_commit(struct request *r)

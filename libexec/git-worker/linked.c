@@ -261,6 +261,16 @@ static int file_put(struct request *r, int fd, const char *name, const char *pre
                : 0;
 }
 
+static int marker_put(struct request *r, int fd)
+{
+    AMP_BUF struct amp_buf b = {0};
+    amp_buf_init(&b, SMALL_FILE);
+    return amp_marker_format(r->in.agent, r->in.branch, r->in.role, &b, r->err) < 0 ||
+                   amp_file_write_atomic(fd, AMP_AGENT_MARKER, 0644, amp_buf_span(&b), r->err) < 0
+               ? -1
+               : 0;
+}
+
 static int linked_write(struct request *r, const struct linked *w, const char *head)
 {
     char dot_git[PATH_MAX + 8];
@@ -270,8 +280,7 @@ static int linked_write(struct request *r, const struct linked *w, const char *h
     snprintf(dot_git, sizeof dot_git, "%s/.git", w->path);
     if (amp_file_write_atomic(fd, "locked", 0644, AMP_SPAN(MAKING), r->err) < 0 ||
         file_put(r, fd, "gitdir", "", dot_git) < 0 ||
-        file_put(r, fd, "commondir", "", "../..") < 0 ||
-        (r->in.agent && file_put(r, fd, AMP_AGENT_MARKER, "", r->in.agent) < 0) ||
+        file_put(r, fd, "commondir", "", "../..") < 0 || (r->in.agent && marker_put(r, fd) < 0) ||
         file_put(r, fd, "HEAD", "", head) < 0 || amp_mkdirs(w->path, 0777, r->err) < 0)
         return -1;
     AMP_CLOSE int tree = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -59,6 +59,22 @@ bool find_agent(const char *agent, const char *gitdir, char *name, size_t size)
     return amp_rule_agent(agent, fd, name, size);
 }
 
+int check_branch(struct request *r, const struct amp_rule *rule, const struct amp_rule_caller *c,
+                 const char *branch)
+{
+    char ref[1100];
+    if (!*branch) /* a detached HEAD */
+        return 0;
+    snprintf(ref, sizeof ref, "%s%s", strncmp(branch, "refs/", 5) == 0 ? "" : "refs/heads/",
+             branch);
+    enum amp_rule_verdict v = amp_rule_allows(rule, c, amp_span_str(ref));
+    if (v == AMP_RULE_REFUSE)
+        return refuse_branch(r, branch, c->agent ? c->name : NULL);
+    if (amp_rule_refused(v))
+        return amp_fail(r->err, AMP_NOPERM, amp_rule_code(v), "%s: refused to %s", branch, c->name);
+    return 0;
+}
+
 int refuse_branch(struct request *r, const char *branch, const char *agent)
 {
     return amp_fail(r->err, AMP_NOPERM, "branch_violation", "%s: protected branch: refused to %s",

@@ -18,7 +18,7 @@
 struct request_in {
     int64_t q;
     const char *agent, *base, *branch, *commit, *email, *expect, *from, *keep, *key, *message;
-    const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *start, *to, *worktree;
+    const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *role, *start, *to, *worktree;
     bool force, is_path, protected, release;
     int64_t bytes, object_bytes, objects; /* limits; 0: the default */
 };
@@ -50,6 +50,9 @@ int load_rule(struct request *r, git_repository *repo, struct amp_rule *rule);
 /* The agent that works in a git directory: `agent` if it is not NULL, else the one that the marker
  * file names. false: a person. */
 bool find_agent(const char *agent, const char *gitdir, char *name, size_t size);
+/* Refuses a branch that the caller may not move. */
+int check_branch(struct request *r, const struct amp_rule *rule, const struct amp_rule_caller *c,
+                 const char *branch);
 int refuse_branch(struct request *r, const char *branch, const char *agent);
 /* The full name of the branch under HEAD; "" if it is detached. */
 void head_branch(git_repository *repo, char *out, size_t size);

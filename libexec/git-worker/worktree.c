@@ -113,8 +113,13 @@ int op_worktree_add(struct request *r)
     bool made = false;
     if (load_rule(r, repo, &rule) < 0)
         return -1;
-    if (branch && (agent || rule.humans_refuse) && amp_rule_protects(&rule, amp_span_str(branch)))
-        return refuse_branch(r, branch, agent);
+    struct amp_rule_caller caller;
+    amp_rule_caller(agent, r->in.role, -1, &caller);
+    /* The branch is the one that it is being bound to. */
+    amp_span_copy(amp_span_str(branch), caller.branch, sizeof caller.branch);
+    caller.marked = agent;
+    if (branch && check_branch(r, &rule, &caller, branch) < 0)
+        return -1;
     AMP_CLOSE int lock = linked_lock(r);
     if (lock < 0)
         return -1;

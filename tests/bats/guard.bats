@@ -491,7 +491,7 @@ clean() {
   [[ $output == *"kept: $PWD/.git/hooks/pre-commit.amp-kept: "* ]]
   [[ $output == *"linked: $PWD/.git/hooks/pre-push: to branch-guard"* ]]
   run -0 --separate-stderr worktree-bind --json hooks install
-  [ "$(jq -r .action <<<"$output" | sort | uniq -c | tr -s ' \n' ' ')" = " 1 copied 1 policy 5 unchanged " ]
+  [ "$(jq -r .action <<<"$output" | sort | uniq -c | tr -s ' \n' ' ')" = " 1 copied 1 policy 6 unchanged " ]
   run -0 --separate-stderr worktree-bind hooks uninstall
   [[ $output == *"restored: $PWD/.git/hooks/pre-commit"* ]]
   [[ $output == *"removed: $PWD/.git/hooks/pre-push"* ]]

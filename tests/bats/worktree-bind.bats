@@ -17,7 +17,7 @@ setup() {
   [ "$(jq -r .state <<<"$output")" = BOUND_HOME ]
   [ "$(jq -r .worktree_id <<<"$output")" = "$PWD.worktrees/bob" ]
   [ "$(git -C ../work.worktrees/bob symbolic-ref HEAD)" = refs/heads/task/x ]
-  [ "$(cat .git/worktrees/bob/amp-agent)" = bob ]
+  [ "$(head -n 1 .git/worktrees/bob/amp-agent)" = bob ]
   git worktree list | grep -q 'work.worktrees/bob'
   [ -z "$(git -C ../work.worktrees/bob status --porcelain)" ]
 }
@@ -41,7 +41,7 @@ setup() {
 @test "a worktree that a person made is taken over, another agent's is locked" {
   git worktree add -q -b task/y ../mine
   worktree-bind bind bob --path ../mine -b task/y
-  [ "$(cat .git/worktrees/mine/amp-agent)" = bob ]
+  [ "$(head -n 1 .git/worktrees/mine/amp-agent)" = bob ]
   run -1 worktree-bind bind eve --path ../mine -b task/y
   [ "$(worktree-bind --json status eve | jq -r .reason)" = worktree_locked ]
 }

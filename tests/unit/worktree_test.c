@@ -2,8 +2,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <amp/base/file.h>
 
 #include "tap.h"
 #include "worktree/rule.h"
@@ -73,7 +76,9 @@ static enum amp_rule_verdict decide(const struct amp_rule *r, const char *agent,
 {
     struct amp_ref_update u = {amp_span_str(ref), amp_span_str(now), amp_span_str(packed),
                                amp_span_str(to), lock};
-    return amp_rule_decide(r, agent, &u);
+    struct amp_rule_caller c = {.agent = agent};
+    amp_span_copy(amp_span_str(agent), c.name, sizeof c.name);
+    return amp_rule_decide(r, &c, &u);
 }
 
 static void rules(void)
@@ -117,6 +122,63 @@ static void rules(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         refused += amp_rule_parse(&back, amp_span_str(bad[i]), &err) != 0;
     TAP_INT(refused, (int)(sizeof bad / sizeof *bad), "what is not understood is refused");
+}
+
+static void roles(void)
+{
+    struct amp_error err;
+    struct amp_rule r;
+    struct amp_rule_caller bob = {.agent = true, .name = "bob", .role = "executor"};
+    const struct amp_rule_caller person = {.agent = false};
+    TAP_OK(amp_rule_parse(&r,
+                          AMP_SPAN("amp-guard 1\nrole executor task/*\nrole * wip/*\nbound on\n"
+                                   "trailer Task\npath *.pem\nmax-file 10\nmax-commit 20\n"),
+                          &err) == 0,
+           "every kind of line");
+    TAP_OK(r.bound && r.max_file == 10 && r.max_commit == 20, "its values");
+    r.bound = false;
+    struct amp_span task = AMP_SPAN("refs/heads/task/a"), wip = AMP_SPAN("refs/heads/wip/a");
+    TAP_INT(amp_rule_allows(&r, &bob, task), AMP_RULE_ALLOW, "a branch of the role");
+    TAP_INT(amp_rule_allows(&r, &bob, wip), AMP_RULE_ALLOW, "a branch of every role");
+    TAP_INT(amp_rule_allows(&r, &bob, AMP_SPAN("refs/heads/x")), AMP_RULE_REFUSE_ROLE, "no branch");
+    TAP_INT(amp_rule_allows(&r, &bob, AMP_SPAN("refs/tags/x")), AMP_RULE_ALLOW, "a tag");
+    TAP_INT(amp_rule_allows(&r, &person, AMP_SPAN("refs/heads/x")), AMP_RULE_ALLOW, "a person");
+    bob.role[0] = '\0';
+    TAP_INT(amp_rule_allows(&r, &bob, task), AMP_RULE_REFUSE_ROLE, "a role that is unknown");
+    r.roles[0] = NULL;
+    r.bound = true;
+    TAP_INT(amp_rule_allows(&r, &bob, task), AMP_RULE_REFUSE_BOUND, "no marker");
+    bob.marked = true;
+    snprintf(bob.branch, sizeof bob.branch, "task/a");
+    TAP_INT(amp_rule_allows(&r, &bob, task), AMP_RULE_ALLOW, "the bound branch");
+    TAP_INT(amp_rule_allows(&r, &bob, wip), AMP_RULE_REFUSE_BOUND, "another branch");
+    TAP_STR(amp_rule_code(AMP_RULE_REFUSE_BOUND), "branch_not_bound", "its code");
+}
+
+static void markers(void)
+{
+    struct amp_error err;
+    struct amp_rule_caller c;
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, 4096);
+    char temp[] = "/tmp/amp-marker-XXXXXX";
+    AMP_CLOSE int fd = mkdtemp(temp) ? open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    amp_rule_caller(NULL, "executor", fd, &c);
+    TAP_OK(!c.agent && !c.role[0], "without a marker and AMP_AGENT: a person");
+    amp_marker_format("bob", "task/a", "executor", &text, &err);
+    TAP_INT(amp_file_write_atomic(fd, AMP_AGENT_MARKER, 0600, amp_buf_span(&text), &err), 0,
+            "a marker");
+    amp_rule_caller(NULL, "admin", fd, &c);
+    TAP_OK(c.agent && c.marked && strcmp(c.name, "bob") == 0, "names the agent");
+    TAP_STR(c.branch, "task/a", "its branch");
+    TAP_STR(c.role, "executor", "its role, whatever AMP_ROLE is");
+    amp_rule_caller("", NULL, fd, &c);
+    TAP_OK(c.marked && strcmp(c.name, "bob") == 0, "an empty AMP_AGENT hides nothing");
+    amp_rule_caller("eve", NULL, fd, &c);
+    TAP_OK(c.agent && !c.marked && !c.branch[0] && !c.role[0], "another agent's worktree");
+    TAP_STR(c.name, "eve", "whose name is its own");
+    unlinkat(fd, AMP_AGENT_MARKER, 0);
+    rmdir(temp);
 }
 
 static int step(struct amp_store *s, uint8_t e, const char *worktree, struct amp_binding *b,
@@ -192,6 +254,8 @@ int main(void)
     setenv("GIT_CONFIG_GLOBAL", "/dev/null", 1);
     paths();
     rules();
+    roles();
+    markers();
     bindings();
     pushes();
     sh("cd / && rm -rf \"$OLDPWD\"");

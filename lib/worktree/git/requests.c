@@ -52,7 +52,7 @@ int amp_git_worktree_add(struct amp_git *g, const struct amp_git_worktree_spec *
 {
     return oid_call(g, "worktree_add",
                     ARGS({"repo", spec->repo}, {"path", spec->path}, {"branch", spec->branch},
-                         {"base", spec->base}, {"agent", spec->agent}),
+                         {"base", spec->base}, {"agent", spec->agent}, {"role", spec->role}),
                     "head", head, err);
 }
 
