@@ -312,11 +312,15 @@ static int move_branch(struct request *r, const char *ref, const git_oid *start,
     git_repository *repo = r->repo;
     struct amp_rule rule;
     char hex[GIT_OID_HEXSZ + 1];
-    const struct amp_ref_update u = {.ref = amp_span_str(ref), .new_value = AMP_SPAN("new")};
+    struct amp_rule_caller caller;
     if (load_rule(r, repo, &rule) < 0)
         return -1;
-    if (amp_rule_decide(&rule, r->in.name, &u) == AMP_RULE_REFUSE)
-        return refuse_branch(r, r->in.branch, r->in.name);
+    amp_rule_caller(r->in.name, r->in.role, -1, &caller);
+    /* The quarantine has only this branch. */
+    caller.marked = true;
+    amp_span_copy(amp_span_str(r->in.branch), caller.branch, sizeof caller.branch);
+    if (check_branch(r, &rule, &caller, ref) < 0)
+        return -1;
     if (keep_tip(r, repo, start, ref, tip, r->in.keep, kept) < 0)
         return -1;
     int rc = git_reference_lookup(&now, repo, ref);
