@@ -20,6 +20,10 @@ struct bind_options {
     struct amp_list switches;  /* AGENT=WORKTREE patterns that need no approval */
     struct amp_list approvers; /* producers whose SWITCH_APPROVE counts */
     int64_t switch_ms, most_ms;
+    /* exec */
+    const char *policy, *network; /* NULL: the defaults */
+    struct amp_list read, write;
+    bool require, best_effort;
     /* hooks */
     const char *hooks_dir, *humans, *agent, *reason, *config;
     struct amp_list protect, pushers, roles, trailers, paths;
@@ -68,6 +72,7 @@ int verb_bind(int argc, char **argv);
 int verb_unbind(int argc, char **argv);
 int verb_status(int argc, char **argv);
 int verb_list(int argc, char **argv);
+int verb_exec(int argc, char **argv);
 int verb_hooks_install(int argc, char **argv);
 int verb_hooks_uninstall(int argc, char **argv);
 int verb_hooks_check(int argc, char **argv);

@@ -76,6 +76,22 @@ static const struct amp_opt unbind_opts[] = {
     AMP_OPT_END,
 };
 
+static const char *const network_choices[] = {"DENY_ALL", "EGRESS_RESTRICTED",
+                                              "EGRESS_UNRESTRICTED", "FULL_ACCESS", NULL};
+static const struct amp_opt exec_opts[] = {
+    {0, "policy", AMP_OPT_PATH, &opt.policy, "FILE",
+     .doc = "confinement policy (schemas/config/confinement.json)"},
+    {0, "read", AMP_OPT_LIST, &opt.read, "GLOB", .doc = "path that the command may read"},
+    {0, "write", AMP_OPT_LIST, &opt.write, "GLOB", .doc = "path that the command may write"},
+    {0, "network", AMP_OPT_CHOICE, &opt.network, "POLICY",
+     .doc = "network policy (default: that of --policy, or DENY_ALL)", .choices = network_choices},
+    {0, "require", AMP_OPT_FLAG, &opt.require, NULL,
+     .doc = "refuse to start unless everything can be enforced; the default"},
+    {0, "best-effort", AMP_OPT_FLAG, &opt.best_effort, NULL,
+     .doc = "start with what can be enforced, and report the rest"},
+    AMP_OPT_END,
+};
+
 #define HOOKS_DIR                                                                                  \
     AMP_OPT_ROW(0, "hooks-dir", AMP_OPT_DIR, &opt.hooks_dir, "DIR",                                \
                 "hooks directory (default: hooks in the common git directory)")
@@ -136,6 +152,7 @@ static const struct amp_verb verbs[] = {
     {"approve", "AGENT", "approve a requested switch", approve_opts, verb_approve},
     {"reject", "AGENT", "reject a requested switch", NULL, verb_reject},
     {"revoke", "AGENT", "end a switch", NULL, verb_revoke},
+    {"exec", "COMMAND [ARG…]", "run a command confined to the worktree", exec_opts, verb_exec},
     {"hooks install", "", "install the hooks that guard protected branches", install_opts,
      verb_hooks_install},
     {"hooks uninstall", "", "restore the previous hooks", uninstall_opts, verb_hooks_uninstall},

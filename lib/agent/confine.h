@@ -163,13 +163,12 @@ struct amp_confine {
  * killed, the level full leaves no process alive. With demand OFF: amp_child_start. */
 int amp_confine_start(const struct amp_confine *c, const struct amp_child_spec *spec,
                       struct amp_child *out, struct amp_error *err);
-/* Starts egress-gate for the hosts of the policy. It writes a record of each decision to log_fd
- * (borrowed), with the name `client`. *gate_fd is for struct amp_confine; the caller closes it
- * after the start of the command, and the gate then ends with the command. It also ends with this
- * process. */
-int amp_confine_gate(const struct amp_confine_policy *policy, const char *client, int log_fd,
-                     struct amp_child *out, int *gate_fd, struct amp_error *err);
 /* For the wrap of a spec; ctx of the wrap is c, which must outlive it. */
 struct amp_child_wrap amp_confine_wrap(struct amp_confine *c);
+
+/* A private directory (0700) for struct amp_confine.scratch, below `parent`. */
+int amp_confine_scratch_make(const char *parent, char *out, size_t size, struct amp_error *err);
+/* Removes it with everything in it; never follows a link. Call it after the command has ended. */
+int amp_confine_scratch_remove(const char *dir, struct amp_error *err);
 
 #endif

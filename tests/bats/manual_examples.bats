@@ -52,7 +52,9 @@ setup() {
   git init -q -b main repo
   cd repo
   git -c user.name=p -c user.email=p@example.org commit -q --allow-empty -m first
-  examples worktree-bind.1 worktree-bind-hooks.1 >../script
+  mkdir -p "$HOME/.config"
+  echo '{}' >"$HOME/.config/tool.json"
+  examples worktree-bind.1 worktree-bind-hooks.1 worktree-bind-exec.1 >../script
   run -0 bash -euo pipefail ../script
   [[ "$output" == *executor-1* ]]
   [ "$(git worktree list | wc -l)" -eq 1 ]

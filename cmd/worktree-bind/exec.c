@@ -1,0 +1,298 @@
+/*
+ * exec: runs a command confined to a worktree (SW4RM §6.4, §16). This process stays outside of the
+ * sandbox: it passes signals on, waits, removes what the sandbox needed, and ends as the command
+ * ended.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+#include <amp/protocol/protocol.h>
+
+#include "agent/confine.h"
+#include "agent/gate.h"
+#include "bind.h"
+#include "flow/facts.h"
+
+/* Signals that are passed on to the command. */
+static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+
+struct execution {
+    char worktree[PATH_MAX], state[PATH_MAX]; /* state "": none */
+    char scratch[PATH_MAX];                   /* "": none */
+    bool git_inside;                          /* the worktree contains the git directory */
+    struct amp_confine_policy policy;
+    struct amp_confine_report report;
+    struct amp_gate gate;
+    char **env; /* NULL-terminated; the strings are those of environ */
+};
+
+static void execution_release(struct execution *x)
+{
+    struct amp_error err;
+    amp_gate_end(&x->gate);
+    amp_confine_policy_release(&x->policy);
+    free(x->env);
+    if (x->scratch[0] && amp_confine_scratch_remove(x->scratch, &err) < 0)
+        amp_warn("%s", err.what);
+}
+#define EXECUTION AMP_CLEANUP(execution_release) struct execution
+
+/* The worktree that contains the directory: the nearest one above it with a .git. */
+static int worktree_find(struct execution *x, struct amp_error *err)
+{
+    char git[PATH_MAX + 8];
+    struct stat st;
+    if (chdir(opt.repo) < 0 || !getcwd(x->worktree, sizeof x->worktree))
+        return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", opt.repo);
+    for (;;) {
+        snprintf(git, sizeof git, "%s/.git", x->worktree);
+        if (lstat(git, &st) == 0) {
+            x->git_inside = !S_ISREG(st.st_mode);
+            return 0;
+        }
+        char *slash = strrchr(x->worktree, '/');
+        if (!slash || slash == x->worktree)
+            return amp_fail(err, AMP_UNAVAILABLE, "worktree_not_found",
+                            "%s is not in a git worktree", opt.repo);
+        *slash = '\0';
+    }
+}
+
+static int policy_make(struct execution *x, struct amp_error *err)
+{
+    struct amp_confine_policy *p = &x->policy;
+    if (opt.policy ? amp_confine_policy_read(opt.policy, p, err) < 0
+                   : (amp_confine_policy_init(p), false))
+        return -1;
+    if (opt.network)
+        amp_network_find(amp_span_str(opt.network), &p->network);
+    for (int i = 0; i < opt.read.n; i++)
+        if (amp_confine_policy_add(p, AMP_GRANT_READ, amp_span_str(opt.read.v[i]), err) < 0)
+            return -1;
+    for (int i = 0; i < opt.write.n; i++)
+        if (amp_confine_policy_add(p, AMP_GRANT_WRITE, amp_span_str(opt.write.v[i]), err) < 0)
+            return -1;
+    return 0;
+}
+
+/* The state directory: the option's, or the default one if it exists. */
+static int state_find(struct execution *x, struct amp_error *err)
+{
+    SESSION s = {0};
+    struct stat st;
+    if (opt.state) {
+        if (!realpath(opt.state, x->state))
+            return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", opt.state);
+        return 0;
+    }
+    if (session_open(&s, false, err) < 0)
+        return -1;
+    if (snprintf(x->state, sizeof x->state, "%s/amp", s.info.common) >= PATH_MAX ||
+        stat(x->state, &st) < 0)
+        x->state[0] = '\0';
+    return 0;
+}
+
+/* Reports on stderr what is not enforced; with --require nothing is missing. */
+static int lacks_report(const struct execution *x, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, 2048);
+    if (amp_confine_lacks_text(&x->report, &text, err) < 0)
+        return -1;
+    if (x->report.lacks)
+        amp_warn("not enforced here: %.*s", AMP_CLIP(amp_buf_span(&text), 1000));
+    return 0;
+}
+
+/* One record in the state's error log: the command's start, with what is enforced. */
+static int start_log(const struct execution *x, const char *command, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    AMP_BUF struct amp_buf record = {0};
+    struct amp_store *s = NULL;
+    struct amp_jw w;
+    const struct amp_store_options options = {
+        .lock_timeout_ms = opt.lock_timeout_ms, .facts = &amp_flow_facts, .actor = amp_cli_name()};
+    if (!x->state[0])
+        return 0;
+    amp_buf_init(&text, 8192);
+    amp_buf_init(&record, 64 << 10);
+    amp_jw_init(&w, &text);
+    amp_confine_report_put(&x->report, &w);
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    AMP_BUF struct amp_buf message = {0};
+    amp_buf_init(&message, 32 << 10);
+    if (amp_buf_fmt(&message, err, "%.200s starts in %.400s: ", command, x->worktree) < 0 ||
+        amp_buf_add(&message, text.data, text.len, err) < 0)
+        return -1;
+    const struct amp_finding f = {.severity = AMP_SEV_WARNING,
+                                  .protocol = AMP_PROTO_NONE,
+                                  .code = x->report.lacks ? "not_confined" : "confined",
+                                  .field = "",
+                                  .pointer = "",
+                                  .rule = "confinement",
+                                  .message = message.data,
+                                  .found = "",
+                                  .expected = ""};
+    const struct amp_line_place at = {.tool = amp_cli_name(), .line = 1, .now_ms = amp_now_ms()};
+    if (amp_finding_record(&f, &at, &record, err) < 0 ||
+        amp_store_open(x->state, &options, &s, err) < 0)
+        return -1;
+    int rc = amp_store_error_log(s, amp_buf_span(&record), err);
+    amp_store_close(s);
+    return rc;
+}
+
+/* The variables that pass into the sandbox. */
+static int environment_make(struct execution *x, struct amp_error *err)
+{
+    size_t n = 0, kept = 0;
+    while (environ[n])
+        n++;
+    if (!(x->env = calloc(n + 1, sizeof *x->env)))
+        return amp_fail_memory(err);
+    for (size_t i = 0; i < n; i++)
+        if (amp_confine_env_passes(&x->policy, environ[i]))
+            x->env[kept++] = environ[i];
+    return 0;
+}
+
+static int gate_make(struct execution *x, struct amp_error *err)
+{
+    if (x->policy.network != AMP_NETWORK_EGRESS_RESTRICTED)
+        return 0;
+    AMP_CLOSE int log = -1;
+    if (x->state[0] && (log = amp_gate_log(x->state, err)) < 0)
+        return -1;
+    return amp_gate_start(&x->policy, "worktree-bind exec", log < 0 ? STDERR_FILENO : log,
+                          STDERR_FILENO, &x->gate, err);
+}
+
+static int prepare(struct execution *x, const char *command, struct amp_error *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    enum amp_confine_demand demand =
+        opt.best_effort ? AMP_CONFINE_BEST_EFFORT : AMP_CONFINE_REQUIRE;
+    if (worktree_find(x, err) < 0 || policy_make(x, err) < 0 || state_find(x, err) < 0 ||
+        amp_confine_choose(demand, &x->policy, &x->report, err) < 0)
+        return -1;
+    /* Only the mounts of the level full can cover a part of the worktree. */
+    if (x->git_inside && !x->report.means.namespaces)
+        x->report.lacks |= 1u << AMP_LACK_FILES;
+    if (!x->report.means.namespaces &&
+        amp_confine_scratch_make(tmp && tmp[0] == '/' ? tmp : "/tmp", x->scratch, sizeof x->scratch,
+                                 err) < 0)
+        return -1;
+    return lacks_report(x, err) < 0 || environment_make(x, err) < 0 || gate_make(x, err) < 0
+               ? -1
+               : start_log(x, command, err);
+}
+
+static int start(struct execution *x, char **argv, struct amp_child *child, struct amp_error *err)
+{
+    char git[PATH_MAX + 8];
+    snprintf(git, sizeof git, "%s/.git", x->worktree);
+    const char *const hidden[] = {x->state[0] ? x->state : NULL, NULL};
+    const struct amp_confine_place places[] = {{.at = git}};
+    const struct amp_confine c = {.policy = &x->policy,
+                                  .report = &x->report,
+                                  .worktree = x->worktree,
+                                  .home = getenv("HOME"),
+                                  .hidden = hidden,
+                                  .places = places,
+                                  .n_places = x->git_inside && x->report.means.namespaces,
+                                  .scratch = x->scratch[0] ? x->scratch : NULL,
+                                  .gate_fd = x->gate.fd};
+    const struct amp_child_spec spec = {.argv = (const char *const *)argv,
+                                        .envp = (const char *const *)x->env,
+                                        .fd_in = STDIN_FILENO,
+                                        .fd_out = STDOUT_FILENO,
+                                        .fd_err = STDERR_FILENO,
+                                        .keep_group = true,
+                                        .dies_with_us = true};
+    return amp_confine_start(&c, &spec, child, err);
+}
+
+/* Waits for the end. What the terminal sends reaches the command directly, because it is in the
+ * same group; what a process sends to this one is passed on. */
+static int supervise(struct amp_child *child, int signals, struct amp_child_end *end,
+                     struct amp_error *err)
+{
+    for (;;) {
+        struct pollfd fds[] = {{.fd = child->pidfd, .events = POLLIN},
+                               {.fd = signals, .events = POLLIN}};
+        struct signalfd_siginfo si;
+        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+            return amp_fail_errno(err, AMP_INTERNAL, "cannot wait for the command");
+        if ((fds[1].revents & POLLIN) && read(signals, &si, sizeof si) == sizeof si &&
+            si.ssi_code != SI_KERNEL)
+            amp_child_kill_tree(child, (int)si.ssi_signo);
+        int rc = amp_child_poll(child, end, err);
+        if (rc)
+            return rc < 0 ? -1 : 0;
+    }
+}
+
+/* Ends this process by the signal that ended the command. */
+static int end_by(int sig)
+{
+    const struct rlimit none = {0, 0};
+    sigset_t one;
+    setrlimit(RLIMIT_CORE, &none);
+    signal(sig, SIG_DFL);
+    sigemptyset(&one);
+    sigaddset(&one, sig);
+    raise(sig);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    return 128 + sig;
+}
+
+static int run(struct execution *x, char **argv, struct amp_child_end *end, struct amp_error *err)
+{
+    struct amp_child child;
+    sigset_t set;
+    if (prepare(x, argv[0], err) < 0)
+        return -1;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+        sigaddset(&set, passed[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    AMP_CLOSE int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    if (signals < 0)
+        return amp_fail_errno(err, AMP_INTERNAL, "cannot wait for signals");
+    return start(x, argv, &child, err) < 0 ? -1 : supervise(&child, signals, end, err);
+}
+
+int verb_exec(int argc, char **argv)
+{
+    struct amp_child_end end = {0};
+    struct amp_error err;
+    int rc;
+    if (argc == 0)
+        amp_die_usage("no COMMAND given");
+    if (opt.require && opt.best_effort)
+        amp_die_usage("--require and --best-effort exclude each other");
+    {
+        EXECUTION x = {.gate = AMP_GATE_NONE};
+        rc = run(&x, argv, &end, &err);
+    }
+    if (rc < 0) {
+        int status = amp_complain(&err);
+        return strcmp(err.code, "command_not_found") == 0 ? 127
+               : strcmp(err.code, "not_executable") == 0  ? 126
+                                                          : status;
+    }
+    return end.signaled ? end_by(end.signal) : end.exit_code;
+}

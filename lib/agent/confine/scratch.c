@@ -1,0 +1,70 @@
+/* The private directory of a command without namespaces: made, and removed with what the command
+ * left in it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
+#include "agent/confine/private.h"
+
+#define DEPTH_MAX 200 /* one open directory for each level */
+
+int amp_confine_scratch_make(const char *parent, char *out, size_t size, struct amp_error *err)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/amp-confine-XXXXXX", parent);
+    if (n < 0 || (size_t)n >= sizeof path || (size_t)n >= size)
+        return amp_fail(err, AMP_CANTCREAT, "bad_path", "%.200s: too long", parent);
+    if (!mkdtemp(path))
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot make a directory in %s", parent);
+    memcpy(out, path, (size_t)n + 1);
+    return 0;
+}
+
+/* Gives back the rights of a directory that the command took away; not through a link. */
+static bool directory_unlock(int parent, const char *name)
+{
+    char path[64];
+    AMP_CLOSE int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return fd >= 0 && chmod(path, 0700) == 0;
+}
+
+static int directory_empty(int parent, const char *name, int depth, struct amp_error *err)
+{
+    struct dirent *e;
+    if (depth > DEPTH_MAX)
+        return amp_fail(err, AMP_IOERR, "too_deep", "more than %d directories deep", DEPTH_MAX);
+    AMP_DIR DIR *d = amp_dir_open(parent, name);
+    if (!d && errno == EACCES && directory_unlock(parent, name))
+        d = amp_dir_open(parent, name);
+    if (!d)
+        return amp_fail_errno(err, AMP_IOERR, "cannot open %s", name);
+    while ((e = readdir(d)) != NULL) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(d), e->d_name, 0) == 0 || errno == ENOENT)
+            continue;
+        /* Linux reports EISDIR, POSIX EPERM. */
+        if (errno != EISDIR && errno != EPERM)
+            return amp_fail_errno(err, AMP_IOERR, "cannot remove %s", e->d_name);
+        if (directory_empty(dirfd(d), e->d_name, depth + 1, err) < 0)
+            return -1;
+        if (unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR) < 0)
+            return amp_fail_errno(err, AMP_IOERR, "cannot remove %s", e->d_name);
+    }
+    return 0;
+}
+
+int amp_confine_scratch_remove(const char *dir, struct amp_error *err)
+{
+    if (directory_empty(AT_FDCWD, dir, 0, err) < 0)
+        return -1;
+    return rmdir(dir) < 0 ? amp_fail_errno(err, AMP_IOERR, "cannot remove %s", dir) : 0;
+}
