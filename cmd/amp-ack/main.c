@@ -1,4 +1,5 @@
 /* amp-ack: the delivery lifecycle of messages. */
+#include "cli/identity.h"
 #include "flow/config.h"
 #include "message/cursor/cursor.h"
 #include "message/ledger/timeouts.h"
@@ -11,8 +12,11 @@ struct amp_metrics_options ack_metrics = {.interval_ms = AMP_METRICS_INTERVAL_MS
 const char *ack_config, *ack_sla;
 struct amp_list ack_retries, ack_backoff, ack_idempotent, ack_timeouts;
 
+static struct amp_identity_cli identity = AMP_IDENTITY_CLI;
+
 static const struct amp_opt options[] = {
     AMP_OPT_STATE(ack_state),
+    AMP_OPT_IDENTITIES(identity),
     AMP_OPT_CONFIG(ack_config),
     {0, "as", AMP_OPT_STRING, &ack_as, "NAME", .doc = "name in the state directory"},
     AMP_OPT_LOCK_TIMEOUT(ack_lock_timeout_ms),
@@ -69,6 +73,14 @@ int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err)
     if (rc == 0)
         *err = why;
     return -1;
+}
+
+int ack_identities(const char *principal, struct amp_identities **out, struct amp_error *err)
+{
+    const struct amp_identity_tool who = {
+        .state = ack_state, .config = ack_config, .principal = principal, .quiet = true};
+    *out = NULL;
+    return ack_state ? amp_identity_cli_open(&identity, &who, out, err) : 0;
 }
 
 int ack_terms(struct amp_error *err)

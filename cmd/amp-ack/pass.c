@@ -17,6 +17,7 @@
 #include "cli/finding.h"
 #include "count.h"
 #include "flow/facts.h"
+#include "flow/identity.h"
 #include "message/ledger/refused.h"
 
 #define PENDING_MAX     ((size_t)64 << 20) /* in addition to one turn, which may be one long line */
@@ -36,6 +37,36 @@ int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err)
     if (amp_buf_add(&p->turn, line.p, line.n, err) < 0)
         return -1;
     return amp_buf_add(&p->turn, "\n", 1, err);
+}
+
+static int identities_open(struct pass *p, const char *role, struct amp_error *err)
+{
+    if (p->ids && (!role || strcmp(p->speaker, role) == 0))
+        return 0;
+    amp_identities_close(p->ids);
+    p->ids = NULL;
+    snprintf(p->speaker, sizeof p->speaker, "%s", role ? role : "");
+    return ack_identities(role, &p->ids, err);
+}
+
+int pass_say(struct pass *p, const char *role, struct amp_span line, struct amp_error *err)
+{
+    if (p->store && amp_principal_is(amp_span_str(role)) &&
+        (identities_open(p, role, err) < 0 || amp_identities_sign(p->ids, line, &p->turn, err) < 0))
+        return -1;
+    bool done = p->store && amp_principal_is(amp_span_str(role));
+    return done ? amp_buf_add(&p->turn, "\n", 1, err) : pass_emit(p, line, err);
+}
+
+int pass_hears(struct pass *p, const struct amp_view *ack, struct amp_error *why,
+               struct amp_error *err)
+{
+    struct amp_said said;
+    bool trusted = amp_input_is_trusted(pass_options.in_path);
+    if (identities_open(p, NULL, err) < 0 || amp_identities_refresh(p->ids, err) < 0)
+        return -1;
+    int rc = amp_identities_who(p->ids, ack, trusted, &said, why, err);
+    return rc > 0 ? amp_said_by_addressee(p->store, ack, &said, why, err) : rc;
 }
 
 /* Keeps a finding until the end of the turn, because the state's lock is held. */
@@ -203,6 +234,7 @@ int pass_run(struct pass *p)
         amp_outq_close(&p->out);
     amp_buf_release(&p->turn);
     amp_buf_release(&p->diagnostics);
+    amp_identities_close(p->ids);
     amp_store_close(p->store);
     return status;
 }
@@ -244,7 +276,13 @@ int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,
                     struct amp_error *err)
 {
     struct amp_outbox box = {.store = s, .name = name, .out = q};
+    bool any;
+    if (amp_outbox_any(s, name, &any, err) < 0)
+        return -1;
+    if (any && ack_identities("system", &box.ids, err) < 0)
+        return -1;
     int rc = amp_outbox_finish(&box, &amp_stop, err);
     amp_outbox_release(&box);
+    amp_identities_close(box.ids);
     return rc;
 }

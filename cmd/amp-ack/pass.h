@@ -36,6 +36,9 @@ struct pass {
      * turn are taken under its lock and written after its sync. */
     int (*begin)(struct pass *p, struct amp_error *err);
 
+    struct amp_identities *ids; /* see pass_say; opened by the first message that needs it */
+    char speaker[64];           /* the principal of ids */
+
     struct amp_metrics *metrics; /* NULL: nothing is counted */
     struct amp_input in;
     struct amp_intake intake;
@@ -47,6 +50,12 @@ struct pass {
 const char *pass_actor(const struct pass *p);
 /* Adds a line (without LF) to the output of the turn. */
 int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err);
+/* The same for an own line, signed by the state's key of a role (flow/identity.h). */
+int pass_say(struct pass *p, const char *role, struct amp_span line, struct amp_error *err);
+/* Whether the acknowledgement counts as said by the addressee of its message. 0: no, *why has the
+ * code; -1: failure. */
+int pass_hears(struct pass *p, const struct amp_view *ack, struct amp_error *why,
+               struct amp_error *err);
 /* Refuses a message that passed the checks of the intake: in the error log and on stderr; status 1.
  */
 int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error *why,

@@ -136,7 +136,7 @@ static int message_take(struct pass *p, const struct amp_view *v, struct amp_err
                                    .now_ms = a.now_ms,
                                    .ours = true};
     count_answer(p->metrics, p->store, v->id, &counted);
-    return pass_emit(p, amp_buf_span(&line), err);
+    return pass_say(p, by, amp_buf_span(&line), err);
 }
 
 int ack_send(int argc, char **argv)

@@ -45,6 +45,9 @@ static int64_t now_ms(void)
 static int ack_take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_error e = {0};
+    int heard = pass_hears(p, v, &e, err);
+    if (heard <= 0)
+        return heard < 0 ? -1 : pass_reject(p, v, &e, err);
     if (amp_message_acknowledge(p->store, v, now_ms(), &e) == 0) {
         count_acknowledgement(p->metrics, p->store, v, now_ms());
         return pass_emit(p, v->line, err);
@@ -71,7 +74,7 @@ static int duplicate_answer(struct pass *p, const struct amp_view *v,
     if (amp_idem_reply(p->store, v, a, pass_actor(p), now_ms(), &line, err) < 0)
         return -1;
     line.len--; /* its LF */
-    return pass_emit(p, amp_buf_span(&line), err);
+    return pass_say(p, pass_actor(p), amp_buf_span(&line), err);
 }
 
 /* 1: the message may pass; 0: it was answered. */
@@ -137,7 +140,7 @@ static int message_expire(struct pass *p, const struct amp_view *v, struct amp_e
     if (answers.len == 0)
         return 0;
     answers.len--; /* its LF */
-    return pass_emit(p, amp_buf_span(&answers), err);
+    return pass_say(p, "system", amp_buf_span(&answers), err);
 }
 
 static int message_take(struct pass *p, const struct amp_view *message, struct amp_error *err)

@@ -11,6 +11,11 @@
 extern const char *ack_state, *ack_as, *ack_config;
 extern int64_t ack_lock_timeout_ms;
 
+/* Opens the identities of the state for a tool that signs as `principal` (NULL: as nobody); *out is
+ * NULL if they are off or there is no state. */
+struct amp_identities;
+int ack_identities(const char *principal, struct amp_identities **out, struct amp_error *err);
+
 /* --metrics of the verbs that count. */
 extern struct amp_metrics_options ack_metrics;
 /* Writes the last values and closes m. Returns rc, or -1 if the values cannot be written. */

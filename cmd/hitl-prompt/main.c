@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include "agent/agent.h"
 #include "cli/config.h"
 #include "cli/finding.h"
-#include "cli/rows.h"
+#include "cli/identity.h"
 #include "flow/config.h"
 #include "flow/decide/decide.h"
 #include "flow/facts.h"
@@ -20,7 +21,8 @@
 #include "task/record.h"
 #include "worktree/person.h"
 
-static const char *state, *answer, *operator_name, *config_path;
+static const char *state, *answer, *operator_name, *config_path, *trusted_in, *key;
+static struct amp_identity_cli identity = AMP_IDENTITY_CLI;
 static int64_t timeout_ms, lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 static struct amp_worker_options worker = {.open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
                                            .stop = &amp_stop,
@@ -349,6 +351,17 @@ static int set_others(void *arg, const char *text, struct amp_error *err)
     return 0;
 }
 
+/* Decisions are signed by the operator's key: an SSH key, or the one in the state directory. */
+static int identity_open(const struct prompt *p, struct amp_error *err)
+{
+    static char principal[AMP_PRINCIPAL_MAX];
+    const struct amp_identity_tool who = {
+        .state = state, .config = config_path, .principal = principal, .key = key};
+
+    snprintf(principal, sizeof principal, AMP_OPERATOR_ROLE "/%.100s", p->op);
+    return amp_identity_cli_open(&identity, &who, &worker.ids, err);
+}
+
 static int prompt_run(int argc, char **argv)
 {
     const struct amp_store_options opt = {
@@ -373,6 +386,10 @@ static int prompt_run(int argc, char **argv)
     }
     amp_signals_install();
     signal(SIGTTOU, SIG_IGN);
+    if (trusted_in && worker.in)
+        amp_die_usage("--in and --trust-in exclude each other");
+    worker.trusted = trusted_in || amp_input_is_trusted(worker.in);
+    worker.in = trusted_in ? trusted_in : worker.in;
     amp_note_terminal(worker.in);
     worker.tool = amp_cli_name();
     if (!worker.consumer)
@@ -381,7 +398,9 @@ static int prompt_run(int argc, char **argv)
         return amp_complain(&err);
     terminal_init(&p.tty);
     look_for_terminal(&p);
-    int rc = answer ? answers_open(&p.answers, answer, &err) : 0;
+    int rc = identity_open(&p, &err);
+    if (!rc && answer)
+        rc = answers_open(&p.answers, answer, &err);
     if (!rc)
         rc = amp_decider_open(&p.d, p.store, &worker, on_info, &err);
     if (!rc)
@@ -397,6 +416,7 @@ static int prompt_run(int argc, char **argv)
     amp_decider_close(&p.d);
     answers_release(&p.answers);
     terminal_release(&p.tty);
+    amp_identities_close(worker.ids);
     amp_store_close(p.store);
     return rc ? amp_complain(&err) : (int)p.status;
 }
@@ -405,7 +425,12 @@ static const struct amp_opt opts[] = {
     AMP_OPT_STATE(state),
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     {'i', "in", AMP_OPT_PATH, &worker.in, "PATH", "read escalations from PATH instead of stdin"},
+    {0, "trust-in", AMP_OPT_PATH, &trusted_in, "PATH",
+     "the same; unsigned messages count, as those of stdin"},
     {'o', "out", AMP_OPT_PATH, &worker.out, "PATH", "write decisions to PATH instead of stdout"},
+    {0, "key", AMP_OPT_PATH, &key, "FILE",
+     "SSH key that signs decisions: a private key, or the .pub of a key in ssh-agent",
+     .config = "identity.operator_key"},
     {0, "answer", AMP_OPT_PATH, &answer, "PATH",
      "read answers from a file or FIFO instead of the terminal"},
     {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME", "leave a question undecided after TIME",
@@ -414,6 +439,7 @@ static const struct amp_opt opts[] = {
      "person who decides (default: the login)"},
     {0, "as", AMP_OPT_STRING, &worker.consumer, "NAME", "name in the state directory"},
     AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),
+    AMP_OPT_IDENTITIES(identity),
     AMP_OPT_CONFIG(config_path),
     AMP_OPT_END,
 };

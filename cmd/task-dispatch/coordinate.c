@@ -4,12 +4,15 @@
 
 #include <unistd.h>
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli/finding.h"
-#include "cli/rows.h"
+#include "cli/identity.h"
 #include "verbs.h"
 #include "worktree/person.h"
 
-static struct amp_list inputs;
+static struct amp_list inputs, trusted;
 static int64_t ack_timeout;
 static struct amp_coordinate_options opt = {.output = "-",
                                             .consumer = "task-dispatch.coordinate",
@@ -19,8 +22,12 @@ static struct amp_coordinate_options opt = {.output = "-",
                                             .warn = amp_warn};
 
 const struct amp_opt task_coordinate_opts[] = {
-    {'i', "in", AMP_OPT_LIST, &inputs, "PATH",
-     .doc = "input: a file, a FIFO, or - for standard input; may be repeated"},
+    {'i', "in", AMP_OPT_LIST, &inputs, "[ROLE=]PATH",
+     .doc =
+         "input: a file, a FIFO, or - for standard input; with ROLE it takes only what that role "
+         "may say; may be repeated"},
+    {0, "trust-in", AMP_OPT_LIST, &trusted, "[ROLE=]PATH",
+     .doc = "an input whose unsigned messages count, as those of standard input; may be repeated"},
     {'o', "out", AMP_OPT_PATH, &opt.output, "PATH",
      .doc = "output: a file, a FIFO, or - for standard output"},
     {0, "until-done", AMP_OPT_FLAG, &opt.until_done, NULL,
@@ -45,6 +52,37 @@ static int policy_load(struct amp_error *err)
     return amp_task_policy_load(&opt.policy, config, err);
 }
 
+/* Adds the input [ROLE=]PATH. A path with a "=" in its first part needs a role or "./". */
+static void input_add(struct amp_coordinate_input *in, const char *text, bool trust)
+{
+    size_t n = strcspn(text, "=/");
+    *in = (struct amp_coordinate_input){.path = text, .trusted = trust};
+    if (text[n] == '=') {
+        if (n == 0 || n >= sizeof in->role || !text[n + 1])
+            amp_die_usage("--in takes PATH or ROLE=PATH, not \"%s\"", text);
+        memcpy(in->role, text, n);
+        in->path = text + n + 1;
+    }
+    in->trusted |= amp_input_is_trusted(in->path);
+}
+
+static int inputs_make(struct amp_coordinate_input **out, struct amp_error *err)
+{
+    size_t n = (size_t)inputs.n + (size_t)trusted.n;
+    struct amp_coordinate_input *all = calloc(n + 1, sizeof *all);
+    if (!all)
+        return amp_fail_memory(err);
+    for (int i = 0; i < inputs.n; i++)
+        input_add(&all[i], inputs.v[i], false);
+    for (int i = 0; i < trusted.n; i++)
+        input_add(&all[inputs.n + i], trusted.v[i], true);
+    if (n == 0)
+        input_add(&all[n++], "-", false);
+    opt.inputs = *out = all;
+    opt.n_inputs = n;
+    return 0;
+}
+
 static int end_report(const struct amp_coordinate_end *end)
 {
     if (end->open_tasks)
@@ -64,24 +102,26 @@ static int end_report(const struct amp_coordinate_end *end)
 
 int task_coordinate(int argc, char **argv)
 {
-    static const char *const standard_input[] = {"-", NULL};
+    AMP_FREE struct amp_coordinate_input *all = NULL;
     struct amp_error err = {0};
     struct amp_store *store = NULL;
     struct amp_coordinate_end end = {0};
     opt.tool = amp_cli_name();
-    opt.inputs = inputs.n ? (const char *const *)inputs.v : standard_input;
     opt.ack_timeout_sec = ack_timeout / 1000;
     if (amp_person_only(environ, "coordinate tasks", &err) || policy_load(&err) < 0 ||
-        task_open(&store, &err) < 0)
+        inputs_make(&all, &err) < 0 || task_open(&store, &err) < 0)
         return amp_complain(&err);
-    if (inputs.n == 0)
-        amp_note_terminal(NULL);
-    for (int i = 0; i < inputs.n; i++)
-        amp_note_terminal(inputs.v[i]);
+    for (size_t i = 0; i < opt.n_inputs; i++)
+        amp_note_terminal(all[i].path);
     amp_signals_install();
-    int status =
-        amp_coordinate(store, &opt, &end, &err) < 0 ? amp_complain(&err) : end_report(&end);
+    const struct amp_identity_tool who = {
+        .state = task_state, .config = task_config, .principal = "coordinator"};
+    int status = amp_identity_cli_open(&task_identity, &who, &opt.ids, &err) < 0 ||
+                         amp_coordinate(store, &opt, &end, &err) < 0
+                     ? amp_complain(&err)
+                     : end_report(&end);
     amp_buf_release(&end.names);
+    amp_identities_close(opt.ids);
     amp_store_close(store);
     return status;
 }

@@ -12,11 +12,13 @@
 
 const char *task_state, *task_config;
 int64_t task_lock_timeout = AMP_LOCK_TIMEOUT_MS;
+struct amp_identity_cli task_identity = AMP_IDENTITY_CLI;
 
 static const struct amp_opt opts[] = {
     AMP_OPT_STATE(task_state),
     AMP_OPT_CONFIG(task_config),
     AMP_OPT_LOCK_TIMEOUT(task_lock_timeout),
+    AMP_OPT_IDENTITIES(task_identity),
     AMP_OPT_END,
 };
 

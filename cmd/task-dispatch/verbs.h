@@ -5,11 +5,14 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
+#include "cli/identity.h"
 #include "store/store.h"
 
-/* --state, --config and --lock-timeout are options of every verb; main.c has their table. */
+/* --state, --config, --lock-timeout and --identity are options of every verb; main.c has their
+ * table. */
 extern const char *task_state, *task_config;
 extern int64_t task_lock_timeout;
+extern struct amp_identity_cli task_identity;
 /* Opens the state directory; a missing one is wrong usage. */
 int task_open(struct amp_store **out, struct amp_error *err);
 /* The list of patterns at section.key[.inner] of amp.json; *out is unchanged if there is none.

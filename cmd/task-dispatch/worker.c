@@ -10,7 +10,7 @@
 
 #include "cli/config.h"
 #include "cli/finding.h"
-#include "cli/rows.h"
+#include "cli/identity.h"
 #include "flow/review/review.h"
 #include "flow/run/run.h"
 #include "verbs.h"
@@ -26,6 +26,7 @@ static struct amp_worker_options worker = {.timeout_ms = 3600000,
                                            .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
                                            .output_bytes = 8 << 20};
 static const char *progress = "auto", *base;
+static const char *trusted_in;
 static struct amp_list exec;
 static bool by_exit;
 static const char *const progress_words[] = {"auto", "always", "never", NULL};
@@ -33,6 +34,8 @@ static const char *const progress_words[] = {"auto", "always", "never", NULL};
 /* clang-format off */
 #define WORKER_OPTS(role)                                                                          \
     {'i', "in", AMP_OPT_PATH, &worker.in, "PATH", "read messages from PATH instead of stdin"},     \
+    {0, "trust-in", AMP_OPT_PATH, &trusted_in, "PATH",                                             \
+     "the same; unsigned messages count, as those of stdin"},                                      \
     {'o', "out", AMP_OPT_PATH, &worker.out, "PATH", "write to PATH instead of stdout"},            \
     {0, "agent", AMP_OPT_STRING, &worker.agent, "NAME", "the agent's name, by default " role},     \
     {0, "as", AMP_OPT_STRING, &worker.consumer, "NAME", "name in the state directory"},            \
@@ -89,7 +92,7 @@ static int command_find(const char **word, struct amp_error *err)
 static int worker_open(const char *role, const char *verb, struct amp_store **store,
                        json_t **config, struct amp_error *err)
 {
-    static char consumer[256];
+    static char consumer[256], principal[AMP_PRINCIPAL_MAX];
     const bool shown =
         strcmp(progress, "auto") ? !strcmp(progress, "always") : isatty(STDERR_FILENO);
 
@@ -115,9 +118,21 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
         task_patterns(*config, "branches", "protected", NULL, &worker.protected_, err) < 0)
         return -1;
     worker.argv = exec.v;
+    if (trusted_in && worker.in)
+        amp_die_usage("--in and --trust-in exclude each other");
+    worker.trusted = trusted_in || amp_input_is_trusted(worker.in);
+    worker.in = trusted_in ? trusted_in : worker.in;
     amp_note_terminal(worker.in);
     amp_signals_install();
-    return task_open(store, err);
+    snprintf(principal, sizeof principal, "%s/%.100s", role, worker.agent);
+    const struct amp_identity_tool who = {
+        .state = task_state, .config = task_config, .principal = principal};
+    if (task_open(store, err) < 0)
+        return -1;
+    if (amp_identity_cli_open(&task_identity, &who, &worker.ids, err) == 0)
+        return 0;
+    amp_store_close(*store);
+    return -1;
 }
 
 int task_run(int argc, char **argv)
@@ -138,6 +153,7 @@ int task_run(int argc, char **argv)
         rc = task_patterns(config, "risk", levels[i], "forbid", &opt.forbid[i], &err);
     if (!rc)
         rc = amp_flow_run(store, &opt, &status, &err);
+    amp_identities_close(worker.ids);
     amp_store_close(store);
     task_patterns_free(worker.protected_);
     for (int i = AMP_RISK_LOW; i <= AMP_RISK_HIGH; i++)
@@ -158,6 +174,7 @@ int task_review(int argc, char **argv)
         return amp_complain(&err);
     opt.worker = worker;
     int rc = amp_flow_review(store, &opt, &status, &err);
+    amp_identities_close(worker.ids);
     amp_store_close(store);
     task_patterns_free(worker.protected_);
     return rc ? amp_complain(&err) : (int)status;

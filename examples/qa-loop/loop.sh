@@ -11,21 +11,27 @@ export AMP_STATE=${1:?usage: loop.sh STATE <tasks.ndjson}
 fifos=$(mktemp -d)
 trap 'rm -rf "$fifos"' EXIT
 trap 'trap - INT TERM; kill 0' INT TERM
-mkfifo "$fifos"/{executor,reviewer,admin,back,shown}
+mkfifo "$fifos"/{executor,reviewer,admin}
+inputs=()
+for role in executor reviewer admin system; do
+  mkfifo "$fifos/from-$role" "$fifos/shown-$role"
+  amp-ack show --quiet --in "$fifos/from-$role" --out "$fifos/shown-$role" &
+  inputs+=(--in "$role=$fifos/shown-$role")
+done
 
-# Each worker reads its own FIFO and writes to "back".
-task-dispatch run --progress never --in "$fifos/executor" --out "$fifos/back" --exec "$EXECUTOR" &
-task-dispatch review --progress never --in "$fifos/reviewer" --out "$fifos/back" --exec "$REVIEWER" &
-hitl-prompt ${AMP_ANSWER:+--answer "$AMP_ANSWER"} --in "$fifos/admin" --out "$fifos/back" &
-amp-ack show --quiet --in "$fifos/back" --out "$fifos/shown" &
+# Each worker reads its own FIFO and writes to its own, from which the coordinator takes only what
+# that role may say.
+task-dispatch run --progress never --in "$fifos/executor" --out "$fifos/from-executor" --exec "$EXECUTOR" &
+task-dispatch review --progress never --in "$fifos/reviewer" --out "$fifos/from-reviewer" --exec "$REVIEWER" &
+hitl-prompt ${AMP_ANSWER:+--answer "$AMP_ANSWER"} --in "$fifos/admin" --out "$fifos/from-admin" &
 
-# The coordinator owns the cycle: tasks arrive through the pipe, answers through the FIFO. Refusals
+# The coordinator owns the cycle: tasks arrive through the pipe, answers through the FIFOs. Refusals
 # of undeliverable messages also go to it, and from it to the admin.
 status=0
-task-dispatch coordinate --until-done --in - --in "$fifos/shown" |
+task-dispatch coordinate --until-done --in - "${inputs[@]}" |
   amp-ack show --quiet |
   amp-ack track |
-  amp-route --out "$fifos/back" \
+  amp-route --out "$fifos/from-system" \
     -r "to=executor => fifo:$fifos/executor" \
     -r "to=reviewer => fifo:$fifos/reviewer" \
     -r "to=admin => fifo:$fifos/admin" ||

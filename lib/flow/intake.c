@@ -117,7 +117,8 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
     struct amp_line line = *read;
     struct intake_report t; /* not cleared: this is the per-message path */
     t.in = in;
-    t.at = (struct amp_line_place){.tool = in->tool, .line = line.number, .offset = line.offset};
+    t.at = (struct amp_line_place){
+        .tool = in->tool, .line = line.number, .offset = line.offset, .file = in->file};
     t.failed = false;
     in->bad_code[0] = in->bad_field[0] = '\0';
     int good = 0;
@@ -157,7 +158,9 @@ int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
                       const struct amp_error *why, struct amp_error *err)
 {
     struct intake_report t = {
-        .in = in, .at = {.tool = in->tool, .line = in->lines.number, .now_ms = amp_now_ms()}};
+        .in = in,
+        .at = {
+            .tool = in->tool, .line = in->lines.number, .now_ms = amp_now_ms(), .file = in->file}};
     error_report(&t, view, why->code, why->code, why->what);
     if (t.failed && err)
         *err = t.err;

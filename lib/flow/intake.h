@@ -22,6 +22,7 @@ struct amp_intake {
                                 an AOP RESPONSE requires; NULL: neither, and no bad_id */
     struct amp_rails rails;
     const char *tool;
+    const char *file; /* the input's name in reports; NULL: none */
     uint64_t accepted, rejected;
     /* The first error of the last invalid line (AMP_INTAKE_BAD): its code and its dotted field. The
      * view of such a line is filled as far as possible. */

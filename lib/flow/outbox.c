@@ -10,6 +10,7 @@
 #include <amp/base/file.h>
 
 #include "base/grow.h"
+#include "flow/identity.h"
 
 int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, int *fd,
                     struct amp_error *err)
@@ -53,7 +54,7 @@ static int entry_emit(void *ctx, const struct amp_store_entry *e, struct amp_err
         return -1;
     o->line.max = o->out->buf.max;
     amp_buf_reset(&o->line);
-    if (amp_buf_add(&o->line, e->line.p, e->line.n, err) < 0 ||
+    if (amp_identities_sign(o->ids, e->line, &o->line, err) < 0 ||
         amp_buf_add(&o->line, "\n", 1, err) < 0)
         return -1;
     if (amp_outq_add(o->out, amp_buf_span(&o->line), &why) < 0) {

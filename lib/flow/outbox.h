@@ -11,9 +11,12 @@
 
 #include "store/store.h"
 
+struct amp_identities;
+
 struct amp_outbox {
     struct amp_store *store;
     const char *name;
+    struct amp_identities *ids; /* signs the lines; NULL: they are not signed */
     struct amp_outq *out;
     struct amp_store_entry_id last; /* the last entry that was added to out */
     /* Entries to close once out has written up to `at`. */

@@ -81,6 +81,7 @@ static const struct amp_rec_ops list_ops = {list_init, json_free, json_read, jso
 static const struct amp_rec_ops object_ops = {object_init, json_free, json_read, json_write};
 
 #define PART(as, key, member) AMP_REC_EVER(as, struct amp_task_part, key, member)
+#define SIGNED(key, member)   AMP_REC(STRING, struct amp_task_part, key, member)
 static const struct amp_rec_field part_fields[] = {
     PART(STRING, "subtask_id", id),
     PART(STRING, "description", description),
@@ -100,6 +101,11 @@ static const struct amp_rec_field part_fields[] = {
     PART(STRING, "reviewed_commit", reviewed_commit),
     PART(STRING, "rejected_commit", rejected_commit),
     PART(STRING, "held", held),
+    SIGNED("executor_key", executor),
+    SIGNED("executor", executor_name),
+    SIGNED("result_sig", result_sig),
+    SIGNED("verdict_sig", verdict_sig),
+    SIGNED("decision", decision),
 };
 AMP_REC_TABLE(part_rec, "a subtask's record", struct amp_task_part, part_fields);
 

@@ -33,6 +33,10 @@ struct amp_task_part {
     char *reviewed_commit; /* of the last verdict: an incremental review starts here */
     char *rejected_commit; /* "" after an approval */
     char *held;            /* AMP_HELD_…, or "" */
+    /* Who said what, "" if it was not signed. A signature is the JSON object of a signed line. */
+    char *executor, *executor_name; /* key and principal that the dispatch is bound to */
+    char *result_sig, *verdict_sig; /* signatures of the last result and verdict */
+    char *decision;                 /* the signed line of the decision about the last verdict */
 };
 
 /* The escalation that suspends a task; ref is "" when the task is not suspended. */

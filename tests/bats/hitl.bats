@@ -495,7 +495,7 @@ finish() {
   [[ "$stderr" == *"rtp tsk_3: "*" is no longer asked: "* ]]
   run -1 --separate-stderr ask --answer answers <fourth
   jq -es 'length == 1 and .[0].code == "terminal"' <<<"$output"
-  run -0 ask --answer answers </dev/null
+  run -0 --separate-stderr ask --answer answers </dev/null
   [ -z "$output" ]
   # The coordinator has no part in it.
   run -0 --separate-stderr task-dispatch coordinate --state "$STATE" < <(cat fourth decision)

@@ -7,6 +7,7 @@ load lib
 LOOP=$AMP_TOP/examples/qa-loop/loop.sh
 
 setup() {
+  unset AMP_IDENTITY
   cd "$BATS_TEST_TMPDIR" || return
   repo work
   echo start >work/file

@@ -170,8 +170,10 @@ int amp_step_emit_dispatch(struct amp_step *st, struct amp_task_part *p, bool re
         amp_span_copy(amp_span_str(p->request_ref), st->dropped[1], sizeof st->dropped[1]);
     if (!*t->first_dispatch && amp_task_set(&t->first_dispatch, amp_span_str(id), err) < 0)
         return -1;
-    /* The earlier result and review request are obsolete. */
-    return amp_task_set(&p->dispatch_ref, amp_span_str(id), err) < 0 ||
+    /* The earlier result and review request are obsolete, and another executor may get the work. */
+    return amp_task_set(&p->executor, AMP_SPAN(""), err) < 0 ||
+                   amp_task_set(&p->executor_name, AMP_SPAN(""), err) < 0 ||
+                   amp_task_set(&p->dispatch_ref, amp_span_str(id), err) < 0 ||
                    amp_task_set(&p->result_ref, AMP_SPAN(""), err) < 0 ||
                    amp_task_set(&p->request_ref, AMP_SPAN(""), err) < 0
                ? -1

@@ -10,14 +10,26 @@
 #include "store/store.h"
 #include "task/policy.h"
 
+struct amp_identities;
+
+/* An input. Its unsigned messages count as said by whom they name if it is trusted
+ * (flow/identity.h). With a role it takes only what that role may say (role_mismatch). */
+struct amp_coordinate_input {
+    const char *path; /* "-" is standard input */
+    char role[64];    /* "": any */
+    bool trusted;
+};
+
 struct amp_coordinate_options {
     const char *tool, *consumer; /* "task-dispatch", "task-dispatch.coordinate" */
-    const char *const *inputs;   /* paths, "-" is standard input; NULL-terminated */
-    const char *output;          /* path, "-" is standard output */
-    int64_t open_timeout_ms;     /* for the output's reader */
-    bool until_done;             /* end once a task was seen and all are terminal */
-    bool hold;                   /* no end of file on FIFOs */
-    int64_t ack_timeout_sec;     /* of sent messages; 0: the protocol's default */
+    const struct amp_coordinate_input *inputs;
+    size_t n_inputs;
+    struct amp_identities *ids; /* NULL: identities are off */
+    const char *output;         /* path, "-" is standard output */
+    int64_t open_timeout_ms;    /* for the output's reader */
+    bool until_done;            /* end once a task was seen and all are terminal */
+    bool hold;                  /* no end of file on FIFOs */
+    int64_t ack_timeout_sec;    /* of sent messages; 0: the protocol's default */
     struct amp_task_policy policy;
     const char *const *protected_; /* branches besides main and master, NULL-terminated, or NULL */
     volatile const int *stop;      /* the number of the signal that ends the run, or 0 */

@@ -47,9 +47,18 @@ struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct am
     return k;
 }
 
-int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span line, struct amp_error *err)
+int amp_coordinator_pass(struct amp_coordinator *c, struct amp_span line, struct amp_error *err)
 {
     return amp_outq_add(&c->out, line, err) < 0 ? -1 : amp_outq_add(&c->out, AMP_SPAN("\n"), err);
+}
+
+int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span line, struct amp_error *err)
+{
+    c->signed_line.max = c->out.buf.max;
+    amp_buf_reset(&c->signed_line);
+    return amp_identities_sign(c->opt->ids, line, &c->signed_line, err) < 0
+               ? -1
+               : amp_coordinator_pass(c, amp_buf_span(&c->signed_line), err);
 }
 
 int amp_coordinator_queue_entry(struct amp_coordinator *c, struct amp_span id, struct amp_span line,

@@ -1,8 +1,8 @@
 /*
  * The parts of the coordinator. Each message becomes one step of the QA loop, which is committed
  * with the lines that it emits. loop.c reads and writes, coordinator.c has the state of a run,
- * receive.c takes a message, kinds.c finds its event and facts, step.c makes the step, compose.c
- * composes.
+ * speaker.c decides whether its sender may say it, receive.c takes it, kinds.c finds its event and
+ * facts, step.c makes the step, compose.c composes.
  */
 #ifndef AMP_FLOW_COORDINATE_COORDINATOR_H
 #define AMP_FLOW_COORDINATE_COORDINATOR_H
@@ -11,6 +11,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "flow/coordinate/coordinate.h"
+#include "flow/identity.h"
 #include "protocol/amp/compose.h"
 #include "task/policy.h"
 #include "task/record.h"
@@ -28,6 +29,8 @@ struct amp_known_task {
     char id[AMP_TASK_ID_MAX];
     bool open, dirty; /* dirty: its file is older than the record */
     bool parked;      /* waits for a person; this run need not wait for it */
+    uint32_t refused; /* messages that were refused because of their sender */
+    bool alarmed;     /* the admin was told */
 };
 
 struct amp_coordinator {
@@ -43,6 +46,8 @@ struct amp_coordinator {
     struct amp_known_task *tasks;
     size_t n_tasks, cap_tasks;
     uint64_t refused_tasks;
+    const struct amp_said *said; /* who said the message that is being taken */
+    struct amp_buf signed_line;
 };
 
 /* One step: the context of amp_step_apply, which fills it. */
@@ -85,6 +90,9 @@ int amp_step_apply(void *ctx, const struct amp_store_rec *now, struct amp_store_
 int amp_step_refuse(struct amp_step *st, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The subtask that a verdict is about: the one that its context names, else the current one, else
+ * the last; NULL if there is none. */
+struct amp_task_part *amp_step_judged(const struct amp_task *t, const struct amp_view *v);
 /* Finds the event and facts of the message and makes the step. */
 int amp_step_message(struct amp_step *st, struct amp_error *err);
 /* A step of a subtask's machine with all its effects; a step of the task's machine only. */
@@ -112,9 +120,11 @@ int amp_step_forward(struct amp_step *st, struct amp_error *err);
  */
 void amp_step_forward_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
 
-/* Queues a line without LF for the output; queue_entry: an entry of the outbox, which is closed
- * once it is written, unless it needs an acknowledgement. */
+/* Queues a line without LF for the output, signed; queue_entry: an entry of the outbox, which is
+ * closed once it is written, unless it needs an acknowledgement; pass: another's line, unchanged.
+ */
 int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span line, struct amp_error *err);
+int amp_coordinator_pass(struct amp_coordinator *c, struct amp_span line, struct amp_error *err);
 int amp_coordinator_queue_entry(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
                                 bool wants_ack, struct amp_error *err);
 /* Whether it is a message of AMP/1.0, the protocol of the coordinator. */
@@ -125,6 +135,19 @@ bool amp_coordinator_is_ours(const struct amp_view *v);
  * message, or NULL. A refusal returns 0; -1: the state failed. */
 int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, const char *bad_code,
                          const char *bad_field, struct amp_error *err);
+/* Whether the message may be taken from the input. 1: yes, *said is filled; 0: it is refused, and
+ * *why has the code; -1: failure. */
+int amp_coordinator_hears(struct amp_coordinator *c, const struct amp_coordinate_input *in,
+                          const struct amp_view *v, struct amp_said *said, struct amp_error *why,
+                          struct amp_error *err);
+/* The consequences of a refusal: a nack, and after several refusals or that of a verdict or a
+ * decision, one escalation (info) about the task. Neither changes the state. */
+int amp_coordinator_refused(struct amp_coordinator *c, const struct amp_coordinate_input *in,
+                            const struct amp_view *v, const struct amp_error *why,
+                            struct amp_error *err);
+/* Binds a dispatch to the executor that acknowledged it (stage READ), unless it is bound. */
+int amp_coordinator_bind(struct amp_coordinator *c, const struct amp_view *ack,
+                         struct amp_error *err);
 /* Opens the store's turn, if it is not open. */
 int amp_coordinator_begin(struct amp_coordinator *c, struct amp_error *err);
 /* Ends the store's turn before an operation that may be slow. */

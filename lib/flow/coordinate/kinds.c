@@ -189,15 +189,12 @@ static int on_result(struct amp_step *st, struct amp_error *err)
     return amp_step_qa(st, p, event_of[v->body.result.completion], f, err);
 }
 
-/* The subtask that a verdict is about: the one that its context names, else the current one, else
- * the last. */
-static struct amp_task_part *part_judged(const struct amp_step *st)
+struct amp_task_part *amp_step_judged(const struct amp_task *t, const struct amp_view *v)
 {
-    const struct amp_task *t = &st->t;
     for (size_t i = 0; i < t->n_parts; i++) {
         const struct amp_task_part *p = &t->parts[i];
-        if (context_has(st->view, p->request_ref) || context_has(st->view, p->result_ref) ||
-            context_has(st->view, p->verdict_for) || context_has(st->view, p->verdict_request))
+        if (context_has(v, p->request_ref) || context_has(v, p->result_ref) ||
+            context_has(v, p->verdict_for) || context_has(v, p->verdict_request))
             return &t->parts[i];
     }
     struct amp_task_part *turn = amp_task_turn(t);
@@ -227,7 +224,7 @@ static uint32_t verdict_facts(const struct amp_step *st, const struct amp_task_p
 static int on_verdict(struct amp_step *st, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
-    struct amp_task_part *p = part_judged(st);
+    struct amp_task_part *p = amp_step_judged(&st->t, v);
     if (!p)
         return amp_step_refuse(st, "unknown_ref", "unknown task %s", st->t.id);
     bool failed = false, blocking = v->body.verdict.n_blocking > 0;
@@ -299,6 +296,10 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
     if (word == AMP_DO_TERMINATE)
         amp_span_copy(amp_span_str(p->state == AMP_QA_IN_REVIEW ? p->request_ref : p->dispatch_ref),
                       st->called_off, sizeof st->called_off);
+    /* The signed decision about a verdict is a part of the proof that the work was approved. */
+    if (*p->verdict_ref &&
+        amp_task_set(&p->decision, st->view->sig.key.n ? st->view->line : AMP_SPAN(""), err) < 0)
+        return -1;
     return amp_step_qa(st, p, event_of[word], amp_step_standing(st, p), err);
 }
 

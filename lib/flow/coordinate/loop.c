@@ -25,6 +25,7 @@
 #define RECHECK_MS  1000 /* another coordinator may have ended the last task */
 
 struct port {
+    const struct amp_coordinate_input *from;
     struct amp_input in;
     struct amp_intake intake;
     bool ended, more; /* more: some lines of the last read are not yet taken */
@@ -41,17 +42,19 @@ struct loop {
 static int open_all(struct loop *l, struct amp_error *err)
 {
     const struct amp_coordinate_options *opt = l->c.opt;
-    for (; opt->inputs[l->n_ports]; l->n_ports++) {
+    for (; l->n_ports < opt->n_inputs; l->n_ports++) {
         if (l->n_ports == INPUTS_MAX)
             return amp_fail(err, AMP_USAGE, "too_many_inputs", "at most %d inputs", INPUTS_MAX);
         struct port *p = &l->ports[l->n_ports];
-        if (amp_input_open(opt->inputs[l->n_ports], opt->hold, &p->in, err) < 0)
+        p->from = &opt->inputs[l->n_ports];
+        if (amp_input_open(p->from->path, opt->hold, &p->in, err) < 0)
             return -1;
         if (amp_intake_init(&p->intake, l->c.store, opt->tool, err) < 0) {
             amp_input_close(&p->in);
             return -1;
         }
         p->intake.say = opt->say;
+        p->intake.file = strcmp(p->from->path, "-") != 0 ? p->from->path : NULL;
         p->intake.check.protected_ = opt->protected_;
     }
     int fd = STDOUT_FILENO;
@@ -76,6 +79,7 @@ static void close_all(struct loop *l)
     amp_reader_free(l->c.own);
     free(l->c.emitted);
     free(l->c.tasks);
+    amp_buf_release(&l->c.signed_line);
 }
 
 /* Closes the outbox entries whose lines are written and need no acknowledgement. */
@@ -141,6 +145,26 @@ static int refuse_line(struct loop *l, const struct port *p, const struct amp_vi
     return amp_coordinator_queue(c, amp_buf_span(&line), err);
 }
 
+/* Whether the message counts as said by its sender. 0: it was refused, or is invalid and not about
+ * to be answered. */
+static int port_hear(struct loop *l, struct port *p, enum amp_intake_got got,
+                     const struct amp_view *v, struct amp_said *said, struct amp_error *err)
+{
+    struct amp_error why;
+    int heard = amp_coordinator_hears(&l->c, p->from, v, said, &why, err);
+    if (heard != 0)
+        return heard;
+    /* An invalid line is already reported. It is not answered, because its sender is not known. */
+    if (got == AMP_INTAKE_BAD)
+        return 0;
+    p->intake.accepted--;
+    p->intake.rejected++;
+    return amp_intake_refuse(&p->intake, v, &why, err) < 0 ||
+                   amp_coordinator_refused(&l->c, p->from, v, &why, err) < 0
+               ? -1
+               : 0;
+}
+
 /* Takes up to *left of the messages that were read from a port. */
 static int port_take(struct loop *l, struct port *p, int *left, struct amp_error *err)
 {
@@ -160,6 +184,13 @@ static int port_take(struct loop *l, struct port *p, int *left, struct amp_error
             if (!held)
                 got = AMP_INTAKE_BAD;
         }
+        struct amp_said said;
+        int heard = port_hear(l, p, got, &v, &said, err);
+        if (heard < 0)
+            return -1;
+        if (!heard)
+            continue;
+        l->c.said = &said;
         const char *code = got == AMP_INTAKE_BAD ? p->intake.bad_code : NULL;
         /* A task without criteria is recorded, because it can be completed later. */
         bool lacking = code && strcmp(code, "empty_acceptance_criteria") == 0;
@@ -187,6 +218,8 @@ static int read_ports(struct loop *l, const struct pollfd *fds, struct amp_error
         } else if (!p->more) {
             continue;
         }
+        if (!any && amp_identities_refresh(l->c.opt->ids, err) < 0)
+            return -1;
         any = true;
         if (port_take(l, p, &left, err) < 0)
             return -1;
@@ -343,10 +376,7 @@ static int loop_run(struct loop *l, struct amp_error *err)
 int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt,
                    struct amp_coordinate_end *end, struct amp_error *err)
 {
-    size_t inputs = 0;
-    while (inputs < INPUTS_MAX && opt->inputs[inputs])
-        inputs++;
-    struct loop *l = calloc(1, sizeof *l + inputs * sizeof *l->ports);
+    struct loop *l = calloc(1, sizeof *l + opt->n_inputs * sizeof *l->ports);
     if (!l)
         return amp_fail_memory(err);
     memset(end, 0, sizeof *end);

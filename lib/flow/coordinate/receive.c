@@ -497,10 +497,11 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
         return -1;
     if (!amp_coordinator_is_ours(v)) {
         if (v->kind == AMP_KIND_ACK && amp_coordinator_has_protocol(v))
-            return answer_settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err) < 0
+            return answer_settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err) < 0 ||
+                           amp_coordinator_bind(c, v, err) < 0
                        ? -1
                        : amp_progress_apply(c->store, v, now_ms, err);
-        return bad_code ? 0 : amp_coordinator_queue(c, v->line, err);
+        return bad_code ? 0 : amp_coordinator_pass(c, v->line, err);
     }
     c->seen |= !foreign;
     if (!foreign && is_unanswered(v))

@@ -9,7 +9,8 @@
 
 #include "flow/coordinate/coordinator.h"
 
-#define TEXT_MAX ((size_t)64 << 20)
+#define TEXT_MAX      ((size_t)64 << 20)
+#define SIGNATURE_MAX 16384
 
 void amp_step_init(struct amp_step *st, struct amp_coordinator *c, const struct amp_view *v,
                    int64_t now_ms)
@@ -86,9 +87,26 @@ int amp_step_replace(json_t **place, json_t *value, struct amp_error *err)
     return 0;
 }
 
+/* The message's signature as a record has it. */
+static int keep_signature(const struct amp_view *v, char **place, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf sig = {0};
+    amp_buf_init(&sig, SIGNATURE_MAX);
+    if (v->sig.key.n > 0 && amp_signature_write(&v->sig, &sig, err) < 0)
+        return -1;
+    return amp_task_set(place, sig.len ? amp_buf_span(&sig) : AMP_SPAN(""), err);
+}
+
 static int keep_result(struct amp_step *st, struct amp_task_part *p, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
+    const struct amp_said *said = st->c->said;
+    if (said && said->how == AMP_SAID_SIGNED && !*p->executor &&
+        (amp_task_set(&p->executor, amp_span_str(said->by.key), err) < 0 ||
+         amp_task_set(&p->executor_name, amp_span_str(said->by.principal), err) < 0))
+        return -1;
+    if (keep_signature(v, &p->result_sig, err) < 0)
+        return -1;
     if (amp_task_set(&p->result_ref, v->id, err) < 0 ||
         amp_task_set(&p->commit, v->body.result.commit, err) < 0 ||
         amp_task_set(&p->completion, amp_span_str(amp_completion_name(v->body.result.completion)),
@@ -122,7 +140,9 @@ static int keep_verdict(struct amp_step *st, struct amp_task_part *p, bool appro
 {
     const struct amp_view *v = st->view;
     struct amp_span commit = amp_span_str(p->commit);
-    if (amp_task_set(&p->verdict_ref, v->id, err) < 0 ||
+    if (keep_signature(v, &p->verdict_sig, err) < 0 ||
+        amp_task_set(&p->decision, AMP_SPAN(""), err) < 0 ||
+        amp_task_set(&p->verdict_ref, v->id, err) < 0 ||
         amp_task_set(&p->verdict, amp_span_str(amp_verdict_name(v->body.verdict.decision)), err) <
             0 ||
         amp_task_set(&p->verdict_for, amp_span_str(p->result_ref), err) < 0 ||

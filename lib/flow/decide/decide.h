@@ -18,7 +18,8 @@ struct amp_decider {
     struct amp_hitl hitl;
     amp_info_fn on_info;
 };
-/* Of opt only tool, consumer, in, out, stop, note, say and open_timeout_ms are used. */
+/* Of opt only tool, consumer, in, out, ids, trusted, stop, note, say and open_timeout_ms are used.
+ */
 int amp_decider_open(struct amp_decider *d, struct amp_store *s,
                      const struct amp_worker_options *opt, amp_info_fn on_info,
                      struct amp_error *err);

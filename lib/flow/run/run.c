@@ -507,8 +507,10 @@ static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct
 int amp_flow_run(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
                  struct amp_error *err)
 {
-    static const struct amp_worker_role role = {AMP_KIND_DISPATCH, false, dispatch_admit,
-                                                dispatch_work};
+    static const struct amp_worker_role role = {.takes = AMP_KIND_DISPATCH,
+                                                .asked_by = AMP_WORK_ASKED_BY,
+                                                .admit = dispatch_admit,
+                                                .work = dispatch_work};
     struct amp_run_options mine = *opt;
 
     return amp_worker_run(s, &mine.worker, &role, &mine, status, err);

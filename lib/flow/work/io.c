@@ -7,6 +7,7 @@
 
 #include "agent/work.h"
 #include "base/loop.h"
+#include "flow/identity.h"
 #include "flow/work/io.h"
 #include "task/task.h"
 
@@ -63,23 +64,36 @@ int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
         return 0;
     if (amp_outq_open(&io->out, fd, fd != 1, AMP_WORKER_PENDING, err))
         return -1;
-    io->box = (struct amp_outbox){.store = w->store, .name = o->consumer, .out = &io->out};
+    io->box =
+        (struct amp_outbox){.store = w->store, .name = o->consumer, .ids = o->ids, .out = &io->out};
     io->out_open = true;
     io->dirty = true;
     return 0;
 }
 
-int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error *err)
+static int line_send(struct amp_worker *w, struct amp_identities *ids, struct amp_span line,
+                     struct amp_error *err)
 {
     struct amp_worker_io *io = w->io;
 
     if (io->broken)
         return 0;
+    if (line.n && line.p[line.n - 1] == '\n')
+        line.n--;
     amp_buf_reset(&io->line);
-    if (amp_buf_add(&io->line, line.p, line.n, err) < 0 ||
-        ((!line.n || line.p[line.n - 1] != '\n') && amp_buf_str(&io->line, "\n", err) < 0))
+    if (amp_identities_sign(ids, line, &io->line, err) < 0 || amp_buf_str(&io->line, "\n", err) < 0)
         return -1;
     return amp_outq_add(&io->out, amp_buf_span(&io->line), err);
+}
+
+int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error *err)
+{
+    return line_send(w, w->opt->ids, line, err);
+}
+
+int amp_worker_pass(struct amp_worker *w, struct amp_span line, struct amp_error *err)
+{
+    return line_send(w, NULL, line, err);
 }
 
 /* Syncs, then writes the entries of the outbox. */
@@ -159,6 +173,8 @@ static int input_read(struct amp_worker *w, struct amp_error *err)
         return -1;
     if (got == AMP_READ_END)
         io->ended = true;
+    if (amp_identities_refresh(w->opt->ids, err) < 0)
+        return -1;
     return got == AMP_READ_WOULD_BLOCK ? 0 : amp_worker_take_lines(w, err);
 }
 

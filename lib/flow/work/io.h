@@ -20,9 +20,10 @@ struct amp_worker_io {
 int amp_worker_io_open(struct amp_worker *w, struct amp_error *err);
 /* Writes the pending output (not when interrupted) and closes input and output. */
 void amp_worker_io_close(struct amp_worker *w);
-/* Sends a line that is not durable: a message that is passed through, a repeated acknowledgement.
- */
+/* Sends an own line that is not durable, such as a repeated acknowledgement, signed. */
 int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error *err);
+/* The same for the line of another sender, which is not signed. */
+int amp_worker_pass(struct amp_worker *w, struct amp_span line, struct amp_error *err);
 
 /* Handles the lines that were read. */
 int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err);

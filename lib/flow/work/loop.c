@@ -7,11 +7,13 @@
 #include <amp/base/clock.h>
 
 #include "agent/work.h"
+#include "flow/identity.h"
 #include "flow/suspend.h"
 #include "flow/work/io.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/amp/compose.h"
+#include "protocol/terms.h"
 #include "task/task.h"
 
 #define LINE_MAX_BYTES (32u << 20)
@@ -67,6 +69,51 @@ static int message_take(struct amp_worker *w, const struct amp_view *v, struct a
     return amp_settle_answer(w->store, v->id, &read, amp_now_ms(), NULL, err);
 }
 
+/* A nack names the refused message. If the state knows a message with this id, the nack could be
+ * taken for an answer to that one. */
+static int sender_nack(struct amp_worker *w, const struct amp_view *v, const struct amp_error *why,
+                       struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0}, nack = {0};
+    struct amp_message_rec rec;
+
+    if (!amp_terms_of(v->protocol)->keeps_tasks || !v->id.n || !v->task.n ||
+        v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
+        return 0;
+    amp_buf_init(&mem, 256 << 20);
+    amp_buf_init(&nack, 1 << 18);
+    if (amp_message_find(w->store, v->id, &mem, &rec, err) < 0)
+        return -1;
+    if (rec.found)
+        return 0;
+    return amp_compose_nack(v, AMP_STAGE_REJECTED, w->opt->role, why->code, why->what, "", false,
+                            amp_now_ms(), &nack, err) < 0
+               ? -1
+               : amp_worker_send(w, amp_buf_span(&nack), err);
+}
+
+/* Whether the message counts as said by its sender, and the sender may say it. 0: it was refused,
+ * or is invalid and gets no answer. */
+static int message_hear(struct amp_worker *w, const struct amp_view *v, bool ours, const char *bad,
+                        struct amp_error *err)
+{
+    const char *asker = ours ? w->role->asked_by : NULL;
+    struct amp_said said;
+    struct amp_error why;
+    int rc = amp_identities_who(w->opt->ids, v, w->opt->trusted, &said, &why, err);
+
+    if (rc > 0 && asker && !amp_said_by(w->opt->ids, &said, asker))
+        rc = amp_said_refuse(&said, &why, "only the coordinator sends work");
+    if (rc > 0 && !ours)
+        rc = amp_said_by_addressee(w->store, v, &said, &why, err);
+    if (rc)
+        return rc;
+    w->status = amp_status_worse(w->status, AMP_NO);
+    if (bad)
+        return 0;
+    return amp_intake_refuse(&w->intake, v, &why, err) < 0 ? -1 : sender_nack(w, v, &why, err);
+}
+
 /* bad: the error of an invalid line, or NULL; the view of such a line may be incomplete. */
 static int message_handle(struct amp_worker *w, const struct amp_view *v, const char *bad,
                           struct amp_error *err)
@@ -86,6 +133,11 @@ static int message_handle(struct amp_worker *w, const struct amp_view *v, const 
     /* An id with a NUL would be cut, and the answer would name another message. */
     if (bad && v->id.n && memchr(v->id.p, '\0', v->id.n))
         return 0;
+    if (ours || v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK) {
+        int heard = message_hear(w, v, ours, bad, err);
+        if (heard <= 0)
+            return heard;
+    }
     if (!ours) {
         if (bad)
             return 0;
@@ -96,7 +148,7 @@ static int message_handle(struct amp_worker *w, const struct amp_view *v, const 
         }
         if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
             return ack_take(w, v, err);
-        return amp_worker_send(w, v->line, err);
+        return amp_worker_pass(w, v->line, err);
     }
     int rc = w->role->admit(w, v, bad, err);
     if (rc || bad)

@@ -18,9 +18,13 @@
 #include "flow/intake.h"
 #include "worktree/git/git.h"
 
+struct amp_identities;
+
 struct amp_worker_options {
     const char *tool, *role, *agent, *consumer; /* agent NULL: no registry */
     const char *in, *out;                       /* NULL: stdin, stdout */
+    struct amp_identities *ids;                 /* flow/identity.h; NULL: identities are off */
+    bool trusted;                               /* unsigned messages of the input count */
     const char *const *argv;                    /* the agent's command */
     char *const *envp;                          /* of this process; cleaned for the agent */
     int64_t timeout_ms;                         /* an attempt; 0 none */
@@ -39,10 +43,13 @@ struct amp_worker_options {
 
 #define AMP_WORKER_WAITING (1u << 20)
 
+#define AMP_WORK_ASKED_BY "coordinator"
+
 struct amp_worker;
 struct amp_worker_role {
     enum amp_kind takes;
-    bool disposable; /* its worktree may be removed with its uncommitted changes */
+    const char *asked_by; /* the role that may send them; NULL: every sender of them */
+    bool disposable;      /* its worktree may be removed with its uncommitted changes */
     /* Checks a message before it is taken; bad: the code of its first error, or NULL for a valid
      * message. 0: take it; 1: it was refused and answered; -1: failure. */
     int (*admit)(struct amp_worker *w, const struct amp_view *v, const char *bad,

@@ -1,0 +1,193 @@
+# Who may say what: forged lines in the FIFOs of a loop, without confinement. Each one is refused, is in the error log,
+# and changes nothing.
+
+load lib
+
+setup() {
+  unset AMP_IDENTITY
+  cd "$BATS_TEST_TMPDIR" || return
+  S=$PWD/state task=T-2026-001
+  said=$PWD/said
+  : >"$said"
+}
+
+# The beginning that the tests share: a task that is dispatched, and each key that the loop's tools make.
+begin() {
+  local top=$BATS_FILE_TMPDIR
+  if [ ! -d "$top/state" ]; then
+    repo "$top/work"
+    task-dispatch new -s "$top/state" -C "$top/work" --branch feature/x --description "do it" --criterion "it works" \
+      --id "$task" >"$top/task"
+    task-dispatch coordinate -s "$top/state" <"$top/task" >"$top/first" 2>/dev/null || [ $? -eq 75 ]
+    for role in executor reviewer admin; do
+      mkfifo "$top/fifo-$role"
+    done
+    # A worker without messages makes its key and ends.
+    task-dispatch run -s "$top/state" --exec true </dev/null >/dev/null
+    task-dispatch run -s "$top/state" --agent other --exec true </dev/null >/dev/null
+    task-dispatch review -s "$top/state" --exec true </dev/null >/dev/null
+    hitl-prompt -s "$top/state" </dev/null >/dev/null 2>&1 || true
+  fi
+  cp -R "$top/state" "$S"
+  dispatch=$(sed -nE 's/.*"msg_id":"(task_dispatch-[^"]*)".*/\1/p' "$top/first")
+  [ -n "$dispatch" ]
+  operator=$(basename "$S"/keys/operator.*.pub .pub)
+}
+
+# hear INPUT [OPTION...]: one run of the coordinator that reads a file, which is not trusted.
+hear() {
+  local file=$1
+  shift
+  status=0
+  task-dispatch coordinate -s "$S" --in "$file" "$@" >"$PWD/out" 2>"$PWD/err" </dev/null || status=$?
+  cat out >>"$said"
+}
+
+# says KEY <line: the line signed with a key of the state, by OpenSSH. The signature is the end of an SSHSIG.
+says() {
+  local line key time
+  line=$(cat)
+  key=$(ssh-keygen -lf "$S/keys/$1.pub" | cut -d' ' -f2)
+  time=$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)
+  printf 'amp-message-v1\n%s\n%s\n%s' "$key" "$time" "$line" >text
+  ssh-keygen -q -Y sign -n amp -f "$S/keys/$1" text 2>/dev/null
+  printf '{"sig":{"key":"%s","alg":"Ed25519","time":"%s","value":"%s"},"msg":%s}\n' "$key" "$time" \
+    "$(sed '/^-/d' text.sig | base64 -d | tail -c 64 | base64 -w 0)" "$line"
+  rm -f text text.sig
+}
+
+now() { printf '%(%Y-%m-%dT%H:%M:%S+00:00)T' -1; }
+id() { echo "$1-${2:-$task}-${EPOCHREALTIME/./}"; }
+result() {
+  printf '{"msg_id":"%s","protocol_version":"AMP/1.0","type":"task_result","from":"executor","to":"coordinator","task_id":"%s","timestamp":"%s","requires_ack":false,"context_ref":["%s"],"payload":{"subtask_id":"%s-S1","completion_status":"complete","diff_summary":{"files_changed":["a"],"lines_added":1,"lines_removed":0},"self_assessment":{"criteria_met":[true],"notes":[]},"work_log":[{"timestamp":"%s","action":"edit","file":"a","detail":"d"}],"commit_hash":"%s"}}\n' \
+    "$(id task_result)" "$task" "$(now)" "$dispatch" "$task" "$(now)" "${1:-a3f8d21a3f8d21a3f8d21a3f8d21a3f8d21a3f8d2}"
+}
+verdict() {
+  printf '{"msg_id":"%s","protocol_version":"AMP/1.0","type":"review_verdict","from":"reviewer","to":"coordinator","task_id":"%s","timestamp":"%s","requires_ack":false,"context_ref":["%s"],"payload":{"decision":"approved","criteria_results":[{"criterion":"it works","passed":true,"evidence":"e"}],"issues":[],"architecture_notes":"","confidence":1}}\n' \
+    "$(id review_verdict "${2:-}")" "${2:-$task}" "$(now)" "$1"
+}
+decision() {
+  printf '{"protocol_version":"AMP/1.0","type":"decision","ref_msg_id":"%s","task_id":"%s","decision":"resume","note":"","operator":"admin","timestamp":"%s"}\n' \
+    "$1" "$task" "$(now)"
+}
+ack() {
+  printf '{"protocol_version":"AMP/1.0","type":"ack","ref_msg_id":"%s","task_id":"%s","from":"%s","ack_stage":"READ","timestamp":"%s"}\n' \
+    "$dispatch" "$task" "$1" "$(now)"
+}
+state_of() { jq -r .state "$S/tasks/$task.json"; }
+part() { jq -r ".subtasks[0].$1 // \"\"" "$S/tasks/$task.json"; }
+# refused CODE: the last run refused a line with this code and changed nothing.
+refused() {
+  [ "$status" -eq 75 ]
+  [ "$(tail -n 1 "$S/error.ndjson" | jq -r .code)" = "$1" ]
+  grep -qF "$1" err
+  [ "$(state_of)" = "$before" ]
+  # The open dispatch may be written again; nothing else that acts.
+  ! grep -vF "\"msg_id\":\"$dispatch\"" out | grep -E '"type":"(task_dispatch|review_request)"'
+}
+
+@test "a result, a verdict and a decision that were printed into an input are refused" {
+  begin
+  before=$(state_of)
+  for line in "$(result)" "$(verdict "$dispatch")" "$(decision "$dispatch")" "$(ack executor)"; do
+    printf '%s\n' "$line" >forged
+    hear forged
+    refused unsigned
+    [ "$(tail -n 1 "$S/error.ndjson" | jq -r '"\(.file) \(.line)"')" = "forged 1" ]
+  done
+  # A dispatch from "the coordinator", which would be passed on to the executor.
+  jq -c '.from = "coordinator" | .to = "executor" | .msg_id = "task_dispatch-T-2026-001-9"' "$BATS_FILE_TMPDIR/first" 2>/dev/null |
+    jq -c '.msg // .' | head -n 1 >forged
+  hear forged
+  refused unsigned
+}
+
+@test "an unsigned verdict about an unknown task is refused" {
+  begin
+  before=$(state_of)
+  verdict review_request-T-2026-999-1 T-2026-999 >forged
+  hear forged
+  refused unsigned
+  [ ! -e "$S/tasks/T-2026-999.json" ]
+}
+
+@test "a key may say only what its role may say" {
+  begin
+  before=$(state_of)
+  need ssh-keygen
+  verdict "$dispatch" | says executor.executor >forged
+  hear forged
+  refused bad_sender
+  decision "$dispatch" | says reviewer.reviewer >forged
+  hear forged
+  refused bad_sender
+  result | says "$operator" >forged
+  hear forged
+  refused bad_sender
+  # The nack of a message with an unknown id; nothing else.
+  [ "$(jq -r 'select(.msg.type == "nack") | .msg.code' out)" = bad_sender ]
+}
+
+@test "a result counts from the executor that the dispatch is bound to" {
+  begin
+  need ssh-keygen
+  ack executor | says executor.executor >said_1
+  hear said_1
+  [ "$status" -eq 75 ]
+  [ "$(part executor)" = executor/executor ]
+  before=$(state_of)
+  result | says executor.other >forged
+  hear forged
+  refused bad_sender
+  result | says executor.executor >said_2
+  hear said_2
+  [ "$(state_of)" = in_review ]
+  [ "$(part result_sig)" != "" ]
+}
+
+@test "a line that was changed after it was signed is refused" {
+  begin
+  need ssh-keygen
+  before=$(state_of)
+  result | says executor.executor | sed 's/"lines_added":1/"lines_added":2/' >forged
+  hear forged
+  refused bad_signature
+}
+
+@test "an input with a role takes only what that role may say" {
+  begin
+  need ssh-keygen
+  before=$(state_of)
+  decision "$dispatch" | says "$operator" >forged
+  hear executor=forged
+  refused role_mismatch
+  result | says executor.executor >good
+  hear executor=good
+  [ "$(state_of)" = in_review ]
+}
+
+@test "--trust-in takes unsigned messages, identity.require all does not, and off is announced" {
+  begin
+  before=$(state_of)
+  result >plain
+  hear /dev/null --trust-in plain --identity all
+  refused unsigned
+  result >plain
+  hear /dev/null --trust-in executor=plain
+  [ "$(state_of)" = in_review ]
+  hear /dev/null --identity off
+  grep -q 'identities are off' err
+}
+
+@test "a worker takes work only from the coordinator" {
+  begin
+  jq -c '.msg // .' "$BATS_FILE_TMPDIR/first" | grep -m 1 task_dispatch | sed 's/task_dispatch-T-2026-001-[0-9]*/task_dispatch-T-2026-001-9/' >forged
+  run -1 --separate-stderr task-dispatch run -s "$S" --in forged --exec touch "$PWD/ran" </dev/null
+  [[ "$stderr" == *unsigned* ]]
+  [ ! -e ran ]
+  need ssh-keygen
+  says executor.executor <forged >signed
+  run -1 --separate-stderr task-dispatch run -s "$S" --in signed --exec touch "$PWD/ran" </dev/null
+  [[ "$stderr" == *bad_sender* ]]
+  [ ! -e ran ]
+}
