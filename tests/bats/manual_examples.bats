@@ -61,6 +61,18 @@ setup() {
   [ -x .git/hooks/reference-transaction ]
 }
 
+@test "amp-sign(1)" {
+  need_tool amp-sign
+  examples amp-sign.1 >script
+  run -0 bash -euo pipefail script
+  cmp signed.ndjson verified.ndjson
+  cmp messages.ndjson plain.ndjson
+  [ "$(jq -r .sig.alg signed.ndjson | uniq -c)" = "      3 Ed25519" ]
+  examples amp-sign-trust.1 >script
+  run -0 bash -euo pipefail script
+  [[ "$output" == *revoked*operator/bob* ]]
+}
+
 @test "amp-route(1)" {
   need_tool amp-route
   examples amp-route.1 amp-route-inbox.1 amp-route-replay.1 >script

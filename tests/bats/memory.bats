@@ -135,6 +135,17 @@ new_task_in() {
   every_nth hitl-prompt nothing hitl-prompt --state run/state --answer answers --operator ann --config amp.json
 }
 
+@test "amp-sign" {
+  message task_dispatch >in
+  amp-sign keygen key >/dev/null
+  amp-sign trust add --allowed-signers signers admin,coordinator key.pub
+  # A time of its own in each run: lines are compared by number.
+  every_nth amp-sign stateless amp-sign --key key
+  amp-sign --key key <in >signed
+  mv signed in
+  every_nth amp-sign stateless amp-sign verify --allowed-signers signers
+}
+
 @test "worktree-bind" {
   : >in
   repo ready/repo

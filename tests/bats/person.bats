@@ -19,6 +19,12 @@ acts() {
   "$1" agent-registry deregister other
   "$1" amp-ack dead purge --every
   "$1" amp-ack repair
+  "$1" amp-sign --as executor/ann
+  "$1" amp-sign keygen --as executor/ann
+  "$1" amp-sign rotate executor/ann
+  "$1" amp-sign revoke SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU
+  "$1" amp-sign trust add --allowed-signers signers ann 'ssh-ed25519 AAAA'
+  "$1" amp-sign trust remove --allowed-signers signers SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU
   "$1" worktree-bind -C code hooks install
   "$1" worktree-bind -C code hooks uninstall
   "$1" worktree-bind -C code hooks override main --reason why

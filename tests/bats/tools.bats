@@ -96,6 +96,7 @@ as agent-registry agent-registry: each tool has its own name in the state direct
 as amp-route amp-route: each tool has its own name in the state directory
 as task-dispatch.coordinate task-dispatch: each tool has its own name in the state directory
 class STANDARD agent-registry register: sets a class; elsewhere it selects one
+grace 3600000ms amp-sign rotate: the old key's validity; elsewhere a command's time to end
 format line amp-route inbox: how a message is written, not a report
 format table amp-ack log: how a report is written
 from start amp-route replay: a position; elsewhere it is a role
@@ -483,10 +484,11 @@ may_link() {
   case $1 in
   amp-validate) echo libpcre2-8 ;;
   branch-guard) echo libpcre2-8 ;;
-  agent-registry | amp-route | amp-ack | task-dispatch | hitl-prompt | worktree-bind)
+  agent-registry | amp-route | amp-ack | amp-sign | task-dispatch | hitl-prompt | worktree-bind)
     echo libpcre2-8 libsqlite3 libjansson libsodium
     ;;
   git-worker) echo libgit2 libz libpcre2-8 libjansson libsodium ;;
+  key-worker) echo libcrypto libsodium ;;
   jq-worker) echo libjq libonig libpcre2-8 libjansson ;;
   port-http) echo libcurl libjansson ;;
   confine) echo libseccomp ;;

@@ -1,0 +1,199 @@
+/* The lines of an allowed_signers file. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/json/writer.h>
+
+#include "cli/table.h"
+#include "sign.h"
+#include "worktree/person.h"
+
+static const char *file_needed(void)
+{
+    if (!opt.allowed)
+        amp_die_usage("no file: give --allowed-signers FILE or set identity.allowed_signers");
+    return opt.allowed;
+}
+
+/* A list of principals: patterns without spaces, quotes and control characters. */
+static bool list_is(struct amp_span list)
+{
+    for (size_t i = 0; i < list.n; i++)
+        if ((unsigned char)list.p[i] <= ' ' || list.p[i] == '"' || list.p[i] == '\\' ||
+            list.p[i] == '#' || list.p[i] == 0x7f)
+            return false;
+    return list.n > 0 && list.n <= 1023 && list.p[0] != ',' && list.p[list.n - 1] != ',';
+}
+
+static bool comment_is(const char *text)
+{
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return false;
+    return true;
+}
+
+static int seconds_named(const char *option, const char *text, int64_t *s, struct amp_error *err)
+{
+    int64_t ms;
+    if (!text)
+        return 0;
+    if (time_named(option, text, &ms, err) < 0)
+        return -1;
+    *s = ms / 1000;
+    return 0;
+}
+
+static int line_add(const char *path, const char *principals, const struct amp_pubkey *key,
+                    struct amp_error *err)
+{
+    struct amp_trust_line line = {.principals = amp_span_str(principals),
+                                  .namespaces = amp_span_str(opt.namespaces),
+                                  .comment = amp_span_str(opt.comment ? opt.comment : "")};
+    char what[320];
+    if (seconds_named("valid-after", opt.after, &line.valid_after_s, err) < 0 ||
+        seconds_named("valid-before", opt.before, &line.valid_before_s, err) < 0)
+        return -1;
+    if (line.valid_before_s > 0 && line.valid_before_s <= line.valid_after_s)
+        return amp_fail(err, AMP_USAGE, "bad_time", "--valid-before is not after --valid-after");
+    int rc = amp_trust_file_add(path, key, &line, err);
+    if (rc < 0)
+        return -1;
+    snprintf(what, sizeof what, "the key may speak for %.120s (%.120s)", principals, path);
+    return change_record("key_trusted", amp_span_str(key->fingerprint), what, err);
+}
+
+int verb_trust_add(int argc, char **argv)
+{
+    struct amp_pubkey key;
+    struct amp_error err = {0};
+    if (argc != 2)
+        amp_die_usage("PRINCIPALS and KEY are required");
+    const char *path = file_needed();
+    if (!list_is(amp_span_str(argv[0])))
+        amp_die_usage("PRINCIPALS are names or patterns, separated by commas, not '%s'", argv[0]);
+    if (!list_is(amp_span_str(opt.namespaces)))
+        amp_die_usage("--namespaces takes names, separated by commas");
+    if (opt.comment && !comment_is(opt.comment))
+        amp_die_usage("--comment has a control character");
+    if (amp_person_only(environ, "change trust", &err) < 0 || key_named(argv[1], &key, &err) < 0)
+        return amp_complain(&err);
+    if (key.n == 0)
+        amp_die_usage("KEY is a public key or a .pub file; a fingerprint is not enough");
+    return line_add(path, argv[0], &key, &err) < 0 ? amp_complain(&err) : AMP_OK;
+}
+
+int verb_trust_remove(int argc, char **argv)
+{
+    struct amp_pubkey key;
+    struct amp_error err = {0};
+    uint32_t n;
+    char what[320];
+    if (argc != 1)
+        amp_die_usage("one KEY is required");
+    const char *path = file_needed();
+    if (amp_person_only(environ, "change trust", &err) < 0 || key_named(argv[0], &key, &err) < 0 ||
+        amp_trust_file_remove(path, amp_span_str(key.fingerprint),
+                              amp_span_str(opt.only ? opt.only : ""), &n, &err) < 0)
+        return amp_complain(&err);
+    if (n == 0) {
+        amp_fail(&err, AMP_NO, "key_not_found", "%s has no such line of %s", path, key.fingerprint);
+        return amp_complain(&err);
+    }
+    snprintf(what, sizeof what, "%u lines of the key were removed (%.200s)", n, path);
+    if (change_record("key_untrusted", amp_span_str(key.fingerprint), what, &err) < 0)
+        return amp_complain(&err);
+    return AMP_OK;
+}
+
+/* Listing */
+
+static void second_format(int64_t s, char out[AMP_TIME_MAX])
+{
+    out[0] = '\0';
+    if (s > 0)
+        amp_time_format(s * 1000, out);
+}
+
+/* What the entry is worth now. */
+static const char *status_of(const struct amp_trust_entry *e, int64_t now_ms)
+{
+    int64_t s = now_ms / 1000;
+    if (e->revoked_ms != 0 && now_ms >= e->revoked_ms)
+        return "revoked";
+    if (e->valid_after_s != 0 && s < e->valid_after_s)
+        return "future";
+    return e->valid_before_s != 0 && s > e->valid_before_s ? "expired" : "valid";
+}
+
+static int entry_json(void *ctx, const struct amp_trust_entry *e, struct amp_error *err)
+{
+    const int64_t *now = ctx;
+    char after[AMP_TIME_MAX], before[AMP_TIME_MAX], revoked[AMP_TIME_MAX] = "";
+    AMP_BUF struct amp_buf line = {0};
+    struct amp_jw w;
+    second_format(e->valid_after_s, after);
+    second_format(e->valid_before_s, before);
+    if (e->revoked_ms != 0)
+        amp_time_format(e->revoked_ms, revoked);
+    amp_buf_init(&line, 1 << 20);
+    amp_jw_init(&w, &line);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "key", e->key->fingerprint);
+    amp_jw_member_text(&w, "type", e->key->type);
+    amp_jw_member_str(&w, "principals", e->principals);
+    amp_jw_some_str(&w, "namespaces", e->namespaces);
+    amp_jw_some_str(&w, "valid_after", amp_span_str(after));
+    amp_jw_some_str(&w, "valid_before", amp_span_str(before));
+    amp_jw_some_str(&w, "revoked_from", amp_span_str(revoked));
+    amp_jw_member_text(&w, "status", status_of(e, *now));
+    amp_jw_member_bool(&w, "local", e->local);
+    amp_jw_member_text(&w, "file", e->path);
+    amp_jw_member_uint(&w, "line", e->line);
+    amp_jw_close(&w, '}');
+    if (amp_jw_end_line(&w, err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&line), err);
+}
+
+struct listing {
+    struct amp_table table;
+    int64_t now_ms;
+};
+
+static int entry_row(void *ctx, const struct amp_trust_entry *e, struct amp_error *err)
+{
+    struct listing *l = ctx;
+    char place[300], before[AMP_TIME_MAX];
+    second_format(e->valid_before_s, before);
+    snprintf(place, sizeof place, "%.280s:%u", e->path, e->line);
+    const struct amp_span cells[] = {amp_span_str(e->key->fingerprint),
+                                     amp_span_str(status_of(e, l->now_ms)),
+                                     e->principals,
+                                     e->namespaces.n > 0 ? e->namespaces : AMP_SPAN("*"),
+                                     amp_span_str(*before ? before : "-"),
+                                     amp_span_str(place)};
+    return amp_table_row(&l->table, cells, 6, err);
+}
+
+int verb_trust_list(int argc, char **argv)
+{
+    static const char *const head[] = {"KEY",        "STATUS", "PRINCIPALS",
+                                       "NAMESPACES", "UNTIL",  "FILE"};
+    struct amp_trust *trust __attribute__((cleanup(amp_auto_trust))) = NULL;
+    struct amp_error err = {0};
+    (void)argc;
+    (void)argv;
+    if (trust_open(&trust, &err) < 0)
+        return amp_complain(&err);
+    struct listing l = {.now_ms = amp_now_ms()};
+    if (opt.json)
+        return amp_trust_each(trust, entry_json, &l.now_ms, &err) < 0 ? amp_complain(&err) : AMP_OK;
+    amp_table_init(&l.table, head, 6);
+    int rc = amp_trust_each(trust, entry_row, &l, &err);
+    if (rc == 0)
+        rc = amp_table_print(&l.table, &err);
+    amp_table_release(&l.table);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}
