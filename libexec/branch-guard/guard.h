@@ -38,6 +38,7 @@ struct guard {
     char **argv;      /* as git gave it */
     char **args;      /* after the hook's name */
     int n_args;
+    bool standalone; /* called by a hook manager or a tool, not by git: no previous hook is run */
     struct repo repo;
     struct amp_rule rule;
     struct override override;

@@ -100,6 +100,8 @@ static int ref_refuse(const struct guard *g, enum amp_rule_verdict v, struct amp
 static int run_kept(struct guard *g, bool input_read)
 {
     char path[4096];
+    if (g->standalone)
+        return 0;
     int n = snprintf(path, sizeof path, "%s" KEPT_SUFFIX, g->argv[0]);
     if (n < 0 || (size_t)n >= sizeof path || access(path, X_OK) != 0)
         return 0;
@@ -344,10 +346,27 @@ static int pushed_without(const struct guard *g, struct amp_buf *text, const cha
     return 0;
 }
 
+/* The program pre-commit reads git's input itself and sets variables for the first pushed branch.
+ */
+static int push_from_variables(struct guard *g)
+{
+    static const char *const names[] = {"PRE_COMMIT_LOCAL_BRANCH", "PRE_COMMIT_TO_REF",
+                                        "PRE_COMMIT_REMOTE_BRANCH", "PRE_COMMIT_FROM_REF"};
+    struct amp_error err;
+    for (int i = 0; i < 4; i++) {
+        const char *v = getenv(names[i]);
+        if (!v && i == 2)
+            return 0;
+        if (amp_buf_fmt(&g->input, &err, "%s%c", v && *v ? v : "0", i < 3 ? ' ' : '\n') < 0)
+            return guard_refuse("guard_failed", NULL, "%s", err.what);
+    }
+    return 0;
+}
+
 /* Lines "<local ref> <local value> <remote ref> <remote value>". */
 static int on_push(struct guard *g)
 {
-    if (read_input(g) < 0)
+    if (read_input(g) < 0 || (g->standalone && !g->input.len && push_from_variables(g)))
         return 1;
     struct amp_error err;
     AMP_BUF struct amp_buf ids = {0}, text = {0};
@@ -451,6 +470,12 @@ static int on_pre_receive(struct guard *g)
     return run_kept(g, true);
 }
 
+/* The ids on standard input, for a tool that moves a branch without git's hooks. */
+static int on_contents(struct guard *g)
+{
+    return read_input(g) < 0 || contents_of_commits(g, amp_buf_span(&g->input), not_new_here);
+}
+
 static const struct hook {
     const char *name;
     int (*run)(struct guard *g);
@@ -486,13 +511,26 @@ int main(int argc, char **argv)
         return 1;
     const char *slash = strrchr(argv[0], '/');
     const char *name = slash ? slash + 1 : argv[0];
+    static const struct hook contents = {"contents", on_contents, false};
+    const struct hook *hook = NULL;
     if (strcmp(name, "branch-guard") == 0) {
         if (argc == 2 && strcmp(argv[1], "--version") == 0)
             return puts("branch-guard " AMP_VERSION) < 0;
-        guard_say("error", "a git hook; install it with: worktree-bind hooks install");
-        return 64;
+        if (argc >= 3 && strcmp(argv[1], "--hook") == 0)
+            hook = hook_find(name = argv[2]);
+        else if (argc == 2 && strcmp(argv[1], "--contents") == 0)
+            hook = &contents;
+        if (!hook) {
+            guard_say("error", "a git hook; install it with: worktree-bind hooks install");
+            return 64;
+        }
+        int skip = argc < 3 ? argc : 3;
+        g.standalone = true;
+        g.args = argv + skip;
+        g.n_args = argc - skip;
+    } else {
+        hook = hook_find(name);
     }
-    const struct hook *hook = hook_find(name);
     if (!hook)
         return guard_refuse("guard_failed", NULL, "%s: not a hook of branch-guard", name);
     g.hook = hook->name;

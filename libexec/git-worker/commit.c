@@ -54,17 +54,17 @@ static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
     return rc ? fail_git(r, rc, AMP_IOERR, "git_error", git_repository_workdir(repo)) : 0;
 }
 
-static int check_rule(struct request *r, git_repository *repo)
+/* Loads the rule and finds the caller; refuses the branch of HEAD. */
+static int check_rule(struct request *r, git_repository *repo, struct amp_rule *rule,
+                      struct amp_rule_caller *caller)
 {
-    struct amp_rule rule;
-    struct amp_rule_caller caller;
     char branch[1024];
-    if (load_rule(r, repo, &rule) < 0)
+    if (load_rule(r, repo, rule) < 0)
         return -1;
     head_branch(repo, branch, sizeof branch);
     AMP_CLOSE int fd = open(git_repository_path(repo), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    amp_rule_caller(r->in.agent, r->in.role, fd, &caller);
-    return check_branch(r, &rule, &caller, branch);
+    amp_rule_caller(r->in.agent, r->in.role, fd, caller);
+    return check_branch(r, rule, caller, branch);
 }
 
 int op_commit(struct request *r)
@@ -92,7 +92,11 @@ int op_commit(struct request *r)
         reply_flag(r, "nothing", true);
         return 0;
     }
-    if (check_rule(r, repo) < 0)
+    struct amp_rule rule;
+    struct amp_rule_caller caller;
+    AMP_BUF struct amp_buf message = {0};
+    amp_buf_init(&message, 2 << 20);
+    if (check_rule(r, repo, &rule, &caller) < 0 || add_trailers(r, &rule, &message) < 0)
         return -1;
     const git_commit *parents[] = {parent};
     rc = git_tree_lookup(&tree, repo, &tree_id);
@@ -100,9 +104,15 @@ int op_commit(struct request *r)
         rc = git_signature_now(&who, r->in.name, r->in.email);
     if (rc == 0)
         rc = git_repository_set_ident(repo, r->in.name, r->in.email);
+    /* Without moving HEAD, then with it: the same commit. */
     if (rc == 0)
-        rc = git_commit_create(&oid, repo, "HEAD", who, who, NULL, r->in.message, tree,
-                               born ? 1 : 0, parents);
+        rc = git_commit_create(&oid, repo, NULL, who, who, NULL, message.data, tree, born ? 1 : 0,
+                               parents);
+    if (rc == 0 && check_contents(r, repo, &rule, caller.agent ? caller.name : NULL, &oid) < 0)
+        return -1;
+    if (rc == 0)
+        rc = git_commit_create(&oid, repo, "HEAD", who, who, NULL, message.data, tree, born ? 1 : 0,
+                               parents);
     if (rc)
         return fail_git(r, rc, AMP_IOERR, "git_error", path);
     reply_oid(r, "oid", &oid);

@@ -319,7 +319,8 @@ static int move_branch(struct request *r, const char *ref, const git_oid *start,
     /* The quarantine has only this branch. */
     caller.marked = true;
     amp_span_copy(amp_span_str(r->in.branch), caller.branch, sizeof caller.branch);
-    if (check_branch(r, &rule, &caller, ref) < 0)
+    if (check_branch(r, &rule, &caller, ref) < 0 ||
+        check_contents(r, repo, &rule, r->in.name, tip) < 0)
         return -1;
     if (keep_tip(r, repo, start, ref, tip, r->in.keep, kept) < 0)
         return -1;

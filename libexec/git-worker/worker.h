@@ -18,7 +18,8 @@
 struct request_in {
     int64_t q;
     const char *agent, *base, *branch, *commit, *email, *expect, *from, *keep, *key, *message;
-    const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *role, *start, *to, *worktree;
+    const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *role, *start, *task, *to,
+        *worktree;
     bool force, is_path, protected, release;
     int64_t bytes, object_bytes, objects; /* limits; 0: the default */
 };
@@ -50,6 +51,13 @@ int load_rule(struct request *r, git_repository *repo, struct amp_rule *rule);
 /* The agent that works in a git directory: `agent` if it is not NULL, else the one that the marker
  * file names. false: a person. */
 bool find_agent(const char *agent, const char *gitdir, char *name, size_t size);
+/* contents.c: checks the contents of the commits up to tip that are on no branch, as the agent's.
+ * NOPERM with the code of the guard. Nothing is checked without an agent or without such a rule. */
+int check_contents(struct request *r, git_repository *repo, const struct amp_rule *rule,
+                   const char *agent, const git_oid *tip);
+/* in.message with the required trailers Agent and Task that it lacks and that are known. */
+int add_trailers(struct request *r, const struct amp_rule *rule, struct amp_buf *out);
+
 /* Refuses a branch that the caller may not move. */
 int check_branch(struct request *r, const struct amp_rule *rule, const struct amp_rule_caller *c,
                  const char *branch);

@@ -341,3 +341,47 @@ refused() {
   [ "$(grep -c -e '^role executor task/\*$' -e '^bound on$' -e '^trailer Task$' -e '^path \*.pem$' \
     -e '^max-file 5242880$' -e '^max-commit 1000$' .git/amp/guard)" -eq 6 ]
 }
+
+# commit AGENT MESSAGE: git-worker commits everything in the worktree of bob, as task-dispatch run does.
+commit() {
+  printf '{"q":1,"op":"commit","repo":"%s","worktree":"%s","name":"%s","email":"%s@x","message":"%s","agent":"%s","task":"T-2026-001"}\n' \
+    "$BATS_TEST_TMPDIR/work" "$BATS_TEST_TMPDIR/work.worktrees/bob" "$1" "$1" "$2" "$1" |
+    "$AMP_BUILD/libexec/amp/git-worker"
+}
+
+@test "the tools' own commits get the trailers, and are held to the rules" {
+  install --trailer Task --trailer Agent --forbid '*.pem' --max-file 1000
+  bob
+  before=$(git rev-parse HEAD)
+  touch key.pem
+  run -0 commit bob work
+  [[ $output == *'"code":"path_forbidden"'* ]]
+  rm key.pem
+  head -c 1001 /dev/zero >large
+  run -0 commit bob work
+  [[ $output == *'"code":"file_too_large"'* ]]
+  [ "$(git rev-parse HEAD)" = "$before" ]
+  echo small >large
+  run -0 commit bob 'work\n\nReviewed: no'
+  [ "$(git log -1 --format=%B)" = $'work\n\nReviewed: no\nTask: T-2026-001\nAgent: bob' ]
+  (cd ../../work && install --trailer Signed)
+  echo more >large
+  run -0 commit bob work
+  [[ $output == *'"code":"trailer_missing"'* ]]
+}
+
+@test "branch-guard as a hook of a hook manager runs no other hook" {
+  install --trailer Task
+  printf '#!/bin/sh\ntouch "%s/ran"\n' "$BATS_TEST_TMPDIR" >.git/hooks/pre-commit.amp-kept
+  chmod +x .git/hooks/pre-commit.amp-kept
+  guard=$AMP_BUILD/libexec/amp/branch-guard
+  AMP_AGENT=bob refused branch_violation 1 "$guard" --hook pre-commit
+  git switch -q feat
+  AMP_AGENT=bob "$guard" --hook pre-commit
+  [ ! -e ../ran ]
+  printf 'title\n' >../message
+  AMP_AGENT=bob refused trailer_missing 1 "$guard" --hook commit-msg ../message
+  AMP_AGENT=bob PRE_COMMIT_LOCAL_BRANCH=feat PRE_COMMIT_TO_REF="$(git rev-parse feat)" \
+    PRE_COMMIT_REMOTE_BRANCH=refs/heads/main refused branch_violation 1 "$guard" --hook pre-push </dev/null
+  run -64 "$guard" --hook unknown
+}

@@ -151,7 +151,8 @@ static int work_commit(struct amp_worker *w, struct work *k, struct amp_error *e
                            (long long)k->of.attempt)) < 0)
         return -1;
     const struct amp_git_commit_spec spec = {k->of.repo, k->of.worktree,           w->opt->agent,
-                                             email,      amp_buf_span(&message).p, w->opt->agent};
+                                             email,      amp_buf_span(&message).p, w->opt->agent,
+                                             k->of.task};
     return amp_git_commit(w->git, &spec, k->of.commit, err) < 0 ? -1 : 0;
 }
 

@@ -219,6 +219,7 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
         .repo = k->repo,
         .branch = p->branch,
         .base = p->base,
+        .role = w->opt->role,
         .now_ms = amp_now_ms(),
     };
 
