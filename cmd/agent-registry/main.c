@@ -10,6 +10,7 @@
 
 #include "cli/finding.h"
 #include "flow/config.h"
+#include "flow/head.h"
 #include "registry.h"
 #include "worktree/person.h"
 
@@ -83,8 +84,10 @@ static const struct amp_opt heartbeat_opts[] = {
 
 int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err)
 {
-    struct amp_store_options opt = {
-        .lock_timeout_ms = lock_timeout_ms, .look = existing, .actor = amp_cli_name()};
+    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
+                                    .look = existing,
+                                    .actor = amp_cli_name(),
+                                    .sign_head = amp_head_sign};
     r->lock = r->out.fd = -1;
     if (!reg_state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
@@ -346,6 +349,7 @@ static const int statuses[] = {0,
                                AMP_CONFIG,
                                AMP_INTERRUPTED,
                                0};
+AMP_CONFIG_TAKER;
 static const struct amp_fsm *const machines[] = {&amp_reach_fsm, NULL};
 static const struct amp_tool tool = {
     .name = "agent-registry",
@@ -354,7 +358,7 @@ static const struct amp_tool tool = {
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
-    AMP_CONFIG_OF_TOOL,
+    AMP_CONFIG_OF_TAKER,
 };
 
 int main(int argc, char **argv)

@@ -37,6 +37,7 @@ static const struct amp_verb verbs[] = {
     {"dead purge", "[ID…]", "remove dead letters", dead_purge_opts, ack_dead_purge},
     {"status", "", "show how far messages are delivered", status_opts, ack_status},
     {"log", "", "show what happened to messages", log_opts, ack_log},
+    {"audit", "", "list security events, or verify the log", audit_opts, ack_audit},
     {"show", "", "pass messages on and print a line about each", show_opts, ack_show},
     {"token", "PRODUCER OPERATION", "print the idempotency token of the parameters on stdin",
      token_opts, ack_token},

@@ -17,6 +17,7 @@
 #include "cli/finding.h"
 #include "count.h"
 #include "flow/facts.h"
+#include "flow/head.h"
 #include "flow/identity.h"
 #include "message/ledger/refused.h"
 
@@ -243,7 +244,9 @@ static int open_store(enum ack_need need, struct amp_store **s, struct amp_error
 {
     struct amp_store_options opt = {.lock_timeout_ms = ack_lock_timeout_ms,
                                     .look = need == ACK_LOOK,
+                                    .read_only = need == ACK_READ,
                                     .facts = &amp_flow_facts,
+                                    .sign_head = amp_head_sign,
                                     .actor = amp_cli_name()};
     if (need >= ACK_EXISTING && access(ack_state, F_OK) != 0 && errno == ENOENT)
         return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",

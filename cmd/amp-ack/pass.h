@@ -73,7 +73,8 @@ enum ack_need {
     ACK_OPTIONAL,
     ACK_MAKE,
     ACK_EXISTING,
-    ACK_LOOK /* existing; opened read-only if it cannot be written, as on a read-only medium */
+    ACK_LOOK, /* existing; opened read-only if it cannot be written, as on a read-only medium */
+    ACK_READ  /* existing; read-only, also a log that failed or is damaged */
 };
 struct amp_store *ack_open_state(enum ack_need need, int *status);
 void ack_close_state(struct amp_store **s);

@@ -48,8 +48,8 @@ int ack_terms(struct amp_error *err);
 
 extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], watch_opts[], dead_list_opts[],
     dead_show_opts[], dead_requeue_opts[], dead_export_opts[], dead_purge_opts[], status_opts[],
-    log_opts[], show_opts[], token_opts[], cursors_list_opts[], cursors_edit_opts[], doctor_opts[],
-    repair_opts[];
+    log_opts[], audit_opts[], show_opts[], token_opts[], cursors_list_opts[], cursors_edit_opts[],
+    doctor_opts[], repair_opts[];
 int ack_track(int argc, char **argv);
 int ack_send(int argc, char **argv);
 int ack_sweep(int argc, char **argv);
@@ -61,6 +61,7 @@ int ack_dead_export(int argc, char **argv);
 int ack_dead_purge(int argc, char **argv);
 int ack_status(int argc, char **argv);
 int ack_log(int argc, char **argv);
+int ack_audit(int argc, char **argv);
 int ack_show(int argc, char **argv);
 int ack_token(int argc, char **argv);
 int ack_cursors_list(int argc, char **argv);

@@ -12,6 +12,7 @@
 #include <amp/json/writer.h>
 
 #include "flow/facts.h"
+#include "flow/head.h"
 #include "message/inbox/bell.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
@@ -193,6 +194,7 @@ static int inbox_serve(struct inbox *in)
     struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
                                     .look = list,
                                     .facts = &amp_flow_facts,
+                                    .sign_head = amp_head_sign,
                                     .actor = "amp-route.inbox"};
     bool marks = busy || idle || return_id;
     if (access(state, F_OK) != 0)

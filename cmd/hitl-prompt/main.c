@@ -17,6 +17,7 @@
 #include "flow/config.h"
 #include "flow/decide/decide.h"
 #include "flow/facts.h"
+#include "flow/head.h"
 #include "hitl.h"
 #include "task/record.h"
 #include "worktree/person.h"
@@ -364,8 +365,10 @@ static int identity_open(const struct prompt *p, struct amp_error *err)
 
 static int prompt_run(int argc, char **argv)
 {
-    const struct amp_store_options opt = {
-        .facts = &amp_flow_facts, .lock_timeout_ms = lock_timeout_ms, .actor = amp_cli_name()};
+    const struct amp_store_options opt = {.facts = &amp_flow_facts,
+                                          .sign_head = amp_head_sign,
+                                          .lock_timeout_ms = lock_timeout_ms,
+                                          .actor = amp_cli_name()};
     struct prompt p = {.answers = {.fd = -1}};
     struct amp_error err;
 

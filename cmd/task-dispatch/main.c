@@ -7,6 +7,7 @@
 #include "cli/rows.h"
 #include "flow/config.h"
 #include "flow/facts.h"
+#include "flow/head.h"
 #include "task/machines.h"
 #include "verbs.h"
 
@@ -55,8 +56,10 @@ int task_open(struct amp_store **out, struct amp_error *err)
 {
     if (!task_state || !*task_state)
         amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
-    const struct amp_store_options how = {
-        .lock_timeout_ms = task_lock_timeout, .facts = &amp_flow_facts, .actor = amp_cli_name()};
+    const struct amp_store_options how = {.lock_timeout_ms = task_lock_timeout,
+                                          .facts = &amp_flow_facts,
+                                          .sign_head = amp_head_sign,
+                                          .actor = amp_cli_name()};
     return amp_store_open(task_state, &how, out, err);
 }
 

@@ -163,6 +163,7 @@ static const struct amp_verb verbs[] = {
     {0},
 };
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 124, 130, 0};
+AMP_CONFIG_TAKER;
 static const struct amp_fsm *const machines[] = {&amp_binding_fsm, NULL};
 
 int main(int argc, char **argv)
@@ -174,7 +175,7 @@ int main(int argc, char **argv)
         .verbs = verbs,
         .statuses = statuses,
         .machines = machines,
-        AMP_CONFIG_OF_TOOL,
+        AMP_CONFIG_OF_TAKER,
     };
     return amp_cli_main(&tool, argc, argv);
 }

@@ -5,6 +5,7 @@
 #include "bind.h"
 #include "flow/bindings.h"
 #include "flow/facts.h"
+#include "flow/head.h"
 
 /* The default state directory, which the hooks use, too. */
 static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_error *err)
@@ -16,8 +17,10 @@ static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_err
 int session_open(struct session *s, bool with_store, struct amp_error *err)
 {
     char dir[PATH_MAX];
-    struct amp_store_options options = {
-        .lock_timeout_ms = opt.lock_timeout_ms, .facts = &amp_flow_facts, .actor = amp_cli_name()};
+    struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
+                                        .facts = &amp_flow_facts,
+                                        .sign_head = amp_head_sign,
+                                        .actor = amp_cli_name()};
     const struct amp_git_options git = {.stop = &amp_stop};
     if (amp_git_open(&git, &s->git, err) < 0)
         return -1;

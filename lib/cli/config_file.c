@@ -280,6 +280,7 @@ static bool scalar_text(const struct amp_tape *t, uint32_t tok, struct amp_buf *
         return !(t->tok[tok].flags & AMP_TOK_NUL) && amp_tok_text(t, tok, arena, out, NULL) == 0;
     case AMP_JSON_TRUE:
     case AMP_JSON_FALSE:
+    case AMP_JSON_OBJECT: /* of a setting that is a list of objects: its JSON */
         *out = amp_tok_source(t, tok);
         return true;
     case AMP_JSON_NUMBER:

@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "flow/access.h"
 #include "protocol/amp/compose.h"
 
 enum { RECORD_MOST = 64 * 1024 };
@@ -57,21 +58,30 @@ static void finding_report(void *ctx, const struct amp_finding *f)
         t->failed = true;
 }
 
+static struct amp_finding message_finding(const struct amp_view *v, const char *code,
+                                          const char *rule, const char *message)
+{
+    return (struct amp_finding){.severity = AMP_SEV_WARNING,
+                                .protocol = v->protocol,
+                                .type = v->type,
+                                .id = v->id,
+                                .from = v->from,
+                                .key = v->sig.key,
+                                .code = code,
+                                .field = "",
+                                .pointer = "",
+                                .rule = rule,
+                                .message = message,
+                                .found = "",
+                                .expected = ""};
+}
+
 /* Reports an error that no check of the protocol found. */
 static void error_report(struct intake_report *t, const struct amp_view *v, const char *code,
                          const char *rule, const char *message)
 {
-    const struct amp_finding f = {.severity = AMP_SEV_ERROR,
-                                  .protocol = v->protocol,
-                                  .type = v->type,
-                                  .id = v->id,
-                                  .code = code,
-                                  .field = "",
-                                  .pointer = "",
-                                  .rule = rule,
-                                  .message = message,
-                                  .found = "",
-                                  .expected = ""};
+    struct amp_finding f = message_finding(v, code, rule, message);
+    f.severity = AMP_SEV_ERROR;
     finding_report(t, &f);
 }
 
@@ -98,6 +108,30 @@ static bool ids_are_usable(struct intake_report *t, const struct amp_view *v)
              long_id ? "its id" : "its task", long_id ? v->id.n : v->task.n, AMP_INTAKE_ID_MAX);
     error_report(t, v, "bad_id", "limit", message);
     return false;
+}
+
+/* Reports a decision of the access rules: one that denies as an error, one that allows only in the
+ * error log. 1: allowed, 0: denied, -1 failure. */
+static int access_admits(struct intake_report *t, const struct amp_view *v, struct amp_error *err)
+{
+    char text[AMP_ACCESS_TEXT_MAX];
+    struct amp_error why = {0};
+    int rc = amp_access_check(v, text, &why);
+    if (rc < 0 && why.status != AMP_NO) {
+        *err = why;
+        return -1;
+    }
+    if (rc < 0)
+        error_report(t, v, why.code, "access.rules", why.what);
+    if (rc == 0 && t->in->store && !t->failed) {
+        AMP_BUF struct amp_buf record = {0};
+        const struct amp_finding f = message_finding(v, "access_allowed", "access.rules", text);
+        amp_buf_init(&record, RECORD_MOST);
+        t->at.now_ms = amp_now_ms();
+        t->failed = amp_finding_record(&f, &t->at, &record, &t->err) < 0 ||
+                    amp_store_error_log(t->in->store, amp_buf_span(&record), &t->err) < 0;
+    }
+    return rc >= 0;
 }
 
 enum amp_intake_got amp_intake_next(struct amp_intake *in, struct amp_view *view,
@@ -140,6 +174,11 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
             return AMP_INTAKE_FAILED;
         }
         good = good && ids_are_usable(&t, view);
+        if (good && amp_access_is_set()) {
+            good = access_admits(&t, view, err);
+            if (good < 0)
+                return AMP_INTAKE_FAILED;
+        }
     }
     if (t.failed) {
         if (err)

@@ -75,19 +75,20 @@ enum amp_severity { AMP_SEV_ERROR, AMP_SEV_WARNING };
 struct amp_finding {
     enum amp_severity severity;
     enum amp_protocol protocol;
-    struct amp_span type, id; /* empty: unknown */
-    const char *code;         /* "bad_enum" */
-    const char *field;        /* dotted, or "" */
-    const char *pointer;      /* RFC 6901, or "" */
-    const char *rule;         /* schema keyword or the rule's name */
-    const char *message;      /* a sentence without a subject: "is missing" */
-    const char *found;        /* shortened, with control characters escaped; or "" */
-    const char *expected;     /* or "" */
-    const char *seed_code;    /* the protocol's code if `code` is more exact; NULL or "": none */
-    uint64_t offset;          /* of the fault inside the line */
-    const char *schema_at;    /* JSON Pointer into the schema that a user gave; NULL or "" */
-    struct amp_span output;   /* the line's standard output unit as JSON, or empty */
-    unsigned more;            /* number of findings that were left out; else 0 */
+    struct amp_span type, id;  /* empty: unknown */
+    struct amp_span from, key; /* if the finding is about them: the sender, the signature's key */
+    const char *code;          /* "bad_enum" */
+    const char *field;         /* dotted, or "" */
+    const char *pointer;       /* RFC 6901, or "" */
+    const char *rule;          /* schema keyword or the rule's name */
+    const char *message;       /* a sentence without a subject: "is missing" */
+    const char *found;         /* shortened, with control characters escaped; or "" */
+    const char *expected;      /* or "" */
+    const char *seed_code;     /* the protocol's code if `code` is more exact; NULL or "": none */
+    uint64_t offset;           /* of the fault inside the line */
+    const char *schema_at;     /* JSON Pointer into the schema that a user gave; NULL or "" */
+    struct amp_span output;    /* the line's standard output unit as JSON, or empty */
+    unsigned more;             /* number of findings that were left out; else 0 */
 };
 /* The limit of findings per line; one more has the number of the others. */
 enum { AMP_FINDINGS_MOST = 64, AMP_REST_MAX = 64 };

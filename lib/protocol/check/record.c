@@ -86,6 +86,10 @@ int amp_finding_record(const struct amp_finding *f, const struct amp_line_place 
     amp_jw_member_text(&w, "protocol", amp_protocol_name(f->protocol));
     member_shortened(&w, "type", f->type, AMP_RECORD_TYPE_MAX);
     member_shortened(&w, "id", f->id, AMP_RECORD_ID_MAX);
+    if (f->from.n > 0)
+        member_shortened(&w, "from", f->from, AMP_RECORD_TYPE_MAX);
+    if (f->key.n > 0)
+        member_shortened(&w, "key", f->key, AMP_RECORD_TYPE_MAX);
     amp_finding_members(&w, f);
     if (f->output.n > 0)
         amp_jw_member_raw(&w, "output", f->output);

@@ -17,6 +17,7 @@
 
 #include "base/grow.h"
 #include "flow/facts.h"
+#include "flow/head.h"
 #include "flow/outbox.h"
 #include "message/dead/dead.h"
 #include "message/ledger/ledger.h"
@@ -65,8 +66,10 @@ int amp_keeper_new(struct amp_route_run *run, struct amp_jobs *jobs, struct amp_
 int amp_keeper_open(struct amp_keeper *k, const char *dir, int64_t lock_timeout_ms,
                     struct amp_error *err)
 {
-    struct amp_store_options opt = {
-        .lock_timeout_ms = lock_timeout_ms, .facts = &amp_flow_facts, .actor = "amp-route"};
+    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
+                                    .facts = &amp_flow_facts,
+                                    .sign_head = amp_head_sign,
+                                    .actor = "amp-route"};
     struct amp_route_run *run = k->run;
     if (!amp_id_is_safe(amp_span_str(run->name)))
         return amp_fail(err, AMP_USAGE, "bad_name", "--as takes letters, digits, '.', '_' and '-'");

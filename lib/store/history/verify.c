@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/store_int.h"
@@ -18,6 +19,12 @@ struct verify {
     uint64_t next;        /* that a repair frame before names */
     bool was_keyed;       /* the frame before has an m */
     uint64_t first_noted; /* when the scan began */
+    /* Bytes at the end of a segment that no reader uses; seg 0: none. After a failed write, a
+     * repair writes the frames there again into the next segment, with a repair frame. */
+    struct {
+        uint32_t seg;
+        uint64_t off, n;
+    } unused;
     struct amp_frame_arena arena;
     struct amp_buf text;
 };
@@ -73,6 +80,10 @@ static int repair_note(struct verify *w, const struct amp_frame_head *h, struct 
     if (amp_frame_decode(frame, h, &w->arena, &f, err) < 0)
         return -1;
     w->next = (uint64_t)f.next;
+    if (w->unused.seg && w->unused.seg + 1 == at.seg) {
+        note(w, w->unused.seg, w->unused.off, "the rest of the segment was written again");
+        w->unused.seg = 0;
+    }
     w->v.repairs++;
     snprintf(text, sizeof text, "repaired: %.*s", (int)(f.note.n < 120 ? f.note.n : 120), f.note.p);
     note(w, at.seg, at.off, text);
@@ -157,6 +168,17 @@ static int bad_explain(struct verify *w, const struct amp_pos *pos, struct amp_e
                     "frame %" PRIu64 " is not linked to the frame before it", h.n);
 }
 
+static bool frame_is_intact(struct amp_log *l, const struct amp_pos *pos)
+{
+    char prefix[AMP_FRAME_PREFIX];
+    struct amp_frame_head h;
+    struct amp_span frame;
+    int fd = amp_log_fd(l, pos->seg, NULL);
+    ssize_t got = fd < 0 ? -1 : pread(fd, prefix, sizeof prefix, (off_t)pos->off);
+    return got > 0 && amp_frame_peek(AMP_FRAME_FORMAT, prefix, (size_t)got, &h) &&
+           amp_log_frame(l, (struct amp_place){pos->seg, h.size, pos->off}, &frame, &h, NULL) == 0;
+}
+
 /* The last segment ended at pos with something that is not a frame. */
 static int tail_judge(struct verify *w, const struct amp_pos *pos, uint64_t noted,
                       struct amp_error *err)
@@ -164,13 +186,34 @@ static int tail_judge(struct verify *w, const struct amp_pos *pos, uint64_t note
     struct amp_log *l = &w->s->log;
     uint64_t size = 0;
     char text[80];
-    if (pos->n < noted || amp_log_judge(l, pos, NULL) < 0)
+    /* A crash may leave a part of the next frame, but no intact frame that does not follow. */
+    if (pos->n < noted || frame_is_intact(l, pos) || amp_log_judge(l, pos, NULL) < 0)
         return bad_explain(w, pos, err);
     if (amp_log_size(l, &size, NULL, err) < 0)
         return -1;
     snprintf(text, sizeof text, "%" PRIu64 " bytes at the end are not a complete frame",
              size - pos->off);
     note(w, pos->seg, pos->off, text);
+    return 0;
+}
+
+/* After a segment that ends at pos. */
+static int segment_end(struct verify *w, const struct amp_pos *pos, struct amp_error *err)
+{
+    struct stat st;
+    int fd = amp_log_fd(&w->s->log, pos->seg, err);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) != 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot stat the log");
+    if (w->unused.seg && w->unused.seg < pos->seg)
+        return tampered(w, w->unused.seg, w->unused.off, w->unused.n, err,
+                        "something was inserted after frame %" PRIu64, w->unused.n);
+    if (pos->seg != w->s->log.last && (uint64_t)st.st_size > pos->off && w->was_keyed) {
+        w->unused.seg = pos->seg;
+        w->unused.off = pos->off;
+        w->unused.n = pos->n;
+    }
     return 0;
 }
 
@@ -184,6 +227,7 @@ static enum scanned log_scan(struct verify *w, struct amp_error *err)
     char name[32];
     w->s->known = false; /* other segments are open afterwards */
     w->was = (struct amp_pos){0};
+    w->unused.seg = 0;
     w->v = (struct amp_store_verdict){.from = chain->start};
     uint64_t noted = w->v.noted = amp_chain_end(chain);
     if (amp_log_list(l, err) < 0) {
@@ -204,13 +248,16 @@ static enum scanned log_scan(struct verify *w, struct amp_error *err)
         w->v.segments++;
         if (amp_log_scan_segment(l, &pos, &ends, frame_verify, w, err) < 0)
             return SCAN_FAILED;
-        if (ends)
+        if (ends) {
+            if (segment_end(w, &pos, err) < 0)
+                return SCAN_FAILED;
             continue;
+        }
         if ((pos.seg == l->last ? tail_judge(w, &pos, noted, err) : bad_explain(w, &pos, err)) < 0)
             return SCAN_FAILED;
     }
     if (noted > w->v.last)
-        return tampered(w, l->last, pos.seg > 1 && l->last ? w->was.off : 0, w->v.last + 1, err,
+        return tampered(w, l->last ? l->last : 1, w->was.off, w->v.last + 1, err,
                         "the log ends with frame %" PRIu64 "; frames up to %" PRIu64
                         " were on disk",
                         w->v.last, noted),

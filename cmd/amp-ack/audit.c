@@ -1,0 +1,342 @@
+/* amp-ack audit: the security events of a state directory, and whether its log was changed. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/base/num.h>
+#include <amp/json/lines.h>
+#include <amp/json/writer.h>
+
+#include "cli/table.h"
+#include "flow/head.h"
+#include "identity/state.h"
+#include "message/history/security.h"
+#include "pass.h"
+#include "store/history/history.h"
+#include "store/history/verify.h"
+
+enum { FILES_MOST = 1000, RECORD_MAX = 1 << 20 };
+#define DAYS_MS  ((int64_t)100 * 365 * 24 * 3600 * 1000)
+#define TEXT_MAX ((size_t)256 << 20)
+
+static bool verify;
+static struct amp_list kinds, wanted_codes;
+static const char *from, *since, *format = "table";
+static int64_t limit;
+static const char *const formats[] = {"table", "ndjson", NULL};
+
+const struct amp_opt audit_opts[] = {
+    {0, "verify", AMP_OPT_FLAG, &verify, NULL,
+     .doc = "check the log with its key instead of listing events"},
+    {0, "kind", AMP_OPT_LIST, &kinds, "KIND", .doc = "only events of this kind",
+     .choices = amp_security_kinds},
+    {0, "code", AMP_OPT_LIST, &wanted_codes, "CODE", .doc = "only events with this code"},
+    {0, "from", AMP_OPT_STRING, &from, "NAME", .doc = "only events of this sender, key or tool"},
+    {0, "since", AMP_OPT_STRING, &since, "TIME",
+     .doc = "only from TIME on: RFC 3339 or an age (90s, 2h)"},
+    {0, "limit", AMP_OPT_INT, &limit, "N", .doc = "print the newest N events (0: all)", .min = 0,
+     .max = 1000000},
+    {0, "format", AMP_OPT_CHOICE, &format, "FORMAT", .doc = "table or ndjson", .choices = formats},
+    AMP_OPT_END,
+};
+
+/* ---- events ---- */
+
+/* An event that was read: its members, one after another in a buffer. */
+enum { AT, KIND, CODE, TOOL, FROM, KEY, PROTOCOL, TYPE, ID, WHAT, MEMBERS };
+static const char *const member_names[MEMBERS] = {"at",  "kind",     "code", "tool", "from",
+                                                  "key", "protocol", "type", "id",   "what"};
+
+struct event {
+    size_t off, number;
+    uint32_t n[MEMBERS];
+};
+
+struct listing {
+    struct amp_store *store;
+    struct amp_security_reader reader;
+    struct amp_buf text;
+    struct event *v;
+    size_t n, cap;
+    int64_t since_ms;
+};
+
+static bool list_has(const struct amp_list *l, struct amp_span text)
+{
+    for (int i = 0; i < l->n; i++)
+        if (amp_span_is(text, l->v[i]))
+            return true;
+    return l->n == 0;
+}
+
+static bool is_wanted(const struct listing *l, const struct amp_security_event *e)
+{
+    int64_t at;
+    if (!list_has(&kinds, amp_span_str(amp_security_kinds[e->kind])) ||
+        !list_has(&wanted_codes, e->code))
+        return false;
+    if (from && !amp_span_is(e->from, from) && !amp_span_is(e->key, from) &&
+        !amp_span_is(e->tool, from))
+        return false;
+    return !l->since_ms || (amp_time_parse(e->at, &at) && at >= l->since_ms);
+}
+
+static int event_add(struct listing *l, const struct amp_security_event *e, struct amp_error *err)
+{
+    const struct amp_span texts[MEMBERS] = {e->at,       amp_span_str(amp_security_kinds[e->kind]),
+                                            e->code,     e->tool,
+                                            e->from,     e->key,
+                                            e->protocol, e->type,
+                                            e->id,       e->what};
+    if (!is_wanted(l, e))
+        return 0;
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? 2 * l->cap : 256;
+        struct event *v = reallocarray(l->v, cap, sizeof *v);
+        if (!v)
+            return amp_fail_memory(err);
+        l->v = v;
+        l->cap = cap;
+    }
+    struct event x = {.off = l->text.len, .number = l->n};
+    for (int i = 0; i < MEMBERS; i++) {
+        x.n[i] = (uint32_t)texts[i].n;
+        if (amp_buf_add(&l->text, texts[i].p, texts[i].n, err) < 0)
+            return -1;
+    }
+    l->v[l->n++] = x;
+    return 0;
+}
+
+static int file_read(struct listing *l, int fd, struct amp_error *err)
+{
+    struct amp_lines lines;
+    struct amp_line line;
+    int rc = 0;
+    amp_lines_init(&lines, RECORD_MAX);
+    for (enum amp_line_result r; rc == 0 && (r = amp_lines_next(&lines, &line)) != AMP_LINE_END;) {
+        struct amp_security_event e;
+        if (r == AMP_LINE_MORE) {
+            if (amp_lines_fill(&lines, fd, err) == AMP_READ_FAILED)
+                rc = -1;
+        } else if (r == AMP_LINE) {
+            rc = amp_security_record(&l->reader, line.bytes, &e, err);
+            if (rc > 0)
+                rc = event_add(l, &e, err);
+        }
+    }
+    amp_lines_release(&lines);
+    return rc;
+}
+
+/* The files of the error log. */
+static int errors_read(struct listing *l, struct amp_error *err)
+{
+    char path[PATH_MAX];
+    for (int i = 0; i < FILES_MOST; i++) {
+        if (i == 0)
+            snprintf(path, sizeof path, "%s/error.ndjson", amp_store_dir(l->store));
+        else
+            snprintf(path, sizeof path, "%s/error.%d.ndjson", amp_store_dir(l->store), i);
+        AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0, NULL);
+        if (fd < 0 && i > 0)
+            return 0;
+        if (fd >= 0 && file_read(l, fd, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *err)
+{
+    struct listing *l = ctx;
+    struct amp_security_event e;
+    int rc = amp_security_frame(&l->reader, frame, &e, err);
+    return rc > 0 ? event_add(l, &e, err) : rc;
+}
+
+static const char *compared; /* the text of the events, for qsort */
+
+static int by_time(const void *a, const void *b)
+{
+    const struct event *x = a, *y = b;
+    size_t n = x->n[AT] < y->n[AT] ? x->n[AT] : y->n[AT];
+    int rc = n ? memcmp(compared + x->off, compared + y->off, n) : 0;
+    if (rc == 0)
+        rc = (x->number > y->number) - (x->number < y->number);
+    return rc;
+}
+
+static int event_json(struct amp_buf *out, const struct amp_span *member, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    for (int i = 0; i < MEMBERS; i++)
+        amp_jw_some_str(&w, member_names[i], member[i]);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
+}
+
+static int events_print(struct listing *l, struct amp_error *err)
+{
+    static const char *const head[] = {"TIME", "KIND", "CODE", "TOOL", "FROM", "ID", "WHAT"};
+    static const int columns[] = {AT, KIND, CODE, TOOL, FROM, ID, WHAT};
+    bool table = strcmp(format, "table") == 0;
+    struct amp_table t;
+    AMP_BUF struct amp_buf line = {0};
+    int rc = 0;
+    compared = l->text.data;
+    if (l->n)
+        qsort(l->v, l->n, sizeof *l->v, by_time);
+    amp_buf_init(&line, 4 * RECORD_MAX);
+    amp_table_init(&t, head, 7);
+    for (size_t i = limit && l->n > (size_t)limit ? l->n - (size_t)limit : 0; rc == 0 && i < l->n;
+         i++) {
+        struct amp_span member[MEMBERS], cells[7];
+        const char *p = l->text.data + l->v[i].off;
+        for (int k = 0; k < MEMBERS; p += l->v[i].n[k++])
+            member[k] = (struct amp_span){p, l->v[i].n[k]};
+        for (int k = 0; k < 7; k++)
+            cells[k] = member[columns[k]].n ? member[columns[k]] : AMP_SPAN("-");
+        amp_buf_reset(&line);
+        rc = table ? amp_table_row(&t, cells, 7, err) : event_json(&line, member, err);
+        if (rc == 0 && !table)
+            rc = amp_out(amp_buf_span(&line), err);
+    }
+    if (rc == 0 && table && t.rows > 0)
+        rc = amp_table_print(&t, err);
+    amp_table_release(&t);
+    return rc;
+}
+
+static int since_parse(int64_t *ms, struct amp_error *err)
+{
+    struct amp_error why;
+    int64_t ago;
+    *ms = 0;
+    if (!since || amp_time_parse(amp_span_str(since), ms))
+        return 0;
+    if (amp_num_duration(amp_span_str(since), 0, DAYS_MS, &ago, &why) < 0)
+        return amp_fail(err, AMP_USAGE, "bad_time",
+                        "--since takes an RFC 3339 time with an offset, or a duration");
+    *ms = amp_now_ms() - ago;
+    return 0;
+}
+
+static int events_list(struct amp_store *s, struct amp_error *err)
+{
+    struct listing l = {.store = s};
+    if (since_parse(&l.since_ms, err) < 0)
+        return -1;
+    amp_security_init(&l.reader);
+    amp_buf_init(&l.text, TEXT_MAX);
+    int rc = errors_read(&l, err);
+    if (rc == 0)
+        rc = amp_store_frames(s, 0, frame_fn, &l, err);
+    if (rc == 0)
+        rc = events_print(&l, err);
+    amp_security_release(&l.reader);
+    amp_buf_release(&l.text);
+    free(l.v);
+    return rc;
+}
+
+/* ---- verify ---- */
+
+static void verify_note(void *ctx, uint32_t seg, uint64_t off, const char *what)
+{
+    amp_warn("log/%06u.ndjson, offset %" PRIu64 ": %s", seg, off, what);
+}
+
+static int verdict_print(const struct amp_store_verdict *v, const struct amp_error *problem,
+                         struct amp_error *err)
+{
+    AMP_BUF struct amp_buf b = {0};
+    struct amp_jw w;
+    char segment[24];
+    amp_buf_init(&b, RECORD_MAX);
+    if (strcmp(format, "table") == 0) {
+        if (problem)
+            return 0; /* the diagnostic has everything */
+        int rc = amp_buf_fmt(&b, err,
+                             "the log is intact: frames %" PRIu64 " to %" PRIu64
+                             " in %u segments, verified with the key from frame %" PRIu64
+                             " on; %" PRIu64 " of %" PRIu64 " seals are signed",
+                             v->first, v->last, v->segments, v->from, v->signed_, v->seals);
+        if (rc == 0 && v->repairs)
+            rc = amp_buf_fmt(&b, err, "; %" PRIu64 " repairs, %" PRIu64 " frames lost", v->repairs,
+                             v->skipped);
+        if (rc < 0 || amp_buf_str(&b, "\n", err) < 0)
+            return -1;
+        return amp_out(amp_buf_span(&b), err);
+    }
+    amp_jw_init(&w, &b);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "log", problem ? "tampered" : "intact");
+    amp_jw_member_uint(&w, "first", v->first);
+    amp_jw_member_uint(&w, "last", v->last);
+    amp_jw_member_uint(&w, "verified_from", v->from);
+    amp_jw_member_uint(&w, "noted_end", v->noted);
+    amp_jw_member_uint(&w, "segments", v->segments);
+    amp_jw_member_uint(&w, "bytes", v->bytes);
+    amp_jw_member_uint(&w, "seals", v->seals);
+    amp_jw_member_uint(&w, "signed_seals", v->signed_);
+    amp_jw_member_uint(&w, "repairs", v->repairs);
+    amp_jw_member_uint(&w, "lost_frames", v->skipped);
+    if (problem) {
+        snprintf(segment, sizeof segment, "%06u", v->seg);
+        amp_jw_member_text(&w, "code", problem->code);
+        amp_jw_member_text(&w, "segment", segment);
+        amp_jw_member_uint(&w, "offset", v->off);
+        amp_jw_member_uint(&w, "frame", v->n);
+        amp_jw_member_text(&w, "problem", problem->what);
+    }
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&b), err);
+}
+
+static int log_verify(struct amp_store *s, struct amp_error *err)
+{
+    __attribute__((cleanup(amp_auto_trust))) struct amp_trust *trust = NULL;
+    __attribute__((cleanup(amp_auto_verifier))) struct amp_verifier *v = NULL;
+    struct amp_verifier_options opt = {0};
+    struct amp_store_verdict verdict;
+    struct amp_error why;
+    if (amp_state_trust(ack_state, NULL, NULL, NULL, &trust, err) < 0)
+        return -1;
+    opt.trust = trust;
+    if (amp_verifier_new(&opt, &v, err) < 0)
+        return -1;
+    struct amp_store_verify how = {.check = amp_head_check, .ctx = v, .note = verify_note};
+    int rc = amp_store_verify(s, &how, &verdict, err);
+    if (rc < 0 && strcmp(err->code, "log_tampered") != 0)
+        return -1;
+    return verdict_print(&verdict, rc < 0 ? err : NULL, rc < 0 ? &why : err) < 0 ? -1 : rc;
+}
+
+int ack_audit(int argc, char **argv)
+{
+    int status;
+    struct amp_error err = {0};
+    if (verify && (kinds.n || wanted_codes.n || from || since))
+        amp_die_usage("--verify reads the complete log: it takes no filter");
+    for (int i = 0; i < kinds.n; i++) {
+        int k = 0;
+        while (amp_security_kinds[k] && strcmp(amp_security_kinds[k], kinds.v[i]) != 0)
+            k++;
+        if (!amp_security_kinds[k])
+            amp_die_usage("--kind is sender, signature, key, access, token, network, confinement, "
+                          "override or log");
+    }
+    ACK_STATE *s = ack_open_state(verify ? ACK_READ : ACK_LOOK, &status);
+    if (!s)
+        return status;
+    if ((verify ? log_verify(s, &err) : events_list(s, &err)) < 0)
+        return amp_complain(&err);
+    return 0;
+}
