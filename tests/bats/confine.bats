@@ -1,0 +1,380 @@
+#!/usr/bin/env bats
+# worktree-bind exec: what a confined command can reach at each level, and what becomes of its
+# signals, its end and its limits. The escape suite tests more ways out.
+
+load lib
+
+setup_file() {
+  cd "$BATS_FILE_TMPDIR" || return 1
+  repo main
+  git -C main worktree add -q ../wt -b feat
+  mkdir outside bin
+  echo secret >outside/file
+  cp "$AMP_BUILD/tests/fixture/calls" bin/
+}
+
+setup() {
+  need_tool worktree-bind
+  not_under_valgrind "the helper sets up a sandbox"
+  FIX=$AMP_BUILD/tests/fixture
+  OUT=$BATS_FILE_TMPDIR/outside
+  cd "$BATS_FILE_TMPDIR/wt" || return 1
+  git clean -fdxq .
+}
+
+# full COMMAND..., landlock COMMAND...: at that level, or skipped.
+full() {
+  run --separate-stderr timeout 60 worktree-bind exec "${options[@]}" -- "$@"
+  [[ "$stderr" != *confinement_unavailable* && "$stderr" != *"cannot enforce"* ]] ||
+    skip "this machine cannot confine: $stderr"
+}
+landlock() {
+  has_landlock || skip "no Landlock here"
+  run --separate-stderr timeout 60 "$FIX/without" namespaces -- \
+    worktree-bind exec --best-effort "${options[@]}" -- "$@"
+}
+has_landlock() {
+  [ "$("$AMP_BUILD/libexec/amp/confine" --probe | sed 's/.*"landlock":\([0-9]*\).*/\1/')" -gt 0 ]
+}
+options=()
+
+files='touch made 2>/dev/null && echo made
+cat "$1/file" 2>/dev/null
+echo x 2>/dev/null >"$1/new" && echo wrote
+echo x 2>/dev/null >>"$1/file" && echo appended
+ls "$1" 2>/dev/null
+ln -s "$1/file" link && cat link 2>/dev/null
+cat ../outside/file 2>/dev/null
+rm -f "$1/file" 2>/dev/null; mv made "$1/moved" 2>/dev/null && echo moved
+ln "$1/file" hard 2>/dev/null && echo hard
+cat /etc/shadow 2>/dev/null
+ls ../main/.git 2>/dev/null
+mknod node c 1 1 2>/dev/null && echo node
+true'
+
+@test "control: without confinement the same script reaches everything" {
+  run -0 sh -c "$files" sh "$OUT"
+  [[ "$output" == *secret*wrote*appended* ]]
+  [[ "$output" == *moved* ]]
+  echo secret >"$OUT/file"
+  rm -f "$OUT/new" "$OUT/moved"
+}
+
+@test "full: the worktree is writable, and no other file is there" {
+  full sh -c "$files" sh "$OUT"
+  [ "$status" -eq 0 ]
+  [ "$output" = made ]
+  [ "$(cat "$OUT/file")" = secret ]
+  [ -e made ]
+  full sh -c 'ls -A "$(dirname "$1")"' sh "$OUT"
+  [ "$output" = wt ]
+}
+
+@test "landlock: the worktree is writable, and no other file can be opened" {
+  landlock sh -c "$files" sh "$OUT"
+  [ "$status" -eq 0 ]
+  [ "$output" = made ]
+  [ "$(cat "$OUT/file")" = secret ]
+  [ -e made ]
+}
+
+@test "policy: paths are granted for reading or writing, and links out of them are not followed" {
+  mkdir -p "$OUT/r" "$OUT/w/sub" "$BATS_FILE_TMPDIR/other"
+  echo readable >"$OUT/r/a.txt"
+  echo hidden >"$OUT/r/b.log"
+  echo other >"$BATS_FILE_TMPDIR/other/c.txt"
+  ln -sfn "$BATS_FILE_TMPDIR/other/c.txt" "$OUT/r/c.txt"
+  ln -sfn "$OUT/r/b.log" inner
+  options=(--read "$OUT/r/*.txt" --write "$OUT/w" --read inner --read "$OUT/absent/*")
+  local script='cat "$1/r/a.txt"; cat "$1/r/b.log" "$1/r/c.txt" inner 2>/dev/null
+    echo x 2>/dev/null >"$1/r/a.txt" && echo wrote; echo y >"$1/w/sub/new"; true'
+  for level in full landlock; do
+    rm -f "$OUT/w/sub/new"
+    $level sh -c "$script" sh "$OUT"
+    [ "$output" = readable ]
+    [ "$(cat "$OUT/w/sub/new")" = y ]
+  done
+}
+
+@test "policy: a file sets grants, variables, limits and the network; --read adds to it" {
+  cat >"$BATS_FILE_TMPDIR/policy.json" <<EOF
+{"read":["~/tool"],"environment":["TOOL_*"],"limits":{"open_files":40}}
+EOF
+  mkdir -p "$HOME/tool"
+  echo setting >"$HOME/tool/conf"
+  options=(--policy "$BATS_FILE_TMPDIR/policy.json")
+  export TOOL_A=1 SECRET_B=2 SSH_AUTH_SOCK=/x
+  for level in full landlock; do
+    $level sh -c 'cat ~/tool/conf; echo "${TOOL_A-} ${SECRET_B-} ${SSH_AUTH_SOCK-}"; ulimit -n; ulimit -c'
+    [ "${lines[0]}" = setting ]
+    [ "${lines[1]}" = "1  " ]
+    [ "${lines[2]}" = 40 ]
+    [ "${lines[3]}" = 0 ]
+  done
+}
+
+@test "policy: what is malformed or would grant the state is refused with 78" {
+  mkdir -m 700 "$BATS_FILE_TMPDIR/state"
+  echo '{"reed":[]}' >"$BATS_FILE_TMPDIR/bad.json"
+  run -78 worktree-bind exec --policy "$BATS_FILE_TMPDIR/bad.json" -- true
+  echo '{}' >policy.json
+  run -78 worktree-bind exec --policy policy.json -- true
+  [[ "$output" == *"in a worktree"* ]]
+  rm policy.json
+  run -78 worktree-bind exec --read ../wt -- true
+  run -78 worktree-bind exec --read / -- true
+  run -78 worktree-bind exec --read /proc/1 -- true
+  run -78 worktree-bind exec -s "$BATS_FILE_TMPDIR/state" --read "$BATS_FILE_TMPDIR" -- true
+  [[ "$output" == *"would grant"* ]]
+  run -78 worktree-bind exec -s "$BATS_FILE_TMPDIR/state" --write "$BATS_FILE_TMPDIR/state/log" -- true
+  echo '{"network":"EGRESS_RESTRICTED","hosts":["nonsense"]}' >"$BATS_FILE_TMPDIR/bad.json"
+  run -78 worktree-bind exec --policy "$BATS_FILE_TMPDIR/bad.json" -- true
+  run -64 worktree-bind exec --require --best-effort -- true
+  run -64 worktree-bind exec
+  run -69 worktree-bind exec -C / -- true
+}
+
+@test "HOME and /tmp are private and empty, and end with the command" {
+  echo mine >"$HOME/mine"
+  for level in full landlock; do
+    $level sh -c 'ls -A ~ "$TMPDIR"; echo x >~/x && echo y >"$TMPDIR/y" && mkdir "$TMPDIR/d" && chmod 0 "$TMPDIR/d"'
+    [ "$status" -eq 0 ]
+    [[ "$output" != *mine* ]]
+    [ ! -e "$HOME/x" ]
+  done
+  run -1 compgen -G "${TMPDIR:-/tmp}/amp-confine-*/tmp/y"
+}
+
+@test "full: /proc has no other process, and none can be signalled" {
+  sleep 1000 3>&- &
+  local outside=$!
+  full sh -c 'ls /proc | grep -c "^[0-9]"; kill -0 "$1" 2>/dev/null && echo reached; echo 1 2>/dev/null >/proc/sys/vm/drop_caches && echo wrote; cat /proc/1/environ 2>/dev/null | head -c 1; true' sh "$outside"
+  kill "$outside"
+  [ "${lines[0]}" -le 4 ]
+  [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "landlock: other processes cannot be read or signalled" {
+  sleep 1000 3>&- &
+  local outside=$!
+  landlock sh -c 'ls /proc 2>/dev/null; cat "/proc/$1/environ" "/proc/$1/cmdline" 2>/dev/null; readlink "/proc/$1/cwd"; kill -0 "$1" 2>/dev/null && echo reached; true' sh "$outside"
+  kill "$outside"
+  [[ "$stderr" != *"signals to other"* ]] || skip "Landlock has no scopes here"
+  [ -z "$output" ]
+}
+
+@test "no descriptor of the caller but the standard ones" {
+  exec 7<"$OUT/file" 8>"$BATS_TEST_TMPDIR/out"
+  full bash -c 'for f in /proc/self/fd/*; do [ -e "$f" ] && echo "${f##*/}"; done; cat <&7 2>/dev/null; true'
+  [ "$(printf '%s\n' "${lines[@]}" | sort | tr '\n' ' ')" = "0 1 2 " ]
+  landlock bash -c '{ cat <&7; } 2>/dev/null; { echo x >&8; } 2>/dev/null; true'
+  exec 7<&- 8>&-
+  [ -z "$output" ]
+  [ ! -s "$BATS_TEST_TMPDIR/out" ]
+}
+
+@test "system calls that lead out are refused at both levels" {
+  [ "$(unshare -r -m "$FIX/calls" | wc -l)" -ge 20 ] || skip "no control run here"
+  options=(--read "$BATS_FILE_TMPDIR/bin")
+  full "$BATS_FILE_TMPDIR/bin/calls"
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+  landlock "$BATS_FILE_TMPDIR/bin/calls"
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+}
+
+@test "no capabilities, no new privileges" {
+  options=()
+  for level in full landlock; do
+    $level sh -c 'grep -E "^(Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):" /proc/self/status 2>/dev/null; id -u'
+    [ "${lines[-1]}" = "$(id -u)" ]
+    [ "$level" = landlock ] || {
+      [ "$(grep -c '0000000000000000$' <<<"$output")" -eq 4 ]
+      [[ "$output" == *"NoNewPrivs:	1"* ]]
+      [[ "$output" == *"Seccomp:	2"* ]]
+    }
+  done
+}
+
+@test "DENY_ALL: no connection to the host; full has a loopback interface of its own" {
+  need python3
+  coproc python3 -u -c 'import socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(); print(s.getsockname()[1])
+while True: s.accept()[0].sendall(b"reached")'
+  local port pid=$COPROC_PID
+  read -r port <&"${COPROC[0]}"
+  local script='import socket, sys
+try:
+    print(socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5).recv(9))
+except OSError:
+    print("refused")
+if sys.argv[2] == "full":
+    s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
+    socket.create_connection(s.getsockname()); print("own")'
+  run -0 python3 -c "$script" "$port" -
+  [[ "$output" == *reached* ]]
+  full python3 -c "$script" "$port" full
+  [ "$output" = $'refused\nown' ]
+  landlock python3 -c "$script" "$port" landlock
+  [ "$output" = refused ]
+  options=(--network FULL_ACCESS)
+  full python3 -c "$script" "$port" full
+  [[ "$output" == *reached*own* ]]
+  options=(--network EGRESS_UNRESTRICTED)
+  full python3 -c "$script" "$port" full
+  [ "$status" -eq 1 ]
+  [[ "$output" == *reached* && "$output" != *own* ]]
+  kill "$pid"
+}
+
+@test "the exit status is the command's, or says why it did not start" {
+  full sh -c 'exit 3'
+  [ "$status" -eq 3 ]
+  full sh -c 'exit 77'
+  [ "$status" -eq 77 ]
+  echo text >text
+  local run
+  for run in "" "$FIX/without namespaces --"; do
+    # shellcheck disable=SC2086
+    run -127 $run worktree-bind exec --best-effort -- no-such-command
+    # shellcheck disable=SC2086
+    run -126 $run worktree-bind exec --best-effort -- ./text
+    # shellcheck disable=SC2086
+    run -137 $run worktree-bind exec --best-effort -- sh -c 'kill -KILL $$'
+  done
+  run -127 worktree-bind exec -- "$OUT/file"
+}
+
+@test "standard input and output are the caller's" {
+  run -0 worktree-bind exec -- tr a b <<<"banana"
+  [ "$output" = bbnbnb ]
+}
+
+@test "a signal reaches the command, which may handle it" {
+  mkfifo ready
+  for sig in TERM INT USR1; do
+    worktree-bind exec -- bash -c 'trap "echo got >got; exit 9" TERM INT USR1; echo >ready; while :; do read -rt 1 <>/dev/tty; done' 3>&- 2>/dev/null &
+    local pid=$! rc=0
+    timeout 20 cat ready >/dev/null
+    kill -"$sig" "$pid"
+    wait "$pid" || rc=$?
+    [ "$rc" -eq 9 ]
+    [ "$(cat got)" = got ]
+    rm got
+  done
+}
+
+@test "full: when worktree-bind is killed, nothing stays alive" {
+  mkfifo alive
+  # Both descendants hold the FIFO: its end means that they are gone.
+  worktree-bind exec -- bash -c 'setsid bash -c "(sleep 1000) & sleep 1000" & disown; echo ready; sleep 1000' >alive 3>&- &
+  local pid=$!
+  exec 5<alive
+  read -r -t 20 line <&5
+  [ "$line" = ready ]
+  kill -KILL "$pid"
+  timeout 20 cat <&5
+  exec 5<&-
+}
+
+@test "limits: processes, file size, memory, open files" {
+  need python3
+  cat >"$BATS_FILE_TMPDIR/limits.json" <<EOF
+{"limits":{"processes":310,"file_bytes":65536,"memory_bytes":300000000,"open_files":50}}
+EOF
+  options=(--policy "$BATS_FILE_TMPDIR/limits.json")
+  full python3 -c 'import os, signal
+n = 0
+try:
+    while n < 2000:
+        if os.fork() == 0:
+            signal.pause()
+        n += 1
+except OSError:
+    pass
+print(n < 320)
+try:
+    a = bytearray(400_000_000); print("memory")
+except MemoryError:
+    pass
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+try:
+    open("big", "wb").write(b"x" * 100_000)
+except OSError:
+    pass
+print(os.path.getsize("big"))
+try:
+    f = [open("/dev/null") for i in range(100)]; print("files")
+except OSError:
+    pass'
+  [ "$status" -eq 0 ]
+  [ "$output" = $'True\n65536' ]
+}
+
+@test "what a machine cannot do: --require refuses with 77, --best-effort reports it" {
+  local what
+  for what in namespaces landlock seccomp; do
+    run -77 "$FIX/without" "$what" -- worktree-bind exec -- touch made
+    [[ "$output" == *"cannot enforce: "*--best-effort* ]]
+    [ ! -e made ]
+    run -77 "$FIX/without" "$what" -- worktree-bind exec --require -- touch made
+    run -0 "$FIX/without" "$what" -- worktree-bind exec --best-effort -- touch made
+    [[ "$output" == *"warning: not enforced here: "* ]]
+    rm made
+  done
+}
+
+@test "no variable turns a part of the confinement off" {
+  AMP_CONFINE=off full sh -c 'cat "$1/file" 2>/dev/null; true' sh "$OUT"
+  [ -z "$output" ]
+  AMP_CONFINE=best-effort run -77 "$FIX/without" namespaces -- worktree-bind exec -- true
+}
+
+@test "the start is logged in a state directory, with what is not enforced" {
+  local state=$BATS_TEST_TMPDIR/state
+  worktree-bind -s "$state" status nobody || :
+  options=(-s "$state")
+  full true
+  landlock true
+  [ "$(jq -r .code "$state/error.ndjson" | tr '\n' ' ')" = "confined not_confined " ]
+  tail -n 1 "$state/error.ndjson" | jq -e '.message | test("\"level\":\"landlock\"") and test("namespaces")'
+}
+
+@test "full: a git directory inside of the worktree is covered" {
+  cd "$BATS_FILE_TMPDIR/main"
+  full sh -c 'ls -A .git; touch .git/x 2>/dev/null || touch here'
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+  [ ! -e .git/x ]
+  [ -e here ]
+  rm here
+  # An additive rule cannot take a directory out of the worktree.
+  run -0 "$FIX/without" namespaces -- worktree-bind exec --best-effort -- true
+  [[ "$output" == *"files outside of the policy"* ]]
+}
+
+@test "an ordinary user can confine, too" {
+  [ "$(id -u)" -eq 0 ] || skip "this is one"
+  need setpriv
+  local dir user
+  dir=$(mktemp -d)
+  user=(setpriv --reuid 65534 --regid 65534 --clear-groups env "HOME=$dir")
+  chown 65534:65534 "$dir"
+  "${user[@]}" test -x "$AMP_BUILD/bin/worktree-bind" || skip "the build cannot be read by others"
+  cd "$dir"
+  "${user[@]}" sh -c 'git init -q -b main r && cd r && git commit -q --allow-empty -m s && git worktree add -q ../w -b f && echo secret >../file'
+  cd w
+  local script='id -u; echo x >f; cat ../file 2>/dev/null; cat f'
+  run --separate-stderr "${user[@]}" worktree-bind exec -- sh -c "$script"
+  [ "$output" = $'65534\nx' ]
+  run -77 "${user[@]}" "$FIX/without" namespaces -- worktree-bind exec -- true
+  run --separate-stderr "${user[@]}" "$FIX/without" namespaces -- worktree-bind exec --best-effort -- sh -c "$script"
+  [ "$output" = $'65534\nx' ]
+  # The number of processes: here by RLIMIT_NPROC.
+  echo '{"limits":{"processes":20}}' >"$BATS_FILE_TMPDIR/few.json"
+  chmod 755 "$BATS_FILE_TMPDIR" && cp "$BATS_FILE_TMPDIR/few.json" "$dir"
+  run "${user[@]}" worktree-bind exec --policy "$dir/few.json" -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 5 & done'
+  [[ "$output" == *"fork"* ]]
+  rm -rf "$dir"
+}
