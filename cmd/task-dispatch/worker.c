@@ -11,6 +11,8 @@
 #include "cli/config.h"
 #include "cli/finding.h"
 #include "cli/identity.h"
+#include "cli/rows.h"
+#include "flow/confinement.h"
 #include "flow/review/review.h"
 #include "flow/run/run.h"
 #include "verbs.h"
@@ -29,6 +31,9 @@ static const char *progress = "auto", *base;
 static const char *trusted_in;
 static struct amp_list exec;
 static bool by_exit;
+static struct amp_confine_cli walls;
+static struct amp_confine_policy policy;
+static struct amp_confine_report report;
 static const char *const progress_words[] = {"auto", "always", "never", NULL};
 
 /* clang-format off */
@@ -47,6 +52,8 @@ static const char *const progress_words[] = {"auto", "always", "never", NULL};
      "how often an attempt is repeated that crashed or timed out", 0, 1000},                       \
     {0, "pause", AMP_OPT_DURATION, &worker.pause_ms, "TIME",                                       \
      "pause before an attempt that the agent asked to repeat", 0, DAY_MS},                         \
+    AMP_OPT_UNCONFINED(walls),                                                                     \
+    AMP_OPT_CONFINE(walls),                                                                        \
     AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),                                                  \
     {0, "max-output", AMP_OPT_SIZE, &worker.output_bytes, "BYTES",                                 \
      "how much of the agent's stdout and stderr is kept", 0, 1 << 30},                             \
@@ -88,6 +95,25 @@ static int command_find(const char **word, struct amp_error *err)
     return 0;
 }
 
+static int walls_choose(struct amp_error *err)
+{
+    const struct amp_confinement_args args = {
+        .require = walls.require,
+        .best_effort = walls.best_effort,
+        .unconfined = walls.unconfined,
+        .demand = getenv("AMP_CONFINE"),
+        .policy = walls.policy,
+        .network = walls.network,
+        .read = walls.read.v,
+        .write = walls.write.v,
+        .n_read = walls.read.n,
+        .n_write = walls.write.n,
+    };
+    worker.policy = &policy;
+    worker.confine = &report;
+    return amp_confinement_choose(&args, amp_note, &policy, &report, err);
+}
+
 /* Opens the state and completes `worker`. verb: for the consumer's name. */
 static int worker_open(const char *role, const char *verb, struct amp_store **store,
                        json_t **config, struct amp_error *err)
@@ -113,7 +139,7 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
     worker.note = amp_note;
     worker.progress = shown ? amp_note : progress_ignore;
     worker.say = amp_finding_print;
-    if (command_find(&exec.v[0], err) < 0 ||
+    if (command_find(&exec.v[0], err) < 0 || walls_choose(err) < 0 ||
         amp_config_load(task_config, task_state, config, err) < 0 ||
         task_patterns(*config, "branches", "protected", NULL, &worker.protected_, err) < 0)
         return -1;
@@ -155,6 +181,7 @@ int task_run(int argc, char **argv)
         rc = amp_flow_run(store, &opt, &status, &err);
     amp_identities_close(worker.ids);
     amp_store_close(store);
+    amp_confine_policy_release(&policy);
     task_patterns_free(worker.protected_);
     for (int i = AMP_RISK_LOW; i <= AMP_RISK_HIGH; i++)
         task_patterns_free(opt.forbid[i]);
@@ -176,6 +203,7 @@ int task_review(int argc, char **argv)
     int rc = amp_flow_review(store, &opt, &status, &err);
     amp_identities_close(worker.ids);
     amp_store_close(store);
+    amp_confine_policy_release(&policy);
     task_patterns_free(worker.protected_);
     return rc ? amp_complain(&err) : (int)status;
 }

@@ -9,12 +9,14 @@
 #include <amp/base/child.h>
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
+#include <amp/json/writer.h>
 
 #include "bind.h"
 #include "worktree/glob.h"
 #include "worktree/hooks.h"
+#include "worktree/override.h"
 #include "worktree/person.h"
-#include "json/record.h"
+
 
 enum access { LOOKS, CHANGES };
 
@@ -196,38 +198,11 @@ int verb_hooks_check(int argc, char **argv)
     return errors < 0 ? amp_complain(&err) : errors > 0 ? AMP_NO : 0;
 }
 
-/* The log's record of an override. */
-struct override {
-    const char *branch, *agent;
-    int64_t until_ms;
-    const char *reason, *by;
-};
-#define MEMBER(as, key, member) AMP_REC_EVER(as, struct override, key, member)
-static const struct amp_rec_field override_fields[] = {
-    MEMBER(CSTR, "branch", branch), MEMBER(CSTR, "agent", agent), MEMBER(TIME, "until", until_ms),
-    MEMBER(CSTR, "reason", reason), MEMBER(CSTR, "by", by),
-};
-AMP_REC_TABLE(override_rec, "an override's record", struct override, override_fields);
-
-static int log_override(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                        struct amp_error *err)
-{
-    const struct amp_buf *record = ctx;
-    (void)now;
-    (void)err;
-    change->event = "GRANT";
-    change->to = "OPEN";
-    change->json = amp_buf_span(record);
-    return 0;
-}
-
 int verb_hooks_override(int argc, char **argv)
 {
     SESSION s = {0};
     struct amp_error err;
     struct amp_hooks h;
-    AMP_BUF struct amp_buf record = {0};
-    enum amp_store_outcome outcome;
     char id[AMP_UUID_MAX], name[64] = "";
     if (argc != 1)
         amp_die_usage("exactly one BRANCH is required");
@@ -236,15 +211,11 @@ int verb_hooks_override(int argc, char **argv)
     if (hooks_find(&s, CHANGES, true, &h, &err))
         return amp_complain(&err);
     amp_uuid4(id);
-    amp_buf_init(&record, 64 << 10);
     if (getlogin_r(name, sizeof name) != 0)
         snprintf(name, sizeof name, "uid %ld", (long)getuid());
     const struct amp_hook_override o = {argv[0], opt.agent, id, amp_now_ms() + opt.ttl_ms};
-    const struct override rec = {o.branch, o.agent, o.until_ms, opt.reason, name};
-    if (amp_rec_write(&override_rec, &rec, &record, &err) ||
-        amp_store_update(s.store, AMP_KEY("override", amp_span_str(id)), NULL, log_override,
-                         &record, &outcome, &err) ||
-        amp_store_sync(s.store, &err) || amp_hooks_override(&h, &o, &err))
+    const struct amp_override rec = {o.branch, o.agent, o.until_ms, opt.reason, name};
+    if (amp_override_record(s.store, id, &rec, &err) < 0 || amp_hooks_override(&h, &o, &err) < 0)
         return amp_complain(&err);
     return 0;
 }

@@ -2,11 +2,15 @@
  * line, the environment or amp.json. */
 #include "cli/config.h"
 #include "cli/private.h"
+#include "cli/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/num.h>
+
+const char *const amp_opt_networks[] = {"DENY_ALL", "EGRESS_RESTRICTED", "EGRESS_UNRESTRICTED",
+                                        "FULL_ACCESS", NULL};
 
 static const char *const color_choices[] = {"auto", "always", "never", NULL};
 static const char *const machine_choices[] = {"table", "dot", "ndjson", NULL};

@@ -47,4 +47,26 @@
                 "how far it may be in the past (0: no limit)", .max = (int64_t)3650 * 86400000,    \
                 .config = "identity.max_age")
 
+/* The options of confinement; o is a static struct amp_confine_cli. amp_confinement_choose
+ * (flow/confinement.h) carries them out. */
+struct amp_confine_cli {
+    bool require, best_effort, unconfined;
+    const char *policy, *network;
+    struct amp_list read, write;
+};
+extern const char *const amp_opt_networks[];
+#define AMP_OPT_UNCONFINED(o)                                                                      \
+    AMP_OPT_ROW(0, "unconfined", AMP_OPT_FLAG, &(o).unconfined, NULL, "do not confine the command")
+#define AMP_OPT_CONFINE(o)                                                                         \
+    AMP_OPT_ROW(0, "require", AMP_OPT_FLAG, &(o).require, NULL,                                    \
+                "refuse to start unless the whole policy can be enforced (the default)"),          \
+        AMP_OPT_ROW(0, "best-effort", AMP_OPT_FLAG, &(o).best_effort, NULL,                        \
+                    "start with what can be enforced, and report the rest"),                       \
+        AMP_OPT_ROW(0, "policy", AMP_OPT_PATH, &(o).policy, "FILE", "read the policy from FILE"),  \
+        AMP_OPT_ROW(0, "network", AMP_OPT_CHOICE, &(o).network, "POLICY",                          \
+                    "network access (default: the policy's, DENY_ALL without one)",                \
+                    .choices = amp_opt_networks),                                                  \
+        AMP_OPT_ROW(0, "read", AMP_OPT_LIST, &(o).read, "GLOB", "paths that may be read"),         \
+        AMP_OPT_ROW(0, "write", AMP_OPT_LIST, &(o).write, "GLOB", "paths that may be written")
+
 #endif

@@ -116,6 +116,18 @@ int amp_question_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_
     return amp_rec_parse(&question_rec, json, mem, out, err);
 }
 
+int amp_question_find(struct amp_store *s, struct amp_span key, struct amp_buf *mem,
+                      struct amp_question_rec *out, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+
+    if (amp_store_get(s, AMP_KEY(AMP_ESCALATION_KIND, key), &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0;
+    return amp_question_rec_read(rec.json, mem, out, err) < 0 ? -1 : 1;
+}
+
 static bool has_bare_key(enum amp_protocol p)
 {
     const struct amp_question_terms *q = amp_terms_of(p)->questions;

@@ -46,6 +46,10 @@ struct amp_question_rec {
 int amp_question_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_question_rec *out,
                           struct amp_error *err);
 
+/* Reads the record with this key. 1: found; 0: there is none. The texts are in mem. */
+int amp_question_find(struct amp_store *s, struct amp_span key, struct amp_buf *mem,
+                      struct amp_question_rec *out, struct amp_error *err);
+
 enum amp_protocol amp_question_protocol(const struct amp_question_rec *r);
 
 /* The key of the record: the id alone in a protocol whose decisions may be refused, because the

@@ -183,28 +183,102 @@ int op_reflog(struct request *r)
     return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such entry in its log", r->in.ref);
 }
 
+/* ---- refs ---- */
+
+#define REMOTES_MAX 16
+
+/* Whether the trip-wire watches a ref: protected branches, what remotes have of them, and the
+ * symbolic refs of remotes. */
+static bool is_watched(const struct amp_rule *rule, const char *name)
+{
+    static const char tracking[] = "refs/remotes/";
+    if (strncmp(name, tracking, sizeof tracking - 1) != 0)
+        return amp_rule_protects(rule, amp_span_str(name));
+    /* A remote's name may contain slashes. */
+    for (const char *p = strchr(name + sizeof tracking - 1, '/'); p; p = strchr(p + 1, '/'))
+        if (strcmp(p + 1, "HEAD") == 0 || amp_rule_protects(rule, amp_span_str(p + 1)))
+            return true;
+    return false;
+}
+
+/* The value of a ref, as struct amp_git_ref has it; false if it has none. */
+static bool ref_value(git_repository *repo, const char *name, char *out, size_t size)
+{
+    CLEANUP(git_reference_cleanup) git_reference *ref = NULL;
+    char hex[GIT_OID_HEXSZ + 1] = "";
+    git_oid oid;
+    if (git_reference_lookup(&ref, repo, name) != 0)
+        return false;
+    bool symbolic = git_reference_type(ref) == GIT_REFERENCE_SYMBOLIC;
+    if (git_reference_name_to_id(&oid, repo, name) == 0)
+        git_oid_tostr(hex, sizeof hex, &oid);
+    if (symbolic)
+        snprintf(out, size, "ref: %.250s %s", git_reference_symbolic_target(ref), hex);
+    else
+        snprintf(out, size, "%s", hex);
+    return *out != '\0';
+}
+
+static int reply_refs(struct request *r, git_repository *repo, const struct amp_rule *rule,
+                      const char *prefix)
+{
+    git_strarray names = {0};
+    char name[1200], value[400];
+    int rc = git_reference_list(&names, repo);
+    for (size_t i = 0; rc == 0 && i < names.count; i++) {
+        if ((rule && !is_watched(rule, names.strings[i])) ||
+            (*prefix && strncmp(names.strings[i], "refs/heads/", 11) != 0) ||
+            !ref_value(repo, names.strings[i], value, sizeof value))
+            continue;
+        snprintf(name, sizeof name, "%s%s", prefix, names.strings[i]);
+        amp_jw_open(&r->out, '{');
+        reply_text(r, "ref", name);
+        reply_text(r, "value", value);
+        amp_jw_close(&r->out, '}');
+    }
+    git_strarray_dispose(&names);
+    return rc;
+}
+
+/* The protected branches of remotes that are directories: a push there moves no ref here. */
+static void reply_remotes(struct request *r, const struct amp_rule *rule)
+{
+    git_strarray remotes = {0};
+    if (git_remote_list(&remotes, r->repo) != 0)
+        return;
+    for (size_t i = 0; i < remotes.count && i < REMOTES_MAX; i++) {
+        CLEANUP(git_repository_cleanup) git_repository *other = NULL;
+        git_remote *remote = NULL;
+        char path[4200], prefix[300];
+        if (git_remote_lookup(&remote, r->repo, remotes.strings[i]) != 0)
+            continue;
+        const char *url =
+            git_remote_pushurl(remote) ? git_remote_pushurl(remote) : git_remote_url(remote);
+        if (url && strncmp(url, "file://", 7) == 0)
+            url += 7;
+        snprintf(path, sizeof path, "%s%s%s",
+                 url && *url == '/' ? "" : git_repository_commondir(r->repo),
+                 url && *url == '/' ? "" : "../", url ? url : "");
+        snprintf(prefix, sizeof prefix, "remote %.250s: ", remotes.strings[i]);
+        if (url && *url && !strstr(url, "://") && git_repository_open(&other, path) == 0)
+            reply_refs(r, other, rule, prefix);
+        git_remote_free(remote);
+    }
+    git_strarray_dispose(&remotes);
+}
+
 int op_refs(struct request *r)
 {
     struct amp_rule rule;
-    git_strarray names = {0};
     if (load_rule(r, r->repo, &rule) < 0)
         return -1;
-    int rc = git_reference_list(&names, r->repo);
-    if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo);
     bool only = r->in.protected;
     amp_jw_member_open(&r->out, "refs", '[');
-    for (size_t i = 0; i < names.count; i++) {
-        git_oid oid;
-        if ((only && !amp_rule_protects(&rule, amp_span_str(names.strings[i]))) ||
-            git_reference_name_to_id(&oid, r->repo, names.strings[i]) != 0)
-            continue; /* a symbolic ref to nothing */
-        amp_jw_open(&r->out, '{');
-        reply_text(r, "ref", names.strings[i]);
-        reply_oid(r, "oid", &oid);
-        amp_jw_close(&r->out, '}');
-    }
+    int rc = reply_refs(r, r->repo, only ? &rule : NULL, "");
+    if (rc)
+        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo);
+    if (only)
+        reply_remotes(r, &rule);
     amp_jw_close(&r->out, ']');
-    git_strarray_dispose(&names);
     return 0;
 }

@@ -23,6 +23,8 @@ AMP_BUILD=$(realpath -m "${BUILD_DIR:-$AMP_TOP/build}")
 export PATH="$AMP_BUILD/bin:$PATH"
 # Most suites test other things than who said a message; the others unset this.
 export AMP_IDENTITY=off
+# Most suites are about mechanics; those about confinement unset this.
+export AMP_CONFINE=off
 export LC_ALL=C.UTF-8 TZ=UTC NO_COLOR=1
 export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/no-config HOME=$BATS_TEST_TMPDIR
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1

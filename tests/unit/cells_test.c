@@ -132,7 +132,7 @@ static const struct cells binding[] = {
 static const struct cells job[] = {
     {"QUEUED", "take>QUEUED start>RUNNING refuse>REFUSED"},
     {"RUNNING", "start>RUNNING step>QUEUED answer>DONE refuse>REFUSED break[spent]>FAILED "
-                "break>QUEUED park>PARKED stop>QUEUED"},
+                "break>QUEUED park>PARKED stop>QUEUED say>RUNNING"},
     {"PARKED", "wake>QUEUED refuse>REFUSED"},
     {"DONE", ""},
     {"REFUSED", ""},

@@ -98,7 +98,10 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         {"AMP_CONTEXT", c->context.p ? a->context : ""},
         {"AMP_RESULT", a->result},
         {"AMP_WORK_LOG", a->work_log},
-        {"AMP_STATE", c->state_dir},
+        {"AMP_CONTROL", a->control},
+        {c->confined ? NULL : "AMP_STATE", c->state_dir},
+        {c->git_dir ? "GIT_DIR" : NULL, c->git_dir},
+        {c->git_dir ? "GIT_WORK_TREE" : NULL, c->worktree},
         {"GIT_AUTHOR_NAME", c->agent},
         {"GIT_AUTHOR_EMAIL", email},
         {"GIT_COMMITTER_NAME", c->agent},
@@ -114,10 +117,11 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
     };
     for (size_t i = 0; parent && parent[i]; i++)
         if (strchr(parent[i], '=') && env_is_inherited(parent[i]) &&
+            (!c->passes || c->passes(c->passes_ctx, parent[i])) &&
             env_push(&e, strdup(parent[i]), err) < 0)
             return -1;
     for (size_t i = 0; i < sizeof vars / sizeof vars[0]; i++)
-        if (env_set(&e, vars[i].name, vars[i].value, err) < 0)
+        if (vars[i].name && env_set(&e, vars[i].name, vars[i].value, err) < 0)
             return -1;
     for (int i = 0; c->extra && c->extra[i]; i++)
         if (env_push(&e, strdup(c->extra[i]), err) < 0)
@@ -157,6 +161,8 @@ int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct
         file_put(t.dir, "diff.patch", t.diff, sizeof t.diff, c->diff, err) ||
         file_put(t.dir, "context.json", t.context, sizeof t.context, c->context, err) ||
         file_put(t.dir, "result.json", t.result, sizeof t.result, none, err) ||
+        file_put(t.dir, "control", t.control, sizeof t.control, none, err) ||
+        file_put(t.dir, "git", t.git, sizeof t.git, none, err) ||
         file_put(t.dir, "work.ndjson", t.work_log, sizeof t.work_log, none, err) ||
         file_put(t.dir, "stdout", t.out, sizeof t.out, none, err) ||
         file_put(t.dir, "stderr", t.err, sizeof t.err, none, err))
@@ -203,8 +209,8 @@ static int leftovers_end(const char *state_dir, const char *agent, struct amp_bu
             !amp_process_environ((pid_t)pid, env))
             continue;
         struct amp_span e = amp_buf_span(env);
+        /* A confined agent has no AMP_STATE; its AMP_RESULT is below the state directory too. */
         if (environ_has(e, "AMP_AGENT", agent, true) &&
-            environ_has(e, "AMP_STATE", state_dir, true) &&
             environ_has(e, "AMP_RESULT", attempts, false) && !process_is_ancestor((pid_t)pid) &&
             !kill((pid_t)pid, SIGKILL))
             n++;

@@ -18,6 +18,13 @@ struct amp_contract {
     const char *role, *agent, *task, *subtask;
     int64_t attempt;
     const char *worktree, *branch, *base, *state_dir;
+    /* A confined agent gets no AMP_STATE, and of the parent's environment only the variables for
+     * which passes is true (NULL: all). git_dir, if not NULL, is set as GIT_DIR, with the worktree.
+     */
+    bool confined;
+    const char *git_dir;
+    bool (*passes)(const void *ctx, const char *variable);
+    const void *passes_ctx;
     struct amp_span message;  /* the message's line */
     struct amp_span criteria; /* JSON, see amp-agent-contract(7) */
     struct amp_span diff;     /* unified diff; none: p NULL */
@@ -30,6 +37,8 @@ struct amp_contract {
 struct amp_attempt {
     char dir[1024];
     char message[1088], criteria[1088], diff[1088], context[1088], result[1088], work_log[1088];
+    char control[1088]; /* the FIFO, see control.h */
+    char git[1088];     /* the quarantine of a confined attempt */
     char out[1088], err[1088];
 };
 

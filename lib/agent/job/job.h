@@ -28,7 +28,8 @@
     X(AMP_JOB_EV_BREAK, "break", "a crash, a kill or the time limit")                              \
     X(AMP_JOB_EV_PARK, "park", "a usage limit, or the agent asked to repeat later")                \
     X(AMP_JOB_EV_STOP, "stop", "interrupted by this process or suspended")                         \
-    X(AMP_JOB_EV_WAKE, "wake", "the wait is over")
+    X(AMP_JOB_EV_WAKE, "wake", "the wait is over")                                                 \
+    X(AMP_JOB_EV_SAY, "say", "the agent asks a person while it works")
 
 #define AMP_JOB_FACTS(X) X(AMP_JOB_IF_SPENT, "spent", "no attempts are left")
 

@@ -22,6 +22,7 @@ static const struct amp_fsm_row rows[] = {
     {.from = S(RUNNING), .event = E(BREAK), .to = S(QUEUED), .effects = D(BREAK)},
     {.from = S(RUNNING), .event = E(PARK), .to = S(PARKED), .effects = D(WAIT)},
     {.from = S(RUNNING), .event = E(STOP), .to = S(QUEUED), .effects = 0},
+    {.from = S(RUNNING), .event = E(SAY), .to = S(RUNNING), .effects = D(EMIT)},
     {.from = S(PARKED), .event = E(WAKE), .to = S(QUEUED), .effects = 0},
     {.from = S(PARKED), .event = E(REFUSE), .to = S(REFUSED), .effects = D(EMIT)},
 };

@@ -11,6 +11,7 @@
 #include "agent/work.h"
 #include "flow/review/verdict.h"
 #include "flow/review/verify.h"
+#include "flow/work/confined.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/amp/compose.h"
@@ -224,13 +225,18 @@ static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_
     struct amp_assignment *of = &k->of;
     char what[512];
     bool spent;
+    AMP_BUF struct amp_buf walls = {0};
     struct amp_job_step step = {.event = AMP_JOB_EV_START};
 
+    amp_buf_init(&walls, 4096);
+    if (amp_confined_note(w, &walls, err) < 0)
+        return -1;
+    step.why = walls.data;
     if (amp_worker_step(w, job, &step, NULL, err) < 0)
         return -1;
     w->opt->progress("%s: %s reviews %s at %.12s", of->task, w->opt->agent, of->subtask,
                      of->commit);
-    if (files_make(w, k, err) < 0 || amp_assignment_run(w, of, err) < 0)
+    if (files_make(w, k, err) < 0 || amp_assignment_run(w, job, of, err) < 0)
         return -1;
     int trip = amp_assignment_tripped(w, of, what, sizeof what, err);
     if (trip)

@@ -12,7 +12,8 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
-#include "flow/work/assignment.h"
+#include "flow/work/confined.h"
+#include "flow/work/control.h"
 #include "protocol/amp/compose.h"
 #include "worktree/git/patch.h"
 #include "json/record.h"
@@ -21,7 +22,6 @@
 struct work {
     struct amp_assignment of;
     const struct amp_subtask *sub; /* NULL if the dispatch has no subtask */
-    char start[AMP_OID_MAX];       /* the branch's commit at the start of the attempt */
     struct amp_git_diff diff;
     json_t *answer;     /* the agent's, or NULL */
     char trouble[1024]; /* the error that makes the result "failed", or "" */
@@ -91,7 +91,7 @@ static int base_keep(struct amp_worker *w, struct work *k, struct amp_error *err
 {
     AMP_BUF struct amp_buf json = {0};
     struct amp_assignment *of = &k->of;
-    struct base_note n = {{k->start}, &json};
+    struct base_note n = {{k->of.start}, &json};
     struct amp_store_rec rec;
     enum amp_store_outcome outcome;
     struct amp_key key = AMP_KEY("base", amp_span_str(of->task), amp_span_str(of->branch));
@@ -132,7 +132,7 @@ static int work_prepare(struct amp_worker *w, struct amp_job *job, struct work *
                          of->branch, job->start, ref);
         snprintf(head, sizeof head, "%s", job->start);
     }
-    snprintf(k->start, sizeof k->start, "%s", head);
+    snprintf(k->of.start, sizeof k->of.start, "%s", head);
     return *of->base ? 0 : base_keep(w, k, err);
 }
 
@@ -187,7 +187,7 @@ static int work_recover(struct amp_worker *w, struct work *k, bool has_worktree,
         *err = e;
         return -1;
     }
-    snprintf(k->of.commit, sizeof k->of.commit, "%s", k->start);
+    snprintf(k->of.commit, sizeof k->of.commit, "%s", k->of.start);
     return 0;
 }
 
@@ -200,10 +200,24 @@ static int work_measure(struct amp_worker *w, struct work *k, struct amp_error *
         k->answer = NULL;
         snprintf(k->trouble, sizeof k->trouble, "The agent's answer is invalid: %s", e.what);
     }
+    if (*k->of.taking.error.code) {
+        snprintf(k->trouble, sizeof k->trouble, "%s: %s", k->of.taking.error.code,
+                 k->of.taking.error.what);
+        snprintf(k->of.commit, sizeof k->of.commit, "%s", k->of.start);
+        return amp_git_diff(w->git, k->of.repo, NULL, k->of.base, k->of.commit, NULL, &k->diff,
+                            err);
+    }
     int ours = is_worktree(w, k, &info, err);
     if (ours < 0)
         return -1;
-    if (!ours || strcmp(info.branch, k->of.branch) != 0) {
+    /* A confined agent's HEAD is that of its private git directory. */
+    if (ours && k->of.taking.done)
+        snprintf(info.branch, sizeof info.branch, "%s", k->of.taking.taken.head);
+    if (k->of.taking.done && k->of.taking.taken.unfinished) {
+        snprintf(k->trouble, sizeof k->trouble,
+                 "worktree_unfinished: the agent left a merge, rebase, cherry-pick or revert");
+        snprintf(k->of.commit, sizeof k->of.commit, "%s", k->of.taking.taken.commit);
+    } else if (!ours || strcmp(info.branch, k->of.branch) != 0) {
         if (work_recover(w, k, ours, &info, err) < 0)
             return -1;
     } else if (work_commit(w, k, &e) < 0) {
@@ -257,7 +271,7 @@ static enum amp_completion result_completion(struct work *k, enum amp_attempt_en
                  *line ? "; it said: " : "", line);
         json_array_append_new(blockers, json_string(text));
     }
-    if (c == AMP_COMPLETION_COMPLETE && !strcmp(k->of.commit, k->start)) {
+    if (c == AMP_COMPLETION_COMPLETE && !strcmp(k->of.commit, k->of.start)) {
         c = AMP_COMPLETION_PARTIAL;
         json_array_append_new(blockers, json_string("The agent changed nothing"));
     }
@@ -291,8 +305,30 @@ static int log_add(json_t *log, const char *action, const char *detail, int64_t 
     return e ? amp_work_log_add(log, e, now_ms, err) : amp_fail_memory(err);
 }
 
+/* What was enforced, and what was taken over. */
+static int confinement_log(struct amp_worker *w, const struct work *k, json_t *log, int64_t now,
+                           struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    const struct amp_git_taken *t = &k->of.taking.taken;
+
+    amp_buf_init(&text, 4096);
+    if (amp_confined_text(w, &text, err) < 0 || amp_buf_add(&text, "", 1, err) < 0 ||
+        log_add(log, "confinement", text.data, now, err) < 0)
+        return -1;
+    if (!k->of.taking.done)
+        return 0;
+    amp_buf_reset(&text);
+    return amp_buf_fmt(&text, err, "%lld commits, %lld objects, %lld bytes", (long long)t->commits,
+                       (long long)t->objects, (long long)t->bytes) < 0 ||
+                   amp_buf_add(&text, "", 1, err) < 0
+               ? -1
+               : log_add(log, "taken_over", text.data, now, err);
+}
+
 /* The agent's log, the log and the usage in its answer, and the duration of the attempt. */
-static int result_log(struct work *k, const char *why, json_t *log, struct amp_error *err)
+static int result_log(struct amp_worker *w, struct work *k, const char *why, json_t *log,
+                      struct amp_error *err)
 {
     json_t *own, *used = json_object_get(k->answer, "usage");
     int64_t now = amp_now_ms();
@@ -312,6 +348,12 @@ static int result_log(struct work *k, const char *why, json_t *log, struct amp_e
         if (log_add(log, "usage", spent ? spent : "", now, err) < 0)
             return -1;
     }
+    json_array_foreach (k->of.words.log, i, own) {
+        if (amp_work_log_add(log, own, now, err) < 0)
+            return -1;
+    }
+    if (k->of.began_ms && confinement_log(w, k, log, now, err) < 0)
+        return -1;
     snprintf(detail, sizeof detail, "attempt %lld took %lld ms: %s", (long long)k->of.attempt,
              (long long)k->of.wall_ms, why);
     return log_add(log, "run_agent", detail, now, err);
@@ -324,7 +366,7 @@ static int result_compose(struct amp_worker *w, struct work *k, enum amp_attempt
     char id[256];
     const char *refs[] = {id, NULL};
 
-    if (result_log(k, why, log, err) < 0)
+    if (result_log(w, k, why, log, err) < 0)
         return -1;
     amp_span_copy(k->of.v->id, id, sizeof id);
     for (uint32_t i = 0; i < k->diff.n_files; i++)
@@ -420,13 +462,19 @@ static int work_attempt(struct amp_worker *w, struct amp_job *job, struct work *
 {
     struct amp_assignment *of = &k->of;
     bool spent;
-    struct amp_job_step step = {.event = AMP_JOB_EV_START, .start = k->start};
+    AMP_BUF struct amp_buf walls = {0};
+    struct amp_job_step step = {.event = AMP_JOB_EV_START, .start = k->of.start};
+
+    amp_buf_init(&walls, 4096);
+    if (amp_confined_note(w, &walls, err) < 0)
+        return -1;
+    step.why = walls.data;
 
     if (amp_worker_step(w, job, &step, NULL, err) < 0)
         return -1;
     w->opt->progress("%s: %s works on %s, attempt %lld", of->task, w->opt->agent, of->subtask,
                      (long long)of->attempt);
-    if (files_make(w, k, err) < 0 || amp_assignment_run(w, of, err) < 0)
+    if (files_make(w, k, err) < 0 || amp_assignment_run(w, job, of, err) < 0)
         return -1;
     enum amp_attempt_end end = of->end;
     if (end == AMP_END_REPEAT || end == AMP_END_MACHINERY || end == AMP_END_STOPPED) {

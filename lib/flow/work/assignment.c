@@ -12,7 +12,8 @@
 
 #include "agent/work.h"
 #include "base/process/runner.h"
-#include "flow/work/assignment.h"
+#include "flow/work/confined.h"
+#include "flow/work/control.h"
 #include "task/record.h"
 #include "worktree/worktree.h"
 
@@ -20,6 +21,8 @@ void amp_assignment_release(struct amp_assignment *k)
 {
     amp_buf_release(&k->criteria);
     amp_git_refs_release(&k->refs);
+    amp_git_quarantine_release(&k->walls.quarantine);
+    json_decref(k->words.log);
 }
 
 int amp_assignment_look_up(struct amp_worker *w, struct amp_assignment *k, bool base,
@@ -38,6 +41,11 @@ int amp_assignment_look_up(struct amp_worker *w, struct amp_assignment *k, bool 
     return 0;
 }
 
+static bool variable_passes(const void *policy, const char *variable)
+{
+    return amp_confine_env_passes(policy, variable);
+}
+
 int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
 {
     struct amp_contract *c = &k->contract;
@@ -54,6 +62,11 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
     c->message = k->v->message;
     c->criteria = amp_buf_span(&k->criteria);
     c->extra = amp_agent_git_env();
+    c->confined = amp_worker_confines(w);
+    if (c->confined) {
+        c->passes = variable_passes;
+        c->passes_ctx = w->opt->policy;
+    }
     return amp_attempt_make(c, &k->files, err);
 }
 
@@ -112,21 +125,26 @@ static void capture_read(struct capture *c)
 }
 
 /* Waits for the agent's end. After a signal to the worker it does nothing else. */
-static int agent_supervise(struct amp_worker *w, struct amp_runner *run, struct capture *out,
-                           struct capture *errs, struct amp_child_end *end, struct amp_error *err)
+static int agent_supervise(struct amp_worker *w, struct amp_assignment *k, struct amp_runner *run,
+                           struct capture *out, struct capture *errs, struct amp_child_end *end,
+                           struct amp_error *err)
 {
     for (;;) {
-        struct pollfd p[3] = {{.fd = run->child.pidfd, .events = POLLIN},
+        int64_t wait = -1;
+        struct pollfd p[4] = {{.fd = run->child.pidfd, .events = POLLIN},
                               {.fd = out->from, .events = POLLIN},
-                              {.fd = errs->from, .events = POLLIN}};
+                              {.fd = errs->from, .events = POLLIN},
+                              {.fd = amp_words_fd(k, &wait), .events = POLLIN}};
         bool stop = *w->opt->stop;
 
-        if (stop || w->halted)
+        if (stop || (w->halted && !amp_words_hold(w, k, &wait)))
             amp_runner_stop(run);
-        int64_t wait = amp_runner_wait(run);
+        int64_t own = amp_runner_wait(run);
+        if (wait < 0 || (own >= 0 && own < wait))
+            wait = own;
         if (stop) {
-            amp_poll(p, 3, wait, NULL);
-        } else if (amp_worker_turn(w, p, 3, wait, err)) {
+            amp_poll(p, 3, own, NULL);
+        } else if (amp_worker_turn(w, p, 4, wait, err) < 0 || amp_words_read(w, k, err) < 0) {
             amp_child_kill_tree(&run->child, SIGKILL);
             amp_child_poll(&run->child, end, NULL);
             return -1;
@@ -139,7 +157,7 @@ static int agent_supervise(struct amp_worker *w, struct amp_runner *run, struct 
     }
 }
 
-static int agent_start(struct amp_worker *w, const struct amp_assignment *k, struct capture *out,
+static int agent_start(struct amp_worker *w, struct amp_assignment *k, struct capture *out,
                        struct capture *errs, struct amp_child *child, struct amp_error *err)
 {
     const struct amp_attempt *a = &k->files;
@@ -154,7 +172,11 @@ static int agent_start(struct amp_worker *w, const struct amp_assignment *k, str
         return -1;
     if (capture_open(out, a->out, w->opt->output_bytes, &out_w, err) ||
         capture_open(errs, a->err, w->opt->output_bytes, &err_w, err) ||
-        amp_contract_env(&k->contract, a, w->opt->envp, &env, err))
+        amp_confined_prepare(w, k, err) < 0)
+        return -1;
+    if (k->walls.quarantined && w->opt->confine->level == AMP_LEVEL_LANDLOCK)
+        k->contract.git_dir = a->git;
+    if (amp_contract_env(&k->contract, a, w->opt->envp, &env, err))
         return -1;
     memcpy(&envp, &env.v, sizeof envp);
     const struct amp_child_spec spec = {
@@ -167,18 +189,23 @@ static int agent_start(struct amp_worker *w, const struct amp_assignment *k, str
         .new_session = true,
         .owns_tree = true,
     };
-    int rc = amp_child_start(&spec, child, err);
+    int rc = amp_confined_start(w, k, &spec, child, err);
     amp_env_release(&env);
     return rc;
 }
 
-int amp_assignment_run(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
+                       struct amp_error *err)
 {
     struct capture out = {-1, -1, 0}, errs = {-1, -1, 0};
     struct amp_child child;
     struct amp_child_end how = {0};
 
     if (amp_git_refs(w->git, k->repo, true, &k->refs, err) < 0 || amp_store_sync(w->store, err) < 0)
+        return -1;
+    k->began_ms = amp_now_ms();
+    k->job = job;
+    if (amp_control_open(&k->words.control, &k->files, err) < 0)
         return -1;
     int rc = agent_start(w, k, &out, &errs, &child, err);
     if (rc && (!strcmp(err->code, "command_not_found") || !strcmp(err->code, "not_executable"))) {
@@ -189,7 +216,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_assignment *k, struct am
         w->task = k->task;
         struct amp_runner agent = amp_runner_of(
             &child, w->opt->timeout_ms > 0 ? w->opt->timeout_ms : -1, w->opt->grace_ms);
-        rc = agent_supervise(w, &agent, &out, &errs, &how, err);
+        rc = agent_supervise(w, k, &agent, &out, &errs, &how, err);
         w->task = NULL;
         if (!rc) {
             k->end = amp_attempt_read_end(&how, k->why, sizeof k->why);
@@ -202,48 +229,11 @@ int amp_assignment_run(struct amp_worker *w, struct amp_assignment *k, struct am
     }
     capture_close(&out);
     capture_close(&errs);
-    return rc;
-}
-
-struct trip {
-    struct amp_worker *w;
-    const char *repo;
-    char *what;
-    size_t size;
-    bool tripped;
-};
-
-/* A change counts unless the reflog names a different person, who may commit meanwhile. */
-static void on_change(void *ctx, const char *ref, const char *before, const char *after)
-{
-    struct trip *t = ctx;
-    struct amp_git_reflog log;
-    struct amp_error e;
-    char email[256];
-    bool traced = *after && !amp_git_reflog(t->w->git, t->repo, ref, after, &log, &e);
-
-    amp_agent_email(t->w->opt->agent, email, sizeof email);
-    if (traced && strcmp(log.email, email) && strcmp(log.name, t->w->opt->agent))
-        return;
-    if (t->tripped)
-        return;
-    t->tripped = true;
-    snprintf(t->what, t->size, "%s moved from %.12s to %.12s while %s worked; the reflog %s%s", ref,
-             *before ? before : "nothing", *after ? after : "nothing", t->w->opt->agent,
-             traced ? "names " : "has no entry", traced ? log.name : "");
-}
-
-int amp_assignment_tripped(struct amp_worker *w, const struct amp_assignment *k, char *what,
-                           size_t size, struct amp_error *err)
-{
-    struct amp_git_refs now;
-    struct trip t = {w, k->repo, what, size, false};
-
-    if (amp_git_refs(w->git, k->repo, true, &now, err))
-        return -1;
-    amp_git_refs_compare(&k->refs, &now, on_change, &t);
-    amp_git_refs_release(&now);
-    return t.tripped;
+    /* What the agent wrote last may still be in the FIFO. */
+    if (rc == 0)
+        rc = amp_words_end(w, k, err);
+    amp_control_close(&k->words.control);
+    return rc < 0 || amp_confined_finish(w, k, err) < 0 ? -1 : 0;
 }
 
 /* The pause that the agent asked for, in milliseconds; 0: none. */

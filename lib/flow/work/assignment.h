@@ -5,14 +5,55 @@
 #ifndef AMP_FLOW_WORK_ASSIGNMENT_H
 #define AMP_FLOW_WORK_ASSIGNMENT_H
 
-#include "agent/job/contract.h"
+#include "agent/job/control.h"
 #include "flow/work/worker.h"
+
+/* The walls of a confined attempt (confined.h). */
+struct amp_walls {
+    bool quarantined, gated;
+    struct amp_git_quarantine quarantine;
+    char cover[1088]; /* the file that covers the worktree's .git */
+    char home[1088];
+    struct amp_child gate; /* the proxy */
+};
+
+/* What became of a confined attempt's branch; neither done nor an error: it was not confined, or
+ * the worker does not answer with a branch. */
+struct amp_taking {
+    bool done;
+    struct amp_git_taken taken;
+    struct amp_error error; /* code "": none */
+};
+
+#define AMP_QUESTIONS_MAX 8 /* of an agent in one attempt */
+struct amp_agent_question {
+    char id[65], escalation[256];
+    bool answered;
+};
+
+/* What an agent said through its control FIFO (control.c). */
+struct amp_words {
+    struct amp_control control;
+    json_t *log; /* entries for the work log, or NULL */
+    struct amp_agent_question questions[AMP_QUESTIONS_MAX];
+    uint32_t n_questions, n_codes;
+    char codes[16][32];   /* of refused lines: the first of each is logged */
+    int64_t hold_ms;      /* monotonic: the end of its hold; 0: none */
+    int64_t held_over_ms; /* a suspension waits for the end of the hold since then */
+    int64_t beat_ms, looked_ms;
+};
 
 struct amp_assignment {
     const struct amp_view *v; /* a dispatch or a review request */
     char task[256], subtask[256], repo[PATH_MAX], branch[256], base[AMP_OID_MAX * 4];
     char commit[AMP_OID_MAX]; /* the reviewed commit; after a run its commit, "" if not measured */
     char worktree[PATH_MAX];
+    char start[AMP_OID_MAX]; /* run: the branch's commit at the start of the attempt */
+    struct amp_job *job;
+    int64_t began_ms;
+    struct amp_walls walls;
+    struct amp_taking taking;
+    struct amp_words words;
     int64_t attempt;         /* its number, from 1 */
     struct amp_buf criteria; /* JSON */
     struct amp_contract contract;
@@ -43,10 +84,13 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
 /* Makes the attempt's files, after filling the fields of the contract that are the same for both
  * roles. */
 int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
-/* Runs the agent's command once in the worktree. */
-int amp_assignment_run(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
-/* Compares the protected refs with those before the attempt. 1: one was moved, and the reflog names
- * this agent, or there is no entry; `what` describes it. 0: none; -1: failure. */
+/* Runs the agent's command once in the worktree, confined if the worker's options say so, and then
+ * takes over what it committed. */
+int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
+                       struct amp_error *err);
+/* Compares the refs of the trip-wire (trip.c) with those before the attempt, by value. 1: one was
+ * moved without a person's override, and the agent could reach it; `what` describes it. 0: none;
+ * -1: failure. */
 int amp_assignment_tripped(struct amp_worker *w, const struct amp_assignment *k, char *what,
                            size_t size, struct amp_error *err);
 

@@ -13,10 +13,11 @@
 #include <limits.h>
 
 #include "agent/agent.h"
+#include "agent/confine.h"
 #include "agent/job/contract.h"
 #include "agent/job/job.h"
 #include "flow/intake.h"
-#include "worktree/git/git.h"
+#include "worktree/git/quarantine.h"
 
 struct amp_identities;
 
@@ -34,7 +35,10 @@ struct amp_worker_options {
     int64_t open_timeout_ms;       /* for a FIFO's other end */
     int64_t output_bytes;          /* limit of the stored stdout and of the stored stderr */
     const char *const *protected_; /* branch patterns in addition to main and master */
-    volatile const int *stop;      /* the number of the signal that ends the run, or 0 */
+    const struct amp_confine_policy *policy;
+    const struct amp_confine_report *confine; /* demand OFF: the agent is not confined */
+    struct amp_git_take_limits take;          /* of what a confined agent made */
+    volatile const int *stop;                 /* the number of the signal that ends the run, or 0 */
     /* note prints a warning, progress prints progress. Neither may be NULL. */
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
     void (*progress)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -127,20 +127,22 @@ int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, cons
                  struct amp_error *err);
 void amp_git_diff_release(struct amp_git_diff *d);
 
-/* All refs with their commits, to be compared later (the trip-wire). */
+/* All refs with their values, to be compared later (the trip-wire). */
+#define AMP_REF_VALUE_MAX 320
 struct amp_git_ref {
-    char *name; /* "refs/heads/main" */
-    char oid[AMP_OID_MAX];
+    char *name;                    /* "refs/heads/main", "remote origin: refs/heads/main" */
+    char value[AMP_REF_VALUE_MAX]; /* hex digits; of a symbolic ref: "ref: NAME HEX" */
 };
 struct amp_git_refs {
     struct amp_git_ref *v; /* sorted by name */
     uint32_t n;
 };
-/* protected_only: only branches that the rule protects here. */
+/* protected_only: only branches that the rule protects here, their remote-tracking refs, the symbolic
+ * refs of remotes, and the protected branches of remotes that are directories. */
 int amp_git_refs(struct amp_git *g, const char *repo, bool protected_only, struct amp_git_refs *out,
                  struct amp_error *err);
 void amp_git_refs_release(struct amp_git_refs *r);
-/* Calls fn for every ref that differs; the old or new oid is "" if the ref does not exist. Returns
+/* Calls fn for every ref that differs; the old or new value is "" if the ref does not exist. Returns
  * the number of differences. */
 typedef void (*amp_git_change_fn)(void *ctx, const char *ref, const char *before,
                                   const char *after);

@@ -159,7 +159,7 @@ int amp_git_refs(struct amp_git *g, const char *repo, bool protected_only, struc
     for (; refs.v && refs.n < n; tok = g->tape.tok[tok].next) {
         struct amp_git_ref *ref = &refs.v[refs.n];
         ref->name = amp_span_dup(amp_git_field(g, tok, "ref"));
-        COPY(g, tok, "oid", ref->oid);
+        COPY(g, tok, "value", ref->value);
         if (!ref->name)
             break;
         refs.n++;
@@ -191,12 +191,12 @@ uint32_t amp_git_refs_compare(const struct amp_git_refs *before, const struct am
         int order = !a ? 1 : !b ? -1 : strcmp(a->name, b->name);
         i += order <= 0;
         j += order >= 0;
-        if (order == 0 && strcmp(a->oid, b->oid) == 0)
+        if (order == 0 && strcmp(a->value, b->value) == 0)
             continue;
         changes++;
         if (fn)
-            fn(ctx, order <= 0 ? a->name : b->name, order <= 0 ? a->oid : "",
-               order >= 0 ? b->oid : "");
+            fn(ctx, order <= 0 ? a->name : b->name, order <= 0 ? a->value : "",
+               order >= 0 ? b->value : "");
     }
     return changes;
 }

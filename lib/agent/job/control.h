@@ -1,0 +1,83 @@
+/*
+ * The control FIFO of an attempt: how an agent without a state directory talks to its worker. It
+ * writes one JSON object a line (schemas/agent/control.json) to the FIFO that AMP_CONTROL names:
+ * progress, heartbeat, safe, hold and release (SW4RM §7.2), a question for a person, and the
+ * requests for its own task and inbox. Answers are files beside the FIFO.
+ *
+ * Everything that comes out of the FIFO is untrusted. Reading never blocks and takes at most
+ * AMP_CONTROL_TURN bytes at a time; a line that is too long, malformed, or one too many is refused
+ * with a code and counted, and its bytes are dropped.
+ */
+#ifndef AMP_AGENT_JOB_CONTROL_H
+#define AMP_AGENT_JOB_CONTROL_H
+
+#include "agent/job/contract.h"
+
+#define AMP_CONTROL_LINE_MAX 16384   /* bytes of a line; past it: line_too_long */
+#define AMP_CONTROL_TURN     65536   /* bytes that are read at a time */
+#define AMP_CONTROL_BURST    100     /* lines at once; past it: rate_limited */
+#define AMP_CONTROL_RATE     20      /* lines a second after that */
+#define AMP_CONTROL_LINES    10000   /* accepted lines of an attempt; past it: control_limit */
+#define AMP_CONTROL_HOLD_MS  600000  /* the longest hold */
+#define AMP_CONTROL_PAUSE_MS 100     /* between two reads after a line was refused for its rate */
+#define AMP_CONTROL_ANSWER   1048576 /* bytes of an answer; past it: buffer_full */
+
+/* X(NAME, word) */
+#define AMP_CONTROL_LIST(X)                                                                        \
+    X(PROGRESS, "progress")                                                                        \
+    X(HEARTBEAT, "heartbeat")                                                                      \
+    X(SAFE, "safe")                                                                                \
+    X(HOLD, "hold")                                                                                \
+    X(RELEASE, "release")                                                                          \
+    X(QUESTION, "question")                                                                        \
+    X(TASK, "task")                                                                                \
+    X(INBOX, "inbox")
+enum amp_control_kind {
+#define X(name, word) AMP_CONTROL_##name,
+    AMP_CONTROL_LIST(X) AMP_CONTROL_COUNT
+#undef X
+};
+
+struct amp_control_line {
+    enum amp_control_kind kind;
+    const char *id;   /* "" if it has none */
+    const json_t *in; /* valid by its schema */
+};
+
+struct amp_control {
+    int fd;  /* the FIFO; -1: closed */
+    int dir; /* the attempt's directory */
+    struct amp_buf line;
+    bool skipping; /* the rest of a line that is too long */
+    int64_t tokens, filled_ms, next_ms;
+    int64_t accepted, refused;
+};
+
+/* Makes the FIFO (0600) in the attempt's directory and opens it without waiting. The FIFO that this
+ * function made is read, whatever the agent puts in its place. CANTCREAT. */
+int amp_control_open(struct amp_control *c, const struct amp_attempt *a, struct amp_error *err);
+void amp_control_close(struct amp_control *c);
+/* When the FIFO may be read again, for a poll: 0: now; else the milliseconds until then. now_ms is
+ * monotonic. */
+int64_t amp_control_wait(const struct amp_control *c, int64_t now_ms);
+
+struct amp_control_calls {
+    /* A valid line. -1: a failure of the worker. */
+    int (*take)(void *ctx, const struct amp_control_line *l, struct amp_error *err);
+    /* A refused line: invalid_json, schema_violation, line_too_long, rate_limited, control_limit.
+     */
+    int (*refuse)(void *ctx, const char *id, const char *code, const char *why,
+                  struct amp_error *err);
+    void *ctx;
+};
+/* Reads what has come. */
+int amp_control_read(struct amp_control *c, const struct amp_control_calls *calls, int64_t now_ms,
+                     struct amp_error *err);
+
+/* Writes answer-ID.json atomically: {"id":…,"ok":true} and the members of `more` (may be NULL). An
+ * unwritable directory is the agent's own affair: 1, and nothing is written. */
+int amp_control_answer(struct amp_control *c, const char *id, json_t *more, struct amp_error *err);
+int amp_control_refuse(struct amp_control *c, const char *id, const char *code, const char *why,
+                       struct amp_error *err);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * The decision how a tool confines the commands that it starts: from its options, AMP_CONFINE and
+ * the policy to what is enforced.
+ */
+#ifndef AMP_FLOW_CONFINEMENT_H
+#define AMP_FLOW_CONFINEMENT_H
+
+#include "agent/confine.h"
+
+struct amp_confinement_args {
+    bool require, best_effort, unconfined; /* at most one */
+    const char *demand;                    /* AMP_CONFINE: require, best-effort, off; NULL: unset */
+    const char *policy;                    /* a file, or NULL */
+    const char *network;                   /* overrides the policy's, or NULL */
+    const char *const *read, *const *write;
+    int n_read, n_write;
+};
+/* Fills the policy and the report. An option counts before AMP_CONFINE, that before the default
+ * "require". note prints what is not enforced. USAGE bad_value; otherwise the errors of
+ * amp_confine_policy_read and amp_confine_choose. */
+int amp_confinement_choose(const struct amp_confinement_args *a, void (*note)(const char *fmt, ...),
+                           struct amp_confine_policy *policy, struct amp_confine_report *report,
+                           struct amp_error *err);
+
+#endif

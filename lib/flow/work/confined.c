@@ -1,0 +1,200 @@
+/* The walls around one attempt: quarantine, places, proxy, takeover. */
+#include "flow/work/confined.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <amp/json/writer.h>
+
+#define GATE_END_MS 1000
+#define PLACES_MAX  24
+
+bool amp_worker_reaches_repository(const struct amp_worker *w)
+{
+    const struct amp_confine_report *r = w->opt->confine;
+    char **more = w->opt->policy ? w->opt->policy->grants[AMP_GRANT_WRITE] : NULL;
+
+    return !amp_worker_confines(w) || r->level == AMP_LEVEL_NONE ||
+           (r->lacks & 1u << AMP_LACK_FILES) || (more && *more);
+}
+
+int amp_confined_text(const struct amp_worker *w, struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw jw;
+
+    if (!w->opt->confine)
+        return amp_buf_str(out, "{\"level\":\"none\"}", err);
+    amp_jw_init(&jw, out);
+    amp_confine_report_put(w->opt->confine, &jw);
+    return amp_jw_end(&jw, err);
+}
+
+int amp_confined_note(const struct amp_worker *w, struct amp_buf *out, struct amp_error *err)
+{
+    return amp_buf_str(out, "confinement: ", err) < 0 || amp_confined_text(w, out, err) < 0 ||
+                   amp_buf_add(out, "", 1, err) < 0
+               ? -1
+               : 0;
+}
+
+static int directory_make(const char *dir, const char *name, char *out, size_t size,
+                          struct amp_error *err)
+{
+    snprintf(out, size, "%s/%s", dir, name);
+    return mkdir(out, 0700) == 0 ? 0 : amp_fail_errno(err, AMP_CANTCREAT, "%s", out);
+}
+
+/* The text that covers the worktree's .git file. */
+static int cover_make(struct amp_assignment *k, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+
+    amp_buf_init(&text, 2 * PATH_MAX);
+    snprintf(k->walls.cover, sizeof k->walls.cover, "%s/dotgit", k->files.dir);
+    return amp_buf_fmt(&text, err, "gitdir: %s\n", k->files.git) < 0
+               ? -1
+               : amp_file_write_atomic(AT_FDCWD, k->walls.cover, 0400, amp_buf_span(&text), err);
+}
+
+int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+{
+    char email[256];
+
+    if (!amp_worker_confines(w) || w->opt->confine->level == AMP_LEVEL_NONE)
+        return 0;
+    amp_agent_email(w->opt->agent, email, sizeof email);
+    const struct amp_git_quarantine_spec spec = {k->repo, k->worktree, k->files.git, w->opt->agent,
+                                                 email};
+    if (amp_git_quarantine_make(w->git, &spec, &k->walls.quarantine, err) < 0 ||
+        cover_make(k, err) < 0 ||
+        directory_make(k->files.dir, "home", k->walls.home, sizeof k->walls.home, err) < 0)
+        return -1;
+    k->walls.quarantined = true;
+    return 0;
+}
+
+/* ---- the proxy of EGRESS_RESTRICTED ---- */
+
+/* The log is beside the attempt's directory, because the agent can change what is in it. */
+static int gate_start(struct amp_worker *w, struct amp_assignment *k, int *end,
+                      struct amp_error *err)
+{
+    char log[1200];
+
+    snprintf(log, sizeof log, "%s.egress.ndjson", k->files.dir);
+    AMP_CLOSE int out = amp_file_open(
+        AT_FDCWD, log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0600, err);
+    if (out < 0 ||
+        amp_confine_gate(w->opt->policy, w->opt->agent, out, &k->walls.gate, end, err) < 0)
+        return -1;
+    k->walls.gated = true;
+    return 0;
+}
+
+static void gate_end(struct amp_assignment *k)
+{
+    struct amp_child_end end;
+
+    if (k->walls.gated)
+        amp_child_wait(&k->walls.gate, GATE_END_MS, 0, NULL, &end, NULL);
+    k->walls.gated = false;
+}
+
+/* ---- the start ---- */
+
+static const char *home_of(char *const *envp)
+{
+    for (; envp && *envp; envp++)
+        if (strncmp(*envp, "HOME=", 5) == 0)
+            return *envp + 5;
+    return NULL;
+}
+
+int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
+                       const struct amp_child_spec *spec, struct amp_child *child,
+                       struct amp_error *err)
+{
+    struct amp_confine_place places[PLACES_MAX];
+    char real[PATH_MAX], dot_git[PATH_MAX + 8];
+    size_t n = 0;
+    const struct amp_confine_report *report = w->opt->confine;
+    const struct amp_git_quarantine *q = &k->walls.quarantine;
+
+    if (!amp_worker_confines(w))
+        return amp_child_start(spec, child, err);
+    AMP_CLOSE int gate = -1;
+    if (report->network == AMP_NETWORK_EGRESS_RESTRICTED && gate_start(w, k, &gate, err) < 0)
+        return -1;
+    places[n++] = (struct amp_confine_place){.path = k->files.dir, .write = true};
+    for (uint32_t i = 0; i < q->n_objects && n < PLACES_MAX - 2; i++)
+        places[n++] = (struct amp_confine_place){.path = q->objects[i]};
+    snprintf(dot_git, sizeof dot_git, "%s/.git", k->worktree);
+    if (k->walls.quarantined && report->level == AMP_LEVEL_FULL)
+        places[n++] = (struct amp_confine_place){.path = k->walls.cover, .at = dot_git};
+    /* The command itself, if it is a file somewhere else than the toolchain. */
+    if (spec->argv[0][0] == '/' && realpath(spec->argv[0], real))
+        places[n++] = (struct amp_confine_place){.path = real};
+    const char *const hidden[] = {w->state_dir, NULL};
+    const struct amp_confine c = {
+        .policy = w->opt->policy,
+        .home = home_of(w->opt->envp),
+        .hidden = hidden,
+        .report = report,
+        .worktree = k->worktree,
+        .places = places,
+        .n_places = n,
+        .scratch = *k->walls.home ? k->walls.home : NULL,
+        .gate_fd = gate,
+    };
+    int rc = amp_confine_start(&c, spec, child, err);
+    if (rc < 0 && gate >= 0) {
+        close(gate);
+        gate = -1;
+        gate_end(k);
+    }
+    return rc;
+}
+
+/* ---- the takeover ---- */
+
+int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+{
+    char email[256], ref[AMP_KEEP_REF_MAX];
+    struct amp_taking *t = &k->taking;
+
+    gate_end(k);
+    if (!k->walls.quarantined || !*k->start)
+        return 0;
+    amp_agent_email(w->opt->agent, email, sizeof email);
+    amp_git_keep_ref(w->opt->agent, amp_now_ms(), ref);
+    const struct amp_git_take_spec spec = {
+        .repo = k->repo,
+        .worktree = k->worktree,
+        .dir = k->files.git,
+        .branch = k->branch,
+        .base = k->base,
+        .start = k->start,
+        .name = w->opt->agent,
+        .email = email,
+        .keep = ref,
+        .limits = w->opt->take,
+    };
+    if (amp_git_quarantine_take(w->git, &spec, &t->taken, &t->error) == 0) {
+        t->done = true;
+        if (t->taken.kept)
+            w->opt->note("%s: the agent replaced commits; they are kept as %s", k->branch, ref);
+        return 0;
+    }
+    if (t->error.status == AMP_INTERNAL || t->error.status == AMP_UNAVAILABLE ||
+        t->error.status == AMP_INTERRUPTED) {
+        *err = t->error;
+        return -1;
+    }
+    w->opt->note("%s: %s: %s", k->task, t->error.code, t->error.what);
+    return 0;
+}

@@ -1,0 +1,342 @@
+/*
+ * The lines of the control FIFO: progress becomes an entry of the work log, a question an
+ * escalation with the severity "warning", a hold defers a suspension, and the agent's task and
+ * inbox are written into its directory. A refused line is logged once per code.
+ */
+#include "flow/work/control.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "agent/work.h"
+#include "hitl/record.h"
+#include "message/inbox/inbox.h"
+#include "protocol/amp/compose.h"
+#include "task/record.h"
+
+#define LOG_MAX   1000 /* entries of an attempt from its FIFO */
+#define LOOK_MS   500  /* interval of the check whether a question was answered */
+#define BEAT_MS   1000 /* heartbeats in between are not recorded */
+#define INBOX_MAX 32   /* messages of an answer */
+
+int amp_words_log(struct amp_assignment *k, const char *action, const char *file,
+                  const char *detail, struct amp_error *err)
+{
+    json_auto_t *e = json_pack("{s:s, s:s, s:s}", "action", action, "file", file, "detail", detail);
+
+    if (!k->words.log)
+        k->words.log = json_array();
+    if (!e || !k->words.log)
+        return amp_fail_memory(err);
+    return amp_work_log_add(k->words.log, e, amp_now_ms(), err);
+}
+
+int amp_words_fd(const struct amp_assignment *k, int64_t *wait_ms)
+{
+    int64_t pause = amp_control_wait(&k->words.control, amp_mono_ms());
+
+    if (pause == 0)
+        return k->words.control.fd;
+    if (*wait_ms < 0 || *wait_ms > pause)
+        *wait_ms = pause;
+    return -1;
+}
+
+bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms)
+{
+    int64_t now = amp_mono_ms(), left = k->words.hold_ms - now;
+    struct amp_error e;
+
+    if (left > 0) {
+        if (!k->words.held_over_ms)
+            w->opt->note("%s: suspended; the agent asked for %lld ms before it stops", k->task,
+                         (long long)left);
+        k->words.held_over_ms = now;
+        if (*wait_ms < 0 || *wait_ms > left)
+            *wait_ms = left;
+        return true;
+    }
+    if (k->words.hold_ms && k->words.held_over_ms) {
+        amp_words_log(k, "forced_preemption", "", "the hold is over; the agent is stopped", &e);
+        k->words.hold_ms = k->words.held_over_ms = 0;
+    }
+    return false;
+}
+
+/* ---- a question for a person ---- */
+
+static int question_send(struct amp_worker *w, struct amp_assignment *k, const char *text,
+                         const json_t *suggestions, char id[AMP_MSG_ID_MAX], struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    char of[256];
+    const char *const affected[] = {of, NULL};
+    const char *suggested[AMP_QUESTIONS_MAX + 1] = {NULL};
+    const json_t *s;
+    size_t i;
+    struct amp_job_step step = {.event = AMP_JOB_EV_SAY};
+
+    json_array_foreach (suggestions, i, s)
+        if (i < AMP_QUESTIONS_MAX)
+            suggested[i] = json_string_value(s);
+    amp_buf_init(&line, 1 << 18);
+    amp_span_copy(k->v->id, of, sizeof of);
+    const struct amp_escalation_args a = {
+        .type = "unknown",
+        .from = w->opt->role,
+        .severity = AMP_LEVEL_WARNING,
+        .triggered_by = w->opt->role,
+        .task_id = k->task,
+        .description = text,
+        .affected = affected,
+        .suggested = suggested,
+        .task_status = "working",
+        .last_successful = "",
+        .now_ms = amp_now_ms(),
+    };
+    if (amp_compose_escalation(&a, &line, id, err) < 0)
+        return -1;
+    const struct amp_worker_lines lines = {{amp_buf_span(&line)}, 1};
+    return amp_worker_step(w, k->job, &step, &lines, err);
+}
+
+static int question_take(struct amp_worker *w, struct amp_assignment *k,
+                         const struct amp_control_line *l, struct amp_error *err)
+{
+    struct amp_words *said = &k->words;
+    char id[AMP_MSG_ID_MAX], text[4300];
+
+    if (said->n_questions == AMP_QUESTIONS_MAX)
+        return amp_control_refuse(&said->control, l->id, "control_limit",
+                                  "at most 8 questions in an attempt", err);
+    snprintf(text, sizeof text, "The agent %s asks: %s", w->opt->agent,
+             amp_json_str(l->in, "text"));
+    if (question_send(w, k, text, json_object_get(l->in, "suggestions"), id, err) < 0 ||
+        amp_words_log(k, "question", "", text, err) < 0)
+        return -1;
+    struct amp_agent_question *q = &said->questions[said->n_questions++];
+    snprintf(q->id, sizeof q->id, "%s", l->id);
+    snprintf(q->escalation, sizeof q->escalation, "%s", id);
+    w->opt->note("%s: %s", k->task, text);
+    json_auto_t *more = json_pack("{s:s}", "escalation", id);
+    return amp_control_answer(&said->control, l->id, more, err);
+}
+
+/* Looks whether a person has decided. */
+static int questions_look(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    int64_t now = amp_mono_ms();
+
+    if (!k->words.n_questions || now - k->words.looked_ms < LOOK_MS)
+        return 0;
+    k->words.looked_ms = now;
+    amp_buf_init(&mem, AMP_QUESTION_BYTES);
+    for (uint32_t i = 0; i < k->words.n_questions; i++) {
+        struct amp_agent_question *q = &k->words.questions[i];
+        struct amp_question_rec rec;
+        if (q->answered)
+            continue;
+        int found = amp_question_find(w->store, amp_span_str(q->escalation), &mem, &rec, err);
+        if (found < 0)
+            return -1;
+        if (!found || !rec.decision.n)
+            continue;
+        json_auto_t *more =
+            json_pack("{s:s, s:s%, s:s%}", "escalation", q->escalation, "decision", rec.decision.p,
+                      rec.decision.n, "note", rec.note.p ? rec.note.p : "", rec.note.n);
+        q->answered = true;
+        if (amp_control_answer(&k->words.control, q->id, more, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- its own task and inbox ---- */
+
+static int task_answer(struct amp_worker *w, struct amp_assignment *k, const char *id,
+                       struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    AMP_TASK struct amp_task t = {0};
+    bool found;
+
+    amp_buf_init(&text, 32u << 20);
+    if (amp_task_load(w->store, k->v->task, &t, &found, err) < 0)
+        return -1;
+    if (!found)
+        return amp_control_refuse(&k->words.control, id, "unknown_ref",
+                                  "the coordinator has no record of the task", err);
+    if (amp_task_write(&t, &text, err) < 0)
+        return -1;
+    json_t *task = amp_json_load(amp_buf_span(&text), err);
+    if (!task)
+        return -1;
+    json_auto_t *more = json_pack("{s:o}", "task", task);
+    return amp_control_answer(&k->words.control, id, more, err);
+}
+
+static int message_list(void *ctx, const struct amp_inbox_msg *m)
+{
+    json_t *list = ctx, *message = amp_json_load(m->line, NULL);
+
+    if (message)
+        json_array_append_new(list, message);
+    return json_array_size(list) >= INBOX_MAX;
+}
+
+static int inbox_answer(struct amp_worker *w, struct amp_assignment *k, const char *id,
+                        struct amp_error *err)
+{
+    json_auto_t *more = json_pack("{s:[]}", "inbox");
+
+    if (!more)
+        return amp_fail_memory(err);
+    if (amp_inbox_each(w->store, amp_span_str(w->opt->agent), message_list,
+                       json_object_get(more, "inbox"), err) < 0)
+        return -1;
+    return amp_control_answer(&k->words.control, id, more, err);
+}
+
+/* ---- lines ---- */
+
+struct reading {
+    struct amp_worker *w;
+    struct amp_assignment *k;
+};
+
+static int progress_take(struct amp_worker *w, struct amp_assignment *k, const json_t *in,
+                         struct amp_error *err)
+{
+    const json_t *percent = json_object_get(in, "percent");
+    char detail[4200], part[16] = "";
+
+    if (percent)
+        snprintf(part, sizeof part, "%d%%: ", (int)json_integer_value(percent));
+    snprintf(detail, sizeof detail, "%s%s", part, amp_json_str(in, "detail"));
+    w->opt->progress("%s: %s: %s", k->task, w->opt->agent, detail);
+    return json_array_size(k->words.log) >= LOG_MAX
+               ? 0
+               : amp_words_log(k, "progress", amp_json_str(in, "file"), detail, err);
+}
+
+static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
+                     struct amp_error *err)
+{
+    int64_t max = json_integer_value(json_object_get(l->in, "max_ms"));
+    char until[AMP_TIME_MAX], detail[4300];
+
+    k->words.hold_ms = amp_mono_ms() + max;
+    amp_time_format(amp_now_ms() + max, until);
+    snprintf(detail, sizeof detail, "for %lld ms: %s", (long long)max,
+             amp_json_str(l->in, "reason"));
+    if (json_array_size(k->words.log) < LOG_MAX && amp_words_log(k, "hold", "", detail, err) < 0)
+        return -1;
+    json_auto_t *more = json_pack("{s:s}", "until", until);
+    return amp_control_answer(&k->words.control, l->id, more, err);
+}
+
+static int line_take(void *ctx, const struct amp_control_line *l, struct amp_error *err)
+{
+    const struct reading *r = ctx;
+    struct amp_worker *w = r->w;
+    struct amp_assignment *k = r->k;
+    int64_t now = amp_mono_ms();
+    json_auto_t *more = NULL;
+
+    if (now - k->words.beat_ms >= BEAT_MS) { /* every line is a sign of life */
+        k->words.beat_ms = now;
+        if (amp_agent_seen(w->store, w->opt->agent, amp_now_ms(), err) < 0)
+            return -1;
+    }
+    switch (l->kind) {
+    case AMP_CONTROL_PROGRESS:
+        if (progress_take(w, k, l->in, err) < 0)
+            return -1;
+        break;
+    case AMP_CONTROL_SAFE:
+        more = json_pack("{s:b}", "stop", w->halted);
+        break;
+    case AMP_CONTROL_HOLD:
+        return hold_take(k, l, err);
+    case AMP_CONTROL_RELEASE:
+        k->words.hold_ms = k->words.held_over_ms = 0;
+        break;
+    case AMP_CONTROL_QUESTION:
+        return question_take(w, k, l, err);
+    case AMP_CONTROL_TASK:
+        return task_answer(w, k, l->id, err);
+    case AMP_CONTROL_INBOX:
+        return inbox_answer(w, k, l->id, err);
+    case AMP_CONTROL_HEARTBEAT:
+    case AMP_CONTROL_COUNT:
+        break;
+    }
+    return amp_control_answer(&k->words.control, l->id, more, err);
+}
+
+/* The first refused line of each code is logged; amp_words_end notes their number. */
+static int line_refuse(void *ctx, const char *id, const char *code, const char *why,
+                       struct amp_error *err)
+{
+    const struct reading *r = ctx;
+    struct amp_words *said = &r->k->words;
+    AMP_BUF struct amp_buf record = {0};
+    char what[600];
+    const struct amp_line_place at = {.tool = r->w->opt->tool, .line = 1, .now_ms = amp_now_ms()};
+
+    if (amp_control_refuse(&said->control, id, code, why, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < said->n_codes; i++)
+        if (strcmp(said->codes[i], code) == 0)
+            return 0;
+    if (said->n_codes == sizeof said->codes / sizeof *said->codes)
+        return 0;
+    snprintf(said->codes[said->n_codes++], sizeof said->codes[0], "%s", code);
+    snprintf(what, sizeof what, "%s: a line of %s in AMP_CONTROL was refused: %.300s", r->k->task,
+             r->w->opt->agent, why);
+    r->w->opt->note("%s: %s", code, what);
+    const struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                                  .type = AMP_SPAN("control"),
+                                  .id = r->k->v->id,
+                                  .code = code,
+                                  .field = "",
+                                  .pointer = "",
+                                  .rule = "control",
+                                  .message = what,
+                                  .found = "",
+                                  .expected = ""};
+    amp_buf_init(&record, 1 << 16);
+    return amp_finding_record(&f, &at, &record, err) < 0 ||
+                   amp_store_error_log(r->w->store, amp_buf_span(&record), err) < 0 ||
+                   amp_words_log(r->k, "control_refused", "", what, err) < 0
+               ? -1
+               : 0;
+}
+
+int amp_words_read(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+{
+    struct reading r = {w, k};
+    const struct amp_control_calls calls = {line_take, line_refuse, &r};
+
+    return amp_control_read(&k->words.control, &calls, amp_mono_ms(), err) < 0 ||
+                   questions_look(w, k, err) < 0
+               ? -1
+               : 0;
+}
+
+int amp_words_end(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+{
+    struct amp_control *c = &k->words.control;
+    char detail[120];
+
+    if (amp_words_read(w, k, err) < 0)
+        return -1;
+    if (!c->refused)
+        return 0;
+    snprintf(detail, sizeof detail, "%lld lines of AMP_CONTROL were refused",
+             (long long)c->refused);
+    return amp_words_log(k, "control_refused", "", detail, err);
+}

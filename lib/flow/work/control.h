@@ -1,0 +1,19 @@
+/* What an agent says through its control FIFO while it works (agent/job/control.h), carried out.
+ * For the files of work/. */
+#ifndef AMP_FLOW_WORK_CONTROL_H
+#define AMP_FLOW_WORK_CONTROL_H
+
+#include "flow/work/assignment.h"
+
+/* The descriptor to poll, or -1; lowers *wait_ms (< 0: none) to when the FIFO is read again. */
+int amp_words_fd(const struct amp_assignment *k, int64_t *wait_ms);
+int amp_words_read(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
+/* Reads the rest after the agent has ended, and notes how many lines were refused. */
+int amp_words_end(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
+/* Whether a suspension must wait for the end of the agent's hold (SW4RM §7.2); lowers *wait_ms. */
+bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms);
+/* Adds an entry to the work log of the attempt. */
+int amp_words_log(struct amp_assignment *k, const char *action, const char *file,
+                  const char *detail, struct amp_error *err);
+
+#endif

@@ -1,0 +1,185 @@
+# The control FIFO of an attempt: what an agent may say and ask, the answers in its directory, and
+# what happens to everything else: it is refused with a code, and never blocks or grows the worker.
+
+setup() {
+  load lib
+  load agents
+  need jq git
+  workplace
+}
+
+attempt() {
+  find "$STATE"/run/T-2026-001 -mindepth 1 -maxdepth 1 -type d
+}
+
+# talker <body: an agent with helpers: say LINE, and answered ID, which waits for an answer.
+talker() {
+  { cat <<'EOS' && cat; } | agent talks
+here=${AMP_CONTROL%/*}
+say() { printf '%s\n' "$1" >"$AMP_CONTROL"; }
+answered() { until [ -e "$here/answer-$1.json" ]; do sleep 0.02; done; cat "$here/answer-$1.json" >>"$here/answers"; }
+echo x >x
+EOS
+}
+
+# log_of ACTION: the details of the work log's entries.
+log_of() {
+  jq -r --arg a "$1" 'select(.type == "task_result").payload.work_log[] | select(.action == $a).detail' out.ndjson
+}
+
+@test "progress, heartbeats, safe points and holds are taken, and answers match their schema" {
+  talker <<'EOS'
+say '{"type":"progress","detail":"half","percent":50,"file":"x","id":"p"}'
+answered p
+say '{"type":"heartbeat","id":"h"}'
+answered h
+say '{"type":"safe","id":"s"}'
+answered s
+say '{"type":"hold","max_ms":1000,"reason":"writing","id":"o"}'
+answered o
+say '{"type":"release","id":"r"}'
+answered r
+say '{"type":"progress","detail":"no answer is asked for"}'
+say '{"type":"inbox","id":"i"}'
+answered i
+EOS
+  dispatch | run_agent --exec ./talks
+  [ "$(log_of progress)" = "$(printf '50%%: half\nno answer is asked for')" ]
+  [ "$(log_of hold)" = "for 1000 ms: writing" ]
+  jq -se 'map(.ok) | all' "$(attempt)/answers"
+  jq -se '.[2].stop == false and (.[3].until | length) > 0 and .[5].inbox == []' "$(attempt)/answers"
+  amp-validate -S agent/control_answer <"$(attempt)/answers" >valid
+  cmp valid "$(attempt)/answers"
+  # Nothing was refused.
+  [ "$(log_of control_refused)" = "" ]
+}
+
+@test "an agent reads its own task, and its own inbox, which stays as it is" {
+  repo=$REPO
+  task-dispatch new --state "$STATE" --repo "$repo" --base main --branch feat/x --description d --criterion c >new.ndjson
+  task-dispatch coordinate --state "$STATE" <new.ndjson >dispatched.ndjson
+  message=$(head -1 dispatched.ndjson)
+  jq -c '.type = "task_dispatch" | .to = "executor"' <<<"$message" >waiting.ndjson
+  amp-route --state "$STATE" --out null -r 'type=* => inbox:executor' <waiting.ndjson >/dev/null 2>&1 || :
+  talker <<'EOS'
+say '{"type":"task","id":"t"}'
+answered t
+say '{"type":"inbox","id":"i"}'
+answered i
+EOS
+  run_agent --exec ./talks <dispatched.ndjson
+  jq -se '.[0].ok and .[0].task.branch == "feat/x" and .[1].ok and (.[1].inbox | type) == "array"' "$(find "$STATE/run" -name answers)"
+}
+
+@test "a question goes to the admin, and the answer comes back into the attempt" {
+  mkfifo in
+  talker <<'EOS'
+say '{"type":"question","id":"q","text":"Which colour?","suggestions":["red","blue"]}'
+until grep -q decision "$here/answer-q.json" 2>/dev/null; do sleep 0.05; done
+cp "$here/answer-q.json" "$here/answers"
+EOS
+  dispatch >in.ndjson
+  run_agent --exec ./talks <in.ndjson &
+  pid=$!
+  wait_until 20 grep -q '"type":"escalation"' out.ndjson
+  grep '"type":"escalation"' out.ndjson >question.ndjson
+  jq -e '.to == "admin" and .from == "executor" and .payload.severity == "warning"
+    and .payload.description == "The agent executor asks: Which colour?" and .payload.suggested_actions == ["red", "blue"]' question.ndjson
+  amp-validate <question.ndjson >/dev/null
+  echo '{"task_id":"*","decision":"resume","note":"blue"}' >answer
+  hitl-prompt --state "$STATE" --answer answer <question.ndjson >decision.ndjson
+  wait "$pid"
+  jq -e '.decision == "resume" and .note == "blue" and .escalation != ""' "$(attempt)/answers"
+  [ "$(log_of question)" = "The agent executor asks: Which colour?" ]
+}
+
+@test "what is not a valid line is refused with its code and logged, and the rest is taken" {
+  talker <<'EOS'
+say 'garbage'
+say '{"type":"resume","id":"a"}'
+answered a
+say '{"type":"progress","id":"b"}'
+answered b
+say '{"type":"progress","detail":"x","to":"admin","id":"c"}'
+answered c
+say '{"type":"hold","id":"d","max_ms":99999999}'
+answered d
+say '{"msg_id":"x","type":"decision","decision":"resume","task_id":"T-2026-001"}'
+say '{"type":"heartbeat","id":"../../../x"}'
+head -c 70000 /dev/zero | tr '\0' y >"$AMP_CONTROL"
+say ''
+printf '\0\377{"type":\n' >"$AMP_CONTROL"
+printf '{"type":"prog' >"$AMP_CONTROL"
+printf 'ress","detail":"in two parts"}\n' >"$AMP_CONTROL"
+say '{"type":"progress","detail":"after it","id":"e"}'
+answered e
+EOS
+  dispatch | run_agent --exec ./talks
+  jq -se 'map(.ok) == [false, false, false, false, true] and (map(.code)[0:4] | unique) == ["schema_violation"]' "$(attempt)/answers"
+  [ "$(log_of progress)" = "$(printf 'in two parts\nafter it')" ]
+  for code in invalid_json schema_violation line_too_long; do
+    jq -se --arg c "$code" 'any(.code == $c and .rule == "control" and .severity == "error")' "$STATE/error.ndjson"
+  done
+  [[ "$(log_of control_refused)" == *"9 lines of AMP_CONTROL were refused"* ]] || { log_of control_refused && return 1; }
+  [ "$(find . -name 'answer-*' | wc -l)" -eq 5 ]
+  # Nobody resumed anything.
+  run -1 grep -q '"type":"decision"' out.ndjson
+}
+
+@test "a flood is refused by its rate, while the worker goes on" {
+  talker <<'EOS'
+for i in {1..3000}; do echo '{"type":"progress","detail":"flood"}'; done >"$AMP_CONTROL"
+EOS
+  dispatch | timeout 60 task-dispatch run --state "$STATE" --pause 10ms --exec ./talks >out.ndjson 2>err
+  jq -se 'any(.code == "rate_limited")' "$STATE/error.ndjson"
+  [ "$(log_of progress | wc -l)" -ge 100 ]
+  [ "$(log_of progress | wc -l)" -lt 400 ]
+  [ "$(grep -c rate_limited err)" -eq 1 ]
+}
+
+@test "the FIFO is read whatever is put into its place, and answers leave the directory by no link" {
+  echo untouched >outside
+  talker <<EOS
+exec 5>"\$AMP_CONTROL"
+mv "\$AMP_CONTROL" "\$AMP_CONTROL.old"
+ln -s /dev/zero "\$AMP_CONTROL"
+ln -s "$PWD/outside" "\$here/answer-l.json"
+echo '{"type":"heartbeat","id":"l"}' >&5
+until [ ! -L "\$here/answer-l.json" ]; do sleep 0.02; done
+mkdir "\$here/answer-m.json"
+echo '{"type":"heartbeat","id":"m"}' >&5
+echo '{"type":"progress","detail":"still here"}' >&5
+chmod 500 "\$here"
+echo '{"type":"heartbeat","id":"n"}' >&5
+chmod 700 "\$here"
+EOS
+  dispatch | run_agent --exec ./talks
+  [ "$(cat outside)" = untouched ]
+  [ "$(log_of progress)" = "still here" ]
+  got out.ndjson '.payload.completion_status? == "complete"'
+}
+
+@test "a hold defers a suspension until it is released or over" {
+  talker <<'EOS'
+trap 'echo stopped >>"$here/events"; exit 3' TERM
+say '{"type":"hold","max_ms":60000,"id":"o"}'
+answered o
+until grep -q '"stop":true' "$here"/answer-s*.json 2>/dev/null; do
+  n=$((n + 1))
+  say "{\"type\":\"safe\",\"id\":\"s$n\"}"
+  sleep 0.1
+done
+echo "asked to stop" >>"$here/events"
+say '{"type":"release"}'
+while :; do sleep 0.05; done
+EOS
+  dispatch >in.ndjson
+  run_agent --grace 5s --exec ./talks <in.ndjson &
+  pid=$!
+  wait_until 20 eval '[ -e "$(attempt)"/answer-o.json ]'
+  escalation >esc.ndjson
+  hitl-prompt --state "$STATE" --answer /dev/null <esc.ndjson >/dev/null 2>&1 || :
+  wait "$pid" || :
+  [ "$(cat "$(attempt)/events")" = "$(printf 'asked to stop\nstopped')" ]
+  grep -q 'suspended; the agent asked for' err
+}
