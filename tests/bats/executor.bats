@@ -22,7 +22,7 @@ EOS
   got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"
     and .payload.diff_summary == {files_changed: ["file.txt", "hello.txt"], lines_added: 3, lines_removed: 1}
     and .payload.self_assessment == {criteria_met: [true, null], notes: ["n1"]}
-    and (.payload.work_log | map(.action)) == ["edit", "note", "run_agent"]'
+    and (.payload.work_log | map(.action)) == ["edit", "note", "confinement", "run_agent"]'
   [ "$(git -C "$REPO" log -1 --format='%an %ae %cn %s' feat/x)" = "executor executor@agents.invalid executor Write hello" ]
   [ "$(jq -r 'select(.type=="task_result").payload.commit_hash' out.ndjson)" = "$(git -C "$REPO" rev-parse feat/x)" ]
   amp-validate <out.ndjson >valid.ndjson
@@ -293,16 +293,45 @@ EOS
   got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"'
 }
 
-@test "the trip-wire lets a person move main meanwhile" {
+# moved BODY: a move of an unconfined agent that the trip-wire has to find.
+moved() {
+  rm -rf "$REPO" "$REPO.worktrees" "$STATE"
   workplace
+  git init -q --bare origin.git
+  git -C "$REPO" remote add origin "$PWD/origin.git"
+  git -C "$REPO" push -q origin main
+  git -C "$REPO" branch other
+  agent evil <<<"echo x >x; git add x; git commit -qm x
+cd '$REPO'; $1"
+  dispatch | run_agent --exec ./evil
+  got out.ndjson '.type == "escalation" and .payload.escalation_type == "branch_violation"
+    and (.payload.description | test("'"$2"'"))'
+}
+
+@test "the trip-wire compares refs by value, whoever the reflog names" {
+  workplace
+  moved 'GIT_COMMITTER_NAME=human GIT_COMMITTER_EMAIL=h@example.org git commit -q --allow-empty -m m' 'refs/heads/main moved.*names human'
+  # A ref's file and its log are written together.
+  moved 'new=$(git rev-parse feat/x); old=$(git rev-parse main); printf "%s\\n" "$new" >.git/refs/heads/main
+    printf "%s %s human <h@example.org> 1 +0000\\tcommit: m\\n" "$old" "$new" >>.git/logs/refs/heads/main' 'refs/heads/main moved.*names human'
+  moved 'git symbolic-ref refs/heads/main refs/heads/other' 'refs/heads/main moved.*to ref: refs/heads/other'
+  moved 'git update-ref -d refs/heads/main' 'refs/heads/main moved.*to nothing'
+  moved 'git update-ref refs/remotes/origin/main feat/x' 'refs/remotes/origin/main moved'
+  moved 'git send-pack -q "$(git remote get-url origin)" +feat/x:main' 'remote origin: refs/heads/main moved'
+}
+
+@test "a person's recorded override explains a move, and other branches are free" {
+  workplace
+  worktree-bind --state "$STATE" -C "$REPO" hooks install
+  worktree-bind --state "$STATE" -C "$REPO" hooks override main --agent executor --for 1h --reason 'by hand'
   agent human <<'EOS'
 echo x >x
-cd "$AMP_STATE/../repo" && env -u AMP_AGENT GIT_COMMITTER_NAME=human GIT_COMMITTER_EMAIL=h@example.org \
-  git commit -q --allow-empty -m "by a person"
+cd "$AMP_STATE/../repo" && git branch free HEAD && git update-ref refs/heads/main feat/x
+git update-ref refs/heads/main "$(git commit-tree -p main -m m 'main^{tree}')"
 EOS
   dispatch | run_agent --exec ./human
   got_no out.ndjson '.type == "escalation"'
-  got out.ndjson '.payload.completion_status? == "complete"'
+  [ "$(git -C "$REPO" log -1 --format=%s main)" = m ]
 }
 
 @test "forbidden files and files beyond the risk level escalate permission_denied" {

@@ -100,6 +100,8 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         {"AMP_WORK_LOG", a->work_log},
         {"AMP_CONTROL", a->control},
         {c->confined ? NULL : "AMP_STATE", c->state_dir},
+        /* At the level landlock it exists, and cannot be read. */
+        {c->confined ? "GIT_CONFIG_NOSYSTEM" : NULL, "1"},
         {c->git_dir ? "GIT_DIR" : NULL, c->git_dir},
         {c->git_dir ? "GIT_WORK_TREE" : NULL, c->worktree},
         {"GIT_AUTHOR_NAME", c->agent},

@@ -18,8 +18,9 @@ struct amp_contract {
     const char *role, *agent, *task, *subtask;
     int64_t attempt;
     const char *worktree, *branch, *base, *state_dir;
-    /* A confined agent gets no AMP_STATE, and of the parent's environment only the variables for
-     * which passes is true (NULL: all). git_dir, if not NULL, is set as GIT_DIR, with the worktree.
+    /* A confined agent gets no AMP_STATE, its git reads no system configuration, and of the
+     * parent's environment only the variables for which passes is true (NULL: all). git_dir, if not
+     * NULL, is set as GIT_DIR, with the worktree.
      */
     bool confined;
     const char *git_dir;
