@@ -204,6 +204,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     if (amp_git_refs(w->git, k->repo, true, &k->refs, err) < 0 || amp_store_sync(w->store, err) < 0)
         return -1;
     k->began_ms = amp_now_ms();
+    k->walls.gate = AMP_GATE_NONE;
     k->job = job;
     if (amp_control_open(&k->words.control, &k->files, err) < 0)
         return -1;

@@ -5,16 +5,17 @@
 #ifndef AMP_FLOW_WORK_ASSIGNMENT_H
 #define AMP_FLOW_WORK_ASSIGNMENT_H
 
+#include "agent/gate.h"
 #include "agent/job/control.h"
 #include "flow/work/worker.h"
 
 /* The walls of a confined attempt (confined.h). */
 struct amp_walls {
-    bool quarantined, gated;
+    bool quarantined;
     struct amp_git_quarantine quarantine;
     char cover[1088]; /* the file that covers the worktree's .git */
     char home[1088];
-    struct amp_child gate; /* the proxy */
+    struct amp_gate gate; /* the proxy of EGRESS_RESTRICTED */
 };
 
 /* What became of a confined attempt's branch; neither done nor an error: it was not confined, or

@@ -11,8 +11,7 @@
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
-#define GATE_END_MS 1000
-#define PLACES_MAX  24
+#define PLACES_MAX 24
 
 bool amp_worker_reaches_repository(const struct amp_worker *w)
 {
@@ -38,6 +37,33 @@ int amp_confined_note(const struct amp_worker *w, struct amp_buf *out, struct am
 {
     return amp_buf_str(out, "confinement: ", err) < 0 || amp_confined_text(w, out, err) < 0 ||
                    amp_buf_add(out, "", 1, err) < 0
+               ? -1
+               : 0;
+}
+
+int amp_confined_record(struct amp_worker *w, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0}, record = {0};
+    bool all = amp_worker_confines(w) && !w->opt->confine->lacks;
+    const struct amp_line_place at = {.tool = w->opt->tool, .line = 1, .now_ms = amp_now_ms()};
+
+    amp_buf_init(&text, 8192);
+    amp_buf_init(&record, 32768);
+    if (amp_buf_fmt(&text, err, "the agent %s: ", w->opt->agent) < 0 ||
+        amp_confined_text(w, &text, err) < 0 || amp_buf_add(&text, "", 1, err) < 0)
+        return -1;
+    const struct amp_finding f = {.severity = AMP_SEV_WARNING,
+                                  .type = AMP_SPAN(""),
+                                  .id = AMP_SPAN(""),
+                                  .code = all ? "confined" : "not_confined",
+                                  .field = "",
+                                  .pointer = "",
+                                  .rule = "confinement",
+                                  .message = text.data,
+                                  .found = "",
+                                  .expected = ""};
+    return amp_finding_record(&f, &at, &record, err) < 0 ||
+                   amp_store_error_log(w->store, amp_buf_span(&record), err) < 0
                ? -1
                : 0;
 }
@@ -78,33 +104,6 @@ int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct 
     return 0;
 }
 
-/* ---- the proxy of EGRESS_RESTRICTED ---- */
-
-/* The log is beside the attempt's directory, because the agent can change what is in it. */
-static int gate_start(struct amp_worker *w, struct amp_assignment *k, int *end,
-                      struct amp_error *err)
-{
-    char log[1200];
-
-    snprintf(log, sizeof log, "%s.egress.ndjson", k->files.dir);
-    AMP_CLOSE int out = amp_file_open(
-        AT_FDCWD, log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0600, err);
-    if (out < 0 ||
-        amp_confine_gate(w->opt->policy, w->opt->agent, out, &k->walls.gate, end, err) < 0)
-        return -1;
-    k->walls.gated = true;
-    return 0;
-}
-
-static void gate_end(struct amp_assignment *k)
-{
-    struct amp_child_end end;
-
-    if (k->walls.gated)
-        amp_child_wait(&k->walls.gate, GATE_END_MS, 0, NULL, &end, NULL);
-    k->walls.gated = false;
-}
-
 /* ---- the start ---- */
 
 static const char *home_of(char *const *envp)
@@ -127,8 +126,11 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
 
     if (!amp_worker_confines(w))
         return amp_child_start(spec, child, err);
-    AMP_CLOSE int gate = -1;
-    if (report->network == AMP_NETWORK_EGRESS_RESTRICTED && gate_start(w, k, &gate, err) < 0)
+    AMP_CLOSE int log = -1;
+    if (report->network == AMP_NETWORK_EGRESS_RESTRICTED &&
+        ((log = amp_gate_log(w->state_dir, err)) < 0 ||
+         amp_gate_start(w->opt->policy, w->opt->agent, log, STDERR_FILENO, &k->walls.gate, err) <
+             0))
         return -1;
     places[n++] = (struct amp_confine_place){.path = k->files.dir, .write = true};
     for (uint32_t i = 0; i < q->n_objects && n < PLACES_MAX - 2; i++)
@@ -149,15 +151,9 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
         .places = places,
         .n_places = n,
         .scratch = *k->walls.home ? k->walls.home : NULL,
-        .gate_fd = gate,
+        .gate_fd = k->walls.gate.fd,
     };
-    int rc = amp_confine_start(&c, spec, child, err);
-    if (rc < 0 && gate >= 0) {
-        close(gate);
-        gate = -1;
-        gate_end(k);
-    }
-    return rc;
+    return amp_confine_start(&c, spec, child, err);
 }
 
 /* ---- the takeover ---- */
@@ -167,7 +163,7 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
     char email[256], ref[AMP_KEEP_REF_MAX];
     struct amp_taking *t = &k->taking;
 
-    gate_end(k);
+    amp_gate_end(&k->walls.gate);
     if (!k->walls.quarantined || !*k->start)
         return 0;
     amp_agent_email(w->opt->agent, email, sizeof email);

@@ -16,6 +16,9 @@ static inline bool amp_worker_confines(const struct amp_worker *w)
  * policy lets it write nowhere else. */
 bool amp_worker_reaches_repository(const struct amp_worker *w);
 
+/* Records in the error log, once for a worker, what is enforced: confined or not_confined. */
+int amp_confined_record(struct amp_worker *w, struct amp_error *err);
+
 /* Makes the quarantine and the private directory of HOME; before the environment is composed. */
 int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
 /* Starts the agent's command, confined or not. */

@@ -9,6 +9,7 @@
 #include "agent/work.h"
 #include "flow/identity.h"
 #include "flow/suspend.h"
+#include "flow/work/confined.h"
 #include "flow/work/io.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
@@ -316,6 +317,8 @@ static int worker_run(struct amp_worker *w, struct amp_error *err)
         *err = e;
         return -1;
     }
+    if (o->argv && amp_confined_record(w, err) < 0)
+        return -1;
     int left = amp_agent_end_leftovers(w->state_dir, o->agent);
     if (left)
         o->note("ended %d process%s left by an earlier run of %s", left, left == 1 ? "" : "es",
