@@ -55,12 +55,11 @@ EOS
 }
 
 @test "an agent reads its own task, and its own inbox, which stays as it is" {
-  repo=$REPO
-  task-dispatch new --state "$STATE" --repo "$repo" --base main --branch feat/x --description d --criterion c >new.ndjson
-  task-dispatch coordinate --state "$STATE" <new.ndjson >dispatched.ndjson
-  message=$(head -1 dispatched.ndjson)
-  jq -c '.type = "task_dispatch" | .to = "executor"' <<<"$message" >waiting.ndjson
-  amp-route --state "$STATE" --out null -r 'type=* => inbox:executor' <waiting.ndjson >/dev/null 2>&1 || :
+  dispatch '.from = "admin" | .to = "coordinator"' >new.ndjson
+  run -75 --separate-stderr task-dispatch coordinate --state "$STATE" <new.ndjson
+  printf '%s\n' "${lines[@]}" | grep '"type":"task_dispatch"' >dispatched.ndjson
+  dispatch '.task_id = "T-2026-009" | .msg_id = "task_dispatch-T-2026-009-1"' |
+    amp-route --state "$STATE" -r 'type=* => inbox:executor' >/dev/null
   talker <<'EOS'
 say '{"type":"task","id":"t"}'
 answered t
@@ -68,7 +67,8 @@ say '{"type":"inbox","id":"i"}'
 answered i
 EOS
   run_agent --exec ./talks <dispatched.ndjson
-  jq -se '.[0].ok and .[0].task.branch == "feat/x" and .[1].ok and (.[1].inbox | type) == "array"' "$(find "$STATE/run" -name answers)"
+  jq -se '.[0].ok and .[0].task.branch == "feat/x" and (.[1].inbox | map(.task_id)) == ["T-2026-009"]' "$(attempt)/answers"
+  [ "$(amp-route inbox --state "$STATE" executor --max 1 | jq -r .task_id)" = T-2026-009 ]
 }
 
 @test "a question goes to the admin, and the answer comes back into the attempt" {
