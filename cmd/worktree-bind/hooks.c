@@ -17,7 +17,6 @@
 #include "worktree/override.h"
 #include "worktree/person.h"
 
-
 enum access { LOOKS, CHANGES };
 
 static int hooks_find(struct session *s, enum access access, bool with_store, struct amp_hooks *h,

@@ -295,7 +295,7 @@ EOS
 
 # moved BODY: a move of an unconfined agent that the trip-wire has to find.
 moved() {
-  rm -rf "$REPO" "$REPO.worktrees" "$STATE"
+  rm -rf "$REPO" "$REPO.worktrees" "$STATE" origin.git
   workplace
   git init -q --bare origin.git
   git -C "$REPO" remote add origin "$PWD/origin.git"

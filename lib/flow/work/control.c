@@ -21,8 +21,9 @@
 #define BEAT_MS   1000 /* heartbeats in between are not recorded */
 #define INBOX_MAX 32   /* messages of an answer */
 
-int amp_words_log(struct amp_assignment *k, const char *action, const char *file,
-                  const char *detail, struct amp_error *err)
+/* Adds an entry to the work log of the attempt. */
+static int log_add(struct amp_assignment *k, const char *action, const char *file,
+                   const char *detail, struct amp_error *err)
 {
     json_auto_t *e = json_pack("{s:s, s:s, s:s}", "action", action, "file", file, "detail", detail);
 
@@ -59,7 +60,7 @@ bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wai
         return true;
     }
     if (k->words.hold_ms && k->words.held_over_ms) {
-        amp_words_log(k, "forced_preemption", "", "the hold is over; the agent is stopped", &e);
+        log_add(k, "forced_preemption", "", "the hold is over; the agent is stopped", &e);
         k->words.hold_ms = k->words.held_over_ms = 0;
     }
     return false;
@@ -114,7 +115,7 @@ static int question_take(struct amp_worker *w, struct amp_assignment *k,
     snprintf(text, sizeof text, "The agent %s asks: %s", w->opt->agent,
              amp_json_str(l->in, "text"));
     if (question_send(w, k, text, json_object_get(l->in, "suggestions"), id, err) < 0 ||
-        amp_words_log(k, "question", "", text, err) < 0)
+        log_add(k, "question", "", text, err) < 0)
         return -1;
     struct amp_agent_question *q = &said->questions[said->n_questions++];
     snprintf(q->id, sizeof q->id, "%s", l->id);
@@ -219,7 +220,7 @@ static int progress_take(struct amp_worker *w, struct amp_assignment *k, const j
     w->opt->progress("%s: %s: %s", k->task, w->opt->agent, detail);
     return json_array_size(k->words.log) >= LOG_MAX
                ? 0
-               : amp_words_log(k, "progress", amp_json_str(in, "file"), detail, err);
+               : log_add(k, "progress", amp_json_str(in, "file"), detail, err);
 }
 
 static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
@@ -232,7 +233,7 @@ static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
     amp_time_format(amp_now_ms() + max, until);
     snprintf(detail, sizeof detail, "for %lld ms: %s", (long long)max,
              amp_json_str(l->in, "reason"));
-    if (json_array_size(k->words.log) < LOG_MAX && amp_words_log(k, "hold", "", detail, err) < 0)
+    if (json_array_size(k->words.log) < LOG_MAX && log_add(k, "hold", "", detail, err) < 0)
         return -1;
     json_auto_t *more = json_pack("{s:s}", "until", until);
     return amp_control_answer(&k->words.control, l->id, more, err);
@@ -311,7 +312,7 @@ static int line_refuse(void *ctx, const char *id, const char *code, const char *
     amp_buf_init(&record, 1 << 16);
     return amp_finding_record(&f, &at, &record, err) < 0 ||
                    amp_store_error_log(r->w->store, amp_buf_span(&record), err) < 0 ||
-                   amp_words_log(r->k, "control_refused", "", what, err) < 0
+                   log_add(r->k, "control_refused", "", what, err) < 0
                ? -1
                : 0;
 }
@@ -338,5 +339,5 @@ int amp_words_end(struct amp_worker *w, struct amp_assignment *k, struct amp_err
         return 0;
     snprintf(detail, sizeof detail, "%lld lines of AMP_CONTROL were refused",
              (long long)c->refused);
-    return amp_words_log(k, "control_refused", "", detail, err);
+    return log_add(k, "control_refused", "", detail, err);
 }

@@ -12,8 +12,5 @@ int amp_words_read(struct amp_worker *w, struct amp_assignment *k, struct amp_er
 int amp_words_end(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
 /* Whether a suspension must wait for the end of the agent's hold (SW4RM §7.2); lowers *wait_ms. */
 bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms);
-/* Adds an entry to the work log of the attempt. */
-int amp_words_log(struct amp_assignment *k, const char *action, const char *file,
-                  const char *detail, struct amp_error *err);
 
 #endif

@@ -137,13 +137,13 @@ struct amp_git_refs {
     struct amp_git_ref *v; /* sorted by name */
     uint32_t n;
 };
-/* protected_only: only branches that the rule protects here, their remote-tracking refs, the symbolic
- * refs of remotes, and the protected branches of remotes that are directories. */
+/* protected_only: only branches that the rule protects here, their remote-tracking refs, the
+ * symbolic refs of remotes, and the protected branches of remotes that are directories. */
 int amp_git_refs(struct amp_git *g, const char *repo, bool protected_only, struct amp_git_refs *out,
                  struct amp_error *err);
 void amp_git_refs_release(struct amp_git_refs *r);
-/* Calls fn for every ref that differs; the old or new value is "" if the ref does not exist. Returns
- * the number of differences. */
+/* Calls fn for every ref that differs; the old or new value is "" if the ref does not exist.
+ * Returns the number of differences. */
 typedef void (*amp_git_change_fn)(void *ctx, const char *ref, const char *before,
                                   const char *after);
 uint32_t amp_git_refs_compare(const struct amp_git_refs *before, const struct amp_git_refs *after,

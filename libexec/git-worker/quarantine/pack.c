@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "worker.h"
+#include "quarantine.h"
 
 #define READ_SIZE    65536
 #define TRAILER_SIZE 20

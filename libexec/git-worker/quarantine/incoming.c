@@ -23,7 +23,7 @@
 #include <amp/base/num.h>
 
 #include "base/grow.h"
-#include "worker.h"
+#include "quarantine.h"
 
 #define PACKS_MAX     64
 #define SEEN_MAX      (8u << 20) /* objects that are looked at, old ones included, and steps */

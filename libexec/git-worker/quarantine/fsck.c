@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "worker.h"
+#include "quarantine.h"
 
 #define PARENTS_MAX 1024
 

@@ -9,7 +9,7 @@
 
 #include <amp/base/file.h>
 
-#include "worker.h"
+#include "quarantine.h"
 
 #define SMALL_MAX      (1u << 20)
 #define REF_MAX        4096
