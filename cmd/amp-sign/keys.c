@@ -103,16 +103,33 @@ static int file_revoke(const char *path, struct amp_span fingerprint, int64_t fr
     return 0;
 }
 
+/* The state's trust file, if the state has keys. */
+static int state_file(struct amp_buf *path, bool *has, struct amp_error *err)
+{
+    *has = false;
+    if (!opt.state)
+        return 0;
+    if (amp_buf_fmt(path, err, "%s/keys", opt.state) < 0)
+        return -1;
+    *has = access(path->data, F_OK) == 0;
+    amp_buf_reset(path);
+    return amp_state_signers_path(opt.state, path, err);
+}
+
 static int key_revoke(struct amp_span fingerprint, int64_t from_ms, struct amp_error *err)
 {
     AMP_BUF struct amp_buf path = {0};
     uint32_t n = 0;
+    bool in_state;
     char what[320], from[AMP_TIME_MAX];
     amp_buf_init(&path, 8192);
-    if (opt.state && (amp_state_signers_path(opt.state, &path, err) < 0 ||
-                      file_revoke(path.data, fingerprint, from_ms, &n, err) < 0))
+    if (state_file(&path, &in_state, err) < 0)
         return -1;
-    if (opt.allowed && file_revoke(opt.allowed, fingerprint, from_ms, &n, err) < 0)
+    if (!in_state && !opt.allowed)
+        return amp_fail(err, AMP_NO, "key_not_found", "the state directory %s has no keys",
+                        opt.state);
+    if ((in_state && file_revoke(path.data, fingerprint, from_ms, &n, err) < 0) ||
+        (opt.allowed && file_revoke(opt.allowed, fingerprint, from_ms, &n, err) < 0))
         return -1;
     if (n == 0)
         amp_warn("no trusted line has this key; the revocation is recorded all the same");
