@@ -13,7 +13,7 @@
 #include <amp/base/pipe.h>
 
 #include "identity/signature.h"
-#include "identity/trust_line.h"
+#include "identity/trust/line.h"
 
 enum { FILES_MAX = 8, ENTRIES_MAX = 1 << 17 };
 

@@ -1,5 +1,5 @@
 /* Lines of allowed_signers, as OpenSSH reads them: PRINCIPALS [OPTIONS] TYPE BASE64 [COMMENT]. */
-#include "identity/trust_line.h"
+#include "identity/trust/line.h"
 
 #include <string.h>
 #include <strings.h>

@@ -9,7 +9,7 @@
 #include <amp/base/file.h>
 #include <amp/base/pipe.h>
 
-#include "identity/trust_line.h"
+#include "identity/trust/line.h"
 
 enum { LOCK_WAIT_MS = 10000, REASON_MOST = 200 };
 
