@@ -8,6 +8,11 @@ trap 'rm -rf "$work"' EXIT
 top=$(cd "$here/../.." && pwd)
 export PATH=$here/stand-in:$top/build/bin:$PATH PLAYED=$work/played
 mkdir "$PLAYED"
+# The stand-ins need their recordings, and count what they played. Real command lines need the policy
+# of their vendor: see ../policies.
+jq -n --arg here "$here" --arg played "$PLAYED" \
+  '{read: ["\($here)/stand-in", "\($here)/recorded"], write: [$played], environment: ["PLAYED"]}' >"$work/policy.json"
+export POLICY=$work/policy.json
 
 cp -R "$here/../qa-loop/project" "$work/repo"
 git -C "$work/repo" init -q -b main

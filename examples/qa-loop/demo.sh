@@ -36,7 +36,9 @@ say "the loop"
 cat >"$work/answer" <<'ANSWER'
 {"task_id":"*","decision":"resume","note":"multiply first, convert to long afterwards"}
 ANSWER
-EXECUTOR=$here/executor.sh REVIEWER=$here/reviewer.sh AMP_ANSWER=$work/answer \
+# The agents see their worktree and the toolchain; the executor needs its patches besides.
+jq -n --arg dir "$here/patches" '{read: [$dir]}' >"$work/policy.json"
+POLICY=$work/policy.json EXECUTOR=$here/executor.sh REVIEWER=$here/reviewer.sh AMP_ANSWER=$work/answer \
   "$here/loop.sh" "$work/state" <"$work/tasks.ndjson"
 
 say "an agent tries to commit to main"

@@ -7,6 +7,9 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export AMP_STATE=${1:?usage: loop.sh STATE <tasks.ndjson}
 : "${EXECUTOR:=$here/executor.sh}" "${REVIEWER:=$here/reviewer.sh}"
+# The agents are confined (worktree-bind-exec(1)); the policy grants what they need besides.
+policy=()
+[ -z "${POLICY-}" ] || policy=(--policy "$POLICY")
 
 fifos=$(mktemp -d)
 trap 'rm -rf "$fifos"' EXIT
@@ -21,8 +24,8 @@ done
 
 # Each worker reads its own FIFO and writes to its own, from which the coordinator takes only what
 # that role may say.
-task-dispatch run --progress never --in "$fifos/executor" --out "$fifos/from-executor" --exec "$EXECUTOR" &
-task-dispatch review --progress never --in "$fifos/reviewer" --out "$fifos/from-reviewer" --exec "$REVIEWER" &
+task-dispatch run ${policy[@]+"${policy[@]}"} --progress never --in "$fifos/executor" --out "$fifos/from-executor" --exec "$EXECUTOR" &
+task-dispatch review ${policy[@]+"${policy[@]}"} --progress never --in "$fifos/reviewer" --out "$fifos/from-reviewer" --exec "$REVIEWER" &
 hitl-prompt ${AMP_ANSWER:+--answer "$AMP_ANSWER"} --in "$fifos/admin" --out "$fifos/from-admin" &
 
 # The coordinator owns the cycle: tasks arrive through the pipe, answers through the FIFOs. Refusals

@@ -38,7 +38,7 @@ adapter_options() {
   work=$(mktemp -d "${TMPDIR:-/tmp}/${0##*/}.XXXXXX") || exit 126
   trap 'rm -rf "$work"' EXIT
   # The session of an earlier attempt at this subtask, for rework.
-  kept=${AMP_RESULT%/*}/../session-$AMP_AGENT-${AMP_SUBTASK_ID//[^A-Za-z0-9._-]/_}-${0##*/}
+  kept=${AMP_KEPT:-$work/kept}
 }
 
 executor_prompt() {
@@ -157,7 +157,11 @@ give_up() { # STATUS of the command line
 
 adapter_main() {
   local old='' answer rc
-  if $resume && [ -s "$kept" ]; then old=$(head -c 256 "$kept"); fi
+  # "ADAPTER SESSION": another adapter may have worked under the same name.
+  if $resume && [ -s "$kept" ]; then
+    old=$(head -c 512 "$kept")
+    if [ "${old%% *}" = "${0##*/}" ]; then old=${old#* }; else old=''; fi
+  fi
   "${AMP_ROLE}_prompt" >"$work/prompt" || exit 126
   [ -z "$extra_prompt" ] || { echo && cat -- "$extra_prompt"; } >>"$work/prompt"
   rc=0
@@ -167,7 +171,7 @@ adapter_main() {
     call "$work/prompt" '' || rc=$?
   fi
   [ $rc -eq 0 ] || give_up $rc
-  [ -z "$session" ] || printf '%s' "$session" >"$kept"
+  [ -z "$session" ] || printf '%s %s' "${0##*/}" "$session" >"$kept"
   answer=$(extract "$reply")
   if [ -z "$answer" ]; then
     {

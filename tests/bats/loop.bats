@@ -7,7 +7,8 @@ load lib
 LOOP=$AMP_TOP/examples/qa-loop/loop.sh
 
 setup() {
-  unset AMP_IDENTITY
+  # The loop runs as a user would run it.
+  unset AMP_IDENTITY AMP_CONFINE
   cd "$BATS_TEST_TMPDIR" || return
   repo work
   echo start >work/file
@@ -39,6 +40,12 @@ if [ -n "${DEATHS:-}" ] && [ $(($(od -An -N2 -tu2 /dev/urandom) % 3)) -eq 0 ]; t
 fi
 A
   export MAYBE_DIE=$PWD/maybe_die
+  # What these agents need besides their worktree.
+  mkdir deaths
+  mkfifo started
+  jq -n --arg here "$PWD" '{read: ["\($here)/maybe_die"], write: ["\($here)/deaths", "\($here)/started"],
+    environment: ["MAYBE_DIE", "DEATHS", "STARTED", "LOOP_MARK"]}' >policy.json
+  export POLICY=$PWD/policy.json
   chmod +x executor reviewer
   export EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer
 }
@@ -99,7 +106,6 @@ approved() {
 
 @test "agents that are killed at random cost attempts, not tasks" {
   tasks 6 100 >tasks.ndjson
-  mkdir deaths
   DEATHS=$PWD/deaths timeout 120 bash "$LOOP" state <tasks.ndjson >out 2>err
   [ "$(approved)" -eq 6 ]
   echo "# killed $(find deaths -mindepth 1 | wc -l) times" >&3
@@ -108,7 +114,6 @@ approved() {
 @test "Ctrl-C in the middle leaves no process behind, and the next run ends the work" {
   tasks 4 100 >tasks.ndjson
   mark=intr$BATS_ROOT_PID.$RANDOM
-  mkfifo started
   cat >slow <<'A'
 #!/bin/sh
 echo up >"$STARTED"

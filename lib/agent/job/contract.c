@@ -99,6 +99,7 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         {"AMP_RESULT", a->result},
         {"AMP_WORK_LOG", a->work_log},
         {"AMP_CONTROL", a->control},
+        {"AMP_KEPT", a->kept},
         {c->confined ? NULL : "AMP_STATE", c->state_dir},
         /* At the level landlock it exists, and cannot be read. */
         {c->confined ? "GIT_CONFIG_NOSYSTEM" : NULL, "1"},
@@ -141,6 +142,20 @@ static int file_put(const char *dir, const char *name, char *path, size_t size,
     return data.p ? amp_file_write_atomic(AT_FDCWD, path, 0600, data, err) : 0;
 }
 
+/* The file of an earlier attempt; a missing one is left out. */
+static int kept_put(const struct amp_contract *c, const char *sub, struct amp_attempt *a,
+                    struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+
+    snprintf(a->kept_at, sizeof a->kept_at, "%s/run/%s/kept-%s-%s", c->state_dir, c->task, c->agent,
+             sub);
+    amp_buf_init(&text, AMP_KEPT_MAX + 1);
+    if (amp_file_read(AT_FDCWD, a->kept_at, AMP_KEPT_MAX, &text, NULL) < 0)
+        return file_put(a->dir, "kept", a->kept, sizeof a->kept, (struct amp_span){0}, err);
+    return file_put(a->dir, "kept", a->kept, sizeof a->kept, amp_buf_span(&text), err);
+}
+
 int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct amp_error *err)
 {
     struct amp_attempt t = {0};
@@ -164,7 +179,7 @@ int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct
         file_put(t.dir, "context.json", t.context, sizeof t.context, c->context, err) ||
         file_put(t.dir, "result.json", t.result, sizeof t.result, none, err) ||
         file_put(t.dir, "control", t.control, sizeof t.control, none, err) ||
-        file_put(t.dir, "git", t.git, sizeof t.git, none, err) ||
+        file_put(t.dir, "git", t.git, sizeof t.git, none, err) || kept_put(c, sub, &t, err) ||
         file_put(t.dir, "work.ndjson", t.work_log, sizeof t.work_log, none, err) ||
         file_put(t.dir, "stdout", t.out, sizeof t.out, none, err) ||
         file_put(t.dir, "stderr", t.err, sizeof t.err, none, err))

@@ -40,11 +40,19 @@ struct amp_attempt {
     char message[1088], criteria[1088], diff[1088], context[1088], result[1088], work_log[1088];
     char control[1088]; /* the FIFO, see control.h */
     char git[1088];     /* the quarantine of a confined attempt */
+    char kept[1088];    /* what the agent leaves for its next attempt at the subtask */
+    char kept_at[1088]; /* where it is between the attempts */
     char out[1088], err[1088];
 };
 
 /* Creates STATE/run/<task>/<agent>-<subtask>-<attempt>-<random>/ (0700) with the input files. */
 int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct amp_error *err);
+
+/* Keeps the file $AMP_KEPT for the agent's next attempt at the subtask, if it is a regular file of
+ * at most AMP_KEPT_MAX bytes; amp_attempt_make gives it back. 1: there is none, or it was not kept.
+ */
+#define AMP_KEPT_MAX 65536
+int amp_attempt_keep(const struct amp_attempt *a, struct amp_error *err);
 
 /* A list of NAME=value strings for exec. */
 struct amp_env {

@@ -119,7 +119,7 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
                        struct amp_error *err)
 {
     struct amp_confine_place places[PLACES_MAX];
-    char real[PATH_MAX], dot_git[PATH_MAX + 8];
+    char real[PATH_MAX], helper[PATH_MAX], libexec[PATH_MAX], dot_git[PATH_MAX + 8];
     size_t n = 0;
     const struct amp_confine_report *report = w->opt->confine;
     const struct amp_git_quarantine *q = &k->walls.quarantine;
@@ -138,7 +138,12 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
     snprintf(dot_git, sizeof dot_git, "%s/.git", k->worktree);
     if (k->walls.quarantined && report->level == AMP_LEVEL_FULL)
         places[n++] = (struct amp_confine_place){.path = k->walls.cover, .at = dot_git};
-    /* The command itself, if it is a file somewhere else than the toolchain. */
+    /* The adapters, and the command itself, if they are somewhere else than the toolchain. */
+    if (amp_helper_path("agent-adapter.sh", helper, sizeof helper, NULL) == 0 &&
+        realpath(helper, libexec)) {
+        *strrchr(libexec, '/') = '\0';
+        places[n++] = (struct amp_confine_place){.path = libexec};
+    }
     if (spec->argv[0][0] == '/' && realpath(spec->argv[0], real))
         places[n++] = (struct amp_confine_place){.path = real};
     const char *const hidden[] = {w->state_dir, NULL};
@@ -164,6 +169,8 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
     struct amp_taking *t = &k->taking;
 
     amp_gate_end(&k->walls.gate);
+    if (amp_attempt_keep(&k->files, err) < 0)
+        return -1;
     if (!k->walls.quarantined || !*k->start)
         return 0;
     amp_agent_email(w->opt->agent, email, sizeof email);

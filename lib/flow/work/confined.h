@@ -25,8 +25,8 @@ int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct 
 int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
                        const struct amp_child_spec *spec, struct amp_child *child,
                        struct amp_error *err);
-/* After the attempt: ends the proxy and, for a worker that answers with a branch, takes the branch
- * over. A refusal is no failure of this function: k->taking.error has it. */
+/* After the attempt: ends the proxy, keeps AMP_KEPT, and, for a worker that answers with a branch,
+ * takes the branch over. A refusal is no failure of this function: k->taking.error has it. */
 int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
 
 /* The level as an entry of a work log or record: {"level":"full",…}. */
