@@ -49,6 +49,9 @@ struct amp_confine_policy {
     enum amp_network network;
     struct amp_confine_limits limits;
     bool read_only; /* the worktree cannot be written (a review) */
+    /* The paths of the worktree, relative to it, that may be read or written; NULL: all of it.
+     * Owned and NULL-terminated; a list without entries is none of it. */
+    char **only_read, **only_write;
 };
 /* The defaults for an agent's attempt: no grants, DENY_ALL, the limits of confinement.json. */
 void amp_confine_policy_init(struct amp_confine_policy *p);

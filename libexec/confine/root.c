@@ -369,6 +369,8 @@ void root_build(struct plan *p)
         scratch_bind(p, &r, scratch, "home", 0700, p->home);
     places_attach(p, &r, scratch);
     close(scratch);
+    /* A worktree of which nothing is granted is an empty directory. */
+    close(open_target(p, &r, p->cwd, false));
     enter(p, &r);
 }
 

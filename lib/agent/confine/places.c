@@ -126,6 +126,33 @@ static int by_target(const void *a, const void *b)
     return strcmp(x->at, y->at);
 }
 
+/* A path of the worktree, resolved; absent paths and links out of it are left out. */
+static int inside_add(struct confine_places *p, const char *worktree, const char *path, bool write,
+                      struct amp_error *err)
+{
+    char full[PATH_MAX * 2], real[PATH_MAX];
+    snprintf(full, sizeof full, "%s/%s", worktree, path);
+    if (!realpath(full, real) || !confine_is_beneath(real, worktree))
+        return 0;
+    return place_add(p, real, real, write, err);
+}
+
+static int worktree_add(const struct amp_confine *c, struct confine_places *p, const char *real,
+                        const char *at, struct amp_error *err)
+{
+    const struct amp_confine_policy *policy = c->policy;
+    bool write = !policy->read_only && !policy->only_write;
+    if (!policy->only_read && place_add(p, real, at, write, err) < 0)
+        return -1;
+    for (char **path = policy->only_read; path && *path; path++)
+        if (inside_add(p, real, *path, write, err) < 0)
+            return -1;
+    for (char **path = policy->read_only ? NULL : policy->only_write; path && *path; path++)
+        if (inside_add(p, real, *path, true, err) < 0)
+            return -1;
+    return 0;
+}
+
 int confine_places_collect(const struct amp_confine *c, struct confine_places *p,
                            struct amp_error *err)
 {
@@ -134,8 +161,8 @@ int confine_places_collect(const struct amp_confine *c, struct confine_places *p
         return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", c->worktree);
     if (strcmp(real, "/") == 0)
         return amp_fail(err, AMP_CONFIG, "bad_policy", "/ cannot be a worktree");
-    if (place_add(p, real, real, !c->policy->read_only, err) < 0 ||
-        (strcmp(real, c->worktree) && place_add(p, real, c->worktree, !c->policy->read_only, err)))
+    if (worktree_add(c, p, real, real, err) < 0 ||
+        (strcmp(real, c->worktree) && worktree_add(c, p, real, c->worktree, err) < 0))
         return -1;
     for (int kind = AMP_GRANT_READ; kind <= AMP_GRANT_WRITE; kind++)
         for (char **g = c->policy->grants[kind]; g && *g; g++)

@@ -48,14 +48,20 @@ void amp_confine_policy_init(struct amp_confine_policy *p)
                                                 .open_files = 4096}};
 }
 
+static void list_free(char ***list)
+{
+    for (char **g = *list; g && *g; g++)
+        free(*g);
+    free(*list);
+    *list = NULL;
+}
+
 void amp_confine_policy_release(struct amp_confine_policy *p)
 {
-    for (int kind = 0; kind < AMP_GRANT_COUNT; kind++) {
-        for (char **g = p->grants[kind]; g && *g; g++)
-            free(*g);
-        free(p->grants[kind]);
-    }
-    memset(p->grants, 0, sizeof p->grants);
+    for (int kind = 0; kind < AMP_GRANT_COUNT; kind++)
+        list_free(&p->grants[kind]);
+    list_free(&p->only_read);
+    list_free(&p->only_write);
 }
 
 static bool is_variable(struct amp_span text)

@@ -11,6 +11,8 @@
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
+#include "flow/work/access.h"
+
 #define PLACES_MAX 24
 
 bool amp_worker_reaches_repository(const struct amp_worker *w)
@@ -127,10 +129,12 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
     if (!amp_worker_confines(w))
         return amp_child_start(spec, child, err);
     AMP_CLOSE int log = -1;
-    if (report->network == AMP_NETWORK_EGRESS_RESTRICTED &&
+    AMP_CLEANUP(amp_access_release) struct amp_confine_policy policy = *w->opt->policy;
+    if (amp_access_restrict(k->v, &policy, err) < 0)
+        return -1;
+    if (policy.network == AMP_NETWORK_EGRESS_RESTRICTED &&
         ((log = amp_gate_log(w->state_dir, err)) < 0 ||
-         amp_gate_start(w->opt->policy, w->opt->agent, log, STDERR_FILENO, &k->walls.gate, err) <
-             0))
+         amp_gate_start(&policy, w->opt->agent, log, STDERR_FILENO, &k->walls.gate, err) < 0))
         return -1;
     places[n++] = (struct amp_confine_place){.path = k->files.dir, .write = true};
     for (uint32_t i = 0; i < q->n_objects && n < PLACES_MAX - 2; i++)
@@ -148,7 +152,7 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
         places[n++] = (struct amp_confine_place){.path = real};
     const char *const hidden[] = {w->state_dir, NULL};
     const struct amp_confine c = {
-        .policy = w->opt->policy,
+        .policy = &policy,
         .home = home_of(w->opt->envp),
         .hidden = hidden,
         .report = report,

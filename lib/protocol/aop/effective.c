@@ -126,6 +126,20 @@ static void delegation_write(struct amp_jw *w, const struct amp_aop_policy *p)
     amp_jw_close(w, '}');
 }
 
+/* The directory of the task's paths, if it has a canonical form. */
+static int root_write(struct amp_jw *w, struct amp_span root, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf path = {0};
+    amp_buf_init(&path, PATH_MOST);
+    if (root.n == 0)
+        return 0;
+    if (amp_aop_resolve((struct amp_span){"", 0}, root, &path, err) == 0)
+        amp_jw_member_str(w, "workspace_root", amp_buf_span(&path));
+    else if (err->status != AMP_NOPERM)
+        return -1;
+    return 0;
+}
+
 static int policy_write(struct amp_jw *w, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_aop_policy p;
@@ -135,6 +149,8 @@ static int policy_write(struct amp_jw *w, const struct amp_view *v, struct amp_e
     uint32_t tok = amp_object_get(v->tape, environment, "workspace_root", AMP_JSON_STRING);
     amp_buf_init(&room, PATH_MOST);
     if (tok != AMP_TOK_NONE && amp_tok_text(v->tape, tok, &room, &root, err) < 0)
+        return -1;
+    if (root_write(w, root, err) < 0)
         return -1;
     amp_aop_policy(v, &p);
     int_write(w, "timeout_seconds", &p.timeout_seconds);
