@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/finding.h"
+#include "cli/identity.h"
 #include "flow/config.h"
 #include "message/inbox/inbox.h"
 #include "message/operation/idempotency.h"
@@ -35,6 +36,7 @@ static const char *const gap_words[] = {
         NULL};
 static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees;
 static const char *config;
+static struct amp_identity_cli identity = AMP_IDENTITY_CLI;
 static int64_t max_pending = 64 << 20, max_line = 32 << 20, jobs = 4, attempts = 5, credits;
 
 static const struct amp_opt options[] = {
@@ -83,6 +85,9 @@ static const struct amp_opt options[] = {
      .doc = "trust the certificates in FILE, not the system's"},
     {0, "allow-unsigned", AMP_OPT_FLAG, &router.allow_unsigned, NULL,
      .doc = "let unsigned SW4RM messages leave this machine"},
+    {0, "from-network", AMP_OPT_FLAG, &router.from_network, NULL,
+     .doc = "take only signed messages: the input is from other machines"},
+    AMP_OPT_IDENTITIES(identity),
     {0, "predicate-timeout", AMP_OPT_DURATION, &router.predicate_limit_ms, "TIME",
      .doc = "time limit of jq predicates per message", .min = 10, .max = 60000},
     AMP_OPT_LOCK_TIMEOUT(router.lock_timeout_ms),
@@ -149,6 +154,26 @@ static int options_set(struct amp_error *err)
     return 0;
 }
 
+/* Signatures matter for messages that cross a network. */
+static int identities_open(struct amp_error *err)
+{
+    const struct amp_identity_tool tool = {
+        .state = router.state, .config = config, .quiet = !router.from_network};
+    bool uses = router.from_network;
+    const struct amp_list *const ports[] = {&routes, &agents, &tees};
+    for (size_t k = 0; k < sizeof ports / sizeof *ports; k++)
+        for (int i = 0; i < ports[k]->n && !uses; i++)
+            uses = strstr(ports[k]->v[i], "http") != NULL;
+    if (!uses || (!router.state && !identity.allowed_signers && !router.from_network))
+        return 0;
+    if (amp_identity_cli_open(&identity, &tool, &router.ids, err) < 0)
+        return -1;
+    if (router.from_network && !router.ids)
+        return amp_fail(err, AMP_USAGE, "identity_off",
+                        "--from-network needs identities, which are off");
+    return 0;
+}
+
 static int route_run(int argc, char **argv)
 {
     struct amp_error err = {0};
@@ -158,6 +183,8 @@ static int route_run(int argc, char **argv)
     (void)argv;
     amp_signals_install();
     int rc = options_set(&err);
+    if (rc == 0)
+        rc = identities_open(&err);
     if (rc == 0) {
         reload_start(&(struct reload_source){config, router.state, &lane_settings}, &routes);
         rc = amp_router_open(&router, &r, &err);
@@ -171,6 +198,7 @@ static int route_run(int argc, char **argv)
     if (r)
         amp_router_say(r);
     amp_router_close(r);
+    amp_identities_close(router.ids);
     return status;
 }
 

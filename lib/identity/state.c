@@ -182,8 +182,9 @@ int amp_state_trust(const char *state, const char *allowed_signers, amp_trust_fi
     AMP_BUF struct amp_buf path = {0};
     struct amp_trust *t __attribute__((cleanup(amp_auto_trust))) = NULL;
     amp_buf_init(&path, 8192);
-    if (amp_state_signers_path(state, &path, err) < 0 || amp_trust_new(finding, ctx, &t, err) < 0 ||
-        amp_trust_add(t, path.data, true, false, err) < 0 ||
+    if (amp_trust_new(finding, ctx, &t, err) < 0 ||
+        (state && (amp_state_signers_path(state, &path, err) < 0 ||
+                   amp_trust_add(t, path.data, true, false, err) < 0)) ||
         (allowed_signers && amp_trust_add(t, allowed_signers, false, true, err) < 0))
         return -1;
     *out = t;

@@ -17,8 +17,8 @@ int amp_state_signer(const char *state, const char *principal, struct amp_signer
 int amp_state_signer_existing(const char *state, const char *principal, struct amp_signer **out,
                               struct amp_error *err);
 
-/* The trust of a state: its own keys (local), and allowed_signers from outside (NULL: none), which
- * must exist. */
+/* The trust of a state (NULL: none): its own keys (local), and allowed_signers from outside (NULL:
+ * none), which must exist. */
 int amp_state_trust(const char *state, const char *allowed_signers, amp_trust_finding_fn finding,
                     void *ctx, struct amp_trust **out, struct amp_error *err);
 

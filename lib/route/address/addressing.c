@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "identity/signature.h"
 #include "message/inbox/inbox.h"
 #include "protocol/terms.h"
 #include "route/address/address.h"
@@ -87,12 +88,31 @@ void amp_addressing_turn(struct amp_addressing *a)
 
 /* ---- the recipients of a message ---- */
 
-/* Fills the recipients' jobs: the message, without an envelope if its protocol delivers the
- * content. */
+/* The line for the recipients: the message, without an envelope if its protocol delivers the
+ * content. A signed message keeps its signature, in a line without `to` in mem. */
+static int content_find(const struct amp_view *v, struct amp_buf *mem, struct amp_span *line,
+                        struct amp_error *err)
+{
+    struct amp_signed s;
+    *line = amp_terms_of(v->protocol)->delivers_content ? v->text : v->line;
+    if (v->sig.key.n == 0 || line->p == v->line.p || !amp_signed_split(v->line, &s))
+        return 0;
+    s.to = (struct amp_span){0};
+    amp_buf_init(mem, 2 * v->line.n + 1024);
+    if (amp_signed_write(&s, mem, err) < 0)
+        return -1;
+    *line = amp_buf_span(mem);
+    return 0;
+}
+
+/* Fills the recipients' jobs. */
 static int recipients_fill(struct amp_addressing *a, struct job *j, const struct amp_view *v,
                            struct amp_error *err)
 {
-    struct amp_span line = amp_terms_of(v->protocol)->delivers_content ? v->text : v->line;
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_span line;
+    if (content_find(v, &mem, &line, err) < 0)
+        return -1;
     for (struct job *kid = j->address.kids; kid; kid = kid->next) {
         if (amp_route_job_fill(kid, line, v, err) < 0)
             return -1;

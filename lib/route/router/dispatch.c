@@ -125,12 +125,37 @@ static void inbox_deliver(struct amp_router *r, struct job *j, struct amp_span a
 
 static void job_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule);
 
-/* Whether the message may leave this machine by the outlet. No message is signed yet. */
-static bool may_leave(struct amp_router *r, const struct job *j, uint32_t outlet)
+/* Whether the message is signed, by a key that may speak for its sender if identities are used. */
+static bool is_signed(struct amp_router *r, const struct job *j, struct amp_error *why)
 {
-    if (!amp_terms_of(j->protocol)->signs || !amp_outlet_info(r->outlets, outlet)->network)
+    struct amp_view v;
+    struct amp_said said;
+    struct amp_check_options opt = {0};
+    struct amp_error err = {0};
+    int rc = amp_reader_line(r->run.reader, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL,
+                             &err);
+    if (rc > 0 && v.sig.key.n == 0) {
+        amp_fail(why, AMP_NO, "unsigned",
+                 "it is unsigned and must not leave this machine (--allow-unsigned)");
+        return false;
+    }
+    if (rc > 0)
+        rc = amp_identities_refresh(r->opt->ids, &err);
+    if (rc >= 0)
+        rc = amp_identities_who(r->opt->ids, &v, false, &said, why, &err);
+    if (rc < 0)
+        *why = err;
+    return rc > 0;
+}
+
+/* Whether the message may leave this machine by the outlet (SW4RM §6.2). */
+static bool may_leave(struct amp_router *r, const struct job *j, uint32_t outlet,
+                      struct amp_error *why)
+{
+    if (!amp_terms_of(j->protocol)->signs || !amp_outlet_info(r->outlets, outlet)->network ||
+        is_signed(r, j, why))
         return true;
-    if (!r->opt->allow_unsigned)
+    if (!r->opt->allow_unsigned || strcmp(why->code, "unsigned") != 0)
         return false;
     amp_keeper_unsigned(r->keeper, j, amp_outlet_info(r->outlets, outlet)->spec);
     return true;
@@ -140,10 +165,8 @@ static void port_offer(struct amp_router *r, struct job *j, uint32_t outlet)
 {
     const char *spec = amp_outlet_info(r->outlets, outlet)->spec;
     struct amp_error err;
-    if (!may_leave(r, j, outlet)) {
-        amp_keeper_refuse(r->keeper, j, "unsigned",
-                          "it is unsigned and must not leave this machine (--allow-unsigned)", spec,
-                          false);
+    if (!may_leave(r, j, outlet, &err)) {
+        amp_keeper_refuse(r->keeper, j, err.code, err.what, spec, err.status != AMP_NO);
     } else if (amp_outlet_offer(r->outlets, outlet, j, &err) == 0) {
         j->waiting++;
         if (r->opt->eager)

@@ -89,6 +89,21 @@ static int message_take(struct amp_router *r, struct batch *b, const struct amp_
     return 0;
 }
 
+/* Whether a message from another machine is signed by a key that may speak for its sender. 1: it
+ * is; 0: it was reported and must be refused. */
+static int sender_check(struct amp_router *r, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_said said;
+    struct amp_error why = {0};
+    int rc = amp_identities_refresh(r->opt->ids, err);
+    if (rc == 0)
+        rc = amp_identities_who(r->opt->ids, v, false, &said, &why, err);
+    if (rc != 0)
+        return rc;
+    r->run.voice->status(AMP_NO);
+    return amp_intake_refuse(&r->intake, v, &why, err) < 0 ? -1 : 0;
+}
+
 static int line_take(struct amp_router *r, struct batch *b, enum amp_line_result got,
                      const struct amp_line *line, struct amp_error *err)
 {
@@ -104,6 +119,9 @@ static int line_take(struct amp_router *r, struct batch *b, enum amp_line_result
         r->run.voice->status(AMP_NO);
         return malformed_refuse(r, &v, err);
     }
+    rc = r->opt->from_network ? sender_check(r, &v, err) : 1;
+    if (rc <= 0)
+        return rc < 0 ? -1 : malformed_refuse(r, &v, err);
     if (b->n > 0 && (b->n == AMP_ROUTE_BATCH_MAX || b->bytes + v.line.n > BATCH_BYTES) &&
         batch_commit(r, b, err) < 0)
         return -1;

@@ -12,6 +12,7 @@
 #ifndef AMP_ROUTE_ROUTER_H
 #define AMP_ROUTE_ROUTER_H
 
+#include "flow/identity.h"
 #include "flow/intake.h"
 #include "metrics/metrics.h"
 #include "route/admission/source.h"
@@ -45,7 +46,9 @@ struct amp_router_options {
     bool all;                      /* delivers to every matching route, not only the first */
     bool eager;                    /* writes each line at once */
     bool dry, verbose;
-    bool allow_unsigned; /* sw4rm messages may leave this machine as they are */
+    bool allow_unsigned;        /* sw4rm messages may leave this machine as they are */
+    bool from_network;          /* the input is from other machines: each message must be signed */
+    struct amp_identities *ids; /* borrowed; NULL: signatures are not verified */
     int64_t predicate_limit_ms;
     struct amp_outlets_options outlets;
     struct amp_lane_rules lanes;
