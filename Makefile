@@ -42,6 +42,8 @@ FIXTURES  := $(patsubst tests/fixture/%.c,$(BUILD)/tests/fixture/%,$(wildcard te
 SHIMS     := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fault/fail*.c))
 CHECKERS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c tests/differential/*.c) \
   $(filter-out tests/fault/fail%.c,$(wildcard tests/fault/*.c)))
+# The attempts of the escape suite, one program.
+ESCAPE    := $(BUILD)/tests/escape/attempts
 # The fuzz targets as programs that run their inputs, without libFuzzer.
 REPLAYS   := $(patsubst %_fuzz.c,$(BUILD)/%_replay,$(wildcard tests/fuzz/*_fuzz.c))
 SCHEMAS   := $(sort $(wildcard schemas/*/*.json))
@@ -124,6 +126,10 @@ $(BUILD)/libexec/amp/%: libexec/scripts/%
 $(UNITS) $(FIXTURES) $(CHECKERS): %: %.o $(BUILD)/lib/libamp.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
+
+$(ESCAPE): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/escape/*.c))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^
 
 $(REPLAYS): %_replay: %_fuzz.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/lib/libamp.a
 	$(call say,LINK,$@)

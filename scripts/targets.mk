@@ -22,7 +22,7 @@ check:
 	@$(MAKE) --no-print-directory -j$$(nproc) all units
 	@bash tests/run
 
-units: $(UNITS) $(FIXTURES) $(SHIMS) $(CHECKERS) $(REPLAYS)
+units: $(UNITS) $(FIXTURES) $(SHIMS) $(CHECKERS) $(ESCAPE) $(REPLAYS)
 
 check-fast: all units
 	@bash tests/run --fast
