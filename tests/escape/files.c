@@ -168,41 +168,50 @@ static int read_handle(const struct world *w, char *proof)
     return got < 0 ? -errno : 0;
 }
 
-static int device_read(const char *path)
+static int device_try(const char *path)
 {
-    char sector[512];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -errno;
-    ssize_t n = read(fd, sector, sizeof sector);
-    int rc = n == (ssize_t)sizeof sector ? 0 : -EIO;
     close(fd);
-    return rc;
+    return 0;
 }
 
+/* A disk, or another device that is not for everybody. */
 static int device_open(const struct world *w, char *proof)
 {
-    char line[200] = "", path[300];
+    static const char *const others[] = {"/dev/kmsg", "/dev/mem", "/dev/fuse", "/dev/kvm",
+                                         "/dev/net/tun"};
+    char name[PROOF_MAX] = "", path[300];
     (void)proof;
-    if (!w->dev)
-        return -ENODEV;
-    if (slurp(at(w->tree, ".device"), line) < 0)
-        return -ENOENT;
-    line[strcspn(line, "\n")] = '\0';
-    snprintf(path, sizeof path, "/dev/%s", line);
-    return device_read(path);
+    if (slurp(at(w->tree, ".device"), name) == 0) {
+        snprintf(path, sizeof path, "/dev/%s", name);
+        if (device_try(path) == 0)
+            return 0;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (device_try(others[i]) == 0)
+            return 0;
+    return -EACCES;
 }
 
 static int device_make(const struct world *w, char *proof)
 {
+    const struct {
+        mode_t type;
+        dev_t number;
+    } nodes[] = {{S_IFBLK, makedev((unsigned)w->dev >> 8, (unsigned)w->dev & 255)},
+                 {S_IFCHR, makedev(1, 11)},
+                 {S_IFCHR, makedev(10, 229)}};
     const char *path = at(w->tree, "node");
+    int rc = -EACCES;
     (void)proof;
-    if (!w->dev)
-        return -ENODEV;
-    if (mknod(path, S_IFBLK | 0600, makedev(w->dev >> 8, w->dev & 255)) != 0)
-        return -errno;
-    int rc = device_read(path);
-    unlink(path);
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes && rc < 0; i++) {
+        if (mknod(path, nodes[i].type | 0600, nodes[i].number) != 0)
+            return -errno;
+        rc = device_try(path);
+        unlink(path);
+    }
     return rc;
 }
 
@@ -517,7 +526,7 @@ static bool fifo_by_proc_judge(const struct world *w)
 static int tool_on_state(const struct world *w, char *proof)
 {
     (void)proof;
-    return shell("echo '{\"id\":\"m-1\"}' | amp-ack track -s \"$DIR/toolstate\"", w);
+    return shell("agent-registry register -s \"$DIR/toolstate\" forger", w);
 }
 static bool tool_on_state_judge(const struct world *w)
 {
@@ -538,8 +547,9 @@ const struct attempt file_attempts[] = {
     {"read_mem", "/proc/PID/mem of a process outside", read_mem, NULL, BOTH, true},
     {"read_cmdline", "/proc/PID/cmdline of a process outside", read_cmdline, NULL, FULL, true},
     {"read_handle", "open_by_handle_at", read_handle, NULL, BOTH, true},
-    {"device_open", "a disk by its device node", device_open, NULL, BOTH, false},
-    {"device_make", "a disk by a device node of its own", device_make, NULL, BOTH, false},
+    {"device_open", "a disk, or /dev/kmsg, /dev/mem, /dev/fuse, /dev/kvm, /dev/net/tun",
+     device_open, NULL, BOTH, false},
+    {"device_make", "the same by a device node of its own", device_make, NULL, BOTH, false},
     {"inherited_fd", "a descriptor that the starter had open", inherited_fd, NULL, BOTH, true},
     {"state_read", "the log of the state directory", state_read, NULL, BOTH, true},
     {"state_keys_read", "the keys of the tools", state_keys_read, NULL, BOTH, true},

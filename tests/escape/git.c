@@ -7,7 +7,7 @@
 
 #include "escape.h"
 
-#define COMMIT "cd \"$TREE\" && C=$(git commit-tree -m evil 'HEAD^{tree}') && "
+#define COMMIT "cd \"$TREE\" && C=$(git commit-tree -p HEAD -m evil 'HEAD^{tree}') && "
 
 /* Every attempt on a ref has a branch of its own, t-NAME, which is on main at the start. */
 #define REF_ATTEMPT(name, script)                                                                  \
@@ -79,16 +79,17 @@ CONFIG_ATTEMPT(filter,
 CONFIG_ATTEMPT(textconv,
                "git config diff.evil.textconv \"$RUN; cat\" && echo '*.md diff=evil' "
                ">>\"$(git rev-parse --git-common-dir)/info/attributes\"",
-               "echo x >>file.md; git diff")
+               "echo x >>file.md; git diff --no-ext-diff --textconv")
 CONFIG_ATTEMPT(external_diff, "git config diff.external \"$RUN; :\"", "git diff")
 CONFIG_ATTEMPT(ssh_command, "git config core.sshCommand \"$RUN; false\"",
                "git ls-remote ssh://example.invalid/x")
 CONFIG_ATTEMPT(credential_helper, "git config credential.helper \"!$RUN; :\"",
                "printf 'protocol=https\\nhost=x\\n\\n' | GIT_TERMINAL_PROMPT=0 git credential fill")
 CONFIG_ATTEMPT(config_include,
-               "printf '[core]\\n\\tfsmonitor = %s\\n' \"$RUN; false\" >inc && "
+               "printf '#!/bin/sh\\n%s\\n' \"$RUN\" >prog && chmod +x prog && printf "
+               "'[gpg]\\n\\tprogram = %s\\n' \"$TREE/prog\" >inc && "
                "git config include.path \"$TREE/inc\"",
-               "git status")
+               "git commit -q --allow-empty -S -m x")
 CONFIG_ATTEMPT(submodule_update,
                "git config submodule.sub.update \"!$RUN #\" && git config "
                "submodule.sub.active true && git config submodule.sub.url "
@@ -98,7 +99,7 @@ CONFIG_ATTEMPT(hook_file,
                "H=$(git rev-parse --git-common-dir)/hooks && mkdir -p \"$H\" && printf "
                "'#!/bin/sh\\n%s\\n' \"$RUN\" >\"$H/post-checkout\" && chmod +x "
                "\"$H/post-checkout\"",
-               "git checkout -q t-base")
+               "git -c core.hooksPath=.git/hooks checkout -q t-base")
 CONFIG_ATTEMPT(hooks_path,
                "mkdir -p hk && printf '#!/bin/sh\\n%s\\n' \"$RUN\" >hk/post-commit && "
                "chmod +x hk/post-commit && git config core.hooksPath \"$TREE/hk\"",

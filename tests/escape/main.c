@@ -1,8 +1,8 @@
 /*
  * attempts: tries to get out of a confinement.
  *
- *   attempts world DIR TREE    the processes and sockets outside; writes TREE/.facts; runs until
- * the end of its standard input attempts run TREE          tries everything; prints
+ *   attempts world DIR TREE [WORD...]   the processes and sockets outside; writes TREE/.facts; runs
+ * until the end of its standard input attempts run TREE          tries everything; prints
  * "NAME<tab>STATUS<tab>PROOF" for each attempts judge TREE TOKEN  outside, with that output as its
  * input: prints "NAME works" or "NAME stopped" for each attempts list "NAME<tab>LEVELS<tab>WHAT"
  * for each
@@ -193,15 +193,36 @@ static int judge(const struct world *w, const char *token)
     return n ? 0 : 1;
 }
 
+static int pty(char **command)
+{
+    int status, main_end = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (main_end < 0 || grantpt(main_end) != 0 || unlockpt(main_end) != 0)
+        return 70;
+    pid_t pid = fork();
+    if (pid == 0) {
+        setsid();
+        int end = open(ptsname(main_end), O_RDWR | O_CLOEXEC); /* becomes its terminal */
+        if (end < 0 || dup2(end, STDIN_FILENO) < 0)
+            _exit(70);
+        execvp(command[0], command);
+        _exit(127);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 int main(int argc, char **argv)
 {
     struct world w;
-    if (argc == 4 && strcmp(argv[1], "world") == 0)
+    if (argc >= 4 && strcmp(argv[1], "world") == 0)
         return world_main(argv[2], argv[3]);
     if (argc >= 3 && strcmp(argv[1], "run") == 0)
         return facts_read(argv[2], &w) < 0 ? 2 : run(&w, argv + 3);
     if (argc == 4 && strcmp(argv[1], "judge") == 0)
         return facts_read(argv[2], &w) < 0 ? 2 : judge(&w, argv[3]);
+    if (argc >= 3 && strcmp(argv[1], "pty") == 0)
+        return pty(argv + 2);
     if (argc == 2 && strcmp(argv[1], "list") == 0) {
         static const char *const levels[] = {"none", "full", "landlock", "full,landlock"};
         for (int g = 0; g < GROUPS; g++)
@@ -209,7 +230,7 @@ int main(int argc, char **argv)
                 printf("%s\t%s\t%s\n", a->name, levels[a->stops], a->what);
         return 0;
     }
-    fprintf(stderr,
-            "usage: attempts world DIR TREE | run TREE [NAME...] | judge TREE TOKEN | list\n");
+    fprintf(stderr, "usage: attempts world DIR TREE | run TREE [NAME...] | judge TREE TOKEN |"
+                    " pty COMMAND... | list\n");
     return 64;
 }

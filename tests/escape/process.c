@@ -261,7 +261,7 @@ static int terminal_input(const struct world *w, char *proof)
 static int setuid_run(const struct world *w, char *proof)
 {
     (void)proof;
-    return shell("[ \"$(\"$DIR/bin/whose\" -u)\" != \"$(id -u)\" ]", w) == 0 ? 0 : -EPERM;
+    return shell("W=$(\"$DIR/bin/whose\" -u) && [ \"$W\" != \"$(id -u)\" ]", w) == 0 ? 0 : -EPERM;
 }
 
 const struct attempt process_attempts[] = {
