@@ -4,11 +4,13 @@
  * that the network policy does not allow. Everything else is allowed: an agent runs any toolchain.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "confine.h"
 
@@ -20,6 +22,8 @@
 #define NR_mount_setattr    442
 #define NR_pidfd_getfd      438
 #define NR_process_madvise  440
+#define NR_openat2          437
+#define NR_fchmodat2        452
 
 #define NAMESPACE_FLAGS                                                                            \
     {                                                                                              \
@@ -116,6 +120,38 @@ static void refuse_ioctls(const struct filter *f)
                   SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xFFFFFFFF, requests[i]));
 }
 
+/* A setuid or setgid file in the worktree would give its owner's rights to others, outside. */
+static void refuse_setuid(const struct filter *f)
+{
+    static const struct {
+        int call;
+        unsigned mode;
+        int flags; /* the argument with O_CREAT or O_TMPFILE; -1: none */
+    } calls[] = {
+        {SCMP_SYS(chmod), 1, -1}, {SCMP_SYS(fchmod), 1, -1}, {SCMP_SYS(fchmodat), 2, -1},
+        {NR_fchmodat2, 2, -1},    {SCMP_SYS(mknod), 1, -1},  {SCMP_SYS(mknodat), 2, -1},
+        {SCMP_SYS(creat), 1, -1}, {SCMP_SYS(open), 2, 1},    {SCMP_SYS(openat), 3, 2},
+    };
+    static const unsigned creates[] = {O_CREAT, O_TMPFILE & ~O_DIRECTORY};
+    static const unsigned bits[] = {S_ISUID, S_ISGID};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int bit = 0; bit < 2; bit++) {
+            struct scmp_arg_cmp args[2] = {
+                SCMP_CMP(calls[i].mode, SCMP_CMP_MASKED_EQ, bits[bit], bits[bit])};
+            if (calls[i].flags < 0) {
+                refuse(f, calls[i].call, EPERM, 1, args);
+                continue;
+            }
+            for (int k = 0; k < 2; k++) {
+                args[1] =
+                    SCMP_CMP((unsigned)calls[i].flags, SCMP_CMP_MASKED_EQ, creates[k], creates[k]);
+                refuse(f, calls[i].call, EPERM, 2, args);
+            }
+        }
+    /* Its mode is in memory, where no filter can read it. Programs then use openat. */
+    refuse(f, NR_openat2, ENOSYS, 0, NULL);
+}
+
 /* Protocols of a stream socket that are not TCP are not subject to the rules of ports. */
 static void refuse_but_tcp(const struct filter *f, unsigned family)
 {
@@ -199,6 +235,7 @@ void filter_enforce(const struct plan *p)
     refuse_all(&f, absent, sizeof absent / sizeof *absent, ENOSYS);
     refuse_namespaces(&f);
     refuse_ioctls(&f);
+    refuse_setuid(&f);
     refuse_network(&f);
     if (!p->namespaces) {
         refuse_all(&f, refused_on_host, sizeof refused_on_host / sizeof *refused_on_host, EPERM);

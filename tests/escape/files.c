@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/xattr.h>
@@ -478,6 +479,42 @@ static bool setuid_plant_judge(const struct world *w)
     return lstat(at(w->tree, "setuid-program"), &st) == 0 && (st.st_mode & S_ISUID);
 }
 
+static int setuid_create(const struct world *w, char *proof)
+{
+    (void)proof;
+    umask(0);
+    int fd = open(at(w->tree, "setuid-created"), O_WRONLY | O_CREAT | O_CLOEXEC, 04755);
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    return 0;
+}
+static bool setuid_create_judge(const struct world *w)
+{
+    struct stat st;
+    return lstat(at(w->tree, "setuid-created"), &st) == 0 && (st.st_mode & S_ISUID);
+}
+
+/* The mode of openat2 is in memory, where a filter does not see it. */
+static int setuid_openat2(const struct world *w, char *proof)
+{
+    struct {
+        unsigned long flags, mode, resolve;
+    } how = {O_WRONLY | O_CREAT | O_CLOEXEC, 02755, 0};
+    (void)proof;
+    umask(0);
+    int fd = (int)syscall(437, AT_FDCWD, at(w->tree, "setgid-created"), &how, sizeof how);
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    return 0;
+}
+static bool setuid_openat2_judge(const struct world *w)
+{
+    struct stat st;
+    return lstat(at(w->tree, "setgid-created"), &st) == 0 && (st.st_mode & S_ISGID);
+}
+
 static int device_plant(const struct world *w, char *proof)
 {
     (void)proof;
@@ -580,6 +617,9 @@ const struct attempt file_attempts[] = {
     {"tmp_write", "a file in /tmp", tmp_write, tmp_write_judge, BOTH, false},
     {"sysctl_write", "/proc/sys/kernel/core_pattern", sysctl_write, NULL, BOTH, false},
     {"setuid_plant", "a setuid program in the worktree", setuid_plant, setuid_plant_judge, BOTH,
+     false},
+    {"setuid_create", "open with a setuid mode", setuid_create, setuid_create_judge, BOTH, false},
+    {"setuid_openat2", "openat2 with a setgid mode", setuid_openat2, setuid_openat2_judge, BOTH,
      false},
     {"device_plant", "a device node in the worktree", device_plant, device_plant_judge, BOTH,
      false},
