@@ -205,14 +205,16 @@ static int start(struct execution *x, char **argv, struct amp_child *child, stru
     char git[PATH_MAX + 8];
     snprintf(git, sizeof git, "%s/.git", x->worktree);
     const char *const hidden[] = {x->state[0] ? x->state : NULL, NULL};
-    const struct amp_confine_place places[] = {{.at = git}};
+    /* A .git file that was replaced would lead the git of others to a repository of the command. So
+     * it covers itself, read-only: what is mounted on cannot be replaced. */
+    const struct amp_confine_place places[] = {{.path = x->git_inside ? NULL : git, .at = git}};
     const struct amp_confine c = {.policy = &x->policy,
                                   .report = &x->report,
                                   .worktree = x->worktree,
                                   .home = getenv("HOME"),
                                   .hidden = hidden,
                                   .places = places,
-                                  .n_places = x->git_inside && x->report.means.namespaces,
+                                  .n_places = x->report.means.namespaces,
                                   .scratch = x->scratch[0] ? x->scratch : NULL,
                                   .gate_fd = x->gate.fd};
     const struct amp_child_spec spec = {.argv = (const char *const *)argv,

@@ -582,7 +582,7 @@ const struct attempt file_attempts[] = {
     {"read_fd", "/proc/PID/fd of a process outside", read_fd, NULL, BOTH, true},
     {"read_environ", "/proc/PID/environ of a process outside", read_environ, NULL, BOTH, true},
     {"read_mem", "/proc/PID/mem of a process outside", read_mem, NULL, BOTH, true},
-    {"read_cmdline", "/proc/PID/cmdline of a process outside", read_cmdline, NULL, FULL, true},
+    {"read_cmdline", "/proc/PID/cmdline of a process outside", read_cmdline, NULL, BOTH, true},
     {"read_handle", "open_by_handle_at", read_handle, NULL, BOTH, true},
     {"device_open", "a disk, or /dev/kmsg, /dev/mem, /dev/fuse, /dev/kvm, /dev/net/tun",
      device_open, NULL, BOTH, false},

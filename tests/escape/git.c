@@ -158,6 +158,25 @@ static bool other_head_judge(const struct world *w)
     return marked(at(w->dir, "repo/.git/worktrees/other/HEAD"), "refs/heads/evil");
 }
 
+/* The last one: afterwards the worktree is in another repository. */
+static int git_file(const struct world *w, char *proof)
+{
+    (void)proof;
+    return shell("cd \"$TREE\" && mkdir -p evil.git/objects evil.git/refs && echo 'ref: "
+                 "refs/heads/x' >evil.git/HEAD && printf '[core]\\n\\trepositoryformatversion = "
+                 "0\\n\\tfsmonitor = \"touch %s/mark/git_file; false\"\\n' \"$DIR\" "
+                 ">evil.git/config && echo 'gitdir: evil.git' >.git.new && "
+                 "mv -f .git.new .git && grep -q evil .git",
+                 w) == 0
+               ? 0
+               : -EPERM;
+}
+static bool git_file_judge(const struct world *w)
+{
+    shell("cd \"$TREE\" && git status", w);
+    return access(at(w->dir, "mark/git_file"), F_OK) == 0;
+}
+
 const struct attempt git_attempts[] = {
     {"update_ref", "git update-ref", update_ref, update_ref_judge, BOTH, false},
     {"symbolic_ref", "git symbolic-ref", symbolic_ref, symbolic_ref_judge, BOTH, false},
@@ -191,5 +210,6 @@ const struct attempt git_attempts[] = {
     {"worktree_move", "git worktree move", worktree_move, worktree_move_judge, BOTH, false},
     {"worktree_remove", "git worktree remove", worktree_remove, worktree_remove_judge, BOTH, false},
     {"other_head", "HEAD of another worktree", other_head, other_head_judge, BOTH, false},
+    {"git_file", "the .git file of the worktree", git_file, git_file_judge, FULL, false},
     {0},
 };

@@ -274,7 +274,7 @@ const struct attempt process_attempts[] = {
     {"signal_pidfd", "a signal by pidfd", signal_pidfd, signal_pidfd_judge, BOTH, false},
     {"steal_fd", "pidfd_getfd", steal_fd, NULL, BOTH, true},
     {"limits_of_other", "the limits of a process outside", limits_of_other, NULL, BOTH, false},
-    {"priority_of_other", "the priority of a process outside", priority_of_other, NULL, FULL,
+    {"priority_of_other", "the priority of a process outside", priority_of_other, NULL, BOTH,
      false},
     {"enter_namespace", "setns", enter_namespace, NULL, BOTH, false},
     {"shared_memory", "a segment of System V", shared_memory, NULL, BOTH, true},
