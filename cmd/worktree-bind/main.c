@@ -66,6 +66,8 @@ static const struct amp_opt bind_opts[] = {
      .doc = "directory of the worktree (default: REPO.worktrees/AGENT)"},
     {0, "role", AMP_OPT_STRING, &opt.role, "ROLE",
      .doc = "the agent's role, for the guard's rules per role"},
+    {0, "no-push", AMP_OPT_FLAG, &opt.no_push, NULL,
+     .doc = "git refuses to push from the worktree; needs the guard"},
     AMP_OPT_END,
 };
 

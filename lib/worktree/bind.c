@@ -11,6 +11,7 @@
 #include <amp/base/id.h>
 
 #include "worktree/marker.h"
+#include "worktree/push.h"
 #include "worktree/switch.h"
 #include "worktree/worktree.h"
 
@@ -183,6 +184,8 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
         here.path = now.worktree;
     int rc =
         check_visitor(s, &here, &failed) < 0 ? -1 : worktree_make(g, &here, &step.with, &failed);
+    if (rc == 0 && spec->no_push)
+        rc = amp_push_refuse(step.with.worktree, &failed);
     if (rc == 0) {
         if (amp_binding_step(s, &step, out, &failed) == 0)
             return 0;
@@ -264,13 +267,18 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
 /* Every URL begins with the empty prefix, so every push goes to a scheme that does not exist; a
  * fetch keeps its URL. A remote with its own pushurl is not rewritten; the pre-push hook refuses
  * it.
- */
+ * The settings are given in both ways that git knows, so that changing one is not enough; push.h
+ * has a third one, without the environment. */
 const char *const *amp_agent_git_env(void)
 {
     static const char *const env[] = {
-        "GIT_CONFIG_COUNT=2",         "GIT_CONFIG_KEY_0=url.amp-refused://.pushInsteadOf",
-        "GIT_CONFIG_VALUE_0=",        "GIT_CONFIG_KEY_1=push.default",
-        "GIT_CONFIG_VALUE_1=nothing", NULL,
+        "GIT_CONFIG_PARAMETERS='url.amp-refused://.pushInsteadOf=' 'push.default=nothing'",
+        "GIT_CONFIG_COUNT=2",
+        "GIT_CONFIG_KEY_0=url.amp-refused://.pushInsteadOf",
+        "GIT_CONFIG_VALUE_0=",
+        "GIT_CONFIG_KEY_1=push.default",
+        "GIT_CONFIG_VALUE_1=nothing",
+        NULL,
     };
     return env;
 }

@@ -16,6 +16,7 @@
 #include <amp/base/file.h>
 
 #include "worktree/hooks.h"
+#include "worktree/push.h"
 #include "worktree/worktree.h"
 
 #define PROGRAM_MAX (16u << 20)
@@ -173,6 +174,12 @@ int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, co
     if (amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &bytes, err) < 0 ||
         write_policy(&s, rule, err) < 0 || amp_mkdirs(h->dir, 0755, err) < 0)
         return -1;
+    int included = h->server ? 1 : amp_push_install(h->common, err);
+    if (included < 0)
+        return -1;
+    if (included == 0)
+        step_report(&s, "configured", h->common, "config",
+                    "agents' worktrees: git refuses to push from them");
     AMP_CLOSE int dirfd = open(h->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s", h->dir);
@@ -215,6 +222,11 @@ int amp_hooks_uninstall(const struct amp_hooks *h, amp_hook_did_fn did, void *ct
     if (uninstall_from(&s, h->dir, err) < 0 ||
         (h->foreign[0] && uninstall_from(&s, h->foreign, err) < 0))
         return -1;
+    int included = amp_push_uninstall(h->common, err);
+    if (included < 0)
+        return -1;
+    if (included == 0)
+        step_report(&s, "restored", h->common, "config", "");
     AMP_CLOSE int common = open(h->common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (common >= 0 && unlinkat(common, "amp/" AMP_RULE_FILE, 0) == 0)
         step_report(&s, "removed", h->common, "amp/" AMP_RULE_FILE, "");

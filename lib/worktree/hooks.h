@@ -31,7 +31,7 @@ int amp_hooks_find(struct amp_git *g, const char *repo, const char *dir, struct 
 const char *amp_hooks_where_git_looks(const struct amp_hooks *h);
 
 /* Reports each step of install and uninstall: "copied", "linked", "kept", "restored", "removed",
- * "unchanged", "policy". note may be "". */
+ * "unchanged", "policy", "configured". note may be "". */
 typedef void (*amp_hook_did_fn)(void *ctx, const char *did, const char *path, const char *note);
 
 /* Idempotent. program is the file to copy. CONFIG foreign_hooks_path: git looks elsewhere; CONFIG

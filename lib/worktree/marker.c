@@ -8,6 +8,7 @@
 
 #include <amp/base/file.h>
 
+#include "worktree/push.h"
 #include "worktree/rule.h"
 
 int amp_marker_put(const char *gitdir, const char *agent, const char *branch, const char *role,
@@ -40,5 +41,5 @@ int amp_marker_drop(const char *gitdir, const char *agent, struct amp_error *err
         return 0;
     if (unlinkat(fd, AMP_AGENT_MARKER, 0) != 0 && errno != ENOENT)
         return amp_fail_errno(err, AMP_IOERR, "%s/" AMP_AGENT_MARKER, gitdir);
-    return 0;
+    return amp_push_allow(gitdir, err);
 }

@@ -42,29 +42,47 @@ static bool own_environment(char *const *envp, struct amp_agent_caller *out)
     return false;
 }
 
-static bool other_process(pid_t pid, struct amp_buf *env, struct amp_agent_caller *out)
+/* Calls fn for the ancestors of this process, then for the leaders of its process group and
+ * session, because an orphan has no ancestors any more. */
+static bool relatives_match(bool (*fn)(pid_t pid, void *ctx), void *ctx)
 {
+    pid_t pid = getppid(), leaders[] = {getpgrp(), getsid(0)};
+
+    for (int n = 0; pid > 1 && n < ANCESTORS_MAX; n++, pid = amp_process_parent(pid))
+        if (fn(pid, ctx))
+            return true;
+    for (size_t i = 0; i < sizeof leaders / sizeof *leaders; i++)
+        if (leaders[i] > 1 && leaders[i] != getpid() && fn(leaders[i], ctx))
+            return true;
+    return false;
+}
+
+struct started {
+    struct amp_agent_caller *out;
+    struct amp_buf env;
+};
+
+static bool was_started_as_agent(pid_t pid, void *ctx)
+{
+    struct started *s = ctx;
     const char *variable;
 
-    if (pid <= 1 || pid == getpid() || !amp_process_environ(pid, env) ||
-        !environment_names(amp_buf_span(env), &variable, out))
+    if (!amp_process_environ(pid, &s->env) ||
+        !environment_names(amp_buf_span(&s->env), &variable, s->out))
         return false;
-    snprintf(out->how, sizeof out->how, "process %d, which led to this one, was started with %s",
-             (int)pid, variable);
+    snprintf(s->out->how, sizeof s->out->how,
+             "process %d, which led to this one, was started with %s", (int)pid, variable);
     return true;
 }
 
-static bool started_by_agent(struct amp_agent_caller *out)
+bool amp_agent_started(struct amp_agent_caller *out)
 {
-    AMP_BUF struct amp_buf env = {0};
-    pid_t pid = getppid();
+    struct started s = {out, {0}};
 
-    amp_buf_init(&env, AMP_ENVIRON_MAX + 65536);
-    for (int n = 0; pid > 1 && n < ANCESTORS_MAX; n++, pid = amp_process_parent(pid))
-        if (other_process(pid, &env, out))
-            return true;
-    /* An orphan has no ancestors any more, but is still in their session. */
-    return other_process(getpgrp(), &env, out) || other_process(getsid(0), &env, out);
+    amp_buf_init(&s.env, AMP_ENVIRON_MAX + 65536);
+    bool found = relatives_match(was_started_as_agent, &s);
+    amp_buf_release(&s.env);
+    return found;
 }
 
 /* Opens the git directory of the worktree at dir: ".git" itself, or the directory that the file
@@ -94,13 +112,13 @@ static int open_gitdir(const char *dir, bool *none)
     return at < 0 ? -1 : openat(at, text + 8, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static bool in_agents_worktree(struct amp_agent_caller *out)
+/* Whether the directory, an absolute path, is in an agent's worktree; cuts dir to its top. */
+static bool is_in_agents_worktree(char dir[PATH_MAX], struct amp_agent_caller *out)
 {
-    char dir[PATH_MAX];
     bool none = true;
     int gitdir = -1;
 
-    if (!getcwd(dir, sizeof dir) || dir[0] != '/')
+    if (dir[0] != '/')
         return false;
     for (;;) {
         gitdir = open_gitdir(dir, &none);
@@ -111,15 +129,36 @@ static bool in_agents_worktree(struct amp_agent_caller *out)
     bool found = gitdir >= 0 && amp_rule_agent(NULL, gitdir, out->name, sizeof out->name);
     if (gitdir >= 0)
         close(gitdir);
-    if (found)
-        snprintf(out->how, sizeof out->how, "the work directory is in the agent's worktree %.200s",
-                 dir);
     return found;
+}
+
+static bool works_in_agents_worktree(pid_t pid, void *ctx)
+{
+    struct amp_agent_caller *out = ctx;
+    char link[64], dir[PATH_MAX];
+
+    snprintf(link, sizeof link, "/proc/%d/cwd", (int)pid);
+    ssize_t n = readlink(link, dir, sizeof dir - 1);
+    if (n <= 0)
+        return false;
+    dir[n] = '\0';
+    if (!is_in_agents_worktree(dir, out))
+        return false;
+    if (pid == getpid())
+        snprintf(out->how, sizeof out->how, "the work directory is in the agent's worktree %.180s",
+                 dir);
+    else
+        snprintf(out->how, sizeof out->how,
+                 "process %d, which led to this one, works in the agent's worktree %.160s",
+                 (int)pid, dir);
+    return true;
 }
 
 bool amp_agent_calls(char *const *envp, struct amp_agent_caller *out)
 {
-    return own_environment(envp, out) || started_by_agent(out) || in_agents_worktree(out);
+    return own_environment(envp, out) || amp_agent_started(out) ||
+           works_in_agents_worktree(getpid(), out) ||
+           relatives_match(works_in_agents_worktree, out);
 }
 
 int amp_person_only(char *const *envp, const char *act, struct amp_error *err)

@@ -17,8 +17,13 @@ struct amp_agent_caller {
 };
 /* Whether an agent runs this process: AMP_AGENT (even empty) or AMP_RESULT is in envp, or in the
  * initial environment of an ancestor or of the leader of the process group or session; or the work
- * directory is in a worktree whose git directory has the file amp-agent. */
+ * directory of this process or of one of those is in a worktree whose git directory has the file
+ * amp-agent. */
 bool amp_agent_calls(char *const *envp, struct amp_agent_caller *out);
+
+/* Only the initial environments of this process's ancestors, process group and session leader, for
+ * a hook: a person may run git in an agent's worktree. */
+bool amp_agent_started(struct amp_agent_caller *out);
 
 /* 0 for a person; NOPERM permission_denied for an agent. act completes "only people may …". */
 int amp_person_only(char *const *envp, const char *act, struct amp_error *err);

@@ -42,7 +42,7 @@ static const char **plumbing_env(struct amp_error *err)
 {
     static const char *const fixed[] = {
         "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
-        "GIT_ALLOW_PROTOCOL=none",  "GIT_GRAFT_FILE=/dev/null",
+        "GIT_ALLOW_PROTOCOL=none",  "GIT_GRAFT_FILE=/nonexistent",
         "GIT_OPTIONAL_LOCKS=0",     "GIT_TERMINAL_PROMPT=0",
         "GIT_LITERAL_PATHSPECS=1",  "LC_ALL=C",
     };

@@ -20,6 +20,7 @@
 #include <amp/base/file.h>
 
 #include "guard.h"
+#include "worktree/person.h"
 
 #define INPUT_MAX   (64u << 20)
 #define KEPT_SUFFIX ".amp-kept"
@@ -537,6 +538,11 @@ int main(int argc, char **argv)
     amp_buf_init(&g.input, INPUT_MAX);
     repo_find(&g.repo);
     amp_rule_caller(getenv("AMP_AGENT"), getenv("AMP_ROLE"), g.repo.gitdir, &g.caller);
+    struct amp_agent_caller started;
+    if (!g.caller.agent && amp_agent_started(&started)) {
+        g.caller.agent = true;
+        amp_span_copy(amp_span_str(started.name), g.caller.name, sizeof g.caller.name);
+    }
     struct amp_error err;
     amp_rule_default(&g.rule);
     if (g.repo.common >= 0 && amp_rule_load(&g.rule, g.repo.common, &err) < 0) {

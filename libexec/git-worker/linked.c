@@ -19,6 +19,7 @@
 #include <amp/base/file.h>
 
 #include "worker.h"
+#include "worktree/push.h"
 
 #define MAKING       "amp: being made\n"
 #define NAMES_MAX    1000
@@ -167,6 +168,7 @@ void linked_remove(const struct linked *w, bool with_files)
 {
     struct linked now = *w;
     struct stat st;
+    amp_push_allow(w->gitdir, NULL);
     if (with_files && w->path[0]) {
         linked_inspect(&now);
         if (!now.missing && !now.foreign && lstat(w->path, &st) == 0)
@@ -280,7 +282,8 @@ static int linked_write(struct request *r, const struct linked *w, const char *h
     snprintf(dot_git, sizeof dot_git, "%s/.git", w->path);
     if (amp_file_write_atomic(fd, "locked", 0644, AMP_SPAN(MAKING), r->err) < 0 ||
         file_put(r, fd, "gitdir", "", dot_git) < 0 ||
-        file_put(r, fd, "commondir", "", "../..") < 0 || (r->in.agent && marker_put(r, fd) < 0) ||
+        file_put(r, fd, "commondir", "", "../..") < 0 ||
+        (r->in.agent && marker_put(r, fd) < 0) ||
         file_put(r, fd, "HEAD", "", head) < 0 || amp_mkdirs(w->path, 0777, r->err) < 0)
         return -1;
     AMP_CLOSE int tree = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -364,7 +364,9 @@ commit() {
   echo small >large
   run -0 commit bob 'work\n\nReviewed: no'
   [ "$(git log -1 --format=%B)" = $'work\n\nReviewed: no\nTask: T-2026-001\nAgent: bob' ]
-  (cd ../../work && install --trailer Signed)
+  cd ../../work
+  install --trailer Signed
+  cd ../work.worktrees/bob
   echo more >large
   run -0 commit bob work
   [[ $output == *'"code":"trailer_missing"'* ]]

@@ -220,6 +220,7 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
         .branch = p->branch,
         .base = p->base,
         .role = w->opt->role,
+        .no_push = true,
         .now_ms = amp_now_ms(),
     };
 

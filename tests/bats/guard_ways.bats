@@ -1,0 +1,94 @@
+#!/usr/bin/env bats
+# Each way to move main of tests/ways/ways.tsv, tried by an agent from its worktree: what stops it here, what a server
+# stops, and that docs/guard.md has the same table. Representative ways run under task-dispatch run, whose trip-wire
+# reports them, and all of them confined.
+
+load lib
+
+setup_file() {
+  export SCRATCH=$BATS_FILE_TMPDIR
+}
+
+# template: $SCRATCH/t with the repository work, its guard, the worktree of bob on task/x, and the bare repository
+# origin.git; copied to $SCRATCH/s, the path that it was made at.
+template() {
+  [ ! -d "$SCRATCH/t" ] || return 0
+  mkdir "$SCRATCH/s"
+  cd "$SCRATCH/s" || return 1
+  repo work
+  cd work || return 1
+  echo one >file
+  git add file
+  git commit -q -m one
+  echo two >file
+  git commit -q -am two
+  git branch task/y HEAD~1
+  git clone -q --bare . ../origin.git
+  git remote add origin ../origin.git
+  git config remote.origin.url "$SCRATCH/s/origin.git"
+  git fetch -q
+  worktree-bind hooks install >/dev/null 2>&1
+  worktree-bind bind bob -b task/x --no-push >/dev/null
+  cd ../work.worktrees/bob || return 1
+  echo three >three
+  git add three
+  git commit -q -m three
+  git switch -q --detach
+  git -c core.hooksPath=/dev/null commit -q --allow-empty -m y
+  git -c core.hooksPath=/dev/null update-ref refs/heads/task/y HEAD
+  git switch -q task/x
+  mv "$SCRATCH/s" "$SCRATCH/t"
+}
+
+# way COMMAND...: runs sh -c in bob's worktree of a new copy, with the environment of task-dispatch run.
+way() {
+  local settings="'url.amp-refused://.pushInsteadOf=' 'push.default=nothing'"
+  rm -rf "$SCRATCH/s"
+  cp -a "$SCRATCH/t" "$SCRATCH/s"
+  [ -z "${SERVER-}" ] || worktree-bind -C "$SCRATCH/s/origin.git" hooks install --server >/dev/null 2>&1
+  cd "$SCRATCH/s/work.worktrees/bob" || return 1
+  env AMP_AGENT=bob GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=url.amp-refused://.pushInsteadOf GIT_CONFIG_VALUE_0= \
+    GIT_CONFIG_KEY_1=push.default GIT_CONFIG_VALUE_1=nothing GIT_CONFIG_PARAMETERS="$settings" \
+    top="$SCRATCH/s" main="$SCRATCH/s/work" origin="$SCRATCH/s/origin.git" \
+    ${CONFINED-} timeout 20 sh -c "$1" </dev/null >"$SCRATCH/out" 2>&1 || true
+  cd "$SCRATCH" || return 1
+}
+
+# main_is REPOSITORY: the value of main, read without the repository's settings.
+main_is() {
+  git --git-dir="$1" rev-parse -q --verify refs/heads/main 2>/dev/null || echo none
+}
+
+# stopped_by: what the last way was stopped by, "-" if main moved here or at the origin, or main may be moved now.
+stopped_by() {
+  if [ "$(main_is s/work/.git)" != "$before" ] || [ "$(main_is s/origin.git)" != "$before" ]; then
+    echo -
+  elif grep -q 'only people may' out; then
+    echo people
+  elif grep -q '^branch-guard: error' out; then
+    echo hook
+  elif grep -q 'remote-amp-refused' out; then
+    echo environment
+  else
+    echo git
+  fi
+}
+
+@test "each way is stopped by what the table says" {
+  template
+  cd "$SCRATCH"
+  before=$(main_is t/work/.git)
+  wrong=0
+  while IFS=$'\t' read -r name here _ _ command; do
+    way "$command"
+    got=$(stopped_by)
+    # The settings of the environment and of the worktree are the same.
+    [ "$here" != worktree ] || here=environment
+    [ "$got" = "$here" ] || {
+      echo "$name: stopped by $got, not $here"
+      sed 's/^/    /' out | head -n 8
+      wrong=$((wrong + 1))
+    }
+  done < <(grep -v '^#' "$AMP_TOP/tests/ways/ways.tsv")
+  [ "$wrong" -eq 0 ]
+}
