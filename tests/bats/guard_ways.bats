@@ -49,8 +49,9 @@ way() {
   cd "$SCRATCH/s/work.worktrees/bob" || return 1
   env AMP_AGENT=bob GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=url.amp-refused://.pushInsteadOf GIT_CONFIG_VALUE_0= \
     GIT_CONFIG_KEY_1=push.default GIT_CONFIG_VALUE_1=nothing GIT_CONFIG_PARAMETERS="$settings" \
-    top="$SCRATCH/s" main="$SCRATCH/s/work" origin="$SCRATCH/s/origin.git" \
-    ${CONFINED-} timeout 20 sh -c "$1" </dev/null >"$SCRATCH/out" 2>&1 || true
+    ${CONFINED-} timeout 20 sh -c "top=$SCRATCH/s main=$SCRATCH/s/work origin=$SCRATCH/s/origin.git
+      export top main origin
+      $1" </dev/null >"$SCRATCH/out" 2>&1 || true
   cd "$SCRATCH" || return 1
 }
 
@@ -65,7 +66,7 @@ stopped_by() {
     echo -
   elif grep -q 'only people may' out; then
     echo people
-  elif grep -q '^branch-guard: error' out; then
+  elif grep -q -e '^branch-guard: error' -e 'branch-guard: error: .*branch_violation' -e '^Could not rewrite' out; then
     echo hook
   elif grep -q 'remote-amp-refused' out; then
     echo environment
@@ -82,8 +83,6 @@ stopped_by() {
   while IFS=$'\t' read -r name here _ _ command; do
     way "$command"
     got=$(stopped_by)
-    # The settings of the environment and of the worktree are the same.
-    [ "$here" != worktree ] || here=environment
     [ "$got" = "$here" ] || {
       echo "$name: stopped by $got, not $here"
       sed 's/^/    /' out | head -n 8
@@ -91,4 +90,94 @@ stopped_by() {
     }
   done < <(grep -v '^#' "$AMP_TOP/tests/ways/ways.tsv")
   [ "$wrong" -eq 0 ]
+}
+
+@test "the ways that pass here are stopped by a server, where the table says so" {
+  template
+  cd "$SCRATCH"
+  before=$(main_is t/origin.git)
+  n=0
+  while IFS=$'\t' read -r name _ _ server command; do
+    [ "$server" = refused ] || continue
+    SERVER=1 way "$command"
+    [ "$(main_is s/origin.git)" = "$before" ] || {
+      echo "$name: passed the server"
+      return 1
+    }
+    grep -q 'protected branch: refused to' out
+    n=$((n + 1))
+  done < <(grep -v '^#' "$AMP_TOP/tests/ways/ways.tsv")
+  [ "$n" -ge 5 ]
+}
+
+# confined_state: everything of the repositories that a confined agent must not change.
+confined_state() {
+  (cd "$SCRATCH/s" && find work/.git origin.git -type f ! -path '*/objects/*' ! -path '*/logs/*' \
+    ! -path '*/worktrees/*' \
+    ! -path '*/amp/error.ndjson' -exec cksum {} + | sort -k 3)
+}
+
+@test "confined, no way moves main or changes the hooks, the policy or the configuration" {
+  template
+  cd "$SCRATCH"
+  rm -rf s
+  cp -a t s
+  (cd s/work.worktrees/bob && env -u AMP_CONFINE worktree-bind exec -- true) || skip "agents cannot be confined here"
+  before=$(main_is t/work/.git)
+  whole=$(confined_state)
+  export -n AMP_CONFINE
+  while IFS=$'\t' read -r name _ _ _ command; do
+    CONFINED="worktree-bind exec --" way "$command"
+    [ "$(main_is s/work/.git)" = "$before" ]
+    [ "$(main_is s/origin.git)" = "$before" ]
+    [ "$(confined_state)" = "$whole" ] || {
+      echo "$name: changed the repository"
+      diff <(confined_state) - <<<"$whole"
+      return 1
+    }
+  done < <(grep -v '^#' "$AMP_TOP/tests/ways/ways.tsv")
+}
+
+@test "docs/guard.md has the table of the ways" {
+  diff <("$AMP_TOP/tests/ways/table.sh") \
+    <(sed -n '/^| way | stopped by/,/^$/p' "$AMP_TOP/docs/guard.md" | grep '^|')
+}
+
+@test "the trip-wire of task-dispatch run reports ways that nothing else stops" {
+  load agents
+  need jq
+  export AMP_CONFINE=off
+  local n=0
+  for row in "another committer, without hooks" "the ref's file and its reflog" "symbolic-ref refs/heads/main" \
+    "-c remote.origin.pushurl, push --no-verify"; do
+    n=$((n + 1))
+    mkdir "$BATS_TEST_TMPDIR/$n"
+    BATS_TEST_TMPDIR=$BATS_TEST_TMPDIR/$n tripped "$row"
+  done
+}
+
+# tripped ROW: the way under task-dispatch run.
+tripped() {
+  local command
+  command=$(awk -F '\t' -v n="$1" '$1 == n { print $5 }' "$AMP_TOP/tests/ways/ways.tsv")
+  [ -n "$command" ]
+  workplace
+  git clone -q --bare "$REPO" origin.git
+  git -C "$REPO" remote add origin "$PWD/origin.git"
+  git -C "$REPO" fetch -q
+  worktree-bind -C "$REPO" hooks install >/dev/null 2>&1
+  agent evil <<EOF
+echo x >x
+git add x
+git commit -qm x
+git branch task/x
+top=$PWD main=$REPO origin=$PWD/origin.git
+$command
+true
+EOF
+  dispatch | run_agent --exec ./evil
+  got out.ndjson '.type == "escalation" and .payload.escalation_type == "branch_violation"' || {
+    cat out.ndjson
+    return 1
+  }
 }
