@@ -90,6 +90,7 @@ static const struct amp_verb verbs[] = {
      verb_revoke},
     {0},
 };
+AMP_CONFIG_TAKER;
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
 
 int main(int argc, char **argv)
@@ -100,7 +101,7 @@ int main(int argc, char **argv)
         .opts = tool_opts,
         .verbs = verbs,
         .statuses = statuses,
-        AMP_CONFIG_OF_TOOL,
+        AMP_CONFIG_OF_TAKER,
     };
     return amp_cli_main(&tool, argc, argv);
 }
