@@ -4,11 +4,13 @@
 
 #include "agent/agent.h"
 #include "agent/job/job.h"
+#include "cli/config.h"
 #include "cli/rows.h"
 #include "flow/config.h"
 #include "flow/facts.h"
 #include "flow/head.h"
 #include "task/machines.h"
+#include "task/policy.h"
 #include "verbs.h"
 
 const char *task_state, *task_config;
@@ -33,7 +35,9 @@ static const struct amp_verb verbs[] = {
      task_coordinate, INPUT_HINT},
     {"run", "", "run an executor in a worktree", task_run_opts, task_run, COMMAND_HINT},
     {"review", "", "run a reviewer in a worktree", task_review_opts, task_review, COMMAND_HINT},
-    {"verify", "COMMIT", "check that a commit was approved", task_verify_opts, task_verify},
+    {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify},
+    {"export", "COMMIT|TASK", "write the proof of an approval as a bundle", task_export_opts,
+     task_export},
     {0},
 };
 
@@ -61,6 +65,15 @@ int task_open(struct amp_store **out, struct amp_error *err)
                                           .sign_head = amp_head_sign,
                                           .actor = amp_cli_name()};
     return amp_store_open(task_state, &how, out, err);
+}
+
+int task_policy(struct amp_task_policy *out, struct amp_error *err)
+{
+    struct json_t *config = NULL;
+    amp_task_policy_default(out);
+    return amp_config_load(task_config, task_state, &config, err) < 0
+               ? -1
+               : amp_task_policy_load(out, config, err);
 }
 
 int task_patterns(const json_t *config, const char *section, const char *key, const char *inner,

@@ -15,6 +15,10 @@ extern int64_t task_lock_timeout;
 extern struct amp_identity_cli task_identity;
 /* Opens the state directory; a missing one is wrong usage. */
 int task_open(struct amp_store **out, struct amp_error *err);
+#define TASK_NOTES "refs/notes/amp" /* of bundles beside commits */
+/* The policy of the configuration. */
+struct amp_task_policy;
+int task_policy(struct amp_task_policy *out, struct amp_error *err);
 /* The list of patterns at section.key[.inner] of amp.json; *out is unchanged if there is none.
  * CONFIG bad_value. */
 int task_patterns(const json_t *config, const char *section, const char *key, const char *inner,
@@ -22,11 +26,12 @@ int task_patterns(const json_t *config, const char *section, const char *key, co
 void task_patterns_free(const char *const *v);
 
 extern const struct amp_opt task_new_opts[], task_coordinate_opts[], task_run_opts[],
-    task_review_opts[], task_verify_opts[];
+    task_review_opts[], task_verify_opts[], task_export_opts[];
 int task_new(int argc, char **argv);
 int task_coordinate(int argc, char **argv);
 int task_run(int argc, char **argv);
 int task_review(int argc, char **argv);
 int task_verify(int argc, char **argv);
+int task_export(int argc, char **argv);
 
 #endif

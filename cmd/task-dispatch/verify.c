@@ -1,46 +1,202 @@
-/* task-dispatch verify: checks whether the tree of a commit was approved. */
+/* task-dispatch verify: checks whether the tree of a commit was approved, by the state directory or
+ * by a bundle. */
 #include "flow/review/verify.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
 #include "cli/rows.h"
+#include "flow/proof/bundle.h"
 #include "verbs.h"
 
-static const char *repo = ".";
-static bool quiet, no_coordinator;
+static const char *repo = ".", *bundle;
+static bool quiet, no_coordinator, by_note;
 
 const struct amp_opt task_verify_opts[] = {
     AMP_OPT_REPO(repo),
+    {0, "bundle", AMP_OPT_PATH, &bundle, "FILE",
+     "verify a bundle of export; - for standard input. No state directory is needed"},
+    {0, "note", AMP_OPT_FLAG, &by_note, NULL,
+     "verify the bundle in the commit's note (" TASK_NOTES ")"},
     {0, "no-coordinator", AMP_OPT_FLAG, &no_coordinator, NULL,
      "also accept verdicts on tasks without a coordinator"},
     {'q', "quiet", AMP_OPT_FLAG, &quiet, NULL, "print nothing"},
     AMP_OPT_END,
 };
 
-int task_verify(int argc, char **argv)
+static void who_print(const char *commit, const char *task, const char *more,
+                      const struct amp_proof_who *who)
+{
+    if (quiet)
+        return;
+    amp_note("%.12s is approved: task %s%s%s", commit, task, *more ? ", " : "", more);
+    if (*who->executor)
+        amp_note("%.12s: result of %s, verdict of %s%s%s", commit, who->executor, who->reviewer,
+                 *who->operator_ ? ", decision of " : "", who->operator_);
+}
+
+/* ---- by a bundle ---- */
+
+static int text_read(struct amp_git *git, const char *commit, struct amp_buf *out,
+                     struct amp_error *err)
+{
+    const struct amp_git_note note = {repo, commit, TASK_NOTES};
+    if (!by_note)
+        return amp_file_read_any(bundle, AMP_BUNDLE_MAX, out, err);
+    int rc = amp_git_note_read(git, &note, out, err);
+    return rc == 0 ? amp_fail(err, AMP_NO, "no_note", "%s has no note under %s", commit, TASK_NOTES)
+           : rc < 0 ? -1
+                    : 0;
+}
+
+/* Opens the keys to trust: of --allowed-signers, of the state directory, or of the bundle itself.
+ */
+static int trust_open(const struct amp_bundle *b, struct amp_identities **ids, const char **relied,
+                      struct amp_error *err)
+{
+    struct amp_identity_cli how = task_identity;
+    struct amp_identity_tool who = {.state = task_state, .config = task_config, .quiet = true};
+    char path[] = "/tmp/amp-bundle-XXXXXX";
+    how.require = "all";
+    if (how.allowed_signers) {
+        who.state = NULL;
+        *relied = how.allowed_signers;
+        return amp_identity_cli_open(&how, &who, ids, err);
+    }
+    if (task_state && *task_state && access(task_state, F_OK) == 0) {
+        *relied = task_state;
+        return amp_identity_cli_open(&how, &who, ids, err);
+    }
+    AMP_CLOSE int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "%s", path);
+    *relied = NULL;
+    who.state = NULL;
+    how.allowed_signers = path;
+    int rc = amp_write_all(fd, amp_buf_span(&b->signers), err);
+    if (rc == 0)
+        rc = amp_identity_cli_open(&how, &who, ids, err);
+    unlink(path);
+    return rc;
+}
+
+/* The proof of the commit's tree; NULL: the bundle has none. */
+static const struct amp_proof *proof_find(const struct amp_bundle *b, const char *commit,
+                                          const char *tree, uint32_t *at)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct amp_proof *p = &b->proofs[i];
+        size_t n = strlen(p->commit);
+        if ((n >= 7 && strncmp(p->commit, commit, n) == 0) ||
+            (*p->tree && !strcmp(p->tree, tree))) {
+            *at = i;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static int bundle_report(const struct amp_bundle *b, const struct amp_proof_who *who,
+                         struct amp_git *git, const char *commit, struct amp_error *err)
+{
+    char oid[AMP_OID_MAX], tree[AMP_OID_MAX];
+    uint32_t at;
+    if (!commit) {
+        for (uint32_t i = 0; i < b->n; i++)
+            who_print(b->proofs[i].commit, b->proofs[i].task, b->proofs[i].subtask, &who[i]);
+        return 1;
+    }
+    if (amp_git_resolve(git, repo, commit, oid, err) < 0 ||
+        amp_git_tree(git, repo, oid, tree, err) < 0)
+        return -1;
+    const struct amp_proof *p = proof_find(b, oid, tree, &at);
+    if (p)
+        who_print(oid, p->task, p->subtask, &who[at]);
+    else if (!quiet)
+        amp_warn("%.12s is not approved: the bundle is about other commits", oid);
+    return p != NULL;
+}
+
+static int bundle_verify(struct amp_git *git, const char *commit, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    AMP_BUNDLE b = {0};
+    struct amp_identities *ids = NULL;
+    char why[AMP_PROOF_WHY];
+    const char *relied;
+    amp_buf_init(&text, AMP_BUNDLE_MAX);
+    if (text_read(git, commit, &text, err) < 0 ||
+        amp_bundle_read(amp_buf_span(&text), &b, err) < 0 || trust_open(&b, &ids, &relied, err) < 0)
+        return -1;
+    AMP_FREE struct amp_proof_who *who = calloc(b.n, sizeof *who);
+    int rc = who ? amp_bundle_check(ids, &b, who, why, err) : amp_fail_memory(err);
+    if (rc == 0 && !quiet)
+        amp_warn("%s is not approved: %s", commit ? commit : bundle, why);
+    if (rc > 0)
+        rc = bundle_report(&b, who, git, commit, err);
+    if (rc > 0 && !quiet && relied)
+        amp_note("relied on the keys of %s, and on the coordinator %s", relied, b.key);
+    else if (rc > 0 && !quiet)
+        amp_warn("relied only on the keys in the bundle, which its maker chose (coordinator %s); "
+                 "--allowed-signers FILE names keys that you trust",
+                 b.key);
+    amp_identities_close(ids);
+    return rc;
+}
+
+/* ---- by the state directory ---- */
+
+static int state_verify(struct amp_git *git, const char *commit, struct amp_error *err)
 {
     const struct amp_store_options opt = {.lock_timeout_ms = task_lock_timeout, .read_only = true};
+    const struct amp_identity_tool who = {
+        .state = task_state, .config = task_config, .quiet = quiet};
+    struct amp_task_policy policy;
+    struct amp_identities *ids = NULL;
     struct amp_verified v;
     struct amp_store *store;
+
+    if (task_policy(&policy, err) < 0 || amp_store_open(task_state, &opt, &store, err) < 0)
+        return -1;
+    struct amp_verify what = {
+        .repo = repo, .commit = commit, .no_coordinator = no_coordinator, .policy = &policy};
+    int rc = amp_identity_cli_open(&task_identity, &who, &ids, err);
+    if (rc == 0) {
+        what.ids = ids;
+        rc = amp_flow_verify(store, git, &what, &v, err);
+    }
+    amp_identities_close(ids);
+    amp_store_close(store);
+    if (rc > 0)
+        who_print(v.commit, v.task, v.verdict, &v.who);
+    else if (rc == 0 && !quiet)
+        amp_warn("%.12s is not approved: %s", v.commit, v.why);
+    return rc;
+}
+
+int task_verify(int argc, char **argv)
+{
     struct amp_git *git;
     struct amp_error err;
+    bool by_bundle = bundle || by_note;
 
-    if (argc != 1)
-        amp_die_usage("verify takes one COMMIT");
-    if (!task_state || !*task_state)
+    if (argc > 1 || (argc == 0 && !bundle))
+        amp_die_usage("verify takes one COMMIT; with --bundle it may be left out");
+    if (bundle && by_note)
+        amp_die_usage("--bundle and --note exclude each other");
+    if (!by_bundle && (!task_state || !*task_state))
         amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
-    const struct amp_verify what = {repo, argv[0], no_coordinator};
-    if (amp_store_open(task_state, &opt, &store, &err))
+    if (amp_git_open(NULL, &git, &err) < 0)
         return amp_complain(&err);
-    int rc = amp_git_open(NULL, &git, &err);
-    if (!rc) {
-        rc = amp_flow_verify(store, git, &what, &v, &err);
-        amp_git_close(git);
-    }
-    amp_store_close(store);
+    const char *commit = argc ? argv[0] : NULL;
+    int rc = by_bundle ? bundle_verify(git, commit, &err) : state_verify(git, commit, &err);
+    amp_git_close(git);
     if (rc < 0)
         return amp_complain(&err);
-    if (!quiet && rc)
-        amp_note("%.12s is approved: task %s, %s", v.commit, v.task, v.verdict);
-    else if (!quiet)
-        amp_warn("%.12s is not approved: %s", v.commit, v.why);
     return rc ? AMP_OK : AMP_NO;
 }

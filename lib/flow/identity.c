@@ -57,6 +57,16 @@ static int signer_open(const struct amp_identities_options *opt, struct amp_iden
     return opt->principal ? amp_state_signer(opt->state, opt->principal, &ids->signer, err) : 0;
 }
 
+static int trust_open(const struct amp_identities_options *opt, struct amp_identities *ids,
+                      struct amp_error *err)
+{
+    if (opt->state)
+        return amp_state_trust(opt->state, opt->allowed_signers, trust_warn, ids, &ids->trust, err);
+    return amp_trust_new(trust_warn, ids, &ids->trust, err) < 0
+               ? -1
+               : amp_trust_add(ids->trust, opt->allowed_signers, false, true, err);
+}
+
 int amp_identities_open(const struct amp_identities_options *opt, struct amp_identities **out,
                         struct amp_error *err)
 {
@@ -72,7 +82,7 @@ int amp_identities_open(const struct amp_identities_options *opt, struct amp_ide
     /* The signer first: it may make the state's keys, which the trust then has. */
     int rc = signer_open(opt, ids, err);
     if (rc == 0)
-        rc = amp_state_trust(opt->state, opt->allowed_signers, trust_warn, ids, &ids->trust, err);
+        rc = trust_open(opt, ids, err);
     const struct amp_verifier_options how = {
         .trust = ids->trust,
         .skew_ms = opt->skew_ms ? opt->skew_ms : AMP_IDENTITY_SKEW_MS,

@@ -24,7 +24,7 @@ enum amp_identity_require {
 
 struct amp_identities_options {
     enum amp_identity_require require;
-    const char *state;            /* the state directory */
+    const char *state;            /* the state directory; NULL: only allowed_signers counts */
     const char *allowed_signers;  /* keys from outside; NULL: none */
     const char *const *operators; /* principals that are operators, beside operator/NAME;
                                      NULL-terminated, or NULL */

@@ -176,3 +176,32 @@ int op_keep(struct request *r)
     reply_flag(r, "partial", partial);
     return 0;
 }
+
+/* ---- notes ---- */
+
+int op_note_write(struct request *r)
+{
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    CLEANUP(git_signature_cleanup) git_signature *who = NULL;
+    git_oid oid;
+    if (find_commit(r, r->repo, r->in.rev, &commit) < 0)
+        return -1;
+    int rc = git_signature_now(&who, r->in.name, r->in.email);
+    if (rc == 0)
+        rc = git_note_create(&oid, r->repo, r->in.ref, who, who, git_commit_id(commit),
+                             r->in.message, 1);
+    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.ref) : 0;
+}
+
+int op_note_read(struct request *r)
+{
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    git_note *note = NULL;
+    if (find_commit(r, r->repo, r->in.rev, &commit) < 0)
+        return -1;
+    int rc = git_note_read(&note, r->repo, r->in.ref, git_commit_id(commit));
+    if (rc == 0)
+        reply_text(r, "note", git_note_message(note));
+    git_note_free(note);
+    return rc && rc != GIT_ENOTFOUND ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.ref) : 0;
+}

@@ -44,6 +44,8 @@ static const struct {
     {"commit", op_commit, {"repo", "worktree", "name", "email", "message"}},
     {"rollback", op_rollback, {"repo", "branch", "commit", "name", "email"}},
     {"keep", op_keep, {"repo", "worktree", "ref", "name", "email"}},
+    {"note_write", op_note_write, {"repo", "rev", "ref", "name", "email", "message"}},
+    {"note_read", op_note_read, {"repo", "rev", "ref"}},
     {"diff", op_diff, {"repo", "from"}},
     {"quarantine_make", op_quarantine_make, {"repo", "worktree", "path", "name", "email"}},
     {"quarantine_take",

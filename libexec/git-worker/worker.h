@@ -129,6 +129,7 @@ int op_worktrees(struct request *r);
 int op_commit(struct request *r);
 int op_rollback(struct request *r);
 int op_keep(struct request *r);
+int op_note_write(struct request *r), op_note_read(struct request *r);
 int op_diff(struct request *r);
 
 #define CLEANUP(fn) __attribute__((cleanup(fn)))

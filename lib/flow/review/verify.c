@@ -63,10 +63,22 @@ int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struc
                             &outcome, err);
 }
 
+/* Checks the signatures of a subtask whose task accepted the verdict. */
+static int is_proved(struct amp_store *s, const struct amp_task *t,
+                     const struct amp_task_part *part, const struct amp_verify *what,
+                     struct amp_verified *out, struct amp_error *err)
+{
+    AMP_PROOF p;
+    amp_proof_init(&p);
+    int rc = amp_proof_collect(s, t, part, what->policy, &p, out->why, err);
+    return rc <= 0 ? rc : amp_proof_check(what->ids, &p, &out->who, out->why, err);
+}
+
 /* 1: the task accepted the verdict, 0: it did not, out->why says why, -1: failure. */
-static int is_accepted(struct amp_store *s, const char *subtask, bool no_coordinator,
+static int is_accepted(struct amp_store *s, const char *subtask, const struct amp_verify *what,
                        struct amp_verified *out, struct amp_error *err)
 {
+    bool no_coordinator = what->no_coordinator;
     AMP_TASK struct amp_task t = {0};
     bool found;
 
@@ -89,7 +101,7 @@ static int is_accepted(struct amp_store *s, const char *subtask, bool no_coordin
         snprintf(out->why, sizeof out->why, "the approval of task %.200s waits for a decision",
                  out->task);
     else
-        return 1;
+        return what->ids ? is_proved(s, &t, part, what, out, err) : 1;
     return 0;
 }
 
@@ -119,7 +131,8 @@ static int tree_verify(struct amp_store *s, struct amp_git *g, const struct amp_
             !amp_span_copy(amp_span_str(all.verdicts[i].verdict), v.verdict, sizeof v.verdict))
             return amp_fail(err, AMP_DATAERR, "bad_record",
                             "an approval's record has no usable verdict");
-        rc = is_accepted(s, all.verdicts[i].subtask, what->no_coordinator, &v, err);
+        snprintf(v.subtask, sizeof v.subtask, "%.255s", all.verdicts[i].subtask);
+        rc = is_accepted(s, all.verdicts[i].subtask, what, &v, err);
     }
     if (rc >= 0)
         *out = v;

@@ -175,4 +175,15 @@ int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec
 int amp_git_config(struct amp_git *g, const char *repo, const char *key, bool is_path, char *out,
                    size_t size, struct amp_error *err);
 
+/* Notes (git-notes(1)): a text beside a commit, under the ref. */
+struct amp_git_note {
+    const char *repo, *rev, *ref;
+};
+/* Replaces the note of the commit. */
+int amp_git_note_write(struct amp_git *g, const struct amp_git_note *note, const char *text,
+                       struct amp_error *err);
+/* Appends the note. 1: there is one; 0: there is none. */
+int amp_git_note_read(struct amp_git *g, const struct amp_git_note *note, struct amp_buf *out,
+                      struct amp_error *err);
+
 #endif

@@ -238,6 +238,26 @@ enum amp_git_kept amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec
     return amp_git_field_bool(g, 0, "kept") ? AMP_KEPT_ALL : AMP_KEPT_NOTHING;
 }
 
+int amp_git_note_write(struct amp_git *g, const struct amp_git_note *note, const char *text,
+                       struct amp_error *err)
+{
+    const struct amp_git_arg *args =
+        ARGS({"repo", note->repo}, {"rev", note->rev}, {"ref", note->ref}, {"message", text},
+             {"name", "task-dispatch"}, {"email", "task-dispatch@tools.invalid"});
+    return amp_git_call(g, "note_write", args, err);
+}
+
+int amp_git_note_read(struct amp_git *g, const struct amp_git_note *note, struct amp_buf *out,
+                      struct amp_error *err)
+{
+    const struct amp_git_arg *args =
+        ARGS({"repo", note->repo}, {"rev", note->rev}, {"ref", note->ref});
+    if (amp_git_call(g, "note_read", args, err) < 0)
+        return -1;
+    struct amp_span text = amp_git_field(g, 0, "note");
+    return amp_buf_add(out, text.p, text.n, err) < 0 ? -1 : text.n > 0;
+}
+
 void amp_git_keep_ref(const char *name, int64_t now_ms, char out[AMP_KEEP_REF_MAX])
 {
     char part[129];

@@ -1,0 +1,149 @@
+/* task-dispatch export: writes the proof that work was approved as a bundle. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+
+#include "cli/rows.h"
+#include "flow/proof/bundle.h"
+#include "flow/review/verify.h"
+#include "protocol/amp/amp.h"
+#include "verbs.h"
+
+static const char *repo = ".", *path;
+static bool as_note;
+
+const struct amp_opt task_export_opts[] = {
+    AMP_OPT_REPO(repo),
+    {'o', "out", AMP_OPT_PATH, &path, "PATH", "write the bundle to PATH instead of stdout"},
+    {0, "note", AMP_OPT_FLAG, &as_note, NULL,
+     "attach the bundle to the commit as a git note (" TASK_NOTES ") instead"},
+    AMP_OPT_END,
+};
+
+struct export
+{
+    struct amp_store *store;
+    struct amp_git *git;
+    struct amp_identities *ids;
+    struct amp_task_policy policy;
+    struct amp_proof *proofs[AMP_BUNDLE_PROOFS];
+    uint32_t n;
+};
+
+/* Adds the proof of a subtask. 0: it does not hold, and why says why. */
+static int part_add(struct export *x, const struct amp_task *t, const struct amp_task_part *part,
+                    const char *tree, char why[AMP_PROOF_WHY], struct amp_error *err)
+{
+    struct amp_proof_who who;
+    if (x->n == AMP_BUNDLE_PROOFS)
+        return amp_fail(err, AMP_NO, "too_many_proofs", "more than %d subtasks", AMP_BUNDLE_PROOFS);
+    struct amp_proof *p = malloc(sizeof *p);
+    if (!p)
+        return amp_fail_memory(err);
+    amp_proof_init(p);
+    x->proofs[x->n++] = p;
+    int rc = amp_proof_collect(x->store, t, part, &x->policy, p, why, err);
+    if (rc > 0)
+        rc = amp_proof_check(x->ids, p, &who, why, err);
+    snprintf(p->tree, sizeof p->tree, "%s", tree);
+    return rc;
+}
+
+static int commit_add(struct export *x, const char *commit, char why[AMP_PROOF_WHY],
+                      struct amp_error *err)
+{
+    AMP_TASK struct amp_task t = {0};
+    struct amp_verified v;
+    const struct amp_verify what = {
+        .repo = repo, .commit = commit, .ids = x->ids, .policy = &x->policy};
+    int rc = amp_flow_verify(x->store, x->git, &what, &v, err);
+    if (rc == 0)
+        snprintf(why, AMP_PROOF_WHY, "%s", v.why);
+    if (rc <= 0 || amp_task_load(x->store, amp_span_str(v.task), &t, NULL, err) < 0)
+        return rc <= 0 ? rc : -1;
+    return part_add(x, &t, amp_task_part(&t, amp_span_str(v.subtask)), v.tree, why, err);
+}
+
+static int task_add(struct export *x, const char *id, char why[AMP_PROOF_WHY],
+                    struct amp_error *err)
+{
+    AMP_TASK struct amp_task t = {0};
+    char tree[AMP_OID_MAX];
+    bool found;
+    if (amp_task_load(x->store, amp_span_str(id), &t, &found, err) < 0)
+        return -1;
+    snprintf(why, AMP_PROOF_WHY, "task %.200s has no approved subtask", id);
+    for (size_t i = 0; found && i < t.n_parts; i++) {
+        if (t.parts[i].state != AMP_QA_APPROVED)
+            continue;
+        if (amp_git_tree(x->git, t.repo, t.parts[i].commit, tree, err) < 0)
+            return -1;
+        int rc = part_add(x, &t, &t.parts[i], tree, why, err);
+        if (rc <= 0)
+            return rc;
+    }
+    return x->n > 0;
+}
+
+static int bundle_put(struct export *x, const char *commit, const struct amp_buf *text,
+                      struct amp_error *err)
+{
+    const struct amp_git_note note = {repo, commit, TASK_NOTES};
+    if (as_note)
+        return amp_git_note_write(x->git, &note, text->data, err);
+    if (!path || strcmp(path, "-") == 0)
+        return amp_out(amp_buf_span(text), err);
+    return amp_file_write_atomic(AT_FDCWD, path, 0644, amp_buf_span(text), err);
+}
+
+/* 0: the work is not approved. */
+static int export_run(struct export *x, const char *what, char why[AMP_PROOF_WHY],
+                      struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, AMP_BUNDLE_MAX);
+    bool task = amp_is_task_id(amp_span_str(what));
+    int rc = task ? task_add(x, what, why, err) : commit_add(x, what, why, err);
+    if (rc <= 0)
+        return rc;
+    if (amp_bundle_write(x->ids, (const struct amp_proof *const *)x->proofs, x->n, amp_now_ms(),
+                         &text, err) < 0 ||
+        amp_buf_str(&text, "\n", err) < 0)
+        return -1;
+    return bundle_put(x, task ? x->proofs[x->n - 1]->commit : what, &text, err) < 0 ? -1 : 1;
+}
+
+int task_export(int argc, char **argv)
+{
+    const struct amp_identity_tool who = {
+        .state = task_state, .config = task_config, .principal = "coordinator", .quiet = true};
+    struct export x = {0};
+    struct amp_error err;
+    char why[AMP_PROOF_WHY] = "";
+    int rc = -1;
+
+    if (argc != 1)
+        amp_die_usage("export takes one COMMIT or task id");
+    if (strcmp(task_identity.require, "off") == 0)
+        amp_die_usage("a bundle needs signatures: identities are off (--identity, AMP_IDENTITY)");
+    if (task_policy(&x.policy, &err) == 0 && task_open(&x.store, &err) == 0 &&
+        amp_git_open(NULL, &x.git, &err) == 0 &&
+        amp_identity_cli_open(&task_identity, &who, &x.ids, &err) == 0)
+        rc = export_run(&x, argv[0], why, &err);
+    if (rc == 0)
+        amp_warn("%s is not approved: %s", argv[0], why);
+    for (uint32_t i = 0; i < x.n; i++) {
+        amp_proof_release(x.proofs[i]);
+        free(x.proofs[i]);
+    }
+    amp_identities_close(x.ids);
+    amp_git_close(x.git);
+    amp_store_close(x.store); /* NULL: nothing */
+    if (rc < 0)
+        return amp_complain(&err);
+    return rc ? AMP_OK : AMP_NO;
+}

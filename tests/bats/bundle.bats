@@ -1,0 +1,140 @@
+# The proof that work was approved: verify asks for the complete chain, and a bundle carries it.
+
+load lib
+
+setup() {
+  need ssh-keygen jq
+  unset AMP_IDENTITY
+  cd "$BATS_TEST_TMPDIR" || return
+  top=$BATS_FILE_TMPDIR
+  [ -d "$top/state" ] || begin
+  S=$top/state
+  commit=$(git -C "$top/work" rev-parse agent/x)
+}
+
+# One task through the loop, and one with a high risk that an operator approves.
+begin() {
+  cd "$top" || return
+  repo work
+  echo start >work/file
+  git -C work add -A
+  git -C work commit -qm "a file"
+  cat >executor <<'A'
+#!/bin/sh
+echo "$AMP_TASK_ID" >"done-$AMP_SUBTASK_ID"
+A
+  cat >reviewer <<'A'
+#!/bin/sh
+jq '{decision: "approved", confidence: 1,
+     criteria_results: [.[] | {criterion: (if type == "object" then .criterion else . end), passed: true, evidence: "seen"}]}' \
+  "$AMP_CRITERIA" >"$AMP_RESULT.new"
+mv "$AMP_RESULT.new" "$AMP_RESULT"
+A
+  chmod +x executor reviewer
+  echo '{"task_id":"*","decision":"resume","note":"fine"}' >answer
+  {
+    task-dispatch new -s state -C work --branch agent/x --description "secret word" --criterion "a file says so"
+    task-dispatch new -s state -C work --branch agent/y --description "risky" --criterion "a file says so" --risk high
+  } >tasks
+  EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer AMP_ANSWER=$PWD/answer \
+    timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" "$PWD/state" <tasks >loop.out 2>loop.err
+  cd "$BATS_TEST_TMPDIR" || return
+}
+
+@test "verify says who produced and who approved a commit" {
+  run -0 --separate-stderr task-dispatch verify -s "$S" -C "$top/work" "$commit"
+  [[ "$stderr" == *"result of executor/executor, verdict of reviewer/reviewer"* ]]
+  run -0 --separate-stderr task-dispatch verify -s "$S" -C "$top/work" agent/y
+  [[ "$stderr" == *", decision of operator/"* ]]
+}
+
+@test "verify refuses a commit whose chain has no signatures" {
+  cp -R "$S" state
+  # The keys are others than those that signed: the messages of an attacker who wrote the records.
+  rm -r state/keys/{executor,reviewer,coordinator}*
+  sed -i '/executor\|reviewer/d' state/keys/allowed_signers
+  run -1 --separate-stderr task-dispatch verify -s state -C "$top/work" "$commit"
+  [[ "$stderr" == *"unknown_key"* ]]
+  run -0 task-dispatch verify --identity off -s state -C "$top/work" "$commit"
+}
+
+@test "verify refuses a key that was revoked before it signed" {
+  cp -R "$S" state
+  key=$(ssh-keygen -lf state/keys/reviewer.reviewer.pub | cut -d' ' -f2)
+  echo "$key 2020-01-01T00:00:00.000Z lost" >state/keys/allowed_signers.revoked
+  run -1 --separate-stderr task-dispatch verify -s state -C "$top/work" "$commit"
+  [[ "$stderr" == *"the verdict: key_revoked"* ]]
+}
+
+@test "a bundle is verified without the state directory" {
+  task-dispatch export -s "$S" -C "$top/work" -o bundle "$commit"
+  amp-validate --schema "$AMP_TOP/schemas/records/bundle.json" bundle
+  cp "$S/keys/allowed_signers" signers
+  run -0 --separate-stderr task-dispatch verify --bundle bundle --allowed-signers signers -C "$top/work" "$commit"
+  [[ "$stderr" == *"relied on the keys of signers"* ]]
+  run -0 --separate-stderr task-dispatch verify --bundle bundle
+  [[ "$stderr" == *"relied only on the keys in the bundle"* ]]
+  # Of another commit, and with the keys of others.
+  run -1 --separate-stderr task-dispatch verify --bundle bundle --allowed-signers signers -C "$top/work" main
+  [[ "$stderr" == *"the bundle is about other commits"* ]]
+  ssh-keygen -q -t ed25519 -N '' -C '' -f other
+  echo "coordinator $(cat other.pub)" >others
+  run -1 --separate-stderr task-dispatch verify --bundle bundle --allowed-signers others
+  [[ "$stderr" == *"the bundle: unknown_key"* ]]
+  # Its signature is one that OpenSSH accepts.
+  sed -E 's/^\{"sig":\{[^}]*\},"bundle":(.*)\}$/\1/' bundle | tr -d '\n' >content
+  key=$(sed -n 's/^coordinator [^ ]* //p' signers)
+  {
+    echo '-----BEGIN SSH SIGNATURE-----'
+    {
+      string() { printf '%08x' "${#1}" | sed 's/../\\x&/g' | xargs -0 printf; printf '%s' "$1"; }
+      blob=$(cut -d' ' -f2 <<<"$key" | base64 -d | od -An -v -tx1 | tr -d ' \n')
+      sig=$(jq -r .sig.value bundle | base64 -d | od -An -v -tx1 | tr -d ' \n')
+      hex() { printf '%s' "$1" | sed 's/../\\x&/g' | xargs -0 printf; }
+      printf 'SSHSIG\0\0\0\1'
+      hex "$(printf '%08x' $((${#blob} / 2)))$blob"
+      string amp-bundle
+      printf '\0\0\0\0'
+      string sha512
+      hex "$(printf '%08x' $((4 + 11 + 4 + 64)))"
+      string ssh-ed25519
+      hex "00000040$sig"
+    } | base64 -w 70
+    echo '-----END SSH SIGNATURE-----'
+  } >content.sig
+  run -0 ssh-keygen -Y verify -f signers -I coordinator -n amp-bundle -s content.sig <content
+}
+
+@test "a changed bundle is refused" {
+  task-dispatch export -s "$S" -C "$top/work" "$commit" >bundle
+  sed 's/secret word/Secret word/' bundle >changed
+  ! cmp -s bundle changed
+  run -1 --separate-stderr task-dispatch verify --bundle changed
+  [[ "$stderr" == *"the bundle: bad_signature"* ]]
+  jq -c '.sig.time = "2020-01-01T00:00:00.000Z"' bundle >changed
+  run -65 --separate-stderr task-dispatch verify --bundle changed
+  echo '{"sig":{},"bundle":{}}' >changed
+  run -65 --separate-stderr task-dispatch verify --bundle changed
+  [[ "$stderr" == *"not a bundle"* ]]
+}
+
+@test "a bundle is attached to its commit as a note" {
+  cp "$S/keys/allowed_signers" signers
+  git clone -q "$top/work" clone
+  run -1 --separate-stderr task-dispatch verify --note --allowed-signers signers -C clone origin/agent/x
+  [[ "$stderr" == *"has no note"* ]]
+  task-dispatch export --note -s "$S" -C "$top/work" "$commit"
+  git -C clone fetch -q origin refs/notes/amp:refs/notes/amp
+  run -0 --separate-stderr task-dispatch verify --note --allowed-signers signers -C clone origin/agent/x
+  [[ "$stderr" == *"relied on the keys of signers"* ]]
+}
+
+@test "all subtasks of a task, and nothing of work that was not approved" {
+  run -1 --separate-stderr task-dispatch export -s "$S" -C "$top/work" main
+  [[ "$stderr" == *"is not approved"* ]]
+  run -0 task-dispatch export -s "$S" -C "$top/work" T-2026-002
+  [ "$(jq '.bundle.proofs | length' <<<"$output")" -eq 1 ]
+  [ "$(jq '.bundle.proofs[0].needs_decision' <<<"$output")" = true ]
+  run -1 --separate-stderr task-dispatch export -s "$S" -C "$top/work" T-2099-001
+  run -64 --separate-stderr task-dispatch export -s "$S" --identity off T-2026-002
+}
