@@ -104,6 +104,7 @@ from system amp-ack: the role that sends escalations
 jobs 1 amp-validate: threads; a stream of messages needs one
 jobs 4 amp-route: processes, which mostly wait
 limit 2000 amp-ack log: a diagram has to end
+repo . task-dispatch export: the current directory, as without
 repo . task-dispatch verify: the current directory, as without
 repo . worktree-bind: the current directory, as without
 timeout 3600000ms task-dispatch: an agent's attempt; hitl-prompt waits for a person
@@ -430,7 +431,7 @@ amp-route --ruote x|unknown option --ruote (did you mean '--route'?)
 amp-validate --extra|unknown option --extra (did you mean '--extract'?)
 task-dispatch nwe --branch x|unknown verb 'nwe' (did you mean 'new'?)
 task-dispatch run claude|run: unexpected operand 'claude': the agent's command follows --exec
-task-dispatch frob|unknown verb 'frob': the verbs are new, coordinate, run, review, verify
+task-dispatch frob|unknown verb 'frob': the verbs are new, coordinate, run, review, verify, export
 agent-registry lst|unknown verb 'lst' (did you mean 'list'?)
 worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override
 worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks install'?)
