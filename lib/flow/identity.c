@@ -214,7 +214,8 @@ int amp_said_by_addressee(struct amp_store *s, const struct amp_view *ack,
     amp_buf_init(&mem, LINES_MAX);
     if (amp_message_find(s, ref, &mem, &rec, err) < 0)
         return -1;
-    if (rec.found && rec.to.n > 0 && !rec.for_many && !amp_span_eq(rec.to, ack->from))
+    if (rec.found && rec.to.n > 0 && !rec.for_many && !amp_span_eq(rec.to, ack->from) &&
+        !amp_span_eq(rec.from, ack->from))
         return amp_said_refuse(said, why, "the message is addressed to another role");
     return 1;
 }

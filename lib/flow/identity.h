@@ -70,8 +70,9 @@ bool amp_said_by(const struct amp_identities *ids, const struct amp_said *said, 
 bool amp_identities_is_operator(const struct amp_identities *ids, struct amp_span key,
                                 int64_t time_ms);
 
-/* Whether the sender of an acknowledgement may send it: it is the addressee of the message, or one
- * of our own tools that reports about the delivery ("system"). 0: no, *why is bad_sender. */
+/* Whether the sender of an acknowledgement may send it: it is the addressee of the message, its own
+ * sender, who calls it off, or one of our tools that reports about the delivery ("system"). 0: no,
+ * *why is bad_sender. */
 int amp_said_by_addressee(struct amp_store *s, const struct amp_view *ack,
                           const struct amp_said *said, struct amp_error *why,
                           struct amp_error *err);

@@ -68,7 +68,7 @@ static int is_proved(struct amp_store *s, const struct amp_task *t,
                      const struct amp_task_part *part, const struct amp_verify *what,
                      struct amp_verified *out, struct amp_error *err)
 {
-    AMP_PROOF p;
+    AMP_PROOF p = {0};
     amp_proof_init(&p);
     int rc = amp_proof_collect(s, t, part, what->policy, &p, out->why, err);
     return rc <= 0 ? rc : amp_proof_check(what->ids, &p, &out->who, out->why, err);
