@@ -77,7 +77,8 @@ static void command_run(struct plan *p)
     close_all_but(p->status_fd);
     umask(022);
     limits_set(p);
-    rights_drop(p);
+    if (!p->namespaces) /* init has dropped them already */
+        rights_drop(p);
     if (p->landlock)
         landlock_enforce(p);
     if (p->seccomp)
@@ -146,8 +147,16 @@ static void command_signal(const struct plan *p, pid_t command, int sig)
     kill(p->forwarding == FORWARD_GROUP ? -command : command, sig);
 }
 
-/* Reaps until the command has ended, and reports its status. With the return of init every process
- * of the sandbox ends. */
+/* Kills and reaps all processes of the sandbox: orphans are children of init. */
+static void init_clear(void)
+{
+    int status;
+    do
+        kill(-1, SIGKILL);
+    while (waitpid(-1, &status, 0) > 0 || errno == EINTR);
+}
+
+/* Reaps until the command has ended, ends everything else, and reports the command's status. */
 static void init_loop(const struct plan *p, const struct link *l, pid_t command)
     __attribute__((noreturn));
 static void init_loop(const struct plan *p, const struct link *l, pid_t command)
@@ -168,6 +177,7 @@ static void init_loop(const struct plan *p, const struct link *l, pid_t command)
             ;
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
             if (pid == command) {
+                init_clear();
                 ssize_t n = write(l->status[1], &status, sizeof status);
                 _exit(n == sizeof status ? 0 : 1);
             }
@@ -197,6 +207,7 @@ static void init_run(struct plan *p, struct link *l, uid_t uid, gid_t gid)
     if (!outer_alive(l->signals[0]))
         _exit(1);
     environment_set(p);
+    rights_drop(p);
     pid_t command = fork_with(0);
     if (command < 0)
         give_up_sys(p, "cannot start the command's process");
@@ -206,7 +217,6 @@ static void init_run(struct plan *p, struct link *l, uid_t uid, gid_t gid)
         command_run(p);
     }
     release_streams(p);
-    rights_drop(p);
     init_loop(p, l, command);
 }
 
@@ -246,8 +256,8 @@ static void block_signals(sigset_t *set)
     sigprocmask(SIG_BLOCK, set, NULL);
 }
 
-/* Waits for the child; passes signals on through `to` (to init) or directly (to < 0). */
-static int wait_for(const struct plan *p, pid_t child, const sigset_t *set, int to)
+/* Waits for the command and passes signals on. */
+static int wait_for(const struct plan *p, pid_t child, const sigset_t *set)
 {
     int events = signalfd(-1, set, SFD_CLOEXEC), status;
     for (;;) {
@@ -258,11 +268,35 @@ static int wait_for(const struct plan *p, pid_t child, const sigset_t *set, int 
         if (read(events, &si, sizeof si) != sizeof si || si.ssi_signo == SIGCHLD ||
             !is_for_command(p, &si))
             continue;
-        unsigned char sig = (unsigned char)si.ssi_signo;
-        if (to < 0)
-            command_signal(p, child, sig);
-        else if (write(to, &sig, 1) != 1)
+        command_signal(p, child, (int)si.ssi_signo);
+    }
+}
+
+/* The command's status, or 1 where init ended without a report: it was killed, or gave up. When the
+ * report arrives, no process of the sandbox is left but init, which still takes down its
+ * namespaces.
+ */
+static int wait_for_init(const struct plan *p, pid_t init, const struct link *l,
+                         const sigset_t *set)
+{
+    int events = signalfd(-1, set, SFD_CLOEXEC), status;
+    for (;;) {
+        struct pollfd fds[] = {{.fd = l->status[0], .events = POLLIN},
+                               {.fd = events, .events = POLLIN}};
+        struct signalfd_siginfo si;
+        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+            return 1 << 8;
+        if ((fds[1].revents & POLLIN) && read(events, &si, sizeof si) == sizeof si &&
+            si.ssi_signo != SIGCHLD && is_for_command(p, &si)) {
+            unsigned char sig = (unsigned char)si.ssi_signo;
+            ssize_t n = write(l->signals[1], &sig, 1);
+            (void)n;
+        }
+        if (!fds[0].revents)
             continue;
+        if (read(l->status[0], &status, sizeof status) == sizeof status)
+            return status;
+        return waitpid(init, &status, 0) == init ? status : 1 << 8;
     }
 }
 
@@ -285,11 +319,7 @@ static int run_in_namespaces(struct plan *p, const sigset_t *set)
     close(l.signals[0]);
     close(l.status[1]);
     release_streams(p);
-    int ended = wait_for(p, init, set, l.signals[1]), status;
-    if (read(l.status[0], &status, sizeof status) == sizeof status)
-        return end_as(status);
-    /* Without a report the command was not started, or init was killed. */
-    return end_as(ended);
+    return end_as(wait_for_init(p, init, &l, set));
 }
 
 static int run_on_host(struct plan *p, const sigset_t *set)
@@ -313,7 +343,7 @@ static int run_on_host(struct plan *p, const sigset_t *set)
     if (p->forwarding == FORWARD_GROUP)
         setpgid(command, command);
     release_streams(p);
-    return end_as(wait_for(p, command, set, -1));
+    return end_as(wait_for(p, command, set));
 }
 
 int outer_run(struct plan *p)

@@ -103,6 +103,14 @@ static void attach(const struct plan *p, int tree, int target, const char *what)
     close(target);
 }
 
+/* The same at a directory or file of the new root that only this process has written to. */
+static void attach_at(const struct plan *p, int tree, int root, const char *path)
+{
+    if (syscall(SYS_move_mount, tree, "", root, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        give_up_sys(p, "cannot mount /%s", path);
+    close(tree);
+}
+
 /* The new root's own file systems: directories are made in these only. */
 struct root {
     int fd;
@@ -184,54 +192,72 @@ static void copy_file(const struct plan *p, int from, int to, const char *name)
 {
     char b[65536];
     size_t all = 0;
-    for (ssize_t n; (n = read(from, b, sizeof b)) != 0; all += (size_t)n)
+    for (ssize_t n; (n = read(from, b, sizeof b)) != 0; all += (size_t)n) {
         if (n < 0 || write(to, b, (size_t)n) != n || all > ETC_FILE_MAX)
             give_up_sys(p, "cannot copy /etc/%s", name);
+        if ((size_t)n < sizeof b)
+            break;
+    }
+}
+
+/* Makes the directories above a name of toolchain_etc. */
+static void etc_parents(int etc, const char *name)
+{
+    char dir[256];
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/'))
+        if (amp_span_copy((struct amp_span){name, (size_t)(slash - name)}, dir, sizeof dir))
+            mkdirat(etc, dir, 0755);
 }
 
 /* /etc: files are copied, directories are bound. A file that cannot be read is left out. */
-static void etc_build(const struct plan *p, const struct root *r, int host)
+static void etc_build(const struct plan *p, int root, int host)
 {
+    int etc = mkdirat(root, "etc", 0755) < 0 ? -1 : openat(root, "etc", O_PATH | O_CLOEXEC);
+    if (etc < 0)
+        give_up_sys(p, "cannot make /etc");
     for (const char *const *name = toolchain_etc; *name; name++) {
         struct stat st;
-        char path[256];
         int from = openat(host, *name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        if (from < 0)
+        if (from < 0 || fstat(from, &st) < 0)
             continue;
-        snprintf(path, sizeof path, "/etc/%s", *name);
-        if (fstat(from, &st) == 0 && S_ISDIR(st.st_mode)) {
-            attach(p, copy_tree(p, from, path, false, false), open_target(p, r, path, false), path);
+        etc_parents(etc, *name);
+        if (S_ISDIR(st.st_mode)) {
+            if (mkdirat(etc, *name, 0755) < 0)
+                give_up_sys(p, "cannot make /etc/%s", *name);
+            attach_at(p, copy_tree(p, from, *name, false, false), etc, *name);
         } else if (S_ISREG(st.st_mode)) {
-            char *slash = strrchr(path, '/');
-            *slash = '\0';
-            int dir = open_target(p, r, path, false);
-            int to = openat(dir, slash + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+            int to = openat(etc, *name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
             if (to < 0)
                 give_up_sys(p, "cannot make /etc/%s", *name);
             copy_file(p, from, to, *name);
             close(to);
-            close(dir);
         }
         close(from);
     }
+    close(etc);
 }
 
-static void dev_build(const struct plan *p, const struct root *r, const int *trees, int pts)
+static void dev_build(const struct plan *p, int root, const int *trees, int pts)
 {
     char path[64];
-    for (size_t i = 0; device_names[i]; i++) {
-        snprintf(path, sizeof path, "/dev/%s", device_names[i]);
-        if (trees[i] >= 0)
-            attach(p, trees[i], open_target(p, r, path, true), path);
-    }
-    attach(p, pts, open_target(p, r, "/dev/pts", false), "/dev/pts");
-    int dev = open_target(p, r, "/dev", false);
-    if (symlinkat("pts/ptmx", dev, "ptmx") < 0 || symlinkat("/proc/self/fd", dev, "fd") < 0 ||
-        symlinkat("/proc/self/fd/0", dev, "stdin") < 0 ||
-        symlinkat("/proc/self/fd/1", dev, "stdout") < 0 ||
-        symlinkat("/proc/self/fd/2", dev, "stderr") < 0)
+    if (mkdirat(root, "dev", 0755) < 0 || mkdirat(root, "dev/pts", 0755) < 0 ||
+        mkdirat(root, "dev/shm", 0755) < 0)
         give_up_sys(p, "cannot build /dev");
-    close(dev);
+    for (size_t i = 0; device_names[i]; i++) {
+        snprintf(path, sizeof path, "dev/%s", device_names[i]);
+        if (trees[i] < 0)
+            continue;
+        if (mknodat(root, path, S_IFREG | 0644, 0) < 0)
+            give_up_sys(p, "cannot make /%s", path);
+        attach_at(p, trees[i], root, path);
+    }
+    attach_at(p, pts, root, "dev/pts");
+    if (symlinkat("pts/ptmx", root, "dev/ptmx") < 0 ||
+        symlinkat("/proc/self/fd", root, "dev/fd") < 0 ||
+        symlinkat("/proc/self/fd/0", root, "dev/stdin") < 0 ||
+        symlinkat("/proc/self/fd/1", root, "dev/stdout") < 0 ||
+        symlinkat("/proc/self/fd/2", root, "dev/stderr") < 0)
+        give_up_sys(p, "cannot build /dev");
 }
 
 bool root_pids_limited(void)
@@ -353,13 +379,17 @@ void root_build(struct plan *p)
         struct base *b = &bases[i];
         if (b->link[0] && symlinkat(b->link, r.fd, toolchain_dirs[i] + 1) < 0)
             give_up_sys(p, "cannot make %s", toolchain_dirs[i]);
-        if (!b->link[0] && toolchain_dirs[i] && b->tree >= 0)
-            attach(p, b->tree, open_target(p, &r, toolchain_dirs[i], false), toolchain_dirs[i]);
+        if (b->link[0] || !toolchain_dirs[i] || b->tree < 0)
+            continue;
+        close(open_target(p, &r, toolchain_dirs[i], b->file));
+        attach_at(p, b->tree, r.fd, toolchain_dirs[i] + 1);
     }
     if (etc >= 0)
-        etc_build(p, &r, etc);
-    dev_build(p, &r, devices, pts);
-    attach(p, proc, open_target(p, &r, "/proc", false), "/proc");
+        etc_build(p, r.fd, etc);
+    dev_build(p, r.fd, devices, pts);
+    if (mkdirat(r.fd, "proc", 0755) < 0)
+        give_up_sys(p, "cannot make /proc");
+    attach_at(p, proc, r.fd, "proc");
     if (mkdirat(scratch, "empty", 0500) < 0)
         give_up_sys(p, "cannot make a directory");
     scratch_bind(p, &r, scratch, "tmp", 01777, "/tmp");
