@@ -25,6 +25,9 @@ struct bind_options {
     const char *policy, *network; /* NULL: the defaults */
     struct amp_list read, write;
     bool require, best_effort;
+    /* reservations */
+    const char *holder, *task;
+    bool all;
     /* hooks */
     const char *hooks_dir, *humans, *agent, *reason, *config;
     struct amp_list protect, pushers, roles, trailers, paths;
@@ -64,6 +67,9 @@ int print_question(const struct amp_binding *b, struct amp_error *err);
 /* Prints a line for people: the agent, its state, and the worktree or the failure. */
 int binding_show(const struct amp_binding *b, struct amp_error *err);
 
+/* The login of the caller. */
+const char *login_name(void);
+
 int verb_filter(int argc, char **argv);
 int verb_switch(int argc, char **argv);
 int verb_approve(int argc, char **argv);
@@ -74,6 +80,9 @@ int verb_unbind(int argc, char **argv);
 int verb_status(int argc, char **argv);
 int verb_list(int argc, char **argv);
 int verb_exec(int argc, char **argv);
+int verb_reserve(int argc, char **argv);
+int verb_release(int argc, char **argv);
+int verb_reservations(int argc, char **argv);
 int verb_hooks_install(int argc, char **argv);
 int verb_hooks_uninstall(int argc, char **argv);
 int verb_hooks_check(int argc, char **argv);

@@ -94,6 +94,21 @@ static const struct amp_opt exec_opts[] = {
     AMP_OPT_END,
 };
 
+#define HOLDER                                                                                     \
+    AMP_OPT_ROW(0, "holder", AMP_OPT_STRING, &opt.holder, "AGENT",                                 \
+                "holder (default: the agent that calls, or your login)")
+
+static const struct amp_opt reserve_opts[] = {
+    HOLDER,
+    {0, "task", AMP_OPT_STRING, &opt.task, "TASK", .doc = "task that the paths are reserved for"},
+    AMP_OPT_END,
+};
+static const struct amp_opt release_opts[] = {
+    HOLDER,
+    {0, "all", AMP_OPT_FLAG, &opt.all, NULL, .doc = "all reservations of the holder"},
+    AMP_OPT_END,
+};
+
 #define HOOKS_DIR                                                                                  \
     AMP_OPT_ROW(0, "hooks-dir", AMP_OPT_DIR, &opt.hooks_dir, "DIR",                                \
                 "hooks directory (default: hooks in the common git directory)")
@@ -155,6 +170,9 @@ static const struct amp_verb verbs[] = {
     {"reject", "AGENT", "reject a requested switch", NULL, verb_reject},
     {"revoke", "AGENT", "end a switch", NULL, verb_revoke},
     {"exec", "COMMAND [ARG…]", "run a command confined to the worktree", exec_opts, verb_exec},
+    {"reserve", "GLOB...", "reserve paths for an agent or yourself", reserve_opts, verb_reserve},
+    {"release", "[GLOB...]", "release reserved paths", release_opts, verb_release},
+    {"reservations", "", "print the reservations", NULL, verb_reservations},
     {"hooks install", "", "install the hooks that guard protected branches", install_opts,
      verb_hooks_install},
     {"hooks uninstall", "", "restore the previous hooks", uninstall_opts, verb_hooks_uninstall},

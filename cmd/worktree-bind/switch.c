@@ -77,8 +77,7 @@ int print_question(const struct amp_binding *b, struct amp_error *err)
                : 0;
 }
 
-/* The login of the caller, who approves. */
-static const char *login_name(void)
+const char *login_name(void)
 {
     const struct passwd *pw = getpwuid(geteuid());
     return pw && pw->pw_name ? pw->pw_name : "unknown";

@@ -12,6 +12,7 @@
 
 #include "worktree/marker.h"
 #include "worktree/push.h"
+#include "worktree/reserve.h"
 #include "worktree/switch.h"
 #include "worktree/worktree.h"
 
@@ -139,6 +140,23 @@ static enum amp_bind_reason reason_of(const struct amp_error *err)
     return AMP_BIND_FILESYSTEM_ERROR;
 }
 
+/* Reservations end with the binding; a crash may have left some, so a new binding removes them,
+ * too.
+ */
+static int reservations_end(struct amp_store *s, struct amp_git *g, const struct amp_binding *b,
+                            struct amp_error *err)
+{
+    const struct amp_reserve_spec all = {.holder = b->agent};
+    struct amp_git_info info;
+    struct amp_error gone;
+    uint32_t n;
+    if (amp_reserve_release(s, &all, &n, err) < 0)
+        return -1;
+    if (n == 0 || amp_git_info(g, b->repo, &info, &gone) < 0)
+        return 0;
+    return amp_reserve_publish(s, info.common, err);
+}
+
 int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec *spec,
              struct amp_binding *out, struct amp_error *err)
 {
@@ -188,7 +206,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
         rc = amp_push_refuse(step.with.worktree, &failed);
     if (rc == 0) {
         if (amp_binding_step(s, &step, out, &failed) == 0)
-            return 0;
+            return amp_binding_is_bound(&now) ? 0 : reservations_end(s, g, out, err);
         /* Only a worktree that another agent took meanwhile is a failure of the bind. */
         if (strcmp(failed.code, "worktree_locked") != 0) {
             if (err)
@@ -261,7 +279,7 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
         if (ours && !spec->remove && amp_marker_drop(w.found.gitdir, spec->agent, err))
             return -1;
     }
-    return amp_binding_step(s, &step, out, err);
+    return amp_binding_step(s, &step, out, err) < 0 ? -1 : reservations_end(s, g, &now, err);
 }
 
 /* Every URL begins with the empty prefix, so every push goes to a scheme that does not exist; a

@@ -20,7 +20,7 @@ static struct amp_span word_take(struct amp_span *line)
     return word;
 }
 
-bool amp_reserved_next(const struct amp_buf *text, size_t *at, struct amp_reservation *out)
+static bool line_next(const struct amp_buf *text, size_t *at, struct amp_reservation *out)
 {
     if (*at == 0)
         *at = head.n;
@@ -40,7 +40,7 @@ bool amp_reserved_next(const struct amp_buf *text, size_t *at, struct amp_reserv
 static int bad_file(struct amp_error *err, const char *why)
 {
     return amp_fail(err, AMP_CONFIG, "bad_reservations",
-                    "amp/" AMP_RESERVED_FILE ": %s; worktree-bind reserve --list writes it again",
+                    "amp/" AMP_RESERVED_FILE ": %s; worktree-bind reservations writes it again",
                     why);
 }
 
@@ -56,7 +56,7 @@ int amp_reserved_load(struct amp_buf *text, int common_fd, struct amp_error *err
     if (text->len < head.n || memcmp(text->data, head.p, head.n) != 0 ||
         text->data[text->len - 1] != '\n')
         return bad_file(err, "malformed");
-    for (size_t at = 0; amp_reserved_next(text, &at, &r);)
+    for (size_t at = 0; line_next(text, &at, &r);)
         if (!r.holder.n || amp_glob_check(r.pattern, NULL))
             return bad_file(err, "malformed");
     return 0;
@@ -65,7 +65,7 @@ int amp_reserved_load(struct amp_buf *text, int common_fd, struct amp_error *err
 bool amp_reserved_by(const struct amp_buf *text, struct amp_span holder, struct amp_span path,
                      struct amp_reservation *out)
 {
-    for (size_t at = 0; text->len > 0 && amp_reserved_next(text, &at, out);)
+    for (size_t at = 0; text->len > 0 && line_next(text, &at, out);)
         if (!amp_span_eq(out->holder, holder) && amp_glob_match(out->pattern, path))
             return true;
     return false;

@@ -24,7 +24,4 @@ int amp_reserved_load(struct amp_buf *text, int common_fd, struct amp_error *err
 /* The first reservation of another holder that covers the path. false: none. */
 bool amp_reserved_by(const struct amp_buf *text, struct amp_span holder, struct amp_span path,
                      struct amp_reservation *out);
-/* The next line from *at on; false at the end. */
-bool amp_reserved_next(const struct amp_buf *text, size_t *at, struct amp_reservation *out);
-
 #endif

@@ -27,7 +27,7 @@ setup() {
   [[ $stderr == *"worktree.approvers"* ]]
   run -0 --separate-stderr worktree-bind --json approve bob
   [ "$(jq -r '.state + " " + .approved_by' <<<"$output")" = "BOUND_NON_HOME $(id -un)" ]
-  [ "$(cat .git/worktrees/other/amp-agent)" = bob ]
+  [ "$(head -n 1 .git/worktrees/other/amp-agent)" = bob ]
   worktree-bind revoke bob
   [ "$(state_of bob)" = BOUND_HOME ]
   [ ! -e .git/worktrees/other/amp-agent ]

@@ -16,6 +16,7 @@
 #include "flow/work/control.h"
 #include "protocol/amp/compose.h"
 #include "worktree/git/patch.h"
+#include "worktree/reserve.h"
 #include "json/record.h"
 
 /* The work on one subtask. */
@@ -248,6 +249,21 @@ static bool is_out_of_scope(const struct work *k, const char *const *patterns, c
     return false;
 }
 
+/* 1: the change touches a path that another holder reserved. */
+static int is_reserved(struct amp_worker *w, const struct work *k, char *what, size_t size,
+                       struct amp_error *err)
+{
+    char by[400];
+    uint32_t at;
+    int held = amp_reserve_holds(w->store, w->opt->agent, k->diff.files, k->diff.n_files, &at, by,
+                                 sizeof by, err);
+
+    if (held > 0)
+        snprintf(what, size, "path_reserved: the change touches %s, reserved by %s",
+                 k->diff.files[at], by);
+    return held;
+}
+
 /* Returns the completion of the result and adds its blockers; for a complete result there are none.
  */
 static enum amp_completion result_completion(struct work *k, enum amp_attempt_end end,
@@ -424,8 +440,13 @@ static int work_answer(struct amp_worker *w, struct amp_job *job, struct work *k
     int tripped = amp_assignment_tripped(w, &k->of, what, sizeof what, err);
     if (tripped < 0 || work_measure(w, k, err) < 0)
         return -1;
+    int reserved = tripped ? 0 : is_reserved(w, k, what, sizeof what, err);
+    if (reserved < 0)
+        return -1;
     if (tripped)
         trouble.type = "branch_violation";
+    else if (reserved)
+        trouble.type = "conflict";
     else if (is_out_of_scope(k, run_options(w)->forbid[k->of.v->body.dispatch.risk], what,
                              sizeof what))
         trouble.type = "permission_denied";
