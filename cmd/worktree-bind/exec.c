@@ -51,9 +51,11 @@ static void execution_release(struct execution *x)
 static int worktree_find(struct execution *x, struct amp_error *err)
 {
     char git[PATH_MAX + 8];
+    const char *dir = opt.repo;
     struct stat st;
-    if (chdir(opt.repo) < 0 || !getcwd(x->worktree, sizeof x->worktree))
-        return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", opt.repo);
+    if (chdir(dir) < 0 || !getcwd(x->worktree, sizeof x->worktree))
+        return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", dir);
+    opt.repo = ".";
     for (;;) {
         snprintf(git, sizeof git, "%s/.git", x->worktree);
         if (lstat(git, &st) == 0) {
@@ -63,7 +65,7 @@ static int worktree_find(struct execution *x, struct amp_error *err)
         char *slash = strrchr(x->worktree, '/');
         if (!slash || slash == x->worktree)
             return amp_fail(err, AMP_UNAVAILABLE, "worktree_not_found",
-                            "%s is not in a git worktree", opt.repo);
+                            "%s is not in a git worktree", dir);
         *slash = '\0';
     }
 }
@@ -85,16 +87,13 @@ static int policy_make(struct execution *x, struct amp_error *err)
     return 0;
 }
 
-/* The state directory: the option's, or the default one if it exists. */
+/* Without the option: the default state directory, if it exists. */
 static int state_find(struct execution *x, struct amp_error *err)
 {
     SESSION s = {0};
     struct stat st;
-    if (opt.state) {
-        if (!realpath(opt.state, x->state))
-            return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", opt.state);
+    if (x->state[0])
         return 0;
-    }
     if (session_open(&s, false, err) < 0)
         return -1;
     if (snprintf(x->state, sizeof x->state, "%s/amp", s.info.common) >= PATH_MAX ||
@@ -112,6 +111,8 @@ static int lacks_report(const struct execution *x, struct amp_error *err)
         return -1;
     if (x->report.lacks)
         amp_warn("not enforced here: %.*s", AMP_CLIP(amp_buf_span(&text), 1000));
+    if (x->report.network == AMP_NETWORK_FULL_ACCESS)
+        amp_warn("the network policy FULL_ACCESS allows every connection, also inbound ones");
     return 0;
 }
 
@@ -185,7 +186,12 @@ static int prepare(struct execution *x, const char *command, struct amp_error *e
     const char *tmp = getenv("TMPDIR");
     enum amp_confine_demand demand =
         opt.best_effort ? AMP_CONFINE_BEST_EFFORT : AMP_CONFINE_REQUIRE;
-    if (worktree_find(x, err) < 0 || policy_make(x, err) < 0 || state_find(x, err) < 0 ||
+    /* Paths of options are relative to the directory of the start, which worktree_find changes. */
+    if (policy_make(x, err) < 0)
+        return -1;
+    if (opt.state && !realpath(opt.state, x->state))
+        return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", opt.state);
+    if (worktree_find(x, err) < 0 || state_find(x, err) < 0 ||
         amp_confine_choose(demand, &x->policy, &x->report, err) < 0)
         return -1;
     /* Only the mounts of the level full can cover a part of the worktree. */
