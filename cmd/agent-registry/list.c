@@ -9,7 +9,7 @@
 #include "registry.h"
 #include "json/record.h"
 
-static bool json, all, follow, index_only;
+static bool json, all, follow, index_only, keys;
 static const char *role, *capability;
 
 const struct amp_opt list_opts[] = {
@@ -20,6 +20,8 @@ const struct amp_opt list_opts[] = {
     {0, "role", AMP_OPT_STRING, &role, "ROLE", .doc = "only agents with this role"},
     {0, "capability", AMP_OPT_STRING, &capability, "NAME",
      .doc = "only agents that have this capability"},
+    {0, "keys", AMP_OPT_FLAG, &keys, NULL, .doc = "list trusted keys and revocations instead"},
+    AMP_OPT_ALLOWED_SIGNERS(reg_identity.allowed_signers),
     AMP_OPT_END,
 };
 const struct amp_opt show_opts[] = {AMP_OPT_END};
@@ -219,6 +221,10 @@ int reg_list(int argc, char **argv)
     json_auto_t *known = follow ? json_object() : NULL;
     struct listing l = {.known = known};
     struct amp_error err = {0};
+    if (keys && (all || follow || role || capability))
+        amp_die_usage("--keys excludes --all, --follow, --role and --capability");
+    if (keys)
+        return reg_keys_list(json);
     int rc = reg_open(&l.r, NULL, true, &err);
     if (rc == 0 && !json)
         rc = print_row(head, agent_widths, 7, &err);

@@ -23,7 +23,7 @@ static const char *config, *as = "agent-registry", *node;
 static const char *descriptor, *name, *description = "", *class_word = "STANDARD", *public_key,
                                       *role, *reason, *said;
 static struct amp_list capabilities, modalities, connectors, tools, health;
-static bool emit;
+static bool emit, keys;
 
 #define PENDING_MAX ((size_t)256 << 20) /* bytes of unwritten output */
 
@@ -70,6 +70,12 @@ static const struct amp_opt register_opts[] = {
 };
 static const struct amp_opt deregister_opts[] = {
     {0, "reason", AMP_OPT_STRING, &reason, "TEXT", .doc = "reason, sent to the other agents"},
+    AMP_OPT_END,
+};
+static const struct amp_opt publish_opts[] = {
+    {0, "keys", AMP_OPT_FLAG, &keys, NULL,
+     .doc = "publish the trusted keys and revocations to the agents instead"},
+    AMP_OPT_IDENTITIES(reg_identity),
     AMP_OPT_END,
 };
 static const struct amp_opt heartbeat_opts[] = {
@@ -299,8 +305,12 @@ static int do_publish(int argc, char **argv)
     struct registry r = {0};
     struct amp_error err = {0};
     static char standard[] = "-", *only[] = {standard, NULL};
+    if (keys && argc > 0)
+        amp_die_usage("--keys takes no FILE");
     int rc = reg_open(&r, "", false, &err);
-    if (argc == 0) {
+    if (rc == 0 && keys)
+        rc = reg_keys_publish(&r, config, &err);
+    if (argc == 0 && !keys) {
         argc = 1;
         argv = only;
     }
@@ -332,7 +342,7 @@ static const struct amp_verb verbs[] = {
      do_heartbeat},
     {"list", "", "list the agents", list_opts, reg_list},
     {"show", "AGENT…", "print everything recorded about agents", show_opts, reg_show},
-    {"publish", "[FILE…]", "publish capabilities", no_opts, do_publish},
+    {"publish", "[FILE…]", "publish capabilities, or the trusted keys", publish_opts, do_publish},
     {"capabilities", "[ID…]", "list the capabilities", capabilities_opts, reg_capabilities},
     {0},
 };

@@ -1,6 +1,6 @@
 /*
  * The parts of agent-registry: main.c has the options and the small verbs, loop.c the filter and
- * the emitter of heartbeats, take.c the effects of one message, list.c the lists.
+ * the emitter of heartbeats, take.c the effects of one message, list.c the lists, keys.c the keys.
  */
 #ifndef AGENT_REGISTRY_REGISTRY_H
 #define AGENT_REGISTRY_REGISTRY_H
@@ -9,6 +9,7 @@
 
 #include "agent/capability.h"
 #include "agent/sweep.h"
+#include "cli/identity.h"
 #include "cli/rows.h"
 #include "flow/intake.h"
 #include "flow/outbox.h"
@@ -50,6 +51,11 @@ int reg_answer_bad(struct registry *r, const struct amp_view *v, const char *cod
 
 /* loop.c. rounds of heartbeats: < 0: none; 0: without an end. */
 int reg_loop(int64_t rounds);
+
+/* keys.c: the trusted keys and revocations of the state, printed, and as messages to the agents. */
+extern struct amp_identity_cli reg_identity;
+int reg_keys_list(bool json);
+int reg_keys_publish(struct registry *r, const char *config, struct amp_error *err);
 
 extern const struct amp_opt list_opts[], show_opts[], capabilities_opts[];
 int reg_list(int argc, char **argv);

@@ -353,3 +353,29 @@ cat agent_joined cat,ann agent_joined cat,bob agent_joined cat" ]
   run -0 agent-registry list --json
   [ -z "$output" ]
 }
+
+@test "trusted keys and revocations are listed, and published to the agents that answer" {
+  need_tool amp-sign
+  unset AMP_IDENTITY
+  join ann
+  join bob
+  agent-registry deregister bob >>events.ndjson
+  amp-sign keygen --as executor/ann >/dev/null
+  amp-sign keygen outside >/dev/null
+  amp-sign trust add --allowed-signers signers operator/eve outside.pub
+  run -0 --separate-stderr agent-registry list --keys --json --allowed-signers signers
+  [ "$(jq -r .principals <<<"$output")" = $'executor/ann\noperator/eve' ]
+  key=$(jq -r 'select(.principals == "executor/ann").key' <<<"$output")
+  amp-sign revoke "$key" --from 2026-01-02T03:04:05Z
+  run -0 agent-registry list --keys
+  [[ "$output" == *"$key"*"2026-01-02T03:04:05.000Z"* ]]
+  agent-registry publish --keys >published
+  # The agent that left gets none; what is sent is signed by the registry, and has no secret.
+  [ "$(jq -r .to published)" = ann ]
+  amp-sign verify <published | cmp - published
+  jq -e '.msg.payload | .event == "keys_published" and
+    any(.keys[]; .key == "'"$key"'" and .revoked_from == "2026-01-02T03:04:05.000Z")' published
+  run -1 grep -i private published
+  amp-validate --strict <published >/dev/null
+  agent-registry publish --keys --identity off 2>/dev/null | jq -e 'has("sig") | not'
+}
