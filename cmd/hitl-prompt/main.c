@@ -20,7 +20,7 @@
 #include "flow/head.h"
 #include "hitl.h"
 #include "task/record.h"
-#include "worktree/person.h"
+#include "flow/person.h"
 
 static const char *state, *answer, *operator_name, *config_path, *trusted_in, *key;
 static struct amp_identity_cli identity = AMP_IDENTITY_CLI;
@@ -372,7 +372,7 @@ static int prompt_run(int argc, char **argv)
     struct prompt p = {.answers = {.fd = -1}};
     struct amp_error err;
 
-    if (amp_person_only(environ, "answer escalations", &err))
+    if (amp_flow_person_only(state, amp_cli_name(), environ, "answer escalations", &err))
         return amp_complain(&err);
     if (!state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");

@@ -9,8 +9,8 @@
 
 #include "cli/finding.h"
 #include "cli/identity.h"
+#include "flow/person.h"
 #include "verbs.h"
-#include "worktree/person.h"
 
 static struct amp_list inputs, trusted;
 static int64_t ack_timeout;
@@ -108,8 +108,8 @@ int task_coordinate(int argc, char **argv)
     struct amp_coordinate_end end = {0};
     opt.tool = amp_cli_name();
     opt.ack_timeout_sec = ack_timeout / 1000;
-    if (amp_person_only(environ, "coordinate tasks", &err) || policy_load(&err) < 0 ||
-        inputs_make(&all, &err) < 0 || task_open(&store, &err) < 0)
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "coordinate tasks", &err) ||
+        policy_load(&err) < 0 || inputs_make(&all, &err) < 0 || task_open(&store, &err) < 0)
         return amp_complain(&err);
     for (size_t i = 0; i < opt.n_inputs; i++)
         amp_note_terminal(all[i].path);

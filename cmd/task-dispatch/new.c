@@ -12,9 +12,9 @@
 #include <amp/base/num.h>
 
 #include "cli/rows.h"
+#include "flow/person.h"
 #include "verbs.h"
 #include "worktree/git/git.h"
-#include "worktree/person.h"
 
 #define FILE_MAX     ((size_t)8 << 20)
 #define PATTERNS_MAX 256
@@ -257,7 +257,7 @@ int task_new(int argc, char **argv)
     enum amp_status status = AMP_OK;
     if (argc > 1 && id)
         amp_die_usage("--id with more than one file");
-    if (amp_person_only(environ, "create tasks", &err))
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "create tasks", &err))
         return amp_complain(&err);
     if ((task_state && *task_state) || !id)
         if (task_open(&store, &err) < 0)

@@ -13,10 +13,10 @@
 #include "cli/identity.h"
 #include "cli/rows.h"
 #include "flow/confinement.h"
+#include "flow/person.h"
 #include "flow/review/review.h"
 #include "flow/run/run.h"
 #include "verbs.h"
-#include "worktree/person.h"
 
 #define DAY_MS 86400000
 
@@ -171,7 +171,8 @@ int task_run(int argc, char **argv)
     json_t *config = NULL;
     enum amp_status status;
 
-    if (worker_open("executor", "run", &store, &config, &err) < 0)
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start an executor", &err) < 0 ||
+        worker_open("executor", "run", &store, &config, &err) < 0)
         return amp_complain(&err);
     opt.worker = worker;
     int rc = 0;
@@ -196,7 +197,7 @@ int task_review(int argc, char **argv)
     json_t *config = NULL;
     enum amp_status status;
 
-    if (amp_person_only(environ, "start a reviewer", &err) < 0 ||
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start a reviewer", &err) < 0 ||
         worker_open("reviewer", "review", &store, &config, &err) < 0)
         return amp_complain(&err);
     opt.worker = worker;

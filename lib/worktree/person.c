@@ -48,7 +48,8 @@ static bool relatives_match(bool (*fn)(pid_t pid, void *ctx), void *ctx)
 {
     pid_t pid = getppid(), leaders[] = {getpgrp(), getsid(0)};
 
-    for (int n = 0; pid > 1 && n < ANCESTORS_MAX; n++, pid = amp_process_parent(pid))
+    /* Also process 1: in a sandbox it is the agent's; elsewhere it cannot be read, or is not. */
+    for (int n = 0; pid >= 1 && n < ANCESTORS_MAX; n++, pid = amp_process_parent(pid))
         if (fn(pid, ctx))
             return true;
     for (size_t i = 0; i < sizeof leaders / sizeof *leaders; i++)

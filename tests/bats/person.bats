@@ -15,6 +15,7 @@ acts() {
   "$1" task-dispatch
   "$1" task-dispatch coordinate
   "$1" task-dispatch new -C code -b feat -d text --criterion criterion
+  "$1" task-dispatch run --exec true
   "$1" task-dispatch review --exec true
   "$1" agent-registry deregister other
   "$1" amp-ack dead purge --every
@@ -100,4 +101,29 @@ SH
   AMP_AGENT= run -77 agent-registry deregister ann
   AMP_AGENT=ann agent-registry deregister ann >/dev/null
   agent-registry deregister bob >/dev/null
+}
+
+@test "a refusal is recorded where the state directory can be reached" {
+  AMP_CONFINE=off task-dispatch run --exec true </dev/null
+  for tool in 'task-dispatch review --exec true' 'task-dispatch run --exec true' 'task-dispatch coordinate' hitl-prompt; do
+    # shellcheck disable=SC2086
+    run -77 --separate-stderr env AMP_AGENT=eve $tool </dev/null
+    [[ $stderr == *"only people may"* ]]
+  done
+  [ "$(grep -c '"code":"permission_denied".*the caller is the agent \\"eve\\".*"rule":"people_only"' "$AMP_STATE/error.ndjson")" -eq 4 ]
+}
+
+@test "in a sandbox, an agent that clears its environment is known by the sandbox's first process" {
+  "$AMP_BUILD/libexec/amp/confine" --probe | grep -q '"namespaces":true' || skip "no namespaces here"
+  unset AMP_CONFINE AMP_STATE
+  cat >sly <<EOS
+#!/bin/sh
+env -u AMP_AGENT -u AMP_RESULT setsid sh -c 'cd /; task-dispatch review --state "'"\$AMP_WORKTREE"'/mine" --exec true; echo \$? >"'"\$AMP_WORKTREE"'/status"' 2>err </dev/null
+EOS
+  chmod +x sly
+  load agents
+  workplace
+  dispatch | run_agent --read "$AMP_BUILD/bin" --exec ./sly
+  [ "$(git -C "$REPO" show feat/x:status)" = 77 ]
+  git -C "$REPO" show feat/x:err | grep -q 'only people may start a reviewer'
 }
