@@ -50,13 +50,14 @@ int linked_lock(struct request *r)
 /* The text of a small file without its line end; false when there is none. */
 static bool read_small(int dirfd, const char *name, char *out, size_t size)
 {
-    AMP_BUF struct amp_buf b = {0};
-    amp_buf_init(&b, SMALL_FILE);
-    if (amp_file_read(dirfd, name, SMALL_FILE - 1, &b, NULL) < 0)
+    char text[SMALL_FILE];
+    AMP_CLOSE int fd = amp_file_open(dirfd, name, O_RDONLY | O_NOFOLLOW, 0, NULL);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
+    if (n < 0 || n == sizeof text)
         return false;
-    while (b.len && b.data[b.len - 1] == '\n')
-        b.len--;
-    return amp_span_copy(amp_buf_span(&b), out, size);
+    while (n && text[n - 1] == '\n')
+        n--;
+    return amp_span_copy((struct amp_span){text, (size_t)n}, out, size);
 }
 
 bool same_dir(int a_fd, const char *a, int b_fd, const char *b)

@@ -131,6 +131,7 @@ static int request_run(struct request *r)
     for (const char *const *need = ops[i].needs; *need; need++)
         if (text_is_missing(r, *need))
             return amp_fail(r->err, AMP_INTERNAL, "bad_request", "\"%s\" is missing", *need);
+    open_guard(r->in.repo, r->in.worktree, r->in.path);
     if (open_repository(r, r->in.repo, &r->repo) < 0)
         return -1;
     int rc = ops[i].run(r);
@@ -198,6 +199,7 @@ int main(int argc, char **argv)
     AMP_BUF struct amp_buf reply = {0};
     if (git_libgit2_init() < 0)
         return AMP_INTERNAL;
+    open_init();
     amp_lines_init(&lines, LINE_MAX_BYTES);
     amp_tape_init(&tape, NULL);
     amp_buf_init(&reply, REPLY_MAX_BYTES);

@@ -39,7 +39,11 @@ void reply_oid(struct request *r, const char *key, const git_oid *oid); /* NULL:
 int fail_git(struct request *r, int rc, enum amp_status status, const char *code,
              const char *doing);
 
-/* open.c: the last path that was refused because it is neither a regular file nor a directory. */
+/* open.c: directories of the request in which no link is followed; after git_libgit2_init, once: the
+ * places of this user's configuration, in which links are followed. */
+void open_guard(const char *repo, const char *worktree, const char *path);
+void open_init(void);
+/* The last path that was refused because it is neither a regular file nor a directory. */
 const char *open_refused(void); /* NULL: none since the last clear */
 void open_refused_clear(void);
 

@@ -38,7 +38,8 @@ static int take_branch(struct request *r, git_reference **out, bool *made)
 int tree_open(struct request *r, const char *gitdir, const char *path, git_repository **out)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    int rc = git_repository_open(&repo, path);
+    /* By its git directory: the file .git in the worktree is the agent's. */
+    int rc = git_repository_open(&repo, gitdir);
     if (rc)
         return fail_git(r, rc, AMP_NO, "worktree_unknown", path);
     const char *workdir = git_repository_workdir(repo);
