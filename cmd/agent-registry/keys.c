@@ -74,7 +74,7 @@ static int on_key_row(void *ctx, const struct amp_trust_entry *e, struct amp_err
 int reg_keys_list(bool json)
 {
     static const char *const head[] = {"PRINCIPALS", "KEY", "TYPE", "UNTIL", "REVOKED"};
-    struct amp_trust *trust __attribute__((cleanup(amp_auto_trust))) = NULL;
+    AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
     struct amp_table table;
     struct amp_error err = {0};
     if (!reg_state)
@@ -127,7 +127,7 @@ static int on_agent_publish(void *ctx, struct amp_span agent, const struct amp_a
 
 int reg_keys_publish(struct registry *r, const char *config, struct amp_error *err)
 {
-    struct amp_trust *trust __attribute__((cleanup(amp_auto_trust))) = NULL;
+    AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
     json_auto_t *keys = json_array();
     struct publishing p = {.r = r, .keys = keys, .now_ms = amp_now_ms()};
     const struct amp_identity_tool tool = {

@@ -26,7 +26,7 @@ static void state_need(const char *verb)
 
 static int file_key_make(const char *path, struct amp_error *err)
 {
-    struct amp_seckey *key __attribute__((cleanup(amp_auto_seckey))) = NULL;
+    AMP_CLEANUP(amp_auto_seckey) struct amp_seckey *key = NULL;
     if (amp_seckey_generate(&key, err) < 0)
         return -1;
     int rc = amp_seckey_write(key, AT_FDCWD, path, opt.comment ? opt.comment : "", err);
@@ -37,7 +37,7 @@ static int file_key_make(const char *path, struct amp_error *err)
 
 static int state_key_make(struct amp_error *err)
 {
-    struct amp_signer *signer __attribute__((cleanup(amp_auto_signer))) = NULL;
+    AMP_CLEANUP(amp_auto_signer) struct amp_signer *signer = NULL;
     struct amp_error why;
     char what[AMP_PRINCIPAL_MAX + 64];
     if (amp_person_only(environ, "make a key of the state directory", err) < 0)

@@ -44,7 +44,7 @@ int trust_open(struct amp_trust **out, struct amp_error *err)
         amp_die_usage("no trusted keys: give --allowed-signers FILE or --state DIR");
     if (opt.state)
         return amp_state_trust(opt.state, opt.allowed, finding_warn, NULL, out, err);
-    struct amp_trust *t __attribute__((cleanup(amp_auto_trust))) = NULL;
+    AMP_CLEANUP(amp_auto_trust) struct amp_trust *t = NULL;
     if (amp_trust_new(finding_warn, NULL, &t, err) < 0 ||
         amp_trust_add(t, opt.allowed, false, true, err) < 0)
         return -1;

@@ -181,7 +181,7 @@ int verb_trust_list(int argc, char **argv)
 {
     static const char *const head[] = {"KEY",        "STATUS", "PRINCIPALS",
                                        "NAMESPACES", "UNTIL",  "FILE"};
-    struct amp_trust *trust __attribute__((cleanup(amp_auto_trust))) = NULL;
+    AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
     struct amp_error err = {0};
     (void)argc;
     (void)argv;

@@ -331,10 +331,10 @@ static int secret_refuse(const char *path, const char *code, struct amp_error *e
 int amp_seckey_read(int dirfd, const char *path, bool nofollow, struct amp_seckey **out,
                     struct amp_error *err)
 {
-    struct amp_seckey *k __attribute__((cleanup(amp_auto_seckey))) = seckey_new(err);
+    AMP_CLEANUP(amp_auto_seckey) struct amp_seckey *k = seckey_new(err);
     if (!k)
         return -1;
-    struct secret_file *f __attribute__((cleanup(secret_file_free))) = sodium_malloc(sizeof *f);
+    AMP_CLEANUP(secret_file_free) struct secret_file *f = sodium_malloc(sizeof *f);
     if (!f)
         return amp_fail_memory(err);
     if (secret_file_read(dirfd, path, nofollow, f, err) < 0)
@@ -411,7 +411,7 @@ int amp_seckey_write(const struct amp_seckey *k, int dirfd, const char *path, co
         return amp_fail_memory(err);
     memcpy(name, path, strlen(path));
     memcpy(name + strlen(path), ".pub", 5);
-    struct secret_file *f __attribute__((cleanup(secret_file_free))) = sodium_malloc(sizeof *f);
+    AMP_CLEANUP(secret_file_free) struct secret_file *f = sodium_malloc(sizeof *f);
     if (!f)
         return amp_fail_memory(err);
     secret_write(k, comment, f);

@@ -32,7 +32,6 @@ static void keys_close(struct keys *k)
         close(k->dir);
     amp_buf_release(&k->path);
 }
-#define KEYS __attribute__((cleanup(keys_close)))
 
 int amp_state_signers_path(const char *state, struct amp_buf *out, struct amp_error *err)
 {
@@ -117,7 +116,7 @@ static int key_open(const struct keys *k, const char *principal, struct amp_seck
 static int key_make(const struct keys *k, const char *principal, struct amp_seckey **out,
                     struct amp_error *err)
 {
-    struct amp_seckey *key __attribute__((cleanup(amp_auto_seckey))) = NULL;
+    AMP_CLEANUP(amp_auto_seckey) struct amp_seckey *key = NULL;
     if (amp_seckey_generate(&key, err) < 0 ||
         key_list(k, amp_seckey_public(key), principal, err) < 0)
         return -1;
@@ -135,8 +134,8 @@ static int key_make(const struct keys *k, const char *principal, struct amp_seck
 static int signer_open(const char *state, const char *principal, bool make, struct amp_signer **out,
                        struct amp_error *err)
 {
-    KEYS struct keys k = {.dir = -1, .lock = -1};
-    struct amp_seckey *key __attribute__((cleanup(amp_auto_seckey))) = NULL;
+    AMP_CLEANUP(keys_close) struct keys k = {.dir = -1, .lock = -1};
+    AMP_CLEANUP(amp_auto_seckey) struct amp_seckey *key = NULL;
     struct amp_error why;
     if (keys_open(&k, state, principal, err) < 0)
         return -1;
@@ -180,7 +179,7 @@ int amp_state_trust(const char *state, const char *allowed_signers, amp_trust_fi
                     void *ctx, struct amp_trust **out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf path = {0};
-    struct amp_trust *t __attribute__((cleanup(amp_auto_trust))) = NULL;
+    AMP_CLEANUP(amp_auto_trust) struct amp_trust *t = NULL;
     amp_buf_init(&path, 8192);
     if (amp_trust_new(finding, ctx, &t, err) < 0 ||
         (state && (amp_state_signers_path(state, &path, err) < 0 ||
@@ -214,9 +213,9 @@ static int key_replace(const struct keys *k, const struct amp_seckey *key, const
 int amp_state_rotate(const char *state, const char *principal, int64_t now_ms, int64_t grace_ms,
                      struct amp_pubkey *before, struct amp_pubkey *after, struct amp_error *err)
 {
-    KEYS struct keys k = {.dir = -1, .lock = -1};
-    struct amp_seckey *old __attribute__((cleanup(amp_auto_seckey))) = NULL;
-    struct amp_seckey *fresh __attribute__((cleanup(amp_auto_seckey))) = NULL;
+    AMP_CLEANUP(keys_close) struct keys k = {.dir = -1, .lock = -1};
+    AMP_CLEANUP(amp_auto_seckey) struct amp_seckey *old = NULL;
+    AMP_CLEANUP(amp_auto_seckey) struct amp_seckey *fresh = NULL;
     uint32_t n;
     if (keys_open(&k, state, principal, err) < 0 || keys_lock(&k, err) < 0 ||
         key_open(&k, principal, &old, err) < 0 || amp_seckey_generate(&fresh, err) < 0 ||

@@ -85,8 +85,8 @@ static bool line_unpack(struct amp_span line, const struct amp_pubkey *key)
 
 static const char *verdict(const char *signers, struct amp_span line, const char *from)
 {
-    struct amp_trust *trust __attribute__((cleanup(amp_auto_trust))) = NULL;
-    struct amp_verifier *v __attribute__((cleanup(amp_auto_verifier))) = NULL;
+    AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
+    AMP_CLEANUP(amp_auto_verifier) struct amp_verifier *v = NULL;
     struct amp_identity who;
     struct amp_signed s;
     if (!amp_signed_split(line, &s) || amp_trust_new(NULL, NULL, &trust, &err) < 0 ||

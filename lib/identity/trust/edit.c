@@ -28,7 +28,6 @@ static void edit_release(struct edit *e)
     amp_buf_release(&e->before);
     amp_buf_release(&e->after);
 }
-#define EDIT __attribute__((cleanup(edit_release)))
 
 /* Takes the lock, and reads the file; a missing one is empty. */
 static int edit_begin(struct edit *e, const char *path, struct amp_error *err)
@@ -82,7 +81,7 @@ static bool is_line_of(const struct trust_line *l, struct amp_span fingerprint)
 int amp_trust_file_add(const char *path, const struct amp_pubkey *key,
                        const struct amp_trust_line *line, struct amp_error *err)
 {
-    EDIT struct edit e = {.lock = -1};
+    AMP_CLEANUP(edit_release) struct edit e = {.lock = -1};
     struct trust_line fresh = {.principals = line->principals,
                                .namespaces = line->namespaces,
                                .comment = line->comment,
@@ -112,7 +111,7 @@ int amp_trust_file_add(const char *path, const struct amp_pubkey *key,
 int amp_trust_file_remove(const char *path, struct amp_span fingerprint, struct amp_span principals,
                           uint32_t *n, struct amp_error *err)
 {
-    EDIT struct edit e = {.lock = -1};
+    AMP_CLEANUP(edit_release) struct edit e = {.lock = -1};
     struct trust_line l;
     struct amp_span text, one;
     uint32_t removed = 0;
@@ -134,7 +133,7 @@ int amp_trust_file_remove(const char *path, struct amp_span fingerprint, struct 
 int amp_trust_file_expire(const char *path, struct amp_span fingerprint, int64_t valid_before_s,
                           uint32_t *n, struct amp_error *err)
 {
-    EDIT struct edit e = {.lock = -1};
+    AMP_CLEANUP(edit_release) struct edit e = {.lock = -1};
     struct trust_line l;
     struct amp_span text, one;
     uint32_t changed = 0;
@@ -180,7 +179,7 @@ int amp_trust_file_revoke(const char *path, struct amp_span fingerprint, int64_t
                           struct amp_span reason, uint32_t *n, struct amp_error *err)
 {
     AMP_BUF struct amp_buf name = {0};
-    EDIT struct edit e = {.lock = -1};
+    AMP_CLEANUP(edit_release) struct edit e = {.lock = -1};
     struct revocation r;
     struct amp_span text, one;
     bool earlier = false;
