@@ -65,25 +65,22 @@ static void line_refuse(const struct amp_line *line, const char *code, const cha
 
 static int line_sign(struct signing *s, const struct amp_line *line, struct amp_error *err)
 {
-    struct amp_signed was;
     struct amp_error why;
-    bool is_signed = amp_signed_split(line->bytes, &was);
-    if (is_signed && !strcmp(opt.signed_lines, "refuse")) {
-        line_refuse(line, "already_signed", "the line is signed already");
+    bool replace = !strcmp(opt.signed_lines, "replace");
+    amp_buf_reset(&s->out);
+    int64_t now = amp_now_ms();
+    int rc = replace ? amp_signer_line(s->signer, line->bytes, now, &s->out, &why)
+                     : amp_signer_unsigned_line(s->signer, line->bytes, now, &s->out, &why);
+    if (rc == 0)
+        return line_out(amp_buf_span(&s->out), err);
+    if (why.status == AMP_NO && !strcmp(opt.signed_lines, "pass"))
+        return line_out(line->bytes, err);
+    if (why.status == AMP_NO || why.status == AMP_DATAERR) {
+        line_refuse(line, why.code, why.what);
         return 0;
     }
-    if (is_signed && !strcmp(opt.signed_lines, "pass"))
-        return line_out(line->bytes, err);
-    amp_buf_reset(&s->out);
-    if (amp_signer_line(s->signer, line->bytes, amp_now_ms(), &s->out, &why) < 0) {
-        if (why.status == AMP_DATAERR) {
-            line_refuse(line, why.code, why.what);
-            return 0;
-        }
-        *err = why;
-        return -1;
-    }
-    return line_out(amp_buf_span(&s->out), err);
+    *err = why;
+    return -1;
 }
 
 static int stream_sign(struct signing *s, struct amp_lines *lines, struct amp_error *err)

@@ -257,11 +257,14 @@ int amp_signer_message(struct amp_signer *s, struct amp_span to, struct amp_span
 
 /* The parts of a line: {"to":…,"sig":…,"msg":…} in which to and sig are optional, or a bare
  * message. */
-static void line_parts(const struct amp_tape *t, struct amp_span *to, struct amp_span *msg)
+static void line_parts(const struct amp_tape *t, struct amp_span *to, struct amp_span *msg,
+                       bool *is_signed)
 {
     uint32_t members = 0, msg_at = AMP_TOK_NONE, to_at = AMP_TOK_NONE;
+    bool sig = false;
     *to = (struct amp_span){"", 0};
     *msg = amp_tok_source(t, 0);
+    *is_signed = false;
     if (t->tok[0].type != AMP_JSON_OBJECT)
         return;
     for (uint32_t k = 1; k < t->tok[0].next; k = t->tok[k + 1].next) {
@@ -269,7 +272,9 @@ static void line_parts(const struct amp_tape *t, struct amp_span *to, struct amp
             msg_at = k + 1;
         else if (amp_tok_is(t, k, AMP_SPAN("to")))
             to_at = k + 1;
-        else if (!amp_tok_is(t, k, AMP_SPAN("sig")))
+        else if (amp_tok_is(t, k, AMP_SPAN("sig")))
+            sig = true;
+        else
             return;
         if (++members > 3)
             return;
@@ -279,15 +284,31 @@ static void line_parts(const struct amp_tape *t, struct amp_span *to, struct amp
     if (to_at != AMP_TOK_NONE)
         *to = amp_tok_source(t, to_at);
     *msg = amp_tok_source(t, msg_at);
+    *is_signed = sig;
+}
+
+static int line_sign(struct amp_signer *s, struct amp_span line, bool again, int64_t now_ms,
+                     struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    struct amp_span to, msg;
+    bool is_signed;
+    if (amp_tape_scan(&s->tape, line.p, line.n, &fault) < 0)
+        return amp_json_fail(err, AMP_DATAERR, fault.code, "the line cannot be signed", &fault);
+    line_parts(&s->tape, &to, &msg, &is_signed);
+    if (is_signed && !again)
+        return amp_fail(err, AMP_NO, "already_signed", "the line is signed already");
+    return amp_signer_message(s, to, msg, now_ms, out, err);
 }
 
 int amp_signer_line(struct amp_signer *s, struct amp_span line, int64_t now_ms, struct amp_buf *out,
                     struct amp_error *err)
 {
-    struct amp_json_fault fault;
-    struct amp_span to, msg;
-    if (amp_tape_scan(&s->tape, line.p, line.n, &fault) < 0)
-        return amp_json_fail(err, AMP_DATAERR, fault.code, "the line cannot be signed", &fault);
-    line_parts(&s->tape, &to, &msg);
-    return amp_signer_message(s, to, msg, now_ms, out, err);
+    return line_sign(s, line, true, now_ms, out, err);
+}
+
+int amp_signer_unsigned_line(struct amp_signer *s, struct amp_span line, int64_t now_ms,
+                             struct amp_buf *out, struct amp_error *err)
+{
+    return line_sign(s, line, false, now_ms, out, err);
 }

@@ -43,5 +43,8 @@ int amp_signer_message(struct amp_signer *s, struct amp_span to, struct amp_span
  * DATAERR with the scanner's code if the line is not JSON. */
 int amp_signer_line(struct amp_signer *s, struct amp_span line, int64_t now_ms, struct amp_buf *out,
                     struct amp_error *err);
+/* The same for an unsigned line: NO already_signed if it has a signature, also a malformed one. */
+int amp_signer_unsigned_line(struct amp_signer *s, struct amp_span line, int64_t now_ms,
+                             struct amp_buf *out, struct amp_error *err);
 
 #endif

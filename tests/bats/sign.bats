@@ -82,6 +82,10 @@ JSON
   [ "$(jq -c .msg again)" = "$(jq -c .msg signed)" ]
   amp-sign verify <again >/dev/null
   refused already_signed amp-sign --as executor/bob --signed refuse <signed
+  # Also with spaces, or with a signature that is malformed.
+  jq . <signed | tr '\n' ' ' >spaced
+  amp-sign --as executor/bob <spaced | cmp - <(cat spaced && echo)
+  refused already_signed amp-sign --as executor/bob --signed refuse <<<'{"sig":1,"msg":{}}'
   echo 'not JSON' >bad
   refused invalid_json amp-sign --as executor/bob <bad
 }
