@@ -34,6 +34,7 @@ static const char *state, *config, *return_id;
 static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 static bool one, busy, idle, list, json, wait_turn;
 static struct amp_list command;
+static struct confine_options walls;
 
 static const char *const formats[] = {"line", "text", "wrap", NULL};
 
@@ -69,6 +70,7 @@ const struct amp_opt inbox_opts[] = {
     AMP_OPT_CONFIG(config),
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     AMP_METRICS_OPTS(loop.metrics),
+    CONFINE_OPTS(walls),
     {'x', "exec", AMP_OPT_REST, &command, "COMMAND…",
      .doc = "run COMMAND with each message as its standard input"},
     AMP_OPT_END,
@@ -229,8 +231,10 @@ int route_inbox(int argc, char **argv)
         amp_die_usage("--exec: %s", err.what);
     amp_signals_install();
     amp_buf_init(&in.mem, AMP_RECORD_MAX);
-    int status = inbox_serve(&in);
+    int status =
+        confine_open(&walls, state, &loop.wrap, &err) < 0 ? amp_complain(&err) : inbox_serve(&in);
     amp_buf_release(&in.mem);
+    confine_close();
     amp_store_close(in.store);
     if (in.lock >= 0)
         close(in.lock);

@@ -37,6 +37,7 @@ static const char *const gap_words[] = {
 static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees;
 static const char *config;
 static struct amp_identity_cli identity = AMP_IDENTITY_CLI;
+static struct confine_options walls;
 static int64_t max_pending = 64 << 20, max_line = 32 << 20, jobs = 4, attempts = 5, credits;
 
 static const struct amp_opt options[] = {
@@ -111,6 +112,7 @@ static const struct amp_opt options[] = {
      .doc = "events of a source that may wait behind a gap", .min = 1, .max = 65536,
      .config = "cursor.waiting"},
     AMP_METRICS_OPTS(router.metrics),
+    CONFINE_OPTS(walls),
     {'v', "verbose", AMP_OPT_FLAG, &router.verbose, NULL, .doc = "print statistics at the end"},
     AMP_OPT_END,
 };
@@ -185,6 +187,8 @@ static int route_run(int argc, char **argv)
     int rc = options_set(&err);
     if (rc == 0)
         rc = identities_open(&err);
+    if (rc == 0)
+        rc = confine_open(&walls, router.state, &router.outlets.port.wrap, &err);
     if (rc == 0) {
         reload_start(&(struct reload_source){config, router.state, &lane_settings}, &routes);
         rc = amp_router_open(&router, &r, &err);
@@ -198,6 +202,7 @@ static int route_run(int argc, char **argv)
     if (r)
         amp_router_say(r);
     amp_router_close(r);
+    confine_close();
     amp_identities_close(router.ids);
     return status;
 }

@@ -25,4 +25,21 @@ void reload_routes(struct amp_router *r);
 
 extern const struct amp_route_voice voice;
 
+/* The confinement of commands that get messages: those of exec-each ports, and of inbox --exec. */
+struct confine_options {
+    bool confine, best_effort;
+    const char *policy;
+};
+#define CONFINE_OPTS(o)                                                                            \
+    AMP_OPT_ROW(0, "confine", AMP_OPT_FLAG, &(o).confine, NULL,                                    \
+                "confine the commands that get messages to the current directory"),                \
+        AMP_OPT_ROW(0, "policy", AMP_OPT_PATH, &(o).policy, "FILE",                                \
+                    "the same with the confinement policy of FILE"),                               \
+        AMP_OPT_ROW(0, "best-effort", AMP_OPT_FLAG, &(o).best_effort, NULL,                        \
+                    "confine with what can be enforced, and report the rest")
+/* *wrap: for the specs of the commands, or NULL if no option asks for confinement. */
+int confine_open(const struct confine_options *o, const char *state,
+                 const struct amp_child_wrap **wrap, struct amp_error *err);
+void confine_close(void);
+
 #endif

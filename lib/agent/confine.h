@@ -146,7 +146,7 @@ struct amp_confine {
     const char *worktree;                    /* absolute */
     const char *home;                        /* the starter's HOME, for ~/; may be NULL */
     /* NULL-terminated absolute paths that no grant may contain or lie in (the state directory), or
-     * NULL. */
+     * NULL. In the worktree they are covered; without namespaces such a worktree is refused. */
     const char *const *hidden;
     const struct amp_confine_place *places;
     size_t n_places;

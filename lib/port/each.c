@@ -31,8 +31,10 @@ static int each_open(struct amp_port *p, struct amp_error *err)
 static void attempt_begin(struct amp_port *p, struct amp_try *t)
 {
     struct amp_error why = {0};
-    const struct amp_child_spec spec = {
-        .argv = (const char *const *)p->argv, .fd_out = STDOUT_FILENO, .fd_err = STDERR_FILENO};
+    const struct amp_child_spec spec = {.argv = (const char *const *)p->argv,
+                                        .fd_out = STDOUT_FILENO,
+                                        .fd_err = STDERR_FILENO,
+                                        .wrap = p->opt.wrap};
     int64_t limit = p->opt.attempt_timeout_ms > 0 ? p->opt.attempt_timeout_ms : -1;
     t->begun++;
     if (amp_runner_start(&t->run, &spec, amp_try_line(t), limit, GRACE_MS, &why) < 0) {

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include <amp/base/buf.h>
+#include <amp/base/child.h>
 
 enum amp_port_trait {
     AMP_PORT_PIPED = 1,   /* written lines may be unread */
@@ -40,7 +41,8 @@ struct amp_port_options {
     bool minds;          /* waits for the caller after a reader was lost: amp_port_lost */
     bool durable;        /* files are synced before a line counts as delivered */
     const char *also;    /* the caller's other names, for the error of an unknown port; or NULL */
-    volatile const int *stop; /* non-zero: ends the opening of a port; or NULL */
+    const struct amp_child_wrap *wrap; /* of the commands of exec-each; or NULL */
+    volatile const int *stop;          /* non-zero: ends the opening of a port; or NULL */
 };
 
 struct amp_port;

@@ -378,3 +378,40 @@ except OSError:
   [[ "$output" == *"fork"* ]]
   rm -rf "$dir"
 }
+
+@test "exec-each and the inbox's --exec confine when asked" {
+  load messages
+  local state=$BATS_FILE_TMPDIR/wt/state
+  message task_dispatch >../in
+  # The command of a port: a file of the current directory.
+  cat >agent <<'EOF'
+#!/bin/sh
+jq -r .msg_id
+cat "$OUTSIDE/file" 2>/dev/null
+ls state 2>/dev/null
+echo "${SECRET-} ${AMP_MSG_ID:+id}${AMP_STATE-}"
+echo done >made
+EOF
+  chmod +x agent
+  export OUTSIDE=$OUT SECRET=s
+  run --separate-stderr -0 amp-route -r '* => exec-each:./agent' <../in
+  [[ "$output" == *secret* ]]
+  echo '{"environment":["OUTSIDE"]}' >../route.json
+  local confine=(--policy ../route.json) run
+  run --separate-stderr amp-route "${confine[@]}" -r '* => exec-each:./agent' <../in
+  [[ "$stderr" != *"cannot enforce"* ]] || skip "this machine cannot confine"
+  [ "$output" = "$(jq -r .msg_id ../in)"$'\n ' ]
+  [ "$(cat made)" = done ]
+  # The inbox; the state directory is in the current one and stays hidden.
+  amp-route -s "$state" -r '* => inbox:x' <../in
+  run -0 --separate-stderr amp-route inbox x -s "$state" "${confine[@]}" --one -x ./agent
+  [ "$output" = "$(jq -r .msg_id ../in)"$'\n id' ]
+  # Without namespaces nothing hides it.
+  amp-route -s "$state" --as again -r '* => inbox:y' <../in
+  run -77 "$FIX/without" namespaces -- amp-route inbox y -s "$state" --confine --one -x ./agent
+  rm -rf "$state"
+  run -0 --separate-stderr "$FIX/without" namespaces -- amp-route "${confine[@]}" --best-effort -r '* => exec-each:./agent' <../in
+  [ "$output" = "$(jq -r .msg_id ../in)"$'\n ' ]
+  [[ "$stderr" == *"not enforced: "* ]]
+  run -78 amp-route --policy agent -r '* => exec-each:./agent' <../in
+}

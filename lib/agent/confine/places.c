@@ -137,6 +137,23 @@ static int inside_add(struct confine_places *p, const char *worktree, const char
     return place_add(p, real, real, write, err);
 }
 
+/* What must stay hidden and is in the worktree is covered; rules of files cannot do that. */
+static int hidden_cover(const struct amp_confine *c, struct confine_places *p, const char *worktree,
+                        struct amp_error *err)
+{
+    char real[PATH_MAX];
+    for (const char *const *h = c->hidden; h && *h; h++) {
+        if (!realpath(*h, real) || !confine_is_beneath(real, worktree))
+            continue;
+        if (!c->report->means.namespaces || strcmp(real, worktree) == 0)
+            return amp_fail(err, AMP_CONFIG, "bad_policy", "the worktree %.150s contains %.150s",
+                            worktree, real);
+        if (place_add(p, NULL, real, false, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int worktree_add(const struct amp_confine *c, struct confine_places *p, const char *real,
                         const char *at, struct amp_error *err)
 {
@@ -161,7 +178,7 @@ int confine_places_collect(const struct amp_confine *c, struct confine_places *p
         return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", c->worktree);
     if (strcmp(real, "/") == 0)
         return amp_fail(err, AMP_CONFIG, "bad_policy", "/ cannot be a worktree");
-    if (worktree_add(c, p, real, real, err) < 0 ||
+    if (worktree_add(c, p, real, real, err) < 0 || hidden_cover(c, p, real, err) < 0 ||
         (strcmp(real, c->worktree) && worktree_add(c, p, real, c->worktree, err) < 0))
         return -1;
     for (int kind = AMP_GRANT_READ; kind <= AMP_GRANT_WRITE; kind++)

@@ -221,7 +221,8 @@ static int command_run(struct amp_handover *h, const struct amp_inbox_msg *m,
     const struct amp_child_spec spec = {.argv = h->o->argv,
                                         .envp = (const char *const *)env,
                                         .fd_out = STDOUT_FILENO,
-                                        .fd_err = STDERR_FILENO};
+                                        .fd_err = STDERR_FILENO,
+                                        .wrap = h->o->wrap};
     if (amp_runner_start(&run, &spec, m->line, limit, GRACE_MS, err) < 0 ||
         amp_runner_finish(&run, h->o->stop, &end, err) < 0)
         return -1;

@@ -20,8 +20,9 @@ struct amp_handover_options {
     volatile const int *stop; /* a signal came */
     /* Appends a text of a message, made safe for a terminal. */
     int (*safe)(struct amp_span text, int width, struct amp_buf *out, struct amp_error *err);
-    const char *format;      /* line, text or wrap */
-    const char *const *argv; /* the command for each message; NULL: lines on the output */
+    const char *format;                /* line, text or wrap */
+    const char *const *argv;           /* the command for each message; NULL: lines on the output */
+    const struct amp_child_wrap *wrap; /* of this command; or NULL */
     int64_t attempt_timeout_ms;
     const char *out_path;
     int64_t open_timeout_ms; /* the longest wait for a FIFO's reader */
