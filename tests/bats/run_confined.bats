@@ -239,3 +239,22 @@ EOS
   [[ $stderr == *"AMP_CONFINE"* ]]
   run -64 task-dispatch run --state "$STATE" --network SOME --exec ./work <in.ndjson
 }
+
+@test "level landlock: an agent that replaces its worktree's .git gets nothing taken over" {
+  walls landlock
+  without_namespaces true 2>/dev/null || skip "user namespaces cannot be limited here"
+  agent plants <<'EOS'
+echo x >x
+git add x && git commit -qm x
+unset GIT_DIR GIT_WORK_TREE
+rm .git && git init -q . && git config core.fsmonitor "touch $PWD/ran" && git config core.worktree / || exit 3
+mkdir -p .git/hooks
+printf '#!/bin/sh\ntouch "%s/ran"\n' "$PWD" | tee .git/hooks/pre-commit >.git/hooks/post-commit
+chmod +x .git/hooks/*commit
+EOS
+  dispatch >in.ndjson
+  without_namespaces task-dispatch run --state "$STATE" --pause 10ms --best-effort --exec ./plants <in.ndjson >out.ndjson 2>err
+  got out.ndjson '.payload.completion_status? == "failed" and (.payload.blockers[0] | startswith("worktree_unknown"))'
+  [ "$(git -C "$REPO" rev-parse feat/x)" = "$(git -C "$REPO" rev-parse main)" ]
+  [ -z "$(find . -name ran)" ]
+}
