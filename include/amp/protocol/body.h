@@ -127,7 +127,7 @@ struct amp_body {
         struct {
             struct amp_span call, tool, provider, isolation, network, privilege;
             int64_t timeout_ms, retries, cpu_ms, wall_ms; /* 0: no limit */
-            bool stream;
+            bool stream, needs_worktree;
         } tool_call;
         struct {
             struct amp_span call, status, code, note; /* code: of a failure */

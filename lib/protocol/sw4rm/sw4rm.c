@@ -17,6 +17,7 @@ static const struct amp_fill_row envelope[] = {
     {AMP_AT("/correlation_id"), AMP_AS_TEXT, V(correlation), 0, NULL},
     {AMP_AT("/idempotency_token"), AMP_AS_TEXT, V(token), 0, NULL},
     {AMP_AT("/content_type"), AMP_AS_TEXT, V(content_type), 0, NULL},
+    {AMP_AT("/worktree_id"), AMP_AS_TEXT, V(worktree), 0, NULL},
     {AMP_AT("/content_length"), AMP_AS_SIZE, V(size), 0, NULL},
     {AMP_AT("/payload/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
     {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},

@@ -1,5 +1,6 @@
 /* Finds recipients by names, roles and capabilities in the directory of the turn. */
 #include "route/address/address.h"
+#include "route/address/worktree.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -307,6 +308,13 @@ static int one_add(struct amp_addresses *a, const struct amp_view *v, struct amp
             continue;
         if (amp_span_is(v->from, x->name) || x->state == AMP_REACH_LEFT)
             continue;
+        bool bound = true;
+        if (amp_worktree_is_work(v) &&
+            amp_worktree_has(a->store, amp_span_str(x->name), &bound, err) < 0)
+            return -1;
+        out->unbound = out->unbound || !bound;
+        if (!bound)
+            continue;
         if (amp_reach_active(x->state))
             among[n++] = x;
         else
@@ -466,6 +474,9 @@ static int recipients_refuse(const struct amp_recipients *out, const struct amp_
         return amp_fail(err, AMP_NO, "no_route", "it names no recipient");
     if (amp_span_is(name, "all"))
         return amp_fail(err, AMP_NO, lost, "it is for all, but no other agent is registered");
+    if (out->unbound)
+        return amp_fail(err, AMP_NO, AMP_NOT_BOUND, "no agent of the role %.*s is bound", n,
+                        name.p);
     if (out->gone && !terms->lost_code)
         return amp_fail(err, AMP_NO, "agent_unavailable", "%.*s is unreachable or has left", n,
                         name.p);
@@ -489,6 +500,9 @@ int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
             return -1;
         if (out->n > 0)
             return 0;
+        if (out->unbound)
+            return capability_refuse(err, AMP_NOT_BOUND, wanted->v[0],
+                                     "is offered only by agents that are not bound to a worktree");
         return capability_refuse(err, out->gone ? "agent_unavailable" : "no_route", wanted->v[0],
                                  "and no reachable agent has the other required capabilities");
     }
@@ -510,6 +524,6 @@ const char *amp_address_seed_code(const struct amp_view *v, const char *code)
 
 bool amp_address_is_temporary(const char *code)
 {
-    return strcmp(code, "agent_unavailable") == 0 || strcmp(code, "capability_unavailable") == 0 ||
-           strcmp(code, "no_route") == 0;
+    return strcmp(code, "agent_unavailable") == 0 || strcmp(code, AMP_NOT_BOUND) == 0 ||
+           strcmp(code, "capability_unavailable") == 0 || strcmp(code, "no_route") == 0;
 }

@@ -67,6 +67,7 @@ struct amp_recipients {
     struct amp_span lost; /* the first name without a recipient */
     uint32_t n_lost;      /* names without a recipient */
     bool gone;            /* a name has agents, but none of them answers */
+    bool unbound;         /* agents were left out because they are not bound to a worktree */
 };
 
 /* NO if there is no recipient: invalid_targets, missing_route_fields, capability_unavailable,

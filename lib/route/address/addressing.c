@@ -13,6 +13,7 @@
 #include "message/inbox/inbox.h"
 #include "protocol/terms.h"
 #include "route/address/address.h"
+#include "route/address/worktree.h"
 
 struct amp_addressing {
     struct amp_route_run *run;
@@ -159,6 +160,22 @@ static int types_check(const struct amp_addressing *a, struct job *j, const stru
     return 0;
 }
 
+/* Refuses work about a worktree for recipients that are not bound to one. */
+static int worktrees_check(const struct amp_addressing *a, struct job *j, const struct amp_view *v,
+                           struct amp_error *err)
+{
+    bool work = a->run->store && amp_worktree_is_work(v), bound;
+    for (struct job *kid = j->address.kids; kid && work; kid = kid->next) {
+        if (amp_worktree_has(a->run->store, amp_span_str(kid->address.name), &bound, err) < 0)
+            return -1;
+        if (!bound)
+            amp_route_job_refuse(kid, AMP_NOT_BOUND,
+                                 "the work is about a worktree, and its recipient is not bound",
+                                 kid->address.name, true);
+    }
+    return 0;
+}
+
 int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct amp_view *v,
                         struct amp_error *err)
 {
@@ -192,7 +209,9 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
         j->address.no_recipient->seed_code = amp_address_seed_code(v, why.code);
         j->address.no_recipient->retryable = amp_address_is_temporary(why.code);
     }
-    return recipients_fill(a, j, v, err) < 0 ? -1 : types_check(a, j, v, err);
+    return recipients_fill(a, j, v, err) < 0 || types_check(a, j, v, err) < 0
+               ? -1
+               : worktrees_check(a, j, v, err);
 }
 
 /* ---- the outlets of recipients ---- */

@@ -11,6 +11,7 @@
 #include "message/settle/outcome.h"
 #include "message/settle/rails.h"
 #include "protocol/terms.h"
+#include "route/address/worktree.h"
 #include "route/admission/replayed.h"
 #include "route/admission/streams.h"
 #include "task/task.h"
@@ -183,6 +184,20 @@ static int suspension_look(const struct amp_admission *a, struct job *j, const s
     return rc < 0 ? -1 : 0;
 }
 
+/* Refuses a call of a tool that needs a worktree, if the caller has none. */
+static int worktree_look(const struct amp_admission *a, struct job *j, const struct amp_view *v,
+                         struct amp_error *err)
+{
+    int lacks = a->env.run->store && v->kind == AMP_KIND_TOOL_CALL
+                    ? amp_worktree_caller_lacks(a->env.run->store, v, err)
+                    : 0;
+    if (lacks == 1)
+        amp_route_job_refuse(j, AMP_NOT_BOUND,
+                             "the tool needs a worktree, and its caller is not bound to one", "",
+                             true);
+    return lacks < 0 ? -1 : 0;
+}
+
 /* Refuses an expired message. */
 static void expiry_look(struct job *j, const struct amp_view *v)
 {
@@ -196,7 +211,7 @@ int amp_admission_look(struct amp_admission *a, struct job *j, const struct amp_
                        struct amp_error *err)
 {
     amp_outlets_look(a->env.outlets, j, v);
-    if (suspension_look(a, j, v, err) < 0)
+    if (suspension_look(a, j, v, err) < 0 || worktree_look(a, j, v, err) < 0)
         return -1;
     expiry_look(j, v);
     j->lane = amp_lane_of(a->env.lanes, v);

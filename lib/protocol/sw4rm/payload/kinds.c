@@ -105,6 +105,7 @@ static const struct amp_fill_table workflow = AMP_FILL_TABLE(struct amp_body, wo
         {AMP_AT(at "/retries"), AMP_AS_INT, B(tool_call.retries), 0, NULL},                        \
         {AMP_AT(at "/max_retries"), AMP_AS_INT, B(tool_call.retries), 0, NULL},                    \
         {AMP_AT(at "/isolation"), AMP_AS_TEXT, B(tool_call.isolation), 0, NULL},                   \
+        {AMP_AT(at "/worktree_required"), AMP_AS_BOOL, B(tool_call.needs_worktree), 0, NULL},      \
         {AMP_AT(at "/network_policy"), AMP_AS_TEXT, B(tool_call.network), 0, NULL},                \
         {AMP_AT(at "/privilege_level"), AMP_AS_TEXT, B(tool_call.privilege), 0, NULL},             \
         {AMP_AT(at "/budget_cpu_ms"), AMP_AS_INT, B(tool_call.cpu_ms), 0, NULL},                   \
