@@ -11,6 +11,7 @@
 #include <amp/base/file.h>
 
 #include "cli/rows.h"
+#include "flow/person.h"
 #include "flow/proof/bundle.h"
 #include "verbs.h"
 
@@ -191,7 +192,10 @@ int task_verify(int argc, char **argv)
         amp_die_usage("--bundle and --note exclude each other");
     if (!by_bundle && (!task_state || !*task_state))
         amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
-    if (amp_git_open(NULL, &git, &err) < 0)
+    /* A bundle is checked without the state directory; everybody may do that. */
+    if ((!by_bundle && amp_flow_person_only(task_state, amp_cli_name(), environ,
+                                            "verify with a state directory", &err) < 0) ||
+        amp_git_open(NULL, &git, &err) < 0)
         return amp_complain(&err);
     const char *commit = argc ? argv[0] : NULL;
     int rc = by_bundle ? bundle_verify(git, commit, &err) : state_verify(git, commit, &err);

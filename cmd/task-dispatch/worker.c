@@ -114,6 +114,17 @@ static int walls_choose(struct amp_error *err)
     return amp_confinement_choose(&args, amp_note, &policy, &report, err);
 }
 
+static void limits_read(const json_t *config)
+{
+    const json_t *q = json_object_get(config, "quarantine");
+
+    worker.take = (struct amp_git_take_limits){
+        .objects = json_integer_value(json_object_get(q, "objects")),
+        .bytes = json_integer_value(json_object_get(q, "bytes")),
+        .object_bytes = json_integer_value(json_object_get(q, "object_bytes")),
+    };
+}
+
 /* Opens the state and completes `worker`. verb: for the consumer's name. */
 static int worker_open(const char *role, const char *verb, struct amp_store **store,
                        json_t **config, struct amp_error *err)
@@ -143,6 +154,7 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
         amp_config_load(task_config, task_state, config, err) < 0 ||
         task_patterns(*config, "branches", "protected", NULL, &worker.protected_, err) < 0)
         return -1;
+    limits_read(*config);
     worker.argv = exec.v;
     if (trusted_in && worker.in)
         amp_die_usage("--in and --trust-in exclude each other");

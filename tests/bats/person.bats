@@ -17,6 +17,7 @@ acts() {
   "$1" task-dispatch new -C code -b feat -d text --criterion criterion
   "$1" task-dispatch run --exec true
   "$1" task-dispatch review --exec true
+  "$1" task-dispatch verify -C code HEAD
   "$1" agent-registry deregister other
   "$1" amp-ack dead purge --every
   "$1" amp-ack repair

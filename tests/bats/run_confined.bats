@@ -258,3 +258,16 @@ EOS
   [ "$(git -C "$REPO" rev-parse feat/x)" = "$(git -C "$REPO" rev-parse main)" ]
   [ -z "$(find . -name ran)" ]
 }
+
+@test "the limits of amp.json hold for what is taken over" {
+  walls full
+  agent large <<'EOS'
+head -c 5000 /dev/zero >x
+git add x && git commit -qm x
+EOS
+  echo '{"quarantine":{"object_bytes":4999}}' >amp.json
+  dispatch | run_agent --config amp.json --exec ./large
+  got out.ndjson '.payload.completion_status? == "failed" and (.payload.blockers[0] | startswith("quarantine_limit"))'
+  echo '{"quarantine":{"object_byte":4999}}' >amp.json
+  run -78 task-dispatch run --state "$STATE" --config amp.json --exec ./large </dev/null
+}

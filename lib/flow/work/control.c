@@ -122,6 +122,8 @@ static int question_take(struct amp_worker *w, struct amp_assignment *k,
     snprintf(q->escalation, sizeof q->escalation, "%s", id);
     w->opt->note("%s: %s", k->task, text);
     json_auto_t *more = json_pack("{s:s}", "escalation", id);
+    if (!more)
+        return amp_fail_memory(err);
     return amp_control_answer(&said->control, l->id, more, err);
 }
 
@@ -148,6 +150,8 @@ static int questions_look(struct amp_worker *w, struct amp_assignment *k, struct
         json_auto_t *more =
             json_pack("{s:s, s:s%, s:s%}", "escalation", q->escalation, "decision", rec.decision.p,
                       rec.decision.n, "note", rec.note.p ? rec.note.p : "", rec.note.n);
+        if (!more)
+            return amp_fail_memory(err);
         q->answered = true;
         if (amp_control_answer(&k->words.control, q->id, more, err) < 0)
             return -1;
@@ -176,6 +180,8 @@ static int task_answer(struct amp_worker *w, struct amp_assignment *k, const cha
     if (!task)
         return -1;
     json_auto_t *more = json_pack("{s:o}", "task", task);
+    if (!more)
+        return amp_fail_memory(err);
     return amp_control_answer(&k->words.control, id, more, err);
 }
 
@@ -236,6 +242,8 @@ static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
     if (json_array_size(k->words.log) < LOG_MAX && log_add(k, "hold", "", detail, err) < 0)
         return -1;
     json_auto_t *more = json_pack("{s:s}", "until", until);
+    if (!more)
+        return amp_fail_memory(err);
     return amp_control_answer(&k->words.control, l->id, more, err);
 }
 
@@ -259,6 +267,8 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
         break;
     case AMP_CONTROL_SAFE:
         more = json_pack("{s:b}", "stop", w->halted);
+        if (!more)
+            return amp_fail_memory(err);
         break;
     case AMP_CONTROL_HOLD:
         return hold_take(k, l, err);
