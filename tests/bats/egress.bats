@@ -232,6 +232,17 @@ X
   wait_until 10 gone "$gate"
 }
 
+@test "amp-egress(7) has each code of the records, and the program has it too" {
+  local code
+  while read -r code; do
+    grep -qE "^\.It Sy (.* , )?$code( ,|$)" "$AMP_TOP/man/amp-egress.7" || {
+      echo "amp-egress(7) does not have $code" >&2
+      return 1
+    }
+    [ "$code" = no_memory ] || grep -rqF "\"$code\"" "$AMP_TOP"/libexec/egress-gate "$AMP_TOP"/lib/net
+  done < <(jq -r '.properties.code.enum[]' "$AMP_TOP/schemas/records/egress.json")
+}
+
 # ---- the example policies ----
 
 @test "each example policy is valid, and is used as it is" {
