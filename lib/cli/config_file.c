@@ -269,8 +269,8 @@ static uint32_t look_up(const struct amp_tape *t, const char *key)
     return at;
 }
 
-/* The value as text; false for arrays, objects and null. */
-static bool scalar_text(const struct amp_tape *t, uint32_t tok, struct amp_buf *arena,
+/* The value as text; false for arrays and null. An object is its JSON, if it may be one. */
+static bool scalar_text(const struct amp_tape *t, uint32_t tok, bool objects, struct amp_buf *arena,
                         char number[64], struct amp_span *out)
 {
     int64_t n;
@@ -280,9 +280,11 @@ static bool scalar_text(const struct amp_tape *t, uint32_t tok, struct amp_buf *
         return !(t->tok[tok].flags & AMP_TOK_NUL) && amp_tok_text(t, tok, arena, out, NULL) == 0;
     case AMP_JSON_TRUE:
     case AMP_JSON_FALSE:
-    case AMP_JSON_OBJECT: /* of a setting that is a list of objects: its JSON */
         *out = amp_tok_source(t, tok);
         return true;
+    case AMP_JSON_OBJECT:
+        *out = amp_tok_source(t, tok);
+        return objects;
     case AMP_JSON_NUMBER:
         if (amp_tok_int(t, tok, &n))
             snprintf(number, 64, "%" PRId64, n);
@@ -297,7 +299,8 @@ static bool scalar_text(const struct amp_tape *t, uint32_t tok, struct amp_buf *
     }
 }
 
-static int set_scalar(const struct config *c, uint32_t tok, const char *key,
+/* objects: the value is an element of a list, which may be an object. */
+static int set_scalar(const struct config *c, uint32_t tok, bool objects, const char *key,
                       int (*set)(void *arg, const char *text, struct amp_error *err), void *arg,
                       struct amp_error *err)
 {
@@ -305,7 +308,7 @@ static int set_scalar(const struct config *c, uint32_t tok, const char *key,
     struct amp_span text;
     char number[64];
     amp_buf_init(&arena, CONFIG_MAX);
-    if (!scalar_text(&c->tape, tok, &arena, number, &text))
+    if (!scalar_text(&c->tape, tok, objects, &arena, number, &text))
         return amp_fail(err, AMP_CONFIG, "bad_config", "%s: %s has the wrong type", c->path, key);
     char *copy = amp_span_dup(text);
     if (!copy)
@@ -335,9 +338,9 @@ int amp_config_values(const char *explicit_path, const char *state_dir, const ch
     if (v == AMP_TOK_NONE || t->tok[v].type == AMP_JSON_NULL)
         return 0;
     if (t->tok[v].type != AMP_JSON_ARRAY)
-        return set_scalar(c, v, key, set, arg, err);
+        return set_scalar(c, v, false, key, set, arg, err);
     for (uint32_t e = v + 1; e < t->tok[v].next; e = t->tok[e].next)
-        if (set_scalar(c, e, key, set, arg, err))
+        if (set_scalar(c, e, true, key, set, arg, err))
             return -1;
     return 0;
 }

@@ -221,7 +221,8 @@ static int ecdsa(const struct amp_pubkey *key, const char *type, const unsigned 
     unsigned char blob[512];
     size_t at = put(blob, type, strlen(type));
     at += put(blob + at, inner, n);
-    memcpy(blob + at, after, after_n);
+    if (after_n > 0)
+        memcpy(blob + at, after, after_n);
     const struct amp_sig sig = {.value = base64(blob, at + after_n)};
     int valid = identity_worker_verify(
         &worker, key, "amp", &sig, (struct amp_span){(const char *)sample, 6}, NULL, 0, NULL, &err);
