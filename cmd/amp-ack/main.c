@@ -76,6 +76,11 @@ int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err)
     return -1;
 }
 
+const char *ack_identity_word(void)
+{
+    return identity.require;
+}
+
 int ack_identities(const char *principal, struct amp_identities **out, struct amp_error *err)
 {
     const struct amp_identity_tool who = {

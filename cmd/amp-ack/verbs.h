@@ -14,6 +14,7 @@ extern int64_t ack_lock_timeout_ms;
 /* Opens the identities of the state for a tool that signs as `principal` (NULL: as nobody); *out is
  * NULL if they are off or there is no state. */
 struct amp_identities;
+const char *ack_identity_word(void); /* local, all or off */
 int ack_identities(const char *principal, struct amp_identities **out, struct amp_error *err);
 
 /* --metrics of the verbs that count. */

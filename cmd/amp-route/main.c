@@ -10,8 +10,10 @@
 #include "message/operation/idempotency.h"
 #include "message/record/delivery.h"
 
-const struct amp_route_voice voice = {amp_warn, amp_note, amp_complain, amp_status_note,
-                                      amp_refused};
+static int answer_sign(struct amp_span line, struct amp_buf *out, struct amp_error *err);
+
+const struct amp_route_voice voice = {amp_warn,        amp_note,    amp_complain,
+                                      amp_status_note, amp_refused, answer_sign};
 static struct amp_router_options router = {
     .name = "amp-route",
     .in_path = "-",
@@ -38,6 +40,7 @@ static struct amp_list routes, agents, http_headers, inbounds, lane_settings, te
 static const char *config;
 static struct amp_identity_cli identity = AMP_IDENTITY_CLI;
 static struct confine_options walls;
+static struct amp_identities *speaker;
 static int64_t max_pending = 64 << 20, max_line = 32 << 20, jobs = 4, attempts = 5, credits;
 
 static const struct amp_opt options[] = {
@@ -156,6 +159,17 @@ static int options_set(struct amp_error *err)
     return 0;
 }
 
+/* The router's own answers are from "system". The key is made by the first answer. */
+static int answer_sign(struct amp_span line, struct amp_buf *out, struct amp_error *err)
+{
+    const struct amp_identity_tool tool = {
+        .state = router.state, .config = config, .principal = "system", .quiet = true};
+    if (!speaker && router.state && strcmp(identity.require, "off") != 0 &&
+        amp_identity_cli_open(&identity, &tool, &speaker, err) < 0)
+        return -1;
+    return amp_identities_sign(speaker, line, out, err);
+}
+
 /* Signatures matter for messages that cross a network. */
 static int identities_open(struct amp_error *err)
 {
@@ -204,6 +218,7 @@ static int route_run(int argc, char **argv)
     amp_router_close(r);
     confine_close();
     amp_identities_close(router.ids);
+    amp_identities_close(speaker);
     return status;
 }
 

@@ -18,9 +18,9 @@
 #include "flow/decide/decide.h"
 #include "flow/facts.h"
 #include "flow/head.h"
+#include "flow/person.h"
 #include "hitl.h"
 #include "task/record.h"
-#include "flow/person.h"
 
 static const char *state, *answer, *operator_name, *config_path, *trusted_in, *key;
 static struct amp_identity_cli identity = AMP_IDENTITY_CLI;

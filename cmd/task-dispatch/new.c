@@ -3,6 +3,8 @@
 #include "cli/config.h"
 
 #include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +24,9 @@
 static const char *id, *description, *repo, *branch, *base, *risk;
 static struct amp_list subtasks, criteria, forbidden, constraints, protected_;
 static int64_t ack_timeout;
+static const char *operator_key;
+static bool sign;
+static struct amp_identities *ids;
 static const char *const risks[] = {"low", "medium", "high", NULL};
 
 const struct amp_opt task_new_opts[] = {
@@ -46,6 +51,11 @@ const struct amp_opt task_new_opts[] = {
     {0, "ack-timeout", AMP_OPT_DURATION, &ack_timeout, "TIME",
      .doc = "deadline for the coordinator's acknowledgement (default: the protocol's)", .min = 1000,
      .max = 31536000000},
+    {0, "sign", AMP_OPT_FLAG, &sign, NULL,
+     .doc = "sign the task with the operator's key; always with --identity all"},
+    {0, "key", AMP_OPT_PATH, &operator_key, "FILE",
+     .doc = "SSH key that signs: a private key, or the .pub of a key in ssh-agent",
+     .config = "identity.operator_key"},
     AMP_OPT_END,
 };
 
@@ -230,7 +240,15 @@ static int task_write(struct amp_store *store, struct draft *d, struct amp_error
         return -1;
     if (amp_new_compose(store, d->task, &opt, &line, &at, err) < 0)
         return *at.pointer ? name_place(d, &at, err) : -1;
-    return amp_out(amp_buf_span(&line), err);
+    if (!ids)
+        return amp_out(amp_buf_span(&line), err);
+    AMP_BUF struct amp_buf whole = {0};
+    amp_buf_init(&whole, 3 * FILE_MAX);
+    line.len--; /* its LF */
+    return amp_identities_sign(ids, amp_buf_span(&line), &whole, err) < 0 ||
+                   amp_buf_str(&whole, "\n", err) < 0
+               ? -1
+               : amp_out(amp_buf_span(&whole), err);
 }
 
 /* path "-": standard input. */
@@ -250,6 +268,25 @@ static int file_write(struct amp_store *store, const char *path, struct amp_erro
     return task ? task_write(store, &d, err) : name_place(&d, &at, err);
 }
 
+/* The task is unsigned by default, because standard input of the coordinator is trusted. */
+static int identity_open(struct amp_error *err)
+{
+    static char principal[AMP_PRINCIPAL_MAX];
+    const struct passwd *pw = getpwuid(geteuid());
+    const struct amp_identity_tool who = {.state = task_state,
+                                          .config = task_config,
+                                          .principal = principal,
+                                          .key = operator_key,
+                                          .quiet = true};
+    if (!sign && strcmp(task_identity.require, "all") != 0)
+        return 0;
+    if (!task_state || !*task_state)
+        amp_die_usage("--sign needs a state directory: give --state DIR or set AMP_STATE");
+    snprintf(principal, sizeof principal, AMP_OPERATOR_ROLE "/%.100s",
+             pw && *pw->pw_name ? pw->pw_name : AMP_OPERATOR_ROLE);
+    return amp_identity_cli_open(&task_identity, &who, &ids, err);
+}
+
 int task_new(int argc, char **argv)
 {
     struct amp_error err = {0};
@@ -262,6 +299,10 @@ int task_new(int argc, char **argv)
     if ((task_state && *task_state) || !id)
         if (task_open(&store, &err) < 0)
             return amp_complain(&err);
+    if (identity_open(&err) < 0) {
+        amp_store_close(store);
+        return amp_complain(&err);
+    }
     for (int i = 0; i < argc; i++)
         if (file_write(store, argv[i], &err) < 0)
             status = amp_status_worse(status, (enum amp_status)amp_complain(&err));
@@ -272,6 +313,7 @@ int task_new(int argc, char **argv)
             status = (enum amp_status)amp_complain(&err);
     }
     amp_git_close(git);
+    amp_identities_close(ids);
     amp_store_close(store);
     return (int)status;
 }

@@ -48,7 +48,8 @@ static int text_read(struct amp_git *git, const char *commit, struct amp_buf *ou
 {
     const struct amp_git_note note = {repo, commit, TASK_NOTES};
     if (!by_note)
-        return amp_file_read_any(bundle, AMP_BUNDLE_MAX, out, err);
+        return amp_file_read_any(strcmp(bundle, "-") == 0 ? "/dev/stdin" : bundle, AMP_BUNDLE_MAX,
+                                 out, err);
     int rc = amp_git_note_read(git, &note, out, err);
     return rc == 0 ? amp_fail(err, AMP_NO, "no_note", "%s has no note under %s", commit, TASK_NOTES)
            : rc < 0 ? -1

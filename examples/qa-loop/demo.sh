@@ -1,11 +1,13 @@
 #!/bin/bash
 # The main job on a real git repository: a rejection, a rework and an approval; a task that locks
-# after three rejections and is decided by a human; a commit to main that the guard refuses.
+# after three rejections and is decided by a human; a commit to main that the guard refuses; an executor
+# that forges a verdict; the proof of the approval, verified without the state directory.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 PATH=$(cd "$here/../.." && pwd)/build/bin:$PATH
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+coordinator=
+trap '[ -z "$coordinator" ] || kill "$coordinator"; rm -rf "$work"' EXIT
 say() { printf '\n== %s\n' "$*"; }
 
 say "a small C program with failing tests, a bare origin, and the branch guard"
@@ -52,6 +54,25 @@ git checkout -q -- duration.c
 [ "$(git rev-parse main)" = "$before" ]
 echo "main is where it was: $(git rev-parse --short main)"
 
+say "an executor tries to approve its own work"
+mkfifo "$work/from-reviewer"
+task --id T-2026-003 --branch fix/forged --description "Work that nobody reviews" --criterion "it is reviewed" >"$work/third"
+task-dispatch coordinate --state "$work/state" --hold --trust-in "$work/third" --in "reviewer=$work/from-reviewer" \
+  >"$work/out" 2>"$work/refusals" &
+coordinator=$!
+until [ -e "$work/state/tasks/T-2026-003.json" ]; do sleep 0.05; done
+echo "confined:"
+worktree-bind exec --read "$here" -- bash "$here/forge.sh" T-2026-003 || [ $? -eq 77 ]
+echo "not confined:"
+bash "$here/forge.sh" T-2026-003
+until grep -q unsigned "$work/refusals"; do sleep 0.05; done
+grep -h unsigned "$work/refusals"
+kill "$coordinator"
+wait "$coordinator" || :
+coordinator=
+jq -r '"\(.id) is \(.state)"' "$work/state/tasks/T-2026-003.json"
+[ "$(jq -r .state "$work/state/tasks/T-2026-003.json")" = dispatched ]
+
 say "what happened"
 for branch in fix/units fix/decimals; do
   commit=$(git rev-parse "$branch")
@@ -62,3 +83,15 @@ done
 say "the log, read with jq"
 jq -r 'select(.key // "" | startswith("task.")) | "\(.n)\t\(.key)\t\(.event)\t\(.from) -> \(.to)"' \
   "$work/state/log/"*.ndjson
+
+say "the proof, verified without the state directory"
+task-dispatch export --state "$work/state" --out "$work/bundle.json" fix/units
+# What a team would keep elsewhere: the keys that it trusts.
+cp "$work/state/keys/allowed_signers" "$work/allowed_signers"
+rm -r "$work/state"
+task-dispatch verify --bundle "$work/bundle.json" --allowed-signers "$work/allowed_signers" fix/units
+if sed 's/approved/rejected/' "$work/bundle.json" |
+  task-dispatch verify --bundle - --allowed-signers "$work/allowed_signers" fix/units; then
+  echo "a changed bundle passed" >&2
+  exit 1
+fi

@@ -14,6 +14,8 @@ struct amp_route_voice {
     int (*complain)(const struct amp_error *err); /* returns its status */
     void (*status)(int status);                   /* the exit status, unless a worse one was set */
     void (*refused)(const char *code, uint64_t n);
+    /* Appends an answer of the router, signed if identities are on; NULL: as it is. */
+    int (*sign)(struct amp_span line, struct amp_buf *out, struct amp_error *err);
 };
 
 struct amp_route_run {

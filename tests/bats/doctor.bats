@@ -6,6 +6,7 @@ load messages
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
+  unset AMP_IDENTITY
   export AMP_STATE=$PWD/state
   amp-ack track < <(message task_dispatch '.requires_ack = false | del(.ack_timeout_sec)') >/dev/null
 }
@@ -45,7 +46,7 @@ fixed() {
   [ -z "$stderr" ]
   [ "$(cut -c1-2 <<<"$output" | sort -u)" = ok ]
   [ "$(awk '{print $2}' <<<"$output" | sort -u | paste -sd' ')" = \
-    "dead deadlines fifos hooks locks peers permissions state tasks" ]
+    "dead deadlines fifos hooks identity locks peers permissions state tasks" ]
   run -0 doctor --json
   jq -se 'length >= 9 and all(.level == "ok")' <<<"$output"
   find state -type f ! -name '*-shm' -exec sha256sum {} + | sort | cmp before -

@@ -6,6 +6,7 @@ load messages
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
+  unset AMP_IDENTITY
   export AMP_STATE=$PWD/state
   message task_dispatch '.requires_ack = false | del(.ack_timeout_sec)' | amp-ack track >/dev/null
 }

@@ -191,3 +191,41 @@ refused() {
   [[ "$stderr" == *bad_sender* ]]
   [ ! -e ran ]
 }
+
+@test "tasks come from operators: signed by new --sign, or from standard input" {
+  repo work
+  new() { task-dispatch new -s "$S" -C work --branch feature/y --description "do it" --criterion "it works" "$@"; }
+  new --id T-2026-002 >unsigned
+  new --id T-2026-003 --sign >signed
+  [ "$(jq -r 'has("sig")' signed)" = true ]
+  hear unsigned
+  [ "$(tail -n 1 "$S/error.ndjson" | jq -r .code)" = unsigned ]
+  [ ! -e "$S/tasks/T-2026-002.json" ]
+  hear signed --identity all
+  [ -e "$S/tasks/T-2026-003.json" ]
+}
+
+@test "the answers of amp-route and amp-ack are signed, and amp-ack takes acknowledgements only from the addressee" {
+  need ssh-keygen
+  begin
+  grep -F "$dispatch" "$BATS_FILE_TMPDIR/first" | grep task_dispatch | jq -c .msg >dispatch.ndjson
+  amp-route -s "$S" -r 'to=nobody => file:/dev/null' <dispatch.ndjson >out 2>/dev/null || [ $? -eq 1 ]
+  [ "$(jq -r '"\(has("sig")) \(.msg.from)"' out)" = "true system" ]
+  amp-ack send -s "$S" <dispatch.ndjson >out
+  [ "$(jq -r '"\(has("sig")) \(.msg.from)"' out)" = "true executor" ]
+  ack reviewer | says reviewer.reviewer >forged
+  run -1 --separate-stderr amp-ack track -s "$S" --in forged
+  [ -z "$output" ]
+  [[ "$stderr" == *bad_sender* ]]
+  ack executor >forged
+  run -1 --separate-stderr amp-ack track -s "$S" --in forged
+  [[ "$stderr" == *unsigned* ]]
+}
+
+@test "the doctor says that identities are off" {
+  amp-ack track -s "$S" </dev/null
+  run amp-ack doctor -s "$S"
+  [[ "$output" == *"messages are signed"* ]]
+  run amp-ack doctor -s "$S" --identity off
+  [[ "$output" == *"identities are off"* ]]
+}

@@ -21,6 +21,7 @@ enum doctor_need { DOCTOR_ALWAYS, DOCTOR_USABLE, DOCTOR_STORE };
     X(tasks, STORE)        /* suspended tasks */                                                   \
     X(peers, ALWAYS)       /* helper programs, git, the commands of routes */                      \
     X(permissions, ALWAYS) /* files with secrets that others can read */                           \
+    X(identity, ALWAYS)    /* whether messages are signed, and who can read the keys */            \
     X(hooks, ALWAYS)       /* the guard of the repository */                                       \
     X(fifos, ALWAYS)       /* readers, writers, half lines, unread bytes */                        \
     X(clock, ALWAYS)       /* this machine's time */

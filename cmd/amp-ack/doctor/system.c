@@ -1,6 +1,7 @@
 /* Checks outside of the state directory: programs, files with secrets, the guard, the clock. */
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -283,6 +284,25 @@ void doctor_hooks(struct doctor *d)
     }
     check_guard(g, doctor_opt.repo ? doctor_opt.repo : ".");
     amp_git_close(g);
+}
+
+/* ---- identities ---- */
+
+void doctor_identity(struct doctor *d)
+{
+    char keys[PATH_MAX];
+    struct stat st;
+    const char *word = ack_identity_word();
+    if (strcmp(word, "off") == 0)
+        doctor_say(DOCTOR_WARN, "# remove AMP_IDENTITY=off, or identity.require from amp.json",
+                   "identities are off: messages are neither signed nor verified");
+    if (d->dir) {
+        snprintf(keys, sizeof keys, "%s/keys", d->dir);
+        if (lstat(keys, &st) == 0 && (!S_ISDIR(st.st_mode) || (st.st_mode & 077)))
+            doctor_say(DOCTOR_FAIL, doctor_fix("chmod 0700 %s", doctor_quote(keys)),
+                       "others can reach the keys in %s", keys);
+    }
+    doctor_ok("messages are signed (identity.require: %s)", word);
 }
 
 /* ---- the clock ---- */

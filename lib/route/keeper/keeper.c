@@ -29,7 +29,8 @@
 #include "route/count.h"
 #include "route/record.h"
 
-#define ANSWERS ".answers" /* suffix of the outbox of the answers */
+#define SIGNATURE_MOST 16384
+#define ANSWERS        ".answers" /* suffix of the outbox of the answers */
 
 struct amp_keeper {
     struct amp_route_run *run;
@@ -201,10 +202,20 @@ void amp_keeper_settled(struct amp_keeper *k, const struct job *j)
 
 /* ---- answers ---- */
 
-static struct job *answer_new(const struct amp_keeper *k, struct amp_span line)
+static struct job *answer_new(struct amp_keeper *k, struct amp_span line)
 {
+    struct amp_error err;
+    AMP_BUF struct amp_buf whole = {0};
     if (line.n > 0 && line.p[line.n - 1] == '\n')
         line.n--;
+    amp_buf_init(&whole, line.n + SIGNATURE_MOST);
+    if (k->run->store && k->run->voice->sign) {
+        if (k->run->voice->sign(line, &whole, &err) < 0) {
+            amp_route_break(k->run, &err);
+            return NULL;
+        }
+        line = amp_buf_span(&whole);
+    }
     struct job *a = amp_route_job_new(k->jobs, line, NULL);
     if (a)
         a->answer = true;
