@@ -464,6 +464,68 @@ static int sysctl_write(const struct world *w, char *proof)
     return rc;
 }
 
+/* Opens one of the files for writing, without writing. */
+static int writable(const char *const *paths)
+{
+    int rc = -ENOENT;
+    for (; *paths && rc < 0; paths++) {
+        int fd = open(*paths, O_WRONLY | O_APPEND | O_CLOEXEC);
+        rc = fd < 0 ? -errno : 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    return rc;
+}
+
+static int system_write(const struct world *w, char *proof)
+{
+    (void)w;
+    (void)proof;
+    return writable((const char *const[]){"/etc/passwd", "/etc/hosts", NULL});
+}
+
+/* A library in here would be loaded into every program of the machine. */
+static int loader_write(const struct world *w, char *proof)
+{
+    (void)w;
+    (void)proof;
+    return writable((const char *const[]){"/etc/ld.so.preload", "/etc/ld.so.cache", NULL});
+}
+
+static int sysfs_write(const struct world *w, char *proof)
+{
+    (void)w;
+    (void)proof;
+    return writable((const char *const[]){"/sys/kernel/uevent_helper", "/sys/power/state",
+                                          "/sys/kernel/mm/ksm/run", "/sys/class/net/lo/mtu", NULL});
+}
+
+static int sysrq_write(const struct world *w, char *proof)
+{
+    (void)w;
+    (void)proof;
+    return writable((const char *const[]){"/proc/sysrq-trigger", NULL});
+}
+
+static int score_write(const struct world *w, char *proof)
+{
+    char path[64];
+    (void)proof;
+    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", w->pid);
+    return writable((const char *const[]){path, NULL});
+}
+
+static int cgroup_make(const struct world *w, char *proof)
+{
+    const char *path = "/sys/fs/cgroup/amp-escape";
+    (void)w;
+    (void)proof;
+    if (mkdir(path, 0755) != 0)
+        return -errno;
+    rmdir(path);
+    return 0;
+}
+
 static int setuid_plant(const struct world *w, char *proof)
 {
     const char *path = at(w->tree, "setuid-program");
@@ -616,6 +678,12 @@ const struct attempt file_attempts[] = {
     {"profile_write", "the shell's start file", profile_write, profile_write_judge, BOTH, false},
     {"tmp_write", "a file in /tmp", tmp_write, tmp_write_judge, BOTH, false},
     {"sysctl_write", "/proc/sys/kernel/core_pattern", sysctl_write, NULL, BOTH, false},
+    {"system_write", "/etc/passwd", system_write, NULL, BOTH, false},
+    {"loader_write", "/etc/ld.so.preload", loader_write, NULL, BOTH, false},
+    {"sysfs_write", "a setting in /sys", sysfs_write, NULL, BOTH, false},
+    {"sysrq_write", "/proc/sysrq-trigger", sysrq_write, NULL, BOTH, false},
+    {"score_write", "/proc/PID/oom_score_adj of a process outside", score_write, NULL, BOTH, false},
+    {"cgroup_make", "a control group", cgroup_make, NULL, BOTH, false},
     {"setuid_plant", "a setuid program in the worktree", setuid_plant, setuid_plant_judge, BOTH,
      false},
     {"setuid_create", "open with a setuid mode", setuid_create, setuid_create_judge, BOTH, false},
