@@ -51,11 +51,13 @@ PUB_H     := $(sort $(wildcard include/amp/*.h include/amp/*/*.h))
 
 # Only what a program really uses is linked: --as-needed drops the rest.
 LIBS          := -lpthread -lpcre2-8 -lsqlite3 -ljansson -lsodium
+# Static: no time for the loader, and no LD_PRELOAD of the command's environment while it still has
+# rights. The sanitizers need the shared libc.
+LDFLAGS_confine := $(if $(SANITIZE),,-static-pie)
 LIBS_git-worker := -lgit2 -lz
 LIBS_jq-worker  := -ljq
 LIBS_port-http  := -lcurl
 LIBS_key-worker := -lcrypto
-LIBS_confine    := -lseccomp
 
 .PHONY: all programs demo check check-fast bench fuzz soak install uninstall deps deps-check format lint clean \
   units print-flags
@@ -81,6 +83,22 @@ $(BUILD)/pic/gen/schemas.o: $(BUILD)/gen/schemas.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+
+# The filters of confine, made with libseccomp.
+$(BUILD)/gen/confine-filters: libexec/confine-filters/filters.c libexec/confine/filter.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) -Ilibexec/confine $(CFLAGS) $(LDFLAGS) -o $@ $< -lseccomp
+
+$(BUILD)/gen/confine_filters.c: $(BUILD)/gen/confine-filters
+	$(call say,GEN,$@)
+	$(Q)$< >$@
+
+$(BUILD)/gen/confine_filters.o: $(BUILD)/gen/confine_filters.c
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) -Ilibexec/confine $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/libexec/amp/confine: $(BUILD)/gen/confine_filters.o
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -114,7 +132,8 @@ define program
 $(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(wildcard $(3)/$(2)/*.c $(3)/$(2)/*/*.c)) $$(BUILD)/lib/libamp.a
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)
-	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$(filter %.o,$$^) $$(BUILD)/lib/libamp.a -Wl,--as-needed $$(LIBS) $$(LIBS_$(2))
+	$$(Q)$$(CC) $$(LDFLAGS) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o,$$^) $$(BUILD)/lib/libamp.a \
+	  $$(if $$(LDFLAGS_$(2)),,-Wl,--as-needed $$(LIBS)) $$(LIBS_$(2))
 endef
 $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin,$(t),cmd)))
 $(foreach h,$(HELPERS),$(eval $(call program,$(BUILD)/libexec/amp,$(h),libexec)))

@@ -1,257 +1,30 @@
-/*
- * The system call filter. It refuses what the file rules and namespaces do not cover: calls that
- * reach other processes, keyrings or the kernel itself, further namespaces, mounts, and sockets
- * that the network policy does not allow. Everything else is allowed: an agent runs any toolchain.
- */
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <seccomp.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
+/* Loads the system call filter for the plan. */
+#include "filter.h"
+
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "confine.h"
 
-/* Of Linux 5.9 to 6.6, in case libseccomp or the headers are older. All architectures share them.
- */
-#define NR_quotactl_fd      443
-#define NR_memfd_secret     447
-#define NR_process_mrelease 448
-#define NR_mount_setattr    442
-#define NR_pidfd_getfd      438
-#define NR_process_madvise  440
-#define NR_openat2          437
-#define NR_fchmodat2        452
-
-#define NAMESPACE_FLAGS                                                                            \
-    {                                                                                              \
-        CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWCGROUP,     \
-            CLONE_NEWUTS, 0x80 /* CLONE_NEWTIME */                                                 \
-    }
-
-/* Refused with EPERM everywhere. */
-static const int refused[] = {
-    /* mounts and roots */
-    SCMP_SYS(mount), SCMP_SYS(umount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot),
-    SCMP_SYS(fsopen), SCMP_SYS(fsmount), SCMP_SYS(fsconfig), SCMP_SYS(fspick), SCMP_SYS(move_mount),
-    SCMP_SYS(open_tree), NR_mount_setattr, SCMP_SYS(setns),
-    /* other processes */
-    SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(kcmp),
-    NR_pidfd_getfd, NR_process_madvise, NR_process_mrelease, SCMP_SYS(move_pages),
-    SCMP_SYS(migrate_pages),
-    /* keyrings */
-    SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key),
-    /* the kernel's own programs and events */
-    SCMP_SYS(bpf), SCMP_SYS(perf_event_open), SCMP_SYS(userfaultfd), SCMP_SYS(fanotify_init),
-    SCMP_SYS(lookup_dcookie), SCMP_SYS(syslog),
-    /* files by their handle, past every directory */
-    SCMP_SYS(open_by_handle_at), SCMP_SYS(name_to_handle_at),
-    /* the machine */
-    SCMP_SYS(kexec_load), SCMP_SYS(kexec_file_load), SCMP_SYS(init_module), SCMP_SYS(finit_module),
-    SCMP_SYS(delete_module), SCMP_SYS(reboot), SCMP_SYS(swapon), SCMP_SYS(swapoff), SCMP_SYS(acct),
-    SCMP_SYS(quotactl), NR_quotactl_fd, SCMP_SYS(settimeofday), SCMP_SYS(clock_settime),
-    SCMP_SYS(clock_adjtime), SCMP_SYS(adjtimex), SCMP_SYS(sethostname), SCMP_SYS(setdomainname),
-    SCMP_SYS(iopl), SCMP_SYS(ioperm), SCMP_SYS(vhangup), SCMP_SYS(nfsservctl),
-    SCMP_SYS(modify_ldt)};
-
-/* Without namespaces these reach objects of other processes of the user. */
-static const int refused_on_host[] = {
-    SCMP_SYS(shmget),     SCMP_SYS(shmat),   SCMP_SYS(shmctl),   SCMP_SYS(semget), SCMP_SYS(semop),
-    SCMP_SYS(semtimedop), SCMP_SYS(semctl),  SCMP_SYS(msgget),   SCMP_SYS(msgsnd), SCMP_SYS(msgrcv),
-    SCMP_SYS(msgctl),     SCMP_SYS(mq_open), SCMP_SYS(mq_unlink)};
-/* The same where the argument that names a process is not 0, the caller. */
-static const struct {
-    int call;
-    unsigned arg;
-} own_only[] = {{SCMP_SYS(prlimit64), 0},      {SCMP_SYS(sched_setaffinity), 0},
-                {SCMP_SYS(sched_setparam), 0}, {SCMP_SYS(sched_setscheduler), 0},
-                {SCMP_SYS(sched_setattr), 0},  {SCMP_SYS(setpriority), 1},
-                {SCMP_SYS(ioprio_set), 1}};
-
-struct filter {
-    const struct plan *p;
-    scmp_filter_ctx ctx;
-};
-
-static void refuse(const struct filter *f, int call, int error, unsigned n,
-                   const struct scmp_arg_cmp *args)
-{
-    int rc = seccomp_rule_add_array(f->ctx, SCMP_ACT_ERRNO((unsigned)error), call, n, args);
-    /* A call that this architecture does not have needs no rule. */
-    if (rc < 0 && rc != -EDOM && rc != -EEXIST) {
-        errno = -rc;
-        give_up_sys(f->p, "cannot add a seccomp rule for call %d", call);
-    }
-}
-
-static void refuse_all(const struct filter *f, const int *calls, size_t n, int error)
-{
-    for (size_t i = 0; i < n; i++)
-        refuse(f, calls[i], error, 0, NULL);
-}
-
-static void refuse_if(const struct filter *f, int call, int error, struct scmp_arg_cmp arg)
-{
-    refuse(f, call, error, 1, &arg);
-}
-
-static void refuse_namespaces(const struct filter *f)
-{
-    static const unsigned flags[] = NAMESPACE_FLAGS;
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-        const struct scmp_arg_cmp has = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, flags[i], flags[i]);
-        refuse_if(f, SCMP_SYS(unshare), EPERM, has);
-        /* In clone the bit of CLONE_NEWTIME is part of the exit signal. */
-        if (flags[i] != 0x80)
-            refuse_if(f, SCMP_SYS(clone), EPERM, has);
-    }
-    /* Its flags are in memory, where no filter can read them. libc then uses clone. */
-    refuse(f, SCMP_SYS(clone3), ENOSYS, 0, NULL);
-}
-
-static void refuse_ioctls(const struct filter *f)
-{
-    /* The kernel uses the low 32 bits of the request. */
-    static const unsigned requests[] = {TIOCSTI, 0x541C /* TIOCLINUX */, TIOCCONS};
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
-        refuse_if(f, SCMP_SYS(ioctl), EPERM,
-                  SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xFFFFFFFF, requests[i]));
-}
-
-/* A setuid or setgid file in the worktree would give its owner's rights to others, outside. */
-static void refuse_setuid(const struct filter *f)
-{
-    static const struct {
-        int call;
-        unsigned mode;
-        int flags; /* the argument with O_CREAT or O_TMPFILE; -1: none */
-    } calls[] = {
-        {SCMP_SYS(chmod), 1, -1}, {SCMP_SYS(fchmod), 1, -1}, {SCMP_SYS(fchmodat), 2, -1},
-        {NR_fchmodat2, 2, -1},    {SCMP_SYS(mknod), 1, -1},  {SCMP_SYS(mknodat), 2, -1},
-        {SCMP_SYS(creat), 1, -1}, {SCMP_SYS(open), 2, 1},    {SCMP_SYS(openat), 3, 2},
-    };
-    static const unsigned creates[] = {O_CREAT, O_TMPFILE & ~O_DIRECTORY};
-    static const unsigned bits[] = {S_ISUID, S_ISGID};
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        for (int bit = 0; bit < 2; bit++) {
-            struct scmp_arg_cmp args[2] = {
-                SCMP_CMP(calls[i].mode, SCMP_CMP_MASKED_EQ, bits[bit], bits[bit])};
-            if (calls[i].flags < 0) {
-                refuse(f, calls[i].call, EPERM, 1, args);
-                continue;
-            }
-            for (int k = 0; k < 2; k++) {
-                args[1] =
-                    SCMP_CMP((unsigned)calls[i].flags, SCMP_CMP_MASKED_EQ, creates[k], creates[k]);
-                refuse(f, calls[i].call, EPERM, 2, args);
-            }
-        }
-    /* Its mode is in memory, where no filter can read it. Programs then use openat. */
-    refuse(f, NR_openat2, ENOSYS, 0, NULL);
-}
-
-/* Protocols of a stream socket that are not TCP are not subject to the rules of ports. */
-static void refuse_but_tcp(const struct filter *f, unsigned family)
-{
-    const struct scmp_arg_cmp of_family = SCMP_CMP(0, SCMP_CMP_EQ, family);
-    for (unsigned type = 0; type < 16; type++) {
-        struct scmp_arg_cmp args[] = {of_family, SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xF, type)};
-        if (type != SOCK_STREAM)
-            refuse(f, SCMP_SYS(socket), EACCES, 2, args);
-    }
-    for (unsigned protocol = 1; protocol < 6; protocol++) {
-        struct scmp_arg_cmp args[] = {of_family, SCMP_CMP(2, SCMP_CMP_EQ, protocol)};
-        refuse(f, SCMP_SYS(socket), EACCES, 2, args);
-    }
-    struct scmp_arg_cmp args[] = {of_family, SCMP_CMP(2, SCMP_CMP_GT, 6)};
-    refuse(f, SCMP_SYS(socket), EACCES, 2, args);
-    /* TCP fast open connects without connect(). */
-    const unsigned fast = 0x20000000;
-    refuse_if(f, SCMP_SYS(sendto), EACCES, SCMP_CMP(3, SCMP_CMP_MASKED_EQ, fast, fast));
-    refuse_if(f, SCMP_SYS(sendmsg), EACCES, SCMP_CMP(2, SCMP_CMP_MASKED_EQ, fast, fast));
-    refuse_if(f, SCMP_SYS(sendmmsg), EACCES, SCMP_CMP(3, SCMP_CMP_MASKED_EQ, fast, fast));
-}
-
-/* Families of sockets above AF_INET6 (10) are refused; of the others, those that `allowed` lacks.
- */
-static void refuse_families(const struct filter *f, unsigned allowed, bool routes)
-{
-    for (unsigned family = 0; family <= AF_INET6; family++)
-        if (!(allowed & (1u << family)))
-            refuse_if(f, SCMP_SYS(socket), EAFNOSUPPORT, SCMP_CMP(0, SCMP_CMP_EQ, family));
-    if (routes) {
-        /* getifaddrs reads the interfaces of the host from a routing socket. */
-        struct scmp_arg_cmp args[] = {SCMP_CMP(0, SCMP_CMP_EQ, AF_NETLINK),
-                                      SCMP_CMP(2, SCMP_CMP_NE, 0)};
-        refuse(f, SCMP_SYS(socket), EAFNOSUPPORT, 2, args);
-        for (unsigned family = AF_INET6 + 1; family < AF_NETLINK; family++)
-            refuse_if(f, SCMP_SYS(socket), EAFNOSUPPORT, SCMP_CMP(0, SCMP_CMP_EQ, family));
-    }
-    refuse_if(f, SCMP_SYS(socket), EAFNOSUPPORT,
-              SCMP_CMP(0, SCMP_CMP_GT, routes ? AF_NETLINK : AF_INET6));
-    for (unsigned family = 0; family <= AF_INET6; family++)
-        if (family != AF_UNIX)
-            refuse_if(f, SCMP_SYS(socketpair), EAFNOSUPPORT, SCMP_CMP(0, SCMP_CMP_EQ, family));
-    refuse_if(f, SCMP_SYS(socketpair), EAFNOSUPPORT, SCMP_CMP(0, SCMP_CMP_GT, AF_INET6));
-}
-
-static void refuse_network(const struct filter *f)
-{
-    const struct plan *p = f->p;
-    const unsigned inet = 1u << AF_INET, inet6 = 1u << AF_INET6;
-    bool host = p->network == EGRESS_UNRESTRICTED || p->network == FULL_ACCESS;
-    bool own_net = p->namespaces && !host;
-    /* UNIX sockets outside cannot be seen through the mounts. Abstract ones belong to the network
-     * namespace, or are kept apart by Landlock's scope. */
-    unsigned allowed = p->namespaces && (own_net || landlock_abi() >= 6) ? 1u << AF_UNIX : 0;
-    if (own_net || host)
-        allowed |= inet | inet6;
-    else if (p->network == EGRESS_RESTRICTED && p->port)
-        allowed |= inet;
-    refuse_families(f, allowed, host);
-    if (!own_net && !host && (allowed & inet))
-        refuse_but_tcp(f, AF_INET);
-    /* Inbound: an address cannot be read by a filter, so this includes UNIX sockets. */
-    static const int inbound[] = {SCMP_SYS(bind), SCMP_SYS(listen), SCMP_SYS(accept),
-                                  SCMP_SYS(accept4)};
-    if (p->network == EGRESS_UNRESTRICTED || (!own_net && !host))
-        refuse_all(f, inbound, sizeof inbound / sizeof *inbound, EACCES);
-}
-
 void filter_enforce(const struct plan *p)
 {
-    static const int absent[] = {SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter),
-                                 SCMP_SYS(io_uring_register)};
-    struct filter f = {p, seccomp_init(SCMP_ACT_ALLOW)};
-    if (!f.ctx)
-        give_up(p, 77, "cannot make a seccomp filter");
-    /* Programs for another architecture of this processor would have other call numbers. */
-    if (seccomp_attr_set(f.ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)) < 0 ||
-        seccomp_attr_set(f.ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0)
-        give_up(p, 77, "cannot configure the seccomp filter");
-    refuse_all(&f, refused, sizeof refused / sizeof *refused, EPERM);
-    refuse_all(&f, absent, sizeof absent / sizeof *absent, ENOSYS);
-    refuse_namespaces(&f);
-    refuse_ioctls(&f);
-    refuse_setuid(&f);
-    refuse_network(&f);
-    if (!p->namespaces) {
-        refuse_all(&f, refused_on_host, sizeof refused_on_host / sizeof *refused_on_host, EPERM);
-        for (size_t i = 0; i < sizeof own_only / sizeof *own_only; i++)
-            refuse_if(&f, own_only[i].call, EPERM, SCMP_CMP(own_only[i].arg, SCMP_CMP_NE, 0));
-        /* Nor all processes of the user: `which` is PRIO_PROCESS, IOPRIO_WHO_PROCESS. */
-        refuse_if(&f, SCMP_SYS(setpriority), EPERM, SCMP_CMP(0, SCMP_CMP_NE, 0));
-        refuse_if(&f, SCMP_SYS(ioprio_set), EPERM, SCMP_CMP(0, SCMP_CMP_NE, 1));
-        /* Before ABI 3, Landlock does not see truncate(). */
-        if (landlock_abi() < 3)
-            refuse(&f, SCMP_SYS(truncate), EPERM, 0, NULL);
-    }
-    int rc = seccomp_load(f.ctx);
-    if (rc < 0) {
-        errno = -rc;
+    const struct filter_facts facts = {.namespaces = p->namespaces,
+                                       .gate = p->port != 0,
+                                       .network = (int)p->network,
+                                       .landlock = landlock_abi()};
+    const unsigned kind = filter_kind(&facts);
+    const struct filter_program *f = filter_programs;
+    while (f->n && f->kind != kind)
+        f++;
+    if (!f->n)
+        give_up(p, 77, "there is no seccomp filter of kind %u", kind);
+    union {
+        const struct sock_filter *in;
+        struct sock_filter *out;
+    } code = {.in = f->code};
+    struct sock_fprog program = {.len = f->n, .filter = code.out};
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
         give_up_sys(p, "cannot load the seccomp filter");
-    }
-    seccomp_release(f.ctx);
 }

@@ -37,7 +37,7 @@ static void bad_plan(const struct plan *p, const struct amp_tape *t, uint32_t at
 static const char *plan_string(const struct plan *p, const struct amp_tape *t, uint32_t at)
 {
     AMP_BUF struct amp_buf arena = {0};
-    struct amp_span text;
+    struct amp_span text = {0};
     amp_buf_init(&arena, PLAN_MAX);
     if (t->tok[at].type != AMP_JSON_STRING || (t->tok[at].flags & AMP_TOK_NUL) ||
         amp_tok_text(t, at, &arena, &text, NULL) < 0)

@@ -492,7 +492,6 @@ may_link() {
   key-worker) echo libcrypto libsodium ;;
   jq-worker) echo libjq libonig libpcre2-8 libjansson ;;
   port-http) echo libcurl libjansson ;;
-  confine) echo libseccomp ;;
   state-worker) echo libsqlite3 libpcre2-8 libsodium libjansson ;;
   *) echo ;;
   esac
