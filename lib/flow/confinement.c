@@ -51,6 +51,8 @@ static int report_note(const struct amp_confine_report *report, void (*note)(con
         note("not confined: the agent can do what this user can");
         return 0;
     }
+    if (report->network == AMP_NETWORK_FULL_ACCESS)
+        note("the network policy FULL_ACCESS allows every connection, also inbound ones");
     if (!report->lacks)
         return 0;
     amp_buf_init(&lacks, 4096);

@@ -271,3 +271,27 @@ EOS
   echo '{"quarantine":{"object_byte":4999}}' >amp.json
   run -78 task-dispatch run --state "$STATE" --config amp.json --exec ./large </dev/null
 }
+
+@test "EGRESS_RESTRICTED: the agent's way out is a gate, and the state directory has its records" {
+  walls full
+  agent ask <<'EOS'
+proxy=${HTTPS_PROXY#http://}
+exec 3<>"/dev/tcp/${proxy%:*}/${proxy#*:}"
+printf 'CONNECT evil.example:443 HTTP/1.1\r\n\r\n' >&3
+head -n 1 <&3 >x
+EOS
+  echo '{"network":"EGRESS_RESTRICTED","hosts":["api.example.com:443"]}' >policy.json
+  dispatch | run_agent --policy policy.json --exec ./ask
+  got out.ndjson '.payload.completion_status? == "complete"
+    and (.payload.work_log[0].detail | fromjson | .network == "EGRESS_RESTRICTED")'
+  [[ "$(git -C "$REPO" show feat/x:x)" == "HTTP/1.1 403 "* ]]
+  jq -e '.decision == "refused" and .code == "host_refused" and .host == "evil.example" and .client == "executor"' \
+    "$STATE/egress.ndjson"
+}
+
+@test "FULL_ACCESS is said" {
+  walls full
+  agent work <<<'echo one >a'
+  dispatch | run_agent --network FULL_ACCESS --exec ./work
+  grep -q 'FULL_ACCESS' err
+}
