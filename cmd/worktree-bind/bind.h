@@ -28,6 +28,9 @@ struct bind_options {
     /* reservations */
     const char *holder, *task;
     bool all;
+    /* the life of worktrees */
+    const char *into;
+    bool apply;
     /* hooks */
     const char *hooks_dir, *humans, *agent, *reason, *config;
     struct amp_list protect, pushers, roles, trailers, paths;
@@ -80,6 +83,10 @@ int verb_unbind(int argc, char **argv);
 int verb_status(int argc, char **argv);
 int verb_list(int argc, char **argv);
 int verb_exec(int argc, char **argv);
+int verb_gc(int argc, char **argv);
+int verb_repair(int argc, char **argv);
+int verb_lock(int argc, char **argv);
+int verb_unlock(int argc, char **argv);
 int verb_reserve(int argc, char **argv);
 int verb_release(int argc, char **argv);
 int verb_reservations(int argc, char **argv);

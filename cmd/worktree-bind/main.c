@@ -94,6 +94,20 @@ static const struct amp_opt exec_opts[] = {
     AMP_OPT_END,
 };
 
+static const struct amp_opt gc_opts[] = {
+    {0, "apply", AMP_OPT_FLAG, &opt.apply, NULL, .doc = "remove; default: only report"},
+    {0, "into", AMP_OPT_STRING, &opt.into, "REV",
+     .doc = "revision that must have the commits (default: a protected branch)"},
+    AMP_OPT_END,
+};
+static const struct amp_opt lock_opts[] = {
+    WORKTREES,
+    {0, "reason", AMP_OPT_STRING, &opt.reason, "TEXT",
+     .doc = "reason, as git worktree list shows it"},
+    AMP_OPT_END,
+};
+static const struct amp_opt unlock_opts[] = {WORKTREES, AMP_OPT_END};
+
 #define HOLDER                                                                                     \
     AMP_OPT_ROW(0, "holder", AMP_OPT_STRING, &opt.holder, "AGENT",                                 \
                 "holder (default: the agent that calls, or your login)")
@@ -170,6 +184,10 @@ static const struct amp_verb verbs[] = {
     {"reject", "AGENT", "reject a requested switch", NULL, verb_reject},
     {"revoke", "AGENT", "end a switch", NULL, verb_revoke},
     {"exec", "COMMAND [ARG…]", "run a command confined to the worktree", exec_opts, verb_exec},
+    {"gc", "", "report or remove worktrees that are not needed any more", gc_opts, verb_gc},
+    {"repair", "", "remove half-made worktrees, and make missing ones again", NULL, verb_repair},
+    {"lock", "WORKTREE", "lock a worktree against removal", lock_opts, verb_lock},
+    {"unlock", "WORKTREE", "unlock a worktree", unlock_opts, verb_unlock},
     {"reserve", "GLOB...", "reserve paths for an agent or yourself", reserve_opts, verb_reserve},
     {"release", "[GLOB...]", "release reserved paths", release_opts, verb_release},
     {"reservations", "", "print the reservations", NULL, verb_reservations},

@@ -283,8 +283,7 @@ static int linked_write(struct request *r, const struct linked *w, const char *h
     snprintf(dot_git, sizeof dot_git, "%s/.git", w->path);
     if (amp_file_write_atomic(fd, "locked", 0644, AMP_SPAN(MAKING), r->err) < 0 ||
         file_put(r, fd, "gitdir", "", dot_git) < 0 ||
-        file_put(r, fd, "commondir", "", "../..") < 0 ||
-        (r->in.agent && marker_put(r, fd) < 0) ||
+        file_put(r, fd, "commondir", "", "../..") < 0 || (r->in.agent && marker_put(r, fd) < 0) ||
         file_put(r, fd, "HEAD", "", head) < 0 || amp_mkdirs(w->path, 0777, r->err) < 0)
         return -1;
     AMP_CLOSE int tree = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

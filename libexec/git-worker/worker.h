@@ -39,8 +39,8 @@ void reply_oid(struct request *r, const char *key, const git_oid *oid); /* NULL:
 int fail_git(struct request *r, int rc, enum amp_status status, const char *code,
              const char *doing);
 
-/* open.c: directories of the request in which no link is followed; after git_libgit2_init, once: the
- * places of this user's configuration, in which links are followed. */
+/* open.c: directories of the request in which no link is followed; after git_libgit2_init, once:
+ * the places of this user's configuration, in which links are followed. */
 void open_guard(const char *repo, const char *worktree, const char *path);
 void open_init(void);
 /* The last path that was refused because it is neither a regular file nor a directory. */
@@ -106,6 +106,9 @@ int tree_open(struct request *r, const char *gitdir, const char *path, git_repos
 /* The same for the linked worktree of r->repo at in.worktree. */
 int open_worktree(struct request *r, git_repository **out);
 
+/* An element of a list of worktrees. keep: the reason to keep it, or "" (op worktree_lives). */
+void reply_worktree(struct request *r, const struct linked *w, bool is_main, const char *keep);
+
 /* commit.c: whether the files or the index differ from HEAD; also if that is unknown. */
 bool has_changes(git_repository *repo, bool untracked);
 
@@ -130,6 +133,9 @@ int op_refs(struct request *r);
 int op_worktree_add(struct request *r);
 int op_worktree_remove(struct request *r);
 int op_worktrees(struct request *r);
+int op_worktree_lives(struct request *r);
+int op_worktree_lock(struct request *r);
+int op_worktree_repair(struct request *r);
 int op_commit(struct request *r);
 int op_rollback(struct request *r);
 int op_keep(struct request *r);

@@ -148,8 +148,10 @@ int op_worktree_add(struct request *r)
 static bool is_dirty(struct request *r, const struct linked *w)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    if (tree_open(r, w->gitdir, w->path, &repo) < 0)
-        return true; /* unknown: the files are kept */
+    char modules[PATH_MAX + 16];
+    snprintf(modules, sizeof modules, "%s/modules", w->gitdir);
+    if (tree_open(r, w->gitdir, w->path, &repo) < 0 || access(modules, F_OK) == 0)
+        return true; /* unknown, or with repositories of submodules: the files are kept */
     git_oid head;
     return has_changes(repo, true) || git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE ||
            (git_repository_head_detached(repo) == 1 &&
@@ -211,7 +213,7 @@ int op_worktree_remove(struct request *r)
     return 0;
 }
 
-static void reply_worktree(struct request *r, const struct linked *w, bool is_main)
+void reply_worktree(struct request *r, const struct linked *w, bool is_main, const char *keep)
 {
     char text[1024], agent[128];
     AMP_BUF struct amp_buf b = {0};
@@ -242,13 +244,15 @@ static void reply_worktree(struct request *r, const struct linked *w, bool is_ma
     reply_flag(r, "locked", w->locked);
     reply_flag(r, "missing", w->missing);
     reply_flag(r, "foreign", w->foreign);
+    if (keep)
+        reply_text(r, "keep", keep);
     amp_jw_close(&r->out, '}');
 }
 
 static int list_one(void *ctx, const struct linked *w)
 {
     if (!w->unfinished)
-        reply_worktree(ctx, w, false);
+        reply_worktree(ctx, w, false, NULL);
     return 0;
 }
 
@@ -267,7 +271,7 @@ int op_worktrees(struct request *r)
     trim_path(common, w.gitdir, sizeof w.gitdir);
     trim_path(workdir ? workdir : "", w.path, sizeof w.path);
     amp_jw_member_open(&r->out, "worktrees", '[');
-    reply_worktree(r, &w, true);
+    reply_worktree(r, &w, true, NULL);
     linked_each(r->repo, list_one, r);
     amp_jw_close(&r->out, ']');
     return 0;

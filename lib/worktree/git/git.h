@@ -74,10 +74,26 @@ struct amp_git_worktree {
     char agent[128];            /* of the marker file, or "" */
     bool main, locked, missing; /* missing: .git does not exist at path */
     bool foreign;               /* the .git at path leads elsewhere */
+    /* Only of amp_git_worktree_lives: why it must be kept, or "". */
+    char keep[32];
 };
 typedef int (*amp_git_worktree_fn)(void *ctx, const struct amp_git_worktree *w);
 int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
                       struct amp_error *err);
+/* The linked worktrees, each with the reason for which its removal would lose something: foreign,
+ * locked, submodules, unreadable, unfinished_operation, uncommitted, no_commit, unmerged (neither a
+ * protected branch nor, if it is given, the revision `into` has its commit), unpushed (there are
+ * remote branches, and none has it). */
+int amp_git_worktree_lives(struct amp_git *g, const char *repo, const char *into,
+                           amp_git_worktree_fn fn, void *ctx, struct amp_error *err);
+/* Locks a worktree against removal, as git worktree lock does, or unlocks it (reason NULL). NO
+ * worktree_not_found, worktree_locked, worktree_unlocked. */
+int amp_git_worktree_lock(struct amp_git *g, const char *repo, const char *path, const char *reason,
+                          struct amp_error *err);
+/* Removes what crashes left of worktrees that were being made; calls fn for each path. */
+int amp_git_worktree_repair(struct amp_git *g, const char *repo,
+                            void (*fn)(void *ctx, const char *path), void *ctx,
+                            struct amp_error *err);
 
 /* Commits everything in a worktree of repo (ignored files excepted) under an identity. NO
  * worktree_unknown: the path is not a worktree of repo. 1: there was

@@ -71,11 +71,10 @@ uint32_t amp_git_list(const struct amp_git *g, const char *key, uint32_t *n)
     return list + 1;
 }
 
-int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
-                      struct amp_error *err)
+/* Calls fn for the worktrees in the reply. */
+static int worktrees_visit(struct amp_git *g, amp_git_worktree_fn fn, void *ctx,
+                           struct amp_error *err)
 {
-    if (amp_git_call(g, "worktrees", ARGS({"repo", repo}), err) < 0)
-        return -1;
     uint32_t n, tok = amp_git_list(g, "worktrees", &n);
     /* Copied before the first call of fn, which may itself call the worker. */
     AMP_FREE struct amp_git_worktree *all = calloc((size_t)n + 1, sizeof *all);
@@ -87,6 +86,7 @@ int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn f
         COPY(g, tok, "branch", w->branch);
         COPY(g, tok, "head", w->head);
         COPY(g, tok, "agent", w->agent);
+        COPY(g, tok, "keep", w->keep);
         w->main = amp_git_field_bool(g, tok, "main");
         w->locked = amp_git_field_bool(g, tok, "locked");
         w->missing = amp_git_field_bool(g, tok, "missing");
@@ -94,6 +94,50 @@ int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn f
     }
     for (uint32_t i = 0; i < n && fn(ctx, &all[i]) == 0; i++)
         ;
+    return 0;
+}
+
+int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
+                      struct amp_error *err)
+{
+    return amp_git_call(g, "worktrees", ARGS({"repo", repo}), err) < 0
+               ? -1
+               : worktrees_visit(g, fn, ctx, err);
+}
+
+int amp_git_worktree_lives(struct amp_git *g, const char *repo, const char *into,
+                           amp_git_worktree_fn fn, void *ctx, struct amp_error *err)
+{
+    return amp_git_call(g, "worktree_lives", ARGS({"repo", repo}, {"branch", into}), err) < 0
+               ? -1
+               : worktrees_visit(g, fn, ctx, err);
+}
+
+int amp_git_worktree_lock(struct amp_git *g, const char *repo, const char *path, const char *reason,
+                          struct amp_error *err)
+{
+    return amp_git_call(g, "worktree_lock",
+                        ARGS({"repo", repo}, {"path", path}, {"message", reason},
+                             {.key = "release", .flag = !reason}),
+                        err);
+}
+
+int amp_git_worktree_repair(struct amp_git *g, const char *repo,
+                            void (*fn)(void *ctx, const char *path), void *ctx,
+                            struct amp_error *err)
+{
+    if (amp_git_call(g, "worktree_repair", ARGS({"repo", repo}), err) < 0)
+        return -1;
+    uint32_t n, tok = amp_git_list(g, "removed", &n);
+    for (; n > 0; n--, tok = g->tape.tok[tok].next) {
+        struct amp_span text;
+        char path[PATH_MAX];
+        amp_buf_reset(&g->arena);
+        if (amp_tok_text(&g->tape, tok, &g->arena, &text, err) < 0)
+            return -1;
+        amp_span_copy(text, path, sizeof path);
+        fn(ctx, path);
+    }
     return 0;
 }
 

@@ -1,0 +1,148 @@
+/* gc, repair, lock, unlock. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+#include <amp/json/writer.h>
+
+#include "bind.h"
+#include "worktree/gc.h"
+#include "worktree/person.h"
+
+static int report_print(void *ctx, const struct amp_gc_report *r, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf out = {0};
+    const char *action = r->action == AMP_GC_FAILED ? "failed"
+                         : r->action == AMP_GC_KEEP ? "keep"
+                         : opt.apply                ? "removed"
+                                                    : "remove";
+    struct amp_jw w;
+    (void)ctx;
+    amp_buf_init(&out, 64 << 10);
+    if (opt.json) {
+        amp_jw_init(&w, &out);
+        amp_jw_open(&w, '{');
+        amp_jw_some_str(&w, "action", amp_span_str(action));
+        amp_jw_some_str(&w, "reason", amp_span_str(r->reason));
+        amp_jw_some_str(&w, "worktree_id", amp_span_str(r->worktree->path));
+        amp_jw_some_str(&w, "branch", amp_span_str(r->worktree->branch));
+        amp_jw_some_str(&w, "agent_id", amp_span_str(r->worktree->agent));
+        amp_jw_some_str(&w, "error", amp_span_str(r->what));
+        amp_jw_close(&w, '}');
+        if (amp_jw_end_line(&w, err) < 0)
+            return -1;
+    } else if (amp_buf_fmt(&out, err, "%s\t%s\t", action, r->reason) < 0 ||
+               amp_text_safe(amp_span_str(r->worktree->path), 0, &out, err) < 0 ||
+               amp_buf_str(&out, "\t", err) < 0 ||
+               amp_text_safe(amp_span_str(r->worktree->branch), 0, &out, err) < 0 ||
+               amp_buf_str(&out, "\n", err) < 0) {
+        return -1;
+    }
+    if (r->what[0])
+        amp_warn("%s", r->what);
+    return amp_out(amp_buf_span(&out), err);
+}
+
+int verb_gc(int argc, char **argv)
+{
+    SESSION s = {0};
+    struct amp_error err;
+    uint32_t failed = 0;
+    const struct amp_gc_spec spec = {
+        .repo = opt.repo, .into = opt.into, .apply = opt.apply, .now_ms = amp_now_ms()};
+    (void)argc;
+    (void)argv;
+    if ((opt.apply && amp_person_only(environ, "remove worktrees", &err)) ||
+        session_open(&s, true, &err) || session_expire(&s, &err) || amp_store_sync(s.store, &err) ||
+        amp_worktree_gc(s.store, s.git, &spec, report_print, NULL, &failed, &err))
+        return amp_complain(&err);
+    return failed ? AMP_NO : 0;
+}
+
+static void path_print(void *ctx, const char *path)
+{
+    AMP_BUF struct amp_buf out = {0};
+    struct amp_error *err = ctx;
+    amp_buf_init(&out, 64 << 10);
+    if (amp_buf_str(&out, "removed\thalf_made\t", err) == 0 &&
+        amp_text_safe(amp_span_str(path), 0, &out, err) == 0 && amp_buf_str(&out, "\n", err) == 0)
+        amp_out(amp_buf_span(&out), err);
+}
+
+struct repair {
+    struct session *s;
+    uint32_t failed;
+};
+
+/* Makes the worktree of a bound agent again, if its files are gone. */
+static int binding_repair(void *ctx, const struct amp_binding *b, struct amp_error *err)
+{
+    struct repair *r = ctx;
+    char git[PATH_MAX + 8];
+    struct amp_binding now;
+    struct amp_error failed;
+    const struct amp_bind_spec spec = {.agent = b->agent,
+                                       .repo = b->repo,
+                                       .path = b->worktree,
+                                       .branch = *b->branch ? b->branch : NULL,
+                                       .base = *b->base ? b->base : NULL,
+                                       .now_ms = amp_now_ms()};
+    snprintf(git, sizeof git, "%s/.git", b->worktree);
+    if (b->state != AMP_BINDING_BOUND_HOME || access(git, F_OK) == 0)
+        return 0;
+    if (amp_bind(r->s->store, r->s->git, &spec, &now, &failed) < 0) {
+        amp_warn("%s: %s", b->agent, failed.what);
+        r->failed++;
+        return 0;
+    }
+    return binding_show(&now, err);
+}
+
+int verb_repair(int argc, char **argv)
+{
+    SESSION s = {0};
+    struct repair r = {.s = &s};
+    struct amp_error err;
+    (void)argc;
+    (void)argv;
+    if (amp_person_only(environ, "repair worktrees", &err) || session_open(&s, true, &err) ||
+        session_expire(&s, &err) ||
+        amp_git_worktree_repair(s.git, opt.repo, path_print, &err, &err) ||
+        amp_binding_each(s.store, binding_repair, &r, &err) || amp_store_sync(s.store, &err))
+        return amp_complain(&err);
+    return r.failed ? AMP_NO : 0;
+}
+
+/* WORKTREE is the name of a bound agent, a name in REPO.worktrees, or a path in it. */
+static int worktree_lock(int argc, char **argv, const char *reason, const char *act)
+{
+    SESSION s = {0};
+    struct amp_error err;
+    struct amp_binding b;
+    char path[PATH_MAX];
+    if (argc != 1)
+        amp_die_usage("exactly one WORKTREE is required");
+    if (amp_person_only(environ, act, &err) || session_open(&s, true, &err))
+        return amp_complain(&err);
+    bool agent = amp_id_is_safe(amp_span_str(argv[0]));
+    if (agent && amp_binding_get(s.store, argv[0], &b, &err) < 0)
+        return amp_complain(&err);
+    const char *id = agent && amp_binding_is_bound(&b) ? b.worktree : argv[0];
+    if ((id == argv[0] ? amp_switch_path(s.git, opt.repo, opt.worktrees, id, path, NULL, &err)
+                       : !amp_span_copy(amp_span_str(id), path, sizeof path)) ||
+        amp_git_worktree_lock(s.git, opt.repo, path, reason, &err))
+        return amp_complain(&err);
+    return 0;
+}
+
+int verb_lock(int argc, char **argv)
+{
+    return worktree_lock(argc, argv, opt.reason ? opt.reason : "", "lock worktrees");
+}
+
+int verb_unlock(int argc, char **argv)
+{
+    return worktree_lock(argc, argv, NULL, "unlock worktrees");
+}

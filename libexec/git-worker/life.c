@@ -1,0 +1,188 @@
+/* The life of worktrees after they were made: what would be lost with each, locks, and the remains
+ * of crashes. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
+#include "worker.h"
+
+#define LOCKED "locked"
+
+/* ---- what would be lost ---- */
+
+struct lives {
+    struct request *r;
+    git_repository *repo;
+    struct amp_rule rule;
+    git_oid into; /* the commit of in.branch, if it is given */
+    bool has_into;
+};
+
+/* Whether the branch of `ref` has the commit. `own`: the worktree's branch, which does not count.
+ */
+static bool ref_has(git_repository *repo, git_reference *ref, const git_oid *oid)
+{
+    CLEANUP(git_object_cleanup) git_object *tip = NULL;
+    if (git_reference_peel(&tip, ref, GIT_OBJECT_COMMIT) != 0)
+        return false;
+    return git_oid_equal(git_object_id(tip), oid) ||
+           git_graph_descendant_of(repo, git_object_id(tip), oid) == 1;
+}
+
+/* merged: a protected branch, or the one that was named, has the commit. remote: some branch of a
+ * remote is known; pushed: one of them has it. */
+static void commit_judge(const struct lives *l, const git_oid *oid, bool *merged, bool *remote,
+                         bool *pushed)
+{
+    git_reference_iterator *it = NULL;
+    git_reference *ref;
+    *merged = l->has_into && (git_oid_equal(&l->into, oid) ||
+                              git_graph_descendant_of(l->repo, &l->into, oid) == 1);
+    *remote = *pushed = false;
+    if (git_reference_iterator_new(&it, l->repo) != 0)
+        return;
+    while (git_reference_next(&ref, it) == 0) {
+        const char *name = git_reference_name(ref);
+        if (strncmp(name, "refs/remotes/", 13) == 0) {
+            *remote = true;
+            *pushed = *pushed || ref_has(l->repo, ref, oid);
+        } else if (!l->has_into && amp_rule_protects(&l->rule, amp_span_str(name))) {
+            *merged = *merged || ref_has(l->repo, ref, oid);
+        }
+        git_reference_free(ref);
+    }
+    git_reference_iterator_free(it);
+}
+
+/* The first reason for which the worktree must be kept; NULL: nothing would be lost. */
+static const char *worktree_judge(struct lives *l, const struct linked *w)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    char modules[PATH_MAX + 16];
+    bool merged, remote, pushed;
+    git_oid head;
+    if (w->foreign)
+        return "foreign";
+    if (w->locked)
+        return "locked";
+    if (w->missing)
+        return NULL;
+    snprintf(modules, sizeof modules, "%s/modules", w->gitdir);
+    if (access(modules, F_OK) == 0)
+        return "submodules"; /* their repositories would be removed, too */
+    if (tree_open(l->r, w->gitdir, w->path, &repo) < 0)
+        return "unreadable";
+    if (git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE)
+        return "unfinished_operation";
+    if (has_changes(repo, true))
+        return "uncommitted";
+    if (git_reference_name_to_id(&head, repo, "HEAD") != 0)
+        return "no_commit";
+    commit_judge(l, &head, &merged, &remote, &pushed);
+    return !merged ? "unmerged" : remote && !pushed ? "unpushed" : NULL;
+}
+
+static int life_reply(void *ctx, const struct linked *w)
+{
+    struct lives *l = ctx;
+    if (w->unfinished)
+        return 0;
+    const char *keep = worktree_judge(l, w);
+    reply_worktree(l->r, w, false, keep ? keep : "");
+    return 0;
+}
+
+int op_worktree_lives(struct request *r)
+{
+    struct lives l = {.r = r, .repo = r->repo};
+    CLEANUP(git_commit_cleanup) git_commit *into = NULL;
+    if (load_rule(r, r->repo, &l.rule) < 0)
+        return -1;
+    if (r->in.branch) {
+        if (find_commit(r, r->repo, r->in.branch, &into) < 0)
+            return -1;
+        l.into = *git_commit_id(into);
+        l.has_into = true;
+    }
+    AMP_CLOSE int lock = linked_lock(r);
+    if (lock < 0)
+        return -1;
+    amp_jw_member_open(&r->out, "worktrees", '[');
+    linked_each(r->repo, life_reply, &l);
+    amp_jw_close(&r->out, ']');
+    *r->err = (struct amp_error){0}; /* of a worktree that could not be read */
+    return 0;
+}
+
+/* ---- locks ---- */
+
+struct search {
+    const char *path;
+    struct linked found;
+};
+
+static int match_path(void *ctx, const struct linked *w)
+{
+    struct search *s = ctx;
+    if (w->unfinished || strcmp(w->path, s->path) != 0)
+        return 0;
+    s->found = *w;
+    return 1;
+}
+
+int op_worktree_lock(struct request *r)
+{
+    struct search s = {.path = r->in.path};
+    AMP_BUF struct amp_buf text = {0};
+    AMP_CLOSE int lock = linked_lock(r);
+    if (lock < 0)
+        return -1;
+    if (!linked_each(r->repo, match_path, &s))
+        return amp_fail(r->err, AMP_NO, "worktree_not_found", "%s: not a worktree of %s", s.path,
+                        git_repository_commondir(r->repo));
+    AMP_CLOSE int fd = open(s.found.gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return amp_fail_errno(r->err, AMP_IOERR, "%s", s.found.gitdir);
+    if (r->in.release) {
+        if (!s.found.locked)
+            return amp_fail(r->err, AMP_NO, "worktree_unlocked", "%s: is not locked", s.path);
+        return unlinkat(fd, LOCKED, 0) == 0
+                   ? 0
+                   : amp_fail_errno(r->err, AMP_IOERR, "%s/" LOCKED, s.found.gitdir);
+    }
+    if (s.found.locked)
+        return amp_fail(r->err, AMP_NO, "worktree_locked", "%s: is locked already", s.path);
+    amp_buf_init(&text, 4096);
+    return amp_buf_fmt(&text, r->err, "%s\n", r->in.message ? r->in.message : "") < 0 ||
+                   amp_file_write_atomic(fd, LOCKED, 0644, amp_buf_span(&text), r->err) < 0
+               ? -1
+               : 0;
+}
+
+/* ---- the remains of crashes ---- */
+
+static int repair_one(void *ctx, const struct linked *w)
+{
+    struct request *r = ctx;
+    /* Under the lock no other process works on it. */
+    if (w->unfinished && !w->foreign) {
+        linked_remove(w, true);
+        amp_jw_str(&r->out, amp_span_str(w->path[0] ? w->path : w->gitdir));
+    }
+    return 0;
+}
+
+int op_worktree_repair(struct request *r)
+{
+    AMP_CLOSE int lock = linked_lock(r);
+    if (lock < 0)
+        return -1;
+    amp_jw_member_open(&r->out, "removed", '[');
+    linked_each(r->repo, repair_one, r);
+    amp_jw_close(&r->out, ']');
+    return 0;
+}

@@ -1,0 +1,140 @@
+#!/usr/bin/env bats
+# The life of worktrees: what a crash leaves, what gc removes and keeps, locks, and what a new
+# worktree gets.
+
+load lib
+load worktrees
+
+setup() {
+  need_tool worktree-bind
+  cd "$BATS_TEST_TMPDIR" || return 1
+  repo work
+  cd work || return 1
+  trees=$PWD.worktrees
+}
+
+# tree NAME [COMMIT]: an agent's worktree without a binding; with COMMIT it has one of its own.
+tree() {
+  worktree-bind bind "$1" -b "t/$1" >/dev/null
+  [ -z "${2-}" ] || git -C "$trees/$1" commit -q --allow-empty -m "$2"
+  worktree-bind unbind "$1" >/dev/null
+}
+# why NAME [OPTION...]: what gc says of it.
+why() { worktree-bind gc "${@:2}" | awk -F '\t' -v p="$trees/$1" '$3 == p { print $1, $2 }'; }
+
+@test "gc keeps what would be lost, with the reason, and removes the rest when it may" {
+  for n in merged gone; do tree $n; done
+  tree ahead work
+  for n in dirty new staged locked; do tree $n; done
+  git -C "$trees/merged" commit -q --allow-empty -m done
+  git merge -q --ff-only t/merged
+  rm -r "$trees/gone"
+  touch "$trees/new/file"
+  touch "$trees/staged/file" && git -C "$trees/staged" add file
+  echo x >"$trees/dirty/.gitignore"
+  git worktree lock "$trees/locked"
+  worktree-bind bind bob -b task/x >/dev/null
+  git worktree add -q -b person ../mine
+  git -C "$trees/ahead" checkout -q --detach
+  [ "$(why merged)" = "remove merged" ]
+  [ "$(why gone)" = "remove files_gone" ]
+  [ "$(why ahead)" = "keep unmerged" ]
+  [ "$(why dirty)" = "keep uncommitted" ]
+  [ "$(why new)" = "keep uncommitted" ]
+  [ "$(why staged)" = "keep uncommitted" ]
+  [ "$(why locked)" = "keep locked" ]
+  [ "$(why bob)" = "keep bound" ]
+  # A report changes nothing.
+  [ -d "$trees/merged" ] && [ -d .git/worktrees/gone ]
+  AMP_AGENT=bob run -77 worktree-bind gc --apply
+  run -0 --separate-stderr worktree-bind gc --apply
+  [[ $output == *"removed	merged	$trees/merged	t/merged"* ]]
+  [ ! -e "$trees/merged" ] && [ ! -e .git/worktrees/gone ]
+  for n in ahead dirty new staged locked bob; do [ -d "$trees/$n" ]; done
+  [ -e "$trees/new/file" ]
+  [ -d ../mine ]
+  [[ $output == *"keep	worktree_outside"* ]]
+  git rev-parse -q --verify t/merged
+}
+
+@test "gc keeps what no remote has, once there is one; --into names another branch" {
+  git clone -q --bare . ../origin.git
+  tree a work
+  git merge -q --ff-only t/a
+  [ "$(why a)" = "remove merged" ]
+  git remote add origin ../origin.git && git fetch -q
+  [ "$(why a)" = "keep unpushed" ]
+  git push -q origin main
+  [ "$(why a)" = "remove merged" ]
+  tree b work
+  git branch release t/b
+  [ "$(why b)" = "keep unmerged" ]
+  git push -q origin release
+  [ "$(why b --into release)" = "remove merged" ]
+  run -1 worktree-bind gc --into nothing
+}
+
+@test "gc keeps worktrees with initialised submodules, an unfinished merge, or a foreign .git" {
+  repo ../lib
+  git -c protocol.file.allow=always submodule add -q ../lib lib
+  git commit -qm sub
+  tree sub
+  git -C "$trees/sub" -c protocol.file.allow=always submodule update --init -q
+  [ "$(why sub)" = "keep submodules" ]
+  tree merging
+  echo a >"$trees/merging/f" && git -C "$trees/merging" add f && git -C "$trees/merging" commit -qm a
+  echo b >f && git add f && git commit -qm b
+  run -1 git -C "$trees/merging" merge main
+  [ "$(why merging)" = "keep unfinished_operation" ]
+  tree other
+  rm "$trees/other/.git" && git init -q "$trees/other"
+  [ "$(why other)" = "keep foreign" ]
+}
+
+@test "locks: lock and unlock by agent or name; bind, unbind and gc respect them" {
+  tree a
+  worktree-bind lock a --reason "a look at it"
+  git worktree list --porcelain | grep -q "locked a look at it"
+  run -1 worktree-bind lock a
+  [ "$(why a)" = "keep locked" ]
+  run -1 worktree-bind bind bob --path "$trees/a" -b t/a
+  [ "$(worktree-bind --json list | jq -r 'select(.agent_id == "bob") | .reason')" = worktree_locked ]
+  worktree-bind unlock a
+  run -1 worktree-bind unlock a
+  worktree-bind bind eve -b t/e >/dev/null
+  worktree-bind lock eve
+  run -1 worktree-bind unbind eve --remove
+  [[ $output == *"is locked"* ]]
+  AMP_AGENT=eve run -77 worktree-bind unlock eve
+  run -77 worktree-bind lock ../work
+}
+
+@test "repair removes what a killed bind left, and makes a bound agent's worktree again" {
+  for i in 1 2 3 4 5 6; do
+    worktree-bind bind "a$i" -b "task/$i" >/dev/null 2>&1 &
+    pid=$!
+    case $((i % 3)) in
+    0) wait_until 5 test -d ".git/worktrees/a$i" || true ;;
+    1) wait_until 5 test -e "$trees/a$i/.git" || true ;;
+    2) wait_until 5 test -e ".git/refs/heads/task/$i" || true ;;
+    esac
+    kill -9 $pid 2>/dev/null || true
+    wait $pid || true
+  done
+  # As one that is killed in git-worker leaves it.
+  mkdir -p .git/worktrees/half "$trees/half"
+  echo "amp: being made" >.git/worktrees/half/locked
+  echo "$trees/half/.git" >.git/worktrees/half/gitdir
+  worktree-bind repair >out
+  grep -q "removed	half_made	$trees/half" out
+  [ ! -e .git/worktrees/half ] && [ ! -e "$trees/half" ]
+  ! grep -l "being made" .git/worktrees/*/locked
+  for i in 1 2 3 4 5 6; do worktree-bind bind "a$i" -b "task/$i" >/dev/null; done
+  [ "$(worktree-bind list | grep -c BOUND_HOME)" -eq 6 ]
+  rm -r "$trees/a1"
+  worktree-bind repair >out
+  [ "$(git -C "$trees/a1" symbolic-ref --short HEAD)" = task/1 ]
+  # What is whole is left alone.
+  worktree-bind repair >out
+  [ ! -s out ]
+}
