@@ -232,6 +232,18 @@ static int worker_new(struct identity_worker **out, struct amp_error *err)
     return 0;
 }
 
+static int request_answer(struct identity_worker *w, struct amp_span line, volatile const int *stop,
+                          struct amp_error *err)
+{
+    int64_t until = amp_mono_ms() + ANSWER_MS;
+    int rc = w->to < 0 ? worker_start(w, err) : 0;
+    if (rc == 0)
+        rc = request_send(w, line, until, stop, err);
+    if (rc == 0)
+        rc = answer_wait(w, until, stop, err);
+    return rc;
+}
+
 int identity_worker_verify(struct identity_worker **kept, const struct amp_pubkey *key,
                            const char *ns, const struct amp_sig *sig, struct amp_span data,
                            const struct amp_span *parts, size_t n_parts, volatile const int *stop,
@@ -244,13 +256,18 @@ int identity_worker_verify(struct identity_worker **kept, const struct amp_pubke
     amp_buf_init(&line, REQUEST_MAX);
     if (request_write(++w->q, key, ns, sig, data, parts, n_parts, &line, err) < 0)
         return -1;
-    int64_t until = amp_mono_ms() + ANSWER_MS;
-    int rc = w->to < 0 ? worker_start(w, err) : 0;
-    if (rc == 0)
-        rc = request_send(w, amp_buf_span(&line), until, stop, err);
-    if (rc == 0)
-        rc = answer_wait(w, until, stop, err);
-    if (rc < 0)
+    struct amp_error why;
+    bool ran = w->to >= 0;
+    int rc = request_answer(w, amp_buf_span(&line), stop, &why);
+    /* The worker may have ended since its last answer. */
+    if (rc < 0 && ran && why.status == AMP_UNAVAILABLE) {
         worker_stop(w);
-    return rc;
+        rc = request_answer(w, amp_buf_span(&line), stop, &why);
+    }
+    if (rc >= 0)
+        return rc;
+    worker_stop(w);
+    if (err)
+        *err = why;
+    return -1;
 }

@@ -81,6 +81,22 @@ static EVP_PKEY *key_of(const struct amp_pubkey *key)
     return out;
 }
 
+/* The key of the last signature: one sender often signs many messages. */
+static struct {
+    char fingerprint[AMP_FINGERPRINT_MAX];
+    EVP_PKEY *key;
+} last;
+
+static EVP_PKEY *key_find(const struct amp_pubkey *key)
+{
+    if (last.key && !strcmp(last.fingerprint, key->fingerprint))
+        return last.key;
+    EVP_PKEY_free(last.key);
+    last.key = key_of(key);
+    memcpy(last.fingerprint, key->fingerprint, sizeof last.fingerprint);
+    return last.key;
+}
+
 int p256_verify(const struct amp_pubkey *key, struct amp_span blob, struct amp_span data,
                 struct amp_error *err)
 {
@@ -88,7 +104,7 @@ int p256_verify(const struct amp_pubkey *key, struct amp_span blob, struct amp_s
     unsigned char *der = der_of(blob, &n);
     if (!der || n <= 0)
         return 0;
-    EVP_PKEY *public = key_of(key);
+    EVP_PKEY *public = key_find(key);
     EVP_MD_CTX *md = EVP_MD_CTX_new();
     if (!md)
         valid = crypto_failed(err);
@@ -96,7 +112,6 @@ int p256_verify(const struct amp_pubkey *key, struct amp_span blob, struct amp_s
         valid = EVP_DigestVerifyInit(md, NULL, EVP_sha256(), NULL, public) > 0 &&
                 EVP_DigestVerify(md, der, (size_t)n, (const unsigned char *)data.p, data.n) == 1;
     EVP_MD_CTX_free(md);
-    EVP_PKEY_free(public);
     OPENSSL_free(der);
     return valid;
 }

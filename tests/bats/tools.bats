@@ -368,7 +368,7 @@ EOS
   repo r
   for t in amp-validate "amp-validate -j 2" "amp-validate --document" "amp-validate --extract" "amp-ack show" \
     "amp-ack send" "amp-ack token a b" "amp-ack track --state s" "amp-route -r type=x=>stdout" "agent-registry --state s" \
-    "task-dispatch run --state s -x true" "hitl-prompt --state s" "worktree-bind -C r"; do
+    "amp-sign --state s --as ann" "amp-sign verify --state s" "task-dispatch run --state s -x true" "hitl-prompt --state s" "worktree-bind -C r"; do
     # shellcheck disable=SC2086
     run -74 $t <r
     [[ $output == *"cannot read "*": Is a directory"* ]]
@@ -452,7 +452,8 @@ T
   git init -q repo
   local t ends note="note: reading from the terminal; Ctrl-D ends the input"
   for t in amp-validate "amp-validate - -" "amp-route -r '* => stdout'" "amp-ack track" "amp-ack show" "amp-ack token p o" \
-    task-dispatch "task-dispatch run --exec true" hitl-prompt agent-registry "worktree-bind -C repo"; do
+    "amp-sign --as ann" "amp-sign verify" task-dispatch "task-dispatch run --exec true" hitl-prompt agent-registry \
+    "worktree-bind -C repo"; do
     # script sends one end of input; what reads the terminal twice needs another.
     ends=
     [[ $t != *" - -" ]] || ends='\004\004'

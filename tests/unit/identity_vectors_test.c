@@ -1,5 +1,8 @@
 /* Signatures and keys at the edges of Ed25519 and ECDSA P-256: what must be refused, is. */
+#include <signal.h>
 #include <sodium.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "identity/key.h"
 #include "identity/signature.h"
@@ -324,6 +327,17 @@ static void test_ecdsa(void)
     point[0] = 4;
     TAP_OK(p256_key(point, 65, "nistp384", &bad) < 0, "nor a key that names another curve");
     TAP_INT(ecdsa_numbers(&key, r, s), 1, "after all this the worker still works");
+
+    /* Its process, the only child of this one, is killed. */
+    char name[64], children[64] = "";
+    snprintf(name, sizeof name, "/proc/self/task/%d/children", (int)getpid());
+    FILE *f = fopen(name, "r");
+    pid_t child = f && fgets(children, sizeof children, f) ? (pid_t)atoi(children) : 0;
+    if (f)
+        fclose(f);
+    signal(SIGPIPE, SIG_IGN);
+    if (TAP_OK(child > 1 && kill(child, SIGKILL) == 0, "the worker is killed"))
+        TAP_INT(ecdsa_numbers(&key, r, s), 1, "and started again");
 }
 
 int main(void)
