@@ -61,6 +61,37 @@ static int key_bad(struct amp_error *err, const char *why)
     return amp_fail(err, AMP_DATAERR, "bad_key", "not a usable public key: %s", why);
 }
 
+/* Whether 32 bytes are a canonical encoding of a coordinate, and not of a point of small order. A
+ * verification also finds points that are not on the curve; this check is cheap. */
+static bool is_usable_point(const unsigned char *point)
+{
+    /* The y of the points of small order: 0, 1, -1, and two of order 8. */
+    static const unsigned char small[5][crypto_sign_PUBLICKEYBYTES] = {
+        {0},
+        {1},
+        {0xec, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f},
+        {0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4,
+         0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6,
+         0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05},
+        {0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b,
+         0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39,
+         0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a},
+    };
+    unsigned char y[crypto_sign_PUBLICKEYBYTES];
+    memcpy(y, point, sizeof y);
+    y[31] &= 0x7f;
+    for (size_t i = 0; i < sizeof small / sizeof small[0]; i++)
+        if (!memcmp(y, small[i], sizeof y))
+            return false;
+    /* p is 2^255 - 19. */
+    bool high = y[31] == 0x7f && y[0] >= 0xed;
+    for (size_t i = 1; i < 31; i++)
+        high = high && y[i] == 0xff;
+    return !high;
+}
+
 int amp_pubkey_from_blob(struct amp_span blob, struct amp_pubkey *out, struct amp_error *err)
 {
     struct amp_span rest = blob, type, part;
@@ -83,8 +114,8 @@ int amp_pubkey_from_blob(struct amp_span blob, struct amp_pubkey *out, struct am
         k.kind = AMP_PUBKEY_ED25519;
         if (!wire_string(&rest, &part) || part.n != crypto_sign_PUBLICKEYBYTES || rest.n > 0)
             return key_bad(err, "an Ed25519 key has 32 bytes");
-        if (!crypto_core_ed25519_is_valid_point((const unsigned char *)part.p))
-            return key_bad(err, "not a point of the curve, of small order, or not canonical");
+        if (!is_usable_point((const unsigned char *)part.p))
+            return key_bad(err, "a point of small order, or not canonical");
     } else if (amp_span_is(type, P256_TYPE)) {
         k.kind = AMP_PUBKEY_ECDSA_P256;
         if (!wire_string(&rest, &part) || !amp_span_is(part, "nistp256"))

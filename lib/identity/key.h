@@ -28,7 +28,8 @@ struct amp_pubkey {
 const unsigned char *amp_pubkey_ed25519(const struct amp_pubkey *k);
 
 /* Reads "TYPE BASE64 [COMMENT]". DATAERR bad_key: malformed, a certificate, a type that differs
- * from the one in the key, or an Ed25519 key that is of small order or not canonical. */
+ * from the one in the key, or an Ed25519 key that is of small order or not canonical. A point that
+ * is not on the curve is not found here, but no signature is valid for it. */
 int amp_pubkey_parse(struct amp_span text, struct amp_pubkey *out, struct amp_error *err);
 /* The same from the wire format. */
 int amp_pubkey_from_blob(struct amp_span blob, struct amp_pubkey *out, struct amp_error *err);

@@ -104,7 +104,6 @@ static void test_small_order(void)
         "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
         "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
         "0100000000000000000000000000000000000000000000000000000000000080",
-        "0200000000000000000000000000000000000000000000000000000000000000", /* not on the curve */
         "f0ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", /* y = 3 + p */
     };
     unsigned char point[32], sig[64] = {1};
@@ -120,6 +119,16 @@ static void test_small_order(void)
         TAP_OK(!amp_sig_ed25519(&forced, base64(sig, 64), (const unsigned char *)"any", 3),
                "and verifies no forgery");
     }
+}
+
+/* A coordinate that no point has. */
+static void test_off_curve(void)
+{
+    unsigned char point[32] = {2}, sig[64] = {1};
+    struct amp_pubkey key;
+    TAP_OK(!crypto_core_ed25519_is_valid_point(point) && ed25519_key(point, &key) == 0 &&
+               !amp_sig_ed25519(&key, base64(sig, 64), (const unsigned char *)"any", 3),
+           "a key that is not on the curve verifies nothing");
 }
 
 /* A signer who knows its key can make a signature with R of small order that satisfies the
@@ -346,6 +355,7 @@ int main(void)
         return 1;
     test_rfc8032();
     test_small_order();
+    test_off_curve();
     test_small_r();
     test_key_blobs();
     test_ecdsa();
