@@ -368,7 +368,7 @@ tty >/dev/null && touch "$AMP_STATE/tty"
 true
 EOS
   dispatch >in.ndjson
-  AMP_RESULT=/tmp/elsewhere AMP_FOO=1 GIT_DIR=/nowhere GIT_INDEX_FILE=/nowhere/index \
+  AMP_FOO=1 GIT_DIR=/nowhere GIT_INDEX_FILE=/nowhere/index \
     run_agent --exec ./look <in.ndjson
   cmp "$STATE/stdin" <(tr -d '\n' <in.ndjson)
   [ "$(jq -c . "$STATE/criteria")" = '["it works","tests pass"]' ]
