@@ -12,7 +12,7 @@
 #include <amp/json/writer.h>
 
 #include "bind.h"
-#include "worktree/glob.h"
+#include "worktree/paths/glob.h"
 #include "worktree/hooks.h"
 #include "worktree/override.h"
 #include "worktree/person.h"

@@ -1,5 +1,5 @@
 /* reserve, release, reservations. */
-#include "worktree/reserve.h"
+#include "worktree/paths/reserve.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 
 #include "worktree/marker.h"
 #include "worktree/push.h"
-#include "worktree/reserve.h"
+#include "worktree/paths/reserve.h"
 #include "worktree/switch.h"
 #include "worktree/worktree.h"
 

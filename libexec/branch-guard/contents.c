@@ -19,8 +19,8 @@
 #include <amp/base/num.h>
 
 #include "guard.h"
-#include "worktree/glob.h"
-#include "worktree/reserved.h"
+#include "worktree/paths/glob.h"
+#include "worktree/paths/reserved.h"
 
 #define OUTPUT_MAX  (256u << 20)
 #define COMMITS_MAX 100000

@@ -15,7 +15,7 @@
 #include <amp/base/file.h>
 
 #include "worker.h"
-#include "worktree/reserved.h"
+#include "worktree/paths/reserved.h"
 
 #define SAID_MAX   8192
 #define TIME_MS    60000

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "tap.h"
-#include "worktree/glob.h"
-#include "worktree/reserved.h"
+#include "worktree/paths/glob.h"
+#include "worktree/paths/reserved.h"
 
 static const struct {
     const char *pattern, *path;

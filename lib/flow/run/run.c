@@ -16,7 +16,7 @@
 #include "flow/work/control.h"
 #include "protocol/amp/compose.h"
 #include "worktree/git/patch.h"
-#include "worktree/reserve.h"
+#include "worktree/paths/reserve.h"
 #include "json/record.h"
 
 /* The work on one subtask. */

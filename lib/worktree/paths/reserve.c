@@ -1,5 +1,5 @@
 /* Reservations in the store, and the file for the hooks. */
-#include "worktree/reserve.h"
+#include "worktree/paths/reserve.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -10,7 +10,7 @@
 #ifndef AMP_WORKTREE_RESERVED_H
 #define AMP_WORKTREE_RESERVED_H
 
-#include "worktree/glob.h"
+#include "worktree/paths/glob.h"
 
 #define AMP_RESERVED_FILE "reservations" /* below <git-common-dir>/amp */
 #define AMP_RESERVED_MAX  (256u << 10)

@@ -1,5 +1,5 @@
 /* Reads the file of reserved paths. */
-#include "worktree/reserved.h"
+#include "worktree/paths/reserved.h"
 
 #include <errno.h>
 #include <fcntl.h>

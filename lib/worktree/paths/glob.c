@@ -1,5 +1,5 @@
 /* Path patterns. Both functions walk a table of positions, so that no pattern takes long. */
-#include "worktree/glob.h"
+#include "worktree/paths/glob.h"
 
 #include <string.h>
 

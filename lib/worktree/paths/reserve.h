@@ -8,7 +8,7 @@
 #define AMP_WORKTREE_RESERVE_H
 
 #include "store/store.h"
-#include "worktree/reserved.h"
+#include "worktree/paths/reserved.h"
 
 #define AMP_RESERVATION_KIND "reservation"
 #define AMP_RESERVE_MOST     64 /* patterns in one call */
