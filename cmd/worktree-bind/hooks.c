@@ -12,9 +12,9 @@
 #include <amp/json/writer.h>
 
 #include "bind.h"
-#include "worktree/paths/glob.h"
 #include "worktree/hooks.h"
 #include "worktree/override.h"
+#include "worktree/paths/glob.h"
 #include "worktree/person.h"
 
 enum access { LOOKS, CHANGES };

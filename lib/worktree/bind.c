@@ -11,8 +11,8 @@
 #include <amp/base/id.h>
 
 #include "worktree/marker.h"
-#include "worktree/push.h"
 #include "worktree/paths/reserve.h"
+#include "worktree/push.h"
 #include "worktree/switch.h"
 #include "worktree/worktree.h"
 
