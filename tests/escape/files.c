@@ -223,6 +223,13 @@ static int inherited_fd(const struct world *w, char *proof)
     return n < 0 ? -errno : 0;
 }
 
+/* Standard error is a file that it may write; opened again, it could be read and truncated. */
+static int reopen_stderr(const struct world *w, char *proof)
+{
+    (void)w;
+    return slurp("/proc/self/fd/2", proof);
+}
+
 static int state_read(const struct world *w, char *proof)
 {
     return slurp(at(w->dir, "state/log/000001.ndjson"), proof);
@@ -650,6 +657,7 @@ const struct attempt file_attempts[] = {
      device_open, NULL, BOTH, false},
     {"device_make", "the same by a device node of its own", device_make, NULL, BOTH, false},
     {"inherited_fd", "a descriptor that the starter had open", inherited_fd, NULL, BOTH, true},
+    {"reopen_stderr", "its standard error, opened for reading", reopen_stderr, NULL, BOTH, true},
     {"state_read", "the log of the state directory", state_read, NULL, BOTH, true},
     {"state_keys_read", "the keys of the tools", state_keys_read, NULL, BOTH, true},
     {"other_read", "another agent's worktree", other_read, NULL, BOTH, true},

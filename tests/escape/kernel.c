@@ -58,6 +58,30 @@ static int namespaces_clone3(const struct world *w, char *proof)
     return 0;
 }
 
+/* The numbers of another architecture of this processor, which a filter may not know. */
+static int namespaces_compat(const struct world *w, char *proof)
+{
+    (void)w;
+    (void)proof;
+#ifdef __x86_64__
+    long rc = 310; /* unshare of i386 */
+    __asm__ volatile("int $0x80"
+                     : "+a"(rc)
+                     : "b"(CLONE_NEWUSER)
+                     : "memory", "r8", "r9", "r10", "r11");
+    return (int)rc;
+#else
+    return -ENOSYS;
+#endif
+}
+
+static int namespaces_x32(const struct world *w, char *proof)
+{
+    (void)w;
+    (void)proof;
+    return syscall(0x40000000 | SYS_unshare, CLONE_NEWUSER) == 0 ? 0 : -errno;
+}
+
 static int namespaces_mount(const struct world *w, char *proof)
 {
     (void)w;
@@ -273,6 +297,9 @@ const struct attempt kernel_attempts[] = {
     {"namespaces", "a user namespace by unshare", namespaces, NULL, BOTH, false},
     {"namespaces_clone", "a user namespace by clone", namespaces_clone, NULL, BOTH, false},
     {"namespaces_clone3", "a user namespace by clone3", namespaces_clone3, NULL, BOTH, false},
+    {"namespaces_compat", "a user namespace by a call of i386", namespaces_compat, NULL, BOTH,
+     false},
+    {"namespaces_x32", "a user namespace by a call of x32", namespaces_x32, NULL, BOTH, false},
     {"namespaces_mount", "a mount namespace", namespaces_mount, NULL, BOTH, false},
     {"mount_tmpfs", "mount a tmpfs", mount_tmpfs, NULL, BOTH, false},
     {"mount_bind", "bind a directory outside", mount_bind, NULL, BOTH, true},
