@@ -88,7 +88,7 @@ $(BUILD)/pic/gen/schemas.o: $(BUILD)/gen/schemas.c
 $(BUILD)/gen/confine-filters: libexec/confine-filters/filters.c libexec/confine/filter.h $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CPPFLAGS) -Ilibexec/confine $(CFLAGS) $(LDFLAGS) -o $@ $< -lseccomp
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -lseccomp
 
 $(BUILD)/gen/confine_filters.c: $(BUILD)/gen/confine-filters
 	$(call say,GEN,$@)

@@ -3,6 +3,7 @@
 #define WORKTREE_BIND_H
 
 #include "cli/cli.h"
+#include "cli/rows.h"
 #include "worktree/switch.h"
 
 struct bind_options {
@@ -22,9 +23,7 @@ struct bind_options {
     struct amp_list approvers; /* producers whose SWITCH_APPROVE counts */
     int64_t switch_ms, most_ms;
     /* exec */
-    const char *policy, *network; /* NULL: the defaults */
-    struct amp_list read, write;
-    bool require, best_effort;
+    struct amp_confine_cli walls;
     /* reservations */
     const char *holder, *task;
     bool all;

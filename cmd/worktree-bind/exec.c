@@ -21,6 +21,7 @@
 #include "agent/confine.h"
 #include "agent/gate.h"
 #include "bind.h"
+#include "flow/confinement.h"
 #include "flow/facts.h"
 
 /* Signals that are passed on to the command. */
@@ -70,21 +71,19 @@ static int worktree_find(struct execution *x, struct amp_error *err)
     }
 }
 
-static int policy_make(struct execution *x, struct amp_error *err)
+/* The policy of the options, and what is enforced of it. AMP_CONFINE does not count: a command that
+ * is not to be confined needs no exec. */
+static int confinement_choose(struct execution *x, struct amp_error *err)
 {
-    struct amp_confine_policy *p = &x->policy;
-    if (opt.policy ? amp_confine_policy_read(opt.policy, p, err) < 0
-                   : (amp_confine_policy_init(p), false))
-        return -1;
-    if (opt.network)
-        amp_network_find(amp_span_str(opt.network), &p->network);
-    for (int i = 0; i < opt.read.n; i++)
-        if (amp_confine_policy_add(p, AMP_GRANT_READ, amp_span_str(opt.read.v[i]), err) < 0)
-            return -1;
-    for (int i = 0; i < opt.write.n; i++)
-        if (amp_confine_policy_add(p, AMP_GRANT_WRITE, amp_span_str(opt.write.v[i]), err) < 0)
-            return -1;
-    return 0;
+    const struct amp_confinement_args args = {.require = !opt.walls.best_effort,
+                                              .best_effort = opt.walls.best_effort,
+                                              .policy = opt.walls.policy,
+                                              .network = opt.walls.network,
+                                              .read = opt.walls.read.v,
+                                              .n_read = opt.walls.read.n,
+                                              .write = opt.walls.write.v,
+                                              .n_write = opt.walls.write.n};
+    return amp_confinement_choose(&args, amp_warn, &x->policy, &x->report, err);
 }
 
 /* Without the option: the default state directory, if it exists. */
@@ -99,20 +98,6 @@ static int state_find(struct execution *x, struct amp_error *err)
     if (snprintf(x->state, sizeof x->state, "%s/amp", s.info.common) >= PATH_MAX ||
         stat(x->state, &st) < 0)
         x->state[0] = '\0';
-    return 0;
-}
-
-/* Reports on stderr what is not enforced; with --require nothing is missing. */
-static int lacks_report(const struct execution *x, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf text = {0};
-    amp_buf_init(&text, 2048);
-    if (amp_confine_lacks_text(&x->report, &text, err) < 0)
-        return -1;
-    if (x->report.lacks)
-        amp_warn("not enforced here: %.*s", AMP_CLIP(amp_buf_span(&text), 1000));
-    if (x->report.network == AMP_NETWORK_FULL_ACCESS)
-        amp_warn("the network policy FULL_ACCESS allows every connection, also inbound ones");
     return 0;
 }
 
@@ -184,26 +169,21 @@ static int gate_make(struct execution *x, struct amp_error *err)
 static int prepare(struct execution *x, const char *command, struct amp_error *err)
 {
     const char *tmp = getenv("TMPDIR");
-    enum amp_confine_demand demand =
-        opt.best_effort ? AMP_CONFINE_BEST_EFFORT : AMP_CONFINE_REQUIRE;
     /* Paths of options are relative to the directory of the start, which worktree_find changes. */
-    if (policy_make(x, err) < 0)
-        return -1;
     if (opt.state && !realpath(opt.state, x->state))
         return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", opt.state);
-    if (worktree_find(x, err) < 0 || state_find(x, err) < 0 ||
-        amp_confine_choose(demand, &x->policy, &x->report, err) < 0)
+    if (confinement_choose(x, err) < 0 || worktree_find(x, err) < 0 || state_find(x, err) < 0)
         return -1;
     /* Only the mounts of the level full can cover a part of the worktree. */
-    if (x->git_inside && !x->report.means.namespaces)
+    if (x->git_inside && !x->report.means.namespaces && !(x->report.lacks & 1u << AMP_LACK_FILES)) {
         x->report.lacks |= 1u << AMP_LACK_FILES;
+        amp_warn("not enforced: the git directory is in the worktree and can be changed");
+    }
     if (!x->report.means.namespaces &&
         amp_confine_scratch_make(tmp && tmp[0] == '/' ? tmp : "/tmp", x->scratch, sizeof x->scratch,
                                  err) < 0)
         return -1;
-    return lacks_report(x, err) < 0 || environment_make(x, err) < 0 || gate_make(x, err) < 0
-               ? -1
-               : start_log(x, command, err);
+    return environment_make(x, err) < 0 || gate_make(x, err) < 0 ? -1 : start_log(x, command, err);
 }
 
 static int start(struct execution *x, char **argv, struct amp_child *child, struct amp_error *err)
@@ -290,7 +270,7 @@ int verb_exec(int argc, char **argv)
     int rc;
     if (argc == 0)
         amp_die_usage("no COMMAND given");
-    if (opt.require && opt.best_effort)
+    if (opt.walls.require && opt.walls.best_effort)
         amp_die_usage("--require and --best-effort exclude each other");
     {
         EXECUTION x = {.gate = AMP_GATE_NONE};

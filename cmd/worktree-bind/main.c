@@ -78,21 +78,7 @@ static const struct amp_opt unbind_opts[] = {
     AMP_OPT_END,
 };
 
-static const char *const network_choices[] = {"DENY_ALL", "EGRESS_RESTRICTED",
-                                              "EGRESS_UNRESTRICTED", "FULL_ACCESS", NULL};
-static const struct amp_opt exec_opts[] = {
-    {0, "policy", AMP_OPT_PATH, &opt.policy, "FILE",
-     .doc = "confinement policy (schemas/config/confinement.json)"},
-    {0, "read", AMP_OPT_LIST, &opt.read, "GLOB", .doc = "path that the command may read"},
-    {0, "write", AMP_OPT_LIST, &opt.write, "GLOB", .doc = "path that the command may write"},
-    {0, "network", AMP_OPT_CHOICE, &opt.network, "POLICY",
-     .doc = "network policy (default: that of --policy, or DENY_ALL)", .choices = network_choices},
-    {0, "require", AMP_OPT_FLAG, &opt.require, NULL,
-     .doc = "refuse to start unless everything can be enforced; the default"},
-    {0, "best-effort", AMP_OPT_FLAG, &opt.best_effort, NULL,
-     .doc = "start with what can be enforced, and report the rest"},
-    AMP_OPT_END,
-};
+static const struct amp_opt exec_opts[] = {AMP_OPT_CONFINE(opt.walls), AMP_OPT_END};
 
 static const struct amp_opt gc_opts[] = {
     {0, "apply", AMP_OPT_FLAG, &opt.apply, NULL, .doc = "remove; default: only report"},

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "filter.h"
+#include "../confine/filter.h"
 
 /* Of Linux 5.9 to 6.6, in case libseccomp or the headers are older. All architectures share them.
  */
