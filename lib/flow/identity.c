@@ -111,7 +111,11 @@ void amp_identities_close(struct amp_identities *ids)
 
 int amp_identities_refresh(struct amp_identities *ids, struct amp_error *err)
 {
-    return ids ? amp_trust_refresh(ids->trust, err) : 0;
+    if (!ids)
+        return 0;
+    if (ids->signer && amp_signer_refresh(ids->signer, err) < 0)
+        return -1;
+    return amp_trust_refresh(ids->trust, err);
 }
 
 struct amp_verifier *amp_identities_verifier(struct amp_identities *ids)

@@ -43,7 +43,7 @@ struct amp_identities;
 int amp_identities_open(const struct amp_identities_options *opt, struct amp_identities **out,
                         struct amp_error *err);
 void amp_identities_close(struct amp_identities *ids);
-/* Reads changed trust files again; before a batch of messages. */
+/* Reads changed trust files and a rotated key again; before a batch of messages. */
 int amp_identities_refresh(struct amp_identities *ids, struct amp_error *err);
 
 /* Who said a message. */

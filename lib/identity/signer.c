@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/child.h>
@@ -23,6 +24,8 @@ struct amp_signer {
     struct amp_seckey *key; /* NULL: the key is in ssh-agent or a file */
     int agent;              /* the connection to ssh-agent, or -1 */
     char *path;             /* for ssh-keygen, or NULL */
+    char *followed;         /* the file of key, which may be replaced; or NULL */
+    struct stat version;    /* of followed */
     struct amp_pubkey public;
     struct amp_tape tape; /* of the current line */
 };
@@ -48,6 +51,7 @@ void amp_signer_free(struct amp_signer *s)
     if (s->agent >= 0)
         close(s->agent);
     free(s->path);
+    free(s->followed);
     amp_tape_release(&s->tape);
     free(s);
 }
@@ -122,6 +126,41 @@ int amp_signer_of_agent(const char *socket, const char *which, struct amp_signer
         return -1;
     (*out)->agent = fd;
     fd = -1;
+    return 0;
+}
+
+int amp_signer_follow(struct amp_signer *s, const char *path, struct amp_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return amp_fail_errno(err, AMP_UNAVAILABLE, "cannot read the key %s", path);
+    char *copy = strdup(path);
+    if (!copy)
+        return amp_fail_memory(err);
+    free(s->followed);
+    s->followed = copy;
+    s->version = st;
+    return 0;
+}
+
+int amp_signer_refresh(struct amp_signer *s, struct amp_error *err)
+{
+    struct amp_seckey *key = NULL;
+    struct stat st;
+    if (!s->followed)
+        return 0;
+    if (stat(s->followed, &st) < 0)
+        return amp_fail_errno(err, AMP_UNAVAILABLE, "cannot read the key %s", s->followed);
+    if (st.st_ino == s->version.st_ino && st.st_dev == s->version.st_dev &&
+        st.st_mtim.tv_sec == s->version.st_mtim.tv_sec &&
+        st.st_mtim.tv_nsec == s->version.st_mtim.tv_nsec)
+        return 0;
+    if (amp_seckey_read(AT_FDCWD, s->followed, true, &key, err) < 0)
+        return -1;
+    amp_seckey_free(s->key);
+    s->key = key;
+    s->public = *amp_seckey_public(key);
+    s->version = st;
     return 0;
 }
 

@@ -24,6 +24,11 @@ int amp_signer_of_agent(const char *socket, const char *which, struct amp_signer
 void amp_signer_free(struct amp_signer *s); /* NULL: nothing */
 void amp_auto_signer(struct amp_signer **s);
 
+/* Makes a signer with a key in this process follow its file: amp_signer_refresh reads the key again
+ * after the file was replaced (a stat call otherwise). On failure the key stays as it is. */
+int amp_signer_follow(struct amp_signer *s, const char *path, struct amp_error *err);
+int amp_signer_refresh(struct amp_signer *s, struct amp_error *err);
+
 const struct amp_pubkey *amp_signer_public(const struct amp_signer *s);
 /* The value of alg in its signatures. */
 const char *amp_signer_alg(const struct amp_signer *s);

@@ -157,9 +157,17 @@ static int signer_open(const char *state, const char *principal, bool make, stru
                 return -1;
         }
     }
-    if (amp_signer_of_key(key, out, err) < 0)
+    AMP_CLEANUP(amp_auto_signer) struct amp_signer *signer = NULL;
+    AMP_BUF struct amp_buf path = {0};
+    amp_buf_init(&path, 8192);
+    if (amp_signer_of_key(key, &signer, err) < 0)
         return -1;
     key = NULL;
+    if (amp_buf_fmt(&path, err, "%s/keys/%s", state, k.name) < 0 ||
+        amp_signer_follow(signer, path.data, err) < 0)
+        return -1;
+    *out = signer;
+    signer = NULL;
     return 0;
 }
 

@@ -10,7 +10,8 @@
 #include "identity/trust.h"
 
 /* The signer of a principal of the state: "coordinator", "executor/ann", "operator/ann", …. Makes
- * the key if there is none. USAGE bad_principal; NOPERM key_permissions. */
+ * the key if there is none. After amp_state_rotate, amp_signer_refresh takes the new key. USAGE
+ * bad_principal; NOPERM key_permissions. */
 int amp_state_signer(const char *state, const char *principal, struct amp_signer **out,
                      struct amp_error *err);
 /* The same, but fails with NO key_not_found if there is none. */

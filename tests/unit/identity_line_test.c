@@ -275,6 +275,11 @@ static void test_rotation(void)
     amp_signer_message(fresh, AMP_SPAN(""), AMP_SPAN("{}"), NOW + 61000, &b, &err);
     TAP_STR(verdict(amp_buf_span(&b), "executor", NOW + 61000, &who), "ok", "the new key is");
 
+    TAP_OK(amp_signer_refresh(old, &err) == 0 &&
+               !strcmp(amp_signer_public(old)->fingerprint, after.fingerprint),
+           "a running program takes the new key");
+    TAP_OK(amp_signer_refresh(old, &err) == 0, "once");
+
     char path[300];
     uint32_t n;
     snprintf(path, sizeof path, "%s/keys/allowed_signers", state);
