@@ -183,3 +183,21 @@ EOS
   [ "$(cat "$(attempt)/events")" = "$(printf 'asked to stop\nstopped')" ]
   grep -q 'suspended; the agent asked for' err
 }
+
+@test "a hold that is over does not defer any longer" {
+  talker <<'EOS'
+trap 'echo stopped >>"$here/events"; exit 3' TERM
+say '{"type":"hold","max_ms":1500,"id":"o"}'
+answered o
+while :; do sleep 0.05; done
+EOS
+  dispatch >in.ndjson
+  run_agent --grace 5s --exec ./talks <in.ndjson &
+  pid=$!
+  wait_until 20 eval '[ -e "$(attempt)"/answer-o.json ]'
+  escalation >esc.ndjson
+  hitl-prompt --state "$STATE" --answer /dev/null <esc.ndjson >/dev/null 2>&1 || :
+  wait "$pid" || :
+  [ "$(cat "$(attempt)/events")" = stopped ]
+  grep -q 'forced_preemption' err
+}

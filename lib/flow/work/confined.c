@@ -14,6 +14,7 @@
 #include "flow/work/access.h"
 
 #define PLACES_MAX 24
+#define PLACES_OWN 4 /* besides object directories */
 
 bool amp_worker_reaches_repository(const struct amp_worker *w)
 {
@@ -137,7 +138,10 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
          amp_gate_start(&policy, w->opt->agent, log, STDERR_FILENO, &k->walls.gate, err) < 0))
         return -1;
     places[n++] = (struct amp_confine_place){.path = k->files.dir, .write = true};
-    for (uint32_t i = 0; i < q->n_objects && n < PLACES_MAX - 2; i++)
+    if (q->n_objects > PLACES_MAX - PLACES_OWN)
+        return amp_fail(err, AMP_CONFIG, "quarantine_refused",
+                        "%s: more than %d object directories", k->repo, PLACES_MAX - PLACES_OWN);
+    for (uint32_t i = 0; i < q->n_objects; i++)
         places[n++] = (struct amp_confine_place){.path = q->objects[i]};
     snprintf(dot_git, sizeof dot_git, "%s/.git", k->worktree);
     if (k->walls.quarantined && report->level == AMP_LEVEL_FULL)

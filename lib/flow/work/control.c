@@ -60,6 +60,7 @@ bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wai
         return true;
     }
     if (k->words.hold_ms && k->words.held_over_ms) {
+        w->opt->note("%s: forced_preemption: the agent's hold is over", k->task);
         log_add(k, "forced_preemption", "", "the hold is over; the agent is stopped", &e);
         k->words.hold_ms = k->words.held_over_ms = 0;
     }
@@ -187,7 +188,9 @@ static int task_answer(struct amp_worker *w, struct amp_assignment *k, const cha
 
 static int message_list(void *ctx, const struct amp_inbox_msg *m)
 {
-    json_t *list = ctx, *message = amp_json_load(m->line, NULL);
+    struct amp_span bare;
+    json_t *list = ctx,
+           *message = amp_line_message(m->line, &bare, NULL) < 0 ? NULL : amp_json_load(bare, NULL);
 
     if (message)
         json_array_append_new(list, message);

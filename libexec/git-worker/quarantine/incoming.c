@@ -62,7 +62,8 @@ struct incoming {
     bool refused; /* r->err has the reason of the last failed read */
 };
 
-static int fail_as(struct request *r, const char *code, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static int fail_as(struct request *r, const char *code,
+                                                         const char *fmt, va_list ap)
 {
     char what[300];
     vsnprintf(what, sizeof what, fmt, ap);
