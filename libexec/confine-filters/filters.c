@@ -208,6 +208,14 @@ static void refuse_families(const struct filter *f, unsigned allowed, bool route
     refuse_if(f, SCMP_SYS(socketpair), EAFNOSUPPORT, SCMP_CMP(0, SCMP_CMP_GT, AF_INET6));
 }
 
+/* A datagram socket of a pair can still send to another address. SOCK_RAW is the same here. */
+static void refuse_datagram_pairs(const struct filter *f)
+{
+    static const unsigned types[] = {SOCK_DGRAM, SOCK_RAW};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        refuse_if(f, SCMP_SYS(socketpair), EACCES, SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xF, types[i]));
+}
+
 static void refuse_network(const struct filter *f)
 {
     static const int inbound[] = {SCMP_SYS(bind), SCMP_SYS(listen), SCMP_SYS(accept),
@@ -216,6 +224,8 @@ static void refuse_network(const struct filter *f)
                        (f->kind & FILTER_INET ? 1u << AF_INET : 0) |
                        (f->kind & FILTER_INET6 ? 1u << AF_INET6 : 0);
     refuse_families(f, allowed, f->kind & FILTER_ROUTES);
+    if (!(f->kind & FILTER_UNIX))
+        refuse_datagram_pairs(f);
     if (f->kind & FILTER_TCP_ONLY)
         refuse_but_tcp(f, AF_INET);
     /* Inbound: an address cannot be read by a filter, so this includes UNIX sockets. */

@@ -228,6 +228,43 @@ if sys.argv[2] == "full":
   kill "$pid"
 }
 
+@test "UNIX sockets outside are out of reach, also for a datagram socket of a pair" {
+  need python3
+  rm -f "$OUT/stream" "$OUT/dgram"
+  coproc python3 -u -c 'import os, select, socket, sys
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1] + "/stream"); s.listen()
+d = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); d.bind(sys.argv[1] + "/dgram")
+a = socket.socket(socket.AF_UNIX); a.bind("\0" + sys.argv[1]); a.listen()
+print("ready")
+while True: d.recv(10)' "$OUT"
+  local line pid=$COPROC_PID
+  read -r line <&"${COPROC[0]}"
+  local script='import socket, sys
+def attempt(name, do):
+    try:
+        do(); print(name)
+    except OSError:
+        pass
+attempt("stream", lambda: socket.socket(socket.AF_UNIX).connect(sys.argv[1] + "/stream"))
+attempt("abstract", lambda: socket.socket(socket.AF_UNIX).connect("\0" + sys.argv[1]))
+attempt("pair", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b"x", sys.argv[1] + "/dgram"))
+attempt("raw pair", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)[0].sendto(b"x", sys.argv[1] + "/dgram"))'
+  run -0 python3 -c "$script" "$OUT"
+  [ "$output" = $'stream\nabstract\npair\nraw pair' ]
+  full python3 -c "$script" "$OUT"
+  [ -z "$output" ]
+  options=(--network EGRESS_UNRESTRICTED)
+  full python3 -c "$script" "$OUT"
+  [ -z "$output" ]
+  landlock python3 -c "$script" "$OUT"
+  [ -z "$output" ]
+  options=()
+  landlock python3 -c "$script" "$OUT"
+  kill "$pid"
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+}
+
 @test "the exit status is the command's, or says why it did not start" {
   full sh -c 'exit 3'
   [ "$status" -eq 3 ]

@@ -126,14 +126,17 @@ static int by_target(const void *a, const void *b)
     return strcmp(x->at, y->at);
 }
 
-/* A path of the worktree, resolved; absent paths and links out of it are left out. */
-static int inside_add(struct confine_places *p, const char *worktree, const char *path, bool write,
-                      struct amp_error *err)
+/* A path of the worktree, resolved; absent and hidden paths and links out of it are left out. */
+static int inside_add(const struct amp_confine *c, struct confine_places *p, const char *worktree,
+                      const char *path, bool write, struct amp_error *err)
 {
-    char full[PATH_MAX * 2], real[PATH_MAX];
+    char full[PATH_MAX * 2], real[PATH_MAX], hidden[PATH_MAX];
     snprintf(full, sizeof full, "%s/%s", worktree, path);
     if (!realpath(full, real) || !confine_is_beneath(real, worktree))
         return 0;
+    for (const char *const *h = c->hidden; h && *h; h++)
+        if (realpath(*h, hidden) && confine_is_beneath(real, hidden))
+            return 0;
     return place_add(p, real, real, write, err);
 }
 
@@ -162,10 +165,10 @@ static int worktree_add(const struct amp_confine *c, struct confine_places *p, c
     if (!policy->only_read && place_add(p, real, at, write, err) < 0)
         return -1;
     for (char **path = policy->only_read; path && *path; path++)
-        if (inside_add(p, real, *path, write, err) < 0)
+        if (inside_add(c, p, real, *path, write, err) < 0)
             return -1;
     for (char **path = policy->read_only ? NULL : policy->only_write; path && *path; path++)
-        if (inside_add(p, real, *path, true, err) < 0)
+        if (inside_add(c, p, real, *path, true, err) < 0)
             return -1;
     return 0;
 }
