@@ -8,12 +8,14 @@
 
 #include "base/loop.h"
 #include "cli/finding.h"
+#include "flow/tokens.h"
 #include "registry.h"
 
 struct loop {
     struct registry r;
     struct amp_input in;
     struct amp_intake intake;
+    struct amp_identities *ids; /* opened if tokens are needed */
     bool eof;
     int64_t rounds;   /* of heartbeats; < 0: none; 0: without an end */
     int64_t done;     /* rounds so far */
@@ -38,13 +40,29 @@ static int message_take(struct loop *l, const struct amp_view *v, struct amp_err
     return amp_intake_refuse(&l->intake, v, &why, err);
 }
 
+/* 1: the message may pass by its token, or needs none; 0: it was refused. */
+static int tokens_admit(struct loop *l, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_error why = {0};
+    if (!amp_tokens_are_needed())
+        return 1;
+    int rc = amp_tokens_admit(l->ids, l->r.dir.store, v, amp_input_is_trusted(NULL), &why, err);
+    if (rc != 0)
+        return rc;
+    amp_status_note(AMP_NO);
+    if (amp_intake_refuse(&l->intake, v, &why, err) < 0)
+        return -1;
+    return reg_answer_bad(&l->r, v, why.code, "", err);
+}
+
 static int lines_take(struct loop *l, struct amp_error *err)
 {
     struct amp_view v;
     int rc;
     while ((rc = amp_intake_next(&l->intake, &v, err)) > 0) {
         if (rc == AMP_INTAKE_MESSAGE) {
-            if (message_take(l, &v, err) < 0)
+            int admits = tokens_admit(l, &v, err);
+            if (admits < 0 || (admits > 0 && message_take(l, &v, err) < 0))
                 return -1;
             continue;
         }
@@ -147,7 +165,9 @@ int reg_loop(int64_t rounds)
         amp_intake_init(&l.intake, l.r.dir.store, amp_cli_name(), &err) == 0 &&
         amp_input_open("-", false, &l.in, &err) == 0) {
         l.intake.say = amp_finding_print_error;
-        rc = look_plan(&l, amp_now_ms(), &err);
+        rc = amp_tokens_are_needed() ? reg_identities(&l.ids, &err) : 0;
+        if (rc == 0)
+            rc = look_plan(&l, amp_now_ms(), &err);
         if (rc == 0)
             rc = loop_run(&l, &err);
     }
@@ -157,5 +177,6 @@ int reg_loop(int64_t rounds)
         amp_intake_release(&l.intake);
     if (l.in.fd >= 0)
         amp_input_close(&l.in);
+    amp_identities_close(l.ids);
     return reg_close(&l.r, rc, &err);
 }

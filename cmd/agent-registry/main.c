@@ -49,7 +49,7 @@ static const struct amp_opt options[] = {
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     AMP_OPT_END,
 };
-static const struct amp_opt no_opts[] = {AMP_OPT_END};
+static const struct amp_opt filter_opts[] = {AMP_OPT_IDENTITIES(reg_identity), AMP_OPT_END};
 static const char *const classes[] = {"PRIVILEGED", "STANDARD", "BULK", NULL};
 static const struct amp_opt register_opts[] = {
     {0, "descriptor", AMP_OPT_PATH, &descriptor, "FILE",
@@ -82,11 +82,18 @@ static const struct amp_opt heartbeat_opts[] = {
     {0, "emit", AMP_OPT_FLAG, &emit, NULL, .doc = "send heartbeats and read answers from stdin"},
     {0, "count", AMP_OPT_INT, &rounds, "N", .doc = "end after N rounds of --emit", .min = 1,
      .max = 1000000000},
+    AMP_OPT_IDENTITIES(reg_identity),
     {0, "said", AMP_OPT_STRING, &said, "STATE",
      .doc = "state that the agent reports, such as RUNNING"},
     {0, "health", AMP_OPT_LIST, &health, "KEY=VALUE", .doc = "health value; may be repeated"},
     AMP_OPT_END,
 };
+
+int reg_identities(struct amp_identities **out, struct amp_error *err)
+{
+    const struct amp_identity_tool tool = {.state = reg_state, .config = config};
+    return amp_identity_cli_open(&reg_identity, &tool, out, err);
+}
 
 int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err)
 {
@@ -335,7 +342,7 @@ static int do_filter(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "consume registry messages from stdin, pass on the others", no_opts, do_filter},
+    {NULL, "", "consume registry messages from stdin, pass on the others", filter_opts, do_filter},
     {"register", "[AGENT]", "register an agent", register_opts, do_register},
     {"deregister", "AGENT", "deregister an agent", deregister_opts, do_deregister},
     {"heartbeat", "[AGENT]", "report that an agent is alive, or ask all agents", heartbeat_opts,

@@ -11,6 +11,7 @@
 #include "agent/sweep.h"
 #include "cli/identity.h"
 #include "cli/rows.h"
+#include "flow/identity.h"
 #include "flow/intake.h"
 #include "flow/outbox.h"
 
@@ -32,6 +33,8 @@ struct registry {
 /* main.c: opens the state. suffix: of the name, for long-running verbs; NULL: nothing is written.
  * existing: the state must exist, and may be on a read-only medium. */
 int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err);
+/* main.c: who says what, for tokens. */
+int reg_identities(struct amp_identities **out, struct amp_error *err);
 /* Ends a verb: reports err if rc < 0, and closes everything. Returns the exit status. */
 int reg_close(struct registry *r, int rc, const struct amp_error *err);
 

@@ -15,7 +15,7 @@
 #define DAYS_MS  ((int64_t)100 * 365 * 24 * 3600 * 1000)
 #define LOOK_MS  100
 
-static const char *correlation, *agent, *id, *since, *format = "table";
+static const char *correlation, *session, *agent, *id, *since, *format = "table";
 static bool follow;
 static int64_t limit = 2000;
 
@@ -25,6 +25,7 @@ const struct amp_opt log_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue with new entries until a signal"},
     {0, "correlation", AMP_OPT_STRING, &correlation, "ID",
      .doc = "only this conversation: a correlation id or a task"},
+    {0, "session", AMP_OPT_STRING, &session, "ID", .doc = "only the messages of this session"},
     {0, "agent", AMP_OPT_STRING, &agent, "NAME", .doc = "only messages and actions of this agent"},
     {0, "id", AMP_OPT_STRING, &id, "ID", .doc = "only this message"},
     {0, "since", AMP_OPT_STRING, &since, "TIME",
@@ -74,10 +75,11 @@ static int table_line(const struct amp_history_row *r, struct amp_buf *out, stru
     const struct {
         const char *name;
         struct amp_span text;
-    } named[] = {{"from", r->sender}, {"to", r->recipient},
-                 {"agent", r->agent}, {"stage", r->stage},
-                 {"by", r->by},       {"code", r->code},
-                 {"of", r->original}, {"correlation", r->correlation}};
+    } named[] = {{"from", r->sender},    {"to", r->recipient},
+                 {"agent", r->agent},    {"stage", r->stage},
+                 {"by", r->by},          {"code", r->code},
+                 {"of", r->original},    {"correlation", r->correlation},
+                 {"session", r->session}};
     if (amp_text_safe(r->at.n ? r->at : AMP_SPAN("-"), 24, out, err) < 0 ||
         word_add(out, r->actor.n ? r->actor : AMP_SPAN("-"), 24, err) < 0 ||
         word_add(out, r->kind, 16, err) < 0 || amp_buf_str(out, " ", err) < 0 ||
@@ -175,6 +177,7 @@ int ack_log(int argc, char **argv)
     int status;
     struct amp_error err = {0};
     struct amp_history_filter f = {.correlation = amp_span_str(correlation),
+                                   .session = amp_span_str(session),
                                    .agent = amp_span_str(agent),
                                    .id = amp_span_str(id),
                                    .blob = blob_read};

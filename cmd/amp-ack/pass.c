@@ -19,6 +19,7 @@
 #include "flow/facts.h"
 #include "flow/head.h"
 #include "flow/identity.h"
+#include "flow/tokens.h"
 #include "message/ledger/refused.h"
 
 #define PENDING_MAX     ((size_t)64 << 20) /* in addition to one turn, which may be one long line */
@@ -98,6 +99,24 @@ int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error
     return amp_intake_refuse(&p->intake, v, why, err);
 }
 
+/* Whether the message may pass by its token, if it needs one. Otherwise it was refused, or *rc is
+ * negative. */
+static bool tokens_admit(struct pass *p, const struct amp_view *v, int *rc, struct amp_error *err)
+{
+    struct amp_error why = {0};
+    int admits = 1;
+    if (!p->store || !amp_tokens_are_needed())
+        return true;
+    if (identities_open(p, NULL, err) < 0)
+        admits = -1;
+    else
+        admits = amp_tokens_admit(p->ids, p->store, v, amp_input_is_trusted(pass_options.in_path),
+                                  &why, err);
+    if (admits < 0 || (admits == 0 && pass_reject(p, v, &why, err) < 0))
+        *rc = -1;
+    return admits > 0;
+}
+
 static int take_turn(struct pass *p, struct amp_error *err)
 {
     struct amp_view v;
@@ -108,7 +127,7 @@ static int take_turn(struct pass *p, struct amp_error *err)
         if (rc == AMP_INTAKE_BAD) {
             amp_status_note(AMP_NO);
             count_rejected(p->metrics, AMP_PROTO_NONE, p->intake.bad_code);
-        } else if (p->take(p, &v, err) < 0)
+        } else if (tokens_admit(p, &v, &rc, err) && p->take(p, &v, err) < 0)
             rc = -1;
         if (rc < 0)
             break;

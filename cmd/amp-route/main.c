@@ -175,12 +175,13 @@ static int identities_open(struct amp_error *err)
 {
     const struct amp_identity_tool tool = {
         .state = router.state, .config = config, .quiet = !router.from_network};
-    bool uses = router.from_network;
+    bool uses = router.from_network || amp_tokens_are_needed();
     const struct amp_list *const ports[] = {&routes, &agents, &tees};
     for (size_t k = 0; k < sizeof ports / sizeof *ports; k++)
         for (int i = 0; i < ports[k]->n && !uses; i++)
             uses = strstr(ports[k]->v[i], "http") != NULL;
-    if (!uses || (!router.state && !identity.allowed_signers && !router.from_network))
+    if (!uses || (!router.state && !identity.allowed_signers && !router.from_network &&
+                  !amp_tokens_are_needed()))
         return 0;
     if (amp_identity_cli_open(&identity, &tool, &router.ids, err) < 0)
         return -1;

@@ -1,7 +1,6 @@
 /* amp-sign: signs lines, verifies signatures, and manages keys and trust. */
 #include "sign.h"
 
-#include "cli/rows.h"
 #include "flow/config.h"
 #include "identity/verify.h"
 
@@ -88,6 +87,10 @@ static const struct amp_verb verbs[] = {
     {"rotate", "PRINCIPAL", "replace a key of the state directory", rotate_opts, verb_rotate},
     {"revoke", "KEY", "make a key's signatures invalid from a point in time", revoke_opts,
      verb_revoke},
+    {"token make", "SUBJECT KEY", "admit the holder of a key for a time", token_make_opts,
+     verb_token_make},
+    {"token check", "", "check the tokens on stdin and print their claims", token_check_opts,
+     verb_token_check},
     {0},
 };
 AMP_CONFIG_TAKER;

@@ -4,7 +4,7 @@
 
 #include <amp/base/clock.h>
 
-#include "cli/cli.h"
+#include "cli/rows.h"
 #include "identity/state.h"
 
 struct sign_options {
@@ -24,6 +24,9 @@ int verb_revoke(int argc, char **argv);
 int verb_trust_add(int argc, char **argv);
 int verb_trust_list(int argc, char **argv);
 int verb_trust_remove(int argc, char **argv);
+extern const struct amp_opt token_make_opts[], token_check_opts[];
+int verb_token_make(int argc, char **argv);
+int verb_token_check(int argc, char **argv);
 
 /* The signer that --key, --ssh-agent or --state and --as name. */
 int signer_open(struct amp_signer **out, struct amp_error *err);

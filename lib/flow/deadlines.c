@@ -3,6 +3,7 @@
 
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
+#include "flow/tokens.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/awaited.h"
@@ -79,6 +80,8 @@ const struct amp_deadline amp_deadlines[] = {
      AMP_BINDING_KIND, .sweep = amp_binding_expire},
     {"agent", "agents that exceed the time limit of their state fail",
      .next_due = amp_agent_limit_due, .run = amp_agent_limit_run, .upkeep = true},
+    {"token", "records of expired tokens are removed", AMP_NONCE_KIND, .sweep = amp_tokens_forget,
+     .upkeep = true},
     {0},
 };
 

@@ -172,6 +172,7 @@ struct amp_terms {
     /* Whether its operation is routed once, and a repetition is answered. */
     bool (*routes_once)(const struct amp_view *v);
     bool signs;            /* only a signed message may leave the machine */
+    bool takes_tokens;     /* external senders prove by a token that they may send */
     bool delivers_content; /* recipients get the message without its outer envelope */
     bool by_catalog;       /* work by capability goes to all agents of the catalog entry */
     const char *lost_code; /* of a name without an agent; NULL: no_route, or agent_unavailable after

@@ -50,8 +50,12 @@ struct amp_view {
     struct amp_span type;        /* as the protocol spells it */
     struct amp_span id, from, task, correlation, token, content_type;
     struct amp_span worktree; /* that the message is about */
-    struct amp_span node;     /* the owner of the outbox of a Runtime Protocol event */
-    struct amp_span *to;      /* n_to recipients, in the arena */
+    struct amp_span session;
+    struct {
+        struct amp_span token, nonce; /* of an external sender (amp-token(7)) */
+    } proof;
+    struct amp_span node; /* the owner of the outbox of a Runtime Protocol event */
+    struct amp_span *to;  /* n_to recipients, in the arena */
     uint32_t n_to;
     struct amp_spans context; /* ids of earlier messages */
     uint32_t payload;         /* token of the payload, or AMP_TOK_NONE */

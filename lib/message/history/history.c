@@ -13,7 +13,7 @@
 
 struct amp_history {
     struct amp_history_filter f;
-    char *copies[3];       /* of the filter's texts */
+    char *copies[4];       /* of the filter's texts */
     struct amp_buf needle; /* the id as JSON writes it */
     struct amp_buf mem, state;
     struct amp_tape tape, inner;
@@ -46,6 +46,11 @@ static bool of_conversation(const struct amp_history *h, const struct amp_histor
            is_known(h, r->id) || is_known(h, r->original) || is_known(h, r->correlation);
 }
 
+static bool of_session(const struct amp_history *h, const struct amp_history_row *r)
+{
+    return amp_span_eq(r->session, h->f.session) || is_known(h, r->id) || is_known(h, r->original);
+}
+
 static bool of_agent(const struct amp_history_row *r, struct amp_span a)
 {
     return amp_span_eq(r->sender, a) || amp_span_eq(r->recipient, a) || amp_span_eq(r->by, a) ||
@@ -55,6 +60,7 @@ static bool of_agent(const struct amp_history_row *r, struct amp_span a)
 static bool is_wanted(const struct amp_history *h, const struct amp_history_row *r)
 {
     return (h->f.correlation.n == 0 || of_conversation(h, r)) &&
+           (h->f.session.n == 0 || of_session(h, r)) &&
            (h->f.id.n == 0 || amp_span_eq(r->id, h->f.id) || amp_span_eq(r->original, h->f.id)) &&
            (h->f.agent.n == 0 || of_agent(r, h->f.agent));
 }
@@ -62,7 +68,8 @@ static bool is_wanted(const struct amp_history *h, const struct amp_history_row 
 /* Adds the message of a row to the conversation, also if the row is too old to be returned. */
 static int row_remember(struct amp_history *h, const struct amp_history_row *r)
 {
-    bool adds = h->f.correlation.n > 0 && of_conversation(h, r) && r->id.n > 0;
+    bool adds = r->id.n > 0 && ((h->f.correlation.n > 0 && of_conversation(h, r)) ||
+                                (h->f.session.n > 0 && of_session(h, r)));
     return adds && amp_history_set_add(&h->ids, r->id, h->err) < 0 ? -1 : 0;
 }
 
@@ -156,6 +163,22 @@ static void first_of(struct amp_span *to, struct amp_span or)
         *to = or ;
 }
 
+static void finding_ignore(void *ctx, const struct amp_finding *f)
+{
+}
+
+/* The session of the message that a record has. */
+static struct amp_span session_read(struct amp_history *h, const struct amp_tape *t, uint32_t state)
+{
+    static const struct amp_check_options quick = {.most = 1};
+    struct amp_view v = {0};
+    uint32_t msg = member_find(t, state, "msg", AMP_JSON_OBJECT);
+    if (msg == AMP_TOK_NONE || amp_reader_line(h->reader, amp_tok_source(t, msg), &quick, &v,
+                                               finding_ignore, NULL, h->err) < 0)
+        return (struct amp_span){"", 0};
+    return v.session;
+}
+
 static void state_read(struct amp_history *h, const struct amp_tape *t, uint32_t state,
                        struct amp_history_row *r)
 {
@@ -173,6 +196,8 @@ static void state_read(struct amp_history *h, const struct amp_tape *t, uint32_t
     r->attempt = member_int(t, state, "attempt");
     if (r->attempt == 0)
         r->attempt = member_int(t, state, "attempts");
+    if (h->f.session.n > 0)
+        r->session = session_read(h, t, state);
     ack_read(h, t, state, r);
     /* Of an operation: the last decision, about the message that asked. */
     uint32_t last = member_find(t, state, "last", AMP_JSON_OBJECT);
@@ -225,10 +250,6 @@ static int implied_give(struct amp_history *h, const struct amp_tape *t, uint32_
 
 /* ---- lines ---- */
 
-static void finding_ignore(void *ctx, const struct amp_finding *f)
-{
-}
-
 /* Gives the row of a line that was emitted or taken. */
 static int line_give(struct amp_history *h, const struct amp_history_row *frame, struct amp_span id,
                      struct amp_span line)
@@ -249,6 +270,7 @@ static int line_give(struct amp_history *h, const struct amp_history_row *frame,
     if (amp_span_starts(id, "unnamed") && v.id.n == 0)
         r.id = (struct amp_span){"", 0};
     r.correlation = v.correlation;
+    r.session = v.session;
     r.task = v.task;
     r.protocol = amp_span_str(amp_protocol_name(v.protocol));
     r.type = v.type;
@@ -423,16 +445,19 @@ static bool is_plain(struct amp_span s)
 static int filter_copy(struct amp_history *h, const struct amp_history_filter *f,
                        struct amp_error *err)
 {
-    struct amp_span in[] = {f->correlation, f->agent, f->id};
-    struct amp_span *out[] = {&h->f.correlation, &h->f.agent, &h->f.id};
+    struct amp_span in[] = {f->correlation, f->agent, f->id, f->session};
+    struct amp_span *out[] = {&h->f.correlation, &h->f.agent, &h->f.id, &h->f.session};
     h->f = *f;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         char *copy = h->copies[i] = amp_span_dup(in[i]);
         if (!copy)
             return amp_fail_memory(err);
         *out[i] = (struct amp_span){copy, in[i].n};
     }
-    struct amp_span one = f->correlation.n ? f->correlation : f->id.n ? f->id : f->agent;
+    struct amp_span one = f->correlation.n ? f->correlation
+                          : f->id.n        ? f->id
+                          : f->agent.n     ? f->agent
+                                           : f->session;
     return is_plain(one) ? amp_buf_add(&h->needle, one.p, one.n, err) : 0;
 }
 
@@ -463,7 +488,7 @@ void amp_history_free(struct amp_history *h)
 {
     if (!h)
         return;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         free(h->copies[i]);
     amp_history_set_release(&h->ids);
     amp_history_places_release(&h->outs);

@@ -25,7 +25,7 @@ struct amp_history_row {
     struct amp_span at, kind, id; /* id: of the message, or of another record by its kind */
     struct amp_span agent;        /* of a delivery: the recipient */
     struct amp_span event, from, to, actor;
-    struct amp_span correlation, task, protocol, type, sender, recipient;
+    struct amp_span correlation, session, task, protocol, type, sender, recipient;
     struct amp_span stage, by, code, why; /* an acknowledgement, a refusal, a letter */
     struct amp_span original, decision;   /* of an operation: the first attempt, the decision */
     int64_t attempt;                      /* 0: unknown */
@@ -36,6 +36,7 @@ struct amp_history_row {
 
 struct amp_history_filter {
     struct amp_span correlation, agent, id; /* empty: any */
+    struct amp_span session;                /* messages of this session, and their transitions */
     int64_t since_ms;
     /* Appends the text of a blob that a frame names; NULL: rows of such frames have no details. */
     int (*blob)(void *ctx, struct amp_span name, struct amp_buf *out, struct amp_error *err);

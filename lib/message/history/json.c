@@ -21,6 +21,7 @@ int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struc
     amp_jw_member_uint(&w, "n", r->n);
     amp_jw_some_str(&w, "at", r->at);
     amp_jw_some_str(&w, "correlation", r->correlation);
+    amp_jw_some_str(&w, "session", r->session);
     amp_jw_some_str(&w, "actor", r->actor);
     amp_jw_some_str(&w, "what", amp_span_str(amp_history_word(r->what)));
     amp_jw_some_str(&w, "kind", r->kind);

@@ -21,6 +21,7 @@ static const struct amp_fill_row envelope[] = {
 
 static const struct amp_fill_row session_rows[] = {
     {AMP_AT("/session_id"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/session_id"), AMP_AS_TEXT, V(session), 0, NULL},
     {AMP_AT("/created_at"), AMP_AS_TIME, V(created_ms), 0, NULL},
     {AMP_AT("/orchestrator"), AMP_AS_TEXT, V(from), 0, NULL},
 };
@@ -33,12 +34,14 @@ static const struct amp_fill_row task_rows[] = {
 };
 static const struct amp_fill_row response_rows[] = {
     {AMP_AT("/session_id"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/session_id"), AMP_AS_TEXT, V(session), 0, NULL},
     {AMP_AT("/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
     {AMP_AT("/agent/name"), AMP_AS_TEXT, V(from), 0, NULL},
     {AMP_AT("/timing/completed_at"), AMP_AS_TIME, V(created_ms), 0, NULL},
 };
 static const struct amp_fill_row event_rows[] = {
     {AMP_AT("/session_id"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/session_id"), AMP_AS_TEXT, V(session), 0, NULL},
     {AMP_AT("/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
     {AMP_AT("/timestamp"), AMP_AS_TIME, V(created_ms), 0, NULL},
     {AMP_AT("/agent"), AMP_AS_TEXT, V(from), 0, NULL},

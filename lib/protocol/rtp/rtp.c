@@ -6,7 +6,7 @@
 
 #define V(field) offsetof(struct amp_view, field)
 
-enum { VIEW_ROWS = 4 }; /* the last rows, which the rules do not read */
+enum { VIEW_ROWS = 7 }; /* the last rows, which the rules do not read */
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/eventId"), AMP_AS_TEXT, V(id), 0, NULL},
     {AMP_AT("/kind"), AMP_AS_TEXT, V(type), 0, NULL},
@@ -20,6 +20,9 @@ static const struct amp_fill_row envelope[] = {
     {AMP_AT("/seq"), AMP_AS_INT, V(sequence), V(has_sequence), NULL},
     {AMP_AT("/trace/attempt"), AMP_AS_INT, V(attempt), V(has_attempt), NULL},
     {AMP_AT("/trace/idempotencyKey"), AMP_AS_TEXT, V(token), 0, NULL},
+    {AMP_AT("/sessionId"), AMP_AS_TEXT, V(session), 0, NULL},
+    {AMP_AT("/auth/token"), AMP_AS_TEXT, V(proof.token), 0, NULL},
+    {AMP_AT("/auth/nonce"), AMP_AS_TEXT, V(proof.nonce), 0, NULL},
 };
 
 /* Members of the view from the payload. */

@@ -184,6 +184,7 @@ static const char *const silent[] = {"ack", "signal", "dead_letter", NULL};
 /* An event is a dead letter after five attempts. */
 const struct amp_terms amp_terms_rtp = {
     .acknowledges = true,
+    .takes_tokens = true,
     .acks_say_retryable = true,
     .work = work_name,
     .sender_at = "/sourceAgentId",

@@ -12,6 +12,7 @@
 #include <amp/base/clock.h>
 
 #include "base/loop.h"
+#include "flow/tokens.h"
 #include "protocol/terms.h"
 #include "route/count.h"
 #include "route/outlet/unacked.h"
@@ -89,15 +90,21 @@ static int message_take(struct amp_router *r, struct batch *b, const struct amp_
     return 0;
 }
 
-/* Whether a message from another machine is signed by a key that may speak for its sender. 1: it
- * is; 0: it was reported and must be refused. */
+/* Whether a message from another machine is signed by a key that may speak for its sender, and one
+ * of an external agent has a token if it needs one. 1: it is; 0: it was reported and must be
+ * refused. */
 static int sender_check(struct amp_router *r, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_said said;
     struct amp_error why = {0};
+    bool trusted = !r->opt->from_network && amp_input_is_trusted(r->opt->in_path);
     int rc = amp_identities_refresh(r->opt->ids, err);
-    if (rc == 0)
+    if (rc == 0 && r->opt->from_network)
         rc = amp_identities_who(r->opt->ids, v, false, &said, &why, err);
+    else if (rc == 0)
+        rc = 1;
+    if (rc > 0 && !r->run.dry)
+        rc = amp_tokens_admit(r->opt->ids, r->run.store, v, trusted, &why, err);
     if (rc != 0)
         return rc;
     r->run.voice->status(AMP_NO);
@@ -119,7 +126,7 @@ static int line_take(struct amp_router *r, struct batch *b, enum amp_line_result
         r->run.voice->status(AMP_NO);
         return malformed_refuse(r, &v, err);
     }
-    rc = r->opt->from_network ? sender_check(r, &v, err) : 1;
+    rc = r->opt->from_network || amp_tokens_are_needed() ? sender_check(r, &v, err) : 1;
     if (rc <= 0)
         return rc < 0 ? -1 : malformed_refuse(r, &v, err);
     if (b->n > 0 && (b->n == AMP_ROUTE_BATCH_MAX || b->bytes + v.line.n > BATCH_BYTES) &&

@@ -1,0 +1,193 @@
+/* Admits messages by tokens. */
+#include "flow/tokens.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+
+#include "identity/access/token.h"
+#include "protocol/terms.h"
+#include "json/record.h"
+
+enum { LEVEL_TOKENS = 3 };
+
+static int level = 1;
+static const char *audience = "amp";
+
+int amp_tokens_level_set(void *arg, const char *text, struct amp_error *err)
+{
+    level = text[0] - '0'; /* the schema allows 1 to 3 */
+    return 0;
+}
+
+int amp_tokens_audience_set(void *arg, const char *text, struct amp_error *err)
+{
+    audience = text;
+    return 0;
+}
+
+bool amp_tokens_are_needed(void)
+{
+    return level >= LEVEL_TOKENS;
+}
+
+/* ---- what was used ---- */
+
+struct nonce {
+    struct amp_span message, sum; /* the id and the digest of the message that used it */
+};
+static const struct amp_rec_field nonce_fields[] = {
+    AMP_REC_EVER(TEXT, struct nonce, "message", message),
+    AMP_REC_EVER(TEXT, struct nonce, "sum", sum),
+};
+AMP_REC_TABLE(nonce_rec, "a used nonce", struct nonce, nonce_fields);
+
+struct use {
+    struct nonce now;
+    int64_t due_ms;
+    struct amp_buf *json, *mem;
+};
+
+static int nonce_use(void *ctx, const struct amp_store_rec *rec, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct use *u = ctx;
+    struct nonce was;
+    if (rec->found) {
+        if (amp_rec_parse(&nonce_rec, rec->json, u->mem, &was, err) < 0)
+            return -1;
+        /* The same message again is no replay; it is recognized as a duplicate. */
+        if (amp_span_eq(was.sum, u->now.sum))
+            return 1;
+        return amp_fail(err, AMP_NO, "token_replayed",
+                        "the token's nonce was used before, by the message %.*s",
+                        (int)(was.message.n < 100 ? was.message.n : 100), was.message.p);
+    }
+    if (amp_rec_write(&nonce_rec, &u->now, u->json, err) < 0)
+        return -1;
+    change->event = "USE";
+    change->to = "USED";
+    change->json = amp_buf_span(u->json);
+    change->due_ms = u->due_ms;
+    return 0;
+}
+
+static int nonce_record(struct amp_store *s, const struct amp_view *v, const struct amp_token *t,
+                        struct amp_error *err)
+{
+    char sum[AMP_SHA256_MAX];
+    AMP_BUF struct amp_buf json = {0}, mem = {0};
+    amp_sha256_hex(v->message, sum);
+    amp_buf_init(&json, 1 << 16);
+    amp_buf_init(&mem, 1 << 16);
+    struct use u = {.now = {.message = v->id, .sum = amp_span_str(sum)},
+                    .due_ms = t->exp_ms + AMP_IDENTITY_SKEW_MS,
+                    .json = &json,
+                    .mem = &mem};
+    struct amp_key key = t->once ? AMP_KEY(AMP_NONCE_KIND, t->iss, t->jti)
+                                 : AMP_KEY(AMP_NONCE_KIND, t->iss, t->jti, v->proof.nonce);
+    return amp_store_update(s, key, NULL, nonce_use, &u, NULL, err);
+}
+
+static int nonce_remove(void *ctx, const struct amp_store_rec *rec, struct amp_store_change *change,
+                        struct amp_error *err)
+{
+    if (!rec->found)
+        return 1;
+    change->event = "FORGET";
+    change->to = "GONE";
+    change->remove = true;
+    change->actor = ctx;
+    return 0;
+}
+
+struct forget {
+    struct amp_store *s;
+    const char *actor;
+    uint32_t *done;
+};
+
+static int nonce_forget(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                        struct amp_error *err)
+{
+    struct forget *f = ctx;
+    if (amp_store_update(f->s, *rec->key, NULL, nonce_remove, (void *)(uintptr_t)f->actor, NULL,
+                         err) < 0)
+        return -1;
+    ++*f->done;
+    return 0;
+}
+
+int amp_tokens_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                      struct amp_error *err)
+{
+    struct forget f = {s, actor, done};
+    return amp_store_due(s, AMP_NONCE_KIND, now_ms, nonce_forget, &f, err);
+}
+
+/* ---- admission ---- */
+
+static int refused(struct amp_error *why, const char *code, const char *what)
+{
+    amp_fail(why, AMP_NO, code, "%s", what);
+    return 0;
+}
+
+/* 1: the token is valid; 0: it is not; -1. */
+static int token_verify(struct amp_identities *ids, const struct amp_view *v,
+                        const struct amp_said *said, struct amp_buf *mem, struct amp_token *t,
+                        struct amp_error *why, struct amp_error *err)
+{
+    struct amp_identity issuer;
+    const struct amp_token_use use = {.aud = amp_span_str(audience),
+                                      .sub = v->from,
+                                      .key = amp_span_str(said->by.key),
+                                      .now_ms = amp_now_ms(),
+                                      .skew_ms = AMP_IDENTITY_SKEW_MS};
+    if (amp_token_read(v->proof.token, mem, t, why) < 0 ||
+        amp_token_check(amp_identities_verifier(ids), v->proof.token, t, &use, &issuer, why) < 0) {
+        if (why->status == AMP_NO)
+            return 0;
+        *err = *why;
+        return -1;
+    }
+    /* Otherwise every trusted agent could admit itself. */
+    if (!issuer.local && !amp_identities_is_operator(ids, amp_span_str(issuer.key), t->iat_ms))
+        return refused(why, "token_untrusted", "the token's issuer is not an operator");
+    return 1;
+}
+
+int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const struct amp_view *v,
+                     bool trusted, struct amp_error *why, struct amp_error *err)
+{
+    struct amp_said said;
+    struct amp_token t;
+    AMP_BUF struct amp_buf mem = {0};
+    if (!amp_tokens_are_needed() || !amp_terms_of(v->protocol)->takes_tokens)
+        return 1;
+    if (!ids || !s)
+        return amp_fail(err, AMP_CONFIG, "token_unverifiable",
+                        "rtp.level 3 needs a state directory and identities");
+    int rc = amp_identities_refresh(ids, err);
+    if (rc == 0)
+        rc = amp_identities_who(ids, v, trusted, &said, why, err);
+    if (rc <= 0 || said.how != AMP_SAID_SIGNED || said.by.local)
+        return rc;
+    if (v->proof.token.n == 0)
+        return refused(why, "token_missing", "a message of an external agent needs a token");
+    if (v->proof.nonce.n == 0 || v->proof.nonce.n > AMP_TOKEN_TEXT_MAX)
+        return refused(why, "token_missing", "a token needs a nonce of 1 to 256 bytes beside it");
+    amp_buf_init(&mem, AMP_TOKEN_MAX);
+    rc = token_verify(ids, v, &said, &mem, &t, why, err);
+    if (rc <= 0)
+        return rc;
+    if (nonce_record(s, v, &t, why) == 0)
+        return 1;
+    if (why->status == AMP_NO)
+        return 0;
+    *err = *why;
+    return -1;
+}
