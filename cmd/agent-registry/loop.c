@@ -8,7 +8,7 @@
 
 #include "base/loop.h"
 #include "cli/finding.h"
-#include "flow/tokens.h"
+#include "flow/admit/tokens.h"
 #include "registry.h"
 
 struct loop {

@@ -4,9 +4,9 @@
 
 #include <amp/base/buf.h>
 
-#include "flow/access.h"
+#include "flow/admit/access.h"
 #include "flow/suspend.h"
-#include "flow/tokens.h"
+#include "flow/admit/tokens.h"
 #include "message/ledger/timeouts.h"
 #include "protocol/redact/redact.h"
 

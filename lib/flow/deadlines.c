@@ -3,7 +3,7 @@
 
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
-#include "flow/tokens.h"
+#include "flow/admit/tokens.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/awaited.h"

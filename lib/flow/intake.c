@@ -6,7 +6,7 @@
 
 #include <amp/base/clock.h>
 
-#include "flow/access.h"
+#include "flow/admit/access.h"
 #include "protocol/amp/compose.h"
 
 enum { RECORD_MOST = 64 * 1024 };

@@ -9,8 +9,8 @@
 #include <amp/base/clock.h>
 #include <amp/json/tape.h>
 
-#include "flow/access.h"
-#include "flow/tokens.h"
+#include "flow/admit/access.h"
+#include "flow/admit/tokens.h"
 #include "message/ledger/ledger.h"
 
 void amp_direct_set(struct amp_router *r)

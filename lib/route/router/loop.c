@@ -12,7 +12,7 @@
 #include <amp/base/clock.h>
 
 #include "base/loop.h"
-#include "flow/tokens.h"
+#include "flow/admit/tokens.h"
 #include "protocol/terms.h"
 #include "route/count.h"
 #include "route/outlet/unacked.h"

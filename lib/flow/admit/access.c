@@ -1,5 +1,5 @@
 /* Applies the access rules to messages. */
-#include "flow/access.h"
+#include "flow/admit/access.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Admits messages by tokens. */
-#include "flow/tokens.h"
+#include "flow/admit/tokens.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * a nonce that was not used with this token before. What was used is a record of the state until
  * the token expires.
  */
-#ifndef AMP_FLOW_TOKENS_H
-#define AMP_FLOW_TOKENS_H
+#ifndef AMP_FLOW_ADMIT_TOKENS_H
+#define AMP_FLOW_ADMIT_TOKENS_H
 
 #include "flow/identity.h"
 
