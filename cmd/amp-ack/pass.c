@@ -16,10 +16,10 @@
 #include "base/loop.h"
 #include "cli/finding.h"
 #include "count.h"
+#include "flow/admit/tokens.h"
 #include "flow/facts.h"
 #include "flow/head.h"
 #include "flow/identity.h"
-#include "flow/admit/tokens.h"
 #include "message/ledger/refused.h"
 
 #define PENDING_MAX     ((size_t)64 << 20) /* in addition to one turn, which may be one long line */

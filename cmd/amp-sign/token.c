@@ -49,17 +49,17 @@ static int token_make(const char *subject, const char *key, struct amp_error *er
     if (key_named(key, &bound, err) < 0 || signer_open(&s, err) < 0)
         return -1;
     amp_uuid4(jti);
-    const struct amp_token t = {.iss = amp_span_str(issuer ? issuer : opt.principal),
-                                .sub = amp_span_str(subject),
-                                .aud = amp_span_str(audience),
-                                .jti = amp_span_str(jti),
-                                .nonce = amp_span_str(nonce),
-                                .cnf = amp_span_str(bound.fingerprint),
-                                .iat_ms = now,
-                                .exp_ms = now + ttl_ms + 999, /* rounded up */
-                                .once = once};
+    const struct amp_pop t = {.iss = amp_span_str(issuer ? issuer : opt.principal),
+                              .sub = amp_span_str(subject),
+                              .aud = amp_span_str(audience),
+                              .jti = amp_span_str(jti),
+                              .nonce = amp_span_str(nonce),
+                              .cnf = amp_span_str(bound.fingerprint),
+                              .iat_ms = now,
+                              .exp_ms = now + ttl_ms + 999, /* rounded up */
+                              .once = once};
     amp_buf_init(&out, AMP_TOKEN_MAX + 1);
-    if (amp_token_make(s, &t, &out, err) < 0 || amp_buf_str(&out, "\n", err) < 0)
+    if (amp_pop_make(s, &t, &out, err) < 0 || amp_buf_str(&out, "\n", err) < 0)
         return -1;
     return amp_out(amp_buf_span(&out), err);
 }
@@ -76,7 +76,7 @@ int verb_token_make(int argc, char **argv)
 
 /* ---- check ---- */
 
-static int claims_print(const struct amp_token *t, const struct amp_identity *who,
+static int claims_print(const struct amp_pop *t, const struct amp_identity *who,
                         struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};
@@ -102,16 +102,16 @@ static int claims_print(const struct amp_token *t, const struct amp_identity *wh
 }
 
 /* A token that is refused is reported; the next line is read. */
-static int token_check(struct amp_verifier *v, const struct amp_token_use *use,
+static int token_check(struct amp_verifier *v, const struct amp_pop_use *use,
                        const struct amp_line *line, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
-    struct amp_token t;
+    struct amp_pop t;
     struct amp_identity who;
     struct amp_error why;
     amp_buf_init(&mem, AMP_TOKEN_MAX);
-    if (amp_token_read(line->bytes, &mem, &t, &why) == 0 &&
-        amp_token_check(v, line->bytes, &t, use, &who, &why) == 0)
+    if (amp_pop_read(line->bytes, &mem, &t, &why) == 0 &&
+        amp_pop_check(v, line->bytes, &t, use, &who, &why) == 0)
         return claims_print(&t, &who, err);
     if (why.status != AMP_NO) {
         *err = why;
@@ -123,7 +123,7 @@ static int token_check(struct amp_verifier *v, const struct amp_token_use *use,
     return 0;
 }
 
-static int tokens_check(struct amp_verifier *v, const struct amp_token_use *use,
+static int tokens_check(struct amp_verifier *v, const struct amp_pop_use *use,
                         struct amp_error *err)
 {
     struct amp_lines lines;
@@ -150,12 +150,12 @@ int verb_token_check(int argc, char **argv)
     if (trust_open(&trust, &err) < 0 || (holder && key_named(holder, &bound, &err) < 0))
         return amp_complain(&err);
     const struct amp_verifier_options how = {.trust = trust, .stop = &amp_stop};
-    const struct amp_token_use use = {.aud = amp_span_str(audience),
-                                      .sub = amp_span_str(sub),
-                                      .key = amp_span_str(bound.fingerprint),
-                                      .nonce = amp_span_str(nonce),
-                                      .now_ms = amp_now_ms(),
-                                      .skew_ms = opt.skew_ms};
+    const struct amp_pop_use use = {.aud = amp_span_str(audience),
+                                    .sub = amp_span_str(sub),
+                                    .key = amp_span_str(bound.fingerprint),
+                                    .nonce = amp_span_str(nonce),
+                                    .now_ms = amp_now_ms(),
+                                    .skew_ms = opt.skew_ms};
     if (amp_verifier_new(&how, &v, &err) < 0 || tokens_check(v, &use, &err) < 0)
         return amp_complain(&err);
     return 0;

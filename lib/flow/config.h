@@ -5,8 +5,8 @@
 #include <amp/base/buf.h>
 
 #include "flow/admit/access.h"
-#include "flow/suspend.h"
 #include "flow/admit/tokens.h"
+#include "flow/suspend.h"
 #include "message/ledger/timeouts.h"
 #include "protocol/redact/redact.h"
 

@@ -1,9 +1,9 @@
 /* The kinds of deadlines, in the order of their checks. */
 #include "flow/deadlines.h"
 
+#include "flow/admit/tokens.h"
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
-#include "flow/admit/tokens.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/awaited.h"

@@ -75,7 +75,7 @@ static int nonce_use(void *ctx, const struct amp_store_rec *rec, struct amp_stor
     return 0;
 }
 
-static int nonce_record(struct amp_store *s, const struct amp_view *v, const struct amp_token *t,
+static int nonce_record(struct amp_store *s, const struct amp_view *v, const struct amp_pop *t,
                         struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX];
@@ -138,17 +138,17 @@ static int refused(struct amp_error *why, const char *code, const char *what)
 
 /* 1: the token is valid; 0: it is not; -1. */
 static int token_verify(struct amp_identities *ids, const struct amp_view *v,
-                        const struct amp_said *said, struct amp_buf *mem, struct amp_token *t,
+                        const struct amp_said *said, struct amp_buf *mem, struct amp_pop *t,
                         struct amp_error *why, struct amp_error *err)
 {
     struct amp_identity issuer;
-    const struct amp_token_use use = {.aud = amp_span_str(audience),
-                                      .sub = v->from,
-                                      .key = amp_span_str(said->by.key),
-                                      .now_ms = amp_now_ms(),
-                                      .skew_ms = AMP_IDENTITY_SKEW_MS};
-    if (amp_token_read(v->proof.token, mem, t, why) < 0 ||
-        amp_token_check(amp_identities_verifier(ids), v->proof.token, t, &use, &issuer, why) < 0) {
+    const struct amp_pop_use use = {.aud = amp_span_str(audience),
+                                    .sub = v->from,
+                                    .key = amp_span_str(said->by.key),
+                                    .now_ms = amp_now_ms(),
+                                    .skew_ms = AMP_IDENTITY_SKEW_MS};
+    if (amp_pop_read(v->proof.token, mem, t, why) < 0 ||
+        amp_pop_check(amp_identities_verifier(ids), v->proof.token, t, &use, &issuer, why) < 0) {
         if (why->status == AMP_NO)
             return 0;
         *err = *why;
@@ -164,7 +164,7 @@ int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const stru
                      bool trusted, struct amp_error *why, struct amp_error *err)
 {
     struct amp_said said;
-    struct amp_token t;
+    struct amp_pop t;
     AMP_BUF struct amp_buf mem = {0};
     if (!amp_tokens_are_needed() || !amp_terms_of(v->protocol)->takes_tokens)
         return 1;

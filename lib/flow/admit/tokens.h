@@ -21,7 +21,7 @@ int amp_tokens_audience_set(void *arg, const char *text, struct amp_error *err);
 /* Whether tokens are needed at all. */
 bool amp_tokens_are_needed(void);
 /* 1: the message needs no token or has a valid one, whose nonce is recorded; 0: *why has the code:
- * those of amp_token_check and amp_identities_who, token_missing, token_malformed, token_replayed;
+ * those of amp_pop_check and amp_identities_who, token_missing, token_malformed, token_replayed;
  * -1: failure. trusted: the message is from a trusted input. ids and s must not be NULL if tokens
  * are needed (CONFIG token_unverifiable). The caller syncs. */
 int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const struct amp_view *v,

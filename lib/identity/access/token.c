@@ -18,18 +18,14 @@ static const struct {
     size_t at;
     bool optional;
 } texts[] = {
-    {"iss", offsetof(struct amp_token, iss), false},
-    {"sub", offsetof(struct amp_token, sub), false},
-    {"aud", offsetof(struct amp_token, aud), false},
-    {"jti", offsetof(struct amp_token, jti), false},
-    {"nonce", offsetof(struct amp_token, nonce), true},
-    {"cnf", offsetof(struct amp_token, cnf), false},
-    {"key", offsetof(struct amp_token, key), false},
-    {"alg", offsetof(struct amp_token, alg), false},
+    {"iss", offsetof(struct amp_pop, iss), false},    {"sub", offsetof(struct amp_pop, sub), false},
+    {"aud", offsetof(struct amp_pop, aud), false},    {"jti", offsetof(struct amp_pop, jti), false},
+    {"nonce", offsetof(struct amp_pop, nonce), true}, {"cnf", offsetof(struct amp_pop, cnf), false},
+    {"key", offsetof(struct amp_pop, key), false},    {"alg", offsetof(struct amp_pop, alg), false},
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
-static struct amp_span *text_at(const struct amp_token *t, int i)
+static struct amp_span *text_at(const struct amp_pop *t, int i)
 {
     return (struct amp_span *)((char *)(uintptr_t)t + texts[i].at);
 }
@@ -52,7 +48,7 @@ static bool base64_read(struct amp_span text, int variant, unsigned char *out, s
     return text.n > 0 && sodium_base642bin(out, most, text.p, text.n, NULL, n, NULL, variant) == 0;
 }
 
-static int claims_write(const struct amp_token *t, struct amp_buf *out, struct amp_error *err)
+static int claims_write(const struct amp_pop *t, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
     amp_jw_init(&w, out);
@@ -67,14 +63,14 @@ static int claims_write(const struct amp_token *t, struct amp_buf *out, struct a
     return amp_jw_end(&w, err);
 }
 
-int amp_token_make(struct amp_signer *issuer, const struct amp_token *t, struct amp_buf *out,
-                   struct amp_error *err)
+int amp_pop_make(struct amp_signer *issuer, const struct amp_pop *t, struct amp_buf *out,
+                 struct amp_error *err)
 {
     AMP_BUF struct amp_buf claims = {0}, text = {0};
     char value[AMP_SSHSIG_BASE64_MAX];
     unsigned char sig[SIG_MAX];
     size_t n = 0;
-    struct amp_token full = *t;
+    struct amp_pop full = *t;
     full.key = amp_span_str(amp_signer_public(issuer)->fingerprint);
     full.alg = amp_span_str(amp_signer_alg(issuer));
     for (int i = 0; i < TEXTS; i++)
@@ -129,15 +125,15 @@ static bool time_read(const struct amp_tape *t, const char *name, int64_t *ms)
     return true;
 }
 
-int amp_token_read(struct amp_span text, struct amp_buf *mem, struct amp_token *out,
-                   struct amp_error *err)
+int amp_pop_read(struct amp_span text, struct amp_buf *mem, struct amp_pop *out,
+                 struct amp_error *err)
 {
     struct amp_span signed_, claims, sig;
     unsigned char json[CLAIMS_MAX];
     size_t n = 0;
     struct amp_json_fault fault;
     AMP_TAPE struct amp_tape t = {0};
-    struct amp_token k = {0};
+    struct amp_pop k = {0};
     if (!parts_find(text, &signed_, &claims, &sig))
         return malformed(err, "it is not amp1.CLAIMS.SIGNATURE");
     if (!base64_read(claims, sodium_base64_VARIANT_URLSAFE_NO_PADDING, json, sizeof json, &n))
@@ -191,9 +187,8 @@ static bool differs(struct amp_span want, struct amp_span is)
     return want.n > 0 && !amp_span_eq(want, is);
 }
 
-int amp_token_check(struct amp_verifier *v, struct amp_span text, const struct amp_token *t,
-                    const struct amp_token_use *use, struct amp_identity *issuer,
-                    struct amp_error *err)
+int amp_pop_check(struct amp_verifier *v, struct amp_span text, const struct amp_pop *t,
+                  const struct amp_pop_use *use, struct amp_identity *issuer, struct amp_error *err)
 {
     struct amp_span signed_, claims, sig;
     unsigned char bytes[SIG_MAX];
