@@ -18,7 +18,7 @@ load lib
   for t in "$AMP_TOP"/tests/fuzz/*_fuzz.c; do
     [ -n "$(ls "$AMP_TOP/tests/fuzz/corpus/$(basename "$t" _fuzz.c)")" ]
   done
-  [ "$(find "$AMP_TOP/tests/fuzz/corpus" -type f | wc -l)" -lt 300 ]
+  [ "$(find "$AMP_TOP/tests/fuzz/corpus" -type f | wc -l)" -le $((50 * $(find "$AMP_TOP/tests/fuzz" -name '*_fuzz.c' | wc -l))) ]
   [ "$(du -sb "$AMP_TOP/tests/fuzz/corpus" | cut -f1)" -lt 500000 ]
 }
 
