@@ -323,6 +323,19 @@ entry() {
   [[ $output == *'"ok":true'* ]]
 }
 
+@test "many objects become a pack of the repository" {
+  for i in {1..600}; do echo "$i" >"w/n$i"; done
+  agent add -A
+  agent commit -qm many
+  tip=$(agent rev-parse HEAD)
+  run -0 take
+  [[ $output == *'"commits":1,"objects":60'*"\"commit\":\"$tip\""* ]]
+  [ "$(find r/.git/objects/pack -name '*.pack' | wc -l)" -eq 1 ]
+  git -C r fsck --strict --no-dangling
+  [ "$(git -C r ls-tree --name-only work/x | wc -l)" -eq 601 ]
+  [ "$(git -C w status --porcelain)" = "" ]
+}
+
 @test "a damaged pack is refused" {
   seq 500 >w/file
   agent commit -qam more

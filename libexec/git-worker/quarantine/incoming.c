@@ -25,6 +25,7 @@
 #include "base/grow.h"
 #include "quarantine.h"
 
+#define PACK_FROM     500 /* from more objects a pack is written */
 #define PACKS_MAX     64
 #define SEEN_MAX      (8u << 20) /* objects that are looked at, old ones included, and steps */
 #define HEADER_MAX    64         /* of a loose object: "commit 123" and NUL */
@@ -484,8 +485,29 @@ int incoming_check(struct incoming *in, const git_oid *tip, struct incoming_coun
     return 0;
 }
 
+/* Many objects become one pack, which appears complete or not at all. */
+static int pack_write(struct incoming *in)
+{
+    git_packbuilder *pack = NULL;
+    char dir[PATH_MAX];
+    snprintf(dir, sizeof dir, "%sobjects/pack", git_repository_commondir(in->r->repo));
+    int rc = git_packbuilder_new(&pack, in->view);
+    for (size_t i = 0; rc == 0 && i < in->n_found; i++)
+        rc = git_packbuilder_insert(pack, &in->found[i].oid, NULL);
+    if (rc == 0)
+        rc = git_packbuilder_write(pack, dir, 0444, NULL, NULL);
+    git_packbuilder_free(pack);
+    if (rc == 0)
+        rc = git_odb_refresh(in->old);
+    if (in->refused)
+        return -1;
+    return rc ? fail_git(in->r, rc, AMP_IOERR, "git_error", dir) : 0;
+}
+
 int incoming_write(struct incoming *in)
 {
+    if (in->n_found > PACK_FROM)
+        return pack_write(in);
     for (size_t i = 0; i < in->n_found; i++) {
         CLEANUP(git_odb_object_cleanup) git_odb_object *object = NULL;
         const struct step *s = &in->found[i];
