@@ -314,3 +314,30 @@ can_confine() {
   [ "$ended" = terminated ]
   [ "$forged" = 0 ]
 }
+
+@test "an operator signs with an SSH key that a team trusts" {
+  need ssh-keygen
+  repo work
+  ssh-keygen -q -t ed25519 -N '' -C '' -f ann
+  echo "operator/ann $(cat ann.pub)" >signers
+  task-dispatch new -s "$S" -C work --branch feature/y --description "do it" --criterion "it works" --id T-2026-002 \
+    --sign --key ann >signed
+  hear signed --identity all
+  [ "$(tail -n 1 "$S/error.ndjson" | jq -r .code)" = unknown_key ]
+  echo "executor/ann $(cat ann.pub)" >others
+  hear signed --identity all --allowed-signers others
+  [ "$(tail -n 1 "$S/error.ndjson" | jq -r .code)" = bad_sender ]
+  [ ! -e "$S/tasks/T-2026-002.json" ]
+  hear signed --identity all --allowed-signers signers
+  [ -e "$S/tasks/T-2026-002.json" ]
+  # Another principal is an operator if the configuration says so; the file must not be in a worktree.
+  echo "ann@example.org $(cat ann.pub)" >named
+  task-dispatch new -s "$S" -C work --branch feature/z --description "do it" --criterion "it works" --id T-2026-003 \
+    --sign --key ann >signed
+  echo '{"identity":{"operators":["ann@example.org"]}}' >amp.json
+  hear signed --identity all --allowed-signers named --config amp.json
+  [ -e "$S/tasks/T-2026-003.json" ]
+  cp signers work/signers
+  run -78 --separate-stderr task-dispatch coordinate -s "$S" --allowed-signers work/signers </dev/null
+  [[ "$stderr" == *"in the git worktree"* ]]
+}
