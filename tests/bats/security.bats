@@ -1,0 +1,44 @@
+# docs/security.md: each statement names a test that exists.
+# static
+load lib
+
+# cells: the last cell of each row of a table, behind the file that the table's heading names ("test in `X.bats`").
+cells() {
+  awk -F ' *[|] *' '
+    !/^[|]/ { file = ""; table = 0; next }
+    !table { table = 1; tests = $(NF - 1) ~ /^test/; if (match($(NF - 1), /[a-z_-]+\.bats/)) file = substr($(NF - 1), RSTART, RLENGTH); next }
+    /^[|]-/ || !tests { next }
+    { print FNR "\t" (file ? file : "-") "\t" $(NF - 1) }' "$AMP_TOP/docs/security.md"
+}
+
+@test "each test that docs/security.md names exists, and each row names one" {
+  local line file cell name n=0 found
+  while IFS=$'\t' read -r line file cell; do
+    found=0
+    while read -r name; do
+      name=${name//\`/}
+      case $name in
+      *.bats)
+        file=$name
+        [ -f "$AMP_TOP/tests/bats/$name" ] || found=-1000
+        ;;
+      *_test) [ -f "$AMP_TOP/tests/unit/$name.c" ] || found=-1000 ;;
+      *) # the beginning of a title, or a part of it
+        name=${name%…} name=${name% }
+        grep '^@test' "$AMP_TOP/tests/bats/$file" | grep -qF -- "$name" || found=-1000
+        ;;
+      esac
+      found=$((found + 1))
+      [ "$found" -gt 0 ] || {
+        echo "docs/security.md:$line: no test $name ($file)" >&2
+        return 1
+      }
+    done < <(grep -oE '`[^`]+`' <<<"$cell")
+    [ "$found" -gt 0 ] || {
+      echo "docs/security.md:$line: names no test: $cell" >&2
+      return 1
+    }
+    n=$((n + 1))
+  done < <(cells)
+  [ "$n" -ge 40 ]
+}
