@@ -152,4 +152,6 @@ new_task_in() {
   every_nth worktree-bind prepared worktree-bind bind -C run/repo --branch feat/x ann
   every_nth worktree-bind stateless worktree-bind list -C ready/repo
   every_nth worktree-bind prepared worktree-bind hooks install -C run/repo
+  # A machine that cannot confine has nothing to try.
+  ! worktree-bind exec -C ready/repo -- true || every_nth worktree-bind stateless worktree-bind exec -C ready/repo -- echo x
 }

@@ -63,7 +63,9 @@ static int means_read(const char *text, size_t n, struct amp_confine_means *m,
     int64_t abi = 0;
     amp_tape_init(&t, NULL);
     amp_buf_init(&arena, 4096);
-    if (amp_tape_scan(&t, text, n, &fault) < 0 || t.tok[0].type != AMP_JSON_OBJECT)
+    if (amp_tape_scan(&t, text, n, &fault) < 0)
+        return amp_json_fail(err, AMP_UNAVAILABLE, "helper_failed", "confine --probe", &fault);
+    if (t.tok[0].type != AMP_JSON_OBJECT)
         return amp_fail(err, AMP_UNAVAILABLE, "helper_failed", "confine --probe: no answer");
     uint32_t at = amp_tape_get(&t, 0, AMP_SPAN("landlock"));
     if (at != AMP_TOK_NONE)
