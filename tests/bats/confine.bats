@@ -380,12 +380,13 @@ except OSError:
 
 @test "full: a git directory inside of the worktree is covered" {
   cd "$BATS_FILE_TMPDIR/main"
+  mkdir -p -m 700 .git/amp # the default state directory
   full sh -c 'ls -A .git; touch .git/x 2>/dev/null || touch here'
   [ "$status" -eq 0 ]
   [ -z "$output" ]
   [ ! -e .git/x ]
   [ -e here ]
-  rm here
+  rm -r here .git/amp
   # An additive rule cannot take a directory out of the worktree.
   run -0 "$FIX/without" namespaces -- worktree-bind exec --best-effort -- true
   [[ "$output" == *"the git directory is in the worktree"* ]]

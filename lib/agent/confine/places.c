@@ -140,6 +140,15 @@ static int inside_add(const struct amp_confine *c, struct confine_places *p, con
     return place_add(p, real, real, write, err);
 }
 
+/* Whether a place of the tool covers the path already. */
+static bool is_covered(const struct amp_confine *c, const char *path)
+{
+    for (size_t i = 0; i < c->n_places; i++)
+        if (!c->places[i].path && confine_is_beneath(path, c->places[i].at))
+            return true;
+    return false;
+}
+
 /* What must stay hidden and is in the worktree is covered; rules of files cannot do that. */
 static int hidden_cover(const struct amp_confine *c, struct confine_places *p, const char *worktree,
                         struct amp_error *err)
@@ -151,7 +160,7 @@ static int hidden_cover(const struct amp_confine *c, struct confine_places *p, c
         if (!c->report->means.namespaces || strcmp(real, worktree) == 0)
             return amp_fail(err, AMP_CONFIG, "bad_policy", "the worktree %.150s contains %.150s",
                             worktree, real);
-        if (place_add(p, NULL, real, false, err) < 0)
+        if (!is_covered(c, real) && place_add(p, NULL, real, false, err) < 0)
             return -1;
     }
     return 0;
