@@ -262,7 +262,8 @@ static int peer_connected(struct gate *g, struct peer *p, struct amp_error *err)
         p->until_ms = amp_mono_ms() + g->limits.header_ms;
         return amp_buf_str(&p->in.buf, established, err);
     }
-    amp_buf_init(&head, p->out.buf.max);
+    /* The head may become longer: a full buffer of a body after it must have room, too. */
+    amp_buf_init(&head, 2 * p->out.buf.max);
     struct amp_span bytes = amp_buf_span(&p->out.buf);
     struct amp_span body = {bytes.p + p->request.head, bytes.n - p->request.head};
     if (body.n > p->request.body) /* a second request; the server would take it for ours */
@@ -271,9 +272,9 @@ static int peer_connected(struct gate *g, struct peer *p, struct amp_error *err)
     if (amp_net_request_forward(bytes, &p->request, &head, err) < 0 ||
         amp_buf_add(&head, body.p, body.n, err) < 0)
         return -1;
-    amp_buf_reset(&p->out.buf);
-    if (amp_buf_add(&p->out.buf, head.data, head.len, err) < 0)
-        return -1;
+    amp_buf_release(&p->out.buf);
+    p->out.buf = head;
+    head = (struct amp_buf){0};
     return peer_relay(g, p, err);
 }
 

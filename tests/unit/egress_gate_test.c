@@ -314,6 +314,29 @@ static void test_http(const struct gate *g)
     TAP_STR(get(fd, NULL), "HTTP/1.1 204 No Content\r\n\r\n", "its response comes back");
     TAP_OK(LOGGED(g, "\"ended\"", "\"closed\"", "\"bytes_in\":27"), "and is counted");
     close(fd);
+    /* A body that fills the buffer while the name is looked up. */
+    enum { BODY = 300000 };
+    char *large = malloc(BODY);
+    memset(large, 'b', BODY);
+    fd = dial(g->port);
+    put(fd,
+        fmt(request, sizeof request, "POST http://%s:%d/ HTTP/1.1\r\nContent-Length: %d\r\n\r\n",
+            "localhost", server_port, BODY));
+    if (fork() == 0) {
+        put(fd, (struct amp_span){large, BODY});
+        _exit(0);
+    }
+    peer = take(server);
+    size_t bytes = 0;
+    for (ssize_t n; bytes < BODY && (n = read(peer, large, BODY)) > 0;)
+        bytes += (size_t)n;
+    wait(NULL);
+    TAP_OK(bytes > BODY, "a large body is sent on: %zu bytes", bytes);
+    put(peer, text("HTTP/1.1 200 OK\r\n\r\n"));
+    close(peer);
+    TAP_STR(get(fd, NULL), "HTTP/1.1 200 OK\r\n\r\n", "and answered");
+    close(fd);
+    free(large);
     /* A second request on the connection could be for another host. */
     fd = dial(g->port);
     put(fd, fmt(request, sizeof request,
