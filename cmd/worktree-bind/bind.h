@@ -3,6 +3,7 @@
 #define WORKTREE_BIND_H
 
 #include "cli/cli.h"
+#include "cli/identity.h"
 #include "cli/rows.h"
 #include "worktree/switch.h"
 
@@ -22,6 +23,7 @@ struct bind_options {
     struct amp_list switches;  /* AGENT=WORKTREE patterns that need no approval */
     struct amp_list approvers; /* producers whose SWITCH_APPROVE counts */
     int64_t switch_ms, most_ms;
+    struct amp_identity_cli identity;
     /* exec */
     struct amp_confine_cli walls;
     /* reservations */
@@ -44,6 +46,9 @@ struct session {
     struct amp_git *git;
     struct amp_store *store;
     struct amp_git_info info;
+    /* Of the filter: who decides about switches. NULL: signatures are not checked. */
+    struct amp_identities *ids;
+    struct amp_intake *intake; /* reports a decision that is not an operator's */
 };
 int session_open(struct session *s, bool with_store, struct amp_error *err);
 void session_close(struct session *s); /* also a session that is all zeros */

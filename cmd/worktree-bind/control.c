@@ -141,13 +141,53 @@ static struct amp_switch_spec switch_spec(const struct work *w)
                                     .input = &w->input};
 }
 
+/* Whether a principal is the agent: its name, or ROLE/NAME. */
+static bool is_agent(const char *principal, const char *agent)
+{
+    const char *slash = strrchr(principal, '/');
+    return strcmp(slash ? slash + 1 : principal, agent) == 0;
+}
+
+/* Whether the key that signed may decide: an operator's, or for SWITCH_APPROVE one that may speak
+ * for the sender, which the configuration lists. */
+static int check_signer(const struct work *w, struct amp_error *err)
+{
+    struct amp_identities *ids = w->s->ids;
+    const struct amp_view *v = w->v;
+    const struct amp_sig sig = {v->sig.key, v->sig.alg, v->sig.time, v->sig.value};
+    struct amp_said said;
+    struct amp_view bare = *v;
+    bare.sig.key = (struct amp_span){NULL, 0};
+    if (!ids)
+        return 0;
+    bool trusted = amp_input_is_trusted(NULL);
+    if (v->sig.key.n == 0)
+        return amp_identities_who(ids, v, trusted, &said, err, err) == 1 ? 0 : -1;
+    struct amp_identity who;
+    if (amp_verifier_message(amp_identities_verifier(ids), &sig, v->message, AMP_SPAN(""),
+                             amp_now_ms(), &who, err) < 0) {
+        /* A key that only another state has: the message is worth what its input is. */
+        bool unknown = err->status == AMP_NO && strcmp(err->code, "unknown_key") == 0;
+        return unknown && amp_identities_who(ids, &bare, trusted, &said, err, err) == 1 ? 0 : -1;
+    }
+    if (is_agent(who.principal, w->c.agent))
+        return amp_fail(err, AMP_NOPERM, "permission_denied",
+                        "%s: an agent cannot approve its own switch", w->c.agent);
+    if (amp_identities_is_operator(ids, v->sig.key, who.time_ms))
+        return 0;
+    if (amp_span_is(v->type, "WORKTREE_CONTROL"))
+        return amp_identities_who(ids, v, trusted, &said, err, err) == 1 ? 0 : -1;
+    return amp_fail(err, AMP_NO, "bad_sender", "the decision is signed by %s, not by an operator",
+                    who.principal);
+}
+
 /* The agent that requests a switch must not approve it. */
 static int check_approver(const struct work *w, struct amp_error *err)
 {
     if (amp_span_is(w->v->from, w->c.agent))
         return amp_fail(err, AMP_NOPERM, "permission_denied",
                         "%s: an agent cannot approve its own switch", w->c.agent);
-    return amp_person_only(environ, "approve a switch", err);
+    return amp_person_only(environ, "approve a switch", err) < 0 ? -1 : check_signer(w, err);
 }
 
 static int agent_switch(struct work *w, struct amp_error *err)
@@ -310,7 +350,10 @@ static int message_answer(struct session *s, const struct amp_view *v, struct am
     }
     if (rc) {
         amp_status_note(failed.status == AMP_NOPERM ? AMP_NOPERM : AMP_NO);
-        amp_complain(&failed);
+        if (failed.status != AMP_NO || !s->ids)
+            amp_complain(&failed);
+        else if (amp_intake_refuse(s->intake, v, &failed, err) < 0)
+            return -1;
         if (w.c.agent[0] && binding_read(&w, err))
             return -1;
     }
@@ -345,10 +388,17 @@ int verb_filter(int argc, char **argv)
     if (session_open(&s, true, &err) || amp_intake_init(&in, s.store, amp_cli_name(), &err))
         return amp_complain(&err);
     in.say = amp_finding_print;
+    s.intake = &in;
+    const struct amp_identity_tool tool = {.state = amp_store_dir(s.store), .config = opt.config};
+    if (amp_identity_cli_open(&opt.identity, &tool, &s.ids, &err) < 0) {
+        amp_intake_release(&in);
+        return amp_complain(&err);
+    }
     amp_note_terminal(NULL);
     int status = 0;
     while (status == 0) {
-        if (input_drain(&s, &in, &err) || amp_out_flush(&err) < 0) {
+        if (amp_identities_refresh(s.ids, &err) < 0 || input_drain(&s, &in, &err) ||
+            amp_out_flush(&err) < 0) {
             status = amp_complain(&err);
         } else if (amp_stop) {
             status = AMP_INTERRUPTED;

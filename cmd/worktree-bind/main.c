@@ -7,6 +7,7 @@ struct bind_options opt = {.repo = ".",
                            .humans = "allow",
                            .agent = "*",
                            .ttl_ms = 600000,
+                           .identity = AMP_IDENTITY_CLI,
                            .switch_ms = AMP_BINDING_SWITCH_TTL_MS,
                            .most_ms = AMP_BINDING_SWITCH_MAX_MS,
                            .lock_timeout_ms = AMP_LOCK_TIMEOUT_MS};
@@ -41,6 +42,7 @@ static const struct amp_opt filter_opts[] = {
     {0, "approver", AMP_OPT_LIST, &opt.approvers, "NAME",
      .doc = "producer whose SWITCH_APPROVE counts", .config = "worktree.approvers"},
     SWITCH_TTL,
+    AMP_OPT_IDENTITIES(opt.identity),
     AMP_OPT_CONFIG(opt.config),
     AMP_OPT_END,
 };

@@ -33,6 +33,7 @@ int session_open(struct session *s, bool with_store, struct amp_error *err)
 
 void session_close(struct session *s)
 {
+    amp_identities_close(s->ids);
     if (s->store)
         amp_store_close(s->store);
     amp_git_close(s->git);

@@ -83,7 +83,8 @@ int amp_said_refuse(const struct amp_said *said, struct amp_error *why, const ch
 bool amp_input_is_trusted(const char *path);
 
 /* Appends a line without LF, signed with the tool's key. Unchanged are lines that are signed, lines
- * from another sender, and the lines of a tool without a key. */
+ * from another sender (but for the decisions of an operator's tool), and the lines of a tool
+ * without a key. */
 int amp_identities_sign(struct amp_identities *ids, struct amp_span line, struct amp_buf *out,
                         struct amp_error *err);
 

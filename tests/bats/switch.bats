@@ -177,3 +177,38 @@ setup() {
   [ "$(worktree-bind --json status ann | jq -r '.state + " " + .worktree_id')" = "BOUND_HOME $PWD.worktrees/place" ]
   [ "$(git -C ../work.worktrees/place symbolic-ref --short HEAD)" = busy ]
 }
+
+@test "a decision counts only if an operator signed it, or its input is trusted" {
+  need_tool amp-sign hitl-prompt
+  unset AMP_IDENTITY
+  export AMP_STATE=$PWD/.git/amp
+  mkfifo in
+  # through COMMAND...: its output goes through a FIFO with a name, which any process can open.
+  through() {
+    "$@" >in &
+    worktree-bind <in
+  }
+  worktree-bind switch bob other >question
+  id=$(jq -r .msg.payload.invocation_id question)
+  decision 1 "$id" approve >forged
+  run -1 --separate-stderr through cat forged
+  [ "$(jq -r '.state + " " + .error_code' <<<"$output")" = "SWITCH_PENDING unsigned" ]
+  amp-sign --as executor/bob <forged >signed
+  run -77 --separate-stderr through cat signed
+  [ "$(jq -r '.state + " " + .error_code' <<<"$output")" = "SWITCH_PENDING permission_denied" ]
+  amp-sign --as executor/eve <forged >signed
+  run -1 --separate-stderr through cat signed
+  [ "$(jq -r '.state + " " + .error_code' <<<"$output")" = "SWITCH_PENDING bad_sender" ]
+  sed 's/looked at it/LOOKED at it/' signed >changed
+  run -1 --separate-stderr through cat changed
+  [ "$(jq -r .error_code <<<"$output")" = bad_signature ]
+  for code in unsigned bad_sender bad_signature; do
+    grep -q "\"code\":\"$code\"" .git/amp/error.ndjson
+  done
+  # hitl-prompt signs with the key of the operator.
+  echo "approve for the fix" >answers
+  hitl-prompt --answer answers <question | grep HITL_DECISION >answer
+  [ "$(jq -r .sig.alg answer)" = Ed25519 ]
+  through cat answer >out
+  [ "$(states out)" = "BOUND_NON_HOME " ]
+}
