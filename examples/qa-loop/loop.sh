@@ -7,9 +7,11 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export AMP_STATE=${1:?usage: loop.sh STATE <tasks.ndjson}
 : "${EXECUTOR:=$here/executor.sh}" "${REVIEWER:=$here/reviewer.sh}"
-# The agents are confined (worktree-bind-exec(1)); the policy grants what they need besides.
-policy=()
-[ -z "${POLICY-}" ] || policy=(--policy "$POLICY")
+# The agents are confined (worktree-bind-exec(1)). POLICY, or EXECUTOR_POLICY and REVIEWER_POLICY, name
+# files that grant what they need besides.
+executor=() reviewer=()
+[ -z "${EXECUTOR_POLICY:=${POLICY-}}" ] || executor=(--policy "$EXECUTOR_POLICY")
+[ -z "${REVIEWER_POLICY:=${POLICY-}}" ] || reviewer=(--policy "$REVIEWER_POLICY")
 
 fifos=$(mktemp -d)
 trap 'rm -rf "$fifos"' EXIT
@@ -24,8 +26,8 @@ done
 
 # Each worker reads its own FIFO and writes to its own, from which the coordinator takes only what
 # that role may say.
-task-dispatch run ${policy[@]+"${policy[@]}"} --progress never --in "$fifos/executor" --out "$fifos/from-executor" --exec "$EXECUTOR" &
-task-dispatch review ${policy[@]+"${policy[@]}"} --progress never --in "$fifos/reviewer" --out "$fifos/from-reviewer" --exec "$REVIEWER" &
+task-dispatch run ${executor[@]+"${executor[@]}"} --progress never --in "$fifos/executor" --out "$fifos/from-executor" --exec "$EXECUTOR" &
+task-dispatch review ${reviewer[@]+"${reviewer[@]}"} --progress never --in "$fifos/reviewer" --out "$fifos/from-reviewer" --exec "$REVIEWER" &
 hitl-prompt ${AMP_ANSWER:+--answer "$AMP_ANSWER"} --in "$fifos/admin" --out "$fifos/from-admin" &
 
 # The coordinator owns the cycle: tasks arrive through the pipe, answers through the FIFOs. Refusals
