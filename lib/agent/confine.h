@@ -48,7 +48,8 @@ struct amp_confine_policy {
     char **grants[AMP_GRANT_COUNT]; /* owned; each NULL or NULL-terminated */
     enum amp_network network;
     struct amp_confine_limits limits;
-    bool read_only; /* the worktree cannot be written (a review) */
+    bool limits_processes; /* the file has limits.processes: it must be enforced, or is missing */
+    bool read_only;        /* the worktree cannot be written (a review) */
     /* The paths of the worktree, relative to it, that may be read or written; NULL: all of it.
      * Owned and NULL-terminated; a list without entries is none of it. */
     char **only_read, **only_write;

@@ -125,7 +125,9 @@ static unsigned lacks_of(const struct amp_confine_policy *p, const struct amp_co
     LACKS(SECCOMP, !m->seccomp);
     LACKS(FILES, !m->namespaces && m->landlock == 0);
     LACKS(SIGNALS, !m->namespaces && m->landlock < 6);
-    LACKS(PROCESSES, p->limits.processes && !(m->namespaces && m->processes));
+    /* The default of the limit is not a demand: uid 0 has none before Linux 6.14. */
+    LACKS(PROCESSES,
+          p->limits.processes && !m->processes && (p->limits_processes || !m->namespaces));
     switch (p->network) {
     case AMP_NETWORK_DENY_ALL:
         LACKS(NETWORK, !m->namespaces && !m->seccomp);

@@ -162,6 +162,7 @@ static int members_read(struct amp_confine_policy *p, const json_t *j, struct am
         if (value)
             *rows[i].value = json_integer_value(value);
     }
+    p->limits_processes = json_object_get(limits, "processes") != NULL;
     return 0;
 }
 
