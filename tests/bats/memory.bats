@@ -127,6 +127,23 @@ new_task_in() {
   every_nth task-dispatch nothing task-dispatch coordinate --state run/state
 }
 
+@test "signed: task-dispatch coordinate, verify and export" {
+  unset AMP_IDENTITY
+  new_task_in
+  every_nth task-dispatch nothing task-dispatch coordinate --state run/state
+  repo work
+  printf '#!/bin/sh\necho done >"done"\n' >executor
+  printf '#!/bin/sh\nexit 0\n' >reviewer
+  chmod +x executor reviewer
+  sed 's|task-dispatch review |task-dispatch review --verdict-by-exit |' "$AMP_TOP/examples/qa-loop/loop.sh" >loop.sh
+  task-dispatch new --state "$PWD/ready/state" --repo work --branch b/x --description d --criterion c |
+    EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer timeout 60 bash loop.sh "$PWD/ready/state" >log 2>&1
+  : >in
+  every_nth task-dispatch prepared task-dispatch export --state run/state --repo work b/x
+  task-dispatch export --state ready/state --repo work b/x >bundle
+  every_nth task-dispatch prepared task-dispatch verify --bundle bundle --allowed-signers run/state/keys/allowed_signers
+}
+
 @test "hitl-prompt" {
   message escalation >in
   echo resume >answers
