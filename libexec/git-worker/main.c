@@ -51,6 +51,7 @@ static const struct {
     {"note_read", op_note_read, {"repo", "rev", "ref"}},
     {"diff", op_diff, {"repo", "from"}},
     {"quarantine_make", op_quarantine_make, {"repo", "worktree", "path", "name", "email"}},
+    {"quarantine_drop", op_quarantine_drop, {"repo", "path"}},
     {"quarantine_take",
      op_quarantine_take,
      {"repo", "worktree", "path", "branch", "start", "name", "email", "keep"}},

@@ -368,3 +368,18 @@ entry() {
   grep -q '"status":77,"code":"quarantine_refused"' made
   [ ! -e q ]
 }
+
+@test "a quarantine is removed, and nothing else" {
+  mkdir other
+  ln -s "$PWD/q" link
+  ln -s "$PWD/r" q/outside
+  for path in other link missing; do
+    run -0 ask quarantine_drop ",\"path\":\"$PWD/$path\""
+    [[ $output == *'"code":"quarantine_unknown"'* ]]
+  done
+  [ -d other ]
+  run -0 ask quarantine_drop ",\"path\":\"$PWD/q\""
+  [[ $output == *'"ok":true'* ]]
+  [ ! -e q ]
+  git -C r fsck --strict
+}

@@ -45,6 +45,8 @@ EOS
   [ "$(git -C "$REPO" log --format='%an %s' feat/x | head -2)" = "$(printf 'executor Write hello\nexecutor by the agent')" ]
   [ "$(cat "$(attempt)"/result.json.log)" = "$(printf 'by the agent\na file\nstart')" ]
   git -C "$REPO" fsck --strict --no-dangling
+  # Nothing is left of its git directory.
+  [ ! -e "$(attempt)/git" ]
   amp-validate <out.ndjson >valid.ndjson
   cmp out.ndjson valid.ndjson
   # The record of the attempt says it too.
@@ -115,6 +117,8 @@ EOS
   got out.ndjson '.payload.completion_status? == "failed" and (.payload.blockers[0] | startswith("quarantine_refused: not taken over"))'
   grep -q 'quarantine_refused: not taken over: the tree [0-9a-f]* has the name ".git"' err
   [ "$(git -C "$REPO" rev-parse feat/x)" = "$(git -C "$REPO" rev-parse main)" ]
+  # It stays for people to look at.
+  [ -e "$(attempt)/git/HEAD" ]
 }
 
 @test "an agent that leaves its branch or a merge has not done the task" {

@@ -171,6 +171,16 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
 
 /* ---- the takeover ---- */
 
+/* Its commits are in the repository. A failure leaves a directory behind. */
+static void quarantine_drop(struct amp_worker *w, struct amp_assignment *k)
+{
+    struct amp_error e;
+
+    if (amp_git_quarantine_drop(w->git, k->repo, k->files.git, &e) < 0)
+        w->opt->note("%s", e.what);
+    rmdir(k->walls.home); /* if it was not used */
+}
+
 int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
 {
     char email[256], ref[AMP_KEEP_REF_MAX];
@@ -179,8 +189,12 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
     amp_gate_end(&k->walls.gate);
     if (amp_attempt_keep(&k->files, err) < 0)
         return -1;
-    if (!k->walls.quarantined || !*k->start)
+    if (!k->walls.quarantined)
         return 0;
+    if (!*k->start) { /* a review: nothing is taken over */
+        quarantine_drop(w, k);
+        return 0;
+    }
     amp_agent_email(w->opt->agent, email, sizeof email);
     amp_git_keep_ref(w->opt->agent, amp_now_ms(), ref);
     const struct amp_git_take_spec spec = {
@@ -197,6 +211,9 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
     };
     if (amp_git_quarantine_take(w->git, &spec, &t->taken, &t->error) == 0) {
         t->done = true;
+        /* What the agent left elsewhere stays for people. */
+        if (strcmp(t->taken.head, k->branch) == 0 && !t->taken.unfinished)
+            quarantine_drop(w, k);
         if (t->taken.kept)
             w->opt->note("%s: the agent replaced commits; they are kept as %s", k->branch, ref);
         return 0;

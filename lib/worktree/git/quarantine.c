@@ -65,3 +65,9 @@ int amp_git_quarantine_take(struct amp_git *g, const struct amp_git_take_spec *s
     *out = t;
     return 0;
 }
+
+int amp_git_quarantine_drop(struct amp_git *g, const char *repo, const char *dir,
+                            struct amp_error *err)
+{
+    return amp_git_call(g, "quarantine_drop", ARGS({"repo", repo}, {"path", dir}), err);
+}

@@ -63,4 +63,9 @@ struct amp_git_taken {
 int amp_git_quarantine_take(struct amp_git *g, const struct amp_git_take_spec *spec,
                             struct amp_git_taken *out, struct amp_error *err);
 
+/* Removes a quarantine with everything in it. NO quarantine_unknown: dir is not one (it has no HEAD
+ * and objects, or is a link). */
+int amp_git_quarantine_drop(struct amp_git *g, const char *repo, const char *dir,
+                            struct amp_error *err);
+
 #endif

@@ -428,3 +428,14 @@ int op_quarantine_take(struct request *r)
     reply_oid(r, "commit", &tip);
     return 0;
 }
+
+int op_quarantine_drop(struct request *r)
+{
+    struct stat st, own;
+    AMP_CLOSE int dir = open(r->in.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &own) < 0 || fstatat(dir, "objects", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISDIR(st.st_mode) || fstatat(dir, "HEAD", &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return amp_fail(r->err, AMP_NO, "quarantine_unknown", "%s: not a quarantine", r->in.path);
+    linked_remove_tree(AT_FDCWD, r->in.path, own.st_dev, NULL);
+    return 0;
+}
