@@ -94,6 +94,7 @@ int verb_unlock(int argc, char **argv);
 int verb_reserve(int argc, char **argv);
 int verb_release(int argc, char **argv);
 int verb_reservations(int argc, char **argv);
+int verb_agent_hook(int argc, char **argv);
 int verb_hooks_install(int argc, char **argv);
 int verb_hooks_uninstall(int argc, char **argv);
 int verb_hooks_check(int argc, char **argv);

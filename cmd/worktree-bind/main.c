@@ -1,4 +1,9 @@
 /* worktree-bind: agents' worktrees, and the hooks that guard protected branches. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "bind.h"
 #include "cli/rows.h"
 #include "flow/config.h"
@@ -186,11 +191,32 @@ static const struct amp_verb verbs[] = {
      verb_hooks_check},
     {"hooks override", "BRANCH", "allow one change of a protected branch, once", override_opts,
      verb_hooks_override},
+    {"agent-hook", "", "decide about a tool call of a coding agent (JSON on stdin)", NULL,
+     verb_agent_hook},
     {0},
 };
-static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 124, 130, 0};
+static const int statuses[] = {0, 1, 2, 64, 65, 69, 70, 73, 74, 75, 77, 78, 124, 130, 0};
 AMP_CONFIG_TAKER;
 static const struct amp_fsm *const machines[] = {&amp_binding_fsm, NULL};
+
+/* The coding agents take only status 2 for a refusal, and go on after another one. */
+static void status_map(int status, void *unused)
+{
+    (void)unused;
+    if (status == 0)
+        return;
+    fflush(NULL);
+    _exit(2);
+}
+
+static void agent_hook_prepare(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "agent-hook") == 0) {
+            on_exit(status_map, NULL);
+            return;
+        }
+}
 
 int main(int argc, char **argv)
 {
@@ -203,5 +229,6 @@ int main(int argc, char **argv)
         .machines = machines,
         AMP_CONFIG_OF_TAKER,
     };
+    agent_hook_prepare(argc, argv);
     return amp_cli_main(&tool, argc, argv);
 }

@@ -104,8 +104,7 @@ static int git_run(const char *const *args, struct amp_span input, struct amp_bu
     for (; *args && n < sizeof argv / sizeof *argv - 1; args++)
         argv[n++] = *args;
     argv[n] = NULL;
-    const char **env = plumbing_env(&err);
-    AMP_FREE void *to_free = env;
+    AMP_FREE const char **env = plumbing_env(&err);
     AMP_CLOSE int in = memfd_create("amp-git-input", MFD_CLOEXEC);
     if (!env || in < 0 || amp_write_all(in, input, &err) < 0 || lseek(in, 0, SEEK_SET) != 0 ||
         pipe2(p, O_CLOEXEC) != 0)

@@ -1,0 +1,38 @@
+/* agent-hook: decides about the tool call of a coding agent, from the JSON that its hook gives. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
+#include "bind.h"
+#include "worktree/call/call.h"
+
+#define INPUT_MAX (16u << 20)
+
+int verb_agent_hook(int argc, char **argv)
+{
+    struct amp_error err;
+    struct amp_call_refusal no;
+    AMP_BUF struct amp_buf input = {0};
+    char cwd[PATH_MAX];
+    (void)argc;
+    (void)argv;
+    amp_buf_init(&input, INPUT_MAX + 1);
+    if (!getcwd(cwd, sizeof cwd)) {
+        amp_fail_errno(&err, AMP_IOERR, "the current directory");
+        return amp_complain(&err);
+    }
+    amp_note_terminal(NULL);
+    const struct amp_call call = {getenv("AMP_AGENT"), getenv("AMP_ROLE"), cwd};
+    if (amp_file_read_any("/dev/stdin", INPUT_MAX, &input, &err) < 0)
+        return amp_complain(&err);
+    int rc = amp_call_input(&call, amp_buf_span(&input), &no, &err);
+    if (rc < 0)
+        return amp_complain(&err);
+    if (rc == 0)
+        return 0;
+    amp_fail(&err, AMP_NOPERM, no.code, "refused: %s [%s]", no.what, no.code);
+    return amp_complain(&err);
+}
