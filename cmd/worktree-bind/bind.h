@@ -94,7 +94,16 @@ int verb_unlock(int argc, char **argv);
 int verb_reserve(int argc, char **argv);
 int verb_release(int argc, char **argv);
 int verb_reservations(int argc, char **argv);
+struct amp_hooks;
+/* Tries each rule on a scratch clone and prints a record for each. Returns the number of rules that
+ * do not hold, or -1. */
+int hooks_prove(const struct amp_hooks *h, const char *program, struct amp_error *err);
+/* One record of it: the rule, its code, whether a violation is refused and a permitted change
+ * passes. */
+void prove_print(bool holds, const char *rule, const char *code, bool refused, bool passed,
+                 const char *text, struct amp_error *err);
 int verb_agent_hook(int argc, char **argv);
+int verb_hooks_run(int argc, char **argv);
 int verb_hooks_install(int argc, char **argv);
 int verb_hooks_uninstall(int argc, char **argv);
 int verb_hooks_check(int argc, char **argv);

@@ -176,7 +176,20 @@ static void print_finding(void *ctx, const struct amp_hook_finding *f)
     print_record(severity, f->path, f->what, members, ctx);
 }
 
-/* 1: the check found an error. */
+void prove_print(bool holds, const char *rule, const char *code, bool refused, bool passed,
+                 const char *text, struct amp_error *err)
+{
+    const char *const members[] = {"rule",    rule,
+                                   "holds",   holds ? "yes" : "no",
+                                   "code",    code,
+                                   "refused", refused ? "yes" : "no",
+                                   "passes",  passed ? "yes" : "no",
+                                   "message", text,
+                                   NULL};
+    print_record(holds ? "holds" : "fails", rule, text, members, err);
+}
+
+/* 1: the check found an error, or a rule does not hold. */
 int verb_hooks_check(int argc, char **argv)
 {
     SESSION s = {0};
@@ -194,7 +207,14 @@ int verb_hooks_check(int argc, char **argv)
     bool known = amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, NULL) == 0;
     int errors =
         amp_hooks_check(&h, known ? program : NULL, getenv("PATH"), print_finding, &err, &err);
-    return errors < 0 ? amp_complain(&err) : errors > 0 ? AMP_NO : 0;
+    if (errors < 0)
+        return amp_complain(&err);
+    if (opt.prove && !known) {
+        amp_fail(&err, AMP_UNAVAILABLE, "helper_missing", AMP_HOOK_PROGRAM " is not installed");
+        return amp_complain(&err);
+    }
+    int broken = opt.prove ? hooks_prove(&h, program, &err) : 0;
+    return broken < 0 ? amp_complain(&err) : errors > 0 || broken > 0 ? AMP_NO : 0;
 }
 
 int verb_hooks_override(int argc, char **argv)
@@ -217,4 +237,27 @@ int verb_hooks_override(int argc, char **argv)
     if (amp_override_record(s.store, id, &rec, &err) < 0 || amp_hooks_override(&h, &o, &err) < 0)
         return amp_complain(&err);
     return 0;
+}
+
+/* Becomes the guard, which git's hook would be. */
+int verb_hooks_run(int argc, char **argv)
+{
+    struct amp_error err;
+    char program[PATH_MAX];
+    if (argc < 1)
+        amp_die_usage("the name of a HOOK is required");
+    AMP_FREE char **args = calloc((size_t)argc + 3, sizeof *args);
+    AMP_FREE char *hook = strdup("--hook");
+    if (!args || !hook) {
+        amp_fail_memory(&err);
+        return amp_complain(&err);
+    }
+    if (amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, &err) < 0)
+        return amp_complain(&err);
+    args[0] = program;
+    args[1] = hook;
+    memcpy(args + 2, argv, (size_t)argc * sizeof *argv);
+    execv(program, args);
+    amp_fail_errno(&err, AMP_UNAVAILABLE, "%s", program);
+    return amp_complain(&err);
 }

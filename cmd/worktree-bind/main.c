@@ -154,7 +154,13 @@ static const struct amp_opt install_opts[] = {
     AMP_OPT_END,
 };
 static const struct amp_opt uninstall_opts[] = {HOOKS_DIR, AMP_OPT_END};
-static const struct amp_opt check_opts[] = {HOOKS_DIR, SERVER, AMP_OPT_END};
+static const struct amp_opt check_opts[] = {
+    HOOKS_DIR,
+    SERVER,
+    {0, "prove", AMP_OPT_FLAG, &opt.prove, NULL,
+     .doc = "also try each rule on a scratch clone, which is removed afterwards"},
+    AMP_OPT_END,
+};
 static const struct amp_opt override_opts[] = {
     {0, "agent", AMP_OPT_STRING, &opt.agent, "AGENT",
      .doc = "only this agent may use it (default: any agent)"},
@@ -191,6 +197,8 @@ static const struct amp_verb verbs[] = {
      verb_hooks_check},
     {"hooks override", "BRANCH", "allow one change of a protected branch, once", override_opts,
      verb_hooks_override},
+    {"hooks run", "HOOK [ARG…]", "run the guard as one hook, for hook managers", NULL,
+     verb_hooks_run},
     {"agent-hook", "", "decide about a tool call of a coding agent (JSON on stdin)", NULL,
      verb_agent_hook},
     {0},

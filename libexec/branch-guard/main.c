@@ -358,6 +358,9 @@ static int push_from_variables(struct guard *g)
         const char *v = getenv(names[i]);
         if (!v && i == 2)
             return 0;
+        /* Without a value, all commits of the branch are pushed. */
+        if ((!v || !*v) && i == 1)
+            v = getenv(names[0]);
         if (amp_buf_fmt(&g->input, &err, "%s%c", v && *v ? v : "0", i < 3 ? ' ' : '\n') < 0)
             return guard_refuse("guard_failed", NULL, "%s", err.what);
     }
