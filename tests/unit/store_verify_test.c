@@ -341,7 +341,7 @@ static bool seal_find(const struct copy *c, int seg, size_t *off, size_t *n)
 
 static void seals(void)
 {
-    size_t off, n, other, other_n;
+    size_t off, n, other = 0, other_n = 0;
     is = was;
     TAP_OK(seal_find(&was, 0, &off, &n) && seal_find(&was, 1, &other, &other_n) &&
                off + n == was.n[0],
