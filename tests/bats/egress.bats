@@ -62,7 +62,7 @@ full() {
 # reached COMMAND...: the attempts that work under the command, on one line.
 reached() {
   "$@" "$attempts" run "$W/tree" "${names[@]}" >out
-  "$attempts" judge "$W/tree" "$(cat token)" <out | awk '$2 == "works" { print $1 }' | paste -sd' '
+  "$attempts" judge "$W/tree" "$(cat "$BATS_FILE_TMPDIR/token")" <out | awk '$2 == "works" { print $1 }' | paste -sd' '
 }
 
 # all_but NAME...: what a control reaches, without these.
@@ -80,7 +80,7 @@ check_policy() {
   policy "$1"
   for level in full landlock; do
     got=$(cd "$W/tree" && reached "$level" -s "$BATS_FILE_TMPDIR/st" --policy "$BATS_FILE_TMPDIR/$1.json" -- 2>"$BATS_FILE_TMPDIR/err")
-    [ "$level" = full ] || grep -q 'not enforced here: namespaces' err
+    [ "$level" = full ] || grep -q 'not enforced: namespaces' err
     [ "$(grep -c . "$W/tree/out")" -eq "${#names[@]}" ]
     [ "$got" = "$2" ] || {
       echo "$1 at the level $level: reached '$got', expected '$2'" >&2
@@ -128,7 +128,7 @@ check_policy() {
   policy DENY_ALL
   [ "$(cd "$W/tree" && reached full --read "$W/sock" --policy "$BATS_FILE_TMPDIR/DENY_ALL.json" --)" = unix_socket ]
   [ -z "$(cd "$W/tree" && reached landlock --read "$W/sock" --policy "$BATS_FILE_TMPDIR/DENY_ALL.json" -- 2>"$BATS_FILE_TMPDIR/err")" ]
-  grep -q 'not enforced here: namespaces' err
+  grep -q 'not enforced: namespaces' err
 }
 
 # ---- through the gate ----
@@ -217,7 +217,7 @@ X
   "$AMP_TOP/tests/escape/internet" sh -c 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"' sh \
     worktree-bind exec --best-effort -C "$PWD/r" -s "$PWD/st" --policy "$PWD/EGRESS_RESTRICTED.json" -- \
     bash "$PWD/around.sh" "$PWD/try.sh" >out 2>err
-  grep -q 'not enforced: namespaces' err || skip "namespaces cannot be taken away here"
+  grep -q 'not enforced: namespaces' err
   diff - out <<'X'
 api.vendor.test ok
 evil.test 403

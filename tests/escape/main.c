@@ -219,7 +219,7 @@ int main(int argc, char **argv)
         return world_main(argv[2], argv[3]);
     if (argc >= 3 && strcmp(argv[1], "run") == 0)
         return facts_read(argv[2], &w) < 0 ? 2 : run(&w, argv + 3);
-    if (argc == 4 && strcmp(argv[1], "judge") == 0)
+    if (argc == 4 && argv[3][0] && strcmp(argv[1], "judge") == 0)
         return facts_read(argv[2], &w) < 0 ? 2 : judge(&w, argv[3]);
     if (argc >= 3 && strcmp(argv[1], "pty") == 0)
         return pty(argv + 2);
