@@ -14,6 +14,8 @@ struct bind_options opt = {.repo = ".",
                            .ttl_ms = 600000,
                            .identity = AMP_IDENTITY_CLI,
                            .switch_ms = AMP_BINDING_SWITCH_TTL_MS,
+                           .include_bytes = 64 << 20,
+                           .post_create_ms = 600000,
                            .most_ms = AMP_BINDING_SWITCH_MAX_MS,
                            .lock_timeout_ms = AMP_LOCK_TIMEOUT_MS};
 
@@ -75,6 +77,16 @@ static const struct amp_opt bind_opts[] = {
      .doc = "the agent's role, for the guard's rules per role"},
     {0, "no-push", AMP_OPT_FLAG, &opt.no_push, NULL,
      .doc = "git refuses to push from the worktree; needs the guard"},
+    {0, "include", AMP_OPT_FLAG, &opt.include, NULL,
+     .doc = "copy the ignored files that .worktreeinclude names", .config = "worktree.include"},
+    {0, "include-bytes", AMP_OPT_SIZE, &opt.include_bytes, "SIZE",
+     .doc = "limit of the copied files (default: 64M)", .min = 1, .max = INT64_C(1) << 40,
+     .config = "worktree.include_bytes"},
+    {0, "post-create", AMP_OPT_STRING, &opt.post_create, "COMMAND",
+     .doc = "shell command to run once in the worktree", .config = "worktree.post_create"},
+    {0, "post-create-timeout", AMP_OPT_DURATION, &opt.post_create_ms, "TIME",
+     .doc = "time limit of that command (default: 10m)", .min = 1, .max = 86400000},
+    AMP_OPT_CONFIG(opt.config),
     AMP_OPT_END,
 };
 

@@ -136,6 +136,7 @@ int op_worktree_remove(struct request *r);
 int op_worktrees(struct request *r);
 int op_worktree_lives(struct request *r);
 int op_worktree_lock(struct request *r);
+int op_worktree_include(struct request *r);
 int op_worktree_repair(struct request *r);
 int op_commit(struct request *r);
 int op_rollback(struct request *r);

@@ -54,7 +54,7 @@ setup() {
   git -c user.name=p -c user.email=p@example.org commit -q --allow-empty -m first
   mkdir -p "$HOME/.config"
   echo '{}' >"$HOME/.config/tool.json"
-  examples worktree-bind.1 worktree-bind-switch.1 worktree-bind-reserve.1 worktree-bind-gc.1 \
+  examples worktree-bind.1 worktree-bind-bind.1 worktree-bind-switch.1 worktree-bind-reserve.1 worktree-bind-gc.1 \
     worktree-bind-hooks.1 worktree-bind-exec.1 >../script
   run -0 bash -euo pipefail ../script
   [[ "$output" == *executor-1* ]]

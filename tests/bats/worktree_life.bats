@@ -138,3 +138,91 @@ why() { worktree-bind gc "${@:2}" | awk -F '\t' -v p="$trees/$1" '$3 == p { prin
   worktree-bind repair >out
   [ ! -s out ]
 }
+
+# included [OPTION...]: binds bob with the files of .worktreeinclude.
+included() { worktree-bind bind bob -b task/x --include "$@"; }
+
+@test ".worktreeinclude: ignored files are copied, nothing else, nothing outside, no link is followed" {
+  printf '.env*\nsecrets/\nbig\nnode_modules/\n' >.gitignore
+  printf '# what agents need\n.env*\n!.env.prod\nsecrets/\nREADME\nopen\n/fifo\n/../outside\n' >.worktreeinclude
+  git add .gitignore && git commit -qm ignore
+  run -64 --separate-stderr included
+  [[ $stderr == *"/../outside: not a pattern"* ]]
+  [ "$(state_of bob)" = UNBOUND ]
+  sed -i '/outside/d' .worktreeinclude
+  echo A=1 >.env && chmod 600 .env
+  echo P=1 >.env.prod
+  mkdir -p secrets/deep sub node_modules
+  echo k >secrets/deep/key && echo B=2 >sub/.env.local
+  echo x >open && echo y >node_modules/.env
+  ln -s /etc/passwd .env.link && mkfifo secrets/fifo && ln -s /etc secrets/etc
+  run -0 --separate-stderr included
+  [[ $stderr == *"copied 4 ignored files"* ]]
+  [[ $stderr == *"3 not copied, because they are not regular files"* ]]
+  cd "$trees/bob"
+  [ "$(stat -c %a .env) $(cat .env)" = "600 A=1" ]
+  [ "$(cat secrets/deep/key sub/.env.local node_modules/.env | paste -sd ' ')" = "k B=2 y" ]
+  for f in .env.prod .env.link secrets/fifo secrets/etc open; do [ ! -e $f ] && [ ! -L $f ]; done
+  [ -z "$(git status --porcelain)" ]
+  # A file that is there stays, and a link in the worktree leads nowhere.
+  echo mine >.env && rm -r secrets && mkdir ../../out && ln -s ../../out secrets
+  cd - && run -73 included
+  [ "$(cat "$trees/bob/.env")" = mine ]
+  [ -z "$(ls ../out)" ]
+}
+
+@test ".worktreeinclude: it has a limit, and must be a file" {
+  echo .env >.gitignore && git add .gitignore && git commit -qm ignore
+  echo .env >.worktreeinclude
+  head -c 4096 /dev/zero >.env
+  run -1 --separate-stderr included --include-bytes 4095
+  [[ $stderr == *"larger than the limit (4095 bytes)"* ]]
+  [ "$(state_of bob)" = UNBOUND ]
+  included --include-bytes 4096
+  cmp .env "$trees/bob/.env"
+  worktree-bind unbind bob --remove >/dev/null
+  ln -sf /etc/passwd .worktreeinclude
+  run -65 --separate-stderr included
+  [ ! -e "$trees/bob/.env" ]
+  # Only when it is asked for.
+  worktree-bind bind bob -b task/x >/dev/null
+  [ ! -e "$trees/bob/.env" ]
+}
+
+@test "the post-create command is the person's, runs once, and its failure ends the binding" {
+  mkdir -p "$XDG_CONFIG_HOME/amp"
+  echo '{"worktree":{"post_create":"echo ran >>ran; pwd; test ! -e ../fail"}}' >"$XDG_CONFIG_HOME/amp/amp.json"
+  touch "$trees.fail" && mkdir -p "$trees" && touch "$trees/fail"
+  run -1 --separate-stderr worktree-bind bind bob -b task/x
+  [[ $stderr == *"ended with status 1"* ]]
+  [ "$(state_of bob)" = UNBOUND ]
+  [ -d "$trees/bob" ]
+  rm "$trees/fail"
+  run -0 --separate-stderr worktree-bind bind bob -b task/x
+  [[ $output == *BOUND_HOME* ]]
+  [[ $stderr == *"$trees/bob"* ]]
+  worktree-bind bind bob -b task/x
+  [ "$(wc -l <"$trees/bob/ran")" -eq 2 ]
+  # Not one of the repository, of the state, or one that cannot be found.
+  rm "$XDG_CONFIG_HOME/amp/amp.json"
+  for place in . .git/amp "$trees/bob"; do
+    echo '{"worktree":{"post_create":"touch ../../stolen"}}' >"$place/amp.json"
+  done
+  (cd "$trees/bob" && worktree-bind bind eve -b task/y >/dev/null 2>&1)
+  [ ! -e ../stolen ] && [ ! -e stolen ]
+  run -1 worktree-bind bind ann -b task/z --post-create 'sleep 60' --post-create-timeout 50ms
+  [[ $output == *"did not end in 50 ms"* ]]
+  [ "$(state_of ann)" = UNBOUND ]
+}
+
+@test "submodules: bind works, says what it left out, and fetches nothing" {
+  repo ../lib
+  git -c protocol.file.allow=always submodule add -q ../lib lib
+  git commit -qm sub
+  git config submodule.lib.url "ext::sh -c touch%20$BATS_TEST_TMPDIR/fetched"
+  run -0 --separate-stderr worktree-bind bind bob -b task/x
+  [[ $stderr == *"1 submodule is not fetched"* ]]
+  [ -d "$trees/bob/lib" ] && [ -z "$(ls -A "$trees/bob/lib")" ]
+  [ ! -e "$BATS_TEST_TMPDIR/fetched" ]
+  [ -z "$(git -C "$trees/bob" status --porcelain)" ]
+}

@@ -90,6 +90,17 @@ int amp_git_worktree_lives(struct amp_git *g, const char *repo, const char *into
  * worktree_not_found, worktree_locked, worktree_unlocked. */
 int amp_git_worktree_lock(struct amp_git *g, const char *repo, const char *path, const char *reason,
                           struct amp_error *err);
+/* Copies the ignored files that the patterns of .worktreeinclude in the main worktree match into
+ * the worktree at path; existing files stay. bytes 0: copies nothing. NO include_limit: more than
+ * `bytes`, or too many files; USAGE bad_pattern; DATAERR not_a_file: .worktreeinclude is not a
+ * regular file. */
+struct amp_git_included {
+    int64_t copied, bytes; /* files */
+    int64_t skipped;       /* links and the like */
+    int64_t submodules;    /* of the worktree; they are not fetched */
+};
+int amp_git_worktree_include(struct amp_git *g, const char *repo, const char *path, int64_t bytes,
+                             struct amp_git_included *out, struct amp_error *err);
 /* Removes what crashes left of worktrees that were being made; calls fn for each path. */
 int amp_git_worktree_repair(struct amp_git *g, const char *repo,
                             void (*fn)(void *ctx, const char *path), void *ctx,

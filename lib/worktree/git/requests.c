@@ -122,6 +122,21 @@ int amp_git_worktree_lock(struct amp_git *g, const char *repo, const char *path,
                         err);
 }
 
+int amp_git_worktree_include(struct amp_git *g, const char *repo, const char *path, int64_t bytes,
+                             struct amp_git_included *out, struct amp_error *err)
+{
+    if (amp_git_call(g, "worktree_include",
+                     ARGS({"repo", repo}, {"path", path}, {.key = "bytes", .number = bytes},
+                          {.key = "force", .flag = bytes > 0}),
+                     err) < 0)
+        return -1;
+    out->copied = amp_git_field_int(g, 0, "copied");
+    out->bytes = amp_git_field_int(g, 0, "bytes");
+    out->skipped = amp_git_field_int(g, 0, "skipped");
+    out->submodules = amp_git_field_int(g, 0, "submodules");
+    return 0;
+}
+
 int amp_git_worktree_repair(struct amp_git *g, const char *repo,
                             void (*fn)(void *ctx, const char *path), void *ctx,
                             struct amp_error *err)
