@@ -299,3 +299,20 @@ EOS
   dispatch | run_agent --network FULL_ACCESS --exec ./work
   grep -q 'FULL_ACCESS' err
 }
+
+@test "level none: best effort runs, says so, and the trip-wire counts the agent" {
+  WITHOUT=$AMP_BUILD/tests/fixture/without
+  [ -x "$WITHOUT" ] || make_same "${WITHOUT#"$AMP_TOP"/}"
+  native "the program that takes Landlock away"
+  agent evil <<'EOS'
+echo "${AMP_STATE-none}" >x
+git update-ref refs/heads/main "$(git commit-tree -p main -m m 'main^{tree}')" || :
+EOS
+  dispatch >in.ndjson
+  run -77 --separate-stderr "$WITHOUT" landlock namespaces -- task-dispatch run --state "$STATE" --exec ./evil <in.ndjson
+  "$WITHOUT" landlock namespaces -- task-dispatch run --state "$STATE" --pause 10ms --best-effort --exec ./evil <in.ndjson >out.ndjson 2>err || :
+  grep -q 'not enforced: .*Landlock' err
+  got out.ndjson '.type == "task_result" and (.payload.work_log[0].detail | fromjson | .level == "none" and .demand == "best-effort")'
+  got out.ndjson '.type == "escalation" and .payload.escalation_type == "branch_violation"'
+  [ "$(git -C "$REPO" show feat/x:x)" = none ]
+}
