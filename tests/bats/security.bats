@@ -2,17 +2,26 @@
 # static
 load lib
 
-# cells: the last cell of each row of a table, behind the file that the table's heading names ("test in `X.bats`").
+# cells: the last cell of each row of a table, behind the file that the table's heading names ("test in `X.bats`", "test in
+# `tests/unit/X_test.c`").
 cells() {
   awk -F ' *[|] *' '
     !/^[|]/ { file = ""; table = 0; next }
-    !table { table = 1; tests = $(NF - 1) ~ /^test/; if (match($(NF - 1), /[a-z_-]+\.bats/)) file = substr($(NF - 1), RSTART, RLENGTH); next }
+    !table { table = 1; tests = $(NF - 1) ~ /^test/; if (match($(NF - 1), /[a-z_-]+\.(bats|c)/)) file = substr($(NF - 1), RSTART, RLENGTH); next }
     /^[|]-/ || !tests { next }
     { print FNR "\t" (file ? file : "-") "\t" $(NF - 1) }' "$AMP_TOP/docs/security.md"
 }
 
+# titles FILE: where the titles of its tests are.
+titles() {
+  case $1 in
+  *.bats) grep '^@test' "$AMP_TOP/tests/bats/$1" ;;
+  *.c) sed -E 's/%(z?u|s|d)//g' "$AMP_TOP/tests/unit/$1" ;;
+  esac
+}
+
 @test "each test that docs/security.md names exists, and each row names one" {
-  local line file cell name n=0 found
+  local line file cell name part n=0 found
   while IFS=$'\t' read -r line file cell; do
     found=0
     while read -r name; do
@@ -23,9 +32,10 @@ cells() {
         [ -f "$AMP_TOP/tests/bats/$name" ] || found=-1000
         ;;
       *_test) [ -f "$AMP_TOP/tests/unit/$name.c" ] || found=-1000 ;;
-      *) # the beginning of a title, or a part of it
-        name=${name%…} name=${name% }
-        grep '^@test' "$AMP_TOP/tests/bats/$file" | grep -qF -- "$name" || found=-1000
+      *) # a title, or parts of it with … between them
+        while IFS= read -r part; do
+          [ -z "$part" ] || titles "$file" | grep -F -- "$part" >/dev/null || found=-1000
+        done < <(sed 's/ *… */\n/g' <<<"$name")
         ;;
       esac
       found=$((found + 1))
