@@ -215,7 +215,7 @@ static const struct amp_verb verbs[] = {
      verb_agent_hook},
     {0},
 };
-static const int statuses[] = {0, 1, 2, 64, 65, 69, 70, 73, 74, 75, 77, 78, 124, 130, 0};
+static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 124, 130, 0};
 AMP_CONFIG_TAKER;
 static const struct amp_fsm *const machines[] = {&amp_binding_fsm, NULL};
 

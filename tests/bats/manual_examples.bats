@@ -55,7 +55,7 @@ setup() {
   mkdir -p "$HOME/.config"
   echo '{}' >"$HOME/.config/tool.json"
   examples worktree-bind.1 worktree-bind-bind.1 worktree-bind-switch.1 worktree-bind-reserve.1 worktree-bind-gc.1 \
-    worktree-bind-hooks.1 worktree-bind-exec.1 >../script
+    worktree-bind-hooks.1 worktree-bind-agent-hook.1 worktree-bind-exec.1 >../script
   run -0 bash -euo pipefail ../script
   [[ "$output" == *executor-1* ]]
   [ "$(git worktree list | wc -l)" -eq 1 ]

@@ -433,7 +433,7 @@ task-dispatch nwe --branch x|unknown verb 'nwe' (did you mean 'new'?)
 task-dispatch run claude|run: unexpected operand 'claude': the agent's command follows --exec
 task-dispatch frob|unknown verb 'frob': the verbs are new, coordinate, run, review, verify, export
 agent-registry lst|unknown verb 'lst' (did you mean 'list'?)
-worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override
+worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override, run
 worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks install'?)
 worktree-bind hoks|unknown verb 'hoks' (did you mean 'hooks'?)
 amp-ack cursrs show|unknown verb 'cursrs show' (did you mean 'cursors show'?)
