@@ -341,3 +341,15 @@ can_confine() {
   run -78 --separate-stderr task-dispatch coordinate -s "$S" --allowed-signers work/signers </dev/null
   [[ "$stderr" == *"in the git worktree"* ]]
 }
+
+@test "a signed line with an unusable task does not end the coordinator" {
+  need ssh-keygen
+  begin
+  before=$(state_of)
+  for id in '' 'x' '../../x' '\u0000' "$(printf 'T%.0s' {1..2000})"; do
+    result | sed "s|\"task_id\":\"$task\"|\"task_id\":\"$id\"|" | says executor.executor >forged
+    hear forged
+    [ "$status" -eq 75 ]
+    [ "$(state_of)" = "$before" ]
+  done
+}

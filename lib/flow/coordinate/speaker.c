@@ -10,6 +10,7 @@
 #include "flow/coordinate/coordinator.h"
 #include "flow/intake.h"
 #include "message/ledger/ledger.h"
+#include "protocol/amp/amp.h"
 
 #define LINES_MAX   ((size_t)256 << 20)
 #define ALARM_AFTER 3 /* refusals about a task */
@@ -18,6 +19,13 @@
 #define ADMIN       "admin"
 #define SYSTEM      "system"
 #define CI          "ci"
+
+/* Reads the task of a message; of an invalid message it may have no usable id: then *t is empty. */
+static int task_look(struct amp_coordinator *c, const struct amp_view *v, struct amp_task *t,
+                     struct amp_error *err)
+{
+    return amp_is_task_id(v->task) ? amp_task_load(c->store, v->task, t, NULL, err) : 0;
+}
 
 static bool is_bound_to_other(const struct amp_task_part *p, const struct amp_said *said)
 {
@@ -40,7 +48,7 @@ static int result_check(struct amp_coordinator *c, const struct amp_view *v,
     AMP_TASK struct amp_task t = {0};
     if (!amp_said_by(c->opt->ids, said, EXECUTOR))
         return amp_said_refuse(said, why, "only an executor sends results");
-    if (amp_task_load(c->store, v->task, &t, NULL, err) < 0)
+    if (task_look(c, v, &t, err) < 0)
         return -1;
     const struct amp_task_part *p = amp_task_part(&t, v->body.result.subtask);
     return is_bound_to_other(p, said) ? bound_refuse(p, why) : 1;
@@ -52,7 +60,7 @@ static int verdict_check(struct amp_coordinator *c, const struct amp_view *v,
     AMP_TASK struct amp_task t = {0};
     if (!amp_said_by(c->opt->ids, said, REVIEWER))
         return amp_said_refuse(said, why, "only a reviewer sends verdicts");
-    if (amp_task_load(c->store, v->task, &t, NULL, err) < 0)
+    if (task_look(c, v, &t, err) < 0)
         return -1;
     const struct amp_task_part *p = amp_step_judged(&t, v);
     if (p && said->how == AMP_SAID_SIGNED && strcmp(p->executor, said->by.key) == 0)
@@ -70,7 +78,7 @@ static int answer_check(struct amp_coordinator *c, const struct amp_view *v,
     int rc = amp_said_by_addressee(c->store, v, said, why, err);
     if (rc <= 0)
         return rc;
-    if (amp_task_load(c->store, v->task, &t, NULL, err) < 0)
+    if (task_look(c, v, &t, err) < 0)
         return -1;
     for (size_t i = 0; i < t.n_parts; i++)
         if (amp_span_is(ref, t.parts[i].dispatch_ref) && is_bound_to_other(&t.parts[i], said))
