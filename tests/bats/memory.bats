@@ -109,6 +109,10 @@ prepared() { cp -R ready run; }
   local N=5000 LAST=150
   every_nth amp-ack prepared amp-ack dead export --every --bundle run/bundle --state run
   every_nth amp-ack prepared amp-ack dead requeue --every --state run
+  LAST=5000
+  every_nth amp-ack prepared amp-ack audit --state run --verify
+  echo '{"time":"2026-11-22T10:00:00.000Z","tool":"a","from":"executor","code":"bad_sender","message":"m"}' >ready/error.ndjson
+  every_nth amp-ack prepared amp-ack audit --state run --format ndjson
 }
 
 @test "task-dispatch" {
@@ -161,6 +165,9 @@ new_task_in() {
   amp-sign --key key <in >signed
   mv signed in
   every_nth amp-sign stateless amp-sign verify --allowed-signers signers
+  every_nth amp-sign stateless amp-sign token make --key key --issuer admin ann key.pub
+  amp-sign token make --key key --issuer admin ann key.pub >in
+  every_nth amp-sign stateless amp-sign token check --allowed-signers signers
 }
 
 @test "worktree-bind" {
