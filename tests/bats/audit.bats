@@ -138,3 +138,12 @@ verify() {
   run -64 amp-ack audit --state state --kind nonsense
   run -69 amp-ack audit --state nowhere
 }
+
+@test "overrides of the branch guard are events" {
+  git init -q repo
+  git -C repo -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m one
+  worktree-bind hooks install -C repo
+  worktree-bind hooks override -C repo --reason "a release" main
+  run -0 --separate-stderr amp-ack audit --state repo/.git/amp --kind override --format ndjson
+  jq -e '.code == "override" and .what == "GRANT"' <<<"$output"
+}
