@@ -239,25 +239,33 @@ int verb_hooks_override(int argc, char **argv)
     return 0;
 }
 
-/* Becomes the guard, which git's hook would be. */
+/* Runs the guard in the place of git's hook. */
 int verb_hooks_run(int argc, char **argv)
 {
     struct amp_error err;
+    struct amp_child child;
+    struct amp_child_end end = {0};
     char program[PATH_MAX];
     if (argc < 1)
         amp_die_usage("the name of a HOOK is required");
-    AMP_FREE char **args = calloc((size_t)argc + 3, sizeof *args);
-    AMP_FREE char *hook = strdup("--hook");
-    if (!args || !hook) {
+    AMP_FREE const char **args = calloc((size_t)argc + 3, sizeof *args);
+    if (!args) {
         amp_fail_memory(&err);
         return amp_complain(&err);
     }
-    if (amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, &err) < 0)
-        return amp_complain(&err);
     args[0] = program;
-    args[1] = hook;
-    memcpy(args + 2, argv, (size_t)argc * sizeof *argv);
-    execv(program, args);
-    amp_fail_errno(&err, AMP_UNAVAILABLE, "%s", program);
-    return amp_complain(&err);
+    args[1] = "--hook";
+    for (int i = 0; i < argc; i++)
+        args[i + 2] = argv[i];
+    const struct amp_child_spec spec = {.argv = args,
+                                        .fd_in = STDIN_FILENO,
+                                        .fd_out = STDOUT_FILENO,
+                                        .fd_err = STDERR_FILENO,
+                                        .keep_group = true,
+                                        .dies_with_us = true};
+    if (amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, &err) < 0 ||
+        amp_child_start(&spec, &child, &err) < 0 ||
+        amp_child_wait(&child, -1, 0, NULL, &end, &err) < 0)
+        return amp_complain(&err);
+    return end.exited ? end.exit_code : AMP_NO;
 }
