@@ -75,7 +75,12 @@ EOS
   mkfifo in
   talker <<'EOS'
 say '{"type":"question","id":"q","text":"Which colour?","suggestions":["red","blue"]}'
-until grep -q decision "$here/answer-q.json" 2>/dev/null; do sleep 0.05; done
+until grep -q decision "$here/answer-q.json" 2>/dev/null; do
+  n=$((n + 1))
+  say "{\"type\":\"safe\",\"id\":\"s$n\"}"
+  answered "s$n"
+  sleep 0.1
+done
 cp "$here/answer-q.json" "$here/answers"
 EOS
   dispatch >in.ndjson
@@ -87,6 +92,10 @@ EOS
     and .payload.description == "The agent executor asks: Which colour?" and .payload.suggested_actions == ["red", "blue"]' question.ndjson
   amp-validate <question.ndjson >/dev/null
   echo '{"task_id":"*","decision":"resume","note":"blue"}' >answer
+  # The question suspends the agent until it is answered; it goes on waiting.
+  hitl-prompt --state "$STATE" --answer /dev/null <question.ndjson >/dev/null 2>&1 || :
+  said=$(find "$(attempt)" -name 'answer-s*' | wc -l)
+  wait_until 20 eval '[ "$(find "$(attempt)" -name "answer-s*" | wc -l)" -ge $((said + 10)) ]'
   hitl-prompt --state "$STATE" --answer answer <question.ndjson >decision.ndjson
   wait "$pid"
   jq -e '.decision == "resume" and .note == "blue" and .escalation != ""' "$(attempt)/answers"

@@ -15,6 +15,7 @@
 #include "message/inbox/inbox.h"
 #include "protocol/amp/compose.h"
 #include "task/record.h"
+#include "task/task.h"
 
 #define LOG_MAX   1000 /* entries of an attempt from its FIFO */
 #define LOOK_MS   500  /* interval of the check whether a question was answered */
@@ -45,11 +46,31 @@ int amp_words_fd(const struct amp_assignment *k, int64_t *wait_ms)
     return -1;
 }
 
+/* Whether the agent is suspended by its own question only, or not any more: a question suspends the
+ * party that asks (docs/qa-loop.md), and here that party waits for the answer. */
+static bool waits_for_answer(struct amp_worker *w, const struct amp_assignment *k)
+{
+    struct amp_agent_status st;
+    struct amp_error e;
+
+    if (!k->words.n_questions || amp_task_suspended(w->store, k->v->task, &e) != 0 ||
+        amp_agent_status(w->store, w->opt->agent, &st, &e) < 0)
+        return false;
+    for (uint32_t i = 0; st.suspended && i < k->words.n_questions; i++)
+        if (strcmp(st.ref, k->words.questions[i].escalation) == 0)
+            return true;
+    return !st.suspended;
+}
+
 bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms)
 {
     int64_t now = amp_mono_ms(), left = k->words.hold_ms - now;
     struct amp_error e;
 
+    if (waits_for_answer(w, k)) {
+        w->halted = false; /* looked at again soon */
+        return true;
+    }
     if (left > 0) {
         if (!k->words.held_over_ms)
             w->opt->note("%s: suspended; the agent asked for %lld ms before it stops", k->task,
