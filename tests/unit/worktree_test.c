@@ -228,9 +228,9 @@ static void pushes(void)
 {
     char command[1024] = "env";
     for (const char *const *e = amp_agent_git_env(); *e; e++) {
-        strncat(command, " '", sizeof command - strlen(command) - 1);
+        strncat(command, " \"", sizeof command - strlen(command) - 1);
         strncat(command, *e, sizeof command - strlen(command) - 1);
-        strncat(command, "'", sizeof command - strlen(command) - 1);
+        strncat(command, "\"", sizeof command - strlen(command) - 1);
     }
     sh("git init -q -b main r && git init -q --bare o && cd r && "
        "git -c user.name=t -c user.email=t@x commit -q --allow-empty -m one && "
