@@ -72,7 +72,6 @@ static int task_add(struct export *x, const char *id, char why[AMP_PROOF_WHY],
                     struct amp_error *err)
 {
     AMP_TASK struct amp_task t = {0};
-    char tree[AMP_OID_MAX];
     bool found;
     if (amp_task_load(x->store, amp_span_str(id), &t, &found, err) < 0)
         return -1;
@@ -80,9 +79,15 @@ static int task_add(struct export *x, const char *id, char why[AMP_PROOF_WHY],
     for (size_t i = 0; found && i < t.n_parts; i++) {
         if (t.parts[i].state != AMP_QA_APPROVED)
             continue;
-        if (amp_git_tree(x->git, t.repo, t.parts[i].commit, tree, err) < 0)
-            return -1;
-        int rc = part_add(x, &t, &t.parts[i], tree, why, err);
+        /* The commit of a result may be abbreviated, and name something else by now. */
+        const struct amp_verify what = {
+            .repo = t.repo, .commit = t.parts[i].commit, .ids = x->ids, .policy = &x->policy};
+        struct amp_verified v;
+        int rc = amp_flow_verify(x->store, x->git, &what, &v, err);
+        if (rc == 0)
+            snprintf(why, AMP_PROOF_WHY, "%s", v.why);
+        if (rc > 0)
+            rc = part_add(x, &t, &t.parts[i], v.tree, why, err);
         if (rc <= 0)
             return rc;
     }

@@ -87,17 +87,15 @@ static int trust_open(const struct amp_bundle *b, struct amp_identities **ids, c
     return rc;
 }
 
-/* The proof of the commit's tree; NULL: the bundle has none. */
-static const struct amp_proof *proof_find(const struct amp_bundle *b, const char *commit,
-                                          const char *tree, uint32_t *at)
+/* The proof of the tree; NULL: the bundle has none. The commit's name does not count: a result may
+ * abbreviate it, and commits with the same beginning are easy to make. */
+static const struct amp_proof *proof_find(const struct amp_bundle *b, const char *tree,
+                                          uint32_t *at)
 {
     for (uint32_t i = 0; i < b->n; i++) {
-        const struct amp_proof *p = &b->proofs[i];
-        size_t n = strlen(p->commit);
-        if ((n >= 7 && strncmp(p->commit, commit, n) == 0) ||
-            (*p->tree && !strcmp(p->tree, tree))) {
+        if (strcmp(b->proofs[i].tree, tree) == 0) {
             *at = i;
-            return p;
+            return &b->proofs[i];
         }
     }
     return NULL;
@@ -116,7 +114,7 @@ static int bundle_report(const struct amp_bundle *b, const struct amp_proof_who 
     if (amp_git_resolve(git, repo, commit, oid, err) < 0 ||
         amp_git_tree(git, repo, oid, tree, err) < 0)
         return -1;
-    const struct amp_proof *p = proof_find(b, oid, tree, &at);
+    const struct amp_proof *p = proof_find(b, tree, &at);
     if (p)
         who_print(oid, p->task, p->subtask, &who[at]);
     else if (!quiet)

@@ -118,6 +118,27 @@ A
   [[ "$stderr" == *"not a bundle"* ]]
 }
 
+# resigned FILTER: the bundle, with content that jq changes and the coordinator signs again.
+resigned() {
+  jq -c "$1" <bundle | jq -cj .bundle >content
+  rm -f content.sig
+  ssh-keygen -q -Y sign -n amp-bundle -f "$S/keys/coordinator" content
+  printf '{"sig":%s,"bundle":%s}\n' \
+    "$(jq -c --arg v "$(sed '/^-/d' content.sig | base64 -d | tail -c 64 | base64 -w 0)" '.sig.value = $v | .sig' bundle)" \
+    "$(cat content)"
+}
+
+@test "the tree counts, not the name of the commit" {
+  cp "$S/keys/allowed_signers" signers
+  task-dispatch export -s "$S" -C "$top/work" "$commit" >bundle
+  resigned . >same
+  run -0 task-dispatch verify --bundle same --allowed-signers signers -C "$top/work" "$commit"
+  tree=$(git -C "$top/work" rev-parse 'main^{tree}')
+  resigned ".bundle.proofs[0].tree = \"$tree\"" >other
+  run -1 --separate-stderr task-dispatch verify --bundle other --allowed-signers signers -C "$top/work" "$commit"
+  [[ "$stderr" == *"the bundle is about other commits"* ]]
+}
+
 @test "a bundle is attached to its commit as a note" {
   cp "$S/keys/allowed_signers" signers
   git clone -q "$top/work" clone
