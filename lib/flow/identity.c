@@ -14,6 +14,8 @@
 
 #define ADMIN     "admin"
 #define SYSTEM    "system"
+#define EXECUTOR  "executor"
+#define REVIEWER  "reviewer"
 #define LINES_MAX ((size_t)256 << 20)
 
 struct amp_identities {
@@ -154,6 +156,15 @@ bool amp_identities_is_operator(const struct amp_identities *ids, struct amp_spa
         if (amp_trust_is(ids->trust, key, amp_span_str(ids->operators[i]), time_ms))
             return true;
     return false;
+}
+
+bool amp_identities_is_named(const struct amp_identities *ids, const struct amp_identity *by,
+                             const char *name)
+{
+    bool shared = strpbrk(name, "*?") || strcmp(name, EXECUTOR) == 0 ||
+                  strcmp(name, REVIEWER) == 0 || strcmp(name, AMP_OPERATOR_ROLE) == 0;
+    return !shared &&
+           amp_trust_is(ids->trust, amp_span_str(by->key), amp_span_str(name), by->time_ms);
 }
 
 bool amp_said_by(const struct amp_identities *ids, const struct amp_said *said, const char *role)

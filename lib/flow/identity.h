@@ -66,6 +66,10 @@ int amp_identities_who(struct amp_identities *ids, const struct amp_view *v, boo
 /* Whether the sender has the role: its key has the principal ROLE or ROLE/NAME, or for a message
  * that was not signed, the message is from it. */
 bool amp_said_by(const struct amp_identities *ids, const struct amp_said *said, const char *role);
+/* Whether another message's sender has the name, too, as a rotated key has. false for a role
+ * ("executor") or a pattern, which several agents may share. */
+bool amp_identities_is_named(const struct amp_identities *ids, const struct amp_identity *by,
+                             const char *name);
 /* Whether the key may speak for an operator at a time. */
 bool amp_identities_is_operator(const struct amp_identities *ids, struct amp_span key,
                                 int64_t time_ms);

@@ -145,6 +145,41 @@ refused() {
   [ "$(part result_sig)" != "" ]
 }
 
+@test "a verdict counts for the result that it names, from a reviewer who is not the executor" {
+  begin
+  need ssh-keygen
+  ack executor | says executor.executor >line
+  hear line
+  verdict "$dispatch" | says reviewer.reviewer >kept
+  before=$(state_of)
+  hear kept
+  refused unknown_ref
+  # The result abbreviates its commit.
+  result "$(git -C "$BATS_FILE_TMPDIR/work" rev-parse --short=7 HEAD)" | says executor.executor >line
+  hear line
+  is_refused() {
+    hear "$1"
+    [ "$status" -eq 75 ]
+    [ "$(tail -n 1 "$S/error.ndjson" | jq -r .code)" = "$2" ]
+    [ "$(state_of)" = in_review ]
+  }
+  is_refused kept unknown_ref
+  verdict "$dispatch" | jq -c '.context_ref = []' | says reviewer.reviewer >kept
+  is_refused kept unknown_ref
+  # A second key of the executor that is a reviewer's, too; then one that is only the reviewer's.
+  request=$(grep -o -m 1 'review_request-T-2026-001-[0-9]*' "$said")
+  ssh-keygen -q -t ed25519 -N '' -C '' -f "$S/keys/second"
+  echo "reviewer/second,executor/executor $(cat "$S/keys/second.pub")" >>"$S/keys/allowed_signers"
+  verdict "$request" | says second >line
+  is_refused line bad_sender
+  verdict "$request" | says reviewer.reviewer >line
+  hear line
+  [ "$(state_of)" = done ]
+  # Which tree the reviewer saw is not known: no bundle, although the commit's name is in the result.
+  run -1 --separate-stderr task-dispatch export -s "$S" -C "$BATS_FILE_TMPDIR/work" "$task"
+  [[ "$stderr" == *"no verdict approves the tree"* ]]
+}
+
 @test "a line that was changed after it was signed is refused" {
   begin
   need ssh-keygen

@@ -54,6 +54,15 @@ static int result_check(struct amp_coordinator *c, const struct amp_view *v,
     return is_bound_to_other(p, said) ? bound_refuse(p, why) : 1;
 }
 
+static bool names_judged(const struct amp_view *v)
+{
+    for (uint32_t i = 0; i < v->context.n; i++)
+        if (amp_span_starts(v->context.v[i], "review_request-") ||
+            amp_span_starts(v->context.v[i], "task_result-"))
+            return true;
+    return false;
+}
+
 static int verdict_check(struct amp_coordinator *c, const struct amp_view *v,
                          const struct amp_said *said, struct amp_error *why, struct amp_error *err)
 {
@@ -63,8 +72,18 @@ static int verdict_check(struct amp_coordinator *c, const struct amp_view *v,
     if (task_look(c, v, &t, err) < 0)
         return -1;
     const struct amp_task_part *p = amp_step_judged(&t, v);
-    if (p && said->how == AMP_SAID_SIGNED && strcmp(p->executor, said->by.key) == 0)
+    if (said->how != AMP_SAID_SIGNED)
+        return 1;
+    /* Without it, the verdict could be kept back and used for a later result. */
+    if (!names_judged(v)) {
+        amp_fail(why, AMP_NO, "unknown_ref",
+                 "names neither the review request nor the result that it is about");
+        return 0;
+    }
+    if (p && strcmp(p->executor, said->by.key) == 0)
         return amp_said_refuse(said, why, "the same key signed the result");
+    if (p && amp_identities_is_named(c->opt->ids, &said->by, p->executor_name))
+        return amp_said_refuse(said, why, "another key of the executor signed the result");
     return 1;
 }
 

@@ -140,7 +140,9 @@ static int verdict_check(struct check *c, const struct amp_identity *executor,
         return rc;
     if (strcmp(by->key, executor->key) == 0)
         return fails(c, "the verdict and the result are signed by the same key");
-    if (!context_has(&c->v, c->request) && !context_has(&c->v, c->result) && c->v.context.n > 0)
+    if (amp_identities_is_named(c->ids, by, executor->principal))
+        return fails(c, "the verdict is signed by another key of the executor");
+    if (!context_has(&c->v, c->request) && !context_has(&c->v, c->result))
         return fails(c, "the verdict is about another result");
     return 1;
 }
