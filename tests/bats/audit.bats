@@ -92,6 +92,14 @@ verify() {
   jq -e '.code == "log_repaired" and (.what | test("gone|lost"))' <<<"$output"
 }
 
+@test "without keys/log.end, the end of the log is not verified" {
+  rm state/keys/log.end
+  run -1 verify
+  [[ $output == *"keys/log.end was removed: frames after "*" may be missing"* ]]
+  run -1 --separate-stderr verify --format ndjson
+  jq -e '.code == "log_tampered" and .noted_end == 0' <<<"$output"
+}
+
 @test "a log without a key is no error of the log" {
   rm -r state/keys
   run -78 verify
@@ -100,6 +108,8 @@ verify() {
   amp-ack track --state state >/dev/null <<<"$(message task_result)"
   run -0 --separate-stderr verify --format ndjson
   jq -e '.verified_from > 100 and .verified_from <= .last' <<<"$output"
+  # But the frames before it had one.
+  [[ $stderr == *"log/000001.ndjson, offset 0: earlier frames have hashes of another key, which is gone"* ]]
   echo x >state/keys/log
   run -78 verify
   [[ $output == *"keys/log of the state directory is not a key of a log"* ]]

@@ -18,6 +18,7 @@ struct verify {
     struct amp_pos was;   /* after the frame before */
     uint64_t next;        /* that a repair frame before names */
     bool was_keyed;       /* the frame before has an m */
+    bool other_key;       /* a frame before the key's first one has an m, too */
     uint64_t first_noted; /* when the scan began */
     /* Bytes at the end of a segment that no reader uses; seg 0: none. After a failed write, a
      * repair writes the frames there again into the next segment, with a repair frame. */
@@ -129,6 +130,10 @@ static int frame_verify(void *ctx, const struct amp_frame_head *h, struct amp_sp
                         amp_chain_has(frame) ? "the keyed hash of frame %" PRIu64 " does not match"
                                              : "frame %" PRIu64 " has no keyed hash",
                         h->n);
+    if (!w->was_keyed && !w->other_key && amp_chain_has(frame)) {
+        w->other_key = true;
+        note(w, at.seg, at.off, "earlier frames have hashes of another key, which is gone");
+    }
     if (w->was_keyed && h->log == AMP_FRAME_seal && seal_verify(w, h, frame, at, err) < 0)
         return -1;
     if (h->log == AMP_FRAME_repair && repair_note(w, h, frame, at, err) < 0)
@@ -256,6 +261,11 @@ static enum scanned log_scan(struct verify *w, struct amp_error *err)
         if ((pos.seg == l->last ? tail_judge(w, &pos, noted, err) : bad_explain(w, &pos, err)) < 0)
             return SCAN_FAILED;
     }
+    if (chain->page_gone)
+        return tampered(w, l->last ? l->last : 1, w->was.off, w->v.last + 1, err,
+                        "keys/log.end was removed: frames after %" PRIu64 " may be missing",
+                        w->v.last),
+               SCAN_FAILED;
     if (noted > w->v.last)
         return tampered(w, l->last ? l->last : 1, w->was.off, w->v.last + 1, err,
                         "the log ends with frame %" PRIu64 "; frames up to %" PRIu64

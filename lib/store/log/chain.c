@@ -78,6 +78,7 @@ static void page_map(struct amp_chain *c, int keys, uint64_t first)
     struct stat st;
     int flags = c->read_only ? O_RDONLY : O_RDWR | O_CREAT;
     AMP_CLOSE int fd = amp_file_open(keys, PAGE, flags | O_NOFOLLOW, 0600, NULL);
+    c->page_gone = c->read_only && fd < 0 && errno == ENOENT;
     /* A write to a mapped hole on a full disk raises SIGBUS. */
     if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
         (st.st_size < PAGE_SIZE && (c->read_only || posix_fallocate(fd, 0, PAGE_SIZE) != 0)))

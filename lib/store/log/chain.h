@@ -32,6 +32,7 @@ struct amp_chain {
     unsigned char key[32];
     uint64_t start;              /* the first frame with an m */
     struct amp_chain_page *page; /* NULL: none */
+    bool page_gone;              /* read_only: there is a key, but no page */
     amp_store_sign_fn sign;      /* NULL: none */
     const char *dir;             /* for sign, borrowed */
 };
