@@ -22,7 +22,7 @@ took() {
 less() { if [ "$1" -eq 0 ] || [ "$2" -lt "$1" ]; then echo "$2"; else echo "$1"; fi; }
 
 for files in ${FILES:-10 1000 10000}; do
-  rm -rf "$work"/*
+  rm -rf "${work:?}"/*
   git init -q -b main "$work/r"
   cd "$work/r"
   for ((i = 0; i < files; i++)); do

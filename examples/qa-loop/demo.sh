@@ -62,9 +62,13 @@ task-dispatch coordinate --state "$work/state" --hold --trust-in "$work/third" -
 coordinator=$!
 until [ -e "$work/state/tasks/T-2026-003.json" ]; do sleep 0.05; done
 echo "confined:"
-worktree-bind exec --read "$here" -- bash "$here/forge.sh" T-2026-003 || [ $? -eq 77 ]
+status=0
+worktree-bind exec --read "$here" -- bash "$here/forge.sh" T-2026-003 "$work" >"$work/forged" || status=$?
+cat "$work/forged"
+# 77: this machine cannot confine
+[ "$status" -eq 77 ] || grep -qx "wrote a verdict into 0 FIFOs" "$work/forged"
 echo "not confined:"
-bash "$here/forge.sh" T-2026-003
+bash "$here/forge.sh" T-2026-003 "$work"
 until grep -q unsigned "$work/refusals"; do sleep 0.05; done
 grep -h unsigned "$work/refusals"
 kill "$coordinator"
