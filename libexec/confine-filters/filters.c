@@ -266,6 +266,8 @@ static void filter_make(struct filter *f)
         refuse_on_host(f);
     if (f->kind & FILTER_NO_TRUNCATE)
         refuse(f, SCMP_SYS(truncate), EPERM, 0, NULL);
+    if (f->kind & FILTER_NO_GROUP)
+        refuse_if(f, SCMP_SYS(kill), EPERM, SCMP_CMP(0, SCMP_CMP_MASKED_EQ, 0xFFFFFFFF, 0));
 }
 
 /* Prints the program as an array; its number of instructions. */
@@ -288,14 +290,15 @@ static size_t filter_print(const struct filter *f)
 
 int main(void)
 {
-    static size_t sizes[256];
+    static size_t sizes[FILTER_KINDS];
     const int abis[] = {0, 3, 6};
     puts("#include \"filter.h\"\n");
-    for (int bits = 0; bits < 4 * 4 * 3; bits++) {
+    for (int bits = 0; bits < 8 * 4 * 3; bits++) {
         const struct filter_facts facts = {.namespaces = bits & 1,
                                            .gate = bits & 2,
-                                           .network = bits / 4 % 4,
-                                           .landlock = abis[bits / 16]};
+                                           .group = bits & 4,
+                                           .network = bits / 8 % 4,
+                                           .landlock = abis[bits / 32]};
         struct filter f = {.kind = filter_kind(&facts)};
         if (sizes[f.kind])
             continue;
@@ -304,7 +307,7 @@ int main(void)
         seccomp_release(f.ctx);
     }
     puts("\nconst struct filter_program filter_programs[] = {");
-    for (unsigned kind = 0; kind < 256; kind++)
+    for (unsigned kind = 0; kind < FILTER_KINDS; kind++)
         if (sizes[kind])
             printf("    {%u, %zu, code_%u},\n", kind, sizes[kind], kind);
     puts("    {0, 0, NULL},\n};");

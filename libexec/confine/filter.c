@@ -12,6 +12,7 @@ void filter_enforce(const struct plan *p)
 {
     const struct filter_facts facts = {.namespaces = p->namespaces,
                                        .gate = p->port != 0,
+                                       .group = p->forwarding == FORWARD_COMMAND,
                                        .network = (int)p->network,
                                        .landlock = landlock_abi()};
     const unsigned kind = filter_kind(&facts);

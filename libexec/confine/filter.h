@@ -12,15 +12,18 @@ enum filter_bits {
     FILTER_UNIX = 2,    /* allowed families of sockets */
     FILTER_INET = 4,
     FILTER_INET6 = 8,
-    FILTER_ROUTES = 16,      /* routing sockets, which read the host's interfaces */
-    FILTER_TCP_ONLY = 32,    /* of AF_INET */
-    FILTER_NO_INBOUND = 64,  /* no binding, no listening */
-    FILTER_NO_TRUNCATE = 128 /* Landlock before ABI 3 does not see truncate() */
+    FILTER_ROUTES = 16,       /* routing sockets, which read the host's interfaces */
+    FILTER_TCP_ONLY = 32,     /* of AF_INET */
+    FILTER_NO_INBOUND = 64,   /* no binding, no listening */
+    FILTER_NO_TRUNCATE = 128, /* Landlock before ABI 3 does not see truncate() */
+    FILTER_NO_GROUP = 256,    /* no signals to the own process group, which has processes outside */
+    FILTER_KINDS = 512
 };
 
 /* What the kind is computed from; network as in confine.h, port: there is a gate. */
 struct filter_facts {
     bool namespaces, gate;
+    bool group; /* the command stays in the process group of its starter */
     int network, landlock;
 };
 
@@ -42,6 +45,9 @@ static inline unsigned filter_kind(const struct filter_facts *f)
         kind |= FILTER_NO_INBOUND;
     if (!f->namespaces && f->landlock < 3)
         kind |= FILTER_NO_TRUNCATE;
+    /* A pid namespace does not limit a process group, but Landlock's scope does. */
+    if (f->group && f->landlock < 6)
+        kind |= FILTER_NO_GROUP;
     return kind;
 }
 
