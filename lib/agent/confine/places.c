@@ -140,13 +140,37 @@ static int inside_add(const struct amp_confine *c, struct confine_places *p, con
     return place_add(p, real, real, write, err);
 }
 
-/* Whether a place of the tool covers the path already. */
+/* Whether a place of the tool shows something else at the path already. */
 static bool is_covered(const struct amp_confine *c, const char *path)
 {
-    for (size_t i = 0; i < c->n_places; i++)
-        if (!c->places[i].path && confine_is_beneath(path, c->places[i].at))
+    for (size_t i = 0; i < c->n_places; i++) {
+        const struct amp_confine_place *q = &c->places[i];
+        if (q->at && (!q->path || strcmp(q->path, q->at) != 0) && confine_is_beneath(path, q->at))
             return true;
+    }
     return false;
+}
+
+/* Mounts the directories of the worktree above a hidden path on themselves, with the rights that
+ * they have: the command could rename them otherwise, and put a directory of its own at the path.
+ */
+static int above_pin(const struct amp_confine *c, struct confine_places *p, const char *worktree,
+                     const char *hidden, struct amp_error *err)
+{
+    char dir[PATH_MAX];
+    amp_span_copy(amp_span_str(hidden), dir, sizeof dir);
+    for (char *slash; (slash = strrchr(dir, '/')) != NULL;) {
+        const struct confine_place *in = NULL;
+        *slash = '\0';
+        if (strcmp(dir, worktree) == 0 || !confine_is_beneath(dir, worktree))
+            break;
+        for (size_t i = 0; i < p->n; i++)
+            if (confine_is_beneath(dir, p->v[i].at) && (!in || strlen(p->v[i].at) > strlen(in->at)))
+                in = &p->v[i];
+        if (in && !is_covered(c, dir) && place_add(p, dir, dir, in->write, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* What must stay hidden and is in the worktree is covered; rules of files cannot do that. */
@@ -157,10 +181,13 @@ static int hidden_cover(const struct amp_confine *c, struct confine_places *p, c
     for (const char *const *h = c->hidden; h && *h; h++) {
         if (!realpath(*h, real) || !confine_is_beneath(real, worktree))
             continue;
-        if (!c->report->means.namespaces || strcmp(real, worktree) == 0)
+        /* A worktree with two paths would show it at the other one. */
+        if (!c->report->means.namespaces || strcmp(real, worktree) == 0 ||
+            strcmp(c->worktree, worktree) != 0)
             return amp_fail(err, AMP_CONFIG, "bad_policy", "the worktree %.150s contains %.150s",
                             worktree, real);
-        if (!is_covered(c, real) && place_add(p, NULL, real, false, err) < 0)
+        if (!is_covered(c, real) &&
+            (above_pin(c, p, worktree, real, err) < 0 || place_add(p, NULL, real, false, err) < 0))
             return -1;
     }
     return 0;
