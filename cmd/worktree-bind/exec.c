@@ -4,6 +4,7 @@
  * ended.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/file.h>
 #include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>
 
@@ -23,6 +25,9 @@
 #include "bind.h"
 #include "flow/confinement.h"
 #include "flow/facts.h"
+#include "worktree/git/quarantine.h"
+
+#define PLACES_MAX 24
 
 /* Signals that are passed on to the command. */
 static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
@@ -30,7 +35,9 @@ static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
 struct execution {
     char worktree[PATH_MAX], state[PATH_MAX]; /* state "": none */
     char scratch[PATH_MAX];                   /* "": none */
+    char git[PATH_MAX];                       /* holds the private git directory; "": none */
     bool git_inside;                          /* the worktree contains the git directory */
+    struct amp_git_quarantine quarantine;     /* the git directory is GIT/git */
     struct amp_confine_policy policy;
     struct amp_confine_report report;
     struct amp_gate gate;
@@ -43,7 +50,10 @@ static void execution_release(struct execution *x)
     amp_gate_end(&x->gate);
     amp_confine_policy_release(&x->policy);
     free(x->env);
+    amp_git_quarantine_release(&x->quarantine);
     if (x->scratch[0] && amp_confine_scratch_remove(x->scratch, &err) < 0)
+        amp_warn("%s", err.what);
+    if (x->git[0] && amp_confine_scratch_remove(x->git, &err) < 0)
         amp_warn("%s", err.what);
 }
 #define EXECUTION AMP_CLEANUP(execution_release) struct execution
@@ -86,18 +96,89 @@ static int confinement_choose(struct execution *x, struct amp_error *err)
     return amp_confinement_choose(&args, amp_warn, &x->policy, &x->report, err);
 }
 
-/* Without the option: the default state directory, if it exists. */
-static int state_find(struct execution *x, struct amp_error *err)
+/* The policy file, and the directory that has its name; "": no policy. The worktree is found after
+ * a change of the directory. */
+struct policy_place {
+    char file[PATH_MAX], dir[PATH_MAX];
+};
+static int policy_place_find(struct policy_place *p, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct stat st;
-    if (x->state[0])
+    const char *policy = opt.walls.policy;
+    *p->file = *p->dir = '\0';
+    if (!policy)
         return 0;
-    if (session_open(&s, false, err) < 0)
-        return -1;
-    if (snprintf(x->state, sizeof x->state, "%s/amp", s.info.common) >= PATH_MAX ||
+    const char *slash = strrchr(policy, '/');
+    snprintf(p->file, sizeof p->file, "%.*s", slash ? (int)(slash - policy + 1) : 1,
+             slash ? policy : ".");
+    return realpath(p->file, p->dir) && realpath(policy, p->file)
+               ? 0
+               : amp_fail(err, AMP_CONFIG, "bad_policy", "%s: %s", policy, strerror(errno));
+}
+
+static bool is_in(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+    return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+/* The command could change a policy in the worktree, or a link to one, for its next start. */
+static int policy_place_check(const struct execution *x, const struct policy_place *p,
+                              struct amp_error *err)
+{
+    if (!is_in(p->file, x->worktree) && !is_in(p->dir, x->worktree))
+        return 0;
+    return amp_fail(err, AMP_CONFIG, "bad_policy",
+                    "%s is in the worktree, where the command could change it", opt.walls.policy);
+}
+
+/* Without the option: the default state directory, if it exists. */
+static void state_find(struct execution *x, const struct session *s)
+{
+    struct stat st;
+    if (snprintf(x->state, sizeof x->state, "%s/amp", s->info.common) >= PATH_MAX ||
         stat(x->state, &st) < 0)
         x->state[0] = '\0';
+}
+
+/* A git directory for reading: HEAD, its branch, a copy of the index, and the repository's objects.
+ * Only the mounts of the level full can put it into the place of the worktree's own. */
+static int git_make(struct execution *x, const struct session *s, const char *tmp,
+                    struct amp_error *err)
+{
+    char dir[PATH_MAX + 8], file[PATH_MAX + 8];
+    AMP_BUF struct amp_buf text = {0};
+    if (!x->report.means.namespaces)
+        return 0;
+    if (amp_confine_scratch_make(tmp, x->git, sizeof x->git - 8, err) < 0)
+        return -1;
+    snprintf(dir, sizeof dir, "%s/git", x->git);
+    snprintf(file, sizeof file, "%s/dotgit", x->git);
+    const struct amp_git_quarantine_spec spec = {s->info.common, x->worktree, dir, "confined",
+                                                 "confined@localhost"};
+    amp_buf_init(&text, 2 * PATH_MAX);
+    return amp_git_quarantine_make(s->git, &spec, &x->quarantine, err) < 0 ||
+                   amp_buf_fmt(&text, err, "gitdir: %s\n", dir) < 0
+               ? -1
+               : amp_file_write_atomic(AT_FDCWD, file, 0400, amp_buf_span(&text), err);
+}
+
+/* The state directory and the git of the command. */
+static int repository_use(struct execution *x, const char *tmp, struct amp_error *err)
+{
+    SESSION s = {0};
+    if (session_open(&s, false, err) < 0) {
+        if (!x->state[0])
+            return -1;
+    } else {
+        if (!x->state[0])
+            state_find(x, &s);
+        if (git_make(x, &s, tmp, err) == 0)
+            return 0;
+    }
+    if (strcmp(err->code, "no_memory") == 0)
+        return -1;
+    amp_warn("git does not work in the sandbox: %s", err->what);
+    amp_git_quarantine_release(&x->quarantine);
     return 0;
 }
 
@@ -168,11 +249,17 @@ static int gate_make(struct execution *x, struct amp_error *err)
 
 static int prepare(struct execution *x, const char *command, struct amp_error *err)
 {
+    struct policy_place policy;
     const char *tmp = getenv("TMPDIR");
+    if (!tmp || tmp[0] != '/')
+        tmp = "/tmp";
     /* Paths of options are relative to the directory of the start, which worktree_find changes. */
     if (opt.state && !realpath(opt.state, x->state))
         return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", opt.state);
-    if (confinement_choose(x, err) < 0 || worktree_find(x, err) < 0 || state_find(x, err) < 0)
+    if (policy_place_find(&policy, err) < 0)
+        return -1;
+    if (confinement_choose(x, err) < 0 || worktree_find(x, err) < 0 ||
+        policy_place_check(x, &policy, err) < 0 || repository_use(x, tmp, err) < 0)
         return -1;
     /* Only the mounts of the level full can cover a part of the worktree. */
     if (x->git_inside && !x->report.means.namespaces && !(x->report.lacks & 1u << AMP_LACK_FILES)) {
@@ -180,27 +267,39 @@ static int prepare(struct execution *x, const char *command, struct amp_error *e
         amp_warn("not enforced: the git directory is in the worktree and can be changed");
     }
     if (!x->report.means.namespaces &&
-        amp_confine_scratch_make(tmp && tmp[0] == '/' ? tmp : "/tmp", x->scratch, sizeof x->scratch,
-                                 err) < 0)
+        amp_confine_scratch_make(tmp, x->scratch, sizeof x->scratch, err) < 0)
         return -1;
     return environment_make(x, err) < 0 || gate_make(x, err) < 0 ? -1 : start_log(x, command, err);
 }
 
 static int start(struct execution *x, char **argv, struct amp_child *child, struct amp_error *err)
 {
-    char git[PATH_MAX + 8];
+    char git[PATH_MAX + 8], dir[PATH_MAX + 8], file[PATH_MAX + 8];
     snprintf(git, sizeof git, "%s/.git", x->worktree);
     const char *const hidden[] = {x->state[0] ? x->state : NULL, NULL};
+    struct amp_confine_place places[PLACES_MAX];
+    size_t n = 0;
+    snprintf(dir, sizeof dir, "%s/git", x->git);
+    snprintf(file, sizeof file, "%s/dotgit", x->git);
     /* A .git file that was replaced would lead the git of others to a repository of the command. So
-     * it covers itself, read-only: what is mounted on cannot be replaced. */
-    const struct amp_confine_place places[] = {{.path = x->git_inside ? NULL : git, .at = git}};
+     * it is covered, read-only: what is mounted on cannot be replaced. */
+    bool own = x->quarantine.n_objects;
+    const char *cover = x->git_inside ? own ? dir : NULL : own ? file : git;
+    places[n++] = (struct amp_confine_place){.path = cover, .at = git};
+    if (own && !x->git_inside)
+        places[n++] = (struct amp_confine_place){.path = dir};
+    if (x->quarantine.n_objects > PLACES_MAX - 2)
+        return amp_fail(err, AMP_CONFIG, "too_many_paths", "more than %d object directories",
+                        PLACES_MAX - 2);
+    for (uint32_t i = 0; i < x->quarantine.n_objects; i++)
+        places[n++] = (struct amp_confine_place){.path = x->quarantine.objects[i]};
     const struct amp_confine c = {.policy = &x->policy,
                                   .report = &x->report,
                                   .worktree = x->worktree,
                                   .home = getenv("HOME"),
                                   .hidden = hidden,
                                   .places = places,
-                                  .n_places = x->report.means.namespaces,
+                                  .n_places = x->report.means.namespaces ? n : 0,
                                   .scratch = x->scratch[0] ? x->scratch : NULL,
                                   .gate_fd = x->gate.fd};
     const struct amp_child_spec spec = {.argv = (const char *const *)argv,

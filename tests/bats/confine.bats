@@ -7,6 +7,9 @@ load lib
 setup_file() {
   cd "$BATS_FILE_TMPDIR" || return 1
   repo main
+  echo a >main/a
+  git -C main add a
+  git -C main commit -qm second
   git -C main worktree add -q ../wt -b feat
   mkdir outside bin
   echo secret >outside/file
@@ -63,11 +66,71 @@ true'
 @test "full: the worktree is writable, and no other file is there" {
   full sh -c "$files" sh "$OUT"
   [ "$status" -eq 0 ]
-  [ "$output" = made ]
+  [ "$output" = made$'\n'objects ]
   [ "$(cat "$OUT/file")" = secret ]
   [ -e made ]
   full sh -c 'ls -A "$(dirname "$1")"' sh "$OUT"
-  [ "$output" = wt ]
+  [ "$output" = main$'\n'wt ]
+}
+
+@test "full: git can read the worktree's branch and change nothing, linked and main" {
+  local tree TMPDIR=$BATS_TEST_TMPDIR/private
+  mkdir "$TMPDIR"
+  export TMPDIR
+  for tree in wt main; do
+    cd "$BATS_FILE_TMPDIR/$tree"
+    echo changed >>a
+    full sh -c 'git log --format=%s && git status --short && git diff --stat -- a &&
+      git for-each-ref --format="%(refname)"'
+    [ "$status" -eq 0 ]
+    [[ "$output" == *" M a"*"a | 1 +"* ]]
+    [[ "$output" == *"refs/heads/$(git symbolic-ref --short HEAD)" ]]
+    [ "$(grep -c refs/ <<<"$output")" -eq 1 ] # no other branch
+    local before
+    before=$(git rev-parse HEAD)
+    full sh -c 'git commit -qam x; git config user.name x; git update-ref refs/heads/new HEAD
+      mv .git other; echo gitdir: /tmp >.git; cd "$(git rev-parse --git-common-dir)" && : >hooks
+      mkdir hooks; : >objects/x; : >"$(cut -d" " -f2 info/alternates objects/info/alternates)/x"'
+    [[ "$stderr" == *"Read-only file system"* ]]
+    [ "$(git rev-parse HEAD)" = "$before" ]
+    run -1 git rev-parse -q --verify refs/heads/new
+    [ "$(git config user.name)" != x ]
+    [ ! -e ../main/.git/objects/x ] && [ ! -e other ]
+    git checkout -q -- a
+  done
+  [ -z "$(ls "$TMPDIR")" ] # the private git directories
+}
+
+@test "full: a hidden directory in the worktree cannot be replaced by renaming what is above it" {
+  mkdir -p sub/deep/state
+  chmod 700 sub/deep/state
+  options=(-s sub/deep/state)
+  full sh -c 'ls -A sub/deep/state; mv sub away; mv sub/deep sub/away; rm -rf sub
+    mkdir -p sub/deep/state; echo planted >sub/deep/state/file; echo made >sub/deep/made'
+  [ -z "$output" ]
+  [ ! -e away ] && [ ! -e sub/away ]
+  [ "$(cat sub/deep/made)" = made ]
+  [ -s sub/deep/state/error.ndjson ]
+  [ ! -e sub/deep/state/file ]
+}
+
+@test "full: kill 0 reaches no process outside, with and without Landlock's scope of signals" {
+  local without script='trap "echo outside" TERM
+    "$@" python3 -c "import os, signal
+signal.signal(15, signal.SIG_IGN)
+try: os.kill(0, 15)
+except PermissionError: print(\"refused\")"
+    echo end'
+  need python3
+  run -0 setsid -w sh -c "$script" sh env
+  [ "$output" = outside$'\n'end ]
+  for without in "" landlock; do
+    run -0 --separate-stderr setsid -w "$FIX/without" $without -- sh -c "$script" sh \
+      worktree-bind exec --best-effort --
+    [[ "$output" != *outside* ]]
+    [ "${lines[-1]}" = end ]
+  done
+  [ "${lines[0]}" = refused ]
 }
 
 @test "landlock: the worktree is writable, and no other file can be opened" {
@@ -380,12 +443,26 @@ except OSError:
   tail -n 1 "$state/error.ndjson" | jq -e '.message | test("\"level\":\"landlock\"") and test("namespaces")'
 }
 
+@test "policy: a file in the worktree of the command is refused, also in the main one" {
+  cd "$BATS_FILE_TMPDIR/main"
+  echo '{}' >policy.json
+  run -78 worktree-bind exec --policy policy.json -- true
+  [[ "$output" == *"policy.json is in the worktree, where the command could change it"* ]]
+  ln -sf "$PWD/policy.json" "$BATS_FILE_TMPDIR/link.json"
+  run -78 worktree-bind exec --policy "$BATS_FILE_TMPDIR/link.json" -- true
+  mv policy.json "$BATS_FILE_TMPDIR/real.json"
+  ln -s "$BATS_FILE_TMPDIR/real.json" policy.json
+  run -78 worktree-bind exec --policy policy.json -- true
+  rm policy.json
+  run -0 worktree-bind exec --best-effort --policy "$BATS_FILE_TMPDIR/real.json" -- true
+}
+
 @test "full: a git directory inside of the worktree is covered" {
   cd "$BATS_FILE_TMPDIR/main"
   mkdir -p -m 700 .git/amp # the default state directory
   full sh -c 'ls -A .git; touch .git/x 2>/dev/null || touch here'
   [ "$status" -eq 0 ]
-  [ -z "$output" ]
+  [[ "$output" != *hooks* && "$output" != *logs* && "$output" != *amp* ]]
   [ ! -e .git/x ]
   [ -e here ]
   rm -r here .git/amp

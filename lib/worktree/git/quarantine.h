@@ -15,8 +15,8 @@
 
 /* Creates the directory dir (absolute, 0700): HEAD and the branch of the worktree, a copy of its
  * index, a configuration with the agent's name, and an empty object store that borrows the
- * repository's objects. CANTCREAT if dir exists. On failure nothing is left. The worktree is a
- * linked one of repo; NO worktree_unknown. */
+ * repository's objects. CANTCREAT if dir exists. On failure nothing is left. The worktree is one of
+ * repo, linked or the main one; NO worktree_unknown. Only a linked one can be taken over. */
 struct amp_git_quarantine_spec {
     const char *repo, *worktree, *dir;
     const char *name, *email; /* the agent's, for its commits */

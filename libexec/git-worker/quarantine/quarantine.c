@@ -161,6 +161,16 @@ static int reply_objects(struct request *r, const char *objects, int depth, int 
     return 0;
 }
 
+/* The worktree of the request: a linked one, or the main one. */
+static int open_any_worktree(struct request *r, git_repository **out)
+{
+    const char *main = git_repository_workdir(r->repo);
+    bool is_main = main && !git_repository_is_worktree(r->repo) &&
+                   same_dir(AT_FDCWD, main, AT_FDCWD, r->in.worktree);
+    return is_main ? tree_open(r, git_repository_path(r->repo), r->in.worktree, out)
+                   : open_worktree(r, out);
+}
+
 int op_quarantine_make(struct request *r)
 {
     CLEANUP(git_repository_cleanup) git_repository *tree = NULL;
@@ -171,7 +181,7 @@ int op_quarantine_make(struct request *r)
     int n = 0;
     if (path[0] != '/')
         return amp_fail(r->err, AMP_USAGE, "bad_path", "%s: not an absolute path", path);
-    if (open_worktree(r, &tree) < 0)
+    if (open_any_worktree(r, &tree) < 0)
         return -1;
     snprintf(objects, sizeof objects, "%sobjects", git_repository_commondir(tree));
     if (strpbrk(objects, "\n\""))
