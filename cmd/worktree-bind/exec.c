@@ -156,10 +156,11 @@ static int git_make(struct execution *x, const struct session *s, const char *tm
     const struct amp_git_quarantine_spec spec = {s->info.common, x->worktree, dir, "confined",
                                                  "confined@localhost"};
     amp_buf_init(&text, 2 * PATH_MAX);
-    return amp_git_quarantine_make(s->git, &spec, &x->quarantine, err) < 0 ||
-                   amp_buf_fmt(&text, err, "gitdir: %s\n", dir) < 0
-               ? -1
-               : amp_file_write_atomic(AT_FDCWD, file, 0400, amp_buf_span(&text), err);
+    if (amp_git_quarantine_make(s->git, &spec, &x->quarantine, err) < 0 ||
+        amp_buf_fmt(&text, err, "gitdir: %s\n", dir) < 0)
+        return -1;
+    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, file, O_WRONLY | O_CREAT | O_EXCL, 0400, err);
+    return fd < 0 ? -1 : amp_write_all(fd, amp_buf_span(&text), err);
 }
 
 /* The state directory and the git of the command. */
