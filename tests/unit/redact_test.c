@@ -173,6 +173,16 @@ static void json(void)
         {"{\"key\":\"AbCdEfGh0123456789xyz\"}", "{\"key\":\"[redacted:key]\"}"},
         {"{\"ghp_0123456789abcdefghijABCDEFGHIJ012345\":1}", "{\"[redacted:github_token]\":1}"},
         {"password=x", "password=[redacted:password]"},
+        /* A signed line keeps its signature as long as its message has every byte. */
+        {"{\"to\":\"b\", \"sig\":{\"v\":\"AAAA\"},\"msg\":{\"a\":1}}",
+         "{\"to\":\"b\",\"sig\":{\"v\":\"AAAA\"},\"msg\":{\"a\":1}}"},
+        {"{\"sig\":{\"v\":\"AAAA\"},\"msg\":{\"a\": 1}}",
+         "{\"sig\":\"[redacted:signature]\",\"msg\":{\"a\":1}}"},
+        {"[{\"msg\":{\"password\":\"p\"},\"sig\":{}}]",
+         "[{\"msg\":{\"password\":\"[redacted:password]\"},\"sig\":\"[redacted:signature]\"}]"},
+        {"{\"sig\":{\"password\":\"p\"},\"msg\":{\"sig\":{},\"msg\":[ ]}}",
+         "{\"sig\":\"[redacted:signature]\",\"msg\":{\"sig\":\"[redacted:signature]\",\"msg\":[]}"
+         "}"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         amp_buf_reset(&out);

@@ -92,6 +92,55 @@ static int member_redact(struct walk *w, uint32_t key, uint32_t tok)
     return value_redact(w, tok);
 }
 
+/* The members of a signed line, as they were written. */
+struct signed_line {
+    uint32_t sig, msg;    /* AMP_TOK_NONE: the object is not a signed line */
+    size_t sig_at, sig_n; /* the place of sig in the output */
+    bool changed;
+};
+
+static struct signed_line signed_find(const struct walk *w, uint32_t tok)
+{
+    struct signed_line s = {.sig = AMP_TOK_NONE, .msg = AMP_TOK_NONE};
+    if (w->t->tok[tok].type != AMP_JSON_OBJECT)
+        return s;
+    s.sig = amp_tape_get(w->t, tok, AMP_SPAN("sig"));
+    s.msg = amp_tape_get(w->t, tok, AMP_SPAN("msg"));
+    if (s.sig == AMP_TOK_NONE || s.msg == AMP_TOK_NONE || w->t->tok[s.sig].type != AMP_JSON_OBJECT)
+        s.sig = s.msg = AMP_TOK_NONE;
+    return s;
+}
+
+/* Notes the member tok, whose output begins at `at`. */
+static void signed_note(const struct walk *w, struct signed_line *s, uint32_t tok, size_t at)
+{
+    if (tok != s->sig && tok != s->msg)
+        return;
+    const struct amp_span is = {w->out->data + at, w->out->len - at};
+    s->changed |= !amp_span_eq(is, amp_tok_source(w->t, tok));
+    if (tok == s->sig) {
+        s->sig_at = at;
+        s->sig_n = is.n;
+    }
+}
+
+/* A signature does not fit a message that was changed: it is replaced, so that nothing takes it for
+ * one that is valid. */
+static int signed_close(struct walk *w, const struct signed_line *s)
+{
+    static const char mark[] = "\"[redacted:signature]\"";
+    const size_t n = sizeof mark - 1;
+    if (!s->changed)
+        return 0;
+    if (amp_buf_reserve(w->out, n, w->err) < 0)
+        return -1;
+    char *at = w->out->data + s->sig_at;
+    memmove(at + n, at + s->sig_n, w->out->len - s->sig_at - s->sig_n);
+    memcpy(at, mark, n);
+    w->out->len = w->out->len - s->sig_n + n;
+    return 0;
+}
+
 static int value_redact(struct walk *w, uint32_t tok)
 {
     const struct amp_tok *v = &w->t->tok[tok];
@@ -100,6 +149,7 @@ static int value_redact(struct walk *w, uint32_t tok)
     if (v->type != AMP_JSON_OBJECT && v->type != AMP_JSON_ARRAY)
         return value_copy(w, tok);
     bool object = v->type == AMP_JSON_OBJECT;
+    struct signed_line s = signed_find(w, tok);
     if (amp_buf_str(w->out, object ? "{" : "[", w->err) < 0)
         return -1;
     for (uint32_t i = tok + 1; i < v->next; i = w->t->tok[i].next) {
@@ -108,13 +158,18 @@ static int value_redact(struct walk *w, uint32_t tok)
         if (object) {
             uint32_t key = i++;
             /* A key may be the secret itself. */
-            if (string_redact(w, key) < 0 || amp_buf_str(w->out, ":", w->err) < 0 ||
-                member_redact(w, key, i) < 0)
+            if (string_redact(w, key) < 0 || amp_buf_str(w->out, ":", w->err) < 0)
                 return -1;
+            size_t at = w->out->len;
+            if (member_redact(w, key, i) < 0)
+                return -1;
+            signed_note(w, &s, i, at);
         } else if (value_redact(w, i) < 0) {
             return -1;
         }
     }
+    if (signed_close(w, &s) < 0)
+        return -1;
     return amp_buf_str(w->out, object ? "}" : "]", w->err);
 }
 
