@@ -219,7 +219,8 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
         note_own(j, "line_too_long", "limit", "the line is too long", expected);
     } else if (read) {
         int good =
-            j->user ? user_check_text(j->user, v->bytes, &j->check, &view, note_finding, j, err)
+            j->user ? user_check_text(j->user, v->bytes, v->chunk->document, &j->check, &view,
+                                      note_finding, j, err)
                     : amp_reader_line(j->reader, v->bytes, &j->check, &view, note_finding, j, err);
         if (good < 0 || add_output(j, v, err) < 0)
             return -1;

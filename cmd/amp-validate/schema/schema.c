@@ -328,12 +328,16 @@ static int explain_text(struct user_check *c, struct amp_error *err)
     return 0;
 }
 
-int user_check_text(struct user_check *c, struct amp_span text, const struct amp_check_options *opt,
-                    struct amp_view *view, amp_finding_fn fn, void *ctx, struct amp_error *err)
+int user_check_text(struct user_check *c, struct amp_span line, bool whole,
+                    const struct amp_check_options *opt, struct amp_view *view, amp_finding_fn fn,
+                    void *ctx, struct amp_error *err)
 {
     struct amp_json_fault fault;
     struct amp_error why;
-    *view = (struct amp_view){.line = text,
+    struct amp_span text = line;
+    if (!whole && amp_line_message(line, &text, err) < 0)
+        return -1;
+    *view = (struct amp_view){.line = line,
                               .message = text,
                               .text = text,
                               .tape = &c->tape,

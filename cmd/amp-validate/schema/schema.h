@@ -24,10 +24,12 @@ struct user_check;
 struct user_check *user_check_new(const struct amp_schema *s, const struct amp_json_limits *limits,
                                   struct amp_error *err);
 void user_check_free(struct user_check *c);
-/* As amp_reader_line: 1 valid, 0 at least one error was reported, -1 internal failure. The view has
- * only the text and its tape; findings live until the next call. */
-int user_check_text(struct user_check *c, struct amp_span text, const struct amp_check_options *opt,
-                    struct amp_view *view, amp_finding_fn fn, void *ctx, struct amp_error *err);
+/* Checks a line, or the message in a signed one; `whole`: the text as it is, also if it has the
+ * form of a signed line. As amp_reader_line: 1 valid, 0 at least one error was reported, -1
+ * internal failure. The view has only the text and its tape; findings live until the next call. */
+int user_check_text(struct user_check *c, struct amp_span line, bool whole,
+                    const struct amp_check_options *opt, struct amp_view *view, amp_finding_fn fn,
+                    void *ctx, struct amp_error *err);
 /* As amp_reader_output, for the text that was checked last. */
 int user_check_output(struct user_check *c, enum amp_output form, struct amp_buf *out,
                       struct amp_error *err);
