@@ -297,7 +297,7 @@ void ack_close_state(struct amp_store **s)
 int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,
                     struct amp_error *err)
 {
-    struct amp_outbox box = {.store = s, .name = name, .out = q};
+    struct amp_outbox box = {.store = s, .name = name, .out = q, .sends_again = true};
     bool any;
     if (amp_outbox_any(s, name, &any, err) < 0)
         return -1;

@@ -21,6 +21,7 @@
 struct amp_identities {
     enum amp_identity_require require;
     const char *const *operators;
+    const char *state; /* the caller's */
     struct amp_trust *trust;
     struct amp_verifier *verifier;
     struct amp_signer *signer;         /* or NULL */
@@ -80,6 +81,7 @@ int amp_identities_open(const struct amp_identities_options *opt, struct amp_ide
         return amp_fail_memory(err);
     ids->require = opt->require;
     ids->operators = opt->operators;
+    ids->state = opt->state;
     ids->warn = opt->warn;
     /* The signer first: it may make the state's keys, which the trust then has. */
     int rc = signer_open(opt, ids, err);
@@ -247,14 +249,17 @@ bool amp_input_is_trusted(const char *path)
 
 /* ---- signing ---- */
 
-/* Whether the tool's principal is or begins with the role. */
+static bool principal_has_role(const char *own, struct amp_span role)
+{
+    return strncmp(own, role.p, role.n) == 0 && (own[role.n] == '\0' || own[role.n] == '/');
+}
+
+/* Whether the tool's principal is or begins with the role, or is an operator's for the admin. */
 static bool is_own_role(const struct amp_identities *ids, struct amp_span role)
 {
-    const char *own = ids->principal;
-    if (amp_span_is(role, ADMIN))
-        role = AMP_SPAN(AMP_OPERATOR_ROLE);
-    return role.n == 0 ||
-           (strncmp(own, role.p, role.n) == 0 && (own[role.n] == '\0' || own[role.n] == '/'));
+    return role.n == 0 || principal_has_role(ids->principal, role) ||
+           (amp_span_is(role, ADMIN) &&
+            principal_has_role(ids->principal, AMP_SPAN(AMP_OPERATOR_ROLE)));
 }
 
 int amp_identities_sign(struct amp_identities *ids, struct amp_span line, struct amp_buf *out,
@@ -272,6 +277,61 @@ int amp_identities_sign(struct amp_identities *ids, struct amp_span line, struct
     if (v.sig.key.n > 0 || !v.json || !own)
         return amp_buf_add(out, line.p, line.n, err);
     return amp_signer_line(ids->signer, line, amp_now_ms(), out, err);
+}
+
+/* The recorded line of the sender's own attempt, if `line` is the recorded line of a further one;
+ * else rec->found is false. Only the sweep makes a record with an origin, of the line that it
+ * composed, so another line with its id is not taken for it. */
+static int first_attempt_find(struct amp_store *s, struct amp_span id, struct amp_span line,
+                              struct amp_buf *mem, struct amp_message_rec *rec,
+                              struct amp_error *err)
+{
+    struct amp_message_rec again;
+    AMP_BUF struct amp_buf own = {.max = LINES_MAX};
+    rec->found = false;
+    if (id.n == 0)
+        return 0;
+    if (amp_message_find(s, id, &own, &again, err) < 0)
+        return -1;
+    if (!again.found || again.origin.n == 0 || !amp_span_eq(again.line, line))
+        return 0;
+    return amp_message_find(s, again.origin, mem, rec, err);
+}
+
+int amp_identities_sign_again(struct amp_identities *ids, struct amp_store *s, struct amp_span line,
+                              struct amp_buf *out, struct amp_error *err)
+{
+    static const struct amp_check_options quick = {.heads = true};
+    struct amp_view v;
+    struct amp_said said;
+    struct amp_message_rec first;
+    struct amp_error why;
+    AMP_BUF struct amp_buf mem = {.max = LINES_MAX};
+    struct amp_signer *signer = NULL;
+    size_t before = out->len;
+    if (amp_identities_sign(ids, line, out, err) < 0)
+        return -1;
+    if (!ids || !ids->reader || out->len - before != line.n)
+        return 0;
+    if (amp_reader_line(ids->reader, line, &quick, &v, NULL, NULL, err) < 0)
+        return -1;
+    if (v.sig.key.n > 0)
+        return 0;
+    if (first_attempt_find(s, v.id, line, &mem, &first, err) < 0)
+        return -1;
+    if (!first.found)
+        return 0;
+    if (amp_reader_line(ids->reader, first.line, &quick, &v, NULL, NULL, err) < 0)
+        return -1;
+    int known = amp_identities_who(ids, &v, false, &said, &why, err);
+    if (known <= 0 || said.how != AMP_SAID_SIGNED || !said.by.local)
+        return known < 0 ? -1 : 0;
+    if (amp_state_signer_existing(ids->state, said.by.principal, &signer, &why) < 0)
+        return amp_fail_unless_no(err, &why);
+    out->len = before;
+    int rc = amp_signer_line(signer, line, amp_now_ms(), out, err);
+    amp_signer_free(signer);
+    return rc;
 }
 
 int amp_signature_write(const struct amp_signature *sig, struct amp_buf *out, struct amp_error *err)

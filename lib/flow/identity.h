@@ -24,7 +24,8 @@ enum amp_identity_require {
 
 struct amp_identities_options {
     enum amp_identity_require require;
-    const char *state;            /* the state directory; NULL: only allowed_signers counts */
+    const char *state;            /* the state directory, as long as the identities live; NULL: only
+                                     allowed_signers counts */
     const char *allowed_signers;  /* keys from outside; NULL: none */
     const char *const *operators; /* principals that are operators, beside operator/NAME;
                                      NULL-terminated, or NULL */
@@ -91,6 +92,12 @@ bool amp_input_is_trusted(const char *path);
  * without a key. */
 int amp_identities_sign(struct amp_identities *ids, struct amp_span line, struct amp_buf *out,
                         struct amp_error *err);
+
+/* The same. A further attempt that the sweep made of a sender's message is signed as well: with the
+ * key in the state directory of the principal that signed the first attempt, if this signature is
+ * valid and by a key of the state. Else only the sender can sign it, and it stays as it is. */
+int amp_identities_sign_again(struct amp_identities *ids, struct amp_store *s, struct amp_span line,
+                              struct amp_buf *out, struct amp_error *err);
 
 /* Writes a signature as a record has it: {"key":…,"alg":…,"time":…,"value":…}. */
 int amp_signature_write(const struct amp_signature *sig, struct amp_buf *out,

@@ -54,8 +54,9 @@ static int entry_emit(void *ctx, const struct amp_store_entry *e, struct amp_err
         return -1;
     o->line.max = o->out->buf.max;
     amp_buf_reset(&o->line);
-    if (amp_identities_sign(o->ids, e->line, &o->line, err) < 0 ||
-        amp_buf_add(&o->line, "\n", 1, err) < 0)
+    int rc = o->sends_again ? amp_identities_sign_again(o->ids, o->store, e->line, &o->line, err)
+                            : amp_identities_sign(o->ids, e->line, &o->line, err);
+    if (rc < 0 || amp_buf_add(&o->line, "\n", 1, err) < 0)
         return -1;
     if (amp_outq_add(o->out, amp_buf_span(&o->line), &why) < 0) {
         em->full = strcmp(why.code, "buffer_full") == 0 && amp_outq_pending(o->out) > 0;

@@ -64,7 +64,29 @@ static void places_sort(struct amp_edit *e)
         }
 }
 
-static int line_write(struct amp_edit *e, struct amp_buf *out)
+/* Opens the wrapper {"to":…,"msg": of a signed line that has a recipient beside the message; the
+ * signature does not fit the edited message. 1: opened. */
+static int wrapper_open(const struct amp_edit *e, struct amp_buf *out)
+{
+    struct amp_json_fault fault;
+    AMP_TAPE struct amp_tape t = {0};
+    if (e->v->sig.key.n == 0)
+        return 0;
+    amp_tape_init(&t, NULL);
+    if (amp_tape_scan(&t, e->v->line.p, e->v->line.n, &fault) < 0)
+        return amp_fail(e->err, AMP_DATAERR, fault.code, "%s", fault.what);
+    uint32_t to = amp_tape_get(&t, 0, AMP_SPAN("to"));
+    if (to == AMP_TOK_NONE)
+        return 0;
+    struct amp_span text = amp_tok_source(&t, to);
+    return amp_buf_str(out, "{\"to\":", e->err) < 0 ||
+                   amp_buf_add(out, text.p, text.n, e->err) < 0 ||
+                   amp_buf_str(out, ",\"msg\":", e->err) < 0
+               ? -1
+               : 1;
+}
+
+static int message_write(struct amp_edit *e, struct amp_buf *out)
 {
     struct amp_span line = e->v->message;
     size_t done = 0;
@@ -82,10 +104,12 @@ static int line_write(struct amp_edit *e, struct amp_buf *out)
 int amp_edit_line(struct amp_edit *e, struct amp_buf *out)
 {
     size_t before = out->len;
-    int rc = line_write(e, out);
-    if (rc < 0)
-        out->len = before;
-    return rc;
+    int wrapped = wrapper_open(e, out);
+    if (wrapped >= 0 && message_write(e, out) == 0 &&
+        (wrapped == 0 || amp_buf_str(out, "}", e->err) == 0))
+        return 0;
+    out->len = before;
+    return -1;
 }
 
 void amp_edit_release(struct amp_edit *e)
