@@ -68,6 +68,7 @@ const struct amp_opt inbox_opts[] = {
     {0, "return", AMP_OPT_STRING, &return_id, "ID", .doc = "put a message that was READ back"},
     AMP_OPT_STATE(state),
     AMP_OPT_CONFIG(config),
+    AMP_OPT_IDENTITY(route_identity.require),
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     AMP_METRICS_OPTS(loop.metrics),
     CONFINE_OPTS(walls),
@@ -231,10 +232,12 @@ int route_inbox(int argc, char **argv)
         amp_die_usage("--exec: %s", err.what);
     amp_signals_install();
     amp_buf_init(&in.mem, AMP_RECORD_MAX);
+    answers_open(state, config, loop.name);
     int status =
         confine_open(&walls, state, &loop.wrap, &err) < 0 ? amp_complain(&err) : inbox_serve(&in);
     amp_buf_release(&in.mem);
     confine_close();
+    answers_close();
     amp_store_close(in.store);
     if (in.lock >= 0)
         close(in.lock);

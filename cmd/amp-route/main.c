@@ -4,13 +4,10 @@
 #include <string.h>
 
 #include "cli/finding.h"
-#include "cli/identity.h"
 #include "flow/config.h"
 #include "message/inbox/inbox.h"
 #include "message/operation/idempotency.h"
 #include "message/record/delivery.h"
-
-static int answer_sign(struct amp_span line, struct amp_buf *out, struct amp_error *err);
 
 const struct amp_route_voice voice = {amp_warn,        amp_note,    amp_complain,
                                       amp_status_note, amp_refused, answer_sign};
@@ -38,9 +35,7 @@ static const char *const gap_words[] = {
         NULL};
 static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees;
 static const char *config;
-static struct amp_identity_cli identity = AMP_IDENTITY_CLI;
 static struct confine_options walls;
-static struct amp_identities *speaker;
 static int64_t max_pending = 64 << 20, max_line = 32 << 20, jobs = 4, attempts = 5, credits;
 
 static const struct amp_opt options[] = {
@@ -91,7 +86,7 @@ static const struct amp_opt options[] = {
      .doc = "let unsigned SW4RM messages leave this machine"},
     {0, "from-network", AMP_OPT_FLAG, &router.from_network, NULL,
      .doc = "take only signed messages: the input is from other machines"},
-    AMP_OPT_IDENTITIES(identity),
+    AMP_OPT_IDENTITIES(route_identity),
     {0, "predicate-timeout", AMP_OPT_DURATION, &router.predicate_limit_ms, "TIME",
      .doc = "time limit of jq predicates per message", .min = 10, .max = 60000},
     AMP_OPT_LOCK_TIMEOUT(router.lock_timeout_ms),
@@ -159,17 +154,6 @@ static int options_set(struct amp_error *err)
     return 0;
 }
 
-/* The router's own answers are from "system". The key is made by the first answer. */
-static int answer_sign(struct amp_span line, struct amp_buf *out, struct amp_error *err)
-{
-    const struct amp_identity_tool tool = {
-        .state = router.state, .config = config, .principal = "system", .quiet = true};
-    if (!speaker && router.state && strcmp(identity.require, "off") != 0 &&
-        amp_identity_cli_open(&identity, &tool, &speaker, err) < 0)
-        return -1;
-    return amp_identities_sign(speaker, line, out, err);
-}
-
 /* Signatures matter for messages that cross a network. */
 static int identities_open(struct amp_error *err)
 {
@@ -180,10 +164,10 @@ static int identities_open(struct amp_error *err)
     for (size_t k = 0; k < sizeof ports / sizeof *ports; k++)
         for (int i = 0; i < ports[k]->n && !uses; i++)
             uses = strstr(ports[k]->v[i], "http") != NULL;
-    if (!uses || (!router.state && !identity.allowed_signers && !router.from_network &&
+    if (!uses || (!router.state && !route_identity.allowed_signers && !router.from_network &&
                   !amp_tokens_are_needed()))
         return 0;
-    if (amp_identity_cli_open(&identity, &tool, &router.ids, err) < 0)
+    if (amp_identity_cli_open(&route_identity, &tool, &router.ids, err) < 0)
         return -1;
     if (router.from_network && !router.ids)
         return amp_fail(err, AMP_USAGE, "identity_off",
@@ -199,6 +183,7 @@ static int route_run(int argc, char **argv)
     (void)argc;
     (void)argv;
     amp_signals_install();
+    answers_open(router.state, config, NULL);
     int rc = options_set(&err);
     if (rc == 0)
         rc = identities_open(&err);
@@ -219,7 +204,7 @@ static int route_run(int argc, char **argv)
     amp_router_close(r);
     confine_close();
     amp_identities_close(router.ids);
-    amp_identities_close(speaker);
+    answers_close();
     return status;
 }
 

@@ -4,6 +4,7 @@
 #define AMP_ROUTE_WIRING_H
 
 #include "cli/cli.h"
+#include "cli/identity.h"
 #include "cli/rows.h"
 #include "route/router/router.h"
 
@@ -24,6 +25,17 @@ void reload_start(const struct reload_source *from, const struct amp_list *route
 void reload_routes(struct amp_router *r);
 
 extern const struct amp_route_voice voice;
+
+/* The options of identities: of the router, and of inbox. */
+extern struct amp_identity_cli route_identity;
+/* The keys of answers are those of the state directory (NULL: answers are not signed). agent: whose
+ * inbox is handed over; NULL: none. */
+void answers_open(const char *state, const char *config, const char *agent);
+void answers_close(void);
+/* Appends the answer without LF, signed by the key of its sender: "system", the router's name, the
+ * agent's name, or ROLE/AGENT in a protocol whose agents answer as a role. A sender whose name
+ * cannot be a principal has no key: then it is unchanged. */
+int answer_sign(struct amp_span line, struct amp_buf *out, struct amp_error *err);
 
 /* The confinement of commands that get messages: those of exec-each ports, and of inbox --exec. */
 struct confine_options {

@@ -1,8 +1,9 @@
 /*
  * Acknowledgements of messages that were handed over (--acks), in the message's protocol: AMP's
  * ack, SW4RM's READ, and with --fulfill SW4RM's FULFILLED and the Runtime Protocol's processed. The
- * commit that records the stage puts the line into the outbox. It is written after the sync, and
- * its entry is closed when the port has it. After a crash the next run writes the same bytes.
+ * commit that records the stage puts the line into the outbox. It is signed and written after the
+ * sync, and its entry is closed when the port has it. After a crash the next run writes the same
+ * message.
  */
 #include "route/handover/handover.h"
 
@@ -22,6 +23,7 @@
 #include "protocol/compose/answer.h"
 
 #define PENDING_MAX ((size_t)4 << 20)
+#define SIGNED_MAX  ((size_t)2 << 20)
 #define REFUSED_MAX 10000 /* refused entries; more of them keep their places in `away` */
 
 int amp_acks_open(struct amp_acks *a, struct amp_error *err)
@@ -33,6 +35,7 @@ int amp_acks_open(struct amp_acks *a, struct amp_error *err)
     if (!spec)
         return 0;
     a->actor = a->outbox;
+    amp_buf_init(&a->line, SIGNED_MAX);
     amp_buf_init(&a->refused, REFUSED_MAX * sizeof(a->away[0]));
     snprintf(a->outbox, sizeof(a->outbox), "inbox:%.*s", (int)a->o->agent.n, a->o->agent.p);
     a->spec = spec;
@@ -58,6 +61,7 @@ void amp_acks_close(struct amp_acks *a)
 {
     amp_port_free(a->port);
     amp_reader_free(a->reader);
+    amp_buf_release(&a->line);
     amp_buf_release(&a->refused);
     a->port = NULL;
     a->reader = NULL;
@@ -223,6 +227,13 @@ static int inbox_put(struct amp_acks *a, struct amp_span line, struct amp_error 
     return 0;
 }
 
+/* The log has the acknowledgement as it was composed; it is signed when it leaves. */
+static int line_sign(struct amp_acks *a, struct amp_span line, struct amp_error *err)
+{
+    return a->o->voice->sign ? a->o->voice->sign(line, &a->line, err)
+                             : amp_buf_add(&a->line, line.p, line.n, err);
+}
+
 static int entry_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
     struct amp_acks *a = ctx;
@@ -238,8 +249,12 @@ static int entry_fn(void *ctx, const struct amp_store_entry *e, struct amp_error
         return 1;
     }
     struct amp_store_entry_id id = {.n = e->n, .index = e->index};
-    int rc = a->port ? amp_port_offer(a->port, e->id, e->line, free_at + 1, amp_mono_ms(), &why)
-                     : inbox_put(a, e->line, &why);
+    amp_buf_reset(&a->line);
+    if (line_sign(a, e->line, err) < 0)
+        return -1;
+    struct amp_span line = amp_buf_span(&a->line);
+    int rc = a->port ? amp_port_offer(a->port, e->id, line, free_at + 1, amp_mono_ms(), &why)
+                     : inbox_put(a, line, &why);
     if (rc < 0) {
         a->o->voice->warn("%s: %s; it stays in the outbox %s", a->spec, why.what, a->outbox);
         a->o->voice->status(why.status);

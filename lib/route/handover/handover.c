@@ -133,11 +133,14 @@ static int empty_wait(struct amp_handover *h, struct amp_error *err)
 static int text_add(const struct amp_handover *h, const struct amp_inbox_msg *m, struct amp_buf *b,
                     struct amp_error *err)
 {
+    struct amp_span message;
+    if (amp_line_message(m->line, &message, err) < 0)
+        return -1;
     if (amp_buf_str(b, "Message ", err) < 0 || h->o->safe(m->id, 200, b, err) < 0)
         return -1;
     if (m->redelivered && amp_buf_str(b, " (again: it may have been handed over before)", err) < 0)
         return -1;
-    return amp_buf_str(b, ":\n", err) < 0 || amp_buf_add(b, m->line.p, m->line.n, err) < 0 ||
+    return amp_buf_str(b, ":\n", err) < 0 || amp_buf_add(b, message.p, message.n, err) < 0 ||
                    amp_buf_str(b, "\n\n", err) < 0
                ? -1
                : 0;
@@ -214,6 +217,7 @@ static int command_run(struct amp_handover *h, const struct amp_inbox_msg *m,
     char words[4][256];
     struct amp_runner run;
     struct amp_child_end end;
+    struct amp_span message;
     int64_t limit = h->o->attempt_timeout_ms > 0 ? h->o->attempt_timeout_ms : -1;
     AMP_FREE char **env = environment_make(h, m, words);
     if (!env)
@@ -223,7 +227,9 @@ static int command_run(struct amp_handover *h, const struct amp_inbox_msg *m,
                                         .fd_out = STDOUT_FILENO,
                                         .fd_err = STDERR_FILENO,
                                         .wrap = h->o->wrap};
-    if (amp_runner_start(&run, &spec, m->line, limit, GRACE_MS, err) < 0 ||
+    /* The agent's command gets the message, not the line of its transport. */
+    if (amp_line_message(m->line, &message, err) < 0 ||
+        amp_runner_start(&run, &spec, message, limit, GRACE_MS, err) < 0 ||
         amp_runner_finish(&run, h->o->stop, &end, err) < 0)
         return -1;
     if (*h->o->stop)

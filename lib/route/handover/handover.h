@@ -55,6 +55,7 @@ struct amp_acks {
     struct amp_store_entry_id away[AMP_ACKS_AWAY],
         closed[AMP_ACKS_AWAY * 2]; /* away: n 0 is free */
     enum { AMP_ACKS_GOES, AMP_ACKS_FAILED, AMP_ACKS_REFUSED } held[AMP_ACKS_AWAY];
+    struct amp_buf line;    /* the one that goes to the port, signed */
     struct amp_buf refused; /* entries that the port refused: not sent again in this run */
     uint32_t n_away, n_closed;
     uint64_t n_gone; /* closed or refused so far */
