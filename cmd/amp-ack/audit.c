@@ -20,7 +20,6 @@
 #include "store/history/verify.h"
 
 enum { FILES_MOST = 1000, RECORD_MAX = 1 << 20 };
-#define DAYS_MS  ((int64_t)100 * 365 * 24 * 3600 * 1000)
 #define TEXT_MAX ((size_t)256 << 20)
 
 static bool verify;
@@ -214,24 +213,10 @@ static int events_print(struct listing *l, struct amp_error *err)
     return rc;
 }
 
-static int since_parse(int64_t *ms, struct amp_error *err)
-{
-    struct amp_error why;
-    int64_t ago;
-    *ms = 0;
-    if (!since || amp_time_parse(amp_span_str(since), ms))
-        return 0;
-    if (amp_num_duration(amp_span_str(since), 0, DAYS_MS, &ago, &why) < 0)
-        return amp_fail(err, AMP_USAGE, "bad_time",
-                        "--since takes an RFC 3339 time with an offset, or a duration");
-    *ms = amp_now_ms() - ago;
-    return 0;
-}
-
 static int events_list(struct amp_store *s, struct amp_error *err)
 {
     struct listing l = {.store = s};
-    if (since_parse(&l.since_ms, err) < 0)
+    if (ack_since(since, &l.since_ms, err) < 0)
         return -1;
     amp_security_init(&l.reader);
     amp_buf_init(&l.text, TEXT_MAX);

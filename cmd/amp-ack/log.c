@@ -144,14 +144,14 @@ static int frames_follow(struct reading *rd, struct amp_error *err)
     return rc;
 }
 
-static int since_parse(int64_t *ms, struct amp_error *err)
+int ack_since(const char *text, int64_t *ms, struct amp_error *err)
 {
     struct amp_error why;
     int64_t ago;
     *ms = 0;
-    if (!since || amp_time_parse(amp_span_str(since), ms))
+    if (!text || amp_time_parse(amp_span_str(text), ms))
         return 0;
-    if (amp_num_duration(amp_span_str(since), 0, DAYS_MS, &ago, &why) < 0)
+    if (amp_num_duration(amp_span_str(text), 0, DAYS_MS, &ago, &why) < 0)
         return amp_fail(err, AMP_USAGE, "bad_time",
                         "--since takes an RFC 3339 time with an offset, or a duration");
     *ms = amp_now_ms() - ago;
@@ -186,7 +186,7 @@ int ack_log(int argc, char **argv)
     if (mermaid && follow)
         amp_die_usage(
             "a diagram is drawn at the end: --follow and --format mermaid exclude each other");
-    if (since_parse(&f.since_ms, &err) < 0)
+    if (ack_since(since, &f.since_ms, &err) < 0)
         return amp_complain(&err);
     amp_signals_install();
     ACK_STATE *s = rd.store = ack_open_state(ACK_LOOK, &status);

@@ -47,6 +47,10 @@ extern const char *ack_sla;
 /* Sets them for the process. */
 int ack_terms(struct amp_error *err);
 
+/* --since of log and audit in milliseconds: an RFC 3339 time, or a duration before now. NULL: 0.
+ * USAGE bad_time. */
+int ack_since(const char *since, int64_t *ms, struct amp_error *err);
+
 extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], watch_opts[], dead_list_opts[],
     dead_show_opts[], dead_requeue_opts[], dead_export_opts[], dead_purge_opts[], status_opts[],
     log_opts[], audit_opts[], show_opts[], token_opts[], cursors_list_opts[], cursors_edit_opts[],

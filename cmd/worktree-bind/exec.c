@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 
 #include "agent/confine.h"
 #include "agent/gate.h"
+#include "base/process/process.h"
 #include "bind.h"
 #include "flow/confinement.h"
 #include "flow/facts.h"
@@ -248,7 +248,7 @@ static int gate_make(struct execution *x, struct amp_error *err)
                           STDERR_FILENO, &x->gate, err);
 }
 
-static int prepare(struct execution *x, const char *command, struct amp_error *err)
+static int execution_prepare(struct execution *x, const char *command, struct amp_error *err)
 {
     struct policy_place policy;
     const char *tmp = getenv("TMPDIR");
@@ -273,7 +273,8 @@ static int prepare(struct execution *x, const char *command, struct amp_error *e
     return environment_make(x, err) < 0 || gate_make(x, err) < 0 ? -1 : start_log(x, command, err);
 }
 
-static int start(struct execution *x, char **argv, struct amp_child *child, struct amp_error *err)
+static int command_start(struct execution *x, char **argv, struct amp_child *child,
+                         struct amp_error *err)
 {
     char git[PATH_MAX + 8], dir[PATH_MAX + 8], file[PATH_MAX + 8];
     snprintf(git, sizeof git, "%s/.git", x->worktree);
@@ -315,8 +316,8 @@ static int start(struct execution *x, char **argv, struct amp_child *child, stru
 
 /* Waits for the end. What the terminal sends reaches the command directly, because it is in the
  * same group; what a process sends to this one is passed on. */
-static int supervise(struct amp_child *child, int signals, struct amp_child_end *end,
-                     struct amp_error *err)
+static int command_supervise(struct amp_child *child, int signals, struct amp_child_end *end,
+                             struct amp_error *err)
 {
     for (;;) {
         struct pollfd fds[] = {{.fd = child->pidfd, .events = POLLIN},
@@ -333,25 +334,12 @@ static int supervise(struct amp_child *child, int signals, struct amp_child_end 
     }
 }
 
-/* Ends this process by the signal that ended the command. */
-static int end_by(int sig)
-{
-    const struct rlimit none = {0, 0};
-    sigset_t one;
-    setrlimit(RLIMIT_CORE, &none);
-    signal(sig, SIG_DFL);
-    sigemptyset(&one);
-    sigaddset(&one, sig);
-    raise(sig);
-    sigprocmask(SIG_UNBLOCK, &one, NULL);
-    return 128 + sig;
-}
-
-static int run(struct execution *x, char **argv, struct amp_child_end *end, struct amp_error *err)
+static int command_run(struct execution *x, char **argv, struct amp_child_end *end,
+                       struct amp_error *err)
 {
     struct amp_child child;
     sigset_t set;
-    if (prepare(x, argv[0], err) < 0)
+    if (execution_prepare(x, argv[0], err) < 0)
         return -1;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
@@ -360,7 +348,8 @@ static int run(struct execution *x, char **argv, struct amp_child_end *end, stru
     AMP_CLOSE int signals = signalfd(-1, &set, SFD_CLOEXEC);
     if (signals < 0)
         return amp_fail_errno(err, AMP_INTERNAL, "cannot wait for signals");
-    return start(x, argv, &child, err) < 0 ? -1 : supervise(&child, signals, end, err);
+    return command_start(x, argv, &child, err) < 0 ? -1
+                                                   : command_supervise(&child, signals, end, err);
 }
 
 int verb_exec(int argc, char **argv)
@@ -374,7 +363,7 @@ int verb_exec(int argc, char **argv)
         amp_die_usage("--require and --best-effort exclude each other");
     {
         EXECUTION x = {.gate = AMP_GATE_NONE};
-        rc = run(&x, argv, &end, &err);
+        rc = command_run(&x, argv, &end, &err);
     }
     if (rc < 0) {
         int status = amp_complain(&err);
@@ -382,5 +371,5 @@ int verb_exec(int argc, char **argv)
                : strcmp(err.code, "not_executable") == 0  ? 126
                                                           : status;
     }
-    return end.signaled ? end_by(end.signal) : end.exit_code;
+    return end.signaled ? amp_process_end_by(end.signal) : end.exit_code;
 }

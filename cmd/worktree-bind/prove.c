@@ -44,8 +44,8 @@ enum as { AS_SETUP, AS_AGENT, AS_PERSON, AS_PUSHER };
 
 /* Runs git in dir, with the words up to NULL. Returns its status, or -1. stdout of a setup, else
  * stderr is in said. Setup runs without hooks. */
-static int git(struct proof *p, enum as as, const char *dir, const char *name,
-               struct amp_span input, const char *const *words)
+static int git_run(struct proof *p, enum as as, const char *dir, const char *name,
+                   struct amp_span input, const char *const *words)
 {
     const char *argv[ARGS_MAX + 8] = {"git"};
     char home[PATH_MAX + 16], role[160], pusher[160], path[8192];
@@ -99,9 +99,9 @@ static int git(struct proof *p, enum as as, const char *dir, const char *name,
     return end.exited ? end.exit_code : 128;
 }
 #define GIT(p, as, dir, ...)                                                                       \
-    git(p, as, dir, NULL, (struct amp_span){NULL, 0}, (const char *const[]){__VA_ARGS__, NULL})
+    git_run(p, as, dir, NULL, (struct amp_span){NULL, 0}, (const char *const[]){__VA_ARGS__, NULL})
 
-static int setup(struct proof *p, const char *what, int status)
+static int setup_check(struct proof *p, const char *what, int status)
 {
     if (status <= 0)
         return status;
@@ -177,7 +177,7 @@ static int message_make(const struct proof *p, const char *without, struct amp_b
 
 /* Commits n files of size bytes; the first has the path, if one is given. Returns git's status, or
  * -1. The index is that of the branch again afterwards. */
-static int commit(struct proof *p, const char *path, int64_t size, int n, const char *without)
+static int agent_commit(struct proof *p, const char *path, int64_t size, int n, const char *without)
 {
     char file[PATH_MAX + 32], oid[80], info[1200], name[600];
     AMP_BUF struct amp_buf message = {0};
@@ -187,8 +187,8 @@ static int commit(struct proof *p, const char *path, int64_t size, int n, const 
     if (fd < 0 || ftruncate(fd, size) != 0)
         return amp_fail_errno(p->err, AMP_IOERR, "%s", file);
     if (message_make(p, without, &message) < 0 ||
-        setup(p, "write a file",
-              GIT(p, AS_SETUP, p->tree, "hash-object", "-w", "--no-filters", file)) < 0)
+        setup_check(p, "write a file",
+                    GIT(p, AS_SETUP, p->tree, "hash-object", "-w", "--no-filters", file)) < 0)
         return -1;
     said_copy(p, oid, sizeof oid);
     for (int i = 0; i < n; i++) {
@@ -200,35 +200,36 @@ static int commit(struct proof *p, const char *path, int64_t size, int n, const 
                 snprintf(name, sizeof name, "amp/prove/%d.%d", p->serial, i);
         }
         snprintf(info, sizeof info, "100644,%s,%s", oid, name);
-        if (setup(p, "change the index",
-                  GIT(p, AS_SETUP, p->tree, "update-index", "--add", "--cacheinfo", info)) < 0)
+        if (setup_check(p, "change the index",
+                        GIT(p, AS_SETUP, p->tree, "update-index", "--add", "--cacheinfo", info)) <
+            0)
             return -1;
     }
     int rc = GIT(p, AS_AGENT, p->tree, "commit", "-q", "--allow-empty", "-m", message.data);
     char said[SAID_MAX + 1];
     memcpy(said, p->said, sizeof said);
     if (rc >= 0 &&
-        setup(p, "restore the index", GIT(p, AS_SETUP, p->tree, "read-tree", "HEAD")) < 0)
+        setup_check(p, "restore the index", GIT(p, AS_SETUP, p->tree, "read-tree", "HEAD")) < 0)
         return -1;
     memcpy(p->said, said, sizeof said);
     return rc;
 }
 
-static int update(struct proof *p, enum as as, const char *dir, const char *role,
-                  const char *branch, const char *value)
+static int ref_update(struct proof *p, enum as as, const char *dir, const char *role,
+                      const char *branch, const char *value)
 {
     char ref[600];
     snprintf(ref, sizeof ref, "refs/heads/%s", branch);
-    return git(p, as, dir, role, (struct amp_span){NULL, 0},
-               (const char *const[]){"update-ref", ref, value, NULL});
+    return git_run(p, as, dir, role, (struct amp_span){NULL, 0},
+                   (const char *const[]){"update-ref", ref, value, NULL});
 }
 
 /* ---- the report ---- */
 
 /* Prints a rule's record. refused and passed: the statuses of the two tries; -2: not tried, and
  * note says why. */
-static void report(struct proof *p, const char *rule, const char *value, const char *code,
-                   int refused, const char *said, int passed, const char *note)
+static void rule_report(struct proof *p, const char *rule, const char *value, const char *code,
+                        int refused, const char *said, int passed, const char *note)
 {
     char text[700], mark[64];
     snprintf(mark, sizeof mark, "[%s]", code);
@@ -248,9 +249,9 @@ static void report(struct proof *p, const char *rule, const char *value, const c
 
 /* ---- the rules ---- */
 
-static int permitted(struct proof *p)
+static int change_permitted(struct proof *p)
 {
-    return commit(p, NULL, 1, 1, NULL);
+    return agent_commit(p, NULL, 1, 1, NULL);
 }
 
 static int prove_branch(struct proof *p, const char *pattern)
@@ -258,12 +259,13 @@ static int prove_branch(struct proof *p, const char *pattern)
     char name[300], said[SAID_MAX + 1];
     name_make(strncmp(pattern, "refs/heads/", 11) == 0 ? pattern + 11 : pattern, "amp-prove", false,
               name, sizeof name);
-    int refused = update(p, AS_AGENT, p->clone, NULL, name, p->tip);
+    int refused = ref_update(p, AS_AGENT, p->clone, NULL, name, p->tip);
     memcpy(said, p->said, sizeof said);
-    int passed = refused < 0 ? -1 : permitted(p);
+    int passed = refused < 0 ? -1 : change_permitted(p);
     if (passed < 0)
         return -1;
-    report(p, "branch", pattern, "branch_violation", refused, said, passed, passed ? p->said : "");
+    rule_report(p, "branch", pattern, "branch_violation", refused, said, passed,
+                passed ? p->said : "");
     return 0;
 }
 
@@ -276,14 +278,15 @@ static int prove_role(struct proof *p, const char *line)
     name_make(sp + 1, "amp-prove", false, good, sizeof good);
     if (marker_set(p, bad, as) < 0)
         return -1;
-    int refused = update(p, AS_AGENT, p->tree, as, bad, p->tip);
+    int refused = ref_update(p, AS_AGENT, p->tree, as, bad, p->tip);
     memcpy(said, p->said, sizeof said);
     if (refused < 0 || marker_set(p, good, as) < 0)
         return -1;
-    int passed = update(p, AS_AGENT, p->tree, as, good, p->base);
+    int passed = ref_update(p, AS_AGENT, p->tree, as, good, p->base);
     if (passed < 0 || marker_set(p, p->branch, p->role) < 0)
         return -1;
-    report(p, "role", line, "branch_not_of_role", refused, said, passed, passed ? p->said : "");
+    rule_report(p, "role", line, "branch_not_of_role", refused, said, passed,
+                passed ? p->said : "");
     return 0;
 }
 
@@ -291,12 +294,12 @@ static int prove_bound(struct proof *p)
 {
     char other[320], said[SAID_MAX + 1];
     snprintf(other, sizeof other, "%s-2", p->branch);
-    int refused = update(p, AS_AGENT, p->tree, NULL, other, p->tip);
+    int refused = ref_update(p, AS_AGENT, p->tree, NULL, other, p->tip);
     memcpy(said, p->said, sizeof said);
-    int passed = refused < 0 ? -1 : permitted(p);
+    int passed = refused < 0 ? -1 : change_permitted(p);
     if (passed < 0)
         return -1;
-    report(p, "bound", "on", "branch_not_bound", refused, said, passed, passed ? p->said : "");
+    rule_report(p, "bound", "on", "branch_not_bound", refused, said, passed, passed ? p->said : "");
     return 0;
 }
 
@@ -305,13 +308,13 @@ static int prove_commit(struct proof *p, const char *rule, const char *value, co
 {
     char said[SAID_MAX + 1];
     memcpy(said, p->said, sizeof said);
-    int passed = refused == -1 ? -1 : permitted(p);
+    int passed = refused == -1 ? -1 : change_permitted(p);
     if (passed < 0)
         return -1;
-    report(p, rule, value, code, refused, refused == -2 ? "" : said, passed,
-           refused == -2 ? "too large to be tried"
-           : passed      ? p->said
-                         : "");
+    rule_report(p, rule, value, code, refused, refused == -2 ? "" : said, passed,
+                refused == -2 ? "too large to be tried"
+                : passed      ? p->said
+                              : "");
     return 0;
 }
 
@@ -322,16 +325,17 @@ static int prove_sizes(struct proof *p)
     snprintf(value, sizeof value, "%lld", (long long)r->max_file);
     if (r->max_file &&
         prove_commit(p, "max-file", value, "file_too_large",
-                     r->max_file < SIZE_MAX_ ? commit(p, NULL, r->max_file + 1, 1, NULL) : -2) < 0)
+                     r->max_file < SIZE_MAX_ ? agent_commit(p, NULL, r->max_file + 1, 1, NULL)
+                                             : -2) < 0)
         return -1;
     if (!r->max_commit)
         return 0;
     int64_t each = r->max_file && r->max_file < r->max_commit ? r->max_file : r->max_commit;
     int64_t n = r->max_commit / each + 1;
     snprintf(value, sizeof value, "%lld", (long long)r->max_commit);
-    return prove_commit(p, "max-commit", value, "commit_too_large",
-                        each < SIZE_MAX_ && n < FILES_MAX ? commit(p, NULL, each, (int)n, NULL)
-                                                          : -2);
+    return prove_commit(
+        p, "max-commit", value, "commit_too_large",
+        each < SIZE_MAX_ && n < FILES_MAX ? agent_commit(p, NULL, each, (int)n, NULL) : -2);
 }
 
 static int prove_server(struct proof *p)
@@ -339,18 +343,19 @@ static int prove_server(struct proof *p)
     char said[SAID_MAX + 1], spec[100];
     const char *pusher = p->rule->pushers[0];
     snprintf(spec, sizeof spec, "%.70s:refs/heads/main", p->base);
-    int refused = git(p, AS_PUSHER, p->clone, "amp-prove-nobody", (struct amp_span){NULL, 0},
-                      (const char *const[]){"push", "-q", "-f", p->server, spec, NULL});
+    int refused = git_run(p, AS_PUSHER, p->clone, "amp-prove-nobody", (struct amp_span){NULL, 0},
+                          (const char *const[]){"push", "-q", "-f", p->server, spec, NULL});
     memcpy(said, p->said, sizeof said);
     if (refused < 0)
         return -1;
-    int passed = !pusher ? -2
-                         : git(p, AS_PUSHER, p->clone, pusher, (struct amp_span){NULL, 0},
+    int passed = !pusher
+                     ? -2
+                     : git_run(p, AS_PUSHER, p->clone, pusher, (struct amp_span){NULL, 0},
                                (const char *const[]){"push", "-q", "-f", p->server, spec, NULL});
     if (passed == -1)
         return -1;
-    report(p, "server", "all", "branch_violation", refused, said, pusher ? passed : 0,
-           pusher ? passed ? p->said : "" : "nobody is a pusher");
+    rule_report(p, "server", "all", "branch_violation", refused, said, pusher ? passed : 0,
+                pusher ? passed ? p->said : "" : "nobody is a pusher");
     return 0;
 }
 
@@ -370,24 +375,25 @@ static int prove_rules(struct proof *p)
         return -1;
     for (int i = 0; r->trailers[i]; i++)
         if (prove_commit(p, "trailer", r->trailers[i], "trailer_missing",
-                         commit(p, NULL, 1, 1, r->trailers[i])) < 0)
+                         agent_commit(p, NULL, 1, 1, r->trailers[i])) < 0)
             return -1;
     for (int i = 0; r->paths[i]; i++) {
         name_make(r->paths[i], "amp-prove", true, name, sizeof name);
-        if (prove_commit(p, "path", r->paths[i], "path_forbidden", commit(p, name, 1, 1, NULL)) < 0)
+        if (prove_commit(p, "path", r->paths[i], "path_forbidden",
+                         agent_commit(p, name, 1, 1, NULL)) < 0)
             return -1;
     }
     if (prove_sizes(p) < 0)
         return -1;
     if (r->humans_refuse) {
         char said[SAID_MAX + 1];
-        int refused = update(p, AS_PERSON, p->clone, NULL, "main", p->tip);
+        int refused = ref_update(p, AS_PERSON, p->clone, NULL, "main", p->tip);
         memcpy(said, p->said, sizeof said);
-        int passed = refused < 0 ? -1 : permitted(p);
+        int passed = refused < 0 ? -1 : change_permitted(p);
         if (passed < 0)
             return -1;
-        report(p, "humans", "refuse", "branch_violation", refused, said, passed,
-               passed ? p->said : "");
+        rule_report(p, "humans", "refuse", "branch_violation", refused, said, passed,
+                    passed ? p->said : "");
     }
     return r->server_all ? prove_server(p) : 0;
 }
@@ -430,37 +436,38 @@ static int clone_make(struct proof *p, const char *common, const char *program)
     snprintf(p->tree, sizeof p->tree, "%s/tree", p->dir);
     snprintf(p->server, sizeof p->server, "%s/server.git", p->dir);
     snprintf(git_dir, sizeof git_dir, "%s/.git", p->clone);
-    if (setup(p, "clone",
-              GIT(p, AS_SETUP, p->dir, "clone", "-q", "--shared", "--no-checkout",
-                  "--template=", common, p->clone)) < 0)
+    if (setup_check(p, "clone",
+                    GIT(p, AS_SETUP, p->dir, "clone", "-q", "--shared", "--no-checkout",
+                        "--template=", common, p->clone)) < 0)
         return -1;
     int born = GIT(p, AS_SETUP, p->clone, "rev-parse", "-q", "--verify", "HEAD");
     if (born < 0)
         return -1;
     if (born != 0) {
-        if (setup(p, "make a tree", GIT(p, AS_SETUP, p->clone, "mktree")) < 0)
+        if (setup_check(p, "make a tree", GIT(p, AS_SETUP, p->clone, "mktree")) < 0)
             return -1;
         said_copy(p, p->tip, sizeof p->tip);
-        if (setup(p, "make a commit",
-                  GIT(p, AS_SETUP, p->clone, "commit-tree", "-m", "base", p->tip)) < 0)
+        if (setup_check(p, "make a commit",
+                        GIT(p, AS_SETUP, p->clone, "commit-tree", "-m", "base", p->tip)) < 0)
             return -1;
     }
     said_copy(p, p->base, sizeof p->base);
     char tree[100];
     snprintf(tree, sizeof tree, "%s^{tree}", p->base);
-    if (setup(p, "make a commit",
-              GIT(p, AS_SETUP, p->clone, "commit-tree", "-m", "tip", "-p", p->base, tree)) < 0)
+    if (setup_check(p, "make a commit",
+                    GIT(p, AS_SETUP, p->clone, "commit-tree", "-m", "tip", "-p", p->base, tree)) <
+        0)
         return -1;
     said_copy(p, p->tip, sizeof p->tip);
     branch_choose(p);
-    if (setup(p, "detach HEAD",
-              GIT(p, AS_SETUP, p->clone, "update-ref", "--no-deref", "HEAD", p->base)) < 0 ||
-        setup(p, "make a branch", GIT(p, AS_SETUP, p->clone, "branch", "-f", p->branch, p->base)) <
-            0 ||
-        setup(p, "make a worktree",
-              GIT(p, AS_SETUP, p->clone, "worktree", "add", "-q", "--no-checkout", p->tree,
-                  p->branch)) < 0 ||
-        setup(p, "read a tree", GIT(p, AS_SETUP, p->tree, "read-tree", "HEAD")) < 0 ||
+    if (setup_check(p, "detach HEAD",
+                    GIT(p, AS_SETUP, p->clone, "update-ref", "--no-deref", "HEAD", p->base)) < 0 ||
+        setup_check(p, "make a branch",
+                    GIT(p, AS_SETUP, p->clone, "branch", "-f", p->branch, p->base)) < 0 ||
+        setup_check(p, "make a worktree",
+                    GIT(p, AS_SETUP, p->clone, "worktree", "add", "-q", "--no-checkout", p->tree,
+                        p->branch)) < 0 ||
+        setup_check(p, "read a tree", GIT(p, AS_SETUP, p->tree, "read-tree", "HEAD")) < 0 ||
         marker_set(p, p->branch, p->role) < 0 || guard_place(p, git_dir, false, program) < 0)
         return -1;
     if (!p->rule->server_all)
@@ -468,10 +475,11 @@ static int clone_make(struct proof *p, const char *common, const char *program)
     /* The server has the commit already, so that a push is refused for its branch only. */
     char known[400];
     snprintf(known, sizeof known, "refs/heads/%s:refs/amp-prove/base", p->branch);
-    return setup(p, "make a server",
-                 GIT(p, AS_SETUP, p->dir, "init", "-q", "--bare", "--template=", p->server)) < 0 ||
-                   setup(p, "fetch", GIT(p, AS_SETUP, p->server, "fetch", "-q", p->clone, known)) <
+    return setup_check(p, "make a server",
+                       GIT(p, AS_SETUP, p->dir, "init", "-q", "--bare", "--template=", p->server)) <
                        0 ||
+                   setup_check(p, "fetch",
+                               GIT(p, AS_SETUP, p->server, "fetch", "-q", p->clone, known)) < 0 ||
                    guard_place(p, p->server, true, program) < 0
                ? -1
                : 0;

@@ -94,6 +94,8 @@ task-dispatch export --state "$work/state" --out "$work/bundle.json" fix/units
 cp "$work/state/keys/allowed_signers" "$work/allowed_signers"
 rm -r "$work/state"
 task-dispatch verify --bundle "$work/bundle.json" --allowed-signers "$work/allowed_signers" fix/units
+
+say "the same proof with one word changed"
 if sed 's/approved/rejected/' "$work/bundle.json" |
   task-dispatch verify --bundle - --allowed-signers "$work/allowed_signers" fix/units; then
   echo "a changed bundle passed" >&2

@@ -28,8 +28,8 @@ static int grants_add(struct amp_confine_policy *policy, enum amp_confine_grant 
     return 0;
 }
 
-static int choose(const struct amp_confinement_args *a, struct amp_confine_policy *policy,
-                  struct amp_confine_report *report, struct amp_error *err)
+static int level_choose(const struct amp_confinement_args *a, struct amp_confine_policy *policy,
+                        struct amp_confine_report *report, struct amp_error *err)
 {
     enum amp_confine_demand demand;
 
@@ -70,7 +70,7 @@ int amp_confinement_choose(const struct amp_confinement_args *a, void (*note)(co
 
     amp_confine_policy_init(&mine);
     if ((a->policy && amp_confine_policy_read(a->policy, &mine, err) < 0) ||
-        choose(a, &mine, report, err) < 0 || report_note(report, note, err) < 0) {
+        level_choose(a, &mine, report, err) < 0 || report_note(report, note, err) < 0) {
         amp_confine_policy_release(&mine);
         return -1;
     }

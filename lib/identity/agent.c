@@ -59,7 +59,8 @@ static int send_all(int fd, struct amp_span data, struct amp_error *err)
 }
 
 /* Receives until `in` has n bytes. */
-static int receive(int fd, struct amp_buf *in, size_t n, int64_t until_ms, struct amp_error *err)
+static int reply_receive(int fd, struct amp_buf *in, size_t n, int64_t until_ms,
+                         struct amp_error *err)
 {
     if (in->len < n && amp_buf_reserve(in, n - in->len, err) < 0)
         return -1;
@@ -93,13 +94,13 @@ static int agent_ask(int fd, unsigned char type, struct amp_span body, unsigned 
     int64_t until = amp_mono_ms() + ANSWER_MS;
     if (amp_buf_add(&out, head, sizeof head, err) < 0 ||
         amp_buf_add(&out, body.p, body.n, err) < 0 || send_all(fd, amp_buf_span(&out), err) < 0 ||
-        receive(fd, in, 5, until, err) < 0)
+        reply_receive(fd, in, 5, until, err) < 0)
         return -1;
     struct amp_span header = {in->data, 4};
     wire_u32(&header, &n);
     if (n == 0 || n > ANSWER_MOST)
         return agent_broken(err, "the answer is malformed");
-    if (receive(fd, in, 4 + (size_t)n, until, err) < 0)
+    if (reply_receive(fd, in, 4 + (size_t)n, until, err) < 0)
         return -1;
     if ((unsigned char)in->data[4] != want)
         return amp_fail(err, AMP_UNAVAILABLE, "agent_refused", "ssh-agent refused the request");

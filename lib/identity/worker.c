@@ -15,6 +15,8 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
+#include "base/process/process.h"
+
 enum { REQUEST_MAX = 64 << 20, ANSWER_MAX = 4096, ANSWER_MS = 30000 };
 
 struct identity_worker {
@@ -61,37 +63,12 @@ static int worker_failed(struct amp_error *err, const char *why)
 static int worker_start(struct identity_worker *w, struct amp_error *err)
 {
     char path[4096];
-    int in[2], out[2];
     if (amp_helper_path("key-worker", path, sizeof path, err) < 0)
         return -1;
-    if (pipe2(in, O_CLOEXEC) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot make a pipe");
-    if (pipe2(out, O_CLOEXEC) < 0) {
-        amp_fail_errno(err, AMP_IOERR, "cannot make a pipe");
-        close(in[0]);
-        close(in[1]);
-        return -1;
-    }
     const char *const argv[] = {path, NULL};
-    struct amp_child_spec spec = {.argv = argv,
-                                  .fd_in = in[0],
-                                  .fd_out = out[1],
-                                  .fd_err = STDERR_FILENO,
-                                  .no_new_privs = true,
-                                  .dies_with_us = true};
-    int rc = amp_child_start(&spec, &w->child, err);
-    close(in[0]);
-    close(out[1]);
-    if (rc < 0) {
-        close(in[1]);
-        close(out[0]);
-        return -1;
-    }
-    fcntl(in[1], F_SETFL, O_NONBLOCK);
-    fcntl(out[0], F_SETFL, O_NONBLOCK);
-    w->to = in[1];
-    w->from = out[0];
-    return 0;
+    struct amp_child_spec spec = {
+        .argv = argv, .fd_err = STDERR_FILENO, .no_new_privs = true, .dies_with_us = true};
+    return amp_child_start_piped(&spec, &w->child, &w->to, &w->from, err);
 }
 
 /* Waits for one event. -1 with an error. */

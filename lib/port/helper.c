@@ -15,6 +15,8 @@
 #include <amp/json/lines.h>
 #include <amp/json/tape.h>
 
+#include "base/process/process.h"
+
 #define IN_FLIGHT_MAX 64
 #define BYTES_MAX     ((size_t)1 << 20)
 #define REQUEST_MAX   ((size_t)40 << 20)
@@ -115,13 +117,13 @@ void amp_helper_free(struct amp_helper *h)
     free(h);
 }
 
-static struct amp_child_spec helper_spec(const struct amp_helper *h, int in, int out)
+static struct amp_child_spec helper_spec(const struct amp_helper *h)
 {
     static const char *const env[] = {"LC_ALL=C", NULL};
     return (struct amp_child_spec){.argv = h->argv,
                                    .envp = env,
-                                   .fd_in = in,
-                                   .fd_out = out,
+                                   .fd_in = -1,
+                                   .fd_out = -1,
                                    .fd_err = STDERR_FILENO,
                                    .no_new_privs = true,
                                    .dies_with_us = true};
@@ -129,7 +131,7 @@ static struct amp_child_spec helper_spec(const struct amp_helper *h, int in, int
 
 int amp_helper_probe(struct amp_helper *h, struct amp_error *err)
 {
-    struct amp_child_spec spec = helper_spec(h, -1, -1);
+    struct amp_child_spec spec = helper_spec(h);
     struct amp_child child;
     struct amp_child_end end;
     if (amp_child_start(&spec, &child, err) < 0 ||
@@ -147,28 +149,9 @@ int amp_helper_probe(struct amp_helper *h, struct amp_error *err)
 
 static int helper_start(struct amp_helper *h, struct amp_error *err)
 {
-    int in[2], out[2];
-    if (pipe2(in, O_CLOEXEC) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot make a pipe");
-    if (pipe2(out, O_CLOEXEC) < 0) {
-        amp_fail_errno(err, AMP_IOERR, "cannot make a pipe");
-        close(in[0]);
-        close(in[1]);
+    struct amp_child_spec spec = helper_spec(h);
+    if (amp_child_start_piped(&spec, &h->child, &h->to, &h->from, err) < 0)
         return -1;
-    }
-    struct amp_child_spec spec = helper_spec(h, in[0], out[1]);
-    int rc = amp_child_start(&spec, &h->child, err);
-    close(in[0]);
-    close(out[1]);
-    if (rc < 0) {
-        close(in[1]);
-        close(out[0]);
-        return -1;
-    }
-    fcntl(in[1], F_SETFL, O_NONBLOCK);
-    fcntl(out[0], F_SETFL, O_NONBLOCK);
-    h->to = in[1];
-    h->from = out[0];
     h->head_since_ms = amp_mono_ms();
     return 0;
 }

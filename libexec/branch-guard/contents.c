@@ -196,7 +196,7 @@ static bool next_change(struct amp_span *rest, struct change *c)
     return false;
 }
 
-static const char *where(const struct change *c, char out[64])
+static const char *change_place(const struct change *c, char out[64])
 {
     if (!c->commit.n)
         return "the index";
@@ -213,7 +213,7 @@ static int path_check(struct guard *g, const struct amp_buf *reserved, const str
                                 "unstage it with: git restore --staged -- FILE; "
                                 "the policy forbids changing such files",
                                 "%.*s: forbidden path (%s) in %s: refused to %s",
-                                AMP_CLIP(c->path, 500), g->rule.paths[i], where(c, at),
+                                AMP_CLIP(c->path, 500), g->rule.paths[i], change_place(c, at),
                                 caller_name(g));
     struct amp_reservation other;
     if (amp_reserved_by(reserved, amp_span_str(g->caller.agent ? g->caller.name : ""), c->path,
@@ -222,7 +222,7 @@ static int path_check(struct guard *g, const struct amp_buf *reserved, const str
                             "leave it out until the reservation ends: worktree-bind release",
                             "%.*s: reserved for %.*s (%.*s) in %s: refused to %s",
                             AMP_CLIP(c->path, 500), AMP_CLIP(other.holder, 128),
-                            AMP_CLIP(other.pattern, 200), where(c, at), caller_name(g));
+                            AMP_CLIP(other.pattern, 200), change_place(c, at), caller_name(g));
     return 0;
 }
 
@@ -265,12 +265,13 @@ static int sizes_check(struct guard *g, struct amp_span changes)
         if (g->rule.max_file && size > g->rule.max_file)
             return guard_refuse("file_too_large", ASK_POLICY,
                                 "%.*s: %lld bytes in %s, more than %lld: refused to %s",
-                                AMP_CLIP(c.path, 500), (long long)size, where(&c, at),
+                                AMP_CLIP(c.path, 500), (long long)size, change_place(&c, at),
                                 (long long)g->rule.max_file, caller_name(g));
         if (g->rule.max_commit && total > g->rule.max_commit)
             return guard_refuse("commit_too_large", "divide it into smaller commits",
                                 "%s: its files have more than %lld bytes: refused to %s",
-                                where(&c, at), (long long)g->rule.max_commit, caller_name(g));
+                                change_place(&c, at), (long long)g->rule.max_commit,
+                                caller_name(g));
     }
     return 0;
 }
@@ -325,7 +326,7 @@ int contents_of_index(struct guard *g)
 
 /* ---- messages ---- */
 
-static struct amp_span trim(struct amp_span s)
+static struct amp_span span_trim(struct amp_span s)
 {
     while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\n' || s.p[s.n - 1] == '\r' ||
                    s.p[s.n - 1] == '\t'))
@@ -339,13 +340,13 @@ static struct amp_span trim(struct amp_span s)
 
 static bool is_blank(struct amp_span line)
 {
-    return trim(line).n == 0;
+    return span_trim(line).n == 0;
 }
 
 /* The last paragraph, unless it is the first, which is the title. */
 static struct amp_span last_paragraph(struct amp_span message)
 {
-    message = trim(message);
+    message = span_trim(message);
     size_t at = message.n, from = 0;
     while (at > 0) {
         const char *lf = memrchr(message.p, '\n', at - 1);
@@ -381,7 +382,7 @@ static bool trailer_found(struct amp_span block, const char *name, const char *e
         block.n -= line.n + (lf ? 1 : 0);
         if (line.n <= n || line.p[n] != ':' || strncasecmp(line.p, name, n) != 0)
             continue;
-        struct amp_span value = trim((struct amp_span){line.p + n + 1, line.n - n - 1});
+        struct amp_span value = span_trim((struct amp_span){line.p + n + 1, line.n - n - 1});
         if (value.n && (!expected || amp_span_is(value, expected)))
             return true;
     }

@@ -82,30 +82,30 @@ struct filter {
     scmp_filter_ctx ctx;
 };
 
-static void fail(const char *what, int error)
+static void filter_fail(const char *what, int error)
 {
     fprintf(stderr, "confine-filters: error: %s: %s\n", what, strerror(error));
     exit(1);
 }
 
-static void refuse(const struct filter *f, int call, int error, unsigned n,
-                   const struct scmp_arg_cmp *args)
+static void call_refuse(const struct filter *f, int call, int error, unsigned n,
+                        const struct scmp_arg_cmp *args)
 {
     int rc = seccomp_rule_add_array(f->ctx, SCMP_ACT_ERRNO((unsigned)error), call, n, args);
     /* A call that this architecture does not have needs no rule. */
     if (rc < 0 && rc != -EDOM && rc != -EEXIST)
-        fail("cannot add a rule", -rc);
+        filter_fail("cannot add a rule", -rc);
 }
 
 static void refuse_all(const struct filter *f, const int *calls, size_t n, int error)
 {
     for (size_t i = 0; i < n; i++)
-        refuse(f, calls[i], error, 0, NULL);
+        call_refuse(f, calls[i], error, 0, NULL);
 }
 
 static void refuse_if(const struct filter *f, int call, int error, struct scmp_arg_cmp arg)
 {
-    refuse(f, call, error, 1, &arg);
+    call_refuse(f, call, error, 1, &arg);
 }
 
 static void refuse_namespaces(const struct filter *f)
@@ -119,7 +119,7 @@ static void refuse_namespaces(const struct filter *f)
             refuse_if(f, SCMP_SYS(clone), EPERM, has);
     }
     /* Its flags are in memory, where no filter can read them. libc then uses clone. */
-    refuse(f, SCMP_SYS(clone3), ENOSYS, 0, NULL);
+    call_refuse(f, SCMP_SYS(clone3), ENOSYS, 0, NULL);
 }
 
 static void refuse_ioctls(const struct filter *f)
@@ -150,17 +150,17 @@ static void refuse_setuid(const struct filter *f)
             struct scmp_arg_cmp args[2] = {
                 SCMP_CMP(calls[i].mode, SCMP_CMP_MASKED_EQ, bits[bit], bits[bit])};
             if (calls[i].flags < 0) {
-                refuse(f, calls[i].call, EPERM, 1, args);
+                call_refuse(f, calls[i].call, EPERM, 1, args);
                 continue;
             }
             for (int k = 0; k < 2; k++) {
                 args[1] =
                     SCMP_CMP((unsigned)calls[i].flags, SCMP_CMP_MASKED_EQ, creates[k], creates[k]);
-                refuse(f, calls[i].call, EPERM, 2, args);
+                call_refuse(f, calls[i].call, EPERM, 2, args);
             }
         }
     /* Its mode is in memory, where no filter can read it. Programs then use openat. */
-    refuse(f, NR_openat2, ENOSYS, 0, NULL);
+    call_refuse(f, NR_openat2, ENOSYS, 0, NULL);
 }
 
 /* Protocols of a stream socket that are not TCP are not subject to the rules of ports. */
@@ -170,14 +170,14 @@ static void refuse_but_tcp(const struct filter *f, unsigned family)
     for (unsigned type = 0; type < 16; type++) {
         struct scmp_arg_cmp args[] = {of_family, SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xF, type)};
         if (type != SOCK_STREAM)
-            refuse(f, SCMP_SYS(socket), EACCES, 2, args);
+            call_refuse(f, SCMP_SYS(socket), EACCES, 2, args);
     }
     for (unsigned protocol = 1; protocol < 6; protocol++) {
         struct scmp_arg_cmp args[] = {of_family, SCMP_CMP(2, SCMP_CMP_EQ, protocol)};
-        refuse(f, SCMP_SYS(socket), EACCES, 2, args);
+        call_refuse(f, SCMP_SYS(socket), EACCES, 2, args);
     }
     struct scmp_arg_cmp args[] = {of_family, SCMP_CMP(2, SCMP_CMP_GT, 6)};
-    refuse(f, SCMP_SYS(socket), EACCES, 2, args);
+    call_refuse(f, SCMP_SYS(socket), EACCES, 2, args);
     /* TCP fast open connects without connect(). */
     const unsigned fast = 0x20000000;
     refuse_if(f, SCMP_SYS(sendto), EACCES, SCMP_CMP(3, SCMP_CMP_MASKED_EQ, fast, fast));
@@ -196,7 +196,7 @@ static void refuse_families(const struct filter *f, unsigned allowed, bool route
         /* getifaddrs reads the interfaces of the host from a routing socket. */
         struct scmp_arg_cmp args[] = {SCMP_CMP(0, SCMP_CMP_EQ, AF_NETLINK),
                                       SCMP_CMP(2, SCMP_CMP_NE, 0)};
-        refuse(f, SCMP_SYS(socket), EAFNOSUPPORT, 2, args);
+        call_refuse(f, SCMP_SYS(socket), EAFNOSUPPORT, 2, args);
         for (unsigned family = AF_INET6 + 1; family < AF_NETLINK; family++)
             refuse_if(f, SCMP_SYS(socket), EAFNOSUPPORT, SCMP_CMP(0, SCMP_CMP_EQ, family));
     }
@@ -249,13 +249,13 @@ static void filter_make(struct filter *f)
                                  SCMP_SYS(io_uring_register)};
     f->ctx = seccomp_init(SCMP_ACT_ALLOW);
     if (!f->ctx)
-        fail("cannot make a filter", ENOMEM);
+        filter_fail("cannot make a filter", ENOMEM);
     /* Programs for another architecture of this processor would have other call numbers. */
     int rc = seccomp_attr_set(f->ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
     if (rc == 0)
         rc = seccomp_attr_set(f->ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     if (rc < 0)
-        fail("cannot configure a filter", -rc);
+        filter_fail("cannot configure a filter", -rc);
     refuse_all(f, refused, sizeof refused / sizeof *refused, EPERM);
     refuse_all(f, absent, sizeof absent / sizeof *absent, ENOSYS);
     refuse_namespaces(f);
@@ -265,7 +265,7 @@ static void filter_make(struct filter *f)
     if (f->kind & FILTER_ON_HOST)
         refuse_on_host(f);
     if (f->kind & FILTER_NO_TRUNCATE)
-        refuse(f, SCMP_SYS(truncate), EPERM, 0, NULL);
+        call_refuse(f, SCMP_SYS(truncate), EPERM, 0, NULL);
     if (f->kind & FILTER_NO_GROUP)
         refuse_if(f, SCMP_SYS(kill), EPERM, SCMP_CMP(0, SCMP_CMP_MASKED_EQ, 0xFFFFFFFF, 0));
 }
@@ -278,7 +278,7 @@ static size_t filter_print(const struct filter *f)
     size_t n = 0;
     int rc = file ? seccomp_export_bpf(f->ctx, fileno(file)) : -errno;
     if (rc < 0)
-        fail("cannot export a filter", -rc);
+        filter_fail("cannot export a filter", -rc);
     rewind(file);
     printf("static const struct sock_filter code_%u[] = {\n", f->kind);
     for (; fread(&i, sizeof i, 1, file) == 1; n++)

@@ -100,7 +100,7 @@ static void allow_fd(const struct ruleset *r, int fd, const char *path, uint64_t
 }
 
 /* The same for a path without symbolic links. */
-static void allow(const struct ruleset *r, const char *path, uint64_t access)
+static void allow_path(const struct ruleset *r, const char *path, uint64_t access)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
     allow_fd(r, (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how), path, access);
@@ -117,24 +117,24 @@ static void allow_devices(const struct ruleset *r)
     char path[64];
     for (size_t i = 0; device_names[i]; i++) {
         snprintf(path, sizeof path, "/dev/%s", device_names[i]);
-        allow(r, path, DEVICE);
+        allow_path(r, path, DEVICE);
     }
 }
 
 /* In the new root everything visible may be read: the mounts decide what is visible. */
 static void allow_in_root(const struct ruleset *r)
 {
-    allow(r, "/", READ);
-    allow(r, "/tmp", WRITE);
-    allow(r, "/var/tmp", WRITE);
-    allow(r, "/dev/shm", WRITE);
-    allow(r, "/dev/pts", DEVICE | READ_DIR);
+    allow_path(r, "/", READ);
+    allow_path(r, "/tmp", WRITE);
+    allow_path(r, "/var/tmp", WRITE);
+    allow_path(r, "/dev/shm", WRITE);
+    allow_path(r, "/dev/pts", DEVICE | READ_DIR);
     allow_devices(r);
     if (r->p->home)
-        allow(r, r->p->home, WRITE);
+        allow_path(r, r->p->home, WRITE);
     for (size_t i = 0; i < r->p->n_places; i++)
         if (r->p->places[i].write)
-            allow(r, r->p->places[i].at, WRITE);
+            allow_path(r, r->p->places[i].at, WRITE);
 }
 
 /* On the host's root. /proc has other processes, so only files without them are readable. */
@@ -146,19 +146,19 @@ static void allow_on_host(const struct ruleset *r)
         "/proc/filesystems", "/sys/devices/system/cpu", NULL};
     char path[256];
     for (size_t i = 0; toolchain_dirs[i]; i++)
-        allow(r, toolchain_dirs[i], READ);
+        allow_path(r, toolchain_dirs[i], READ);
     for (size_t i = 0; toolchain_etc[i]; i++) {
         snprintf(path, sizeof path, "/etc/%s", toolchain_etc[i]);
         allow_linked(r, path, READ);
     }
     for (size_t i = 0; facts[i]; i++)
-        allow(r, facts[i], READ);
+        allow_path(r, facts[i], READ);
     allow_devices(r);
     if (r->p->scratch)
-        allow(r, r->p->scratch, WRITE);
+        allow_path(r, r->p->scratch, WRITE);
     for (size_t i = 0; i < r->p->n_places; i++)
         if (r->p->places[i].from)
-            allow(r, r->p->places[i].from, r->p->places[i].write ? WRITE : READ);
+            allow_path(r, r->p->places[i].from, r->p->places[i].write ? WRITE : READ);
 }
 
 /* A network namespace without interfaces needs no rules of ports. */

@@ -20,7 +20,7 @@
 
 #define PLAN_FD 3
 
-static void say(const struct plan *p, int status, const char *text)
+static void plan_say(const struct plan *p, int status, const char *text)
 {
     const char *code = status == 126   ? "not_executable"
                        : status == 127 ? "command_not_found"
@@ -40,7 +40,7 @@ void give_up(const struct plan *p, int status, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    say(p, status, text);
+    plan_say(p, status, text);
     _exit(status);
 }
 
@@ -54,7 +54,7 @@ void give_up_sys(const struct plan *p, const char *fmt, ...)
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof text)
         snprintf(text + n, sizeof text - (size_t)n, ": %s", strerror(sys));
-    say(p, 77, text);
+    plan_say(p, 77, text);
     _exit(77);
 }
 

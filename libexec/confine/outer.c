@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,6 +20,7 @@
 
 #include <amp/base/buf.h>
 
+#include "base/process/process.h"
 #include "confine.h"
 
 /* The signals that reach the command through the outer process. */
@@ -227,16 +227,7 @@ static int end_as(int status)
 {
     if (WIFEXITED(status))
         return WEXITSTATUS(status);
-    int sig = WTERMSIG(status);
-    struct rlimit none = {0, 0};
-    sigset_t one;
-    setrlimit(RLIMIT_CORE, &none);
-    signal(sig, SIG_DFL);
-    sigemptyset(&one);
-    sigaddset(&one, sig);
-    raise(sig);
-    sigprocmask(SIG_UNBLOCK, &one, NULL);
-    return 128 + sig;
+    return amp_process_end_by(WTERMSIG(status));
 }
 
 /* Whether the signal has to be passed on to the command. */

@@ -32,7 +32,7 @@ void rights_drop(const struct plan *p)
         give_up_sys(p, "cannot set no_new_privs");
 }
 
-static void limit(const struct plan *p, int resource, int64_t value, const char *name)
+static void limit_set(const struct plan *p, int resource, int64_t value, const char *name)
 {
     struct rlimit r;
     if (value <= 0 && resource != RLIMIT_CORE)
@@ -50,12 +50,12 @@ void limits_set(const struct plan *p)
 {
     /* On the host the kernel would count all processes of the user. */
     if (p->namespaces)
-        limit(p, RLIMIT_NPROC, p->processes, "processes");
-    limit(p, RLIMIT_DATA, p->memory_bytes, "memory_bytes");
-    limit(p, RLIMIT_FSIZE, p->file_bytes, "file_bytes");
-    limit(p, RLIMIT_NOFILE, p->open_files, "open_files");
-    limit(p, RLIMIT_CPU, p->cpu_seconds, "cpu_seconds");
-    limit(p, RLIMIT_CORE, 0, "core");
+        limit_set(p, RLIMIT_NPROC, p->processes, "processes");
+    limit_set(p, RLIMIT_DATA, p->memory_bytes, "memory_bytes");
+    limit_set(p, RLIMIT_FSIZE, p->file_bytes, "file_bytes");
+    limit_set(p, RLIMIT_NOFILE, p->open_files, "open_files");
+    limit_set(p, RLIMIT_CPU, p->cpu_seconds, "cpu_seconds");
+    limit_set(p, RLIMIT_CORE, 0, "core");
 }
 
 /* Executes the command from the directories of PATH, as a shell does, but from no relative one.

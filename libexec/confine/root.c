@@ -94,7 +94,7 @@ static int copy_tree(const struct plan *p, int fd, const char *what, bool write,
     return tree;
 }
 
-static void attach(const struct plan *p, int tree, int target, const char *what)
+static void attach_tree(const struct plan *p, int tree, int target, const char *what)
 {
     if (syscall(SYS_move_mount, tree, "", target, "",
                 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
@@ -292,7 +292,7 @@ static void scratch_bind(const struct plan *p, const struct root *r, int scratch
     if (mkdirat(scratch, name, 0700) < 0 || fchmodat(scratch, name, mode, 0) < 0)
         give_up_sys(p, "cannot make %s", at);
     int fd = openat(scratch, name, O_PATH | O_CLOEXEC);
-    attach(p, copy_tree(p, fd, at, true, false), open_target(p, r, at, false), at);
+    attach_tree(p, copy_tree(p, fd, at, true, false), open_target(p, r, at, false), at);
     close(fd);
 }
 
@@ -306,17 +306,17 @@ static void places_attach(const struct plan *p, const struct root *r, int scratc
             tree = copy_tree(p, empty, q->at, false, false);
             close(empty);
         }
-        attach(p, tree, open_target(p, r, q->at, q->file), q->at);
+        attach_tree(p, tree, open_target(p, r, q->at, q->file), q->at);
     }
 }
 
-static void enter(const struct plan *p, const struct root *r)
+static void root_enter(const struct plan *p, const struct root *r)
 {
     int target = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (target < 0)
         target = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int keep = dup(r->fd);
-    attach(p, r->fd, target, "the new root");
+    attach_tree(p, r->fd, target, "the new root");
     if (fchdir(keep) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
         syscall(SYS_umount2, ".", UMOUNT_DETACH) < 0 || chdir("/") < 0)
         give_up_sys(p, "cannot enter the new root");
@@ -401,7 +401,7 @@ void root_build(struct plan *p)
     close(scratch);
     /* A worktree of which nothing is granted is an empty directory. */
     close(open_target(p, &r, p->cwd, false));
-    enter(p, &r);
+    root_enter(p, &r);
 }
 
 static void write_once(const struct plan *p, const char *path, const char *text)

@@ -81,7 +81,7 @@ static int request_read(const struct amp_tape *t, struct request *r, struct amp_
     return base64_decode(r->value, &r->blob, err);
 }
 
-static int verdict(const struct amp_tape *t, struct request *r, struct amp_error *err)
+static int request_verify(const struct amp_tape *t, struct request *r, struct amp_error *err)
 {
     int rc = request_read(t, r, err);
     if (rc != 0)
@@ -91,8 +91,8 @@ static int verdict(const struct amp_tape *t, struct request *r, struct amp_error
                    : keygen_verify(&r->key, r->namespace, r->value, data, err);
 }
 
-static int answer(struct amp_tape *t, struct request *r, struct amp_span line,
-                  struct amp_error *err)
+static int request_answer(struct amp_tape *t, struct request *r, struct amp_span line,
+                          struct amp_error *err)
 {
     struct amp_json_fault fault;
     struct amp_error why;
@@ -101,7 +101,7 @@ static int answer(struct amp_tape *t, struct request *r, struct amp_span line,
     if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
         return amp_json_fail(err, AMP_DATAERR, "bad_request", "the request", &fault);
     r->q = 0;
-    int valid = verdict(t, r, &why);
+    int valid = request_verify(t, r, &why);
     amp_buf_init(&out, 4096);
     amp_jw_init(&w, &out);
     amp_jw_open(&w, '{');
@@ -133,7 +133,7 @@ static int worker_run(int argc, char **argv)
         struct amp_line line;
         switch (amp_lines_next(&in, &line)) {
         case AMP_LINE:
-            rc = answer(&tape, &r, line.bytes, &err);
+            rc = request_answer(&tape, &r, line.bytes, &err);
             break;
         case AMP_LINE_MORE:
             rc = amp_lines_fill(&in, STDIN_FILENO, &err) == AMP_READ_FAILED ? -1 : 0;

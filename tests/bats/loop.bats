@@ -73,12 +73,16 @@ approved() {
     awk '{ s[$1] = $2 } END { for (k in s) n[s[k]]++; print n["done"] + 0 }'
 }
 
-@test "the demo runs: rejection, rework, lock, decision, guard" {
+@test "the demo runs: rejection, rework, lock, decision, guard, forgery, proof" {
   run -0 timeout 120 bash "$AMP_TOP/examples/qa-loop/demo.sh"
   [[ $output == *"hallucination_lock"* ]]
   [[ $output == *"fix/units at "*" is approved"* ]]
   [[ $output == *"fix/decimals at "*" is approved"* ]]
   [[ $output == *"main is where it was"* ]]
+  [[ $output == *"from-reviewer:1: unsigned: "* ]]
+  [[ $output == *"T-2026-003 is dispatched"* ]]
+  [[ $output == *"relied on the keys of "* ]]
+  [[ $output == *"the bundle: bad_signature: "* ]]
 }
 
 @test "the loop with coding agents runs on recordings: a rejection, a rework, an approval" {

@@ -47,7 +47,7 @@ size_t confine_pipe_read(int fd, char *out, size_t size)
     return n;
 }
 
-static bool fact(const struct amp_tape *t, struct amp_span name)
+static bool fact_read(const struct amp_tape *t, struct amp_span name)
 {
     uint32_t at = amp_tape_get(t, 0, name);
     return at != AMP_TOK_NONE && t->tok[at].type == AMP_JSON_TRUE;
@@ -73,9 +73,9 @@ static int means_read(const char *text, size_t n, struct amp_confine_means *m,
     at = amp_tape_get(&t, 0, AMP_SPAN("why"));
     if (at != AMP_TOK_NONE && amp_tok_text(&t, at, &arena, &why, err) < 0)
         return -1;
-    *m = (struct amp_confine_means){.namespaces = fact(&t, AMP_SPAN("namespaces")),
-                                    .seccomp = fact(&t, AMP_SPAN("seccomp")),
-                                    .processes = fact(&t, AMP_SPAN("processes")),
+    *m = (struct amp_confine_means){.namespaces = fact_read(&t, AMP_SPAN("namespaces")),
+                                    .seccomp = fact_read(&t, AMP_SPAN("seccomp")),
+                                    .processes = fact_read(&t, AMP_SPAN("processes")),
                                     .landlock = (int)abi};
     amp_span_copy(why, m->why, sizeof m->why);
     return 0;

@@ -306,6 +306,35 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
     return 0;
 }
 
+int amp_child_start_piped(struct amp_child_spec *spec, struct amp_child *out, int *to, int *from,
+                          struct amp_error *err)
+{
+    int in[2], answers[2];
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot make a pipe");
+    if (pipe2(answers, O_CLOEXEC) < 0) {
+        amp_fail_errno(err, AMP_IOERR, "cannot make a pipe");
+        close(in[0]);
+        close(in[1]);
+        return -1;
+    }
+    spec->fd_in = in[0];
+    spec->fd_out = answers[1];
+    int rc = amp_child_start(spec, out, err);
+    close(in[0]);
+    close(answers[1]);
+    if (rc < 0) {
+        close(in[1]);
+        close(answers[0]);
+        return -1;
+    }
+    fcntl(in[1], F_SETFL, O_NONBLOCK);
+    fcntl(answers[0], F_SETFL, O_NONBLOCK);
+    *to = in[1];
+    *from = answers[0];
+    return 0;
+}
+
 /* ---- waiting ---- */
 
 /* Kills until the tree is empty: the next round finds processes that were forked meanwhile. */

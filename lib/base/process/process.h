@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <amp/base/buf.h>
+#include <amp/base/child.h>
 
 #define AMP_ENVIRON_MAX (4u << 20) /* bytes of an environment that are read */
 
@@ -22,6 +23,16 @@ pid_t amp_process_parent(pid_t pid);
  * are orphans that it got as a subreaper. */
 int amp_child_tree_know(pid_t pid, bool owns_tree, struct amp_error *err);
 void amp_child_tree_forget(pid_t pid);
+
+/* Starts a child with a pipe to its standard input and one from its standard output; the caller's
+ * ends, *to and *from, do not block. fd_in and fd_out of the spec are set here. IOERR, and the
+ * failures of amp_child_start. */
+int amp_child_start_piped(struct amp_child_spec *spec, struct amp_child *out, int *to, int *from,
+                          struct amp_error *err);
+
+/* Ends this process by a signal, as the one that it stands for ended, without a second core dump.
+ * Returns 128 + sig, an exit status, if the signal does not end it. */
+int amp_process_end_by(int sig);
 
 /* Signals pid and every living descendant, also those that left its session or parent, and reaps
  * orphans that ended. Returns the number of living ones. */

@@ -89,7 +89,7 @@ static void scopes_release(struct scopes *s)
     amp_buf_release(&s->text);
 }
 
-static int shown(struct amp_span s)
+static int shown_width(struct amp_span s)
 {
     return (int)(s.n < 100 ? s.n : 100);
 }
@@ -115,11 +115,12 @@ int amp_access_check(const struct amp_view *v, char text[AMP_ACCESS_TEXT_MAX],
         return 1;
     if (d.rule)
         snprintf(by, sizeof by, "access rule %u", d.rule);
-    snprintf(text, AMP_ACCESS_TEXT_MAX, "%.*s %s send %.*s to %.*s%s%.*s (%s)", shown(f.sender),
-             f.sender.n ? f.sender.p : "", d.effect == AMP_ACCESS_DENY ? "must not" : "may",
-             shown(v->type), v->type.p, d.recipient.n ? shown(d.recipient) : 7,
-             d.recipient.n ? d.recipient.p : "anybody", f.tool.n ? ", tool " : "", shown(f.tool),
-             f.tool.n ? f.tool.p : "", by);
+    snprintf(text, AMP_ACCESS_TEXT_MAX, "%.*s %s send %.*s to %.*s%s%.*s (%s)",
+             shown_width(f.sender), f.sender.n ? f.sender.p : "",
+             d.effect == AMP_ACCESS_DENY ? "must not" : "may", shown_width(v->type), v->type.p,
+             d.recipient.n ? shown_width(d.recipient) : 7,
+             d.recipient.n ? d.recipient.p : "anybody", f.tool.n ? ", tool " : "",
+             shown_width(f.tool), f.tool.n ? f.tool.p : "", by);
     if (d.effect == AMP_ACCESS_DENY)
         return amp_fail(err, AMP_NO, "access_denied", "%s", text);
     return 0;

@@ -130,7 +130,7 @@ int amp_tokens_forget(struct amp_store *s, int64_t now_ms, const char *actor, ui
 
 /* ---- admission ---- */
 
-static int refused(struct amp_error *why, const char *code, const char *what)
+static int token_refused(struct amp_error *why, const char *code, const char *what)
 {
     amp_fail(why, AMP_NO, code, "%s", what);
     return 0;
@@ -156,7 +156,7 @@ static int token_verify(struct amp_identities *ids, const struct amp_view *v,
     }
     /* Otherwise every trusted agent could admit itself. */
     if (!issuer.local && !amp_identities_is_operator(ids, amp_span_str(issuer.key), t->iat_ms))
-        return refused(why, "token_untrusted", "the token's issuer is not an operator");
+        return token_refused(why, "token_untrusted", "the token's issuer is not an operator");
     return 1;
 }
 
@@ -177,9 +177,10 @@ int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const stru
     if (rc <= 0 || said.how != AMP_SAID_SIGNED || said.by.local)
         return rc;
     if (v->proof.token.n == 0)
-        return refused(why, "token_missing", "a message of an external agent needs a token");
+        return token_refused(why, "token_missing", "a message of an external agent needs a token");
     if (v->proof.nonce.n == 0 || v->proof.nonce.n > AMP_TOKEN_TEXT_MAX)
-        return refused(why, "token_missing", "a token needs a nonce of 1 to 256 bytes beside it");
+        return token_refused(why, "token_missing",
+                             "a token needs a nonce of 1 to 256 bytes beside it");
     amp_buf_init(&mem, AMP_TOKEN_MAX);
     rc = token_verify(ids, v, &said, &mem, &t, why, err);
     if (rc <= 0)

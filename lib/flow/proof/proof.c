@@ -35,7 +35,7 @@ struct check {
     struct amp_error *err;
 };
 
-static int fails(struct check *c, const char *what)
+static int check_fails(struct check *c, const char *what)
 {
     snprintf(c->why, AMP_PROOF_WHY, "%s", what);
     return 0;
@@ -121,13 +121,14 @@ static int result_check(struct check *c, struct amp_identity *by)
     if (rc <= 0 || (rc = signature_check(c, AMP_PROOF_result, "executor", by)) <= 0)
         return rc;
     if (strcmp(by->key, c->p->executor) != 0)
-        return fails(c, "the result is signed by another key than that to which the dispatch is "
-                        "bound");
+        return check_fails(c,
+                           "the result is signed by another key than that to which the dispatch is "
+                           "bound");
     if (!amp_span_is(c->v.body.result.subtask, c->p->subtask) ||
         !amp_span_is(c->v.body.result.commit, c->p->commit))
-        return fails(c, "the result is about another subtask or commit");
+        return check_fails(c, "the result is about another subtask or commit");
     if (names_other(&c->v, c->dispatch, "task_dispatch-"))
-        return fails(c, "the result answers another dispatch");
+        return check_fails(c, "the result answers another dispatch");
     amp_span_copy(c->v.id, c->result, sizeof c->result);
     return 1;
 }
@@ -139,27 +140,28 @@ static int verdict_check(struct check *c, const struct amp_identity *executor,
     if (rc <= 0 || (rc = signature_check(c, AMP_PROOF_verdict, "reviewer", by)) <= 0)
         return rc;
     if (strcmp(by->key, executor->key) == 0)
-        return fails(c, "the verdict and the result are signed by the same key");
+        return check_fails(c, "the verdict and the result are signed by the same key");
     if (amp_identities_is_named(c->ids, by, executor->principal))
-        return fails(c, "the verdict is signed by another key of the executor");
+        return check_fails(c, "the verdict is signed by another key of the executor");
     if (!context_has(&c->v, c->request) && !context_has(&c->v, c->result))
-        return fails(c, "the verdict is about another result");
+        return check_fails(c, "the verdict is about another result");
     return 1;
 }
 
 static int decision_check(struct check *c, struct amp_identity *by)
 {
     if (c->p->line[AMP_PROOF_decision].len == 0)
-        return c->p->needs_decision ? fails(c, "an operator's decision was needed and is missing")
-                                    : 1;
+        return c->p->needs_decision
+                   ? check_fails(c, "an operator's decision was needed and is missing")
+                   : 1;
     int rc = line_view(c, AMP_PROOF_decision, AMP_KIND_DECISION, "admin");
     if (rc <= 0 || (rc = signature_check(c, AMP_PROOF_decision, "", by)) <= 0)
         return rc;
     if (!amp_identities_is_operator(c->ids, amp_span_str(by->key), by->time_ms))
-        return fails(c, "the decision is not signed by an operator");
+        return check_fails(c, "the decision is not signed by an operator");
     return c->v.body.decision.word == AMP_DO_RESUME
                ? 1
-               : fails(c, "the decision does not approve the work");
+               : check_fails(c, "the decision does not approve the work");
 }
 
 int amp_proof_check(struct amp_identities *ids, const struct amp_proof *p,

@@ -94,7 +94,7 @@ int amp_pop_make(struct amp_signer *issuer, const struct amp_pop *t, struct amp_
 
 /* ---- reading ---- */
 
-static int malformed(struct amp_error *err, const char *why)
+static int token_malformed(struct amp_error *err, const char *why)
 {
     return amp_fail(err, AMP_NO, "token_malformed", "the token is malformed: %s", why);
 }
@@ -135,15 +135,15 @@ int amp_pop_read(struct amp_span text, struct amp_buf *mem, struct amp_pop *out,
     AMP_TAPE struct amp_tape t = {0};
     struct amp_pop k = {0};
     if (!parts_find(text, &signed_, &claims, &sig))
-        return malformed(err, "it is not amp1.CLAIMS.SIGNATURE");
+        return token_malformed(err, "it is not amp1.CLAIMS.SIGNATURE");
     if (!base64_read(claims, sodium_base64_VARIANT_URLSAFE_NO_PADDING, json, sizeof json, &n))
-        return malformed(err, "its claims are not base64url");
+        return token_malformed(err, "its claims are not base64url");
     amp_tape_init(&t, NULL);
     if (amp_tape_scan(&t, (const char *)json, n, &fault) < 0)
         return amp_json_fault_is_memory(&fault) ? amp_fail_memory(err)
-                                                : malformed(err, "its claims are not JSON");
+                                                : token_malformed(err, "its claims are not JSON");
     if (t.tok[0].type != AMP_JSON_OBJECT)
-        return malformed(err, "its claims are not an object");
+        return token_malformed(err, "its claims are not an object");
     size_t start = mem->len;
     if (amp_buf_reserve(mem, n, err) < 0)
         return -1;
@@ -156,11 +156,11 @@ int amp_pop_read(struct amp_span text, struct amp_buf *mem, struct amp_pop *out,
         amp_buf_init(&one, sizeof json);
         if (tok == AMP_TOK_NONE || t.tok[tok].type != AMP_JSON_STRING ||
             t.tok[tok].flags & AMP_TOK_NUL)
-            return mem->len = start, malformed(err, "a claim is missing or not a text");
+            return mem->len = start, token_malformed(err, "a claim is missing or not a text");
         if (amp_tok_text(&t, tok, &one, &v, err) < 0)
             return mem->len = start, -1;
         if (v.n == 0 || v.n > AMP_TOKEN_TEXT_MAX)
-            return mem->len = start, malformed(err, "a claim is empty or too long");
+            return mem->len = start, token_malformed(err, "a claim is empty or too long");
         const char *at = mem->data + mem->len;
         if (amp_buf_add(mem, v.p, v.n, err) < 0)
             return -1;
@@ -170,19 +170,19 @@ int amp_pop_read(struct amp_span text, struct amp_buf *mem, struct amp_pop *out,
     k.once = once != AMP_TOK_NONE && t.tok[once].type == AMP_JSON_TRUE;
     if (!time_read(&t, "iat", &k.iat_ms) || !time_read(&t, "exp", &k.exp_ms) ||
         k.exp_ms <= k.iat_ms)
-        return mem->len = start, malformed(err, "iat and exp are not an interval in seconds");
+        return mem->len = start, token_malformed(err, "iat and exp are not an interval in seconds");
     *out = k;
     return 0;
 }
 
 /* ---- verifying ---- */
 
-static int refuse(struct amp_error *err, const char *code, const char *what)
+static int token_refuse(struct amp_error *err, const char *code, const char *what)
 {
     return amp_fail(err, AMP_NO, code, "%s", what);
 }
 
-static bool differs(struct amp_span want, struct amp_span is)
+static bool span_differs(struct amp_span want, struct amp_span is)
 {
     return want.n > 0 && !amp_span_eq(want, is);
 }
@@ -196,7 +196,7 @@ int amp_pop_check(struct amp_verifier *v, struct amp_span text, const struct amp
     size_t n = 0;
     if (!parts_find(text, &signed_, &claims, &sig) ||
         !base64_read(sig, sodium_base64_VARIANT_URLSAFE_NO_PADDING, bytes, sizeof bytes, &n))
-        return malformed(err, "its signature is not base64url");
+        return token_malformed(err, "its signature is not base64url");
     sodium_bin2base64(value, sizeof value, bytes, n, sodium_base64_VARIANT_ORIGINAL);
     amp_time_format(t->iat_ms, time);
     const struct amp_sig s = {t->key, t->alg, amp_span_str(time), amp_span_str(value)};
@@ -208,16 +208,16 @@ int amp_pop_check(struct amp_verifier *v, struct amp_span text, const struct amp
                         why.what);
     }
     if (t->exp_ms <= use->now_ms)
-        return refuse(err, "token_expired", "the token has expired");
+        return token_refuse(err, "token_expired", "the token has expired");
     if (t->iat_ms > use->now_ms + use->skew_ms)
-        return refuse(err, "token_not_yet_valid", "the token is not valid yet");
-    if (differs(use->aud, t->aud))
-        return refuse(err, "token_wrong_audience", "the token is for another audience");
-    if (differs(use->sub, t->sub))
-        return refuse(err, "token_wrong_subject", "the token is for another sender");
-    if (differs(use->key, t->cnf))
-        return refuse(err, "token_key_mismatch", "the token is bound to another key");
-    if (differs(use->nonce, t->nonce))
-        return refuse(err, "token_nonce_mismatch", "the token answers another challenge");
+        return token_refuse(err, "token_not_yet_valid", "the token is not valid yet");
+    if (span_differs(use->aud, t->aud))
+        return token_refuse(err, "token_wrong_audience", "the token is for another audience");
+    if (span_differs(use->sub, t->sub))
+        return token_refuse(err, "token_wrong_subject", "the token is for another sender");
+    if (span_differs(use->key, t->cnf))
+        return token_refuse(err, "token_key_mismatch", "the token is bound to another key");
+    if (span_differs(use->nonce, t->nonce))
+        return token_refuse(err, "token_nonce_mismatch", "the token answers another challenge");
     return 0;
 }

@@ -122,8 +122,8 @@ void amp_auto_trust(struct amp_trust **t)
     amp_trust_free(*t);
 }
 
-static void report(const struct amp_trust *t, const char *path, uint32_t line, const char *code,
-                   const char *what)
+static void finding_report(const struct amp_trust *t, const char *path, uint32_t line,
+                           const char *code, const char *what)
 {
     if (t->finding)
         t->finding(t->ctx, &(struct amp_trust_finding){
@@ -208,7 +208,7 @@ static int revocations_read(struct amp_trust *t, struct contents *c, const char 
             break;
         case TRUST_LINE_BAD:
             /* Ignoring it could accept a key that was revoked. */
-            report(t, path, n, "bad_revocation", "expected: FINGERPRINT TIME [REASON]");
+            finding_report(t, path, n, "bad_revocation", "expected: FINGERPRINT TIME [REASON]");
             return amp_fail(err, AMP_CONFIG, "bad_revocation",
                             "%s:%u: malformed revocation (expected: FINGERPRINT TIME [REASON])",
                             path, n);
@@ -256,7 +256,7 @@ static int entries_read(struct amp_trust *t, struct contents *c, const struct so
                 return -1;
             break;
         case TRUST_LINE_BAD:
-            report(t, s->path, n, l.code, l.what);
+            finding_report(t, s->path, n, l.code, l.what);
             break;
         }
     }

@@ -76,7 +76,7 @@ bool amp_patterns_match(struct amp_span text, struct amp_span patterns)
 
 /* Times */
 
-static bool digits(const char **p, int n, int *out)
+static bool digits_parse(const char **p, int n, int *out)
 {
     *out = 0;
     for (int i = 0; i < n; i++, (*p)++) {
@@ -106,10 +106,10 @@ static bool time_read(struct amp_span text, int64_t *out)
         n -= 3;
     }
     s[n] = '\0';
-    if ((n != 8 && n != 12 && n != 14) || !digits(&p, 4, &tm.tm_year) ||
-        !digits(&p, 2, &tm.tm_mon) || !digits(&p, 2, &tm.tm_mday) ||
-        (n > 8 && (!digits(&p, 2, &tm.tm_hour) || !digits(&p, 2, &tm.tm_min))) ||
-        (n > 12 && !digits(&p, 2, &tm.tm_sec)))
+    if ((n != 8 && n != 12 && n != 14) || !digits_parse(&p, 4, &tm.tm_year) ||
+        !digits_parse(&p, 2, &tm.tm_mon) || !digits_parse(&p, 2, &tm.tm_mday) ||
+        (n > 8 && (!digits_parse(&p, 2, &tm.tm_hour) || !digits_parse(&p, 2, &tm.tm_min))) ||
+        (n > 12 && !digits_parse(&p, 2, &tm.tm_sec)))
         return false;
     tm.tm_year -= 1900;
     tm.tm_mon -= 1;

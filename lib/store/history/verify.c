@@ -30,11 +30,12 @@ struct verify {
     struct amp_buf text;
 };
 
-static int tampered(struct verify *w, uint32_t seg, uint64_t off, uint64_t n, struct amp_error *err,
-                    const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+static int log_tampered(struct verify *w, uint32_t seg, uint64_t off, uint64_t n,
+                        struct amp_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
 
-static int tampered(struct verify *w, uint32_t seg, uint64_t off, uint64_t n, struct amp_error *err,
-                    const char *fmt, ...)
+static int log_tampered(struct verify *w, uint32_t seg, uint64_t off, uint64_t n,
+                        struct amp_error *err, const char *fmt, ...)
 {
     char what[200];
     va_list ap;
@@ -48,7 +49,7 @@ static int tampered(struct verify *w, uint32_t seg, uint64_t off, uint64_t n, st
                     off, what);
 }
 
-static void note(const struct verify *w, uint32_t seg, uint64_t off, const char *what)
+static void finding_note(const struct verify *w, uint32_t seg, uint64_t off, const char *what)
 {
     if (w->how->note)
         w->how->note(w->how->ctx, seg, off, what);
@@ -62,7 +63,7 @@ static int seal_verify(struct verify *w, const struct amp_frame_head *h, struct 
     w->v.seals++;
     amp_buf_reset(&w->text);
     if (!amp_chain_head(&w->s->chain, h->n, frame, &w->text, &sig)) {
-        note(w, at.seg, at.off, "this seal has no signature");
+        finding_note(w, at.seg, at.off, "this seal has no signature");
         return 0;
     }
     w->v.signed_++;
@@ -70,7 +71,7 @@ static int seal_verify(struct verify *w, const struct amp_frame_head *h, struct 
         return 0;
     if (why.status != AMP_NO)
         return amp_fail_again(err, why.status, "a seal", &why);
-    return tampered(w, at.seg, at.off, h->n, err, "the signature of the seal: %s", why.what);
+    return log_tampered(w, at.seg, at.off, h->n, err, "the signature of the seal: %s", why.what);
 }
 
 static int repair_note(struct verify *w, const struct amp_frame_head *h, struct amp_span frame,
@@ -82,12 +83,12 @@ static int repair_note(struct verify *w, const struct amp_frame_head *h, struct 
         return -1;
     w->next = (uint64_t)f.next;
     if (w->unused.seg && w->unused.seg + 1 == at.seg) {
-        note(w, w->unused.seg, w->unused.off, "the rest of the segment was written again");
+        finding_note(w, w->unused.seg, w->unused.off, "the rest of the segment was written again");
         w->unused.seg = 0;
     }
     w->v.repairs++;
     snprintf(text, sizeof text, "repaired: %.*s", (int)(f.note.n < 120 ? f.note.n : 120), f.note.p);
-    note(w, at.seg, at.off, text);
+    finding_note(w, at.seg, at.off, text);
     return 0;
 }
 
@@ -98,19 +99,19 @@ static int order_verify(struct verify *w, const struct amp_frame_head *h, struct
     const struct amp_pos *was = &w->was;
     if (!was->n) {
         if (w->first_noted && h->n > w->first_noted)
-            return tampered(w, at.seg, at.off, h->n, err,
-                            "the log begins with frame %" PRIu64 "; frames %" PRIu64 " to %" PRIu64
-                            " were removed",
-                            h->n, w->first_noted, h->n - 1);
+            return log_tampered(w, at.seg, at.off, h->n, err,
+                                "the log begins with frame %" PRIu64 "; frames %" PRIu64
+                                " to %" PRIu64 " were removed",
+                                h->n, w->first_noted, h->n - 1);
         return 0;
     }
     if (!was->loose)
         return 0;
     bool follows = h->n == was->n + 1 && h->prev == was->sum;
     if (!follows && w->was_keyed && h->n != w->next)
-        return tampered(w, at.seg, at.off, h->n, err,
-                        "frame %" PRIu64 " does not follow the repair in frame %" PRIu64, h->n,
-                        was->n);
+        return log_tampered(w, at.seg, at.off, h->n, err,
+                            "frame %" PRIu64 " does not follow the repair in frame %" PRIu64, h->n,
+                            was->n);
     w->v.skipped += h->n - was->n - 1;
     return 0;
 }
@@ -126,13 +127,14 @@ static int frame_verify(void *ctx, const struct amp_frame_head *h, struct amp_sp
     w->next = 0;
     w->was_keyed = h->n >= chain->start;
     if (w->was_keyed && !amp_chain_holds(chain, frame))
-        return tampered(w, at.seg, at.off, h->n, err,
-                        amp_chain_has(frame) ? "the keyed hash of frame %" PRIu64 " does not match"
-                                             : "frame %" PRIu64 " has no keyed hash",
-                        h->n);
+        return log_tampered(w, at.seg, at.off, h->n, err,
+                            amp_chain_has(frame) ? "the keyed hash of frame %" PRIu64
+                                                   " does not match"
+                                                 : "frame %" PRIu64 " has no keyed hash",
+                            h->n);
     if (!w->was_keyed && !w->other_key && amp_chain_has(frame)) {
         w->other_key = true;
-        note(w, at.seg, at.off, "earlier frames have hashes of another key, which is gone");
+        finding_note(w, at.seg, at.off, "earlier frames have hashes of another key, which is gone");
     }
     if (w->was_keyed && h->log == AMP_FRAME_seal && seal_verify(w, h, frame, at, err) < 0)
         return -1;
@@ -156,21 +158,23 @@ static int bad_explain(struct verify *w, const struct amp_pos *pos, struct amp_e
     int fd = amp_log_fd(l, pos->seg, NULL);
     ssize_t got = fd < 0 ? -1 : pread(fd, prefix, sizeof prefix, (off_t)pos->off);
     if (got == 0)
-        return tampered(w, pos->seg, pos->off, pos->n + 1, err,
-                        "the segment ends with frame %" PRIu64 ", but frames are missing", pos->n);
+        return log_tampered(w, pos->seg, pos->off, pos->n + 1, err,
+                            "the segment ends with frame %" PRIu64 ", but frames are missing",
+                            pos->n);
     if (got < 0 || !amp_frame_peek(AMP_FRAME_FORMAT, prefix, (size_t)got, &h))
-        return tampered(w, pos->seg, pos->off, pos->n + 1, err,
-                        "frame %" PRIu64 " was changed: its beginning is not that of a frame",
-                        pos->n + 1);
+        return log_tampered(w, pos->seg, pos->off, pos->n + 1, err,
+                            "frame %" PRIu64 " was changed: its beginning is not that of a frame",
+                            pos->n + 1);
     struct amp_place at = {.seg = pos->seg, .len = h.size, .off = pos->off};
     if (amp_log_frame(l, at, &frame, &h, NULL) < 0)
-        return tampered(w, pos->seg, pos->off, pos->n + 1, err,
-                        "frame %" PRIu64 " was changed: its checksum does not match", pos->n + 1);
+        return log_tampered(w, pos->seg, pos->off, pos->n + 1, err,
+                            "frame %" PRIu64 " was changed: its checksum does not match",
+                            pos->n + 1);
     if (h.n != pos->n + 1)
-        return tampered(w, pos->seg, pos->off, h.n, err, "frame %" PRIu64 " follows frame %" PRIu64,
-                        h.n, pos->n);
-    return tampered(w, pos->seg, pos->off, h.n, err,
-                    "frame %" PRIu64 " is not linked to the frame before it", h.n);
+        return log_tampered(w, pos->seg, pos->off, h.n, err,
+                            "frame %" PRIu64 " follows frame %" PRIu64, h.n, pos->n);
+    return log_tampered(w, pos->seg, pos->off, h.n, err,
+                        "frame %" PRIu64 " is not linked to the frame before it", h.n);
 }
 
 static bool frame_is_intact(struct amp_log *l, const struct amp_pos *pos)
@@ -198,7 +202,7 @@ static int tail_judge(struct verify *w, const struct amp_pos *pos, uint64_t note
         return -1;
     snprintf(text, sizeof text, "%" PRIu64 " bytes at the end are not a complete frame",
              size - pos->off);
-    note(w, pos->seg, pos->off, text);
+    finding_note(w, pos->seg, pos->off, text);
     return 0;
 }
 
@@ -212,8 +216,8 @@ static int segment_end(struct verify *w, const struct amp_pos *pos, struct amp_e
     if (fstat(fd, &st) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot stat the log");
     if (w->unused.seg && w->unused.seg < pos->seg)
-        return tampered(w, w->unused.seg, w->unused.off, w->unused.n, err,
-                        "something was inserted after frame %" PRIu64, w->unused.n);
+        return log_tampered(w, w->unused.seg, w->unused.off, w->unused.n, err,
+                            "something was inserted after frame %" PRIu64, w->unused.n);
     if (pos->seg != w->s->log.last && (uint64_t)st.st_size > pos->off && w->was_keyed) {
         w->unused.seg = pos->seg;
         w->unused.off = pos->off;
@@ -239,7 +243,7 @@ static enum scanned log_scan(struct verify *w, struct amp_error *err)
         if (strcmp(err->code, "log_damaged") != 0)
             return SCAN_FAILED;
         struct amp_error why = *err;
-        return tampered(w, l->first, 0, 0, err, "%s", why.what), SCAN_FAILED;
+        return log_tampered(w, l->first, 0, 0, err, "%s", why.what), SCAN_FAILED;
     }
     w->first_noted = amp_chain_first(chain);
     struct amp_pos pos = {.seg = l->first};
@@ -262,15 +266,15 @@ static enum scanned log_scan(struct verify *w, struct amp_error *err)
             return SCAN_FAILED;
     }
     if (chain->page_gone)
-        return tampered(w, l->last ? l->last : 1, w->was.off, w->v.last + 1, err,
-                        "keys/log.end was removed: frames after %" PRIu64 " may be missing",
-                        w->v.last),
+        return log_tampered(w, l->last ? l->last : 1, w->was.off, w->v.last + 1, err,
+                            "keys/log.end was removed: frames after %" PRIu64 " may be missing",
+                            w->v.last),
                SCAN_FAILED;
     if (noted > w->v.last)
-        return tampered(w, l->last ? l->last : 1, w->was.off, w->v.last + 1, err,
-                        "the log ends with frame %" PRIu64 "; frames up to %" PRIu64
-                        " were on disk",
-                        w->v.last, noted),
+        return log_tampered(w, l->last ? l->last : 1, w->was.off, w->v.last + 1, err,
+                            "the log ends with frame %" PRIu64 "; frames up to %" PRIu64
+                            " were on disk",
+                            w->v.last, noted),
                SCAN_FAILED;
     return SCAN_DONE;
 }

@@ -30,7 +30,7 @@ static bool has_word(struct amp_span text, const char *word)
 }
 
 /* Whether the text mentions git and a word that could move a branch. */
-static bool mentions(struct amp_span text)
+static bool text_mentions(struct amp_span text)
 {
     static const char *const moving[] = {
         "push",         "commit",   "merge",        "rebase",      "reset",     "update-ref",
@@ -50,7 +50,7 @@ static bool mentions(struct amp_span text)
 
 int call_unreadable(struct call_state *s, const char *what)
 {
-    if (!mentions(s->line))
+    if (!text_mentions(s->line))
         return 0;
     return call_refuse(s, "command_unreadable",
                        "%s cannot be read, and the command mentions git in a way that could move a "
@@ -338,11 +338,11 @@ static int on_interpreter(struct call_state *s, const struct amp_shell_word *w, 
                           const char *input)
 {
     for (size_t i = 1; i < n; i++)
-        if (mentions(amp_span_str(w[i].text)))
+        if (text_mentions(amp_span_str(w[i].text)))
             return call_refuse(s, "command_unreadable",
                                "a program for %.40s that mentions git cannot be read",
                                base_name(w[0].text));
-    if (input && mentions(amp_span_str(input)))
+    if (input && text_mentions(amp_span_str(input)))
         return call_refuse(s, "command_unreadable",
                            "a program for %.40s that mentions git cannot be read",
                            base_name(w[0].text));

@@ -45,8 +45,8 @@ static bool has_flag(const struct git *g, const char *name, char letter)
 }
 
 /* The i-th operand; options that take a separate value are given as letters and long names. */
-static const struct amp_shell_word *operand(const struct git *g, size_t which, const char *letters,
-                                            const char *const *names)
+static const struct amp_shell_word *operand_at(const struct git *g, size_t which,
+                                               const char *letters, const char *const *names)
 {
     bool rest = false;
     for (size_t i = 0; i < g->n; i++) {
@@ -108,7 +108,7 @@ static int on_rebase(struct git *g)
         if (command && call_line(g->s, amp_span_str(command)))
             return 1;
     }
-    const struct amp_shell_word *branch = operand(g, 1, "xsX", valued);
+    const struct amp_shell_word *branch = operand_at(g, 1, "xsX", valued);
     if (no_verify(g, '\0'))
         return 1;
     return branch ? call_branch(g->s, &g->repo, branch) : call_head(g->s, &g->repo, g->verb);
@@ -126,20 +126,20 @@ static int on_branch(struct git *g)
     bool moves = has_flag(g, "move", 'm') || has_flag(g, NULL, 'M');
     bool deletes = has_flag(g, "delete", 'd') || has_flag(g, NULL, 'D');
     bool copies = has_flag(g, "copy", 'c') || has_flag(g, NULL, 'C');
-    const struct amp_shell_word *first = operand(g, 0, "u", valued), *w;
+    const struct amp_shell_word *first = operand_at(g, 0, "u", valued), *w;
     for (int i = 0; reads[i] && !moves && !deletes && !copies; i++)
         if (has_flag(g, reads[i], '\0'))
             return 0;
     if (!first || has_flag(g, NULL, 'u') || (has_flag(g, NULL, 'l') && !moves && !deletes))
         return 0;
-    if (moves && !operand(g, 1, "u", valued) && call_head(g->s, &g->repo, g->verb))
+    if (moves && !operand_at(g, 1, "u", valued) && call_head(g->s, &g->repo, g->verb))
         return 1;
     if (!moves && !deletes && !copies)
         return call_branch(g->s, &g->repo, first);
-    for (size_t i = copies ? 1 : 0; (w = operand(g, i, "u", valued)); i++)
+    for (size_t i = copies ? 1 : 0; (w = operand_at(g, i, "u", valued)); i++)
         if (call_branch(g->s, &g->repo, w))
             return 1;
-    return copies && !operand(g, 1, "u", valued) ? call_branch(g->s, &g->repo, first) : 0;
+    return copies && !operand_at(g, 1, "u", valued) ? call_branch(g->s, &g->repo, first) : 0;
 }
 
 static void head_set(struct git *g, const char *name, bool certain)
@@ -191,7 +191,7 @@ static int on_checkout(struct git *g)
         head_set(g, name->text, true);
         return 0;
     }
-    const struct amp_shell_word *to = operand(g, 0, NULL, NULL);
+    const struct amp_shell_word *to = operand_at(g, 0, NULL, NULL);
     if (has_flag(g, "detach", 'd')) {
         g->s->heads_set = true;
         g->s->n_heads = 0;
@@ -208,7 +208,8 @@ static int on_checkout(struct git *g)
 static int on_symbolic_ref(struct git *g)
 {
     static const char *const valued[] = {NULL};
-    const struct amp_shell_word *ref = operand(g, 0, "m", valued), *to = operand(g, 1, "m", valued);
+    const struct amp_shell_word *ref = operand_at(g, 0, "m", valued),
+                                *to = operand_at(g, 1, "m", valued);
     bool deletes = has_flag(g, "delete", 'd');
     if (!ref || (!to && !deletes))
         return 0;
@@ -225,7 +226,7 @@ static int on_update_ref(struct git *g)
     if (has_flag(g, "stdin", '\0'))
         return call_refuse(g->s, "command_unreadable",
                            "git update-ref --stdin: its input cannot be seen");
-    const struct amp_shell_word *ref = operand(g, 0, "m", NULL);
+    const struct amp_shell_word *ref = operand_at(g, 0, "m", NULL);
     if (!ref)
         return 0;
     if (!ref->opaque && strcmp(ref->text, "HEAD") == 0)
@@ -271,8 +272,8 @@ static int on_push(struct git *g)
             return call_refuse(g->s, "branch_violation", "git push --%s: also protected branches",
                                all[i]);
     size_t i = 1;
-    for (; (spec = operand(g, i, "o", valued)); i++) {
-        if (!spec->opaque && strcmp(spec->text, "tag") == 0 && operand(g, i + 1, "o", valued)) {
+    for (; (spec = operand_at(g, i, "o", valued)); i++) {
+        if (!spec->opaque && strcmp(spec->text, "tag") == 0 && operand_at(g, i + 1, "o", valued)) {
             i++;
             continue;
         }
@@ -291,7 +292,7 @@ static int on_fetch(struct git *g)
     if (has_flag(g, "upload-pack", '\0'))
         return call_refuse(g->s, "guard_bypass", "git %s --upload-pack runs another program",
                            g->verb);
-    for (size_t i = 1; (spec = operand(g, i, "jo", valued)); i++)
+    for (size_t i = 1; (spec = operand_at(g, i, "jo", valued)); i++)
         if (refspec_check(g, spec, false))
             return 1;
     return strcmp(g->verb, "pull") == 0 ? on_head(g) : 0;
@@ -313,8 +314,8 @@ static int on_config(struct git *g)
     static const char *const valued[] = {"file", "blob", "type", "default", "value", NULL};
     static const char *const reads[] = {"get",          "get-all", "get-regexp",
                                         "get-urlmatch", "list",    NULL};
-    const struct amp_shell_word *key = operand(g, 0, "f", valued),
-                                *value = operand(g, 1, "f", valued);
+    const struct amp_shell_word *key = operand_at(g, 0, "f", valued),
+                                *value = operand_at(g, 1, "f", valued);
     if (has_flag(g, "edit", 'e') || has_flag(g, "rename-section", '\0'))
         return call_refuse(g->s, "guard_bypass", "git config: what it changes cannot be seen");
     for (int i = 0; reads[i]; i++)
@@ -339,7 +340,7 @@ static int on_config(struct git *g)
 
 static int on_remote(struct git *g)
 {
-    const struct amp_shell_word *verb = operand(g, 0, NULL, NULL);
+    const struct amp_shell_word *verb = operand_at(g, 0, NULL, NULL);
     if (verb && strcmp(verb->text, "set-url") == 0 && has_flag(g, "push", '\0'))
         return call_refuse(g->s, "guard_bypass",
                            "git remote set-url --push gets around the settings "
@@ -359,8 +360,8 @@ static int on_worktree(struct git *g)
 
 static int on_stash(struct git *g)
 {
-    const struct amp_shell_word *verb = operand(g, 0, NULL, NULL),
-                                *name = operand(g, 1, NULL, NULL);
+    const struct amp_shell_word *verb = operand_at(g, 0, NULL, NULL),
+                                *name = operand_at(g, 1, NULL, NULL);
     if (!verb || strcmp(verb->text, "branch") != 0 || !name)
         return 0;
     return call_branch(g->s, &g->repo, name);
@@ -369,7 +370,7 @@ static int on_stash(struct git *g)
 /* submodule foreach COMMAND, bisect run COMMAND */
 static int on_nested(struct git *g)
 {
-    const struct amp_shell_word *verb = operand(g, 0, NULL, NULL);
+    const struct amp_shell_word *verb = operand_at(g, 0, NULL, NULL);
     if (!verb || (strcmp(verb->text, "foreach") != 0 && strcmp(verb->text, "run") != 0))
         return 0;
     for (size_t i = 0; i < g->n; i++)

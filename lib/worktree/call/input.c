@@ -91,7 +91,7 @@ static const char *text_of(const json_t *o, const char *const *names)
     return NULL;
 }
 
-static int malformed(struct input *in, const char *what)
+static int input_malformed(struct input *in, const char *what)
 {
     return amp_fail(in->err, AMP_DATAERR, "call_malformed", "the input of the hook: %s", what);
 }
@@ -111,18 +111,18 @@ static int command_check(struct input *in)
         } else if (json_is_array(v)) {
             size_t n = json_array_size(v);
             if (n > AMP_SHELL_WORDS_MAX)
-                return malformed(in, "more than 4096 words");
+                return input_malformed(in, "more than 4096 words");
             AMP_FREE const char **words = calloc(n + 1, sizeof *words);
             if (!words)
                 return amp_fail_memory(in->err);
             for (size_t k = 0; k < n; k++)
                 if (!(words[k] = json_string_value(json_array_get(v, k))))
-                    return malformed(in, "a word of the command is not a string");
+                    return input_malformed(in, "a word of the command is not a string");
             int rc = amp_call_words(&in->call, words, in->out, in->err);
             if (rc)
                 return rc;
         } else if (v) {
-            return malformed(in, "the command is neither a string nor an array");
+            return input_malformed(in, "the command is neither a string nor an array");
         }
     }
     return 0;
@@ -166,7 +166,7 @@ static int files_check(struct input *in)
         if (!json_is_string(v))
             continue;
         if (json_string_length(v) != strlen(json_string_value(v)))
-            return malformed(in, "a NUL byte in a path");
+            return input_malformed(in, "a NUL byte in a path");
         int rc = amp_call_file(&in->call, json_string_value(v), in->out, in->err);
         if (rc)
             return rc;
@@ -217,7 +217,7 @@ int amp_call_input(const struct amp_call *c, struct amp_span json, struct amp_ca
     json_auto_t *all = json_loadb(json.p ? json.p : "", json.n, JSON_REJECT_DUPLICATES, &e);
     json_auto_t *parsed = NULL;
     if (!json_is_object(all))
-        return malformed(&in, all ? "not an object" : e.text);
+        return input_malformed(&in, all ? "not an object" : e.text);
     in.tool = text_of(all, tools);
     for (int i = 0; inputs[i] && !in.args; i++)
         in.args = json_object_get(all, inputs[i]);
@@ -225,14 +225,14 @@ int amp_call_input(const struct amp_call *c, struct amp_span json, struct amp_ca
         parsed = json_loads(json_string_value(in.args), JSON_REJECT_DUPLICATES, &e);
         in.args = parsed;
         if (!json_is_object(parsed))
-            return malformed(&in, "the tool's arguments are not an object");
+            return input_malformed(&in, "the tool's arguments are not an object");
     }
     if (!in.args)
         in.args = all; /* Cursor's events have the command beside the event */
     if (!json_is_object(in.args))
-        return malformed(&in, "the tool's input is not an object");
+        return input_malformed(&in, "the tool's input is not an object");
     if (!in.tool && in.args == all && !json_object_get(all, "command"))
-        return malformed(&in, "no tool is named");
+        return input_malformed(&in, "no tool is named");
     const char *dir = text_of(in.args, dirs);
     if (!dir || dir[0] != '/')
         dir = text_of(all, dirs);

@@ -21,7 +21,7 @@ struct parser {
     int n_pending;
 };
 
-static int bad(struct parser *s, const char *what)
+static int parser_fail(struct parser *s, const char *what)
 {
     return amp_fail(s->err, AMP_DATAERR, "bad_command", "%s", what);
 }
@@ -76,7 +76,7 @@ static int word_push(struct parser *s, struct amp_shell_word **list, size_t *n,
 {
     if (*n >= AMP_SHELL_WORDS_MAX) {
         free(w.text);
-        return bad(s, "more than 4096 words in a command");
+        return parser_fail(s, "more than 4096 words in a command");
     }
     struct amp_shell_word *more = realloc(*list, (*n + 1) * sizeof *more);
     if (!more) {
@@ -91,7 +91,7 @@ static int word_push(struct parser *s, struct amp_shell_word **list, size_t *n,
 static int nested_push(struct parser *s, const char *from, size_t n)
 {
     if (s->item.n_nested >= NESTED_MAX)
-        return bad(s, "too many nested commands");
+        return parser_fail(s, "too many nested commands");
     char **more = realloc(s->item.nested, (s->item.n_nested + 1) * sizeof *more);
     if (!more)
         return amp_fail_memory(s->err);
@@ -195,22 +195,22 @@ static int dollar_read(struct parser *s, bool *opaque)
     if (*p == '(') {
         const char *close = group_end(p + 1, s->end, 0);
         if (!close)
-            return bad(s, "$( without )");
+            return parser_fail(s, "$( without )");
         s->p = close;
         return nested_push(s, p + 1, (size_t)(close - p - 2));
     }
     if (*p == '{') {
         const char *close = memchr(p, '}', (size_t)(s->end - p));
         if (!close)
-            return bad(s, "${ without }");
+            return parser_fail(s, "${ without }");
         for (const char *q = p; q < close; q++)
             if (*q == '$' || *q == '`' || *q == '\'' || *q == '"' || *q == '\\')
-                return bad(s, "a nested expansion in ${}");
+                return parser_fail(s, "a nested expansion in ${}");
         s->p = close + 1;
         return 0;
     }
     if (*p == '\'')
-        return bad(s, "$'…'");
+        return parser_fail(s, "$'…'");
     while (s->p < s->end && (*s->p == '_' || (*s->p >= '0' && *s->p <= '9') ||
                              (*s->p >= 'a' && *s->p <= 'z') || (*s->p >= 'A' && *s->p <= 'Z')))
         s->p++;
@@ -224,7 +224,7 @@ static int backtick_read(struct parser *s, bool *opaque)
     const char *close = memchr(s->p + 1, '`', (size_t)(s->end - s->p - 1));
     *opaque = true;
     if (!close || memchr(s->p, '\\', (size_t)(close - s->p)))
-        return bad(s, "a backtick");
+        return parser_fail(s, "a backtick");
     const char *from = s->p + 1;
     s->p = close + 1;
     return nested_push(s, from, (size_t)(close - from));
@@ -250,7 +250,7 @@ static int double_read(struct parser *s, struct amp_buf *text, bool *opaque)
         }
     }
     if (s->p >= s->end)
-        return bad(s, "a \" without its end");
+        return parser_fail(s, "a \" without its end");
     s->p++;
     return 0;
 }
@@ -274,11 +274,11 @@ static int word_read(struct parser *s, struct amp_shell_word *w, bool *quoted)
     while (s->p < s->end && !ends_word(*s->p)) {
         char c = *s->p;
         if (c == '\0')
-            return bad(s, "a NUL byte");
+            return parser_fail(s, "a NUL byte");
         if (c == '\'') {
             const char *close = memchr(s->p + 1, '\'', (size_t)(s->end - s->p - 1));
             if (!close)
-                return bad(s, "a ' without its end");
+                return parser_fail(s, "a ' without its end");
             *quoted = true;
             if (amp_buf_add(&text, s->p + 1, (size_t)(close - s->p - 1), s->err) < 0)
                 return -1;
@@ -290,7 +290,7 @@ static int word_read(struct parser *s, struct amp_shell_word *w, bool *quoted)
         } else if (c == '\\') {
             *quoted = true;
             if (s->p + 1 >= s->end)
-                return bad(s, "a backslash at the end");
+                return parser_fail(s, "a backslash at the end");
             if (s->p[1] != '\n' && amp_buf_add(&text, s->p + 1, 1, s->err) < 0)
                 return -1;
             s->p += 2;
@@ -310,7 +310,7 @@ static int word_read(struct parser *s, struct amp_shell_word *w, bool *quoted)
         }
     }
     if (memchr(text.data, '\0', text.len))
-        return bad(s, "a NUL byte");
+        return parser_fail(s, "a NUL byte");
     w->text = amp_span_dup(amp_buf_span(&text));
     return w->text ? 0 : amp_fail_memory(s->err);
 }
@@ -351,8 +351,8 @@ static int heredocs_read(struct parser *s)
             for (int k = i + 1; k < s->n_pending; k++)
                 free(s->pending[k].delimiter);
             s->n_pending = 0;
-            return bad(s,
-                       found ? "a command in a here-document" : "a here-document without its end");
+            return parser_fail(s, found ? "a command in a here-document"
+                                        : "a here-document without its end");
         }
     }
     s->n_pending = 0;
@@ -375,7 +375,7 @@ static int redirect_read(struct parser *s)
     if (s->p < s->end && *s->p == '(') { /* <(…), >(…) */
         const char *from = s->p + 1, *close = group_end(from, s->end, 0);
         if (!close)
-            return bad(s, "<( without )");
+            return parser_fail(s, "<( without )");
         s->p = close;
         return nested_push(s, from, (size_t)(close - from - 1));
     }
@@ -399,13 +399,13 @@ static int redirect_read(struct parser *s)
     blanks_skip(s);
     bool quoted;
     if (s->p >= s->end || ends_word(*s->p))
-        return bad(s, "a redirection without a file");
+        return parser_fail(s, "a redirection without a file");
     if (word_read(s, &w, &quoted) < 0)
         return -1;
     if (here) {
         if (w.opaque || s->n_pending == HEREDOCS) {
             free(w.text);
-            return bad(s, "a here-document");
+            return parser_fail(s, "a here-document");
         }
         s->pending[s->n_pending].delimiter = w.text;
         s->pending[s->n_pending].literal = quoted;
@@ -439,7 +439,7 @@ static int reserved_take(struct parser *s, const struct amp_shell_word *w, bool 
             return 1;
     for (int i = 0; never[i]; i++)
         if (strcmp(w->text, never[i]) == 0)
-            return bad(s, "a construct of the shell");
+            return parser_fail(s, "a construct of the shell");
     return 0;
 }
 
@@ -450,7 +450,7 @@ static int operator_read(struct parser *s)
         return redirect_read(s);
     if (c == '(') {
         if (s->item.n || (s->p < s->end && *s->p == '('))
-            return bad(s, "a function or arithmetic");
+            return parser_fail(s, "a function or arithmetic");
         s->depth++;
         return command_end(s) < 0 || item_push(s, AMP_SHELL_OPEN) < 0 ? -1 : 0;
     }
@@ -458,13 +458,13 @@ static int operator_read(struct parser *s)
         return -1;
     if (c == ')') {
         if (--s->depth < 0)
-            return bad(s, "a ) without (");
+            return parser_fail(s, "a ) without (");
         return item_push(s, AMP_SHELL_CLOSE);
     }
     return c == '\n' && s->n_pending ? heredocs_read(s) : 0;
 }
 
-static int parse(struct parser *s)
+static int script_parse(struct parser *s)
 {
     while (blanks_skip(s), s->p < s->end) {
         if (*s->p == '#') {
@@ -503,7 +503,7 @@ static int parse(struct parser *s)
     }
     if (command_end(s) < 0)
         return -1;
-    return s->depth || s->n_pending ? bad(s, "an unfinished command") : 0;
+    return s->depth || s->n_pending ? parser_fail(s, "an unfinished command") : 0;
 }
 
 int amp_shell_parse(struct amp_span line, struct amp_shell *out, struct amp_error *err)
@@ -514,7 +514,7 @@ int amp_shell_parse(struct amp_span line, struct amp_shell *out, struct amp_erro
         return amp_fail(err, AMP_DATAERR, "bad_command", "longer than 1 MiB");
     if (!line.n)
         return 0;
-    int rc = parse(&s);
+    int rc = script_parse(&s);
     item_release(&s.item);
     for (int i = 0; i < s.n_pending; i++)
         free(s.pending[i].delimiter);

@@ -120,7 +120,7 @@ int amp_reserve_holds(struct amp_store *s, const char *agent, char *const *files
 
 /* ---- changing ---- */
 
-static int overlaps(void *ctx, const struct record *r, struct amp_error *err)
+static int record_overlaps(void *ctx, const struct record *r, struct amp_error *err)
 {
     const struct amp_reserve_spec *spec = *(const struct amp_reserve_spec **)ctx;
     if (strcmp(r->holder, spec->holder) == 0)
@@ -200,7 +200,7 @@ int amp_reserve(struct amp_store *s, const struct amp_reserve_spec *spec, struct
         return -1;
     int rc = spec_check(s, spec, err);
     if (rc == 0)
-        rc = records_visit(s, overlaps, &spec, err);
+        rc = records_visit(s, record_overlaps, &spec, err);
     if (rc == 0)
         rc = patterns_put(s, spec, err);
     amp_store_end(s);
