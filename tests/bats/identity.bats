@@ -128,6 +128,23 @@ refused() {
   [ "$(jq -r 'select(.msg.type == "nack") | .msg.code' out)" = bad_sender ]
 }
 
+@test "the acknowledgement of amp-route inbox counts, and binds the dispatch to the agent" {
+  begin
+  grep -F "\"msg_id\":\"$dispatch\"" "$BATS_FILE_TMPDIR/first" >line
+  amp-route -s "$S" -r '* => inbox:ann' <line
+  amp-route inbox ann -s "$S" --acks file:acks >got
+  # The ledger has the dispatch as it was composed; the agent gets it signed.
+  jq -e .sig.value got >value
+  before=$(state_of)
+  jq -c .msg acks >forged
+  hear forged
+  refused unsigned
+  hear acks
+  [ "$status" -eq 75 ]
+  ! grep -q refused err
+  [ "$(part executor)" = executor/ann ]
+}
+
 @test "a result counts from the executor that the dispatch is bound to" {
   begin
   need ssh-keygen
