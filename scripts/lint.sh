@@ -454,7 +454,7 @@ check_neighbours() {
         }
       }
       for (f in taken)
-        if (users[f] == 1 && folder(f) == folder(one[f]) && one[f] !~ /\/main$/) {
+        if (users[f] == 1 && folder(f) == folder(one[f]) && one[f] !~ /\/main$/ && f !~ /\/main$/) {
           k = split(taken[f], name, " ")
           for (j = 1; j <= k; j++) print f, one[f], name[j]
         }

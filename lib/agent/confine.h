@@ -111,8 +111,6 @@ struct amp_confine_means { /* of this machine, for this user */
     int landlock;   /* the ABI of Landlock; 0: none */
     char why[256];  /* why there are no namespaces, or "" */
 };
-/* Tries what can be enforced with the helper, once per process. UNAVAILABLE: no helper. */
-int amp_confine_probe(const struct amp_confine_means **out, struct amp_error *err);
 
 struct amp_confine_report {
     enum amp_confine_demand demand;

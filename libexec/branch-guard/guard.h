@@ -50,8 +50,6 @@ struct guard {
 /* override.c: whether the override covers the change of ref; use: uses it up. */
 bool is_overridden(struct guard *g, struct amp_span ref, bool use);
 
-/* Prints a diagnostic. Names in it are untrusted, so unprintable bytes become "?". */
-void guard_say(const char *severity, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Prints "error: WHAT [CODE]" and the hint, which may be NULL; returns 1. */
 int guard_refuse(const char *code, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -33,7 +33,9 @@ static void text_say(const char *severity, char *text)
     fprintf(stderr, "branch-guard: %s: %s\n", severity, text);
 }
 
-void guard_say(const char *severity, const char *fmt, ...)
+/* Prints a diagnostic. Names in it are untrusted, so unprintable bytes become "?". */
+__attribute__((format(printf, 2, 3))) static void guard_say(const char *severity, const char *fmt,
+                                                            ...)
 {
     char text[2048];
     va_list ap;

@@ -81,7 +81,8 @@ static int means_read(const char *text, size_t n, struct amp_confine_means *m,
     return 0;
 }
 
-int amp_confine_probe(const struct amp_confine_means **out, struct amp_error *err)
+/* Tries what can be enforced with the helper, once per process. UNAVAILABLE: no helper. */
+static int means_probe(const struct amp_confine_means **out, struct amp_error *err)
 {
     static struct amp_confine_means means;
     static bool known;
@@ -183,7 +184,7 @@ int amp_confine_choose(enum amp_confine_demand demand, const struct amp_confine_
         *out = r;
         return 0;
     }
-    if (amp_confine_probe(&m, err) < 0)
+    if (means_probe(&m, err) < 0)
         return -1;
     r.means = *m;
     r.lacks = lacks_of(policy, m);

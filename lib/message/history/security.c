@@ -35,7 +35,8 @@ static const struct {
     {"log_damaged", AMP_SECURITY_log},
 };
 
-enum amp_security_kind amp_security_of(struct amp_span code)
+/* The kind of a code; AMP_SECURITY_COUNT: it is not of a security event. */
+static enum amp_security_kind security_kind_of(struct amp_span code)
 {
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         struct amp_span c = amp_span_str(codes[i].code);
@@ -87,7 +88,7 @@ int amp_security_record(struct amp_security_reader *r, struct amp_span line,
         return rc;
     if (member_read(r, 0, "code", &e.code, err) < 0)
         return -1;
-    e.kind = amp_security_of(e.code);
+    e.kind = security_kind_of(e.code);
     if (e.kind == AMP_SECURITY_COUNT)
         return 0;
     if (member_read(r, 0, "time", &e.at, err) < 0 || member_read(r, 0, "tool", &e.tool, err) < 0 ||

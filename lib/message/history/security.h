@@ -18,9 +18,6 @@ enum amp_security_kind {
 };
 extern const char *const amp_security_kinds[]; /* NULL-terminated */
 
-/* The kind of a code; AMP_SECURITY_COUNT: it is not of a security event. */
-enum amp_security_kind amp_security_of(struct amp_span code);
-
 /* Spans point into the record and the reader's buffer; empty if unknown. */
 struct amp_security_event {
     enum amp_security_kind kind;

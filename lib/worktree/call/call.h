@@ -27,16 +27,6 @@ struct amp_call {
     const char *agent, *role, *cwd;
 };
 
-/* 1: refused, and out says why; 0: allowed; -1: failure, which the caller must treat as a refusal.
- */
-int amp_call_command(const struct amp_call *c, struct amp_span line, struct amp_call_refusal *out,
-                     struct amp_error *err);
-/* A command as separate words. */
-int amp_call_words(const struct amp_call *c, const char *const *words, struct amp_call_refusal *out,
-                   struct amp_error *err);
-/* A file that a tool will write. */
-int amp_call_file(const struct amp_call *c, const char *path, struct amp_call_refusal *out,
-                  struct amp_error *err);
 /* The complete input of a hook, as Claude Code, Codex, Gemini CLI, Copilot CLI and Cursor give it.
  * cwd is used if the input has none. */
 int amp_call_input(const struct amp_call *c, struct amp_span json, struct amp_call_refusal *out,

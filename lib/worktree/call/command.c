@@ -122,7 +122,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-bool call_is_sensitive_variable(const char *assignment)
+/* Whether the variable changes the rules that apply to git. */
+static bool variable_is_sensitive(const char *assignment)
 {
     static const char *const names[] = {"AMP_AGENT",
                                         "AMP_ROLE",
@@ -358,12 +359,11 @@ static int on_wrapper(struct call_state *s, const struct amp_shell_word *w, size
         if (env &&
             (strcmp(t, "-i") == 0 || strcmp(t, "-") == 0 || strcmp(t, "--ignore-environment") == 0))
             clears = true;
-        if (env &&
-            ((strcmp(t, "-u") == 0 && i + 1 < n && call_is_sensitive_variable(w[i + 1].text)) ||
-             (strncmp(t, "--unset=", 8) == 0 && call_is_sensitive_variable(t + 8)) ||
-             (strncmp(t, "-u", 2) == 0 && t[2] && call_is_sensitive_variable(t + 2))))
+        if (env && ((strcmp(t, "-u") == 0 && i + 1 < n && variable_is_sensitive(w[i + 1].text)) ||
+                    (strncmp(t, "--unset=", 8) == 0 && variable_is_sensitive(t + 8)) ||
+                    (strncmp(t, "-u", 2) == 0 && t[2] && variable_is_sensitive(t + 2))))
             return call_refuse(s, "guard_bypass", "env -u of a variable that the guard reads");
-        if (is_assignment(t) && call_is_sensitive_variable(t))
+        if (is_assignment(t) && variable_is_sensitive(t))
             return call_refuse(s, "guard_bypass", "%.60s: a variable that the guard depends on", t);
         if (env && (strcmp(t, "-S") == 0 || strncmp(t, "--split-string", 14) == 0))
             return call_unreadable(s, "env -S");
@@ -408,7 +408,7 @@ int call_simple(struct call_state *s, const struct amp_shell_word *words, size_t
                 const char *input)
 {
     while (n && is_assignment(words[0].text)) {
-        if (call_is_sensitive_variable(words[0].text))
+        if (variable_is_sensitive(words[0].text))
             return call_refuse(s, "guard_bypass", "%.60s: a variable that the guard depends on",
                                words[0].text);
         words++;
@@ -421,7 +421,7 @@ int call_simple(struct call_state *s, const struct amp_shell_word *words, size_t
     const char *name = base_name(words[0].text);
     if (in_list(exporters, name)) {
         for (size_t i = 1; i < n; i++)
-            if (call_is_sensitive_variable(words[i].text))
+            if (variable_is_sensitive(words[i].text))
                 return call_refuse(s, "guard_bypass",
                                    "%s %.60s: a variable that the guard depends on", name,
                                    words[i].text);

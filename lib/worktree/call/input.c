@@ -24,8 +24,10 @@ static int state_init(struct call_state *s, const struct amp_call *c, struct amp
     return 0;
 }
 
-int amp_call_command(const struct amp_call *c, struct amp_span line, struct amp_call_refusal *out,
-                     struct amp_error *err)
+/* 1: refused, and out says why; 0: allowed; -1: failure, which the caller must treat as a refusal.
+ */
+static int call_command(const struct amp_call *c, struct amp_span line,
+                        struct amp_call_refusal *out, struct amp_error *err)
 {
     struct call_state s;
     if (state_init(&s, c, line, out, err) < 0)
@@ -33,8 +35,9 @@ int amp_call_command(const struct amp_call *c, struct amp_span line, struct amp_
     return call_line(&s, line);
 }
 
-int amp_call_words(const struct amp_call *c, const char *const *words, struct amp_call_refusal *out,
-                   struct amp_error *err)
+/* A command as separate words. */
+static int call_words(const struct amp_call *c, const char *const *words,
+                      struct amp_call_refusal *out, struct amp_error *err)
 {
     struct call_state s;
     AMP_BUF struct amp_buf line = {0};
@@ -55,8 +58,9 @@ int amp_call_words(const struct amp_call *c, const char *const *words, struct am
     return n ? call_simple(&s, w, n, NULL) : 0;
 }
 
-int amp_call_file(const struct amp_call *c, const char *path, struct amp_call_refusal *out,
-                  struct amp_error *err)
+/* A file that a tool will write. */
+static int call_file(const struct amp_call *c, const char *path, struct amp_call_refusal *out,
+                     struct amp_error *err)
 {
     struct call_state s;
     char real[PATH_MAX];
@@ -103,9 +107,9 @@ static int command_check(struct input *in)
     for (int i = 0; names[i]; i++) {
         const json_t *v = json_object_get(in->args, names[i]);
         if (json_is_string(v)) {
-            int rc = amp_call_command(
-                &in->call, (struct amp_span){json_string_value(v), json_string_length(v)}, in->out,
-                in->err);
+            int rc = call_command(&in->call,
+                                  (struct amp_span){json_string_value(v), json_string_length(v)},
+                                  in->out, in->err);
             if (rc)
                 return rc;
         } else if (json_is_array(v)) {
@@ -118,7 +122,7 @@ static int command_check(struct input *in)
             for (size_t k = 0; k < n; k++)
                 if (!(words[k] = json_string_value(json_array_get(v, k))))
                     return input_malformed(in, "a word of the command is not a string");
-            int rc = amp_call_words(&in->call, words, in->out, in->err);
+            int rc = call_words(&in->call, words, in->out, in->err);
             if (rc)
                 return rc;
         } else if (v) {
@@ -167,7 +171,7 @@ static int files_check(struct input *in)
             continue;
         if (json_string_length(v) != strlen(json_string_value(v)))
             return input_malformed(in, "a NUL byte in a path");
-        int rc = amp_call_file(&in->call, json_string_value(v), in->out, in->err);
+        int rc = call_file(&in->call, json_string_value(v), in->out, in->err);
         if (rc)
             return rc;
     }
@@ -196,7 +200,7 @@ static int patch_check(struct input *in)
             if (!path)
                 return amp_fail_memory(in->err);
             path[strcspn(path, "\t\r")] = '\0';
-            int rc = amp_call_file(&in->call, path, in->out, in->err);
+            int rc = call_file(&in->call, path, in->out, in->err);
             if (rc)
                 return rc;
         }

@@ -45,8 +45,6 @@ int call_unreadable(struct call_state *s, const char *what);
 int call_branch(struct call_state *s, const struct call_repo *r, const struct amp_shell_word *name);
 /* The same for the branch of HEAD. */
 int call_head(struct call_state *s, const struct call_repo *r, const char *verb);
-/* Whether the variable changes the rules that apply to git. */
-bool call_is_sensitive_variable(const char *assignment);
 /* Resolves a path lexically against the state's directory; false: unknown. */
 bool call_path(const struct call_state *s, const struct amp_shell_word *w, char out[PATH_MAX]);
 
