@@ -52,6 +52,7 @@ int verb_bind(int argc, char **argv)
                                  .base = opt.base,
                                  .retries = AMP_BINDING_RETRIES,
                                  .role = opt.role,
+                                 .no_sparse = opt.no_sparse,
                                  .no_push = opt.no_push,
                                  .now_ms = amp_now_ms()};
     if (session_open(&s, true, &err))

@@ -12,7 +12,7 @@ struct bind_options {
     const char *state; /* NULL: <common>/amp */
     bool json;
     /* bind */
-    bool include;
+    bool include, no_sparse;
     const char *post_create;
     int64_t include_bytes, post_create_ms;
     const char *branch, *base, *path, *role;

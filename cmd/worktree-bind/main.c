@@ -77,6 +77,8 @@ static const struct amp_opt bind_opts[] = {
      .doc = "the agent's role, for the guard's rules per role"},
     {0, "no-push", AMP_OPT_FLAG, &opt.no_push, NULL,
      .doc = "git refuses to push from the worktree; needs the guard"},
+    {0, "no-sparse", AMP_OPT_FLAG, &opt.no_sparse, NULL,
+     .doc = "write all files, although the main worktree has a sparse checkout"},
     {0, "include", AMP_OPT_FLAG, &opt.include, NULL,
      .doc = "copy the ignored files that .worktreeinclude names", .config = "worktree.include"},
     {0, "include-bytes", AMP_OPT_SIZE, &opt.include_bytes, "SIZE",

@@ -22,6 +22,16 @@ struct search {
     bool hit;
 };
 
+/* The worktree that a bind needs. The main worktree comes first in the list, and with it the
+ * repository, beside which the worktree is by default. */
+struct place {
+    const struct amp_bind_spec *spec;
+    struct amp_binding *b; /* gets the repository and the path */
+    struct search s;
+    struct amp_error *err;
+    bool failed;
+};
+
 static int match_path(void *ctx, const struct amp_git_worktree *w)
 {
     struct search *s = ctx;
@@ -51,31 +61,37 @@ static int take_existing(const struct amp_git_worktree *w, const struct amp_bind
     return amp_marker_put(w->gitdir, spec->agent, w->branch, spec->role, err);
 }
 
+static int match_place(void *ctx, const struct amp_git_worktree *w)
+{
+    struct place *p = ctx;
+    char path[PATH_MAX * 2];
+    if (!w->main)
+        return match_path(&p->s, w);
+    amp_span_copy(amp_span_str(w->gitdir), p->b->repo, sizeof p->b->repo);
+    size_t n = strlen(p->b->repo);
+    if (n > 5 && strcmp(p->b->repo + n - 5, "/.git") == 0)
+        p->b->repo[n - 5] = '\0';
+    if (p->spec->path)
+        snprintf(path, sizeof path, "%s", p->spec->path);
+    else
+        snprintf(path, sizeof path, "%s.worktrees/%s", p->b->repo, p->spec->agent);
+    p->failed = amp_path_canonical(path, p->b->worktree, p->err) < 0;
+    p->s.path = p->b->worktree;
+    return p->failed ? 1 : match_path(&p->s, w);
+}
+
 static int worktree_make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_binding *b,
                          struct amp_error *err)
 {
-    struct amp_git_info info;
-    char path[PATH_MAX * 2];
-    if (amp_git_info(g, spec->repo, &info, err) < 0)
+    struct place p = {.spec = spec, .b = b, .err = err};
+    if (amp_git_worktrees(g, spec->repo, match_place, &p, err) < 0 || p.failed)
         return -1;
-    amp_span_copy(amp_span_str(info.common), b->repo, sizeof b->repo);
-    size_t n = strlen(b->repo);
-    if (n > 5 && strcmp(b->repo + n - 5, "/.git") == 0)
-        b->repo[n - 5] = '\0';
-    if (spec->path)
-        snprintf(path, sizeof path, "%s", spec->path);
-    else
-        snprintf(path, sizeof path, "%s.worktrees/%s", b->repo, spec->agent);
-    if (amp_path_canonical(path, b->worktree, err) < 0)
-        return -1;
-    struct search s = {.path = b->worktree};
-    if (amp_git_worktrees(g, spec->repo, match_path, &s, err) < 0)
-        return -1;
+    struct search s = p.s;
     /* A worktree whose .git leads elsewhere is not taken; creating one there will fail. */
     if (s.hit && !s.found.missing && !s.found.foreign)
         return take_existing(&s.found, spec, err);
-    struct amp_git_worktree_spec w = {spec->repo, b->worktree, spec->branch,
-                                      spec->base, spec->agent, spec->role};
+    struct amp_git_worktree_spec w = {spec->repo,  b->worktree, spec->branch,   spec->base,
+                                      spec->agent, spec->role,  spec->no_sparse};
     struct amp_error failed;
     if (amp_git_worktree_add(g, &w, NULL, &failed) == 0)
         return 0;

@@ -17,6 +17,7 @@ struct amp_bind_spec {
     const char *base;
     int64_t retries;  /* by amp-ack watch after a failure; 0: the caller repeats it itself */
     const char *role; /* for the guard's patterns per role; NULL: none */
+    bool no_sparse;   /* a new worktree gets all files, also if the main one is sparse */
     bool no_push;     /* git refuses pushes from the worktree, see push.h */
     int64_t now_ms;
     const struct amp_store_input *input; /* or NULL */

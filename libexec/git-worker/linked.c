@@ -253,15 +253,34 @@ static int claim_name(struct request *r, struct linked *w)
     return amp_fail_errno(r->err, AMP_CANTCREAT, "cannot make a worktree's directory in %s", dir);
 }
 
+/* Writes a small file without a wait for the disk: its data is under way when the directory is
+ * synced. */
 static int file_put(struct request *r, int fd, const char *name, const char *prefix,
                     const char *value)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, SMALL_FILE);
-    return amp_buf_fmt(&b, r->err, "%s%s\n", prefix, value) ||
-                   amp_file_write_atomic(fd, name, 0644, amp_buf_span(&b), r->err)
-               ? -1
-               : 0;
+    AMP_CLOSE int file = openat(fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (file < 0)
+        return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", name);
+    if (amp_buf_fmt(&b, r->err, "%s%s", prefix, value) < 0 ||
+        amp_write_all(file, amp_buf_span(&b), r->err) < 0)
+        return -1;
+    sync_file_range(file, 0, 0, SYNC_FILE_RANGE_WRITE);
+    return 0;
+}
+
+/* The same for a file that other processes may read meanwhile. */
+static int file_swap(struct request *r, int fd, const char *name, const char *prefix,
+                     const char *value)
+{
+    char temporary[32];
+    snprintf(temporary, sizeof temporary, ".%s.tmp", name);
+    if (file_put(r, fd, temporary, prefix, value) < 0)
+        return -1;
+    if (renameat(fd, temporary, fd, name) != 0)
+        return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", name);
+    return 0;
 }
 
 static int marker_put(struct request *r, int fd)
@@ -269,27 +288,33 @@ static int marker_put(struct request *r, int fd)
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, SMALL_FILE);
     return amp_marker_format(r->in.agent, r->in.branch, r->in.role, &b, r->err) < 0 ||
-                   amp_file_write_atomic(fd, AMP_AGENT_MARKER, 0644, amp_buf_span(&b), r->err) < 0
+                   amp_buf_add(&b, "", 1, r->err) < 0 ||
+                   file_put(r, fd, AMP_AGENT_MARKER, "", b.data) < 0
                ? -1
                : 0;
 }
 
+/* One sync for all files; after a loss of power some may be empty. An empty marker is an agent's,
+ * too. */
 static int linked_write(struct request *r, const struct linked *w, const char *head)
 {
-    char dot_git[PATH_MAX + 8];
+    char dot_git[PATH_MAX + 8], line[PATH_MAX + 16];
     AMP_CLOSE int fd = open(w->gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", w->gitdir);
-    snprintf(dot_git, sizeof dot_git, "%s/.git", w->path);
-    if (amp_file_write_atomic(fd, "locked", 0644, AMP_SPAN(MAKING), r->err) < 0 ||
-        file_put(r, fd, "gitdir", "", dot_git) < 0 ||
-        file_put(r, fd, "commondir", "", "../..") < 0 || (r->in.agent && marker_put(r, fd) < 0) ||
-        file_put(r, fd, "HEAD", "", head) < 0 || amp_mkdirs(w->path, 0777, r->err) < 0)
+    snprintf(dot_git, sizeof dot_git, "%s/.git\n", w->path);
+    snprintf(line, sizeof line, "%s\n", head);
+    if (file_swap(r, fd, "locked", "", MAKING) < 0 || file_swap(r, fd, "gitdir", "", dot_git) < 0 ||
+        file_put(r, fd, "commondir", "", "../..\n") < 0 || (r->in.agent && marker_put(r, fd) < 0) ||
+        file_swap(r, fd, "HEAD", "", line) < 0 || amp_mkdirs(w->path, 0777, r->err) < 0)
         return -1;
     AMP_CLOSE int tree = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (tree < 0)
         return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", w->path);
-    return file_put(r, tree, ".git", "gitdir: ", w->gitdir);
+    snprintf(line, sizeof line, "%s\n", w->gitdir);
+    if (file_swap(r, tree, ".git", "gitdir: ", line) < 0)
+        return -1;
+    return fsync(fd) == 0 ? 0 : amp_fail_errno(r->err, AMP_IOERR, "%s", w->gitdir);
 }
 
 static bool is_empty_or_absent(const char *path)

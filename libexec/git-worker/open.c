@@ -73,6 +73,18 @@ void open_init(void)
     }
 }
 
+bool open_has_attributes(void)
+{
+    static const char *const names[] = {"gitattributes", "attributes"};
+    char path[sizeof search[0] + 16];
+    for (int i = 0; i < 2 * SEARCH_DIRS; i++) {
+        snprintf(path, sizeof path, "%s/%s", search[i / 2], names[i % 2]);
+        if (search[i / 2][0] && access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Whether a path is a file of a repository or worktree, which an agent could write. */
 static bool is_repositorys(const char *path)
 {

@@ -20,7 +20,7 @@ struct request_in {
     const char *agent, *base, *branch, *commit, *email, *expect, *from, *keep, *key, *message;
     const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *role, *start, *task, *to,
         *worktree;
-    bool force, is_path, protected, release;
+    bool force, is_path, no_sparse, protected, release;
     int64_t bytes, object_bytes, objects; /* limits; 0: the default */
 };
 
@@ -43,6 +43,8 @@ int fail_git(struct request *r, int rc, enum amp_status status, const char *code
  * the places of this user's configuration, in which links are followed. */
 void open_guard(const char *repo, const char *worktree, const char *path);
 void open_init(void);
+/* Whether this user or the system has a file of attributes. */
+bool open_has_attributes(void);
 /* The last path that was refused because it is neither a regular file nor a directory. */
 const char *open_refused(void); /* NULL: none since the last clear */
 void open_refused_clear(void);
@@ -108,6 +110,10 @@ int open_worktree(struct request *r, git_repository **out);
 
 /* An element of a list of worktrees. keep: the reason to keep it, or "" (op worktree_lives). */
 void reply_worktree(struct request *r, const struct linked *w, bool is_main, const char *keep);
+
+/* checkout.c: writes the files and the index of the new worktree w, which is open as repo. With a
+ * sparse checkout in the main worktree, unless in.no_sparse, only the files that it has. */
+int checkout_files(struct request *r, const struct linked *w, git_repository *repo);
 
 /* commit.c: whether the files or the index differ from HEAD; also if that is unknown. */
 bool has_changes(git_repository *repo, bool untracked);

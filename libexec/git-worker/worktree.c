@@ -89,17 +89,9 @@ int open_worktree(struct request *r, git_repository **out)
 static int check_out(struct request *r, const struct linked *w)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    git_checkout_options opt;
-    git_checkout_options_init(&opt, GIT_CHECKOUT_OPTIONS_VERSION);
-    opt.checkout_strategy = GIT_CHECKOUT_FORCE | GIT_CHECKOUT_RECREATE_MISSING;
-    if (tree_open(r, w->gitdir, w->path, &repo) < 0)
+    if (tree_open(r, w->gitdir, w->path, &repo) < 0 || checkout_files(r, w, repo) < 0)
         return -1;
-    int rc = git_checkout_head(repo, &opt);
-    if (rc)
-        return fail_git(r, rc, AMP_CANTCREAT, "filesystem_error", w->path);
-    git_oid oid;
     reply_text(r, "path", w->path);
-    reply_oid(r, "head", git_reference_name_to_id(&oid, repo, "HEAD") == 0 ? &oid : NULL);
     return linked_finish(r, w);
 }
 
@@ -221,8 +213,8 @@ void reply_worktree(struct request *r, const struct linked *w, bool is_main, con
     AMP_CLOSE int fd = open(w->gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const char *branch = "", *head = "";
     git_oid oid;
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     char hex[GIT_OID_HEXSZ + 1];
+    text[0] = '\0';
     if (fd >= 0 && amp_file_read(fd, "HEAD", sizeof text - 1, &b, NULL) == 0) {
         while (b.len && b.data[b.len - 1] == '\n')
             b.len--;
@@ -230,9 +222,11 @@ void reply_worktree(struct request *r, const struct linked *w, bool is_main, con
         if (strncmp(text, "ref: refs/heads/", 16) == 0)
             branch = text + 16;
     }
+    /* Opening each worktree would read its configuration again. */
     if (!w->missing && !w->foreign &&
-        git_repository_open(&repo, w->path[0] ? w->path : w->gitdir) == 0 &&
-        git_reference_name_to_id(&oid, repo, "HEAD") == 0)
+        (git_oid_fromstr(&oid, text) == 0 ||
+         (strncmp(text, "ref: refs/", 10) == 0 &&
+          git_reference_name_to_id(&oid, r->repo, text + 5) == 0)))
         head = git_oid_tostr(hex, sizeof hex, &oid);
     amp_jw_open(&r->out, '{');
     reply_text(r, "path", w->path);

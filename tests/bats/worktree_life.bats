@@ -226,3 +226,52 @@ included() { worktree-bind bind bob -b task/x --include "$@"; }
   [ ! -e "$BATS_TEST_TMPDIR/fetched" ]
   [ -z "$(git -C "$trees/bob" status --porcelain)" ]
 }
+
+# same_as_git NAME: binds NAME and compares the index and the files with those of git worktree add.
+same_as_git() {
+  worktree-bind bind "$1" -b "t/$1" >/dev/null
+  git worktree add -q -b "g/$1" "../git-$1"
+  for t in "$trees/$1" "../git-$1"; do
+    (cd "$t" && git ls-files -t && find . -name .git -prune -o -type f -print | sort)
+  done >both
+  [ "$(head -n "$(($(wc -l <both) / 2))" both)" = "$(tail -n "$(($(wc -l <both) / 2))" both)" ]
+  [ -z "$(git -C "$trees/$1" status --porcelain)" ]
+  cmp .git/info/sparse-checkout "$(git -C "$trees/$1" rev-parse --git-path info/sparse-checkout)"
+}
+
+@test "sparse checkouts: a new worktree has the patterns and the files of the main worktree" {
+  for d in a a/b a/c d e/f/g; do mkdir -p $d && echo $d >$d/file; done
+  echo k >a/keep.txt && git add -A && git commit -qm files
+  git sparse-checkout set a/b e/f
+  same_as_git cone
+  [ "$(git -C "$trees/cone" sparse-checkout list | paste -sd ' ')" = "a/b e/f" ]
+  [ -e "$trees/cone/a/b/file" ] && [ ! -e "$trees/cone/d" ]
+  [ "$(git -C "$trees/cone" ls-files -t | grep -c '^S')" -eq 2 ]
+  # As git left it before each worktree had a configuration, and without the cone.
+  git sparse-checkout set --no-cone '/*' '!/a/' '/a/**/file' '*.tx[t]' '!d' '# no' 'e/*/g/'
+  same_as_git free
+  [ ! -e "$trees/free/d" ] && [ -e "$trees/free/a/b/file" ]
+  git config core.sparseCheckout true
+  git config --unset extensions.worktreeConfig && rm .git/config.worktree
+  worktree-bind bind old -b t/old >/dev/null
+  [ ! -e "$trees/old/d" ] && [ -z "$(git -C "$trees/old" status --porcelain)" ]
+  worktree-bind bind all -b t/all --no-sparse >/dev/null
+  [ -e "$trees/all/d/file" ]
+  [ "$(git -C "$trees/all" ls-files -t | grep -c '^S')" -eq 0 ]
+  [ -z "$(git -C "$trees/all" status --porcelain)" ]
+  # Patterns behind a link are not read.
+  mv .git/info/sparse-checkout ../patterns && ln -s ../../../patterns .git/info/sparse-checkout
+  run -65 worktree-bind bind link -b t/link
+  [ "$(state_of link)" = BIND_FAILED ] && [ ! -e "$trees/link" ]
+}
+
+@test "line ends and \$Id\$ are converted as git does, with and without attributes" {
+  printf 'a\r\nb\n' >mixed && printf 'x\n' >unix && printf '$Id$\n' >id
+  git add -A && git commit -qm plain
+  worktree-bind bind plain -b t/plain >/dev/null
+  for f in mixed unix id; do cmp $f "$trees/plain/$f"; done
+  printf 'unix text eol=crlf\nid ident\n' >.gitattributes && git add -A && git commit -qm attributes
+  worktree-bind bind conv -b t/conv >/dev/null
+  [ "$(od -An -c "$trees/conv/unix" | tr -d ' ')" = 'x\r\n' ]
+  grep -q '^$Id: [0-9a-f]\{40\} \$' "$trees/conv/id"
+}

@@ -57,6 +57,7 @@ int amp_git_tree(struct amp_git *g, const char *repo, const char *rev, char oid[
 struct amp_git_worktree_spec {
     const char *repo, *path, *branch, *base, *agent;
     const char *role; /* of the agent, for the marker; or NULL */
+    bool no_sparse;   /* all files, although the main worktree has a sparse checkout */
 };
 int amp_git_worktree_add(struct amp_git *g, const struct amp_git_worktree_spec *spec,
                          char head[AMP_OID_MAX], struct amp_error *err);

@@ -52,7 +52,8 @@ int amp_git_worktree_add(struct amp_git *g, const struct amp_git_worktree_spec *
 {
     return oid_call(g, "worktree_add",
                     ARGS({"repo", spec->repo}, {"path", spec->path}, {"branch", spec->branch},
-                         {"base", spec->base}, {"agent", spec->agent}, {"role", spec->role}),
+                         {"base", spec->base}, {"agent", spec->agent}, {"role", spec->role},
+                         {.key = "no_sparse", .flag = spec->no_sparse}),
                     "head", head, err);
 }
 
