@@ -41,6 +41,20 @@ static const struct amp_opt tool_opts[] = {
                 "how long a switch lasts if its request names no time (default: 15m)", .min = 1,   \
                 .max = AMP_BINDING_SWITCH_MAX_MS, .config = "worktree.switch_ttl")
 
+/* What a new worktree gets, of bind and of BIND messages. */
+#define PREPARE                                                                                    \
+    AMP_OPT_ROW(0, "include", AMP_OPT_FLAG, &opt.include, NULL,                                    \
+                "copy the ignored files that .worktreeinclude names",                              \
+                .config = "worktree.include"),                                                     \
+        AMP_OPT_ROW(0, "include-bytes", AMP_OPT_SIZE, &opt.include_bytes, "SIZE",                  \
+                    "limit of the copied files (default: 64M)", .min = 1, .max = INT64_C(1) << 40, \
+                    .config = "worktree.include_bytes"),                                           \
+        AMP_OPT_ROW(0, "post-create", AMP_OPT_STRING, &opt.post_create, "COMMAND",                 \
+                    "shell command to run once in the worktree",                                   \
+                    .config = "worktree.post_create"),                                             \
+        AMP_OPT_ROW(0, "post-create-timeout", AMP_OPT_DURATION, &opt.post_create_ms, "TIME",       \
+                    "time limit of that command (default: 10m)", .min = 1, .max = 86400000)
+
 static const struct amp_opt filter_opts[] = {
     {0, "repo-id", AMP_OPT_LIST, &opt.repos, "ID=DIR",
      .doc = "repository for the repo_id of a message"},
@@ -49,6 +63,7 @@ static const struct amp_opt filter_opts[] = {
     {0, "approver", AMP_OPT_LIST, &opt.approvers, "NAME",
      .doc = "producer whose SWITCH_APPROVE counts", .config = "worktree.approvers"},
     SWITCH_TTL,
+    PREPARE,
     AMP_OPT_IDENTITIES(opt.identity),
     AMP_OPT_CONFIG(opt.config),
     AMP_OPT_END,
@@ -79,15 +94,7 @@ static const struct amp_opt bind_opts[] = {
      .doc = "git refuses to push from the worktree; needs the guard"},
     {0, "no-sparse", AMP_OPT_FLAG, &opt.no_sparse, NULL,
      .doc = "write all files, although the main worktree has a sparse checkout"},
-    {0, "include", AMP_OPT_FLAG, &opt.include, NULL,
-     .doc = "copy the ignored files that .worktreeinclude names", .config = "worktree.include"},
-    {0, "include-bytes", AMP_OPT_SIZE, &opt.include_bytes, "SIZE",
-     .doc = "limit of the copied files (default: 64M)", .min = 1, .max = INT64_C(1) << 40,
-     .config = "worktree.include_bytes"},
-    {0, "post-create", AMP_OPT_STRING, &opt.post_create, "COMMAND",
-     .doc = "shell command to run once in the worktree", .config = "worktree.post_create"},
-    {0, "post-create-timeout", AMP_OPT_DURATION, &opt.post_create_ms, "TIME",
-     .doc = "time limit of that command (default: 10m)", .min = 1, .max = 86400000},
+    PREPARE,
     AMP_OPT_CONFIG(opt.config),
     AMP_OPT_END,
 };

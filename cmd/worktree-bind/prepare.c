@@ -21,7 +21,7 @@ static int files_include(struct session *s, const char *worktree, struct amp_err
     snprintf(modules, sizeof modules, "%s/.gitmodules", worktree);
     if (!opt.include && access(modules, F_OK) != 0)
         return 0;
-    if (amp_git_worktree_include(s->git, opt.repo, worktree, opt.include ? opt.include_bytes : 0,
+    if (amp_git_worktree_include(s->git, worktree, worktree, opt.include ? opt.include_bytes : 0,
                                  &in, err) < 0)
         return -1;
     if (in.copied > 0)

@@ -275,3 +275,25 @@ same_as_git() {
   [ "$(od -An -c "$trees/conv/unix" | tr -d ' ')" = 'x\r\n' ]
   grep -q '^$Id: [0-9a-f]\{40\} \$' "$trees/conv/id"
 }
+
+@test "a BIND message gets the files and the command of the person's configuration, not of its own" {
+  echo .env >.gitignore && git add .gitignore && git commit -qm ignore
+  echo .env >.worktreeinclude && echo A=1 >.env
+  mkdir -p "$XDG_CONFIG_HOME/amp"
+  echo '{"worktree":{"include":true,"post_create":"echo ran >>ran; test ! -e ../fail"}}' \
+    >"$XDG_CONFIG_HOME/amp/amp.json"
+  control 1 BIND bob '"branch":"task/x","post_create":"touch ../stolen","include":false' >bind
+  worktree-bind <bind >out
+  [ "$(states out)" = "BOUND_HOME " ]
+  [ "$(cat "$trees/bob/.env" "$trees/bob/ran" | paste -sd ' ')" = "A=1 ran" ]
+  [ ! -e "$trees/stolen" ]
+  # The same message completes a worktree that a crash left incomplete, and repeats nothing else.
+  rm "$trees/bob/.env"
+  worktree-bind <bind >out
+  [ "$(cat "$trees/bob/.env" "$trees/bob/ran" | paste -sd ' ')" = "A=1 ran" ]
+  touch "$trees/fail"
+  control 2 BIND eve '"branch":"task/y"' >bind
+  run -1 --separate-stderr worktree-bind <bind
+  [ "$(jq -r .error_code <<<"$output")" = post_create_failed ]
+  [ "$(state_of eve)" = UNBOUND ]
+}
