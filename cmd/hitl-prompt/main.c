@@ -1,6 +1,5 @@
 /* hitl-prompt: asks a person about escalations and writes the decisions. */
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,16 +71,10 @@ static bool may_decide(const struct prompt *p, const char *who)
     return p->n_operators == 0;
 }
 
-static const char *login_name(void)
-{
-    const struct passwd *pw = getpwuid(geteuid());
-    return pw && *pw->pw_name ? pw->pw_name : "operator";
-}
-
 /* Only the login proves who answers; a typed name or one in an answer does not. */
 static bool operator_allowed(const struct prompt *p, const char *who)
 {
-    return p->others || !strcmp(who, login_name());
+    return p->others || !strcmp(who, amp_cli_login("operator"));
 }
 
 static int question_done(struct prompt *p)
@@ -124,7 +117,7 @@ static int question_decide(struct prompt *p, struct amp_operator_answer *a, stru
     if (!allowed)
         amp_warn("the answer names the operator \"%s\", but the login is \"%s\" "
                  "(hitl.allow_operator in amp.json permits another name)",
-                 a->op, login_name());
+                 a->op, amp_cli_login("operator"));
     else if (!may_decide(p, a->op))
         amp_warn("%s is not in hitl.operators of the configuration", a->op);
     if (!allowed || !may_decide(p, a->op)) {
@@ -379,12 +372,12 @@ static int prompt_run(int argc, char **argv)
     if (amp_config_values(config_path, state, "hitl.operators", add_operator, &p, &err) ||
         amp_config_values(config_path, state, "hitl.allow_operator", set_others, &p, &err))
         return amp_complain(&err);
-    p.op = operator_name ? operator_name : login_name();
+    p.op = operator_name ? operator_name : amp_cli_login("operator");
     if (!operator_allowed(&p, p.op)) {
         amp_fail(&err, AMP_NOPERM, "permission_denied",
                  "--operator %s: the login is \"%s\", and amp.json does not set "
                  "hitl.allow_operator",
-                 p.op, login_name());
+                 p.op, amp_cli_login("operator"));
         return amp_complain(&err);
     }
     amp_signals_install();

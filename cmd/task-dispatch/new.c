@@ -3,7 +3,6 @@
 #include "cli/config.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,7 +271,6 @@ static int file_write(struct amp_store *store, const char *path, struct amp_erro
 static int identity_open(struct amp_error *err)
 {
     static char principal[AMP_PRINCIPAL_MAX];
-    const struct passwd *pw = getpwuid(geteuid());
     const struct amp_identity_tool who = {.state = task_state,
                                           .config = task_config,
                                           .principal = principal,
@@ -283,7 +281,7 @@ static int identity_open(struct amp_error *err)
     if (!task_state || !*task_state)
         amp_die_usage("--sign needs a state directory: give --state DIR or set AMP_STATE");
     snprintf(principal, sizeof principal, AMP_OPERATOR_ROLE "/%.100s",
-             pw && *pw->pw_name ? pw->pw_name : AMP_OPERATOR_ROLE);
+             amp_cli_login(AMP_OPERATOR_ROLE));
     return amp_identity_cli_open(&task_identity, &who, &ids, err);
 }
 

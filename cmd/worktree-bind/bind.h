@@ -77,9 +77,6 @@ int print_question(const struct amp_binding *b, struct amp_error *err);
 /* Prints a line for people: the agent, its state, and the worktree or the failure. */
 int binding_show(const struct amp_binding *b, struct amp_error *err);
 
-/* The login of the caller. */
-const char *login_name(void);
-
 int verb_filter(int argc, char **argv);
 int verb_switch(int argc, char **argv);
 int verb_approve(int argc, char **argv);

@@ -16,7 +16,7 @@ static void holder_find(struct amp_reserve_spec *spec, char name[128])
 {
     struct amp_agent_caller caller;
     bool agent = amp_agent_calls(environ, &caller);
-    snprintf(name, 128, "%s", agent ? caller.name : login_name());
+    snprintf(name, 128, "%s", agent ? caller.name : amp_cli_login("unknown"));
     spec->person = !agent && !opt.holder;
     spec->holder = opt.holder ? opt.holder : name;
 }

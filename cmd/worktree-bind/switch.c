@@ -1,5 +1,4 @@
 /* switch, approve, reject, revoke; and the policy, which the messages share. */
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,19 +76,13 @@ int print_question(const struct amp_binding *b, struct amp_error *err)
                : 0;
 }
 
-const char *login_name(void)
-{
-    const struct passwd *pw = getpwuid(geteuid());
-    return pw && pw->pw_name ? pw->pw_name : "unknown";
-}
-
 static struct amp_switch_spec spec_of(const char *agent)
 {
     return (struct amp_switch_spec){.agent = agent,
                                     .repo = opt.repo,
                                     .root = opt.worktrees,
                                     .ttl_ms = opt.switch_ms,
-                                    .by = login_name(),
+                                    .by = amp_cli_login("unknown"),
                                     .now_ms = amp_now_ms()};
 }
 

@@ -4,8 +4,7 @@
  * machine can enforce, and the start of a confined command.
  *
  * A tool calls, in this order: amp_confine_policy_init or _read, amp_confine_choose once at start
- * (it decides and reports what is enforced), then amp_confine_start, or a spec with
- * amp_confine_wrap, for each command.
+ * (it decides and reports what is enforced), then amp_confine_start for each command.
  */
 #ifndef AMP_AGENT_CONFINE_H
 #define AMP_AGENT_CONFINE_H
@@ -165,8 +164,6 @@ struct amp_confine {
  * killed, the level full leaves no process alive. With demand OFF: amp_child_start. */
 int amp_confine_start(const struct amp_confine *c, const struct amp_child_spec *spec,
                       struct amp_child *out, struct amp_error *err);
-/* For the wrap of a spec; ctx of the wrap is c, which must outlive it. */
-struct amp_child_wrap amp_confine_wrap(struct amp_confine *c);
 
 /* A private directory (0700) for struct amp_confine.scratch, below `parent`. */
 int amp_confine_scratch_make(const char *parent, char *out, size_t size, struct amp_error *err);

@@ -103,6 +103,9 @@ int amp_cli_state(const char *state_dir, struct amp_error *err);
 
 /* The name of the running tool, for records and diagnostics. */
 const char *amp_cli_name(void);
+/* The login of the user who runs the tool; otherwise, if it has none. Call it only where the name
+ * is used: the C library's look-up does not survive a lack of memory. */
+const char *amp_cli_login(const char *otherwise);
 
 /* Diagnostics on stderr: "tool: severity: what: why". Control characters are neutralised. */
 void amp_die_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));

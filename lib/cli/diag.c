@@ -1,6 +1,7 @@
 /* Diagnostics on stderr: one line each, with control characters escaped. */
 #include "cli/private.h"
 
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,12 @@ static char last_complaint[sizeof((struct amp_error *)0)->what];
 const char *amp_cli_name(void)
 {
     return cli_tool ? cli_tool->name : "amp";
+}
+
+const char *amp_cli_login(const char *otherwise)
+{
+    const struct passwd *pw = getpwuid(geteuid());
+    return pw && *pw->pw_name ? pw->pw_name : otherwise;
 }
 
 int cli_noted_status(void)

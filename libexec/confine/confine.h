@@ -70,10 +70,6 @@ void root_build(struct plan *p);
 bool root_pids_limited(void);
 /* Makes the caller the same user as outside. */
 void root_map_user(const struct plan *p, uid_t uid, gid_t gid);
-/* Starts the loopback interface of a new network namespace. */
-void network_up(const struct plan *p);
-/* Makes the gate's socket and sends it over gate_fd. */
-void network_listen(struct plan *p);
 
 /* The read-only paths of the toolchain and the devices; both end with NULL. */
 extern const char *const toolchain_dirs[], *const toolchain_etc[], *const device_names[];

@@ -3,16 +3,21 @@
  * can reach the outer process: the command and the outer process share no descriptor but the
  * command's standard ones, which the outer process and init close after the start.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,6 +27,8 @@
 
 #include "base/process/process.h"
 #include "confine.h"
+
+#define GATE_PORT 3128
 
 /* The signals that reach the command through the outer process. */
 static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
@@ -123,6 +130,58 @@ static void environment_set(const struct plan *p)
         set_variable(p, "no_proxy", NULL);
         set_variable(p, "NODE_USE_ENV_PROXY", "1");
     }
+}
+
+/* Starts the loopback interface of a new network namespace. */
+static void network_up(const struct plan *p)
+{
+    struct ifreq lo = {.ifr_name = "lo"};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || ioctl(fd, SIOCGIFFLAGS, &lo) < 0)
+        give_up_sys(p, "cannot find the loopback interface");
+    lo.ifr_flags = (short)(lo.ifr_flags | IFF_UP);
+    if (ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
+        give_up_sys(p, "cannot start the loopback interface");
+    close(fd);
+}
+
+static void socket_send(const struct plan *p, int socket)
+{
+    char byte = 'L';
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec data = {&byte, 1};
+    struct msghdr m = {.msg_iov = &data,
+                       .msg_iovlen = 1,
+                       .msg_control = control.room,
+                       .msg_controllen = sizeof control.room};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &socket, sizeof socket);
+    if (sendmsg(p->gate_fd, &m, MSG_NOSIGNAL) != 1)
+        give_up_sys(p, "cannot pass the socket to the gate");
+}
+
+/* Makes the socket through which the gate of EGRESS_RESTRICTED is reached, and sends it over
+ * gate_fd. */
+static void network_listen(struct plan *p)
+{
+    /* A namespace of its own has every port free; on the host any free one is taken. */
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                             .sin_port = htons(p->namespaces ? GATE_PORT : 0)};
+    socklen_t n = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 128) < 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &n) < 0)
+        give_up_sys(p, "cannot make the socket of the gate");
+    socket_send(p, fd);
+    close(fd);
+    p->port = ntohs(at.sin_port);
 }
 
 static void network_set(struct plan *p)

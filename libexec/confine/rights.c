@@ -1,6 +1,8 @@
-/* The last steps before the command: capabilities, limits, descriptors, and its execution. */
+/* The last steps before the command: capabilities, limits, the system call filter, and its
+ * execution. */
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 #include <amp/base/buf.h>
 
 #include "confine.h"
+#include "filter.h"
 
 void rights_drop(const struct plan *p)
 {
@@ -56,6 +59,28 @@ void limits_set(const struct plan *p)
     limit_set(p, RLIMIT_NOFILE, p->open_files, "open_files");
     limit_set(p, RLIMIT_CPU, p->cpu_seconds, "cpu_seconds");
     limit_set(p, RLIMIT_CORE, 0, "core");
+}
+
+void filter_enforce(const struct plan *p)
+{
+    const struct filter_facts facts = {.namespaces = p->namespaces,
+                                       .gate = p->port != 0,
+                                       .group = p->forwarding == FORWARD_COMMAND,
+                                       .network = (int)p->network,
+                                       .landlock = landlock_abi()};
+    const unsigned kind = filter_kind(&facts);
+    const struct filter_program *f = filter_programs;
+    while (f->n && f->kind != kind)
+        f++;
+    if (!f->n)
+        give_up(p, 77, "there is no seccomp filter of kind %u", kind);
+    union {
+        const struct sock_filter *in;
+        struct sock_filter *out;
+    } code = {.in = f->code};
+    struct sock_fprog program = {.len = f->n, .filter = code.out};
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+        give_up_sys(p, "cannot load the seccomp filter");
 }
 
 /* Executes the command from the directories of PATH, as a shell does, but from no relative one.

@@ -185,14 +185,3 @@ int amp_confine_start(const struct amp_confine *c, const struct amp_child_spec *
     *out = child;
     return 0;
 }
-
-static int wrap_start(void *ctx, const struct amp_child_spec *spec, struct amp_child *out,
-                      struct amp_error *err)
-{
-    return amp_confine_start(ctx, spec, out, err);
-}
-
-struct amp_child_wrap amp_confine_wrap(struct amp_confine *c)
-{
-    return (struct amp_child_wrap){wrap_start, c};
-}

@@ -2,6 +2,7 @@
 #include "flow/admit/access.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SCOPES_MAX = 8, NAME_MAX_ = 16 };
@@ -9,9 +10,17 @@ enum { SCOPES_MAX = 8, NAME_MAX_ = 16 };
 static struct amp_access *rules;
 static bool denies, logs_all;
 
+static void rules_free(void)
+{
+    amp_access_free(rules);
+}
+
 static int rules_make(struct amp_error *err)
 {
-    return rules || (rules = amp_access_new(err)) ? 0 : -1;
+    if (rules)
+        return 0;
+    rules = amp_access_new(err);
+    return rules && atexit(rules_free) == 0 ? 0 : amp_fail_memory(err);
 }
 
 int amp_access_rule_set(void *arg, const char *text, struct amp_error *err)

@@ -27,8 +27,9 @@ struct amp_call {
     const char *agent, *role, *cwd;
 };
 
-/* The complete input of a hook, as Claude Code, Codex, Gemini CLI, Copilot CLI and Cursor give it.
- * cwd is used if the input has none. */
+/* Decides on the input of a hook, as Claude Code, Codex, Gemini CLI, Copilot CLI and Cursor give
+ * it. cwd is used if the input has none. 1: refused, and out says why; 0: allowed; -1: failure,
+ * which the caller must treat as a refusal. */
 int amp_call_input(const struct amp_call *c, struct amp_span json, struct amp_call_refusal *out,
                    struct amp_error *err);
 
