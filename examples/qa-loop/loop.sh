@@ -41,5 +41,7 @@ task-dispatch coordinate --until-done --in - "${inputs[@]}" |
     -r "to=reviewer => fifo:$fifos/reviewer" \
     -r "to=admin => fifo:$fifos/admin" ||
   status=$?
+# A worker that did not start leaves its FIFO without a writer; opening and closing it ends what reads it.
+for role in executor reviewer admin system; do : <>"$fifos/from-$role"; done
 wait
 exit "$status"

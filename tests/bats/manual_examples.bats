@@ -72,6 +72,13 @@ setup() {
   examples amp-sign-trust.1 >script
   run -0 bash -euo pipefail script
   [[ "$output" == *revoked*operator/bob* ]]
+  # The issuer's key and the holder's; each is trusted.
+  amp-sign keygen olga
+  amp-sign trust add --allowed-signers signers operator/olga olga.pub
+  amp-sign trust add --allowed-signers signers ann ann.pub
+  echo '{"eventId":"evt-1"}' >events.ndjson
+  examples amp-sign-token.1 amp-token.7 >script
+  run -0 bash -euo pipefail script
 }
 
 @test "amp-route(1)" {
@@ -126,13 +133,16 @@ setup() {
   [ "$(jq -r .note decisions.ndjson)" = "multiply before converting" ]
 }
 
-@test "amp-config(7), amp-streams(7)" {
+@test "amp-config(7), amp-streams(7), amp-egress(7)" {
   need_tool amp-route
   mkdir -p "$HOME/.config/amp"
   sed -n '/^\.Bd/,/^\.Ed/p' "$AMP_TOP/man/amp-config.7" | sed '/^\.Ed/q' | sed '/^\./d' >"$HOME/.config/amp/amp.json"
   : >events.ndjson
-  examples amp-config.7 amp-streams.7 >script
+  # A record of the gate, for its page.
+  echo '{"decision":"refused","host":"h.example","port":443,"code":"host_not_listed"}' >egress.ndjson
+  examples amp-config.7 amp-streams.7 amp-egress.7 >script
   run -0 bash -euo pipefail script
+  [[ "$output" == *'["h.example",443,"host_not_listed"]'* ]]
 }
 
 @test "each page with a command among its examples is run by a test" {

@@ -22,7 +22,7 @@ SH
   sed -n '/^\.Sh DESCRIPTION/,/^\.Sh OPTIONS/p' "$AMP_TOP/man/task-dispatch-new.1" |
     sed -n '/^\.Bd/,/^\.Ed/p' | sed '/^\./d; s/fix\/units/fix\/others/' >task.md
   for page in task-dispatch-new.1 task-dispatch.1 task-dispatch-coordinate.1 task-dispatch-run.1 \
-    task-dispatch-review.1 task-dispatch-verify.1; do
+    task-dispatch-review.1 task-dispatch-verify.1 task-dispatch-export.1; do
     sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$AMP_TOP/man/$page" |
       sed -n '/^\.Bd/,/^\.Ed/p' | sed -e '/^\./d' -e 's/^\$ //' -e 's/\\e$/\\/'
     [ "$page" != task-dispatch.1 ] || echo wait

@@ -83,6 +83,8 @@ static struct gate gate_start(const char *const *args)
         execv(program, argv);
         _exit(127);
     }
+    for (int i = 1; i < n; i++)
+        free(argv[i]);
     close(pair[1]);
     g.control = pair[0];
     int fd = listener(&g.port);
