@@ -167,7 +167,7 @@ SH
   run -69 amp-route inbox executor --acks fifo:fifo --open-timeout 50ms
   ill 'inbox:executor: 1 line waits' --old-after 0
   eval "$fix" || [ $? -eq 1 ]
-  [ "$(jq -r .ref_msg_id acks.ndjson)" = task_dispatch-T-2026-044-7 ]
+  [ "$(jq -r .msg.ref_msg_id acks.ndjson)" = task_dispatch-T-2026-044-7 ]
   well --old-after 0
   run amp-route --as door -r 'to=nobody => file:x' -o /dev/full < <(message task_result)
   ill 'door.answers: 1 line waits' --old-after 0
