@@ -9,7 +9,7 @@
 # failed and each skipped case with the reason, and last "N passed, N failed, N skipped".
 set -u
 # These cases are about messages.
-export AMP_CONFINE=off
+export AMP_CONFINE=off AMP_IDENTITY=off
 cd "$(dirname "$0")/../.." || exit 70
 BUILD_DIR=$(realpath -m "${BUILD_DIR:-build}")
 PATH=$BUILD_DIR/bin:$PATH
