@@ -12,7 +12,7 @@
 #include "net/host.h"
 
 #define GATE_ADDRESSES 8  /* addresses of a name that are tried */
-#define GATE_SPARE     16 /* connections past the limit that are told why they are refused */
+#define GATE_SPARE     16 /* connections past the limit that get a reply with the reason */
 
 struct gate_limits {
     int64_t connections, header_bytes;

@@ -82,7 +82,7 @@ setup() {
 
 @test "nothing of the input is executed" {
   # shellcheck disable=SC2016  # for the tool, not this shell
-  printf '%s' '{"tool_name":"Bash","tool_input":{"command":"touch ran; $(touch ran) `touch ran`"}}' |
-    worktree-bind agent-hook || true
+  run -0 worktree-bind agent-hook \
+    <<<'{"tool_name":"Bash","tool_input":{"command":"touch ran; $(touch ran) `touch ran`"}}'
   [ ! -e ran ]
 }

@@ -93,7 +93,7 @@ EOS
   amp-validate <question.ndjson >/dev/null
   echo '{"task_id":"*","decision":"resume","note":"blue"}' >answer
   # The question suspends the agent until it is answered; it goes on waiting.
-  hitl-prompt --state "$STATE" --answer /dev/null <question.ndjson >/dev/null 2>&1 || :
+  run -1 hitl-prompt --state "$STATE" --answer /dev/null <question.ndjson
   said=$(find "$(attempt)" -name 'answer-s*' | wc -l)
   wait_until 20 eval '[ "$(find "$(attempt)" -name "answer-s*" | wc -l)" -ge $((said + 10)) ]'
   hitl-prompt --state "$STATE" --answer answer <question.ndjson >decision.ndjson
@@ -168,6 +168,19 @@ EOS
   got out.ndjson '.payload.completion_status? == "complete"'
 }
 
+# suspend_held: starts the agent, suspends it while it has a hold, and waits for the worker, whose task stays open.
+suspend_held() {
+  local pid ended=0
+  dispatch >in.ndjson
+  run_agent --grace 5s --exec ./talks <in.ndjson &
+  pid=$!
+  wait_until 20 eval '[ -e "$(attempt)"/answer-o.json ]'
+  escalation >esc.ndjson
+  run -1 hitl-prompt --state "$STATE" --answer /dev/null <esc.ndjson
+  wait "$pid" || ended=$?
+  [ "$ended" -eq 75 ]
+}
+
 @test "a hold defers a suspension until it is released or over" {
   talker <<'EOS'
 trap 'echo stopped >>"$here/events"; exit 3' TERM
@@ -182,13 +195,7 @@ echo "asked to stop" >>"$here/events"
 say '{"type":"release"}'
 while :; do sleep 0.05; done
 EOS
-  dispatch >in.ndjson
-  run_agent --grace 5s --exec ./talks <in.ndjson &
-  pid=$!
-  wait_until 20 eval '[ -e "$(attempt)"/answer-o.json ]'
-  escalation >esc.ndjson
-  hitl-prompt --state "$STATE" --answer /dev/null <esc.ndjson >/dev/null 2>&1 || :
-  wait "$pid" || :
+  suspend_held
   [ "$(cat "$(attempt)/events")" = "$(printf 'asked to stop\nstopped')" ]
   grep -q 'suspended; the agent asked for' err
 }
@@ -200,13 +207,7 @@ say '{"type":"hold","max_ms":1500,"id":"o"}'
 answered o
 while :; do sleep 0.05; done
 EOS
-  dispatch >in.ndjson
-  run_agent --grace 5s --exec ./talks <in.ndjson &
-  pid=$!
-  wait_until 20 eval '[ -e "$(attempt)"/answer-o.json ]'
-  escalation >esc.ndjson
-  hitl-prompt --state "$STATE" --answer /dev/null <esc.ndjson >/dev/null 2>&1 || :
-  wait "$pid" || :
+  suspend_held
   [ "$(cat "$(attempt)/events")" = stopped ]
   grep -q 'forced_preemption' err
 }

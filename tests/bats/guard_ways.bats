@@ -42,7 +42,7 @@ template() {
 
 # way COMMAND...: runs sh -c in bob's worktree of a new copy, with the environment of task-dispatch run.
 way() {
-  local settings="'url.amp-refused://.pushInsteadOf=' 'push.default=nothing'"
+  local status=0 settings="'url.amp-refused://.pushInsteadOf=' 'push.default=nothing'"
   rm -rf "$SCRATCH/s"
   cp -a "$SCRATCH/t" "$SCRATCH/s"
   [ -z "${SERVER-}" ] || worktree-bind -C "$SCRATCH/s/origin.git" hooks install --server >/dev/null 2>&1
@@ -51,7 +51,9 @@ way() {
     GIT_CONFIG_KEY_1=push.default GIT_CONFIG_VALUE_1=nothing GIT_CONFIG_PARAMETERS="$settings" \
     ${CONFINED-} timeout 20 sh -c "top=$SCRATCH/s main=$SCRATCH/s/work origin=$SCRATCH/s/origin.git
       export top main origin
-      $1" </dev/null >"$SCRATCH/out" 2>&1 || true
+      $1" </dev/null >"$SCRATCH/out" 2>&1 || status=$?
+  # A way ends as its commands do; what it moved is compared below. A hang is no refusal.
+  [ "$status" -ne 124 ] || return 1
   cd "$SCRATCH" || return 1
 }
 

@@ -26,7 +26,7 @@ begin() {
     task-dispatch run -s "$top/state" --exec true </dev/null >/dev/null
     task-dispatch run -s "$top/state" --agent other --exec true </dev/null >/dev/null
     task-dispatch review -s "$top/state" --exec true </dev/null >/dev/null
-    hitl-prompt -s "$top/state" </dev/null >/dev/null 2>&1 || true
+    hitl-prompt -s "$top/state" </dev/null >/dev/null
   fi
   cp -R "$top/state" "$S"
   dispatch=$(sed -nE 's/.*"msg_id":"(task_dispatch-[^"]*)".*/\1/p' "$top/first")

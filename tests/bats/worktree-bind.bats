@@ -172,8 +172,8 @@ setup() {
     3) wait_until 5 test -d ".git/worktrees/a$i" || true ;;
     4) wait_until 5 test -e "../work.worktrees/a$i/.git" || true ;;
     esac
-    kill -9 $pid 2>/dev/null || true
-    wait $pid || true
+    kill -9 $pid 2>/dev/null || [ $? -eq 1 ]
+    wait $pid || [ $? -eq 137 ]
     worktree-bind bind "a$i" -b "task/$i"
     [ -z "$(git -C "../work.worktrees/a$i" status --porcelain)" ]
   done

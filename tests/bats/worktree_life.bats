@@ -118,8 +118,8 @@ why() { worktree-bind gc "${@:2}" | awk -F '\t' -v p="$trees/$1" '$3 == p { prin
     1) wait_until 5 test -e "$trees/a$i/.git" || true ;;
     2) wait_until 5 test -e ".git/refs/heads/task/$i" || true ;;
     esac
-    kill -9 $pid 2>/dev/null || true
-    wait $pid || true
+    kill -9 $pid 2>/dev/null || [ $? -eq 1 ]
+    wait $pid || [ $? -eq 137 ]
   done
   # As one that is killed in git-worker leaves it.
   mkdir -p .git/worktrees/half "$trees/half"

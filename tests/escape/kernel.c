@@ -89,15 +89,26 @@ static int namespaces_mount(const struct world *w, char *proof)
     return unshare(CLONE_NEWNS) == 0 ? 0 : -errno;
 }
 
-static int mount_tmpfs(const struct world *w, char *proof)
+static int mount_of(const struct world *w, const char *type)
 {
     const char *on = at(w->tree, "mnt");
-    (void)proof;
     mkdir(on, 0755);
-    if (mount("none", on, "tmpfs", 0, NULL) != 0)
+    if (mount(type, on, type, 0, NULL) != 0)
         return -errno;
     umount2(on, MNT_DETACH);
     return 0;
+}
+
+static int mount_tmpfs(const struct world *w, char *proof)
+{
+    (void)proof;
+    return mount_of(w, "tmpfs");
+}
+
+static int mount_proc(const struct world *w, char *proof)
+{
+    (void)proof;
+    return mount_of(w, "proc");
 }
 
 static int mount_bind(const struct world *w, char *proof)
@@ -109,17 +120,6 @@ static int mount_bind(const struct world *w, char *proof)
     int rc = slurp(at(on, "secret"), proof);
     umount2(on, MNT_DETACH);
     return rc;
-}
-
-static int mount_proc(const struct world *w, char *proof)
-{
-    const char *on = at(w->tree, "mnt");
-    (void)proof;
-    mkdir(on, 0755);
-    if (mount("proc", on, "proc", 0, NULL) != 0)
-        return -errno;
-    umount2(on, MNT_DETACH);
-    return 0;
 }
 
 static int mount_new_api(const struct world *w, char *proof)
