@@ -145,6 +145,25 @@ setup() {
   [[ "$output" == *'["h.example",443,"host_not_listed"]'* ]]
 }
 
+@test "README: the session about delivery prints what stands there" {
+  need_tool agent-registry amp-route
+  local i
+  unset AMP_STATE AMP_IDENTITY
+  for i in {1..12}; do
+    jq -cn --arg i "$i" '{eventId: "evt_\($i)", seq: ($i | tonumber), kind: "task_create", sourceNodeId: "n",
+      sourceAgentId: "lead", corrId: "corr_\($i)", createdAt: "2026-02-25T16:22:10.123Z", trace: {attempt: 1},
+      payload: {taskId: "task_\($i)", title: "Fix the header", requesterAgentId: "lead", objective: "o",
+        priority: "normal", toAgents: ["builder"], requiredCapabilities: ["x"]}}'
+  done >work.ndjson
+  sed -n '/^\$ export AMP_STATE/,/^```/p' "$AMP_TOP/README.md" | sed '/^```/d' >session
+  sed -n 's/^\$ //p' session >script
+  # amp-route ends with 1, because it refuses two messages.
+  run -0 bash -u script
+  # Times differ; the rest is the same, line by line.
+  plain() { sed -E 's/[0-9-]{10}T[0-9:.]+Z/TIME/g'; }
+  diff <(grep -v '^\$ ' session | plain | sort) <(plain <<<"$output" | sort)
+}
+
 @test "each page with a command among its examples is run by a test" {
   local page
   for page in "$AMP_TOP"/man/*; do

@@ -4,6 +4,7 @@ load lib
 
 @test "task-dispatch(1)" {
   need_tool amp-ack amp-route hitl-prompt
+  unset AMP_IDENTITY
   repo "$BATS_TEST_TMPDIR/r"
   cd "$BATS_TEST_TMPDIR/r"
   cat >executor.sh <<'SH'
