@@ -4,9 +4,9 @@
  * executed. The git hooks make the same decision again with what git does; this one is earlier, and
  * covers commands that run no hook.
  *
- * The decision does not cover what a script, an alias, a program in another language, or a tool of an
- * MCP server does. A command line that cannot be parsed is refused if it has the word git and a word
- * for moving a branch (push, merge, update-ref …).
+ * The decision does not cover what a script, an alias, a program in another language, or a tool of
+ * an MCP server does. A command line that cannot be parsed is refused if it has the word git and a
+ * word for moving a branch (push, merge, update-ref …).
  */
 #ifndef AMP_WORKTREE_CALL_CALL_H
 #define AMP_WORKTREE_CALL_CALL_H
