@@ -401,7 +401,7 @@ static void retention(void)
     TAP_OK(verify() == 0 && verdict.first > 1,
            "after old segments were removed: frames from %" PRIu64, verdict.first);
     char path[300];
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 100000; i++) {
         snprintf(path, sizeof path, "%s/log/%06d.ndjson", dir, i);
         if (unlink(path) == 0)
             break;
@@ -420,13 +420,14 @@ static void repair(void)
     TAP_OK(said.len && memmem(said.data, said.len, "are gone", 8), "and reports it");
     TAP_OK(verify() == 0 && verdict.repairs == 1 && notes == 1, "then it verifies, with a note: %s",
            err.what);
-    /* A frame in the middle is damaged, and the tail is cut. */
+    /* A frame in the middle is damaged, and the tail is cut. The frames that are added fill several
+     * segments, so the damaged one has no repair frame. */
     copy_read(&was);
     TAP_INT(was.segments, 0, "its first segment is not 000001");
-    fill(1, 5, 100);
+    fill(1, 40, 100);
     char path[300];
     int last = 0;
-    for (int i = 1; i < 1000; i++) {
+    for (int i = 1; i < 100000; i++) {
         snprintf(path, sizeof path, "%s/log/%06d.ndjson", dir, i);
         if (access(path, F_OK) == 0)
             last = i;
