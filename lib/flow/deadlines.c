@@ -4,6 +4,7 @@
 #include "flow/admit/tokens.h"
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
+#include "hitl/token.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/awaited.h"
@@ -82,6 +83,8 @@ const struct amp_deadline amp_deadlines[] = {
      .next_due = amp_agent_limit_due, .run = amp_agent_limit_run, .upkeep = true},
     {"token", "records of expired tokens are removed", AMP_NONCE_KIND, .sweep = amp_tokens_forget,
      .upkeep = true},
+    {"answer_token", "records of expired answer tokens are removed", AMP_ANSWER_TOKEN_KIND,
+     .sweep = amp_answer_tokens_forget, .upkeep = true},
     {0},
 };
 

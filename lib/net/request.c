@@ -1,4 +1,4 @@
-/* Reads and forwards the head of a request to a proxy. */
+/* Reads the head of a request, to a proxy or to this program. */
 #include "net/request.h"
 
 #include <stdint.h>
@@ -123,7 +123,14 @@ static int field_check(const struct field *f, struct amp_net_request *r, bool *h
     return 0;
 }
 
-int amp_net_request_read(struct amp_span bytes, struct amp_net_request *out, struct amp_error *err)
+/* The first line, split. */
+struct first {
+    struct amp_span method, target, rest; /* rest: the fields */
+    size_t head;
+};
+
+/* 1: the head is complete; 0: it is not; -1. */
+static int first_read(struct amp_span bytes, struct first *out, struct amp_error *err)
 {
     const char *end = bytes.n ? memmem(bytes.p, bytes.n, "\r\n\r\n", 4) : NULL;
     if (!end) {
@@ -133,23 +140,36 @@ int amp_net_request_read(struct amp_span bytes, struct amp_net_request *out, str
             return request_fail(err, "a line ends without CR");
         return 0;
     }
-    struct amp_net_request r = {.head = (size_t)(end - bytes.p) + 4};
-    struct amp_span rest = {bytes.p, r.head - 2}, line, target;
-    if (!line_take(&rest, &line) || !is_text(line))
+    struct first f = {.head = (size_t)(end - bytes.p) + 4};
+    struct amp_span line;
+    f.rest = (struct amp_span){bytes.p, f.head - 2};
+    if (!line_take(&f.rest, &line) || !is_text(line))
         return request_fail(err, "malformed first line");
     const char *sp = memchr(line.p, ' ', line.n);
     const char *sp2 = sp ? memchr(sp + 1, ' ', line.n - (size_t)(sp + 1 - line.p)) : NULL;
     if (!sp2)
         return request_fail(err, "malformed first line");
-    r.method = (struct amp_span){line.p, (size_t)(sp - line.p)};
-    target = (struct amp_span){sp + 1, (size_t)(sp2 - sp) - 1};
+    f.method = (struct amp_span){line.p, (size_t)(sp - line.p)};
+    f.target = (struct amp_span){sp + 1, (size_t)(sp2 - sp) - 1};
     struct amp_span version = {sp2 + 1, line.n - (size_t)(sp2 + 1 - line.p)};
-    if (!is_token(r.method) || target.n == 0 ||
+    if (!is_token(f.method) || f.target.n == 0 ||
         !(amp_span_is(version, "HTTP/1.1") || amp_span_is(version, "HTTP/1.0")))
         return request_fail(err, "malformed first line");
-    r.tunnel = amp_span_is(r.method, "CONNECT");
-    if (target_read(target, &r, err) < 0)
+    *out = f;
+    return 1;
+}
+
+int amp_net_request_read(struct amp_span bytes, struct amp_net_request *out, struct amp_error *err)
+{
+    struct first first;
+    int rc = first_read(bytes, &first, err);
+    if (rc <= 0)
+        return rc;
+    struct amp_net_request r = {
+        .head = first.head, .method = first.method, .tunnel = amp_span_is(first.method, "CONNECT")};
+    if (target_read(first.target, &r, err) < 0)
         return -1;
+    struct amp_span rest = first.rest, line;
     bool host = false, length = false;
     unsigned n = 0;
     while (rest.n) {
@@ -165,6 +185,137 @@ int amp_net_request_read(struct amp_span bytes, struct amp_net_request *out, str
         return request_fail(err, "CONNECT with a body");
     *out = r;
     return 1;
+}
+
+static int served_fail(struct amp_error *err, const char *what)
+{
+    return amp_fail(err, AMP_DATAERR, "bad_request", "the request: %s", what);
+}
+
+/* Applies a field that decides about the body. */
+static int served_field(const struct field *f, struct amp_net_served *r, bool *length, bool *host,
+                        struct amp_error *err)
+{
+    int64_t n;
+    if (field_is(f->name, "content-length")) {
+        if (*length || amp_num_parse(f->value, 0, INT64_MAX, &n, NULL) < 0 || f->value.p[0] == '-')
+            return served_fail(err, "the length of the body is malformed");
+        *length = true;
+        r->body = (uint64_t)n;
+    } else if (field_is(f->name, "transfer-encoding")) {
+        return amp_fail(err, AMP_DATAERR, "length_required",
+                        "a body needs Content-Length; transfer codings are not read");
+    } else if (field_is(f->name, "host")) {
+        if (*host)
+            return served_fail(err, "two fields Host");
+        *host = true;
+    } else if (field_is(f->name, "content-type")) {
+        if (r->type.n)
+            return served_fail(err, "two fields Content-Type");
+        r->type = f->value;
+    }
+    return 0;
+}
+
+int amp_net_served_read(struct amp_span bytes, struct amp_net_served *out, struct amp_error *err)
+{
+    struct first first;
+    int rc = first_read(bytes, &first, err);
+    if (rc <= 0)
+        return rc;
+    if (first.target.p[0] != '/' || memchr(first.target.p, '#', first.target.n))
+        return served_fail(err, "the target is not a path");
+    const char *mark = memchr(first.target.p, '?', first.target.n);
+    size_t path = mark ? (size_t)(mark - first.target.p) : first.target.n;
+    struct amp_net_served r = {.head = first.head,
+                               .method = first.method,
+                               .path = {first.target.p, path},
+                               .query = {first.target.p + path, 0}};
+    if (mark)
+        r.query = (struct amp_span){mark + 1, first.target.n - path - 1};
+    struct amp_span rest = first.rest, line;
+    bool length = false, host = false;
+    unsigned n = 0;
+    while (rest.n) {
+        struct field f;
+        if (!line_take(&rest, &line) || !field_take(line, &f))
+            return served_fail(err, "malformed field");
+        if (++n > AMP_NET_FIELDS_MAX)
+            return served_fail(err, "more than 128 fields");
+        if (served_field(&f, &r, &length, &host, err) < 0)
+            return -1;
+    }
+    *out = r;
+    return 1;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+static int form_fail(struct amp_error *err, const char *what)
+{
+    return amp_fail(err, AMP_DATAERR, "bad_form", "the form: %s", what);
+}
+
+/* Appends a decoded name or value. */
+static int form_decode(struct amp_span s, struct amp_buf *out, struct amp_error *err)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i] == '+' ? ' ' : s.p[i];
+        if (c == '%') {
+            int high = s.n - i > 2 ? hex_digit(s.p[i + 1]) : -1;
+            int low = s.n - i > 2 ? hex_digit(s.p[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return form_fail(err, "malformed escape");
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (c == '\0')
+            return form_fail(err, "a NUL");
+        if (amp_buf_add(out, &c, 1, err) < 0)
+            return -1;
+    }
+    return amp_buf_add(out, "", 1, err);
+}
+
+int amp_net_form_get(struct amp_span form, const char *name, struct amp_buf *out,
+                     struct amp_error *err)
+{
+    bool found = false;
+    size_t before = out->len;
+    AMP_BUF struct amp_buf key = {0};
+    amp_buf_init(&key, 4096);
+    while (form.n) {
+        const char *end = memchr(form.p, '&', form.n);
+        size_t n = end ? (size_t)(end - form.p) : form.n;
+        const char *eq = n ? memchr(form.p, '=', n) : NULL;
+        struct amp_span k = {form.p, eq ? (size_t)(eq - form.p) : n}, v = {form.p + n, 0};
+        if (eq)
+            v = (struct amp_span){eq + 1, n - k.n - 1};
+        amp_buf_reset(&key);
+        if (form_decode(k, &key, err) < 0)
+            goto fail;
+        if (strcmp(key.data, name) == 0) {
+            if (found) {
+                form_fail(err, "a field is there twice");
+                goto fail;
+            }
+            found = true;
+            if (form_decode(v, out, err) < 0)
+                goto fail;
+        }
+        form.p += end ? n + 1 : n;
+        form.n -= end ? n + 1 : n;
+    }
+    return found;
+fail:
+    out->len = before;
+    return -1;
 }
 
 /* Fields between the client and the proxy. Upgrade too: after it the gate could not tell what is

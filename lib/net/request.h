@@ -31,4 +31,24 @@ int amp_net_request_read(struct amp_span bytes, struct amp_net_request *out, str
 int amp_net_request_forward(struct amp_span bytes, const struct amp_net_request *r,
                             struct amp_buf *out, struct amp_error *err);
 
+/*
+ * The head of a request to this program as a server: "GET /path?query HTTP/1.1". The same rules; a
+ * body needs Content-Length.
+ */
+struct amp_net_served {
+    size_t head;            /* bytes of the head with its empty line */
+    uint64_t body;          /* bytes of the body after it */
+    struct amp_span method; /* these in the caller's bytes */
+    struct amp_span path, query;
+    struct amp_span type; /* the value of Content-Type, or empty */
+};
+/* 1: *out is filled; 0: the head is incomplete; -1: DATAERR bad_request, length_required. */
+int amp_net_served_read(struct amp_span bytes, struct amp_net_served *out, struct amp_error *err);
+
+/* Finds a field of a form (application/x-www-form-urlencoded) and appends its decoded value with a
+ * NUL. 1: found; 0: the form has no such field; -1: DATAERR bad_form: malformed, with a NUL, or the
+ * field is there twice; buffer_full. */
+int amp_net_form_get(struct amp_span form, const char *name, struct amp_buf *out,
+                     struct amp_error *err);
+
 #endif

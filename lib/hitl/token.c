@@ -1,0 +1,290 @@
+/* Tokens for answers, and texts that may be used once. */
+#include "hitl/token.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TOKEN_BYTES 32
+#define ID_BYTES    16
+#define PROOF_BYTES 32
+#define KEEP_MS     (7LL * 86400000)
+#define MEM_MAX     ((size_t)1 << 16)
+
+#define STATE_OPEN "OPEN"
+#define STATE_USED "USED"
+
+struct record {
+    struct amp_span question, recipient, proof;
+    int64_t expires_ms;
+};
+static const struct amp_rec_field fields[] = {
+    AMP_REC_EVER(TEXT, struct record, "question", question),
+    AMP_REC_EVER(TEXT, struct record, "recipient", recipient),
+    AMP_REC_EVER(TEXT, struct record, "proof", proof),
+    AMP_REC_EVER(INT, struct record, "expires", expires_ms),
+};
+AMP_REC_TABLE(record_rec, "an answer token's record", struct record, fields);
+
+/* The two parts of a secret's hash, in hexadecimal. */
+struct hash {
+    char id[2 * ID_BYTES + 1], proof[2 * PROOF_BYTES + 1];
+};
+
+static int random_ready(struct amp_error *err)
+{
+    return sodium_init() < 0 ? amp_fail(err, AMP_INTERNAL, "no_random", "libsodium does not start")
+                             : 0;
+}
+
+/* what: separates the hashes of tokens from those of texts. */
+static void hash_make(const char *what, const void *secret, size_t n, struct hash *out)
+{
+    unsigned char sum[ID_BYTES + PROOF_BYTES];
+    crypto_generichash_state st;
+
+    crypto_generichash_init(&st, NULL, 0, sizeof sum);
+    crypto_generichash_update(&st, (const unsigned char *)what, strlen(what) + 1);
+    crypto_generichash_update(&st, secret, n);
+    crypto_generichash_final(&st, sum, sizeof sum);
+    sodium_bin2hex(out->id, sizeof out->id, sum, ID_BYTES);
+    sodium_bin2hex(out->proof, sizeof out->proof, sum + ID_BYTES, PROOF_BYTES);
+}
+
+static void token_hash(const unsigned char secret[TOKEN_BYTES], struct hash *out)
+{
+    hash_make("amp-answer-token-v1", secret, TOKEN_BYTES, out);
+}
+
+static int token_read(struct amp_span token, struct hash *out, struct amp_error *err)
+{
+    unsigned char secret[TOKEN_BYTES];
+    char again[AMP_ANSWER_TOKEN_MAX];
+    size_t n = 0;
+
+    if (random_ready(err) < 0)
+        return -1;
+    bool good = token.n == AMP_ANSWER_TOKEN_MAX - 1 &&
+                sodium_base642bin(secret, sizeof secret, token.p, token.n, NULL, &n, NULL,
+                                  sodium_base64_VARIANT_URLSAFE_NO_PADDING) == 0 &&
+                n == sizeof secret;
+    /* One spelling only: the last letter has two unused bits. */
+    if (good) {
+        sodium_bin2base64(again, sizeof again, secret, sizeof secret,
+                          sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+        good = sodium_memcmp(again, token.p, token.n) == 0;
+    }
+    if (good)
+        token_hash(secret, out);
+    sodium_memzero(secret, sizeof secret);
+    sodium_memzero(again, sizeof again);
+    return good ? 0 : amp_fail(err, AMP_NO, "token_malformed", "not a token for an answer");
+}
+
+enum step { STEP_MAKE, STEP_USE, STEP_RETURN };
+
+struct change {
+    enum step step;
+    const char *actor;
+    const struct hash *hash;
+    int64_t now_ms;
+    struct record rec;
+    struct amp_answer_token *out; /* gets what the record has; or NULL */
+    struct amp_buf mem, json;
+};
+
+static void token_copy(const struct record *r, struct amp_answer_token *out)
+{
+    *out = (struct amp_answer_token){.expires_ms = r->expires_ms};
+    amp_span_copy(r->question, out->question, sizeof out->question);
+    amp_span_copy(r->recipient, out->recipient, sizeof out->recipient);
+}
+
+/* Reads a found record and compares the proof. */
+static int record_read(const struct amp_store_rec *now, const struct hash *h, struct amp_buf *mem,
+                       struct record *out, struct amp_error *err)
+{
+    if (!now->found)
+        return amp_fail(err, AMP_NO, "token_unknown", "the token was not made here");
+    if (amp_rec_parse(&record_rec, now->json, mem, out, err) < 0)
+        return -1;
+    if (out->proof.n != 2 * PROOF_BYTES || sodium_memcmp(out->proof.p, h->proof, out->proof.n) != 0)
+        return amp_fail(err, AMP_NO, "token_unknown", "the token was not made here");
+    return 0;
+}
+
+static int record_check(const struct amp_store_rec *now, const struct record *r, int64_t now_ms,
+                        struct amp_error *err)
+{
+    if (!amp_span_is(now->state, STATE_OPEN))
+        return amp_fail(err, AMP_NO, "token_replayed", "the token was used before");
+    if (r->expires_ms <= now_ms)
+        return amp_fail(err, AMP_NO, "token_expired", "the token has expired");
+    return 0;
+}
+
+static int change_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct change *c = ctx;
+
+    if (c->step == STEP_MAKE) {
+        if (now->found)
+            return amp_fail(err, AMP_NO, "answer_replayed", "this answer was used before");
+    } else {
+        if (record_read(now, c->hash, &c->mem, &c->rec, err) < 0)
+            return -1;
+        if (c->out)
+            token_copy(&c->rec, c->out);
+        if (c->step == STEP_USE && record_check(now, &c->rec, c->now_ms, err) < 0)
+            return -1;
+    }
+    if (amp_rec_write(&record_rec, &c->rec, &c->json, err) < 0)
+        return -1;
+    change->event = c->step == STEP_MAKE ? "MAKE" : c->step == STEP_USE ? "USE" : "RETURN";
+    change->to = c->step == STEP_USE ? STATE_USED : STATE_OPEN;
+    change->json = amp_buf_span(&c->json);
+    change->due_ms = c->rec.expires_ms + KEEP_MS;
+    change->actor = c->actor;
+    return 0;
+}
+
+static int change_make(struct amp_store *s, struct change *c, struct amp_error *err)
+{
+    amp_buf_init(&c->mem, MEM_MAX);
+    amp_buf_init(&c->json, MEM_MAX);
+    int rc = amp_store_update(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(c->hash->id)), NULL,
+                              change_fn, c, NULL, err);
+    amp_buf_release(&c->mem);
+    amp_buf_release(&c->json);
+    return rc;
+}
+
+static struct record record_of(const struct amp_answer_token *t, const struct hash *h)
+{
+    return (struct record){.question = amp_span_str(t->question),
+                           .recipient = amp_span_str(t->recipient),
+                           .proof = amp_span_str(h->proof),
+                           .expires_ms = t->expires_ms};
+}
+
+int amp_answer_token_make(struct amp_store *s, const struct amp_answer_token *t, const char *actor,
+                          char out[AMP_ANSWER_TOKEN_MAX], struct amp_error *err)
+{
+    unsigned char secret[TOKEN_BYTES];
+    struct hash h;
+
+    if (random_ready(err) < 0)
+        return -1;
+    randombytes_buf(secret, sizeof secret);
+    token_hash(secret, &h);
+    struct change c = {.step = STEP_MAKE, .actor = actor, .hash = &h, .rec = record_of(t, &h)};
+    int rc = change_make(s, &c, err);
+    if (rc == 0)
+        sodium_bin2base64(out, AMP_ANSWER_TOKEN_MAX, secret, sizeof secret,
+                          sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    sodium_memzero(secret, sizeof secret);
+    return rc;
+}
+
+int amp_answer_token_find(struct amp_store *s, struct amp_span token, int64_t now_ms,
+                          struct amp_answer_token *out, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct record r;
+    struct hash h;
+    AMP_BUF struct amp_buf mem = {0};
+
+    amp_buf_init(&mem, MEM_MAX);
+    if (token_read(token, &h, err) < 0 ||
+        amp_store_get(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(h.id)), &rec, err) < 0 ||
+        record_read(&rec, &h, &mem, &r, err) < 0)
+        return -1;
+    token_copy(&r, out);
+    return record_check(&rec, &r, now_ms, err);
+}
+
+int amp_answer_token_use(struct amp_store *s, struct amp_span token, int64_t now_ms,
+                         const char *actor, struct amp_answer_token *out, struct amp_error *err)
+{
+    struct hash h;
+    struct change c = {.step = STEP_USE, .actor = actor, .hash = &h, .now_ms = now_ms, .out = out};
+
+    /* Read first: forged tokens must not wait for the turn of the writers. */
+    if (amp_answer_token_find(s, token, now_ms, out, err) < 0 || token_read(token, &h, err) < 0)
+        return -1;
+    return change_make(s, &c, err);
+}
+
+int amp_answer_token_return(struct amp_store *s, struct amp_span token, const char *actor,
+                            struct amp_error *err)
+{
+    struct hash h;
+    struct change c = {.step = STEP_RETURN, .actor = actor, .hash = &h};
+
+    return token_read(token, &h, err) < 0 ? -1 : change_make(s, &c, err);
+}
+
+/* ---- texts ---- */
+
+int amp_answer_text_use(struct amp_store *s, struct amp_span text, const struct amp_answer_token *t,
+                        const char *actor, struct amp_error *err)
+{
+    struct hash h;
+
+    if (random_ready(err) < 0)
+        return -1;
+    hash_make("amp-answer-text-v1", text.p, text.n, &h);
+    struct change c = {.step = STEP_MAKE, .actor = actor, .hash = &h, .rec = record_of(t, &h)};
+    return change_make(s, &c, err);
+}
+
+static int record_remove(void *ctx, const struct amp_store_rec *rec,
+                         struct amp_store_change *change, struct amp_error *err)
+{
+    if (!rec->found)
+        return 1;
+    change->event = "FORGET";
+    change->to = "GONE";
+    change->remove = true;
+    change->actor = ctx;
+    return 0;
+}
+
+int amp_answer_text_return(struct amp_store *s, struct amp_span text, const char *actor,
+                           struct amp_error *err)
+{
+    struct hash h;
+
+    if (random_ready(err) < 0)
+        return -1;
+    hash_make("amp-answer-text-v1", text.p, text.n, &h);
+    return amp_store_update(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(h.id)), NULL,
+                            record_remove, (void *)(uintptr_t)actor, NULL, err);
+}
+
+struct forget {
+    struct amp_store *s;
+    const char *actor;
+    uint32_t *done;
+};
+
+static int token_forget(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                        struct amp_error *err)
+{
+    struct forget *f = ctx;
+
+    if (amp_store_update(f->s, *rec->key, NULL, record_remove, (void *)(uintptr_t)f->actor, NULL,
+                         err) < 0)
+        return -1;
+    ++*f->done;
+    return 0;
+}
+
+int amp_answer_tokens_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                             struct amp_error *err)
+{
+    struct forget f = {s, actor, done};
+
+    return amp_store_due(s, AMP_ANSWER_TOKEN_KIND, now_ms, token_forget, &f, err);
+}

@@ -1,0 +1,52 @@
+/*
+ * Tokens for answers. A channel that leaves this machine gives each recipient of a question a token
+ * of 32 random bytes (43 letters of base64url). Whoever has it may answer this question once. The
+ * state has only a hash of it: the key of the record is one part of the hash, the record has
+ * another part, which is compared in constant time.
+ */
+#ifndef AMP_HITL_TOKEN_H
+#define AMP_HITL_TOKEN_H
+
+#include "hitl/record.h"
+
+#define AMP_ANSWER_TOKEN_KIND "answer_token"
+
+enum {
+    AMP_ANSWER_TOKEN_MAX = 44,      /* with its NUL */
+    AMP_ANSWER_RECIPIENT_MAX = 128, /* the name of a channel, with its NUL */
+};
+
+struct amp_answer_token {
+    char question[AMP_QUESTION_KEY_MAX]; /* the key of its record */
+    char recipient[AMP_ANSWER_RECIPIENT_MAX];
+    int64_t expires_ms;
+};
+
+/* Makes a token for a question and a recipient. The tokens that this recipient had for this
+ * question stay valid until one of them is used or the question is settled. */
+int amp_answer_token_make(struct amp_store *s, const struct amp_answer_token *t, const char *actor,
+                          char out[AMP_ANSWER_TOKEN_MAX], struct amp_error *err);
+
+/* Finds a token without using it. NO token_malformed, token_unknown, token_replayed (it was used),
+ * token_expired. *out is also filled with the last two. */
+int amp_answer_token_find(struct amp_store *s, struct amp_span token, int64_t now_ms,
+                          struct amp_answer_token *out, struct amp_error *err);
+/* The same, and uses it. One of several processes that use it at the same time succeeds. */
+int amp_answer_token_use(struct amp_store *s, struct amp_span token, int64_t now_ms,
+                         const char *actor, struct amp_answer_token *out, struct amp_error *err);
+/* Makes a used token valid again, because the answer was refused and changed nothing. */
+int amp_answer_token_return(struct amp_store *s, struct amp_span token, const char *actor,
+                            struct amp_error *err);
+
+/* Notes that a text (a signed answer) was used, until its expiry. NO answer_replayed: it was used
+ * before. */
+int amp_answer_text_use(struct amp_store *s, struct amp_span text, const struct amp_answer_token *t,
+                        const char *actor, struct amp_error *err);
+int amp_answer_text_return(struct amp_store *s, struct amp_span text, const char *actor,
+                           struct amp_error *err);
+
+/* A deadline: removes the records of tokens a week after their expiry. */
+int amp_answer_tokens_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                             struct amp_error *err);
+
+#endif
