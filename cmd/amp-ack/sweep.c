@@ -19,10 +19,12 @@
 #include "flow/wake.h"
 #include "message/cursor/cursors.h"
 #include "message/operation/idempotency.h"
+#include "worktree/prepare.h"
 
-#define LOOK_MS  100 /* the shortest interval between two reads of a busy log */
-#define AGAIN_MS 1000
-#define ROWS_MAX 32
+#define LOOK_MS    100 /* the shortest interval between two reads of a busy log */
+#define AGAIN_MS   1000
+#define ROWS_MAX   32
+#define PREPARE_MS 60000 /* of the command in a worktree: other deadlines wait for it */
 
 static const struct amp_backoff still_due = {AGAIN_MS, 60000}; /* due again right after a run */
 static const struct amp_backoff lock_busy = {LOOK_MS / 2, AGAIN_MS};
@@ -30,11 +32,13 @@ static const struct amp_backoff lock_busy = {LOOK_MS / 2, AGAIN_MS};
 static const char *severity = "warning", *now_text;
 static bool follow, until_idle;
 static struct amp_retry_rules retry_rules;
+static struct amp_prepare prepare = {AMP_PREPARE_DEFAULTS, .stop = &amp_stop, .note = amp_note};
 static struct amp_deadline_ctx deadlines = {.from = "system",
                                             .severity = AMP_LEVEL_WARNING,
                                             .silence_ms = AMP_SILENCE_MS,
                                             .window_ms = AMP_IDEM_WINDOW_MS,
-                                            .retry = &retry_rules};
+                                            .retry = &retry_rules,
+                                            .prepare = &prepare};
 
 static const char *const severities[] = {"info", "warning", "critical", NULL};
 
@@ -53,7 +57,7 @@ static const char *const severities[] = {"info", "warning", "critical", NULL};
         AMP_OPT_ROW(0, "dead-max-count", AMP_OPT_INT, &deadlines.dead.max_count, "N",              \
                     "keep at most N dead letters", .config = "dead.max_count"),                    \
         AMP_OPT_ROW(0, "from", AMP_OPT_STRING, &deadlines.from, "ROLE", "sender of escalations"),  \
-        PASS_OUT_OPT, PASS_OPEN_OPT
+        AMP_OPT_PREPARE(prepare), PASS_OUT_OPT, PASS_OPEN_OPT
 
 const struct amp_opt sweep_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue until a signal, as watch does"},
@@ -74,6 +78,8 @@ struct amp_deadline_ctx sweep_deadlines(struct amp_metrics *metrics)
     struct amp_deadline_ctx c = deadlines;
     c.actor = ack_as ? ack_as : SWEEP_NAME;
     c.metrics = metrics;
+    if (prepare.command_ms > PREPARE_MS)
+        prepare.command_ms = PREPARE_MS;
     for (unsigned i = 0; severities[i]; i++)
         if (strcmp(severities[i], severity) == 0)
             c.severity = (enum amp_level)i;

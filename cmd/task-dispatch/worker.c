@@ -26,7 +26,8 @@ static struct amp_worker_options worker = {.timeout_ms = 3600000,
                                            .pause_ms = 30000,
                                            .retries = 2,
                                            .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
-                                           .output_bytes = 8 << 20};
+                                           .output_bytes = 8 << 20,
+                                           .prepare = {AMP_PREPARE_DEFAULTS}};
 static const char *progress = "auto", *base;
 static const char *trusted_in;
 static struct amp_list exec;
@@ -54,6 +55,7 @@ static const char *const progress_words[] = {"auto", "always", "never", NULL};
      "pause before an attempt that the agent asked to repeat", 0, DAY_MS},                         \
     AMP_OPT_UNCONFINED(walls),                                                                     \
     AMP_OPT_CONFINE(walls),                                                                        \
+    AMP_OPT_PREPARE(worker.prepare),                                                               \
     AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),                                                  \
     {0, "max-output", AMP_OPT_SIZE, &worker.output_bytes, "BYTES",                                 \
      "how much of the agent's stdout and stderr is kept", 0, 1 << 30},                             \
@@ -148,6 +150,8 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
     worker.envp = environ;
     worker.stop = &amp_stop;
     worker.note = amp_note;
+    worker.prepare.note = amp_note;
+    worker.prepare.stop = &amp_stop;
     worker.progress = shown ? amp_note : progress_ignore;
     worker.say = amp_finding_print;
     if (command_find(&exec.v[0], err) < 0 || walls_choose(err) < 0 ||

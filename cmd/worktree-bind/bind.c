@@ -54,12 +54,11 @@ int verb_bind(int argc, char **argv)
                                  .role = opt.role,
                                  .no_sparse = opt.no_sparse,
                                  .no_push = opt.no_push,
+                                 .prepare = &opt.prepare,
                                  .now_ms = amp_now_ms()};
     if (session_open(&s, true, &err))
         return amp_complain(&err);
     int rc = amp_bind(s.store, s.git, &spec, &b, &failed), status = 0;
-    if (rc == 0 && amp_store_sync(s.store, &failed) == 0)
-        rc = worktree_prepare(&s, &b, &failed);
     if (amp_store_sync(s.store, &err) < 0 || ((rc == 0 || b.found) && binding_show(&b, &err)))
         status = amp_complain(&err);
     return rc ? amp_complain(&failed) : status;

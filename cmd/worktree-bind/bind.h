@@ -12,9 +12,8 @@ struct bind_options {
     const char *state; /* NULL: <common>/amp */
     bool json;
     /* bind */
-    bool include, no_sparse;
-    const char *post_create;
-    int64_t include_bytes, post_create_ms;
+    struct amp_prepare prepare;
+    bool no_sparse;
     const char *branch, *base, *path, *role;
     /* unbind */
     bool remove, force;
@@ -87,10 +86,6 @@ int verb_unbind(int argc, char **argv);
 int verb_status(int argc, char **argv);
 int verb_list(int argc, char **argv);
 int verb_exec(int argc, char **argv);
-/* prepare.c: copies the files of .worktreeinclude and runs the post-create command. A failure ends
- * the binding; the worktree stays. NO post_create_failed, include_limit. */
-int worktree_prepare(struct session *s, struct amp_binding *b, struct amp_error *err);
-
 int verb_gc(int argc, char **argv);
 int verb_repair(int argc, char **argv);
 int verb_lock(int argc, char **argv);

@@ -108,6 +108,7 @@ static int agent_bind(struct work *w, struct amp_error *err)
                                  .base = c->base[0] ? c->base : NULL,
                                  .retries = AMP_BINDING_RETRIES,
                                  .now_ms = amp_now_ms(),
+                                 .prepare = &opt.prepare,
                                  .input = &w->input};
     if (find_repo(c, &spec.repo, err))
         return -1;
@@ -116,9 +117,7 @@ static int agent_bind(struct work *w, struct amp_error *err)
             return -1;
         spec.path = path;
     }
-    if (amp_bind(w->s->store, w->s->git, &spec, w->b, err) < 0)
-        return -1;
-    return amp_store_sync(w->s->store, err) < 0 ? -1 : worktree_prepare(w->s, w->b, err);
+    return amp_bind(w->s->store, w->s->git, &spec, w->b, err);
 }
 
 static int agent_unbind(struct work *w, struct amp_error *err)
@@ -306,9 +305,6 @@ static int message_repeat(struct work *w, struct amp_error *err)
     const struct amp_switch_spec spec = switch_spec(w);
     if (binding_read(w, err) < 0)
         return -1;
-    /* It may also have come before the worktree was complete. */
-    if (strcmp(w->c.operation, "BIND") == 0 && w->b->state == AMP_BINDING_BOUND_HOME)
-        return worktree_prepare(w->s, w->b, err);
     return strcmp(w->c.operation, "SWITCH_REQUEST") == 0 ? switch_decide(w->s, &spec, w->b, err)
                                                          : 0;
 }

@@ -88,6 +88,7 @@ static int binding_repair(void *ctx, const struct amp_binding *b, struct amp_err
                                        .path = b->worktree,
                                        .branch = *b->branch ? b->branch : NULL,
                                        .base = *b->base ? b->base : NULL,
+                                       .prepare = &opt.prepare,
                                        .now_ms = amp_now_ms()};
     snprintf(git, sizeof git, "%s/.git", b->worktree);
     if (b->state != AMP_BINDING_BOUND_HOME || access(git, F_OK) == 0)

@@ -14,8 +14,7 @@ struct bind_options opt = {.repo = ".",
                            .ttl_ms = 600000,
                            .identity = AMP_IDENTITY_CLI,
                            .switch_ms = AMP_BINDING_SWITCH_TTL_MS,
-                           .include_bytes = 64 << 20,
-                           .post_create_ms = 600000,
+                           .prepare = {AMP_PREPARE_DEFAULTS, .stop = &amp_stop, .note = amp_note},
                            .most_ms = AMP_BINDING_SWITCH_MAX_MS,
                            .lock_timeout_ms = AMP_LOCK_TIMEOUT_MS};
 
@@ -41,20 +40,6 @@ static const struct amp_opt tool_opts[] = {
                 "how long a switch lasts if its request names no time (default: 15m)", .min = 1,   \
                 .max = AMP_BINDING_SWITCH_MAX_MS, .config = "worktree.switch_ttl")
 
-/* What a new worktree gets, of bind and of BIND messages. */
-#define PREPARE                                                                                    \
-    AMP_OPT_ROW(0, "include", AMP_OPT_FLAG, &opt.include, NULL,                                    \
-                "copy the ignored files that .worktreeinclude names",                              \
-                .config = "worktree.include"),                                                     \
-        AMP_OPT_ROW(0, "include-bytes", AMP_OPT_SIZE, &opt.include_bytes, "SIZE",                  \
-                    "limit of the copied files (default: 64M)", .min = 1, .max = INT64_C(1) << 40, \
-                    .config = "worktree.include_bytes"),                                           \
-        AMP_OPT_ROW(0, "post-create", AMP_OPT_STRING, &opt.post_create, "COMMAND",                 \
-                    "shell command to run once in the worktree",                                   \
-                    .config = "worktree.post_create"),                                             \
-        AMP_OPT_ROW(0, "post-create-timeout", AMP_OPT_DURATION, &opt.post_create_ms, "TIME",       \
-                    "time limit of that command (default: 10m)", .min = 1, .max = 86400000)
-
 static const struct amp_opt filter_opts[] = {
     {0, "repo-id", AMP_OPT_LIST, &opt.repos, "ID=DIR",
      .doc = "repository for the repo_id of a message"},
@@ -63,7 +48,7 @@ static const struct amp_opt filter_opts[] = {
     {0, "approver", AMP_OPT_LIST, &opt.approvers, "NAME",
      .doc = "producer whose SWITCH_APPROVE counts", .config = "worktree.approvers"},
     SWITCH_TTL,
-    PREPARE,
+    AMP_OPT_PREPARE(opt.prepare),
     AMP_OPT_IDENTITIES(opt.identity),
     AMP_OPT_CONFIG(opt.config),
     AMP_OPT_END,
@@ -94,7 +79,7 @@ static const struct amp_opt bind_opts[] = {
      .doc = "git refuses to push from the worktree; needs the guard"},
     {0, "no-sparse", AMP_OPT_FLAG, &opt.no_sparse, NULL,
      .doc = "write all files, although the main worktree has a sparse checkout"},
-    PREPARE,
+    AMP_OPT_PREPARE(opt.prepare),
     AMP_OPT_CONFIG(opt.config),
     AMP_OPT_END,
 };
@@ -108,6 +93,11 @@ static const struct amp_opt unbind_opts[] = {
 
 static const struct amp_opt exec_opts[] = {AMP_OPT_CONFINE(opt.walls), AMP_OPT_END};
 
+static const struct amp_opt repair_opts[] = {
+    AMP_OPT_PREPARE(opt.prepare),
+    AMP_OPT_CONFIG(opt.config),
+    AMP_OPT_END,
+};
 static const struct amp_opt gc_opts[] = {
     {0, "apply", AMP_OPT_FLAG, &opt.apply, NULL, .doc = "remove; default: only report"},
     {0, "into", AMP_OPT_STRING, &opt.into, "REV",
@@ -205,7 +195,8 @@ static const struct amp_verb verbs[] = {
     {"revoke", "AGENT", "end a switch", NULL, verb_revoke},
     {"exec", "COMMAND [ARG…]", "run a command confined to the worktree", exec_opts, verb_exec},
     {"gc", "", "report or remove worktrees that are not needed any more", gc_opts, verb_gc},
-    {"repair", "", "remove half-made worktrees, and make missing ones again", NULL, verb_repair},
+    {"repair", "", "remove half-made worktrees, and make missing ones again", repair_opts,
+     verb_repair},
     {"lock", "WORKTREE", "lock a worktree against removal", lock_opts, verb_lock},
     {"unlock", "WORKTREE", "unlock a worktree", unlock_opts, verb_unlock},
     {"reserve", "GLOB...", "reserve paths for an agent or yourself", reserve_opts, verb_reserve},

@@ -69,4 +69,20 @@ extern const char *const amp_opt_networks[];
         AMP_OPT_ROW(0, "read", AMP_OPT_LIST, &(o).read, "GLOB", "paths that may be read"),         \
         AMP_OPT_ROW(0, "write", AMP_OPT_LIST, &(o).write, "GLOB", "paths that may be written")
 
+/* What a worktree gets before its agent is bound; o is a static struct amp_prepare
+ * (worktree/prepare.h). */
+#define AMP_OPT_PREPARE(o)                                                                         \
+    AMP_OPT_ROW(0, "include", AMP_OPT_FLAG, &(o).include, NULL,                                    \
+                "copy the ignored files that .worktreeinclude names",                              \
+                .config = "worktree.include"),                                                     \
+        AMP_OPT_ROW(0, "include-bytes", AMP_OPT_SIZE, &(o).include_bytes, "SIZE",                  \
+                    "limit of the copied files (default: 64M)", .min = 1, .max = INT64_C(1) << 40, \
+                    .config = "worktree.include_bytes"),                                           \
+        AMP_OPT_ROW(0, "post-create", AMP_OPT_STRING, &(o).command, "COMMAND",                     \
+                    "shell command to run once in the worktree",                                   \
+                    .config = "worktree.post_create"),                                             \
+        AMP_OPT_ROW(0, "post-create-timeout", AMP_OPT_DURATION, &(o).command_ms, "TIME",           \
+                    "time limit of that command (default: 10m)", .min = 1, .max = 86400000,        \
+                    .config = "worktree.post_create_timeout")
+
 #endif

@@ -107,6 +107,7 @@ struct due {
     struct amp_git *git; /* opened when it is needed */
     int64_t now_ms;
     const char *actor;
+    const struct amp_prepare *prepare;
     uint32_t done;
 };
 
@@ -126,6 +127,7 @@ static int bind_retry(struct due *d, const struct amp_binding *was, struct amp_e
                                        .branch = *was->branch ? was->branch : NULL,
                                        .base = *was->base ? was->base : NULL,
                                        .retries = was->retries - 1,
+                                       .prepare = d->prepare,
                                        .now_ms = d->now_ms};
     struct amp_binding now;
     struct amp_error failed;
@@ -186,10 +188,10 @@ static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec 
     return 0;
 }
 
-int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                       struct amp_error *err)
+int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor,
+                       const struct amp_prepare *prepare, uint32_t *done, struct amp_error *err)
 {
-    struct due d = {.store = s, .now_ms = now_ms, .actor = actor};
+    struct due d = {.store = s, .now_ms = now_ms, .actor = actor, .prepare = prepare};
 
     int rc = amp_store_due(s, AMP_BINDING_KIND, now_ms, expire_one, &d, err);
     amp_git_close(d.git);

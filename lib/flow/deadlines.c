@@ -49,6 +49,12 @@ static int cursor_run(struct amp_store *s, int64_t now_ms, const struct amp_dead
     return amp_cursors_sweep(s, now_ms, c->actor, c->metrics, done, err);
 }
 
+static int binding_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                       uint32_t *done, struct amp_error *err)
+{
+    return amp_binding_expire(s, now_ms, c->actor, c->prepare, done, err);
+}
+
 static int dead_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
                     struct amp_error *err)
 {
@@ -78,7 +84,7 @@ const struct amp_deadline amp_deadlines[] = {
      .run = dead_run, .upkeep = true},
     {"inbox", "messages in inboxes expire", AMP_INBOX_BUFFERS, .sweep = amp_inbox_sweep},
     {"binding", "worktrees: a switch ends, a failed bind is repeated and reported",
-     AMP_BINDING_KIND, .sweep = amp_binding_expire},
+     AMP_BINDING_KIND, .run = binding_run},
     {"agent", "agents that exceed the time limit of their state fail",
      .next_due = amp_agent_limit_due, .run = amp_agent_limit_run, .upkeep = true},
     {"token", "records of expired tokens are removed", AMP_NONCE_KIND, .sweep = amp_tokens_forget,

@@ -10,6 +10,8 @@
 #include "message/ledger/ledger.h"
 #include "metrics/metrics.h"
 
+struct amp_prepare;
+
 struct amp_deadline_ctx {
     const char *actor;                   /* its outbox gets the lines */
     const char *from;                    /* the sender of escalations: a role, "system" */
@@ -19,6 +21,7 @@ struct amp_deadline_ctx {
     struct amp_metrics *metrics;         /* NULL: nothing is counted */
     const struct amp_retry_rules *retry; /* NULL: no retries */
     struct amp_dead_limits dead;         /* retention of dead letters; zeros: all are kept */
+    const struct amp_prepare *prepare;   /* worktrees of repeated binds; NULL: as they are */
 };
 
 struct amp_deadline {

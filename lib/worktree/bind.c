@@ -220,6 +220,8 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
         check_visitor(s, &here, &failed) < 0 ? -1 : worktree_make(g, &here, &step.with, &failed);
     if (rc == 0 && spec->no_push)
         rc = amp_push_refuse(step.with.worktree, &failed);
+    if (rc == 0 && spec->prepare)
+        rc = amp_worktree_prepare(g, step.with.worktree, spec->prepare, &failed);
     if (rc == 0) {
         if (amp_binding_step(s, &step, out, &failed) == 0)
             return amp_binding_is_bound(&now) ? 0 : reservations_end(s, g, out, err);

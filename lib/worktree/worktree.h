@@ -7,9 +7,10 @@
 
 #include "worktree/binding.h"
 #include "worktree/git/git.h"
+#include "worktree/prepare.h"
 
-/* Creates or finds the agent's worktree and records BOUND_HOME. On failure records BIND_FAILED with
- * the reason and returns -1 with the cause. Repeating a bind is not an error. */
+/* Creates or finds the agent's worktree, prepares it, and records BOUND_HOME. On failure records
+ * BIND_FAILED with the reason and returns -1 with the cause. Repeating a bind is not an error. */
 struct amp_bind_spec {
     const char *agent, *repo;
     const char *path;   /* NULL: <repo>.worktrees/<agent> beside the repository */
@@ -19,6 +20,7 @@ struct amp_bind_spec {
     const char *role; /* for the guard's patterns per role; NULL: none */
     bool no_sparse;   /* a new worktree gets all files, also if the main one is sparse */
     bool no_push;     /* git refuses pushes from the worktree, see push.h */
+    const struct amp_prepare *prepare; /* what the worktree gets; NULL: nothing */
     int64_t now_ms;
     const struct amp_store_input *input; /* or NULL */
 };

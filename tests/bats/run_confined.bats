@@ -316,3 +316,33 @@ EOS
   got out.ndjson '.type == "escalation" and .payload.escalation_type == "branch_violation"'
   [ "$(git -C "$REPO" show feat/x:x)" = none ]
 }
+
+@test "the post-create command has the walls of the agent, runs once in each worktree, and its failure is the result's" {
+  walls full
+  printf 'prepared\n.env\n' >"$REPO/.gitignore"
+  echo .env >"$REPO/.worktreeinclude"
+  git -C "$REPO" add -A
+  git -C "$REPO" commit -qm ignore
+  echo A=1 >"$REPO/.env"
+  agent look <<'EOS'
+[ "$(cat .env prepared)" = "$(printf 'A=1\nonce')" ] && echo x >>x
+EOS
+  cat >prepare <<EOS
+echo once >>prepared
+! cat "$STATE"/log/* "$STATE"/keys/* "$REPO/file.txt" "$REPO/.git/config" 2>/dev/null && ! touch "$REPO/x" 2>/dev/null
+[ -z "\${AMP_STATE+x}" ]
+! echo gitdir: /x >.git
+EOS
+  { dispatch; dispatch '.msg_id += "0" | .payload.description = "more"'; } |
+    run_agent --include --post-create "$(cat prepare)" --exec ./look
+  [ "$(jq -c 'select(.type == "task_result") | .payload.completion_status' out.ndjson | sort | uniq -c | tr -s ' ')" = ' 2 "complete"' ]
+  rm -rf "$STATE"
+  dispatch '.payload.branch = "feat/y"' | run_agent --post-create 'exit 3' --exec ./look
+  got out.ndjson '.payload.completion_status? == "failed" and (.payload.blockers[0] | startswith("post_create_failed: the post-create command ended with status 3"))'
+  # Without namespaces, too.
+  rm -rf "$STATE"
+  dispatch '.payload.branch = "feat/z"' | without_namespaces task-dispatch run --state "$STATE" --best-effort --include \
+    --post-create "$(sed '$d' prepare)" --exec ./look >out.ndjson 2>err
+  got out.ndjson '.payload.completion_status? == "complete"'
+  [ -z "$(find "$STATE/run" -name 'amp-confine-*')" ]
+}

@@ -139,6 +139,9 @@ why() { worktree-bind gc "${@:2}" | awk -F '\t' -v p="$trees/$1" '$3 == p { prin
   [ ! -s out ]
 }
 
+# worktree_is_free NAME: no process has its lock.
+worktree_is_free() { flock -n "$trees/$1/.git" true; }
+
 # included [OPTION...]: binds bob with the files of .worktreeinclude.
 included() { worktree-bind bind bob -b task/x --include "$@"; }
 
@@ -148,7 +151,7 @@ included() { worktree-bind bind bob -b task/x --include "$@"; }
   git add .gitignore && git commit -qm ignore
   run -64 --separate-stderr included
   [[ $stderr == *"/../outside: not a pattern"* ]]
-  [ "$(state_of bob)" = UNBOUND ]
+  [ "$(state_of bob)" = BIND_FAILED ]
   sed -i '/outside/d' .worktreeinclude
   echo A=1 >.env && chmod 600 .env
   echo P=1 >.env.prod
@@ -177,7 +180,7 @@ included() { worktree-bind bind bob -b task/x --include "$@"; }
   head -c 4096 /dev/zero >.env
   run -1 --separate-stderr included --include-bytes 4095
   [[ $stderr == *"larger than the limit (4095 bytes)"* ]]
-  [ "$(state_of bob)" = UNBOUND ]
+  [ "$(state_of bob)" = BIND_FAILED ]
   included --include-bytes 4096
   cmp .env "$trees/bob/.env"
   worktree-bind unbind bob --remove >/dev/null
@@ -189,20 +192,28 @@ included() { worktree-bind bind bob -b task/x --include "$@"; }
   [ ! -e "$trees/bob/.env" ]
 }
 
-@test "the post-create command is the person's, runs once, and its failure ends the binding" {
+@test "the post-create command is the person's, runs once, and nobody is bound before it succeeded" {
   mkdir -p "$XDG_CONFIG_HOME/amp"
   echo '{"worktree":{"post_create":"echo ran >>ran; pwd; test ! -e ../fail"}}' >"$XDG_CONFIG_HOME/amp/amp.json"
   touch "$trees.fail" && mkdir -p "$trees" && touch "$trees/fail"
   run -1 --separate-stderr worktree-bind bind bob -b task/x
   [[ $stderr == *"ended with status 1"* ]]
-  [ "$(state_of bob)" = UNBOUND ]
+  [ "$(state_of bob)" = BIND_FAILED ]
   [ -d "$trees/bob" ]
+  # amp-ack watch repeats it, with the command.
+  run -0 --separate-stderr amp-ack sweep -s .git/amp --now "$(date -uIs -d +10sec)"
+  [[ $stderr == *"$trees/bob"* ]]
+  [[ $(worktree-bind status bob) == *"BIND_FAILED	filesystem_error: the post-create command ended with status 1"* ]]
   rm "$trees/fail"
   run -0 --separate-stderr worktree-bind bind bob -b task/x
   [[ $output == *BOUND_HOME* ]]
   [[ $stderr == *"$trees/bob"* ]]
   worktree-bind bind bob -b task/x
-  [ "$(wc -l <"$trees/bob/ran")" -eq 2 ]
+  [ "$(wc -l <"$trees/bob/ran")" -eq 3 ]
+  # repair makes a worktree again, with the command.
+  rm -r "$trees/bob"
+  run -0 --separate-stderr worktree-bind repair
+  [ "$(wc -l <"$trees/bob/ran")" -eq 1 ]
   # Not one of the repository, of the state, or one that cannot be found.
   rm "$XDG_CONFIG_HOME/amp/amp.json"
   for place in . .git/amp "$trees/bob"; do
@@ -212,7 +223,34 @@ included() { worktree-bind bind bob -b task/x --include "$@"; }
   [ ! -e ../stolen ] && [ ! -e stolen ]
   run -1 worktree-bind bind ann -b task/z --post-create 'sleep 60' --post-create-timeout 50ms
   [[ $output == *"did not end in 50 ms"* ]]
-  [ "$(state_of ann)" = UNBOUND ]
+  [ "$(state_of ann)" = BIND_FAILED ]
+}
+
+@test "amp-ack watch repeats a failed bind with the files and the command; a killed bind is completed by the next one" {
+  echo .env >.gitignore && git add .gitignore && git commit -qm ignore
+  echo .env >.worktreeinclude && echo A=1 >.env
+  mkdir -p "$XDG_CONFIG_HOME/amp" "$trees"
+  echo '{"worktree":{"include":true,"post_create":"echo >>ran; cat ../go"}}' >"$XDG_CONFIG_HOME/amp/amp.json"
+  touch "$trees/bob" # in the way
+  run -73 worktree-bind bind bob -b task/x
+  rm "$trees/bob" && echo >"$trees/go"
+  amp-ack sweep -s .git/amp --now "$(date -uIs -d +10sec)"
+  [ "$(state_of bob)" = BOUND_HOME ]
+  [ "$(cat "$trees/bob/.env"; wc -l <"$trees/bob/ran")" = "$(printf 'A=1\n1')" ]
+  # Killed while the command runs: nobody is bound, and gc leaves a worktree alone that is being made.
+  rm "$trees/go" && mkfifo "$trees/go"
+  worktree-bind bind eve -b task/y >/dev/null 2>&1 &
+  bind=$!
+  wait_until 10 test -e "$trees/eve/ran"
+  [ "$(state_of eve)" = UNBOUND ]
+  git -C "$trees/eve" clean -qfdx -e .env
+  [ "$(why eve)" = "keep busy" ]
+  kill -9 $bind
+  wait_until 10 worktree_is_free eve
+  rm "$trees/go" && echo >"$trees/go"
+  worktree-bind bind eve -b task/y 2>/dev/null
+  [ "$(state_of eve)" = BOUND_HOME ]
+  [ "$(wc -l <"$trees/eve/ran")" -eq 1 ]
 }
 
 @test "submodules: bind works, says what it left out, and fetches nothing" {
@@ -287,13 +325,13 @@ same_as_git() {
   [ "$(states out)" = "BOUND_HOME " ]
   [ "$(cat "$trees/bob/.env" "$trees/bob/ran" | paste -sd ' ')" = "A=1 ran" ]
   [ ! -e "$trees/stolen" ]
-  # The same message completes a worktree that a crash left incomplete, and repeats nothing else.
-  rm "$trees/bob/.env"
+  # The same message repeats nothing.
   worktree-bind <bind >out
+  [ "$(states out)" = "BOUND_HOME " ]
   [ "$(cat "$trees/bob/.env" "$trees/bob/ran" | paste -sd ' ')" = "A=1 ran" ]
   touch "$trees/fail"
   control 2 BIND eve '"branch":"task/y"' >bind
   run -1 --separate-stderr worktree-bind <bind
   [ "$(jq -r .error_code <<<"$output")" = post_create_failed ]
-  [ "$(state_of eve)" = UNBOUND ]
+  [ "$(state_of eve)" = BIND_FAILED ]
 }

@@ -19,6 +19,10 @@ bool amp_worker_reaches_repository(const struct amp_worker *w);
 /* Records in the error log, once for a worker, what is enforced: confined or not_confined. */
 int amp_confined_record(struct amp_worker *w, struct amp_error *err);
 
+/* The worker's preparation of worktrees: the command runs as confined as the agent, but
+ * without git, and the worker goes on reading and writing meanwhile. */
+struct amp_prepare amp_confined_prepare_of(struct amp_worker *w);
+
 /* Makes the quarantine and the private directory of HOME; before the environment is composed. */
 int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
 /* Starts the agent's command, confined or not. */

@@ -14,7 +14,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
-#include "flow/work/assignment.h"
+#include "flow/work/confined.h"
 #include "worktree/worktree.h"
 
 #define PLACES_MAX 9 /* REPO.worktrees/AGENT, AGENT-2, … */
@@ -214,6 +214,7 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
     struct amp_binding now;
     char real[PATH_MAX];
     const char *branch = p->branch ? p->branch : "";
+    const struct amp_prepare prepare = amp_confined_prepare_of(w);
     struct amp_bind_spec spec = {
         .agent = w->opt->agent,
         .repo = k->repo,
@@ -221,6 +222,7 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
         .base = p->base,
         .role = w->opt->role,
         .no_push = true,
+        .prepare = &prepare,
         .now_ms = amp_now_ms(),
     };
 

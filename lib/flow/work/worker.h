@@ -18,6 +18,7 @@
 #include "agent/job/job.h"
 #include "flow/intake.h"
 #include "worktree/git/quarantine.h"
+#include "worktree/prepare.h"
 
 struct amp_identities;
 
@@ -38,6 +39,7 @@ struct amp_worker_options {
     const struct amp_confine_policy *policy;
     const struct amp_confine_report *confine; /* demand OFF: the agent is not confined */
     struct amp_git_take_limits take;          /* of what a confined agent made */
+    struct amp_prepare prepare;               /* of its worktrees; its command is confined, too */
     volatile const int *stop;                 /* the number of the signal that ends the run, or 0 */
     /* note prints a warning, progress prints progress. Neither may be NULL. */
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -1,0 +1,36 @@
+/* What a worktree gets before its agent is bound to it, so that no agent works in one that is not
+ * complete: the ignored files that .worktreeinclude names, and the person's command. amp_bind calls
+ * this; all tools that bind have the same settings (worktree.include, worktree.post_create …). */
+#ifndef AMP_WORKTREE_PREPARE_H
+#define AMP_WORKTREE_PREPARE_H
+
+#include <amp/base/child.h>
+
+#include "worktree/git/git.h"
+
+#define AMP_PREPARE_BYTES (64 << 20)
+#define AMP_PREPARE_MS    600000
+#define AMP_PREPARE_GRACE 5000 /* between TERM and KILL */
+
+struct amp_prepare {
+    bool include;
+    int64_t include_bytes;
+    const char *command; /* for /bin/sh -c; NULL or "": none */
+    int64_t command_ms;
+    volatile const int *stop; /* a signal ends the command; or NULL */
+    /* Runs the command to its end, at most command_ms long; its cwd is the worktree. NULL: with the
+     * rights of this process. */
+    int (*run)(void *ctx, const struct amp_child_spec *spec, struct amp_child_end *end,
+               struct amp_error *err);
+    void *ctx;
+    void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* not NULL */
+};
+#define AMP_PREPARE_DEFAULTS .include_bytes = AMP_PREPARE_BYTES, .command_ms = AMP_PREPARE_MS
+
+/* Can be repeated: existing files stay, and a command that has succeeded in this worktree is not
+ * run again. Meanwhile the worktree is locked as by a worker. NO post_create_failed,
+ * worktree_locked (somebody works there); the errors of amp_git_worktree_include. */
+int amp_worktree_prepare(struct amp_git *g, const char *worktree, const struct amp_prepare *p,
+                         struct amp_error *err);
+
+#endif
