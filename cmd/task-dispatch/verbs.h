@@ -15,7 +15,7 @@ extern int64_t task_lock_timeout;
 extern struct amp_identity_cli task_identity;
 /* Opens the state directory; a missing one is wrong usage. */
 int task_open(struct amp_store **out, struct amp_error *err);
-#define TASK_NOTES "refs/notes/amp" /* of bundles beside commits */
+#define TASK_NOTES AMP_PROOF_NOTES /* of bundles beside commits */
 /* The policy of the configuration. */
 struct amp_task_policy;
 int task_policy(struct amp_task_policy *out, struct amp_error *err);

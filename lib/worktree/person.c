@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <amp/json/writer.h>
+
 #include "base/process/process.h"
 #include "worktree/rule.h"
 
@@ -32,14 +34,16 @@ static bool environment_names(struct amp_span env, const char **variable,
 
 static bool own_environment(char *const *envp, struct amp_agent_caller *out)
 {
-    const char *variable;
+    const char *variable = "";
+    bool found = false;
 
-    for (size_t i = 0; envp && envp[i]; i++)
+    /* AMP_AGENT has the name. */
+    for (size_t i = 0; envp && envp[i] && strcmp(variable, "AMP_AGENT") != 0; i++)
         if (environment_names(amp_span_str(envp[i]), &variable, out)) {
             snprintf(out->how, sizeof out->how, "%s is set in the environment", variable);
-            return true;
+            found = true;
         }
-    return false;
+    return found;
 }
 
 /* Calls fn for the ancestors of this process, then for the leaders of its process group and
@@ -162,12 +166,65 @@ bool amp_agent_calls(char *const *envp, struct amp_agent_caller *out)
            relatives_match(works_in_agents_worktree, out);
 }
 
+/* ---- reporting a refusal ---- */
+
+/* The control FIFO of the attempt, from the environment that names the agent. */
+static bool control_find(struct amp_span env, char path[PATH_MAX])
+{
+    struct amp_span value;
+    return amp_environ_get(env, "AMP_CONTROL", &value) && value.n > 0 && value.p[0] == '/' &&
+           amp_span_copy(value, path, PATH_MAX);
+}
+
+struct finding_control {
+    char *path;
+    struct amp_buf env;
+};
+
+static bool has_control(pid_t pid, void *ctx)
+{
+    struct finding_control *f = ctx;
+    return amp_process_environ(pid, &f->env) && control_find(amp_buf_span(&f->env), f->path);
+}
+
+/* Tells the worker of the attempt, if there is one; a confined agent reaches no state directory. */
+static void refusal_report(char *const *envp, const struct amp_error *why)
+{
+    char path[PATH_MAX] = "";
+    struct stat st;
+    struct finding_control f = {path, {0}};
+    struct amp_jw w;
+    AMP_BUF struct amp_buf line = {0};
+    bool found = false;
+
+    for (size_t i = 0; envp && envp[i] && !found; i++)
+        found = control_find(amp_span_str(envp[i]), path);
+    amp_buf_init(&f.env, AMP_ENVIRON_MAX + 65536);
+    found = found || relatives_match(has_control, &f);
+    amp_buf_release(&f.env);
+    /* The FIFO and its reader belong to the agent's worker: nothing is waited for. */
+    AMP_CLOSE int fd = found ? open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode))
+        return;
+    amp_buf_init(&line, PIPE_BUF);
+    amp_jw_init(&w, &line);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "type", "refused");
+    amp_jw_member_text(&w, "code", why->code);
+    amp_jw_member_text(&w, "detail", why->what);
+    amp_jw_close(&w, '}');
+    if (amp_jw_end_line(&w, NULL) == 0 && write(fd, line.data, line.len) < 0)
+        return; /* the action is refused in any case */
+}
+
 int amp_person_only(char *const *envp, const char *act, struct amp_error *err)
 {
     struct amp_agent_caller c;
 
     if (!amp_agent_calls(envp, &c))
         return 0;
-    return amp_fail(err, AMP_NOPERM, "permission_denied",
-                    "only people may %s; the caller is the agent \"%s\" (%s)", act, c.name, c.how);
+    amp_fail(err, AMP_NOPERM, "permission_denied",
+             "only people may %s; the caller is the agent \"%s\" (%s)", act, c.name, c.how);
+    refusal_report(envp, err);
+    return -1;
 }

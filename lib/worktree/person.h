@@ -25,7 +25,9 @@ bool amp_agent_calls(char *const *envp, struct amp_agent_caller *out);
  * a hook: a person may run git in an agent's worktree. */
 bool amp_agent_started(struct amp_agent_caller *out);
 
-/* 0 for a person; NOPERM permission_denied for an agent. act completes "only people may …". */
+/* 0 for a person; NOPERM permission_denied for an agent. act completes "only people may …". A
+ * refusal is reported to the worker that started the agent, through the FIFO that AMP_CONTROL of
+ * the agent's environment names (amp-agent-control(7)). SIGPIPE must be ignored. */
 int amp_person_only(char *const *envp, const char *act, struct amp_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * The guard's rules about the contents of commits (trailers, paths, sizes), for commits that this
  * program makes or takes over: git runs no hook for them. branch-guard checks them, so that the
- * rules exist once; it is started only where such a rule is set.
+ * rules exist once; it is started only where such a rule is set. Also: what commits claim about
+ * others (op claims), which refuses nothing.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -152,4 +153,94 @@ int add_trailers(struct request *r, const struct amp_rule *rule, struct amp_buf 
         block = true;
     }
     return amp_buf_str(out, "\n", r->err);
+}
+
+/* ---- what commits claim ---- */
+
+#define CLAIMS_COMMITS 200
+#define CLAIMS_MAX     32
+#define AGENTS_DOMAIN  "@agents.invalid"
+
+struct claims {
+    struct request *r;
+    char commit[GIT_OID_HEXSZ + 1];
+    int n;
+};
+
+static void claim_reply(struct claims *c, const char *name, const char *value)
+{
+    char text[200];
+    if (c->n++ >= CLAIMS_MAX)
+        return;
+    snprintf(text, sizeof text, "%.40s: %.120s", name, value);
+    amp_jw_open(&c->r->out, '{');
+    reply_text(c->r, "commit", c->commit);
+    reply_text(c->r, "claim", text);
+    amp_jw_close(&c->r->out, '}');
+}
+
+/* Another agent's address, as amp_agent_email makes it. */
+static void person_claims(struct claims *c, const char *role, const git_signature *who)
+{
+    static const char domain[] = AGENTS_DOMAIN;
+    size_t n = who && who->email ? strlen(who->email) : 0, tail = sizeof domain - 1;
+    if (n > tail && strcmp(who->email + n - tail, domain) == 0 &&
+        strcmp(who->email, c->r->in.email) != 0)
+        claim_reply(c, role, who->email);
+}
+
+static void trailers_claim(struct claims *c, const char *message)
+{
+    static const char *const judged[] = {"reviewed-by", "approved-by", "acked-by"};
+    git_message_trailer_array all = {0};
+    if (git_message_trailers(&all, message) != 0)
+        return;
+    for (size_t i = 0; i < all.count; i++) {
+        const char *key = all.trailers[i].key, *value = all.trailers[i].value;
+        const char *own = strcasecmp(key, "agent") == 0  ? c->r->in.name
+                          : strcasecmp(key, "task") == 0 ? c->r->in.task
+                                                         : NULL;
+        bool claims = own && strcmp(value, own) != 0;
+        for (size_t k = 0; k < sizeof judged / sizeof *judged; k++)
+            claims |= strcasecmp(key, judged[k]) == 0;
+        if (claims)
+            claim_reply(c, key, value);
+    }
+    git_message_trailer_array_free(&all);
+}
+
+/* The commits after `from`, up to `to`, along the first parents: others come from elsewhere. */
+static int commits_walk(struct claims *c, git_revwalk *walk)
+{
+    git_oid oid, from, to;
+    struct request *r = c->r;
+    if (git_oid_fromstr(&from, r->in.from) != 0 || git_oid_fromstr(&to, r->in.to) != 0)
+        return amp_fail(r->err, AMP_USAGE, "bad_value", "from and to: expected ids of commits");
+    git_revwalk_simplify_first_parent(walk);
+    int rc = git_revwalk_push(walk, &to);
+    if (rc == 0)
+        rc = git_revwalk_hide(walk, &from);
+    for (int i = 0; rc == 0 && i < CLAIMS_COMMITS && (rc = git_revwalk_next(&oid, walk)) == 0;
+         i++) {
+        CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+        if ((rc = git_commit_lookup(&commit, r->repo, &oid)) != 0)
+            break;
+        git_oid_tostr(c->commit, sizeof c->commit, &oid);
+        person_claims(c, "author", git_commit_author(commit));
+        person_claims(c, "committer", git_commit_committer(commit));
+        trailers_claim(c, git_commit_message(commit));
+    }
+    return rc && rc != GIT_ITEROVER ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.to) : 0;
+}
+
+int op_claims(struct request *r)
+{
+    git_revwalk *walk = NULL;
+    struct claims c = {.r = r};
+    amp_jw_member_open(&r->out, "claims", '[');
+    int rc = git_revwalk_new(&walk, r->repo);
+    rc = rc ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo) : commits_walk(&c, walk);
+    git_revwalk_free(walk);
+    amp_jw_close(&r->out, ']');
+    return rc;
 }

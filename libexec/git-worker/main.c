@@ -51,6 +51,7 @@ static const struct {
     {"note_write", op_note_write, {"repo", "rev", "ref", "name", "email", "message"}},
     {"note_read", op_note_read, {"repo", "rev", "ref"}},
     {"diff", op_diff, {"repo", "from"}},
+    {"claims", op_claims, {"repo", "from", "to", "name", "email"}},
     {"quarantine_make", op_quarantine_make, {"repo", "worktree", "path", "name", "email"}},
     {"quarantine_drop", op_quarantine_drop, {"repo", "path"}},
     {"quarantine_take",

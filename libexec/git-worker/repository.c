@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "worker.h"
+#include "worktree/git/git.h"
 
 int open_repository(struct request *r, const char *path, git_repository **out)
 {
@@ -187,11 +188,13 @@ int op_reflog(struct request *r)
 
 #define REMOTES_MAX 16
 
-/* Whether the trip-wire watches a ref: protected branches, what remotes have of them, and the
- * symbolic refs of remotes. */
+/* Whether the trip-wire watches a ref: protected branches, what remotes have of them, the symbolic
+ * refs of remotes, and the notes with proofs. */
 static bool is_watched(const struct amp_rule *rule, const char *name)
 {
     static const char tracking[] = "refs/remotes/";
+    if (strcmp(name, AMP_PROOF_NOTES) == 0)
+        return true;
     if (strncmp(name, tracking, sizeof tracking - 1) != 0)
         return amp_rule_protects(rule, amp_span_str(name));
     /* A remote's name may contain slashes. */

@@ -149,6 +149,7 @@ int op_rollback(struct request *r);
 int op_keep(struct request *r);
 int op_note_write(struct request *r), op_note_read(struct request *r);
 int op_diff(struct request *r);
+int op_claims(struct request *r);
 
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
 #define DEFINE_CLEANUP(type)                                                                       \

@@ -284,7 +284,7 @@ refused() {
 
 # world: a loop whose executor forges its own result, a reviewer's approval and an operator's decision, while the
 # reviewer rejects everything.
-# A forgery that counts makes the task "done"; otherwise the third rejection locks it and the operator ends it.
+# The forgery counts and makes the task "done". forgeries.bats has the worlds with walls.
 world() {
   repo work
   echo start >work/file
@@ -336,40 +336,10 @@ A
   ended=$(state_of)
   forged=$(git -C work show agent/x:forged 2>/dev/null || echo none)
 }
-can_confine() {
-  worktree-bind exec -C "$AMP_TOP" -- true >/dev/null 2>&1 || skip "this machine cannot confine"
-}
-
 @test "without any wall the forgery makes the task done" {
   export AMP_IDENTITY=off AMP_CONFINE=off
   world
   [ "$ended" = done ]
-}
-
-@test "only signed: the forgery is refused and logged" {
-  export AMP_CONFINE=off
-  world
-  [ "$ended" = terminated ]
-  [ "$forged" = 3 ]
-  [ "$(jq -r 'select(.code == "unsigned") | .type' "$S/error.ndjson" | sort -u | tr '\n' ' ')" = \
-    "decision review_verdict task_result " ]
-}
-
-@test "only confined: the forger finds no input of the loop" {
-  unset AMP_CONFINE
-  export AMP_IDENTITY=off
-  can_confine
-  world
-  [ "$ended" = terminated ]
-  [ "$forged" = 0 ]
-}
-
-@test "confined and signed: the forger finds no input of the loop" {
-  unset AMP_CONFINE
-  can_confine
-  world
-  [ "$ended" = terminated ]
-  [ "$forged" = 0 ]
 }
 
 @test "an operator signs with an SSH key that a team trusts" {

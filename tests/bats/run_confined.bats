@@ -115,7 +115,7 @@ git update-ref refs/heads/feat/x "$(git commit-tree -p HEAD -m evil "$tree")"
 EOS
   dispatch | run_agent --exec ./evil
   got out.ndjson '.payload.completion_status? == "failed" and (.payload.blockers[0] | startswith("quarantine_refused: not taken over"))'
-  grep -q 'quarantine_refused: not taken over: the tree [0-9a-f]* has the name ".git"' err
+  grep -q 'quarantine_refused: .*: not taken over: the tree [0-9a-f]* has the name ".git"' err
   [ "$(git -C "$REPO" rev-parse feat/x)" = "$(git -C "$REPO" rev-parse main)" ]
   # It stays for people to look at.
   [ -e "$(attempt)/git/HEAD" ]

@@ -74,13 +74,14 @@ static bool rate_allows(struct amp_control *c, int64_t now_ms)
 }
 
 static int line_refuse(struct amp_control *c, const struct amp_control_calls *calls,
-                       const json_t *in, const char *code, const char *why, struct amp_error *err)
+                       struct amp_span line, const json_t *in, const char *code, const char *why,
+                       struct amp_error *err)
 {
     const char *id = json_string_value(json_object_get(in, "id"));
 
     c->refused++;
-    return calls->refuse(calls->ctx, id && amp_id_is_safe(amp_span_str(id)) ? id : "", code, why,
-                         err);
+    return calls->refuse(calls->ctx, line, id && amp_id_is_safe(amp_span_str(id)) ? id : "", code,
+                         why, err);
 }
 
 static int line_take(struct amp_control *c, const struct amp_control_calls *calls,
@@ -93,20 +94,21 @@ static int line_take(struct amp_control *c, const struct amp_control_calls *call
     if (!line.n)
         return 0;
     if (!rate_allows(c, now_ms))
-        return line_refuse(c, calls, NULL, "rate_limited", "too many lines", err);
+        return line_refuse(c, calls, line, NULL, "rate_limited", "too many lines", err);
     if (c->accepted >= AMP_CONTROL_LINES)
-        return line_refuse(c, calls, NULL, "control_limit", "too many lines in this attempt", err);
+        return line_refuse(c, calls, line, NULL, "control_limit", "too many lines in this attempt",
+                           err);
     json_auto_t *in = amp_json_load(line, &why);
     if (!in)
         return why.status == AMP_TEMPFAIL
                    ? amp_fail_memory(err)
-                   : line_refuse(c, calls, NULL, "invalid_json", why.what, err);
+                   : line_refuse(c, calls, line, NULL, "invalid_json", why.what, err);
     if (amp_schema_check_text("agent/control.json", line, &why) < 0) {
         if (why.status != AMP_DATAERR && why.status != AMP_NO) {
             *err = why;
             return -1;
         }
-        return line_refuse(c, calls, in, "schema_violation", why.what, err);
+        return line_refuse(c, calls, line, in, "schema_violation", why.what, err);
     }
     struct amp_control_line l = {.id = amp_json_str(in, "id"), .in = in};
     const char *word = amp_json_str(in, "type");
@@ -125,8 +127,8 @@ static int lines_take(struct amp_control *c, const struct amp_control_calls *cal
         size_t part = nl ? (size_t)(nl - p) : n;
         if (!c->skipping && c->line.len + part > AMP_CONTROL_LINE_MAX) {
             c->skipping = true;
-            if (line_refuse(c, calls, NULL, "line_too_long", "the line is longer than 16384 bytes",
-                            err) < 0)
+            if (line_refuse(c, calls, (struct amp_span){0}, NULL, "line_too_long",
+                            "the line is longer than 16384 bytes", err) < 0)
                 return -1;
         }
         if (!c->skipping && amp_buf_add(&c->line, p, part, err) < 0)

@@ -2,7 +2,8 @@
  * The control FIFO of an attempt: how an agent without a state directory talks to its worker. It
  * writes one JSON object a line (schemas/agent/control.json) to the FIFO that AMP_CONTROL names:
  * progress, heartbeat, safe, hold and release (SW4RM §7.2), a question for a person, and the
- * requests for its own task and inbox. Answers are files beside the FIFO.
+ * requests for its own task and inbox; and `refused`, from a tool that refused the agent what only
+ * people may do (worktree/person.h). Answers are files beside the FIFO.
  *
  * Everything that comes out of the FIFO is untrusted. Reading never blocks and takes at most
  * AMP_CONTROL_TURN bytes at a time; a line that is too long, malformed, or one too many is refused
@@ -31,7 +32,8 @@
     X(RELEASE, "release")                                                                          \
     X(QUESTION, "question")                                                                        \
     X(TASK, "task")                                                                                \
-    X(INBOX, "inbox")
+    X(INBOX, "inbox")                                                                              \
+    X(REFUSED, "refused")
 enum amp_control_kind {
 #define X(name, word) AMP_CONTROL_##name,
     AMP_CONTROL_LIST(X) AMP_CONTROL_COUNT
@@ -65,9 +67,9 @@ struct amp_control_calls {
     /* A valid line. -1: a failure of the worker. */
     int (*take)(void *ctx, const struct amp_control_line *l, struct amp_error *err);
     /* A refused line: invalid_json, schema_violation, line_too_long, rate_limited, control_limit.
-     */
-    int (*refuse)(void *ctx, const char *id, const char *code, const char *why,
-                  struct amp_error *err);
+     * line is empty if it was too long. */
+    int (*refuse)(void *ctx, struct amp_span line, const char *id, const char *code,
+                  const char *why, struct amp_error *err);
     void *ctx;
 };
 /* Reads what has come. */

@@ -12,6 +12,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "flow/work/claims.h"
 #include "flow/work/confined.h"
 #include "flow/work/control.h"
 #include "protocol/amp/compose.h"
@@ -199,7 +200,10 @@ static int work_measure(struct amp_worker *w, struct work *k, struct amp_error *
 
     if (amp_answer_read(&k->of.files, "result.json", &k->answer, &e) < 0) {
         k->answer = NULL;
-        snprintf(k->trouble, sizeof k->trouble, "The agent's answer is invalid: %s", e.what);
+        if (*k->of.claims.answer)
+            snprintf(k->trouble, sizeof k->trouble, "bad_sender: %s", k->of.claims.answer);
+        else
+            snprintf(k->trouble, sizeof k->trouble, "The agent's answer is invalid: %s", e.what);
     }
     if (*k->of.taking.error.code) {
         snprintf(k->trouble, sizeof k->trouble, "%s: %s", k->of.taking.error.code,
@@ -231,7 +235,11 @@ static int work_measure(struct amp_worker *w, struct work *k, struct amp_error *
                  e.what);
         snprintf(k->of.commit, sizeof k->of.commit, "%s", info.head);
     }
-    return amp_git_diff(w->git, k->of.repo, NULL, k->of.base, k->of.commit, NULL, &k->diff, err);
+    return amp_git_diff(w->git, k->of.repo, NULL, k->of.base, k->of.commit, NULL, &k->diff, err) <
+                       0 ||
+                   amp_claims_change(w, &k->of, k->diff.files, k->diff.n_files, err) < 0
+               ? -1
+               : 0;
 }
 
 static bool is_out_of_scope(const struct work *k, const char *const *patterns, char *what,

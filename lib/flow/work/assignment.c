@@ -12,6 +12,7 @@
 
 #include "agent/work.h"
 #include "base/process/runner.h"
+#include "flow/work/claims.h"
 #include "flow/work/confined.h"
 #include "flow/work/control.h"
 #include "task/record.h"
@@ -233,6 +234,8 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     /* What the agent wrote last may still be in the FIFO. */
     if (rc == 0)
         rc = amp_words_end(w, k, err);
+    if (rc == 0)
+        rc = amp_claims_left(w, k, err);
     amp_control_close(&k->words.control);
     return rc < 0 || amp_confined_finish(w, k, err) < 0 ? -1 : 0;
 }

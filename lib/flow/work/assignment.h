@@ -44,6 +44,14 @@ struct amp_words {
     int64_t beat_ms, looked_ms;
 };
 
+/* What it claimed about others (claims.h). */
+#define AMP_CLAIMS_MAX 32
+struct amp_claims {
+    uint32_t n;
+    uint64_t seen[AMP_CLAIMS_MAX]; /* hashes of the texts that were recorded */
+    char answer[300];              /* what is wrong with its answer, or "" */
+};
+
 struct amp_assignment {
     const struct amp_view *v; /* a dispatch or a review request */
     char task[256], subtask[256], repo[PATH_MAX], branch[256], base[AMP_OID_MAX * 4];
@@ -55,6 +63,7 @@ struct amp_assignment {
     struct amp_walls walls;
     struct amp_taking taking;
     struct amp_words words;
+    struct amp_claims claims;
     int64_t attempt;         /* its number, from 1 */
     struct amp_buf criteria; /* JSON */
     struct amp_contract contract;
@@ -92,8 +101,8 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
 /* Compares the refs of the trip-wire (trip.c) with those before the attempt, by value. 1: one was
  * moved without a person's override, and the agent could reach it; `what` describes it. 0: none;
  * -1: failure. */
-int amp_assignment_tripped(struct amp_worker *w, const struct amp_assignment *k, char *what,
-                           size_t size, struct amp_error *err);
+int amp_assignment_tripped(struct amp_worker *w, struct amp_assignment *k, char *what, size_t size,
+                           struct amp_error *err);
 
 /* Makes the job's step after an attempt without an answer that ended in `end`: repeat or park.
  * *spent: no attempts are left, and the job made no step. An agent that asks for another attempt

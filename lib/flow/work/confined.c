@@ -16,6 +16,7 @@
 
 #include "base/process/runner.h"
 #include "flow/work/access.h"
+#include "flow/work/claims.h"
 
 #define PLACES_MAX 24
 #define PLACES_OWN 4 /* besides object directories */
@@ -227,8 +228,7 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
         *err = t->error;
         return -1;
     }
-    w->opt->note("%s: %s: %s", k->task, t->error.code, t->error.what);
-    return 0;
+    return amp_claims_untaken(w, k, err);
 }
 
 /* ---- the post-create command of a worktree ----

@@ -1,7 +1,8 @@
 /*
  * The lines of the control FIFO: progress becomes an entry of the work log, a question an
  * escalation with the severity "warning", a hold defers a suspension, and the agent's task and
- * inbox are written into its directory. A refused line is logged once per code.
+ * inbox are written into its directory. A refused line is logged once per code; one that is a
+ * message of a protocol once per type and sender (claims.h).
  */
 #include "flow/work/control.h"
 
@@ -11,6 +12,7 @@
 #include <amp/base/clock.h>
 
 #include "agent/work.h"
+#include "flow/work/claims.h"
 #include "hitl/record.h"
 #include "message/inbox/inbox.h"
 #include "protocol/amp/compose.h"
@@ -305,6 +307,10 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
         return task_answer(w, k, l->id, err);
     case AMP_CONTROL_INBOX:
         return inbox_answer(w, k, l->id, err);
+    case AMP_CONTROL_REFUSED:
+        if (amp_claims_refused(w, k, amp_json_str(l->in, "detail"), err) < 0)
+            return -1;
+        break;
     case AMP_CONTROL_HEARTBEAT:
     case AMP_CONTROL_COUNT:
         break;
@@ -313,15 +319,24 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
 }
 
 /* The first refused line of each code is logged; amp_words_end notes their number. */
-static int line_refuse(void *ctx, const char *id, const char *code, const char *why,
-                       struct amp_error *err)
+static int line_refuse(void *ctx, struct amp_span line, const char *id, const char *code,
+                       const char *why, struct amp_error *err)
 {
     const struct reading *r = ctx;
     struct amp_words *said = &r->k->words;
     AMP_BUF struct amp_buf record = {0};
-    char what[600];
+    char what[600], claim[AMP_CLAIM_WHY];
     const struct amp_line_place at = {.tool = r->w->opt->tool, .line = 1, .now_ms = amp_now_ms()};
 
+    int claims = strcmp(code, "schema_violation") == 0
+                     ? amp_claims_control(r->w, r->k, line, claim, err)
+                     : 0;
+    if (claims)
+        return claims < 0 || amp_control_refuse(&said->control, id, "bad_sender", claim, err) < 0 ||
+                       (json_array_size(said->log) < LOG_MAX &&
+                        log_add(r->k, "control_refused", "", claim, err) < 0)
+                   ? -1
+                   : 0;
     if (amp_control_refuse(&said->control, id, code, why, err) < 0)
         return -1;
     for (uint32_t i = 0; i < said->n_codes; i++)

@@ -1,17 +1,19 @@
 /*
  * The trip-wire: refs that must not move while an agent works are compared by value before and
  * after, whoever the reflog names. They are protected branches, their remote-tracking refs, those
- * that are symbolic, and protected branches of remotes on this machine.
+ * that are symbolic, and protected branches of remotes on this machine. Notes with proofs are only
+ * recorded.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "flow/work/claims.h"
 #include "flow/work/confined.h"
 #include "worktree/override.h"
 
 struct trip {
     struct amp_worker *w;
-    const struct amp_assignment *k;
+    struct amp_assignment *k;
     char *what;
     size_t size;
     bool tripped, failed;
@@ -43,12 +45,17 @@ static void on_change(void *ctx, const char *ref, const char *before, const char
         t->w->opt->note("%s: %s; the agent was confined", t->k->task, text);
         return;
     }
+    /* A person may have exported a proof meanwhile; a forged one proves nothing. */
+    if (strcmp(ref, AMP_PROOF_NOTES) == 0) {
+        t->failed = amp_claims_moved(t->w, t->k, text, t->err) < 0;
+        return;
+    }
     t->tripped = true;
     snprintf(t->what, t->size, "%s", text);
 }
 
-int amp_assignment_tripped(struct amp_worker *w, const struct amp_assignment *k, char *what,
-                           size_t size, struct amp_error *err)
+int amp_assignment_tripped(struct amp_worker *w, struct amp_assignment *k, char *what, size_t size,
+                           struct amp_error *err)
 {
     struct amp_git_refs now;
     struct trip t = {w, k, what, size, false, false, err};

@@ -17,6 +17,8 @@ static const struct {
 } codes[] = {
     {"bad_sender", AMP_SECURITY_sender},
     {"role_mismatch", AMP_SECURITY_sender},
+    {"unproven_claim", AMP_SECURITY_sender},
+    {"permission_denied", AMP_SECURITY_person},
     {"unsigned", AMP_SECURITY_signature},
     {"bad_signature", AMP_SECURITY_signature},
     {"bad_signature_time", AMP_SECURITY_signature},
@@ -29,6 +31,7 @@ static const struct {
     {"confinement_unavailable", AMP_SECURITY_confinement},
     {"not_confined", AMP_SECURITY_confinement},
     {"quarantine_refused", AMP_SECURITY_confinement},
+    {"quarantine_limit", AMP_SECURITY_confinement},
     {"branch_violation", AMP_SECURITY_confinement},
     {"path_reserved", AMP_SECURITY_confinement},
     {"log_tampered", AMP_SECURITY_log},

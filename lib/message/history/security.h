@@ -9,7 +9,8 @@
 
 /* The groups of events, for the option --kind of amp-ack audit. */
 #define AMP_SECURITY_KINDS(X)                                                                      \
-    X(sender) X(signature) X(key) X(access) X(token) X(network) X(confinement) X(override) X(log)
+    X(sender)                                                                                      \
+    X(signature) X(key) X(access) X(token) X(network) X(confinement) X(person) X(override) X(log)
 enum amp_security_kind {
 #define X(name) AMP_SECURITY_##name,
     AMP_SECURITY_KINDS(X)

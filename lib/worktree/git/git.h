@@ -155,6 +155,21 @@ int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, cons
                  struct amp_error *err);
 void amp_git_diff_release(struct amp_git_diff *d);
 
+/* What the commits after `from`, up to `to`, claim about others: an author or committer with the
+ * address of another agent, a trailer Agent or Task with another value than name and task, or a
+ * trailer that a reviewer would write (Reviewed-by, Approved-by, Acked-by). Calls fn for each, at
+ * most 32 times: claim is "Reviewed-by: ann". from and to are full ids. */
+struct amp_git_claims_spec {
+    const char *repo, *from, *to;
+    const char *name, *email, *task;
+};
+typedef void (*amp_git_claim_fn)(void *ctx, const char *commit, const char *claim);
+int amp_git_claims(struct amp_git *g, const struct amp_git_claims_spec *spec, amp_git_claim_fn fn,
+                   void *ctx, struct amp_error *err);
+
+/* The notes with the proofs of task-dispatch export. */
+#define AMP_PROOF_NOTES "refs/notes/amp"
+
 /* All refs with their values, to be compared later (the trip-wire). */
 #define AMP_REF_VALUE_MAX 320
 struct amp_git_ref {
@@ -166,7 +181,8 @@ struct amp_git_refs {
     uint32_t n;
 };
 /* protected_only: only branches that the rule protects here, their remote-tracking refs, the
- * symbolic refs of remotes, and the protected branches of remotes that are directories. */
+ * symbolic refs of remotes, AMP_PROOF_NOTES, and the protected branches of remotes that are
+ * directories. */
 int amp_git_refs(struct amp_git *g, const char *repo, bool protected_only, struct amp_git_refs *out,
                  struct amp_error *err);
 void amp_git_refs_release(struct amp_git_refs *r);

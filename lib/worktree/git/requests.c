@@ -202,6 +202,24 @@ void amp_git_diff_release(struct amp_git_diff *d)
     *d = (struct amp_git_diff){0};
 }
 
+int amp_git_claims(struct amp_git *g, const struct amp_git_claims_spec *spec, amp_git_claim_fn fn,
+                   void *ctx, struct amp_error *err)
+{
+    const struct amp_git_arg *args =
+        ARGS({"repo", spec->repo}, {"from", spec->from}, {"to", spec->to}, {"name", spec->name},
+             {"email", spec->email}, {"task", spec->task});
+    if (amp_git_call(g, "claims", args, err) < 0)
+        return -1;
+    uint32_t n, tok = amp_git_list(g, "claims", &n);
+    for (uint32_t i = 0; i < n; i++, tok = g->tape.tok[tok].next) {
+        char commit[AMP_OID_MAX], claim[256];
+        amp_git_field_copy(g, tok, "commit", commit, sizeof commit);
+        amp_git_field_copy(g, tok, "claim", claim, sizeof claim);
+        fn(ctx, commit, claim);
+    }
+    return 0;
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct amp_git_ref *)a)->name, ((const struct amp_git_ref *)b)->name);
