@@ -108,13 +108,11 @@ static bool linked_read(const char *common, const char *name, struct linked *w)
     if (len < 6 || text[0] != '/' || strcmp(text + len - 5, "/.git") != 0)
         return false;
     text[len - 5] = '\0';
-    if (!amp_span_copy(amp_span_str(text), w->path, sizeof w->path))
-        return false;
-    linked_inspect(w);
-    return true;
+    return amp_span_copy(amp_span_str(text), w->path, sizeof w->path);
 }
 
-int linked_each(git_repository *repo, linked_fn fn, void *ctx)
+/* Visits the entries; inspect: looks at their directories, too. */
+static int entries_visit(git_repository *repo, bool inspect, linked_fn fn, void *ctx)
 {
     char dir[PATH_MAX];
     const char *common = git_repository_commondir(repo);
@@ -122,10 +120,18 @@ int linked_each(git_repository *repo, linked_fn fn, void *ctx)
     AMP_DIR DIR *d = n > 0 && (size_t)n < sizeof dir ? amp_dir_open(AT_FDCWD, dir) : NULL;
     for (struct dirent *e; d && rc == 0 && (e = readdir(d));) {
         struct linked w;
-        if (e->d_name[0] != '.' && linked_read(common, e->d_name, &w))
-            rc = fn(ctx, &w);
+        if (e->d_name[0] == '.' || !linked_read(common, e->d_name, &w))
+            continue;
+        if (inspect && w.path[0])
+            linked_inspect(&w);
+        rc = fn(ctx, &w);
     }
     return rc;
+}
+
+int linked_each(git_repository *repo, linked_fn fn, void *ctx)
+{
+    return entries_visit(repo, true, fn, ctx);
 }
 
 /* Removes name and everything in it, except the entry `keep` at the top. Symbolic links are
@@ -183,15 +189,19 @@ void linked_remove(const struct linked *w, bool with_files)
         linked_remove_tree(AT_FDCWD, w->gitdir, st.st_dev, NULL);
 }
 
-static int clear_stale(void *ctx, const struct linked *w)
+static int clear_stale(void *ctx, const struct linked *entry)
 {
-    const char *path = ctx;
+    struct linked w = *entry;
+    if (w.path[0] && strcmp(w.path, ctx) != 0)
+        return 0;
+    if (w.path[0])
+        linked_inspect(&w);
     /* Under the lock no other process works on an unfinished one; without a path it has no files.
      */
-    if (w->unfinished && !w->foreign && (!w->path[0] || strcmp(w->path, path) == 0))
-        linked_remove(w, true);
-    else if (w->missing && !w->locked && strcmp(w->path, path) == 0)
-        linked_remove(w, false);
+    if (w.unfinished && !w.foreign)
+        linked_remove(&w, true);
+    else if (w.path[0] && w.missing && !w.locked)
+        linked_remove(&w, false);
     return 0;
 }
 
@@ -206,10 +216,14 @@ bool linked_head_is(const char *gitdir, const char *ref)
 
 /* A worktree whose .git leads to another repository holds no branch here. One whose .git leads
  * nowhere (the repository was moved) may be repaired, and keeps its branch until then. */
-static int linked_holds(void *ctx, const struct linked *w)
+static int linked_holds(void *ctx, const struct linked *entry)
 {
-    return !w->unfinished && (!w->foreign || w->dangling) && (!w->missing || w->locked) &&
-           linked_head_is(w->gitdir, ctx);
+    struct linked w = *entry;
+    if (w.unfinished || !linked_head_is(w.gitdir, ctx))
+        return 0;
+    if (w.path[0])
+        linked_inspect(&w);
+    return (!w.foreign || w.dangling) && (!w.missing || w.locked);
 }
 
 bool linked_checked_out(git_repository *repo, const char *ref)
@@ -217,14 +231,14 @@ bool linked_checked_out(git_repository *repo, const char *ref)
     char copy[1024];
     return !amp_span_copy(amp_span_str(ref), copy, sizeof copy) ||
            (linked_head_is(git_repository_commondir(repo), ref) && !git_repository_is_bare(repo)) ||
-           linked_each(repo, linked_holds, copy) != 0;
+           entries_visit(repo, false, linked_holds, copy) != 0;
 }
 
 void linked_clear(git_repository *repo, const char *path)
 {
     char copy[PATH_MAX];
     if (amp_span_copy(amp_span_str(path), copy, sizeof copy))
-        linked_each(repo, clear_stale, copy);
+        entries_visit(repo, false, clear_stale, copy);
 }
 
 static int claim_name(struct request *r, struct linked *w)

@@ -177,10 +177,11 @@ int worker_open(const char *path, int flags, ...)
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NONBLOCK | O_NOCTTY, mode);
     if (fd < 0 && errno != ENXIO && !(repositorys && errno == ELOOP))
         return fd;
-    if (fd >= 0 && fstat(fd, &st) == 0 && repositorys && S_ISREG(st.st_mode) &&
-        (flags & O_ACCMODE) == O_RDONLY && is_config(path))
+    bool known = fd >= 0 && fstat(fd, &st) == 0;
+    if (known && repositorys && S_ISREG(st.st_mode) && (flags & O_ACCMODE) == O_RDONLY &&
+        is_config(path))
         return config_open(fd);
-    if (fd >= 0 && fstat(fd, &st) == 0 &&
+    if (known &&
         (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || (flags & O_PATH) || is_system(path)))
         return fd;
     if (fd >= 0)

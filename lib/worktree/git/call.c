@@ -40,13 +40,22 @@ int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct
     return 0;
 }
 
-static void stop_worker(struct amp_git *g, bool kill)
+void amp_git_rest(struct amp_git *g)
 {
-    struct amp_child_end end;
     if (g->fd < 0)
         return;
     close(g->fd); /* the worker ends at the end of its input */
     g->fd = -1;
+    g->ending = true;
+}
+
+static void stop_worker(struct amp_git *g, bool kill)
+{
+    struct amp_child_end end;
+    amp_git_rest(g);
+    if (!g->ending)
+        return;
+    g->ending = false;
     if (kill)
         amp_child_kill_tree(&g->child, SIGKILL);
     amp_child_wait(&g->child, KILL_GRACE_MS, KILL_GRACE_MS, NULL, &end, NULL);
@@ -82,6 +91,7 @@ static int start_worker(struct amp_git *g, struct amp_error *err)
 {
     char path[PATH_MAX];
     int pair[2];
+    stop_worker(g, false);
     if (amp_helper_path("git-worker", path, sizeof path, err) < 0)
         return -1;
     /* The next place of the ring has the oldest of the last crashes. */

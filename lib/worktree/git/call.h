@@ -15,7 +15,8 @@ struct amp_git {
     int64_t time_limit_ms;
     volatile const int *stop;
     struct amp_child child;
-    int fd; /* a socket to the worker's stdin and stdout; -1: no worker runs */
+    int fd;      /* a socket to the worker's stdin and stdout; -1: no worker serves */
+    bool ending; /* the last worker is not waited for yet */
     int64_t q;
     int64_t crashes[AMP_GIT_CRASHES_MAX]; /* when, a ring */
     uint32_t n_crashes;

@@ -31,6 +31,9 @@ struct amp_git_options {
 };
 int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct amp_error *err);
 void amp_git_close(struct amp_git *g);
+/* After the last call for some time: the worker ends while the caller goes on. A later call starts
+ * another one. */
+void amp_git_rest(struct amp_git *g);
 
 struct amp_git_info {
     char workdir[PATH_MAX]; /* "" for a bare repository */
