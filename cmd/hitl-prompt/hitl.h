@@ -1,9 +1,38 @@
-/* The parts of hitl-prompt: the terminal, the text of a question, answers from a file or a FIFO. */
+/* The parts of hitl-prompt: its verbs, the terminal, the text of a question, answers from a file or
+ * a FIFO. */
 #ifndef HITL_PROMPT_H
 #define HITL_PROMPT_H
 
-#include "cli/cli.h"
-#include "hitl/question.h"
+#include "cli/rows.h"
+#include "flow/decide/decide.h"
+
+/* Each verb's option table and function, in the file of its name. */
+extern const struct amp_opt ask_opts[], show_opts[], answer_opts[];
+int hitl_ask(int argc, char **argv);
+int hitl_show(int argc, char **argv);
+int hitl_answer(int argc, char **argv);
+
+/* Options of the tool's own table. */
+extern const char *hitl_state, *hitl_operator, *hitl_as;
+
+/* The people who may decide, from amp.json; sets hitl_operator and hitl_as to
+ * their defaults if they are NULL. NOPERM
+ * permission_denied: an agent runs this (with `act`, such as "answer escalations", in the error),
+ * or --operator names another person. */
+int hitl_people(const char *act, struct amp_decider_people *out, struct amp_error *err);
+int hitl_store(struct amp_store **out, struct amp_error *err);
+/* The identities that sign as operator/NAME, with NAME from hitl_operator. */
+int hitl_identities(struct amp_identities **out, struct amp_error *err);
+
+/* What a verb needs that reads or answers questions and then ends. */
+struct hitl {
+    struct amp_store *store;
+    struct amp_worker_options opt;
+    struct amp_decider d; /* bare */
+};
+/* Opens all of it; hitl_close also after a failure. */
+int hitl_open(const char *act, struct hitl *h, struct amp_error *err);
+void hitl_close(struct hitl *h);
 
 /* The terminal: /dev/tty, never stdin. */
 struct terminal {

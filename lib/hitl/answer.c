@@ -112,7 +112,8 @@ static int letter_requeue(struct amp_hitl *h, const struct amp_question *q, int6
 }
 
 enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_question *q,
-                                     const struct amp_operator_answer *a, struct amp_error *err)
+                                     const struct amp_operator_answer *a,
+                                     const struct amp_decided_by *by, struct amp_error *err)
 {
     const struct amp_question_terms *t = amp_question_terms(q);
     AMP_BUF struct amp_buf line = {0};
@@ -132,7 +133,11 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
         .set = {.decision = amp_span_str(a->action),
                 .operator= amp_span_str(a->op),
                 .decided_ms = of.now_ms,
-                .note = amp_span_str(a->note)},
+                .note = amp_span_str(a->note),
+                .channel = amp_span_str(by->channel),
+                .method = amp_span_str(by->method),
+                .key = amp_span_str(by->key),
+                .shown = amp_span_str(by->shown)},
         .emit = {amp_span_str(id), {line.data, line.len - 1}, false},
     };
     if (amp_question_step(h, q->key, &u, err) < 0)

@@ -67,6 +67,11 @@ int amp_question_ask(struct amp_hitl *h, const struct amp_question *q, struct am
 int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const char *why,
                       struct amp_error *err);
 
+/* How an answer came, for the record; NULL: unknown. */
+struct amp_decided_by {
+    const char *channel, *method, *key, *shown;
+};
+
 enum amp_decided {
     AMP_DECIDED_FAILED = -1,
     AMP_DECIDED_OK,
@@ -76,7 +81,8 @@ enum amp_decided {
  * buffer_full (the note is too long for a record). Failed: NO already_decided (by another process),
  * NO ended (the subject has ended). */
 enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_question *q,
-                                     const struct amp_operator_answer *a, struct amp_error *err);
+                                     const struct amp_operator_answer *a,
+                                     const struct amp_decided_by *by, struct amp_error *err);
 
 /* Splits "resume", "rollback COMMIT NOTE…", "approve WHY…" into its parts, which point into line
  * and the question. false: not an answer to this question. */

@@ -90,6 +90,14 @@ int amp_subject_message_ended(struct amp_store *s, const char *first, bool *ende
 
 /* --- records --- */
 
+#define VOTE(as, key, member) AMP_REC(as, struct amp_vote, key, member)
+static const struct amp_rec_field vote_fields[] = {
+    VOTE(TEXT, "operator", operator), VOTE(TEXT, "decision", decision), VOTE(TEXT, "key", key),
+    VOTE(TEXT, "channel", channel),   VOTE(TEXT, "method", method),     VOTE(TEXT, "note", note),
+    VOTE(INT, "at", at_ms),
+};
+AMP_REC_TABLE(vote_rec, "an approval", struct amp_vote, vote_fields);
+
 #define MEMBER(as, key, member) AMP_REC(as, struct amp_question_rec, key, member)
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(TEXT, struct amp_question_rec, "task", task),
@@ -107,6 +115,21 @@ static const struct amp_rec_field fields[] = {
     MEMBER(TEXT, "refused", refused),
     MEMBER(INT, "refused_at", refused_ms),
     MEMBER(INT, "ended", ended_ms),
+    MEMBER(TEXT, "invocation", invocation),
+    MEMBER(TEXT, "correlation", correlation),
+    MEMBER(TEXT, "reason", reason),
+    MEMBER(TEXT, "risk", risk),
+    MEMBER(INT, "deadline", deadline_ms),
+    MEMBER(INT, "extensions", extensions),
+    MEMBER(TEXT, "fallback", fallback),
+    MEMBER(INT, "until", until_ms),
+    MEMBER(TEXT, "channel", channel),
+    MEMBER(TEXT, "method", method),
+    MEMBER(TEXT, "key", key),
+    MEMBER(TEXT, "shown", shown),
+    MEMBER(TEXT, "policy", policy),
+    MEMBER(TEXT, "because", because),
+    AMP_REC_MANY(struct amp_question_rec, "votes", votes, &vote_rec, false),
 };
 AMP_REC_TABLE(question_rec, "a question's record", struct amp_question_rec, fields);
 

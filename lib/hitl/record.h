@@ -30,6 +30,12 @@ int amp_subject_message_ended(struct amp_store *s, const char *id, bool *ended,
 #define AMP_QUESTION_KEY_MAX (AMP_SUBJECT_MAX + 16)
 #define AMP_QUESTION_BYTES   (1u << 20) /* of a record, of a line that answers */
 
+/* An approval of several that are needed. */
+struct amp_vote {
+    struct amp_span operator, decision, key, channel, method, note;
+    int64_t at_ms;
+};
+
 /* Unset times are 0, unset texts are empty. */
 struct amp_question_rec {
     struct amp_span task, type, severity, protocol;
@@ -41,6 +47,19 @@ struct amp_question_rec {
     struct amp_span passed; /* why there is no decision */
     struct amp_span refused;
     int64_t refused_ms, ended_ms;
+    /* The protocol's own names: of the question, and of the conversation. */
+    struct amp_span invocation, correlation;
+    /* reason: one of SW4RM's eight (amp-questions(7)); risk: low, medium, high, or empty. */
+    struct amp_span reason, risk;
+    /* When the fallback applies, 0: never; the fallback's name, and how often it extended. */
+    int64_t deadline_ms, extensions;
+    struct amp_span fallback;
+    int64_t until_ms; /* of a deferred question */
+    /* How it was decided: amp_channel_name, amp_known_by_name, the key's fingerprint, the digest of
+     * what was shown; policy: the fallback that decided, and hitl_unavailable or deadline. */
+    struct amp_span channel, method, key, shown, policy, because;
+    struct amp_vote *votes; /* approvals that count towards k of n */
+    uint32_t n_votes;
 };
 /* The texts are in mem. */
 int amp_question_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_question_rec *out,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/file.h>
 
 #include "flow/suspend.h"
 #include "flow/work/io.h"
@@ -150,31 +151,74 @@ static int work_none(struct amp_worker *w, struct amp_job *job, const struct amp
     return 1;
 }
 
-int amp_decider_open(struct amp_decider *d, struct amp_store *s,
-                     const struct amp_worker_options *opt, amp_info_fn on_info,
-                     struct amp_error *err)
-{
-    static const struct amp_worker_role role = {.takes = AMP_KIND_ESCALATION,
-                                                .admit = question_take,
-                                                .work = work_none,
-                                                .nacked = decision_nacked,
-                                                .ours = is_question};
+static const struct amp_worker_role role = {.takes = AMP_KIND_ESCALATION,
+                                            .admit = question_take,
+                                            .work = work_none,
+                                            .nacked = decision_nacked,
+                                            .ours = is_question};
 
-    *d = (struct amp_decider){.opt = *opt, .on_info = on_info};
+static void decider_init(struct amp_decider *d, struct amp_store *s,
+                         const struct amp_worker_options *opt)
+{
+    *d = (struct amp_decider){.opt = *opt};
     d->opt.role = AMP_HITL_ROLE;
     d->w = (struct amp_worker){.opt = &d->opt, .role = &role, .ctx = d, .store = s};
-    if (amp_dead_recover(s, d->opt.consumer, amp_now_ms(), err) < 0 ||
-        amp_worker_open(&d->w, err) < 0)
-        return -1;
     d->hitl = (struct amp_hitl){.store = s,
                                 .actor = d->opt.consumer,
-                                .dirty = &d->w.io->dirty,
+                                .dirty = &d->dirty,
                                 .note = d->opt.note,
                                 .ctx = &d->w,
                                 .send = line_send,
                                 .suspend = subject_suspend,
                                 .task_ended = task_ended};
+}
+
+int amp_decider_open(struct amp_decider *d, struct amp_store *s,
+                     const struct amp_worker_options *opt, amp_info_fn on_info,
+                     struct amp_error *err)
+{
+    decider_init(d, s, opt);
+    d->on_info = on_info;
+    if (amp_dead_recover(s, d->opt.consumer, amp_now_ms(), err) < 0 ||
+        amp_worker_open(&d->w, err) < 0)
+        return -1;
+    d->hitl.dirty = &d->w.io->dirty;
     return 0;
+}
+
+int amp_decider_open_bare(struct amp_decider *d, struct amp_store *s,
+                          const struct amp_worker_options *opt, struct amp_error *err)
+{
+    decider_init(d, s, opt);
+    d->bare = true;
+    return amp_dead_recover(s, d->opt.consumer, amp_now_ms(), err);
+}
+
+int amp_decider_flush(struct amp_decider *d, int fd, struct amp_error *err)
+{
+    struct amp_outq out;
+    struct amp_error why;
+    AMP_CLOSE int lock = -1;
+
+    if (!d->dirty)
+        return 0;
+    if (amp_store_sync(d->w.store, err) < 0)
+        return -1;
+    if (amp_outbox_lock(d->w.store, d->opt.consumer, 0, &lock, &why) < 0) {
+        if (strcmp(why.code, "lock_timeout") == 0)
+            return 0; /* the process that has the lock emits */
+        *err = why;
+        return -1;
+    }
+    if (amp_outq_open(&out, fd, false, AMP_WORKER_PENDING, err) < 0)
+        return -1;
+    struct amp_outbox box = {
+        .store = d->w.store, .name = d->opt.consumer, .ids = d->opt.ids, .out = &out};
+    int rc = amp_outbox_finish(&box, d->opt.stop, err);
+    amp_outbox_release(&box);
+    amp_outq_close(&out);
+    d->dirty = rc < 0;
+    return rc;
 }
 
 void amp_decider_close(struct amp_decider *d)
@@ -234,7 +278,8 @@ static enum amp_decided commit_find(struct amp_decider *d, const struct amp_ques
 }
 
 enum amp_decided amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
-                                    const struct amp_operator_answer *a, struct amp_error *err)
+                                    const struct amp_operator_answer *a,
+                                    const struct amp_decided_by *by, struct amp_error *err)
 {
     char oid[AMP_OID_MAX] = "";
     struct amp_operator_answer found = *a;
@@ -244,5 +289,5 @@ enum amp_decided amp_decider_decide(struct amp_decider *d, const struct amp_ques
         rc = commit_find(d, q, a->commit, oid, err);
         found.commit = oid;
     }
-    return rc == AMP_DECIDED_OK ? amp_question_decide(&d->hitl, q, &found, err) : rc;
+    return rc == AMP_DECIDED_OK ? amp_question_decide(&d->hitl, q, &found, by, err) : rc;
 }

@@ -11,18 +11,35 @@
 /* Shows an escalation that needs no decision. */
 typedef void (*amp_info_fn)(const struct amp_question *q);
 
+/* The people who may decide. */
+struct amp_decider_people {
+    const char *const *names; /* of operators; none: everybody may decide */
+    size_t n;
+    const char *login; /* of this process; an answer known by LOGIN must name it … */
+    bool others;       /* … unless this is set */
+};
+
 /* Must not be moved while it is open. */
 struct amp_decider {
     struct amp_worker w; /* its input and output; for amp_worker_turn, amp_worker_ended */
     struct amp_worker_options opt;
     struct amp_hitl hitl;
     amp_info_fn on_info;
+    struct amp_decider_people people;
+    bool bare, dirty; /* without input and output; entries were added to the outbox */
 };
 /* Of opt only tool, consumer, in, out, ids, trusted, stop, note, say and open_timeout_ms are used.
  */
 int amp_decider_open(struct amp_decider *d, struct amp_store *s,
                      const struct amp_worker_options *opt, amp_info_fn on_info,
                      struct amp_error *err);
+/* Without input and output, for a command that answers or lists questions. It does not take the
+ * lock of the consumer's name; amp_decider_flush emits. opt as above, without in and out. */
+int amp_decider_open_bare(struct amp_decider *d, struct amp_store *s,
+                          const struct amp_worker_options *opt, struct amp_error *err);
+/* Writes the lines of a bare decider to `fd` if no other process has the consumer's lock; else that
+ * process writes them. Does nothing if no line was added. */
+int amp_decider_flush(struct amp_decider *d, int fd, struct amp_error *err);
 /* Also after a failed open, and of a zeroed struct. */
 void amp_decider_close(struct amp_decider *d);
 
@@ -31,6 +48,7 @@ void amp_decider_close(struct amp_decider *d);
  * no_task (a rollback of a question that is not about a task), repo_not_git or another code of
  * worktree/git/git.h (the repository cannot be read). */
 enum amp_decided amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
-                                    const struct amp_operator_answer *a, struct amp_error *err);
+                                    const struct amp_operator_answer *a,
+                                    const struct amp_decided_by *by, struct amp_error *err);
 
 #endif

@@ -1,0 +1,211 @@
+/* Checks answers and carries them out. */
+#include "flow/decide/offer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#define RECORD_MAX (64u << 10)
+#define SHOWN_MAX  3 /* candidates in the error about an ambiguous name */
+
+static const char *channel_name(enum amp_channel c)
+{
+    static const char *const words[] = {
+#define X(id, word) [AMP_CHANNEL_##id] = word,
+        AMP_CHANNELS(X)
+#undef X
+    };
+    return words[c];
+}
+
+static const char *known_by_name(enum amp_known_by how)
+{
+    static const char *const words[] = {
+#define X(id, word) [AMP_KNOWN_BY_##id] = word,
+        AMP_KNOWN_BY(X)
+#undef X
+    };
+    return words[how];
+}
+
+/* ---- who ---- */
+
+static bool name_listed(const struct amp_decider_people *p, const char *who)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->names[i], who) == 0)
+            return true;
+    return p->n == 0;
+}
+
+/* Only the login proves who answers; a typed name or one in an answer does not. */
+static int operator_check(const struct amp_decider_people *p, const struct amp_offer *o,
+                          struct amp_error *err)
+{
+    const char *who = o->answer.op;
+
+    if (o->how == AMP_KNOWN_BY_LOGIN && !p->others && strcmp(who, p->login) != 0)
+        return amp_fail(err, AMP_NOPERM, "permission_denied",
+                        "the answer names the operator \"%.200s\", but the login is \"%s\" "
+                        "(hitl.allow_operator in amp.json permits another name)",
+                        who, p->login);
+    if (o->how != AMP_KNOWN_BY_POLICY && !name_listed(p, who))
+        return amp_fail(err, AMP_NOPERM, "permission_denied",
+                        "%.200s is not in hitl.operators of the configuration", who);
+    return 0;
+}
+
+/* ---- which question ---- */
+
+struct search {
+    const char *name;
+    struct amp_question found;
+    char others[SHOWN_MAX][AMP_SUBJECT_MAX];
+    size_t n_exact, n;
+};
+
+static bool is_prefix(const char *name, const char *of)
+{
+    return strncmp(of, name, strlen(name)) == 0;
+}
+
+static int search_add(void *ctx, const struct amp_question *q)
+{
+    struct search *s = ctx;
+    const char *names[] = {q->key, q->id, amp_question_invocation(q), q->about.task};
+    bool exact = false, begins = false;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        exact |= strcmp(s->name, names[i]) == 0;
+        begins |= is_prefix(s->name, names[i]);
+    }
+    if (!begins || (s->n_exact && !exact))
+        return 0;
+    if (exact && !s->n_exact) /* better than the prefixes before it */
+        s->n = 0;
+    s->n_exact += exact;
+    if (s->n < SHOWN_MAX)
+        memcpy(s->others[s->n], q->id, sizeof q->id);
+    s->n++;
+    amp_question_release(&s->found);
+    s->found = *q;
+    json_incref(s->found.message);
+    return 0;
+}
+
+int amp_offer_find(struct amp_decider *d, const char *name, struct amp_question *out,
+                   struct amp_error *err)
+{
+    struct search s = {.name = name};
+
+    if (amp_question_each(&d->hitl, search_add, &s, err) < 0)
+        return -1;
+    if (s.n == 1) {
+        *out = s.found;
+        return 0;
+    }
+    amp_question_release(&s.found);
+    if (s.n == 0)
+        return amp_fail(err, AMP_NO, "unknown_question", "no open question has the name \"%.200s\"",
+                        name);
+    return amp_fail(err, AMP_NO, "ambiguous_question",
+                    "\"%.100s\" names %zu questions: %.150s, %.150s%s%.150s", name, s.n,
+                    s.others[0], s.others[1], s.n > 2 ? ", " : "", s.n > 2 ? s.others[2] : "");
+}
+
+/* ---- answering ---- */
+
+static void refusal_record(struct amp_decider *d, const struct amp_offer *o,
+                           const struct amp_question *q, const struct amp_error *why)
+{
+    AMP_BUF struct amp_buf record = {0};
+    const struct amp_line_place at = {
+        .tool = d->opt.tool, .line = 1, .now_ms = o->now_ms, .file = channel_name(o->channel)};
+    const struct amp_finding f = {
+        .severity = AMP_SEV_ERROR,
+        .protocol = q->protocol,
+        .type = AMP_SPAN("answer"),
+        .id = amp_span_str(q->message ? q->id
+                           : o->name  ? o->name
+                                      : ""),
+        .from = amp_span_str(o->answer.op),
+        .key = amp_span_str(o->key),
+        .code = why->code,
+        .field = "",
+        .pointer = "",
+        .rule = "answer",
+        .message = why->what,
+        .found = "",
+        .expected = "",
+    };
+
+    amp_buf_init(&record, RECORD_MAX);
+    /* A record that cannot be written changes nothing: the answer is refused in any case. */
+    if (amp_finding_record(&f, &at, &record, NULL) == 0)
+        amp_store_error_log(d->w.store, amp_buf_span(&record), NULL);
+}
+
+/* Reads the action and, where the answer does not have them, the commit and note behind it. */
+static int action_parse(const struct amp_question *q, char *line, struct amp_operator_answer *a,
+                        struct amp_error *err)
+{
+    struct amp_operator_answer parsed;
+
+    if (!amp_answer_parse(q, line, &parsed))
+        return amp_fail(err, AMP_DATAERR, "bad_answer", "the answer is not %s",
+                        amp_answer_words(q));
+    a->action = parsed.action;
+    a->does = parsed.does;
+    if (!a->note)
+        a->note = parsed.note;
+    if (!a->commit)
+        a->commit = parsed.commit;
+    return 0;
+}
+
+static enum amp_offered offer_carry(struct amp_decider *d, const struct amp_offer *o,
+                                    const struct amp_question *q, char *line, struct amp_error *err)
+{
+    struct amp_operator_answer a = o->answer;
+    const struct amp_decided_by by = {.channel = channel_name(o->channel),
+                                      .method = known_by_name(o->how),
+                                      .key = o->key,
+                                      .shown = o->shown};
+
+    if (operator_check(&d->people, o, err) < 0 || action_parse(q, line, &a, err) < 0)
+        return AMP_OFFERED_REFUSED;
+    switch (amp_decider_decide(d, q, &a, &by, err)) {
+    case AMP_DECIDED_OK:
+        return AMP_OFFERED_DECIDED;
+    case AMP_DECIDED_REFUSED:
+        return AMP_OFFERED_REFUSED;
+    case AMP_DECIDED_FAILED:
+        return err->status == AMP_NO ? AMP_OFFERED_REFUSED : AMP_OFFERED_FAILED;
+    }
+    return AMP_OFFERED_FAILED;
+}
+
+enum amp_offered amp_offer_make(struct amp_decider *d, const struct amp_offer *o,
+                                struct amp_error *err)
+{
+    struct amp_question found = {0};
+    struct amp_offer now = *o;
+    enum amp_offered rc = AMP_OFFERED_REFUSED;
+    char *line = strdup(o->answer.action ? o->answer.action : "");
+
+    if (!line)
+        return amp_fail_memory(err);
+    if (!now.now_ms)
+        now.now_ms = amp_now_ms();
+    if (o->q || amp_offer_find(d, o->name, &found, err) == 0)
+        rc = offer_carry(d, &now, o->q ? o->q : &found, line, err);
+    else if (err->status != AMP_NO)
+        rc = AMP_OFFERED_FAILED;
+    if (rc == AMP_OFFERED_REFUSED)
+        refusal_record(d, &now, o->q ? o->q : &found, err);
+    amp_question_release(&found);
+    free(line);
+    return rc;
+}

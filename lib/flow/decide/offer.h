@@ -1,0 +1,81 @@
+/*
+ * Answers to questions, from wherever they come: a terminal, a file, a command, a channel, a
+ * policy. One function checks an answer and carries it out, so all of them follow the same rules:
+ * the answer fits the question, its author may decide it, the commit exists, and the first decision
+ * wins.
+ */
+#ifndef AMP_FLOW_DECIDE_OFFER_H
+#define AMP_FLOW_DECIDE_OFFER_H
+
+#include "flow/decide/decide.h"
+
+/* Where an answer comes from: X(NAME, "word in records"). */
+#define AMP_CHANNELS(X)                                                                            \
+    X(TERMINAL, "terminal")                                                                        \
+    X(FILE, "file")       /* --answer */                                                           \
+    X(COMMAND, "command") /* hitl-prompt answer */                                                 \
+    X(FOLDER, "folder")                                                                            \
+    X(WEBHOOK, "webhook")                                                                          \
+    X(MAIL, "mail")                                                                                \
+    X(SIGNED, "signed") /* a file that the operator signed */                                      \
+    X(HOOK, "hook")                                                                                \
+    X(POLICY, "policy") /* a fallback: no person decided */
+enum amp_channel {
+#define X(id, word) AMP_CHANNEL_##id,
+    AMP_CHANNELS(X)
+#undef X
+        AMP_CHANNEL_COUNT
+};
+
+/* How the author of an answer is known. */
+#define AMP_KNOWN_BY(X)                                                                            \
+    X(LOGIN, "login") /* of the process that answers */                                            \
+    X(KEY, "key")                                                                                  \
+    X(TOKEN, "token")                                                                              \
+    X(POLICY, "policy")
+enum amp_known_by {
+#define X(id, word) AMP_KNOWN_BY_##id,
+    AMP_KNOWN_BY(X)
+#undef X
+        AMP_KNOWN_BY_COUNT
+};
+
+struct amp_offer {
+    /* The question: `q` if the caller has it; else `name`: the key of its record, the id of its
+     * message, its invocation id, its task, or an unambiguous prefix of one of them. */
+    const struct amp_question *q;
+    const char *name;
+    /* action: as the person wrote it, in any case; it may be a line, "rollback COMMIT NOTE…", whose
+     * parts count where commit and note are NULL. `does` is not used. op: the operator's name. */
+    struct amp_operator_answer answer;
+    enum amp_known_by how;
+    const char *key; /* the fingerprint of the operator's key, with KEY; else NULL */
+    enum amp_channel channel;
+    const char *shown; /* digest of what the person saw, lower-case hexadecimal; or NULL */
+    int64_t now_ms;    /* 0: the clock's */
+};
+
+enum amp_offered {
+    AMP_OFFERED_FAILED = -1, /* the machinery failed; the question is unchanged */
+    AMP_OFFERED_DECIDED,     /* committed and synced; the line is in the outbox of the decider */
+    AMP_OFFERED_COUNTED,     /* an approval was recorded; more are needed */
+    AMP_OFFERED_DEFERRED,    /* the question is asked again at `until_ms` of the answer */
+    AMP_OFFERED_REFUSED,     /* err has the code; recorded in the error log; the question is open,
+                                unless the code is already_decided or ended */
+};
+
+/* The question with a name (see struct amp_offer). 0: q is filled, and the caller releases it. NO
+ * unknown_question, ambiguous_question. */
+int amp_offer_find(struct amp_decider *d, const char *name, struct amp_question *q,
+                   struct amp_error *err);
+
+/* Decides, counts, defers or refuses. Codes of a refusal:
+ * NO    unknown_question, ambiguous_question (err names up to three), already_decided (err names
+ *       who decided, and what), ended;
+ * NOPERM permission_denied (this operator may not decide this question);
+ * DATAERR bad_answer, and those of amp_decider_decide (missing_commit, unknown_revision, no_task,
+ *       no_letter, buffer_full). */
+enum amp_offered amp_offer_make(struct amp_decider *d, const struct amp_offer *o,
+                                struct amp_error *err);
+
+#endif
