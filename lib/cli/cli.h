@@ -118,6 +118,9 @@ int amp_diagnostic(enum amp_diagnostic_kind kind, bool color, struct amp_span wh
                    struct amp_buf *out, struct amp_error *err);
 /* Writes text to standard error; waits for its reader, until INT or TERM. */
 void amp_err(struct amp_span text);
+/* For a program that edits a line on the terminal: take gets the text of every amp_err first, and
+ * returns whether it printed or kept it. NULL: none. */
+void amp_err_divert(bool (*take)(void *ctx, struct amp_span text), void *ctx);
 /* Prints err ("tool: error: what") and returns its status, to be returned from run. */
 int amp_complain(const struct amp_error *err);
 /* Prints a note, once, if path is NULL or "-" and standard input is a terminal, because a program
@@ -132,6 +135,9 @@ void amp_refused(const char *code, uint64_t n);
 /* Untrusted text for a terminal: control characters (C0, DEL, C1, bidi overrides) become visible
  * escapes, at most width columns (0: no limit), cut with "…". */
 int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct amp_error *err);
+/* The same for the first character: its printable text and its columns. Returns its length. */
+#define AMP_TEXT_PIECE 16
+size_t amp_text_piece(struct amp_span text, char out[AMP_TEXT_PIECE], int *columns);
 bool amp_color(FILE *f);
 
 /* stdout for complete lines, blocking. They are written at 64 KiB and by the flush, which the

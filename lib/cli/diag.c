@@ -114,8 +114,19 @@ static void diagnostic_print(enum amp_diagnostic_kind kind, struct amp_span what
     amp_err(amp_buf_span(&b));
 }
 
+static bool (*divert)(void *ctx, struct amp_span text);
+static void *divert_ctx;
+
+void amp_err_divert(bool (*take)(void *ctx, struct amp_span text), void *ctx)
+{
+    divert = take;
+    divert_ctx = ctx;
+}
+
 void amp_err(struct amp_span text)
 {
+    if (divert && divert(divert_ctx, text))
+        return;
     amp_write_until(2, text, &amp_stop, NULL); /* a failure cannot be reported */
 }
 

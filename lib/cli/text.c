@@ -53,7 +53,7 @@ static size_t char_decode(const unsigned char *p, size_t n, uint32_t *c)
 }
 
 /* The printable text of one character and its columns; returns the length of the character. */
-static size_t char_format(const unsigned char *p, size_t n, char out[16], int *columns)
+static size_t char_format(const unsigned char *p, size_t n, char out[AMP_TEXT_PIECE], int *columns)
 {
     uint32_t c;
     size_t len = char_decode(p, n, &c);
@@ -74,6 +74,11 @@ static size_t char_format(const unsigned char *p, size_t n, char out[16], int *c
     out[len] = '\0';
     *columns = IN(c, combining) ? 0 : IN(c, wide) ? 2 : 1;
     return len;
+}
+
+size_t amp_text_piece(struct amp_span text, char out[AMP_TEXT_PIECE], int *columns)
+{
+    return char_format((const unsigned char *)text.p, text.n, out, columns);
 }
 
 /* The number of leading characters of one byte and one column. */

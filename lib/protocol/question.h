@@ -23,9 +23,18 @@ enum amp_action_does {
     AMP_ACTION_REQUEUE,  /* the message that the question is about is sent again */
     AMP_ACTION_ROLLBACK, /* the task's branch is reset to a commit */
 };
+/* What kind of answer it is, or-ed. */
+enum {
+    AMP_ACTION_DENIES = 1, /* it refuses what was asked, or ends the work */
+    AMP_ACTION_DEFERS = 2, /* the question is asked again at until_ms */
+    AMP_ACTION_GRAVE = 4,  /* a person confirms it, because work is lost */
+    AMP_ACTION_EDITS = 8,  /* a person may edit the payload */
+};
 struct amp_action {
     const char *name; /* NULL: the end of a list */
     enum amp_action_does does;
+    unsigned is;
+    const char *effect; /* what it does, in a sentence without a full stop; or NULL */
 };
 
 /* A person's answer. */
@@ -34,6 +43,8 @@ struct amp_operator_answer {
     enum amp_action_does does;
     const char *note, *commit, *op; /* commit: of a rollback; op: the operator */
     const char *patch;              /* base64, or NULL */
+    const char *payload;            /* the edited payload, a JSON object; or NULL */
+    int64_t until_ms;               /* of an answer that defers; 0: not given */
 };
 
 /* The question, and the sender of the answer. */

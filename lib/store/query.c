@@ -160,24 +160,38 @@ struct rows {
     struct amp_buf *keys;
 };
 
-/* A statement over the keys of a kind, which are between "kind." and "kind/". */
+/* The keys of a kind are between "kind." and "kind/"; those whose first part begins with a prefix
+ * between "kind.prefix" and the same with a higher last byte. */
+struct bounds {
+    char text[2][AMP_KEY_KIND_MAX + AMP_KEY_PART_MAX + 2];
+    size_t n;
+};
+
+static int bounds_make(const char *kind, struct amp_span prefix, struct bounds *b,
+                       struct amp_error *err)
+{
+    size_t n = strlen(kind);
+    if (n > AMP_KEY_KIND_MAX)
+        return amp_fail(err, AMP_INTERNAL, "bad_kind", "a kind's name is too long");
+    if (prefix.n > AMP_KEY_PART_MAX)
+        return amp_fail(err, AMP_INTERNAL, "bad_prefix", "a prefix of keys is too long");
+    memcpy(b->text[0], kind, n);
+    b->text[0][n++] = '.';
+    if (prefix.n)
+        memcpy(b->text[0] + n, prefix.p, prefix.n);
+    b->n = n + prefix.n;
+    memcpy(b->text[1], b->text[0], b->n);
+    b->text[1][b->n - 1]++;
+    return 0;
+}
+
+/* A statement over these keys. */
 static sqlite3_stmt *kind_select(struct amp_store *s, enum amp_index_statement which,
-                                 const char *kind, char bound[2][AMP_KEY_KIND_MAX + 1],
-                                 struct amp_error *err)
+                                 const struct bounds *b, struct amp_error *err)
 {
     sqlite3_stmt *st = amp_index_stmt(&s->index, which, err);
-    size_t n = strlen(kind);
-    if (!st)
-        return NULL;
-    if (n > AMP_KEY_KIND_MAX) {
-        amp_fail(err, AMP_INTERNAL, "bad_kind", "a kind's name is too long");
-        return NULL;
-    }
-    for (int i = 0; i < 2; i++) {
-        memcpy(bound[i], kind, n);
-        bound[i][n] = i ? '/' : '.';
-        sqlite3_bind_text(st, i + 1, bound[i], (int)n + 1, SQLITE_STATIC);
-    }
+    for (int i = 0; st && i < 2; i++)
+        sqlite3_bind_text(st, i + 1, b->text[i], (int)b->n, SQLITE_STATIC);
     return st;
 }
 
@@ -195,16 +209,15 @@ static int row_add(struct rows *rows, sqlite3_stmt *st, struct amp_error *err)
     return 0;
 }
 
-static int rows_collect(struct amp_store *s, enum amp_index_statement which, const char *kind,
+static int rows_collect(struct amp_store *s, enum amp_index_statement which, const struct bounds *b,
                         const char *state, int64_t now_ms, struct rows *rows, struct amp_error *err)
 {
-    char bound[2][AMP_KEY_KIND_MAX + 1];
     int rc;
     rows->n = 0;
     amp_buf_reset(rows->keys);
     if (amp_turn_index(s, err) < 0)
         return -1;
-    sqlite3_stmt *st = kind_select(s, which, kind, bound, err);
+    sqlite3_stmt *st = kind_select(s, which, b, err);
     if (!st)
         return -1;
     if (which == AMP_IX_DUE)
@@ -263,7 +276,7 @@ static int rows_give(struct amp_store *s, const struct rows *rows, amp_store_eac
     return 0;
 }
 
-static int kind_each(struct amp_store *s, enum amp_index_statement which, const char *kind,
+static int keys_each(struct amp_store *s, enum amp_index_statement which, const struct bounds *b,
                      const char *state, int64_t now_ms, amp_store_each_fn fn, void *ctx,
                      struct amp_error *err)
 {
@@ -273,9 +286,9 @@ static int kind_each(struct amp_store *s, enum amp_index_statement which, const 
     amp_buf_init(&keys, SIZE_MAX / 2);
     if (amp_turn_enter(s, &own, err) < 0)
         return -1;
-    int rc = rows_collect(s, which, kind, state, now_ms, &rows, err);
+    int rc = rows_collect(s, which, b, state, now_ms, &rows, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = rows_collect(s, which, kind, state, now_ms, &rows, err);
+        rc = rows_collect(s, which, b, state, now_ms, &rows, err);
     rc = amp_turn_leave(s, own, rc, err);
     if (rc == 0)
         rc = rows_give(s, &rows, fn, ctx, err);
@@ -286,23 +299,37 @@ static int kind_each(struct amp_store *s, enum amp_index_statement which, const 
 int amp_store_each(struct amp_store *s, const char *kind, const char *state, amp_store_each_fn fn,
                    void *ctx, struct amp_error *err)
 {
-    return kind_each(s, AMP_IX_EACH, kind, state, 0, fn, ctx, err);
+    struct bounds b;
+    if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0)
+        return -1;
+    return keys_each(s, AMP_IX_EACH, &b, state, 0, fn, ctx, err);
+}
+
+int amp_store_each_of(struct amp_store *s, const char *kind, struct amp_span prefix,
+                      amp_store_each_fn fn, void *ctx, struct amp_error *err)
+{
+    struct bounds b;
+    if (bounds_make(kind, prefix, &b, err) < 0)
+        return -1;
+    return keys_each(s, AMP_IX_EACH, &b, NULL, 0, fn, ctx, err);
 }
 
 int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_store_each_fn fn,
                   void *ctx, struct amp_error *err)
 {
-    return kind_each(s, AMP_IX_DUE, kind, NULL, now_ms, fn, ctx, err);
+    struct bounds b;
+    if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0)
+        return -1;
+    return keys_each(s, AMP_IX_DUE, &b, NULL, now_ms, fn, ctx, err);
 }
 
 /* The number that a statement over a kind gives, 0 if it gives none. */
-static int kind_number_read(struct amp_store *s, enum amp_index_statement which, const char *kind,
-                            int64_t *n, struct amp_error *err)
+static int kind_number_read(struct amp_store *s, enum amp_index_statement which,
+                            const struct bounds *b, int64_t *n, struct amp_error *err)
 {
-    char bound[2][AMP_KEY_KIND_MAX + 1];
     if (amp_turn_index(s, err) < 0)
         return -1;
-    sqlite3_stmt *st = kind_select(s, which, kind, bound, err);
+    sqlite3_stmt *st = kind_select(s, which, b, err);
     int rc = st ? amp_index_step(&s->index, st, err) : -1;
     if (rc < 0)
         return -1;
@@ -314,13 +341,14 @@ static int kind_number_read(struct amp_store *s, enum amp_index_statement which,
 static int kind_number(struct amp_store *s, enum amp_index_statement which, const char *kind,
                        int64_t *out, struct amp_error *err)
 {
+    struct bounds b;
     int64_t n = 0;
     bool own;
-    if (amp_turn_enter(s, &own, err) < 0)
+    if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0 || amp_turn_enter(s, &own, err) < 0)
         return -1;
-    int rc = kind_number_read(s, which, kind, &n, err);
+    int rc = kind_number_read(s, which, &b, &n, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = kind_number_read(s, which, kind, &n, err);
+        rc = kind_number_read(s, which, &b, &n, err);
     if (amp_turn_leave(s, own, rc, err) < 0)
         return -1;
     *out = n;

@@ -102,7 +102,7 @@ static int output_flush(struct amp_worker *w, struct amp_error *err)
     struct amp_worker_io *io = w->io;
     struct amp_error e;
 
-    if (io->broken)
+    if (io->broken || io->held)
         return 0;
     if (io->dirty) {
         int more = amp_outbox_emit(&io->box, err);
@@ -129,6 +129,7 @@ void amp_worker_io_close(struct amp_worker *w)
 
     if (!io)
         return;
+    io->held = false;
     if (io->out_open) {
         if (!output_flush(w, &err) && !io->broken &&
             !amp_outq_drain(&io->out, -1, w->opt->stop, &err))
@@ -197,7 +198,7 @@ int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, in
         amp_loop_add(&turn, fds[i].fd, fds[i].events);
     if (!io->ended && amp_outq_pending(&io->out) < AMP_WORKER_PENDING / 2)
         in = amp_loop_add(&turn, io->in.fd, POLLIN);
-    if (!io->broken) {
+    if (!io->broken && !io->held) {
         if (amp_outq_events(&io->out))
             amp_loop_add(&turn, io->out.fd, amp_outq_events(&io->out));
         amp_loop_within(&turn, amp_outq_timeout(&io->out));

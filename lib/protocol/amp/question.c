@@ -38,10 +38,14 @@ static const struct amp_question_field fields[] = {{"description", "payload.desc
                                                    {0}};
 
 static const struct amp_action actions[] = {
-    [AMP_DO_RESUME] = {"resume", AMP_ACTION_PLAIN},
-    [AMP_DO_TERMINATE] = {"terminate", AMP_ACTION_PLAIN},
-    [AMP_DO_REDISPATCH] = {"redispatch", AMP_ACTION_REQUEUE},
-    [AMP_DO_ROLLBACK] = {"rollback", AMP_ACTION_ROLLBACK},
+    [AMP_DO_RESUME] = {"resume", AMP_ACTION_PLAIN, 0,
+                       "lift the suspension and continue, with the note"},
+    [AMP_DO_TERMINATE] = {"terminate", AMP_ACTION_PLAIN, AMP_ACTION_DENIES | AMP_ACTION_GRAVE,
+                          "end the task for good"},
+    [AMP_DO_REDISPATCH] = {"redispatch", AMP_ACTION_REQUEUE, AMP_ACTION_EDITS,
+                           "send the work again, with changed criteria"},
+    [AMP_DO_ROLLBACK] = {"rollback", AMP_ACTION_ROLLBACK, AMP_ACTION_GRAVE,
+                         "reset the branch to COMMIT, then continue"},
     {0}};
 
 static int question_decide(const struct amp_asked *q, const struct amp_operator_answer *a,

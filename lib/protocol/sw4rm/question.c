@@ -42,11 +42,12 @@ static const struct amp_question_field fields[] = {
     {"proposed", "payload.proposed_actions", true},
     {0}};
 
-static const struct amp_action actions[] = {{"approve", AMP_ACTION_PLAIN},
-                                            {"deny", AMP_ACTION_PLAIN},
-                                            {"modify", AMP_ACTION_PLAIN},
-                                            {"defer", AMP_ACTION_PLAIN},
-                                            {0}};
+static const struct amp_action actions[] = {
+    {"approve", AMP_ACTION_PLAIN, 0, "allow what is asked"},
+    {"deny", AMP_ACTION_PLAIN, AMP_ACTION_DENIES, "refuse it"},
+    {"modify", AMP_ACTION_PLAIN, AMP_ACTION_EDITS, "allow it with your changes"},
+    {"defer", AMP_ACTION_PLAIN, AMP_ACTION_DEFERS, "decide later"},
+    {0}};
 
 static const char *question_proposed(const json_t *message, size_t i)
 {

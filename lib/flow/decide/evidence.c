@@ -1,0 +1,282 @@
+/* Collects the evidence for a question from the task's record and the recorded messages. */
+#include "flow/decide/evidence.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/id.h>
+
+#include "base/grow.h"
+#include "message/ledger/ledger.h"
+#include "task/task.h"
+
+#define MEM_MAX ((size_t)256 << 20)
+#define ROW_MAX (64u << 10) /* bytes of a row */
+
+struct gathering {
+    struct amp_evidence *ev;
+    struct amp_reader *reader;
+    struct amp_buf mem, text;
+    int64_t work_ms, verdict_ms; /* when the kept lines were sent */
+};
+
+static int row_add(struct gathering *g, int64_t at_ms, uint32_t depth, struct amp_error *err)
+{
+    struct amp_evidence *ev = g->ev;
+
+    if (amp_grow(&ev->rows, &ev->cap_rows, ev->n_rows, sizeof *ev->rows, err) < 0)
+        return -1;
+    char *text = amp_span_dup(amp_buf_span(&g->text));
+    if (!text)
+        return amp_fail_memory(err);
+    ev->rows[ev->n_rows] = (struct amp_evidence_row){
+        .at_ms = at_ms, .place = (uint32_t)ev->n_rows, .depth = depth, .text = text};
+    ev->n_rows++;
+    amp_buf_reset(&g->text);
+    return 0;
+}
+
+/* Starts a row's text. */
+static int row_say(struct gathering *g, struct amp_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static int row_say(struct gathering *g, struct amp_error *err, const char *fmt, ...)
+{
+    char text[4096];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return amp_buf_str(&g->text, text, err);
+}
+
+static int who_say(struct gathering *g, const struct amp_view *v, struct amp_error *err)
+{
+    if (row_say(g, err, " by %.*s", AMP_CLIP(v->from, 200)) < 0)
+        return -1;
+    return v->sig.key.n ? row_say(g, err, " (%.*s)", AMP_CLIP(v->sig.key, 200)) : 0;
+}
+
+static int list_say(struct gathering *g, const struct amp_view *v, const char *label,
+                    const struct amp_spans *texts, struct amp_error *err)
+{
+    for (uint32_t i = 0; i < texts->n; i++)
+        if (row_say(g, err, "%s: %.*s", label, AMP_CLIP(texts->v[i], 2000)) < 0 ||
+            row_add(g, v->created_ms, 1, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int dispatch_gather(struct gathering *g, const struct amp_view *v, struct amp_error *err)
+{
+    if (row_say(g, err, "dispatch to %.*s", AMP_CLIP(v->n_to ? v->to[0] : AMP_SPAN("?"), 200)) <
+            0 ||
+        who_say(g, v, err) < 0)
+        return -1;
+    return row_add(g, v->created_ms, 0, err);
+}
+
+static int result_gather(struct gathering *g, const struct amp_view *v, struct amp_error *err)
+{
+    if (row_say(g, err, "result: %s, %u files, +%lld -%lld",
+                amp_completion_name(v->body.result.completion), v->body.result.files_changed.n,
+                (long long)v->body.result.lines_added,
+                (long long)v->body.result.lines_removed) < 0 ||
+        (v->body.result.commit.n &&
+         row_say(g, err, ", commit %.*s", AMP_CLIP(v->body.result.commit, 12)) < 0) ||
+        who_say(g, v, err) < 0 || row_add(g, v->created_ms, 0, err) < 0 ||
+        list_say(g, v, "blocker", &v->body.result.blockers, err) < 0)
+        return -1;
+    return 0;
+}
+
+static int verdict_gather(struct gathering *g, const struct amp_view *v, struct amp_error *err)
+{
+    if (row_say(g, err, "verdict: %s", amp_verdict_name(v->body.verdict.decision)) < 0 ||
+        (v->body.verdict.confidence >= 0 &&
+         row_say(g, err, ", confidence %.2f", v->body.verdict.confidence) < 0) ||
+        who_say(g, v, err) < 0 || row_add(g, v->created_ms, 0, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < v->body.verdict.n_issues; i++) {
+        const struct amp_issue *issue = &v->body.verdict.issues[i];
+        if (row_say(g, err, "%.*s, %.*s:%lld: %.*s", AMP_CLIP(issue->severity, 40),
+                    AMP_CLIP(issue->file, 500), (long long)issue->line,
+                    AMP_CLIP(issue->description, 2000)) < 0 ||
+            row_add(g, v->created_ms, 1, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Keeps the newest line of a kind. */
+static int line_keep(char **place, int64_t *at_ms, const struct amp_view *v, struct amp_error *err)
+{
+    if (*place && v->created_ms < *at_ms)
+        return 0;
+    char *line = amp_span_dup(v->message);
+    if (!line)
+        return amp_fail_memory(err);
+    free(*place);
+    *place = line;
+    *at_ms = v->created_ms;
+    return 0;
+}
+
+static int message_gather(struct gathering *g, const struct amp_view *v, struct amp_error *err)
+{
+    switch (v->kind) {
+    case AMP_KIND_DISPATCH:
+        return dispatch_gather(g, v, err);
+    case AMP_KIND_RESULT:
+        return line_keep(&g->ev->work, &g->work_ms, v, err) < 0 ? -1 : result_gather(g, v, err);
+    case AMP_KIND_VERDICT:
+        return line_keep(&g->ev->verdict, &g->verdict_ms, v, err) < 0 ? -1
+                                                                      : verdict_gather(g, v, err);
+    default:
+        return 0;
+    }
+}
+
+static int message_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
+{
+    static const struct amp_check_options any = {0};
+    struct gathering *g = ctx;
+    struct amp_message_rec m;
+    struct amp_view v;
+
+    (void)id;
+    if (amp_message_parse(rec, &g->mem, &m, err) < 0)
+        return -1;
+    if (m.line.n == 0)
+        return 0;
+    int rc = amp_reader_line(g->reader, m.line, &any, &v, NULL, NULL, err);
+    return rc <= 0 ? rc : message_gather(g, &v, err);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct amp_evidence_row *x = a, *y = b;
+
+    if (x->at_ms != y->at_ms)
+        return x->at_ms < y->at_ms ? -1 : 1;
+    return x->place < y->place ? -1 : 1;
+}
+
+/* The messages of a task have ids that begin with their type and the task. */
+static int task_gather(struct gathering *g, struct amp_store *s, const char *task,
+                       struct amp_error *err)
+{
+    static const char *const types[] = {"task_dispatch", "task_result", "review_verdict"};
+    char prefix[AMP_TASK_ID_MAX + 32];
+
+    if (!amp_id_is_safe(amp_span_str(task)) || strlen(task) >= AMP_TASK_ID_MAX)
+        return 0;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        snprintf(prefix, sizeof prefix, "%s-%s-", types[i], task);
+        if (amp_store_each_of(s, AMP_MESSAGE_KIND, amp_span_str(prefix), message_fn, g, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Attempts and acknowledgements of the message that a question is about. */
+static int delivery_gather(struct gathering *g, struct amp_store *s, const char *id,
+                           struct amp_error *err)
+{
+    struct amp_message_rec m;
+
+    if (amp_message_find(s, amp_span_str(id), &g->mem, &m, err) < 0)
+        return -1;
+    if (!m.found)
+        return 0;
+    for (uint32_t i = 0; i < m.n_tries; i++)
+        if (row_say(g, err, "attempt: %s%s%s", m.tries[i].code, m.tries[i].why ? ": " : "",
+                    m.tries[i].why ? m.tries[i].why : "") < 0 ||
+            row_add(g, m.tries[i].at_ms, 0, err) < 0)
+            return -1;
+    if (row_say(g, err, "sent to %.*s", AMP_CLIP(m.to, 200)) < 0 ||
+        row_add(g, m.sent_ms, 0, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < m.n_acks; i++)
+        if (row_say(g, err, "%s by %s%s%.*s%s", m.acks[i].stage, m.acks[i].by,
+                    m.acks[i].code.n ? ": " : "", AMP_CLIP(m.acks[i].code, 200),
+                    m.acks[i].late ? " (late)" : "") < 0 ||
+            row_add(g, m.acks[i].at_ms, 0, err) < 0)
+            return -1;
+    if (m.timed_out_ms &&
+        (row_say(g, err, "timed out") < 0 || row_add(g, m.timed_out_ms, 0, err) < 0))
+        return -1;
+    return 0;
+}
+
+/* The commits of the diff: from the task's base to the last commit of the current subtask, else of
+ * the last one that has any. */
+static void diff_find(struct amp_evidence *ev)
+{
+    const struct amp_task *t = &ev->task;
+    const struct amp_task_part *turn = ev->has_task ? amp_task_turn(t) : NULL;
+    const char *commit = turn ? turn->commit : "";
+
+    for (size_t i = t->n_parts; !*commit && i-- > 0;)
+        commit = t->parts[i].commit;
+    ev->why_no_diff = !ev->has_task ? "the question is not about a task of this state directory"
+                      : !*t->repo   ? "the task's repository is not known here"
+                      : !*commit    ? "the task has no commit yet"
+                      : !*t->base   ? "the task's base is not known here"
+                                    : NULL;
+    if (ev->why_no_diff)
+        return;
+    if (!amp_span_copy(amp_span_str(t->repo), ev->repo, sizeof ev->repo) ||
+        !amp_span_copy(amp_span_str(t->base), ev->base, sizeof ev->base) ||
+        !amp_span_copy(amp_span_str(commit), ev->commit, sizeof ev->commit))
+        ev->why_no_diff = "the task's repository or commits have too long names";
+}
+
+static int evidence_gather(struct amp_store *s, const struct amp_question *q, struct gathering *g,
+                           struct amp_error *err)
+{
+    struct amp_evidence *ev = g->ev;
+
+    amp_buf_init(&g->mem, MEM_MAX);
+    amp_buf_init(&g->text, ROW_MAX);
+    if (!(g->reader = amp_reader_new(NULL, err)))
+        return -1;
+    if (q->about.kind == AMP_SUBJECT_TASK &&
+        (amp_task_load(s, amp_span_str(q->about.task), &ev->task, &ev->has_task, err) < 0 ||
+         task_gather(g, s, q->about.task, err) < 0))
+        return -1;
+    if (q->about.kind == AMP_SUBJECT_MESSAGE && delivery_gather(g, s, q->about.id, err) < 0)
+        return -1;
+    if (ev->n_rows)
+        qsort(ev->rows, ev->n_rows, sizeof *ev->rows, compare_rows);
+    diff_find(ev);
+    return 0;
+}
+
+int amp_evidence_load(struct amp_store *s, const struct amp_question *q, struct amp_evidence *ev,
+                      struct amp_error *err)
+{
+    struct gathering g = {.ev = ev};
+
+    *ev = (struct amp_evidence){0};
+    int rc = evidence_gather(s, q, &g, err);
+    amp_reader_free(g.reader);
+    amp_buf_release(&g.mem);
+    amp_buf_release(&g.text);
+    return rc;
+}
+
+void amp_evidence_release(struct amp_evidence *ev)
+{
+    amp_task_release(&ev->task);
+    for (size_t i = 0; i < ev->n_rows; i++)
+        free(ev->rows[i].text);
+    free(ev->rows);
+    free(ev->work);
+    free(ev->verdict);
+    ev->rows = NULL;
+    ev->work = ev->verdict = NULL;
+    ev->n_rows = 0;
+}
