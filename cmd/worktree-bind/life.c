@@ -1,13 +1,17 @@
 /* gc, repair, lock, unlock. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
+#include <amp/base/num.h>
 #include <amp/json/writer.h>
 
 #include "bind.h"
+#include "cli/config.h"
+#include "flow/work/unfinished.h"
 #include "worktree/gc.h"
 #include "worktree/person.h"
 
@@ -101,6 +105,35 @@ static int binding_repair(void *ctx, const struct amp_binding *b, struct amp_err
     return binding_show(&now, err);
 }
 
+static int limit_set(void *arg, const char *text, struct amp_error *err)
+{
+    return amp_num_parse(amp_span_str(text), 1, INT64_MAX, arg, err);
+}
+
+/* Keeps the commits of attempts whose worker was killed, with the limits of task-dispatch run. */
+static int attempts_repair(struct session *s, struct repair *r, struct amp_error *err)
+{
+    char state[PATH_MAX];
+    uint32_t failed;
+    struct amp_unfinished_spec spec = {.store = s->store,
+                                       .git = s->git,
+                                       .state_dir = state,
+                                       .tool = amp_cli_name(),
+                                       .note = amp_note};
+    const char *dir = amp_store_dir(s->store);
+    struct amp_git_take_limits *l = &spec.limits;
+    if (!realpath(dir, state))
+        return amp_fail_errno(err, AMP_IOERR, "%s", dir);
+    if (amp_config_values(opt.config, dir, "quarantine.objects", limit_set, &l->objects, err) < 0 ||
+        amp_config_values(opt.config, dir, "quarantine.bytes", limit_set, &l->bytes, err) < 0 ||
+        amp_config_values(opt.config, dir, "quarantine.object_bytes", limit_set, &l->object_bytes,
+                          err) < 0 ||
+        amp_unfinished_settle(&spec, &failed, err) < 0)
+        return -1;
+    r->failed += failed;
+    return 0;
+}
+
 int verb_repair(int argc, char **argv)
 {
     SESSION s = {0};
@@ -111,7 +144,8 @@ int verb_repair(int argc, char **argv)
     if (amp_person_only(environ, "repair worktrees", &err) || session_open(&s, true, &err) ||
         session_expire(&s, &err) ||
         amp_git_worktree_repair(s.git, opt.repo, path_print, &err, &err) ||
-        amp_binding_each(s.store, binding_repair, &r, &err) || amp_store_sync(s.store, &err))
+        amp_binding_each(s.store, binding_repair, &r, &err) || attempts_repair(&s, &r, &err) ||
+        amp_store_sync(s.store, &err))
         return amp_complain(&err);
     return r.failed ? AMP_NO : 0;
 }

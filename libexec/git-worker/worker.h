@@ -129,6 +129,7 @@ int keep_tree(struct request *r, git_repository *tree, const char *ref, bool *ke
 
 /* quarantine/ */
 int op_quarantine_make(struct request *r);
+int op_quarantine_keep(struct request *r);
 int op_quarantine_take(struct request *r);
 int op_quarantine_drop(struct request *r);
 int op_info(struct request *r);

@@ -346,3 +346,64 @@ EOS
   got out.ndjson '.payload.completion_status? == "complete"'
   [ -z "$(find "$STATE/run" -name 'amp-confine-*')" ]
 }
+
+# killed_run: an attempt that commits, and whose worker is killed with -9 then.
+killed_run() {
+  agent work <<EOS
+$1
+git commit -qm "before the kill"
+echo '{"type":"heartbeat","id":"up"}' >"\$AMP_CONTROL"
+sleep 60
+EOS
+  dispatch >in.ndjson
+  task-dispatch run --state "$STATE" --exec ./work <in.ndjson >out.ndjson 2>err &
+  wait_until 20 eval '[ -e "$(attempt)"/answer-up.json ]'
+  kill -9 $!
+  wait $! || :
+}
+# The refs of kept commits; the files of the worktree are kept under others.
+kept() { git -C "$REPO" for-each-ref --format='%(refname) %(contents:subject)' refs/amp/kept | grep 'before the kill$' || :; }
+
+@test "kill -9 of run: what the agent had committed is checked and kept, and the next run says where" {
+  walls full
+  killed_run 'echo one >x; git add x'
+  [ -z "$(kept)" ]
+  [ "$(ls "$STATE/run/.unfinished" | wc -l)" -eq 1 ]
+  # While the agent is at work, repair leaves it alone.
+  task-dispatch run --state "$STATE" --exec sleep 60 <in.ndjson >out.ndjson 2>err &
+  pid=$!
+  wait_until 20 eval '[ -n "$(kept)" ]'
+  ref=$(kept | cut -d' ' -f1)
+  grep -q "T-2026-001: an attempt of executor was killed; its commits are kept as $ref" err
+  wait_until 20 eval '[ "$(ls "$STATE/run/.unfinished" | wc -l)" -eq 1 ]'
+  worktree-bind repair -C "$REPO" -s "$STATE"
+  [ "$(ls "$STATE/run/.unfinished" | wc -l)" -eq 1 ]
+  kill -9 $pid
+  wait $pid || :
+  jq -se 'any(.[]; .code == "attempt_kept")' "$STATE/error.ndjson"
+  # The branch is where the work began; the second attempt had nothing.
+  [ "$(git -C "$REPO" rev-parse feat/x)" = "$(git -C "$REPO" rev-parse main)" ]
+  worktree-bind repair -C "$REPO" -s "$STATE"
+  [ -z "$(ls "$STATE/run/.unfinished")" ]
+  [ "$(kept | wc -l)" -eq 1 ]
+  [ -z "$(find "$STATE/run" -name objects)" ]
+  git -C "$REPO" fsck --strict --no-dangling
+}
+
+@test "kill -9 of run: worktree-bind repair keeps the commits, and refuses what is not valid" {
+  walls full
+  killed_run 'echo one >x; git add x'
+  worktree-bind repair -C "$REPO" -s "$STATE" 2>err
+  grep -q "are kept as $(kept | cut -d' ' -f1) " err
+  rm -rf "$STATE"
+  killed_run 'blob=$(echo x | git hash-object -w --stdin)
+tree=$({ printf "100644 .git\\0"; printf "$(sed "s/../\\\\x&/g" <<<"$blob")"; } | git hash-object -t tree -w --literally --stdin)
+git update-ref refs/heads/feat/x "$(git commit-tree -p HEAD -m evil "$tree")"; git reset -q --soft HEAD; echo y >y; git add y'
+  run -1 --separate-stderr worktree-bind repair -C "$REPO" -s "$STATE"
+  [[ $stderr == *"are not kept: quarantine_refused: "*".git"*"; they are in $(attempt)/git"* ]]
+  [ "$(kept | wc -l)" -eq 1 ]
+  [ -e "$(attempt)/git/HEAD" ]
+  # It is said once.
+  worktree-bind repair -C "$REPO" -s "$STATE"
+  [ -z "$(ls "$STATE/run/.unfinished")" ]
+}

@@ -139,9 +139,6 @@ why() { worktree-bind gc "${@:2}" | awk -F '\t' -v p="$trees/$1" '$3 == p { prin
   [ ! -s out ]
 }
 
-# worktree_is_free NAME: no process has its lock.
-worktree_is_free() { flock -n "$trees/$1/.git" true; }
-
 # included [OPTION...]: binds bob with the files of .worktreeinclude.
 included() { worktree-bind bind bob -b task/x --include "$@"; }
 
@@ -246,7 +243,7 @@ included() { worktree-bind bind bob -b task/x --include "$@"; }
   git -C "$trees/eve" clean -qfdx -e .env
   [ "$(why eve)" = "keep busy" ]
   kill -9 $bind
-  wait_until 10 worktree_is_free eve
+  wait $bind || :
   rm "$trees/go" && echo >"$trees/go"
   worktree-bind bind eve -b task/y 2>/dev/null
   [ "$(state_of eve)" = BOUND_HOME ]

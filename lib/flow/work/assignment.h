@@ -15,7 +15,8 @@ struct amp_walls {
     struct amp_git_quarantine quarantine;
     char cover[1088]; /* the file that covers the worktree's .git */
     char home[1088];
-    struct amp_gate gate; /* the proxy of EGRESS_RESTRICTED */
+    char record[PATH_MAX]; /* of the attempt (unfinished.h); "": none */
+    struct amp_gate gate;  /* the proxy of EGRESS_RESTRICTED */
 };
 
 /* What became of a confined attempt's branch; neither done nor an error: it was not confined, or

@@ -17,6 +17,7 @@
 #include "base/process/runner.h"
 #include "flow/work/access.h"
 #include "flow/work/claims.h"
+#include "flow/work/unfinished.h"
 
 #define PLACES_MAX 24
 #define PLACES_OWN 4 /* besides object directories */
@@ -104,7 +105,15 @@ int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct 
     amp_agent_email(w->opt->agent, email, sizeof email);
     const struct amp_git_quarantine_spec spec = {k->repo, k->worktree, k->files.git, w->opt->agent,
                                                  email};
-    if (amp_git_quarantine_make(w->git, &spec, &k->walls.quarantine, err) < 0 ||
+    const struct amp_unfinished record = {.agent = w->opt->agent,
+                                          .task = k->task,
+                                          .dir = k->files.dir + strlen(w->state_dir) + 1,
+                                          .repo = k->repo,
+                                          .branch = k->branch,
+                                          .base = k->base,
+                                          .start = k->start};
+    if (amp_unfinished_record(w->state_dir, &record, k->walls.record, err) < 0 ||
+        amp_git_quarantine_make(w->git, &spec, &k->walls.quarantine, err) < 0 ||
         cover_make(k, err) < 0 ||
         directory_make(k->files.dir, "home", k->walls.home, sizeof k->walls.home, err) < 0)
         return -1;
@@ -198,6 +207,7 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
         return 0;
     if (!*k->start) { /* a review: nothing is taken over */
         quarantine_drop(w, k);
+        unlink(k->walls.record);
         return 0;
     }
     amp_agent_email(w->opt->agent, email, sizeof email);
@@ -219,6 +229,7 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
         /* What the agent left elsewhere stays for people. */
         if (strcmp(t->taken.head, k->branch) == 0 && !t->taken.unfinished)
             quarantine_drop(w, k);
+        unlink(k->walls.record);
         if (t->taken.kept)
             w->opt->note("%s: the agent replaced commits; they are kept as %s", k->branch, ref);
         return 0;
@@ -228,6 +239,7 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
         *err = t->error;
         return -1;
     }
+    unlink(k->walls.record);
     return amp_claims_untaken(w, k, err);
 }
 

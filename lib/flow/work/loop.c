@@ -11,6 +11,7 @@
 #include "flow/suspend.h"
 #include "flow/work/confined.h"
 #include "flow/work/io.h"
+#include "flow/work/unfinished.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/amp/compose.h"
@@ -302,6 +303,21 @@ void amp_worker_close(struct amp_worker *w)
     amp_buf_release(&w->waiting);
 }
 
+/* Keeps what the agent of an earlier, killed process committed. */
+static int unfinished_settle(struct amp_worker *w, struct amp_error *err)
+{
+    const struct amp_unfinished_spec s = {.store = w->store,
+                                          .git = w->git,
+                                          .state_dir = w->state_dir,
+                                          .tool = w->opt->tool,
+                                          .agent = w->opt->agent,
+                                          .limits = w->opt->take,
+                                          .note = w->opt->note};
+    uint32_t failed;
+
+    return amp_unfinished_settle(&s, &failed, err);
+}
+
 static int worker_run(struct amp_worker *w, struct amp_error *err)
 {
     const struct amp_worker_options *o = w->opt;
@@ -326,7 +342,9 @@ static int worker_run(struct amp_worker *w, struct amp_error *err)
     const struct amp_git_options git = {.stop = o->stop};
     if (amp_agent_register(w->store, o->agent, o->role, amp_now_ms(), err) < 0)
         return -1;
-    int rc = amp_git_open(&git, &w->git, err) < 0 ? -1 : amp_worker_open(w, err);
+    int rc = amp_git_open(&git, &w->git, err) < 0 || unfinished_settle(w, err) < 0
+                 ? -1
+                 : amp_worker_open(w, err);
     /* If the output had no reader for too long, the agent has failed by its time limit; it recovers
      * when it takes work. */
     if (rc == 0 &&

@@ -41,8 +41,8 @@ void amp_git_quarantine_release(struct amp_git_quarantine *q)
     *q = (struct amp_git_quarantine){0};
 }
 
-int amp_git_quarantine_take(struct amp_git *g, const struct amp_git_take_spec *spec,
-                            struct amp_git_taken *out, struct amp_error *err)
+static int quarantine_read(struct amp_git *g, const char *op, const struct amp_git_take_spec *spec,
+                           struct amp_git_taken *out, struct amp_error *err)
 {
     const struct amp_git_arg *args =
         ARGS({"repo", spec->repo}, {"worktree", spec->worktree}, {"path", spec->dir},
@@ -51,7 +51,7 @@ int amp_git_quarantine_take(struct amp_git *g, const struct amp_git_take_spec *s
              {.key = "objects", .number = spec->limits.objects},
              {.key = "bytes", .number = spec->limits.bytes},
              {.key = "object_bytes", .number = spec->limits.object_bytes});
-    if (amp_git_call(g, "quarantine_take", args, err) < 0)
+    if (amp_git_call(g, op, args, err) < 0)
         return -1;
     struct amp_git_taken t = {
         .commits = amp_git_field_int(g, 0, "commits"),
@@ -64,6 +64,18 @@ int amp_git_quarantine_take(struct amp_git *g, const struct amp_git_take_spec *s
     amp_git_field_copy(g, 0, "head", t.head, sizeof t.head);
     *out = t;
     return 0;
+}
+
+int amp_git_quarantine_take(struct amp_git *g, const struct amp_git_take_spec *spec,
+                            struct amp_git_taken *out, struct amp_error *err)
+{
+    return quarantine_read(g, "quarantine_take", spec, out, err);
+}
+
+int amp_git_quarantine_keep(struct amp_git *g, const struct amp_git_take_spec *spec,
+                            struct amp_git_taken *out, struct amp_error *err)
+{
+    return quarantine_read(g, "quarantine_keep", spec, out, err);
 }
 
 int amp_git_quarantine_drop(struct amp_git *g, const char *repo, const char *dir,

@@ -63,6 +63,11 @@ struct amp_git_taken {
 int amp_git_quarantine_take(struct amp_git *g, const struct amp_git_take_spec *spec,
                             struct amp_git_taken *out, struct amp_error *err);
 
+/* The same for an attempt whose worker was killed, after the same checks; worktree is not used.
+ * Nothing is moved: the new commit is kept as `keep`, unless a ref reaches it already. */
+int amp_git_quarantine_keep(struct amp_git *g, const struct amp_git_take_spec *spec,
+                            struct amp_git_taken *out, struct amp_error *err);
+
 /* Removes a quarantine with everything in it. NO quarantine_unknown: dir is not one (it has no HEAD
  * and objects, or is a link). */
 int amp_git_quarantine_drop(struct amp_git *g, const char *repo, const char *dir,

@@ -314,23 +314,31 @@ static int check_history(struct request *r, git_repository *view, const git_oid 
                                 r->in.base && *r->in.base ? r->in.base : r->in.start);
 }
 
+/* The rule for branches and contents. */
+static int check_rule(struct request *r, const char *ref, const git_oid *tip)
+{
+    struct amp_rule rule;
+    struct amp_rule_caller caller;
+    if (load_rule(r, r->repo, &rule) < 0)
+        return -1;
+    amp_rule_caller(r->in.name, r->in.role, -1, &caller);
+    /* The quarantine has only this branch. */
+    caller.marked = true;
+    amp_span_copy(amp_span_str(r->in.branch), caller.branch, sizeof caller.branch);
+    return check_branch(r, &rule, &caller, ref) < 0 ||
+                   check_contents(r, r->repo, &rule, r->in.name, tip) < 0
+               ? -1
+               : 0;
+}
+
 /* Moves the branch, or keeps the new commit if somebody else has moved it. */
 static int move_branch(struct request *r, const char *ref, const git_oid *start, const git_oid *tip,
                        bool *kept)
 {
     CLEANUP(git_reference_cleanup) git_reference *now = NULL, *moved = NULL;
     git_repository *repo = r->repo;
-    struct amp_rule rule;
     char hex[GIT_OID_HEXSZ + 1];
-    struct amp_rule_caller caller;
-    if (load_rule(r, repo, &rule) < 0)
-        return -1;
-    amp_rule_caller(r->in.name, r->in.role, -1, &caller);
-    /* The quarantine has only this branch. */
-    caller.marked = true;
-    amp_span_copy(amp_span_str(r->in.branch), caller.branch, sizeof caller.branch);
-    if (check_branch(r, &rule, &caller, ref) < 0 ||
-        check_contents(r, repo, &rule, r->in.name, tip) < 0)
+    if (check_rule(r, ref, tip) < 0)
         return -1;
     if (keep_tip(r, repo, start, ref, tip, r->in.keep, kept) < 0)
         return -1;
@@ -385,13 +393,12 @@ static int refresh_index(struct request *r, git_repository *tree, const git_oid 
     return rc ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.worktree) : 0;
 }
 
-static int take_branch(struct request *r, git_repository *tree, int dir, const char *ref,
-                       const git_oid *start, const git_oid *tip)
+/* Checks the commit with everything that it needs, and writes that into the repository. */
+static int take_objects(struct request *r, int dir, const git_oid *start, const git_oid *tip)
 {
     const struct incoming_limits limits = {r->in.objects, r->in.bytes, r->in.object_bytes};
     struct incoming_count count = {0};
     struct incoming *in = NULL;
-    bool kept = false;
     int rc = incoming_open(r, dir, &limits, &in);
     if (rc == 0)
         rc = incoming_check(in, tip, &count);
@@ -400,15 +407,42 @@ static int take_branch(struct request *r, git_repository *tree, int dir, const c
     if (rc == 0)
         rc = incoming_write(in);
     incoming_close(in);
+    amp_jw_member_int(&r->out, "commits", count.commits);
+    amp_jw_member_int(&r->out, "objects", count.objects);
+    amp_jw_member_int(&r->out, "bytes", count.bytes);
+    return rc;
+}
+
+static int take_branch(struct request *r, git_repository *tree, int dir, const char *ref,
+                       const git_oid *start, const git_oid *tip)
+{
+    bool kept = false;
+    int rc = take_objects(r, dir, start, tip);
     if (rc == 0)
         rc = move_branch(r, ref, start, tip, &kept);
     if (rc == 0)
         rc = refresh_index(r, tree, tip);
-    amp_jw_member_int(&r->out, "commits", count.commits);
-    amp_jw_member_int(&r->out, "objects", count.objects);
-    amp_jw_member_int(&r->out, "bytes", count.bytes);
     reply_flag(r, "kept", kept);
     return rc;
+}
+
+/* Reads what the request and the quarantine say of the branch. Returns the open quarantine. */
+static int read_quarantine(struct request *r, char *ref, size_t size, git_oid *start, git_oid *tip)
+{
+    int valid = 0;
+    if (git_branch_name_is_valid(&valid, r->in.branch) || !valid ||
+        git_oid_fromstr(start, r->in.start) != 0)
+        return amp_fail(r->err, AMP_USAGE, "bad_branch", "%s at %s: not a branch and its commit",
+                        r->in.branch, r->in.start);
+    snprintf(ref, size, "refs/heads/%s", r->in.branch);
+    AMP_CLOSE int dir = open(r->in.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return refuse_incoming(r, "%s is not a directory", r->in.path);
+    if (reply_head(r, dir) < 0 || read_branch(r, dir, ref, tip) < 0)
+        return -1;
+    int fd = dir;
+    dir = -1;
+    return fd;
 }
 
 int op_quarantine_take(struct request *r)
@@ -416,25 +450,32 @@ int op_quarantine_take(struct request *r)
     CLEANUP(git_repository_cleanup) git_repository *tree = NULL;
     char ref[1024], under[1024];
     git_oid start, tip;
-    int valid = 0;
-    if (git_branch_name_is_valid(&valid, r->in.branch) || !valid ||
-        git_oid_fromstr(&start, r->in.start) != 0)
-        return amp_fail(r->err, AMP_USAGE, "bad_branch", "%s at %s: not a branch and its commit",
-                        r->in.branch, r->in.start);
-    snprintf(ref, sizeof ref, "refs/heads/%s", r->in.branch);
-    AMP_CLOSE int dir = open(r->in.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0)
-        return refuse_incoming(r, "%s is not a directory", r->in.path);
-    if (open_worktree(r, &tree) < 0)
+    AMP_CLOSE int dir = read_quarantine(r, ref, sizeof ref, &start, &tip);
+    if (dir < 0 || open_worktree(r, &tree) < 0)
         return -1;
     head_branch(tree, under, sizeof under);
     if (strcmp(under, ref) != 0)
         return amp_fail(r->err, AMP_NO, "worktree_unknown", "%s: not on the branch %s",
                         r->in.worktree, r->in.branch);
-    if (reply_head(r, dir) < 0 || read_branch(r, dir, ref, &tip) < 0)
-        return -1;
     if (!git_oid_equal(&tip, &start) && take_branch(r, tree, dir, ref, &start, &tip) < 0)
         return -1;
+    reply_oid(r, "commit", &tip);
+    return 0;
+}
+
+int op_quarantine_keep(struct request *r)
+{
+    char ref[1024];
+    git_oid start, tip;
+    bool kept = false;
+    AMP_CLOSE int dir = read_quarantine(r, ref, sizeof ref, &start, &tip);
+    if (dir < 0)
+        return -1;
+    if (!git_oid_equal(&tip, &start) &&
+        (take_objects(r, dir, &start, &tip) < 0 || check_rule(r, ref, &tip) < 0 ||
+         keep_tip(r, r->repo, &tip, "", &start, r->in.keep, &kept) < 0))
+        return -1;
+    reply_flag(r, "kept", kept);
     reply_oid(r, "commit", &tip);
     return 0;
 }
