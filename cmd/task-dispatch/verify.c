@@ -16,7 +16,7 @@
 #include "verbs.h"
 
 static const char *repo = ".", *bundle;
-static bool quiet, no_coordinator, by_note;
+static bool quiet, no_coordinator, by_note, self_signed;
 
 const struct amp_opt task_verify_opts[] = {
     AMP_OPT_REPO(repo),
@@ -24,6 +24,8 @@ const struct amp_opt task_verify_opts[] = {
      "verify a bundle of export; - for standard input. No state directory is needed"},
     {0, "note", AMP_OPT_FLAG, &by_note, NULL,
      "verify the bundle in the commit's note (" TASK_NOTES ")"},
+    {0, "self-signed", AMP_OPT_FLAG, &self_signed, NULL,
+     "check only that a bundle is consistent, with the keys in it, which its maker chose"},
     {0, "no-coordinator", AMP_OPT_FLAG, &no_coordinator, NULL,
      "also accept verdicts on tasks without a coordinator"},
     {'q', "quiet", AMP_OPT_FLAG, &quiet, NULL, "print nothing"},
@@ -35,7 +37,8 @@ static void who_print(const char *commit, const char *task, const char *more,
 {
     if (quiet)
         return;
-    amp_note("%.12s is approved: task %s%s%s", commit, task, *more ? ", " : "", more);
+    amp_note("%.12s %s: task %s%s%s", commit,
+             self_signed ? "has a consistent proof" : "is approved", task, *more ? ", " : "", more);
     if (*who->executor)
         amp_note("%.12s: result of %s, verdict of %s%s%s", commit, who->executor, who->reviewer,
                  *who->operator_ ? ", decision of " : "", who->operator_);
@@ -56,15 +59,36 @@ static int text_read(struct amp_git *git, const char *commit, struct amp_buf *ou
                     : 0;
 }
 
-/* Opens the keys to trust: of --allowed-signers, of the state directory, or of the bundle itself.
- */
+/* The keys in the bundle itself. */
+static int own_keys_open(const struct amp_bundle *b, struct amp_identity_cli *how,
+                         const struct amp_identity_tool *who, struct amp_identities **ids,
+                         struct amp_error *err)
+{
+    char path[] = "/tmp/amp-bundle-XXXXXX";
+    AMP_CLOSE int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "%s", path);
+    how->allowed_signers = path;
+    int rc = amp_write_all(fd, amp_buf_span(&b->signers), err);
+    if (rc == 0)
+        rc = amp_identity_cli_open(how, who, ids, err);
+    unlink(path);
+    return rc;
+}
+
+/* Opens the keys to trust: of --allowed-signers or of the state directory; with --self-signed those
+ * of the bundle. Anybody can make a bundle with keys of his own, so nothing else selects them. */
 static int trust_open(const struct amp_bundle *b, struct amp_identities **ids, const char **relied,
                       struct amp_error *err)
 {
     struct amp_identity_cli how = task_identity;
     struct amp_identity_tool who = {.state = task_state, .config = task_config, .quiet = true};
-    char path[] = "/tmp/amp-bundle-XXXXXX";
     how.require = "all";
+    *relied = NULL;
+    if (self_signed) {
+        who.state = NULL;
+        return own_keys_open(b, &how, &who, ids, err);
+    }
     if (how.allowed_signers) {
         who.state = NULL;
         *relied = how.allowed_signers;
@@ -74,17 +98,9 @@ static int trust_open(const struct amp_bundle *b, struct amp_identities **ids, c
         *relied = task_state;
         return amp_identity_cli_open(&how, &who, ids, err);
     }
-    AMP_CLOSE int fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "%s", path);
-    *relied = NULL;
-    who.state = NULL;
-    how.allowed_signers = path;
-    int rc = amp_write_all(fd, amp_buf_span(&b->signers), err);
-    if (rc == 0)
-        rc = amp_identity_cli_open(&how, &who, ids, err);
-    unlink(path);
-    return rc;
+    return amp_fail(err, AMP_CONFIG, "no_allowed_signers",
+                    "no trusted keys: give --allowed-signers FILE; --self-signed checks only that "
+                    "the bundle is consistent");
 }
 
 /* The proof of the tree; NULL: the bundle has none. The commit's name does not count: a result may
@@ -142,8 +158,8 @@ static int bundle_verify(struct amp_git *git, const char *commit, struct amp_err
     if (rc > 0 && !quiet && relied)
         amp_note("relied on the keys of %s, and on the coordinator %s", relied, b.key);
     else if (rc > 0 && !quiet)
-        amp_warn("relied only on the keys in the bundle, which its maker chose (coordinator %s); "
-                 "--allowed-signers FILE names keys that you trust",
+        amp_warn("used only the keys in the bundle, which its maker chose (coordinator %s): this "
+                 "does not show that the work was approved",
                  b.key);
     amp_identities_close(ids);
     return rc;
@@ -189,6 +205,9 @@ int task_verify(int argc, char **argv)
         amp_die_usage("verify takes one COMMIT; with --bundle it may be left out");
     if (bundle && by_note)
         amp_die_usage("--bundle and --note exclude each other");
+    if (self_signed && (!by_bundle || task_identity.allowed_signers))
+        amp_die_usage(by_bundle ? "--self-signed and --allowed-signers exclude each other"
+                                : "--self-signed needs --bundle or --note");
     if (!by_bundle && (!task_state || !*task_state))
         amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
     /* A bundle is checked without the state directory; everybody may do that. */

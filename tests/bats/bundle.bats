@@ -72,8 +72,6 @@ A
   cp "$S/keys/allowed_signers" signers
   run -0 --separate-stderr task-dispatch verify --bundle bundle --allowed-signers signers -C "$top/work" "$commit"
   [[ "$stderr" == *"relied on the keys of signers"* ]]
-  run -0 --separate-stderr task-dispatch verify --bundle bundle
-  [[ "$stderr" == *"relied only on the keys in the bundle"* ]]
   # Of another commit, and with the keys of others.
   run -1 --separate-stderr task-dispatch verify --bundle bundle --allowed-signers signers -C "$top/work" main
   [[ "$stderr" == *"the bundle is about other commits"* ]]
@@ -109,12 +107,12 @@ A
   task-dispatch export -s "$S" -C "$top/work" "$commit" >bundle
   sed 's/secret word/Secret word/' bundle >changed
   ! cmp -s bundle changed
-  run -1 --separate-stderr task-dispatch verify --bundle changed
+  run -1 --separate-stderr task-dispatch verify --bundle changed --self-signed
   [[ "$stderr" == *"the bundle: bad_signature"* ]]
   jq -c '.sig.time = "2020-01-01T00:00:00.000Z"' bundle >changed
-  run -65 --separate-stderr task-dispatch verify --bundle changed
+  run -65 --separate-stderr task-dispatch verify --bundle changed --self-signed
   echo '{"sig":{},"bundle":{}}' >changed
-  run -65 --separate-stderr task-dispatch verify --bundle changed
+  run -65 --separate-stderr task-dispatch verify --bundle changed --self-signed
   [[ "$stderr" == *"not a bundle"* ]]
 }
 
@@ -126,6 +124,26 @@ resigned() {
   printf '{"sig":%s,"bundle":%s}\n' \
     "$(jq -c --arg v "$(sed '/^-/d' content.sig | base64 -d | tail -c 64 | base64 -w 0)" '.sig.value = $v | .sig' bundle)" \
     "$(cat content)"
+}
+
+@test "a bundle with the keys of its maker is refused without trusted keys" {
+  task-dispatch export -s "$S" -C "$top/work" "$commit" >bundle
+  for how in "--bundle bundle" "--bundle bundle -s nowhere"; do
+    # shellcheck disable=SC2086
+    run -78 --separate-stderr task-dispatch verify $how -C "$top/work" "$commit"
+    [[ "$stderr" == *"no trusted keys: give --allowed-signers FILE"* ]]
+    [ -z "$output" ]
+  done
+  run -78 task-dispatch verify --quiet --bundle - -C "$top/work" "$commit" <bundle
+  # Consistent, and nothing more; for those who ask for that.
+  run -0 --separate-stderr task-dispatch verify --bundle bundle --self-signed -C "$top/work" "$commit"
+  [[ "$stderr" == *"has a consistent proof"*"does not show that the work was approved"* ]]
+  [[ "$stderr" != *"is approved"* ]]
+  run -64 task-dispatch verify --bundle bundle --self-signed --allowed-signers "$S/keys/allowed_signers"
+  run -64 task-dispatch verify -s "$S" --self-signed "$commit"
+  # amp.json may name the file.
+  echo "{\"identity\":{\"allowed_signers\":\"$S/keys/allowed_signers\"}}" >amp.json
+  run -0 task-dispatch verify --config amp.json --bundle bundle -C "$top/work" "$commit"
 }
 
 @test "the tree counts, not the name of the commit" {
@@ -148,6 +166,28 @@ resigned() {
   git -C clone fetch -q origin refs/notes/amp:refs/notes/amp
   run -0 --separate-stderr task-dispatch verify --note --allowed-signers signers -C clone origin/agent/x
   [[ "$stderr" == *"relied on the keys of signers"* ]]
+  run -78 task-dispatch verify --note -C clone origin/agent/x
+}
+
+@test "a server's hook verifies the note with the keys of the server's owner" {
+  cp "$S/keys/allowed_signers" signers
+  git clone -q --bare "$top/work" server
+  git -C server update-ref -d refs/notes/amp
+  # The example of docs/guard.md.
+  sed -n '/^A server without the state directory/,/^## /p' "$AMP_TOP/docs/guard.md" | sed -n 's/^    //p' |
+    sed "s|/etc/amp/allowed_signers|$PWD/signers|" >server/hooks/update
+  grep -q 'verify --note --allowed-signers' server/hooks/update
+  chmod +x server/hooks/update
+  task-dispatch export --note -s "$S" -C "$top/work" "$commit"
+  run -1 git -C "$top/work" push -q "$PWD/server" agent/x:main
+  git -C "$top/work" push -q "$PWD/server" refs/notes/amp
+  run -1 git -C "$top/work" push -q "$PWD/server" agent/y:main
+  git -C "$top/work" push -q "$PWD/server" agent/x:main
+  # The keys of the bundle's maker do not count.
+  git -C server update-ref refs/heads/main "$commit~1"
+  ssh-keygen -q -t ed25519 -N '' -C '' -f other
+  echo "coordinator $(cat other.pub)" >signers
+  run -1 git -C "$top/work" push -q "$PWD/server" agent/x:main
 }
 
 @test "all subtasks of a task, and nothing of work that was not approved" {
