@@ -162,6 +162,57 @@ refused() {
   [ "$(part result_sig)" != "" ]
 }
 
+@test "an executor that rotates its key between its acknowledgement and its result is the same executor" {
+  need ssh-keygen
+  begin
+  cat >slow <<'A'
+#!/bin/sh
+touch "$0.began"
+until [ -e "$0.go" ]; do sleep 0.02; done
+echo x >x
+A
+  chmod +x slow
+  cp -R "$BATS_FILE_TMPDIR/work" work
+  sed "s|$BATS_FILE_TMPDIR/work|$PWD/work|" "$BATS_FILE_TMPDIR/task" >task
+  rm -r "$S"
+  task-dispatch coordinate -s "$S" <task >first || [ $? -eq 75 ]
+  AMP_CONFINE=off task-dispatch run -s "$S" --exec "$PWD/slow" <first >answers 2>run.err &
+  wait_until 20 test -e slow.began
+  # Bound to the first key.
+  wait_until 20 grep -q '"ack"' answers
+  cp answers acks
+  hear acks
+  [ "$(part executor)" = executor/executor ]
+  bound=$(part executor_key)
+  amp-sign -s "$S" rotate executor/executor --grace 1h
+  touch slow.go
+  wait $!
+  grep '"task_result"' answers >result
+  [ "$(jq -r .sig.key result)" != "$bound" ]
+  # Another executor of the state with the same result is not the same.
+  AMP_CONFINE=off task-dispatch run -s "$S" --agent other --exec true </dev/null >/dev/null
+  jq -c '.msg | .msg_id += "9"' result | says executor.other >forged
+  before=$(state_of)
+  hear forged
+  refused bad_sender
+  hear result
+  [ "$(state_of)" = in_review ]
+  # From now on the proof is about the new key.
+  [ "$(part executor_key)" = "$(jq -r .sig.key result)" ]
+  grep '"review_request"' out >request
+  cat >approve <<'A'
+#!/bin/sh
+jq '{decision: "approved", confidence: 1, criteria_results: [.[] | {criterion: (if type == "object" then .criterion else . end), passed: true, evidence: "e"}]}' "$AMP_CRITERIA" >"$AMP_RESULT"
+A
+  chmod +x approve
+  AMP_CONFINE=off task-dispatch review -s "$S" --exec "$PWD/approve" <request >verdict
+  hear verdict
+  [ "$(state_of)" = done ]
+  # The chain holds with the rotated key.
+  run -0 --separate-stderr task-dispatch verify -s "$S" -C work feature/x
+  [[ "$stderr" == *"result of executor/executor, verdict of reviewer/reviewer"* ]]
+}
+
 @test "a verdict counts for the result that it names, from a reviewer who is not the executor" {
   begin
   need ssh-keygen

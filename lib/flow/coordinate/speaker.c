@@ -27,10 +27,13 @@ static int task_look(struct amp_coordinator *c, const struct amp_view *v, struct
     return amp_is_task_id(v->task) ? amp_task_load(c->store, v->task, t, NULL, err) : 0;
 }
 
-static bool is_bound_to_other(const struct amp_task_part *p, const struct amp_said *said)
+/* An executor that rotated its key since the binding has the same name. */
+static bool is_bound_to_other(const struct amp_coordinator *c, const struct amp_task_part *p,
+                              const struct amp_said *said)
 {
     return p && *p->executor && said->how == AMP_SAID_SIGNED &&
-           strcmp(p->executor, said->by.key) != 0;
+           strcmp(p->executor, said->by.key) != 0 &&
+           !amp_identities_is_named(c->opt->ids, &said->by, p->executor_name);
 }
 
 static int bound_refuse(const struct amp_task_part *p, struct amp_error *why)
@@ -51,7 +54,7 @@ static int result_check(struct amp_coordinator *c, const struct amp_view *v,
     if (task_look(c, v, &t, err) < 0)
         return -1;
     const struct amp_task_part *p = amp_task_part(&t, v->body.result.subtask);
-    return is_bound_to_other(p, said) ? bound_refuse(p, why) : 1;
+    return is_bound_to_other(c, p, said) ? bound_refuse(p, why) : 1;
 }
 
 static bool names_judged(const struct amp_view *v)
@@ -100,7 +103,7 @@ static int answer_check(struct amp_coordinator *c, const struct amp_view *v,
     if (task_look(c, v, &t, err) < 0)
         return -1;
     for (size_t i = 0; i < t.n_parts; i++)
-        if (amp_span_is(ref, t.parts[i].dispatch_ref) && is_bound_to_other(&t.parts[i], said))
+        if (amp_span_is(ref, t.parts[i].dispatch_ref) && is_bound_to_other(c, &t.parts[i], said))
             return bound_refuse(&t.parts[i], why);
     return 1;
 }

@@ -101,9 +101,13 @@ static int keep_result(struct amp_step *st, struct amp_task_part *p, struct amp_
 {
     const struct amp_view *v = st->view;
     const struct amp_said *said = st->c->said;
-    if (said && said->how == AMP_SAID_SIGNED && !*p->executor &&
-        (amp_task_set(&p->executor, amp_span_str(said->by.key), err) < 0 ||
-         amp_task_set(&p->executor_name, amp_span_str(said->by.principal), err) < 0))
+    bool sig = said && said->how == AMP_SAID_SIGNED;
+    /* Without a binding by an acknowledgement, the result binds. A bound executor may have rotated
+     * its key since (speaker.c): the proof is about the key that signed the result. */
+    if (sig && !*p->executor &&
+        amp_task_set(&p->executor_name, amp_span_str(said->by.principal), err) < 0)
+        return -1;
+    if (sig && amp_task_set(&p->executor, amp_span_str(said->by.key), err) < 0)
         return -1;
     if (keep_signature(v, &p->result_sig, err) < 0)
         return -1;
