@@ -234,8 +234,14 @@ A
   is_refused kept unknown_ref
   verdict "$dispatch" | jq -c '.context_ref = []' | says reviewer.reviewer >kept
   is_refused kept unknown_ref
-  # A second key of the executor that is a reviewer's, too; then one that is only the reviewer's.
+  # Ids that begin like those of the request and the result, or of which these are the beginning, are other ids.
   request=$(grep -o -m 1 'review_request-T-2026-001-[0-9]*' "$said")
+  for ref in review_request- task_result- review_request-T-2026-001 review_request-T-2026-001- task_result-T-2026-0011-1 \
+    "${request%?}" "${request}0" "x$request" "$request "; do
+    verdict "$ref" | says reviewer.reviewer >kept
+    is_refused kept unknown_ref
+  done
+  # A second key of the executor that is a reviewer's, too; then one that is only the reviewer's.
   ssh-keygen -q -t ed25519 -N '' -C '' -f "$S/keys/second"
   echo "reviewer/second,executor/executor $(cat "$S/keys/second.pub")" >>"$S/keys/allowed_signers"
   verdict "$request" | says second >line
@@ -246,6 +252,21 @@ A
   # Which tree the reviewer saw is not known: no bundle, although the commit's name is in the result.
   run -1 --separate-stderr task-dispatch export -s "$S" -C "$BATS_FILE_TMPDIR/work" "$task"
   [[ "$stderr" == *"no verdict approves the tree"* ]]
+}
+
+@test "an answer settles only messages of its own task" {
+  begin
+  need ssh-keygen
+  task-dispatch new -s "$S" -C "$BATS_FILE_TMPDIR/work" --branch feature/y --description "do it" --criterion "it works" \
+    --id T-2026-002 --sign >second
+  hear second
+  other=$(grep -o 'task_dispatch-T-2026-002-[0-9]*' out | head -n 1)
+  result | jq -c --arg o "$other" '.context_ref += [$o]' | says executor.executor >line
+  hear line
+  [ "$(state_of)" = in_review ]
+  stage() { jq -r --arg k "$1" 'select((.key // "") | endswith($k)).to' "$S"/log/*.ndjson | tail -n 1; }
+  [ "$(stage "$dispatch")" = FULFILLED ]
+  [ "$(stage "$other")" = SENT ]
 }
 
 @test "a line that was changed after it was signed is refused" {

@@ -145,6 +145,8 @@ int amp_coordinator_hears(struct amp_coordinator *c, const struct amp_coordinate
 int amp_coordinator_refused(struct amp_coordinator *c, const struct amp_coordinate_input *in,
                             const struct amp_view *v, const struct amp_error *why,
                             struct amp_error *err);
+/* Whether an id is TYPE-TASK- and something: the id of a message of this type and task. */
+bool amp_coordinator_is_id(struct amp_span id, const char *type, struct amp_span task);
 /* Binds a dispatch to the executor that acknowledged it (stage READ), unless it is bound. */
 int amp_coordinator_bind(struct amp_coordinator *c, const struct amp_view *ack,
                          struct amp_error *err);

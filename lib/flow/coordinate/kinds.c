@@ -214,7 +214,9 @@ static uint32_t verdict_facts(const struct amp_step *st, const struct amp_task_p
     bool to_other = !to_current && !to_judged &&
                     (context_has_other(v, AMP_SPAN("task_result-"), p->result_ref) ||
                      context_has_other(v, AMP_SPAN("review_request-"), p->request_ref));
-    if (to_other)
+    /* A signed verdict counts only for what it names. */
+    bool is_signed = st->c->said && st->c->said->how == AMP_SAID_SIGNED;
+    if (to_other || (is_signed && !to_current && !to_judged))
         return AMP_QA_IF_STALE;
     if (to_judged || (is_judged && !to_current))
         return was_approved == approved ? AMP_QA_IF_ANSWERED : AMP_QA_IF_CONTRADICTS;

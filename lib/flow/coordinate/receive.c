@@ -280,9 +280,9 @@ static int answer_settle(struct amp_coordinator *c, const struct amp_view *v,
 static int context_settle(struct amp_coordinator *c, const struct amp_view *v, int64_t now_ms,
                           struct amp_error *err)
 {
-    const char *asked = v->kind == AMP_KIND_RESULT ? "task_dispatch-" : "review_request-";
+    const char *asked = v->kind == AMP_KIND_RESULT ? "task_dispatch" : "review_request";
     for (uint32_t i = 0; i < v->context.n; i++)
-        if (amp_span_starts(v->context.v[i], asked) &&
+        if (amp_coordinator_is_id(v->context.v[i], asked, v->task) &&
             answer_settle(c, v, AMP_STAGE_FULFILLED, v->context.v[i], now_ms, err) < 0)
             return -1;
     return 0;

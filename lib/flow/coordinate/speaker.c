@@ -57,11 +57,20 @@ static int result_check(struct amp_coordinator *c, const struct amp_view *v,
     return is_bound_to_other(c, p, said) ? bound_refuse(p, why) : 1;
 }
 
+/* Whether an id is TYPE-TASK- and something. */
+bool amp_coordinator_is_id(struct amp_span id, const char *type, struct amp_span task)
+{
+    size_t n = strlen(type);
+    return task.n > 0 && id.n > n + task.n + 2 && memcmp(id.p, type, n) == 0 && id.p[n] == '-' &&
+           memcmp(id.p + n + 1, task.p, task.n) == 0 && id.p[n + 1 + task.n] == '-';
+}
+
+/* Which result the ids are about is decided later, by comparing them (kinds.c). */
 static bool names_judged(const struct amp_view *v)
 {
     for (uint32_t i = 0; i < v->context.n; i++)
-        if (amp_span_starts(v->context.v[i], "review_request-") ||
-            amp_span_starts(v->context.v[i], "task_result-"))
+        if (amp_coordinator_is_id(v->context.v[i], "review_request", v->task) ||
+            amp_coordinator_is_id(v->context.v[i], "task_result", v->task))
             return true;
     return false;
 }
