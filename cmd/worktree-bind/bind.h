@@ -28,6 +28,7 @@ struct bind_options {
     struct amp_identity_cli identity;
     /* exec */
     struct amp_confine_cli walls;
+    const char *access; /* a file, or "-" */
     /* reservations */
     const char *holder, *task;
     bool all;

@@ -28,6 +28,7 @@
 #include "worktree/git/quarantine.h"
 
 #define PLACES_MAX 24
+#define ACCESS_MAX ((size_t)4 << 20)
 
 /* Signals that are passed on to the command. */
 static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
@@ -83,12 +84,13 @@ static int worktree_find(struct execution *x, struct amp_error *err)
 
 /* The policy of the options, and what is enforced of it. AMP_CONFINE does not count: a command that
  * is not to be confined needs no exec. */
-static int confinement_choose(struct execution *x, struct amp_error *err)
+static int confinement_choose(struct execution *x, struct amp_span access, struct amp_error *err)
 {
     const struct amp_confinement_args args = {.require = !opt.walls.best_effort,
                                               .best_effort = opt.walls.best_effort,
                                               .policy = opt.walls.policy,
                                               .network = opt.walls.network,
+                                              .access = access,
                                               .read = opt.walls.read.v,
                                               .n_read = opt.walls.read.n,
                                               .write = opt.walls.write.v,
@@ -96,14 +98,13 @@ static int confinement_choose(struct execution *x, struct amp_error *err)
     return amp_confinement_choose(&args, amp_warn, &x->policy, &x->report, err);
 }
 
-/* The policy file, and the directory that has its name; "": no policy. The worktree is found after
+/* The file of an option, and the directory that has its name; "": none. The worktree is found after
  * a change of the directory. */
 struct policy_place {
     char file[PATH_MAX], dir[PATH_MAX];
 };
-static int policy_place_find(struct policy_place *p, struct amp_error *err)
+static int policy_place_find(const char *policy, struct policy_place *p, struct amp_error *err)
 {
-    const char *policy = opt.walls.policy;
     *p->file = *p->dir = '\0';
     if (!policy)
         return 0;
@@ -123,12 +124,12 @@ static bool is_in(const char *path, const char *dir)
 
 /* The command could change a policy in the worktree, or a link to one, for its next start. */
 static int policy_place_check(const struct execution *x, const struct policy_place *p,
-                              struct amp_error *err)
+                              const char *name, struct amp_error *err)
 {
     if (!is_in(p->file, x->worktree) && !is_in(p->dir, x->worktree))
         return 0;
     return amp_fail(err, AMP_CONFIG, "bad_policy",
-                    "%s is in the worktree, where the command could change it", opt.walls.policy);
+                    "%s is in the worktree, where the command could change it", name);
 }
 
 /* Without the option: the default state directory, if it exists. */
@@ -248,19 +249,44 @@ static int gate_make(struct execution *x, struct amp_error *err)
                           STDERR_FILENO, &x->gate, err);
 }
 
+/* The text of --access. Of standard input nothing is left for the command. */
+static int access_read(struct amp_buf *out, struct amp_error *err)
+{
+    char part[4096];
+    ssize_t n;
+    amp_buf_init(out, ACCESS_MAX + 1);
+    if (!opt.access)
+        return 0;
+    if (strcmp(opt.access, "-") != 0)
+        return amp_file_read_any(opt.access, ACCESS_MAX, out, err);
+    while ((n = read(STDIN_FILENO, part, sizeof part)) != 0) {
+        if (n < 0 && errno != EINTR)
+            return amp_fail_errno(err, AMP_IOERR, "standard input");
+        if (n > 0 && amp_buf_add(out, part, (size_t)n, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int execution_prepare(struct execution *x, const char *command, struct amp_error *err)
 {
-    struct policy_place policy;
+    struct policy_place policy, access;
+    AMP_BUF struct amp_buf text = {0};
     const char *tmp = getenv("TMPDIR");
     if (!tmp || tmp[0] != '/')
         tmp = "/tmp";
     /* Paths of options are relative to the directory of the start, which worktree_find changes. */
     if (opt.state && !realpath(opt.state, x->state))
         return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", opt.state);
-    if (policy_place_find(&policy, err) < 0)
+    bool from_stdin = opt.access && strcmp(opt.access, "-") == 0;
+    if (policy_place_find(opt.walls.policy, &policy, err) < 0 ||
+        policy_place_find(from_stdin ? NULL : opt.access, &access, err) < 0 ||
+        access_read(&text, err) < 0)
         return -1;
-    if (confinement_choose(x, err) < 0 || worktree_find(x, err) < 0 ||
-        policy_place_check(x, &policy, err) < 0 || repository_use(x, tmp, err) < 0)
+    const struct amp_span given = {opt.access ? text.len ? text.data : "" : NULL, text.len};
+    if (confinement_choose(x, given, err) < 0 || worktree_find(x, err) < 0 ||
+        policy_place_check(x, &policy, opt.walls.policy, err) < 0 ||
+        policy_place_check(x, &access, opt.access, err) < 0 || repository_use(x, tmp, err) < 0)
         return -1;
     /* Only the mounts of the level full can cover a part of the worktree. */
     if (x->git_inside && !x->report.means.namespaces && !(x->report.lacks & 1u << AMP_LACK_FILES)) {

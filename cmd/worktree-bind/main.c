@@ -91,7 +91,12 @@ static const struct amp_opt unbind_opts[] = {
     AMP_OPT_END,
 };
 
-static const struct amp_opt exec_opts[] = {AMP_OPT_CONFINE(opt.walls), AMP_OPT_END};
+static const struct amp_opt exec_opts[] = {
+    AMP_OPT_CONFINE(opt.walls),
+    {0, "access", AMP_OPT_PATH, &opt.access, "FILE",
+     .doc = "allow at most the effective access of the AOP task in FILE (-: standard input)"},
+    AMP_OPT_END,
+};
 
 static const struct amp_opt repair_opts[] = {
     AMP_OPT_PREPARE(opt.prepare),

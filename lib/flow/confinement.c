@@ -1,6 +1,8 @@
 /* From options to what is enforced. */
 #include "flow/confinement.h"
 
+#include "flow/effective.h"
+
 static int demand_find(const struct amp_confinement_args *a, enum amp_confine_demand *out,
                        struct amp_error *err)
 {
@@ -39,6 +41,8 @@ static int level_choose(const struct amp_confinement_args *a, struct amp_confine
         return -1;
     if (a->network && !amp_network_find(amp_span_str(a->network), &policy->network))
         return amp_fail(err, AMP_USAGE, "bad_value", "unknown network policy \"%s\"", a->network);
+    if (a->access.p && amp_access_restrict_text(a->access, policy, err) < 0)
+        return -1;
     return amp_confine_choose(demand, policy, report, err);
 }
 

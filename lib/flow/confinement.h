@@ -12,11 +12,13 @@ struct amp_confinement_args {
     const char *demand;                    /* AMP_CONFINE: require, best-effort, off; NULL: unset */
     const char *policy;                    /* a file, or NULL */
     const char *network;                   /* overrides the policy's, or NULL */
+    struct amp_span access;                /* restricts all of it (effective.h); p NULL: none */
     const char *const *read, *const *write;
     int n_read, n_write;
 };
 /* Fills the policy and the report. An option counts before AMP_CONFINE, that before the default
- * "require". note prints what is not enforced. USAGE bad_value; otherwise the errors of
+ * "require". note prints what is not enforced. USAGE bad_value; otherwise
+ * those of amp_access_restrict_text,  the errors of
  * amp_confine_policy_read and amp_confine_choose. */
 int amp_confinement_choose(const struct amp_confinement_args *a, void (*note)(const char *fmt, ...),
                            struct amp_confine_policy *policy, struct amp_confine_report *report,

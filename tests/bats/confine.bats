@@ -293,6 +293,61 @@ if sys.argv[2] == "full":
   kill "$pid"
 }
 
+@test "--access: what --effective shows is enforced, and nothing is widened" {
+  need python3
+  mkdir src src/gen doc
+  echo text >src/a
+  echo secret | tee doc/b >c
+  local task='"message_type":"TASK","session":{"session_id":"AOP-SESSION-2026-02-26-001","created_at":"2026-02-26T14:00:00Z","orchestrator":"o","origin":"CLI"}'
+  task="{\"aop_version\":\"2.0.2-C\",\"schema_version\":\"2.0.2\",\"protocol_family\":\"AOP\",$task"
+  task+=',"target":{"agent_name":"a","role":"EXECUTOR","provider":"LOCAL","model":"m"},"task":{"task_id":"TASK-001",'
+  task+='"objective":"o","category":"OTHER","complexity":"LOW","environment":{"workspace_root":"/w"},"access":{"network":"NONE",'
+  task+='"filesystem":{"read_paths":["src","/etc/shadow","'$OUT'"],"write_paths":["/w/src/gen"]}}}}'
+  cd "$BATS_FILE_TMPDIR"
+  echo "$task" >task
+  amp-validate --effective task >effective
+  coproc python3 -u -c 'import socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(); print(s.getsockname()[1])
+while True: s.accept()[0].sendall(b"reached")'
+  local port level file pid=$COPROC_PID
+  read -r port <&"${COPROC[0]}"
+  local script='cat src/a doc/b c "$1/file" 2>/dev/null
+echo x 2>/dev/null >>src/a && echo wrote; echo x 2>/dev/null >doc/b && echo wrote
+echo y >src/gen/new && echo generated
+python3 -c "import socket, sys
+print(socket.create_connection((\"127.0.0.1\", int(sys.argv[1])), 5).recv(9))" "$2" 2>/dev/null'
+  for level in full landlock; do
+    # Control: without it the policy allows all of this.
+    options=(-C wt --network FULL_ACCESS)
+    $level sh -c "$script" sh "$OUT" "$port"
+    [ "$output" = "text"$'\n'"secret"$'\n'"secret"$'\n'"wrote"$'\n'"wrote"$'\n'"generated"$'\n'"b'reached'" ]
+    for file in task effective; do
+      echo text >wt/src/a
+      options=(-C wt --network FULL_ACCESS --access $file)
+      $level sh -c "$script" sh "$OUT" "$port"
+      [ "$output" = "text"$'\n'"generated" ]
+      [ "$(cat wt/src/gen/new)" = y ]
+    done
+    echo secret >wt/doc/b
+  done
+  kill "$pid"
+  # From a pipe. A task with more than the policy gets the policy.
+  amp-validate --effective <<<"${task/NONE/FULL}" >wide
+  run -0 worktree-bind exec -C wt --access - -- cat src/a - <effective
+  [ "$output" = text ]
+  options=(-C wt --access wide)
+  full sh -c 'ls -A /sys/class/net 2>/dev/null; cat /proc/net/dev | grep -c :'
+  [ "$output" = 1 ]
+  # Neither a message that is not valid, nor several, nor a file that the command could change.
+  for file in '{}' '' "${task/LOW/LOWER}" "$task"$'\n'"$task" "$(sed 's/"line"/"lime"/' effective)"; do
+    run -65 --separate-stderr worktree-bind exec -C wt --access - -- true <<<"$file"
+    [[ $stderr == *"neither a record of amp-validate --effective nor a valid AOP TASK"* ]]
+  done
+  cp task wt/mine
+  run -78 --separate-stderr worktree-bind exec -C wt --access wt/mine -- true
+  [[ $stderr == *"is in the worktree, where the command could change it"* ]]
+}
+
 @test "UNIX sockets outside are out of reach, also for a datagram socket of a pair" {
   need python3
   rm -f "$OUT/stream" "$OUT/dgram"

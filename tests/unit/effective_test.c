@@ -6,7 +6,7 @@
 
 #include <amp/base/file.h>
 
-#include "flow/work/access.h"
+#include "flow/effective.h"
 #include "scratch.h"
 #include "tap.h"
 

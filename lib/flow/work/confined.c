@@ -15,7 +15,7 @@
 #include <amp/json/writer.h>
 
 #include "base/process/runner.h"
-#include "flow/work/access.h"
+#include "flow/effective.h"
 #include "flow/work/claims.h"
 #include "flow/work/unfinished.h"
 

@@ -1,16 +1,18 @@
-/* The effective access of a dispatch, read from the record of `amp-validate --effective`, so that
+/* The effective access of a task, read from the record of `amp-validate --effective`, so that
  * exactly what it shows is enforced. */
-#include "flow/work/access.h"
+#include "flow/effective.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
+#include <amp/schema/schema.h>
 
 #include "protocol/spec.h"
 
 #define RECORD_MAX ((size_t)8 << 20)
+#define SCHEMA     "records/effective.json"
 
 struct record {
     struct amp_buf text, room;
@@ -23,15 +25,26 @@ static void record_release(struct record *r)
     amp_buf_release(&r->room);
 }
 
+static void record_init(struct record *r)
+{
+    amp_buf_init(&r->text, RECORD_MAX);
+    amp_buf_init(&r->room, RECORD_MAX);
+    amp_tape_init(&r->tape, NULL);
+}
+
+static int record_scan(struct record *r, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    return amp_tape_scan(&r->tape, r->text.data, r->text.len, &fault) < 0
+               ? amp_json_fail(err, AMP_DATAERR, "bad_access", "the effective access", &fault)
+               : 0;
+}
+
 /* 1: the message has no policy. */
 static int record_make(const struct amp_view *v, struct record *r, struct amp_error *err)
 {
     const struct amp_spec *s = amp_spec_of(v->protocol);
-    struct amp_json_fault fault;
     struct amp_jw w;
-    amp_buf_init(&r->text, RECORD_MAX);
-    amp_buf_init(&r->room, RECORD_MAX);
-    amp_tape_init(&r->tape, NULL);
     if (!s || !s->effective)
         return 1;
     amp_jw_init(&w, &r->text);
@@ -40,11 +53,7 @@ static int record_make(const struct amp_view *v, struct record *r, struct amp_er
     amp_jw_close(&w, '}');
     if (rc)
         return rc;
-    if (amp_jw_end(&w, err) < 0)
-        return -1;
-    if (amp_tape_scan(&r->tape, r->text.data, r->text.len, &fault) < 0)
-        return amp_json_fail(err, AMP_INTERNAL, "bad_record", "the effective policy", &fault);
-    return 0;
+    return amp_jw_end(&w, err) < 0 ? -1 : record_scan(r, err);
 }
 
 static uint32_t value_of(const struct record *r, const char *pointer)
@@ -114,20 +123,55 @@ void amp_access_release(struct amp_confine_policy *p)
     p->only_read = p->only_write = NULL;
 }
 
+static int record_apply(struct record *r, struct amp_confine_policy *p, struct amp_error *err)
+{
+    if (paths_take(r, "/read_paths/value", &p->only_read, err) < 0 ||
+        paths_take(r, "/write_paths/value", &p->only_write, err) < 0)
+        return -1;
+    uint32_t flag = value_of(r, "/read_only_mode/value");
+    p->read_only |= flag != AMP_TOK_NONE && r->tape.tok[flag].type == AMP_JSON_TRUE;
+    /* The policies are in the order of their strictness. */
+    if (network_most(r) < p->network)
+        p->network = network_most(r);
+    return 0;
+}
+
 int amp_access_restrict(const struct amp_view *v, struct amp_confine_policy *p,
                         struct amp_error *err)
 {
     AMP_CLEANUP(record_release) struct record r = {0};
+    record_init(&r);
     int rc = record_make(v, &r, err);
-    if (rc)
-        return rc;
-    if (paths_take(&r, "/read_paths/value", &p->only_read, err) < 0 ||
-        paths_take(&r, "/write_paths/value", &p->only_write, err) < 0)
-        return -1;
-    uint32_t flag = value_of(&r, "/read_only_mode/value");
-    p->read_only |= flag != AMP_TOK_NONE && r.tape.tok[flag].type == AMP_JSON_TRUE;
-    /* The policies are in the order of their strictness. */
-    if (network_most(&r) < p->network)
-        p->network = network_most(&r);
-    return 0;
+    return rc ? rc : record_apply(&r, p, err);
+}
+
+/* 0: the record of a valid message with a policy; 1: it is none; -1: failure. */
+static int record_of_message(struct amp_span text, struct record *r, struct amp_error *err)
+{
+    struct amp_reader *reader = amp_reader_new(NULL, err);
+    struct amp_view v;
+    int rc = reader ? amp_reader_line(reader, text, NULL, &v, NULL, NULL, err) : -1;
+    if (rc >= 0)
+        rc = rc == 0 ? 1 : record_make(&v, r, err);
+    amp_reader_free(reader);
+    return rc;
+}
+
+int amp_access_restrict_text(struct amp_span text, struct amp_confine_policy *p,
+                             struct amp_error *err)
+{
+    AMP_CLEANUP(record_release) struct record r = {0};
+    struct amp_error why;
+    int rc;
+    while (text.n && strchr(" \t\r\n", text.p[text.n - 1]))
+        text.n--;
+    record_init(&r);
+    if (amp_schema_check_text(SCHEMA, text, &why) == 0)
+        rc = amp_buf_add(&r.text, text.p, text.n, err) < 0 ? -1 : record_scan(&r, err);
+    else
+        rc = why.status == AMP_TEMPFAIL ? amp_fail_memory(err) : record_of_message(text, &r, err);
+    if (rc > 0)
+        return amp_fail(err, AMP_DATAERR, "bad_access",
+                        "neither a record of amp-validate --effective nor a valid AOP TASK");
+    return rc < 0 ? -1 : record_apply(&r, p, err);
 }

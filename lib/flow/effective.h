@@ -1,6 +1,6 @@
-/* The effective access of a dispatch as a confinement policy (AOP §11.2). */
-#ifndef AMP_FLOW_WORK_ACCESS_H
-#define AMP_FLOW_WORK_ACCESS_H
+/* The effective access of an AOP task as a confinement policy (AOP §11.2). */
+#ifndef AMP_FLOW_EFFECTIVE_H
+#define AMP_FLOW_EFFECTIVE_H
 
 #include <amp/protocol/protocol.h>
 
@@ -14,6 +14,10 @@
  * out of memory. The copy has to be released also then. */
 int amp_access_restrict(const struct amp_view *v, struct amp_confine_policy *p,
                         struct amp_error *err);
+/* The same from text: the record of `amp-validate --effective` (schemas/records/effective.json), or
+ * the AOP TASK. DATAERR bad_access: it is neither; a message that is not valid has no access. */
+int amp_access_restrict_text(struct amp_span text, struct amp_confine_policy *p,
+                             struct amp_error *err);
 /* Frees what the restriction added; the rest belongs to the original. */
 void amp_access_release(struct amp_confine_policy *p);
 
