@@ -4,25 +4,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
-#include "agent/agent.h"
-#include "cli/config.h"
 #include "cli/finding.h"
 #include "cli/identity.h"
-#include "flow/config.h"
 #include "flow/decide/offer.h"
-#include "flow/facts.h"
-#include "flow/head.h"
-#include "flow/person.h"
+#include "flow/wake.h"
 #include "hitl.h"
-#include "task/record.h"
+#include "terminal/dialog.h"
 
 static const char *answer, *trusted_in;
 static int64_t timeout_ms;
+static bool plain;
 static struct amp_worker_options worker = {.open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
                                            .stop = &amp_stop,
                                            .note = amp_note,
@@ -31,9 +28,12 @@ static struct amp_worker_options worker = {.open_timeout_ms = AMP_OPEN_TIMEOUT_M
 struct prompt {
     struct amp_store *store;
     struct amp_decider d;
-    struct terminal tty;
+    struct dialog dialog;
+    struct amp_wake wake; /* the decisions of other processes; its descriptor is -1: none */
     struct answers answers;
     bool asking, undecided, no_terminal;
+    bool ended; /* the person ended the program's questions with ^D */
+    bool noted; /* the note about a background job was printed */
     struct amp_question q;
     int64_t asked_ms;
     enum amp_status status;
@@ -51,16 +51,37 @@ static void on_info(const struct amp_question *q)
     AMP_BUF struct amp_buf text = {0};
     struct amp_error err;
 
-    amp_buf_init(&text, 1 << 18);
-    if (!question_text(q, NULL, width_of(STDERR_FILENO), &text, &err))
+    const struct page page = {hitl_width(STDERR_FILENO), amp_color(stderr), &text, &err};
+    amp_buf_init(&text, 1 << 20);
+    if (evidence_question(q, NULL, &page) == 0)
         amp_err(amp_buf_span(&text));
+}
+
+int hitl_width(int fd)
+{
+    struct winsize w;
+
+    if (ioctl(fd, TIOCGWINSZ, &w) || !w.ws_col)
+        return 80;
+    return w.ws_col > 100 ? 100 : w.ws_col;
+}
+
+/* why: said on the terminal, or NULL. */
+static int question_close(struct prompt *p, const char *why)
+{
+    if (p->asking) {
+        dialog_close(&p->dialog, why);
+        terminal_pass(&p->dialog.tty);
+        amp_decider_hold(&p->d, false);
+    }
+    amp_question_release(&p->q);
+    p->asking = false;
+    return 0;
 }
 
 static int question_done(struct prompt *p)
 {
-    amp_question_release(&p->q);
-    p->asking = false;
-    return 0;
+    return question_close(p, NULL);
 }
 
 /* Whether the question was decided by another process, or has ended. */
@@ -99,7 +120,8 @@ static int question_decide(struct prompt *p, const struct amp_operator_answer *a
     struct amp_offer offer = {.q = &p->q,
                               .answer = *a,
                               .how = AMP_KNOWN_BY_LOGIN,
-                              .channel = answer ? AMP_CHANNEL_FILE : AMP_CHANNEL_TERMINAL};
+                              .channel = answer ? AMP_CHANNEL_FILE : AMP_CHANNEL_TERMINAL,
+                              .shown = p->asking ? p->dialog.shown : NULL};
 
     if (!a->op || !*a->op)
         offer.answer.op = hitl_operator;
@@ -160,94 +182,118 @@ static int serve_file(struct prompt *p, struct amp_error *err)
     return amp_question_each(&p->d.hitl, question_match, p, err);
 }
 
-/* Prints the question with the record of its task. */
-static int question_show(struct prompt *p, struct amp_error *err)
-{
-    AMP_TASK struct amp_task t = {0};
-    bool found = false;
-
-    if (p->q.about.kind == AMP_SUBJECT_TASK &&
-        amp_task_load(p->store, amp_span_str(p->q.about.task), &t, &found, err) < 0)
-        return -1;
-    return terminal_ask(&p->tty, &p->q, found ? &t : NULL, err);
-}
-
 /* Without a terminal the questions are kept for another run. */
 static void look_for_terminal(struct prompt *p)
 {
     struct amp_error err;
 
-    if (answer || !terminal_open(&p->tty, &err))
+    if (answer || !terminal_open(&p->dialog.tty, &err))
         return;
     p->no_terminal = true;
     amp_note("%s; escalations are kept for the next hitl-prompt with a terminal", err.what);
 }
 
+/* A question that cannot be asked is left undecided. 1: it is put later. */
 static int question_put(struct prompt *p, struct amp_error *err)
 {
-    if (p->tty.eof)
+    struct terminal *t = &p->dialog.tty;
+
+    if (p->ended)
         return question_pass(p, "end of file on the terminal", err);
-    if (p->no_terminal) {
+    if (p->no_terminal || terminal_gone(t)) {
         amp_warn("%s waits for a decision; there is no terminal", p->q.name);
         status_add(p, AMP_UNAVAILABLE);
         return question_pass(p, "no terminal", err);
     }
-    if (!terminal_ours(&p->tty)) {
-        if (!p->tty.noted)
+    if (!terminal_ours(t)) {
+        if (!p->noted)
             amp_note("%s waits for a decision; this is a background job: bring it to the "
                      "foreground (fg) to answer",
                      p->q.name);
-        p->tty.noted = true;
-        return 0;
+        p->noted = true;
+        return 1;
     }
-    p->tty.noted = false;
-    if (amp_question_ask(&p->d.hitl, &p->q, err))
+    if (!terminal_turn(t)) /* another hitl-prompt asks on this terminal */
+        return 1;
+    p->noted = false;
+    if (amp_question_ask(&p->d.hitl, &p->q, err) < 0) {
+        terminal_pass(t);
         return is_settled(err) ? question_done(p) : -1;
-    if (question_show(p, err))
-        return -1;
+    }
+    amp_decider_hold(&p->d, terminal_is(t, STDOUT_FILENO));
     p->asking = true;
+    return dialog_ask(&p->dialog, &p->d, &p->q, err);
+}
+
+/* The person said something, or the terminal is gone. */
+static int dialog_hear(struct prompt *p, struct amp_error *err)
+{
+    switch (dialog_step(&p->dialog, err)) {
+    case DIALOG_FAILED:
+        return -1;
+    case DIALOG_WAITS:
+        return 0;
+    case DIALOG_ANSWERED:
+        break;
+    case DIALOG_PASSED:
+        dialog_close(&p->dialog, "Undecided; the next run asks again.");
+        return question_pass(p, "no answer", err);
+    case DIALOG_ENDED:
+        p->ended = true;
+        return question_pass(p, "end of file on the terminal", err);
+    case DIALOG_GONE:
+        p->no_terminal = true;
+        amp_note("the terminal is gone; %s stays open", p->q.name);
+        status_add(p, AMP_UNAVAILABLE);
+        return question_pass(p, "the terminal is gone", err);
+    }
+    int rc = question_decide(p, &p->dialog.answer, err);
+    if (rc == 1)
+        dialog_again(&p->dialog, NULL);
+    return rc < 0 ? -1 : 0;
+}
+
+/* Whether another process decided the question meanwhile; the person is told. */
+static int others_hear(struct prompt *p, struct amp_error *err)
+{
+    char how[512], why[AMP_SUBJECT_MAX + 600];
+    int rc = amp_question_settled(p->store, &p->q, how, sizeof how, err);
+
+    if (rc <= 0)
+        return rc;
+    snprintf(why, sizeof why, "%s: %s", p->q.name, how);
+    question_close(p, why);
     return 0;
 }
 
-static int line_take(struct prompt *p, struct amp_error *err)
+/* Waits for the person, the input, and other processes. */
+static int dialog_wait(struct prompt *p, int64_t wait_ms, struct amp_error *err)
 {
-    struct amp_operator_answer a;
-    int rc = terminal_line(&p->tty);
+    struct pollfd fds[4];
+    unsigned n = dialog_watch(&p->dialog, fds);
 
-    if (rc == 0)
-        return 0;
-    if (rc < 0) {
-        p->tty.eof = true;
-        return question_pass(p, "end of file on the terminal", err);
-    }
-    if (!p->tty.line.data[strspn(p->tty.line.data, " \t\r")]) {
-        terminal_say(&p->tty, "  Undecided; the next run asks again.\n");
-        return question_pass(p, "no answer", err);
-    }
-    rc = amp_answer_parse(&p->q, p->tty.line.data, &a) ? question_decide(p, &a, err) : 1;
-    amp_buf_reset(&p->tty.line);
-    if (rc == 1) {
-        terminal_say(&p->tty, "  Please: ");
-        terminal_say(&p->tty, amp_answer_words(&p->q));
-        terminal_say(&p->tty, ".\n> ");
-    }
-    return rc < 0 ? -1 : 0;
+    if (p->wake.log >= 0)
+        fds[n++] = (struct pollfd){.fd = p->wake.log, .events = POLLIN};
+    if (amp_worker_turn(&p->d.w, fds, n, wait_ms, err) < 0)
+        return -1;
+    if (p->wake.log >= 0 && amp_wake_drain(&p->wake, err) < 0)
+        return -1;
+    return others_hear(p, err);
 }
 
 /* One turn with the terminal. 1: there is no open question. */
 static int serve_tty(struct prompt *p, struct amp_error *err)
 {
     if (p->asking) {
-        struct pollfd fd = {.fd = p->tty.fd, .events = POLLIN};
         int64_t left = timeout_ms ? p->asked_ms + timeout_ms - amp_mono_ms() : INT64_MAX;
         if (left <= 0) {
-            terminal_say(&p->tty, "\n  No answer in time; undecided.\n");
+            dialog_close(&p->dialog, "No answer in time; undecided.");
             status_add(p, AMP_TIMEDOUT);
             return question_pass(p, "no answer in time", err);
         }
-        if (amp_worker_turn(&p->d.w, &fd, 1, left < 1000 ? left : 1000, err))
+        if (dialog_wait(p, left < 1000 ? left : 1000, err) < 0)
             return -1;
-        return terminal_ours(&p->tty) && fd.revents ? line_take(p, err) : 0;
+        return p->asking ? dialog_hear(p, err) : 0;
     }
     if (!p->q.message) {
         int rc = amp_question_next(&p->d.hitl, &p->q, err);
@@ -255,15 +301,16 @@ static int serve_tty(struct prompt *p, struct amp_error *err)
             return rc < 0 ? -1 : 1;
         p->asked_ms = amp_mono_ms();
     }
-    if (question_put(p, err))
-        return -1;
-    if (p->asking || !p->q.message)
-        return 0;
+    int later = question_put(p, err);
+    if (later <= 0)
+        return later;
     if (timeout_ms && amp_mono_ms() - p->asked_ms >= timeout_ms) {
         status_add(p, AMP_TIMEDOUT);
         return question_pass(p, "no answer in time", err);
     }
-    return amp_worker_turn(&p->d.w, NULL, 0, 200, err) ? -1 : 0;
+    if (dialog_wait(p, 200, err) < 0)
+        return -1;
+    return 0;
 }
 
 /* Counts the open questions, which may still be answered from the FIFO. */
@@ -310,7 +357,7 @@ static int prompt_loop(struct prompt *p, struct amp_error *err)
 
 int hitl_ask(int argc, char **argv)
 {
-    struct prompt p = {.answers = {.fd = -1}};
+    struct prompt p = {.answers = {.fd = -1}, .wake = {-1, -1, 0}};
     struct amp_decider_people people;
     struct amp_error err;
 
@@ -329,9 +376,11 @@ int hitl_ask(int argc, char **argv)
     worker.consumer = hitl_as;
     if (hitl_store(&p.store, &err) < 0)
         return amp_complain(&err);
-    terminal_init(&p.tty);
+    dialog_init(&p.dialog, plain);
     look_for_terminal(&p);
     int rc = hitl_identities(&worker.ids, &err);
+    if (!rc && !answer)
+        rc = amp_wake_open(&p.wake, amp_store_dir(p.store), &err);
     if (!rc && answer)
         rc = answers_open(&p.answers, answer, &err);
     if (!rc)
@@ -346,10 +395,13 @@ int hitl_ask(int argc, char **argv)
         if (amp_stop)
             status_add(&p, AMP_INTERRUPTED);
     }
+    if (p.d.w.io)
+        question_done(&p);
+    dialog_release(&p.dialog);
     amp_question_release(&p.q);
     amp_decider_close(&p.d);
     answers_release(&p.answers);
-    terminal_release(&p.tty);
+    amp_wake_close(&p.wake);
     amp_identities_close(worker.ids);
     amp_store_close(p.store);
     return rc ? amp_complain(&err) : (int)p.status;
@@ -364,6 +416,8 @@ const struct amp_opt ask_opts[] = {
      "read answers from a file or FIFO instead of the terminal"},
     {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME", "leave a question undecided after TIME",
      0, 30LL * 86400000},
+    {0, "plain", AMP_OPT_FLAG, &plain, NULL,
+     "plain lines without colour or cursor movement, as for screen readers"},
     AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),
     AMP_OPT_END,
 };

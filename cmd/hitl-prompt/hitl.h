@@ -1,5 +1,5 @@
-/* The parts of hitl-prompt: its verbs, the terminal, the text of a question, answers from a file or
- * a FIFO. */
+/* The parts of hitl-prompt: its verbs, answers from a file or a FIFO. The text of a question is in
+ * evidence/, the terminal in terminal/. */
 #ifndef HITL_PROMPT_H
 #define HITL_PROMPT_H
 
@@ -34,34 +34,8 @@ struct hitl {
 int hitl_open(const char *act, struct hitl *h, struct amp_error *err);
 void hitl_close(struct hitl *h);
 
-/* The terminal: /dev/tty, never stdin. */
-struct terminal {
-    int fd; /* -1 before it is opened */
-    struct amp_buf line;
-    bool eof, noted; /* noted: the note about a background job was printed */
-};
-void terminal_init(struct terminal *t);
-void terminal_release(struct terminal *t);
-/* Opens it; UNAVAILABLE "no_terminal". */
-int terminal_open(struct terminal *t, struct amp_error *err);
-/* Whether the process is in the foreground; in the background a read would stop it. */
-bool terminal_ours(const struct terminal *t);
-/* Prints the question. task: the record of its task, or NULL. */
-struct amp_task;
-int terminal_ask(struct terminal *t, const struct amp_question *q, const struct amp_task *task,
-                 struct amp_error *err);
-void terminal_say(struct terminal *t, const char *text);
-/* 1: t->line has a line, without LF; 0: not yet; -1: end of file. */
-int terminal_line(struct terminal *t);
-
-/* Columns of the terminal at fd, at most 100; 80 if it is not a terminal. */
-int width_of(int fd);
-
-/* Appends the question as text for `width` columns, with a summary of its task and the reason why
- * the last decision was refused. Control characters are neutralised; every line of text that others
- * wrote is marked. */
-int question_text(const struct amp_question *q, const struct amp_task *task, int width,
-                  struct amp_buf *out, struct amp_error *err);
+/* Columns for text at fd, at most 100; 80 if it is not a terminal. */
+int hitl_width(int fd);
 
 /* Answers for scripts: JSON lines that name an escalation or a task, or plain words for the next
  * question. Each answer is used once. */

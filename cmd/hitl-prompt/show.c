@@ -1,24 +1,21 @@
 /* hitl-prompt show: prints one question with what is known about it. */
 #include <unistd.h>
 
+#include "evidence/evidence.h"
 #include "flow/decide/offer.h"
 #include "hitl.h"
-#include "task/record.h"
 
 const struct amp_opt show_opts[] = {AMP_OPT_END};
 
 static int show_print(struct hitl *h, const struct amp_question *q, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
-    AMP_TASK struct amp_task t = {0};
-    bool found = false;
+    AMP_EVIDENCE ev = {0};
+    const struct page page = {hitl_width(STDOUT_FILENO), amp_color_of(STDOUT_FILENO), &text, err};
 
-    if (q->about.kind == AMP_SUBJECT_TASK &&
-        amp_task_load(h->store, amp_span_str(q->about.task), &t, &found, err) < 0)
-        return -1;
-    amp_buf_init(&text, AMP_QUESTION_BYTES);
-    if (question_text(q, found ? &t : NULL, width_of(STDOUT_FILENO), &text, err) < 0 ||
-        amp_buf_fmt(&text, err, "  Answer: %s\n", amp_answer_form(q)) < 0)
+    amp_buf_init(&text, 8 * AMP_QUESTION_BYTES);
+    if (amp_evidence_load(h->store, q, &ev, err) < 0 || evidence_question(q, &ev, &page) < 0 ||
+        evidence_answers(q, &page) < 0)
         return -1;
     return amp_out(amp_buf_span(&text), err);
 }

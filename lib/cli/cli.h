@@ -139,6 +139,7 @@ int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct a
 #define AMP_TEXT_PIECE 16
 size_t amp_text_piece(struct amp_span text, char out[AMP_TEXT_PIECE], int *columns);
 bool amp_color(FILE *f);
+bool amp_color_of(int fd); /* the same for a descriptor */
 
 /* stdout for complete lines, blocking. They are written at 64 KiB and by the flush, which the
  * caller does before it waits for input. A FIFO is written as in <amp/base/pipe.h>. EPIPE is the

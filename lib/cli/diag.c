@@ -73,14 +73,19 @@ void cli_print_refused(void)
         amp_warn("refused: %.*s", (int)b.len, b.data);
 }
 
-bool amp_color(FILE *f)
+bool amp_color_of(int fd)
 {
     if (strcmp(cli_standard.color, "always") == 0)
         return true;
     if (strcmp(cli_standard.color, "never") == 0)
         return false;
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(fileno(f));
+    return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(fd);
+}
+
+bool amp_color(FILE *f)
+{
+    return amp_color_of(fileno(f));
 }
 
 int amp_diagnostic(enum amp_diagnostic_kind kind, bool color, struct amp_span what,

@@ -67,6 +67,11 @@ int amp_question_ask(struct amp_hitl *h, const struct amp_question *q, struct am
 int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const char *why,
                       struct amp_error *err);
 
+/* Whether the question no longer waits for a person: 1, and `how` says why ("decided by bob through
+ * folder: resume"); 0: it waits; -1: failure. */
+int amp_question_settled(struct amp_store *s, const struct amp_question *q, char *how, size_t size,
+                         struct amp_error *err);
+
 /* How an answer came, for the record; NULL: unknown. */
 struct amp_decided_by {
     const char *channel, *method, *key, *shown;

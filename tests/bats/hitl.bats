@@ -377,7 +377,8 @@ shows() { screen | grep -qF -- "$1"; }
   # Ours: the head, labels before the mark, the question. Everything else is behind the mark.
   screen >seen
   ours='^$|^== critical: hallucination_lock, task T-2026-001 \(suspended\),$|^   triggered by the coordinator, 3 rejections$'
-  ours+='|^  .{12} \|( |$)|^  Answer: resume \[NOTE\]|^          terminate \[NOTE\]$|^  An empty line leaves|^>$'
+  ours+='|^  .{12} \|( |$)|^  Answer: resume \[NOTE\]|^          terminate \[NOTE\]$|^    (resume|terminate|redispatch|rollback) +[a-z ,A-Z]+$'
+  ours+='|^  Keys: d diff|^  An empty line leaves|^  The question has [0-9]+ lines, more than the window|^>$'
   run -1 grep -vE "$ours" seen
   [ "$(grep -c 'conflict' seen)" = 1 ]
   keys C-d
@@ -447,6 +448,8 @@ shows() { screen | grep -qF -- "$1"; }
   : >go
   wait_until 30 shows "Answer: resume"
   keys "terminate" Enter
+  wait_until 30 shows "Type yes to confirm"
+  keys "yes" Enter
   wait_until 30 grep -q terminate out.ndjson
 }
 

@@ -335,7 +335,13 @@ task-dispatch-verify lib/flow/review/verify.c APPROVALS_MAX tree @ approvals
 task-dispatch lib/task/policy.h AMP_CI_CHECKS_MAX at most @ checks
 task-dispatch lib/task/policy.h AMP_RESULT_RULES_MAX and @ rows
 hitl-prompt cmd/hitl-prompt/answers.c ANSWERS_MAX answers has at most @M
-hitl-prompt cmd/hitl-prompt/question.c FIELD_MAX most @ bytes are shown of a field
+amp-prompt cmd/hitl-prompt/evidence/question.c FIELD_MAX at most @ bytes of a field
+amp-prompt cmd/hitl-prompt/evidence/question.c ITEMS_MAX @ entries of a list
+amp-prompt cmd/hitl-prompt/evidence/question.c EVENTS_MAX @ events
+amp-prompt cmd/hitl-prompt/evidence/question.c REASONS_MAX @ reasons of an event
+amp-prompt cmd/hitl-prompt/terminal/line.h LINE_BYTES at most @ bytes
+amp-prompt cmd/hitl-prompt/terminal/dialog.c PATCH_MAX a diff @M
+amp-prompt lib/flow/decide/payload.h AMP_PAYLOAD_MAX an edited payload @M
 worktree-bind-hooks lib/worktree/rule.h AMP_RULE_PATTERNS_MAX at most @ patterns
 EOS
   # Ports: one of them is the output.

@@ -227,6 +227,21 @@ void amp_decider_close(struct amp_decider *d)
     amp_hitl_release(&d->hitl);
 }
 
+int amp_decider_git(struct amp_decider *d, struct amp_git **out, struct amp_error *err)
+{
+    const struct amp_git_options git = {.stop = d->opt.stop};
+
+    if (!d->w.git && amp_git_open(&git, &d->w.git, err) < 0)
+        return -1;
+    *out = d->w.git;
+    return 0;
+}
+
+void amp_decider_hold(struct amp_decider *d, bool held)
+{
+    d->w.io->held = held;
+}
+
 /* Whether it has the form of a commit id in a message: 4 to 64 hexadecimal digits. */
 static bool is_commit_id(const char *commit)
 {
@@ -241,7 +256,7 @@ static enum amp_decided commit_find(struct amp_decider *d, const struct amp_ques
                                     struct amp_error *err)
 {
     AMP_TASK struct amp_task t = {0};
-    const struct amp_git_options git = {.stop = d->opt.stop};
+    struct amp_git *git;
 
     if (q->about.kind != AMP_SUBJECT_TASK) {
         amp_fail(err, AMP_DATAERR, "no_task",
@@ -266,9 +281,9 @@ static enum amp_decided commit_find(struct amp_decider *d, const struct amp_ques
                  commit);
         return AMP_DECIDED_REFUSED;
     }
-    if (!d->w.git && amp_git_open(&git, &d->w.git, err) < 0)
+    if (amp_decider_git(d, &git, err) < 0)
         return AMP_DECIDED_FAILED;
-    if (amp_git_resolve(d->w.git, t.repo, commit, oid, err) == 0)
+    if (amp_git_resolve(git, t.repo, commit, oid, err) == 0)
         return AMP_DECIDED_OK;
     if (err->status == AMP_INTERRUPTED)
         return AMP_DECIDED_FAILED;

@@ -40,6 +40,10 @@ int amp_decider_open_bare(struct amp_decider *d, struct amp_store *s,
 /* Writes the lines of a bare decider to `fd` if no other process has the consumer's lock; else that
  * process writes them. Does nothing if no line was added. */
 int amp_decider_flush(struct amp_decider *d, int fd, struct amp_error *err);
+/* The decider's git worker, which starts with the first use. */
+int amp_decider_git(struct amp_decider *d, struct amp_git **out, struct amp_error *err);
+/* While `held`, nothing is written to the output, because a person types on the same terminal. */
+void amp_decider_hold(struct amp_decider *d, bool held);
 /* Also after a failed open, and of a zeroed struct. */
 void amp_decider_close(struct amp_decider *d);
 

@@ -18,7 +18,8 @@ struct gathering {
     struct amp_evidence *ev;
     struct amp_reader *reader;
     struct amp_buf mem, text;
-    int64_t work_ms, verdict_ms; /* when the kept lines were sent */
+    int64_t at_ms; /* when the current message was recorded; its own time proves nothing */
+    int64_t dispatch_ms, work_ms, verdict_ms; /* when the kept lines were sent */
 };
 
 static int row_add(struct gathering *g, int64_t at_ms, uint32_t depth, struct amp_error *err)
@@ -63,7 +64,7 @@ static int list_say(struct gathering *g, const struct amp_view *v, const char *l
 {
     for (uint32_t i = 0; i < texts->n; i++)
         if (row_say(g, err, "%s: %.*s", label, AMP_CLIP(texts->v[i], 2000)) < 0 ||
-            row_add(g, v->created_ms, 1, err) < 0)
+            row_add(g, g->at_ms, 1, err) < 0)
             return -1;
     return 0;
 }
@@ -74,7 +75,7 @@ static int dispatch_gather(struct gathering *g, const struct amp_view *v, struct
             0 ||
         who_say(g, v, err) < 0)
         return -1;
-    return row_add(g, v->created_ms, 0, err);
+    return row_add(g, g->at_ms, 0, err);
 }
 
 static int result_gather(struct gathering *g, const struct amp_view *v, struct amp_error *err)
@@ -85,7 +86,7 @@ static int result_gather(struct gathering *g, const struct amp_view *v, struct a
                 (long long)v->body.result.lines_removed) < 0 ||
         (v->body.result.commit.n &&
          row_say(g, err, ", commit %.*s", AMP_CLIP(v->body.result.commit, 12)) < 0) ||
-        who_say(g, v, err) < 0 || row_add(g, v->created_ms, 0, err) < 0 ||
+        who_say(g, v, err) < 0 || row_add(g, g->at_ms, 0, err) < 0 ||
         list_say(g, v, "blocker", &v->body.result.blockers, err) < 0)
         return -1;
     return 0;
@@ -96,30 +97,31 @@ static int verdict_gather(struct gathering *g, const struct amp_view *v, struct 
     if (row_say(g, err, "verdict: %s", amp_verdict_name(v->body.verdict.decision)) < 0 ||
         (v->body.verdict.confidence >= 0 &&
          row_say(g, err, ", confidence %.2f", v->body.verdict.confidence) < 0) ||
-        who_say(g, v, err) < 0 || row_add(g, v->created_ms, 0, err) < 0)
+        who_say(g, v, err) < 0 || row_add(g, g->at_ms, 0, err) < 0)
         return -1;
     for (uint32_t i = 0; i < v->body.verdict.n_issues; i++) {
         const struct amp_issue *issue = &v->body.verdict.issues[i];
         if (row_say(g, err, "%.*s, %.*s:%lld: %.*s", AMP_CLIP(issue->severity, 40),
                     AMP_CLIP(issue->file, 500), (long long)issue->line,
                     AMP_CLIP(issue->description, 2000)) < 0 ||
-            row_add(g, v->created_ms, 1, err) < 0)
+            row_add(g, g->at_ms, 1, err) < 0)
             return -1;
     }
     return 0;
 }
 
 /* Keeps the newest line of a kind. */
-static int line_keep(char **place, int64_t *at_ms, const struct amp_view *v, struct amp_error *err)
+static int line_keep(struct gathering *g, char **place, int64_t *at_ms, const struct amp_view *v,
+                     struct amp_error *err)
 {
-    if (*place && v->created_ms < *at_ms)
+    if (*place && g->at_ms < *at_ms)
         return 0;
     char *line = amp_span_dup(v->message);
     if (!line)
         return amp_fail_memory(err);
     free(*place);
     *place = line;
-    *at_ms = v->created_ms;
+    *at_ms = g->at_ms;
     return 0;
 }
 
@@ -127,12 +129,15 @@ static int message_gather(struct gathering *g, const struct amp_view *v, struct 
 {
     switch (v->kind) {
     case AMP_KIND_DISPATCH:
-        return dispatch_gather(g, v, err);
+        return line_keep(g, &g->ev->dispatch, &g->dispatch_ms, v, err) < 0
+                   ? -1
+                   : dispatch_gather(g, v, err);
     case AMP_KIND_RESULT:
-        return line_keep(&g->ev->work, &g->work_ms, v, err) < 0 ? -1 : result_gather(g, v, err);
+        return line_keep(g, &g->ev->work, &g->work_ms, v, err) < 0 ? -1 : result_gather(g, v, err);
     case AMP_KIND_VERDICT:
-        return line_keep(&g->ev->verdict, &g->verdict_ms, v, err) < 0 ? -1
-                                                                      : verdict_gather(g, v, err);
+        return line_keep(g, &g->ev->verdict, &g->verdict_ms, v, err) < 0
+                   ? -1
+                   : verdict_gather(g, v, err);
     default:
         return 0;
     }
@@ -151,6 +156,7 @@ static int message_fn(void *ctx, struct amp_span id, const struct amp_store_rec 
         return -1;
     if (m.line.n == 0)
         return 0;
+    g->at_ms = m.sent_ms;
     int rc = amp_reader_line(g->reader, m.line, &any, &v, NULL, NULL, err);
     return rc <= 0 ? rc : message_gather(g, &v, err);
 }
@@ -234,6 +240,24 @@ static void diff_find(struct amp_evidence *ev)
         ev->why_no_diff = "the task's repository or commits have too long names";
 }
 
+static int record_gather(struct amp_store *s, const struct amp_question *q, struct gathering *g,
+                         struct amp_error *err)
+{
+    struct amp_evidence *ev = g->ev;
+    struct amp_question_rec r;
+    int found = amp_question_find(s, amp_span_str(q->key), &g->mem, &r, err);
+
+    if (found <= 0)
+        return found;
+    ev->deadline_ms = r.deadline_ms;
+    ev->extensions = r.extensions;
+    ev->n_votes = r.n_votes;
+    amp_span_copy(r.fallback, ev->fallback, sizeof ev->fallback);
+    amp_span_copy(r.risk, ev->risk, sizeof ev->risk);
+    amp_span_copy(r.reason, ev->reason, sizeof ev->reason);
+    return 0;
+}
+
 static int evidence_gather(struct amp_store *s, const struct amp_question *q, struct gathering *g,
                            struct amp_error *err)
 {
@@ -242,6 +266,8 @@ static int evidence_gather(struct amp_store *s, const struct amp_question *q, st
     amp_buf_init(&g->mem, MEM_MAX);
     amp_buf_init(&g->text, ROW_MAX);
     if (!(g->reader = amp_reader_new(NULL, err)))
+        return -1;
+    if (record_gather(s, q, g, err) < 0)
         return -1;
     if (q->about.kind == AMP_SUBJECT_TASK &&
         (amp_task_load(s, amp_span_str(q->about.task), &ev->task, &ev->has_task, err) < 0 ||
@@ -274,9 +300,10 @@ void amp_evidence_release(struct amp_evidence *ev)
     for (size_t i = 0; i < ev->n_rows; i++)
         free(ev->rows[i].text);
     free(ev->rows);
+    free(ev->dispatch);
     free(ev->work);
     free(ev->verdict);
     ev->rows = NULL;
-    ev->work = ev->verdict = NULL;
+    ev->dispatch = ev->work = ev->verdict = NULL;
     ev->n_rows = 0;
 }

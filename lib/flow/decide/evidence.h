@@ -20,13 +20,18 @@ struct amp_evidence_row {
 struct amp_evidence {
     struct amp_task task;
     bool has_task;
+    /* Of the question's record; 0 and "": none. */
+    int64_t deadline_ms, extensions;
+    char fallback[64], risk[32], reason[64];
+    uint32_t n_votes;
     struct amp_evidence_row *rows; /* the oldest first */
     size_t n_rows, cap_rows;
     /* The work that the question is about: differences from base to commit in repo. Empty: there is
      * none; why_no_diff then says why. */
     char repo[4096], base[AMP_OID_MAX], commit[AMP_OID_MAX];
     const char *why_no_diff;
-    char *work, *verdict; /* the last result and verdict, lines as recorded; NULL: none */
+    char *dispatch, *work, *verdict; /* the last ones, as recorded, without their signatures; or
+                                        NULL */
 };
 /* Initialises and fills ev; it must be released also after a failure. */
 int amp_evidence_load(struct amp_store *s, const struct amp_question *q, struct amp_evidence *ev,

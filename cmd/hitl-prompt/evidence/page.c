@@ -1,0 +1,145 @@
+/* Lines of text for a terminal: our own, and those of others behind a bar. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "evidence.h"
+
+#define LINE_MAX_BYTES (4u << 20) /* of one line in its safe form */
+
+static const char *const tints[] = {
+    [TINT_NONE] = "",        [TINT_HEAD] = "\033[1m", [TINT_DIM] = "\033[2m",
+    [TINT_OLD] = "\033[31m", [TINT_NEW] = "\033[32m", [TINT_HUNK] = "\033[36m",
+    [TINT_FILE] = "\033[1m"};
+
+static const char *tint_on(const struct page *page, enum tint t)
+{
+    return page->color ? tints[t] : "";
+}
+
+static const char *tint_off(const struct page *page, enum tint t)
+{
+    return page->color && t != TINT_NONE ? "\033[0m" : "";
+}
+
+int page_say(const struct page *page, enum tint tint, const char *fmt, ...)
+{
+    char text[4096];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return amp_buf_fmt(page->out, page->err, "%s%s%s\n", tint_on(page, tint), text,
+                       tint_off(page, tint)) < 0
+               ? -1
+               : 0;
+}
+
+/* The bytes of the first character; *columns: the most columns that it needs. */
+static size_t character_measure(struct amp_span text, int *columns)
+{
+    size_t n = 1;
+
+    while (n < text.n && ((unsigned char)text.p[n] & 0xC0) == 0x80)
+        n++;
+    *columns = (unsigned char)*text.p < 0x80 ? 1 : 2;
+    return n;
+}
+
+/* The bytes that fit on one line: up to a blank, or a part of a word that is longer than a line. */
+static size_t line_fit(struct amp_span text, int columns)
+{
+    size_t at = 0, blank = 0;
+    int used = 0;
+
+    while (at < text.n) {
+        int wide;
+        size_t n = character_measure((struct amp_span){text.p + at, text.n - at}, &wide);
+        if (at && used + wide > columns)
+            break;
+        if (text.p[at] == ' ')
+            blank = at;
+        used += wide;
+        at += n;
+    }
+    return at == text.n || text.p[at] == ' ' || !blank ? at : blank;
+}
+
+/* Appends one line of safe text as lines with a bar. */
+static int line_mark(const struct page *page, const char *label, struct amp_span safe)
+{
+    do {
+        size_t n = line_fit(safe, page->width - (2 + PAGE_LABEL + 3));
+        if (amp_buf_fmt(page->out, page->err, "  %s%-*s%s | %.*s\n", tint_on(page, TINT_DIM),
+                        PAGE_LABEL, label, tint_off(page, TINT_DIM), (int)n, safe.p) < 0)
+            return -1;
+        label = "";
+        safe = (struct amp_span){safe.p + n, safe.n - n};
+        if (safe.n && *safe.p == ' ')
+            safe = (struct amp_span){safe.p + 1, safe.n - 1};
+    } while (safe.n);
+    return 0;
+}
+
+/* Removes the next line from *text. */
+static struct amp_span line_split(struct amp_span *text)
+{
+    const char *nl = text->n ? memchr(text->p, '\n', text->n) : NULL;
+    struct amp_span line = {text->p, nl ? (size_t)(nl - text->p) : text->n};
+    size_t used = line.n + (nl != NULL);
+
+    *text = (struct amp_span){text->p + used, text->n - used};
+    return line;
+}
+
+/* The length of the text if it is cut at `most` bytes, between two characters. */
+static size_t text_cut(struct amp_span text, size_t most)
+{
+    while (most && ((unsigned char)text.p[most] & 0xC0) == 0x80)
+        most--;
+    return most;
+}
+
+int page_quote(const struct page *page, const char *label, struct amp_span text, size_t most)
+{
+    AMP_BUF struct amp_buf safe = {0};
+    size_t rest = 0;
+
+    if (most && text.n > most) {
+        size_t n = text_cut(text, most);
+        rest = text.n - n;
+        text.n = n;
+    }
+    amp_buf_init(&safe, LINE_MAX_BYTES);
+    do {
+        struct amp_span line = line_split(&text);
+        amp_buf_reset(&safe);
+        if (amp_buf_str(&safe, "", page->err) < 0 || amp_text_safe(line, 0, &safe, page->err) < 0 ||
+            line_mark(page, label, amp_buf_span(&safe)) < 0)
+            return -1;
+        label = "";
+    } while (text.n);
+    return rest ? page_say(page, TINT_DIM, "  %-*s   … %zu more bytes (s shows everything)",
+                           PAGE_LABEL, "", rest)
+                : 0;
+}
+
+int page_line(const struct page *page, enum tint tint, struct amp_span text)
+{
+    AMP_BUF struct amp_buf safe = {0};
+
+    amp_buf_init(&safe, LINE_MAX_BYTES);
+    if (amp_buf_str(&safe, "", page->err) < 0 || amp_text_safe(text, 0, &safe, page->err) < 0)
+        return -1;
+    struct amp_span left = amp_buf_span(&safe);
+    do {
+        size_t n = line_fit(left, page->width - 2);
+        if (amp_buf_fmt(page->out, page->err, "| %s%.*s%s\n", tint_on(page, tint), (int)n, left.p,
+                        tint_off(page, tint)) < 0)
+            return -1;
+        left = (struct amp_span){left.p + n, left.n - n};
+    } while (left.n);
+    return 0;
+}

@@ -1,0 +1,230 @@
+/* The text of a question: what is asked and why, the task's history, what each answer does. */
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "evidence.h"
+#include "protocol/compose/json.h"
+#include "protocol/question.h"
+
+#define TEXT_MAX    (1u << 20)
+#define FIELD_MAX   4000 /* bytes of one field that are shown */
+#define ITEMS_MAX   8    /* of a list that are shown */
+#define EVENTS_MAX  8    /* of the history */
+#define REASONS_MAX 4    /* of an event */
+
+static int count_more(const struct page *page, size_t n, size_t shown, const char *key)
+{
+    return n > shown ? page_say(page, TINT_DIM, "  %-*s   … %zu more (%s)", PAGE_LABEL, "",
+                                n - shown, key)
+                     : 0;
+}
+
+static int quote_str(const struct page *page, const char *label, const char *text)
+{
+    return *text ? page_quote(page, label, amp_span_str(text), FIELD_MAX) : 0;
+}
+
+static int quote_list(const struct page *page, const char *label, const json_t *values)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach (values, i, v) {
+        if (i < ITEMS_MAX && json_is_string(v) && quote_str(page, label, json_string_value(v)) < 0)
+            return -1;
+    }
+    return count_more(page, json_array_size(values), ITEMS_MAX, "s");
+}
+
+/* A member: text, or any JSON value. */
+static int quote_value(const struct page *page, const char *label, const json_t *v)
+{
+    AMP_BUF struct amp_buf words = {0};
+
+    if (!v || json_is_null(v))
+        return 0;
+    if (json_is_string(v))
+        return quote_str(page, label, json_string_value(v));
+    amp_buf_init(&words, TEXT_MAX);
+    if (amp_json_dump(v, &words, NULL) < 0)
+        return page_say(page, TINT_NONE, "  %-*s   (too long to show)", PAGE_LABEL, label);
+    return page_quote(page, label, amp_buf_span(&words), FIELD_MAX);
+}
+
+/* The member at a path of keys. */
+static const json_t *member_at(const json_t *j, const char *path)
+{
+    char key[64];
+
+    for (const char *p = path; j && *p; p += *p == '.') {
+        size_t n = strcspn(p, ".");
+        snprintf(key, sizeof key, "%.*s", (int)n, p);
+        j = json_object_get(j, key);
+        p += n;
+    }
+    return j;
+}
+
+static int field_text(const struct amp_question *q, const struct amp_question_field *f,
+                      const struct page *page)
+{
+    if (!*f->path)
+        return quote_str(page, f->label, amp_question_invocation(q));
+    const json_t *value = member_at(q->message, f->path);
+    return f->list ? quote_list(page, f->label, value) : quote_value(page, f->label, value);
+}
+
+static int row_quote(const struct page *page, const char *label, const struct amp_evidence_row *row)
+{
+    AMP_BUF struct amp_buf text = {0};
+    char at[AMP_TIME_MAX] = "";
+
+    amp_buf_init(&text, TEXT_MAX);
+    if (row->at_ms && !row->depth)
+        amp_time_format(row->at_ms, at);
+    at[at[0] ? 16 : 0] = '\0'; /* to the minute */
+    if (at[0])
+        at[10] = ' ';
+    if (amp_buf_fmt(&text, page->err, "%s%s%s", at, row->depth ? "  - " : " ", row->text) < 0)
+        return -1;
+    return page_quote(page, label, amp_buf_span(&text), FIELD_MAX);
+}
+
+/* The last events, each with its first reasons. */
+static int history_text(const struct amp_evidence *ev, const struct page *page)
+{
+    size_t events = 0, first = 0, reasons = 0;
+    const char *label = "history";
+
+    for (size_t i = ev->n_rows; i-- > 0 && events < EVENTS_MAX;)
+        if (!ev->rows[i].depth) {
+            events++;
+            first = i;
+        }
+    if (first && page_say(page, TINT_DIM, "  %-*s   … %zu earlier lines (l shows the log)",
+                          PAGE_LABEL, "", first) < 0)
+        return -1;
+    for (size_t i = first; i < ev->n_rows; i++) {
+        const struct amp_evidence_row *row = &ev->rows[i];
+        reasons = row->depth ? reasons + 1 : 0;
+        if (reasons <= REASONS_MAX && row_quote(page, label, row) < 0)
+            return -1;
+        bool last = i + 1 == ev->n_rows || !ev->rows[i + 1].depth;
+        if (last && count_more(page, reasons, REASONS_MAX, "s") < 0)
+            return -1;
+        label = "";
+    }
+    return 0;
+}
+
+/* The progress of the task. */
+static int task_text(const struct amp_evidence *ev, const struct page *page)
+{
+    const struct amp_task *t = &ev->task;
+    char line[512];
+
+    if (quote_str(page, "task", t->description) < 0 || quote_str(page, "branch", t->branch) < 0 ||
+        page_say(page, TINT_NONE, "  %-*s   %s", PAGE_LABEL, "risk", amp_risk_name(t->risk)) < 0)
+        return -1;
+    for (size_t i = 0; i < t->n_parts && i < ITEMS_MAX; i++) {
+        const struct amp_task_part *p = &t->parts[i];
+        snprintf(line, sizeof line, "%.200s: %s, %lld attempt%s%s%.12s", p->id,
+                 amp_qa_fsm.states[p->state].name, (long long)p->attempts,
+                 p->attempts == 1 ? "" : "s", *p->commit ? ", last commit " : "", p->commit);
+        if (quote_str(page, "subtask", line) < 0)
+            return -1;
+    }
+    return count_more(page, t->n_parts, ITEMS_MAX, "t") < 0
+               ? -1
+               : quote_list(page, "blocked by", t->blockers);
+}
+
+/* The message that a question about another protocol's work is about. */
+static int about_text(const struct amp_subject *a, const struct page *page)
+{
+    if (a->kind != AMP_SUBJECT_MESSAGE)
+        return 0;
+    if (quote_str(page, "message", a->id) < 0 || quote_str(page, "protocol", a->protocol) < 0)
+        return -1;
+    return quote_str(page, "its task", a->task);
+}
+
+static int head_text(const struct amp_question *q, bool suspended, const struct page *page)
+{
+    AMP_BUF struct amp_buf title = {0};
+
+    amp_buf_init(&title, 65536);
+    if (amp_question_terms(q)->title(q->message, suspended, &title, page->err) < 0 ||
+        amp_buf_add(&title, "", 1, page->err) < 0 || amp_buf_str(page->out, "\n", page->err) < 0)
+        return -1;
+    return page_say(page, TINT_HEAD, "== %s", title.data);
+}
+
+/* Risk, deadline and what happens then; approvals so far. */
+static int terms_text(const struct amp_evidence *ev, const struct page *page)
+{
+    char at[AMP_TIME_MAX];
+
+    if (!ev->has_task && quote_str(page, "risk", ev->risk) < 0)
+        return -1;
+    if (ev->n_votes && page_say(page, TINT_NONE, "  %-*s   %u so far; more are needed", PAGE_LABEL,
+                                "approvals", ev->n_votes) < 0)
+        return -1;
+    if (!ev->deadline_ms)
+        return 0;
+    amp_time_format(ev->deadline_ms, at);
+    if (page_say(page, TINT_NONE, "  %-*s   %.19sZ%s", PAGE_LABEL, "deadline", at,
+                 ev->extensions ? " (extended)" : "") < 0)
+        return -1;
+    return quote_str(page, "then", ev->fallback);
+}
+
+int evidence_question(const struct amp_question *q, const struct amp_evidence *ev,
+                      const struct page *page)
+{
+    const struct amp_question_terms *t = amp_question_terms(q);
+    bool task = ev && ev->has_task;
+
+    if (head_text(q, task && amp_task_is_suspended(&ev->task), page) < 0)
+        return -1;
+    for (const struct amp_question_field *f = t->fields; f->label; f++) {
+        if (field_text(q, f, page) < 0)
+            return -1;
+        /* The task follows the first field, the question itself. */
+        if (f == t->fields && task && *ev->task.description && task_text(ev, page) < 0)
+            return -1;
+    }
+    if (about_text(&q->about, page) < 0 || (ev && history_text(ev, page) < 0))
+        return -1;
+    return quote_str(page, "refused", q->refused) < 0 ? -1 : ev ? terms_text(ev, page) : 0;
+}
+
+int evidence_answers(const struct amp_question *q, const struct page *page)
+{
+    const struct amp_question_terms *t = amp_question_terms(q);
+
+    if (page_say(page, TINT_NONE, "  Answer: %s", amp_answer_form(q)) < 0)
+        return -1;
+    for (const struct amp_action *a = t->actions; a->name; a++)
+        if (a->effect && page_say(page, TINT_DIM, "    %-12s %s", a->name, a->effect) < 0)
+            return -1;
+    return 0;
+}
+
+int evidence_digest(const struct amp_question *q, const struct amp_evidence *ev,
+                    char out[EVIDENCE_DIGEST_MAX], struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    const struct page page = {.width = 80, .out = &text, .err = err};
+    unsigned char sum[32];
+
+    amp_buf_init(&text, 8 * TEXT_MAX);
+    if (evidence_question(q, ev, &page) < 0)
+        return -1;
+    crypto_generichash(sum, sizeof sum, (const unsigned char *)text.data, text.len, NULL, 0);
+    sodium_bin2hex(out, EVIDENCE_DIGEST_MAX, sum, sizeof sum);
+    return 0;
+}

@@ -1,0 +1,505 @@
+/* Asks a person one question. */
+#include "dialog.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/base/num.h>
+
+#include "cli/cli.h"
+#include "flow/decide/payload.h"
+
+#define TEXT_MAX  ((size_t)256 << 20) /* of a page, as of a long diff */
+#define PATCH_MAX ((size_t)64 << 20)  /* of a diff that is shown */
+#define WIDE      100                 /* columns of a question; a diff uses all */
+#define DEFER_MAX (366LL * 86400000)
+
+static const char ask_prompt[] = "> ";
+
+void dialog_init(struct dialog *g, bool plain)
+{
+    *g = (struct dialog){.at = DIALOG_IDLE};
+    terminal_init(&g->tty, plain);
+    amp_buf_init(&g->payload, AMP_PAYLOAD_MAX);
+    amp_buf_init(&g->patch, 2 * AMP_PAYLOAD_MAX);
+}
+
+void dialog_release(struct dialog *g)
+{
+    dialog_close(g, NULL);
+    terminal_release(&g->tty);
+    amp_buf_release(&g->payload);
+    amp_buf_release(&g->patch);
+}
+
+static void words_say(struct dialog *g, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void words_say(struct dialog *g, const char *fmt, ...)
+{
+    AMP_BUF struct amp_buf safe = {0};
+    char text[4096];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    amp_buf_init(&safe, 65536);
+    if (amp_buf_str(&safe, "  ", NULL) == 0 &&
+        amp_text_safe(amp_span_str(text), 0, &safe, NULL) == 0 &&
+        amp_buf_str(&safe, "\n", NULL) == 0)
+        terminal_say(&g->tty, amp_buf_span(&safe));
+}
+
+static bool is_colored(const struct dialog *g)
+{
+    return !g->tty.plain && amp_color_of(g->tty.fd);
+}
+
+static int wide_of(const struct dialog *g)
+{
+    return g->tty.width < WIDE ? g->tty.width : WIDE;
+}
+
+/* --- showing --- */
+
+static const char keys_text[] =
+    "  Keys: d diff, l log, t task, s the agents' own words, p this page, ? help.\n"
+    "  An empty line leaves it undecided.\n";
+
+static int question_text(struct dialog *g, struct amp_buf *out, struct amp_error *err)
+{
+    const struct page page = {wide_of(g), is_colored(g), out, err};
+
+    return evidence_question(g->q, &g->ev, &page) < 0 || evidence_answers(g->q, &page) < 0 ||
+                   amp_buf_str(out, keys_text, err) < 0
+               ? -1
+               : 0;
+}
+
+static int help_text(struct dialog *g, const struct page *page)
+{
+    if (page_say(page, TINT_HEAD, "-- what you can type") < 0 || evidence_answers(g->q, page) < 0)
+        return -1;
+    return amp_buf_str(
+        page->out,
+        "  Behind the action you may write why; the line goes into the record of the decision.\n"
+        "  An answer that ends or resets work is confirmed with \"yes\".\n"
+        "  \"redispatch\" and \"modify\" open your editor ($VISUAL, $EDITOR) on the payload. "
+        "Leave\n"
+        "  it unchanged to send the answer without one.\n"
+        "  \"defer 2h WHY\" or \"defer 17:30 WHY\" asks again at that time.\n"
+        "  d  the diff of the work, the files first      l  the log of the task or message\n"
+        "  t  the task                                   s  everything that agents wrote\n"
+        "  p  the question again, page by page           ?  this help\n"
+        "  Lines behind a bar were written by others. In a long page: space for more, b back, q\n"
+        "  end. ^L shows the question again, ^D ends the program, ^C interrupts it, ^Z stops it.\n",
+        page->err);
+}
+
+/* The diff, made by git-worker into a private file. */
+static int diff_text(struct dialog *g, const struct page *page)
+{
+    char dir[] = "/tmp/hitl-prompt.XXXXXX", path[64];
+    AMP_BUF struct amp_buf patch = {0};
+    struct amp_git_diff diff = {0};
+    struct amp_git *git;
+    struct amp_error e;
+
+    if (g->ev.why_no_diff)
+        return page_say(page, TINT_NONE, "There is no diff: %s.", g->ev.why_no_diff);
+    if (!mkdtemp(dir))
+        return amp_fail_errno(page->err, AMP_CANTCREAT, "cannot make a directory in /tmp");
+    snprintf(path, sizeof path, "%s/diff", dir);
+    amp_buf_init(&patch, PATCH_MAX);
+    int rc = amp_decider_git(g->d, &git, &e) < 0 ||
+                     amp_git_diff(git, g->ev.repo, NULL, g->ev.base, g->ev.commit, path, &diff,
+                                  &e) < 0 ||
+                     amp_file_read(AT_FDCWD, path, PATCH_MAX, &patch, &e) < 0
+                 ? -1
+                 : evidence_diff(&g->ev, &diff, amp_buf_span(&patch), page);
+    if (rc < 0 && diff.files)
+        *page->err = e;
+    else if (rc < 0)
+        rc = page_quote(page, "no diff", amp_span_str(e.what), 0);
+    amp_git_diff_release(&diff);
+    unlink(path);
+    rmdir(dir);
+    return rc;
+}
+
+static int view_text(struct dialog *g, char key, struct amp_buf *out, struct amp_error *err)
+{
+    const struct page page = {key == 'd' || key == 'l' ? g->tty.width : wide_of(g), is_colored(g),
+                              out, err};
+
+    switch (key) {
+    case 'd':
+        return diff_text(g, &page);
+    case 'l':
+        return evidence_log(g->d->w.store, g->q, &page);
+    case 't':
+        return evidence_task(g->q, &g->ev, &page);
+    case 's':
+        return evidence_words(g->q, &g->ev, &page);
+    case '?':
+        return help_text(g, &page);
+    default:
+        return question_text(g, out, err);
+    }
+}
+
+static void prompt_show(struct dialog *g)
+{
+    g->at = DIALOG_ASKS;
+    g->view = 0;
+    terminal_prompt(&g->tty, ask_prompt);
+}
+
+/* A failure to show something is said; the question stays. */
+static void view_show(struct dialog *g, char key, bool again)
+{
+    AMP_BUF struct amp_buf out = {0};
+    struct amp_error err;
+
+    amp_buf_init(&out, TEXT_MAX);
+    if (view_text(g, key, &out, &err) < 0) {
+        words_say(g, "It cannot be shown: %s: %s", err.code, err.what);
+        prompt_show(g);
+        return;
+    }
+    g->view = key;
+    if (again)
+        terminal_repage(&g->tty, amp_buf_span(&out));
+    else
+        terminal_page(&g->tty, amp_buf_span(&out));
+    if (!g->tty.page.on)
+        prompt_show(g);
+}
+
+static size_t lines_count(struct amp_span text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++)
+        n += text.p[i] == '\n';
+    return n;
+}
+
+/* The question at once, with a word about its length if it is longer than the window. */
+static int question_show(struct dialog *g, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf out = {0};
+
+    amp_buf_init(&out, TEXT_MAX);
+    if (question_text(g, &out, err) < 0)
+        return -1;
+    size_t lines = lines_count(amp_buf_span(&out));
+    if (lines >= (size_t)g->tty.height &&
+        amp_buf_fmt(&out, err,
+                    "  The question has %zu lines, more than the window: p shows it page by "
+                    "page.\n",
+                    lines) < 0)
+        return -1;
+    g->shown_width = wide_of(g);
+    terminal_say(&g->tty, amp_buf_span(&out));
+    return 0;
+}
+
+int dialog_ask(struct dialog *g, struct amp_decider *d, const struct amp_question *q,
+               struct amp_error *err)
+{
+    g->d = d;
+    g->q = q;
+    if (amp_evidence_load(d->w.store, q, &g->ev, err) < 0 ||
+        evidence_digest(q, &g->ev, g->shown, err) < 0 || question_show(g, err) < 0) {
+        dialog_close(g, NULL);
+        return -1;
+    }
+    prompt_show(g);
+    return 0;
+}
+
+void dialog_close(struct dialog *g, const char *why)
+{
+    editor_end(&g->editor, &g->tty);
+    if (g->tty.fd >= 0)
+        terminal_unprompt(&g->tty);
+    if (why)
+        words_say(g, "%s", why);
+    amp_evidence_release(&g->ev);
+    g->ev = (struct amp_evidence){0};
+    g->at = DIALOG_IDLE;
+    g->q = NULL;
+    amp_buf_reset(&g->payload);
+    amp_buf_reset(&g->patch);
+}
+
+void dialog_again(struct dialog *g, const char *why)
+{
+    editor_end(&g->editor, &g->tty);
+    amp_buf_reset(&g->payload);
+    amp_buf_reset(&g->patch);
+    if (why)
+        words_say(g, "%s", why);
+    words_say(g, "Please: %s.", amp_answer_words(g->q));
+    prompt_show(g);
+}
+
+/* --- reading --- */
+
+/* A clock time, "17:30", today or else tomorrow, or an RFC 3339 time, or a duration. */
+static bool time_read(struct amp_span word, int64_t now_ms, int64_t *at_ms)
+{
+    struct amp_error err;
+    int64_t ms, hour, minute;
+    const char *colon = memchr(word.p, ':', word.n);
+    time_t now = (time_t)(now_ms / 1000);
+    struct tm t;
+
+    if (amp_time_parse(word, at_ms))
+        return *at_ms > now_ms;
+    if (colon && word.n == 5 && colon == word.p + 2) {
+        if (amp_num_parse((struct amp_span){word.p, 2}, 0, 23, &hour, &err) < 0 ||
+            amp_num_parse((struct amp_span){word.p + 3, 2}, 0, 59, &minute, &err) < 0 ||
+            !localtime_r(&now, &t))
+            return false;
+        t.tm_hour = (int)hour;
+        t.tm_min = (int)minute;
+        t.tm_sec = 0;
+        t.tm_isdst = -1;
+        if ((*at_ms = (int64_t)mktime(&t) * 1000) <= now_ms) {
+            t.tm_mday++;
+            t.tm_isdst = -1;
+            *at_ms = (int64_t)mktime(&t) * 1000;
+        }
+        return *at_ms > now_ms;
+    }
+    if (!word.n || !isdigit((unsigned char)word.p[0]) ||
+        amp_num_duration(word, 1, DEFER_MAX, &ms, &err) < 0)
+        return false;
+    *at_ms = now_ms + ms;
+    return true;
+}
+
+/* The first word of a deferral's note is its time, if it is one. */
+static void defer_read(struct amp_operator_answer *a)
+{
+    size_t n = a->note ? strcspn(a->note, " \t") : 0;
+
+    if (n && time_read((struct amp_span){a->note, n}, amp_now_ms(), &a->until_ms))
+        a->note += n + strspn(a->note + n, " \t");
+}
+
+static const struct amp_action *action_find(const struct amp_question *q, const char *name)
+{
+    for (const struct amp_action *a = amp_question_terms(q)->actions; a->name; a++)
+        if (!strcmp(a->name, name))
+            return a;
+    return NULL;
+}
+
+static void confirm_ask(struct dialog *g, const struct amp_action *action)
+{
+    words_say(g, "%s: %s. Type yes to confirm.", action->name,
+              action->effect ? action->effect : "this cannot be taken back");
+    g->at = DIALOG_CONFIRMS;
+    terminal_prompt(&g->tty, "yes? ");
+}
+
+static void edit_begin(struct dialog *g)
+{
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_error err;
+
+    amp_buf_init(&text, AMP_PAYLOAD_MAX);
+    if ((!*g->editor.dir && amp_payload_text(g->q, &g->ev, &text, &err) < 0) ||
+        editor_start(&g->editor, &g->tty, amp_buf_span(&text), &err) < 0) {
+        editor_end(&g->editor, &g->tty);
+        dialog_again(g, err.what);
+        return;
+    }
+    g->at = DIALOG_EDITS;
+}
+
+/* An answer line. */
+static enum dialog_said answer_read(struct dialog *g)
+{
+    const struct amp_action *action;
+
+    if (!amp_answer_parse(g->q, g->line, &g->answer)) {
+        dialog_again(g, NULL);
+        return DIALOG_WAITS;
+    }
+    if (!(action = action_find(g->q, g->answer.action)))
+        return DIALOG_ANSWERED;
+    if (action->is & AMP_ACTION_DEFERS)
+        defer_read(&g->answer);
+    bool lacks = action->does == AMP_ACTION_ROLLBACK && (!g->answer.commit || !*g->answer.commit);
+    if ((action->is & AMP_ACTION_GRAVE) && !lacks) {
+        confirm_ask(g, action);
+        return DIALOG_WAITS;
+    }
+    if ((action->is & AMP_ACTION_EDITS) && amp_payload_is_there(g->q, &g->ev)) {
+        edit_begin(g);
+        return DIALOG_WAITS;
+    }
+    return DIALOG_ANSWERED;
+}
+
+/* The key of a one-letter line, or 0. */
+static char key_of(const char *line)
+{
+    const char *p = line + strspn(line, " \t");
+
+    return *p && !p[1 + strspn(p + 1, " \t\r")] && strchr("dltsp?", *p) ? *p : '\0';
+}
+
+static enum dialog_said line_take(struct dialog *g, char *line)
+{
+    char key = key_of(line);
+    bool yes = !strcasecmp(line, "yes"), empty = !line[strspn(line, " \t\r")];
+
+    switch (g->at) {
+    case DIALOG_CONFIRMS:
+        if (yes)
+            return DIALOG_ANSWERED;
+        words_say(g, "Not confirmed.");
+        prompt_show(g);
+        return DIALOG_WAITS;
+    case DIALOG_EDITS_AGAIN:
+        if (empty || !strcasecmp(line, "e")) {
+            edit_begin(g);
+            return DIALOG_WAITS;
+        }
+        dialog_again(g, "The change is dropped.");
+        return DIALOG_WAITS;
+    default:
+        break;
+    }
+    if (empty)
+        return DIALOG_PASSED;
+    if (key) {
+        view_show(g, key, false);
+        return DIALOG_WAITS;
+    }
+    snprintf(g->line, sizeof g->line, "%s", line);
+    return answer_read(g);
+}
+
+/* The changed text in base64, with a NUL, as protocols carry it. */
+static int patch_encode(struct dialog *g, struct amp_error *err)
+{
+    size_t n = sodium_base64_ENCODED_LEN(g->payload.len, sodium_base64_VARIANT_ORIGINAL);
+
+    amp_buf_reset(&g->patch);
+    if (amp_buf_add(&g->payload, "", 1, err) < 0 || amp_buf_reserve(&g->patch, n, err) < 0)
+        return -1;
+    sodium_bin2base64(g->patch.data, n, (const unsigned char *)g->payload.data, g->payload.len - 1,
+                      sodium_base64_VARIANT_ORIGINAL);
+    return 0;
+}
+
+/* The person closed the editor: the payload counts if it fits its schema. */
+static enum dialog_said edit_take(struct dialog *g)
+{
+    AMP_BUF struct amp_buf text = {0}, why = {0};
+    struct amp_error err;
+    bool changed = false;
+
+    amp_buf_init(&text, AMP_PAYLOAD_MAX);
+    amp_buf_init(&why, 65536);
+    amp_buf_reset(&g->payload);
+    int rc = editor_read(&g->editor, AMP_PAYLOAD_MAX, &text, &err) < 0
+                 ? -1
+                 : amp_payload_check(g->q, &g->ev, amp_buf_span(&text), &g->payload, &changed, &why,
+                                     &err);
+    if (rc < 0) {
+        dialog_again(g, err.what);
+        return DIALOG_WAITS;
+    }
+    if (rc == 0) {
+        const struct page page = {wide_of(g), is_colored(g), &text, &err};
+        amp_buf_reset(&text);
+        if (page_say(&page, TINT_NONE, "  The payload is not accepted:") == 0 &&
+            page_quote(&page, "", amp_buf_span(&why), 0) == 0)
+            terminal_say(&g->tty, amp_buf_span(&text));
+        g->at = DIALOG_EDITS_AGAIN;
+        terminal_prompt(&g->tty, "Enter: edit again, n: drop the change? ");
+        return DIALOG_WAITS;
+    }
+    editor_end(&g->editor, &g->tty);
+    if (!changed)
+        words_say(g, "The payload is unchanged.");
+    if (changed && patch_encode(g, &err) < 0) {
+        dialog_again(g, err.what);
+        return DIALOG_WAITS;
+    }
+    g->answer.payload = changed ? g->payload.data : NULL;
+    g->answer.patch = changed ? g->patch.data : NULL;
+    return DIALOG_ANSWERED;
+}
+
+unsigned dialog_watch(const struct dialog *g, struct pollfd *fds)
+{
+    unsigned n = terminal_watch(&g->tty, fds);
+
+    if (g->editor.runs)
+        fds[n++] = (struct pollfd){.fd = g->editor.child.pidfd, .events = POLLIN};
+    return n;
+}
+
+/* The window has another size. A question that is now wider than the window is shown again, because
+ * the terminal wraps it without bars. */
+static int size_follow(struct dialog *g, struct amp_error *err)
+{
+    if (g->tty.page.on) {
+        view_show(g, g->view, true);
+        return 0;
+    }
+    if (g->at != DIALOG_ASKS || wide_of(g) >= g->shown_width)
+        return 0;
+    return question_show(g, err);
+}
+
+enum dialog_said dialog_step(struct dialog *g, struct amp_error *err)
+{
+    char *line = NULL;
+
+    if (g->editor.runs) {
+        int rc = editor_poll(&g->editor, &g->tty, err);
+        if (rc < 0)
+            dialog_again(g, err->what);
+        return rc > 0 ? edit_take(g) : terminal_gone(&g->tty) ? DIALOG_GONE : DIALOG_WAITS;
+    }
+    switch (terminal_step(&g->tty, &line)) {
+    case TERMINAL_LINE:
+        return line_take(g, line);
+    case TERMINAL_LONG:
+        dialog_again(g, "The line is too long for this terminal and was dropped; use a shorter "
+                        "note.");
+        return DIALOG_WAITS;
+    case TERMINAL_END:
+        return DIALOG_ENDED;
+    case TERMINAL_GONE:
+        return DIALOG_GONE;
+    case TERMINAL_REFRESH:
+        return question_show(g, err) < 0 ? DIALOG_FAILED : DIALOG_WAITS;
+    case TERMINAL_RESIZED:
+        return size_follow(g, err) < 0 ? DIALOG_FAILED : DIALOG_WAITS;
+    case TERMINAL_PAGED:
+        prompt_show(g);
+        return DIALOG_WAITS;
+    case TERMINAL_QUIET:
+        break;
+    }
+    return DIALOG_WAITS;
+}
