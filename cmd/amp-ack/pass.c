@@ -294,14 +294,15 @@ void ack_close_state(struct amp_store **s)
     amp_store_close(*s);
 }
 
-int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,
+int ack_outbox_emit(struct amp_store *s, const char *name, const char *speaker, struct amp_outq *q,
                     struct amp_error *err)
 {
     struct amp_outbox box = {.store = s, .name = name, .out = q, .sends_again = true};
     bool any;
     if (amp_outbox_any(s, name, &any, err) < 0)
         return -1;
-    if (any && ack_identities("system", &box.ids, err) < 0)
+    if (any && amp_principal_is(amp_span_str(speaker)) &&
+        ack_identities(speaker, &box.ids, err) < 0)
         return -1;
     int rc = amp_outbox_finish(&box, &amp_stop, err);
     amp_outbox_release(&box);

@@ -82,9 +82,10 @@ void ack_close_state(struct amp_store **s);
 /* Opens the output of --out. */
 int ack_open_output(struct amp_outq *q, struct amp_error *err);
 /* Writes the open entries of the outbox of `name`, whose lock the caller holds, and closes them.
+ * Those that are from the speaker are signed with its key, which is made on first use.
  * The caller commits between taking the lock and this call, so that no other process emits them,
  * too. */
-int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,
+int ack_outbox_emit(struct amp_store *s, const char *name, const char *speaker, struct amp_outq *q,
                     struct amp_error *err);
 
 /* sweep.c: the deadlines of a state directory, with the options of sweep and watch. Both verbs use

@@ -56,7 +56,8 @@ static const char *const severities[] = {"info", "warning", "critical", NULL};
                     .config = "dead.max_age"),                                                     \
         AMP_OPT_ROW(0, "dead-max-count", AMP_OPT_INT, &deadlines.dead.max_count, "N",              \
                     "keep at most N dead letters", .config = "dead.max_count"),                    \
-        AMP_OPT_ROW(0, "from", AMP_OPT_STRING, &deadlines.from, "ROLE", "sender of escalations"),  \
+        AMP_OPT_ROW(0, "from", AMP_OPT_STRING, &deadlines.from, "ROLE",                            \
+                    "sender of escalations and notices, whose key signs them"),                    \
         AMP_OPT_PREPARE(prepare), PASS_OUT_OPT, PASS_OPEN_OPT
 
 const struct amp_opt sweep_opts[] = {
@@ -164,7 +165,7 @@ static enum ran watch_run_due(struct watch *w, struct amp_error *err)
         r->ran_ms = now;
     }
     if (amp_deadlines_run(w->store, now, &w->ctx, NULL, err) < 0 ||
-        ack_outbox_emit(w->store, w->ctx.actor, w->q, err) < 0)
+        ack_outbox_emit(w->store, w->ctx.actor, w->ctx.from, w->q, err) < 0)
         return RAN_ERROR;
     return RAN_ALL;
 }
@@ -283,7 +284,7 @@ static int sweep_run(struct amp_store *s, struct amp_outq *q, struct amp_error *
     if (rc == 0)
         rc = amp_cursors_measure(s, now, metrics, err);
     if (rc == 0)
-        rc = ack_outbox_emit(s, ctx.actor, q, err);
+        rc = ack_outbox_emit(s, ctx.actor, ctx.from, q, err);
     return ack_metrics_end(metrics, rc, err);
 }
 

@@ -41,7 +41,7 @@ void session_close(struct session *s)
 
 int session_expire(struct session *s, struct amp_error *err)
 {
-    return amp_binding_expire(s->store, amp_now_ms(), NULL, NULL, NULL, err);
+    return amp_binding_expire(s->store, amp_now_ms(), NULL, NULL, NULL, NULL, err);
 }
 
 static void text_put(struct amp_jw *w, const char *key, const char *value)

@@ -41,10 +41,10 @@ static int limit_compose(struct notice *n, const struct amp_agent_overdue *o, st
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)
         return -1;
-    snprintf(n->id, sizeof n->id, "%.40s:%s:%.*s:%lld", n->of->actor, o->code,
+    snprintf(n->id, sizeof n->id, "%.40s:%s:%.*s:%lld", n->of->from, o->code,
              (int)(o->agent.n < 64 ? o->agent.n : 64), o->agent.p, (long long)o->at_ms);
     const struct amp_sw4rm_said message = {
-        .from = n->of->actor, .type = "NOTIFICATION", .token = n->id, .now_ms = n->now_ms};
+        .from = n->of->from, .type = "NOTIFICATION", .token = n->id, .now_ms = n->now_ms};
     return amp_binding_to_admin(&message, &n->payload, &n->line, err);
 }
 

@@ -106,7 +106,7 @@ struct due {
     struct amp_store *store;
     struct amp_git *git; /* opened when it is needed */
     int64_t now_ms;
-    const char *actor;
+    const char *actor, *from;
     const struct amp_prepare *prepare;
     uint32_t done;
 };
@@ -147,7 +147,7 @@ static int failure_notify(struct due *d, const struct amp_binding *was, struct a
     AMP_BUF struct amp_buf line = {0};
     char token[160];
     amp_buf_init(&line, LINE_MAX_BYTES);
-    if (notice_write(was, d->actor, d->now_ms, token, sizeof token, &line, err) < 0)
+    if (notice_write(was, d->from, d->now_ms, token, sizeof token, &line, err) < 0)
         return -1;
     const struct amp_store_emit emit = {.id = amp_span_str(token),
                                         .line = {line.data, line.len - 1}}; /* without its LF */
@@ -188,10 +188,10 @@ static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec 
     return 0;
 }
 
-int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor,
+int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor, const char *from,
                        const struct amp_prepare *prepare, uint32_t *done, struct amp_error *err)
 {
-    struct due d = {.store = s, .now_ms = now_ms, .actor = actor, .prepare = prepare};
+    struct due d = {.store = s, .now_ms = now_ms, .actor = actor, .from = from, .prepare = prepare};
 
     int rc = amp_store_due(s, AMP_BINDING_KIND, now_ms, expire_one, &d, err);
     amp_git_close(d.git);

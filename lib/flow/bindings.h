@@ -7,10 +7,10 @@
 
 /* Ends switches whose time is over. With an actor, also repeats failed binds (three times, with
  * exponential back-off), and reports each agent that is in BIND_FAILED for longer than the recovery
- * time, once, by a NOTIFICATION to the admin in the actor's outbox. prepare: what the
+ * time, once, by a NOTIFICATION of `from` to the admin in the actor's outbox. prepare: what the
  * worktree of a repeated bind gets; NULL: nothing. *done counts all of them; it
  * may be NULL. */
-int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor,
+int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor, const char *from,
                        const struct amp_prepare *prepare, uint32_t *done, struct amp_error *err);
 
 /* Asks the admin to allow a pending switch: appends a HITL_INVOCATION with the binding's invocation

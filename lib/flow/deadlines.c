@@ -52,7 +52,7 @@ static int cursor_run(struct amp_store *s, int64_t now_ms, const struct amp_dead
 static int binding_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                        uint32_t *done, struct amp_error *err)
 {
-    return amp_binding_expire(s, now_ms, c->actor, c->prepare, done, err);
+    return amp_binding_expire(s, now_ms, c->actor, c->from, c->prepare, done, err);
 }
 
 static int dead_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,

@@ -188,3 +188,34 @@ principal() {
   run -1 --separate-stderr amp-validate --schema good --document line
   [[ $stderr == *msg_id* ]]
 }
+
+@test "the notices of sweep are signed as system, also those of SW4RM; a reader with identity all accepts them" {
+  need ssh-keygen
+  m | amp-ack track >/dev/null
+  # A nack to the producer, and the notice about an agent whose bind failed.
+  repo repo
+  git -C repo branch x
+  git -C repo worktree add -q other x
+  run -1 --separate-stderr worktree-bind -C repo bind ann --branch x
+  amp-ack sweep --now "$(at 90000)" >told
+  [ "$(jq -r '[.msg.message_type, .msg.producer_id, (.msg.payload.event // .msg.payload.ack_stage), has("sig")] | join(" ")' told |
+    sort | paste -sd ,)" = "ACKNOWLEDGEMENT system TIMED_OUT true,NOTIFICATION system bind_failed true" ] || { cat told && false; }
+  # Their tokens name the producer.
+  jq -es 'all(.msg.idempotency_token | startswith("system:"))' told
+  amp-validate told | cmp - told
+  # By readers without the state directory.
+  cp state/keys/allowed_signers signers
+  run -0 --separate-stderr env -u AMP_STATE amp-sign verify --allowed-signers "$PWD/signers" <told
+  [ "${#lines[@]}" -eq 2 ]
+  AMP_STATE=$PWD/reader run -0 --separate-stderr amp-ack track --identity all --allowed-signers "$PWD/signers" --in told
+  [ "${#lines[@]}" -eq 2 ]
+  # From another key of the same name they are not.
+  ssh-keygen -q -t ed25519 -N '' -C '' -f own
+  echo "system $(cat own.pub)" >signers
+  run -1 env -u AMP_STATE amp-sign verify --allowed-signers "$PWD/signers" <told
+  # --from names another sender, whose key signs.
+  m 2 | amp-ack track >/dev/null
+  amp-ack sweep --now "$(at 90000)" --from watcher >told
+  [ "$(jq -r '.msg.producer_id' told)" = watcher ]
+  principal told watcher
+}

@@ -48,7 +48,7 @@ int main(void)
                              NULL, &err),
             0, "a binding that failed");
     stack_fill();
-    TAP_INT(amp_binding_expire(s, 10, "watch", &done, &err), 0, "its time is over");
+    TAP_INT(amp_binding_expire(s, 10, "watch", "system", NULL, &done, &err), 0, "its time is over");
     TAP_INT(done, 1, "it is reported");
     TAP_INT(amp_store_outbox(s, "watch", entry_fn, &n, &err), 0, "the outbox");
     TAP_INT(n, 1, "one notice");

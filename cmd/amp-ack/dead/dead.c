@@ -206,7 +206,7 @@ static int letters_requeue(struct amp_store *s, struct dead_choices *c, struct a
     if (rc == 0)
         rc = requeue_all(s, c, err);
     if (rc == 0)
-        rc = ack_outbox_emit(s, DEAD_REQUEUE, &q, err);
+        rc = ack_outbox_emit(s, DEAD_REQUEUE, "system", &q, err);
     amp_outq_close(&q);
     return rc;
 }

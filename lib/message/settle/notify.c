@@ -87,8 +87,10 @@ static int sender_notify(struct amp_overdue *o)
                                 .from = o->r.from,
                                 .correlation = o->r.correlation,
                                 .payload = AMP_TOK_NONE};
+    /* Not by the actor: it names an outbox, which has no key. */
     struct amp_answer a = {.stage = o->end.stage,
-                           .by = sw->opt->actor,
+                           .by = sw->opt->from ? sw->opt->from : sw->opt->actor,
+                           .node = sw->opt->actor,
                            .code = o->end.code,
                            .note = o->end.what,
                            .is_dead = o->end.stage == AMP_STAGE_REJECTED,

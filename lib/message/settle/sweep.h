@@ -8,7 +8,7 @@
 struct amp_retry_rules;
 struct amp_sweep_options {
     const char *actor;       /* the outbox for the lines of the sweep: the tool's consumer name */
-    const char *from;        /* the escalations' sender: a role, "system" */
+    const char *from;        /* the sender of what it reports: a role, "system"; NULL: actor */
     enum amp_level severity; /* of the escalations */
     int64_t silence_ms;      /* limit between signs of life of holders; 0: none */
     const struct amp_retry_rules *retry; /* NULL: no further attempts */
