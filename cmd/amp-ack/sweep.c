@@ -74,11 +74,18 @@ const struct amp_opt watch_opts[] = {
     AMP_OPT_END,
 };
 
+static int system_identities(struct amp_identities **out, struct amp_error *err)
+{
+    return ack_identities("system", out, err);
+}
+
 struct amp_deadline_ctx sweep_deadlines(struct amp_metrics *metrics)
 {
     struct amp_deadline_ctx c = deadlines;
     c.actor = ack_as ? ack_as : SWEEP_NAME;
     c.metrics = metrics;
+    c.identities = system_identities;
+    c.note = amp_note;
     if (prepare.command_ms > PREPARE_MS)
         prepare.command_ms = PREPARE_MS;
     for (unsigned i = 0; severities[i]; i++)

@@ -374,6 +374,7 @@ int hitl_ask(int argc, char **argv)
     amp_note_terminal(worker.in);
     worker.tool = amp_cli_name();
     worker.consumer = hitl_as;
+    worker.operator_name = hitl_operator;
     if (hitl_store(&p.store, &err) < 0)
         return amp_complain(&err);
     dialog_init(&p.dialog, plain);

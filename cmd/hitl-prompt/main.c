@@ -120,15 +120,15 @@ int hitl_open(const char *act, struct hitl *h, struct amp_error *err)
 {
     struct amp_decider_people who;
 
-    *h = (struct hitl){.opt = {.tool = amp_cli_name(),
-                               .consumer = hitl_as,
-                               .stop = &amp_stop,
-                               .note = amp_note,
-                               .say = amp_finding_print}};
+    *h = (struct hitl){
+        .opt = {
+            .tool = amp_cli_name(), .stop = &amp_stop, .note = amp_note, .say = amp_finding_print}};
     if (!hitl_state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
     if (hitl_people(act, &who, err) < 0)
         return -1;
+    h->opt.consumer = hitl_as;
+    h->opt.operator_name = hitl_operator;
     amp_signals_install();
     if (hitl_store(&h->store, err) < 0 || hitl_identities(&h->opt.ids, err) < 0 ||
         amp_decider_open_bare(&h->d, h->store, &h->opt, err) < 0)

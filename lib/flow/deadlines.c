@@ -4,6 +4,7 @@
 #include "flow/admit/tokens.h"
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
+#include "flow/decide/due.h"
 #include "hitl/token.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
@@ -87,6 +88,8 @@ const struct amp_deadline amp_deadlines[] = {
      AMP_BINDING_KIND, .run = binding_run},
     {"agent", "agents that exceed the time limit of their state fail",
      .next_due = amp_agent_limit_due, .run = amp_agent_limit_run, .upkeep = true},
+    {"question", "questions: deferrals end, and fallbacks apply after the deadline",
+     AMP_ESCALATION_KIND, .run = amp_decision_due_run, .upkeep = true},
     {"token", "records of expired tokens are removed", AMP_NONCE_KIND, .sweep = amp_tokens_forget,
      .upkeep = true},
     {"answer_token", "records of expired answer tokens are removed", AMP_ANSWER_TOKEN_KIND,

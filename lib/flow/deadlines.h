@@ -12,6 +12,8 @@
 
 struct amp_prepare;
 
+struct amp_identities;
+
 struct amp_deadline_ctx {
     const char *actor;                   /* its outbox gets the lines */
     const char *from;                    /* the sender of escalations: a role, "system" */
@@ -21,7 +23,11 @@ struct amp_deadline_ctx {
     struct amp_metrics *metrics;         /* NULL: nothing is counted */
     const struct amp_retry_rules *retry; /* NULL: no retries */
     struct amp_dead_limits dead;         /* retention of dead letters; zeros: all are kept */
-    const struct amp_prepare *prepare;   /* worktrees of repeated binds; NULL: as they are */
+    /* Opens the identities that sign a fallback's decision; NULL: it is not signed. */
+    int (*identities)(struct amp_identities **out, struct amp_error *err);
+    /* Reports what became of a question; may be NULL. */
+    void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+    const struct amp_prepare *prepare; /* worktrees of repeated binds; NULL: as they are */
 };
 
 struct amp_deadline {

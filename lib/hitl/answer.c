@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/num.h>
 
 #include "hitl/question.h"
 #include "message/dead/dead.h"
@@ -39,6 +40,33 @@ static void action_fit(const char *line, const char *name, enum amp_action_does 
     out->does = does;
 }
 
+/* The time behind "defer"; 0: there is none, or it is out of range. */
+static int64_t defer_time(struct amp_span word)
+{
+    int64_t ms, now = amp_now_ms();
+    struct amp_error no;
+
+    if (amp_time_parse(word, &ms))
+        return ms > now && ms - now <= AMP_DEFER_MAX_MS ? ms : 0;
+    return amp_num_duration(word, 1, AMP_DEFER_MAX_MS, &ms, &no) < 0 ? 0 : now + ms;
+}
+
+/* Reads "defer TIME". Without a time it may be an action of the protocol. */
+static char *defer_parse(char *p, struct amp_operator_answer *a)
+{
+    size_t n = strlen("defer");
+
+    if (strncasecmp(p, "defer", n) || !p[n] || !strchr(space, p[n]))
+        return NULL;
+    p += n + strspn(p + n, space);
+    struct amp_span word = {p, strcspn(p, space)};
+    if (!word.n || !(a->until_ms = defer_time(word)))
+        return NULL;
+    a->action = "defer";
+    a->does = AMP_ACTION_DEFER;
+    return p + word.n;
+}
+
 bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_operator_answer *out)
 {
     const struct amp_question_terms *t = amp_question_terms(q);
@@ -46,13 +74,14 @@ bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_opera
     char *p = line + strspn(line, space);
     const char *own;
 
-    for (const struct amp_action *i = t->actions; i->name; i++)
+    char *rest = defer_parse(p, &a);
+    for (const struct amp_action *i = t->actions; !rest && i->name; i++)
         action_fit(p, i->name, i->does, &a);
-    for (size_t i = 0; t->proposed && (own = t->proposed(q->message, i)); i++)
+    for (size_t i = 0; !rest && t->proposed && (own = t->proposed(q->message, i)); i++)
         action_fit(p, own, AMP_ACTION_PLAIN, &a);
     if (!a.action)
         return false;
-    p += strlen(a.action);
+    p = rest ? rest : p + strlen(a.action);
     p += strspn(p, space);
     if (a.does == AMP_ACTION_ROLLBACK) {
         a.commit = p;
@@ -116,7 +145,7 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
                                      const struct amp_decided_by *by, struct amp_error *err)
 {
     const struct amp_question_terms *t = amp_question_terms(q);
-    AMP_BUF struct amp_buf line = {0};
+    AMP_BUF struct amp_buf line = {0}, sent = {0};
     char id[AMP_QUESTION_KEY_MAX + 16];
     struct amp_asked of;
     bool requeue = a->does == AMP_ACTION_REQUEUE && q->about.kind != AMP_SUBJECT_TASK;
@@ -125,11 +154,19 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
     if (may != AMP_DECIDED_OK)
         return may;
     amp_buf_init(&line, AMP_QUESTION_BYTES);
+    amp_buf_init(&sent, 2 * AMP_QUESTION_BYTES);
     if (amp_question_asked(h, q, &of, err) < 0 || t->decide(&of, a, &line, err) < 0)
         return err->status == AMP_DATAERR ? AMP_DECIDED_REFUSED : AMP_DECIDED_FAILED;
+    line.len--; /* LF */
+    if (h->sign ? h->sign(h->ctx, a->op, amp_buf_span(&line), &sent, err) < 0
+                : amp_buf_add(&sent, line.data, line.len, err) < 0)
+        return AMP_DECIDED_FAILED;
     snprintf(id, sizeof id, "decision/%s", q->key);
     struct amp_question_update u = {
-        .event = AMP_ESC_EV_DECIDE,
+        .event = a->policy ? AMP_ESC_EV_EXPIRE : AMP_ESC_EV_DECIDE,
+        .facts = a->policy ? AMP_ESC_IF_FALLBACK : 0,
+        .unreachable = by->unreachable,
+        .now_ms = of.now_ms,
         .set = {.decision = amp_span_str(a->action),
                 .operator= amp_span_str(a->op),
                 .decided_ms = of.now_ms,
@@ -137,8 +174,10 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
                 .channel = amp_span_str(by->channel),
                 .method = amp_span_str(by->method),
                 .key = amp_span_str(by->key),
-                .shown = amp_span_str(by->shown)},
-        .emit = {amp_span_str(id), {line.data, line.len - 1}, false},
+                .shown = amp_span_str(by->shown),
+                .policy = amp_span_str(a->policy),
+                .because = amp_span_str(a->because)},
+        .emit = {amp_span_str(id), amp_buf_span(&sent), false},
     };
     if (amp_question_step(h, q->key, &u, err) < 0)
         return AMP_DECIDED_FAILED;

@@ -19,7 +19,8 @@
     X(AMP_ESC_NEW, "NEW", "not yet recorded")                                                      \
     X(AMP_ESC_OPEN, "OPEN", "waits for a person")                                                  \
     X(AMP_ESC_ASKED, "ASKED", "a person is deciding")                                              \
-    X(AMP_ESC_DECIDED, "DECIDED", "a person decided")                                              \
+    X(AMP_ESC_DEFERRED, "DEFERRED", "a person put it off; it is asked again at a time")            \
+    X(AMP_ESC_DECIDED, "DECIDED", "a person or the fallback decided")                              \
     X(AMP_ESC_NOTED, "NOTED", "shown; needs no decision")                                          \
     X(AMP_ESC_ENDED, "ENDED", "its subject ended before a person decided")
 
@@ -27,6 +28,10 @@
     X(AMP_ESC_EV_ARRIVE, "arrive", "the escalation came")                                          \
     X(AMP_ESC_EV_ASK, "ask", "a person sees the question")                                         \
     X(AMP_ESC_EV_DECIDE, "decide", "a person answered")                                            \
+    X(AMP_ESC_EV_VOTE, "vote", "a person approved, and more approvals are needed")                 \
+    X(AMP_ESC_EV_DEFER, "defer", "a person put it off until a time")                               \
+    X(AMP_ESC_EV_WAKE, "wake", "that time has come")                                               \
+    X(AMP_ESC_EV_EXPIRE, "expire", "its deadline passed, or no person can be reached")             \
     X(AMP_ESC_EV_PASS, "pass", "no answer: a time limit, end of file, an empty line")              \
     X(AMP_ESC_EV_END, "end", "its subject has ended")                                              \
     X(AMP_ESC_EV_REFUSE, "refuse", "the coordinator refused the decision")
@@ -35,14 +40,18 @@
     X(AMP_ESC_IF_CRITICAL, "critical", "it is about a task, and critical")                         \
     X(AMP_ESC_IF_WARNING, "warning", "it is about a task, and a warning")                          \
     X(AMP_ESC_IF_INFO, "info", "its severity is info")                                             \
-    X(AMP_ESC_IF_ENDED, "ended", "its subject has ended")
+    X(AMP_ESC_IF_ENDED, "ended", "its subject has ended")                                          \
+    X(AMP_ESC_IF_FALLBACK, "fallback", "its fallback decides")                                     \
+    X(AMP_ESC_IF_EXTENDS, "extends", "its fallback extends the deadline, not yet three times")
 
 #define AMP_ESCALATION_EFFECTS(X)                                                                  \
     X(AMP_ESC_DO_SUSPEND, "suspend", "suspend the task and its agents")                            \
     X(AMP_ESC_DO_SUSPEND_PARTY, "suspend_party", "suspend the party that triggered it")            \
     X(AMP_ESC_DO_ASK, "ask", "record when it was asked")                                           \
     X(AMP_ESC_DO_EMIT, "emit", "send the decision, or a nack if there is none")                    \
-    X(AMP_ESC_DO_SHOW, "show", "show it")
+    X(AMP_ESC_DO_SHOW, "show", "show it")                                                          \
+    X(AMP_ESC_DO_COUNT, "count", "record the approval")                                            \
+    X(AMP_ESC_DO_EXTEND, "extend", "set the next deadline")
 
 #define AMP_HITL_ROLE "admin" /* the role that decides */
 

@@ -1,4 +1,4 @@
-/* An escalation: from its arrival to a person's decision. An unanswered question is open again. */
+/* A question: from its arrival to the decision. An unanswered question is open again. */
 #include "hitl/escalation.h"
 
 /* from, event, fact that must hold, to, effects */
@@ -27,13 +27,31 @@ static const struct amp_fsm_row rows[] = {
     ROW(OPEN, PASS, 0, OPEN, 0),
     EXTRA(OPEN, END, 0, ENDED, AMP_ESC_DO_EMIT),
     EXTRA(ASKED, END, 0, ENDED, AMP_ESC_DO_EMIT),
+    ROW(OPEN, VOTE, 0, OPEN, AMP_ESC_DO_COUNT),
+    ROW(ASKED, VOTE, 0, OPEN, AMP_ESC_DO_COUNT),
+    ROW(OPEN, DEFER, 0, DEFERRED, 0),
+    ROW(ASKED, DEFER, 0, DEFERRED, 0),
+    ROW(DEFERRED, DEFER, 0, DEFERRED, 0),
+    ROW(DEFERRED, WAKE, 0, OPEN, 0),
+    ROW(DEFERRED, DECIDE, 0, DECIDED, AMP_ESC_DO_EMIT),
+    ROW(DEFERRED, VOTE, 0, OPEN, AMP_ESC_DO_COUNT),
+    EXTRA(DEFERRED, END, 0, ENDED, AMP_ESC_DO_EMIT),
+    ROW(OPEN, EXPIRE, AMP_ESC_IF_EXTENDS, OPEN, AMP_ESC_DO_EXTEND),
+    ROW(OPEN, EXPIRE, AMP_ESC_IF_FALLBACK, DECIDED, AMP_ESC_DO_EMIT),
+    ROW(OPEN, EXPIRE, 0, OPEN, AMP_ESC_DO_EMIT),
+    ROW(ASKED, EXPIRE, AMP_ESC_IF_EXTENDS, ASKED, AMP_ESC_DO_EXTEND),
+    ROW(ASKED, EXPIRE, AMP_ESC_IF_FALLBACK, DECIDED, AMP_ESC_DO_EMIT),
+    ROW(ASKED, EXPIRE, 0, ASKED, AMP_ESC_DO_EMIT),
+    ROW(DEFERRED, EXPIRE, AMP_ESC_IF_EXTENDS, DEFERRED, AMP_ESC_DO_EXTEND),
+    ROW(DEFERRED, EXPIRE, AMP_ESC_IF_FALLBACK, DECIDED, AMP_ESC_DO_EMIT),
+    ROW(DEFERRED, EXPIRE, 0, DEFERRED, AMP_ESC_DO_EMIT),
     EXTRA(DECIDED, REFUSE, 0, OPEN, 0), /* a refused decision has no effect */
 };
 
 const struct amp_fsm amp_escalation_fsm = {
     .name = "escalation",
     .source = "AMP/1.0 escalation, SW4RM §15",
-    .doc = "an escalation and its decision",
+    .doc = "a question to a person and its decision",
     AMP_FSM_LISTS(AMP_ESCALATION),
     .initial = AMP_ESC_NEW,
     .terminal = 1u << AMP_ESC_DECIDED | 1u << AMP_ESC_NOTED | 1u << AMP_ESC_ENDED,

@@ -77,10 +77,9 @@ int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, struct 
     return 0;
 }
 
-/* Makes the nack that says why there is no decision. */
-static int question_refuse(struct amp_hitl *h, const struct amp_question *q,
-                           enum amp_ack_stage stage, const char *code, const char *why,
-                           bool retryable, struct amp_buf *out, struct amp_error *err)
+int amp_question_nack(struct amp_hitl *h, const struct amp_question *q, enum amp_ack_stage stage,
+                      const char *code, const char *why, bool retryable, struct amp_buf *out,
+                      struct amp_error *err)
 {
     struct amp_asked of;
 
@@ -118,6 +117,76 @@ static uint32_t arrival_facts(const struct amp_view *v, bool graded,
     return (ended ? AMP_ESC_IF_ENDED : 0) | (about->kind == AMP_SUBJECT_TASK ? level : 0);
 }
 
+static enum amp_fallback fallback_of(const struct amp_hitl *h, const struct amp_question_terms *t,
+                                     enum amp_reason reason)
+{
+    int8_t f = h->policy ? h->policy->by_reason[reason] : -1;
+
+    if (f < 0 && h->policy)
+        f = h->policy->fallback;
+    return f < 0 ? t->fallback : (enum amp_fallback)f;
+}
+
+bool amp_question_has_policy(const struct amp_hitl *h, const struct amp_question *q)
+{
+    int reason = amp_reason_find(amp_span_str(q->reason));
+    const struct amp_hitl_policy *p = h->policy;
+    int f = p && reason >= 0 && p->by_reason[reason] >= 0 ? p->by_reason[reason]
+            : p                                           ? p->fallback
+                                                          : -1;
+    return f > AMP_FALLBACK_NONE;
+}
+
+/* The earlier of the protocol's own deadline and the configured one. */
+static int64_t deadline_of(const struct amp_hitl *h, const struct amp_question_terms *t,
+                           const struct amp_view *v, int64_t now_ms)
+{
+    int64_t own = v->kind == AMP_KIND_ESCALATION ? v->body.escalation.deadline_ms : 0;
+    int64_t most = h->policy ? h->policy->deadline_ms : 0;
+
+    if (most == 0 && own == 0)
+        most = t->deadline_ms;
+    if (most > 0 && (own == 0 || own > now_ms + most))
+        return now_ms + most;
+    return own;
+}
+
+/* Fills the deadline, the fallback, the reason and the risk. `accept` has the action of
+ * AUTO_DECIDE_THRESHOLD. */
+static int arrival_terms(struct amp_hitl *h, const struct amp_view *v, int64_t now_ms,
+                         struct amp_question_rec *r, char risk[16], struct amp_buf *accept,
+                         struct amp_error *err)
+{
+    const struct amp_question_terms *t = amp_terms_of(v->protocol)->questions;
+    enum amp_reason reason = t->reason(v);
+    enum amp_fallback fallback = fallback_of(h, t, reason);
+    double score;
+    const char *action;
+
+    r->reason = amp_span_str(amp_reason_name(reason));
+    r->fallback = amp_span_str(amp_fallback_name(fallback));
+    r->deadline_ms = deadline_of(h, t, v, now_ms);
+    r->timeout_ms = r->deadline_ms > now_ms ? r->deadline_ms - now_ms : 0;
+    r->correlation = v->correlation;
+    r->invocation = v->kind == AMP_KIND_ESCALATION ? v->body.escalation.ref : AMP_SPAN("");
+    if (r->about.kind == AMP_SUBJECT_TASK && h->task_risk) {
+        if (h->task_risk(h->ctx, amp_span_str(r->about.task), risk, err) < 0)
+            return -1;
+        r->risk = amp_span_str(risk);
+    }
+    if (fallback != AMP_FALLBACK_AUTO || !t->score || !h->policy)
+        return 0;
+    json_auto_t *message = amp_question_load(v->message, err);
+    if (!message)
+        return -1;
+    if (!t->score(message, &score, &action) || score < h->policy->threshold)
+        return 0;
+    if (amp_buf_str(accept, action, err) < 0)
+        return -1;
+    r->accept = amp_buf_span(accept);
+    return 0;
+}
+
 /* Suspends before the arrival is recorded, so that a process killed in between repeats it. */
 static int arrival_carry(struct amp_hitl *h, const struct amp_view *v, uint32_t facts,
                          int64_t now_ms, struct amp_error *err)
@@ -139,15 +208,16 @@ static int arrival_refuse(struct amp_hitl *h, const struct amp_view *v, struct a
     struct amp_question q = {.protocol = v->protocol, .message = message};
 
     amp_span_copy(v->id, q.id, sizeof q.id);
-    return message ? question_refuse(h, &q, AMP_STAGE_REJECTED, "terminal", "its subject has ended",
-                                     false, nack, err)
+    return message ? amp_question_nack(h, &q, AMP_STAGE_REJECTED, "terminal",
+                                       "its subject has ended", false, nack, err)
                    : -1;
 }
 
 int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t now_ms,
                         uint32_t *effects, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf nack = {0};
+    AMP_BUF struct amp_buf nack = {0}, accept = {0};
+    char risk[16] = "";
     struct amp_store *s = h->store;
     struct amp_store_rec rec;
     struct amp_subject about;
@@ -178,6 +248,10 @@ int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t no
                 .about = about},
         .emit = {amp_span_str(emit), {nack.data, nack.len ? nack.len - 1 : 0}, false},
     };
+    amp_buf_init(&accept, AMP_REC_MAX);
+    if (!(facts & (AMP_ESC_IF_INFO | AMP_ESC_IF_ENDED)) &&
+        arrival_terms(h, v, now_ms, &u.set, risk, &accept, err) < 0)
+        return -1;
     if (amp_question_step(h, key, &u, err) < 0)
         return -1;
     *effects = u.effects;
@@ -193,8 +267,8 @@ static int question_end(struct amp_hitl *h, const struct amp_question *q, struct
     char id[AMP_QUESTION_KEY_MAX + 8];
     struct amp_error e;
 
-    if (question_refuse(h, q, AMP_STAGE_REJECTED, "terminal", "its subject has ended", false, &line,
-                        err) < 0)
+    if (amp_question_nack(h, q, AMP_STAGE_REJECTED, "terminal", "its subject has ended", false,
+                          &line, err) < 0)
         return -1;
     snprintf(id, sizeof id, "ended/%s", q->key);
     struct amp_question_update u = {
@@ -212,15 +286,22 @@ static int question_end(struct amp_hitl *h, const struct amp_question *q, struct
     return -1;
 }
 
-/* The open questions, earliest first. */
+/* The open questions. */
 struct list {
     struct amp_hitl *h;
-    struct {
+    struct list_item {
         char key[AMP_QUESTION_KEY_MAX];
         int64_t arrived;
+        int rank;
+        size_t at; /* in the order of keys */
     } * v;
     size_t n, cap;
 };
+
+int amp_question_rank(struct amp_span severity)
+{
+    return !amp_span_is(severity, amp_level_name(AMP_LEVEL_CRITICAL));
+}
 
 static int list_add(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                     struct amp_error *err)
@@ -239,13 +320,22 @@ static int list_add(void *ctx, struct amp_span id, const struct amp_store_rec *r
     amp_buf_init(&mem, AMP_REC_MAX);
     if (amp_question_rec_read(rec->json, &mem, &r, err) < 0)
         return -1;
-    int64_t arrived = r.arrived_ms;
-    size_t at = l->n++;
-    for (; at && l->v[at - 1].arrived > arrived; at--)
-        l->v[at] = l->v[at - 1];
-    memcpy(l->v[at].key, key, sizeof key);
-    l->v[at].arrived = arrived;
+    memcpy(l->v[l->n].key, key, sizeof key);
+    l->v[l->n].arrived = r.arrived_ms;
+    l->v[l->n].rank = amp_question_rank(r.severity);
+    l->v[l->n].at = l->n;
+    l->n++;
     return 0;
+}
+
+static int list_compare(const void *a, const void *b)
+{
+    const struct list_item *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->arrived != y->arrived)
+        return x->arrived < y->arrived ? -1 : 1;
+    return x->at < y->at ? -1 : 1;
 }
 
 static void question_name(struct amp_question *q)
@@ -268,9 +358,8 @@ static json_t *message_gone(const struct amp_question *q, const struct amp_quest
                      "The message is no longer in the state directory.");
 }
 
-/* 1: q is the open question of a record, 0: there is nothing to decide any more, -1: failure. */
-static int question_fill(struct amp_hitl *h, const char *key, struct amp_question *q,
-                         struct amp_error *err)
+int amp_question_load_key(struct amp_hitl *h, const char *key, struct amp_question *q,
+                          struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0}, rec_mem = {0};
     struct amp_store_rec rec;
@@ -289,6 +378,16 @@ static int question_fill(struct amp_hitl *h, const char *key, struct amp_questio
         return -1;
     q->protocol = amp_question_protocol(&r);
     q->arrived_ms = r.arrived_ms;
+    q->deadline_ms = r.deadline_ms;
+    q->until_ms = r.until_ms;
+    q->extensions = r.extensions;
+    int state = amp_fsm_state(&amp_escalation_fsm, rec.state);
+    int fallback = amp_fallback_find(r.fallback);
+    q->state = (uint8_t)(state < 0 ? AMP_ESC_OPEN : state);
+    q->fallback = fallback < 0 ? AMP_FALLBACK_NONE : (enum amp_fallback)fallback;
+    amp_span_copy(r.severity, q->severity, sizeof q->severity);
+    amp_span_copy(r.reason, q->reason, sizeof q->reason);
+    amp_span_copy(r.risk, q->risk, sizeof q->risk);
     amp_span_copy(amp_span_str(key), q->key, sizeof q->key);
     amp_span_copy(amp_span_str(amp_question_key_id(q->protocol, key)), q->id, sizeof q->id);
     amp_span_copy(r.refused, q->refused, sizeof q->refused);
@@ -320,8 +419,10 @@ int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct 
     if (amp_store_each(h->store, AMP_ESCALATION_KIND, "OPEN", list_add, &l, err) < 0 ||
         amp_store_each(h->store, AMP_ESCALATION_KIND, "ASKED", list_add, &l, err) < 0)
         rc = -1;
+    if (l.n)
+        qsort(l.v, l.n, sizeof *l.v, list_compare);
     for (size_t i = 0; !rc && i < l.n; i++) {
-        int open = question_fill(h, l.v[i].key, &q, err);
+        int open = amp_question_load_key(h, l.v[i].key, &q, err);
         if (open < 0) {
             rc = -1;
         } else if (open) {
@@ -367,7 +468,8 @@ int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const ch
     memcpy(h->passed[h->n_passed++], q->key, sizeof q->key);
     if (amp_question_step(h, q->key, &u, err) < 0)
         return -1;
-    if (question_refuse(h, q, AMP_STAGE_FULFILLED, AMP_HITL_UNAVAILABLE, why, true, &nack, err) < 0)
+    if (amp_question_nack(h, q, AMP_STAGE_FULFILLED, AMP_HITL_UNAVAILABLE, why, true, &nack, err) <
+        0)
         return -1;
     return h->send(h->ctx, amp_buf_span(&nack), err);
 }

@@ -3,12 +3,26 @@
  * terminate) and SW4RM's HITL_INVOCATION (approve, deny, modify, defer, or a proposed action). A
  * question is recorded when it arrives; a critical escalation suspends its task and agents. A
  * decision is one commit of the record's state DECIDED and the line in the outbox. Only an answer
- * decides. A question ends with its subject; then its sender gets a nack.
+ * decides, or the fallback after the deadline. A question ends with its subject; then its sender
+ * gets a nack.
  */
 #ifndef AMP_HITL_QUESTION_H
 #define AMP_HITL_QUESTION_H
 
 #include "hitl/record.h"
+
+/* What happens to questions that nobody decides, from the configuration. */
+struct amp_hitl_policy {
+    int64_t deadline_ms;                /* from the arrival; 0: the protocol's */
+    int8_t fallback;                    /* enum amp_fallback, or -1: the protocol's */
+    int8_t by_reason[AMP_REASON_COUNT]; /* the same; -1: `fallback` */
+    double threshold;                   /* of AUTO_DECIDE_THRESHOLD, 0 to 1 */
+};
+#define AMP_HITL_POLICY_NONE                                                                       \
+    {                                                                                              \
+        .fallback = -1, .by_reason = {-1, -1, -1, -1, -1, -1, -1, -1}, .threshold = 1              \
+    }
+_Static_assert(AMP_REASON_COUNT == 8, "AMP_HITL_POLICY_NONE names each reason");
 
 /* The questions of one state directory, for one process. */
 struct amp_hitl {
@@ -22,6 +36,12 @@ struct amp_hitl {
     /* Suspends the task and agents of a question. */
     int (*suspend)(void *ctx, const struct amp_view *v, int64_t now_ms, struct amp_error *err);
     int (*task_ended)(void *ctx, struct amp_span task, bool *ended, struct amp_error *err);
+    /* Copies the risk of a task, "" if it is unknown; may be NULL. */
+    int (*task_risk)(void *ctx, struct amp_span task, char out[16], struct amp_error *err);
+    /* Appends the line, signed by the operator; NULL: lines are signed when they are emitted. */
+    int (*sign)(void *ctx, const char *op, struct amp_span line, struct amp_buf *out,
+                struct amp_error *err);
+    const struct amp_hitl_policy *policy; /* NULL: the protocols' own */
     char (*passed)[AMP_QUESTION_KEY_MAX]; /* the questions left undecided in this run */
     size_t n_passed, cap_passed;
 };
@@ -33,10 +53,16 @@ struct amp_question {
     char name[AMP_SUBJECT_MAX + 16]; /* for diagnostics: its task or message */
     enum amp_protocol protocol;
     struct amp_subject about;
-    json_t *message; /* its envelope */
-    int64_t arrived_ms;
-    char refused[512]; /* why the last decision was refused, or "" */
+    json_t *message;                           /* its envelope */
+    int64_t arrived_ms, deadline_ms, until_ms; /* 0: none */
+    char refused[512];                         /* why the last decision was refused, or "" */
+    char severity[16], reason[32], risk[16];   /* or "" */
+    uint8_t state;                             /* OPEN, ASKED, DEFERRED */
+    enum amp_fallback fallback;
+    int64_t extensions;
 };
+/* The rank of a severity: 0 critical, 1 others. */
+int amp_question_rank(struct amp_span severity);
 void amp_question_release(struct amp_question *q);
 const struct amp_question_terms *amp_question_terms(const struct amp_question *q);
 /* The question's own name, which its answer repeats. */
@@ -72,9 +98,31 @@ int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const ch
 int amp_question_settled(struct amp_store *s, const struct amp_question *q, char *how, size_t size,
                          struct amp_error *err);
 
+/* Records an approval of several that are needed; the question is open. NO already_decided, ended.
+ */
+int amp_question_vote(struct amp_hitl *h, const struct amp_question *q, const struct amp_vote *vote,
+                      struct amp_error *err);
+/* Puts a question off; it is asked again at until_ms. NO already_decided, ended. */
+int amp_question_defer(struct amp_hitl *h, const struct amp_question *q, int64_t until_ms,
+                       const char *op, const char *note, struct amp_error *err);
+
+/* What became of questions whose time came. */
+struct amp_question_swept {
+    uint32_t asked_again, decided, extended, expired; /* expired: they stay open */
+};
+/* Ends deferrals and applies the fallbacks of all questions that are due at now_ms. */
+int amp_question_sweep(struct amp_hitl *h, int64_t now_ms, struct amp_question_swept *out,
+                       struct amp_error *err);
+/* Applies the fallback because nobody can be reached. NO already_decided, ended. */
+int amp_question_unreachable(struct amp_hitl *h, const struct amp_question *q,
+                             struct amp_question_swept *out, struct amp_error *err);
+/* Whether the configuration has a fallback other than none for the question's reason. */
+bool amp_question_has_policy(const struct amp_hitl *h, const struct amp_question *q);
+
 /* How an answer came, for the record; NULL: unknown. */
 struct amp_decided_by {
     const char *channel, *method, *key, *shown;
+    bool unreachable; /* with a policy in the answer: nobody can be reached */
 };
 
 enum amp_decided {
@@ -89,15 +137,26 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
                                      const struct amp_operator_answer *a,
                                      const struct amp_decided_by *by, struct amp_error *err);
 
-/* Splits "resume", "rollback COMMIT NOTE…", "approve WHY…" into its parts, which point into line
- * and the question. false: not an answer to this question. */
+/* Splits "resume", "rollback COMMIT NOTE…", "approve WHY…", "defer TIME WHY…" into its parts, which
+ * point into line and the question. TIME: "2h", or RFC 3339, at most AMP_DEFER_MAX_MS from now.
+ * false: not an answer to this question. */
+#define AMP_DEFER_MAX_MS (INT64_C(30) * 86400000)
 bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_operator_answer *out);
 /* The possible answers in words ("resume, redispatch, rollback COMMIT or terminate") and as a form.
  */
 const char *amp_answer_words(const struct amp_question *q);
 const char *amp_answer_form(const struct amp_question *q);
 
-/* For answer.c. */
+/* For the other files. */
+
+/* The open question of a record. 1: q is filled, and the caller releases it; 0: there is nothing to
+ * decide any more. */
+int amp_question_load_key(struct amp_hitl *h, const char *key, struct amp_question *q,
+                          struct amp_error *err);
+/* Makes the nack that says why there is no decision. Initialises out. */
+int amp_question_nack(struct amp_hitl *h, const struct amp_question *q, enum amp_ack_stage stage,
+                      const char *code, const char *why, bool retryable, struct amp_buf *out,
+                      struct amp_error *err);
 
 /* A step of a question's record; its line enters the outbox of h. NO already_decided, ended. */
 int amp_question_step(struct amp_hitl *h, const char *key, struct amp_question_update *u,

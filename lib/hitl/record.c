@@ -122,6 +122,8 @@ static const struct amp_rec_field fields[] = {
     MEMBER(INT, "deadline", deadline_ms),
     MEMBER(INT, "extensions", extensions),
     MEMBER(TEXT, "fallback", fallback),
+    MEMBER(TEXT, "accept", accept),
+    MEMBER(INT, "timeout", timeout_ms),
     MEMBER(INT, "until", until_ms),
     MEMBER(TEXT, "channel", channel),
     MEMBER(TEXT, "method", method),
@@ -129,6 +131,7 @@ static const struct amp_rec_field fields[] = {
     MEMBER(TEXT, "shown", shown),
     MEMBER(TEXT, "policy", policy),
     MEMBER(TEXT, "because", because),
+    MEMBER(INT, "expired", expired_ms),
     AMP_REC_MANY(struct amp_question_rec, "votes", votes, &vote_rec, false),
 };
 AMP_REC_TABLE(question_rec, "a question's record", struct amp_question_rec, fields);
@@ -188,6 +191,30 @@ static bool refusal_is_void(const struct amp_question_rec *r, int at,
            r->refused_ms >= refusal->at_ms;
 }
 
+/* After a fallback's decision was refused, only a person can decide. */
+static bool has_deadline(const struct amp_question_rec *r)
+{
+    return r->deadline_ms > 0 && r->expired_ms == 0 && r->policy.n == 0;
+}
+
+int64_t amp_question_due(uint8_t state, const struct amp_question_rec *r)
+{
+    int64_t due = has_deadline(r) ? r->deadline_ms : 0;
+
+    if (state == AMP_ESC_DEFERRED && r->until_ms > 0 && (due == 0 || r->until_ms < due))
+        return r->until_ms;
+    return state == AMP_ESC_OPEN || state == AMP_ESC_ASKED || state == AMP_ESC_DEFERRED ? due : 0;
+}
+
+/* Whether the time of an EXPIRE or WAKE has not come: another process made the step before. */
+static bool is_early(const struct amp_question_update *u, const struct amp_question_rec *r)
+{
+    if (u->event == AMP_ESC_EV_WAKE)
+        return r->until_ms > u->now_ms;
+    return u->event == AMP_ESC_EV_EXPIRE && !u->unreachable &&
+           (!has_deadline(r) || r->deadline_ms > u->now_ms);
+}
+
 static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
                          struct amp_error *err)
 {
@@ -203,20 +230,26 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
     if (u->event == AMP_ESC_EV_REFUSE && refusal_is_void(&rec, at, u->refusal))
         return 1;
     if (at == AMP_ESC_DECIDED && u->event != AMP_ESC_EV_REFUSE)
-        return amp_fail(err, AMP_NO, "already_decided", "it was already decided");
+        return amp_fail(err, AMP_NO, "already_decided", "it was already decided by %.100s: %.100s",
+                        rec.operator.n ? rec.operator.p : "another process", rec.decision.p);
     if (at == AMP_ESC_ENDED)
         return amp_fail(err, AMP_NO, "ended", "its subject has ended");
+    if (is_early(u, &rec))
+        return amp_fail(err, AMP_NO, "not_due", "another process did what was due");
     if (at < 0 || amp_fsm_step(&amp_escalation_fsm, (uint8_t)at, u->event, u->facts, &r, err))
         return -1;
     if (r.effects & AMP_ESC_DO_ASK)
         u->set.asked_ms = u->now_ms;
     amp_rec_overlay(&question_rec, &u->set, &rec);
+    if (r.effects & AMP_ESC_DO_COUNT) /* a list has room for one more */
+        rec.votes[rec.n_votes++] = *u->vote;
     int rc = amp_rec_write(&question_rec, &rec, &u->json, err);
     u->effects = r.effects;
     c->event = amp_escalation_fsm.events[u->event].name;
     c->actor = u->actor;
     c->to = amp_escalation_fsm.states[r.to].name;
     c->json = amp_buf_span(&u->json);
+    c->due_ms = amp_question_due(r.to, &rec);
     if (r.effects & AMP_ESC_DO_EMIT) {
         c->emits = &u->emit;
         c->n_emits = 1;

@@ -53,11 +53,13 @@ struct amp_question_rec {
     struct amp_span reason, risk;
     /* When the fallback applies, 0: never; the fallback's name, and how often it extended. */
     int64_t deadline_ms, extensions;
-    struct amp_span fallback;
-    int64_t until_ms; /* of a deferred question */
+    struct amp_span fallback, accept; /* accept: the action that AUTO_DECIDE_THRESHOLD takes */
+    int64_t timeout_ms;               /* from the arrival to the first deadline */
+    int64_t until_ms;                 /* of a deferred question */
     /* How it was decided: amp_channel_name, amp_known_by_name, the key's fingerprint, the digest of
      * what was shown; policy: the fallback that decided, and hitl_unavailable or deadline. */
     struct amp_span channel, method, key, shown, policy, because;
+    int64_t expired_ms;     /* when the deadline passed without a decision, 0: it did not */
     struct amp_vote *votes; /* approvals that count towards k of n */
     uint32_t n_votes;
 };
@@ -83,6 +85,9 @@ struct amp_refusal {
     int64_t at_ms;
 };
 
+/* The next time at which something is due: the end of a deferral, the deadline; 0: nothing. */
+int64_t amp_question_due(uint8_t state, const struct amp_question_rec *r);
+
 /* One step of the record. */
 struct amp_question_update {
     uint8_t event;
@@ -93,8 +98,11 @@ struct amp_question_update {
     struct amp_buf mem, json;
     const char *actor; /* its outbox gets the line */
     const struct amp_refusal *refusal;
+    const struct amp_vote *vote; /* for VOTE */
+    bool unreachable;            /* EXPIRE: the deadline has not passed, but nobody is there */
 };
-/* NO already_decided, ended. */
+/* NO already_decided, ended, and for EXPIRE and WAKE not_due: the time has not come, because
+ * another process made the step. */
 int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_question_update *u,
                         enum amp_store_outcome *outcome, struct amp_error *err);
 

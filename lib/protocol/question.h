@@ -17,11 +17,50 @@ enum amp_subject_kind {
     AMP_SUBJECT_MESSAGE, /* the first message that the question affects */
 };
 
+/* Why a person is asked: SW4RM's reasons (§15), to which those of the other protocols are mapped.
+ */
+#define AMP_REASONS(X)                                                                             \
+    X(CONFLICT)                                                                                    \
+    X(SECURITY_APPROVAL)                                                                           \
+    X(TASK_ESCALATION)                                                                             \
+    X(MANUAL_OVERRIDE)                                                                             \
+    X(WORKTREE_OVERRIDE)                                                                           \
+    X(DEBATE_DEADLOCK)                                                                             \
+    X(TOOL_PRIVILEGE_ESCALATION)                                                                   \
+    X(CONNECTOR_APPROVAL)
+enum amp_reason {
+#define X(id) AMP_REASON_##id,
+    AMP_REASONS(X)
+#undef X
+        AMP_REASON_COUNT
+};
+const char *amp_reason_name(enum amp_reason r);
+/* -1: unknown. */
+int amp_reason_find(struct amp_span name);
+
+/* What happens if nobody decides in time (SW4RM §15.4). */
+#define AMP_FALLBACKS(X)                                                                           \
+    X(NONE, "none") /* the question stays open */                                                  \
+    X(DENY, "DENY_BY_DEFAULT")                                                                     \
+    X(AUTO, "AUTO_DECIDE_THRESHOLD") /* accept a proposal above the threshold, else deny */        \
+    X(EXTEND, "EXTEND_TIMEOUT")      /* at most AMP_EXTENSIONS_MAX times, then deny */
+enum amp_fallback {
+#define X(id, word) AMP_FALLBACK_##id,
+    AMP_FALLBACKS(X)
+#undef X
+        AMP_FALLBACK_COUNT
+};
+#define AMP_EXTENSIONS_MAX 3
+const char *amp_fallback_name(enum amp_fallback f);
+/* -1: unknown. */
+int amp_fallback_find(struct amp_span name);
+
 /* What an answer does besides being sent. */
 enum amp_action_does {
     AMP_ACTION_PLAIN,
     AMP_ACTION_REQUEUE,  /* the message that the question is about is sent again */
     AMP_ACTION_ROLLBACK, /* the task's branch is reset to a commit */
+    AMP_ACTION_DEFER,    /* it is not sent; the question is asked again at a time */
 };
 /* What kind of answer it is, or-ed. */
 enum {
@@ -45,6 +84,8 @@ struct amp_operator_answer {
     const char *patch;              /* base64, or NULL */
     const char *payload;            /* the edited payload, a JSON object; or NULL */
     int64_t until_ms;               /* of an answer that defers; 0: not given */
+    /* The fallback that decided, and why: "hitl_unavailable" or "deadline"; NULL: a person did. */
+    const char *policy, *because;
 };
 
 /* The question, and the sender of the answer. */
@@ -70,6 +111,18 @@ struct amp_question_terms {
     /* The role that carries out decisions and refuses a decision by a nack. NULL: the decision is
      * the answer, and its message is fulfilled. */
     const char *carried_out_by;
+
+    enum amp_reason (*reason)(const struct amp_view *v);
+    /* If the configuration does not say: what happens after the deadline, and the time to it from
+     * the arrival; 0: there is none. */
+    enum amp_fallback fallback;
+    int64_t deadline_ms;
+    /* The actions of the fallbacks; deny NULL: nothing can be denied, and the question stays open.
+     */
+    const char *approve, *deny;
+    /* The highest score, 0 to 1, of what the question proposes, and that proposal as an action;
+     * false: it has none. May be NULL. */
+    bool (*score)(const json_t *message, double *score, const char **action);
 
     /* The name of the question; NULL: the id of its message. */
     const char *(*name)(const json_t *message, const char *id);

@@ -1,6 +1,8 @@
 /* The table of the protocols' terms: a row for each entry of AMP_PROTOCOL_LIST. */
 #include "protocol/terms.h"
 
+#include "protocol/question.h"
+
 static const struct amp_terms unknown = {
     .sender_at = "/from",
     .denied = {[AMP_WORK_NOT_HOLDER] = "permission_denied"},
@@ -46,4 +48,40 @@ bool amp_terms_has(const char *const *list, struct amp_span word)
     while (list && *list && !amp_span_is(word, *list))
         list++;
     return list && *list;
+}
+
+const char *amp_reason_name(enum amp_reason r)
+{
+    static const char *const names[] = {
+#define X(id) [AMP_REASON_##id] = #id,
+        AMP_REASONS(X)
+#undef X
+    };
+    return names[r];
+}
+
+int amp_reason_find(struct amp_span name)
+{
+    int i = AMP_REASON_COUNT;
+    while (i-- > 0 && !amp_span_is(name, amp_reason_name((enum amp_reason)i)))
+        ;
+    return i;
+}
+
+const char *amp_fallback_name(enum amp_fallback f)
+{
+    static const char *const names[] = {
+#define X(id, word) [AMP_FALLBACK_##id] = word,
+        AMP_FALLBACKS(X)
+#undef X
+    };
+    return names[f];
+}
+
+int amp_fallback_find(struct amp_span name)
+{
+    int i = AMP_FALLBACK_COUNT;
+    while (i-- > 0 && !amp_span_is(name, amp_fallback_name((enum amp_fallback)i)))
+        ;
+    return i;
 }

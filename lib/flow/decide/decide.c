@@ -136,13 +136,22 @@ static int subject_suspend(void *ctx, const struct amp_view *v, int64_t now_ms,
 
 static int task_ended(void *ctx, struct amp_span task, bool *ended, struct amp_error *err)
 {
-    struct amp_worker *w = ctx;
-    struct amp_task_status st;
+    const struct amp_worker *w = ctx;
+    return amp_decision_task_ended(w->store, task, ended, err);
+}
 
-    if (amp_task_status(w->store, task, &st, err) < 0)
-        return -1;
-    *ended = st.terminal;
-    return 0;
+static int task_risk(void *ctx, struct amp_span task, char out[16], struct amp_error *err)
+{
+    const struct amp_worker *w = ctx;
+    return amp_decision_task_risk(w->store, task, out, err);
+}
+
+static int line_sign(void *ctx, const char *op, struct amp_span line, struct amp_buf *out,
+                     struct amp_error *err)
+{
+    struct amp_worker *w = ctx;
+    struct amp_decider *d = w->ctx;
+    return amp_decision_sign(&d->signer, op, line, out, err);
 }
 
 static int work_none(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
@@ -170,7 +179,11 @@ static void decider_init(struct amp_decider *d, struct amp_store *s,
                                 .ctx = &d->w,
                                 .send = line_send,
                                 .suspend = subject_suspend,
-                                .task_ended = task_ended};
+                                .task_ended = task_ended,
+                                .task_risk = task_risk,
+                                .sign = line_sign};
+    d->signer = (struct amp_decision_signer){
+        .ids = opt->ids, .state = amp_store_dir(s), .own = opt->operator_name};
 }
 
 int amp_decider_open(struct amp_decider *d, struct amp_store *s,
@@ -225,6 +238,7 @@ void amp_decider_close(struct amp_decider *d)
 {
     amp_worker_close(&d->w);
     amp_hitl_release(&d->hitl);
+    amp_decision_signer_release(&d->signer);
 }
 
 int amp_decider_git(struct amp_decider *d, struct amp_git **out, struct amp_error *err)

@@ -5,6 +5,7 @@
 #ifndef AMP_FLOW_DECIDE_DECIDE_H
 #define AMP_FLOW_DECIDE_DECIDE_H
 
+#include "flow/decide/due.h"
 #include "flow/work/worker.h"
 #include "hitl/question.h"
 
@@ -24,6 +25,7 @@ struct amp_decider {
     struct amp_worker w; /* its input and output; for amp_worker_turn, amp_worker_ended */
     struct amp_worker_options opt;
     struct amp_hitl hitl;
+    struct amp_decision_signer signer;
     amp_info_fn on_info;
     struct amp_decider_people people;
     bool bare, dirty; /* without input and output; entries were added to the outbox */

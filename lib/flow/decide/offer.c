@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <amp/base/clock.h>
 
@@ -152,12 +153,22 @@ static int action_parse(const struct amp_question *q, char *line, struct amp_ope
                         struct amp_error *err)
 {
     struct amp_operator_answer parsed;
+    int64_t now = amp_now_ms();
 
+    if (a->until_ms && strcasecmp(line, "defer") == 0) {
+        if (a->until_ms <= now || a->until_ms - now > AMP_DEFER_MAX_MS)
+            return amp_fail(err, AMP_DATAERR, "bad_answer",
+                            "the time of a deferral is not within the next 30 days");
+        a->action = "defer";
+        a->does = AMP_ACTION_DEFER;
+        return 0;
+    }
     if (!amp_answer_parse(q, line, &parsed))
         return amp_fail(err, AMP_DATAERR, "bad_answer", "the answer is not %s",
                         amp_answer_words(q));
     a->action = parsed.action;
     a->does = parsed.does;
+    a->until_ms = parsed.until_ms;
     if (!a->note)
         a->note = parsed.note;
     if (!a->commit)
@@ -176,6 +187,11 @@ static enum amp_offered offer_carry(struct amp_decider *d, const struct amp_offe
 
     if (operator_check(&d->people, o, err) < 0 || action_parse(q, line, &a, err) < 0)
         return AMP_OFFERED_REFUSED;
+    if (a.does == AMP_ACTION_DEFER) {
+        if (amp_question_defer(&d->hitl, q, a.until_ms, a.op, a.note, err) == 0)
+            return AMP_OFFERED_DEFERRED;
+        return err->status == AMP_NO ? AMP_OFFERED_REFUSED : AMP_OFFERED_FAILED;
+    }
     switch (amp_decider_decide(d, q, &a, &by, err)) {
     case AMP_DECIDED_OK:
         return AMP_OFFERED_DECIDED;

@@ -24,6 +24,7 @@ struct amp_identities;
 
 struct amp_worker_options {
     const char *tool, *role, *agent, *consumer; /* agent NULL: no registry */
+    const char *operator_name;                  /* the person whose key ids has, or NULL */
     const char *in, *out;                       /* NULL: stdin, stdout */
     struct amp_identities *ids;                 /* flow/identity.h; NULL: identities are off */
     bool trusted;                               /* unsigned messages of the input count */

@@ -17,6 +17,17 @@ static enum amp_subject_kind question_about(const struct amp_view *v)
     return amp_span_is(v->task, AMP_TASK_NONE) ? AMP_SUBJECT_MESSAGE : AMP_SUBJECT_TASK;
 }
 
+static enum amp_reason question_reason(const struct amp_view *v)
+{
+    struct amp_span type = v->body.escalation.type;
+    if (amp_span_is(type, "conflict"))
+        return AMP_REASON_CONFLICT;
+    if (amp_span_is(type, "permission_denied"))
+        return AMP_REASON_SECURITY_APPROVAL;
+    return amp_span_is(type, "branch_violation") ? AMP_REASON_WORKTREE_OVERRIDE
+                                                 : AMP_REASON_TASK_ESCALATION;
+}
+
 static int question_title(const json_t *message, bool suspended, struct amp_buf *out,
                           struct amp_error *err)
 {
@@ -73,6 +84,9 @@ const struct amp_question_terms amp_questions_amp = {
     .about = question_about,
     .graded = true,
     .carried_out_by = "coordinator",
+    .reason = question_reason,
+    .approve = "resume",
+    .deny = "terminate",
     .title = question_title,
     .fields = fields,
     .actions = actions,

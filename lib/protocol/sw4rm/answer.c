@@ -135,5 +135,9 @@ int amp_sw4rm_decision(const struct amp_view *of, const struct amp_answer *a,
         amp_jw_member_raw(&w, "patch_b64", AMP_SPAN("null"));
     amp_jw_member_text(&w, "operator", d->op);
     amp_jw_member_text(&w, "decided_at", at);
+    if (d->policy) {
+        amp_jw_member_text(&w, "policy", d->policy);
+        amp_jw_member_text(&w, "error_code", d->because);
+    }
     return message_write(of, a, "HITL_DECISION", &w, out, err);
 }

@@ -14,6 +14,46 @@ static enum amp_subject_kind question_about(const struct amp_view *v)
     return AMP_SUBJECT_UNKNOWN;
 }
 
+static enum amp_reason question_reason(const struct amp_view *v)
+{
+    int reason = amp_reason_find(v->body.escalation.type);
+    if (reason >= 0)
+        return (enum amp_reason)reason;
+    /* The name in the example of a negotiation room. */
+    return amp_span_is(v->body.escalation.type, "NEGOTIATION_CONFLICT")
+               ? AMP_REASON_CONFLICT
+               : AMP_REASON_TASK_ESCALATION;
+}
+
+/* A list of proposals with scores is part of the facts; so is the confidence of an inference engine
+ * (§9.3), which is about the suggested action. */
+static bool question_score(const json_t *message, double *score, const char **action)
+{
+    const json_t *p = json_object_get(message, "payload"), *context = json_object_get(p, "context");
+    const json_t *own = json_object_get(p, "confidence_score"), *item;
+    const char *suggested = amp_json_str(p, "suggested_action");
+    bool found = false;
+    size_t i;
+
+    if (!own)
+        own = json_object_get(context, "confidence_score");
+    if (json_is_number(own)) {
+        *score = json_number_value(own);
+        *action = *suggested ? suggested : "approve";
+        found = true;
+    }
+    json_array_foreach (json_object_get(context, "proposals"), i, item) {
+        const json_t *value = json_object_get(item, "score");
+        const char *name = amp_json_str(item, "action");
+        if (!json_is_number(value) || !*name || (found && json_number_value(value) <= *score))
+            continue;
+        *score = json_number_value(value);
+        *action = name;
+        found = true;
+    }
+    return found;
+}
+
 static const char *question_name(const json_t *message, const char *id)
 {
     const char *own = amp_json_str(json_object_get(message, "payload"), "invocation_id");
@@ -94,6 +134,12 @@ static int question_refuse(const struct amp_asked *q, enum amp_ack_stage stage, 
 const struct amp_question_terms amp_questions_sw4rm = {
     .asks = question_asks,
     .about = question_about,
+    .reason = question_reason,
+    .fallback = AMP_FALLBACK_DENY,
+    .deadline_ms = INT64_C(86400000),
+    .approve = "approve",
+    .deny = "deny",
+    .score = question_score,
     .name = question_name,
     .title = question_title,
     .fields = fields,
