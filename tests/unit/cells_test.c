@@ -143,8 +143,12 @@ static const struct cells job[] = {
 static const struct cells escalation[] = {
     {"NEW", "*arrive[ended]>ENDED arrive[critical]>OPEN arrive[warning]>OPEN arrive[info]>NOTED "
             "arrive>OPEN"},
-    {"OPEN", "ask>ASKED decide>DECIDED pass>OPEN *end>ENDED"},
-    {"ASKED", "ask>ASKED decide>DECIDED pass>OPEN *end>ENDED"},
+    {"OPEN", "ask>ASKED decide>DECIDED vote>OPEN defer>DEFERRED expire[extends]>OPEN "
+             "expire[fallback]>DECIDED expire>OPEN pass>OPEN *end>ENDED"},
+    {"ASKED", "ask>ASKED decide>DECIDED vote>OPEN defer>DEFERRED expire[extends]>ASKED "
+              "expire[fallback]>DECIDED expire>ASKED pass>OPEN *end>ENDED"},
+    {"DEFERRED", "decide>DECIDED vote>OPEN defer>DEFERRED wake>OPEN expire[extends]>DEFERRED "
+                 "expire[fallback]>DECIDED expire>DEFERRED *end>ENDED"},
     {"DECIDED", "*refuse>OPEN"},
     {"NOTED", ""},
     {"ENDED", ""},
