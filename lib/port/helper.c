@@ -33,6 +33,7 @@ struct request {
 struct amp_helper {
     char path[4096];
     const char *argv[ARGS_MAX];
+    const char *env[3];
     int64_t limit_ms;
     volatile const int *stop;
     struct amp_child child;
@@ -73,6 +74,8 @@ int amp_helper_new(const struct amp_helper_options *opt, struct amp_helper **out
         }
         h->argv[n++] = *a;
     }
+    h->env[0] = "LC_ALL=C";
+    h->env[1] = opt->env;
     h->limit_ms = opt->limit_ms;
     h->stop = opt->stop;
     h->to = h->from = -1;
@@ -119,9 +122,8 @@ void amp_helper_free(struct amp_helper *h)
 
 static struct amp_child_spec helper_spec(const struct amp_helper *h)
 {
-    static const char *const env[] = {"LC_ALL=C", NULL};
     return (struct amp_child_spec){.argv = h->argv,
-                                   .envp = env,
+                                   .envp = h->env,
                                    .fd_in = -1,
                                    .fd_out = -1,
                                    .fd_err = STDERR_FILENO,

@@ -16,6 +16,7 @@
 struct amp_helper_options {
     const char *name;         /* of libexec/amp */
     const char *const *args;  /* NULL-terminated, without argv[0] */
+    const char *env;          /* "NAME=value", for what others must not see; or NULL; borrowed */
     int64_t limit_ms;         /* of one request */
     volatile const int *stop; /* non-zero: amp_helper_probe ends, INTERRUPTED; may be NULL */
 };

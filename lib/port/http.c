@@ -94,13 +94,18 @@ static int http_open(struct amp_port *p, struct amp_error *err)
         args[n++] = "--ca";
         args[n++] = p->opt.http_ca;
     }
-    args[n++] = p->spec;
+    args[n++] = "-"; /* other users see the arguments of a process, and a URL may be a secret */
     args[n] = NULL;
+    if (asprintf(&p->http_env, "AMP_HTTP_URL=%s", p->spec) < 0) {
+        p->http_env = NULL;
+        return amp_fail_memory(err);
+    }
     if (!(p->tries = calloc(1, sizeof(*p->tries))))
         return amp_fail_memory(err);
     p->tries->window = WINDOW;
     struct amp_helper_options opt = {.name = "port-http",
                                      .args = args,
+                                     .env = p->http_env,
                                      .limit_ms = p->opt.attempt_timeout_ms + HELPER_GRACE,
                                      .stop = p->opt.stop};
     if (amp_helper_new(&opt, &p->helper, err) < 0)
@@ -220,6 +225,8 @@ static void http_close(struct amp_port *p)
 {
     amp_helper_free(p->helper);
     p->helper = NULL;
+    free(p->http_env);
+    p->http_env = NULL;
     amp_tries_free(p);
 }
 

@@ -69,6 +69,7 @@ struct amp_port {
     void *done_ctx;
     struct amp_tries *tries;
     struct amp_helper *helper;
+    char *http_env; /* of the helper: its URL */
     char limit[24]; /* of a request, in ms: an argument of the helper */
     bool network;   /* leads to another machine */
     int ends;       /* epoll on the ends of processes; -1: none */
