@@ -20,6 +20,7 @@
 static const char *answer, *trusted_in;
 static int64_t timeout_ms;
 static bool plain;
+static struct amp_list notify;
 static struct amp_worker_options worker = {.open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
                                            .stop = &amp_stop,
                                            .note = amp_note,
@@ -31,6 +32,7 @@ struct prompt {
     struct dialog dialog;
     struct amp_wake wake; /* the decisions of other processes; its descriptor is -1: none */
     struct answers answers;
+    struct hitl_channels channels;
     bool asking, undecided, no_terminal;
     bool ended; /* the person ended the program's questions with ^D */
     bool noted; /* the note about a background job was printed */
@@ -274,7 +276,7 @@ static int dialog_wait(struct prompt *p, int64_t wait_ms, struct amp_error *err)
 
     if (p->wake.log >= 0)
         fds[n++] = (struct pollfd){.fd = p->wake.log, .events = POLLIN};
-    if (amp_worker_turn(&p->d.w, fds, n, wait_ms, err) < 0)
+    if (hitl_channels_turn(&p->channels, &p->d.w, fds, n, wait_ms, err) < 0)
         return -1;
     if (p->wake.log >= 0 && amp_wake_drain(&p->wake, err) < 0)
         return -1;
@@ -320,6 +322,26 @@ static int question_count(void *ctx, const struct amp_question *q)
     return 0;
 }
 
+/* Without a terminal the channels ask. 1: it goes on; 0: it ends. */
+static int serve_channels(struct prompt *p, int64_t *ended, struct amp_error *err)
+{
+    int open = 0;
+
+    if (!amp_worker_ended(&p->d.w))
+        return 1;
+    if (amp_question_each(&p->d.hitl, question_count, &open, err) < 0)
+        return -1;
+    if (!*ended)
+        *ended = amp_mono_ms();
+    bool late = timeout_ms && amp_mono_ms() - *ended >= timeout_ms;
+    if (open && !late)
+        return 1;
+    p->undecided |= open > 0;
+    if (open)
+        status_add(p, AMP_TIMEDOUT);
+    return 0;
+}
+
 static int prompt_loop(struct prompt *p, struct amp_error *err)
 {
     int64_t ended = 0;
@@ -340,6 +362,10 @@ static int prompt_loop(struct prompt *p, struct amp_error *err)
                     return 0;
                 }
             }
+        } else if (p->no_terminal && p->channels.waking) {
+            int rc = serve_channels(p, &ended, err);
+            if (rc <= 0)
+                return rc;
         } else if ((idle = serve_tty(p, err)) < 0) {
             return -1;
         } else if (idle && amp_worker_ended(&p->d.w)) {
@@ -349,7 +375,8 @@ static int prompt_loop(struct prompt *p, struct amp_error *err)
                                 answer && p->answers.pipe && !p->answers.done ? p->answers.fd : -1,
                             .events = POLLIN};
         /* The coordinator may open a question again at any time. */
-        if (idle && amp_worker_turn(&p->d.w, &fd, 1, answer && open ? 500 : 1000, err))
+        if (idle &&
+            hitl_channels_turn(&p->channels, &p->d.w, &fd, 1, answer && open ? 500 : 1000, err))
             return -1;
     }
     return 0;
@@ -388,6 +415,8 @@ int hitl_ask(int argc, char **argv)
         rc = amp_decider_open(&p.d, p.store, &worker, on_info, &err);
     p.d.people = people;
     if (!rc)
+        rc = hitl_channels_open(&p.channels, &p.d, &notify, &err);
+    if (!rc)
         rc = prompt_loop(&p, &err);
     if (!rc) {
         status_add(&p, p.d.w.status);
@@ -400,6 +429,7 @@ int hitl_ask(int argc, char **argv)
         question_done(&p);
     dialog_release(&p.dialog);
     amp_question_release(&p.q);
+    hitl_channels_close(&p.channels);
     amp_decider_close(&p.d);
     answers_release(&p.answers);
     amp_wake_close(&p.wake);
@@ -415,6 +445,8 @@ const struct amp_opt ask_opts[] = {
     {'o', "out", AMP_OPT_PATH, &worker.out, "PATH", "write decisions to PATH instead of stdout"},
     {0, "answer", AMP_OPT_PATH, &answer, "PATH",
      "read answers from a file or FIFO instead of the terminal"},
+    {0, "notify", AMP_OPT_LIST, &notify, "COMMAND",
+     "run COMMAND (words, no shell) with each question as JSON on its input"},
     {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME", "leave a question undecided after TIME",
      0, 30LL * 86400000},
     {0, "plain", AMP_OPT_FLAG, &plain, NULL,

@@ -4,22 +4,31 @@
 #define HITL_PROMPT_H
 
 #include "cli/rows.h"
+#include "flow/decide/answer/answer.h"
+#include "flow/decide/channel/channels.h"
 #include "flow/decide/decide.h"
+#include "flow/wake.h"
 
 /* Each verb's option table and function, in the file of its name. */
-extern const struct amp_opt ask_opts[], show_opts[], answer_opts[];
+extern const struct amp_opt ask_opts[], show_opts[], answer_opts[], receive_opts[], sign_opts[];
 int hitl_ask(int argc, char **argv);
 int hitl_show(int argc, char **argv);
 int hitl_answer(int argc, char **argv);
+int hitl_receive(int argc, char **argv);
+int hitl_sign(int argc, char **argv);
 
 /* Options of the tool's own table. */
-extern const char *hitl_state, *hitl_operator, *hitl_as;
+extern const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
 
 /* The people who may decide, from amp.json; sets hitl_operator and hitl_as to
  * their defaults if they are NULL. NOPERM
  * permission_denied: an agent runs this (with `act`, such as "answer escalations", in the error),
  * or --operator names another person. */
 int hitl_people(const char *act, struct amp_decider_people *out, struct amp_error *err);
+/* hitl.token_answers of amp.json. */
+int hitl_token_answers(enum amp_token_answers *out, struct amp_error *err);
+/* The member hitl of the user's amp.json, or NULL. */
+int hitl_config(json_t **out, struct amp_error *err);
 int hitl_store(struct amp_store **out, struct amp_error *err);
 /* The identities that sign as operator/NAME, with NAME from hitl_operator. */
 int hitl_identities(struct amp_identities **out, struct amp_error *err);
@@ -33,6 +42,21 @@ struct hitl {
 /* Opens all of it; hitl_close also after a failure. */
 int hitl_open(const char *act, struct hitl *h, struct amp_error *err);
 void hitl_close(struct hitl *h);
+
+/* The channels of the filter. */
+#define HITL_FINISH_MS 5000 /* how long channels are told of settled questions at the end */
+struct hitl_channels {
+    struct amp_channels *channels;
+    struct amp_wake wake; /* of the state's log */
+    bool waking;          /* there are channels */
+};
+/* notify: the commands of --notify. */
+int hitl_channels_open(struct hitl_channels *c, struct amp_decider *d,
+                       const struct amp_list *notify, struct amp_error *err);
+void hitl_channels_close(struct hitl_channels *c); /* also of a zeroed struct */
+/* amp_worker_turn, and a step of the channels. */
+int hitl_channels_turn(struct hitl_channels *c, struct amp_worker *w, struct pollfd *fds,
+                       unsigned n_fds, int64_t wait_ms, struct amp_error *err);
 
 /* Columns for text at fd, at most 100; 80 if it is not a terminal. */
 int hitl_width(int fd);

@@ -12,8 +12,8 @@
 #include "flow/person.h"
 #include "hitl.h"
 
-const char *hitl_state, *hitl_operator, *hitl_as;
-static const char *config, *key;
+const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
+static const char *config;
 static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 static struct amp_identity_cli identity = AMP_IDENTITY_CLI;
 
@@ -22,7 +22,7 @@ static const struct amp_opt options[] = {
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     {0, "operator", AMP_OPT_STRING, &hitl_operator, "NAME",
      "person who decides (default: the login)"},
-    {0, "key", AMP_OPT_PATH, &key, "FILE",
+    {0, "key", AMP_OPT_PATH, &hitl_key, "FILE",
      "SSH key that signs decisions: a private key, or the .pub of a key in ssh-agent",
      .config = "identity.operator_key"},
     {0, "as", AMP_OPT_STRING, &hitl_as, "NAME", "name in the state directory"},
@@ -36,6 +36,8 @@ static const struct amp_verb verbs[] = {
     {NULL, "", "ask", ask_opts, hitl_ask},
     {"show", "ID", "print a question", show_opts, hitl_show},
     {"answer", "ID ACTION [NOTE…]", "answer a question", answer_opts, hitl_answer},
+    {"receive", "", "answer one HTTP request with an answer in it", receive_opts, hitl_receive},
+    {"sign", "[ID] ACTION [NOTE…]", "sign an answer with an SSH key", sign_opts, hitl_sign},
     {0},
 };
 static const int statuses[] = {AMP_OK,          AMP_NO,       AMP_USAGE,       AMP_DATAERR,
@@ -97,6 +99,33 @@ int hitl_people(const char *act, struct amp_decider_people *out, struct amp_erro
     return 0;
 }
 
+static int token_answers_set(void *arg, const char *text, struct amp_error *err)
+{
+    int found = amp_token_answers_find(text);
+
+    if (found < 0)
+        return amp_fail(err, AMP_CONFIG, "bad_config",
+                        "hitl.token_answers is not all, deny_and_defer or none");
+    *(enum amp_token_answers *)arg = (enum amp_token_answers)found;
+    return 0;
+}
+
+int hitl_token_answers(enum amp_token_answers *out, struct amp_error *err)
+{
+    *out = AMP_TOKEN_ANSWERS_ALL;
+    return amp_config_values(config, hitl_state, "hitl.token_answers", token_answers_set, out, err);
+}
+
+int hitl_config(json_t **out, struct amp_error *err)
+{
+    json_t *all = NULL;
+
+    if (amp_config_load(config, hitl_state, &all, err) < 0)
+        return -1;
+    *out = json_object_get(all, "hitl");
+    return 0;
+}
+
 int hitl_store(struct amp_store **out, struct amp_error *err)
 {
     const struct amp_store_options opt = {.facts = &amp_flow_facts,
@@ -110,7 +139,7 @@ int hitl_identities(struct amp_identities **out, struct amp_error *err)
 {
     static char principal[AMP_PRINCIPAL_MAX];
     const struct amp_identity_tool who = {
-        .state = hitl_state, .config = config, .principal = principal, .key = key};
+        .state = hitl_state, .config = config, .principal = principal, .key = hitl_key};
 
     snprintf(principal, sizeof principal, AMP_OPERATOR_ROLE "/%.100s", hitl_operator);
     return amp_identity_cli_open(&identity, &who, out, err);

@@ -15,12 +15,13 @@
 #define STATE_USED "USED"
 
 struct record {
-    struct amp_span question, recipient, proof;
+    struct amp_span question, recipient, person, proof;
     int64_t expires_ms;
 };
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(TEXT, struct record, "question", question),
     AMP_REC_EVER(TEXT, struct record, "recipient", recipient),
+    AMP_REC_EVER(TEXT, struct record, "person", person),
     AMP_REC_EVER(TEXT, struct record, "proof", proof),
     AMP_REC_EVER(INT, struct record, "expires", expires_ms),
 };
@@ -98,6 +99,7 @@ static void token_copy(const struct record *r, struct amp_answer_token *out)
     *out = (struct amp_answer_token){.expires_ms = r->expires_ms};
     amp_span_copy(r->question, out->question, sizeof out->question);
     amp_span_copy(r->recipient, out->recipient, sizeof out->recipient);
+    amp_span_copy(r->person, out->person, sizeof out->person);
 }
 
 /* Reads a found record and compares the proof. */
@@ -164,6 +166,7 @@ static struct record record_of(const struct amp_answer_token *t, const struct ha
 {
     return (struct record){.question = amp_span_str(t->question),
                            .recipient = amp_span_str(t->recipient),
+                           .person = amp_span_str(t->person),
                            .proof = amp_span_str(h->proof),
                            .expires_ms = t->expires_ms};
 }

@@ -19,6 +19,7 @@ enum {
 struct amp_answer_token {
     char question[AMP_QUESTION_KEY_MAX]; /* the key of its record */
     char recipient[AMP_ANSWER_RECIPIENT_MAX];
+    char person[AMP_ANSWER_RECIPIENT_MAX]; /* who holds it */
     int64_t expires_ms;
 };
 

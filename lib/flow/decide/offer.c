@@ -11,7 +11,7 @@
 #define RECORD_MAX (64u << 10)
 #define SHOWN_MAX  3 /* candidates in the error about an ambiguous name */
 
-static const char *channel_name(enum amp_channel c)
+const char *amp_channel_name(enum amp_channel c)
 {
     static const char *const words[] = {
 #define X(id, word) [AMP_CHANNEL_##id] = word,
@@ -123,7 +123,7 @@ static void refusal_record(struct amp_decider *d, const struct amp_offer *o,
 {
     AMP_BUF struct amp_buf record = {0};
     const struct amp_line_place at = {
-        .tool = d->opt.tool, .line = 1, .now_ms = o->now_ms, .file = channel_name(o->channel)};
+        .tool = d->opt.tool, .line = 1, .now_ms = o->now_ms, .file = amp_channel_name(o->channel)};
     const struct amp_finding f = {
         .severity = AMP_SEV_ERROR,
         .protocol = q->protocol,
@@ -180,7 +180,7 @@ static enum amp_offered offer_carry(struct amp_decider *d, const struct amp_offe
                                     const struct amp_question *q, char *line, struct amp_error *err)
 {
     struct amp_operator_answer a = o->answer;
-    const struct amp_decided_by by = {.channel = channel_name(o->channel),
+    const struct amp_decided_by by = {.channel = amp_channel_name(o->channel),
                                       .method = known_by_name(o->how),
                                       .key = o->key,
                                       .shown = o->shown};

@@ -26,6 +26,7 @@ enum amp_channel {
 #undef X
         AMP_CHANNEL_COUNT
 };
+const char *amp_channel_name(enum amp_channel c);
 
 /* How the author of an answer is known. */
 #define AMP_KNOWN_BY(X)                                                                            \

@@ -12,13 +12,7 @@
 #include <jansson.h>
 #include <poll.h>
 
-#include "flow/decide/offer.h"
-
-enum amp_token_answers {
-    AMP_TOKEN_ANSWERS_ALL,
-    AMP_TOKEN_ANSWERS_DENY_AND_DEFER, /* nothing that lets work go on */
-    AMP_TOKEN_ANSWERS_NONE,
-};
+#include "flow/decide/answer/answer.h"
 
 struct amp_channels_options {
     struct amp_decider *decider; /* open, with its store */

@@ -1,0 +1,67 @@
+/*
+ * What a channel says about a question, and templates in which {NAME} stands for it. A value is
+ * escaped for the place where it is put, so that what an agent wrote cannot become a part of the
+ * format: JSON by the writer, headers and mrkdwn here.
+ */
+#ifndef AMP_FLOW_DECIDE_FACTS_H
+#define AMP_FLOW_DECIDE_FACTS_H
+
+#include <jansson.h>
+
+#include "hitl/question.h"
+
+#define AMP_FACTS(X)                                                                               \
+    X(event)      /* asked, settled */                                                             \
+    X(question)   /* the key of its record */                                                      \
+    X(id)         /* of the message that asks */                                                   \
+    X(invocation) /* the question's own name */                                                    \
+    X(protocol)                                                                                    \
+    X(task)                                                                                        \
+    X(title)   /* one line */                                                                      \
+    X(text)    /* the question; lines that others wrote begin with "| " */                         \
+    X(answers) /* the possible ones, in words */                                                   \
+    X(arrived)                                                                                     \
+    X(digest)                                                                                      \
+    X(recipient)                                                                                   \
+    X(token)                                                                                       \
+    X(link)     /* the page of hitl-prompt receive, with the token */                              \
+    X(decision) /* of a settled question */                                                        \
+    X(operator)                                                                                    \
+    X(channel) /* through which it was answered */
+enum amp_fact {
+#define X(name) AMP_FACT_##name,
+    AMP_FACTS(X)
+#undef X
+        AMP_FACT_COUNT
+};
+extern const char *const amp_fact_names[AMP_FACT_COUNT];
+
+struct amp_facts {
+    struct amp_buf mem[AMP_FACT_COUNT]; /* NUL-terminated */
+};
+void amp_facts_init(struct amp_facts *f);
+void amp_facts_release(struct amp_facts *f);
+#define AMP_FACTS_AUTO AMP_CLEANUP(amp_facts_release)
+int amp_facts_set(struct amp_facts *f, enum amp_fact which, struct amp_span value,
+                  struct amp_error *err);
+const char *amp_facts_get(const struct amp_facts *f, enum amp_fact which); /* "" if unset */
+/* The facts of an open question, without recipient, token and link. */
+int amp_facts_of(struct amp_facts *f, const struct amp_question *q, struct amp_error *err);
+
+enum amp_escape {
+    AMP_ESCAPE_NONE,
+    AMP_ESCAPE_MRKDWN, /* Slack: & < > */
+    AMP_ESCAPE_HEADER, /* of mail: one line; encoded words (RFC 2047) if it is not ASCII */
+    AMP_ESCAPE_HTML,
+};
+int amp_escape(struct amp_span text, enum amp_escape how, struct amp_buf *out,
+               struct amp_error *err);
+/* Appends the template with the values; {{ is a brace. CONFIG bad_template: an unknown name, or a
+ * brace that is not closed. f NULL: only checks. */
+int amp_template_text(const char *template, const struct amp_facts *f, enum amp_escape how,
+                      struct amp_buf *out, struct amp_error *err);
+/* The same for all strings in a JSON value; the caller owns the result. NULL: failure. */
+json_t *amp_template_json(const json_t *template, const struct amp_facts *f, enum amp_escape how,
+                          struct amp_error *err);
+
+#endif
