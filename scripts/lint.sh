@@ -23,10 +23,13 @@ findings() {
   done
 }
 
-# Code without comments and the contents of strings, line numbers kept: what a check should see.
+# The code of files without comments and the contents of strings, as "FILE:LINE:CODE": what a check should see.
 code_of() {
+  [ $# -gt 0 ] || return
   awk '
-    { line = $0; out = ""; n = length(line)
+    FNR == 1 { in_comment = 0 }
+    !in_comment && !/["\047\/]/ { print FILENAME ":" FNR ":" $0; next }
+    { line = $0; out = ""; n = length(line); in_string = 0
       for (i = 1; i <= n; i++) {
         c = substr(line, i, 1); two = substr(line, i, 2)
         if (in_comment) { if (two == "*/") { in_comment = 0; i++ } continue }
@@ -36,78 +39,66 @@ code_of() {
         if (c == "\"" || c == "\047") { in_string = 1; quote = c }
         out = out c
       }
-      if (in_string) in_string = 0
-      print out
-    }' "$1"
+      print FILENAME ":" FNR ":" out
+    }' "$@"
+}
+
+# "FILE LINE INCLUDED" for each include of the files.
+includes_of() {
+  grep -HnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"].*[>"]' "$@" /dev/null |
+    sed -E 's/^([^:]*):([0-9]*):[^<"]*[<"](.*)[>"].*/\1 \2 \3/'
 }
 
 # Numbers in the order of inclusion: a file may include what is lower, or its own room.
-level_of() {
-  case $1 in
-  base) echo 0 ;;
-  schema | fsm | json | net) echo 1 ;;
-  protocol | port | store | identity) echo 2 ;;
-  metrics) echo 3 ;;
-  message) echo 4 ;;
-  task | agent | hitl | worktree) echo 5 ;;
-  flow | machines) echo 6 ;;
-  route) echo 7 ;;
-  cmd | libexec) echo 8 ;;
-  *) echo 99 ;;
-  esac
-}
+declare -A levels=([base]=0 [schema]=1 [fsm]=1 [json]=1 [net]=1 [protocol]=2 [port]=2 [store]=2 [identity]=2
+  [metrics]=3 [message]=4 [task]=5 [agent]=5 [hitl]=5 [worktree]=5 [flow]=6 [machines]=6 [route]=7 [cmd]=8 [libexec]=8)
 
 check_includes() {
-  local f room level inc to
-  for f in include/amp/**/*.[ch] lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
+  local f line inc room level to
+  while read -r f line inc; do
+    [[ $inc =~ ^[a-z_]+/ ]] || continue
     case $f in
     include/amp/*) room=${f#include/amp/} room=${room%%/*} ;;
     lib/*) room=${f#lib/} room=${room%%/*} ;;
     *) room=${f%%/*} ;;
     esac
-    level=$(level_of "$room")
-    while IFS=: read -r line inc; do
-      to=${inc#amp/}
-      to=${to%%/*}
-      if [ "$room" = cli ]; then
-        # The command line stands beside the programs; of the library it knows the ground floor, and
-        # the findings that it prints.
-        # identity.[ch] has the options of a subject of the library, for several programs.
-        case $to in base | json | fsm | protocol | cli | sys) ;; *)
-          [ "${f%.*} $to" = "lib/cli/identity flow" ] || finding "$f:$line: cli includes $to"
-          ;;
-        esac
-      elif [ "$to" = cli ]; then
-        [ "$level" -eq 8 ] || finding "$f:$line: $room includes cli"
-      elif [ "$to" != "$room" ] && [ "$(level_of "$to")" -ge "$level" ] &&
-        [ "$(level_of "$to")" -ne 99 ]; then
-        # The schema checker reads tapes: the one arrow inside a floor.
-        [ "$room $to" = "schema json" ] && continue
-        finding "$f:$line: $room includes $to, which is not below it"
-      fi
-    done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]\(.*\)[>"].*/\1/;T;=;p' "$f" |
-      paste -d: - - | grep -E ':[a-z_]+/|:amp/')
-  done
+    level=${levels[$room]:-99}
+    to=${inc#amp/}
+    to=${to%%/*}
+    if [ "$room" = cli ]; then
+      # The command line stands beside the programs; of the library it knows the ground floor, and
+      # the findings that it prints.
+      # identity.[ch] has the options of a subject of the library, for several programs.
+      case $to in base | json | fsm | protocol | cli | sys) ;; *)
+        [ "${f%.*} $to" = "lib/cli/identity flow" ] || finding "$f:$line: cli includes $to"
+        ;;
+      esac
+    elif [ "$to" = cli ]; then
+      [ "$level" -eq 8 ] || finding "$f:$line: $room includes cli"
+    elif [ "$to" != "$room" ] && [ "${levels[$to]:--1}" -ge "$level" ]; then
+      # The schema checker reads tapes: the one arrow inside a floor.
+      [ "$room $to" = "schema json" ] && continue
+      finding "$f:$line: $room includes $to, which is not below it"
+    fi
+  done < <(includes_of include/amp/**/*.[ch] lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch])
 }
 
 # "FILE INCLUDED" for each project file that a file includes, without suffix: a .c and its .h are one.
 include_pairs() {
-  local f from to
-  for f in include/amp/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
+  local f line from to
+  includes_of include/amp/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] | while read -r f line to; do
     from=${f/#include\/amp/lib}
-    while IFS= read -r to; do
-      if [ -f "include/$to" ]; then
-        to=lib/${to#amp/}
-      elif [ -f "lib/$to" ]; then
-        to=lib/$to
-      elif [ -f "${f%/*}/$to" ]; then
-        to=${f%/*}/$to
-      else
-        continue
-      fi
-      while [[ $to =~ ^(.*)/[^/]+/\.\./(.*)$ ]]; do to=${BASH_REMATCH[1]}/${BASH_REMATCH[2]}; done
-      echo "${from%.[ch]} ${to%.h}"
-    done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]\(.*\)[>"].*/\1/p' "$f")
+    if [ -f "include/$to" ]; then
+      to=lib/${to#amp/}
+    elif [ -f "lib/$to" ]; then
+      to=lib/$to
+    elif [ -f "${f%/*}/$to" ]; then
+      to=${f%/*}/$to
+    else
+      continue
+    fi
+    while [[ $to =~ ^(.*)/[^/]+/\.\./(.*)$ ]]; do to=${BASH_REMATCH[1]}/${BASH_REMATCH[2]}; done
+    echo "${from%.[ch]} ${to%.h}"
   done | awk '$1 != $2' | sort -u
 }
 
@@ -149,25 +140,23 @@ check_cycles() {
 # The kind of a stored record is named in the folder that owns the record; others use its function or
 # its macro. lib/message/history reports any record of the log, lib/store/upgrade converts those of format 1.
 check_kinds() {
-  local f
-  for f in lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
-    case $f in lib/message/history/* | lib/store/upgrade/*) continue ;; esac
-    # A call may go over two lines.
-    awk -v f="$f" '
-      function tell(text, how) {
-        gsub(/"/, "", text)
-        print text " " how " " f ":" FNR
-      }
-      /^#define [A-Z_]*KIND +"/ { tell($3, "defined") }
-      {
-        both = before " " $0
-        if (match(both, /(amp_store_(each|due|count|next_due)\([^;"]*, *|AMP_KEY\( *)"[a-z_]+"/) && match($0, /"[a-z_]+"/))
-          tell(substr($0, RSTART, RLENGTH), "used")
-        if (match($0, /amp_span_is\([a-z_.>-]*kind, "[a-z_]+"/) && match($0, /"[a-z_]+"/))
-          tell(substr($0, RSTART, RLENGTH), "used")
-        before = $0
-      }' "$f"
-  done | sort -u | awk '
+  # A call may go over two lines.
+  awk '
+    FNR == 1 { before = ""; skip = FILENAME ~ /^lib\/(message\/history|store\/upgrade)\// }
+    skip { next }
+    function tell(text, how) {
+      gsub(/"/, "", text)
+      print text " " how " " FILENAME ":" FNR
+    }
+    /^#define [A-Z_]*KIND +"/ { tell($3, "defined") }
+    {
+      both = before " " $0
+      if (match(both, /(amp_store_(each|due|count|next_due)\([^;"]*, *|AMP_KEY\( *)"[a-z_]+"/) && match($0, /"[a-z_]+"/))
+        tell(substr($0, RSTART, RLENGTH), "used")
+      if (match($0, /amp_span_is\([a-z_.>-]*kind, "[a-z_]+"/) && match($0, /"[a-z_]+"/))
+        tell(substr($0, RSTART, RLENGTH), "used")
+      before = $0
+    }' lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] /dev/null | sort -u | awk '
     function folder(at) { sub(/\/[^\/]*$/, "", at); return at }
     {
       dir = folder($3)
@@ -183,11 +172,9 @@ lib/message/record/sequence.c 1 a part of a stored key
 lib/store/upgrade/format1.c 1 a part of a stored key of format 1
 '
 check_protocols() {
-  local f
-  for f in include/amp/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
-    case $f in lib/protocol/* | include/amp/protocol/*) continue ;; esac
-    grep -HnE '\bAMP_PROTO_(AMP|SW4RM|AOP|AOF|RTP)\b|"(sw4rm|aop|aof|rtp)"|protocol[a-z]*, "amp"' "$f"
-  done | awk -F: -v elsewhere="$protocols_elsewhere" '
+  grep -HnE '\bAMP_PROTO_(AMP|SW4RM|AOP|AOF|RTP)\b|"(sw4rm|aop|aof|rtp)"|protocol[a-z]*, "amp"' \
+    include/amp/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] /dev/null |
+    grep -vE '^(lib|include/amp)/protocol/' | awk -F: -v elsewhere="$protocols_elsewhere" '
     BEGIN {
       n = split(elsewhere, line, "\n")
       for (i = 1; i <= n; i++) { split(line[i], part, " "); may[part[1]] = part[2] }
@@ -206,7 +193,7 @@ check_keys() {
 
 # Functions and file-wide variables that hide a name of libc.
 check_shadows() {
-  local libc f
+  local libc
   libc=$("${cc[@]}" -print-file-name=libc.so.6)
   [ -f "$libc" ] || {
     echo "note: $CC does not say where libc is"
@@ -214,16 +201,14 @@ check_shadows() {
   }
   {
     nm -D --defined-only "$libc" | awk '$3 ~ /^[a-z]/ { sub(/@.*/, "", $3); print "libc " $3 }'
-    for f in lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
-      awk -v f="$f" '
+    awk '
         /^[a-z]/ && !/^(typedef|extern|struct|enum|union|else|do|return)[ {]/ || /^(static |const )*(struct|enum|union) [a-z_]+ \**[a-z_0-9]+[(=;[ ]/ {
           text = $0
           if (!match(text, /[a-z_0-9]+(\(| =|;|\[|,)/)) next
           name = substr(text, RSTART, RLENGTH)
           gsub(/[^a-z_0-9]/, "", name)
-          print f ":" FNR " " name
-        }' "$f"
-    done
+          print FILENAME ":" FNR " " name
+        }' lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] /dev/null
   } | awk '
     $1 == "libc" { libc[$2] = 1; next }
     # Of the old regexp.h, which no longer exists.
@@ -243,22 +228,23 @@ check_headers() {
 
 # calls FILES... -- NAMES WHAT: a finding for each call of one of the names (a regular expression).
 calls() {
-  local f names what
-  local files=()
+  local names what files=()
   while [ "$1" != -- ]; do
     files+=("$1")
     shift
   done
   names=$2 what=$3
-  for f in "${files[@]}"; do
-    grep -qE "$names" "$f" || continue
-    code_of "$f" | awk -v f="$f" -v names="(^|[^_[:alnum:]])($names)[ \t]*\\\\(" -v what="$what" '
-      match($0, names) {
-        name = substr($0, RSTART, RLENGTH)
-        gsub(/[^_[:alnum:]]/, "", name)
-        print f ":" NR ": " name ": " what
-      }'
-  done | findings
+  mapfile -t files < <(grep -lE "$names" "${files[@]}" /dev/null)
+  code_of "${files[@]}" | awk -v names="(^|[^_[:alnum:]])($names)[ \t]*\\(" -v what="$what" '
+    {
+      at = $0
+      sub(/^[^:]*:[0-9]*:/, "")
+      if (!match($0, names)) next
+      name = substr($0, RSTART, RLENGTH)
+      gsub(/[^_[:alnum:]]/, "", name)
+      match(at, /^[^:]*:[0-9]*:/)
+      print substr(at, 1, RLENGTH) " " name ": " what
+    }' | findings
 }
 
 check_banned() {
@@ -270,27 +256,30 @@ check_banned() {
 # A variable that is released at the end of its scope has a value from its declaration on: a return
 # before its first use would release what was on the stack.
 check_cleanup() {
-  local f macros files=(include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] tests/**/*.c bench/*.c)
+  local macros files=(include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] tests/**/*.c bench/*.c)
   # AMP_BUF and the like, also those that name the type (SESSION).
   macros=$(sed -nE 's/^#define ([A-Z_]+) +(AMP_CLEANUP\(|__attribute__\(\(cleanup).*/\1/p' "${files[@]}" </dev/null |
     sort -u | paste -sd'|')
-  for f in "${files[@]}"; do
-    grep -qE "(^|[^_[:alnum:]])(${macros:=json_auto_t})|json_auto_t|CLEANUP\(" "$f" || continue
-    code_of "$f" | awk -v f="$f" -v macros="$macros" '
-      /^[ \t]*#/ || /^[ \t]*DEFINE_/ { next }
-      !open && $0 ~ "(^|[^_[:alnum:]])((" macros ")|json_auto_t|(AMP_)?CLEANUP[(][a-z_]+[)])[ \t]" { open = NR; text = "" }
-      open {
-        text = text " " $0
-        if (!index($0, ";")) next
-        sub(/;.*/, "", text)
-        # Commas inside of parentheses and braces separate no declarators.
-        while (gsub(/[({][^(){}]*[)}]/, "", text)) {}
-        n = split(text, part, ",")
-        for (i = 1; i <= n; i++)
-          if (part[i] !~ /=/) { print f ":" open ": a cleanup variable without an initialiser"; break }
-        open = 0
-      }'
-  done | findings
+  mapfile -t files < <(grep -lE "(^|[^_[:alnum:]])(${macros:=json_auto_t})|json_auto_t|CLEANUP\(" "${files[@]}" /dev/null)
+  code_of "${files[@]}" | awk -v macros="$macros" '
+    { at = $0; sub(/^[^:]*:[0-9]*:/, "") }
+    /^[ \t]*#/ || /^[ \t]*DEFINE_/ { next }
+    !open && $0 ~ "(^|[^_[:alnum:]])((" macros ")|json_auto_t|(AMP_)?CLEANUP[(][a-z_]+[)])[ \t]" {
+      match(at, /^[^:]*:[0-9]*:/)
+      open = substr(at, 1, RLENGTH)
+      text = ""
+    }
+    open {
+      text = text " " $0
+      if (!index($0, ";")) next
+      sub(/;.*/, "", text)
+      # Commas inside of parentheses and braces separate no declarators.
+      while (gsub(/[({][^(){}]*[)}]/, "", text)) {}
+      n = split(text, part, ",")
+      for (i = 1; i <= n; i++)
+        if (part[i] !~ /=/) { print open " a cleanup variable without an initialiser"; break }
+      open = ""
+    }' | findings
 }
 
 # What the machines declare: an effect that nothing carries out and an event that nothing raises
@@ -346,8 +335,7 @@ check_processes() {
 
 check_caps() {
   local f n
-  for f in include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
-    n=$(wc -l <"$f")
+  grep -Hc '' include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] /dev/null | while IFS=: read -r f n; do
     case $f in
     *.h) [ "$n" -le 150 ] || echo "note: $f: $n lines, a second subject? (150)" ;;
     *.c) [ "$n" -le 500 ] || echo "note: $f: $n lines, a second subject? (500)" ;;
@@ -363,11 +351,8 @@ check_caps() {
 # A folder holds at most about 12 files and 2,500 lines: a little more is a note, much more a finding.
 folder_files=15 folder_lines=3000
 check_folders() {
-  local f
-  for f in lib/**/*.c cmd/**/*.c libexec/**/*.c; do
-    echo "${f%/*} $(wc -l <"$f")"
-  done | awk -v n="$folder_files" -v l="$folder_lines" '
-    { files[$1]++; lines[$1] += $2 }
+  grep -Hc '' lib/**/*.c cmd/**/*.c libexec/**/*.c /dev/null | awk -F: -v n="$folder_files" -v l="$folder_lines" '
+    { sub(/\/[^\/]*$/, "", $1); files[$1]++; lines[$1] += $2 }
     END {
       for (d in files) {
         if (files[d] <= 12 && lines[d] <= 2500) continue
@@ -381,9 +366,10 @@ check_folders() {
 
 # Each C file says first what it is for; no path of somebody's machine.
 check_words() {
-  local f
+  local f start
   for f in lib/**/*.c cmd/**/*.c libexec/**/*.c; do
-    case $(head -c 2 "$f") in '/*') ;; *) finding "$f:1: does not say what it is for" ;; esac
+    IFS= read -r -N 2 start <"$f"
+    case $start in '/*') ;; *) finding "$f:1: does not say what it is for" ;; esac
   done
   grep -nE '(^|[^[:alnum:]_.])/(home|work|root|Users)/[a-z]' -r include lib cmd libexec scripts man completions \
     examples README.md CONTRIBUTING.md docs 2>/dev/null |

@@ -90,10 +90,13 @@ static void allow_fd(const struct ruleset *r, int fd, const char *path, uint64_t
     struct stat st;
     if (fd < 0)
         return;
-    if (fstat(fd, &st) < 0)
+    /* The kernel refuses the rights of directories for a file. */
+    access &= r->files;
+    if ((access & ~OF_A_FILE) && fstat(fd, &st) < 0)
         give_up_sys(r->p, "%s", path);
-    struct path_attr a = {.allowed = access & r->files & (S_ISDIR(st.st_mode) ? ~0ULL : OF_A_FILE),
-                          .fd = fd};
+    if ((access & ~OF_A_FILE) && !S_ISDIR(st.st_mode))
+        access &= OF_A_FILE;
+    struct path_attr a = {.allowed = access, .fd = fd};
     if (syscall(SYS_landlock_add_rule, r->fd, RULE_PATH, &a, 0) < 0)
         give_up_sys(r->p, "cannot add a Landlock rule for %s", path);
     close(fd);
@@ -141,9 +144,8 @@ static void allow_in_root(const struct ruleset *r)
 static void allow_on_host(const struct ruleset *r)
 {
     static const char *const facts[] = {
-        "/proc/cpuinfo",     "/proc/meminfo",           "/proc/stat",
-        "/proc/uptime",      "/proc/loadavg",           "/proc/version",
-        "/proc/filesystems", "/sys/devices/system/cpu", NULL};
+        "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",        "/proc/uptime",
+        "/proc/loadavg", "/proc/version", "/proc/filesystems", NULL};
     char path[256];
     for (size_t i = 0; toolchain_dirs[i]; i++)
         allow_path(r, toolchain_dirs[i], READ);
@@ -152,7 +154,8 @@ static void allow_on_host(const struct ruleset *r)
         allow_linked(r, path, READ);
     }
     for (size_t i = 0; facts[i]; i++)
-        allow_path(r, facts[i], READ);
+        allow_path(r, facts[i], READ_FILE);
+    allow_path(r, "/sys/devices/system/cpu", READ);
     allow_devices(r);
     if (r->p->scratch)
         allow_path(r, r->p->scratch, WRITE);

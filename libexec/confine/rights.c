@@ -24,10 +24,12 @@ void rights_drop(const struct plan *p)
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     /* The bounding set needs CAP_SETPCAP; an ordinary user's process without namespaces has no
-     * capabilities to drop. */
-    for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EPERM)
-            give_up_sys(p, "cannot drop capability %d", cap);
+     * capabilities to drop. EINVAL: there are no more. */
+    int cap = 0;
+    while (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+        cap++;
+    if (errno != EPERM && errno != EINVAL)
+        give_up_sys(p, "cannot drop capability %d", cap);
     prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED, 0, 0, 0);
     if (syscall(SYS_capset, &head, none) < 0)
         give_up_sys(p, "cannot drop the capabilities");

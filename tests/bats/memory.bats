@@ -13,11 +13,11 @@ setup() {
 }
 
 # every_nth TOOL PREPARE COMMAND...: PREPARE makes the surroundings of one run from nothing in an
-# empty directory ./run; the command reads ./in. Lines of output are compared by number.
-# With LAST, only that many allocations fail, the last ones. There are thousands of runs: what the
-# shell can do itself, it does without another process.
+# empty directory ./run; the command reads ./in. Lines of output are compared by number. Of allocations
+# with the same chain of callers the first fails. With LAST, only that many allocations fail, the last ones.
+# There are thousands of runs: what the shell can do itself, it does without another process.
 every_nth() {
-  local tool=$1 prepare=$2 n status well want got lines counted
+  local tool=$1 prepare=$2 n status well want got lines runs=0 counted=()
   shift 2
   try() {
     [ "$prepare" = stateless ] || {
@@ -25,19 +25,16 @@ every_nth() {
       "$prepare"
     }
     status=0
-    FAILMALLOC_NTH=$1 FAILMALLOC_NAME=$tool FAILMALLOC_LOG=$PWD/count \
-      LD_PRELOAD=$AMP_BUILD/tests/fault/failmalloc.so timeout 60 "${@:2}" <in >out 2>err || status=$?
+    FAILMALLOC_NTH=$1 FAILMALLOC_NAME=$tool FAILMALLOC_LOG=$PWD/count FAILMALLOC_SECONDS=60 \
+      LD_PRELOAD=$AMP_BUILD/tests/fault/failmalloc.so "${@:2}" <in >out 2>err || status=$?
     mapfile lines <out 2>/dev/null
     # Half a line is none.
     [ ${#lines[@]} -eq 0 ] || [[ ${lines[-1]} == *$'\n' ]] || unset 'lines[-1]'
     got=${#lines[@]}
-    counted=
-    [ ! -s count ] || counted=$(<count)
-    : >count
   }
   : >count
   mkdir -p run
-  try 0 "$@"
+  FAILMALLOC_STACKS=1 try 0 "$@"
   [ "$status" -le 1 ] || [ "$status" -eq 75 ] || {
     echo "without a failure: status $status"
     cat err
@@ -45,9 +42,14 @@ every_nth() {
   }
   want=$got
   well=$status
-  [ "$counted" -gt 0 ]
-  for ((n = LAST < counted ? counted - LAST : 1; n <= N; n++)); do
+  # How many there were, and the numbers of those that are tried.
+  mapfile -t counted <count
+  [ "${counted[0]}" -gt 0 ]
+  for n in "${counted[@]:1}"; do
+    [ "$n" -ge $((counted[0] - LAST)) ] || continue
+    [ "$n" -le "$N" ] || break
     try "$n" "$@"
+    runs=$((runs + 1))
     if [ "$status" -ne "$well" ] && [ "$status" -ne 75 ]; then
       echo "allocation $n: status $status: $*"
       cat err
@@ -58,10 +60,9 @@ every_nth() {
       cat err
       return 1
     fi
-    # All of them have had their turn.
-    [ "${counted:-$n}" -lt "$n" ] && break
   done
-  echo "$tool: $((n - 1)) allocations"
+  echo "$tool: $runs of ${counted[0]} allocations"
+  [ "$runs" -gt 0 ]
 }
 
 # A command that leaves nothing that the next run would find.
