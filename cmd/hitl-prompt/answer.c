@@ -24,6 +24,7 @@ static int note_join(int argc, char **argv, struct amp_buf *out, struct amp_erro
 static int answer_make(struct hitl *h, int argc, char **argv, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
+    uint32_t left = 0;
 
     if (note_join(argc - 1, argv + 1, &line, err) < 0)
         return -1;
@@ -32,8 +33,12 @@ static int answer_make(struct hitl *h, int argc, char **argv, struct amp_error *
         .answer = {.action = line.data, .op = hitl_operator, .commit = commit},
         .how = AMP_KNOWN_BY_LOGIN,
         .channel = AMP_CHANNEL_COMMAND,
+        .left = &left,
     };
     switch (amp_offer_make(&h->d, &offer, err)) {
+    case AMP_OFFERED_COUNTED:
+        amp_note("%s is counted; %u more must agree", argv[1], left);
+        return amp_store_sync(h->store, err);
     case AMP_OFFERED_FAILED:
     case AMP_OFFERED_REFUSED:
         return -1;

@@ -119,11 +119,13 @@ static int answer_refuse(struct prompt *p, const struct amp_error *why)
 static int question_decide(struct prompt *p, const struct amp_operator_answer *a,
                            struct amp_error *err)
 {
+    uint32_t left = 0;
     struct amp_offer offer = {.q = &p->q,
                               .answer = *a,
                               .how = AMP_KNOWN_BY_LOGIN,
                               .channel = answer ? AMP_CHANNEL_FILE : AMP_CHANNEL_TERMINAL,
-                              .shown = p->asking ? p->dialog.shown : NULL};
+                              .shown = p->asking ? p->dialog.shown : NULL,
+                              .left = &left};
 
     if (!a->op || !*a->op)
         offer.answer.op = hitl_operator;
@@ -134,6 +136,12 @@ static int question_decide(struct prompt *p, const struct amp_operator_answer *a
         if (!is_settled(err))
             return answer_refuse(p, err);
         amp_note("%s: %s", p->q.id, err->what);
+        break;
+    case AMP_OFFERED_COUNTED:
+        amp_note("%s: %s by %s is counted; %u more must agree", p->q.name, a->action,
+                 offer.answer.op, left);
+        if (amp_question_skip(&p->d.hitl, &p->q, err) < 0)
+            return -1;
         break;
     default:
         amp_note("%s: %s by %s", p->q.name, a->action, offer.answer.op);

@@ -10,12 +10,15 @@
 #include "flow/wake.h"
 
 /* Each verb's option table and function, in the file of its name. */
-extern const struct amp_opt ask_opts[], show_opts[], answer_opts[], receive_opts[], sign_opts[];
+extern const struct amp_opt ask_opts[], show_opts[], answer_opts[], receive_opts[], sign_opts[],
+    suspend_opts[], resume_opts[];
 int hitl_ask(int argc, char **argv);
 int hitl_show(int argc, char **argv);
 int hitl_answer(int argc, char **argv);
 int hitl_receive(int argc, char **argv);
 int hitl_sign(int argc, char **argv);
+int hitl_suspend(int argc, char **argv);
+int hitl_resume(int argc, char **argv);
 
 /* Options of the tool's own table. */
 extern const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;

@@ -11,6 +11,7 @@
 #include "flow/head.h"
 #include "flow/person.h"
 #include "hitl.h"
+#include "hitl/pause.h"
 
 const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
 static const char *config;
@@ -38,12 +39,14 @@ static const struct amp_verb verbs[] = {
     {"answer", "ID ACTION [NOTE…]", "answer a question", answer_opts, hitl_answer},
     {"receive", "", "answer one HTTP request with an answer in it", receive_opts, hitl_receive},
     {"sign", "[ID] ACTION [NOTE…]", "sign an answer with an SSH key", sign_opts, hitl_sign},
+    {"suspend", "[TASK|AGENT…]", "stop agents at once", suspend_opts, hitl_suspend},
+    {"resume", "[TASK|AGENT…]", "let suspended work go on", resume_opts, hitl_resume},
     {0},
 };
 static const int statuses[] = {AMP_OK,          AMP_NO,       AMP_USAGE,       AMP_DATAERR,
                                AMP_UNAVAILABLE, AMP_IOERR,    AMP_TEMPFAIL,    AMP_NOPERM,
                                AMP_CONFIG,      AMP_TIMEDOUT, AMP_INTERRUPTED, 0};
-static const struct amp_fsm *const machines[] = {&amp_escalation_fsm, NULL};
+static const struct amp_fsm *const machines[] = {&amp_escalation_fsm, &amp_pause_fsm, NULL};
 AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {
     .name = "hitl-prompt",
@@ -57,20 +60,8 @@ static const struct amp_tool tool = {
 
 /* ---- what the verbs share ---- */
 
-#define OPERATORS_MAX 256
-
-/* The texts are those of the configuration, which lives as long as the process. */
-static const char *operators[OPERATORS_MAX];
-static struct amp_decider_people people = {.names = operators};
-
-static int operator_add(void *arg, const char *text, struct amp_error *err)
-{
-    if (people.n == OPERATORS_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.operators has more than %d names",
-                        OPERATORS_MAX);
-    operators[people.n++] = text;
-    return 0;
-}
+static struct amp_decider_people people;
+static struct amp_operators *operators;
 
 static int others_set(void *arg, const char *text, struct amp_error *err)
 {
@@ -83,9 +74,14 @@ int hitl_people(const char *act, struct amp_decider_people *out, struct amp_erro
     if (amp_flow_person_only(hitl_state, amp_cli_name(), environ, act, err) < 0)
         return -1;
     people.login = amp_cli_login("operator");
-    if (amp_config_values(config, hitl_state, "hitl.operators", operator_add, NULL, err) < 0 ||
+    if (!(operators = amp_operators_new(err)) ||
+        amp_config_values(config, hitl_state, "hitl.operators", amp_operators_add, operators, err) <
+            0 ||
+        amp_config_values(config, hitl_state, "hitl.approvals", amp_approvals_add, operators, err) <
+            0 ||
         amp_config_values(config, hitl_state, "hitl.allow_operator", others_set, NULL, err) < 0)
         return -1;
+    people.operators = operators;
     if (!hitl_operator)
         hitl_operator = people.login;
     if (!hitl_as)
@@ -175,5 +171,7 @@ void hitl_close(struct hitl *h)
 
 int main(int argc, char **argv)
 {
-    return amp_cli_main(&tool, argc, argv);
+    int status = amp_cli_main(&tool, argc, argv);
+    amp_operators_free(operators);
+    return status;
 }

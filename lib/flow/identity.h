@@ -93,9 +93,10 @@ bool amp_input_is_trusted(const char *path);
 int amp_identities_sign(struct amp_identities *ids, struct amp_span line, struct amp_buf *out,
                         struct amp_error *err);
 
-/* The same. A further attempt that the sweep made of a sender's message is signed as well: with the
- * key in the state directory of the principal that signed the first attempt, if this signature is
- * valid and by a key of the state. Else only the sender can sign it, and it stays as it is. */
+/* The same. A further attempt that the sweep made of a sender's message is
+ * signed as well: with the key in the state directory of the principal that signed the first
+ * attempt, if this signature is valid and by a key of the state. Else only the sender can sign it,
+ * and it stays as it is. */
 int amp_identities_sign_again(struct amp_identities *ids, struct amp_store *s, struct amp_span line,
                               struct amp_buf *out, struct amp_error *err);
 

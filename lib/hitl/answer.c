@@ -140,28 +140,84 @@ static int letter_requeue(struct amp_hitl *h, const struct amp_question *q, int6
     return 0;
 }
 
+/* What was answered, without the note. */
+static int answer_digest(const struct amp_operator_answer *a, char out[AMP_KEY_NAME_MAX],
+                         struct amp_error *err)
+{
+    const struct amp_span parts[] = {amp_span_str(a->action), amp_span_str(a->commit),
+                                     amp_span_str(a->patch), amp_span_str(a->payload)};
+    return amp_key_digest(parts, sizeof parts / sizeof parts[0], out, err);
+}
+
+static bool action_denies(const struct amp_question_terms *t, const char *action)
+{
+    for (const struct amp_action *i = t->actions; i->name; i++)
+        if (strcmp(i->name, action) == 0)
+            return i->is & AMP_ACTION_DENIES;
+    return false;
+}
+
+/* Composes the decision and signs it as the operator. */
+static int decision_compose(struct amp_hitl *h, const struct amp_question_terms *t,
+                            const struct amp_asked *of, const struct amp_operator_answer *a,
+                            struct amp_buf *line, char key[AMP_FINGERPRINT_MAX],
+                            struct amp_error *err)
+{
+    AMP_BUF struct amp_buf bare = {0};
+
+    amp_buf_init(&bare, AMP_QUESTION_BYTES);
+    if (t->decide(of, a, &bare, err) < 0)
+        return -1;
+    const struct amp_span text = {bare.data, bare.len - 1};
+    *key = 0;
+    return h->sign ? h->sign(h->ctx, a->op, text, line, key, err)
+                   : amp_buf_add(line, text.p, text.n, err);
+}
+
+/* What follows from a decision, beside its line. */
+static int decision_settle(struct amp_hitl *h, const struct amp_question *q, bool requeue,
+                           int64_t now, struct amp_error *err)
+{
+    if (!amp_question_terms(q)->carried_out_by) /* it is the answer and fulfills the message */
+        return amp_settle_known(h->store, amp_span_str(q->id), AMP_STAGE_FULFILLED, AMP_HITL_ROLE,
+                                AMP_SPAN(""), now, err);
+    return requeue ? letter_requeue(h, q, now, err) : 0;
+}
+
 enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_question *q,
                                      const struct amp_operator_answer *a,
-                                     const struct amp_decided_by *by, struct amp_error *err)
+                                     const struct amp_decided_by *by, uint32_t *left,
+                                     struct amp_error *err)
 {
     const struct amp_question_terms *t = amp_question_terms(q);
-    AMP_BUF struct amp_buf line = {0}, sent = {0};
-    char id[AMP_QUESTION_KEY_MAX + 16];
+    AMP_BUF struct amp_buf sent = {0};
+    char id[AMP_QUESTION_KEY_MAX + 16], key[AMP_FINGERPRINT_MAX], digest[AMP_KEY_NAME_MAX];
     struct amp_asked of;
     bool requeue = a->does == AMP_ACTION_REQUEUE && q->about.kind != AMP_SUBJECT_TASK;
     enum amp_decided may = requeue ? letter_find(h, q, err) : AMP_DECIDED_OK;
 
     if (may != AMP_DECIDED_OK)
         return may;
-    amp_buf_init(&line, AMP_QUESTION_BYTES);
     amp_buf_init(&sent, 2 * AMP_QUESTION_BYTES);
-    if (amp_question_asked(h, q, &of, err) < 0 || t->decide(&of, a, &line, err) < 0)
+    if (amp_question_asked(h, q, &of, err) < 0 ||
+        decision_compose(h, t, &of, a, &sent, key, err) < 0 || answer_digest(a, digest, err) < 0)
         return err->status == AMP_DATAERR ? AMP_DECIDED_REFUSED : AMP_DECIDED_FAILED;
-    line.len--; /* LF */
-    if (h->sign ? h->sign(h->ctx, a->op, amp_buf_span(&line), &sent, err) < 0
-                : amp_buf_add(&sent, line.data, line.len, err) < 0)
-        return AMP_DECIDED_FAILED;
     snprintf(id, sizeof id, "decision/%s", q->key);
+    const struct amp_span proof = amp_span_str(by->key && *by->key ? by->key : key);
+    const struct amp_vote vote = {
+        .person = amp_span_str(by->person ? by->person : a->op),
+        .principal = amp_span_str(by->principal),
+        .key = proof,
+        .by = amp_span_str(by->method),
+        .channel = amp_span_str(by->channel),
+        .shown = amp_span_str(by->shown),
+        .action = amp_span_str(a->action),
+        .note = amp_span_str(a->note),
+        .digest = amp_span_str(digest),
+        .line = amp_buf_span(&sent),
+        .at_ms = of.now_ms,
+        .against = action_denies(t, a->action),
+    };
     struct amp_question_update u = {
         .event = a->policy ? AMP_ESC_EV_EXPIRE : AMP_ESC_EV_DECIDE,
         .facts = a->policy ? AMP_ESC_IF_FALLBACK : 0,
@@ -173,19 +229,20 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
                 .note = amp_span_str(a->note),
                 .channel = amp_span_str(by->channel),
                 .method = amp_span_str(by->method),
-                .key = amp_span_str(by->key),
+                .key = proof,
                 .shown = amp_span_str(by->shown),
                 .policy = amp_span_str(a->policy),
                 .because = amp_span_str(a->because)},
         .emit = {amp_span_str(id), amp_buf_span(&sent), false},
+        .vote = &vote,
+        .approval = by->approval,
     };
     if (amp_question_step(h, q->key, &u, err) < 0)
         return AMP_DECIDED_FAILED;
-    int rc = 0;
-    if (!t->carried_out_by) /* the decision is the answer and fulfills the message */
-        rc = amp_settle_known(h->store, amp_span_str(q->id), AMP_STAGE_FULFILLED, AMP_HITL_ROLE,
-                              AMP_SPAN(""), of.now_ms, err);
-    else if (requeue)
-        rc = letter_requeue(h, q, of.now_ms, err);
-    return rc < 0 ? AMP_DECIDED_FAILED : AMP_DECIDED_OK;
+    if (!(u.effects & AMP_ESC_DO_EMIT)) {
+        if (left)
+            *left = u.count.need - u.count.have;
+        return AMP_DECIDED_COUNTED;
+    }
+    return decision_settle(h, q, requeue, of.now_ms, err) < 0 ? AMP_DECIDED_FAILED : AMP_DECIDED_OK;
 }

@@ -12,13 +12,6 @@
 #define POLICY_ACTOR  "policy" /* the operator of a fallback's decision */
 #define EXTENSION_MIN 1000     /* ms */
 
-int amp_question_vote(struct amp_hitl *h, const struct amp_question *q, const struct amp_vote *vote,
-                      struct amp_error *err)
-{
-    struct amp_question_update u = {.event = AMP_ESC_EV_VOTE, .vote = vote, .now_ms = amp_now_ms()};
-    return amp_question_step(h, q->key, &u, err);
-}
-
 int amp_question_defer(struct amp_hitl *h, const struct amp_question *q, int64_t until_ms,
                        const char *op, const char *note, struct amp_error *err)
 {
@@ -113,7 +106,7 @@ static int question_fall(struct amp_hitl *h, const struct amp_question *q, const
                                               unreachable ? AMP_HITL_UNAVAILABLE : "deadline"};
     const struct amp_decided_by by = {
         .channel = "policy", .method = "policy", .unreachable = unreachable};
-    if (amp_question_decide(h, q, &a, &by, &why) != AMP_DECIDED_OK)
+    if (amp_question_decide(h, q, &a, &by, NULL, &why) != AMP_DECIDED_OK)
         return step_done(&why, err);
     out->decided++;
     h->note("%s: %s by %s", q->name, action, note);

@@ -19,7 +19,7 @@ const char *amp_known_by_name(enum amp_known_by by)
     return proof_words[by];
 }
 
-int amp_known_by_find(struct amp_span word)
+static int known_by_find(struct amp_span word)
 {
     int i = AMP_KNOWN_BY_COUNT - 1;
     while (i >= 0 && !amp_span_is(word, proof_words[i]))
@@ -98,7 +98,7 @@ static int operator_check(const struct operator_entry *e, struct amp_error *err)
                         "hitl.operators: \"%.100s\" is not a principal (NAME or ROLE/NAME)",
                         e->principal);
     for (uint32_t i = 0; i < e->n_by; i++)
-        if (amp_known_by_find(e->by[i]) < 0)
+        if (known_by_find(e->by[i]) < 0)
             return amp_fail(err, AMP_CONFIG, "bad_config",
                             "hitl.operators: %.100s: \"by\" has login, key and token", e->name);
     return 0;
@@ -208,7 +208,8 @@ static int entry_allows(const struct operator_entry *e, const struct amp_matter 
                  {e->risks, e->n_risks, m->risk, "questions with the risk"},
                  {e->by, e->n_by, amp_known_by_name(who->by), "with the proof"}};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-        if (!list_allows(lists[i].v, lists[i].n, lists[i].word)) {
+        if (!list_allows(lists[i].v, lists[i].n, lists[i].word) &&
+            !(lists[i].v == e->reasons && list_allows(e->reasons, e->n_reasons, m->type))) {
             amp_fail(why, AMP_NOPERM, "not_authorized",
                      "%.100s may not decide %s \"%.100s\" (hitl.operators)", e->name, lists[i].what,
                      *lists[i].word ? lists[i].word : "unknown");
@@ -259,6 +260,19 @@ int amp_operators_may(const struct amp_operators *o, const struct amp_matter *m,
     return 0;
 }
 
+int amp_operators_is(const struct amp_operators *o, const struct amp_answerer *who,
+                     struct amp_error *why)
+{
+    for (uint32_t i = 0; o && i < o->n_operators; i++)
+        if (entry_is(&o->operators[i], who))
+            return 1;
+    if (!o || o->n_operators == 0)
+        return 1;
+    amp_fail(why, AMP_NOPERM, "not_operator",
+             "%.100s is not in hitl.operators of the configuration", who->name);
+    return 0;
+}
+
 static bool field_matches(const char *wanted, const char *has)
 {
     return !*wanted || strcasecmp(wanted, has) == 0;
@@ -270,7 +284,8 @@ struct amp_approval amp_operators_need(const struct amp_operators *o, const stru
     for (uint32_t i = 0; o && i < o->n_approvals; i++) {
         const struct approval_entry *e = &o->approvals[i];
         /* An unknown risk counts as every risk. */
-        if (!field_matches(e->protocol, m->protocol) || !field_matches(e->reason, m->reason) ||
+        if (!field_matches(e->protocol, m->protocol) ||
+            (!field_matches(e->reason, m->reason) && !field_matches(e->reason, m->type)) ||
             (*m->risk && !field_matches(e->risk, m->risk)) || e->need <= a.need)
             continue;
         a = (struct amp_approval){(uint32_t)e->need, strcmp(e->deny, "need") != 0};

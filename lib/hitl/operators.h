@@ -26,8 +26,6 @@ enum amp_known_by {
 #undef X
 };
 const char *amp_known_by_name(enum amp_known_by by);
-/* -1: another word. */
-int amp_known_by_find(struct amp_span word);
 
 /* Who answers. Texts are never NULL. */
 struct amp_answerer {
@@ -41,7 +39,8 @@ struct amp_answerer {
 /* What is decided. "": unknown. */
 struct amp_matter {
     const char *protocol; /* "amp" */
-    const char *reason;   /* the type of the escalation, SW4RM's reason_type, … */
+    const char *reason;   /* one of SW4RM's eight */
+    const char *type;     /* the protocol's own word: the type of the escalation, … */
     const char *risk;     /* low, medium, high */
 };
 
@@ -51,9 +50,10 @@ struct amp_operators *amp_operators_new(struct amp_error *err);
 void amp_operators_free(struct amp_operators *o); /* NULL: nothing */
 
 /* One element of hitl.operators, a name or a JSON object: {"name","principal","protocols":[…],
- * "reasons":[…],"risks":[…],"by":[…]}. A list that is missing allows everything; an unknown risk or
- * reason is allowed only without the list. One of hitl.approvals: {"protocol","reason","risk",
- * "need":N,"deny":"one"|"need"}. ops: struct amp_operators. CONFIG bad_config. */
+ * "reasons":[…],"risks":[…],"by":[…]}. A reason is also a type. A list that is missing allows
+ * everything; an unknown risk or reason is allowed only without the list. One of hitl.approvals:
+ * {"protocol","reason","risk", "need":N,"deny":"one"|"need"}. ops: struct amp_operators. CONFIG
+ * bad_config. */
 int amp_operators_add(void *ops, const char *text, struct amp_error *err);
 int amp_approvals_add(void *ops, const char *text, struct amp_error *err);
 
@@ -63,6 +63,11 @@ int amp_approvals_add(void *ops, const char *text, struct amp_error *err);
 int amp_operators_may(const struct amp_operators *o, const struct amp_matter *m,
                       const struct amp_answerer *who, char person[AMP_PRINCIPAL_MAX],
                       struct amp_error *why);
+
+/* Whether the person is an operator at all: any entry has the name, or there are no entries. 0: no,
+ * *why is NOPERM not_operator. For what is not a question, such as a suspension. */
+int amp_operators_is(const struct amp_operators *o, const struct amp_answerer *who,
+                     struct amp_error *why);
 
 /* How many different persons have to give the same answer, at least 1: the largest number of the
  * rows that match. one_denies: one answer against ends the question; else denials need as many. */

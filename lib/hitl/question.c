@@ -457,15 +457,22 @@ int amp_question_ask(struct amp_hitl *h, const struct amp_question *q, struct am
     return amp_question_step(h, q->key, &u, err);
 }
 
+int amp_question_skip(struct amp_hitl *h, const struct amp_question *q, struct amp_error *err)
+{
+    if (amp_grow(&h->passed, &h->cap_passed, h->n_passed, sizeof *h->passed, err) < 0)
+        return -1;
+    memcpy(h->passed[h->n_passed++], q->key, sizeof q->key);
+    return 0;
+}
+
 int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const char *why,
                       struct amp_error *err)
 {
     AMP_BUF struct amp_buf nack = {0};
     struct amp_question_update u = {.event = AMP_ESC_EV_PASS, .set = {.passed = amp_span_str(why)}};
 
-    if (amp_grow(&h->passed, &h->cap_passed, h->n_passed, sizeof *h->passed, err) < 0)
+    if (amp_question_skip(h, q, err) < 0)
         return -1;
-    memcpy(h->passed[h->n_passed++], q->key, sizeof q->key);
     if (amp_question_step(h, q->key, &u, err) < 0)
         return -1;
     if (amp_question_nack(h, q, AMP_STAGE_FULFILLED, AMP_HITL_UNAVAILABLE, why, true, &nack, err) <

@@ -38,9 +38,10 @@ struct amp_hitl {
     int (*task_ended)(void *ctx, struct amp_span task, bool *ended, struct amp_error *err);
     /* Copies the risk of a task, "" if it is unknown; may be NULL. */
     int (*task_risk)(void *ctx, struct amp_span task, char out[16], struct amp_error *err);
-    /* Appends the line, signed by the operator; NULL: lines are signed when they are emitted. */
+    /* Appends the line, signed by the operator, and sets the fingerprint of the key, "": not
+     * signed. NULL: lines are signed when they are emitted. */
     int (*sign)(void *ctx, const char *op, struct amp_span line, struct amp_buf *out,
-                struct amp_error *err);
+                char key[AMP_FINGERPRINT_MAX], struct amp_error *err);
     const struct amp_hitl_policy *policy; /* NULL: the protocols' own */
     char (*passed)[AMP_QUESTION_KEY_MAX]; /* the questions left undecided in this run */
     size_t n_passed, cap_passed;
@@ -90,6 +91,8 @@ int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct 
  * ended.
  */
 int amp_question_ask(struct amp_hitl *h, const struct amp_question *q, struct amp_error *err);
+/* This run does not ask the question again; its record does not change. */
+int amp_question_skip(struct amp_hitl *h, const struct amp_question *q, struct amp_error *err);
 int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const char *why,
                       struct amp_error *err);
 
@@ -98,10 +101,6 @@ int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const ch
 int amp_question_settled(struct amp_store *s, const struct amp_question *q, char *how, size_t size,
                          struct amp_error *err);
 
-/* Records an approval of several that are needed; the question is open. NO already_decided, ended.
- */
-int amp_question_vote(struct amp_hitl *h, const struct amp_question *q, const struct amp_vote *vote,
-                      struct amp_error *err);
 /* Puts a question off; it is asked again at until_ms. NO already_decided, ended. */
 int amp_question_defer(struct amp_hitl *h, const struct amp_question *q, int64_t until_ms,
                        const char *op, const char *note, struct amp_error *err);
@@ -119,23 +118,29 @@ int amp_question_unreachable(struct amp_hitl *h, const struct amp_question *q,
 /* Whether the configuration has a fallback other than none for the question's reason. */
 bool amp_question_has_policy(const struct amp_hitl *h, const struct amp_question *q);
 
-/* How an answer came, for the record; NULL: unknown. */
+/* How an answer came, for the record; NULL: unknown. person and principal: see hitl/operators.h.
+ */
 struct amp_decided_by {
     const char *channel, *method, *key, *shown;
     bool unreachable; /* with a policy in the answer: nobody can be reached */
+    const char *person, *principal;
+    struct amp_approval approval; /* need 0: one decides */
 };
 
 enum amp_decided {
     AMP_DECIDED_FAILED = -1,
     AMP_DECIDED_OK,
+    AMP_DECIDED_COUNTED, /* the vote is recorded; *left (may be NULL) more have to agree */
     AMP_DECIDED_REFUSED, /* the answer cannot be carried out; the question is unchanged */
 };
-/* Decides. Refused with DATAERR: no_letter (a redispatch of a message without a dead letter),
- * buffer_full (the note is too long for a record). Failed: NO already_decided (by another process),
- * NO ended (the subject has ended). */
+/* Decides, or counts the vote. The line is signed before it is committed. Refused with DATAERR:
+ * no_letter (a redispatch of a message without a dead letter), buffer_full (the note is too long
+ * for a record). Failed: NO already_decided (by another process), ended (the subject has ended),
+ * duplicate_vote. */
 enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_question *q,
                                      const struct amp_operator_answer *a,
-                                     const struct amp_decided_by *by, struct amp_error *err);
+                                     const struct amp_decided_by *by, uint32_t *left,
+                                     struct amp_error *err);
 
 /* Splits "resume", "rollback COMMIT NOTE…", "approve WHY…", "defer TIME WHY…" into its parts, which
  * point into line and the question. TIME: "2h", or RFC 3339, at most AMP_DEFER_MAX_MS from now.

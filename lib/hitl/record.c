@@ -90,14 +90,6 @@ int amp_subject_message_ended(struct amp_store *s, const char *first, bool *ende
 
 /* --- records --- */
 
-#define VOTE(as, key, member) AMP_REC(as, struct amp_vote, key, member)
-static const struct amp_rec_field vote_fields[] = {
-    VOTE(TEXT, "operator", operator), VOTE(TEXT, "decision", decision), VOTE(TEXT, "key", key),
-    VOTE(TEXT, "channel", channel),   VOTE(TEXT, "method", method),     VOTE(TEXT, "note", note),
-    VOTE(INT, "at", at_ms),
-};
-AMP_REC_TABLE(vote_rec, "an approval", struct amp_vote, vote_fields);
-
 #define MEMBER(as, key, member) AMP_REC(as, struct amp_question_rec, key, member)
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(TEXT, struct amp_question_rec, "task", task),
@@ -132,7 +124,7 @@ static const struct amp_rec_field fields[] = {
     MEMBER(TEXT, "policy", policy),
     MEMBER(TEXT, "because", because),
     MEMBER(INT, "expired", expired_ms),
-    AMP_REC_MANY(struct amp_question_rec, "votes", votes, &vote_rec, false),
+    AMP_REC_MANY(struct amp_question_rec, "votes", votes, &amp_vote_rec, false),
 };
 AMP_REC_TABLE(question_rec, "a question's record", struct amp_question_rec, fields);
 
@@ -215,6 +207,19 @@ static bool is_early(const struct amp_question_update *u, const struct amp_quest
            (!has_deadline(r) || r->deadline_ms > u->now_ms);
 }
 
+/* Where several have to agree: the event of an answer, VOTE or DECIDE; -1: it does not count. */
+static int vote_count(struct amp_question_update *u, const struct amp_question_rec *rec,
+                      struct amp_error *err)
+{
+    if (u->event != AMP_ESC_EV_DECIDE || u->approval.need <= 1)
+        return u->event;
+    enum amp_votes_end end =
+        amp_votes_add(&u->approval, rec->votes, rec->n_votes, u->vote, &u->count, err);
+    if (end == AMP_VOTES_REFUSED)
+        return -1;
+    return end == AMP_VOTES_DECIDED ? AMP_ESC_EV_DECIDE : AMP_ESC_EV_VOTE;
+}
+
 static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
                          struct amp_error *err)
 {
@@ -236,16 +241,23 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
         return amp_fail(err, AMP_NO, "ended", "its subject has ended");
     if (is_early(u, &rec))
         return amp_fail(err, AMP_NO, "not_due", "another process did what was due");
-    if (at < 0 || amp_fsm_step(&amp_escalation_fsm, (uint8_t)at, u->event, u->facts, &r, err))
+    int event = vote_count(u, &rec, err);
+    if (at < 0 || event < 0 ||
+        amp_fsm_step(&amp_escalation_fsm, (uint8_t)at, (uint8_t)event, u->facts, &r, err))
         return -1;
+    if (event == AMP_ESC_EV_REFUSE) /* the question is asked again, of all */
+        rec.n_votes = 0;
     if (r.effects & AMP_ESC_DO_ASK)
         u->set.asked_ms = u->now_ms;
-    amp_rec_overlay(&question_rec, &u->set, &rec);
-    if (r.effects & AMP_ESC_DO_COUNT) /* a list has room for one more */
-        rec.votes[rec.n_votes++] = *u->vote;
+    if (event != AMP_ESC_EV_VOTE)
+        amp_rec_overlay(&question_rec, &u->set, &rec);
+    if ((r.effects & AMP_ESC_DO_COUNT) || (event == AMP_ESC_EV_DECIDE && u->approval.need > 1)) {
+        rec.votes[u->count.at] = *u->vote; /* a list has room for one more */
+        rec.n_votes += !u->count.replaces;
+    }
     int rc = amp_rec_write(&question_rec, &rec, &u->json, err);
     u->effects = r.effects;
-    c->event = amp_escalation_fsm.events[u->event].name;
+    c->event = amp_escalation_fsm.events[event].name;
     c->actor = u->actor;
     c->to = amp_escalation_fsm.states[r.to].name;
     c->json = amp_buf_span(&u->json);

@@ -4,6 +4,7 @@
 #define AMP_HITL_RECORD_H
 
 #include "hitl/escalation.h"
+#include "hitl/operators.h"
 #include "protocol/question.h"
 #include "json/record.h"
 
@@ -30,12 +31,6 @@ int amp_subject_message_ended(struct amp_store *s, const char *id, bool *ended,
 #define AMP_QUESTION_KEY_MAX (AMP_SUBJECT_MAX + 16)
 #define AMP_QUESTION_BYTES   (1u << 20) /* of a record, of a line that answers */
 
-/* An approval of several that are needed. */
-struct amp_vote {
-    struct amp_span operator, decision, key, channel, method, note;
-    int64_t at_ms;
-};
-
 /* Unset times are 0, unset texts are empty. */
 struct amp_question_rec {
     struct amp_span task, type, severity, protocol;
@@ -60,7 +55,7 @@ struct amp_question_rec {
      * what was shown; policy: the fallback that decided, and hitl_unavailable or deadline. */
     struct amp_span channel, method, key, shown, policy, because;
     int64_t expired_ms;     /* when the deadline passed without a decision, 0: it did not */
-    struct amp_vote *votes; /* approvals that count towards k of n */
+    struct amp_vote *votes; /* where several have to agree: all of them */
     uint32_t n_votes;
 };
 /* The texts are in mem. */
@@ -98,11 +93,14 @@ struct amp_question_update {
     struct amp_buf mem, json;
     const char *actor; /* its outbox gets the line */
     const struct amp_refusal *refusal;
-    const struct amp_vote *vote; /* for VOTE */
-    bool unreachable;            /* EXPIRE: the deadline has not passed, but nobody is there */
+    /* DECIDE: the vote of this answer; if more are needed, the event is VOTE. */
+    const struct amp_vote *vote;
+    struct amp_approval approval;
+    struct amp_votes_count count; /* result */
+    bool unreachable;             /* EXPIRE: the deadline has not passed, but nobody is there */
 };
-/* NO already_decided, ended, and for EXPIRE and WAKE not_due: the time has not come, because
- * another process made the step. */
+/* NO already_decided, ended, duplicate_vote, and for EXPIRE and WAKE not_due: the time has not
+ * come, because another process made the step. */
 int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_question_update *u,
                         enum amp_store_outcome *outcome, struct amp_error *err);
 

@@ -21,6 +21,7 @@
 
 #include "guard.h"
 #include "worktree/person.h"
+#include "worktree/stopped.h"
 
 #define INPUT_MAX   (64u << 20)
 #define KEPT_SUFFIX ".amp-kept"
@@ -557,6 +558,13 @@ int main(int argc, char **argv)
             return 1;
         amp_rule_default(&g.rule);
     }
+    char why[512];
+    int stopped = g.caller.agent && !hook->server && g.repo.common >= 0
+                      ? amp_stopped_is(g.repo.common, g.caller.name, why, sizeof why, &err)
+                      : 0;
+    if (stopped)
+        return guard_refuse(stopped < 0 ? err.code : "suspended", NULL, "%s: suspended by %s",
+                            caller_name(&g), stopped < 0 ? err.what : why);
     bool asked = g.caller.agent || g.rule.humans_refuse || hook->server;
     int status = asked ? hook->run(&g) : run_kept(&g, false);
     amp_buf_release(&g.input);

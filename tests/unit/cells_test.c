@@ -154,6 +154,12 @@ static const struct cells escalation[] = {
     {"ENDED", ""},
 };
 
+/* Suspensions by people: the last one that is lifted makes it quiet. */
+static const struct cells pause_cells[] = {
+    {"QUIET", "suspend>PAUSED"},
+    {"PAUSED", "suspend>PAUSED resume[last]>QUIET resume>PAUSED"},
+};
+
 struct move {
     bool extra, late;
     char event[40], to[40], code[40];
@@ -263,5 +269,6 @@ int main(void)
     MACHINE(binding);
     MACHINE(job);
     MACHINE(escalation);
+    machine(&amp_pause_fsm, pause_cells, sizeof(pause_cells) / sizeof(pause_cells[0]));
     return tap_done();
 }

@@ -212,7 +212,7 @@ static bool process_is_ancestor(pid_t pid)
     return false;
 }
 
-static int leftovers_end(const char *state_dir, const char *agent, struct amp_buf *env)
+static int processes_visit(const struct amp_attempt_processes *of, struct amp_buf *env)
 {
     char attempts[4200];
     DIR *proc = opendir("/proc");
@@ -220,16 +220,17 @@ static int leftovers_end(const char *state_dir, const char *agent, struct amp_bu
     int64_t pid;
     int n = 0;
 
-    snprintf(attempts, sizeof attempts, "%s/run/", state_dir);
+    snprintf(attempts, sizeof attempts, "%s/run/", of->state_dir);
     while (proc && (d = readdir(proc))) {
         if (amp_num_parse(amp_span_str(d->d_name), 2, 1 << 30, &pid, NULL) ||
             !amp_process_environ((pid_t)pid, env))
             continue;
         struct amp_span e = amp_buf_span(env);
         /* A confined agent has no AMP_STATE; its AMP_RESULT is below the state directory too. */
-        if (environ_has(e, "AMP_AGENT", agent, true) &&
-            environ_has(e, "AMP_RESULT", attempts, false) && !process_is_ancestor((pid_t)pid) &&
-            !kill((pid_t)pid, SIGKILL))
+        if (environ_has(e, "AMP_RESULT", attempts, false) &&
+            (!of->agent || environ_has(e, "AMP_AGENT", of->agent, true)) &&
+            (!of->task || environ_has(e, "AMP_TASK_ID", of->task, true)) &&
+            !process_is_ancestor((pid_t)pid) && (!of->kill || !kill((pid_t)pid, SIGKILL)))
             n++;
     }
     if (proc)
@@ -237,14 +238,24 @@ static int leftovers_end(const char *state_dir, const char *agent, struct amp_bu
     return n;
 }
 
+int amp_attempt_processes(const struct amp_attempt_processes *of)
+{
+    AMP_BUF struct amp_buf env = {0};
+
+    amp_buf_init(&env, AMP_ENVIRON_MAX + 65536);
+    return processes_visit(of, &env);
+}
+
 int amp_agent_end_leftovers(const char *state_dir, const char *agent)
 {
     AMP_BUF struct amp_buf env = {0};
     int all = 0, n;
 
+    const struct amp_attempt_processes of = {state_dir, agent, NULL, true};
+
     amp_buf_init(&env, AMP_ENVIRON_MAX + 65536);
     /* Processes that are forked during a round are found in the next one. */
-    for (int round = 0; round < ROUNDS && (n = leftovers_end(state_dir, agent, &env)); round++) {
+    for (int round = 0; round < ROUNDS && (n = processes_visit(&of, &env)); round++) {
         all += n;
         usleep(2000);
     }

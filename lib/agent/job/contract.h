@@ -91,6 +91,15 @@ int amp_work_log_read(const struct amp_attempt *a, int64_t now_ms, json_t *log,
 /* Adds an entry with the four members as strings. Takes no reference. */
 int amp_work_log_add(json_t *log, const json_t *entry, int64_t now_ms, struct amp_error *err);
 
+/* The living processes with the environment of an attempt in this state, by the agent and for the
+ * task; NULL: any. kill: sends them KILL. Returns their number. Processes of other users, and those
+ * that cleared their environment, are not found. */
+struct amp_attempt_processes {
+    const char *state_dir, *agent, *task;
+    bool kill;
+};
+int amp_attempt_processes(const struct amp_attempt_processes *of);
+
 /* Kills the processes that have the environment of an attempt of this agent in this state. The
  * caller holds the worker's lock, so no other worker owns them, and runs no attempt itself. Returns
  * their number. */

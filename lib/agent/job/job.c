@@ -13,6 +13,7 @@ struct stored {
     const char *consumer, *agent, *task, *msg_id;
     int64_t attempts, breaks, next, until_ms, taken_ms;
     const char *start, *why;
+    bool keeps;
 };
 #define MEMBER(as, key, member) AMP_REC_EVER(as, struct stored, key, member)
 static const struct amp_rec_field fields[] = {
@@ -27,6 +28,7 @@ static const struct amp_rec_field fields[] = {
     MEMBER(INT, "taken", taken_ms),
     MEMBER(CSTR, "start", start),
     AMP_REC(CSTR, struct stored, "why", why),
+    AMP_REC(BOOL, struct stored, "keeps", keeps),
 };
 AMP_REC_TABLE(stored_rec, "a job's record", struct stored, fields);
 
@@ -51,6 +53,7 @@ static int job_read(const struct amp_store_rec *rec, struct amp_buf *mem, struct
         .next = raw->next,
         .until_ms = raw->until_ms,
         .taken_ms = raw->taken_ms,
+        .keeps = raw->keeps,
     };
     if (amp_span_copy(amp_span_str(raw->msg_id), out->msg_id, sizeof out->msg_id) &&
         amp_span_copy(amp_span_str(raw->start), out->start, sizeof out->start))
@@ -81,6 +84,7 @@ static int job_carry(struct amp_job *b, const struct amp_job_step *st,
 {
     b->state = r->to;
     b->until_ms = r->effects & AMP_JOB_DO_WAIT ? st->until_ms : 0;
+    b->keeps = st->keeps;
     if (r->effects & AMP_JOB_DO_ATTEMPT) {
         b->attempts++;
         if (st->start)
@@ -118,6 +122,7 @@ static int job_advance(struct update *u, const struct amp_job_step *st, struct s
     raw->until_ms = b->until_ms;
     raw->taken_ms = b->taken_ms;
     raw->start = b->start;
+    raw->keeps = b->keeps;
     int rc = amp_rec_write(&stored_rec, raw, u->json, err);
     c->event = amp_job_fsm.events[st->event].name;
     c->to = amp_job_fsm.states[b->state].name;

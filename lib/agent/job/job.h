@@ -54,6 +54,7 @@ struct amp_job {
     int64_t until_ms; /* parked until */
     int64_t taken_ms;
     char start[65]; /* commit of the branch when the current subtask began, or "" */
+    bool keeps;     /* the next attempt goes on in the worktree as the last one left it */
 };
 
 struct amp_job_ref {
@@ -83,6 +84,7 @@ struct amp_job_step {
     const char *why;   /* NULL: unchanged */
     const char *start; /* START: the branch's commit; NULL: unchanged */
     int64_t until_ms;  /* PARK */
+    bool keeps;        /* STOP: the next attempt keeps the worktree as it is */
     int64_t most;      /* BREAK: repeats allowed */
     const struct amp_store_emit *emits;
     uint32_t n_emits;

@@ -83,6 +83,16 @@ void amp_runner_stop(struct amp_runner *r)
         r->until_ms = 0;
 }
 
+void amp_runner_hurry(struct amp_runner *r, int64_t grace_ms)
+{
+    int64_t latest = amp_mono_ms() + grace_ms;
+    amp_runner_stop(r);
+    if (r->grace_ms > grace_ms)
+        r->grace_ms = grace_ms;
+    if (r->stopped && r->until_ms > latest)
+        r->until_ms = latest;
+}
+
 int amp_runner_finish(struct amp_runner *r, volatile const int *stop, struct amp_child_end *end,
                       struct amp_error *err)
 {

@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "flow/identity.h"
 #include "flow/suspend.h"
 #include "flow/work/io.h"
 #include "message/dead/dead.h"
@@ -147,11 +148,11 @@ static int task_risk(void *ctx, struct amp_span task, char out[16], struct amp_e
 }
 
 static int line_sign(void *ctx, const char *op, struct amp_span line, struct amp_buf *out,
-                     struct amp_error *err)
+                     char key[AMP_FINGERPRINT_MAX], struct amp_error *err)
 {
     struct amp_worker *w = ctx;
     struct amp_decider *d = w->ctx;
-    return amp_decision_sign(&d->signer, op, line, out, err);
+    return amp_decision_sign(&d->signer, op, line, out, key, err);
 }
 
 static int work_none(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
@@ -308,7 +309,8 @@ static enum amp_decided commit_find(struct amp_decider *d, const struct amp_ques
 
 enum amp_decided amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
                                     const struct amp_operator_answer *a,
-                                    const struct amp_decided_by *by, struct amp_error *err)
+                                    const struct amp_decided_by *by, uint32_t *left,
+                                    struct amp_error *err)
 {
     char oid[AMP_OID_MAX] = "";
     struct amp_operator_answer found = *a;
@@ -318,5 +320,5 @@ enum amp_decided amp_decider_decide(struct amp_decider *d, const struct amp_ques
         rc = commit_find(d, q, a->commit, oid, err);
         found.commit = oid;
     }
-    return rc == AMP_DECIDED_OK ? amp_question_decide(&d->hitl, q, &found, by, err) : rc;
+    return rc == AMP_DECIDED_OK ? amp_question_decide(&d->hitl, q, &found, by, left, err) : rc;
 }

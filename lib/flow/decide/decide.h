@@ -12,10 +12,9 @@
 /* Shows an escalation that needs no decision. */
 typedef void (*amp_info_fn)(const struct amp_question *q);
 
-/* The people who may decide. */
+/* The people who may decide (hitl/operators.h; borrowed, NULL: everybody). */
 struct amp_decider_people {
-    const char *const *names; /* of operators; none: everybody may decide */
-    size_t n;
+    const struct amp_operators *operators;
     const char *login; /* of this process; an answer known by LOGIN must name it … */
     bool others;       /* … unless this is set */
 };
@@ -55,6 +54,7 @@ void amp_decider_close(struct amp_decider *d);
  * worktree/git/git.h (the repository cannot be read). */
 enum amp_decided amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
                                     const struct amp_operator_answer *a,
-                                    const struct amp_decided_by *by, struct amp_error *err);
+                                    const struct amp_decided_by *by, uint32_t *left,
+                                    struct amp_error *err);
 
 #endif

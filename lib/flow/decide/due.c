@@ -37,12 +37,16 @@ static struct amp_signer *signer_of(struct amp_decision_signer *s, const char *o
 }
 
 int amp_decision_sign(struct amp_decision_signer *s, const char *op, struct amp_span line,
-                      struct amp_buf *out, struct amp_error *err)
+                      struct amp_buf *out, char key[AMP_FINGERPRINT_MAX], struct amp_error *err)
 {
+    *key = '\0';
     if (!s->ids)
         return amp_buf_add(out, line.p, line.n, err);
     struct amp_signer *by = signer_of(s, op, err);
-    return by ? amp_signer_line(by, line, amp_now_ms(), out, err) : -1;
+    if (!by || amp_signer_line(by, line, amp_now_ms(), out, err) < 0)
+        return -1;
+    snprintf(key, AMP_FINGERPRINT_MAX, "%s", amp_signer_public(by)->fingerprint);
+    return 0;
 }
 
 void amp_decision_signer_release(struct amp_decision_signer *s)
@@ -73,7 +77,7 @@ int amp_decision_task_risk(struct amp_store *s, struct amp_span task, char out[1
     out[0] = '\0';
     if (amp_task_load(s, task, &t, &found, err) < 0)
         return -1;
-    if (found)
+    if (found && t.n_parts > 0) /* else only an escalation about it is known */
         snprintf(out, 16, "%s", amp_risk_name(t.risk));
     return 0;
 }
@@ -92,10 +96,10 @@ static int due_task_ended(void *ctx, struct amp_span task, bool *ended, struct a
 }
 
 static int due_sign(void *ctx, const char *op, struct amp_span line, struct amp_buf *out,
-                    struct amp_error *err)
+                    char key[AMP_FINGERPRINT_MAX], struct amp_error *err)
 {
     struct due *d = ctx;
-    return amp_decision_sign(&d->signer, op, line, out, err);
+    return amp_decision_sign(&d->signer, op, line, out, key, err);
 }
 
 __attribute__((format(printf, 1, 2))) static void due_quiet(const char *fmt, ...)

@@ -20,7 +20,7 @@ struct amp_decision_signer {
 /* Appends the line, signed as operator/OP: with the key of ids if OP is `own`, else with that
  * principal's key in the state directory, which is made if there is none. */
 int amp_decision_sign(struct amp_decision_signer *s, const char *op, struct amp_span line,
-                      struct amp_buf *out, struct amp_error *err);
+                      struct amp_buf *out, char key[AMP_FINGERPRINT_MAX], struct amp_error *err);
 void amp_decision_signer_release(struct amp_decision_signer *s);
 
 /* For struct amp_hitl: whether a task of the coordinator has ended; its risk. */

@@ -8,6 +8,8 @@
 
 #include <amp/base/clock.h>
 
+#include "flow/identity.h"
+
 #define RECORD_MAX (64u << 10)
 #define SHOWN_MAX  3 /* candidates in the error about an ambiguous name */
 
@@ -21,41 +23,54 @@ const char *amp_channel_name(enum amp_channel c)
     return words[c];
 }
 
-static const char *known_by_name(enum amp_known_by how)
-{
-    static const char *const words[] = {
-#define X(id, word) [AMP_KNOWN_BY_##id] = word,
-        AMP_KNOWN_BY(X)
-#undef X
-    };
-    return words[how];
-}
-
 /* ---- who ---- */
 
-static bool name_listed(const struct amp_decider_people *p, const char *who)
+/* Whether the author may decide this question, and how many have to agree. 1: yes; 0: *why; -1:
+ * failure. Only the login proves who answers; a typed name or one in an answer does not. */
+static int author_check(struct amp_decider *d, const struct amp_offer *o,
+                        const struct amp_question *q, struct amp_decided_by *by,
+                        char person[AMP_PRINCIPAL_MAX], char principal[AMP_PRINCIPAL_MAX],
+                        struct amp_error *err)
 {
-    for (size_t i = 0; i < p->n; i++)
-        if (strcmp(p->names[i], who) == 0)
-            return true;
-    return p->n == 0;
-}
+    const struct amp_decider_people *p = &d->people;
+    const char *op = o->answer.op ? o->answer.op : "";
+    char reason[64] = "", type[64] = "", risk[16] = "";
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_question_rec rec;
 
-/* Only the login proves who answers; a typed name or one in an answer does not. */
-static int operator_check(const struct amp_decider_people *p, const struct amp_offer *o,
-                          struct amp_error *err)
-{
-    const char *who = o->answer.op;
-
-    if (o->how == AMP_KNOWN_BY_LOGIN && !p->others && strcmp(who, p->login) != 0)
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
-                        "the answer names the operator \"%.200s\", but the login is \"%s\" "
-                        "(hitl.allow_operator in amp.json permits another name)",
-                        who, p->login);
-    if (o->how != AMP_KNOWN_BY_POLICY && !name_listed(p, who))
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
-                        "%.200s is not in hitl.operators of the configuration", who);
-    return 0;
+    amp_buf_init(&mem, AMP_QUESTION_BYTES);
+    int found = amp_question_find(d->w.store, amp_span_str(q->key), &mem, &rec, err);
+    if (found < 0)
+        return -1;
+    if (found) {
+        amp_span_copy(rec.reason, reason, sizeof reason);
+        amp_span_copy(rec.type, type, sizeof type);
+        amp_span_copy(rec.risk, risk, sizeof risk);
+    }
+    const struct amp_matter matter = {
+        .protocol = amp_protocol_name(q->protocol), .reason = reason, .type = type, .risk = risk};
+    snprintf(principal, AMP_PRINCIPAL_MAX, "%s", o->principal ? o->principal : "");
+    if (!*principal)
+        snprintf(principal, AMP_PRINCIPAL_MAX, AMP_OPERATOR_ROLE "/%.100s", op);
+    const struct amp_answerer who = {.name = op,
+                                     .principal = principal,
+                                     .key = o->key ? o->key : "",
+                                     .login = p->login ? p->login : "",
+                                     .by = o->how};
+    if (o->how == AMP_KNOWN_BY_LOGIN && !p->others && strcmp(op, who.login) != 0) {
+        amp_fail(err, AMP_NOPERM, "permission_denied",
+                 "the answer names the operator \"%.200s\", but the login is \"%s\" "
+                 "(hitl.allow_operator in amp.json permits another name)",
+                 op, who.login);
+        return 0;
+    }
+    if (!amp_operators_may(p->operators, &matter, &who, person, err))
+        return 0;
+    by->person = person;
+    by->principal = principal;
+    by->approval = o->how == AMP_KNOWN_BY_POLICY ? (struct amp_approval){1, true}
+                                                 : amp_operators_need(p->operators, &matter);
+    return 1;
 }
 
 /* ---- which question ---- */
@@ -180,21 +195,27 @@ static enum amp_offered offer_carry(struct amp_decider *d, const struct amp_offe
                                     const struct amp_question *q, char *line, struct amp_error *err)
 {
     struct amp_operator_answer a = o->answer;
-    const struct amp_decided_by by = {.channel = amp_channel_name(o->channel),
-                                      .method = known_by_name(o->how),
-                                      .key = o->key,
-                                      .shown = o->shown};
+    char person[AMP_PRINCIPAL_MAX], principal[AMP_PRINCIPAL_MAX];
+    struct amp_decided_by by = {.channel = amp_channel_name(o->channel),
+                                .method = amp_known_by_name(o->how),
+                                .key = o->key,
+                                .shown = o->shown};
+    int may = author_check(d, o, q, &by, person, principal, err);
 
-    if (operator_check(&d->people, o, err) < 0 || action_parse(q, line, &a, err) < 0)
+    if (may < 0)
+        return AMP_OFFERED_FAILED;
+    if (!may || action_parse(q, line, &a, err) < 0)
         return AMP_OFFERED_REFUSED;
     if (a.does == AMP_ACTION_DEFER) {
         if (amp_question_defer(&d->hitl, q, a.until_ms, a.op, a.note, err) == 0)
             return AMP_OFFERED_DEFERRED;
         return err->status == AMP_NO ? AMP_OFFERED_REFUSED : AMP_OFFERED_FAILED;
     }
-    switch (amp_decider_decide(d, q, &a, &by, err)) {
+    switch (amp_decider_decide(d, q, &a, &by, o->left, err)) {
     case AMP_DECIDED_OK:
         return AMP_OFFERED_DECIDED;
+    case AMP_DECIDED_COUNTED:
+        return AMP_OFFERED_COUNTED;
     case AMP_DECIDED_REFUSED:
         return AMP_OFFERED_REFUSED;
     case AMP_DECIDED_FAILED:

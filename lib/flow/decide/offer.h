@@ -28,19 +28,6 @@ enum amp_channel {
 };
 const char *amp_channel_name(enum amp_channel c);
 
-/* How the author of an answer is known. */
-#define AMP_KNOWN_BY(X)                                                                            \
-    X(LOGIN, "login") /* of the process that answers */                                            \
-    X(KEY, "key")                                                                                  \
-    X(TOKEN, "token")                                                                              \
-    X(POLICY, "policy")
-enum amp_known_by {
-#define X(id, word) AMP_KNOWN_BY_##id,
-    AMP_KNOWN_BY(X)
-#undef X
-        AMP_KNOWN_BY_COUNT
-};
-
 struct amp_offer {
     /* The question: `q` if the caller has it; else `name`: the key of its record, the id of its
      * message, its invocation id, its task, or an unambiguous prefix of one of them. */
@@ -49,11 +36,13 @@ struct amp_offer {
     /* action: as the person wrote it, in any case; it may be a line, "rollback COMMIT NOTE…", whose
      * parts count where commit and note are NULL. `does` is not used. op: the operator's name. */
     struct amp_operator_answer answer;
-    enum amp_known_by how;
-    const char *key; /* the fingerprint of the operator's key, with KEY; else NULL */
+    enum amp_known_by how; /* hitl/operators.h */
+    const char *key;       /* the fingerprint of the operator's key, with KEY; else NULL */
+    const char *principal; /* of that key; NULL: operator/OP */
     enum amp_channel channel;
     const char *shown; /* digest of what the person saw, lower-case hexadecimal; or NULL */
     int64_t now_ms;    /* 0: the clock's */
+    uint32_t *left;    /* result of COUNTED: how many more have to agree; or NULL */
 };
 
 enum amp_offered {
@@ -73,7 +62,9 @@ int amp_offer_find(struct amp_decider *d, const char *name, struct amp_question 
 /* Decides, counts, defers or refuses. Codes of a refusal:
  * NO    unknown_question, ambiguous_question (err names up to three), already_decided (err names
  *       who decided, and what), ended;
- * NOPERM permission_denied (this operator may not decide this question);
+ *       duplicate_vote (this person has answered; others have to agree);
+ * NOPERM permission_denied (another name than the login), not_operator, not_authorized (this
+ *       operator may not decide this question);
  * DATAERR bad_answer, and those of amp_decider_decide (missing_commit, unknown_revision, no_task,
  *       no_letter, buffer_full). */
 enum amp_offered amp_offer_make(struct amp_decider *d, const struct amp_offer *o,

@@ -11,7 +11,7 @@
 #include "agent/work.h"
 #include "flow/review/verdict.h"
 #include "flow/review/verify.h"
-#include "flow/work/confined.h"
+#include "flow/work/walls/confined.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/amp/compose.h"

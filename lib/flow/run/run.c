@@ -13,8 +13,8 @@
 #include <amp/json/writer.h>
 
 #include "flow/work/claims.h"
-#include "flow/work/confined.h"
 #include "flow/work/control.h"
+#include "flow/work/walls/confined.h"
 #include "protocol/amp/compose.h"
 #include "worktree/git/patch.h"
 #include "worktree/paths/reserve.h"
@@ -25,8 +25,9 @@ struct work {
     struct amp_assignment of;
     const struct amp_subtask *sub; /* NULL if the dispatch has no subtask */
     struct amp_git_diff diff;
-    json_t *answer;     /* the agent's, or NULL */
-    char trouble[1024]; /* the error that makes the result "failed", or "" */
+    json_t *answer;          /* the agent's, or NULL */
+    char trouble[1024];      /* the error that makes the result "failed", or "" */
+    char first[AMP_OID_MAX]; /* the branch's commit before the first attempt */
 };
 
 static const struct amp_run_options *run_options(struct amp_worker *w)
@@ -114,7 +115,7 @@ static int work_prepare(struct amp_worker *w, struct amp_job *job, struct work *
 {
     struct amp_assignment *of = &k->of;
     char head[AMP_OID_MAX];
-    bool again = job->start[0] != 0;
+    bool again = job->start[0] != 0 && !job->keeps;
     const struct amp_worker_place place = {of->branch, *of->base ? of->base : NULL, again};
 
     if (amp_assignment_bind(w, of, &place, err) ||
@@ -135,6 +136,7 @@ static int work_prepare(struct amp_worker *w, struct amp_job *job, struct work *
         snprintf(head, sizeof head, "%s", job->start);
     }
     snprintf(k->of.start, sizeof k->of.start, "%s", head);
+    snprintf(k->first, sizeof k->first, "%s", job->keeps && *job->start ? job->start : head);
     return *of->base ? 0 : base_keep(w, k, err);
 }
 
@@ -295,7 +297,7 @@ static enum amp_completion result_completion(struct work *k, enum amp_attempt_en
                  *line ? "; it said: " : "", line);
         json_array_append_new(blockers, json_string(text));
     }
-    if (c == AMP_COMPLETION_COMPLETE && !strcmp(k->of.commit, k->of.start)) {
+    if (c == AMP_COMPLETION_COMPLETE && !strcmp(k->of.commit, k->first)) {
         c = AMP_COMPLETION_PARTIAL;
         json_array_append_new(blockers, json_string("The agent changed nothing"));
     }
@@ -492,7 +494,7 @@ static int work_attempt(struct amp_worker *w, struct amp_job *job, struct work *
     struct amp_assignment *of = &k->of;
     bool spent;
     AMP_BUF struct amp_buf walls = {0};
-    struct amp_job_step step = {.event = AMP_JOB_EV_START, .start = k->of.start};
+    struct amp_job_step step = {.event = AMP_JOB_EV_START, .start = k->first};
 
     amp_buf_init(&walls, 4096);
     if (amp_confined_note(w, &walls, err) < 0)

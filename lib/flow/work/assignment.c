@@ -13,8 +13,9 @@
 #include "agent/work.h"
 #include "base/process/runner.h"
 #include "flow/work/claims.h"
-#include "flow/work/confined.h"
 #include "flow/work/control.h"
+#include "flow/work/io.h"
+#include "flow/work/walls/confined.h"
 #include "task/record.h"
 #include "worktree/worktree.h"
 
@@ -138,7 +139,9 @@ static int agent_supervise(struct amp_worker *w, struct amp_assignment *k, struc
                               {.fd = amp_words_fd(k, &wait), .events = POLLIN}};
         bool stop = *w->opt->stop;
 
-        if (stop || (w->halted && !amp_words_hold(w, k, &wait)))
+        if (w->paused) /* a hold does not delay a person's stop */
+            amp_runner_hurry(run, AMP_PAUSE_GRACE_MS);
+        else if (stop || (w->halted && !amp_words_hold(w, k, &wait)))
             amp_runner_stop(run);
         int64_t own = amp_runner_wait(run);
         if (wait < 0 || (own >= 0 && own < wait))
@@ -216,13 +219,19 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
         rc = 0;
     } else if (!rc) {
         w->task = k->task;
+        amp_pause_watch_renew(&w->pauses);
         struct amp_runner agent = amp_runner_of(
             &child, w->opt->timeout_ms > 0 ? w->opt->timeout_ms : -1, w->opt->grace_ms);
         rc = agent_supervise(w, k, &agent, &out, &errs, &how, err);
+        /* Somebody else may have ended it, too. */
+        if (!rc)
+            rc = amp_worker_look(w, err);
         w->task = NULL;
         if (!rc) {
             k->end = amp_attempt_read_end(&how, k->why, sizeof k->why);
             /* An answer within the grace period is used. */
+            if (w->paused && k->end != AMP_END_DONE)
+                k->end = AMP_END_STOPPED;
             if (k->end == AMP_END_STOPPED && how.exited && how.exit_code == 0 &&
                 !access(k->files.result, F_OK))
                 k->end = AMP_END_DONE;
@@ -269,9 +278,13 @@ int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct
     *spent = false;
     if (end == AMP_END_STOPPED) {
         step.event = AMP_JOB_EV_STOP;
-        w->opt->note("%s: stopped; it is repeated later", job->msg_id);
-        return amp_worker_conclude(w, job, &step, NULL,
-                                   w->halted ? AMP_AGENT_EV_SUSPEND : AMP_AGENT_EV_SHUTDOWN, err);
+        step.keeps = w->paused;
+        w->opt->note(w->paused ? "%s: stopped; it goes on in its worktree when it is resumed"
+                               : "%s: stopped; it is repeated later",
+                     job->msg_id);
+        return amp_worker_conclude(
+            w, job, &step, NULL,
+            w->halted || w->paused ? AMP_AGENT_EV_SUSPEND : AMP_AGENT_EV_SHUTDOWN, err);
     }
     if (end == AMP_END_REPEAT && job->attempts <= w->opt->retries + 20) {
         step.event = AMP_JOB_EV_PARK;

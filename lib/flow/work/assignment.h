@@ -99,9 +99,9 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
  * takes over what it committed. */
 int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
                        struct amp_error *err);
-/* Compares the refs of the trip-wire (trip.c) with those before the attempt, by value. 1: one was
- * moved without a person's override, and the agent could reach it; `what` describes it. 0: none;
- * -1: failure. */
+/* Compares the refs of the trip-wire (walls/trip.c) with those before the attempt, by value. 1: one
+ * was moved without a person's override, and the agent could reach it; `what` describes it. 0:
+ * none; -1: failure. */
 int amp_assignment_tripped(struct amp_worker *w, struct amp_assignment *k, char *what, size_t size,
                            struct amp_error *err);
 

@@ -20,7 +20,6 @@
 #include "task/task.h"
 
 #define LOG_MAX   1000 /* entries of an attempt from its FIFO */
-#define LOOK_MS   500  /* interval of the check whether a question was answered */
 #define BEAT_MS   1000 /* heartbeats in between are not recorded */
 #define INBOX_MAX 32   /* messages of an answer */
 
@@ -155,11 +154,10 @@ static int question_take(struct amp_worker *w, struct amp_assignment *k,
 static int questions_look(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
-    int64_t now = amp_mono_ms();
 
-    if (!k->words.n_questions || now - k->words.looked_ms < LOOK_MS)
+    if (!k->words.n_questions || k->words.looked_ms == w->pauses.looked_ms)
         return 0;
-    k->words.looked_ms = now;
+    k->words.looked_ms = w->pauses.looked_ms;
     amp_buf_init(&mem, AMP_QUESTION_BYTES);
     for (uint32_t i = 0; i < k->words.n_questions; i++) {
         struct amp_agent_question *q = &k->words.questions[i];

@@ -12,7 +12,6 @@
 #include "task/task.h"
 
 #define HEARTBEAT_MS 30000
-#define LOOK_MS      500 /* interval of the check whether a running agent was suspended */
 
 /* 1: there are jobs or unsent lines of earlier runs, 0: none, -1: failure. */
 static int has_work(struct amp_worker *w, struct amp_error *err)
@@ -146,6 +145,21 @@ void amp_worker_io_close(struct amp_worker *w)
     w->io = NULL;
 }
 
+int amp_worker_look(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_agent_status st;
+    const struct amp_pause *p;
+    struct amp_span task = amp_span_str(w->task);
+    int paused = amp_pause_look(&w->pauses, task, amp_span_str(w->opt->agent), &p, err);
+    int suspended = paused < 0 ? -1 : amp_task_suspended(w->store, task, err);
+
+    if (suspended < 0 || amp_agent_status(w->store, w->opt->agent, &st, err))
+        return -1;
+    w->paused |= paused > 0;
+    w->halted |= suspended || st.suspended;
+    return 0;
+}
+
 /* Records the heartbeat, and checks whether the current task or the agent was suspended. */
 static int task_watch(struct amp_worker *w, struct amp_error *err)
 {
@@ -156,15 +170,7 @@ static int task_watch(struct amp_worker *w, struct amp_error *err)
             return -1;
         w->seen_ms = now;
     }
-    if (w->task && !w->halted && now - w->looked_ms >= LOOK_MS) {
-        struct amp_agent_status st;
-        int task = amp_task_suspended(w->store, amp_span_str(w->task), err);
-        if (task < 0 || amp_agent_status(w->store, w->opt->agent, &st, err))
-            return -1;
-        w->halted = task || st.suspended;
-        w->looked_ms = now;
-    }
-    return 0;
+    return w->task && amp_pause_watch_due(&w->pauses) ? amp_worker_look(w, err) : 0;
 }
 
 static int input_read(struct amp_worker *w, struct amp_error *err)
@@ -207,8 +213,10 @@ int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, in
     }
     amp_loop_within(&turn, HEARTBEAT_MS);
     amp_loop_within(&turn, wait_ms);
-    if (w->task)
-        amp_loop_within(&turn, LOOK_MS);
+    if (w->task || w->waits) {
+        amp_loop_add(&turn, amp_pause_watch_fd(&w->pauses), POLLIN);
+        amp_loop_within(&turn, amp_pause_watch_wait(&w->pauses));
+    }
     if (amp_loop_wait(&turn, err) < 0)
         return -1;
     for (unsigned i = 0; i < n_fds; i++)

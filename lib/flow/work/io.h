@@ -26,6 +26,9 @@ int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error
 /* The same for the line of another sender, which is not signed. */
 int amp_worker_pass(struct amp_worker *w, struct amp_span line, struct amp_error *err);
 
+/* Looks whether the current task or the agent is suspended: sets halted and paused. */
+int amp_worker_look(struct amp_worker *w, struct amp_error *err);
+
 /* Handles the lines that were read. */
 int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err);
 

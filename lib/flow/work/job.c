@@ -272,6 +272,25 @@ static int wait_note(struct amp_worker *w, const struct amp_job *job, const char
     return amp_buf_add(&w->waiting, key.data, key.len, err);
 }
 
+/* The same for a suspension by a person. */
+static int pause_note(struct amp_worker *w, const struct amp_job *job, const struct amp_pause *p,
+                      struct amp_error *err)
+{
+    AMP_BUF struct amp_buf key = {0};
+    char said[AMP_PAUSE_SAID_MAX];
+
+    amp_buf_init(&key, 4096);
+    amp_pause_say(p, said);
+    if (amp_buf_fmt(&key, err, "\n%s %lld\n", job->msg_id, (long long)p->since_ms) < 0)
+        return -1;
+    if (w->waiting.len && memmem(w->waiting.data, w->waiting.len, key.data, key.len))
+        return 0;
+    if (w->waiting.len + key.len > AMP_WORKER_WAITING)
+        amp_buf_reset(&w->waiting);
+    w->opt->note("%s waits: %s", job->msg_id, said);
+    return amp_buf_add(&w->waiting, key.data, key.len, err);
+}
+
 /* Ends a job whose dispatch was replaced, or whose task has ended. */
 static enum amp_claim job_drop(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                                struct amp_error *err)
@@ -297,6 +316,10 @@ enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const
     const struct amp_task_claim claim = {v->task, dispatch, w->opt->agent, amp_now_ms()};
 
     amp_span_copy(v->task, task, sizeof task);
+    const struct amp_pause *p;
+    int paused = amp_pause_look(&w->pauses, v->task, amp_span_str(w->opt->agent), &p, err);
+    if (paused)
+        return paused < 0 || pause_note(w, job, p, err) < 0 ? AMP_CLAIM_FAILED : AMP_CLAIM_WAITS;
     if (!amp_task_claim(w->store, &claim, err)) {
         if (!agent_claim(w, task, err) && !agent_event(w, AMP_AGENT_EV_START, task, err))
             return AMP_CLAIM_TAKEN;

@@ -9,9 +9,9 @@
 #include "agent/work.h"
 #include "flow/identity.h"
 #include "flow/suspend.h"
-#include "flow/work/confined.h"
 #include "flow/work/io.h"
 #include "flow/work/unfinished.h"
+#include "flow/work/walls/confined.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/amp/compose.h"
@@ -19,8 +19,7 @@
 #include "task/task.h"
 
 #define LINE_MAX_BYTES (32u << 20)
-#define WAITING_MAX    64  /* suspended jobs that are skipped at a time */
-#define RECHECK_MS     300 /* interval of the check whether a suspension was lifted */
+#define WAITING_MAX    64 /* suspended jobs that are skipped at a time */
 
 /* An acknowledgement or a nack of a sent message. */
 static int ack_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
@@ -197,6 +196,7 @@ struct queue {
     char held[WAITING_MAX][256];
     const char *skip[WAITING_MAX + 1];
     int n_skip;
+    uint64_t writes; /* of the log, that the skipped jobs were tried after */
 };
 
 /* 1: worked on a job, 0: no job is ready, -1: failure. */
@@ -221,7 +221,7 @@ static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err
         return -1;
     int rc = w->role->work(w, &job, &v, err);
     w->task = NULL;
-    w->halted = false;
+    w->halted = w->paused = false;
     if (rc == 1 && q->n_skip < WAITING_MAX) {
         snprintf(q->held[q->n_skip], sizeof q->held[0], "%s", job.msg_id);
         q->skip[q->n_skip] = q->held[q->n_skip];
@@ -230,27 +230,49 @@ static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err
     return rc < 0 ? -1 : 1;
 }
 
-/* How long no job becomes ready: until one wakes up, or a suspension may be lifted. */
+/* How long no job wakes up; the end of a suspension wakes the turn. */
 static int64_t idle_ms(const struct queue *q)
 {
     int64_t wait = q->wake_ms ? q->wake_ms - amp_now_ms() : -1;
-    if (q->wake_ms && wait < 0)
+    return q->wake_ms && wait < 0 ? 0 : wait;
+}
+
+static int suspensions_look(struct amp_worker *w, struct amp_error *err)
+{
+    const struct amp_pause *any;
+
+    return amp_pause_look(&w->pauses, AMP_SPAN(""), AMP_SPAN(""), &any, err);
+}
+
+/* 1: the input has ended and no job can go on; what a person suspended is waited for. */
+static int jobs_ended(struct amp_worker *w, const struct queue *q, struct amp_error *err)
+{
+    if (!w->io->ended || q->wake_ms)
         return 0;
-    return q->n_skip && (wait < 0 || wait > RECHECK_MS) ? RECHECK_MS : wait;
+    if (!q->open)
+        return 1;
+    if (suspensions_look(w, err) < 0)
+        return -1;
+    if (w->pauses.now.n_v > 0 || w->pauses.writes != q->writes)
+        return 0;
+    w->opt->note("%lld %s kept until a suspension is lifted", (long long)q->open,
+                 q->open == 1 ? "message is" : "messages are");
+    w->status = amp_status_worse(w->status, AMP_TEMPFAIL);
+    return 1;
 }
 
 static int jobs_loop(struct amp_worker *w, struct amp_error *err)
 {
     struct queue q = {0};
-    int64_t checked_ms = 0;
 
     while (!*w->opt->stop) {
         if (amp_worker_turn(w, NULL, 0, 0, err) < 0)
             return -1;
-        if (amp_mono_ms() - checked_ms >= RECHECK_MS) {
+        if (amp_pause_watch_due(&w->pauses) && suspensions_look(w, err) < 0)
+            return -1;
+        if (q.writes != w->pauses.writes)
             q.n_skip = 0;
-            checked_ms = amp_mono_ms();
-        }
+        q.writes = w->pauses.writes;
         if (w->io->broken) /* jobs stay queued, unsent lines stay in the outbox */
             return 0;
         int rc = job_work(w, &q, err);
@@ -258,15 +280,12 @@ static int jobs_loop(struct amp_worker *w, struct amp_error *err)
             return -1;
         if (rc)
             continue;
-        if (w->io->ended && !q.wake_ms) {
-            if (q.open) {
-                w->opt->note("%lld %s kept until a suspension is lifted", (long long)q.open,
-                             q.open == 1 ? "message is" : "messages are");
-                w->status = amp_status_worse(w->status, AMP_TEMPFAIL);
-            }
-            return 0;
-        }
-        if (amp_worker_turn(w, NULL, 0, idle_ms(&q), err) < 0)
+        if ((rc = jobs_ended(w, &q, err)) != 0)
+            return rc < 0 ? -1 : 0;
+        w->waits = q.n_skip > 0;
+        rc = amp_worker_turn(w, NULL, 0, idle_ms(&q), err);
+        w->waits = false;
+        if (rc < 0)
             return -1;
     }
     w->status = amp_status_worse(w->status, AMP_INTERRUPTED);
@@ -284,6 +303,8 @@ int amp_worker_open(struct amp_worker *w, struct amp_error *err)
     w->intake.check.protected_ = o->protected_;
     w->intake.say = o->say;
     w->seen_ms = amp_mono_ms();
+    if (o->agent)
+        amp_pause_watch_open(&w->pauses, w->store);
     if (!(w->job_reader = amp_reader_new(NULL, err)) ||
         !(w->ref_reader = amp_reader_new(NULL, err)) ||
         !(w->own_reader = amp_reader_new(NULL, err)))
@@ -294,6 +315,7 @@ int amp_worker_open(struct amp_worker *w, struct amp_error *err)
 void amp_worker_close(struct amp_worker *w)
 {
     amp_worker_io_close(w);
+    amp_pause_watch_close(&w->pauses);
     amp_git_close(w->git);
     amp_reader_free(w->job_reader);
     amp_reader_free(w->ref_reader);

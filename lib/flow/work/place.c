@@ -14,7 +14,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
-#include "flow/work/confined.h"
+#include "flow/work/walls/confined.h"
 #include "worktree/worktree.h"
 
 #define PLACES_MAX 9 /* REPO.worktrees/AGENT, AGENT-2, … */

@@ -17,6 +17,7 @@
 #include "agent/job/contract.h"
 #include "agent/job/job.h"
 #include "flow/intake.h"
+#include "flow/pause/watch.h"
 #include "worktree/git/quarantine.h"
 #include "worktree/prepare.h"
 
@@ -86,8 +87,11 @@ struct amp_worker {
     struct amp_buf message;                                  /* the message of the current job */
     struct amp_worker_io *io;
     struct amp_buf waiting; /* the jobs, with their suspensions, that were reported as waiting */
-    int64_t seen_ms, looked_ms;
-    bool halted;      /* the current task or the agent was suspended */
+    int64_t seen_ms;
+    bool halted; /* the current task or the agent was suspended by an escalation, */
+    bool paused; /* by a person */
+    struct amp_pause_watch pauses;
+    bool waits;       /* a job waits for the end of a suspension */
     const char *task; /* the current one, or NULL */
     enum amp_status status;
 };

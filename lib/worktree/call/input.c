@@ -1,4 +1,5 @@
 /* Reads the input of a coding agent's hook: which tool is called, with which command or files. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <jansson.h>
 
 #include "worktree/call/private.h"
+#include "worktree/stopped.h"
 
 static int state_init(struct call_state *s, const struct amp_call *c, struct amp_span line,
                       struct amp_call_refusal *out, struct amp_error *err)
@@ -209,6 +211,28 @@ static int patch_check(struct input *in)
     return 0;
 }
 
+/* A suspended agent makes no call at all. */
+static int suspension_check(struct input *in)
+{
+    struct call_repo r;
+    char why[300];
+
+    if (call_repo_find(&in->call, in->call.cwd, &r, in->err) < 0)
+        return -1;
+    if (!r.found)
+        return 0;
+    AMP_CLOSE int common = open(r.common, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (common < 0)
+        return amp_fail_errno(in->err, AMP_IOERR, "%s", r.common);
+    int rc = amp_stopped_is(common, r.caller.name, why, sizeof why, in->err);
+    if (rc > 0) {
+        snprintf(in->out->code, sizeof in->out->code, "suspended");
+        snprintf(in->out->what, sizeof in->out->what, "%.100s is suspended by %s", r.caller.name,
+                 why);
+    }
+    return rc;
+}
+
 int amp_call_input(const struct amp_call *c, struct amp_span json, struct amp_call_refusal *out,
                    struct amp_error *err)
 {
@@ -242,7 +266,9 @@ int amp_call_input(const struct amp_call *c, struct amp_span json, struct amp_ca
         dir = text_of(all, dirs);
     if (dir)
         in.call.cwd = dir;
-    int rc = command_check(&in);
+    int rc = suspension_check(&in);
+    if (!rc)
+        rc = command_check(&in);
     if (!rc && !only_reads(in.tool))
         rc = files_check(&in);
     return rc ? rc : patch_check(&in);

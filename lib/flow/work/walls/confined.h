@@ -2,8 +2,8 @@
  * The walls around one attempt (agent/confine.h): the agent's private git directory, the paths that
  * it gets, the proxy to the network, and what is taken over afterwards. For the files of work/.
  */
-#ifndef AMP_FLOW_WORK_CONFINED_H
-#define AMP_FLOW_WORK_CONFINED_H
+#ifndef AMP_FLOW_WORK_WALLS_CONFINED_H
+#define AMP_FLOW_WORK_WALLS_CONFINED_H
 
 #include "flow/work/assignment.h"
 

@@ -1,5 +1,5 @@
 /* The walls around one attempt: quarantine, places, proxy, takeover. */
-#include "flow/work/confined.h"
+#include "flow/work/walls/confined.h"
 
 #include <fcntl.h>
 #include <poll.h>

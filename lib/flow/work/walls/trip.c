@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "flow/work/claims.h"
-#include "flow/work/confined.h"
+#include "flow/work/walls/confined.h"
 #include "worktree/override.h"
 
 struct trip {

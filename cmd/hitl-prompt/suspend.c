@@ -1,0 +1,334 @@
+/*
+ * suspend and resume, the emergency stop. A suspension is one commit; the log wakes the tools,
+ * which end their agents. What still runs after a while is killed here, so that a tool that is
+ * stuck does not keep its agent alive.
+ */
+#include "hitl.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "agent/job/contract.h"
+#include "agent/work.h"
+#include "flow/pause/publish.h"
+#include "flow/pause/watch.h"
+#include "hitl/operators.h"
+#include "protocol/amp/amp.h"
+#include "task/task.h"
+
+#define ENDS_MS  700  /* for the tools to end their agents; the grace is AMP_PAUSE_GRACE_MS */
+#define KILL_MS  1500 /* then what is left is killed; the limit of the wait */
+#define LOOK_MS  5
+#define LIST_MAX 65536
+
+static const char *reason;
+static bool all, is_task, is_agent, list, json;
+
+#define OPT_COMMON                                                                                 \
+    {'r', "reason", AMP_OPT_STRING, &reason, "TEXT", .doc = "record why"},                         \
+        {0, "task", AMP_OPT_FLAG, &is_task, NULL, .doc = "the operands are tasks"},                \
+    {                                                                                              \
+        0, "agent", AMP_OPT_FLAG, &is_agent, NULL, .doc = "the operands are agents"                \
+    }
+
+const struct amp_opt suspend_opts[] = {
+    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "suspend everything in the state directory"},
+    {'l', "list", AMP_OPT_FLAG, &list, NULL, .doc = "list what people suspended"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "with --list: print one JSON object per line"},
+    OPT_COMMON,
+    AMP_OPT_END,
+};
+
+const struct amp_opt resume_opts[] = {
+    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "resume everything that people suspended"},
+    OPT_COMMON,
+    AMP_OPT_END,
+};
+
+struct act {
+    struct amp_store *store;
+    struct amp_pause who; /* the person; scope and name are those of the current operand */
+    char dir[PATH_MAX];
+};
+
+/* ---- who, and what ---- */
+
+static int person_find(struct act *a, struct amp_error *err)
+{
+    struct amp_decider_people people;
+
+    if (hitl_people("suspend and resume work", &people, err) < 0)
+        return -1;
+    const struct amp_answerer who = {.name = hitl_operator,
+                                     .principal = "",
+                                     .key = "",
+                                     .login = people.login,
+                                     .by = AMP_KNOWN_BY_LOGIN};
+    if (!amp_operators_is(people.operators, &who, err))
+        return -1;
+    a->who = (struct amp_pause){.person = amp_span_str(who.name),
+                                .by = amp_span_str(amp_known_by_name(who.by)),
+                                .channel = AMP_SPAN("command"),
+                                .reason = amp_span_str(reason),
+                                .since_ms = amp_now_ms()};
+    return 0;
+}
+
+/* Whether an operand is a task or an agent. */
+static int operand_find(struct act *a, const char *name, struct amp_error *err)
+{
+    struct amp_agent_status agent;
+    struct amp_task_status task;
+
+    a->who.name = amp_span_str(name);
+    if (is_task || is_agent) {
+        a->who.scope = is_task ? AMP_PAUSE_TASK : AMP_PAUSE_AGENT;
+        return 0;
+    }
+    if (amp_agent_status(a->store, name, &agent, err) < 0 ||
+        amp_task_status(a->store, a->who.name, &task, err) < 0)
+        return -1;
+    bool tasks = task.found || amp_is_task_id(a->who.name);
+    if (agent.found && tasks)
+        return amp_fail(err, AMP_USAGE, "ambiguous",
+                        "\"%.100s\" is a task and an agent: give --task or --agent", name);
+    if (!agent.found && !tasks)
+        return amp_fail(err, AMP_NO, "unknown_subject",
+                        "\"%.100s\" is neither a task nor an agent of %s (--task or --agent "
+                        "suspends it nevertheless)",
+                        name, hitl_state);
+    a->who.scope = tasks ? AMP_PAUSE_TASK : AMP_PAUSE_AGENT;
+    return 0;
+}
+
+static int act_open(struct act *a, struct amp_error *err)
+{
+    if (!list && person_find(a, err) < 0)
+        return -1;
+    if (access(hitl_state, F_OK) != 0)
+        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+                        hitl_state);
+    if (hitl_store(&a->store, err) < 0)
+        return -1;
+    return realpath(hitl_state, a->dir) ? 0 : amp_fail_errno(err, AMP_IOERR, "%s", hitl_state);
+}
+
+static void act_close(struct act *a)
+{
+    amp_store_close(a->store);
+}
+
+/* ---- the end of the agents ---- */
+
+/* The processes of agents that are suspended. */
+static int processes_count(struct act *a, const struct amp_pauses *p, bool kill)
+{
+    int n = 0;
+
+    for (uint32_t i = 0; i < p->n_v; i++) {
+        char name[AMP_PAUSE_NAME_MAX + 1];
+        const struct amp_pause *v = &p->v[i];
+        amp_span_copy(v->name, name, sizeof name);
+        const struct amp_attempt_processes of = {
+            .state_dir = a->dir,
+            .agent = v->scope == AMP_PAUSE_AGENT ? name : NULL,
+            .task = v->scope == AMP_PAUSE_TASK ? name : NULL,
+            .kill = kill,
+        };
+        n += amp_attempt_processes(&of);
+        if (v->scope == AMP_PAUSE_ALL)
+            return n;
+    }
+    return n;
+}
+
+/* Returns the number of processes that are left. */
+static int processes_end(struct act *a, const struct amp_pauses *p)
+{
+    int64_t began = amp_mono_ms(), took = 0;
+    int n, killed = 0, running = processes_count(a, p, false);
+
+    for (n = running; n > 0 && (took = amp_mono_ms() - began) < KILL_MS;
+         n = processes_count(a, p, false)) {
+        if (took >= ENDS_MS)
+            killed += processes_count(a, p, true);
+        poll(NULL, 0, LOOK_MS);
+    }
+    if (running)
+        amp_note("%d process%s of agents ended within %lld ms%s", running - n,
+                 running - n == 1 ? "" : "es", (long long)(amp_mono_ms() - began),
+                 killed ? "; some were killed by this command, because their tool did not" : "");
+    return n;
+}
+
+/* ---- suspend ---- */
+
+static int one_suspend(struct act *a, struct amp_error *err)
+{
+    bool changed;
+    char said[AMP_PAUSE_SAID_MAX];
+
+    if (amp_pause_suspend(a->store, &a->who, &changed, err) < 0)
+        return -1;
+    amp_pause_say(&a->who, said);
+    if (changed)
+        amp_note("%s", said);
+    else
+        amp_note("%s %.*s is suspended already", amp_pause_scope_name((int)a->who.scope),
+                 AMP_CLIP(a->who.name, 200));
+    return 0;
+}
+
+/* All names are looked up before the first is suspended. */
+static int names_act(struct act *a, int argc, char **argv,
+                     int (*fn)(struct act *a, struct amp_error *err), struct amp_error *err)
+{
+    for (int i = 0; i < argc; i++)
+        if (operand_find(a, argv[i], err) < 0)
+            return -1;
+    for (int i = 0; i < argc; i++)
+        if (operand_find(a, argv[i], err) < 0 || fn(a, err) < 0)
+            return -1;
+    if (argc == 0) {
+        a->who.scope = AMP_PAUSE_ALL;
+        a->who.name = AMP_SPAN("");
+        if (fn(a, err) < 0)
+            return -1;
+    }
+    return amp_store_sync(a->store, err);
+}
+
+static int pause_print(const struct amp_pause *p, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf out = {0};
+    char since[AMP_TIME_MAX];
+    struct amp_jw w;
+
+    amp_buf_init(&out, LIST_MAX);
+    amp_time_format(p->since_ms, since);
+    if (json) {
+        amp_jw_init(&w, &out);
+        amp_jw_open(&w, '{');
+        amp_jw_member_str(&w, "scope", amp_span_str(amp_pause_scope_name((int)p->scope)));
+        amp_jw_some_str(&w, "name", p->name);
+        amp_jw_member_str(&w, "operator", p->person);
+        amp_jw_member_str(&w, "by", p->by);
+        amp_jw_some_str(&w, "key", p->key);
+        amp_jw_member_str(&w, "channel", p->channel);
+        amp_jw_some_str(&w, "reason", p->reason);
+        amp_jw_member_str(&w, "since", amp_span_str(since));
+        amp_jw_close(&w, '}');
+        return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&out), err);
+    }
+    if (amp_buf_fmt(&out, err, "%s  %-5s  ", since, amp_pause_scope_name((int)p->scope)) < 0 ||
+        amp_text_safe(p->name.n ? p->name : AMP_SPAN("-"), 60, &out, err) < 0 ||
+        amp_buf_str(&out, "  ", err) < 0 || amp_text_safe(p->person, 40, &out, err) < 0 ||
+        amp_buf_str(&out, "  ", err) < 0 || amp_text_safe(p->reason, 200, &out, err) < 0 ||
+        amp_buf_str(&out, "\n", err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&out), err);
+}
+
+static int pauses_list(struct act *a, const struct amp_pauses *p, struct amp_error *err)
+{
+    for (uint32_t i = 0; i < p->n_v; i++)
+        if (pause_print(&p->v[i], err) < 0)
+            return -1;
+    if (p->n_v == 0)
+        amp_note("nothing is suspended by people in %s", hitl_state);
+    return 0;
+}
+
+static int suspend_act(struct act *a, int argc, char **argv, struct amp_error *err)
+{
+    AMP_CLEANUP(amp_pauses_release) struct amp_pauses now = {0};
+
+    amp_pauses_init(&now);
+    if (act_open(a, err) < 0)
+        return -1;
+    if (list)
+        return amp_pauses_read(a->store, &now, err) < 0 || pauses_list(a, &now, err) < 0 ? -1 : 0;
+    if (names_act(a, argc, argv, one_suspend, err) < 0 || amp_pauses_read(a->store, &now, err) < 0)
+        return -1;
+    int left = processes_end(a, &now);
+    if (amp_pause_publish(a->store, &now, amp_warn, err) < 0)
+        return -1;
+    return left == 0 ? 0
+                     : amp_fail(err, AMP_TEMPFAIL, "still_running",
+                                "%d process%s of suspended agents still run%s", left,
+                                left == 1 ? "" : "es", left == 1 ? "s" : "");
+}
+
+int hitl_suspend(int argc, char **argv)
+{
+    struct act a = {0};
+    struct amp_error err;
+
+    if (!hitl_state)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    if ((argc > 0) + all + list != 1)
+        amp_die_usage("give tasks and agents, or --all, or --list");
+    if (is_task && is_agent)
+        amp_die_usage("--task and --agent exclude each other");
+    amp_signals_install();
+    int rc = suspend_act(&a, argc, argv, &err);
+    act_close(&a);
+    return rc < 0 ? amp_complain(&err) : 0;
+}
+
+/* ---- resume ---- */
+
+static int one_resume(struct act *a, struct amp_error *err)
+{
+    uint32_t n;
+
+    if (amp_pause_resume(a->store, &a->who, &n, err) < 0)
+        return -1;
+    if (a->who.scope != AMP_PAUSE_ALL)
+        amp_note("%s %.*s %s", amp_pause_scope_name((int)a->who.scope), AMP_CLIP(a->who.name, 200),
+                 n ? "is resumed" : "is not suspended by a person");
+    else if (n)
+        amp_note("everything is resumed (%u suspension%s)", n, n == 1 ? "" : "s");
+    else
+        amp_note("nothing is suspended by people");
+    return 0;
+}
+
+static int resume_act(struct act *a, int argc, char **argv, struct amp_error *err)
+{
+    AMP_CLEANUP(amp_pauses_release) struct amp_pauses now = {0};
+
+    amp_pauses_init(&now);
+    if (act_open(a, err) < 0 || names_act(a, argc, argv, one_resume, err) < 0 ||
+        amp_pauses_read(a->store, &now, err) < 0 ||
+        amp_pause_publish(a->store, &now, amp_warn, err) < 0)
+        return -1;
+    const struct amp_pause *still = amp_pauses_find(&now, AMP_SPAN(""), AMP_SPAN(""));
+    if (still)
+        amp_note("everything is still suspended; hitl-prompt resume --all ends that");
+    return 0;
+}
+
+int hitl_resume(int argc, char **argv)
+{
+    struct act a = {0};
+    struct amp_error err;
+
+    if (!hitl_state)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    if ((argc > 0) + all != 1)
+        amp_die_usage("give tasks and agents, or --all");
+    if (is_task && is_agent)
+        amp_die_usage("--task and --agent exclude each other");
+    amp_signals_install();
+    int rc = resume_act(&a, argc, argv, &err);
+    act_close(&a);
+    return rc < 0 ? amp_complain(&err) : 0;
+}
