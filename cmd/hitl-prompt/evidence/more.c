@@ -39,6 +39,10 @@ static int value_quote(const struct page *page, const char *label, const json_t 
         return 0;
     }
     amp_buf_init(&text, TEXT_MAX);
+    if (json_is_real(v))
+        return amp_buf_fmt(&text, page->err, "%g", json_real_value(v)) < 0
+                   ? -1
+                   : page_quote(page, label, amp_buf_span(&text), 0);
     return amp_json_dump(v, &text, page->err) < 0 ||
                    page_quote(page, label, amp_buf_span(&text), 0) < 0
                ? -1

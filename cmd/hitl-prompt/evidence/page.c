@@ -23,20 +23,6 @@ static const char *tint_off(const struct page *page, enum tint t)
     return page->color && t != TINT_NONE ? "\033[0m" : "";
 }
 
-int page_say(const struct page *page, enum tint tint, const char *fmt, ...)
-{
-    char text[4096];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return amp_buf_fmt(page->out, page->err, "%s%s%s\n", tint_on(page, tint), text,
-                       tint_off(page, tint)) < 0
-               ? -1
-               : 0;
-}
-
 /* The bytes of the first character; *columns: the most columns that it needs. */
 static size_t character_measure(struct amp_span text, int *columns)
 {
@@ -67,6 +53,58 @@ static size_t line_fit(struct amp_span text, int columns)
     return at == text.n || text.p[at] == ' ' || !blank ? at : blank;
 }
 
+/* Removes the next line from *text. */
+static struct amp_span line_split(struct amp_span *text)
+{
+    const char *nl = text->n ? memchr(text->p, '\n', text->n) : NULL;
+    struct amp_span line = {text->p, nl ? (size_t)(nl - text->p) : text->n};
+    size_t used = line.n + (nl != NULL);
+
+    *text = (struct amp_span){text->p + used, text->n - used};
+    return line;
+}
+
+/* One line of ours; a continuation is indented by four more columns. */
+static int line_say(const struct page *page, enum tint tint, struct amp_span text)
+{
+    int indent = 0;
+
+    while ((size_t)indent < text.n && text.p[indent] == ' ')
+        indent++;
+    text = (struct amp_span){text.p + indent, text.n - (size_t)indent};
+    do {
+        size_t n = line_fit(text, page->width - indent);
+        if (amp_buf_fmt(page->out, page->err, "%*s%s%.*s%s\n", indent, "", tint_on(page, tint),
+                        (int)n, text.p, tint_off(page, tint)) < 0)
+            return -1;
+        text = (struct amp_span){text.p + n, text.n - n};
+        if (text.n && *text.p == ' ')
+            text = (struct amp_span){text.p + 1, text.n - 1};
+        indent += text.n && indent < 8 ? 4 : 0;
+    } while (text.n);
+    return 0;
+}
+
+int page_say(const struct page *page, enum tint tint, const char *fmt, ...)
+{
+    AMP_BUF struct amp_buf text = {0};
+    char words[4096];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(words, sizeof words, fmt, ap);
+    va_end(ap);
+    amp_buf_init(&text, sizeof words);
+    if (amp_buf_str(&text, words, page->err) < 0)
+        return -1;
+    struct amp_span left = amp_buf_span(&text);
+    do {
+        if (line_say(page, tint, line_split(&left)) < 0)
+            return -1;
+    } while (left.n);
+    return 0;
+}
+
 /* Appends one line of safe text as lines with a bar. */
 static int line_mark(const struct page *page, const char *label, struct amp_span safe)
 {
@@ -81,17 +119,6 @@ static int line_mark(const struct page *page, const char *label, struct amp_span
             safe = (struct amp_span){safe.p + 1, safe.n - 1};
     } while (safe.n);
     return 0;
-}
-
-/* Removes the next line from *text. */
-static struct amp_span line_split(struct amp_span *text)
-{
-    const char *nl = text->n ? memchr(text->p, '\n', text->n) : NULL;
-    struct amp_span line = {text->p, nl ? (size_t)(nl - text->p) : text->n};
-    size_t used = line.n + (nl != NULL);
-
-    *text = (struct amp_span){text->p + used, text->n - used};
-    return line;
 }
 
 /* The length of the text if it is cut at `most` bytes, between two characters. */

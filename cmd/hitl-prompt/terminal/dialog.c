@@ -73,14 +73,14 @@ static int wide_of(const struct dialog *g)
 
 static const char keys_text[] =
     "  Keys: d diff, l log, t task, s the agents' own words, p this page, ? help.\n"
-    "  An empty line leaves it undecided.\n";
+    "  An empty line leaves it undecided.";
 
 static int question_text(struct dialog *g, struct amp_buf *out, struct amp_error *err)
 {
     const struct page page = {wide_of(g), is_colored(g), out, err};
 
     return evidence_question(g->q, &g->ev, &page) < 0 || evidence_answers(g->q, &page) < 0 ||
-                   amp_buf_str(out, keys_text, err) < 0
+                   page_say(&page, TINT_NONE, "%s", keys_text) < 0
                ? -1
                : 0;
 }
@@ -89,8 +89,8 @@ static int help_text(struct dialog *g, const struct page *page)
 {
     if (page_say(page, TINT_HEAD, "-- what you can type") < 0 || evidence_answers(g->q, page) < 0)
         return -1;
-    return amp_buf_str(
-        page->out,
+    return page_say(
+        page, TINT_NONE, "%s",
         "  Behind the action you may write why; the line goes into the record of the decision.\n"
         "  An answer that ends or resets work is confirmed with \"yes\".\n"
         "  \"redispatch\" and \"modify\" open your editor ($VISUAL, $EDITOR) on the payload. "
@@ -101,8 +101,7 @@ static int help_text(struct dialog *g, const struct page *page)
         "  t  the task                                   s  everything that agents wrote\n"
         "  p  the question again, page by page           ?  this help\n"
         "  Lines behind a bar were written by others. In a long page: space for more, b back, q\n"
-        "  end. ^L shows the question again, ^D ends the program, ^C interrupts it, ^Z stops it.\n",
-        page->err);
+        "  end. ^L shows the question again, ^D ends the program, ^C interrupts it, ^Z stops it.");
 }
 
 /* The diff, made by git-worker into a private file. */
@@ -203,11 +202,11 @@ static int question_show(struct dialog *g, struct amp_error *err)
     if (question_text(g, &out, err) < 0)
         return -1;
     size_t lines = lines_count(amp_buf_span(&out));
+    const struct page page = {wide_of(g), is_colored(g), &out, err};
     if (lines >= (size_t)g->tty.height &&
-        amp_buf_fmt(&out, err,
-                    "  The question has %zu lines, more than the window: p shows it page by "
-                    "page.\n",
-                    lines) < 0)
+        page_say(&page, TINT_NONE,
+                 "  The question has %zu lines, more than the window: p shows it page by page.",
+                 lines) < 0)
         return -1;
     g->shown_width = wide_of(g);
     terminal_say(&g->tty, amp_buf_span(&out));

@@ -170,11 +170,12 @@ static int compare_rows(const void *a, const void *b)
     return x->place < y->place ? -1 : 1;
 }
 
-/* The messages of a task have ids that begin with their type and the task. */
+/* The messages of a task have ids that begin with their type and the task. A dispatch is the
+ * consequence of what was recorded in the same moment, so it comes last. */
 static int task_gather(struct gathering *g, struct amp_store *s, const char *task,
                        struct amp_error *err)
 {
-    static const char *const types[] = {"task_dispatch", "task_result", "review_verdict"};
+    static const char *const types[] = {"task_result", "review_verdict", "task_dispatch"};
     char prefix[AMP_TASK_ID_MAX + 32];
 
     if (!amp_id_is_safe(amp_span_str(task)) || strlen(task) >= AMP_TASK_ID_MAX)

@@ -77,6 +77,21 @@ static int message_check(const json_t *message, struct amp_buf *why, struct amp_
     return rc;
 }
 
+/* An envelope with the length of its payload gets the new one. */
+static int length_adjust(json_t *message, const json_t *payload, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+
+    if (!json_object_get(message, "content_length"))
+        return 0;
+    amp_buf_init(&text, 4 * AMP_PAYLOAD_MAX);
+    if (amp_json_dump(payload, &text, err) < 0)
+        return -1;
+    return json_object_set_new(message, "content_length", json_integer((json_int_t)text.len)) < 0
+               ? amp_fail_memory(err)
+               : 0;
+}
+
 int amp_payload_check(const struct amp_question *q, const struct amp_evidence *ev,
                       struct amp_span text, struct amp_buf *out, bool *changed, struct amp_buf *why,
                       struct amp_error *err)
@@ -96,6 +111,8 @@ int amp_payload_check(const struct amp_question *q, const struct amp_evidence *e
     *changed = !json_equal(payload, json_object_get(message, "payload"));
     if (!(edited = json_copy(message)) || json_object_set(edited, "payload", payload) < 0)
         return amp_fail_memory(err);
+    if (length_adjust(edited, payload, err) < 0)
+        return -1;
     int rc = message_check(edited, why, err);
     return rc <= 0 ? rc : amp_json_dump(payload, out, err) < 0 ? -1 : 1;
 }
