@@ -135,15 +135,17 @@ only_ours() {
   wait_until 20 shows "criterion    | 1h30m is 5400"
   page_end
   only_ours
+  # Pages for the window: forward, back, and forward to the end.
+  tmux -S "$SOCKET" resize-window -t "=$SCREEN:" -x 80 -y 20
   keys s Enter
-  wait_until 20 shows "-- line 23 of"
+  wait_until 20 eval 'bottom | grep -qF -- "-- line 19 of"'
   keys Space
-  wait_until 20 eval 'bottom | grep -qvF -- "-- line 23 of"'
+  wait_until 20 eval 'bottom | grep -qF -- "-- line 38 of"'
   keys b
-  wait_until 20 eval 'bottom | grep -qF -- "-- line 23 of"'
-  keys Space
+  wait_until 20 eval 'bottom | grep -qF -- "-- line 19 of"'
+  keys Space Space
   wait_until 20 shows "-- the last verdict"
-  page_end
+  wait_until 20 at_prompt
   only_ours
   keys l Enter
   wait_until 20 shows "task_dispatch-T-2026-001-"
