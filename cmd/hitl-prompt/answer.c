@@ -31,7 +31,9 @@ static int answer_make(struct hitl *h, int argc, char **argv, struct amp_error *
     const struct amp_offer offer = {
         .name = argv[0],
         .answer = {.action = line.data, .op = hitl_operator, .commit = commit},
-        .how = AMP_KNOWN_BY_LOGIN,
+        .how = hitl_author.how,
+        .key = hitl_author.key,
+        .principal = hitl_author.principal,
         .channel = AMP_CHANNEL_COMMAND,
         .left = &left,
     };

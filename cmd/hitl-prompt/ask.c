@@ -122,13 +122,17 @@ static int question_decide(struct prompt *p, const struct amp_operator_answer *a
     uint32_t left = 0;
     struct amp_offer offer = {.q = &p->q,
                               .answer = *a,
-                              .how = AMP_KNOWN_BY_LOGIN,
+                              .how = hitl_author.how,
+                              .key = hitl_author.key,
+                              .principal = hitl_author.principal,
                               .channel = answer ? AMP_CHANNEL_FILE : AMP_CHANNEL_TERMINAL,
                               .shown = p->asking ? p->dialog.shown : NULL,
                               .left = &left};
 
     if (!a->op || !*a->op)
         offer.answer.op = hitl_operator;
+    else if (strcmp(a->op, hitl_operator) != 0) /* the key proves one name only */
+        offer.how = AMP_KNOWN_BY_LOGIN;
     switch (amp_offer_make(&p->d, &offer, err)) {
     case AMP_OFFERED_FAILED:
         return -1;
@@ -415,6 +419,7 @@ int hitl_ask(int argc, char **argv)
     dialog_init(&p.dialog, plain);
     look_for_terminal(&p);
     int rc = hitl_identities(&worker.ids, &err);
+    worker.operator_name = hitl_operator;
     if (!rc && !answer)
         rc = amp_wake_open(&p.wake, amp_store_dir(p.store), &err);
     if (!rc && answer)

@@ -33,7 +33,16 @@ int hitl_token_answers(enum amp_token_answers *out, struct amp_error *err);
 /* The member hitl of the user's amp.json, or NULL. */
 int hitl_config(json_t **out, struct amp_error *err);
 int hitl_store(struct amp_store **out, struct amp_error *err);
-/* The identities that sign as operator/NAME, with NAME from hitl_operator. */
+/* The author of answers that name nobody: the login; or with --key, if the key is trusted as an
+ * operator's, the person of its principal. */
+struct hitl_author {
+    enum amp_known_by how;
+    char key[AMP_FINGERPRINT_MAX], principal[AMP_PRINCIPAL_MAX];
+};
+extern struct hitl_author hitl_author;
+
+/* The identities that sign as operator/NAME, with NAME from hitl_operator. With --key it sets
+ * hitl_author, and hitl_operator to the key's NAME. */
 int hitl_identities(struct amp_identities **out, struct amp_error *err);
 
 /* What a verb needs that reads or answers questions and then ends. */

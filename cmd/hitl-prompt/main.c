@@ -3,6 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <amp/base/clock.h>
+
 #include "cli/config.h"
 #include "cli/finding.h"
 #include "cli/identity.h"
@@ -131,6 +133,37 @@ int hitl_store(struct amp_store **out, struct amp_error *err)
     return amp_store_open(hitl_state, &opt, out, err);
 }
 
+struct hitl_author hitl_author;
+
+/* A key that is not an operator's signs for the login, as the state's key does. */
+static int author_find(struct amp_identities *ids, struct amp_error *err)
+{
+    static const char role[] = AMP_OPERATOR_ROLE "/";
+    const struct amp_trust_entry *entry;
+    struct amp_error why;
+    const struct amp_trust *trust = amp_identities_trust(ids);
+    const char *key = amp_signer_public(amp_identities_signer(ids))->fingerprint;
+    char principal[AMP_PRINCIPAL_MAX];
+    int64_t now = amp_now_ms();
+
+    if (!amp_identities_is_operator(ids, amp_span_str(key), now) ||
+        (amp_trust_find(trust, amp_span_str(key), "amp", AMP_SPAN(AMP_OPERATOR_ROLE), now, &entry,
+                        principal, &why) < 0 &&
+         amp_trust_find(trust, amp_span_str(key), "amp", AMP_SPAN(""), now, &entry, principal,
+                        &why) < 0))
+        return 0;
+    hitl_author.how = AMP_KNOWN_BY_KEY;
+    snprintf(hitl_author.key, sizeof hitl_author.key, "%s", key);
+    snprintf(hitl_author.principal, sizeof hitl_author.principal, "%s", principal);
+    bool ours = strncmp(principal, role, sizeof role - 1) == 0;
+    const char *name = hitl_author.principal + (ours ? sizeof role - 1 : 0);
+    if (strcmp(hitl_operator, people.login) != 0 && strcmp(hitl_operator, name) != 0)
+        return amp_fail(err, AMP_NOPERM, "permission_denied",
+                        "--operator %s: the key of --key belongs to %s", hitl_operator, principal);
+    hitl_operator = name;
+    return 0;
+}
+
 int hitl_identities(struct amp_identities **out, struct amp_error *err)
 {
     static char principal[AMP_PRINCIPAL_MAX];
@@ -138,7 +171,9 @@ int hitl_identities(struct amp_identities **out, struct amp_error *err)
         .state = hitl_state, .config = config, .principal = principal, .key = hitl_key};
 
     snprintf(principal, sizeof principal, AMP_OPERATOR_ROLE "/%.100s", hitl_operator);
-    return amp_identity_cli_open(&identity, &who, out, err);
+    if (amp_identity_cli_open(&identity, &who, out, err) < 0)
+        return -1;
+    return hitl_key && *out ? author_find(*out, err) : 0;
 }
 
 int hitl_open(const char *act, struct hitl *h, struct amp_error *err)
@@ -153,10 +188,11 @@ int hitl_open(const char *act, struct hitl *h, struct amp_error *err)
     if (hitl_people(act, &who, err) < 0)
         return -1;
     h->opt.consumer = hitl_as;
-    h->opt.operator_name = hitl_operator;
     amp_signals_install();
-    if (hitl_store(&h->store, err) < 0 || hitl_identities(&h->opt.ids, err) < 0 ||
-        amp_decider_open_bare(&h->d, h->store, &h->opt, err) < 0)
+    if (hitl_store(&h->store, err) < 0 || hitl_identities(&h->opt.ids, err) < 0)
+        return -1;
+    h->opt.operator_name = hitl_operator;
+    if (amp_decider_open_bare(&h->d, h->store, &h->opt, err) < 0)
         return -1;
     h->d.people = who;
     return 0;

@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# Who may decide what, and how many have to agree.
+
+setup() {
+  load lib
+  load agents
+  need jq
+  need_tool hitl-prompt
+  workplace
+  unset AMP_IDENTITY # answers are signed
+  export AMP_CONFIG=$BATS_TEST_TMPDIR/amp.json
+  ME=$(id -un)
+}
+
+# configured JSON: the section hitl.
+configured() {
+  echo "{\"hitl\":$1}" >"$AMP_CONFIG"
+}
+
+# asked [JQ]: records a question; no answer is given to it.
+asked() {
+  : >none
+  escalation "${1:-.}" >asked.ndjson
+  run -1 hitl-prompt --state "$STATE" --trust-in asked.ndjson --answer none
+  ID=$(jq -r .msg_id asked.ndjson)
+}
+
+# record JQ: of the question; .to is its state, .state the record.
+record() {
+  grep -h '"key":"escalation\.' "$STATE"/log/0*.ndjson | tail -1 | jq -c "$1"
+}
+
+@test "a person who is not an operator, or not for this reason, risk or proof, is refused and recorded" {
+  configured '{"operators":["somebody"]}'
+  asked
+  run -77 hitl-prompt answer --state "$STATE" "$ID" resume
+  grep -q "not_operator\|not in hitl.operators" <<<"$output"
+  configured "{\"operators\":[{\"name\":\"$ME\",\"reasons\":[\"conflict\"]}]}"
+  run -77 hitl-prompt answer --state "$STATE" "$ID" resume
+  grep -q 'may not decide questions with the reason' <<<"$output"
+  configured "{\"operators\":[{\"name\":\"$ME\",\"risks\":[\"low\"]}]}"
+  run -77 hitl-prompt answer --state "$STATE" "$ID" resume
+  grep -q 'with the risk "unknown"' <<<"$output"
+  configured "{\"operators\":[{\"name\":\"$ME\",\"by\":[\"key\"]}]}"
+  run -77 hitl-prompt answer --state "$STATE" "$ID" resume
+  grep -q 'with the proof "login"' <<<"$output"
+  configured "{\"operators\":[{\"name\":\"$ME\",\"protocols\":[\"sw4rm\"]}]}"
+  run -77 hitl-prompt answer --state "$STATE" "$ID" resume
+  [ "$(jq -r 'select(.type == "answer").code' "$STATE/error.ndjson" | tr '\n' ' ')" = "not_operator not_authorized not_authorized not_authorized not_authorized " ]
+  # The same person may decide what is listed.
+  configured "{\"operators\":[{\"name\":\"$ME\",\"reasons\":[\"hallucination_lock\"],\"by\":[\"login\"],\"protocols\":[\"amp\"]}]}"
+  hitl-prompt answer --state "$STATE" "$ID" resume go on >out.ndjson
+  jq -e '.sig.key and .msg.decision == "resume"' out.ndjson
+}
+
+@test "several have to agree: a person counts once, different answers do not add up" {
+  configured '{"allow_operator":true,"operators":["ann","ben","eve"],"approvals":[{"reason":"hallucination_lock","need":2}]}'
+  asked
+  # A name that is not the login proves nothing where several are needed.
+  run -77 hitl-prompt answer --state "$STATE" --operator ann "$ID" resume
+  grep -q "several approvals are needed" <<<"$output"
+  configured "{\"operators\":[\"$ME\",\"ann\"],\"approvals\":[{\"need\":2}]}"
+  hitl-prompt answer --state "$STATE" "$ID" resume first >out.ndjson 2>err
+  [ ! -s out.ndjson ]
+  grep -q "1 more must agree" err
+  [ "$(record '[.to, (.state.votes | length), .state.decision]')" = '["OPEN",1,null]' ]
+  run -1 hitl-prompt answer --state "$STATE" "$ID" resume again
+  grep -q "has answered this question" <<<"$output"
+  [ "$(jq -r 'select(.type == "answer").code' "$STATE/error.ndjson" | tail -1)" = duplicate_vote ]
+  # An answer against ends it at once.
+  hitl-prompt answer --state "$STATE" "$ID" terminate >out.ndjson 2>err
+  [ "$(jq -r .msg.decision out.ndjson)" = terminate ]
+  [ "$(record '[.to, (.state.votes | length), .state.decision]')" = '["DECIDED",1,"terminate"]' ]
+  run -1 hitl-prompt answer --state "$STATE" "$ID" resume late
+  grep -q "no open question\|already" <<<"$output"
+}
+
+# signer NAME PRINCIPAL: an SSH key that is trusted.
+signer() {
+  ssh-keygen -q -t ed25519 -N '' -C "$1" -f "$1"
+  echo "$2 $(cut -d' ' -f1,2 "$1.pub")" >>trusted
+}
+
+@test "two persons with keys of their own decide; two keys of one person are one" {
+  need ssh-keygen
+  : >trusted
+  chmod 600 trusted
+  signer ann operator/ann
+  signer ann2 operator/ann
+  signer ben operator/ben
+  signer eve executor/eve
+  echo '{"hitl":{"operators":[{"name":"ann","by":["key"]},{"name":"ben","by":["key"]}],"approvals":[{"risk":"high","need":2}]}}' >"$AMP_CONFIG"
+  asked
+  answered() { hitl-prompt answer --state "$STATE" --allowed-signers trusted --key "$1" "$ID" "${@:2}"; }
+  answered ann resume as ann >out.ndjson 2>err
+  grep -q "1 more must agree" err
+  run -1 answered ann2 resume as ann again
+  grep -q "ann has answered this question" <<<"$output"
+  # Another answer does not add up with it.
+  answered ben redispatch as ben >out.ndjson 2>err
+  grep -q "1 more must agree" err
+  [ ! -s out.ndjson ]
+  # A key that is not an operator's is a login, which may not decide here.
+  run -77 answered eve resume
+  configured "{\"operators\":[\"ann\",\"ben\",\"kim\"],\"approvals\":[{\"need\":2}]}"
+  signer kim operator/kim
+  answered kim resume as kim >out.ndjson 2>err
+  jq -e '.msg.decision == "resume" and .msg.operator == "kim"' out.ndjson
+  [ "$(jq -r .sig.key out.ndjson)" = "$(ssh-keygen -lf kim.pub | cut -d' ' -f2)" ]
+  # Each vote is a decision that its person signed.
+  [ "$(record '[.to, (.state.votes | map([.operator, .by, .action]))]')" = '["DECIDED",[["ann","key","resume"],["ben","key","redispatch"],["kim","key","resume"]]]' ]
+  record '.state.votes[] | [.key, (.line | fromjson | .sig.key)] | unique | length' >same
+  [ "$(sort -u same)" = 1 ]
+}
