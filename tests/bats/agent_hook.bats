@@ -28,7 +28,7 @@ setup() {
   done < <(grep -v '^#' "$AMP_TOP/tests/fixture/agent_hook/commands.txt" |
     jq -Rr --arg cwd "$PWD" 'index("|") as $i | .[:$i], .[$i + 1:],
       ({hook_event_name: "PreToolUse", tool_name: "Bash", cwd: $cwd, tool_input: {command: (.[$i + 1:]
-        | gsub("\\\\\\\\"; "\u0001") | gsub("\\\\n"; "\n") | gsub("\u0001"; "\\"))}} | tojson)')
+        | gsub("\\\\\\\\"; "\u0001") | gsub("\\\\n"; "\n") | gsub("\\\\r"; "\r") | gsub("\u0001"; "\\"))}} | tojson)')
   [ "$wrong" -eq 0 ]
   [ "$n" -gt 120 ]
 }

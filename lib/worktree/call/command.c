@@ -150,7 +150,7 @@ static bool variable_is_sensitive(const char *assignment)
     return false;
 }
 
-static bool is_assignment(const char *t)
+bool call_is_assignment(const char *t)
 {
     size_t n = strspn(t, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
     return n && (t[n] == '=' || (t[n] == '+' && t[n + 1] == '=')) && !(t[0] >= '0' && t[0] <= '9');
@@ -276,9 +276,8 @@ static int operands_check(struct call_state *s, const struct amp_shell_word *wor
 
 /* ---- commands ---- */
 
-static const char *const shells[] = {"sh",  "bash", "dash", "zsh", "ksh",
-                                     "ash", "mksh", "fish", NULL};
-static const char *const wrappers[] = {
+const char *const call_shells[] = {"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", NULL};
+const char *const call_wrappers[] = {
     "sudo",    "doas",   "nice",   "nohup",   "time",     "timeout", "setsid",  "stdbuf",
     "ionice",  "chrt",   "xargs",  "find",    "parallel", "watch",   "flock",   "unshare",
     "nsenter", "chroot", "strace", "ltrace",  "command",  "exec",    "builtin", "busybox",
@@ -292,10 +291,10 @@ static const char *const exporters[] = {"export", "declare", "typeset", "readonl
 static bool is_known(const struct amp_shell_word *w)
 {
     const char *name = base_name(w->text);
-    return !w->opaque &&
-           (strcmp(name, "git") == 0 || strncmp(name, "git-", 4) == 0 ||
-            strcmp(name, "worktree-bind") == 0 || strcmp(name, "eval") == 0 ||
-            in_list(shells, name) || in_list(interpreters, name) || in_list(wrappers, name));
+    return !w->opaque && (strcmp(name, "git") == 0 || strncmp(name, "git-", 4) == 0 ||
+                          strcmp(name, "worktree-bind") == 0 || strcmp(name, "eval") == 0 ||
+                          in_list(call_shells, name) || in_list(interpreters, name) ||
+                          in_list(call_wrappers, name));
 }
 
 /* A shell with its arguments: the script of -c, or the here-document. */
@@ -363,7 +362,7 @@ static int on_wrapper(struct call_state *s, const struct amp_shell_word *w, size
                     (strncmp(t, "--unset=", 8) == 0 && variable_is_sensitive(t + 8)) ||
                     (strncmp(t, "-u", 2) == 0 && t[2] && variable_is_sensitive(t + 2))))
             return call_refuse(s, "guard_bypass", "env -u of a variable that the guard reads");
-        if (is_assignment(t) && variable_is_sensitive(t))
+        if (call_is_assignment(t) && variable_is_sensitive(t))
             return call_refuse(s, "guard_bypass", "%.60s: a variable that the guard depends on", t);
         if (env && (strcmp(t, "-S") == 0 || strncmp(t, "--split-string", 14) == 0))
             return call_unreadable(s, "env -S");
@@ -407,7 +406,7 @@ static int on_worktree_bind(struct call_state *s, const struct amp_shell_word *w
 int call_simple(struct call_state *s, const struct amp_shell_word *words, size_t n,
                 const char *input)
 {
-    while (n && is_assignment(words[0].text)) {
+    while (n && call_is_assignment(words[0].text)) {
         if (variable_is_sensitive(words[0].text))
             return call_refuse(s, "guard_bypass", "%.60s: a variable that the guard depends on",
                                words[0].text);
@@ -447,11 +446,11 @@ int call_simple(struct call_state *s, const struct amp_shell_word *words, size_t
         return call_unreadable(s, name);
     if (strcmp(name, "eval") == 0)
         return on_eval(s, words, n);
-    if (in_list(shells, name))
+    if (in_list(call_shells, name))
         return on_shell(s, words, n, input);
     if (in_list(interpreters, name))
         return on_interpreter(s, words, n, input);
-    if (in_list(wrappers, name))
+    if (in_list(call_wrappers, name))
         return on_wrapper(s, words, n, input);
     if ((strcmp(name, "gh") == 0 || strcmp(name, "glab") == 0) && n > 2 &&
         strcmp(words[2].text, "merge") == 0)

@@ -48,6 +48,11 @@ int call_head(struct call_state *s, const struct call_repo *r, const char *verb)
 /* Resolves a path lexically against the state's directory; false: unknown. */
 bool call_path(const struct call_state *s, const struct amp_shell_word *w, char out[PATH_MAX]);
 
+/* Programs that run the command lines of their arguments, and those that run the command in their
+ * arguments. */
+extern const char *const call_shells[], *const call_wrappers[];
+bool call_is_assignment(const char *word);
+
 /* Analyses a git command, words[0] being git. */
 int call_git(struct call_state *s, const struct amp_shell_word *words, size_t n);
 /* Analyses a command, and a command line inside of one. */

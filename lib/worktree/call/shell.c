@@ -32,8 +32,11 @@ static void item_release(struct amp_shell_item *i)
         free(i->words[k].text);
     for (size_t k = 0; k < i->n_targets; k++)
         free(i->targets[k].text);
+    for (size_t k = 0; k < i->n_sources; k++)
+        free(i->sources[k].text);
     for (size_t k = 0; k < i->n_nested; k++)
         free(i->nested[k]);
+    free(i->sources);
     free(i->words);
     free(i->targets);
     free(i->nested);
@@ -68,7 +71,9 @@ static int item_push(struct parser *s, enum amp_shell_kind kind)
 static int command_end(struct parser *s)
 {
     const struct amp_shell_item *i = &s->item;
-    return i->n || i->n_targets || i->n_nested || i->input ? item_push(s, AMP_SHELL_COMMAND) : 0;
+    return i->n || i->n_targets || i->n_sources || i->n_nested || i->input || i->input_opaque
+               ? item_push(s, AMP_SHELL_COMMAND)
+               : 0;
 }
 
 static int word_push(struct parser *s, struct amp_shell_word **list, size_t *n,
@@ -273,8 +278,9 @@ static int word_read(struct parser *s, struct amp_shell_word *w, bool *quoted)
         return -1;
     while (s->p < s->end && !ends_word(*s->p)) {
         char c = *s->p;
-        if (c == '\0')
-            return parser_fail(s, "a NUL byte");
+        /* A shell takes a carriage return for a part of a word, so what follows is no comment. */
+        if (c == '\0' || c == '\r')
+            return parser_fail(s, c ? "a carriage return" : "a NUL byte");
         if (c == '\'') {
             const char *close = memchr(s->p + 1, '\'', (size_t)(s->end - s->p - 1));
             if (!close)
@@ -317,7 +323,7 @@ static int word_read(struct parser *s, struct amp_shell_word *w, bool *quoted)
 
 static void blanks_skip(struct parser *s)
 {
-    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\r' ||
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' ||
                              (*s->p == '\\' && s->p + 1 < s->end && s->p[1] == '\n')))
         s->p += *s->p == '\\' ? 2 : 1;
 }
@@ -345,13 +351,16 @@ static int heredocs_read(struct parser *s)
         }
         free(s->pending[i].delimiter);
         s->pending[i].delimiter = NULL;
+        /* bash joins a line that ends in a backslash with the next one before it looks for the
+         * delimiter, other shells do not. */
         bool expands = !s->pending[i].literal && text.len &&
-                       (memmem(text.data, text.len, "$(", 2) || memchr(text.data, '`', text.len));
+                       (memmem(text.data, text.len, "$(", 2) || memchr(text.data, '`', text.len) ||
+                        memmem(text.data, text.len, "\\\n", 2));
         if (!found || expands) {
             for (int k = i + 1; k < s->n_pending; k++)
                 free(s->pending[k].delimiter);
             s->n_pending = 0;
-            return parser_fail(s, found ? "a command in a here-document"
+            return parser_fail(s, found ? "a command or a joined line in a here-document"
                                         : "a here-document without its end");
         }
     }
@@ -366,11 +375,20 @@ static int heredocs_read(struct parser *s)
     return 0;
 }
 
+/* The text of <<< is input, as that of a here-document. */
+static void here_string_add(struct parser *s, struct amp_shell_word w)
+{
+    s->item.input_opaque |= w.opaque;
+    free(w.opaque ? w.text : s->item.input);
+    if (!w.opaque)
+        s->item.input = w.text;
+}
+
 /* At "<" or ">". */
 static int redirect_read(struct parser *s)
 {
     char c = *s->p++;
-    bool here = false, tabs = false, target = c == '>', any = false;
+    bool here = false, tabs = false, target = c == '>', source = c == '<', any = false;
     struct amp_shell_word w = {0};
     if (s->p < s->end && *s->p == '(') { /* <(…), >(…) */
         const char *from = s->p + 1, *close = group_end(from, s->end, 0);
@@ -382,6 +400,7 @@ static int redirect_read(struct parser *s)
     if (c == '<' && s->p < s->end && *s->p == '<') {
         s->p++;
         here = !(s->p < s->end && *s->p == '<');
+        source = false;
         if (!here)
             s->p++; /* <<< */
         else if (s->p < s->end && *s->p == '-')
@@ -412,12 +431,17 @@ static int redirect_read(struct parser *s)
         s->pending[s->n_pending++].tabs = tabs;
         return 0;
     }
-    bool number = strspn(w.text, "0123456789-") == strlen(w.text);
-    if (!target || (any && number)) {
+    bool number = !w.opaque && strspn(w.text, "0123456789-") == strlen(w.text);
+    if (any && number) {
         free(w.text);
         return 0;
     }
-    return word_push(s, &s->item.targets, &s->item.n_targets, w);
+    if (target)
+        return word_push(s, &s->item.targets, &s->item.n_targets, w);
+    if (source)
+        return word_push(s, &s->item.sources, &s->item.n_sources, w);
+    here_string_add(s, w);
+    return 0;
 }
 
 static bool is_number(const char *text)

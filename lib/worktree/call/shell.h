@@ -30,9 +30,12 @@ struct amp_shell_item {
     size_t n;
     struct amp_shell_word *targets; /* files that its output goes to */
     size_t n_targets;
+    struct amp_shell_word *sources; /* and its input comes from */
+    size_t n_sources;
     char **nested; /* command lines inside of it: $(…), `…`, <(…) */
     size_t n_nested;
-    char *input; /* here-documents, one after the other; or NULL */
+    char *input;       /* here-documents, one after the other, or the text of <<<; or NULL */
+    bool input_opaque; /* the text of a <<< has an expansion */
 };
 
 struct amp_shell {

@@ -1,0 +1,53 @@
+/*
+ * The rules of hitl.hook.rules in amp.json about tool calls of coding agents: allow, deny or ask,
+ * by CLI, tool, kind, command pattern (worktree/call/units.h) and path pattern
+ * (worktree/paths/glob.h). hitl-prompt-hook(1) describes them.
+ *
+ * The order of the rules has no effect: a rule that denies wins over one that asks, that over one
+ * that allows. A call is allowed only if every command and every path of it is allowed. A rule that
+ * refuses and might apply (a command that cannot be read) asks.
+ */
+#ifndef AMP_FLOW_HOOK_RULES_H
+#define AMP_FLOW_HOOK_RULES_H
+
+#include <limits.h>
+
+#include "worktree/call/event.h"
+
+#define AMP_HOOK_RULES_MAX 1000
+
+struct amp_hook_rules {
+    struct amp_hook_rule *v;
+    size_t n, cap;
+};
+/* Adds a rule, a JSON object. CONFIG bad_config: malformed, an invalid pattern, a rule that allows
+ * with both a command and a path, too many rules. */
+int amp_hook_rules_add(struct amp_hook_rules *r, struct amp_span json, struct amp_error *err);
+void amp_hook_rules_release(struct amp_hook_rules *r);
+#define AMP_HOOK_RULES AMP_CLEANUP(amp_hook_rules_release) struct amp_hook_rules
+
+/* Where the call is made. */
+struct amp_hook_place {
+    char cwd[PATH_MAX]; /* canonical */
+    char top[PATH_MAX]; /* of its worktree, or cwd */
+};
+/* cwd: of the event, or "" for the current directory. DATAERR call_malformed: it is not an absolute
+ * path of a directory. */
+int amp_hook_place_find(struct amp_span cwd, struct amp_hook_place *out, struct amp_error *err);
+
+enum amp_hook_decision {
+    AMP_HOOK_UNDECIDED, /* no rule decides */
+    AMP_HOOK_ALLOW,
+    AMP_HOOK_ASK,
+    AMP_HOOK_DENY,
+};
+struct amp_hook_result {
+    enum amp_hook_decision decision;
+    size_t rule; /* its number from 1; 0: none, or several */
+    char why[512];
+};
+int amp_hook_decide(const struct amp_hook_rules *r, const struct amp_call_event *e,
+                    const struct amp_hook_place *at, struct amp_hook_result *out,
+                    struct amp_error *err);
+
+#endif
