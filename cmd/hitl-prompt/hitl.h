@@ -11,10 +11,14 @@
 
 /* Each verb's option table and function, in the file of its name. */
 extern const struct amp_opt ask_opts[], show_opts[], answer_opts[], receive_opts[], sign_opts[],
-    suspend_opts[], resume_opts[];
+    suspend_opts[], resume_opts[], hook_opts[];
 int hitl_ask(int argc, char **argv);
 int hitl_show(int argc, char **argv);
 int hitl_answer(int argc, char **argv);
+int hitl_hook(int argc, char **argv);
+/* Before the options are read: every failure of the hook must block the call, and the agent's
+ * environment does not choose its configuration. */
+void hitl_hook_prepare(char **args);
 int hitl_receive(int argc, char **argv);
 int hitl_sign(int argc, char **argv);
 int hitl_suspend(int argc, char **argv);
@@ -22,6 +26,9 @@ int hitl_resume(int argc, char **argv);
 
 /* Options of the tool's own table. */
 extern const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
+
+/* The value of --config, or NULL. */
+const char *hitl_config_path(void);
 
 /* The people who may decide, from amp.json; sets hitl_operator and hitl_as to
  * their defaults if they are NULL. NOPERM

@@ -43,6 +43,8 @@ static const struct amp_verb verbs[] = {
     {"sign", "[ID] ACTION [NOTE…]", "sign an answer with an SSH key", sign_opts, hitl_sign},
     {"suspend", "[TASK|AGENT…]", "stop agents at once", suspend_opts, hitl_suspend},
     {"resume", "[TASK|AGENT…]", "let suspended work go on", resume_opts, hitl_resume},
+    {"hook", "", "decide about a tool call of a coding agent (JSON on stdin)", hook_opts,
+     hitl_hook},
     {0},
 };
 static const int statuses[] = {AMP_OK,          AMP_NO,       AMP_USAGE,       AMP_DATAERR,
@@ -61,6 +63,11 @@ static const struct amp_tool tool = {
 };
 
 /* ---- what the verbs share ---- */
+
+const char *hitl_config_path(void)
+{
+    return config;
+}
 
 static struct amp_decider_people people;
 static struct amp_operators *operators;
@@ -205,8 +212,20 @@ void hitl_close(struct hitl *h)
     amp_store_close(h->store);
 }
 
+/* Whether the first argument that is a verb is this one. */
+static bool verb_is(char **args, const char *name)
+{
+    for (; *args; args++)
+        for (const struct amp_verb *v = verbs + 1; v->run; v++)
+            if (strcmp(v->name, *args) == 0)
+                return strcmp(*args, name) == 0;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 0 && verb_is(argv + 1, "hook"))
+        hitl_hook_prepare(argv + 1);
     int status = amp_cli_main(&tool, argc, argv);
     amp_operators_free(operators);
     return status;

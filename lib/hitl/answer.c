@@ -227,6 +227,7 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
                 .operator= amp_span_str(a->op),
                 .decided_ms = of.now_ms,
                 .note = amp_span_str(a->note),
+                .patch = amp_span_str(a->patch),
                 .channel = amp_span_str(by->channel),
                 .method = amp_span_str(by->method),
                 .key = proof,

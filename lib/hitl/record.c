@@ -121,6 +121,7 @@ static const struct amp_rec_field fields[] = {
     MEMBER(TEXT, "method", method),
     MEMBER(TEXT, "key", key),
     MEMBER(TEXT, "shown", shown),
+    MEMBER(TEXT, "patch", patch),
     MEMBER(TEXT, "policy", policy),
     MEMBER(TEXT, "because", because),
     MEMBER(INT, "expired", expired_ms),

@@ -56,6 +56,7 @@ struct amp_question_rec {
     struct amp_span channel, method, key, shown, policy, because;
     int64_t expired_ms;     /* when the deadline passed without a decision, 0: it did not */
     struct amp_vote *votes; /* where several have to agree: all of them */
+    struct amp_span patch;  /* base64, of a decision that has one */
     uint32_t n_votes;
 };
 /* The texts are in mem. */

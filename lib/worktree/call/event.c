@@ -503,6 +503,22 @@ int amp_call_event_read(struct amp_span json, enum amp_call_cli expected,
     return dir_read(out, t, args, err);
 }
 
+int amp_call_event_change(const struct amp_call_event *e, struct amp_span input,
+                          struct amp_buf *out, struct amp_error *err)
+{
+    uint32_t v = member_of(&e->tape, 0, row_of(e->cli)->input, 5);
+    if (v == AMP_TOK_NONE)
+        return amp_fail(err, AMP_INTERNAL, "call_malformed", "the event has no input to change");
+    struct amp_span was = amp_tok_source(&e->tape, v);
+    const char *end = e->tape.text + e->tape.len;
+    return amp_buf_add(out, e->tape.text, (size_t)(was.p - e->tape.text), err) < 0 ||
+                   amp_buf_add(out, input.p, input.n, err) < 0 ||
+                   amp_buf_add(out, was.p + was.n, (size_t)(end - was.p - (ptrdiff_t)was.n), err) <
+                       0
+               ? -1
+               : 0;
+}
+
 void amp_call_event_release(struct amp_call_event *e)
 {
     for (size_t i = 0; i < e->n_commands; i++) {

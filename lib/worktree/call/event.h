@@ -76,6 +76,9 @@ struct amp_call_event {
  * caller releases it also after a failure. */
 int amp_call_event_read(struct amp_span json, enum amp_call_cli expected,
                         struct amp_call_event *out, struct amp_error *err);
+/* Appends the event with another input of the tool, a JSON object. INTERNAL: it has none. */
+int amp_call_event_change(const struct amp_call_event *e, struct amp_span input,
+                          struct amp_buf *out, struct amp_error *err);
 void amp_call_event_release(struct amp_call_event *e);
 #define AMP_CALL_EVENT AMP_CLEANUP(amp_call_event_release)
 

@@ -1,0 +1,317 @@
+/*
+ * hitl-prompt hook: decides about a tool call of a coding agent, first by the rules of amp.json,
+ * then by asking a person. Whatever goes wrong, the call is blocked.
+ */
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/config.h"
+#include "flow/hook/ask.h"
+#include "hitl.h"
+
+static const char *cli;
+static int64_t deadline_ms = 540000;
+
+static const char *const clis[] = {
+#define X(NAME, name) name,
+    AMP_CALL_CLI_LIST(X)
+#undef X
+        NULL};
+
+const struct amp_opt hook_opts[] = {
+    {0, "cli", AMP_OPT_CHOICE, &cli, "NAME",
+     "coding agent that gives the event (default: recognised from the event)", .choices = clis},
+    {0, "deadline", AMP_OPT_DURATION, &deadline_ms, "TIME",
+     "deny if no person decides within TIME (default: 9m)", 1000, 24 * 3600000LL,
+     .config = "hitl.hook.deadline"},
+    AMP_OPT_END,
+};
+
+/* ---- failing closed ---- */
+
+/* The event and the last failure; a CLI that goes on after a status other than 0 gets a reply. */
+static struct amp_call_event event = {.cli = AMP_CLI_NONE};
+static char failure[512] = "the hook failed; its standard error has the reason";
+static bool answered;
+
+static void call_block(int status, void *unused)
+{
+    AMP_BUF struct amp_buf out = {0};
+    (void)unused;
+    if (status == 0)
+        return;
+    if (amp_call_failure_status(event.cli) == 0 && !answered) {
+        amp_buf_init(&out, 1 << 16);
+        if (amp_call_reply(&event, AMP_CALL_DENY, failure, (struct amp_span){0}, &out, NULL) == 0 &&
+            write(STDOUT_FILENO, out.data, out.len) == (ssize_t)out.len) {
+            amp_buf_release(&out);
+            _exit(0);
+        }
+    }
+    _exit(2);
+}
+
+/* The variables of the toolkit, but for those that say who the agent is. */
+static void environment_clear(void)
+{
+    static const char *const kept[] = {"AMP_AGENT=", "AMP_ROLE=", "AMP_TASK_ID="};
+    for (char **v = environ; *v;) {
+        char name[128];
+        bool keep = strncmp(*v, "AMP_", 4) != 0;
+        for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+            keep |= strncmp(*v, kept[i], strlen(kept[i])) == 0;
+        if (keep || !amp_span_copy((struct amp_span){*v, strcspn(*v, "=")}, name, sizeof name)) {
+            v++;
+            continue;
+        }
+        unsetenv(name);
+        v = environ;
+    }
+}
+
+void hitl_hook_prepare(char **args)
+{
+    bool config = false;
+    on_exit(call_block, NULL);
+    for (char **a = args; *a; a++) {
+        if (strcmp(*a, "--cli") == 0 && a[1])
+            event.cli = amp_call_cli_find(a[1]);
+        else if (strncmp(*a, "--cli=", 6) == 0)
+            event.cli = amp_call_cli_find(*a + 6);
+        config |= strncmp(*a, "-c", 2) == 0 || strncmp(*a, "--config", 8) == 0;
+    }
+    environment_clear();
+    if (config)
+        return;
+    const struct passwd *pw = getpwuid(getuid());
+    unsetenv("XDG_CONFIG_HOME");
+    if (!pw || !pw->pw_dir || setenv("HOME", pw->pw_dir, 1) != 0)
+        unsetenv("HOME");
+}
+
+/* Reports a failure and returns its status. */
+static int hook_fail(const struct amp_error *err)
+{
+    snprintf(failure, sizeof failure, "%s", err->what);
+    return amp_complain(err);
+}
+
+/* ---- the configuration ---- */
+
+static struct amp_hook_rules rules;
+static bool refuses; /* calls that no rule decides are denied */
+static bool asks_cli;
+static const char *state_set;
+
+static int rule_add(void *arg, const char *text, struct amp_error *err)
+{
+    return amp_hook_rules_add(&rules, amp_span_str(text), err);
+}
+
+static int undecided_set(void *arg, const char *text, struct amp_error *err)
+{
+    refuses = strcmp(text, "deny") == 0;
+    return 0;
+}
+
+static int ask_set(void *arg, const char *text, struct amp_error *err)
+{
+    asks_cli = strcmp(text, "cli") == 0;
+    return 0;
+}
+
+static int state_note(void *arg, const char *text, struct amp_error *err)
+{
+    state_set = text;
+    return 0;
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+    return strncmp(path, dir, n) == 0 && (path[n] == '/' || !path[n]);
+}
+
+/* Whether a file or directory is out of the agent's reach as far as can be seen: not in the
+ * worktree of the call, not in a linked worktree, owned by this user or root, and not writable by
+ * others. */
+static int place_check(const char *path, const struct amp_hook_place *at, struct amp_error *err)
+{
+    char real[PATH_MAX], git[PATH_MAX + 8];
+    struct stat st;
+    if (!realpath(path, real) || stat(real, &st) != 0)
+        return amp_fail_errno(err, AMP_CONFIG, "%s", path);
+    if (is_below(real, at->top) || is_below(real, at->cwd))
+        return amp_fail(err, AMP_CONFIG, "bad_config",
+                        "%s is in the worktree of the call, where the agent could change it", path);
+    if ((st.st_uid != getuid() && st.st_uid != 0) || (st.st_mode & 022))
+        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: others could change it", path);
+    for (char *slash; (slash = strrchr(real, '/')) != NULL;) {
+        *slash = '\0';
+        snprintf(git, sizeof git, "%s/.git", real);
+        if (lstat(git, &st) == 0 && S_ISREG(st.st_mode))
+            return amp_fail(err, AMP_CONFIG, "bad_config",
+                            "%s is in a worktree, where agents could change it", path);
+    }
+    return 0;
+}
+
+static int config_read(const struct amp_hook_place *at, struct amp_error *err)
+{
+    static const struct {
+        const char *key;
+        int (*set)(void *arg, const char *text, struct amp_error *err);
+    } settings[] = {{"hitl.hook.rules", rule_add},
+                    {"hitl.hook.undecided", undecided_set},
+                    {"hitl.hook.ask", ask_set},
+                    {"hitl.hook.state", state_note}};
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        if (amp_config_values(hitl_config_path(), NULL, settings[i].key, settings[i].set, NULL,
+                              err) < 0)
+            return -1;
+    const struct amp_config_files files = amp_config_files();
+    if (!files.user.n)
+        return amp_fail(err, AMP_CONFIG, "bad_config",
+                        "no configuration: %s does not exist; give --config FILE",
+                        *files.user_path ? files.user_path : "amp.json");
+    if (place_check(files.user_path, at, err) < 0)
+        return -1;
+    if (!rules.n)
+        return amp_fail(err, AMP_CONFIG, "bad_config", "%s has no hitl.hook.rules",
+                        files.user_path);
+    if (!hitl_state)
+        hitl_state = state_set;
+    return 0;
+}
+
+/* ---- the decision ---- */
+
+static int reply(enum amp_call_verdict v, const char *why, struct amp_span input,
+                 struct amp_error *err)
+{
+    AMP_BUF struct amp_buf out = {0};
+    amp_buf_init(&out, 2 * (size_t)AMP_CALL_INPUT_MAX);
+    if (amp_call_reply(&event, v, why, input, &out, err) < 0 ||
+        amp_out(amp_buf_span(&out), err) < 0 || amp_out_flush(err) < 0)
+        return -1;
+    answered = true;
+    return 0;
+}
+
+/* A person changed the input; the rules that deny still count. */
+static int changed_check(struct amp_hook_answer *a, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    AMP_CALL_EVENT struct amp_call_event changed = {0};
+    struct amp_hook_place at;
+    struct amp_hook_result r;
+    if (a->verdict != AMP_CALL_ALLOW || !a->input.len)
+        return 0;
+    amp_buf_init(&text, AMP_CALL_INPUT_MAX);
+    if (amp_call_event_change(&event, amp_buf_span(&a->input), &text, err) < 0 ||
+        amp_call_event_read(amp_buf_span(&text), event.cli, &changed, err) < 0 ||
+        amp_hook_place_find(changed.cwd, &at, err) < 0 ||
+        amp_hook_decide(&rules, &changed, &at, &r, err) < 0)
+        return -1;
+    if (r.decision == AMP_HOOK_DENY) {
+        a->verdict = AMP_CALL_DENY;
+        snprintf(a->why, sizeof a->why, "the changed call is denied: %.400s", r.why);
+    }
+    return 0;
+}
+
+static int person_ask(const struct amp_hook_place *at, const struct amp_hook_result *r,
+                      struct amp_error *err)
+{
+    struct amp_store *store = NULL;
+    const struct amp_hook_question q = {.event = &event,
+                                        .at = at,
+                                        .why = r->why,
+                                        .agent = getenv("AMP_AGENT"),
+                                        .role = getenv("AMP_ROLE"),
+                                        .task = getenv("AMP_TASK_ID"),
+                                        .deadline_ms = deadline_ms,
+                                        .stop = &amp_stop,
+                                        .note = amp_note};
+    struct amp_hook_answer answer = {0};
+    struct stat st;
+    if (!hitl_state)
+        return amp_fail(err, AMP_NOPERM, "hitl_unavailable",
+                        "%.300s, and there is no state directory to ask a person in (--state, "
+                        "hitl.hook.state)",
+                        r->why);
+    if (stat(hitl_state, &st) != 0)
+        return amp_fail_errno(err, AMP_NOPERM, "%s", hitl_state);
+    if (place_check(hitl_state, at, err) < 0 || hitl_store(&store, err) < 0)
+        return -1;
+    int rc = amp_hook_ask(store, &q, &answer, err);
+    if (rc == 0)
+        rc = changed_check(&answer, err);
+    if (rc == 0)
+        rc = reply(answer.verdict, answer.why, amp_buf_span(&answer.input), err);
+    amp_buf_release(&answer.input);
+    amp_store_close(store);
+    return rc;
+}
+
+static int event_decide(struct amp_error *err)
+{
+    struct amp_hook_place at;
+    struct amp_hook_result r;
+    if (amp_hook_place_find(event.cwd, &at, err) < 0 || config_read(&at, err) < 0 ||
+        amp_hook_decide(&rules, &event, &at, &r, err) < 0)
+        return -1;
+    if (r.decision == AMP_HOOK_ALLOW)
+        return reply(AMP_CALL_ALLOW, r.why, (struct amp_span){0}, err);
+    if (r.decision == AMP_HOOK_DENY || (r.decision == AMP_HOOK_UNDECIDED && refuses))
+        return reply(AMP_CALL_DENY, r.why, (struct amp_span){0}, err);
+    if (asks_cli && amp_call_can_ask(&event))
+        return reply(AMP_CALL_ASK, r.why, (struct amp_span){0}, err);
+    return person_ask(&at, &r, err);
+}
+
+static int input_read(struct amp_buf *in, struct amp_error *err)
+{
+    amp_buf_init(in, AMP_CALL_INPUT_MAX + 65536);
+    while (in->len <= AMP_CALL_INPUT_MAX) {
+        if (amp_buf_reserve(in, 32768, err) < 0)
+            return -1;
+        ssize_t n = read(STDIN_FILENO, in->data + in->len, 32768);
+        if (n == 0)
+            return 0;
+        if (n > 0)
+            in->len += (size_t)n;
+        else if (errno != EINTR)
+            return amp_fail_errno(err, AMP_IOERR, "standard input");
+        if (amp_stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "the hook was interrupted");
+    }
+    return amp_fail(err, AMP_DATAERR, "call_malformed", "the input of the hook: more than 16 MiB");
+}
+
+int hitl_hook(int argc, char **argv)
+{
+    static struct amp_buf input; /* the event refers to it, also at the end of the process */
+    struct amp_error err;
+    enum amp_call_cli expected = cli ? amp_call_cli_find(cli) : AMP_CLI_NONE;
+    (void)argc;
+    (void)argv;
+    amp_signals_install();
+    amp_note_terminal(NULL);
+    if (input_read(&input, &err) < 0 ||
+        amp_call_event_read(amp_buf_span(&input), expected, &event, &err) < 0)
+        return hook_fail(&err);
+    if (event.cli == AMP_CLI_NONE) {
+        amp_fail(&err, AMP_DATAERR, "call_malformed",
+                 "the input of the hook is not a tool call of a known coding agent");
+        return hook_fail(&err);
+    }
+    int status = event_decide(&err) < 0 ? hook_fail(&err) : AMP_OK;
+    amp_hook_rules_release(&rules);
+    return status;
+}

@@ -1,0 +1,333 @@
+/* Asks a person about a tool call and waits for the decision. */
+#include "flow/hook/ask.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+#include <amp/json/writer.h>
+
+#include "flow/decide/offer.h"
+#include "flow/wake.h"
+#include "message/ledger/ledger.h"
+#include "message/settle/answer.h"
+#include "protocol/sw4rm/answer.h"
+#include "protocol/terms.h"
+
+#define LINE_MAX_BYTES ((size_t)256 << 10)
+#define TEXT_MAX       ((size_t)16 << 10) /* bytes of a command line that the question shows */
+#define PATHS_MAX      32                 /* paths that it shows */
+#define REASON         "TOOL_PRIVILEGE_ESCALATION"
+#define ACTOR          "hook"
+
+struct asking {
+    struct amp_store *store;
+    const struct amp_hook_question *q;
+    struct amp_decider d;
+    char id[AMP_UUID_MAX], invocation[AMP_UUID_MAX], key[AMP_QUESTION_KEY_MAX];
+    int64_t until_ms;
+    bool has_input; /* the question shows it, so it can be changed */
+};
+
+/* ---- the question ---- */
+
+static void text_put(struct amp_jw *w, const char *key, struct amp_span text)
+{
+    if (text.n)
+        amp_jw_member_str(w, key, text.n > TEXT_MAX ? (struct amp_span){text.p, TEXT_MAX} : text);
+}
+
+static void command_put(struct amp_jw *w, const struct amp_call_command *c)
+{
+    if (!c->words) {
+        text_put(w, "command", c->line);
+        return;
+    }
+    amp_jw_member_open(w, "command", '[');
+    for (size_t i = 0; i < c->n && i < PATHS_MAX; i++)
+        amp_jw_str(w, amp_span_str(c->words[i].text));
+    amp_jw_close(w, ']');
+}
+
+/* The evidence: what would be done, where, and for whom. */
+static void context_put(struct amp_jw *w, struct asking *a)
+{
+    const struct amp_hook_question *q = a->q;
+    const struct amp_call_event *e = q->event;
+    a->has_input = e->input.n && e->input.n <= AMP_HOOK_INPUT_MAX;
+    amp_jw_member_open(w, "context", '{');
+    amp_jw_member_text(w, "cli", amp_call_cli_name(e->cli));
+    text_put(w, "tool", e->tool);
+    amp_jw_member_text(w, "kind", amp_call_kind_name(e->kind));
+    if (e->n_commands)
+        command_put(w, &e->commands[0]);
+    if (e->n_paths) {
+        amp_jw_member_open(w, "paths", '[');
+        for (size_t i = 0; i < e->n_paths && i < PATHS_MAX; i++)
+            amp_jw_str(w, amp_span_str(e->paths[i]));
+        amp_jw_close(w, ']');
+    }
+    amp_jw_member_text(w, "cwd", q->at->cwd);
+    amp_jw_member_text(w, "worktree", q->at->top);
+    amp_jw_member_text(w, "why", q->why);
+    amp_jw_some_str(w, "agent", amp_span_str(q->agent));
+    amp_jw_some_str(w, "role", amp_span_str(q->role));
+    text_put(w, "session", e->session);
+    text_put(w, "call", e->call);
+    if (a->has_input)
+        amp_jw_member_raw(w, "input", e->input);
+    else if (e->input.n)
+        amp_jw_member_uint(w, "input_bytes", e->input.n);
+    amp_jw_close(w, '}');
+}
+
+static int payload_put(struct asking *a, struct amp_buf *out, struct amp_error *err)
+{
+    char until[AMP_TIME_MAX];
+    struct amp_jw w;
+    amp_time_format(a->until_ms, until);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "invocation_id", a->invocation);
+    amp_jw_member_text(&w, "reason_type", REASON);
+    amp_jw_member_text(&w, "correlation_id", a->invocation);
+    if (a->q->task && *a->q->task) {
+        amp_jw_member_open(&w, "subject", '{');
+        amp_jw_member_text(&w, "task_id", a->q->task);
+        amp_jw_close(&w, '}');
+    }
+    context_put(&w, a);
+    amp_jw_member_text(&w, "deadline_ts", until);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
+
+static int line_put(struct asking *a, struct amp_buf *out, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf payload = {0};
+    char from[160];
+    struct amp_jw w;
+    amp_buf_init(&payload, LINE_MAX_BYTES);
+    if (payload_put(a, &payload, err) < 0)
+        return -1;
+    snprintf(from, sizeof from, ACTOR "/%.100s",
+             a->q->agent && *a->q->agent ? a->q->agent : amp_call_cli_name(a->q->event->cli));
+    int64_t now = amp_now_ms();
+    const struct amp_sw4rm_said said = {.from = from,
+                                        .type = "HITL_INVOCATION",
+                                        .token = a->invocation,
+                                        .correlation = amp_span_str(a->invocation),
+                                        .sequence = amp_id_number(now),
+                                        .now_ms = now};
+    amp_jw_init(&w, out);
+    amp_sw4rm_envelope(&w, &said, amp_buf_span(&payload));
+    return amp_jw_end(&w, err);
+}
+
+static void finding_keep(void *ctx, const struct amp_finding *f)
+{
+    struct amp_error *err = ctx;
+    if (!err->code[0])
+        amp_fail(err, AMP_INTERNAL, f->code, "the composed question: %s: %s", f->field, f->message);
+}
+
+/* Records the message and the question; both are synced. */
+static int question_record(struct asking *a, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    const struct amp_check_options opt = {.now_ms = 0};
+    struct amp_error why = {0};
+    struct amp_view v;
+    uint32_t effects;
+    amp_buf_init(&line, LINE_MAX_BYTES);
+    if (line_put(a, &line, err) < 0)
+        return -1;
+    struct amp_reader *reader = amp_reader_new(NULL, err);
+    if (!reader)
+        return -1;
+    int rc = amp_reader_line(reader, amp_buf_span(&line), &opt, &v, finding_keep, &why, err);
+    if (rc == 0) {
+        *err = why;
+        rc = -1;
+    }
+    int64_t now = amp_now_ms();
+    if (rc > 0 && amp_span_copy(v.id, a->id, sizeof a->id))
+        amp_question_key(v.protocol, v.id, a->key);
+    if (rc < 0 || amp_message_record(a->store, &v, now, NULL, err) < 0 ||
+        amp_question_arrive(&a->d.hitl, &v, now, &effects, err) < 0 ||
+        amp_settle_known(a->store, v.id, AMP_STAGE_READ, AMP_HITL_ROLE, AMP_SPAN(""), now, err) <
+            0 ||
+        amp_store_sync(a->store, err) < 0)
+        rc = -1;
+    amp_reader_free(reader);
+    return rc < 0 ? -1 : 0;
+}
+
+/* ---- the decision ---- */
+
+static void deny(struct amp_hook_answer *out, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void deny(struct amp_hook_answer *out, const char *fmt, ...)
+{
+    va_list ap;
+    out->verdict = AMP_CALL_DENY;
+    va_start(ap, fmt);
+    vsnprintf(out->why, sizeof out->why, fmt, ap);
+    va_end(ap);
+}
+
+/* The changed input, a JSON object in base64. false: it is none. */
+static bool input_take(struct amp_span patch, struct amp_buf *out)
+{
+    struct amp_json_fault fault;
+    AMP_TAPE struct amp_tape t = {0};
+    size_t n = 0, most = patch.n / 4 * 3 + 3;
+    amp_tape_init(&t, NULL);
+    if (!patch.n || amp_buf_reserve(out, most, NULL) < 0 ||
+        sodium_base642bin((unsigned char *)out->data, most, patch.p, patch.n, "\n", &n, NULL,
+                          sodium_base64_VARIANT_ORIGINAL) != 0)
+        return false;
+    out->len = n;
+    out->data[n] = '\0';
+    if (amp_tape_scan(&t, out->data, n, &fault) < 0 || t.tok[0].type != AMP_JSON_OBJECT)
+        return false;
+    /* Without white space around it, and on one line for the reply. */
+    for (size_t i = 0; i < n; i++)
+        if (out->data[i] == '\n' || out->data[i] == '\r')
+            out->data[i] = ' ';
+    return true;
+}
+
+static void decision_take(const struct asking *a, const struct amp_question_rec *r,
+                          struct amp_hook_answer *out)
+{
+    struct amp_span by = r->policy.n ? r->policy : r->operator;
+    if (amp_span_is(r->decision, "approve")) {
+        out->verdict = AMP_CALL_ALLOW;
+        snprintf(out->why, sizeof out->why, "approved by %.*s", AMP_CLIP(by, 100));
+    } else if (amp_span_is(r->decision, "modify")) {
+        out->verdict = AMP_CALL_ALLOW;
+        if (!amp_call_can_modify(a->q->event) || !a->has_input)
+            deny(out, "%.*s wants another call: %.*s", AMP_CLIP(by, 100), AMP_CLIP(r->note, 300));
+        else if (!input_take(r->patch, &out->input))
+            deny(out, "%.*s wants another call, but its input is not a JSON object: %.*s",
+                 AMP_CLIP(by, 100), AMP_CLIP(r->note, 300));
+    } else {
+        deny(out, "denied by %.*s%s%.*s", AMP_CLIP(by, 100), r->note.n ? ": " : "",
+             AMP_CLIP(r->note, 300));
+    }
+}
+
+/* 1: out has the decision; 0: the question is open; -1: failure. */
+static int decision_look(const struct asking *a, struct amp_hook_answer *out, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_store_rec rec;
+    struct amp_question_rec r;
+    if (amp_store_get(a->store, AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(a->key)), &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return amp_fail(err, AMP_INTERNAL, "unknown_question", "the question has no record");
+    int at = amp_fsm_state(&amp_escalation_fsm, rec.state);
+    if (at != AMP_ESC_DECIDED && at != AMP_ESC_ENDED)
+        return 0;
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_question_rec_read(rec.json, &mem, &r, err) < 0)
+        return -1;
+    if (at == AMP_ESC_ENDED)
+        deny(out, "the question has ended without a decision");
+    else
+        decision_take(a, &r, out);
+    return 1;
+}
+
+/* Closes a question that is not waited for any more. A decision that came meanwhile counts. */
+static int question_close(struct asking *a, const char *why, struct amp_hook_answer *out,
+                          struct amp_error *err)
+{
+    AMP_BUF struct amp_buf nack = {0};
+    struct amp_question q;
+    struct amp_asked of;
+    struct amp_error failed;
+    char emit[AMP_QUESTION_KEY_MAX + 8];
+    deny(out, "%s", why);
+    if (amp_offer_find(&a->d, a->key, &q, &failed) < 0) {
+        int rc = failed.status == AMP_NO ? decision_look(a, out, err) : -1;
+        if (rc < 0)
+            *err = failed;
+        return rc < 0 ? -1 : 0;
+    }
+    amp_buf_init(&nack, AMP_QUESTION_BYTES);
+    int rc = amp_question_asked(&a->d.hitl, &q, &of, err);
+    if (rc == 0)
+        rc = amp_question_terms(&q)->refuse(&of, AMP_STAGE_REJECTED, "timed_out", why, false, &nack,
+                                            err);
+    if (rc == 0) {
+        snprintf(emit, sizeof emit, "ended/%s", q.key);
+        struct amp_question_update u = {
+            .event = AMP_ESC_EV_END,
+            .set = {.ended_ms = amp_now_ms()},
+            .emit = {amp_span_str(emit), {nack.data, nack.len ? nack.len - 1 : 0}, false},
+        };
+        rc = amp_question_step(&a->d.hitl, q.key, &u, &failed);
+        if (rc < 0 && failed.status == AMP_NO)
+            rc = decision_look(a, out, err) < 0 ? -1 : 0;
+        else if (rc < 0)
+            *err = failed;
+        else
+            rc = amp_settle_known(a->store, amp_span_str(a->id), AMP_STAGE_REJECTED, AMP_HITL_ROLE,
+                                  AMP_SPAN("timed_out"), amp_now_ms(), err);
+    }
+    amp_question_release(&q);
+    return rc < 0 || amp_store_sync(a->store, err) < 0 ? -1 : 0;
+}
+
+static int decision_wait(struct asking *a, struct amp_wake *wake, struct amp_hook_answer *out,
+                         struct amp_error *err)
+{
+    const struct amp_wake_for events = {
+        .log = true, .out_fd = -1, .timeout_ms = -1, .stop = a->q->stop};
+    unsigned why;
+    if (amp_wake_at(wake, a->until_ms, err) < 0)
+        return -1;
+    for (;;) {
+        if (amp_wake_drain(wake, err) < 0)
+            return -1;
+        int rc = decision_look(a, out, err);
+        if (rc)
+            return rc < 0 ? -1 : 0;
+        if (*a->q->stop)
+            return question_close(a, "the hook was interrupted", out, err);
+        if (amp_now_ms() >= a->until_ms)
+            return question_close(a, "no person decided in time", out, err);
+        if (amp_wake_wait(wake, &events, &why, err) < 0)
+            return -1;
+    }
+}
+
+int amp_hook_ask(struct amp_store *s, const struct amp_hook_question *q,
+                 struct amp_hook_answer *out, struct amp_error *err)
+{
+    const struct amp_worker_options opt = {
+        .tool = ACTOR, .consumer = ACTOR, .stop = q->stop, .note = q->note};
+    struct asking a = {.store = s, .q = q, .until_ms = amp_now_ms() + q->deadline_ms};
+    struct amp_wake wake = {-1, -1, 0};
+    *out = (struct amp_hook_answer){.verdict = AMP_CALL_DENY};
+    amp_buf_init(&out->input, LINE_MAX_BYTES);
+    amp_uuid4(a.invocation);
+    int rc = amp_decider_open_bare(&a.d, s, &opt, err);
+    /* Before the question is there, so that no answer is missed. */
+    if (rc == 0)
+        rc = amp_wake_open(&wake, amp_store_dir(s), err);
+    if (rc == 0)
+        rc = question_record(&a, err);
+    if (rc == 0)
+        rc = decision_wait(&a, &wake, out, err);
+    amp_wake_close(&wake);
+    amp_decider_close(&a.d);
+    return rc;
+}
