@@ -41,7 +41,7 @@ man-names = sed -n '/^\.Sh NAME/,/^\.Nd/s/^\.Nm \([^ ]*\).*/\1/p' $$m
 
 install: all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(LIBDIR)/pkgconfig \
-	  $(DESTDIR)$(INCDIR)/amp $(DESTDIR)$(SHAREDIR)/schemas
+	  $(DESTDIR)$(INCDIR)/amp $(DESTDIR)$(SHAREDIR)/schemas $(DESTDIR)$(SHAREDIR)/hooks
 	install -m 755 $(BINS) $(DESTDIR)$(BINDIR)
 	install -m 755 $(LIBEXECS) $(DESTDIR)$(LIBEXECDIR)
 	install -m 755 $(BUILD)/lib/libamp.so $(DESTDIR)$(LIBDIR)/libamp.so.0
@@ -52,6 +52,7 @@ install: all
 	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/libamp.pc
 	cp -R include/amp/. $(DESTDIR)$(INCDIR)/amp/
 	cp -R schemas/. $(DESTDIR)$(SHAREDIR)/schemas/
+	cp -R examples/hooks/. $(DESTDIR)$(SHAREDIR)/hooks/
 	for m in man/*.[17]; do s=$${m##*.}; install -d $(DESTDIR)$(MANDIR)/man$$s; \
 	  install -m 644 $$m $(DESTDIR)$(MANDIR)/man$$s; \
 	  for n in $$($(man-names)); do [ $$n.$$s = $${m##*/} ] || \

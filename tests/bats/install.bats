@@ -32,6 +32,7 @@ setup() {
   for s in "$AMP_TOP"/schemas/*/*.json; do
     cmp "$s" "share/amp/schemas/${s#"$AMP_TOP"/schemas/}"
   done
+  diff -r "$AMP_TOP/examples/hooks" share/amp/hooks
   [ "$(find . -type f -perm /022 | wc -l)" -eq 0 ]
   cd "$AMP_TOP"
   make_same uninstall DESTDIR="$dest" PREFIX=/opt/amp

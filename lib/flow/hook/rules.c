@@ -258,14 +258,13 @@ static bool two_hit(struct amp_span pattern, const struct two_paths *p, const ch
            (p->real[0] && path_hits(pattern, p->real, top));
 }
 
-/* A word with a glob as a pattern of paths: brackets and braces become `*`. */
-static bool glob_overlaps(struct amp_span pattern, const char *text)
+/* A word with a glob as a pattern of paths, in which brackets and braces become `*`. */
+static bool glob_overlaps(struct amp_span pattern, const char *text, const char *dir,
+                          const char *top)
 {
-    char as[AMP_GLOB_MAX + 1];
+    char as[PATH_MAX], joined[2 * PATH_MAX], plain[PATH_MAX], anchored[PATH_MAX + 1];
     size_t n = 0;
     bool wild = false;
-    if (strncmp(text, "./", 2) == 0)
-        text += 2;
     for (const char *p = text; *p && n + 1 < sizeof as; p++) {
         char close = *p == '[' ? ']' : *p == '{' ? '}' : '\0';
         const char *end = close ? strchr(p, close) : NULL;
@@ -274,7 +273,14 @@ static bool glob_overlaps(struct amp_span pattern, const char *text)
         p = end ? end : p;
     }
     as[n] = '\0';
-    return wild && amp_glob_overlap(pattern_of(pattern), (struct amp_span){as, n});
+    if (!wild)
+        return false;
+    snprintf(joined, sizeof joined, "%s%s%s", *as == '/' ? "" : dir, *as == '/' ? "" : "/", as);
+    if (!amp_path_normal(amp_span_str(joined), plain, sizeof plain))
+        return true;
+    const char *rel = is_from_root(pattern) ? NULL : path_below(plain, top);
+    snprintf(anchored, sizeof anchored, "/%s", rel ? rel : plain + 1);
+    return amp_glob_overlap(pattern_of(pattern), amp_span_str(anchored));
 }
 
 static enum amp_named worse(enum amp_named a, enum amp_named b)
@@ -297,7 +303,8 @@ static enum amp_named text_hits(struct amp_span pattern, const char *text, bool 
         if (two_hit(pattern, &p, at->top))
             return hit;
     }
-    return opaque && glob_overlaps(pattern, text) ? AMP_NAMED_PERHAPS : AMP_NAMED_NO;
+    return opaque && glob_overlaps(pattern, text, dir ? dir : at->cwd, at->top) ? AMP_NAMED_PERHAPS
+                                                                                : AMP_NAMED_NO;
 }
 
 /* A word of a command, and the part of it behind "=" or a leading "@". */
