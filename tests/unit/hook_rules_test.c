@@ -181,7 +181,7 @@ static bool stubs_make(void)
         FILE *f = fopen(path, "we");
         if (!f)
             return false;
-        fprintf(f, "#!/bin/sh\nprintf '%%s\\n' \"%s $*\" >>'%s/called'\n", names[i], top);
+        fprintf(f, "#!/bin/sh\nprintf '%%s\\n' \"%s $1 $#\" >>'%s/called'\n", names[i], top);
         fclose(f);
         chmod(path, 0700);
     }
@@ -214,7 +214,7 @@ static bool shell_keeps(const char *line, const char *shell)
         return false;
     FILE *f = fopen(called, "re");
     while (f && fgets(got, sizeof got, f))
-        good &= strncmp(got, "git status", 10) == 0 || strcmp(got, "git diff\n") == 0;
+        good &= strncmp(got, "git status ", 11) == 0 || strcmp(got, "git diff 1\n") == 0;
     if (f)
         fclose(f);
     /* Nothing may have been made: no redirection. */
