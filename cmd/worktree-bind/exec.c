@@ -26,6 +26,7 @@
 #include "flow/confinement.h"
 #include "flow/facts.h"
 #include "worktree/git/quarantine.h"
+#include "json/text.h"
 
 #define PLACES_MAX 24
 #define ACCESS_MAX ((size_t)4 << 20)
@@ -72,7 +73,7 @@ static int worktree_find(struct execution *x, struct amp_error *err)
         snprintf(git, sizeof git, "%s/.git", x->worktree);
         if (lstat(git, &st) == 0) {
             x->git_inside = !S_ISREG(st.st_mode);
-            return 0;
+            return amp_utf8_path(x->worktree, err);
         }
         char *slash = strrchr(x->worktree, '/');
         if (!slash || slash == x->worktree)

@@ -53,6 +53,18 @@ size_t amp_utf8_length(const unsigned char *p, size_t n)
     return 0;
 }
 
+int amp_utf8_path(const char *path, struct amp_error *err)
+{
+    size_t n = strlen(path), at = 0;
+    for (size_t len; at < n; at += len)
+        if (!(len = amp_utf8_length((const unsigned char *)path + at, n - at)))
+            return amp_fail(err, AMP_DATAERR, "path_not_utf8",
+                            "%s: byte %zu of the path, 0x%02X, is not UTF-8, which records and "
+                            "messages need: rename it",
+                            path, at + 1, (unsigned char)path[at]);
+    return 0;
+}
+
 size_t amp_utf8_put(uint32_t c, char *dst)
 {
     if (c < 0x80) {

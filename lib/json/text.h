@@ -10,6 +10,9 @@ extern const char amp_json_escapes[128];
 int32_t amp_json_hex4(const unsigned char *p);
 /* Length of the UTF-8 character at p (1 to 4); 0: there is none. */
 size_t amp_utf8_length(const unsigned char *p, size_t n);
+/* Refuses a path that JSON cannot carry: messages, records and the requests to helpers would name
+ * another path. DATAERR path_not_utf8. */
+int amp_utf8_path(const char *path, struct amp_error *err);
 /* Writes a code point as UTF-8 (at most 4 bytes); returns the length. */
 size_t amp_utf8_put(uint32_t c, char *dst);
 /* Decodes a scanned string without its quotes; dst has room for n bytes. Returns the length. */

@@ -15,6 +15,7 @@
 #include "worktree/push.h"
 #include "worktree/switch.h"
 #include "worktree/worktree.h"
+#include "json/text.h"
 
 struct search {
     const char *path;
@@ -198,6 +199,8 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
         amp_span_copy(amp_span_str(spec->branch), step.with.branch, sizeof step.with.branch);
     if (spec->base)
         amp_span_copy(amp_span_str(spec->base), step.with.base, sizeof step.with.base);
+    if (amp_utf8_path(step.with.repo, err) < 0 || amp_utf8_path(step.with.worktree, err) < 0)
+        return -1;
     /* Bound elsewhere: nothing is created for a bind that will be refused. */
     if (now.state == AMP_BINDING_BOUND_HOME && spec->path) {
         char real[PATH_MAX];

@@ -6,6 +6,7 @@
 
 #include "worker.h"
 #include "worktree/git/git.h"
+#include "json/text.h"
 
 int open_repository(struct request *r, const char *path, git_repository **out)
 {
@@ -99,11 +100,14 @@ void head_branch(git_repository *repo, char *out, size_t size)
         amp_span_copy(amp_span_str(git_reference_symbolic_target(head)), out, size);
 }
 
-static void reply_path(struct request *r, const char *key, const char *path)
+static int reply_path(struct request *r, const char *key, const char *path)
 {
     char text[4096] = "";
     trim_path(path ? path : "", text, sizeof text);
+    if (amp_utf8_path(text, r->err) < 0)
+        return -1;
     reply_text(r, key, text);
+    return 0;
 }
 
 int op_info(struct request *r)
@@ -112,9 +116,10 @@ int op_info(struct request *r)
     char branch[1024];
     git_oid oid;
     head_branch(repo, branch, sizeof branch);
-    reply_path(r, "workdir", git_repository_workdir(repo));
-    reply_path(r, "gitdir", git_repository_path(repo));
-    reply_path(r, "common", git_repository_commondir(repo));
+    if (reply_path(r, "workdir", git_repository_workdir(repo)) < 0 ||
+        reply_path(r, "gitdir", git_repository_path(repo)) < 0 ||
+        reply_path(r, "common", git_repository_commondir(repo)) < 0)
+        return -1;
     reply_text(r, "branch", branch + (strncmp(branch, "refs/heads/", 11) == 0 ? 11 : 0));
     reply_oid(r, "head", git_reference_name_to_id(&oid, repo, "HEAD") == 0 ? &oid : NULL);
     reply_flag(r, "bare", git_repository_is_bare(repo));

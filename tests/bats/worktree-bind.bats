@@ -433,3 +433,21 @@ BOUND_NON_HOME UNBOUND UNBIND
 TABLE
   diff want got
 }
+
+@test "a path that is not UTF-8 is refused by its name, and nothing is made at another one" {
+  local bad=$BATS_TEST_TMPDIR/$'w\xff' option
+  cd "$BATS_TEST_TMPDIR"
+  repo plain
+  git -C plain worktree add -q -b y "$bad"
+  git init -q "${bad}r"
+  git -C "${bad}r" commit -q --allow-empty -m s
+  ls -d w* plain* >before
+  for option in "bind bob -C plain -b t/x --path ${bad}x" "bind bob -C ${bad}r" "hooks install -C ${bad}r" \
+    "exec -C $bad -- true" "exec -C plain --best-effort --read ${bad}r -- true"; do
+    run --separate-stderr worktree-bind $option
+    [ "$status" -eq 65 ]
+    [[ $stderr == *': byte '*' of the path, 0xFF, is not UTF-8, which records and messages need: rename it'* ]]
+  done
+  ls -d w* plain* | diff before -
+  [ "$(worktree-bind status -C plain bob | cut -f 2)" = UNBOUND ]
+}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/confine/private.h"
+#include "json/text.h"
 
 void confine_places_release(struct confine_places *p)
 {
@@ -28,6 +29,8 @@ bool confine_is_beneath(const char *path, const char *dir)
 static int place_add(struct confine_places *p, const char *from, const char *at, bool write,
                      struct amp_error *err)
 {
+    if ((from && amp_utf8_path(from, err) < 0) || amp_utf8_path(at, err) < 0)
+        return -1;
     for (size_t i = 0; i < p->n; i++)
         if (p->v[i].from && from && strcmp(p->v[i].from, from) == 0 &&
             strcmp(p->v[i].at, at) == 0) {

@@ -15,6 +15,7 @@
 
 #include "base/loop.h"
 #include "worktree/git/call.h"
+#include "json/text.h"
 
 #define TIME_LIMIT_MS  60000
 #define REQUEST_MAX    (1u << 20)
@@ -122,7 +123,12 @@ static int start_worker(struct amp_git *g, struct amp_error *err)
 static int request_write(struct amp_git *g, const char *op, const struct amp_git_arg *args,
                          struct amp_error *err)
 {
+    static const char *const paths[] = {"repo", "worktree", "path"};
     struct amp_jw w;
+    for (const struct amp_git_arg *a = args; a->key; a++)
+        for (size_t i = 0; a->text && i < sizeof paths / sizeof *paths; i++)
+            if (strcmp(a->key, paths[i]) == 0 && amp_utf8_path(a->text, err) < 0)
+                return -1;
     amp_buf_reset(&g->request);
     amp_jw_init(&w, &g->request);
     amp_jw_open(&w, '{');
