@@ -16,8 +16,9 @@ static struct {
     struct amp_child_wrap wrap;
     char directory[PATH_MAX], state[PATH_MAX], scratch[PATH_MAX]; /* "": none */
     struct amp_gate gates[GATES_MAX];
-    int log; /* of the gates */
-} confined = {.log = -1};
+    int log;  /* of the gates */
+    int lock; /* of scratch */
+} confined = {.log = -1, .lock = -1};
 
 /* The variables of the sandbox: those of every sandbox, and those that describe the message. */
 static const char **environment_make(const char *const *envp)
@@ -98,6 +99,8 @@ int confine_open(const struct confine_options *o, const char *state,
                  const struct amp_child_wrap **wrap, struct amp_error *err)
 {
     const char *tmp = getenv("TMPDIR");
+    if (!tmp || tmp[0] != '/')
+        tmp = "/tmp";
     *wrap = NULL;
     if (!o->confine && !o->policy && !o->best_effort)
         return 0;
@@ -111,9 +114,10 @@ int confine_open(const struct confine_options *o, const char *state,
     if (state && !realpath(state, confined.state))
         confined.state[0] = '\0';
     if (!confined.report.means.namespaces &&
-        amp_confine_scratch_make(tmp && tmp[0] == '/' ? tmp : "/tmp", confined.scratch,
-                                 sizeof confined.scratch, err) < 0)
+        (confined.lock =
+             amp_confine_scratch_make(tmp, confined.scratch, sizeof confined.scratch, err)) < 0)
         return -1;
+    amp_confine_scratch_sweep(tmp);
     if (confined.policy.network == AMP_NETWORK_EGRESS_RESTRICTED && confined.state[0] &&
         (confined.log = amp_gate_log(confined.state, err)) < 0)
         return -1;
@@ -133,5 +137,6 @@ void confine_close(void)
         close(confined.log);
     if (confined.scratch[0] && amp_confine_scratch_remove(confined.scratch, &err) < 0)
         amp_warn("%s", err.what);
+    amp_auto_close(&confined.lock);
     amp_confine_policy_release(&confined.policy);
 }

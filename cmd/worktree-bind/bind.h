@@ -87,6 +87,9 @@ int verb_unbind(int argc, char **argv);
 int verb_status(int argc, char **argv);
 int verb_list(int argc, char **argv);
 int verb_exec(int argc, char **argv);
+/* exec.c: where exec makes its private directories. */
+const char *scratch_parent(void);
+
 int verb_gc(int argc, char **argv);
 int verb_repair(int argc, char **argv);
 int verb_lock(int argc, char **argv);

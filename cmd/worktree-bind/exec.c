@@ -38,13 +38,20 @@ struct execution {
     char worktree[PATH_MAX], state[PATH_MAX]; /* state "": none */
     char scratch[PATH_MAX];                   /* "": none */
     char git[PATH_MAX];                       /* holds the private git directory; "": none */
-    bool git_inside;                          /* the worktree contains the git directory */
-    struct amp_git_quarantine quarantine;     /* the git directory is GIT/git */
+    int scratch_lock, git_lock;
+    bool git_inside;                      /* the worktree contains the git directory */
+    struct amp_git_quarantine quarantine; /* the git directory is GIT/git */
     struct amp_confine_policy policy;
     struct amp_confine_report report;
     struct amp_gate gate;
     char **env; /* NULL-terminated; the strings are those of environ */
 };
+
+const char *scratch_parent(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    return tmp && tmp[0] == '/' ? tmp : "/tmp";
+}
 
 static void execution_release(struct execution *x)
 {
@@ -57,6 +64,10 @@ static void execution_release(struct execution *x)
         amp_warn("%s", err.what);
     if (x->git[0] && amp_confine_scratch_remove(x->git, &err) < 0)
         amp_warn("%s", err.what);
+    amp_auto_close(&x->scratch_lock);
+    amp_auto_close(&x->git_lock);
+    /* Now, when nobody waits for the command. */
+    amp_confine_scratch_sweep(scratch_parent());
 }
 #define EXECUTION AMP_CLEANUP(execution_release) struct execution
 
@@ -151,7 +162,7 @@ static int git_make(struct execution *x, const struct session *s, const char *tm
     AMP_BUF struct amp_buf text = {0};
     if (!x->report.means.namespaces)
         return 0;
-    if (amp_confine_scratch_make(tmp, x->git, sizeof x->git - 8, err) < 0)
+    if ((x->git_lock = amp_confine_scratch_make(tmp, x->git, sizeof x->git - 8, err)) < 0)
         return -1;
     snprintf(dir, sizeof dir, "%s/git", x->git);
     snprintf(file, sizeof file, "%s/dotgit", x->git);
@@ -273,9 +284,7 @@ static int execution_prepare(struct execution *x, const char *command, struct am
 {
     struct policy_place policy, access;
     AMP_BUF struct amp_buf text = {0};
-    const char *tmp = getenv("TMPDIR");
-    if (!tmp || tmp[0] != '/')
-        tmp = "/tmp";
+    const char *tmp = scratch_parent();
     /* Paths of options are relative to the directory of the start, which worktree_find changes. */
     if (opt.state && !realpath(opt.state, x->state))
         return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", opt.state);
@@ -295,7 +304,7 @@ static int execution_prepare(struct execution *x, const char *command, struct am
         amp_warn("not enforced: the git directory is in the worktree and can be changed");
     }
     if (!x->report.means.namespaces &&
-        amp_confine_scratch_make(tmp, x->scratch, sizeof x->scratch, err) < 0)
+        (x->scratch_lock = amp_confine_scratch_make(tmp, x->scratch, sizeof x->scratch, err)) < 0)
         return -1;
     return environment_make(x, err) < 0 || gate_make(x, err) < 0 ? -1 : start_log(x, command, err);
 }
@@ -389,7 +398,7 @@ int verb_exec(int argc, char **argv)
     if (opt.walls.require && opt.walls.best_effort)
         amp_die_usage("--require and --best-effort exclude each other");
     {
-        EXECUTION x = {.gate = AMP_GATE_NONE};
+        EXECUTION x = {.gate = AMP_GATE_NONE, .scratch_lock = -1, .git_lock = -1};
         rc = command_run(&x, argv, &end, &err);
     }
     if (rc < 0) {

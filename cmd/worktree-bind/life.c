@@ -9,6 +9,7 @@
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
+#include "agent/confine.h"
 #include "bind.h"
 #include "cli/config.h"
 #include "flow/work/unfinished.h"
@@ -62,6 +63,10 @@ int verb_gc(int argc, char **argv)
         session_open(&s, true, &err) || session_expire(&s, &err) || amp_store_sync(s.store, &err) ||
         amp_worktree_gc(s.store, s.git, &spec, report_print, NULL, &failed, &err))
         return amp_complain(&err);
+    int left = opt.apply ? amp_confine_scratch_sweep(scratch_parent()) : 0;
+    if (left)
+        amp_note("%s: removed %d %s of killed commands", scratch_parent(), left,
+                 left == 1 ? "directory" : "directories");
     return failed ? AMP_NO : 0;
 }
 

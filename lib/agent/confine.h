@@ -165,9 +165,13 @@ struct amp_confine {
 int amp_confine_start(const struct amp_confine *c, const struct amp_child_spec *spec,
                       struct amp_child *out, struct amp_error *err);
 
-/* A private directory (0700) for struct amp_confine.scratch, below `parent`. */
+/* A private directory (0700) for struct amp_confine.scratch, below `parent`. Returns a descriptor
+ * that has a lock on it: while it is open, no sweep removes the directory. */
 int amp_confine_scratch_make(const char *parent, char *out, size_t size, struct amp_error *err);
 /* Removes it with everything in it; never follows a link. Call it after the command has ended. */
 int amp_confine_scratch_remove(const char *dir, struct amp_error *err);
+/* Removes the directories of this user below `parent` whose makers were killed; never follows a
+ * link. Returns their number; what cannot be read or removed is left alone. */
+int amp_confine_scratch_sweep(const char *parent);
 
 #endif

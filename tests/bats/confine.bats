@@ -435,6 +435,43 @@ attempt("raw pair", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)[0
   exec 5<&-
 }
 
+@test "what a killed exec left in TMPDIR is removed by the next one and by gc, and nothing else" {
+  local TMPDIR=$BATS_TEST_TMPDIR/private level left="$BATS_TEST_TMPDIR/private/amp-confine-"
+  mkdir "$TMPDIR"
+  export TMPDIR
+  has_landlock || skip "no Landlock here"
+  # Of the main worktree, so that both levels have a private directory.
+  for level in "" "$FIX/without namespaces --"; do
+    mkfifo "$BATS_TEST_TMPDIR/alive"
+    ${level:+$FIX/without namespaces --} worktree-bind exec --best-effort -- \
+      bash -c 'mkdir -p "$TMPDIR/d/e" && chmod 0 "$TMPDIR/d/e"; echo ready; exec sleep 1000' >"$BATS_TEST_TMPDIR/alive" 3>&- &
+    local pid=$!
+    exec 5<"$BATS_TEST_TMPDIR/alive"
+    read -r -t 20 line <&5
+    rm "$BATS_TEST_TMPDIR/alive"
+    [ "$line" = ready ]
+    # A directory in use stays.
+    worktree-bind exec --best-effort -- true
+    [ "$(ls -d "$left"* | wc -l)" -eq 1 ]
+    kill -KILL "$pid"
+    wait "$pid" || :
+    exec 5<&-
+  done
+  # Neither those of others, nor links, nor other names.
+  mkdir "$BATS_TEST_TMPDIR/other" && touch "$BATS_TEST_TMPDIR/other/file" && ln -s ../other "${left}aaaaaa"
+  touch "${left}bbbbbb" && mkdir "$TMPDIR/amp-confin"
+  [ "$(find "$TMPDIR" -mindepth 1 -maxdepth 1 -type d -name 'amp-confine-*' | wc -l)" -ge 1 ]
+  worktree-bind exec --best-effort -- true
+  [ "$(ls "$TMPDIR" | xargs)" = "amp-confin amp-confine-aaaaaa amp-confine-bbbbbb" ]
+  [ -e "$BATS_TEST_TMPDIR/other/file" ]
+  mkdir "${left}cccccc"
+  worktree-bind gc
+  [ -d "${left}cccccc" ]
+  run -0 --separate-stderr worktree-bind gc --apply
+  [[ $stderr == *"$TMPDIR: removed 1 directory of killed commands"* ]]
+  [ ! -e "${left}cccccc" ]
+}
+
 @test "limits: processes, file size, memory, open files" {
   need python3
   cat >"$BATS_FILE_TMPDIR/limits.json" <<EOF

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,17 +15,39 @@
 #include "agent/confine/private.h"
 
 #define DEPTH_MAX 200 /* one open directory for each level */
+#define PREFIX    "amp-confine-"
+#define TRIES     8
+
+/* Opens a directory and locks it; -1 if it is locked. A sweep may have removed it meanwhile. */
+static int directory_lock(int parent, const char *name)
+{
+    struct stat mine, there;
+    AMP_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &mine) < 0 ||
+        fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) < 0 || mine.st_ino != there.st_ino ||
+        mine.st_dev != there.st_dev || mine.st_uid != geteuid())
+        return -1;
+    int locked = fd;
+    fd = -1;
+    return locked;
+}
 
 int amp_confine_scratch_make(const char *parent, char *out, size_t size, struct amp_error *err)
 {
     char path[4096];
-    int n = snprintf(path, sizeof path, "%s/amp-confine-XXXXXX", parent);
-    if (n < 0 || (size_t)n >= sizeof path || (size_t)n >= size)
-        return amp_fail(err, AMP_CANTCREAT, "bad_path", "%.200s: too long", parent);
-    if (!mkdtemp(path))
-        return amp_fail_errno(err, AMP_CANTCREAT, "cannot make a directory in %s", parent);
-    memcpy(out, path, (size_t)n + 1);
-    return 0;
+    for (int i = 0; i < TRIES; i++) {
+        int n = snprintf(path, sizeof path, "%s/" PREFIX "XXXXXX", parent);
+        if (n < 0 || (size_t)n >= sizeof path || (size_t)n >= size)
+            return amp_fail(err, AMP_CANTCREAT, "bad_path", "%.200s: too long", parent);
+        if (!mkdtemp(path))
+            break;
+        int lock = directory_lock(AT_FDCWD, path);
+        if (lock >= 0) {
+            memcpy(out, path, (size_t)n + 1);
+            return lock;
+        }
+    }
+    return amp_fail_errno(err, AMP_CANTCREAT, "cannot make a directory in %s", parent);
 }
 
 /* Gives back the rights of a directory that the command took away; not through a link. */
@@ -67,4 +90,19 @@ int amp_confine_scratch_remove(const char *dir, struct amp_error *err)
     if (directory_empty(AT_FDCWD, dir, 0, err) < 0)
         return -1;
     return rmdir(dir) < 0 ? amp_fail_errno(err, AMP_IOERR, "cannot remove %s", dir) : 0;
+}
+
+int amp_confine_scratch_sweep(const char *parent)
+{
+    AMP_DIR DIR *d = amp_dir_open(AT_FDCWD, parent);
+    struct dirent *e;
+    int n = 0;
+    while (d && (e = readdir(d)) != NULL) {
+        if (strncmp(e->d_name, PREFIX, sizeof PREFIX - 1) != 0)
+            continue;
+        AMP_CLOSE int lock = directory_lock(dirfd(d), e->d_name);
+        n += lock >= 0 && directory_empty(dirfd(d), e->d_name, 0, NULL) == 0 &&
+             unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR) == 0;
+    }
+    return n;
 }

@@ -325,7 +325,7 @@ void amp_worker_close(struct amp_worker *w)
     amp_buf_release(&w->waiting);
 }
 
-/* Keeps what the agent of an earlier, killed process committed. */
+/* Keeps what the agent of an earlier, killed process committed, and removes what it left. */
 static int unfinished_settle(struct amp_worker *w, struct amp_error *err)
 {
     const struct amp_unfinished_spec s = {.store = w->store,
@@ -335,8 +335,11 @@ static int unfinished_settle(struct amp_worker *w, struct amp_error *err)
                                           .agent = w->opt->agent,
                                           .limits = w->opt->take,
                                           .note = w->opt->note};
+    char run[PATH_MAX + 8];
     uint32_t failed;
 
+    snprintf(run, sizeof run, "%s/run", w->state_dir);
+    amp_confine_scratch_sweep(run);
     return amp_unfinished_settle(&s, &failed, err);
 }
 

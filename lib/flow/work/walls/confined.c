@@ -250,6 +250,7 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
 struct walls {
     struct amp_gate gate;
     char scratch[PATH_MAX]; /* "": none */
+    int lock;               /* of scratch */
     struct amp_env env;
 };
 
@@ -260,6 +261,7 @@ static void walls_release(struct walls *x)
     amp_gate_end(&x->gate);
     if (*x->scratch)
         amp_confine_scratch_remove(x->scratch, &e);
+    amp_auto_close(&x->lock);
     free(x->env.v);
 }
 #define WALLS AMP_CLEANUP(walls_release) struct walls
@@ -289,7 +291,8 @@ static int walls_make(struct amp_worker *w, struct walls *x, struct amp_error *e
         return -1;
     if (w->opt->confine->level != AMP_LEVEL_FULL) {
         snprintf(run, sizeof run, "%s/run", w->state_dir);
-        if (amp_confine_scratch_make(run, x->scratch, sizeof x->scratch, err) < 0)
+        x->lock = amp_confine_scratch_make(run, x->scratch, sizeof x->scratch, err);
+        if (x->lock < 0)
             return -1;
     }
     if (w->opt->policy->network != AMP_NETWORK_EGRESS_RESTRICTED)
@@ -336,7 +339,7 @@ static int command_run(void *ctx, const struct amp_child_spec *spec, struct amp_
                        struct amp_error *err)
 {
     struct amp_worker *w = ctx;
-    WALLS x = {.gate = AMP_GATE_NONE};
+    WALLS x = {.gate = AMP_GATE_NONE, .lock = -1};
     struct amp_child child;
 
     if (command_start(w, &x, spec, &child, err) < 0)
