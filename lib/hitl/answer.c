@@ -12,8 +12,22 @@
 
 static const char space[] = " \t\r\n";
 
+const struct amp_action *amp_question_actions(const struct amp_question *q)
+{
+    const struct amp_question_terms *t = amp_question_terms(q);
+    unsigned variant;
+    return t->actions_of ? t->actions_of(q->message, &variant) : t->actions;
+}
+
 static const char *form_of(const struct amp_question *q, const char *const form[2])
 {
+    const struct amp_question_terms *t = amp_question_terms(q);
+    unsigned variant = 0;
+
+    if (t->actions_of) {
+        t->actions_of(q->message, &variant);
+        return form[variant];
+    }
     return form[q->about.kind == AMP_SUBJECT_TASK && form[1]];
 }
 
@@ -75,7 +89,7 @@ bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_opera
     const char *own;
 
     char *rest = defer_parse(p, &a);
-    for (const struct amp_action *i = t->actions; !rest && i->name; i++)
+    for (const struct amp_action *i = amp_question_actions(q); !rest && i->name; i++)
         action_fit(p, i->name, i->does, &a);
     for (size_t i = 0; !rest && t->proposed && (own = t->proposed(q->message, i)); i++)
         action_fit(p, own, AMP_ACTION_PLAIN, &a);
@@ -149,9 +163,9 @@ static int answer_digest(const struct amp_operator_answer *a, char out[AMP_KEY_N
     return amp_key_digest(parts, sizeof parts / sizeof parts[0], out, err);
 }
 
-static bool action_denies(const struct amp_question_terms *t, const char *action)
+static bool action_denies(const struct amp_question *q, const char *action)
 {
-    for (const struct amp_action *i = t->actions; i->name; i++)
+    for (const struct amp_action *i = amp_question_actions(q); i->name; i++)
         if (strcmp(i->name, action) == 0)
             return i->is & AMP_ACTION_DENIES;
     return false;
@@ -199,8 +213,11 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
     if (may != AMP_DECIDED_OK)
         return may;
     amp_buf_init(&sent, 2 * AMP_QUESTION_BYTES);
-    if (amp_question_asked(h, q, &of, err) < 0 ||
-        decision_compose(h, t, &of, a, &sent, key, err) < 0 || answer_digest(a, digest, err) < 0)
+    json_auto_t *request = NULL;
+    if (amp_question_asked(h, q, &of, err) < 0 || amp_question_request(h, q, &request, err) < 0)
+        return AMP_DECIDED_FAILED;
+    of.request = request;
+    if (decision_compose(h, t, &of, a, &sent, key, err) < 0 || answer_digest(a, digest, err) < 0)
         return err->status == AMP_DATAERR ? AMP_DECIDED_REFUSED : AMP_DECIDED_FAILED;
     snprintf(id, sizeof id, "decision/%s", q->key);
     const struct amp_span proof = amp_span_str(by->key && *by->key ? by->key : key);
@@ -216,7 +233,7 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
         .digest = amp_span_str(digest),
         .line = amp_buf_span(&sent),
         .at_ms = of.now_ms,
-        .against = action_denies(t, a->action),
+        .against = action_denies(q, a->action),
     };
     struct amp_question_update u = {
         .event = a->policy ? AMP_ESC_EV_EXPIRE : AMP_ESC_EV_DECIDE,

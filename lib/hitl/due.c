@@ -80,7 +80,7 @@ static int question_expire(struct amp_hitl *h, const struct amp_question *q, int
     struct amp_question_update u = {
         .event = AMP_ESC_EV_EXPIRE,
         .set = {.expired_ms = now_ms, .passed = AMP_SPAN("nobody decided before the deadline")},
-        .emit = {amp_span_str(id), {nack.data, nack.len - 1}, false},
+        .emit = {amp_span_str(id), {nack.data, nack.len ? nack.len - 1 : 0}, false},
         .now_ms = now_ms};
     if (amp_question_step(h, q->key, &u, &why) < 0)
         return step_done(&why, err);

@@ -37,7 +37,7 @@ const char *amp_question_invocation(const struct amp_question *q)
 
 const char *amp_question_answerer(const struct amp_hitl *h, enum amp_protocol p)
 {
-    return amp_terms_of(p)->numbering == AMP_NUMBERED_BY_PRODUCER ? h->actor : AMP_HITL_ROLE;
+    return amp_terms_of(p)->keeps_tasks ? AMP_HITL_ROLE : h->actor;
 }
 
 json_t *amp_question_load(struct amp_span line, struct amp_error *err)
@@ -69,6 +69,9 @@ int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, struct 
                            .by = amp_question_answerer(h, q->protocol),
                            .now_ms = amp_now_ms()};
 
+    if (amp_terms_of(q->protocol)->numbering == AMP_NUMBERED_BY_NODE &&
+        amp_sequence_next(h->store, amp_span_str(of.by), 1, h->actor, &of.sequence, err) < 0)
+        return -1;
     if (amp_terms_of(q->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER &&
         amp_sequence_rise(h->store, amp_span_str(of.by), 1, of.now_ms, h->actor, &of.sequence,
                           err) < 0)
@@ -84,6 +87,8 @@ int amp_question_nack(struct amp_hitl *h, const struct amp_question *q, enum amp
     struct amp_asked of;
 
     amp_buf_init(out, AMP_QUESTION_BYTES);
+    if (!amp_question_terms(q)->refuse)
+        return 0;
     return amp_question_asked(h, q, &of, err) < 0
                ? -1
                : amp_question_terms(q)->refuse(&of, stage, code, why, retryable, out, err);
@@ -241,7 +246,7 @@ int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t no
         .event = AMP_ESC_EV_ARRIVE,
         .facts = facts,
         .set = {.task = v->task,
-                .type = v->body.escalation.type,
+                .type = v->kind == AMP_KIND_ESCALATION ? v->body.escalation.type : v->type,
                 .severity = amp_span_str(graded ? amp_level_name(v->body.escalation.severity) : ""),
                 .arrived_ms = now_ms,
                 .protocol = amp_span_str(amp_protocol_name(v->protocol)),
@@ -274,7 +279,7 @@ static int question_end(struct amp_hitl *h, const struct amp_question *q, struct
     struct amp_question_update u = {
         .event = AMP_ESC_EV_END,
         .set = {.ended_ms = amp_now_ms()},
-        .emit = {amp_span_str(id), {line.data, line.len - 1}, false},
+        .emit = {amp_span_str(id), {line.data, line.len ? line.len - 1 : 0}, false},
     };
     if (amp_question_step(h, q->key, &u, &e) == 0) {
         h->note("%s: %s is no longer asked: its subject has ended", q->name, q->id);
@@ -478,5 +483,5 @@ int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const ch
     if (amp_question_nack(h, q, AMP_STAGE_FULFILLED, AMP_HITL_UNAVAILABLE, why, true, &nack, err) <
         0)
         return -1;
-    return h->send(h->ctx, amp_buf_span(&nack), err);
+    return nack.len ? h->send(h->ctx, amp_buf_span(&nack), err) : 0;
 }

@@ -66,10 +66,22 @@ struct amp_question {
 int amp_question_rank(struct amp_span severity);
 void amp_question_release(struct amp_question *q);
 const struct amp_question_terms *amp_question_terms(const struct amp_question *q);
+/* Its possible actions, up to the one without a name. */
+const struct amp_action *amp_question_actions(const struct amp_question *q);
 /* The question's own name, which its answer repeats. */
 const char *amp_question_invocation(const struct amp_question *q);
 /* The envelope in a line, without the address around it; the caller owns it. NULL: failure. */
 json_t *amp_question_load(struct amp_span line, struct amp_error *err);
+
+/* Whether the message asks a person; `named` is its view with an id, in `id` if it has none of its
+ * own. The request of a result is looked up in the ledger. 1, 0, or -1: failure. */
+int amp_question_is(struct amp_store *s, const struct amp_view *v, struct amp_view *named,
+                    char id[AMP_MSG_ID_MAX], struct amp_error *err);
+/* Ends the open questions that a later message settles: a decision about one of them, or a message
+ * about the same work (settles of struct amp_question_terms). */
+int amp_question_withdraw(struct amp_hitl *h, const struct amp_view *later, struct amp_error *err);
+/* Whether it could do that, without a look at the state. */
+bool amp_question_may_settle(const struct amp_view *later);
 
 /* Records a question that arrived. effects: of the step; 0: it was recorded before. */
 int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t now_ms,
@@ -166,6 +178,9 @@ int amp_question_nack(struct amp_hitl *h, const struct amp_question *q, enum amp
 /* A step of a question's record; its line enters the outbox of h. NO already_decided, ended. */
 int amp_question_step(struct amp_hitl *h, const char *key, struct amp_question_update *u,
                       struct amp_error *err);
+/* The request of the result that asks: NULL if its protocol does not need it, or it is unknown. */
+int amp_question_request(struct amp_hitl *h, const struct amp_question *q, json_t **out,
+                         struct amp_error *err);
 /* The fields of an answer to the question, with a number if its protocol numbers messages. */
 int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, struct amp_asked *out,
                        struct amp_error *err);

@@ -263,7 +263,7 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
     c->to = amp_escalation_fsm.states[r.to].name;
     c->json = amp_buf_span(&u->json);
     c->due_ms = amp_question_due(r.to, &rec);
-    if (r.effects & AMP_ESC_DO_EMIT) {
+    if ((r.effects & AMP_ESC_DO_EMIT) && u->emit.line.n > 0) {
         c->emits = &u->emit;
         c->n_emits = 1;
     }

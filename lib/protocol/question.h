@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include <amp/compose.h>
 #include <amp/protocol/protocol.h>
 
 /* What a question is about. */
@@ -92,6 +93,7 @@ struct amp_operator_answer {
 struct amp_asked {
     const char *id;        /* of the message that asks */
     const json_t *message; /* its envelope */
+    const json_t *request; /* of the result that asks; NULL: none or unknown */
     const char *by;        /* a role, or a producer */
     int64_t sequence;      /* of that producer */
     int64_t now_ms;
@@ -106,6 +108,15 @@ struct amp_question_field {
 
 struct amp_question_terms {
     bool (*asks)(const struct amp_view *v);
+    /* Whether a result that does not ask by itself asks if its request says so; NULL: none does. */
+    bool (*may_ask)(const struct amp_view *result);
+    bool (*request_asks)(const struct amp_view *request);
+    /* Whether a later message about the same work ends a question; may be NULL. */
+    bool (*settles)(const struct amp_view *later);
+    /* The id of the question that such a message without a task is about; may be NULL. */
+    struct amp_span (*subject)(const struct amp_view *later);
+    /* An id for a message without one; returns its length like snprintf. May be NULL. */
+    int (*id)(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
     enum amp_subject_kind (*about)(const struct amp_view *v);
     bool graded; /* a question has a severity: info needs no decision, others suspend */
     /* The role that carries out decisions and refuses a decision by a nack. NULL: the decision is
@@ -131,19 +142,23 @@ struct amp_question_terms {
     const struct amp_question_field *fields;
 
     const struct amp_action *actions;
+    /* The actions of this question, if they are not the same for all, and the index of their words
+     * and form; may be NULL. */
+    const struct amp_action *(*actions_of)(const json_t *message, unsigned *variant);
     /* The i-th answer that the question proposes, or NULL; may be NULL. */
     const char *(*proposed)(const json_t *message, size_t i);
     /* The actions in a sentence and as a form; [1]: for a question about a task, NULL: as [0]. */
     const char *words[2], *form[2];
 
     /* Append one line with LF: the decision (DATAERR buffer_full); the refusal of a question, which
-     * did not reach `stage`. */
+     * did not reach `stage`; NULL: the protocol has no such message. */
     int (*decide)(const struct amp_asked *q, const struct amp_operator_answer *a,
                   struct amp_buf *out, struct amp_error *err);
     int (*refuse)(const struct amp_asked *q, enum amp_ack_stage stage, const char *code,
                   const char *why, bool retryable, struct amp_buf *out, struct amp_error *err);
 };
 
-extern const struct amp_question_terms amp_questions_amp, amp_questions_sw4rm;
+extern const struct amp_question_terms amp_questions_amp, amp_questions_sw4rm, amp_questions_aop,
+    amp_questions_aof, amp_questions_rtp;
 
 #endif

@@ -204,11 +204,10 @@ int evidence_question(const struct amp_question *q, const struct amp_evidence *e
 
 int evidence_answers(const struct amp_question *q, const struct page *page)
 {
-    const struct amp_question_terms *t = amp_question_terms(q);
 
     if (page_say(page, TINT_NONE, "  Answer: %s", amp_answer_form(q)) < 0)
         return -1;
-    for (const struct amp_action *a = t->actions; a->name; a++)
+    for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
         if (a->effect && page_say(page, TINT_DIM, "    %-12s %s", a->name, a->effect) < 0)
             return -1;
     return 0;

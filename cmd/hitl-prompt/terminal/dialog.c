@@ -300,7 +300,7 @@ static void defer_read(struct amp_operator_answer *a)
 
 static const struct amp_action *action_find(const struct amp_question *q, const char *name)
 {
-    for (const struct amp_action *a = amp_question_terms(q)->actions; a->name; a++)
+    for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
         if (!strcmp(a->name, name))
             return a;
     return NULL;

@@ -27,10 +27,30 @@ static const struct amp_question_terms *questions_of(const struct amp_view *v)
     return amp_terms_of(v->protocol)->questions;
 }
 
-static bool is_question(const struct amp_view *v)
+static int is_question(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
 {
-    const struct amp_question_terms *t = questions_of(v);
-    return t && v->id.n && t->asks(v);
+    struct amp_view named;
+    char id[AMP_MSG_ID_MAX];
+    return amp_question_is(w->store, v, &named, id, err);
+}
+
+/* A later message may settle a question, if it counts as said by its sender; a decision must be an
+ * operator's. */
+static int message_seen(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_decider *d = w->ctx;
+    struct amp_said said;
+    struct amp_error why;
+
+    if (!amp_question_may_settle(v))
+        return 0;
+    int rc = amp_identities_who(w->opt->ids, v, w->opt->trusted, &said, &why, err);
+    if (rc <= 0)
+        return rc;
+    if (v->kind == AMP_KIND_DECISION && said.how == AMP_SAID_SIGNED && !said.is_operator)
+        return 0;
+    d->w.io->dirty = true;
+    return amp_question_withdraw(&d->hitl, v, err);
 }
 
 static int question_acknowledge(struct amp_decider *d, const struct amp_view *v, int64_t now,
@@ -38,14 +58,16 @@ static int question_acknowledge(struct amp_decider *d, const struct amp_view *v,
 {
     AMP_BUF struct amp_buf line = {0};
     struct amp_worker *w = &d->w;
-    struct amp_answer ack = {
-        .stage = AMP_STAGE_READ, .by = amp_question_answerer(&d->hitl, v->protocol), .now_ms = now};
+    bool reads = !(amp_terms_of(v->protocol)->no_stages & 1u << AMP_STAGE_READ);
+    struct amp_answer ack = {.stage = reads ? AMP_STAGE_READ : AMP_STAGE_RECEIVED,
+                             .by = amp_question_answerer(&d->hitl, v->protocol),
+                             .now_ms = now};
     bool late;
 
     amp_buf_init(&line, 1 << 16);
     w->io->dirty = true;
-    if (amp_settle_ack(w->store, v->id, AMP_STAGE_READ, AMP_HITL_ROLE, AMP_SPAN(""), now, &late,
-                       err) < 0 ||
+    if (amp_settle_ack(w->store, v->id, ack.stage, AMP_HITL_ROLE, AMP_SPAN(""), now, &late, err) <
+            0 ||
         amp_sequence_answer(w->store, v, d->opt.consumer, &ack, err) < 0 ||
         amp_answer_line(v, &ack, &line, err) < 0)
         return -1;
@@ -63,9 +85,12 @@ static int question_show(struct amp_decider *d, const struct amp_view *v, struct
     return 0;
 }
 
-static int question_take(struct amp_worker *w, const struct amp_view *v, const char *bad,
+static int question_take(struct amp_worker *w, const struct amp_view *message, const char *bad,
                          struct amp_error *err)
 {
+    char id[AMP_MSG_ID_MAX];
+    struct amp_view named;
+    const struct amp_view *v = &named;
     struct amp_decider *d = w->ctx;
     enum amp_store_outcome outcome;
     int64_t now = amp_now_ms();
@@ -73,6 +98,9 @@ static int question_take(struct amp_worker *w, const struct amp_view *v, const c
 
     if (bad)
         return 1;
+    int asks = amp_question_is(w->store, message, &named, id, err);
+    if (asks <= 0)
+        return asks < 0 ? -1 : 1;
     if (amp_message_record(w->store, v, now, &outcome, err)) {
         if (err->status != AMP_NO)
             return -1;
@@ -81,7 +109,7 @@ static int question_take(struct amp_worker *w, const struct amp_view *v, const c
         return 1;
     }
     /* In protocols whose messages cannot ask for an acknowledgement, each message gets one. */
-    bool ack = v->needs_ack || amp_terms_of(v->protocol)->ack_timeout_ms > 0;
+    bool ack = message->id.n > 0 && (v->needs_ack || amp_terms_of(v->protocol)->ack_timeout_ms > 0);
     if (amp_question_arrive(&d->hitl, v, now, &effects, err) < 0 ||
         (ack && question_acknowledge(d, v, now, err) < 0) ||
         ((effects & AMP_ESC_DO_SHOW) && question_show(d, v, err) < 0))
@@ -165,6 +193,7 @@ static const struct amp_worker_role role = {.takes = AMP_KIND_ESCALATION,
                                             .admit = question_take,
                                             .work = work_none,
                                             .nacked = decision_nacked,
+                                            .seen = message_seen,
                                             .ours = is_question};
 
 static void decider_init(struct amp_decider *d, struct amp_store *s,

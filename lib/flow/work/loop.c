@@ -119,9 +119,11 @@ static int message_hear(struct amp_worker *w, const struct amp_view *v, bool our
 static int message_handle(struct amp_worker *w, const struct amp_view *v, const char *bad,
                           struct amp_error *err)
 {
-    bool ours = w->role->ours ? w->role->ours(v)
-                              : v->kind == w->role->takes && v->id.n && v->task.n &&
-                                    amp_intake_is_to(v, w->opt->role);
+    int ours = w->role->ours ? w->role->ours(w, v, err)
+                             : v->kind == w->role->takes && v->id.n && v->task.n &&
+                                   amp_intake_is_to(v, w->opt->role);
+    if (ours < 0)
+        return -1;
 
     if (ours && !bad) {
         int held = amp_intake_holds(&w->intake, v, err);
@@ -149,6 +151,8 @@ static int message_handle(struct amp_worker *w, const struct amp_view *v, const 
         }
         if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
             return ack_take(w, v, err);
+        if (w->role->seen && w->role->seen(w, v, err) < 0)
+            return -1;
         return amp_worker_pass(w, v->line, err);
     }
     int rc = w->role->admit(w, v, bad, err);

@@ -68,9 +68,11 @@ struct amp_worker_role {
     /* Takes a nack. 1: the role handled it; 0: it is about a sent message; -1: failure. NULL: all
      * nacks are about sent messages. */
     int (*nacked)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
-    /* Whether a message is for this worker; NULL: it has the kind `takes` and is addressed to the
-     * role. */
-    bool (*ours)(const struct amp_view *v);
+    /* Whether a message is for this worker: 1, 0, or -1: failure. NULL: it has the kind `takes` and
+     * is addressed to the role. */
+    int (*ours)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
+    /* Sees a valid message of others before it is passed on; may be NULL. */
+    int (*seen)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
 };
 
 struct amp_worker {

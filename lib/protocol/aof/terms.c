@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "protocol/aof/aof.h"
+#include "protocol/question.h"
 #include "protocol/terms.h"
 
 /* One of the five messages; files and lines of the log are not answered. */
@@ -86,4 +87,5 @@ const struct amp_terms amp_terms_aof = {
     .denied = {[AMP_WORK_NOT_HOLDER] = "unauthorized_agent"},
     .retries = {.base_ms = 1000, .cap_ms = 300000, .steady = true},
     .answer = answer_write,
+    .questions = &amp_questions_aof,
 };

@@ -5,6 +5,7 @@
 #include <amp/protocol/aop_policy.h>
 
 #include "protocol/aop/aop.h"
+#include "protocol/question.h"
 #include "protocol/terms.h"
 
 #define YEAR_MS INT64_C(31536000000)
@@ -179,5 +180,6 @@ const struct amp_terms amp_terms_aop = {
     .again = attempt_edit,
     .own_retries = task_retries,
     .answer = answer_write,
+    .questions = &amp_questions_aop,
     .repeats = amp_aop_target,
 };

@@ -5,6 +5,7 @@
 #include <amp/base/id.h>
 
 #include "protocol/rtp/rtp.h"
+#include "protocol/question.h"
 #include "protocol/terms.h"
 
 static bool is_answerable(const struct amp_view *of)
@@ -220,6 +221,7 @@ const struct amp_terms amp_terms_rtp = {
     .no_stages = 1u << AMP_STAGE_READ | 1u << AMP_STAGE_TIMED_OUT,
     .stages = "an ack of the Runtime Protocol is accepted, processed or failed_terminal",
     .answer = answer_write,
+    .questions = &amp_questions_rtp,
     .duplicate = duplicate_write,
     .answers = is_answerable,
     .registry = registry_act,
