@@ -1,13 +1,18 @@
 /* hitl-prompt answer: answers one question from the command line. */
+#include <string.h>
 #include <unistd.h>
 
-#include "flow/decide/offer.h"
+#include <amp/base/file.h>
+
+#include "flow/decide/answer/signed.h"
 #include "hitl.h"
 
-static const char *commit;
+static const char *commit, *file;
 
 const struct amp_opt answer_opts[] = {
     {0, "commit", AMP_OPT_STRING, &commit, "COMMIT", "the commit of a rollback"},
+    {0, "file", AMP_OPT_PATH, &file, "FILE",
+     "take the answer from FILE (- is standard input): JSON, a form, or a signed answer"},
     AMP_OPT_END,
 };
 
@@ -49,16 +54,37 @@ static int answer_make(struct hitl *h, int argc, char **argv, struct amp_error *
     }
 }
 
+/* An answer that came by any road. */
+static int file_take(struct hitl *h, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    const char *path = strcmp(file, "-") == 0 ? "/dev/stdin" : file;
+    struct amp_answer_from from = {
+        .channel = AMP_CHANNEL_FILE, .where = file, .login = hitl_operator};
+    struct amp_answer_about about;
+
+    amp_buf_init(&text, AMP_ANSWER_TEXT_MAX);
+    if (hitl_token_answers(&from.tokens, err) < 0 ||
+        amp_file_read_any(path, AMP_ANSWER_TEXT_MAX - 1, &text, err) < 0)
+        return -1;
+    enum amp_offered rc = amp_answer_take(&h->d, amp_buf_span(&text), &from, &about, err);
+    if (rc == AMP_OFFERED_FAILED || rc == AMP_OFFERED_REFUSED)
+        return -1;
+    amp_note("%s: %s by %s", about.question, about.action, about.op);
+    return amp_decider_flush(&h->d, STDOUT_FILENO, err);
+}
+
 int hitl_answer(int argc, char **argv)
 {
     struct hitl h;
     struct amp_error err;
 
-    if (argc < 2)
-        amp_die_usage("answer needs a question and an action: answer ID ACTION [NOTE]");
+    if (file ? argc > 0 || commit : argc < 2)
+        amp_die_usage(file ? "--file has the complete answer"
+                           : "answer needs a question and an action: answer ID ACTION [NOTE]");
     int rc = hitl_open("answer escalations", &h, &err);
     if (rc == 0)
-        rc = answer_make(&h, argc, argv, &err);
+        rc = file ? file_take(&h, &err) : answer_make(&h, argc, argv, &err);
     hitl_close(&h);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }

@@ -38,7 +38,7 @@ static const struct amp_opt options[] = {
 static const struct amp_verb verbs[] = {
     {NULL, "", "ask", ask_opts, hitl_ask},
     {"show", "ID", "print a question", show_opts, hitl_show},
-    {"answer", "ID ACTION [NOTE…]", "answer a question", answer_opts, hitl_answer},
+    {"answer", "[ID ACTION [NOTE…]]", "answer a question", answer_opts, hitl_answer},
     {"receive", "", "answer one HTTP request with an answer in it", receive_opts, hitl_receive},
     {"sign", "[ID] ACTION [NOTE…]", "sign an answer with an SSH key", sign_opts, hitl_sign},
     {"suspend", "[TASK|AGENT…]", "stop agents at once", suspend_opts, hitl_suspend},

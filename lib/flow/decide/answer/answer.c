@@ -156,6 +156,25 @@ static const char *member(const json_t *j, const char *a, const char *b)
     return v || !b ? v : json_string_value(json_object_get(j, b));
 }
 
+/* A member with another name may be one that was misspelled, such as the question. */
+static int members_check(const json_t *j, struct amp_error *err)
+{
+    static const char *const names[] = {"token",     "question", "invocation_id", "answer",
+                                        "decision",  "note",     "rationale",     "commit",
+                                        "patch_b64", "payload",  "until",         "digest"};
+    const char *key;
+    json_t *v;
+
+    json_object_foreach ((json_t *)(uintptr_t)j, key, v) {
+        size_t i = 0;
+        while (i < sizeof names / sizeof *names && strcmp(key, names[i]) != 0)
+            i++;
+        if (i == sizeof names / sizeof *names)
+            return answer_fail(err, "it has an unknown member");
+    }
+    return json_is_object(j) ? 0 : answer_fail(err, "not an object");
+}
+
 static int given_read(struct amp_decider *d, struct amp_span text, int64_t now_ms, struct given *g,
                       struct amp_error *err)
 {
@@ -170,6 +189,8 @@ static int given_read(struct amp_decider *d, struct amp_span text, int64_t now_m
         g->j = text.n && text.p[0] == '{' ? amp_json_load(text, err) : form_read(text, err);
     if (!g->j)
         return err->status == AMP_TEMPFAIL ? -1 : answer_fail(err, "neither JSON nor a form");
+    if (!g->is_signed && members_check(g->j, err) < 0)
+        return -1;
     g->token = g->is_signed ? NULL : member(g->j, "token", NULL);
     g->question = member(g->j, "question", "invocation_id");
     g->action = member(g->j, g->is_signed ? "action" : "answer", "decision");
@@ -345,6 +366,7 @@ static enum amp_offered proven_offer(struct amp_decider *d, const struct given *
                                                    .op = p->op},
                                         .how = p->how,
                                         .key = p->key,
+                                        .principal = g->is_signed ? g->by.principal : NULL,
                                         .channel = p->channel,
                                         .shown = digest,
                                         .now_ms = now_ms};
