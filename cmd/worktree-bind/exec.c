@@ -44,7 +44,8 @@ struct execution {
     struct amp_confine_policy policy;
     struct amp_confine_report report;
     struct amp_gate gate;
-    char **env; /* NULL-terminated; the strings are those of environ */
+    char **env; /* NULL-terminated; the strings are those of environ, and these */
+    char env_git[PATH_MAX + 16], env_tree[PATH_MAX + 16]; /* "": none */
 };
 
 const char *scratch_parent(void)
@@ -154,13 +155,15 @@ static void state_find(struct execution *x, const struct session *s)
 }
 
 /* A git directory for reading: HEAD, its branch, a copy of the index, and the repository's objects.
- * Only the mounts of the level full can put it into the place of the worktree's own. */
+ * The mounts of the level full put it into the place of the worktree's own; at the level landlock
+ * variables name it, unless the worktree has a git directory inside, which git can use. */
 static int git_make(struct execution *x, const struct session *s, const char *tmp,
                     struct amp_error *err)
 {
     char dir[PATH_MAX + 8], file[PATH_MAX + 8];
     AMP_BUF struct amp_buf text = {0};
-    if (!x->report.means.namespaces)
+    bool named = !x->report.means.namespaces;
+    if (named && (!x->report.means.landlock || x->git_inside))
         return 0;
     if ((x->git_lock = amp_confine_scratch_make(tmp, x->git, sizeof x->git - 8, err)) < 0)
         return -1;
@@ -172,6 +175,11 @@ static int git_make(struct execution *x, const struct session *s, const char *tm
     if (amp_git_quarantine_make(s->git, &spec, &x->quarantine, err) < 0 ||
         amp_buf_fmt(&text, err, "gitdir: %s\n", dir) < 0)
         return -1;
+    if (named) {
+        snprintf(x->env_git, sizeof x->env_git, "GIT_DIR=%s", dir);
+        snprintf(x->env_tree, sizeof x->env_tree, "GIT_WORK_TREE=%s", x->worktree);
+        return 0;
+    }
     AMP_CLOSE int fd = amp_file_open(AT_FDCWD, file, O_WRONLY | O_CREAT | O_EXCL, 0400, err);
     return fd < 0 ? -1 : amp_write_all(fd, amp_buf_span(&text), err);
 }
@@ -239,14 +247,21 @@ static int start_log(const struct execution *x, const char *command, struct amp_
 /* The variables that pass into the sandbox. */
 static int environment_make(struct execution *x, struct amp_error *err)
 {
+    static char no_system[] = "GIT_CONFIG_NOSYSTEM=1"; /* it exists, and cannot be read */
     size_t n = 0, kept = 0;
     while (environ[n])
         n++;
-    if (!(x->env = calloc(n + 1, sizeof *x->env)))
+    if (!(x->env = calloc(n + 4, sizeof *x->env)))
         return amp_fail_memory(err);
     for (size_t i = 0; i < n; i++)
         if (amp_confine_env_passes(&x->policy, environ[i]))
             x->env[kept++] = environ[i];
+    if (x->env_git[0]) {
+        x->env[kept++] = x->env_git;
+        x->env[kept++] = x->env_tree;
+    }
+    if (!x->report.means.namespaces && x->report.means.landlock)
+        x->env[kept++] = no_system;
     return 0;
 }
 
@@ -323,7 +338,8 @@ static int command_start(struct execution *x, char **argv, struct amp_child *chi
      * it is covered, read-only: what is mounted on cannot be replaced. */
     bool own = x->quarantine.n_objects;
     const char *cover = x->git_inside ? own ? dir : NULL : own ? file : git;
-    places[n++] = (struct amp_confine_place){.path = cover, .at = git};
+    if (x->report.means.namespaces)
+        places[n++] = (struct amp_confine_place){.path = cover, .at = git};
     if (own && !x->git_inside)
         places[n++] = (struct amp_confine_place){.path = dir};
     if (x->quarantine.n_objects > PLACES_MAX - 2)
@@ -337,7 +353,7 @@ static int command_start(struct execution *x, char **argv, struct amp_child *chi
                                   .home = getenv("HOME"),
                                   .hidden = hidden,
                                   .places = places,
-                                  .n_places = x->report.means.namespaces ? n : 0,
+                                  .n_places = n,
                                   .scratch = x->scratch[0] ? x->scratch : NULL,
                                   .gate_fd = x->gate.fd};
     const struct amp_child_spec spec = {.argv = (const char *const *)argv,

@@ -101,6 +101,26 @@ true'
   [ -z "$(ls "$TMPDIR")" ] # the private git directories
 }
 
+@test "landlock: git can read a linked worktree's branch and change nothing" {
+  local before TMPDIR=$BATS_TEST_TMPDIR/private
+  mkdir "$TMPDIR"
+  export TMPDIR
+  echo changed >>a
+  before=$(git rev-parse HEAD)
+  landlock sh -c 'git log --format=%s && git status --short && git diff --stat -- a &&
+    git for-each-ref --format="%(refname)"; cat "$1/.git/config" "$1/.git/HEAD" 2>/dev/null
+    git commit -qam x && echo committed; git config user.name x && echo configured; :' sh "$BATS_FILE_TMPDIR/main"
+  [[ "$output" == *" M a"*"a | 1 +"*"refs/heads/feat" ]]
+  [ "$(grep -c refs/ <<<"$output")" -eq 1 ]
+  [ "$(git rev-parse HEAD)" = "$before" ]
+  [ -z "$(ls "$TMPDIR")" ]
+  # The main worktree has its git directory inside.
+  cd "$BATS_FILE_TMPDIR/main"
+  landlock sh -c 'git log --format=%s; echo "${GIT_DIR-none}"'
+  [[ "$output" == second*none ]]
+  git -C "$BATS_FILE_TMPDIR/wt" checkout -q -- a
+}
+
 @test "full: a hidden directory in the worktree cannot be replaced by renaming what is above it" {
   mkdir -p sub/deep/state
   chmod 700 sub/deep/state
