@@ -46,9 +46,16 @@ struct amp_escalation_args {
 };
 int amp_compose_escalation(const struct amp_escalation_args *a, struct amp_buf *out,
                            char id_out[AMP_MSG_ID_MAX], struct amp_error *err);
-int amp_compose_decision(const char *ref_msg_id, const char *task_id, enum amp_operator_word word,
-                         const char *note, const char *commit, const char *op, int64_t now_ms,
-                         struct amp_buf *out, struct amp_error *err);
+struct amp_decision_args {
+    const char *ref_msg_id, *task_id;
+    enum amp_operator_word word;
+    const char *note, *commit; /* or NULL */
+    const char *criteria;      /* of a redispatch: a JSON array of texts; or NULL */
+    const char *op;            /* the operator */
+    int64_t now_ms;
+};
+int amp_compose_decision(const struct amp_decision_args *a, struct amp_buf *out,
+                         struct amp_error *err);
 
 AMP_API_END
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
@@ -54,11 +55,39 @@ static void action_fit(const char *line, const char *name, enum amp_action_does 
     out->does = does;
 }
 
+/* "17:30", of this day or else of the next, in the local time zone; 0: it is no such time. */
+static int64_t clock_time(struct amp_span word, int64_t now_ms)
+{
+    time_t now = (time_t)(now_ms / 1000), at = now;
+    int64_t hour, minute;
+    struct amp_error no;
+    struct tm t;
+
+    if (word.n != 5 || word.p[2] != ':' ||
+        amp_num_parse((struct amp_span){word.p, 2}, 0, 23, &hour, &no) < 0 ||
+        amp_num_parse((struct amp_span){word.p + 3, 2}, 0, 59, &minute, &no) < 0)
+        return 0;
+    for (int day = 0; day < 2 && at <= now; day++) {
+        if (!localtime_r(&now, &t))
+            return 0;
+        t.tm_mday += day;
+        t.tm_hour = (int)hour;
+        t.tm_min = (int)minute;
+        t.tm_sec = 0;
+        t.tm_isdst = -1;
+        at = mktime(&t);
+    }
+    return (int64_t)at * 1000;
+}
+
 /* The time behind "defer"; 0: there is none, or it is out of range. */
 static int64_t defer_time(struct amp_span word)
 {
-    int64_t ms, now = amp_now_ms();
+    int64_t now = amp_now_ms(), ms = clock_time(word, now);
     struct amp_error no;
+
+    if (ms)
+        return ms;
 
     if (amp_time_parse(word, &ms))
         return ms > now && ms - now <= AMP_DEFER_MAX_MS ? ms : 0;

@@ -150,6 +150,10 @@ struct amp_question_terms {
     /* The actions in a sentence and as a form; [1]: for a question about a task, NULL: as [0]. */
     const char *words[2], *form[2];
 
+    /* The only member of the task's dispatch that an answer may change; NULL: an answer may change
+     * every member of the question's own payload. */
+    const char *editable;
+
     /* Append one line with LF: the decision (DATAERR buffer_full); the refusal of a question, which
      * did not reach `stage`; NULL: the protocol has no such message. */
     int (*decide)(const struct amp_asked *q, const struct amp_operator_answer *a,

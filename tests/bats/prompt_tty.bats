@@ -106,7 +106,7 @@ only_ours() {
   local ours='^$|^== critical: hallucination_lock, task T-2026-001( \(suspended\))?,$|^   triggered by the coordinator, 3 rejections$'
   ours+='|^  [a-zA-Z ]{12} +\||^  {15}\||^\| |^\|$|^  (risk|state|rejections) |^ +… [0-9]+ '
   ours+='|^  Answer: resume \[NOTE\]|^          terminate \[NOTE\]$|^    (resume|terminate|redispatch|rollback) +[a-z ,A-Z]+$'
-  ours+='|^  Keys: d diff|^  An empty line leaves|^  The question has [0-9]+ lines, more than the window|^> ?[a-z?]?$'
+  ours+='|^    defer TIME   ask again then|^  Keys: d diff|^  An empty line leaves|^  The question has [0-9]+ lines, more than the window|^> ?[a-z?]?$'
   ours+='|^-- (the changes|[0-9]+ files?, \+[0-9]+ -[0-9]+|the question, complete|the last result|the last verdict)$'
   ours+='|^-- line [0-9]+ of [0-9]+; space: more, b: back, q: end --$'
   run -1 grep -vE "$ours" <(screen)
@@ -410,8 +410,35 @@ EOS
     and (.msg.payload.patch_b64 | @base64d | fromjson | .context.proposal == "some"))' out
 }
 
+@test "redispatch changes the criteria of the task's dispatch, nothing else, and the coordinator sends them" {
+  state
+  editor edit <<'EOS'
+n=$(cat count 2>/dev/null || echo 0)
+echo $((n + 1)) >count
+case $n in
+0) sed -i 's/Parse durations/Something else/' "$1" ;;
+1) sed -i 's/Something else/Parse durations/; s/1h30m is 5400/1h30m is 5400 s/' "$1" ;;
+esac
+EOS
+  term 'EDITOR=./edit hitl-prompt -s "$STATE" --operator ada </dev/null >out 2>err'
+  wait_until 20 at_prompt
+  keys "redispatch use long" Enter
+  wait_until 20 shows "description: only acceptance_criteria can be changed"
+  keys Enter
+  ended 0
+  grep -q '"acceptance_criteria":\["1h30m is 5400 s","5x is refused"\]' out
+  amp-validate out | cmp - out
+  [ "$(task-dispatch coordinate -s "$STATE" <out 2>/dev/null | jq -c 'select(.type == "task_dispatch").payload.acceptance_criteria')" = \
+    '["1h30m is 5400 s","5x is refused","use long"]' ]
+  # Without a change there are none.
+  jq -c '.decision = "resume"' out >bad
+  run -1 --separate-stderr amp-validate bad
+  [[ $stderr == *acceptance_criteria* || $stderr == *decision* ]]
+}
+
 @test "defer takes a time; a question whose change was dropped is still there" {
   invocation 1 >question
+  invocation 2 >>question
   hitl-prompt -s "$STATE" --answer /dev/null <question >/dev/null 2>&1 || true
   editor edit <<'EOS'
 echo broken >"$1"
@@ -424,7 +451,11 @@ EOS
   wait_until 20 shows "The change is dropped."
   wait_until 20 at_prompt
   keys "deny no" Enter
-  ended 0
+  wait_until 20 shows "hitl-2"
+  wait_until 20 at_prompt
+  keys "defer $(date -d '2 minutes' +%H:%M) after lunch" Enter
+  wait_until 20 test -s "$SCREEN.status"
+  cat "$STATE"/log/*.ndjson | jq -es --argjson now "$(date +%s)" 'any(.[]; .to == "DEFERRED" and .state.until / 1000 - $now < 180)'
   jq -es 'any(.[]; .msg.payload.decision == "deny")' out
   [ -z "$(ls -d /tmp/hitl-prompt.* 2>/dev/null)" ]
 }

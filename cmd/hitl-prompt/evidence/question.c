@@ -210,7 +210,8 @@ int evidence_answers(const struct amp_question *q, const struct page *page)
     for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
         if (a->effect && page_say(page, TINT_DIM, "    %-12s %s", a->name, a->effect) < 0)
             return -1;
-    return 0;
+    return page_say(page, TINT_DIM, "    %-12s %s", "defer TIME",
+                    "ask again then: 2h, 17:30 or an RFC 3339 time");
 }
 
 int evidence_digest(const struct amp_question *q, const struct amp_evidence *ev,

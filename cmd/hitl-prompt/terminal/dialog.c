@@ -1,7 +1,6 @@
 /* Asks a person one question. */
 #include "dialog.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sodium.h>
@@ -9,12 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <amp/base/clock.h>
 #include <amp/base/file.h>
-#include <amp/base/num.h>
 
 #include "cli/cli.h"
 #include "flow/decide/payload.h"
@@ -22,7 +18,6 @@
 #define TEXT_MAX  ((size_t)256 << 20) /* of a page, as of a long diff */
 #define PATCH_MAX ((size_t)64 << 20)  /* of a diff that is shown */
 #define WIDE      100                 /* columns of a question; a diff uses all */
-#define DEFER_MAX (366LL * 86400000)
 
 static const char ask_prompt[] = "> ";
 
@@ -255,49 +250,6 @@ void dialog_again(struct dialog *g, const char *why)
 
 /* --- reading --- */
 
-/* A clock time, "17:30", today or else tomorrow, or an RFC 3339 time, or a duration. */
-static bool time_read(struct amp_span word, int64_t now_ms, int64_t *at_ms)
-{
-    struct amp_error err;
-    int64_t ms, hour, minute;
-    const char *colon = memchr(word.p, ':', word.n);
-    time_t now = (time_t)(now_ms / 1000);
-    struct tm t;
-
-    if (amp_time_parse(word, at_ms))
-        return *at_ms > now_ms;
-    if (colon && word.n == 5 && colon == word.p + 2) {
-        if (amp_num_parse((struct amp_span){word.p, 2}, 0, 23, &hour, &err) < 0 ||
-            amp_num_parse((struct amp_span){word.p + 3, 2}, 0, 59, &minute, &err) < 0 ||
-            !localtime_r(&now, &t))
-            return false;
-        t.tm_hour = (int)hour;
-        t.tm_min = (int)minute;
-        t.tm_sec = 0;
-        t.tm_isdst = -1;
-        if ((*at_ms = (int64_t)mktime(&t) * 1000) <= now_ms) {
-            t.tm_mday++;
-            t.tm_isdst = -1;
-            *at_ms = (int64_t)mktime(&t) * 1000;
-        }
-        return *at_ms > now_ms;
-    }
-    if (!word.n || !isdigit((unsigned char)word.p[0]) ||
-        amp_num_duration(word, 1, DEFER_MAX, &ms, &err) < 0)
-        return false;
-    *at_ms = now_ms + ms;
-    return true;
-}
-
-/* The first word of a deferral's note is its time, if it is one. */
-static void defer_read(struct amp_operator_answer *a)
-{
-    size_t n = a->note ? strcspn(a->note, " \t") : 0;
-
-    if (n && time_read((struct amp_span){a->note, n}, amp_now_ms(), &a->until_ms))
-        a->note += n + strspn(a->note + n, " \t");
-}
-
 static const struct amp_action *action_find(const struct amp_question *q, const char *name)
 {
     for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
@@ -340,8 +292,6 @@ static enum dialog_said answer_read(struct dialog *g)
     }
     if (!(action = action_find(g->q, g->answer.action)))
         return DIALOG_ANSWERED;
-    if (action->is & AMP_ACTION_DEFERS)
-        defer_read(&g->answer);
     bool lacks = action->does == AMP_ACTION_ROLLBACK && (!g->answer.commit || !*g->answer.commit);
     if ((action->is & AMP_ACTION_GRAVE) && !lacks) {
         confirm_ask(g, action);

@@ -89,7 +89,8 @@ struct amp_body {
         struct {
             struct amp_span ref, note, commit, op; /* op: the operator */
             enum amp_operator_word word;
-            struct amp_span action; /* the word of a protocol that has other words */
+            struct amp_span action;    /* the word of a protocol that has other words */
+            struct amp_spans criteria; /* that replace the former ones; or none */
             int64_t decided_ms;
         } decision;
         struct {

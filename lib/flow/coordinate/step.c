@@ -204,10 +204,22 @@ static int lines_compose(struct amp_step *st, struct amp_task_part *p,
     return r->effects & AMP_QA_DO_REVIEW ? amp_step_emit_review(st, p, err) : 0;
 }
 
-/* Adds the decision's note to the criteria. */
+/* Replaces the criteria by those of the decision, if it has any, and adds its note. */
 static int criteria_amend(struct amp_step *st, struct amp_error *err)
 {
+    const struct amp_spans *criteria = &st->view->body.decision.criteria;
     struct amp_span note = st->view->body.decision.note;
+
+    if (criteria->n) {
+        json_t *list = json_array();
+        for (uint32_t i = 0; i < criteria->n; i++)
+            if (json_array_append_new(list, json_stringn(criteria->v[i].p, criteria->v[i].n)) < 0) {
+                json_decref(list);
+                return amp_fail_memory(err);
+            }
+        if (amp_step_replace(&st->t.criteria, list, err) < 0)
+            return -1;
+    }
     return note.n > 0 && json_array_append_new(st->t.criteria, json_stringn(note.p, note.n)) < 0
                ? amp_fail_memory(err)
                : 0;

@@ -5,18 +5,21 @@
 
 #include "protocol/compose/json.h"
 
+static const char *editable_of(const struct amp_question *q)
+{
+    return amp_question_terms(q)->editable;
+}
+
 /* The message whose payload is edited; the caller owns it. */
 static json_t *message_of(const struct amp_question *q, const struct amp_evidence *ev,
                           struct amp_error *err)
 {
-    json_t *message;
+    json_t *message = NULL;
 
-    if (q->about.kind != AMP_SUBJECT_TASK)
+    if (!editable_of(q))
         message = json_incref(q->message);
-    else if (ev->dispatch)
+    else if (q->about.kind == AMP_SUBJECT_TASK && ev->dispatch)
         message = amp_json_load(amp_span_str(ev->dispatch), err);
-    else
-        message = NULL;
     if (message && json_is_object(json_object_get(message, "payload")))
         return message;
     json_decref(message);
@@ -77,6 +80,25 @@ static int message_check(const json_t *message, struct amp_buf *why, struct amp_
     return rc;
 }
 
+/* Appends the members that must not differ but do. */
+static int members_compare(json_t *before, json_t *after, const char *editable, struct amp_buf *why,
+                           struct amp_error *err)
+{
+    json_auto_t *all = json_object();
+    const char *key;
+    json_t *v;
+
+    if (!all || json_object_update(all, before) < 0 || json_object_update(all, after) < 0)
+        return amp_fail_memory(err);
+    json_object_foreach (all, key, v) {
+        if (strcmp(key, editable) != 0 &&
+            !json_equal(json_object_get(before, key), json_object_get(after, key)) &&
+            amp_buf_fmt(why, err, "%s: only %s can be changed\n", key, editable) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* An envelope with the length of its payload gets the new one. */
 static int length_adjust(json_t *message, const json_t *payload, struct amp_error *err)
 {
@@ -108,6 +130,11 @@ int amp_payload_check(const struct amp_question *q, const struct amp_evidence *e
                            payload ? "" : e.what) < 0
                    ? -1
                    : 0;
+    if (editable_of(q) &&
+        members_compare(json_object_get(message, "payload"), payload, editable_of(q), why, err) < 0)
+        return -1;
+    if (why->len)
+        return 0;
     *changed = !json_equal(payload, json_object_get(message, "payload"));
     if (!(edited = json_copy(message)) || json_object_set(edited, "payload", payload) < 0)
         return amp_fail_memory(err);

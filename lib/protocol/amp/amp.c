@@ -148,6 +148,7 @@ static const struct amp_fill_row decision_rows[] = {
     {AMP_AT("/note"), AMP_AS_TEXT, B(decision.note), 0, NULL},
     {AMP_AT("/commit"), AMP_AS_TEXT, B(decision.commit), 0, NULL},
     {AMP_AT("/operator"), AMP_AS_TEXT, B(decision.op), 0, NULL},
+    {AMP_AT("/acceptance_criteria"), AMP_AS_TEXTS, B(decision.criteria), 0, NULL},
 };
 static const struct amp_fill_table decision = AMP_FILL_TABLE(struct amp_body, decision_rows);
 

@@ -247,19 +247,24 @@ int amp_compose_escalation(const struct amp_escalation_args *a, struct amp_buf *
     return amp_compose_message(&e, p, out, id_out, err);
 }
 
-int amp_compose_decision(const char *ref_msg_id, const char *task_id, enum amp_operator_word word,
-                         const char *note, const char *commit, const char *op, int64_t now_ms,
-                         struct amp_buf *out, struct amp_error *err)
+int amp_compose_decision(const struct amp_decision_args *a, struct amp_buf *out,
+                         struct amp_error *err)
 {
+    json_t *criteria = NULL;
+
+    if (a->criteria && !(criteria = amp_json_load(amp_span_str(a->criteria), err)))
+        return -1;
     json_t *j = control_record("decision");
-    member_put(&j, "ref_msg_id", json_string(ref_msg_id));
-    member_put(&j, "task_id", json_string(task_id));
-    member_put(&j, "decision", json_string(amp_operator_word_name(word)));
-    if (note && *note)
-        member_put(&j, "note", json_string(note));
-    if (commit && *commit)
-        member_put(&j, "commit", json_string(commit));
-    member_put(&j, "operator", json_string(op));
-    member_put(&j, "timestamp", time_json(now_ms));
+    member_put(&j, "ref_msg_id", json_string(a->ref_msg_id));
+    member_put(&j, "task_id", json_string(a->task_id));
+    member_put(&j, "decision", json_string(amp_operator_word_name(a->word)));
+    if (a->note && *a->note)
+        member_put(&j, "note", json_string(a->note));
+    if (criteria)
+        member_put(&j, "acceptance_criteria", criteria);
+    if (a->commit && *a->commit)
+        member_put(&j, "commit", json_string(a->commit));
+    member_put(&j, "operator", json_string(a->op));
+    member_put(&j, "timestamp", time_json(a->now_ms));
     return document_write(j, out, err);
 }

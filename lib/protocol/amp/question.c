@@ -4,6 +4,8 @@
 #include "protocol/amp/compose.h"
 #include "protocol/question.h"
 
+#define EDITABLE "acceptance_criteria" /* in the payload of a dispatch */
+
 static bool question_asks(const struct amp_view *v)
 {
     bool to_admin = false;
@@ -59,15 +61,41 @@ static const struct amp_action actions[] = {
                          "reset the branch to COMMIT, then continue"},
     {0}};
 
+/* The criteria of an edited payload, as JSON with a NUL. */
+static int criteria_text(const char *payload, struct amp_buf *out, struct amp_error *err)
+{
+    json_auto_t *j = amp_json_load(amp_span_str(payload), err);
+    const json_t *list = json_object_get(j, EDITABLE);
+
+    if (!j)
+        return -1;
+    if (!list)
+        return amp_fail(err, AMP_DATAERR, "bad_answer", "the payload has no " EDITABLE);
+    return amp_json_dump(list, out, err) < 0 ? -1 : amp_buf_add(out, "", 1, err);
+}
+
 static int question_decide(const struct amp_asked *q, const struct amp_operator_answer *a,
                            struct amp_buf *out, struct amp_error *err)
 {
     enum amp_operator_word word = AMP_DO_RESUME;
+    AMP_BUF struct amp_buf criteria = {0};
+
+    amp_buf_init(&criteria, 1 << 20);
     while (actions[word + 1].name && strcmp(actions[word].name, a->action) != 0)
         word++;
-    return amp_compose_decision(q->id, amp_json_str(q->message, "task_id"), word, a->note,
-                                a->does == AMP_ACTION_ROLLBACK ? a->commit : NULL, a->op, q->now_ms,
-                                out, err);
+    if (word == AMP_DO_REDISPATCH && a->payload && criteria_text(a->payload, &criteria, err) < 0)
+        return -1;
+    const struct amp_decision_args args = {
+        .ref_msg_id = q->id,
+        .task_id = amp_json_str(q->message, "task_id"),
+        .word = word,
+        .note = a->note,
+        .commit = a->does == AMP_ACTION_ROLLBACK ? a->commit : NULL,
+        .criteria = criteria.len ? criteria.data : NULL,
+        .op = a->op,
+        .now_ms = q->now_ms,
+    };
+    return amp_compose_decision(&args, out, err);
 }
 
 static int question_refuse(const struct amp_asked *q, enum amp_ack_stage stage, const char *code,
@@ -92,6 +120,7 @@ const struct amp_question_terms amp_questions_amp = {
     .actions = actions,
     .words = {"resume, redispatch or terminate",
               "resume, redispatch, rollback COMMIT or terminate"},
+    .editable = EDITABLE,
     .form = {"resume [NOTE] | redispatch [NOTE] | terminate [NOTE]",
              "resume [NOTE] | redispatch [NOTE] | rollback COMMIT [NOTE] |\n"
              "          terminate [NOTE]"},
