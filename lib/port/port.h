@@ -27,6 +27,18 @@ enum amp_port_trait {
     AMP_PORT_OUTPUT = 8,  /* the program's own output */
 };
 
+/* Whether commands must not run now, because people suspended them; asked by exec-each. */
+struct amp_port_hold {
+    /* A number that changes when other messages are held. */
+    uint64_t (*look)(void *ctx);
+    bool (*held)(void *ctx, struct amp_span line);
+    /* To wait for the next look: a descriptor (-1: none) and a time in ms (-1: any). */
+    int (*fd)(void *ctx);
+    int64_t (*wait)(void *ctx);
+    int64_t grace_ms; /* of a running command */
+    void *ctx;
+};
+
 struct amp_port_options {
     const char *consumer;            /* part of a spool file's name */
     int64_t open_timeout_ms;         /* how long a message waits for a reader; < 0: no limit */
@@ -42,6 +54,7 @@ struct amp_port_options {
     bool durable;        /* files are synced before a line counts as delivered */
     const char *also;    /* the caller's other names, for the error of an unknown port; or NULL */
     const struct amp_child_wrap *wrap; /* of the commands of exec-each; or NULL */
+    const struct amp_port_hold *hold;  /* of the commands of exec-each; or NULL */
     volatile const int *stop;          /* non-zero: ends the opening of a port; or NULL */
 };
 

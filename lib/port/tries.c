@@ -108,7 +108,7 @@ int64_t amp_tries_wait(const struct amp_port *p, int64_t now_ms)
     const struct amp_tries *s = p->tries;
     int64_t wait = p->queue.n > 0 && s->n < s->window ? 0 : -1;
     for (uint32_t i = 0; i < s->window; i++) {
-        if (!s->v[i].used || s->v[i].running)
+        if (!s->v[i].used || s->v[i].running || s->v[i].held)
             continue;
         int64_t left = s->v[i].due_ms > now_ms ? s->v[i].due_ms - now_ms : 0;
         if (wait < 0 || left < wait)

@@ -14,6 +14,8 @@
 
 struct amp_try {
     bool used, running;
+    bool held;   /* must not run now */
+    bool paused; /* is being ended, because it is held */
     uint64_t tag;
     char *text; /* the id, then the line */
     size_t id_len, n;
@@ -26,6 +28,7 @@ struct amp_tries {
     struct amp_try v[AMP_TRIES_MAX];
     uint32_t n, window;
     size_t bytes;
+    uint64_t looked; /* the number of the last look at the held messages */
 };
 
 int amp_tries_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,

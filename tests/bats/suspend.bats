@@ -76,3 +76,104 @@ finish() {
   got_no log.ndjson '.kind == "job" and (.event == "break" or .event == "refuse")'
   [ -z "$(git -C "$REPO" for-each-ref refs/amp/)" ]
 }
+
+@test "the coordinator sends no work of a suspended task, and sends it when the task is resumed" {
+  workplace
+  mkfifo in
+  task-dispatch new --id T-2026-001 --repo "$REPO" --branch feat/x --criterion works --description "Say hello" >task.ndjson
+  task-dispatch new --id T-2026-002 --repo "$REPO" --branch feat/y --criterion works --description "Say more" >>task.ndjson
+  mkdir -m 700 "$STATE"
+  hitl-prompt suspend --state "$STATE" T-2026-001 --reason "wait for Ann"
+  task-dispatch coordinate --state "$STATE" --trust-in in >out.ndjson 2>err 3>&- &
+  pid=$!
+  exec 4>in
+  cat task.ndjson >&4
+  wait_until 30 got out.ndjson '.type == "task_dispatch" and .task_id == "T-2026-002"'
+  grep -q "T-2026-001.* is not sent: .* suspended task T-2026-001: wait for Ann" err
+  got_no out.ndjson '.type == "task_dispatch" and .task_id == "T-2026-001"'
+  hitl-prompt resume --state "$STATE" T-2026-001
+  wait_until 30 got out.ndjson '.type == "task_dispatch" and .task_id == "T-2026-001"'
+  finish
+}
+
+@test "an inbox hands over nothing that is suspended; its command ends with what it started" {
+  workplace
+  need_tool amp-route
+  agent take <<'EOS'
+[ -e "$AMP_STATE/second" ] && { cat >>"$AMP_STATE/taken"; exit 0; }
+touch "$AMP_STATE/second"
+trap '' TERM
+setsid bash -c 'trap "" TERM; echo $$ >"$AMP_STATE/orphan"; while :; do sleep 1000; done' &
+echo $$ >"$AMP_STATE/child"
+while :; do sleep 1000; done
+EOS
+  export AMP_STATE=$STATE
+  dispatch | amp-route -r '* => inbox:ann'
+  amp-route inbox ann --follow --attempts 1 --exec ./take 2>err 3>&- &
+  pid=$!
+  wait_until 30 test -s "$STATE/orphan"
+  hitl-prompt suspend --agent ann
+  wait_until 30 gone "$(cat "$STATE/child")"
+  wait_until 30 gone "$(cat "$STATE/orphan")"
+  wait_until 30 grep -q "stays in the inbox: .* suspended agent ann" err
+  [ ! -e "$STATE/taken" ]
+  # The attempt that was ended does not count, though only one is allowed.
+  hitl-prompt resume --agent ann
+  wait_until 30 test -s "$STATE/taken"
+  kill "$pid"
+}
+
+@test "a task, an agent, and both: each is resumed by itself" {
+  workplace
+  mkdir -m 700 "$STATE"
+  run -1 hitl-prompt suspend --state "$STATE" nobody
+  grep -q "neither a task nor an agent" <<<"$output"
+  run -64 hitl-prompt suspend --state "$STATE"
+  run -64 hitl-prompt suspend --state "$STATE" --all T-2026-001
+  run -69 hitl-prompt suspend --state "$STATE/none" --all
+  hitl-prompt suspend --state "$STATE" T-2026-001 T-2026-002
+  hitl-prompt suspend --state "$STATE" --agent ann ben
+  hitl-prompt suspend --state "$STATE" --all
+  [ "$(hitl-prompt suspend --state "$STATE" --list --json | jq -r '.scope + (.name // "")' | paste -sd' ')" = \
+    "taskT-2026-001 taskT-2026-002 agentann agentben all" ]
+  hitl-prompt resume --state "$STATE" T-2026-001
+  hitl-prompt resume --state "$STATE" --agent ben 2>err
+  grep -q "everything is still suspended" err
+  hitl-prompt resume --state "$STATE" T-2026-001 2>err
+  grep -q "is not suspended by a person" err
+  [ "$(hitl-prompt suspend --state "$STATE" --list --json | jq -r '.scope + (.name // "")' | paste -sd' ')" = "taskT-2026-002 agentann all" ]
+  hitl-prompt resume --state "$STATE" --all
+  [ -z "$(hitl-prompt suspend --state "$STATE" --list)" ]
+  # An agent suspends and resumes nothing.
+  AMP_AGENT=eve run -77 hitl-prompt suspend --state "$STATE" --all
+  AMP_AGENT=eve run -77 hitl-prompt resume --state "$STATE" --all
+}
+
+@test "commands of exec-each wait while their task is suspended, and the ended one does not count" {
+  workplace
+  need_tool amp-route
+  agent take <<'EOS'
+[ -e "$AMP_STATE/second" ] && { cat >>"$AMP_STATE/taken"; exit 0; }
+touch "$AMP_STATE/second"
+echo $$ >"$AMP_STATE/child"
+exec sleep 1000
+EOS
+  export AMP_STATE=$STATE
+  mkfifo in
+  amp-route --attempts 1 -r '* => exec-each:./take' <in 2>err 3>&- &
+  pid=$!
+  exec 4>in
+  dispatch >&4
+  wait_until 30 test -s "$STATE/child"
+  hitl-prompt suspend T-2026-001
+  wait_until 30 gone "$(cat "$STATE/child")"
+  dispatch '.task_id = "T-2026-002" | .msg_id = "task_dispatch-T-2026-002-1" | .payload.subtasks[0].subtask_id = "T-2026-002-S1"' >&4
+  wait_until 30 grep -q T-2026-002 "$STATE/taken"
+  run -1 grep -q T-2026-001-1 "$STATE/taken"
+  [ "$(wc -l <"$STATE/taken")" = 1 ]
+  hitl-prompt resume T-2026-001
+  exec 4>&-
+  finish
+  [ "$rc" = 0 ]
+  [ "$(wc -l <"$STATE/taken")" = 2 ]
+}

@@ -2,6 +2,7 @@
 #include "base/process/runner.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,7 +11,9 @@
 #include <amp/base/file.h>
 
 #include "base/loop.h"
+#include "base/process/process.h"
 
+#define ROUNDS   50  /* of killing what an ended command left */
 #define AGAIN_MS 100 /* after a KILL, in case the kernel takes its time */
 
 struct amp_runner amp_runner_of(const struct amp_child *c, int64_t limit_ms, int64_t grace_ms)
@@ -51,8 +54,21 @@ int amp_runner_start(struct amp_runner *r, const struct amp_child_spec *spec,
     return 0;
 }
 
+/* The command has ended and is not waited for yet: ends what it left. */
+static void rest_end(const struct amp_runner *r)
+{
+    struct pollfd fd = {.fd = r->child.pidfd, .events = POLLIN};
+
+    if (poll(&fd, 1, 0) != 1)
+        return;
+    for (int round = 0; round < ROUNDS && amp_child_tree_signal(r->child.pid, SIGKILL) > 0; round++)
+        poll(NULL, 0, 1);
+}
+
 int amp_runner_look(struct amp_runner *r, struct amp_child_end *end, struct amp_error *err)
 {
+    if (r->hurried && !r->child.owns_tree)
+        rest_end(r);
     int rc = amp_child_poll(&r->child, end, err);
     if (rc < 0)
         return -1;
@@ -65,7 +81,11 @@ int amp_runner_look(struct amp_runner *r, struct amp_child_end *end, struct amp_
     if (now < r->until_ms)
         return 0;
     r->timed_out |= r->until_ms > 0 && !r->stopped;
-    amp_child_kill_tree(&r->child, r->stopped ? SIGKILL : SIGTERM);
+    int sig = r->stopped ? SIGKILL : SIGTERM;
+    /* Descendants first: they are found by their parents. */
+    if (r->hurried && !r->child.owns_tree)
+        amp_child_tree_signal(r->child.pid, sig);
+    amp_child_kill_tree(&r->child, sig);
     r->until_ms = now + (r->stopped ? AGAIN_MS : r->grace_ms);
     r->stopped = true;
     return 0;
@@ -87,6 +107,7 @@ void amp_runner_hurry(struct amp_runner *r, int64_t grace_ms)
 {
     int64_t latest = amp_mono_ms() + grace_ms;
     amp_runner_stop(r);
+    r->hurried = true;
     if (r->grace_ms > grace_ms)
         r->grace_ms = grace_ms;
     if (r->stopped && r->until_ms > latest)

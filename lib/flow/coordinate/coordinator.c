@@ -2,6 +2,7 @@
  * what earlier runs left. */
 #include "flow/coordinate/coordinator.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
@@ -61,9 +62,68 @@ int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span line, struc
                : amp_coordinator_pass(c, amp_buf_span(&c->signed_line), err);
 }
 
+/* New work of a task that people suspended is not sent. 1: it is held; 0: it is not. */
+static int entry_hold(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
+                      struct amp_error *err)
+{
+    static const struct amp_check_options any = {0};
+    const struct amp_pause *by;
+    struct amp_view v;
+    if (!amp_span_starts(id, "task_dispatch-") && !amp_span_starts(id, "review_request-"))
+        return 0;
+    if (!c->pauses.store)
+        amp_pause_watch_open(&c->pauses, c->store);
+    int held = amp_pause_look(&c->pauses, AMP_SPAN(""), AMP_SPAN(""), &by, err);
+    if (held < 0 || c->pauses.now.n_v == 0)
+        return held < 0 ? -1 : 0;
+    int rc = amp_reader_line(c->own, line, &any, &v, NULL, NULL, err);
+    if (rc < 0)
+        return -1;
+    by = amp_pauses_find(&c->pauses.now, rc ? v.task : AMP_SPAN(""), AMP_SPAN(""));
+    if (!by)
+        return 0;
+    if (amp_grow(&c->held, &c->cap_held, c->n_held, sizeof *c->held, err) < 0)
+        return -1;
+    amp_span_copy(id, c->held[c->n_held++].id, sizeof c->held->id);
+    char said[AMP_PAUSE_SAID_MAX];
+    amp_pause_say(by, said);
+    c->opt->warn("%.*s is not sent: %s", AMP_CLIP(id, 200), said);
+    return 1;
+}
+
+struct release {
+    struct amp_coordinator *c;
+    struct amp_held_entry *v;
+    size_t n;
+};
+
+static int entry_release(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
+{
+    const struct release *r = ctx;
+    for (size_t i = 0; i < r->n; i++)
+        if (amp_span_is(e->id, r->v[i].id))
+            return amp_coordinator_queue_entry(r->c, e->id, e->line, e->wants_ack, err);
+    return 0;
+}
+
+int amp_coordinator_release(struct amp_coordinator *c, struct amp_error *err)
+{
+    struct release r = {c, c->held, c->n_held};
+    if (c->n_held == 0)
+        return 0;
+    c->held = NULL;
+    c->n_held = c->cap_held = 0;
+    int rc = amp_store_outbox(c->store, c->opt->consumer, entry_release, &r, err);
+    free(r.v);
+    return rc;
+}
+
 int amp_coordinator_queue_entry(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
                                 bool wants_ack, struct amp_error *err)
 {
+    int held = entry_hold(c, id, line, err);
+    if (held)
+        return held < 0 ? -1 : 0;
     if (amp_grow(&c->emitted, &c->cap_emitted, c->n_emitted, sizeof *c->emitted, err) < 0 ||
         amp_coordinator_queue(c, line, err) < 0)
         return -1;

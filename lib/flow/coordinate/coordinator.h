@@ -12,6 +12,7 @@
 
 #include "flow/coordinate/coordinate.h"
 #include "flow/identity.h"
+#include "flow/pause/watch.h"
 #include "protocol/amp/compose.h"
 #include "task/policy.h"
 #include "task/record.h"
@@ -48,6 +49,11 @@ struct amp_coordinator {
     uint64_t refused_tasks;
     const struct amp_said *said; /* who said the message that is being taken */
     struct amp_buf signed_line;
+    struct amp_pause_watch pauses;
+    struct amp_held_entry { /* of the outbox, while people suspend its task */
+        char id[AMP_MSG_ID_MAX];
+    } * held;
+    size_t n_held, cap_held;
 };
 
 /* One step: the context of amp_step_apply, which fills it. */
@@ -121,7 +127,8 @@ int amp_step_forward(struct amp_step *st, struct amp_error *err);
 void amp_step_forward_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
 
 /* Queues a line without LF for the output, signed; queue_entry: an entry of the outbox, which is
- * closed once it is written, unless it needs an acknowledgement; pass: another's line, unchanged.
+ * closed once it is written, unless it needs an acknowledgement; a dispatch or review request that
+ * people suspended stays in the outbox. pass: another's line, unchanged.
  */
 int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span line, struct amp_error *err);
 int amp_coordinator_pass(struct amp_coordinator *c, struct amp_span line, struct amp_error *err);
@@ -156,6 +163,8 @@ int amp_coordinator_begin(struct amp_coordinator *c, struct amp_error *err);
 void amp_coordinator_pause(struct amp_coordinator *c);
 /* Ends the turn and syncs: then the queued lines may be written. Writes task files. */
 int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err);
+/* Queues the entries that were held, if people resumed something. */
+int amp_coordinator_release(struct amp_coordinator *c, struct amp_error *err);
 /* Continues what earlier runs left: queues open lines of the outbox, completes suspensions. */
 int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err);
 /* Suspends the agents of a task that the critical escalation `ref` suspends. */

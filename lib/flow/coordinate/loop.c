@@ -80,6 +80,8 @@ static void close_all(struct loop *l)
     free(l->c.emitted);
     free(l->c.tasks);
     amp_buf_release(&l->c.signed_line);
+    amp_pause_watch_close(&l->c.pauses);
+    free(l->c.held);
 }
 
 /* Closes the outbox entries whose lines are written and need no acknowledgement. */
@@ -308,8 +310,8 @@ static int name_open(struct loop *l, struct amp_error *err)
 static int round_once(struct loop *l, struct amp_error *err)
 {
     const struct amp_coordinate_options *opt = l->c.opt;
-    struct pollfd fds[INPUTS_MAX + 1];
-    struct amp_loop turn = amp_loop_turn(fds, INPUTS_MAX + 1, opt->stop, NULL);
+    struct pollfd fds[INPUTS_MAX + 2];
+    struct amp_loop turn = amp_loop_turn(fds, INPUTS_MAX + 2, opt->stop, NULL);
     bool alive = false, more = false, done = false,
          full = amp_outq_pending(&l->c.out) >= PENDING_MAX;
     for (size_t i = 0; i < l->n_ports; i++) {
@@ -327,6 +329,10 @@ static int round_once(struct loop *l, struct amp_error *err)
         return 1;
     amp_loop_add(&turn, amp_outq_events(&l->c.out) ? l->c.out.fd : -1, amp_outq_events(&l->c.out));
     amp_loop_within(&turn, amp_outq_timeout(&l->c.out));
+    if (l->c.n_held > 0) {
+        amp_loop_add(&turn, amp_pause_watch_fd(&l->c.pauses), POLLIN);
+        amp_loop_within(&turn, amp_pause_watch_wait(&l->c.pauses));
+    }
     if (opt->until_done)
         amp_loop_within(&turn, RECHECK_MS);
     if (more)
@@ -336,6 +342,9 @@ static int round_once(struct loop *l, struct amp_error *err)
         return -1;
     if (ended == AMP_LOOP_SIGNAL)
         return 0;
+    if (l->c.n_held > 0 && amp_pause_watch_due(&l->c.pauses) &&
+        amp_coordinator_release(&l->c, err) < 0)
+        return -1;
     bool late = ended == AMP_LOOP_LATE;
     /* Only after a quiet interval, because a task may still arrive in a FIFO. */
     if (late && !more && opt->until_done && no_task_comes(l))

@@ -76,8 +76,8 @@ int amp_handover_wait(struct amp_handover *h, struct pollfd *own, unsigned n, in
 {
     int64_t until = timeout_ms < 0 ? -1 : amp_mono_ms() + timeout_ms;
     for (;;) {
-        struct pollfd fds[2 + AMP_PORT_FDS];
-        struct amp_loop turn = amp_loop_turn(fds, 2 + AMP_PORT_FDS, h->o->stop, NULL);
+        struct pollfd fds[3 + AMP_PORT_FDS];
+        struct amp_loop turn = amp_loop_turn(fds, 3 + AMP_PORT_FDS, h->o->stop, NULL);
         int64_t rest = until < 0 ? -1 : until - amp_mono_ms();
         int64_t wait = rest = until >= 0 && rest < 0 ? 0 : rest;
         bool any = false;
@@ -211,6 +211,50 @@ static char **environment_make(const struct amp_handover *h, const struct amp_in
     return env;
 }
 
+int amp_handover_held(struct amp_handover *h, struct amp_span line, const struct amp_pause **found,
+                      struct amp_error *err)
+{
+    static const struct amp_check_options any = {0};
+    struct amp_view v = {0};
+    int rc = amp_pause_look(h->pauses, AMP_SPAN(""), h->o->agent, found, err);
+    if (rc || h->pauses->now.n_v == 0)
+        return rc;
+    if (amp_reader_line(h->reader, line, &any, &v, NULL, NULL, err) < 0)
+        return -1;
+    *found = amp_pauses_find(&h->pauses->now, v.task, h->o->agent);
+    return *found != NULL;
+}
+
+/* Waits for the end of the command; a person's suspension ends it. */
+static int command_wait(struct amp_handover *h, const struct amp_inbox_msg *m,
+                        struct amp_runner *run, struct amp_child_end *end, struct amp_error *err)
+{
+    const struct amp_pause *by;
+    for (;;) {
+        if (*h->o->stop)
+            amp_runner_stop(run);
+        if (!h->paused && amp_pause_watch_due(h->pauses)) {
+            int held = amp_handover_held(h, m->line, &by, err);
+            if (held < 0)
+                return -1;
+            h->paused = held > 0;
+        }
+        if (h->paused)
+            amp_runner_hurry(run, AMP_PAUSE_GRACE_MS);
+        int rc = amp_runner_look(run, end, err);
+        if (rc != 0)
+            return rc < 0 ? -1 : 0;
+        struct pollfd fds[2];
+        struct amp_loop turn = amp_loop_turn(fds, 2, run->stopped ? NULL : h->o->stop, NULL);
+        amp_loop_add(&turn, run->child.pidfd, POLLIN);
+        amp_loop_add(&turn, h->paused ? -1 : amp_pause_watch_fd(h->pauses), POLLIN);
+        amp_loop_within(&turn, amp_runner_wait(run));
+        amp_loop_within(&turn, h->paused ? -1 : amp_pause_watch_wait(h->pauses));
+        if (amp_loop_wait(&turn, err) < 0)
+            return -1;
+    }
+}
+
 static int command_run(struct amp_handover *h, const struct amp_inbox_msg *m,
                        enum amp_run_verdict *how, struct amp_error *err)
 {
@@ -229,12 +273,16 @@ static int command_run(struct amp_handover *h, const struct amp_inbox_msg *m,
                                         .wrap = h->o->wrap};
     /* The agent's command gets the message, not the line of its transport. */
     if (amp_line_message(m->line, &message, err) < 0 ||
-        amp_runner_start(&run, &spec, message, limit, GRACE_MS, err) < 0 ||
-        amp_runner_finish(&run, h->o->stop, &end, err) < 0)
+        amp_runner_start(&run, &spec, message, limit, GRACE_MS, err) < 0)
+        return -1;
+    h->paused = false;
+    amp_pause_watch_renew(h->pauses);
+    if (command_wait(h, m, &run, &end, err) < 0)
         return -1;
     if (*h->o->stop)
         return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
     *how = amp_runner_verdict(&run, &end, h->o->argv[0], &h->why);
+    h->paused = h->paused && *how != AMP_RUN_DONE;
     return 0;
 }
 

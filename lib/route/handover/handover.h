@@ -8,6 +8,7 @@
 #include <amp/base/pipe.h>
 
 #include "base/process/runner.h"
+#include "flow/pause/watch.h"
 #include "message/inbox/bell.h"
 #include "message/inbox/inbox.h"
 #include "message/inbox/lane.h"
@@ -81,8 +82,11 @@ int amp_acks_finish(struct amp_acks *a, struct amp_error *err);
 struct amp_handover {
     const struct amp_handover_options *o;
     struct amp_outq out;
-    bool fifo, file;       /* the kind of output */
-    struct amp_error why;  /* why the command did not take the message */
+    bool fifo, file;      /* the kind of output */
+    struct amp_error why; /* why the command did not take the message */
+    struct amp_pause_watch *pauses;
+    struct amp_reader *reader;
+    bool paused;           /* the last command was ended, because a person suspended it */
     struct amp_acks *acks; /* written during waits; or NULL */
 };
 int amp_handover_open(struct amp_handover *h, struct amp_error *err);
@@ -90,7 +94,10 @@ void amp_handover_close(struct amp_handover *h);
 /* Returns when the agent has the message: on a pipe, when its reader has read it. */
 int amp_handover(struct amp_handover *h, const struct amp_inbox_msg *m, enum amp_run_verdict *how,
                  struct amp_error *err);
-/* poll of at most two descriptors, which misses no signal: INTERRUPTED after one. */
+/* 1: people suspended the message, or its agent, and *found says so; 0: they did not. */
+int amp_handover_held(struct amp_handover *h, struct amp_span line, const struct amp_pause **found,
+                      struct amp_error *err);
+/* poll of at most three descriptors, which misses no signal: INTERRUPTED after one. */
 int amp_handover_wait(struct amp_handover *h, struct pollfd *fds, unsigned n, int64_t timeout_ms,
                       struct amp_error *err);
 /* Waits all of that time, and writes acknowledgements. */

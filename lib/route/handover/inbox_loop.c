@@ -37,7 +37,11 @@ struct inbox_loop {
     int64_t this_turn;
     struct amp_metrics *metrics; /* NULL: there are none */
     struct amp_reader *reader;   /* for is_held */
-    struct amp_buf held, notes;  /* ids that were reported as held; lines to report now */
+    struct amp_pause_watch pauses;
+    bool holds;                       /* a message stays in the inbox */
+    int64_t spared;                   /* attempts of the message that a suspension ended, */
+    char spared_of[AMP_KEY_NAME_MAX]; /* by its digest */
+    struct amp_buf held, notes;       /* ids that were reported as held; lines to report now */
 };
 
 /* Counts the message, its wait (once), and the time of its command. */
@@ -67,6 +71,29 @@ static void metrics_write(struct inbox_loop *in)
         in->o->voice->warn("%s", err.what);
 }
 
+static bool is_spared(const struct inbox_loop *in, const struct amp_inbox_msg *m)
+{
+    char id[AMP_KEY_NAME_MAX];
+    struct amp_error e;
+    return amp_key_digest(&m->id, 1, id, &e) == 0 && strcmp(id, in->spared_of) == 0;
+}
+
+/* A suspension ended the command: the message is handed over again, and the attempt does not count.
+ */
+static int attempt_spare(struct inbox_loop *in, const struct amp_inbox_msg *m)
+{
+    struct amp_error e;
+    if (!is_spared(in, m)) {
+        in->spared = 0;
+        if (amp_key_digest(&m->id, 1, in->spared_of, &e) < 0)
+            in->spared_of[0] = '\0';
+    }
+    in->spared++;
+    in->o->voice->note("%.*s: stopped, because a person suspended it; handed over again later",
+                       AMP_CLIP(m->id, 200));
+    return 0;
+}
+
 static int message_settle(struct inbox_loop *in, const struct amp_inbox_msg *m,
                           enum amp_run_verdict how, struct amp_error *err)
 {
@@ -86,9 +113,12 @@ static int message_settle(struct inbox_loop *in, const struct amp_inbox_msg *m,
         in->o->voice->warn("%.*s: %s", (int)(m->id.n < 200 ? m->id.n : 200), m->id.p, e.what);
         return 0;
     }
+    if (in->hand.paused)
+        return attempt_spare(in, m);
     in->o->voice->warn("%.*s: %s", (int)(m->id.n < 200 ? m->id.n : 200), m->id.p,
                        in->hand.why.what);
-    if (how == AMP_RUN_AGAIN && m->attempt < in->o->attempts) {
+    int64_t spared = is_spared(in, m) ? in->spared : 0;
+    if (how == AMP_RUN_AGAIN && m->attempt - spared < in->o->attempts) {
         int64_t half = amp_backoff_nth(&pauses, m->attempt - 1) / 2;
         uint64_t random;
         amp_random(&random, sizeof(random));
@@ -134,11 +164,23 @@ static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
 {
     struct inbox_loop *in = ctx;
     struct amp_view v;
+    const struct amp_pause *by;
     struct amp_agent_status st;
     struct amp_task_status task;
     struct amp_check_options any = {0};
     char why[700];
     int rc = amp_reader_line(in->reader, text, &any, &v, NULL, NULL, err);
+    if (rc < 0)
+        return -1;
+    int paused = amp_pause_look(&in->pauses, rc ? v.task : AMP_SPAN(""), in->o->agent, &by, err);
+    if (paused) {
+        char said[AMP_PAUSE_SAID_MAX];
+        in->holds = true;
+        if (paused > 0)
+            amp_pause_say(by, said);
+        return paused < 0 || held_note(in, rc ? v.id : AMP_SPAN("a message"), said, err) < 0 ? -1
+                                                                                             : 1;
+    }
     if (rc <= 0 || !amp_admission_is_work(&v))
         return rc < 0 ? -1 : 0;
     if (amp_task_status(in->store, v.task, &task, err) < 0 ||
@@ -152,6 +194,7 @@ static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
                  in->o->name, st.ref);
     else
         return 0;
+    in->holds = true;
     return held_note(in, v.id, why, err) < 0 ? -1 : 1;
 }
 
@@ -168,6 +211,7 @@ static int message_step(struct inbox_loop *in, bool *any, int64_t *wake_ms, stru
                                   .held = is_held,
                                   .ctx = in,
                                   .actor = in->acks.actor};
+    in->holds = false;
     int rc =
         amp_inbox_offer(in->store, in->o->agent, &turn, amp_now_ms(), &in->mem, &m, wake_ms, err);
     held_report(in);
@@ -192,8 +236,9 @@ static int message_step(struct inbox_loop *in, bool *any, int64_t *wake_ms, stru
 
 static int more_wait(struct inbox_loop *in, int64_t wake_ms, struct amp_error *err)
 {
-    struct pollfd fds[2] = {{.fd = in->bell, .events = POLLIN},
-                            {.fd = in->hand.out.fd, .events = 0}};
+    struct pollfd fds[3] = {{.fd = in->bell, .events = POLLIN},
+                            {.fd = in->hand.out.fd, .events = 0},
+                            {.fd = -1, .events = POLLIN}};
     int64_t wait = -1;
     if (wake_ms > 0) {
         wait = wake_ms - amp_now_ms();
@@ -202,7 +247,13 @@ static int more_wait(struct inbox_loop *in, int64_t wake_ms, struct amp_error *e
     int64_t tick = amp_metrics_timeout(in->metrics);
     if (tick >= 0 && (wait < 0 || tick < wait))
         wait = tick;
-    if (amp_handover_wait(&in->hand, fds, 2, wait, err) < 0)
+    if (in->holds) { /* the end of a suspension is a write to the log */
+        fds[2].fd = amp_pause_watch_fd(&in->pauses);
+        tick = amp_pause_watch_wait(&in->pauses);
+        if (tick >= 0 && (wait < 0 || tick < wait))
+            wait = tick;
+    }
+    if (amp_handover_wait(&in->hand, fds, 3, wait, err) < 0)
         return -1;
     metrics_write(in);
     if (fds[1].revents & (POLLERR | POLLNVAL))
@@ -239,6 +290,9 @@ static int loop_open(struct inbox_loop *in, struct amp_error *err)
         amp_metrics_open(&o->metrics, &in->metrics, err) < 0 || amp_acks_open(&in->acks, err) < 0 ||
         (o->follow && amp_inbox_bell_open(dir, o->agent, &in->bell, err) < 0))
         return -1;
+    amp_pause_watch_open(&in->pauses, in->store);
+    in->hand.pauses = &in->pauses;
+    in->hand.reader = in->reader;
     return amp_handover_open(&in->hand, err);
 }
 
@@ -276,6 +330,7 @@ int amp_inbox_loop(struct amp_store *store, const struct amp_handover_options *o
     amp_handover_close(&in.hand);
     amp_acks_close(&in.acks);
     amp_reader_free(in.reader);
+    amp_pause_watch_close(&in.pauses);
     amp_buf_release(&in.mem);
     amp_buf_release(&in.held);
     amp_buf_release(&in.notes);

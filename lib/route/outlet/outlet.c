@@ -18,6 +18,7 @@
 #include "base/backoff.h"
 #include "message/ledger/timeouts.h"
 #include "route/count.h"
+#include "route/outlet/hold.h"
 #include "route/outlet/unacked.h"
 #include "route/outlet/waiting.h"
 
@@ -50,6 +51,7 @@ struct amp_outlets {
     const struct amp_lane_rules *rules;
     struct amp_outlet_events events;
     struct amp_unacked_shared unacked;
+    struct amp_route_hold hold;
     struct outlet *v[PORTS_MAX];
     uint32_t n;
     uint32_t stepping; /* the outlet whose port reports outcomes now */
@@ -109,7 +111,9 @@ static int outlet_new(struct amp_outlets *o, const char *spec, uint32_t inbound,
     t->inbound = inbound;
     t->patience_ms = o->opt->patience_ms;
     amp_waiting_init(&t->waiting, o->rules);
-    if (target_open(t, opt, err) < 0) {
+    struct amp_port_options held = *opt;
+    held.hold = o->run->store ? &o->hold.port : NULL;
+    if (target_open(t, &held, err) < 0) {
         outlet_free(t);
         return -1;
     }
@@ -132,6 +136,7 @@ int amp_outlets_new(struct amp_route_run *run, const struct amp_outlets_options 
     o->events = *events;
     o->unacked = (struct amp_unacked_shared){
         .run = run, .leave = events->leave, .ctx = events->ctx, .wake = {.log = -1, .timer = -1}};
+    amp_route_hold_init(&o->hold, run);
     *out = o;
     return 0;
 }
@@ -142,6 +147,7 @@ void amp_outlets_free(struct amp_outlets *o)
         return;
     amp_wake_close(&o->unacked.wake);
     amp_outlets_drop(o, 0);
+    amp_route_hold_release(&o->hold);
     free(o);
 }
 
