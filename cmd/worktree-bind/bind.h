@@ -54,6 +54,8 @@ struct session {
     struct amp_intake *intake; /* reports a decision that is not an operator's */
 };
 int session_open(struct session *s, bool with_store, struct amp_error *err);
+/* Before session_open: lets the worker start meanwhile. */
+int session_wake(struct session *s, struct amp_error *err);
 void session_close(struct session *s); /* also a session that is all zeros */
 #define SESSION __attribute__((cleanup(session_close))) struct session
 /* Ends switches whose time is over, as amp-ack watch does. */

@@ -80,7 +80,7 @@ static int worktree_find(struct execution *x, struct amp_error *err)
     struct stat st;
     if (chdir(dir) < 0 || !getcwd(x->worktree, sizeof x->worktree))
         return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", dir);
-    opt.repo = ".";
+    opt.repo = x->worktree; /* git-worker is in the earlier directory */
     for (;;) {
         snprintf(git, sizeof git, "%s/.git", x->worktree);
         if (lstat(git, &st) == 0) {
@@ -185,16 +185,18 @@ static int git_make(struct execution *x, const struct session *s, const char *tm
 }
 
 /* The state directory and the git of the command. */
-static int repository_use(struct execution *x, const char *tmp, struct amp_error *err)
+static int repository_use(struct execution *x, struct session *s, const char *tmp,
+                          struct amp_error *err)
 {
-    SESSION s = {0};
-    if (session_open(&s, false, err) < 0) {
+    if (session_open(s, false, err) < 0) {
         if (!x->state[0])
             return -1;
     } else {
         if (!x->state[0])
-            state_find(x, &s);
-        if (git_make(x, &s, tmp, err) == 0)
+            state_find(x, s);
+        int rc = git_make(x, s, tmp, err);
+        amp_git_rest(s->git);
+        if (rc == 0)
             return 0;
     }
     if (strcmp(err->code, "no_memory") == 0)
@@ -309,9 +311,10 @@ static int execution_prepare(struct execution *x, const char *command, struct am
         access_read(&text, err) < 0)
         return -1;
     const struct amp_span given = {opt.access ? text.len ? text.data : "" : NULL, text.len};
-    if (confinement_choose(x, given, err) < 0 || worktree_find(x, err) < 0 ||
-        policy_place_check(x, &policy, opt.walls.policy, err) < 0 ||
-        policy_place_check(x, &access, opt.access, err) < 0 || repository_use(x, tmp, err) < 0)
+    SESSION s = {0};
+    if (session_wake(&s, err) < 0 || confinement_choose(x, given, err) < 0 ||
+        worktree_find(x, err) < 0 || policy_place_check(x, &policy, opt.walls.policy, err) < 0 ||
+        policy_place_check(x, &access, opt.access, err) < 0 || repository_use(x, &s, tmp, err) < 0)
         return -1;
     /* Only the mounts of the level full can cover a part of the worktree. */
     if (x->git_inside && !x->report.means.namespaces && !(x->report.lacks & 1u << AMP_LACK_FILES)) {

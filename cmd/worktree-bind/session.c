@@ -14,6 +14,20 @@ static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_err
     return n < PATH_MAX ? 0 : amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", dir);
 }
 
+static int git_open(struct session *s, struct amp_error *err)
+{
+    const struct amp_git_options git = {.stop = &amp_stop};
+    return s->git ? 0 : amp_git_open(&git, &s->git, err);
+}
+
+int session_wake(struct session *s, struct amp_error *err)
+{
+    if (git_open(s, err) < 0)
+        return -1;
+    amp_git_wake(s->git, NULL); /* the first call tries it again, and reports the failure */
+    return 0;
+}
+
 int session_open(struct session *s, bool with_store, struct amp_error *err)
 {
     char dir[PATH_MAX];
@@ -21,8 +35,7 @@ int session_open(struct session *s, bool with_store, struct amp_error *err)
                                         .facts = &amp_flow_facts,
                                         .sign_head = amp_head_sign,
                                         .actor = amp_cli_name()};
-    const struct amp_git_options git = {.stop = &amp_stop};
-    if (amp_git_open(&git, &s->git, err) < 0)
+    if (git_open(s, err) < 0)
         return -1;
     if (amp_git_info(s->git, opt.repo, &s->info, err) < 0 ||
         (with_store && !opt.state && (state_dir(s, dir, err) || amp_cli_state(dir, err))) ||

@@ -120,6 +120,11 @@ static int start_worker(struct amp_git *g, struct amp_error *err)
     return 0;
 }
 
+int amp_git_wake(struct amp_git *g, struct amp_error *err)
+{
+    return g->fd < 0 ? start_worker(g, err) : 0;
+}
+
 static int request_write(struct amp_git *g, const char *op, const struct amp_git_arg *args,
                          struct amp_error *err)
 {
@@ -204,7 +209,7 @@ int amp_git_call(struct amp_git *g, const char *op, const struct amp_git_arg *ar
                  struct amp_error *err)
 {
     struct amp_json_fault fault;
-    if (request_write(g, op, args, err) < 0 || (g->fd < 0 && start_worker(g, err) < 0))
+    if (request_write(g, op, args, err) < 0 || amp_git_wake(g, err) < 0)
         return -1;
     if (reply_wait(g, err) < 0)
         return worker_failed(g);

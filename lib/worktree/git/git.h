@@ -31,6 +31,8 @@ struct amp_git_options {
 };
 int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct amp_error *err);
 void amp_git_close(struct amp_git *g);
+/* Before the first call: the worker starts while the caller goes on. */
+int amp_git_wake(struct amp_git *g, struct amp_error *err);
 /* After the last call for some time: the worker ends while the caller goes on. A later call starts
  * another one. */
 void amp_git_rest(struct amp_git *g);
