@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # task-dispatch run: the Executor around an agent's command.
+# long
 
 setup() {
   load lib

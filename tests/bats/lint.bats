@@ -1,5 +1,6 @@
 # The checks that the compiler does not make, and that these checks find what they look for.
 # static
+# long
 load lib
 
 setup() {

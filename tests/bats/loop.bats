@@ -1,5 +1,6 @@
 # LOOP_ROUNDS sets how many loops run in a row, LOOP_TASKS how many tasks are in flight at once.
 # The whole loop, from `task-dispatch new` to the last verdict, through the script that users copy.
+# long
 
 load lib
 

@@ -1,5 +1,6 @@
 # What holds for every program that was built: option table, help, manual and completions agree;
 # each links only what it may; the exit statuses are the written ones.
+# long
 load lib
 
 setup() {
