@@ -294,14 +294,18 @@ static int list_segments(struct repair *r, struct amp_error *err)
     return amp_log_list(l, err);
 }
 
+static int text_note(struct repair *r, const char *note, struct amp_error *err)
+{
+    struct amp_pos at;
+    struct amp_frame f = {.head.log = AMP_FRAME_repair, .note = amp_span_str(note)};
+    return amp_buf_fmt(r->said, err, "%s\n", note) < 0 ? -1 : amp_turn_append(r->s, &f, &at, err);
+}
+
 static int gone_note(struct repair *r, uint64_t from, uint64_t to, struct amp_error *err)
 {
     char note[128];
-    struct amp_pos at;
-    struct amp_frame f = {.head.log = AMP_FRAME_repair, .note = {note, 0}};
-    f.note.n =
-        (size_t)snprintf(note, sizeof note, "frames %" PRIu64 " to %" PRIu64 " are gone", from, to);
-    return amp_buf_fmt(r->said, err, "%s\n", note) < 0 ? -1 : amp_turn_append(r->s, &f, &at, err);
+    snprintf(note, sizeof note, "frames %" PRIu64 " to %" PRIu64 " are gone", from, to);
+    return text_note(r, note, err);
 }
 
 /* Reports and records the frames that are missing before the first segment, and after `end`, the
@@ -313,6 +317,8 @@ static int ends_note(struct repair *r, const struct amp_pos *end, uint64_t gone,
     uint64_t first = amp_log_first_number(&s->log, s->log.first);
     uint64_t noted = amp_chain_first(&s->chain);
     if (noted && first > noted && gone_note(r, noted, first - 1, err) < 0)
+        return -1;
+    if (s->chain.page_gone && text_note(r, "keys/log.end was gone: frames may be missing", err) < 0)
         return -1;
     return gone > end->n ? gone_note(r, end->n + 1, gone, err) : 0;
 }

@@ -100,6 +100,33 @@ verify() {
   jq -e '.code == "log_tampered" and .noted_end == 0' <<<"$output"
 }
 
+@test "a removed or emptied keys/log.end is not made again by the next writer, but by a repair, which is recorded" {
+  # An attacker removes the last lines, too.
+  local how last
+  for how in rm 'truncate -s 0' 'cp /dev/null' 'ln -sf /etc/passwd'; do
+    rm -rf state
+    cp -r "$STATE" state
+    $how state/keys/log.end
+    last=$(ls state/log/0*.ndjson | tail -n 1)
+    sed -i '$d' "$last"
+    rm state/log/watermark
+    run -74 --separate-stderr amp-ack track --state state <<<"$(message task_dispatch)"
+    [[ $stderr == *"keys/log.end is gone: frames behind may be missing; amp-ack repair makes it again"* ]]
+    run -1 verify
+    [[ $output == *"keys/log.end was removed"* ]]
+  done
+  # What only reads works meanwhile.
+  amp-route replay --state state >/dev/null
+  run -0 --separate-stderr amp-ack repair --state state
+  [[ $output$stderr == *"keys/log.end was gone: frames may be missing"* ]]
+  [ ! -L state/keys/log.end ]
+  amp-ack track --state state <<<"$(message task_dispatch)" >/dev/null
+  run -0 verify
+  [[ $output == *"repaired: "*"keys/log.end was gone"* ]]
+  run -0 --separate-stderr amp-ack audit --state state --kind log --format ndjson
+  jq -e '.code == "log_repaired" and (.what | test("keys/log.end was gone"))' <<<"$output"
+}
+
 @test "a log without a key is no error of the log" {
   rm -r state/keys
   run -78 verify

@@ -75,31 +75,42 @@ static int key_parse(struct amp_chain *c, struct amp_span text, struct amp_error
     return 0;
 }
 
-/* A page that cannot be mapped is not used. */
-static void page_map(struct amp_chain *c, int keys, uint64_t first)
+/* Writes a new page, without a hole: on a full disk a write to a mapped one raises SIGBUS. Returns
+ * after it is on disk. */
+static int page_make(int fd, int keys, uint64_t first)
+{
+    char bytes[PAGE_SIZE] = {0};
+    struct amp_chain_page page = {.first = first};
+    memcpy(page.magic, magic, sizeof magic);
+    memcpy(bytes, &page, sizeof page);
+    return pwrite(fd, bytes, sizeof bytes, 0) != sizeof bytes || fsync(fd) != 0 || fsync(keys) != 0
+               ? -1
+               : 0;
+}
+
+/* Maps the page. With `create` it is made with the first number; otherwise a page that is missing,
+ * or is not one, is gone. A page that cannot be mapped for another reason is not used. */
+static void page_map(struct amp_chain *c, int keys, bool create, uint64_t first)
 {
     struct stat st;
-    int flags = c->read_only ? O_RDONLY : O_RDWR | O_CREAT;
+    int flags = c->read_only ? O_RDONLY : create ? O_RDWR | O_CREAT : O_RDWR;
     AMP_CLOSE int fd = amp_file_open(keys, PAGE, flags | O_NOFOLLOW, 0600, NULL);
-    c->page_gone = c->read_only && fd < 0 && errno == ENOENT;
-    /* A write to a mapped hole on a full disk raises SIGBUS. */
-    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
-        (st.st_size < PAGE_SIZE && (c->read_only || posix_fallocate(fd, 0, PAGE_SIZE) != 0)))
+    c->page_gone = fd < 0 && (errno == ENOENT || errno == ELOOP || errno == EINVAL);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return;
+    c->page_gone = !create && st.st_size < PAGE_SIZE;
+    if (c->page_gone || (st.st_size < PAGE_SIZE && page_make(fd, keys, first) < 0))
         return;
     void *p =
         mmap(NULL, PAGE_SIZE, c->read_only ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
         return;
     c->page = p;
-    if (memcmp(c->page->magic, magic, sizeof magic) == 0)
-        return;
-    if (c->read_only) {
+    c->page_gone = memcmp(c->page->magic, magic, sizeof magic) != 0;
+    if (c->page_gone) {
         munmap(p, PAGE_SIZE);
         c->page = NULL;
-        return;
     }
-    atomic_store(&c->page->first, first);
-    memcpy(c->page->magic, magic, sizeof magic);
 }
 
 int amp_chain_open(struct amp_chain *c, struct amp_error *err)
@@ -125,9 +136,16 @@ int amp_chain_open(struct amp_chain *c, struct amp_error *err)
     sodium_memzero(text.data, text.len);
     if (rc < 0)
         return -1;
-    page_map(c, keys, 1);
+    page_map(c, keys, false, 1);
     c->opened = true;
     return 0;
+}
+
+static int page_sync(struct amp_chain *c, struct amp_error *err)
+{
+    return msync(c->page, PAGE_SIZE, MS_SYNC) != 0
+               ? amp_fail_errno(err, AMP_TEMPFAIL, "cannot sync keys/" PAGE)
+               : 0;
 }
 
 static int key_make(struct amp_chain *c, uint64_t next, uint64_t first, struct amp_error *err)
@@ -145,7 +163,10 @@ static int key_make(struct amp_chain *c, uint64_t next, uint64_t first, struct a
     /* A page of an earlier key may have numbers of another log. */
     if (unlinkat(keys, PAGE, 0) != 0 && errno != ENOENT)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot remove keys/" PAGE);
-    page_map(c, keys, first);
+    /* On disk before the key: a key without its page means that the page was removed. */
+    page_map(c, keys, true, first);
+    if (!c->page)
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot make keys/" PAGE);
     if (amp_buf_fmt(&text, err, KEY_LEAD "%s %" PRIu64 "\n", hex, next) < 0)
         return -1;
     int rc = amp_file_write_atomic(keys, KEY, 0600, amp_buf_span(&text), err);
@@ -189,13 +210,6 @@ void amp_chain_raise(struct amp_chain *c, uint64_t end)
         continue;
 }
 
-static int page_sync(struct amp_chain *c, struct amp_error *err)
-{
-    return msync(c->page, PAGE_SIZE, MS_SYNC) != 0
-               ? amp_fail_errno(err, AMP_TEMPFAIL, "cannot sync keys/" PAGE)
-               : 0;
-}
-
 int amp_chain_drop(struct amp_chain *c, uint64_t first, struct amp_error *err)
 {
     if (!c->page || c->read_only || atomic_load(&c->page->first) >= first)
@@ -206,6 +220,12 @@ int amp_chain_drop(struct amp_chain *c, uint64_t first, struct amp_error *err)
 
 int amp_chain_reset(struct amp_chain *c, uint64_t first, uint64_t end, struct amp_error *err)
 {
+    AMP_CLOSE int keys = c->page_gone && !c->read_only ? keys_open(c, false) : -1;
+    if (keys >= 0) {
+        if (unlinkat(keys, PAGE, 0) != 0 && errno != ENOENT)
+            return amp_fail_errno(err, AMP_CANTCREAT, "cannot replace keys/" PAGE);
+        page_map(c, keys, true, first);
+    }
     if (!c->page || c->read_only)
         return 0;
     atomic_store(&c->page->first, first);

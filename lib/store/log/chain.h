@@ -10,7 +10,7 @@
  *
  * Crash safety. The end is raised after a successful fdatasync, so it never exceeds what is on
  * disk. The first number is raised and synced before a segment is removed. The key is on disk
- * before the first frame that uses it is written.
+ * before the first frame that uses it is written, and the page before the key.
  */
 #ifndef AMP_STORE_CHAIN_H
 #define AMP_STORE_CHAIN_H
@@ -32,14 +32,15 @@ struct amp_chain {
     unsigned char key[32];
     uint64_t start;              /* the first frame with an m */
     struct amp_chain_page *page; /* NULL: none */
-    bool page_gone;              /* read_only: there is a key, but no page */
+    bool page_gone;              /* there is a key, but no page: it was removed or overwritten */
     amp_store_sign_fn sign;      /* NULL: none */
     const char *dir;             /* for sign, borrowed */
 };
 
 void amp_chain_init(struct amp_chain *c, int dirfd, bool read_only);
 void amp_chain_release(struct amp_chain *c);
-/* Reads the key and maps the page, if there is a key. CONFIG log_key_invalid. */
+/* Reads the key and maps the page, if there is a key. A missing page is not made again: frames may
+ * be missing that it noted. CONFIG log_key_invalid. */
 int amp_chain_open(struct amp_chain *c, struct amp_error *err);
 /* Under main, before a frame is appended: makes the key if there is none. next: the number of that
  * frame; first: of the log's first frame. */
@@ -51,7 +52,7 @@ uint64_t amp_chain_first(const struct amp_chain *c);
 void amp_chain_raise(struct amp_chain *c, uint64_t end);
 /* Before frames below `first` are removed; returns after it is on disk. */
 int amp_chain_drop(struct amp_chain *c, uint64_t first, struct amp_error *err);
-/* After a repair, under main: sets both numbers. */
+/* After a repair, under main: sets both numbers, in a new page if it was gone. */
 int amp_chain_reset(struct amp_chain *c, uint64_t first, uint64_t end, struct amp_error *err);
 
 /* Appends the members head and sig of a seal frame, of which body is the part before them; nothing

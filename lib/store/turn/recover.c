@@ -298,6 +298,11 @@ static int log_look_again(struct amp_store *s, struct amp_error *err)
         return amp_log_damaged(&l->end, "frames that were synced in this boot are gone", err);
     if (amp_chain_open(&s->chain, err) < 0)
         return -1;
+    if (!s->repairs && !s->opt.read_only && s->chain.page_gone)
+        return amp_log_damaged(
+            &l->end,
+            "keys/log.end is gone: frames behind may be missing; amp-ack repair makes it again",
+            err);
     if (!s->repairs && amp_chain_end(&s->chain) > l->end.n)
         return amp_log_damaged(&l->end, "frames that were on disk are gone", err);
     l->gen = s->index.gen;
