@@ -46,7 +46,8 @@ static int tokens_admit(struct loop *l, const struct amp_view *v, struct amp_err
     struct amp_error why = {0};
     if (!amp_tokens_are_needed())
         return 1;
-    int rc = amp_tokens_admit(l->ids, l->r.dir.store, v, amp_input_is_trusted(NULL), &why, err);
+    int rc =
+        amp_tokens_admit(l->ids, l->r.dir.store, v, amp_input_is_trusted(NULL), NULL, &why, err);
     if (rc != 0)
         return rc;
     amp_status_note(AMP_NO);

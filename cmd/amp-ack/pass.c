@@ -111,7 +111,7 @@ static bool tokens_admit(struct pass *p, const struct amp_view *v, int *rc, stru
         admits = -1;
     else
         admits = amp_tokens_admit(p->ids, p->store, v, amp_input_is_trusted(pass_options.in_path),
-                                  &why, err);
+                                  NULL, &why, err);
     if (admits < 0 || (admits == 0 && pass_reject(p, v, &why, err) < 0))
         *rc = -1;
     return admits > 0;

@@ -254,6 +254,33 @@ A
   [[ "$stderr" == *"no verdict approves the tree"* ]]
 }
 
+@test "what an operator signed counts once in a state directory" {
+  begin
+  need ssh-keygen
+  task-dispatch new -s "$S" -C "$BATS_FILE_TMPDIR/work" --branch feature/y --description "do it" --criterion "it works" \
+    --id T-2026-002 --sign >second
+  hear second --identity all
+  # The operator's message and the coordinator's.
+  dispatches() { grep -h '"event":"record"' "$S"/log/*.ndjson | grep -c '"key":"message.task_dispatch-T-2026-002-'; }
+  [ "$(dispatches)" -eq 2 ]
+  # The same line, and another signature of the same message.
+  hear second --identity all
+  jq -c .msg second | says "$operator" >again
+  hear again --identity all
+  [ "$(dispatches)" -eq 2 ]
+  # Its decision names an escalation: it counts for no other one, and not in another state that trusts the same key.
+  decision escalation-T-2026-001-1 | says "$operator" >resume
+  hear resume
+  [ "$(jq -r 'select(.msg.type == "nack") | .msg.code' out)" = unknown_ref ]
+  S2=$PWD/other
+  cp -R "$BATS_FILE_TMPDIR/state/keys" keys
+  task-dispatch coordinate -s "$S2" --identity all --allowed-signers keys/allowed_signers --in second </dev/null >out2 || [ $? -eq 75 ]
+  # A task does; docs/security.md says so.
+  [ -e "$S2/tasks/T-2026-002.json" ]
+  task-dispatch coordinate -s "$S2" --identity all --allowed-signers keys/allowed_signers --in resume </dev/null >out2 || [ $? -eq 75 ]
+  [ "$(jq -r 'select(.msg.type == "nack") | .msg.code' out2)" = illegal_transition ]
+}
+
 @test "an answer settles only messages of its own task" {
   begin
   need ssh-keygen

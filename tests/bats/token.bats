@@ -172,3 +172,34 @@ refused() {
   grep -q evt_01JV3M2N8V1ZK4J2A0M7Y6P9Q3 rows
   run -1 grep -q evt_01JV3M2N8V1ZK4J2A0M7Y6P9Q1 rows
 }
+
+@test "a message with a token that arrives again, byte for byte, is handed over once" {
+  says ann "$(cat token)" n1 >m
+  cat m m >twice
+  route() {
+    cat twice >in &
+    run -1 --separate-stderr amp-route --in in -s state -c amp.json --allowed-signers signers "$@"
+  }
+  printf '#!/bin/sh\ncat >>got\n' >handler
+  chmod +x handler
+  for port in "exec-each:$PWD/handler" file:lines inbox:bob; do
+    rm -rf state got lines
+    route -r "* => $port"
+    [[ $stderr == *"handed over before"* ]]
+    # Another run, and the log has it.
+    route -r "* => $port"
+    [ "$(amp-ack audit -s state --format ndjson --code token_replayed | wc -l)" -eq 3 ]
+    case $port in
+    exec*) n=$(wc -l <got) ;;
+    file*) n=$(wc -l <lines) ;;
+    inbox*) n=$(amp-route inbox bob -s state | wc -l) ;;
+    esac
+    [ "$n" -eq 1 ]
+  done
+  # After amp-ack track with the same state directory it is handed over, once.
+  rm -rf state got
+  track -0 m
+  cat m >in &
+  amp-route --in in -s state -c amp.json --allowed-signers signers -r "* => exec-each:$PWD/handler"
+  [ "$(wc -l <got)" -eq 1 ]
+}

@@ -38,18 +38,38 @@ bool amp_tokens_are_needed(void)
 
 struct nonce {
     struct amp_span message, sum; /* the id and the digest of the message that used it */
+    struct amp_span takers;       /* who handed it over: " name name " */
 };
 static const struct amp_rec_field nonce_fields[] = {
     AMP_REC_EVER(TEXT, struct nonce, "message", message),
     AMP_REC_EVER(TEXT, struct nonce, "sum", sum),
+    AMP_REC(TEXT, struct nonce, "takers", takers),
 };
 AMP_REC_TABLE(nonce_rec, "a used nonce", struct nonce, nonce_fields);
 
 struct use {
     struct nonce now;
+    const char *taker; /* NULL: it recognizes duplicates itself */
     int64_t due_ms;
-    struct amp_buf *json, *mem;
+    struct amp_buf *json, *mem, *takers;
 };
+
+/* Adds the taker. 1: there is none, 0: added, -1: it took the message before, or failure. */
+static int taker_add(struct use *u, struct amp_span before, struct amp_error *err)
+{
+    if (!u->taker)
+        return 1;
+    if (amp_buf_fmt(u->takers, err, " %s ", u->taker) < 0)
+        return -1;
+    if (before.n > 0 && memmem(before.p, before.n, u->takers->data, u->takers->len))
+        return amp_fail(err, AMP_NO, "token_replayed",
+                        "the same message with the same nonce was handed over before; a sender "
+                        "that repeats it takes another nonce");
+    if (amp_buf_add(u->takers, before.p, before.n, err) < 0)
+        return -1;
+    u->now.takers = amp_buf_span(u->takers);
+    return 0;
+}
 
 static int nonce_use(void *ctx, const struct amp_store_rec *rec, struct amp_store_change *change,
                      struct amp_error *err)
@@ -59,12 +79,17 @@ static int nonce_use(void *ctx, const struct amp_store_rec *rec, struct amp_stor
     if (rec->found) {
         if (amp_rec_parse(&nonce_rec, rec->json, u->mem, &was, err) < 0)
             return -1;
-        /* The same message again is no replay; it is recognized as a duplicate. */
-        if (amp_span_eq(was.sum, u->now.sum))
+        int rc = amp_span_eq(was.sum, u->now.sum) ? taker_add(u, was.takers, err) : 1;
+        if (rc < 0)
+            return -1;
+        if (rc > 0 && amp_span_eq(was.sum, u->now.sum))
             return 1;
-        return amp_fail(err, AMP_NO, "token_replayed",
-                        "the token's nonce was used before, by the message %.*s",
-                        (int)(was.message.n < 100 ? was.message.n : 100), was.message.p);
+        if (rc > 0)
+            return amp_fail(err, AMP_NO, "token_replayed",
+                            "the token's nonce was used before, by the message %.*s",
+                            (int)(was.message.n < 100 ? was.message.n : 100), was.message.p);
+    } else if (taker_add(u, (struct amp_span){0}, err) < 0) {
+        return -1;
     }
     if (amp_rec_write(&nonce_rec, &u->now, u->json, err) < 0)
         return -1;
@@ -76,17 +101,20 @@ static int nonce_use(void *ctx, const struct amp_store_rec *rec, struct amp_stor
 }
 
 static int nonce_record(struct amp_store *s, const struct amp_view *v, const struct amp_pop *t,
-                        struct amp_error *err)
+                        const char *taker, struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX];
-    AMP_BUF struct amp_buf json = {0}, mem = {0};
+    AMP_BUF struct amp_buf json = {0}, mem = {0}, takers = {0};
     amp_sha256_hex(v->message, sum);
     amp_buf_init(&json, 1 << 16);
     amp_buf_init(&mem, 1 << 16);
+    amp_buf_init(&takers, 1 << 14);
     struct use u = {.now = {.message = v->id, .sum = amp_span_str(sum)},
                     .due_ms = t->exp_ms + AMP_IDENTITY_SKEW_MS,
+                    .taker = taker,
                     .json = &json,
-                    .mem = &mem};
+                    .mem = &mem,
+                    .takers = &takers};
     struct amp_key key = t->once ? AMP_KEY(AMP_NONCE_KIND, t->iss, t->jti)
                                  : AMP_KEY(AMP_NONCE_KIND, t->iss, t->jti, v->proof.nonce);
     return amp_store_update(s, key, NULL, nonce_use, &u, NULL, err);
@@ -161,7 +189,7 @@ static int token_verify(struct amp_identities *ids, const struct amp_view *v,
 }
 
 int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const struct amp_view *v,
-                     bool trusted, struct amp_error *why, struct amp_error *err)
+                     bool trusted, const char *taker, struct amp_error *why, struct amp_error *err)
 {
     struct amp_said said;
     struct amp_pop t;
@@ -185,7 +213,7 @@ int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const stru
     rc = token_verify(ids, v, &said, &mem, &t, why, err);
     if (rc <= 0)
         return rc;
-    if (nonce_record(s, v, &t, why) == 0)
+    if (nonce_record(s, v, &t, taker, why) == 0)
         return 1;
     if (why->status == AMP_NO)
         return 0;

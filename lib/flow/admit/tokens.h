@@ -23,9 +23,11 @@ bool amp_tokens_are_needed(void);
 /* 1: the message needs no token or has a valid one, whose nonce is recorded; 0: *why has the code:
  * those of amp_pop_check and amp_identities_who, token_missing, token_malformed, token_replayed;
  * -1: failure. trusted: the message is from a trusted input. ids and s must not be NULL if tokens
- * are needed (CONFIG token_unverifiable). The caller syncs. */
+ * are needed (CONFIG token_unverifiable). taker: the name of a caller that does not recognize
+ * duplicates; the same message again is token_replayed for it. NULL: it passes again. The caller
+ * syncs. */
 int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const struct amp_view *v,
-                     bool trusted, struct amp_error *why, struct amp_error *err);
+                     bool trusted, const char *taker, struct amp_error *why, struct amp_error *err);
 
 /* A deadline: removes the records of expired tokens. */
 #define AMP_NONCE_KIND "nonce"

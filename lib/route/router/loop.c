@@ -104,7 +104,7 @@ static int sender_check(struct amp_router *r, const struct amp_view *v, struct a
     else if (rc == 0)
         rc = 1;
     if (rc > 0 && !r->run.dry)
-        rc = amp_tokens_admit(r->opt->ids, r->run.store, v, trusted, &why, err);
+        rc = amp_tokens_admit(r->opt->ids, r->run.store, v, trusted, r->run.name, &why, err);
     if (rc != 0)
         return rc;
     r->run.voice->status(AMP_NO);
