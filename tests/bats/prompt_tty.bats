@@ -118,7 +118,8 @@ only_ours() {
   wait_until 20 at_prompt
   shows "task         | Parse durations"
   shows "risk           medium"
-  screen | grep -qE '^  history +\| .* dispatch to coordinator by admin'
+  screen | grep -qE '^  history +\| '
+  screen | grep -qE '\| .* dispatch to coordinator by admin'
   screen | grep -qE '\| .* dispatch to executor by coordinator'
   screen | grep -qE '\| .* verdict: rejected, confidence 0.95 by reviewer'
   shows '|   - critical, a.c:87: over\x1b[2Jflow'
@@ -329,7 +330,7 @@ sleeping() { grep -q '^State:[[:space:]]*S' "/proc/$1/status"; }
   wait_until 20 shows '"note":"half done"'
   screen | grep -qxF '> resume half done'
   exec 8>&-
-  keys C-c
+  wait_until 20 test -s "$SCREEN.status"
   tmux -S "$SOCKET" kill-session -t "=$SCREEN"
   # A terminal that can do nothing but lines.
   rm -rf "$STATE" "$SCREEN".*

@@ -14,6 +14,7 @@
 
 #include "cli/cli.h"
 #include "flow/decide/payload.h"
+#include "json/text.h"
 
 #define TEXT_MAX  ((size_t)256 << 20) /* of a page, as of a long diff */
 #define PATCH_MAX ((size_t)64 << 20)  /* of a diff that is shown */
@@ -312,11 +313,30 @@ static char key_of(const char *line)
     return *p && !p[1 + strspn(p + 1, " \t\r")] && strchr("dltsp?", *p) ? *p : '\0';
 }
 
+/* Terminals in other encodings, and pasted bytes, could not be written into a message. */
+static bool is_utf8(const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left) {
+        size_t n = amp_utf8_length((const unsigned char *)text, left);
+        if (!n)
+            return false;
+        text += n;
+        left -= n;
+    }
+    return true;
+}
+
 static enum dialog_said line_take(struct dialog *g, char *line)
 {
     char key = key_of(line);
     bool yes = !strcasecmp(line, "yes"), empty = !line[strspn(line, " \t\r")];
 
+    if (!is_utf8(line)) {
+        dialog_again(g, "The line is not UTF-8 and was dropped.");
+        return DIALOG_WAITS;
+    }
     switch (g->at) {
     case DIALOG_CONFIRMS:
         if (yes)

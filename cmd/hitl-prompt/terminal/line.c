@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "json/text.h"
 
 enum {
     CTRL_A = 1,
@@ -130,7 +131,7 @@ static enum line_key part_byte(struct line *l, unsigned char c)
     static const char other[] = "\xEF\xBF\xBD"; /* U+FFFD */
     size_t want = l->n_part ? (unsigned char)l->part[0] : c;
 
-    want = want >= 0xF0 ? 4 : want >= 0xE0 ? 3 : want >= 0xC2 ? 2 : 1;
+    want = want >= 0xF5 ? 1 : want >= 0xF0 ? 4 : want >= 0xE0 ? 3 : want >= 0xC2 ? 2 : 1;
     if (l->n_part && (c & 0xC0) != 0x80) {
         l->n_part = 0;
         enum line_key key = bytes_insert(l, other, 3);
@@ -142,7 +143,8 @@ static enum line_key part_byte(struct line *l, unsigned char c)
     if (l->n_part < want)
         return LINE_SAME;
     l->n_part = 0;
-    return bytes_insert(l, l->part, want);
+    bool valid = amp_utf8_length((const unsigned char *)l->part, want) == want;
+    return valid ? bytes_insert(l, l->part, want) : bytes_insert(l, other, 3);
 }
 
 enum line_key line_byte(struct line *l, unsigned char c)

@@ -404,6 +404,7 @@ void terminal_lend(struct terminal *t)
 
     t->away = true;
     mode_set(t, false);
+    t->lent = tcgetattr(t->fd, &t->before) == 0;
     /* ^Z in the other program stops this one, too. */
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);
@@ -418,6 +419,10 @@ void terminal_reclaim(struct terminal *t)
     sigaddset(&stop, SIGTSTP);
     sigprocmask(SIG_BLOCK, &stop, NULL);
     t->away = false;
+    /* A program that was killed may have left another mode. */
+    if (t->lent && terminal_ours(t))
+        tcsetattr(t->fd, TCSADRAIN, &t->before);
+    t->lent = false;
     size_read(t);
     kept_print(t);
 }

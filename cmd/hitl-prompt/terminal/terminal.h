@@ -29,6 +29,7 @@ struct terminal {
     struct termios before;
     bool plain, raw, turn;
     bool gone;          /* hung up: it reads and shows nothing any more */
+    bool lent;          /* another program has it, and `before` is the mode to restore */
     bool away;          /* another program has it: messages are kept */
     const char *prompt; /* shown, and a line is expected; NULL: none */
     struct line line;

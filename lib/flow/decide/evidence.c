@@ -11,8 +11,9 @@
 #include "message/ledger/ledger.h"
 #include "task/task.h"
 
-#define MEM_MAX ((size_t)256 << 20)
-#define ROW_MAX (64u << 10) /* bytes of a row */
+#define MEM_MAX   ((size_t)256 << 20)
+#define ROW_MAX   (64u << 10) /* bytes of a row */
+#define TEXT_MOST 2000        /* bytes of a text in a row */
 
 struct gathering {
     struct amp_evidence *ev;
@@ -52,6 +53,18 @@ static int row_say(struct gathering *g, struct amp_error *err, const char *fmt, 
     return amp_buf_str(&g->text, text, err);
 }
 
+/* Adds text of a message; what is left out is counted. */
+static int text_say(struct gathering *g, struct amp_span text, struct amp_error *err)
+{
+    size_t n = text.n > TEXT_MOST ? TEXT_MOST : text.n;
+
+    while (n < text.n && n && ((unsigned char)text.p[n] & 0xC0) == 0x80)
+        n--;
+    if (amp_buf_add(&g->text, text.p, n, err) < 0)
+        return -1;
+    return n < text.n ? row_say(g, err, " … (%zu more bytes)", text.n - n) : 0;
+}
+
 static int who_say(struct gathering *g, const struct amp_view *v, struct amp_error *err)
 {
     if (row_say(g, err, " by %.*s", AMP_CLIP(v->from, 200)) < 0)
@@ -63,7 +76,7 @@ static int list_say(struct gathering *g, const struct amp_view *v, const char *l
                     const struct amp_spans *texts, struct amp_error *err)
 {
     for (uint32_t i = 0; i < texts->n; i++)
-        if (row_say(g, err, "%s: %.*s", label, AMP_CLIP(texts->v[i], 2000)) < 0 ||
+        if (row_say(g, err, "%s: ", label) < 0 || text_say(g, texts->v[i], err) < 0 ||
             row_add(g, g->at_ms, 1, err) < 0)
             return -1;
     return 0;
@@ -101,10 +114,10 @@ static int verdict_gather(struct gathering *g, const struct amp_view *v, struct 
         return -1;
     for (uint32_t i = 0; i < v->body.verdict.n_issues; i++) {
         const struct amp_issue *issue = &v->body.verdict.issues[i];
-        if (row_say(g, err, "%.*s, %.*s:%lld: %.*s", AMP_CLIP(issue->severity, 40),
-                    AMP_CLIP(issue->file, 500), (long long)issue->line,
-                    AMP_CLIP(issue->description, 2000)) < 0 ||
-            row_add(g, g->at_ms, 1, err) < 0)
+        if (row_say(g, err, "%.*s, ", AMP_CLIP(issue->severity, 40)) < 0 ||
+            text_say(g, issue->file, err) < 0 ||
+            row_say(g, err, ":%lld: ", (long long)issue->line) < 0 ||
+            text_say(g, issue->description, err) < 0 || row_add(g, g->at_ms, 1, err) < 0)
             return -1;
     }
     return 0;

@@ -46,6 +46,7 @@ static int question_title(const json_t *message, bool suspended, struct amp_buf 
 }
 
 static const struct amp_question_field fields[] = {{"description", "payload.description", false},
+                                                   {"asked by", "from", false},
                                                    {"concerns", "payload.affected_msgs", true},
                                                    {"advice", "payload.suggested_actions", true},
                                                    {0}};
