@@ -13,6 +13,7 @@
 #include "cli/config.h"
 #include "flow/hook/ask.h"
 #include "hitl.h"
+#include "worktree/call/call.h"
 
 static const char *cli;
 static int64_t deadline_ms = 540000;
@@ -263,8 +264,14 @@ static int event_decide(struct amp_error *err)
 {
     struct amp_hook_place at;
     struct amp_hook_result r;
-    if (amp_hook_place_find(event.cwd, &at, err) < 0 || config_read(&at, err) < 0 ||
-        amp_hook_decide(&rules, &event, &at, &r, err) < 0)
+    struct amp_call_refusal stopped;
+    if (amp_hook_place_find(event.cwd, &at, err) < 0 || config_read(&at, err) < 0)
+        return -1;
+    const struct amp_call call = {getenv("AMP_AGENT"), getenv("AMP_ROLE"), at.cwd};
+    int suspended = amp_call_suspended(&call, &stopped, err);
+    if (suspended)
+        return suspended < 0 ? -1 : reply(AMP_CALL_DENY, stopped.what, (struct amp_span){0}, err);
+    if (amp_hook_decide(&rules, &event, &at, &r, err) < 0)
         return -1;
     if (r.decision == AMP_HOOK_ALLOW)
         return reply(AMP_CALL_ALLOW, r.why, (struct amp_span){0}, err);

@@ -174,3 +174,10 @@ setup() {
     }
   done
 }
+
+@test "hitl-prompt-hook(1)" {
+  need_tool hitl-prompt
+  examples hitl-prompt-hook.1 >script
+  run -0 bash -euo pipefail script
+  [ "$(jq -r .hookSpecificOutput.permissionDecision decision.json)" = deny ]
+}

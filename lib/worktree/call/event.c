@@ -360,6 +360,18 @@ static int paths_read(struct amp_call_event *e, const struct amp_tape *t, uint32
     return 0;
 }
 
+/* Some of Cursor's events have no directory; the first folder of the workspace is used. */
+static int roots_read(struct amp_call_event *e, struct amp_error *err)
+{
+    uint32_t list = amp_tape_get(&e->tape, 0, AMP_SPAN("workspace_roots"));
+    uint32_t v = list != AMP_TOK_NONE && e->tape.tok[list].type == AMP_JSON_ARRAY
+                     ? amp_tape_at(&e->tape, list, 0)
+                     : AMP_TOK_NONE;
+    if (v == AMP_TOK_NONE || e->tape.tok[v].type != AMP_JSON_STRING)
+        return 0;
+    return text_read(e, &e->tape, v, &e->cwd, err);
+}
+
 /* The directory of the call: that of the tool's input, relative to the event's. */
 static int dir_read(struct amp_call_event *e, const struct amp_tape *t, uint32_t args,
                     struct amp_error *err)
@@ -370,6 +382,8 @@ static int dir_read(struct amp_call_event *e, const struct amp_tape *t, uint32_t
     AMP_BUF struct amp_buf joined = {0};
     struct amp_span inside = {0};
     if (member_text(e, of_event, 3, &e->cwd, err) < 0)
+        return -1;
+    if (!e->cwd.n && roots_read(e, err) < 0)
         return -1;
     uint32_t v = e->n_commands ? member_of(t, args, of_tool, 6) : AMP_TOK_NONE;
     if (v == AMP_TOK_NONE || t->tok[v].type != AMP_JSON_STRING)

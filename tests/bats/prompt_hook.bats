@@ -1,0 +1,225 @@
+#!/usr/bin/env bats
+# hitl-prompt hook: events of coding agents, rules, asking a person, and every failure blocks the call.
+
+load lib
+
+setup() {
+  need_tool hitl-prompt
+  need jq
+  cd "$BATS_TEST_TMPDIR" || return 1
+  mkdir -p work/src
+  repo work
+  touch work/src/a.c
+  umask 077
+  rules '"ask":"cli"'
+  cwd=$BATS_TEST_TMPDIR/work
+}
+
+# rules [MEMBERS]: the configuration amp.json.
+rules() {
+  echo '{"hitl":{"hook":{"rules":[
+    {"decision":"allow","kind":"command","command":"git status *"},
+    {"decision":"allow","kind":"command","command":"ls *"},
+    {"decision":"deny","command":"git push *","reason":"people push"},
+    {"decision":"deny","path":".env"},
+    {"decision":"allow","kind":"read","path":"**"},
+    {"decision":"deny","tool":"mcp__github__*"},
+    {"decision":"allow","kind":"write","path":"src/**"}]'"${1:+,$1}"'}}}' >amp.json
+}
+
+# event COMMAND: an event of Claude Code.
+event() {
+  printf '{"session_id":"s","cwd":"%s","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"%s"},"tool_use_id":"u"}' "$cwd" "$1"
+}
+hook() {
+  hitl-prompt hook -c amp.json "$@"
+}
+
+@test "the events of each coding agent are read, and the decision is in its form" {
+  wrong=0 n=0
+  while IFS='|' read -r cli expected input reply; do
+    status=0
+    hook ${cli:+--cli "$cli"} <<<"${input//@CWD@/$cwd}" >got 2>said || status=$?
+    n=$((n + 1))
+    [ "$status" -eq "$expected" ] && [ "$(<got)" = "$reply" ] && { [ "$status" -eq 0 ] || [ -s said ]; } && continue
+    echo "$cli|$input: $status, not $expected: $(<got) $(<said)"
+    wrong=$((wrong + 1))
+  done < <(grep -v '^#' "$AMP_TOP/tests/fixture/hook/events.txt")
+  [ "$wrong" -eq 0 ]
+  [ "$n" -gt 50 ]
+}
+
+@test "hostile input blocks: bytes, depth, size" {
+  head -c 100000 /dev/urandom | { run -2 hook; }
+  run -2 hook < <(printf '%0100000d' 0 | tr 0 '[')
+  run -2 hook < <(head -c 17000000 /dev/zero | tr '\0' ' ')
+  run -2 hook < <(event 'git status \xff')
+  run -0 --separate-stderr hook --cli copilot < <(head -c 17000000 /dev/zero | tr '\0' ' ')
+  [[ $output == '{"permissionDecision":"deny"'* ]]
+}
+
+@test "without a configuration that only people can change, every call is blocked" {
+  e=$(event 'git status')
+  run -0 hook <<<"$e"
+  run -2 hitl-prompt hook -c nowhere.json <<<"$e"
+  echo '{"hitl":{"hook":{"rules":[]}}}' >empty.json
+  run -2 hitl-prompt hook -c empty.json <<<"$e"
+  [[ $output == *"has no hitl.hook.rules"* ]]
+  echo '{"hitl":{"hook":{"rules":[{"decision":"allow","command":"git status && x"}]}}}' >bad.json
+  run -2 hitl-prompt hook -c bad.json <<<"$e"
+  echo '{"hitl":{"hook":{"rulez":[]}}}' >bad.json
+  run -2 hitl-prompt hook -c bad.json <<<"$e"
+  cp amp.json work/amp.json
+  run -2 hitl-prompt hook -c work/amp.json <<<"$e"
+  [[ $output == *"in the worktree of the call"* ]]
+  git -C work worktree add -q ../linked
+  cp amp.json linked/amp.json
+  run -2 hitl-prompt hook -c linked/amp.json <<<"$e"
+  [[ $output == *"in a worktree"* ]]
+  ln -s ../work/amp.json linked/link.json
+  run -2 hitl-prompt hook -c linked/link.json <<<"$e"
+  chmod 622 amp.json
+  run -2 hook <<<"$e"
+  [[ $output == *"others could change it"* ]]
+  run -2 hitl-prompt hook -c amp.json --no-such-option <<<"$e"
+  run -2 hitl-prompt hook operand <<<"$e"
+}
+
+@test "the environment chooses neither the configuration nor the state directory" {
+  e=$(event 'git status')
+  mkdir -p xdg/amp home/.config/amp
+  cp amp.json xdg/amp/amp.json
+  cp amp.json home/.config/amp/amp.json
+  run hitl-prompt hook <<<"$e"
+  without=$status:$output
+  AMP_CONFIG=$PWD/amp.json XDG_CONFIG_HOME=$PWD/xdg HOME=$PWD/home run hitl-prompt hook <<<"$e"
+  [ "$status:$output" = "$without" ]
+  rules
+  AMP_STATE=$PWD/state run -2 hook < <(event make)
+  [[ $output == *"no state directory"* ]]
+  [ ! -e state ]
+}
+
+@test "an output that cannot be written blocks" {
+  [ -e /dev/full ] || skip "no /dev/full"
+  run -2 bash -c 'event=$1; hitl-prompt hook -c amp.json <<<"$event" >/dev/full' - "$(event 'git status')"
+  run -2 bash -c 'event=$1; hitl-prompt hook -c amp.json --cli copilot <<<"$event" >/dev/full' - '{"toolName":"x","toolArgs":{}}'
+}
+
+# ask STATE COMMAND [OPTION...]: the hook in the background; its reply is in the file reply, its status in status.
+ask() {
+  local e
+  state=$1
+  shift
+  mkdir "$state"
+  e=$(event "$1")
+  shift
+  (
+    status=0
+    hook --state "$state" "$@" <<<"$e" >reply 2>said 3>&- || status=$?
+    echo "$status" >status
+  ) &
+  hook_pid=$!
+  wait_until 10 asked
+}
+asked() { grep -q TOOL_PRIVILEGE_ESCALATION "$state"/log/*.ndjson; }
+invocation() { jq -c 'select(.key | startswith("message.")).state.msg | select(.message_type == "HITL_INVOCATION").payload' "$state"/log/*.ndjson | tail -n 1; }
+question() { invocation | jq -r .invocation_id; }
+
+@test "a person is asked: approve, deny, modify" {
+  rules
+  AMP_AGENT=bob AMP_TASK_ID=T-2026-001 ask one 'make \"all\"'
+  invocation >payload
+  [ "$(jq -r .reason_type payload)" = TOOL_PRIVILEGE_ESCALATION ]
+  [ "$(jq -r .subject.task_id payload)" = T-2026-001 ]
+  [ "$(jq -r '.context | .cli + " " + .tool + " " + .command + " " + .cwd + " " + .agent + " " + .session' payload)" \
+    = "claude Bash make \"all\" $cwd bob s" ]
+  hitl-prompt answer --state "$state" "$(question)" approve fine >/dev/null
+  wait "$hook_pid"
+  [ "$(<status)" -eq 0 ]
+  [ "$(jq -r .hookSpecificOutput.permissionDecision reply)" = allow ]
+  ask two 'make x'
+  hitl-prompt answer --state "$state" "$(question)" deny not now >/dev/null
+  wait "$hook_pid"
+  [ "$(jq -r '.hookSpecificOutput | .permissionDecision + " " + .permissionDecisionReason' reply)" = "deny denied by $(id -un): not now" ]
+}
+
+@test "when the time is over or a signal comes, the call is blocked and the question is closed" {
+  rules
+  ask one make --deadline 1s
+  wait "$hook_pid"
+  [ "$(<status)" -eq 0 ]
+  [[ $(<reply) == *'"deny"'*"in time"* ]]
+  run -1 hitl-prompt answer --state "$state" "$(question)" approve
+  [[ $output == *"no open question"* ]]
+  ask two make
+  wait_until 5 pgrep -P "$hook_pid" -x hitl-prompt
+  kill -TERM "$(pgrep -P "$hook_pid" -x hitl-prompt)"
+  wait "$hook_pid"
+  [[ $(<reply) == *'"deny"'*interrupted* ]]
+  run -1 hitl-prompt answer --state "$state" "$(question)" approve
+}
+
+@test "a full disk and a state directory in the worktree block" {
+  rules
+  mkdir work/state
+  run -2 hook --state work/state < <(event make)
+  [[ $output == *"in the worktree"* ]]
+  run -2 hook --state nowhere < <(event make)
+  [ ! -e nowhere ]
+  mkdir state
+  run -2 bash -c 'ulimit -f 0; trap "" XFSZ; exec hitl-prompt hook -c amp.json --state state' < <(event make)
+}
+
+@test "a suspended agent makes no call" {
+  mkdir work/.git/amp
+  printf 'amp-suspended 1\n* suspended by root: stop\n' >work/.git/amp/suspended
+  run -0 --separate-stderr hook < <(event 'git status')
+  [[ $output == *'"deny"'*"is suspended by"* ]]
+  echo nonsense >work/.git/amp/suspended
+  run -2 hook < <(event 'git status')
+}
+
+@test "the ready-made settings are valid and name the coding agent" {
+  cd "$AMP_TOP/examples/hooks/agents"
+  for f in *.json; do
+    jq -e . "$f" >/dev/null
+    [ "$f" = amp.json ] || grep -q -- "hitl-prompt hook --cli ${f%.json} ||" "$f"
+  done
+  cp amp.json "$BATS_TEST_TMPDIR/amp.json"
+  cd "$BATS_TEST_TMPDIR"
+  run -0 --separate-stderr hook < <(event 'git status && ls -la')
+  [ "$(jq -r .hookSpecificOutput.permissionDecision <<<"$output")" = allow ]
+  # The commands of the settings, with the program and without it.
+  for f in claude codex gemini qwen copilot; do
+    command=$(jq -r '[.. | .bash?, .command? | strings][0]' "$AMP_TOP/examples/hooks/agents/$f.json")
+    run bash -c "$command" <<<'nonsense'
+    [ "$status" -eq 2 ] || [[ $output == *'"permissionDecision":"deny"'* ]]
+    PATH=/usr/bin:/bin run bash -c "$command" <<<'nonsense'
+    [ "$status" -eq 2 ] || [[ $output == *'"permissionDecision":"deny"'* ]]
+  done
+}
+
+@test "the plugin of OpenCode lets a call pass or stops it" {
+  need node
+  cat >try.mjs <<'JS'
+const { HitlPrompt } = await import(process.argv[2]);
+const plugin = await HitlPrompt({ directory: process.argv[3] });
+const before = plugin["tool.execute.before"];
+for (const command of ["git status", "git push"]) {
+  try {
+    await before({ tool: "bash", sessionID: "s", callID: "c" }, { args: { command } });
+    console.log(command + ": runs");
+  } catch (error) {
+    console.log(command + ": " + error.message);
+  }
+}
+JS
+  cp "$AMP_TOP/examples/hooks/agents/opencode.js" plugin.mjs
+  mkdir bin
+  printf '#!/bin/sh\nexec %s "$@" -c %s\n' "$AMP_BUILD/bin/hitl-prompt" "$PWD/amp.json" >bin/hitl-prompt
+  chmod +x bin/hitl-prompt
+  PATH=$PWD/bin:$PATH run -0 node try.mjs "$PWD/plugin.mjs" "$cwd"
+  [ "${lines[0]}" = "git status: runs" ]
+  [[ ${lines[1]} == "git push: people push"* ]]
+}
