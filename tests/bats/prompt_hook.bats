@@ -122,7 +122,7 @@ ask() {
   hook_pid=$!
   wait_until 10 asked
 }
-asked() { grep -q TOOL_PRIVILEGE_ESCALATION "$state"/log/*.ndjson; }
+asked() { grep -q '"event":"arrive"' "$state"/log/*.ndjson; }
 invocation() { jq -c 'select(.key | startswith("message.")).state.msg | select(.message_type == "HITL_INVOCATION").payload' "$state"/log/*.ndjson | tail -n 1; }
 question() { invocation | jq -r .invocation_id; }
 
