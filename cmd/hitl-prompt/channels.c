@@ -5,7 +5,7 @@
 #include "flow/work/io.h"
 #include "hitl.h"
 
-#define FDS_MAX (AMP_CHANNELS_FDS + 16)
+#define FDS_MAX AMP_WORKER_FDS
 
 int hitl_channels_open(struct hitl_channels *c, struct amp_decider *d,
                        const struct amp_list *notify, struct amp_error *err)
@@ -46,6 +46,7 @@ int hitl_channels_turn(struct hitl_channels *c, struct amp_worker *w, struct pol
     struct pollfd all[FDS_MAX];
     unsigned n = n_fds;
 
+    _Static_assert(AMP_CHANNELS_FDS + 16 <= AMP_WORKER_FDS, "the descriptors of a turn fit");
     if (!c->waking)
         return amp_worker_turn(w, fds, n_fds, wait_ms, err);
     for (unsigned i = 0; i < n_fds; i++)

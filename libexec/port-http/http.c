@@ -280,7 +280,7 @@ static void request_perform(struct http *h, char **url, struct http_outcome *how
 static bool is_query(struct amp_span q)
 {
     for (size_t i = 0; i < q.n; i++)
-        if (!isalnum((unsigned char)q.p[i]) && !strchr("=._-", q.p[i]))
+        if (!isalnum((unsigned char)q.p[i]) && !strchr("=&._-", q.p[i]))
             return false;
     return true;
 }

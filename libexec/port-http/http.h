@@ -26,7 +26,7 @@ int http_new(const struct http_options *opt, struct http **out, struct amp_error
 void http_free(struct http *h);
 int http_post(struct http *h, struct amp_span key, struct amp_span body, struct http_outcome *how,
               struct amp_error *err);
-/* Reads the URL with a query added (letters, digits, "=._-"; or empty). *answer is valid until the
+/* Reads the URL with a query added (letters, digits, "=&._-"; or empty). *answer is valid until the
  * next call, and empty unless the outcome is DONE; a longer answer than HTTP_GET_MAX is a NO. */
 int http_get(struct http *h, struct amp_span query, struct http_outcome *how,
              struct amp_span *answer, struct amp_error *err);

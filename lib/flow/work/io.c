@@ -196,8 +196,8 @@ int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, in
                     struct amp_error *err)
 {
     struct amp_worker_io *io = w->io;
-    struct pollfd all[8];
-    struct amp_loop turn = amp_loop_turn(all, 8, w->opt->stop, NULL);
+    struct pollfd all[AMP_WORKER_FDS + 4];
+    struct amp_loop turn = amp_loop_turn(all, AMP_WORKER_FDS + 4, w->opt->stop, NULL);
     const struct pollfd *in = NULL;
 
     if (output_flush(w, err) || task_watch(w, err))

@@ -111,8 +111,9 @@ bool amp_worker_ended(const struct amp_worker *w);
 
 /* For the roles. */
 
-/* One turn of reading and writing; waits at most wait_ms, also for fds[], and fills their revents.
- */
+/* One turn of reading and writing; waits at most wait_ms, also for fds[] (at most AMP_WORKER_FDS),
+ * and fills their revents. */
+#define AMP_WORKER_FDS 128
 struct pollfd;
 int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, int64_t wait_ms,
                     struct amp_error *err);

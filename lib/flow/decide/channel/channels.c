@@ -413,6 +413,8 @@ struct pollfd *channel_wait_fd(struct channel_wait *w, int fd, short events)
 {
     static struct pollfd none;
 
+    if (fd < 0)
+        return &none;
     if (w->n == w->most) /* the step comes without being woken */
         channel_wait_within(w, 100);
     struct pollfd *p = w->n < w->most ? &w->fds[w->n++] : &none;

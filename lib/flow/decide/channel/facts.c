@@ -9,10 +9,11 @@
 #include "flow/decide/answer/signed.h"
 #include "protocol/compose/json.h"
 
-#define FACT_MAX   (64u << 10)
-#define FIELD_MAX  4000 /* bytes of one field that are shown */
-#define ITEMS_MAX  16
-#define WORD_BYTES 42 /* of text in an encoded word, which has at most 75 characters */
+#define FACT_MAX     (64u << 10)
+#define FIELD_MAX    4000 /* bytes of one field that are shown */
+#define ITEMS_MAX    16
+#define WORD_BYTES   42  /* of text in an encoded word, which has at most 75 characters */
+#define HEADER_PLAIN 800 /* bytes of a header line that is not encoded */
 
 const char *const amp_fact_names[AMP_FACT_COUNT] = {
 #define X(name) #name,
@@ -245,7 +246,7 @@ static int header_encode(struct amp_span text, struct amp_buf *out, struct amp_e
 static int escape_header(struct amp_span text, struct amp_buf *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
-    bool plain = text.n <= 60 && !(text.n && memmem(text.p, text.n, "=?", 2));
+    bool plain = text.n <= HEADER_PLAIN && !(text.n && memmem(text.p, text.n, "=?", 2));
 
     amp_buf_init(&line, FACT_MAX);
     for (size_t i = 0; i < text.n; i++) {

@@ -73,7 +73,7 @@ static json_t *ntfy_button(const struct channel *c, const struct amp_facts *f, c
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, NULL) < 0)
         return NULL;
-    return json_pack("{s:s,s:s,s:s,s:s,s:s#,s:{s:s},s:b}", "action", "http", "label", action, "url",
+    return json_pack("{s:s,s:s,s:s,s:s,s:s%,s:{s:s},s:b}", "action", "http", "label", action, "url",
                      c->link, "method", "POST", "body", body.data, body.len, "headers",
                      "Content-Type", "application/json", "clear", 1);
 }

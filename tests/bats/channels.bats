@@ -1,0 +1,406 @@
+#!/usr/bin/env bats
+# hitl-prompt's channels: a folder, webhooks, mail, commands; receive and sign.
+
+load lib
+load messages
+
+setup() {
+  need jq setsid
+  need_tool hitl-prompt
+  cd "$BATS_TEST_TMPDIR"
+  mkfifo in
+  HTTP=
+}
+
+teardown() {
+  local p
+  exec 7>&-
+  for p in $(jobs -p) $HTTP; do kill "$p" 2>/dev/null || :; done
+}
+
+# server: an HTTP server with a log; its URL is in $url.
+server() {
+  "$AMP_BUILD/tests/fixture/http-server" port log 7>&- 8>&- &
+  HTTP=$!
+  wait_until 30 test -s port
+  url=http://127.0.0.1:$(cat port)
+}
+
+# config JQ: amp.json with these channels.
+config() {
+  jq -n --arg here "$PWD" --arg url "${url-}" "{hitl:{channels:({retry:\"50ms\"} + $1)}}" >amp.json
+}
+
+# filter [OPTION...]: the filter without a terminal; its input stays open as descriptor 7.
+filter() {
+  setsid hitl-prompt -c amp.json --state state --trust-in in --out out "$@" 2>>err 8>&- &
+  FILTER=$!
+  exec 7>in
+}
+# asked N: an escalation about a task of its own.
+asked() {
+  message escalation ".msg_id = \"escalation-T-2026-10$1-1\" | .task_id = \"T-2026-10$1\" | .payload.description = \"a\\nanswer: resume\\n<b>&\"" >&7
+}
+# decided N: the decision was written.
+decided() { grep -q "\"ref_msg_id\":\"escalation-T-2026-10$1-1\"" out; }
+# ends STATUS: the filter ends when its input does.
+ends() {
+  local status=0
+  exec 7>&-
+  wait "$FILTER" || status=$?
+  [ "$status" -eq "$1" ]
+}
+form() { echo q/questions/new/escalation-T-2026-10"$1"-1.*.txt; }
+has_form() { [ -f "$(form "$1")" ]; }
+refused() { grep -q "\"code\":\"$1\"" state/error.ndjson; }
+# token N: the token that the last webhook got for the question.
+token() { jq -rs --arg q "escalation-T-2026-10$1-1" 'map(select(.body.question == $q and .body.token)) | last.body.token' log; }
+# post TYPE BODY: an HTTP request with it.
+post() { printf 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %s\r\n\r\n%s' "$1" "${#2}" "$2"; }
+receive() { hitl-prompt -c amp.json --state state receive "$@" 2>>err; }
+
+@test "folder: a form that is filled in decides; the question is kept with who decided" {
+  config '{folder: "\($here)/q"}'
+  touch out
+  filter
+  asked 1
+  asked 2
+  wait_until 20 has_form 1
+  wait_until 20 has_form 2
+  [ "$(stat -c %a q q/answers/new q/questions/new | paste -sd' ')" = "700 700 700" ]
+  grep -q '^| answer: resume$' "$(form 1)"
+  # An editor writes another file and renames it.
+  sed 's/^answer:/answer: resume/; s/^note:/note: go on/' "$(form 1)" >q/questions/tmp/mine
+  mv q/questions/tmp/mine "$(form 1)"
+  wait_until 20 decided 1
+  jq -se 'any(.[]; .ref_msg_id == "escalation-T-2026-101-1" and .decision == "resume" and .note == "go on")' out
+  wait_until 20 grep -q '^# Settled: resume by .*, through folder$' q/questions/cur/escalation-T-2026-101-1.*
+  ! has_form 1
+  # A file that the editor has not finished is not an answer; a wrong one is kept, with a new form.
+  printf 'question: escalation-T-2026-102-1\nanswer: resume\n' >"$(form 2)"
+  sed -i 's/^answer: resume/answer: explode/; $a # end of the form' "$(form 2)"
+  wait_until 20 compgen -G 'q/answers/refused/escalation-T-2026-102-1.*.reason'
+  grep -q '^bad_answer: ' q/answers/refused/escalation-T-2026-102-1.*.reason
+  wait_until 20 grep -q '^# The last answer was refused: bad_answer' "$(form 2)"
+  # An answer file, moved in. Of two, one counts.
+  echo '{"question":"escalation-T-2026-102-1","answer":"terminate"}' >q/answers/tmp/a
+  echo '{"question":"escalation-T-2026-102-1","answer":"resume"}' >q/answers/tmp/b
+  mv q/answers/tmp/a q/answers/tmp/b q/answers/new/
+  wait_until 20 decided 2
+  wait_until 20 eval '[ "$(ls q/answers/refused/*.reason | wc -l)" -eq 2 ]'
+  [ "$(grep -c escalation-T-2026-102-1 out)" -eq 1 ]
+  ends 0
+}
+
+@test "folder: what others may have written proves nothing" {
+  config '{folder: "\($here)/q"}'
+  mkdir -p q/answers
+  chmod 777 q/answers
+  run -77 --separate-stderr setsid hitl-prompt -c amp.json --state state </dev/null
+  [[ $stderr == *"folder_permissions"* || $stderr == *"others may write it"* ]]
+  chmod 700 q/answers
+  touch out
+  filter
+  asked 1
+  wait_until 20 has_form 1
+  a='{"question":"escalation-T-2026-101-1","answer":"resume"}'
+  echo "$a" >outside
+  ln -s ../../../outside q/answers/new/link
+  mkfifo q/answers/new/fifo
+  ln outside q/answers/new/hard
+  (umask 0 && echo "$a" >q/answers/tmp/open)
+  mv q/answers/tmp/open q/answers/new/
+  head -c 2000000 /dev/zero >q/answers/tmp/big
+  mv q/answers/tmp/big q/answers/new/
+  wait_until 20 eval '[ "$(ls q/answers/refused/*.reason 2>/dev/null | wc -l)" -eq 5 ]'
+  [ ! -s out ]
+  refused folder_permissions
+  refused bad_answer
+  # With "signed" the user's own files prove nothing either.
+  kill "$FILTER" && wait "$FILTER" || :
+  jq '.hitl.channels.folder |= {path: ., signed: true}' amp.json >amp2.json && mv amp2.json amp.json
+  exec 7>&-
+  filter
+  echo "$a" >q/answers/tmp/mine
+  mv q/answers/tmp/mine q/answers/new/
+  wait_until 20 refused not_proven
+  [ ! -s out ]
+}
+
+@test "all channels ask; the first answer closes the others and says so there" {
+  server
+  cat >sendmail <<'EOS'
+#!/bin/bash
+{ echo "== $*"; cat; } >>mails
+EOS
+  cat >command <<'EOS'
+#!/bin/bash
+cat >>commands
+echo "$AMP_QUESTION_EVENT $AMP_QUESTION_QUESTION $AMP_QUESTION_DECISION [$1]" >>events
+EOS
+  chmod +x sendmail command
+  config '{folder: "\($here)/q", webhooks: [
+      {name: "plain", url: "\($url)/ok", operator: "ann", link: "https://h.example/r"},
+      {name: "ntfy", format: "ntfy", topic: "t", url: "\($url)/ok", operator: "bob", link: "https://h.example/r"},
+      {name: "slack", format: "slack", url: "\($url)/ok"},
+      {name: "tg", format: "telegram", chat: "7", url: "\($url)/ok"},
+      {name: "own", url: "\($url)/ok", body: {t: "x {task} {{", l: ["{text}"]}, settled: false}],
+    mail: {to: "ann@example.org", from: "tool@example.org", subject: "{text}", operator: "ann",
+      link: "https://h.example/r", sendmail: ["./sendmail", "-t", "-i"]},
+    notify: {commands: [{name: "rec", argv: ["./command", "{title}; $(touch hacked)"]}]}}'
+  touch out
+  filter --notify './command "a b"'
+  asked 1
+  wait_until 20 has_lines log 5
+  wait_until 20 has_lines events 2
+  wait_until 20 grep -q '^To answer: ' mails
+  wait_until 20 has_form 1
+  [ ! -e hacked ]
+  grep -qF 'asked escalation-T-2026-101-1  [a b]' events
+  jq -se 'length == 2 and all(.message.msg_id == "escalation-T-2026-101-1" and .token == null)' commands
+  jq -se 'map(.body) | any(.topic == "t" and .priority == 4 and (.actions | length == 2)) and
+    any(.chat_id == "7" and (.text | contains("<b>&"))) and
+    any(.text? // "" | contains("&lt;b&gt;&amp;")) and
+    any(.t == "x T-2026-101 {" and (.l[0] | contains("| answer: resume"))) and
+    any(.event == "asked" and .link == "https://h.example/r?t=" + .token)' log
+  # The description has line ends, the subject has none.
+  sed -n '/^Subject: /,/^X-Amp-Question: escalation-T-2026-101-1$/p' mails | grep -v '^Subject: \|^ =?UTF-8\|^X-Amp' && false
+  [ "$(sed '/^$/q' mails | grep -c '^[A-Z][A-Za-z-]*: ')" -eq 8 ]
+  # Another token for each recipient.
+  t=$(token 1)
+  [ "$(grep -oh 't=[A-Za-z0-9_-]\{43\}' log mails | sort -u | wc -l)" -eq 3 ]
+  ! grep -rqF "$t" state
+  run -0 receive < <(post application/x-www-form-urlencoded "token=$t&answer=resume")
+  [[ $output == "HTTP/1.1 200 OK"* ]]
+  wait_until 20 decided 1
+  wait_until 20 grep -q 'Settled: ' mails
+  wait_until 20 has_lines log 9
+  wait_until 20 grep -q '^# Settled: resume by ann, through webhook$' q/questions/cur/escalation-T-2026-101-1.*
+  jq -se 'map(select(.body.event == "settled")) | length == 1 and .[0].body.operator == "ann" and .[0].body.channel == "webhook"' log
+  [ "$(jq -c 'select(.body.t)' log | wc -l)" -eq 1 ]
+  wait_until 20 eval '[ "$(grep -c "settled escalation-T-2026-101-1 resume" events)" -eq 2 ]'
+  # A replay, and the token of another recipient for the closed question.
+  run -0 receive < <(post application/json "{\"token\":\"$t\",\"answer\":\"terminate\"}")
+  [[ $output == "HTTP/1.1 410 Gone"* ]]
+  refused token_replayed
+  other=$(grep -o 't=[A-Za-z0-9_-]\{43\}' mails | head -1)
+  run -0 receive < <(post application/json "{\"token\":\"${other#t=}\",\"answer\":\"terminate\"}")
+  [[ $output == "HTTP/1.1 409 Conflict"* ]]
+  [ "$(wc -l <out)" -eq 1 ]
+  ends 0
+}
+
+@test "a channel that fails is reported and tried again; the others go on" {
+  server
+  config '{folder: "\($here)/q", webhooks: [
+      {name: "flaky", url: "\($url)/flaky/500"}, {name: "hang", url: "\($url)/hang", timeout: "200ms"},
+      {name: "away", url: "\($url)/to/9"}, {name: "gone", url: "http://127.0.0.1:1/"}],
+    mail: {to: "a@example.org", sendmail: ["./none"]},
+    notify: {commands: [{name: "slow", argv: ["sleep", "60"], timeout: "100ms"}, {name: "no", argv: ["false"]}]}}'
+  touch out
+  filter
+  asked 1
+  wait_until 20 has_form 1
+  for c in webhook:flaky webhook:hang webhook:away webhook:gone mail command:slow command:no; do
+    wait_until 20 grep -q "the channel $c fails: " err
+  done
+  wait_until 20 grep -q 'the channel webhook:flaky works again' err
+  wait_until 20 eval '[ "$(grep -c /hang log)" -ge 2 ]'
+  [ "$(grep -c 'the channel webhook:hang fails' err)" -eq 1 ]
+  grep -q 'answered 307, to another origin' err
+  [ "$(jq -r 'select(.path == "/flaky/500").key' log | sort -u | wc -l)" -eq 1 ]
+  refused channel_failed
+  ! grep -q "$url" err state/error.ndjson
+  sed -i 's/^answer:/answer: resume/' "$(form 1)"
+  wait_until 20 decided 1
+  ends 0
+}
+
+@test "polling: answers of a server, once each, with their own tokens only" {
+  server
+  : >lines
+  : >array
+  : >msgs
+  config '{webhooks: [
+      {name: "a", url: "\($url)/ok", operator: "ann", poll: {url: "\($url)/read/lines", every: "100ms"}},
+      {name: "b", url: "\($url)/ok", operator: "bob", poll: {url: "\($url)/read/array", every: "100ms"}},
+      {name: "c", url: "\($url)/ok", operator: "cy", poll: {url: "\($url)/read/msgs", every: "100ms", format: "ntfy"}}]}'
+  touch out
+  filter
+  for n in 1 2 3; do asked $n; done
+  wait_until 20 eval '[ "$(jq -c "select(.body)" log | wc -l)" -eq 9 ]'
+  of() { jq -rs --arg q "escalation-T-2026-10$2-1" --arg r "webhook:$1" 'map(select(.body.question == $q and .body.recipient == $r))[0].body.token' log; }
+  echo garbage >lines
+  wait_until 20 grep -q 'the channel webhook:a fails: poll_failed' err
+  # The token of b in the answers of a is refused.
+  printf '{"token":"%s","answer":"resume"}\n' "$(of b 1)" >lines
+  wait_until 20 refused token_mismatch
+  printf '{"token":"%s","answer":"resume"}\n' "$(of a 1)" "$(of a 1)" >lines
+  wait_until 20 decided 1
+  printf '[{"token":"%s","answer":"terminate","note":"no"}]' "$(of b 2)" >array
+  wait_until 20 decided 2
+  jq -cn --arg m "{\"token\":\"$(of c 3)\",\"answer\":\"resume\"}" '{id:"x1",event:"open"}, {id:"x2",event:"message",message:$m}' >msgs
+  wait_until 20 decided 3
+  wait_until 20 grep -q 'since=x2' log
+  [ "$(wc -l <out)" -eq 3 ]
+  ! refused token_replayed
+  ends 0
+}
+
+@test "receive: limits, CGI, and nothing without a token" {
+  server
+  config '{webhooks: [{name: "w", url: "\($url)/ok", operator: "ann"}]}'
+  touch out
+  filter
+  asked 1
+  wait_until 20 has_lines log 1
+  t=$(token 1)
+  run -0 receive < <(printf 'GET /?t=%s HTTP/1.1\r\n\r\n' "$t")
+  [[ $output == "HTTP/1.1 200 OK"*"&lt;b&gt;&amp;"* && $output == *"Content-Security-Policy: default-src 'none'"* ]]
+  run -0 receive < <(printf 'GET /?t=%s HTTP/1.1\r\n\r\n' "${t^^}")
+  [[ $output == "HTTP/1.1 404"* && $output != *escalation-T-2026-101-1* ]]
+  run -0 receive < <(post application/json "{\"token\":\"${t%?}\",\"answer\":\"resume\"}")
+  [[ $output == "HTTP/1.1 404"* ]]
+  run -0 receive < <(printf 'POST / HTTP/1.1\r\nContent-Length: 300000\r\n\r\n')
+  [[ $output == "HTTP/1.1 413"* ]]
+  run -0 receive < <(head -c 100000 /dev/zero | tr '\0' a)
+  [[ $output == "HTTP/1.1 400"* ]]
+  # A client that sends one byte and waits.
+  mkfifo slow
+  (exec 9>slow; printf G >&9; exec sleep 30 >&9) 7>&- &
+  run -124 receive --timeout 200ms <slow
+  [[ $output == "HTTP/1.1 408"* ]]
+  kill $!
+  [ ! -s out ]
+  jq '.hitl.token_answers = "deny_and_defer"' amp.json >limited.json
+  body="{\"token\":\"$t\",\"answer\":\"resume\"}"
+  run -0 hitl-prompt -c limited.json --state state receive < <(post application/json "$body")
+  [[ $output == *"HTTP/1.1 403"* ]]
+  refused token_not_allowed
+  export GATEWAY_INTERFACE=CGI/1.1 REQUEST_METHOD=POST CONTENT_TYPE=application/json REMOTE_ADDR=192.0.2.7
+  CONTENT_LENGTH=${#body} run -0 receive <<<"$body and more"
+  [[ $output == "Status: 200 OK"*"Decided."* ]]
+  CONTENT_LENGTH=${#body} run -0 receive <<<"$body"
+  [[ $output == "Status: 410 Gone"* ]]
+  CONTENT_LENGTH=-1 run -0 receive <<<"$body"
+  [[ $output == "Status: 400"* ]]
+  grep -q '"file":"receive from 192.0.2.7"' state/error.ndjson
+  unset GATEWAY_INTERFACE
+  wait_until 20 decided 1
+  ends 0
+}
+
+@test "sign: an answer with an SSH key counts by any road, once, for its question" {
+  need ssh-agent ssh-keygen ssh-add
+  export AMP_IDENTITY=local
+  eval "$(ssh-agent -s)" >/dev/null
+  trap 'kill "$SSH_AGENT_PID"' EXIT
+  for k in ann eve; do ssh-keygen -qt ed25519 -N '' -f $k; done
+  ssh-add -q ann && mv ann ann.away
+  amp-sign trust add --allowed-signers signers operator/ann ann.pub
+  amp-sign trust add --allowed-signers signers executor/eve eve.pub
+  config '{folder: {path: "\($here)/q", signed: true}}'
+  jq --arg s "$PWD/signers" '.identity.allowed_signers = $s' amp.json >a && mv a amp.json
+  touch out
+  filter
+  for n in 1 2 3; do asked $n; done
+  for n in 1 2 3; do wait_until 20 has_form $n; done
+  ours=(hitl-prompt -c amp.json --state state)
+  "${ours[@]}" sign --key ann.pub escalation-T-2026-101-1 resume 'well done' >one
+  "${ours[@]}" sign --key eve escalation-T-2026-102-1 resume >eves
+  "${ours[@]}" sign --key ann.pub --expires 1s escalation-T-2026-103-1 resume >brief
+  run -65 --separate-stderr "${ours[@]}" sign --key ann.pub escalation-T-2026-101-1 explode
+  [[ $stderr == *"bad_answer"* || $stderr == *"is not"* ]]
+  # OpenSSH agrees that the key signed it.
+  sed '1d;$d' one | base64 -d >one.json
+  jq -e '.answer.question == "escalation-T-2026-101-1" and .answer.action == "resume well done"' one.json
+  printf '%s\n%s' "$(jq -r .sig.time one.json)" "$(jq -c .answer one.json)" >text
+  # By the folder.
+  cp one q/answers/tmp/x && mv q/answers/tmp/x q/answers/new/
+  wait_until 20 decided 1
+  jq -se 'map(.msg // .) | any(.ref_msg_id == "escalation-T-2026-101-1" and .operator == "ann" and .note == "well done")' out
+  # Again, by a file and by HTTP.
+  run -1 --separate-stderr "${ours[@]}" answer --file one
+  [[ $stderr == *"answer_replayed"* || $stderr == *"used before"* ]]
+  run -0 receive < <(post text/plain "$(cat one)")
+  [[ $output == "HTTP/1.1 410"* ]]
+  refused answer_replayed
+  run -77 --separate-stderr "${ours[@]}" answer --file - <eves
+  refused not_operator
+  # For another question, or with another action.
+  jq -c '.answer.question = "escalation-T-2026-102-1"' one.json >changed
+  run -1 --separate-stderr "${ours[@]}" answer --file changed
+  refused bad_signature
+  jq -r 'select(.key == "escalation.escalation-T-2026-102-1").m // empty' state/log/*.ndjson | head -0
+  wait_until 20 eval '[ "$(date +%s%N)" -gt "$(date -d "$(sed "1d;\$d" brief | base64 -d | jq -r .answer.expires)" +%s%N)" ]'
+  run -1 --separate-stderr "${ours[@]}" answer --file brief
+  refused answer_expired
+  # On another machine, from what a channel told; it comes back within a mail.
+  jq -n --arg d "$(sed -n 's/^digest: //p' "$(form 2)")" '{question: "escalation-T-2026-102-1", digest: $d}' >told.json
+  { echo 'Dear tool,'; hitl-prompt sign --key ann.pub --question told.json resume; echo regards; } >mail
+  run -0 receive < <(post text/plain "$(cat mail)")
+  [[ $output == "HTTP/1.1 200"* ]]
+  wait_until 20 decided 2
+  jq '.digest |= gsub("[0-9]"; "a")' told.json >other.json
+  jq '.question = "escalation-T-2026-103-1"' other.json | hitl-prompt sign --key ann.pub --question /dev/stdin resume >wrong
+  run -1 --separate-stderr "${ours[@]}" answer --file wrong
+  refused digest_mismatch
+  [ "$(wc -l <out)" -eq 2 ]
+}
+
+@test "a killed filter tells nobody twice, and its successor tells who settled it" {
+  server
+  config '{webhooks: [{name: "w", url: "\($url)/ok", operator: "ann"}]}'
+  touch out
+  filter
+  asked 1
+  wait_until 20 has_lines log 1
+  wait_until 20 grep -q '"key":"told.escalation-T-2026-101-1.webhook' state/log/000001.ndjson
+  kill -9 "$FILTER"
+  wait "$FILTER" || :
+  exec 7>&-
+  run -0 receive < <(post application/json "{\"token\":\"$(token 1)\",\"answer\":\"resume\"}")
+  [[ $output == "HTTP/1.1 200"* ]]
+  filter
+  wait_until 20 has_lines log 2
+  wait_until 20 decided 1
+  ends 0
+  [ "$(jq -r '.body.event + " " + .body.operator' log | paste -sd,)" = "asked ,settled ann" ]
+  [ "$(wc -l <out)" -eq 1 ]
+}
+
+@test "the desktop: notify-send on a bus of its own" {
+  need notify-send dbus-run-session
+  config '{notify: {desktop: true}}'
+  cat >session <<'EOS'
+"$AMP_BUILD/tests/fixture/notify-daemon" ready notes &
+while [ ! -s ready ]; do sleep 0.02; done
+setsid hitl-prompt -c amp.json --state state --trust-in in --out out --timeout 60s 2>>err
+kill %1
+EOS
+  touch out
+  export AMP_BUILD
+  dbus-run-session -- bash session 3>&- &
+  exec 7>in
+  asked 1
+  wait_until 30 has_lines notes 1
+  # The body of a notification may be markup.
+  grep -qF '&lt;b&gt;&amp;' notes
+  grep -q '^asked: critical: hallucination_lock' notes
+  hitl-prompt -c amp.json --state state answer escalation-T-2026-101-1 resume >direct
+  wait_until 30 has_lines notes 2
+  grep -q '^settled: ' notes
+  exec 7>&-
+  wait
+}
+
+@test "a malformed configuration stops the filter" {
+  for c in '{webhooks: [{name: "a", url: "ftp://x"}]}' '{webhooks: [{name: "a b", url: "http://x"}]}' \
+    '{webhooks: [{name: "a", url: "http://127.0.0.1:1/", format: "ntfy"}]}' '{folder: "relative"}' \
+    '{mail: {subject: "x"}}' '{mail: {to: "a@b", subject: "{nothing}"}}' \
+    '{webhooks: [{name: "a", url: "http://127.0.0.1:1/", body: {t: "{title"}}]}' \
+    '{notify: {commands: [{name: "a", argv: []}]}}'; do
+    config "$c"
+    run -78 --separate-stderr setsid hitl-prompt -c amp.json --state state </dev/null
+  done
+}
