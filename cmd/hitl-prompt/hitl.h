@@ -11,7 +11,7 @@
 
 /* Each verb's option table and function, in the file of its name. */
 extern const struct amp_opt ask_opts[], show_opts[], answer_opts[], receive_opts[], sign_opts[],
-    suspend_opts[], resume_opts[], hook_opts[];
+    suspend_opts[], resume_opts[], audit_opts[], hook_opts[];
 int hitl_ask(int argc, char **argv);
 int hitl_show(int argc, char **argv);
 int hitl_answer(int argc, char **argv);
@@ -23,6 +23,7 @@ int hitl_receive(int argc, char **argv);
 int hitl_sign(int argc, char **argv);
 int hitl_suspend(int argc, char **argv);
 int hitl_resume(int argc, char **argv);
+int hitl_audit(int argc, char **argv);
 
 /* Options of the tool's own table. */
 extern const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
@@ -40,6 +41,10 @@ int hitl_token_answers(enum amp_token_answers *out, struct amp_error *err);
 /* The member hitl of the user's amp.json, or NULL. */
 int hitl_config(json_t **out, struct amp_error *err);
 int hitl_store(struct amp_store **out, struct amp_error *err);
+/* The same for reading, also where nothing can be written. */
+int hitl_store_look(struct amp_store **out, struct amp_error *err);
+/* The identities to verify with; NULL: identities are off. */
+int hitl_trust(struct amp_identities **out, struct amp_error *err);
 /* The author of answers that name nobody: the login; or with --key, if the key is trusted as an
  * operator's, the person of its principal. */
 struct hitl_author {

@@ -43,6 +43,7 @@ static const struct amp_verb verbs[] = {
     {"sign", "[ID] ACTION [NOTE…]", "sign an answer with an SSH key", sign_opts, hitl_sign},
     {"suspend", "[TASK|AGENT…]", "stop agents at once", suspend_opts, hitl_suspend},
     {"resume", "[TASK|AGENT…]", "let suspended work go on", resume_opts, hitl_resume},
+    {"audit", "", "list, verify and report what people decided", audit_opts, hitl_audit},
     {"hook", "", "decide about a tool call of a coding agent (JSON on stdin)", hook_opts,
      hitl_hook},
     {0},
@@ -131,13 +132,30 @@ int hitl_config(json_t **out, struct amp_error *err)
     return 0;
 }
 
-int hitl_store(struct amp_store **out, struct amp_error *err)
+static int store_open(bool look, struct amp_store **out, struct amp_error *err)
 {
     const struct amp_store_options opt = {.facts = &amp_flow_facts,
                                           .sign_head = amp_head_sign,
                                           .lock_timeout_ms = lock_timeout_ms,
+                                          .look = look,
                                           .actor = amp_cli_name()};
     return amp_store_open(hitl_state, &opt, out, err);
+}
+
+int hitl_store(struct amp_store **out, struct amp_error *err)
+{
+    return store_open(false, out, err);
+}
+
+int hitl_store_look(struct amp_store **out, struct amp_error *err)
+{
+    return store_open(true, out, err);
+}
+
+int hitl_trust(struct amp_identities **out, struct amp_error *err)
+{
+    const struct amp_identity_tool who = {.state = hitl_state, .config = config};
+    return amp_identity_cli_open(&identity, &who, out, err);
 }
 
 struct hitl_author hitl_author;

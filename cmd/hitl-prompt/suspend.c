@@ -32,7 +32,7 @@ static const char *reason;
 static bool all, is_task, is_agent, list, json;
 
 #define OPT_COMMON                                                                                 \
-    {'r', "reason", AMP_OPT_STRING, &reason, "TEXT", .doc = "record why"},                         \
+    {0, "reason", AMP_OPT_STRING, &reason, "TEXT", .doc = "record why"},                           \
         {0, "task", AMP_OPT_FLAG, &is_task, NULL, .doc = "the operands are tasks"},                \
     {                                                                                              \
         0, "agent", AMP_OPT_FLAG, &is_agent, NULL, .doc = "the operands are agents"                \
@@ -115,7 +115,7 @@ static int act_open(struct act *a, struct amp_error *err)
     if (access(hitl_state, F_OK) != 0)
         return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
                         hitl_state);
-    if (hitl_store(&a->store, err) < 0)
+    if ((list ? hitl_store_look(&a->store, err) : hitl_store(&a->store, err)) < 0)
         return -1;
     return realpath(hitl_state, a->dir) ? 0 : amp_fail_errno(err, AMP_IOERR, "%s", hitl_state);
 }

@@ -94,6 +94,17 @@ int amp_pauses_read(struct amp_store *s, struct amp_pauses *p, struct amp_error 
     return 0;
 }
 
+int amp_pause_last(struct amp_span json, struct amp_buf *mem, struct amp_pause *out,
+                   struct amp_error *err)
+{
+    struct stored rec;
+
+    if (amp_rec_parse(&stored_rec, json, mem, &rec, err) < 0)
+        return -1;
+    *out = rec.last;
+    return 0;
+}
+
 const struct amp_pause *amp_pauses_find(const struct amp_pauses *p, struct amp_span task,
                                         struct amp_span agent)
 {

@@ -65,6 +65,9 @@ void amp_pauses_init(struct amp_pauses *p);
 void amp_pauses_release(struct amp_pauses *p);
 /* Reads the list; cheap if nothing is suspended or changed since the last call. */
 int amp_pauses_read(struct amp_store *s, struct amp_pauses *p, struct amp_error *err);
+/* What the last change in a record was about, for the history. The texts are in mem. */
+int amp_pause_last(struct amp_span json, struct amp_buf *mem, struct amp_pause *out,
+                   struct amp_error *err);
 /* The suspension of the task or the agent; either may be empty. That of everything comes first.
  * NULL: none. */
 const struct amp_pause *amp_pauses_find(const struct amp_pauses *p, struct amp_span task,

@@ -1,0 +1,326 @@
+/* hitl-prompt audit: who decided what, when, why, with which key and through which channel. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/base/num.h>
+#include <amp/json/lines.h>
+#include <amp/json/writer.h>
+
+#include "../hitl.h"
+#include "audit.h"
+#include "base/grow.h"
+#include "cli/table.h"
+
+#define TEXT_MAX   ((size_t)256 << 20)
+#define RECORD_MAX (1 << 20)
+#define FILES_MOST 1000
+#define DAYS_MS    (INT64_C(36500) * 86400000)
+
+static const char *since, *html;
+static struct amp_list tasks, people, channels, decisions, whats;
+static bool json, verify;
+
+const struct amp_opt audit_opts[] = {
+    {0, "since", AMP_OPT_STRING, &since, "TIME",
+     .doc = "only from TIME on: RFC 3339 or an age (90s, 2h)"},
+    {0, "task", AMP_OPT_LIST, &tasks, "TASK", .doc = "only entries about this task or question"},
+    {0, "person", AMP_OPT_LIST, &people, "NAME", .doc = "only what this person did"},
+    {0, "channel", AMP_OPT_LIST, &channels, "CHANNEL", .doc = "only answers through this channel"},
+    {0, "decision", AMP_OPT_LIST, &decisions, "ACTION", .doc = "only this decision"},
+    {0, "what", AMP_OPT_LIST, &whats, "WHAT",
+     .doc = "only entries of this kind: asked, decided, vote, rejected, suspended …"},
+    {0, "verify", AMP_OPT_FLAG, &verify, NULL,
+     .doc = "verify the signatures of decisions and the chain of the log"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
+    {0, "html", AMP_OPT_PATH, &html, "FILE", .doc = "write a report to FILE instead"},
+    AMP_OPT_END,
+};
+
+const char *const audit_members[AUDIT_COUNT] = {
+#define X(name, member) [AUDIT_##name] = member,
+    AUDIT_MEMBERS(X)
+#undef X
+};
+
+struct audit {
+    struct amp_store *store;
+    struct amp_identities *ids; /* for --verify */
+    struct amp_reader *reader;
+    struct amp_audit_reader entries;
+    struct audit_list list;
+    struct audit_verdict verdict;
+    int64_t since_ms;
+};
+
+struct amp_span audit_member(const struct audit_list *l, const struct audit_entry *e, int member)
+{
+    size_t off = e->off;
+    for (int i = 0; i < member; i++)
+        off += e->n[i];
+    return (struct amp_span){l->text.data + off, e->n[member]};
+}
+
+/* ---- collecting ---- */
+
+static bool list_has(const struct amp_list *l, struct amp_span text)
+{
+    for (int i = 0; i < l->n; i++)
+        if (amp_span_is(text, l->v[i]))
+            return true;
+    return l->n == 0;
+}
+
+static bool is_wanted(const struct audit *a, const struct amp_audit_entry *e)
+{
+    return e->at_ms >= a->since_ms &&
+           (list_has(&tasks, e->task) || list_has(&tasks, e->question)) &&
+           list_has(&people, e->person) && list_has(&channels, e->channel) &&
+           list_has(&decisions, e->decision) && list_has(&whats, e->what);
+}
+
+static void signature_count(struct audit_verdict *v, const char *signature)
+{
+    v->valid += strcmp(signature, "valid") == 0;
+    v->unsigned_ += strcmp(signature, "unsigned") == 0;
+    v->invalid += *signature && strcmp(signature, "valid") && strcmp(signature, "unsigned");
+}
+
+static int entry_add(struct audit *a, const struct amp_audit_entry *e, struct amp_error *err)
+{
+    struct audit_list *l = &a->list;
+    char at[AMP_TIME_MAX], signature[64] = "";
+
+    if (!is_wanted(a, e))
+        return 0;
+    if (a->ids && audit_signature(a->ids, a->reader, e, signature, err) < 0)
+        return -1;
+    signature_count(&a->verdict, signature);
+    amp_time_format(e->at_ms, at);
+    const struct amp_span texts[AUDIT_COUNT] = {
+        [AUDIT_AT] = amp_span_str(at),  [AUDIT_WHAT] = e->what,
+        [AUDIT_QUESTION] = e->question, [AUDIT_PROTOCOL] = e->protocol,
+        [AUDIT_TASK] = e->task,         [AUDIT_TYPE] = e->type,
+        [AUDIT_REASON] = e->reason,     [AUDIT_RISK] = e->risk,
+        [AUDIT_PERSON] = e->person,     [AUDIT_BY] = e->by,
+        [AUDIT_KEY] = e->key,           [AUDIT_CHANNEL] = e->channel,
+        [AUDIT_SHOWN] = e->shown,       [AUDIT_DECISION] = e->decision,
+        [AUDIT_WHY] = e->why,           [AUDIT_CHANGED] = e->changed,
+        [AUDIT_CODE] = e->code,         [AUDIT_SIGNATURE] = amp_span_str(signature),
+    };
+    if (amp_grow(&l->v, &l->cap, l->n, sizeof *l->v, err) < 0)
+        return -1;
+    struct audit_entry x = {.off = l->text.len, .frame = e->frame, .number = l->n};
+    for (int i = 0; i < AUDIT_COUNT; i++) {
+        x.n[i] = (uint32_t)texts[i].n;
+        if (amp_buf_add(&l->text, texts[i].p, texts[i].n, err) < 0)
+            return -1;
+    }
+    l->v[l->n++] = x;
+    return 0;
+}
+
+static int on_commit(void *ctx, const struct amp_store_commit *c, struct amp_error *err)
+{
+    struct audit *a = ctx;
+    struct amp_audit_entry e;
+    int rc = amp_audit_commit(&a->entries, c, &e, err);
+    return rc > 0 ? entry_add(a, &e, err) : rc;
+}
+
+static int file_read(struct audit *a, int fd, struct amp_error *err)
+{
+    struct amp_lines lines;
+    struct amp_line line;
+    int rc = 0;
+
+    amp_lines_init(&lines, RECORD_MAX);
+    for (enum amp_line_result r; rc == 0 && (r = amp_lines_next(&lines, &line)) != AMP_LINE_END;) {
+        struct amp_audit_entry e;
+        if (r == AMP_LINE_MORE) {
+            if (amp_lines_fill(&lines, fd, err) == AMP_READ_FAILED)
+                rc = -1;
+        } else if (r == AMP_LINE) {
+            rc = amp_audit_error(&a->entries, line.bytes, &e, err);
+            if (rc > 0)
+                rc = entry_add(a, &e, err);
+        }
+    }
+    amp_lines_release(&lines);
+    return rc;
+}
+
+/* The refused answers, in the files of the error log. */
+static int errors_read(struct audit *a, struct amp_error *err)
+{
+    char path[PATH_MAX];
+
+    for (int i = 0; i < FILES_MOST; i++) {
+        if (i == 0)
+            snprintf(path, sizeof path, "%s/error.ndjson", amp_store_dir(a->store));
+        else
+            snprintf(path, sizeof path, "%s/error.%d.ndjson", amp_store_dir(a->store), i);
+        AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0, NULL);
+        if (fd < 0 && i > 0)
+            return 0;
+        if (fd >= 0 && file_read(a, fd, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static const char *compared; /* the text of the entries, for qsort */
+
+static int by_time(const void *x, const void *y)
+{
+    const struct audit_entry *a = x, *b = y;
+    size_t n = a->n[AUDIT_AT] < b->n[AUDIT_AT] ? a->n[AUDIT_AT] : b->n[AUDIT_AT];
+    int rc = memcmp(compared + a->off, compared + b->off, n);
+    return rc ? rc : (a->number > b->number) - (a->number < b->number);
+}
+
+static int entries_collect(struct audit *a, struct amp_error *err)
+{
+    uint64_t first, last;
+
+    if (amp_store_range(a->store, &first, &last, err) < 0 ||
+        (last > 0 && amp_store_commits(a->store, first, last, on_commit, a, err) < 0) ||
+        errors_read(a, err) < 0)
+        return -1;
+    compared = a->list.text.data;
+    if (a->list.n > 0)
+        qsort(a->list.v, a->list.n, sizeof *a->list.v, by_time);
+    return 0;
+}
+
+/* ---- printing ---- */
+
+static int entry_json(const struct audit_list *l, const struct audit_entry *e, struct amp_buf *out,
+                      struct amp_error *err)
+{
+    struct amp_jw w;
+
+    amp_buf_reset(out);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    for (int i = 0; i < AUDIT_COUNT; i++)
+        amp_jw_some_str(&w, audit_members[i], audit_member(l, e, i));
+    if (e->frame)
+        amp_jw_member_uint(&w, "frame", e->frame);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(out), err);
+}
+
+static int list_print(const struct audit_list *l, struct amp_error *err)
+{
+    static const char *const head[] = {"TIME",    "WHAT", "WHO",      "KNOWN BY",
+                                       "THROUGH", "TASK", "DECISION", "WHY"};
+    static const int columns[] = {AUDIT_AT,      AUDIT_WHAT, AUDIT_PERSON,   AUDIT_BY,
+                                  AUDIT_CHANNEL, AUDIT_TASK, AUDIT_DECISION, AUDIT_WHY};
+    enum { COLUMNS = sizeof columns / sizeof columns[0] };
+    AMP_BUF struct amp_buf line = {0};
+    struct amp_table t;
+    int rc = 0;
+
+    amp_buf_init(&line, 4 * RECORD_MAX);
+    amp_table_init(&t, head, COLUMNS);
+    for (size_t i = 0; rc == 0 && i < l->n; i++) {
+        struct amp_span cells[COLUMNS];
+        for (int k = 0; k < COLUMNS; k++) {
+            cells[k] = audit_member(l, &l->v[i], columns[k]);
+            if (cells[k].n == 0)
+                cells[k] = AMP_SPAN("-");
+        }
+        rc = json ? entry_json(l, &l->v[i], &line, err) : amp_table_row(&t, cells, COLUMNS, err);
+    }
+    if (rc == 0 && !json && t.rows > 0)
+        rc = amp_table_print(&t, err);
+    amp_table_release(&t);
+    return rc;
+}
+
+static int html_write(const struct audit *a, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf out = {0};
+
+    amp_buf_init(&out, 8 * TEXT_MAX);
+    if (audit_html(&a->list, &a->verdict, hitl_state, &out, err) < 0)
+        return -1;
+    return amp_file_write_atomic(AT_FDCWD, html, 0600, amp_buf_span(&out), err);
+}
+
+/* ---- the verb ---- */
+
+static int since_read(int64_t *ms, struct amp_error *err)
+{
+    struct amp_error why;
+    int64_t ago;
+
+    *ms = 0;
+    if (!since || amp_time_parse(amp_span_str(since), ms))
+        return 0;
+    if (amp_num_duration(amp_span_str(since), 0, DAYS_MS, &ago, &why) < 0)
+        return amp_fail(err, AMP_USAGE, "bad_time",
+                        "--since takes an RFC 3339 time with an offset, or a duration");
+    *ms = amp_now_ms() - ago;
+    return 0;
+}
+
+static int audit_run(struct audit *a, struct amp_error *err)
+{
+    if (access(hitl_state, F_OK) != 0)
+        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+                        hitl_state);
+    if (since_read(&a->since_ms, err) < 0 || hitl_store_look(&a->store, err) < 0)
+        return -1;
+    if (verify && (audit_chain(a->store, &a->verdict, err) < 0 || hitl_trust(&a->ids, err) < 0 ||
+                   !(a->reader = amp_reader_new(NULL, err))))
+        return -1;
+    if (verify && !a->ids)
+        amp_warn("identities are off: signatures are not verified");
+    if (entries_collect(a, err) < 0)
+        return -1;
+    if ((html ? html_write(a, err) : list_print(&a->list, err)) < 0)
+        return -1;
+    if (!verify)
+        return 0;
+    const struct audit_verdict *v = &a->verdict;
+    amp_note("%s; signatures: %llu valid, %llu not valid, %llu decisions without one", v->log,
+             (unsigned long long)v->valid, (unsigned long long)v->invalid,
+             (unsigned long long)v->unsigned_);
+    if (!v->intact)
+        return amp_fail(err, AMP_NO, "log_tampered", "%s", v->log);
+    return v->invalid ? amp_fail(err, AMP_NO, "bad_signature",
+                                 "%llu decisions have a signature that is not valid",
+                                 (unsigned long long)v->invalid)
+                      : 0;
+}
+
+int hitl_audit(int argc, char **argv)
+{
+    struct audit a = {0};
+    struct amp_error err;
+
+    (void)argc;
+    (void)argv;
+    if (!hitl_state)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    if (json && html)
+        amp_die_usage("--json and --html exclude each other");
+    amp_signals_install();
+    amp_audit_reader_init(&a.entries);
+    amp_buf_init(&a.list.text, TEXT_MAX);
+    int rc = audit_run(&a, &err);
+    amp_audit_reader_release(&a.entries);
+    amp_buf_release(&a.list.text);
+    free(a.list.v);
+    amp_reader_free(a.reader);
+    amp_identities_close(a.ids);
+    amp_store_close(a.store);
+    return rc < 0 ? amp_complain(&err) : 0;
+}

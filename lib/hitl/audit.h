@@ -1,0 +1,41 @@
+/*
+ * The audit trail of people's decisions, read from the log: who decided what and when, known by
+ * what, with which key, through which channel, what was shown, why, and what changed.
+ *
+ * An entry is one commit of a question's record or of the suspensions (hitl/pause.h), or one
+ * refused answer of the error log.
+ */
+#ifndef AMP_HITL_AUDIT_H
+#define AMP_HITL_AUDIT_H
+
+#include "hitl/record.h"
+#include "store/history/history.h"
+
+/* Texts are empty where they are unknown. */
+struct amp_audit_entry {
+    int64_t at_ms;
+    uint64_t frame; /* of the log; 0: from the error log */
+    struct amp_span
+        what; /* asked, shown, vote, deferred, decided, fallback, …, suspended, resumed */
+    struct amp_span question, protocol, task, type, reason, risk;
+    struct amp_span person, by, key, channel, shown; /* by: login, key, token, policy */
+    struct amp_span decision, why, changed;
+    struct amp_span code; /* of a refused answer */
+    struct amp_span line; /* the decision, as it was signed */
+};
+
+/* What an entry is made from: the texts are in mem. */
+struct amp_audit_reader {
+    struct amp_buf mem, text;
+};
+void amp_audit_reader_init(struct amp_audit_reader *r);
+void amp_audit_reader_release(struct amp_audit_reader *r);
+
+/* Reads one line of a commit. 1: *out is an entry, valid until the next call; 0: it is not. */
+int amp_audit_commit(struct amp_audit_reader *r, const struct amp_store_commit *c,
+                     struct amp_audit_entry *out, struct amp_error *err);
+/* The same for a line of the error log. */
+int amp_audit_error(struct amp_audit_reader *r, struct amp_span line, struct amp_audit_entry *out,
+                    struct amp_error *err);
+
+#endif
