@@ -9,13 +9,13 @@ setup() {
   need_tool hitl-prompt
   cd "$BATS_TEST_TMPDIR"
   mkfifo in
-  HTTP=
+  HTTP='' AGENT=''
 }
 
 teardown() {
   local p
   exec 7>&-
-  for p in $(jobs -p) $HTTP; do kill "$p" 2>/dev/null || :; done
+  for p in $(jobs -p) $HTTP $AGENT; do kill "$p" 2>/dev/null || :; done
 }
 
 # server: an HTTP server with a log; its URL is in $url.
@@ -293,8 +293,8 @@ EOS
 @test "sign: an answer with an SSH key counts by any road, once, for its question" {
   need ssh-agent ssh-keygen ssh-add
   export AMP_IDENTITY=local
-  eval "$(ssh-agent -s)" >/dev/null
-  trap 'kill "$SSH_AGENT_PID"' EXIT
+  eval "$(ssh-agent -s 3>&- 7>&-)" >/dev/null
+  AGENT=$SSH_AGENT_PID
   for k in ann eve; do ssh-keygen -qt ed25519 -N '' -f $k; done
   ssh-add -q ann && mv ann ann.away
   amp-sign trust add --allowed-signers signers operator/ann ann.pub
@@ -331,7 +331,6 @@ EOS
   jq -c '.answer.question = "escalation-T-2026-102-1"' one.json >changed
   run -1 --separate-stderr "${ours[@]}" answer --file changed
   refused bad_signature
-  jq -r 'select(.key == "escalation.escalation-T-2026-102-1").m // empty' state/log/*.ndjson | head -0
   wait_until 20 eval '[ "$(date +%s%N)" -gt "$(date -d "$(sed "1d;\$d" brief | base64 -d | jq -r .answer.expires)" +%s%N)" ]'
   run -1 --separate-stderr "${ours[@]}" answer --file brief
   refused answer_expired
