@@ -126,6 +126,13 @@ asked() { grep -q '"event":"arrive"' "$state"/log/*.ndjson; }
 invocation() { jq -c 'select(.key | startswith("message.")).state.msg | select(.message_type == "HITL_INVOCATION").payload' "$state"/log/*.ndjson | tail -n 1; }
 question() { invocation | jq -r .invocation_id; }
 
+# modify JSON: answers the question of ask with another input, and waits for the reply.
+modify() {
+  jq -nc --arg q "$(question)" --arg p "$(base64 -w 0 <<<"$1")" '{question: $q, answer: "modify", note: "so", patch_b64: $p}' >answer.json
+  hitl-prompt answer --state "$state" --file answer.json >/dev/null
+  wait "$hook_pid"
+}
+
 @test "a person is asked: approve, deny, modify" {
   rules
   AMP_AGENT=bob AMP_TASK_ID=T-2026-001 ask one 'make \"all\"'
@@ -142,6 +149,19 @@ question() { invocation | jq -r .invocation_id; }
   hitl-prompt answer --state "$state" "$(question)" deny not now >/dev/null
   wait "$hook_pid"
   [ "$(jq -r '.hookSpecificOutput | .permissionDecision + " " + .permissionDecisionReason' reply)" = "deny denied by $(id -un): not now" ]
+  # Another input, as an object and as the edited payload; a rule that denies still counts.
+  ask three 'make x'
+  modify '{"command":"make \"y\""}'
+  [ "$(jq -c '.hookSpecificOutput | [.permissionDecision, .updatedInput]' reply)" = '["allow",{"command":"make \"y\""}]' ]
+  ask four 'make x'
+  modify "$(invocation | jq '.context.input.command = "make z"')"
+  [ "$(jq -c '.hookSpecificOutput | [.permissionDecision, .updatedInput]' reply)" = '["allow",{"command":"make z"}]' ]
+  ask five 'make x'
+  modify '{"command":"git push"}'
+  [[ $(<reply) == *'"deny"'*"the changed call is denied: people push"* ]]
+  ask six 'make x'
+  modify '["git push"]'
+  [[ $(<reply) == *'"deny"'*"not a JSON object"* ]]
 }
 
 @test "when the time is over or a signal comes, the call is blocked and the question is closed" {

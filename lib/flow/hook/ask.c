@@ -180,23 +180,32 @@ static void deny(struct amp_hook_answer *out, const char *fmt, ...)
     va_end(ap);
 }
 
-/* The changed input, a JSON object in base64. false: it is none. */
-static bool input_take(struct amp_span patch, struct amp_buf *out)
+/* The changed input, in base64: a JSON object, or the question's payload with another
+ * context.input. false: it is none. */
+static bool input_take(const struct asking *a, struct amp_span patch, struct amp_buf *out)
 {
     struct amp_json_fault fault;
     AMP_TAPE struct amp_tape t = {0};
+    AMP_BUF struct amp_buf text = {0};
     size_t n = 0, most = patch.n / 4 * 3 + 3;
     amp_tape_init(&t, NULL);
-    if (!patch.n || amp_buf_reserve(out, most, NULL) < 0 ||
-        sodium_base642bin((unsigned char *)out->data, most, patch.p, patch.n, "\n", &n, NULL,
-                          sodium_base64_VARIANT_ORIGINAL) != 0)
+    amp_buf_init(&text, AMP_QUESTION_BYTES);
+    if (!patch.n || amp_buf_reserve(&text, most, NULL) < 0 ||
+        sodium_base642bin((unsigned char *)text.data, most, patch.p, patch.n, "\n", &n, NULL,
+                          sodium_base64_VARIANT_ORIGINAL) != 0 ||
+        amp_tape_scan(&t, text.data, n, &fault) < 0 || t.tok[0].type != AMP_JSON_OBJECT)
         return false;
-    out->len = n;
-    out->data[n] = '\0';
-    if (amp_tape_scan(&t, out->data, n, &fault) < 0 || t.tok[0].type != AMP_JSON_OBJECT)
+    uint32_t input = 0, own = amp_tape_get(&t, 0, AMP_SPAN("invocation_id"));
+    if (own != AMP_TOK_NONE && t.tok[own].type == AMP_JSON_STRING &&
+        amp_tok_is(&t, own, amp_span_str(a->invocation)))
+        input = amp_tape_pointer(&t, 0, AMP_SPAN("/context/input"));
+    if (input == AMP_TOK_NONE || t.tok[input].type != AMP_JSON_OBJECT)
         return false;
-    /* Without white space around it, and on one line for the reply. */
-    for (size_t i = 0; i < n; i++)
+    struct amp_span json = amp_tok_source(&t, input);
+    if (amp_buf_add(out, json.p, json.n, NULL) < 0)
+        return false;
+    /* A reply is one line; JSON has line ends only between its parts. */
+    for (size_t i = 0; i < out->len; i++)
         if (out->data[i] == '\n' || out->data[i] == '\r')
             out->data[i] = ' ';
     return true;
@@ -213,7 +222,7 @@ static void decision_take(const struct asking *a, const struct amp_question_rec 
         out->verdict = AMP_CALL_ALLOW;
         if (!amp_call_can_modify(a->q->event) || !a->has_input)
             deny(out, "%.*s wants another call: %.*s", AMP_CLIP(by, 100), AMP_CLIP(r->note, 300));
-        else if (!input_take(r->patch, &out->input))
+        else if (!input_take(a, r->patch, &out->input))
             deny(out, "%.*s wants another call, but its input is not a JSON object: %.*s",
                  AMP_CLIP(by, 100), AMP_CLIP(r->note, 300));
     } else {
