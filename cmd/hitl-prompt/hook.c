@@ -134,7 +134,7 @@ static int state_note(void *arg, const char *text, struct amp_error *err)
 
 static bool is_below(const char *path, const char *dir)
 {
-    size_t n = strlen(dir);
+    size_t n = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
     return strncmp(path, dir, n) == 0 && (path[n] == '/' || !path[n]);
 }
 

@@ -33,8 +33,7 @@ struct amp_call {
 int amp_call_input(const struct amp_call *c, struct amp_span json, struct amp_call_refusal *out,
                    struct amp_error *err);
 
-/* Whether the agent is suspended (worktree/stopped.h), with the same results; cwd must be absolute.
- */
+/* Whether the agent is suspended (worktree/stopped.h), with the same results. */
 int amp_call_suspended(const struct amp_call *c, struct amp_call_refusal *out,
                        struct amp_error *err);
 

@@ -72,6 +72,8 @@ int amp_call_suspended(const struct amp_call *c, struct amp_call_refusal *out,
 {
     struct call_repo r;
     char why[300];
+    if (!c->cwd || c->cwd[0] != '/')
+        return amp_fail(err, AMP_DATAERR, "call_malformed", "cwd is not an absolute path");
     if (call_repo_find(c, c->cwd, &r, err) < 0)
         return -1;
     if (!r.found)
