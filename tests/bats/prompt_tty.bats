@@ -423,6 +423,12 @@ esac
 EOS
   term 'EDITOR=./edit hitl-prompt -s "$STATE" --operator ada </dev/null >out 2>err'
   wait_until 20 at_prompt
+  # A pasted line end is no answer.
+  printf 'terminate\nresume\n' | tmux -S "$SOCKET" load-buffer -
+  tmux -S "$SOCKET" paste-buffer -p -t "=$SCREEN:"
+  wait_until 20 eval 'bottom | grep -qx "> terminate resume *"'
+  keys C-u
+  wait_until 20 at_prompt
   keys "redispatch use long" Enter
   wait_until 20 shows "description: only acceptance_criteria can be changed"
   keys Enter

@@ -163,8 +163,25 @@ static int head_text(const struct amp_question *q, bool suspended, const struct 
     return page_say(page, TINT_HEAD, "== %s", title.data);
 }
 
+/* What happens at the deadline. */
+static int fallback_text(const struct amp_question *q, const struct amp_evidence *ev,
+                         const struct page *page)
+{
+    const char *deny = amp_question_terms(q)->deny;
+    int f = amp_fallback_find(amp_span_str(ev->fallback));
+
+    if (f <= AMP_FALLBACK_NONE || !deny)
+        return page_say(page, TINT_NONE, "  %-*s   the question stays open", PAGE_LABEL, "then");
+    return page_say(page, TINT_NONE, "  %-*s   %s%s (%s)", PAGE_LABEL, "then",
+                    f == AMP_FALLBACK_AUTO     ? "a proposal above the threshold, else "
+                    : f == AMP_FALLBACK_EXTEND ? "the deadline is extended, at most 3 times, then "
+                                               : "",
+                    deny, ev->fallback);
+}
+
 /* Risk, deadline and what happens then; approvals so far. */
-static int terms_text(const struct amp_evidence *ev, const struct page *page)
+static int terms_text(const struct amp_question *q, const struct amp_evidence *ev,
+                      const struct page *page)
 {
     char at[AMP_TIME_MAX];
 
@@ -179,7 +196,7 @@ static int terms_text(const struct amp_evidence *ev, const struct page *page)
     if (page_say(page, TINT_NONE, "  %-*s   %.19sZ%s", PAGE_LABEL, "deadline", at,
                  ev->extensions ? " (extended)" : "") < 0)
         return -1;
-    return quote_str(page, "then", ev->fallback);
+    return fallback_text(q, ev, page);
 }
 
 int evidence_question(const struct amp_question *q, const struct amp_evidence *ev,
@@ -199,7 +216,7 @@ int evidence_question(const struct amp_question *q, const struct amp_evidence *e
     }
     if (about_text(&q->about, page) < 0 || (ev && history_text(ev, page) < 0))
         return -1;
-    return quote_str(page, "refused", q->refused) < 0 ? -1 : ev ? terms_text(ev, page) : 0;
+    return quote_str(page, "refused", q->refused) < 0 ? -1 : ev ? terms_text(q, ev, page) : 0;
 }
 
 int evidence_answers(const struct amp_question *q, const struct page *page)
