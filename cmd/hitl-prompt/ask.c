@@ -14,6 +14,7 @@
 #include "cli/identity.h"
 #include "flow/decide/offer.h"
 #include "flow/wake.h"
+#include "flow/work/io.h"
 #include "hitl.h"
 #include "terminal/dialog.h"
 
@@ -215,6 +216,7 @@ static int question_put(struct prompt *p, struct amp_error *err)
     if (p->ended)
         return question_pass(p, "end of file on the terminal", err);
     if (p->no_terminal || terminal_gone(t)) {
+        p->no_terminal = true;
         amp_warn("%s waits for a decision; there is no terminal", p->q.name);
         status_add(p, AMP_UNAVAILABLE);
         return question_pass(p, "no terminal", err);
@@ -258,6 +260,8 @@ static int dialog_hear(struct prompt *p, struct amp_error *err)
     case DIALOG_GONE:
         p->no_terminal = true;
         amp_note("the terminal is gone; %s stays open", p->q.name);
+        if (p->channels.waking) /* they ask on */
+            return question_done(p);
         status_add(p, AMP_UNAVAILABLE);
         return question_pass(p, "the terminal is gone", err);
     }
@@ -280,19 +284,28 @@ static int others_hear(struct prompt *p, struct amp_error *err)
     return 0;
 }
 
-/* Waits for the person, the input, and other processes. */
+/* Waits for descriptors, the input, the channels, and other processes that write to the log: they
+ * may have decided a question, whose line this process emits. */
+static int turn_wait(struct prompt *p, struct pollfd *fds, unsigned n, int64_t wait_ms,
+                     struct amp_error *err)
+{
+    int others = 1;
+
+    fds[n] = (struct pollfd){.fd = p->wake.log, .events = POLLIN};
+    if (hitl_channels_turn(&p->channels, &p->d.w, fds, n + 1, wait_ms, err) < 0 ||
+        (p->wake.log >= 0 && (others = amp_wake_drain(&p->wake, err)) < 0))
+        return -1;
+    p->d.w.io->dirty |= others > 0;
+    return 0;
+}
+
+/* The same with the terminal. */
 static int dialog_wait(struct prompt *p, int64_t wait_ms, struct amp_error *err)
 {
     struct pollfd fds[4];
     unsigned n = dialog_watch(&p->dialog, fds);
 
-    if (p->wake.log >= 0)
-        fds[n++] = (struct pollfd){.fd = p->wake.log, .events = POLLIN};
-    if (hitl_channels_turn(&p->channels, &p->d.w, fds, n, wait_ms, err) < 0)
-        return -1;
-    if (p->wake.log >= 0 && amp_wake_drain(&p->wake, err) < 0)
-        return -1;
-    return others_hear(p, err);
+    return turn_wait(p, fds, n, wait_ms, err) < 0 ? -1 : others_hear(p, err);
 }
 
 /* One turn with the terminal. 1: there is no open question. */
@@ -383,12 +396,10 @@ static int prompt_loop(struct prompt *p, struct amp_error *err)
         } else if (idle && amp_worker_ended(&p->d.w)) {
             return 0;
         }
-        struct pollfd fd = {.fd =
-                                answer && p->answers.pipe && !p->answers.done ? p->answers.fd : -1,
-                            .events = POLLIN};
+        bool reads = answer && p->answers.pipe && !p->answers.done;
+        struct pollfd fds[2] = {{.fd = reads ? p->answers.fd : -1, .events = POLLIN}};
         /* The coordinator may open a question again at any time. */
-        if (idle &&
-            hitl_channels_turn(&p->channels, &p->d.w, &fd, 1, answer && open ? 500 : 1000, err))
+        if (idle && turn_wait(p, fds, 1, answer && open ? 500 : 1000, err) < 0)
             return -1;
     }
     return 0;
@@ -420,8 +431,10 @@ int hitl_ask(int argc, char **argv)
     look_for_terminal(&p);
     int rc = hitl_identities(&worker.ids, &err);
     worker.operator_name = hitl_operator;
-    if (!rc && !answer)
-        rc = amp_wake_open(&p.wake, amp_store_dir(p.store), &err);
+    /* Without it, the log is looked at every second. */
+    if (!rc && amp_wake_open(&p.wake, amp_store_dir(p.store), &err) < 0 &&
+        strcmp(err.code, "no_inotify") != 0)
+        rc = -1;
     if (!rc && answer)
         rc = answers_open(&p.answers, answer, &err);
     if (!rc)

@@ -299,6 +299,23 @@ sleeping() { grep -q '^State:[[:space:]]*S' "/proc/$1/status"; }
   [ "$(grep -c '"type":"decision"' out-b)" = 1 ]
 }
 
+@test "an answer from elsewhere ends the prompt, and the filter at the terminal writes the decision" {
+  local start
+  state
+  term 'hitl-prompt -s "$STATE" --operator ada </dev/null >out 2>err'
+  wait_until 20 at_prompt
+  keys "resume half"
+  wait_until 20 at_prompt "resume half"
+  hitl-prompt -s "$STATE" --operator bob answer T-2026-001 terminate no use >answered
+  start=${EPOCHREALTIME/./}
+  wait_until 20 test -s out
+  echo "# written $(((${EPOCHREALTIME/./} - start) / 1000)) ms after the answer" >&3
+  ended 0
+  shows "T-2026-001: decided by bob through command: terminate"
+  [ ! -s answered ]
+  grep -q '"decision":"terminate".*"operator":"bob"' out
+}
+
 @test "two of them on one terminal take turns" {
   state
   cp -R "$STATE" other
