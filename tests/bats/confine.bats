@@ -601,6 +601,11 @@ except OSError:
   run -77 "${user[@]}" "$FIX/without" namespaces -- worktree-bind exec -- true
   run --separate-stderr "${user[@]}" "$FIX/without" namespaces -- worktree-bind exec --best-effort -- sh -c "$script"
   [ "$output" = $'65534\nx' ]
+  # Objects of a repository in HOME do not make the command's HOME the real one, whose .gitconfig it cannot read.
+  echo '[user]' >"$dir/.gitconfig"
+  run -0 --separate-stderr "${user[@]}" "$FIX/without" namespaces -- worktree-bind exec --best-effort -- \
+    sh -c 'git log --format=%s && [ "$HOME" != "$1" ] && echo x >"$HOME/x"' sh "$dir"
+  [ "$output" = s ]
   # The number of processes: here by RLIMIT_NPROC.
   echo '{"limits":{"processes":20}}' >"$BATS_FILE_TMPDIR/few.json"
   chmod 755 "$BATS_FILE_TMPDIR" && cp "$BATS_FILE_TMPDIR/few.json" "$dir"

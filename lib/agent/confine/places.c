@@ -64,7 +64,11 @@ static int grant_add(const struct amp_confine *c, struct confine_places *p, cons
             return amp_fail(err, AMP_CONFIG, "bad_policy", "'%.100s' would grant %s", glob, *n);
     if (strcmp(real, "/") == 0 || strcmp(at, "/") == 0)
         return amp_fail(err, AMP_CONFIG, "bad_policy", "'%.100s' would grant /", glob);
-    return place_add(p, real, at, write, err);
+    if (place_add(p, real, at, write, err) < 0)
+        return -1;
+    for (size_t i = 0; i < p->n; i++)
+        p->v[i].granted |= strcmp(p->v[i].at, at) == 0;
+    return 0;
 }
 
 /* Splits off the fixed part of an absolute glob: the directory before its first wildcard. */

@@ -16,6 +16,7 @@ bool confine_is_beneath(const char *path, const char *dir);
 struct confine_place {
     char *from, *at; /* owned; from NULL: covered */
     bool write;
+    bool granted; /* by the policy */
 };
 struct confine_places {
     struct confine_place v[CONFINE_PLACES_MAX];

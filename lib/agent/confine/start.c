@@ -34,11 +34,12 @@ static const char *home_of(const struct amp_confine *c)
     return c->home;
 }
 
-/* Whether a grant is in the starter's HOME: then HOME keeps its value without namespaces. */
+/* Whether a grant of the policy is in the starter's HOME: then HOME keeps its value without
+ * namespaces. */
 static bool home_granted(const struct amp_confine *c, const struct confine_places *p)
 {
     for (size_t i = 0; c->home && c->home[0] == '/' && i < p->n; i++)
-        if (p->v[i].from && confine_is_beneath(p->v[i].at, c->home) &&
+        if (p->v[i].granted && confine_is_beneath(p->v[i].at, c->home) &&
             !confine_is_beneath(p->v[i].at, c->worktree))
             return true;
     return false;
