@@ -125,6 +125,7 @@ static const struct amp_rec_field fields[] = {
     MEMBER(TEXT, "policy", policy),
     MEMBER(TEXT, "because", because),
     MEMBER(INT, "expired", expired_ms),
+    MEMBER(INT, "need", need),
     AMP_REC_MANY(struct amp_question_rec, "votes", votes, &amp_vote_rec, false),
 };
 AMP_REC_TABLE(question_rec, "a question's record", struct amp_question_rec, fields);
@@ -255,6 +256,7 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
     if ((r.effects & AMP_ESC_DO_COUNT) || (event == AMP_ESC_EV_DECIDE && u->approval.need > 1)) {
         rec.votes[u->count.at] = *u->vote; /* a list has room for one more */
         rec.n_votes += !u->count.replaces;
+        rec.need = u->approval.need;
     }
     int rc = amp_rec_write(&question_rec, &rec, &u->json, err);
     u->effects = r.effects;

@@ -55,7 +55,8 @@ struct amp_question_rec {
      * what was shown; policy: the fallback that decided, and hitl_unavailable or deadline. */
     struct amp_span channel, method, key, shown, policy, because;
     int64_t expired_ms;     /* when the deadline passed without a decision, 0: it did not */
-    struct amp_vote *votes; /* where several have to agree: all of them */
+    int64_t need;           /* how many different persons have to agree; 0: one */
+    struct amp_vote *votes; /* then: all of them */
     struct amp_span patch;  /* base64, of a decision that has one */
     uint32_t n_votes;
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "hitl/operators.h"
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
@@ -63,6 +64,8 @@ static void proof_write(struct amp_jw *w, const struct amp_proof *p)
     amp_jw_member_text(w, "tree", p->tree);
     amp_jw_member_text(w, "executor_key", p->executor);
     amp_jw_member_bool(w, "needs_decision", p->needs_decision);
+    if (p->needs_votes > 1)
+        amp_jw_member_int(w, "needs_votes", p->needs_votes);
     for (int i = 0; i < AMP_PROOF_COUNT; i++)
         if (p->line[i].len > 0)
             amp_jw_member_str(w, amp_proof_line_names[i], amp_buf_span(&p->line[i]));
@@ -177,8 +180,12 @@ static int proof_read(const struct amp_tape *t, uint32_t object, struct amp_proo
         (t->tok[needs].type != AMP_JSON_TRUE && t->tok[needs].type != AMP_JSON_FALSE))
         return bundle_fail(err, "needs_decision is neither true nor false");
     p->needs_decision = t->tok[needs].type == AMP_JSON_TRUE;
+    uint32_t votes = amp_tape_get(t, object, AMP_SPAN("needs_votes"));
+    if (votes != AMP_TOK_NONE && (!amp_tok_int(t, votes, &p->needs_votes) || p->needs_votes < 2 ||
+                                  p->needs_votes > AMP_APPROVALS_NEED_MAX))
+        return bundle_fail(err, "needs_votes is not a number from 2 to 16");
     for (int i = 0; i < AMP_PROOF_COUNT; i++)
-        if (text_read(t, object, amp_proof_line_names[i], i == AMP_PROOF_decision, &p->line[i],
+        if (text_read(t, object, amp_proof_line_names[i], i >= AMP_PROOF_decision, &p->line[i],
                       err) < 0)
             return -1;
     return 0;

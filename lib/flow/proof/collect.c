@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "flow/proof/votes.h"
 #include "message/ledger/ledger.h"
 
 #define MEM_MAX ((size_t)256 << 20)
@@ -47,6 +48,34 @@ static int needs_decision(const struct amp_task *t, const struct amp_task_policy
     return rc < 0 ? -1 : 0;
 }
 
+/* The votes of the decision, if several persons had to agree. */
+static int votes_collect(struct amp_store *s, struct amp_proof *out, struct amp_error *err)
+{
+    static const struct amp_check_options any = {0};
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_question_rec rec;
+    struct amp_view v;
+    char ref[AMP_QUESTION_KEY_MAX] = "";
+    struct amp_span decision = amp_buf_span(&out->line[AMP_PROOF_decision]);
+    if (decision.n == 0)
+        return 0;
+    struct amp_reader *r = amp_reader_new(NULL, err);
+    if (!r)
+        return -1;
+    int rc = amp_reader_line(r, decision, &any, &v, NULL, NULL, err);
+    if (rc > 0 && v.kind == AMP_KIND_DECISION)
+        amp_span_copy(v.body.decision.ref, ref, sizeof ref);
+    amp_reader_free(r);
+    if (rc < 0 || !*ref)
+        return rc < 0 ? -1 : 0;
+    amp_buf_init(&mem, MEM_MAX);
+    rc = amp_question_find(s, amp_span_str(ref), &mem, &rec, err);
+    if (rc <= 0 || rec.need <= 1)
+        return rc < 0 ? -1 : 0;
+    out->needs_votes = rec.need;
+    return amp_votes_collect(&rec, &out->line[AMP_PROOF_votes], err);
+}
+
 int amp_proof_collect(struct amp_store *s, const struct amp_task *t,
                       const struct amp_task_part *part, const struct amp_task_policy *policy,
                       struct amp_proof *out, char why[AMP_PROOF_WHY], struct amp_error *err)
@@ -68,6 +97,7 @@ int amp_proof_collect(struct amp_store *s, const struct amp_task *t,
     snprintf(out->commit, sizeof out->commit, "%s", part->commit);
     snprintf(out->executor, sizeof out->executor, "%s", part->executor);
     return amp_buf_str(&out->line[AMP_PROOF_decision], part->decision, err) < 0 ||
+                   votes_collect(s, out, err) < 0 ||
                    needs_decision(t, policy, amp_buf_span(&out->line[AMP_PROOF_verdict]),
                                   &out->needs_decision, err) < 0
                ? -1

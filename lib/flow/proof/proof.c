@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "flow/proof/votes.h"
+
 #define LINE_MAX_BYTES ((size_t)256 << 20)
 
 const char *const amp_proof_line_names[AMP_PROOF_COUNT] = {
@@ -148,6 +150,32 @@ static int verdict_check(struct check *c, const struct amp_identity *executor,
     return 1;
 }
 
+/* The view is that of the decision. */
+static int votes_check(struct check *c)
+{
+    AMP_BUF struct amp_buf texts = {0};
+    struct amp_votes_of of = {.word = AMP_DO_RESUME};
+    uint32_t n;
+    if (c->p->needs_votes <= 1)
+        return 1;
+    size_t task = c->v.task.n;
+    amp_buf_init(&texts, LINE_MAX_BYTES);
+    /* The view ends with the next line that is read. */
+    if (amp_buf_add(&texts, c->v.task.p, task, c->err) < 0 ||
+        amp_buf_add(&texts, c->v.body.decision.ref.p, c->v.body.decision.ref.n, c->err) < 0)
+        return -1;
+    of.task = (struct amp_span){texts.data, task};
+    of.ref = (struct amp_span){texts.data + task, texts.len - task};
+    if (amp_votes_verify(c->ids, c->reader, amp_buf_span(&c->p->line[AMP_PROOF_votes]), &of, &n,
+                         c->err) < 0)
+        return -1;
+    if (n >= c->p->needs_votes)
+        return 1;
+    snprintf(c->why, AMP_PROOF_WHY, "%u of the %lld operators who had to agree signed it", n,
+             (long long)c->p->needs_votes);
+    return 0;
+}
+
 static int decision_check(struct check *c, struct amp_identity *by)
 {
     if (c->p->line[AMP_PROOF_decision].len == 0)
@@ -160,7 +188,7 @@ static int decision_check(struct check *c, struct amp_identity *by)
     if (!amp_identities_is_operator(c->ids, amp_span_str(by->key), by->time_ms))
         return check_fails(c, "the decision is not signed by an operator");
     return c->v.body.decision.word == AMP_DO_RESUME
-               ? 1
+               ? votes_check(c)
                : check_fails(c, "the decision does not approve the work");
 }
 

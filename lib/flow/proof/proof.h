@@ -11,7 +11,8 @@
 #include "task/record.h"
 #include "worktree/git/git.h"
 
-#define AMP_PROOF_LINES(X) X(dispatch) X(request) X(result) X(verdict) X(decision)
+/* votes: where several persons had to agree, the signed decisions of all of them, each with LF. */
+#define AMP_PROOF_LINES(X) X(dispatch) X(request) X(result) X(verdict) X(decision) X(votes)
 enum amp_proof_line {
 #define X(name) AMP_PROOF_##name,
     AMP_PROOF_LINES(X)
@@ -27,6 +28,7 @@ struct amp_proof {
     char tree[AMP_OID_MAX];             /* of the commit; "": unknown */
     char executor[AMP_FINGERPRINT_MAX]; /* the key that the dispatch is bound to */
     bool needs_decision;
+    int64_t needs_votes;                  /* different persons that had to agree; 0: one */
     struct amp_buf line[AMP_PROOF_COUNT]; /* empty: there is none. Result, verdict and decision are
                                              signed lines */
 };

@@ -1,0 +1,22 @@
+/* The approvals of several persons: decisions that each of them signed (hitl/operators.h). */
+#ifndef AMP_FLOW_PROOF_VOTES_H
+#define AMP_FLOW_PROOF_VOTES_H
+
+#include "flow/identity.h"
+#include "hitl/record.h"
+
+/* Appends the signed lines of the votes for what was decided, each with LF. */
+int amp_votes_collect(const struct amp_question_rec *rec, struct amp_buf *out,
+                      struct amp_error *err);
+
+/* What the votes must agree on. */
+struct amp_votes_of {
+    struct amp_span task, ref; /* ref: the question */
+    enum amp_operator_word word;
+};
+/* Counts the persons among the signers: valid signatures of operators, each principal and each key
+ * once. A line that is not such a decision is not counted. */
+int amp_votes_verify(struct amp_identities *ids, struct amp_reader *reader, struct amp_span lines,
+                     const struct amp_votes_of *of, uint32_t *n, struct amp_error *err);
+
+#endif
