@@ -10,6 +10,7 @@
 #include "cli/finding.h"
 #include "cli/identity.h"
 #include "flow/person.h"
+#include "hitl/operators.h"
 #include "verbs.h"
 
 static struct amp_list inputs, trusted;
@@ -49,6 +50,13 @@ static int policy_load(struct amp_error *err)
     if (amp_config_load(task_config, task_state, &config, err) < 0 ||
         task_patterns(config, "branches", "protected", NULL, &opt.protected_, err) < 0)
         return -1;
+    /* They live as long as the process. */
+    static struct amp_operators *operators;
+    if (!(operators = amp_operators_new(err)) ||
+        amp_config_values(task_config, task_state, "hitl.approvals", amp_approvals_add, operators,
+                          err) < 0)
+        return -1;
+    opt.operators = operators;
     return amp_task_policy_load(&opt.policy, config, err);
 }
 

@@ -112,3 +112,31 @@ signer() {
   record '.state.votes[] | [.key, (.line | fromjson | .sig.key)] | unique | length' >same
   [ "$(sort -u same)" = 1 ]
 }
+
+@test "the coordinator counts the signatures itself: a decision that one person sends alone is refused" {
+  need ssh-keygen
+  need_tool task-dispatch
+  : >trusted
+  chmod 600 trusted
+  signer ann operator/ann
+  signer ben operator/ben
+  configured '{"approvals":[{"reason":"hallucination_lock","need":2}]}'
+  asked
+  coordinated() { task-dispatch coordinate --state "$STATE" --allowed-signers trusted --in "$1"; }
+  # A state of her own gives Ann a decision that she signed.
+  echo '{}' >alone.json
+  : >none
+  run -1 hitl-prompt --state alone --trust-in asked.ndjson --answer none
+  hitl-prompt answer --state alone --config alone.json --allowed-signers trusted --key ann "$ID" resume |
+    jq -c 'select(.msg.type == "decision")' >alone.ndjson
+  coordinated alone.ndjson >out.ndjson 2>err || true
+  got "$STATE/error.ndjson" '.code == "not_authorized" and .type == "decision"'
+  [ "$(record .to)" = '"OPEN"' ]
+  hitl-prompt answer --state "$STATE" --allowed-signers trusted --key ann "$ID" resume >first.ndjson
+  hitl-prompt answer --state "$STATE" --allowed-signers trusted --key ben "$ID" resume >both.ndjson
+  [ ! -s first.ndjson ]
+  n=$(grep -c not_authorized "$STATE/error.ndjson")
+  coordinated both.ndjson >out.ndjson 2>err || true
+  [ "$(grep -c not_authorized "$STATE/error.ndjson")" = "$n" ]
+  got_no out.ndjson '(.msg // .).code == "not_authorized"'
+}

@@ -9,6 +9,7 @@
 
 #include "flow/coordinate/coordinator.h"
 #include "flow/intake.h"
+#include "flow/proof/votes.h"
 #include "message/ledger/ledger.h"
 #include "protocol/amp/amp.h"
 
@@ -99,6 +100,43 @@ static int verdict_check(struct amp_coordinator *c, const struct amp_view *v,
     return 1;
 }
 
+/* Whether as many operators agreed as the configuration wants. The question's record has the
+ * decisions that they signed; one person cannot get around them by sending a decision alone. */
+static int decision_check(struct amp_coordinator *c, const struct amp_view *v,
+                          struct amp_error *why, struct amp_error *err)
+{
+    char reason[64] = "", type[64] = "", risk[16] = "";
+    AMP_BUF struct amp_buf mem = {0}, votes = {0};
+    struct amp_question_rec rec = {0};
+    uint32_t n = 0;
+    const struct amp_votes_of of = {v->task, v->body.decision.ref, v->body.decision.word};
+    amp_buf_init(&mem, LINES_MAX);
+    amp_buf_init(&votes, LINES_MAX);
+    int found = v->body.decision.ref.n == 0
+                    ? 0
+                    : amp_question_find(c->store, v->body.decision.ref, &mem, &rec, err);
+    if (found < 0)
+        return -1;
+    if (found) {
+        amp_span_copy(rec.reason, reason, sizeof reason);
+        amp_span_copy(rec.type, type, sizeof type);
+        amp_span_copy(rec.risk, risk, sizeof risk);
+    }
+    const struct amp_matter m = {amp_protocol_name(v->protocol), reason, type, risk};
+    uint32_t need = amp_operators_need(c->opt->operators, &m).need;
+    /* An answer against may end the question alone. */
+    if (need <= 1 || v->body.decision.word == AMP_DO_TERMINATE)
+        return 1;
+    if (found && (amp_votes_collect(&rec, &votes, err) < 0 ||
+                  amp_votes_verify(c->opt->ids, c->own, amp_buf_span(&votes), &of, &n, err) < 0))
+        return -1;
+    if (n >= need)
+        return 1;
+    amp_fail(why, AMP_NO, "not_authorized", "%u of the %u operators who have to agree signed it", n,
+             need);
+    return 0;
+}
+
 /* Answers come from the addressee of the message that they are about, or from our own tools about
  * their delivery. */
 static int answer_check(struct amp_coordinator *c, const struct amp_view *v,
@@ -141,9 +179,12 @@ int amp_coordinator_hears(struct amp_coordinator *c, const struct amp_coordinate
     switch (v->kind) {
     case AMP_KIND_DISPATCH:
     case AMP_KIND_DECISION:
-        return !amp_coordinator_is_ours(v) || amp_said_by(c->opt->ids, said, ADMIN)
-                   ? 1
-                   : amp_said_refuse(said, why, "only an operator sends tasks and decisions");
+        if (!amp_coordinator_is_ours(v))
+            return 1;
+        if (!amp_said_by(c->opt->ids, said, ADMIN))
+            return amp_said_refuse(said, why, "only an operator sends tasks and decisions");
+        return v->kind == AMP_KIND_DECISION && c->opt->operators ? decision_check(c, v, why, err)
+                                                                 : 1;
     case AMP_KIND_RESULT:
         return result_check(c, v, said, why, err);
     case AMP_KIND_VERDICT:
