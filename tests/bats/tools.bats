@@ -110,6 +110,7 @@ repo . task-dispatch verify: the current directory, as without
 repo . worktree-bind: the current directory, as without
 timeout 3600000ms task-dispatch: an agent's attempt; hitl-prompt waits for a person
 timeout 5000ms agent-registry: an answer of an agent
+timeout 10000ms hitl-prompt receive: one request; the filter waits for a person
 EOS
   for t in "${tools[@]}"; do
     while IFS= read -r verb; do
