@@ -182,3 +182,21 @@ new_task_in() {
   # A machine that cannot confine has nothing to try.
   ! worktree-bind exec -C ready/repo -- true || every_nth worktree-bind stateless worktree-bind exec -C ready/repo -- echo x
 }
+
+@test "hitl-prompt hook: what is denied is never allowed" {
+  echo '{"hitl":{"hook":{"rules":[{"decision":"allow","tool":"Bash"},{"decision":"deny","command":"git push *"},
+    {"decision":"deny","path":".env"}]}}}' >amp.json
+  chmod 600 amp.json
+  mkdir work
+  printf '{"session_id":"s","cwd":"%s/work","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls && sh -c \\"git push\\"; cat .env"}}' "$PWD" >in
+  cat >blocks <<'SH'
+status=0
+said=$(hitl-prompt hook -c amp.json) || status=$?
+case $status:$said in
+0:*'"permissionDecision":"deny"'*) echo blocked ;;
+2:) exit 75 ;;
+*) exit 99 ;;
+esac
+SH
+  every_nth hitl-prompt stateless bash blocks
+}
