@@ -200,6 +200,19 @@ modify() {
   run -2 hook < <(event 'git status')
 }
 
+@test "inside of a sandbox the call is blocked, unless the configuration may be read" {
+  unset AMP_CONFINE
+  need_tool worktree-bind
+  cd work
+  worktree-bind exec -- true || skip "this machine cannot confine"
+  worktree-bind exec --read "$AMP_BUILD" -- "$AMP_BUILD/bin/hitl-prompt" --version || skip "the programs do not run in a sandbox"
+  run -2 worktree-bind exec --read "$AMP_BUILD" -- "$AMP_BUILD/bin/hitl-prompt" hook -c ../amp.json < <(event 'git status')
+  run -2 worktree-bind exec --read "$AMP_BUILD" -- "$AMP_BUILD/bin/hitl-prompt" hook < <(event 'git status')
+  run -0 worktree-bind exec --read "$AMP_BUILD" --read "$BATS_TEST_TMPDIR/amp.json" -- \
+    "$AMP_BUILD/bin/hitl-prompt" hook -c "$BATS_TEST_TMPDIR/amp.json" < <(event 'git status')
+  [[ $output == *'"permissionDecision":"allow"'* ]]
+}
+
 @test "the ready-made settings are valid and name the coding agent" {
   cd "$AMP_TOP/examples/hooks/agents"
   for f in *.json; do
