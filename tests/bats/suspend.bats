@@ -177,3 +177,105 @@ EOS
   [ "$rc" = 0 ]
   [ "$(wc -l <"$STATE/taken")" = 2 ]
 }
+
+@test "a confined agent is ended with its namespace; its commits and uncommitted files stay for the next attempt" {
+  workplace
+  unset AMP_CONFINE
+  "$AMP_BUILD/libexec/amp/confine" --probe >probe
+  jq -e '.namespaces == true and .landlock > 0 and .seccomp == true' probe >/dev/null || skip "no confinement here: $(cat probe)"
+  agent works <<'EOS'
+if [ -e draft.txt ]; then
+  cat draft.txt committed.txt >hello.txt
+  exit 0
+fi
+echo one >committed.txt
+git add committed.txt
+git commit -qm "by the agent"
+echo two >draft.txt
+trap '' TERM
+setsid sh -c 'trap "" TERM; while :; do sleep 1000; done' &
+echo >ready.txt
+while :; do sleep 1000; done
+EOS
+  mkfifo in
+  task-dispatch run --state "$STATE" --grace 60s --in in --exec ./works >out.ndjson 2>err 3>&- &
+  pid=$!
+  exec 4>in
+  dispatch >&4
+  wait_until 30 test -e "$REPO.worktrees/executor/ready.txt"
+  hitl-prompt suspend --state "$STATE" T-2026-001 2>said
+  # Nobody has the environment of the attempt any more.
+  [ -z "$(grep -lsz "AMP_RESULT=$STATE/run/" /proc/[0-9]*/environ || true)" ]
+  wait_until 30 grep -q "it goes on in its worktree" err
+  hitl-prompt resume --state "$STATE" T-2026-001
+  finish
+  [ "$rc" = 0 ]
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"
+    and .payload.diff_summary.files_changed == ["committed.txt", "draft.txt", "hello.txt", "ready.txt"]'
+  [ "$(git -C "$REPO" show feat/x:hello.txt)" = "$(printf 'two\none')" ]
+}
+
+@test "a tool that is stopped does not keep its agent alive" {
+  workplace
+  stubborn
+  begin --exec ./stubborn
+  kill -STOP "$pid"
+  hitl-prompt suspend --state "$STATE" --all 2>said
+  grep -q "killed by this command" said
+  gone "$(cat "$STATE/child")"
+  kill -CONT "$pid"
+  wait_until 30 grep -q "it goes on in its worktree" err
+  hitl-prompt resume --state "$STATE" --all
+  finish
+  [ "$rc" = 0 ]
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+}
+
+@test "the hooks refuse the calls, commits and pushes of a suspended agent only" {
+  workplace
+  need_tool worktree-bind
+  worktree-bind hooks install -C "$REPO" >/dev/null 2>&1
+  worktree-bind bind -C "$REPO" --state "$STATE" bob -b feat/bob >/dev/null
+  worktree-bind bind -C "$REPO" --state "$STATE" eve -b feat/eve >/dev/null
+  call() { printf '{"tool_name":"Bash","cwd":"%s","tool_input":{"command":"ls"}}' "$PWD" | AMP_AGENT=$1 worktree-bind agent-hook; }
+  hitl-prompt suspend --state "$STATE" --agent bob --reason "out of hand"
+  cd "$REPO.worktrees/bob"
+  echo x >x
+  git add x
+  AMP_AGENT=bob run -1 git commit -m x
+  grep -q "suspended by .*out of hand.*suspended" <<<"$output"
+  run -2 call bob
+  grep -q "out of hand" <<<"$output"
+  cd "$REPO.worktrees/eve"
+  call eve
+  echo x >x
+  git add x
+  AMP_AGENT=eve git commit -qm x
+  cd "$BATS_TEST_TMPDIR"
+  hitl-prompt resume --state "$STATE" --agent bob
+  [ ! -e "$REPO/.git/amp/suspended" ]
+  cd "$REPO.worktrees/bob"
+  AMP_AGENT=bob git commit -qm x
+  # What cannot be read is not taken for empty.
+  echo nonsense >"$REPO/.git/amp/suspended"
+  AMP_AGENT=bob run -1 git commit --amend -m y
+  grep -q bad_suspended <<<"$output"
+}
+
+@test "suspensions survive kill -9 at any moment" {
+  workplace
+  need_tool amp-ack
+  mkdir -m 700 "$STATE"
+  for i in {1..40}; do
+    hitl-prompt suspend --state "$STATE" "T-2026-$((100 + i))" 2>/dev/null &
+    kill -9 $! 2>/dev/null || true
+    wait $! 2>/dev/null || true
+  done
+  hitl-prompt suspend --state "$STATE" T-2026-999
+  hitl-prompt suspend --state "$STATE" --list --json >list
+  [ "$(jq -r 'select(.name == "T-2026-999").scope' list)" = task ]
+  [ "$(jq -r .name list | sort | uniq -d | wc -l)" = 0 ]
+  hitl-prompt resume --state "$STATE" --all
+  [ -z "$(hitl-prompt suspend --state "$STATE" --list)" ]
+  amp-ack audit --state "$STATE" --verify
+}
