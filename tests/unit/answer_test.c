@@ -5,9 +5,9 @@
 #include <amp/base/clock.h>
 #include <amp/protocol/protocol.h>
 
+#include "flow/decide/answer/facts.h"
 #include "flow/decide/answer/receive.h"
 #include "flow/decide/answer/signed.h"
-#include "flow/decide/channel/facts.h"
 #include "flow/facts.h"
 #include "flow/identity.h"
 #include "hitl/token.h"

@@ -6,8 +6,8 @@
 
 #include <amp/base/clock.h>
 
+#include "flow/decide/answer/facts.h"
 #include "flow/decide/answer/signed.h"
-#include "flow/decide/channel/facts.h"
 #include "net/request.h"
 #include "protocol/compose/json.h"
 

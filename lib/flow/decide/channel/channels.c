@@ -144,6 +144,8 @@ static int scan_open(void *ctx, const struct amp_question *q)
     a->q = *q;
     json_incref(a->q.message);
     a->until_ms = amp_now_ms() + all->token_life_ms;
+    if (q->deadline_ms && q->deadline_ms < a->until_ms)
+        a->until_ms = q->deadline_ms;
     for (unsigned i = 0; i < all->n; i++) {
         struct delivery *d = &a->deliveries[i];
         if (d->at == DELIVERY_SETTLE_DUE && loaded)
@@ -567,6 +569,15 @@ int channel_time(const json_t *config, const char *key, int64_t least_ms, int64_
                             err);
 }
 
+/* The kinds of channels, by their member of hitl.channels. */
+static const struct {
+    const char *member;
+    int (*add)(struct amp_channels *all, const json_t *config, struct amp_error *err);
+} kinds[] = {{"folder", folder_add},
+             {"webhooks", webhooks_add},
+             {"mail", mails_add},
+             {"notify", notify_add}};
+
 static int channels_configure(struct amp_channels *c, struct amp_error *err)
 {
     const json_t *hitl = c->opt.config, *v = json_object_get(hitl, "channels");
@@ -579,14 +590,13 @@ static int channels_configure(struct amp_channels *c, struct amp_error *err)
                             "hitl.token_answers is not all, deny_and_defer or none");
         c->tokens = (enum amp_token_answers)found;
     }
-    return channel_time(hitl, "token_life", 1000, &c->token_life_ms, err) < 0 ||
-                   channel_time(v, "retry", 10, &c->retry_ms, err) < 0 ||
-                   folder_add(c, json_object_get(v, "folder"), err) < 0 ||
-                   webhooks_add(c, json_object_get(v, "webhooks"), err) < 0 ||
-                   mails_add(c, json_object_get(v, "mail"), err) < 0 ||
-                   notify_add(c, json_object_get(v, "notify"), err) < 0
-               ? -1
-               : 0;
+    if (channel_time(hitl, "token_life", 1000, &c->token_life_ms, err) < 0 ||
+        channel_time(v, "retry", 10, &c->retry_ms, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].add(c, json_object_get(v, kinds[i].member), err) < 0)
+            return -1;
+    return 0;
 }
 
 int amp_channels_open(const struct amp_channels_options *opt, struct amp_channels **out,

@@ -2,8 +2,8 @@
 #ifndef AMP_FLOW_DECIDE_CHANNEL_PRIVATE_H
 #define AMP_FLOW_DECIDE_CHANNEL_PRIVATE_H
 
+#include "flow/decide/answer/facts.h"
 #include "flow/decide/channel/channels.h"
-#include "flow/decide/channel/facts.h"
 
 enum { CHANNELS_MAX = 32, CHANNEL_NAME_MAX = 64 };
 

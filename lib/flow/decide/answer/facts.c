@@ -1,5 +1,5 @@
 /* The facts of a question, escaping, templates. */
-#include "flow/decide/channel/facts.h"
+#include "flow/decide/answer/facts.h"
 
 #include <sodium.h>
 #include <string.h>
