@@ -81,7 +81,7 @@ receive() { hitl-prompt -c amp.json --state state receive "$@" 2>>err; }
   sed -i 's/^answer: resume/answer: explode/; $a # end of the form' "$(form 2)"
   wait_until 20 compgen -G 'q/answers/refused/escalation-T-2026-102-1.*.reason'
   grep -q '^bad_answer: ' q/answers/refused/escalation-T-2026-102-1.*.reason
-  wait_until 20 grep -q '^# The last answer was refused: bad_answer' "$(form 2)"
+  wait_until 20 eval 'grep -q "^# The last answer was refused: bad_answer" "$(form 2)"'
   # An answer file, moved in. Of two, one counts.
   echo '{"question":"escalation-T-2026-102-1","answer":"terminate"}' >q/answers/tmp/a
   echo '{"question":"escalation-T-2026-102-1","answer":"resume"}' >q/answers/tmp/b
