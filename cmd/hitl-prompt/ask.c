@@ -19,7 +19,8 @@
 #include "terminal/dialog.h"
 
 static const char *answer, *trusted_in;
-static int64_t timeout_ms;
+static int64_t timeout_ms, deadline_ms, unavailable_ms = 5000;
+static struct amp_hitl_policy policy = AMP_HITL_POLICY_NONE;
 static bool plain;
 static struct amp_list notify;
 static struct amp_worker_options worker = {.open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
@@ -38,7 +39,7 @@ struct prompt {
     bool ended; /* the person ended the program's questions with ^D */
     bool noted; /* the note about a background job was printed */
     struct amp_question q;
-    int64_t asked_ms;
+    int64_t asked_ms, reach_ms; /* reach_ms: to the next fallback because nobody is there */
     enum amp_status status;
     struct amp_error *failed; /* the error that stopped question_match */
 };
@@ -215,6 +216,8 @@ static int question_put(struct prompt *p, struct amp_error *err)
 
     if (p->ended)
         return question_pass(p, "end of file on the terminal", err);
+    if (p->no_terminal && amp_question_has_policy(&p->d.hitl, &p->q) && p->reach_ms < INT64_MAX)
+        return 1; /* its fallback applies soon */
     if (p->no_terminal || terminal_gone(t)) {
         p->no_terminal = true;
         amp_warn("%s waits for a decision; there is no terminal", p->q.name);
@@ -335,7 +338,7 @@ static int serve_tty(struct prompt *p, struct amp_error *err)
         status_add(p, AMP_TIMEDOUT);
         return question_pass(p, "no answer in time", err);
     }
-    if (dialog_wait(p, 200, err) < 0)
+    if (dialog_wait(p, p->reach_ms < 200 ? p->reach_ms : 200, err) < 0)
         return -1;
     return 0;
 }
@@ -367,12 +370,55 @@ static int serve_channels(struct prompt *p, int64_t *ended, struct amp_error *er
     return 0;
 }
 
+/* Whether a person may see the question: at the terminal, or through a channel. */
+static bool is_reachable(const struct prompt *p, const struct amp_question *q)
+{
+    return answer || !p->no_terminal ||
+           (p->channels.waking &&
+            amp_channels_reach(p->channels.channels, q->key) != AMP_REACH_NOBODY);
+}
+
+/* The fallback of a question that nobody can see, unavailable_ms after its arrival. */
+static int question_reach(void *ctx, const struct amp_question *q)
+{
+    struct prompt *p = ctx;
+    struct amp_question_swept swept = {0};
+
+    if (!amp_question_has_policy(&p->d.hitl, q) || q->extensions > 0 || is_reachable(p, q))
+        return 0;
+    int64_t left = q->arrived_ms + unavailable_ms - amp_now_ms();
+    if (left > 0) {
+        if (left < p->reach_ms)
+            p->reach_ms = left;
+        return 0;
+    }
+    if (amp_question_unreachable(&p->d.hitl, q, &swept, p->failed) < 0)
+        return -1;
+    return 0;
+}
+
+/* Applies what is due, and finds questions that nobody can see. */
+static int prompt_upkeep(struct prompt *p, struct amp_error *err)
+{
+    struct amp_question_swept swept = {0};
+
+    p->reach_ms = INT64_MAX;
+    p->failed = err;
+    if (amp_decider_upkeep(&p->d, &swept, err) < 0)
+        return -1;
+    if (swept.expired)
+        status_add(p, AMP_TIMEDOUT);
+    return p->no_terminal && !answer ? amp_question_each(&p->d.hitl, question_reach, p, err) : 0;
+}
+
 static int prompt_loop(struct prompt *p, struct amp_error *err)
 {
     int64_t ended = 0;
 
     while (!amp_stop) {
         int open = 0, idle = 1;
+        if (prompt_upkeep(p, err) < 0)
+            return -1;
         if (answer) {
             if (serve_file(p, err) || amp_question_each(&p->d.hitl, question_count, &open, err))
                 return -1;
@@ -413,8 +459,9 @@ int hitl_ask(int argc, char **argv)
 
     if (!hitl_state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
-    if (hitl_people("answer escalations", &people, &err) < 0)
+    if (hitl_people("answer escalations", &people, &err) < 0 || hitl_policy(&policy, &err) < 0)
         return amp_complain(&err);
+    policy.deadline_ms = deadline_ms;
     amp_signals_install();
     signal(SIGTTOU, SIG_IGN);
     if (trusted_in && worker.in)
@@ -440,6 +487,7 @@ int hitl_ask(int argc, char **argv)
     if (!rc)
         rc = amp_decider_open(&p.d, p.store, &worker, on_info, &err);
     p.d.people = people;
+    p.d.hitl.policy = &policy;
     if (!rc)
         rc = hitl_channels_open(&p.channels, &p.d, &notify, &err);
     if (!rc)
@@ -475,6 +523,12 @@ const struct amp_opt ask_opts[] = {
      "run COMMAND (words, no shell) with each question as JSON on its input"},
     {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME", "leave a question undecided after TIME",
      0, 30LL * 86400000},
+    {0, "deadline", AMP_OPT_DURATION, &deadline_ms, "TIME",
+     "apply the fallback TIME after the arrival (default: the protocol's deadline)", 0,
+     30LL * 86400000, .config = "hitl.deadline"},
+    {0, "unavailable-after", AMP_OPT_DURATION, &unavailable_ms, "TIME",
+     "apply the fallback if nobody can be reached for TIME", 0, 3600000,
+     .config = "hitl.unavailable_after"},
     {0, "plain", AMP_OPT_FLAG, &plain, NULL,
      "plain lines without colour or cursor movement, as for screen readers"},
     AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),

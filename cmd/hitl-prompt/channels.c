@@ -47,6 +47,8 @@ int hitl_channels_turn(struct hitl_channels *c, struct amp_worker *w, struct pol
     unsigned n = n_fds;
 
     _Static_assert(AMP_CHANNELS_FDS + 16 <= AMP_WORKER_FDS, "the descriptors of a turn fit");
+    if (amp_decider_wait(w->ctx, &wait_ms, err) < 0)
+        return -1;
     if (!c->waking)
         return amp_worker_turn(w, fds, n_fds, wait_ms, err);
     for (unsigned i = 0; i < n_fds; i++)

@@ -40,6 +40,8 @@ int hitl_people(const char *act, struct amp_decider_people *out, struct amp_erro
 int hitl_token_answers(enum amp_token_answers *out, struct amp_error *err);
 /* The member hitl of the user's amp.json, or NULL. */
 int hitl_config(json_t **out, struct amp_error *err);
+/* The fallbacks of amp.json; the deadline is an option of the filter. */
+int hitl_policy(struct amp_hitl_policy *out, struct amp_error *err);
 int hitl_store(struct amp_store **out, struct amp_error *err);
 /* The same for reading, also where nothing can be written. */
 int hitl_store_look(struct amp_store **out, struct amp_error *err);

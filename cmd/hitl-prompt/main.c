@@ -1,5 +1,6 @@
 /* hitl-prompt: agents' questions to people, and the answers. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -129,6 +130,41 @@ int hitl_config(json_t **out, struct amp_error *err)
     if (amp_config_load(config, hitl_state, &all, err) < 0)
         return -1;
     *out = json_object_get(all, "hitl");
+    return 0;
+}
+
+static int fallback_set(void *arg, const char *text, struct amp_error *err)
+{
+    int found = amp_fallback_find(amp_span_str(text));
+
+    if (found < 0)
+        return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.fallback: \"%.100s\" is unknown",
+                        text);
+    *(int8_t *)arg = (int8_t)found;
+    return 0;
+}
+
+static int threshold_set(void *arg, const char *text, struct amp_error *err)
+{
+    *(double *)arg = strtod(text, NULL); /* the schema has checked it */
+    return 0;
+}
+
+int hitl_policy(struct amp_hitl_policy *out, struct amp_error *err)
+{
+    char name[64];
+
+    *out = (struct amp_hitl_policy)AMP_HITL_POLICY_NONE;
+    if (amp_config_values(config, hitl_state, "hitl.fallback.default", fallback_set, &out->fallback,
+                          err) < 0 ||
+        amp_config_values(config, hitl_state, "hitl.threshold", threshold_set, &out->threshold,
+                          err) < 0)
+        return -1;
+    for (int i = 0; i < AMP_REASON_COUNT; i++) {
+        snprintf(name, sizeof name, "hitl.fallback.%s", amp_reason_name((enum amp_reason)i));
+        if (amp_config_values(config, hitl_state, name, fallback_set, &out->by_reason[i], err) < 0)
+            return -1;
+    }
     return 0;
 }
 

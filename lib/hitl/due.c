@@ -49,12 +49,11 @@ static int question_extend(struct amp_hitl *h, const struct amp_question *q,
                            struct amp_question_swept *out, struct amp_error *err)
 {
     int64_t span = r->timeout_ms > EXTENSION_MIN ? r->timeout_ms : EXTENSION_MIN;
-    struct amp_question_update u = {
-        .event = AMP_ESC_EV_EXPIRE,
-        .facts = AMP_ESC_IF_EXTENDS,
-        .unreachable = unreachable,
-        .set = {.deadline_ms = now_ms + span, .extensions = r->extensions + 1},
-        .now_ms = now_ms};
+    struct amp_question_update u = {.event = AMP_ESC_EV_EXPIRE,
+                                    .facts = AMP_ESC_IF_EXTENDS,
+                                    .unreachable = unreachable,
+                                    .extend_ms = span,
+                                    .now_ms = now_ms};
     struct amp_error why;
 
     if (amp_question_step(h, q->key, &u, &why) < 0)

@@ -303,7 +303,7 @@ struct list {
     size_t n, cap;
 };
 
-int amp_question_rank(struct amp_span severity)
+static int question_rank(struct amp_span severity)
 {
     return !amp_span_is(severity, amp_level_name(AMP_LEVEL_CRITICAL));
 }
@@ -327,7 +327,7 @@ static int list_add(void *ctx, struct amp_span id, const struct amp_store_rec *r
         return -1;
     memcpy(l->v[l->n].key, key, sizeof key);
     l->v[l->n].arrived = r.arrived_ms;
-    l->v[l->n].rank = amp_question_rank(r.severity);
+    l->v[l->n].rank = question_rank(r.severity);
     l->v[l->n].at = l->n;
     l->n++;
     return 0;

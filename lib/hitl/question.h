@@ -62,8 +62,6 @@ struct amp_question {
     enum amp_fallback fallback;
     int64_t extensions;
 };
-/* The rank of a severity: 0 critical, 1 others. */
-int amp_question_rank(struct amp_span severity);
 void amp_question_release(struct amp_question *q);
 const struct amp_question_terms *amp_question_terms(const struct amp_question *q);
 /* Its possible actions, up to the one without a name. */

@@ -191,7 +191,8 @@ static bool has_deadline(const struct amp_question_rec *r)
     return r->deadline_ms > 0 && r->expired_ms == 0 && r->policy.n == 0;
 }
 
-int64_t amp_question_due(uint8_t state, const struct amp_question_rec *r)
+/* The next time at which something is due: the end of a deferral, the deadline; 0: nothing. */
+static int64_t question_due(uint8_t state, const struct amp_question_rec *r)
 {
     int64_t due = has_deadline(r) ? r->deadline_ms : 0;
 
@@ -249,6 +250,10 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
         return -1;
     if (event == AMP_ESC_EV_REFUSE) /* the question is asked again, of all */
         rec.n_votes = 0;
+    if (r.effects & AMP_ESC_DO_EXTEND) {
+        u->set.deadline_ms = u->now_ms + u->extend_ms;
+        u->set.extensions = rec.extensions + 1;
+    }
     if (r.effects & AMP_ESC_DO_ASK)
         u->set.asked_ms = u->now_ms;
     if (event != AMP_ESC_EV_VOTE)
@@ -264,7 +269,7 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
     c->actor = u->actor;
     c->to = amp_escalation_fsm.states[r.to].name;
     c->json = amp_buf_span(&u->json);
-    c->due_ms = amp_question_due(r.to, &rec);
+    c->due_ms = question_due(r.to, &rec);
     if ((r.effects & AMP_ESC_DO_EMIT) && u->emit.line.n > 0) {
         c->emits = &u->emit;
         c->n_emits = 1;

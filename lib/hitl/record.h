@@ -82,9 +82,6 @@ struct amp_refusal {
     int64_t at_ms;
 };
 
-/* The next time at which something is due: the end of a deferral, the deadline; 0: nothing. */
-int64_t amp_question_due(uint8_t state, const struct amp_question_rec *r);
-
 /* One step of the record. */
 struct amp_question_update {
     uint8_t event;
@@ -99,6 +96,7 @@ struct amp_question_update {
     const struct amp_vote *vote;
     struct amp_approval approval;
     struct amp_votes_count count; /* result */
+    int64_t extend_ms;            /* EXPIRE: the time from now to an extended deadline */
     bool unreachable;             /* EXPIRE: the deadline has not passed, but nobody is there */
 };
 /* NO already_decided, ended, duplicate_vote, and for EXPIRE and WAKE not_due: the time has not

@@ -20,6 +20,8 @@
 #include "task/task.h"
 #include "worktree/git/git.h"
 
+#define LOCK_AGAIN_MS 1000
+
 _Static_assert(AMP_SUBJECT_MAX > AMP_INTAKE_ID_MAX, "an id fits a subject");
 
 static const struct amp_question_terms *questions_of(const struct amp_view *v)
@@ -199,7 +201,7 @@ static const struct amp_worker_role role = {.takes = AMP_KIND_ESCALATION,
 static void decider_init(struct amp_decider *d, struct amp_store *s,
                          const struct amp_worker_options *opt)
 {
-    *d = (struct amp_decider){.opt = *opt};
+    *d = (struct amp_decider){.opt = *opt, .lock = -1};
     d->opt.role = AMP_HITL_ROLE;
     d->w = (struct amp_worker){.opt = &d->opt, .role = &role, .ctx = d, .store = s};
     d->hitl = (struct amp_hitl){.store = s,
@@ -216,6 +218,24 @@ static void decider_init(struct amp_decider *d, struct amp_store *s,
         .ids = opt->ids, .state = amp_store_dir(s), .own = opt->operator_name};
 }
 
+/* Only the process with the lock of the name emits its outbox. */
+static int lock_try(struct amp_decider *d, struct amp_error *err)
+{
+    struct amp_error why;
+
+    d->tried_ms = amp_mono_ms();
+    if (amp_outbox_lock(d->w.store, d->opt.consumer, 0, &d->lock, &why) < 0) {
+        d->lock = -1;
+        if (strcmp(why.code, "lock_timeout") != 0) {
+            *err = why;
+            return -1;
+        }
+    }
+    d->w.io->dirty |= d->w.io->muted && d->lock >= 0;
+    d->w.io->muted = d->lock < 0;
+    return 0;
+}
+
 int amp_decider_open(struct amp_decider *d, struct amp_store *s,
                      const struct amp_worker_options *opt, amp_info_fn on_info,
                      struct amp_error *err)
@@ -226,6 +246,35 @@ int amp_decider_open(struct amp_decider *d, struct amp_store *s,
         amp_worker_open(&d->w, err) < 0)
         return -1;
     d->hitl.dirty = &d->w.io->dirty;
+    if (lock_try(d, err) < 0)
+        return -1;
+    if (d->lock < 0)
+        d->opt.note("another process with the name %s runs on this state directory; it writes the "
+                    "decisions (--as gives another name)",
+                    d->opt.consumer);
+    return 0;
+}
+
+int amp_decider_upkeep(struct amp_decider *d, struct amp_question_swept *out, struct amp_error *err)
+{
+    int64_t due, now = amp_now_ms();
+
+    if (d->lock < 0 && amp_mono_ms() - d->tried_ms >= LOCK_AGAIN_MS && lock_try(d, err) < 0)
+        return -1;
+    if (amp_store_next_due(d->w.store, AMP_ESCALATION_KIND, &due, err) < 0)
+        return -1;
+    return due > 0 && due <= now ? amp_question_sweep(&d->hitl, now, out, err) : 0;
+}
+
+int amp_decider_wait(struct amp_decider *d, int64_t *wait_ms, struct amp_error *err)
+{
+    int64_t due;
+
+    if (amp_store_next_due(d->w.store, AMP_ESCALATION_KIND, &due, err) < 0)
+        return -1;
+    int64_t left = due - amp_now_ms();
+    if (due > 0 && left < *wait_ms)
+        *wait_ms = left > 0 ? left : 0;
     return 0;
 }
 
@@ -269,6 +318,8 @@ void amp_decider_close(struct amp_decider *d)
     amp_worker_close(&d->w);
     amp_hitl_release(&d->hitl);
     amp_decision_signer_release(&d->signer);
+    if (d->lock > 0)
+        amp_auto_close(&d->lock);
 }
 
 int amp_decider_git(struct amp_decider *d, struct amp_git **out, struct amp_error *err)

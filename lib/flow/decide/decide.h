@@ -28,12 +28,21 @@ struct amp_decider {
     amp_info_fn on_info;
     struct amp_decider_people people;
     bool bare, dirty; /* without input and output; entries were added to the outbox */
+    int lock;         /* of the consumer's name; -1: another process has it */
+    int64_t tried_ms; /* when it was tried last, monotonic */
 };
 /* Of opt only tool, consumer, in, out, ids, trusted, stop, note, say and open_timeout_ms are used.
  */
 int amp_decider_open(struct amp_decider *d, struct amp_store *s,
                      const struct amp_worker_options *opt, amp_info_fn on_info,
                      struct amp_error *err);
+/* What is due: applies fallbacks, ends deferrals, and takes the lock of the consumer's name if it
+ * has become free, because only one process emits its outbox. Call it once per turn. */
+int amp_decider_upkeep(struct amp_decider *d, struct amp_question_swept *out,
+                       struct amp_error *err);
+/* Shortens a wait to the next time at which something is due. */
+int amp_decider_wait(struct amp_decider *d, int64_t *wait_ms, struct amp_error *err);
+
 /* Without input and output, for a command that answers or lists questions. It does not take the
  * lock of the consumer's name; amp_decider_flush emits. opt as above, without in and out. */
 int amp_decider_open_bare(struct amp_decider *d, struct amp_store *s,

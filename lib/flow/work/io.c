@@ -103,7 +103,7 @@ static int output_flush(struct amp_worker *w, struct amp_error *err)
 
     if (io->broken || io->held)
         return 0;
-    if (io->dirty) {
+    if (io->dirty && !io->muted) {
         /* The work may have taken long: the key may be another now. */
         int more =
             amp_identities_refresh(w->opt->ids, err) < 0 ? -1 : amp_outbox_emit(&io->box, err);

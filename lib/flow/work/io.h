@@ -13,7 +13,8 @@ struct amp_worker_io {
     struct amp_input in;
     struct amp_outq out;
     bool in_open, out_open, ended, broken, dirty;
-    bool held; /* nothing is written for now, because a person types on the same terminal */
+    bool muted; /* another process has the lock of the name and emits the outbox */
+    bool held;  /* nothing is written for now, because a person types on the same terminal */
     struct amp_outbox box;
     struct amp_buf line;
 };

@@ -4,8 +4,8 @@
 
 #include <amp/base/id.h>
 
-#include "protocol/rtp/rtp.h"
 #include "protocol/question.h"
+#include "protocol/rtp/rtp.h"
 #include "protocol/terms.h"
 
 static bool is_answerable(const struct amp_view *of)
