@@ -10,9 +10,10 @@
 #include "flow/wake.h"
 
 /* Each verb's option table and function, in the file of its name. */
-extern const struct amp_opt ask_opts[], show_opts[], answer_opts[], receive_opts[], sign_opts[],
-    suspend_opts[], resume_opts[], audit_opts[], hook_opts[];
+extern const struct amp_opt ask_opts[], list_opts[], show_opts[], answer_opts[], receive_opts[],
+    sign_opts[], suspend_opts[], resume_opts[], audit_opts[], hook_opts[];
 int hitl_ask(int argc, char **argv);
+int hitl_list(int argc, char **argv);
 int hitl_show(int argc, char **argv);
 int hitl_answer(int argc, char **argv);
 int hitl_hook(int argc, char **argv);

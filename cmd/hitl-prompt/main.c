@@ -38,6 +38,7 @@ static const struct amp_opt options[] = {
 /* A row for each verb; its options and function are in the file of its name. */
 static const struct amp_verb verbs[] = {
     {NULL, "", "ask", ask_opts, hitl_ask},
+    {"list", "", "list the open questions", list_opts, hitl_list},
     {"show", "ID", "print a question", show_opts, hitl_show},
     {"answer", "[ID ACTION [NOTE…]]", "answer a question", answer_opts, hitl_answer},
     {"receive", "", "answer one HTTP request with an answer in it", receive_opts, hitl_receive},

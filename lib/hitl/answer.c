@@ -268,7 +268,7 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
         .event = a->policy ? AMP_ESC_EV_EXPIRE : AMP_ESC_EV_DECIDE,
         .facts = a->policy ? AMP_ESC_IF_FALLBACK : 0,
         .unreachable = by->unreachable,
-        .now_ms = of.now_ms,
+        .now_ms = a->policy ? by->due_ms : of.now_ms,
         .set = {.decision = amp_span_str(a->action),
                 .operator= amp_span_str(a->op),
                 .decided_ms = of.now_ms,

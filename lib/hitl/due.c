@@ -89,7 +89,8 @@ static int question_expire(struct amp_hitl *h, const struct amp_question *q, int
 }
 
 static int question_fall(struct amp_hitl *h, const struct amp_question *q, const char *action,
-                         bool unreachable, struct amp_question_swept *out, struct amp_error *err)
+                         bool unreachable, int64_t now_ms, struct amp_question_swept *out,
+                         struct amp_error *err)
 {
     const char *policy = amp_fallback_name(q->fallback);
     char note[200];
@@ -104,7 +105,7 @@ static int question_fall(struct amp_hitl *h, const struct amp_question *q, const
                                           .because =
                                               unreachable ? AMP_HITL_UNAVAILABLE : "deadline"};
     const struct amp_decided_by by = {
-        .channel = "policy", .method = "policy", .unreachable = unreachable};
+        .channel = "policy", .method = "policy", .unreachable = unreachable, .due_ms = now_ms};
     if (amp_question_decide(h, q, &a, &by, NULL, &why) != AMP_DECIDED_OK)
         return step_done(&why, err);
     out->decided++;
@@ -127,7 +128,7 @@ static int fallback_apply(struct amp_hitl *h, const struct amp_question *q, bool
     const char *action = q->fallback == AMP_FALLBACK_NONE ? NULL : t->deny;
     if (q->fallback == AMP_FALLBACK_AUTO && r.accept.n > 0)
         action = r.accept.p;
-    return action ? question_fall(h, q, action, unreachable, out, err)
+    return action ? question_fall(h, q, action, unreachable, now_ms, out, err)
                   : question_expire(h, q, now_ms, out, err);
 }
 

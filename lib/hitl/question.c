@@ -415,14 +415,17 @@ int amp_question_load_key(struct amp_hitl *h, const char *key, struct amp_questi
     return rc < 0 ? -1 : !ended;
 }
 
-int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err)
+static int questions_call(struct amp_hitl *h, bool deferred, amp_question_fn fn, void *ctx,
+                          struct amp_error *err)
 {
     struct list l = {.h = h};
     struct amp_question q;
     int rc = 0;
 
     if (amp_store_each(h->store, AMP_ESCALATION_KIND, "OPEN", list_add, &l, err) < 0 ||
-        amp_store_each(h->store, AMP_ESCALATION_KIND, "ASKED", list_add, &l, err) < 0)
+        amp_store_each(h->store, AMP_ESCALATION_KIND, "ASKED", list_add, &l, err) < 0 ||
+        (deferred &&
+         amp_store_each(h->store, AMP_ESCALATION_KIND, "DEFERRED", list_add, &l, err) < 0))
         rc = -1;
     if (l.n)
         qsort(l.v, l.n, sizeof *l.v, list_compare);
@@ -437,6 +440,16 @@ int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct 
     }
     free(l.v);
     return rc < 0 ? -1 : 0;
+}
+
+int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err)
+{
+    return questions_call(h, false, fn, ctx, err);
+}
+
+int amp_question_all(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err)
+{
+    return questions_call(h, true, fn, ctx, err);
 }
 
 static int question_first(void *ctx, const struct amp_question *q)

@@ -89,12 +89,16 @@ int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t no
  */
 const char *amp_question_answerer(const struct amp_hitl *h, enum amp_protocol p);
 
-/* The earliest open question that was not left undecided in this run. 1: q is filled, and the
+/* The first open question that was not left undecided in this run. 1: q is filled, and the
  * caller releases it; 0: there is none; -1: failure. */
 int amp_question_next(struct amp_hitl *h, struct amp_question *q, struct amp_error *err);
-/* Calls fn for all open questions, in order of arrival. fn: 0: continue, 1: stop, -1: failure. */
+/* Calls fn for all open questions: the critical ones first, then in order of arrival. fn: 0:
+ * continue, 1: stop, -1: failure. */
 typedef int (*amp_question_fn)(void *ctx, const struct amp_question *q);
 int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err);
+
+/* The same with the deferred ones. */
+int amp_question_all(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err);
 
 /* amp_question_ask: a person sees the question. amp_question_pass: there is no answer; the question
  * is open again, this run does not ask it again, and the sender gets a nack. NO already_decided,
@@ -132,7 +136,9 @@ bool amp_question_has_policy(const struct amp_hitl *h, const struct amp_question
  */
 struct amp_decided_by {
     const char *channel, *method, *key, *shown;
-    bool unreachable; /* with a policy in the answer: nobody can be reached */
+    /* With a policy in the answer: nobody can be reached; the time at which it is due. */
+    bool unreachable;
+    int64_t due_ms;
     const char *person, *principal;
     struct amp_approval approval; /* need 0: one decides */
 };

@@ -154,6 +154,47 @@ static bool has_bare_key(enum amp_protocol p)
     return q && q->carried_out_by;
 }
 
+static int decided_fail(const struct amp_question_rec *r, struct amp_error *err)
+{
+    return amp_fail(err, AMP_NO, "already_decided", "it was already decided by %.100s: %.100s",
+                    r->operator.n ? r->operator.p : "another process", r->decision.p);
+}
+
+/* A question with a name, of the state that is read. */
+struct closed {
+    struct amp_span name;
+    bool decided;
+};
+
+static int closed_match(void *ctx, struct amp_span key, const struct amp_store_rec *rec,
+                        struct amp_error *err)
+{
+    const struct closed *c = ctx;
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct amp_question_rec r;
+
+    if (amp_question_rec_read(rec->json, &mem, &r, err) < 0)
+        return -1;
+    const char *slash = memchr(key.p, '/', key.n);
+    size_t at = slash ? (size_t)(slash - key.p) + 1 : 0;
+    const struct amp_span id = {key.p + at, key.n - at};
+    if (!amp_span_eq(c->name, key) && !amp_span_eq(c->name, id) &&
+        !amp_span_eq(c->name, r.invocation) && !amp_span_eq(c->name, r.task))
+        return 0;
+    return c->decided ? decided_fail(&r, err)
+                      : amp_fail(err, AMP_NO, "ended", "its subject has ended");
+}
+
+int amp_question_closed(struct amp_store *s, struct amp_span name, struct amp_error *err)
+{
+    struct closed c = {.name = name, .decided = true};
+
+    if (amp_store_each(s, AMP_ESCALATION_KIND, "DECIDED", closed_match, &c, err) < 0)
+        return -1;
+    c.decided = false;
+    return amp_store_each(s, AMP_ESCALATION_KIND, "ENDED", closed_match, &c, err);
+}
+
 enum amp_protocol amp_question_protocol(const struct amp_question_rec *r)
 {
     enum amp_protocol p = r->protocol.n ? amp_protocol_find(r->protocol) : AMP_PROTO_NONE;
@@ -238,8 +279,7 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
     if (u->event == AMP_ESC_EV_REFUSE && refusal_is_void(&rec, at, u->refusal))
         return 1;
     if (at == AMP_ESC_DECIDED && u->event != AMP_ESC_EV_REFUSE)
-        return amp_fail(err, AMP_NO, "already_decided", "it was already decided by %.100s: %.100s",
-                        rec.operator.n ? rec.operator.p : "another process", rec.decision.p);
+        return decided_fail(&rec, err);
     if (at == AMP_ESC_ENDED)
         return amp_fail(err, AMP_NO, "ended", "its subject has ended");
     if (is_early(u, &rec))

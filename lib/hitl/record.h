@@ -68,6 +68,10 @@ int amp_question_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_
 int amp_question_find(struct amp_store *s, struct amp_span key, struct amp_buf *mem,
                       struct amp_question_rec *out, struct amp_error *err);
 
+/* Fails with NO already_decided or ended if the key, the message, the invocation or the task is
+ * that of a question that was decided or has ended; 0: there is none. */
+int amp_question_closed(struct amp_store *s, struct amp_span name, struct amp_error *err);
+
 enum amp_protocol amp_question_protocol(const struct amp_question_rec *r);
 
 /* The key of the record: the id alone in a protocol whose decisions may be refused, because the

@@ -116,13 +116,15 @@ int amp_offer_find(struct amp_decider *d, const char *name, struct amp_question 
 {
     struct search s = {.name = name};
 
-    if (amp_question_each(&d->hitl, search_add, &s, err) < 0)
+    if (amp_question_all(&d->hitl, search_add, &s, err) < 0)
         return -1;
     if (s.n == 1) {
         *out = s.found;
         return 0;
     }
     amp_question_release(&s.found);
+    if (s.n == 0 && amp_question_closed(d->w.store, amp_span_str(name), err) < 0)
+        return -1;
     if (s.n == 0)
         return amp_fail(err, AMP_NO, "unknown_question", "no open question has the name \"%.200s\"",
                         name);

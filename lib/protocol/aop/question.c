@@ -100,7 +100,7 @@ static const struct amp_question_field fields[] = {
     {"agent", "agent.name", false},
     {"status", "task_status.message", false},
     {"error", "error_details.error_code", false},
-    {"message", "error_details.error_message", false},
+    {"message", "error_details.message", false},
     {"errors", "execution_summary.errors", true},
     {"did", "execution_summary.actions", true},
     {0}};

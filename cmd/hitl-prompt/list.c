@@ -1,0 +1,148 @@
+/* hitl-prompt list: the open questions, the most severe and oldest first. */
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "cli/table.h"
+#include "flow/decide/offer.h"
+#include "hitl.h"
+
+#define LINE_MAX_BYTES (1u << 20)
+
+static bool json;
+static const char *protocol, *reason, *task, *severity;
+
+const struct amp_opt list_opts[] = {
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per question"},
+    {0, "protocol", AMP_OPT_STRING, &protocol, "NAME", "only questions of this protocol"},
+    {0, "reason", AMP_OPT_STRING, &reason, "REASON", "only questions with this reason"},
+    {0, "severity", AMP_OPT_STRING, &severity, "WORD", "only questions of this severity"},
+    {0, "task", AMP_OPT_STRING, &task, "TASK", "only questions about this task"},
+    AMP_OPT_END,
+};
+
+struct listing {
+    struct hitl *h;
+    struct amp_table table;
+    struct amp_buf line;
+    int64_t now_ms;
+    size_t n;
+    struct amp_error *err;
+};
+
+static bool is_listed(const struct amp_question *q)
+{
+    return (!protocol || strcmp(protocol, amp_protocol_name(q->protocol)) == 0) &&
+           (!reason || strcmp(reason, q->reason) == 0) &&
+           (!severity || strcmp(severity, q->severity) == 0) &&
+           (!task || strcmp(task, q->about.task) == 0);
+}
+
+/* "3s", "5m", "2h", "1d" */
+static struct amp_span age_text(int64_t ms, char out[24])
+{
+    static const struct {
+        int64_t ms;
+        char unit;
+    } units[] = {{86400000, 'd'}, {3600000, 'h'}, {60000, 'm'}, {1000, 's'}};
+    unsigned i = 0;
+
+    if (ms < 0)
+        ms = 0;
+    while (i < 3 && ms < units[i].ms)
+        i++;
+    snprintf(out, 24, "%lld%c", (long long)(ms / units[i].ms), units[i].unit);
+    return amp_span_str(out);
+}
+
+static int row_print(struct listing *l, const struct amp_question *q)
+{
+    char age[24], left[24];
+    const struct amp_span cells[] = {amp_span_str(q->id),
+                                     amp_span_str(amp_protocol_name(q->protocol)),
+                                     amp_span_str(*q->severity ? q->severity : "-"),
+                                     amp_span_str(q->reason),
+                                     age_text(l->now_ms - q->arrived_ms, age),
+                                     q->deadline_ms > 0 ? age_text(q->deadline_ms - l->now_ms, left)
+                                                        : AMP_SPAN("-"),
+                                     amp_span_str(amp_escalation_fsm.states[q->state].name),
+                                     amp_span_str(q->name)};
+
+    return amp_table_row(&l->table, cells, 8, l->err);
+}
+
+static void time_member(struct amp_jw *w, const char *key, int64_t ms)
+{
+    char text[AMP_TIME_MAX];
+
+    if (ms <= 0)
+        return;
+    amp_time_format(ms, text);
+    amp_jw_member_text(w, key, text);
+}
+
+static int json_print(struct listing *l, const struct amp_question *q)
+{
+    struct amp_jw w;
+
+    amp_buf_reset(&l->line);
+    amp_jw_init(&w, &l->line);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "key", q->key);
+    amp_jw_member_text(&w, "id", q->id);
+    amp_jw_member_text(&w, "protocol", amp_protocol_name(q->protocol));
+    amp_jw_member_text(&w, "invocation", amp_question_invocation(q));
+    amp_jw_some_str(&w, "task", amp_span_str(q->about.task));
+    amp_jw_some_str(&w, "about", amp_span_str(q->about.id));
+    amp_jw_member_text(&w, "state", amp_escalation_fsm.states[q->state].name);
+    amp_jw_some_str(&w, "severity", amp_span_str(q->severity));
+    amp_jw_some_str(&w, "reason", amp_span_str(q->reason));
+    amp_jw_some_str(&w, "risk", amp_span_str(q->risk));
+    time_member(&w, "arrived", q->arrived_ms);
+    time_member(&w, "deadline", q->deadline_ms);
+    amp_jw_member_text(&w, "fallback", amp_fallback_name(q->fallback));
+    if (q->extensions > 0)
+        amp_jw_member_int(&w, "extensions", q->extensions);
+    if (q->state == AMP_ESC_DEFERRED)
+        time_member(&w, "until", q->until_ms);
+    amp_jw_some_str(&w, "refused", amp_span_str(q->refused));
+    amp_jw_member_open(&w, "actions", '[');
+    for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
+        amp_jw_str(&w, amp_span_str(a->name));
+    amp_jw_close(&w, ']');
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, l->err) < 0 ? -1 : amp_out(amp_buf_span(&l->line), l->err);
+}
+
+static int question_list(void *ctx, const struct amp_question *q)
+{
+    struct listing *l = ctx;
+
+    if (!is_listed(q))
+        return 0;
+    l->n++;
+    return json ? json_print(l, q) : row_print(l, q);
+}
+
+int hitl_list(int argc, char **argv)
+{
+    static const char *const head[] = {"ID",  "PROTOCOL", "SEVERITY", "REASON",
+                                       "AGE", "DEADLINE", "STATE",    "ABOUT"};
+    struct hitl h;
+    struct amp_error err;
+    struct listing l = {.h = &h, .now_ms = amp_now_ms(), .err = &err};
+
+    amp_table_init(&l.table, head, 8);
+    amp_buf_init(&l.line, LINE_MAX_BYTES);
+    int rc = hitl_open("read questions", &h, &err);
+    if (rc == 0)
+        rc = amp_question_all(&h.d.hitl, question_list, &l, &err);
+    if (rc == 0 && !json && l.n > 0)
+        rc = amp_table_print(&l.table, &err);
+    amp_table_release(&l.table);
+    amp_buf_release(&l.line);
+    hitl_close(&h);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}
