@@ -311,10 +311,21 @@ EOS
   "${ours[@]}" sign --key ann.pub --expires 1s escalation-T-2026-103-1 resume >brief
   run -65 --separate-stderr "${ours[@]}" sign --key ann.pub escalation-T-2026-101-1 explode
   [[ $stderr == *"bad_answer"* || $stderr == *"is not"* ]]
-  # OpenSSH agrees that the key signed it.
   sed '1d;$d' one | base64 -d >one.json
+  jq -c . one.json | amp-validate -S "$AMP_TOP/schemas/records/answer.json" >valid
+  [ -s valid ]
   jq -e '.answer.question == "escalation-T-2026-101-1" and .answer.action == "resume well done"' one.json
+  # OpenSSH agrees that the key signed it: raw Ed25519 in an armoured SSHSIG.
   printf '%s\n%s' "$(jq -r .sig.time one.json)" "$(jq -c .answer one.json)" >text
+  string() { printf "\\x00\\x00\\x$(printf %02x $(($(stat -c %s "$1") / 256)))\\x$(printf %02x $(($(stat -c %s "$1") % 256)))" && cat "$1"; }
+  cut -d' ' -f2 ann.pub | base64 -d >p1
+  printf amp-answer >p2 && : >p3 && printf sha512 >p4 && printf ssh-ed25519 >p5
+  jq -r .sig.value one.json | base64 -d >p6
+  { string p5 && string p6; } >p7
+  { printf 'SSHSIG\0\0\0\1' && string p1 && string p2 && string p3 && string p4 && string p7; } | base64 -w 70 >body
+  { echo '-----BEGIN SSH SIGNATURE-----' && cat body && echo '-----END SSH SIGNATURE-----'; } >text.sig
+  echo "ann $(cut -d' ' -f1-2 ann.pub)" >ssh.signers
+  ssh-keygen -qY verify -f ssh.signers -I ann -n amp-answer -s text.sig <text
   # By the folder.
   cp one q/answers/tmp/x && mv q/answers/tmp/x q/answers/new/
   wait_until 20 decided 1
