@@ -246,7 +246,7 @@ record_of() { cat "$AMP_STATE"/log/*.ndjson | jq -c --arg k "escalation.$1" 'sel
   arrive
   {
     echo '{"protocol":"aof","version":1,"type":"status.update","taskId":"TASK-2026-02-09-001","fromAgent":"router","toAgent":"swe","sentAt":"2026-02-09T22:00:00.000Z","payload":{"taskId":"TASK-2026-02-09-001","agentId":"swe","status":"ready"}}'
-    sw4rm 00000000-0000-4000-8000-000000000099 ops HITL_DECISION '{"invocation_id":"hitl-3","decision":"deny","rationale":"no","patch_b64":null}'
+    sw4rm 00000000-0000-4000-8000-000000000099 ops HITL_DECISION '{"invocation_id":"hitl-3","decision":"deny","rationale":"no","patch_b64":null}' "" .
   } >later
   # An input that is not trusted, unsigned: nothing ends.
   mkfifo fifo
@@ -263,8 +263,9 @@ record_of() { cat "$AMP_STATE"/log/*.ndjson | jq -c --arg k "escalation.$1" 'sel
 @test "an answer reaches the running filter at once, which writes it; the second of two filters waits its turn" {
   { question 1 sw4rm CONFLICT && question 2 sw4rm CONFLICT; } >in
   mkfifo in.fifo none.fifo
+  : >none
   exec 7<>in.fifo 8<>none.fifo
-  ask --answer none.fifo --in in.fifo >out 2>err 7>&- 8>&- &
+  hitl-prompt --operator ada --answer none.fifo --in in.fifo >out 2>err 7>&- 8>&- &
   first=$!
   cat in >in.fifo
   listed() { prompt list --json | grep -q hitl-2; }
@@ -286,20 +287,21 @@ record_of() { cat "$AMP_STATE"/log/*.ndjson | jq -c --arg k "escalation.$1" 'sel
   awk '{ for (i = 1; i <= 500; i++) { l = $0; gsub(/7777/, sprintf("%04d", i), l); print l } }' one >in
   arrive
   [ "$(prompt list --json | wc -l)" = 500 ]
-  yes approve | head -n 500 >answers
+  for i in {1..500}; do echo approve; done >answers
   n=0
-  while [ "$(grep -c . <<<"$(prompt list --json)")" -gt 1 ]; do
+  # The rounds get longer: a busy machine needs more time to start.
+  while [ "$n" -lt 60 ]; do
     n=$((n + 1))
-    [ "$n" -lt 400 ]
-    kill9_round $((20 + n)) ask --answer answers </dev/null >"out.$n" 2>/dev/null
+    ((n % 3)) || [ -n "$(prompt list --json 2>/dev/null)" ] || break
+    kill9_round $((40 + 4 * n)) hitl-prompt --operator ada --answer answers </dev/null >"out.$n" 2>/dev/null
   done
   ask --answer answers </dev/null >out.last 2>/dev/null
   # One decision for each question in the log, and one message, however often it was written.
-  cat state/log/*.ndjson | jq -r 'select(.key | startswith("escalation.")) | select(.to == "DECIDED").key' | sort >decided
+  cat state/log/*.ndjson | jq -r 'select(.to == "DECIDED" and (.key | startswith("escalation."))).key' | sort >decided
   [ "$(wc -l <decided)" = 500 ]
   [ "$(sort -u decided | wc -l)" = 500 ]
   cat out.* | jq -R 'fromjson? | select(.msg.message_type == "HITL_DECISION") | [.msg.payload.invocation_id, .msg.message_id] | join(" ")' | sort -u >sent
   [ "$(wc -l <sent)" = 500 ]
   [ "$(cut -d' ' -f1 sent | sort -u | wc -l)" = 500 ]
-  [ "$n" -gt 3 ]
+  [ "$kills" -ge 5 ]
 }
