@@ -85,7 +85,8 @@ receive() { hitl-prompt -c amp.json --state state receive "$@" 2>>err; }
   # An answer file, moved in. Of two, one counts.
   echo '{"question":"escalation-T-2026-102-1","answer":"terminate"}' >q/answers/tmp/a
   echo '{"question":"escalation-T-2026-102-1","answer":"resume"}' >q/answers/tmp/b
-  mv q/answers/tmp/a q/answers/tmp/b q/answers/new/
+  mv q/answers/tmp/a q/answers/new/
+  mv q/answers/tmp/b q/answers/new/
   wait_until 20 decided 2
   wait_until 20 eval '[ "$(ls q/answers/refused/*.reason | wc -l)" -eq 2 ]'
   [ "$(grep -c escalation-T-2026-102-1 out)" -eq 1 ]

@@ -175,6 +175,21 @@ setup() {
   done
 }
 
+@test "hitl-prompt-receive(1)" {
+  need_tool hitl-prompt amp-sign
+  need ssh-keygen
+  export AMP_IDENTITY=local
+  mkdir -p "$HOME/.ssh" "$XDG_CONFIG_HOME/amp"
+  ssh-keygen -qt ed25519 -N '' -f "$HOME/.ssh/id_ed25519"
+  amp-sign trust add --allowed-signers signers operator/ann "$HOME/.ssh/id_ed25519.pub"
+  echo "{\"identity\":{\"allowed_signers\":\"$PWD/signers\"}}" >"$XDG_CONFIG_HOME/amp/amp.json"
+  message escalation '.task_id = "T-2026-001" | .msg_id = "escalation-T-2026-001-1"' >in
+  run -69 --separate-stderr setsid hitl-prompt -s state <in
+  examples hitl-prompt-receive.1 >script
+  run -0 --separate-stderr bash -eu script
+  [[ $output == *'"decision":"resume"'*'"note":"well done"'*'"operator":"ann"'* ]]
+}
+
 @test "hitl-prompt-hook(1)" {
   need_tool hitl-prompt
   examples hitl-prompt-hook.1 >script
