@@ -2,6 +2,7 @@
 #include "flow/facts.h"
 
 #include "agent/record.h"
+#include "hitl/pause.h"
 #include "task/machines.h"
 #include "task/task.h"
 #include "json/record.h"
@@ -45,10 +46,13 @@ static int task_facts(struct amp_store *s, struct amp_span id, struct amp_task_f
                       struct amp_error *err)
 {
     struct amp_task_status st;
-    if (amp_task_status(s, id, &st, err) < 0)
+    AMP_CLEANUP(amp_pauses_release) struct amp_pauses paused = {0};
+    amp_pauses_init(&paused);
+    if (amp_task_status(s, id, &st, err) < 0 || amp_pauses_read(s, &paused, err) < 0)
         return -1;
     *out = (struct amp_task_facts){.found = st.found,
-                                   .suspended = st.suspended,
+                                   .suspended =
+                                       st.suspended || amp_pauses_find(&paused, id, AMP_SPAN("")),
                                    .state = amp_task_fsm.states[st.state].name,
                                    .reject_count = st.reject_count};
     return 0;

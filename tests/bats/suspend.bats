@@ -56,6 +56,7 @@ finish() {
   run -1 kill -0 "$(cat "$STATE/child")"
   run -1 kill -0 "$(cat "$STATE/orphan")"
   grep -q "suspended everything: smoke in the room" said
+  run -1 grep "killed by this command" said # the worker ended it
   wait_until 30 grep -q "it goes on in its worktree when it is resumed" err
   wait_until 30 grep -q "waits: .* suspended everything: smoke in the room" err
   [ "$(cat "$place/draft.txt")" = draft ]
@@ -204,6 +205,7 @@ EOS
   dispatch >&4
   wait_until 30 test -e "$REPO.worktrees/executor/ready.txt"
   hitl-prompt suspend --state "$STATE" T-2026-001 2>said
+  run -1 grep "killed by this command" said
   # Nobody has the environment of the attempt any more.
   [ -z "$(grep -lsz "AMP_RESULT=$STATE/run/" /proc/[0-9]*/environ || true)" ]
   wait_until 30 grep -q "it goes on in its worktree" err

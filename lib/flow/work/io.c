@@ -223,5 +223,6 @@ int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, in
         fds[i].revents = all[i].revents;
     if (in && in->revents && input_read(w, err))
         return -1;
-    return output_flush(w, err);
+    /* What woke the turn may be a suspension. */
+    return output_flush(w, err) || task_watch(w, err) ? -1 : 0;
 }
