@@ -90,6 +90,14 @@ int answers_read(struct answers *a, struct amp_error *err)
     return 0;
 }
 
+bool answers_wait(const struct answers *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (!a->v[i].used)
+            return true;
+    return a->done;
+}
+
 /* Whether the member is absent, or is a pattern that matches the id. */
 static bool is_named(const json_t *j, const char *key, const char *id)
 {

@@ -195,7 +195,7 @@ static int serve_file(struct prompt *p, struct amp_error *err)
     if (answers_read(&p->answers, err))
         return -1;
     p->failed = err;
-    return amp_question_each(&p->d.hitl, question_match, p, err);
+    return answers_wait(&p->answers) ? amp_question_each(&p->d.hitl, question_match, p, err) : 0;
 }
 
 /* Without a terminal the questions are kept for another run. */
@@ -420,7 +420,12 @@ static int prompt_loop(struct prompt *p, struct amp_error *err)
         if (prompt_upkeep(p, err) < 0)
             return -1;
         if (answer) {
-            if (serve_file(p, err) || amp_question_each(&p->d.hitl, question_count, &open, err))
+            if (serve_file(p, err))
+                return -1;
+            /* Until the input ends, it does not matter how many there are. */
+            if (!amp_worker_ended(&p->d.w))
+                open = 1;
+            else if (amp_question_each(&p->d.hitl, question_count, &open, err) < 0)
                 return -1;
             if (amp_worker_ended(&p->d.w)) {
                 if (!ended)

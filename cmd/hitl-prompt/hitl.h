@@ -106,6 +106,8 @@ int answers_open(struct answers *a, const char *path, struct amp_error *err);
 void answers_release(struct answers *a);
 /* Reads the available input. */
 int answers_read(struct answers *a, struct amp_error *err);
+/* Whether an answer waits for its question, or all have been read. */
+bool answers_wait(const struct answers *a);
 /* 1: out answers q; its strings are in the list and in *keep, a JSON value or NULL that the caller
  * owns. 0: there is no answer to q; -1: an invalid answer. */
 int answers_find(struct answers *a, const struct amp_question *q, struct amp_operator_answer *out,

@@ -99,6 +99,11 @@ int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct 
 
 /* The same with the deferred ones. */
 int amp_question_all(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err);
+/* The open or deferred question whose key, message, invocation or task has the name, or an
+ * unambiguous prefix of it. 0: q is filled, and the caller releases it. NO unknown_question,
+ * ambiguous_question, already_decided, ended. */
+int amp_question_named(struct amp_hitl *h, const char *name, struct amp_question *q,
+                       struct amp_error *err);
 
 /* amp_question_ask: a person sees the question. amp_question_pass: there is no answer; the question
  * is open again, this run does not ask it again, and the sender gets a nack. NO already_decided,

@@ -11,7 +11,6 @@
 #include "flow/identity.h"
 
 #define RECORD_MAX (64u << 10)
-#define SHOWN_MAX  3 /* candidates in the error about an ambiguous name */
 
 const char *amp_channel_name(enum amp_channel c)
 {
@@ -75,62 +74,10 @@ static int author_check(struct amp_decider *d, const struct amp_offer *o,
 
 /* ---- which question ---- */
 
-struct search {
-    const char *name;
-    struct amp_question found;
-    char others[SHOWN_MAX][AMP_SUBJECT_MAX];
-    size_t n_exact, n;
-};
-
-static bool is_prefix(const char *name, const char *of)
-{
-    return strncmp(of, name, strlen(name)) == 0;
-}
-
-static int search_add(void *ctx, const struct amp_question *q)
-{
-    struct search *s = ctx;
-    const char *names[] = {q->key, q->id, amp_question_invocation(q), q->about.task};
-    bool exact = false, begins = false;
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        exact |= strcmp(s->name, names[i]) == 0;
-        begins |= is_prefix(s->name, names[i]);
-    }
-    if (!begins || (s->n_exact && !exact))
-        return 0;
-    if (exact && !s->n_exact) /* better than the prefixes before it */
-        s->n = 0;
-    s->n_exact += exact;
-    if (s->n < SHOWN_MAX)
-        memcpy(s->others[s->n], q->id, sizeof q->id);
-    s->n++;
-    amp_question_release(&s->found);
-    s->found = *q;
-    json_incref(s->found.message);
-    return 0;
-}
-
 int amp_offer_find(struct amp_decider *d, const char *name, struct amp_question *out,
                    struct amp_error *err)
 {
-    struct search s = {.name = name};
-
-    if (amp_question_all(&d->hitl, search_add, &s, err) < 0)
-        return -1;
-    if (s.n == 1) {
-        *out = s.found;
-        return 0;
-    }
-    amp_question_release(&s.found);
-    if (s.n == 0 && amp_question_closed(d->w.store, amp_span_str(name), err) < 0)
-        return -1;
-    if (s.n == 0)
-        return amp_fail(err, AMP_NO, "unknown_question", "no open question has the name \"%.200s\"",
-                        name);
-    return amp_fail(err, AMP_NO, "ambiguous_question",
-                    "\"%.100s\" names %zu questions: %.150s, %.150s%s%.150s", name, s.n,
-                    s.others[0], s.others[1], s.n > 2 ? ", " : "", s.n > 2 ? s.others[2] : "");
+    return amp_question_named(&d->hitl, name, out, err);
 }
 
 /* ---- answering ---- */

@@ -93,17 +93,16 @@ static int question_title(const json_t *message, bool suspended, struct amp_buf 
                        amp_json_str(json_object_get(message, "task_status"), "state"));
 }
 
-static const struct amp_question_field fields[] = {
-    {"summary", "execution_summary.summary", false},
-    {"task", "task_id", false},
-    {"session", "session_id", false},
-    {"agent", "agent.name", false},
-    {"status", "task_status.message", false},
-    {"error", "error_details.error_code", false},
-    {"message", "error_details.message", false},
-    {"errors", "execution_summary.errors", true},
-    {"did", "execution_summary.actions", true},
-    {0}};
+static const struct amp_question_field fields[] = {{"summary", "execution_summary.summary", false},
+                                                   {"task", "task_id", false},
+                                                   {"session", "session_id", false},
+                                                   {"agent", "agent.name", false},
+                                                   {"status", "task_status.message", false},
+                                                   {"error", "error_details.error_code", false},
+                                                   {"message", "error_details.message", false},
+                                                   {"errors", "execution_summary.errors", true},
+                                                   {"did", "execution_summary.actions", true},
+                                                   {0}};
 
 static const struct amp_action actions[] = {
     {"reviewed", AMP_ACTION_PLAIN, 0, "pass the RESPONSE on as reviewed"},
