@@ -446,7 +446,7 @@ worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks inst
 worktree-bind hoks|unknown verb 'hoks' (did you mean 'hooks'?)
 amp-ack cursrs show|unknown verb 'cursrs show' (did you mean 'cursors show'?)
 worktree-bind list x|list: unexpected operand 'x'
-hitl-prompt x|unknown verb 'x': the verbs are show, answer, receive, sign, suspend, resume, audit, hook
+hitl-prompt x|unknown verb 'x': the verbs are list, show, answer, receive, sign, suspend, resume, audit, hook
 hitl-prompt --anser x|unknown option --anser (did you mean '--answer'?)
 T
   run -0 amp-ack dead --help
