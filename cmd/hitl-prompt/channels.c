@@ -32,7 +32,8 @@ void hitl_channels_close(struct hitl_channels *c)
     struct amp_error err;
 
     if (c->waking) {
-        if (amp_channels_finish(c->channels, HITL_FINISH_MS, &err) < 0)
+        /* After a signal the next run tells the channels. */
+        if (!amp_stop && amp_channels_finish(c->channels, HITL_FINISH_MS, &err) < 0)
             amp_warn("%s", err.what);
         amp_wake_close(&c->wake);
     }
