@@ -1,8 +1,7 @@
-/* The parts of hitl-prompt audit: collecting entries, verifying them, the report. */
+/* The parts of hitl-prompt audit: the entries and the report. */
 #ifndef HITL_PROMPT_AUDIT_H
 #define HITL_PROMPT_AUDIT_H
 
-#include "flow/identity.h"
 #include "hitl/audit.h"
 
 /* X(NAME, member): the texts of an entry, in the order of its JSON object. */
@@ -30,7 +29,6 @@ enum {
     AUDIT_MEMBERS(X) AUDIT_COUNT
 #undef X
 };
-extern const char *const audit_members[AUDIT_COUNT];
 
 /* Entries in the order of time; the texts of an entry are one after another in `text`. */
 struct audit_entry {
@@ -51,13 +49,6 @@ struct audit_verdict {
     char log[512]; /* a sentence about the chain of the log */
     uint64_t valid, invalid, unsigned_;
 };
-
-/* Whether the signature of a decision was valid at its time, and its key an operator's: "valid",
- * "unsigned", or a code. */
-int audit_signature(struct amp_identities *ids, struct amp_reader *reader,
-                    const struct amp_audit_entry *e, char out[64], struct amp_error *err);
-/* The chain of the log (amp-ack audit --verify). 0 also if it was changed: then intact is false. */
-int audit_chain(struct amp_store *s, struct audit_verdict *v, struct amp_error *err);
 
 /* Appends a report as one HTML file without scripts and external resources; every value is escaped.
  */

@@ -1,5 +1,6 @@
 /* hitl-prompt audit: who decided what, when, why, with which key and through which channel. */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,10 @@
 #include "audit.h"
 #include "base/grow.h"
 #include "cli/table.h"
+#include "flow/head.h"
+#include "flow/identity.h"
+#include "identity/state.h"
+#include "store/history/verify.h"
 
 #define TEXT_MAX   ((size_t)256 << 20)
 #define RECORD_MAX (1 << 20)
@@ -42,7 +47,7 @@ const struct amp_opt audit_opts[] = {
     AMP_OPT_END,
 };
 
-const char *const audit_members[AUDIT_COUNT] = {
+static const char *const audit_members[AUDIT_COUNT] = {
 #define X(name, member) [AUDIT_##name] = member,
     AUDIT_MEMBERS(X)
 #undef X
@@ -64,6 +69,79 @@ struct amp_span audit_member(const struct audit_list *l, const struct audit_entr
     for (int i = 0; i < member; i++)
         off += e->n[i];
     return (struct amp_span){l->text.data + off, e->n[member]};
+}
+
+/* ---- verifying ---- */
+
+/* Whether the signature of a decision was valid at its time, and its key an operator's: "valid",
+ * "unsigned", or a code; "": the entry has no line. */
+static int entry_signature(struct amp_identities *ids, struct amp_reader *reader,
+                           const struct amp_audit_entry *e, char out[64], struct amp_error *err)
+{
+    static const struct amp_check_options any = {0};
+    struct amp_identity who;
+    struct amp_error no;
+    struct amp_view v;
+
+    *out = '\0';
+    if (e->line.n == 0)
+        return 0;
+    int rc = amp_reader_line(reader, e->line, &any, &v, NULL, NULL, err);
+    if (rc < 0)
+        return -1;
+    const struct amp_sig sig = {v.sig.key, v.sig.alg, v.sig.time, v.sig.value};
+    if (rc == 0 || sig.key.n == 0) {
+        snprintf(out, 64, "%s", rc == 0 ? "malformed" : "unsigned");
+        return 0;
+    }
+    if (amp_verifier_message(amp_identities_verifier(ids), &sig, v.message, AMP_SPAN(""), 0, &who,
+                             &no) < 0) {
+        if (no.status != AMP_NO) {
+            *err = no;
+            return -1;
+        }
+        snprintf(out, 64, "%s", no.code);
+        return 0;
+    }
+    snprintf(out, 64, "%s",
+             amp_identities_is_operator(ids, amp_span_str(who.key), who.time_ms) ? "valid"
+                                                                                 : "not_operator");
+    return 0;
+}
+
+static void chain_note(void *ctx, uint32_t seg, uint64_t off, const char *what)
+{
+    (void)ctx;
+    amp_warn("log/%06u.ndjson, offset %" PRIu64 ": %s", seg, off, what);
+}
+
+/* The chain of the log (amp-ack audit --verify). 0 also if it was changed: then intact is false. */
+static int chain_verify(struct amp_store *s, struct audit_verdict *v, struct amp_error *err)
+{
+    AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
+    AMP_CLEANUP(amp_auto_verifier) struct amp_verifier *verifier = NULL;
+    struct amp_verifier_options opt = {0};
+    struct amp_store_verdict found;
+
+    if (amp_state_trust(amp_store_dir(s), NULL, NULL, NULL, &trust, err) < 0)
+        return -1;
+    opt.trust = trust;
+    if (amp_verifier_new(&opt, &verifier, err) < 0)
+        return -1;
+    const struct amp_store_verify how = {
+        .check = amp_head_check, .ctx = verifier, .note = chain_note};
+    v->ran = true;
+    if (amp_store_verify(s, &how, &found, err) < 0) {
+        if (strcmp(err->code, "log_tampered") != 0)
+            return -1;
+        snprintf(v->log, sizeof v->log, "The log was changed: %s", err->what);
+        return 0;
+    }
+    v->intact = true;
+    snprintf(v->log, sizeof v->log,
+             "The log is intact: frames %" PRIu64 " to %" PRIu64 " in %u segments", found.first,
+             found.last, found.segments);
+    return 0;
 }
 
 /* ---- collecting ---- */
@@ -98,7 +176,7 @@ static int entry_add(struct audit *a, const struct amp_audit_entry *e, struct am
 
     if (!is_wanted(a, e))
         return 0;
-    if (a->ids && audit_signature(a->ids, a->reader, e, signature, err) < 0)
+    if (a->ids && entry_signature(a->ids, a->reader, e, signature, err) < 0)
         return -1;
     signature_count(&a->verdict, signature);
     amp_time_format(e->at_ms, at);
@@ -278,7 +356,7 @@ static int audit_run(struct audit *a, struct amp_error *err)
                         hitl_state);
     if (since_read(&a->since_ms, err) < 0 || hitl_store_look(&a->store, err) < 0)
         return -1;
-    if (verify && (audit_chain(a->store, &a->verdict, err) < 0 || hitl_trust(&a->ids, err) < 0 ||
+    if (verify && (chain_verify(a->store, &a->verdict, err) < 0 || hitl_trust(&a->ids, err) < 0 ||
                    !(a->reader = amp_reader_new(NULL, err))))
         return -1;
     if (verify && !a->ids)

@@ -211,8 +211,9 @@ static char **environment_make(const struct amp_handover *h, const struct amp_in
     return env;
 }
 
-int amp_handover_held(struct amp_handover *h, struct amp_span line, const struct amp_pause **found,
-                      struct amp_error *err)
+/* 1: people suspended the message, or its agent, and *found says so; 0: they did not. */
+static int message_held(struct amp_handover *h, struct amp_span line,
+                        const struct amp_pause **found, struct amp_error *err)
 {
     static const struct amp_check_options any = {0};
     struct amp_view v = {0};
@@ -234,7 +235,7 @@ static int command_wait(struct amp_handover *h, const struct amp_inbox_msg *m,
         if (*h->o->stop)
             amp_runner_stop(run);
         if (!h->paused && amp_pause_watch_due(h->pauses)) {
-            int held = amp_handover_held(h, m->line, &by, err);
+            int held = message_held(h, m->line, &by, err);
             if (held < 0)
                 return -1;
             h->paused = held > 0;

@@ -94,9 +94,6 @@ void amp_handover_close(struct amp_handover *h);
 /* Returns when the agent has the message: on a pipe, when its reader has read it. */
 int amp_handover(struct amp_handover *h, const struct amp_inbox_msg *m, enum amp_run_verdict *how,
                  struct amp_error *err);
-/* 1: people suspended the message, or its agent, and *found says so; 0: they did not. */
-int amp_handover_held(struct amp_handover *h, struct amp_span line, const struct amp_pause **found,
-                      struct amp_error *err);
 /* poll of at most three descriptors, which misses no signal: INTERRUPTED after one. */
 int amp_handover_wait(struct amp_handover *h, struct pollfd *fds, unsigned n, int64_t timeout_ms,
                       struct amp_error *err);
