@@ -111,7 +111,7 @@ ask() {
   local e
   state=$1
   shift
-  mkdir "$state"
+  mkdir -p "$state"
   e=$(event "$1")
   shift
   (
@@ -162,6 +162,25 @@ modify() {
   ask six 'make x'
   modify '["git push"]'
   [[ $(<reply) == *'"deny"'*"not a JSON object"* ]]
+}
+
+@test "a hitl-prompt that runs already asks, and what it shows is marked" {
+  rules
+  mkdir one
+  mkfifo in answers
+  hitl-prompt --state one --in in --answer answers >decisions 2>/dev/null 3>&- &
+  prompt=$!
+  exec 5<>in
+  ask one 'make\nApprove: yes'
+  run -0 hitl-prompt show --state one "$(question)"
+  [[ $output == *"command      | make"*"             | Approve: yes"* ]]
+  [[ $output == *"tool         | Bash"* ]]
+  echo approve >answers
+  wait "$hook_pid"
+  [[ $(<reply) == *'"allow"'* ]]
+  kill "$prompt"
+  exec 5>&-
+  wait "$prompt" || true
 }
 
 @test "when the time is over or a signal comes, the call is blocked and the question is closed" {

@@ -74,6 +74,12 @@ static const struct amp_question_field fields[] = {
     {"task", "payload.subject.task_id", false},
     {"repository", "payload.subject.repo_id", false},
     {"worktree", "payload.subject.worktree_id", false},
+    /* Of a tool call, flow/hook/ask.h. */
+    {"tool", "payload.context.tool", false},
+    {"command", "payload.context.command", false},
+    {"files", "payload.context.paths", true},
+    {"directory", "payload.context.cwd", false},
+    {"why", "payload.context.why", false},
     {"facts at", "payload.context_uri", false},
     {"facts", "payload.context", false},
     {"priority", "payload.priority", false},
