@@ -108,6 +108,7 @@ limit 2000 amp-ack log: a diagram has to end
 repo . task-dispatch export: the current directory, as without
 repo . task-dispatch verify: the current directory, as without
 repo . worktree-bind: the current directory, as without
+deadline 540000ms hitl-prompt: a coding agent waits ten minutes for its hook
 timeout 3600000ms task-dispatch: an agent's attempt; hitl-prompt waits for a person
 timeout 5000ms agent-registry: an answer of an agent
 timeout 10000ms hitl-prompt receive: one request; the filter waits for a person
