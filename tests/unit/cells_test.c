@@ -155,7 +155,7 @@ static const struct cells escalation[] = {
 };
 
 /* Suspensions by people: the last one that is lifted makes it quiet. */
-static const struct cells pause_cells[] = {
+static const struct cells pause[] = {
     {"QUIET", "suspend>PAUSED"},
     {"PAUSED", "suspend>PAUSED resume[last]>QUIET resume>PAUSED"},
 };
@@ -269,6 +269,6 @@ int main(void)
     MACHINE(binding);
     MACHINE(job);
     MACHINE(escalation);
-    machine(&amp_pause_fsm, pause_cells, sizeof(pause_cells) / sizeof(pause_cells[0]));
+    MACHINE(pause);
     return tap_done();
 }
