@@ -230,7 +230,7 @@ only_ours() {
   keys C-u
   wait_until 20 at_prompt
   keys C-d
-  # bash has forgotten the rest of the line that was stopped.
+  wait_until 20 eval 'bottom | grep -q "^bash-"'
   keys "jobs; stty | grep -c icanon; echo done \$((40+2))" Enter
   wait_until 20 shows "done 42"
   run -1 shows "Running"
