@@ -190,7 +190,7 @@ modify() {
   [ "$(<status)" -eq 0 ]
   [[ $(<reply) == *'"deny"'*"in time"* ]]
   run -1 hitl-prompt answer --state "$state" "$(question)" approve
-  [[ $output == *"no open question"* ]]
+  [[ $output == *"has ended"* ]]
   ask two make
   wait_until 5 pgrep -P "$hook_pid" -x hitl-prompt
   kill -TERM "$(pgrep -P "$hook_pid" -x hitl-prompt)"
