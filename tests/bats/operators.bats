@@ -72,7 +72,7 @@ record() {
   [ "$(jq -r .msg.decision out.ndjson)" = terminate ]
   [ "$(record '[.to, (.state.votes | length), .state.decision]')" = '["DECIDED",1,"terminate"]' ]
   run -1 hitl-prompt answer --state "$STATE" "$ID" resume late
-  grep -q "no open question\|already" <<<"$output"
+  grep -q "already decided by $ME: terminate" <<<"$output"
 }
 
 # signer NAME PRINCIPAL: an SSH key that is trusted.
