@@ -133,6 +133,17 @@ setup() {
   [ "$(jq -r .note decisions.ndjson)" = "multiply before converting" ]
 }
 
+@test "hitl-prompt-list(1)" {
+  need_tool hitl-prompt
+  sw4rm 11111111-1111-4111-8111-111111111111 sched HITL_INVOCATION '{"invocation_id":"h","reason_type":"SECURITY_APPROVAL"}' "" >in
+  : >none
+  run -1 hitl-prompt -s state --answer none <in
+  examples hitl-prompt-list.1 >script
+  run -0 --separate-stderr bash -euo pipefail script
+  [[ "${lines[0]}" == ID*REASON* ]]
+  [ "${lines[2]}" = 11111111-1111-4111-8111-111111111111 ]
+}
+
 @test "amp-config(7), amp-streams(7), amp-egress(7)" {
   need_tool amp-route
   mkdir -p "$HOME/.config/amp"
