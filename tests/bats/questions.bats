@@ -293,7 +293,7 @@ record_of() { cat "$AMP_STATE"/log/*.ndjson | jq -c --arg k "escalation.$1" 'sel
   while [ "$n" -lt 60 ]; do
     n=$((n + 1))
     ((n % 3)) || [ -n "$(prompt list --json 2>/dev/null)" ] || break
-    kill9_round $((40 + 4 * n)) hitl-prompt --operator ada --answer answers </dev/null >"out.$n" 2>/dev/null
+    kill9_round $((6 + 3 * n)) hitl-prompt --operator ada --answer answers </dev/null >"out.$n" 2>/dev/null
   done
   ask --answer answers </dev/null >out.last 2>/dev/null
   # One decision for each question in the log, and one message, however often it was written.
