@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "message/record/forget.h"
+
 #define TOKEN_BYTES 32
 #define ID_BYTES    16
 #define PROOF_BYTES 32
@@ -266,28 +268,11 @@ int amp_answer_text_return(struct amp_store *s, struct amp_span text, const char
                             record_remove, (void *)(uintptr_t)actor, NULL, err);
 }
 
-struct forget {
-    struct amp_store *s;
-    const char *actor;
-    uint32_t *done;
-};
-
-static int token_forget(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                        struct amp_error *err)
-{
-    struct forget *f = ctx;
-
-    if (amp_store_update(f->s, *rec->key, NULL, record_remove, (void *)(uintptr_t)f->actor, NULL,
-                         err) < 0)
-        return -1;
-    ++*f->done;
-    return 0;
-}
-
 int amp_answer_tokens_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
                              struct amp_error *err)
 {
-    struct forget f = {s, actor, done};
+    const struct amp_forgetting f = {
+        .kind = AMP_ANSWER_TOKEN_KIND, .actor = actor, .now_ms = now_ms};
 
-    return amp_store_due(s, AMP_ANSWER_TOKEN_KIND, now_ms, token_forget, &f, err);
+    return amp_forget(s, &f, done, err);
 }

@@ -11,6 +11,7 @@
 #include "identity/access/token.h"
 #include "protocol/terms.h"
 #include "json/record.h"
+#include "message/record/forget.h"
 
 enum { LEVEL_TOKENS = 3 };
 
@@ -120,40 +121,11 @@ static int nonce_record(struct amp_store *s, const struct amp_view *v, const str
     return amp_store_update(s, key, NULL, nonce_use, &u, NULL, err);
 }
 
-static int nonce_remove(void *ctx, const struct amp_store_rec *rec, struct amp_store_change *change,
-                        struct amp_error *err)
-{
-    if (!rec->found)
-        return 1;
-    change->event = "FORGET";
-    change->to = "GONE";
-    change->remove = true;
-    change->actor = ctx;
-    return 0;
-}
-
-struct forget {
-    struct amp_store *s;
-    const char *actor;
-    uint32_t *done;
-};
-
-static int nonce_forget(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                        struct amp_error *err)
-{
-    struct forget *f = ctx;
-    if (amp_store_update(f->s, *rec->key, NULL, nonce_remove, (void *)(uintptr_t)f->actor, NULL,
-                         err) < 0)
-        return -1;
-    ++*f->done;
-    return 0;
-}
-
 int amp_tokens_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
                       struct amp_error *err)
 {
-    struct forget f = {s, actor, done};
-    return amp_store_due(s, AMP_NONCE_KIND, now_ms, nonce_forget, &f, err);
+    const struct amp_forgetting f = {.kind = AMP_NONCE_KIND, .actor = actor, .now_ms = now_ms};
+    return amp_forget(s, &f, done, err);
 }
 
 /* ---- admission ---- */
