@@ -216,7 +216,8 @@ EOS
   wait "$pid" || rc=$?
   [ $rc -eq 137 ]
   touch free
-  task-dispatch run --state "$STATE" --exec ./agent </dev/null >>out.ndjson 2>>err
+  # The worker may have been killed before it read this.
+  task-dispatch run --state "$STATE" --exec ./agent <<<"$again" >>out.ndjson 2>>err
   took 1 SUSPENDED begin
   took 1 RESUMED begin
   grep -q '"completion_status":"complete"' out.ndjson
