@@ -16,7 +16,7 @@
 #include <amp/base/pipe.h>
 #include <amp/json/tape.h>
 
-#include "identity/agent.h"
+#include "identity/process/agent.h"
 
 enum { KEYGEN_OUTPUT_MAX = 16384 };
 

@@ -7,7 +7,7 @@
 
 #include <amp/base/clock.h>
 
-#include "identity/worker.h"
+#include "identity/process/worker.h"
 
 struct amp_verifier {
     struct amp_verifier_options opt;

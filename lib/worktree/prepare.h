@@ -1,6 +1,7 @@
 /* What a worktree gets before its agent is bound to it, so that no agent works in one that is not
- * complete: the ignored files that .worktreeinclude names, and the person's command. amp_bind calls
- * this; all tools that bind have the same settings (worktree.include, worktree.post_create …). */
+ * complete: the ignored files that .worktreeinclude names, and the person's command. amp_bind does
+ * it and can be repeated: existing files stay, and a command that has succeeded is not run again.
+ * All tools that bind have the same settings (worktree.include, worktree.post_create …). */
 #ifndef AMP_WORKTREE_PREPARE_H
 #define AMP_WORKTREE_PREPARE_H
 
@@ -26,11 +27,5 @@ struct amp_prepare {
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* not NULL */
 };
 #define AMP_PREPARE_DEFAULTS .include_bytes = AMP_PREPARE_BYTES, .command_ms = AMP_PREPARE_MS
-
-/* Can be repeated: existing files stay, and a command that has succeeded in this worktree is not
- * run again. Meanwhile the worktree is locked as by a worker. NO post_create_failed,
- * worktree_locked (somebody works there); the errors of amp_git_worktree_include. */
-int amp_worktree_prepare(struct amp_git *g, const char *worktree, const struct amp_prepare *p,
-                         struct amp_error *err);
 
 #endif

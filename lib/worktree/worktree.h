@@ -10,7 +10,9 @@
 #include "worktree/prepare.h"
 
 /* Creates or finds the agent's worktree, prepares it, and records BOUND_HOME. On failure records
- * BIND_FAILED with the reason and returns -1 with the cause. Repeating a bind is not an error. */
+ * BIND_FAILED with the reason and returns -1 with the cause: of preparing, NO post_create_failed,
+ * worktree_locked (somebody works there), or an error of amp_git_worktree_include. Repeating a bind
+ * is not an error. */
 struct amp_bind_spec {
     const char *agent, *repo;
     const char *path;   /* NULL: <repo>.worktrees/<agent> beside the repository */

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "identity/key.h"
+#include "identity/process/worker.h"
 #include "identity/signature.h"
-#include "identity/worker.h"
 #include "tap.h"
 
 static struct amp_error err;

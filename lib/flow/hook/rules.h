@@ -12,7 +12,7 @@
 
 #include <limits.h>
 
-#include "worktree/call/event.h"
+#include "worktree/call/event/event.h"
 
 #define AMP_HOOK_RULES_MAX 1000
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worktree/call/event.h"
+#include "worktree/call/event/event.h"
 #include "worktree/call/private.h"
 #include "worktree/stopped.h"
 

@@ -15,7 +15,7 @@
 #ifndef AMP_WORKTREE_CALL_UNITS_H
 #define AMP_WORKTREE_CALL_UNITS_H
 
-#include "worktree/call/event.h"
+#include "worktree/call/event/event.h"
 
 #define AMP_UNITS_MAX   4096
 #define AMP_PATTERN_MAX 1024 /* bytes of a command pattern */

@@ -1,5 +1,5 @@
 /* Starts key-worker with the first request, and again if it ended. */
-#include "identity/worker.h"
+#include "identity/process/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

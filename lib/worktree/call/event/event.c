@@ -1,5 +1,5 @@
 /* Reads the events of the hooks of coding agents. */
-#include "worktree/call/event.h"
+#include "worktree/call/event/event.h"
 
 #include <stdlib.h>
 #include <string.h>

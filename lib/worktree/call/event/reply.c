@@ -3,7 +3,7 @@
 
 #include <amp/json/writer.h>
 
-#include "worktree/call/event.h"
+#include "worktree/call/event/event.h"
 
 /* How a CLI reads a reply. */
 enum form {

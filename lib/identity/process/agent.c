@@ -1,5 +1,5 @@
 /* A client of ssh-agent. Each request is answered before the next one is sent. */
-#include "identity/agent.h"
+#include "identity/process/agent.h"
 
 #include <errno.h>
 #include <poll.h>
