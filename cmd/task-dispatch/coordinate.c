@@ -53,6 +53,8 @@ static int policy_load(struct amp_error *err)
     /* They live as long as the process. */
     static struct amp_operators *operators;
     if (!(operators = amp_operators_new(err)) ||
+        amp_config_values(task_config, task_state, "hitl.operators", amp_operators_add, operators,
+                          err) < 0 ||
         amp_config_values(task_config, task_state, "hitl.approvals", amp_approvals_add, operators,
                           err) < 0)
         return -1;

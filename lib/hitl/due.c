@@ -9,8 +9,7 @@
 #include "hitl/question.h"
 #include "protocol/terms.h"
 
-#define POLICY_ACTOR  "policy" /* the operator of a fallback's decision */
-#define EXTENSION_MIN 1000     /* ms */
+#define EXTENSION_MIN 1000 /* ms */
 
 int amp_question_defer(struct amp_hitl *h, const struct amp_question *q, int64_t until_ms,
                        const char *op, const char *note, struct amp_error *err)
@@ -100,7 +99,7 @@ static int question_fall(struct amp_hitl *h, const struct amp_question *q, const
              unreachable ? "no person can be reached" : "nobody decided before the deadline");
     const struct amp_operator_answer a = {.action = action,
                                           .note = note,
-                                          .op = POLICY_ACTOR,
+                                          .op = AMP_POLICY_OPERATOR,
                                           .policy = policy,
                                           .because =
                                               unreachable ? AMP_HITL_UNAVAILABLE : "deadline"};

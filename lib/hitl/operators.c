@@ -180,13 +180,17 @@ static bool list_allows(const struct amp_span *v, uint32_t n, const char *word)
 }
 
 /* Without a principal in the entry it is operator/NAME. */
-static bool principal_is(const struct operator_entry *e, const char *principal)
+static bool names_operator(const char *principal, const char *name)
 {
     static const char role[] = "operator/";
-    if (*e->principal)
-        return strcmp(e->principal, principal) == 0;
     return strncmp(principal, role, sizeof role - 1) == 0 &&
-           strcmp(principal + sizeof role - 1, e->name) == 0;
+           strcmp(principal + sizeof role - 1, name) == 0;
+}
+
+static bool principal_is(const struct operator_entry *e, const char *principal)
+{
+    return *e->principal ? strcmp(e->principal, principal) == 0
+                         : names_operator(principal, e->name);
 }
 
 /* A key proves its principal, not a name that somebody typed. */
@@ -270,6 +274,34 @@ int amp_operators_is(const struct amp_operators *o, const struct amp_answerer *w
         return 1;
     amp_fail(why, AMP_NOPERM, "not_operator",
              "%.100s is not in hitl.operators of the configuration", who->name);
+    return 0;
+}
+
+int amp_operators_signed(const struct amp_operators *o, const struct amp_matter *m,
+                         const char *principal, bool local, struct amp_error *why)
+{
+    struct amp_answerer who = {.name = principal, .principal = principal, .key = "", .login = ""};
+    struct amp_error no = {0};
+
+    if (!o || o->n_operators == 0 || (local && names_operator(principal, AMP_POLICY_OPERATOR)))
+        return 1;
+    for (uint32_t i = 0; i < o->n_operators; i++) {
+        const struct operator_entry *e = &o->operators[i];
+        if (!(local ? names_operator(principal, e->name) : principal_is(e, principal)))
+            continue;
+        who.by = local ? AMP_KNOWN_BY_LOGIN : AMP_KNOWN_BY_KEY;
+        if (entry_allows(e, m, &who, &no))
+            return 1;
+        who.by = AMP_KNOWN_BY_TOKEN;
+        if (local && entry_allows(e, m, &who, &no))
+            return 1;
+    }
+    if (*no.code)
+        *why = no;
+    else
+        amp_fail(why, AMP_NOPERM, "not_operator",
+                 "%.100s is not in hitl.operators of the configuration", principal);
+    why->status = AMP_NO;
     return 0;
 }
 

@@ -11,6 +11,9 @@
 #include "identity/trust.h"
 #include "json/record.h"
 
+/* The operator that the decisions of fallbacks name; the state's key operator/policy signs them. */
+#define AMP_POLICY_OPERATOR "policy"
+
 enum { AMP_OPERATORS_MAX = 256, AMP_APPROVALS_MAX = 64, AMP_APPROVALS_NEED_MAX = 16 };
 
 /* X(NAME, word): how a person is known. A policy is not a person: it is a fallback that the
@@ -68,6 +71,12 @@ int amp_operators_may(const struct amp_operators *o, const struct amp_matter *m,
  * *why is NOPERM not_operator. For what is not a question, such as a suspension. */
 int amp_operators_is(const struct amp_operators *o, const struct amp_answerer *who,
                      struct amp_error *why);
+
+/* The same for a decision that arrives with a signature: the principal of its key decides, not what
+ * the message says. local: a key of the state directory, which signs for logins, tokens and
+ * policies; another key is a person's own. 0: no, *why is NO not_operator or not_authorized. */
+int amp_operators_signed(const struct amp_operators *o, const struct amp_matter *m,
+                         const char *principal, bool local, struct amp_error *why);
 
 /* How many different persons have to give the same answer, at least 1: the largest number of the
  * rows that match. one_denies: one answer against ends the question; else denials need as many. */

@@ -140,3 +140,42 @@ signer() {
   [ "$(grep -c not_authorized "$STATE/error.ndjson")" = "$n" ]
   got_no out.ndjson '(.msg // .).code == "not_authorized"'
 }
+
+@test "the coordinator refuses a decision of an operator who may not decide the matter" {
+  need ssh-keygen
+  need_tool task-dispatch
+  : >trusted
+  chmod 600 trusted
+  signer ann operator/ann
+  signer ben operator/ben
+  signer eve operator/eve
+  configured '{}'
+  asked
+  echo '{}' >alone.json
+  : >none
+  run -1 hitl-prompt --state alone --trust-in asked.ndjson --answer none
+  # sent NAME: a decision that NAME signed in a state of the own goes into the coordinator.
+  sent() {
+    rm -rf "alone-$1"
+    cp -R alone "alone-$1"
+    hitl-prompt answer --state "alone-$1" --config alone.json --allowed-signers trusted --key "$1" "$ID" resume |
+      jq -c 'select(.msg.type == "decision")' >alone.ndjson
+    [ -s alone.ndjson ]
+    task-dispatch coordinate --state "$STATE" --allowed-signers trusted --in alone.ndjson >out.ndjson 2>err || true
+  }
+  configured '{"operators":[{"name":"ann","reasons":["conflict"]},{"name":"ben","reasons":["hallucination_lock"]}]}'
+  sent ann
+  [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson")" = not_authorized ]
+  sent eve
+  [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson" | tail -1)" = not_operator ]
+  sent ben
+  [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson" | grep -c '^not_')" = 2 ]
+  # The vote of a person who may not decide it does not count.
+  configured '{"operators":[{"name":"ann","reasons":["conflict"]},"ben"],"approvals":[{"need":2}]}'
+  sent ben
+  [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson" | tail -1)" = not_authorized ]
+  # Of an unsigned decision on a trusted input, the named operator counts.
+  configured '{"operators":["ben"]}'
+  jq -c '.msg | .operator = "mallory"' alone.ndjson | task-dispatch coordinate --state "$STATE" >out.ndjson 2>err || true
+  [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson" | tail -1)" = not_operator ]
+}

@@ -3,6 +3,7 @@
  * verdict only a reviewer that did not produce the result, a task and a decision only an operator,
  * an acknowledgement only the addressee.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
@@ -100,16 +101,30 @@ static int verdict_check(struct amp_coordinator *c, const struct amp_view *v,
     return 1;
 }
 
-/* Whether as many operators agreed as the configuration wants. The question's record has the
- * decisions that they signed; one person cannot get around them by sending a decision alone. */
+/* An unsigned decision of a trusted input counts as that of the operator whom it names. */
+static int decider_check(struct amp_coordinator *c, const struct amp_view *v,
+                         const struct amp_said *said, const struct amp_matter *m,
+                         struct amp_error *why)
+{
+    char named[AMP_PRINCIPAL_MAX];
+    struct amp_span name = v->body.decision.op;
+    bool sig = said->how == AMP_SAID_SIGNED;
+
+    snprintf(named, sizeof named, AMP_OPERATOR_ROLE "/%.*s", AMP_CLIP(name, 100));
+    return amp_operators_signed(c->opt->operators, m, sig ? said->by.principal : named,
+                                !sig || said->by.local, why);
+}
+
+/* Whether the operator may decide this matter, and whether as many agreed as the configuration
+ * wants. The question's record has the decisions that they signed; one person cannot get around
+ * them by sending a decision alone. */
 static int decision_check(struct amp_coordinator *c, const struct amp_view *v,
-                          struct amp_error *why, struct amp_error *err)
+                          const struct amp_said *said, struct amp_error *why, struct amp_error *err)
 {
     char reason[64] = "", type[64] = "", risk[16] = "";
     AMP_BUF struct amp_buf mem = {0}, votes = {0};
     struct amp_question_rec rec = {0};
     uint32_t n = 0;
-    const struct amp_votes_of of = {v->task, v->body.decision.ref, v->body.decision.word};
     amp_buf_init(&mem, LINES_MAX);
     amp_buf_init(&votes, LINES_MAX);
     int found = v->body.decision.ref.n == 0
@@ -123,9 +138,13 @@ static int decision_check(struct amp_coordinator *c, const struct amp_view *v,
         amp_span_copy(rec.risk, risk, sizeof risk);
     }
     const struct amp_matter m = {amp_protocol_name(v->protocol), reason, type, risk};
-    uint32_t need = amp_operators_need(c->opt->operators, &m).need;
-    /* An answer against may end the question alone. */
-    if (need <= 1 || v->body.decision.word == AMP_DO_TERMINATE)
+    const struct amp_votes_of of = {v->task, v->body.decision.ref, v->body.decision.word,
+                                    c->opt->operators, &m};
+    if (!decider_check(c, v, said, &m, why))
+        return 0;
+    const struct amp_approval a = amp_operators_need(c->opt->operators, &m);
+    uint32_t need = a.need;
+    if (need <= 1 || (a.one_denies && v->body.decision.word == AMP_DO_TERMINATE))
         return 1;
     if (found && (amp_votes_collect(&rec, &votes, err) < 0 ||
                   amp_votes_verify(c->opt->ids, c->own, amp_buf_span(&votes), &of, &n, err) < 0))
@@ -183,8 +202,9 @@ int amp_coordinator_hears(struct amp_coordinator *c, const struct amp_coordinate
             return 1;
         if (!amp_said_by(c->opt->ids, said, ADMIN))
             return amp_said_refuse(said, why, "only an operator sends tasks and decisions");
-        return v->kind == AMP_KIND_DECISION && c->opt->operators ? decision_check(c, v, why, err)
-                                                                 : 1;
+        return v->kind == AMP_KIND_DECISION && c->opt->operators
+                   ? decision_check(c, v, said, why, err)
+                   : 1;
     case AMP_KIND_RESULT:
         return result_check(c, v, said, why, err);
     case AMP_KIND_VERDICT:

@@ -59,7 +59,9 @@ static int vote_verify(struct amp_identities *ids, struct amp_reader *reader, st
         *err = no;
         return -1;
     }
-    if (amp_identities_is_operator(ids, amp_span_str(who.key), who.time_ms) && is_new(all, &who))
+    if (amp_identities_is_operator(ids, amp_span_str(who.key), who.time_ms) &&
+        amp_operators_signed(of->operators, of->matter, who.principal, who.local, &no) &&
+        is_new(all, &who))
         all->v[all->n++] = who;
     return 0;
 }

@@ -13,6 +13,9 @@ int amp_votes_collect(const struct amp_question_rec *rec, struct amp_buf *out,
 struct amp_votes_of {
     struct amp_span task, ref; /* ref: the question */
     enum amp_operator_word word;
+    /* Only those count who may decide this matter; NULL: every operator. */
+    const struct amp_operators *operators;
+    const struct amp_matter *matter;
 };
 /* Counts the persons among the signers: valid signatures of operators, each principal and each key
  * once. A line that is not such a decision is not counted. */
