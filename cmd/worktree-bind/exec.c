@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #include "bind.h"
 #include "flow/confinement.h"
 #include "flow/facts.h"
+#include "flow/pause/watch.h"
 #include "worktree/git/quarantine.h"
 #include "json/text.h"
 
@@ -44,7 +46,10 @@ struct execution {
     struct amp_confine_policy policy;
     struct amp_confine_report report;
     struct amp_gate gate;
-    char **env; /* NULL-terminated; the strings are those of environ, and these */
+    struct amp_store *store; /* to learn of suspensions by people; NULL: there is no state */
+    struct amp_pause_watch pauses;
+    char agent[128]; /* that is bound to the worktree, or "" */
+    char **env;      /* NULL-terminated; the strings are those of environ, and these */
     char env_git[PATH_MAX + 16], env_tree[PATH_MAX + 16]; /* "": none */
 };
 
@@ -58,6 +63,8 @@ static void execution_release(struct execution *x)
 {
     struct amp_error err;
     amp_gate_end(&x->gate);
+    amp_pause_watch_close(&x->pauses);
+    amp_store_close(x->store);
     amp_confine_policy_release(&x->policy);
     free(x->env);
     amp_git_quarantine_release(&x->quarantine);
@@ -297,6 +304,39 @@ static int access_read(struct amp_buf *out, struct amp_error *err)
     return 0;
 }
 
+/* Whether people suspended everything, or the agent of the worktree. 1: yes, and it is said in
+ * *err, NOPERM suspended. */
+static int suspension_look(struct execution *x, struct amp_error *err)
+{
+    char said[AMP_PAUSE_SAID_MAX];
+    const struct amp_pause *by;
+    if (!x->store)
+        return 0;
+    int rc = amp_pause_look(&x->pauses, AMP_SPAN(""), amp_span_str(x->agent), &by, err);
+    if (rc > 0) {
+        amp_pause_say(by, said);
+        amp_fail(err, AMP_NOPERM, "suspended", "%s", said);
+    }
+    return rc;
+}
+
+static int suspension_check(struct execution *x, struct amp_error *err)
+{
+    const struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
+                                              .facts = &amp_flow_facts,
+                                              .look = true,
+                                              .actor = amp_cli_name()};
+    if (!x->state[0])
+        return 0;
+    if (amp_store_open(x->state, &options, &x->store, err) < 0)
+        return -1;
+    amp_pause_watch_open(&x->pauses, x->store);
+    return amp_binding_holder(x->store, x->worktree, "", false, x->agent, err) < 0 ||
+                   suspension_look(x, err)
+               ? -1
+               : 0;
+}
+
 static int execution_prepare(struct execution *x, const char *command, struct amp_error *err)
 {
     struct policy_place policy, access;
@@ -324,7 +364,9 @@ static int execution_prepare(struct execution *x, const char *command, struct am
     if (!x->report.means.namespaces &&
         (x->scratch_lock = amp_confine_scratch_make(tmp, x->scratch, sizeof x->scratch, err)) < 0)
         return -1;
-    return environment_make(x, err) < 0 || gate_make(x, err) < 0 ? -1 : start_log(x, command, err);
+    return environment_make(x, err) < 0 || gate_make(x, err) < 0 || start_log(x, command, err) < 0
+               ? -1
+               : suspension_check(x, err);
 }
 
 static int command_start(struct execution *x, char **argv, struct amp_child *child,
@@ -369,16 +411,42 @@ static int command_start(struct execution *x, char **argv, struct amp_child *chi
     return amp_confine_start(&c, &spec, child, err);
 }
 
+/* Ends the command when people suspend its agent: TERM, after the grace KILL. Returns the longest
+ * wait in ms until the next call; -1: any. */
+static int64_t suspension_follow(struct execution *x, struct amp_child *child, int64_t *ends_ms)
+{
+    struct amp_error why;
+    int64_t now = amp_mono_ms();
+    if (!x->store)
+        return -1;
+    if (*ends_ms == 0 && amp_pause_watch_due(&x->pauses) && suspension_look(x, &why) > 0) {
+        amp_warn("%s", why.what);
+        amp_child_kill_tree(child, SIGTERM);
+        *ends_ms = now + AMP_PAUSE_GRACE_MS;
+    }
+    if (*ends_ms == 0)
+        return amp_pause_watch_wait(&x->pauses);
+    if (now < *ends_ms)
+        return *ends_ms - now;
+    amp_child_kill_tree(child, SIGKILL);
+    *ends_ms = now + AMP_PAUSE_GRACE_MS;
+    return AMP_PAUSE_GRACE_MS;
+}
+
 /* Waits for the end. What the terminal sends reaches the command directly, because it is in the
  * same group; what a process sends to this one is passed on. */
-static int command_supervise(struct amp_child *child, int signals, struct amp_child_end *end,
-                             struct amp_error *err)
+static int command_supervise(struct execution *x, struct amp_child *child, int signals,
+                             struct amp_child_end *end, struct amp_error *err)
 {
+    int64_t ends_ms = 0;
     for (;;) {
-        struct pollfd fds[] = {{.fd = child->pidfd, .events = POLLIN},
-                               {.fd = signals, .events = POLLIN}};
+        int64_t wait = suspension_follow(x, child, &ends_ms);
+        struct pollfd fds[] = {
+            {.fd = child->pidfd, .events = POLLIN},
+            {.fd = signals, .events = POLLIN},
+            {.fd = x->store ? amp_pause_watch_fd(&x->pauses) : -1, .events = POLLIN}};
         struct signalfd_siginfo si;
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+        if (poll(fds, 3, wait < 0 || wait > INT_MAX ? -1 : (int)wait) < 0 && errno != EINTR)
             return amp_fail_errno(err, AMP_INTERNAL, "cannot wait for the command");
         if ((fds[1].revents & POLLIN) && read(signals, &si, sizeof si) == sizeof si &&
             si.ssi_code != SI_KERNEL)
@@ -403,8 +471,9 @@ static int command_run(struct execution *x, char **argv, struct amp_child_end *e
     AMP_CLOSE int signals = signalfd(-1, &set, SFD_CLOEXEC);
     if (signals < 0)
         return amp_fail_errno(err, AMP_INTERNAL, "cannot wait for signals");
-    return command_start(x, argv, &child, err) < 0 ? -1
-                                                   : command_supervise(&child, signals, end, err);
+    return command_start(x, argv, &child, err) < 0
+               ? -1
+               : command_supervise(x, &child, signals, end, err);
 }
 
 int verb_exec(int argc, char **argv)
