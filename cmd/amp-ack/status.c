@@ -5,6 +5,7 @@
 #include <amp/json/writer.h>
 
 #include "cli/table.h"
+#include "hitl/pause.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
@@ -157,6 +158,27 @@ static int inbox_fn(void *ctx, const struct amp_inbox_info *i, struct amp_error 
     return amp_out(amp_buf_span(&b), err);
 }
 
+static int pauses_print(struct amp_store *s, struct amp_error *err)
+{
+    AMP_CLEANUP(amp_pauses_release) struct amp_pauses now = {0};
+    AMP_BUF struct amp_buf b = {0};
+
+    amp_pauses_init(&now);
+    if (amp_pauses_read(s, &now, err) < 0)
+        return -1;
+    amp_buf_init(&b, 1u << 20);
+    for (uint32_t i = 0; i < now.n_v; i++) {
+        const struct amp_pause *p = &now.v[i];
+        if (amp_buf_fmt(&b, err, "suspended by ") < 0 ||
+            amp_text_safe(p->person, 48, &b, err) < 0 ||
+            amp_buf_fmt(&b, err, ": %s%s", amp_pause_scope_name((int)p->scope),
+                        p->name.n ? " " : "") < 0 ||
+            amp_text_safe(p->name, 60, &b, err) < 0 || amp_buf_str(&b, "\n", err) < 0)
+            return -1;
+    }
+    return amp_out(amp_buf_span(&b), err);
+}
+
 int ack_status(int argc, char **argv)
 {
     static const char *const head[] = {"id", "from → to", "task", "state", "age", "overdue"};
@@ -169,8 +191,9 @@ int ack_status(int argc, char **argv)
     amp_table_init(&l.t, head, 6);
     amp_buf_init(&l.mem, (size_t)256 << 20);
     if (amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, &l, &err) < 0 ||
-        (!json && ((l.t.rows > 1 && amp_table_print(&l.t, &err) < 0) ||
-                   totals_print(&l, &err) < 0 || amp_inbox_infos(s, inbox_fn, &l, &err) < 0)))
+        (!json &&
+         ((l.t.rows > 1 && amp_table_print(&l.t, &err) < 0) || totals_print(&l, &err) < 0 ||
+          amp_inbox_infos(s, inbox_fn, &l, &err) < 0 || pauses_print(s, &err) < 0)))
         status = amp_complain(&err);
     amp_table_release(&l.t);
     amp_buf_release(&l.mem);

@@ -8,6 +8,7 @@
 #include "cli/table.h"
 #include "flow/decide/offer.h"
 #include "hitl.h"
+#include "hitl/pause.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 
@@ -126,6 +127,21 @@ static int question_list(void *ctx, const struct amp_question *q)
     return json ? json_print(l, q) : row_print(l, q);
 }
 
+/* Open questions are only a part of why work stands still. */
+static int pauses_say(struct amp_store *s, struct amp_error *err)
+{
+    AMP_CLEANUP(amp_pauses_release) struct amp_pauses now = {0};
+
+    amp_pauses_init(&now);
+    if (amp_pauses_read(s, &now, err) < 0)
+        return -1;
+    if (now.n_v > 0)
+        amp_note("%u suspension%s by people %s in force: hitl-prompt suspend --list shows %s",
+                 now.n_v, now.n_v == 1 ? "" : "s", now.n_v == 1 ? "is" : "are",
+                 now.n_v == 1 ? "it" : "them");
+    return 0;
+}
+
 int hitl_list(int argc, char **argv)
 {
     static const char *const head[] = {"ID",  "PROTOCOL", "SEVERITY", "REASON",
@@ -141,6 +157,8 @@ int hitl_list(int argc, char **argv)
         rc = amp_question_all(&h.d.hitl, question_list, &l, &err);
     if (rc == 0 && !json && l.n > 0)
         rc = amp_table_print(&l.table, &err);
+    if (rc == 0)
+        rc = pauses_say(h.store, &err);
     amp_table_release(&l.table);
     amp_buf_release(&l.line);
     hitl_close(&h);

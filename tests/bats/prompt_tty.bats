@@ -484,6 +484,26 @@ EOS
   [ -z "$(ls -d /tmp/hitl-prompt.* 2>/dev/null)" ]
 }
 
+@test "what a person edits while another one decides is kept, and the terminal says where" {
+  invocation 1 >question
+  hitl-prompt -s "$STATE" --answer /dev/null <question >/dev/null 2>&1 || true
+  mkfifo edited goes
+  editor edit <<'EOS'
+echo '{"much":"work"}' >"$1"
+echo >edited
+read -r _ <goes
+EOS
+  term 'EDITOR=./edit hitl-prompt -s "$STATE" --operator ada </dev/null >out 2>err'
+  wait_until 20 at_prompt
+  keys "modify it" Enter
+  read -r _ <edited
+  hitl-prompt answer -s "$STATE" --operator ben hitl-1 deny no >/dev/null
+  wait_until 20 shows "it is kept in"
+  kept=$(echo /tmp/hitl-prompt.*/payload.json)
+  [ "$(jq -r .much "$kept")" = work ]
+  rm -r "${kept%/*}"
+}
+
 @test "1,000 open questions: the first prompt is there at once" {
   local i start
   for ((i = 1; i <= 1000; i++)); do

@@ -264,6 +264,37 @@ EOS
   grep -q bad_suspended <<<"$output"
 }
 
+@test "worktree-bind exec refuses a suspended agent, and ends its command; list and status say so" {
+  workplace
+  need_tool worktree-bind amp-ack
+  worktree-bind bind -C "$REPO" --state "$STATE" bob -b feat/bob >/dev/null
+  place=$(worktree-bind list -C "$REPO" --state "$STATE" --json | jq -r .worktree_id)
+  hitl-prompt suspend --state "$STATE" --agent bob 2>/dev/null
+  run -77 --separate-stderr worktree-bind exec --best-effort -C "$place" --state "$STATE" -- touch began
+  [[ "$stderr" == *"suspended agent bob"* ]]
+  [ ! -e "$place/began" ]
+  run -0 amp-ack status --state "$STATE"
+  [[ "$output" == *"suspended by $(id -un): agent bob"* ]]
+  run -0 --separate-stderr hitl-prompt list --state "$STATE"
+  [[ "$stderr" == *"1 suspension by people is in force"* ]]
+  hitl-prompt resume --state "$STATE" --agent bob
+  worktree-bind exec --best-effort -C "$place" --state "$STATE" -- \
+    sh -c 'trap "" TERM; touch began; while :; do sleep 1000; done' 2>err 3>&- &
+  pid=$!
+  wait_until 30 test -e "$place/began"
+  # Another agent's suspension does not touch it.
+  hitl-prompt suspend --state "$STATE" --agent eve
+  kill -0 "$pid"
+  start=${EPOCHREALTIME/./}
+  hitl-prompt suspend --state "$STATE" --agent bob
+  rc=0
+  wait "$pid" || rc=$?
+  [ $((${EPOCHREALTIME/./} - start)) -lt 1500000 ]
+  [ "$rc" = 137 ]
+  grep -q "suspended agent bob" err
+  pid=
+}
+
 @test "suspensions survive kill -9 at any moment" {
   workplace
   need_tool amp-ack

@@ -146,14 +146,18 @@ static int row_fn(void *ctx, const struct amp_history_row *r, struct amp_error *
     AMP_BUF struct amp_buf text = {0};
 
     rd->rows++;
-    amp_buf_init(&text, 1 << 20);
-    if (amp_buf_fmt(&text, err, "%.*s  %.*s  %.*s %.*s  %.*s", AMP_CLIP(r->at, 24),
-                    AMP_CLIP(r->actor, 60), AMP_CLIP(r->kind, 40), AMP_CLIP(r->event, 40),
-                    AMP_CLIP(r->id, 1000)) < 0 ||
+    amp_buf_init(&text, TEXT_MAX);
+    if (amp_buf_fmt(&text, err, "%.*s  ", AMP_CLIP(r->at, 24)) < 0 ||
+        amp_buf_add(&text, r->actor.p, r->actor.n, err) < 0 ||
+        amp_buf_fmt(&text, err, "  %.*s %.*s  ", AMP_CLIP(r->kind, 40), AMP_CLIP(r->event, 40)) <
+            0 ||
+        amp_buf_add(&text, r->id.p, r->id.n, err) < 0 ||
         (r->to.n && amp_buf_fmt(&text, err, "  %.*s -> %.*s", AMP_CLIP(r->from, 40),
                                 AMP_CLIP(r->to, 40)) < 0) ||
-        (r->code.n && amp_buf_fmt(&text, err, "  %.*s", AMP_CLIP(r->code, 100)) < 0) ||
-        (r->why.n && amp_buf_fmt(&text, err, ": %.*s", AMP_CLIP(r->why, 2000)) < 0) ||
+        (r->code.n && (amp_buf_str(&text, "  ", err) < 0 ||
+                       amp_buf_add(&text, r->code.p, r->code.n, err) < 0)) ||
+        (r->why.n &&
+         (amp_buf_str(&text, ": ", err) < 0 || amp_buf_add(&text, r->why.p, r->why.n, err) < 0)) ||
         (r->late && amp_buf_str(&text, "  late", err) < 0))
         return -1;
     return page_line(rd->page, TINT_NONE, amp_buf_span(&text));

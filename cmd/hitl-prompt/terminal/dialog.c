@@ -225,11 +225,15 @@ int dialog_ask(struct dialog *g, struct amp_decider *d, const struct amp_questio
 
 void dialog_close(struct dialog *g, const char *why)
 {
-    editor_end(&g->editor, &g->tty);
+    char kept[300];
+
+    editor_abandon(&g->editor, &g->tty, kept);
     if (g->tty.fd >= 0)
         terminal_unprompt(&g->tty);
     if (why)
         words_say(g, "%s", why);
+    if (*kept)
+        words_say(g, "Your changed payload was not sent; it is kept in %s", kept);
     amp_evidence_release(&g->ev);
     g->ev = (struct amp_evidence){0};
     g->at = DIALOG_IDLE;

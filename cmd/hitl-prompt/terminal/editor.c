@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
@@ -29,7 +30,13 @@ static int file_make(struct editor *e, struct amp_span text, struct amp_error *e
     snprintf(e->path, sizeof e->path, "%s/payload.json", e->dir);
     AMP_CLOSE int fd =
         amp_file_open(AT_FDCWD, e->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600, err);
-    return fd < 0 ? -1 : amp_write_all(fd, text, err);
+    struct stat st;
+    if (fd < 0 || amp_write_all(fd, text, err) < 0)
+        return -1;
+    if (fstat(fd, &st) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", e->path);
+    e->written = st.st_mtim;
+    return 0;
 }
 
 int editor_start(struct editor *e, struct terminal *t, struct amp_span text, struct amp_error *err)
@@ -106,18 +113,47 @@ static void directory_remove(const char *path)
         amp_warn("%s is not removed, because the editor left a directory in it", path);
 }
 
-void editor_end(struct editor *e, struct terminal *t)
+static void program_end(struct editor *e, struct terminal *t)
 {
     struct amp_child_end end;
     struct amp_error err;
 
-    if (e->runs) {
-        amp_child_kill_tree(&e->child, SIGTERM);
-        amp_child_wait(&e->child, GRACE_MS, GRACE_MS, NULL, &end, &err);
-        e->runs = false;
-        terminal_back(t);
-    }
+    if (!e->runs)
+        return;
+    amp_child_kill_tree(&e->child, SIGTERM);
+    amp_child_wait(&e->child, GRACE_MS, GRACE_MS, NULL, &end, &err);
+    e->runs = false;
+    terminal_back(t);
+}
+
+void editor_end(struct editor *e, struct terminal *t)
+{
+    program_end(e, t);
     if (*e->dir)
         directory_remove(e->dir);
     e->dir[0] = e->path[0] = '\0';
+}
+
+/* Whether the file was saved, or another one is beside it, as an editor's swap file. */
+static bool has_work(const struct editor *e)
+{
+    struct stat st;
+    unsigned n = 0;
+    AMP_DIR DIR *dir = amp_dir_open(AT_FDCWD, e->dir);
+
+    while (dir && readdir(dir))
+        n++;
+    return n > 3 || (stat(e->path, &st) == 0 && (st.st_mtim.tv_sec != e->written.tv_sec ||
+                                                 st.st_mtim.tv_nsec != e->written.tv_nsec));
+}
+
+void editor_abandon(struct editor *e, struct terminal *t, char kept[300])
+{
+    kept[0] = '\0';
+    program_end(e, t);
+    if (*e->dir && has_work(e)) {
+        memcpy(kept, e->path, sizeof e->path);
+        e->dir[0] = e->path[0] = '\0';
+    }
+    editor_end(e, t);
 }

@@ -2,12 +2,15 @@
 #ifndef HITL_EDITOR_H
 #define HITL_EDITOR_H
 
+#include <time.h>
+
 #include <amp/base/child.h>
 
 #include "terminal.h"
 
 struct editor {
     char dir[256], path[300]; /* "": there is none */
+    struct timespec written;  /* by us */
     struct amp_child child;
     bool runs;
 };
@@ -21,5 +24,8 @@ int editor_read(const struct editor *e, size_t max, struct amp_buf *out, struct 
 /* Ends the program, takes the terminal back and removes file and directory. Also of a zeroed
  * struct. */
 void editor_end(struct editor *e, struct terminal *t);
+/* The same, but what the person changed is not lost: kept gets the path of the file, which stays
+ * if it was saved, or if the editor left another file beside it; else "". */
+void editor_abandon(struct editor *e, struct terminal *t, char kept[300]);
 
 #endif
