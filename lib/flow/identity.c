@@ -11,6 +11,8 @@
 #include <amp/json/writer.h>
 
 #include "message/ledger/ledger.h"
+#include "protocol/question.h"
+#include "protocol/terms.h"
 
 #define ADMIN     "admin"
 #define SYSTEM    "system"
@@ -178,9 +180,22 @@ bool amp_said_by(const struct amp_identities *ids, const struct amp_said *said, 
     return may_speak(ids, amp_span_str(said->by.key), amp_span_str(role), said->by.time_ms);
 }
 
+struct amp_span amp_speaker(const struct amp_view *v, char mem[AMP_SPEAKER_MAX])
+{
+    const struct amp_question_terms *t = amp_terms_of(v->protocol)->questions;
+    struct amp_span op;
+
+    if (!t || !t->reviewed || !t->reviewed(v, &op))
+        return v->from;
+    /* A name that is too long or malformed is nobody's principal. */
+    snprintf(mem, AMP_SPEAKER_MAX, AMP_OPERATOR_ROLE "/%.*s", AMP_CLIP(op, 200));
+    return amp_span_str(mem);
+}
+
 int amp_identities_who(struct amp_identities *ids, const struct amp_view *v, bool trusted,
                        struct amp_said *said, struct amp_error *why, struct amp_error *err)
 {
+    char mem[AMP_SPEAKER_MAX];
     *said = (struct amp_said){.from = v->from};
     if (!ids)
         return 1;
@@ -201,12 +216,12 @@ int amp_identities_who(struct amp_identities *ids, const struct amp_view *v, boo
         *err = *why;
         return -1;
     }
-    struct amp_span key = amp_span_str(said->by.key);
+    struct amp_span key = amp_span_str(said->by.key), from = amp_speaker(v, mem);
     said->is_operator = amp_identities_is_operator(ids, key, said->by.time_ms);
-    if (v->from.n == 0 || (amp_span_is(v->from, ADMIN) && said->is_operator) ||
-        may_speak(ids, key, v->from, said->by.time_ms))
+    if (from.n == 0 || (amp_span_is(from, ADMIN) && said->is_operator) ||
+        may_speak(ids, key, from, said->by.time_ms))
         return 1;
-    amp_fail(why, AMP_NO, "bad_sender", "is from \"%.*s\", but signed by %s", n, v->from.p,
+    amp_fail(why, AMP_NO, "bad_sender", "is from \"%.*s\", but signed by %s", AMP_CLIP(from, 100),
              said->by.principal);
     return 0;
 }

@@ -59,6 +59,11 @@ struct amp_said {
     struct amp_span from;   /* the view's */
 };
 
+/* Who must have signed a message: its sender, or the operator whose answer it is (in `mem`), if it
+ * keeps the sender of the question. */
+enum { AMP_SPEAKER_MAX = 256 };
+struct amp_span amp_speaker(const struct amp_view *v, char mem[AMP_SPEAKER_MAX]);
+
 /* 1: the message counts as said by its sender; 0: it does not, and *why has the code: unsigned,
  * unknown_key, key_revoked, key_expired, bad_signature, bad_signature_time, bad_sender; -1: it
  * could not be verified. An operator may say what is from "admin". */

@@ -235,6 +235,7 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
     const struct amp_question_terms *t = amp_question_terms(q);
     AMP_BUF struct amp_buf sent = {0};
     char id[AMP_QUESTION_KEY_MAX + 16], key[AMP_FINGERPRINT_MAX], digest[AMP_KEY_NAME_MAX];
+    char sender[AMP_PRINCIPAL_MAX];
     struct amp_asked of;
     bool requeue = a->does == AMP_ACTION_REQUEUE && q->about.kind != AMP_SUBJECT_TASK;
     enum amp_decided may = requeue ? letter_find(h, q, err) : AMP_DECIDED_OK;
@@ -243,7 +244,9 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
         return may;
     amp_buf_init(&sent, 2 * AMP_QUESTION_BYTES);
     json_auto_t *request = NULL;
-    if (amp_question_asked(h, q, &of, err) < 0 || amp_question_request(h, q, &request, err) < 0)
+    if (amp_question_asked(h, q, amp_question_decider(h, q->protocol, a->op, sender), &of, err) <
+            0 ||
+        amp_question_request(h, q, &request, err) < 0)
         return AMP_DECIDED_FAILED;
     of.request = request;
     if (decision_compose(h, t, &of, a, &sent, key, err) < 0 || answer_digest(a, digest, err) < 0)

@@ -61,13 +61,20 @@ int amp_question_step(struct amp_hitl *h, const char *key, struct amp_question_u
     return amp_question_update(h->store, amp_span_str(key), u, &outcome, err);
 }
 
-int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, struct amp_asked *out,
-                       struct amp_error *err)
+const char *amp_question_decider(const struct amp_hitl *h, enum amp_protocol p, const char *op,
+                                 char out[AMP_PRINCIPAL_MAX])
 {
-    struct amp_asked of = {.id = q->id,
-                           .message = q->message,
-                           .by = amp_question_answerer(h, q->protocol),
-                           .now_ms = amp_now_ms()};
+    int n = snprintf(out, AMP_PRINCIPAL_MAX, "operator/%s", op);
+    return amp_terms_of(p)->keeps_tasks || n < 0 || n >= AMP_PRINCIPAL_MAX ||
+                   !amp_principal_is((struct amp_span){out, (size_t)n})
+               ? amp_question_answerer(h, p)
+               : out;
+}
+
+int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, const char *by,
+                       struct amp_asked *out, struct amp_error *err)
+{
+    struct amp_asked of = {.id = q->id, .message = q->message, .by = by, .now_ms = amp_now_ms()};
 
     if (amp_terms_of(q->protocol)->numbering == AMP_NUMBERED_BY_NODE &&
         amp_sequence_next(h->store, amp_span_str(of.by), 1, h->actor, &of.sequence, err) < 0)
@@ -89,7 +96,7 @@ int amp_question_nack(struct amp_hitl *h, const struct amp_question *q, enum amp
     amp_buf_init(out, AMP_QUESTION_BYTES);
     if (!amp_question_terms(q)->refuse)
         return 0;
-    return amp_question_asked(h, q, &of, err) < 0
+    return amp_question_asked(h, q, amp_question_answerer(h, q->protocol), &of, err) < 0
                ? -1
                : amp_question_terms(q)->refuse(&of, stage, code, why, retryable, out, err);
 }

@@ -88,6 +88,10 @@ int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t no
  * messages.
  */
 const char *amp_question_answerer(const struct amp_hitl *h, enum amp_protocol p);
+/* The sender of an operator's decision: the role, or "operator/OP", whose key signs it. Without
+ * such a principal it is the answerer. */
+const char *amp_question_decider(const struct amp_hitl *h, enum amp_protocol p, const char *op,
+                                 char out[AMP_PRINCIPAL_MAX]);
 
 /* The first open question that was not left undecided in this run. 1: q is filled, and the
  * caller releases it; 0: there is none; -1: failure. */
@@ -190,8 +194,9 @@ int amp_question_step(struct amp_hitl *h, const char *key, struct amp_question_u
 /* The request of the result that asks: NULL if its protocol does not need it, or it is unknown. */
 int amp_question_request(struct amp_hitl *h, const struct amp_question *q, json_t **out,
                          struct amp_error *err);
-/* The fields of an answer to the question, with a number if its protocol numbers messages. */
-int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, struct amp_asked *out,
-                       struct amp_error *err);
+/* The fields of an answer to the question from a sender, with a number if its protocol numbers
+ * messages. */
+int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, const char *by,
+                       struct amp_asked *out, struct amp_error *err);
 
 #endif

@@ -305,3 +305,26 @@ record_of() { cat "$AMP_STATE"/log/*.ndjson | jq -c --arg k "escalation.$1" 'sel
   [ "$(cut -d' ' -f1 sent | sort -u | wc -l)" = 500 ]
   [ "$kills" -ge 5 ]
 }
+
+@test "the answers of the five protocols verify as the operator's" {
+  unset AMP_IDENTITY
+  { question 1 sw4rm CONFLICT && question 2 rtp timeout && question 3 aof blocked && question 4 amp conflict &&
+    question 5 aop required; } >in
+  arrive
+  for who in 'hitl-1 approve' 'rev_2 resolved' 'TASK-2026-02-09-003 ready' 'T-2026-004 resume' 'TASK-5 terminate'; do
+    # shellcheck disable=SC2086
+    prompt answer $who >>answers
+  done
+  [ "$(wc -l <answers)" -eq 5 ]
+  run -0 --separate-stderr amp-sign verify -s "$AMP_STATE" <answers
+  diff answers <(printf '%s\n' "$output")
+  # An agent cannot review its own work, and an operator does not speak for another one.
+  for by in 'bob ada' 'operator/ada bob'; do
+    question 6 aop required | jq -c --arg op "${by#* }" '.extensions.x_human_review = {operator: $op, decision: "reviewed"}' |
+      amp-sign -s "$AMP_STATE" --as "${by% *}" >forged
+    run -1 --separate-stderr amp-sign verify -s "$AMP_STATE" <forged
+    [[ $stderr == *bad_sender* ]]
+    run -1 --separate-stderr ask --answer none <forged
+    [[ $stderr == *bad_sender* ]]
+  done
+}

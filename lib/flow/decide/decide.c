@@ -29,10 +29,16 @@ static const struct amp_question_terms *questions_of(const struct amp_view *v)
     return amp_terms_of(v->protocol)->questions;
 }
 
+/* Also a message that says it was reviewed: its signature is checked, else an agent could review
+ * its own work. */
 static int is_question(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
 {
+    const struct amp_question_terms *t = questions_of(v);
     struct amp_view named;
+    struct amp_span op;
     char id[AMP_MSG_ID_MAX];
+    if (t && t->reviewed && t->reviewed(v, &op))
+        return 1;
     return amp_question_is(w->store, v, &named, id, err);
 }
 
@@ -101,8 +107,11 @@ static int question_take(struct amp_worker *w, const struct amp_view *message, c
     if (bad)
         return 1;
     int asks = amp_question_is(w->store, message, &named, id, err);
-    if (asks <= 0)
-        return asks < 0 ? -1 : 1;
+    if (asks < 0)
+        return -1;
+    if (asks == 0) /* it was reviewed */
+        return message_seen(w, message, err) < 0 || amp_worker_pass(w, message->line, err) < 0 ? -1
+                                                                                               : 1;
     if (amp_message_record(w->store, v, now, &outcome, err)) {
         if (err->status != AMP_NO)
             return -1;

@@ -271,7 +271,8 @@ static int question_close(struct asking *a, const char *why, struct amp_hook_ans
         return rc < 0 ? -1 : 0;
     }
     amp_buf_init(&nack, AMP_QUESTION_BYTES);
-    int rc = amp_question_asked(&a->d.hitl, &q, &of, err);
+    int rc =
+        amp_question_asked(&a->d.hitl, &q, amp_question_answerer(&a->d.hitl, q.protocol), &of, err);
     if (rc == 0)
         rc = amp_question_terms(&q)->refuse(&of, AMP_STAGE_REJECTED, "timed_out", why, false, &nack,
                                             err);

@@ -30,6 +30,23 @@ static bool is_unreviewed(const struct amp_view *v)
            amp_tape_pointer(v->tape, 0, AMP_SPAN("/extensions/" REVIEW)) == AMP_TOK_NONE;
 }
 
+static bool question_reviewed(const struct amp_view *v, struct amp_span *op)
+{
+    uint32_t review = AMP_TOK_NONE;
+
+    if (v->json && v->text.p == v->message.p)
+        review = amp_tape_pointer(v->tape, 0, AMP_SPAN("/extensions/" REVIEW));
+    if (review == AMP_TOK_NONE)
+        return false;
+    uint32_t name = v->tape->tok[review].type == AMP_JSON_OBJECT
+                        ? amp_tape_get(v->tape, review, AMP_SPAN("operator"))
+                        : AMP_TOK_NONE;
+    *op = AMP_SPAN("");
+    if (name != AMP_TOK_NONE && v->tape->tok[name].type == AMP_JSON_STRING)
+        *op = amp_tok_raw(v->tape, name);
+    return true;
+}
+
 /* A person can raise a budget or grant a permission; the orchestrator repeats other failures. */
 static bool needs_person(const struct amp_view *v)
 {
@@ -175,6 +192,7 @@ static int question_decide(const struct amp_asked *q, const struct amp_operator_
 
 const struct amp_question_terms amp_questions_aop = {
     .asks = question_asks,
+    .reviewed = question_reviewed,
     .may_ask = result_asks,
     .request_asks = request_asks,
     .settles = question_settled,
