@@ -198,15 +198,20 @@ static int serve_file(struct prompt *p, struct amp_error *err)
     return answers_wait(&p->answers) ? amp_question_each(&p->d.hitl, question_match, p, err) : 0;
 }
 
-/* Without a terminal the questions are kept for another run. */
-static void look_for_terminal(struct prompt *p)
+static void look_for_terminal(struct prompt *p, struct amp_error *why)
 {
-    struct amp_error err;
+    p->no_terminal = !answer && terminal_open(&p->dialog.tty, why);
+}
 
-    if (answer || !terminal_open(&p->dialog.tty, &err))
+/* Without a terminal and channels the questions are kept for another run. */
+static void note_no_terminal(const struct prompt *p, const struct amp_error *why)
+{
+    if (!p->no_terminal)
         return;
-    p->no_terminal = true;
-    amp_note("%s; escalations are kept for the next hitl-prompt with a terminal", err.what);
+    if (p->channels.waking)
+        amp_note("%s; questions are asked through the channels", why->what);
+    else
+        amp_note("%s; escalations are kept for the next hitl-prompt with a terminal", why->what);
 }
 
 /* A question that cannot be asked is left undecided. 1: it is put later. */
@@ -460,7 +465,7 @@ int hitl_ask(int argc, char **argv)
 {
     struct prompt p = {.answers = {.fd = -1}, .wake = {-1, -1, 0}};
     struct amp_decider_people people;
-    struct amp_error err;
+    struct amp_error err, no_terminal;
 
     if (!hitl_state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
@@ -480,7 +485,7 @@ int hitl_ask(int argc, char **argv)
     if (hitl_store(&p.store, &err) < 0)
         return amp_complain(&err);
     dialog_init(&p.dialog, plain);
-    look_for_terminal(&p);
+    look_for_terminal(&p, &no_terminal);
     int rc = hitl_identities(&worker.ids, &err);
     worker.operator_name = hitl_operator;
     /* Without it, the log is looked at every second. */
@@ -495,8 +500,10 @@ int hitl_ask(int argc, char **argv)
     p.d.hitl.policy = &policy;
     if (!rc)
         rc = hitl_channels_open(&p.channels, &p.d, &notify, &err);
-    if (!rc)
+    if (!rc) {
+        note_no_terminal(&p, &no_terminal);
         rc = prompt_loop(&p, &err);
+    }
     if (!rc) {
         status_add(&p, p.d.w.status);
         if (p.undecided)
