@@ -17,6 +17,7 @@
 
 #include "agent/job/contract.h"
 #include "agent/work.h"
+#include "flow/identity.h"
 #include "flow/pause/publish.h"
 #include "flow/pause/watch.h"
 #include "hitl/operators.h"
@@ -56,9 +57,45 @@ struct act {
     struct amp_store *store;
     struct amp_pause who; /* the person; scope and name are those of the current operand */
     char dir[PATH_MAX];
+    struct amp_identities *ids; /* NULL: identities are off, or the key is not available */
+    char alg[64], signature[AMP_SSHSIG_BASE64_MAX];
 };
 
 /* ---- who, and what ---- */
+
+/* The emergency stop does not wait for a key: without one it is not signed. */
+static void identities_find(struct act *a)
+{
+    struct amp_error why;
+
+    if (access(hitl_state, F_OK) != 0 || hitl_identities(&a->ids, &why) == 0)
+        return;
+    amp_warn("this is not signed: %s", why.what);
+    amp_identities_close(a->ids);
+    a->ids = NULL;
+}
+
+/* Signs what a->who says. */
+static void pause_sign(struct act *a, bool resume)
+{
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_signer *by = amp_identities_signer(a->ids);
+    struct amp_error why;
+
+    a->who.alg = a->who.key = a->who.signature = AMP_SPAN("");
+    if (!by)
+        return;
+    amp_buf_init(&text, LIST_MAX);
+    if (amp_pause_text(&a->who, resume, &text, &why) < 0 ||
+        amp_signer_sign(by, AMP_PAUSE_NAMESPACE, amp_buf_span(&text), a->signature, &why) < 0) {
+        amp_warn("this is not signed: %s", why.what);
+        return;
+    }
+    snprintf(a->alg, sizeof a->alg, "%s", amp_signer_alg(by));
+    a->who.alg = amp_span_str(a->alg);
+    a->who.key = amp_span_str(amp_signer_public(by)->fingerprint);
+    a->who.signature = amp_span_str(a->signature);
+}
 
 static int person_find(struct act *a, struct amp_error *err)
 {
@@ -66,11 +103,14 @@ static int person_find(struct act *a, struct amp_error *err)
 
     if (hitl_people("suspend and resume work", &people, err) < 0)
         return -1;
+    identities_find(a);
+    if (hitl_author.how != AMP_KNOWN_BY_KEY)
+        hitl_author.how = AMP_KNOWN_BY_LOGIN;
     const struct amp_answerer who = {.name = hitl_operator,
-                                     .principal = "",
-                                     .key = "",
+                                     .principal = hitl_author.principal,
+                                     .key = hitl_author.key,
                                      .login = people.login,
-                                     .by = AMP_KNOWN_BY_LOGIN};
+                                     .by = hitl_author.how};
     if (!amp_operators_is(people.operators, &who, err))
         return -1;
     a->who = (struct amp_pause){.person = amp_span_str(who.name),
@@ -122,6 +162,7 @@ static int act_open(struct act *a, struct amp_error *err)
 
 static void act_close(struct act *a)
 {
+    amp_identities_close(a->ids);
     amp_store_close(a->store);
 }
 
@@ -175,6 +216,7 @@ static int one_suspend(struct act *a, struct amp_error *err)
     bool changed;
     char said[AMP_PAUSE_SAID_MAX];
 
+    pause_sign(a, false);
     if (amp_pause_suspend(a->store, &a->who, &changed, err) < 0)
         return -1;
     amp_pause_say(&a->who, said);
@@ -289,6 +331,7 @@ static int one_resume(struct act *a, struct amp_error *err)
 {
     uint32_t n;
 
+    pause_sign(a, true);
     if (amp_pause_resume(a->store, &a->who, &n, err) < 0)
         return -1;
     if (a->who.scope != AMP_PAUSE_ALL)

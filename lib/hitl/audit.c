@@ -13,12 +13,14 @@ void amp_audit_reader_init(struct amp_audit_reader *r)
     *r = (struct amp_audit_reader){0};
     amp_buf_init(&r->mem, AMP_REC_MAX);
     amp_buf_init(&r->text, TEXT_MAX);
+    amp_buf_init(&r->signed_, TEXT_MAX);
 }
 
 void amp_audit_reader_release(struct amp_audit_reader *r)
 {
     amp_buf_release(&r->mem);
     amp_buf_release(&r->text);
+    amp_buf_release(&r->signed_);
 }
 
 /* ---- questions ---- */
@@ -175,7 +177,14 @@ static int pause_entry(struct amp_audit_reader *r, const struct amp_store_commit
         .key = p.key,
         .channel = p.channel,
         .why = p.reason,
+        .alg = p.alg,
+        .signature = p.signature,
     };
+    amp_buf_reset(&r->signed_);
+    if (amp_pause_text(&p, !stop, &r->signed_, err) < 0)
+        return -1;
+    out->text = amp_buf_span(&r->signed_);
+    out->signed_ms = p.since_ms;
     if (amp_buf_fmt(&r->text, err, "%s %s%s%.*s",
                     stop ? "suspended:" : "resumed:", amp_pause_scope_name((int)p.scope),
                     p.name.n ? " " : "", AMP_CLIP(p.name, 300)) < 0)

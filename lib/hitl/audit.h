@@ -22,11 +22,14 @@ struct amp_audit_entry {
     struct amp_span decision, why, changed;
     struct amp_span code; /* of a refused answer */
     struct amp_span line; /* the decision, as it was signed */
+    /* Of a suspension: the text that was signed, and the signature with `key`, or empty. */
+    struct amp_span text, alg, signature;
+    int64_t signed_ms;
 };
 
 /* What an entry is made from: the texts are in mem. */
 struct amp_audit_reader {
-    struct amp_buf mem, text;
+    struct amp_buf mem, text, signed_;
 };
 void amp_audit_reader_init(struct amp_audit_reader *r);
 void amp_audit_reader_release(struct amp_audit_reader *r);

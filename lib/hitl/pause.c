@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
 #define RECORD_MAX ((size_t)1 << 20)
 #define ACTOR      "hitl-prompt"
 
@@ -35,6 +38,8 @@ static const struct amp_rec_field pause_fields[] = {
     PAUSE(TEXT, "channel", channel),
     PAUSE(TEXT, "reason", reason),
     PAUSE(TIME, "since", since_ms),
+    AMP_REC(TEXT, struct amp_pause, "alg", alg),
+    AMP_REC(TEXT, struct amp_pause, "signature", signature),
 };
 AMP_REC_TABLE(pause_rec, "a suspension", struct amp_pause, pause_fields);
 
@@ -49,6 +54,28 @@ static const struct amp_rec_field stored_fields[] = {
     AMP_REC_IN(struct stored, "last", last, &pause_rec, true),
 };
 AMP_REC_TABLE(stored_rec, "the suspensions", struct stored, stored_fields);
+
+int amp_pause_text(const struct amp_pause *p, bool resume, struct amp_buf *out,
+                   struct amp_error *err)
+{
+    const uint8_t event = resume ? AMP_PAUSE_EV_RESUME : AMP_PAUSE_EV_SUSPEND;
+    char since[AMP_TIME_MAX];
+    struct amp_jw w;
+
+    amp_time_format(p->since_ms, since);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "event", amp_pause_fsm.events[event].name);
+    amp_jw_member_text(&w, "scope", amp_pause_scope_name((int)p->scope));
+    amp_jw_member_str(&w, "name", p->name);
+    amp_jw_member_str(&w, "operator", p->person);
+    amp_jw_member_str(&w, "by", p->by);
+    amp_jw_member_str(&w, "channel", p->channel);
+    amp_jw_member_str(&w, "reason", p->reason);
+    amp_jw_member_text(&w, "since", since);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
 
 void amp_pauses_init(struct amp_pauses *p)
 {

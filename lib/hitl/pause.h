@@ -4,7 +4,7 @@
  *
  * Key "pause.now": {"list":[{"scope","name","operator","by","key","channel","reason","since"}]}.
  * One record has all of them, so that one read answers whether there are any, and its history in
- * the log has who suspended and resumed what. Its state is QUIET or PAUSED.
+ * the log has who suspended and resumed what, signed. Its state is QUIET or PAUSED.
  */
 #ifndef AMP_HITL_PAUSE_H
 #define AMP_HITL_PAUSE_H
@@ -51,8 +51,13 @@ struct amp_pause {
     struct amp_span name; /* empty for ALL */
     /* Who, known by what, with which key, through which channel, why. */
     struct amp_span person, by, key, channel, reason;
+    struct amp_span alg, signature; /* of amp_pause_text, or empty */
     int64_t since_ms;
 };
+/* The text that the person's key signs, in a namespace of its own; its time is since_ms. */
+#define AMP_PAUSE_NAMESPACE "amp-suspension"
+int amp_pause_text(const struct amp_pause *p, bool resume, struct amp_buf *out,
+                   struct amp_error *err);
 
 /* A list that lives as long as its memory. */
 struct amp_pauses {

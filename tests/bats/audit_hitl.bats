@@ -55,12 +55,15 @@ past() {
   hitl-prompt audit --verify --json >all.ndjson 2>err
   grep -q "The log is intact" err
   [ "$(jq -r 'select(.what == "decided").signature' all.ndjson)" = valid ]
+  [ "$(jq -r 'select(.what == "suspended" or .what == "resumed").signature' all.ndjson | paste -sd' ')" = "valid valid" ]
+  jq -es 'map(select(.key)) | map(.key) | unique | length == 1' all.ndjson
   # The operator's key is revoked from the beginning of time on: the decision was not the operator's.
   key=$(jq -r 'select(.what == "decided").key' all.ndjson)
   amp-sign revoke --state "$STATE" --from 2020-01-01T00:00:00Z "$key"
   run -1 --separate-stderr hitl-prompt audit --verify --json
   [ "$(jq -r 'select(.what == "decided").signature' <<<"$output")" = key_revoked ]
-  grep -q "1 decisions have a signature that is not valid" <<<"$stderr"
+  [ "$(jq -r 'select(.what == "suspended").signature' <<<"$output")" = key_revoked ]
+  grep -q "3 signatures are not valid" <<<"$stderr"
   # Somebody edits the reason in the log.
   sed -i 's/"note":"because/"note":"Because/' "$STATE"/log/0*.ndjson
   run -74 --separate-stderr hitl-prompt audit --verify --json

@@ -107,8 +107,7 @@ static int summary(const struct audit_list *l, const struct audit_verdict *v, co
         pair(out, "Entries", "", amp_span_str(text), err) < 0)
         return -1;
     if (v->ran) {
-        snprintf(text, sizeof text,
-                 "%" PRIu64 " valid, %" PRIu64 " not valid, %" PRIu64 " decisions without one",
+        snprintf(text, sizeof text, "%" PRIu64 " valid, %" PRIu64 " not valid, %" PRIu64 " missing",
                  v->valid, v->invalid, v->unsigned_);
         if (pair(out, "Log", v->intact ? "good" : "bad", amp_span_str(v->log), err) < 0 ||
             pair(out, "Signatures", v->invalid ? "bad" : "good", amp_span_str(text), err) < 0)

@@ -19,6 +19,7 @@
 #include "cli/table.h"
 #include "flow/head.h"
 #include "flow/identity.h"
+#include "hitl/pause.h"
 #include "identity/state.h"
 #include "store/history/verify.h"
 
@@ -73,8 +74,42 @@ struct amp_span audit_member(const struct audit_list *l, const struct audit_entr
 
 /* ---- verifying ---- */
 
-/* Whether the signature of a decision was valid at its time, and its key an operator's: "valid",
- * "unsigned", or a code; "": the entry has no line. */
+/* The outcome of a verification in one word, as entry_signature gives it. */
+static int signature_judge(struct amp_identities *ids, int rc, const struct amp_identity *who,
+                           const struct amp_error *no, char out[64], struct amp_error *err)
+{
+    if (rc < 0 && no->status != AMP_NO) {
+        *err = *no;
+        return -1;
+    }
+    snprintf(out, 64, "%s",
+             rc < 0 ? no->code
+             : amp_identities_is_operator(ids, amp_span_str(who->key), who->time_ms)
+                 ? "valid"
+                 : "not_operator");
+    return 0;
+}
+
+static int suspension_signature(struct amp_identities *ids, const struct amp_audit_entry *e,
+                                char out[64], struct amp_error *err)
+{
+    char time[AMP_TIME_MAX];
+    struct amp_identity who;
+    struct amp_error no;
+
+    if (e->signature.n == 0) {
+        snprintf(out, 64, "unsigned");
+        return 0;
+    }
+    amp_time_format(e->signed_ms, time);
+    const struct amp_sig sig = {e->key, e->alg, amp_span_str(time), e->signature};
+    int rc = amp_verifier_text(amp_identities_verifier(ids), AMP_PAUSE_NAMESPACE, &sig, e->text,
+                               AMP_SPAN(""), 0, &who, &no);
+    return signature_judge(ids, rc, &who, &no, out, err);
+}
+
+/* Whether the signature of a decision or a suspension was valid at its time, and its key an
+ * operator's: "valid", "unsigned", or a code; "": the entry has no line. */
 static int entry_signature(struct amp_identities *ids, struct amp_reader *reader,
                            const struct amp_audit_entry *e, char out[64], struct amp_error *err)
 {
@@ -84,6 +119,8 @@ static int entry_signature(struct amp_identities *ids, struct amp_reader *reader
     struct amp_view v;
 
     *out = '\0';
+    if (e->text.n > 0)
+        return suspension_signature(ids, e, out, err);
     if (e->line.n == 0)
         return 0;
     int rc = amp_reader_line(reader, e->line, &any, &v, NULL, NULL, err);
@@ -94,19 +131,9 @@ static int entry_signature(struct amp_identities *ids, struct amp_reader *reader
         snprintf(out, 64, "%s", rc == 0 ? "malformed" : "unsigned");
         return 0;
     }
-    if (amp_verifier_message(amp_identities_verifier(ids), &sig, v.message, AMP_SPAN(""), 0, &who,
-                             &no) < 0) {
-        if (no.status != AMP_NO) {
-            *err = no;
-            return -1;
-        }
-        snprintf(out, 64, "%s", no.code);
-        return 0;
-    }
-    snprintf(out, 64, "%s",
-             amp_identities_is_operator(ids, amp_span_str(who.key), who.time_ms) ? "valid"
-                                                                                 : "not_operator");
-    return 0;
+    int verified = amp_verifier_message(amp_identities_verifier(ids), &sig, v.message, AMP_SPAN(""),
+                                        0, &who, &no);
+    return signature_judge(ids, verified, &who, &no, out, err);
 }
 
 static void chain_note(void *ctx, uint32_t seg, uint64_t off, const char *what)
@@ -368,13 +395,12 @@ static int audit_run(struct audit *a, struct amp_error *err)
     if (!verify)
         return 0;
     const struct audit_verdict *v = &a->verdict;
-    amp_note("%s; signatures: %llu valid, %llu not valid, %llu decisions without one", v->log,
+    amp_note("%s; signatures: %llu valid, %llu not valid, %llu missing", v->log,
              (unsigned long long)v->valid, (unsigned long long)v->invalid,
              (unsigned long long)v->unsigned_);
     if (!v->intact)
         return amp_fail(err, AMP_NO, "log_tampered", "%s", v->log);
-    return v->invalid ? amp_fail(err, AMP_NO, "bad_signature",
-                                 "%llu decisions have a signature that is not valid",
+    return v->invalid ? amp_fail(err, AMP_NO, "bad_signature", "%llu signatures are not valid",
                                  (unsigned long long)v->invalid)
                       : 0;
 }
