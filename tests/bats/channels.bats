@@ -182,6 +182,10 @@ EOS
   jq -se 'map(select(.body.event == "settled")) | length == 1 and .[0].body.operator == "ann" and .[0].body.channel == "webhook"' log
   [ "$(jq -c 'select(.body.t)' log | wc -l)" -eq 1 ]
   wait_until 20 eval '[ "$(grep -c "settled escalation-T-2026-101-1 resume" events)" -eq 2 ]'
+  # Their JSON is as published.
+  { jq -c 'select(.body.recipient == "webhook:plain").body' log && jq -c . commands; } >notices
+  [ "$(jq -r .event notices | sort | uniq -c | tr -s ' ' | paste -sd,)" = " 3 asked, 3 settled" ]
+  amp-validate -S "$AMP_TOP/schemas/records/notice.json" --formats notices | cmp - notices
   # A replay, and the token of another recipient for the closed question.
   run -0 receive < <(post application/json "{\"token\":\"$t\",\"answer\":\"terminate\"}")
   [[ $output == "HTTP/1.1 410 Gone"* ]]

@@ -14,11 +14,12 @@
 #include "flow/decide/channel/private.h"
 #include "protocol/compose/json.h"
 
-#define DAY_MS     86400000LL
-#define RETRY_MOST 300000
-#define RECORD_MAX (64u << 10)
-#define TOLD_KIND  "told"
-#define TOLD_STATE "TOLD"
+#define DAY_MS       86400000LL
+#define RETRY_MOST   300000
+#define FOREIGN_LIFE (7 * DAY_MS)
+#define RECORD_MAX   (64u << 10)
+#define TOLD_KIND    "told"
+#define TOLD_STATE   "TOLD"
 
 static const struct amp_backoff retry_terms = {.first_ms = 1000, .most_ms = RETRY_MOST};
 
@@ -57,6 +58,14 @@ static int told_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     change->json = amp_buf_span(&c->json);
     change->actor = c->actor;
     return 0;
+}
+
+static int told_forget(struct amp_channels *all, const struct told *t, struct amp_error *err)
+{
+    struct told_change c = {.actor = all->opt.decider->opt.consumer};
+
+    return amp_store_update(all->opt.decider->w.store, AMP_KEY(TOLD_KIND, t->question, t->channel),
+                            NULL, told_fn, &c, NULL, err);
 }
 
 static int told_write(struct delivery *d, bool told, struct amp_error *err)
@@ -206,6 +215,32 @@ static void questions_forget(struct amp_channels *all)
     all->n_asked = to;
 }
 
+static bool has_channel(const struct amp_channels *all, struct amp_span name)
+{
+    for (unsigned i = 0; i < all->n; i++)
+        if (amp_span_is(name, all->v[i].name))
+            return true;
+    return false;
+}
+
+/* What was told by a channel that this process does not have. Another process may have it; a week
+ * after the question was settled, no one will tell the channel so. */
+static int told_foreign(struct amp_channels *all, const struct told *t, struct amp_error *err)
+{
+    struct amp_question_rec q;
+    AMP_BUF struct amp_buf mem = {0};
+    int64_t since = amp_now_ms() - FOREIGN_LIFE;
+
+    if (t->at_ms > since)
+        return 0;
+    amp_buf_init(&mem, AMP_REC_MAX);
+    int found = amp_question_find(all->opt.decider->w.store, t->question, &mem, &q, err);
+    if (found < 0)
+        return -1;
+    int64_t settled = q.decided_ms > q.ended_ms ? q.decided_ms : q.ended_ms;
+    return found && (!settled || settled > since) ? 0 : told_forget(all, t, err);
+}
+
 /* What an earlier process told. */
 static int told_load(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                      struct amp_error *err)
@@ -217,6 +252,8 @@ static int told_load(void *ctx, struct amp_span id, const struct amp_store_rec *
     amp_buf_init(&mem, RECORD_MAX);
     if (amp_rec_parse(&told_rec, rec->json, &mem, &t, err) < 0)
         return -1;
+    if (!has_channel(all, t.channel))
+        return told_foreign(all, &t, err);
     struct asked *a = all->n_asked ? asked_find(all, t.question.p, all->n_asked - 1) : NULL;
     if (!a && !(a = asked_add(all, t.question.p, err)))
         return -1;
@@ -610,7 +647,7 @@ int amp_channels_open(const struct amp_channels_options *opt, struct amp_channel
     c->token_life_ms = 7 * DAY_MS;
     c->retry_ms = retry_terms.first_ms;
     if (channels_configure(c, err) < 0 ||
-        (c->n && amp_store_each(opt->decider->w.store, TOLD_KIND, NULL, told_load, c, err) < 0)) {
+        amp_store_each(opt->decider->w.store, TOLD_KIND, NULL, told_load, c, err) < 0) {
         amp_channels_close(c);
         return -1;
     }
