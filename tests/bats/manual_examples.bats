@@ -14,6 +14,16 @@ examples() {
   done
 }
 
+# session SECTION: runs the commands of a section of the README, which print what stands there, line by line; only times, the
+# user and the widths of columns differ.
+session() {
+  sed -n "/^## $1\$/,/^## /p" "$AMP_TOP/README.md" | sed -n '/^```/,/^```/p' | sed '/^```/d' >session
+  sed -n 's/^\$ //p' session >script
+  run -0 bash -u script
+  plain() { sed -E "s/[0-9-]{10}T[0-9:.]+Z/TIME/g; s/ [0-9]s / AGE /g; s/\\b$(id -un)\\b/root/g" | tr -s ' '; }
+  diff <(grep -v '^\$ ' session | plain | sort) <(plain <<<"$output" | sort)
+}
+
 setup() {
   cd "$BATS_TEST_TMPDIR" || return 1
   {
@@ -166,13 +176,28 @@ setup() {
       payload: {taskId: "task_\($i)", title: "Fix the header", requesterAgentId: "lead", objective: "o",
         priority: "normal", toAgents: ["builder"], requiredCapabilities: ["x"]}}'
   done >work.ndjson
-  sed -n '/^\$ export AMP_STATE/,/^```/p' "$AMP_TOP/README.md" | sed '/^```/d' >session
-  sed -n 's/^\$ //p' session >script
   # amp-route ends with 1, because it refuses two messages.
-  run -0 bash -u script
-  # Times differ; the rest is the same, line by line.
-  plain() { sed -E 's/[0-9-]{10}T[0-9:.]+Z/TIME/g'; }
-  diff <(grep -v '^\$ ' session | plain | sort) <(plain <<<"$output" | sort)
+  session Delivery
+}
+
+@test "README: the session about questions prints what stands there" {
+  need_tool hitl-prompt
+  unset AMP_STATE AMP_IDENTITY
+  sw4rm 9b2f6c0e-0a51-4f0a-9a63-0a6f2d3b7c11 deploy-7 HITL_INVOCATION \
+    '{"invocation_id":"hitl-001","reason_type":"SECURITY_APPROVAL","subject":{"task_id":"deploy-7"}}' "" >in
+  run -69 --separate-stderr setsid hitl-prompt -s state <in
+  session "Questions to a person"
+  # Pages whose examples need a state directory with a question.
+  examples hitl-prompt-audit.1 >script
+  run -0 --separate-stderr bash -euo pipefail script
+  [[ ${lines[1]} == *decided*"reviewed the diff" ]]
+  [[ $stderr == *"The log is intact"* ]]
+  grep -q "reviewed the diff" report.html
+  examples hitl-prompt-suspend.1 >script
+  run -0 --separate-stderr bash -euo pipefail script
+  [[ $output == *" all "*"wrong branch" ]]
+  run -0 --separate-stderr hitl-prompt suspend -s state --list
+  [[ $output != *"wrong branch"* ]]
 }
 
 @test "each page with a command among its examples is run by a test" {

@@ -9,9 +9,9 @@
 #include <amp/base/id.h>
 
 #include "identity/access/token.h"
+#include "message/record/forget.h"
 #include "protocol/terms.h"
 #include "json/record.h"
-#include "message/record/forget.h"
 
 enum { LEVEL_TOKENS = 3 };
 
