@@ -94,8 +94,9 @@ static int64_t defer_time(struct amp_span word)
     return amp_num_duration(word, 1, AMP_DEFER_MAX_MS, &ms, &no) < 0 ? 0 : now + ms;
 }
 
-/* Reads "defer TIME". Without a time it may be an action of the protocol. */
-static char *defer_parse(char *p, struct amp_operator_answer *a)
+/* Reads "defer TIME". Without a time it may be an action of the protocol; not with one that is
+ * malformed or out of range. */
+static char *defer_parse(char *p, struct amp_operator_answer *a, bool *malformed)
 {
     size_t n = strlen("defer");
 
@@ -103,8 +104,10 @@ static char *defer_parse(char *p, struct amp_operator_answer *a)
         return NULL;
     p += n + strspn(p + n, space);
     struct amp_span word = {p, strcspn(p, space)};
-    if (!word.n || !(a->until_ms = defer_time(word)))
+    if (!word.n || !(a->until_ms = defer_time(word))) {
+        *malformed = *p >= '0' && *p <= '9';
         return NULL;
+    }
     a->action = "defer";
     a->does = AMP_ACTION_DEFER;
     return p + word.n;
@@ -117,7 +120,10 @@ bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_opera
     char *p = line + strspn(line, space);
     const char *own;
 
-    char *rest = defer_parse(p, &a);
+    bool malformed = false;
+    char *rest = defer_parse(p, &a, &malformed);
+    if (malformed)
+        return false;
     for (const struct amp_action *i = amp_question_actions(q); !rest && i->name; i++)
         action_fit(p, i->name, i->does, &a);
     for (size_t i = 0; !rest && t->proposed && (own = t->proposed(q->message, i)); i++)

@@ -54,6 +54,10 @@ int amp_question_named(struct amp_hitl *h, const char *name, struct amp_question
         if (amp_store_each(h->store, AMP_ESCALATION_KIND, amp_escalation_fsm.states[i].name,
                            search_add, &s, err) < 0)
             return -1;
+    /* The name of a closed question is not a prefix of another one: an answer that comes second
+     * must not decide something else. */
+    if (!s.n_exact && amp_question_closed(h->store, s.name, err) < 0)
+        return -1;
     if (s.n > 1)
         return amp_fail(err, AMP_NO, "ambiguous_question",
                         "\"%.80s\" names %zu questions: %s, %s%s%s", name, s.n, s.shown[0],
@@ -64,8 +68,6 @@ int amp_question_named(struct amp_hitl *h, const char *name, struct amp_question
             return open < 0 ? -1 : 0;
         return amp_fail(err, AMP_NO, "ended", "its subject has ended");
     }
-    if (amp_question_closed(h->store, s.name, err) < 0)
-        return -1;
     return amp_fail(err, AMP_NO, "unknown_question", "no open question has the name \"%.200s\"",
                     name);
 }

@@ -154,6 +154,16 @@ record_of() { cat "$AMP_STATE"/log/*.ndjson | jq -c --arg k "escalation.$1" 'sel
   [[ "$stderr" == *'"T" names 3 questions'* ]]
   run -65 --separate-stderr prompt answer TASK-2026-02-09-003 "done"
   [[ "$stderr" == *"the answer is not ready"* ]]
+  # The name of a decided question is not a prefix: the second answer decides nothing else.
+  question 10 sw4rm CONFLICT >in
+  arrive
+  prompt answer hitl-1 approve >first
+  run -1 --separate-stderr prompt answer hitl-1 deny
+  [[ "$stderr" == *"already decided by ada: approve"* ]]
+  [ -z "$output" ]
+  # A time that is out of range is no reason for an answer that defers for ever.
+  run -65 --separate-stderr prompt answer hitl-10 defer 99y
+  [ "$(prompt list --json | jq -r 'select(.invocation == "hitl-10").state')" = OPEN ]
   # A refused answer is in the error log, with who and how.
   jq -es 'any(.[]; .code == "bad_answer" and .from == "ada" and .file == "command")' "$AMP_STATE/error.ndjson"
 }
