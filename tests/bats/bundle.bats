@@ -199,3 +199,37 @@ resigned() {
   run -1 --separate-stderr task-dispatch export -s "$S" -C "$top/work" T-2099-001
   run -64 --separate-stderr task-dispatch export -s "$S" --identity off T-2026-002
 }
+
+@test "a bundle carries the votes of several operators, and verify counts them" {
+  need_tool hitl-prompt
+  repo voted
+  echo start >voted/file
+  git -C voted add -A
+  git -C voted commit -qm "a file"
+  ssh-keygen -q -t ed25519 -N '' -C ben -f ben
+  echo "operator/ben $(cut -d' ' -f1,2 ben.pub)" >trusted
+  chmod 600 trusted
+  echo "{\"identity\":{\"allowed_signers\":\"$PWD/trusted\"},\"hitl\":{\"approvals\":[{\"risk\":\"high\",\"need\":2}]}}" >amp.json
+  export AMP_CONFIG=$PWD/amp.json
+  task-dispatch new -s votes -C voted --branch agent/z --description risky --criterion "a file says so" --risk high >tasks
+  EXECUTOR=$top/executor REVIEWER=$top/reviewer AMP_ANSWER=$top/answer \
+    timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" "$PWD/votes" <tasks >loop.out 2>loop.err 3>&- &
+  wait_until 30 grep -qs '"event":"vote"' votes/log/*.ndjson
+  hitl-prompt answer -s votes --key ben "$(hitl-prompt list -s votes --json | jq -r .id)" resume fine
+  wait $!
+  c=$(git -C voted rev-parse agent/z)
+  run -0 --separate-stderr task-dispatch verify -s votes -C voted "$c"
+  [[ "$stderr" == *", decision of operator/ben"* ]]
+  task-dispatch export -s votes -C voted -o bundle "$c"
+  amp-validate --schema "$AMP_TOP/schemas/records/bundle.json" bundle
+  [ "$(jq '.bundle.proofs[0].needs_votes' bundle)" = 2 ]
+  [ "$(jq -r '.bundle.proofs[0].votes' bundle | jq -r .sig.key | sort -u | wc -l)" = 2 ]
+  cat trusted votes/keys/allowed_signers >both
+  chmod 600 both
+  run -0 task-dispatch verify --bundle bundle --allowed-signers both -C voted "$c"
+  # Without the key of the first voter the decision is still signed by an operator, but by one of two.
+  grep -v "^operator/$(id -un) " both >one
+  chmod 600 one
+  run -1 --separate-stderr task-dispatch verify --bundle bundle --allowed-signers one -C voted "$c"
+  [[ "$stderr" == *"1 of the 2 operators who had to agree signed it"* ]]
+}
