@@ -26,6 +26,16 @@ static int note_join(int argc, char **argv, struct amp_buf *out, struct amp_erro
     return 0;
 }
 
+/* Before a late answer is refused, the fallback decided: that is written. */
+static int refused_flush(struct hitl *h)
+{
+    struct amp_error err;
+
+    if (amp_decider_flush(&h->d, STDOUT_FILENO, &err) < 0)
+        amp_complain(&err);
+    return -1;
+}
+
 static int answer_make(struct hitl *h, int argc, char **argv, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
@@ -48,7 +58,7 @@ static int answer_make(struct hitl *h, int argc, char **argv, struct amp_error *
         return amp_store_sync(h->store, err);
     case AMP_OFFERED_FAILED:
     case AMP_OFFERED_REFUSED:
-        return -1;
+        return refused_flush(h);
     default:
         return amp_decider_flush(&h->d, STDOUT_FILENO, err);
     }
@@ -69,7 +79,7 @@ static int file_take(struct hitl *h, struct amp_error *err)
         return -1;
     enum amp_offered rc = amp_answer_take(&h->d, amp_buf_span(&text), &from, &about, err);
     if (rc == AMP_OFFERED_FAILED || rc == AMP_OFFERED_REFUSED)
-        return -1;
+        return refused_flush(h);
     amp_note("%s: %s by %s", about.question, about.action, about.op);
     return amp_decider_flush(&h->d, STDOUT_FILENO, err);
 }

@@ -338,3 +338,14 @@ record_of() { cat "$AMP_STATE"/log/*.ndjson | jq -c --arg k "escalation.$1" 'sel
     [[ $stderr == *bad_sender* ]]
   done
 }
+
+@test "an answer after the deadline is late, though no process ran then" {
+  config '{"deadline":"500ms"}'
+  question 1 sw4rm SECURITY_APPROVAL >in
+  arrive
+  [ "$(grep -c HITL_DECISION acks)" -eq 0 ]
+  wait_until 10 eval '[ "$(prompt list --json | jq "(.deadline[:19] + \"Z\" | fromdate) + 1 < now")" = true ]'
+  run -1 --separate-stderr prompt answer hitl-1 approve
+  [[ "$stderr" == *"already decided by policy: deny"* ]]
+  [ "$(jq -r .msg.payload.decision <<<"$output")" = deny ]
+}

@@ -177,6 +177,7 @@ enum amp_offered amp_offer_make(struct amp_decider *d, const struct amp_offer *o
                                 struct amp_error *err)
 {
     struct amp_question found = {0};
+    struct amp_question_swept swept = {0};
     struct amp_offer now = *o;
     enum amp_offered rc = AMP_OFFERED_REFUSED;
     char *line = strdup(o->answer.action ? o->answer.action : "");
@@ -185,6 +186,12 @@ enum amp_offered amp_offer_make(struct amp_decider *d, const struct amp_offer *o
         return amp_fail_memory(err);
     if (!now.now_ms)
         now.now_ms = amp_now_ms();
+    /* After its deadline a question is decided by its fallback, though no process applied it then.
+     */
+    if (amp_question_sweep(&d->hitl, now.now_ms, &swept, err) < 0) {
+        free(line);
+        return AMP_OFFERED_FAILED;
+    }
     if (o->q || amp_offer_find(d, o->name, &found, err) == 0)
         rc = offer_carry(d, &now, o->q ? o->q : &found, line, err);
     else if (err->status != AMP_NO)
