@@ -31,7 +31,10 @@ titles() {
         file=$name
         [ -f "$AMP_TOP/tests/bats/$name" ] || found=-1000
         ;;
-      *_test) [ -f "$AMP_TOP/tests/unit/$name.c" ] || found=-1000 ;;
+      *_test)
+        file=$name.c
+        [ -f "$AMP_TOP/tests/unit/$file" ] || found=-1000
+        ;;
       *) # a title, or parts of it with … between them
         while IFS= read -r part; do
           [ -z "$part" ] || titles "$file" | grep -F -- "$part" >/dev/null || found=-1000
