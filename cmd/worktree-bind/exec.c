@@ -324,7 +324,7 @@ static int suspension_check(struct execution *x, struct amp_error *err)
 {
     const struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
                                               .facts = &amp_flow_facts,
-                                              .look = true,
+                                              .read_only = true,
                                               .actor = amp_cli_name()};
     if (!x->state[0])
         return 0;

@@ -155,7 +155,7 @@ refused() {
   says ann "$(cat token)" n1 >m
   track -0 m
   run -0 amp-ack sweep --state state --now "$(date -ud '+1 hour' +%FT%TZ)"
-  amp-ack log --state state --format ndjson | jq -se 'map(select(.kind == "nonce") | .event) == ["USE", "FORGET"]'
+  amp-ack log --state state --format ndjson | jq -se 'map(select(.kind == "nonce") | .event) == ["USE", "forget"]'
 }
 
 @test "the log is read by session" {
