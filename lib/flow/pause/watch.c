@@ -8,6 +8,9 @@
 
 #define POLL_MS  200 /* without inotify */
 #define QUIET_MS 20  /* between two looks under many writes */
+/* A commit can be seen when it is synced, which no write to the log tells. So it is looked for this
+ * long after a write. */
+#define SYNC_MS 3000
 
 void amp_pause_watch_open(struct amp_pause_watch *p, struct amp_store *s)
 {
@@ -33,11 +36,18 @@ int amp_pause_watch_fd(const struct amp_pause_watch *p)
     return !p->store || p->polls || p->due ? -1 : p->wake.log;
 }
 
+static bool is_syncing(const struct amp_pause_watch *p, int64_t now)
+{
+    return p->wrote_ms && now - p->wrote_ms < SYNC_MS;
+}
+
 int64_t amp_pause_watch_wait(const struct amp_pause_watch *p)
 {
-    if (!p->store || (!p->polls && !p->due))
+    int64_t now = amp_mono_ms();
+
+    if (!p->store || (!p->polls && !p->due && !is_syncing(p, now)))
         return -1;
-    int64_t left = p->looked_ms + (p->polls ? POLL_MS : QUIET_MS) - amp_mono_ms();
+    int64_t left = p->looked_ms + (p->due && !p->polls ? QUIET_MS : POLL_MS) - now;
     return left > 0 ? left : 0;
 }
 
@@ -52,6 +62,8 @@ static int writes_take(struct amp_pause_watch *p)
         p->polls = true;
     }
     p->writes += rc != 0;
+    if (rc)
+        p->wrote_ms = amp_mono_ms();
     return rc != 0;
 }
 
@@ -61,7 +73,7 @@ bool amp_pause_watch_due(struct amp_pause_watch *p)
         return false;
     if (!p->polls && !p->due)
         p->due = writes_take(p) > 0;
-    return (p->polls || p->due) && amp_pause_watch_wait(p) == 0;
+    return amp_pause_watch_wait(p) == 0;
 }
 
 void amp_pause_watch_renew(struct amp_pause_watch *p)

@@ -19,7 +19,8 @@ struct amp_pause_watch {
     bool polls; /* there is no inotify */
     bool due;   /* something was written since the last look */
     int64_t looked_ms;
-    uint64_t writes; /* counts the times at which writes were noticed */
+    int64_t wrote_ms; /* the last write to the log; 0: none */
+    uint64_t writes;  /* counts the times at which writes were noticed */
 };
 /* Begins to watch; the first look is due. It never fails: without inotify it polls. */
 void amp_pause_watch_open(struct amp_pause_watch *p, struct amp_store *s);
