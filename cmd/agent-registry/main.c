@@ -10,7 +10,7 @@
 
 #include "cli/finding.h"
 #include "flow/config.h"
-#include "flow/head.h"
+#include "flow/identity/head.h"
 #include "registry.h"
 #include "worktree/person.h"
 

@@ -11,7 +11,7 @@
 #include "agent/sweep.h"
 #include "cli/identity.h"
 #include "cli/rows.h"
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "flow/intake.h"
 #include "flow/outbox.h"
 

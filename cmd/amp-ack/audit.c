@@ -12,7 +12,7 @@
 #include <amp/json/writer.h>
 
 #include "cli/table.h"
-#include "flow/head.h"
+#include "flow/identity/head.h"
 #include "identity/state.h"
 #include "message/history/security.h"
 #include "pass.h"

@@ -18,8 +18,8 @@
 #include "count.h"
 #include "flow/admit/tokens.h"
 #include "flow/facts.h"
-#include "flow/head.h"
-#include "flow/identity.h"
+#include "flow/identity/head.h"
+#include "flow/identity/identity.h"
 #include "message/ledger/refused.h"
 
 #define PENDING_MAX     ((size_t)64 << 20) /* in addition to one turn, which may be one long line */

@@ -50,7 +50,7 @@ struct pass {
 const char *pass_actor(const struct pass *p);
 /* Adds a line (without LF) to the output of the turn. */
 int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err);
-/* The same for an own line, signed by the state's key of a role (flow/identity.h). */
+/* The same for an own line, signed by the state's key of a role (flow/identity/identity.h). */
 int pass_say(struct pass *p, const char *role, struct amp_span line, struct amp_error *err);
 /* Whether the acknowledgement counts as said by the addressee of its message. 0: no, *why has the
  * code; -1: failure. */

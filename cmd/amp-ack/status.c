@@ -5,7 +5,7 @@
 #include <amp/json/writer.h>
 
 #include "cli/table.h"
-#include "hitl/pause.h"
+#include "hitl/pause/pause.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"

@@ -12,7 +12,7 @@
 #include <amp/json/writer.h>
 
 #include "flow/facts.h"
-#include "flow/head.h"
+#include "flow/identity/head.h"
 #include "message/inbox/bell.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "protocol/terms.h"
 #include "wiring.h"
 

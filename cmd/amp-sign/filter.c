@@ -7,7 +7,7 @@
 #include <amp/base/pipe.h>
 
 #include "cli/finding.h"
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "flow/intake.h"
 #include "identity/verify.h"
 #include "sign.h"

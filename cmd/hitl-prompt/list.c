@@ -8,7 +8,7 @@
 #include "cli/table.h"
 #include "flow/decide/offer.h"
 #include "hitl.h"
-#include "hitl/pause.h"
+#include "hitl/pause/pause.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 

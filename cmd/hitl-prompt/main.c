@@ -11,10 +11,10 @@
 #include "cli/identity.h"
 #include "flow/config.h"
 #include "flow/facts.h"
-#include "flow/head.h"
-#include "flow/person.h"
+#include "flow/identity/head.h"
+#include "flow/identity/person.h"
 #include "hitl.h"
-#include "hitl/pause.h"
+#include "hitl/pause/pause.h"
 
 const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
 static const char *config;

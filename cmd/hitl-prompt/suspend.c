@@ -17,10 +17,10 @@
 
 #include "agent/job/contract.h"
 #include "agent/work.h"
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "flow/pause/publish.h"
 #include "flow/pause/watch.h"
-#include "hitl/operators.h"
+#include "hitl/operators/operators.h"
 #include "protocol/amp/amp.h"
 #include "task/task.h"
 

@@ -9,8 +9,8 @@
 
 #include "cli/finding.h"
 #include "cli/identity.h"
-#include "flow/person.h"
-#include "hitl/operators.h"
+#include "flow/identity/person.h"
+#include "hitl/operators/operators.h"
 #include "verbs.h"
 
 static struct amp_list inputs, trusted;

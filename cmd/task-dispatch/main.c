@@ -8,7 +8,7 @@
 #include "cli/rows.h"
 #include "flow/config.h"
 #include "flow/facts.h"
-#include "flow/head.h"
+#include "flow/identity/head.h"
 #include "task/machines.h"
 #include "task/policy.h"
 #include "verbs.h"

@@ -13,7 +13,7 @@
 #include <amp/base/num.h>
 
 #include "cli/rows.h"
-#include "flow/person.h"
+#include "flow/identity/person.h"
 #include "verbs.h"
 #include "worktree/git/git.h"
 

@@ -11,7 +11,7 @@
 #include <amp/base/file.h>
 
 #include "cli/rows.h"
-#include "flow/person.h"
+#include "flow/identity/person.h"
 #include "flow/proof/bundle.h"
 #include "verbs.h"
 

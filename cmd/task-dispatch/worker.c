@@ -13,7 +13,7 @@
 #include "cli/identity.h"
 #include "cli/rows.h"
 #include "flow/confinement.h"
-#include "flow/person.h"
+#include "flow/identity/person.h"
 #include "flow/review/review.h"
 #include "flow/run/run.h"
 #include "verbs.h"

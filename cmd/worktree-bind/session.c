@@ -5,7 +5,7 @@
 #include "bind.h"
 #include "flow/bindings.h"
 #include "flow/facts.h"
-#include "flow/head.h"
+#include "flow/identity/head.h"
 
 /* The default state directory, which the hooks use, too. */
 static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_error *err)

@@ -1,9 +1,9 @@
-/* The options and settings of identities (flow/identity.h). */
+/* The options and settings of identities (flow/identity/identity.h). */
 #ifndef CLI_IDENTITY_H
 #define CLI_IDENTITY_H
 
 #include "cli/rows.h"
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 
 struct amp_identity_cli {
     const char *require, *allowed_signers;

@@ -5,7 +5,7 @@
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
 #include "flow/decide/due.h"
-#include "hitl/token.h"
+#include "hitl/operators/token.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/awaited.h"

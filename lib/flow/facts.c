@@ -2,7 +2,7 @@
 #include "flow/facts.h"
 
 #include "agent/record.h"
-#include "hitl/pause.h"
+#include "hitl/pause/pause.h"
 #include "task/machines.h"
 #include "task/task.h"
 #include "json/record.h"

@@ -10,7 +10,7 @@
 #include <amp/base/file.h>
 
 #include "base/grow.h"
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 
 int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, int *fd,
                     struct amp_error *err)

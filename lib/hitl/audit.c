@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hitl/pause.h"
+#include "hitl/pause/pause.h"
 
 #define TEXT_MAX 8192
 

@@ -2,7 +2,7 @@
  * The audit trail of people's decisions, read from the log: who decided what and when, known by
  * what, with which key, through which channel, what was shown, why, and what changed.
  *
- * An entry is one commit of a question's record or of the suspensions (hitl/pause.h), or one
+ * An entry is one commit of a question's record or of the suspensions (hitl/pause/pause.h), or one
  * refused answer of the error log.
  */
 #ifndef AMP_HITL_AUDIT_H

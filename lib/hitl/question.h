@@ -141,7 +141,8 @@ int amp_question_unreachable(struct amp_hitl *h, const struct amp_question *q,
 /* Whether the configuration has a fallback other than none for the question's reason. */
 bool amp_question_has_policy(const struct amp_hitl *h, const struct amp_question *q);
 
-/* How an answer came, for the record; NULL: unknown. person and principal: see hitl/operators.h.
+/* How an answer came, for the record; NULL: unknown. person and principal: see
+ * hitl/operators/operators.h.
  */
 struct amp_decided_by {
     const char *channel, *method, *key, *shown;

@@ -4,7 +4,7 @@
 #define AMP_HITL_RECORD_H
 
 #include "hitl/escalation.h"
-#include "hitl/operators.h"
+#include "hitl/operators/operators.h"
 #include "protocol/question.h"
 #include "json/record.h"
 

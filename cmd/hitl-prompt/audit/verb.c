@@ -17,9 +17,9 @@
 #include "audit.h"
 #include "base/grow.h"
 #include "cli/table.h"
-#include "flow/head.h"
-#include "flow/identity.h"
-#include "hitl/pause.h"
+#include "flow/identity/head.h"
+#include "flow/identity/identity.h"
+#include "hitl/pause/pause.h"
 #include "identity/state.h"
 #include "store/history/verify.h"
 

@@ -7,7 +7,7 @@
 #ifndef AMP_FLOW_ADMIT_TOKENS_H
 #define AMP_FLOW_ADMIT_TOKENS_H
 
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 
 /* rtp.level (1 to 3) and rtp.audience (of tokens for us; default "amp"). arg is ignored. */
 int amp_tokens_level_set(void *arg, const char *text, struct amp_error *err);

@@ -14,7 +14,7 @@ struct amp_identities;
 struct amp_operators;
 
 /* An input. Its unsigned messages count as said by whom they name if it is trusted
- * (flow/identity.h). With a role it takes only what that role may say (role_mismatch). */
+ * (flow/identity/identity.h). With a role it takes only what that role may say (role_mismatch). */
 struct amp_coordinate_input {
     const char *path; /* "-" is standard input */
     char role[64];    /* "": any */
@@ -25,13 +25,14 @@ struct amp_coordinate_options {
     const char *tool, *consumer; /* "task-dispatch", "task-dispatch.coordinate" */
     const struct amp_coordinate_input *inputs;
     size_t n_inputs;
-    struct amp_identities *ids;            /* NULL: identities are off */
-    const struct amp_operators *operators; /* hitl/operators.h; NULL: one operator decides */
-    const char *output;                    /* path, "-" is standard output */
-    int64_t open_timeout_ms;               /* for the output's reader */
-    bool until_done;                       /* end once a task was seen and all are terminal */
-    bool hold;                             /* no end of file on FIFOs */
-    int64_t ack_timeout_sec;               /* of sent messages; 0: the protocol's default */
+    struct amp_identities *ids; /* NULL: identities are off */
+    const struct amp_operators
+        *operators;          /* hitl/operators/operators.h; NULL: one operator decides */
+    const char *output;      /* path, "-" is standard output */
+    int64_t open_timeout_ms; /* for the output's reader */
+    bool until_done;         /* end once a task was seen and all are terminal */
+    bool hold;               /* no end of file on FIFOs */
+    int64_t ack_timeout_sec; /* of sent messages; 0: the protocol's default */
     struct amp_task_policy policy;
     const char *const *protected_; /* branches besides main and master, NULL-terminated, or NULL */
     volatile const int *stop;      /* the number of the signal that ends the run, or 0 */

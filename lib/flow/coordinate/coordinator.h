@@ -11,7 +11,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "flow/coordinate/coordinate.h"
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "flow/pause/watch.h"
 #include "protocol/amp/compose.h"
 #include "task/policy.h"

@@ -8,7 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "flow/suspend.h"
 #include "flow/work/io.h"
 #include "message/dead/dead.h"

@@ -12,7 +12,7 @@
 /* Shows an escalation that needs no decision. */
 typedef void (*amp_info_fn)(const struct amp_question *q);
 
-/* The people who may decide (hitl/operators.h; borrowed, NULL: everybody). */
+/* The people who may decide (hitl/operators/operators.h; borrowed, NULL: everybody). */
 struct amp_decider_people {
     const struct amp_operators *operators;
     const char *login; /* of this process; an answer known by LOGIN must name it … */

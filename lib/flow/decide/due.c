@@ -6,7 +6,7 @@
 
 #include <amp/base/clock.h>
 
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "task/record.h"
 #include "task/task.h"
 

@@ -8,7 +8,7 @@
 
 #include <amp/base/clock.h>
 
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 
 #define RECORD_MAX (64u << 10)
 

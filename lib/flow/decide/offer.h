@@ -36,7 +36,7 @@ struct amp_offer {
     /* action: as the person wrote it, in any case; it may be a line, "rollback COMMIT NOTE…", whose
      * parts count where commit and note are NULL. `does` is not used. op: the operator's name. */
     struct amp_operator_answer answer;
-    enum amp_known_by how; /* hitl/operators.h */
+    enum amp_known_by how; /* hitl/operators/operators.h */
     const char *key;       /* the fingerprint of the operator's key, with KEY; else NULL */
     const char *principal; /* of that key; NULL: operator/OP */
     enum amp_channel channel;

@@ -2,7 +2,7 @@
 #ifndef AMP_FLOW_PAUSE_PUBLISH_H
 #define AMP_FLOW_PAUSE_PUBLISH_H
 
-#include "hitl/pause.h"
+#include "hitl/pause/pause.h"
 
 /* Writes or removes the file in each repository to which an agent of the state is bound. A
  * repository where it cannot be written is reported by `warn` and is not a failure: the suspension

@@ -1,13 +1,13 @@
 /*
- * Suspensions by people (hitl/pause.h) in the tools: whether something is suspended, and being
- * woken when that changes. The log wakes: nothing polls, unless the system has no more inotify
- * watches.
+ * Suspensions by people (hitl/pause/pause.h) in the tools: whether something is suspended, and
+ * being woken when that changes. The log wakes: nothing polls, unless the system has no more
+ * inotify watches.
  */
 #ifndef AMP_FLOW_PAUSE_WATCH_H
 #define AMP_FLOW_PAUSE_WATCH_H
 
 #include "flow/wake.h"
-#include "hitl/pause.h"
+#include "hitl/pause/pause.h"
 
 /* A suspended agent gets TERM, and KILL after this time. */
 #define AMP_PAUSE_GRACE_MS 400

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "hitl/operators.h"
+#include "hitl/operators/operators.h"
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 

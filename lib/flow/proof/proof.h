@@ -6,7 +6,7 @@
 #ifndef AMP_FLOW_PROOF_PROOF_H
 #define AMP_FLOW_PROOF_PROOF_H
 
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "task/policy.h"
 #include "task/record.h"
 #include "worktree/git/git.h"

@@ -1,8 +1,9 @@
-/* The approvals of several persons: decisions that each of them signed (hitl/operators.h). */
+/* The approvals of several persons: decisions that each of them signed
+ * (hitl/operators/operators.h). */
 #ifndef AMP_FLOW_PROOF_VOTES_H
 #define AMP_FLOW_PROOF_VOTES_H
 
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "hitl/record.h"
 
 /* Appends the signed lines of the votes for what was decided, each with LF. */

@@ -7,7 +7,7 @@
 
 #include "agent/work.h"
 #include "base/loop.h"
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "flow/work/io.h"
 #include "task/task.h"
 

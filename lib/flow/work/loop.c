@@ -7,7 +7,7 @@
 #include <amp/base/clock.h>
 
 #include "agent/work.h"
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "flow/suspend.h"
 #include "flow/work/io.h"
 #include "flow/work/unfinished.h"

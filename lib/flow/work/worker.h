@@ -27,12 +27,12 @@ struct amp_worker_options {
     const char *tool, *role, *agent, *consumer; /* agent NULL: no registry */
     const char *operator_name;                  /* the person whose key ids has, or NULL */
     const char *in, *out;                       /* NULL: stdin, stdout */
-    struct amp_identities *ids;                 /* flow/identity.h; NULL: identities are off */
-    bool trusted;                               /* unsigned messages of the input count */
-    const char *const *argv;                    /* the agent's command */
-    char *const *envp;                          /* of this process; cleaned for the agent */
-    int64_t timeout_ms;                         /* an attempt; 0 none */
-    int64_t grace_ms;                           /* between TERM and KILL */
+    struct amp_identities *ids;    /* flow/identity/identity.h; NULL: identities are off */
+    bool trusted;                  /* unsigned messages of the input count */
+    const char *const *argv;       /* the agent's command */
+    char *const *envp;             /* of this process; cleaned for the agent */
+    int64_t timeout_ms;            /* an attempt; 0 none */
+    int64_t grace_ms;              /* between TERM and KILL */
     int64_t retries;               /* attempts repeated after failures that are not the agent's */
     int64_t pause_ms;              /* before an attempt that the agent asked to repeat */
     int64_t open_timeout_ms;       /* for a FIFO's other end */

@@ -17,7 +17,7 @@
 
 #include "base/grow.h"
 #include "flow/facts.h"
-#include "flow/head.h"
+#include "flow/identity/head.h"
 #include "flow/outbox.h"
 #include "message/dead/dead.h"
 #include "message/ledger/ledger.h"

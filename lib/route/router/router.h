@@ -12,7 +12,7 @@
 #ifndef AMP_ROUTE_ROUTER_H
 #define AMP_ROUTE_ROUTER_H
 
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "flow/intake.h"
 #include "metrics/metrics.h"
 #include "route/admission/source.h"

@@ -10,7 +10,7 @@
 #include <amp/base/num.h>
 
 #include "flow/decide/answer/signed.h"
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "protocol/compose/json.h"
 
 #define RECORD_MAX  (64u << 10)

@@ -12,7 +12,7 @@
 #define AMP_FLOW_DECIDE_ANSWER_H
 
 #include "flow/decide/offer.h"
-#include "hitl/token.h"
+#include "hitl/operators/token.h"
 #include "identity/trust.h"
 
 /* hitl.token_answers: what may be answered with a token. */

@@ -12,7 +12,7 @@
 #ifndef AMP_FLOW_DECIDE_SIGNED_H
 #define AMP_FLOW_DECIDE_SIGNED_H
 
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 #include "hitl/question.h"
 
 #define AMP_ANSWER_NAMESPACE "amp-answer"

@@ -1,5 +1,5 @@
 /* Suspensions by people: whether there are any. */
-#include "hitl/pause.h"
+#include "hitl/pause/pause.h"
 
 static const struct amp_fsm_row rows[] = {
     {.from = AMP_PAUSE_QUIET,

@@ -18,7 +18,7 @@
 
 #include <amp/base/file.h>
 
-#include "worker.h"
+#include "../worker.h"
 #include "worktree/push.h"
 
 #define MAKING       "amp: being made\n"

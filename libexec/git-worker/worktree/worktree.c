@@ -7,7 +7,7 @@
 
 #include <amp/base/file.h>
 
-#include "worker.h"
+#include "../worker.h"
 
 /* The branch of the new worktree: an existing one, or a new one from base. */
 static int take_branch(struct request *r, git_reference **out, bool *made)

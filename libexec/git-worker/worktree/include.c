@@ -14,7 +14,7 @@
 
 #include <amp/base/file.h>
 
-#include "worker.h"
+#include "../worker.h"
 #include "worktree/paths/glob.h"
 
 #define INCLUDE_FILE ".worktreeinclude"

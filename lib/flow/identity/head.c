@@ -1,5 +1,5 @@
 /* Signs and verifies the log's head. */
-#include "flow/head.h"
+#include "flow/identity/head.h"
 
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>

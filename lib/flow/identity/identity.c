@@ -1,5 +1,5 @@
 /* Who said a message, and signing what a tool says itself. */
-#include "flow/identity.h"
+#include "flow/identity/identity.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Tokens for answers, and texts that may be used once. */
-#include "hitl/token.h"
+#include "hitl/operators/token.h"
 
 #include <sodium.h>
 #include <stdio.h>

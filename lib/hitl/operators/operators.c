@@ -1,5 +1,5 @@
 /* Who may decide, and the counting of votes. */
-#include "hitl/operators.h"
+#include "hitl/operators/operators.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 
 #include <amp/base/file.h>
 
-#include "worker.h"
+#include "../worker.h"
 
 #define LOCKED "locked"
 

@@ -1,5 +1,5 @@
 /* The record of suspensions by people. */
-#include "hitl/pause.h"
+#include "hitl/pause/pause.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Refusals of agents, recorded. */
-#include "flow/person.h"
+#include "flow/identity/person.h"
 
 #include <limits.h>
 #include <stdio.h>
