@@ -279,7 +279,7 @@ static int dialog_hear(struct prompt *p, struct amp_error *err)
     return rc < 0 ? -1 : 0;
 }
 
-/* Whether another process decided the question meanwhile; the person is told. */
+/* Whether another process decided the question meanwhile; notifies the person. */
 static int others_hear(struct prompt *p, struct amp_error *err)
 {
     char how[512], why[AMP_SUBJECT_MAX + 600];

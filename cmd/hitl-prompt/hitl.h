@@ -71,7 +71,7 @@ int hitl_open(const char *act, struct hitl *h, struct amp_error *err);
 void hitl_close(struct hitl *h);
 
 /* The channels of the filter. */
-#define HITL_FINISH_MS 5000 /* how long channels are told of settled questions at the end */
+#define HITL_FINISH_MS 5000 /* at the end: time to notify the channels of settled questions */
 struct hitl_channels {
     struct amp_channels *channels;
     struct amp_wake wake; /* of the state's log */

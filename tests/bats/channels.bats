@@ -365,7 +365,7 @@ EOS
   [ "$(wc -l <out)" -eq 2 ]
 }
 
-@test "a killed filter tells nobody twice, and its successor tells who settled it" {
+@test "a filter that was killed sends nothing twice, and its successor sends who settled the question" {
   server
   config '{webhooks: [{name: "w", url: "\($url)/ok", operator: "ann"}]}'
   touch out

@@ -272,7 +272,7 @@ only_ours() {
 }
 sleeping() { grep -q '^State:[[:space:]]*S' "/proc/$1/status"; }
 
-@test "two people in two terminals: the first decision wins, the other is told and gets the next question" {
+@test "two people in two terminals: the first decision wins; the other gets a note and the next question" {
   state
   escalation_line T-2026-002 1 >second
   hitl-prompt -s "$STATE" --answer /dev/null <second >/dev/null 2>&1 || true

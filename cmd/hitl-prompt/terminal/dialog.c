@@ -189,7 +189,7 @@ static size_t lines_count(struct amp_span text)
     return n;
 }
 
-/* The question at once, with a word about its length if it is longer than the window. */
+/* Prints the whole question, and a note if it is longer than the window. */
 static int question_show(struct dialog *g, struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};

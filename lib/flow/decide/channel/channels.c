@@ -1,4 +1,4 @@
-/* Which channel is told what, when, and again. */
+/* Sends questions and their ends to the channels, and repeats what failed. */
 #include "flow/decide/channel/channels.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@
 
 static const struct amp_backoff retry_terms = {.first_ms = 1000, .most_ms = RETRY_MOST};
 
-/* ---- the record of what a channel was told ---- */
+/* ---- the record that a channel has a question ---- */
 
 struct told {
     struct amp_span question, channel, title;
@@ -147,7 +147,7 @@ static int scan_open(void *ctx, const struct amp_question *q)
     a->seen = true;
     if (a->open)
         return 0;
-    bool loaded = !a->q.message; /* told by an earlier process */
+    bool loaded = !a->q.message; /* sent by an earlier process */
     a->open = true;
     amp_question_release(&a->q);
     a->q = *q;
@@ -404,7 +404,7 @@ void delivery_ended(struct delivery *d, const struct amp_error *why)
         d->failures = 0;
         d->at = asks ? DELIVERY_TOLD : DELIVERY_DONE;
         if (told_write(d, asks, &err) < 0)
-            all->opt.note("%s: what was told is not recorded: %s", d->channel->name, err.what);
+            all->opt.note("%s: a delivery is not recorded: %s", d->channel->name, err.what);
         if (asks && !d->asked->open)
             d->at = DELIVERY_SETTLE_DUE;
     }
@@ -510,7 +510,7 @@ int amp_channels_step(struct amp_channels *c, bool changed, struct amp_error *er
     return 0;
 }
 
-/* Whether a channel is still to be told of a settled question. */
+/* Whether a channel does not know yet that a question is settled. */
 static bool is_settling(const struct amp_channels *c)
 {
     for (size_t i = 0; i < c->n_asked; i++)

@@ -1,10 +1,10 @@
 /*
  * Channels: the ways by which questions reach people who are not at the terminal, and by which
  * their answers come back: a folder, webhooks, mail, commands. One process runs all of them, in its
- * loop; nothing here blocks. Each open question is told to each channel once; a channel that fails
- * is tried again with growing pauses as long as the question is open. When a question is settled,
- * the channels that were told of it are told that too, with who decided and through which channel.
- * The state remembers what was told (kind "told"), so another process goes on after a crash.
+ * loop; nothing here blocks. Each channel gets each open question once; a failed delivery is
+ * repeated with growing pauses as long as the question is open. When a question is settled, the
+ * channels that have it are notified: who decided what, and through which channel. The state has a
+ * record (kind "told") of each delivery, so another process goes on after a crash.
  */
 #ifndef AMP_FLOW_DECIDE_CHANNELS_H
 #define AMP_FLOW_DECIDE_CHANNELS_H

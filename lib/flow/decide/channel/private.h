@@ -7,13 +7,13 @@
 
 enum { CHANNELS_MAX = 32, CHANNEL_NAME_MAX = 64 };
 
-/* What a channel is told of a question: that it is asked, then that it is settled. */
+/* A question on its way to a channel, then the notice that it is settled. */
 struct delivery {
     struct channel *channel;
     struct asked *asked;
     enum delivery_at {
-        DELIVERY_DUE,     /* it is to be told that the question is asked, from due_ms on */
-        DELIVERY_SENDING, /* that is being sent */
+        DELIVERY_DUE,     /* the question is to be sent, from due_ms on */
+        DELIVERY_SENDING, /* it is being sent */
         DELIVERY_TOLD,
         DELIVERY_SETTLE_DUE,
         DELIVERY_SETTLING,
@@ -59,7 +59,7 @@ struct channel {
     unsigned jobs;               /* deliveries at a time */
     unsigned running;
     bool failing; /* its last delivery failed; that was reported */
-    bool mute;    /* it is not told that a question is settled */
+    bool mute;    /* it gets no notice of settled questions */
     struct amp_channels *all;
     void *own; /* of the kind */
 };
