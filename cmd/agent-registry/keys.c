@@ -78,7 +78,7 @@ int reg_keys_list(bool json)
     struct amp_table table;
     struct amp_error err = {0};
     if (!reg_state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     if (trust_open(&trust, &err) < 0)
         return amp_complain(&err);
     if (json)

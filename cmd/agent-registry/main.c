@@ -103,7 +103,7 @@ int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_e
                                     .sign_head = amp_head_sign};
     r->lock = r->out.fd = -1;
     if (!reg_state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     if (!amp_id_is_safe(amp_span_str(as)))
         amp_die_usage("--as takes letters, digits, '.', '_' and '-'");
     if (existing && access(reg_state, F_OK) != 0 && errno == ENOENT)

@@ -279,7 +279,7 @@ struct amp_store *ack_open_state(enum ack_need need, int *status)
     struct amp_store *s = NULL;
     *status = 0;
     if (!ack_state && need != ACK_OPTIONAL)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     if (ack_state && open_store(need, &s, &err) < 0) {
         *status = amp_complain(&err);
         if (strcmp(err.code, "log_failed") == 0 || strcmp(err.code, "log_damaged") == 0)

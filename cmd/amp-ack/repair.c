@@ -20,7 +20,7 @@ int ack_repair(int argc, char **argv)
     AMP_BUF struct amp_buf said = {0};
     amp_buf_init(&said, 1 << 20);
     if (!ack_state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     if (amp_person_only(environ, "repair a state directory", &err))
         return amp_complain(&err);
     int rc = upgrade ? amp_store_upgrade(ack_state, amp_agent_records_upgrade, &said, &err)

@@ -218,7 +218,7 @@ int route_inbox(int argc, char **argv)
     if (argc != 1)
         amp_die_usage("one agent is needed: amp-route inbox AGENT");
     if (!state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     if (busy && (idle || loop.between || loop.follow))
         amp_die_usage("--busy excludes the other options");
     struct inbox in = {.lock = -1};

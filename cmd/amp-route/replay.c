@@ -140,7 +140,7 @@ int route_replay(int argc, char **argv)
     struct replay r = {0};
     int status = 0;
     if (!state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     amp_signals_install();
     amp_buf_init(&r.out, (size_t)256 << 20);
     if (replay_open(&r, &err) < 0 || log_replay(&r, &err) < 0)

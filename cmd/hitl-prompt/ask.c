@@ -468,7 +468,7 @@ int hitl_ask(int argc, char **argv)
     struct amp_error err, no_terminal;
 
     if (!hitl_state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     if (hitl_people("answer escalations", &people, &err) < 0 || hitl_policy(&policy, &err) < 0)
         return amp_complain(&err);
     policy.deadline_ms = deadline_ms;

@@ -38,14 +38,18 @@ static const struct amp_opt options[] = {
 /* A row for each verb; its options and function are in the file of its name. */
 static const struct amp_verb verbs[] = {
     {NULL, "", "ask", ask_opts, hitl_ask},
-    {"list", "", "list the open questions", list_opts, hitl_list},
-    {"show", "ID", "print a question", show_opts, hitl_show},
-    {"answer", "[ID ACTION [NOTE…]]", "answer a question", answer_opts, hitl_answer},
+    {"list", "", "list the open questions", list_opts, hitl_list, .finds_state = true},
+    {"show", "ID", "print a question", show_opts, hitl_show, .finds_state = true},
+    {"answer", "[ID ACTION [NOTE…]]", "answer a question", answer_opts, hitl_answer,
+     .finds_state = true},
     {"receive", "", "answer one HTTP request with an answer in it", receive_opts, hitl_receive},
     {"sign", "[ID] ACTION [NOTE…]", "sign an answer with an SSH key", sign_opts, hitl_sign},
-    {"suspend", "[TASK|AGENT…]", "stop agents at once", suspend_opts, hitl_suspend},
-    {"resume", "[TASK|AGENT…]", "let suspended work go on", resume_opts, hitl_resume},
-    {"audit", "", "list, verify and report what people decided", audit_opts, hitl_audit},
+    {"suspend", "[TASK|AGENT…]", "stop agents at once", suspend_opts, hitl_suspend,
+     .finds_state = true},
+    {"resume", "[TASK|AGENT…]", "let suspended work go on", resume_opts, hitl_resume,
+     .finds_state = true},
+    {"audit", "", "list, verify and report what people decided", audit_opts, hitl_audit,
+     .finds_state = true},
     {"hook", "", "decide about a tool call of a coding agent (JSON on stdin)", hook_opts,
      hitl_hook},
     {0},
@@ -246,7 +250,7 @@ int hitl_open(const char *act, struct hitl *h, struct amp_error *err)
         .opt = {
             .tool = amp_cli_name(), .stop = &amp_stop, .note = amp_note, .say = amp_finding_print}};
     if (!hitl_state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     if (hitl_people(act, &who, err) < 0)
         return -1;
     h->opt.consumer = hitl_as;

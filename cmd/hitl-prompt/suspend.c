@@ -314,7 +314,7 @@ int hitl_suspend(int argc, char **argv)
     struct amp_error err;
 
     if (!hitl_state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     if ((argc > 0) + all + list != 1)
         amp_die_usage("give tasks and agents, or --all, or --list");
     if (is_task && is_agent)
@@ -365,7 +365,7 @@ int hitl_resume(int argc, char **argv)
     struct amp_error err;
 
     if (!hitl_state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     if ((argc > 0) + all != 1)
         amp_die_usage("give tasks and agents, or --all");
     if (is_task && is_agent)

@@ -59,7 +59,7 @@ static const struct amp_tool tool = {
 int task_open(struct amp_store **out, struct amp_error *err)
 {
     if (!task_state || !*task_state)
-        amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
+        amp_die_no_state();
     const struct amp_store_options how = {.lock_timeout_ms = task_lock_timeout,
                                           .facts = &amp_flow_facts,
                                           .sign_head = amp_head_sign,

@@ -209,7 +209,7 @@ int task_verify(int argc, char **argv)
         amp_die_usage(by_bundle ? "--self-signed and --allowed-signers exclude each other"
                                 : "--self-signed needs --bundle or --note");
     if (!by_bundle && (!task_state || !*task_state))
-        amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
+        amp_die_no_state();
     /* A bundle is checked without the state directory; everybody may do that. */
     if ((!by_bundle && amp_flow_person_only(task_state, amp_cli_name(), environ,
                                             "verify with a state directory", &err) < 0) ||

@@ -56,6 +56,9 @@ struct amp_verb {
     const struct amp_opt *opts;
     int (*run)(int argc, char **argv); /* operands only, argv[0] is the first; returns a status */
     const char *operand_hint;          /* if args is "": what to use instead of operands, or NULL */
+    /* For people: without --state and AMP_STATE the option "state" gets the state directory of the
+     * repository around the current directory, if it has one (amp_cli_repository). */
+    bool finds_state;
 };
 
 /* A setting of amp.json without an option. Before the verb runs, set is called for the value of the
@@ -100,6 +103,20 @@ int amp_cli_main(const struct amp_tool *tool, int argc, char **argv);
  * redact.patterns from there if neither an option nor the user's amp.json has them, and warns about
  * settings that are ignored there. */
 int amp_cli_state(const char *state_dir, struct amp_error *err);
+
+/* The state directory of the repository around the current directory, whether it exists or not: amp
+ * in the common git directory, as worktree-bind and `task-dispatch init` use it. */
+enum amp_repository_state {
+    AMP_REPOSITORY_NONE,    /* not in a repository, or in a sandbox, or it cannot be read */
+    AMP_REPOSITORY_WITHOUT, /* the repository has no state directory */
+    AMP_REPOSITORY_FOREIGN, /* the directory belongs to another user, or is not a directory */
+    AMP_REPOSITORY_FOUND
+};
+/* out gets the path, except with NONE. */
+enum amp_repository_state amp_cli_repository(char *out, size_t size);
+/* Ends the program with USAGE because no state directory was given; the hint names that of the
+ * repository, or the command that makes one. */
+void amp_die_no_state(void) __attribute__((noreturn));
 
 /* The name of the running tool, for records and diagnostics. */
 const char *amp_cli_name(void);

@@ -23,7 +23,8 @@ static int usage_line(struct amp_buf *b, const struct amp_verb *v, bool first,
                        v->args && *v->args ? " " : "", v->args ? v->args : "");
 }
 
-static int option_line(struct amp_buf *b, const struct amp_opt *o, struct amp_error *err)
+static int option_line(struct amp_buf *b, const struct amp_opt *o, bool finds_state,
+                       struct amp_error *err)
 {
     char left[120], letter[8] = "    ";
     if (o->letter)
@@ -42,6 +43,9 @@ static int option_line(struct amp_buf *b, const struct amp_opt *o, struct amp_er
         return -1;
     }
     if (amp_buf_str(b, o->doc ? o->doc : "", err) < 0)
+        return -1;
+    if (finds_state && o->name && strcmp(o->name, "state") == 0 &&
+        amp_buf_str(b, " (default: the repository's)", err) < 0)
         return -1;
     if (o->env && amp_buf_fmt(b, err, " [%s]", o->env))
         return -1;
@@ -107,7 +111,7 @@ int cli_help(const struct amp_verb *verb, const char *group, const struct cli_pa
         return -1;
     const struct amp_opt *o;
     for (int i = 0; (o = cli_opt_at(p, i)); i++)
-        if (!is_shadowed(p, i) && option_line(&b, o, err))
+        if (!is_shadowed(p, i) && option_line(&b, o, one && verb->finds_state, err))
             return -1;
     /* The manual page of a verb has the first word of the verb in its name. */
     const char *word = one ? verb->name : group;

@@ -111,7 +111,7 @@ static int tool_run(char **args)
     if (cli_check_verb(&c, &err) || cli_check_operands(verb, &p.operands, &err))
         return usage_complain(&err);
     typed_patterns = cli_standard.redact.n > 0;
-    if (cli_parse_rest(&p, &err) || patterns_set(&err) || cli_settings(&p, &err))
+    if (cli_parse_rest(&p, verb->finds_state, &err) || patterns_set(&err) || cli_settings(&p, &err))
         return usage_complain(&err);
     static char *none[] = {NULL};
     char **operands = none;

@@ -4,6 +4,7 @@
 #include "cli/private.h"
 #include "cli/rows.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -321,7 +322,18 @@ int cli_settings(const struct cli_parse *p, struct amp_error *err)
     return 0;
 }
 
-int cli_parse_rest(struct cli_parse *p, struct amp_error *err)
+/* The repository's state directory, if the verb looks for it and none was given. */
+static int state_find(struct cli_parse *p, struct amp_error *err)
+{
+    static char dir[PATH_MAX];
+    int i = cli_opt_find(p, 0, AMP_SPAN("state"));
+    if (i < 0 || p->seen[i] || amp_cli_repository(dir, sizeof dir) != AMP_REPOSITORY_FOUND)
+        return 0;
+    p->seen[i] = true;
+    return opt_set(cli_opt_at(p, i), dir, FROM_ENV, err);
+}
+
+int cli_parse_rest(struct cli_parse *p, bool finds_state, struct amp_error *err)
 {
     const struct amp_opt *o;
     for (int i = 0; (o = cli_opt_at(p, i)); i++) {
@@ -333,6 +345,8 @@ int cli_parse_rest(struct cli_parse *p, struct amp_error *err)
         if (opt_set(o, text, FROM_ENV, err))
             return -1;
     }
+    if (finds_state && state_find(p, err))
+        return -1;
     for (int i = 0; (o = cli_opt_at(p, i)); i++) {
         struct config_arg arg = {p, i};
         if (o->config && !p->seen[i] &&

@@ -35,8 +35,9 @@ int cli_list_add(struct amp_list *l, const char *text, struct amp_error *err);
 
 /* Reads options and operands from args; skips the first verb_words operands. */
 int cli_parse_args(struct cli_parse *p, char **args, int verb_words, struct amp_error *err);
-/* Sets the options that no flag has set, from the environment, then from amp.json. */
-int cli_parse_rest(struct cli_parse *p, struct amp_error *err);
+/* Sets the options that no flag has set, from the environment, then from amp.json. finds_state: as
+ * in struct amp_verb. */
+int cli_parse_rest(struct cli_parse *p, bool finds_state, struct amp_error *err);
 /* Applies the tool's settings of amp.json. */
 int cli_settings(const struct cli_parse *p, struct amp_error *err);
 bool cli_opt_takes_arg(const struct amp_opt *o);

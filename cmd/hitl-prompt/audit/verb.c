@@ -413,7 +413,7 @@ int hitl_audit(int argc, char **argv)
     (void)argc;
     (void)argv;
     if (!hitl_state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+        amp_die_no_state();
     if (json && html)
         amp_die_usage("--json and --html exclude each other");
     amp_signals_install();
