@@ -30,8 +30,8 @@ static const char *risk_name(int risk)
     return amp_risk_name((enum amp_risk)risk);
 }
 
-static const struct amp_rec_words qa_words = {qa_find, qa_name},
-                                  risk_words = {risk_find, risk_name};
+const struct amp_rec_words amp_task_qa_words = {qa_find, qa_name},
+                           amp_task_risk_words = {risk_find, risk_name};
 
 /* Fields that are JSON documents: lists and objects. */
 static int list_init(void *field, struct amp_error *err)
@@ -86,7 +86,7 @@ static const struct amp_rec_field part_fields[] = {
     PART(STRING, "subtask_id", id),
     PART(STRING, "description", description),
     PART(INT, "estimated_lines", estimated_lines),
-    AMP_REC_ENUM(struct amp_task_part, "state", state, &qa_words),
+    AMP_REC_ENUM(struct amp_task_part, "state", state, &amp_task_qa_words),
     PART(INT, "attempts", attempts),
     PART(INT, "ci_reds", ci_reds),
     PART(STRING, "dispatch_ref", dispatch_ref),
@@ -199,7 +199,7 @@ static const struct amp_rec_field task_fields[] = {
     TASK(STRING, "repo", repo),
     TASK(STRING, "branch", branch),
     TASK(STRING, "base", base),
-    AMP_REC_ENUM(struct amp_task, "risk_level", risk, &risk_words),
+    AMP_REC_ENUM(struct amp_task, "risk_level", risk, &amp_task_risk_words),
     DOCUMENT("acceptance_criteria", criteria, &list_ops),
     DOCUMENT("forbidden_actions", forbidden, &list_ops),
     DOCUMENT("tech_constraints", constraints, &object_ops),
@@ -216,6 +216,7 @@ static const struct amp_rec_field task_fields[] = {
     DOCUMENT("agents", agents, &list_ops),
     TASK(TIME, "created", created_ms),
     TASK(TIME, "updated", updated_ms),
+    AMP_REC(STRING, struct amp_task, "cancelled", cancelled),
     AMP_REC_WHOLE("state", &state_ops),
     AMP_REC_IN(struct amp_task, "suspended", suspended, &suspension_rec, true),
     AMP_REC_WHOLE("subtasks", &parts_ops),

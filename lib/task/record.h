@@ -11,6 +11,7 @@
 
 #include "store/store.h"
 #include "task/machines.h"
+#include "json/record.h"
 
 /* Values of `held`: what waits for the admin's decision. */
 #define AMP_HELD_APPROVAL "approval"
@@ -64,10 +65,14 @@ struct amp_task {
     json_t *notes;    /* the admin's, newest last */
     json_t *agents;   /* names of agents that claimed work of the task */
     struct amp_task_suspended suspended;
+    char *cancelled; /* the signed line with which a person ended it, or "" */
     int64_t created_ms, updated_ms;
 };
 
 #define AMP_TASK_KIND "task" /* of the records in the store */
+
+/* The words of `state` of a subtask, and of `risk`. */
+extern const struct amp_rec_words amp_task_qa_words, amp_task_risk_words;
 
 /* An empty task in state new. */
 int amp_task_init(struct amp_task *t, struct amp_span id, struct amp_error *err);

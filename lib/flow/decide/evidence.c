@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <amp/base/id.h>
-
 #include "base/grow.h"
+#include "flow/story/story.h"
 #include "message/ledger/ledger.h"
-#include "task/task.h"
 
 #define MEM_MAX   ((size_t)256 << 20)
 #define ROW_MAX   (64u << 10) /* bytes of a row */
@@ -17,10 +15,7 @@
 
 struct gathering {
     struct amp_evidence *ev;
-    struct amp_reader *reader;
     struct amp_buf mem, text;
-    int64_t at_ms; /* when the current message was recorded; its own time proves nothing */
-    int64_t dispatch_ms, work_ms, verdict_ms; /* when the kept lines were sent */
 };
 
 static int row_add(struct gathering *g, int64_t at_ms, uint32_t depth, struct amp_error *err)
@@ -65,113 +60,71 @@ static int text_say(struct gathering *g, struct amp_span text, struct amp_error 
     return n < text.n ? row_say(g, err, " … (%zu more bytes)", text.n - n) : 0;
 }
 
-static int who_say(struct gathering *g, const struct amp_view *v, struct amp_error *err)
+static int who_say(struct gathering *g, const struct amp_story_event *e, struct amp_error *err)
 {
-    if (row_say(g, err, " by %.*s", AMP_CLIP(v->from, 200)) < 0)
+    if (row_say(g, err, " by %.200s", e->from) < 0)
         return -1;
-    return v->sig.key.n ? row_say(g, err, " (%.*s)", AMP_CLIP(v->sig.key, 200)) : 0;
+    return *e->by ? row_say(g, err, " (%.200s)", e->by) : 0;
 }
 
-static int list_say(struct gathering *g, const struct amp_view *v, const char *label,
-                    const struct amp_spans *texts, struct amp_error *err)
+/* A part of an event: "blocker: TEXT", or an issue with its place. */
+static int item_gather(struct gathering *g, const struct amp_story_event *e,
+                       const struct amp_story_item *item, struct amp_error *err)
 {
-    for (uint32_t i = 0; i < texts->n; i++)
-        if (row_say(g, err, "%s: ", label) < 0 || text_say(g, texts->v[i], err) < 0 ||
-            row_add(g, g->at_ms, 1, err) < 0)
+    if (e->kind == AMP_STORY_RESULT) {
+        if (row_say(g, err, "%s: ", item->label) < 0)
             return -1;
-    return 0;
-}
-
-static int dispatch_gather(struct gathering *g, const struct amp_view *v, struct amp_error *err)
-{
-    if (row_say(g, err, "dispatch to %.*s", AMP_CLIP(v->n_to ? v->to[0] : AMP_SPAN("?"), 200)) <
-            0 ||
-        who_say(g, v, err) < 0)
+    } else if (row_say(g, err, "%.40s, ", item->severity) < 0 ||
+               text_say(g, amp_span_str(item->file), err) < 0 ||
+               row_say(g, err, ":%lld: ", (long long)item->line) < 0) {
         return -1;
-    return row_add(g, g->at_ms, 0, err);
-}
-
-static int result_gather(struct gathering *g, const struct amp_view *v, struct amp_error *err)
-{
-    if (row_say(g, err, "result: %s, %u files, +%lld -%lld",
-                amp_completion_name(v->body.result.completion), v->body.result.files_changed.n,
-                (long long)v->body.result.lines_added,
-                (long long)v->body.result.lines_removed) < 0 ||
-        (v->body.result.commit.n &&
-         row_say(g, err, ", commit %.*s", AMP_CLIP(v->body.result.commit, 12)) < 0) ||
-        who_say(g, v, err) < 0 || row_add(g, g->at_ms, 0, err) < 0 ||
-        list_say(g, v, "blocker", &v->body.result.blockers, err) < 0)
-        return -1;
-    return 0;
-}
-
-static int verdict_gather(struct gathering *g, const struct amp_view *v, struct amp_error *err)
-{
-    if (row_say(g, err, "verdict: %s", amp_verdict_name(v->body.verdict.decision)) < 0 ||
-        (v->body.verdict.confidence >= 0 &&
-         row_say(g, err, ", confidence %.2f", v->body.verdict.confidence) < 0) ||
-        who_say(g, v, err) < 0 || row_add(g, g->at_ms, 0, err) < 0)
-        return -1;
-    for (uint32_t i = 0; i < v->body.verdict.n_issues; i++) {
-        const struct amp_issue *issue = &v->body.verdict.issues[i];
-        if (row_say(g, err, "%.*s, ", AMP_CLIP(issue->severity, 40)) < 0 ||
-            text_say(g, issue->file, err) < 0 ||
-            row_say(g, err, ":%lld: ", (long long)issue->line) < 0 ||
-            text_say(g, issue->description, err) < 0 || row_add(g, g->at_ms, 1, err) < 0)
-            return -1;
     }
-    return 0;
+    return text_say(g, amp_span_str(item->text), err) < 0 ? -1 : row_add(g, e->at_ms, 1, err);
+}
+
+static int head_gather(struct gathering *g, const struct amp_story_event *e, struct amp_error *err)
+{
+    switch (e->kind) {
+    case AMP_STORY_RESULT:
+        if (row_say(g, err, "result: %s, %lld files, +%lld -%lld", e->word, (long long)e->files,
+                    (long long)e->added, (long long)e->removed) < 0)
+            return -1;
+        return *e->commit ? row_say(g, err, ", commit %.12s", e->commit) : 0;
+    case AMP_STORY_VERDICT:
+        if (row_say(g, err, "verdict: %s", e->word) < 0)
+            return -1;
+        return e->confidence >= 0 ? row_say(g, err, ", confidence %.2f", e->confidence) : 0;
+    default:
+        return row_say(g, err, "dispatch to %.200s", *e->to ? e->to : "?");
+    }
 }
 
 /* Keeps the newest line of a kind. */
-static int line_keep(struct gathering *g, char **place, int64_t *at_ms, const struct amp_view *v,
-                     struct amp_error *err)
+static int line_keep(char **place, const struct amp_story_event *e, struct amp_error *err)
 {
-    if (*place && g->at_ms < *at_ms)
-        return 0;
-    char *line = amp_span_dup(v->message);
-    if (!line)
-        return amp_fail_memory(err);
     free(*place);
-    *place = line;
-    *at_ms = g->at_ms;
-    return 0;
+    *place = strdup(e->line);
+    return *place ? 0 : amp_fail_memory(err);
 }
 
-static int message_gather(struct gathering *g, const struct amp_view *v, struct amp_error *err)
+static int event_gather(struct gathering *g, const struct amp_story_event *e, struct amp_error *err)
 {
-    switch (v->kind) {
-    case AMP_KIND_DISPATCH:
-        return line_keep(g, &g->ev->dispatch, &g->dispatch_ms, v, err) < 0
-                   ? -1
-                   : dispatch_gather(g, v, err);
-    case AMP_KIND_RESULT:
-        return line_keep(g, &g->ev->work, &g->work_ms, v, err) < 0 ? -1 : result_gather(g, v, err);
-    case AMP_KIND_VERDICT:
-        return line_keep(g, &g->ev->verdict, &g->verdict_ms, v, err) < 0
-                   ? -1
-                   : verdict_gather(g, v, err);
-    default:
+    struct amp_evidence *ev = g->ev;
+    bool dispatch = e->kind == AMP_STORY_ASKED || e->kind == AMP_STORY_DISPATCH;
+
+    if (!dispatch && e->kind != AMP_STORY_RESULT && e->kind != AMP_STORY_VERDICT)
         return 0;
-    }
-}
-
-static int message_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                      struct amp_error *err)
-{
-    static const struct amp_check_options any = {0};
-    struct gathering *g = ctx;
-    struct amp_message_rec m;
-    struct amp_view v;
-
-    (void)id;
-    if (amp_message_parse(rec, &g->mem, &m, err) < 0)
+    if (line_keep(dispatch                      ? &ev->dispatch
+                  : e->kind == AMP_STORY_RESULT ? &ev->work
+                                                : &ev->verdict,
+                  e, err) < 0 ||
+        head_gather(g, e, err) < 0 || who_say(g, e, err) < 0 || row_add(g, e->at_ms, 0, err) < 0)
         return -1;
-    if (m.line.n == 0)
-        return 0;
-    g->at_ms = m.sent_ms;
-    int rc = amp_reader_line(g->reader, m.line, &any, &v, NULL, NULL, err);
-    return rc <= 0 ? rc : message_gather(g, &v, err);
+    for (size_t i = 0; i < e->n_items; i++)
+        if ((e->kind == AMP_STORY_RESULT || *e->items[i].severity) &&
+            item_gather(g, e, &e->items[i], err) < 0)
+            return -1;
+    return 0;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -183,21 +136,20 @@ static int compare_rows(const void *a, const void *b)
     return x->place < y->place ? -1 : 1;
 }
 
-/* The messages of a task have ids that begin with their type and the task. A dispatch is the
- * consequence of what was recorded in the same moment, so it comes last. */
+/* The story of the question's task. */
 static int task_gather(struct gathering *g, struct amp_store *s, const char *task,
                        struct amp_error *err)
 {
-    static const char *const types[] = {"task_result", "review_verdict", "task_dispatch"};
-    char prefix[AMP_TASK_ID_MAX + 32];
+    AMP_STORY st = {0};
 
-    if (!amp_id_is_safe(amp_span_str(task)) || strlen(task) >= AMP_TASK_ID_MAX)
-        return 0;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        snprintf(prefix, sizeof prefix, "%s-%s-", types[i], task);
-        if (amp_store_each_of(s, AMP_MESSAGE_KIND, amp_span_str(prefix), message_fn, g, err) < 0)
+    if (amp_story_load(s, amp_span_str(task), &st, err) < 0)
+        return -1;
+    for (size_t i = 0; i < st.n_events; i++)
+        if (event_gather(g, &st.events[i], err) < 0)
             return -1;
-    }
+    g->ev->has_task = st.found;
+    g->ev->task = st.task;
+    st.task = (struct amp_task){0};
     return 0;
 }
 
@@ -279,13 +231,9 @@ static int evidence_gather(struct amp_store *s, const struct amp_question *q, st
 
     amp_buf_init(&g->mem, MEM_MAX);
     amp_buf_init(&g->text, ROW_MAX);
-    if (!(g->reader = amp_reader_new(NULL, err)))
-        return -1;
     if (record_gather(s, q, g, err) < 0)
         return -1;
-    if (q->about.kind == AMP_SUBJECT_TASK &&
-        (amp_task_load(s, amp_span_str(q->about.task), &ev->task, &ev->has_task, err) < 0 ||
-         task_gather(g, s, q->about.task, err) < 0))
+    if (q->about.kind == AMP_SUBJECT_TASK && task_gather(g, s, q->about.task, err) < 0)
         return -1;
     if (q->about.kind == AMP_SUBJECT_MESSAGE && delivery_gather(g, s, q->about.id, err) < 0)
         return -1;
@@ -302,7 +250,6 @@ int amp_evidence_load(struct amp_store *s, const struct amp_question *q, struct 
 
     *ev = (struct amp_evidence){0};
     int rc = evidence_gather(s, q, &g, err);
-    amp_reader_free(g.reader);
     amp_buf_release(&g.mem);
     amp_buf_release(&g.text);
     return rc;

@@ -42,7 +42,7 @@ struct amp_brief_filter {
 };
 /* 0: continue, 1: stop, -1: failure. fn may use the store. */
 typedef int (*amp_brief_fn)(void *ctx, const struct amp_brief *b, struct amp_error *err);
-/* Calls fn for each task of the filter in the order of their ids. */
+/* Calls fn for each task of the filter: those of one state after the other, by id. */
 int amp_brief_each(struct amp_store *s, const struct amp_brief_filter *f, amp_brief_fn fn,
                    void *ctx, struct amp_error *err);
 
@@ -91,6 +91,7 @@ struct amp_story_event {
     char *id;             /* of the message, or of the question */
     char *from, *to, *by; /* by: the fingerprint of the key that signed it */
     char *subtask, *word, *text, *commit;
+    char *severity;                /* of a question: critical, warning; info asks nothing */
     int64_t files, added, removed; /* of a result */
     double confidence;             /* of a verdict; < 0: none */
     bool open;                     /* a question that waits for its decision */

@@ -1,0 +1,306 @@
+/* Summaries of tasks. One pass over the agents, bindings and suspensions, which are few, and one
+ * over the tasks; of a task's record only the members of a summary are read. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/record.h"
+#include "base/grow.h"
+#include "flow/story/story.h"
+#include "hitl/pause/pause.h"
+#include "worktree/binding.h"
+#include "json/record.h"
+#include "protocol/amp/compose.h"
+
+/* ---- what a summary reads of a record ---- */
+
+struct part {
+    struct amp_span id, verdict, completion, commit;
+    int64_t attempts;
+    uint8_t state;
+};
+#define PART(as, key, member) AMP_REC(as, struct part, key, member)
+static const struct amp_rec_field part_fields[] = {
+    PART(TEXT, "subtask_id", id),
+    AMP_REC_ENUM(struct part, "state", state, &amp_task_qa_words),
+    PART(INT, "attempts", attempts),
+    PART(TEXT, "verdict", verdict),
+    PART(TEXT, "completion_status", completion),
+    PART(TEXT, "commit", commit),
+};
+AMP_REC_TABLE(part_rec, "a subtask's record", struct part, part_fields);
+
+struct asked {
+    struct amp_span ref, type, severity;
+};
+static const struct amp_rec_field asked_fields[] = {
+    AMP_REC(TEXT, struct asked, "ref", ref),
+    AMP_REC(TEXT, struct asked, "type", type),
+    AMP_REC(TEXT, struct asked, "severity", severity),
+};
+AMP_REC_TABLE(asked_rec, "an open escalation", struct asked, asked_fields);
+
+struct record {
+    struct amp_span description, repo, branch, base;
+    uint8_t risk;
+    int64_t rejections, created_ms, updated_ms;
+    struct asked *open;
+    struct part *parts;
+    struct amp_span *agents;
+    uint32_t n_open, n_parts, n_agents;
+};
+#define TASK(as, key, member) AMP_REC(as, struct record, key, member)
+static const struct amp_rec_field task_fields[] = {
+    TASK(TEXT, "description", description),
+    TASK(TEXT, "repo", repo),
+    TASK(TEXT, "branch", branch),
+    TASK(TEXT, "base", base),
+    AMP_REC_ENUM(struct record, "risk_level", risk, &amp_task_risk_words),
+    TASK(INT, "reject_count", rejections),
+    AMP_REC_MANY(struct record, "escalations", open, &asked_rec, false),
+    AMP_REC_WORDS(struct record, "agents", agents, false),
+    TASK(TIME, "created", created_ms),
+    TASK(TIME, "updated", updated_ms),
+    AMP_REC_MANY(struct record, "subtasks", parts, &part_rec, false),
+};
+AMP_REC_TABLE(task_rec, "a task's record", struct record, task_fields);
+
+/* ---- agents and their worktrees ---- */
+
+struct worker {
+    char *name, *task, *last_task; /* task: "" if it has none */
+    char *repo, *branch, *worktree;
+};
+
+struct briefing {
+    struct amp_store *store;
+    const struct amp_brief_filter *f;
+    amp_brief_fn fn;
+    void *ctx;
+    struct worker *workers;
+    size_t n_workers, cap_workers;
+    struct amp_pauses pauses;
+    struct amp_buf mem;
+    bool stopped;
+};
+
+static struct worker *worker_find(struct briefing *b, struct amp_span name)
+{
+    for (size_t i = 0; i < b->n_workers; i++)
+        if (amp_span_is(name, b->workers[i].name))
+            return &b->workers[i];
+    return NULL;
+}
+
+static int text_set(char **place, struct amp_span text, struct amp_error *err)
+{
+    char *copy = amp_span_dup(text);
+
+    if (!copy)
+        return amp_fail_memory(err);
+    free(*place);
+    *place = copy;
+    return 0;
+}
+
+static struct worker *worker_add(struct briefing *b, struct amp_span name, struct amp_error *err)
+{
+    struct worker *w = worker_find(b, name);
+
+    if (w)
+        return w;
+    if (amp_grow(&b->workers, &b->cap_workers, b->n_workers, sizeof *b->workers, err) < 0)
+        return NULL;
+    w = &b->workers[b->n_workers++];
+    *w = (struct worker){0};
+    return text_set(&w->name, name, err) < 0 || text_set(&w->task, AMP_SPAN(""), err) < 0 ||
+                   text_set(&w->last_task, AMP_SPAN(""), err) < 0 ||
+                   text_set(&w->repo, AMP_SPAN(""), err) < 0 ||
+                   text_set(&w->branch, AMP_SPAN(""), err) < 0 ||
+                   text_set(&w->worktree, AMP_SPAN(""), err) < 0
+               ? NULL
+               : w;
+}
+
+static int agent_add(void *ctx, struct amp_span name, const struct amp_agent_rec *rec,
+                     struct amp_error *err)
+{
+    struct worker *w = worker_add(ctx, name, err);
+
+    return !w || text_set(&w->task, amp_span_str(rec->work.task), err) < 0 ||
+                   text_set(&w->last_task, amp_span_str(rec->work.last_task), err) < 0
+               ? -1
+               : 0;
+}
+
+static int binding_add(void *ctx, const struct amp_binding *at, struct amp_error *err)
+{
+    struct briefing *b = ctx;
+    struct worker *w;
+
+    if (!amp_binding_is_bound(at))
+        return 0;
+    w = worker_add(b, amp_span_str(at->agent), err);
+    return !w || text_set(&w->repo, amp_span_str(at->repo), err) < 0 ||
+                   text_set(&w->branch, amp_span_str(at->branch), err) < 0 ||
+                   text_set(&w->worktree, amp_span_str(at->worktree), err) < 0
+               ? -1
+               : 0;
+}
+
+/* Who works on the task, or did last, and the worktree that is on its branch. */
+static void worker_tell(struct briefing *b, const struct record *r, struct amp_brief *out)
+{
+    const struct worker *last = NULL;
+
+    for (size_t i = 0; i < b->n_workers; i++) {
+        const struct worker *w = &b->workers[i];
+        if (amp_span_is(out->id, w->task)) {
+            out->working = true;
+            last = w;
+        } else if (!out->working && amp_span_is(out->id, w->last_task)) {
+            last = w;
+        }
+        if (*w->worktree && r->branch.n && amp_span_is(r->branch, w->branch))
+            out->worktree = amp_span_str(w->worktree);
+    }
+    out->agent = last          ? amp_span_str(last->name)
+                 : r->n_agents ? r->agents[r->n_agents - 1]
+                               : AMP_SPAN("");
+    out->paused =
+        b->pauses.n_v && (amp_pauses_find(&b->pauses, out->id, AMP_SPAN("")) ||
+                          (out->working && amp_pauses_find(&b->pauses, AMP_SPAN(""), out->agent)));
+}
+
+/* ---- the summaries ---- */
+
+static void part_tell(const struct record *r, struct amp_brief *out)
+{
+    const struct part *turn = NULL;
+
+    for (uint32_t i = 0; i < r->n_parts; i++) {
+        out->approved += r->parts[i].state == AMP_QA_APPROVED;
+        if (!turn && r->parts[i].state != AMP_QA_APPROVED && r->parts[i].state != AMP_QA_ABANDONED)
+            turn = &r->parts[i];
+    }
+    out->subtasks = r->n_parts;
+    if (!turn && r->n_parts)
+        turn = &r->parts[r->n_parts - 1];
+    if (!turn)
+        return;
+    out->subtask = turn->id;
+    out->subtask_state = turn->state;
+    out->attempts = turn->attempts;
+    out->completion = turn->completion;
+    out->commit = turn->commit;
+    out->verdict = turn->verdict;
+}
+
+static void question_tell(const struct record *r, struct amp_brief *out)
+{
+    const struct asked *first = NULL;
+
+    for (uint32_t i = 0; i < r->n_open; i++)
+        if (!first || (amp_span_is(r->open[i].severity, "critical") &&
+                       !amp_span_is(first->severity, "critical")))
+            first = &r->open[i];
+    out->questions = r->n_open;
+    if (!first)
+        return;
+    out->question = first->ref;
+    out->question_type = first->type;
+    out->severity = first->severity;
+}
+
+static bool is_wanted(const struct amp_brief_filter *f, const struct record *r)
+{
+    bool agent = !f->agent;
+
+    for (uint32_t i = 0; !agent && i < r->n_agents; i++)
+        agent = amp_span_is(r->agents[i], f->agent);
+    return agent && (!f->question || r->n_open);
+}
+
+static int brief_tell(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
+{
+    struct briefing *b = ctx;
+    struct record r;
+    int state = amp_fsm_state(&amp_task_fsm, rec->state);
+
+    if (state < 0)
+        return amp_fail(err, AMP_DATAERR, "bad_record", "a task's record has no usable state");
+    if (amp_span_is(id, AMP_TASK_NONE))
+        return 0;
+    if (amp_rec_parse(&task_rec, rec->json, &b->mem, &r, err) < 0)
+        return -1;
+    if (!is_wanted(b->f, &r))
+        return 0;
+    struct amp_brief out = {
+        .id = id,
+        .description = r.description,
+        .repo = r.repo,
+        .branch = r.branch,
+        .base = r.base,
+        .state = (uint8_t)state,
+        .ended = amp_task_ended((uint8_t)state),
+        .risk = (enum amp_risk)r.risk,
+        .rejections = r.rejections,
+        .created_ms = r.created_ms,
+        .updated_ms = r.updated_ms,
+    };
+    part_tell(&r, &out);
+    question_tell(&r, &out);
+    worker_tell(b, &r, &out);
+    int rc = b->fn(b->ctx, &out, err);
+    b->stopped = rc == 1;
+    return rc;
+}
+
+static int one_tell(struct briefing *b, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    AMP_BUF struct amp_buf json = {0};
+
+    if (amp_store_get(b->store, AMP_KEY(AMP_TASK_KIND, b->f->id), &rec, err) < 0)
+        return -1;
+    if (!rec.found || (b->f->state && !amp_span_is(rec.state, b->f->state)) ||
+        (!b->f->ended && amp_task_ended((uint8_t)amp_fsm_state(&amp_task_fsm, rec.state))))
+        return 0;
+    return brief_tell(b, b->f->id, &rec, err) < 0 ? -1 : 0;
+}
+
+static int all_tell(struct briefing *b, struct amp_error *err)
+{
+    for (uint8_t i = 0; i < amp_task_fsm.n_states && !b->stopped; i++) {
+        const char *name = amp_task_fsm.states[i].name;
+        if (b->f->state ? strcmp(name, b->f->state) != 0 : amp_task_ended(i) && !b->f->ended)
+            continue;
+        if (amp_store_each(b->store, AMP_TASK_KIND, name, brief_tell, b, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int amp_brief_each(struct amp_store *s, const struct amp_brief_filter *f, amp_brief_fn fn,
+                   void *ctx, struct amp_error *err)
+{
+    struct briefing b = {.store = s, .f = f, .fn = fn, .ctx = ctx};
+    int rc = -1;
+
+    amp_buf_init(&b.mem, AMP_REC_MAX);
+    amp_pauses_init(&b.pauses);
+    if (amp_agent_records(s, agent_add, &b, err) == 0 &&
+        amp_binding_each(s, binding_add, &b, err) == 0 && amp_pauses_read(s, &b.pauses, err) == 0)
+        rc = f->id.n ? one_tell(&b, err) : all_tell(&b, err);
+    for (size_t i = 0; i < b.n_workers; i++) {
+        struct worker *w = &b.workers[i];
+        char *texts[] = {w->name, w->task, w->last_task, w->repo, w->branch, w->worktree};
+        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+            free(texts[k]);
+    }
+    free(b.workers);
+    amp_pauses_release(&b.pauses);
+    amp_buf_release(&b.mem);
+    return rc;
+}
