@@ -55,7 +55,8 @@ static void on_info(const struct amp_question *q)
     AMP_BUF struct amp_buf text = {0};
     struct amp_error err;
 
-    const struct page page = {hitl_width(STDERR_FILENO), amp_color(stderr), &text, &err};
+    const struct amp_page page = {hitl_width(STDERR_FILENO), amp_color(stderr), &text, &err,
+                                  EVIDENCE_MORE};
     amp_buf_init(&text, 1 << 20);
     if (evidence_question(q, NULL, &page) == 0)
         amp_err(amp_buf_span(&text));

@@ -11,7 +11,8 @@ static int show_print(struct hitl *h, const struct amp_question *q, struct amp_e
 {
     AMP_BUF struct amp_buf text = {0};
     AMP_EVIDENCE ev = {0};
-    const struct page page = {hitl_width(STDOUT_FILENO), amp_color_of(STDOUT_FILENO), &text, err};
+    const struct amp_page page = {hitl_width(STDOUT_FILENO), amp_color_of(STDOUT_FILENO), &text,
+                                  err, EVIDENCE_MORE};
 
     amp_buf_init(&text, 8 * AMP_QUESTION_BYTES);
     if (amp_evidence_load(h->store, q, &ev, err) < 0 || evidence_question(q, &ev, &page) < 0 ||

@@ -15,19 +15,19 @@
 #define EVENTS_MAX  8    /* of the history */
 #define REASONS_MAX 4    /* of an event */
 
-static int count_more(const struct page *page, size_t n, size_t shown, const char *key)
+static int count_more(const struct amp_page *page, size_t n, size_t shown, const char *key)
 {
-    return n > shown ? page_say(page, TINT_DIM, "  %-*s   … %zu more (%s)", PAGE_LABEL, "",
-                                n - shown, key)
+    return n > shown ? amp_page_say(page, AMP_TINT_DIM, "  %-*s   … %zu more (%s)", AMP_PAGE_LABEL,
+                                    "", n - shown, key)
                      : 0;
 }
 
-static int quote_str(const struct page *page, const char *label, const char *text)
+static int quote_str(const struct amp_page *page, const char *label, const char *text)
 {
-    return *text ? page_quote(page, label, amp_span_str(text), FIELD_MAX) : 0;
+    return *text ? amp_page_quote(page, label, amp_span_str(text), FIELD_MAX) : 0;
 }
 
-static int quote_list(const struct page *page, const char *label, const json_t *values)
+static int quote_list(const struct amp_page *page, const char *label, const json_t *values)
 {
     size_t i;
     json_t *v;
@@ -40,7 +40,7 @@ static int quote_list(const struct page *page, const char *label, const json_t *
 }
 
 /* A member: text, or any JSON value. */
-static int quote_value(const struct page *page, const char *label, const json_t *v)
+static int quote_value(const struct amp_page *page, const char *label, const json_t *v)
 {
     AMP_BUF struct amp_buf words = {0};
 
@@ -50,8 +50,9 @@ static int quote_value(const struct page *page, const char *label, const json_t 
         return quote_str(page, label, json_string_value(v));
     amp_buf_init(&words, TEXT_MAX);
     if (amp_json_dump(v, &words, NULL) < 0)
-        return page_say(page, TINT_NONE, "  %-*s   (too long to show)", PAGE_LABEL, label);
-    return page_quote(page, label, amp_buf_span(&words), FIELD_MAX);
+        return amp_page_say(page, AMP_TINT_NONE, "  %-*s   (too long to show)", AMP_PAGE_LABEL,
+                            label);
+    return amp_page_quote(page, label, amp_buf_span(&words), FIELD_MAX);
 }
 
 /* The member at a path of keys. */
@@ -69,7 +70,7 @@ static const json_t *member_at(const json_t *j, const char *path)
 }
 
 static int field_text(const struct amp_question *q, const struct amp_question_field *f,
-                      const struct page *page)
+                      const struct amp_page *page)
 {
     if (!*f->path)
         return quote_str(page, f->label, amp_question_invocation(q));
@@ -77,7 +78,8 @@ static int field_text(const struct amp_question *q, const struct amp_question_fi
     return f->list ? quote_list(page, f->label, value) : quote_value(page, f->label, value);
 }
 
-static int row_quote(const struct page *page, const char *label, const struct amp_evidence_row *row)
+static int row_quote(const struct amp_page *page, const char *label,
+                     const struct amp_evidence_row *row)
 {
     AMP_BUF struct amp_buf text = {0};
     char at[AMP_TIME_MAX] = "";
@@ -90,11 +92,11 @@ static int row_quote(const struct page *page, const char *label, const struct am
         at[10] = ' ';
     if (amp_buf_fmt(&text, page->err, "%s%s%s", at, row->depth ? "  - " : " ", row->text) < 0)
         return -1;
-    return page_quote(page, label, amp_buf_span(&text), FIELD_MAX);
+    return amp_page_quote(page, label, amp_buf_span(&text), FIELD_MAX);
 }
 
 /* The last events, each with its first reasons. */
-static int history_text(const struct amp_evidence *ev, const struct page *page)
+static int history_text(const struct amp_evidence *ev, const struct amp_page *page)
 {
     size_t events = 0, first = 0, reasons = 0;
     const char *label = "history";
@@ -104,8 +106,8 @@ static int history_text(const struct amp_evidence *ev, const struct page *page)
             events++;
             first = i;
         }
-    if (first && page_say(page, TINT_DIM, "  %-*s   … %zu earlier lines (l shows the log)",
-                          PAGE_LABEL, "", first) < 0)
+    if (first && amp_page_say(page, AMP_TINT_DIM, "  %-*s   … %zu earlier lines (l shows the log)",
+                              AMP_PAGE_LABEL, "", first) < 0)
         return -1;
     for (size_t i = first; i < ev->n_rows; i++) {
         const struct amp_evidence_row *row = &ev->rows[i];
@@ -121,13 +123,14 @@ static int history_text(const struct amp_evidence *ev, const struct page *page)
 }
 
 /* The progress of the task. */
-static int task_text(const struct amp_evidence *ev, const struct page *page)
+static int task_text(const struct amp_evidence *ev, const struct amp_page *page)
 {
     const struct amp_task *t = &ev->task;
     char line[512];
 
     if (quote_str(page, "task", t->description) < 0 || quote_str(page, "branch", t->branch) < 0 ||
-        page_say(page, TINT_NONE, "  %-*s   %s", PAGE_LABEL, "risk", amp_risk_name(t->risk)) < 0)
+        amp_page_say(page, AMP_TINT_NONE, "  %-*s   %s", AMP_PAGE_LABEL, "risk",
+                     amp_risk_name(t->risk)) < 0)
         return -1;
     for (size_t i = 0; i < t->n_parts && i < ITEMS_MAX; i++) {
         const struct amp_task_part *p = &t->parts[i];
@@ -143,7 +146,7 @@ static int task_text(const struct amp_evidence *ev, const struct page *page)
 }
 
 /* The message that a question about another protocol's work is about. */
-static int about_text(const struct amp_subject *a, const struct page *page)
+static int about_text(const struct amp_subject *a, const struct amp_page *page)
 {
     if (a->kind != AMP_SUBJECT_MESSAGE)
         return 0;
@@ -152,7 +155,7 @@ static int about_text(const struct amp_subject *a, const struct page *page)
     return quote_str(page, "its task", a->task);
 }
 
-static int head_text(const struct amp_question *q, bool suspended, const struct page *page)
+static int head_text(const struct amp_question *q, bool suspended, const struct amp_page *page)
 {
     AMP_BUF struct amp_buf title = {0};
 
@@ -160,47 +163,49 @@ static int head_text(const struct amp_question *q, bool suspended, const struct 
     if (amp_question_terms(q)->title(q->message, suspended, &title, page->err) < 0 ||
         amp_buf_add(&title, "", 1, page->err) < 0 || amp_buf_str(page->out, "\n", page->err) < 0)
         return -1;
-    return page_say(page, TINT_HEAD, "== %s", title.data);
+    return amp_page_say(page, AMP_TINT_HEAD, "== %s", title.data);
 }
 
 /* What happens at the deadline. */
 static int fallback_text(const struct amp_question *q, const struct amp_evidence *ev,
-                         const struct page *page)
+                         const struct amp_page *page)
 {
     const char *deny = amp_question_terms(q)->deny;
     int f = amp_fallback_find(amp_span_str(ev->fallback));
 
     if (f <= AMP_FALLBACK_NONE || !deny)
-        return page_say(page, TINT_NONE, "  %-*s   the question stays open", PAGE_LABEL, "then");
-    return page_say(page, TINT_NONE, "  %-*s   %s%s (%s)", PAGE_LABEL, "then",
-                    f == AMP_FALLBACK_AUTO     ? "a proposal above the threshold, else "
-                    : f == AMP_FALLBACK_EXTEND ? "the deadline is extended, at most 3 times, then "
-                                               : "",
-                    deny, ev->fallback);
+        return amp_page_say(page, AMP_TINT_NONE, "  %-*s   the question stays open", AMP_PAGE_LABEL,
+                            "then");
+    return amp_page_say(page, AMP_TINT_NONE, "  %-*s   %s%s (%s)", AMP_PAGE_LABEL, "then",
+                        f == AMP_FALLBACK_AUTO ? "a proposal above the threshold, else "
+                        : f == AMP_FALLBACK_EXTEND
+                            ? "the deadline is extended, at most 3 times, then "
+                            : "",
+                        deny, ev->fallback);
 }
 
 /* Risk, deadline and what happens then; approvals so far. */
 static int terms_text(const struct amp_question *q, const struct amp_evidence *ev,
-                      const struct page *page)
+                      const struct amp_page *page)
 {
     char at[AMP_TIME_MAX];
 
     if (!ev->has_task && quote_str(page, "risk", ev->risk) < 0)
         return -1;
-    if (ev->n_votes && page_say(page, TINT_NONE, "  %-*s   %u so far; more are needed", PAGE_LABEL,
-                                "approvals", ev->n_votes) < 0)
+    if (ev->n_votes && amp_page_say(page, AMP_TINT_NONE, "  %-*s   %u so far; more are needed",
+                                    AMP_PAGE_LABEL, "approvals", ev->n_votes) < 0)
         return -1;
     if (!ev->deadline_ms)
         return 0;
     amp_time_format(ev->deadline_ms, at);
-    if (page_say(page, TINT_NONE, "  %-*s   %.19sZ%s", PAGE_LABEL, "deadline", at,
-                 ev->extensions ? " (extended)" : "") < 0)
+    if (amp_page_say(page, AMP_TINT_NONE, "  %-*s   %.19sZ%s", AMP_PAGE_LABEL, "deadline", at,
+                     ev->extensions ? " (extended)" : "") < 0)
         return -1;
     return fallback_text(q, ev, page);
 }
 
 int evidence_question(const struct amp_question *q, const struct amp_evidence *ev,
-                      const struct page *page)
+                      const struct amp_page *page)
 {
     const struct amp_question_terms *t = amp_question_terms(q);
     bool task = ev && ev->has_task;
@@ -219,23 +224,23 @@ int evidence_question(const struct amp_question *q, const struct amp_evidence *e
     return quote_str(page, "refused", q->refused) < 0 ? -1 : ev ? terms_text(q, ev, page) : 0;
 }
 
-int evidence_answers(const struct amp_question *q, const struct page *page)
+int evidence_answers(const struct amp_question *q, const struct amp_page *page)
 {
 
-    if (page_say(page, TINT_NONE, "  Answer: %s", amp_answer_form(q)) < 0)
+    if (amp_page_say(page, AMP_TINT_NONE, "  Answer: %s", amp_answer_form(q)) < 0)
         return -1;
     for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
-        if (a->effect && page_say(page, TINT_DIM, "    %-12s %s", a->name, a->effect) < 0)
+        if (a->effect && amp_page_say(page, AMP_TINT_DIM, "    %-12s %s", a->name, a->effect) < 0)
             return -1;
-    return page_say(page, TINT_DIM, "    %-12s %s", "defer TIME",
-                    "ask again then: 2h, 17:30 or an RFC 3339 time");
+    return amp_page_say(page, AMP_TINT_DIM, "    %-12s %s", "defer TIME",
+                        "ask again then: 2h, 17:30 or an RFC 3339 time");
 }
 
 int evidence_digest(const struct amp_question *q, const struct amp_evidence *ev,
                     char out[EVIDENCE_DIGEST_MAX], struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
-    const struct page page = {.width = 80, .out = &text, .err = err};
+    const struct amp_page page = {.width = 80, .out = &text, .err = err, .more = EVIDENCE_MORE};
     unsigned char sum[32];
 
     amp_buf_init(&text, 8 * TEXT_MAX);

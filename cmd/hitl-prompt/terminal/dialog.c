@@ -73,20 +73,21 @@ static const char keys_text[] =
 
 static int question_text(struct dialog *g, struct amp_buf *out, struct amp_error *err)
 {
-    const struct page page = {wide_of(g), is_colored(g), out, err};
+    const struct amp_page page = {wide_of(g), is_colored(g), out, err, EVIDENCE_MORE};
 
     return evidence_question(g->q, &g->ev, &page) < 0 || evidence_answers(g->q, &page) < 0 ||
-                   page_say(&page, TINT_NONE, "%s", keys_text) < 0
+                   amp_page_say(&page, AMP_TINT_NONE, "%s", keys_text) < 0
                ? -1
                : 0;
 }
 
-static int help_text(struct dialog *g, const struct page *page)
+static int help_text(struct dialog *g, const struct amp_page *page)
 {
-    if (page_say(page, TINT_HEAD, "-- what you can type") < 0 || evidence_answers(g->q, page) < 0)
+    if (amp_page_say(page, AMP_TINT_HEAD, "-- what you can type") < 0 ||
+        evidence_answers(g->q, page) < 0)
         return -1;
-    return page_say(
-        page, TINT_NONE, "%s",
+    return amp_page_say(
+        page, AMP_TINT_NONE, "%s",
         "  Behind the action you may write why; the line goes into the record of the decision.\n"
         "  An answer that ends or resets work is confirmed with \"yes\".\n"
         "  \"redispatch\" and \"modify\" open your editor ($VISUAL, $EDITOR) on the payload. "
@@ -101,7 +102,7 @@ static int help_text(struct dialog *g, const struct page *page)
 }
 
 /* The diff, made by git-worker into a private file. */
-static int diff_text(struct dialog *g, const struct page *page)
+static int diff_text(struct dialog *g, const struct amp_page *page)
 {
     char dir[] = "/tmp/hitl-prompt.XXXXXX", path[64];
     AMP_BUF struct amp_buf patch = {0};
@@ -110,7 +111,7 @@ static int diff_text(struct dialog *g, const struct page *page)
     struct amp_error e;
 
     if (g->ev.why_no_diff)
-        return page_say(page, TINT_NONE, "There is no diff: %s.", g->ev.why_no_diff);
+        return amp_page_say(page, AMP_TINT_NONE, "There is no diff: %s.", g->ev.why_no_diff);
     if (!mkdtemp(dir))
         return amp_fail_errno(page->err, AMP_CANTCREAT, "cannot make a directory in /tmp");
     snprintf(path, sizeof path, "%s/diff", dir);
@@ -124,7 +125,7 @@ static int diff_text(struct dialog *g, const struct page *page)
     if (rc < 0 && diff.files)
         *page->err = e;
     else if (rc < 0)
-        rc = page_quote(page, "no diff", amp_span_str(e.what), 0);
+        rc = amp_page_quote(page, "no diff", amp_span_str(e.what), 0);
     amp_git_diff_release(&diff);
     unlink(path);
     rmdir(dir);
@@ -133,8 +134,8 @@ static int diff_text(struct dialog *g, const struct page *page)
 
 static int view_text(struct dialog *g, char key, struct amp_buf *out, struct amp_error *err)
 {
-    const struct page page = {key == 'd' || key == 'l' ? g->tty.width : wide_of(g), is_colored(g),
-                              out, err};
+    const struct amp_page page = {key == 'd' || key == 'l' ? g->tty.width : wide_of(g),
+                                  is_colored(g), out, err, .more = EVIDENCE_MORE};
 
     switch (key) {
     case 'd':
@@ -198,11 +199,11 @@ static int question_show(struct dialog *g, struct amp_error *err)
     if (question_text(g, &out, err) < 0)
         return -1;
     size_t lines = lines_count(amp_buf_span(&out));
-    const struct page page = {wide_of(g), is_colored(g), &out, err};
+    const struct amp_page page = {wide_of(g), is_colored(g), &out, err, EVIDENCE_MORE};
     if (lines >= (size_t)g->tty.height &&
-        page_say(&page, TINT_NONE,
-                 "  The question has %zu lines, more than the window: p shows it page by page.",
-                 lines) < 0)
+        amp_page_say(&page, AMP_TINT_NONE,
+                     "  The question has %zu lines, more than the window: p shows it page by page.",
+                     lines) < 0)
         return -1;
     g->shown_width = wide_of(g);
     terminal_say(&g->tty, amp_buf_span(&out));
@@ -400,10 +401,10 @@ static enum dialog_said edit_take(struct dialog *g)
         return DIALOG_WAITS;
     }
     if (rc == 0) {
-        const struct page page = {wide_of(g), is_colored(g), &text, &err};
+        const struct amp_page page = {wide_of(g), is_colored(g), &text, &err, EVIDENCE_MORE};
         amp_buf_reset(&text);
-        if (page_say(&page, TINT_NONE, "  The payload is not accepted:") == 0 &&
-            page_quote(&page, "", amp_buf_span(&why), 0) == 0)
+        if (amp_page_say(&page, AMP_TINT_NONE, "  The payload is not accepted:") == 0 &&
+            amp_page_quote(&page, "", amp_buf_span(&why), 0) == 0)
             terminal_say(&g->tty, amp_buf_span(&text));
         g->at = DIALOG_EDITS_AGAIN;
         terminal_prompt(&g->tty, "Enter: edit again, n: drop the change? ");

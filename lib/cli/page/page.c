@@ -2,25 +2,32 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
-#include "cli/cli.h"
-#include "evidence.h"
+#include "cli/page/page.h"
 
 #define LINE_MAX_BYTES (4u << 20) /* of one line in its safe form */
 
-static const char *const tints[] = {
-    [TINT_NONE] = "",        [TINT_HEAD] = "\033[1m", [TINT_DIM] = "\033[2m",
-    [TINT_OLD] = "\033[31m", [TINT_NEW] = "\033[32m", [TINT_HUNK] = "\033[36m",
-    [TINT_FILE] = "\033[1m"};
+static const char *const tints[AMP_TINT_COUNT] = {
+    [AMP_TINT_NONE] = "",        [AMP_TINT_HEAD] = "\033[1m", [AMP_TINT_DIM] = "\033[2m",
+    [AMP_TINT_OLD] = "\033[31m", [AMP_TINT_NEW] = "\033[32m", [AMP_TINT_HUNK] = "\033[36m",
+    [AMP_TINT_FILE] = "\033[1m", [AMP_TINT_WARN] = "\033[33m"};
 
-static const char *tint_on(const struct page *page, enum tint t)
+const char *amp_tint_on(bool color, enum amp_tint t)
 {
-    return page->color ? tints[t] : "";
+    return color ? tints[t] : "";
 }
 
-static const char *tint_off(const struct page *page, enum tint t)
+const char *amp_tint_off(bool color, enum amp_tint t)
 {
-    return page->color && t != TINT_NONE ? "\033[0m" : "";
+    return color && t != AMP_TINT_NONE ? "\033[0m" : "";
+}
+
+int amp_page_columns(int fd)
+{
+    struct winsize w;
+
+    return ioctl(fd, TIOCGWINSZ, &w) || !w.ws_col ? 0 : w.ws_col;
 }
 
 /* The bytes of the first character; *columns: the most columns that it needs. */
@@ -65,7 +72,7 @@ static struct amp_span line_split(struct amp_span *text)
 }
 
 /* One line of ours; a continuation is indented by four more columns. */
-static int line_say(const struct page *page, enum tint tint, struct amp_span text)
+static int line_say(const struct amp_page *page, enum amp_tint tint, struct amp_span text)
 {
     int indent = 0;
 
@@ -74,8 +81,9 @@ static int line_say(const struct page *page, enum tint tint, struct amp_span tex
     text = (struct amp_span){text.p + indent, text.n - (size_t)indent};
     do {
         size_t n = line_fit(text, page->width - indent);
-        if (amp_buf_fmt(page->out, page->err, "%*s%s%.*s%s\n", indent, "", tint_on(page, tint),
-                        (int)n, text.p, tint_off(page, tint)) < 0)
+        if (amp_buf_fmt(page->out, page->err, "%*s%s%.*s%s\n", indent, "",
+                        amp_tint_on(page->color, tint), (int)n, text.p,
+                        amp_tint_off(page->color, tint)) < 0)
             return -1;
         text = (struct amp_span){text.p + n, text.n - n};
         if (text.n && *text.p == ' ')
@@ -85,7 +93,7 @@ static int line_say(const struct page *page, enum tint tint, struct amp_span tex
     return 0;
 }
 
-int page_say(const struct page *page, enum tint tint, const char *fmt, ...)
+int amp_page_say(const struct amp_page *page, enum amp_tint tint, const char *fmt, ...)
 {
     AMP_BUF struct amp_buf text = {0};
     char words[4096];
@@ -106,12 +114,13 @@ int page_say(const struct page *page, enum tint tint, const char *fmt, ...)
 }
 
 /* Appends one line of safe text as lines with a bar. */
-static int line_mark(const struct page *page, const char *label, struct amp_span safe)
+static int line_mark(const struct amp_page *page, const char *label, struct amp_span safe)
 {
     do {
-        size_t n = line_fit(safe, page->width - (2 + PAGE_LABEL + 3));
-        if (amp_buf_fmt(page->out, page->err, "  %s%-*s%s | %.*s\n", tint_on(page, TINT_DIM),
-                        PAGE_LABEL, label, tint_off(page, TINT_DIM), (int)n, safe.p) < 0)
+        size_t n = line_fit(safe, page->width - (2 + AMP_PAGE_LABEL + 3));
+        if (amp_buf_fmt(page->out, page->err, "  %s%-*s%s | %.*s\n",
+                        amp_tint_on(page->color, AMP_TINT_DIM), AMP_PAGE_LABEL, label,
+                        amp_tint_off(page->color, AMP_TINT_DIM), (int)n, safe.p) < 0)
             return -1;
         label = "";
         safe = (struct amp_span){safe.p + n, safe.n - n};
@@ -129,7 +138,8 @@ static size_t text_cut(struct amp_span text, size_t most)
     return most;
 }
 
-int page_quote(const struct page *page, const char *label, struct amp_span text, size_t most)
+int amp_page_quote(const struct amp_page *page, const char *label, struct amp_span text,
+                   size_t most)
 {
     AMP_BUF struct amp_buf safe = {0};
     size_t rest = 0;
@@ -148,12 +158,13 @@ int page_quote(const struct page *page, const char *label, struct amp_span text,
             return -1;
         label = "";
     } while (text.n);
-    return rest ? page_say(page, TINT_DIM, "  %-*s   … %zu more bytes (s shows everything)",
-                           PAGE_LABEL, "", rest)
+    return rest ? amp_page_say(page, AMP_TINT_DIM, "  %-*s   … %zu more bytes%s%s%s",
+                               AMP_PAGE_LABEL, "", rest, page->more ? " (" : "",
+                               page->more ? page->more : "", page->more ? ")" : "")
                 : 0;
 }
 
-int page_line(const struct page *page, enum tint tint, struct amp_span text)
+int amp_page_line(const struct amp_page *page, enum amp_tint tint, struct amp_span text)
 {
     AMP_BUF struct amp_buf safe = {0};
 
@@ -163,8 +174,8 @@ int page_line(const struct page *page, enum tint tint, struct amp_span text)
     struct amp_span left = amp_buf_span(&safe);
     do {
         size_t n = line_fit(left, page->width - 2);
-        if (amp_buf_fmt(page->out, page->err, "| %s%.*s%s\n", tint_on(page, tint), (int)n, left.p,
-                        tint_off(page, tint)) < 0)
+        if (amp_buf_fmt(page->out, page->err, "| %s%.*s%s\n", amp_tint_on(page->color, tint),
+                        (int)n, left.p, amp_tint_off(page->color, tint)) < 0)
             return -1;
         left = (struct amp_span){left.p + n, left.n - n};
     } while (left.n);
