@@ -1,5 +1,6 @@
-# One makefile for everything. Targets: all demo check bench soak install uninstall deps format
-# lint clean. Variables: V=1, DEVELOPER=1, SANITIZE=address,undefined, PREFIX, DESTDIR, BUILD.
+# One makefile for everything. Targets: all demo check bench soak install uninstall html dist deb deps
+# format lint clean. Variables: V=1, DEVELOPER=1, SANITIZE=address,undefined, STRIP=1, PREFIX, DESTDIR,
+# BUILD.
 
 VERSION  := 0.1.0
 PREFIX   ?= /usr/local
@@ -17,6 +18,8 @@ LIBDIR     := $(PREFIX)/lib
 INCDIR     := $(PREFIX)/include
 MANDIR     := $(PREFIX)/share/man
 SHAREDIR   := $(PREFIX)/share/amp
+HTMLDIR    := $(PREFIX)/share/doc/amp-tools/html
+ZSHDIR     := $(PREFIX)/share/zsh/site-functions
 
 # V=1 shows the commands whole.
 Q   := $(if $(V),,@)
@@ -24,12 +27,13 @@ say  = @$(if $(V),true,printf '  %-7s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$(2)
 
 include scripts/flags.mk
 
-LIB_SRC   := $(wildcard lib/*/*.c lib/*/*/*.c lib/*/*/*/*.c)
+# Sorted: the order of the objects in the archive is the same everywhere.
+LIB_SRC   := $(sort $(wildcard lib/*/*.c lib/*/*/*.c lib/*/*/*/*.c))
 LIB_OBJ   := $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/gen/schemas.o
 PUB_ROOMS := base json schema fsm protocol machines
 # The shared library: the public rooms and the machines' tables.
-SO_SRC    := $(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) $(PUB_ROOMS:%=lib/%/*/*/*.c) \
-  lib/*/*_fsm.c lib/*/*/*_fsm.c)
+SO_SRC    := $(sort $(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) \
+  $(PUB_ROOMS:%=lib/%/*/*/*.c) lib/*/*_fsm.c lib/*/*/*_fsm.c))
 SO_OBJ    := $(SO_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/gen/schemas.o
 TOOLS     := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.c))))
 HELPERS   := $(notdir $(patsubst %/,%,$(dir $(wildcard libexec/*/main.c))))
@@ -59,8 +63,8 @@ LIBS_jq-worker  := -ljq
 LIBS_port-http  := -lcurl
 LIBS_key-worker := -lcrypto
 
-.PHONY: all programs demo check check-fast bench fuzz soak install uninstall deps deps-check format lint clean \
-  units print-flags
+.PHONY: all programs demo check check-fast bench fuzz soak install install-html uninstall html dist deb \
+  deps deps-check format lint clean units print-flags
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -129,7 +133,7 @@ $(BUILD)/lib/libamp.so: $(SO_OBJ) $(BUILD)/gen/libamp.map
 	  $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(SO_OBJ) -Wl,--as-needed $(LIBS)
 
 define program
-$(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(wildcard $(3)/$(2)/*.c $(3)/$(2)/*/*.c)) $$(BUILD)/lib/libamp.a
+$(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(sort $$(wildcard $(3)/$(2)/*.c $(3)/$(2)/*/*.c))) $$(BUILD)/lib/libamp.a
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)
 	$$(Q)$$(CC) $$(LDFLAGS) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o,$$^) $$(BUILD)/lib/libamp.a \
@@ -138,9 +142,10 @@ endef
 $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin,$(t),cmd)))
 $(foreach h,$(HELPERS),$(eval $(call program,$(BUILD)/libexec/amp,$(h),libexec)))
 
+# Programs, and what they source (*.sh).
 $(BUILD)/libexec/amp/%: libexec/scripts/%
 	@mkdir -p $(@D)
-	$(Q)install -m 755 $< $@
+	$(Q)install -m $(if $(filter %.sh,$<),644,755) $< $@
 
 $(UNITS) $(FIXTURES) $(CHECKERS): %: %.o $(BUILD)/lib/libamp.a
 	$(call say,LINK,$@)

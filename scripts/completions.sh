@@ -1,12 +1,13 @@
 #!/bin/sh
-# install|uninstall SHARE TOOL...: puts the completions of the tools under SHARE, or takes them away.
+# install|uninstall SHARE ZSH TOOL...: puts the completions of the tools under SHARE, those for zsh into
+# the directory ZSH, or takes them away.
 set -eu
 mode=$1
 share=$2
-shift 2
+zsh=$3
+shift 3
 src=$(dirname "$0")/../completions
 bash=$share/bash-completion/completions
-zsh=$share/zsh/site-functions
 fish=$share/fish/vendor_completions.d
 
 case $mode in
@@ -25,7 +26,7 @@ uninstall)
   done
   ;;
 *)
-  echo "usage: completions.sh install|uninstall SHARE TOOL..." >&2
+  echo "usage: completions.sh install|uninstall SHARE ZSH TOOL..." >&2
   exit 64
   ;;
 esac
