@@ -181,4 +181,5 @@ const struct amp_port_ops amp_port_command = {.word = "command",
                                               .step = amp_stream_step,
                                               .watch = amp_stream_watch,
                                               .finish = amp_stream_finish,
-                                              .close = command_close};
+                                              .close = command_close,
+                                              .retract = amp_stream_retract};

@@ -57,8 +57,8 @@ static void attempt_look(struct amp_port *p, struct amp_try *t)
         return;
     if (rc > 0)
         verdict = amp_runner_verdict(&t->run, &end, p->spec, &why);
-    if (t->paused && verdict != AMP_RUN_DONE) { /* not an attempt that failed */
-        t->running = t->paused = false;
+    if (t->paused && verdict != AMP_RUN_DONE) { /* not an attempt that failed; it is taken back */
+        t->running = false;
         t->begun--;
         t->due_ms = amp_mono_ms();
         return;
@@ -66,57 +66,22 @@ static void attempt_look(struct amp_port *p, struct amp_try *t)
     amp_try_ended(p, t, verdict == AMP_RUN_DONE ? NULL : &why, verdict == AMP_RUN_AGAIN, 0);
 }
 
-/* Looks which messages are held, and ends their running commands. */
-static void held_look(struct amp_port *p)
-{
-    const struct amp_port_hold *h = p->opt.hold;
-    struct amp_tries *s = p->tries;
-    uint64_t now = h ? h->look(h->ctx) : 0;
-    if (!h || now == s->looked)
-        return;
-    s->looked = now;
-    for (uint32_t i = 0; i < s->window; i++) {
-        struct amp_try *t = &s->v[i];
-        t->held = t->used && h->held(h->ctx, amp_try_line(t));
-        if (!t->running || !t->held)
-            continue;
-        t->paused = true;
-        amp_runner_hurry(&t->run, h->grace_ms);
-    }
-}
-
-static bool try_is_held(struct amp_port *p, struct amp_try *t)
-{
-    const struct amp_port_hold *h = p->opt.hold;
-    t->held = h && h->held(h->ctx, amp_try_line(t));
-    return t->held;
-}
-
 static void each_step(struct amp_port *p)
 {
     struct amp_tries *s = p->tries;
     int64_t now = amp_mono_ms();
-    if (s->n > 0 || p->queue.n > 0)
-        held_look(p);
     for (uint32_t i = 0; i < s->window; i++)
         if (s->v[i].running)
             attempt_look(p, &s->v[i]);
     amp_tries_take(p, now);
     for (uint32_t i = 0; i < s->window; i++)
-        if (s->v[i].used && !s->v[i].running && s->v[i].due_ms <= now && !try_is_held(p, &s->v[i]))
+        if (s->v[i].used && !s->v[i].running && !s->v[i].paused && s->v[i].due_ms <= now)
             attempt_begin(p, &s->v[i]);
 }
 
 static int64_t each_watch(const struct amp_port *p, struct pollfd *fds)
 {
     int64_t now = amp_mono_ms(), wait = amp_tries_wait(p, now);
-    const struct amp_port_hold *h = p->opt.hold;
-    if (h && p->tries->n > 0) {
-        int64_t left = h->wait(h->ctx);
-        fds[1] = (struct pollfd){.fd = h->fd(h->ctx), .events = POLLIN};
-        if (left >= 0 && (wait < 0 || left < wait))
-            wait = left;
-    }
     for (uint32_t i = 0; i < p->tries->window; i++) {
         const struct amp_try *t = &p->tries->v[i];
         if (!t->running)
@@ -150,6 +115,7 @@ static void each_close(struct amp_port *p)
 const struct amp_port_ops amp_port_each = {
     .word = "exec-each",
     .takes_arg = true,
+    .traits = AMP_PORT_RUNS,
     .open = each_open,
     .offer = amp_tries_offer,
     .step = each_step,

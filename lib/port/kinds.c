@@ -136,6 +136,14 @@ void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
     p->ops->step(p);
 }
 
+void amp_port_withdraw(struct amp_port *p, const struct amp_port_recall *r)
+{
+    if (p->tries)
+        amp_tries_withdraw(p, r);
+    if (p->queue.n > p->out && (p->tries || p->ops->retract))
+        amp_queue_withdraw(&p->queue, p->ops->retract ? p->ops->retract(p) : 0, r);
+}
+
 void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], int *timeout_ms)
 {
     for (int i = 0; i < AMP_PORT_FDS; i++)

@@ -25,18 +25,7 @@ enum amp_port_trait {
     AMP_PORT_PROMPT = 2,  /* written lines have arrived */
     AMP_PORT_REQUEST = 4, /* a request to a server for each message */
     AMP_PORT_OUTPUT = 8,  /* the program's own output */
-};
-
-/* Whether commands must not run now, because people suspended them; asked by exec-each. */
-struct amp_port_hold {
-    /* A number that changes when other messages are held. */
-    uint64_t (*look)(void *ctx);
-    bool (*held)(void *ctx, struct amp_span line);
-    /* To wait for the next look: a descriptor (-1: none) and a time in ms (-1: any). */
-    int (*fd)(void *ctx);
-    int64_t (*wait)(void *ctx);
-    int64_t grace_ms; /* of a running command */
-    void *ctx;
+    AMP_PORT_RUNS = 16,   /* a process for each message */
 };
 
 struct amp_port_options {
@@ -54,7 +43,6 @@ struct amp_port_options {
     bool durable;        /* files are synced before a line counts as delivered */
     const char *also;    /* the caller's other names, for the error of an unknown port; or NULL */
     const struct amp_child_wrap *wrap; /* of the commands of exec-each; or NULL */
-    const struct amp_port_hold *hold;  /* of the commands of exec-each; or NULL */
     volatile const int *stop;          /* non-zero: ends the opening of a port; or NULL */
 };
 
@@ -89,6 +77,17 @@ void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], i
  * ports. A port always gets the same `done` and ctx. */
 typedef void (*amp_port_done_fn)(void *ctx, uint64_t tag, const struct amp_error *why);
 void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx);
+
+/* Takes offered lines back of which nothing is written, and of which no attempt runs. Their outcome
+ * is not reported. The command of exec-each that runs for such a line is ended; the line can be
+ * taken back after that, and the attempt does not count. */
+struct amp_port_recall {
+    bool (*wanted)(void *ctx, uint64_t tag); /* in the order of the offers */
+    void (*taken)(void *ctx, uint64_t tag);
+    void *ctx;
+    int64_t grace_ms; /* of a running command, between TERM and KILL */
+};
+void amp_port_withdraw(struct amp_port *p, const struct amp_port_recall *r);
 
 /* Notices a lost reader while no line is written; the lines that it has not read are pending again.
  */

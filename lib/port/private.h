@@ -26,7 +26,9 @@ struct amp_port_ops {
     int64_t (*watch)(const struct amp_port *p, struct pollfd *fds);
     int (*finish)(struct amp_port *p, struct amp_error *err); /* when no line waits */
     void (*close)(struct amp_port *p); /* also after open failed, or without open */
-    const struct amp_stream *stream;   /* of a kind that writes to one descriptor, or NULL */
+    /* Takes lines of the queue's front back from the output; returns how many must stay. */
+    uint32_t (*retract)(struct amp_port *p);
+    const struct amp_stream *stream; /* of a kind that writes to one descriptor, or NULL */
 };
 extern const struct amp_port_ops amp_port_fifo, amp_port_file, amp_port_spool, amp_port_command,
     amp_port_unix, amp_port_each, amp_port_http, amp_port_https, amp_port_stdout;
@@ -55,9 +57,11 @@ void amp_stream_step(struct amp_port *p);
 int64_t amp_stream_watch(const struct amp_port *p, struct pollfd *fds);
 int amp_stream_finish(struct amp_port *p, struct amp_error *err);
 void amp_stream_close(struct amp_port *p);
+uint32_t amp_stream_retract(struct amp_port *p);
 #define AMP_STREAM_OPS                                                                             \
     .open = amp_stream_open, .offer = amp_stream_offer, .step = amp_stream_step,                   \
-    .watch = amp_stream_watch, .finish = amp_stream_finish, .close = amp_stream_close
+    .watch = amp_stream_watch, .finish = amp_stream_finish, .close = amp_stream_close,             \
+    .retract = amp_stream_retract
 
 struct amp_port {
     char *spec;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "port/port.h"
 
 #define COMPACT 65536
 
@@ -91,6 +92,36 @@ void amp_queue_pop(struct amp_queue *q)
         amp_buf_reset(&q->bytes);
     } else if (q->head > COMPACT && q->head > q->bytes.len / 2) {
         bytes_compact(q);
+    }
+}
+
+void amp_queue_withdraw(struct amp_queue *q, uint32_t keep, const struct amp_port_recall *r)
+{
+    size_t from = q->head, to;
+    uint32_t kept = keep < q->n ? keep : q->n;
+    for (uint32_t i = 0; i < kept; i++)
+        from += q->v[q->first + i].len;
+    to = from;
+    for (uint32_t i = kept; i < q->n; i++) {
+        struct amp_queued line = q->v[q->first + i];
+        if (!line.reported && r->wanted(r->ctx, line.tag)) {
+            r->taken(r->ctx, line.tag);
+        } else {
+            memmove(q->bytes.data + to, q->bytes.data + from, line.len);
+            q->v[q->first + kept++] = line;
+            to += line.len;
+        }
+        from += line.len;
+    }
+    if (kept == q->n)
+        return;
+    q->n = kept;
+    q->bytes.len = to;
+    q->bytes.data[to] = 0;
+    if (kept == 0) {
+        q->first = 0;
+        q->head = 0;
+        amp_buf_reset(&q->bytes);
     }
 }
 

@@ -37,5 +37,8 @@ struct amp_span amp_queue_bytes(const struct amp_queue *q, size_t skip, uint32_t
                                 size_t most, uint32_t *n);
 void amp_queue_pop(struct amp_queue *q);
 size_t amp_queue_pending(const struct amp_queue *q);
+/* Removes the wanted lines after the first `keep` (amp_port_withdraw). Reported lines stay. */
+struct amp_port_recall;
+void amp_queue_withdraw(struct amp_queue *q, uint32_t keep, const struct amp_port_recall *r);
 
 #endif

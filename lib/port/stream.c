@@ -303,6 +303,24 @@ void amp_stream_close(struct amp_port *p)
     amp_port_disconnect(p, false);
 }
 
+uint32_t amp_stream_retract(struct amp_port *p)
+{
+    uint64_t at = p->popped + p->out_bytes;
+    size_t bytes = p->out_bytes;
+    uint32_t n = p->out;
+    /* The line of which a part is written is completed. */
+    while (n < p->fed && p->outq.written > at) {
+        size_t len = amp_queue_at(&p->queue, n++)->len;
+        at += len;
+        bytes += len;
+    }
+    if (p->open)
+        amp_outq_retract(&p->outq, p->fed_bytes - bytes);
+    p->fed = n;
+    p->fed_bytes = bytes;
+    return n;
+}
+
 /* ---- after a lost reader ---- */
 
 /* Copies a line of the former queue; with `again` its delivery is reported again. */

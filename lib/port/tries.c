@@ -89,6 +89,26 @@ void amp_try_ended(struct amp_port *p, struct amp_try *t, const struct amp_error
     p->done(p->done_ctx, tag, why);
 }
 
+void amp_tries_withdraw(struct amp_port *p, const struct amp_port_recall *r)
+{
+    struct amp_tries *s = p->tries;
+    for (uint32_t i = 0; i < s->window; i++) {
+        struct amp_try *t = &s->v[i];
+        if (!t->used || (t->running && t->paused))
+            continue;
+        if (!r->wanted(r->ctx, t->tag)) {
+            t->paused = false;
+        } else if (!t->running) {
+            uint64_t tag = t->tag;
+            try_free(s, t);
+            r->taken(r->ctx, tag);
+        } else if (amp_port_has(p, AMP_PORT_RUNS)) {
+            t->paused = true;
+            amp_runner_hurry(&t->run, r->grace_ms);
+        }
+    }
+}
+
 void amp_tries_fail(struct amp_port *p, const struct amp_error *why)
 {
     struct amp_tries *s = p->tries;
@@ -108,7 +128,7 @@ int64_t amp_tries_wait(const struct amp_port *p, int64_t now_ms)
     const struct amp_tries *s = p->tries;
     int64_t wait = p->queue.n > 0 && s->n < s->window ? 0 : -1;
     for (uint32_t i = 0; i < s->window; i++) {
-        if (!s->v[i].used || s->v[i].running || s->v[i].held)
+        if (!s->v[i].used || s->v[i].running || s->v[i].paused)
             continue;
         int64_t left = s->v[i].due_ms > now_ms ? s->v[i].due_ms - now_ms : 0;
         if (wait < 0 || left < wait)

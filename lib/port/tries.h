@@ -14,8 +14,7 @@
 
 struct amp_try {
     bool used, running;
-    bool held;   /* must not run now */
-    bool paused; /* is being ended, because it is held */
+    bool paused; /* is being ended, to be taken back */
     uint64_t tag;
     char *text; /* the id, then the line */
     size_t id_len, n;
@@ -28,7 +27,6 @@ struct amp_tries {
     struct amp_try v[AMP_TRIES_MAX];
     uint32_t n, window;
     size_t bytes;
-    uint64_t looked; /* the number of the last look at the held messages */
 };
 
 int amp_tries_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
@@ -41,6 +39,8 @@ struct amp_span amp_try_line(const struct amp_try *t); /* with its LF */
  * again while attempts are left, not before after_ms. */
 void amp_try_ended(struct amp_port *p, struct amp_try *t, const struct amp_error *why, bool again,
                    int64_t after_ms);
+/* Takes messages without a running attempt back (amp_port_withdraw). */
+void amp_tries_withdraw(struct amp_port *p, const struct amp_port_recall *r);
 /* Fails all messages, except those of running attempts. */
 void amp_tries_fail(struct amp_port *p, const struct amp_error *why);
 /* Milliseconds until the next attempt is due; -1: none waits. */

@@ -151,6 +151,13 @@ struct amp_span amp_route_job_whole(const struct job *j)
     return (struct amp_span){came->line, came->n};
 }
 
+bool amp_route_job_is_work(const struct amp_view *v)
+{
+    return v->task.n > 0 && (v->kind == AMP_KIND_REVIEW ||
+                             (v->kind == AMP_KIND_DISPATCH &&
+                              !(v->n_to == 1 && amp_span_is(v->to[0], "coordinator"))));
+}
+
 bool amp_route_job_view(const struct job *j, struct amp_view *v)
 {
     static const struct amp_tape empty = {.text = ""};

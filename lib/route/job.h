@@ -113,6 +113,8 @@ int amp_route_job_add_recipient(struct job *j, struct amp_span name,
 bool amp_route_job_view(const struct job *j, struct amp_view *v);
 /* The line that was read; a recipient's own line may have less (amp_terms delivers_content). */
 struct amp_span amp_route_job_whole(const struct job *j);
+/* Whether the message is new work of a task, which waits while the task is suspended. */
+bool amp_route_job_is_work(const struct amp_view *v);
 /* The code of an expired message. */
 const char *amp_route_job_expired_code(const struct job *j);
 /* Marks the job to be refused in its turn; only the first call counts. Codes are static strings. */

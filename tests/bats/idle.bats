@@ -53,6 +53,18 @@ task() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$1\""; }
   [ "$rc" -eq 130 ]
 }
 
+@test "a router that holds messages for a suspended agent, also at the end of its input" {
+  need_tool hitl-prompt
+  hitl-prompt suspend --all
+  task 1 >in
+  traced amp-route --in in -r '* => file:out' >answers
+  still
+  hitl-prompt resume --all
+  wait $!
+  [ "$(wc -l <out)" -eq 1 ]
+  rm -f trace
+}
+
 @test "a router that follows a stream: only its lease" {
   mkfifo in
   exec 7<>in

@@ -90,6 +90,8 @@ void amp_outq_close(struct amp_outq *q);
  * without a line end, the lock on a FIFO is kept until the rest of the line is written. */
 int amp_outq_add(struct amp_outq *q, struct amp_span lines, struct amp_error *err);
 size_t amp_outq_pending(const struct amp_outq *q);
+/* Removes the last n pending bytes, which must be complete lines of which nothing is written. */
+void amp_outq_retract(struct amp_outq *q, size_t n);
 
 /* Writes complete lines after the pending bytes, without copying them if nothing is pending; like
  * amp_outq_drain without a timeout. On failure the unwritten bytes are pending. */

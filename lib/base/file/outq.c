@@ -202,6 +202,14 @@ static int write_some(struct amp_outq *q, struct amp_error *err)
     return 1;
 }
 
+void amp_outq_retract(struct amp_outq *q, size_t n)
+{
+    size_t most = amp_outq_pending(q);
+    n = n < most ? n : most;
+    q->buf.len -= n;
+    q->added -= n;
+}
+
 int amp_outq_flush(struct amp_outq *q, struct amp_error *err)
 {
     size_t turn = 0;

@@ -189,6 +189,11 @@ int amp_lane_keys_add(struct amp_lane_keys *k, uint64_t key, enum amp_lane *lane
     return 0;
 }
 
+bool amp_lane_keys_has(const struct amp_lane_keys *k, uint64_t key)
+{
+    return key != 0 && k->n > 0 && key_slot(k, key)->key == key;
+}
+
 void amp_lane_keys_drop(struct amp_lane_keys *k, uint64_t key)
 {
     if (key == 0 || k->cap == 0)

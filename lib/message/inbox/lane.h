@@ -88,6 +88,8 @@ struct amp_lane_keys {
 /* Counts a message with this key that would get *lane, and changes *lane to the lane of its key. */
 int amp_lane_keys_add(struct amp_lane_keys *k, uint64_t key, enum amp_lane *lane,
                       struct amp_error *err);
+/* Whether a waiting message has this key. */
+bool amp_lane_keys_has(const struct amp_lane_keys *k, uint64_t key);
 void amp_lane_keys_drop(struct amp_lane_keys *k, uint64_t key);
 void amp_lane_keys_release(struct amp_lane_keys *k);
 

@@ -62,6 +62,8 @@ static int agent_add(struct amp_addressing *a, const char *text, struct amp_erro
     if (!(p->name = amp_span_dup(name)))
         return amp_fail_memory(err);
     a->book.n_given++;
+    if (amp_outlet_own(a->outlets, p->outlet, name, err) < 0)
+        return -1;
     if (amp_outlet_info(a->outlets, p->outlet)->action == AMP_OUTLET_AGENTS)
         return amp_fail(err, AMP_USAGE, "bad_agent", "%s cannot be the port of an agent", eq + 1);
     return amp_outlet_usable(a->outlets, p->outlet, err);

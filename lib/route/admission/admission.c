@@ -22,13 +22,6 @@ struct amp_admission {
     struct amp_replayed *from;   /* reads the log before the input, or NULL */
 };
 
-bool amp_admission_is_work(const struct amp_view *v)
-{
-    return v->task.n > 0 && (v->kind == AMP_KIND_REVIEW ||
-                             (v->kind == AMP_KIND_DISPATCH &&
-                              !(v->n_to == 1 && amp_span_is(v->to[0], "coordinator"))));
-}
-
 static int job_look_again(void *ctx, struct job *j, struct amp_error *err)
 {
     return amp_admission_look_again(ctx, j, err);
@@ -175,7 +168,7 @@ enum amp_admitted amp_admission_admit(struct amp_admission *a, struct job *j,
 static int suspension_look(const struct amp_admission *a, struct job *j, const struct amp_view *v,
                            struct amp_error *err)
 {
-    if (!a->env.run->store || !amp_admission_is_work(v))
+    if (!a->env.run->store || !amp_route_job_is_work(v))
         return 0;
     int rc = amp_task_suspended(a->env.run->store, v->task, err);
     if (rc == 1)

@@ -42,7 +42,4 @@ void amp_admission_watch(const struct amp_admission *a, bool room, int *timeout_
 void amp_admission_measure(const struct amp_admission *a);
 void amp_admission_say(const struct amp_admission *a);
 
-/* Whether the message is new work of a task, which waits while the task is suspended. */
-bool amp_admission_is_work(const struct amp_view *v);
-
 #endif

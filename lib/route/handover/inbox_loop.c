@@ -181,7 +181,7 @@ static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
         return paused < 0 || held_note(in, rc ? v.id : AMP_SPAN("a message"), said, err) < 0 ? -1
                                                                                              : 1;
     }
-    if (rc <= 0 || !amp_admission_is_work(&v))
+    if (rc <= 0 || !amp_route_job_is_work(&v))
         return rc < 0 ? -1 : 0;
     if (amp_task_status(in->store, v.task, &task, err) < 0 ||
         amp_agent_status(in->store, in->o->name, &st, err) < 0)

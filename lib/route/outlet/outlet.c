@@ -43,6 +43,10 @@ struct outlet {
     bool leaving;     /* no route leads there any more */
     bool closed;
     bool listens; /* gets copies only; the router does not wait for it */
+    char *agent;  /* whose port it is, or NULL: nobody's, or of several agents */
+    bool shared;
+    bool recalls; /* messages of its attempts may have to be taken back */
+    bool told;    /* that messages are held */
 };
 
 struct amp_outlets {
@@ -93,6 +97,7 @@ static void outlet_free(struct outlet *t)
         return;
     amp_waiting_release(&t->waiting);
     free(t->unacked.v);
+    free(t->agent);
     amp_port_free(t->port);
     free(t->spec);
     free(t);
@@ -111,9 +116,7 @@ static int outlet_new(struct amp_outlets *o, const char *spec, uint32_t inbound,
     t->inbound = inbound;
     t->patience_ms = o->opt->patience_ms;
     amp_waiting_init(&t->waiting, o->rules);
-    struct amp_port_options held = *opt;
-    held.hold = o->run->store ? &o->hold.port : NULL;
-    if (target_open(t, &held, err) < 0) {
+    if (target_open(t, opt, err) < 0) {
         outlet_free(t);
         return -1;
     }
@@ -174,8 +177,23 @@ int amp_outlets_output(struct amp_outlets *o, const char *path, struct amp_error
     return 0;
 }
 
+int amp_outlet_own(struct amp_outlets *o, uint32_t outlet, struct amp_span agent,
+                   struct amp_error *err)
+{
+    struct outlet *t = o->v[outlet];
+    char *name = t->agent || t->shared ? NULL : amp_span_dup(agent);
+    t->shared = t->shared || (t->agent && !amp_span_is(agent, t->agent));
+    if (!name && !t->agent && !t->shared)
+        return amp_fail_memory(err);
+    if (t->shared)
+        free(t->agent);
+    t->agent = t->shared ? NULL : t->agent ? t->agent : name;
+    return 0;
+}
+
 void amp_outlets_start(struct amp_outlets *o)
 {
+    amp_route_hold_look(&o->hold);
     amp_unacked_shared_open(&o->unacked, o->opt->credits > 0);
 }
 
@@ -305,7 +323,7 @@ static uint32_t ahead_of(const struct outlet *t)
 
 static uint32_t depth_of(const struct outlet *t)
 {
-    return t->waiting.n + amp_port_untaken(t->port);
+    return t->waiting.n + t->waiting.n_held + amp_port_untaken(t->port);
 }
 
 static size_t bytes_of(const struct outlet *t)
@@ -368,6 +386,94 @@ static enum amp_lane lane_admit(struct amp_outlets *o, struct outlet *t, const s
     return lane;
 }
 
+/* ---- held back by people ---- */
+
+/* Whether the message is held, or follows a held one; says so once for each port. */
+static bool is_held(struct amp_outlets *o, struct outlet *t, const struct job *j)
+{
+    char said[AMP_PAUSE_SAID_MAX];
+    if (!amp_route_hold_any(&o->hold))
+        return false;
+    const struct amp_pause *by =
+        amp_route_hold_find(&o->hold, j, t->agent, amp_port_has(t->port, AMP_PORT_RUNS));
+    if (by && !t->told) {
+        amp_pause_say(by, said);
+        o->run->voice->note("%s: %s and what else is suspended waits: %s", t->spec,
+                            *j->id ? j->id : "a message", said);
+        t->told = true;
+    }
+    return by || amp_waiting_follows(&t->waiting, j);
+}
+
+struct recall {
+    struct amp_outlets *o;
+    struct outlet *t;
+};
+
+static bool recall_wanted(void *ctx, uint64_t tag)
+{
+    const struct recall *r = ctx;
+    const struct job *j = (const struct job *)(uintptr_t)tag;
+    return j && is_held(r->o, r->t, j);
+}
+
+static void recall_taken(void *ctx, uint64_t tag)
+{
+    const struct recall *r = ctx;
+    struct job *j = (struct job *)(uintptr_t)tag;
+    struct amp_error err;
+    r->t->given--;
+    r->t->unacked.away -= j->wants_ack;
+    if (amp_waiting_hold(&r->t->waiting, j, j->lane, r->o->run->now_ms, &err) < 0)
+        amp_route_break(r->o->run, &err);
+}
+
+static bool sort_held(void *ctx, const struct job *j)
+{
+    const struct recall *r = ctx;
+    return is_held(r->o, r->t, j);
+}
+
+/* Takes what is suspended back from the port. If that is something, or always, holds what is
+ * suspended now and releases what is not. */
+static void held_sort(struct amp_outlets *o, struct outlet *t, bool always)
+{
+    struct recall r = {o, t};
+    struct amp_port_recall recall = {recall_wanted, recall_taken, &r, AMP_PAUSE_GRACE_MS};
+    struct amp_error err;
+    uint32_t before = t->waiting.n_held;
+    amp_waiting_earlier(&t->waiting);
+    amp_port_withdraw(t->port, &recall);
+    if ((always || t->waiting.n_held != before) &&
+        amp_waiting_sort(&t->waiting, sort_held, &r, &err) < 0)
+        amp_route_break(o->run, &err);
+    t->waiting.next_earlier = 0;
+}
+
+/* After a step of a port that makes attempts: one may have failed, or ended, to be taken back. */
+static void attempts_recall(struct amp_outlets *o, struct outlet *t)
+{
+    bool any = amp_route_hold_any(&o->hold);
+    if ((any || t->recalls) &&
+        (amp_port_has(t->port, AMP_PORT_RUNS) || amp_port_has(t->port, AMP_PORT_REQUEST)))
+        held_sort(o, t, false);
+    t->recalls = any;
+}
+
+static void held_look(struct amp_outlets *o)
+{
+    if (!amp_route_hold_look(&o->hold))
+        return;
+    for (uint32_t i = 0; i < o->n && !o->run->broken; i++) {
+        struct outlet *t = o->v[i];
+        t->told = false;
+        if (t->port && !t->closed)
+            held_sort(o, t, true);
+    }
+}
+
+/* ---- offers ---- */
+
 int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, struct amp_error *err)
 {
     struct outlet *t = o->v[outlet];
@@ -385,6 +491,8 @@ int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, stru
     if (lane == AMP_LANE_PRIVILEGED)
         lane = lane_admit(o, t, j);
     amp_route_count_placed(o->run, t->spec, j);
+    if (is_held(o, t, j))
+        return amp_waiting_hold(&t->waiting, j, lane, o->run->now_ms, err);
     if (t->waiting.n > 0 || !takes_more(t))
         return amp_waiting_join(&t->waiting, j, lane, o->run->now_ms, err);
     if (lane == AMP_LANE_PRIVILEGED) {
@@ -404,7 +512,7 @@ int amp_outlets_answer(struct amp_outlets *o, struct job *answer, struct amp_err
 bool amp_outlet_write(struct amp_outlets *o, uint32_t outlet, struct amp_span line)
 {
     struct outlet *t = o->v[outlet];
-    bool free = t->waiting.n == 0;
+    bool free = t->waiting.n + t->waiting.n_held == 0;
     if (free && !amp_port_room(t->port, 0))
         amp_outlet_step(o, outlet);
     if (!free || !amp_port_room(t->port, 0) ||
@@ -495,7 +603,7 @@ void amp_outlet_step(struct amp_outlets *o, uint32_t outlet)
     bool gave;
     if (!t->port)
         return;
-    if (t->waiting.n > 0) {
+    if (t->waiting.n + t->waiting.n_held > 0) {
         expired_drop(o, outlet);
         if (amp_unacked_full(&t->unacked))
             amp_unacked_turn(&t->unacked);
@@ -515,8 +623,12 @@ void amp_outlet_step(struct amp_outlets *o, uint32_t outlet)
         o->stepping = outlet;
         amp_port_step(t->port, line_done, o);
         o->stepping = before;
-        if (amp_port_lost(t->port))
+        if (amp_port_lost(t->port)) {
             amp_unacked_lost(&t->unacked);
+            if (amp_route_hold_any(&o->hold)) /* the next reader must not get them */
+                held_sort(o, t, false);
+        }
+        attempts_recall(o, t);
     } while (gave && t->waiting.n > 0 && !o->run->broken);
 }
 
@@ -556,7 +668,7 @@ bool amp_outlet_holds(struct amp_outlets *o, uint32_t outlet)
         return false;
     amp_outlet_step(o, outlet);
     patience_earn(o, t);
-    return is_full(t) && t->patience_ms > 0;
+    return is_full(t) && t->waiting.n_held == 0 && t->patience_ms > 0;
 }
 
 void amp_outlets_charge(struct amp_outlets *o)
@@ -589,13 +701,15 @@ static int64_t turn_wait(struct amp_outlets *o)
     for (uint32_t i = 0; i < o->n; i++) {
         struct outlet *t = o->v[i];
         bool any = t->waiting.n > 0;
+        if (t->waiting.n_held > 0)
+            wait_lower(&wait, amp_waiting_expiry(&t->waiting));
         if (!t->port || (!t->inbound && !amp_unacked_full(&t->unacked) && !any) || depth_of(t) == 0)
             continue;
         uint64_t before = t->taken;
         patience_earn(o, t);
         if (t->taken != before)
             o->look_gap_ms = 0;
-        bool stuck = is_full(t), credit = !amp_unacked_full(&t->unacked);
+        bool stuck = is_full(t) && t->waiting.n_held == 0, credit = !amp_unacked_full(&t->unacked);
         if (any) {
             wait_lower(&wait, credit ? -1 : amp_unacked_due(&t->unacked));
             wait_lower(&wait, amp_waiting_expiry(&t->waiting));
@@ -613,6 +727,18 @@ static int64_t turn_wait(struct amp_outlets *o)
     return wait;
 }
 
+/* Whether a message can still be held or released. */
+static bool suspension_matters(const struct amp_outlets *o)
+{
+    for (uint32_t i = 0; i < o->n && o->hold.pauses.store; i++) {
+        const struct outlet *t = o->v[i];
+        if (t->port && !t->closed &&
+            (t->waiting.n + t->waiting.n_held > 0 || amp_port_pending(t->port) > 0))
+            return true;
+    }
+    return false;
+}
+
 uint32_t amp_outlets_watch(struct amp_outlets *o, struct pollfd *fds, int *timeout_ms)
 {
     uint32_t n = 0;
@@ -623,6 +749,11 @@ uint32_t amp_outlets_watch(struct amp_outlets *o, struct pollfd *fds, int *timeo
             fds[n] = fds[n + 1] = (struct pollfd){.fd = -1};
     fds[n++] = (struct pollfd){.fd = o->unacked.wake.log, .events = POLLIN};
     int64_t wait = turn_wait(o);
+    bool watches = suspension_matters(o);
+    fds[n++] =
+        (struct pollfd){.fd = watches ? amp_pause_watch_fd(&o->hold.pauses) : -1, .events = POLLIN};
+    if (watches)
+        wait_lower(&wait, amp_pause_watch_wait(&o->hold.pauses));
     if (wait >= 0 && (*timeout_ms < 0 || wait < *timeout_ms))
         *timeout_ms = (int)wait;
     return n;
@@ -630,19 +761,24 @@ uint32_t amp_outlets_watch(struct amp_outlets *o, struct pollfd *fds, int *timeo
 
 void amp_outlets_woken(struct amp_outlets *o, const struct pollfd *fds, uint32_t n)
 {
-    if (fds[n - 1].revents)
+    if (n > 1 && fds[n - 2].revents)
         amp_unacked_shared_wake(&o->unacked);
+    held_look(o);
 }
 
-bool amp_outlets_quiet(const struct amp_outlets *o)
+bool amp_outlets_quiet(const struct amp_outlets *o, bool ended)
 {
+    bool holds = false;
     for (uint32_t i = 0; i < o->n; i++) {
         const struct outlet *t = o->v[i];
         if (t->port &&
             (amp_port_pending(t->port) > 0 || (t->waiting.n > 0 && !amp_unacked_full(&t->unacked))))
             return false;
+        if (ended && i > 0 && !t->closed && t->waiting.n_held == 0)
+            return false;
+        holds = holds || t->waiting.n_held > 0;
     }
-    return true;
+    return !ended || holds;
 }
 
 bool amp_outlets_has_room(const struct amp_outlets *o)
@@ -656,7 +792,7 @@ bool amp_outlets_has_room(const struct amp_outlets *o)
 static bool outlet_finish(const struct amp_outlets *o, struct outlet *t)
 {
     struct amp_error err;
-    if (t->waiting.n > 0)
+    if (t->waiting.n + t->waiting.n_held > 0)
         return false;
     int rc = t->port ? amp_port_finish(t->port, &err) : 1;
     if (rc < 0)

@@ -51,7 +51,7 @@ int amp_outlets_new(struct amp_route_run *run, const struct amp_outlets_options 
 void amp_outlets_free(struct amp_outlets *o);
 /* Opens outlet 0: standard output (NULL, "-"), or a file or FIFO. */
 int amp_outlets_output(struct amp_outlets *o, const char *path, struct amp_error *err);
-/* With credits, writes to the log wake the router from now on. */
+/* Looks up suspensions. With credits, writes to the log wake the router from now on. */
 void amp_outlets_start(struct amp_outlets *o);
 /* Composes the spec of a file or FIFO of that name. */
 int amp_outlet_spec_of(const char *path, struct amp_buf *spec, struct amp_error *err);
@@ -68,6 +68,9 @@ int amp_outlets_open(struct amp_outlets *o, const char *spec, enum amp_outlet_us
  * USAGE no_state, bad_agent. */
 int amp_outlet_usable(const struct amp_outlets *o, uint32_t outlet, struct amp_error *err);
 uint32_t amp_outlets_n(const struct amp_outlets *o);
+/* The outlet is the port of that agent. */
+int amp_outlet_own(struct amp_outlets *o, uint32_t outlet, struct amp_span agent,
+                   struct amp_error *err);
 /* Frees the outlets from number n on, which must be unused. */
 void amp_outlets_drop(struct amp_outlets *o, uint32_t n);
 
@@ -101,12 +104,13 @@ bool amp_outlet_holds(struct amp_outlets *o, uint32_t outlet);
 void amp_outlets_charge(struct amp_outlets *o);
 
 /* For the poll loop: at most AMP_OUTLETS_FDS descriptors; lowers *timeout_ms. Returns how many. */
-enum { AMP_OUTLETS_FDS = PORTS_MAX * AMP_PORT_FDS + 1 };
+enum { AMP_OUTLETS_FDS = PORTS_MAX * AMP_PORT_FDS + 2 };
 uint32_t amp_outlets_watch(struct amp_outlets *o, struct pollfd *fds, int *timeout_ms);
-/* After the wait, with the same descriptors. */
+/* After the wait, with the same descriptors; n 0: it ended without an event. */
 void amp_outlets_woken(struct amp_outlets *o, const struct pollfd *fds, uint32_t n);
-/* Whether only messages are left whose acknowledgements wake the router. */
-bool amp_outlets_quiet(const struct amp_outlets *o);
+/* Whether only messages are left whose acknowledgements wake the router, or whose resumption; at
+ * the end of input only the latter. */
+bool amp_outlets_quiet(const struct amp_outlets *o, bool ended);
 /* Whether the router's own output has room for the answers to more input. */
 bool amp_outlets_has_room(const struct amp_outlets *o);
 

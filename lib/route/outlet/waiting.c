@@ -5,11 +5,13 @@
 
 #include <amp/base/clock.h>
 
+#define HELD AMP_LANE_COUNT
+
 void amp_waiting_init(struct amp_waiting *w, const struct amp_lane_rules *rules)
 {
     *w = (struct amp_waiting){0};
     amp_lanes_init(&w->lanes, rules, amp_mono_ms());
-    for (int i = 0; i < AMP_LANE_COUNT; i++)
+    for (int i = 0; i <= HELD; i++)
         w->line[i].last = &w->line[i].first;
 }
 
@@ -23,14 +25,15 @@ static void places_free(struct amp_waiting_place *p)
 
 void amp_waiting_release(struct amp_waiting *w)
 {
-    for (int i = 0; i < AMP_LANE_COUNT; i++)
+    for (int i = 0; i <= HELD; i++)
         places_free(w->line[i].first);
     places_free(w->spare);
     amp_lane_keys_release(&w->keys);
+    amp_lane_keys_release(&w->held_keys);
 }
 
-int amp_waiting_join(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
-                     struct amp_error *err)
+static int place_make(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
+                      struct amp_waiting_place **out, struct amp_error *err)
 {
     struct amp_waiting_place *p = w->spare;
     if (!p && !(w->spare = p = calloc(1, sizeof(*p))))
@@ -38,29 +41,122 @@ int amp_waiting_join(struct amp_waiting *w, struct job *j, enum amp_lane lane, i
     if (amp_lane_keys_add(&w->keys, j->order, &lane, err) < 0)
         return -1;
     w->spare = p->next;
-    *p = (struct amp_waiting_place){.job = j, .since_ms = now_ms};
-    *w->line[lane].last = p;
-    w->line[lane].last = &p->next;
-    w->n++;
+    *p = (struct amp_waiting_place){
+        .job = j, .since_ms = now_ms, .lane = lane, .number = ++w->newest};
     w->bytes += j->n + 1;
+    *out = p;
     return 0;
 }
 
-/* Removes the first message of a lane. */
-static struct job *lane_leave(struct amp_waiting *w, int lane)
+/* at: a lane, or HELD. */
+static void place_append(struct amp_waiting *w, struct amp_waiting_place *p, int at)
 {
-    struct amp_waiting_place *p = w->line[lane].first;
+    p->next = NULL;
+    *w->line[at].last = p;
+    w->line[at].last = &p->next;
+}
+
+int amp_waiting_join(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
+                     struct amp_error *err)
+{
+    struct amp_waiting_place *p = NULL;
+    if (place_make(w, j, lane, now_ms, &p, err) < 0)
+        return -1;
+    place_append(w, p, (int)p->lane);
+    w->n++;
+    return 0;
+}
+
+/* Removes the first message of a lane, or of the held ones. */
+static struct job *lane_leave(struct amp_waiting *w, int at)
+{
+    struct amp_waiting_place *p = w->line[at].first;
     struct job *j = p->job;
-    w->line[lane].first = p->next;
+    w->line[at].first = p->next;
     if (!p->next)
-        w->line[lane].last = &w->line[lane].first;
-    w->n--;
+        w->line[at].last = &w->line[at].first;
+    if (at == HELD) {
+        w->n_held--;
+        amp_lane_keys_drop(&w->held_keys, j->order);
+    } else {
+        w->n--;
+    }
     w->bytes -= j->n + 1;
     amp_lane_keys_drop(&w->keys, j->order);
     p->next = w->spare;
     w->spare = p;
     return j;
 }
+
+/* ---- held back ---- */
+
+bool amp_waiting_follows(const struct amp_waiting *w, const struct job *j)
+{
+    return amp_lane_keys_has(&w->held_keys, j->order);
+}
+
+void amp_waiting_earlier(struct amp_waiting *w)
+{
+    w->oldest -= (int64_t)1 << 32;
+    w->next_earlier = w->oldest;
+}
+
+int amp_waiting_hold(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
+                     struct amp_error *err)
+{
+    enum amp_lane any = lane;
+    struct amp_waiting_place *p = NULL;
+    if (amp_lane_keys_add(&w->held_keys, j->order, &any, err) < 0)
+        return -1;
+    if (place_make(w, j, lane, now_ms, &p, err) < 0) {
+        amp_lane_keys_drop(&w->held_keys, j->order);
+        return -1;
+    }
+    if (w->next_earlier < 0)
+        p->number = w->next_earlier++;
+    place_append(w, p, HELD); /* the next amp_waiting_sort puts it to the front */
+    w->n_held++;
+    return 0;
+}
+
+static int number_compare(const void *a, const void *b)
+{
+    const struct amp_waiting_place *const *x = a, *const *y = b;
+    return ((*x)->number > (*y)->number) - ((*x)->number < (*y)->number);
+}
+
+int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct job *j), void *ctx,
+                     struct amp_error *err)
+{
+    uint32_t n = 0, all = w->n + w->n_held;
+    if (all == 0)
+        return 0;
+    AMP_FREE struct amp_waiting_place **v = calloc(all, sizeof(struct amp_waiting_place *));
+    if (!v)
+        return amp_fail_memory(err);
+    for (int i = 0; i <= HELD; i++) {
+        for (struct amp_waiting_place *p = w->line[i].first; p; p = p->next)
+            v[n++] = p;
+        w->line[i].first = NULL;
+        w->line[i].last = &w->line[i].first;
+    }
+    qsort(v, n, sizeof(struct amp_waiting_place *), number_compare);
+    amp_lane_keys_release(&w->held_keys);
+    w->n = w->n_held = 0;
+    int rc = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        enum amp_lane any = v[i]->lane;
+        bool hold = held(ctx, v[i]->job) || amp_waiting_follows(w, v[i]->job);
+        if (hold && rc == 0)
+            rc = amp_lane_keys_add(&w->held_keys, v[i]->job->order, &any, err);
+        place_append(w, v[i], hold ? HELD : (int)v[i]->lane);
+        w->n += !hold;
+        w->n_held += hold;
+    }
+    return rc;
+}
+
+/* ---- leaving ---- */
 
 struct job *amp_waiting_next(struct amp_waiting *w, int64_t now_ms, struct amp_lane_turn *turn,
                              int64_t *since_ms)
@@ -78,7 +174,7 @@ struct job *amp_waiting_next(struct amp_waiting *w, int64_t now_ms, struct amp_l
 
 struct job *amp_waiting_expired(struct amp_waiting *w)
 {
-    for (int i = 0; i < AMP_LANE_COUNT; i++) {
+    for (int i = 0; i <= HELD; i++) {
         const struct amp_waiting_place *p = w->line[i].first;
         if (p && p->job->expires_ms > 0 && p->job->expires_ms <= amp_now_ms())
             return lane_leave(w, i);
@@ -97,7 +193,7 @@ struct job *amp_waiting_first(struct amp_waiting *w)
 int64_t amp_waiting_expiry(const struct amp_waiting *w)
 {
     int64_t first = INT64_MAX;
-    for (int i = 0; i < AMP_LANE_COUNT; i++) {
+    for (int i = 0; i <= HELD; i++) {
         const struct amp_waiting_place *p = w->line[i].first;
         if (p && p->job->expires_ms > 0 && p->job->expires_ms < first)
             first = p->job->expires_ms;
@@ -111,7 +207,7 @@ int64_t amp_waiting_expiry(const struct amp_waiting *w)
 int64_t amp_waiting_oldest(const struct amp_waiting *w, int64_t now_ms)
 {
     int64_t oldest = now_ms;
-    for (int i = 0; i < AMP_LANE_COUNT; i++)
+    for (int i = 0; i <= HELD; i++)
         if (w->line[i].first && w->line[i].first->since_ms < oldest)
             oldest = w->line[i].first->since_ms;
     return oldest;

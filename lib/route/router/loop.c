@@ -179,8 +179,8 @@ static bool has_log_room(const struct amp_router *r)
 /* Whether all open work waits for an event that wakes the router. */
 static bool is_quiet(const struct amp_router *r)
 {
-    return r->run.eof_ms == 0 && r->run.held_ms == 0 && r->undecided.n == 0 &&
-           !amp_keeper_waits(r->keeper) && amp_outlets_quiet(r->outlets);
+    return r->run.held_ms == 0 && r->undecided.n == 0 && !amp_keeper_waits(r->keeper) &&
+           amp_outlets_quiet(r->outlets, r->run.eof_ms > 0);
 }
 
 static void loop_wait(struct amp_router *r, bool *readable)
@@ -205,11 +205,10 @@ static void loop_wait(struct amp_router *r, bool *readable)
     turn.n = n + 1;
     turn.wait_ms = timeout;
     *readable = false;
-    if (amp_loop_wait(&turn, NULL) == AMP_LOOP_READY) {
-        *readable = fds[n].revents != 0;
-        amp_outlets_woken(r->outlets, fds, outlets);
-    }
+    bool ready = amp_loop_wait(&turn, NULL) == AMP_LOOP_READY;
+    *readable = ready && fds[n].revents != 0;
     r->run.now_ms = amp_mono_ms();
+    amp_outlets_woken(r->outlets, fds, ready ? outlets : 0);
 }
 
 /* ---- messages of an earlier run ---- */
