@@ -11,24 +11,17 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
-#include "flow/decide/offer.h"
+#include "flow/ask/ask.h"
 #include "flow/wake.h"
-#include "message/ledger/ledger.h"
-#include "message/settle/answer.h"
-#include "protocol/sw4rm/answer.h"
-#include "protocol/terms.h"
 
-#define LINE_MAX_BYTES ((size_t)256 << 10)
-#define TEXT_MAX       ((size_t)16 << 10) /* bytes of a command line that the question shows */
-#define PATHS_MAX      32                 /* paths that it shows */
-#define REASON         "TOOL_PRIVILEGE_ESCALATION"
-#define ACTOR          "hook"
+#define TEXT_MAX  ((size_t)16 << 10) /* bytes of a command line that the question shows */
+#define PATHS_MAX 32                 /* paths that it shows */
+#define REASON    "TOOL_PRIVILEGE_ESCALATION"
+#define ACTOR     "hook"
 
 struct asking {
-    struct amp_store *store;
     const struct amp_hook_question *q;
-    struct amp_decider d;
-    char id[AMP_UUID_MAX], invocation[AMP_UUID_MAX], key[AMP_QUESTION_KEY_MAX];
+    struct amp_asking ask;
     int64_t until_ms;
     bool has_input; /* the question shows it, so it can be changed */
 };
@@ -59,7 +52,7 @@ static void context_put(struct amp_jw *w, struct asking *a)
     const struct amp_hook_question *q = a->q;
     const struct amp_call_event *e = q->event;
     a->has_input = e->input.n && e->input.n <= AMP_HOOK_INPUT_MAX;
-    amp_jw_member_open(w, "context", '{');
+    amp_jw_open(w, '{');
     amp_jw_member_text(w, "cli", amp_call_cli_name(e->cli));
     text_put(w, "tool", e->tool);
     amp_jw_member_text(w, "kind", amp_call_kind_name(e->kind));
@@ -85,86 +78,24 @@ static void context_put(struct amp_jw *w, struct asking *a)
     amp_jw_close(w, '}');
 }
 
-static int payload_put(struct asking *a, struct amp_buf *out, struct amp_error *err)
+static int question_record(struct asking *a, struct amp_error *err)
 {
-    char until[AMP_TIME_MAX];
-    struct amp_jw w;
-    amp_time_format(a->until_ms, until);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    amp_jw_member_text(&w, "invocation_id", a->invocation);
-    amp_jw_member_text(&w, "reason_type", REASON);
-    amp_jw_member_text(&w, "correlation_id", a->invocation);
-    if (a->q->task && *a->q->task) {
-        amp_jw_member_open(&w, "subject", '{');
-        amp_jw_member_text(&w, "task_id", a->q->task);
-        amp_jw_close(&w, '}');
-    }
-    context_put(&w, a);
-    amp_jw_member_text(&w, "deadline_ts", until);
-    amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
-}
-
-static int line_put(struct asking *a, struct amp_buf *out, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf payload = {0};
+    AMP_BUF struct amp_buf context = {0};
     char from[160];
     struct amp_jw w;
-    amp_buf_init(&payload, LINE_MAX_BYTES);
-    if (payload_put(a, &payload, err) < 0)
+    amp_buf_init(&context, AMP_ASK_LINE_MAX);
+    amp_jw_init(&w, &context);
+    context_put(&w, a);
+    if (amp_jw_end(&w, err) < 0)
         return -1;
     snprintf(from, sizeof from, ACTOR "/%.100s",
              a->q->agent && *a->q->agent ? a->q->agent : amp_call_cli_name(a->q->event->cli));
-    int64_t now = amp_now_ms();
-    const struct amp_sw4rm_said said = {.from = from,
-                                        .type = "HITL_INVOCATION",
-                                        .token = a->invocation,
-                                        .correlation = amp_span_str(a->invocation),
-                                        .sequence = amp_id_number(now),
-                                        .now_ms = now};
-    amp_jw_init(&w, out);
-    amp_sw4rm_envelope(&w, &said, amp_buf_span(&payload));
-    return amp_jw_end(&w, err);
-}
-
-static void finding_keep(void *ctx, const struct amp_finding *f)
-{
-    struct amp_error *err = ctx;
-    if (!err->code[0])
-        amp_fail(err, AMP_INTERNAL, f->code, "the composed question: %s: %s", f->field, f->message);
-}
-
-/* Records the message and the question; both are synced. */
-static int question_record(struct asking *a, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf line = {0};
-    const struct amp_check_options opt = {.now_ms = 0};
-    struct amp_error why = {0};
-    struct amp_view v;
-    uint32_t effects;
-    amp_buf_init(&line, LINE_MAX_BYTES);
-    if (line_put(a, &line, err) < 0)
-        return -1;
-    struct amp_reader *reader = amp_reader_new(NULL, err);
-    if (!reader)
-        return -1;
-    int rc = amp_reader_line(reader, amp_buf_span(&line), &opt, &v, finding_keep, &why, err);
-    if (rc == 0) {
-        *err = why;
-        rc = -1;
-    }
-    int64_t now = amp_now_ms();
-    if (rc > 0 && amp_span_copy(v.id, a->id, sizeof a->id))
-        amp_question_key(v.protocol, v.id, a->key);
-    if (rc < 0 || amp_message_record(a->store, &v, now, NULL, err) < 0 ||
-        amp_question_arrive(&a->d.hitl, &v, now, &effects, err) < 0 ||
-        amp_settle_known(a->store, v.id, AMP_STAGE_READ, AMP_HITL_ROLE, AMP_SPAN(""), now, err) <
-            0 ||
-        amp_store_sync(a->store, err) < 0)
-        rc = -1;
-    amp_reader_free(reader);
-    return rc < 0 ? -1 : 0;
+    const struct amp_ask ask = {.from = from,
+                                .reason = REASON,
+                                .task = a->q->task,
+                                .context = amp_buf_span(&context),
+                                .until_ms = a->until_ms};
+    return amp_asking_record(&a->ask, &ask, err);
 }
 
 /* ---- the decision ---- */
@@ -197,7 +128,7 @@ static bool input_take(const struct asking *a, struct amp_span patch, struct amp
         return false;
     uint32_t input = 0, own = amp_tape_get(&t, 0, AMP_SPAN("invocation_id"));
     if (own != AMP_TOK_NONE && t.tok[own].type == AMP_JSON_STRING &&
-        amp_tok_is(&t, own, amp_span_str(a->invocation)))
+        amp_tok_is(&t, own, amp_span_str(a->ask.invocation)))
         input = amp_tape_pointer(&t, 0, AMP_SPAN("/context/input"));
     if (input == AMP_TOK_NONE || t.tok[input].type != AMP_JSON_OBJECT)
         return false;
@@ -235,65 +166,30 @@ static void decision_take(const struct asking *a, const struct amp_question_rec 
 static int decision_look(const struct asking *a, struct amp_hook_answer *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
-    struct amp_store_rec rec;
     struct amp_question_rec r;
-    if (amp_store_get(a->store, AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(a->key)), &rec, err) < 0)
-        return -1;
-    if (!rec.found)
-        return amp_fail(err, AMP_INTERNAL, "unknown_question", "the question has no record");
-    int at = amp_fsm_state(&amp_escalation_fsm, rec.state);
-    if (at != AMP_ESC_DECIDED && at != AMP_ESC_ENDED)
-        return 0;
     amp_buf_init(&mem, AMP_REC_MAX);
-    if (amp_question_rec_read(rec.json, &mem, &r, err) < 0)
+    switch (amp_asking_look(&a->ask, &mem, &r, err)) {
+    case AMP_ASKING_FAILED:
         return -1;
-    if (at == AMP_ESC_ENDED)
+    case AMP_ASKING_OPEN:
+        return 0;
+    case AMP_ASKING_ENDED:
         deny(out, "the question has ended without a decision");
-    else
+        return 1;
+    case AMP_ASKING_DECIDED:
         decision_take(a, &r, out);
-    return 1;
+        return 1;
+    }
+    return 0;
 }
 
 /* Closes a question that is not waited for any more. A decision that came meanwhile counts. */
 static int question_close(struct asking *a, const char *why, struct amp_hook_answer *out,
                           struct amp_error *err)
 {
-    AMP_BUF struct amp_buf nack = {0};
-    struct amp_question q;
-    struct amp_asked of;
-    struct amp_error failed;
-    char emit[AMP_QUESTION_KEY_MAX + 8];
     deny(out, "%s", why);
-    if (amp_offer_find(&a->d, a->key, &q, &failed) < 0) {
-        int rc = failed.status == AMP_NO ? decision_look(a, out, err) : -1;
-        if (rc < 0)
-            *err = failed;
-        return rc < 0 ? -1 : 0;
-    }
-    amp_buf_init(&nack, AMP_QUESTION_BYTES);
-    int rc =
-        amp_question_asked(&a->d.hitl, &q, amp_question_answerer(&a->d.hitl, q.protocol), &of, err);
-    if (rc == 0)
-        rc = amp_question_terms(&q)->refuse(&of, AMP_STAGE_REJECTED, "timed_out", why, false, &nack,
-                                            err);
-    if (rc == 0) {
-        snprintf(emit, sizeof emit, "ended/%s", q.key);
-        struct amp_question_update u = {
-            .event = AMP_ESC_EV_END,
-            .set = {.ended_ms = amp_now_ms()},
-            .emit = {amp_span_str(emit), {nack.data, nack.len ? nack.len - 1 : 0}, false},
-        };
-        rc = amp_question_step(&a->d.hitl, q.key, &u, &failed);
-        if (rc < 0 && failed.status == AMP_NO)
-            rc = decision_look(a, out, err) < 0 ? -1 : 0;
-        else if (rc < 0)
-            *err = failed;
-        else
-            rc = amp_settle_known(a->store, amp_span_str(a->id), AMP_STAGE_REJECTED, AMP_HITL_ROLE,
-                                  AMP_SPAN("timed_out"), amp_now_ms(), err);
-    }
-    amp_question_release(&q);
-    return rc < 0 || amp_store_sync(a->store, err) < 0 ? -1 : 0;
+    int rc = amp_asking_end(&a->ask, why, err);
+    return rc > 0 ? (decision_look(a, out, err) < 0 ? -1 : 0) : rc;
 }
 
 static int decision_wait(struct asking *a, struct amp_wake *wake, struct amp_hook_answer *out,
@@ -322,14 +218,11 @@ static int decision_wait(struct asking *a, struct amp_wake *wake, struct amp_hoo
 int amp_hook_ask(struct amp_store *s, const struct amp_hook_question *q,
                  struct amp_hook_answer *out, struct amp_error *err)
 {
-    const struct amp_worker_options opt = {
-        .tool = ACTOR, .consumer = ACTOR, .stop = q->stop, .note = q->note};
-    struct asking a = {.store = s, .q = q, .until_ms = amp_now_ms() + q->deadline_ms};
+    struct asking a = {.q = q, .until_ms = amp_now_ms() + q->deadline_ms};
     struct amp_wake wake = {-1, -1, 0};
     *out = (struct amp_hook_answer){.verdict = AMP_CALL_DENY};
-    amp_buf_init(&out->input, LINE_MAX_BYTES);
-    amp_uuid4(a.invocation);
-    int rc = amp_decider_open_bare(&a.d, s, &opt, err);
+    amp_buf_init(&out->input, AMP_ASK_LINE_MAX);
+    int rc = amp_asking_open(&a.ask, s, ACTOR, q->stop, q->note, err);
     /* Before the question is there, so that no answer is missed. */
     if (rc == 0)
         rc = amp_wake_open(&wake, amp_store_dir(s), err);
@@ -338,6 +231,6 @@ int amp_hook_ask(struct amp_store *s, const struct amp_hook_question *q,
     if (rc == 0)
         rc = decision_wait(&a, &wake, out, err);
     amp_wake_close(&wake);
-    amp_decider_close(&a.d);
+    amp_asking_close(&a.ask);
     return rc;
 }
