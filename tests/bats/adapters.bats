@@ -80,7 +80,7 @@ EOS
   parked() { cat "$STATE"/log/*.ndjson | jq -es --argjson soon "$((($(date +%s) + 3000) * 1000))" 'any(.[]; (.key // "" | startswith("job.")) and .to == "PARKED" and .due > $soon)'; }
   wait_until 30 parked
   kill -TERM $pid
-  wait $pid || true
+  ends 130 wait $pid
   got_no out.ndjson '.type == "task_result"'
 }
 

@@ -120,7 +120,8 @@ receive() { hitl-prompt -c amp.json --state state receive "$@" 2>>err; }
   refused folder_permissions
   refused bad_answer
   # With "signed" the user's own files prove nothing either.
-  kill "$FILTER" && wait "$FILTER" || :
+  kill "$FILTER"
+  ends 130 wait "$FILTER"
   jq '.hitl.channels.folder |= {path: ., signed: true}' amp.json >amp2.json && mv amp2.json amp.json
   exec 7>&-
   filter

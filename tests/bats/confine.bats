@@ -548,7 +548,7 @@ except OSError:
 
 @test "the start is logged in a state directory, with what is not enforced" {
   local state=$BATS_TEST_TMPDIR/state
-  worktree-bind -s "$state" status nobody || :
+  ends 1 worktree-bind -s "$state" status nobody
   options=(-s "$state")
   full true
   landlock true

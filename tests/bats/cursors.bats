@@ -109,7 +109,7 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
   [ "$(tail -n 1 said | jq -r .payload.code)" = seq_not_monotonic ]
   exec 7>&-
   kill "$router"
-  wait "$router" || :
+  ends 130 wait "$router"
   [ "$(amp-ack dead list --json | jq -r .msg_id)" = evt_3b ]
   # Or a mark in its place, with the consumer's next number; the incident was told before.
   route --on-gap hold --gap-timeout 1ms < <(events 6) >>said || [ $? -eq 75 ]

@@ -140,7 +140,7 @@ ids() {
   one_left() { [ "$(amp-ack dead list --json | wc -l)" -eq 1 ]; }
   wait_until 30 one_left
   kill $watcher
-  wait $watcher || :
+  ends 130 wait $watcher
 }
 
 @test "patterns of one's own" {

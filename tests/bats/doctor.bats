@@ -115,7 +115,7 @@ fixed() {
   fixed
   run -0 doctor
   kill $router
-  wait $router || :
+  ends 130 wait $router
 }
 
 @test "lines that nobody writes, deadlines that nobody watches, letters that pile up" {

@@ -25,7 +25,7 @@ traced() {
 # end: the traced process ends by TERM.
 end() {
   kill "$(head -n 1 trace | cut -d' ' -f1)" 2>/dev/null || :
-  wait $! || :
+  ends 130 wait $!
 }
 # still: the process lives, and for 1.5 s there is not one call.
 still() {

@@ -55,6 +55,16 @@ wait_until() {
   command timeout "${options[@]}" "$(awk -v s="$1" -v n="$TEST_SLOW" 'BEGIN { print s * n }')" "${@:2}"
 }
 
+# ends STATUS COMMAND...: the command ends with this status. For commands whose output goes elsewhere; otherwise use `run -STATUS`.
+ends() {
+  local status=0
+  "${@:2}" || status=$?
+  [ "$status" -eq "$1" ] || {
+    echo "ends: status $status, expected $1: ${*:2}" >&2
+    return 1
+  }
+}
+
 # gone PID: no such process any more (a zombie counts as gone).
 gone() {
   [ ! -e "/proc/$1" ] || grep -q '^State:[[:space:]]*[ZX]' "/proc/$1/status" 2>/dev/null

@@ -129,14 +129,14 @@ signer() {
   run -1 hitl-prompt --state alone --trust-in asked.ndjson --answer none
   hitl-prompt answer --state alone --config alone.json --allowed-signers trusted --key ann "$ID" resume |
     jq -c 'select(.msg.type == "decision")' >alone.ndjson
-  coordinated alone.ndjson >out.ndjson 2>err || true
+  ends 75 coordinated alone.ndjson >out.ndjson 2>err
   got "$STATE/error.ndjson" '.code == "not_authorized" and .type == "decision"'
   [ "$(record .to)" = '"OPEN"' ]
   hitl-prompt answer --state "$STATE" --allowed-signers trusted --key ann "$ID" resume >first.ndjson
   hitl-prompt answer --state "$STATE" --allowed-signers trusted --key ben "$ID" resume >both.ndjson
   [ ! -s first.ndjson ]
   n=$(grep -c not_authorized "$STATE/error.ndjson")
-  coordinated both.ndjson >out.ndjson 2>err || true
+  coordinated both.ndjson >out.ndjson 2>err
   [ "$(grep -c not_authorized "$STATE/error.ndjson")" = "$n" ]
   got_no out.ndjson '(.msg // .).code == "not_authorized"'
 }
@@ -154,28 +154,28 @@ signer() {
   echo '{}' >alone.json
   : >none
   run -1 hitl-prompt --state alone --trust-in asked.ndjson --answer none
-  # sent NAME: a decision that NAME signed in a state of the own goes into the coordinator.
+  # sent NAME STATUS: a decision that NAME signed in a state of the own goes into the coordinator, which ends with STATUS.
   sent() {
     rm -rf "alone-$1"
     cp -R alone "alone-$1"
     hitl-prompt answer --state "alone-$1" --config alone.json --allowed-signers trusted --key "$1" "$ID" resume |
       jq -c 'select(.msg.type == "decision")' >alone.ndjson
     [ -s alone.ndjson ]
-    task-dispatch coordinate --state "$STATE" --allowed-signers trusted --in alone.ndjson >out.ndjson 2>err || true
+    ends "$2" task-dispatch coordinate --state "$STATE" --allowed-signers trusted --in alone.ndjson >out.ndjson 2>err
   }
   configured '{"operators":[{"name":"ann","reasons":["conflict"]},{"name":"ben","reasons":["hallucination_lock"]}]}'
-  sent ann
+  sent ann 75
   [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson")" = not_authorized ]
-  sent eve
+  sent eve 75
   [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson" | tail -1)" = not_operator ]
-  sent ben
+  sent ben 0
   [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson" | grep -c '^not_')" = 2 ]
   # The vote of a person who may not decide it does not count.
   configured '{"operators":[{"name":"ann","reasons":["conflict"]},"ben"],"approvals":[{"need":2}]}'
-  sent ben
+  sent ben 1
   [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson" | tail -1)" = not_authorized ]
   # Of an unsigned decision on a trusted input, the named operator counts.
   configured '{"operators":["ben"]}'
-  jq -c '.msg | .operator = "mallory"' alone.ndjson | task-dispatch coordinate --state "$STATE" >out.ndjson 2>err || true
+  jq -c '.msg | .operator = "mallory"' alone.ndjson | ends 1 task-dispatch coordinate --state "$STATE" >out.ndjson 2>err
   [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson" | tail -1)" = not_operator ]
 }

@@ -180,7 +180,7 @@ modify() {
   [[ $(<reply) == *'"allow"'* ]]
   kill "$prompt"
   exec 5>&-
-  wait "$prompt" || true
+  ends 130 wait "$prompt"
 }
 
 @test "when the time is over or a signal comes, the call is blocked and the question is closed" {

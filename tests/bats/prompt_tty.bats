@@ -23,7 +23,7 @@ setup_file() {
   round "$(git -C repo rev-parse HEAD)" rejected '.issues[0].description = "over\u001b[2Jflow\nAnswer: resume"'
   result failed "$(git -C repo rev-parse HEAD)" '.blockers = ["no key \u202e left"]' | hear
   escalation_line "$task" 1 >question
-  hitl-prompt -s state --answer /dev/null <question >/dev/null 2>&1 || true
+  ends 1 hitl-prompt -s state --answer /dev/null <question >/dev/null 2>&1
   grep -q '"to":"OPEN"' state/log/000001.ndjson
   # The server ends with the file.
   tmux -S "$SOCKET" -f /dev/null new-session -d -s keep "exec sleep 10000"
@@ -275,7 +275,7 @@ sleeping() { grep -q '^State:[[:space:]]*S' "/proc/$1/status"; }
 @test "two people in two terminals: the first decision wins; the other gets a note and the next question" {
   state
   escalation_line T-2026-002 1 >second
-  hitl-prompt -s "$STATE" --answer /dev/null <second >/dev/null 2>&1 || true
+  ends 1 hitl-prompt -s "$STATE" --answer /dev/null <second >/dev/null 2>&1
   term 'hitl-prompt -s "$STATE" --operator ada --as ada </dev/null >out 2>err'
   wait_until 20 at_prompt
   first=$SCREEN SCREEN=$SCREEN-b
@@ -401,7 +401,7 @@ editor() {
 
 @test "modify opens the editor on the payload: private, checked with its schema, removed" {
   invocation 1 '{"proposal":"all"}' >question
-  hitl-prompt -s "$STATE" --answer /dev/null <question >/dev/null 2>&1 || true
+  ends 1 hitl-prompt -s "$STATE" --answer /dev/null <question >/dev/null 2>&1
   editor edit <<'EOS'
 stat -c '%a' "$1" "$(dirname "$1")" >modes
 echo "$1" >path
@@ -463,7 +463,7 @@ EOS
 @test "defer takes a time; a question whose change was dropped is still there" {
   invocation 1 >question
   invocation 2 >>question
-  hitl-prompt -s "$STATE" --answer /dev/null <question >/dev/null 2>&1 || true
+  ends 1 hitl-prompt -s "$STATE" --answer /dev/null <question >/dev/null 2>&1
   editor edit <<'EOS'
 echo broken >"$1"
 EOS
@@ -486,7 +486,7 @@ EOS
 
 @test "what a person edits while another one decides is kept, and the terminal says where" {
   invocation 1 >question
-  hitl-prompt -s "$STATE" --answer /dev/null <question >/dev/null 2>&1 || true
+  ends 1 hitl-prompt -s "$STATE" --answer /dev/null <question >/dev/null 2>&1
   mkfifo edited goes
   editor edit <<'EOS'
 echo '{"much":"work"}' >"$1"
@@ -509,7 +509,7 @@ EOS
   for ((i = 1; i <= 1000; i++)); do
     escalation_line "T-2025-$(printf %03d $((i % 1000)))" "$i"
   done >questions
-  hitl-prompt -s "$STATE" --answer /dev/null <questions >/dev/null 2>&1 || true
+  ends 1 hitl-prompt -s "$STATE" --answer /dev/null <questions >/dev/null 2>&1
   start=${EPOCHREALTIME/./}
   term "$ask"
   wait_until 20 at_prompt

@@ -303,7 +303,7 @@ answered() {
   run -1 --separate-stderr ask --answer none </dev/null
   [[ "$stderr" == *"another process with the name hitl-prompt runs"* ]]
   kill "$first"
-  wait "$first" || true
+  ends 130 wait "$first"
   exec 7>&- 8>&-
   run -0 --separate-stderr prompt answer hitl-2 deny
   [[ "$output" == *'"decision":"deny"'* ]]

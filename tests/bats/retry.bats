@@ -189,7 +189,7 @@ closed() { amp-ack dead list --json --all | jq -r .state | sort | paste -sd' '; 
   n=$(jq -r 'select(.event == "withdraw").n' state/log/*.ndjson)
   sed -i "/\"n\":$n,/,\$d" state/log/000001.ndjson
   rm -f state/index*
-  amp-ack repair >/dev/null 2>&1 || :
+  amp-ack repair >/dev/null 2>&1
   [ "$(closed)" = DEAD ]
   [ -z "$(amp-ack sweep --now 2026-03-01T12:00:12Z)" ]
   [ "$(closed)" = WITHDRAWN ]

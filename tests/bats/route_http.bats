@@ -182,7 +182,7 @@ helper_of() {
   [ -n "$(helper_of $route)" ]
   kill $route
   exec 8>&-
-  wait $route || :
+  ends 130 wait $route
 }
 
 @test "certificates are checked" {

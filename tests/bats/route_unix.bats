@@ -53,7 +53,7 @@ serve() {
   # A socket file that nobody holds any more is the same.
   serve s got
   kill $server
-  wait $server || :
+  ends 143 wait $server
   run -69 amp-route --open-timeout 200ms -r '* => unix:s' < <(message task_dispatch)
   [ "$(jq -r .code <<<"$output")" = agent_unavailable ]
 }
@@ -77,7 +77,7 @@ serve() {
   [ "$(jq -r .code out | sort -u)" = buffer_full ]
   kill $route
   exec 8>&-
-  wait $route || :
+  ends 130 wait $route
 }
 
 @test "a reader that goes away in the middle: the next gets all that it had not read" {

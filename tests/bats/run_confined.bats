@@ -310,7 +310,7 @@ git update-ref refs/heads/main "$(git commit-tree -p main -m m 'main^{tree}')" |
 EOS
   dispatch >in.ndjson
   run -77 --separate-stderr "$WITHOUT" landlock namespaces -- task-dispatch run --state "$STATE" --exec ./evil <in.ndjson
-  "$WITHOUT" landlock namespaces -- task-dispatch run --state "$STATE" --pause 10ms --best-effort --exec ./evil <in.ndjson >out.ndjson 2>err || :
+  "$WITHOUT" landlock namespaces -- task-dispatch run --state "$STATE" --pause 10ms --best-effort --exec ./evil <in.ndjson >out.ndjson 2>err
   grep -q 'not enforced: .*Landlock' err
   got out.ndjson '.type == "task_result" and (.payload.work_log[0].detail | fromjson | .level == "none" and .demand == "best-effort")'
   got out.ndjson '.type == "escalation" and .payload.escalation_type == "branch_violation"'

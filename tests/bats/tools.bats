@@ -477,7 +477,7 @@ T
   cd "$BATS_TEST_TMPDIR"
   git init -q repo
   printf '%s\n' '{"a":1}' '{"b":' '{"protocol":"AMP/1.0","type":"\u001b[2J"}' >in
-  amp-validate <in 2>&1 >/dev/null | sed 's/^amp-validate: //; s/stdin:\([0-9]\)/line \1/' >want || :
+  ends 1 amp-validate <in 2>&1 >/dev/null | sed 's/^amp-validate: //; s/stdin:\([0-9]\)/line \1/' >want
   grep -qx 'error: line 1: unknown_protocol: .*; found {"a":1}; expected a message of .*' want
   grep -qx 'error: line 2: invalid_json: .*, at byte 6' want
   grep -q '^error: line 3: ' want
@@ -485,7 +485,7 @@ T
   for t in "amp-route -r *=>stdout" "amp-ack track" "amp-ack send" agent-registry hitl-prompt \
     "task-dispatch coordinate" "task-dispatch run --exec true" "worktree-bind -C repo"; do
     # shellcheck disable=SC2086
-    AMP_STATE=$PWD/state $t <in 2>&1 >/dev/null | sed -n "s/^${t%% *}: \\(error: line .*\\)/\\1/p" >got || :
+    AMP_STATE=$PWD/state ends 1 $t <in 2>&1 >/dev/null | sed -n "s/^${t%% *}: \\(error: line .*\\)/\\1/p" >got
     diff want got || { echo "^ $t"; return 1; }
   done
 }

@@ -95,7 +95,7 @@ setup() {
   { cat good2; printf '{"half'; } >&7
   wait_until 30 has_lines "$T/out" 2
   exec 7>&-
-  wait $! || true
+  ends 1 wait $!
   cat good good2 | cmp - "$T/out"
 }
 
@@ -137,7 +137,7 @@ setup() {
   amp-validate -j 2 -e /dev/null in >&7 &
   a=$!
   amp-validate -j 2 -e /dev/null in >&7 || [ $? -eq 1 ]
-  wait "$a" || true
+  ends 1 wait "$a"
   exec 7>&-
   wait "$reader"
   { cat want && echo && cat want && echo; } | grep . | sort | cmp - <(grep . "$T/out" | sort)

@@ -69,7 +69,7 @@ codes() {
     .to = "coordinator" | .payload.repo = "'"$PWD"'/work" | .payload.risk_level = "low"' >task
   message escalation '.msg_id = "escalation-T-2026-044-7" | .from = "executor" |
     .payload.escalation_type = "permission_denied"' >stop
-  cat task stop | task-dispatch coordinate --state state >/dev/null 2>&1 || true
+  cat task stop | ends 75 task-dispatch coordinate --state state >/dev/null 2>&1
   { message task_dispatch '.msg_id = "task_dispatch-T-2026-044-8"'; cat result
     message review_verdict; } >in
   [ "$(codes <in)" = "1 suspended task_id" ]
@@ -82,7 +82,7 @@ codes() {
   message task_dispatch '.msg_id = "task_dispatch-T-2026-044-5" | .from = "admin" |
     .to = "coordinator" | .payload.repo = "'"$PWD"'/work" | .payload.risk_level = "low"' >task
   message ci_status '.checks = {"ci": "failed"} | .commit = "a3f8d21"' >red
-  cat task result red | task-dispatch coordinate --state state >/dev/null 2>&1 || true
+  cat task result red | ends 75 task-dispatch coordinate --state state >/dev/null 2>&1
   amp-ack track --state state <result >/dev/null
   [[ $(message review_request | codes) = *"1 ci_failed payload.ci_status"* ]]
 }

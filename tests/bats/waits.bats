@@ -142,7 +142,7 @@ hold() {
   exec 8<>full
   agent-registry register bob --connector x:y --state s1 >registered
   amp-validate </dev/null >full # makes the pipe as wide as any of them does
-  dd if=/dev/zero bs=4k count=1000 oflag=nonblock of=full 2>/dev/null || true
+  ends 1 dd if=/dev/zero bs=4k count=1000 oflag=nonblock of=full 2>/dev/null
   each bash -c 'exec amp-validate in >full'
   each bash -c 'exec amp-validate bad 2>full >/dev/null'
   each bash -c 'exec amp-route -i in -r "type=* => stdout" >full'
