@@ -198,6 +198,60 @@ EOS
   ends 0
 }
 
+@test "the channels carry the task's history, the files, the beginning of the diff and the effect of each answer" {
+  load agents
+  need git
+  need_tool task-dispatch
+  workplace
+  server
+  agent works <<'EOS'
+printf 'hello\n\tworld \302\233\377\n' >hello.txt
+seq 500 >"two
+lines.txt"
+git add .
+git commit -qm "by the agent"
+EOS
+  task-dispatch new --id T-2026-101 --repo "$REPO" --branch feat/x --criterion works --description "Say hello" |
+    task-dispatch coordinate --state state --trust-in - >dispatch 2>/dev/null || [ $? -eq 75 ] # the task is open
+  task-dispatch run --state state --exec ./works <dispatch >result 2>/dev/null
+  task-dispatch coordinate --state state --trust-in - <result >review 2>/dev/null || [ $? -eq 75 ]
+  cat >sendmail <<'EOS'
+#!/bin/sh
+cat >>mails
+EOS
+  chmod +x sendmail
+  config '{folder: "\($here)/q", webhooks: [
+      {name: "plain", url: "\($url)/ok", operator: "ann"},
+      {name: "tg", format: "telegram", chat: "7", url: "\($url)/ok"}],
+    mail: {to: "ann@example.org", from: "tool@example.org", operator: "ann", sendmail: ["./sendmail", "-t", "-i"]}}'
+  touch out
+  filter
+  asked 1
+  wait_until 20 has_lines log 2
+  wait_until 20 has_form 1
+  wait_until 20 grep -q '^Digest: ' mails
+  jq -c 'select(.body.recipient == "webhook:plain").body' log >notice
+  amp-validate -S "$AMP_TOP/schemas/records/notice.json" --formats notice | cmp - notice
+  jq -e '(.history | test("^\\| [-0-9: ]+ dispatch to ") and test("\n\\| [-0-9: ]+ result: complete, 2 files, \\+502 -0"))
+    and (.files | startswith("  2 files, +502 -0\n| hello.txt\n"))
+    and (.diff | contains("\n| + world ??\n") and endswith("  [cut]\n") and (split("\n") | length) < 210)
+    and (.effects | contains("  terminate: ")) and (.history as $h | .diff as $d | .evidence | contains($d) and contains($h))' notice
+  # Everywhere the lines of others are behind a bar.
+  for f in mails q/questions/new/*; do
+    grep -q '^| +hello$' "$f"
+    grep -q '^| hello.txt$' "$f"
+    run -1 grep -n '^[+]' "$f"
+  done
+  jq -es 'map(select(.body.chat_id)) | .[0].body.text | (utf8bytelength < 4096) and contains("[cut]") and test("Answers: [^\n]*$")' log
+  # The record has the digest of the body that this channel got.
+  body=$(jq -cj 'select(.body.recipient == "webhook:plain").body' log | b2sum -l 256 | cut -d' ' -f1)
+  run -0 receive < <(post application/json "{\"token\":\"$(token 1)\",\"answer\":\"resume\"}")
+  wait_until 20 decided 1
+  run -0 hitl-prompt audit --state state --what decided --json
+  [ "$(jq -r .shown <<<"$output")" = "$body" ]
+  ends 0
+}
+
 @test "a channel that fails is reported and tried again; the others go on" {
   server
   config '{folder: "\($here)/q", webhooks: [

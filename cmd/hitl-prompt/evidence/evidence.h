@@ -5,6 +5,7 @@
 #define HITL_EVIDENCE_H
 
 #include "cli/page/page.h"
+#include "flow/decide/answer/told.h"
 #include "flow/decide/evidence.h"
 
 /* Where a page says that it leaves something out. */
@@ -29,7 +30,7 @@ int evidence_diff(const struct amp_evidence *ev, const struct amp_git_diff *diff
                   struct amp_span patch, const struct amp_page *page);
 
 /* The digest of what was shown: of the question's text, which does not depend on the width. */
-#define EVIDENCE_DIGEST_MAX 80
+#define EVIDENCE_DIGEST_MAX AMP_SHOWN_MAX
 int evidence_digest(const struct amp_question *q, const struct amp_evidence *ev,
                     char out[EVIDENCE_DIGEST_MAX], struct amp_error *err);
 

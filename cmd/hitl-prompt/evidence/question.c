@@ -1,5 +1,4 @@
 /* The text of a question: what is asked and why, the task's history, what each answer does. */
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -241,12 +240,10 @@ int evidence_digest(const struct amp_question *q, const struct amp_evidence *ev,
 {
     AMP_BUF struct amp_buf text = {0};
     const struct amp_page page = {.width = 80, .out = &text, .err = err, .more = EVIDENCE_MORE};
-    unsigned char sum[32];
 
     amp_buf_init(&text, 8 * TEXT_MAX);
     if (evidence_question(q, ev, &page) < 0)
         return -1;
-    crypto_generichash(sum, sizeof sum, (const unsigned char *)text.data, text.len, NULL, 0);
-    sodium_bin2hex(out, EVIDENCE_DIGEST_MAX, sum, sizeof sum);
+    amp_shown_digest(amp_buf_span(&text), out);
     return 0;
 }

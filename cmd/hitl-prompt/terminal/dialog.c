@@ -21,6 +21,7 @@
 #define WIDE      100                 /* columns of a question; a diff uses all */
 
 static const char ask_prompt[] = "> ";
+static const char page_keys[DIALOG_PAGES + 1] = "dlts";
 
 void dialog_init(struct dialog *g, bool plain)
 {
@@ -132,25 +133,52 @@ static int diff_text(struct dialog *g, const struct amp_page *page)
     return rc;
 }
 
+static int page_text(struct dialog *g, char key, const struct amp_page *page)
+{
+    switch (key) {
+    case 'd':
+        return diff_text(g, page);
+    case 'l':
+        return evidence_log(g->d->w.store, g->q, page);
+    case 't':
+        return evidence_task(g->q, &g->ev, page);
+    default:
+        return evidence_words(g->q, &g->ev, page);
+    }
+}
+
 static int view_text(struct dialog *g, char key, struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_page page = {key == 'd' || key == 'l' ? g->tty.width : wide_of(g),
                                   is_colored(g), out, err, .more = EVIDENCE_MORE};
 
-    switch (key) {
-    case 'd':
-        return diff_text(g, &page);
-    case 'l':
-        return evidence_log(g->d->w.store, g->q, &page);
-    case 't':
-        return evidence_task(g->q, &g->ev, &page);
-    case 's':
-        return evidence_words(g->q, &g->ev, &page);
-    case '?':
-        return help_text(g, &page);
-    default:
-        return question_text(g, out, err);
-    }
+    return strchr(page_keys, key) ? page_text(g, key, &page)
+           : key == '?'           ? help_text(g, &page)
+                                  : question_text(g, out, err);
+}
+
+/* The digest of a page that is opened, as it is in a window of 80 columns without colours. It goes
+ * with those of the question and the other pages into the digest of what was shown. */
+static int shown_add(struct dialog *g, char key, struct amp_error *err)
+{
+    const char *at = strchr(page_keys, key);
+    AMP_BUF struct amp_buf text = {0}, all = {0};
+    const struct amp_page page = {.width = 80, .out = &text, .err = err, .more = EVIDENCE_MORE};
+
+    if (!at || *g->shown_page[at - page_keys])
+        return 0;
+    amp_buf_init(&text, TEXT_MAX);
+    amp_buf_init(&all, 4096);
+    if (page_text(g, key, &page) < 0 ||
+        amp_buf_fmt(&all, err, "question %s\n", g->shown_question) < 0)
+        return -1;
+    amp_shown_digest(amp_buf_span(&text), g->shown_page[at - page_keys]);
+    for (int i = 0; i < DIALOG_PAGES; i++)
+        if (*g->shown_page[i] &&
+            amp_buf_fmt(&all, err, "%c %s\n", page_keys[i], g->shown_page[i]) < 0)
+            return -1;
+    amp_shown_digest(amp_buf_span(&all), g->shown);
+    return 0;
 }
 
 static void prompt_show(struct dialog *g)
@@ -167,7 +195,7 @@ static void view_show(struct dialog *g, char key, bool again)
     struct amp_error err;
 
     amp_buf_init(&out, TEXT_MAX);
-    if (view_text(g, key, &out, &err) < 0) {
+    if (view_text(g, key, &out, &err) < 0 || shown_add(g, key, &err) < 0) {
         words_say(g, "It cannot be shown: %s: %s", err.code, err.what);
         prompt_show(g);
         return;
@@ -216,10 +244,12 @@ int dialog_ask(struct dialog *g, struct amp_decider *d, const struct amp_questio
     g->d = d;
     g->q = q;
     if (amp_evidence_load(d->w.store, q, &g->ev, err) < 0 ||
-        evidence_digest(q, &g->ev, g->shown, err) < 0 || question_show(g, err) < 0) {
+        evidence_digest(q, &g->ev, g->shown_question, err) < 0 || question_show(g, err) < 0) {
         dialog_close(g, NULL);
         return -1;
     }
+    memcpy(g->shown, g->shown_question, sizeof g->shown);
+    memset(g->shown_page, 0, sizeof g->shown_page);
     prompt_show(g);
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "flow/decide/decide.h"
 #include "terminal.h"
 
+enum { DIALOG_PAGES = 4 }; /* d l t s */
 enum dialog_at { DIALOG_IDLE, DIALOG_ASKS, DIALOG_CONFIRMS, DIALOG_EDITS, DIALOG_EDITS_AGAIN };
 
 struct dialog {
@@ -21,7 +22,9 @@ struct dialog {
     struct amp_evidence ev;
     char view;       /* the key of the page that is shown; 0: none */
     int shown_width; /* of the question on the screen */
+    /* The digest of what was shown: the question, and the pages that were opened. */
     char shown[EVIDENCE_DIGEST_MAX];
+    char shown_question[EVIDENCE_DIGEST_MAX], shown_page[DIALOG_PAGES][EVIDENCE_DIGEST_MAX];
     char line[LINE_BYTES + 1]; /* the texts of the answer */
     struct amp_operator_answer answer;
     struct editor editor;

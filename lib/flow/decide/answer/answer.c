@@ -10,6 +10,7 @@
 #include <amp/base/num.h>
 
 #include "flow/decide/answer/signed.h"
+#include "flow/decide/answer/told.h"
 #include "flow/identity/identity.h"
 #include "protocol/compose/json.h"
 
@@ -348,12 +349,15 @@ static enum amp_offered proven_offer(struct amp_decider *d, const struct given *
                                      int64_t now_ms, bool *recorded, struct amp_error *err)
 {
     struct amp_question q = {0};
-    char digest[AMP_QUESTION_DIGEST_MAX];
+    char digest[AMP_QUESTION_DIGEST_MAX], shown[AMP_SHOWN_MAX] = "";
     const char *name = *p->token.question ? p->token.question : g->question;
     enum amp_offered rc = AMP_OFFERED_FAILED;
 
     if (amp_offer_find(d, name, &q, err) < 0 || amp_question_digest(&q, digest, err) < 0 ||
-        answer_check(g, from, p, &q, digest, err) < 0) {
+        answer_check(g, from, p, &q, digest, err) < 0 ||
+        (!g->is_signed &&
+         amp_told_shown(d->w.store, q.key, g->token ? p->token.recipient : from->where, shown,
+                        err) < 0)) {
         rc = is_refusal(err) ? AMP_OFFERED_REFUSED : AMP_OFFERED_FAILED;
     } else {
         const struct amp_offer offer = {.q = &q,
@@ -368,7 +372,7 @@ static enum amp_offered proven_offer(struct amp_decider *d, const struct given *
                                         .key = p->key,
                                         .principal = g->is_signed ? g->by.principal : NULL,
                                         .channel = p->channel,
-                                        .shown = digest,
+                                        .shown = *shown ? shown : digest,
                                         .now_ms = now_ms};
         rc = amp_offer_make(d, &offer, err);
         *recorded = true;

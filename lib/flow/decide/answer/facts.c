@@ -8,6 +8,7 @@
 
 #include "flow/decide/answer/signed.h"
 #include "protocol/compose/json.h"
+#include "json/text.h"
 
 #define FACT_MAX     (64u << 10)
 #define FIELD_MAX    4000 /* bytes of one field that are shown */
@@ -72,8 +73,7 @@ static bool is_control(const unsigned char *p, size_t n, size_t *size)
     return bidi;
 }
 
-/* Appends text of others, without control characters; `mark` begins each line. */
-static int text_mark(const char *mark, const char *text, struct amp_buf *out, struct amp_error *err)
+int amp_fact_mark(const char *mark, const char *text, struct amp_buf *out, struct amp_error *err)
 {
     size_t n = strlen(text), at = 0, size;
     bool cut = n > FIELD_MAX;
@@ -89,6 +89,9 @@ static int text_mark(const char *mark, const char *text, struct amp_buf *out, st
             size = 1;
             rc = at + 1 < n ? amp_buf_fmt(out, err, "\n%s", mark) : 0;
         } else if (is_control((const unsigned char *)text + at, n - at, &size)) {
+            rc = amp_buf_str(out, "?", err);
+        } else if ((size = amp_utf8_length((const unsigned char *)text + at, n - at)) == 0) {
+            size = 1; /* of a file's name or content */
             rc = amp_buf_str(out, "?", err);
         } else {
             rc = amp_buf_add(out, text + at, size, err);
@@ -119,11 +122,11 @@ static int value_mark(const json_t *v, struct amp_buf *out, struct amp_error *er
     AMP_BUF struct amp_buf text = {0};
 
     if (json_is_string(v))
-        return text_mark("| ", json_string_value(v), out, err);
+        return amp_fact_mark("| ", json_string_value(v), out, err);
     amp_buf_init(&text, AMP_QUESTION_BYTES);
     return amp_json_dump(v, &text, err) < 0 || amp_buf_add(&text, "", 1, err) < 0
                ? -1
-               : text_mark("| ", text.data, out, err);
+               : amp_fact_mark("| ", text.data, out, err);
 }
 
 static int field_text(const struct amp_question *q, const struct amp_question_field *f,
@@ -136,7 +139,7 @@ static int field_text(const struct amp_question *q, const struct amp_question_fi
     if (!*f->path)
         return amp_buf_fmt(out, err, "%s:\n", f->label) < 0
                    ? -1
-                   : text_mark("| ", amp_question_invocation(q), out, err);
+                   : amp_fact_mark("| ", amp_question_invocation(q), out, err);
     if (!v || json_is_null(v) || (json_is_array(v) && json_array_size(v) == 0))
         return 0;
     if (amp_buf_fmt(out, err, "%s:\n", f->label) < 0)
@@ -197,7 +200,7 @@ int amp_facts_of(struct amp_facts *f, const struct amp_question *q, struct amp_e
         }
     if (*q->refused &&
         (amp_buf_str(&text, "the last decision was refused:\n", err) < 0 ||
-         text_mark("| ", q->refused, &text, err) < 0) &&
+         amp_fact_mark("| ", q->refused, &text, err) < 0) &&
         strcmp(err->code, "buffer_full") != 0)
         return -1;
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)

@@ -17,9 +17,14 @@
     X(invocation) /* the question's own name */                                                    \
     X(protocol)                                                                                    \
     X(task)                                                                                        \
-    X(title)   /* one line */                                                                      \
-    X(text)    /* the question; lines that others wrote begin with "| " */                         \
-    X(answers) /* the possible ones, in words */                                                   \
+    X(title)    /* one line */                                                                     \
+    X(text)     /* the question; lines that others wrote begin with "| " */                        \
+    X(answers)  /* the possible ones, in words */                                                  \
+    X(history)  /* what happened to the task or message; as text, like the next ones */            \
+    X(files)    /* of the diff, and its size */                                                    \
+    X(diff)     /* its beginning */                                                                \
+    X(effects)  /* what each answer does */                                                        \
+    X(evidence) /* all of these, with headings */                                                  \
     X(arrived)                                                                                     \
     X(digest)                                                                                      \
     X(recipient)                                                                                   \
@@ -45,7 +50,9 @@ void amp_facts_release(struct amp_facts *f);
 int amp_facts_set(struct amp_facts *f, enum amp_fact which, struct amp_span value,
                   struct amp_error *err);
 const char *amp_facts_get(const struct amp_facts *f, enum amp_fact which); /* "" if unset */
-/* The facts of an open question, without recipient, token and link. */
+/* Appends text of others, without control characters; `mark` begins each line. */
+int amp_fact_mark(const char *mark, const char *text, struct amp_buf *out, struct amp_error *err);
+/* The facts of an open question, without its evidence, recipient, token and link. */
 int amp_facts_of(struct amp_facts *f, const struct amp_question *q, struct amp_error *err);
 
 enum amp_escape {

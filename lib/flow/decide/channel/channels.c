@@ -18,70 +18,26 @@
 #define RETRY_MOST   300000
 #define FOREIGN_LIFE (7 * DAY_MS)
 #define RECORD_MAX   (64u << 10)
-#define TOLD_KIND    "told"
-#define TOLD_STATE   "TOLD"
 
 static const struct amp_backoff retry_terms = {.first_ms = 1000, .most_ms = RETRY_MOST};
 
 /* ---- the record that a channel has a question ---- */
 
-struct told {
-    struct amp_span question, channel, title;
-    int64_t at_ms;
-};
-static const struct amp_rec_field told_fields[] = {
-    AMP_REC_EVER(TEXT, struct told, "question", question),
-    AMP_REC_EVER(TEXT, struct told, "channel", channel),
-    AMP_REC_EVER(TEXT, struct told, "title", title),
-    AMP_REC_EVER(INT, struct told, "at", at_ms),
-};
-AMP_REC_TABLE(told_rec, "the record of a channel", struct told, told_fields);
-
-struct told_change {
-    const struct told *told; /* NULL: removes it */
-    const char *actor;
-    struct amp_buf json;
-};
-
-static int told_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                   struct amp_error *err)
+static int told_forget(struct amp_channels *all, const struct amp_told *t, struct amp_error *err)
 {
-    struct told_change *c = ctx;
-
-    if (!c->told && !now->found)
-        return 1;
-    if (c->told && amp_rec_write(&told_rec, c->told, &c->json, err) < 0)
-        return -1;
-    change->event = c->told ? "TELL" : "SETTLE";
-    change->to = c->told ? TOLD_STATE : "GONE";
-    change->remove = !c->told;
-    change->json = amp_buf_span(&c->json);
-    change->actor = c->actor;
-    return 0;
-}
-
-static int told_forget(struct amp_channels *all, const struct told *t, struct amp_error *err)
-{
-    struct told_change c = {.actor = all->opt.decider->opt.consumer};
-
-    return amp_store_update(all->opt.decider->w.store, AMP_KEY(TOLD_KIND, t->question, t->channel),
-                            NULL, told_fn, &c, NULL, err);
+    return amp_told_write(all->opt.decider->w.store, t, false, all->opt.decider->opt.consumer, err);
 }
 
 static int told_write(struct delivery *d, bool told, struct amp_error *err)
 {
-    struct amp_channels *all = d->channel->all;
-    const struct told t = {.question = amp_span_str(d->asked->q.key),
-                           .channel = amp_span_str(d->channel->name),
-                           .title = amp_span_str(d->asked->title),
-                           .at_ms = amp_now_ms()};
-    struct told_change c = {.told = told ? &t : NULL, .actor = all->opt.decider->opt.consumer};
+    struct amp_decider *decider = d->channel->all->opt.decider;
+    const struct amp_told t = {.question = amp_span_str(d->asked->q.key),
+                               .channel = amp_span_str(d->channel->name),
+                               .title = amp_span_str(d->asked->title),
+                               .shown = amp_span_str(d->shown),
+                               .at_ms = amp_now_ms()};
 
-    amp_buf_init(&c.json, RECORD_MAX);
-    int rc = amp_store_update(all->opt.decider->w.store, AMP_KEY(TOLD_KIND, t.question, t.channel),
-                              NULL, told_fn, &c, NULL, err);
-    amp_buf_release(&c.json);
-    return rc;
+    return amp_told_write(decider->w.store, &t, told, decider->opt.consumer, err);
 }
 
 /* ---- questions ---- */
@@ -98,6 +54,7 @@ static void asked_free(struct amp_channels *all, struct asked *a)
 {
     for (unsigned i = 0; i < all->n; i++)
         facts_drop(&a->deliveries[i]);
+    amp_evidence_texts_release(&a->evidence);
     amp_question_release(&a->q);
     free(a);
 }
@@ -169,6 +126,7 @@ static int scan_open(void *ctx, const struct amp_question *q)
 static void asked_settle(struct amp_channels *all, struct asked *a)
 {
     a->open = false;
+    amp_evidence_texts_release(&a->evidence);
     for (unsigned i = 0; i < all->n; i++) {
         struct delivery *d = &a->deliveries[i];
         if (d->at == DELIVERY_DUE)
@@ -225,7 +183,7 @@ static bool has_channel(const struct amp_channels *all, struct amp_span name)
 
 /* What was told by a channel that this process does not have. Another process may have it; a week
  * after the question was settled, no one will tell the channel so. */
-static int told_foreign(struct amp_channels *all, const struct told *t, struct amp_error *err)
+static int told_foreign(struct amp_channels *all, const struct amp_told *t, struct amp_error *err)
 {
     struct amp_question_rec q;
     AMP_BUF struct amp_buf mem = {0};
@@ -242,24 +200,18 @@ static int told_foreign(struct amp_channels *all, const struct told *t, struct a
 }
 
 /* What an earlier process told. */
-static int told_load(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                     struct amp_error *err)
+static int told_load(void *ctx, const struct amp_told *t, struct amp_error *err)
 {
     struct amp_channels *all = ctx;
-    struct told t;
-    AMP_BUF struct amp_buf mem = {0};
 
-    amp_buf_init(&mem, RECORD_MAX);
-    if (amp_rec_parse(&told_rec, rec->json, &mem, &t, err) < 0)
+    if (!has_channel(all, t->channel))
+        return told_foreign(all, t, err);
+    struct asked *a = all->n_asked ? asked_find(all, t->question.p, all->n_asked - 1) : NULL;
+    if (!a && !(a = asked_add(all, t->question.p, err)))
         return -1;
-    if (!has_channel(all, t.channel))
-        return told_foreign(all, &t, err);
-    struct asked *a = all->n_asked ? asked_find(all, t.question.p, all->n_asked - 1) : NULL;
-    if (!a && !(a = asked_add(all, t.question.p, err)))
-        return -1;
-    amp_span_copy(t.title, a->title, sizeof a->title);
+    amp_span_copy(t->title, a->title, sizeof a->title);
     for (unsigned i = 0; i < all->n; i++)
-        if (amp_span_is(t.channel, all->v[i].name))
+        if (amp_span_is(t->channel, all->v[i].name))
             a->deliveries[i].at = DELIVERY_SETTLE_DUE;
         else if (a->deliveries[i].at == DELIVERY_DUE)
             a->deliveries[i].at = DELIVERY_DONE;
@@ -333,6 +285,9 @@ static int facts_make(struct delivery *d, struct amp_error *err)
         return -1;
     if (d->at == DELIVERY_SETTLE_DUE)
         return settled_facts(d, err);
+    if (amp_evidence_texts(d->channel->all->opt.decider, &a->q, &a->evidence, err) < 0 ||
+        amp_facts_evidence(d->facts, &a->evidence, err) < 0)
+        return -1;
     amp_span_copy(amp_span_str(amp_facts_get(d->facts, AMP_FACT_title)), a->title, sizeof a->title);
     return token_add(d, err);
 }
@@ -444,6 +399,12 @@ enum amp_offered channel_answer(struct channel *c, struct amp_span text,
         c->all->opt.note("an answer from %s could not be taken: %s", c->name, err->what);
     c->all->again = true;
     return rc;
+}
+
+void delivery_shows(struct delivery *d, struct amp_span body)
+{
+    if (d->at == DELIVERY_SENDING)
+        amp_shown_digest(body, d->shown);
 }
 
 /* ---- the loop ---- */
@@ -647,7 +608,7 @@ int amp_channels_open(const struct amp_channels_options *opt, struct amp_channel
     c->token_life_ms = 7 * DAY_MS;
     c->retry_ms = retry_terms.first_ms;
     if (channels_configure(c, err) < 0 ||
-        amp_store_each(opt->decider->w.store, TOLD_KIND, NULL, told_load, c, err) < 0) {
+        amp_told_each(opt->decider->w.store, told_load, c, err) < 0) {
         amp_channels_close(c);
         return -1;
     }

@@ -200,6 +200,8 @@ static int command_start(struct command *c, struct job *j, struct delivery *d,
         rc = environment_make(&t, d->facts, err);
     if (rc == 0)
         rc = c->mail ? mail_make(c, d, &input, err) : json_make(d, &input, err);
+    if (rc == 0)
+        delivery_shows(d, amp_buf_span(&input));
     const struct amp_child_spec spec = {.argv = (const char *const *)t.argv,
                                         .envp = (const char *const *)t.env,
                                         .fd_out = -1,
@@ -348,7 +350,7 @@ static const char *sendmail_find(void)
 static int mail_add(struct amp_channels *all, const json_t *config, struct amp_error *err)
 {
     static const char subject[] = "{title}";
-    static const char body[] = "{title}\n\n{text}\nPossible answers: {answers}\n"
+    static const char body[] = "{title}\n\n{text}\n{evidence}\nPossible answers: {answers}\n"
                                "Question: {question}\nDigest: {digest}\n";
     struct channel *ch;
     struct command *c;

@@ -144,7 +144,7 @@ static int form_make(const struct delivery *d, const char *refused, struct amp_b
     amp_buf_init(&text, FORM_MAX);
     if (amp_template_text(form, d->facts, AMP_ESCAPE_NONE, out, err) < 0 ||
         (refused && amp_buf_fmt(out, err, "# The last answer was refused: %s\n", refused) < 0) ||
-        amp_template_text("{text}", d->facts, AMP_ESCAPE_NONE, &text, err) < 0)
+        amp_template_text("{text}{evidence}", d->facts, AMP_ESCAPE_NONE, &text, err) < 0)
         return -1;
     /* Labels are the program's own lines, the lines of others begin with "|": both are ignored. */
     for (struct amp_span rest = amp_buf_span(&text); rest.n;) {
@@ -177,7 +177,7 @@ static int file_put(struct folder *f, enum dir tmp, enum dir to, const char *nam
     return -1;
 }
 
-static int question_put(struct folder *f, const struct delivery *d, const char *refused,
+static int question_put(struct folder *f, struct delivery *d, const char *refused,
                         struct amp_error *err)
 {
     char name[NAME_SIZE];
@@ -185,9 +185,10 @@ static int question_put(struct folder *f, const struct delivery *d, const char *
 
     amp_buf_init(&text, 2 * FORM_MAX);
     question_name(d->asked, name);
-    return form_make(d, refused, &text, err) < 0
-               ? -1
-               : file_put(f, Q_TMP, Q_NEW, name, amp_buf_span(&text), err);
+    if (form_make(d, refused, &text, err) < 0)
+        return -1;
+    delivery_shows(d, amp_buf_span(&text));
+    return file_put(f, Q_TMP, Q_NEW, name, amp_buf_span(&text), err);
 }
 
 /* Moves the form to cur, with what was decided before it. */
@@ -361,7 +362,10 @@ static void form_again(struct channel *c, const char *name, const struct amp_err
     d->facts = &facts;
     snprintf(reason, sizeof reason, "%s: %s", why->code, why->what);
     reason[strcspn(reason, "\r\n")] = '\0';
-    if (amp_facts_of(&facts, &d->asked->q, &err) < 0 || question_put(c->own, d, reason, &err) < 0)
+    if (amp_facts_of(&facts, &d->asked->q, &err) < 0 ||
+        amp_evidence_texts(c->all->opt.decider, &d->asked->q, &d->asked->evidence, &err) < 0 ||
+        amp_facts_evidence(&facts, &d->asked->evidence, &err) < 0 ||
+        question_put(c->own, d, reason, &err) < 0)
         channel_failed(c, &err);
     d->facts = NULL;
     amp_facts_release(&facts);

@@ -2,7 +2,8 @@
 #ifndef AMP_FLOW_DECIDE_CHANNEL_PRIVATE_H
 #define AMP_FLOW_DECIDE_CHANNEL_PRIVATE_H
 
-#include "flow/decide/answer/facts.h"
+#include "flow/decide/answer/evidence_facts.h"
+#include "flow/decide/answer/told.h"
 #include "flow/decide/channel/channels.h"
 
 enum { CHANNELS_MAX = 32, CHANNEL_NAME_MAX = 64 };
@@ -22,6 +23,7 @@ struct delivery {
     int64_t due_ms, pause_ms; /* amp_mono_ms */
     uint32_t failures;        /* in a row */
     struct amp_facts *facts; /* of the first attempt: a further one says the same; owned, or NULL */
+    char shown[AMP_SHOWN_MAX]; /* the digest of the body that was sent; "": unknown */
 };
 
 /* An open question, or one of which not every channel knows that it is settled. */
@@ -29,8 +31,9 @@ struct asked {
     struct amp_question q; /* message NULL: settled before this process began */
     char title[256];
     bool open, seen;
-    int64_t until_ms;             /* when its tokens expire */
-    struct delivery deliveries[]; /* one for each channel */
+    int64_t until_ms;                   /* when its tokens expire */
+    struct amp_evidence_texts evidence; /* the same for all channels */
+    struct delivery deliveries[];       /* one for each channel */
 };
 
 /* Descriptors to wait for. */
@@ -75,6 +78,8 @@ struct amp_channels {
     bool scanned, again; /* again: something was answered here, so look once more */
 };
 
+/* The body in which the question is sent, for the record of what was shown. */
+void delivery_shows(struct delivery *d, struct amp_span body);
 /* The end of a delivery; why NULL: it was taken. */
 void delivery_ended(struct delivery *d, const struct amp_error *why);
 /* Reports a failure of a channel that is not one of a delivery; once until it works again. */

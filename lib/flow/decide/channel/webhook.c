@@ -21,7 +21,8 @@
 #define BODY_MAX  (512u << 10)
 #define SEEN_MAX  256
 #define SUM_BYTES 16
-#define BUTTONS   2 /* of ntfy, beside the link; it allows three */
+#define SHORT_MAX 3400 /* bytes of a question for ntfy and Telegram, without the answers */
+#define BUTTONS   2    /* of ntfy, beside the link; it allows three */
 #define SINCE_MAX 128
 #define HELPER_MS 5000
 #define POLL_MOST 900000
@@ -57,6 +58,32 @@ static json_t *text_body(const char *template, const struct amp_facts *f, enum a
     json_auto_t *t = json_string(template);
 
     return amp_template_json(t, f, how, err);
+}
+
+/* The text for services that take about 4,000 bytes: what does not fit is cut, the answers are not.
+ */
+static json_t *short_body(const char *head, const struct amp_facts *f, struct amp_error *err)
+{
+    static const char cut[] = "\n[cut]\n";
+    AMP_BUF struct amp_buf text = {0};
+
+    amp_buf_init(&text, BODY_MAX);
+    if (amp_template_text(head, f, AMP_ESCAPE_NONE, &text, err) < 0 ||
+        amp_template_text("{text}{evidence}", f, AMP_ESCAPE_NONE, &text, err) < 0)
+        return NULL;
+    if (text.len > SHORT_MAX) {
+        text.len = SHORT_MAX;
+        while (text.len && text.data[text.len] != '\n')
+            text.len--;
+        if (amp_buf_str(&text, cut, err) < 0)
+            return NULL;
+    }
+    if (amp_template_text("\nAnswers: {answers}", f, AMP_ESCAPE_NONE, &text, err) < 0)
+        return NULL;
+    json_t *s = json_stringn(text.data, text.len);
+    if (!s)
+        amp_fail(err, AMP_DATAERR, "bad_template", "a text is not UTF-8");
+    return s;
 }
 
 /* A button of ntfy that answers by a POST of its own. */
@@ -104,9 +131,9 @@ static json_t *ntfy_body(const struct channel *c, const struct delivery *d, bool
     const struct webhook *h = c->own;
     json_auto_t *title =
         text_body(asks ? "{title}" : "Settled: {title}", d->facts, AMP_ESCAPE_NONE, err);
-    json_auto_t *text = text_body(asks ? "{text}\nAnswers: {answers}"
-                                       : "{decision} by {operator}, through {channel}",
-                                  d->facts, AMP_ESCAPE_NONE, err);
+    json_auto_t *text = asks ? short_body("", d->facts, err)
+                             : text_body("{decision} by {operator}, through {channel}", d->facts,
+                                         AMP_ESCAPE_NONE, err);
     json_t *body = title && text ? json_pack("{s:s,s:O,s:O}", "topic", h->topic, "title", title,
                                              "message", text)
                                  : NULL;
@@ -123,7 +150,7 @@ static json_t *slack_body(const struct delivery *d, bool asks, struct amp_error 
 {
     json_auto_t *text =
         text_body(!asks ? "Settled: {title}\n{decision} by {operator}, through {channel}"
-                        : "*{title}*\n{text}\nAnswers: {answers}\n{link}",
+                        : "*{title}*\n{text}\n{evidence}\nAnswers: {answers}\n{link}",
                   d->facts, AMP_ESCAPE_MRKDWN, err);
 
     return text ? json_pack("{s:O,s:b}", "text", text, "unfurl_links", 0) : NULL;
@@ -135,9 +162,9 @@ static json_t *telegram_body(const struct channel *c, const struct delivery *d, 
     const struct webhook *h = c->own;
     const char *link = amp_facts_get(d->facts, AMP_FACT_link);
     json_auto_t *text =
-        text_body(asks ? "{title}\n{text}\nAnswers: {answers}"
-                       : "Settled: {title}\n{decision} by {operator}, through {channel}",
-                  d->facts, AMP_ESCAPE_NONE, err);
+        asks ? short_body("{title}\n", d->facts, err)
+             : text_body("Settled: {title}\n{decision} by {operator}, through {channel}", d->facts,
+                         AMP_ESCAPE_NONE, err);
     json_t *body = text ? json_pack("{s:s,s:O,s:b}", "chat_id", h->chat, "text", text,
                                     "disable_web_page_preview", 1)
                         : NULL;
@@ -191,8 +218,12 @@ static void webhook_tell(struct channel *c, struct delivery *d)
     json_auto_t *body = body_make(c, d, &err);
     amp_buf_init(&text, BODY_MAX);
     amp_buf_init(&id, 2048);
-    if (!body || amp_json_dump(body, &text, &err) < 0 ||
-        amp_buf_fmt(&id, &err, "%s/%s/%s", amp_facts_get(d->facts, AMP_FACT_event), c->name,
+    if (!body || amp_json_dump(body, &text, &err) < 0) {
+        delivery_ended(d, &err);
+        return;
+    }
+    delivery_shows(d, amp_buf_span(&text));
+    if (amp_buf_fmt(&id, &err, "%s/%s/%s", amp_facts_get(d->facts, AMP_FACT_event), c->name,
                     d->asked->q.key) < 0 ||
         amp_port_offer(h->port, amp_buf_span(&id), amp_buf_span(&text), (uint64_t)(uintptr_t)d,
                        amp_mono_ms(), &err) < 0)
