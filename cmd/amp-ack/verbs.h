@@ -51,12 +51,18 @@ int ack_terms(struct amp_error *err);
  * USAGE bad_time. */
 int ack_since(const char *since, int64_t *ms, struct amp_error *err);
 
-extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], watch_opts[], dead_list_opts[],
+extern const struct amp_opt track_opts[], send_opts[], accept_opts[], progress_opts[],
+    complete_opts[], fail_opts[], reply_opts[], sweep_opts[], watch_opts[], dead_list_opts[],
     dead_show_opts[], dead_requeue_opts[], dead_export_opts[], dead_purge_opts[], status_opts[],
     log_opts[], audit_opts[], show_opts[], token_opts[], cursors_list_opts[], cursors_edit_opts[],
     doctor_opts[], repair_opts[];
 int ack_track(int argc, char **argv);
 int ack_send(int argc, char **argv);
+int ack_accept(int argc, char **argv);
+int ack_progress(int argc, char **argv);
+int ack_complete(int argc, char **argv);
+int ack_fail(int argc, char **argv);
+int ack_reply(int argc, char **argv);
 int ack_sweep(int argc, char **argv);
 int ack_watch(int argc, char **argv);
 int ack_dead_list(int argc, char **argv);

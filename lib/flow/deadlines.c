@@ -5,6 +5,7 @@
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
 #include "flow/decide/due.h"
+#include "flow/reply/reply.h"
 #include "hitl/operators/token.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
@@ -94,6 +95,8 @@ const struct amp_deadline amp_deadlines[] = {
      .upkeep = true},
     {"answer_token", "records of expired answer tokens are removed", AMP_ANSWER_TOKEN_KIND,
      .sweep = amp_answer_tokens_forget, .upkeep = true},
+    {"reply", "records of answers are removed after a week", AMP_REPLY_KIND,
+     .sweep = amp_reply_forget, .upkeep = true},
     {0},
 };
 

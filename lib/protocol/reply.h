@@ -33,7 +33,8 @@ struct amp_reply_file {
     const char *real;   /* absolute; "" unknown */
     const char *sha256; /* 64 hexadecimal digits */
     int64_t bytes;
-    struct amp_span text; /* its contents, of a small file; else p is NULL */
+    int64_t born_ms, changed_ms; /* when it was made (0: unknown) and last written */
+    struct amp_span text;        /* its contents, of a small file; else p is NULL */
 };
 
 /* The answer, and what is known about the work. */
@@ -52,6 +53,7 @@ struct amp_reply_said {
     int64_t eta_ms;   /* when the end is expected; 0: unknown */
     bool taken;       /* the agent has the work: a failure is no refusal of the message */
     int64_t began_ms; /* when the work began */
+    int64_t frame;    /* reports of progress before this answer */
     int64_t sequence; /* see struct amp_answer */
     int64_t now_ms;
 };
@@ -63,6 +65,7 @@ struct amp_reply_terms {
      * has its document. */
     int (*compose)(const struct amp_view *of, const struct amp_reply_said *said,
                    struct amp_buf *out, struct amp_error *err);
+    bool by_role; /* the sender of an answer is a role, not an agent */
     /* The act needs the change that the branch of the work has; NULL: no act does. */
     bool (*needs_diff)(const struct amp_view *of, const struct amp_reply_said *said);
 };
@@ -70,8 +73,24 @@ struct amp_reply_terms {
 extern const struct amp_reply_terms amp_replies_amp, amp_replies_sw4rm, amp_replies_aop,
     amp_replies_aof, amp_replies_rtp;
 
-/* NO unsupported_reply with the protocol's words. */
+/* ---- for the rows ---- */
+
+/* NO unsupported_reply; hint: what to do instead, a clause, or "". */
 int amp_reply_unsupported(const struct amp_view *of, const struct amp_reply_said *said,
                           const char *hint, struct amp_error *err);
+/* NO missing_field: a member and how to give it. */
+int amp_reply_missing(const char *member, const char *hint, struct amp_error *err);
+/* A copy of the data, or a new object; NULL: out of memory. */
+json_t *amp_reply_payload(const struct amp_reply_said *said);
+/* Sets a member that the data does not have; takes the value's reference. */
+void amp_reply_default(json_t *object, const char *key, json_t *value);
+/* The text, "" if there is none. */
+const char *amp_reply_text(const struct amp_reply_said *said);
+/* The code and the text in one sentence; "" if there is neither. */
+json_t *amp_reply_why(const struct amp_reply_said *said);
+/* The files as a list of {"path","sha256","bytes"}; NULL: there are none. */
+json_t *amp_reply_files(const struct amp_reply_said *said);
+json_t *amp_reply_span(struct amp_span s);
+json_t *amp_reply_time(int64_t ms);
 
 #endif

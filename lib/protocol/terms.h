@@ -241,6 +241,9 @@ struct amp_terms {
                      struct amp_error *err);
     bool (*answers)(const struct amp_view *of); /* whether `answer` has one; NULL: always */
     const struct amp_question_terms *questions; /* to a person */
+    const struct amp_reply_terms *replies;      /* of an agent, reply.h; NULL: none */
+
+    int64_t progress_least_ms; /* the shortest interval between reports of progress; 0: none */
 
     /* ---- Registry of agents ---- */
     enum amp_registry_act (*registry)(const struct amp_view *v);

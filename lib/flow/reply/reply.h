@@ -36,6 +36,7 @@ struct amp_reply {
     const struct amp_reply_file *files;
     uint32_t n_files;
     bool has_percent, retryable;
+    bool late; /* the answer is sent although the message timed out; it changes no state */
     double percent;
     const char *code;
     int64_t eta_ms; /* when the end is expected; 0: unknown */
@@ -63,7 +64,8 @@ struct amp_reply_result {
  *   NO bad_sender         the message is for another agent
  *   NO already_completed  it has an outcome
  *   NO refused_before     it was refused, or failed
- *   NO expired            its time limit has passed
+ *   NO expired            its time to live has passed
+ *   NO late               it timed out (unless `late`)
  *   NO already_accepted   accept: this agent has it
  *   NO unsupported_reply  the protocol has no such answer to it
  *   NO too_frequent       progress: the protocol sets a shortest interval
@@ -73,6 +75,11 @@ struct amp_reply_result {
  */
 int amp_reply(struct amp_store *s, const struct amp_reply *r, struct amp_reply_result *out,
               struct amp_error *err);
+
+/* Removes the records of answers, a week after the last one to a message. */
+#define AMP_REPLY_KIND "reply"
+int amp_reply_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
+                     struct amp_error *err);
 
 /* The complete id of a message in the ledger, from itself or an unambiguous prefix. NO unknown_ref,
  * ambiguous. */

@@ -110,6 +110,24 @@ static int base_keep(struct amp_worker *w, struct work *k, struct amp_error *err
     return 0;
 }
 
+int amp_run_base(struct amp_store *s, struct amp_span task, struct amp_span branch,
+                 char base[AMP_OID_MAX], struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct amp_store_rec rec;
+    struct base b = {0};
+
+    if (amp_store_get(s, AMP_KEY("base", task, branch), &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0;
+    if (amp_rec_parse(&base_rec, rec.json, &mem, &b, err) < 0)
+        return -1;
+    return amp_span_copy(amp_span_str(b.commit), base, AMP_OID_MAX)
+               ? 1
+               : amp_fail(err, AMP_DATAERR, "bad_record", "the base of a branch is not a commit");
+}
+
 static int work_prepare(struct amp_worker *w, struct amp_job *job, struct work *k,
                         struct amp_error *err)
 {

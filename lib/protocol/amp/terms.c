@@ -4,6 +4,7 @@
 #include <amp/base/id.h>
 
 #include "protocol/question.h"
+#include "protocol/reply.h"
 #include "protocol/terms.h"
 
 int amp_terms_record(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
@@ -42,6 +43,7 @@ static const struct amp_watched watched[] = {{"task_dispatch", AMP_KIND_RESULT},
 
 const struct amp_terms amp_terms_amp = {
     .questions = &amp_questions_amp,
+    .replies = &amp_replies_amp,
     .acknowledges = true,
     .waits_for = AMP_STAGE_READ,
     .acks_are_known = true,

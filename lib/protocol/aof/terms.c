@@ -5,6 +5,7 @@
 
 #include "protocol/aof/aof.h"
 #include "protocol/question.h"
+#include "protocol/reply.h"
 #include "protocol/terms.h"
 
 /* One of the five messages; files and lines of the log are not answered. */
@@ -88,4 +89,5 @@ const struct amp_terms amp_terms_aof = {
     .retries = {.base_ms = 1000, .cap_ms = 300000, .steady = true},
     .answer = answer_write,
     .questions = &amp_questions_aof,
+    .replies = &amp_replies_aof,
 };

@@ -6,6 +6,7 @@
 
 #include "protocol/aop/aop.h"
 #include "protocol/question.h"
+#include "protocol/reply.h"
 #include "protocol/terms.h"
 
 #define YEAR_MS INT64_C(31536000000)
@@ -181,5 +182,7 @@ const struct amp_terms amp_terms_aop = {
     .own_retries = task_retries,
     .answer = answer_write,
     .questions = &amp_questions_aop,
+    .replies = &amp_replies_aop,
+    .progress_least_ms = AMP_AOP_PROGRESS_LEAST_MS,
     .repeats = amp_aop_target,
 };

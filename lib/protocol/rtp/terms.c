@@ -5,6 +5,7 @@
 #include <amp/base/id.h>
 
 #include "protocol/question.h"
+#include "protocol/reply.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/terms.h"
 
@@ -222,6 +223,7 @@ const struct amp_terms amp_terms_rtp = {
     .stages = "an ack of the Runtime Protocol is accepted, processed or failed_terminal",
     .answer = answer_write,
     .questions = &amp_questions_rtp,
+    .replies = &amp_replies_rtp,
     .duplicate = duplicate_write,
     .answers = is_answerable,
     .registry = registry_act,

@@ -48,21 +48,13 @@ static void payload_open(struct amp_jw *w, struct amp_buf *payload, size_t most)
     amp_jw_open(w, '{');
 }
 
-/* Closes the payload and writes the message. type NULL: ACKNOWLEDGEMENT, or DATA if the result
- * makes the payload larger than the recommended size. */
-static int message_write(const struct amp_view *of, const struct amp_answer *a, const char *type,
-                         struct amp_jw *payload, struct amp_buf *out, struct amp_error *err)
+int amp_sw4rm_say(const struct amp_view *of, const struct amp_answer *a, const char *type,
+                  struct amp_span payload, struct amp_buf *out, struct amp_error *err)
 {
     char key[128];
     struct amp_jw w;
-    amp_jw_close(payload, '}');
-    if (amp_jw_end(payload, err) < 0)
+    if (token_make(of, a->by, payload, key, err) < 0)
         return -1;
-    struct amp_span text = amp_buf_span(payload->out);
-    if (token_make(of, a->by, text, key, err) < 0)
-        return -1;
-    if (!type)
-        type = text.n <= ACK_MOST ? "ACKNOWLEDGEMENT" : "DATA";
     struct amp_sw4rm_said said = {.from = a->by,
                                   .type = type,
                                   .token = key,
@@ -74,9 +66,23 @@ static int message_write(const struct amp_view *of, const struct amp_answer *a, 
     amp_jw_open(&w, '{');
     amp_jw_member_str(&w, "to", of->from);
     amp_jw_key(&w, "msg");
-    amp_sw4rm_envelope(&w, &said, text);
+    amp_sw4rm_envelope(&w, &said, payload);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
+}
+
+/* Closes the payload and writes the message. type NULL: ACKNOWLEDGEMENT, or DATA if the result
+ * makes the payload larger than the recommended size. */
+static int message_write(const struct amp_view *of, const struct amp_answer *a, const char *type,
+                         struct amp_jw *payload, struct amp_buf *out, struct amp_error *err)
+{
+    amp_jw_close(payload, '}');
+    if (amp_jw_end(payload, err) < 0)
+        return -1;
+    struct amp_span text = amp_buf_span(payload->out);
+    if (!type)
+        type = text.n <= ACK_MOST ? "ACKNOWLEDGEMENT" : "DATA";
+    return amp_sw4rm_say(of, a, type, text, out, err);
 }
 
 int amp_sw4rm_ack(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,

@@ -32,6 +32,10 @@ int amp_sw4rm_decision(const struct amp_view *of, const struct amp_answer *a,
                        const char *invocation, const struct amp_operator_answer *d,
                        struct amp_buf *out, struct amp_error *err);
 
+/* Any other message in reply: a payload, a JSON object, in an envelope of this type. */
+int amp_sw4rm_say(const struct amp_view *of, const struct amp_answer *a, const char *type,
+                  struct amp_span payload, struct amp_buf *out, struct amp_error *err);
+
 /* DUPLICATE_DETECTED: the outcome of the first attempt (§21). */
 int amp_sw4rm_duplicate(const struct amp_view *of, const struct amp_answer *a,
                         const struct amp_first_attempt *first, struct amp_buf *out,

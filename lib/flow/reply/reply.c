@@ -1,0 +1,475 @@
+/*
+ * Answers of agents. The record "reply.<message>/<agent>" has the last answer of an agent to a
+ * message; the commit of this record emits the line. After a crash between this commit and those of
+ * the ledger, the outbox has the line: the same answer again carries out the rest, and so does the
+ * line when it is routed.
+ */
+#include "flow/reply/reply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "flow/reply/measure.h"
+#include "message/ledger/holder.h"
+#include "message/ledger/ledger.h"
+#include "message/ledger/timeouts.h"
+#include "message/record/forget.h"
+#include "message/record/sequence.h"
+#include "message/settle/answer.h"
+#include "message/settle/outcome.h"
+#include "json/record.h"
+
+#define KEPT_MS INT64_C(604800000)
+
+/* ---- the record of an agent's answers ---- */
+
+struct note {
+    uint8_t act;
+    int64_t at_ms, progress_ms; /* of the last answer; of the last progress */
+    int64_t frames;             /* reports of progress so far */
+};
+static int act_find(struct amp_span name)
+{
+    return amp_reply_act_find(name);
+}
+static const char *act_name(int act)
+{
+    return amp_reply_act_name((enum amp_reply_act)act);
+}
+static const struct amp_rec_words act_words = {act_find, act_name};
+static const struct amp_rec_field note_fields[] = {
+    AMP_REC_ENUM(struct note, "act", act, &act_words),
+    AMP_REC_EVER(TIME, struct note, "at", at_ms),
+    AMP_REC(TIME, struct note, "progress_at", progress_ms),
+    AMP_REC(INT, struct note, "frames", frames),
+};
+AMP_REC_TABLE(note_rec, "the record of an answer", struct note, note_fields);
+
+int amp_reply_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
+                     struct amp_error *err)
+{
+    const struct amp_forgetting f = {.kind = AMP_REPLY_KIND, .actor = actor, .now_ms = now_ms};
+    return amp_forget(s, &f, gone, err);
+}
+
+/* ---- one answer ---- */
+
+struct work {
+    struct amp_store *store;
+    const struct amp_reply *r;
+    struct amp_reply_result *out;
+    const struct amp_terms *terms;
+    struct amp_reply_said said;
+    struct amp_reader *reader, *own;
+    struct amp_view of, line; /* the message; the answer */
+    struct amp_message_rec rec;
+    struct amp_buf mem, json;
+    char name[AMP_MSG_ID_MAX]; /* of a message without an id */
+    char by[AMP_REPLY_NAME_MAX], role[128], agent[AMP_REPLY_NAME_MAX];
+    json_t *data; /* with what was measured */
+    struct note last;
+    bool answered; /* last is set */
+    struct amp_error fault;
+};
+
+static void work_release(struct work *w)
+{
+    amp_reader_free(w->reader);
+    amp_reader_free(w->own);
+    amp_buf_release(&w->mem);
+    amp_buf_release(&w->json);
+    json_decref(w->data);
+}
+
+static int message_load(struct work *w, struct amp_error *err)
+{
+    if (amp_message_find(w->store, amp_span_str(w->out->id), &w->mem, &w->rec, err) < 0)
+        return -1;
+    if (!w->rec.found)
+        return amp_fail(err, AMP_NO, "unknown_ref", "the state has no message %s", w->out->id);
+    const struct amp_check_options opt = {.only = amp_protocol_find(w->rec.protocol)};
+    if (amp_reader_line(w->reader, w->rec.line, &opt, &w->of, NULL, NULL, err) < 0)
+        return -1;
+    amp_message_name(&w->of, w->name);
+    w->terms = amp_terms_of(w->of.protocol);
+    return 0;
+}
+
+/* Who answers: an agent, and for a protocol of roles the role that the message is for. "ROLE/NAME"
+ * has both. */
+static int speaker_find(struct work *w, struct amp_error *err)
+{
+    const char *slash = strchr(w->r->by, '/');
+    snprintf(w->agent, sizeof w->agent, "%s", slash ? slash + 1 : w->r->by);
+    if (slash)
+        snprintf(w->role, sizeof w->role, "%.*s", (int)(slash - w->r->by), w->r->by);
+    else if (amp_holder_role(w->store, w->agent, w->role, err) < 0)
+        return -1;
+    if (!w->terms->replies || !w->terms->replies->by_role) {
+        snprintf(w->by, sizeof w->by, "%s", w->agent);
+        snprintf(w->out->principal, sizeof w->out->principal, "%s", w->agent);
+        return 0;
+    }
+    bool is_role = !*w->role && amp_span_is(w->rec.to, w->agent);
+    if (is_role)
+        snprintf(w->role, sizeof w->role, "%.127s", w->agent);
+    snprintf(w->by, sizeof w->by, "%s", w->role);
+    snprintf(w->out->principal, sizeof w->out->principal, "%.120s%s%.120s", w->role,
+             is_role ? "" : "/", is_role ? "" : w->agent);
+    return 0;
+}
+
+static int last_load(struct work *w, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct amp_key key = AMP_KEY(AMP_REPLY_KIND, amp_span_str(w->out->id), amp_span_str(w->agent));
+    if (amp_store_get(w->store, key, &rec, err) < 0)
+        return -1;
+    w->answered = rec.found;
+    return rec.found ? amp_rec_parse(&note_rec, rec.json, &mem, &w->last, err) : 0;
+}
+
+/* Whether the agent has taken the work up. */
+static bool is_taken(const struct work *w)
+{
+    if (amp_holder_accepts(&w->rec))
+        return amp_span_is(w->rec.holder, w->by);
+    return w->terms->acks_name_work ? w->answered : w->rec.state == AMP_DELIVERY_READ;
+}
+
+static int state_check(const struct work *w, struct amp_error *err)
+{
+    const char *id = w->out->id;
+    bool replies = w->r->act == AMP_REPLY_REPLY && !w->rec.wants_outcome;
+    switch (w->rec.state) {
+    case AMP_DELIVERY_FULFILLED:
+        return replies
+                   ? 0
+                   : amp_fail(err, AMP_NO, "already_completed", "%s has an outcome already", id);
+    case AMP_DELIVERY_REJECTED:
+    case AMP_DELIVERY_FAILED:
+        return amp_fail(err, AMP_NO, "refused_before", "%s is %s already", id,
+                        amp_delivery_fsm.states[w->rec.state].name);
+    case AMP_DELIVERY_TIMED_OUT:
+    case AMP_DELIVERY_RETRYING:
+        if (!w->r->late)
+            return amp_fail(err, AMP_NO, "late",
+                            "%s is %s: an answer would change nothing (--late sends it)", id,
+                            amp_delivery_fsm.states[w->rec.state].name);
+        break;
+    default:
+        break;
+    }
+    if (w->rec.state == AMP_DELIVERY_SENT && amp_message_expired(&w->of, w->r->now_ms))
+        return amp_fail(err, AMP_NO, "expired", "the time to live of %s has passed", id);
+    if (w->r->act == AMP_REPLY_ACCEPT && w->answered)
+        return amp_fail(err, AMP_NO, "already_accepted", "%s answered %s before", w->agent, id);
+    if (w->r->act == AMP_REPLY_PROGRESS && w->terms->progress_least_ms > 0 && w->answered &&
+        w->r->now_ms - w->last.progress_ms < w->terms->progress_least_ms)
+        return amp_fail(err, AMP_NO, "too_frequent",
+                        "progress is reported at most once in %lld s (last: %lld s ago)",
+                        (long long)w->terms->progress_least_ms / 1000,
+                        (long long)(w->r->now_ms - w->last.progress_ms) / 1000);
+    return 0;
+}
+
+/* Only the holder reports progress or the end; the addressee may accept or refuse. */
+static int sender_check(const struct work *w, struct amp_error *err)
+{
+    bool begins = w->r->act == AMP_REPLY_ACCEPT || (w->r->act == AMP_REPLY_FAIL && !w->said.taken);
+    const struct amp_holder_claim c = {
+        .stage = AMP_STAGE_FULFILLED, .by = w->by, .role = w->role, .worded = !begins};
+    if (!*w->by)
+        return amp_fail(err, AMP_NO, "bad_sender",
+                        "%s has no role: register the agent, or answer as %.*s/%s", w->agent,
+                        AMP_CLIP(w->rec.to, 64), w->agent);
+    if (amp_holder_check(&w->rec, amp_span_str(w->out->id), &c, err) < 0)
+        return -1;
+    return amp_holder_is(&w->rec, &c)
+               ? 0
+               : amp_fail(err, AMP_NO, "bad_sender", "%s is for %.*s, not for %s", w->out->id,
+                          AMP_CLIP(w->rec.to, 100), w->by);
+}
+
+static void fault_keep(void *ctx, const struct amp_finding *f)
+{
+    struct work *w = ctx;
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, 4096);
+    if (f->severity != AMP_SEV_ERROR || w->fault.status != 0)
+        return;
+    if (amp_buf_fmt(&text, NULL, "the answer would not be valid: %s ", f->field) < 0 ||
+        amp_finding_sentence(f, true, &text, NULL) < 0)
+        amp_buf_reset(&text);
+    amp_fail(&w->fault, AMP_NO, f->code, "%.*s", AMP_CLIP(amp_buf_span(&text), 400));
+}
+
+static unsigned waives_of(void *ctx, const struct amp_view *response)
+{
+    struct work *w = ctx;
+    (void)response;
+    return w->terms->result_waives ? w->terms->result_waives(&w->of) : 0;
+}
+
+/* Views the composed line as its receiver would. */
+static int line_view(struct work *w, struct amp_span line, struct amp_error *err)
+{
+    const struct amp_check_options opt = {
+        .only = w->of.protocol, .now_ms = w->r->now_ms, .waives = waives_of, .waives_ctx = w};
+    w->fault.status = 0;
+    int rc = amp_reader_line(w->own, line, &opt, &w->line, fault_keep, w, err);
+    if (rc == 0 && w->fault.status != 0)
+        *err = w->fault;
+    return rc > 0 ? 0 : -1;
+}
+
+static int line_compose(struct work *w, struct amp_error *err)
+{
+    struct amp_buf *out = &w->out->line;
+    amp_buf_reset(out);
+    if (w->terms->replies->compose(&w->of, &w->said, out, err) < 0)
+        return -1;
+    if (out->len > 0 && out->data[out->len - 1] == '\n')
+        out->len--;
+    if (line_view(w, amp_buf_span(out), err) < 0)
+        return -1;
+    const char *fault = w->terms->result_fault && w->line.kind == AMP_KIND_RESULT
+                            ? w->terms->result_fault(&w->of, &w->line)
+                            : NULL;
+    return fault ? amp_fail(err, AMP_NO, fault, "the answer breaks a limit of its task") : 0;
+}
+
+/* Numbers are used only by lines that are valid: a gap in an outbox would hold back later ones. */
+static int line_number(struct work *w, struct amp_error *err)
+{
+    struct amp_answer a = {.by = w->said.by, .node = w->said.by, .now_ms = w->r->now_ms};
+    if (amp_sequence_answer(w->store, &w->of, w->r->box, &a, err) < 0)
+        return -1;
+    if (a.sequence == 0)
+        return 0;
+    w->said.sequence = a.sequence;
+    return line_compose(w, err);
+}
+
+/* ---- what the answer changes ---- */
+
+static enum amp_ack_stage stage_of(const struct work *w)
+{
+    switch (w->r->act) {
+    case AMP_REPLY_COMPLETE:
+        return AMP_STAGE_FULFILLED;
+    case AMP_REPLY_FAIL:
+        return w->said.taken ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
+    default:
+        return AMP_STAGE_READ;
+    }
+}
+
+static bool is_ack(const struct work *w)
+{
+    struct amp_outcome o;
+    return (w->line.kind == AMP_KIND_ACK || w->line.kind == AMP_KIND_NACK) &&
+           !amp_outcome_read(&w->line, &o);
+}
+
+static bool is_outcome(const struct work *w)
+{
+    struct amp_outcome o;
+    return amp_outcome_read(&w->line, &o) || amp_terms_of(w->line.protocol)->watched;
+}
+
+static int answer_check(struct work *w, struct amp_error *err)
+{
+    if (is_ack(w))
+        return amp_message_acknowledge_check(w->store, &w->line, err);
+    return is_outcome(w) ? amp_outcome_check(w->store, &w->line, err) : 0;
+}
+
+/* A message that has no stage for the answer keeps its state. */
+static int answer_apply(struct work *w, struct amp_error *err)
+{
+    int64_t now = w->r->now_ms;
+    enum amp_ack_stage stage = stage_of(w);
+    if (is_ack(w))
+        return amp_message_acknowledge(w->store, &w->line, now, err);
+    if (is_outcome(w))
+        return amp_outcome_apply(w->store, &w->line, now, err);
+    if ((w->terms->no_stages & 1u << stage) || w->rec.state == AMP_DELIVERY_FULFILLED)
+        return 0;
+    const struct amp_message_answer a = {.stage = stage,
+                                         .by = w->by,
+                                         .id = w->line.id,
+                                         .code = amp_span_str(w->r->code ? w->r->code : ""),
+                                         .worded = true};
+    return amp_settle_answer(w->store, amp_span_str(w->out->id), &a, now, NULL, err);
+}
+
+static int ledger_change(struct work *w, struct amp_error *err)
+{
+    const struct amp_view *v = &w->line;
+    bool kept = v->id.n > 0 && v->kind != AMP_KIND_ACK && v->kind != AMP_KIND_NACK &&
+                (v->needs_ack || v->wants_outcome || amp_timeouts_ack(v) > 0);
+    if (kept && amp_message_record(w->store, v, w->r->now_ms, NULL, err) < 0)
+        return -1;
+    return answer_apply(w, err);
+}
+
+struct noting {
+    struct work *w;
+    struct amp_store_emit emit;
+};
+
+static int note_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                   struct amp_error *err)
+{
+    static const char *const states[] = {"ACCEPTED", "IN_PROGRESS", "COMPLETED", "FAILED",
+                                         "REPLIED"};
+    const struct noting *noting = ctx;
+    struct work *w = noting->w;
+    struct note n = w->last;
+    (void)now;
+    n.act = (uint8_t)w->r->act;
+    n.at_ms = w->r->now_ms;
+    if (w->r->act == AMP_REPLY_PROGRESS) {
+        n.progress_ms = w->r->now_ms;
+        n.frames++;
+    }
+    amp_buf_reset(&w->json);
+    if (amp_rec_write(&note_rec, &n, &w->json, err) < 0)
+        return -1;
+    change->event = amp_reply_act_name(w->r->act);
+    change->to = states[w->r->act];
+    change->json = amp_buf_span(&w->json);
+    change->due_ms = w->r->now_ms + KEPT_MS;
+    change->actor = w->r->box;
+    change->emits = &noting->emit;
+    change->n_emits = 1;
+    return 0;
+}
+
+static int answer_commit(struct work *w, struct amp_error *err)
+{
+    struct noting n = {w,
+                       {.id = amp_span_str(w->out->id),
+                        .line = amp_buf_span(&w->out->line),
+                        .role = AMP_ROLE_answer}};
+    struct amp_key key = AMP_KEY(AMP_REPLY_KIND, amp_span_str(w->out->id), amp_span_str(w->agent));
+    return amp_store_update(w->store, key, NULL, note_fn, &n, NULL, err) < 0
+               ? -1
+               : ledger_change(w, err);
+}
+
+/* ---- an answer that a killed process left ---- */
+
+struct leftover {
+    struct work *w;
+    bool found;
+};
+
+static int entry_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
+{
+    struct leftover *l = ctx;
+    if (e->role != AMP_ROLE_answer || !amp_span_is(e->id, l->w->out->id))
+        return 0;
+    l->found = true;
+    amp_buf_reset(&l->w->out->line);
+    return amp_buf_add(&l->w->out->line, e->line.p, e->line.n, err);
+}
+
+/* 1: the outbox has this answer; what the killed process did not change in the ledger is changed
+ * now. */
+static int leftover_finish(struct work *w, struct amp_error *err)
+{
+    struct leftover l = {.w = w};
+    struct amp_error e = {0};
+    bool once = w->r->act != AMP_REPLY_PROGRESS && w->r->act != AMP_REPLY_REPLY;
+    if (!once || !w->answered || w->last.act != (uint8_t)w->r->act)
+        return 0;
+    if (amp_store_outbox(w->store, w->r->box, entry_fn, &l, err) < 0)
+        return -1;
+    if (!l.found || line_view(w, amp_buf_span(&w->out->line), &e) < 0)
+        return 0;
+    if (ledger_change(w, &e) < 0 && amp_fail_unless_no(err, &e) < 0)
+        return -1;
+    w->out->how = AMP_REPLY_REPEATED;
+    return 1;
+}
+
+/* ---- */
+
+static int said_fill(struct work *w, struct amp_error *err)
+{
+    const struct amp_reply *r = w->r;
+    json_auto_t *text = r->text ? json_string(r->text) : json_null();
+    json_auto_t *code = r->code ? json_string(r->code) : json_null();
+    if (!text || !code)
+        return amp_fail(err, AMP_NO, "bad_value", "the text is not UTF-8");
+    w->said = (struct amp_reply_said){.act = r->act,
+                                      .by = w->by,
+                                      .role = w->role,
+                                      .text = r->text && *r->text ? r->text : NULL,
+                                      .data = w->data,
+                                      .files = r->files,
+                                      .n_files = r->n_files,
+                                      .has_percent = r->has_percent,
+                                      .percent = r->percent,
+                                      .code = r->code && *r->code ? r->code : NULL,
+                                      .retryable = r->retryable,
+                                      .eta_ms = r->eta_ms,
+                                      .taken = is_taken(w),
+                                      .frame = w->last.frames,
+                                      .began_ms = w->rec.sent_ms,
+                                      .now_ms = r->now_ms};
+    for (uint32_t i = w->rec.n_acks; i-- > 0;)
+        if (strcmp(w->rec.acks[i].stage, "READ") == 0)
+            w->said.began_ms = w->rec.acks[i].at_ms;
+    return 0;
+}
+
+/* Measures the change of the branch, outside the store's lock. */
+static int change_measure(struct work *w, struct amp_error *err)
+{
+    const struct amp_reply_terms *t = w->terms->replies;
+    w->data = w->r->data ? json_deep_copy(w->r->data) : NULL;
+    if (said_fill(w, err) < 0)
+        return -1;
+    if (!t || !t->needs_diff || !t->needs_diff(&w->of, &w->said) || !w->r->git)
+        return 0;
+    if (!w->data)
+        w->data = json_object();
+    return amp_reply_measure(w->store, &w->of, w->r, w->data, err);
+}
+
+static int answer_make(struct work *w, struct amp_error *err)
+{
+    if (message_load(w, err) < 0 || last_load(w, err) < 0)
+        return -1;
+    int left = leftover_finish(w, err);
+    if (left != 0)
+        return left < 0 ? -1 : 0;
+    if (!w->terms->replies)
+        return amp_fail(err, AMP_NO, "unsupported_reply", "%s is not answered", w->out->id);
+    return state_check(w, err) < 0 || said_fill(w, err) < 0 || sender_check(w, err) < 0 ||
+                   line_compose(w, err) < 0 || answer_check(w, err) < 0 || line_number(w, err) < 0
+               ? -1
+               : answer_commit(w, err);
+}
+
+int amp_reply(struct amp_store *s, const struct amp_reply *r, struct amp_reply_result *out,
+              struct amp_error *err)
+{
+    __attribute__((cleanup(work_release))) struct work w = {
+        .store = s, .r = r, .out = out, .mem = {.max = AMP_RECORD_MAX}, .json = {.max = 4096}};
+    out->how = AMP_REPLY_COMPOSED;
+    if (amp_reply_find(s, r->id, out->id, err) < 0)
+        return -1;
+    if (!(w.reader = amp_reader_new(NULL, err)) || !(w.own = amp_reader_new(NULL, err)))
+        return -1;
+    if (message_load(&w, err) < 0 || speaker_find(&w, err) < 0 || last_load(&w, err) < 0 ||
+        change_measure(&w, err) < 0 || amp_store_begin(s, err) < 0)
+        return -1;
+    int rc = answer_make(&w, err);
+    amp_store_end(s);
+    return rc;
+}

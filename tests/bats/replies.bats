@@ -1,0 +1,168 @@
+#!/usr/bin/env bats
+# amp-ack accept, progress, complete, fail, reply: each verb in each protocol, from one table. What is composed must be
+# valid, signed by the agent that answers, and must move the state of its message.
+
+load lib
+load messages
+
+unset AMP_IDENTITY
+
+setup_file() {
+  export S=$BATS_FILE_TMPDIR/state
+  cd "$BATS_FILE_TMPDIR" || return 1
+  printf 'result\n' >out.txt
+  { # The messages that are answered. Each protocol has its own ids.
+    message task_dispatch
+    message task_dispatch '.msg_id = "task_dispatch-T-2026-045-2" | .task_id = "T-2026-045"'
+    message task_dispatch '.msg_id = "task_dispatch-T-2026-046-3" | .task_id = "T-2026-046"'
+    message review_request
+    message task_result '.msg_id = "task_result-T-2026-044-9"'
+    jq -c --slurpfile rest <(cat "$AMP_TOP"/tests/fixture/protocols/{sw4rm,aop,aof,rtp}.jsonl) -n '
+      def base(n; p): first($rest[] | select(.base == n and (.line | p))).line;
+      def sw(n; id): {to: "exec", msg: (base(n; has("message_id")) | .message_id = id | .correlation_id = id | .sequence_number = (id[-2:] | tonumber))};
+      def id(n): "5a1d9c8e-6b3f-4a87-8f5e-9000000000\(n)";
+      def rtp(n; i): base(n; has("eventId")) | del(.expiresAt) | .eventId = i | .corrId = "corr_\(i)" | .seq = 1 |
+        .sourceNodeId = "node-\(i)" | .toAgentId = "exec" | .payload.toAgents = ["exec"];
+      def task(i): rtp("create"; i) | del(.payload.requiredCapabilities) | .payload.taskId = "tsk_\(i)" |
+        .payload.deadlineAt = "2099-01-01T00:00:00.000Z";
+      def aop(i): base("minimal"; .message_type == "TASK") | .task.task_id = i;
+      def aof(i): base("request"; .protocol == "aof") | .messageId = i | .fromAgent = "parent" | .toAgent = "exec" |
+        .payload.fromAgent = "parent" | .payload.toAgent = "exec" |
+        .taskId = "TASK-2026-02-09-\(i[-3:])" | .payload.taskId = .taskId;
+      sw("data"; id("01")), sw("data"; id("02")), sw("data"; id("03")), sw("data"; id("04")),
+      sw("call"; id("11")), sw("call"; id("12")),
+      (sw("call"; id("13")) | .msg.payload.stream = true | .msg.content_length = (.msg.payload | tojson | utf8bytelength)),
+      sw("handoff"; id("21")), sw("handoff"; id("22")), sw("hitl"; id("31")),
+      aop("TASK-A"), aop("TASK-B"),
+      aof("m-101"), aof("m-102"), aof("m-103"),
+      task("evt_1"), task("evt_2"), task("evt_3"), (task("evt_4") | del(.payload.deadlineAt)),
+      (rtp("message"; "evt_5") | .payload.expectsReply = true), (rtp("message"; "evt_6") | .payload.expectsReply = false),
+      (rtp("message"; "evt_7") | .payload.expectsReply = false)'
+  } >messages
+  amp-ack track -s "$S" <messages >tracked
+  cmp messages tracked
+}
+
+# The table: who, verb and id, what follows them; the status, and for a refusal the code; else a jq filter that is true
+# for the line, and the state of the message afterwards ("-": not looked at).
+T=task_dispatch-T-2026-04
+D='{"subtask_id":"T-2026-044-S1","diff_summary":{"files_changed":["a.c"],"lines_added":1,"lines_removed":0}}'
+U=5a1d9c8e-6b3f-4a87-8f5e-9000000000
+table() {
+  cat <<END
+executor/ada^accept ${T}4^--text on~it^0^.type=="ack" and .ack_stage=="READ" and .note=="on it"^READ
+executor/ada^accept ${T}4^^1^already_accepted
+executor/ada^progress ${T}4 50^^1^unsupported_reply
+executor/ada^reply ${T}4^--text x^1^unsupported_reply
+ada^accept ${T}5^^1^bad_sender
+reviewer/bob^accept ${T}5^^1^bad_sender
+executor/ada^accept task_disp^^1^ambiguous
+executor/ada^accept nothing^^1^unknown_ref
+executor/ada^complete ${T}4^--text x^1^missing_field
+executor/ada^complete ${T}4^--data {"subtask_id":"T-2026-044-S9","diff_summary":{}}^1^unknown_ref
+executor/ada^complete ${T}4^--data {"subtask_id":"T-2026-044-S1","diff_summary":{}}^1^missing_field
+executor/ada^complete ${T}4^--text done --file out.txt --data $D^0^.type=="task_result" and .payload.completion_status=="complete" and .payload.self_assessment.notes==["done"] and .payload.self_assessment.criteria_met==[null,null] and (.payload.work_log|length)==2 and .context_ref==["${T}4-1772116327001"]^FULFILLED
+executor/ada^complete ${T}4^--text done --data $D^1^already_completed
+executor/ada^fail ${T}5^--text no --code branch_violation^0^.type=="nack" and .failed_stage=="REJECTED" and .code=="branch_violation"^REJECTED
+executor/ada^accept ${T}5^^1^refused_before
+executor/ada^accept ${T}6^^0^.type=="ack"^READ
+executor/ada^fail ${T}6^--code env --text stuck --data {"subtask_id":"T-2026-044-S2","diff_summary":{"files_changed":[],"lines_added":0,"lines_removed":0}}^0^.payload.completion_status=="failed" and .payload.blockers==["env: stuck"]^FULFILLED
+reviewer/bob^complete review_request^--text nice^1^missing_field
+reviewer/bob^complete review_request^--text wrong --data {"decision":"rejected"}^0^.type=="review_verdict" and .payload.issues[0].description=="wrong" and .payload.confidence==1^FULFILLED
+coordinator/c^accept task_result-T-2026-044-9^^0^.ack_stage=="READ"^READ
+coordinator/c^complete task_result-T-2026-044-9^^1^unsupported_reply
+exec^accept ${U}01^--text read^0^.msg.message_type=="ACKNOWLEDGEMENT" and .msg.payload.ack_stage=="READ" and .msg.payload.ack_for_message_id=="${U}01" and .msg.correlation_id=="${U}01"^READ
+other^complete ${U}01^^1^permission_denied
+exec^progress ${U}01 5^^1^unsupported_reply
+exec^complete ${U}01^--data {"n":1}^0^.msg.payload.ack_stage=="FULFILLED" and .msg.payload.result=={"n":1}^FULFILLED
+exec^fail ${U}02^--code overloaded --text later^0^.msg.payload.ack_stage=="REJECTED" and .msg.payload.error_code=="OVERLOADED"^REJECTED
+exec^accept ${U}03^^0^.msg.payload.ack_stage=="READ"^READ
+exec^fail ${U}03^--code internal_error --text x^0^.msg.payload.ack_stage=="FAILED"^FAILED
+exec^reply ${U}04^--text hello^0^.msg.message_type=="DATA" and .msg.payload.text=="hello" and .msg.correlation_id=="${U}04" and .to=="cli"^READ
+exec^reply ${U}04^^1^missing_field
+exec^complete ${U}11^--file out.txt^0^.msg.message_type=="TOOL_RESULT" and (.msg.payload.result_b64|@base64d)=="result\n"^FULFILLED
+exec^fail ${U}12^--code tool_timeout --text slow^0^.msg.message_type=="TOOL_ERROR" and .msg.payload.error_code=="TOOL_TIMEOUT" and .msg.payload.note=="slow"^FAILED
+exec^accept ${U}13^^0^.msg.payload.ack_stage=="READ"^READ
+exec^progress ${U}13 25^--text a^0^.msg.payload.final==false and .msg.payload.data.percent==25^READ
+exec^progress ${U}13 50^--text b^0^.msg.payload.final==false and .msg.payload.frame_no==1 and .msg.payload.data.text=="b"^READ
+exec^complete ${U}13^--text c^0^.msg.payload.final==true and .msg.payload.summary.text=="c"^FULFILLED
+exec^complete ${U}21^^1^unsupported_reply
+exec^accept ${U}21^^0^.msg.payload.accepted==true and .msg.payload.accepting_agent=="exec"^READ
+exec^complete ${U}21^^0^.msg.payload.status=="COMPLETED"^FULFILLED
+exec^fail ${U}22^^1^missing_field
+exec^fail ${U}22^--text busy^0^.msg.payload.accepted==false and .msg.payload.rejection_reason=="busy"^REJECTED
+exec^complete ${U}31^^1^unsupported_reply
+Emma^accept AOP-SESSION-2026-02-26-001/TASK-A/1^^1^unsupported_reply
+Emma^progress AOP-SESSION-2026-02-26-001/TASK-A/1^^1^missing_field
+Emma^progress AOP-SESSION-2026-02-26-001/TASK-A/1 60^--text half^0^.event=="PROGRESS_UPDATE" and .progress=={"percentage":60,"message":"half"}^READ
+Emma^progress AOP-SESSION-2026-02-26-001/TASK-A/1 61^^1^too_frequent
+Emma^complete AOP-SESSION-2026-02-26-001/TASK-A/1^^1^missing_field
+other^complete AOP-SESSION-2026-02-26-001/TASK-A/1^--text x^1^E_PERMISSION_DENIED
+Emma^complete AOP-SESSION-2026-02-26-001/TASK-A/1^--text x --data {"task_id":"y"}^1^bad_value
+Emma^complete AOP-SESSION-2026-02-26-001/TASK-A/1^--text done --data {"cost_tracking":{"actual_cost_usd":0.1}}^0^.task_status.state=="COMPLETED" and .execution_summary.actions==["done"] and .agent.name=="Emma" and .cost_tracking.actual_cost_usd==0.1 and .timing.retries_attempted==0^FULFILLED
+Emma^fail AOP-SESSION-2026-02-26-001/TASK-B/1^--code E_FILE_NOT_FOUND --text gone^0^.task_status.final_signal=="FAILURE" and .error_details.error_code=="E_FILE_NOT_FOUND"^FAILED
+exec^reply m-101^--text x^1^unsupported_reply
+exec^accept m-101^--text ok^0^.type=="handoff.accepted" and .payload.accepted and .fromAgent=="exec" and .toAgent=="parent"^READ
+exec^progress m-101 40^--text tests^0^.type=="status.update" and .payload.progress=="40 %: tests"^READ
+exec^complete m-101^--text done^1^missing_field
+exec^complete m-101^--text done --file out.txt --data {"tests":{"total":1,"passed":1,"failed":0}}^0^.type=="completion.report" and .payload.outcome=="done" and .payload.summaryRef=="out.txt" and .payload.deliverables==["out.txt"]^FULFILLED
+exec^fail m-102^--text no^0^.type=="handoff.rejected" and .payload.accepted==false and .payload.reason=="no"^REJECTED
+exec^accept m-103^^0^.type=="handoff.accepted"^READ
+exec^fail m-103^--text stuck --data {"summaryRef":"s.md","tests":{"total":0,"passed":0,"failed":0}}^0^.payload.outcome=="blocked" and .payload.blockers==["stuck"]^FAILED
+exec^complete evt_1^--text x^1^accept_required
+exec^progress evt_1 5^^1^accept_required
+other^accept evt_1^^1^not_assignee
+exec^accept evt_1^--text plan^0^.kind=="task_accept" and .payload.etaAt=="2099-01-01T00:00:00.000Z" and .payload.planSummary=="plan" and .corrId=="corr_evt_1"^-
+exec^accept evt_4^^1^eta_required
+exec^accept evt_4^--eta 10m^0^.kind=="task_accept"^-
+exec^progress evt_1 60^--text links^0^.kind=="task_update" and .payload.progress==60 and .payload.note=="links"^-
+exec^complete evt_1^^1^missing_field
+exec^complete evt_1^--text made --file out.txt^0^.kind=="task_complete" and .payload.resultSummary=="made" and (.payload.resultRef|startswith("file:///")) and (.payload.artifacts[0].sha256|length)==64^FULFILLED
+exec^fail evt_2^--code overloaded^0^.kind=="ack" and .payload.ackType=="failed_terminal"^-
+exec^accept evt_3^^0^.kind=="task_accept"^-
+exec^fail evt_3^--text approval~is~missing --retryable^0^.kind=="task_failed" and .payload.failureClass=="approval_required" and .payload.retryable^FAILED
+exec^complete evt_5^^1^unsupported_reply
+exec^reply evt_5^--text hello^0^.kind=="reply" and .payload.body=="hello" and .payload.refEventId=="evt_5"^FULFILLED
+exec^accept evt_6^^0^.payload.ackType=="accepted"^RECEIVED
+exec^complete evt_6^^0^.payload.ackType=="processed"^FULFILLED
+exec^fail evt_7^--code unknown^0^.payload.ackType=="failed_terminal"^-
+END
+}
+
+@test "each verb in each protocol: composed, or refused with its code" {
+  cd "$BATS_FILE_TMPDIR"
+  local who verb args want check state got words rows=0 bad=0
+  : >composed
+  : >checks
+  while IFS='^' read -r who verb args want check state; do
+    ((++rows))
+    # shellcheck disable=SC2206 # the words of the table; "~" is a blank in a word
+    words=($verb $args)
+    got=0
+    amp-ack "${words[@]//\~/ }" -s "$S" --as "$who" >line 2>said || got=$?
+    if [ "$got" -ne "$want" ] || { [ "$want" -ne 0 ] && [[ $(<said) != *" $check: "* ]]; } ||
+      { [ "$want" -ne 0 ] && [ -s line ]; }; then
+      echo "row $rows: $who: $verb $args: status $got: $(<said)" >&2
+      bad=1
+    elif [ "$want" -eq 0 ]; then
+      cat line >>composed
+      printf '%s\n' "{\"row\":$rows,\"state\":\"$state\"}" >>checks
+      jq -e "(.msg // .) as \$m | (if .sig then (if \$m.message_id then {to, msg: \$m} else \$m end) else . end) | $check" \
+        line >/dev/null || {
+        echo "row $rows: $verb $args: $check: $(<line)" >&2
+        bad=1
+      }
+    fi
+  done < <(table)
+  [ "$rows" -gt 70 ]
+  [ "$bad" -eq 0 ]
+}
+
+@test "what was composed passes amp-validate and amp-sign verify, each line signed" {
+  cd "$BATS_FILE_TMPDIR"
+  amp-validate <composed >valid
+  cmp composed valid
+  amp-sign verify -s "$S" <composed >verified
+  cmp composed verified
+  [ "$(grep -c '"sig":{"key":"SHA256:' composed)" -eq "$(wc -l <composed)" ]
+}
