@@ -114,6 +114,16 @@ setup() {
   [ "$(find work/new -type f | wc -l)" -eq 3 ]
 }
 
+@test "amp-ack-reply(1)" {
+  need_tool amp-ack amp-route
+  { head -n 1 messages.ndjson && tail -n 1 messages.ndjson; } | amp-ack track --state state >/dev/null
+  examples amp-ack-reply.1 >script
+  run -0 bash -euo pipefail script
+  [ "$(jq -r .type <<<"$output")" = ack ]
+  [ "$(jq -r .payload.commit_hash,.type results.ndjson)" = $'null\ntask_result' ]
+  [ "$(jq -r '.payload.issues[0].description' verdict.ndjson)" = 'The timer is released twice' ]
+}
+
 @test "agent-registry(1)" {
   need_tool agent-registry amp-route
   unset AMP_STATE

@@ -166,3 +166,70 @@ END
   cmp composed verified
   [ "$(grep -c '"sig":{"key":"SHA256:' composed)" -eq "$(wc -l <composed)" ]
 }
+
+@test "a line that was not written is written by the same verb, once" {
+  cd "$BATS_TEST_TMPDIR"
+  message task_dispatch | amp-ack track -s s >/dev/null
+  run -73 amp-ack accept task_dispatch -s s --as executor/ada -o "$PWD/missing"
+  run -74 bash -c 'amp-ack accept task_dispatch -s s --as executor/ada >/dev/full'
+  amp-ack accept task_dispatch -s s --as executor/ada >first 2>said
+  grep -q 'was composed before' said
+  [ "$(wc -l <first)" -eq 1 ]
+  [ "$(jq -r .msg.type first)" = ack ]
+  run -1 --separate-stderr amp-ack accept task_dispatch -s s --as executor/ada
+  [[ "$stderr" == *already_accepted* ]]
+  [ -z "$output" ]
+  # What a killed process left is also written by the next answer.
+  run -74 bash -c 'amp-ack complete task_dispatch -s s --as executor/ada --data "$1" --text x >/dev/full' - "$D"
+  amp-ack complete task_dispatch -s s --as executor/ada --data "$D" --text y >second 2>said
+  [ "$(jq -r '.msg.payload.self_assessment.notes[0]' second)" = x ]
+}
+
+@test "kill -9 at any time: one answer, and the state moves with it" {
+  cd "$BATS_TEST_TMPDIR"
+  local n
+  for n in 1 2 3 4 5 6 7 8; do
+    message task_dispatch | amp-ack track -s "k$n" >/dev/null
+    # The n-th sync, write or rename of the process does not return.
+    strace -f -qq -e trace=fdatasync,pwrite64,pwritev,write,writev -e inject=fdatasync,pwrite64,pwritev,write,writev:signal=KILL:when=$n \
+      amp-ack complete task_dispatch -s "k$n" --as executor/ada --data "$D" --text x >out 2>/dev/null || :
+    if [ ! -s out ]; then
+      run -0 --separate-stderr amp-ack complete task_dispatch -s "k$n" --as executor/ada --data "$D" --text x
+      [ "${#lines[@]}" -eq 1 ]
+    fi
+    run -1 --separate-stderr amp-ack complete task_dispatch -s "k$n" --as executor/ada --data "$D" --text x
+    [[ "$stderr" == *already_completed* ]]
+  done
+}
+
+@test "an agent answers as itself only; a late answer is sent if asked for" {
+  cd "$BATS_TEST_TMPDIR"
+  message task_dispatch '.ack_timeout_sec = 1' | amp-ack track -s s >/dev/null
+  run -64 env -u AMP_AGENT amp-ack accept task_dispatch -s s
+  AMP_AGENT=eve run -1 --separate-stderr amp-ack accept task_dispatch -s s --as executor/ada
+  [[ "$stderr" == *bad_sender* ]]
+  wait_until 10 eval 'amp-ack sweep -s s | grep -q ack_timeout'
+  AMP_AGENT=ada run -1 --separate-stderr amp-ack accept task_dispatch -s s --as executor/ada
+  [[ "$stderr" == *" late: "* ]]
+  AMP_AGENT=ada run -0 --separate-stderr amp-ack accept task_dispatch -s s --as executor/ada --late
+  [ "$(jq -r .msg.type <<<"$output")" = ack ]
+  run -69 amp-ack accept task_dispatch -s nowhere --as executor/ada
+}
+
+@test "the change of a result is measured on the branch" {
+  cd "$BATS_TEST_TMPDIR"
+  git init -q -b main repo
+  git -C repo commit -q --allow-empty -m first
+  message task_dispatch ".payload.repo = \"$PWD/repo\" | .payload.subtasks = [.payload.subtasks[0]]" |
+    task-dispatch run -s s --agent ada -x true >said 2>/dev/null || :
+  git -C repo worktree list >trees
+  git -C repo checkout -q feature/x 2>/dev/null || git -C repo checkout -q --ignore-other-worktrees feature/x
+  echo a >repo/a.c
+  git -C repo add a.c
+  git -C repo commit -q -m work
+  message task_dispatch ".msg_id += \"7\" | .payload.repo = \"$PWD/repo\" | .payload.subtasks = [.payload.subtasks[0]]" |
+    amp-ack track -s s >/dev/null
+  run -0 --separate-stderr amp-ack complete task_dispatch-T-2026-044-17721163270017 -s s --as executor/ada --text done
+  [ "$(jq -c '.msg.payload | [.diff_summary, .commit_hash == $c]' --arg c "$(git -C repo rev-parse feature/x)" <<<"$output")" = \
+    '[{"files_changed":["a.c"],"lines_added":1,"lines_removed":0},true]' ]
+}

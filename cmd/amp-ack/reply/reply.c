@@ -123,20 +123,19 @@ static int lock_take(struct answer *a, const char *by, struct amp_error *err)
     return amp_outbox_lock(a->store, a->box, ack_lock_timeout_ms, &a->lock, err);
 }
 
+/* The output is opened first: without it nothing is composed. */
 static int answer_send(struct answer *a, const struct amp_reply *r, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {.max = AMP_REPLY_LINE_MAX};
-    struct amp_reply_result out = {.line = line};
+    struct amp_reply_result out = {.line = {.max = AMP_REPLY_LINE_MAX}};
     struct amp_outq q;
-    int rc = amp_reply(a->store, r, &out, err);
-    line = out.line;
-    if (rc < 0)
-        return -1;
-    if (out.how == AMP_REPLY_REPEATED)
-        amp_note("the answer to %s was composed before, and is written now", out.id);
     if (ack_open_output(&q, err) < 0)
         return -1;
-    rc = ack_outbox_emit(a->store, a->box, out.principal, &q, err);
+    int rc = amp_reply(a->store, r, &out, err);
+    amp_buf_release(&out.line);
+    if (rc == 0 && out.how == AMP_REPLY_REPEATED)
+        amp_note("the answer to %s was composed before, and is written now", out.id);
+    if (rc == 0)
+        rc = ack_outbox_emit(a->store, a->box, out.principal, &q, err);
     amp_outq_close(&q);
     return rc;
 }

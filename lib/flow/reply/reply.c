@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "flow/reply/measure.h"
+#include "flow/run/run.h"
 #include "message/ledger/holder.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/timeouts.h"
@@ -436,9 +436,23 @@ static int change_measure(struct work *w, struct amp_error *err)
         return -1;
     if (!t || !t->needs_diff || !t->needs_diff(&w->of, &w->said) || !w->r->git)
         return 0;
+    char commit[AMP_OID_MAX];
+    struct amp_git_diff diff = {0};
+    struct amp_git *git = w->r->git(w->r->git_ctx, err);
+    if (!git || amp_run_measure(w->store, git, &w->of, commit, &diff, err) < 0)
+        return -1;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < diff.n_files; i++)
+        json_array_append_new(list, json_string(diff.files[i]));
     if (!w->data)
         w->data = json_object();
-    return amp_reply_measure(w->store, &w->of, w->r, w->data, err);
+    json_object_set_new(w->data, "diff_summary",
+                        json_pack("{s:o, s:I, s:I}", "files_changed", list, "lines_added",
+                                  (json_int_t)diff.lines_added, "lines_removed",
+                                  (json_int_t)diff.lines_removed));
+    amp_reply_default(w->data, "commit_hash", json_string(commit));
+    amp_git_diff_release(&diff);
+    return 0;
 }
 
 static int answer_make(struct work *w, struct amp_error *err)

@@ -16,6 +16,7 @@
 #include "flow/work/control.h"
 #include "flow/work/walls/confined.h"
 #include "protocol/amp/compose.h"
+#include "task/record.h"
 #include "worktree/git/patch.h"
 #include "worktree/paths/reserve.h"
 #include "json/record.h"
@@ -110,22 +111,43 @@ static int base_keep(struct amp_worker *w, struct work *k, struct amp_error *err
     return 0;
 }
 
-int amp_run_base(struct amp_store *s, struct amp_span task, struct amp_span branch,
-                 char base[AMP_OID_MAX], struct amp_error *err)
+/* The base that the coordinator recorded, or the executor. */
+static int base_find(struct amp_store *s, const struct amp_view *v, char base[AMP_OID_MAX],
+                     struct amp_error *err)
 {
+    AMP_TASK struct amp_task t = {0};
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
-    struct amp_store_rec rec;
+    struct amp_store_rec rec = {0};
     struct base b = {0};
 
-    if (amp_store_get(s, AMP_KEY("base", task, branch), &rec, err) < 0)
+    if (amp_task_load(s, v->task, &t, NULL, err) < 0)
         return -1;
-    if (!rec.found)
-        return 0;
-    if (amp_rec_parse(&base_rec, rec.json, &mem, &b, err) < 0)
+    b.commit = t.base;
+    if (!*t.base &&
+        (amp_store_get(s, AMP_KEY("base", v->task, v->body.dispatch.branch), &rec, err) < 0 ||
+         (rec.found && amp_rec_parse(&base_rec, rec.json, &mem, &b, err) < 0)))
         return -1;
+    if (!*b.commit)
+        return amp_fail(err, AMP_NO, "missing_field",
+                        "the answer needs diff_summary: no base of the branch is recorded; give it "
+                        "with --data");
     return amp_span_copy(amp_span_str(b.commit), base, AMP_OID_MAX)
-               ? 1
-               : amp_fail(err, AMP_DATAERR, "bad_record", "the base of a branch is not a commit");
+               ? 0
+               : amp_fail(err, AMP_DATAERR, "bad_record", "the base is not a commit");
+}
+
+int amp_run_measure(struct amp_store *s, struct amp_git *git, const struct amp_view *v,
+                    char commit[AMP_OID_MAX], struct amp_git_diff *out, struct amp_error *err)
+{
+    char repo[PATH_MAX], branch[256], base[AMP_OID_MAX];
+
+    if (!amp_span_copy(v->body.dispatch.repo, repo, sizeof repo) ||
+        !amp_span_copy(v->body.dispatch.branch, branch, sizeof branch))
+        return amp_fail(err, AMP_NO, "bad_value", "the dispatch names no repository or branch");
+    return base_find(s, v, base, err) < 0 || amp_git_resolve(git, repo, branch, commit, err) < 0 ||
+                   amp_git_diff(git, repo, NULL, base, commit, NULL, out, err) < 0
+               ? -1
+               : 0;
 }
 
 static int work_prepare(struct amp_worker *w, struct amp_job *job, struct work *k,

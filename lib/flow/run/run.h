@@ -17,9 +17,9 @@ struct amp_run_options {
 int amp_flow_run(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
                  struct amp_error *err);
 
-/* The commit at which the work on a branch began, if no coordinator recorded a base. 1: it is
- * known; 0: it is not. */
-int amp_run_base(struct amp_store *s, struct amp_span task, struct amp_span branch,
-                 char base[AMP_OID_MAX], struct amp_error *err);
+/* The change on the branch of a dispatch since its recorded base. The caller releases out. NO
+ * missing_field: no base is recorded; or an error of git. */
+int amp_run_measure(struct amp_store *s, struct amp_git *git, const struct amp_view *dispatch,
+                    char commit[AMP_OID_MAX], struct amp_git_diff *out, struct amp_error *err);
 
 #endif
