@@ -1,12 +1,17 @@
 #!/usr/bin/env bats
 # Questions of the five protocols: asked, listed, deferred, answered, and decided by a fallback.
 
+teardown() {
+  local p
+  for p in $(jobs -p); do kill "$p" 2>/dev/null || :; done
+}
+
 setup() {
   load lib
   load agents
   load messages
   load ../kill9
-  need jq
+  need jq ssh-keygen
   cd "$BATS_TEST_TMPDIR"
   export AMP_STATE=$PWD/state
   mkdir -p "$XDG_CONFIG_HOME/amp"
@@ -92,8 +97,17 @@ answered() {
   [ ! -s missing ] || { cat missing >&2 && false; }
 }
 
-# The table: each kind of question with each answer, through a file, from the command line, and in a folder.
-@test "questions of the five protocols are answered in their terms, from a file, from the command line and in a folder" {
+# told NAME: the questions that a channel told, on standard input as JSON with question, invocation, task and token;
+# prints {token, question, answer} for each row of `commands`.
+told() {
+  jq -s '.' >told.json
+  jq -cR --slurpfile told told.json 'split("\t") as [$name, $answer] |
+    ($told[0] | map(select(any(.question, .invocation, .task; . == $name)))) as [$q] |
+    {token: $q.token, question: $q.question, answer: $answer}' commands
+}
+
+# The table: each kind of question with each answer, through every channel.
+@test "questions of the five protocols are answered in their terms: file, command line, folder, webhook, mail, signed" {
   grep -v '^#' "$BATS_TEST_DIRNAME/questions.tsv" |
     awk -F '\t' -v OFS='\t' '{ n = split($2, kinds, ","); for (i = 1; i <= n; i++) { $2 = kinds[i]; print } }' >table
   local n=0 protocol kind answer filter
@@ -125,7 +139,7 @@ answered() {
   answered from_file
   # The same from the command line: each answer is one line on standard output.
   AMP_STATE=$PWD/before arrive
-  cp -r before folder
+  for channel in folder webhook mail signed; do cp -r before "$channel"; done
   while IFS=$'\t' read -r who answer; do
     # shellcheck disable=SC2086
     AMP_STATE=$PWD/before prompt answer "$who" $answer >>from_command 2>>said
@@ -138,6 +152,53 @@ answered() {
   (cd q/answers/new && jq -cR 'split("\t") | {question: .[0], answer: .[1]}' ../../../commands | split -l 1 -a 3 - answer-)
   AMP_STATE=$PWD/folder setsid hitl-prompt --operator ada </dev/null >from_folder 2>>said
   answered from_folder
+  # By a webhook, whose answers are polled.
+  "$AMP_BUILD/tests/fixture/http-server" port log 3>&- &
+  wait_until 30 test -s port
+  : >polled
+  url=http://127.0.0.1:$(cat port)
+  config "{\"channels\": {\"webhooks\": [{\"name\": \"w\", \"operator\": \"ada\", \"url\": \"$url/ok\",
+    \"poll\": {\"url\": \"$url/read/polled\", \"every\": \"100ms\"}}]}}"
+  AMP_STATE=$PWD/webhook setsid hitl-prompt --operator ada </dev/null >from_webhook 2>>said &
+  wait_until 30 eval '[ "$(grep -c "\"event\":\"asked\"" log)" -eq 91 ]'
+  jq -c 'select(.body.event == "asked").body' log | told >answers.new
+  mv answers.new polled
+  wait $!
+  kill %1
+  answered from_webhook
+  # By mail, and on the page behind its link.
+  printf '#!/bin/sh\nexec cat >"mail.$$"\n' >sendmail
+  chmod +x sendmail
+  config '{"channels": {"mail": {"to": "ada@example.org", "operator": "ada", "link": "https://h.example/r", "settled": false,
+    "body": "{{\"question\":\"{question}\",\"invocation\":\"{invocation}\",\"task\":\"{task}\",\"token\":\"{token}\"}",
+    "sendmail": ["./sendmail", "-t"]}}}'
+  AMP_STATE=$PWD/mail setsid hitl-prompt --operator ada </dev/null >from_mail 2>>said &
+  mails() { cat mail.* | grep '^{'; }
+  wait_until 30 eval '[ "$(mails | wc -l)" -eq 91 ]'
+  mails | told | jq -r '"token=\(.token)&confirm=yes&answer=\(.answer | @uri)"' >posts
+  while read -r body; do
+    printf 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %s\r\n\r\n%s' \
+      "${#body}" "$body" | AMP_STATE=$PWD/mail hitl-prompt receive >>pages
+  done <posts
+  [ "$(grep -c '^HTTP/1.1 200 OK' pages)" -eq 91 ]
+  wait $!
+  answered from_mail
+  # As files signed by the person's own key.
+  ssh-keygen -qt ed25519 -N '' -f ada
+  amp-sign trust add --allowed-signers signers operator/ada ada.pub
+  config "{\"channels\": {\"folder\": {\"path\": \"$PWD/s\", \"signed\": true}}}"
+  jq --arg s "$PWD/signers" '.identity.allowed_signers = $s' "$XDG_CONFIG_HOME/amp/amp.json" >a && mv a "$XDG_CONFIG_HOME/amp/amp.json"
+  mkdir -m 700 -p s/answers/{tmp,new,cur,refused} s/questions/{tmp,new,cur}
+  chmod 700 s s/answers s/questions
+  n=0
+  while IFS=$'\t' read -r who answer; do
+    n=$((n + 1))
+    # shellcheck disable=SC2086
+    AMP_IDENTITY=local AMP_STATE=$PWD/signed hitl-prompt sign --key ada "$who" $answer >"s/answers/new/$n" 2>>said
+  done <commands
+  AMP_IDENTITY=local AMP_STATE=$PWD/signed setsid hitl-prompt --operator ada </dev/null >signed_lines 2>>said
+  jq -c 'if .sig then (if .to then {to, msg} else .msg end) else . end' signed_lines >from_signed
+  answered from_signed
   # Nothing is left, and a second answer hears who was first.
   run -0 --separate-stderr prompt list
   [ -z "$output" ]
