@@ -104,6 +104,18 @@ $(BUILD)/gen/confine_filters.o: $(BUILD)/gen/confine_filters.c
 
 $(BUILD)/libexec/amp/confine: $(BUILD)/gen/confine_filters.o
 
+# The messages of amp-validate --example.
+$(BUILD)/gen/examples.c: scripts/embed-examples.sh examples/messages/messages.tsv
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)sh scripts/embed-examples.sh examples/messages/messages.tsv >$@
+
+$(BUILD)/gen/examples.o: $(BUILD)/gen/examples.c
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) -I. $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/bin/amp-validate: $(BUILD)/gen/examples.o
+
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$@)

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/rows.h"
+#include "example/example.h"
 #include "flow/config.h"
 #include "validate.h"
 
@@ -17,7 +18,7 @@ static struct amp_list protect, resolve, fill;
 static const char *to;
 static struct user_schema_options own;
 static const char *output, *config;
-static bool check, annotate, nack, effective;
+static bool check, annotate, nack, effective, example;
 
 static const char *const protocols[] = {
 #define X(id, name, title) #name,
@@ -89,6 +90,8 @@ static const struct amp_opt opts[] = {
     {0, "print-schema", AMP_OPT_STRING, &opt.schema, "PROTO[/TYPE]",
      .doc = "print a schema, or all schemas of a protocol"},
     {0, "explain", AMP_OPT_STRING, &opt.explain, "CODE", .doc = "explain a code"},
+    {0, "example", AMP_OPT_FLAG, &example, NULL,
+     .doc = "print a valid message of each TYPE that follows, or list the types"},
     AMP_OPT_END,
 };
 
@@ -182,8 +185,8 @@ static enum mode choose_mode(void)
 static void refuse_contradictions(int n_files)
 {
     int about = opt.list + !!opt.schema + !!opt.explain;
-    if (about > 1)
-        amp_die_usage("--list, --print-schema and --explain exclude each other");
+    if (about + example > 1)
+        amp_die_usage("--list, --print-schema, --explain and --example exclude each other");
     if (about && n_files)
         amp_die_usage("--list, --print-schema and --explain take no files");
     const struct {
@@ -216,6 +219,8 @@ static int run_files(int argc, char **argv)
     opt.name_files = argc > 0;
     opt.protect = protect.v;
     read_now();
+    if (example)
+        return example_print(argv, argc);
     if (opt.list)
         return info_list();
     if (opt.schema)
@@ -231,7 +236,7 @@ static int run_files(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "[FILE...]", "check messages, pass the valid ones", NULL, run_files},
+    {NULL, "[FILE... | TYPE...]", "check messages, pass the valid ones", NULL, run_files},
     {0},
 };
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 78, 130, 0};

@@ -1,0 +1,12 @@
+/* --example: a valid message of each type. */
+#ifndef AMP_VALIDATE_EXAMPLE_H
+#define AMP_VALIDATE_EXAMPLE_H
+
+/* Made from examples/messages/messages.tsv by scripts/embed-examples.sh: for each example its
+ * names, separated by blanks, and its line, both with a NUL; then an empty string. */
+extern const char amp_examples[];
+
+/* Writes an example of each type, or without types the list of names. Returns the exit status. */
+int example_print(char **types, int n);
+
+#endif
