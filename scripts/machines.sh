@@ -39,16 +39,32 @@ draw() {
       if (!(from in known)) { known[from] = ++states; state[states] = from }
       if (!(to in known)) { known[to] = ++states; state[states] = to }
       if (from == to) next
-      key = from SUBSEP to
-      if (!(key in events)) { arrows[from]++; target[from, arrows[from]] = to; events[key] = event }
-      else if (!((key, event) in seen)) events[key] = events[key] ", " event
-      seen[key, event] = 1
+      if ((from, to, event) in seen) next
+      seen[from, to, event] = 1
+      n = ++rows
+      row_from[n] = from; row_to[n] = to; row_event[n] = event
+      sources[event, to]++
+      list[event, to] = list[event, to] (list[event, to] == "" ? "" : ", ") from
       if (length(to) > widest) widest = length(to)
     }
     # The first state, then each where an arrow leads first.
     function visit(s) { if (!(s in placed)) { placed[s] = 1; order[++count] = s } }
     END {
       if (!states) exit 1
+      # What leads from many states to one is drawn once, below the rest.
+      for (i = 1; i <= rows; i++) {
+        if (sources[row_event[i], row_to[i]] > 4) {
+          key = list[row_event[i], row_to[i]] SUBSEP row_to[i]
+          if ((row_event[i], row_to[i]) in taken) continue
+          taken[row_event[i], row_to[i]] = 1
+          if (!(key in shared)) { commons[++n_shared] = key }
+          shared[key] = shared[key] (shared[key] == "" ? "" : ", ") row_event[i]
+          continue
+        }
+        key = row_from[i] SUBSEP row_to[i]
+        if (!(key in events)) { arrows[row_from[i]]++; target[row_from[i], arrows[row_from[i]]] = row_to[i] }
+        events[key] = events[key] (events[key] == "" ? "" : ", ") row_event[i]
+      }
       visit(start)
       for (i = 1; i <= count; i++)
         for (j = 1; j <= arrows[order[i]]; j++) visit(target[order[i], j])
@@ -56,11 +72,24 @@ draw() {
       for (i = 1; i <= count; i++) {
         s = order[i]
         print (s == start ? "> " : "  ") s (s in end ? "  (end)" : "")
-        for (j = 1; j <= arrows[s]; j++) {
-          to = target[s, j]
-          arrow(to, events[s SUBSEP to])
-        }
+        for (j = 1; j <= arrows[s]; j++) arrow(target[s, j], events[s SUBSEP target[s, j]])
       }
+      for (i = 1; i <= n_shared; i++) {
+        split(commons[i], part, SUBSEP)
+        if (part[1] != last) fold(part[1])
+        last = part[1]
+        arrow(part[2], shared[commons[i]])
+      }
+    }
+    # A list of states, in lines of at most 72 characters.
+    function fold(text,   n, w, i, line) {
+      n = split(text, w, ", ")
+      line = "  " w[1]
+      for (i = 2; i <= n; i++) {
+        if (length(line) + length(w[i]) > 70) { print line ","; line = "  " w[i] }
+        else line = line ", " w[i]
+      }
+      print line
     }
     # The events of an arrow, broken into lines of at most 72 characters.
     function arrow(to, list,   n, w, i, line, lines, text) {

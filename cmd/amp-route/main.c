@@ -71,7 +71,7 @@ static const struct amp_opt options[] = {
      .doc = "how long the input may wait for the reader of a full port", .max = 60000,
      .config = "route.patience"},
     {0, "lane", AMP_OPT_LIST, &lane_settings, "KEY=N",
-     .doc = "limit of the lanes; see amp-config(7)"},
+     .doc = "limit of the lanes; see amp.json(5)"},
     {'j', "jobs", AMP_OPT_INT, &jobs, "N", .doc = "processes per exec-each port", .min = 1,
      .max = 64},
     {0, "attempts", AMP_OPT_INT, &attempts, "N",

@@ -164,16 +164,18 @@ setup() {
   [ "${lines[2]}" = 11111111-1111-4111-8111-111111111111 ]
 }
 
-@test "amp-config(7), amp-streams(7), amp-egress(7)" {
+@test "amp(7), amp.json(5), the pages of the protocols, amp-streams(7), amp-egress(7)" {
   need_tool amp-route
   mkdir -p "$HOME/.config/amp"
-  sed -n '/^\.Bd/,/^\.Ed/p' "$AMP_TOP/man/amp-config.7" | sed '/^\.Ed/q' | sed '/^\./d' >"$HOME/.config/amp/amp.json"
+  sed -n '/^\.Bd/,/^\.Ed/p' "$AMP_TOP/man/amp.json.5" | sed '/^\.Ed/q' | sed '/^\./d' >"$HOME/.config/amp/amp.json"
   : >events.ndjson
   # A record of the gate, for its page.
   echo '{"decision":"refused","host":"h.example","port":443,"code":"host_not_listed"}' >egress.ndjson
-  examples amp-config.7 amp-streams.7 amp-egress.7 >script
+  examples amp.7 amp.json.5 amp-streams.7 amp-egress.7 amp-protocol-amp.7 amp-protocol-sw4rm.7 amp-protocol-aop.7 \
+    amp-protocol-aof.7 amp-protocol-rtp.7 >script
   run -0 bash -euo pipefail script
   [[ "$output" == *'["h.example",443,"host_not_listed"]'* ]]
+  [[ "$output" == *"Runtime Protocol v1 task_create: "* ]]
 }
 
 @test "README: the session about delivery prints what stands there" {

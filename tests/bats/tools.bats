@@ -260,13 +260,13 @@ options_in() {
 }
 
 @test "a page has at most 260 lines, and refers to pages that exist" {
-  for m in man/*.[17]; do
+  for m in man/*.[157]; do
     [ "$(wc -l <"$m")" -le 260 ] || {
       echo "$m has $(wc -l <"$m") lines"
       return 1
     }
   done
-  cat man/*.[17] | grep -oE '(Xr|^\.Xr) (amp|agent|hitl|task|worktree)-[a-z-]+ [0-9]' | sort -u |
+  cat man/*.[157] | grep -oE '(Xr|^\.Xr) (amp|(amp|agent|hitl|task|worktree)-[a-z0-9-]+|amp\.json[a-z-]*) [0-9]' | sort -u |
     while read -r _ name section; do
       grep -qxE "\.Nm $name( ,)?" man/*."$section" || {
         echo "there is no $name($section)"
@@ -296,8 +296,8 @@ options_in() {
       return 1
     }
   done <<'EOS'
-amp-tools lib/flow/intake.h AMP_INTAKE_ID_MAX at most @ bytes
-amp-tools include/amp/protocol/protocol.h AMP_RECORD_ID_MAX first @ bytes
+amp lib/flow/intake.h AMP_INTAKE_ID_MAX at most @ bytes
+amp include/amp/protocol/protocol.h AMP_RECORD_ID_MAX first @ bytes
 amp-route include/amp/protocol/protocol.h AMP_TO_MAX at most @ agents
 amp-route lib/route/job.h RULES_MAX at most @ routes
 amp-ports lib/port/command.c WORDS_MAX at most @ words
@@ -311,9 +311,9 @@ amp-streams lib/message/cursor/cursor.c HELD_BYTES with @M
 amp-ports lib/port/tries.h AMP_TRIES_MAX @ tries of one port
 amp-ports libexec/port-http/http.c ANSWER_MAX an answer @M
 amp-ports libexec/port-http/http.c HEADERS_MAX a file of headers @K
-amp-tools lib/cli/config_file.c CONFIG_MAX file of at most @M
-amp-tools lib/protocol/redact/patterns.c PATTERNS_MOST at most @ patterns
-amp-tools lib/protocol/redact/patterns.c PATTERN_MOST patterns of @ bytes
+amp lib/cli/config_file.c CONFIG_MAX file of at most @M
+amp lib/protocol/redact/patterns.c PATTERNS_MOST at most @ patterns
+amp lib/protocol/redact/patterns.c PATTERN_MOST patterns of @ bytes
 amp-ack lib/message/operation/retry.c BUDGET_MAX at most @ attempts
 amp-ack lib/protocol/terms.h AMP_RETRY_WAITS_MAX at most @ waits
 amp-ack-dead lib/message/dead/record.c MAX_HISTORY at most @ attempts and
@@ -353,7 +353,7 @@ EOS
 
 @test "the manuals have their sections and pass mandoc" {
   need mandoc
-  for m in man/*.[17]; do
+  for m in man/*.[157]; do
     mandoc -Tlint -W warning "$m"
     for s in NAME DESCRIPTION 'SEE ALSO'; do
       grep -qx ".Sh $s" "$m" || {
