@@ -6,13 +6,14 @@
 
 #include <amp/base/pipe.h>
 
+#include "cli/config.h"
 #include "cli/finding.h"
 #include "flow/identity/identity.h"
 #include "flow/intake.h"
 #include "identity/verify.h"
 #include "sign.h"
 
-enum { LINE_MAX_OUT = 34 << 20 };
+enum { LINE_MAX_OUT = 34 << 20, OPERATORS_MAX = 257 };
 
 /* Reads more of standard input. 0: go on; 1: its end; -1: error. */
 static int input_more(struct amp_lines *lines, struct amp_error *err)
@@ -130,7 +131,19 @@ struct verifying {
     struct amp_verifier *verifier;
     struct amp_store *store;
     struct amp_intake intake;
+    const char *operators[OPERATORS_MAX]; /* principals */
+    uint32_t n_ops;
 };
+
+static int operator_add(void *arg, const char *text, struct amp_error *err)
+{
+    struct verifying *v = arg;
+    if (v->n_ops == OPERATORS_MAX)
+        return amp_fail(err, AMP_CONFIG, "bad_config", "identity.operators has more than %d names",
+                        OPERATORS_MAX - 1);
+    v->operators[v->n_ops++] = text;
+    return 0;
+}
 
 /* Why the message may not pass; 0: it may. */
 static int message_check(struct verifying *v, const struct amp_view *view, struct amp_error *why)
@@ -148,9 +161,11 @@ static int message_check(struct verifying *v, const struct amp_view *view, struc
     if (from.n == 0)
         return amp_fail(why, AMP_NO, "bad_sender", "the message names no sender");
     int rc = amp_verifier_message(v->verifier, &sig, view->message, from, amp_now_ms(), &who, why);
-    /* Operators speak for the admin. */
-    if (rc < 0 && strcmp(why->code, "bad_sender") == 0 && amp_span_is(from, "admin"))
-        rc = amp_verifier_message(v->verifier, &sig, view->message, AMP_SPAN(AMP_OPERATOR_ROLE),
+    /* Operators speak for the admin: operator/NAME, and those of identity.operators. */
+    bool admin = amp_span_is(from, "admin");
+    for (uint32_t i = 0; rc < 0 && strcmp(why->code, "bad_sender") == 0 && admin && i < v->n_ops;
+         i++)
+        rc = amp_verifier_message(v->verifier, &sig, view->message, amp_span_str(v->operators[i]),
                                   amp_now_ms(), &who, why);
     return rc;
 }
@@ -209,7 +224,9 @@ static int verify_open(struct verifying *v, struct amp_error *err)
 {
     const struct amp_store_options how = {.lock_timeout_ms = opt.lock_timeout_ms,
                                           .actor = "amp-sign"};
-    if (trust_open(&v->trust, err) < 0 ||
+    if (operator_add(v, AMP_OPERATOR_ROLE, err) < 0 ||
+        amp_config_values(opt.config, opt.state, "identity.operators", operator_add, v, err) < 0 ||
+        trust_open(&v->trust, err) < 0 ||
         (opt.state && amp_store_open(opt.state, &how, &v->store, err) < 0) ||
         amp_verifier_new(&(struct amp_verifier_options){.trust = v->trust,
                                                         .skew_ms = opt.skew_ms,

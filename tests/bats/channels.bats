@@ -481,3 +481,37 @@ EOS
     run -78 --separate-stderr setsid hitl-prompt -c amp.json --state state </dev/null
   done
 }
+
+@test "killed between the use of a token and the decision: the token stays good until it has decided once" {
+  need strace
+  not_under_valgrind "strace would kill valgrind"
+  server
+  config '{webhooks: [{name: "w", url: "\($url)/ok", operator: "ann"}]}'
+  touch out
+  filter
+  asked 1
+  wait_until 20 has_lines log 1
+  t=$(token 1)
+  kills=0 begun=0
+  for ((k = 1; k < 60; k++)); do
+    post application/json "{\"token\":\"$t\",\"answer\":\"resume\"}" |
+      strace -f -qq -o trace -e trace=write,pwrite64,writev,pwritev,fdatasync -e "inject=write,pwrite64,writev,pwritev,fdatasync:signal=KILL:when=$k" \
+        hitl-prompt -c amp.json --state state receive >page 2>>err || :
+    ! grep -q '^HTTP/1.1 200' page || break
+    decided 1 && break
+    kills=$((kills + 1))
+    # Until it is decided, the page behind the link is there.
+    ! grep -qh '"to":"DECIDED"' state/log/*.ndjson || break
+    ! tail -n 1 state/log/*.ndjson | grep -q '"to":"USING"' || begun=$((begun + 1))
+    run -0 receive < <(printf 'GET /?t=%s HTTP/1.1\r\n\r\n' "$t")
+    [[ $output == "HTTP/1.1 200 OK"* ]]
+  done
+  [ "$kills" -ge 2 ]
+  [ "$begun" -ge 1 ] # one of them was between the two
+  wait_until 20 decided 1
+  run -0 receive < <(post application/json "{\"token\":\"$t\",\"answer\":\"terminate\"}")
+  [[ $output == "HTTP/1.1 410"* || $output == "HTTP/1.1 409"* ]]
+  [ "$(wc -l <out)" -eq 1 ]
+  [ "$(cat state/log/*.ndjson | grep -c '"to":"DECIDED"')" -eq 1 ]
+  ends 0
+}

@@ -179,3 +179,42 @@ signer() {
   jq -c '.msg | .operator = "mallory"' alone.ndjson | ends 1 task-dispatch coordinate --state "$STATE" >out.ndjson 2>err
   [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson" | tail -1)" = not_operator ]
 }
+
+@test "the coordinator tells an answer with a token from one by login" {
+  need_tool task-dispatch
+  configured '{}'
+  asked
+  # The same person may answer by login only, or with a token only; one process asks, another carries it out.
+  conf='{"token_answers":"all","operators":[{"name":"'"$ME"'","by":["login","token"]}],"channels":{
+    "webhooks":[{"name":"w","url":"http://127.0.0.1:1/x","operator":"'"$ME"'"}]}}'
+  "$AMP_BUILD/tests/fixture/http-server" port log 3>&- &
+  server=$!
+  wait_until 30 test -s port
+  configured "${conf/127.0.0.1:1/127.0.0.1:$(cat port)}"
+  cp -R "$STATE" by-login
+  setsid hitl-prompt --state "$STATE" </dev/null >out.ndjson 2>err 3>&- &
+  filter=$!
+  wait_until 30 test -s log
+  body="{\"token\":\"$(jq -r .body.token log | head -1)\",\"answer\":\"resume\"}"
+  printf 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %s\r\n\r\n%s' "${#body}" "$body" |
+    hitl-prompt --state "$STATE" receive | grep -q '200 OK'
+  wait "$filter"
+  kill "$server"
+  [ "$(record '.state.method')" = '"token"' ]
+  hitl-prompt answer --state by-login "$ID" resume >login.ndjson
+  jq -c 'select(.msg.type == "decision")' out.ndjson >token.ndjson
+  [ "$(jq -r .sig.key token.ndjson)" != null ]
+  # carried STATE FILE BY STATUS CODES: the refusals of the coordinator.
+  carried() {
+    configured "{\"operators\":[{\"name\":\"$ME\",\"by\":[\"$3\"]}]}"
+    rm -rf carried && cp -R "$1" carried
+    rc=0
+    task-dispatch coordinate --state carried --in "$2" >carried.ndjson 2>err || rc=$?
+    [ "$rc" = "$4" ]
+    [ "$(jq -r 'select(.type == "decision").code' carried/error.ndjson 2>/dev/null | paste -sd' ')" = "$5" ]
+  }
+  carried "$STATE" token.ndjson login 75 not_authorized
+  carried "$STATE" token.ndjson token 0 ""
+  carried by-login login.ndjson token 75 not_authorized
+  carried by-login login.ndjson login 0 ""
+}

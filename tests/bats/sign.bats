@@ -43,6 +43,21 @@ JSON
   sed 's/"to":"bob"/"to":"eve"/' signed | amp-sign verify >/dev/null
 }
 
+@test "operators of identity.operators speak for the admin" {
+  message decision >decision
+  amp-sign --as lead/kim <decision >signed
+  refused bad_sender amp-sign verify <signed
+  echo '{"identity":{"operators":["lead/joe","lead"]}}' >amp.json
+  chmod 600 amp.json
+  amp-sign verify -c amp.json <signed | cmp - signed
+  echo '{"identity":{"operators":["lead/joe"]}}' >amp.json
+  refused bad_sender amp-sign verify -c amp.json <signed
+  # They speak for nobody else.
+  echo '{"identity":{"operators":["lead"]}}' >amp.json
+  amp-sign --as lead/kim <dispatch >signed
+  refused bad_sender amp-sign verify -c amp.json <signed
+}
+
 @test "every reason for a refusal has its code, and is in the error log" {
   amp-sign --as executor/ann <result >signed
   sed 's/"msg":{/"msg":{ /' signed >spaced

@@ -8,6 +8,8 @@
 #include "flow/decide/answer/facts.h"
 #include "flow/decide/answer/receive.h"
 #include "flow/decide/answer/signed.h"
+#include "flow/decide/answer/told.h"
+#include "flow/decide/channel/channels.h"
 #include "flow/facts.h"
 #include "flow/identity/identity.h"
 #include "hitl/operators/token.h"
@@ -529,6 +531,43 @@ static void signed_cases(struct amp_signer *signer)
     TAP_STR(err.code, "answer_replayed", "its code");
 }
 
+/* ---- what channels were told ---- */
+
+static int told_fn(void *ctx, const struct amp_told *t, struct amp_error *e)
+{
+    (void)e;
+    snprintf((char *)ctx + strlen(ctx), 200 - strlen(ctx), "%.*s ", (int)t->channel.n,
+             t->channel.p);
+    return 0;
+}
+
+static void told_cases(struct amp_decider *d)
+{
+    const int64_t day = 86400000, now = amp_now_ms();
+    const struct {
+        const char *question, *channel;
+        int64_t at_ms;
+    } rows[] = {{"gone", "webhook:old", now - 8 * day}, {"gone", "webhook:young", now - 6 * day}};
+    const struct amp_channels_options opt = {.decider = d, .note = note};
+    char left[200] = "", shown[AMP_SHOWN_MAX];
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct amp_told t = {.question = amp_span_str(rows[i].question),
+                                   .channel = amp_span_str(rows[i].channel),
+                                   .title = AMP_SPAN("t"),
+                                   .shown = AMP_SPAN("abc"),
+                                   .at_ms = rows[i].at_ms};
+        TAP_INT(amp_told_write(store, &t, true, "test", &err), 0, rows[i].channel);
+    }
+    TAP_INT(amp_told_shown(store, "gone", "webhook:young", shown, &err), 0, "what it was shown");
+    TAP_STR(shown, "abc", "is recorded");
+    struct amp_channels *c = NULL;
+    TAP_INT(amp_channels_open(&opt, &c, &err), 0, "a process without these channels opens");
+    amp_channels_close(c);
+    TAP_INT(amp_told_each(store, told_fn, left, &err), 0, "what is left");
+    TAP_STR(left, "webhook:young ", "the record of a removed channel goes after a week");
+}
+
 int main(void)
 {
     char state[128];
@@ -552,6 +591,7 @@ int main(void)
     }
     decider.people.login = "ann";
     token_cases();
+    told_cases(&decider);
     answer_cases();
     http_cases();
     signed_cases(signer);

@@ -104,7 +104,7 @@ static int verdict_check(struct amp_coordinator *c, const struct amp_view *v,
 /* An unsigned decision of a trusted input counts as that of the operator whom it names. */
 static int decider_check(struct amp_coordinator *c, const struct amp_view *v,
                          const struct amp_said *said, const struct amp_matter *m,
-                         struct amp_error *why)
+                         const struct amp_question_rec *rec, struct amp_error *why)
 {
     char named[AMP_PRINCIPAL_MAX];
     struct amp_span name = v->body.decision.op;
@@ -112,7 +112,7 @@ static int decider_check(struct amp_coordinator *c, const struct amp_view *v,
 
     snprintf(named, sizeof named, AMP_OPERATOR_ROLE "/%.*s", AMP_CLIP(name, 100));
     return amp_operators_signed(c->opt->operators, m, sig ? said->by.principal : named,
-                                !sig || said->by.local, why);
+                                !sig || said->by.local, amp_votes_by(rec, v), why);
 }
 
 /* Whether the operator may decide this matter, and whether as many agreed as the configuration
@@ -138,9 +138,10 @@ static int decision_check(struct amp_coordinator *c, const struct amp_view *v,
         amp_span_copy(rec.risk, risk, sizeof risk);
     }
     const struct amp_matter m = {amp_protocol_name(v->protocol), reason, type, risk};
-    const struct amp_votes_of of = {v->task, v->body.decision.ref, v->body.decision.word,
-                                    c->opt->operators, &m};
-    if (!decider_check(c, v, said, &m, why))
+    const struct amp_votes_of of = {
+        v->task, v->body.decision.ref, v->body.decision.word, c->opt->operators,
+        &m,      found ? &rec : NULL};
+    if (!decider_check(c, v, said, &m, of.record, why))
         return 0;
     const struct amp_approval a = amp_operators_need(c->opt->operators, &m);
     uint32_t need = a.need;

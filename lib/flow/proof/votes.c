@@ -40,6 +40,18 @@ static bool is_vote(const struct amp_view *v, const struct amp_votes_of *of)
            amp_span_eq(v->body.decision.ref, of->ref) && v->body.decision.word == of->word;
 }
 
+enum amp_known_by amp_votes_by(const struct amp_question_rec *rec, const struct amp_view *v)
+{
+    const struct amp_span sig = v->sig.value;
+
+    for (uint32_t i = 0; rec && sig.n > 0 && i < rec->n_votes; i++)
+        if (memmem(rec->votes[i].line.p, rec->votes[i].line.n, sig.p, sig.n))
+            return amp_known_by_find(rec->votes[i].by);
+    /* An answer that decided alone is not a vote. */
+    return rec && sig.n > 0 && amp_span_eq(rec->key, v->sig.key) ? amp_known_by_find(rec->method)
+                                                                 : AMP_KNOWN_BY_COUNT;
+}
+
 static int vote_verify(struct amp_identities *ids, struct amp_reader *reader, struct amp_span line,
                        const struct amp_votes_of *of, struct voters *all, struct amp_error *err)
 {
@@ -60,7 +72,8 @@ static int vote_verify(struct amp_identities *ids, struct amp_reader *reader, st
         return -1;
     }
     if (amp_identities_is_operator(ids, amp_span_str(who.key), who.time_ms) &&
-        amp_operators_signed(of->operators, of->matter, who.principal, who.local, &no) &&
+        amp_operators_signed(of->operators, of->matter, who.principal, who.local,
+                             amp_votes_by(of->record, &v), &no) &&
         is_new(all, &who))
         all->v[all->n++] = who;
     return 0;

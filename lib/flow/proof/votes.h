@@ -17,7 +17,11 @@ struct amp_votes_of {
     /* Only those count who may decide this matter; NULL: every operator. */
     const struct amp_operators *operators;
     const struct amp_matter *matter;
+    const struct amp_question_rec *record; /* of the question, or NULL: unknown */
 };
+/* How the person was known whose answer a key of the state signed, as the record has it: the vote
+ * with this signature, or the decision with this key. COUNT: none has it. */
+enum amp_known_by amp_votes_by(const struct amp_question_rec *rec, const struct amp_view *v);
 /* Counts the persons among the signers: valid signatures of operators, each principal and each key
  * once. A line that is not such a decision is not counted. */
 int amp_votes_verify(struct amp_identities *ids, struct amp_reader *reader, struct amp_span lines,

@@ -277,8 +277,17 @@ int amp_operators_is(const struct amp_operators *o, const struct amp_answerer *w
     return 0;
 }
 
+enum amp_known_by amp_known_by_find(struct amp_span word)
+{
+    int by = 0;
+    while (by < AMP_KNOWN_BY_COUNT && !amp_span_is(word, amp_known_by_name((enum amp_known_by)by)))
+        by++;
+    return (enum amp_known_by)by;
+}
+
 int amp_operators_signed(const struct amp_operators *o, const struct amp_matter *m,
-                         const char *principal, bool local, struct amp_error *why)
+                         const char *principal, bool local, enum amp_known_by by,
+                         struct amp_error *why)
 {
     struct amp_answerer who = {.name = principal, .principal = principal, .key = "", .login = ""};
     struct amp_error no = {0};
@@ -289,11 +298,11 @@ int amp_operators_signed(const struct amp_operators *o, const struct amp_matter 
         const struct operator_entry *e = &o->operators[i];
         if (!(local ? names_operator(principal, e->name) : principal_is(e, principal)))
             continue;
-        who.by = local ? AMP_KNOWN_BY_LOGIN : AMP_KNOWN_BY_KEY;
+        who.by = !local ? AMP_KNOWN_BY_KEY : by < AMP_KNOWN_BY_COUNT ? by : AMP_KNOWN_BY_LOGIN;
         if (entry_allows(e, m, &who, &no))
             return 1;
         who.by = AMP_KNOWN_BY_TOKEN;
-        if (local && entry_allows(e, m, &who, &no))
+        if (local && by == AMP_KNOWN_BY_COUNT && entry_allows(e, m, &who, &no))
             return 1;
     }
     if (*no.code)

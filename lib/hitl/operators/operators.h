@@ -74,9 +74,14 @@ int amp_operators_is(const struct amp_operators *o, const struct amp_answerer *w
 
 /* The same for a decision that arrives with a signature: the principal of its key decides, not what
  * the message says. local: a key of the state directory, which signs for logins, tokens and
- * policies; another key is a person's own. 0: no, *why is NO not_operator or not_authorized. */
+ * policies; another key is a person's own. by: as what the question's record has this signature;
+ * COUNT: it has not, so a local key may have signed for a login or a token. 0: no, *why is NO
+ * not_operator or not_authorized. */
 int amp_operators_signed(const struct amp_operators *o, const struct amp_matter *m,
-                         const char *principal, bool local, struct amp_error *why);
+                         const char *principal, bool local, enum amp_known_by by,
+                         struct amp_error *why);
+/* COUNT: none of the words. */
+enum amp_known_by amp_known_by_find(struct amp_span word);
 
 /* How many different persons have to give the same answer, at least 1: the largest number of the
  * rows that match. one_denies: one answer against ends the question; else denials need as many. */

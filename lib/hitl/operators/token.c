@@ -1,10 +1,14 @@
 /* Tokens for answers, and texts that may be used once. */
 #include "hitl/operators/token.h"
 
+#include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <amp/base/file.h>
+
+#include "hitl/escalation.h"
 #include "message/record/forget.h"
 
 #define TOKEN_BYTES 32
@@ -13,12 +17,17 @@
 #define KEEP_MS     (7LL * 86400000)
 #define MEM_MAX     ((size_t)1 << 16)
 
-#define STATE_OPEN "OPEN"
-#define STATE_USED "USED"
+#define LOCK_MS 10000
+
+/* A token is USING while its answer is given, and OPEN again if no answer followed. */
+#define STATE_OPEN  "OPEN"
+#define STATE_USING "USING"
+#define STATE_USED  "USED"
 
 struct record {
     struct amp_span question, recipient, person, proof;
     int64_t expires_ms;
+    int64_t rev; /* of the question's record when the use began */
 };
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(TEXT, struct record, "question", question),
@@ -26,6 +35,7 @@ static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(TEXT, struct record, "person", person),
     AMP_REC_EVER(TEXT, struct record, "proof", proof),
     AMP_REC_EVER(INT, struct record, "expires", expires_ms),
+    AMP_REC(INT, struct record, "rev", rev),
 };
 AMP_REC_TABLE(record_rec, "an answer token's record", struct record, fields);
 
@@ -84,13 +94,21 @@ static int token_read(struct amp_span token, struct hash *out, struct amp_error 
     return good ? 0 : amp_fail(err, AMP_NO, "token_malformed", "not a token for an answer");
 }
 
-enum step { STEP_MAKE, STEP_USE, STEP_RETURN };
+enum step { STEP_MAKE, STEP_NOTE, STEP_USE, STEP_DONE, STEP_RETURN };
+static const struct {
+    const char *event, *to;
+} steps[] = {[STEP_MAKE] = {"MAKE", STATE_OPEN},
+             [STEP_NOTE] = {"MAKE", STATE_USING}, /* of a text */
+             [STEP_USE] = {"USE", STATE_USING},
+             [STEP_DONE] = {"DONE", STATE_USED},
+             [STEP_RETURN] = {"RETURN", STATE_OPEN}};
 
 struct change {
     enum step step;
     const char *actor;
     const struct hash *hash;
-    int64_t now_ms;
+    int64_t now_ms, rev;
+    bool abandoned; /* USING is as good as OPEN */
     struct record rec;
     struct amp_answer_token *out; /* gets what the record has; or NULL */
     struct amp_buf mem, json;
@@ -117,10 +135,43 @@ static int record_read(const struct amp_store_rec *now, const struct hash *h, st
     return 0;
 }
 
-static int record_check(const struct amp_store_rec *now, const struct record *r, int64_t now_ms,
-                        struct amp_error *err)
+/* The revision of the question's record. 1: no answer of this person followed the use that began at
+ * another revision, so the process was killed in between: it has neither a vote of the person nor
+ * was it deferred. 0: one followed, or it cannot be told. */
+static int use_look(struct amp_store *s, const struct record *r, int64_t *rev,
+                    struct amp_error *err)
 {
-    if (!amp_span_is(now->state, STATE_OPEN))
+    struct amp_store_rec row;
+    struct amp_question_rec q;
+    AMP_BUF struct amp_buf mem = {0};
+    char key[AMP_QUESTION_KEY_MAX];
+
+    *rev = 0;
+    if (!amp_span_copy(r->question, key, sizeof key))
+        return 0;
+    if (amp_store_get(s, AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(key)), &row, err) < 0)
+        return -1;
+    if (!row.found)
+        return 0;
+    *rev = (int64_t)row.rev;
+    if (*rev == r->rev)
+        return 1;
+    amp_buf_init(&mem, AMP_REC_MAX);
+    int found = amp_question_find(s, amp_span_str(key), &mem, &q, err);
+    if (found <= 0)
+        return found;
+    for (uint32_t i = 0; i < q.n_votes; i++)
+        if (amp_span_eq(q.votes[i].person, r->person))
+            return 0;
+    return q.until_ms == 0 && q.decided_ms == 0;
+}
+
+/* abandoned: whether a use that has begun has not led to an answer. */
+static int record_check(const struct amp_store_rec *now, const struct record *r, int64_t now_ms,
+                        bool abandoned, struct amp_error *err)
+{
+    if (!amp_span_is(now->state, STATE_OPEN) &&
+        !(abandoned && amp_span_is(now->state, STATE_USING)))
         return amp_fail(err, AMP_NO, "token_replayed", "the token was used before");
     if (r->expires_ms <= now_ms)
         return amp_fail(err, AMP_NO, "token_expired", "the token has expired");
@@ -132,21 +183,25 @@ static int change_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 {
     struct change *c = ctx;
 
-    if (c->step == STEP_MAKE) {
-        if (now->found)
-            return amp_fail(err, AMP_NO, "answer_replayed", "this answer was used before");
-    } else {
+    bool notes = c->step == STEP_MAKE || c->step == STEP_NOTE;
+    bool again = now->found && c->abandoned && amp_span_is(now->state, STATE_USING);
+
+    if (notes && now->found && !again)
+        return amp_fail(err, AMP_NO, "answer_replayed", "this answer was used before");
+    if (!notes) {
         if (record_read(now, c->hash, &c->mem, &c->rec, err) < 0)
             return -1;
         if (c->out)
             token_copy(&c->rec, c->out);
-        if (c->step == STEP_USE && record_check(now, &c->rec, c->now_ms, err) < 0)
+        if (c->step == STEP_USE && record_check(now, &c->rec, c->now_ms, c->abandoned, err) < 0)
             return -1;
     }
+    if (c->step == STEP_NOTE || c->step == STEP_USE)
+        c->rec.rev = c->rev;
     if (amp_rec_write(&record_rec, &c->rec, &c->json, err) < 0)
         return -1;
-    change->event = c->step == STEP_MAKE ? "MAKE" : c->step == STEP_USE ? "USE" : "RETURN";
-    change->to = c->step == STEP_USE ? STATE_USED : STATE_OPEN;
+    change->event = steps[c->step].event;
+    change->to = steps[c->step].to;
     change->json = amp_buf_span(&c->json);
     change->due_ms = c->rec.expires_ms + KEEP_MS;
     change->actor = c->actor;
@@ -192,21 +247,39 @@ int amp_answer_token_make(struct amp_store *s, const struct amp_answer_token *t,
     return rc;
 }
 
-int amp_answer_token_find(struct amp_store *s, struct amp_span token, int64_t now_ms,
-                          struct amp_answer_token *out, struct amp_error *err)
+/* rev: of the question's record; *abandoned: see use_look. */
+static int token_look(struct amp_store *s, struct amp_span token, int64_t now_ms, struct hash *h,
+                      struct amp_answer_token *out, int64_t *rev, bool *abandoned,
+                      struct amp_error *err)
 {
     struct amp_store_rec rec;
     struct record r;
-    struct hash h;
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {0}, state = {0};
 
     amp_buf_init(&mem, MEM_MAX);
-    if (token_read(token, &h, err) < 0 ||
-        amp_store_get(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(h.id)), &rec, err) < 0 ||
-        record_read(&rec, &h, &mem, &r, err) < 0)
+    amp_buf_init(&state, 64);
+    if (token_read(token, h, err) < 0 ||
+        amp_store_get(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(h->id)), &rec, err) < 0 ||
+        record_read(&rec, h, &mem, &r, err) < 0 ||
+        amp_buf_add(&state, rec.state.p, rec.state.n, err) < 0)
         return -1;
     token_copy(&r, out);
-    return record_check(&rec, &r, now_ms, err);
+    int unused = use_look(s, &r, rev, err);
+    if (unused < 0)
+        return -1;
+    *abandoned = unused > 0;
+    rec.state = amp_buf_span(&state);
+    return record_check(&rec, &r, now_ms, *abandoned, err);
+}
+
+int amp_answer_token_find(struct amp_store *s, struct amp_span token, int64_t now_ms,
+                          struct amp_answer_token *out, struct amp_error *err)
+{
+    struct hash h;
+    int64_t rev;
+    bool abandoned;
+
+    return token_look(s, token, now_ms, &h, out, &rev, &abandoned, err);
 }
 
 int amp_answer_token_use(struct amp_store *s, struct amp_span token, int64_t now_ms,
@@ -216,9 +289,18 @@ int amp_answer_token_use(struct amp_store *s, struct amp_span token, int64_t now
     struct change c = {.step = STEP_USE, .actor = actor, .hash = &h, .now_ms = now_ms, .out = out};
 
     /* Read first: forged tokens must not wait for the turn of the writers. */
-    if (amp_answer_token_find(s, token, now_ms, out, err) < 0 || token_read(token, &h, err) < 0)
-        return -1;
-    return change_make(s, &c, err);
+    return token_look(s, token, now_ms, &h, out, &c.rev, &c.abandoned, err) < 0
+               ? -1
+               : change_make(s, &c, err);
+}
+
+int amp_answer_token_done(struct amp_store *s, struct amp_span token, const char *actor,
+                          struct amp_error *err)
+{
+    struct hash h;
+    struct change c = {.step = STEP_DONE, .actor = actor, .hash = &h};
+
+    return token_read(token, &h, err) < 0 ? -1 : change_make(s, &c, err);
 }
 
 int amp_answer_token_return(struct amp_store *s, struct amp_span token, const char *actor,
@@ -232,6 +314,39 @@ int amp_answer_token_return(struct amp_store *s, struct amp_span token, const ch
 
 /* ---- texts ---- */
 
+/* Whether an earlier use of the text was abandoned, and the revision of the question's record. */
+static int text_look(struct amp_store *s, const struct hash *h, struct change *c,
+                     struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct record r = c->rec;
+    AMP_BUF struct amp_buf mem = {0};
+
+    amp_buf_init(&mem, MEM_MAX);
+    if (amp_store_get(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(h->id)), &rec, err) < 0 ||
+        (rec.found && record_read(&rec, h, &mem, &r, err) < 0))
+        return -1;
+    int unused = use_look(s, &r, &c->rev, err);
+    c->abandoned = unused > 0;
+    return unused < 0 ? -1 : 0;
+}
+
+int amp_answer_lock(const char *state_dir, int *fd, struct amp_error *err)
+{
+    char path[4200];
+
+    snprintf(path, sizeof path, "%s/run", state_dir);
+    if (amp_mkdirs(path, 0700, err) < 0)
+        return -1;
+    snprintf(path, sizeof path, "%s/run/answers.lock", state_dir);
+    AMP_CLOSE int lock = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
+    if (lock < 0 || amp_lock(lock, LOCK_MS, err) < 0)
+        return -1;
+    *fd = lock;
+    lock = -1;
+    return 0;
+}
+
 int amp_answer_text_use(struct amp_store *s, struct amp_span text, const struct amp_answer_token *t,
                         const char *actor, struct amp_error *err)
 {
@@ -240,7 +355,21 @@ int amp_answer_text_use(struct amp_store *s, struct amp_span text, const struct 
     if (random_ready(err) < 0)
         return -1;
     hash_make("amp-answer-text-v1", text.p, text.n, &h);
-    struct change c = {.step = STEP_MAKE, .actor = actor, .hash = &h, .rec = record_of(t, &h)};
+    struct change c = {.step = STEP_NOTE, .actor = actor, .hash = &h, .rec = record_of(t, &h)};
+    if (text_look(s, &h, &c, err) < 0)
+        return -1;
+    return change_make(s, &c, err);
+}
+
+int amp_answer_text_done(struct amp_store *s, struct amp_span text, const char *actor,
+                         struct amp_error *err)
+{
+    struct hash h;
+
+    if (random_ready(err) < 0)
+        return -1;
+    hash_make("amp-answer-text-v1", text.p, text.n, &h);
+    struct change c = {.step = STEP_DONE, .actor = actor, .hash = &h};
     return change_make(s, &c, err);
 }
 

@@ -306,6 +306,21 @@ static int proof_use(struct amp_decider *d, const struct given *g, int64_t now_m
                     : 0;
 }
 
+/* The answer is recorded: the proof stays used, also if this fails, as the question's record shows.
+ */
+static void proof_done(struct amp_decider *d, const struct given *g, const struct proof *p)
+{
+    struct amp_error err;
+    int rc = 0;
+
+    if (g->is_signed)
+        rc = amp_answer_text_done(d->w.store, amp_span_str(p->once), d->opt.consumer, &err);
+    else if (g->token)
+        rc = amp_answer_token_done(d->w.store, amp_span_str(g->token), d->opt.consumer, &err);
+    if (rc < 0)
+        d->opt.note("the use of an answer's proof is not recorded: %s", err.what);
+}
+
 /* Makes the proof usable again: the answer was refused and has changed nothing. */
 static void proof_return(struct amp_decider *d, const struct given *g, const struct proof *p)
 {
@@ -389,6 +404,10 @@ static enum amp_offered given_offer(struct amp_decider *d, const struct given *g
     bool recorded = false;
     enum amp_offered rc = AMP_OFFERED_FAILED;
 
+    AMP_CLOSE int lock = -1;
+
+    if ((g->is_signed || g->token) && amp_answer_lock(amp_store_dir(d->w.store), &lock, err) < 0)
+        return AMP_OFFERED_FAILED;
     snprintf(about->action, sizeof about->action, "%.*s", (int)strcspn(g->action, blanks),
              g->action);
     amp_span_copy(amp_span_str(g->question), about->question, sizeof about->question);
@@ -402,6 +421,8 @@ static enum amp_offered given_offer(struct amp_decider *d, const struct given *g
             rc = proven_offer(d, g, from, &p, now_ms, &recorded, err);
             if (rc == AMP_OFFERED_REFUSED || rc == AMP_OFFERED_FAILED)
                 proof_return(d, g, &p);
+            else
+                proof_done(d, g, &p);
         }
     }
     if (rc == AMP_OFFERED_FAILED && is_refusal(err))
