@@ -38,6 +38,8 @@ static const struct amp_verb verbs[] = {
     {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify},
     {"export", "COMMIT|TASK", "write the proof of an approval as a bundle", task_export_opts,
      task_export},
+    {"loop", "[TASK.md…]", "run the complete loop with two commands, supervised", task_loop_opts,
+     task_loop, .finds_state = true},
     {0},
 };
 
