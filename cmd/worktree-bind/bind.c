@@ -1,17 +1,23 @@
-/* bind, unbind, status, list. */
+/* bind, unbind, status, path. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <amp/base/clock.h>
 
 #include "bind.h"
+
+const char *binding_path(const struct amp_binding *b)
+{
+    return b->state == AMP_BINDING_BOUND_NON_HOME ? b->other : b->worktree;
+}
 
 /* Prints one line for people: the agent, its state, and the worktree or the failure. */
 static int print_row(const struct amp_binding *b, struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};
     const char *state = amp_binding_fsm.states[b->state].name;
-    const char *path = b->state == AMP_BINDING_BOUND_NON_HOME ? b->other : b->worktree;
+    const char *path = binding_path(b);
     amp_buf_init(&out, 64 << 10);
     if (amp_text_safe(amp_span_str(b->agent), 0, &out, err) < 0 ||
         amp_buf_fmt(&out, err, "\t%s\t", state) < 0)
@@ -92,8 +98,7 @@ static int warn_overdue(void *ctx, const struct amp_binding *b, struct amp_error
     return 0;
 }
 
-/* Opens a session for verbs that print bindings; warns about agents that stay in BIND_FAILED. */
-static int session_look(struct session *s, struct amp_error *err)
+int session_look(struct session *s, struct amp_error *err)
 {
     int64_t now_ms = amp_now_ms();
     return session_open(s, true, err) || session_expire(s, err) ||
@@ -113,18 +118,28 @@ int verb_status(int argc, char **argv)
     return b.state == AMP_BINDING_UNBOUND || b.state == AMP_BINDING_BIND_FAILED ? AMP_NO : 0;
 }
 
-static int show_each(void *ctx, const struct amp_binding *b, struct amp_error *err)
-{
-    return binding_show(b, err);
-}
-
-int verb_list(int argc, char **argv)
+/* 1: not bound, or the files of the worktree are gone. */
+int verb_path(int argc, char **argv)
 {
     SESSION s = {0};
     struct amp_error err;
-    (void)argv;
-    if (session_look(&s, &err) || amp_store_sync(s.store, &err) ||
-        amp_binding_each(s.store, show_each, NULL, &err))
+    struct amp_binding b;
+    AMP_BUF struct amp_buf out = {.max = PATH_MAX + 1};
+    const char *agent = one_agent(argc, argv);
+    if (session_look(&s, &err) || amp_binding_get(s.store, agent, &b, &err) < 0 ||
+        amp_store_sync(s.store, &err) < 0)
         return amp_complain(&err);
-    return 0;
+    if (!amp_binding_is_bound(&b)) {
+        amp_fail(&err, AMP_NO, "worktree_not_bound", "%s is not bound to a worktree", agent);
+        return amp_complain(&err);
+    }
+    const char *path = binding_path(&b);
+    if (access(path, F_OK) != 0) {
+        amp_fail(&err, AMP_NO, "worktree_not_found",
+                 "the files of %s are gone; 'worktree-bind repair' makes them again", path);
+        return amp_complain(&err);
+    }
+    return amp_buf_fmt(&out, &err, "%s\n", path) < 0 || amp_out(amp_buf_span(&out), &err) < 0
+               ? amp_complain(&err)
+               : 0;
 }

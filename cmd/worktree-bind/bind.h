@@ -34,7 +34,7 @@ struct bind_options {
     bool all;
     /* the life of worktrees */
     const char *into;
-    bool apply;
+    bool apply, dry_run;
     /* hooks */
     const char *hooks_dir, *humans, *agent, *reason, *config;
     struct amp_list protect, pushers, roles, trailers, paths;
@@ -58,6 +58,10 @@ int session_open(struct session *s, bool with_store, struct amp_error *err);
 int session_wake(struct session *s, struct amp_error *err);
 void session_close(struct session *s); /* also a session that is all zeros */
 #define SESSION __attribute__((cleanup(session_close))) struct session
+/* Opens a session for verbs that print bindings; warns about agents that stay in BIND_FAILED. */
+int session_look(struct session *s, struct amp_error *err);
+/* The worktree in which the agent works. */
+const char *binding_path(const struct amp_binding *b);
 /* Ends switches whose time is over, as amp-ack watch does. */
 int session_expire(struct session *s, struct amp_error *err);
 
@@ -65,6 +69,9 @@ int session_expire(struct session *s, struct amp_error *err);
  * the reason of a refusal, or NULL. */
 int print_binding(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
                   struct amp_error *err);
+/* Writes the members of this record into an open object. */
+struct amp_jw;
+void binding_members(struct amp_jw *w, const struct amp_binding *b);
 
 /* switch.c: requests a switch, and approves it if the person's policy allows it. */
 int switch_request(struct session *s, const struct amp_switch_spec *spec, struct amp_binding *b,
@@ -88,11 +95,13 @@ int verb_bind(int argc, char **argv);
 int verb_unbind(int argc, char **argv);
 int verb_status(int argc, char **argv);
 int verb_list(int argc, char **argv);
+int verb_path(int argc, char **argv);
 int verb_exec(int argc, char **argv);
 /* exec.c: where exec makes its private directories. */
 const char *scratch_parent(void);
 
 int verb_gc(int argc, char **argv);
+int verb_prune(int argc, char **argv);
 int verb_repair(int argc, char **argv);
 int verb_lock(int argc, char **argv);
 int verb_unlock(int argc, char **argv);

@@ -1,4 +1,4 @@
-/* gc, repair, lock, unlock. */
+/* gc, prune, repair, lock, unlock. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,12 @@
 #include "worktree/gc.h"
 #include "worktree/person.h"
 
+/* prune reports only what it removes, or why that failed. */
+static bool is_reported(const bool *removals, const struct amp_gc_report *r)
+{
+    return !*removals || r->action != AMP_GC_KEEP;
+}
+
 static int report_print(void *ctx, const struct amp_gc_report *r, struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};
@@ -24,7 +30,8 @@ static int report_print(void *ctx, const struct amp_gc_report *r, struct amp_err
                          : opt.apply                ? "removed"
                                                     : "remove";
     struct amp_jw w;
-    (void)ctx;
+    if (!is_reported(ctx, r))
+        return 0;
     amp_buf_init(&out, 64 << 10);
     if (opt.json) {
         amp_jw_init(&w, &out);
@@ -50,26 +57,6 @@ static int report_print(void *ctx, const struct amp_gc_report *r, struct amp_err
     return amp_out(amp_buf_span(&out), err);
 }
 
-int verb_gc(int argc, char **argv)
-{
-    SESSION s = {0};
-    struct amp_error err;
-    uint32_t failed = 0;
-    const struct amp_gc_spec spec = {
-        .repo = opt.repo, .into = opt.into, .apply = opt.apply, .now_ms = amp_now_ms()};
-    (void)argc;
-    (void)argv;
-    if ((opt.apply && amp_person_only(environ, "remove worktrees", &err)) ||
-        session_open(&s, true, &err) || session_expire(&s, &err) || amp_store_sync(s.store, &err) ||
-        amp_worktree_gc(s.store, s.git, &spec, report_print, NULL, &failed, &err))
-        return amp_complain(&err);
-    int left = opt.apply ? amp_confine_scratch_sweep(scratch_parent()) : 0;
-    if (left)
-        amp_note("%s: removed %d %s of killed commands", scratch_parent(), left,
-                 left == 1 ? "directory" : "directories");
-    return failed ? AMP_NO : 0;
-}
-
 static void path_print(void *ctx, const char *path)
 {
     AMP_BUF struct amp_buf out = {0};
@@ -78,6 +65,43 @@ static void path_print(void *ctx, const char *path)
     if (amp_buf_str(&out, "removed\thalf_made\t", err) == 0 &&
         amp_text_safe(amp_span_str(path), 0, &out, err) == 0 && amp_buf_str(&out, "\n", err) == 0)
         amp_out(amp_buf_span(&out), err);
+}
+
+/* removals: of prune */
+static int worktrees_remove(bool removals)
+{
+    SESSION s = {0};
+    struct amp_error err;
+    uint32_t failed = 0;
+    const struct amp_gc_spec spec = {
+        .repo = opt.repo, .into = opt.into, .apply = opt.apply, .now_ms = amp_now_ms()};
+    if ((opt.apply && amp_person_only(environ, "remove worktrees", &err)) ||
+        session_open(&s, true, &err) || session_expire(&s, &err) || amp_store_sync(s.store, &err) ||
+        (removals && opt.apply &&
+         amp_git_worktree_repair(s.git, opt.repo, path_print, &err, &err)) ||
+        amp_worktree_gc(s.store, s.git, &spec, report_print, &removals, &failed, &err))
+        return amp_complain(&err);
+    int left = opt.apply ? amp_confine_scratch_sweep(scratch_parent()) : 0;
+    if (left)
+        amp_note("%s: removed %d %s of killed commands", scratch_parent(), left,
+                 left == 1 ? "directory" : "directories");
+    return failed ? AMP_NO : 0;
+}
+
+int verb_gc(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return worktrees_remove(false);
+}
+
+/* What people know from git worktree prune: it acts, and reports what it did. */
+int verb_prune(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    opt.apply = !opt.dry_run;
+    return worktrees_remove(true);
 }
 
 struct repair {

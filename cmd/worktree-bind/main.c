@@ -109,6 +109,12 @@ static const struct amp_opt gc_opts[] = {
      .doc = "revision that must have the commits (default: a protected branch)"},
     AMP_OPT_END,
 };
+static const struct amp_opt prune_opts[] = {
+    {'n', "dry-run", AMP_OPT_FLAG, &opt.dry_run, NULL, .doc = "only report what would be removed"},
+    {0, "into", AMP_OPT_STRING, &opt.into, "REV",
+     .doc = "revision that must have the commits (default: a protected branch)"},
+    AMP_OPT_END,
+};
 static const struct amp_opt lock_opts[] = {
     WORKTREES,
     {0, "reason", AMP_OPT_STRING, &opt.reason, "TEXT",
@@ -192,7 +198,8 @@ static const struct amp_verb verbs[] = {
     {"bind", "AGENT", "bind an agent to a worktree", bind_opts, verb_bind},
     {"unbind", "AGENT", "end an agent's binding", unbind_opts, verb_unbind},
     {"status", "AGENT", "print an agent's binding", NULL, verb_status},
-    {"list", "", "print all bindings", NULL, verb_list},
+    {"list", "", "print all bindings, with their changes, commits and tasks", NULL, verb_list},
+    {"path", "AGENT", "print the directory of an agent's worktree", NULL, verb_path},
     {"switch", "AGENT WORKTREE", "request that an agent works in another worktree for a time",
      switch_opts, verb_switch},
     {"approve", "AGENT", "approve a requested switch", approve_opts, verb_approve},
@@ -200,6 +207,7 @@ static const struct amp_verb verbs[] = {
     {"revoke", "AGENT", "end a switch", NULL, verb_revoke},
     {"exec", "COMMAND [ARG…]", "run a command confined to the worktree", exec_opts, verb_exec},
     {"gc", "", "report or remove worktrees that are not needed any more", gc_opts, verb_gc},
+    {"prune", "", "remove worktrees that are not needed any more", prune_opts, verb_prune},
     {"repair", "", "remove half-made worktrees, and make missing ones again", repair_opts,
      verb_repair},
     {"lock", "WORKTREE", "lock a worktree against removal", lock_opts, verb_lock},

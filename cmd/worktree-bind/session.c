@@ -71,6 +71,26 @@ static void time_put(struct amp_jw *w, const char *key, int64_t ms)
     text_put(w, key, time);
 }
 
+void binding_members(struct amp_jw *w, const struct amp_binding *b)
+{
+    text_put(w, "agent_id", b->agent);
+    text_put(w, "state", amp_binding_fsm.states[b->state].name);
+    text_put(w, "repo_id", b->repo);
+    text_put(w, "worktree_id",
+             b->state == AMP_BINDING_BOUND_NON_HOME && b->other[0] ? b->other : b->worktree);
+    if (b->state == AMP_BINDING_SWITCH_PENDING)
+        text_put(w, "target_worktree_id", b->other);
+    text_put(w, "invocation_id", b->invocation);
+    if (b->state == AMP_BINDING_BOUND_NON_HOME)
+        text_put(w, "home_worktree_id", b->worktree);
+    text_put(w, "approved_by", b->by);
+    text_put(w, "branch", b->branch);
+    text_put(w, "reason", amp_bind_reason_name(b->reason));
+    text_put(w, "why", b->why);
+    time_put(w, "since", b->since_ms);
+    time_put(w, "until", b->due_ms);
+}
+
 int print_binding(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
                   struct amp_error *err)
 {
@@ -79,22 +99,7 @@ int print_binding(const struct amp_binding *b, const char *ref, const struct amp
     amp_buf_init(&out, 64 << 10);
     amp_jw_init(&w, &out);
     amp_jw_open(&w, '{');
-    text_put(&w, "agent_id", b->agent);
-    text_put(&w, "state", amp_binding_fsm.states[b->state].name);
-    text_put(&w, "repo_id", b->repo);
-    text_put(&w, "worktree_id",
-             b->state == AMP_BINDING_BOUND_NON_HOME && b->other[0] ? b->other : b->worktree);
-    if (b->state == AMP_BINDING_SWITCH_PENDING)
-        text_put(&w, "target_worktree_id", b->other);
-    text_put(&w, "invocation_id", b->invocation);
-    if (b->state == AMP_BINDING_BOUND_NON_HOME)
-        text_put(&w, "home_worktree_id", b->worktree);
-    text_put(&w, "approved_by", b->by);
-    text_put(&w, "branch", b->branch);
-    text_put(&w, "reason", amp_bind_reason_name(b->reason));
-    text_put(&w, "why", b->why);
-    time_put(&w, "since", b->since_ms);
-    time_put(&w, "until", b->due_ms);
+    binding_members(&w, b);
     text_put(&w, "ref_message_id", ref);
     if (failure) {
         text_put(&w, "error_code", failure->code);

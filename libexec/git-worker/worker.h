@@ -108,8 +108,16 @@ int tree_open(struct request *r, const char *gitdir, const char *path, git_repos
 /* The same for the linked worktree of r->repo at in.worktree. */
 int open_worktree(struct request *r, git_repository **out);
 
-/* An element of a list of worktrees. keep: the reason to keep it, or "" (op worktree_lives). */
-void reply_worktree(struct request *r, const struct linked *w, bool is_main, const char *keep);
+/* What a worktree has that its repository's main worktree lacks (op worktree_facts). */
+struct tree_facts {
+    int64_t changes;       /* files that differ from HEAD, untracked ones included; -1: unknown */
+    int64_t ahead, behind; /* commits, against the HEAD of the main worktree; -1: unknown */
+    int64_t head_s;        /* the time of HEAD's commit; 0: unknown */
+};
+/* An element of a list of worktrees. keep: the reason to keep it, or "" (op worktree_lives); facts:
+ * or NULL. */
+void reply_worktree(struct request *r, const struct linked *w, bool is_main, const char *keep,
+                    const struct tree_facts *facts);
 
 /* checkout.c: writes the files and the index of the new worktree w, which is open as repo. With a
  * sparse checkout in the main worktree, unless in.no_sparse, only the files that it has. */
@@ -142,6 +150,7 @@ int op_worktree_add(struct request *r);
 int op_worktree_remove(struct request *r);
 int op_worktrees(struct request *r);
 int op_worktree_lives(struct request *r);
+int op_worktree_facts(struct request *r);
 int op_worktree_lock(struct request *r);
 int op_worktree_include(struct request *r);
 int op_worktree_repair(struct request *r);

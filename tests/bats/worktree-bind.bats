@@ -2,6 +2,7 @@
 # Binding agents to worktrees, by verbs and by messages.
 
 load lib
+load messages
 load worktrees
 
 setup() {
@@ -450,4 +451,30 @@ TABLE
   done
   ls -d w* plain* | diff before -
   [ "$(worktree-bind status -C plain bob | cut -f 2)" = UNBOUND ]
+}
+
+@test "list has changes, commits, age and task; path prints the directory" {
+  worktree-bind bind bob -b task/T-2026-001
+  worktree-bind bind ann
+  echo x >../work.worktrees/bob/new.c
+  git -C ../work.worktrees/bob commit -q --allow-empty -m own
+  git commit -q --allow-empty -m elsewhere
+  message task_dispatch ".task_id = \"T-2026-001\" | .msg_id = \"task_dispatch-T-2026-001-1\" | .payload.repo = \"$PWD\" | .payload.branch = \"task/T-2026-001\" |
+    .from = \"admin\" | .to = \"coordinator\"" | task-dispatch coordinate --state .git/amp >/dev/null 2>&1
+  run -0 worktree-bind list
+  [[ "${lines[0]}" == $'ann\tBOUND_HOME\t'*$'\t\tclean\t+0 -1\t'*$'s\t-' ]]
+  [[ "${lines[1]}" == $'bob\tBOUND_HOME\t'*$'\ttask/T-2026-001\t1 file\t+1 -1\t'*$'s\tT-2026-001' ]]
+  worktree-bind list --json >listed
+  amp-validate -S "$AMP_TOP/schemas/records/binding.json" --formats listed | cmp - listed
+  [ "$(jq -r 'select(.agent_id == "bob") | "\(.dirty) \(.changes) \(.ahead) \(.behind) \(.task_id)"' listed)" = "true 1 1 1 T-2026-001" ]
+  run -0 script -qec 'worktree-bind list' /dev/null
+  [[ "${lines[0]}" == 'agent  state       branch'*'changes  commits  age  task'*worktree* ]]
+  [ "$(cd "$(worktree-bind path bob)" && pwd -P)" = "$(realpath ../work.worktrees/bob)" ]
+  run -1 worktree-bind path zoe
+  [[ "$output" == *"zoe is not bound"* ]]
+  rm -r ../work.worktrees/ann
+  run -1 worktree-bind path ann
+  [[ "$output" == *"worktree-bind repair"* ]]
+  run -0 worktree-bind list
+  [[ "${lines[0]}" == *$'\t-1'* || "${lines[0]}" == *$'\t? '* ]]
 }

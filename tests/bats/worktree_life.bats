@@ -332,3 +332,19 @@ same_as_git() {
   [ "$(jq -r .error_code <<<"$output")" = post_create_failed ]
   [ "$(state_of eve)" = BIND_FAILED ]
 }
+
+@test "prune removes what gc --apply would, and prints only that" {
+  worktree-bind bind done -b task/done >/dev/null
+  worktree-bind bind kept -b task/kept >/dev/null
+  worktree-bind unbind done >/dev/null
+  run -0 worktree-bind prune -n
+  [[ "$output" == $'remove\tmerged\t'*/done$'\ttask/done' ]]
+  [ -d ../work.worktrees/done ]
+  AMP_AGENT=kept run -77 worktree-bind prune
+  run -0 worktree-bind prune
+  [[ "$output" == $'removed\tmerged\t'*/done$'\ttask/done' ]]
+  [ ! -e ../work.worktrees/done ]
+  [ -d ../work.worktrees/kept ]
+  run -0 worktree-bind prune
+  [ -z "$output" ]
+}

@@ -82,6 +82,10 @@ struct amp_git_worktree {
     bool foreign;               /* the .git at path leads elsewhere */
     /* Only of amp_git_worktree_lives: why it must be kept, or "". */
     char keep[32];
+    /* Only of amp_git_worktree_facts: files that differ from HEAD, untracked ones included; commits
+     * that the main worktree's HEAD lacks, and that it has in addition; the time of HEAD's commit.
+     * -1, 0 for the time: unknown. */
+    int64_t changes, ahead, behind, head_ms;
 };
 typedef int (*amp_git_worktree_fn)(void *ctx, const struct amp_git_worktree *w);
 int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
@@ -92,6 +96,9 @@ int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn f
  * remote branches, and none has it). */
 int amp_git_worktree_lives(struct amp_git *g, const char *repo, const char *into,
                            amp_git_worktree_fn fn, void *ctx, struct amp_error *err);
+/* The linked worktrees with these facts, in one call. */
+int amp_git_worktree_facts(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
+                           struct amp_error *err);
 /* Locks a worktree against removal, as git worktree lock does, or unlocks it (reason NULL). NO
  * worktree_not_found, worktree_locked, worktree_unlocked. */
 int amp_git_worktree_lock(struct amp_git *g, const char *repo, const char *path, const char *reason,

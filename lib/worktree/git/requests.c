@@ -88,6 +88,10 @@ static int worktrees_visit(struct amp_git *g, amp_git_worktree_fn fn, void *ctx,
         COPY(g, tok, "head", w->head);
         COPY(g, tok, "agent", w->agent);
         COPY(g, tok, "keep", w->keep);
+        w->changes = amp_git_field_int(g, tok, "changes");
+        w->ahead = amp_git_field_int(g, tok, "ahead");
+        w->behind = amp_git_field_int(g, tok, "behind");
+        w->head_ms = amp_git_field_int(g, tok, "head_time") * 1000;
         w->main = amp_git_field_bool(g, tok, "main");
         w->locked = amp_git_field_bool(g, tok, "locked");
         w->missing = amp_git_field_bool(g, tok, "missing");
@@ -110,6 +114,14 @@ int amp_git_worktree_lives(struct amp_git *g, const char *repo, const char *into
                            amp_git_worktree_fn fn, void *ctx, struct amp_error *err)
 {
     return amp_git_call(g, "worktree_lives", ARGS({"repo", repo}, {"branch", into}), err) < 0
+               ? -1
+               : worktrees_visit(g, fn, ctx, err);
+}
+
+int amp_git_worktree_facts(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
+                           struct amp_error *err)
+{
+    return amp_git_call(g, "worktree_facts", ARGS({"repo", repo}), err) < 0
                ? -1
                : worktrees_visit(g, fn, ctx, err);
 }

@@ -92,7 +92,7 @@ static int life_reply(void *ctx, const struct linked *w)
     if (w->unfinished)
         return 0;
     const char *keep = worktree_judge(l, w);
-    reply_worktree(l->r, w, false, keep ? keep : "");
+    reply_worktree(l->r, w, false, keep ? keep : "", NULL);
     return 0;
 }
 
@@ -113,6 +113,74 @@ int op_worktree_lives(struct request *r)
         return -1;
     amp_jw_member_open(&r->out, "worktrees", '[');
     linked_each(r->repo, life_reply, &l);
+    amp_jw_close(&r->out, ']');
+    *r->err = (struct amp_error){0}; /* of a worktree that could not be read */
+    return 0;
+}
+
+/* ---- what it has ---- */
+
+struct facts {
+    struct request *r;
+    git_oid base; /* the HEAD of the main worktree */
+    bool has_base;
+};
+
+static int64_t changes_count(git_repository *repo)
+{
+    CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
+    git_status_options opt;
+    git_status_options_init(&opt, GIT_STATUS_OPTIONS_VERSION);
+    opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
+    opt.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED;
+    return git_status_list_new(&list, repo, &opt) != 0 ? -1
+                                                       : (int64_t)git_status_list_entrycount(list);
+}
+
+static void facts_read(const struct facts *f, const struct linked *w, struct tree_facts *out)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    size_t ahead, behind;
+    git_oid head;
+    if (w->missing || w->foreign || tree_open(f->r, w->gitdir, w->path, &repo) < 0)
+        return;
+    out->changes = changes_count(repo);
+    if (git_reference_name_to_id(&head, repo, "HEAD") != 0)
+        return;
+    if (git_commit_lookup(&commit, repo, &head) == 0)
+        out->head_s = git_commit_time(commit);
+    if (f->has_base && git_graph_ahead_behind(&ahead, &behind, f->r->repo, &head, &f->base) == 0) {
+        out->ahead = (int64_t)ahead;
+        out->behind = (int64_t)behind;
+    }
+}
+
+static int facts_reply(void *ctx, const struct linked *w)
+{
+    const struct facts *f = ctx;
+    struct tree_facts t = {.changes = -1, .ahead = -1, .behind = -1};
+    if (w->unfinished)
+        return 0;
+    facts_read(f, w, &t);
+    reply_worktree(f->r, w, false, NULL, &t);
+    return 0;
+}
+
+int op_worktree_facts(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *main_repo = NULL;
+    struct facts f = {.r = r};
+    const char *common = git_repository_commondir(r->repo);
+    int rc = git_repository_open(&main_repo, common);
+    if (rc)
+        return fail_git(r, rc, AMP_DATAERR, "repo_not_git", common);
+    f.has_base = git_reference_name_to_id(&f.base, main_repo, "HEAD") == 0;
+    AMP_CLOSE int lock = linked_lock(r);
+    if (lock < 0)
+        return -1;
+    amp_jw_member_open(&r->out, "worktrees", '[');
+    linked_each(r->repo, facts_reply, &f);
     amp_jw_close(&r->out, ']');
     *r->err = (struct amp_error){0}; /* of a worktree that could not be read */
     return 0;

@@ -205,7 +205,8 @@ int op_worktree_remove(struct request *r)
     return 0;
 }
 
-void reply_worktree(struct request *r, const struct linked *w, bool is_main, const char *keep)
+void reply_worktree(struct request *r, const struct linked *w, bool is_main, const char *keep,
+                    const struct tree_facts *facts)
 {
     char text[1024], agent[128];
     AMP_BUF struct amp_buf b = {0};
@@ -240,13 +241,19 @@ void reply_worktree(struct request *r, const struct linked *w, bool is_main, con
     reply_flag(r, "foreign", w->foreign);
     if (keep)
         reply_text(r, "keep", keep);
+    if (facts) {
+        amp_jw_member_int(&r->out, "changes", facts->changes);
+        amp_jw_member_int(&r->out, "ahead", facts->ahead);
+        amp_jw_member_int(&r->out, "behind", facts->behind);
+        amp_jw_member_int(&r->out, "head_time", facts->head_s);
+    }
     amp_jw_close(&r->out, '}');
 }
 
 static int list_one(void *ctx, const struct linked *w)
 {
     if (!w->unfinished)
-        reply_worktree(ctx, w, false, NULL);
+        reply_worktree(ctx, w, false, NULL, NULL);
     return 0;
 }
 
@@ -265,7 +272,7 @@ int op_worktrees(struct request *r)
     trim_path(common, w.gitdir, sizeof w.gitdir);
     trim_path(workdir ? workdir : "", w.path, sizeof w.path);
     amp_jw_member_open(&r->out, "worktrees", '[');
-    reply_worktree(r, &w, true, NULL);
+    reply_worktree(r, &w, true, NULL, NULL);
     linked_each(r->repo, list_one, r);
     amp_jw_close(&r->out, ']');
     return 0;
