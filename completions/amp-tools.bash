@@ -9,10 +9,24 @@ _amp_tools_add() {
   done
 }
 
+# _amp_tools_values KINDS: the values that the tool knows, quoted for the command line.
+_amp_tools_values() {
+  local word state=() i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+    -s | --state) [[ ${COMP_WORDS[i + 1]} == = ]] && state=(--state "${COMP_WORDS[i + 2]}") || state=(--state "${COMP_WORDS[i + 1]}") ;;
+    esac
+  done
+  while IFS=$'\t' read -r word _; do
+    printf -v word %q "$word"
+    COMPREPLY+=("$word")
+  done < <("$tool" "${verb[@]}" "${state[@]}" --values "$1" -- "$cur" 2>/dev/null)
+}
+
 _amp_tools() {
   local tool=$1 cur=$2 prev=${COMP_WORDS[COMP_CWORD - 1]}
   local -a before=("${COMP_WORDS[@]:1:COMP_CWORD-1}") verb=()
-  local table row kind arg choices name
+  local table row kind arg choices name values operands=-
   COMPREPLY=()
 
   # "--choice=tw" comes as three words.
@@ -37,7 +51,8 @@ _amp_tools() {
 
   # The argument of the option before the cursor; everything after a command belongs to it.
   local letter rest=
-  while IFS=$'\t' read -r row letter name kind arg choices _; do
+  while IFS=$'\t' read -r row letter name kind arg choices _ _ _ values; do
+    [[ $row == operands ]] && operands=$letter
     [[ $row == option ]] || continue
     if [[ $kind == rest && $words == *" --$name "* ]]; then
       rest=1
@@ -50,6 +65,7 @@ _amp_tools() {
     case $kind in
     flag | *\?) [[ $prev == --* && ${COMP_WORDS[COMP_CWORD - 1]} == = ]] || continue ;;
     esac
+    [[ ${values:--} == - ]] || { _amp_tools_values "$values" && return 0; }
     case ${kind%\?} in
     choice) _amp_tools_add < <(compgen -W "${choices//,/ }" -- "$cur") ;;
     path | list) _amp_tools_add < <(compgen -f -- "$cur") && compopt -o filenames 2>/dev/null ;;
@@ -79,6 +95,10 @@ _amp_tools() {
       fi
     done <<<"$table"
     _amp_tools_add < <(compgen -W "$verbs" -- "$cur")
+  fi
+  if [[ $operands != - ]]; then
+    _amp_tools_values "$operands"
+    return 0
   fi
   _amp_tools_add < <(compgen -f -- "$cur")
   compopt -o filenames 2>/dev/null

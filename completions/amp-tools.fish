@@ -1,6 +1,28 @@
 # fish completion for an amp tool. The tool prints its own option table (TOOL [VERB] --options), so
 # nothing here knows an option. Installed once for each tool, with its name in the last line.
 
+# The values of some kinds that the tool knows.
+function __amp_tools_values
+    set -l tool $argv[1]
+    set -l kinds $argv[2]
+    set -l prefix $argv[3]
+    set -l cur $argv[4]
+    set -l verb $argv[5..]
+    set -l state
+    set -l before (commandline -opc)
+    for i in (seq (count $before))
+        switch $before[$i]
+            case -s --state
+                set state --state $before[(math $i + 1)]
+            case '--state=*'
+                set state $before[$i]
+        end
+    end
+    for row in ($tool $verb $state --values $kinds -- $cur 2>/dev/null)
+        echo $prefix$row
+    end
+end
+
 function __amp_tools_complete
     set -l tool $argv[1]
     set -l before (commandline -opc)[2..]
@@ -17,7 +39,10 @@ function __amp_tools_complete
             end
         end
     end
+    set -l verb
+    set -l operands -
     if test -n "$best"
+        set verb (string split ' ' -- $best)
         set table ($tool (string split ' ' -- $best) --options 2>/dev/null)
     end
     set -l prev $before[-1]
@@ -29,6 +54,7 @@ function __amp_tools_complete
     end
     for row in $table
         set -l f (string split \t -- $row)
+        test "$f[1]" = operands; and set operands $f[2]
         test "$f[1]" = option; or continue
         test "$prev" = "--$f[3]"; or test "$prev" = "-$f[2]"; or continue
         switch $f[4]
@@ -36,6 +62,10 @@ function __amp_tools_complete
                 continue
             case '*\?'
                 test -n "$prefix"; or continue
+        end
+        if test -n "$f[10]"; and test "$f[10]" != -
+            __amp_tools_values $tool $f[10] "$prefix" "$cur" $verb
+            return
         end
         switch $f[4]
             case 'choice*'
@@ -70,6 +100,10 @@ function __amp_tools_complete
                 printf '%s\t%s\n' $w[1] "$f[4]"
             end
         end
+    end
+    if test "$operands" != -
+        __amp_tools_values $tool $operands '' "$cur" $verb
+        return
     end
     __fish_complete_path $cur
 end

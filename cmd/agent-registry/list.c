@@ -19,7 +19,7 @@ const struct amp_opt list_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue with each change"},
     {0, "role", AMP_OPT_STRING, &role, "ROLE", .doc = "only agents with this role"},
     {0, "capability", AMP_OPT_STRING, &capability, "NAME",
-     .doc = "only agents that have this capability"},
+     .doc = "only agents that have this capability", .values = "capability"},
     {0, "keys", AMP_OPT_FLAG, &keys, NULL, .doc = "list trusted keys and revocations instead"},
     AMP_OPT_ALLOWED_SIGNERS(reg_identity.allowed_signers),
     AMP_OPT_END,

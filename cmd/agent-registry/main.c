@@ -11,6 +11,7 @@
 #include "cli/finding.h"
 #include "flow/config.h"
 #include "flow/identity/head.h"
+#include "flow/values.h"
 #include "registry.h"
 #include "worktree/person.h"
 
@@ -58,7 +59,8 @@ static const struct amp_opt register_opts[] = {
     {0, "description", AMP_OPT_STRING, &description, "TEXT", .doc = "at most 200 words"},
     {0, "class", AMP_OPT_CHOICE, &class_word, "CLASS",
      .doc = "communication class (default: STANDARD)", .choices = classes},
-    {0, "capability", AMP_OPT_LIST, &capabilities, "NAME", .doc = "capability; may be repeated"},
+    {0, "capability", AMP_OPT_LIST, &capabilities, "NAME", .doc = "capability; may be repeated",
+     .values = "capability"},
     {0, "modality", AMP_OPT_LIST, &modalities, "TYPE",
      .doc = "MIME type that the agent accepts (default: application/json)"},
     {0, "connector", AMP_OPT_LIST, &connectors, "URI",
@@ -344,13 +346,16 @@ static int do_filter(int argc, char **argv)
 static const struct amp_verb verbs[] = {
     {NULL, "", "consume registry messages from stdin, pass on the others", filter_opts, do_filter},
     {"register", "[AGENT]", "register an agent", register_opts, do_register},
-    {"deregister", "AGENT", "deregister an agent", deregister_opts, do_deregister},
+    {"deregister", "AGENT", "deregister an agent", deregister_opts, do_deregister,
+     .values = "agent"},
     {"heartbeat", "[AGENT]", "report that an agent is alive, or ask all agents", heartbeat_opts,
-     do_heartbeat},
+     do_heartbeat, .values = "agent"},
     {"list", "", "list the agents", list_opts, reg_list},
-    {"show", "AGENT…", "print everything recorded about agents", show_opts, reg_show},
+    {"show", "AGENT…", "print everything recorded about agents", show_opts, reg_show,
+     .values = "agent"},
     {"publish", "[FILE…]", "publish capabilities, or the trusted keys", publish_opts, do_publish},
-    {"capabilities", "[ID…]", "list the capabilities", capabilities_opts, reg_capabilities},
+    {"capabilities", "[ID…]", "list the capabilities", capabilities_opts, reg_capabilities,
+     .values = "capability"},
     {0},
 };
 static const int statuses[] = {0,
@@ -376,6 +381,7 @@ static const struct amp_tool tool = {
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_TAKER,
+    .values = amp_flow_values,
 };
 
 int main(int argc, char **argv)

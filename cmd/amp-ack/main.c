@@ -1,6 +1,7 @@
 /* amp-ack: the delivery lifecycle of messages. */
 #include "cli/identity.h"
 #include "flow/config.h"
+#include "flow/values.h"
 #include "message/cursor/cursor.h"
 #include "message/ledger/timeouts.h"
 #include "message/record/delivery.h"
@@ -41,11 +42,14 @@ static const struct amp_verb verbs[] = {
     {"sweep", "", "escalate, retry and expire overdue messages", sweep_opts, ack_sweep},
     {"watch", "", "do the same at each deadline, until a signal", watch_opts, ack_watch},
     {"dead list", "", "list the dead letters", dead_list_opts, ack_dead_list},
-    {"dead show", "[ID…]", "print complete dead letters", dead_show_opts, ack_dead_show},
-    {"dead requeue", "[ID…]", "deliver dead letters again", dead_requeue_opts, ack_dead_requeue},
+    {"dead show", "[ID…]", "print complete dead letters", dead_show_opts, ack_dead_show,
+     .values = "letter"},
+    {"dead requeue", "[ID…]", "deliver dead letters again", dead_requeue_opts, ack_dead_requeue,
+     .values = "letter"},
     {"dead export", "[ID…]", "export dead letters, or a bundle for diagnosis", dead_export_opts,
-     ack_dead_export},
-    {"dead purge", "[ID…]", "remove dead letters", dead_purge_opts, ack_dead_purge},
+     ack_dead_export, .values = "letter"},
+    {"dead purge", "[ID…]", "remove dead letters", dead_purge_opts, ack_dead_purge,
+     .values = "letter"},
     {"status", "", "show how far messages are delivered", status_opts, ack_status,
      .finds_state = true},
     {"log", "", "show what happened to messages", log_opts, ack_log, .finds_state = true},
@@ -54,10 +58,12 @@ static const struct amp_verb verbs[] = {
     {"token", "PRODUCER OPERATION", "print the idempotency token of the parameters on stdin",
      token_opts, ack_token},
     {"cursors list", "", "list how far consumers have read", cursors_list_opts, ack_cursors_list},
-    {"cursors show", "CONSUMER SOURCE", "print one cursor", NULL, ack_cursors_show},
+    {"cursors show", "CONSUMER SOURCE", "print one cursor", NULL, ack_cursors_show,
+     .values = "consumer source"},
     {"cursors move", "CONSUMER SOURCE SEQ", "set a cursor to the event after SEQ",
-     cursors_edit_opts, ack_cursors_move},
-    {"cursors retire", "CONSUMER SOURCE", "retire a cursor", cursors_edit_opts, ack_cursors_retire},
+     cursors_edit_opts, ack_cursors_move, .values = "consumer source"},
+    {"cursors retire", "CONSUMER SOURCE", "retire a cursor", cursors_edit_opts, ack_cursors_retire,
+     .values = "consumer source"},
     {"doctor", "[FILE…]", "find problems and print the commands that fix them", doctor_opts,
      ack_doctor},
     {"repair", "", "repair a state directory after a failed write", repair_opts, ack_repair},
@@ -76,6 +82,7 @@ static const struct amp_tool tool = {
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
+    .values = amp_flow_values,
 };
 
 int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err)

@@ -17,7 +17,7 @@ static const char *task;
 const struct amp_opt status_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "include messages that have ended"},
-    {0, "task", AMP_OPT_STRING, &task, "GLOB", .doc = "only these tasks"},
+    {0, "task", AMP_OPT_STRING, &task, "GLOB", .doc = "only these tasks", .values = "task"},
     AMP_OPT_END,
 };
 

@@ -5,6 +5,7 @@
 
 #include "cli/finding.h"
 #include "flow/config.h"
+#include "flow/values.h"
 #include "message/inbox/inbox.h"
 #include "message/operation/idempotency.h"
 #include "message/record/delivery.h"
@@ -212,7 +213,8 @@ static const struct amp_verb verbs[] = {
     {NULL, "", "route messages from stdin to ports", options, route_run,
      "routes are given with -r"},
     {"replay", "", "print recorded messages again", replay_opts, route_replay},
-    {"inbox", "AGENT", "hand the messages of an inbox to its agent", inbox_opts, route_inbox},
+    {"inbox", "AGENT", "hand the messages of an inbox to its agent", inbox_opts, route_inbox,
+     .values = "agent"},
     {0},
 };
 static const int statuses[] = {0,
@@ -235,6 +237,7 @@ static const struct amp_tool tool = {
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
+    .values = amp_flow_values,
 };
 
 int main(int argc, char **argv)

@@ -6,7 +6,9 @@
 #include <amp/protocol/meaning.h>
 
 #include "base/nearest.h"
+#include "base/values.h"
 #include "cli/cli.h"
+#include "protocol/codes/values.h"
 #include "validate.h"
 
 enum { WIDTH = 78, HEADING = 10, TEXT_MOST = 64 * 1024 * 1024 };
@@ -108,6 +110,23 @@ int info_explain(const char *code)
     if (text.len == 0)
         die_unknown("code", code, &near, "--explain all");
     return text_write(&text);
+}
+
+int info_values(const struct amp_values_ask *ask, struct amp_error *err)
+{
+    int rc = 0;
+
+    if (amp_span_is(ask->what, "code"))
+        return amp_code_values(ask, err);
+    if (!amp_span_is(ask->what, "schema"))
+        return amp_fail(err, AMP_USAGE, "bad_usage", "there are no values of the kind %.*s",
+                        AMP_CLIP(ask->what, 40));
+    for (size_t i = 0; rc == 0 && i < amp_schema_files_count; i++) {
+        struct amp_span path = amp_span_str(amp_schema_files[i].path);
+        path.n -= strlen(".json");
+        rc = ask->fn(ask->ctx, path, AMP_SPAN(""), err);
+    }
+    return rc;
 }
 
 int info_list(void)

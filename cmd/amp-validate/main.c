@@ -88,8 +88,8 @@ static const struct amp_opt opts[] = {
      .doc = "with --to: value of a missing field, such as repo=PATH"},
     {0, "list", AMP_OPT_FLAG, &opt.list, NULL, .doc = "print the names of the built-in schemas"},
     {0, "print-schema", AMP_OPT_STRING, &opt.schema, "PROTO[/TYPE]",
-     .doc = "print a schema, or all schemas of a protocol"},
-    {0, "explain", AMP_OPT_STRING, &opt.explain, "CODE", .doc = "explain a code"},
+     .doc = "print a schema, or all schemas of a protocol", .values = "schema"},
+    {0, "explain", AMP_OPT_STRING, &opt.explain, "CODE", .doc = "explain a code", .values = "code"},
     {0, "example", AMP_OPT_FLAG, &example, NULL,
      .doc = "print a valid message of each TYPE that follows, or list the types"},
     AMP_OPT_END,
@@ -250,6 +250,7 @@ int main(int argc, char **argv)
         .verbs = verbs,
         .statuses = statuses,
         AMP_CONFIG_OF_TOOL,
+        .values = info_values,
     };
     return amp_cli_main(&tool, argc, argv);
 }

@@ -148,6 +148,9 @@ int session_run(const struct validate_options *opt, char **files, int n_files);
 /* info.c: --explain, --list, --print-schema write to stdout and return a status. */
 int info_explain(const char *code);
 int info_list(void);
+/* The callback `values` of struct amp_tool: the kinds "code" and "schema". */
+struct amp_values_ask;
+int info_values(const struct amp_values_ask *ask, struct amp_error *err);
 int info_schema(const char *name);
 
 #endif

@@ -20,7 +20,7 @@ const struct amp_opt list_opts[] = {
     {0, "protocol", AMP_OPT_STRING, &protocol, "NAME", "only questions of this protocol"},
     {0, "reason", AMP_OPT_STRING, &reason, "REASON", "only questions with this reason"},
     {0, "severity", AMP_OPT_STRING, &severity, "WORD", "only questions of this severity"},
-    {0, "task", AMP_OPT_STRING, &task, "TASK", "only questions about this task"},
+    {0, "task", AMP_OPT_STRING, &task, "TASK", "only questions about this task", .values = "task"},
     AMP_OPT_END,
 };
 

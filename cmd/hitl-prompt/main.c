@@ -13,6 +13,7 @@
 #include "flow/facts.h"
 #include "flow/identity/head.h"
 #include "flow/identity/person.h"
+#include "flow/values.h"
 #include "hitl.h"
 #include "hitl/pause/pause.h"
 
@@ -39,15 +40,17 @@ static const struct amp_opt options[] = {
 static const struct amp_verb verbs[] = {
     {NULL, "", "ask", ask_opts, hitl_ask},
     {"list", "", "list the open questions", list_opts, hitl_list, .finds_state = true},
-    {"show", "ID", "print a question", show_opts, hitl_show, .finds_state = true},
+    {"show", "ID", "print a question", show_opts, hitl_show, .finds_state = true,
+     .values = "question"},
     {"answer", "[ID ACTION [NOTE…]]", "answer a question", answer_opts, hitl_answer,
-     .finds_state = true},
+     .finds_state = true, .values = "question"},
     {"receive", "", "answer one HTTP request with an answer in it", receive_opts, hitl_receive},
-    {"sign", "[ID] ACTION [NOTE…]", "sign an answer with an SSH key", sign_opts, hitl_sign},
+    {"sign", "[ID] ACTION [NOTE…]", "sign an answer with an SSH key", sign_opts, hitl_sign,
+     .values = "question"},
     {"suspend", "[TASK|AGENT…]", "stop agents at once", suspend_opts, hitl_suspend,
-     .finds_state = true},
+     .finds_state = true, .values = "task agent"},
     {"resume", "[TASK|AGENT…]", "let suspended work go on", resume_opts, hitl_resume,
-     .finds_state = true},
+     .finds_state = true, .values = "task agent"},
     {"audit", "", "list, verify and report what people decided", audit_opts, hitl_audit,
      .finds_state = true},
     {"hook", "", "decide about a tool call of a coding agent (JSON on stdin)", hook_opts,
@@ -67,6 +70,7 @@ static const struct amp_tool tool = {
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
+    .values = amp_flow_values,
 };
 
 /* ---- what the verbs share ---- */

@@ -9,6 +9,7 @@
 #include "flow/config.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
+#include "flow/values.h"
 #include "task/machines.h"
 #include "task/policy.h"
 #include "verbs.h"
@@ -37,7 +38,7 @@ static const struct amp_verb verbs[] = {
     {"review", "", "run a reviewer in a worktree", task_review_opts, task_review, COMMAND_HINT},
     {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify},
     {"export", "COMMIT|TASK", "write the proof of an approval as a bundle", task_export_opts,
-     task_export},
+     task_export, .values = "task"},
     {"loop", "[TASK.md…]", "run the complete loop with two commands, supervised", task_loop_opts,
      task_loop, .finds_state = true},
     {0},
@@ -56,6 +57,7 @@ static const struct amp_tool tool = {
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
+    .values = amp_flow_values,
 };
 
 int task_open(struct amp_store **out, struct amp_error *err)

@@ -43,7 +43,7 @@ static const char *const progress_words[] = {"auto", "always", "never", NULL};
     {0, "trust-in", AMP_OPT_PATH, &trusted_in, "PATH",                                             \
      "the same; unsigned messages count, as those of stdin"},                                      \
     {'o', "out", AMP_OPT_PATH, &worker.out, "PATH", "write to PATH instead of stdout"},            \
-    {0, "agent", AMP_OPT_STRING, &worker.agent, "NAME", "the agent's name, by default " role},     \
+    {0, "agent", AMP_OPT_STRING, &worker.agent, "NAME", "the agent's name, by default " role, .values = "agent"},     \
     {0, "as", AMP_OPT_STRING, &worker.consumer, "NAME", "name in the state directory"},            \
     {'t', "timeout", AMP_OPT_DURATION, &worker.timeout_ms, "TIME",                                 \
      "time limit of one attempt, 0 for none", 0, 365LL * DAY_MS},                                  \

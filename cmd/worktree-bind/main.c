@@ -7,6 +7,7 @@
 #include "bind.h"
 #include "cli/rows.h"
 #include "flow/config.h"
+#include "flow/values.h"
 
 struct bind_options opt = {.repo = ".",
                            .humans = "allow",
@@ -129,7 +130,8 @@ static const struct amp_opt unlock_opts[] = {WORKTREES, AMP_OPT_END};
 
 static const struct amp_opt reserve_opts[] = {
     HOLDER,
-    {0, "task", AMP_OPT_STRING, &opt.task, "TASK", .doc = "task that the paths are reserved for"},
+    {0, "task", AMP_OPT_STRING, &opt.task, "TASK", .doc = "task that the paths are reserved for",
+     .values = "task"},
     AMP_OPT_END,
 };
 static const struct amp_opt release_opts[] = {
@@ -185,7 +187,7 @@ static const struct amp_opt check_opts[] = {
 };
 static const struct amp_opt override_opts[] = {
     {0, "agent", AMP_OPT_STRING, &opt.agent, "AGENT",
-     .doc = "only this agent may use it (default: any agent)"},
+     .doc = "only this agent may use it (default: any agent)", .values = "agent"},
     {0, "for", AMP_OPT_DURATION, &opt.ttl_ms, "TIME",
      .doc = "how long the override can be used (default: 10m)", .min = 1000, .max = 86400000},
     {0, "reason", AMP_OPT_STRING, &opt.reason, "TEXT", .doc = "reason, for the log; required"},
@@ -196,15 +198,17 @@ static const struct amp_verb verbs[] = {
     {NULL, "", "WORKTREE_CONTROL messages on stdin, binding states on stdout", filter_opts,
      verb_filter},
     {"bind", "AGENT", "bind an agent to a worktree", bind_opts, verb_bind},
-    {"unbind", "AGENT", "end an agent's binding", unbind_opts, verb_unbind},
-    {"status", "AGENT", "print an agent's binding", NULL, verb_status},
+    {"unbind", "AGENT", "end an agent's binding", unbind_opts, verb_unbind, .values = "binding"},
+    {"status", "AGENT", "print an agent's binding", NULL, verb_status, .values = "binding"},
     {"list", "", "print all bindings, with their changes, commits and tasks", NULL, verb_list},
-    {"path", "AGENT", "print the directory of an agent's worktree", NULL, verb_path},
+    {"path", "AGENT", "print the directory of an agent's worktree", NULL, verb_path,
+     .values = "binding"},
     {"switch", "AGENT WORKTREE", "request that an agent works in another worktree for a time",
-     switch_opts, verb_switch},
-    {"approve", "AGENT", "approve a requested switch", approve_opts, verb_approve},
-    {"reject", "AGENT", "reject a requested switch", NULL, verb_reject},
-    {"revoke", "AGENT", "end a switch", NULL, verb_revoke},
+     switch_opts, verb_switch, .values = "binding"},
+    {"approve", "AGENT", "approve a requested switch", approve_opts, verb_approve,
+     .values = "binding"},
+    {"reject", "AGENT", "reject a requested switch", NULL, verb_reject, .values = "binding"},
+    {"revoke", "AGENT", "end a switch", NULL, verb_revoke, .values = "binding"},
     {"exec", "COMMAND [ARG…]", "run a command confined to the worktree", exec_opts, verb_exec},
     {"gc", "", "report or remove worktrees that are not needed any more", gc_opts, verb_gc},
     {"prune", "", "remove worktrees that are not needed any more", prune_opts, verb_prune},
@@ -261,6 +265,7 @@ int main(int argc, char **argv)
         .statuses = statuses,
         .machines = machines,
         AMP_CONFIG_OF_TAKER,
+        .values = amp_flow_values,
     };
     agent_hook_prepare(argc, argv);
     return amp_cli_main(&tool, argc, argv);

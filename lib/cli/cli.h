@@ -42,6 +42,7 @@ struct amp_opt {
     const char *env;            /* environment variable that is used if the flag is absent */
     bool optional_arg;          /* --machine[=FORMAT]: without =, dest gets choices[0] */
     const char *config;         /* dotted key of amp.json, used if env is not set either */
+    const char *values;         /* kinds of values for completion, "task agent"; or NULL */
 };
 #define AMP_OPT_END                                                                                \
     {                                                                                              \
@@ -59,6 +60,7 @@ struct amp_verb {
     /* For people: without --state and AMP_STATE the option "state" gets the state directory of the
      * repository around the current directory, if it has one (amp_cli_repository). */
     bool finds_state;
+    const char *values; /* kinds of values that complete operands, "task agent"; or NULL */
 };
 
 /* A setting of amp.json without an option. Before the verb runs, set is called for the value of the
@@ -68,6 +70,7 @@ struct amp_setting {
     int (*set)(void *arg, const char *text, struct amp_error *err); /* arg: NULL */
 };
 
+struct amp_values_ask;
 struct amp_tool {
     const char *name;
     const char *doc;              /* one line, as the manual's .Nd */
@@ -82,21 +85,25 @@ struct amp_tool {
     const struct amp_setting *settings; /* ends with {0}; or NULL */
     /* Sets the patterns of --redact or redact.patterns before the verb runs; NULL: no redaction. */
     int (*redact)(const char *const *patterns, struct amp_error *err);
+    /* Finds the values of one of the kinds that the tables name; NULL: they name none. */
+    int (*values)(const struct amp_values_ask *ask, struct amp_error *err);
 };
 
 /* Parses the arguments, runs the verb, flushes stdout and returns the exit status: that of the verb
  * or a worse one of amp_status_note. Adds -h/--help, --version, --color=WHEN, --machine[=FORMAT]
- * (if the tool has machines), --redact REGEX (if it redacts) and --options.
+ * (if the tool has machines), --redact REGEX (if it redacts), --values KINDS and --options.
  * Options and operands may mix; `--` ends options. No abbreviations; a repeated single-valued
  * option is an error. Tool options may precede the verb. Operands of a verb whose args is "" are
  * refused before run is called. SIGPIPE is ignored.
  *
  * `TOOL [VERB] --options` prints the tables, tab separated, for completions and tests:
- *     verb    NAME  ARGS  DOC
- *     option  LETTER  NAME  KIND  ARG  CHOICES  DOC  ENV  DEFAULT
+ *     verb    NAME  ARGS  DOC  VALUES
+ *     option  LETTER  NAME  KIND  ARG  CHOICES  DOC  ENV  DEFAULT  VALUES
  * KIND is flag string path dir int duration size real choice list rest, with "?" appended where
  * the argument is optional; CHOICES are separated by commas; durations have the unit ms; absent
- * fields are "-", as is the default of a list or of an option that was given. */
+ * fields are "-", as is the default of a list or of an option that was given. VALUES are kinds:
+ * `TOOL [VERB] --values KINDS [PREFIX]` prints the values, at most AMP_VALUES_MOST of a kind, each
+ * with a tab and a description if it has one. */
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv);
 
 /* For tools that find their state directory after parsing: reads its amp.json, takes

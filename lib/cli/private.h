@@ -9,9 +9,10 @@
 /* The running tool; NULL before amp_cli_main. */
 extern const struct amp_tool *cli_tool;
 
-/* The arguments, parsed with these tables: standard, machine, redact, the tool's, the verb's. */
+/* The arguments, parsed with these tables: standard, machine, redact, values, the tool's, the
+ * verb's. */
 struct cli_parse {
-    const struct amp_opt *tables[5];
+    const struct amp_opt *tables[6];
     bool seen[CLI_MAX_OPTS];
     struct amp_list operands;
 };
@@ -19,13 +20,14 @@ struct cli_parse {
 /* The values of the standard options. */
 struct cli_standard {
     bool help, version, options;
-    const char *color, *machine;
+    const char *color, *machine, *values;
     struct amp_list redact;
 };
 extern struct cli_standard cli_standard;
 extern const struct amp_opt cli_standard_opts[];
 extern const struct amp_opt cli_machine_opts[];
 extern const struct amp_opt cli_redact_opts[];
+extern const struct amp_opt cli_values_opts[];
 
 /* The nth option over all tables, or NULL for -1 and past the last. */
 const struct amp_opt *cli_opt_at(const struct cli_parse *p, int n);
@@ -65,6 +67,8 @@ int cli_unknown_option(const struct cli_parse *p, struct amp_span name, struct a
 int cli_help(const struct amp_verb *verb, const char *group, const struct cli_parse *p,
              struct amp_error *err);
 int cli_list_options(const struct amp_verb *verb, const struct cli_parse *p, struct amp_error *err);
+/* Prints the values of the kinds in --values that begin with the first operand. */
+int cli_values(const struct cli_parse *p, struct amp_error *err);
 int cli_machines(const char *format, struct amp_error *err);
 
 /* Reads the state directory's amp.json, for tools that find this directory after parsing. */

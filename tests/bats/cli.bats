@@ -205,7 +205,7 @@ directory may set only store and redact; move other settings to $PWD/xdg/amp/amp
 
 @test "--options is the table, tab separated" {
   run -0 cli-sample --options
-  [ "${lines[0]}" = $'verb\tfirst\t[X]\tthe first verb' ]
+  [ "${lines[0]}" = $'verb\tfirst\t[X]\tthe first verb\t-' ]
   [[ "$output" == *$'option\tc\tchoice\tchoice\tWORD\tone,two\ta choice\t-'* ]]
   [[ "$output" == *$'option\tf\tflag\tflag\t-\t-\ta flag\tAMP_SAMPLE_FLAG'* ]]
   run -0 cli-sample first --options

@@ -5,7 +5,7 @@ load lib
 
 setup() {
   export PATH="$AMP_BUILD/tests/fixture:$PATH"
-  sh "$AMP_TOP/scripts/completions.sh" install "$BATS_TEST_TMPDIR/share" cli-sample
+  sh "$AMP_TOP/scripts/completions.sh" install "$BATS_TEST_TMPDIR/share" "$BATS_TEST_TMPDIR/share/zsh/site-functions" cli-sample
   mkdir "$BATS_TEST_TMPDIR/cwd"
   cd "$BATS_TEST_TMPDIR/cwd"
   mkdir some-dir
@@ -127,14 +127,14 @@ lacks() {
 }
 
 @test "uninstalling leaves nothing" {
-  sh "$AMP_TOP/scripts/completions.sh" uninstall "$BATS_TEST_TMPDIR/share" cli-sample
+  sh "$AMP_TOP/scripts/completions.sh" uninstall "$BATS_TEST_TMPDIR/share" "$BATS_TEST_TMPDIR/share/zsh/site-functions" cli-sample
   [ -z "$(find "$BATS_TEST_TMPDIR/share" -type f)" ]
 }
 
 @test "every tool's options and verbs are offered" {
   for t in "$AMP_TOP"/cmd/*/main.c; do
     t=$(basename "$(dirname "$t")")
-    sh "$AMP_TOP/scripts/completions.sh" install "$BATS_TEST_TMPDIR/share" "$t"
+    sh "$AMP_TOP/scripts/completions.sh" install "$BATS_TEST_TMPDIR/share" "$BATS_TEST_TMPDIR/share/zsh/site-functions" "$t"
     # shellcheck disable=SC2016
     offered() {
       bash --norc -c '
@@ -151,4 +151,49 @@ lacks() {
       offered "$t" '' | grep -qx "${verb%% *}"
     done < <("$t" --options | awk -F '\t' '$1 == "verb" { print $2 }')
   done
+}
+
+@test "a value with control characters is not offered, and spaces are quoted" {
+  run -0 cli-sample --values sample
+  [ "$output" = $'two words\tits doc\\x1b[2J' ]
+  run -0 in_bash cli-sample --string ''
+  [ "$output" = 'two\ words' ]
+}
+
+@test "values of a state directory are offered" {
+  load messages
+  export AMP_STATE=$PWD/state
+  message task_dispatch | amp-route -r '* => dead' >/dev/null 2>&1
+  run -0 amp-ack dead show --values letter
+  [ "$output" = $'task_dispatch-T-2026-044-1772116327001\tkept_back' ]
+  run -0 amp-ack --values letter -- other
+  [ -z "$output" ]
+  run -64 --separate-stderr amp-ack --values nothing
+  [[ $stderr == *"there are no values of the kind nothing"* ]]
+  sh "$AMP_TOP/scripts/completions.sh" install "$BATS_TEST_TMPDIR/share" "$BATS_TEST_TMPDIR/share/zsh/site-functions" amp-ack amp-validate
+  local letter=task_dispatch-T-2026-044-1772116327001
+  in_bash() {
+    # shellcheck disable=SC2016
+    bash --norc -c '
+      . "$0/bash-completion/completions/$1"
+      COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+      _amp_tools "$1" "${!#}" "${COMP_WORDS[COMP_CWORD-1]}"
+      printf "%s\n" "${COMPREPLY[@]}"' "$BATS_TEST_TMPDIR/share" "$@"
+  }
+  run -0 in_bash amp-ack dead show ''
+  [ "$output" = "$letter" ]
+  run -0 in_bash amp-ack dead list --code unknown_field
+  [ "$output" = unknown_field ]
+  run -0 in_bash amp-validate --explain no_rou
+  [ "$output" = no_route ]
+  AMP_STATE='' run -0 in_bash amp-ack dead show --state "$PWD/state" task
+  [ "$output" = "$letter" ]
+  run -0 fish --no-config -c "source $BATS_TEST_TMPDIR/share/fish/vendor_completions.d/amp-ack.fish
+    complete -C 'amp-ack dead show '
+    complete -C 'amp-ack dead list --code=no_rou'"
+  [ "$output" = "$letter"$'\tkept_back\n--code=no_route\t'"$(amp-ack --values code -- no_route | cut -f2)" ]
+  run -0 in_zsh 'amp-ack dead list --code no_rou'
+  [[ $output == *no_route* ]]
+  run -0 in_zsh 'amp-ack dead show '
+  [[ $output == *"$letter"* ]]
 }

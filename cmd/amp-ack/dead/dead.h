@@ -35,13 +35,15 @@ extern const char *const dead_classes[], *const dead_protocols[];
 #define DEAD_FILTER_OPTS                                                                           \
     AMP_OPT_ROW(0, "class", AMP_OPT_CHOICE, &dead_filter.class, "CLASS", "only this class",        \
                 .choices = dead_classes),                                                          \
-        DEAD_STRING_OPT("code", code, "CODE", "only this code"),                                   \
+        AMP_OPT_ROW(0, "code", AMP_OPT_STRING, &dead_filter.code, "CODE", "only this code",        \
+                    .values = "code"),                                                             \
         DEAD_STRING_OPT("route", route, "GLOB", "only failures at this port"),                     \
         DEAD_STRING_OPT("producer", producer, "GLOB", "only from these senders"),                  \
         DEAD_STRING_OPT("type", type, "GLOB", "only this message type"),                           \
         AMP_OPT_ROW(0, "protocol", AMP_OPT_CHOICE, &dead_filter.protocol, "NAME",                  \
                     "only of this protocol", .choices = dead_protocols),                           \
-        DEAD_STRING_OPT("task", task, "GLOB", "only these tasks"),                                 \
+        AMP_OPT_ROW(0, "task", AMP_OPT_STRING, &dead_filter.task, "GLOB", "only these tasks",      \
+                    .values = "task"),                                                             \
         DEAD_STRING_OPT("since", since, "TIME", "only letters with a failure at TIME or later"),   \
         DEAD_STRING_OPT("until", until, "TIME", "only letters with an earlier failure"),           \
         DEAD_AGE_OPT("older-than", older_ms, "only letters with an older failure"),                \

@@ -35,7 +35,8 @@ static bool json, verify;
 const struct amp_opt audit_opts[] = {
     {0, "since", AMP_OPT_STRING, &since, "TIME",
      .doc = "only from TIME on: RFC 3339 or an age (90s, 2h)"},
-    {0, "task", AMP_OPT_LIST, &tasks, "TASK", .doc = "only entries about this task or question"},
+    {0, "task", AMP_OPT_LIST, &tasks, "TASK", .doc = "only entries about this task or question",
+     .values = "task"},
     {0, "person", AMP_OPT_LIST, &people, "NAME", .doc = "only what this person did"},
     {0, "channel", AMP_OPT_LIST, &channels, "CHANNEL", .doc = "only answers through this channel"},
     {0, "decision", AMP_OPT_LIST, &decisions, "ACTION", .doc = "only this decision"},

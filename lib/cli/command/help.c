@@ -161,7 +161,7 @@ static int option_row(struct amp_buf *b, const struct amp_opt *o, bool given, st
                     or_dash(o->env)) < 0 ||
         (given ? amp_buf_str(b, "-", err) : option_default(b, o, err)))
         return -1;
-    return amp_buf_str(b, "\n", err);
+    return amp_buf_fmt(b, err, "\t%s\n", or_dash(o->values));
 }
 
 int cli_list_options(const struct amp_verb *verb, const struct cli_parse *p, struct amp_error *err)
@@ -170,12 +170,15 @@ int cli_list_options(const struct amp_verb *verb, const struct cli_parse *p, str
     amp_buf_init(&b, TEXT_MAX);
     for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
         if (v->name && !(verb && verb->name) &&
-            amp_buf_fmt(&b, err, "verb\t%s\t%s\t%s\n", v->name, or_dash(v->args), or_dash(v->doc)))
+            amp_buf_fmt(&b, err, "verb\t%s\t%s\t%s\t%s\n", v->name, or_dash(v->args),
+                        or_dash(v->doc), or_dash(v->values)))
             return -1;
     const struct amp_opt *o;
     for (int i = 0; (o = cli_opt_at(p, i)); i++)
         if (!is_shadowed(p, i) && option_row(&b, o, p->seen[i], err))
             return -1;
+    if (verb && verb->name && amp_buf_fmt(&b, err, "operands\t%s\n", or_dash(verb->values)) < 0)
+        return -1;
     return amp_out(amp_buf_span(&b), err);
 }
 

@@ -43,6 +43,8 @@ static int standard_run(const struct amp_verb *verb, const char *group, const st
         rc = amp_out(amp_span_str(line), &err);
     } else if (cli_standard.options) {
         rc = cli_list_options(verb, p, &err);
+    } else if (cli_standard.values) {
+        rc = cli_values(p, &err);
     } else if (cli_standard.machine && cli_tool->machines) {
         rc = cli_machines(cli_standard.machine, &err);
     } else {
@@ -91,7 +93,8 @@ static int tool_run(char **args)
     const char *group = cli_verb_group(&c);
     static struct cli_parse p; /* its operands live as long as the program */
     p = (struct cli_parse){.tables = {cli_standard_opts, tool->machines ? cli_machine_opts : NULL,
-                                      tool->redact ? cli_redact_opts : NULL, tool->opts,
+                                      tool->redact ? cli_redact_opts : NULL,
+                                      tool->values ? cli_values_opts : NULL, tool->opts,
                                       verb ? verb->opts : NULL}};
     if (cli_opt_at(&p, CLI_MAX_OPTS)) {
         amp_fail(&err, AMP_INTERNAL, "too_many_options", "more than %d options", CLI_MAX_OPTS);

@@ -43,6 +43,12 @@ const struct amp_opt cli_redact_opts[] = {
     AMP_OPT_END,
 };
 
+const struct amp_opt cli_values_opts[] = {
+    {0, "values", AMP_OPT_STRING, &cli_standard.values, "KIND",
+     .doc = "print the values that complete an operand or option"},
+    AMP_OPT_END,
+};
+
 const struct amp_opt *cli_opt_at(const struct cli_parse *p, int n)
 {
     for (size_t t = 0; t < sizeof p->tables / sizeof p->tables[0]; t++)

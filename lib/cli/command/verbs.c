@@ -34,9 +34,9 @@ struct cli_command cli_find_verb(char **args)
         if (!v->name)
             c.verb = v;
     /* Only options of the tool may precede a verb; others belong to the verbless form. */
-    struct cli_parse p = {.tables = {cli_standard_opts, cli_machine_opts,
-                                     cli_tool->redact ? cli_redact_opts : NULL, cli_tool->opts,
-                                     NULL}};
+    struct cli_parse p = {
+        .tables = {cli_standard_opts, cli_machine_opts, cli_tool->redact ? cli_redact_opts : NULL,
+                   cli_tool->values ? cli_values_opts : NULL, cli_tool->opts, NULL}};
     for (; *args && (*args)[0] == '-' && (*args)[1] && strcmp(*args, "--") != 0; args++) {
         const char *a = *args;
         bool lng = a[1] == '-';
