@@ -64,7 +64,7 @@ LIBS_port-http  := -lcurl
 LIBS_key-worker := -lcrypto
 
 .PHONY: all programs demo check check-fast bench fuzz soak install install-html uninstall html dist deb \
-  deps deps-check format lint clean units print-flags
+  deps deps-check format lint clean unit-tests units print-flags
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all

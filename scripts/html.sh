@@ -41,7 +41,9 @@ fi
 
 # page FILE TITLE: the complete page around the body on standard input, with a table of its sections.
 page() {
-  cat >"$work/body"
+  # A heading on one line, for the table.
+  awk '/<h[12][ >]/ && !/<\/h[12]>/ { line = $0; while ((getline more) > 0) { sub(/^ +/, "", more); line = line " " more
+      if (more ~ /<\/h[12]>/) break }; print line; next } { print }' >"$work/body"
   {
     sed -e "s|@TITLE@|$2|g" -e "s|@VERSION@|$version|g" "$src/head.html"
     # Only the sections of a long page are worth a table.

@@ -23,6 +23,9 @@ check:
 	@$(MAKE) --no-print-directory -j$$(nproc) all units
 	@bash tests/run
 
+# Without the programs that the bats files need.
+unit-tests: $(UNITS)
+
 units: $(UNITS) $(FIXTURES) $(SHIMS) $(CHECKERS) $(ESCAPE) $(REPLAYS)
 
 check-fast: all units

@@ -95,6 +95,13 @@ EOS
   [ "$(wc -l <../links)" -gt 500 ]
   run -0 comm -23 ../links ../targets
   [ -z "$output" ]
+  # Each heading is in the table of its page.
+  for f in ./*.7.html; do
+    [ "$(grep -c '<li class="l[12]">' "$f")" -eq "$(grep -oE '<h[12][^>]* id="' "$f" | wc -l)" ] || ! grep -q 'class="toc"' "$f" || {
+      echo "$f"
+      return 1
+    }
+  done
   # No address but those in the documents: nothing is loaded from elsewhere.
   run -1 grep -nE '(src|@import|url)[=(]"?(https?:)?//' ./*.html ./*.css ./*.js
   for page in "$AMP_TOP"/man/*.[157]; do
