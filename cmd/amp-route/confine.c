@@ -1,5 +1,6 @@
 /* --confine, --policy: commands that get messages run confined to the current directory. */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ static struct {
 static const char **environment_make(const char *const *envp)
 {
     static const char *const own[] = {
-        "AMP_AGENT=", "AMP_ATTEMPT=", "AMP_MSG_ID=", "AMP_REDELIVERED="};
+        "AMP_AGENT=", "AMP_ATTEMPT=", "AMP_MSG_ID=", "AMP_REDELIVERED=", "AMP_RESULT="};
     size_t n = 0, kept = 0;
     while (envp[n])
         n++;
@@ -37,6 +38,18 @@ static const char **environment_make(const char *const *envp)
             out[kept++] = envp[i];
     }
     return out;
+}
+
+/* The directory of the result file, which the command may write. "": there is none. */
+static void result_place(const char *const *env, char dir[PATH_MAX])
+{
+    dir[0] = '\0';
+    for (; *env && !dir[0]; env++)
+        if (strncmp(*env, "AMP_RESULT=", 11) == 0)
+            snprintf(dir, PATH_MAX, "%s", *env + 11);
+    char *slash = strrchr(dir, '/');
+    if (slash)
+        *slash = '\0';
 }
 
 /* A gate for one command; those of commands that ended have ended, too. */
@@ -74,14 +87,21 @@ static int command_start(void *ctx, const struct amp_child_spec *spec, struct am
         return -1;
     /* The command itself, if it is a file somewhere else than the toolchain. */
     bool own = spec->argv[0][0] == '/' && realpath(spec->argv[0], real);
-    const struct amp_confine_place command = {.path = real};
+    char result[PATH_MAX];
+    struct amp_confine_place places[2];
+    size_t n_places = 0;
+    result_place(env, result);
+    if (own)
+        places[n_places++] = (struct amp_confine_place){.path = real};
+    if (result[0])
+        places[n_places++] = (struct amp_confine_place){.path = result, .write = true};
     const struct amp_confine c = {.policy = &confined.policy,
                                   .report = &confined.report,
                                   .worktree = confined.directory,
                                   .home = getenv("HOME"),
                                   .hidden = hidden,
-                                  .places = &command,
-                                  .n_places = own,
+                                  .places = places,
+                                  .n_places = n_places,
                                   .scratch = confined.scratch[0] ? confined.scratch : NULL,
                                   .gate_fd = gate ? gate->fd : -1};
     struct amp_child_spec inner = *spec;

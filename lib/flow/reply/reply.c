@@ -133,6 +133,8 @@ static int last_load(struct work *w, struct amp_error *err)
 /* Whether the agent has taken the work up. */
 static bool is_taken(const struct work *w)
 {
+    if (w->r->taken && !amp_holder_accepts(&w->rec) && !w->terms->acks_name_work)
+        return true;
     if (amp_holder_accepts(&w->rec))
         return amp_span_is(w->rec.holder, w->by);
     return w->terms->acks_name_work ? w->answered : w->rec.state == AMP_DELIVERY_READ;

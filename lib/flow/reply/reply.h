@@ -36,7 +36,8 @@ struct amp_reply {
     const struct amp_reply_file *files;
     uint32_t n_files;
     bool has_percent, retryable;
-    bool late; /* the answer is sent although the message timed out; it changes no state */
+    bool taken; /* the agent has the message, although this is not recorded yet */
+    bool late;  /* the answer is sent although the message timed out; it changes no state */
     double percent;
     const char *code;
     int64_t eta_ms; /* when the end is expected; 0: unknown */

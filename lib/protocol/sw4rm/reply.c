@@ -170,6 +170,8 @@ static int ack_compose(const struct amp_view *of, const struct amp_reply_said *s
     amp_buf_init(&result, out->max);
     if (said->act == AMP_REPLY_FAIL) {
         a.stage = said->taken ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
+        if (said->taken && !said->code)
+            a.code = "internal_error";
         return amp_terms_sw4rm.answer(of, &a, out, err);
     }
     if (said->act == AMP_REPLY_COMPLETE) {

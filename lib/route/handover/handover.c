@@ -182,28 +182,35 @@ static int line_write(struct amp_handover *h, const struct amp_inbox_msg *m, str
 
 /* ---- a command ---- */
 
+enum { WORDS = 5, WORD_REDELIVERED = 3, WORD_RESULT = 4 };
+
 /* The environment, with the variables of the message first. */
 static char **environment_make(const struct amp_handover *h, const struct amp_inbox_msg *m,
-                               char words[4][256])
+                               char words[WORDS][1100])
 {
     extern char **environ;
     static const char *const names[] = {
-        "AMP_AGENT=", "AMP_ATTEMPT=", "AMP_MSG_ID=", "AMP_REDELIVERED="};
+        "AMP_AGENT=", "AMP_ATTEMPT=", "AMP_MSG_ID=", "AMP_REDELIVERED=", "AMP_RESULT="};
     size_t n = 0, out = 0;
     while (environ[n])
         n++;
-    char **env = calloc(n + 5, sizeof(*env));
+    char **env = calloc(n + WORDS + 1, sizeof(*env));
     if (!env)
         return NULL;
-    snprintf(words[0], 256, "%s%s", names[0], h->o->name);
-    snprintf(words[1], 256, "%s%u", names[1], m->attempt);
-    snprintf(words[2], 256, "%s%.*s", names[2], (int)(m->id.n < 200 ? m->id.n : 200), m->id.p);
-    snprintf(words[3], 256, "%s1", names[3]);
-    for (int i = 0; i < (m->redelivered ? 4 : 3); i++)
-        env[out++] = words[i];
+    bool has[WORDS] = {true, true, true, m->redelivered, h->result && *h->result};
+    snprintf(words[0], sizeof words[0], "%s%.255s", names[0], h->o->name);
+    snprintf(words[1], sizeof words[1], "%s%u", names[1], m->attempt);
+    snprintf(words[2], sizeof words[2], "%s%.*s", names[2], (int)(m->id.n < 200 ? m->id.n : 200),
+             m->id.p);
+    snprintf(words[WORD_REDELIVERED], sizeof words[0], "%s1", names[WORD_REDELIVERED]);
+    snprintf(words[WORD_RESULT], sizeof words[0], "%s%.1040s", names[WORD_RESULT],
+             h->result ? h->result : "");
+    for (int i = 0; i < WORDS; i++)
+        if (has[i])
+            env[out++] = words[i];
     for (size_t i = 0; i < n; i++) {
         bool ours = false;
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < WORDS; k++)
             ours = ours || strncmp(environ[i], names[k], strlen(names[k])) == 0;
         if (!ours)
             env[out++] = environ[i];
@@ -259,7 +266,7 @@ static int command_wait(struct amp_handover *h, const struct amp_inbox_msg *m,
 static int command_run(struct amp_handover *h, const struct amp_inbox_msg *m,
                        enum amp_run_verdict *how, struct amp_error *err)
 {
-    char words[4][256];
+    char words[WORDS][1100];
     struct amp_runner run;
     struct amp_child_end end;
     struct amp_span message;

@@ -78,6 +78,23 @@ void amp_acks_watch(const struct amp_acks *a, struct pollfd fds[AMP_PORT_FDS], i
 /* Waits until the port has written all. UNAVAILABLE no_reader after open_timeout_ms. */
 int amp_acks_finish(struct amp_acks *a, struct amp_error *err);
 
+/* The result file of a command, by which it answers the message (amp-route-inbox(1)); only with
+ * --acks. */
+struct amp_outcome_file {
+    char dir[1024], path[1040]; /* "": there is none */
+    bool left;                  /* by a hand-over that was killed: the command is not run again */
+};
+int amp_outcome_prepare(struct amp_acks *a, const struct amp_inbox_msg *m,
+                        struct amp_outcome_file *f, struct amp_error *err);
+/* After the command: records the answer in the file, if there is one, and that the message is READ.
+ * failed: by its exit status. DATAERR bad_answer; NO, a code of flow/reply/reply.h: nothing was
+ * recorded. */
+int amp_outcome_answer(struct amp_acks *a, const struct amp_inbox_msg *m,
+                       const struct amp_outcome_file *f, bool failed, bool *answered,
+                       struct amp_error *err);
+/* After the sync of what is recorded, and before the command is run again. */
+void amp_outcome_drop(struct amp_outcome_file *f);
+
 /* The way to the agent: a line on an output, or a command for each message. */
 struct amp_handover {
     const struct amp_handover_options *o;
@@ -88,6 +105,7 @@ struct amp_handover {
     struct amp_reader *reader;
     bool paused;           /* the last command was ended, because a person suspended it */
     struct amp_acks *acks; /* written during waits; or NULL */
+    const char *result;    /* the path for AMP_RESULT; NULL or "": none */
 };
 int amp_handover_open(struct amp_handover *h, struct amp_error *err);
 void amp_handover_close(struct amp_handover *h);
