@@ -26,7 +26,7 @@ int task_patterns(const json_t *config, const char *section, const char *key, co
 void task_patterns_free(const char *const *v);
 
 extern const struct amp_opt task_new_opts[], task_coordinate_opts[], task_run_opts[],
-    task_review_opts[], task_verify_opts[], task_export_opts[], task_loop_opts[];
+    task_review_opts[], task_verify_opts[], task_export_opts[], task_loop_opts[], task_init_opts[];
 int task_new(int argc, char **argv);
 int task_coordinate(int argc, char **argv);
 int task_run(int argc, char **argv);
@@ -34,5 +34,6 @@ int task_review(int argc, char **argv);
 int task_verify(int argc, char **argv);
 int task_export(int argc, char **argv);
 int task_loop(int argc, char **argv);
+int task_init(int argc, char **argv);
 
 #endif

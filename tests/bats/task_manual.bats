@@ -22,7 +22,7 @@ SH
   # The task file is the one that the manual shows.
   sed -n '/^\.Sh DESCRIPTION/,/^\.Sh OPTIONS/p' "$AMP_TOP/man/task-dispatch-new.1" |
     sed -n '/^\.Bd/,/^\.Ed/p' | sed '/^\./d; s/fix\/units/fix\/others/' >task.md
-  for page in task-dispatch-new.1 task-dispatch.1 task-dispatch-coordinate.1 task-dispatch-run.1 \
+  for page in task-dispatch-init.1 task-dispatch-new.1 task-dispatch.1 task-dispatch-coordinate.1 task-dispatch-run.1 \
     task-dispatch-review.1 task-dispatch-verify.1 task-dispatch-export.1; do
     sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$AMP_TOP/man/$page" |
       sed -n '/^\.Bd/,/^\.Ed/p' | sed -e '/^\./d' -e 's/^\$ //' -e 's/\\e$/\\/'
@@ -32,4 +32,21 @@ SH
   [[ "$output" == *task_dispatch* ]]
   [[ "$output" == *"not approved"* ]]
   cat "$HOME"/qa/tasks/*.json | jq -se 'map(.state) == ["done"]'
+}
+
+@test "task-dispatch-loop(1)" {
+  need_tool amp-ack amp-route hitl-prompt
+  repo "$BATS_TEST_TMPDIR/r"
+  cd "$BATS_TEST_TMPDIR/r"
+  printf 'check:\n\ttest -e work\n' >Makefile
+  git add Makefile
+  git commit -q -m check
+  printf '#!/bin/sh\necho x >>work\n' >executor.sh
+  chmod +x executor.sh
+  printf '# Work\nBranch: work/one\n## Acceptance criteria\n- a file\n' >task.md
+  sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$AMP_TOP/man/task-dispatch-loop.1" | sed -n '/^\.Bd/,/^\.Ed/p' |
+    sed -e '/^\./d' -e 's/^\$ //' >script
+  run -0 timeout 60 bash -eu script
+  [[ $output == *"review_verdict"*"approved"* ]]
+  bash -n loop.sh
 }

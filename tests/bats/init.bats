@@ -1,0 +1,178 @@
+#!/usr/bin/env bats
+# task-dispatch init: the plan, what it makes, what it leaves alone, and --undo.
+
+load lib
+
+setup() {
+  need_tool task-dispatch worktree-bind
+  cd "$BATS_TEST_TMPDIR" || return 1
+  unset AMP_STATE
+}
+
+# init ARG...: without a terminal.
+init() { setsid -w task-dispatch init "$@" </dev/null; }
+commands=(-x true -y 'make check')
+# picture: every file of the repository but for git's own, with mode and content.
+picture() {
+  { find . -path ./.git -prune -o -print && find .git/hooks .git/amp 2>/dev/null || :; } | sort | while IFS= read -r f; do
+    [ ! -f "$f" ] || printf '%s %s %s\n' "$f" "$(stat -c %a "$f")" "$(sha256sum <"$f")"
+  done
+  cat .git/config
+}
+
+@test "a new repository in a strange path: plan, work, nothing the second time, undo" {
+  dir=$'with space\nand line'
+  mkdir "$dir"
+  git init -q -b main "$dir/repo"
+  cd "$dir/repo"
+  picture >../before
+  run -0 --separate-stderr init "${commands[@]}" --dry-run
+  [[ $output == $'create   .git/amp '*$'\ncreate   .git/amp/amp.json '*$'\ninstall  .git/hooks '*$'\ncreate   loop.sh '*$'\ncreate   AGENTS.md '* ]]
+  picture | cmp - ../before
+  run -0 init "${commands[@]}"
+  [[ $output == *"the repository has no commit yet"*"./loop.sh TASK.md"* ]]
+  [ "$(stat -c %a .git/amp)" = 700 ]
+  worktree-bind hooks check
+  bash -n loop.sh
+  grep -q 'AMP_RESULT' AGENTS.md
+  picture >../made
+  run -0 --separate-stderr init "${commands[@]}" --json
+  [ "$(jq -r .action <<<"$output" | sort -u)" = keep ]
+  amp-validate -S "$AMP_TOP/schemas/records/init.json" <<<"$output" >/dev/null
+  picture | cmp - ../made
+  run -0 init --undo
+  [ ! -e .git/amp ]
+  picture | cmp - ../before
+  run -1 init --undo
+  [[ $output == *"init made nothing in this repository"* ]]
+}
+
+@test "what is there is kept and named; undo keeps what was changed since" {
+  repo repo
+  cd repo
+  printf '# Ours\n' >AGENTS.md
+  echo 'echo mine' >loop.sh
+  printf '#!/bin/sh\necho ours >>../ran\n' >.git/hooks/pre-commit
+  chmod +x .git/hooks/pre-commit
+  picture >../before
+  run -0 --separate-stderr init "${commands[@]}"
+  [[ $output == *$'\nkeep     loop.sh   (it exists; it is not changed)\nadd      AGENTS.md '* ]]
+  [ "$(cat loop.sh)" = 'echo mine' ]
+  [ "$(head -n 1 AGENTS.md)" = '# Ours' ]
+  git commit -q --allow-empty -m ours
+  [ "$(cat ../ran)" = ours ]
+  run -1 env AMP_AGENT=bob git commit -q --allow-empty -m no
+  # The text around the section may change.
+  sed -i '1a more' AGENTS.md
+  echo '{"redact": {"patterns": ["x"]}}' >.git/amp/amp.json
+  run -0 init --undo
+  [[ $output == *".git/amp/amp.json   (it was changed since)"* ]]
+  [ "$(cat AGENTS.md)" = $'# Ours\nmore' ]
+  [ -e .git/amp/amp.json ]
+  printf '# Ours\n' >AGENTS.md
+  rm -r .git/amp
+  picture | cmp - ../before
+  init "${commands[@]}" >/dev/null 2>&1
+  sed -i 's/time and checks/TIME and checks/' AGENTS.md
+  run -0 init --undo
+  [[ $output == *"AGENTS.md   (it was changed since)"* ]]
+  grep -q 'TIME and checks' AGENTS.md
+}
+
+@test "hook managers and core.hooksPath: the guard is where git looks" {
+  repo repo
+  cd repo
+  echo 'pre-commit: {}' >lefthook.yml
+  run -0 init "${commands[@]}"
+  [[ $output == *"create   lefthook-local.yml"*"install  .git/hooks"*"lefthook"* ]]
+  init --undo >/dev/null
+  [ ! -e lefthook-local.yml ]
+  rm lefthook.yml
+  mkdir -p .husky/_
+  echo 'npm test' >.husky/pre-commit
+  git config core.hooksPath "$PWD/.husky/_"
+  run -0 init "${commands[@]}"
+  [[ $output == *"keep     .husky/pre-commit   (it exists; for the guard add: worktree-bind hooks run pre-commit \"\$@\")"* ]]
+  [[ $output == *"create   .husky/pre-push"*"install  .husky/_"* ]]
+  run -128 env AMP_AGENT=bob git commit -q --allow-empty --no-verify -m no
+  [[ $output == *branch_violation* ]]
+  init --undo >/dev/null
+  [ "$(ls .husky)" = $'_\npre-commit' ]
+  AMP_AGENT=bob git commit -q --allow-empty -m yes
+}
+
+@test "another branch is protected, a linked worktree shares the state, others are refused" {
+  git init -q -b trunk repo
+  cd repo
+  git commit -q --allow-empty -m first
+  run -0 init "${commands[@]}"
+  [[ $output == *"trunk is protected by the hooks"* ]]
+  run -128 env AMP_AGENT=bob git commit -q --allow-empty --no-verify -m no
+  git worktree add -q ../linked
+  cd ../linked
+  run -0 --separate-stderr init "${commands[@]}" --no-agents
+  [[ $output == *"keep     "*/repo/.git/amp*"keep     "*/repo/.git/hooks*"create   loop.sh"* ]]
+  [ ! -e AGENTS.md ]
+  git clone -q --bare ../repo ../bare.git
+  cd ../bare.git
+  run -65 init "${commands[@]}"
+  [[ $output == *"is a bare repository"*"run init in the clone"* ]]
+  cd ..
+  run -65 init "${commands[@]}"
+  [[ $output == *"'git init' makes one"* ]]
+  cd repo
+  run -64 init -x true
+  [[ $output == *"-x EXECUTOR -y REVIEWER, or --no-loop"* ]]
+  run -77 env AMP_AGENT=bob task-dispatch init "${commands[@]}"
+  [ "$(id -u)" -ne 0 ] || {
+    cd ..
+    git clone -q repo theirs
+    chown -R 12345 theirs
+    cd theirs
+    run -77 init "${commands[@]}"
+    [ ! -e .git/amp ]
+  }
+}
+
+@test "a full disk: what was made before can be undone" {
+  [ "$(id -u)" -eq 0 ] || skip "mounting needs root"
+  git init -q -b main repo
+  cd repo
+  mkdir small
+  rm -f .git/hooks/*
+  mkdir ../small
+  unshare -m sh -c 'mount -t tmpfs -o size=256k none ../small && cp -R .git ../small/ && cd ../small &&
+    { dd if=/dev/zero of=fill bs=1k count=256; task-dispatch init --yes -x true -y true; echo "status $?"
+    rm fill; task-dispatch init --yes --undo; echo "undo $?"; ls -A; ls .git/amp; }' >../out 2>&1 </dev/null ||
+    grep -q ^status ../out || skip "no mount namespace"
+  cat ../out
+  grep -qE '^status 7[34]$' ../out
+  grep -qE '^undo [01]$' ../out
+  ! grep -qE '^(loop.sh|AGENTS.md|amp.json)$' ../out
+}
+
+@test "on a terminal it asks for the commands and before it changes anything" {
+  need tmux
+  repo repo
+  cd repo
+  sock=$BATS_TEST_TMPDIR/tmux
+  tmux -S "$sock" -f /dev/null new-session -d -s i -x 120 -y 40 -e PATH="$PATH" -e HOME="$HOME" -e LC_ALL=C.UTF-8 -c "$PWD" \
+    "task-dispatch init; echo \"status \$?\"; task-dispatch init; echo \"again \$?\"; exec sleep 100"
+  on_screen() { tmux -S "$sock" capture-pane -p -t i | grep -qF -- "$1"; }
+  wait_until 10 on_screen 'Command of the executor'
+  tmux -S "$sock" send-keys -t i nowhere Enter
+  wait_until 10 on_screen 'there is no such program'
+  tmux -S "$sock" send-keys -t i 'true --fast' Enter
+  wait_until 10 on_screen 'Command of the reviewer'
+  tmux -S "$sock" send-keys -t i 'make check | tee log' Enter
+  wait_until 10 on_screen 'Proceed? [Y/n]'
+  [ ! -e loop.sh ]
+  tmux -S "$sock" send-keys -t i n Enter
+  wait_until 10 on_screen 'status 1'
+  [ ! -e loop.sh ] && [ ! -e .git/amp ]
+  wait_until 10 bash -c "tmux -S '$sock' capture-pane -p -t i | grep -c 'Command of the executor' | grep -qx 3"
+  tmux -S "$sock" send-keys -t i C-c
+  wait_until 10 on_screen 'again 130'
+  [ ! -e .git/amp ]
+  tmux -S "$sock" kill-server
+}
