@@ -39,7 +39,6 @@ static const struct amp_verb verbs[] = {
     {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify},
     {"export", "COMMIT|TASK", "write the proof of an approval as a bundle", task_export_opts,
      task_export, .values = "task"},
-     task_export},
     {"init", "", "set up the repository: state, hooks, loop.sh, AGENTS.md", task_init_opts,
      task_init},
     {"loop", "[TASK.md…]", "run the complete loop with two commands, supervised", task_loop_opts,
@@ -47,7 +46,7 @@ static const struct amp_verb verbs[] = {
     {0},
 };
 
-static const int statuses[] = {0, 1, 64, 65, 69, 70, 74, 75, 77, 78, 130, 0};
+static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
 static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm, &amp_agent_fsm,
                                                  &amp_job_fsm, NULL};
 

@@ -73,7 +73,6 @@ int init_undo(struct init *in, struct amp_error *err);
 /* The object with "files" ({path: {"kind", "sha256"}}) and "hooks" (a directory); empty if there is
  * none. */
 int init_note_read(const struct init *in, json_t **out, struct amp_error *err);
-int init_note_write(const struct init *in, const json_t *note, struct amp_error *err);
 
 /* ---- texts.c ---- */
 

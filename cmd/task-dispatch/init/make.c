@@ -39,7 +39,7 @@ int init_note_read(const struct init *in, json_t **out, struct amp_error *err)
     return *out ? 0 : amp_fail_memory(err);
 }
 
-int init_note_write(const struct init *in, const json_t *note, struct amp_error *err)
+static int note_write(const struct init *in, const json_t *note, struct amp_error *err)
 {
     char path[PATH_MAX + 16];
     note_path(in, path);
@@ -125,7 +125,7 @@ int init_make(struct init *in, struct amp_error *err)
     for (size_t i = 0; i < in->n; i++)
         if (in->steps[i].action != INIT_KEEP && step_note(note, &in->steps[i], err) < 0)
             return -1;
-    if (init_note_write(in, note, err) < 0)
+    if (note_write(in, note, err) < 0)
         return -1;
     for (size_t i = 0; i < in->n; i++)
         if (step_make(in, &in->steps[i], err) < 0)

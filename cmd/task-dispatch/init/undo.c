@@ -65,8 +65,8 @@ static int file_plan(struct init *in, const char *path, const json_t *row, struc
 /* Whether the state has nothing but what init and the hooks put there. */
 static bool state_is_unused(const struct init *in)
 {
-    static const char *const known[] = {".",           "..",      INIT_NOTE, "amp.json",
-                                        AMP_RULE_FILE, "no-push", NULL};
+    static const char *const known[] = {
+        ".", "..", INIT_NOTE, "amp.json", AMP_RULE_FILE, "no-push.gitconfig", NULL};
     AMP_DIR DIR *d = opendir(in->state);
     for (struct dirent *e; d && (e = readdir(d));) {
         size_t i = 0;
