@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # amp-route inbox --exec: the command answers its message by a result file, $AMP_RESULT.
 
+# shellcheck disable=SC2154 # stderr is set by run
 load lib
 load messages
 
@@ -34,7 +35,7 @@ command() { printf '%s\n' "$1" >>good.sh; }
   [ "$(jq -c '.msg.payload | [.note, .result.n]' answers)" = '["done",1]' ]
   amp-validate <answers | cmp - answers
   amp-sign verify -s "$AMP_STATE" <answers | cmp - answers
-  [ ! -e "$AMP_STATE"/run/.inbox/* ]
+  [ -z "$(ls "$AMP_STATE/run/.inbox")" ]
   # It is never handed over again.
   run -1 hands -x ./good.sh
   [ "$(grep -o message_id seen | wc -l)" -eq 1 ]

@@ -2,6 +2,7 @@
 # amp-ack accept, progress, complete, fail, reply: each verb in each protocol, from one table. What is composed must be
 # valid, signed by the agent that answers, and must move the state of its message.
 
+# shellcheck disable=SC2154,SC2016 # stderr is set by run; the inner shell expands
 load lib
 load messages
 
@@ -229,7 +230,7 @@ END
   git -C repo commit -q -m work
   message task_dispatch ".msg_id += \"7\" | .payload.repo = \"$PWD/repo\" | .payload.subtasks = [.payload.subtasks[0]]" |
     amp-ack track -s s >/dev/null
-  run -0 --separate-stderr amp-ack complete task_dispatch-T-2026-044-17721163270017 -s s --as executor/ada --text done
+  run -0 --separate-stderr amp-ack complete task_dispatch-T-2026-044-17721163270017 -s s --as executor/ada --text 'done'
   [ "$(jq -c '.msg.payload | [.diff_summary, .commit_hash == $c]' --arg c "$(git -C repo rev-parse feature/x)" <<<"$output")" = \
     '[{"files_changed":["a.c"],"lines_added":1,"lines_removed":0},true]' ]
 }

@@ -197,14 +197,13 @@ static char **environment_make(const struct amp_handover *h, const struct amp_in
     char **env = calloc(n + WORDS + 1, sizeof(*env));
     if (!env)
         return NULL;
-    bool has[WORDS] = {true, true, true, m->redelivered, h->result && *h->result};
+    bool has[WORDS] = {true, true, true, m->redelivered, h->outcome.path[0]};
     snprintf(words[0], sizeof words[0], "%s%.255s", names[0], h->o->name);
     snprintf(words[1], sizeof words[1], "%s%u", names[1], m->attempt);
     snprintf(words[2], sizeof words[2], "%s%.*s", names[2], (int)(m->id.n < 200 ? m->id.n : 200),
              m->id.p);
     snprintf(words[WORD_REDELIVERED], sizeof words[0], "%s1", names[WORD_REDELIVERED]);
-    snprintf(words[WORD_RESULT], sizeof words[0], "%s%.1040s", names[WORD_RESULT],
-             h->result ? h->result : "");
+    snprintf(words[WORD_RESULT], sizeof words[0], "%s%.1040s", names[WORD_RESULT], h->outcome.path);
     for (int i = 0; i < WORDS; i++)
         if (has[i])
             env[out++] = words[i];
@@ -271,6 +270,12 @@ static int command_run(struct amp_handover *h, const struct amp_inbox_msg *m,
     struct amp_child_end end;
     struct amp_span message;
     int64_t limit = h->o->attempt_timeout_ms > 0 ? h->o->attempt_timeout_ms : -1;
+    if (amp_outcome_prepare(h->acks, m, &h->outcome, err) < 0)
+        return -1;
+    *how = AMP_RUN_DONE;
+    h->paused = false;
+    if (h->outcome.left)
+        return 0;
     AMP_FREE char **env = environment_make(h, m, words);
     if (!env)
         return amp_fail_memory(err);

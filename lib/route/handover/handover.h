@@ -79,7 +79,7 @@ void amp_acks_watch(const struct amp_acks *a, struct pollfd fds[AMP_PORT_FDS], i
 int amp_acks_finish(struct amp_acks *a, struct amp_error *err);
 
 /* The result file of a command, by which it answers the message (amp-route-inbox(1)); only with
- * --acks. */
+ * --acks (a NULL: there are none). */
 struct amp_outcome_file {
     char dir[1024], path[1040]; /* "": there is none */
     bool left;                  /* by a hand-over that was killed: the command is not run again */
@@ -103,9 +103,9 @@ struct amp_handover {
     struct amp_error why; /* why the command did not take the message */
     struct amp_pause_watch *pauses;
     struct amp_reader *reader;
-    bool paused;           /* the last command was ended, because a person suspended it */
-    struct amp_acks *acks; /* written during waits; or NULL */
-    const char *result;    /* the path for AMP_RESULT; NULL or "": none */
+    bool paused;                     /* the last command was ended, because a person suspended it */
+    struct amp_acks *acks;           /* written during waits; or NULL */
+    struct amp_outcome_file outcome; /* of the current message's command */
 };
 int amp_handover_open(struct amp_handover *h, struct amp_error *err);
 void amp_handover_close(struct amp_handover *h);

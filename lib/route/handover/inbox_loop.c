@@ -41,7 +41,6 @@ struct inbox_loop {
     bool holds;                       /* a message stays in the inbox */
     int64_t spared;                   /* attempts of the message that a suspension ended, */
     char spared_of[AMP_KEY_NAME_MAX]; /* by its digest */
-    struct amp_outcome_file outcome;  /* of the message's command */
     struct amp_buf held, notes;       /* ids that were reported as held; lines to report now */
 };
 
@@ -104,8 +103,8 @@ static int outcome_settle(struct inbox_loop *in, const struct amp_inbox_msg *m,
     struct amp_error e = {0};
     if (*how == AMP_RUN_AGAIN || in->hand.paused)
         return 0;
-    if (amp_outcome_answer(&in->acks, m, &in->outcome, *how == AMP_RUN_REFUSED, &answered, &e) ==
-        0) {
+    if (amp_outcome_answer(&in->acks, m, &in->hand.outcome, *how == AMP_RUN_REFUSED, &answered,
+                           &e) == 0) {
         in->end->handed += answered;
         in->this_turn += answered;
         return answered;
@@ -253,20 +252,15 @@ static int message_step(struct inbox_loop *in, bool *any, int64_t *wake_ms, stru
         in->o->voice->note("%.*s again: it may have been handed over before",
                            (int)(m.id.n < 200 ? m.id.n : 200), m.id.p);
     int64_t began = amp_now_ms();
-    if (amp_outcome_prepare(&in->acks, &m, &in->outcome, err) < 0)
-        return -1;
-    how = AMP_RUN_DONE;
-    in->hand.paused = false;
-    in->hand.result = in->outcome.path;
-    if (!in->outcome.left && amp_handover(&in->hand, &m, &how, err) < 0)
+    if (amp_handover(&in->hand, &m, &how, err) < 0)
         return -1;
     message_count(in, &m, began, how);
     if (message_settle(in, &m, how, err) < 0)
         return -1;
     /* The answer must be on disk before the file goes. */
-    if (in->outcome.dir[0] && amp_store_sync(in->store, err) < 0)
+    if (in->hand.outcome.dir[0] && amp_store_sync(in->store, err) < 0)
         return -1;
-    amp_outcome_drop(&in->outcome);
+    amp_outcome_drop(&in->hand.outcome);
     metrics_write(in);
     return 0;
 }

@@ -26,13 +26,13 @@ int amp_outcome_prepare(struct amp_acks *a, const struct amp_inbox_msg *m,
                         struct amp_outcome_file *f, struct amp_error *err)
 {
     char parent[PATH_MAX], dir[PATH_MAX], digest[AMP_KEY_NAME_MAX];
-    const struct amp_span parts[] = {a->o->agent, m->id};
     struct stat st;
     *f = (struct amp_outcome_file){0};
-    if (!a->spec || !a->o->argv)
+    if (!a || !a->spec)
         return 0; /* there is no way for an answer */
     if (!realpath(amp_store_dir(a->store), parent))
         return amp_fail_errno(err, AMP_IOERR, "%s", amp_store_dir(a->store));
+    const struct amp_span parts[] = {a->o->agent, m->id};
     if (amp_key_digest(parts, 2, digest, err) < 0)
         return -1;
     const char *hex = strchr(digest, ':');
