@@ -62,6 +62,7 @@ LIBS_git-worker := -lgit2 -lz
 LIBS_jq-worker  := -ljq
 LIBS_port-http  := -lcurl
 LIBS_key-worker := -lcrypto
+LIBS_amp-top    := -lncursesw -ltinfo
 
 .PHONY: all programs demo check check-fast bench fuzz soak install install-html uninstall html dist deb \
   deps deps-check format lint clean unit-tests units print-flags
@@ -159,9 +160,12 @@ $(BUILD)/libexec/amp/%: libexec/scripts/%
 	@mkdir -p $(@D)
 	$(Q)install -m $(if $(filter %.sh,$<),644,755) $< $@
 
+# The view of amp-top, without a terminal.
+$(BUILD)/tests/unit/top_view_test: $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/amp-top/model/*.c cmd/amp-top/view/*.c))
+
 $(UNITS) $(FIXTURES) $(CHECKERS): %: %.o $(BUILD)/lib/libamp.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
 
 $(ESCAPE): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/escape/*.c))
 	$(call say,LINK,$@)

@@ -75,6 +75,7 @@ row "amp-ack track, one message" "$work/one" amp-ack track --state "$work/state"
 row "task-dispatch coordinate, no input" /dev/null task-dispatch coordinate --state "$work/state"
 row "amp-sign, one message" "$work/one" amp-sign --state "$work/state" --as executor/ann
 row "hitl-prompt, no input" /dev/null hitl-prompt --state "$work/state"
+row "amp-top --once" /dev/null amp-top --once --state "$work/state"
 git init -q "$work/repo"
 cd "$work/repo"
 row "worktree-bind list" /dev/null worktree-bind list

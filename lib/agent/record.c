@@ -6,7 +6,7 @@
 #include "message/record/record.h"
 #include "json/record.h"
 
-#define KIND "agent"
+#define KIND AMP_AGENT_KIND
 
 static int reach_find(struct amp_span word)
 {

@@ -10,6 +10,8 @@
 #include "agent/agent.h"
 #include "store/store.h"
 
+#define AMP_AGENT_KIND "agent" /* of the records in the store */
+
 /* An unanswered heartbeat. */
 struct amp_agent_asked {
     const char *id, *correlation;

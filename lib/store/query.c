@@ -209,23 +209,42 @@ static int row_add(struct rows *rows, sqlite3_stmt *st, struct amp_error *err)
     return 0;
 }
 
-static int rows_collect(struct amp_store *s, enum amp_index_statement which, const struct bounds *b,
-                        const char *state, int64_t now_ms, struct rows *rows, struct amp_error *err)
+/* What a statement selects within its bounds. */
+struct selection {
+    enum amp_index_statement which;
+    const char *state;
+    int64_t now_ms;
+    const struct amp_store_window *window;
+};
+
+static void selection_bind(const struct selection *how, sqlite3_stmt *st)
+{
+    const struct amp_store_window *w = how->window;
+    if (w) {
+        sqlite3_bind_int64(st, 3, w->due_ms);
+        sqlite3_bind_text(st, 4, w->key.n ? w->key.p : "", (int)w->key.n, SQLITE_STATIC);
+        sqlite3_bind_int64(st, 5, w->most);
+    } else if (how->which == AMP_IX_DUE) {
+        sqlite3_bind_int64(st, 3, how->now_ms);
+    } else if (how->state) {
+        sqlite3_bind_text(st, 3, how->state, -1, SQLITE_STATIC);
+    } else {
+        sqlite3_bind_null(st, 3);
+    }
+}
+
+static int rows_collect(struct amp_store *s, const struct selection *how, const struct bounds *b,
+                        struct rows *rows, struct amp_error *err)
 {
     int rc;
     rows->n = 0;
     amp_buf_reset(rows->keys);
     if (amp_turn_index(s, err) < 0)
         return -1;
-    sqlite3_stmt *st = kind_select(s, which, b, err);
+    sqlite3_stmt *st = kind_select(s, how->which, b, err);
     if (!st)
         return -1;
-    if (which == AMP_IX_DUE)
-        sqlite3_bind_int64(st, 3, now_ms);
-    else if (state)
-        sqlite3_bind_text(st, 3, state, -1, SQLITE_STATIC);
-    else
-        sqlite3_bind_null(st, 3);
+    selection_bind(how, st);
     while ((rc = amp_index_next(&s->index, st, AMP_INDEX_REC, err)) == 1) {
         if ((rc = row_add(rows, st, err)) < 0)
             break;
@@ -276,9 +295,8 @@ static int rows_give(struct amp_store *s, const struct rows *rows, amp_store_eac
     return 0;
 }
 
-static int keys_each(struct amp_store *s, enum amp_index_statement which, const struct bounds *b,
-                     const char *state, int64_t now_ms, amp_store_each_fn fn, void *ctx,
-                     struct amp_error *err)
+static int keys_each(struct amp_store *s, const struct selection *how, const struct bounds *b,
+                     amp_store_each_fn fn, void *ctx, struct amp_error *err)
 {
     AMP_BUF struct amp_buf keys = {0};
     struct rows rows = {.keys = &keys};
@@ -286,9 +304,9 @@ static int keys_each(struct amp_store *s, enum amp_index_statement which, const 
     amp_buf_init(&keys, SIZE_MAX / 2);
     if (amp_turn_enter(s, &own, err) < 0)
         return -1;
-    int rc = rows_collect(s, which, b, state, now_ms, &rows, err);
+    int rc = rows_collect(s, how, b, &rows, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = rows_collect(s, which, b, state, now_ms, &rows, err);
+        rc = rows_collect(s, how, b, &rows, err);
     rc = amp_turn_leave(s, own, rc, err);
     if (rc == 0)
         rc = rows_give(s, &rows, fn, ctx, err);
@@ -302,7 +320,8 @@ int amp_store_each(struct amp_store *s, const char *kind, const char *state, amp
     struct bounds b;
     if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0)
         return -1;
-    return keys_each(s, AMP_IX_EACH, &b, state, 0, fn, ctx, err);
+    const struct selection how = {.which = AMP_IX_EACH, .state = state};
+    return keys_each(s, &how, &b, fn, ctx, err);
 }
 
 int amp_store_each_of(struct amp_store *s, const char *kind, struct amp_span prefix,
@@ -311,7 +330,8 @@ int amp_store_each_of(struct amp_store *s, const char *kind, struct amp_span pre
     struct bounds b;
     if (bounds_make(kind, prefix, &b, err) < 0)
         return -1;
-    return keys_each(s, AMP_IX_EACH, &b, NULL, 0, fn, ctx, err);
+    const struct selection how = {.which = AMP_IX_EACH};
+    return keys_each(s, &how, &b, fn, ctx, err);
 }
 
 int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_store_each_fn fn,
@@ -320,7 +340,19 @@ int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_sto
     struct bounds b;
     if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0)
         return -1;
-    return keys_each(s, AMP_IX_DUE, &b, NULL, now_ms, fn, ctx, err);
+    const struct selection how = {.which = AMP_IX_DUE, .now_ms = now_ms};
+    return keys_each(s, &how, &b, fn, ctx, err);
+}
+
+int amp_store_due_window(struct amp_store *s, const struct amp_store_window *w,
+                         amp_store_each_fn fn, void *ctx, struct amp_error *err)
+{
+    struct bounds b;
+    if (bounds_make(w->kind, AMP_SPAN(""), &b, err) < 0)
+        return -1;
+    const struct selection how = {.which = w->before ? AMP_IX_DUE_BEFORE : AMP_IX_DUE_AFTER,
+                                  .window = w};
+    return keys_each(s, &how, &b, fn, ctx, err);
 }
 
 /* The number that a statement over a kind gives, 0 if it gives none. */
@@ -365,6 +397,15 @@ int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct a
 {
     int64_t count = 0;
     if (kind_number(s, AMP_IX_HOW_MANY, kind, &count, err) < 0)
+        return -1;
+    *n = (uint64_t)count;
+    return 0;
+}
+
+int amp_store_count_due(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err)
+{
+    int64_t count = 0;
+    if (kind_number(s, AMP_IX_HOW_MANY_DUE, kind, &count, err) < 0)
         return -1;
     *n = (uint64_t)count;
     return 0;

@@ -154,8 +154,20 @@ int amp_store_each_of(struct amp_store *s, const char *kind, struct amp_span pre
  */
 int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_store_each_fn fn,
                   void *ctx, struct amp_error *err);
-/* The number of records of a kind, without reading them. */
+/* A window over the records of a kind that have a due time, in the order of this time and of their
+ * keys: up to `most` records next to a place. */
+struct amp_store_window {
+    const char *kind;
+    int64_t due_ms;      /* the place: a record's due time, */
+    struct amp_span key; /* and the text of its key; 0: before all, INT64_MAX: after all records */
+    bool before;         /* the records before the place, the nearest first */
+    uint32_t most;
+};
+int amp_store_due_window(struct amp_store *s, const struct amp_store_window *w,
+                         amp_store_each_fn fn, void *ctx, struct amp_error *err);
+/* The number of records of a kind, without reading them; of those with a due time. */
 int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err);
+int amp_store_count_due(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err);
 /* The earliest due_ms of a kind, or 0. */
 int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *ms, struct amp_error *err);
 

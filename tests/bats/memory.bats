@@ -103,6 +103,14 @@ prepared() { cp -R ready run; }
   every_nth amp-ack nothing amp-ack sweep --state run/state
 }
 
+@test "amp-top" {
+  message task_dispatch | amp-route -s ready -r '* => inbox:executor'
+  : >in
+  # The lists are read and printed after SQLite's allocations.
+  local N=5000 LAST=150
+  every_nth amp-top stateless amp-top --once --state ready
+}
+
 @test "amp-ack dead" {
   AMP_STATE=ready dead 3
   : >in

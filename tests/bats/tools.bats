@@ -100,6 +100,7 @@ class STANDARD agent-registry register: sets a class; elsewhere it selects one
 grace 3600000ms amp-sign rotate: the old key's validity; elsewhere a command's time to end
 format line amp-route inbox: how a message is written, not a report
 format table amp-ack log: how a report is written
+format - amp-top: without it there is a screen
 from start amp-route replay: a position; elsewhere it is a role
 from system amp-ack: the role that sends escalations
 jobs 1 amp-validate: threads; a stream of messages needs one
@@ -495,6 +496,7 @@ T
 may_link() {
   case $1 in
   amp-validate) echo libpcre2-8 ;;
+  amp-top) echo libpcre2-8 libsqlite3 libjansson libsodium libncursesw libtinfo ;;
   branch-guard) echo libpcre2-8 ;;
   agent-registry | amp-route | amp-ack | amp-sign | task-dispatch | hitl-prompt | worktree-bind)
     echo libpcre2-8 libsqlite3 libjansson libsodium

@@ -148,6 +148,11 @@ struct amp_inbox_info {
     uint32_t waiting, bound, credits, open; /* open: READ and unfinished */
     int64_t oldest_ms;                      /* 0: none waits */
     int64_t busy_ms, until_ms;              /* begin and end of the busy time; 0: idle */
+    struct amp_span first;                  /* the id of the oldest place in the buffer, or empty */
+    struct amp_inbox_lane {
+        uint32_t waiting;
+        int64_t bytes, oldest_ms; /* 0: none waits */
+    } lane[AMP_LANE_COUNT];
 };
 int amp_inbox_info(struct amp_store *s, struct amp_span agent, struct amp_buf *mem,
                    struct amp_inbox_info *out, struct amp_error *err);

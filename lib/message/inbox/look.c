@@ -12,9 +12,18 @@ static void info_of(const struct amp_inbox_buffer *b, struct amp_span agent,
                                    .open = b->n_open,
                                    .busy_ms = b->busy_ms,
                                    .until_ms = b->until_ms};
-    for (uint32_t i = 0; i < b->n_waiting; i++)
-        if (out->oldest_ms == 0 || b->waiting[i].at_ms < out->oldest_ms)
-            out->oldest_ms = b->waiting[i].at_ms;
+    out->first = b->n_waiting ? b->waiting[0].id : AMP_SPAN("");
+    for (uint32_t i = 0; i < b->n_waiting; i++) {
+        const struct amp_inbox_place *p = &b->waiting[i];
+        bool known = p->lane >= 0 && p->lane < AMP_LANE_COUNT;
+        struct amp_inbox_lane *l = &out->lane[known ? p->lane : AMP_LANE_STANDARD];
+        if (out->oldest_ms == 0 || p->at_ms < out->oldest_ms)
+            out->oldest_ms = p->at_ms;
+        if (l->oldest_ms == 0 || p->at_ms < l->oldest_ms)
+            l->oldest_ms = p->at_ms;
+        l->waiting++;
+        l->bytes += p->size;
+    }
 }
 
 int amp_inbox_info(struct amp_store *s, struct amp_span agent, struct amp_buf *mem,

@@ -86,6 +86,17 @@ int amp_store_frames(struct amp_store *s, uint64_t after, amp_store_frame_fn fn,
     return frames_read(s, scan_start(&s->log, after + 1), &f, err);
 }
 
+int amp_store_place_near_end(struct amp_store *s, uint64_t most, struct amp_store_place *out,
+                             uint64_t *after, struct amp_error *err)
+{
+    uint64_t first, last;
+    if (amp_store_range(s, &first, &last, err) < 0)
+        return -1;
+    *after = last > most ? last - most : 0;
+    out->pos = scan_start(&s->log, *after + 1);
+    return 0;
+}
+
 int amp_store_frames_on(struct amp_store *s, struct amp_store_place *at, amp_store_frame_fn fn,
                         void *ctx, struct amp_error *err)
 {

@@ -18,6 +18,10 @@ int amp_store_frames(struct amp_store *s, uint64_t after, amp_store_frame_fn fn,
 struct amp_store_place {
     struct amp_pos pos;
 };
+/* A place before the latest `most` frames, as near to them as the log's segments allow: the frames
+ * between it and *after are older. */
+int amp_store_place_near_end(struct amp_store *s, uint64_t most, struct amp_store_place *out,
+                             uint64_t *after, struct amp_error *err);
 /* Calls fn with the frames after the place, also if the log rotated or was repaired meanwhile. They
  * are on disk by then. The place moves past each frame that fn is called with. */
 int amp_store_frames_on(struct amp_store *s, struct amp_store_place *at, amp_store_frame_fn fn,

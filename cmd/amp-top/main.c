@@ -1,0 +1,120 @@
+/* amp-top: a live view of a state directory. */
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "flow/config.h"
+#include "flow/facts.h"
+#include "flow/identity/head.h"
+#include "top.h"
+
+const char *top_state, *top_config;
+struct amp_identity_cli top_identity = AMP_IDENTITY_CLI;
+static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
+static const char *format, *list;
+static bool once;
+
+static const char *const formats[] = {"text", "ndjson", NULL};
+static const char *const lists[] = {
+#define X(id, title, tab, word) word,
+    TOP_PANES(X)
+#undef X
+        NULL};
+
+static const struct amp_opt options[] = {
+    AMP_OPT_STATE(top_state),
+    {0, "once", AMP_OPT_FLAG, &once, NULL, .doc = "print the lists once, also on a terminal"},
+    {0, "format", AMP_OPT_CHOICE, &format, "FORMAT", .doc = "print them once, as text or ndjson",
+     .choices = formats},
+    {0, "show", AMP_OPT_CHOICE, &list, "LIST", .doc = "begin with this list, or print only it",
+     .choices = lists},
+    AMP_OPT_CONFIG(top_config),
+    AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
+    AMP_OPT_IDENTITIES(top_identity),
+    AMP_OPT_END,
+};
+
+static int top_run(int argc, char **argv);
+static const struct amp_verb verbs[] = {
+    {NULL, "", "watch agents, tasks and messages", NULL, top_run, .finds_state = true},
+    {0},
+};
+static const int statuses[] = {
+    AMP_OK,    AMP_USAGE,    AMP_DATAERR, AMP_UNAVAILABLE, AMP_INTERNAL,
+    AMP_IOERR, AMP_TEMPFAIL, AMP_NOPERM,  AMP_CONFIG,      AMP_INTERRUPTED,
+    0};
+AMP_CONFIG_SUSPENDER;
+static const struct amp_tool tool = {
+    .name = "amp-top",
+    .doc = "watch agents, tasks, messages and questions, and answer",
+    .opts = options,
+    .verbs = verbs,
+    .statuses = statuses,
+    AMP_CONFIG_OF_RECORDER,
+};
+
+/* Why this process can change nothing; NULL: it can. */
+static const char *read_only_why(struct amp_error *err)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/log", top_state);
+    if (top_act_allowed("act in amp-top", err) < 0)
+        return err->what;
+    return access(path, W_OK) == 0 ? NULL : "the state directory cannot be written";
+}
+
+static enum top_pane list_find(void)
+{
+    int p = 0;
+    while (list && p < TOP_PANE_COUNT && strcmp(list, top_pane_word((enum top_pane)p)) != 0)
+        p++;
+    return list ? (enum top_pane)p : TOP_PANE_COUNT;
+}
+
+static int plain_run(struct amp_store *s, struct amp_error *err)
+{
+    struct top_model m = {0};
+    struct top_source src;
+    int rc = top_source_open(&src, s, &m, err);
+    if (rc == 0)
+        rc = top_plain_print(&m, format && strcmp(format, "ndjson") == 0, list_find(), err);
+    top_source_close(&src);
+    top_model_release(&m);
+    return rc;
+}
+
+static int top_run(int argc, char **argv)
+{
+    struct amp_store *s = NULL;
+    struct amp_error err;
+    const struct amp_store_options opt = {.facts = &amp_flow_facts,
+                                          .sign_head = amp_head_sign,
+                                          .lock_timeout_ms = lock_timeout_ms,
+                                          .look = true,
+                                          .actor = amp_cli_name()};
+    (void)argc;
+    (void)argv;
+    if (!top_state)
+        amp_die_no_state();
+    int rc = access(top_state, F_OK) == 0 ? amp_store_open(top_state, &opt, &s, &err)
+                                          : amp_fail(&err, AMP_UNAVAILABLE, "state_missing",
+                                                     "there is no state directory %s", top_state);
+    if (rc == 0 && (once || format || !top_screen_possible())) {
+        rc = plain_run(s, &err);
+    } else if (rc == 0) {
+        enum top_pane first = list_find();
+        amp_signals_install();
+        struct amp_error why;
+        rc = top_loop(s, first == TOP_PANE_COUNT ? TOP_TASKS : first, amp_color_of(STDOUT_FILENO),
+                      read_only_why(&why), &err);
+        if (rc == 0 && amp_stop)
+            rc = amp_fail(&err, AMP_INTERRUPTED, "interrupted", "interrupted");
+    }
+    amp_store_close(s);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}
+
+int main(int argc, char **argv)
+{
+    return amp_cli_main(&tool, argc, argv);
+}

@@ -1,0 +1,485 @@
+/* What is behind a row. */
+#include "detail.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/record.h"
+#include "base/grow.h"
+#include "flow/decide/evidence.h"
+#include "flow/story/story.h"
+#include "message/inbox/inbox.h"
+#include "message/record/record.h"
+#include "questions.h"
+#include "worktree/binding.h"
+
+#define LINES_MAX 20000
+#define TEXT_MAX  16384 /* bytes of a paragraph */
+
+void top_text_release(struct top_text *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(t->v[i].text);
+    free(t->v);
+    *t = (struct top_text){0};
+}
+
+void top_text_add(struct top_text *t, uint8_t label_tone, const char *label, uint8_t tone,
+                  int indent, struct amp_span text)
+{
+    struct amp_error err;
+    struct amp_span cut = {text.p, text.n > TEXT_MAX ? TEXT_MAX : text.n};
+    char *copy = t->n < LINES_MAX ? amp_span_dup(cut) : NULL;
+    if (!copy || amp_grow(&t->v, &t->cap, t->n, sizeof *t->v, &err) < 0) {
+        free(copy);
+        t->failed = true;
+        return;
+    }
+    struct top_line *l = &t->v[t->n++];
+    *l = (struct top_line){
+        .tone = tone, .label_tone = label_tone, .indent = (uint8_t)indent, .text = copy};
+    snprintf(l->label, sizeof l->label, "%s", label);
+    int n = top_columns(amp_span_str(l->label));
+    t->label = n > t->label ? n : t->label;
+}
+
+static void fact_add(struct top_text *t, const char *label, const char *text)
+{
+    if (text && *text)
+        top_text_add(t, TOP_DIM, label, TOP_PLAIN, 0, amp_span_str(text));
+}
+
+static void blank_add(struct top_text *t)
+{
+    top_text_add(t, TOP_PLAIN, "", TOP_PLAIN, 0, AMP_SPAN(""));
+}
+
+static void head_add(struct top_text *t, const char *title)
+{
+    if (t->n)
+        blank_add(t);
+    top_text_add(t, TOP_ACCENT, title, TOP_PLAIN, 0, AMP_SPAN(""));
+}
+
+/* The local time; with the date unless it is of today. */
+static const char *time_text(const struct top_source *src, int64_t ms, char out[32])
+{
+    struct tm t, today;
+    time_t at = (time_t)(ms / 1000), now = (time_t)(src->m->now_ms / 1000);
+    *out = '\0';
+    if (ms > 0 && localtime_r(&at, &t) && localtime_r(&now, &today))
+        strftime(out, 32,
+                 t.tm_yday == today.tm_yday && t.tm_year == today.tm_year ? "%H:%M:%S"
+                                                                          : "%Y-%m-%d %H:%M",
+                 &t);
+    return out;
+}
+
+static void failed_add(struct top_text *t, const struct amp_error *err)
+{
+    top_text_add(t, TOP_BAD, "error", TOP_BAD, 0, amp_span_str(err->what));
+}
+
+/* ---- tasks ---- */
+
+static uint8_t event_tone(const struct amp_story_event *e)
+{
+    if (e->kind == AMP_STORY_VERDICT)
+        return strncmp(e->word, "approved", 8) == 0 ? TOP_GOOD : TOP_BAD;
+    if (e->kind == AMP_STORY_RESULT)
+        return strcmp(e->word, "complete") == 0 ? TOP_INFO
+               : strcmp(e->word, "failed") == 0 ? TOP_BAD
+                                                : TOP_WARN;
+    if (e->kind == AMP_STORY_QUESTION)
+        return e->open ? TOP_WARN : TOP_STRONG;
+    return e->kind == AMP_STORY_DECISION || e->kind == AMP_STORY_LAND ? TOP_GOOD : TOP_STRONG;
+}
+
+static void event_show(const struct top_source *src, const struct amp_story_event *e,
+                       struct top_text *t)
+{
+    AMP_BUF struct amp_buf b = {.max = TEXT_MAX};
+    struct amp_error err;
+    char at[32];
+    int rc = amp_buf_fmt(&b, &err, "%s%s%s", amp_story_word(e->kind), *e->word ? " " : "", e->word);
+    if (rc == 0 && (*e->from || *e->to))
+        rc = amp_buf_fmt(&b, &err, "  %s%s%s", e->from, *e->from && *e->to ? " → " : "", e->to);
+    if (rc == 0 && *e->commit)
+        rc = amp_buf_fmt(&b, &err, "  %.10s", e->commit);
+    if (rc == 0 && (e->files || e->added || e->removed))
+        rc = amp_buf_fmt(&b, &err, "  %lld file%s +%lld -%lld", (long long)e->files,
+                         e->files == 1 ? "" : "s", (long long)e->added, (long long)e->removed);
+    if (rc == 0 && e->kind == AMP_STORY_VERDICT && e->confidence >= 0)
+        rc = amp_buf_fmt(&b, &err, "  confidence %.2f", e->confidence);
+    if (rc == 0 && e->open)
+        rc = amp_buf_str(&b, "  — waits for a person", &err);
+    if (rc < 0)
+        return;
+    top_text_add(t, TOP_DIM, time_text(src, e->at_ms, at), event_tone(e), 0, amp_buf_span(&b));
+    if (*e->text)
+        top_text_add(t, TOP_PLAIN, "", TOP_PLAIN, 2, amp_span_str(e->text));
+    for (size_t i = 0; i < e->n_items; i++) {
+        const struct amp_story_item *it = &e->items[i];
+        bool bad = strcmp(it->label, "issue") == 0 || strcmp(it->label, "blocker") == 0;
+        amp_buf_reset(&b);
+        rc = amp_buf_fmt(&b, &err, "%s%s%s: ", it->severity, *it->severity ? " " : "", it->label);
+        if (rc == 0 && *it->file && it->line > 0)
+            rc = amp_buf_fmt(&b, &err, "%s:%lld: ", it->file, (long long)it->line);
+        else if (rc == 0 && *it->file)
+            rc = amp_buf_fmt(&b, &err, "%s: ", it->file);
+        if (rc == 0)
+            rc = amp_buf_fmt(&b, &err, "%s%s%s", it->text, *it->fix ? " — fix: " : "", it->fix);
+        if (rc == 0)
+            top_text_add(t, TOP_PLAIN, "", bad ? TOP_WARN : TOP_DIM, 2, amp_buf_span(&b));
+    }
+}
+
+static void task_show(struct top_source *src, const char *id, struct top_text *t)
+{
+    AMP_STORY st = {0};
+    struct amp_error err;
+    char text[600];
+
+    snprintf(t->title, sizeof t->title, "%.100s", id);
+    if (amp_story_load(src->store, amp_span_str(id), &st, &err) < 0) {
+        failed_add(t, &err);
+        return;
+    }
+    if (st.found) {
+        const struct amp_task *k = &st.task;
+        const struct amp_task_part *part = amp_task_turn(k);
+        fact_add(t, "state", amp_task_fsm.states[k->state].name);
+        fact_add(t, "task", k->description);
+        bool oid = strlen(k->base) >= 40 && strspn(k->base, "0123456789abcdef") == strlen(k->base);
+        snprintf(text, sizeof text, "%s%s%.*s", k->branch, *k->base ? " from " : "", oid ? 12 : 400,
+                 k->base);
+        fact_add(t, "branch", text);
+        fact_add(t, "repository", k->repo);
+        if (part && part->commit)
+            fact_add(t, "commit", part->commit);
+        if (amp_task_is_suspended(k))
+            fact_add(t, "suspended", k->suspended.ref);
+    }
+    top_cost_text(src->m, id, text);
+    fact_add(t, "cost", text);
+    if (st.n_attempts)
+        fact_add(t, "log", st.attempts[st.n_attempts - 1].dir);
+    head_add(t, "story");
+    for (size_t i = 0; i < st.n_events; i++)
+        event_show(src, &st.events[i], t);
+    if (!st.n_events)
+        top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("nothing is recorded"));
+}
+
+/* ---- agents ---- */
+
+static void agent_show(struct top_source *src, const char *name, struct top_text *t)
+{
+    AMP_BUF struct amp_buf mem = {.max = 1 << 20};
+    AMP_FREE struct amp_binding *b = calloc(1, sizeof *b);
+    struct amp_agent_rec r;
+    struct amp_error err;
+    char text[300], at[32];
+
+    snprintf(t->title, sizeof t->title, "%.100s", name);
+    if (!b || amp_agent_find(src->store, amp_span_str(name), &mem, &r, &err) < 0 ||
+        amp_binding_get(src->store, name, b, &err) < 0) {
+        failed_add(t, b ? &err : &(struct amp_error){.what = "no memory is left"});
+        return;
+    }
+    head_add(t, "work");
+    if (amp_agent_has_work(&r)) {
+        fact_add(t, "state", amp_agent_fsm.states[r.work.state].name);
+        fact_add(t, "role", r.work.role);
+        fact_add(t, "task", r.work.task);
+        fact_add(t, "last task", r.work.last_task);
+        fact_add(t, "failed", r.work.code);
+        fact_add(t, "seen", time_text(src, r.work.last_seen_ms, at));
+        if (r.work.pid > 0) {
+            snprintf(text, sizeof text, "%lld", (long long)r.work.pid);
+            fact_add(t, "process", text);
+        }
+        fact_add(t, "time limit", time_text(src, r.work.limit_ms, at));
+    } else {
+        top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("it has not worked here"));
+    }
+    const char *task = r.work.task && *r.work.task ? r.work.task : r.work.last_task;
+    const struct amp_pause *p =
+        amp_pauses_find(&src->pauses, amp_span_str(task), amp_span_str(name));
+    if (p) {
+        char said[AMP_PAUSE_TEXT_MAX + 300];
+        snprintf(said, sizeof said, "by %.*s%s%.*s", AMP_CLIP(p->person, 100),
+                 p->reason.n ? ": " : "", AMP_CLIP(p->reason, AMP_PAUSE_TEXT_MAX));
+        top_text_add(t, TOP_WARN, "paused", TOP_WARN, 0, amp_span_str(said));
+    }
+    if (amp_agent_is_suspended(&r))
+        top_text_add(t, TOP_WARN, "suspended", TOP_WARN, 0, r.work.suspended.ref);
+    if (r.reach.state != AMP_REACH_ABSENT) {
+        head_add(t, "registered");
+        fact_add(t, "state", amp_reach_fsm.states[r.reach.state].name);
+        fact_add(t, "since", time_text(src, r.reach.joined_ms, at));
+        fact_add(t, "seen", time_text(src, r.reach.seen_ms, at));
+        fact_add(t, "node", r.reach.node);
+    }
+    head_add(t, "worktree");
+    if (b->found) {
+        fact_add(t, "state", amp_binding_fsm.states[b->state].name);
+        fact_add(t, "path", b->worktree);
+        fact_add(t, "visits", b->other);
+        fact_add(t, "branch", b->branch);
+        fact_add(t, "base", b->base);
+        fact_add(t, "repository", b->repo);
+        fact_add(t, "since", time_text(src, b->since_ms, at));
+        fact_add(t, "problem", b->why);
+    } else {
+        top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("it is bound to none"));
+    }
+    if (!task || !*task)
+        return;
+    AMP_STORY st = {0};
+    if (amp_story_load(src->store, amp_span_str(task), &st, &err) < 0)
+        return;
+    head_add(t, "attempts");
+    for (size_t i = 0; i < st.n_attempts; i++)
+        if (strcmp(st.attempts[i].agent, name) == 0)
+            top_text_add(t, TOP_DIM, time_text(src, st.attempts[i].at_ms, at), TOP_PLAIN, 0,
+                         amp_span_str(st.attempts[i].dir));
+    head_add(t, "the task");
+    for (size_t i = 0; i < st.n_events; i++)
+        event_show(src, &st.events[i], t);
+}
+
+/* ---- questions ---- */
+
+static void fields_show(const struct amp_question *q, struct top_text *t)
+{
+    const struct amp_question_field *f = amp_question_terms(q)->fields;
+    for (; f && f->label; f++) {
+        const json_t *v = *f->path ? top_member_at(q->message, f->path) : NULL;
+        size_t i;
+        const json_t *e;
+        if (!*f->path)
+            fact_add(t, f->label, amp_question_invocation(q));
+        else if (json_is_string(v))
+            top_text_add(t, TOP_DIM, f->label, TOP_STRONG, 0, amp_span_str(json_string_value(v)));
+        json_array_foreach (v, i, e)
+            if (json_is_string(e))
+                fact_add(t, i ? "" : f->label, json_string_value(e));
+    }
+}
+
+static void question_show(struct top_source *src, const char *key, struct top_text *t)
+{
+    TOP_QUESTION of = {.mem = {0}};
+    const struct amp_question *q = &of.q;
+    struct amp_error err = {0};
+    struct amp_evidence ev = {0};
+    char at[32];
+
+    snprintf(t->title, sizeof t->title, "question");
+    int rc = top_question_load(src->store, key, &of, &err);
+    if (rc <= 0) {
+        if (rc < 0)
+            failed_add(t, &err);
+        else
+            top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("it was decided, or has ended"));
+        return;
+    }
+    snprintf(t->title, sizeof t->title, "%.100s", q->name);
+    snprintf(t->question, sizeof t->question, "%s", key);
+    snprintf(t->answers, sizeof t->answers, "%s", amp_answer_words(q));
+    snprintf(t->form, sizeof t->form, "%s", amp_answer_form(q));
+    fields_show(q, t);
+    fact_add(t, "severity", q->severity);
+    fact_add(t, "reason", q->reason);
+    fact_add(t, "risk", q->risk);
+    fact_add(t, "asked", time_text(src, q->arrived_ms, at));
+    fact_add(t, "deadline", time_text(src, q->deadline_ms, at));
+    if (q->deadline_ms)
+        fact_add(t, "then", amp_fallback_name(q->fallback));
+    fact_add(t, "refused", q->refused);
+    head_add(t, "answers");
+    const struct amp_action *a = amp_question_actions(q);
+    for (int i = 0; a && a[i].name; i++) {
+        top_text_add(t, TOP_ACCENT, a[i].name, TOP_PLAIN, 0, amp_span_str(a[i].effect));
+        if (i < TOP_ACTIONS) {
+            snprintf(t->action[i].name, sizeof t->action[i].name, "%s", a[i].name);
+            t->action[i].grave = a[i].is & AMP_ACTION_GRAVE;
+        }
+    }
+    if (amp_evidence_load(src->store, q, &ev, &err) < 0) {
+        failed_add(t, &err);
+    } else {
+        head_add(t, "evidence");
+        if (*ev.commit) {
+            char diff[300];
+            snprintf(diff, sizeof diff, "%.12s..%.12s in %.200s", ev.base, ev.commit, ev.repo);
+            fact_add(t, "changes", diff);
+        }
+        for (size_t i = 0; i < ev.n_rows; i++)
+            top_text_add(t, TOP_DIM, ev.rows[i].depth ? "" : time_text(src, ev.rows[i].at_ms, at),
+                         ev.rows[i].depth ? TOP_PLAIN : TOP_STRONG, ev.rows[i].depth ? 2 : 0,
+                         amp_span_str(ev.rows[i].text));
+    }
+    amp_evidence_release(&ev);
+}
+
+/* ---- messages ---- */
+
+static void json_show(struct amp_span line, struct top_text *t)
+{
+    json_auto_t *j = json_loadb(line.p, line.n, 0, NULL);
+    AMP_FREE char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
+    if (!text) {
+        top_text_add(t, TOP_PLAIN, "", TOP_PLAIN, 0, line);
+        return;
+    }
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, "\n"), blanks = strspn(p, " ");
+        top_text_add(t, TOP_PLAIN, "", TOP_PLAIN, (int)(blanks < 40 ? blanks : 40),
+                     (struct amp_span){p + blanks, n - blanks});
+        p += n + (p[n] == '\n');
+    }
+}
+
+static void message_show(struct top_source *src, struct amp_key key, const char *name,
+                         struct top_text *t)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+    struct amp_store_rec rec;
+    struct amp_message_rec r;
+    struct amp_error err;
+    char at[32], text[300];
+
+    snprintf(t->title, sizeof t->title, "%.100s", name);
+    if (amp_store_get(src->store, key, &rec, &err) < 0 ||
+        (rec.found && amp_message_parse(&rec, &mem, &r, &err) < 0)) {
+        failed_add(t, &err);
+        return;
+    }
+    if (!rec.found) {
+        top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("there is no such message any more"));
+        return;
+    }
+    fact_add(t, "state", amp_delivery_fsm.states[r.state].name);
+    snprintf(text, sizeof text, "%.*s  %.*s → %.*s", AMP_CLIP(r.type, 60), AMP_CLIP(r.from, 60),
+             AMP_CLIP(r.to, 60));
+    fact_add(t, "message", text);
+    top_text_add(t, TOP_DIM, "task", TOP_PLAIN, 0, r.task);
+    top_text_add(t, TOP_DIM, "holder", TOP_PLAIN, 0, r.holder);
+    fact_add(t, "sent", time_text(src, r.sent_ms, at));
+    fact_add(t, "due", time_text(src, r.due_ms, at));
+    fact_add(t, "expires", time_text(src, r.expires_ms, at));
+    for (uint32_t i = 0; i < r.n_acks; i++) {
+        const struct amp_ack_note *a = &r.acks[i];
+        snprintf(text, sizeof text, "%s by %.100s%s%.*s%s", a->stage, a->by, a->code.n ? ": " : "",
+                 AMP_CLIP(a->code, 60), a->late ? " (late)" : "");
+        top_text_add(t, TOP_DIM, time_text(src, a->at_ms, at), a->code.n ? TOP_BAD : TOP_GOOD, 0,
+                     amp_span_str(text));
+    }
+    head_add(t, "line");
+    json_show(r.line, t);
+}
+
+struct inbox_reading {
+    struct top_source *src;
+    struct top_text *t;
+};
+
+static int inbox_line(void *ctx, const struct amp_inbox_msg *m)
+{
+    const struct inbox_reading *r = ctx;
+    char text[700], label[TOP_LABEL_MAX] = "";
+    top_age(r->src->m->now_ms - m->at_ms, label);
+    bool known = m->lane >= 0 && m->lane < AMP_LANE_COUNT;
+    snprintf(text, sizeof text, "%s  %.*s%s", known ? amp_lane_name((enum amp_lane)m->lane) : "-",
+             AMP_CLIP(m->id, 500), m->redelivered ? "  (redelivered)" : "");
+    top_text_add(r->t, TOP_DIM, label, TOP_STRONG, 0, amp_span_str(text));
+    struct amp_span line = {m->line.p, m->line.n > 300 ? 300 : m->line.n};
+    if (line.n)
+        top_text_add(r->t, TOP_DIM, "", TOP_DIM, 2, line);
+    return 0;
+}
+
+static void inbox_show(struct top_source *src, const char *agent, struct top_text *t)
+{
+    struct inbox_reading r = {.src = src, .t = t};
+    struct amp_error err;
+    snprintf(t->title, sizeof t->title, "inbox of %.100s", agent);
+    if (amp_inbox_each(src->store, amp_span_str(agent), inbox_line, &r, &err) < 0)
+        failed_add(t, &err);
+    if (t->n == 0)
+        top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("no message waits"));
+}
+
+static void lane_show(struct top_source *src, const char *lane, struct top_text *t)
+{
+    const struct top_list *l = &src->m->list[TOP_INBOXES];
+    int at = (int)top_list_find(&src->m->list[TOP_LANES], lane);
+    char text[100], age[16];
+    snprintf(t->title, sizeof t->title, "lane %.60s", lane);
+    for (size_t i = 0; at >= 0 && at < 3 && i < l->n; i++) {
+        const int64_t *h = &l->v[i].hidden[3 * at];
+        if (h[0] == 0)
+            continue;
+        top_age(src->m->now_ms - h[2], age);
+        snprintf(text, sizeof text, "%lld waiting, %lld bytes, the oldest for %s", (long long)h[0],
+                 (long long)h[1], age);
+        fact_add(t, l->v[i].key, text);
+    }
+    if (t->n == 0)
+        top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("no message waits in this lane"));
+}
+
+/* A deadline leads to its record. */
+static void deadline_show(struct top_source *src, const char *key, struct top_text *t)
+{
+    static const char *const words[] = {"question ", "agent ", "worktree ", "inbox ",
+                                        "acknowledgement "};
+    size_t i = 0, n = sizeof words / sizeof *words;
+    while (i < n && strncmp(key, words[i], strlen(words[i])) != 0)
+        i++;
+    const char *id = i < n ? key + strlen(words[i]) : key;
+    if (i == 0)
+        question_show(src, id, t);
+    else if (i == 1 || i == 2)
+        agent_show(src, id, t);
+    else if (i == 3)
+        inbox_show(src, id, t);
+    else if (i == 4)
+        message_show(src, AMP_KEY_NAMED(AMP_MESSAGE_KIND, amp_span_str(id)), id, t);
+    else
+        snprintf(t->title, sizeof t->title, "%.100s", key);
+}
+
+void top_detail_read(struct top_source *src, enum top_pane p, const struct top_row *row,
+                     struct top_text *t)
+{
+    top_text_release(t);
+    switch (p) {
+    case TOP_TASKS:
+    case TOP_COST:
+        task_show(src, row->key, t);
+        break;
+    case TOP_AGENTS:
+        agent_show(src, row->key, t);
+        break;
+    case TOP_QUESTIONS:
+        question_show(src, row->key, t);
+        break;
+    case TOP_INBOXES:
+        inbox_show(src, row->key, t);
+        break;
+    case TOP_LANES:
+        lane_show(src, row->key, t);
+        break;
+    case TOP_MESSAGES:
+        message_show(src, AMP_KEY_TEXT(amp_span_str(row->key)), row->value[7].text, t);
+        break;
+    default:
+        deadline_show(src, row->key, t);
+    }
+}
