@@ -12,15 +12,11 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
-#include "agent/work.h"
 #include "base/backoff.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
-#include "route/admission/admission.h"
 #include "route/count.h"
-#include "task/task.h"
-
-#define HELD_MAX (1u << 20)
+#include "route/handover/held.h"
 
 /* At least half of a pause is waited, so that the command has time to recover. */
 static const struct amp_backoff pauses = {.first_ms = 500, .most_ms = 16000};
@@ -36,12 +32,9 @@ struct inbox_loop {
     struct amp_lanes lanes;
     int64_t this_turn;
     struct amp_metrics *metrics; /* NULL: there are none */
-    struct amp_reader *reader;   /* for is_held */
-    struct amp_pause_watch pauses;
-    bool holds;                       /* a message stays in the inbox */
+    struct amp_held held;
     int64_t spared;                   /* attempts of the message that a suspension ended, */
     char spared_of[AMP_KEY_NAME_MAX]; /* by its digest */
-    struct amp_buf held, notes;       /* ids that were reported as held; lines to report now */
 };
 
 /* Counts the message, its wait (once), and the time of its command. */
@@ -157,74 +150,6 @@ static int message_settle(struct inbox_loop *in, const struct amp_inbox_msg *m,
                              in->acks.actor, now, err);
 }
 
-/* Notes each message once, for held_report after the turn, in which no write may block. */
-static int held_note(struct inbox_loop *in, struct amp_span id, const char *why,
-                     struct amp_error *err)
-{
-    AMP_BUF struct amp_buf line = {0};
-    amp_buf_init(&line, HELD_MAX);
-    if (amp_buf_fmt(&line, err, "\n%.*s\n", (int)id.n, id.p) < 0)
-        return -1;
-    if (in->held.len > 0 && memmem(in->held.data, in->held.len, line.data, line.len))
-        return 0;
-    if (in->held.len + line.len > HELD_MAX)
-        amp_buf_reset(&in->held);
-    return amp_buf_add(&in->held, line.data, line.len, err) < 0
-               ? -1
-               : amp_buf_fmt(&in->notes, err, "%.*s stays in the inbox: %s\n",
-                             (int)(id.n < 200 ? id.n : 200), id.p, why);
-}
-
-static void held_report(struct inbox_loop *in)
-{
-    for (size_t at = 0; at < in->notes.len;) {
-        const char *text = in->notes.data + at, *end = memchr(text, '\n', in->notes.len - at);
-        size_t n = end ? (size_t)(end - text) : in->notes.len - at;
-        in->o->voice->note("%.*s", (int)n, text);
-        at += n + 1;
-    }
-    amp_buf_reset(&in->notes);
-}
-
-/* Holds new work while its task or the agent is suspended. */
-static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
-{
-    struct inbox_loop *in = ctx;
-    struct amp_view v;
-    const struct amp_pause *by;
-    struct amp_agent_status st;
-    struct amp_task_status task;
-    struct amp_check_options any = {0};
-    char why[700];
-    int rc = amp_reader_line(in->reader, text, &any, &v, NULL, NULL, err);
-    if (rc < 0)
-        return -1;
-    int paused = amp_pause_look(&in->pauses, rc ? v.task : AMP_SPAN(""), in->o->agent, &by, err);
-    if (paused) {
-        char said[AMP_PAUSE_SAID_MAX];
-        in->holds = true;
-        if (paused > 0)
-            amp_pause_say(by, said);
-        return paused < 0 || held_note(in, rc ? v.id : AMP_SPAN("a message"), said, err) < 0 ? -1
-                                                                                             : 1;
-    }
-    if (rc <= 0 || !amp_route_job_is_work(&v))
-        return rc < 0 ? -1 : 0;
-    if (amp_task_status(in->store, v.task, &task, err) < 0 ||
-        amp_agent_status(in->store, in->o->name, &st, err) < 0)
-        return -1;
-    if (task.suspended)
-        snprintf(why, sizeof(why), "task %.*s is suspended until the admin decides %s",
-                 (int)(v.task.n < 200 ? v.task.n : 200), v.task.p, task.ref);
-    else if (st.suspended)
-        snprintf(why, sizeof(why), "task %s suspends agent %s until the admin decides %s", st.cause,
-                 in->o->name, st.ref);
-    else
-        return 0;
-    in->holds = true;
-    return held_note(in, v.id, why, err) < 0 ? -1 : 1;
-}
-
 /* *any: a message was handled; else none can be handed over now. */
 static int message_step(struct inbox_loop *in, bool *any, int64_t *wake_ms, struct amp_error *err)
 {
@@ -235,13 +160,13 @@ static int message_step(struct inbox_loop *in, bool *any, int64_t *wake_ms, stru
                                       in->o->between && (in->o->follow || in->this_turn == 0),
                                   .lease_ms = in->o->lease_ms,
                                   .lanes = &in->lanes,
-                                  .held = is_held,
-                                  .ctx = in,
+                                  .held = amp_held_check,
+                                  .ctx = &in->held,
                                   .actor = in->acks.actor};
-    in->holds = false;
+    in->held.holds = false;
     int rc =
         amp_inbox_offer(in->store, in->o->agent, &turn, amp_now_ms(), &in->mem, &m, wake_ms, err);
-    held_report(in);
+    amp_held_report(&in->held, in->o->voice->note);
     /* Before the next message leaves, the READ of the last one must be on disk. */
     if (rc < 0 || amp_store_sync(in->store, err) < 0 || amp_acks_turn(&in->acks, err) < 0)
         return -1;
@@ -278,9 +203,9 @@ static int more_wait(struct inbox_loop *in, int64_t wake_ms, struct amp_error *e
     int64_t tick = amp_metrics_timeout(in->metrics);
     if (tick >= 0 && (wait < 0 || tick < wait))
         wait = tick;
-    if (in->holds) { /* the end of a suspension is a write to the log */
-        fds[2].fd = amp_pause_watch_fd(&in->pauses);
-        tick = amp_pause_watch_wait(&in->pauses);
+    if (in->held.holds) { /* the end of a suspension is a write to the log */
+        fds[2].fd = amp_pause_watch_fd(&in->held.pauses);
+        tick = amp_pause_watch_wait(&in->held.pauses);
         if (tick >= 0 && (wait < 0 || tick < wait))
             wait = tick;
     }
@@ -317,13 +242,12 @@ static int loop_open(struct inbox_loop *in, struct amp_error *err)
 {
     const struct amp_handover_options *o = in->o;
     const char *dir = amp_store_dir(in->store);
-    if (!(in->reader = amp_reader_new(NULL, err)) ||
+    if (amp_held_open(&in->held, in->store, o->name, err) < 0 ||
         amp_metrics_open(&o->metrics, &in->metrics, err) < 0 || amp_acks_open(&in->acks, err) < 0 ||
         (o->follow && amp_inbox_bell_open(dir, o->agent, &in->bell, err) < 0))
         return -1;
-    amp_pause_watch_open(&in->pauses, in->store);
-    in->hand.pauses = &in->pauses;
-    in->hand.reader = in->reader;
+    in->hand.pauses = &in->held.pauses;
+    in->hand.reader = in->held.reader;
     return amp_handover_open(&in->hand, err);
 }
 
@@ -346,8 +270,6 @@ int amp_inbox_loop(struct amp_store *store, const struct amp_handover_options *o
     *end = (struct amp_inbox_end){0};
     amp_lanes_init(&in.lanes, o->lanes, amp_now_ms());
     amp_buf_init(&in.mem, AMP_RECORD_MAX);
-    amp_buf_init(&in.held, HELD_MAX);
-    amp_buf_init(&in.notes, 4 * (size_t)HELD_MAX);
     int rc = loop_open(&in, err);
     if (rc == 0) {
         rc = loop_run(&in, err);
@@ -360,11 +282,8 @@ int amp_inbox_loop(struct amp_store *store, const struct amp_handover_options *o
         failure_note(&in, &late);
     amp_handover_close(&in.hand);
     amp_acks_close(&in.acks);
-    amp_reader_free(in.reader);
-    amp_pause_watch_close(&in.pauses);
+    amp_held_close(&in.held);
     amp_buf_release(&in.mem);
-    amp_buf_release(&in.held);
-    amp_buf_release(&in.notes);
     if (in.bell >= 0)
         close(in.bell);
     return rc;
