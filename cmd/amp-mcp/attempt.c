@@ -78,14 +78,14 @@ enum mcp_step mcp_attempt_progress(struct mcp_call *call, struct amp_error *err)
 enum mcp_step mcp_attempt_inbox(struct mcp_call *call, struct amp_error *err)
 {
     json_auto_t *answer = worker_ask(call->m, json_pack("{s:s}", "type", "inbox"), err);
-    const json_t *list = json_object_get(answer, "inbox"), *first = json_array_get(list, 0);
+    json_t *list = json_object_get(answer, "inbox"), *first = json_array_get(list, 0);
 
     if (!answer)
         return MCP_FAILED;
     call->result = json_pack("{s:b, s:b, s:I}", "found", first != NULL, "taken", 0, "waiting",
                              (json_int_t)json_array_size(list));
     if (call->result && first)
-        json_object_set(call->result, "messages", (json_t *)list);
+        json_object_set(call->result, "messages", list);
     return call->result ? MCP_DONE : MCP_FAILED;
 }
 
@@ -287,9 +287,9 @@ static void subtask_put(json_t *o, const json_t *dispatch)
 
 static void review_put(json_t *o, const json_t *dispatch)
 {
-    const json_t *constraints = json_object_get(dispatch, "tech_constraints"),
-                 *review = json_object_get(constraints, "review"),
-                 *blockers = json_object_get(constraints, "blockers");
+    json_t *constraints = json_object_get(dispatch, "tech_constraints"),
+           *review = json_object_get(constraints, "review"),
+           *blockers = json_object_get(constraints, "blockers");
     json_auto_t *notes = json_array();
 
     amp_json_put(o, "verdict", amp_json_str(review, "decision"));
@@ -298,7 +298,7 @@ static void review_put(json_t *o, const json_t *dispatch)
     if (json_object_get(review, "reject_count"))
         json_object_set(o, "rejections", json_object_get(review, "reject_count"));
     if (blockers)
-        json_object_set(o, "blockers", (json_t *)blockers);
+        json_object_set(o, "blockers", blockers);
     if (*amp_json_str(constraints, "note"))
         json_array_append_new(notes, json_string(amp_json_str(constraints, "note")));
     if (json_array_size(notes))

@@ -15,7 +15,6 @@
 #include <amp/base/child.h>
 #include <amp/base/file.h>
 
-#include "flow/outbox.h"
 #include "mcp.h"
 #include "protocol/terms.h"
 
@@ -267,9 +266,7 @@ int mcp_emit_outbox(struct mcp *m, struct amp_error *err)
 {
     struct gathered g = {.n = 0};
 
-    AMP_CLOSE int lock = -1;
-    if (amp_store_sync(m->store, err) < 0 ||
-        amp_outbox_lock(m->store, m->box, m->lock_timeout_ms, &lock, err) < 0)
+    if (amp_store_sync(m->store, err) < 0)
         return -1;
     amp_buf_init(&g.lines, MCP_TEXT_MAX);
     int rc = entries_send(m, &g, err);

@@ -309,7 +309,8 @@ void mcp_resources_close(struct mcp *m);
  * NO: a recipient was refused; the code and the words are amp-route's, and the message is a dead
  * letter. Other failures: the lines did not leave. */
 int mcp_emit(struct mcp *m, struct amp_span lines, struct amp_error *err);
-/* Gives the open entries of the outbox to their recipients, and closes them. */
+/* Gives the open entries of the outbox to their recipients, and closes them. The caller holds the
+ * lock of the outbox's name. */
 int mcp_emit_outbox(struct mcp *m, struct amp_error *err);
 
 /* {"content":…} for a result with a text; steals `structured`. */

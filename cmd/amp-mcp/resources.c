@@ -181,11 +181,7 @@ static int task_list(void *ctx, const struct amp_brief *b, struct amp_error *err
     if (!amp_span_copy(b->id, id, sizeof id))
         return 0;
     snprintf(uri, sizeof uri, TASK_URI "%s", id);
-    json_t *o = describe(uri, id, "", "application/json");
-    if (o && b->description.n)
-        json_object_set_new(o, "description",
-                            json_stringn(AMP_CLIP(b->description, 200) ? b->description.p : "",
-                                         b->description.n < 200 ? b->description.n : 200));
+    json_t *o = describe(uri, id, "A task of yours", "application/json");
     json_array_append_new(list, o);
     return json_array_size(list) >= LISTED;
 }
@@ -354,7 +350,8 @@ static json_t *subscription_meta(const struct mcp_call *stream)
 
 void mcp_resources_listen(struct mcp *m, const struct mcp_to *to, const json_t *params)
 {
-    const json_t *filter = json_object_get(params, "notifications"), *u;
+    const json_t *filter = json_object_get(params, "notifications");
+    json_t *u;
     json_t *uris = json_array(), *agreed = json_object();
     struct amp_error err;
     size_t i;
@@ -378,7 +375,7 @@ void mcp_resources_listen(struct mcp *m, const struct mcp_to *to, const json_t *
             !watch_add(m, uri, false) || !(stream->uris[stream->n_uris] = strdup(uri)))
             continue;
         stream->n_uris++;
-        json_array_append(uris, (json_t *)u);
+        json_array_append(uris, u);
     }
     stream->list_changed = json_is_true(json_object_get(filter, "resourcesListChanged"));
     if (stream->list_changed)

@@ -4,7 +4,9 @@
 
 #include <amp/base/clock.h>
 
+#include "flow/outbox.h"
 #include "flow/reply/reply.h"
+#include "hitl/record.h"
 #include "mcp.h"
 #include "message/record/sequence.h"
 #include "protocol/compose/json.h"
@@ -83,9 +85,14 @@ static int question_refuse(struct mcp *m, const char *id, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_question_rec rec;
+    char key[AMP_QUESTION_KEY_MAX];
+    int found = 0;
 
     amp_buf_init(&mem, AMP_QUESTION_BYTES);
-    int found = amp_question_find(m->store, amp_span_str(id), &mem, &rec, err);
+    for (int p = AMP_PROTO_NONE + 1; !found && p < AMP_PROTO_COUNT; p++) {
+        amp_question_key((enum amp_protocol)p, amp_span_str(id), key);
+        found = amp_question_find(m->store, amp_span_str(key), &mem, &rec, err);
+    }
     if (found < 0)
         return -1;
     return found ? amp_fail(err, AMP_NOPERM, "permission_denied",
@@ -120,6 +127,9 @@ static enum mcp_step answer_give(struct mcp_call *call, enum amp_reply_act act,
     if (mcp_store(m, err) < 0 ||
         amp_reply_find(m->store, amp_json_str(call->args, "id"), id, err) < 0 ||
         question_refuse(m, id, err) < 0)
+        return MCP_FAILED;
+    AMP_CLOSE int lock = -1;
+    if (amp_outbox_lock(m->store, m->box, m->lock_timeout_ms, &lock, err) < 0)
         return MCP_FAILED;
     amp_buf_init(&out.line, AMP_REPLY_LINE_MAX);
     int rc = amp_reply(m->store, &r, &out, err);

@@ -445,14 +445,23 @@ static int session_finish(struct mcp *m, struct amp_error *err)
     return m->store ? amp_store_sync(m->store, err) : 0;
 }
 
+/* After the end of the input, a message that was asked for before is still handed over: it waits
+ * only until the client has read the last one. */
+static bool is_finished(const struct mcp *m, int64_t until)
+{
+    return !m->handed.any || !any_waits(m) || amp_mono_ms() >= until;
+}
+
 static int session_run(struct mcp *m, struct amp_error *err)
 {
     bool read = false;
+    int64_t until = 0;
 
     while (!amp_stop) {
         if (read && input_read(m, err) < 0)
             return -1;
-        m->in_ended = !lines_take(m);
+        if (!m->in_ended)
+            m->in_ended = !lines_take(m);
         if (!m->broken) {
             calls_step(m);
             mcp_resources_look(m);
@@ -463,7 +472,9 @@ static int session_run(struct mcp *m, struct amp_error *err)
         }
         if (amp_outq_flush(&m->out, err) < 0)
             return -1;
-        if (m->in_ended)
+        if (m->in_ended && !until)
+            until = amp_mono_ms() + FINISH_MS;
+        if (m->in_ended && is_finished(m, until))
             return 0;
         if (turn_wait(m, &read, err) < 0)
             return -1;

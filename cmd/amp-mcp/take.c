@@ -43,7 +43,7 @@ static int inbox_open(struct mcp *m, struct amp_error *err)
         return amp_fail_memory(err);
     *m->inbox = (struct mcp_inbox){.lock = -1};
     amp_buf_init(&m->inbox->mem, AMP_RECORD_MAX);
-    amp_lanes_init(&m->inbox->lanes, NULL, amp_now_ms());
+    amp_lanes_init(&m->inbox->lanes, &amp_lane_rules_default, amp_now_ms());
     if (amp_held_open(&m->inbox->held, m->store, m->agent, err) == 0 &&
         amp_inbox_lock(m->state, agent, 0, &m->inbox->lock, err) == 0)
         return 0;
@@ -104,7 +104,8 @@ static json_t *message_describe(struct mcp *m, const struct amp_inbox_msg *msg, 
                        : json_pack("{s:b, s:s%, s:b, s:b, s:I, s:I, s:O}", "found", 1, "id",
                                    msg->id.p, msg->id.n, "taken", taken, "redelivered",
                                    msg->redelivered, "attempt", (json_int_t)msg->attempt, "waiting",
-                                   (json_int_t)info.waiting, "message", message);
+                                   (json_int_t)(info.waiting - (taken && info.waiting > 0)),
+                                   "message", message);
     if (o && rc > 0) {
         json_object_set_new(o, "protocol", json_string(amp_protocol_name(v.protocol)));
         json_object_set_new(o, "kind", json_string(amp_kind_name(v.kind)));
