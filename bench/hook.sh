@@ -67,7 +67,7 @@ umask 077
 git init -q "$work/repo"
 printf '{"session_id":"s","cwd":"%s","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"git status && git diff --stat | cat"}}' \
   "$work/repo" >"$work/event"
-sed 's/"ls \*"/"cat *"/' examples/hooks/agents/amp.json >"$work/amp.json"
+sed 's/"ls \*"/"cat *"/' share/agents/amp.json >"$work/amp.json"
 jq '.hitl.hook.rules += [range(200) | {decision: "deny", kind: "command", command: "tool-\(.) *"}]' "$work/amp.json" >"$work/many.json"
 [ "$("$tool" hook -c "$work/amp.json" <"$work/event" | jq -r .hookSpecificOutput.permissionDecision)" = allow ]
 for rules in amp many; do

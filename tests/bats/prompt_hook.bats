@@ -233,18 +233,21 @@ modify() {
 }
 
 @test "the ready-made settings are valid and name the coding agent" {
-  cd "$AMP_TOP/examples/hooks/agents"
-  for f in *.json; do
+  cd "$AMP_TOP/share/agents"
+  local n=0
+  for f in */hooks.json {claude,gemini,qwen}/settings.json; do
     jq -e . "$f" >/dev/null
-    [ "$f" = amp.json ] || grep -q -- "hitl-prompt hook --cli ${f%.json} ||" "$f"
+    grep -q -- "hitl-prompt hook --cli ${f%%/*} ||" "$f"
+    n=$((n + 1))
   done
+  [ "$n" -eq 7 ]
   cp amp.json "$BATS_TEST_TMPDIR/amp.json"
   cd "$BATS_TEST_TMPDIR"
   run -0 --separate-stderr hook < <(event 'git status && ls -la')
   [ "$(jq -r .hookSpecificOutput.permissionDecision <<<"$output")" = allow ]
   # The commands of the settings, with the program and without it.
-  for f in claude codex gemini qwen copilot; do
-    command=$(jq -r '[.. | .bash?, .command? | strings][0]' "$AMP_TOP/examples/hooks/agents/$f.json")
+  for f in claude/settings codex/hooks gemini/settings qwen/settings copilot/hooks; do
+    command=$(jq -r '[.hooks | .. | .bash?, .command? | strings][0]' "$AMP_TOP/share/agents/$f.json")
     run bash -c "$command" <<<'nonsense'
     [ "$status" -eq 2 ] || [[ $output == *'"permissionDecision":"deny"'* ]]
     PATH=/usr/bin:/bin run bash -c "$command" <<<'nonsense'
@@ -267,7 +270,7 @@ for (const command of ["git status", "git push"]) {
   }
 }
 JS
-  cp "$AMP_TOP/examples/hooks/agents/opencode.js" plugin.mjs
+  cp "$AMP_TOP/share/agents/opencode/hitl-prompt.js" plugin.mjs
   mkdir bin
   printf '#!/bin/sh\nexec %s "$@" -c %s\n' "$AMP_BUILD/bin/hitl-prompt" "$PWD/amp.json" >bin/hitl-prompt
   chmod +x bin/hitl-prompt
