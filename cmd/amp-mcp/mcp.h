@@ -261,6 +261,8 @@ void mcp_inbox_stop(struct mcp_call *call, const char *why);
 /* Records READ once the client has the message. Returns in how many ms to look again; -1: nothing
  * is on its way. */
 int64_t mcp_inbox_settle(struct mcp *m);
+/* The client knows the message: it answers it. */
+void mcp_inbox_seen(struct mcp *m, const char *id);
 void mcp_inbox_close(struct mcp *m);
 /* The waiting messages, for the resource. NULL: failed. */
 json_t *mcp_inbox_list(struct mcp *m, struct amp_error *err);

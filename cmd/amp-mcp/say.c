@@ -128,6 +128,7 @@ static enum mcp_step answer_give(struct mcp_call *call, enum amp_reply_act act,
         amp_reply_find(m->store, amp_json_str(call->args, "id"), id, err) < 0 ||
         question_refuse(m, id, err) < 0)
         return MCP_FAILED;
+    mcp_inbox_seen(m, id);
     AMP_CLOSE int lock = -1;
     if (amp_outbox_lock(m->store, m->box, m->lock_timeout_ms, &lock, err) < 0)
         return MCP_FAILED;

@@ -215,18 +215,10 @@ static bool is_unread(const struct mcp *m)
     return S_ISSOCK(st.st_mode) && ioctl(m->out.fd, SIOCOUTQ, &n) == 0 && n > 0;
 }
 
-int64_t mcp_inbox_settle(struct mcp *m)
+static int64_t read_record(struct mcp *m)
 {
     struct amp_error err;
 
-    if (!m->handed.any)
-        return -1;
-    if (m->handed.at == UINT64_MAX && (m->handed.batch < 0 || !m->batches[m->handed.batch].used))
-        m->handed.at = m->out.added;
-    if (m->handed.at == UINT64_MAX) /* the batch waits for its other answers */
-        return -1;
-    if (m->out.written < m->handed.at || is_unread(m))
-        return UNREAD_MS;
     m->handed.any = false;
     if (amp_inbox_read_and_say(m->store, amp_span_str(m->agent), amp_span_str(m->handed.id),
                                amp_now_ms(), NULL, m->box, &err) < 0 ||
@@ -235,6 +227,25 @@ int64_t mcp_inbox_settle(struct mcp *m)
     mcp_inbox_close(m);
     m->stale = true; /* a call may wait for this */
     return -1;
+}
+
+void mcp_inbox_seen(struct mcp *m, const char *id)
+{
+    if (m->handed.any && strcmp(m->handed.id, id) == 0)
+        read_record(m);
+}
+
+int64_t mcp_inbox_settle(struct mcp *m)
+{
+    if (!m->handed.any)
+        return -1;
+    if (m->handed.at == UINT64_MAX && (m->handed.batch < 0 || !m->batches[m->handed.batch].used))
+        m->handed.at = m->out.added;
+    if (m->handed.at == UINT64_MAX) /* the batch waits for its other answers */
+        return -1;
+    if (m->out.written < m->handed.at || is_unread(m))
+        return UNREAD_MS;
+    return read_record(m);
 }
 
 /* ---- the resource ---- */

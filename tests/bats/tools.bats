@@ -498,7 +498,7 @@ may_link() {
   amp-validate) echo libpcre2-8 ;;
   amp-top) echo libpcre2-8 libsqlite3 libjansson libsodium libncursesw libtinfo ;;
   branch-guard) echo libpcre2-8 ;;
-  agent-registry | amp-route | amp-ack | amp-sign | task-dispatch | hitl-prompt | worktree-bind)
+  agent-registry | amp-route | amp-ack | amp-mcp | amp-sign | task-dispatch | hitl-prompt | worktree-bind)
     echo libpcre2-8 libsqlite3 libjansson libsodium
     ;;
   git-worker) echo libgit2 libz libpcre2-8 libjansson libsodium ;;
