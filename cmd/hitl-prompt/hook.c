@@ -10,13 +10,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <amp/base/clock.h>
+#include <amp/base/num.h>
+
+#include "agent/job/ask.h"
 #include "cli/config.h"
 #include "flow/hook/ask.h"
 #include "hitl.h"
+#include "protocol/compose/json.h"
 #include "worktree/call/call.h"
 
+enum { WORKER_TEXT = 8 << 10, GRANT_ID = 19 };
+#define SESSION_MOST (24 * INT64_C(3600000))
+
 static const char *cli;
-static int64_t deadline_ms = 540000;
+static const char *revoked;
+static bool grants;
+static int64_t deadline_ms = 540000, session_ms = 3600000;
 
 static const char *const clis[] = {
 #define X(NAME, name) name,
@@ -30,6 +40,10 @@ const struct amp_opt hook_opts[] = {
     {0, "deadline", AMP_OPT_DURATION, &deadline_ms, "TIME",
      "deny if no person decides within TIME (default: 9m)", 1000, 24 * 3600000LL,
      .config = "hitl.hook.deadline"},
+    {0, "grants", AMP_OPT_FLAG, &grants, NULL,
+     "list what persons allowed for a session, and decide nothing"},
+    {0, "revoke", AMP_OPT_STRING, &revoked, "ID",
+     "end what persons allowed for a session: ID of --grants, or all"},
     AMP_OPT_END,
 };
 
@@ -39,12 +53,13 @@ const struct amp_opt hook_opts[] = {
 static struct amp_call_event event = {.cli = AMP_CLI_NONE};
 static char failure[512] = "the hook failed; its standard error has the reason";
 static bool answered;
+static bool no_call; /* --grants, --revoke: there is no call to block */
 
 static void call_block(int status, void *unused)
 {
     AMP_BUF struct amp_buf out = {0};
     (void)unused;
-    if (status == 0)
+    if (status == 0 || no_call)
         return;
     if (amp_call_failure_status(event.cli) == 0 && !answered) {
         amp_buf_init(&out, 1 << 16);
@@ -60,7 +75,7 @@ static void call_block(int status, void *unused)
 /* The variables of the toolkit, but for those that say who the agent is. */
 static void environment_clear(void)
 {
-    static const char *const kept[] = {"AMP_AGENT=", "AMP_ROLE=", "AMP_TASK_ID="};
+    static const char *const kept[] = {"AMP_AGENT=", "AMP_ROLE=", "AMP_TASK_ID=", "AMP_CONTROL="};
     for (char **v = environ; *v;) {
         char name[128];
         bool keep = strncmp(*v, "AMP_", 4) != 0;
@@ -106,7 +121,7 @@ static int hook_fail(const struct amp_error *err)
 
 static struct amp_hook_rules rules;
 static bool refuses; /* calls that no rule decides are denied */
-static bool asks_cli;
+static enum { ASKS_PERSON, ASKS_CLI, ASKS_WORKER } asks;
 static const char *state_set;
 
 static int rule_add(void *arg, const char *text, struct amp_error *err)
@@ -122,8 +137,15 @@ static int undecided_set(void *arg, const char *text, struct amp_error *err)
 
 static int ask_set(void *arg, const char *text, struct amp_error *err)
 {
-    asks_cli = strcmp(text, "cli") == 0;
+    asks = strcmp(text, "cli") == 0      ? ASKS_CLI
+           : strcmp(text, "worker") == 0 ? ASKS_WORKER
+                                         : ASKS_PERSON;
     return 0;
+}
+
+static int session_set(void *arg, const char *text, struct amp_error *err)
+{
+    return amp_num_duration(amp_span_str(text), 0, SESSION_MOST, &session_ms, err);
 }
 
 static int state_note(void *arg, const char *text, struct amp_error *err)
@@ -170,6 +192,7 @@ static int config_read(const struct amp_hook_place *at, struct amp_error *err)
     } settings[] = {{"hitl.hook.rules", rule_add},
                     {"hitl.hook.undecided", undecided_set},
                     {"hitl.hook.ask", ask_set},
+                    {"hitl.hook.session", session_set},
                     {"hitl.hook.state", state_note}};
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (amp_config_values(hitl_config_path(), NULL, settings[i].key, settings[i].set, NULL,
@@ -226,19 +249,34 @@ static int changed_check(struct amp_hook_answer *a, struct amp_error *err)
     return 0;
 }
 
+/* 1: a person allowed the call for the session, which was replied. */
+static int grant_use(struct amp_store *s, const struct amp_hook_scope *scope, struct amp_error *err)
+{
+    struct amp_hook_grant g;
+    char why[512], at[AMP_TIME_MAX];
+    int rc = amp_hook_grant_find(s, scope, amp_now_ms(), &g, err);
+    if (rc <= 0)
+        return rc;
+    amp_time_format(g.until_ms, at);
+    snprintf(why, sizeof why, "approved for this session by %.100s until %.19sZ", g.who, at);
+    return reply(AMP_CALL_ALLOW, why, (struct amp_span){0}, err) < 0 ? -1 : 1;
+}
+
 static int person_ask(const struct amp_hook_place *at, const struct amp_hook_result *r,
                       struct amp_error *err)
 {
     struct amp_store *store = NULL;
-    const struct amp_hook_question q = {.event = &event,
-                                        .at = at,
-                                        .why = r->why,
-                                        .agent = getenv("AMP_AGENT"),
-                                        .role = getenv("AMP_ROLE"),
-                                        .task = getenv("AMP_TASK_ID"),
-                                        .deadline_ms = deadline_ms,
-                                        .stop = &amp_stop,
-                                        .note = amp_note};
+    struct amp_hook_scope scope;
+    struct amp_hook_question q = {.event = &event,
+                                  .at = at,
+                                  .why = r->why,
+                                  .agent = getenv("AMP_AGENT"),
+                                  .role = getenv("AMP_ROLE"),
+                                  .task = getenv("AMP_TASK_ID"),
+                                  .session_ms = session_ms,
+                                  .deadline_ms = deadline_ms,
+                                  .stop = &amp_stop,
+                                  .note = amp_note};
     struct amp_hook_answer answer = {0};
     struct stat st;
     if (!hitl_state)
@@ -250,15 +288,103 @@ static int person_ask(const struct amp_hook_place *at, const struct amp_hook_res
         return amp_fail_errno(err, AMP_NOPERM, "%s", hitl_state);
     if (place_check(hitl_state, at, err) < 0 || hitl_store(&store, err) < 0)
         return -1;
-    int rc = amp_hook_ask(store, &q, &answer, err);
-    if (rc == 0)
-        rc = changed_check(&answer, err);
-    if (rc == 0)
-        rc = reply(answer.verdict, answer.why, amp_buf_span(&answer.input), err);
+    if (session_ms > 0 && amp_hook_scope_of(store, &event, at, r, q.task, &scope))
+        q.scope = &scope;
+    int rc = q.scope ? grant_use(store, q.scope, err) : 0;
+    if (rc == 0) {
+        rc = amp_hook_ask(store, &q, &answer, err);
+        if (rc == 0)
+            rc = changed_check(&answer, err);
+        if (rc == 0)
+            rc = reply(answer.verdict, answer.why, amp_buf_span(&answer.input), err);
+    }
     amp_buf_release(&answer.input);
     amp_store_close(store);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
+
+/* A confined agent has no state directory. Its worker, which is outside, asks; a question is at
+ * most one line of the control FIFO, and what does not fit is not asked. */
+static int worker_ask(const struct amp_hook_place *at, const struct amp_hook_result *r,
+                      struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    char id[AMP_ASK_ID_MAX], why[512];
+    struct amp_ask_control c = {-1, -1, -1};
+    json_auto_t *answer = NULL;
+    amp_buf_init(&text, WORKER_TEXT);
+    if (amp_buf_fmt(&text, err,
+                    "May %.100s call the tool %.*s in %s? \"resume\" allows this call, every other "
+                    "decision denies it. It is asked because: %s. The input: %.*s",
+                    amp_call_cli_name(event.cli), AMP_CLIP(event.tool, 100), at->cwd, r->why,
+                    (int)(event.input.n < WORKER_TEXT ? event.input.n : WORKER_TEXT),
+                    event.input.n ? event.input.p : "") < 0)
+        return amp_fail(err, AMP_NOPERM, "hitl_unavailable",
+                        "the call is too large to ask a person through the worker");
+    json_auto_t *request = json_pack("{s:s,s:s%,s:[s]}", "type", "question", "text", text.data,
+                                     text.len, "suggestions", "resume");
+    if (!request)
+        return amp_fail_memory(err);
+    int rc = amp_ask_open(&c, getenv("AMP_CONTROL"), err);
+    if (rc == 0)
+        rc = amp_ask_send(&c, request, id, err);
+    if (rc == 0)
+        rc = amp_ask_wait(&c, id, "decision", amp_now_ms() + deadline_ms, &amp_stop, &answer, err);
+    amp_ask_close(&c);
+    if (rc < 0)
+        return -1;
+    const char *decision = answer ? amp_json_str(answer, "decision") : "";
+    bool allows = strcmp(decision, "resume") == 0;
+    snprintf(why, sizeof why, "%s%s%.400s",
+             !answer  ? "no person decided in time"
+             : allows ? "approved by a person"
+                      : "denied by a person",
+             answer && *amp_json_str(answer, "note") ? ": " : "",
+             answer ? amp_json_str(answer, "note") : "");
+    return reply(allows ? AMP_CALL_ALLOW : AMP_CALL_DENY, why, (struct amp_span){0}, err);
+}
+
+/* ---- what was allowed for a session ---- */
+
+static int grant_print(void *ctx, const struct amp_hook_grant_row *g, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    char at[AMP_TIME_MAX];
+    (void)ctx;
+    amp_time_format(g->until_ms, at);
+    amp_buf_init(&line, 65536);
+    if (amp_buf_fmt(&line, err, "%.*s  until %.19sZ  ", AMP_CLIP(g->id, GRANT_ID), at) < 0 ||
+        amp_text_safe(g->scope, 0, &line, err) < 0 || amp_buf_str(&line, "\n", err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&line), err);
+}
+
+static int grants_serve(struct amp_error *err)
+{
+    struct amp_store *store = NULL;
+    uint32_t n = 0;
+    bool all = revoked && strcmp(revoked, "all") == 0;
+    no_call = true;
+    if (hitl_state == NULL &&
+        amp_config_values(hitl_config_path(), NULL, "hitl.hook.state", state_note, NULL, err) < 0)
+        return -1;
+    if (!hitl_state)
+        hitl_state = state_set;
+    if (!hitl_state)
+        amp_die_no_state();
+    if (hitl_store(&store, err) < 0)
+        return -1;
+    int rc = grants ? amp_hook_grants_each(store, grant_print, NULL, err) : 0;
+    if (rc == 0 && revoked)
+        rc = amp_hook_grants_revoke(store, all ? "" : revoked, "hook", &n, err);
+    amp_store_close(store);
+    if (rc == 0 && revoked && n == 0 && !all)
+        return amp_fail(err, AMP_NO, "unknown_grant", "nothing is allowed under the id %.100s",
+                        revoked);
+    return rc < 0 ? -1 : amp_out_flush(err);
+}
+
+/* ---- the call ---- */
 
 static int event_decide(struct amp_error *err)
 {
@@ -277,8 +403,10 @@ static int event_decide(struct amp_error *err)
         return reply(AMP_CALL_ALLOW, r.why, (struct amp_span){0}, err);
     if (r.decision == AMP_HOOK_DENY || (r.decision == AMP_HOOK_UNDECIDED && refuses))
         return reply(AMP_CALL_DENY, r.why, (struct amp_span){0}, err);
-    if (asks_cli && amp_call_can_ask(&event))
+    if (asks == ASKS_CLI && amp_call_can_ask(&event))
         return reply(AMP_CALL_ASK, r.why, (struct amp_span){0}, err);
+    if (asks == ASKS_WORKER)
+        return worker_ask(&at, &r, err);
     return person_ask(&at, &r, err);
 }
 
@@ -309,6 +437,8 @@ int hitl_hook(int argc, char **argv)
     (void)argc;
     (void)argv;
     amp_signals_install();
+    if (grants || revoked)
+        return grants_serve(&err) < 0 ? hook_fail(&err) : AMP_OK;
     amp_note_terminal(NULL);
     if (input_read(&input, &err) < 0 ||
         amp_call_event_read(amp_buf_span(&input), expected, &event, &err) < 0)

@@ -5,6 +5,7 @@
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
 #include "flow/decide/due.h"
+#include "flow/hook/grant.h"
 #include "flow/reply/reply.h"
 #include "hitl/operators/token.h"
 #include "message/cursor/cursors.h"
@@ -95,6 +96,8 @@ const struct amp_deadline amp_deadlines[] = {
      .upkeep = true},
     {"answer_token", "records of expired answer tokens are removed", AMP_ANSWER_TOKEN_KIND,
      .sweep = amp_answer_tokens_forget, .upkeep = true},
+    {"hook_grant", "permissions of hooks for a session end", AMP_HOOK_GRANT_KIND,
+     .sweep = amp_hook_grants_forget, .upkeep = true},
     {"reply", "records of answers are removed after a week", AMP_REPLY_KIND,
      .sweep = amp_reply_forget, .upkeep = true},
     {0},

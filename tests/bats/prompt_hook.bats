@@ -164,6 +164,91 @@ modify() {
   [[ $(<reply) == *'"deny"'*"not a JSON object"* ]]
 }
 
+@test "a call is allowed for the session: by rule and tool, for a time, never for high risk, and revocable" {
+  echo '{"hitl":{"hook":{"session":"1h","rules":[
+    {"decision":"ask","command":"make *"},
+    {"decision":"ask","command":"curl *","risk":"high"},
+    {"decision":"deny","command":"git push *"}]}}}' >amp.json
+  ask one 'make all'
+  [ "$(invocation | jq -c '[.proposed_actions, .context.session_permission.minutes]')" = '[["approve_session"],60]' ]
+  [[ $(invocation | jq -r .context.session_permission.allows) == "claude, session s, tool Bash in $cwd: "*"make"* ]]
+  hitl-prompt answer --state "$state" "$(question)" approve_session >/dev/null
+  wait "$hook_pid"
+  [[ $(<reply) == *'"allow"'*"approved for this session by $(id -un)"* ]]
+  again() { run -0 --separate-stderr hook --state "$state" --deadline 1s < <(event "$1" | sed "s/\"s\"/\"${2:-s}\"/"); }
+  # The same rule and tool: not asked again. Another rule, command or session is.
+  again 'make install'
+  [[ $output == *'"allow"'*"until 20"* ]]
+  again 'make x && git push'
+  [[ $output == *'"deny"'*"git push"* ]]
+  again 'cp a b'
+  [[ $output == *'"deny"'*"in time"* ]]
+  again 'make all' other
+  [[ $output == *'"deny"'*"in time"* ]]
+  # High risk is never allowed for a session, also if somebody answers so.
+  again 'curl x; make all'
+  [[ $output == *'"deny"'*"in time"* ]]
+  [ "$(invocation | jq -c '.proposed_actions')" = null ]
+  # What is allowed is listed, and ends when it is revoked.
+  run -0 hitl-prompt hook -c amp.json --state "$state" --grants
+  [[ $output == *"  until "*"claude, session s, tool Bash"* ]]
+  hitl-prompt hook -c amp.json --state "$state" --revoke "${output%% *}"
+  run -1 hitl-prompt hook -c amp.json --state "$state" --revoke "${output%% *}"
+  again 'make install'
+  [[ $output == *'"deny"'*"in time"* ]]
+  # Without a rule that asks, only the same call; and the time passes.
+  sed -i 's/"1h"/"1s"/' amp.json
+  ask two 'cp a b'
+  hitl-prompt answer --state "$state" "$(question)" approve_session >/dev/null
+  wait "$hook_pid"
+  state=two
+  again 'cp a c'
+  [[ $output == *'"deny"'*"in time"* ]]
+  again 'cp a b'
+  [[ $output == *'"deny"'*"in time"* ]]
+  hitl-prompt audit --state two --what decided --json | jq -e '.decision == "approve_session"'
+}
+
+@test "a confined agent's hook asks through its worker, and blocks without an answer" {
+  load agents
+  workplace
+  need_tool task-dispatch
+  umask 077
+  echo '{"hitl":{"hook":{"ask":"worker","rules":[{"decision":"allow","command":"ls *"}]}}}' >amp.json
+  agent talks <<EOS
+call() { printf '{"session_id":"s","cwd":"%s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"%s"},"tool_use_id":"u"}' "\$PWD" "\$1" |
+  hitl-prompt hook -c "$BATS_TEST_TMPDIR/amp.json" "\${@:2}" >>"$BATS_TEST_TMPDIR/replies" 2>>"$BATS_TEST_TMPDIR/said" || echo "status \$?" >>"$BATS_TEST_TMPDIR/replies"; }
+call 'make one' --deadline 20s
+call 'make two' --deadline 20s
+call 'make three' --deadline 1s
+call "\$(printf %09000d 0)"
+AMP_CONTROL= call 'make four' --deadline 1s
+AMP_CONTROL=/dev/null call 'make five' --deadline 1s
+call 'ls x'
+echo x >x
+EOS
+  dispatch | task-dispatch run --state "$STATE" --exec ./talks >out.ndjson 2>err &
+  runs=$!
+  # answer N DECISION: of the N-th question.
+  answer() {
+    wait_until 20 eval '[ "$(grep -c "\"type\":\"escalation\"" out.ndjson)" -ge '"$1"' ]'
+    echo "{\"task_id\":\"*\",\"decision\":\"$2\",\"note\":\"$3\"}" >answer
+    grep '"type":"escalation"' out.ndjson | sed -n "$1p" | hitl-prompt --state "$STATE" --answer answer >>decisions
+  }
+  answer 1 resume ""
+  answer 2 terminate "not this"
+  wait "$runs"
+  cat replies
+  [ "$(jq -Rr 'fromjson? // . | if type == "object" then .hookSpecificOutput | .permissionDecision + ": " + .permissionDecisionReason else . end' replies | cut -c1-40)" = \
+    "allow: approved by a person
+deny: denied by a person: not this
+deny: no person decided in time
+status 2
+status 2
+status 2
+allow: allowed by hitl.hook.rules" ]
+}
+
 @test "a hitl-prompt that runs already asks, and what it shows is marked" {
   rules
   mkdir one

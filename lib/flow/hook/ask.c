@@ -71,6 +71,13 @@ static void context_put(struct amp_jw *w, struct asking *a)
     amp_jw_some_str(w, "role", amp_span_str(q->role));
     text_put(w, "session", e->session);
     text_put(w, "call", e->call);
+    if (q->scope) {
+        amp_jw_member_open(w, "session_permission", '{');
+        amp_jw_member_text(w, "answer", AMP_HOOK_SESSION_ACTION);
+        amp_jw_member_text(w, "allows", q->scope->text);
+        amp_jw_member_uint(w, "minutes", (uint64_t)(q->session_ms / 60000));
+        amp_jw_close(w, '}');
+    }
     if (a->has_input)
         amp_jw_member_raw(w, "input", e->input);
     else if (e->input.n)
@@ -80,6 +87,7 @@ static void context_put(struct amp_jw *w, struct asking *a)
 
 static int question_record(struct asking *a, struct amp_error *err)
 {
+    static const char *const session[] = {AMP_HOOK_SESSION_ACTION, NULL};
     AMP_BUF struct amp_buf context = {0};
     char from[160];
     struct amp_jw w;
@@ -94,6 +102,7 @@ static int question_record(struct asking *a, struct amp_error *err)
                                 .reason = REASON,
                                 .task = a->q->task,
                                 .context = amp_buf_span(&context),
+                                .proposed = a->q->scope ? session : NULL,
                                 .until_ms = a->until_ms};
     return amp_asking_record(&a->ask, &ask, err);
 }
@@ -149,6 +158,10 @@ static void decision_take(const struct asking *a, const struct amp_question_rec 
     if (amp_span_is(r->decision, "approve")) {
         out->verdict = AMP_CALL_ALLOW;
         snprintf(out->why, sizeof out->why, "approved by %.*s", AMP_CLIP(by, 100));
+    } else if (a->q->scope && amp_span_is(r->decision, AMP_HOOK_SESSION_ACTION) && !r->policy.n) {
+        out->verdict = AMP_CALL_ALLOW;
+        out->session = true;
+        snprintf(out->why, sizeof out->why, "approved for this session by %.*s", AMP_CLIP(by, 100));
     } else if (amp_span_is(r->decision, "modify")) {
         out->verdict = AMP_CALL_ALLOW;
         if (!amp_call_can_modify(a->q->event) || !a->has_input)
@@ -230,6 +243,8 @@ int amp_hook_ask(struct amp_store *s, const struct amp_hook_question *q,
         rc = question_record(&a, err);
     if (rc == 0)
         rc = decision_wait(&a, &wake, out, err);
+    if (rc == 0 && out->session)
+        rc = amp_hook_grant_add(s, q->scope, a.ask.key, amp_now_ms() + q->session_ms, ACTOR, err);
     amp_wake_close(&wake);
     amp_asking_close(&a.ask);
     return rc;

@@ -6,7 +6,7 @@
 #ifndef AMP_FLOW_HOOK_ASK_H
 #define AMP_FLOW_HOOK_ASK_H
 
-#include "flow/hook/rules.h"
+#include "flow/hook/grant.h"
 #include "store/store.h"
 
 /* Bytes of a tool's input that the question shows; a larger one is left out, and the answer
@@ -19,7 +19,10 @@ struct amp_hook_question {
     const char *why;                 /* why it is asked */
     const char *agent, *role, *task; /* or NULL: unknown */
     int64_t deadline_ms;             /* how long to wait */
-    volatile const int *stop;        /* set by the handlers of INT and TERM */
+    /* The calls that may be permitted for the session, and for how long; NULL: none. */
+    const struct amp_hook_scope *scope;
+    int64_t session_ms;
+    volatile const int *stop; /* set by the handlers of INT and TERM */
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 };
 
@@ -27,6 +30,7 @@ struct amp_hook_answer {
     enum amp_call_verdict verdict; /* ALLOW or DENY */
     char why[512];                 /* for DENY: the person's words, or why there is no answer */
     struct amp_buf input;          /* with ALLOW: the changed input, or empty */
+    bool session;                  /* it was allowed for the session, which is recorded */
 };
 
 /* Returns with an answer, also after the deadline, a signal or the end of the question: then it is

@@ -16,8 +16,11 @@ struct amp_hook_rule {
     enum amp_hook_decision decision;
     enum amp_call_cli cli;                       /* AMP_CLI_NONE: every CLI */
     int kind;                                    /* -1: every kind */
+    bool grave;                                  /* its risk is high */
     struct amp_span tool, command, path, reason; /* in text; empty: not given */
     char *text;
+    struct amp_span source; /* as it was given */
+    char *source_text;
 };
 
 /* ---- reading ---- */
@@ -58,6 +61,7 @@ static int member_set(struct amp_hook_rule *r, struct amp_span key, struct amp_s
                       struct amp_error *err)
 {
     static const char *const decisions[] = {"", "allow", "ask", "deny"};
+    static const char *const risks[] = {"low", "medium", "high"};
     char name[32];
     if (!value.n)
         return rule_bad(err, "an empty text");
@@ -66,6 +70,10 @@ static int member_set(struct amp_hook_rule *r, struct amp_span key, struct amp_s
         if (found < 1)
             return rule_bad(err, "decision is not allow, ask or deny");
         r->decision = (enum amp_hook_decision)found;
+    } else if (amp_span_is(key, "risk")) {
+        if (word_find(value, risks, 3) < 0)
+            return rule_bad(err, "risk is not low, medium or high");
+        r->grave = amp_span_is(value, risks[2]);
     } else if (amp_span_is(key, "cli")) {
         r->cli = amp_span_copy(value, name, sizeof name) ? amp_call_cli_find(name) : AMP_CLI_NONE;
         if (r->cli == AMP_CLI_NONE)
@@ -139,8 +147,13 @@ int amp_hook_rules_add(struct amp_hook_rules *r, struct amp_span json, struct am
     if (amp_grow(&r->v, &r->cap, r->n, sizeof *r->v, err) < 0)
         return -1;
     struct amp_hook_rule *rule = &r->v[r->n];
-    *rule = (struct amp_hook_rule){.cli = AMP_CLI_NONE, .kind = -1, .text = amp_span_dup(json)};
-    if (!rule->text)
+    *rule = (struct amp_hook_rule){.cli = AMP_CLI_NONE,
+                                   .kind = -1,
+                                   .text = amp_span_dup(json),
+                                   .source_text = amp_span_dup(json)};
+    if (rule->source_text)
+        rule->source = amp_span_str(rule->source_text);
+    if (!rule->text || !rule->source_text)
         return amp_fail_memory(err);
     r->n++;
     return rule_read(rule, err);
@@ -149,7 +162,7 @@ int amp_hook_rules_add(struct amp_hook_rules *r, struct amp_span json, struct am
 void amp_hook_rules_release(struct amp_hook_rules *r)
 {
     for (size_t i = 0; i < r->n; i++)
-        free(r->v[i].text);
+        free(r->v[i].text), free(r->v[i].source_text);
     free(r->v);
     *r = (struct amp_hook_rules){0};
 }
@@ -419,8 +432,10 @@ static bool is_allowed(const struct call *c)
 static void result_set(struct amp_hook_result *out, enum amp_hook_decision d, size_t rule,
                        const struct amp_hook_rule *r, bool perhaps)
 {
+    out->grave = out->grave || r->grave || perhaps;
     if (d <= out->decision)
         return;
+    out->text = d == AMP_HOOK_ASK ? r->source : AMP_SPAN("");
     out->decision = d;
     out->rule = rule;
     struct amp_span what = r->command.n ? r->command : r->path.n ? r->path : r->tool;

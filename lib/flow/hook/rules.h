@@ -43,7 +43,9 @@ enum amp_hook_decision {
 };
 struct amp_hook_result {
     enum amp_hook_decision decision;
-    size_t rule; /* its number from 1; 0: none, or several */
+    size_t rule;          /* its number from 1; 0: none, or several */
+    struct amp_span text; /* the rule that asks, as it was given; empty: none does */
+    bool grave; /* its risk is high, it only might apply, or another rule of high risk asks, too */
     char why[512];
 };
 int amp_hook_decide(const struct amp_hook_rules *r, const struct amp_call_event *e,

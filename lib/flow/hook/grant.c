@@ -1,0 +1,195 @@
+/* Permissions for the rest of a session. */
+#include "flow/hook/grant.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "flow/decide/due.h"
+#include "message/record/forget.h"
+
+#define RECORD_MAX (64u << 10)
+#define STATE      "OPEN"
+
+struct grant {
+    struct amp_span question, scope;
+    int64_t until_ms;
+};
+static const struct amp_rec_field fields[] = {
+    AMP_REC_EVER(TEXT, struct grant, "question", question),
+    AMP_REC_EVER(TEXT, struct grant, "scope", scope),
+    AMP_REC_EVER(INT, struct grant, "until", until_ms),
+};
+AMP_REC_TABLE(grant_rec, "a permission for a session", struct grant, fields);
+
+bool amp_hook_scope_of(struct amp_store *s, const struct amp_call_event *e,
+                       const struct amp_hook_place *at, const struct amp_hook_result *r,
+                       const char *task, struct amp_hook_scope *out)
+{
+    char risk[16] = "";
+    struct amp_error err;
+
+    if (!e->session.n || !e->tool.n || r->grave)
+        return false;
+    if (task && *task &&
+        (amp_decision_task_risk(s, amp_span_str(task), risk, &err) < 0 ||
+         strcmp(risk, "high") == 0))
+        return false;
+    /* Without a rule that asks, only the same call again. */
+    const struct amp_span parts[] = {amp_span_str(amp_call_cli_name(e->cli)),
+                                     e->session,
+                                     e->tool,
+                                     amp_span_str(at->top),
+                                     r->text,
+                                     r->text.n ? r->text : e->input};
+    if (amp_key_digest(parts, sizeof parts / sizeof *parts, out->digest, &err) < 0)
+        return false;
+    snprintf(out->text, sizeof out->text, "%s, session %.*s, tool %.*s in %.400s: %s",
+             amp_call_cli_name(e->cli), AMP_CLIP(e->session, 100), AMP_CLIP(e->tool, 100), at->top,
+             r->text.n ? r->why : "this call only");
+    return true;
+}
+
+static struct amp_key grant_key(struct amp_span digest)
+{
+    return AMP_KEY(AMP_HOOK_GRANT_KIND, digest);
+}
+
+int amp_hook_grant_find(struct amp_store *s, const struct amp_hook_scope *scope, int64_t now_ms,
+                        struct amp_hook_grant *out, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct amp_question_rec q;
+    struct grant g;
+    AMP_BUF struct amp_buf mem = {0}, qmem = {0};
+
+    amp_buf_init(&mem, RECORD_MAX);
+    amp_buf_init(&qmem, AMP_REC_MAX);
+    if (amp_store_get(s, grant_key(amp_span_str(scope->digest)), &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0;
+    if (amp_rec_parse(&grant_rec, rec.json, &mem, &g, err) < 0)
+        return -1;
+    int found = g.until_ms > now_ms ? amp_question_find(s, g.question, &qmem, &q, err) : 0;
+    if (found <= 0)
+        return found;
+    if (q.policy.n || q.decision.n != strlen(AMP_HOOK_SESSION_ACTION) ||
+        strncasecmp(q.decision.p, AMP_HOOK_SESSION_ACTION, q.decision.n) != 0)
+        return 0;
+    *out = (struct amp_hook_grant){.until_ms = g.until_ms};
+    amp_span_copy(q.operator, out->who, sizeof out->who);
+    amp_span_copy(g.question, out->question, sizeof out->question);
+    return 1;
+}
+
+struct change {
+    const struct grant *grant; /* NULL: removes it */
+    const char *actor;
+    struct amp_buf json;
+};
+
+static int change_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct change *c = ctx;
+
+    if (!c->grant && !now->found)
+        return 1;
+    amp_buf_reset(&c->json);
+    if (c->grant && amp_rec_write(&grant_rec, c->grant, &c->json, err) < 0)
+        return -1;
+    change->event = c->grant ? "GRANT" : "REVOKE";
+    change->to = c->grant ? STATE : "GONE";
+    change->remove = !c->grant;
+    change->json = amp_buf_span(&c->json);
+    change->due_ms = c->grant ? c->grant->until_ms : 0;
+    change->actor = c->actor;
+    return 0;
+}
+
+static int grant_change(struct amp_store *s, struct amp_span digest, const struct grant *g,
+                        const char *actor, struct amp_error *err)
+{
+    struct change c = {.grant = g, .actor = actor};
+
+    amp_buf_init(&c.json, RECORD_MAX);
+    int rc = amp_store_update(s, grant_key(digest), NULL, change_fn, &c, NULL, err);
+    amp_buf_release(&c.json);
+    return rc;
+}
+
+int amp_hook_grant_add(struct amp_store *s, const struct amp_hook_scope *scope,
+                       const char *question, int64_t until_ms, const char *actor,
+                       struct amp_error *err)
+{
+    const struct grant g = {.question = amp_span_str(question),
+                            .scope = amp_span_str(scope->text),
+                            .until_ms = until_ms};
+
+    return grant_change(s, amp_span_str(scope->digest), &g, actor, err) < 0
+               ? -1
+               : amp_store_sync(s, err);
+}
+
+struct walk {
+    amp_hook_grant_fn fn;
+    void *ctx;
+};
+
+static int on_grant(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                    struct amp_error *err)
+{
+    const struct walk *w = ctx;
+    struct grant g;
+    AMP_BUF struct amp_buf mem = {0};
+
+    amp_buf_init(&mem, RECORD_MAX);
+    if (amp_rec_parse(&grant_rec, rec->json, &mem, &g, err) < 0)
+        return -1;
+    const struct amp_hook_grant_row row = {id, g.scope, g.question, g.until_ms};
+    return w->fn(w->ctx, &row, err);
+}
+
+int amp_hook_grants_each(struct amp_store *s, amp_hook_grant_fn fn, void *ctx,
+                         struct amp_error *err)
+{
+    struct walk w = {fn, ctx};
+
+    return amp_store_each(s, AMP_HOOK_GRANT_KIND, NULL, on_grant, &w, err);
+}
+
+struct revoking {
+    struct amp_store *s;
+    const char *id, *actor;
+    uint32_t n;
+};
+
+static int on_revoke(void *ctx, const struct amp_hook_grant_row *g, struct amp_error *err)
+{
+    struct revoking *r = ctx;
+
+    if (!amp_span_starts(g->id, r->id))
+        return 0;
+    r->n++;
+    return grant_change(r->s, g->id, NULL, r->actor, err);
+}
+
+int amp_hook_grants_revoke(struct amp_store *s, const char *id, const char *actor, uint32_t *n,
+                           struct amp_error *err)
+{
+    struct revoking r = {s, id, actor, 0};
+
+    if (amp_hook_grants_each(s, on_revoke, &r, err) < 0 || amp_store_sync(s, err) < 0)
+        return -1;
+    *n = r.n;
+    return 0;
+}
+
+int amp_hook_grants_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                           struct amp_error *err)
+{
+    const struct amp_forgetting f = {.kind = AMP_HOOK_GRANT_KIND, .actor = actor, .now_ms = now_ms};
+
+    return amp_forget(s, &f, done, err);
+}
