@@ -11,6 +11,7 @@
 #include "cli/finding.h"
 #include "flow/config.h"
 #include "flow/identity/head.h"
+#include "flow/intake.h"
 #include "flow/values.h"
 #include "registry.h"
 #include "worktree/person.h"
@@ -382,6 +383,7 @@ static const struct amp_tool tool = {
     .machines = machines,
     AMP_CONFIG_OF_TAKER,
     .values = amp_flow_values,
+    .summary = amp_intake_summary,
 };
 
 int main(int argc, char **argv)

@@ -155,6 +155,7 @@ static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_err
 {
     struct listing *l = ctx;
     struct amp_security_event e;
+    amp_progress("lines of the log", n, 0);
     int rc = amp_security_frame(&l->reader, frame, &e, err);
     return rc > 0 ? event_add(l, &e, err) : rc;
 }
@@ -298,7 +299,8 @@ static int log_verify(struct amp_store *s, struct amp_error *err)
     opt.trust = trust;
     if (amp_verifier_new(&opt, &v, err) < 0)
         return -1;
-    struct amp_store_verify how = {.check = amp_head_check, .ctx = v, .note = verify_note};
+    struct amp_store_verify how = {
+        .check = amp_head_check, .ctx = v, .note = verify_note, .progress = amp_progress};
     int rc = amp_store_verify(s, &how, &verdict, err);
     if (rc < 0 && strcmp(err->code, "log_tampered") != 0)
         return -1;

@@ -1,6 +1,7 @@
 /* amp-ack: the delivery lifecycle of messages. */
 #include "cli/identity.h"
 #include "flow/config.h"
+#include "flow/intake.h"
 #include "flow/values.h"
 #include "message/cursor/cursor.h"
 #include "message/ledger/timeouts.h"
@@ -83,6 +84,7 @@ static const struct amp_tool tool = {
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
     .values = amp_flow_values,
+    .summary = amp_intake_summary,
 };
 
 int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err)

@@ -5,6 +5,7 @@
 
 #include "cli/finding.h"
 #include "flow/config.h"
+#include "flow/intake.h"
 #include "flow/values.h"
 #include "message/inbox/inbox.h"
 #include "message/operation/idempotency.h"
@@ -112,7 +113,7 @@ static const struct amp_opt options[] = {
      .config = "cursor.waiting"},
     AMP_METRICS_OPTS(router.metrics),
     CONFINE_OPTS(walls),
-    {'v', "verbose", AMP_OPT_FLAG, &router.verbose, NULL, .doc = "print statistics at the end"},
+    {'v', "verbose", AMP_OPT_FLAG, &amp_verbose, NULL, .doc = "print statistics at the end"},
     AMP_OPT_END,
 };
 
@@ -191,6 +192,7 @@ static int route_run(int argc, char **argv)
     if (rc == 0)
         rc = confine_open(&walls, router.state, &router.outlets.port.wrap, &err);
     if (rc == 0) {
+        router.verbose = amp_verbose;
         reload_start(&(struct reload_source){config, router.state, &lane_settings}, &routes);
         rc = amp_router_open(&router, &r, &err);
     }
@@ -238,6 +240,7 @@ static const struct amp_tool tool = {
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
     .values = amp_flow_values,
+    .summary = amp_intake_summary,
 };
 
 int main(int argc, char **argv)

@@ -12,7 +12,7 @@
 
 static const char *state, *from = "start", *to = "end";
 static struct amp_list where;
-static bool dry_run, wrap, verbose;
+static bool dry_run, wrap;
 static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 
 const struct amp_opt replay_opts[] = {
@@ -23,7 +23,7 @@ const struct amp_opt replay_opts[] = {
     {'n', "dry-run", AMP_OPT_FLAG, &dry_run, NULL,
      .doc = "print what would be written, and write nothing"},
     {0, "wrap", AMP_OPT_FLAG, &wrap, NULL, .doc = "write each message in a record with its origin"},
-    {'v', "verbose", AMP_OPT_FLAG, &verbose, NULL, .doc = "print a line about each message"},
+    {'v', "verbose", AMP_OPT_FLAG, &amp_verbose, NULL, .doc = "print a line about each message"},
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     AMP_OPT_END,
 };
@@ -108,8 +108,8 @@ static int item_write(struct replay *r, const struct amp_recorded_item *item, st
         return -1;
     if (!is_wanted(r, &v))
         return 0;
-    r->n++;
-    if (verbose || dry_run)
+    amp_progress("messages", ++r->n, 0);
+    if (amp_verbose || dry_run)
         item_report(item, &v);
     if (dry_run)
         return 0;
@@ -145,7 +145,7 @@ int route_replay(int argc, char **argv)
     amp_buf_init(&r.out, (size_t)256 << 20);
     if (replay_open(&r, &err) < 0 || log_replay(&r, &err) < 0)
         status = amp_complain(&err);
-    else if (verbose || dry_run)
+    else if (amp_verbose || dry_run)
         amp_note("%" PRIu64 " %s", r.n, r.n == 1 ? "message" : "messages");
     amp_recorded_free(r.log);
     for (uint32_t i = 0; i < r.n_where; i++)

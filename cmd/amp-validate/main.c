@@ -251,6 +251,7 @@ int main(int argc, char **argv)
         .statuses = statuses,
         AMP_CONFIG_OF_TOOL,
         .values = info_values,
+        .summary = session_summary,
     };
     return amp_cli_main(&tool, argc, argv);
 }

@@ -67,8 +67,11 @@ enum session_end session_emit(struct session *s, const struct chunk *c, struct r
         s->refused_offset = r->refused_offset;
     }
     s->refused += r->refused;
+    s->lines += r->lines;
     s->line = c->line + r->lines - 1;
     s->offset = c->offset + r->used;
+    if (!s->stats)
+        amp_progress("lines", s->lines, 0);
     if (s->progress && stats_progress(s->stats, amp_mono_ms() - s->start_ms, &s->told_ms))
         s->shown = true;
     return r->stop ? SESSION_STOPS : SESSION_CONTINUES;
@@ -295,6 +298,16 @@ static void report_nothing_found(char **files, int n)
     amp_status_note(amp_complain(&err));
 }
 
+static uint64_t total_lines, total_refused; /* of the session, for the summary */
+
+int session_summary(struct amp_buf *out, struct amp_error *err)
+{
+    if (total_lines == 0)
+        return 0;
+    return amp_buf_fmt(out, err, "%llu line%s, %llu refused", (unsigned long long)total_lines,
+                       total_lines == 1 ? "" : "s", (unsigned long long)total_refused);
+}
+
 static void run_session(struct session *s, char **files, int n_files)
 {
     struct amp_error err;
@@ -313,6 +326,8 @@ static void run_session(struct session *s, char **files, int n_files)
                  (unsigned long long)s->refused_line, (unsigned long long)s->refused_offset);
     if (s->stats)
         stats_print(s->stats, s->opt, amp_mono_ms() - s->start_ms);
+    total_lines = s->lines;
+    total_refused = s->refused;
 }
 
 int session_run(const struct validate_options *opt, char **files, int n_files)
@@ -331,7 +346,7 @@ int session_run(const struct validate_options *opt, char **files, int n_files)
     }
     if (ready && opt->stats) {
         s.stats = stats_new();
-        s.progress = isatty(2) && strcmp(opt->stats, "text") == 0;
+        s.progress = amp_progress_wanted() && strcmp(opt->stats, "text") == 0;
         if (!s.stats)
             ready = amp_fail_memory(&err) == 0;
     }

@@ -11,6 +11,7 @@ struct session {
     struct history *history;
     bool open_end;  /* the last line written had no line end */
     bool shared;    /* other writers share stdout, so a last line is ended */
+    uint64_t lines; /* of all inputs */
     uint64_t found; /* --extract: number of texts that seem to be messages */
     bool unread;    /* an input could not be read */
     uint64_t refused, refused_line, refused_offset;

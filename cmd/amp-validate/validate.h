@@ -143,6 +143,8 @@ int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct hist
                 struct result *r, struct amp_error *err);
 
 /* The run: returns the exit status. */
+/* The callback `summary` of struct amp_tool. */
+int session_summary(struct amp_buf *out, struct amp_error *err);
 int session_run(const struct validate_options *opt, char **files, int n_files);
 
 /* info.c: --explain, --list, --print-schema write to stdout and return a status. */

@@ -13,6 +13,7 @@
 #include "flow/facts.h"
 #include "flow/identity/head.h"
 #include "flow/identity/person.h"
+#include "flow/intake.h"
 #include "flow/values.h"
 #include "hitl.h"
 #include "hitl/pause/pause.h"
@@ -71,6 +72,7 @@ static const struct amp_tool tool = {
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
     .values = amp_flow_values,
+    .summary = amp_intake_summary,
 };
 
 /* ---- what the verbs share ---- */

@@ -9,6 +9,7 @@
 #include "flow/config.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
+#include "flow/intake.h"
 #include "flow/values.h"
 #include "task/machines.h"
 #include "task/policy.h"
@@ -60,6 +61,7 @@ static const struct amp_tool tool = {
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
     .values = amp_flow_values,
+    .summary = amp_intake_summary,
 };
 
 int task_open(struct amp_store **out, struct amp_error *err)

@@ -28,14 +28,13 @@ static struct amp_worker_options worker = {.timeout_ms = 3600000,
                                            .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
                                            .output_bytes = 8 << 20,
                                            .prepare = {AMP_PREPARE_DEFAULTS}};
-static const char *progress = "auto", *base;
+static const char *base;
 static const char *trusted_in;
 static struct amp_list exec;
 static bool by_exit;
 static struct amp_confine_cli walls;
 static struct amp_confine_policy policy;
 static struct amp_confine_report report;
-static const char *const progress_words[] = {"auto", "always", "never", NULL};
 
 /* clang-format off */
 #define WORKER_OPTS(role)                                                                          \
@@ -59,8 +58,6 @@ static const char *const progress_words[] = {"auto", "always", "never", NULL};
     AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),                                                  \
     {0, "max-output", AMP_OPT_SIZE, &worker.output_bytes, "BYTES",                                 \
      "how much of the agent's stdout and stderr is kept", 0, 1 << 30},                             \
-    {0, "progress", AMP_OPT_CHOICE, &progress, "WHEN", "print progress on stderr", 0, 0,           \
-     progress_words},                                                                              \
     {'x', "exec", AMP_OPT_REST, &exec, "COMMAND", "the agent's command and its arguments"},        \
     AMP_OPT_END
 /* clang-format on */
@@ -132,8 +129,6 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
                        json_t **config, struct amp_error *err)
 {
     static char consumer[256], principal[AMP_PRINCIPAL_MAX];
-    const bool shown =
-        strcmp(progress, "auto") ? !strcmp(progress, "always") : isatty(STDERR_FILENO);
 
     if (!exec.n)
         amp_die_usage("the agent's command is needed: --exec COMMAND…");
@@ -152,7 +147,7 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
     worker.note = amp_note;
     worker.prepare.note = amp_note;
     worker.prepare.stop = &amp_stop;
-    worker.progress = shown ? amp_note : progress_ignore;
+    worker.progress = amp_progress_wanted() ? amp_note : progress_ignore;
     worker.say = amp_finding_print;
     if (command_find(&exec.v[0], err) < 0 || walls_choose(err) < 0 ||
         amp_config_load(task_config, task_state, config, err) < 0 ||

@@ -7,6 +7,7 @@
 #include "bind.h"
 #include "cli/rows.h"
 #include "flow/config.h"
+#include "flow/intake.h"
 #include "flow/values.h"
 
 struct bind_options opt = {.repo = ".",
@@ -266,6 +267,7 @@ int main(int argc, char **argv)
         .machines = machines,
         AMP_CONFIG_OF_TAKER,
         .values = amp_flow_values,
+        .summary = amp_intake_summary,
     };
     agent_hook_prepare(argc, argv);
     return amp_cli_main(&tool, argc, argv);

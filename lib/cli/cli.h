@@ -85,13 +85,16 @@ struct amp_tool {
     const struct amp_setting *settings; /* ends with {0}; or NULL */
     /* Sets the patterns of --redact or redact.patterns before the verb runs; NULL: no redaction. */
     int (*redact)(const char *const *patterns, struct amp_error *err);
+    /* Appends what was done, for the summary: "3 messages, 1 rejected"; NULL: nothing. */
+    int (*summary)(struct amp_buf *out, struct amp_error *err);
     /* Finds the values of one of the kinds that the tables name; NULL: they name none. */
     int (*values)(const struct amp_values_ask *ask, struct amp_error *err);
 };
 
 /* Parses the arguments, runs the verb, flushes stdout and returns the exit status: that of the verb
  * or a worse one of amp_status_note. Adds -h/--help, --version, --color=WHEN, --machine[=FORMAT]
- * (if the tool has machines), --redact REGEX (if it redacts), --values KINDS and --options.
+ * (if the tool has machines), --redact REGEX (if it redacts), --values KINDS, --options, -q, -v and
+ * --progress WHEN.
  * Options and operands may mix; `--` ends options. No abbreviations; a repeated single-valued
  * option is an error. Tool options may precede the verb. Operands of a verb whose args is "" are
  * refused before run is called. SIGPIPE is ignored.
@@ -152,6 +155,19 @@ int amp_complain(const struct amp_error *err);
 void amp_note_terminal(const char *path);
 /* Records a status for amp_cli_main, which returns the worst, when the program goes on. */
 void amp_status_note(int status);
+
+/* -q: amp_note and amp_detail print nothing. -v: amp_detail prints notes, and the tool's last line
+ * is a summary. Options of a verb with these names may set the same variables. */
+extern bool amp_quiet, amp_verbose;
+void amp_detail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* --progress: on one line of stderr that is written again, from the first second on, four times a
+ * second. auto: if stderr is a terminal. total: 0 if it is unknown. The line is removed before
+ * other text is printed. A call costs a reading of the clock. */
+void amp_progress(const char *what, uint64_t done, uint64_t total);
+/* Whether progress is to be shown, for tools that print lines about it. */
+bool amp_progress_wanted(void);
+
 /* Counts a refusal (status 1) that has no diagnostic of its own. At the end amp_cli_main prints the
  * count of each code. */
 void amp_refused(const char *code, uint64_t n);

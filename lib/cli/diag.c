@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <amp/base/clock.h>
 #include <amp/base/pipe.h>
 
 static int noted;
+static int64_t started_ms;
 static char last_complaint[sizeof((struct amp_error *)0)->what];
 
 const char *amp_cli_name(void)
@@ -21,6 +23,11 @@ const char *amp_cli_login(const char *otherwise)
 {
     const struct passwd *pw = getpwuid(geteuid());
     return pw && *pw->pw_name ? pw->pw_name : otherwise;
+}
+
+void cli_summary_start(void)
+{
+    started_ms = amp_mono_ms();
 }
 
 int cli_noted_status(void)
@@ -71,6 +78,17 @@ void cli_print_refused(void)
         amp_buf_fmt(&b, NULL, "%s%llu %s", i ? ", " : "", refusals[i].n, refusals[i].code);
     if (b.len > 0)
         amp_warn("refused: %.*s", (int)b.len, b.data);
+}
+
+void cli_summary_print(void)
+{
+    AMP_BUF struct amp_buf b = {0};
+    struct amp_error err;
+    amp_buf_init(&b, 4096);
+    if (!amp_verbose || (cli_tool->summary && cli_tool->summary(&b, &err) < 0))
+        return;
+    amp_detail("%.*s, %.3f s", b.len ? (int)b.len : 4, b.len ? b.data : "done",
+               (double)(amp_mono_ms() - started_ms) / 1000);
 }
 
 bool amp_color_of(int fd)
@@ -130,6 +148,7 @@ void amp_err_divert(bool (*take)(void *ctx, struct amp_span text), void *ctx)
 
 void amp_err(struct amp_span text)
 {
+    cli_progress_clear();
     if (divert && divert(divert_ctx, text))
         return;
     amp_write_until(2, text, &amp_stop, NULL); /* a failure cannot be reported */
@@ -151,9 +170,23 @@ void amp_warn(const char *fmt, ...)
     va_end(ap);
 }
 
+bool amp_quiet, amp_verbose;
+
+void amp_detail(const char *fmt, ...)
+{
+    va_list ap;
+    if (!amp_verbose || amp_quiet)
+        return;
+    va_start(ap, fmt);
+    diagnostic_format(AMP_DIAG_NOTE, fmt, ap);
+    va_end(ap);
+}
+
 void amp_note(const char *fmt, ...)
 {
     va_list ap;
+    if (amp_quiet)
+        return;
     va_start(ap, fmt);
     diagnostic_format(AMP_DIAG_NOTE, fmt, ap);
     va_end(ap);

@@ -20,7 +20,7 @@ struct cli_parse {
 /* The values of the standard options. */
 struct cli_standard {
     bool help, version, options;
-    const char *color, *machine, *values;
+    const char *color, *machine, *values, *progress;
     struct amp_list redact;
 };
 extern struct cli_standard cli_standard;
@@ -76,6 +76,12 @@ int cli_config_local(const char *state_dir, struct amp_error *err);
 /* The bytes of the user's amp.json, empty if there is none; read once. */
 int cli_config_text(const char *explicit_path, const char *state_dir, struct amp_span *text,
                     struct amp_error *err);
+
+/* Before anything else goes to stderr. */
+void cli_progress_clear(void);
+void cli_summary_start(void);
+/* With --verbose: the tool's counts, the refusals and the time, on one line. */
+void cli_summary_print(void);
 
 int cli_noted_status(void);
 /* Prints the counts of amp_refused. */

@@ -1,6 +1,7 @@
 /* Takes the lines that were read, one at a time, and reports invalid ones. */
 #include "flow/intake.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,8 +31,23 @@ int amp_intake_init(struct amp_intake *in, struct amp_store *store, const char *
     return 0;
 }
 
+/* Of the intakes that were released. */
+static uint64_t total_accepted, total_rejected;
+
+int amp_intake_summary(struct amp_buf *out, struct amp_error *err)
+{
+    uint64_t n = total_accepted + total_rejected;
+
+    if (n == 0)
+        return 0;
+    return amp_buf_fmt(out, err, "%" PRIu64 " message%s, %" PRIu64 " rejected", n,
+                       n == 1 ? "" : "s", total_rejected);
+}
+
 void amp_intake_release(struct amp_intake *in)
 {
+    total_accepted += in->accepted;
+    total_rejected += in->rejected;
     amp_reader_free(in->reader);
     in->reader = NULL;
     amp_lines_release(&in->lines);

@@ -60,6 +60,10 @@ int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
  */
 int amp_intake_holds(struct amp_intake *in, const struct amp_view *view, struct amp_error *err);
 
+/* The messages of all intakes of this process, for the summary of a tool (struct amp_tool): "3
+ * messages, 1 rejected"; nothing if there were none. */
+int amp_intake_summary(struct amp_buf *out, struct amp_error *err);
+
 /* Whether the message is addressed to the role. */
 bool amp_intake_is_to(const struct amp_view *v, const char *role);
 

@@ -278,3 +278,28 @@ directory may set only store and redact; move other settings to $PWD/xdg/amp/amp
   amp-ack track --state fresh </dev/null
   [ "$(stat -c %a fresh)" = 700 ]
 }
+
+@test "-q prints no notes, -v a summary, --progress one line that is written again" {
+  load messages
+  message task_dispatch >good
+  run -1 --separate-stderr amp-validate -v good <(echo '{}')
+  [[ ${stderr##*$'\n'} =~ ^"amp-validate: note: 2 lines, 1 refused, 0."[0-9]{3}" s"$ ]]
+  run -1 --separate-stderr amp-validate -q --fail-fast <<<'{}'
+  [[ $stderr != *note:* ]]
+  [[ $stderr == *"error: stdin:1: unknown_protocol"* ]]
+  run -0 --separate-stderr amp-ack -v -s state <good
+  [[ $stderr =~ ^"amp-ack: note: 1 message, 0 rejected, 0."[0-9]{3}" s"$ ]]
+  # From the second second on.
+  mkfifo in
+  amp-validate --progress always in >/dev/null 2>err &
+  exec 7>in
+  until grep -q 'lines: ' err; do
+    cat good >&7
+    [ "$SECONDS" -lt 60 ]
+  done
+  exec 7>&-
+  wait $!
+  [[ $(<err) == $'\r\e[Kamp-validate: lines: '*$'\r\e[K' ]]
+  run -0 --separate-stderr amp-validate good
+  [ -z "$stderr" ]
+}

@@ -126,6 +126,7 @@ static int tool_run(char **args)
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
 {
     cli_tool = tool;
+    cli_summary_start();
     take_standard_fds();
     signal(SIGPIPE, SIG_IGN);
     static char *none[] = {NULL};
@@ -140,5 +141,7 @@ int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
     /* Not after an output error: it is reported, or the reader has closed the output. */
     if (status != AMP_IOERR)
         cli_print_refused();
+    cli_progress_clear();
+    cli_summary_print();
     return status;
 }

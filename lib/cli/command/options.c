@@ -19,7 +19,7 @@ static const char *const machine_choices[] = {"table", "dot", "ndjson", NULL};
 /* The source of a value. */
 enum source { FROM_FLAG, FROM_ENV, FROM_CONFIG };
 
-struct cli_standard cli_standard = {.color = "auto"};
+struct cli_standard cli_standard = {.color = "auto", .progress = "auto"};
 
 const struct amp_opt cli_standard_opts[] = {
     {'h', "help", AMP_OPT_FLAG, &cli_standard.help, NULL, .doc = "print this help"},
@@ -28,6 +28,11 @@ const struct amp_opt cli_standard_opts[] = {
      .doc = "print the option table, tab separated"},
     {0, "color", AMP_OPT_CHOICE, &cli_standard.color, "WHEN", .choices = color_choices,
      .doc = "colour diagnostics: auto, always or never"},
+    {'q', "quiet", AMP_OPT_FLAG, &amp_quiet, NULL, .doc = "print warnings and errors only"},
+    {'v', "verbose", AMP_OPT_FLAG, &amp_verbose, NULL,
+     .doc = "print details, and a summary at the end"},
+    {0, "progress", AMP_OPT_CHOICE, &cli_standard.progress, "WHEN", .choices = color_choices,
+     .doc = "show the progress of long work: auto, always or never"},
     AMP_OPT_END,
 };
 

@@ -122,6 +122,8 @@ static int frame_verify(void *ctx, const struct amp_frame_head *h, struct amp_sp
     struct verify *w = ctx;
     const struct amp_chain *chain = &w->s->chain;
     struct amp_place at = amp_pos_frame(after);
+    if (w->how->progress)
+        w->how->progress("lines of the log", h->n, 0);
     if (order_verify(w, h, at, err) < 0)
         return -1;
     w->next = 0;

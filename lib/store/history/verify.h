@@ -19,6 +19,8 @@ struct amp_store_verify {
     void *ctx;
     /* Something to report that is not an error: a repair, an incomplete last line. May be NULL. */
     void (*note)(void *ctx, uint32_t seg, uint64_t off, const char *what);
+    void (*progress)(const char *what, uint64_t done,
+                     uint64_t total); /* total 0: unknown; or NULL */
 };
 
 struct amp_store_verdict {
