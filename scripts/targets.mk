@@ -5,7 +5,6 @@ DEPS_BUILD := gcc make git libjansson-dev libjq-dev libcurl4-openssl-dev libgit2
   zlib1g-dev
 DEPS_TEST  := bats dbus-daemon g++ jq libnotify-bin mandoc openssh-client openssl pre-commit procps shellcheck sqlite3 strace tmux pkg-config \
   zsh fish
-DEPS_DEB   := build-essential cmark-gfm debhelper lintian mandoc
 
 deps-check:
 	@sh scripts/deps.sh check $(DEPS_BUILD)

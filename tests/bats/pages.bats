@@ -159,3 +159,20 @@ EOS
   local headers=(include/amp/*.h include/amp/*/*.h)
   diff <(sed -n 's/^ \(amp_[a-z0-9_]*\)@AMP_0 .*/\1/p' debian/libamp0.symbols | sort) <(sh scripts/exports.sh "${headers[@]}" | sort)
 }
+
+@test "debian/control builds with what the makefile asks for, amp(7) names each program" {
+  local p
+  for p in $(sed -n '/^DEPS_BUILD :=/,/[^\\]$/p' scripts/targets.mk | grep -oE '[a-z0-9.-]+-dev'); do
+    grep -qE "^ $p( |,)" debian/control || {
+      echo "Build-Depends lacks $p"
+      return 1
+    }
+  done
+  for p in cmd/*/main.c; do
+    p=${p#cmd/}
+    grep -qxF ".It Xr ${p%/main.c} 1" man/amp.7 || {
+      echo "amp(7) lacks ${p%/main.c}"
+      return 1
+    }
+  done
+}
