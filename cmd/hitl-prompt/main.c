@@ -211,21 +211,13 @@ struct hitl_author hitl_author;
 static int author_find(struct amp_identities *ids, struct amp_error *err)
 {
     static const char role[] = AMP_OPERATOR_ROLE "/";
-    const struct amp_trust_entry *entry;
-    struct amp_error why;
-    const struct amp_trust *trust = amp_identities_trust(ids);
-    const char *key = amp_signer_public(amp_identities_signer(ids))->fingerprint;
     char principal[AMP_PRINCIPAL_MAX];
-    int64_t now = amp_now_ms();
 
-    if (!amp_identities_is_operator(ids, amp_span_str(key), now) ||
-        (amp_trust_find(trust, amp_span_str(key), "amp", AMP_SPAN(AMP_OPERATOR_ROLE), now, &entry,
-                        principal, &why) < 0 &&
-         amp_trust_find(trust, amp_span_str(key), "amp", AMP_SPAN(""), now, &entry, principal,
-                        &why) < 0))
+    if (!amp_identities_signs_as(ids, principal))
         return 0;
     hitl_author.how = AMP_KNOWN_BY_KEY;
-    snprintf(hitl_author.key, sizeof hitl_author.key, "%s", key);
+    snprintf(hitl_author.key, sizeof hitl_author.key, "%s",
+             amp_signer_public(amp_identities_signer(ids))->fingerprint);
     snprintf(hitl_author.principal, sizeof hitl_author.principal, "%s", principal);
     bool ours = strncmp(principal, role, sizeof role - 1) == 0;
     const char *name = hitl_author.principal + (ours ? sizeof role - 1 : 0);

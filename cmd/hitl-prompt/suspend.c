@@ -6,7 +6,6 @@
 #include "hitl.h"
 
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,18 +14,15 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
-#include "agent/job/contract.h"
 #include "agent/work.h"
 #include "flow/identity/identity.h"
+#include "flow/pause/end.h"
 #include "flow/pause/publish.h"
 #include "flow/pause/watch.h"
 #include "hitl/operators/operators.h"
 #include "protocol/amp/amp.h"
 #include "task/task.h"
 
-#define ENDS_MS  700  /* for the tools to end their agents; the grace is AMP_PAUSE_GRACE_MS */
-#define KILL_MS  1500 /* then what is left is killed; the limit of the wait */
-#define LOOK_MS  5
 #define LIST_MAX 65536
 
 static const char *reason;
@@ -166,49 +162,6 @@ static void act_close(struct act *a)
     amp_store_close(a->store);
 }
 
-/* ---- the end of the agents ---- */
-
-/* The processes of agents that are suspended. */
-static int processes_count(struct act *a, const struct amp_pauses *p, bool kill)
-{
-    int n = 0;
-
-    for (uint32_t i = 0; i < p->n_v; i++) {
-        char name[AMP_PAUSE_NAME_MAX + 1];
-        const struct amp_pause *v = &p->v[i];
-        amp_span_copy(v->name, name, sizeof name);
-        const struct amp_attempt_processes of = {
-            .state_dir = a->dir,
-            .agent = v->scope == AMP_PAUSE_AGENT ? name : NULL,
-            .task = v->scope == AMP_PAUSE_TASK ? name : NULL,
-            .kill = kill,
-        };
-        n += amp_attempt_processes(&of);
-        if (v->scope == AMP_PAUSE_ALL)
-            return n;
-    }
-    return n;
-}
-
-/* Returns the number of processes that are left. */
-static int processes_end(struct act *a, const struct amp_pauses *p)
-{
-    int64_t began = amp_mono_ms(), took = 0;
-    int n, killed = 0, running = processes_count(a, p, false);
-
-    for (n = running; n > 0 && (took = amp_mono_ms() - began) < KILL_MS;
-         n = processes_count(a, p, false)) {
-        if (took >= ENDS_MS)
-            killed += processes_count(a, p, true);
-        poll(NULL, 0, LOOK_MS);
-    }
-    if (running)
-        amp_note("%d process%s of agents ended within %lld ms%s", running - n,
-                 running - n == 1 ? "" : "es", (long long)(amp_mono_ms() - began),
-                 killed ? "; some were killed by this command, because their tool did not" : "");
-    return n;
-}
-
 /* ---- suspend ---- */
 
 static int one_suspend(struct act *a, struct amp_error *err)
@@ -299,7 +252,7 @@ static int suspend_act(struct act *a, int argc, char **argv, struct amp_error *e
         return amp_pauses_read(a->store, &now, err) < 0 || pauses_list(a, &now, err) < 0 ? -1 : 0;
     if (names_act(a, argc, argv, one_suspend, err) < 0 || amp_pauses_read(a->store, &now, err) < 0)
         return -1;
-    int left = processes_end(a, &now);
+    int left = amp_pause_end(a->dir, &now, amp_note);
     if (amp_pause_publish(a->store, &now, amp_warn, err) < 0)
         return -1;
     return left == 0 ? 0

@@ -1,6 +1,7 @@
 /* task-dispatch coordinate, also without a verb: the coordinator as a filter. */
 #include "flow/coordinate/coordinate.h"
 #include "cli/config.h"
+#include "flow/coordinate/cancel.h"
 
 #include <unistd.h>
 
@@ -16,7 +17,7 @@
 static struct amp_list inputs, trusted;
 static int64_t ack_timeout;
 static struct amp_coordinate_options opt = {.output = "-",
-                                            .consumer = "task-dispatch.coordinate",
+                                            .consumer = AMP_COORDINATE_CONSUMER,
                                             .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
                                             .stop = &amp_stop,
                                             .say = amp_finding_print_error,

@@ -11,8 +11,10 @@
 #include "flow/identity/head.h"
 #include "flow/intake.h"
 #include "flow/values.h"
+#include "task/landing/landing.h"
 #include "task/machines.h"
 #include "task/policy.h"
+#include "tasks/tasks.h"
 #include "verbs.h"
 
 const char *task_state, *task_config;
@@ -44,12 +46,21 @@ static const struct amp_verb verbs[] = {
      task_init},
     {"loop", "[TASK.md…]", "run the complete loop with two commands, supervised", task_loop_opts,
      task_loop, .finds_state = true},
+    {"list", "", "list the tasks", tasks_list_opts, tasks_list, .finds_state = true},
+    {"show", "TASK", "tell the story of a task", tasks_show_opts, tasks_show, .finds_state = true,
+     .values = "task"},
+    {"cancel", "TASK", "end a task", tasks_cancel_opts, tasks_cancel, .finds_state = true,
+     .values = "task"},
+    {"land", "TASK|COMMIT", "merge approved work", tasks_land_opts, tasks_land, .finds_state = true,
+     .values = "task"},
+    {"open", "TASK", "print the worktree of a task", tasks_open_opts, tasks_open,
+     .finds_state = true, .values = "task"},
     {0},
 };
 
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
-static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm, &amp_agent_fsm,
-                                                 &amp_job_fsm, NULL};
+static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm,      &amp_agent_fsm,
+                                                 &amp_job_fsm,  &amp_landing_fsm, NULL};
 
 AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {

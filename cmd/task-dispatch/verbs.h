@@ -25,6 +25,19 @@ int task_patterns(const json_t *config, const char *section, const char *key, co
                   const char *const **out, struct amp_error *err);
 void task_patterns_free(const char *const *v);
 
+/* verify.c: checks by a bundle whether the tree of a commit was approved. 1: out is filled, without
+ * a verdict; 0: it was not, and the reason was printed; -1: failure. commit NULL: every proof of
+ * the bundle. */
+struct amp_git;
+struct amp_verified;
+struct task_bundle {
+    const char *repo, *file; /* file: "-" is standard input */
+    bool note;               /* the note of the commit instead of the file */
+    bool self_signed;
+};
+int task_bundle_verify(struct amp_git *git, const struct task_bundle *how, const char *commit,
+                       struct amp_verified *out, struct amp_error *err);
+
 extern const struct amp_opt task_new_opts[], task_coordinate_opts[], task_run_opts[],
     task_review_opts[], task_verify_opts[], task_export_opts[], task_loop_opts[], task_init_opts[];
 int task_new(int argc, char **argv);

@@ -46,13 +46,13 @@ static void who_print(const char *commit, const char *task, const char *more,
 
 /* ---- by a bundle ---- */
 
-static int text_read(struct amp_git *git, const char *commit, struct amp_buf *out,
-                     struct amp_error *err)
+static int text_read(const struct task_bundle *how, struct amp_git *git, const char *commit,
+                     struct amp_buf *out, struct amp_error *err)
 {
-    const struct amp_git_note note = {repo, commit, TASK_NOTES};
-    if (!by_note)
-        return amp_file_read_any(strcmp(bundle, "-") == 0 ? "/dev/stdin" : bundle, AMP_BUNDLE_MAX,
-                                 out, err);
+    const struct amp_git_note note = {how->repo, commit, TASK_NOTES};
+    if (!how->note)
+        return amp_file_read_any(strcmp(how->file, "-") == 0 ? "/dev/stdin" : how->file,
+                                 AMP_BUNDLE_MAX, out, err);
     int rc = amp_git_note_read(git, &note, out, err);
     return rc == 0 ? amp_fail(err, AMP_NO, "no_note", "%s has no note under %s", commit, TASK_NOTES)
            : rc < 0 ? -1
@@ -78,14 +78,14 @@ static int own_keys_open(const struct amp_bundle *b, struct amp_identity_cli *ho
 
 /* Opens the keys to trust: of --allowed-signers or of the state directory; with --self-signed those
  * of the bundle. Anybody can make a bundle with keys of his own, so nothing else selects them. */
-static int trust_open(const struct amp_bundle *b, struct amp_identities **ids, const char **relied,
-                      struct amp_error *err)
+static int trust_open(const struct task_bundle *with, const struct amp_bundle *b,
+                      struct amp_identities **ids, const char **relied, struct amp_error *err)
 {
     struct amp_identity_cli how = task_identity;
     struct amp_identity_tool who = {.state = task_state, .config = task_config, .quiet = true};
     how.require = "all";
     *relied = NULL;
-    if (self_signed) {
+    if (with->self_signed) {
         who.state = NULL;
         return own_keys_open(b, &how, &who, ids, err);
     }
@@ -117,8 +117,9 @@ static const struct amp_proof *proof_find(const struct amp_bundle *b, const char
     return NULL;
 }
 
-static int bundle_report(const struct amp_bundle *b, const struct amp_proof_who *who,
-                         struct amp_git *git, const char *commit, struct amp_error *err)
+static int bundle_report(const struct task_bundle *how, const struct amp_bundle *b,
+                         const struct amp_proof_who *who, struct amp_git *git, const char *commit,
+                         struct amp_verified *out, struct amp_error *err)
 {
     char oid[AMP_OID_MAX], tree[AMP_OID_MAX];
     uint32_t at;
@@ -127,34 +128,42 @@ static int bundle_report(const struct amp_bundle *b, const struct amp_proof_who 
             who_print(b->proofs[i].commit, b->proofs[i].task, b->proofs[i].subtask, &who[i]);
         return 1;
     }
-    if (amp_git_resolve(git, repo, commit, oid, err) < 0 ||
-        amp_git_tree(git, repo, oid, tree, err) < 0)
+    if (amp_git_resolve(git, how->repo, commit, oid, err) < 0 ||
+        amp_git_tree(git, how->repo, oid, tree, err) < 0)
         return -1;
     const struct amp_proof *p = proof_find(b, tree, &at);
-    if (p)
+    snprintf(out->commit, sizeof out->commit, "%s", oid);
+    snprintf(out->tree, sizeof out->tree, "%s", tree);
+    if (p) {
+        snprintf(out->task, sizeof out->task, "%s", p->task);
+        snprintf(out->subtask, sizeof out->subtask, "%s", p->subtask);
+        out->who = who[at];
         who_print(oid, p->task, p->subtask, &who[at]);
-    else if (!quiet)
+    } else if (!quiet)
         amp_warn("%.12s is not approved: the bundle is about other commits", oid);
     return p != NULL;
 }
 
-static int bundle_verify(struct amp_git *git, const char *commit, struct amp_error *err)
+int task_bundle_verify(struct amp_git *git, const struct task_bundle *how, const char *commit,
+                       struct amp_verified *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     AMP_BUNDLE b = {0};
     struct amp_identities *ids = NULL;
     char why[AMP_PROOF_WHY];
     const char *relied;
+    memset(out, 0, sizeof *out);
     amp_buf_init(&text, AMP_BUNDLE_MAX);
-    if (text_read(git, commit, &text, err) < 0 ||
-        amp_bundle_read(amp_buf_span(&text), &b, err) < 0 || trust_open(&b, &ids, &relied, err) < 0)
+    if (text_read(how, git, commit, &text, err) < 0 ||
+        amp_bundle_read(amp_buf_span(&text), &b, err) < 0 ||
+        trust_open(how, &b, &ids, &relied, err) < 0)
         return -1;
     AMP_FREE struct amp_proof_who *who = calloc(b.n, sizeof *who);
     int rc = who ? amp_bundle_check(ids, &b, who, why, err) : amp_fail_memory(err);
     if (rc == 0 && !quiet)
-        amp_warn("%s is not approved: %s", commit ? commit : bundle, why);
+        amp_warn("%s is not approved: %s", commit ? commit : how->file, why);
     if (rc > 0)
-        rc = bundle_report(&b, who, git, commit, err);
+        rc = bundle_report(how, &b, who, git, commit, out, err);
     if (rc > 0 && !quiet && relied)
         amp_note("relied on the keys of %s, and on the coordinator %s", relied, b.key);
     else if (rc > 0 && !quiet)
@@ -216,7 +225,10 @@ int task_verify(int argc, char **argv)
         amp_git_open(NULL, &git, &err) < 0)
         return amp_complain(&err);
     const char *commit = argc ? argv[0] : NULL;
-    int rc = by_bundle ? bundle_verify(git, commit, &err) : state_verify(git, commit, &err);
+    const struct task_bundle how = {repo, bundle, by_note, self_signed};
+    struct amp_verified v;
+    int rc = by_bundle ? task_bundle_verify(git, &how, commit, &v, &err)
+                       : state_verify(git, commit, &err);
     amp_git_close(git);
     if (rc < 0)
         return amp_complain(&err);

@@ -25,6 +25,7 @@ AMP_API_BEGIN
     X(escalation)                                                                                  \
     X(inbox)                                                                                       \
     X(job)                                                                                         \
+    X(landing)                                                                                     \
     X(pause)                                                                                       \
     X(qa)                                                                                          \
     X(reach)                                                                                       \

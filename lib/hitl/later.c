@@ -126,7 +126,8 @@ bool amp_question_may_settle(const struct amp_view *later)
 }
 
 struct settled {
-    const struct amp_view *later;
+    const struct amp_view *later; /* NULL: the task has ended */
+    struct amp_span task;
     char (*keys)[AMP_QUESTION_KEY_MAX];
     size_t n, cap;
 };
@@ -156,8 +157,11 @@ static int settled_add(void *ctx, struct amp_span key, const struct amp_store_re
     if (amp_question_rec_read(rec->json, &mem, &r, err) < 0)
         return -1;
     enum amp_protocol p = amp_question_protocol(&r);
-    if (p != s->later->protocol || !amp_span_copy(key, text, sizeof text) ||
-        !is_about(s->later, &r, amp_span_str(amp_question_key_id(p, text))))
+    if (!amp_span_copy(key, text, sizeof text))
+        return 0;
+    if (s->later ? p != s->later->protocol ||
+                       !is_about(s->later, &r, amp_span_str(amp_question_key_id(p, text)))
+                 : r.about.kind != AMP_SUBJECT_TASK || !amp_span_is(s->task, r.about.task))
         return 0;
     if (amp_grow(&s->keys, &s->cap, s->n, sizeof *s->keys, err) < 0)
         return -1;
@@ -165,25 +169,44 @@ static int settled_add(void *ctx, struct amp_span key, const struct amp_store_re
     return 0;
 }
 
-int amp_question_withdraw(struct amp_hitl *h, const struct amp_view *later, struct amp_error *err)
+/* Ends the questions of a selection; why: for the note. *n: how many. */
+static int settled_end(struct amp_hitl *h, struct settled *s, const char *why, uint32_t *n,
+                       struct amp_error *err)
 {
-    struct settled s = {.later = later};
-    struct amp_error why;
+    struct amp_error no;
     int rc = 0;
 
+    *n = 0;
     for (uint8_t i = AMP_ESC_OPEN; rc == 0 && i <= AMP_ESC_DEFERRED; i++)
         rc = amp_store_each(h->store, AMP_ESCALATION_KIND, amp_escalation_fsm.states[i].name,
-                            settled_add, &s, err);
-    for (size_t i = 0; rc == 0 && i < s.n; i++) {
+                            settled_add, s, err);
+    for (size_t i = 0; rc == 0 && i < s->n; i++) {
         struct amp_question_update u = {
             .event = AMP_ESC_EV_END, .set = {.ended_ms = amp_now_ms()}, .now_ms = amp_now_ms()};
-        if (amp_question_step(h, s.keys[i], &u, &why) == 0)
-            h->note("%s is no longer asked: a later message settled it", s.keys[i]);
-        else if (why.status != AMP_NO) {
-            *err = why;
+        if (amp_question_step(h, s->keys[i], &u, &no) == 0) {
+            h->note("%s is no longer asked: %s", s->keys[i], why);
+            ++*n;
+        } else if (no.status != AMP_NO) {
+            *err = no;
             rc = -1;
         }
     }
-    free(s.keys);
+    free(s->keys);
     return rc;
+}
+
+int amp_question_withdraw(struct amp_hitl *h, const struct amp_view *later, struct amp_error *err)
+{
+    struct settled s = {.later = later};
+    uint32_t n;
+
+    return settled_end(h, &s, "a later message settled it", &n, err);
+}
+
+int amp_question_end_task(struct amp_hitl *h, struct amp_span task, uint32_t *n,
+                          struct amp_error *err)
+{
+    struct settled s = {.task = task};
+
+    return settled_end(h, &s, "the task has ended", n, err);
 }

@@ -78,7 +78,10 @@ int amp_question_is(struct amp_store *s, const struct amp_view *v, struct amp_vi
 /* Ends the open questions that a later message settles: a decision about one of them, or a message
  * about the same work (settles of struct amp_question_terms). */
 int amp_question_withdraw(struct amp_hitl *h, const struct amp_view *later, struct amp_error *err);
-/* Whether it could do that, without a look at the state. */
+/* Ends the open questions about a task that has ended. *n: how many. */
+int amp_question_end_task(struct amp_hitl *h, struct amp_span task, uint32_t *n,
+                          struct amp_error *err);
+/* Whether amp_question_withdraw could end one, without a look at the state. */
 bool amp_question_may_settle(const struct amp_view *later);
 
 /* Records a question that arrived. effects: of the step; 0: it was recorded before. */

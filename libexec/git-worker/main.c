@@ -48,6 +48,8 @@ static const struct {
     {"worktree_repair", op_worktree_repair, {"repo"}},
     {"commit", op_commit, {"repo", "worktree", "name", "email", "message"}},
     {"rollback", op_rollback, {"repo", "branch", "commit", "name", "email"}},
+    {"land_plan", op_land_plan, {"repo", "branch", "commit"}},
+    {"land_move", op_land_move, {"repo", "branch", "from", "to", "name", "email", "message"}},
     {"keep", op_keep, {"repo", "worktree", "ref", "name", "email"}},
     {"note_write", op_note_write, {"repo", "rev", "ref", "name", "email", "message"}},
     {"note_read", op_note_read, {"repo", "rev", "ref"}},
@@ -73,6 +75,7 @@ static const struct amp_rec_field fields[] = {
     IN(CSTR, to),        IN(CSTR, worktree), IN(BOOL, force),   IN(BOOL, is_path),
     IN(BOOL, protected), IN(BOOL, release),  IN(INT, bytes),    IN(INT, object_bytes),
     IN(INT, objects),    IN(CSTR, role),     IN(CSTR, task),    IN(BOOL, no_sparse),
+    IN(BOOL, merge),
 };
 AMP_REC_TABLE(request_rec, "a request", struct request_in, fields);
 

@@ -20,7 +20,7 @@ struct request_in {
     const char *agent, *base, *branch, *commit, *email, *expect, *from, *keep, *key, *message;
     const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *role, *start, *task, *to,
         *worktree;
-    bool force, is_path, no_sparse, protected, release;
+    bool force, is_path, merge, no_sparse, protected, release;
     int64_t bytes, object_bytes, objects; /* limits; 0: the default */
 };
 
@@ -156,6 +156,8 @@ int op_worktree_include(struct request *r);
 int op_worktree_repair(struct request *r);
 int op_commit(struct request *r);
 int op_rollback(struct request *r);
+int op_land_plan(struct request *r);
+int op_land_move(struct request *r);
 int op_keep(struct request *r);
 int op_note_write(struct request *r), op_note_read(struct request *r);
 int op_diff(struct request *r);

@@ -160,6 +160,13 @@ static const struct cells pause[] = {
     {"PAUSED", "suspend>PAUSED resume[last]>QUIET resume>PAUSED"},
 };
 
+/* Landings: a move that did not happen leaves what was before. */
+static const struct cells landing[] = {
+    {"none", "begin>moving"},
+    {"moving", "moved>landed stay[before]>landed stay>none"},
+    {"landed", "begin>moving"},
+};
+
 struct move {
     bool extra, late;
     char event[40], to[40], code[40];
@@ -269,6 +276,7 @@ int main(void)
     MACHINE(binding);
     MACHINE(job);
     MACHINE(escalation);
+    MACHINE(landing);
     MACHINE(pause);
     return tap_done();
 }

@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 
 #include "base/grow.h"
+#include "flow/coordinate/cancel.h"
 #include "flow/suspend.h"
 
 int amp_coordinator_begin(struct amp_coordinator *c, struct amp_error *err)
@@ -89,6 +90,28 @@ static int entry_hold(struct amp_coordinator *c, struct amp_span id, struct amp_
     amp_pause_say(by, said);
     c->opt->warn("%.*s is not sent: %s", AMP_CLIP(id, 200), said);
     return 1;
+}
+
+/* Whether the line of an entry waits to be written. */
+static bool is_queued(const struct amp_coordinator *c, struct amp_span id)
+{
+    for (size_t i = 0; i < c->n_emitted; i++)
+        if (amp_span_is(id, c->emitted[i].id))
+            return true;
+    return false;
+}
+
+static int entry_adopt(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
+{
+    struct amp_coordinator *c = ctx;
+    return !amp_span_starts(e->id, AMP_CANCEL_NACK) || is_queued(c, e->id)
+               ? 0
+               : amp_coordinator_queue_entry(c, e->id, e->line, e->wants_ack, err);
+}
+
+int amp_coordinator_adopt(struct amp_coordinator *c, struct amp_error *err)
+{
+    return amp_store_outbox(c->store, c->opt->consumer, entry_adopt, c, err);
 }
 
 struct release {

@@ -101,6 +101,10 @@ int amp_step_refuse(struct amp_step *st, const char *code, const char *fmt, ...)
 struct amp_task_part *amp_step_judged(const struct amp_task *t, const struct amp_view *v);
 /* Finds the event and facts of the message and makes the step. */
 int amp_step_message(struct amp_step *st, struct amp_error *err);
+/* Ends the task, as the decision terminate does. */
+int amp_step_cancel(struct amp_step *st, struct amp_error *err);
+/* Writes the record and the emitted lines into the change. */
+int amp_step_write(struct amp_step *st, struct amp_store_change *out, struct amp_error *err);
 /* A step of a subtask's machine with all its effects; a step of the task's machine only. */
 int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uint32_t facts,
                 struct amp_error *err);
@@ -163,6 +167,8 @@ int amp_coordinator_begin(struct amp_coordinator *c, struct amp_error *err);
 void amp_coordinator_pause(struct amp_coordinator *c);
 /* Ends the turn and syncs: then the queued lines may be written. Writes task files. */
 int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err);
+/* Queues the entries that another process added to the outbox: nacks of cancelled tasks. */
+int amp_coordinator_adopt(struct amp_coordinator *c, struct amp_error *err);
 /* Queues the entries that were held, if people resumed something. */
 int amp_coordinator_release(struct amp_coordinator *c, struct amp_error *err);
 /* Continues what earlier runs left: queues open lines of the outbox, completes suspensions. */

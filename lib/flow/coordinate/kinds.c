@@ -257,6 +257,13 @@ static int take_note(struct amp_step *st, struct amp_error *err)
     return 0;
 }
 
+/* The receiver of the subtask's open message stops. */
+static void call_off(struct amp_step *st, const struct amp_task_part *p)
+{
+    amp_span_copy(amp_span_str(p->state == AMP_QA_IN_REVIEW ? p->request_ref : p->dispatch_ref),
+                  st->called_off, sizeof st->called_off);
+}
+
 static int on_decision(struct amp_step *st, struct amp_error *err)
 {
     static const uint8_t event_of[] = {[AMP_DO_RESUME] = AMP_QA_EV_RESUME,
@@ -296,13 +303,26 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
     if (!p)
         return amp_task_is_suspended(t) ? 0 : amp_step_task(st, AMP_TASK_EV_LIFT, err);
     if (word == AMP_DO_TERMINATE)
-        amp_span_copy(amp_span_str(p->state == AMP_QA_IN_REVIEW ? p->request_ref : p->dispatch_ref),
-                      st->called_off, sizeof st->called_off);
+        call_off(st, p);
     /* The signed decision about a verdict is a part of the proof that the work was approved. */
     if (*p->verdict_ref &&
         amp_task_set(&p->decision, st->view->sig.key.n ? st->view->line : AMP_SPAN(""), err) < 0)
         return -1;
     return amp_step_qa(st, p, event_of[word], amp_step_standing(st, p), err);
+}
+
+int amp_step_cancel(struct amp_step *st, struct amp_error *err)
+{
+    struct amp_task *t = &st->t;
+    struct amp_task_part *p = amp_task_turn(t);
+    st->touched = st->lift = true;
+    st->event = amp_qa_fsm.events[AMP_QA_EV_TERMINATE].name;
+    if (decide_all(t, err) < 0 || take_note(st, err) < 0)
+        return -1;
+    if (!p)
+        return amp_step_task(st, AMP_TASK_EV_TERMINATE, err);
+    call_off(st, p);
+    return amp_step_qa(st, p, AMP_QA_EV_TERMINATE, 0, err);
 }
 
 static int on_ci(struct amp_step *st, struct amp_error *err)

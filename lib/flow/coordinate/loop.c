@@ -36,7 +36,8 @@ struct loop {
     struct amp_coordinate_end *end;
     size_t n_ports, first;
     bool out_open;
-    struct port ports[]; /* room for each input */
+    bool ended_elsewhere; /* another process ended a task that was open */
+    struct port ports[];  /* room for each input */
 };
 
 static int open_all(struct loop *l, struct amp_error *err)
@@ -238,13 +239,18 @@ static int look_again(void *ctx, struct amp_span id, const struct amp_store_rec 
         return 0;
     int state = amp_fsm_state(&amp_task_fsm, rec->state);
     bool open = state < 0 || amp_task_is_open((uint8_t)state);
+    for (size_t i = 0; !open && i < l->c.n_tasks; i++)
+        l->ended_elsewhere |= l->c.tasks[i].open && amp_span_is(id, l->c.tasks[i].id);
     return amp_coordinator_know(&l->c, id, open, err) ? 0 : -1;
 }
 
-/* Updates which tasks are open. */
+/* Updates which tasks are open. One that another process ended may have left a line to send. */
 static int tasks_look(struct loop *l, struct amp_error *err)
 {
-    return amp_store_each(l->c.store, AMP_TASK_KIND, NULL, look_again, l, err);
+    l->ended_elsewhere = false;
+    if (amp_store_each(l->c.store, AMP_TASK_KIND, NULL, look_again, l, err) < 0)
+        return -1;
+    return l->ended_elsewhere ? amp_coordinator_adopt(&l->c, err) : 0;
 }
 
 /* Whether all inputs but FIFOs have ended. *any: whether some input has. */

@@ -271,15 +271,9 @@ int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uin
     return next ? amp_step_qa(st, next, AMP_QA_EV_DISPATCH, amp_step_standing(st, next), err) : 0;
 }
 
-int amp_step_apply(void *ctx, const struct amp_store_rec *now, struct amp_store_change *out,
-                   struct amp_error *err)
+int amp_step_write(struct amp_step *st, struct amp_store_change *out, struct amp_error *err)
 {
-    struct amp_step *st = ctx;
     struct amp_task *t = &st->t;
-    if (amp_task_read(t, now, st->view->task, err) < 0 || amp_step_message(st, err) < 0)
-        return -1;
-    if (!st->touched)
-        return 1;
     if (!t->created_ms)
         t->created_ms = st->now_ms;
     t->updated_ms = st->now_ms;
@@ -298,4 +292,13 @@ int amp_step_apply(void *ctx, const struct amp_store_rec *now, struct amp_store_
     out->n_emits = st->n_out;
     out->actor = st->c->opt->consumer;
     return 0;
+}
+
+int amp_step_apply(void *ctx, const struct amp_store_rec *now, struct amp_store_change *out,
+                   struct amp_error *err)
+{
+    struct amp_step *st = ctx;
+    if (amp_task_read(&st->t, now, st->view->task, err) < 0 || amp_step_message(st, err) < 0)
+        return -1;
+    return st->touched ? amp_step_write(st, out, err) : 1;
 }

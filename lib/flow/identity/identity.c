@@ -162,6 +162,23 @@ bool amp_identities_is_operator(const struct amp_identities *ids, struct amp_spa
     return false;
 }
 
+int amp_identities_signs_as(struct amp_identities *ids, char principal[AMP_PRINCIPAL_MAX])
+{
+    struct amp_signer *by = amp_identities_signer(ids);
+    const struct amp_trust_entry *entry;
+    struct amp_error why;
+    int64_t now = amp_now_ms();
+
+    if (!by)
+        return 0;
+    struct amp_span key = amp_span_str(amp_signer_public(by)->fingerprint);
+    return amp_identities_is_operator(ids, key, now) &&
+           (amp_trust_find(ids->trust, key, "amp", AMP_SPAN(AMP_OPERATOR_ROLE), now, &entry,
+                           principal, &why) == 0 ||
+            amp_trust_find(ids->trust, key, "amp", AMP_SPAN(""), now, &entry, principal, &why) ==
+                0);
+}
+
 bool amp_identities_is_named(const struct amp_identities *ids, const struct amp_identity *by,
                              const char *name)
 {

@@ -80,6 +80,9 @@ bool amp_identities_is_named(const struct amp_identities *ids, const struct amp_
 bool amp_identities_is_operator(const struct amp_identities *ids, struct amp_span key,
                                 int64_t time_ms);
 
+/* Whether the tool's own key is an operator's: 1, and the principal; 0: it is not. */
+int amp_identities_signs_as(struct amp_identities *ids, char principal[AMP_PRINCIPAL_MAX]);
+
 /* Whether the sender of an acknowledgement may send it: it is the addressee of the message, its own
  * sender, who calls it off, or one of our tools that reports about the delivery ("system"). 0: no,
  * *why is bad_sender. */

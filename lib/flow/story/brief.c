@@ -8,9 +8,9 @@
 #include "base/grow.h"
 #include "flow/story/story.h"
 #include "hitl/pause/pause.h"
+#include "protocol/amp/compose.h"
 #include "worktree/binding.h"
 #include "json/record.h"
-#include "protocol/amp/compose.h"
 
 /* ---- what a summary reads of a record ---- */
 
@@ -72,6 +72,11 @@ struct worker {
     char *repo, *branch, *worktree;
 };
 
+struct landed {
+    char id[AMP_TASK_ID_MAX];
+    uint8_t state;
+};
+
 struct briefing {
     struct amp_store *store;
     const struct amp_brief_filter *f;
@@ -79,6 +84,8 @@ struct briefing {
     void *ctx;
     struct worker *workers;
     size_t n_workers, cap_workers;
+    struct landed *landed; /* by id */
+    size_t n_landed, cap_landed;
     struct amp_pauses pauses;
     struct amp_buf mem;
     bool stopped;
@@ -172,6 +179,43 @@ static void worker_tell(struct briefing *b, const struct record *r, struct amp_b
                           (out->working && amp_pauses_find(&b->pauses, AMP_SPAN(""), out->agent)));
 }
 
+/* ---- landings ---- */
+
+static int landed_add(void *ctx, struct amp_span task, uint8_t state, struct amp_error *err)
+{
+    struct briefing *b = ctx;
+
+    if (amp_grow(&b->landed, &b->cap_landed, b->n_landed, sizeof *b->landed, err) < 0)
+        return -1;
+    struct landed *l = &b->landed[b->n_landed++];
+    l->state = state;
+    amp_span_copy(task, l->id, sizeof l->id);
+    return 0;
+}
+
+static int landed_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct landed *)a)->id, ((const struct landed *)b)->id);
+}
+
+static uint8_t landing_state(const struct briefing *b, struct amp_span id)
+{
+    struct landed key;
+
+    if (b->n_landed == 0 || !amp_span_copy(id, key.id, sizeof key.id))
+        return AMP_LANDING_NONE;
+    const struct landed *l =
+        bsearch(&key, b->landed, b->n_landed, sizeof *b->landed, landed_compare);
+    return l ? l->state : AMP_LANDING_NONE;
+}
+
+const char *amp_brief_state(const struct amp_brief *b)
+{
+    return b->landing == AMP_LANDING_MOVING   ? "landing"
+           : b->landing == AMP_LANDING_LANDED ? "landed"
+                                              : amp_task_fsm.states[b->state].name;
+}
+
 /* ---- the summaries ---- */
 
 static void part_tell(const struct record *r, struct amp_brief *out)
@@ -230,7 +274,8 @@ static int brief_tell(void *ctx, struct amp_span id, const struct amp_store_rec 
 
     if (state < 0)
         return amp_fail(err, AMP_DATAERR, "bad_record", "a task's record has no usable state");
-    if (amp_span_is(id, AMP_TASK_NONE))
+    uint8_t landing = state == AMP_TASK_DONE ? landing_state(b, id) : AMP_LANDING_NONE;
+    if (amp_span_is(id, AMP_TASK_NONE) || (!b->f->ended && landing == AMP_LANDING_LANDED))
         return 0;
     if (amp_rec_parse(&task_rec, rec->json, &b->mem, &r, err) < 0)
         return -1;
@@ -246,6 +291,7 @@ static int brief_tell(void *ctx, struct amp_span id, const struct amp_store_rec 
         .ended = amp_task_ended((uint8_t)state),
         .risk = (enum amp_risk)r.risk,
         .rejections = r.rejections,
+        .landing = landing,
         .created_ms = r.created_ms,
         .updated_ms = r.updated_ms,
     };
@@ -257,6 +303,14 @@ static int brief_tell(void *ctx, struct amp_span id, const struct amp_store_rec 
     return rc;
 }
 
+/* Whether tasks in a state are read. */
+static bool is_read(const struct amp_brief_filter *f, uint8_t state)
+{
+    if (f->state)
+        return strcmp(amp_task_fsm.states[state].name, f->state) == 0;
+    return !amp_task_ended(state) || f->ended || (f->unlanded && state == AMP_TASK_DONE);
+}
+
 static int one_tell(struct briefing *b, struct amp_error *err)
 {
     struct amp_store_rec rec;
@@ -264,8 +318,8 @@ static int one_tell(struct briefing *b, struct amp_error *err)
 
     if (amp_store_get(b->store, AMP_KEY(AMP_TASK_KIND, b->f->id), &rec, err) < 0)
         return -1;
-    if (!rec.found || (b->f->state && !amp_span_is(rec.state, b->f->state)) ||
-        (!b->f->ended && amp_task_ended((uint8_t)amp_fsm_state(&amp_task_fsm, rec.state))))
+    int state = rec.found ? amp_fsm_state(&amp_task_fsm, rec.state) : -1;
+    if (state < 0 || !is_read(b->f, (uint8_t)state))
         return 0;
     return brief_tell(b, b->f->id, &rec, err) < 0 ? -1 : 0;
 }
@@ -274,9 +328,8 @@ static int all_tell(struct briefing *b, struct amp_error *err)
 {
     for (uint8_t i = 0; i < amp_task_fsm.n_states && !b->stopped; i++) {
         const char *name = amp_task_fsm.states[i].name;
-        if (b->f->state ? strcmp(name, b->f->state) != 0 : amp_task_ended(i) && !b->f->ended)
-            continue;
-        if (amp_store_each(b->store, AMP_TASK_KIND, name, brief_tell, b, err) < 0)
+        if (is_read(b->f, i) &&
+            amp_store_each(b->store, AMP_TASK_KIND, name, brief_tell, b, err) < 0)
             return -1;
     }
     return 0;
@@ -291,7 +344,8 @@ int amp_brief_each(struct amp_store *s, const struct amp_brief_filter *f, amp_br
     amp_buf_init(&b.mem, AMP_REC_MAX);
     amp_pauses_init(&b.pauses);
     if (amp_agent_records(s, agent_add, &b, err) == 0 &&
-        amp_binding_each(s, binding_add, &b, err) == 0 && amp_pauses_read(s, &b.pauses, err) == 0)
+        amp_binding_each(s, binding_add, &b, err) == 0 && amp_pauses_read(s, &b.pauses, err) == 0 &&
+        amp_landing_each(s, landed_add, &b, err) == 0)
         rc = f->id.n ? one_tell(&b, err) : all_tell(&b, err);
     for (size_t i = 0; i < b.n_workers; i++) {
         struct worker *w = &b.workers[i];
@@ -300,6 +354,7 @@ int amp_brief_each(struct amp_store *s, const struct amp_brief_filter *f, amp_br
             free(texts[k]);
     }
     free(b.workers);
+    free(b.landed);
     amp_pauses_release(&b.pauses);
     amp_buf_release(&b.mem);
     return rc;

@@ -57,12 +57,6 @@ int amp_story_find(struct amp_store *s, const char *name, char id[AMP_TASK_ID_MA
 
     if (!*name || strlen(name) >= sizeof prefix - 2 || !amp_id_is_safe(amp_span_str(name)))
         return amp_fail(err, AMP_NO, "unknown_task", "\"%.100s\" is not the id of a task", name);
-    if (amp_store_get(s, AMP_KEY(AMP_TASK_KIND, amp_span_str(name)), &rec, err) < 0)
-        return -1;
-    if (rec.found) {
-        snprintf(id, AMP_TASK_ID_MAX, "%s", name);
-        return 0;
-    }
     if (number)
         found.number = strtol(name, NULL, 10);
     /* "2026-007" and "t-2026-007" mean T-2026-007. */
@@ -72,6 +66,12 @@ int amp_story_find(struct amp_store *s, const char *name, char id[AMP_TASK_ID_MA
         snprintf(prefix, sizeof prefix, "T-%s", name);
     else
         snprintf(prefix, sizeof prefix, "%c%s", *name == 't' ? 'T' : *name, name + 1);
+    if (amp_store_get(s, AMP_KEY(AMP_TASK_KIND, amp_span_str(prefix)), &rec, err) < 0)
+        return -1;
+    if (rec.found) {
+        snprintf(id, AMP_TASK_ID_MAX, "%s", prefix);
+        return 0;
+    }
     if (amp_store_each_of(s, AMP_TASK_KIND, amp_span_str(prefix), id_compare, &found, err) < 0)
         return -1;
     if (found.n == 0)

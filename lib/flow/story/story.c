@@ -280,11 +280,30 @@ static int cancel_tell(struct telling *t)
     int rc = amp_reader_line(t->reader, line, &any, &v, NULL, NULL, t->err);
     if (rc <= 0)
         return rc;
-    struct amp_story_event *e = event_add(t, AMP_STORY_CANCEL, v.body.decision.decided_ms);
+    struct amp_story_event *e = event_add(t, AMP_STORY_CANCEL, t->st->task.updated_ms);
     if (!e || !(e->from = text_dup(t, v.body.decision.op)) || !(e->by = text_dup(t, v.sig.key)) ||
         !(e->text = text_dup(t, v.body.decision.note)))
         return -1;
     return event_end(t, e);
+}
+
+static int landings_tell(struct telling *t, struct amp_store *s, struct amp_span task)
+{
+    AMP_LANDINGS all = {0};
+
+    amp_landings_init(&all);
+    if (amp_landings_read(s, task, &all, t->err) < 0)
+        return -1;
+    t->st->landing = all.state;
+    for (uint32_t i = 0; i < all.n_v; i++) {
+        const struct amp_landing *l = &all.v[i];
+        struct amp_story_event *e = event_add(t, AMP_STORY_LAND, l->at_ms);
+        if (!e || !(e->from = text_dup(t, l->person)) || !(e->by = text_dup(t, l->key)) ||
+            !(e->to = text_dup(t, l->branch)) || !(e->commit = text_dup(t, l->to)) ||
+            event_end(t, e) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* A question of the coordinator that hitl-prompt has not seen is open, too. */
@@ -294,6 +313,27 @@ static void questions_open(struct amp_story *st)
         if (st->events[i].kind == AMP_STORY_QUESTION &&
             amp_task_waits_for(&st->task, st->events[i].id))
             st->events[i].open = true;
+}
+
+/* The ledger has messages without signatures; the task's record has those of the last ones. */
+static int keys_tell(struct telling *t)
+{
+    const struct amp_task *task = &t->st->task;
+
+    for (size_t i = 0; i < task->n_parts; i++) {
+        const struct amp_task_part *p = &task->parts[i];
+        json_auto_t *sig = *p->verdict_sig ? json_loads(p->verdict_sig, 0, NULL) : NULL;
+        for (size_t k = 0; k < t->st->n_events; k++) {
+            struct amp_story_event *e = &t->st->events[k];
+            const char *key = *e->by || !*e->id                    ? ""
+                              : strcmp(e->id, p->result_ref) == 0  ? p->executor
+                              : strcmp(e->id, p->verdict_ref) == 0 ? amp_json_str(sig, "key")
+                                                                   : "";
+            if (*key && text_replace(t, &e->by, amp_span_str(key)) < 0)
+                return -1;
+        }
+    }
+    return 0;
 }
 
 /* ---- all of it ---- */
@@ -342,7 +382,8 @@ static int story_read(struct telling *t, struct amp_store *s, struct amp_span ta
     if (!amp_id_is_safe(task) || !amp_span_copy(task, id, sizeof id))
         return 0;
     if (!(t->reader = amp_reader_new(NULL, t->err)) || messages_read(t, s, id) < 0 ||
-        cancel_tell(t) < 0 || amp_story_attempts(amp_store_dir(s), id, st, t->err) < 0)
+        keys_tell(t) < 0 || cancel_tell(t) < 0 || landings_tell(t, s, task) < 0 ||
+        amp_story_attempts(amp_store_dir(s), id, st, t->err) < 0)
         return -1;
     questions_open(st);
     if (st->n_events)

@@ -7,6 +7,7 @@
 #ifndef AMP_FLOW_STORY_STORY_H
 #define AMP_FLOW_STORY_STORY_H
 
+#include "task/landing/landing.h"
 #include "task/record.h"
 #include "task/task.h"
 
@@ -30,11 +31,13 @@ struct amp_brief {
     /* Who works on it, else who did last; working: now. */
     struct amp_span agent, worktree;
     bool working, paused; /* paused: a person suspended the task, its agent, or everything */
+    uint8_t landing;      /* of amp_landing_fsm; none for a task that has not ended */
     int64_t created_ms, updated_ms;
 };
 
 struct amp_brief_filter {
     bool ended;         /* also tasks that have ended */
+    bool unlanded;      /* also those that are done, but not landed */
     const char *state;  /* only tasks in this state of amp_task_fsm; NULL: any */
     const char *agent;  /* only those that this agent claimed; NULL: any */
     bool question;      /* only those with an open question */
@@ -49,6 +52,9 @@ int amp_brief_each(struct amp_store *s, const struct amp_brief_filter *f, amp_br
 /* The directory of the newest attempt at the task: STATE/run/TASK/…; it has the agent's output and
  * work log. "": there is none. */
 void amp_story_log(const struct amp_store *s, const char *id, char *out, size_t size);
+
+/* The state of a task for people: that of its machine, or landing, landed. */
+const char *amp_brief_state(const struct amp_brief *b);
 
 /* The id that a person means: an id, an unambiguous prefix of one, or the number alone ("7", "007",
  * "2026-007"); of several years the newest. NO unknown_task, ambiguous_task. */
@@ -109,6 +115,7 @@ struct amp_story_attempt {
 struct amp_story {
     struct amp_task task;
     bool found;
+    uint8_t landing;                /* of amp_landing_fsm */
     struct amp_story_event *events; /* the oldest first */
     size_t n_events, cap_events;
     struct amp_story_attempt *attempts; /* the oldest first */

@@ -226,6 +226,30 @@ struct amp_git_rollback_spec {
 int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec,
                      struct amp_error *err);
 
+/* Landing approved work on a branch (flow/land/land.h). The plan checks that the branch can move to
+ * the commit without a merge of contents: NO target_moved, the commit does not contain the branch;
+ * target_behind, the branch is behind `base` (NULL: not checked). merge: it makes a merge commit
+ * with the commit's tree, by name and email, which no ref reaches yet. Rules for protected branches
+ * are not applied: the caller is a person. */
+struct amp_git_land_spec {
+    const char *repo, *branch, *commit, *base;
+    bool merge;
+    const char *name, *email, *message;
+};
+struct amp_git_land {
+    char from[AMP_OID_MAX], to[AMP_OID_MAX]; /* equal if `already` */
+    bool already;                            /* the branch has the commit */
+    char worktree[PATH_MAX];                 /* that has the branch checked out, or "" */
+};
+int amp_git_land_plan(struct amp_git *g, const struct amp_git_land_spec *spec,
+                      struct amp_git_land *out, struct amp_error *err);
+/* Carries the plan out: first the files of the worktree, then the branch by compare-and-set, with
+ * spec->message in its reflog. It may be repeated after a crash. NO branch_moved, and of the
+ * worktree: worktree_dirty, worktree_unfinished, worktree_sparse, filter_unsupported,
+ * branch_checked_out (by an agent). Then nothing has changed. No hook is run. */
+int amp_git_land_move(struct amp_git *g, const struct amp_git_land_spec *spec,
+                      const struct amp_git_land *plan, struct amp_error *err);
+
 /* One value of the repository's configuration ("core.hookspath"); 1 if it is not set. is_path:
  * expands a leading ~/. */
 int amp_git_config(struct amp_git *g, const char *repo, const char *key, bool is_path, char *out,

@@ -315,6 +315,32 @@ int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec
     return amp_git_call(g, "rollback", args, err) ? -1 : amp_git_field_bool(g, 0, "kept");
 }
 
+int amp_git_land_plan(struct amp_git *g, const struct amp_git_land_spec *spec,
+                      struct amp_git_land *out, struct amp_error *err)
+{
+    const struct amp_git_arg *args =
+        ARGS({"repo", spec->repo}, {"branch", spec->branch}, {"commit", spec->commit},
+             {"base", spec->base}, {"name", spec->name}, {"email", spec->email},
+             {"message", spec->message}, {.key = "merge", .flag = spec->merge});
+    if (amp_git_call(g, "land_plan", args, err) < 0)
+        return -1;
+    COPY(g, 0, "from", out->from);
+    COPY(g, 0, "to", out->to);
+    COPY(g, 0, "worktree", out->worktree);
+    out->already = amp_git_field_bool(g, 0, "already");
+    return 0;
+}
+
+int amp_git_land_move(struct amp_git *g, const struct amp_git_land_spec *spec,
+                      const struct amp_git_land *plan, struct amp_error *err)
+{
+    return amp_git_call(g, "land_move",
+                        ARGS({"repo", spec->repo}, {"branch", spec->branch}, {"from", plan->from},
+                             {"to", plan->to}, {"name", spec->name}, {"email", spec->email},
+                             {"message", spec->message}),
+                        err);
+}
+
 enum amp_git_kept amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec,
                                struct amp_error *err)
 {

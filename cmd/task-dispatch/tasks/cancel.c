@@ -1,0 +1,215 @@
+/*
+ * task-dispatch cancel: a person ends a task. The task is suspended first, which ends its attempt
+ * in every tool; then it is terminated, and the suspension is removed. Each step may be repeated,
+ * so a cancel that was killed is completed by the next one.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/compose.h>
+
+#include "flow/coordinate/cancel.h"
+#include "flow/pause/end.h"
+#include "flow/pause/publish.h"
+#include "flow/story/story.h"
+#include "hitl/question.h"
+#include "person.h"
+#include "protocol/compose/json.h"
+#include "tasks.h"
+
+#define LINE_MAX_BYTES (1u << 20)
+
+static const char *reason, *as = AMP_COORDINATE_CONSUMER;
+
+const struct amp_opt tasks_cancel_opts[] = {
+    {0, "reason", AMP_OPT_STRING, &reason, "TEXT", "record why"},
+    {0, "as", AMP_OPT_STRING, &as, "NAME", "name of the coordinator, if it has another one"},
+    TASKS_OPT_KEY,
+    AMP_OPT_END,
+};
+
+struct cancelling {
+    struct amp_store *store;
+    struct tasks_person person;
+    struct amp_task task;
+    struct tasks_signature sig;
+    char dir[PATH_MAX];
+    bool dirty;
+};
+
+/* The decision of the person, signed by the operator's key. */
+static int decision_make(struct cancelling *c, struct amp_buf *line, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf plain = {0};
+    const struct amp_task *t = &c->task;
+    const char *ref = amp_json_str(json_array_get(t->open, 0), "ref");
+    const struct amp_decision_args args = {
+        .ref_msg_id = *ref             ? ref
+                      : *t->source_ref ? t->source_ref
+                                       : t->id,
+        .task_id = t->id,
+        .word = AMP_DO_TERMINATE,
+        .note = reason,
+        .op = c->person.name,
+        .now_ms = amp_now_ms(),
+    };
+
+    amp_buf_init(&plain, LINE_MAX_BYTES);
+    if (amp_compose_decision(&args, &plain, err) < 0)
+        return -1;
+    plain.len--; /* LF */
+    return amp_identities_sign(c->person.ids, amp_buf_span(&plain), line, err);
+}
+
+/* Suspends the task, or ends its suspension. */
+static int pause_set(struct cancelling *c, bool resume, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_pause p = {.scope = AMP_PAUSE_TASK,
+                          .name = amp_span_str(c->task.id),
+                          .person = amp_span_str(c->person.name),
+                          .by = amp_span_str(c->person.by),
+                          .channel = AMP_SPAN("command"),
+                          .reason = amp_span_str(reason ? reason : "cancelled"),
+                          .since_ms = amp_now_ms()};
+    bool changed;
+    uint32_t n;
+
+    if (p.reason.n > AMP_PAUSE_TEXT_MAX)
+        p.reason = AMP_SPAN("cancelled");
+    amp_buf_init(&text, LINE_MAX_BYTES);
+    if (amp_pause_text(&p, resume, &text, err) < 0)
+        return -1;
+    if (tasks_sign(&c->person, AMP_PAUSE_NAMESPACE, amp_buf_span(&text), &c->sig)) {
+        p.alg = amp_span_str(c->sig.alg);
+        p.key = amp_span_str(c->sig.key);
+        p.signature = amp_span_str(c->sig.value);
+    }
+    return (resume ? amp_pause_resume(c->store, &p, &n, err)
+                   : amp_pause_suspend(c->store, &p, &changed, err)) < 0
+               ? -1
+               : amp_store_sync(c->store, err);
+}
+
+static int questions_end(struct cancelling *c, struct amp_error *err)
+{
+    struct amp_hitl h = {
+        .store = c->store, .actor = "hitl-prompt", .dirty = &c->dirty, .note = amp_note};
+    uint32_t n;
+
+    return amp_question_end_task(&h, amp_span_str(c->task.id), &n, err) < 0
+               ? -1
+               : amp_store_sync(c->store, err);
+}
+
+static int processes_end(struct cancelling *c, struct amp_error *err)
+{
+    AMP_CLEANUP(amp_pauses_release) struct amp_pauses now = {0};
+
+    amp_pauses_init(&now);
+    if (amp_pauses_read(c->store, &now, err) < 0 ||
+        amp_pause_publish(c->store, &now, amp_warn, err) < 0)
+        return -1;
+    /* Only those of this task: others that are suspended were ended by their own command. */
+    for (uint32_t i = 0; i < now.n_v; i++) {
+        struct amp_pauses one = {.v = &now.v[i], .n_v = 1};
+        if (now.v[i].scope != AMP_PAUSE_TASK || !amp_span_is(now.v[i].name, c->task.id))
+            continue;
+        int left = amp_pause_end(c->dir, &one, amp_note);
+        if (left)
+            return amp_fail(err, AMP_TEMPFAIL, "still_running",
+                            "%d process%s of the task still run%s; cancel it again", left,
+                            left == 1 ? "" : "es", left == 1 ? "s" : "");
+    }
+    return 0;
+}
+
+static int pause_end(struct cancelling *c, struct amp_error *err)
+{
+    AMP_CLEANUP(amp_pauses_release) struct amp_pauses now = {0};
+
+    amp_pauses_init(&now);
+    return pause_set(c, true, err) < 0 || amp_pauses_read(c->store, &now, err) < 0 ||
+                   amp_pause_publish(c->store, &now, amp_warn, err) < 0
+               ? -1
+               : 0;
+}
+
+static int task_end(struct cancelling *c, bool *changed, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+
+    amp_buf_init(&line, LINE_MAX_BYTES);
+    if (decision_make(c, &line, err) < 0)
+        return -1;
+    const struct amp_cancel by = {.task = amp_span_str(c->task.id),
+                                  .line = amp_buf_span(&line),
+                                  .consumer = as,
+                                  .now_ms = amp_now_ms()};
+    return amp_task_cancel(c->store, &by, changed, err);
+}
+
+/* Whether there is something to cancel, before anything changes. */
+static int task_check(const struct cancelling *c, struct amp_error *err)
+{
+    const struct amp_task *t = &c->task;
+
+    return !amp_task_ended(t->state) || *t->cancelled
+               ? 0
+               : amp_fail(err, AMP_NO, "ended", "task %s has ended: it is %s", t->id,
+                          amp_task_fsm.states[t->state].name);
+}
+
+static int cancel_run(struct cancelling *c, const char *name, struct amp_error *err)
+{
+    char id[AMP_TASK_ID_MAX];
+    bool changed;
+
+    if (amp_story_find(c->store, name, id, err) < 0 ||
+        amp_task_load(c->store, amp_span_str(id), &c->task, NULL, err) < 0 ||
+        task_check(c, err) < 0 || pause_set(c, false, err) < 0)
+        return -1;
+    if (task_end(c, &changed, err) < 0) {
+        struct amp_error ignored; /* it ended in the meantime */
+        pause_end(c, &ignored);
+        return -1;
+    }
+    if (processes_end(c, err) < 0 || questions_end(c, err) < 0 || pause_end(c, err) < 0)
+        return -1;
+    if (!changed)
+        amp_note("%s was cancelled before", id);
+    else
+        amp_note("%s is cancelled%s%s%s", id, *c->task.branch ? "; its branch " : "",
+                 c->task.branch, *c->task.branch ? " stays" : "");
+    return 0;
+}
+
+int tasks_cancel(int argc, char **argv)
+{
+    struct cancelling c = {0};
+    struct amp_error err;
+
+    if (argc != 1)
+        amp_die_usage("cancel needs one task: cancel TASK (task-dispatch list shows them)");
+    if (!task_state || !*task_state)
+        amp_die_no_state();
+    amp_signals_install();
+    int rc = tasks_person_open("cancel a task", &c.person, &err);
+    if (rc == 0 && access(task_state, F_OK) != 0)
+        rc = amp_fail(&err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+                      task_state);
+    if (rc == 0 && !realpath(task_state, c.dir))
+        rc = amp_fail_errno(&err, AMP_IOERR, "%s", task_state);
+    if (rc == 0)
+        rc = task_open(&c.store, &err);
+    if (rc == 0)
+        rc = cancel_run(&c, argv[0], &err);
+    tasks_person_close(&c.person);
+    amp_store_close(c.store);
+    amp_task_release(&c.task);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}

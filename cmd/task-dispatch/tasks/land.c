@@ -1,0 +1,356 @@
+/* task-dispatch land: verifies that work was approved, and moves a branch to exactly that. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/json/writer.h>
+
+#include "cli/rows.h"
+#include "flow/land/land.h"
+#include "flow/review/verify.h"
+#include "flow/story/story.h"
+#include "person.h"
+#include "tasks.h"
+#include "worktree/worktree.h"
+
+#define LINE_MAX_BYTES 65536
+
+static const char *repo, *into, *bundle;
+static bool no_ff, check, prune, by_note, json;
+
+const struct amp_opt tasks_land_opts[] = {
+    AMP_OPT_REPO(repo),
+    {0, "into", AMP_OPT_STRING, &into, "BRANCH",
+     "the branch to move (default: that of the repository's main worktree)"},
+    {0, "no-ff", AMP_OPT_FLAG, &no_ff, NULL, "make a merge commit with the approved tree"},
+    {0, "check", AMP_OPT_FLAG, &check, NULL, "verify and report only; move nothing"},
+    {0, "prune", AMP_OPT_FLAG, &prune, NULL, "then remove the worktree of the task's branch"},
+    {0, "bundle", AMP_OPT_PATH, &bundle, "FILE",
+     "verify by a bundle of export; - for standard input. No state directory is needed"},
+    {0, "note", AMP_OPT_FLAG, &by_note, NULL,
+     "verify by the bundle in the commit's note (" TASK_NOTES ")"},
+    TASKS_OPT_KEY,
+    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object"},
+    AMP_OPT_END,
+};
+
+struct landing {
+    struct amp_store *store; /* NULL: by a bundle */
+    struct amp_git *git;
+    struct tasks_person person;
+    struct amp_task task; /* of the state; id "" or NULL with a bundle */
+    struct amp_verified v;
+    struct tasks_signature sig;
+    char repo[PATH_MAX], branch[256];
+};
+
+/* ---- what is landed ---- */
+
+static const char *last_commit(const struct amp_task *t)
+{
+    for (size_t i = t->n_parts; i-- > 0;)
+        if (t->parts[i].state == AMP_QA_APPROVED)
+            return t->parts[i].commit;
+    return "";
+}
+
+static int state_verify(struct landing *l, const char *commit, struct amp_error *err)
+{
+    struct amp_task_policy policy;
+    const struct amp_verify what = {
+        .repo = l->repo, .commit = commit, .ids = l->person.ids, .policy = &policy};
+
+    return task_policy(&policy, err) < 0 ? -1
+                                         : amp_flow_verify(l->store, l->git, &what, &l->v, err);
+}
+
+/* Only the work of a task that is done lands, and only all of it. */
+static int task_check(struct landing *l, struct amp_error *err)
+{
+    const struct amp_task *t = &l->task;
+
+    if (t->state != AMP_TASK_DONE)
+        return amp_fail(err, AMP_NO, "not_done", "task %s is %s: only a task that is done lands",
+                        t->id, amp_task_fsm.states[t->state].name);
+    if (*l->v.subtask && t->n_parts && strcmp(l->v.subtask, t->parts[t->n_parts - 1].id) != 0)
+        return amp_fail(err, AMP_NO, "not_done",
+                        "%.12s is the work of the subtask %s only: task-dispatch land %s lands all "
+                        "of it",
+                        l->v.commit, l->v.subtask, t->id);
+    return 0;
+}
+
+/* By the id of a task. Where the reviewer fixed something, the branch has the approved commit. */
+static int by_task(struct landing *l, const char *id, struct amp_error *err)
+{
+    if (amp_task_load(l->store, amp_span_str(id), &l->task, NULL, err) < 0 ||
+        task_check(l, err) < 0)
+        return -1;
+    snprintf(l->repo, sizeof l->repo, "%s", repo ? repo : l->task.repo);
+    int rc = state_verify(l, last_commit(&l->task), err);
+    if (rc == 0 || (rc < 0 && strcmp(err->code, "unknown_revision") == 0)) {
+        struct amp_verified first = l->v;
+        int again = state_verify(l, l->task.branch, err);
+        if (again == 0 && rc == 0)
+            l->v = first;
+        if (again >= 0 || rc < 0)
+            rc = again;
+    }
+    return rc;
+}
+
+static int by_commit(struct landing *l, const char *commit, struct amp_error *err)
+{
+    snprintf(l->repo, sizeof l->repo, "%s", repo ? repo : ".");
+    int rc = state_verify(l, commit, err);
+    if (rc > 0 && amp_task_load(l->store, amp_span_str(l->v.task), &l->task, NULL, err) < 0)
+        return -1;
+    return rc > 0 && task_check(l, err) < 0 ? -1 : rc;
+}
+
+/* 1: verified; 0: not approved, and the reason was printed. */
+static int work_find(struct landing *l, const char *name, struct amp_error *err)
+{
+    char id[AMP_TASK_ID_MAX];
+    struct amp_error why;
+    int rc;
+
+    if (bundle || by_note) {
+        const struct task_bundle how = {.repo = l->repo, .file = bundle, .note = by_note};
+        snprintf(l->repo, sizeof l->repo, "%s", repo ? repo : ".");
+        return task_bundle_verify(l->git, &how, name, &l->v, err);
+    }
+    if (amp_story_find(l->store, name, id, &why) == 0)
+        rc = by_task(l, id, err);
+    else if (strcmp(why.code, "unknown_task") != 0)
+        rc = (*err = why, -1);
+    else
+        rc = by_commit(l, name, err);
+    if (rc < 0 && strcmp(err->code, "unknown_revision") == 0 &&
+        strcmp(why.code, "unknown_task") == 0)
+        return amp_fail(err, AMP_NO, "unknown_task",
+                        "\"%.100s\" is neither a task of %s nor a commit", name, task_state);
+    if (rc == 0)
+        amp_warn("%.12s is not approved: %s", *l->v.commit ? l->v.commit : name, l->v.why);
+    return rc;
+}
+
+/* ---- where it lands ---- */
+
+static int branch_find(struct landing *l, struct amp_error *err)
+{
+    static const char heads[] = "refs/heads/";
+    struct amp_git_info info;
+
+    if (into) {
+        size_t skip = strncmp(into, heads, sizeof heads - 1) == 0 ? sizeof heads - 1 : 0;
+        if (strlen(into + skip) >= sizeof l->branch)
+            return amp_fail(err, AMP_USAGE, "bad_branch", "%.100s…: too long", into);
+        snprintf(l->branch, sizeof l->branch, "%s", into + skip);
+        return 0;
+    }
+    /* That of the main worktree, or the bare repository's HEAD: not of the current linked one. */
+    if (amp_git_info(l->git, l->repo, &info, err) < 0 ||
+        (info.linked && amp_git_info(l->git, info.common, &info, err) < 0))
+        return -1;
+    if (!*info.branch)
+        return amp_fail(err, AMP_USAGE, "no_branch",
+                        "%s has no branch checked out: say which one moves with --into BRANCH",
+                        l->repo);
+    snprintf(l->branch, sizeof l->branch, "%s", info.branch);
+    return 0;
+}
+
+static int landing_sign(void *ctx, struct amp_landing *rec, struct amp_error *err)
+{
+    struct landing *l = ctx;
+    AMP_BUF struct amp_buf text = {0};
+
+    amp_buf_init(&text, LINE_MAX_BYTES);
+    if (amp_landing_text(rec, &text, err) < 0)
+        return -1;
+    if (tasks_sign(&l->person, AMP_LANDING_NAMESPACE, amp_buf_span(&text), &l->sig)) {
+        rec->alg = amp_span_str(l->sig.alg);
+        rec->key = amp_span_str(l->sig.key);
+        rec->signature = amp_span_str(l->sig.value);
+    }
+    return 0;
+}
+
+/* ---- afterwards ---- */
+
+struct holding {
+    const char *branch;
+    char path[PATH_MAX], agent[128];
+};
+
+static int worktree_look(void *ctx, const struct amp_git_worktree *w)
+{
+    struct holding *h = ctx;
+
+    if (w->main || w->foreign || strcmp(w->branch, h->branch) != 0)
+        return 0;
+    snprintf(h->path, sizeof h->path, "%s", w->path);
+    snprintf(h->agent, sizeof h->agent, "%s", w->agent);
+    return 1;
+}
+
+static int worktree_remove(struct landing *l, const struct holding *h, struct amp_error *err)
+{
+    struct amp_binding b = {0};
+    const struct amp_unbind_spec unbind = {
+        .agent = h->agent, .repo = l->repo, .remove = true, .now_ms = l->task.updated_ms};
+
+    if (*h->agent && amp_binding_get(l->store, h->agent, &b, err) < 0)
+        return -1;
+    if (b.found && strcmp(b.worktree, h->path) == 0 && amp_binding_is_bound(&b))
+        return amp_unbind(l->store, l->git, &unbind, &b, err);
+    return amp_git_worktree_remove(l->git, l->repo, h->path, false, err) < 0 ? -1 : 0;
+}
+
+/* What cannot be removed without a loss stays: the work has landed in any case. */
+static void worktree_prune(struct landing *l)
+{
+    struct holding h = {.branch = l->task.branch};
+    struct amp_error why;
+    char tip[AMP_OID_MAX];
+
+    if (amp_git_worktrees(l->git, l->repo, worktree_look, &h, &why) < 0 ||
+        (*h.path && amp_git_resolve(l->git, l->repo, h.branch, tip, &why) < 0)) {
+        amp_warn("the worktree was not removed: %s", why.what);
+        return;
+    }
+    if (!*h.path)
+        amp_note("no worktree has the branch %s", h.branch);
+    else if (strcmp(tip, l->v.commit) != 0)
+        amp_warn("%s: kept: its branch %s has commits after the approved one", h.path, h.branch);
+    else if (worktree_remove(l, &h, &why) < 0)
+        amp_warn("%s: kept: %s", h.path, why.what);
+    else
+        amp_note("removed the worktree %s; its branch %s stays", h.path, h.branch);
+}
+
+static int result_print(const struct landing *l, const struct amp_git_land *p,
+                        struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    struct amp_jw w;
+
+    if (!json) {
+        if (p->already)
+            amp_note("%s has %.12s already%s", l->branch, l->v.commit,
+                     check ? "" : ": nothing to move");
+        else
+            amp_note("%s %s from %.12s to %.12s: task %s%s", l->branch,
+                     check ? "can move" : "moved", p->from, check ? l->v.commit : p->to, l->v.task,
+                     *p->worktree && !check ? ", with its worktree" : "");
+        return 0;
+    }
+    amp_buf_init(&line, LINE_MAX_BYTES);
+    amp_jw_init(&w, &line);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "task", l->v.task);
+    amp_jw_member_text(&w, "repo", l->repo);
+    amp_jw_member_text(&w, "branch", l->branch);
+    amp_jw_member_bool(&w, "landed", !check);
+    amp_jw_member_bool(&w, "already", p->already);
+    amp_jw_member_text(&w, "from", p->from);
+    amp_jw_member_text(&w, "to", p->to);
+    amp_jw_member_text(&w, "commit", l->v.commit);
+    amp_jw_member_text(&w, "tree", l->v.tree);
+    amp_jw_some_str(&w, "worktree", amp_span_str(p->worktree));
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&line), err);
+}
+
+/* How the work gets to a new review, where the refusal says that it needs one. */
+static void way_print(const struct landing *l, const struct amp_error *err)
+{
+    const struct amp_task *t = &l->task;
+
+    if (strcmp(err->code, "target_moved") == 0 && t->id && *t->id)
+        amp_note("to have it reviewed on top of %s: task-dispatch new --repo %s --branch %s "
+                 "--description \"Merge %s into this branch: %.60s\" --criterion \"the work of %s "
+                 "is unchanged\"",
+                 l->branch, l->repo, t->branch, l->branch, t->description, t->id);
+    else if (strcmp(err->code, "worktree_dirty") == 0)
+        amp_note("commit or stash the changes there, or land into another branch (--into)");
+}
+
+static int land_run(struct landing *l, const char *name, struct amp_error *err)
+{
+    int rc = work_find(l, name, err);
+    if (rc <= 0 || branch_find(l, err) < 0)
+        return rc <= 0 ? rc : -1;
+    bool known = l->store != NULL;
+    const struct amp_land how = {
+        .repo = l->repo,
+        .branch = l->branch,
+        .task = l->v.task,
+        .commit = l->v.commit,
+        .tree = l->v.tree,
+        .base = known && *l->task.base ? l->task.base : NULL,
+        .title = known ? l->task.description : NULL,
+        .merge = no_ff,
+        .check = check,
+        .lock_timeout_ms = task_lock_timeout,
+        .who = {.person = amp_span_str(l->person.name),
+                .by = amp_span_str(l->person.by),
+                .key = amp_span_str(l->person.key)},
+        .sign = landing_sign,
+        .ctx = l,
+    };
+    struct amp_git_land plan;
+    if (amp_land(l->store, l->git, &how, &plan, err) < 0)
+        return -1;
+    if (result_print(l, &plan, err) < 0)
+        return -1;
+    if (prune)
+        worktree_prune(l);
+    return 1;
+}
+
+static int store_find(struct landing *l, struct amp_error *err)
+{
+    if (bundle || by_note)
+        return 0;
+    if (!task_state || !*task_state)
+        amp_die_no_state();
+    if (access(task_state, F_OK) != 0)
+        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+                        task_state);
+    return check ? tasks_look(&l->store, err) : task_open(&l->store, err);
+}
+
+int tasks_land(int argc, char **argv)
+{
+    struct landing *l = calloc(1, sizeof *l);
+    struct amp_error err;
+
+    if (argc != 1)
+        amp_die_usage("land needs one TASK or COMMIT (task-dispatch list shows the tasks)");
+    if (bundle && by_note)
+        amp_die_usage("--bundle and --note exclude each other");
+    if (prune && (bundle || by_note || check))
+        amp_die_usage("--prune needs the state directory and excludes --check");
+    int rc = l ? tasks_person_open("land work", &l->person, &err) : amp_fail_memory(&err);
+    if (rc == 0)
+        rc = store_find(l, &err);
+    if (rc == 0)
+        rc = amp_git_open(NULL, &l->git, &err);
+    if (rc == 0)
+        rc = land_run(l, argv[0], &err);
+    int status = rc < 0 ? amp_complain(&err) : rc ? AMP_OK : AMP_NO;
+    if (rc < 0 && l)
+        way_print(l, &err);
+    if (l) {
+        amp_git_close(l->git);
+        amp_store_close(l->store);
+        tasks_person_close(&l->person);
+        amp_task_release(&l->task);
+    }
+    free(l);
+    return status;
+}

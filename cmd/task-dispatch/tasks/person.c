@@ -1,0 +1,96 @@
+/* The person who cancels or lands a task: an operator, by login or key, never an agent. */
+#include "person.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+#include "cli/config.h"
+#include "flow/identity/person.h"
+#include "hitl/operators/operators.h"
+
+const char *tasks_key;
+
+/* The principal of the person's own key. */
+static void key_read(struct tasks_person *p)
+{
+    static const char role[] = AMP_OPERATOR_ROLE "/";
+    char principal[AMP_PRINCIPAL_MAX];
+
+    if (!tasks_key || amp_identities_signs_as(p->ids, principal) != 1)
+        return;
+    snprintf(p->principal, sizeof p->principal, "%s", principal);
+    snprintf(p->key, sizeof p->key, "%s",
+             amp_signer_public(amp_identities_signer(p->ids))->fingerprint);
+    bool ours = strncmp(principal, role, sizeof role - 1) == 0;
+    p->name = p->principal + (ours ? sizeof role - 1 : 0);
+    p->by = amp_known_by_name(AMP_KNOWN_BY_KEY);
+}
+
+static int operators_check(const struct tasks_person *p, const char *login, struct amp_error *err)
+{
+    struct amp_operators *o = amp_operators_new(err);
+    const struct amp_answerer who = {.name = p->name,
+                                     .principal = p->principal,
+                                     .key = p->key,
+                                     .login = login,
+                                     .by = *p->key ? AMP_KNOWN_BY_KEY : AMP_KNOWN_BY_LOGIN};
+    int rc = !o ? -1
+                : amp_config_values(task_config, task_state, "hitl.operators", amp_operators_add, o,
+                                    err);
+
+    if (rc == 0 && !amp_operators_is(o, &who, err))
+        rc = -1;
+    amp_operators_free(o);
+    return rc;
+}
+
+int tasks_person_open(const char *act, struct tasks_person *p, struct amp_error *err)
+{
+    struct amp_error why;
+
+    *p = (struct tasks_person){.by = amp_known_by_name(AMP_KNOWN_BY_LOGIN)};
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, act, err) < 0)
+        return -1;
+    const char *login = p->name = amp_cli_login("operator");
+    snprintf(p->principal, sizeof p->principal, AMP_OPERATOR_ROLE "/%.100s", login);
+    const struct amp_identity_tool who = {
+        .state = task_state, .config = task_config, .principal = p->principal, .key = tasks_key};
+    if (task_state && access(task_state, F_OK) == 0 &&
+        amp_identity_cli_open(&task_identity, &who, &p->ids, &why) < 0) {
+        if (tasks_key) { /* asked for, so it is not left out */
+            *err = why;
+            return -1;
+        }
+        amp_warn("this is not signed: %s", why.what);
+        p->ids = NULL;
+    }
+    if (p->ids)
+        key_read(p);
+    return operators_check(p, login, err);
+}
+
+void tasks_person_close(struct tasks_person *p)
+{
+    amp_identities_close(p->ids);
+    p->ids = NULL;
+}
+
+int tasks_sign(const struct tasks_person *p, const char *namespace_, struct amp_span text,
+               struct tasks_signature *out)
+{
+    struct amp_signer *by = amp_identities_signer(p->ids);
+    struct amp_error why;
+
+    if (!by)
+        return 0;
+    if (amp_signer_sign(by, namespace_, text, out->value, &why) < 0) {
+        amp_warn("this is not signed: %s", why.what);
+        return 0;
+    }
+    snprintf(out->alg, sizeof out->alg, "%s", amp_signer_alg(by));
+    snprintf(out->key, sizeof out->key, "%s", amp_signer_public(by)->fingerprint);
+    return 1;
+}

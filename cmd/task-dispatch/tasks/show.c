@@ -1,0 +1,532 @@
+/* task-dispatch show: the story of a task, for a person or as JSON. */
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "cli/page/page.h"
+#include "flow/story/story.h"
+#include "tasks.h"
+
+#define TEXT_MAX  (64u << 20)
+#define FIELD_MAX 4000 /* bytes of one text that are shown without --full */
+
+static bool json, full;
+
+const struct amp_opt tasks_show_opts[] = {
+    {0, "full", AMP_OPT_FLAG, &full, NULL, "print long texts completely"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object"},
+    AMP_OPT_END,
+};
+
+struct showing {
+    struct amp_store *store;
+    struct amp_story st;
+    struct amp_page page;
+    struct amp_span worktree; /* of the summary, in texts */
+    char texts[PATH_MAX + 512];
+    struct amp_span agent;
+    bool working, paused;
+    char state[32];
+};
+
+/* ---- the summary's part ---- */
+
+static int brief_take(void *ctx, const struct amp_brief *b, struct amp_error *err)
+{
+    struct showing *s = ctx;
+
+    (void)err;
+    s->working = b->working;
+    s->paused = b->paused;
+    snprintf(s->state, sizeof s->state, "%s", amp_brief_state(b));
+    int n = snprintf(s->texts, sizeof s->texts, "%.*s%.*s", AMP_CLIP(b->worktree, PATH_MAX - 1),
+                     AMP_CLIP(b->agent, 256));
+    if (n < 0 || (size_t)n >= sizeof s->texts)
+        return 0;
+    s->worktree = (struct amp_span){s->texts, b->worktree.n};
+    s->agent = (struct amp_span){s->texts + b->worktree.n, (size_t)n - b->worktree.n};
+    return 0;
+}
+
+static bool is_directory(struct amp_span path)
+{
+    char text[PATH_MAX];
+    struct stat at;
+
+    return path.n && amp_span_copy(path, text, sizeof text) && lstat(text, &at) == 0 &&
+           S_ISDIR(at.st_mode);
+}
+
+static const struct amp_story_event *question_open(const struct amp_story *st)
+{
+    const struct amp_story_event *found = NULL;
+
+    for (size_t i = 0; i < st->n_events; i++) {
+        const struct amp_story_event *e = &st->events[i];
+        if (e->kind == AMP_STORY_QUESTION && e->open &&
+            (!found ||
+             (strcmp(e->severity, "critical") == 0 && strcmp(found->severity, "critical") != 0)))
+            found = e;
+    }
+    return found;
+}
+
+/* ---- what comes next ---- */
+
+struct next {
+    char text[300], command[200]; /* command: "" if there is nothing to do */
+};
+
+static void next_find(const struct showing *s, struct next *n)
+{
+    const struct amp_task *t = &s->st.task;
+    const struct amp_story_event *q = question_open(&s->st);
+    char agent[128] = "";
+
+    amp_span_copy(s->agent, agent, sizeof agent);
+    *n = (struct next){0};
+    if (q && !amp_task_ended(t->state)) {
+        snprintf(n->text, sizeof n->text, "it waits for a person's decision (%.60s)", q->word);
+        snprintf(n->command, sizeof n->command, "hitl-prompt show %s", t->id);
+        return;
+    }
+    if (s->paused && !amp_task_ended(t->state)) {
+        snprintf(n->text, sizeof n->text, "a person suspended it");
+        snprintf(n->command, sizeof n->command, "hitl-prompt suspend --list");
+        return;
+    }
+    switch (t->state) {
+    case AMP_TASK_NEW:
+    case AMP_TASK_INCOMPLETE:
+        snprintf(n->text, sizeof n->text, "it needs acceptance criteria: send it again with them");
+        snprintf(n->command, sizeof n->command, "task-dispatch new --id %s --criterion TEXT …",
+                 t->id);
+        return;
+    case AMP_TASK_DISPATCHED:
+    case AMP_TASK_REWORK:
+    case AMP_TASK_IN_REVIEW:
+        snprintf(n->text, sizeof n->text, "%s%s",
+                 s->working                       ? agent
+                 : t->state == AMP_TASK_IN_REVIEW ? "a reviewer takes the review request"
+                                                  : "an executor takes the dispatch",
+                 s->working ? " works on it" : " when the loop runs");
+        return;
+    case AMP_TASK_DONE:
+        if (s->st.landing == AMP_LANDING_LANDED) {
+            snprintf(n->text, sizeof n->text, "nothing: it has landed%s",
+                     is_directory(s->worktree) ? "; its worktree is still there" : "");
+            return;
+        }
+        snprintf(n->text, sizeof n->text, "%s",
+                 s->st.landing == AMP_LANDING_MOVING
+                     ? "a landing was interrupted; land it again to complete it"
+                     : "the approved work can be merged");
+        snprintf(n->command, sizeof n->command, "task-dispatch land %s", t->id);
+        return;
+    default:
+        snprintf(n->text, sizeof n->text, "nothing: it has ended");
+    }
+}
+
+/* ---- for people ---- */
+
+static const char *time_local(int64_t ms, char out[32])
+{
+    time_t at = (time_t)(ms / 1000);
+    struct tm tm;
+
+    if (ms <= 0 || !localtime_r(&at, &tm) || !strftime(out, 32, "%Y-%m-%d %H:%M:%S", &tm))
+        snprintf(out, 32, "-");
+    return out;
+}
+
+static int quote(const struct showing *s, const char *label, const char *text)
+{
+    return *text ? amp_page_quote(&s->page, label, amp_span_str(text), full ? 0 : FIELD_MAX) : 0;
+}
+
+/* A line of our own whose end is a text of others. */
+static int fact(const struct showing *s, const char *label, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static int fact(const struct showing *s, const char *label, const char *fmt, ...)
+{
+    char text[PATH_MAX + 256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return quote(s, label, text);
+}
+
+/* The heading of an event: what, when, who. */
+static int head(const struct showing *s, enum amp_tint tint, const struct amp_story_event *e,
+                const char *what)
+{
+    char at[32];
+
+    return amp_page_say(&s->page, tint, "%s  %s", time_local(e->at_ms, at), what);
+}
+
+static int who(const struct showing *s, const char *label, const struct amp_story_event *e)
+{
+    if (!*e->from)
+        return 0;
+    return fact(s, label, "%.200s%s%.100s%s", e->from, *e->by ? " (" : "", e->by,
+                *e->by ? ")" : "");
+}
+
+static int items(const struct showing *s, const struct amp_story_event *e)
+{
+    for (size_t i = 0; i < e->n_items; i++) {
+        const struct amp_story_item *item = &e->items[i];
+        if (!*item->severity) {
+            if (quote(s, item->label, item->text) < 0)
+                return -1;
+            continue;
+        }
+        if (fact(s, item->label, "%.40s, %.500s:%lld", item->severity, item->file,
+                 (long long)item->line) < 0 ||
+            quote(s, "", item->text) < 0 || quote(s, "fix", item->fix) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int asked_show(const struct showing *s, const struct amp_story_event *e)
+{
+    return head(s, AMP_TINT_HEAD, e, "asked") < 0 || who(s, "by", e) < 0 ||
+                   quote(s, "task", e->text) < 0 || items(s, e) < 0
+               ? -1
+               : 0;
+}
+
+static int dispatch_show(const struct showing *s, const struct amp_story_event *e, int attempt)
+{
+    char what[80];
+
+    snprintf(what, sizeof what, "attempt %d: sent to the %s", attempt, *e->to ? "executor" : "?");
+    return head(s, AMP_TINT_HEAD, e, what) < 0 || quote(s, "subtask", e->subtask) < 0 ? -1 : 0;
+}
+
+static int result_show(const struct showing *s, const struct amp_story_event *e)
+{
+    return head(s, AMP_TINT_NONE, e, "result") < 0 || who(s, "by", e) < 0 ||
+                   fact(s, "work", "%.20s: %lld file%s, +%lld -%lld%s%.64s", e->word,
+                        (long long)e->files, e->files == 1 ? "" : "s", (long long)e->added,
+                        (long long)e->removed, *e->commit ? ", commit " : "", e->commit) < 0 ||
+                   items(s, e) < 0
+               ? -1
+               : 0;
+}
+
+static int verdict_show(const struct showing *s, const struct amp_story_event *e)
+{
+    char what[80], how[32] = "";
+    bool no = strcmp(e->word, "rejected") == 0;
+
+    if (e->confidence >= 0)
+        snprintf(how, sizeof how, ", confidence %.2f", e->confidence);
+    snprintf(what, sizeof what, "verdict: %.30s%s", e->word, how);
+    return head(s, no ? AMP_TINT_OLD : AMP_TINT_NEW, e, what) < 0 || who(s, "by", e) < 0 ||
+                   items(s, e) < 0
+               ? -1
+               : 0;
+}
+
+static int question_show(const struct showing *s, const struct amp_story_event *e)
+{
+    bool info = strcmp(e->severity, "info") == 0;
+
+    return head(s, AMP_TINT_WARN, e,
+                info      ? "report to the admin"
+                : e->open ? "question, open"
+                          : "question") < 0 ||
+                   who(s, "by", e) < 0 ||
+                   fact(s, "about", "%.60s (%.20s)", e->word, e->severity) < 0 ||
+                   quote(s, "", e->text) < 0 || items(s, e) < 0
+               ? -1
+               : 0;
+}
+
+static int decision_show(const struct showing *s, const struct amp_story_event *e)
+{
+    return head(s, AMP_TINT_WARN, e, "decision") < 0 || who(s, "by", e) < 0 ||
+                   quote(s, "answer", e->word) < 0 || quote(s, "note", e->text) < 0
+               ? -1
+               : 0;
+}
+
+static int cancel_show(const struct showing *s, const struct amp_story_event *e)
+{
+    return head(s, AMP_TINT_OLD, e, "cancelled") < 0 || who(s, "by", e) < 0 ||
+                   quote(s, "reason", e->text) < 0
+               ? -1
+               : 0;
+}
+
+static int land_show(const struct showing *s, const struct amp_story_event *e)
+{
+    return head(s, AMP_TINT_NEW, e, "landed") < 0 || who(s, "by", e) < 0 ||
+                   fact(s, "branch", "%.250s at %.64s", e->to, e->commit) < 0
+               ? -1
+               : 0;
+}
+
+static int event_show(const struct showing *s, const struct amp_story_event *e, int *attempt)
+{
+    switch (e->kind) {
+    case AMP_STORY_ASKED:
+        return asked_show(s, e);
+    case AMP_STORY_DISPATCH:
+        return dispatch_show(s, e, ++*attempt);
+    case AMP_STORY_RESULT:
+        return result_show(s, e);
+    case AMP_STORY_VERDICT:
+        return verdict_show(s, e);
+    case AMP_STORY_QUESTION:
+        return question_show(s, e);
+    case AMP_STORY_DECISION:
+        return decision_show(s, e);
+    case AMP_STORY_CANCEL:
+        return cancel_show(s, e);
+    case AMP_STORY_LAND:
+        return land_show(s, e);
+    default: /* the verdict says that there was a review */
+        return 0;
+    }
+}
+
+static int top_show(const struct showing *s)
+{
+    const struct amp_task *t = &s->st.task;
+    char at[32], age[TASKS_AGE_MAX];
+
+    tasks_age(amp_now_ms() - t->created_ms, age);
+    if (amp_page_say(&s->page, AMP_TINT_HEAD, "== %s: %s%s", t->id, s->state,
+                     s->paused ? " (paused)" : "") < 0 ||
+        quote(s, "task", t->description) < 0 || quote(s, "repository", t->repo) < 0 ||
+        quote(s, "branch", t->branch) < 0 || quote(s, "base", t->base) < 0 ||
+        fact(s, "since", "%s (%s)", time_local(t->created_ms, at), age) < 0)
+        return -1;
+    for (size_t i = 0; t->n_parts > 1 && i < t->n_parts; i++)
+        if (fact(s, i ? "" : "subtasks", "%.200s: %s, %lld attempt%s", t->parts[i].id,
+                 amp_qa_fsm.states[t->parts[i].state].name, (long long)t->parts[i].attempts,
+                 t->parts[i].attempts == 1 ? "" : "s") < 0)
+            return -1;
+    return amp_buf_str(s->page.out, "\n", s->page.err);
+}
+
+static int places_show(const struct showing *s)
+{
+    const struct amp_story *st = &s->st;
+    struct next n;
+
+    if (amp_buf_str(s->page.out, "\n", s->page.err) < 0 ||
+        amp_page_say(&s->page, AMP_TINT_HEAD, "-- where it is") < 0)
+        return -1;
+    if (s->worktree.n && amp_page_quote(&s->page, "worktree", s->worktree, 0) < 0)
+        return -1;
+    if (!is_directory(s->worktree) && *st->task.branch && !amp_task_ended(st->task.state) &&
+        amp_page_say(&s->page, AMP_TINT_DIM,
+                     "  %-*s   no worktree (task-dispatch open %s makes one)", AMP_PAGE_LABEL,
+                     "worktree", st->task.id) < 0)
+        return -1;
+    size_t first = !full && st->n_attempts > 6 ? st->n_attempts - 6 : 0;
+    if (first && amp_page_say(&s->page, AMP_TINT_DIM, "  %-*s   … %zu earlier ones (--full)",
+                              AMP_PAGE_LABEL, "logs", first) < 0)
+        return -1;
+    for (size_t i = first; i < st->n_attempts; i++)
+        if (quote(s, i == first ? "logs" : "", st->attempts[i].dir) < 0)
+            return -1;
+    next_find(s, &n);
+    if (amp_buf_str(s->page.out, "\n", s->page.err) < 0 ||
+        amp_page_say(&s->page, AMP_TINT_HEAD, "-- next: %s", n.text) < 0)
+        return -1;
+    return *n.command ? amp_page_say(&s->page, AMP_TINT_NONE, "  %s", n.command) : 0;
+}
+
+static int page_show(struct showing *s, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    int attempt = 0, wide = amp_page_columns(STDOUT_FILENO);
+
+    amp_buf_init(&text, TEXT_MAX);
+    s->page = (struct amp_page){.width = wide == 0    ? 100
+                                         : wide < 40  ? 40
+                                         : wide > 120 ? 120
+                                                      : wide,
+                                .color = amp_color_of(STDOUT_FILENO),
+                                .out = &text,
+                                .err = err,
+                                .more = "--full"};
+    if (top_show(s) < 0)
+        return -1;
+    for (size_t i = 0; i < s->st.n_events; i++)
+        if (event_show(s, &s->st.events[i], &attempt) < 0)
+            return -1;
+    return places_show(s) < 0 ? -1 : amp_out(amp_buf_span(&text), err);
+}
+
+/* ---- for programs ---- */
+
+static void time_member(struct amp_jw *w, const char *key, int64_t ms)
+{
+    char text[AMP_TIME_MAX];
+
+    if (ms <= 0)
+        return;
+    amp_time_format(ms, text);
+    amp_jw_member_text(w, key, text);
+}
+
+static void some(struct amp_jw *w, const char *key, const char *text)
+{
+    amp_jw_some_str(w, key, amp_span_str(text));
+}
+
+static void item_json(struct amp_jw *w, const struct amp_story_item *item)
+{
+    amp_jw_open(w, '{');
+    amp_jw_member_text(w, "kind", item->label);
+    amp_jw_member_text(w, "text", item->text);
+    some(w, "severity", item->severity);
+    some(w, "file", item->file);
+    if (*item->file)
+        amp_jw_member_int(w, "line", item->line);
+    some(w, "suggested_fix", item->fix);
+    amp_jw_close(w, '}');
+}
+
+static void event_json(struct amp_jw *w, const struct amp_story_event *e)
+{
+    amp_jw_open(w, '{');
+    amp_jw_member_text(w, "event", amp_story_word(e->kind));
+    time_member(w, "at", e->at_ms);
+    some(w, "id", e->id);
+    some(w, "from", e->from);
+    some(w, "to", e->to);
+    some(w, "key", e->by);
+    some(w, "subtask", e->subtask);
+    some(w, "word", e->word);
+    some(w, "severity", e->severity);
+    some(w, "text", e->text);
+    some(w, "commit", e->commit);
+    if (e->kind == AMP_STORY_RESULT) {
+        amp_jw_member_int(w, "files", e->files);
+        amp_jw_member_int(w, "added", e->added);
+        amp_jw_member_int(w, "removed", e->removed);
+    }
+    if (e->confidence >= 0) {
+        char number[32];
+        snprintf(number, sizeof number, "%.4g", e->confidence);
+        amp_jw_member_raw(w, "confidence", amp_span_str(number));
+    }
+    if (e->kind == AMP_STORY_QUESTION)
+        amp_jw_member_bool(w, "open", e->open);
+    if (e->n_items) {
+        amp_jw_member_open(w, "items", '[');
+        for (size_t i = 0; i < e->n_items; i++)
+            item_json(w, &e->items[i]);
+        amp_jw_close(w, ']');
+    }
+    amp_jw_close(w, '}');
+}
+
+static int json_show(struct showing *s, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    const struct amp_task *t = &s->st.task;
+    struct amp_jw w;
+    struct next n;
+
+    next_find(s, &n);
+    amp_buf_init(&text, TEXT_MAX);
+    amp_jw_init(&w, &text);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "task", t->id);
+    amp_jw_member_text(&w, "state", s->state);
+    amp_jw_member_bool(&w, "ended", amp_task_ended(t->state));
+    amp_jw_member_bool(&w, "paused", s->paused);
+    amp_jw_member_text(&w, "description", t->description);
+    some(&w, "repo", t->repo);
+    some(&w, "branch", t->branch);
+    some(&w, "base", t->base);
+    some(&w, "agent", s->agent.n ? s->agent.p : "");
+    if (s->worktree.n)
+        amp_jw_member_str(&w, "worktree", s->worktree);
+    time_member(&w, "created", t->created_ms);
+    time_member(&w, "updated", t->updated_ms);
+    amp_jw_member_open(&w, "subtasks", '[');
+    for (size_t i = 0; i < t->n_parts; i++) {
+        amp_jw_open(&w, '{');
+        amp_jw_member_text(&w, "subtask", t->parts[i].id);
+        amp_jw_member_text(&w, "state", amp_qa_fsm.states[t->parts[i].state].name);
+        amp_jw_member_int(&w, "attempts", t->parts[i].attempts);
+        some(&w, "commit", t->parts[i].commit);
+        some(&w, "verdict", t->parts[i].verdict);
+        amp_jw_close(&w, '}');
+    }
+    amp_jw_close(&w, ']');
+    amp_jw_member_open(&w, "events", '[');
+    for (size_t i = 0; i < s->st.n_events; i++)
+        event_json(&w, &s->st.events[i]);
+    amp_jw_close(&w, ']');
+    amp_jw_member_open(&w, "attempts", '[');
+    for (size_t i = 0; i < s->st.n_attempts; i++) {
+        const struct amp_story_attempt *a = &s->st.attempts[i];
+        amp_jw_open(&w, '{');
+        amp_jw_member_text(&w, "agent", a->agent);
+        amp_jw_member_text(&w, "subtask", a->subtask);
+        amp_jw_member_int(&w, "attempt", a->number);
+        amp_jw_member_text(&w, "log", a->dir);
+        time_member(&w, "at", a->at_ms);
+        amp_jw_close(&w, '}');
+    }
+    amp_jw_close(&w, ']');
+    amp_jw_member_open(&w, "next", '{');
+    amp_jw_member_text(&w, "text", n.text);
+    some(&w, "command", n.command);
+    amp_jw_close(&w, '}');
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&text), err);
+}
+
+static int story_show(struct showing *s, const char *name, struct amp_error *err)
+{
+    char id[AMP_TASK_ID_MAX];
+
+    if (amp_story_find(s->store, name, id, err) < 0)
+        return -1;
+    const struct amp_brief_filter f = {.ended = true, .id = amp_span_str(id)};
+    if (amp_brief_each(s->store, &f, brief_take, s, err) < 0 ||
+        amp_story_load(s->store, amp_span_str(id), &s->st, err) < 0)
+        return -1;
+    return json ? json_show(s, err) : page_show(s, err);
+}
+
+int tasks_show(int argc, char **argv)
+{
+    struct showing *s = calloc(1, sizeof *s);
+    struct amp_error err;
+
+    if (argc != 1)
+        amp_die_usage("show needs one task: show TASK (task-dispatch list shows them)");
+    int rc = s ? tasks_look(&s->store, &err) : amp_fail_memory(&err);
+    if (rc == 0)
+        rc = story_show(s, argv[0], &err);
+    if (s) {
+        amp_story_release(&s->st);
+        amp_store_close(s->store);
+    }
+    free(s);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}

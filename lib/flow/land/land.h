@@ -1,0 +1,38 @@
+/*
+ * Landing: moving a branch to approved work. What is approved is exactly a tree, so a branch moves
+ * only to the approved commit itself (fast-forward), or to a merge commit with the approved tree
+ * whose other parent is the branch's old value. A branch that the commit does not contain is
+ * refused: the merged tree would be one that nobody reviewed.
+ *
+ * With a store the landing is recorded before and after the move (task/landing/landing.h), so a
+ * crash in between leaves a record, which the next landing of the task completes: as landed if the
+ * branch has moved, else as not moved. One
+ * landing at a time: the lock is amp-land.lock in the common git directory; other programs are kept
+ * out by the compare-and-set of the branch.
+ */
+#ifndef AMP_FLOW_LAND_LAND_H
+#define AMP_FLOW_LAND_LAND_H
+
+#include "task/landing/landing.h"
+#include "worktree/git/git.h"
+
+struct amp_land {
+    const char *repo, *branch;        /* branch: without refs/heads/ */
+    const char *task, *commit, *tree; /* verified by the caller */
+    const char *base;                 /* where the reviewed work starts; NULL: unknown */
+    const char *title;                /* of the task, for the merge commit; or NULL */
+    bool merge, check;                /* merge: a merge commit; check: only the plan */
+    int64_t lock_timeout_ms;
+    struct amp_landing who; /* person, by, key */
+    /* Fills alg and signature; NULL: not signed. */
+    int (*sign)(void *ctx, struct amp_landing *l, struct amp_error *err);
+    void *ctx;
+};
+
+/* Lands; out says from where to where, or that the branch has the commit already, which is recorded
+ * too. store NULL: nothing is recorded. Codes of amp_git_land_plan and amp_git_land_move; NO
+ * landing_changed; TEMPFAIL lock_timeout. Refused landings change nothing. */
+int amp_land(struct amp_store *store, struct amp_git *git, const struct amp_land *l,
+             struct amp_git_land *out, struct amp_error *err);
+
+#endif

@@ -1,0 +1,372 @@
+/*
+ * Landing: a branch moves to a commit that contains it, or to a merge commit with that commit's
+ * tree. No merge is computed here, so the result has exactly the tree that was asked for. The files
+ * of the worktree that has the branch are written first: if the program ends in between, the
+ * worktree has staged changes, and the next request continues with them.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "worker.h"
+
+struct target {
+    char ref[1024]; /* full name */
+    git_oid now;
+    struct linked tree; /* the worktree that has it; path "": none */
+    bool is_agents;
+};
+
+static int target_holder(void *ctx, const struct linked *w)
+{
+    struct target *t = ctx;
+    char name[128];
+
+    if (w->missing || w->foreign || w->unfinished || !linked_head_is(w->gitdir, t->ref))
+        return 0;
+    t->is_agents = find_agent(NULL, w->gitdir, name, sizeof name);
+    t->tree = *w;
+    return 1;
+}
+
+/* Finds the branch, its value, and the worktree that has it checked out. */
+static int target_find(struct request *r, struct target *t)
+{
+    CLEANUP(git_repository_cleanup) git_repository *main_repo = NULL;
+    const char *branch = r->in.branch, *common = git_repository_commondir(r->repo);
+    int valid = 0;
+
+    *t = (struct target){0};
+    if (git_branch_name_is_valid(&valid, branch) || !valid)
+        return amp_fail(r->err, AMP_USAGE, "bad_branch", "%s: not a branch's name", branch);
+    snprintf(t->ref, sizeof t->ref, "refs/heads/%s", branch);
+    int rc = git_reference_name_to_id(&t->now, r->repo, t->ref);
+    if (rc == GIT_ENOTFOUND)
+        return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such branch", branch);
+    if (rc)
+        return fail_git(r, rc, AMP_IOERR, "git_error", branch);
+    if (!linked_each(r->repo, target_holder, t) && linked_head_is(common, t->ref)) {
+        rc = git_repository_open(&main_repo, common);
+        const char *workdir = rc == 0 ? git_repository_workdir(main_repo) : NULL;
+        if (workdir && amp_span_copy(amp_span_str(common), t->tree.gitdir, sizeof t->tree.gitdir))
+            trim_path(workdir, t->tree.path, sizeof t->tree.path);
+    }
+    return 0;
+}
+
+/* Whether `of` is a or comes after it. -1: failure. */
+static int contains(struct request *r, const git_oid *of, const git_oid *a)
+{
+    int rc = git_oid_equal(of, a) ? 1 : git_graph_descendant_of(r->repo, of, a);
+
+    return rc < 0 ? fail_git(r, rc, AMP_IOERR, "git_error", "ancestors") : rc;
+}
+
+/* ---- the plan ---- */
+
+static int merge_make(struct request *r, const struct target *t, git_commit *commit, git_oid *out)
+{
+    CLEANUP(git_commit_cleanup) git_commit *now = NULL;
+    CLEANUP(git_tree_cleanup) git_tree *tree = NULL;
+    CLEANUP(git_signature_cleanup) git_signature *who = NULL;
+    int rc = git_commit_lookup(&now, r->repo, &t->now);
+
+    if (rc == 0)
+        rc = git_commit_tree(&tree, commit);
+    if (rc == 0)
+        rc = git_signature_now(&who, r->in.name, r->in.email);
+    const git_commit *parents[] = {now, commit};
+    if (rc == 0)
+        rc = git_commit_create(out, r->repo, NULL, who, who, NULL, r->in.message, tree, 2, parents);
+    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", t->ref) : 0;
+}
+
+/* Whether the branch can move to the commit. *already: it has it. */
+static int plan_check(struct request *r, const struct target *t, git_commit *commit, bool *already)
+{
+    CLEANUP(git_commit_cleanup) git_commit *base = NULL;
+    char at[GIT_OID_HEXSZ + 1], to[GIT_OID_HEXSZ + 1];
+    const git_oid *oid = git_commit_id(commit);
+    int has = contains(r, &t->now, oid);
+
+    *already = has > 0;
+    if (has)
+        return has < 0 ? -1 : 0;
+    git_oid_tostr(at, sizeof at, &t->now);
+    git_oid_tostr(to, sizeof to, oid);
+    int fits = contains(r, oid, &t->now);
+    if (fits < 0)
+        return -1;
+    if (!fits)
+        return amp_fail(
+            r->err, AMP_NO, "target_moved",
+            "%s is at %.12s, which %.12s does not contain: the merged tree would be one "
+            "that nobody approved",
+            r->in.branch, at, to);
+    if (!r->in.base)
+        return 0;
+    if (find_commit(r, r->repo, r->in.base, &base) < 0)
+        return -1;
+    int reviewed = contains(r, &t->now, git_commit_id(base));
+    if (reviewed < 0)
+        return -1;
+    return reviewed ? 0
+                    : amp_fail(r->err, AMP_NO, "target_behind",
+                               "%s is at %.12s, behind the commit %.12s where the reviewed work "
+                               "starts: commits in between would land without a review",
+                               r->in.branch, at, r->in.base);
+}
+
+int op_land_plan(struct request *r)
+{
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    struct target t;
+    bool already;
+    git_oid to;
+
+    if (target_find(r, &t) < 0 || find_commit(r, r->repo, r->in.commit, &commit) < 0 ||
+        plan_check(r, &t, commit, &already) < 0)
+        return -1;
+    to = already ? t.now : *git_commit_id(commit);
+    if (!already && r->in.merge && merge_make(r, &t, commit, &to) < 0)
+        return -1;
+    reply_oid(r, "from", &t.now);
+    reply_oid(r, "to", &to);
+    reply_flag(r, "already", already);
+    reply_text(r, "worktree", t.tree.path);
+    return 0;
+}
+
+/* ---- the files of a worktree ---- */
+
+struct files {
+    git_repository *repo;
+    git_tree *from, *to;
+    git_strarray paths; /* that differ between them */
+};
+
+static void files_release(struct files *f)
+{
+    for (size_t i = 0; i < f->paths.count; i++)
+        free(f->paths.strings[i]);
+    free(f->paths.strings);
+    git_tree_free(f->from);
+    git_tree_free(f->to);
+}
+
+static int tree_of(git_repository *repo, const git_oid *oid, git_tree **out)
+{
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    int rc = git_commit_lookup(&commit, repo, oid);
+
+    return rc ? rc : git_commit_tree(out, commit);
+}
+
+/* The paths that differ; refuses those that git would write through a program. */
+static int files_compare(struct request *r, struct files *f, const git_oid *from, const git_oid *to)
+{
+    CLEANUP(git_diff_cleanup) git_diff *diff = NULL;
+    git_diff_options opt;
+
+    git_diff_options_init(&opt, GIT_DIFF_OPTIONS_VERSION);
+    opt.flags = GIT_DIFF_SKIP_BINARY_CHECK | GIT_DIFF_INCLUDE_TYPECHANGE;
+    int rc = tree_of(f->repo, from, &f->from);
+    if (rc == 0)
+        rc = tree_of(f->repo, to, &f->to);
+    if (rc == 0)
+        rc = git_diff_tree_to_tree(&diff, f->repo, f->from, f->to, &opt);
+    if (rc)
+        return fail_git(r, rc, AMP_IOERR, "git_error", "the changes");
+    size_t n = git_diff_num_deltas(diff);
+    if (!(f->paths.strings = calloc(n + 1, sizeof *f->paths.strings)))
+        return amp_fail_memory(r->err);
+    for (size_t i = 0; i < n; i++) {
+        const git_diff_delta *d = git_diff_get_delta(diff, i);
+        const char *filter = NULL, *path = d->new_file.path ? d->new_file.path : d->old_file.path;
+        if (!(f->paths.strings[f->paths.count] = strdup(path)))
+            return amp_fail_memory(r->err);
+        f->paths.count++;
+        if (git_attr_get(&filter, f->repo, GIT_ATTR_CHECK_FILE_THEN_INDEX, path, "filter") == 0 &&
+            git_attr_value(filter) == GIT_ATTR_VALUE_STRING)
+            return amp_fail(r->err, AMP_NO, "filter_unsupported",
+                            "%s: git writes this file through a program; check out another branch "
+                            "in the worktree first",
+                            path);
+    }
+    return 0;
+}
+
+/* Whether the file in the worktree is that of a tree; a file that neither has is equal. */
+static bool file_is(const struct files *f, git_tree *tree, const char *path)
+{
+    git_tree_entry *entry = NULL;
+    char full[4096];
+    struct stat st;
+    git_oid oid;
+    bool same = false;
+    int n = snprintf(full, sizeof full, "%s%s", git_repository_workdir(f->repo), path);
+    bool has = git_tree_entry_bypath(&entry, tree, path) == 0;
+
+    if (n < 0 || (size_t)n >= sizeof full)
+        same = false;
+    else if (lstat(full, &st) != 0)
+        same = !has;
+    else if (has && S_ISLNK(st.st_mode) == (git_tree_entry_filemode(entry) == GIT_FILEMODE_LINK) &&
+             (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)))
+        same = git_repository_hashfile(&oid, f->repo, path, GIT_OBJECT_BLOB, NULL) == 0 &&
+               git_oid_equal(&oid, git_tree_entry_id(entry));
+    git_tree_entry_free(entry);
+    return same;
+}
+
+/* Whether each differing file has the old or the new contents. */
+static bool files_are_known(const struct files *f)
+{
+    for (size_t i = 0; i < f->paths.count; i++)
+        if (!file_is(f, f->from, f->paths.strings[i]) && !file_is(f, f->to, f->paths.strings[i]))
+            return false;
+    return true;
+}
+
+/* Whether an earlier move to the same commit left the worktree in between: the differing files are
+ * known, and nothing else is changed. */
+static bool is_interrupted(const struct files *f)
+{
+    CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
+    git_status_options opt;
+
+    if (!files_are_known(f))
+        return false;
+    git_status_options_init(&opt, GIT_STATUS_OPTIONS_VERSION);
+    opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
+    if (git_status_list_new(&list, f->repo, &opt) != 0)
+        return false;
+    for (size_t i = 0; i < git_status_list_entrycount(list); i++) {
+        const git_status_entry *e = git_status_byindex(list, i);
+        const git_diff_delta *d = e->head_to_index ? e->head_to_index : e->index_to_workdir;
+        bool ours = false;
+        for (size_t k = 0; !ours && k < f->paths.count; k++)
+            ours = strcmp(f->paths.strings[k], d->new_file.path) == 0;
+        if (!ours)
+            return false;
+    }
+    return true;
+}
+
+static int files_move(struct files *f, bool force)
+{
+    git_checkout_options opt;
+
+    git_checkout_options_init(&opt, GIT_CHECKOUT_OPTIONS_VERSION);
+    opt.checkout_strategy = force ? GIT_CHECKOUT_FORCE : GIT_CHECKOUT_SAFE;
+    opt.checkout_strategy |=
+        GIT_CHECKOUT_DISABLE_PATHSPEC_MATCH | GIT_CHECKOUT_DONT_OVERWRITE_IGNORED;
+    opt.baseline = f->from;
+    opt.paths = f->paths;
+    /* An empty list would mean all files. */
+    return f->paths.count ? git_checkout_tree(f->repo, (git_object *)f->to, &opt) : 0;
+}
+
+static int refuse_dirty(struct request *r, const char *path)
+{
+    return amp_fail(r->err, AMP_NO, "worktree_dirty",
+                    "%s has the branch %s checked out, with changes that are not committed", path,
+                    r->in.branch);
+}
+
+static bool is_sparse(git_repository *repo)
+{
+    CLEANUP(git_config_cleanup) git_config *config = NULL;
+    int value = 0;
+
+    return git_repository_config_snapshot(&config, repo) == 0 &&
+           git_config_get_bool(&value, config, "core.sparsecheckout") == 0 && value;
+}
+
+/* Writes the files of `to` into the worktree that has the branch at `from`. */
+static int tree_update(struct request *r, const struct target *t, const git_oid *from,
+                       const git_oid *to)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(files_release) struct files f = {0};
+
+    if (!t->tree.path[0])
+        return 0;
+    if (t->is_agents)
+        return amp_fail(r->err, AMP_NO, "branch_checked_out",
+                        "%s: the worktree %s of an agent has it checked out", r->in.branch,
+                        t->tree.path);
+    if (tree_open(r, t->tree.gitdir, t->tree.path, &repo) < 0)
+        return -1;
+    if (git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE)
+        return amp_fail(r->err, AMP_NO, "worktree_unfinished",
+                        "%s: a merge, rebase or the like was left unfinished", t->tree.path);
+    if (is_sparse(repo))
+        return amp_fail(r->err, AMP_NO, "worktree_sparse",
+                        "%s: a sparse checkout; check out another branch there first",
+                        t->tree.path);
+    f.repo = repo;
+    if (files_compare(r, &f, from, to) < 0)
+        return -1;
+    int rc = has_changes(repo, false) ? GIT_ECONFLICT : files_move(&f, false);
+    if (rc == GIT_ECONFLICT && !is_interrupted(&f))
+        return refuse_dirty(r, t->tree.path);
+    if (rc == GIT_ECONFLICT)
+        rc = files_move(&f, true);
+    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", t->tree.path) : 0;
+}
+
+/* Another process moved the branch after its files were written: they get the old contents again,
+ * as far as nobody has changed them. */
+static void tree_restore(struct request *r, const struct target *t, const git_oid *from,
+                         const git_oid *to)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(files_release) struct files f = {0};
+    struct amp_error ignored, *err = r->err;
+
+    r->err = &ignored;
+    if (t->tree.path[0] && tree_open(r, t->tree.gitdir, t->tree.path, &repo) == 0) {
+        f.repo = repo;
+        if (files_compare(r, &f, to, from) == 0 && files_are_known(&f))
+            files_move(&f, true);
+    }
+    r->err = err;
+}
+
+/* ---- the move ---- */
+
+static int id_read(struct request *r, const char *hex, git_oid *out)
+{
+    int rc = git_oid_fromstr(out, hex);
+
+    return rc ? fail_git(r, rc, AMP_USAGE, "bad_request", hex) : 0;
+}
+
+int op_land_move(struct request *r)
+{
+    CLEANUP(git_reference_cleanup) git_reference *moved = NULL;
+    struct target t;
+    git_oid from, to;
+
+    if (id_read(r, r->in.from, &from) < 0 || id_read(r, r->in.to, &to) < 0 ||
+        target_find(r, &t) < 0)
+        return -1;
+    if (!git_oid_equal(&t.now, &from))
+        return amp_fail(r->err, AMP_NO, "branch_moved", "%s: no longer at %.12s", r->in.branch,
+                        r->in.from);
+    if (tree_update(r, &t, &from, &to) < 0)
+        return -1;
+    int rc = git_repository_set_ident(r->repo, r->in.name, r->in.email);
+    if (rc == 0)
+        rc = git_reference_create_matching(&moved, r->repo, t.ref, &to, 1, &from, r->in.message);
+    if (rc == GIT_EMODIFIED) {
+        tree_restore(r, &t, &from, &to);
+        return amp_fail(r->err, AMP_NO, "branch_moved", "%s: no longer at %.12s", r->in.branch,
+                        r->in.from);
+    }
+    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.branch) : 0;
+}

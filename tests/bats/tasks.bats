@@ -1,0 +1,214 @@
+#!/usr/bin/env bats
+# task-dispatch list, show, open and cancel.
+
+load lib
+
+setup() {
+  need git jq
+  need_tool task-dispatch hitl-prompt amp-validate
+  unset AMP_IDENTITY
+  top=$BATS_FILE_TMPDIR
+  [ -d "$top/state" ] || begin
+  cd "$BATS_TEST_TMPDIR" || return
+  cp -a "$top/work" work
+  cp -a "$top/state" state
+  export AMP_STATE=$PWD/state
+}
+
+teardown() {
+  exec 4>&- 5>&-
+  for p in "${pids[@]}"; do kill -9 "$p" 2>/dev/null || true; done
+}
+
+# Tasks: 1 is done, 2 is locked after three rejections, 3 is dispatched.
+begin() {
+  cd "$top" || return
+  repo work
+  echo one >work/file
+  git -C work add -A
+  git -C work commit -qm "a file"
+  cat >executor <<'A'
+#!/bin/sh
+echo "the work of $AMP_TASK_ID"
+echo "$AMP_ATTEMPT" >>"done-$AMP_TASK_ID"
+A
+  cat >reviewer <<'A'
+#!/bin/sh
+word=approved issues='[]'
+[ "$AMP_TASK_ID" != T-2026-002 ] || {
+  word=rejected
+  issues='[{"severity":"major","file":"file","line":1,"description":"it is \u001b[31mwrong","suggested_fix":"make it right"}]'
+}
+jq --arg word "$word" --argjson issues "$issues" '{decision: $word, confidence: 0.9, issues: $issues,
+     criteria_results: [.[] | {criterion: (if type == "object" then .criterion else . end), passed: ($word == "approved"), evidence: "seen"}]}' \
+  "$AMP_CRITERIA" >"$AMP_RESULT.new"
+mv "$AMP_RESULT.new" "$AMP_RESULT"
+A
+  chmod +x executor reviewer
+  for b in x y z; do
+    task-dispatch new -s state -C work --branch "agent/$b" --description "work of $b" --criterion "a file says so"
+  done | sed 's/T-20[0-9][0-9]-/T-2026-/g' >tasks
+  head -n 2 tasks | EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" \
+    "$PWD/state" >loop.out 2>loop.err || true
+  task-dispatch coordinate -s state --trust-in tasks </dev/null >out 2>err || true
+  cd "$BATS_TEST_TMPDIR" || return
+}
+
+@test "list: what waits for a person comes first; filters; JSON by its schema" {
+  task-dispatch list >out
+  [ "$(awk '{ print $1 " " $2 }' out | paste -sd' ')" = "ID STATE T-2026-002 locked T-2026-001 done T-2026-003 dispatched" ]
+  grep -q "T-2026-002  locked.*3 .*rejected .*hallucination_lock .*agent/y .*work of y" out
+  task-dispatch list --json >json
+  amp-validate -S "$AMP_TOP/schemas/records/task.json" --formats json | cmp - json
+  jq -se 'map(.task) == ["T-2026-002", "T-2026-001", "T-2026-003"] and .[0].questions == 1 and .[0].severity == "critical"
+    and .[0].attempts == 3 and (.[0].log | endswith("stdout") | not) and .[1].verdict == "approved"' json
+  [ -e "$(jq -r 'select(.task == "T-2026-001").log' json)/stdout" ]
+  of() { task-dispatch list --json "$@" | jq -r .task | paste -sd' '; }
+  [ "$(of --waiting)" = "T-2026-002" ]
+  [ "$(of --open)" = "T-2026-002 T-2026-003" ]
+  [ "$(of --state-of done)" = "T-2026-001" ]
+  [ "$(of --state-of landed)" = "" ]
+  [ "$(of --agent executor)" = "T-2026-002 T-2026-001" ]
+  [ "$(of --agent nobody)" = "" ]
+  task-dispatch land -C work 1
+  [ "$(of)" = "T-2026-002 T-2026-003" ]
+  [ "$(of --all)" = "T-2026-002 T-2026-003 T-2026-001" ]
+  [ "$(of --state-of landed)" = "T-2026-001" ]
+  task-dispatch list --paths | grep -q "log       $PWD/state/run/T-2026-002/"
+  # It writes nothing, and finds the state directory of the repository.
+  unset AMP_STATE
+  run -64 --separate-stderr task-dispatch list
+  [[ "$stderr" == *"a state directory is needed"* ]]
+  run -69 task-dispatch list -s nowhere
+  cp -a state work/.git/amp
+  (cd work && task-dispatch list | grep -q T-2026-002)
+  run -64 task-dispatch list --open --all
+}
+
+@test "list fits the terminal" {
+  need script
+  script -qec "stty cols 60; task-dispatch list --color never" /dev/null </dev/null | tr -d '\r' | grep "^T-2026-002 " >row
+  [ "$(sed 's/…/./g' row | wc -c)" -le 61 ]
+  grep -q "…" row
+  task-dispatch list --color always >colored
+  grep -qF $'\e[31mlocked' colored
+}
+
+@test "show tells the story; what others wrote is behind a bar; what comes next" {
+  task-dispatch show 2 >out
+  grep -q "^== T-2026-002: locked" out
+  grep -q "^  task         | work of y" out
+  [ "$(grep -c "verdict: rejected, confidence 0.90" out)" -eq 3 ]
+  grep -q '^               | it is \\x1b\[31mwrong' out
+  grep -q "^  fix          | make it right" out
+  grep -q "question, open" out
+  grep -q "^-- next: it waits for a person's decision (hallucination_lock)" out
+  grep -q "^  hitl-prompt show T-2026-002" out
+  grep -q "^  logs         | $PWD/state/run/T-2026-002/executor" out
+  run -1 grep -v '^$\|^==\|^--\|^  \|^[0-9-]\{10\} ' out
+  hitl-prompt show T-2026-002 >/dev/null
+  task-dispatch show 1 | grep -q "^  task-dispatch land T-2026-001"
+  for t in 1 T-2026-002 2026-003; do task-dispatch show --json $t; done >json
+  amp-validate -S "$AMP_TOP/schemas/records/story.json" --formats json | cmp - json
+  jq -se '.[1].events | map(.event) | index("asked") == 0 and (map(select(. == "verdict")) | length == 3)' json
+  jq -se '.[0].events | map(select(.event == "result" or .event == "verdict").key) | all(startswith("SHA256:"))' json
+  # After the decision the story has who decided.
+  hitl-prompt answer T-2026-002 terminate "not worth it" >/dev/null
+  task-dispatch show 2 | grep -A3 decision | grep -q "| not worth it"
+  run -1 --separate-stderr task-dispatch show 9
+  [[ "$stderr" == *'no task "9"'* ]]
+  run -1 --separate-stderr task-dispatch show T-2026
+  [[ "$stderr" == *"is the beginning of 3 tasks"* ]]
+  run -64 task-dispatch show
+}
+
+@test "open prints the worktree, makes it again, and not for an agent" {
+  # The record names the repository where the tasks ran.
+  sed "s|$top/work|$PWD/work|g" -i state/log/*.ndjson 2>/dev/null || true
+  rm -rf state
+  cp -a "$top/state" state
+  AMP_AGENT=ann run -77 --separate-stderr task-dispatch open 1
+  [[ "$stderr" == *"only people may make a worktree"* ]]
+  place=$(task-dispatch open 1 2>said)
+  [ "$place" = "$top/work.worktrees/T-2026-001" ]
+  grep -q "made the worktree again" said
+  [ "$(git -C "$place" rev-parse --abbrev-ref HEAD)" = agent/x ]
+  run -0 --separate-stderr task-dispatch open 1
+  [ -z "$stderr" ]
+  rm -rf "$place"
+  [ "$(task-dispatch open 1 2>/dev/null)" = "$place" ]
+  [ -e "$place/done-T-2026-001" ]
+  git -C "$top/work" worktree remove --force "$place"
+  # Without its branch, at the commit of its result; without a commit there is nothing to open.
+  git -C "$top/work" branch -m agent/x agent/renamed
+  place=$(task-dispatch open 1 2>said)
+  grep -q "without a branch" said
+  [ -e "$place/done-T-2026-001" ]
+  git -C "$top/work" worktree remove --force "$place"
+  git -C "$top/work" branch -m agent/renamed agent/x
+  run -1 --separate-stderr task-dispatch open 3
+  [[ "$stderr" == *"agent/z does not exist yet"* ]]
+}
+
+@test "cancel ends a task in each state, closes its question, and keeps its branch" {
+  AMP_AGENT=ann run -77 --separate-stderr task-dispatch cancel 2
+  [[ "$stderr" == *"only people may cancel a task"* ]]
+  run -1 --separate-stderr task-dispatch cancel 1
+  [[ "$stderr" == *"task T-2026-001 has ended: it is done"* ]]
+  run -1 --separate-stderr task-dispatch cancel 9
+  [[ "$stderr" == *'no task "9"'* ]]
+  echo '{"hitl":{"operators":["somebody-else"]}}' >amp.json
+  run -77 task-dispatch cancel -c amp.json 2
+  [ "$(task-dispatch list --json --waiting | jq -r .task)" = T-2026-002 ]
+  # Locked, with an open question; dispatched.
+  task-dispatch cancel 2 --reason "not worth it"
+  task-dispatch cancel T-2026-003
+  task-dispatch list --all --json | jq -se 'map(select(.state == "terminated").task) | sort == ["T-2026-002", "T-2026-003"]'
+  run -0 --separate-stderr hitl-prompt list --json
+  [ -z "$output" ]
+  run -1 --separate-stderr hitl-prompt answer T-2026-002 resume
+  task-dispatch show --json 2 | jq -e '.events[-1] | .event == "cancel" and .text == "not worth it" and (.key | startswith("SHA256:"))'
+  jq -e '.state == "terminated" and (.cancelled | contains("terminate"))' state/tasks/T-2026-002.json
+  git -C "$top/work" rev-parse -q --verify agent/y
+  [ "$(hitl-prompt suspend --list 2>/dev/null)" = "" ]
+  # The receiver of the open dispatch is told, once, by the next coordinator.
+  task-dispatch coordinate </dev/null >told 2>/dev/null || true
+  jq -se 'map((.msg // .) | select(.type == "nack" and .code == "terminated").task_id) | index("T-2026-003") != null' told
+  task-dispatch coordinate </dev/null >again 2>/dev/null || true
+  run -1 grep terminated again
+  # Again changes nothing.
+  run -0 --separate-stderr task-dispatch cancel 2
+  [[ "$stderr" == *"was cancelled before"* ]]
+  jq -se 'map(select(.key? == "task.T-2026-002" and .event == "terminate")) | length == 1' state/log/*.ndjson
+}
+
+@test "cancel ends a running attempt within a second, also a stubborn one; the executor goes on" {
+  cat >stubborn <<'A'
+#!/bin/bash
+trap '' TERM
+setsid -f bash -c 'trap "" TERM; echo $$ >"$0/orphan"; while :; do sleep 1000; done' "$PLACE"
+echo $$ >"$PLACE/child"
+while :; do sleep 1000; done
+A
+  chmod +x stubborn
+  export PLACE=$PWD
+  mkfifo in
+  jq -c '(.msg // .) | select(.type == "task_dispatch" and .from == "coordinator")' "$top/out" >dispatch
+  [ -s dispatch ]
+  AMP_CONFINE=off task-dispatch run --unconfined --agent bob --trust-in in --exec ./stubborn --grace 60s >out 2>err &
+  pids+=($!)
+  exec 4>in
+  cat dispatch >&4
+  wait_until 30 test -s child
+  wait_until 30 test -s orphan
+  task-dispatch list --json | jq -se 'map(select(.task == "T-2026-003"))[0].working'
+  began=$(date +%s%N)
+  task-dispatch cancel 3
+  took=$((($(date +%s%N) - began) / 1000000))
+  run -1 kill -0 "$(cat child)"
+  run -1 kill -0 "$(cat orphan)"
+  [ "$took" -lt 1500 ]
+  # It does not start again, and its executor takes other work.
+  wait_until 30 grep -q "dropped: terminal" err
+  kill -0 "${pids[0]}"
+}
