@@ -224,6 +224,7 @@ static void selection_bind(const struct selection *how, sqlite3_stmt *st)
         sqlite3_bind_int64(st, 3, w->due_ms);
         sqlite3_bind_text(st, 4, w->key.n ? w->key.p : "", (int)w->key.n, SQLITE_STATIC);
         sqlite3_bind_int64(st, 5, w->most);
+        sqlite3_bind_int64(st, 6, (int64_t)w->skip);
     } else if (how->which == AMP_IX_DUE) {
         sqlite3_bind_int64(st, 3, how->now_ms);
     } else if (how->state) {

@@ -161,6 +161,7 @@ struct amp_store_window {
     int64_t due_ms;      /* the place: a record's due time, */
     struct amp_span key; /* and the text of its key; 0: before all, INT64_MAX: after all records */
     bool before;         /* the records before the place, the nearest first */
+    uint64_t skip;       /* leave out that many */
     uint32_t most;
 };
 int amp_store_due_window(struct amp_store *s, const struct amp_store_window *w,

@@ -258,6 +258,26 @@ static void test_order(const char *dir)
     TAP_INT(next, 10, "is the earliest");
     TAP_INT(amp_store_next_due(s, "agent", &next, &err), 0, "of a kind without any");
     TAP_INT(next, 0, "is none");
+    /* Windows, in the order of due times: a.b 10, \xc3\xa9 20, c 30. */
+    struct amp_store_window w = {.kind = "task", .most = 2};
+    uint64_t n = 0;
+    l.text[0] = '\0';
+    TAP_INT(amp_store_due_window(s, &w, name, &l, &err), 0, "a window from the start");
+    TAP_STR(l.text, "a.b:A \xc3\xa9:A ", "has the earliest");
+    l.text[0] = '\0';
+    w.due_ms = 10;
+    w.key = AMP_SPAN("task.a%2Eb");
+    TAP_INT(amp_store_due_window(s, &w, name, &l, &err), 0, "a window after a record");
+    TAP_STR(l.text, "\xc3\xa9:A c:A ", "goes on with the next");
+    l.text[0] = '\0';
+    w = (struct amp_store_window){.kind = "task", .most = 2, .before = true, .due_ms = INT64_MAX};
+    TAP_INT(amp_store_due_window(s, &w, name, &l, &err), 0, "a window before the end");
+    TAP_STR(l.text, "c:A \xc3\xa9:A ", "has the latest, the last one first");
+    l.text[0] = '\0';
+    w = (struct amp_store_window){.kind = "task", .most = 9, .skip = 2};
+    TAP_INT(amp_store_due_window(s, &w, name, &l, &err), 0, "a window that skips");
+    TAP_STR(l.text, "c:A ", "leaves out that many");
+    TAP_OK(amp_store_count_due(s, "task", &n, &err) == 0 && n == 3, "those with a due time: 3");
     amp_store_close(s);
 }
 

@@ -127,7 +127,15 @@ int top_source_window(struct top_source *src, enum top_pane p, uint64_t row, str
         place_of(&l->v[middle], mem, &w);
         return window_fill(src, &w, last, err);
     }
-    return window_fill(src, &w, 0, err);
+    /* Far away: counted from the end that is nearer. */
+    if (row < l->total / 2) {
+        w.skip = row - TOP_WINDOW / 2;
+        return window_fill(src, &w, w.skip, err);
+    }
+    w.before = true;
+    w.due_ms = INT64_MAX;
+    w.skip = l->total - 1 - row - TOP_WINDOW / 2;
+    return window_fill(src, &w, l->total - 1 - w.skip, err);
 }
 
 /* ---- deadlines ---- */

@@ -39,9 +39,9 @@ struct sqlite3_stmt;
     X(DUE, "SELECT * FROM rec"                                                                     \
            " WHERE due>0 AND due<=?3 AND key>?1 AND key<?2 ORDER BY due,n")                        \
     X(DUE_AFTER, "SELECT * FROM rec WHERE due>0 AND (due,key)>(?3,?4) AND key>?1 AND key<?2"       \
-                 " ORDER BY due,key LIMIT ?5")                                                     \
+                 " ORDER BY due,key LIMIT ?5 OFFSET ?6")                                           \
     X(DUE_BEFORE, "SELECT * FROM rec WHERE due>0 AND (due,key)<(?3,?4) AND key>?1 AND key<?2"      \
-                  " ORDER BY due DESC,key DESC LIMIT ?5")                                          \
+                  " ORDER BY due DESC,key DESC LIMIT ?5 OFFSET ?6")                                \
     X(HOW_MANY_DUE, "SELECT count(*) FROM rec WHERE due>0 AND key>?1 AND key<?2")                  \
     X(HOW_MANY, "SELECT count(*) FROM rec WHERE key>?1 AND key<?2")                                \
     X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
