@@ -34,14 +34,15 @@ static const struct amp_opt opts[] = {
 
 static const struct amp_verb verbs[] = {
     {NULL, "", "coordinate", task_coordinate_opts, task_coordinate},
-    {"new", "[FILE…]", "create a task", task_new_opts, task_new},
+    {"new", "[FILE…]", "create a task", task_new_opts, task_new, .finds_state = true},
     {"coordinate", "", "dispatch tasks, request reviews, and handle verdicts", task_coordinate_opts,
      task_coordinate, INPUT_HINT},
     {"run", "", "run an executor in a worktree", task_run_opts, task_run, COMMAND_HINT},
     {"review", "", "run a reviewer in a worktree", task_review_opts, task_review, COMMAND_HINT},
-    {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify},
+    {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify,
+     .finds_state = true},
     {"export", "COMMIT|TASK", "write the proof of an approval as a bundle", task_export_opts,
-     task_export, .values = "task"},
+     task_export, .values = "task", .finds_state = true},
     {"init", "", "set up the repository: state, hooks, loop.sh, AGENTS.md", task_init_opts,
      task_init},
     {"loop", "[TASK.md…]", "run the complete loop with two commands, supervised", task_loop_opts,
