@@ -15,7 +15,7 @@ deps:
 demo:
 	@sh scripts/deps.sh ensure $(DEPS_BUILD) jq
 	@$(MAKE) --no-print-directory -j$$(nproc) all
-	@bash examples/qa-loop/demo.sh
+	@KEEP='$(KEEP)' bash examples/qa-loop/demo.sh
 
 check:
 	@sh scripts/deps.sh ensure $(DEPS_BUILD) $(DEPS_TEST)
@@ -61,6 +61,8 @@ install: all
 	$(if $(wildcard share/*),cp -R share/. $(DESTDIR)$(SHAREDIR)/)
 	cp -R schemas/. $(DESTDIR)$(SHAREDIR)/schemas/
 	cp -R examples/hooks/. $(DESTDIR)$(SHAREDIR)/hooks/
+	rm -rf $(DESTDIR)$(SHAREDIR)/examples
+	cp -R examples $(DESTDIR)$(SHAREDIR)/examples
 	for m in man/*.[157]; do s=$${m##*.}; install -d $(DESTDIR)$(MANDIR)/man$$s; \
 	  install -m 644 $$m $(DESTDIR)$(MANDIR)/man$$s; \
 	  for n in $$($(man-names)); do [ $$n.$$s = $${m##*/} ] || \

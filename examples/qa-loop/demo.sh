@@ -2,12 +2,13 @@
 # The main job on a real git repository: a rejection, a rework and an approval; a task that locks
 # after three rejections and is decided by a human; a commit to main that the guard refuses; an executor
 # that forges a verdict; the proof of the approval, verified without the state directory.
+# KEEP=1 keeps the repository, and prints where it is.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 PATH=$(cd "$here/../.." && pwd)/build/bin:$PATH
 work=$(mktemp -d)
 coordinator=
-trap '[ -z "$coordinator" ] || kill "$coordinator"; rm -rf "$work"' EXIT
+trap '[ -z "$coordinator" ] || kill "$coordinator"; [ -n "${KEEP-}" ] || rm -rf "$work"' EXIT
 say() { printf '\n== %s\n' "$*"; }
 
 say "a small C program with failing tests, a bare origin, and the branch guard"
@@ -92,7 +93,7 @@ say "the proof, verified without the state directory"
 task-dispatch export --state "$work/state" --out "$work/bundle.json" fix/units
 # What a team would keep elsewhere: the keys that it trusts.
 cp "$work/state/keys/allowed_signers" "$work/allowed_signers"
-rm -r "$work/state"
+if [ -n "${KEEP-}" ]; then mv "$work/state" "$work/state-kept"; else rm -r "$work/state"; fi
 task-dispatch verify --bundle "$work/bundle.json" --allowed-signers "$work/allowed_signers" fix/units
 
 say "the same proof with one word changed"
@@ -101,3 +102,20 @@ if sed 's/approved/rejected/' "$work/bundle.json" |
   echo "a changed bundle passed" >&2
   exit 1
 fi
+
+say "where to go from here"
+if [ -n "${KEEP-}" ]; then
+  # The proof above was verified without the state; a copy of it was made.
+  mv "$work/state-kept" "$work/state"
+  cat <<NEXT
+The repository is $work/repo, the state $work/state:
+  git -C '$work/repo' log --oneline fix/units
+  amp-ack log --state '$work/state'
+NEXT
+else
+  echo "make demo KEEP=1                                  keeps the repository and the state"
+fi
+cat <<'NEXT'
+task-dispatch init -x EXECUTOR -y REVIEWER        in a repository of yours, then ./loop.sh TASK.md
+man amp                                           the entry page; man task-dispatch-loop
+NEXT

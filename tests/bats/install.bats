@@ -33,6 +33,7 @@ setup() {
     cmp "$s" "share/amp/schemas/${s#"$AMP_TOP"/schemas/}"
   done
   diff -r "$AMP_TOP/examples/hooks" share/amp/hooks
+  diff -r "$AMP_TOP/examples" share/amp/examples
   [ "$(find . -type f -perm /022 | wc -l)" -eq 0 ]
   cd "$AMP_TOP"
   make_same uninstall DESTDIR="$dest" PREFIX=/opt/amp

@@ -26,19 +26,13 @@ session() {
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return 1
-  {
-    message task_dispatch
-    message task_dispatch '.msg_id += "1" | .payload.risk_level = "high"'
-    message review_request
-  } >messages.ndjson
+  # The files that are installed for these examples.
+  cp "$AMP_TOP"/examples/manual/*.* .
 }
 
 @test "amp-validate(1)" {
   need_tool amp-validate
   message task_dispatch 'del(.to)' >>messages.ndjson
-  { printf 'Done:\n```\n' && message escalation . && printf '```\n'; } >transcript.txt
-  echo '{"properties":{"port":{"type":"integer"}}}' >settings.schema.json
-  printf '{\n  "port": "http"\n}\n' >web.conf.json
   examples amp-validate.1 amp-convert.7 amp-extract.7 amp-protocols.7 amp-records.7 amp-schema.7 amp-codes.7 >script
   # That lines are rejected is what they show: no -e.
   run -0 bash -u script
@@ -86,7 +80,6 @@ setup() {
   amp-sign keygen olga
   amp-sign trust add --allowed-signers signers operator/olga olga.pub
   amp-sign trust add --allowed-signers signers ann ann.pub
-  echo '{"eventId":"evt-1"}' >events.ndjson
   examples amp-sign-token.1 amp-token.7 >script
   run -0 bash -euo pipefail script
 }
@@ -104,7 +97,6 @@ setup() {
   need_tool amp-ack amp-route
   # Something that had no route.
   amp-route --state state -r 'to=admin => stdout' <messages.ndjson >nacks || [ $? -eq 1 ]
-  message task_dispatch '.msg_id += "2"' >new.ndjson
   mkfifo work.fifo
   examples amp-ack.1 amp-ack-track.1 amp-ack-send.1 amp-ack-status.1 amp-ack-watch.1 amp-ack-dead.1 amp-ack-log.1 \
     amp-ack-show.1 amp-ack-token.1 amp-ack-cursors.1 amp-ack-doctor.1 amp-ack-audit.1 amp-metrics.7 >script
@@ -127,11 +119,6 @@ setup() {
 @test "agent-registry(1)" {
   need_tool agent-registry amp-route
   unset AMP_STATE
-  echo '{"capabilityId":"cap.build","name":"Build","version":"1.0.0","status":"active",
-    "ownerAgentId":"executor-1","ownerNodeId":"n1","delegationSkillRef":{"name":"d","version":"1.0.0"},
-    "executorSkillRef":{"name":"e","version":"1.0.0"},"contractSchemaRef":"schema://x",
-    "defaultEtaSeconds":900,"publishedAt":"2026-02-25T16:30:00Z","publishedByAgentId":"admin"}' \
-    >capability.json
   {
     examples agent-registry-register.1
     echo 'agent-registry register reviewer-1 --role reviewer --connector https://llm.example >again.ndjson'
@@ -146,7 +133,6 @@ setup() {
 
 @test "hitl-prompt(1)" {
   need_tool hitl-prompt
-  message escalation >escalations.ndjson
   examples hitl-prompt.1 >script
   run -0 bash -euo pipefail script
   [[ "$output" == *" resume"* ]]
