@@ -111,6 +111,13 @@ prepared() { cp -R ready run; }
   every_nth amp-top stateless amp-top --once --state ready
 }
 
+@test "amp-ack complete" {
+  message task_dispatch | amp-ack track --state ready >/dev/null
+  local N=5000 LAST=400 data='{"subtask_id":"T-2026-044-S1","diff_summary":{"files_changed":[],"lines_added":0,"lines_removed":0}}'
+  : >in
+  every_nth amp-ack prepared amp-ack complete task_dispatch --state run --as executor/ada --text x --data "$data"
+}
+
 @test "amp-ack dead" {
   AMP_STATE=ready dead 3
   : >in

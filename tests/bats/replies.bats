@@ -217,20 +217,28 @@ END
   run -69 amp-ack accept task_dispatch -s nowhere --as executor/ada
 }
 
-@test "the change of a result is measured on the branch" {
+@test "a task by hand: from the dispatch to the approval, with the change measured on the branch" {
   cd "$BATS_TEST_TMPDIR"
   git init -q -b main repo
   git -C repo commit -q --allow-empty -m first
-  message task_dispatch ".payload.repo = \"$PWD/repo\" | .payload.subtasks = [.payload.subtasks[0]]" |
-    task-dispatch run -s s --agent ada -x true >said 2>/dev/null || :
-  git -C repo worktree list >trees
-  git -C repo checkout -q feature/x 2>/dev/null || git -C repo checkout -q --ignore-other-worktrees feature/x
+  git -C repo branch task/1
+  coordinates() { task-dispatch coordinate -s s >"$1" 2>said || [ $? -eq 75 ]; } # 75: the task is open
+  of() { jq -r --arg t "$1" '.msg | select(.type == $t) | .msg_id' "$2"; }
+  message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-1\" | .from = \"admin\" | .to = \"coordinator\" |
+    .payload.repo = \"$PWD/repo\" | .payload.branch = \"task/1\" | .payload.subtasks = [.payload.subtasks[0]]" | coordinates out1
+  amp-ack accept "$(of task_dispatch out1)" -s s --as executor/ada >in2
+  git -C repo checkout -q task/1
   echo a >repo/a.c
   git -C repo add a.c
   git -C repo commit -q -m work
-  message task_dispatch ".msg_id += \"7\" | .payload.repo = \"$PWD/repo\" | .payload.subtasks = [.payload.subtasks[0]]" |
-    amp-ack track -s s >/dev/null
-  run -0 --separate-stderr amp-ack complete task_dispatch-T-2026-044-17721163270017 -s s --as executor/ada --text 'done'
-  [ "$(jq -c '.msg.payload | [.diff_summary, .commit_hash == $c]' --arg c "$(git -C repo rev-parse feature/x)" <<<"$output")" = \
+  amp-ack complete "$(of task_dispatch out1)" -s s --as executor/ada --text 'by hand' >>in2
+  [ "$(tail -n 1 in2 | jq -c '.msg.payload | [.diff_summary, .commit_hash == $c]' --arg c "$(git -C repo rev-parse task/1)")" = \
     '[{"files_changed":["a.c"],"lines_added":1,"lines_removed":0},true]' ]
+  coordinates out2 <in2
+  amp-ack complete "$(of review_request out2)" -s s --as reviewer/bob --data '{"decision":"approved"}' >in3
+  run -0 task-dispatch coordinate -s s <in3
+  [ "$(jq -r .state s/tasks/T-2026-044.json)" = done ] || {
+    jq -c . s/tasks/T-2026-044.json >&2
+    false
+  }
 }

@@ -7,6 +7,7 @@
 #include "flow/reply/reply.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "flow/run/run.h"
@@ -20,6 +21,17 @@
 #include "json/record.h"
 
 #define KEPT_MS INT64_C(604800000)
+
+/* jansson leaves out a member for which there is no memory, if its result is not tested; an answer
+ * must not lack one. */
+static _Thread_local bool starved;
+
+static void *noting_malloc(size_t n)
+{
+    void *p = malloc(n);
+    starved = starved || (!p && n > 0);
+    return p;
+}
 
 /* ---- the record of an agent's answers ---- */
 
@@ -230,7 +242,10 @@ static int line_compose(struct work *w, struct amp_error *err)
 {
     struct amp_buf *out = &w->out->line;
     amp_buf_reset(out);
-    if (w->terms->replies->compose(&w->of, &w->said, out, err) < 0)
+    int rc = w->terms->replies->compose(&w->of, &w->said, out, err);
+    if (starved)
+        return amp_fail_memory(err);
+    if (rc < 0)
         return -1;
     if (out->len > 0 && out->data[out->len - 1] == '\n')
         out->len--;
@@ -478,6 +493,8 @@ int amp_reply(struct amp_store *s, const struct amp_reply *r, struct amp_reply_r
     __attribute__((cleanup(work_release))) struct work w = {
         .store = s, .r = r, .out = out, .mem = {.max = AMP_RECORD_MAX}, .json = {.max = 4096}};
     out->how = AMP_REPLY_COMPOSED;
+    starved = false;
+    json_set_alloc_funcs(noting_malloc, free);
     if (amp_reply_find(s, r->id, out->id, err) < 0)
         return -1;
     if (!(w.reader = amp_reader_new(NULL, err)) || !(w.own = amp_reader_new(NULL, err)))

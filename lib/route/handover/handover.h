@@ -82,6 +82,7 @@ int amp_acks_finish(struct amp_acks *a, struct amp_error *err);
  * --acks (a NULL: there are none). */
 struct amp_outcome_file {
     char dir[1024], path[1040]; /* "": there is none */
+    bool used;                  /* the command left one: it is dropped after a sync */
     bool left;                  /* by a hand-over that was killed: the command is not run again */
 };
 int amp_outcome_prepare(struct amp_acks *a, const struct amp_inbox_msg *m,
@@ -90,7 +91,7 @@ int amp_outcome_prepare(struct amp_acks *a, const struct amp_inbox_msg *m,
  * failed: by its exit status. DATAERR bad_answer; NO, a code of flow/reply/reply.h: nothing was
  * recorded. */
 int amp_outcome_answer(struct amp_acks *a, const struct amp_inbox_msg *m,
-                       const struct amp_outcome_file *f, bool failed, bool *answered,
+                       struct amp_outcome_file *f, bool failed, bool *answered,
                        struct amp_error *err);
 /* After the sync of what is recorded, and before the command is run again. */
 void amp_outcome_drop(struct amp_outcome_file *f);

@@ -183,7 +183,7 @@ static int message_step(struct inbox_loop *in, bool *any, int64_t *wake_ms, stru
     if (message_settle(in, &m, how, err) < 0)
         return -1;
     /* The answer must be on disk before the file goes. */
-    if (in->hand.outcome.dir[0] && amp_store_sync(in->store, err) < 0)
+    if (in->hand.outcome.used && amp_store_sync(in->store, err) < 0)
         return -1;
     amp_outcome_drop(&in->hand.outcome);
     metrics_write(in);

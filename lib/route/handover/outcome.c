@@ -131,7 +131,7 @@ static int answer_give(struct amp_acks *a, const struct amp_inbox_msg *m, const 
 }
 
 int amp_outcome_answer(struct amp_acks *a, const struct amp_inbox_msg *m,
-                       const struct amp_outcome_file *f, bool failed, bool *answered,
+                       struct amp_outcome_file *f, bool failed, bool *answered,
                        struct amp_error *err)
 {
     json_auto_t *answer = NULL;
@@ -139,10 +139,12 @@ int amp_outcome_answer(struct amp_acks *a, const struct amp_inbox_msg *m,
     struct amp_error why;
     if (!f->dir[0])
         return 0;
+    f->used = true;
     if (file_read(f, &answer, &why) < 0) {
         bool is_bad = why.status == AMP_DATAERR;
         return amp_fail(err, why.status, is_bad ? "bad_answer" : why.code, "%s", why.what);
     }
+    f->used = answer != NULL;
     if (!answer)
         return 0;
     if (answer_give(a, m, answer, failed, f->left, err) < 0)
