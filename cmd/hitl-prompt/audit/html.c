@@ -24,9 +24,13 @@ static const char head[] =
     "table { border-collapse: collapse; width: 100%; margin-top: 1.5em }\n"
     "caption { text-align: left; font-weight: bold; padding-bottom: .5em }\n"
     "th, td { border: 1px solid #bbb; padding: .3em .5em; text-align: left;\n"
-    "         vertical-align: top; overflow-wrap: anywhere }\n"
-    "th { background: #eee }\n"
+    "         vertical-align: top; overflow-wrap: break-word }\n"
+    "th { background: #eee; white-space: nowrap }\n"
     "td.time, td.key { font-family: monospace; font-size: .85em }\n"
+    "td.time { white-space: nowrap }\n"
+    "td.text { min-width: 14em }\n"
+    "td.key { word-break: break-all; min-width: 12em }\n"
+    "div.wide { overflow-x: auto }\n"
     ".bad { color: #a00; font-weight: bold }\n"
     ".good { color: #060 }\n"
     "@media print { body { margin: 0 } }\n"
@@ -39,11 +43,14 @@ static const struct {
     int member;
     const char *head, *class;
 } columns[] = {
-    {AUDIT_AT, "Time", "time"},     {AUDIT_WHAT, "What", ""},      {AUDIT_QUESTION, "Question", ""},
-    {AUDIT_TASK, "Task", ""},       {AUDIT_REASON, "Reason", ""},  {AUDIT_RISK, "Risk", ""},
-    {AUDIT_PERSON, "Who", ""},      {AUDIT_BY, "Known by", ""},    {AUDIT_KEY, "Key", "key"},
-    {AUDIT_CHANNEL, "Through", ""}, {AUDIT_SHOWN, "Shown", "key"}, {AUDIT_DECISION, "Decision", ""},
-    {AUDIT_WHY, "Why", ""},         {AUDIT_CHANGED, "Effect", ""}, {AUDIT_CODE, "Code", ""},
+    {AUDIT_AT, "Time", "time"},       {AUDIT_WHAT, "What", ""},
+    {AUDIT_QUESTION, "Question", ""}, {AUDIT_TASK, "Task", ""},
+    {AUDIT_REASON, "Reason", ""},     {AUDIT_RISK, "Risk", ""},
+    {AUDIT_PERSON, "Who", ""},        {AUDIT_BY, "Known by", ""},
+    {AUDIT_KEY, "Key", "key"},        {AUDIT_CHANNEL, "Through", ""},
+    {AUDIT_SHOWN, "Shown", "key"},    {AUDIT_DECISION, "Decision", ""},
+    {AUDIT_WHY, "Why", ""},           {AUDIT_CHANGED, "Effect", "text"},
+    {AUDIT_CODE, "Code", ""},
 };
 
 /* Control characters, also C1 and those that change the direction of text, are replaced. */
@@ -141,7 +148,8 @@ int audit_html(const struct audit_list *l, const struct audit_verdict *v, const 
 {
     if (amp_buf_str(out, head, err) < 0 || summary(l, v, state, out, err) < 0 ||
         amp_buf_str(out,
-                    "<table>\n<caption>Questions, answers and suspensions</caption>\n<thead><tr>",
+                    "<div class=\"wide\">\n<table>\n<caption>Questions, answers and "
+                    "suspensions</caption>\n<thead><tr>",
                     err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
@@ -153,5 +161,5 @@ int audit_html(const struct audit_list *l, const struct audit_verdict *v, const 
     for (size_t i = 0; i < l->n; i++)
         if (row(l, &l->v[i], v, out, err) < 0)
             return -1;
-    return amp_buf_str(out, "</tbody>\n</table>\n</body>\n</html>\n", err);
+    return amp_buf_str(out, "</tbody>\n</table>\n</div>\n</body>\n</html>\n", err);
 }

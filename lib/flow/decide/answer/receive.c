@@ -6,13 +6,13 @@
 
 #include <amp/base/clock.h>
 
-#include "flow/decide/answer/facts.h"
+#include "flow/decide/answer/evidence_facts.h"
 #include "flow/decide/answer/signed.h"
 #include "net/request.h"
 #include "protocol/compose/json.h"
 
 #define HEAD_MAX 16384
-#define PAGE_MAX (512u << 10)
+#define PAGE_MAX  (1u << 20)
 
 void amp_receive_release(struct amp_receive_response *r)
 {
@@ -153,12 +153,25 @@ static int page_begin(const struct amp_facts *f, const char *token, struct amp_b
                             err) < 0 ||
                    html_add(out, "<body><h1>", amp_facts_get(f, AMP_FACT_title), "</h1>\n", err) <
                        0 ||
-                   html_add(out, "<pre>", amp_facts_get(f, AMP_FACT_text), "</pre>\n", err) < 0 ||
+                   html_add(out, "<pre>", amp_facts_get(f, AMP_FACT_text), "", err) < 0 ||
+                   html_add(out, "", amp_facts_get(f, AMP_FACT_evidence), "</pre>\n", err) < 0 ||
                    html_add(out,
                             "<form method=\"post\"><input type=\"hidden\" name=\"token\" value=\"",
                             token, "\">\n", err) < 0
                ? -1
                : 0;
+}
+
+/* What a page says about the question, as the bodies of channels do. */
+static int page_facts(const struct amp_receive *r, const struct amp_question *q,
+                      struct amp_facts *f, struct amp_error *err)
+{
+    struct amp_evidence_texts t = {0};
+    int rc = amp_facts_of(f, q, err) < 0 || amp_evidence_texts(r->decider, q, &t, err) < 0
+                 ? -1
+                 : amp_facts_evidence(f, &t, err);
+    amp_evidence_texts_release(&t);
+    return rc;
 }
 
 static int page_write(const struct amp_receive *r, const struct amp_question *q, const char *token,
@@ -170,7 +183,7 @@ static int page_write(const struct amp_receive *r, const struct amp_question *q,
     amp_facts_init(&f);
     out->status = 200;
     out->html = true;
-    return amp_facts_of(&f, q, err) < 0 || page_begin(&f, token, b, err) < 0 ||
+    return page_facts(r, q, &f, err) < 0 || page_begin(&f, token, b, err) < 0 ||
                    amp_buf_str(b,
                                "<p><label>Note: <input name=\"note\" maxlength=\"4000\" "
                                "size=\"60\"></label></p>\n",
@@ -181,8 +194,9 @@ static int page_write(const struct amp_receive *r, const struct amp_question *q,
 }
 
 /* Asks for confirmation of an answer that cannot be taken back. */
-static int confirm_write(const struct amp_question *q, const json_t *answer,
-                         struct amp_receive_response *out, struct amp_error *err)
+static int confirm_write(const struct amp_receive *r, const struct amp_question *q,
+                         const json_t *answer, struct amp_receive_response *out,
+                         struct amp_error *err)
 {
     static const char *const kept[] = {"note", "commit", "answer"};
     AMP_FACTS_AUTO struct amp_facts f = {0};
@@ -191,7 +205,7 @@ static int confirm_write(const struct amp_question *q, const json_t *answer,
     amp_facts_init(&f);
     out->status = 200;
     out->html = true;
-    if (amp_facts_of(&f, q, err) < 0 || page_begin(&f, amp_json_str(answer, "token"), b, err) < 0)
+    if (page_facts(r, q, &f, err) < 0 || page_begin(&f, amp_json_str(answer, "token"), b, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (amp_buf_fmt(b, err, "<input type=\"hidden\" name=\"%s\"", kept[i]) < 0 ||
@@ -322,7 +336,7 @@ static int form_answer(const struct amp_receive *r, struct amp_span body,
         rc = question_of(r, amp_json_str(j, "token"), &q, out, err);
         if (rc > 0 && is_grave(&q, action) &&
             amp_token_answers_allow(r->tokens, amp_answer_action(&q, action))) {
-            rc = confirm_write(&q, j, out, err);
+            rc = confirm_write(r, &q, j, out, err);
             amp_question_release(&q);
             return rc;
         }
