@@ -42,6 +42,13 @@ static void clear_progress(struct session *s)
     s->shown = false;
 }
 
+/* Whether the bytes begin with a document over several lines. */
+static bool is_broken(struct amp_span bytes)
+{
+    return bytes.n > 1 && (bytes.p[0] == '{' || bytes.p[0] == '[') &&
+           (bytes.p[1] == '\n' || bytes.p[1] == '\r');
+}
+
 enum session_end session_emit(struct session *s, const struct chunk *c, struct result *r,
                               struct amp_error *err)
 {
@@ -68,6 +75,7 @@ enum session_end session_emit(struct session *s, const struct chunk *c, struct r
     }
     s->refused += r->refused;
     s->lines += r->lines;
+    s->broken |= c->line == 1 && !c->document && is_broken(c->bytes);
     s->line = c->line + r->lines - 1;
     s->offset = c->offset + r->used;
     if (!s->stats)
@@ -326,6 +334,8 @@ static void run_session(struct session *s, char **files, int n_files)
                  (unsigned long long)s->refused_line, (unsigned long long)s->refused_offset);
     if (s->stats)
         stats_print(s->stats, s->opt, amp_mono_ms() - s->start_ms);
+    if (s->broken && s->refused > 0 && !s->opt->extract)
+        amp_note("the input seems to be one document over several lines: --document reads it");
     total_lines = s->lines;
     total_refused = s->refused;
 }

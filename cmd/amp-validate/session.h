@@ -13,6 +13,7 @@ struct session {
     bool shared;    /* other writers share stdout, so a last line is ended */
     uint64_t lines; /* of all inputs */
     uint64_t found; /* --extract: number of texts that seem to be messages */
+    bool broken;    /* an input begins with a line that has a bracket only */
     bool unread;    /* an input could not be read */
     uint64_t refused, refused_line, refused_offset;
     uint64_t line, offset; /* the end of what is written of the current input */

@@ -540,3 +540,32 @@ may_link() {
         and has("code") and has("effects") and has("extra"))' >/dev/null
   done
 }
+
+# What a stranger tries: the guess works, or the error names the command.
+@test "a word that means a verb of this or another tool is answered by the command" {
+  local tool word command n=0
+  while IFS=$'\t' read -r tool word command; do
+    run -64 --separate-stderr "$tool" "$word"
+    [[ $stderr == *"unknown verb '$word': use '$command'"* ]] || { echo "$tool $word: $stderr"; return 1; }
+    # shellcheck disable=SC2046 # words of the command without operands
+    run -0 $(sed 's/ [A-Z-].*//' <<<"$command") --help
+    n=$((n + 1))
+  done < <(sed -n 's/^    {"\([^"]*\)", "\([^"]*\)", "\([^"]*\)"},$/\1\t\2\t\3/p' lib/cli/command/guesses.c)
+  [ "$n" -gt 60 ]
+  for command in "task-dispatch help" "task-dispatch help new" "amp-ack help dead" "worktree-bind -h"; do
+    # shellcheck disable=SC2086
+    run -0 $command
+    [[ ${lines[0]} == usage:* ]]
+  done
+  run -64 --separate-stderr task-dispatch run ./agent.sh
+  [[ $stderr == *"the agent's command follows --exec"* ]]
+  AMP_STATE=$BATS_TEST_TMPDIR/state run -74 --separate-stderr task-dispatch new "fix the bug"
+  [[ $stderr == *"note: a task is described in a file"* ]]
+  run -1 --separate-stderr amp-validate <<<$'{\n"a": 1}'
+  [[ $stderr == *"note: the input seems to be one document over several lines: --document reads it" ]]
+  cd "$BATS_TEST_TMPDIR"
+  git init -q project
+  cd project
+  run -64 --separate-stderr hitl-prompt list
+  [[ $stderr == *"this repository has none ('task-dispatch init' makes it)"* ]]
+}

@@ -88,6 +88,9 @@ static int tool_run(char **args)
 {
     struct amp_error err;
     const struct amp_tool *tool = cli_tool;
+    /* "TOOL help VERB" is "TOOL VERB --help". */
+    bool help = args[0] && strcmp(args[0], "help") == 0 && tool->verbs[0].run && tool->verbs[1].run;
+    args += help;
     struct cli_command c = cli_find_verb(args);
     const struct amp_verb *verb = c.verb;
     const char *group = cli_verb_group(&c);
@@ -108,6 +111,7 @@ static int tool_run(char **args)
             cli_check_verb(&c, &err);
         return usage_complain(&err);
     }
+    cli_standard.help |= help;
     int status = standard_run(verb, group, &p);
     if (status >= 0)
         return status;

@@ -134,6 +134,10 @@ static int unknown_verb(const struct amp_verb *verb, char **at, struct amp_error
     if (near.word[0])
         return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s' (did you mean '%s'?)",
                         both, near.word);
+    const char *command = cli_guess(at[0]);
+    if (command)
+        return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s': use '%s'", at[0],
+                        command);
     if (group)
         return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s': '%s' has %s", both,
                         group, all);
