@@ -17,6 +17,8 @@ done
   exit 69
 }
 
+# The source package has the modes of the directories.
+umask 022
 rm -rf "$out"
 mkdir -p "$out/source"
 out=$(realpath "$out")
@@ -24,7 +26,6 @@ tar -xzf "$tarball" -C "$out/source" --strip-components=1
 # The environment of a make above is not that of the package.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES BUILD DEVELOPER SANITIZE CFLAGS CPPFLAGS LDFLAGS OPT CC V || :
 cd "$out/source"
-umask 022
 dpkg-buildpackage -us -uc -j"$(nproc)" >"$out/log" 2>&1 || {
   tail -n 40 "$out/log" >&2
   echo "deb: dpkg-buildpackage failed; see $out/log" >&2
