@@ -30,6 +30,16 @@ setup() {
   cp "$AMP_TOP"/examples/manual/*.* .
 }
 
+@test "amp-top(1)" {
+  need jq
+  export AMP_STATE=$PWD/state
+  amp-ack track <messages.ndjson >/dev/null
+  examples amp-top.1 >script
+  run -0 bash -euo pipefail script
+  [ "$(grep -c '^amp-top' script)" -eq 3 ]
+  [ "${lines[-2]} ${lines[-1]}" = "0 0" ]
+}
+
 @test "amp-validate(1)" {
   need_tool amp-validate
   message task_dispatch 'del(.to)' >>messages.ndjson
