@@ -75,11 +75,8 @@ row "amp-ack track, one message" "$work/one" amp-ack track --state "$work/state"
 row "task-dispatch coordinate, no input" /dev/null task-dispatch coordinate --state "$work/state"
 row "amp-sign, one message" "$work/one" amp-sign --state "$work/state" --as executor/ann
 row "hitl-prompt, no input" /dev/null hitl-prompt --state "$work/state"
-<<<<<<< HEAD
 row "amp-top --once" /dev/null amp-top --once --state "$work/state"
-=======
 row "amp-mcp, no input" /dev/null amp-mcp --state "$work/state" --agent ann
->>>>>>> 812c7f60 (wip3)
 git init -q "$work/repo"
 cd "$work/repo"
 row "worktree-bind list" /dev/null worktree-bind list

@@ -6,12 +6,10 @@
  *   methods.c    the methods of MCP but for tools and resources; revisions
  *   tools.c      the table of tools, their schemas, tools/list and tools/call
  *   schema.c     JSON schemas from the table
- *   take.c       inbox              say.c       send, reply, progress (with a state directory)
- *   attempt.c    the tools inside of an attempt: its files, its control FIFO
- *   person.c     ask_human (with a state directory)
- *   task.c       my_task (with a state directory)
  *   resources.c  resources, subscriptions
- *   emit.c       messages to their recipients: amp-route, or --out
+ *   tool/        the tools: take.c (inbox), say.c (send, reply, progress), person.c (ask_human) and
+ *                task.c (my_task) with a state directory; attempt.c inside of an attempt; emit.c:
+ *                messages to their recipients, by amp-route or --out
  */
 #ifndef AMP_MCP_H
 #define AMP_MCP_H

@@ -15,7 +15,7 @@
 #include <amp/base/child.h>
 #include <amp/base/file.h>
 
-#include "mcp.h"
+#include "../mcp.h"
 #include "protocol/terms.h"
 
 #define ROUTE_MS   30000

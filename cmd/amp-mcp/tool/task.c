@@ -4,8 +4,8 @@
 
 #include <amp/base/clock.h>
 
+#include "../mcp.h"
 #include "flow/story/story.h"
-#include "mcp.h"
 #include "protocol/compose/json.h"
 #include "task/machines.h"
 

@@ -15,7 +15,7 @@
 
 #include <amp/base/clock.h>
 
-#include "mcp.h"
+#include "../mcp.h"
 #include "message/inbox/bell.h"
 #include "message/record/record.h"
 #include "protocol/compose/json.h"

@@ -9,8 +9,8 @@
 
 #include <amp/base/clock.h>
 
+#include "../mcp.h"
 #include "flow/ask/ask.h"
-#include "mcp.h"
 #include "protocol/compose/json.h"
 
 #define REASON "TASK_ESCALATION"

@@ -4,10 +4,10 @@
 
 #include <amp/base/clock.h>
 
+#include "../mcp.h"
 #include "flow/outbox.h"
 #include "flow/reply/reply.h"
 #include "hitl/record.h"
-#include "mcp.h"
 #include "message/record/sequence.h"
 #include "protocol/compose/json.h"
 #include "protocol/compose/say.h"

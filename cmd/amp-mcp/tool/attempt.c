@@ -11,9 +11,10 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
+#include <amp/base/num.h>
 #include <amp/schema/schema.h>
 
-#include "mcp.h"
+#include "../mcp.h"
 #include "protocol/compose/json.h"
 
 #define FILE_MAX ((size_t)8 << 20)
@@ -309,6 +310,7 @@ json_t *mcp_attempt_task_read(struct mcp *m, struct amp_error *err)
 {
     json_auto_t *dispatch = dispatch_read(), *criteria = file_json("AMP_CRITERIA");
     json_t *o = json_object();
+    int64_t attempt;
 
     if (!o) {
         amp_fail_memory(err);
@@ -321,7 +323,8 @@ json_t *mcp_attempt_task_read(struct mcp *m, struct amp_error *err)
     env_put(o, "worktree", "AMP_WORKTREE");
     env_put(o, "branch", "AMP_BRANCH");
     env_put(o, "base", "AMP_BASE");
-    json_object_set_new(o, "attempt", json_integer(atoll(env_text("AMP_ATTEMPT"))));
+    if (amp_num_parse(amp_span_str(env_text("AMP_ATTEMPT")), 1, INT32_MAX, &attempt, NULL) == 0)
+        json_object_set_new(o, "attempt", json_integer(attempt));
     amp_json_put(o, "description", amp_json_str(dispatch, "description"));
     if (criteria)
         json_object_set(o, "criteria", criteria);
