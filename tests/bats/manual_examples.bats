@@ -76,6 +76,13 @@ setup() {
   [ -x .git/hooks/reference-transaction ]
 }
 
+@test "amp-mcp(1)" {
+  need_tool amp-mcp
+  examples amp-mcp.1 >script
+  run -0 bash -u script
+  [ "$output" = "Build it, please" ]
+}
+
 @test "amp-sign(1)" {
   need_tool amp-sign
   examples amp-sign.1 >script

@@ -174,6 +174,16 @@ new_task_in() {
   every_nth hitl-prompt nothing hitl-prompt --state run/state --answer answers --operator ann --config amp.json
 }
 
+@test "amp-mcp" {
+  agent-registry register ann --state ready --connector ci:ann >/dev/null
+  {
+    echo '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}'
+    echo '{"jsonrpc":"2.0","id":2,"method":"tools/list"}'
+    echo '{"jsonrpc":"2.0","id":3,"method":"resources/templates/list"}'
+  } >in
+  every_nth amp-mcp prepared amp-mcp --state run --agent ann
+}
+
 @test "amp-sign" {
   message task_dispatch >in
   amp-sign keygen key >/dev/null
