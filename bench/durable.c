@@ -25,6 +25,7 @@
 
 #include <amp/base/num.h>
 
+#include "message/history/find.h"
 #include "store/store_int.h"
 
 enum { RECORD = 512, PROCESSES_MAX = 16 };
@@ -86,7 +87,7 @@ static int put(void *ctx, const struct amp_store_rec *now, struct amp_store_chan
 
 static void run_store(const char *dir, bool no_cache, long batch, long commits)
 {
-    struct amp_store_options o = {.lock_timeout_ms = -1};
+    struct amp_store_options o = {.names = amp_history_names, .lock_timeout_ms = -1};
     struct amp_store *s;
     struct amp_error err;
     char json[RECORD + 1];
@@ -133,7 +134,7 @@ static void append_one(struct amp_store *s, long i, char *json)
 
 static void run_latency(const char *dir, long commits)
 {
-    struct amp_store_options o = {.lock_timeout_ms = -1};
+    struct amp_store_options o = {.names = amp_history_names, .lock_timeout_ms = -1};
     struct amp_store *s;
     struct amp_error err;
     char json[RECORD + 1], path[512];

@@ -3,6 +3,7 @@
  * then adds the lines to the output's queue. The input waits only while this queue is full.
  */
 #include "pass.h"
+#include "message/history/find.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -265,6 +266,7 @@ static int open_store(enum ack_need need, struct amp_store **s, struct amp_error
                                     .look = need == ACK_LOOK,
                                     .read_only = need == ACK_READ,
                                     .facts = &amp_flow_facts,
+                                    .names = amp_history_names,
                                     .sign_head = amp_head_sign,
                                     .actor = amp_cli_name()};
     if (need >= ACK_EXISTING && access(ack_state, F_OK) != 0 && errno == ENOENT)

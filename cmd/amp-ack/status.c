@@ -1,23 +1,31 @@
-/* amp-ack status: the state of delivery of each message. */
+/* amp-ack status: a summary from the counters of the index, or a list of messages. */
+#include <inttypes.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
 #include "cli/table.h"
+#include "hitl/escalation.h"
 #include "hitl/pause/pause.h"
+#include "message/dead/dead.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
 #include "pass.h"
+#include "task/record.h"
 
-static bool json, all;
+enum { OVERDUE_MOST = 10000 }; /* more are not counted */
+
+static bool json, all, only_open;
 static const char *task;
 
 const struct amp_opt status_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
-    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "include messages that have ended"},
-    {0, "task", AMP_OPT_STRING, &task, "GLOB", .doc = "only these tasks", .values = "task"},
+    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "list all messages"},
+    {0, "open", AMP_OPT_FLAG, &only_open, NULL, .doc = "list the messages that are open"},
+    {0, "task", AMP_OPT_STRING, &task, "GLOB",
+     .doc = "list the messages of these tasks (without --all: the open ones)", .values = "task"},
     AMP_OPT_END,
 };
 
@@ -179,23 +187,181 @@ static int pauses_print(struct amp_store *s, struct amp_error *err)
     return amp_out(amp_buf_span(&b), err);
 }
 
-int ack_status(int argc, char **argv)
+/* ---- the summary ---- */
+
+static const struct {
+    const char *kind, *name, *member;
+} summed[] = {
+    {AMP_MESSAGE_KIND, "messages", "messages"},
+    {AMP_TASK_KIND, "tasks", "tasks"},
+    {AMP_DEAD_KIND, "dead letters", "dead_letters"},
+    {AMP_ESCALATION_KIND, "questions", "questions"},
+};
+enum { SUMMED = sizeof summed / sizeof *summed, STATES_MOST = 32 };
+
+struct summary {
+    struct amp_store *store;
+    struct {
+        char state[64];
+        uint64_t n;
+    } v[SUMMED][STATES_MOST];
+    unsigned n[SUMMED];
+    uint64_t overdue;
+    int64_t next_ms; /* the next deadline, 0: none */
+};
+
+static int tally_fn(void *ctx, struct amp_span kind, struct amp_span state, uint64_t n,
+                    struct amp_error *err)
+{
+    struct summary *sum = ctx;
+    for (unsigned i = 0; i < SUMMED; i++)
+        if (amp_span_is(kind, summed[i].kind) && sum->n[i] < STATES_MOST) {
+            amp_span_copy(state, sum->v[i][sum->n[i]].state, 64);
+            sum->v[i][sum->n[i]++].n = n;
+        }
+    return 0;
+}
+
+static int summary_read(struct amp_store *s, int64_t now_ms, struct summary *sum,
+                        struct amp_error *err)
+{
+    sum->store = s;
+    if (amp_store_tally(s, NULL, tally_fn, sum, err) < 0 ||
+        amp_store_count_overdue(s, AMP_MESSAGE_KIND, now_ms, OVERDUE_MOST, &sum->overdue, err) < 0)
+        return -1;
+    return sum->overdue ? 0 : amp_store_next_due(s, AMP_MESSAGE_KIND, &sum->next_ms, err);
+}
+
+static int summary_line(const struct summary *sum, unsigned i, struct amp_buf *b,
+                        struct amp_error *err)
+{
+    uint64_t all_of = 0;
+    for (unsigned k = 0; k < sum->n[i]; k++)
+        all_of += sum->v[i][k].n;
+    if (!all_of)
+        return i == 0 ? amp_buf_str(b, "no messages\n", err) : 0;
+    if (amp_buf_fmt(b, err, "%s: %" PRIu64, summed[i].name, all_of) < 0)
+        return -1;
+    for (unsigned k = 0; k < sum->n[i]; k++)
+        if (amp_buf_fmt(b, err, "%s%" PRIu64 " ", k ? ", " : " (", sum->v[i][k].n) < 0 ||
+            amp_text_safe(amp_span_str(sum->v[i][k].state), 24, b, err) < 0)
+            return -1;
+    return amp_buf_str(b, ")\n", err);
+}
+
+static int summary_print(const struct summary *sum, struct listing *l, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf b = {0};
+    char due[24];
+    amp_buf_init(&b, 1 << 16);
+    for (unsigned i = 0; i < SUMMED; i++) {
+        if (summary_line(sum, i, &b, err) < 0)
+            return -1;
+        if (i > 0)
+            continue;
+        if (sum->overdue &&
+            amp_buf_fmt(&b, err, "past their deadline: %s%" PRIu64 "\n",
+                        sum->overdue >= OVERDUE_MOST ? "at least " : "", sum->overdue) < 0)
+            return -1;
+        if (sum->next_ms) {
+            age_format(l->now_ms - sum->next_ms, due);
+            if (amp_buf_fmt(&b, err, "next deadline: %s\n", due) < 0)
+                return -1;
+        }
+    }
+    if (amp_out(amp_buf_span(&b), err) < 0 || amp_inbox_infos(sum->store, inbox_fn, l, err) < 0)
+        return -1;
+    return pauses_print(sum->store, err);
+}
+
+static int inbox_put(void *ctx, const struct amp_inbox_info *i, struct amp_error *err)
+{
+    struct amp_jw *w = ctx;
+    amp_jw_open(w, '{');
+    amp_jw_member_str(w, "agent", i->agent);
+    amp_jw_member_uint(w, "waiting", i->waiting);
+    amp_jw_member_uint(w, "limit", i->bound);
+    if (i->waiting > 0)
+        time_put(w, "oldest", i->oldest_ms);
+    time_put(w, "busy_until", i->until_ms);
+    amp_jw_close(w, '}');
+    return 0;
+}
+
+static int pauses_put(struct amp_store *s, struct amp_jw *w, struct amp_error *err)
+{
+    AMP_CLEANUP(amp_pauses_release) struct amp_pauses now = {0};
+    amp_pauses_init(&now);
+    if (amp_pauses_read(s, &now, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < now.n_v; i++) {
+        amp_jw_open(w, '{');
+        amp_jw_member_text(w, "scope", amp_pause_scope_name((int)now.v[i].scope));
+        amp_jw_some_str(w, "name", now.v[i].name);
+        amp_jw_member_str(w, "by", now.v[i].person);
+        amp_jw_close(w, '}');
+    }
+    return 0;
+}
+
+static int summary_json(const struct summary *sum, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf b = {0};
+    struct amp_jw w;
+    amp_buf_init(&b, (size_t)16 << 20);
+    amp_jw_init(&w, &b);
+    amp_jw_open(&w, '{');
+    for (unsigned i = 0; i < SUMMED; i++) {
+        amp_jw_member_open(&w, summed[i].member, '{');
+        for (unsigned k = 0; k < sum->n[i]; k++)
+            amp_jw_member_uint(&w, sum->v[i][k].state, sum->v[i][k].n);
+        amp_jw_close(&w, '}');
+    }
+    amp_jw_member_uint(&w, "overdue", sum->overdue);
+    time_put(&w, "next_deadline", sum->next_ms);
+    amp_jw_member_open(&w, "inboxes", '[');
+    if (amp_inbox_infos(sum->store, inbox_put, &w, err) < 0)
+        return -1;
+    amp_jw_close(&w, ']');
+    amp_jw_member_open(&w, "suspended", '[');
+    if (pauses_put(sum->store, &w, err) < 0)
+        return -1;
+    amp_jw_close(&w, ']');
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&b), err);
+}
+
+/* ---- the verb ---- */
+
+static int list_print(struct amp_store *s, struct listing *l, struct amp_error *err)
 {
     static const char *const head[] = {"id", "from → to", "task", "state", "age", "overdue"};
-    int status;
+    amp_table_init(&l->t, head, 6);
+    amp_buf_init(&l->mem, (size_t)256 << 20);
+    int rc = amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, l, err);
+    if (rc == 0 && !json &&
+        ((l->t.rows > 1 && amp_table_print(&l->t, err) < 0) || totals_print(l, err) < 0))
+        rc = -1;
+    amp_table_release(&l->t);
+    amp_buf_release(&l->mem);
+    return rc;
+}
+
+int ack_status(int argc, char **argv)
+{
+    int status, rc;
     ACK_STATE *s = ack_open_state(ACK_LOOK, &status);
     if (!s)
         return status;
     struct amp_error err;
     struct listing l = {.now_ms = amp_now_ms()};
-    amp_table_init(&l.t, head, 6);
-    amp_buf_init(&l.mem, (size_t)256 << 20);
-    if (amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, &l, &err) < 0 ||
-        (!json &&
-         ((l.t.rows > 1 && amp_table_print(&l.t, &err) < 0) || totals_print(&l, &err) < 0 ||
-          amp_inbox_infos(s, inbox_fn, &l, &err) < 0 || pauses_print(s, &err) < 0)))
-        status = amp_complain(&err);
-    amp_table_release(&l.t);
-    amp_buf_release(&l.mem);
-    return status;
+    if (all || only_open || task) {
+        rc = list_print(s, &l, &err);
+    } else {
+        struct summary sum = {0};
+        rc = summary_read(s, l.now_ms, &sum, &err);
+        if (rc == 0)
+            rc = json ? summary_json(&sum, &err) : summary_print(&sum, &l, &err);
+    }
+    return rc < 0 ? amp_complain(&err) : status;
 }

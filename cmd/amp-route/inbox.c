@@ -1,5 +1,6 @@
 /* amp-route inbox AGENT: its options, the list of waiting messages, and --busy, --idle, --return.
  */
+#include "message/history/find.h"
 #include "wiring.h"
 
 #include <limits.h>
@@ -197,6 +198,7 @@ static int inbox_serve(struct inbox *in)
     struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
                                     .look = list,
                                     .facts = &amp_flow_facts,
+                                    .names = amp_history_names,
                                     .sign_head = amp_head_sign,
                                     .actor = "amp-route.inbox"};
     bool marks = busy || idle || return_id;

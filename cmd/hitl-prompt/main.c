@@ -17,6 +17,7 @@
 #include "flow/values.h"
 #include "hitl.h"
 #include "hitl/pause/pause.h"
+#include "message/history/find.h"
 
 const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
 static const char *config;
@@ -182,6 +183,7 @@ int hitl_policy(struct amp_hitl_policy *out, struct amp_error *err)
 static int store_open(bool look, struct amp_store **out, struct amp_error *err)
 {
     const struct amp_store_options opt = {.facts = &amp_flow_facts,
+                                          .names = amp_history_names,
                                           .sign_head = amp_head_sign,
                                           .lock_timeout_ms = lock_timeout_ms,
                                           .look = look,

@@ -11,6 +11,7 @@
 #include "flow/identity/head.h"
 #include "flow/intake.h"
 #include "flow/values.h"
+#include "message/history/find.h"
 #include "task/landing/landing.h"
 #include "task/machines.h"
 #include "task/policy.h"
@@ -82,6 +83,7 @@ int task_open(struct amp_store **out, struct amp_error *err)
         amp_die_no_state();
     const struct amp_store_options how = {.lock_timeout_ms = task_lock_timeout,
                                           .facts = &amp_flow_facts,
+                                          .names = amp_history_names,
                                           .sign_head = amp_head_sign,
                                           .actor = amp_cli_name()};
     return amp_store_open(task_state, &how, out, err);

@@ -27,6 +27,7 @@
 #include "flow/confinement.h"
 #include "flow/facts.h"
 #include "flow/pause/watch.h"
+#include "message/history/find.h"
 #include "worktree/git/quarantine.h"
 #include "json/text.h"
 
@@ -220,8 +221,10 @@ static int start_log(const struct execution *x, const char *command, struct amp_
     AMP_BUF struct amp_buf record = {0};
     struct amp_store *s = NULL;
     struct amp_jw w;
-    const struct amp_store_options options = {
-        .lock_timeout_ms = opt.lock_timeout_ms, .facts = &amp_flow_facts, .actor = amp_cli_name()};
+    const struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
+                                              .facts = &amp_flow_facts,
+                                              .names = amp_history_names,
+                                              .actor = amp_cli_name()};
     if (!x->state[0])
         return 0;
     amp_buf_init(&text, 8192);
@@ -324,6 +327,7 @@ static int suspension_check(struct execution *x, struct amp_error *err)
 {
     const struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
                                               .facts = &amp_flow_facts,
+                                              .names = amp_history_names,
                                               .read_only = true,
                                               .actor = amp_cli_name()};
     if (!x->state[0])

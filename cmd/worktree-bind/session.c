@@ -6,6 +6,7 @@
 #include "flow/bindings.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
+#include "message/history/find.h"
 
 /* The default state directory, which the hooks use, too. */
 static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_error *err)
@@ -33,6 +34,7 @@ int session_open(struct session *s, bool with_store, struct amp_error *err)
     char dir[PATH_MAX];
     struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
                                         .facts = &amp_flow_facts,
+                                        .names = amp_history_names,
                                         .sign_head = amp_head_sign,
                                         .actor = amp_cli_name()};
     if (git_open(s, err) < 0)

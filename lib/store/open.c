@@ -186,7 +186,7 @@ static int open_store(const char *dir, const struct amp_store_options *opt, bool
         s->opt = *opt;
     else
         s->opt.lock_timeout_ms = -1;
-    s->dirfd = s->logfd = s->lock.next = s->lock.main = -1;
+    s->dirfd = s->logfd = s->lock.next = s->lock.main = s->termfd = s->terms.fd = -1;
     s->log.fd = -1;
     amp_log_init(&s->log, -1, true, &s->wm, &s->chain);
     amp_frame_arena_init(&s->arena);
@@ -226,6 +226,7 @@ void amp_store_close(struct amp_store *s)
         amp_turn_last(s);
     amp_index_close(&s->index);
     amp_cache_release(&s->cache);
+    amp_term_file_close(&s->terms);
     amp_log_release(&s->log);
     amp_wm_close(&s->wm);
     amp_chain_release(&s->chain);
@@ -235,6 +236,7 @@ void amp_store_close(struct amp_store *s)
     amp_buf_release(&s->old.key);
     amp_auto_close(&s->lock.next);
     amp_auto_close(&s->lock.main);
+    amp_auto_close(&s->termfd);
     amp_auto_close(&s->logfd);
     amp_auto_close(&s->dirfd);
     free(s->real);

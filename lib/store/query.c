@@ -411,3 +411,87 @@ int amp_store_count_due(struct amp_store *s, const char *kind, uint64_t *n, stru
     *n = (uint64_t)count;
     return 0;
 }
+
+static int overdue_count(struct amp_store *s, const struct bounds *b, int64_t now_ms, uint32_t most,
+                         uint64_t *n, struct amp_error *err)
+{
+    if (amp_turn_index(s, err) < 0)
+        return -1;
+    sqlite3_stmt *st = kind_select(s, AMP_IX_COUNT_OVERDUE, b, err);
+    if (!st)
+        return -1;
+    sqlite3_bind_int64(st, 3, now_ms);
+    sqlite3_bind_int64(st, 4, most);
+    int rc = amp_index_step(&s->index, st, err);
+    *n = rc == 1 ? (uint64_t)sqlite3_column_int64(st, 0) : 0;
+    sqlite3_reset(st);
+    return rc < 0 ? -1 : 0;
+}
+
+int amp_store_count_overdue(struct amp_store *s, const char *kind, int64_t now_ms, uint32_t most,
+                            uint64_t *n, struct amp_error *err)
+{
+    struct bounds b;
+    uint64_t count = 0;
+    bool own;
+    if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0 || amp_turn_enter(s, &own, err) < 0)
+        return -1;
+    int rc = overdue_count(s, &b, now_ms, most, &count, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = overdue_count(s, &b, now_ms, most, &count, err);
+    if (amp_turn_leave(s, own, rc, err) < 0)
+        return -1;
+    *n = count;
+    return 0;
+}
+
+/* The counters with the changes of the newest frames, in ix->tally. */
+static int tally_read(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_index *ix = &s->index;
+    if (s->cache.incomplete)
+        return amp_turn_index(s, err) < 0 ? -1 : amp_index_tally(ix, !s->opt.read_only, err);
+    amp_index_end_read(ix);
+    amp_index_tally_clear(ix);
+    if (amp_index_begin_read(ix, err) < 0 || amp_index_read_meta(ix, err) < 0 ||
+        amp_cache_count(&s->cache, ix, err) < 0)
+        return -1;
+    amp_index_end_read(ix);
+    return amp_index_tally(ix, !s->opt.read_only && !ix->memory, err);
+}
+
+static int tally_give(const struct amp_index_tally *t, const char *kind, amp_store_tally_fn fn,
+                      void *ctx, struct amp_error *err)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct amp_index_count *c = &t->v[i];
+        if (c->n <= 0 || (kind && strcmp(kind, c->kind) != 0))
+            continue;
+        int rc = fn(ctx, amp_span_str(c->kind), amp_span_str(c->state), (uint64_t)c->n, err);
+        if (rc != 0)
+            return rc < 0 ? -1 : 0;
+    }
+    return 0;
+}
+
+int amp_store_tally(struct amp_store *s, const char *kind, amp_store_tally_fn fn, void *ctx,
+                    struct amp_error *err)
+{
+    struct amp_index_tally now = {0};
+    bool own;
+    if (amp_turn_enter(s, &own, err) < 0)
+        return -1;
+    int rc = tally_read(s, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = tally_read(s, err);
+    if (rc == 0) {
+        now = s->index.tally;
+        s->index.tally = (struct amp_index_tally){0};
+    }
+    amp_index_tally_clear(&s->index);
+    rc = amp_turn_leave(s, own, rc, err);
+    if (rc == 0)
+        rc = tally_give(&now, kind, fn, ctx, err);
+    free(now.v);
+    return rc;
+}

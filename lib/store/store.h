@@ -30,6 +30,9 @@ struct amp_store_options {
     bool look;               /* the same if nothing can be written, as on a read-only medium */
     /* Functions for lib/message (message/facts.h). The store does not call them. */
     const struct amp_message_facts *facts;
+    /* The members of frames and messages by whose strings the log is searched (history/search.h);
+     * ends with NULL. NULL: this process does not index them. */
+    const char *const *names;
     const char *actor;           /* for the log, if neither change nor input has one; borrowed */
     amp_store_sign_fn sign_head; /* NULL: segments end without a signature */
 };
@@ -169,6 +172,14 @@ int amp_store_due_window(struct amp_store *s, const struct amp_store_window *w,
 /* The number of records of a kind, without reading them; of those with a due time. */
 int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err);
 int amp_store_count_due(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err);
+/* The number of records with 0 < due_ms <= now, counted up to `most`. */
+int amp_store_count_overdue(struct amp_store *s, const char *kind, int64_t now_ms, uint32_t most,
+                            uint64_t *n, struct amp_error *err);
+/* The number of records of each kind, or of one, in each state, from counters of the index. */
+typedef int (*amp_store_tally_fn)(void *ctx, struct amp_span kind, struct amp_span state,
+                                  uint64_t n, struct amp_error *err);
+int amp_store_tally(struct amp_store *s, const char *kind /* NULL: all */, amp_store_tally_fn fn,
+                    void *ctx, struct amp_error *err);
 /* The earliest due_ms of a kind, or 0. */
 int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *ms, struct amp_error *err);
 

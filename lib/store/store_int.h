@@ -10,6 +10,7 @@
 #include "store/index/index.h"
 #include "store/log/log.h"
 #include "store/store.h"
+#include "store/terms/terms.h"
 
 enum {
     AMP_TURN_FRAMES = 256,
@@ -46,7 +47,11 @@ struct amp_store {
     struct amp_index index;
     struct amp_cache cache;
     struct amp_watermark wm;
-    bool known;          /* log.end is a verified place */
+    int termfd; /* STATE/terms; -1: not open */
+    struct amp_term_names names;
+    struct amp_term_file terms; /* of segment terms_seg */
+    uint32_t terms_seg;         /* all segments before it have their postings */
+    bool known;                 /* log.end is a verified place */
     bool verified;       /* the complete last segment was checked, by this handle or in this boot */
     uint32_t epoch;      /* of the watermark, when log.end was verified */
     bool new_generation; /* the index was replaced, and no frame records it yet */
@@ -113,6 +118,16 @@ int amp_turn_heal(struct amp_store *s, struct amp_error *err);
 /* In a turn, if a row of the index does not lead to its frame in that segment. 0: the index was
  * wrong and was replaced, try again. -1: the log is damaged (IOERR log_damaged). */
 int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err);
+
+/* turn/terms.c: under main, with no frames in memory: makes postings for at most about `most` bytes
+ * of frames. Returns whether there is more to do. */
+bool amp_turn_terms(struct amp_store *s, uint64_t most);
+/* Removes the postings of a segment. */
+void amp_turn_terms_drop(struct amp_store *s, uint32_t seg);
+/* The terms of a frame and of the blob with its record; newest, unless NULL, becomes its time if
+ * that is later. */
+int amp_terms_of_frame(struct amp_store *s, struct amp_terms *t, struct amp_span frame,
+                       uint32_t off, char newest[32], struct amp_error *err);
 
 /* turn/compact.c: at the end of a turn that appended: one step of the oldest segment's removal. */
 int amp_store_compact(struct amp_store *s, struct amp_error *err);

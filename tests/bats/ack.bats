@@ -54,7 +54,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
 
 @test "the default deadline is 300 seconds" {
   message task_dispatch 'del(.ack_timeout_sec)' | amp-ack >/dev/null
-  run -0 amp-ack status --json
+  run -0 amp-ack status --open --json
   jq -e '((.due | sub("[.].*"; "Z") | fromdate) - (.sent | sub("[.].*"; "Z") | fromdate)) as $d | $d >= 299 and $d <= 301' <<<"$output"
 }
 
@@ -209,7 +209,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   many 200 | jq -c '.payload.description = ("x" * 2000)' >lines
   cat lines >&8 &
   # 400 KB do not fit into the output, yet all of it is recorded.
-  wait_until 20 bash -c '[ "$(amp-ack status --json | wc -l)" -eq 200 ]'
+  wait_until 20 bash -c '[ "$(amp-ack status --open --json | wc -l)" -eq 200 ]'
   timeout 60 head -n 200 <&7 | cmp lines -
   exec 8>&- 7<&-
   wait $track
@@ -229,7 +229,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
 
 @test "status: a table for people, safe for the terminal" {
   message task_dispatch | amp-ack >/dev/null
-  run -0 amp-ack status
+  run -0 amp-ack status --open
   [[ "${lines[1]}" == *"coordinator → executor"*SENT* ]]
   [ "${lines[2]}" = "1 SENT" ]
   run -0 amp-ack status --task 'T-1*'

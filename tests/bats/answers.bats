@@ -473,7 +473,7 @@ W=task_dispatch-T-2026-044-
   done_with 2 ".context_ref = [\"${W}2\"]" | amp-ack >/dev/null
   done_with 3 | amp-ack >/dev/null
   message ack ".ref_msg_id = \"x\" | .from = \"admin\"" | amp-ack >/dev/null 2>&1
-  amp-ack status --json | jq -se --arg id ${W}1 'map(select(.msg_id == $id)) | length == 1 and .[0].due'
+  amp-ack status --open --json | jq -se --arg id ${W}1 'map(select(.msg_id == $id)) | length == 1 and .[0].due'
   [ -z "$(later 1740 | silences)" ]
   later 1860 | jq -c 'select(.payload.escalation_type == "heartbeat_timeout")' >told
   [ "$(silences <told)" = "review_request-T-2026-044-1 ${W}1" ]

@@ -303,7 +303,7 @@ ids() {
   amp-ack sweep --now 2026-03-01T12:00:10Z >/dev/null
   # Its reader is gone before the line is written; the message is under way for the ledger.
   run -74 amp-ack dead requeue --every -o /dev/full
-  [ "$(amp-ack status --json | jq -r .state)" = SENT ]
+  [ "$(amp-ack status --open --json | jq -r .state)" = SENT ]
   amp-ack sweep --now "$(date -u -d '+1 minute' +%FT%TZ)" >/dev/null
   [ "$(amp-ack dead list --json | jq .attempts)" = 2 ]
   jq -c '.payload = {ack_for_message_id: .message_id, ack_stage: "RECEIVED"} | .producer_id = "bob" |

@@ -336,7 +336,7 @@ fixed() {
     fixed
     amp-ack doctor --skip clock --skip peers
   done
-  [ "$(amp-ack status --json --all | grep -c msg_id)" -eq 1 ]
+  [ "$(amp-ack status --open --json --all | grep -c msg_id)" -eq 1 ]
 }
 
 @test "questions that nobody can answer any more" {

@@ -106,7 +106,7 @@ buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
   run -0 amp-ack status
   [[ "$output" == *"inbox of executor: 2 of 10, the oldest for "* ]]
   [[ "$output" == *"inbox of reviewer: 0 of 10, busy"* ]]
-  run -0 amp-ack status --json
+  run -0 amp-ack status --open --json
   [[ "$output" != *inbox* ]]
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# amp-ack log: conversations out of the log, as a table, records, and a diagram.
+# amp-ack log: conversations out of the log, as lines, records, and a diagram.
 
 load lib
 load messages
@@ -86,11 +86,11 @@ END
   [ ! -e none ]
 }
 
-@test "the table is for people: a row a line, safe for the terminal" {
+@test "text is for people: a row a line, safe for the terminal" {
   data "$FLOW" 1 '.producer_id = "agent\u001b[2J\u202e"' | amp-ack >/dev/null
-  run -0 log --correlation "$FLOW"
+  run -0 log --correlation "$FLOW" --format text
   [[ "$output" != *$'\e'* && "$output" != *$'\u202e'* ]]
-  [[ "$output" == *"message record  d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00001  SENT  DATA"* ]]
+  [[ "$output" == *"message record "*" SENT "*"DATA  d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00001"* ]]
 }
 
 @test "tasks are conversations where the protocol knows no other" {

@@ -286,7 +286,7 @@ beat() { base aop heartbeat '.session_id = "S" | .agent = "'"${1:-Emma}"'"'; }
   need_tool amp-route
   beating ABORT >in
   amp-route -r '* => inbox:Emma' <in
-  amp-ack status --json | jq -e '.state == "RECEIVED"' || { amp-ack status --all --json; return 1; }
+  amp-ack status --open --json | jq -e '.state == "RECEIVED"' || { amp-ack status --all --json; return 1; }
   soon=$(date -u -d '+65 seconds' +%Y-%m-%dT%H:%M:%SZ)
   [ -z "$(amp-ack sweep --now "$soon")" ]
   amp-route inbox Emma | cmp - in

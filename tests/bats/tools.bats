@@ -99,13 +99,12 @@ as task-dispatch.coordinate task-dispatch: each tool has its own name in the sta
 class STANDARD agent-registry register: sets a class; elsewhere it selects one
 grace 3600000ms amp-sign rotate: the old key's validity; elsewhere a command's time to end
 format line amp-route inbox: how a message is written, not a report
-format table amp-ack log: how a report is written
+format - amp-ack log: depends on the terminal
 format - amp-top: without it there is a screen
 from start amp-route replay: a position; elsewhere it is a role
 from system amp-ack: the role that sends escalations
 jobs 1 amp-validate: threads; a stream of messages needs one
 jobs 4 amp-route: processes, which mostly wait
-limit 2000 amp-ack log: a diagram has to end
 repo . task-dispatch export: the current directory, as without
 repo . task-dispatch verify: the current directory, as without
 repo . worktree-bind: the current directory, as without

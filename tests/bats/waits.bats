@@ -149,7 +149,7 @@ hold() {
   each bash -c 'exec amp-route replay --state s1 >full'
   each bash -c 'exec amp-ack log --state s1 >full'
   each bash -c 'exec amp-ack log --follow --state s1 >full'
-  each bash -c 'exec amp-ack status --json --state s1 >full'
+  each bash -c 'exec amp-ack status --open --json --state s1 >full'
   each bash -c 'exec agent-registry list --follow --state s1 >full'
   each bash -c 'exec amp-ack track --state s3 <in >full'
   each bash -c 'exec agent-registry --state s4 <in >full'

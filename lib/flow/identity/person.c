@@ -1,5 +1,6 @@
 /* Refusals of agents, recorded. */
 #include "flow/identity/person.h"
+#include "message/history/find.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -22,8 +23,10 @@ static void refusal_record(const char *state, const char *tool, const struct amp
     AMP_BUF struct amp_buf record = {0};
     char log[PATH_MAX];
     struct amp_store *store;
-    const struct amp_store_options opt = {
-        .lock_timeout_ms = LOCK_WAIT_MS, .facts = &amp_flow_facts, .actor = tool};
+    const struct amp_store_options opt = {.lock_timeout_ms = LOCK_WAIT_MS,
+                                          .facts = &amp_flow_facts,
+                                          .names = amp_history_names,
+                                          .actor = tool};
     const struct amp_line_place at = {.tool = tool, .line = 1, .now_ms = amp_now_ms()};
     const struct amp_finding f = {.severity = AMP_SEV_ERROR,
                                   .type = AMP_SPAN(""),

@@ -89,20 +89,15 @@ static int person_number(struct amp_diagram *d, struct amp_span name, unsigned *
     return amp_buf_add(&d->people, "\n", 1, err);
 }
 
-/* The texts of an arrow or note, and their number. */
-#define WORDS(...)                                                                                 \
-    (const struct amp_span[]){__VA_ARGS__},                                                        \
-        sizeof((const struct amp_span[]){__VA_ARGS__}) / sizeof(struct amp_span)
-
-static int words_write(struct amp_diagram *d, const struct amp_span *w, size_t n,
+static int words_write(struct amp_diagram *d, const struct amp_diagram_step *step,
                        struct amp_error *err)
 {
     bool any = false;
-    for (size_t i = 0; i < n; i++) {
-        if (w[i].n == 0)
+    for (size_t i = 0; i < step->n; i++) {
+        if (step->word[i].n == 0)
             continue;
         if ((any && amp_buf_add(&d->lines, " ", 1, err) < 0) ||
-            amp_diagram_text(w[i], TEXT_MOST, &d->lines, err) < 0)
+            amp_diagram_text(step->word[i], TEXT_MOST, &d->lines, err) < 0)
             return -1;
         any = true;
     }
@@ -110,90 +105,111 @@ static int words_write(struct amp_diagram *d, const struct amp_span *w, size_t n
     return any ? amp_buf_add(&d->lines, "\n", 1, err) : amp_buf_str(&d->lines, "-\n", err);
 }
 
-static int arrow_write(struct amp_diagram *d, struct amp_span from, struct amp_span to,
-                       const char *sign, const struct amp_span *w, size_t n, struct amp_error *err)
+static int step_write(struct amp_diagram *d, const struct amp_diagram_step *step,
+                      struct amp_error *err)
 {
-    unsigned a, b;
-    if (person_number(d, from, &a, err) < 0 || person_number(d, to, &b, err) < 0 ||
-        amp_buf_fmt(&d->lines, err, "    P%u%sP%u: ", a, sign, b) < 0)
-        return -1;
-    return words_write(d, w, n, err);
-}
-
-static int note_write(struct amp_diagram *d, struct amp_span over, struct amp_span and,
-                      const struct amp_span *w, size_t n, struct amp_error *err)
-{
+    static const char *const signs[] = {"", "->>", "-->>", "--x", "-)"};
     unsigned a, b = 0;
-    if (person_number(d, over, &a, err) < 0 || (and.n > 0 && person_number(d, and, &b, err) < 0))
+    int rc;
+    if (person_number(d, step->from, &a, err) < 0 ||
+        ((step->is != AMP_DIAGRAM_NOTE || step->to.n > 0) &&
+         person_number(d, step->to, &b, err) < 0))
         return -1;
-    if ((b && b != a
-             ? amp_buf_fmt(&d->lines, err, "    Note over P%u,P%u: ", a < b ? a : b, a < b ? b : a)
-             : amp_buf_fmt(&d->lines, err, "    Note over P%u: ", a)) < 0)
-        return -1;
-    return words_write(d, w, n, err);
+    if (step->is != AMP_DIAGRAM_NOTE)
+        rc = amp_buf_fmt(&d->lines, err, "    P%u%sP%u: ", a, signs[step->is], b);
+    else if (b && b != a)
+        rc = amp_buf_fmt(&d->lines, err, "    Note over P%u,P%u: ", a < b ? a : b, a < b ? b : a);
+    else
+        rc = amp_buf_fmt(&d->lines, err, "    Note over P%u: ", a);
+    return rc < 0 ? -1 : words_write(d, step, err);
 }
 
-static int message_row(struct amp_diagram *d, const struct amp_history_row *r,
-                       struct amp_error *err)
+/* Sets what a step is; the texts follow. */
+static struct amp_diagram_step step_of(enum amp_diagram_is is, struct amp_span from,
+                                       struct amp_span to)
 {
-    struct amp_span late = r->late ? AMP_SPAN("(late)") : (struct amp_span){"", 0};
-    struct amp_span attempt =
-        amp_span_is(r->event, "resend") ? AMP_SPAN("again") : (struct amp_span){"", 0};
+    return (struct amp_diagram_step){.is = is, .from = from, .to = to};
+}
+
+#define WORDS(step, ...)                                                                           \
+    do {                                                                                           \
+        const struct amp_span words_[] = {__VA_ARGS__};                                            \
+        (step)->n = sizeof words_ / sizeof *words_;                                                \
+        memcpy((step)->word, words_, sizeof words_);                                               \
+    } while (0)
+
+static bool message_step(const struct amp_history_row *r, struct amp_diagram_step *s)
+{
+    struct amp_span none = {"", 0};
+    struct amp_span late = r->late ? AMP_SPAN("(late)") : none;
+    struct amp_span attempt = amp_span_is(r->event, "resend") ? AMP_SPAN("again") : none;
     if (amp_span_starts(r->event, "ack_")) {
-        return arrow_write(d, r->by, r->sender, "-->>", WORDS(r->stage, late, r->id), err);
+        *s = step_of(AMP_DIAGRAM_REPLY, r->by, r->sender);
+        WORDS(s, r->stage, late, r->id);
+    } else if (amp_span_starts(r->event, "nack_")) {
+        *s = step_of(AMP_DIAGRAM_REFUSAL, r->by, r->sender);
+        WORDS(s, r->stage, r->code, late, r->id);
+    } else if (amp_span_is(r->to, "SENT")) {
+        *s = step_of(AMP_DIAGRAM_MESSAGE, r->sender, r->recipient);
+        WORDS(s, r->type, attempt, r->id);
+    } else if (amp_span_eq(r->from, r->to)) {
+        return false; /* the ledger's own book-keeping */
+    } else {
+        *s = step_of(AMP_DIAGRAM_NOTE, r->sender, r->recipient);
+        WORDS(s, r->event, r->from, AMP_SPAN("to"), r->to, r->id);
     }
-    if (amp_span_starts(r->event, "nack_")) {
-        return arrow_write(d, r->by, r->sender, "--x", WORDS(r->stage, r->code, late, r->id), err);
-    }
-    if (amp_span_is(r->to, "SENT")) {
-        return arrow_write(d, r->sender, r->recipient, "->>", WORDS(r->type, attempt, r->id), err);
-    }
-    if (amp_span_eq(r->from, r->to))
-        return 0; /* the ledger's own book-keeping */
-    return note_write(d, r->sender, r->recipient,
-                      WORDS(r->event, r->from, AMP_SPAN("to"), r->to, r->id), err);
+    return true;
 }
 
-static int step_row(struct amp_diagram *d, const struct amp_history_row *r, struct amp_error *err)
+static void record_step(const struct amp_history_row *r, struct amp_diagram_step *s)
 {
-    if (amp_span_is(r->kind, "message"))
-        return message_row(d, r, err);
+    struct amp_span none = {"", 0};
     if (amp_span_is(r->kind, "dead")) {
-        return note_write(d, r->actor, r->sender,
-                          WORDS(AMP_SPAN("dead letter"), r->to, r->code, r->why, r->id), err);
+        *s = step_of(AMP_DIAGRAM_NOTE, r->actor, r->sender);
+        WORDS(s, AMP_SPAN("dead letter"), r->to, r->code, r->why, r->id);
+    } else if (amp_span_is(r->kind, "token")) {
+        *s = step_of(AMP_DIAGRAM_NOTE, r->sender, none);
+        WORDS(s, r->decision.n ? r->decision : r->event, r->id,
+              r->original.n ? AMP_SPAN("of") : r->original, r->original);
+    } else if (amp_span_is(r->kind, "inbox")) {
+        *s = step_of(AMP_DIAGRAM_NOTE, r->agent, none);
+        WORDS(s, AMP_SPAN("inbox"), r->event, r->to, r->id);
+    } else {
+        *s = step_of(AMP_DIAGRAM_NOTE, r->actor, none);
+        WORDS(s, r->kind, r->id, r->event, r->from, r->from.n ? AMP_SPAN("to") : r->from, r->to);
     }
-    if (amp_span_is(r->kind, "token")) {
-        return note_write(d, r->sender, (struct amp_span){"", 0},
-                          WORDS(r->decision.n ? r->decision : r->event, r->id,
-                                r->original.n ? AMP_SPAN("of") : r->original, r->original),
-                          err);
-    }
-    if (amp_span_is(r->kind, "inbox")) {
-        return note_write(d, r->agent, (struct amp_span){"", 0},
-                          WORDS(AMP_SPAN("inbox"), r->event, r->to, r->id), err);
-    }
-    return note_write(
-        d, r->actor, (struct amp_span){"", 0},
-        WORDS(r->kind, r->id, r->event, r->from, r->from.n ? AMP_SPAN("to") : r->from, r->to), err);
 }
 
-int amp_diagram_row(struct amp_diagram *d, const struct amp_history_row *r, struct amp_error *err)
+bool amp_diagram_step(const struct amp_history_row *r, struct amp_diagram_step *out)
 {
     bool emits = r->what == AMP_HISTORY_EMIT && !amp_span_is(r->kind, "route");
     /* A router's lines and closed entries only repeat the message and its answers. */
     if ((r->what != AMP_HISTORY_STEP && !emits) ||
         (r->what == AMP_HISTORY_STEP &&
          (amp_span_is(r->kind, "route") || amp_span_is(r->kind, "log"))))
+        return false;
+    if (emits) {
+        *out = step_of(AMP_DIAGRAM_ANSWER, r->actor, r->recipient);
+        WORDS(out, r->type, r->stage, r->code, r->original.n ? r->original : r->id);
+        return true;
+    }
+    if (amp_span_is(r->kind, "message"))
+        return message_step(r, out);
+    record_step(r, out);
+    return true;
+}
+
+int amp_diagram_row(struct amp_diagram *d, const struct amp_history_row *r, struct amp_error *err)
+{
+    struct amp_diagram_step step;
+    if (!amp_diagram_step(r, &step))
         return 0;
     if (d->rows == d->limit) {
         d->left_out++;
         return 0;
     }
     d->rows++;
-    if (r->what == AMP_HISTORY_STEP)
-        return step_row(d, r, err);
-    return arrow_write(d, r->actor, r->recipient, "-)",
-                       WORDS(r->type, r->stage, r->code, r->original.n ? r->original : r->id), err);
+    return step_write(d, &step, err);
 }
 
 int amp_diagram_write(const struct amp_diagram *d, struct amp_buf *out, struct amp_error *err)

@@ -1,7 +1,5 @@
-/*
- * Rows from frames. Most frames of a large log do not belong to the requested conversation, so a
- * frame is searched for the bytes of the id before it is parsed.
- */
+/* Rows from frames. find.c selects the frames, because most frames of a large log do not belong to
+ * the requested conversation. */
 #include "message/history/history.h"
 
 #include <stdlib.h>
@@ -13,8 +11,7 @@
 
 struct amp_history {
     struct amp_history_filter f;
-    char *copies[4];       /* of the filter's texts */
-    struct amp_buf needle; /* the id as JSON writes it */
+    char *copies[4]; /* of the filter's texts */
     struct amp_buf mem, state;
     struct amp_tape tape, inner;
     struct amp_reader *reader;
@@ -70,7 +67,8 @@ static int row_remember(struct amp_history *h, const struct amp_history_row *r)
 {
     bool adds = r->id.n > 0 && ((h->f.correlation.n > 0 && of_conversation(h, r)) ||
                                 (h->f.session.n > 0 && of_session(h, r)));
-    return adds && amp_history_set_add(&h->ids, r->id, h->err) < 0 ? -1 : 0;
+    int rc = adds ? amp_history_set_add(&h->ids, r->id, h->err) : 0;
+    return rc == 1 && h->f.learn ? h->f.learn(h->f.learn_ctx, r->id, 0, h->err) : rc < 0 ? -1 : 0;
 }
 
 static int row_give(struct amp_history *h, const struct amp_history_row *r)
@@ -289,6 +287,14 @@ static int line_give(struct amp_history *h, const struct amp_history_row *frame,
     return row_give(h, &r);
 }
 
+/* A line of the conversation is in an outbox: the frame that closes it belongs to it, too. */
+static int place_learn(struct amp_history *h, uint64_t n, int64_t i, struct amp_span id)
+{
+    if (amp_history_places_add(&h->outs, n, i, id, h->err) < 0)
+        return -1;
+    return h->f.learn ? h->f.learn(h->f.learn_ctx, (struct amp_span){"", 0}, n, h->err) : 0;
+}
+
 static int lines_give(struct amp_history *h, const struct amp_history_row *frame)
 {
     const struct amp_tape *t = &h->tape;
@@ -302,7 +308,7 @@ static int lines_give(struct amp_history *h, const struct amp_history_row *frame
             continue; /* a blob, or a recipient */
         int rc = line_give(h, frame, id, line);
         if (rc == 0 && is_known(h, id))
-            rc = amp_history_places_add(&h->outs, frame->n, i, id, h->err);
+            rc = place_learn(h, frame->n, i, id);
         if (rc != 0)
             return rc;
     }
@@ -335,44 +341,6 @@ static int close_give(struct amp_history *h, struct amp_history_row *r)
 }
 
 /* ---- frames ---- */
-
-static bool span_has(struct amp_span in, struct amp_span what)
-{
-    return what.n == 0 || memmem(in.p, in.n, what.p, what.n) != NULL;
-}
-
-/* Whether the frame's key has a message of the conversation. Reads only the key, because such
- * frames may not have the conversation's id. */
-static bool key_is_known(struct amp_history *h, struct amp_span frame)
-{
-    static const struct amp_span mark = {"\"key\":\"", 7}, full = {"\",\"full\":\"", 10};
-    struct amp_history_row r = {0};
-    struct amp_span head = {frame.p, frame.n < 512 ? frame.n : 512};
-    const char *at = h->ids.n ? memmem(head.p, head.n, mark.p, mark.n) : NULL;
-    if (!at)
-        return false;
-    at += mark.n;
-    size_t left = frame.n - (size_t)(at - frame.p);
-    const char *end = memchr(at, '"', left < AMP_KEY_MAX ? left : AMP_KEY_MAX);
-    if (end && frame.p + frame.n - end > (ptrdiff_t)full.n && memcmp(end, full.p, full.n) == 0) {
-        at = end + full.n;
-        end = memchr(at, '"', (size_t)(frame.p + frame.n - at));
-    }
-    amp_buf_reset(&h->mem);
-    return end && key_read(h, (struct amp_span){at, (size_t)(end - at)}, &r) == 0 &&
-           is_known(h, r.id);
-}
-
-static bool may_be_wanted(struct amp_history *h, struct amp_span frame)
-{
-    static const struct amp_span close = {"\"log\":\"close\"", 13};
-    struct amp_span head = {frame.p, frame.n < 256 ? frame.n : 256};
-    if (h->needle.len == 0 || span_has(frame, amp_buf_span(&h->needle)))
-        return true;
-    if (h->outs.n > 0 && span_has(head, close))
-        return true;
-    return key_is_known(h, frame);
-}
 
 /* Reads the record if it is in a blob, and makes room for all texts of the frame. */
 static int blob_read(struct amp_history *h, struct amp_span frame)
@@ -427,19 +395,7 @@ int amp_history_frame(struct amp_history *h, uint64_t n, struct amp_span frame, 
     h->fn = fn;
     h->ctx = ctx;
     h->err = err;
-    if (!may_be_wanted(h, frame))
-        return 0;
     return frame_read(h, n, frame);
-}
-
-/* Whether JSON writes the text in one way only, so that its bytes can be searched for. */
-static bool is_plain(struct amp_span s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if ((unsigned char)s.p[i] < 0x20 || (unsigned char)s.p[i] >= 0x7f ||
-            strchr("\"\\/%", s.p[i]))
-            return false;
-    return s.n > 0;
 }
 
 static int filter_copy(struct amp_history *h, const struct amp_history_filter *f,
@@ -454,11 +410,7 @@ static int filter_copy(struct amp_history *h, const struct amp_history_filter *f
             return amp_fail_memory(err);
         *out[i] = (struct amp_span){copy, in[i].n};
     }
-    struct amp_span one = f->correlation.n ? f->correlation
-                          : f->id.n        ? f->id
-                          : f->agent.n     ? f->agent
-                                           : f->session;
-    return is_plain(one) ? amp_buf_add(&h->needle, one.p, one.n, err) : 0;
+    return 0;
 }
 
 struct amp_history *amp_history_new(const struct amp_history_filter *f, struct amp_error *err)
@@ -468,7 +420,6 @@ struct amp_history *amp_history_new(const struct amp_history_filter *f, struct a
         amp_fail_memory(err);
         return NULL;
     }
-    amp_buf_init(&h->needle, 1 << 20);
     amp_buf_init(&h->mem, AMP_RECORD_MAX);
     amp_buf_init(&h->state, AMP_RECORD_MAX);
     amp_rec_tape(&h->tape);
@@ -493,7 +444,6 @@ void amp_history_free(struct amp_history *h)
     amp_history_set_release(&h->ids);
     amp_history_places_release(&h->outs);
     amp_reader_free(h->reader);
-    amp_buf_release(&h->needle);
     amp_buf_release(&h->mem);
     amp_buf_release(&h->state);
     amp_tape_release(&h->tape);

@@ -41,6 +41,10 @@ struct amp_history_filter {
     /* Appends the text of a blob that a frame names; NULL: rows of such frames have no details. */
     int (*blob)(void *ctx, struct amp_span name, struct amp_buf *out, struct amp_error *err);
     void *blob_ctx;
+    /* Called when the conversation gets another message, by its id, or (n > 0) a line in an outbox
+     * by frame n: later frames with them may have rows. NULL: not needed. */
+    int (*learn)(void *ctx, struct amp_span id, uint64_t n, struct amp_error *err);
+    void *learn_ctx;
 };
 
 struct amp_history;
@@ -55,5 +59,10 @@ int amp_history_frame(struct amp_history *h, uint64_t n, struct amp_span frame, 
 
 /* One row as a JSON object with LF (SW4RM §19: time, correlation, actor, event, details). */
 int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struct amp_error *err);
+/* The same as SW4RM's LogEvent (logging.proto, §19) in the JSON form of protobuf, with the names of
+ * the .proto: ts, correlation_id, agent_id, event_type ("kind.event"), level, and the row as
+ * details_json. */
+int amp_history_log_event(const struct amp_history_row *r, struct amp_buf *out,
+                          struct amp_error *err);
 
 #endif

@@ -1,4 +1,6 @@
 /* A row as a record. */
+#include <stdio.h>
+
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
@@ -56,4 +58,42 @@ int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struc
     if (amp_jw_end(&w, err) < 0)
         return -1;
     return amp_buf_add(out, "\n", 1, err);
+}
+
+/* The level of a row: what failed, what is late or waits for a person, everything else. */
+static const char *level_of(const struct amp_history_row *r)
+{
+    if (amp_span_is(r->kind, "dead") || amp_span_is(r->kind, "refused") ||
+        amp_span_is(r->to, "FAILED") || amp_span_is(r->to, "REJECTED"))
+        return "ERROR";
+    if (r->late || amp_span_is(r->to, "TIMED_OUT") || amp_span_is(r->kind, "escalation") ||
+        amp_span_is(r->kind, "override"))
+        return "WARN";
+    return "INFO";
+}
+
+int amp_history_log_event(const struct amp_history_row *r, struct amp_buf *out,
+                          struct amp_error *err)
+{
+    AMP_BUF struct amp_buf details = {0};
+    struct amp_jw w;
+    amp_buf_init(&details, (size_t)64 << 20);
+    if (amp_history_json(r, &details, err) < 0)
+        return -1;
+    struct amp_span text = {details.data, details.len - 1};
+    struct amp_span correlation = r->correlation.n ? r->correlation : r->task;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_str(&w, "ts", r->at);
+    amp_jw_member_str(&w, "correlation_id", correlation);
+    amp_jw_member_str(&w, "agent_id", r->actor.n ? r->actor : r->sender);
+    amp_jw_key(&w, "event_type");
+    char type[128];
+    snprintf(type, sizeof type, "%.*s.%.*s", (int)(r->kind.n < 60 ? r->kind.n : 60), r->kind.p,
+             (int)(r->event.n < 60 ? r->event.n : 60), r->event.p);
+    amp_jw_str(&w, amp_span_str(type));
+    amp_jw_member_text(&w, "level", level_of(r));
+    amp_jw_member_str(&w, "details_json", text);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
 }

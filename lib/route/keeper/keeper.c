@@ -6,6 +6,7 @@
  * closed. Without a state directory there are only answers.
  */
 #include "route/keeper/keeper.h"
+#include "message/history/find.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,7 @@ int amp_keeper_open(struct amp_keeper *k, const char *dir, int64_t lock_timeout_
 {
     struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
                                     .facts = &amp_flow_facts,
+                                    .names = amp_history_names,
                                     .sign_head = amp_head_sign,
                                     .actor = "amp-route"};
     struct amp_route_run *run = k->run;

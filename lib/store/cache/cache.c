@@ -215,6 +215,13 @@ static int note_frame(struct amp_cache *c, const struct amp_frame *f, const stru
     if (f->key.n) {
         if (!(e = entry_of(c, OF_KEY, f->key, (struct amp_span){0}, err)))
             return -1;
+        if (!e->first) {
+            bool stand = f->head.log == AMP_FRAME_stand;
+            e->first = f->head.n;
+            e->existed = stand || f->was > 0;
+            if (text_add(c, stand ? f->to : f->from, &e->was, &e->n_was, err) < 0)
+                return -1;
+        }
         e->gone = f->gone;
         e->n = f->head.n;
         e->rec = amp_index_rec_of(f, after);
@@ -329,6 +336,32 @@ static int entry_index(const struct amp_cache *c, const struct amp_cache_entry *
     return 0;
 }
 
+static int entry_count(const struct amp_cache *c, const struct amp_cache_entry *e,
+                       struct amp_index *ix, struct amp_error *err)
+{
+    struct amp_span key = text_at(c, e->a, e->n_a), none = {"", 0};
+    struct amp_span before = e->existed ? text_at(c, e->was, e->n_was) : none;
+    struct amp_index_rec old;
+    if (e->kind != OF_KEY || e->n <= ix->pos.n)
+        return 0;
+    if (e->first <= ix->pos.n || (e->existed && !before.n)) {
+        /* Another process wrote some of its frames into the index. */
+        int rc = amp_index_rec(ix, key, &old, err);
+        if (rc < 0)
+            return -1;
+        before = rc ? amp_span_str(old.state) : none;
+    }
+    return amp_index_count(ix, key, before, e->gone ? none : amp_span_str(e->rec.state), err);
+}
+
+int amp_cache_count(const struct amp_cache *c, struct amp_index *ix, struct amp_error *err)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (entry_count(c, &c->entry[i], ix, err) < 0)
+            return -1;
+    return 0;
+}
+
 int amp_cache_into(const struct amp_cache *c, struct amp_index *ix, struct amp_error *err)
 {
     AMP_FREE uint32_t *order = calloc(c->n + 1u, sizeof *order);
@@ -339,7 +372,8 @@ int amp_cache_into(const struct amp_cache *c, struct amp_index *ix, struct amp_e
     qsort_r(order, c->n, sizeof *order, entry_order, (void *)(uintptr_t)c);
     for (uint32_t i = 0; i < c->n; i++)
         /* Another process may have written some of them into the index. */
-        if (c->entry[order[i]].n > ix->pos.n && entry_index(c, &c->entry[order[i]], ix, err) < 0)
+        if (c->entry[order[i]].n > ix->pos.n && (entry_count(c, &c->entry[order[i]], ix, err) < 0 ||
+                                                 entry_index(c, &c->entry[order[i]], ix, err) < 0))
             return -1;
     for (uint32_t i = 0; i < c->n_out; i++) {
         const struct amp_cache_out *o = &c->out[i];

@@ -24,6 +24,9 @@ struct amp_cache_entry {
     uint32_t b, n_b; /* an input's id */
     uint8_t kind;
     bool gone;
+    bool existed;             /* before its first frame here, in the state `was` */
+    uint32_t was, n_was;      /* in text */
+    uint64_t first;           /* n of that frame */
     struct amp_index_rec rec; /* of an input, only its frame's place */
 };
 
@@ -80,6 +83,8 @@ bool amp_cache_full(const struct amp_cache *c);
 /* Whether there is room for a frame that was read. There is room past `full`, so that a process
  * that follows others need not update the index while it reads. */
 bool amp_cache_takes(const struct amp_cache *c, bool follows);
+/* Notes in the index how the counters differ from those at ix->pos. */
+int amp_cache_count(const struct amp_cache *c, struct amp_index *ix, struct amp_error *err);
 /* Writes all entries in the index's open transaction, in the order of its tables. */
 int amp_cache_into(const struct amp_cache *c, struct amp_index *ix, struct amp_error *err);
 

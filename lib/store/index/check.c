@@ -7,10 +7,9 @@
 #include <sys/stat.h>
 
 static const char *const tables[] = {
-    [AMP_INDEX_REC] = "SELECT * FROM rec",
-    [AMP_INDEX_SEEN] = "SELECT * FROM seen",
-    [AMP_INDEX_BLOB] = "SELECT * FROM blob",
-    [AMP_INDEX_OUT] = "SELECT * FROM outbox",
+    [AMP_INDEX_REC] = "SELECT * FROM rec",     [AMP_INDEX_SEEN] = "SELECT * FROM seen",
+    [AMP_INDEX_BLOB] = "SELECT * FROM blob",   [AMP_INDEX_OUT] = "SELECT * FROM outbox",
+    [AMP_INDEX_TALLY] = "SELECT * FROM tally",
 };
 
 static int check_structure(struct amp_index *ix, struct amp_error *err)

@@ -68,6 +68,8 @@ int amp_index_commit(struct amp_index *ix, const struct amp_pos *pos, struct amp
 {
     if (!ix->writing)
         return 0;
+    if (amp_index_tally_write(ix, err) < 0)
+        return -1;
     const uint64_t v[] = {pos->seg, pos->off, pos->len,
                           pos->n,   pos->sum, (pos->loose ? 1 : 0) | (pos->sealed ? 2 : 0)};
     sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_SET_META, err);
@@ -86,6 +88,7 @@ void amp_index_rollback(struct amp_index *ix)
 {
     if (ix->writing && !sqlite3_get_autocommit(ix->db))
         statement_run(ix, AMP_IX_ROLLBACK, NULL);
+    amp_index_tally_clear(ix);
     ix->writing = false;
 }
 
@@ -111,7 +114,10 @@ int amp_index_wipe(struct amp_index *ix, struct amp_error *err)
 {
     if (amp_index_begin(ix, err) < 0)
         return -1;
-    if (sqlite3_exec(ix->db, "DELETE FROM rec;DELETE FROM seen;DELETE FROM outbox;DELETE FROM blob",
+    amp_index_tally_clear(ix);
+    if (sqlite3_exec(ix->db,
+                     "DELETE FROM rec;DELETE FROM seen;DELETE FROM outbox;DELETE FROM blob;"
+                     "DELETE FROM tally;UPDATE meta SET tally=n",
                      NULL, NULL, NULL) != SQLITE_OK)
         return amp_index_failed(ix, "empty", err);
     return 0;
@@ -175,6 +181,17 @@ int amp_index_put_blob(struct amp_index *ix, struct amp_span name, uint64_t n,
     return amp_index_put(ix, AMP_IX_PUT_BLOB, AMP_INDEX_BLOB, name, (struct amp_span){0}, &n, err);
 }
 
+/* Earlier frames of the key may be gone, so the index's row decides. */
+static int record_count(struct amp_index *ix, const struct amp_frame *f, struct amp_error *err)
+{
+    struct amp_index_rec old;
+    struct amp_span none = {"", 0};
+    int rc = amp_index_rec(ix, f->key, &old, err);
+    return rc < 0 ? -1
+                  : amp_index_count(ix, f->key, rc ? amp_span_str(old.state) : none,
+                                    f->gone ? none : f->to, err);
+}
+
 int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struct amp_pos *after,
                     struct amp_error *err)
 {
@@ -183,7 +200,8 @@ int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struc
     uint64_t n = f->head.n;
     if (amp_index_begin(ix, err) < 0)
         return -1;
-    if (f->key.n && amp_index_put_rec(ix, f->key, f->gone ? NULL : &rec, n, err) < 0)
+    if (f->key.n && (record_count(ix, f, err) < 0 ||
+                     amp_index_put_rec(ix, f->key, f->gone ? NULL : &rec, n, err) < 0))
         return -1;
     if (f->state_blob.n && amp_index_put_blob(ix, f->state_blob, n, err) < 0)
         return -1;

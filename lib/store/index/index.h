@@ -19,7 +19,14 @@ struct sqlite3_stmt;
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
     X(META, "SELECT seg,off,len,n,sum,flags,salt FROM meta")                                       \
-    X(SET_META, "UPDATE meta SET seg=?1,off=?2,len=?3,n=?4,sum=?5,flags=?6")                       \
+    /* The counters are right if `tally` is n; an earlier build does not write it. */              \
+    X(SET_META, "UPDATE meta SET seg=?1,off=?2,len=?3,n=?4,sum=?5,flags=?6,"                       \
+                "tally=CASE WHEN tally=n THEN ?4 ELSE -1 END")                                     \
+    X(IS_TALLIED, "SELECT tally=n FROM meta")                                                      \
+    X(TALLY, "SELECT * FROM tally WHERE kind=?1 AND state=?2")                                     \
+    X(TALLIES, "SELECT * FROM tally")                                                              \
+    X(PUT_TALLY, "REPLACE INTO tally VALUES(?1,?2,?3,?4)")                                         \
+    X(ALL_REC, "SELECT * FROM rec")                                                                \
     X(REC, "SELECT * FROM rec WHERE key=?1")                                                       \
     X(PUT_REC, "REPLACE INTO rec VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")                      \
     X(DEL_REC, "DELETE FROM rec WHERE key=?1")                                                     \
@@ -44,6 +51,8 @@ struct sqlite3_stmt;
                   " ORDER BY due DESC,key DESC LIMIT ?5 OFFSET ?6")                                \
     X(HOW_MANY_DUE, "SELECT count(*) FROM rec WHERE due>0 AND key>?1 AND key<?2")                  \
     X(HOW_MANY, "SELECT count(*) FROM rec WHERE key>?1 AND key<?2")                                \
+    X(COUNT_OVERDUE, "SELECT count(*) FROM (SELECT 1 FROM rec WHERE due>0 AND due<=?3 AND key>?1"  \
+                     " AND key<?2 LIMIT ?4)")                                                      \
     X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
     X(OLD_REC, "SELECT * FROM rec WHERE key>?1 ORDER BY key LIMIT ?2")                             \
     X(OLD_OUT, "SELECT * FROM outbox WHERE (n,i)>(?1,?2) ORDER BY n,i LIMIT ?3")                   \
@@ -57,7 +66,22 @@ enum amp_index_statement {
 };
 
 enum { AMP_INDEX_BUSY_MS = 10000 };
-enum amp_index_table { AMP_INDEX_REC, AMP_INDEX_SEEN, AMP_INDEX_BLOB, AMP_INDEX_OUT };
+enum amp_index_table {
+    AMP_INDEX_REC,
+    AMP_INDEX_SEEN,
+    AMP_INDEX_BLOB,
+    AMP_INDEX_OUT,
+    AMP_INDEX_TALLY
+};
+
+/* Changes of the numbers of records by kind and state, which a commit adds to the counters. */
+struct amp_index_tally {
+    struct amp_index_count {
+        char kind[AMP_KEY_KIND_MAX + 1], state[64];
+        int64_t n;
+    } * v;
+    size_t n, cap;
+};
 
 struct amp_index {
     int dirfd;
@@ -76,6 +100,7 @@ struct amp_index {
     uint64_t dev, ino;
     int wal_pages;
     struct amp_pos pos; /* of the meta row, as last read or written */
+    struct amp_index_tally tally;
 };
 
 /* A row of rec: a key's record. */
@@ -108,6 +133,15 @@ int amp_index_put_out(struct amp_index *ix, uint64_t n, uint32_t i, struct amp_s
                       struct amp_span consumer, const struct amp_place *at, struct amp_error *err);
 int amp_index_put_blob(struct amp_index *ix, struct amp_span name, uint64_t n,
                        struct amp_error *err);
+/* Notes that the state of a key changes from `before` to `after`; empty: there is no record. */
+int amp_index_count(struct amp_index *ix, struct amp_span key, struct amp_span before,
+                    struct amp_span after, struct amp_error *err);
+/* Adds the stored counters to the noted changes (ix->tally), which the caller clears. They are
+ * counted again if another program has written the index; write: and stored. */
+int amp_index_tally(struct amp_index *ix, bool write, struct amp_error *err);
+void amp_index_tally_clear(struct amp_index *ix);
+/* Adds the noted changes to the counters, in the open transaction. */
+int amp_index_tally_write(struct amp_index *ix, struct amp_error *err);
 /* The row of a frame's key. after: the place after the frame. */
 struct amp_index_rec amp_index_rec_of(const struct amp_frame *f, const struct amp_pos *after);
 /* Writes the rows of one frame. */

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@
 enum { FORMAT = 4 };
 
 static const char schema[] =
-    "CREATE TABLE meta(seg INT,off INT,len INT,n INT,sum INT,flags INT,salt INT);"
+    "CREATE TABLE meta(seg INT,off INT,len INT,n INT,sum INT,flags INT,salt INT,tally INT);"
     "CREATE TABLE rec(key TEXT PRIMARY KEY,rev INT,state TEXT,due INT,seg INT,off INT,len INT,"
     " joff INT,jlen INT,n INT,ck INT) WITHOUT ROWID;"
     "CREATE INDEX rec_due ON rec(due) WHERE due>0;"
@@ -30,7 +31,8 @@ static const char schema[] =
     "CREATE TABLE outbox(n INT,i INT,h INT,c TEXT,seg INT,off INT,len INT,ck INT,PRIMARY KEY(n,i))"
     " WITHOUT ROWID;"
     "CREATE INDEX outbox_h ON outbox(h);"
-    "CREATE INDEX outbox_c ON outbox(c);";
+    "CREATE INDEX outbox_c ON outbox(c);"
+    "CREATE TABLE tally(kind TEXT,state TEXT,n INT,ck INT,PRIMARY KEY(kind,state)) WITHOUT ROWID;";
 
 void amp_index_close(struct amp_index *ix)
 {
@@ -39,6 +41,8 @@ void amp_index_close(struct amp_index *ix)
         ix->st[i] = NULL;
     }
     sqlite3_close(ix->db);
+    free(ix->tally.v);
+    ix->tally = (struct amp_index_tally){0};
     ix->db = NULL;
     ix->writing = false;
     ix->reading = false;
@@ -129,8 +133,8 @@ static int create_schema(struct amp_index *ix, struct amp_error *err)
         sqlite3_exec(ix->db, schema, NULL, NULL, NULL) != SQLITE_OK)
         return amp_index_failed(ix, "make", err);
     snprintf(text, sizeof text,
-             "INSERT INTO meta VALUES(0,0,0,0,0,0,%" PRId64 ");PRAGMA user_version=%d;COMMIT", salt,
-             FORMAT);
+             "INSERT INTO meta VALUES(0,0,0,0,0,0,%" PRId64 ",0);PRAGMA user_version=%d;COMMIT",
+             salt, FORMAT);
     if (sqlite3_exec(ix->db, text, NULL, NULL, NULL) != SQLITE_OK)
         return amp_index_failed(ix, "make", err);
     return 0;
@@ -145,6 +149,37 @@ static int user_version(struct amp_index *ix)
         v = sqlite3_column_int(st, 0);
     sqlite3_finalize(st);
     return v;
+}
+
+/* Whether the file has the table of counters. */
+static bool has_tally(struct amp_index *ix)
+{
+    sqlite3_stmt *st = NULL;
+    bool has = sqlite3_prepare_v2(ix->db, "SELECT tally FROM meta", -1, &st, NULL) == SQLITE_OK;
+    sqlite3_finalize(st);
+    return has;
+}
+
+/* Adds the counters to a file of an earlier build, which can go on to use it. They are counted when
+ * they are first read. */
+static int add_tally(struct amp_index *ix, struct amp_error *err)
+{
+    if (sqlite3_exec(ix->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+        return amp_index_failed(ix, "extend", err);
+    int rc = has_tally(ix) ? SQLITE_OK
+                           : sqlite3_exec(ix->db,
+                                          "ALTER TABLE meta ADD COLUMN tally INT;"
+                                          "CREATE TABLE tally(kind TEXT,state TEXT,n INT,ck INT,"
+                                          "PRIMARY KEY(kind,state)) WITHOUT ROWID",
+                                          NULL, NULL, NULL);
+    if (rc != SQLITE_OK) {
+        amp_index_failed(ix, "extend", err);
+        sqlite3_exec(ix->db, "ROLLBACK", NULL, NULL, NULL);
+        return -1;
+    }
+    return sqlite3_exec(ix->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : amp_index_failed(ix, "extend", err);
 }
 
 /* Finds or creates the file, so that it has the right mode. An existing file is not opened and
@@ -208,7 +243,7 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
         return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has another format");
     }
     if (amp_index_read_meta(ix, NULL) == 0)
-        return 0;
+        return ix->read_only || has_tally(ix) ? 0 : add_tally(ix, err);
     if (version == 0 && !ix->read_only) {
         ix->corrupt = false;
         if (create_schema(ix, err) < 0)

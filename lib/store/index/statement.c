@@ -65,10 +65,8 @@ enum { NUMBERS_MAX = 8 };
 
 /* The columns of a row before its checksum: t text, i integer. */
 static const char *const columns_of[] = {
-    [AMP_INDEX_REC] = "titiiiiiii",
-    [AMP_INDEX_SEEN] = "ttiiii",
-    [AMP_INDEX_BLOB] = "ti",
-    [AMP_INDEX_OUT] = "iiitiii",
+    [AMP_INDEX_REC] = "titiiiiiii", [AMP_INDEX_SEEN] = "ttiiii", [AMP_INDEX_BLOB] = "ti",
+    [AMP_INDEX_OUT] = "iiitiii",    [AMP_INDEX_TALLY] = "tti",
 };
 
 static uint64_t row_sum(const struct amp_index *ix, enum amp_index_table table, struct amp_span a,

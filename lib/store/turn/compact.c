@@ -191,6 +191,7 @@ static int segment_remove(struct amp_store *s, struct amp_error *err)
     amp_log_name(l->first, name);
     if (unlinkat(l->dirfd, name, 0) != 0 || fsync(l->dirfd) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot remove log/%s", name);
+    amp_turn_terms_drop(s, l->first);
     l->first++;
     if (inputs_forget(s, before, err) < 0) {
         amp_index_rollback(&s->index);

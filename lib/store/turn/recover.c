@@ -13,7 +13,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { LOOK_EVERY = 64 };
+enum {
+    LOOK_EVERY = 64,
+    TERMS = 8 << 20, /* bytes of frames that get postings when the index is updated */
+};
 
 struct replay {
     struct amp_store *s;
@@ -423,8 +426,10 @@ int amp_turn_index(struct amp_store *s, struct amp_error *err)
     if (amp_log_flush(&s->log, err) < 0)
         return amp_store_fail(s, err);
     amp_index_end_read(&s->index);
-    if (cache_into_index(s) == 0 || index_bring_up(s, err) == 0)
+    if (cache_into_index(s) == 0 || index_bring_up(s, err) == 0) {
+        amp_turn_terms(s, TERMS);
         return 0;
+    }
     amp_index_rollback(&s->index);
     return amp_turn_heal(s, err);
 }
