@@ -166,6 +166,9 @@ started() {
   run -78 task-dispatch loop -x ../executor -y ../reviewer --policy ../policy ../one.md
   [[ $output == *"ended with 78: the loop ends"* ]]
   [ -z "$(ls -A "$TMPDIR")" ]
+  rm -rf .git/amp
+  run -1 task-dispatch loop -x ../executor -y ../reviewer
+  [[ $output == *"no task is open: give a file with one, TASK.md"* ]]
   cd /
   run -64 task-dispatch loop -x true -y true
   [[ $output == *"a state directory is needed"* ]]

@@ -12,6 +12,7 @@
 #include "../verbs.h"
 #include "flow/identity/person.h"
 #include "flow/outbox.h"
+#include "flow/story/story.h"
 #include "loop.h"
 
 #define LOCK_NAME  "task-dispatch.loop"
@@ -170,6 +171,27 @@ static int run_supervised(struct loop_run *r, int argc, char **argv, int *status
     return rc;
 }
 
+static int open_found(void *ctx, const struct amp_brief *b, struct amp_error *err)
+{
+    bool *found = ctx;
+    (void)b, (void)err;
+    *found = true;
+    return 1;
+}
+
+/* Without new tasks there must be an open one. NO no_task. */
+static int open_check(struct amp_store *store, struct amp_error *err)
+{
+    const struct amp_brief_filter filter = {.ended = false};
+    bool found = false;
+    if (amp_brief_each(store, &filter, open_found, &found, err) < 0)
+        return -1;
+    return found ? 0
+                 : amp_fail(err, AMP_NO, "no_task",
+                            "no task is open: give a file with one, TASK.md "
+                            "(task-dispatch-new(1))");
+}
+
 int task_loop(int argc, char **argv)
 {
     struct amp_error err = {0};
@@ -181,6 +203,10 @@ int task_loop(int argc, char **argv)
         return amp_complain(&err);
     if (print)
         return script_print(argv, &err) < 0 ? amp_complain(&err) : 0;
+    /* A wrong command is reported before anything else. */
+    if (loop_plan_make(&settings, LOOP_FIFOS, &r.plan, &err) < 0)
+        return amp_complain(&err);
+    loop_plan_free(&r.plan);
     r.state = task_state;
     amp_signals_install();
     amp_signals_reload();
@@ -193,8 +219,11 @@ int task_loop(int argc, char **argv)
         amp_store_close(store);
         return amp_complain(&err);
     }
+    int rc = argc == 0 ? open_check(store, &err) : 0;
     /* The filters open the state themselves; the lock lives on. */
     amp_store_close(store);
+    if (rc < 0)
+        return amp_complain(&err);
     if (run_supervised(&r, argc, argv, &status, &err) < 0)
         return amp_complain(&err);
     return status;
