@@ -174,3 +174,19 @@ END
   answer "$FLOW" 1 READ | amp-ack >/dev/null
   amp-ack status --all --json | jq -e '.acks[-1] | .stage == "READ" and .late'
 }
+
+@test "each format is well formed, and a hostile name stays text" {
+  data "$FLOW" 1 '.producer_id = "<script>alert(1)</script>"' | amp-ack >/dev/null
+  { message task_dispatch; ack READ; } | amp-ack >/dev/null 2>&1 || :
+  log --correlation "$FLOW" --format html >page.html
+  grep -q "Content-Security-Policy" page.html
+  run -1 grep -c "<script" page.html
+  log --format otlp >t1
+  log --format otlp | cmp - t1
+  jq -e '.resourceSpans[0].scopeSpans[0].spans | length >= 2 and all(.spanId | length == 16)' t1
+  log --format sw4rm | jq -se 'all(.ts and .level and (.details_json | fromjson | .n))'
+  log --format dot | grep -q '^digraph history {'
+  log --format svg | head -c 200 | grep -q '^<svg xmlns='
+  log >h
+  amp-validate --schema "$BATS_TEST_DIRNAME/../../schemas/records/history.json" <h >/dev/null
+}

@@ -26,7 +26,8 @@ struct amp_store_search {
     size_t n_term, cap_term;
     enum part part;
     uint32_t seg;
-    struct amp_pos pos; /* of the next piece in memory */
+    struct amp_pos start; /* of the segment */
+    struct amp_pos pos;   /* of the next piece in memory */
     struct amp_term_file file;
     struct amp_terms mem;
     uint64_t mem_from;
@@ -128,11 +129,10 @@ static int part_find(struct amp_store_search *q, uint32_t h)
  * was returned last. */
 static void file_leave(struct amp_store_search *q)
 {
-    uint64_t first = amp_log_first_number(&q->s->log, q->seg);
     amp_term_file_close(&q->file);
     q->n_heap = 0;
     q->part = PART_NONE;
-    q->pos = (struct amp_pos){.seg = q->seg, .n = first ? first - 1 : 0, .loose = true};
+    q->pos = q->start; /* no other read: the caller may still use the frame that was returned */
 }
 
 static int term_want(struct amp_store_search *q, uint32_t h, struct amp_error *err)
@@ -185,6 +185,8 @@ static int segment_begin(struct amp_store_search *q, uint32_t seg)
 {
     q->seg = seg;
     q->any = false;
+    uint64_t first = amp_log_first_number(&q->s->log, seg);
+    q->start = (struct amp_pos){.seg = seg, .n = first ? first - 1 : 0, .loose = true};
     amp_term_file_close(&q->file);
     amp_term_file_open(&q->file, q->s->termfd, &q->s->log, &q->s->names, seg);
     q->pos = q->file.end;
