@@ -188,5 +188,5 @@ END
   log --format dot | grep -q '^digraph history {'
   log --format svg | head -c 200 | grep -q '^<svg xmlns='
   log >h
-  amp-validate --schema "$BATS_TEST_DIRNAME/../../schemas/records/history.json" <h >/dev/null
+  amp-validate --schema "$AMP_TOP/schemas/records/history.json" <h >/dev/null
 }
