@@ -76,7 +76,7 @@ static json_t *work_log(const struct amp_reply_said *said)
     for (uint32_t i = 0; i < said->n_files; i++)
         json_array_append_new(
             log, entry_make(said, "attach", said->files[i].path,
-                            json_sprintf("sha256:%s, %lld bytes", said->files[i].sha256,
+                            json_sprintf("SHA-256 %s, %lld bytes", said->files[i].sha256,
                                          (long long)said->files[i].bytes)));
     return log;
 }

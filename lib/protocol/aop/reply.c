@@ -61,10 +61,10 @@ static json_t *artifacts(const struct amp_reply_said *said)
     json_t *list = json_array();
     for (uint32_t i = 0; i < said->n_files; i++) {
         const struct amp_reply_file *f = &said->files[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:s, s:I}", "type", "FILE", "path",
-                                              f->real, "hash", json_sprintf("sha256:%s", f->sha256),
-                                              "status", file_status(said, f), "size_bytes",
-                                              (json_int_t)f->bytes));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:o, s:s, s:I}", "type", "FILE", "path", f->real, "hash",
+                            json_sprintf("%s%s", "sha256:", f->sha256), "status",
+                            file_status(said, f), "size_bytes", (json_int_t)f->bytes));
     }
     return list;
 }
