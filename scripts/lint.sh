@@ -170,6 +170,7 @@ check_kinds() {
 protocols_elsewhere='
 lib/message/record/sequence.c 1 a part of a stored key
 lib/store/upgrade/format1.c 1 a part of a stored key of format 1
+cmd/amp-ack/log/log.c 1 a format of the output, of log events
 '
 check_protocols() {
   grep -HnE '\bAMP_PROTO_(AMP|SW4RM|AOP|AOF|RTP)\b|"(sw4rm|aop|aof|rtp)"|protocol[a-z]*, "amp"' \

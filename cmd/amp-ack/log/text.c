@@ -7,8 +7,13 @@
 
 #include <amp/base/clock.h>
 
+#include "agent/record.h"
 #include "cli/cli.h"
 #include "cli/page/page.h"
+#include "hitl/escalation.h"
+#include "message/dead/dead.h"
+#include "message/record/record.h"
+#include "task/record.h"
 
 void log_text_init(struct log_text *t, bool all)
 {
@@ -33,21 +38,21 @@ static bool is_bookkeeping(const struct amp_history_row *r)
         if (amp_span_is(r->kind, kinds[i]))
             return true;
     if (r->what == AMP_HISTORY_EMIT) /* the message has lines of its own */
-        return amp_span_is(r->kind, "message") || amp_span_is(r->kind, "inbox");
+        return amp_span_is(r->kind, AMP_MESSAGE_KIND) || amp_span_is(r->kind, "inbox");
     return amp_span_eq(r->from, r->to) && r->from.n && !r->late;
 }
 
 static const char *color_of(const struct amp_history_row *r)
 {
-    if (amp_span_is(r->kind, "dead") || amp_span_is(r->kind, "refused") ||
+    if (amp_span_is(r->kind, AMP_DEAD_KIND) || amp_span_is(r->kind, "refused") ||
         amp_span_is(r->to, "FAILED") || amp_span_is(r->to, "REJECTED"))
         return "\033[31m";
-    if (amp_span_is(r->kind, "escalation") || amp_span_is(r->kind, "override") || r->late ||
+    if (amp_span_is(r->kind, AMP_ESCALATION_KIND) || amp_span_is(r->kind, "override") || r->late ||
         amp_span_is(r->to, "TIMED_OUT"))
         return "\033[33m";
-    if (amp_span_is(r->kind, "task"))
+    if (amp_span_is(r->kind, AMP_TASK_KIND))
         return "\033[36m";
-    if (amp_span_is(r->kind, "agent") || amp_span_is(r->kind, "binding"))
+    if (amp_span_is(r->kind, AMP_AGENT_KIND) || amp_span_is(r->kind, "binding"))
         return "\033[34m";
     if (amp_span_starts(r->event, "ack_") || r->what == AMP_HISTORY_EMIT)
         return "\033[2m";
@@ -83,7 +88,7 @@ static int who_add(const struct amp_history_row *r, int width, struct amp_buf *o
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 1 << 16);
-    bool message = amp_span_is(r->kind, "message") && !r->by.n;
+    bool message = amp_span_is(r->kind, AMP_MESSAGE_KIND) && !r->by.n;
     if (message || r->what == AMP_HISTORY_EMIT
             ? joined(&b, r->sender.n ? r->sender : r->actor, " → ", r->recipient, err) < 0
             : joined(&b,
@@ -115,8 +120,8 @@ static int rest_add(const struct amp_history_row *r, int room, struct amp_buf *o
                                      r->code,
                                      r->why,
                                      r->decision,
-                                     amp_span_is(r->kind, "task") ? (struct amp_span){"", 0}
-                                                                  : r->task,
+                                     amp_span_is(r->kind, AMP_TASK_KIND) ? (struct amp_span){"", 0}
+                                                                         : r->task,
                                      r->id};
     amp_buf_init(&b, 1 << 20);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
