@@ -558,7 +558,7 @@ may_link() {
   done
   run -64 --separate-stderr task-dispatch run ./agent.sh
   [[ $stderr == *"the agent's command follows --exec"* ]]
-  AMP_STATE=$BATS_TEST_TMPDIR/state run -74 --separate-stderr task-dispatch new "fix the bug"
+  AMP_STATE=$BATS_TEST_TMPDIR/state run -65 --separate-stderr task-dispatch new "fix the bug"
   [[ $stderr == *"note: a task is described in a file"* ]]
   run -1 --separate-stderr amp-validate <<<$'{\n"a": 1}'
   [[ $stderr == *"note: the input seems to be one document over several lines: --document reads it" ]]
