@@ -56,8 +56,6 @@ static const char *file_status(const struct amp_reply_said *said, const struct a
     return f->changed_ms >= said->began_ms ? "UPDATED" : "UNCHANGED";
 }
 
-#define HASH_OF "sha256:" /* before the digits, as in the contract's example */
-
 static json_t *artifacts(const struct amp_reply_said *said)
 {
     json_t *list = json_array();
@@ -65,8 +63,8 @@ static json_t *artifacts(const struct amp_reply_said *said)
         const struct amp_reply_file *f = &said->files[i];
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:o, s:s, s:I}", "type", "FILE", "path", f->real, "hash",
-                            json_sprintf(HASH_OF "%s", f->sha256), "status", file_status(said, f),
-                            "size_bytes", (json_int_t)f->bytes));
+                            json_sprintf("%s:%s", "sha256", f->sha256), "status",
+                            file_status(said, f), "size_bytes", (json_int_t)f->bytes));
     }
     return list;
 }
