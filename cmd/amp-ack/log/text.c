@@ -14,6 +14,8 @@
 #include "message/dead/dead.h"
 #include "message/record/record.h"
 #include "task/record.h"
+#include "worktree/binding.h"
+#include "worktree/hooks.h"
 
 void log_text_init(struct log_text *t, bool all)
 {
@@ -38,7 +40,7 @@ static bool is_bookkeeping(const struct amp_history_row *r)
         if (amp_span_is(r->kind, kinds[i]))
             return true;
     if (r->what == AMP_HISTORY_EMIT) /* the message has lines of its own */
-        return amp_span_is(r->kind, AMP_MESSAGE_KIND) || amp_span_is(r->kind, "inbox");
+        return amp_span_is(r->kind, AMP_MESSAGE_KIND) || r->agent.n > 0; /* or an inbox */
     return amp_span_eq(r->from, r->to) && r->from.n && !r->late;
 }
 
@@ -47,12 +49,12 @@ static const char *color_of(const struct amp_history_row *r)
     if (amp_span_is(r->kind, AMP_DEAD_KIND) || amp_span_is(r->kind, "refused") ||
         amp_span_is(r->to, "FAILED") || amp_span_is(r->to, "REJECTED"))
         return "\033[31m";
-    if (amp_span_is(r->kind, AMP_ESCALATION_KIND) || amp_span_is(r->kind, "override") || r->late ||
-        amp_span_is(r->to, "TIMED_OUT"))
+    if (amp_span_is(r->kind, AMP_ESCALATION_KIND) || amp_span_is(r->kind, AMP_OVERRIDE) ||
+        r->late || amp_span_is(r->to, "TIMED_OUT"))
         return "\033[33m";
     if (amp_span_is(r->kind, AMP_TASK_KIND))
         return "\033[36m";
-    if (amp_span_is(r->kind, AMP_AGENT_KIND) || amp_span_is(r->kind, "binding"))
+    if (amp_span_is(r->kind, AMP_AGENT_KIND) || amp_span_is(r->kind, AMP_BINDING_KIND))
         return "\033[34m";
     if (amp_span_starts(r->event, "ack_") || r->what == AMP_HISTORY_EMIT)
         return "\033[2m";
