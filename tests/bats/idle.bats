@@ -65,6 +65,16 @@ task() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$1\""; }
   rm -f trace
 }
 
+@test "a coordinator between messages, also after another process wrote" {
+  need_tool task-dispatch hitl-prompt
+  mkfifo in
+  exec 7<>in
+  traced task-dispatch coordinate --in in --hold >answers
+  still
+  hitl-prompt suspend --all
+  still
+}
+
 @test "a router that follows a stream: only its lease" {
   mkfifo in
   exec 7<>in

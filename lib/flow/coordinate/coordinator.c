@@ -72,8 +72,6 @@ static int entry_hold(struct amp_coordinator *c, struct amp_span id, struct amp_
     struct amp_view v;
     if (!amp_span_starts(id, "task_dispatch-") && !amp_span_starts(id, "review_request-"))
         return 0;
-    if (!c->pauses.store)
-        amp_pause_watch_open(&c->pauses, c->store);
     int held = amp_pause_look(&c->pauses, AMP_SPAN(""), AMP_SPAN(""), &by, err);
     if (held < 0 || c->pauses.now.n_v == 0)
         return held < 0 ? -1 : 0;

@@ -37,6 +37,8 @@ struct loop {
     size_t n_ports, first;
     bool out_open;
     bool ended_elsewhere; /* another process ended a task that was open */
+    uint64_t pauses_rev;  /* of the suspensions when they were last looked at */
+    uint64_t writes;      /* to the log, as the watch counted them then */
     struct port ports[];  /* room for each input */
 };
 
@@ -312,12 +314,42 @@ static int name_open(struct loop *l, struct amp_error *err)
     return 0;
 }
 
+/* Held entries wait for a commit, which can be seen a little after the write that wakes
+ * (flow/pause/watch.h). A cancelled task needs no such wait: its nack is synced before the end of
+ * its suspension is written. */
+static int64_t pauses_wait(const struct loop *l)
+{
+    const struct amp_pause_watch *p = &l->c.pauses;
+    if (p->writes != l->writes)
+        return 0;
+    return l->c.n_held > 0 || p->due || p->polls ? amp_pause_watch_wait(p) : -1;
+}
+
+/* After a write to the log: whoever cancels a task suspends it before and resumes it afterwards, so
+ * only then the outbox is looked at. */
+static int pauses_look(struct loop *l, struct amp_error *err)
+{
+    struct amp_pause_watch *p = &l->c.pauses;
+    const struct amp_pause *found;
+    if (!amp_pause_watch_due(p) && p->writes == l->writes)
+        return 0;
+    if (amp_pause_look(p, AMP_SPAN(""), AMP_SPAN(""), &found, err) < 0)
+        return -1;
+    bool changed = p->now.rev != l->pauses_rev, any = p->now.n_v > 0;
+    l->pauses_rev = p->now.rev;
+    if ((changed && amp_coordinator_release(&l->c, err) < 0) ||
+        ((changed || any) && amp_coordinator_adopt(&l->c, err) < 0))
+        return -1;
+    l->writes = p->writes;
+    return 0;
+}
+
 /* One round: waits, reads, takes messages, writes. 1: the run has ended. */
 static int round_once(struct loop *l, struct amp_error *err)
 {
     const struct amp_coordinate_options *opt = l->c.opt;
-    struct pollfd fds[INPUTS_MAX + 2];
-    struct amp_loop turn = amp_loop_turn(fds, INPUTS_MAX + 2, opt->stop, NULL);
+    struct pollfd fds[INPUTS_MAX + 3];
+    struct amp_loop turn = amp_loop_turn(fds, INPUTS_MAX + 3, opt->stop, NULL);
     bool alive = false, more = false, done = false,
          full = amp_outq_pending(&l->c.out) >= PENDING_MAX;
     for (size_t i = 0; i < l->n_ports; i++) {
@@ -335,10 +367,8 @@ static int round_once(struct loop *l, struct amp_error *err)
         return 1;
     amp_loop_add(&turn, amp_outq_events(&l->c.out) ? l->c.out.fd : -1, amp_outq_events(&l->c.out));
     amp_loop_within(&turn, amp_outq_timeout(&l->c.out));
-    if (l->c.n_held > 0) {
-        amp_loop_add(&turn, amp_pause_watch_fd(&l->c.pauses), POLLIN);
-        amp_loop_within(&turn, amp_pause_watch_wait(&l->c.pauses));
-    }
+    amp_loop_add(&turn, amp_pause_watch_fd(&l->c.pauses), POLLIN);
+    amp_loop_within(&turn, pauses_wait(l));
     if (opt->until_done)
         amp_loop_within(&turn, RECHECK_MS);
     if (more)
@@ -348,8 +378,7 @@ static int round_once(struct loop *l, struct amp_error *err)
         return -1;
     if (ended == AMP_LOOP_SIGNAL)
         return 0;
-    if (l->c.n_held > 0 && amp_pause_watch_due(&l->c.pauses) &&
-        amp_coordinator_release(&l->c, err) < 0)
+    if (pauses_look(l, err) < 0)
         return -1;
     bool late = ended == AMP_LOOP_LATE;
     /* Only after a quiet interval, because a task may still arrive in a FIFO. */
@@ -377,6 +406,7 @@ static int output_finish(struct loop *l, struct amp_error *err)
 
 static int loop_run(struct loop *l, struct amp_error *err)
 {
+    amp_pause_watch_open(&l->c.pauses, l->c.store);
     if (open_all(l, err) < 0 || amp_coordinator_restore(&l->c, err) < 0)
         return -1;
     int rc = output_flush(l, err);
