@@ -120,30 +120,10 @@ static int plan_check(struct request *r, const struct target *t, git_commit *com
                                r->in.branch, at, r->in.base);
 }
 
-int op_land_plan(struct request *r)
-{
-    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
-    struct target t;
-    bool already;
-    git_oid to;
-
-    if (target_find(r, &t) < 0 || find_commit(r, r->repo, r->in.commit, &commit) < 0 ||
-        plan_check(r, &t, commit, &already) < 0)
-        return -1;
-    to = already ? t.now : *git_commit_id(commit);
-    if (!already && r->in.merge && merge_make(r, &t, commit, &to) < 0)
-        return -1;
-    reply_oid(r, "from", &t.now);
-    reply_oid(r, "to", &to);
-    reply_flag(r, "already", already);
-    reply_text(r, "worktree", t.tree.path);
-    return 0;
-}
-
 /* ---- the files of a worktree ---- */
 
 struct files {
-    git_repository *repo;
+    git_repository *repo; /* of the worktree */
     git_tree *from, *to;
     git_strarray paths; /* that differ between them */
 };
@@ -155,6 +135,7 @@ static void files_release(struct files *f)
     free(f->paths.strings);
     git_tree_free(f->from);
     git_tree_free(f->to);
+    git_repository_free(f->repo);
 }
 
 static int tree_of(git_repository *repo, const git_oid *oid, git_tree **out)
@@ -256,12 +237,18 @@ static bool is_interrupted(const struct files *f)
     return true;
 }
 
-static int files_move(struct files *f, bool force)
+enum files_how { FILES_TRY, FILES_SAFE, FILES_FORCE };
+
+static int files_move(struct files *f, enum files_how how)
 {
+    static const unsigned strategies[] = {[FILES_TRY] =
+                                              GIT_CHECKOUT_NONE | GIT_CHECKOUT_DONT_UPDATE_INDEX,
+                                          [FILES_SAFE] = GIT_CHECKOUT_SAFE,
+                                          [FILES_FORCE] = GIT_CHECKOUT_FORCE};
     git_checkout_options opt;
 
     git_checkout_options_init(&opt, GIT_CHECKOUT_OPTIONS_VERSION);
-    opt.checkout_strategy = force ? GIT_CHECKOUT_FORCE : GIT_CHECKOUT_SAFE;
+    opt.checkout_strategy = strategies[how];
     opt.checkout_strategy |=
         GIT_CHECKOUT_DISABLE_PATHSPEC_MATCH | GIT_CHECKOUT_DONT_OVERWRITE_IGNORED;
     opt.baseline = f->from;
@@ -286,37 +273,68 @@ static bool is_sparse(git_repository *repo)
            git_config_get_bool(&value, config, "core.sparsecheckout") == 0 && value;
 }
 
-/* Writes the files of `to` into the worktree that has the branch at `from`. */
-static int tree_update(struct request *r, const struct target *t, const git_oid *from,
-                       const git_oid *to)
+/* Opens the worktree that has the branch, and finds what changes in it between the commits. *f has
+ * no repository if there is no such worktree. */
+static int tree_prepare(struct request *r, const struct target *t, const git_oid *from,
+                        const git_oid *to, struct files *f)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    CLEANUP(files_release) struct files f = {0};
-
     if (!t->tree.path[0])
         return 0;
     if (t->is_agents)
         return amp_fail(r->err, AMP_NO, "branch_checked_out",
                         "%s: the worktree %s of an agent has it checked out", r->in.branch,
                         t->tree.path);
-    if (tree_open(r, t->tree.gitdir, t->tree.path, &repo) < 0)
+    if (tree_open(r, t->tree.gitdir, t->tree.path, &f->repo) < 0)
         return -1;
-    if (git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE)
+    if (git_repository_state(f->repo) != GIT_REPOSITORY_STATE_NONE)
         return amp_fail(r->err, AMP_NO, "worktree_unfinished",
                         "%s: a merge, rebase or the like was left unfinished", t->tree.path);
-    if (is_sparse(repo))
+    if (is_sparse(f->repo))
         return amp_fail(r->err, AMP_NO, "worktree_sparse",
                         "%s: a sparse checkout; check out another branch there first",
                         t->tree.path);
-    f.repo = repo;
-    if (files_compare(r, &f, from, to) < 0)
+    return files_compare(r, f, from, to);
+}
+
+/* Writes the files of `to` into the worktree that has the branch at `from`, or (how: FILES_TRY)
+ * finds out whether they can be written. */
+static int tree_update(struct request *r, const struct target *t, const git_oid *from,
+                       const git_oid *to, enum files_how how)
+{
+    CLEANUP(files_release) struct files f = {0};
+
+    if (tree_prepare(r, t, from, to, &f) < 0)
         return -1;
-    int rc = has_changes(repo, false) ? GIT_ECONFLICT : files_move(&f, false);
+    if (!f.repo)
+        return 0;
+    int rc = has_changes(f.repo, false) ? GIT_ECONFLICT : files_move(&f, how);
     if (rc == GIT_ECONFLICT && !is_interrupted(&f))
         return refuse_dirty(r, t->tree.path);
     if (rc == GIT_ECONFLICT)
-        rc = files_move(&f, true);
+        rc = how == FILES_TRY ? 0 : files_move(&f, FILES_FORCE);
     return rc ? fail_git(r, rc, AMP_IOERR, "git_error", t->tree.path) : 0;
+}
+
+int op_land_plan(struct request *r)
+{
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    struct target t;
+    bool already;
+    git_oid to;
+
+    if (target_find(r, &t) < 0 || find_commit(r, r->repo, r->in.commit, &commit) < 0 ||
+        plan_check(r, &t, commit, &already) < 0)
+        return -1;
+    to = already ? t.now : *git_commit_id(commit);
+    if (!already && r->in.merge && merge_make(r, &t, commit, &to) < 0)
+        return -1;
+    if (!already && r->in.files && tree_update(r, &t, &t.now, &to, FILES_TRY) < 0)
+        return -1;
+    reply_oid(r, "from", &t.now);
+    reply_oid(r, "to", &to);
+    reply_flag(r, "already", already);
+    reply_text(r, "worktree", t.tree.path);
+    return 0;
 }
 
 /* Another process moved the branch after its files were written: they get the old contents again,
@@ -324,16 +342,13 @@ static int tree_update(struct request *r, const struct target *t, const git_oid 
 static void tree_restore(struct request *r, const struct target *t, const git_oid *from,
                          const git_oid *to)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(files_release) struct files f = {0};
     struct amp_error ignored, *err = r->err;
 
     r->err = &ignored;
-    if (t->tree.path[0] && tree_open(r, t->tree.gitdir, t->tree.path, &repo) == 0) {
-        f.repo = repo;
-        if (files_compare(r, &f, to, from) == 0 && files_are_known(&f))
-            files_move(&f, true);
-    }
+    if (t->tree.path[0] && tree_open(r, t->tree.gitdir, t->tree.path, &f.repo) == 0 &&
+        files_compare(r, &f, to, from) == 0 && files_are_known(&f))
+        files_move(&f, FILES_FORCE);
     r->err = err;
 }
 
@@ -358,7 +373,7 @@ int op_land_move(struct request *r)
     if (!git_oid_equal(&t.now, &from))
         return amp_fail(r->err, AMP_NO, "branch_moved", "%s: no longer at %.12s", r->in.branch,
                         r->in.from);
-    if (tree_update(r, &t, &from, &to) < 0)
+    if (tree_update(r, &t, &from, &to, FILES_SAFE) < 0)
         return -1;
     int rc = git_repository_set_ident(r->repo, r->in.name, r->in.email);
     if (rc == 0)

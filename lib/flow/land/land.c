@@ -177,6 +177,7 @@ int amp_land(struct amp_store *store, struct amp_git *git, const struct amp_land
                                            .commit = l->commit,
                                            .base = l->base,
                                            .merge = l->merge && !l->check,
+                                           .files = l->check,
                                            .name = name,
                                            .email = email,
                                            .message = message};

@@ -229,11 +229,12 @@ int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec
 /* Landing approved work on a branch (flow/land/land.h). The plan checks that the branch can move to
  * the commit without a merge of contents: NO target_moved, the commit does not contain the branch;
  * target_behind, the branch is behind `base` (NULL: not checked). merge: it makes a merge commit
- * with the commit's tree, by name and email, which no ref reaches yet. Rules for protected branches
- * are not applied: the caller is a person. */
+ * with the commit's tree, by name and email, which no ref reaches yet. files: the worktree that has
+ * the branch is examined too, with the codes of amp_git_land_move. Rules for protected branches are
+ * not applied: the caller is a person. */
 struct amp_git_land_spec {
     const char *repo, *branch, *commit, *base;
-    bool merge;
+    bool merge, files;
     const char *name, *email, *message;
 };
 struct amp_git_land {
