@@ -177,6 +177,7 @@ static int pause_entry(struct amp_audit_reader *r, const struct amp_store_commit
         .key = p.key,
         .channel = p.channel,
         .why = p.reason,
+        .space = AMP_PAUSE_NAMESPACE,
         .alg = p.alg,
         .signature = p.signature,
     };

@@ -22,8 +22,10 @@ struct amp_audit_entry {
     struct amp_span decision, why, changed;
     struct amp_span code; /* of a refused answer */
     struct amp_span line; /* the decision, as it was signed */
-    /* Of a suspension: the text that was signed, and the signature with `key`, or empty. */
+    /* Of a suspension: the text that was signed, in which namespace, and the signature with `key`,
+     * or empty. */
     struct amp_span text, alg, signature;
+    const char *space;
     int64_t signed_ms;
 };
 

@@ -82,6 +82,24 @@ state_of() {
   jq -se 'map(select(.key? == "landing.T-2026-001")) | length == 2' state/log/*.ndjson
 }
 
+@test "the audit lists landings and verifies who signed them" {
+  "${land[@]}" 1
+  hitl-prompt audit -s state --what landed --json --verify >all
+  jq -e --arg me "$(id -un)" --arg moved "main moved from ${main:0:12} to ${x:0:12}" '.task == "T-2026-001" and
+    .operator == $me and .by == "login" and .decision == "land" and .changed == $moved and .signature == "valid"' all
+  key=$(jq -r .key all)
+  ssh-keygen -lf "state/keys/operator.$(id -un).pub" | grep -qF "$key"
+  # A changed record is damage of the log.
+  cp -a state forged
+  sed -i 's/"operator":"[^"]*","by":"login"/"operator":"eve","by":"login"/g' forged/log/*.ndjson
+  run -74 --separate-stderr hitl-prompt audit -s forged --verify
+  [[ "$stderr" == *damaged* ]]
+  amp-sign revoke --state state --from 2020-01-01T00:00:00Z "$key"
+  run -1 --separate-stderr hitl-prompt audit -s state --what landed --verify --json
+  [ "$(jq -r .signature <<<"$output")" = key_revoked ]
+  [[ "$stderr" == *"1 signatures are not valid"* ]]
+}
+
 @test "what nobody approved does not land: other commits, changed trees, unfinished tasks; an agent lands nothing" {
   refused 1 "is not approved: no verdict approves the tree" main~0
   git -C work checkout -q -b other agent/x
@@ -137,11 +155,13 @@ state_of() {
 @test "changes in the worktree are never lost: tracked ones and files in the way refuse, others stay" {
   echo mine >>work/file
   refused 1 "with changes that are not committed" 1
+  refused 1 "with changes that are not committed" --check 1
   [[ "$stderr" == *"commit or stash the changes there"* ]]
   [ "$(state_of T-2026-001)" = done ]
   git -C work checkout -q file
   echo mine >work/done-T-2026-001
   refused 1 "with changes that are not committed" 1
+  refused 1 "with changes that are not committed" --check 1
   [ "$(cat work/done-T-2026-001)" = mine ]
   rm work/done-T-2026-001
   echo note >work/untracked
@@ -149,6 +169,9 @@ state_of() {
   git -C work show agent/x:file >work/file
   git -C work show agent/x:done-T-2026-001 >work/done-T-2026-001
   git -C work add file
+  git -C work status --porcelain >before
+  "${land[@]}" --check 1
+  git -C work status --porcelain | cmp - before
   "${land[@]}" 1
   [ "$(git -C work status --porcelain)" = "?? untracked" ]
   [ "$(git -C work rev-parse main)" = "$x" ]

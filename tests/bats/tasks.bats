@@ -182,6 +182,25 @@ A
   jq -se 'map(select(.key? == "task.T-2026-002" and .event == "terminate")) | length == 1' state/log/*.ndjson
 }
 
+@test "a coordinator that waits sends the nack of a cancelled task at once; the audit lists the cancel" {
+  mkfifo cin
+  exec 5<>cin
+  task-dispatch coordinate --in cin --hold >told 2>err &
+  pids+=($!)
+  wait_until 20 grep -q T-2026-003 told # the open dispatch is sent again
+  began=$(date +%s%N)
+  task-dispatch cancel 3 --reason "not worth it"
+  wait_until 5 grep -q '"terminated"' told
+  echo "$((($(date +%s%N) - began) / 1000000)) ms"
+  jq -se 'map((.msg // .) | select(.type == "nack" and .code == "terminated")) | length == 1 and .[0].task_id == "T-2026-003"' told
+  hitl-prompt audit --what cancelled --json --verify >all
+  jq -e --arg me "$(id -un)" '.task == "T-2026-003" and .operator == $me and .decision == "terminate" and
+    .why == "not worth it" and .signature == "valid" and .at' all
+  amp-sign revoke --from 2020-01-01T00:00:00Z "$(jq -r .key all)"
+  run -1 --separate-stderr hitl-prompt audit --what cancelled --json --verify
+  [ "$(jq -r .signature <<<"$output")" = key_revoked ]
+}
+
 @test "cancel ends a running attempt within a second, also a stubborn one; the executor goes on" {
   cat >stubborn <<'A'
 #!/bin/bash

@@ -3,6 +3,10 @@
 #define HITL_PROMPT_AUDIT_H
 
 #include "hitl/audit.h"
+#include "task/record.h"
+#include "task/task.h"
+
+#define AUDIT_LINE_MAX (1 << 20)
 
 /* X(NAME, member): the texts of an entry, in the order of its JSON object. */
 #define AUDIT_MEMBERS(X)                                                                           \
@@ -42,6 +46,19 @@ struct audit_list {
     size_t n, cap;
 };
 struct amp_span audit_member(const struct audit_list *l, const struct audit_entry *e, int member);
+
+/* Landings and cancelled tasks, as hitl/audit.h reads questions and suspensions: the texts of an
+ * entry are valid until the next call. */
+struct audit_tasks {
+    struct amp_buf mem, text, signed_;
+    struct amp_task task;
+    struct amp_reader *reader; /* opened when first needed */
+    char id[AMP_TASK_ID_MAX];
+};
+void audit_tasks_init(struct audit_tasks *r);
+void audit_tasks_release(struct audit_tasks *r);
+int audit_task_commit(struct audit_tasks *r, const struct amp_store_commit *c,
+                      struct amp_audit_entry *out, struct amp_error *err);
 
 /* What --verify found. */
 struct audit_verdict {

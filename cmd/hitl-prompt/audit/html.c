@@ -148,8 +148,8 @@ int audit_html(const struct audit_list *l, const struct audit_verdict *v, const 
 {
     if (amp_buf_str(out, head, err) < 0 || summary(l, v, state, out, err) < 0 ||
         amp_buf_str(out,
-                    "<div class=\"wide\">\n<table>\n<caption>Questions, answers and "
-                    "suspensions</caption>\n<thead><tr>",
+                    "<div class=\"wide\">\n<table>\n<caption>Questions, answers, "
+                    "suspensions, landings and cancelled tasks</caption>\n<thead><tr>",
                     err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)

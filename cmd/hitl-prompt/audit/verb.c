@@ -19,12 +19,11 @@
 #include "cli/table.h"
 #include "flow/identity/head.h"
 #include "flow/identity/identity.h"
-#include "hitl/pause/pause.h"
 #include "identity/state.h"
 #include "store/history/verify.h"
 
 #define TEXT_MAX   ((size_t)256 << 20)
-#define RECORD_MAX (1 << 20)
+#define RECORD_MAX AUDIT_LINE_MAX
 #define FILES_MOST 1000
 #define DAYS_MS    (INT64_C(36500) * 86400000)
 
@@ -41,9 +40,9 @@ const struct amp_opt audit_opts[] = {
     {0, "channel", AMP_OPT_LIST, &channels, "CHANNEL", .doc = "only answers through this channel"},
     {0, "decision", AMP_OPT_LIST, &decisions, "ACTION", .doc = "only this decision"},
     {0, "what", AMP_OPT_LIST, &whats, "WHAT",
-     .doc = "only entries of this kind: asked, decided, vote, rejected, suspended …"},
+     .doc = "only entries of this kind: asked, decided, vote, rejected, suspended, landed …"},
     {0, "verify", AMP_OPT_FLAG, &verify, NULL,
-     .doc = "verify the signatures of decisions and the chain of the log"},
+     .doc = "verify the signatures of entries and the chain of the log"},
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
     {0, "html", AMP_OPT_PATH, &html, "FILE", .doc = "write a report to FILE instead"},
     AMP_OPT_END,
@@ -60,6 +59,7 @@ struct audit {
     struct amp_identities *ids; /* for --verify */
     struct amp_reader *reader;
     struct amp_audit_reader entries;
+    struct audit_tasks tasks;
     struct audit_list list;
     struct audit_verdict verdict;
     int64_t since_ms;
@@ -91,8 +91,8 @@ static int signature_judge(struct amp_identities *ids, int rc, const struct amp_
     return 0;
 }
 
-static int suspension_signature(struct amp_identities *ids, const struct amp_audit_entry *e,
-                                char out[64], struct amp_error *err)
+static int text_signature(struct amp_identities *ids, const struct amp_audit_entry *e, char out[64],
+                          struct amp_error *err)
 {
     char time[AMP_TIME_MAX];
     struct amp_identity who;
@@ -104,12 +104,12 @@ static int suspension_signature(struct amp_identities *ids, const struct amp_aud
     }
     amp_time_format(e->signed_ms, time);
     const struct amp_sig sig = {e->key, e->alg, amp_span_str(time), e->signature};
-    int rc = amp_verifier_text(amp_identities_verifier(ids), AMP_PAUSE_NAMESPACE, &sig, e->text,
-                               AMP_SPAN(""), 0, &who, &no);
+    int rc = amp_verifier_text(amp_identities_verifier(ids), e->space, &sig, e->text, AMP_SPAN(""),
+                               0, &who, &no);
     return signature_judge(ids, rc, &who, &no, out, err);
 }
 
-/* Whether the signature of a decision or a suspension was valid at its time, and its key an
+/* Whether the signature of a decision, suspension or landing was valid at its time, and its key an
  * operator's: "valid", "unsigned", or a code; "": the entry has no line. */
 static int entry_signature(struct amp_identities *ids, struct amp_reader *reader,
                            const struct amp_audit_entry *e, char out[64], struct amp_error *err)
@@ -120,8 +120,12 @@ static int entry_signature(struct amp_identities *ids, struct amp_reader *reader
     struct amp_view v;
 
     *out = '\0';
+    if (amp_span_is(e->code, "bad_record")) {
+        snprintf(out, 64, "bad_record");
+        return 0;
+    }
     if (e->text.n > 0)
-        return suspension_signature(ids, e, out, err);
+        return text_signature(ids, e, out, err);
     if (e->line.n == 0)
         return 0;
     int rc = amp_reader_line(reader, e->line, &any, &v, NULL, NULL, err);
@@ -236,6 +240,8 @@ static int on_commit(void *ctx, const struct amp_store_commit *c, struct amp_err
     struct audit *a = ctx;
     struct amp_audit_entry e;
     int rc = amp_audit_commit(&a->entries, c, &e, err);
+    if (rc == 0)
+        rc = audit_task_commit(&a->tasks, c, &e, err);
     return rc > 0 ? entry_add(a, &e, err) : rc;
 }
 
@@ -419,9 +425,11 @@ int hitl_audit(int argc, char **argv)
         amp_die_usage("--json and --html exclude each other");
     amp_signals_install();
     amp_audit_reader_init(&a.entries);
+    audit_tasks_init(&a.tasks);
     amp_buf_init(&a.list.text, TEXT_MAX);
     int rc = audit_run(&a, &err);
     amp_audit_reader_release(&a.entries);
+    audit_tasks_release(&a.tasks);
     amp_buf_release(&a.list.text);
     free(a.list.v);
     amp_reader_free(a.reader);

@@ -98,6 +98,17 @@ int amp_landings_read(struct amp_store *s, struct amp_span task, struct amp_land
     return 0;
 }
 
+int amp_landing_last(struct amp_span json, struct amp_buf *mem, struct amp_landing *out,
+                     struct amp_error *err)
+{
+    struct stored all;
+
+    if (amp_rec_parse(&stored_rec, json, mem, &all, err) < 0)
+        return -1;
+    *out = all.n_list ? all.list[all.n_list - 1] : (struct amp_landing){0};
+    return 0;
+}
+
 struct each {
     amp_landing_fn fn;
     void *ctx;

@@ -61,6 +61,9 @@ void amp_landings_release(struct amp_landings *l);
 /* Reads the landings of a task. */
 int amp_landings_read(struct amp_store *s, struct amp_span task, struct amp_landings *out,
                       struct amp_error *err);
+/* The newest landing of a record, for the history; all empty if there is none. Texts are in mem. */
+int amp_landing_last(struct amp_span json, struct amp_buf *mem, struct amp_landing *out,
+                     struct amp_error *err);
 /* Calls fn for each task that has a record, by its id. */
 typedef int (*amp_landing_fn)(void *ctx, struct amp_span task, uint8_t state,
                               struct amp_error *err);
