@@ -3,6 +3,8 @@
 #include "cli/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +14,12 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
+#include "base/file/repository.h"
 #include "cli/rows.h"
 #include "flow/identity/person.h"
 #include "verbs.h"
 #include "worktree/git/git.h"
+#include "worktree/rule.h"
 
 #define FILE_MAX     ((size_t)8 << 20)
 #define PATTERNS_MAX 256
@@ -185,17 +189,34 @@ static int name_place(const struct draft *d, const struct amp_new_fault *at, str
                     *member && i < SOURCES ? sources[i].option : "");
 }
 
-/* The patterns of --protect and of the configuration. */
-static const char *const *protected_patterns(struct amp_error *err)
+/* What the guard of the task's repository protects. */
+static int guard_load(const json_t *task, struct amp_rule *out, struct amp_error *err)
 {
+    struct amp_repository found;
+    char dir[PATH_MAX];
+    const char *given = json_string_value(json_object_get(task, "repo"));
+    if (!realpath(given ? given : ".", dir) || amp_repository_find(dir, &found, NULL) < 0 ||
+        !found.found) {
+        amp_rule_default(out); /* amp_new_compose says what is wrong */
+        return 0;
+    }
+    AMP_CLOSE int common = open(found.common, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return common < 0 ? amp_fail_errno(err, AMP_IOERR, "%s", found.common)
+                      : amp_rule_load(out, common, err);
+}
+
+/* The patterns of --protect, of the configuration, and of the repository's guard. */
+static const char *const *protected_patterns(const json_t *task, struct amp_error *err)
+{
+    static struct amp_rule guard;
     struct json_t *config = NULL;
     static const char *const *more; /* kept for the run */
-    static const char *all[PATTERNS_MAX + 1];
+    static const char *all[PATTERNS_MAX + AMP_RULE_PATTERNS_MAX + 1];
     size_t n = 0;
     if (amp_config_load(task_config, task_state, &config, err) < 0 ||
         (!more && task_patterns(config, "branches", "protected", NULL, &more, err) < 0))
         return NULL;
-    size_t configured = 0;
+    size_t configured = 0, guarded = 0;
     while (more && more[configured])
         configured++;
     if ((size_t)protected_.n + configured > PATTERNS_MAX) {
@@ -204,10 +225,14 @@ static const char *const *protected_patterns(struct amp_error *err)
                  (size_t)protected_.n + configured, PATTERNS_MAX);
         return NULL;
     }
+    if (guard_load(task, &guard, err) < 0)
+        return NULL;
     for (int i = 0; i < protected_.n; i++)
         all[n++] = protected_.v[i];
     for (size_t i = 0; i < configured; i++)
         all[n++] = more[i];
+    while (guard.patterns[guarded])
+        all[n++] = guard.patterns[guarded++];
     all[n] = NULL;
     return all;
 }
@@ -228,14 +253,13 @@ static int task_write(struct amp_store *store, struct draft *d, struct amp_error
 {
     AMP_BUF struct amp_buf line = {0};
     struct amp_new_fault at;
-    struct amp_new_options opt = {.protected_ = protected_patterns(err),
-                                  .ack_timeout_sec = ack_timeout / 1000,
+    struct amp_new_options opt = {.ack_timeout_sec = ack_timeout / 1000,
                                   .now_ms = amp_now_ms(),
                                   .find_commit = find_commit,
                                   .ctx = &git};
     amp_buf_init(&line, 2 * FILE_MAX);
     apply_options(d);
-    if (!opt.protected_)
+    if (!(opt.protected_ = protected_patterns(d->task, err)))
         return -1;
     if (amp_new_compose(store, d->task, &opt, &line, &at, err) < 0)
         return *at.pointer ? name_place(d, &at, err) : -1;

@@ -77,6 +77,16 @@ picture() {
   run -0 init --undo
   [[ $output == *"AGENTS.md   (it was changed since)"* ]]
   grep -q 'TIME and checks' AGENTS.md
+  init --undo >/dev/null 2>&1 || :
+  # Without a line end.
+  for text in '' x $'x\n' $'x\n\n'; do
+    rm -rf .git/amp
+    printf %s "$text" >AGENTS.md
+    init "${commands[@]}" >/dev/null 2>&1
+    grep -q 'AMP_RESULT' AGENTS.md
+    init --undo >/dev/null 2>&1
+    printf %s "$text" | cmp - AGENTS.md
+  done
 }
 
 @test "hook managers and core.hooksPath: the guard is where git looks" {
@@ -106,7 +116,11 @@ picture() {
   cd repo
   git commit -q --allow-empty -m first
   run -0 init "${commands[@]}"
-  [[ $output == *"trunk is protected by the hooks"* ]]
+  [[ $output == *"trunk is protected here, too"* ]]
+  # The loop knows it as well.
+  printf '# One\nBranch: trunk\n## Acceptance criteria\n- it works\n' >../one.md
+  run -77 ./loop.sh ../one.md
+  [[ $output == *"branch_violation"* || $output == *"protected"* ]]
   run -128 env AMP_AGENT=bob git commit -q --allow-empty --no-verify -m no
   git worktree add -q ../linked
   cd ../linked
@@ -120,6 +134,12 @@ picture() {
   cd ..
   run -65 init "${commands[@]}"
   [[ $output == *"'git init' makes one"* ]]
+  git init -q $'not\xffutf8'
+  cd $'not\xffutf8'
+  run -65 init "${commands[@]}"
+  [[ $output == *"is not UTF-8, which records and messages need: rename it"* ]]
+  [ ! -e .git/amp ]
+  cd ..
   cd repo
   run -64 init -x true
   [[ $output == *"-x EXECUTOR -y REVIEWER, or --no-loop"* ]]

@@ -128,9 +128,23 @@ started() {
   for p in $agent; do wait_until 20 gone "$p"; done
   [ -L .git/amp/run/loop.fifos ]
   : >../go
-  run -0 task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit
+  # The same file is the same task, until it has ended.
+  run -0 task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../one.md
+  [[ $output == *"../one.md: this is T-"*", which is open: it continues"* ]]
   [ "$(states | cut -f 2-)" = $'done\t2\tapproved' ]
   [ -z "$(ls -A "$TMPDIR")" ]
+  # Killed before the coordinator got it: the line that was kept is sent, not a new one.
+  cp ../two.md ../copy.md
+  state=$(mktemp -d)
+  AMP_STATE=$state task-dispatch new ../two.md >../line
+  mkdir -p "$state/run/loop.tasks"
+  mv ../line "$state/run/loop.tasks/$(printf '%s\n' "$PWD/.git" | cat - ../two.md | sha256sum | cut -c 1-64)"
+  run -0 env AMP_STATE="$state" task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../copy.md
+  [[ $output == *"../copy.md: this is T-"* ]]
+  [ "$(ls "$state/tasks" | wc -l)" = 1 ]
+  # Ended: the file is a new task.
+  run -0 task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../one.md
+  [ "$(ls .git/amp/tasks | wc -l)" = 2 ]
 }
 
 @test "INT, TERM and HUP end everything" {

@@ -1,7 +1,7 @@
 /*
  * task-dispatch init: what a repository needs for its own loop. plan.c decides, from what is there,
- * which parts are made and which are kept; make.c makes them and notes them in the state directory,
- * and undo.c removes what is noted and unchanged.
+ * which parts are made and which are kept; make.c makes them, notes them in the state directory,
+ * and removes what is noted and unchanged.
  */
 #ifndef TASK_DISPATCH_INIT_H
 #define TASK_DISPATCH_INIT_H
@@ -38,6 +38,7 @@ struct init_step {
     char path[PATH_MAX];
     char note[200];
     struct amp_buf text; /* of a file or section that is written */
+    unsigned feeds;      /* line feeds that are added before a section */
     mode_t mode;
 };
 
@@ -86,14 +87,5 @@ int init_loop_text(const struct init *in, struct amp_buf *out, struct amp_error 
 int init_husky_text(const char *hook, struct amp_buf *out, struct amp_error *err);
 extern const char *const init_husky_hooks[];
 extern const char init_lefthook_text[];
-
-/* ---- ask.c ---- */
-
-/* Asks for the two commands on the terminal. 1: asked, 0: there is no terminal. INTERRUPTED, USAGE
- * (end of input). */
-int init_ask_commands(struct init *in, struct amp_error *err);
-/* 1: yes, 0: no or no terminal. */
-int init_ask_proceed(struct amp_error *err);
-bool init_has_terminal(void);
 
 #endif

@@ -122,10 +122,9 @@ static int agents_plan(struct init *in, struct amp_error *err)
         init_step_add(in, INIT_ADD, INIT_SECTION, path, "a section: how an agent works on a task");
     struct stat st;
     s->mode = stat(path, &st) == 0 ? st.st_mode & 07777 : 0644;
+    s->feeds = !old.len ? 0 : old.data[old.len - 1] == '\n' ? 1 : 2;
     return amp_buf_add(&s->text, old.data, old.len, err) < 0 ||
-                   (old.len && old.data[old.len - 1] != '\n' &&
-                    amp_buf_str(&s->text, "\n", err) < 0) ||
-                   (old.len && amp_buf_str(&s->text, "\n", err) < 0) ||
+                   amp_buf_add(&s->text, "\n\n", s->feeds, err) < 0 ||
                    amp_buf_str(&s->text, init_agents_text, err) < 0
                ? -1
                : 0;

@@ -108,52 +108,9 @@ static int script_print(char *const *tasks, struct amp_error *err)
                : amp_out(amp_buf_span(&script), err);
 }
 
-/* Writes the new tasks to fd. *status: that of task-dispatch new. */
-static int tasks_compose(int argc, char **argv, int fd, int *status, struct amp_error *err)
-{
-    struct amp_child child;
-    struct amp_child_end end;
-    char self[PATH_MAX];
-    *status = AMP_OK;
-    if (argc == 0)
-        return 0;
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0)
-        return amp_fail_errno(err, AMP_IOERR, "/proc/self/exe");
-    self[n] = '\0';
-    AMP_FREE const char **args = calloc((size_t)argc + 4, sizeof *args);
-    if (!args)
-        return amp_fail_memory(err);
-    args[0] = self;
-    args[1] = "new";
-    args[2] = "--";
-    for (int i = 0; i < argc; i++)
-        args[i + 3] = argv[i];
-    const struct amp_child_spec spec = {.argv = args,
-                                        .fd_in = STDIN_FILENO,
-                                        .fd_out = fd,
-                                        .fd_err = STDERR_FILENO,
-                                        .keep_group = true,
-                                        .dies_with_us = true};
-    if (amp_child_start(&spec, &child, err) < 0 ||
-        amp_child_wait(&child, -1, 1000, &amp_stop, &end, err) < 0)
-        return -1;
-    *status = amp_stop ? AMP_INTERRUPTED : end.exited ? end.exit_code : AMP_INTERNAL;
-    return 0;
-}
-
-static int run_supervised(struct loop_run *r, int argc, char **argv, int *status,
-                          struct amp_error *err)
+static int run_supervised(struct loop_run *r, int *status, struct amp_error *err)
 {
     char dir[PATH_MAX];
-    AMP_CLOSE int tasks = memfd_create("tasks", MFD_CLOEXEC);
-    if (tasks < 0)
-        return amp_fail_errno(err, AMP_IOERR, "the new tasks");
-    if (tasks_compose(argc, argv, tasks, status, err) < 0)
-        return -1;
-    if (*status != AMP_OK)
-        return 0;
-    r->tasks = tasks;
     settings.supervised = true;
     settings.color = amp_color(stderr);
     if (loop_fifos_make(r->state, dir, err) < 0)
@@ -219,12 +176,16 @@ int task_loop(int argc, char **argv)
         amp_store_close(store);
         return amp_complain(&err);
     }
-    int rc = argc == 0 ? open_check(store, &err) : 0;
+    AMP_CLOSE int tasks = memfd_create("tasks", MFD_CLOEXEC);
+    int rc = tasks < 0   ? amp_fail_errno(&err, AMP_IOERR, "the new tasks")
+             : argc == 0 ? open_check(store, &err)
+                         : loop_tasks_make(store, argc, argv, tasks, &status, &err);
     /* The filters open the state themselves; the lock lives on. */
     amp_store_close(store);
     if (rc < 0)
         return amp_complain(&err);
-    if (run_supervised(&r, argc, argv, &status, &err) < 0)
-        return amp_complain(&err);
-    return status;
+    if (status != AMP_OK)
+        return status;
+    r.tasks = tasks;
+    return run_supervised(&r, &status, &err) < 0 ? amp_complain(&err) : status;
 }
