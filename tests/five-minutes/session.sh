@@ -43,7 +43,7 @@ cat ../units.md
 # The loop on a terminal of its own; the question comes there, and the answer is typed.
 printf '$ ./loop.sh --policy ../policy.json ../units.md\n'
 mkfifo ../typed
-TERM=dumb script -qefc './loop.sh --policy ../policy.json ../units.md' ../terminal <../typed >/dev/null &
+TERM=dumb timeout 240 script -qefc './loop.sh --policy ../policy.json ../units.md' ../terminal <../typed >/dev/null &
 loop=$!
 exec 3>../typed
 until grep -q 'An empty line leaves' ../terminal 2>/dev/null; do

@@ -161,7 +161,7 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
     if (k->walls.quarantined && report->level == AMP_LEVEL_FULL)
         places[n++] = (struct amp_confine_place){.path = k->walls.cover, .at = dot_git};
     /* The adapters, and the command itself, if they are somewhere else than the toolchain. */
-    if (amp_helper_path("agent-adapter.sh", helper, sizeof helper, NULL) == 0 &&
+    if (amp_helper_path("agent-claude", helper, sizeof helper, NULL) == 0 &&
         realpath(helper, libexec)) {
         *strrchr(libexec, '/') = '\0';
         places[n++] = (struct amp_confine_place){.path = libexec};
