@@ -219,7 +219,7 @@ setup() {
   local page
   for page in "$AMP_TOP"/man/*; do
     sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$page" | grep -q '^\$ ' || continue
-    grep -qwF "${page##*/}" "$AMP_TOP"/tests/bats/{manual_examples,task_manual}.bats || {
+    grep -qwF "${page##*/}" "$AMP_TOP"/tests/bats/{manual_examples,task_manual,tasks}.bats || {
       echo "${page##*/}"
       return 1
     }

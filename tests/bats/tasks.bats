@@ -34,6 +34,7 @@ echo "$AMP_ATTEMPT" >>"done-$AMP_TASK_ID"
 A
   cat >reviewer <<'A'
 #!/bin/sh
+echo "looked at $AMP_TASK_ID"
 word=approved issues='[]'
 [ "$AMP_TASK_ID" != T-2026-002 ] || {
   word=rejected
@@ -230,4 +231,16 @@ A
   # It does not start again, and its executor takes other work.
   wait_until 30 grep -q "dropped: terminal" err
   kill -0 "${pids[0]}"
+}
+
+@test "the examples of task-dispatch-list(1), task-dispatch-land(1), task-dispatch-cancel(1) run as they stand" {
+  for page in task-dispatch-list.1 task-dispatch-land.1 task-dispatch-cancel.1; do
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$AMP_TOP/man/$page" | sed -n 's/^\$ //p'
+  done >script
+  [ "$(grep -c '^task-dispatch\|^cd\|^cat' script)" -eq 7 ]
+  run -0 --separate-stderr bash -euo pipefail script
+  [ "${lines[0]}" = T-2026-002 ]
+  [ "${lines[-1]}" = "looked at T-2026-001" ]
+  [[ "$stderr" == *"main can move from"*"main moved from"*"T-2026-002 is cancelled"* ]]
+  [ -e "$top/work/done-T-2026-001" ]
 }
