@@ -225,6 +225,26 @@ unharmed() {
   ended 0
 }
 
+@test "a state directory that cannot be written is shown, and actions are refused" {
+  local drop=
+  # root may write in any case, without this capability it may not.
+  [ "$(id -u)" -ne 0 ] || drop='setpriv --bounding-set -dac_override,-dac_read_search '
+  [ -z "$drop" ] || need setpriv
+  chmod -R u-w "$AMP_STATE"
+  sum=$(find "$AMP_STATE" -type f -exec sha256sum {} + | sort)
+  term 80 24 "${drop}amp-top"
+  see "read-only"
+  see "T-2026-001"
+  keys S
+  see "the state directory cannot be written"
+  keys 3 a
+  see "the state directory cannot be written"
+  keys q
+  ended 0
+  [ "$(find "$AMP_STATE" -type f -exec sha256sum {} + | sort)" = "$sum" ]
+  chmod -R u+w "$AMP_STATE"
+}
+
 @test "stopped and continued; ended by TERM or a crash, the terminal is as it was" {
   term 80 24 'set -m; amp-top; stty -a >stopped; fg >/dev/null'
   see "1 Tasks"
