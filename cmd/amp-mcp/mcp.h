@@ -8,8 +8,7 @@
  *   schema.c     JSON schemas from the table
  *   resources.c  resources, subscriptions
  *   tool/        the tools: take.c (inbox), say.c (send, reply, progress), person.c (ask_human) and
- *                task.c (my_task) with a state directory; attempt.c inside of an attempt; emit.c:
- *                messages to their recipients, by amp-route or --out
+ *                task.c (my_task) with a state directory; attempt.c inside of an attempt
  */
 #ifndef AMP_MCP_H
 #define AMP_MCP_H
@@ -76,7 +75,6 @@ enum mcp_level {
 #undef X
         MCP_LEVEL_COUNT
 };
-int mcp_level_find(const char *word); /* -1: unknown */
 
 /* Where a tool can work. */
 enum {
@@ -133,7 +131,6 @@ struct mcp_tool {
     /* Ends a call that waits, because of a cancellation or the end of the session. */
     void (*stop)(struct mcp_call *call, const char *why);
 };
-extern const struct mcp_tool mcp_tools[];
 
 struct mcp_call {
     struct mcp *m;
@@ -302,18 +299,5 @@ void mcp_listen_free(struct mcp_call *call);
 void mcp_resources_look(struct mcp *m);
 bool mcp_resources_watched(const struct mcp *m);
 void mcp_resources_close(struct mcp *m);
-
-/* ---- emit.c ---- */
-
-/* Signs the lines (each with LF, unsigned) and gives them to amp-route, or writes them to --out.
- * NO: a recipient was refused; the code and the words are amp-route's, and the message is a dead
- * letter. Other failures: the lines did not leave. */
-int mcp_emit(struct mcp *m, struct amp_span lines, struct amp_error *err);
-/* Gives the open entries of the outbox to their recipients, and closes them. The caller holds the
- * lock of the outbox's name. */
-int mcp_emit_outbox(struct mcp *m, struct amp_error *err);
-
-/* {"content":…} for a result with a text; steals `structured`. */
-json_t *mcp_content(json_t *structured, const char *text, bool failed);
 
 #endif

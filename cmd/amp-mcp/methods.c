@@ -20,7 +20,8 @@ static const char *const level_words[] = {
 #undef X
 };
 
-int mcp_level_find(const char *word)
+/* -1: unknown */
+static int level_find(const char *word)
 {
     for (int i = 0; i < MCP_LEVEL_COUNT; i++)
         if (strcmp(level_words[i], word) == 0)
@@ -116,7 +117,7 @@ static void ping(struct mcp *m, const struct mcp_to *to, json_t *params)
 
 static void level_set(struct mcp *m, const struct mcp_to *to, json_t *params)
 {
-    int level = mcp_level_find(amp_json_str(params, "level"));
+    int level = level_find(amp_json_str(params, "level"));
 
     if (level < 0) {
         mcp_error(m, to, AMP_RPC_PARAMS, NULL,
@@ -226,7 +227,7 @@ static bool meta_read(struct mcp *m, struct mcp_to *to, const struct method *met
     const char *level = amp_json_str(meta, META "logLevel"), *text = json_string_value(version);
 
     to->modern = version != NULL;
-    to->level = *level ? mcp_level_find(level) : -1;
+    to->level = *level ? level_find(level) : -1;
     if (!to->modern && !m->initialized && !method->at_once) {
         mcp_error(m, to, AMP_RPC_PARAMS, NULL,
                   "params._meta has no " META "protocolVersion, and there was no initialize");

@@ -221,7 +221,7 @@ static const struct mcp_field task_out[] = {
     "time, answered is false: this is never an approval. The call can be cancelled; it reports "   \
     "progress while it waits."
 
-const struct mcp_tool mcp_tools[] = {
+static const struct mcp_tool tools[] = {
     {"inbox", "Take the next message",
      "Takes the next message that others sent to you. Each message is handed over once, and counts "
      "as read when you have this result. Answer with reply.",
@@ -271,7 +271,7 @@ const struct mcp_tool mcp_tools[] = {
  * attempt go first, but for the inbox. */
 static const struct mcp_tool *tool_find(const struct mcp *m, const char *name)
 {
-    for (const struct mcp_tool *t = mcp_tools; t->name; t++)
+    for (const struct mcp_tool *t = tools; t->name; t++)
         if (strcmp(t->name, name) == 0 && (t->where & m->where))
             return t;
     return NULL;
@@ -302,7 +302,7 @@ void mcp_tools_list(struct mcp *m, const struct mcp_to *to)
 {
     json_t *list = json_array();
 
-    for (const struct mcp_tool *t = mcp_tools; t->name; t++)
+    for (const struct mcp_tool *t = tools; t->name; t++)
         if (tool_find(m, t->name) == t)
             json_array_append_new(list, tool_describe(t));
     mcp_result(m, to, mcp_cacheable(to, json_pack("{s:o}", "tools", list), 3600000));
@@ -310,7 +310,8 @@ void mcp_tools_list(struct mcp *m, const struct mcp_to *to)
 
 /* ---- tools/call ---- */
 
-json_t *mcp_content(json_t *structured, const char *text, bool failed)
+/* {"content":…} for a result with a text; steals `structured`. */
+static json_t *content_make(json_t *structured, const char *text, bool failed)
 {
     AMP_BUF struct amp_buf all = {0};
     json_auto_t *owned = structured;
@@ -347,7 +348,7 @@ static void failure_send(struct mcp *m, const struct mcp_to *to, const char *too
     if (amp_buf_fmt(&text, NULL, "%s: %s", err->code[0] ? err->code : "failed", err->what) < 0)
         return;
     mcp_log(m, to, MCP_WARNING, "%s: %s", tool, text.data);
-    json_t *result = mcp_content(NULL, text.data, true);
+    json_t *result = content_make(NULL, text.data, true);
     if (result)
         json_object_set_new(result, "_meta", json_pack("{s:s}", "amp/code", err->code));
     mcp_result(m, to, result);
@@ -360,7 +361,7 @@ void mcp_call_end(struct mcp_call *call, enum mcp_step how, const struct amp_err
     if (how == MCP_DONE) {
         json_t *structured = call->result;
         call->result = NULL;
-        mcp_result(m, &call->to, mcp_content(structured, call->text, false));
+        mcp_result(m, &call->to, content_make(structured, call->text, false));
     } else {
         failure_send(m, &call->to, call->tool->name, err);
     }
@@ -437,7 +438,7 @@ void mcp_tools_call(struct mcp *m, const struct mcp_to *to, json_t *params)
 
     if (!tool) {
         bool elsewhere = false;
-        for (const struct mcp_tool *t = mcp_tools; t->name; t++)
+        for (const struct mcp_tool *t = tools; t->name; t++)
             elsewhere |= strcmp(t->name, name) == 0;
         if (!elsewhere) {
             mcp_error(m, to, AMP_RPC_PARAMS, NULL, "unknown tool \"%.100s\"", name);

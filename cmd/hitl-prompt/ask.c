@@ -18,6 +18,82 @@
 #include "hitl.h"
 #include "terminal/dialog.h"
 
+/* ---- channels ---- */
+
+#define FDS_MAX AMP_WORKER_FDS
+
+#define FINISH_MS 5000 /* at the end: time to notify the channels of settled questions */
+struct prompt_channels {
+    struct amp_channels *channels;
+    struct amp_wake wake; /* of the state's log */
+    bool waking;          /* there are channels */
+};
+
+static int channels_open(struct prompt_channels *c, struct amp_decider *d,
+                         const struct amp_list *notify, struct amp_error *err)
+{
+    json_t *config = NULL;
+
+    if (hitl_config(&config, err) < 0)
+        return -1;
+    const struct amp_channels_options opt = {.decider = d,
+                                             .config = config,
+                                             .notify = notify->v,
+                                             .home = getenv("HOME"),
+                                             .note = d->opt.note};
+    if (amp_channels_open(&opt, &c->channels, err) < 0)
+        return -1;
+    if (!amp_channels_any(c->channels))
+        return 0;
+    c->waking = true;
+    return amp_wake_open(&c->wake, amp_store_dir(d->w.store), err);
+}
+
+static void channels_close(struct prompt_channels *c)
+{
+    struct amp_error err;
+
+    if (c->waking) {
+        /* After a signal the next run tells the channels. */
+        if (!amp_stop && amp_channels_finish(c->channels, FINISH_MS, &err) < 0)
+            amp_warn("%s", err.what);
+        amp_wake_close(&c->wake);
+    }
+    amp_channels_close(c->channels);
+    *c = (struct prompt_channels){0};
+}
+
+/* amp_worker_turn, and a step of the channels. */
+static int channels_turn(struct prompt_channels *c, struct amp_worker *w, struct pollfd *fds,
+                         unsigned n_fds, int64_t wait_ms, struct amp_error *err)
+{
+    struct pollfd all[FDS_MAX];
+    unsigned n = n_fds;
+
+    _Static_assert(AMP_CHANNELS_FDS + 16 <= AMP_WORKER_FDS, "the descriptors of a turn fit");
+    if (amp_decider_wait(w->ctx, &wait_ms, err) < 0)
+        return -1;
+    if (!c->waking)
+        return amp_worker_turn(w, fds, n_fds, wait_ms, err);
+    for (unsigned i = 0; i < n_fds; i++)
+        all[i] = fds[i];
+    n += amp_channels_watch(c->channels, all + n, &wait_ms);
+    all[n++] = (struct pollfd){.fd = c->wake.log, .events = POLLIN};
+    bool wrote = w->io->dirty;
+    if (amp_worker_turn(w, all, n, wait_ms, err) < 0)
+        return -1;
+    for (unsigned i = 0; i < n_fds; i++)
+        fds[i].revents = all[i].revents;
+    int others = amp_wake_drain(&c->wake, err);
+    if (others < 0)
+        return -1;
+    /* Decisions of hitl-prompt receive and answer, which this process emits. */
+    w->io->dirty |= others > 0;
+    return amp_channels_step(c->channels, others > 0 || wrote, err);
+}
+
+/* ---- the filter ---- */
+
 static const char *answer, *trusted_in;
 static int64_t timeout_ms, deadline_ms, unavailable_ms = 5000;
 static struct amp_hitl_policy policy = AMP_HITL_POLICY_NONE;
@@ -34,7 +110,7 @@ struct prompt {
     struct dialog dialog;
     struct amp_wake wake; /* the decisions of other processes; its descriptor is -1: none */
     struct answers answers;
-    struct hitl_channels channels;
+    struct prompt_channels channels;
     bool asking, undecided, no_terminal;
     bool ended; /* the person ended the program's questions with ^D */
     bool noted; /* the note about a background job was printed */
@@ -301,7 +377,7 @@ static int turn_wait(struct prompt *p, struct pollfd *fds, unsigned n, int64_t w
     int others = 1;
 
     fds[n] = (struct pollfd){.fd = p->wake.log, .events = POLLIN};
-    if (hitl_channels_turn(&p->channels, &p->d.w, fds, n + 1, wait_ms, err) < 0 ||
+    if (channels_turn(&p->channels, &p->d.w, fds, n + 1, wait_ms, err) < 0 ||
         (p->wake.log >= 0 && (others = amp_wake_drain(&p->wake, err)) < 0))
         return -1;
     p->d.w.io->dirty |= others > 0;
@@ -500,7 +576,7 @@ int hitl_ask(int argc, char **argv)
     p.d.people = people;
     p.d.hitl.policy = &policy;
     if (!rc)
-        rc = hitl_channels_open(&p.channels, &p.d, &notify, &err);
+        rc = channels_open(&p.channels, &p.d, &notify, &err);
     if (!rc) {
         note_no_terminal(&p, &no_terminal);
         rc = prompt_loop(&p, &err);
@@ -516,7 +592,7 @@ int hitl_ask(int argc, char **argv)
         question_done(&p);
     dialog_release(&p.dialog);
     amp_question_release(&p.q);
-    hitl_channels_close(&p.channels);
+    channels_close(&p.channels);
     amp_decider_close(&p.d);
     answers_release(&p.answers);
     amp_wake_close(&p.wake);

@@ -70,21 +70,6 @@ struct hitl {
 int hitl_open(const char *act, struct hitl *h, struct amp_error *err);
 void hitl_close(struct hitl *h);
 
-/* The channels of the filter. */
-#define HITL_FINISH_MS 5000 /* at the end: time to notify the channels of settled questions */
-struct hitl_channels {
-    struct amp_channels *channels;
-    struct amp_wake wake; /* of the state's log */
-    bool waking;          /* there are channels */
-};
-/* notify: the commands of --notify. */
-int hitl_channels_open(struct hitl_channels *c, struct amp_decider *d,
-                       const struct amp_list *notify, struct amp_error *err);
-void hitl_channels_close(struct hitl_channels *c); /* also of a zeroed struct */
-/* amp_worker_turn, and a step of the channels. */
-int hitl_channels_turn(struct hitl_channels *c, struct amp_worker *w, struct pollfd *fds,
-                       unsigned n_fds, int64_t wait_ms, struct amp_error *err);
-
 /* Columns for text at fd, at most 100; 80 if it is not a terminal. */
 int hitl_width(int fd);
 

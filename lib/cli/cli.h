@@ -156,10 +156,9 @@ void amp_note_terminal(const char *path);
 /* Records a status for amp_cli_main, which returns the worst, when the program goes on. */
 void amp_status_note(int status);
 
-/* -q: amp_note and amp_detail print nothing. -v: amp_detail prints notes, and the tool's last line
- * is a summary. Options of a verb with these names may set the same variables. */
+/* -q: amp_note prints nothing. -v: the tool's last line is a summary. Options of a verb with these
+ * names may set the same variables. */
 extern bool amp_quiet, amp_verbose;
-void amp_detail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --progress: on one line of stderr that is written again, from the first second on, four times a
  * second. auto: if stderr is a terminal. total: 0 if it is unknown. The line is removed before

@@ -87,8 +87,8 @@ void cli_summary_print(void)
     amp_buf_init(&b, 4096);
     if (!amp_verbose || (cli_tool->summary && cli_tool->summary(&b, &err) < 0))
         return;
-    amp_detail("%.*s, %.3f s", b.len ? (int)b.len : 4, b.len ? b.data : "done",
-               (double)(amp_mono_ms() - started_ms) / 1000);
+    amp_note("%.*s, %.3f s", b.len ? (int)b.len : 4, b.len ? b.data : "done",
+             (double)(amp_mono_ms() - started_ms) / 1000);
 }
 
 bool amp_color_of(int fd)
@@ -171,16 +171,6 @@ void amp_warn(const char *fmt, ...)
 }
 
 bool amp_quiet, amp_verbose;
-
-void amp_detail(const char *fmt, ...)
-{
-    va_list ap;
-    if (!amp_verbose || amp_quiet)
-        return;
-    va_start(ap, fmt);
-    diagnostic_format(AMP_DIAG_NOTE, fmt, ap);
-    va_end(ap);
-}
 
 void amp_note(const char *fmt, ...)
 {

@@ -63,9 +63,6 @@ bool cli_verb_listed(const struct amp_verb *v, const char *group);
 /* Fails with USAGE and names the nearest option, or the verb that has this one. */
 int cli_unknown_option(const struct cli_parse *p, struct amp_span name, struct amp_error *err);
 
-/* The command that a word means which is not a verb of this tool ("merge": "task-dispatch land"); or
- * NULL. */
-const char *cli_guess(const char *word);
 /* The help of one verb, or of the tool with all verbs or one group. */
 int cli_help(const struct amp_verb *verb, const char *group, const struct cli_parse *p,
              struct amp_error *err);

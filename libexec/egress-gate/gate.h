@@ -43,10 +43,6 @@ struct gate_record {
     int64_t ms;                      /* of "ended" */
 };
 
-/* Adds a record. Fails if the log cannot be written or too much of it is pending: then no further
- * decision may be made. */
-int gate_log_add(struct gate_log *log, const struct gate_record *r, struct amp_error *err);
-
 /* ---- the resolver: getaddrinfo(3) in threads ---- */
 
 struct gate_address {

@@ -549,7 +549,7 @@ may_link() {
     # shellcheck disable=SC2046 # words of the command without operands
     run -0 $(sed 's/ [A-Z-].*//' <<<"$command") --help
     n=$((n + 1))
-  done < <(sed -n 's/^    {"\([^"]*\)", "\([^"]*\)", "\([^"]*\)"},$/\1\t\2\t\3/p' lib/cli/command/guesses.c)
+  done < <(sed -n 's/^    {"\([^"]*\)", "\([^"]*\)", "\([^"]*\)"},$/\1\t\2\t\3/p' lib/cli/command/verbs.c)
   [ "$n" -gt 60 ]
   for command in "task-dispatch help" "task-dispatch help new" "amp-ack help dead" "worktree-bind -h"; do
     # shellcheck disable=SC2086

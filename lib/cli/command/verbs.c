@@ -95,6 +95,99 @@ static void list_verbs(const char *group, char *out, size_t size)
     }
 }
 
+/* Words that people try as verbs, after other tools, and the command that does it. */
+static const struct guess {
+    const char *tool, *word, *command;
+} guesses[] = {
+    {"agent-registry", "add", "agent-registry register"},
+    {"agent-registry", "join", "agent-registry register"},
+    {"agent-registry", "leave", "agent-registry deregister"},
+    {"agent-registry", "ping", "agent-registry heartbeat"},
+    {"agent-registry", "remove", "agent-registry deregister"},
+    {"agent-registry", "rm", "agent-registry deregister"},
+    {"agent-registry", "skills", "agent-registry capabilities"},
+    {"agent-registry", "status", "agent-registry list"},
+    {"amp-ack", "ack", "amp-ack send"},
+    {"amp-ack", "approve", "hitl-prompt answer ID approve"},
+    {"amp-ack", "check", "amp-ack doctor"},
+    {"amp-ack", "done", "amp-ack complete"},
+    {"amp-ack", "fsck", "amp-ack doctor"},
+    {"amp-ack", "history", "amp-ack log"},
+    {"amp-ack", "inbox", "amp-route inbox"},
+    {"amp-ack", "list", "amp-ack status --all"},
+    {"amp-ack", "ls", "amp-ack status --all"},
+    {"amp-ack", "nack", "amp-ack fail"},
+    {"amp-ack", "reject", "amp-ack fail"},
+    {"amp-ack", "requeue", "amp-ack dead requeue"},
+    {"amp-ack", "resend", "amp-ack dead requeue"},
+    {"amp-ack", "retry", "amp-ack dead requeue"},
+    {"amp-ack", "tail", "amp-ack log --follow"},
+    {"amp-ack", "top", "amp-top"},
+    {"amp-ack", "verify", "amp-ack audit --verify"},
+    {"amp-route", "deliver", "amp-route -r RULE"},
+    {"amp-route", "publish", "amp-route -r RULE"},
+    {"amp-route", "read", "amp-route inbox"},
+    {"amp-route", "receive", "amp-route inbox"},
+    {"amp-route", "send", "amp-route -r RULE"},
+    {"amp-route", "tail", "amp-route inbox AGENT --follow"},
+    {"amp-sign", "add", "amp-sign trust add"},
+    {"amp-sign", "check", "amp-sign verify"},
+    {"amp-sign", "generate", "amp-sign keygen"},
+    {"amp-sign", "keys", "amp-sign trust list"},
+    {"amp-sign", "list", "amp-sign trust list"},
+    {"amp-sign", "sign", "amp-sign"},
+    {"hitl-prompt", "allow", "hitl-prompt answer ID approve"},
+    {"hitl-prompt", "approve", "hitl-prompt answer ID approve"},
+    {"hitl-prompt", "continue", "hitl-prompt resume"},
+    {"hitl-prompt", "deny", "hitl-prompt answer ID deny"},
+    {"hitl-prompt", "history", "hitl-prompt audit"},
+    {"hitl-prompt", "kill", "hitl-prompt suspend"},
+    {"hitl-prompt", "log", "hitl-prompt audit"},
+    {"hitl-prompt", "pause", "hitl-prompt suspend"},
+    {"hitl-prompt", "reject", "hitl-prompt answer ID deny"},
+    {"hitl-prompt", "stop", "hitl-prompt suspend"},
+    {"task-dispatch", "add", "task-dispatch new"},
+    {"task-dispatch", "approve", "hitl-prompt answer ID approve"},
+    {"task-dispatch", "cd", "task-dispatch open"},
+    {"task-dispatch", "create", "task-dispatch new"},
+    {"task-dispatch", "delete", "task-dispatch cancel"},
+    {"task-dispatch", "kill", "task-dispatch cancel"},
+    {"task-dispatch", "log", "task-dispatch show"},
+    {"task-dispatch", "ls", "task-dispatch list"},
+    {"task-dispatch", "merge", "task-dispatch land"},
+    {"task-dispatch", "pause", "hitl-prompt suspend"},
+    {"task-dispatch", "ps", "task-dispatch list"},
+    {"task-dispatch", "remove", "task-dispatch cancel"},
+    {"task-dispatch", "rm", "task-dispatch cancel"},
+    {"task-dispatch", "setup", "task-dispatch init"},
+    {"task-dispatch", "start", "task-dispatch loop"},
+    {"task-dispatch", "status", "task-dispatch list"},
+    {"task-dispatch", "stop", "task-dispatch cancel"},
+    {"task-dispatch", "submit", "task-dispatch new"},
+    {"task-dispatch", "up", "task-dispatch loop"},
+    {"task-dispatch", "watch", "amp-top"},
+    {"worktree-bind", "add", "worktree-bind bind"},
+    {"worktree-bind", "cd", "worktree-bind path"},
+    {"worktree-bind", "clean", "worktree-bind prune"},
+    {"worktree-bind", "create", "worktree-bind bind"},
+    {"worktree-bind", "install", "worktree-bind hooks install"},
+    {"worktree-bind", "ls", "worktree-bind list"},
+    {"worktree-bind", "new", "worktree-bind bind"},
+    {"worktree-bind", "protect", "worktree-bind hooks install"},
+    {"worktree-bind", "remove", "worktree-bind unbind"},
+    {"worktree-bind", "rm", "worktree-bind unbind"},
+    {"worktree-bind", "run", "worktree-bind exec"},
+};
+
+/* The command that the word means, or NULL. */
+static const char *word_guess(const char *word)
+{
+    for (size_t i = 0; i < sizeof guesses / sizeof guesses[0]; i++)
+        if (strcmp(guesses[i].tool, cli_tool->name) == 0 && strcmp(guesses[i].word, word) == 0)
+            return guesses[i].command;
+    return NULL;
+}
+
 /* The verb, or the group of verbs, nearest to the text; "": none. */
 static void guess_verb(const char *text, struct amp_nearest *near)
 {
@@ -134,7 +227,7 @@ static int unknown_verb(const struct amp_verb *verb, char **at, struct amp_error
     if (near.word[0])
         return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s' (did you mean '%s'?)",
                         both, near.word);
-    const char *command = cli_guess(at[0]);
+    const char *command = word_guess(at[0]);
     if (command)
         return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s': use '%s'", at[0],
                         command);

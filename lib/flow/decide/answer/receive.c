@@ -12,7 +12,7 @@
 #include "protocol/compose/json.h"
 
 #define HEAD_MAX 16384
-#define PAGE_MAX  (1u << 20)
+#define PAGE_MAX (1u << 20)
 
 void amp_receive_release(struct amp_receive_response *r)
 {
