@@ -54,7 +54,7 @@ at() {
     worker "${@:4}"
 }
 stopping() { at STOP "$@"; }
-ends() {
+worker_ends() {
   kill "-$1" "$pid"
   exec 4>&-
   wait "$pid" || :
@@ -114,13 +114,13 @@ EOS
   starts worker --pause 1h
   work 1 >&4
   wait_until 30 took 1 RUNNING "$2"
-  ends KILL
+  worker_ends KILL
   starts worker --pause 1h
   work 2 >&4
   wait_until 30 took 2 RUNNING "$2"
   work 3 >&4
   wait_until 30 took 3 RUNNING "$2"
-  ends TERM
+  worker_ends TERM
   took 1 "$1" begin
   took 1 "$1" assign
   took 1 "$1" shutdown
@@ -140,7 +140,7 @@ EOS
   lift
   echo "$again" >&4
   wait_until 30 took 2 RUNNING complete
-  ends TERM
+  worker_ends TERM
 }
 
 @test "an agent that waits takes other work, and none while it is suspended" {
@@ -187,7 +187,7 @@ EOS
   wait_until 30 took 1 RESUMED start
   suspend 1
   wait_until 30 pauses 2
-  ends KILL
+  worker_ends KILL
   swept "2 hours" suspend_timeout
 }
 
@@ -202,7 +202,7 @@ EOS
   wait_until 30 took 1 SCHEDULED start
   suspend 1
   wait_until 30 pauses 1
-  ends KILL
+  worker_ends KILL
   lift
   starts at KILL RESUMED start --grace 100ms
   echo "$again" >&4
@@ -231,7 +231,7 @@ EOS
   suspend 1
   kill -CONT "$pid"
   wait_until 30 held 1
-  ends TERM
+  worker_ends TERM
   took 1 SCHEDULED shutdown
   run -1 took 1 SCHEDULED start
 }

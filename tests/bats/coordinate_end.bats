@@ -13,8 +13,8 @@ setup() {
   exec 8<>"$back" # the workers' end, which stays open
 }
 
-# ends [LINES on stdin]: the owner of a cycle; a run that hangs is 124.
-ends() {
+# cycle [LINES on stdin]: the owner of a cycle; a run that hangs is 124.
+cycle() {
   status=0
   timeout 60 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" \
     >>"$said" 2>"$BATS_TEST_TMPDIR/err" || status=$?
@@ -28,30 +28,30 @@ no_answer() {
 }
 
 @test "no task was opened because it was refused: 1, and it says so" {
-  new_task '.branch = "main"' | ends
+  new_task '.branch = "main"' | cycle
   [ "$status" = 1 ]
   [[ "$err" == *branch_violation* ]]
   [[ "$err" == *"ended without a new task"* ]]
 }
 
 @test "no task came at all: 1" {
-  ends </dev/null
+  cycle </dev/null
   [ "$status" = 1 ]
   [[ "$err" == *"ended without a new task"* ]]
 }
 
 @test "a task without criteria waits to be completed: 75 names it" {
-  new_task '.acceptance_criteria = []' | ends
+  new_task '.acceptance_criteria = []' | cycle
   [ "$status" = 75 ]
   [[ "$err" == *"open: T-2026-001"* ]]
-  ends </dev/null
+  cycle </dev/null
   [ "$status" = 75 ]
 }
 
 @test "a new task under the id of an ended one is refused: 1" {
   new_task | hear
   round aaaaaaa1 approved
-  new_task '.description = "again"' | ends
+  new_task '.description = "again"' | cycle
   [ "$status" = 1 ]
   [[ "$err" == *"T-2026-001: the task was refused: terminal"* ]]
 }
@@ -60,11 +60,11 @@ no_answer() {
   new_task | hear
   result failed aaaaaaa1 '.blockers = ["no permission to push"]' | hear
   no_answer >&8
-  ends </dev/null
+  cycle </dev/null
   [ "$status" = 75 ]
   [[ "$err" == *"open: T-2026-001"* ]]
   decision terminate >&8
-  ends </dev/null
+  cycle </dev/null
   [ "$status" = 0 ]
 }
 

@@ -130,8 +130,8 @@ EOS
       grep -oE '<li><a href="[^"]*"' | sed 's/.*href="//; s/"//'
   }
   [ "$(find_in_browser amp-ack-dead | head -n 1)" = amp-ack-dead.1.html ]
-  find_in_browser no_route >found
-  head -n 3 found | grep -qx 'amp-codes.7.html#no_route'
+  find_in_browser no_route >"$BATS_TEST_TMPDIR/found"
+  head -n 3 "$BATS_TEST_TMPDIR/found" | grep -qx 'amp-codes.7.html#no_route'
   find_in_browser ack.silence | head -n 1 | grep -qx 'amp.json.5.html#ack.silence'
   [ -z "$(find_in_browser xyzzyplugh)" ]
 }
