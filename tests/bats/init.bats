@@ -33,6 +33,8 @@ picture() {
   [[ $output == *"the repository has no commit yet"*"./loop.sh TASK.md"* ]]
   [ "$(stat -c %a .git/amp)" = 700 ]
   worktree-bind hooks check
+  run amp-ack doctor --state .git/amp
+  [[ $output != *"other users"* ]]
   bash -n loop.sh
   grep -q 'AMP_RESULT' AGENTS.md
   picture >../made

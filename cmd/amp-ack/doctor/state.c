@@ -20,6 +20,8 @@
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
 #include "store/history/history.h"
+#include "worktree/push.h"
+#include "worktree/rule.h"
 
 #define OVERDUE_MS 10000 /* a watcher is never that late */
 
@@ -80,8 +82,17 @@ static const char *path_below(const char *dir, const char *below)
     return path;
 }
 
-/* Reports the first file below that other users may read or write; returns how many there are.
- * doctor_permissions looks at amp.json. */
+/* Files that others may read: the settings of the guard, which git reads for every user of the
+ * repository. doctor_permissions looks at amp.json. */
+static bool is_public(const char *name, mode_t mode)
+{
+    return strcmp(name, "amp.json") == 0 ||
+           (!(mode & 022) &&
+            (strcmp(name, AMP_RULE_FILE) == 0 || strcmp(name, AMP_PUSH_SETTINGS) == 0 ||
+             strcmp(name, AMP_PUSH_SECTIONS) == 0));
+}
+
+/* Reports the first file below that other users may read or write; returns how many there are. */
 static unsigned check_modes(const char *dir, const char *below)
 {
     unsigned n = 0;
@@ -91,7 +102,8 @@ static unsigned check_modes(const char *dir, const char *below)
     while (d && (e = readdir(d))) {
         struct stat st;
         if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-            S_ISLNK(st.st_mode) || !(st.st_mode & 077) || strcmp(e->d_name, "amp.json") == 0)
+            S_ISLNK(st.st_mode) || !(st.st_mode & 077) ||
+            (!*below && is_public(e->d_name, st.st_mode)))
             continue;
         if (n++ == 0)
             doctor_say(DOCTOR_FAIL, doctor_fix("chmod -R go= %s", doctor_quote(dir)),
