@@ -8,6 +8,7 @@
 #include "flow/hook/grant.h"
 #include "flow/reply/reply.h"
 #include "hitl/operators/token.h"
+#include "hitl/pause/pause.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/awaited.h"
@@ -25,17 +26,30 @@ static int message_due(struct amp_store *s, const struct amp_deadline_ctx *c, in
     return amp_message_next_due(s, c->silence_ms, ms, err);
 }
 
+static bool message_suspended(void *ctx, struct amp_span task, struct amp_span agent)
+{
+    return amp_pauses_find(ctx, task, agent) != NULL;
+}
+
 static int message_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                        uint32_t *done, struct amp_error *err)
 {
+    struct amp_pauses pauses;
+    amp_pauses_init(&pauses);
+    int rc = amp_pauses_read(s, &pauses, err);
     const struct amp_sweep_options o = {.actor = c->actor,
                                         .from = c->from,
                                         .severity = c->severity,
                                         .silence_ms = c->silence_ms,
                                         .metrics = c->metrics,
                                         .retry = c->retry,
-                                        .window_ms = c->window_ms};
-    return amp_message_sweep(s, now_ms, &o, done, err);
+                                        .window_ms = c->window_ms,
+                                        .suspended = pauses.n_v ? message_suspended : NULL,
+                                        .ctx = &pauses};
+    if (rc >= 0)
+        rc = amp_message_sweep(s, now_ms, &o, done, err);
+    amp_pauses_release(&pauses);
+    return rc < 0 ? -1 : 0;
 }
 
 static int window_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,

@@ -137,3 +137,25 @@ E
   wait_until 30 grep -q 'T-2026-044-201' file
   kill "$router"
 }
+
+@test "the deadline of a message for a suspended agent waits, and begins anew when it is resumed" {
+  {
+    to executor 301
+    to reviewer 302
+    message task_dispatch '.msg_id = "task_dispatch-T-2026-045-303" | .to = "reviewer" | .task_id = "T-2026-045"'
+  } | amp-ack track >/dev/null
+  states() { amp-ack status --all --json | jq -r '.msg_id[-3:] + " " + .state' | sort | tr '\n' ' '; }
+  hitl-prompt suspend --agent executor --reason "out of hand"
+  hitl-prompt suspend --task T-2026-045
+  run -0 amp-ack sweep --now 2099-01-01T00:00:00Z
+  [[ $output == *302* && $output != *301* && $output != *303* ]]
+  [[ $(states) == "301 SENT "*"303 SENT "* ]]
+  hitl-prompt resume --all
+  # After the suspension there is the whole time, at least once.
+  run -0 amp-ack sweep --now 2099-01-01T00:05:01Z
+  [[ $output != *30[13]* && $(states) == "301 SENT "*"303 SENT "* ]]
+  run -0 amp-ack sweep --now 2099-01-01T00:10:02Z
+  [ "$(jq -r 'select(.type == "escalation").payload.affected_msgs[0][-3:]' <<<"$output" | sort | tr '\n' ' ')" = "301 303 " ]
+  run -0 amp-ack sweep --now 2099-01-01T01:00:00Z
+  [ -z "$output" ]
+}

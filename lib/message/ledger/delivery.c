@@ -98,7 +98,7 @@ static void begin_anew(struct amp_message_rec *r)
 {
     struct amp_span none = {"", 0};
     r->expires_ms = r->seen_ms = r->timed_out_ms = 0;
-    r->silent = r->lost = r->supervised = r->notified = false;
+    r->silent = r->lost = r->supervised = r->notified = r->held = false;
     r->attempt = r->departed_ms = r->sequence = 0;
     r->n_tries = r->n_acks = 0;
     r->next = r->node = r->failure = r->given_up = r->holder = r->result = none;
@@ -111,6 +111,23 @@ static void sign_note(struct amp_message_rec *r, const struct amp_delivery_step 
     if (r->seen_ms > 0) {
         r->seen_ms = st->now_ms;
         r->lost = false;
+    }
+}
+
+/* The time limit of the state begins anew; that of the time to live does not. */
+static void put_off(struct amp_message_rec *r, int64_t now_ms)
+{
+    bool outcome = r->state != AMP_DELIVERY_SENT && r->sla_ms > 0;
+    int64_t limit = outcome ? r->sla_ms : r->ack_timeout_ms;
+    int64_t due = now_ms + (limit > 0 ? limit : r->beat_ms);
+    bool expires = r->state == AMP_DELIVERY_SENT ||
+                   (r->state == AMP_DELIVERY_RECEIVED && amp_delivery_terms(r)->expires_unread);
+    if (expires && r->expires_ms > now_ms && r->expires_ms < due)
+        due = r->expires_ms;
+    r->due_ms = due;
+    if (r->beat_ms > 0) {
+        r->until_ms = due;
+        r->due_ms = beat_next(r, now_ms);
     }
 }
 
@@ -129,6 +146,8 @@ void amp_delivery_carry(struct amp_message_rec *r, const struct amp_delivery_ste
         outcome_expect(r, st);
     if (eff & AMP_DELIVERY_DO_HEARD)
         sign_note(r, st);
+    if (eff & AMP_DELIVERY_DO_PUT_OFF)
+        put_off(r, st->now_ms);
     if (eff & AMP_DELIVERY_DO_RUN_ON) {
         r->lost = r->seen_ms > 0;
         r->due_ms = r->beat_ms > 0 ? r->until_ms : r->due_ms;
@@ -146,6 +165,7 @@ void amp_delivery_carry(struct amp_message_rec *r, const struct amp_delivery_ste
     /* The next sweep continues here. */
     if (eff & (AMP_DELIVERY_DO_DECIDE | AMP_DELIVERY_DO_DEPART | AMP_DELIVERY_DO_BURY))
         r->due_ms = st->now_ms;
+    r->held = r->held && st->r.to == st->from;
     r->state = st->r.to;
 }
 

@@ -25,6 +25,7 @@
     X(AMP_DELIVERY_EV_TIMEOUT, "timeout", "its deadline passed")                                   \
     X(AMP_DELIVERY_EV_ALIVE, "alive", "another sign of life of the holder")                        \
     X(AMP_DELIVERY_EV_SILENT, "silent", "no sign of life when one was due")                        \
+    X(AMP_DELIVERY_EV_HOLD, "hold", "its deadline passed while people suspended its receiver")     \
     X(AMP_DELIVERY_EV_EXPIRE, "expire", "its time to live passed")                                 \
     X(AMP_DELIVERY_EV_RETRY, "retry", "another attempt follows")                                   \
     X(AMP_DELIVERY_EV_RESEND, "resend", "the attempt is sent")                                     \
@@ -49,6 +50,7 @@
     X(AMP_DELIVERY_DO_EXPECT, "expect", "wait for its outcome, or the next sign of life")          \
     X(AMP_DELIVERY_DO_HEARD, "heard", "move the deadline of the next sign of life")                \
     X(AMP_DELIVERY_DO_RUN_ON, "run_on", "keep its deadline; report the silence once")              \
+    X(AMP_DELIVERY_DO_PUT_OFF, "put_off", "begin its time limit anew")                             \
     X(AMP_DELIVERY_DO_LOG_TIMEOUT, "log_timeout", "record the time of the timeout")                \
     X(AMP_DELIVERY_DO_DECIDE, "decide", "decide now on another attempt")                           \
     X(AMP_DELIVERY_DO_AWAIT_RETRY, "await_retry", "set the time of the next attempt")              \

@@ -46,6 +46,7 @@ static const struct amp_rec_field message_fields[] = {
     MEMBER(BOOL, "wants_outcome", wants_outcome),
     MEMBER(BOOL, "for_many", for_many),
     MEMBER(BOOL, "told", notified),
+    MEMBER(BOOL, "held", held),
     MEMBER(INT, "beat_ms", beat_ms),
     MEMBER(INT, "until_ms", until_ms),
     MEMBER(BOOL, "beat_warns", beat_warns),

@@ -47,6 +47,7 @@ struct amp_message_rec {
     bool wants_outcome; /* the sender waits for an outcome */
     bool for_many;      /* several recipients or all, not only `to` */
     bool notified;      /* a person was notified of its timeout */
+    bool held;          /* people suspended its receiver when its deadline last passed */
     /* Signs of life (AOP §6.1): without one for beat_ms the message times out before its deadline
      * until_ms; beat_warns: this is only reported. */
     int64_t beat_ms, until_ms;

@@ -122,12 +122,42 @@ static int message_expire(struct amp_overdue *o)
     return end_commit(o, AMP_DELIVERY_EV_EXPIRE, AMP_STAGE_FAILED, "ttl_expired", what);
 }
 
+/* Whether people suspend the message's task, the holder of its work, or one of its recipients: then
+ * nobody is to answer it. */
+static int is_suspended(struct amp_overdue *o)
+{
+    const struct amp_sweep_options *opt = o->sw->opt;
+    const struct amp_span who = o->r.holder.n > 0 ? o->r.holder : o->r.to;
+    struct amp_view v;
+    if (!opt->suspended)
+        return 0;
+    if (opt->suspended(opt->ctx, o->r.task, who))
+        return 1;
+    if (!o->r.for_many || o->r.holder.n > 0)
+        return 0;
+    int rc = amp_step_read(o, o->r.line, &v);
+    for (uint32_t i = 0; rc > 0 && i < v.n_to; i++)
+        if (opt->suspended(opt->ctx, o->r.task, v.to[i]))
+            return 1;
+    return rc < 0 ? -1 : 0;
+}
+
+/* After the suspension the receiver has the whole time once more. */
+static int deadline_put_off(struct amp_overdue *o, bool suspended)
+{
+    o->st.event = AMP_DELIVERY_EV_HOLD;
+    o->r.held = suspended;
+    return amp_step_commit(o) < 0 ? -1 : 1;
+}
+
 /* AMP: reports once that the holder of work gave no sign of life. While the task is suspended, none
  * is expected. */
 static int holder_lose(struct amp_overdue *o)
 {
     char what[500], seen[AMP_TIME_MAX];
-    int suspended = amp_notify_suspended(o->sw, o->r.task);
+    int suspended = is_suspended(o);
+    if (suspended == 0)
+        suspended = amp_notify_suspended(o->sw, o->r.task);
     if (suspended < 0)
         return -1;
     o->st.event = AMP_DELIVERY_EV_ALIVE;
@@ -229,11 +259,17 @@ static int step_choose(struct amp_overdue *o)
 {
     bool taken_up = o->r.state == AMP_DELIVERY_READ || o->r.holder.n > 0;
     bool late = !taken_up && o->r.expires_ms > 0 && o->r.expires_ms <= o->sw->now_ms;
+    int suspended;
     o->emits = false;
     switch (o->r.state) {
     case AMP_DELIVERY_SENT:
     case AMP_DELIVERY_RECEIVED:
     case AMP_DELIVERY_READ:
+        suspended = late ? 0 : is_suspended(o);
+        if (suspended < 0)
+            return -1;
+        if (suspended || (o->r.held && !late))
+            return deadline_put_off(o, suspended);
         o->silent = !late && is_silent(o);
         return late                           ? message_expire(o)
                : o->silent && o->r.beat_warns ? silence_warn(o)
