@@ -288,7 +288,7 @@ static int person_ask(const struct amp_hook_place *at, const struct amp_hook_res
         return amp_fail_errno(err, AMP_NOPERM, "%s", hitl_state);
     if (place_check(hitl_state, at, err) < 0 || hitl_store(&store, err) < 0)
         return -1;
-    if (session_ms > 0 && amp_hook_scope_of(store, &event, at, r, q.task, &scope))
+    if (session_ms > 0 && amp_hook_scope_of(store, &event, at, r, q.agent, q.task, &scope))
         q.scope = &scope;
     int rc = q.scope ? grant_use(store, q.scope, err) : 0;
     if (rc == 0) {

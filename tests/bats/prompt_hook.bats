@@ -183,6 +183,14 @@ modify() {
   [[ $output == *'"deny"'*"git push"* ]]
   again 'cp a b'
   [[ $output == *'"deny"'*"in time"* ]]
+  # What follows behind the rule's command, or is in it, is not allowed with it.
+  again 'make x && rm -r src'
+  [[ $output == *'"deny"'*"in time"* ]]
+  [[ $(invocation | jq -r .context.session_permission.allows) == *": this call only" ]]
+  again 'make >src/a.c'
+  [[ $output == *'"deny"'*"in time"* ]]
+  AMP_AGENT=two again 'make install'
+  [[ $output == *'"deny"'*"in time"* ]]
   again 'make all' other
   [[ $output == *'"deny"'*"in time"* ]]
   # High risk is never allowed for a session, also if somebody answers so.
@@ -246,6 +254,37 @@ deny: no person decided in time
 status 2
 status 2
 status 2
+allow: allowed by hitl.hook.rules" ]
+}
+
+@test "in the sandbox of run, too, the hook asks through its worker" {
+  load agents
+  "$AMP_BUILD/libexec/amp/confine" --probe | jq -e '.namespaces == true and .landlock > 0 and .seccomp == true' >/dev/null ||
+    skip "this machine cannot confine"
+  workplace
+  need_tool task-dispatch
+  umask 077
+  echo '{"hitl":{"hook":{"ask":"worker","rules":[{"decision":"allow","command":"ls *"}]}}}' >amp.json
+  jq -n --arg top "$AMP_TOP" --arg config "$PWD/amp.json" '{read: [$top + "/**", $config]}' >policy.json
+  agent talks <<EOS
+call() { printf '{"session_id":"s","cwd":"%s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"%s"},"tool_use_id":"u"}' "\$PWD" "\$1" |
+  "$AMP_BUILD/bin/hitl-prompt" hook -c "$BATS_TEST_TMPDIR/amp.json" "\${@:2}" >>replies 2>&1 || echo "status \$?" >>replies; }
+call 'make one' --deadline 20s
+call 'make two' --deadline 1s
+call 'ls x'
+EOS
+  dispatch | AMP_CONFINE=require task-dispatch run --state "$STATE" --policy policy.json --exec ./talks >out.ndjson 2>err &
+  runs=$!
+  wait_until 20 grep -q '"type":"escalation"' out.ndjson
+  echo '{"task_id":"*","decision":"resume","note":""}' >answer
+  grep -m 1 '"type":"escalation"' out.ndjson | hitl-prompt --state "$STATE" --answer answer >decisions
+  wait "$runs"
+  jq -es 'any(.[]; .type == "task_result" and any(.payload.work_log[]; .action == "confinement" and (.detail | fromjson).level == "full"))' out.ndjson
+  git -C "$REPO" show feat/x:replies >replies
+  cat replies
+  [ "$(jq -r '.hookSpecificOutput | .permissionDecision + ": " + .permissionDecisionReason' replies)" = \
+    "allow: approved by a person
+deny: no person decided in time
 allow: allowed by hitl.hook.rules" ]
 }
 

@@ -24,7 +24,7 @@ AMP_REC_TABLE(grant_rec, "a permission for a session", struct grant, fields);
 
 bool amp_hook_scope_of(struct amp_store *s, const struct amp_call_event *e,
                        const struct amp_hook_place *at, const struct amp_hook_result *r,
-                       const char *task, struct amp_hook_scope *out)
+                       const char *agent, const char *task, struct amp_hook_scope *out)
 {
     char risk[16] = "";
     struct amp_error err;
@@ -35,18 +35,22 @@ bool amp_hook_scope_of(struct amp_store *s, const struct amp_call_event *e,
         (amp_decision_task_risk(s, amp_span_str(task), risk, &err) < 0 ||
          strcmp(risk, "high") == 0))
         return false;
-    /* Without a rule that asks, only the same call again. */
+    /* Only the same call again, if no rule asks or it says nothing about a part of the call: the
+     * rule for `make` does not permit what follows behind a semicolon. */
+    struct amp_span rule = r->whole ? r->text : AMP_SPAN("");
     const struct amp_span parts[] = {amp_span_str(amp_call_cli_name(e->cli)),
+                                     amp_span_str(agent ? agent : ""),
                                      e->session,
                                      e->tool,
                                      amp_span_str(at->top),
-                                     r->text,
-                                     r->text.n ? r->text : e->input};
+                                     rule,
+                                     rule.n ? rule : e->input};
     if (amp_key_digest(parts, sizeof parts / sizeof *parts, out->digest, &err) < 0)
         return false;
-    snprintf(out->text, sizeof out->text, "%s, session %.*s, tool %.*s in %.400s: %s",
-             amp_call_cli_name(e->cli), AMP_CLIP(e->session, 100), AMP_CLIP(e->tool, 100), at->top,
-             r->text.n ? r->why : "this call only");
+    snprintf(out->text, sizeof out->text, "%s%s%.100s, session %.*s, tool %.*s in %.400s: %s",
+             amp_call_cli_name(e->cli), agent && *agent ? ", agent " : "", agent ? agent : "",
+             AMP_CLIP(e->session, 100), AMP_CLIP(e->tool, 100), at->top,
+             rule.n ? r->why : "this call only");
     return true;
 }
 

@@ -1,8 +1,8 @@
 /*
  * Permissions for the rest of a session of a coding agent: a person who is asked about a tool call
  * may allow the calls like it (AMP_HOOK_SESSION_ACTION), until a time. Like it are the calls of the
- * same agent, session, tool and worktree about which the same rule asks; if no rule asks, only
- * calls with the same input.
+ * same agent, session, tool and worktree about which the same rule asks; if no rule asks, or it is
+ * not about the whole call, only calls with the same input.
  *
  * Key "hook_grant.DIGEST": {"question","scope","until"}. The record only finds the question: its
  * decision is the permission, so it counts as long as the question's record has this decision.
@@ -26,7 +26,7 @@ struct amp_hook_scope {
  * session, the risk of the rule or the task is high, or the rule only might apply. */
 bool amp_hook_scope_of(struct amp_store *s, const struct amp_call_event *e,
                        const struct amp_hook_place *at, const struct amp_hook_result *r,
-                       const char *task, struct amp_hook_scope *out);
+                       const char *agent, const char *task, struct amp_hook_scope *out);
 
 struct amp_hook_grant {
     char who[AMP_QUESTION_KEY_MAX], question[AMP_QUESTION_KEY_MAX];

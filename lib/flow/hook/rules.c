@@ -462,6 +462,10 @@ static void rules_apply(const struct amp_hook_rules *rules, struct call *c,
         else if (hit == AMP_NAMED_PERHAPS)
             result_set(out, AMP_HOOK_ASK, i + 1, r, r->decision == AMP_HOOK_DENY);
     }
+    if (out->decision == AMP_HOOK_ASK) {
+        rule_allow(&rules->v[out->rule - 1], c);
+        out->whole = is_allowed(c);
+    }
     if (out->decision != AMP_HOOK_UNDECIDED)
         return;
     if (is_allowed(c)) {

@@ -45,6 +45,7 @@ struct amp_hook_result {
     enum amp_hook_decision decision;
     size_t rule;          /* its number from 1; 0: none, or several */
     struct amp_span text; /* the rule that asks, as it was given; empty: none does */
+    bool whole; /* the rule that asks is about the whole call, but for what other rules allow */
     bool grave; /* its risk is high, it only might apply, or another rule of high risk asks, too */
     char why[512];
 };
