@@ -45,10 +45,10 @@ at() { amp-ack cursors show "$1" "$2" | jq -r "$3"; }
   run -64 amp-ack cursors move mbp vps seven
   run -64 amp-ack cursors show mbp
   run -69 amp-ack -s elsewhere cursors list
-  run -69 --separate-stderr amp-ack cursors show c s --state /nonexistent
-  [[ $stderr == *"there is no state directory /nonexistent"* ]]
-  run -69 amp-ack cursors move c s 1 --state /nonexistent
-  run -69 amp-ack cursors retire c s --state /nonexistent
+  run -69 --separate-stderr amp-ack cursors show c s --state "$BATS_TEST_TMPDIR/none"
+  [[ $stderr == *"there is no state directory $BATS_TEST_TMPDIR/none"* ]]
+  run -69 amp-ack cursors move c s 1 --state "$BATS_TEST_TMPDIR/none"
+  run -69 amp-ack cursors retire c s --state "$BATS_TEST_TMPDIR/none"
 }
 
 @test "the sweep ends a lease that ran out" {

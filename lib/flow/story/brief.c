@@ -314,7 +314,6 @@ static bool is_read(const struct amp_brief_filter *f, uint8_t state)
 static int one_tell(struct briefing *b, struct amp_error *err)
 {
     struct amp_store_rec rec;
-    AMP_BUF struct amp_buf json = {0};
 
     if (amp_store_get(b->store, AMP_KEY(AMP_TASK_KIND, b->f->id), &rec, err) < 0)
         return -1;
