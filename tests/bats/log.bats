@@ -190,3 +190,31 @@ END
   log >h
   amp-validate --schema "$AMP_TOP/schemas/records/history.json" <h >/dev/null
 }
+
+@test "the page in Chromium: rows and drawings, nothing loaded, two widths, light and dark" {
+  need chromium
+  conversation
+  log --correlation "$FLOW" --format html >page.html
+  browse() { # browse ARGS…: what Chromium says of itself is in `said`
+    timeout 60 chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --disable-component-update \
+      --user-data-dir="$PWD/profile" --enable-logging=stderr --log-net-log="$PWD/net.json" "$@" "file://$PWD/page.html" 2>said
+  }
+  browse --dump-dom >dom
+  # As many rows and drawings as are in the page, and some of each.
+  for part in '<tr>' '<svg ' '<path \|<line \|<rect '; do
+    n=$(grep -o "$part" page.html | wc -l)
+    [ "$n" -ge 3 ]
+    [ "$(grep -o "$part" dom | wc -l)" -eq "$n" ]
+  done
+  run -1 grep -E 'CONSOLE|Refused to' said
+  # The browser asks for addresses of its own maker; the page for none.
+  run -1 grep -F '"initiator":"null"' net.json
+  run -1 grep -E '(src|href)="?(https?:)?//|url\(|@import' dom
+  for width in 1280 480; do
+    for scheme in 0 1; do # dark, light
+      browse --window-size=$width,900 --blink-settings=preferredColorScheme=$scheme --screenshot="$PWD/$width.$scheme.png"
+      [ "$(od -An -j16 -N4 -tx1 $width.$scheme.png | tr -d ' ')" = "$(printf %08x $width)" ]
+    done
+    run -1 cmp -s $width.0.png $width.1.png
+  done
+}
