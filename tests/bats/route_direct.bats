@@ -61,6 +61,7 @@ go() {
   # What a refusal says, but for its own time and ids; those of one batch may change places.
   jq -c 'del(.. | .timestamp?, .message_id?, .msg_id?, .eventId?, .createdAt?, .ackedAt?, .seq?,
     .sequence_number?, .hlc_timestamp?, .idempotency_token?)' "$1/answers" | sort >"$1/answered"
+  sed -i "s/, [0-9.]* s\$/, TIME/" "$1/said" # of the summary
   sort -o "$1/said" "$1/said"
   rm "$1/answers"
   echo "$status" >"$1/status"
