@@ -124,6 +124,14 @@ state_of() {
   git -C work commit -q --allow-empty -m "another"
   refused 1 "the merged tree would be one that nobody approved" 1
   [[ "$stderr" == *"task-dispatch new --repo work --branch agent/x"* ]]
+  # The command can be copied into a shell, whatever the texts are.
+  mkdir "odd \$(touch ran) it's"
+  cp -a work "odd \$(touch ran) it's/w"
+  run -1 --separate-stderr task-dispatch land -s state -C "odd \$(touch ran) it's/w" 1
+  command=$(grep -o 'task-dispatch new --repo .*' <<<"$stderr")
+  bash -c "set -- ${command#task-dispatch}; printf '%s\n' \"\$@\"" >words
+  [ "$(paste -sd' ' words)" = "new --repo odd \$(touch ran) it's/w --branch agent/x --description Merge main into this branch: work of x --criterion the work of T-2026-001 is unchanged" ]
+  [ ! -e ran ]
   refused 1 "nobody approved" --no-ff 1
   git -C work branch release "$(git -C work rev-list --max-parents=0 main)"
   refused 1 "would land without a review" --into release 1

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../verbs.h"
 #include "loop.h"
 
 /* Characters that make a text more than words. */
@@ -77,8 +78,7 @@ int loop_command(const char *option, const char *text, char ***out, struct amp_e
     return 0;
 }
 
-/* Appends a piece without the marker. */
-static int piece_quote(const char *p, size_t n, struct amp_buf *out, struct amp_error *err)
+int task_shell_word(const char *p, size_t n, struct amp_buf *out, struct amp_error *err)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-./:=,@%+";
@@ -99,7 +99,7 @@ static int quote_write(const char *text, struct amp_buf *out, struct amp_error *
         return amp_buf_str(out, "''", err);
     while (*text) {
         size_t n = strcspn(text, LOOP_FIFOS);
-        if (n && piece_quote(text, n, out, err) < 0)
+        if (n && task_shell_word(text, n, out, err) < 0)
             return -1;
         text += n;
         if (!*text)

@@ -265,16 +265,40 @@ static int result_print(const struct landing *l, const struct amp_git_land *p,
     return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&line), err);
 }
 
+/* Names and descriptions are others' texts: they are quoted, since the command is there to be
+ * copied into a shell. */
+static int review_command(const struct landing *l, struct amp_buf *out, struct amp_error *err)
+{
+    const struct amp_task *t = &l->task;
+    AMP_BUF struct amp_buf what = {0};
+    size_t n = strnlen(t->description, 60);
+
+    while (n && ((unsigned char)t->description[n] & 0xC0) == 0x80)
+        n--;
+    amp_buf_init(&what, LINE_MAX_BYTES);
+    return amp_buf_fmt(&what, err, "Merge %s into this branch: %.*s", l->branch, (int)n,
+                       t->description) < 0 ||
+                   amp_buf_str(out, "task-dispatch new --repo ", err) < 0 ||
+                   task_shell_word(l->repo, strlen(l->repo), out, err) < 0 ||
+                   amp_buf_str(out, " --branch ", err) < 0 ||
+                   task_shell_word(t->branch, strlen(t->branch), out, err) < 0 ||
+                   amp_buf_str(out, " --description ", err) < 0 ||
+                   task_shell_word(what.data, what.len, out, err) < 0
+               ? -1
+               : amp_buf_fmt(out, err, " --criterion 'the work of %s is unchanged'", t->id);
+}
+
 /* How the work gets to a new review, where the refusal says that it needs one. */
 static void way_print(const struct landing *l, const struct amp_error *err)
 {
-    const struct amp_task *t = &l->task;
+    AMP_BUF struct amp_buf command = {0};
+    struct amp_error why;
 
-    if (strcmp(err->code, "target_moved") == 0 && t->id && *t->id)
-        amp_note("to have it reviewed on top of %s: task-dispatch new --repo %s --branch %s "
-                 "--description \"Merge %s into this branch: %.60s\" --criterion \"the work of %s "
-                 "is unchanged\"",
-                 l->branch, l->repo, t->branch, l->branch, t->description, t->id);
+    amp_buf_init(&command, LINE_MAX_BYTES);
+    if (strcmp(err->code, "target_moved") == 0 && l->task.id && *l->task.id &&
+        review_command(l, &command, &why) == 0)
+        amp_note("to have it reviewed on top of %s: %.*s", l->branch, (int)command.len,
+                 command.data);
     else if (strcmp(err->code, "worktree_dirty") == 0)
         amp_note("commit or stash the changes there, or land into another branch (--into)");
 }
