@@ -83,7 +83,7 @@ _amp_tools() {
     return 0
   fi
   if [[ ! $best ]]; then
-    # Of a verb of two words the first, then the second.
+    # Of a verb of two words the first, then the second; in the order of the groups.
     local verbs= first
     while IFS=$'\t' read -r row name _; do
       [[ $row == verb ]] || continue
@@ -95,6 +95,7 @@ _amp_tools() {
       fi
     done <<<"$table"
     _amp_tools_add < <(compgen -W "$verbs" -- "$cur")
+    compopt -o nosort 2>/dev/null
   fi
   if [[ $operands != - ]]; then
     _amp_tools_values "$operands"

@@ -89,7 +89,7 @@ function __amp_tools_complete
         return
     end
     if test -z "$best"
-        # Of a verb of two words the first, then the second.
+        # Of a verb of two words the first, then the second; in the order of the groups.
         for row in $table
             set -l f (string split \t -- $row)
             test "$f[1]" = verb; or continue
@@ -108,4 +108,4 @@ function __amp_tools_complete
     __fish_complete_path $cur
 end
 
-complete -c @TOOL@ -f -a '(__amp_tools_complete (commandline -opc)[1])'
+complete -c @TOOL@ -f -k -a '(__amp_tools_complete (commandline -opc)[1])'

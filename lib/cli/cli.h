@@ -61,6 +61,9 @@ struct amp_verb {
      * repository around the current directory, if it has one (amp_cli_repository). */
     bool finds_state;
     const char *values; /* kinds of values that complete operands, "task agent"; or NULL */
+    /* Heading ("Tasks") of this verb and those after it, up to the next heading, in --help and the
+     * completions; NULL: none of its own. A table with headings has one at its first verb. */
+    const char *group;
 };
 
 /* A setting of amp.json without an option. Before the verb runs, set is called for the value of the
@@ -100,7 +103,7 @@ struct amp_tool {
  * refused before run is called. SIGPIPE is ignored.
  *
  * `TOOL [VERB] --options` prints the tables, tab separated, for completions and tests:
- *     verb    NAME  ARGS  DOC  VALUES
+ *     verb    NAME  ARGS  DOC  VALUES  GROUP
  *     option  LETTER  NAME  KIND  ARG  CHOICES  DOC  ENV  DEFAULT  VALUES
  * KIND is flag string path dir int duration size real choice list rest, with "?" appended where
  * the argument is optional; CHOICES are separated by commas; durations have the unit ms; absent

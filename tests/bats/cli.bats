@@ -195,6 +195,9 @@ directory may set only store and redact; move other settings to $PWD/xdg/amp/amp
     "[AMP_STATE]" "--color WHEN" " 69  a service or peer is missing" "amp-exit(7)"; do
     [[ "$output" == *"$w"* ]] || { echo "missing: $w"; false; }
   done
+  grep -xA 2 'Simple verbs:' <<<"$output" | cmp - <(printf 'Simple verbs:\n%-28sthe first verb\n\n' '  first [X]')
+  grep -xA 1 'Others:' <<<"$output" | grep -q '^  two words  *a verb of two words$'
+  [ "${lines[1]}" = "       cli-sample VERB [OPTION...] [OPERAND...]" ]
   run -0 cli-sample first --help
   [[ "$output" == *"usage: cli-sample first [OPTION...] [X]"* ]]
   [[ "$output" == *"--only TEXT"* ]]
@@ -205,7 +208,8 @@ directory may set only store and redact; move other settings to $PWD/xdg/amp/amp
 
 @test "--options is the table, tab separated" {
   run -0 cli-sample --options
-  [ "${lines[0]}" = $'verb\tfirst\t[X]\tthe first verb\t-' ]
+  [ "${lines[0]}" = $'verb\tfirst\t[X]\tthe first verb\t-\tSimple verbs' ]
+  [[ "$output" == *$'verb\ttwo words\t-\ta verb of two words\t-\tOthers\nverb\tgrumble\tTEXT...\tcomplain\t-\tOthers\n'* ]]
   [[ "$output" == *$'option\tc\tchoice\tchoice\tWORD\tone,two\ta choice\t-'* ]]
   [[ "$output" == *$'option\tf\tflag\tflag\t-\t-\ta flag\tAMP_SAMPLE_FLAG'* ]]
   run -0 cli-sample first --options

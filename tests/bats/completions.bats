@@ -126,6 +126,20 @@ lacks() {
   has some-file
 }
 
+@test "verbs are offered by group" {
+  # In the order of the table, not of the alphabet.
+  [ "$(in_bash cli-sample '' | grep -vx some-.* | paste -sd' ')" = "first two grumble spout die" ]
+  grep -q '^complete .* -k ' "$AMP_TOP/completions/amp-tools.fish"
+  if command -v fish >/dev/null; then
+    [ "$(in_fish 'cli-sample ' | grep -v some- | paste -sd' ')" = "first two grumble spout die" ]
+  fi
+  need zsh
+  export ZSH_GROUPS=1
+  run -0 in_zsh 'cli-sample '
+  has verbs-simple-verbs:first verbs-others:two verbs-others:die
+  lacks verbs-others:first
+}
+
 @test "uninstalling leaves nothing" {
   sh "$AMP_TOP/scripts/completions.sh" uninstall "$BATS_TEST_TMPDIR/share" "$BATS_TEST_TMPDIR/share/zsh/site-functions" cli-sample
   [ -z "$(find "$BATS_TEST_TMPDIR/share" -type f)" ]

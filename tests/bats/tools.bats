@@ -33,11 +33,15 @@ rows() {
   done
 }
 
-@test "help shows every option of the table" {
+@test "help shows every option of the table, in 80 columns" {
   for t in "${tools[@]}"; do
     while IFS= read -r verb; do
       # shellcheck disable=SC2086
       help=$("$t" $verb --help)
+      ! grep -E '.{81}' <<<"$help" || {
+        echo "$t $verb: --help is wider than 80 columns"
+        return 1
+      }
       while IFS=$'\t' read -r _ letter name _; do
         grep -qE -e "--$name( |\[|\$)" <<<"$help" || {
           echo "$t $verb: --$name is not in --help"
@@ -441,7 +445,7 @@ amp-route --ruote x|unknown option --ruote (did you mean '--route'?)
 amp-validate --extra|unknown option --extra (did you mean '--extract'?)
 task-dispatch nwe --branch x|unknown verb 'nwe' (did you mean 'new'?)
 task-dispatch run claude|run: unexpected operand 'claude': the agent's command follows --exec
-task-dispatch frob|unknown verb 'frob': the verbs are new, coordinate, run, review, verify, export, init, loop, list, show, cancel, land, open
+task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, open, cancel, land, coordinate, run, review, verify, export
 agent-registry lst|unknown verb 'lst' (did you mean 'list'?)
 worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override, run
 worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks install'?)

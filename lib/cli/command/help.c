@@ -6,6 +6,7 @@
 #include <amp/fsm/fsm.h>
 
 #define COLUMN   28 /* where descriptions start */
+#define WIDTH    80
 #define TEXT_MAX (1 << 20)
 
 static const char *const kind_names[] = {
@@ -23,6 +24,33 @@ static int usage_line(struct amp_buf *b, const struct amp_verb *v, bool first,
                        v->args && *v->args ? " " : "", v->args ? v->args : "");
 }
 
+/* Appends left and, from COLUMN on, text, within WIDTH columns; and a newline. */
+static int entry_line(struct amp_buf *b, const char *left, const char *text, struct amp_error *err)
+{
+    int at = COLUMN;
+    size_t columns = 0;
+    for (const char *p = left; *p; p++)
+        columns += (*p & 0xc0) != 0x80;
+    if (columns > COLUMN - 2 ? amp_buf_fmt(b, err, "%s\n%*s", left, COLUMN, "") < 0
+                             : amp_buf_fmt(b, err, "%s%*s", left, COLUMN - (int)columns, "") < 0)
+        return -1;
+    for (const char *word = text; *word; word += strspn(word, " ")) {
+        size_t n = strcspn(word, " ");
+        int wide = 0;
+        for (size_t i = 0; i < n; i++)
+            wide += (word[i] & 0xc0) != 0x80;
+        bool first = word == text, next_line = !first && at + 1 + wide > WIDTH;
+        if (next_line ? amp_buf_fmt(b, err, "\n%*s", COLUMN, "") < 0
+                      : !first && amp_buf_str(b, " ", err) < 0)
+            return -1;
+        at = (next_line || first ? COLUMN : at + 1) + wide;
+        if (amp_buf_add(b, word, n, err) < 0)
+            return -1;
+        word += n;
+    }
+    return amp_buf_str(b, "\n", err);
+}
+
 static int option_line(struct amp_buf *b, const struct amp_opt *o, bool finds_state,
                        struct amp_error *err)
 {
@@ -36,20 +64,16 @@ static int option_line(struct amp_buf *b, const struct amp_opt *o, bool finds_st
              : *arg          ? " "
                              : "",
              arg, o->optional_arg ? "]" : "");
-    if (strlen(left) > COLUMN - 2) {
-        if (amp_buf_fmt(b, err, "%s\n%*s", left, COLUMN, "") < 0)
-            return -1;
-    } else if (amp_buf_fmt(b, err, "%-*s", COLUMN, left) < 0) {
-        return -1;
-    }
-    if (amp_buf_str(b, o->doc ? o->doc : "", err) < 0)
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, TEXT_MAX);
+    if (amp_buf_str(&text, o->doc ? o->doc : "", err) < 0)
         return -1;
     if (finds_state && o->name && strcmp(o->name, "state") == 0 &&
-        amp_buf_str(b, " (default: the repository's)", err) < 0)
+        amp_buf_str(&text, " (default: the repository's)", err) < 0)
         return -1;
-    if (o->env && amp_buf_fmt(b, err, " [%s]", o->env))
+    if (o->env && amp_buf_fmt(&text, err, " [%s]", o->env) < 0)
         return -1;
-    return amp_buf_str(b, "\n", err);
+    return amp_buf_add(&text, "", 1, err) < 0 ? -1 : entry_line(b, left, text.data, err);
 }
 
 /* Whether a later table has an option of this name, which replaces this one. */
@@ -71,16 +95,30 @@ static int statuses_print(struct amp_buf *b, const int *status, struct amp_error
     return 0;
 }
 
+static bool has_groups(void)
+{
+    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
+        if (v->group)
+            return true;
+    return false;
+}
+
+/* The verbs under their headings, with their operands, which the usage does not show then; or under
+ * "Verbs". */
 static int verbs_print(struct amp_buf *b, const char *group, struct amp_error *err)
 {
-    bool any = false;
+    bool any = false, grouped = !group && has_groups();
     for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
+        char left[160];
         if (!cli_verb_listed(v, group))
             continue;
-        if (!any && amp_buf_str(b, "\nVerbs:\n", err))
+        const char *heading = grouped ? v->group : any ? NULL : "Verbs";
+        if (heading && amp_buf_fmt(b, err, "\n%s:\n", heading) < 0)
             return -1;
         any = true;
-        if (amp_buf_fmt(b, err, "  %-*s%s\n", COLUMN - 2, v->name, v->doc ? v->doc : "") < 0)
+        snprintf(left, sizeof left, "  %s%s%s", v->name, grouped && *v->args ? " " : "",
+                 grouped ? v->args : "");
+        if (entry_line(b, left, v->doc ? v->doc : "", err) < 0)
             return -1;
     }
     return 0;
@@ -94,6 +132,13 @@ int cli_help(const struct amp_verb *verb, const char *group, const struct cli_pa
     bool one = verb && verb->name;
     if (one) {
         if (usage_line(&b, verb, true, err))
+            return -1;
+    } else if (!group && has_groups()) {
+        const char *name = cli_tool->name;
+        bool verbless = !cli_tool->verbs[0].name;
+        if ((verbless && usage_line(&b, &cli_tool->verbs[0], true, err)) ||
+            amp_buf_fmt(&b, err, "%s %s VERB [OPTION...] [OPERAND...]\n",
+                        verbless ? "      " : "usage:", name) < 0)
             return -1;
     } else {
         bool first = true;
@@ -168,11 +213,13 @@ int cli_list_options(const struct amp_verb *verb, const struct cli_parse *p, str
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, TEXT_MAX);
-    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
-        if (v->name && !(verb && verb->name) &&
-            amp_buf_fmt(&b, err, "verb\t%s\t%s\t%s\t%s\n", v->name, or_dash(v->args),
-                        or_dash(v->doc), or_dash(v->values)))
+    const char *group = NULL;
+    for (const struct amp_verb *v = cli_tool->verbs; v->run && !(verb && verb->name); v++) {
+        group = v->group ? v->group : group;
+        if (v->name && amp_buf_fmt(&b, err, "verb\t%s\t%s\t%s\t%s\t%s\n", v->name, or_dash(v->args),
+                                   or_dash(v->doc), or_dash(v->values), or_dash(group)) < 0)
             return -1;
+    }
     const struct amp_opt *o;
     for (int i = 0; (o = cli_opt_at(p, i)); i++)
         if (!is_shadowed(p, i) && option_row(&b, o, p->seen[i], err))
