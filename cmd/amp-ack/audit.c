@@ -22,7 +22,7 @@
 enum { FILES_MOST = 1000, RECORD_MAX = 1 << 20 };
 #define TEXT_MAX ((size_t)256 << 20)
 
-static bool verify;
+static bool verify, json;
 static struct amp_list kinds, wanted_codes;
 static const char *from, *since, *format = "table";
 static int64_t limit;
@@ -41,6 +41,7 @@ const struct amp_opt audit_opts[] = {
     {0, "limit", AMP_OPT_INT, &limit, "N", .doc = "print the newest N events (0: all)", .min = 0,
      .max = 1000000},
     {0, "format", AMP_OPT_CHOICE, &format, "FORMAT", .doc = "table or ndjson", .choices = formats},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "the same as --format ndjson"},
     AMP_OPT_END,
 };
 
@@ -311,6 +312,8 @@ int ack_audit(int argc, char **argv)
 {
     int status;
     struct amp_error err = {0};
+    if (json)
+        format = "ndjson";
     if (verify && (kinds.n || wanted_codes.n || from || since))
         amp_die_usage("--verify reads the complete log: it takes no filter");
     for (int i = 0; i < kinds.n; i++) {
