@@ -236,7 +236,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   [ "${lines[0]}" = "no messages" ]
 }
 
-@test "show tells each message and passes it on" {
+@test "show prints a line about each message and passes it on" {
   { message task_dispatch; message review_verdict; message escalation; ack READ; } >in
   run -0 --separate-stderr amp-ack show <in
   [ "$output" = "$(cat in)" ]

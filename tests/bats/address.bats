@@ -186,7 +186,7 @@ lost() {
   lost invalid_targets
 }
 
-@test "several names: each once; those that lead to nobody are told" {
+@test "several names: each once; unknown ones are reported" {
   join ann
   join bob
   run -1 --separate-stderr agents ann bob <<<"$(says carl ann bob ann zoe)"

@@ -696,7 +696,7 @@ warning: waiting"
   [ "$(of_task .state)" = dispatched ]
 }
 
-@test "whoever says something invalid is told so" {
+@test "the sender of an invalid message gets a refusal" {
   new_task '.branch = "main"' | hear
   last nack | jq -e '.code == "branch_violation" and .task_id == "T-2026-001"'
   [ ! -e "$S/tasks/$task.json" ]

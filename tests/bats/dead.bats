@@ -14,7 +14,7 @@ ids() {
   jq -r .id | paste -sd' '
 }
 
-@test "a letter tells what an operator needs" {
+@test "a letter has what an operator needs" {
   dead 1 '.payload.description = "call me \u001b[2J with password=hunter2"'
   amp-ack dead list --json >letter
   jq -e '.id == .msg_id and .state == "DEAD" and .code == "no_route" and .class == "temporary" and

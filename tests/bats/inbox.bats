@@ -99,7 +99,7 @@ buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
   [ "$(jq -r '.ref_msg_id | split("-") | last' <<<"$output" | paste -sd' ')" = "11 23" ]
 }
 
-@test "amp-ack status tells of inboxes" {
+@test "amp-ack status reports inboxes" {
   put executor 1 2
   put reviewer 3
   amp-route inbox reviewer --between-turns >/dev/null

@@ -46,7 +46,7 @@ state_of() { agent-registry show "$1" | jq -r .reachability; }
 told() { jq -r 'select(.msg.message_type == "NOTIFICATION") | .to + " " + .msg.payload.event + " " +
   .msg.payload.agent_id' "$1"; }
 
-@test "who joins and leaves is told to everybody, in valid messages" {
+@test "every agent is notified of who joins and leaves, in valid messages" {
   join ann --role executor
   join bob --role reviewer --capability test
   agent-registry deregister bob --reason tired >>events.ndjson

@@ -53,7 +53,7 @@ numbers() { jq -r '.msg_id | sub(".*-"; "")' "$@" | paste -sd' '; }
   [ "$(amp-route replay --where correlation=c3 --where type=task_update | jq -r .seq)" = 3 ]
 }
 
-@test "wrong positions, predicates and states are told" {
+@test "wrong positions, predicates and states are reported" {
   some 1 1 | amp-route -r '* => file:sent'
   run -1 amp-route replay --from nobody
   [[ $output == *"nobody has no cursor over the log"* ]]

@@ -27,7 +27,7 @@ setup() {
     --strict
 }
 
-@test "several faults are all told, once each" {
+@test "several faults are all reported, once each" {
   run --separate-stderr amp-validate -e - <<<"$(message task_dispatch \
     '.from = "robot" | .extra = 1 | .payload.branch = "main" | del(.payload.repo)')"
   [ "$status" -eq 1 ]

@@ -69,7 +69,7 @@ setup() {
   amp-validate in | cmp - in
 }
 
-@test "garbage never crashes it, and every line is told once" {
+@test "garbage never crashes it, and every line is reported once" {
   head -c 200000 /dev/urandom >in
   run amp-validate -e records in
   [ "$status" -eq 1 ]
@@ -314,7 +314,7 @@ at least 236 more findings are left out" ]
   [ "$(amp-validate --check in | jq .errors)" -eq 300 ]
 }
 
-@test "what a schema demands is told by keyword" {
+@test "violations of a schema are reported by keyword" {
   echo '{"dependentRequired": {"a": ["b"]}, "properties": {"n": {"multipleOf": 3},
     "o": {"anyOf": [{"type": "string"}, {"type": "array"}]}, "p": {"not": {"type": "null"}},
     "q": {"contains": {"const": 1}}, "r": {"prefixItems": [true], "items": false}}}' >schema

@@ -37,7 +37,7 @@ ends() {
   [ "$rc" -eq "$1" ]
 }
 
-@test "what becomes overdue is told when it does, also what others recorded later" {
+@test "overdue messages are reported at their deadline, also those recorded later" {
   due 6 1
   amp-ack watch >out 3>&- &
   due 1 2
