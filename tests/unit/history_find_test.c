@@ -1,8 +1,11 @@
 /* Histories through the index are those of a full scan, and counters those of the records: over
  * random logs in small segments, reopened, with postings that were removed or overwritten. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "message/history/find.h"
 #include "message/ledger/ledger.h"
@@ -137,6 +140,39 @@ static void counters(const char *when)
     TAP_OK(memcmp(counted, real, sizeof real) == 0 && real[0] > 0, "%s: the counters", when);
 }
 
+/* Another process records messages and is killed in the middle. */
+static void killed(int from)
+{
+    int status;
+    pid_t p = fork();
+    if (p == 0) {
+        store_open();
+        for (int i = from; i < from + 200; i++)
+            message(i);
+        kill(getpid(), SIGKILL);
+    }
+    TAP_OK(p > 0 && waitpid(p, &status, 0) == p && WIFSIGNALED(status), "a writer is killed");
+}
+
+static void repaired(void)
+{
+    struct amp_buf said = {0};
+    amp_buf_init(&said, 1 << 20);
+    TAP_OK(amp_store_repair(dir, &said, &err) == 0, "the state is repaired");
+    amp_buf_release(&said);
+}
+
+/* Changes a byte in the middle of the log. */
+static void damage(void)
+{
+    char command[256];
+    snprintf(command, sizeof command,
+             "f=$(ls '%s'/log/*.ndjson | head -n 3 | tail -n 1); "
+             "printf '#' | dd of=$f bs=1 seek=30000 conv=notrunc 2>/dev/null",
+             dir);
+    TAP_OK(system(command) == 0, "a frame is damaged");
+}
+
 int main(void)
 {
     char command[256];
@@ -167,6 +203,17 @@ int main(void)
     store_open();
     compare("with damaged postings");
     counters("after the index was rebuilt");
+    amp_store_close(store);
+    killed(MESSAGES);
+    store_open();
+    compare("after a killed writer");
+    counters("after a killed writer");
+    amp_store_close(store);
+    damage();
+    repaired();
+    store_open();
+    compare("after a repair");
+    counters("after a repair");
     amp_store_close(store);
     return tap_done();
 }

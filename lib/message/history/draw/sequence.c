@@ -56,7 +56,7 @@ static int words_write(const struct step *s, struct amp_buf *out, struct amp_err
 static int label_write(const struct step *s, double x, double y, const char *anchor, double room,
                        struct amp_buf *out, struct amp_error *err)
 {
-    unsigned most = (unsigned)(room / 6.7);
+    unsigned most = (unsigned)(room / 7.6);
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, 1 << 16);
     /* An arrow's id is in the hint only. */
