@@ -19,8 +19,9 @@
 #include "flow/work/claims.h"
 #include "flow/work/unfinished.h"
 
-#define PLACES_MAX 24
-#define PLACES_OWN 4 /* besides object directories */
+#define PLACES_MAX 28
+#define OWN_TOOLS  4
+#define PLACES_OWN (4 + OWN_TOOLS) /* besides object directories */
 
 bool amp_worker_reaches_repository(const struct amp_worker *w)
 {
@@ -131,11 +132,36 @@ static const char *home_of(const struct amp_worker *w)
     return NULL;
 }
 
+/* What agents use of our own tools, seen from the directory of this program: the MCP server and the
+ * hook before tool calls, and the settings for them. One that is not there is left out. */
+static size_t tools_add(char found[][PATH_MAX], struct amp_confine_place *places)
+{
+    static const char *const tools[OWN_TOOLS] = {"amp-mcp", "hitl-prompt", "../share/amp/SKILL.md",
+                                                 "../share/amp/agents"};
+    char self[PATH_MAX], path[PATH_MAX + 64];
+    size_t n = 0;
+    ssize_t got = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    if (got <= 0)
+        return 0;
+    self[got] = '\0';
+    *strrchr(self, '/') = '\0';
+    for (size_t i = 0; i < OWN_TOOLS; i++) {
+        snprintf(path, sizeof path, "%s/%s", self, tools[i]);
+        if (realpath(path, found[n])) {
+            places[n] = (struct amp_confine_place){.path = found[n]};
+            n++;
+        }
+    }
+    return n;
+}
+
 int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
                        const struct amp_child_spec *spec, struct amp_child *child,
                        struct amp_error *err)
 {
     struct amp_confine_place places[PLACES_MAX];
+    char tools[OWN_TOOLS][PATH_MAX];
     char real[PATH_MAX], helper[PATH_MAX], libexec[PATH_MAX], dot_git[PATH_MAX + 8];
     size_t n = 0;
     const struct amp_confine_report *report = w->opt->confine;
@@ -160,12 +186,14 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
     snprintf(dot_git, sizeof dot_git, "%s/.git", k->worktree);
     if (k->walls.quarantined && report->level == AMP_LEVEL_FULL)
         places[n++] = (struct amp_confine_place){.path = k->walls.cover, .at = dot_git};
-    /* The adapters, and the command itself, if they are somewhere else than the toolchain. */
+    /* The adapters, our tools, and the command itself, if they are somewhere else than the
+     * toolchain. */
     if (amp_helper_path("agent-claude", helper, sizeof helper, NULL) == 0 &&
         realpath(helper, libexec)) {
         *strrchr(libexec, '/') = '\0';
         places[n++] = (struct amp_confine_place){.path = libexec};
     }
+    n += tools_add(tools, places + n);
     if (spec->argv[0][0] == '/' && realpath(spec->argv[0], real))
         places[n++] = (struct amp_confine_place){.path = real};
     const char *const hidden[] = {w->state_dir, NULL};
