@@ -1,4 +1,4 @@
-// A plugin of OpenCode: asks hitl-prompt before each tool call. Copy it to ~/.config/opencode/plugin/.
+// A plugin of OpenCode: asks hitl-prompt before each tool call. Copy it to ~/.config/opencode/plugins/.
 import { spawn } from "node:child_process";
 
 function ask(event) {
