@@ -126,7 +126,8 @@ struct mcp_tool {
     const struct mcp_field *in, *out;
     /* Fills call->result, or call->own if it waits. FAILED: err is what the agent gets. */
     enum mcp_step (*start)(struct mcp_call *call, struct amp_error *err);
-    /* Looks again, after a write to the state or to the attempt, and at until_ms. */
+    /* Looks again, after a write to the state or to the attempt, and at until_ms. The same function
+     * as start: a message leaves through amp-route, one call at a time, in the calls' order. */
     enum mcp_step (*step)(struct mcp_call *call, struct amp_error *err);
     /* Ends a call that waits, because of a cancellation or the end of the session. */
     void (*stop)(struct mcp_call *call, const char *why);
@@ -140,6 +141,7 @@ struct mcp_call {
     char text[512];                 /* for people, beside the result; "" is the result's JSON */
     char token[AMP_RPC_ID_MAX + 1]; /* of its progress, as written; "": none is wanted */
     char state[160];                /* what it waits for */
+    uint64_t number;                /* in the order of their beginning */
     int64_t began_ms, beat_ms;      /* monotonic */
     int64_t until_ms;               /* when to look again, of the wall clock; 0: no such time */
     int64_t limit_ms;               /* inbox: when it gives up */
@@ -194,6 +196,9 @@ struct mcp {
     int level;
     int64_t tokens, filled_ms;
     struct mcp_call *calls[MCP_CALLS_MAX];
+    uint64_t n_calls;
+    const struct mcp_call *emitting; /* amp-route runs for it; other calls are answered meanwhile */
+    bool in_batch;
     struct mcp_batch batches[MCP_BATCHES_MAX];
     struct mcp_watch watches[MCP_URIS_MAX];
     char list_was[AMP_SHA256_MAX];
@@ -223,6 +228,11 @@ struct mcp_call *mcp_call_new(struct mcp *m, const struct mcp_to *to, struct amp
 void mcp_call_free(struct mcp *m, struct mcp_call *call);
 /* A call that waits tells how it is going, if the client wants to know. */
 void mcp_progress(struct mcp_call *call);
+/* Whether the call may give its message to amp-route now; else it waits for earlier ones. */
+bool mcp_may_emit(const struct mcp_call *call);
+/* Answers other calls until fd is readable or the time has passed (monotonic; a signal and a broken
+ * session end it, too). */
+void mcp_serve_until(struct mcp *m, int fd, int64_t until_ms);
 /* A log message, if the client wants this level; `to`: the request that it is about. */
 void mcp_log(struct mcp *m, const struct mcp_to *to, enum mcp_level level, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -185,6 +185,8 @@ static void cancelled(struct mcp *m, json_t *params)
         struct mcp_call *call = m->calls[i];
         if (!call || call->to.batch >= 0 || !id_is(call, id))
             continue;
+        if (call == m->emitting) /* its message is on its way */
+            return;
         if (!call->tool)
             mcp_listen_free(call);
         else if (call->tool->stop)

@@ -222,7 +222,8 @@ struct mcp_call *mcp_call_new(struct mcp *m, const struct mcp_to *to, struct amp
                 amp_fail_memory(err);
                 return NULL;
             }
-            *m->calls[i] = (struct mcp_call){.m = m, .to = *to, .began_ms = amp_mono_ms()};
+            *m->calls[i] = (struct mcp_call){
+                .m = m, .to = *to, .began_ms = amp_mono_ms(), .number = ++m->n_calls};
             return m->calls[i];
         }
     amp_fail(err, AMP_TEMPFAIL, "too_many_calls", "%d calls are under way (the limit)",
@@ -265,11 +266,29 @@ static void calls_step(struct mcp *m)
         if (!call || !call->tool)
             continue;
         enum mcp_step how = call->tool->step(call, &err);
-        if (how != MCP_WAITS)
+        if (how != MCP_WAITS) {
             mcp_call_end(call, how, &err);
-        else if (amp_mono_ms() >= call->beat_ms)
+            m->stale = true; /* another one may have waited for it */
+        } else if (amp_mono_ms() >= call->beat_ms)
             mcp_progress(call);
     }
+}
+
+static bool is_emitter(const struct mcp_call *c)
+{
+    return c && c->tool && c->tool->start == c->tool->step;
+}
+
+bool mcp_may_emit(const struct mcp_call *call)
+{
+    const struct mcp *m = call->m;
+
+    for (size_t i = 0; i < MCP_CALLS_MAX; i++) {
+        const struct mcp_call *c = m->calls[i];
+        if (is_emitter(c) && c->number < call->number)
+            return false;
+    }
+    return !m->emitting;
 }
 
 static void calls_stop(struct mcp *m, const char *why)
@@ -330,16 +349,28 @@ static void line_take(struct mcp *m, struct amp_span line)
                   MCP_BATCHES_MAX);
         return;
     }
+    m->in_batch = batch;
     for (uint32_t i = 0; i < n && !m->broken; i++) {
         amp_rpc_read(&m->tape, batch, i, &msg);
         if (in >= 0 && (msg.kind == AMP_RPC_NOTIFICATION || msg.kind == AMP_RPC_RESPONSE))
             m->batches[in].waits--;
         mcp_message(m, &msg, in);
     }
+    m->in_batch = false;
     if (in >= 0) {
         m->batches[in].waits--;
         batch_end(m, &m->batches[in]);
     }
+}
+
+/* While a message leaves, only so many calls are taken that none is refused for their number. */
+static bool takes_input(const struct mcp *m)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < MCP_CALLS_MAX; i++)
+        n += m->calls[i] != NULL;
+    return amp_outq_pending(&m->out) < CALM_OUT && (!m->emitting || n < MCP_CALLS_MAX / 2);
 }
 
 /* Takes the lines that were read. False: the input has ended. */
@@ -348,7 +379,7 @@ static bool lines_take(struct mcp *m)
     const struct mcp_to none = {.id = "null", .batch = -1};
     struct amp_line line;
 
-    while (!m->broken && amp_outq_pending(&m->out) < CALM_OUT) {
+    while (!m->broken && takes_input(m)) {
         switch (amp_lines_next(&m->in, &line)) {
         case AMP_LINE:
             line_take(m, line.bytes);
@@ -363,7 +394,7 @@ static bool lines_take(struct mcp *m)
             return false;
         }
     }
-    m->stale = true; /* lines are left */
+    m->stale = !m->emitting; /* lines are left */
     return true;
 }
 
@@ -377,13 +408,13 @@ static bool any_waits(const struct mcp *m)
     return false;
 }
 
-/* Waits for whatever comes first. *read: standard input can be read. */
-static int turn_wait(struct mcp *m, bool *read, struct amp_error *err)
+/* Waits for whatever comes first, also for fd (-1: none). *read: standard input can be read. */
+static int turn_wait(struct mcp *m, int fd, int64_t within_ms, bool *read, struct amp_error *err)
 {
-    struct pollfd fds[5];
-    struct amp_loop turn = amp_loop_turn(fds, 5, &amp_stop, NULL);
+    struct pollfd fds[6];
+    struct amp_loop turn = amp_loop_turn(fds, 6, &amp_stop, NULL);
     bool waits = any_waits(m), watched = mcp_resources_watched(m);
-    bool listens = !m->in_ended && amp_outq_pending(&m->out) < CALM_OUT;
+    bool listens = !m->in_ended && takes_input(m);
     int64_t settle = mcp_inbox_settle(m);
 
     amp_loop_add(&turn, listens ? STDIN_FILENO : -1, POLLIN);
@@ -391,6 +422,8 @@ static int turn_wait(struct mcp *m, bool *read, struct amp_error *err)
     amp_loop_add(&turn, m->out.fd, amp_outq_events(&m->out));
     amp_loop_add(&turn, (waits || watched) && m->wakes ? m->wake.log : -1, POLLIN);
     amp_loop_add(&turn, (waits || watched) && m->asks ? m->ask.changes : -1, POLLIN);
+    amp_loop_add(&turn, fd, POLLIN);
+    amp_loop_within(&turn, within_ms);
     amp_loop_within(&turn, amp_outq_timeout(&m->out));
     amp_loop_within(&turn, settle);
     for (size_t i = 0; i < MCP_CALLS_MAX; i++) {
@@ -449,7 +482,47 @@ static int session_finish(struct mcp *m, struct amp_error *err)
  * only until the client has read the last one. */
 static bool is_finished(const struct mcp *m, int64_t until)
 {
+    for (size_t i = 0; i < MCP_CALLS_MAX; i++)
+        if (is_emitter(m->calls[i]))
+            return false;
     return !m->handed.any || !any_waits(m) || amp_mono_ms() >= until;
+}
+
+/* Takes what was read, lets calls go on, and writes. */
+static int turn_work(struct mcp *m, bool read, struct amp_error *err)
+{
+    if (read && input_read(m, err) < 0)
+        return -1;
+    if (!m->in_ended)
+        m->in_ended = !lines_take(m);
+    if (!m->broken) {
+        calls_step(m);
+        mcp_resources_look(m);
+    }
+    if (m->broken) {
+        *err = m->why;
+        return -1;
+    }
+    return amp_outq_flush(&m->out, err);
+}
+
+void mcp_serve_until(struct mcp *m, int fd, int64_t until_ms)
+{
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    struct amp_error err;
+    bool read = false;
+
+    /* The rest of a batch is still to be read from the tape. */
+    while (!m->in_batch && !m->broken && !amp_stop && amp_mono_ms() < until_ms) {
+        if (turn_work(m, read, &err) < 0 ||
+            turn_wait(m, fd, until_ms - amp_mono_ms(), &read, &err) < 0) {
+            if (!amp_stop && !m->broken)
+                mcp_break(m, &err);
+            return;
+        }
+        if (poll(&ended, 1, 0) > 0)
+            return; /* standard input is still readable later */
+    }
 }
 
 static int session_run(struct mcp *m, struct amp_error *err)
@@ -458,25 +531,13 @@ static int session_run(struct mcp *m, struct amp_error *err)
     int64_t until = 0;
 
     while (!amp_stop) {
-        if (read && input_read(m, err) < 0)
-            return -1;
-        if (!m->in_ended)
-            m->in_ended = !lines_take(m);
-        if (!m->broken) {
-            calls_step(m);
-            mcp_resources_look(m);
-        }
-        if (m->broken) {
-            *err = m->why;
-            return -1;
-        }
-        if (amp_outq_flush(&m->out, err) < 0)
+        if (turn_work(m, read, err) < 0)
             return -1;
         if (m->in_ended && !until)
             until = amp_mono_ms() + FINISH_MS;
         if (m->in_ended && is_finished(m, until))
             return 0;
-        if (turn_wait(m, &read, err) < 0)
+        if (turn_wait(m, -1, -1, &read, err) < 0)
             return -1;
     }
     return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");

@@ -232,7 +232,7 @@ static const struct mcp_tool tools[] = {
     {"send", "Send a message",
      "Sends a message to another agent, under your name, and returns when it is delivered. Answer "
      "messages with reply instead.",
-     MCP_STATE, false, false, send_in, send_out, mcp_send, NULL, NULL},
+     MCP_STATE, false, false, send_in, send_out, mcp_send, mcp_send, NULL},
     {"reply", "End the work: the answer",
      "Writes your answer to the task. Call it once, at the end; it is read when your process ends. "
      "Files that you changed in the worktree are committed for you.",
@@ -244,14 +244,14 @@ static const struct mcp_tool tools[] = {
     {"reply", "Answer a message",
      "Answers a message that you took from the inbox: accepts its work, completes it, reports that "
      "it failed, or answers in words.",
-     MCP_STATE, false, false, reply_in, reply_out, mcp_reply, NULL, NULL},
+     MCP_STATE, false, false, reply_in, reply_out, mcp_reply, mcp_reply, NULL},
     {"progress", "Report progress",
      "Says how far your work is. It becomes an entry of the work log, and a sign of life.",
      MCP_ATTEMPT, false, false, attempt_progress_in, recorded_out, mcp_attempt_progress, NULL,
      NULL},
     {"progress", "Report progress",
      "Says how far the work of a message is that you took from the inbox.", MCP_STATE, false, false,
-     progress_in, reply_out, mcp_progress_say, NULL, NULL},
+     progress_in, reply_out, mcp_progress_say, mcp_progress_say, NULL},
     {"ask_human", "Ask a person", ASK_DOC, MCP_ATTEMPT, false, false, ask_in, ask_out,
      mcp_attempt_ask, mcp_attempt_ask_step, mcp_attempt_ask_stop},
     {"ask_human", "Ask a person", ASK_DOC, MCP_STATE, false, false, ask_in, ask_out, mcp_ask_start,

@@ -299,6 +299,41 @@ EOS
   ended_by TERM 130
 }
 
+@test "while a message leaves, other calls are answered; messages leave in order" {
+  agents_register ann bob
+  mkdir bin
+  ln -s "$AMP_BUILD"/bin/* bin/
+  rm bin/amp-mcp bin/amp-route
+  cp "$AMP_BUILD/bin/amp-mcp" bin/
+  mkfifo go
+  printf '#!/bin/bash\nread -r _ <"%s" || exit 75\nexec "%s" "$@"\n' "$PWD/go" "$AMP_BUILD/bin/amp-route" >bin/amp-route
+  chmod +x bin/amp-route
+  PATH=$PWD/bin:$PATH AMP_LIBEXEC=$AMP_BUILD/libexec/amp server --agent ann
+  exec 9<>go
+  tell "$(call 1 send '{"to":"bob","text":"first"}')"
+  tell "$(call 2 send '{"to":"bob","text":"second"}')"
+  tell "$(call 3 send '{"to":"bob","text":"cancelled"}')"
+  tell '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}'
+  tell '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
+  tell '{"jsonrpc":"2.0","id":4,"method":"ping"}'
+  hears 4
+  run -1 grep -q '"result"' heard.ndjson
+  echo >&9
+  hears 1
+  jq -e '.result.structuredContent.delivered' <<<"$line"
+  # The input ends: what was asked for before still leaves.
+  exec 7>&-
+  echo >&9
+  hears 2
+  jq -e '.result.structuredContent.delivered' <<<"$line"
+  wait "$server_pid"
+  server_pid=
+  exec 8<&- 9<&-
+  run -0 --separate-stderr amp-route inbox bob --max 3
+  [ "${#lines[@]}" -eq 2 ]
+  [[ ${lines[0]} == *first* && ${lines[1]} == *second* ]]
+}
+
 @test "inside of a confined attempt: the task, progress, a question, the answer" {
   unset AMP_STATE AMP_CONFINE AMP_IDENTITY
   "$AMP_BUILD/libexec/amp/confine" --probe | jq -e '.namespaces and .landlock > 0 and .seccomp' ||
@@ -307,7 +342,8 @@ EOS
   workplace
   agent work <<EOS
 touch a
-{ printf '%s\n' '$INIT' \
+coproc MCP { amp-mcp --agent executor; }
+printf '%s\n' '$INIT' \
   '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"my_task"}}' \
   '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"progress","arguments":{"text":"half","percent":50}}}' \
   '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"send","arguments":{"to":"x","text":"y"}}}' \
@@ -316,11 +352,22 @@ touch a
   '{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"reply","arguments":{"outcome":"partial"}}}' \
   '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"reply","arguments":{"outcome":"complete","criteria_met":[true],"notes":["ran it"]}}}' \
   '{"jsonrpc":"2.0","id":8,"method":"resources/list"}' \
-  '{"jsonrpc":"2.0","id":9,"method":"tools/list"}'
-} | amp-mcp --agent executor >"\${AMP_RESULT%/*}/mcp.ndjson"
+  '{"jsonrpc":"2.0","id":9,"method":"tools/list"}' \
+  '{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"ask_human","arguments":{"question":"Which colour?"}}}' >&\${MCP[1]}
+while IFS= read -r line <&\${MCP[0]}; do
+  printf '%s\n' "\$line" >>"\${AMP_RESULT%/*}/mcp.ndjson"
+  [[ \$line != *'"id":10,'* ]] || break
+done
 EOS
-  # An installed program is in reach; the one of the build tree has to be granted.
-  dispatch | run_agent --read "$AMP_BUILD/bin/*" --exec ./work
+  # The program is one of ours: no policy has to grant it. A person outside answers the question.
+  dispatch >in.ndjson
+  run_agent --exec ./work <in.ndjson &
+  pid=$!
+  wait_until 20 grep -q '"type":"escalation"' out.ndjson
+  grep '"type":"escalation"' out.ndjson >question.ndjson
+  echo '{"task_id":"*","decision":"resume","note":"blue"}' >given
+  hitl-prompt --state "$STATE" --answer given <question.ndjson >decision.ndjson
+  wait "$pid"
   mv out.ndjson result.ndjson
   cp "$STATE"/run/T-2026-001/*/mcp.ndjson out.ndjson
   answer '(.["1"].result.structuredContent | .task_id == "T-2026-001" and .role == "executor" and (.criteria | length > 0))
@@ -331,7 +378,8 @@ EOS
     and .["6"].result._meta["amp/code"] == "schema_violation"
     and .["7"].result.structuredContent.written
     and (.["8"].result.resources | map(.uri) | index("amp://attempt/result") != null and index("amp://inbox") == null)
-    and (.["9"].result.tools | map(.name) == ["inbox","reply","progress","ask_human","my_task"])'
+    and (.["9"].result.tools | map(.name) == ["inbox","reply","progress","ask_human","my_task"])
+    and (.["10"].result.structuredContent | .answered and .decision == "resume" and .note == "blue")'
   cp result.ndjson out.ndjson
   got out.ndjson '.payload?.self_assessment?.notes == ["ran it"]'
 }

@@ -179,8 +179,12 @@ static int route_run(struct mcp *m, struct amp_span lines, struct amp_error *err
     argv[n] = NULL;
     const struct amp_child_spec spec = {
         .argv = argv, .fd_in = in, .fd_out = out, .fd_err = STDERR_FILENO, .dies_with_us = true};
-    if (amp_child_start(&spec, &child, err) < 0 ||
-        amp_child_wait(&child, ROUTE_MS, GRACE_MS, &amp_stop, &end, err) < 0)
+    if (amp_child_start(&spec, &child, err) < 0)
+        return -1;
+    int64_t until = amp_mono_ms() + ROUTE_MS;
+    mcp_serve_until(m, child.pidfd, until);
+    int64_t left = until - amp_mono_ms();
+    if (amp_child_wait(&child, left > 0 ? left : 1, GRACE_MS, &amp_stop, &end, err) < 0)
         return -1;
     if (end.exited && end.exit_code == 0)
         return 0;
@@ -309,7 +313,7 @@ static int line_check(struct mcp *m, struct amp_span line, struct amp_error *err
     return rc > 0 ? 0 : -1;
 }
 
-enum mcp_step mcp_send(struct mcp_call *call, struct amp_error *err)
+static enum mcp_step message_send(struct mcp_call *call, struct amp_error *err)
 {
     struct mcp *m = call->m;
     AMP_BUF struct amp_buf line = {0};
@@ -337,6 +341,29 @@ enum mcp_step mcp_send(struct mcp_call *call, struct amp_error *err)
     call->result = json_pack("{s:s, s:s, s:b}", "id", id, "to", say.to, "delivered", 1);
     snprintf(call->text, sizeof call->text, "Message %s was delivered to %s.", id, say.to);
     return call->result ? MCP_DONE : MCP_FAILED;
+}
+
+/* One message leaves after the other. */
+static enum mcp_step in_turn(struct mcp_call *call,
+                             enum mcp_step (*run)(struct mcp_call *call, struct amp_error *err),
+                             struct amp_error *err)
+{
+    if (call->m->emitting == call) /* looked at while it leaves */
+        return MCP_WAITS;
+    if (!mcp_may_emit(call)) {
+        snprintf(call->state, sizeof call->state, "waiting for the messages before it");
+        return MCP_WAITS;
+    }
+    snprintf(call->state, sizeof call->state, "the message is on its way");
+    call->m->emitting = call;
+    enum mcp_step how = run(call, err);
+    call->m->emitting = NULL;
+    return how;
+}
+
+enum mcp_step mcp_send(struct mcp_call *call, struct amp_error *err)
+{
+    return in_turn(call, message_send, err);
 }
 
 /* ---- reply, progress ---- */
@@ -420,14 +447,24 @@ static enum mcp_step answer_give(struct mcp_call *call, enum amp_reply_act act,
     return call->result ? MCP_DONE : MCP_FAILED;
 }
 
-enum mcp_step mcp_reply(struct mcp_call *call, struct amp_error *err)
+static enum mcp_step outcome_give(struct mcp_call *call, struct amp_error *err)
 {
     int act = amp_reply_act_find(amp_span_str(amp_json_str(call->args, "outcome")));
 
     return answer_give(call, act < 0 ? AMP_REPLY_REPLY : (enum amp_reply_act)act, err);
 }
 
-enum mcp_step mcp_progress_say(struct mcp_call *call, struct amp_error *err)
+static enum mcp_step progress_give(struct mcp_call *call, struct amp_error *err)
 {
     return answer_give(call, AMP_REPLY_PROGRESS, err);
+}
+
+enum mcp_step mcp_reply(struct mcp_call *call, struct amp_error *err)
+{
+    return in_turn(call, outcome_give, err);
+}
+
+enum mcp_step mcp_progress_say(struct mcp_call *call, struct amp_error *err)
+{
+    return in_turn(call, progress_give, err);
 }
