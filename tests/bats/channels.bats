@@ -205,7 +205,7 @@ EOS
   workplace
   server
   agent works <<'EOS'
-printf 'hello\n\tworld \302\233\377\n' >hello.txt
+printf 'hello\n\tworld \302\233\377\nAKIAIOSFODNN7EXAMPL2\n' >hello.txt
 seq 500 >"two
 lines.txt"
 git add .
@@ -232,8 +232,8 @@ EOS
   wait_until 20 grep -q '^Digest: ' mails
   jq -c 'select(.body.recipient == "webhook:plain").body' log >notice
   amp-validate -S "$AMP_TOP/schemas/records/notice.json" --formats notice | cmp - notice
-  jq -e '(.history | test("^\\| [-0-9: ]+ dispatch to ") and test("\n\\| [-0-9: ]+ result: complete, 2 files, \\+502 -0"))
-    and (.files | startswith("  2 files, +502 -0\n| hello.txt\n"))
+  jq -e '(.history | test("^\\| [-0-9: ]+ dispatch to ") and test("\n\\| [-0-9: ]+ result: complete, 2 files, \\+503 -0"))
+    and (.files | startswith("  2 files, +503 -0\n| hello.txt\n"))
     and (.diff | contains("\n| + world ??\n") and endswith("  [cut]\n") and (split("\n") | length) < 210)
     and (.effects | contains("  terminate: ")) and (.history as $h | .diff as $d | .evidence | contains($d) and contains($h))' notice
   # Everywhere the lines of others are behind a bar.
@@ -243,6 +243,9 @@ EOS
     run -1 grep -n '^[+]' "$f"
   done
   jq -es 'map(select(.body.chat_id)) | .[0].body.text | (utf8bytelength < 4096) and contains("[cut]") and test("Answers: [^\n]*$")' log
+  # A secret in the diff leaves the machine nowhere.
+  run -1 grep -rn AKIA mails q log
+  grep -q '^| +\[redacted:' mails
   # The record has the digest of the body that this channel got.
   body=$(jq -cj 'select(.body.recipient == "webhook:plain").body' log | b2sum -l 256 | cut -d' ' -f1)
   run -0 receive < <(post application/json "{\"token\":\"$(token 1)\",\"answer\":\"resume\"}")

@@ -8,6 +8,7 @@
 
 #include "flow/decide/answer/signed.h"
 #include "protocol/compose/json.h"
+#include "protocol/redact/redact.h"
 #include "json/text.h"
 
 #define FACT_MAX     (64u << 10)
@@ -39,13 +40,33 @@ const char *amp_facts_get(const struct amp_facts *f, enum amp_fact which)
     return f->mem[which].len ? f->mem[which].data : "";
 }
 
+/* Texts that an agent wrote, or that quote it. They leave the machine, so secrets are replaced. */
+static bool has_foreign_text(enum amp_fact which)
+{
+    switch (which) {
+    case AMP_FACT_title:
+    case AMP_FACT_text:
+    case AMP_FACT_history:
+    case AMP_FACT_files:
+    case AMP_FACT_diff:
+    case AMP_FACT_effects:
+    case AMP_FACT_evidence:
+        return true;
+    default:
+        return false;
+    }
+}
+
 int amp_facts_set(struct amp_facts *f, enum amp_fact which, struct amp_span value,
                   struct amp_error *err)
 {
     struct amp_buf *b = &f->mem[which];
 
     amp_buf_reset(b);
-    if (amp_buf_reserve(b, value.n + 1, err) < 0 || amp_buf_add(b, value.p, value.n, err) < 0)
+    if (has_foreign_text(which) ? amp_redact_text(value, false, b, err) < 0
+                                : amp_buf_add(b, value.p, value.n, err) < 0)
+        return -1;
+    if (amp_buf_reserve(b, 1, err) < 0)
         return -1;
     b->data[b->len] = '\0';
     return 0;

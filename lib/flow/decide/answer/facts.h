@@ -47,6 +47,7 @@ struct amp_facts {
 void amp_facts_init(struct amp_facts *f);
 void amp_facts_release(struct amp_facts *f);
 #define AMP_FACTS_AUTO AMP_CLEANUP(amp_facts_release)
+/* Secrets in title, text and evidence are replaced (protocol/redact/redact.h). */
 int amp_facts_set(struct amp_facts *f, enum amp_fact which, struct amp_span value,
                   struct amp_error *err);
 const char *amp_facts_get(const struct amp_facts *f, enum amp_fact which); /* "" if unset */
