@@ -189,9 +189,10 @@ END
   log --format svg | head -c 200 | grep -q '^<svg xmlns='
   log >h
   amp-validate --schema "$AMP_TOP/schemas/records/history.json" <h >/dev/null
-  { amp-ack status --json; amp-ack status --all --json; } >h
-  [ "$(wc -l <h)" -ge 3 ]
-  amp-validate --schema "$AMP_TOP/schemas/records/status.json" <h >/dev/null
+  amp-ack status --json | amp-validate --schema "$AMP_TOP/schemas/records/status.json" >/dev/null
+  amp-ack status --all --json >h
+  [ "$(wc -l <h)" -ge 2 ]
+  amp-validate --schema "$AMP_TOP/schemas/records/delivery.json" <h >/dev/null
 }
 
 @test "the page in Chromium: rows and drawings, nothing loaded, two widths, light and dark" {
