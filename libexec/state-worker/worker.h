@@ -31,6 +31,5 @@ struct rtp_history;
 void rtp_history_free(struct rtp_history *h);
 /* Whether the protocol's messages are events of outboxes. */
 bool rtp_is_event(enum amp_protocol p);
-int rtp_check(struct checks *c, const struct amp_view *v, struct amp_error *err);
 
 #endif

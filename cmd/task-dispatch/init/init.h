@@ -70,10 +70,8 @@ int init_undo(struct init *in, struct amp_error *err);
 
 /* ---- what was made: STATE/init.json ---- */
 
+/* An object with "files" ({path: {"kind", "sha256"}}) and "hooks" (a directory). */
 #define INIT_NOTE "init.json"
-/* The object with "files" ({path: {"kind", "sha256"}}) and "hooks" (a directory); empty if there is
- * none. */
-int init_note_read(const struct init *in, json_t **out, struct amp_error *err);
 
 /* ---- texts.c ---- */
 

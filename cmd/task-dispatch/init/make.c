@@ -20,7 +20,7 @@ static void note_path(const struct init *in, char out[PATH_MAX + 16])
     snprintf(out, PATH_MAX + 16, "%s/" INIT_NOTE, in->state);
 }
 
-int init_note_read(const struct init *in, json_t **out, struct amp_error *err)
+static int note_read(const struct init *in, json_t **out, struct amp_error *err)
 {
     char path[PATH_MAX + 16];
     AMP_BUF struct amp_buf text = {0};
@@ -124,7 +124,7 @@ int init_make(struct init *in, struct amp_error *err)
         any |= in->steps[i].action != INIT_KEEP;
     if (!any)
         return 0;
-    if (amp_mkdirs(in->state, 0700, err) < 0 || init_note_read(in, &note, err) < 0)
+    if (amp_mkdirs(in->state, 0700, err) < 0 || note_read(in, &note, err) < 0)
         return -1;
     for (size_t i = 0; i < in->n; i++)
         if (in->steps[i].action != INIT_KEEP && step_note(note, &in->steps[i], err) < 0)
@@ -216,7 +216,7 @@ int init_undo_plan(struct init *in, struct amp_error *err)
     snprintf(noted, sizeof noted, "%s/" INIT_NOTE, in->state);
     if (access(noted, F_OK) != 0)
         return amp_fail(err, AMP_NO, "nothing_to_undo", "init made nothing in this repository");
-    if (init_note_read(in, &note, err) < 0)
+    if (note_read(in, &note, err) < 0)
         return -1;
     const char *hooks = text_of(note, "hooks");
     if (*hooks) {

@@ -73,14 +73,6 @@ void loop_words_free(char **words);
 int loop_print(const struct loop_plan *p, char *const *tasks, struct amp_buf *out,
                struct amp_error *err);
 
-/* ---- tasks.c ---- */
-
-/* Creates a task from each file and appends its line to fd; *status: that of task-dispatch new. The
- * line is kept in STATE/run/loop.tasks under the digest of the file, so that a loop that was killed
- * and starts again with the same file continues its task while it is open. */
-int loop_tasks_make(struct amp_store *store, int argc, char **argv, int fd, int *status,
-                    struct amp_error *err);
-
 /* ---- fifos.c ---- */
 
 /* Makes the FIFOs in a new directory and notes it in the state directory, so that the next loop
