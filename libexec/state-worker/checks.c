@@ -14,6 +14,54 @@
 #include "task/task.h"
 #include "worker.h"
 
+/* Writes one finding. Its dotted field is made from the pointer. */
+__attribute__((format(printf, 6, 7))) static void
+checks_finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
+               const char *expected, const char *fmt, ...)
+{
+    char text[300], field[128];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    snprintf(field, sizeof field, "%s", pointer + 1);
+    for (char *p = field; *p; p++)
+        if (*p == '/')
+            *p = '.';
+    amp_jw_open(c->out, '{');
+    amp_jw_member_text(c->out, "code", code);
+    amp_jw_member_text(c->out, "field", field);
+    amp_jw_member_text(c->out, "pointer", pointer);
+    amp_jw_member_text(c->out, "rule", "history");
+    amp_jw_member_text(c->out, "message", text);
+    if (found.n > 120)
+        found.n = 120;
+    amp_jw_member_str(c->out, "found", found);
+    amp_jw_member_text(c->out, "expected", expected);
+    amp_jw_member_text(c->out, "severity", "error");
+    amp_jw_close(c->out, '}');
+    c->findings++;
+}
+
+/* Writes a finding if the ledger does not allow the agent to report this about the work. */
+static int checks_holder(struct checks *c, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_outcome o;
+    struct amp_error e = {0};
+    int rc = 0;
+    if (amp_outcome_read(v, &o))
+        rc = amp_outcome_check(c->store, v, &e);
+    else if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
+        rc = amp_message_acknowledge_check(c->store, v, &e);
+    if (rc < 0 && e.status != AMP_NO) {
+        *err = e;
+        return -1;
+    }
+    if (rc < 0 && amp_holder_denied(&e))
+        checks_finding(c, e.code, o.by_at, o.by, "the agent that has the work", "%s", e.what);
+    return 0;
+}
+
 /* ---- the Runtime Protocol: ids and outbox numbers, attempts (§1), the order in which a task is
  * created, accepted, worked on and ended (§4), what an ack may refer to (§5). The same event again,
  * byte for byte, is a redelivery and passes. ---- */
@@ -239,33 +287,6 @@ static int rtp_check(struct checks *c, const struct amp_view *v, struct amp_erro
 
 /* ---- all protocols ---- */
 
-void checks_finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
-                    const char *expected, const char *fmt, ...)
-{
-    char text[300], field[128];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    snprintf(field, sizeof field, "%s", pointer + 1);
-    for (char *p = field; *p; p++)
-        if (*p == '/')
-            *p = '.';
-    amp_jw_open(c->out, '{');
-    amp_jw_member_text(c->out, "code", code);
-    amp_jw_member_text(c->out, "field", field);
-    amp_jw_member_text(c->out, "pointer", pointer);
-    amp_jw_member_text(c->out, "rule", "history");
-    amp_jw_member_text(c->out, "message", text);
-    if (found.n > 120)
-        found.n = 120;
-    amp_jw_member_str(c->out, "found", found);
-    amp_jw_member_text(c->out, "expected", expected);
-    amp_jw_member_text(c->out, "severity", "error");
-    amp_jw_close(c->out, '}');
-    c->findings++;
-}
-
 static int check_id(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_message_rec rec;
@@ -405,24 +426,6 @@ static int check_escalation(struct checks *c, const struct amp_view *v, struct a
     if (amp_store_get(c->store, AMP_KEY(AMP_ESCALATION_KIND, v->body.decision.ref), &rec, err) < 0)
         return -1;
     return rec.found ? 0 : check_reference(c, v, v->body.decision.ref, "/ref_msg_id", NULL, err);
-}
-
-int checks_holder(struct checks *c, const struct amp_view *v, struct amp_error *err)
-{
-    struct amp_outcome o;
-    struct amp_error e = {0};
-    int rc = 0;
-    if (amp_outcome_read(v, &o))
-        rc = amp_outcome_check(c->store, v, &e);
-    else if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
-        rc = amp_message_acknowledge_check(c->store, v, &e);
-    if (rc < 0 && e.status != AMP_NO) {
-        *err = e;
-        return -1;
-    }
-    if (rc < 0 && amp_holder_denied(&e))
-        checks_finding(c, e.code, o.by_at, o.by, "the agent that has the work", "%s", e.what);
-    return 0;
 }
 
 int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err)

@@ -18,12 +18,6 @@ struct checks {
     unsigned findings;
     struct rtp_history *rtp; /* NULL before the first event of the Runtime Protocol */
 };
-/* Writes one finding. Its dotted field is made from the pointer. */
-void checks_finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
-                    const char *expected, const char *fmt, ...)
-    __attribute__((format(printf, 6, 7)));
-/* Writes a finding if the ledger does not allow the agent to report this about the work. */
-int checks_holder(struct checks *c, const struct amp_view *v, struct amp_error *err);
 int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err);
 
 /* The Runtime Protocol: outbox numbers, attempts, claims and outcomes. */
