@@ -26,12 +26,24 @@ static int note_join(int argc, char **argv, struct amp_buf *out, struct amp_erro
     return 0;
 }
 
+/* A terminal is no place for a decision: it stays in the outbox, which the prompt writes. */
+static int decision_write(struct hitl *h, struct amp_error *err)
+{
+    if (!isatty(STDOUT_FILENO))
+        return amp_decider_flush(&h->d, STDOUT_FILENO, err);
+    if (amp_store_sync(h->store, err) < 0)
+        return -1;
+    amp_note("the decision is recorded: the hitl-prompt that runs writes it, or the next one "
+             "(./loop.sh)");
+    return 0;
+}
+
 /* Before a late answer is refused, the fallback decided: that is written. */
 static int refused_flush(struct hitl *h)
 {
     struct amp_error err;
 
-    if (amp_decider_flush(&h->d, STDOUT_FILENO, &err) < 0)
+    if (!isatty(STDOUT_FILENO) && amp_decider_flush(&h->d, STDOUT_FILENO, &err) < 0)
         amp_complain(&err);
     return -1;
 }
@@ -60,7 +72,7 @@ static int answer_make(struct hitl *h, int argc, char **argv, struct amp_error *
     case AMP_OFFERED_REFUSED:
         return refused_flush(h);
     default:
-        return amp_decider_flush(&h->d, STDOUT_FILENO, err);
+        return decision_write(h, err);
     }
 }
 
@@ -81,7 +93,7 @@ static int file_take(struct hitl *h, struct amp_error *err)
     if (rc == AMP_OFFERED_FAILED || rc == AMP_OFFERED_REFUSED)
         return refused_flush(h);
     amp_note("%s: %s by %s", about.question, about.action, about.op);
-    return amp_decider_flush(&h->d, STDOUT_FILENO, err);
+    return decision_write(h, err);
 }
 
 int hitl_answer(int argc, char **argv)

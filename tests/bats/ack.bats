@@ -92,6 +92,16 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   [ "$(jq -r .payload.escalation_type <<<"$output")" = ack_timeout ]
 }
 
+@test "RECEIVED by an agent that a person suspended: the deadline waits" {
+  need_tool hitl-prompt
+  { message task_dispatch; ack RECEIVED; } | amp-ack >/dev/null
+  hitl-prompt suspend --agent executor
+  run -0 amp-ack sweep --now 2099-01-01T00:00:00Z
+  [ -z "$output" ]
+  [ "$(state $D)" = RECEIVED ]
+  grep -q '"from":"RECEIVED","event":"hold","to":"RECEIVED"' "$AMP_STATE"/log/000001.ndjson
+}
+
 @test "a nack settles it with its code" {
   { message task_dispatch; record nack ".ref_msg_id = \"$D\" | .failed_stage = \"REJECTED\""; } |
     amp-ack >/dev/null

@@ -558,6 +558,12 @@ W=task_dispatch-T-2026-044-
     .error_code == "TOOL_TIMEOUT" and .ack_for_message_id[-1:] == "2"))'
   later 900 | jq -e '.msg.payload.ack_for_message_id[-1:] == "1"'
   [ "$(state 11111111-1111-4111-8111-111111111111)" = TIMED_OUT ]
+  # While a person suspends the agent, its time does not end.
+  call 3 ', budget_wall_ms: 60000' | amp-route -r '* => inbox:fs' >/dev/null
+  amp-route inbox fs >/dev/null
+  hitl-prompt suspend --agent fs
+  [ -z "$(later 1800)" ]
+  grep -q '"from":"READ","event":"hold","to":"READ"' "$AMP_STATE"/log/000001.ndjson
 }
 
 @test "what refuses names the message, the stage and the code, in the conversation, in each protocol" {

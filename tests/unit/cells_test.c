@@ -26,14 +26,14 @@ static const struct cells delivery[] = {
     {"SENT", "ack_received>RECEIVED timeout>TIMED_OUT!ack_timeout *ack_read>READ "
              "*ack_fulfilled>FULFILLED *nack_rejected>REJECTED *nack_failed>FAILED "
              "*nack_timed_out>TIMED_OUT!ack_timeout *expire>FAILED!ttl_expired *silent>SENT "
-             "*record>SENT"},
+             "*record>SENT *hold>SENT"},
     {"RECEIVED",
      "ack_read>READ nack_rejected>REJECTED nack_failed>FAILED *ack_received>RECEIVED "
      "*ack_fulfilled>FULFILLED *expire>FAILED!ttl_expired *timeout>TIMED_OUT!ack_timeout "
-     "*nack_timed_out>TIMED_OUT!ack_timeout"},
+     "*nack_timed_out>TIMED_OUT!ack_timeout *hold>RECEIVED"},
     {"READ", "ack_fulfilled>FULFILLED nack_failed>FAILED *ack_received>READ *ack_read>READ "
              "*nack_rejected>REJECTED *timeout>TIMED_OUT!ack_timeout *alive>READ *silent>READ "
-             "*nack_timed_out>TIMED_OUT!ack_timeout"},
+             "*nack_timed_out>TIMED_OUT!ack_timeout *hold>READ"},
     {"FULFILLED", LATE("FULFILLED") "*settle>FULFILLED"},
     {"REJECTED",
      LATE("REJECTED") "*requeue>SENT *retry>RETRYING *give_up>REJECTED *settle>REJECTED"},

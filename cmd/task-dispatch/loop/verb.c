@@ -312,7 +312,10 @@ int task_loop(int argc, char **argv)
         return amp_complain(&err);
     if (amp_outbox_lock(store, LOCK_NAME, 0, &lock, &err) < 0) {
         if (strcmp(err.code, "lock_timeout") == 0)
-            amp_fail(&err, AMP_TEMPFAIL, "loop_runs", "another loop runs on %s", task_state);
+            amp_fail(&err, AMP_TEMPFAIL, "loop_runs",
+                     "another loop runs on %s: for one more task end that one with Ctrl-C and "
+                     "start it again with the new file; the open tasks continue",
+                     task_state);
         amp_store_close(store);
         return amp_complain(&err);
     }
