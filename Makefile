@@ -187,6 +187,6 @@ $(BUILD)/flags: FORCE | deps-check
 	  echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' >$@
 FORCE:
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -path $(BUILD)/deb -prune -o -name '*.d' -type f -print 2>/dev/null)
 
 include scripts/targets.mk

@@ -269,6 +269,17 @@ told() {
   [ "$(jq -r .msg.payload.decision <<<"$output")" = approve ]
 }
 
+@test "an answer on a terminal without a running prompt waits for the next one" {
+  need script
+  question 1 sw4rm SECURITY_APPROVAL >in
+  arrive
+  run -0 script -qec "hitl-prompt answer --operator ada hitl-1 approve" /dev/null </dev/null
+  [[ $output == *"note: the decision is recorded"* && $output != *HITL_DECISION* ]]
+  : >answers
+  run -0 --separate-stderr ask --answer answers </dev/null
+  [ "$(jq -r .msg.payload.decision <<<"$output")" = approve ]
+}
+
 @test "after the deadline the fallback denies, accepts above the threshold, extends three times, or leaves it open" {
   config '{"deadline":"1h","threshold":0.8,"fallback":{"default":"none","SECURITY_APPROVAL":"DENY_BY_DEFAULT","DEBATE_DEADLOCK":"AUTO_DECIDE_THRESHOLD","CONFLICT":"EXTEND_TIMEOUT"}}'
   { question 1 sw4rm SECURITY_APPROVAL && question 2 sw4rm CONFLICT && question 3 amp ci_failure &&
