@@ -258,6 +258,7 @@ allow: allowed by hitl.hook.rules" ]
 }
 
 @test "in the sandbox of run, too, the hook asks through its worker" {
+  native "a sanitizer reserves more memory than the sandbox gives"
   load agents
   "$AMP_BUILD/libexec/amp/confine" --probe | jq -e '.namespaces == true and .landlock > 0 and .seccomp == true' >/dev/null ||
     skip "this machine cannot confine"

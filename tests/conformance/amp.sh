@@ -57,7 +57,7 @@ amp_follows() {
   seconds=$(want effective_ack_timeout_sec) escalate=$(want escalate) ask=$(want ask)
   if [ -n "$seconds" ] && have amp-ack; then
     amp-ack track --state "$dir/acks" <"$dir/in" >/dev/null 2>&1
-    amp-ack status --json --state "$dir/acks" >"$dir/status" 2>&1
+    amp-ack status --all --json --state "$dir/acks" >"$dir/status" 2>&1
     jq -e --argjson s "$seconds" 'def at: sub("[.][0-9]+Z$"; "Z") | fromdateiso8601;
       (.due | at) - (.sent | at) == $s' "$dir/status" >/dev/null 2>&1 ||
       { fail "the effective ack timeout is not $seconds s: $(cat "$dir/status")" && return 1; }

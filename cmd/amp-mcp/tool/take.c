@@ -176,11 +176,12 @@ enum mcp_step mcp_inbox_step(struct mcp_call *call, struct amp_error *err)
     }
     if (amp_store_sync(m->store, err) < 0) /* expired ones may have become dead letters */
         return MCP_FAILED;
+    bool holds = in->held.holds;
     mcp_inbox_close(m);
     call->result = json_pack("{s:b}", "found", 0);
     snprintf(call->text, sizeof call->text, "%s",
-             in->held.holds ? "Messages wait, but they are held back by a suspension."
-                            : "No message waits.");
+             holds ? "Messages wait, but they are held back by a suspension."
+                   : "No message waits.");
     return call->result ? MCP_DONE : MCP_FAILED;
 }
 
