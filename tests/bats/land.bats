@@ -70,7 +70,7 @@ state_of() {
   [ "$(git -C work rev-parse main)" = "$x" ]
   [ -z "$(git -C work status --porcelain)" ]
   [ -e work/done-T-2026-001 ]
-  git -C work reflog main | grep -q "amp: land T-2026-001"
+  grep -q "amp: land T-2026-001" <(git -C work reflog main)
   [ "$(state_of T-2026-001)" = landed ]
   [ "$(state_of T-2026-002)" = done ]
   task-dispatch show -s state --json 1 | jq -e --arg x "$x" '.events[-1] | .event == "land" and .to == "main" and .commit == $x and .key'
