@@ -546,6 +546,7 @@ may_link() {
 
 # What a stranger tries: the guess works, or the error names the command.
 @test "a word that means a verb of this or another tool is answered by the command" {
+  native "starts programs 160 times"
   local tool word command n=0
   while IFS=$'\t' read -r tool word command; do
     run -64 --separate-stderr "$tool" "$word"
