@@ -6,6 +6,7 @@
 #include <amp/json/writer.h>
 
 #include "cli/table.h"
+#include "cli/time.h"
 #include "hitl/escalation.h"
 #include "hitl/pause/pause.h"
 #include "message/dead/dead.h"
@@ -66,15 +67,6 @@ static void age_format(int64_t ms, char out[24])
         snprintf(out, 24, "%lldh", s / 3600);
 }
 
-static void time_put(struct amp_jw *w, const char *key, int64_t ms)
-{
-    char t[AMP_TIME_MAX];
-    if (ms == 0)
-        return;
-    amp_time_format(ms, t);
-    amp_jw_member_text(w, key, t);
-}
-
 static int json_print(struct amp_span id, const struct amp_message_rec *r, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
@@ -92,9 +84,9 @@ static int json_print(struct amp_span id, const struct amp_message_rec *r, struc
     amp_jw_some_str(&w, "origin", r->origin);
     amp_jw_some_str(&w, "next", r->next);
     amp_jw_some_str(&w, "given_up", r->given_up);
-    time_put(&w, "sent", r->sent_ms);
-    time_put(&w, "due", amp_record_due(r, AMP_SILENCE_MS));
-    time_put(&w, "timed_out", r->timed_out_ms);
+    amp_time_member(&w, "sent", r->sent_ms);
+    amp_time_member(&w, "due", amp_record_due(r, AMP_SILENCE_MS));
+    amp_time_member(&w, "timed_out", r->timed_out_ms);
     if (r->attempt > 0)
         amp_jw_member_int(&w, "attempt", r->attempt);
     amp_jw_key(&w, "acks");
@@ -282,8 +274,8 @@ static int inbox_put(void *ctx, const struct amp_inbox_info *i, struct amp_error
     amp_jw_member_uint(w, "waiting", i->waiting);
     amp_jw_member_uint(w, "limit", i->bound);
     if (i->waiting > 0)
-        time_put(w, "oldest", i->oldest_ms);
-    time_put(w, "busy_until", i->until_ms);
+        amp_time_member(w, "oldest", i->oldest_ms);
+    amp_time_member(w, "busy_until", i->until_ms);
     amp_jw_close(w, '}');
     return 0;
 }
@@ -318,7 +310,7 @@ static int summary_json(const struct summary *sum, struct amp_error *err)
         amp_jw_close(&w, '}');
     }
     amp_jw_member_uint(&w, "overdue", sum->overdue);
-    time_put(&w, "next_deadline", sum->next_ms);
+    amp_time_member(&w, "next_deadline", sum->next_ms);
     amp_jw_member_open(&w, "inboxes", '[');
     if (amp_inbox_infos(sum->store, inbox_put, &w, err) < 0)
         return -1;

@@ -6,6 +6,7 @@
 #include <amp/json/writer.h>
 
 #include "cli/table.h"
+#include "cli/time.h"
 #include "flow/decide/offer.h"
 #include "hitl.h"
 #include "hitl/pause/pause.h"
@@ -41,47 +42,20 @@ static bool is_listed(const struct amp_question *q)
            (!task || strcmp(task, q->about.task) == 0);
 }
 
-/* "3s", "5m", "2h", "1d" */
-static struct amp_span age_text(int64_t ms, char out[24])
-{
-    static const struct {
-        int64_t ms;
-        char unit;
-    } units[] = {{86400000, 'd'}, {3600000, 'h'}, {60000, 'm'}, {1000, 's'}};
-    unsigned i = 0;
-
-    if (ms < 0)
-        ms = 0;
-    while (i < 3 && ms < units[i].ms)
-        i++;
-    snprintf(out, 24, "%lld%c", (long long)(ms / units[i].ms), units[i].unit);
-    return amp_span_str(out);
-}
-
 static int row_print(struct listing *l, const struct amp_question *q)
 {
     char age[24], left[24];
-    const struct amp_span cells[] = {amp_span_str(q->id),
-                                     amp_span_str(amp_protocol_name(q->protocol)),
-                                     amp_span_str(*q->severity ? q->severity : "-"),
-                                     amp_span_str(q->reason),
-                                     age_text(l->now_ms - q->arrived_ms, age),
-                                     q->deadline_ms > 0 ? age_text(q->deadline_ms - l->now_ms, left)
-                                                        : AMP_SPAN("-"),
-                                     amp_span_str(amp_escalation_fsm.states[q->state].name),
-                                     amp_span_str(q->name)};
+    const struct amp_span cells[] = {
+        amp_span_str(q->id),
+        amp_span_str(amp_protocol_name(q->protocol)),
+        amp_span_str(*q->severity ? q->severity : "-"),
+        amp_span_str(q->reason),
+        amp_age_text(l->now_ms - q->arrived_ms, age),
+        q->deadline_ms > 0 ? amp_age_text(q->deadline_ms - l->now_ms, left) : AMP_SPAN("-"),
+        amp_span_str(amp_escalation_fsm.states[q->state].name),
+        amp_span_str(q->name)};
 
     return amp_table_row(&l->table, cells, 8, l->err);
-}
-
-static void time_member(struct amp_jw *w, const char *key, int64_t ms)
-{
-    char text[AMP_TIME_MAX];
-
-    if (ms <= 0)
-        return;
-    amp_time_format(ms, text);
-    amp_jw_member_text(w, key, text);
 }
 
 static int json_print(struct listing *l, const struct amp_question *q)
@@ -101,13 +75,13 @@ static int json_print(struct listing *l, const struct amp_question *q)
     amp_jw_some_str(&w, "severity", amp_span_str(q->severity));
     amp_jw_some_str(&w, "reason", amp_span_str(q->reason));
     amp_jw_some_str(&w, "risk", amp_span_str(q->risk));
-    time_member(&w, "arrived", q->arrived_ms);
-    time_member(&w, "deadline", q->deadline_ms);
+    amp_time_member(&w, "arrived", q->arrived_ms);
+    amp_time_member(&w, "deadline", q->deadline_ms);
     amp_jw_member_text(&w, "fallback", amp_fallback_name(q->fallback));
     if (q->extensions > 0)
         amp_jw_member_int(&w, "extensions", q->extensions);
     if (q->state == AMP_ESC_DEFERRED)
-        time_member(&w, "until", q->until_ms);
+        amp_time_member(&w, "until", q->until_ms);
     amp_jw_some_str(&w, "refused", amp_span_str(q->refused));
     amp_jw_member_open(&w, "actions", '[');
     for (const struct amp_action *a = amp_question_actions(q); a->name; a++)

@@ -10,6 +10,7 @@
 #include "base/grow.h"
 #include "bind.h"
 #include "cli/table.h"
+#include "cli/time.h"
 #include "flow/story/story.h"
 
 struct row {
@@ -74,19 +75,6 @@ static const char *count_text(int64_t n, const char *before, char out[32])
     return out;
 }
 
-static void age_text(int64_t ms, char out[32])
-{
-    long long s = ms > 0 ? ms / 1000 : 0;
-    if (s < 120)
-        snprintf(out, 32, "%llds", s);
-    else if (s < 7200)
-        snprintf(out, 32, "%lldm", s / 60);
-    else if (s < 172800)
-        snprintf(out, 32, "%lldh", s / 3600);
-    else
-        snprintf(out, 32, "%lldd", s / 86400);
-}
-
 /* The columns after those of status: changes, commits ahead and behind, age, task. */
 enum { CHANGES, COMMITS, AGE, TASK, FACTS };
 struct texts {
@@ -109,7 +97,7 @@ static void texts_fill(const struct row *row, int64_t now_ms, struct texts *t)
         snprintf(t->of[COMMITS], sizeof t->of[COMMITS], "%s %s", count_text(w->ahead, "+", a),
                  count_text(w->behind, "-", b));
     }
-    age_text(now_ms - row->b.since_ms, t->of[AGE]);
+    amp_age_text(now_ms - row->b.since_ms, t->of[AGE]);
     snprintf(t->of[TASK], sizeof t->of[TASK], "%.60s", row->task[0] ? row->task : "-");
 }
 

@@ -3,6 +3,7 @@
 #include <amp/json/writer.h>
 
 #include "bind.h"
+#include "cli/time.h"
 #include "flow/bindings.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
@@ -64,15 +65,6 @@ static void text_put(struct amp_jw *w, const char *key, const char *value)
     amp_jw_some_str(w, key, amp_span_str(value));
 }
 
-static void time_put(struct amp_jw *w, const char *key, int64_t ms)
-{
-    char time[AMP_TIME_MAX];
-    if (!ms)
-        return;
-    amp_time_format(ms, time);
-    text_put(w, key, time);
-}
-
 void binding_members(struct amp_jw *w, const struct amp_binding *b)
 {
     text_put(w, "agent_id", b->agent);
@@ -89,8 +81,8 @@ void binding_members(struct amp_jw *w, const struct amp_binding *b)
     text_put(w, "branch", b->branch);
     text_put(w, "reason", amp_bind_reason_name(b->reason));
     text_put(w, "why", b->why);
-    time_put(w, "since", b->since_ms);
-    time_put(w, "until", b->due_ms);
+    amp_time_member(w, "since", b->since_ms);
+    amp_time_member(w, "until", b->due_ms);
 }
 
 int print_binding(const struct amp_binding *b, const char *ref, const struct amp_error *failure,

@@ -172,7 +172,7 @@ A
   jq -e '.state == "terminated" and (.cancelled | contains("terminate"))' state/tasks/T-2026-002.json
   git -C "$top/work" rev-parse -q --verify agent/y
   [ "$(hitl-prompt suspend --list 2>/dev/null)" = "" ]
-  # The receiver of the open dispatch is told, once, by the next coordinator.
+  # The next coordinator notifies the receiver of the open dispatch, once.
   task-dispatch coordinate </dev/null >told 2>/dev/null || true
   jq -se 'map((.msg // .) | select(.type == "nack" and .code == "terminated").task_id) | index("T-2026-003") != null' told
   task-dispatch coordinate </dev/null >again 2>/dev/null || true

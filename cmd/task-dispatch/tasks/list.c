@@ -10,6 +10,7 @@
 
 #include "base/grow.h"
 #include "cli/table.h"
+#include "cli/time.h"
 #include "flow/story/story.h"
 #include "tasks.h"
 
@@ -132,7 +133,7 @@ static int row_print(struct listing *l, struct amp_table *t, const struct row *r
                      struct amp_error *err)
 {
     const struct amp_brief *b = &r->b;
-    char state[64], tries[48] = "", age[TASKS_AGE_MAX];
+    char state[64], tries[48] = "", age[AMP_AGE_MAX];
     bool rejected = amp_span_is(b->verdict, "rejected");
 
     snprintf(state, sizeof state, "%s%s", amp_brief_state(b), b->paused ? " (paused)" : "");
@@ -143,7 +144,7 @@ static int row_print(struct listing *l, struct amp_table *t, const struct row *r
         snprintf(tries, sizeof tries, "%lld", (long long)b->attempts);
     const struct amp_span cells[] = {
         b->id,      amp_span_str(state), amp_span_str(tries),
-        b->verdict, b->question_type,    tasks_age(l->now_ms - b->created_ms, age),
+        b->verdict, b->question_type,    amp_age_text(l->now_ms - b->created_ms, age),
         b->agent,   b->branch,           b->description};
     if (amp_table_row(t, cells, 9, err) < 0)
         return -1;
@@ -210,16 +211,6 @@ static int paths_print(struct listing *l, struct amp_error *err)
 
 /* ---- for programs ---- */
 
-static void time_member(struct amp_jw *w, const char *key, int64_t ms)
-{
-    char text[AMP_TIME_MAX];
-
-    if (ms <= 0)
-        return;
-    amp_time_format(ms, text);
-    amp_jw_member_text(w, key, text);
-}
-
 static int json_print(struct listing *l, const struct amp_brief *b, struct amp_buf *line,
                       struct amp_error *err)
 {
@@ -259,8 +250,8 @@ static int json_print(struct listing *l, const struct amp_brief *b, struct amp_b
     amp_jw_member_bool(&w, "working", b->working);
     amp_jw_some_str(&w, "worktree", b->worktree);
     amp_jw_some_str(&w, "log", amp_span_str(log));
-    time_member(&w, "created", b->created_ms);
-    time_member(&w, "updated", b->updated_ms);
+    amp_time_member(&w, "created", b->created_ms);
+    amp_time_member(&w, "updated", b->updated_ms);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(line), err);
 }
@@ -314,22 +305,6 @@ int tasks_list(int argc, char **argv)
     free(l.v);
     amp_store_close(l.store);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
-}
-
-struct amp_span tasks_age(int64_t ms, char out[TASKS_AGE_MAX])
-{
-    static const struct {
-        int64_t ms;
-        char unit;
-    } units[] = {{86400000, 'd'}, {3600000, 'h'}, {60000, 'm'}, {1000, 's'}};
-    unsigned i = 0;
-
-    if (ms < 0)
-        ms = 0;
-    while (i < 3 && ms < units[i].ms)
-        i++;
-    snprintf(out, TASKS_AGE_MAX, "%lld%c", (long long)(ms / units[i].ms), units[i].unit);
-    return amp_span_str(out);
 }
 
 int tasks_look(struct amp_store **out, struct amp_error *err)

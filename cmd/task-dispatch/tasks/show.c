@@ -12,6 +12,7 @@
 #include <amp/json/writer.h>
 
 #include "cli/page/page.h"
+#include "cli/time.h"
 #include "flow/story/story.h"
 #include "tasks.h"
 
@@ -308,9 +309,9 @@ static int event_show(const struct showing *s, const struct amp_story_event *e, 
 static int top_show(const struct showing *s)
 {
     const struct amp_task *t = &s->st.task;
-    char at[32], age[TASKS_AGE_MAX];
+    char at[32], age[AMP_AGE_MAX];
 
-    tasks_age(amp_now_ms() - t->created_ms, age);
+    amp_age_text(amp_now_ms() - t->created_ms, age);
     if (amp_page_say(&s->page, AMP_TINT_HEAD, "== %s: %s%s", t->id, s->state,
                      s->paused ? " (paused)" : "") < 0 ||
         quote(s, "task", t->description) < 0 || quote(s, "repository", t->repo) < 0 ||
@@ -378,16 +379,6 @@ static int page_show(struct showing *s, struct amp_error *err)
 
 /* ---- for programs ---- */
 
-static void time_member(struct amp_jw *w, const char *key, int64_t ms)
-{
-    char text[AMP_TIME_MAX];
-
-    if (ms <= 0)
-        return;
-    amp_time_format(ms, text);
-    amp_jw_member_text(w, key, text);
-}
-
 static void some(struct amp_jw *w, const char *key, const char *text)
 {
     amp_jw_some_str(w, key, amp_span_str(text));
@@ -410,7 +401,7 @@ static void event_json(struct amp_jw *w, const struct amp_story_event *e)
 {
     amp_jw_open(w, '{');
     amp_jw_member_text(w, "event", amp_story_word(e->kind));
-    time_member(w, "at", e->at_ms);
+    amp_time_member(w, "at", e->at_ms);
     some(w, "id", e->id);
     some(w, "from", e->from);
     some(w, "to", e->to);
@@ -463,8 +454,8 @@ static int json_show(struct showing *s, struct amp_error *err)
     some(&w, "agent", s->agent.n ? s->agent.p : "");
     if (s->worktree.n)
         amp_jw_member_str(&w, "worktree", s->worktree);
-    time_member(&w, "created", t->created_ms);
-    time_member(&w, "updated", t->updated_ms);
+    amp_time_member(&w, "created", t->created_ms);
+    amp_time_member(&w, "updated", t->updated_ms);
     amp_jw_member_open(&w, "subtasks", '[');
     for (size_t i = 0; i < t->n_parts; i++) {
         amp_jw_open(&w, '{');
@@ -488,7 +479,7 @@ static int json_show(struct showing *s, struct amp_error *err)
         amp_jw_member_text(&w, "subtask", a->subtask);
         amp_jw_member_int(&w, "attempt", a->number);
         amp_jw_member_text(&w, "log", a->dir);
-        time_member(&w, "at", a->at_ms);
+        amp_time_member(&w, "at", a->at_ms);
         amp_jw_close(&w, '}');
     }
     amp_jw_close(&w, ']');

@@ -14,8 +14,5 @@ int tasks_land(int argc, char **argv);
 
 /* Opens the state directory for reading; a missing one is UNAVAILABLE state_missing. */
 int tasks_look(struct amp_store **out, struct amp_error *err);
-/* "3s", "5m", "2h", "1d" */
-#define TASKS_AGE_MAX 24
-struct amp_span tasks_age(int64_t ms, char out[TASKS_AGE_MAX]);
 
 #endif

@@ -1,0 +1,32 @@
+/* Times in lists. */
+#include "cli/time.h"
+
+#include <stdio.h>
+
+#include <amp/base/clock.h>
+
+struct amp_span amp_age_text(int64_t ms, char out[AMP_AGE_MAX])
+{
+    static const struct {
+        int64_t ms;
+        char unit;
+    } units[] = {{86400000, 'd'}, {3600000, 'h'}, {60000, 'm'}, {1000, 's'}};
+    unsigned i = 0;
+
+    if (ms < 0)
+        ms = 0;
+    while (i < 3 && ms < units[i].ms)
+        i++;
+    snprintf(out, AMP_AGE_MAX, "%lld%c", (long long)(ms / units[i].ms), units[i].unit);
+    return amp_span_str(out);
+}
+
+void amp_time_member(struct amp_jw *w, const char *key, int64_t ms)
+{
+    char text[AMP_TIME_MAX];
+
+    if (ms <= 0)
+        return;
+    amp_time_format(ms, text);
+    amp_jw_member_text(w, key, text);
+}
