@@ -1,17 +1,25 @@
 /*
  * Landing: a branch moves to a commit that contains it, or to a merge commit with that commit's
  * tree. No merge is computed here, so the result has exactly the tree that was asked for. The files
- * of the worktree that has the branch are written first: if the program ends in between, the
- * worktree has staged changes, and the next request continues with them.
+ * of the worktree that has the branch are written first. While that lasts, the file amp-land.moving
+ * in the common directory names the branch and the tree: if the program or the machine stops in
+ * between, the next request continues, and knows a file that was written in part.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <amp/base/file.h>
+
 #include "worker.h"
+
+#define MOVING_FILE "amp-land.moving"
+#define MOVING_MAX  2048
 
 struct target {
     char ref[1024]; /* full name */
@@ -120,6 +128,62 @@ static int plan_check(struct request *r, const struct target *t, git_commit *com
                                r->in.branch, at, r->in.base);
 }
 
+/* ---- the note of a move ---- */
+
+static int moving_path(struct request *r, char *path, size_t size)
+{
+    int n = snprintf(path, size, "%s" MOVING_FILE, git_repository_commondir(r->repo));
+
+    return n > 0 && (size_t)n < size ? 0
+                                     : amp_fail(r->err, AMP_DATAERR, "path_too_long", "%s", path);
+}
+
+static void moving_text(const struct target *t, const git_tree *to, char out[MOVING_MAX])
+{
+    char tree[GIT_OID_HEXSZ + 1];
+
+    git_oid_tostr(tree, sizeof tree, git_tree_id(to));
+    snprintf(out, MOVING_MAX, "%s %s\n", t->ref, tree);
+}
+
+static int moving_write(struct request *r, const struct target *t, const git_tree *to)
+{
+    char path[4096], text[MOVING_MAX];
+
+    if (moving_path(r, path, sizeof path) < 0)
+        return -1;
+    moving_text(t, to, text);
+    return amp_file_write_atomic(AT_FDCWD, path, 0600, amp_span_str(text), r->err);
+}
+
+/* Whether a move of the branch to that tree was begun and did not end. */
+static bool moving_is(struct request *r, const struct target *t, const git_tree *to)
+{
+    char path[4096], text[MOVING_MAX];
+    struct amp_error ignored, *err = r->err;
+    AMP_BUF struct amp_buf have = {0};
+
+    r->err = &ignored;
+    amp_buf_init(&have, MOVING_MAX);
+    moving_text(t, to, text);
+    bool is = moving_path(r, path, sizeof path) == 0 &&
+              amp_file_read(AT_FDCWD, path, MOVING_MAX, &have, &ignored) == 0 &&
+              amp_span_is(amp_buf_span(&have), text);
+    r->err = err;
+    return is;
+}
+
+static void moving_remove(struct request *r)
+{
+    char path[4096];
+    struct amp_error ignored, *err = r->err;
+
+    r->err = &ignored;
+    if (moving_path(r, path, sizeof path) == 0)
+        unlink(path);
+    r->err = err;
+}
+
 /* ---- the files of a worktree ---- */
 
 struct files {
@@ -203,23 +267,49 @@ static bool file_is(const struct files *f, git_tree *tree, const char *path)
     return same;
 }
 
-/* Whether each differing file has the old or the new contents. */
-static bool files_are_known(const struct files *f)
+/* Whether the file was being written: it is missing, or the beginning of the new contents. */
+static bool file_is_part(const struct files *f, const char *path)
 {
-    for (size_t i = 0; i < f->paths.count; i++)
-        if (!file_is(f, f->from, f->paths.strings[i]) && !file_is(f, f->to, f->paths.strings[i]))
+    CLEANUP(git_tree_entry_cleanup) git_tree_entry *entry = NULL;
+    CLEANUP(git_blob_cleanup) git_blob *blob = NULL;
+    AMP_BUF struct amp_buf have = {0};
+    struct amp_error why;
+    char full[4096];
+    struct stat st;
+    int n = snprintf(full, sizeof full, "%s%s", git_repository_workdir(f->repo), path);
+
+    if (n < 0 || (size_t)n >= sizeof full || git_tree_entry_bypath(&entry, f->to, path) != 0)
+        return false;
+    if (lstat(full, &st) != 0)
+        return errno == ENOENT;
+    if (git_blob_lookup(&blob, f->repo, git_tree_entry_id(entry)) != 0)
+        return false;
+    size_t max = (size_t)git_blob_rawsize(blob);
+    amp_buf_init(&have, max + 1);
+    return amp_file_read(AT_FDCWD, full, max, &have, &why) == 0 &&
+           memcmp(have.data, git_blob_rawcontent(blob), have.len) == 0;
+}
+
+/* Whether each differing file has the old or the new contents; parts: or a part of the new. */
+static bool files_are_known(const struct files *f, bool parts)
+{
+    for (size_t i = 0; i < f->paths.count; i++) {
+        const char *path = f->paths.strings[i];
+        if (!file_is(f, f->from, path) && !file_is(f, f->to, path) &&
+            !(parts && file_is_part(f, path)))
             return false;
+    }
     return true;
 }
 
 /* Whether an earlier move to the same commit left the worktree in between: the differing files are
- * known, and nothing else is changed. */
-static bool is_interrupted(const struct files *f)
+ * known, and nothing else is changed. parts: as above. */
+static bool is_interrupted(const struct files *f, bool parts)
 {
     CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
     git_status_options opt;
 
-    if (!files_are_known(f))
+    if (!files_are_known(f, parts))
         return false;
     git_status_options_init(&opt, GIT_STATUS_OPTIONS_VERSION);
     opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
@@ -296,10 +386,10 @@ static int tree_prepare(struct request *r, const struct target *t, const git_oid
     return files_compare(r, f, from, to);
 }
 
-/* Writes the files of `to` into the worktree that has the branch at `from`, or (how: FILES_TRY)
- * finds out whether they can be written. */
+/* Finds out whether the files of `to` can be written into the worktree that has the branch at
+ * `from`; write: writes them. */
 static int tree_update(struct request *r, const struct target *t, const git_oid *from,
-                       const git_oid *to, enum files_how how)
+                       const git_oid *to, bool write)
 {
     CLEANUP(files_release) struct files f = {0};
 
@@ -307,12 +397,18 @@ static int tree_update(struct request *r, const struct target *t, const git_oid 
         return -1;
     if (!f.repo)
         return 0;
-    int rc = has_changes(f.repo, false) ? GIT_ECONFLICT : files_move(&f, how);
-    if (rc == GIT_ECONFLICT && !is_interrupted(&f))
+    bool begun = moving_is(r, t, f.to);
+    int rc = has_changes(f.repo, false) ? GIT_ECONFLICT : files_move(&f, FILES_TRY);
+    bool again = rc == GIT_ECONFLICT && is_interrupted(&f, begun);
+    if (write && (rc == 0 || again)) {
+        if (!begun && moving_write(r, t, f.to) < 0)
+            return -1;
+        rc = files_move(&f, again ? FILES_FORCE : FILES_SAFE);
+        again = false;
+    }
+    if (rc == GIT_ECONFLICT && !again)
         return refuse_dirty(r, t->tree.path);
-    if (rc == GIT_ECONFLICT)
-        rc = how == FILES_TRY ? 0 : files_move(&f, FILES_FORCE);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", t->tree.path) : 0;
+    return rc && !again ? fail_git(r, rc, AMP_IOERR, "git_error", t->tree.path) : 0;
 }
 
 int op_land_plan(struct request *r)
@@ -322,13 +418,14 @@ int op_land_plan(struct request *r)
     bool already;
     git_oid to;
 
-    if (target_find(r, &t) < 0 || find_commit(r, r->repo, r->in.commit, &commit) < 0 ||
+    AMP_CLOSE int lock = linked_lock(r);
+    if (lock < 0 || target_find(r, &t) < 0 || find_commit(r, r->repo, r->in.commit, &commit) < 0 ||
         plan_check(r, &t, commit, &already) < 0)
         return -1;
     to = already ? t.now : *git_commit_id(commit);
     if (!already && r->in.merge && merge_make(r, &t, commit, &to) < 0)
         return -1;
-    if (!already && r->in.files && tree_update(r, &t, &t.now, &to, FILES_TRY) < 0)
+    if (!already && r->in.files && tree_update(r, &t, &t.now, &to, false) < 0)
         return -1;
     reply_oid(r, "from", &t.now);
     reply_oid(r, "to", &to);
@@ -347,7 +444,7 @@ static void tree_restore(struct request *r, const struct target *t, const git_oi
 
     r->err = &ignored;
     if (t->tree.path[0] && tree_open(r, t->tree.gitdir, t->tree.path, &f.repo) == 0 &&
-        files_compare(r, &f, to, from) == 0 && files_are_known(&f))
+        files_compare(r, &f, to, from) == 0 && files_are_known(&f, false))
         files_move(&f, FILES_FORCE);
     r->err = err;
 }
@@ -367,21 +464,28 @@ int op_land_move(struct request *r)
     struct target t;
     git_oid from, to;
 
+    /* The client may be killed, and the move is completed. The next one waits for it. */
+    prctl(PR_SET_PDEATHSIG, 0);
+    AMP_CLOSE int lock = linked_lock(r);
+    if (lock < 0)
+        return -1;
     if (id_read(r, r->in.from, &from) < 0 || id_read(r, r->in.to, &to) < 0 ||
         target_find(r, &t) < 0)
         return -1;
     if (!git_oid_equal(&t.now, &from))
         return amp_fail(r->err, AMP_NO, "branch_moved", "%s: no longer at %.12s", r->in.branch,
                         r->in.from);
-    if (tree_update(r, &t, &from, &to, FILES_SAFE) < 0)
+    if (tree_update(r, &t, &from, &to, true) < 0)
         return -1;
     int rc = git_repository_set_ident(r->repo, r->in.name, r->in.email);
     if (rc == 0)
         rc = git_reference_create_matching(&moved, r->repo, t.ref, &to, 1, &from, r->in.message);
-    if (rc == GIT_EMODIFIED) {
+    if (rc == GIT_EMODIFIED)
         tree_restore(r, &t, &from, &to);
+    if (rc == 0 || rc == GIT_EMODIFIED)
+        moving_remove(r);
+    if (rc == GIT_EMODIFIED)
         return amp_fail(r->err, AMP_NO, "branch_moved", "%s: no longer at %.12s", r->in.branch,
                         r->in.from);
-    }
     return rc ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.branch) : 0;
 }

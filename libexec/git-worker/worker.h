@@ -170,9 +170,12 @@ int op_claims(struct request *r);
         type##_free(*p);                                                                           \
     }
 DEFINE_CLEANUP(git_repository)
+DEFINE_CLEANUP(git_blob)
 DEFINE_CLEANUP(git_reference)
+
 DEFINE_CLEANUP(git_commit)
 DEFINE_CLEANUP(git_tree)
+DEFINE_CLEANUP(git_tree_entry)
 DEFINE_CLEANUP(git_object)
 DEFINE_CLEANUP(git_index)
 DEFINE_CLEANUP(git_signature)

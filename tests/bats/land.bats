@@ -42,8 +42,8 @@ A
   for b in x y z; do
     task-dispatch new -s state -C work --branch "agent/$b" --description "work of $b" --criterion "a file says so"
   done | sed 's/T-20[0-9][0-9]-/T-2026-/g' >tasks
-  EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" "$PWD/state" \
-    <tasks >loop.out 2>loop.err || true
+  EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer ends 75 timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" \
+    "$PWD/state" <tasks >loop.out 2>loop.err
   cd "$BATS_TEST_TMPDIR" || return
 }
 
@@ -255,14 +255,35 @@ H
     cp -a "$top/state" state
     "${land[@]}" 1 2>/dev/null &
     sleep "0.0$i"
-    kill -9 $! 2>/dev/null || true
-    wait $! 2>/dev/null || true
+    kill -9 $! || [ $? -eq 1 ] # it may have ended
+    wait $! || [ $? -eq 137 ]
     # A worker that is left finishes its request first.
     "${land[@]}" 1
     [ "$(git -C work rev-parse main)" = "$x" ]
     [ -z "$(git -C work status --porcelain)" ]
     [ "$(state_of T-2026-001)" = landed ]
   done
+}
+
+@test "a file that was written in part is completed, and a person's change is not overwritten" {
+  tree=$(git -C work rev-parse "agent/x^{tree}")
+  printf 'one\ntwo\nth' >work/file
+  refused 1 "changes that are not committed" 1
+  echo "refs/heads/main $tree" >work/.git/amp-land.moving
+  echo mine >>work/file
+  refused 1 "changes that are not committed" 1
+  printf 'one\ntwo\nth' >work/file
+  "${land[@]}" --check 1
+  "${land[@]}" 1
+  [ "$(git -C work rev-parse main)" = "$x" ]
+  [ -z "$(git -C work status --porcelain)" ]
+  [ ! -e work/.git/amp-land.moving ]
+  # A file that was removed and not yet written again.
+  git -C work reset -q --hard "$main"
+  echo "refs/heads/main $tree" >work/.git/amp-land.moving
+  rm work/file
+  "${land[@]}" 1
+  [ -z "$(git -C work status --porcelain)" ]
 }
 
 @test "two at once: of one task both succeed and it lands once; of two tasks one is refused" {
