@@ -95,7 +95,8 @@ hook_record    worktree-bind hooks uninstall --json
     esac
     run -1 amp-validate -S "$AMP_TOP/schemas/records/$schema.json" <<<'{"unknown":1}'
     # shellcheck disable=SC2086
-    ${command#1:} 2>/dev/null | head -n 1 | jq -c '. + {unknown: 1}' >line || true
+    ${command#1:} >lines 2>/dev/null || [ "$?:" = "${command%%[!0-9:]*}" ]
+    head -n 1 lines | jq -c '. + {unknown: 1}' >line
     [ -s line ]
     run -1 amp-validate -S "$AMP_TOP/schemas/records/$schema.json" line
   done < <(sort -u -k 1,1 <<<"$table")

@@ -31,7 +31,7 @@ setup_file() {
 }
 
 teardown_file() {
-  [ -z "${SOCKET-}" ] || tmux -S "$SOCKET" kill-server 2>/dev/null || true
+  [ ! -S "${SOCKET-}" ] || tmux -S "$SOCKET" kill-server
 }
 
 # escalation_line TASK N [SEVERITY]: a question about a task.
@@ -65,7 +65,7 @@ teardown() {
   local s
   [ -n "${BATS_TEST_COMPLETED-}" ] || [ -z "${SCREEN-}" ] || screen | tail -n 60
   for s in "$SCREEN" "$SCREEN-b"; do
-    tmux -S "$SOCKET" kill-session -t "=$s" 2>/dev/null || true
+    ! tmux -S "$SOCKET" has-session -t "=$s" 2>/dev/null || tmux -S "$SOCKET" kill-session -t "=$s"
   done
 }
 

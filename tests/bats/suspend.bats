@@ -301,8 +301,8 @@ EOS
   mkdir -m 700 "$STATE"
   for i in {1..40}; do
     hitl-prompt suspend --state "$STATE" "T-2026-$((100 + i))" 2>/dev/null &
-    kill -9 $! 2>/dev/null || true
-    wait $! 2>/dev/null || true
+    kill -9 $! || [ $? -eq 1 ] # it may have ended
+    wait $! || [ $? -eq 137 ]
   done
   hitl-prompt suspend --state "$STATE" T-2026-999
   hitl-prompt suspend --state "$STATE" --list --json >list

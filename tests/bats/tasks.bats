@@ -49,9 +49,9 @@ A
   for b in x y z; do
     task-dispatch new -s state -C work --branch "agent/$b" --description "work of $b" --criterion "a file says so"
   done | sed 's/T-20[0-9][0-9]-/T-2026-/g' >tasks
-  head -n 2 tasks | EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" \
-    "$PWD/state" >loop.out 2>loop.err || true
-  task-dispatch coordinate -s state --trust-in tasks </dev/null >out 2>err || true
+  head -n 2 tasks | EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer ends 75 timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" \
+    "$PWD/state" >loop.out 2>loop.err
+  ends 75 task-dispatch coordinate -s state --trust-in tasks </dev/null >out 2>err
   cd "$BATS_TEST_TMPDIR" || return
 }
 

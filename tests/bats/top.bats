@@ -32,7 +32,7 @@ setup_file() {
 }
 
 teardown_file() {
-  [ -z "${SOCKET-}" ] || tmux -S "$SOCKET" kill-server 2>/dev/null || true
+  [ ! -S "${SOCKET-}" ] || tmux -S "$SOCKET" kill-server
 }
 
 escalation_line() {
@@ -55,7 +55,7 @@ setup() {
 
 teardown() {
   [ -n "${BATS_TEST_COMPLETED-}" ] || [ -z "${SCREEN-}" ] || screen | tail -n 60
-  tmux -S "$SOCKET" kill-session -t "=$SCREEN" 2>/dev/null || true
+  ! tmux -S "$SOCKET" has-session -t "=$SCREEN" 2>/dev/null || tmux -S "$SOCKET" kill-session -t "=$SCREEN"
 }
 
 # term COLUMNS ROWS [COMMAND]: amp-top in a terminal; its output is in the file `raw`, its status in `status`.
