@@ -1,8 +1,8 @@
 /*
  * The parts of the coordinator. Each message becomes one step of the QA loop, which is committed
  * with the lines that it emits. loop.c reads and writes, coordinator.c has the state of a run,
- * speaker.c decides whether its sender may say it, receive.c takes it, kinds.c finds its event and
- * facts, step.c makes the step, compose.c composes.
+ * speaker.c decides whether its sender may say it, receive.c takes it. In step/, kinds.c finds its
+ * event and facts, step.c makes the step, compose.c composes the lines.
  */
 #ifndef AMP_FLOW_COORDINATE_COORDINATOR_H
 #define AMP_FLOW_COORDINATE_COORDINATOR_H
@@ -31,7 +31,7 @@ struct amp_known_task {
     bool open, dirty; /* dirty: its file is older than the record */
     bool parked;      /* waits for a person; this run need not wait for it */
     uint32_t refused; /* messages that were refused because of their sender */
-    bool alarmed;     /* the admin was told */
+    bool alarmed;     /* the admin has a line about it */
 };
 
 struct amp_coordinator {

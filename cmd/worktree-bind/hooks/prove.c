@@ -17,7 +17,7 @@
 #include <amp/base/child.h>
 #include <amp/base/file.h>
 
-#include "bind.h"
+#include "../bind.h"
 #include "worktree/hooks.h"
 #include "worktree/paths/glob.h"
 

@@ -11,7 +11,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
-#include "bind.h"
+#include "../bind.h"
 #include "worktree/hooks.h"
 #include "worktree/override.h"
 #include "worktree/paths/glob.h"

@@ -6,7 +6,7 @@
 
 #include <amp/base/file.h>
 
-#include "bind.h"
+#include "../bind.h"
 #include "worktree/call/call.h"
 
 #define INPUT_MAX (16u << 20)
