@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <amp/json/writer.h>
 #include <amp/protocol/meaning.h>
 
 #include "base/nearest.h"
@@ -32,6 +33,23 @@ static int add_row(enum amp_protocol p, const struct amp_meaning *m, struct amp_
     return amp_buf_fmt(out, err, "%s\t%s\t%s\t%s\t%s\t%s\n", m->code, severity_of(m),
                        p == AMP_PROTO_NONE ? "any" : amp_protocol_name(p), m->means, m->source,
                        m->fix);
+}
+
+/* The same row as an object. */
+static int add_object(enum amp_protocol p, const struct amp_meaning *m, struct amp_buf *out,
+                      struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "code", m->code);
+    amp_jw_member_text(&w, "severity", severity_of(m));
+    amp_jw_member_text(&w, "protocol", p == AMP_PROTO_NONE ? "any" : amp_protocol_name(p));
+    amp_jw_member_text(&w, "means", m->means);
+    amp_jw_member_text(&w, "source", m->source);
+    amp_jw_member_text(&w, "fix", m->fix);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
 }
 
 /* Text within the width, after a heading that has its own column. */
@@ -91,12 +109,16 @@ die_unknown(const char *what, const char *asked, const struct amp_nearest *near,
     amp_die_usage("unknown %s: %s; 'amp-validate %s' lists them", what, asked, option);
 }
 
-int info_explain(const char *code)
+int info_explain(const char *code, bool json)
 {
     bool all = strcmp(code, "all") == 0;
     AMP_BUF struct amp_buf text = {0};
     struct amp_nearest near;
     struct amp_error err;
+    int (*add)(enum amp_protocol, const struct amp_meaning *, struct amp_buf *,
+               struct amp_error *) = json  ? add_object
+                                     : all ? add_row
+                                           : add_meaning;
     amp_buf_init(&text, TEXT_MOST);
     amp_nearest_init(&near, amp_span_str(code));
     for (enum amp_protocol p = AMP_PROTO_NONE; p < AMP_PROTO_COUNT; p++)
@@ -104,7 +126,7 @@ int info_explain(const char *code)
             amp_nearest_try(&near, amp_span_str(m->code));
             if (!all && strcasecmp(m->code, code) != 0)
                 continue;
-            if ((all ? add_row : add_meaning)(p, m, &text, &err) < 0)
+            if (add(p, m, &text, &err) < 0)
                 return amp_complain(&err);
         }
     if (text.len == 0)
@@ -129,14 +151,39 @@ int info_values(const struct amp_values_ask *ask, struct amp_error *err)
     return rc;
 }
 
-int info_list(void)
+/* A schema with its title. */
+static int schema_object(const struct amp_schema_file *f, struct amp_buf *out,
+                         struct amp_error *err)
+{
+    AMP_TAPE struct amp_tape t;
+    AMP_BUF struct amp_buf arena = {.max = TEXT_MOST};
+    struct amp_json_fault fault;
+    struct amp_span title = {"", 0};
+    struct amp_jw w;
+    amp_tape_init(&t, NULL);
+    if (amp_tape_scan(&t, f->text.p, f->text.n, &fault) < 0)
+        return amp_fail_memory(err); /* the build embeds only JSON */
+    uint32_t tok = amp_tape_get(&t, 0, AMP_SPAN("title"));
+    if (tok != AMP_TOK_NONE && amp_tok_text(&t, tok, &arena, &title, err) < 0)
+        return -1;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_str(&w, "schema", (struct amp_span){f->path, strlen(f->path) - strlen(".json")});
+    amp_jw_some_str(&w, "title", title);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
+}
+
+int info_list(bool json)
 {
     AMP_BUF struct amp_buf text = {0};
     struct amp_error err;
     amp_buf_init(&text, TEXT_MOST);
     for (size_t i = 0; i < amp_schema_files_count; i++) {
         const char *path = amp_schema_files[i].path;
-        if (amp_buf_fmt(&text, &err, "%.*s\n", (int)(strlen(path) - strlen(".json")), path) < 0)
+        if ((json ? schema_object(&amp_schema_files[i], &text, &err)
+                  : amp_buf_fmt(&text, &err, "%.*s\n", (int)(strlen(path) - strlen(".json")),
+                                path)) < 0)
             return amp_complain(&err);
     }
     return text_write(&text);

@@ -92,6 +92,8 @@ static const struct amp_opt opts[] = {
     {0, "explain", AMP_OPT_STRING, &opt.explain, "CODE", .doc = "explain a code", .values = "code"},
     {0, "example", AMP_OPT_FLAG, &example, NULL,
      .doc = "print a valid message of each TYPE that follows, or list the types"},
+    {0, "json", AMP_OPT_FLAG, &opt.json, NULL,
+     .doc = "print --list, --explain, --example and --stats as JSON"},
     AMP_OPT_END,
 };
 
@@ -189,6 +191,13 @@ static void refuse_contradictions(int n_files)
         amp_die_usage("--list, --print-schema, --explain and --example exclude each other");
     if (about && n_files)
         amp_die_usage("--list, --print-schema and --explain take no files");
+    if (opt.json && !about && !example && !opt.stats)
+        amp_die_usage("--json needs --list, --explain, --example or --stats; --check prints a "
+                      "verdict for each line as JSON, -e FILE the findings");
+    if (opt.json && opt.schema)
+        amp_die_usage("--print-schema prints JSON in any case; leave out --json");
+    if (opt.json && opt.stats)
+        opt.stats = "json";
     const struct {
         bool on;
         const char *name;
@@ -220,13 +229,13 @@ static int run_files(int argc, char **argv)
     opt.protect = protect.v;
     read_now();
     if (example)
-        return example_print(argv, argc);
+        return example_print(argv, argc, opt.json);
     if (opt.list)
-        return info_list();
+        return info_list(opt.json);
     if (opt.schema)
         return info_schema(opt.schema);
     if (opt.explain)
-        return info_explain(opt.explain);
+        return info_explain(opt.explain, opt.json);
     opt.color = amp_color(stderr);
     check_combination(argc, argv);
     check_conversion();

@@ -32,7 +32,7 @@ struct validate_options {
     enum mode mode;
     const char *protocol, *errors, *state, *explain, *schema, *now;
     const char *stats; /* "text", "json" or NULL */
-    bool strict, fail_fast, check_repo, list, hlc;
+    bool strict, fail_fast, check_repo, list, hlc, json;
     int64_t max_line, max_depth, max_payload, jobs, sample; /* every sample-th line is checked */
     int64_t now_ms;                                         /* --now as a number, 0 without it */
     const char *const *protect;                             /* NULL-terminated, or NULL */
@@ -147,9 +147,10 @@ int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct hist
 int session_summary(struct amp_buf *out, struct amp_error *err);
 int session_run(const struct validate_options *opt, char **files, int n_files);
 
-/* info.c: --explain, --list, --print-schema write to stdout and return a status. */
-int info_explain(const char *code);
-int info_list(void);
+/* info.c: --explain, --list, --print-schema write to stdout and return a status. json: one object
+ * per code or name. */
+int info_explain(const char *code, bool json);
+int info_list(bool json);
 /* The callback `values` of struct amp_tool: the kinds "code" and "schema". */
 struct amp_values_ask;
 int info_values(const struct amp_values_ask *ask, struct amp_error *err);

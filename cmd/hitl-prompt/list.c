@@ -58,6 +58,32 @@ static int row_print(struct listing *l, const struct amp_question *q)
     return amp_table_row(&l->table, cells, 8, l->err);
 }
 
+void question_members(struct amp_jw *w, const struct amp_question *q)
+{
+    amp_jw_member_text(w, "key", q->key);
+    amp_jw_member_text(w, "id", q->id);
+    amp_jw_member_text(w, "protocol", amp_protocol_name(q->protocol));
+    amp_jw_member_text(w, "invocation", amp_question_invocation(q));
+    amp_jw_some_str(w, "task", amp_span_str(q->about.task));
+    amp_jw_some_str(w, "about", amp_span_str(q->about.id));
+    amp_jw_member_text(w, "state", amp_escalation_fsm.states[q->state].name);
+    amp_jw_some_str(w, "severity", amp_span_str(q->severity));
+    amp_jw_some_str(w, "reason", amp_span_str(q->reason));
+    amp_jw_some_str(w, "risk", amp_span_str(q->risk));
+    amp_time_member(w, "arrived", q->arrived_ms);
+    amp_time_member(w, "deadline", q->deadline_ms);
+    amp_jw_member_text(w, "fallback", amp_fallback_name(q->fallback));
+    if (q->extensions > 0)
+        amp_jw_member_int(w, "extensions", q->extensions);
+    if (q->state == AMP_ESC_DEFERRED)
+        amp_time_member(w, "until", q->until_ms);
+    amp_jw_some_str(w, "refused", amp_span_str(q->refused));
+    amp_jw_member_open(w, "actions", '[');
+    for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
+        amp_jw_str(w, amp_span_str(a->name));
+    amp_jw_close(w, ']');
+}
+
 static int json_print(struct listing *l, const struct amp_question *q)
 {
     struct amp_jw w;
@@ -65,28 +91,7 @@ static int json_print(struct listing *l, const struct amp_question *q)
     amp_buf_reset(&l->line);
     amp_jw_init(&w, &l->line);
     amp_jw_open(&w, '{');
-    amp_jw_member_text(&w, "key", q->key);
-    amp_jw_member_text(&w, "id", q->id);
-    amp_jw_member_text(&w, "protocol", amp_protocol_name(q->protocol));
-    amp_jw_member_text(&w, "invocation", amp_question_invocation(q));
-    amp_jw_some_str(&w, "task", amp_span_str(q->about.task));
-    amp_jw_some_str(&w, "about", amp_span_str(q->about.id));
-    amp_jw_member_text(&w, "state", amp_escalation_fsm.states[q->state].name);
-    amp_jw_some_str(&w, "severity", amp_span_str(q->severity));
-    amp_jw_some_str(&w, "reason", amp_span_str(q->reason));
-    amp_jw_some_str(&w, "risk", amp_span_str(q->risk));
-    amp_time_member(&w, "arrived", q->arrived_ms);
-    amp_time_member(&w, "deadline", q->deadline_ms);
-    amp_jw_member_text(&w, "fallback", amp_fallback_name(q->fallback));
-    if (q->extensions > 0)
-        amp_jw_member_int(&w, "extensions", q->extensions);
-    if (q->state == AMP_ESC_DEFERRED)
-        amp_time_member(&w, "until", q->until_ms);
-    amp_jw_some_str(&w, "refused", amp_span_str(q->refused));
-    amp_jw_member_open(&w, "actions", '[');
-    for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
-        amp_jw_str(&w, amp_span_str(a->name));
-    amp_jw_close(&w, ']');
+    question_members(&w, q);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, l->err) < 0 ? -1 : amp_out(amp_buf_span(&l->line), l->err);
 }

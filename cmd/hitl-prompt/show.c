@@ -1,11 +1,20 @@
 /* hitl-prompt show: prints one question with what is known about it. */
 #include <unistd.h>
 
+#include <amp/json/writer.h>
+
+#include "cli/time.h"
 #include "evidence/evidence.h"
 #include "flow/decide/offer.h"
 #include "hitl.h"
+#include "protocol/compose/json.h"
 
-const struct amp_opt show_opts[] = {AMP_OPT_END};
+static bool json;
+
+const struct amp_opt show_opts[] = {
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object"},
+    AMP_OPT_END,
+};
 
 static int show_print(struct hitl *h, const struct amp_question *q, struct amp_error *err)
 {
@@ -21,6 +30,65 @@ static int show_print(struct hitl *h, const struct amp_question *q, struct amp_e
     return amp_out(amp_buf_span(&text), err);
 }
 
+/* The events before the question, oldest first; depth 1: a detail of the event before. */
+static void history_members(struct amp_jw *w, const struct amp_evidence *ev)
+{
+    amp_jw_member_open(w, "history", '[');
+    for (size_t i = 0; i < ev->n_rows; i++) {
+        amp_jw_open(w, '{');
+        amp_time_member(w, "at", ev->rows[i].at_ms);
+        amp_jw_member_uint(w, "depth", ev->rows[i].depth);
+        amp_jw_member_text(w, "text", ev->rows[i].text);
+        amp_jw_close(w, '}');
+    }
+    amp_jw_close(w, ']');
+}
+
+/* What each answer does. */
+static void answers_members(struct amp_jw *w, const struct amp_question *q)
+{
+    amp_jw_member_open(w, "effects", '{');
+    for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
+        if (a->effect)
+            amp_jw_member_text(w, a->name, a->effect);
+    amp_jw_close(w, '}');
+}
+
+static void work_members(struct amp_jw *w, const struct amp_evidence *ev)
+{
+    if (!*ev->commit)
+        return;
+    amp_jw_member_open(w, "work", '{');
+    amp_jw_some_str(w, "repo", amp_span_str(ev->repo));
+    amp_jw_some_str(w, "base", amp_span_str(ev->base));
+    amp_jw_member_text(w, "commit", ev->commit);
+    amp_jw_close(w, '}');
+}
+
+static int json_print(struct hitl *h, const struct amp_question *q, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0}, message = {0};
+    AMP_EVIDENCE ev = {0};
+    struct amp_jw w;
+
+    amp_buf_init(&text, 8 * AMP_QUESTION_BYTES);
+    amp_buf_init(&message, 8 * AMP_QUESTION_BYTES);
+    if (amp_evidence_load(h->store, q, &ev, err) < 0 ||
+        amp_json_dump(q->message, &message, err) < 0)
+        return -1;
+    amp_jw_init(&w, &text);
+    amp_jw_open(&w, '{');
+    question_members(&w, q);
+    answers_members(&w, q);
+    if (ev.n_votes)
+        amp_jw_member_uint(&w, "approvals", ev.n_votes);
+    work_members(&w, &ev);
+    history_members(&w, &ev);
+    amp_jw_member_raw(&w, "message", amp_buf_span(&message));
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&text), err);
+}
+
 int hitl_show(int argc, char **argv)
 {
     struct hitl h;
@@ -33,7 +101,7 @@ int hitl_show(int argc, char **argv)
     if (rc == 0)
         rc = amp_offer_find(&h.d, argv[0], &q, &err);
     if (rc == 0)
-        rc = show_print(&h, &q, &err);
+        rc = (json ? json_print : show_print)(&h, &q, &err);
     amp_question_release(&q);
     hitl_close(&h);
     return rc < 0 ? amp_complain(&err) : AMP_OK;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <amp/base/file.h>
+#include <amp/json/writer.h>
 
 #include "cli/rows.h"
 #include "flow/identity/person.h"
@@ -16,7 +17,7 @@
 #include "verbs.h"
 
 static const char *repo = ".", *bundle;
-static bool quiet, no_coordinator, by_note, self_signed;
+static bool quiet, no_coordinator, by_note, self_signed, json;
 
 const struct amp_opt task_verify_opts[] = {
     AMP_OPT_REPO(repo),
@@ -29,13 +30,51 @@ const struct amp_opt task_verify_opts[] = {
     {0, "no-coordinator", AMP_OPT_FLAG, &no_coordinator, NULL,
      "also accept verdicts on tasks without a coordinator"},
     {'q', "quiet", AMP_OPT_FLAG, &quiet, NULL, "print nothing"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per commit on standard output"},
     AMP_OPT_END,
 };
+
+/* The keys that a bundle was checked with. */
+struct relied {
+    const char *on;          /* a file or a state directory; NULL: the keys in the bundle */
+    const char *coordinator; /* the key that signed the bundle */
+};
+
+/* The result for a commit, schemas/records/verified.json. commit "": a bundle without a COMMIT.
+ * relied NULL: by the state directory. */
+static int verdict_print(const struct amp_verified *v, bool approved, const struct relied *relied,
+                         struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {.max = 65536};
+    struct amp_jw w;
+
+    amp_jw_init(&w, &line);
+    amp_jw_open(&w, '{');
+    amp_jw_member_bool(&w, "approved", approved && !(relied && self_signed));
+    amp_jw_some_str(&w, "commit", amp_span_str(v->commit));
+    amp_jw_some_str(&w, "tree", amp_span_str(v->tree));
+    amp_jw_some_str(&w, "task", amp_span_str(v->task));
+    amp_jw_some_str(&w, "subtask", amp_span_str(v->subtask));
+    amp_jw_some_str(&w, "verdict", amp_span_str(v->verdict));
+    amp_jw_some_str(&w, "executor", amp_span_str(v->who.executor));
+    amp_jw_some_str(&w, "reviewer", amp_span_str(v->who.reviewer));
+    amp_jw_some_str(&w, "operator", amp_span_str(v->who.operator_));
+    if (!approved)
+        amp_jw_some_str(&w, "why", amp_span_str(v->why));
+    if (relied && self_signed)
+        amp_jw_member_bool(&w, "consistent", approved);
+    if (relied) {
+        amp_jw_some_str(&w, "relied_on", amp_span_str(relied->on));
+        amp_jw_some_str(&w, "coordinator", amp_span_str(relied->coordinator));
+    }
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&line), err);
+}
 
 static void who_print(const char *commit, const char *task, const char *more,
                       const struct amp_proof_who *who)
 {
-    if (quiet)
+    if (quiet || json)
         return;
     amp_note("%.12s %s: task %s%s%s", commit,
              self_signed ? "has a consistent proof" : "is approved", task, *more ? ", " : "", more);
@@ -117,17 +156,33 @@ static const struct amp_proof *proof_find(const struct amp_bundle *b, const char
     return NULL;
 }
 
+/* Every proof of a bundle. */
+static int proofs_report(const struct amp_bundle *b, const struct amp_proof_who *who,
+                         const struct relied *relied, struct amp_error *err)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct amp_proof *p = &b->proofs[i];
+        struct amp_verified v = {.who = who[i]};
+        snprintf(v.commit, sizeof v.commit, "%s", p->commit);
+        snprintf(v.tree, sizeof v.tree, "%s", p->tree);
+        snprintf(v.task, sizeof v.task, "%s", p->task);
+        snprintf(v.subtask, sizeof v.subtask, "%s", p->subtask);
+        who_print(p->commit, p->task, p->subtask, &who[i]);
+        if (json && verdict_print(&v, true, relied, err) < 0)
+            return -1;
+    }
+    return 1;
+}
+
 static int bundle_report(const struct task_bundle *how, const struct amp_bundle *b,
                          const struct amp_proof_who *who, struct amp_git *git, const char *commit,
-                         struct amp_verified *out, struct amp_error *err)
+                         const struct relied *relied, struct amp_verified *out,
+                         struct amp_error *err)
 {
     char oid[AMP_OID_MAX], tree[AMP_OID_MAX];
     uint32_t at;
-    if (!commit) {
-        for (uint32_t i = 0; i < b->n; i++)
-            who_print(b->proofs[i].commit, b->proofs[i].task, b->proofs[i].subtask, &who[i]);
-        return 1;
-    }
+    if (!commit)
+        return proofs_report(b, who, relied, err);
     if (amp_git_resolve(git, how->repo, commit, oid, err) < 0 ||
         amp_git_tree(git, how->repo, oid, tree, err) < 0)
         return -1;
@@ -139,9 +194,12 @@ static int bundle_report(const struct task_bundle *how, const struct amp_bundle 
         snprintf(out->subtask, sizeof out->subtask, "%s", p->subtask);
         out->who = who[at];
         who_print(oid, p->task, p->subtask, &who[at]);
-    } else if (!quiet)
-        amp_warn("%.12s is not approved: the bundle is about other commits", oid);
-    return p != NULL;
+    } else {
+        snprintf(out->why, sizeof out->why, "the bundle is about other commits");
+        if (!quiet && !json)
+            amp_warn("%.12s is not approved: %s", oid, out->why);
+    }
+    return json && verdict_print(out, p != NULL, relied, err) < 0 ? -1 : p != NULL;
 }
 
 int task_bundle_verify(struct amp_git *git, const struct task_bundle *how, const char *commit,
@@ -151,22 +209,27 @@ int task_bundle_verify(struct amp_git *git, const struct task_bundle *how, const
     AMP_BUNDLE b = {0};
     struct amp_identities *ids = NULL;
     char why[AMP_PROOF_WHY];
-    const char *relied;
+    struct relied relied = {0};
     memset(out, 0, sizeof *out);
     amp_buf_init(&text, AMP_BUNDLE_MAX);
     if (text_read(how, git, commit, &text, err) < 0 ||
         amp_bundle_read(amp_buf_span(&text), &b, err) < 0 ||
-        trust_open(how, &b, &ids, &relied, err) < 0)
+        trust_open(how, &b, &ids, &relied.on, err) < 0)
         return -1;
     AMP_FREE struct amp_proof_who *who = calloc(b.n, sizeof *who);
     int rc = who ? amp_bundle_check(ids, &b, who, why, err) : amp_fail_memory(err);
-    if (rc == 0 && !quiet)
+    relied.coordinator = b.key;
+    if (rc == 0)
+        snprintf(out->why, sizeof out->why, "%s", why);
+    if (rc == 0 && !quiet && !json)
         amp_warn("%s is not approved: %s", commit ? commit : how->file, why);
+    if (rc == 0 && json && verdict_print(out, false, &relied, err) < 0)
+        rc = -1;
     if (rc > 0)
-        rc = bundle_report(how, &b, who, git, commit, out, err);
-    if (rc > 0 && !quiet && relied)
-        amp_note("relied on the keys of %s, and on the coordinator %s", relied, b.key);
-    else if (rc > 0 && !quiet)
+        rc = bundle_report(how, &b, who, git, commit, &relied, out, err);
+    if (rc > 0 && !quiet && !json && relied.on)
+        amp_note("relied on the keys of %s, and on the coordinator %s", relied.on, b.key);
+    else if (rc > 0 && !quiet && !relied.on)
         amp_warn("used only the keys in the bundle, which its maker chose (coordinator %s): this "
                  "does not show that the work was approved",
                  b.key);
@@ -197,9 +260,11 @@ static int state_verify(struct amp_git *git, const char *commit, struct amp_erro
     }
     amp_identities_close(ids);
     amp_store_close(store);
+    if (rc >= 0 && json && verdict_print(&v, rc > 0, NULL, err) < 0)
+        return -1;
     if (rc > 0)
         who_print(v.commit, v.task, v.verdict, &v.who);
-    else if (rc == 0 && !quiet)
+    else if (rc == 0 && !quiet && !json)
         amp_warn("%.12s is not approved: %s", v.commit, v.why);
     return rc;
 }
@@ -212,6 +277,8 @@ int task_verify(int argc, char **argv)
 
     if (argc > 1 || (argc == 0 && !bundle))
         amp_die_usage("verify takes one COMMIT; with --bundle it may be left out");
+    if (quiet && json)
+        amp_die_usage("--quiet and --json exclude each other");
     if (bundle && by_note)
         amp_die_usage("--bundle and --note exclude each other");
     if (self_signed && (!by_bundle || task_identity.allowed_signers))

@@ -139,6 +139,8 @@ int verb_path(int argc, char **argv)
                  "the files of %s are gone; 'worktree-bind repair' makes them again", path);
         return amp_complain(&err);
     }
+    if (opt.json)
+        return print_binding(&b, NULL, NULL, &err) < 0 ? amp_complain(&err) : 0;
     return amp_buf_fmt(&out, &err, "%s\n", path) < 0 || amp_out(amp_buf_span(&out), &err) < 0
                ? amp_complain(&err)
                : 0;

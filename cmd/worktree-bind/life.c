@@ -61,9 +61,23 @@ static void path_print(void *ctx, const char *path)
 {
     AMP_BUF struct amp_buf out = {0};
     struct amp_error *err = ctx;
+    int rc;
     amp_buf_init(&out, 64 << 10);
-    if (amp_buf_str(&out, "removed\thalf_made\t", err) == 0 &&
-        amp_text_safe(amp_span_str(path), 0, &out, err) == 0 && amp_buf_str(&out, "\n", err) == 0)
+    if (opt.json) {
+        struct amp_jw w;
+        amp_jw_init(&w, &out);
+        amp_jw_open(&w, '{');
+        amp_jw_member_text(&w, "action", "removed");
+        amp_jw_member_text(&w, "reason", "half_made");
+        amp_jw_member_text(&w, "worktree_id", path);
+        amp_jw_close(&w, '}');
+        rc = amp_jw_end_line(&w, err);
+    } else {
+        rc = amp_buf_str(&out, "removed\thalf_made\t", err) < 0 ||
+             amp_text_safe(amp_span_str(path), 0, &out, err) < 0 ||
+             amp_buf_str(&out, "\n", err) < 0;
+    }
+    if (rc == 0)
         amp_out(amp_buf_span(&out), err);
 }
 

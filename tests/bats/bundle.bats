@@ -48,6 +48,31 @@ A
   [[ "$stderr" == *", decision of operator/"* ]]
 }
 
+@test "verify --json prints one object per commit, by the state and by a bundle" {
+  cp "$S/keys/allowed_signers" signers
+  task-dispatch export -s "$S" -C "$top/work" -o bundle "$commit"
+  task-dispatch verify --json -s "$S" -C "$top/work" "$commit" 2>err >lines
+  [ ! -s err ]
+  ends 1 task-dispatch verify --json -s "$S" -C "$top/work" main 2>err >>lines
+  [ ! -s err ]
+  task-dispatch verify --json --bundle bundle --allowed-signers signers >>lines
+  task-dispatch verify --json --bundle bundle --allowed-signers signers -C "$top/work" "$commit" >>lines
+  ends 1 task-dispatch verify --json --bundle bundle --allowed-signers signers -C "$top/work" main >>lines
+  task-dispatch verify --json --bundle bundle --self-signed -C "$top/work" "$commit" >>lines 2>err
+  grep -q 'does not show that the work was approved' err
+  echo "coordinator $(ssh-keygen -q -t ed25519 -N '' -C '' -f stranger && cat stranger.pub)" >strangers
+  ends 1 task-dispatch verify --json --bundle bundle --allowed-signers strangers >>lines
+  amp-validate --schema "$AMP_TOP/schemas/records/verified.json" --formats lines | cmp - lines
+  run jq -c '[.approved, .task, .executor, .reviewer, .relied_on, .consistent, (.why // "" | .[:20])]' lines
+  [ "${lines[0]}" = '[true,"T-2026-001","executor/executor","reviewer/reviewer",null,null,""]' ]
+  [[ "${lines[1]}" = '[false,null,null,null,null,null,"no verdict'* ]]
+  [ "${lines[2]}" = '[true,"T-2026-001","executor/executor","reviewer/reviewer","signers",null,""]' ]
+  [ "${lines[3]}" = "${lines[2]}" ]
+  [ "${lines[4]}" = '[false,null,null,null,"signers",null,"the bundle is about "]' ]
+  [ "${lines[5]}" = '[false,"T-2026-001","executor/executor","reviewer/reviewer",null,true,""]' ]
+  [[ "${lines[6]}" = '[false,null,null,null,"strangers",null,"'* ]]
+}
+
 @test "verify refuses a commit whose chain has no signatures" {
   cp -R "$S" state
   # The keys are others than those that signed: the messages of an attacker who wrote the records.

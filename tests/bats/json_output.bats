@@ -8,6 +8,8 @@ setup_file() {
   need_tool agent-registry amp-ack amp-route amp-sign amp-validate hitl-prompt worktree-bind
   cd "$BATS_FILE_TMPDIR" || return
   export AMP_STATE=$PWD/state
+  amp-validate --example sw4rm/hitl_invocation >question
+  ends 1 hitl-prompt --trust-in question --answer /dev/null >/dev/null
   agent-registry register ann --connector x:y --role executor --capability review >/dev/null
   agent-registry deregister ann >/dev/null
   agent-registry register ann --connector x:y --role executor --capability review >/dev/null
@@ -46,6 +48,15 @@ log_verdict    amp-ack audit --verify --json
 cursor         amp-ack cursors list --json
 cursor         amp-ack cursors show mbp vps
 dead_letter    amp-ack dead list --json
+dead_action    amp-ack dead purge --every --dry-run
+question       hitl-prompt list --json
+question       hitl-prompt show hitl-001 --json
+schema_name    amp-validate --list --json
+code           amp-validate --explain all --json
+code           amp-validate --explain bad_enum --json
+example        amp-validate --example --json
+route          amp-route --dry-run -r to=nobody=>file:y -r to=*=>file:x -i ../dispatch
+route          1:amp-route --dry-run -r to=nobody=>file:x -i ../dispatch
 dead_letter    amp-ack dead show --every
 dead_letter    amp-ack dead export --every
 check          amp-ack doctor --json --min-free 1
@@ -60,6 +71,7 @@ decision_entry hitl-prompt audit --json
 top            amp-top --format ndjson
 binding        worktree-bind list --json
 binding        worktree-bind status ann --json
+binding        worktree-bind path ann --json
 reservation    worktree-bind reservations --json
 worktree_report worktree-bind gc --json
 hook_record    1:worktree-bind hooks check --json
@@ -84,7 +96,7 @@ hook_record    worktree-bind hooks uninstall --json
     amp-validate -S "$schema" --formats out 2>err | cmp - out || { echo "$command" && cat err out && bad=1; }
     n=$((n + 1))
   done <<<"$table"
-  [ "$n-$bad" = 29-0 ]
+  [ "$n-$bad" = 39-0 ]
 }
 
 @test "a schema refuses an unknown member and a missing one" {

@@ -7,6 +7,7 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
+#include <amp/json/writer.h>
 
 #include "base/nearest.h"
 #include "cli/cli.h"
@@ -52,11 +53,30 @@ static struct amp_span name_match(const struct example *e, struct amp_span type)
     return (struct amp_span){"", 0};
 }
 
-static int list_write(struct amp_buf *out, struct amp_error *err)
+/* An example with all the names of its type. */
+static int list_object(const struct example *e, struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_str(&w, "type", (struct amp_span){e->names, strcspn(e->names, " ")});
+    amp_jw_member_open(&w, "names", '[');
+    for (const char *at = e->names; *at; at += strspn(at, " ")) {
+        struct amp_span name = {at, strcspn(at, " ")};
+        amp_jw_str(&w, name);
+        at += name.n;
+    }
+    amp_jw_close(&w, ']');
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
+}
+
+static int list_write(bool json, struct amp_buf *out, struct amp_error *err)
 {
     struct example e;
     for (const char *at = amp_examples; (at = example_next(at, &e));)
-        if (amp_buf_fmt(out, err, "%.*s\n", (int)strcspn(e.names, " "), e.names) < 0)
+        if ((json ? list_object(&e, out, err)
+                  : amp_buf_fmt(out, err, "%.*s\n", (int)strcspn(e.names, " "), e.names)) < 0)
             return -1;
     return 0;
 }
@@ -118,10 +138,27 @@ static void type_refuse(const char *type)
     amp_die_usage("there is no example of '%s'; 'amp-validate --example list' lists them", type);
 }
 
+/* An example of each type of a protocol. *n: how many. */
+static int protocol_write(const char *protocol, unsigned *n, struct amp_buf *out,
+                          struct amp_error *err)
+{
+    struct example e;
+    size_t len = strlen(protocol);
+    for (const char *at = amp_examples; (at = example_next(at, &e));) {
+        if (!is_same((struct amp_span){e.names, strcspn(e.names, "/")},
+                     (struct amp_span){protocol, len}))
+            continue;
+        if (line_write(e.line, out, err) < 0)
+            return -1;
+        ++*n;
+    }
+    return 0;
+}
+
 static int type_write(const char *type, struct amp_buf *out, struct amp_error *err)
 {
     char names[256] = "";
-    struct example e, found = {NULL, NULL};
+    struct example e, found = {0};
     unsigned n = 0;
     for (const char *at = amp_examples; (at = example_next(at, &e));) {
         struct amp_span name = name_match(&e, amp_span_str(type));
@@ -134,18 +171,20 @@ static int type_write(const char *type, struct amp_buf *out, struct amp_error *e
     }
     if (n > 1)
         amp_die_usage("'%s' is a type of several protocols: %s", type, names);
+    if (n == 0 && protocol_write(type, &n, out, err) < 0)
+        return -1;
     if (n == 0)
         type_refuse(type);
-    return line_write(found.line, out, err);
+    return !found.line ? 0 : line_write(found.line, out, err);
 }
 
-int example_print(char **types, int n)
+int example_print(char **types, int n, bool json)
 {
     struct amp_error err = {0};
     AMP_BUF struct amp_buf out = {.max = OUT_MOST};
     int rc = 0;
     if (n == 0 || (n == 1 && strcmp(types[0], "list") == 0))
-        rc = list_write(&out, &err);
+        rc = list_write(json, &out, &err);
     else
         for (int i = 0; rc == 0 && i < n; i++)
             rc = type_write(types[i], &out, &err);
