@@ -155,7 +155,7 @@ int info_values(const struct amp_values_ask *ask, struct amp_error *err)
 static int schema_object(const struct amp_schema_file *f, struct amp_buf *out,
                          struct amp_error *err)
 {
-    AMP_TAPE struct amp_tape t;
+    AMP_TAPE struct amp_tape t = {0};
     AMP_BUF struct amp_buf arena = {.max = TEXT_MOST};
     struct amp_json_fault fault;
     struct amp_span title = {"", 0};

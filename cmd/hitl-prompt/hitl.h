@@ -70,7 +70,8 @@ struct hitl {
 int hitl_open(const char *act, struct hitl *h, struct amp_error *err);
 void hitl_close(struct hitl *h);
 
-/* list.c: the members of a question in an open object, as list --json and show --json print them. */
+/* list.c: the members of a question in an open object, as list --json and show --json print them.
+ */
 struct amp_jw;
 void question_members(struct amp_jw *w, const struct amp_question *q);
 

@@ -38,9 +38,6 @@ struct task_bundle {
 int task_bundle_verify(struct amp_git *git, const struct task_bundle *how, const char *commit,
                        struct amp_verified *out, struct amp_error *err);
 
-/* Appends n bytes as (a part of) one word of the shell: as they are, or in single quotes. */
-int task_shell_word(const char *p, size_t n, struct amp_buf *out, struct amp_error *err);
-
 extern const struct amp_opt task_new_opts[], task_coordinate_opts[], task_run_opts[],
     task_review_opts[], task_verify_opts[], task_export_opts[], task_loop_opts[], task_init_opts[];
 int task_new(int argc, char **argv);

@@ -4,6 +4,7 @@
  * through /proc and opened only if a process already reads it.
  */
 #include "doctor.h"
+#include "base/process/quote.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -145,32 +146,17 @@ void doctor_unreadable(const char *dir, const char *what, const struct amp_error
 
 const char *doctor_quote(const char *path)
 {
-    static char text[4][PATH_MAX + 16];
+    static char text[4][4 * PATH_MAX + 4];
     static unsigned turn;
     char *out = text[turn++ % 4];
-    size_t n = 0;
+    AMP_BUF struct amp_buf quoted = {.max = sizeof text[0]};
     char below[PATH_MAX + 2];
     if (*path == '-') {
         snprintf(below, sizeof(below), "./%s", path);
         path = below;
     }
-    bool plain = *path != '\0';
-    for (const char *p = path; *p; p++)
-        plain = plain && ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') ||
-                          (*p >= 'A' && *p <= 'Z') || strchr("/._-+,:=@%", *p));
-    if (plain) {
-        snprintf(out, sizeof(text[0]), "%s", path);
-        return out;
-    }
-    out[n++] = '\'';
-    for (const char *p = path; *p && n < PATH_MAX; p++) {
-        if (*p == '\'')
-            n += (size_t)snprintf(out + n, 8, "'\\''");
-        else
-            out[n++] = *p;
-    }
-    out[n++] = '\'';
-    out[n] = '\0';
+    bool fits = amp_shell_quote(amp_span_str(path), &quoted, NULL) == 0;
+    amp_span_copy(fits ? amp_buf_span(&quoted) : AMP_SPAN("PATH"), out, sizeof text[0]);
     return out;
 }
 

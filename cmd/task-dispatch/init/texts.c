@@ -1,6 +1,7 @@
 /* The files that init writes. */
 #include <string.h>
 
+#include "base/process/quote.h"
 #include "init.h"
 
 const char init_config_text[] = "{\n  \"redact\": {\"patterns\": []}\n}\n";
@@ -75,16 +76,6 @@ struct amp_span init_section_find(struct amp_span text)
     return (struct amp_span){from, (size_t)(to - from)};
 }
 
-static int word_quote(const char *text, struct amp_buf *out, struct amp_error *err)
-{
-    if (amp_buf_str(out, "'", err) < 0)
-        return -1;
-    for (; *text; text++)
-        if ((*text == '\'' ? amp_buf_str(out, "'\\''", err) : amp_buf_add(out, text, 1, err)) < 0)
-            return -1;
-    return amp_buf_str(out, "'", err);
-}
-
 int init_loop_text(const struct init *in, struct amp_buf *out, struct amp_error *err)
 {
     return amp_buf_str(out,
@@ -97,9 +88,9 @@ int init_loop_text(const struct init *in, struct amp_buf *out, struct amp_error 
                        "exec task-dispatch loop \\\n"
                        "  --exec ",
                        err) < 0 ||
-                   word_quote(in->executor, out, err) < 0 ||
+                   amp_shell_quote(amp_span_str(in->executor), out, err) < 0 ||
                    amp_buf_str(out, " \\\n  --reviewer ", err) < 0 ||
-                   word_quote(in->reviewer, out, err) < 0 ||
+                   amp_shell_quote(amp_span_str(in->reviewer), out, err) < 0 ||
                    amp_buf_str(out, " \\\n  \"$@\"\n", err) < 0
                ? -1
                : 0;

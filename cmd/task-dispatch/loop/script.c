@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "../verbs.h"
+#include "base/process/quote.h"
 #include "loop.h"
 
 /* Characters that make a text more than words. */
@@ -78,20 +79,6 @@ int loop_command(const char *option, const char *text, char ***out, struct amp_e
     return 0;
 }
 
-int task_shell_word(const char *p, size_t n, struct amp_buf *out, struct amp_error *err)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./:=,@%+";
-    if (n && strspn(p, plain) >= n)
-        return amp_buf_add(out, p, n, err);
-    if (amp_buf_str(out, "'", err) < 0)
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        if ((p[i] == '\'' ? amp_buf_str(out, "'\\''", err) : amp_buf_add(out, p + i, 1, err)) < 0)
-            return -1;
-    return amp_buf_str(out, "'", err);
-}
-
 /* Appends text as one word of the shell. The marker LOOP_FIFOS becomes "$fifos". */
 static int quote_write(const char *text, struct amp_buf *out, struct amp_error *err)
 {
@@ -99,7 +86,7 @@ static int quote_write(const char *text, struct amp_buf *out, struct amp_error *
         return amp_buf_str(out, "''", err);
     while (*text) {
         size_t n = strcspn(text, LOOP_FIFOS);
-        if (n && task_shell_word(text, n, out, err) < 0)
+        if (n && amp_shell_quote((struct amp_span){text, n}, out, err) < 0)
             return -1;
         text += n;
         if (!*text)

@@ -7,6 +7,7 @@
 
 #include <amp/json/writer.h>
 
+#include "base/process/quote.h"
 #include "cli/rows.h"
 #include "flow/land/land.h"
 #include "flow/review/verify.h"
@@ -279,11 +280,11 @@ static int review_command(const struct landing *l, struct amp_buf *out, struct a
     return amp_buf_fmt(&what, err, "Merge %s into this branch: %.*s", l->branch, (int)n,
                        t->description) < 0 ||
                    amp_buf_str(out, "task-dispatch new --repo ", err) < 0 ||
-                   task_shell_word(l->repo, strlen(l->repo), out, err) < 0 ||
+                   amp_shell_quote(amp_span_str(l->repo), out, err) < 0 ||
                    amp_buf_str(out, " --branch ", err) < 0 ||
-                   task_shell_word(t->branch, strlen(t->branch), out, err) < 0 ||
+                   amp_shell_quote(amp_span_str(t->branch), out, err) < 0 ||
                    amp_buf_str(out, " --description ", err) < 0 ||
-                   task_shell_word(what.data, what.len, out, err) < 0
+                   amp_shell_quote(amp_buf_span(&what), out, err) < 0
                ? -1
                : amp_buf_fmt(out, err, " --criterion 'the work of %s is unchanged'", t->id);
 }
