@@ -118,6 +118,18 @@ static bool tokens_admit(struct pass *p, const struct amp_view *v, int *rc, stru
     return admits > 0;
 }
 
+/* The answer of a protocol that falls back, such as the work for a version 1 agent. */
+static int malformed_answer(struct pass *p, const struct amp_view *v, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    amp_buf_init(&line, TURN_MAX);
+    int rc = p->answers ? amp_intake_answer(&p->intake, v, amp_now_ms(), &line, err) : 0;
+    if (rc <= 0)
+        return rc;
+    line.len--; /* its LF */
+    return pass_say(p, pass_actor(p), amp_buf_span(&line), err);
+}
+
 static int take_turn(struct pass *p, struct amp_error *err)
 {
     struct amp_view v;
@@ -128,6 +140,7 @@ static int take_turn(struct pass *p, struct amp_error *err)
         if (rc == AMP_INTAKE_BAD) {
             amp_status_note(AMP_NO);
             count_rejected(p->metrics, AMP_PROTO_NONE, p->intake.bad_code);
+            rc = malformed_answer(p, &v, err);
         } else if (tokens_admit(p, &v, &rc, err) && p->take(p, &v, err) < 0)
             rc = -1;
         if (rc < 0)

@@ -29,6 +29,7 @@ extern struct pass_options pass_options;
 
 struct pass {
     struct amp_store *store; /* NULL: none */
+    bool answers;            /* invalid lines whose protocol falls back are answered */
     const char *name;        /* for --metrics and, without --as, in the state; may be NULL */
     /* Called for each message; adds output with pass_emit. -1 stops. */
     int (*take)(struct pass *p, const struct amp_view *v, struct amp_error *err);

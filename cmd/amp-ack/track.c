@@ -209,7 +209,8 @@ int ack_track(int argc, char **argv)
     struct amp_error err;
     if (ack_terms(&err) < 0)
         amp_die_usage("%s", err.what);
-    struct pass p = {.name = "amp-ack.track", .take = message_take, .begin = messages_resend};
+    struct pass p = {
+        .name = "amp-ack.track", .answers = true, .take = message_take, .begin = messages_resend};
     p.store = ack_open_state(ACK_MAKE, &status);
     return p.store ? pass_run(&p) : status;
 }

@@ -9,6 +9,7 @@
 
 #include "flow/admit/access.h"
 #include "protocol/amp/compose.h"
+#include "protocol/terms.h"
 
 enum { RECORD_MOST = 64 * 1024 };
 
@@ -62,6 +63,7 @@ static void finding_report(void *ctx, const struct amp_finding *f)
     if (f->severity == AMP_SEV_ERROR && in->bad_code[0] == '\0') {
         amp_span_copy(amp_span_str(f->code), in->bad_code, sizeof in->bad_code);
         amp_span_copy(amp_span_str(f->field), in->bad_field, sizeof in->bad_field);
+        in->bad = *f;
     }
     if (in->say)
         in->say(in->say_ctx, f, &t->at);
@@ -99,6 +101,7 @@ static void error_report(struct intake_report *t, const struct amp_view *v, cons
     struct amp_finding f = message_finding(v, code, rule, message);
     f.severity = AMP_SEV_ERROR;
     finding_report(t, &f);
+    t->in->bad.code = NULL;
 }
 
 static bool has_nul(struct amp_span s)
@@ -220,6 +223,16 @@ int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
     if (t.failed && err)
         *err = t.err;
     return t.failed ? -1 : 0;
+}
+
+int amp_intake_answer(const struct amp_intake *in, const struct amp_view *view, int64_t now_ms,
+                      struct amp_buf *out, struct amp_error *err)
+{
+    if (!in->bad.code || view->protocol == AMP_PROTO_NONE ||
+        !amp_terms_of(view->protocol)->falls_back)
+        return 0;
+    int rc = amp_refuse(view, &in->bad, now_ms, out, err);
+    return rc < 0 ? -1 : rc == 0;
 }
 
 int amp_intake_holds(struct amp_intake *in, const struct amp_view *view, struct amp_error *err)

@@ -27,6 +27,9 @@ struct amp_intake {
     /* The first error of the last invalid line (AMP_INTAKE_BAD): its code and its dotted field. The
      * view of such a line is filled as far as possible. */
     char bad_code[48], bad_field[160];
+    /* That error until the next line, if a check of its protocol found it; else its code is NULL.
+     */
+    struct amp_finding bad;
     /* Prints a finding (lib/cli's printer); may be NULL. */
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
     void *say_ctx;
@@ -54,6 +57,14 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
 /* Reports a message that the checks accepted but the caller refuses, like an invalid line. */
 int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
                       const struct amp_error *why, struct amp_error *err);
+
+/* Appends the answer to the last invalid line, if the protocol of that line falls back to an
+ * earlier version or answers the work itself (AOP §1.3: VERSION_FALLBACK with the prompt of version
+ * 1, or the RESPONSE that it failed); one line with LF. 1: appended, 0: there is no answer, -1:
+ * failure.
+ */
+int amp_intake_answer(const struct amp_intake *in, const struct amp_view *view, int64_t now_ms,
+                      struct amp_buf *out, struct amp_error *err);
 
 /* For a message whose members are composed again: 1: jansson can represent it, 0: it cannot (a NUL
  * in a text, a number out of range), and the message is reported like an invalid line, -1: failure.

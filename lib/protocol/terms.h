@@ -168,6 +168,8 @@ struct amp_terms {
 
     /* ---- Routing ---- */
     bool refuses_malformed;  /* the sender of a malformed message gets an answer */
+    bool falls_back;         /* it is answered by amp_refuse, which has the work for an earlier
+                                version of the protocol */
     bool acks_update_ledger; /* an acknowledgement that is routed does so */
     /* Whether its operation is routed once, and a repetition is answered. */
     bool (*routes_once)(const struct amp_view *v);

@@ -81,3 +81,38 @@ E_AGENT_NOT_FOUND $(printf 'S%.0s' {1..240}) m
 dispatch.no-match handoff.request/TASK-2026-02-09-060/1770670800000 -
 END
 }
+
+@test "a TASK that is not valid version 2 falls back to a version 1 prompt in every tool that takes it" {
+  jq -nc '{aop_version: "2.0.2-C", schema_version: "2.0.2", protocol_family: "AOP", message_type: "TASK",
+    session: {session_id: "S1", created_at: "2026-02-26T14:00:00Z", orchestrator: "o", origin: "CLI"},
+    target: {agent_name: "Emma", role: "EXECUTOR", provider: "CODEX", model: "m"}, novelty: 1,
+    task: {task_id: "TASK-1", objective: "Count the words", category: "ANALYSIS", complexity: "LOW",
+      environment: {workspace_root: "/srv/w"}}}' >in
+  # Beyond a hard limit it is valid version 2: then the answer is its RESPONSE.
+  jq -c 'del(.novelty) | .task.task_id = "TASK-2" | .task.inputs = [range(101) | {type: "FILE", path: "/srv/w/\(.)"}]' in >>in
+  run -1 --separate-stderr amp-route -r '* => file:got' <in
+  echo "$output" >route
+  run -1 --separate-stderr amp-route --state state -r '* => file:got' <in
+  echo "$output" >route_state
+  run -1 --separate-stderr amp-ack track --state s_ack <in
+  echo "$output" >ack
+  run -1 --separate-stderr task-dispatch run --state s_run --as executor -x true <in
+  echo "$output" >work
+  run -1 --separate-stderr task-dispatch coordinate --state s_coordinate <in
+  echo "$output" >coordinate
+  for f in route route_state ack work coordinate; do
+    amp-validate "$f" >/dev/null
+    diff <(jq -r '"\(.event // .message_type) \(.session_id) \(.task_id) \(.error_details.error_code) \(.to_version)"' "$f") - <<END >&2
+VERSION_FALLBACK S1 TASK-1 E_SCHEMA_VALIDATION 1.x
+RESPONSE S1 TASK-2 E_CONTEXT_OVERFLOW null
+END
+    [[ $(jq -r 'select(.event) | .v1_prompt' "$f") == *'Count the words'* ]]
+  done
+  [ ! -s got ]
+  # A dry run answers nothing, and an answer is not answered.
+  run -1 --separate-stderr amp-route -n -r '* => file:got' <in
+  [ -z "$output" ]
+  jq -c 'select(.event) | .novelty = 1' route >again
+  run --separate-stderr amp-route -r '* => file:again.got' <again
+  [ -z "$output" ]
+}

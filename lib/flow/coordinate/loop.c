@@ -117,6 +117,19 @@ static int output_flush(struct loop *l, struct amp_error *err)
     return close_written(l, err);
 }
 
+/* The answer of a protocol that falls back, such as the work for a version 1 agent. */
+static int answer_line(struct loop *l, const struct port *p, const struct amp_view *v,
+                       struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    amp_buf_init(&line, OUTPUT_MAX);
+    int rc = amp_intake_answer(&p->intake, v, amp_now_ms(), &line, err);
+    if (rc <= 0)
+        return rc;
+    line.len--;
+    return amp_coordinator_queue(&l->c, amp_buf_span(&line), err);
+}
+
 /* Answers an invalid message to the coordinator with a nack, because its sender may wait for an
  * answer. An invalid decision is refused like a valid one, so that its question is opened again. */
 static int refuse_line(struct loop *l, const struct port *p, const struct amp_view *v,
@@ -199,6 +212,8 @@ static int port_take(struct loop *l, struct port *p, int *left, struct amp_error
         const char *code = got == AMP_INTAKE_BAD ? p->intake.bad_code : NULL;
         /* A task without criteria is recorded, because it can be completed later. */
         bool lacking = code && strcmp(code, "empty_acceptance_criteria") == 0;
+        if (code && answer_line(l, p, &v, err) < 0)
+            return -1;
         if (code && !lacking ? refuse_line(l, p, &v, err) < 0
                              : amp_coordinator_take(&l->c, &v, code, p->intake.bad_field, err) < 0)
             return -1;

@@ -168,6 +168,16 @@ static int message_handle(struct amp_worker *w, const struct amp_view *v, const 
     return amp_worker_refuse(w, v, code, err->what, false, NULL, err) < 0 ? -1 : 0;
 }
 
+/* The answer of a protocol that falls back, such as the work for a version 1 agent. */
+static int invalid_answer(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+
+    amp_buf_init(&line, LINE_MAX_BYTES);
+    int rc = amp_intake_answer(&w->intake, v, amp_now_ms(), &line, err);
+    return rc <= 0 ? rc : amp_worker_send(w, amp_buf_span(&line), err);
+}
+
 int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err)
 {
     struct amp_view v;
@@ -175,7 +185,8 @@ int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err)
 
     /* Not in one batch, because a refusal may suspend a task, which syncs. */
     while ((rc = amp_intake_next(&w->intake, &v, err)) > 0)
-        if (message_handle(w, &v, rc == AMP_INTAKE_BAD ? w->intake.bad_code : NULL, err))
+        if ((rc == AMP_INTAKE_BAD && invalid_answer(w, &v, err) < 0) ||
+            message_handle(w, &v, rc == AMP_INTAKE_BAD ? w->intake.bad_code : NULL, err))
             return -1;
     return rc;
 }

@@ -174,6 +174,7 @@ const struct amp_terms amp_terms_aop = {
     .outcome = outcome_read,
     .result_fault = result_fault,
     .result_waives = result_waives,
+    .falls_back = true,
     .to_holds = true,
     .denied = {[AMP_WORK_NOT_HOLDER] = "E_PERMISSION_DENIED"},
     .retries = {.list_ms = {30000, 120000, 300000}, .n_list = 3},

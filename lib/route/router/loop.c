@@ -20,7 +20,8 @@
 #define UNDECIDED_MAX   512
 #define LOG_AHEAD_MAX   256 /* undecided messages; beyond this the log waits */
 #define BATCH_BYTES     ((size_t)512 << 10)
-#define RECIPIENT_BYTES 64  /* of an entry in the outbox */
+#define RECIPIENT_BYTES 64 /* of an entry in the outbox */
+#define ANSWER_MOST     ((size_t)64 << 20)
 #define LOOK_MS         500 /* the longest wait while work is open that may have no event */
 
 struct batch {
@@ -40,6 +41,17 @@ static int batch_commit(struct amp_router *r, struct batch *b, struct amp_error 
     b->n = 0;
     amp_decide_step(r);
     return 0;
+}
+
+/* Sends the answer of a protocol that falls back, such as the work for a version 1 agent. */
+static int malformed_answer(struct amp_router *r, const struct amp_view *v, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    amp_buf_init(&line, ANSWER_MOST);
+    int rc = r->run.dry ? 0 : amp_intake_answer(&r->intake, v, amp_now_ms(), &line, err);
+    if (rc > 0)
+        amp_keeper_say(r->keeper, amp_buf_span(&line));
+    return rc < 0 ? -1 : 0;
 }
 
 /* A malformed message is refused if its protocol answers those. Others are in the error log only.
@@ -124,7 +136,7 @@ static int line_take(struct amp_router *r, struct batch *b, enum amp_line_result
         return -1;
     if (rc == AMP_INTAKE_BAD) {
         r->run.voice->status(AMP_NO);
-        return malformed_refuse(r, &v, err);
+        return malformed_answer(r, &v, err) < 0 ? -1 : malformed_refuse(r, &v, err);
     }
     rc = r->opt->from_network || amp_tokens_are_needed() ? sender_check(r, &v, err) : 1;
     if (rc <= 0)
