@@ -154,6 +154,7 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
         task_patterns(*config, "branches", "protected", NULL, &worker.protected_, err) < 0)
         return -1;
     limits_read(*config);
+    amp_flow_activity_limits(*config, &worker.activity);
     worker.argv = exec.v;
     if (trusted_in && worker.in)
         amp_die_usage("--in and --trust-in exclude each other");

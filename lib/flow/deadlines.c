@@ -1,6 +1,7 @@
 /* The kinds of deadlines, in the order of their checks. */
 #include "flow/deadlines.h"
 
+#include "flow/activity/activity.h"
 #include "flow/admit/tokens.h"
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
@@ -112,6 +113,8 @@ const struct amp_deadline amp_deadlines[] = {
      .sweep = amp_answer_tokens_forget, .upkeep = true},
     {"hook_grant", "permissions of hooks for a session end", AMP_HOOK_GRANT_KIND,
      .sweep = amp_hook_grants_forget, .upkeep = true},
+    {"activity", "the activity buffer: entries without a process, and the history",
+     AMP_ACTIVITY_KIND, .run = amp_flow_activity_due_run, .upkeep = true},
     {"reply", "records of answers are removed after a week", AMP_REPLY_KIND,
      .sweep = amp_reply_forget, .upkeep = true},
     {0},

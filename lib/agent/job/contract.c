@@ -96,6 +96,7 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         {"AMP_CRITERIA", a->criteria},
         {"AMP_DIFF", c->diff.p ? a->diff : ""},
         {"AMP_CONTEXT", c->context.p ? a->context : ""},
+        {"AMP_ACTIVITY", c->activity.p ? a->activity : ""},
         {"AMP_RESULT", a->result},
         {"AMP_WORK_LOG", a->work_log},
         {"AMP_CONTROL", a->control},
@@ -177,6 +178,7 @@ int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct
         file_put(t.dir, "criteria.json", t.criteria, sizeof t.criteria, c->criteria, err) ||
         file_put(t.dir, "diff.patch", t.diff, sizeof t.diff, c->diff, err) ||
         file_put(t.dir, "context.json", t.context, sizeof t.context, c->context, err) ||
+        file_put(t.dir, "activity.json", t.activity, sizeof t.activity, c->activity, err) ||
         file_put(t.dir, "result.json", t.result, sizeof t.result, none, err) ||
         file_put(t.dir, "control", t.control, sizeof t.control, none, err) ||
         file_put(t.dir, "git", t.git, sizeof t.git, none, err) || kept_put(c, sub, &t, err) ||

@@ -30,6 +30,7 @@ struct amp_contract {
     struct amp_span criteria; /* JSON, see amp-agent-contract(7) */
     struct amp_span diff;     /* unified diff; none: p NULL */
     struct amp_span context;  /* JSON: the messages that it refers to; none: p NULL */
+    struct amp_span activity; /* JSON: what others do in the repository; none: p NULL */
     const char *const
         *extra; /* more NAME=value strings (such as git's refusal of pushes), or NULL */
 };
@@ -38,6 +39,7 @@ struct amp_contract {
 struct amp_attempt {
     char dir[1024];
     char message[1088], criteria[1088], diff[1088], context[1088], result[1088], work_log[1088];
+    char activity[1088];
     char control[1088]; /* the FIFO, see control.h */
     char git[1088];     /* the quarantine of a confined attempt */
     char kept[1088];    /* what the agent leaves for its next attempt at the subtask */

@@ -66,6 +66,32 @@ pid_t amp_process_parent(pid_t pid)
     return (pid_t)parent;
 }
 
+int64_t amp_process_started(pid_t pid)
+{
+    enum { STATE = 3, STARTED = 22 };
+    char path[64];
+    AMP_BUF struct amp_buf b = {0};
+    int64_t ticks = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    amp_buf_init(&b, 65536);
+    if (amp_file_read(AT_FDCWD, path, 65536, &b, NULL) || !b.len)
+        return 0;
+    /* The name may have spaces and parentheses. */
+    const char *at = memrchr(b.data, ')', b.len), *end = b.data + b.len;
+    if (!at || end - at < 3 || at[2] == 'Z' || at[2] == 'X')
+        return 0;
+    for (int field = STATE - 1; at && field < STARTED; field++) {
+        at = memchr(at, ' ', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    size_t n = 0;
+    while (at && at + n < end && at[n] >= '0' && at[n] <= '9')
+        n++;
+    return n > 0 && amp_num_parse((struct amp_span){at, n}, 0, INT64_MAX, &ticks, NULL) == 0 ? ticks
+                                                                                             : 0;
+}
+
 /* ---- descendants: a process belongs to the tree of child C if it descends from C, has C's session
  * or group, or is an orphan whose parent became this process (the subreaper) while no other living
  * child owns a tree. A daemon that forked twice and left its session is such an orphan. ---- */

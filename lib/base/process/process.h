@@ -18,6 +18,9 @@ bool amp_process_environ(pid_t pid, struct amp_buf *out);
 bool amp_environ_get(struct amp_span env, const char *name, struct amp_span *value);
 /* The parent's id; 0: it cannot be read. */
 pid_t amp_process_parent(pid_t pid);
+/* When the process started, in the clock ticks of /proc/PID/stat; with the id it identifies a
+ * process of this boot. 0: it does not run, or cannot be read. */
+int64_t amp_process_started(pid_t pid);
 
 /* Notes the children that were started here and not yet waited for. Other children of this process
  * are orphans that it got as a subreaper. */

@@ -7,6 +7,7 @@
 struct amp_judged {
     struct amp_assignment of;
     char dispatch_ref[256], result_ref[256];
+    char about[300];           /* for the activity buffer */
     json_t *dispatch, *result; /* the messages that the request refers to */
     struct amp_buf context;
     char fixed[AMP_OID_MAX]; /* the commit with the reviewer's own fixes, or "" */

@@ -584,6 +584,7 @@ static void work_init(struct work *k, const struct amp_view *v, const char *base
     struct amp_assignment *of = &k->of;
 
     of->v = v;
+    of->about = v->body.dispatch.description;
     amp_buf_init(&of->criteria, 4 << 20);
     amp_span_copy(v->task, of->task, sizeof of->task);
     amp_span_copy(v->body.dispatch.repo, of->repo, sizeof of->repo);
@@ -592,6 +593,7 @@ static void work_init(struct work *k, const struct amp_view *v, const char *base
     if (index < (int64_t)v->body.dispatch.n_subtasks) {
         k->sub = &v->body.dispatch.subtasks[index];
         amp_span_copy(k->sub->id, of->subtask, sizeof of->subtask);
+        of->about = k->sub->description;
     } else {
         snprintf(of->subtask, sizeof of->subtask, "%.200s-S1", of->task);
     }

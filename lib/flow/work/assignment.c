@@ -22,6 +22,7 @@
 void amp_assignment_release(struct amp_assignment *k)
 {
     amp_buf_release(&k->criteria);
+    amp_buf_release(&k->activity);
     amp_git_refs_release(&k->refs);
     amp_git_quarantine_release(&k->walls.quarantine);
     json_decref(k->words.log);
@@ -63,6 +64,12 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
     c->state_dir = w->state_dir;
     c->message = k->v->message;
     c->criteria = amp_buf_span(&k->criteria);
+    amp_buf_release(&k->activity);
+    amp_buf_init(&k->activity, AMP_ACTIVITY_SCOPE_BYTES * 2);
+    if (amp_flow_activity_scope(w->store, amp_span_str(w->opt->agent), amp_span_str(k->repo),
+                                &k->activity, err) < 0)
+        return -1;
+    c->activity = amp_buf_span(&k->activity);
     c->extra = amp_agent_git_env();
     c->confined = amp_worker_confines(w);
     if (c->confined) {
@@ -198,6 +205,47 @@ static int agent_start(struct amp_worker *w, struct amp_assignment *k, struct ca
     return rc;
 }
 
+/* ---- the activity buffer ---- */
+
+static struct amp_activity activity_of(const struct amp_worker *w, const struct amp_assignment *k)
+{
+    return (struct amp_activity){.agent = amp_span_str(w->opt->agent),
+                                 .task = amp_span_str(k->task),
+                                 .subtask = amp_span_str(k->subtask),
+                                 .attempt = k->attempt,
+                                 .role = amp_span_str(w->opt->role),
+                                 .repo = amp_span_str(k->repo),
+                                 .worktree = amp_span_str(k->worktree),
+                                 .branch = amp_span_str(k->branch),
+                                 .description = k->about,
+                                 .began_ms = amp_now_ms()};
+}
+
+static struct amp_activity_publisher publisher_of(const struct amp_worker *w)
+{
+    return (struct amp_activity_publisher){w->opt->tool, w->opt->activity, w->opt->note};
+}
+
+static int activity_begin(struct amp_worker *w, const struct amp_assignment *k,
+                          struct amp_error *err)
+{
+    const struct amp_activity a = activity_of(w, k);
+    const struct amp_activity_publisher p = publisher_of(w);
+    return amp_flow_activity_begin(w->store, &p, &a, err);
+}
+
+static int activity_end(struct amp_worker *w, const struct amp_assignment *k, struct amp_error *err)
+{
+    static const enum amp_activity_end of[] = {[AMP_END_DONE] = AMP_ACTIVITY_COMPLETED,
+                                               [AMP_END_REPEAT] = AMP_ACTIVITY_FAILED,
+                                               [AMP_END_FAILED] = AMP_ACTIVITY_FAILED,
+                                               [AMP_END_MACHINERY] = AMP_ACTIVITY_FAILED,
+                                               [AMP_END_STOPPED] = AMP_ACTIVITY_STOPPED};
+    const struct amp_activity a = activity_of(w, k);
+    const struct amp_activity_publisher p = publisher_of(w);
+    return amp_flow_activity_end(w->store, &p, &a, of[k->end], err);
+}
+
 int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
                        struct amp_error *err)
 {
@@ -205,7 +253,8 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     struct amp_child child;
     struct amp_child_end how = {0};
 
-    if (amp_git_refs(w->git, k->repo, true, &k->refs, err) < 0 || amp_store_sync(w->store, err) < 0)
+    if (amp_git_refs(w->git, k->repo, true, &k->refs, err) < 0 || activity_begin(w, k, err) < 0 ||
+        amp_store_sync(w->store, err) < 0)
         return -1;
     k->began_ms = amp_now_ms();
     k->walls.gate = AMP_GATE_NONE;
@@ -246,7 +295,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     if (rc == 0)
         rc = amp_claims_left(w, k, err);
     amp_control_close(&k->words.control);
-    return rc < 0 || amp_confined_finish(w, k, err) < 0 ? -1 : 0;
+    return rc < 0 || amp_confined_finish(w, k, err) < 0 ? -1 : activity_end(w, k, err);
 }
 
 /* The pause that the agent asked for, in milliseconds; 0: none. */

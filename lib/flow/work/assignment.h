@@ -66,7 +66,9 @@ struct amp_assignment {
     struct amp_words words;
     struct amp_claims claims;
     int64_t attempt;         /* its number, from 1 */
+    struct amp_span about;   /* what is done, for the activity buffer */
     struct amp_buf criteria; /* JSON */
+    struct amp_buf activity; /* what others do, JSON */
     struct amp_contract contract;
     struct amp_attempt files;
     struct amp_git_refs refs; /* before the attempt */

@@ -16,6 +16,7 @@
 #include "agent/confine.h"
 #include "agent/job/contract.h"
 #include "agent/job/job.h"
+#include "flow/activity/activity.h"
 #include "flow/intake.h"
 #include "flow/pause/watch.h"
 #include "worktree/git/quarantine.h"
@@ -41,6 +42,7 @@ struct amp_worker_options {
     const struct amp_confine_policy *policy;
     const struct amp_confine_report *confine; /* demand OFF: the agent is not confined */
     struct amp_git_take_limits take;          /* of what a confined agent made */
+    struct amp_activity_limits activity;      /* of the activity buffer */
     struct amp_prepare prepare;               /* of its worktrees; its command is confined, too */
     volatile const int *stop;                 /* the number of the signal that ends the run, or 0 */
     /* note prints a warning, progress prints progress. Neither may be NULL. */
