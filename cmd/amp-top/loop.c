@@ -11,8 +11,10 @@
 #include "flow/wake.h"
 #include "top.h"
 
-#define LOOK_MS   100 /* a busy log is read ten times a second */
+#define LOOK_MS   100 /* a busy log is read ten times a second, */
+#define LOOK_PART 10  /* and at most this part of the time is spent on it */
 #define MINUTE_MS 60000
+#define STEPS     8 /* texts that are opened one from another */
 
 /* What is typed, in steps. */
 enum typing { TYPE_NOTHING, TYPE_ANSWER, TYPE_WHY, TYPE_SURE, TYPE_SUSPEND, TYPE_RESUME };
@@ -28,10 +30,19 @@ struct app {
     struct amp_wake wake;
     bool quit, dirty;
     int64_t read_ms; /* when the log was read last */
+    int64_t rest_ms; /* how long it rests then */
     bool written;    /* the log was written since */
     /* What ui.text shows. */
     enum top_pane text_of;
     char text_key[600];
+    /* What was opened from the lines of texts, and where the person was in the text before. */
+    struct step {
+        enum top_link to;
+        char of[300], key[1200];
+        uint64_t top;
+        size_t at;
+    } step[STEPS];
+    int steps;
     /* The action that is typed. */
     enum typing typing;
     char question[1200], answer[TOP_TYPED_MAX];
@@ -82,13 +93,32 @@ static void text_show(struct app *a, enum top_pane p, const struct top_row *row)
 {
     a->text_of = p;
     snprintf(a->text_key, sizeof a->text_key, "%s", row->key);
-    top_detail_read(&a->source, p, row, &a->ui.text);
+    top_detail_read(&a->source, p, row, detail_is_open(a), &a->ui.text);
+}
+
+/* Reads the text again that was opened last. The selected line is found by its key. */
+static void step_read(struct app *a)
+{
+    const struct step *s = &a->step[a->steps - 1];
+    char key[sizeof s->key] = "";
+    const struct top_text *t = &a->ui.text;
+    if (a->ui.text_at < t->n)
+        snprintf(key, sizeof key, "%s", t->v[a->ui.text_at].key);
+    top_link_read(&a->source, s->to, s->of, s->key, &a->ui.text);
+    for (size_t i = 0; *key && i < t->n; i++)
+        if (t->v[i].to != TOP_TO_NOTHING && strcmp(t->v[i].key, key) == 0)
+            a->ui.text_at = i;
 }
 
 /* Reads what is behind the selected row, if it is shown. again: something changed. */
 static void text_read(struct app *a, bool again)
 {
     const struct top_row *row = row_of(a);
+    if (detail_is_open(a) && a->steps > 0) {
+        if (again)
+            step_read(a);
+        return;
+    }
     if (detail_is_open(a)) {
         /* What was opened stays, also if its row is gone. */
         const struct top_list *l = &a->model.list[a->text_of];
@@ -161,8 +191,12 @@ static int log_read(struct app *a, struct amp_error *err)
         return -1;
     a->written = false;
     uint64_t rows = a->source.rows;
+    int64_t from_ms = amp_mono_ms();
     int rc = top_source_follow(&a->source, err);
     a->read_ms = amp_mono_ms();
+    a->rest_ms = LOOK_PART * (a->read_ms - from_ms);
+    if (a->rest_ms < LOOK_MS)
+        a->rest_ms = LOOK_MS;
     if (rc < 0 || rows == a->source.rows)
         return rc;
     a->dirty = true;
@@ -478,18 +512,88 @@ static void move_key(struct app *a, int key)
     }
 }
 
+static void text_enter(struct app *a)
+{
+    a->ui.text_top = 0;
+    a->ui.text_at = top_ui_link(&a->ui.text, TOP_NO_LINE, 1);
+}
+
 static void detail_open(struct app *a)
 {
     const struct top_row *row = row_of(a);
     if (!row)
         return;
-    text_show(a, a->ui.focus, row);
     a->ui.mode = TOP_MODE_DETAIL;
-    a->ui.text_top = 0;
+    a->steps = 0;
+    text_show(a, a->ui.focus, row);
+    text_enter(a);
+}
+
+/* Opens what the selected line leads to. */
+static void link_open(struct app *a)
+{
+    const struct top_text *t = &a->ui.text;
+    struct step *s = &a->step[a->steps];
+    if (a->ui.text_at >= t->n || a->steps == STEPS)
+        return;
+    const struct top_line *l = &t->v[a->ui.text_at];
+    *s = (struct step){.to = (enum top_link)l->to, .top = a->ui.text_top, .at = a->ui.text_at};
+    snprintf(s->of, sizeof s->of, "%s", t->of);
+    snprintf(s->key, sizeof s->key, "%s", l->key);
+    a->steps++;
+    a->ui.text_at = TOP_NO_LINE;
+    step_read(a);
+    text_enter(a);
+}
+
+/* Back to the text from which this one was opened. */
+static void link_leave(struct app *a)
+{
+    const struct step s = a->step[--a->steps];
+    const struct top_list *l = &a->model.list[a->text_of];
+    int64_t row = top_list_find(l, a->text_key);
+    a->ui.text_at = TOP_NO_LINE;
+    if (a->steps > 0)
+        step_read(a);
+    else if (row >= 0)
+        text_show(a, a->text_of, &l->v[row]);
+    else
+        top_text_release(&a->ui.text);
+    a->ui.text_top = s.top;
+    a->ui.text_at = s.at < a->ui.text.n && a->ui.text.v[s.at].to != TOP_TO_NOTHING
+                        ? s.at
+                        : top_ui_link(&a->ui.text, TOP_NO_LINE, 1);
+}
+
+/* Selects the next line that leads to something and makes it visible; false: there is none. */
+static bool link_move(struct app *a, int by)
+{
+    struct top_rect in = {0, 0, a->layout.body.w - 4, a->layout.body.h - 2};
+    size_t next =
+        a->ui.text_at < a->ui.text.n ? top_ui_link(&a->ui.text, a->ui.text_at, by) : TOP_NO_LINE;
+    if (next == TOP_NO_LINE || in.w <= 10 || in.h <= 0)
+        return false;
+    a->ui.text_at = next;
+    uint64_t row = top_view_text_row(&a->ui.text, next, in);
+    if (row < a->ui.text_top)
+        a->ui.text_top = row;
+    else if (row >= a->ui.text_top + (uint64_t)in.h)
+        a->ui.text_top = row - (uint64_t)in.h + 1;
+    return true;
+}
+
+static void text_move(struct app *a, int key, int by)
+{
+    if (!link_move(a, by))
+        move_key(a, key);
 }
 
 static void back_go(struct app *a)
 {
+    if (a->ui.mode == TOP_MODE_DETAIL && a->steps > 0) {
+        link_leave(a);
+        return;
+    }
     /* From the help back to what was below it. */
     a->ui.mode = a->ui.mode == TOP_MODE_HELP ? a->ui.under : TOP_MODE_LIST;
     a->ui.under = TOP_MODE_LIST;
@@ -583,6 +687,12 @@ static int key_take(struct app *a, int key, struct amp_error *err)
         return list_key(a, key, err);
     if (key == TOP_KEY_ESCAPE || key == TOP_KEY_LEFT || key == 'h')
         back_go(a);
+    else if (a->ui.mode == TOP_MODE_DETAIL && key == TOP_KEY_ENTER)
+        link_open(a);
+    else if (a->ui.mode == TOP_MODE_DETAIL && (key == TOP_KEY_DOWN || key == 'j'))
+        text_move(a, key, 1);
+    else if (a->ui.mode == TOP_MODE_DETAIL && (key == TOP_KEY_UP || key == 'k'))
+        text_move(a, key, -1);
     else if (a->ui.mode == TOP_MODE_DETAIL)
         move_key(a, key);
     return 0;
@@ -604,7 +714,7 @@ static int keys_read(struct app *a, struct amp_error *err)
 static int turn(struct app *a, struct amp_error *err)
 {
     struct pollfd fds[3];
-    int64_t now = amp_now_ms(), rest = a->read_ms + LOOK_MS - amp_mono_ms();
+    int64_t now = amp_now_ms(), rest = a->read_ms + a->rest_ms - amp_mono_ms();
     struct amp_loop t = amp_loop_turn(fds, 3, &amp_stop, NULL);
     const struct pollfd *in = amp_loop_add(&t, STDIN_FILENO, POLLIN);
     const struct pollfd *signals = amp_loop_add(&t, a->screen.signals, POLLIN);

@@ -6,6 +6,7 @@
 #include "flow/config.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
+#include "message/history/find.h"
 #include "top.h"
 
 const char *top_state, *top_config;
@@ -90,6 +91,7 @@ static int top_run(int argc, char **argv)
     const struct amp_store_options opt = {.facts = &amp_flow_facts,
                                           .sign_head = amp_head_sign,
                                           .lock_timeout_ms = lock_timeout_ms,
+                                          .names = amp_history_names,
                                           .look = true,
                                           .actor = amp_cli_name()};
     (void)argc;

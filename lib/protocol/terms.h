@@ -88,6 +88,11 @@ struct amp_outcome {
     int64_t eta_ms;           /* when the end is expected; 0: not given */
 };
 
+/* What work cost; micros: millionths of a dollar. */
+struct amp_usage {
+    int64_t tokens_in, tokens_out, micros;
+};
+
 /* What a message means to a registry of agents. */
 enum amp_registry_act {
     AMP_REGISTRY_NONE,
@@ -194,6 +199,9 @@ struct amp_terms {
     const char *sender_at; /* JSON pointer to the sender */
     /* See amp_outcome_read. NULL: only acknowledgements and `watched` messages are outcomes. */
     bool (*outcome)(const struct amp_view *v, struct amp_outcome *out);
+    /* What the work cost, if an outcome says so: false: it does not. NULL: outcomes do not say it,
+     * or they are messages of the ledger. */
+    bool (*usage)(const struct amp_view *outcome, struct amp_usage *out);
     /* Whether a message that reports the end of work ends this request; NULL: always. */
     bool (*ends)(struct amp_span request, const struct amp_view *done);
     /* The code of a result that exceeds a limit of its request, or NULL. */

@@ -123,6 +123,59 @@ unharmed() {
   unharmed
 }
 
+@test "an inbox leads to its messages, a message to its history and its task, and Escape back" {
+  term 80 24
+  see "1 Tasks"
+  keys 4 Enter
+  see "inbox of executor"
+  see "task_dispatch-T-2026-044-1"
+  keys Down Enter
+  see "─ task_dispatch-T-2026-044-2 ─"
+  see "message ack_received  SENT → RECEIVED  executor"
+  keys Enter
+  see "─ T-2026-044 ─"
+  see "story"
+  keys Escape
+  see "─ task_dispatch-T-2026-044-2 ─"
+  keys Escape
+  see "inbox of executor"
+  # The selected message is still the second; it is handed over meanwhile, and the text follows.
+  keys Enter
+  see "─ task_dispatch-T-2026-044-2 ─"
+  amp-route inbox executor --one >/dev/null
+  amp-route inbox executor --one >/dev/null
+  see "SENT → RECEIVED"
+  see "RECEIVED → READ"
+  keys Escape
+  see "task_dispatch-T-2026-044-3"
+  run -1 shows "task_dispatch-T-2026-044-2"
+  keys Escape
+  see "4 Inboxes"
+  keys q
+  ended 0
+}
+
+@test "the cost of AOP's responses counts once, and an estimate only without an actual cost" {
+  need jq
+  amp-validate --example aop/task >task
+  session=$(jq -r .session.session_id task)
+  jq -c '.task.task_id = "TASK-002"' task >second
+  amp-validate --example aop/response | jq -c --arg s "$session" '.session_id = $s' >response
+  jq -c '.task_id = "TASK-002" | del(.cost_tracking.actual_cost_usd)' response >estimated
+  amp-ack track -s aop <task >/dev/null
+  amp-ack track -s aop <second >/dev/null
+  amp-ack track -s aop <response >/dev/null
+  amp-ack track -s aop <response >/dev/null
+  amp-ack track -s aop <estimated >/dev/null
+  amp-top -s aop --format ndjson >records
+  amp-validate -S "$AMP_TOP/schemas/records/top.json" --formats records | cmp - records
+  run jq -r 'select(.list == "summary") | "\(.cost_usd) \(.input_tokens) \(.output_tokens)"' records
+  [ "$output" = "0.33 25000 6400" ]
+  run jq -r 'select(.list == "cost") | "\(.task_id) \(.agent) \(.cost_usd)"' records
+  [ "${lines[*]}" = "TASK-002 of $session Emma 0.15 TASK-001 of $session Emma 0.18" ] ||
+    [ "${lines[*]}" = "TASK-001 of $session Emma 0.18 TASK-002 of $session Emma 0.15" ]
+}
+
 @test "120x40 and 200x60: more lists, what is behind the selected row, and the activity; resizing; too small" {
   COLORS='' term 120 40 # with colours
   see "3 Questions"

@@ -169,6 +169,62 @@ static void reading_on(const char *dir)
     store = keep;
 }
 
+/* ---- the end ---- */
+
+struct ending {
+    uint64_t after, first, last, n, older; /* older: frames that were read before those wanted */
+    bool gap;
+};
+
+static int end_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *failed)
+{
+    struct ending *e = ctx;
+    if (n <= e->after) {
+        e->older++;
+        return 0;
+    }
+    e->gap |= e->n > 0 && n != e->last + 1;
+    e->first = e->n == 0 ? n : e->first;
+    e->last = n;
+    e->n++;
+    return 0;
+}
+
+/* In segments of 1 MiB: the latest frames, and not a complete segment before them. */
+static void near_end(const char *dir)
+{
+    struct amp_store_options big = {.segment_bytes = 1 << 20, .keep_segments = 8};
+    static const uint64_t most[] = {1, 3, 100, 700, 1900, 2500, 5000, 1000000};
+    struct amp_store *writer = NULL, *keep = store;
+    uint64_t first, last;
+    char id[32], path[128], text[1024];
+    snprintf(path, sizeof(path), "%s/end", dir);
+    memset(text, 'x', sizeof(text));
+    memcpy(text, "{\"a\":\"", 6);
+    memcpy(text + sizeof(text) - 3, "\"}", 3);
+    if (amp_store_open(path, &big, &writer, &err) < 0)
+        printf("# %s\n", err.what);
+    store = writer;
+    for (int i = 0; i < 2000; i++) {
+        snprintf(id, sizeof(id), "e%d", i);
+        message(id, "c", i % 3 ? text : "{}", false);
+    }
+    amp_store_range(writer, &first, &last, &err);
+    for (size_t i = 0; i < sizeof(most) / sizeof(*most); i++) {
+        struct amp_store_place at = {{0}};
+        struct ending e = {0};
+        uint64_t want = most[i] < last ? most[i] : last;
+        int rc = amp_store_place_near_end(writer, most[i], &at, &e.after, &err);
+        if (rc == 0)
+            rc = amp_store_frames_on(writer, &at, end_fn, &e, &err);
+        TAP_OK(rc == 0 && e.n == want && e.last == last && !e.gap && e.older < 400,
+               "the latest %llu frames, after %llu older ones", (unsigned long long)want,
+               (unsigned long long)e.older);
+    }
+    amp_store_close(writer);
+    store = keep;
+}
+
 /* ---- diagrams ---- */
 
 /* Plain characters and entities only. */
@@ -368,6 +424,7 @@ int main(void)
     }
     conversations();
     reading_on(dir);
+    near_end(dir);
     diagrams();
     json();
     agents();

@@ -40,9 +40,9 @@ static void text_init(struct log_text *t, bool all)
  * without a new state, stages that another one implies. */
 static bool is_bookkeeping(const struct amp_history_row *r)
 {
-    static const char *const kinds[] = {"log",   "route",      "cursor",   "sequence", "nonce",
-                                        "token", "inboxes",    "awaited",  "job",      "told",
-                                        "base",  "capability", "task_ids", "outbox",   NULL};
+    static const char *const kinds[] = {
+        "log", "route", "cursor", "sequence",   "nonce",    "token",  "inboxes", "awaited",
+        "job", "told",  "base",   "capability", "task_ids", "outbox", "spent",   NULL};
     if (r->what == AMP_HISTORY_LEFT || r->implied)
         return true;
     if (amp_span_is(r->kind, "log") &&

@@ -1,16 +1,19 @@
 /*
- * What the work costs: the usage in the work log of each result, as the agents reported it
- * (amp-agent-contract(7)).
+ * What the work costs, as the agents reported it (amp-agent-contract(7)): the usage in the work log
+ * of each result, and the usage that the ledger recorded of other outcomes.
  */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "message/record/record.h"
+#include "message/settle/spent.h"
 #include "read.h"
 #include "task/task.h"
 
 #define RESULT "task_result-"
+/* What the prefix of a key may have. */
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 struct spent {
     struct top_source *src;
@@ -104,9 +107,36 @@ static int result_read(void *ctx, struct amp_span id, const struct amp_store_rec
     return 0;
 }
 
-int top_costs_read(struct top_source *src, struct amp_span task, struct amp_error *err)
+/* A row for each message: the name of its task is one of a session. */
+static int spent_read(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
 {
-    struct top_model *m = src->m;
+    struct top_source *src = ctx;
+    struct amp_spent s;
+    struct top_draft d;
+    char task[300];
+    if (amp_spent_parse(rec, &src->mem, &s, err) < 0)
+        return -1;
+    snprintf(task, sizeof task, "%.*s of %.*s", AMP_CLIP(s.task, 120),
+             AMP_CLIP(s.correlation, 120));
+    top_draft_begin(&d, id, AMP_SPAN(""));
+    top_draft_text(&d, 0, TOP_STRONG, amp_span_str(task));
+    top_draft_number(&d, 1, TOP_PLAIN, TOP_NUMBER, 1, 0);
+    top_draft_number(&d, 2, TOP_PLAIN, TOP_COUNT, s.tokens_in, 0);
+    top_draft_number(&d, 3, TOP_PLAIN, TOP_COUNT, s.tokens_out, 0);
+    top_draft_number(&d, 4, TOP_ACCENT, TOP_MONEY, s.micros, 0);
+    top_draft_number(&d, 5, TOP_DIM, TOP_NUMBER, 0, 0);
+    top_draft_number(&d, 6, TOP_DIM, TOP_AGE, s.at_ms, 0);
+    top_draft_text(&d, 7, TOP_DIM, s.agent);
+    d.hidden[0] = s.tokens_in;
+    d.hidden[1] = s.tokens_out;
+    d.hidden[2] = s.micros;
+    return top_draft_end(&d, &src->m->list[TOP_COST], false, err);
+}
+
+/* The results of AMP for a task; task empty: for all tasks. */
+static int results_read(struct top_source *src, struct amp_span task, struct amp_error *err)
+{
     struct spent s = {.src = src};
     char prefix[400];
 
@@ -114,11 +144,33 @@ int top_costs_read(struct top_source *src, struct amp_span task, struct amp_erro
         return 0;
     snprintf(prefix, sizeof prefix, RESULT "%.*s%s", AMP_CLIP(task, 256), task.n ? "-" : "");
     for (const char *p = prefix; *p; p++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", *p))
+        if (!strchr(PLAIN, *p))
             return 0; /* not an id of a task */
-    if (amp_store_each_of(src->store, AMP_MESSAGE_KIND, amp_span_str(prefix), result_read, &s,
-                          err) < 0 ||
-        spent_end(&s, err) < 0)
+    return amp_store_each_of(src->store, AMP_MESSAGE_KIND, amp_span_str(prefix), result_read, &s,
+                             err) < 0
+               ? -1
+               : spent_end(&s, err);
+}
+
+/* The other outcomes: of the messages whose ids begin as `id` up to its first character that a
+ * prefix cannot have. */
+static int outcomes_read(struct top_source *src, struct amp_span id, struct amp_error *err)
+{
+    struct amp_span prefix = id;
+    prefix.n = 0;
+    while (prefix.n < id.n && strchr(PLAIN, id.p[prefix.n]))
+        prefix.n++;
+    return prefix.n ? amp_store_each_of(src->store, AMP_SPENT_KIND, prefix, spent_read, src, err)
+                    : amp_store_each(src->store, AMP_SPENT_KIND, NULL, spent_read, src, err);
+}
+
+int top_costs_read(struct top_source *src, struct amp_span of, struct amp_error *err)
+{
+    struct top_model *m = src->m;
+    bool message = of.n && memchr(of.p, '/', of.n);
+
+    if ((!message && results_read(src, of, err) < 0) ||
+        ((message || of.n == 0) && outcomes_read(src, of, err) < 0))
         return -1;
     m->tokens_in = m->tokens_out = m->micros = 0;
     for (size_t i = 0; i < m->list[TOP_COST].n; i++) {

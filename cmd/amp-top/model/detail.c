@@ -11,7 +11,6 @@
 #include "base/grow.h"
 #include "flow/decide/evidence.h"
 #include "flow/story/story.h"
-#include "message/inbox/inbox.h"
 #include "message/record/record.h"
 #include "questions.h"
 #include "worktree/binding.h"
@@ -21,8 +20,10 @@
 
 void top_text_release(struct top_text *t)
 {
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < t->n; i++) {
         free(t->v[i].text);
+        free(t->v[i].key);
+    }
     free(t->v);
     *t = (struct top_text){0};
 }
@@ -46,7 +47,19 @@ void top_text_add(struct top_text *t, uint8_t label_tone, const char *label, uin
     t->label = n > t->label ? n : t->label;
 }
 
-static void fact_add(struct top_text *t, const char *label, const char *text)
+void top_link_add(struct top_text *t, enum top_link to, struct amp_span key)
+{
+    struct top_line *l = t->n ? &t->v[t->n - 1] : NULL;
+    if (!l || key.n == 0 || l->to != TOP_TO_NOTHING)
+        return;
+    l->key = amp_span_dup(key);
+    if (l->key)
+        l->to = (uint8_t)to;
+    else
+        t->failed = true;
+}
+
+void top_fact_add(struct top_text *t, const char *label, const char *text)
 {
     if (text && *text)
         top_text_add(t, TOP_DIM, label, TOP_PLAIN, 0, amp_span_str(text));
@@ -57,15 +70,14 @@ static void blank_add(struct top_text *t)
     top_text_add(t, TOP_PLAIN, "", TOP_PLAIN, 0, AMP_SPAN(""));
 }
 
-static void head_add(struct top_text *t, const char *title)
+void top_head_add(struct top_text *t, const char *title)
 {
     if (t->n)
         blank_add(t);
     top_text_add(t, TOP_ACCENT, title, TOP_PLAIN, 0, AMP_SPAN(""));
 }
 
-/* The local time; with the date unless it is of today. */
-static const char *time_text(const struct top_source *src, int64_t ms, char out[32])
+const char *top_time_text(const struct top_source *src, int64_t ms, char out[32])
 {
     struct tm t, today;
     time_t at = (time_t)(ms / 1000), now = (time_t)(src->m->now_ms / 1000);
@@ -78,7 +90,7 @@ static const char *time_text(const struct top_source *src, int64_t ms, char out[
     return out;
 }
 
-static void failed_add(struct top_text *t, const struct amp_error *err)
+void top_failed_add(struct top_text *t, const struct amp_error *err)
 {
     top_text_add(t, TOP_BAD, "error", TOP_BAD, 0, amp_span_str(err->what));
 }
@@ -118,7 +130,7 @@ static void event_show(const struct top_source *src, const struct amp_story_even
         rc = amp_buf_str(&b, "  — waits for a person", &err);
     if (rc < 0)
         return;
-    top_text_add(t, TOP_DIM, time_text(src, e->at_ms, at), event_tone(e), 0, amp_buf_span(&b));
+    top_text_add(t, TOP_DIM, top_time_text(src, e->at_ms, at), event_tone(e), 0, amp_buf_span(&b));
     if (*e->text)
         top_text_add(t, TOP_PLAIN, "", TOP_PLAIN, 2, amp_span_str(e->text));
     for (size_t i = 0; i < e->n_items; i++) {
@@ -137,7 +149,7 @@ static void event_show(const struct top_source *src, const struct amp_story_even
     }
 }
 
-static void task_show(struct top_source *src, const char *id, struct top_text *t)
+void top_task_show(struct top_source *src, const char *id, struct top_text *t)
 {
     AMP_STORY st = {0};
     struct amp_error err;
@@ -145,29 +157,29 @@ static void task_show(struct top_source *src, const char *id, struct top_text *t
 
     snprintf(t->title, sizeof t->title, "%.100s", id);
     if (amp_story_load(src->store, amp_span_str(id), &st, &err) < 0) {
-        failed_add(t, &err);
+        top_failed_add(t, &err);
         return;
     }
     if (st.found) {
         const struct amp_task *k = &st.task;
         const struct amp_task_part *part = amp_task_turn(k);
-        fact_add(t, "state", amp_task_fsm.states[k->state].name);
-        fact_add(t, "task", k->description);
+        top_fact_add(t, "state", amp_task_fsm.states[k->state].name);
+        top_fact_add(t, "task", k->description);
         bool oid = strlen(k->base) >= 40 && strspn(k->base, "0123456789abcdef") == strlen(k->base);
         snprintf(text, sizeof text, "%s%s%.*s", k->branch, *k->base ? " from " : "", oid ? 12 : 400,
                  k->base);
-        fact_add(t, "branch", text);
-        fact_add(t, "repository", k->repo);
+        top_fact_add(t, "branch", text);
+        top_fact_add(t, "repository", k->repo);
         if (part && part->commit)
-            fact_add(t, "commit", part->commit);
+            top_fact_add(t, "commit", part->commit);
         if (amp_task_is_suspended(k))
-            fact_add(t, "suspended", k->suspended.ref);
+            top_fact_add(t, "suspended", k->suspended.ref);
     }
     top_cost_text(src->m, id, text);
-    fact_add(t, "cost", text);
+    top_fact_add(t, "cost", text);
     if (st.n_attempts)
-        fact_add(t, "log", st.attempts[st.n_attempts - 1].dir);
-    head_add(t, "story");
+        top_fact_add(t, "log", st.attempts[st.n_attempts - 1].dir);
+    top_head_add(t, "story");
     for (size_t i = 0; i < st.n_events; i++)
         event_show(src, &st.events[i], t);
     if (!st.n_events)
@@ -187,22 +199,22 @@ static void agent_show(struct top_source *src, const char *name, struct top_text
     snprintf(t->title, sizeof t->title, "%.100s", name);
     if (!b || amp_agent_find(src->store, amp_span_str(name), &mem, &r, &err) < 0 ||
         amp_binding_get(src->store, name, b, &err) < 0) {
-        failed_add(t, b ? &err : &(struct amp_error){.what = "no memory is left"});
+        top_failed_add(t, b ? &err : &(struct amp_error){.what = "no memory is left"});
         return;
     }
-    head_add(t, "work");
+    top_head_add(t, "work");
     if (amp_agent_has_work(&r)) {
-        fact_add(t, "state", amp_agent_fsm.states[r.work.state].name);
-        fact_add(t, "role", r.work.role);
-        fact_add(t, "task", r.work.task);
-        fact_add(t, "last task", r.work.last_task);
-        fact_add(t, "failed", r.work.code);
-        fact_add(t, "seen", time_text(src, r.work.last_seen_ms, at));
+        top_fact_add(t, "state", amp_agent_fsm.states[r.work.state].name);
+        top_fact_add(t, "role", r.work.role);
+        top_fact_add(t, "task", r.work.task);
+        top_fact_add(t, "last task", r.work.last_task);
+        top_fact_add(t, "failed", r.work.code);
+        top_fact_add(t, "seen", top_time_text(src, r.work.last_seen_ms, at));
         if (r.work.pid > 0) {
             snprintf(text, sizeof text, "%lld", (long long)r.work.pid);
-            fact_add(t, "process", text);
+            top_fact_add(t, "process", text);
         }
-        fact_add(t, "time limit", time_text(src, r.work.limit_ms, at));
+        top_fact_add(t, "time limit", top_time_text(src, r.work.limit_ms, at));
     } else {
         top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("it has not worked here"));
     }
@@ -218,22 +230,22 @@ static void agent_show(struct top_source *src, const char *name, struct top_text
     if (amp_agent_is_suspended(&r))
         top_text_add(t, TOP_WARN, "suspended", TOP_WARN, 0, r.work.suspended.ref);
     if (r.reach.state != AMP_REACH_ABSENT) {
-        head_add(t, "registered");
-        fact_add(t, "state", amp_reach_fsm.states[r.reach.state].name);
-        fact_add(t, "since", time_text(src, r.reach.joined_ms, at));
-        fact_add(t, "seen", time_text(src, r.reach.seen_ms, at));
-        fact_add(t, "node", r.reach.node);
+        top_head_add(t, "registered");
+        top_fact_add(t, "state", amp_reach_fsm.states[r.reach.state].name);
+        top_fact_add(t, "since", top_time_text(src, r.reach.joined_ms, at));
+        top_fact_add(t, "seen", top_time_text(src, r.reach.seen_ms, at));
+        top_fact_add(t, "node", r.reach.node);
     }
-    head_add(t, "worktree");
+    top_head_add(t, "worktree");
     if (b->found) {
-        fact_add(t, "state", amp_binding_fsm.states[b->state].name);
-        fact_add(t, "path", b->worktree);
-        fact_add(t, "visits", b->other);
-        fact_add(t, "branch", b->branch);
-        fact_add(t, "base", b->base);
-        fact_add(t, "repository", b->repo);
-        fact_add(t, "since", time_text(src, b->since_ms, at));
-        fact_add(t, "problem", b->why);
+        top_fact_add(t, "state", amp_binding_fsm.states[b->state].name);
+        top_fact_add(t, "path", b->worktree);
+        top_fact_add(t, "visits", b->other);
+        top_fact_add(t, "branch", b->branch);
+        top_fact_add(t, "base", b->base);
+        top_fact_add(t, "repository", b->repo);
+        top_fact_add(t, "since", top_time_text(src, b->since_ms, at));
+        top_fact_add(t, "problem", b->why);
     } else {
         top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("it is bound to none"));
     }
@@ -242,12 +254,12 @@ static void agent_show(struct top_source *src, const char *name, struct top_text
     AMP_STORY st = {0};
     if (amp_story_load(src->store, amp_span_str(task), &st, &err) < 0)
         return;
-    head_add(t, "attempts");
+    top_head_add(t, "attempts");
     for (size_t i = 0; i < st.n_attempts; i++)
         if (strcmp(st.attempts[i].agent, name) == 0)
-            top_text_add(t, TOP_DIM, time_text(src, st.attempts[i].at_ms, at), TOP_PLAIN, 0,
+            top_text_add(t, TOP_DIM, top_time_text(src, st.attempts[i].at_ms, at), TOP_PLAIN, 0,
                          amp_span_str(st.attempts[i].dir));
-    head_add(t, "the task");
+    top_head_add(t, "the task");
     for (size_t i = 0; i < st.n_events; i++)
         event_show(src, &st.events[i], t);
 }
@@ -262,12 +274,12 @@ static void fields_show(const struct amp_question *q, struct top_text *t)
         size_t i;
         const json_t *e;
         if (!*f->path)
-            fact_add(t, f->label, amp_question_invocation(q));
+            top_fact_add(t, f->label, amp_question_invocation(q));
         else if (json_is_string(v))
             top_text_add(t, TOP_DIM, f->label, TOP_STRONG, 0, amp_span_str(json_string_value(v)));
         json_array_foreach (v, i, e)
             if (json_is_string(e))
-                fact_add(t, i ? "" : f->label, json_string_value(e));
+                top_fact_add(t, i ? "" : f->label, json_string_value(e));
     }
 }
 
@@ -283,7 +295,7 @@ static void question_show(struct top_source *src, const char *key, struct top_te
     int rc = top_question_load(src->store, key, &of, &err);
     if (rc <= 0) {
         if (rc < 0)
-            failed_add(t, &err);
+            top_failed_add(t, &err);
         else
             top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("it was decided, or has ended"));
         return;
@@ -293,15 +305,15 @@ static void question_show(struct top_source *src, const char *key, struct top_te
     snprintf(t->answers, sizeof t->answers, "%s", amp_answer_words(q));
     snprintf(t->form, sizeof t->form, "%s", amp_answer_form(q));
     fields_show(q, t);
-    fact_add(t, "severity", q->severity);
-    fact_add(t, "reason", q->reason);
-    fact_add(t, "risk", q->risk);
-    fact_add(t, "asked", time_text(src, q->arrived_ms, at));
-    fact_add(t, "deadline", time_text(src, q->deadline_ms, at));
+    top_fact_add(t, "severity", q->severity);
+    top_fact_add(t, "reason", q->reason);
+    top_fact_add(t, "risk", q->risk);
+    top_fact_add(t, "asked", top_time_text(src, q->arrived_ms, at));
+    top_fact_add(t, "deadline", top_time_text(src, q->deadline_ms, at));
     if (q->deadline_ms)
-        fact_add(t, "then", amp_fallback_name(q->fallback));
-    fact_add(t, "refused", q->refused);
-    head_add(t, "answers");
+        top_fact_add(t, "then", amp_fallback_name(q->fallback));
+    top_fact_add(t, "refused", q->refused);
+    top_head_add(t, "answers");
     const struct amp_action *a = amp_question_actions(q);
     for (int i = 0; a && a[i].name; i++) {
         top_text_add(t, TOP_ACCENT, a[i].name, TOP_PLAIN, 0, amp_span_str(a[i].effect));
@@ -311,131 +323,25 @@ static void question_show(struct top_source *src, const char *key, struct top_te
         }
     }
     if (amp_evidence_load(src->store, q, &ev, &err) < 0) {
-        failed_add(t, &err);
+        top_failed_add(t, &err);
     } else {
-        head_add(t, "evidence");
+        top_head_add(t, "evidence");
         if (*ev.commit) {
             char diff[300];
             snprintf(diff, sizeof diff, "%.12s..%.12s in %.200s", ev.base, ev.commit, ev.repo);
-            fact_add(t, "changes", diff);
+            top_fact_add(t, "changes", diff);
         }
         for (size_t i = 0; i < ev.n_rows; i++)
-            top_text_add(t, TOP_DIM, ev.rows[i].depth ? "" : time_text(src, ev.rows[i].at_ms, at),
+            top_text_add(t, TOP_DIM,
+                         ev.rows[i].depth ? "" : top_time_text(src, ev.rows[i].at_ms, at),
                          ev.rows[i].depth ? TOP_PLAIN : TOP_STRONG, ev.rows[i].depth ? 2 : 0,
                          amp_span_str(ev.rows[i].text));
     }
     amp_evidence_release(&ev);
 }
 
-/* ---- messages ---- */
-
-static void json_show(struct amp_span line, struct top_text *t)
-{
-    json_auto_t *j = json_loadb(line.p, line.n, 0, NULL);
-    AMP_FREE char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
-    if (!text) {
-        top_text_add(t, TOP_PLAIN, "", TOP_PLAIN, 0, line);
-        return;
-    }
-    for (const char *p = text; *p;) {
-        size_t n = strcspn(p, "\n"), blanks = strspn(p, " ");
-        top_text_add(t, TOP_PLAIN, "", TOP_PLAIN, (int)(blanks < 40 ? blanks : 40),
-                     (struct amp_span){p + blanks, n - blanks});
-        p += n + (p[n] == '\n');
-    }
-}
-
-static void message_show(struct top_source *src, struct amp_key key, const char *name,
-                         struct top_text *t)
-{
-    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
-    struct amp_store_rec rec;
-    struct amp_message_rec r;
-    struct amp_error err;
-    char at[32], text[300];
-
-    snprintf(t->title, sizeof t->title, "%.100s", name);
-    if (amp_store_get(src->store, key, &rec, &err) < 0 ||
-        (rec.found && amp_message_parse(&rec, &mem, &r, &err) < 0)) {
-        failed_add(t, &err);
-        return;
-    }
-    if (!rec.found) {
-        top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("there is no such message any more"));
-        return;
-    }
-    fact_add(t, "state", amp_delivery_fsm.states[r.state].name);
-    snprintf(text, sizeof text, "%.*s  %.*s → %.*s", AMP_CLIP(r.type, 60), AMP_CLIP(r.from, 60),
-             AMP_CLIP(r.to, 60));
-    fact_add(t, "message", text);
-    top_text_add(t, TOP_DIM, "task", TOP_PLAIN, 0, r.task);
-    top_text_add(t, TOP_DIM, "holder", TOP_PLAIN, 0, r.holder);
-    fact_add(t, "sent", time_text(src, r.sent_ms, at));
-    fact_add(t, "due", time_text(src, r.due_ms, at));
-    fact_add(t, "expires", time_text(src, r.expires_ms, at));
-    for (uint32_t i = 0; i < r.n_acks; i++) {
-        const struct amp_ack_note *a = &r.acks[i];
-        snprintf(text, sizeof text, "%s by %.100s%s%.*s%s", a->stage, a->by, a->code.n ? ": " : "",
-                 AMP_CLIP(a->code, 60), a->late ? " (late)" : "");
-        top_text_add(t, TOP_DIM, time_text(src, a->at_ms, at), a->code.n ? TOP_BAD : TOP_GOOD, 0,
-                     amp_span_str(text));
-    }
-    head_add(t, "line");
-    json_show(r.line, t);
-}
-
-struct inbox_reading {
-    struct top_source *src;
-    struct top_text *t;
-};
-
-static int inbox_line(void *ctx, const struct amp_inbox_msg *m)
-{
-    const struct inbox_reading *r = ctx;
-    char text[700], label[TOP_LABEL_MAX] = "";
-    top_age(r->src->m->now_ms - m->at_ms, label);
-    bool known = m->lane >= 0 && m->lane < AMP_LANE_COUNT;
-    snprintf(text, sizeof text, "%s  %.*s%s", known ? amp_lane_name((enum amp_lane)m->lane) : "-",
-             AMP_CLIP(m->id, 500), m->redelivered ? "  (redelivered)" : "");
-    top_text_add(r->t, TOP_DIM, label, TOP_STRONG, 0, amp_span_str(text));
-    struct amp_span line = {m->line.p, m->line.n > 300 ? 300 : m->line.n};
-    if (line.n)
-        top_text_add(r->t, TOP_DIM, "", TOP_DIM, 2, line);
-    return 0;
-}
-
-static void inbox_show(struct top_source *src, const char *agent, struct top_text *t)
-{
-    struct inbox_reading r = {.src = src, .t = t};
-    struct amp_error err;
-    snprintf(t->title, sizeof t->title, "inbox of %.100s", agent);
-    if (amp_inbox_each(src->store, amp_span_str(agent), inbox_line, &r, &err) < 0)
-        failed_add(t, &err);
-    if (t->n == 0)
-        top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("no message waits"));
-}
-
-static void lane_show(struct top_source *src, const char *lane, struct top_text *t)
-{
-    const struct top_list *l = &src->m->list[TOP_INBOXES];
-    int at = (int)top_list_find(&src->m->list[TOP_LANES], lane);
-    char text[100], age[16];
-    snprintf(t->title, sizeof t->title, "lane %.60s", lane);
-    for (size_t i = 0; at >= 0 && at < 3 && i < l->n; i++) {
-        const int64_t *h = &l->v[i].hidden[3 * at];
-        if (h[0] == 0)
-            continue;
-        top_age(src->m->now_ms - h[2], age);
-        snprintf(text, sizeof text, "%lld waiting, %lld bytes, the oldest for %s", (long long)h[0],
-                 (long long)h[1], age);
-        fact_add(t, l->v[i].key, text);
-    }
-    if (t->n == 0)
-        top_text_add(t, TOP_DIM, "", TOP_DIM, 0, AMP_SPAN("no message waits in this lane"));
-}
-
 /* A deadline leads to its record. */
-static void deadline_show(struct top_source *src, const char *key, struct top_text *t)
+static void deadline_show(struct top_source *src, const char *key, bool opened, struct top_text *t)
 {
     static const char *const words[] = {"question ", "agent ", "worktree ", "inbox ",
                                         "acknowledgement "};
@@ -448,21 +354,27 @@ static void deadline_show(struct top_source *src, const char *key, struct top_te
     else if (i == 1 || i == 2)
         agent_show(src, id, t);
     else if (i == 3)
-        inbox_show(src, id, t);
+        top_inbox_show(src, id, t);
     else if (i == 4)
-        message_show(src, AMP_KEY_NAMED(AMP_MESSAGE_KIND, amp_span_str(id)), id, t);
+        top_message_show(src, AMP_KEY_NAMED(AMP_MESSAGE_KIND, amp_span_str(id)), id, opened, t);
     else
         snprintf(t->title, sizeof t->title, "%.100s", key);
 }
 
 void top_detail_read(struct top_source *src, enum top_pane p, const struct top_row *row,
-                     struct top_text *t)
+                     bool opened, struct top_text *t)
 {
     top_text_release(t);
     switch (p) {
-    case TOP_TASKS:
     case TOP_COST:
-        task_show(src, row->key, t);
+        if (strchr(row->key, '/')) {
+            top_message_show(src, AMP_KEY_NAMED(AMP_MESSAGE_KIND, amp_span_str(row->key)), row->key,
+                             opened, t);
+            break;
+        }
+        /* fallthrough */
+    case TOP_TASKS:
+        top_task_show(src, row->key, t);
         break;
     case TOP_AGENTS:
         agent_show(src, row->key, t);
@@ -471,15 +383,15 @@ void top_detail_read(struct top_source *src, enum top_pane p, const struct top_r
         question_show(src, row->key, t);
         break;
     case TOP_INBOXES:
-        inbox_show(src, row->key, t);
+        top_inbox_show(src, row->key, t);
         break;
     case TOP_LANES:
-        lane_show(src, row->key, t);
+        top_lane_show(src, row->key, t);
         break;
     case TOP_MESSAGES:
-        message_show(src, AMP_KEY_TEXT(amp_span_str(row->key)), row->value[7].text, t);
+        top_message_show(src, AMP_KEY_TEXT(amp_span_str(row->key)), row->value[7].text, opened, t);
         break;
     default:
-        deadline_show(src, row->key, t);
+        deadline_show(src, row->key, opened, t);
     }
 }

@@ -95,6 +95,12 @@ static void row_release(struct top_row *r)
     *r = (struct top_row){0};
 }
 
+void top_list_cut(struct top_list *l, size_t n)
+{
+    while (l->n > n)
+        row_release(&l->v[--l->n]);
+}
+
 void top_list_clear(struct top_list *l)
 {
     for (size_t i = 0; i < l->n; i++)

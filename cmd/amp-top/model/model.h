@@ -127,6 +127,8 @@ int top_draft_end(struct top_draft *d, struct top_list *l, bool known, struct am
 int64_t top_list_find(const struct top_list *l, const char *key);
 void top_list_remove(struct top_list *l, const char *key);
 void top_list_clear(struct top_list *l);
+/* Removes the rows from number n on. */
+void top_list_cut(struct top_list *l, size_t n);
 
 /* ---- counts and activity ---- */
 

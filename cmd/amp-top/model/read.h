@@ -50,7 +50,8 @@ int top_tasks_read(struct top_source *src, struct amp_span id, struct amp_error 
 int top_agents_read(struct top_source *src, struct amp_span name, struct amp_error *err);
 int top_questions_read(struct top_source *src, const char *key, struct amp_error *err);
 int top_inboxes_read(struct top_source *src, struct amp_span agent, struct amp_error *err);
-int top_costs_read(struct top_source *src, struct amp_span task, struct amp_error *err);
+/* of: a task, or the id of a message (it has a '/') whose outcome the ledger recorded. */
+int top_costs_read(struct top_source *src, struct amp_span of, struct amp_error *err);
 int top_messages_read(struct top_source *src, struct amp_error *err);
 int top_deadlines_read(struct top_source *src, struct amp_error *err);
 

@@ -73,6 +73,17 @@ static int window_fill(struct top_source *src, const struct amp_store_window *w,
     return 0;
 }
 
+static int state_count(void *ctx, struct amp_span kind, struct amp_span state, uint64_t n,
+                       struct amp_error *err)
+{
+    uint64_t *sum = ctx;
+    (void)kind;
+    (void)state;
+    (void)err;
+    *sum += n;
+    return 0;
+}
+
 int top_messages_read(struct top_source *src, struct amp_error *err)
 {
     struct top_list *l = &src->m->list[TOP_MESSAGES];
@@ -81,8 +92,9 @@ int top_messages_read(struct top_source *src, struct amp_error *err)
     uint64_t first = l->first;
 
     l->window = true;
+    src->m->dead = 0;
     if (amp_store_count_due(src->store, AMP_MESSAGE_KIND, &l->total, err) < 0 ||
-        amp_store_count(src->store, AMP_DEAD_KIND, &src->m->dead, err) < 0)
+        amp_store_tally(src->store, AMP_DEAD_KIND, state_count, &src->m->dead, err) < 0)
         return -1;
     src->m->open = l->total;
     if (first > 0 && l->n > 0 && first < l->total) {
@@ -151,18 +163,27 @@ static const struct {
     {AMP_CURSOR_KIND, "cursor"},
 };
 
+/* A kind with more records than that is read through the index of deadlines, which is slow if most
+ * deadlines are of another kind. */
+#define FEW 4096
+
 struct soon_reading {
     struct top_source *src;
     const char *what;
+    uint64_t n[sizeof soon / sizeof *soon]; /* records of each kind */
+    uint64_t due;                           /* records with a deadline */
 };
 
 static int deadline_put(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                         struct amp_error *err)
 {
-    const struct soon_reading *r = ctx;
+    struct soon_reading *r = ctx;
     struct top_draft d;
     char key[600], state[64];
 
+    if (rec->due_ms <= 0)
+        return 0;
+    r->due++;
     top_lower(rec->state, state, sizeof state);
     bool late = rec->due_ms <= r->src->m->now_ms;
     snprintf(key, sizeof key, "%s %.*s", r->what, AMP_CLIP(id, 500));
@@ -181,18 +202,57 @@ static int earlier_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static int kind_count(void *ctx, struct amp_span kind, struct amp_span state, uint64_t n,
+                      struct amp_error *err)
+{
+    struct soon_reading *r = ctx;
+    (void)state;
+    (void)err;
+    for (size_t i = 0; i < sizeof soon / sizeof *soon; i++)
+        if (amp_span_is(kind, soon[i].kind))
+            r->n[i] += n;
+    return 0;
+}
+
+/* The nearest deadlines of a kind. *total: how many it has. */
+static int kind_read(struct soon_reading *r, size_t i, uint64_t *total, struct amp_error *err)
+{
+    struct amp_store *s = r->src->store;
+    struct top_list *l = &r->src->m->list[TOP_DEADLINES];
+    const struct amp_store_window w = {.kind = soon[i].kind, .most = SOON};
+    size_t before = l->n;
+
+    r->what = soon[i].what;
+    r->due = 0;
+    if (i == 0) { /* messages are counted with their list */
+        *total = r->src->m->open;
+        return *total ? amp_store_due_window(s, &w, deadline_put, r, err) : 0;
+    }
+    if (r->n[i] > FEW)
+        return amp_store_due_window(s, &w, deadline_put, r, err) < 0
+                   ? -1
+                   : amp_store_count_due(s, soon[i].kind, total, err);
+    if (r->n[i] && amp_store_each(s, soon[i].kind, NULL, deadline_put, r, err) < 0)
+        return -1;
+    *total = r->due;
+    if (l->n > before + SOON) {
+        qsort(l->v + before, l->n - before, sizeof *l->v, earlier_first);
+        top_list_cut(l, before + SOON);
+    }
+    return 0;
+}
+
 int top_deadlines_read(struct top_source *src, struct amp_error *err)
 {
     struct top_list *l = &src->m->list[TOP_DEADLINES];
-    uint64_t total = 0;
+    struct soon_reading r = {.src = src};
+    uint64_t total = 0, n;
 
     top_list_clear(l);
+    if (amp_store_tally(src->store, NULL, kind_count, &r, err) < 0)
+        return -1;
     for (size_t i = 0; i < sizeof soon / sizeof *soon; i++) {
-        const struct amp_store_window w = {.kind = soon[i].kind, .most = SOON};
-        struct soon_reading r = {.src = src, .what = soon[i].what};
-        uint64_t n;
-        if (amp_store_due_window(src->store, &w, deadline_put, &r, err) < 0 ||
-            amp_store_count_due(src->store, soon[i].kind, &n, err) < 0)
+        if (kind_read(&r, i, &n, err) < 0)
             return -1;
         total += n;
     }

@@ -218,6 +218,13 @@ uint64_t top_view_text(const struct top_text *t, uint64_t from, struct top_rect 
     return line;
 }
 
+uint64_t top_view_text_row(const struct top_text *t, size_t i, struct top_rect r)
+{
+    struct top_text before = *t;
+    before.n = i < t->n ? i : t->n;
+    return top_view_text(&before, 0, r, NULL);
+}
+
 /* ---- help ---- */
 
 void top_view_help(const struct top_ui *ui, struct top_rect r, struct top_grid *g)
@@ -227,7 +234,7 @@ void top_view_help(const struct top_ui *ui, struct top_rect r, struct top_grid *
         {"PgUp PgDn  g G", "a page; the first and the last row"},
         {"Tab  Shift-Tab  ← →", "the next and the previous list"},
         {"1 … 8", "tasks, agents, questions, inboxes, lanes, messages, deadlines, cost"},
-        {"Enter", "open: a task's story, an agent's work and worktree, a question's evidence"},
+        {"Enter", "open: a task's story, an agent's work, a question's evidence, a message"},
         {"Esc", "back; remove the filter"},
         {"/", "show only rows with a text"},
         {"o  O", "sort by the next column; the other way round"},

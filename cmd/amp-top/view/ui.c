@@ -11,7 +11,7 @@
 
 void top_ui_init(struct top_ui *ui)
 {
-    *ui = (struct top_ui){.focus = TOP_TASKS, .other = TOP_MESSAGES};
+    *ui = (struct top_ui){.focus = TOP_TASKS, .other = TOP_MESSAGES, .text_at = TOP_NO_LINE};
     for (int p = 0; p < TOP_PANE_COUNT; p++)
         ui->place[p].sort = -1;
 }
@@ -113,6 +113,20 @@ void top_ui_select(struct top_ui *ui, const struct top_model *m, enum top_pane p
     const struct top_row *r = top_ui_row(ui, m, p);
     if (r)
         snprintf(at->key, sizeof at->key, "%s", r->key);
+}
+
+size_t top_ui_link(const struct top_text *t, size_t from, int by)
+{
+    size_t i = from;
+    if (by < 0)
+        while (i != TOP_NO_LINE && i-- > 0 && i < t->n)
+            if (t->v[i].to != TOP_TO_NOTHING)
+                return i;
+    if (by > 0)
+        for (i = from == TOP_NO_LINE ? 0 : from + 1; i < t->n; i++)
+            if (t->v[i].to != TOP_TO_NOTHING)
+                return i;
+    return TOP_NO_LINE;
 }
 
 void top_ui_sort(struct top_ui *ui, enum top_pane p)

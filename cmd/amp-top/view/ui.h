@@ -6,6 +6,7 @@
 
 #define TOP_LIST_MOST 100000 /* rows of a list that are shown */
 #define TOP_TYPED_MAX 1000
+#define TOP_NO_LINE   SIZE_MAX
 
 enum top_mode {
     TOP_MODE_LIST,
@@ -33,6 +34,7 @@ struct top_ui {
     struct top_text text; /* behind the selected row */
     uint64_t text_top;    /* its first visible line */
     uint64_t text_lines;  /* lines after wrapping, of the last view */
+    size_t text_at;       /* the selected line, which leads to something; TOP_NO_LINE: none */
     /* What is typed, and the question in front of it. */
     char ask[400], typed[TOP_TYPED_MAX];
     char hint[400];
@@ -53,6 +55,9 @@ const struct top_row *top_ui_row(const struct top_ui *ui, const struct top_model
 uint64_t top_ui_rows(const struct top_ui *ui, const struct top_model *m, enum top_pane p);
 /* Selects a row. */
 void top_ui_select(struct top_ui *ui, const struct top_model *m, enum top_pane p, uint64_t row);
+/* The nearest line of the text that leads to something, after `from` or (by -1) before it;
+ * TOP_NO_LINE as `from`: the first one. TOP_NO_LINE: there is none. */
+size_t top_ui_link(const struct top_text *t, size_t from, int by);
 /* The next column to sort by; after the last one the rows are in their own order again. */
 void top_ui_sort(struct top_ui *ui, enum top_pane p);
 
@@ -88,6 +93,8 @@ void top_view_list(const struct top_ui *ui, const struct top_model *m, enum top_
                    struct top_rect r, struct top_grid *g);
 uint64_t top_view_text(const struct top_text *t, uint64_t from, struct top_rect r,
                        struct top_grid *g);
+/* The first of these lines that shows line number i of the text. */
+uint64_t top_view_text_row(const struct top_text *t, size_t i, struct top_rect r);
 void top_view_help(const struct top_ui *ui, struct top_rect r, struct top_grid *g);
 
 #endif

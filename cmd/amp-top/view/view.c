@@ -242,7 +242,9 @@ static void foot_draw(const struct top_ui *ui, const struct top_model *m, struct
     bool detail = ui->mode == TOP_MODE_DETAIL;
     if (detail) {
         x = key_draw(g, x, "Esc", "back");
-        x = key_draw(g, x, "↑↓", "scroll");
+        if (ui->text_at < ui->text.n)
+            x = key_draw(g, x, "Enter", "open");
+        x = key_draw(g, x, "↑↓", ui->text_at < ui->text.n ? "select" : "scroll");
     } else {
         x = key_draw(g, x, "Enter", "open");
     }
@@ -278,7 +280,10 @@ static void text_draw(const struct top_ui *ui, struct top_rect r, bool focus, st
     top_frame(g, r, focus, t->n ? t->title : "Details", note);
     if (t->n)
         top_view_text(t, from, in, g);
-    else
+    uint64_t row = focus && ui->text_at < t->n ? top_view_text_row(t, ui->text_at, in) : 0;
+    if (focus && ui->text_at < t->n && row >= from && row < from + (uint64_t)in.h)
+        top_shade(g, (struct top_rect){in.x, in.y + (int)(row - from), in.w, 1}, TOP_SELECTED);
+    if (!t->n)
         top_puts(g, in.x, in.y, in.w, TOP_DIM, "nothing is selected");
 }
 

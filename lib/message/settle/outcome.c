@@ -9,6 +9,7 @@
 #include "message/record/record.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
+#include "message/settle/spent.h"
 #include "protocol/terms.h"
 
 /* ---- AMP ---- */
@@ -149,6 +150,8 @@ struct answering {
     int64_t now_ms;
     bool check; /* change nothing */
     bool taken; /* by at least one attempt */
+    bool spent; /* the message has a usage */
+    struct amp_usage usage;
     struct amp_error denied;
 };
 
@@ -181,6 +184,10 @@ static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
     int rc = t->check ? amp_message_may_answer(t->store, id, NULL, t->answer, &e)
                       : amp_settle_answer(t->store, id, t->answer, t->now_ms, NULL, &e);
     t->taken |= rc == 0;
+    /* After a crash between the two commits, the repeated outcome records the usage. */
+    if (rc == 0 && !t->check && t->spent &&
+        amp_spent_record(t->store, id, t->v, &t->usage, t->now_ms, err) < 0)
+        return -1;
     if (rc < 0 && amp_holder_denied(&e))
         t->denied = e; /* other negative results: unknown, or not in this state */
     return rc < 0 ? amp_fail_unless_no(err, &e) : 0;
@@ -192,6 +199,8 @@ static int attempts_answer(struct amp_store *s, const struct amp_view *v,
                            struct amp_error *err)
 {
     struct answering t = {.store = s, .v = v, .answer = a, .now_ms = now_ms, .check = check};
+    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    t.spent = !check && terms->usage && terms->usage(v, &t.usage);
     if (amp_awaited_each(s, v, attempt_answer, &t, err) < 0)
         return -1;
     if (t.taken || t.denied.status != AMP_NO)

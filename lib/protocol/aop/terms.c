@@ -114,6 +114,29 @@ static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
     return true;
 }
 
+static int64_t number_at(const struct amp_view *v, const char *pointer, double scale)
+{
+    uint32_t tok = amp_tape_pointer(v->tape, 0, amp_span_str(pointer));
+    double n;
+    return tok != AMP_TOK_NONE && amp_tok_real(v->tape, tok, &n) && n > 0 && n < 1e9
+               ? (int64_t)(n * scale + 0.5)
+               : 0;
+}
+
+/* The actual cost counts, where it is given. */
+static bool usage_read(const struct amp_view *v, struct amp_usage *out)
+{
+    bool actual =
+        amp_tape_pointer(v->tape, 0, AMP_SPAN("/cost_tracking/actual_cost_usd")) != AMP_TOK_NONE;
+    if (v->kind != AMP_KIND_RESULT)
+        return false;
+    out->tokens_in = number_at(v, "/cost_tracking/tokens_input", 1);
+    out->tokens_out = number_at(v, "/cost_tracking/tokens_output", 1);
+    out->micros = number_at(
+        v, actual ? "/cost_tracking/actual_cost_usd" : "/cost_tracking/estimated_cost_usd", 1e6);
+    return out->tokens_in || out->tokens_out || out->micros;
+}
+
 static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
 {
     (void)a;
@@ -172,6 +195,7 @@ const struct amp_terms amp_terms_aop = {
     .work = work_name,
     .sender_at = "/agent/name",
     .outcome = outcome_read,
+    .usage = usage_read,
     .result_fault = result_fault,
     .result_waives = result_waives,
     .falls_back = true,

@@ -94,6 +94,8 @@ int amp_store_place_near_end(struct amp_store *s, uint64_t most, struct amp_stor
         return -1;
     *after = last > most ? last - most : 0;
     out->pos = scan_start(&s->log, *after + 1);
+    if (out->pos.seg)
+        amp_log_approach(&s->log, *after + 1, &out->pos);
     return 0;
 }
 

@@ -18,8 +18,8 @@ int amp_store_frames(struct amp_store *s, uint64_t after, amp_store_frame_fn fn,
 struct amp_store_place {
     struct amp_pos pos;
 };
-/* A place before the latest `most` frames, as near to them as the log's segments allow: the frames
- * between it and *after are older. */
+/* A place before the latest `most` frames and near to them: the frames between it and *after are
+ * older. */
 int amp_store_place_near_end(struct amp_store *s, uint64_t most, struct amp_store_place *out,
                              uint64_t *after, struct amp_error *err);
 /* Calls fn with the frames after the place, also if the log rotated or was repaired meanwhile. They

@@ -94,6 +94,9 @@ int amp_log_frame(struct amp_log *l, struct amp_place at, struct amp_span *out,
 /* The number of a segment's first frame, before which the previous segment ends. 0: it has no
  * frame, or a damaged one. */
 uint64_t amp_log_first_number(struct amp_log *l, uint32_t seg);
+/* Moves *pos, the start of a segment, to a place before frame n, and near it if the segment is
+ * intact around it. */
+void amp_log_approach(struct amp_log *l, uint64_t n, struct amp_pos *pos);
 /* Calls fn with the frames after *pos, which moves past them. Stops at the end, at a bad frame
  * (*bad is set; pos is its start), or when fn returns not 0, which it returns. */
 typedef int (*amp_scan_fn)(void *ctx, const struct amp_frame_head *head, struct amp_span frame,

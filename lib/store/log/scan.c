@@ -82,6 +82,52 @@ uint64_t amp_log_first_number(struct amp_log *l, uint32_t seg)
                : 0;
 }
 
+enum { APPROACH_NEAR = 64 * 1024, APPROACH_READ = 4096 };
+
+/* The first intact frame that begins after a line end at `from` or later, and before `to`. */
+static bool frame_after(struct amp_log *l, uint32_t seg, uint64_t from, uint64_t to,
+                        struct amp_frame_head *h, uint64_t *off)
+{
+    char p[APPROACH_READ];
+    struct amp_span frame;
+    ssize_t n;
+    int fd = amp_log_fd(l, seg, NULL);
+    const char *lf = NULL;
+    for (; fd >= 0 && !lf && from < to; from += (uint64_t)n) {
+        n = pread(fd, p, sizeof p, (off_t)from);
+        if (n <= 0)
+            return false;
+        lf = memchr(p, '\n', (size_t)n);
+        if (lf)
+            break;
+    }
+    if (!lf || (*off = from + (uint64_t)(lf - p) + 1) >= to)
+        return false;
+    n = pread(fd, p, AMP_FRAME_PREFIX, (off_t)*off);
+    return n > 0 && amp_frame_peek(l->format, p, (size_t)n, h) && *off + h->size <= to &&
+           amp_log_frame(l, (struct amp_place){seg, h->size, *off}, &frame, h, NULL) == 0;
+}
+
+void amp_log_approach(struct amp_log *l, uint64_t n, struct amp_pos *pos)
+{
+    struct stat st;
+    int fd = amp_log_fd(l, pos->seg, NULL);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return;
+    uint64_t to = pos->seg == l->end.seg ? l->end.off : (uint64_t)st.st_size;
+    /* The numbers of the frames rise. */
+    while (pos->off + APPROACH_NEAR < to) {
+        struct amp_frame_head h;
+        uint64_t middle = pos->off + (to - pos->off) / 2, off;
+        if (!frame_after(l, pos->seg, middle, to, &h, &off) || h.n >= n) {
+            to = middle;
+            continue;
+        }
+        pos->off = off;
+        amp_pos_advance(pos, &h);
+    }
+}
+
 struct amp_place amp_pos_frame(const struct amp_pos *pos)
 {
     return (struct amp_place){.seg = pos->seg, .len = pos->len, .off = pos->off - pos->len};

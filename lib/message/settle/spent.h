@@ -1,0 +1,26 @@
+/*
+ * What the work on a message cost, as its outcome says (struct amp_usage). Only for protocols whose
+ * outcomes are not messages of the ledger. There is one record for each message, its id is the
+ * message's; the last outcome counts.
+ */
+#ifndef AMP_MESSAGE_SETTLE_SPENT_H
+#define AMP_MESSAGE_SETTLE_SPENT_H
+
+#include "protocol/terms.h"
+#include "store/store.h"
+
+#define AMP_SPENT_KIND "spent" /* of the records in the store */
+
+/* The spans of a record that was read point into the caller's mem. */
+struct amp_spent {
+    struct amp_span task, correlation, agent;
+    int64_t tokens_in, tokens_out, micros, at_ms;
+};
+/* Records the usage in an outcome of the message, unless it is recorded already. */
+int amp_spent_record(struct amp_store *s, struct amp_span id, const struct amp_view *outcome,
+                     const struct amp_usage *usage, int64_t now_ms, struct amp_error *err);
+/* Reads a row of this kind from amp_store_each. */
+int amp_spent_parse(const struct amp_store_rec *row, struct amp_buf *mem, struct amp_spent *out,
+                    struct amp_error *err);
+
+#endif
