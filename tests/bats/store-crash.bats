@@ -51,6 +51,23 @@ replay() {
   "$tool" "$S" check <acked
 }
 
+@test "kill -9 while the index is written: it is complete, and not made again" {
+  for ((round = 1; round <= ${KILL_ROUNDS:-60}; round++)); do
+    exec {out}< <(exec "$tool" "$S" index "r$round" 1000 2>>errors)
+    pid=$!
+    for ((k = RANDOM % 100; k >= 0; k--)); do
+      read -r -u "$out" id && echo "$id" >>acked
+    done
+    kill -9 "$pid"
+    cat <&"$out" >>acked
+    exec {out}<&-
+  done
+  [ ! -s errors ] || { cat errors; false; }
+  "$tool" "$S" check <acked
+  [ -e "$S/index.db" ]
+  [ ! -e "$S/index.1.db" ]
+}
+
 @test "a counter that four processes raise misses no step" {
   for i in 1 2 3 4; do "$tool" "$S" count n 100 & done
   wait
@@ -165,6 +182,16 @@ SH
   native "a preloaded shim must come first"
   record_trace
   replay "${CRASH_SEED:-1}" "${CRASH_IMAGES:-120}"
+}
+
+@test "power loss while the index is written: no page of it is lost" {
+  native "a preloaded shim must come first"
+  with_shim AMP_FAULT_TRACE="$PWD/trace" "$tool" "$S" index a 12 >/dev/null &
+  with_shim AMP_FAULT_TRACE="$PWD/trace" "$tool" "$S" index b 12 >/dev/null
+  wait
+  run -0 replay "${CRASH_SEED:-5}" "${INDEX_IMAGES:-60}"
+  echo "# $output" >&3
+  [[ $output == *" 0 with a new index"* ]]
 }
 
 @test "nor while old segments go" {

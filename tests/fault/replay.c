@@ -10,7 +10,8 @@
  * that was synced before it, and of the rest a subset chosen by the seed: each 4 KiB page of each
  * write, each truncation, each change of a directory for itself; a file's size may have grown
  * without its data. Then `STORETOOL IMAGE check` must find every id that was acknowledged by then.
- * Prints what failed; the exit status is 0 when nothing was lost, 1 when something was, 2 when
+ * Prints what failed, and in how many images the index was damaged, so that the store made a new
+ * one; the exit status is 0 when nothing was lost, 1 when something was, 2 when
  * the trace or the machine is at fault.
  */
 #include <errno.h>
@@ -315,6 +316,23 @@ static bool is_sync(const struct op *o)
     return o->r.op == TRACE_SYNC || o->r.op == TRACE_SYNC_DIR;
 }
 
+/* The first sync of the checksums of the index's pages; before it there is only an empty index. */
+static size_t index_synced(void)
+{
+    static const char name[] = "index.db-sums";
+    int file = -1;
+    for (size_t i = 0; i < n_ops; i++) {
+        const struct op *o = &ops[i];
+        size_t n = strlen(o->path);
+        if (o->r.op == TRACE_CREATE && n >= sizeof name - 1 &&
+            strcmp(o->path + n - (sizeof name - 1), name) == 0)
+            file = o->file;
+        if (o->r.op == TRACE_SYNC && file >= 0 && o->file == file)
+            return i;
+    }
+    return n_ops;
+}
+
 int main(int argc, char **argv)
 {
     static const unsigned keeps[] = {0, 20, 50, 80, 100};
@@ -324,7 +342,10 @@ int main(int argc, char **argv)
         die("usage: replay TRACE WORKDIR STORETOOL SEED IMAGES");
     load(argv[1]);
     bool each = strcmp(argv[5], "each") == 0;
-    long seed = number(argv[4], INT32_MAX), images = each ? 0 : number(argv[5], 1000000), made = 0;
+    long seed = number(argv[4], INT32_MAX), images = each ? 0 : number(argv[5], 1000000), made = 0,
+         renewed = 0;
+    char next[PATH_MAX + 16];
+    size_t synced = index_synced();
     snprintf(image, sizeof image, "%s/image", argv[2]);
     snprintf(ids, sizeof ids, "%s/acked", argv[2]);
     for (long k = 0; k < (each ? 2 * (long)n_ops : images); k++) {
@@ -342,13 +363,16 @@ int main(int argc, char **argv)
         int in = acked(ids, t, &n);
         int rc = run((const char *const[]){argv[3], image, "check", NULL}, in);
         close(in);
+        snprintf(next, sizeof next, "%s/index.1.db", image);
+        renewed += t > synced && access(next, F_OK) == 0;
         most = n > most ? n : most;
         if (rc != 0 && failures++ < 5)
             printf("image %ld of seed %ld: crash before op %zu of %zu, %u %% kept, %ld "
                    "acknowledged: check says %d\n",
                    k, seed, t, n_ops, keep, n, rc);
     }
-    printf("%ld images from %zu operations, at most %ld acknowledged: %ld failed\n", made, n_ops,
-           most, failures);
+    printf("%ld images from %zu operations, at most %ld acknowledged, %ld with a new index: %ld "
+           "failed\n",
+           made, n_ops, most, renewed, failures);
     return failures ? 1 : 0;
 }

@@ -8,6 +8,9 @@
  *                                others change too, lines closed and left open, removals, blobs;
  *                                what may be relied on goes to standard output
  *
+ * storetool DIR index NAME COUNT   COUNT rounds of messages as work does; after each the index is
+ *                                  brought up, and its write-ahead log moved into its file
+ *
  * storetool DIR check   what work and mix said, on standard input: all of it must be true; then one
  *                       more commit must succeed
  *
@@ -25,7 +28,7 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
-#include "store/store.h"
+#include "store/store_int.h"
 
 static struct amp_error err;
 
@@ -149,7 +152,7 @@ static int set(struct amp_store *s, const char *name, char *json)
                             &err);
 }
 
-static int raise(struct amp_store *s, const char *key, char *out, size_t size)
+static int counter_raise(struct amp_store *s, const char *key, char *out, size_t size)
 {
     char json[64];
     if (amp_store_update(s, AMP_KEY("task", amp_span_str(key)), NULL, add_one, json, NULL, &err) !=
@@ -171,7 +174,8 @@ static int one_mix(struct amp_store *s, const char *name, long i, char *out, siz
     if (update(s, &r, id) != 0)
         return -1;
     struct amp_store_entry_id made = {amp_store_last_frame(s), 0};
-    if (raise(s, name, out, size) != 0 || (i % 2 == 0 && raise(s, "shared", out, size) != 0))
+    if (counter_raise(s, name, out, size) != 0 ||
+        (i % 2 == 0 && counter_raise(s, "shared", out, size) != 0))
         return -1;
     snprintf(text, sizeof text, "%s\n%s%s%s", id, i % 3 == 0 ? "open " : "", i % 3 == 0 ? id : "",
              i % 3 == 0 ? "\n" : "");
@@ -316,6 +320,30 @@ static int repair(const char *dir)
     return 0;
 }
 
+static int index_rounds(struct amp_store *s, const char *name, long count)
+{
+    enum { MESSAGES = 40, TRUNCATED = 3 };
+    int64_t due;
+    char part[80];
+    for (long i = 1; i <= count; i++) {
+        snprintf(part, sizeof part, "%s-%ld", name, i);
+        int rc = work(s, part, MESSAGES, MESSAGES);
+        if (rc != 0)
+            return rc;
+        if (amp_store_next_due(s, "message", &due, &err) != 0)
+            return fail("next_due");
+        if (i % TRUNCATED) {
+            amp_index_checkpoint(&s->index, -1, false);
+            continue;
+        }
+        if (amp_store_begin(s, &err) != 0)
+            return fail("begin");
+        amp_index_checkpoint(&s->index, -1, true);
+        amp_store_end(s);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct amp_store_options o = {
@@ -336,6 +364,8 @@ int main(int argc, char **argv)
     int rc = 64;
     if (strcmp(verb, "work") == 0 && argc == 6)
         rc = work(s, argv[3], number(argv[4]), number(argv[5]));
+    else if (strcmp(verb, "index") == 0 && argc == 5)
+        rc = index_rounds(s, argv[3], number(argv[4]));
     else if (strcmp(verb, "mix") == 0 && argc == 5)
         rc = mix(s, argv[3], number(argv[4]));
     else if (strcmp(verb, "count") == 0 && argc == 5)

@@ -1,10 +1,11 @@
-/* Checks that the index has not changed: reads the complete file once per boot and after a foreign
- * write to it. */
+/* Checks that the index has not changed. Reading the complete file is for a file without checksums
+ * of its pages, and for amp_store_check_index. */
 #include "store/index/index.h"
 
 #include <sqlite3.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "store/index/pages.h"
 
 static const char *const tables[] = {
     [AMP_INDEX_REC] = "SELECT * FROM rec",     [AMP_INDEX_SEEN] = "SELECT * FROM seen",
@@ -23,8 +24,10 @@ static int check_structure(struct amp_index *ix, struct amp_error *err)
     if (rc != SQLITE_ROW)
         amp_index_failed(ix, "check", err);
     sqlite3_finalize(st);
+    /* It reports a page that cannot be read like other damage. */
     if (rc == SQLITE_ROW && !sound)
-        return amp_index_wrong(ix, "its structure is not sound", err);
+        return amp_pages_bad(ix->db) ? amp_index_page_wrong(ix, err)
+                                     : amp_index_wrong(ix, "its structure is not sound", err);
     return sound ? 0 : -1;
 }
 
@@ -50,39 +53,33 @@ int amp_index_check(struct amp_index *ix, struct amp_error *err)
     return 0;
 }
 
-/* The time of the last write to the file, not 0; 0: unknown. */
-static uint64_t file_written(const struct amp_index *ix)
-{
-    struct stat st;
-    if (amp_index_stat(ix, &st) != 0 || st.st_ino != ix->ino)
-        return 0;
-    return ((uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec) | 1;
-}
-
 bool amp_index_trusted(const struct amp_index *ix)
 {
-    uint64_t known;
-    if (ix->memory || ix->checked)
-        return true;
-    if (!ix->wm || !amp_wm_index(ix->wm, ix->ino, &known))
-        return false;
-    return !known || known == file_written(ix);
+    return ix->memory || ix->checked || amp_pages_trusted(ix->db);
 }
 
 void amp_index_note_checked(struct amp_index *ix)
 {
-    ix->checked = !ix->wm || !amp_wm_set_index(ix->wm, ix->ino, file_written(ix));
+    amp_pages_note_checked(ix->db);
+    ix->checked = true;
 }
 
-bool amp_index_will_write(struct amp_index *ix)
+int amp_index_check_writer(struct amp_index *ix, struct amp_error *err)
 {
-    uint64_t known;
-    return ix->wm && amp_wm_index(ix->wm, ix->ino, &known) && amp_wm_set_index(ix->wm, ix->ino, 0);
+    uint64_t known, now = ix->wm && !ix->memory ? amp_pages_wal(ix->db) : 0;
+    if (!now || !amp_wm_index(ix->wm, ix->ino, &known) || !known || known == now)
+        return 0;
+    return amp_index_wrong(ix, "another program has written to it", err);
+}
+
+void amp_index_will_write(struct amp_index *ix)
+{
+    if (ix->wm && !ix->memory)
+        amp_wm_set_index(ix->wm, ix->ino, 0);
 }
 
 void amp_index_has_written(struct amp_index *ix)
 {
-    uint64_t known;
-    if (amp_wm_index(ix->wm, ix->ino, &known))
-        amp_wm_set_index(ix->wm, ix->ino, file_written(ix));
+    if (ix->wm && !ix->memory)
+        amp_wm_set_index(ix->wm, ix->ino, amp_pages_wal(ix->db));
 }

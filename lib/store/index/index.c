@@ -9,6 +9,8 @@
 #include <sqlite3.h>
 #include <string.h>
 
+#include "store/index/pages.h"
+
 void amp_index_init(struct amp_index *ix, int dirfd, const char *dir, bool read_only)
 {
     *ix = (struct amp_index){.dirfd = dirfd, .dir = dir, .read_only = read_only};
@@ -44,14 +46,14 @@ int amp_index_begin(struct amp_index *ix, struct amp_error *err)
     if (statement_run(ix, AMP_IX_BEGIN, err) < 0)
         return -1;
     ix->writing = true;
-    return 0;
+    return amp_index_check_writer(ix, err);
 }
 
 int amp_index_begin_read(struct amp_index *ix, struct amp_error *err)
 {
     if (ix->writing || ix->reading)
         return 0;
-    if (statement_run(ix, AMP_IX_BEGIN_READ, err) < 0)
+    if (amp_index_check_writer(ix, err) < 0 || statement_run(ix, AMP_IX_BEGIN_READ, err) < 0)
         return -1;
     ix->reading = true;
     return 0;
@@ -77,8 +79,13 @@ int amp_index_commit(struct amp_index *ix, const struct amp_pos *pos, struct amp
         return -1;
     for (int i = 0; i < 6; i++)
         bind_u64(st, i + 1, v[i]);
-    if (amp_index_step(ix, st, err) < 0 || statement_run(ix, AMP_IX_COMMIT, err) < 0)
+    if (amp_index_step(ix, st, err) < 0)
         return -1;
+    amp_index_will_write(ix);
+    if (statement_run(ix, AMP_IX_COMMIT, err) < 0)
+        return -1;
+    amp_index_has_written(ix);
+    amp_pages_reached(ix->db, pos->n);
     ix->writing = false;
     ix->pos = *pos;
     return 0;
@@ -96,17 +103,17 @@ void amp_index_checkpoint(struct amp_index *ix, int above_pages, bool truncate)
 {
     if (!ix->db || ix->memory || ix->read_only || ix->wal_pages <= above_pages)
         return;
-    bool noted = amp_index_will_write(ix);
     /* Do not wait for other readers or checkpoints. */
     sqlite3_busy_timeout(ix->db, 0);
+    amp_pages_checkpoint(ix->db);
+    if (truncate)
+        amp_index_will_write(ix);
     if (sqlite3_wal_checkpoint_v2(ix->db, NULL,
                                   truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
-                                  NULL, NULL) == SQLITE_OK) {
+                                  NULL, NULL) == SQLITE_OK)
         ix->wal_pages = 0;
-        /* Otherwise another process may be writing; it notes its write itself. */
-        if (noted)
-            amp_index_has_written(ix);
-    }
+    if (truncate)
+        amp_index_has_written(ix);
     sqlite3_busy_timeout(ix->db, AMP_INDEX_BUSY_MS);
 }
 
@@ -115,6 +122,7 @@ int amp_index_wipe(struct amp_index *ix, struct amp_error *err)
     if (amp_index_begin(ix, err) < 0)
         return -1;
     amp_index_tally_clear(ix);
+    amp_pages_restart(ix->db);
     if (sqlite3_exec(ix->db,
                      "DELETE FROM rec;DELETE FROM seen;DELETE FROM outbox;DELETE FROM blob;"
                      "DELETE FROM tally;UPDATE meta SET tally=n",

@@ -10,7 +10,6 @@
 #include "store/log/log.h"
 
 struct sqlite3;
-struct stat;
 struct sqlite3_stmt;
 
 #define AMP_INDEX_STATEMENTS(X)                                                                    \
@@ -95,8 +94,8 @@ struct amp_index {
     bool memory;   /* read-only and rebuilt in memory */
     bool read_only;
     bool corrupt;             /* SQLite or a checksum found damage: call amp_turn_heal */
-    bool checked;             /* this handle checked the file, and no page could note it */
-    struct amp_watermark *wm; /* where a check is noted; NULL: nowhere */
+    bool checked;             /* this handle checked the complete file */
+    struct amp_watermark *wm; /* where commits are noted; NULL: nowhere */
     uint64_t dev, ino;
     int wal_pages;
     struct amp_pos pos; /* of the meta row, as last read or written */
@@ -179,23 +178,25 @@ int amp_index_next(struct amp_index *ix, struct sqlite3_stmt *st, enum amp_index
  * order of the columns, and their checksum. */
 int amp_index_put(struct amp_index *ix, enum amp_index_statement which, enum amp_index_table table,
                   struct amp_span a, struct amp_span b, const uint64_t *v, struct amp_error *err);
-/* Notes corruption; returns -1. */
+/* Note corruption; return -1. The first: of the page that amp_pages_bad gives. */
+int amp_index_page_wrong(struct amp_index *ix, struct amp_error *err);
 int amp_index_wrong(struct amp_index *ix, const char *what, struct amp_error *err);
 int amp_index_begin(struct amp_index *ix, struct amp_error *err);
 /* One transaction for all look-ups of a turn; it must not outlast the turn. */
 int amp_index_begin_read(struct amp_index *ix, struct amp_error *err);
 void amp_index_end_read(struct amp_index *ix);
 
-/* Under main. Whether the open file was checked in this boot and only this toolkit has written to
- * it since. A check reads the complete file and notes corruption; the result is noted for all
- * processes. */
+/* Under main. Whether the pages of the open file have checksums that were not computed from a file
+ * of unknown contents. A check reads the complete file and notes corruption; that it succeeded is
+ * noted for all processes. */
 bool amp_index_trusted(const struct amp_index *ix);
 int amp_index_check(struct amp_index *ix, struct amp_error *err);
 void amp_index_note_checked(struct amp_index *ix);
-/* Call these around each write to the file itself, so that other processes do not take it for a
- * foreign write. false: nothing is noted about the file; do not call has_written. */
-bool amp_index_will_write(struct amp_index *ix);
+/* Fails, and notes corruption, if another program has committed to the index. */
+int amp_index_check_writer(struct amp_index *ix, struct amp_error *err);
+/* Call these under main around each commit, and each truncation of the write-ahead log, so that
+ * other processes do not take it for that of another program. */
+void amp_index_will_write(struct amp_index *ix);
 void amp_index_has_written(struct amp_index *ix);
-int amp_index_stat(const struct amp_index *ix, struct stat *st);
 
 #endif

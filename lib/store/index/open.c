@@ -18,6 +18,8 @@
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
+#include "store/index/pages.h"
+
 enum { FORMAT = 4 };
 
 static const char schema[] =
@@ -76,19 +78,15 @@ static uint64_t highest_generation(int dirfd)
     return gen;
 }
 
-int amp_index_stat(const struct amp_index *ix, struct stat *st)
-{
-    char name[48];
-    file_name(ix->gen, name);
-    return fstatat(ix->dirfd, name, st, AT_SYMLINK_NOFOLLOW);
-}
-
 bool amp_index_current(const struct amp_index *ix)
 {
     struct stat st;
+    char name[48];
     if (ix->memory)
         return true;
-    return amp_index_stat(ix, &st) == 0 && st.st_dev == ix->dev && st.st_ino == ix->ino;
+    file_name(ix->gen, name);
+    return fstatat(ix->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == ix->dev &&
+           st.st_ino == ix->ino;
 }
 
 static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)
@@ -129,6 +127,7 @@ static int create_schema(struct amp_index *ix, struct amp_error *err)
     char text[160];
     int64_t salt;
     amp_random(&salt, sizeof salt);
+    amp_index_will_write(ix);
     if (sqlite3_exec(ix->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(ix->db, schema, NULL, NULL, NULL) != SQLITE_OK)
         return amp_index_failed(ix, "make", err);
@@ -137,6 +136,7 @@ static int create_schema(struct amp_index *ix, struct amp_error *err)
              salt, FORMAT);
     if (sqlite3_exec(ix->db, text, NULL, NULL, NULL) != SQLITE_OK)
         return amp_index_failed(ix, "make", err);
+    amp_index_has_written(ix);
     return 0;
 }
 
@@ -164,6 +164,7 @@ static bool has_tally(struct amp_index *ix)
  * they are first read. */
 static int add_tally(struct amp_index *ix, struct amp_error *err)
 {
+    amp_index_will_write(ix);
     if (sqlite3_exec(ix->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
         return amp_index_failed(ix, "extend", err);
     int rc = has_tally(ix) ? SQLITE_OK
@@ -177,9 +178,10 @@ static int add_tally(struct amp_index *ix, struct amp_error *err)
         sqlite3_exec(ix->db, "ROLLBACK", NULL, NULL, NULL);
         return -1;
     }
-    return sqlite3_exec(ix->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK
-               ? 0
-               : amp_index_failed(ix, "extend", err);
+    if (sqlite3_exec(ix->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+        return amp_index_failed(ix, "extend", err);
+    amp_index_has_written(ix);
+    return 0;
 }
 
 /* Finds or creates the file, so that it has the right mode. An existing file is not opened and
@@ -194,11 +196,12 @@ static int find_file(struct amp_index *ix, const char *name, struct stat *st, st
     }
     if (ix->read_only)
         return amp_fail_errno(err, AMP_IOERR, "cannot find %s", name);
-    /* Remove the write-ahead log of a removed index. */
-    snprintf(beside, sizeof beside, "%s-wal", name);
-    unlinkat(ix->dirfd, beside, 0);
-    snprintf(beside, sizeof beside, "%s-shm", name);
-    unlinkat(ix->dirfd, beside, 0);
+    /* Remove what a removed index left. */
+    static const char *const left[] = {"-wal", "-shm", AMP_PAGES_SUFFIX};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        snprintf(beside, sizeof beside, "%s%s", name, left[i]);
+        unlinkat(ix->dirfd, beside, 0);
+    }
     AMP_CLOSE int fd =
         openat(ix->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || fstat(fd, st) != 0)
@@ -222,7 +225,8 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     if (snprintf(path, sizeof path, "%s/%s", ix->dir, name) >= (int)sizeof path)
         return amp_fail(err, AMP_IOERR, "bad_path", "the state directory's path is too long");
     int flags = ix->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-    if (sqlite3_open_v2(path, &ix->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+    const char *vfs = amp_pages_vfs();
+    if (!vfs || sqlite3_open_v2(path, &ix->db, flags | SQLITE_OPEN_NOMUTEX, vfs) != SQLITE_OK)
         return amp_index_failed(ix, "open", err);
     sqlite3_busy_timeout(ix->db, AMP_INDEX_BUSY_MS);
     /* A checkpoint at close would sync twice for each run of a tool. */
@@ -242,14 +246,15 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
         ix->corrupt = true;
         return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has another format");
     }
-    if (amp_index_read_meta(ix, NULL) == 0)
+    if (amp_index_read_meta(ix, NULL) == 0) {
+        if (!amp_pages_complete(ix->db, ix->pos.n))
+            return amp_index_wrong(ix, "a part of its write-ahead log is missing", err);
         return ix->read_only || has_tally(ix) ? 0 : add_tally(ix, err);
+    }
     if (version == 0 && !ix->read_only) {
         ix->corrupt = false;
         if (create_schema(ix, err) < 0)
             return -1;
-        if (st.st_size == 0) /* this process has just written its complete contents */
-            amp_index_note_checked(ix);
     }
     return amp_index_read_meta(ix, err);
 }

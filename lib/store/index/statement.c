@@ -1,11 +1,13 @@
 /*
  * The index's statements and rows. The last column of a row is a checksum of the other columns,
- * keyed by the salt of the meta row, so a row that a disk fault changed is detected when it is
- * read. A missing row is detected only by a check of the complete file.
+ * keyed by the salt of the meta row, so a row that changed in memory is detected when it is read.
+ * What changed in the file is detected by the checksum of its page, also if a row is missing.
  */
 #include "store/index/index.h"
 
 #include <sqlite3.h>
+
+#include "store/index/pages.h"
 
 static const char *const sql[AMP_IX_COUNT] = {
 #define X(name, text) text,
@@ -13,11 +15,20 @@ static const char *const sql[AMP_IX_COUNT] = {
 #undef X
 };
 
+int amp_index_page_wrong(struct amp_index *ix, struct amp_error *err)
+{
+    ix->corrupt = true;
+    return amp_fail(err, AMP_TEMPFAIL, "index_failed",
+                    "the index is damaged: page %u is not what was written", amp_pages_bad(ix->db));
+}
+
 int amp_index_failed(struct amp_index *ix, const char *what, struct amp_error *err)
 {
     int rc = ix->db ? sqlite3_extended_errcode(ix->db) : SQLITE_NOMEM;
     if (rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM)
         return amp_fail_memory(err);
+    if (rc == SQLITE_IOERR_DATA)
+        return amp_index_page_wrong(ix, err);
     rc &= 0xff; /* without its extension */
     if (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR || rc == SQLITE_SCHEMA)
         ix->corrupt = true;

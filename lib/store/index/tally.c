@@ -108,9 +108,11 @@ static int tally_renew(struct amp_index *ix, struct amp_error *err)
         rc = rows_count(ix, err);
     if (rc == 0)
         rc = amp_index_tally_write(ix, err);
+    amp_index_will_write(ix);
     if (rc == 0 &&
         sqlite3_exec(ix->db, "UPDATE meta SET tally=n;COMMIT", NULL, NULL, NULL) != SQLITE_OK)
         rc = amp_index_failed(ix, "count", err);
+    amp_index_has_written(ix);
     if (rc == 0)
         ix->writing = false;
     else

@@ -106,6 +106,10 @@ int amp_log_scan(struct amp_log *l, struct amp_pos *pos, bool *bad, amp_scan_fn 
 /* The same within one segment; *ends: the segment ended correctly. */
 int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp_scan_fn fn,
                          void *ctx, struct amp_error *err);
+/* Moves pos, at the start of the last segment, behind an intact frame that was synced, near the
+ * segment's end, if there is one. durable: the last frame that is known to be on disk; an intact
+ * frame may know of a later one. */
+void amp_log_tail(struct amp_log *l, uint64_t durable, struct amp_pos *pos);
 /* Judges a bad frame at pos: IOERR log_damaged, or 0 for a torn tail. */
 int amp_log_judge(struct amp_log *l, const struct amp_pos *pos, struct amp_error *err);
 int amp_log_damaged(const struct amp_pos *pos, const char *why, struct amp_error *err);

@@ -209,6 +209,46 @@ int amp_log_scan(struct amp_log *l, struct amp_pos *pos, bool *bad, amp_scan_fn 
     }
 }
 
+/* The first intact frame that begins after `at` and before `end`; *at becomes its place. */
+static bool frame_find(struct window *w, uint32_t format, uint64_t *at, uint64_t end,
+                       struct amp_frame_head *h)
+{
+    const char *p;
+    size_t n;
+    while (*at < end && window_at(w, *at, &p, &n, NULL) == 0) {
+        const char *lf = memchr(p, '\n', n);
+        if (!lf)
+            return false;
+        *at += (uint64_t)(lf - p) + 1;
+        if (*at < end && window_at(w, *at, &p, &n, NULL) == 0 && amp_frame_check(format, p, n, h))
+            return true;
+    }
+    return false;
+}
+
+void amp_log_tail(struct amp_log *l, uint64_t durable, struct amp_pos *pos)
+{
+    enum { BACK = 64 << 10 };
+    struct window w;
+    struct amp_frame_head h;
+    if (window_open(&w, l, l->last, NULL) < 0)
+        return;
+    uint64_t end = w.size;
+    for (uint64_t back = BACK; back < w.size; back *= 2) {
+        uint64_t at = w.size - back;
+        if (frame_find(&w, l->format, &at, end, &h)) {
+            if (h.s > durable)
+                durable = h.s;
+            if (h.n <= durable) {
+                pos->off = at;
+                amp_pos_advance(pos, &h);
+                return;
+            }
+        }
+        end = w.size - back;
+    }
+}
+
 int amp_log_damaged(const struct amp_pos *pos, const char *why, struct amp_error *err)
 {
     return amp_fail(err, AMP_IOERR, "log_damaged",

@@ -21,7 +21,8 @@ struct amp_wm_page {
     uint64_t dev, ino;
     _Atomic uint64_t durable;
     _Atomic uint32_t failed, verified, epoch, crowd;
-    _Atomic uint64_t index, index_written;
+    _Atomic uint64_t index, index_written; /* the latter for earlier builds: not a time */
+    _Atomic uint64_t index_wal;
 };
 
 static const char magic[8] = "ampwm1\n";
@@ -92,6 +93,7 @@ bool amp_wm_claim(struct amp_watermark *w, int logfd)
             atomic_store(&w->page->verified, 0);
             atomic_store(&w->page->epoch, 1);
             atomic_store(&w->page->index, 0);
+            atomic_store(&w->page->index_wal, 0);
             memcpy(w->page->boot, boot, BOOT_MAX);
             w->page->dev = st.st_dev;
             w->page->ino = st.st_ino;
@@ -150,21 +152,21 @@ bool amp_wm_failed(const struct amp_watermark *w)
     return w->ours && atomic_load(&w->page->failed);
 }
 
-bool amp_wm_index(const struct amp_watermark *w, uint64_t ino, uint64_t *written)
+bool amp_wm_index(const struct amp_watermark *w, uint64_t ino, uint64_t *wal)
 {
     if (!w->ours || atomic_load(&w->page->index) != ino)
         return false;
-    *written = atomic_load(&w->page->index_written);
+    *wal = atomic_load(&w->page->index_wal);
     return true;
 }
 
-bool amp_wm_set_index(struct amp_watermark *w, uint64_t ino, uint64_t written)
+void amp_wm_set_index(struct amp_watermark *w, uint64_t ino, uint64_t wal)
 {
     if (!w->ours || w->read_only)
-        return false;
-    atomic_store(&w->page->index_written, written);
+        return;
+    atomic_store(&w->page->index_wal, wal);
+    atomic_store(&w->page->index_written, 1);
     atomic_store(&w->page->index, ino);
-    return true;
 }
 
 _Atomic uint32_t *amp_wm_crowd(const struct amp_watermark *w)

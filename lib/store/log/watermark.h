@@ -36,10 +36,11 @@ uint32_t amp_wm_epoch(const struct amp_watermark *w);
 void amp_wm_set_failed(struct amp_watermark *w, bool failed);
 bool amp_wm_failed(const struct amp_watermark *w);
 
-/* For the index's file with this inode, which was checked in this boot: the time of its last write,
- * 0: a process of this toolkit is writing. false: another file, or no usable page. */
-bool amp_wm_index(const struct amp_watermark *w, uint64_t ino, uint64_t *written);
-bool amp_wm_set_index(struct amp_watermark *w, uint64_t ino, uint64_t written);
+/* For the index's file with this inode: what amp_pages_wal gave after the last commit of this
+ * toolkit in this boot, 0: a process of this toolkit is writing, or nothing is known. false:
+ * another file, or no usable page. */
+bool amp_wm_index(const struct amp_watermark *w, uint64_t ino, uint64_t *wal);
+void amp_wm_set_index(struct amp_watermark *w, uint64_t ino, uint64_t wal);
 
 /* The turnstile's `crowd`; NULL: none. */
 _Atomic uint32_t *amp_wm_crowd(const struct amp_watermark *w);

@@ -5,8 +5,8 @@
  * row is at the log's end. Otherwise the frames after the meta row are replayed. If the place of
  * the meta row is not in the log (a power loss may leave the index ahead), the index is emptied and
  * rebuilt from the first segment. A bad frame is judged; only a torn tail is cut. After a start of
- * the machine, the first holder of main reads the complete last segment, because a lost page may
- * come before an intact frame.
+ * the machine, the first holder of main reads the frames that may not have been synced, because a
+ * lost page may come before an intact frame.
  */
 #include "store/store_int.h"
 
@@ -86,7 +86,8 @@ static bool place_stands(struct amp_log *l, const struct amp_pos *pos)
                         start.n == pos->n && start.sum == pos->sum);
 }
 
-/* Checks the last segment from its start, without the index; cuts a torn tail (*cut). */
+/* Checks the end of the last segment, without the index; cuts a torn tail (*cut). What was synced
+ * is not read: a page that a power loss left out is behind it. */
 static int segment_verify(struct amp_store *s, bool *cut, struct amp_pos *end,
                           struct amp_error *err)
 {
@@ -94,6 +95,9 @@ static int segment_verify(struct amp_store *s, bool *cut, struct amp_pos *end,
     struct amp_pos pos = {.seg = l->last};
     bool bad;
     *cut = false;
+    if (amp_chain_open(&s->chain, err) < 0)
+        return -1;
+    amp_log_tail(l, amp_chain_end(&s->chain), &pos);
     if (amp_log_scan(l, &pos, &bad, NULL, NULL, err) < 0)
         return -1;
     if (bad && pos.off == 0 && segment_start(l, &pos, err) < 0)
@@ -142,8 +146,8 @@ static int index_open(struct amp_store *s, uint64_t gen, struct amp_error *err)
     return generation_next(s, err);
 }
 
-/* Checks the index once per boot, and after a foreign write to its file. The file is opened again,
- * because the pages that SQLite has read may be wrong. */
+/* Checks a complete index whose pages had no checksums. The file is opened again, because the pages
+ * that SQLite has read may be wrong. */
 static int index_check(struct amp_store *s, struct amp_error *err)
 {
     struct amp_index *ix = &s->index;
