@@ -122,7 +122,7 @@ started() {
   agent=$(pgrep -s 0 -f /waits || pgrep -f "$BATS_TEST_TMPDIR/waits")
   # A second one would write into the same state.
   run -75 task-dispatch loop -x ../executor -y ../reviewer
-  [[ $output == *"another loop runs on $PWD/.git/amp"* ]]
+  [[ $output == *"another loop runs on $PWD/.git/amp and leads its open tasks"* ]]
   kill -KILL "$loop"
   wait_until 20 bash -c "! pgrep -s $loop >/dev/null"
   for p in $agent; do wait_until 20 gone "$p"; done
@@ -145,6 +145,86 @@ started() {
   # Ended: the file is a new task.
   run -0 task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../one.md
   [ "$(ls .git/amp/tasks | wc -l)" = 2 ]
+}
+
+@test "a task is handed over to the loop that runs, with or without commands, and once" {
+  begin ../one.md
+  started
+  run -0 --separate-stderr task-dispatch loop ../two.md
+  [[ $stderr == *"T-"*"-002 was handed over to the loop that runs on $PWD/.git/amp"* ]]
+  [ -z "$(ls -A .git/amp/run/loop.spool)" ]
+  # The same file is the same task; another file is another one. A loop's own commands count.
+  run -0 task-dispatch loop ../two.md
+  [[ $output == *"../two.md: this is T-"*"-002, which is open: it continues"* ]]
+  task three >../three.md
+  run -0 task-dispatch loop -x /bin/false -y /bin/false ../three.md
+  [[ $output == *"-003 was handed over"* ]]
+  # What the coordinator refuses is said to both.
+  sed 's/^Branch:.*/Branch: main/' ../three.md >../main.md
+  ends 77 task-dispatch loop ../main.md
+  run -65 task-dispatch loop /dev/null
+  # Without a file there is nothing to hand over.
+  run -75 task-dispatch loop -x ../executor -y ../reviewer
+  : >../go
+  wait_until 30 gone "$loop"
+  wait "$loop"
+  [ "$(states | cut -f 2- | sort | uniq -c | tr -s ' ')" = $' 3 done\t2\tapproved' ]
+  nothing_left
+  # Nobody takes it: without commands there is no loop.
+  run -64 task-dispatch loop ../two.md
+  [[ $output == *"-x EXECUTOR -y REVIEWER"* ]]
+}
+
+@test "a handover survives kill -9 of the giver, of the coordinator and of the loop" {
+  begin ../one.md
+  started
+  # The coordinator stands still, so the giver is killed while it waits.
+  coordinator=$(filter 'dispatch coordinate')
+  kill -STOP "$coordinator"
+  task-dispatch loop ../two.md 2>../give 3>&- &
+  giver=$!
+  wait_until 20 bash -c 'ls .git/amp/run/loop.spool | grep -q .'
+  kill -KILL "$giver"
+  # Neither was it lost with the coordinator.
+  kill -KILL "$coordinator"
+  started
+  wait_until 20 bash -c '[ -z "$(ls -A .git/amp/run/loop.spool)" ]'
+  [ "$(ls .git/amp/tasks | wc -l)" = 2 ]
+  # The loop is killed before it takes one: the next one does, also without a file.
+  kill -STOP "$loop"
+  task three >../three.md
+  task-dispatch loop ../three.md 2>../give 3>&- &
+  giver=$!
+  wait_until 20 bash -c 'ls .git/amp/run/loop.spool | grep -q .'
+  kill -KILL "$giver" "$loop"
+  wait_until 20 bash -c "! pgrep -s $loop >/dev/null"
+  : >../go
+  run -0 task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit
+  [ "$(states | cut -f 2- | sort | uniq -c | tr -s ' ')" = $' 3 done\t2\tapproved' ]
+  [ -z "$(ls -A .git/amp/run/loop.spool)" ]
+}
+
+@test "a loop that ends before it takes a task: the giver leads it, or says that nothing does" {
+  begin ../one.md
+  started
+  kill -STOP "$loop"
+  task-dispatch loop ../two.md 2>../give 3>&- &
+  giver=$!
+  task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../one.md ../two.md 2>../lead 3>&- &
+  leader=$!
+  wait_until 20 bash -c 'ls .git/amp/run/loop.spool | grep -q .'
+  : >../go
+  kill -KILL "$loop"
+  status=0
+  wait "$giver" || status=$?
+  wait "$leader"
+  grep -q 'this one leads its tasks now' ../lead
+  # The one without commands found the other's loop, or none.
+  case $status in
+  75) grep -q 'ended before it took the task' ../give ;;
+  *) [ "$status" = 0 ] && grep -q 'was handed over' ../give ;;
+  esac
+  [ "$(states | cut -f 2- | sort -u)" = $'done\t2\tapproved' ]
 }
 
 @test "INT, TERM and HUP end everything" {

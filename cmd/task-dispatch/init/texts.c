@@ -81,8 +81,9 @@ int init_loop_text(const struct init *in, struct amp_buf *out, struct amp_error 
     return amp_buf_str(out,
                        "#!/bin/sh\n"
                        "# The loop of this repository:   ./loop.sh TASK.md...\n"
-                       "# Without TASK.md it continues the open tasks. Options of task-dispatch "
-                       "loop may be added:\n"
+                       "# Without TASK.md it continues the open tasks. A loop that runs already "
+                       "gets the TASK.md.\n"
+                       "# Options of task-dispatch loop may be added:\n"
                        "#   --policy FILE   what the agents may reach (worktree-bind-exec(1))\n"
                        "#   --print         the loop as a script of pipes and FIFOs\n"
                        "exec task-dispatch loop \\\n"

@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/rows.h"
+#include "spool.h"
 #include "store/store.h"
 
 /* ---- plan.c ---- */
@@ -38,6 +39,9 @@ struct loop_plan {
     size_t n;
     const char *dir; /* of the FIFOs, or LOOP_FIFOS */
 };
+
+/* The coordinator's input for tasks that are handed over while it runs: its descriptor 3. */
+#define LOOP_MORE "/dev/fd/3"
 
 /* What the plan is made from. */
 struct loop_settings {
@@ -108,6 +112,8 @@ struct loop_run {
     struct loop_plan plan;
     struct loop_screen screen;
     int tasks; /* a file with the lines of the new tasks; read again at each start */
+    struct loop_spool spool;
+    bool complete; /* after loop_supervise: the coordinator has ended, nothing stopped the loop */
     const char *state;
 };
 /* Runs the loop to its end. Returns the status: the coordinator's, or that of the filter that ended

@@ -14,6 +14,8 @@
 
 #include "../verbs.h"
 #include "base/file/repository.h"
+#include "base/grow.h"
+#include "base/loop.h"
 #include "flow/identity/person.h"
 #include "flow/outbox.h"
 #include "flow/story/story.h"
@@ -219,9 +221,6 @@ static int path_resolve(const char **path, struct amp_error *err)
 
 static int settings_complete(struct amp_error *err)
 {
-    if (!settings.executor || !settings.reviewer)
-        amp_die_usage("the agents' commands are needed: -x EXECUTOR -y REVIEWER ('task-dispatch "
-                      "init' writes them into loop.sh)");
     settings.allowed_signers = task_identity.allowed_signers;
     if (path_resolve(&settings.executor_policy, err) < 0 ||
         path_resolve(&settings.reviewer_policy, err) < 0 ||
@@ -257,7 +256,11 @@ static int run_supervised(struct loop_run *r, int *status, struct amp_error *err
         return -1;
     int rc = loop_plan_make(&settings, dir, &r->plan, err);
     if (rc == 0 && (rc = loop_screen_open(&r->screen, err)) == 0) {
-        if ((rc = loop_supervise(r, err)) >= 0) {
+        /* A task that is handed over while the coordinator ends is led by another one. */
+        do {
+            rc = loop_supervise(r, err);
+        } while (rc >= 0 && r->complete && loop_spool_again(&r->spool));
+        if (rc >= 0) {
             *status = rc;
             rc = 0;
         }
@@ -289,19 +292,170 @@ static int open_check(struct amp_store *store, struct amp_error *err)
                             "(task-dispatch-new(1))");
 }
 
+/* ---- handing over to a running loop ---- */
+
+#define LOOK_MS 1000 /* how often the loop's lock is tried */
+
+struct handover {
+    struct amp_store *store;
+    struct loop_spool spool;
+    struct given {
+        char id[AMP_TASK_ID_MAX];
+        bool gone;
+    } * v;
+    size_t n, cap;
+};
+
+/* Puts each line of the file into the spool. */
+static int lines_put(struct handover *h, int tasks, struct amp_error *err)
+{
+    static const struct amp_check_options any = {0};
+    AMP_BUF struct amp_buf text = {.max = LINE_MAX_BYTES};
+    struct amp_view v;
+    off_t size = lseek(tasks, 0, SEEK_END);
+    if (size < 0 || amp_buf_reserve(&text, (size_t)size + 1, err) < 0)
+        return size < 0 ? amp_fail_errno(err, AMP_IOERR, "the new tasks") : -1;
+    if (pread(tasks, text.data, (size_t)size, 0) != size)
+        return amp_fail_errno(err, AMP_IOERR, "the new tasks");
+    struct amp_reader *reader = amp_reader_new(NULL, err);
+    int rc = reader ? 0 : -1;
+    for (const char *p = text.data, *end; rc == 0 && p < text.data + size; p = end + 1) {
+        end = memchr(p, '\n', (size_t)(text.data + size - p));
+        if (!end)
+            break;
+        rc = amp_reader_line(reader, (struct amp_span){p, (size_t)(end - p)}, &any, &v, NULL, NULL,
+                             err);
+        if (rc > 0)
+            rc = amp_grow(&h->v, &h->cap, h->n, sizeof *h->v, err);
+        if (rc < 0)
+            break;
+        struct given *g = &h->v[h->n];
+        *g = (struct given){.gone = false};
+        if (!amp_span_copy(v.task, g->id, sizeof g->id) || !amp_id_is_safe(v.task))
+            rc = amp_fail(err, AMP_INTERNAL, "bad_id", "a new task has no id");
+        else
+            rc = loop_spool_put(&h->spool, g->id, (struct amp_span){p, (size_t)(end - p) + 1}, err);
+        h->n += rc == 0;
+    }
+    amp_reader_free(reader);
+    return rc;
+}
+
+static size_t waiting_count(struct handover *h)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < h->n; i++)
+        n += !(h->v[i].gone = !loop_spool_has(&h->spool, h->v[i].id));
+    return n;
+}
+
+/* What became of the tasks that the loop took: the status. */
+static int given_report(struct handover *h, struct amp_error *err)
+{
+    int status = AMP_OK;
+    for (size_t i = 0; i < h->n; i++) {
+        struct amp_task_status now;
+        if (amp_task_status(h->store, amp_span_str(h->v[i].id), &now, err) < 0)
+            return -1;
+        if (now.found) {
+            amp_note("%s was handed over to the loop that runs on %s, with its commands",
+                     h->v[i].id, task_state);
+        } else {
+            amp_warn("%s was refused by the loop that runs on %s; its terminal says why",
+                     h->v[i].id, task_state);
+            status = AMP_NO;
+        }
+    }
+    return status;
+}
+
+/* Waits until the loop has taken the tasks: the status; -1: failure. If the loop ends before that,
+ * *lock is its lock, and the caller may lead the tasks itself. */
+static int tasks_give(struct handover *h, int tasks, int *lock, struct amp_error *err)
+{
+    if (loop_spool_open(&h->spool, task_state, err) < 0 || lines_put(h, tasks, err) < 0)
+        return -1;
+    while (waiting_count(h) > 0) {
+        struct pollfd fds[1];
+        struct amp_loop turn = amp_loop_turn(fds, 1, &amp_stop, &amp_hangup);
+        amp_loop_add(&turn, h->spool.watch, POLLIN);
+        amp_loop_within(&turn, LOOK_MS);
+        int ended = amp_loop_wait(&turn, err);
+        if (ended < 0)
+            return -1;
+        loop_spool_drain(&h->spool);
+        if (amp_stop || amp_hangup) {
+            amp_note("interrupted; the loop takes what is in %s/run/loop.spool", task_state);
+            return AMP_INTERRUPTED;
+        }
+        if (ended != AMP_LOOP_LATE)
+            continue;
+        if (amp_outbox_lock(h->store, LOCK_NAME, 0, lock, err) == 0)
+            return 0;
+        if (strcmp(err->code, "lock_timeout") != 0)
+            return -1;
+    }
+    return given_report(h, err);
+}
+
+/* For a loop that runs on the state: makes the tasks and hands them over. *lock: see tasks_give. */
+static int loop_join(struct amp_store *store, int argc, char **argv, int *lock,
+                     struct amp_error *err)
+{
+    struct handover h = {.store = store};
+    int status = AMP_OK;
+    AMP_CLOSE int tasks = memfd_create("tasks", MFD_CLOEXEC);
+    if (argc == 0)
+        return amp_fail(err, AMP_TEMPFAIL, "loop_runs",
+                        "another loop runs on %s and leads its open tasks; with TASK.md it gets "
+                        "another one",
+                        task_state);
+    int rc = tasks < 0 ? amp_fail_errno(err, AMP_IOERR, "the new tasks")
+                       : tasks_make(store, argc, argv, tasks, &status, err);
+    if (rc == 0 && (status == AMP_OK || lseek(tasks, 0, SEEK_CUR) > 0)) {
+        rc = tasks_give(&h, tasks, lock, err);
+        /* Without commands this cannot become the loop. */
+        if (rc == 0 && *lock >= 0 && (!settings.executor || !settings.reviewer)) {
+            for (size_t i = 0; i < h.n; i++)
+                loop_spool_withdraw(&h.spool, h.v[i].id);
+            rc = amp_fail(err, AMP_TEMPFAIL, "loop_ended",
+                          "the loop on %s ended before it took the task: start one (./loop.sh, or "
+                          "-x EXECUTOR -y REVIEWER)",
+                          task_state);
+        }
+    }
+    loop_spool_close(&h.spool);
+    free(h.v);
+    return rc < 0 ? -1 : (int)amp_status_worse((enum amp_status)rc, (enum amp_status)status);
+}
+
+__attribute__((noreturn)) static void die_without_commands(void)
+{
+    amp_die_usage("the agents' commands are needed: -x EXECUTOR -y REVIEWER ('task-dispatch init' "
+                  "writes them into loop.sh)");
+}
+
 int task_loop(int argc, char **argv)
 {
     struct amp_error err = {0};
     struct amp_store *store = NULL;
-    struct loop_run r = {.tasks = -1};
+    struct loop_run r = {.tasks = -1, .spool = {.dir = -1, .watch = -1}};
     int status = AMP_OK;
+    char log[PATH_MAX + 8];
+    bool can_lead = settings.executor && settings.reviewer;
     if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start a loop", &err) < 0 ||
-        state_choose(&err) < 0 || settings_complete(&err) < 0)
+        state_choose(&err) < 0)
+        return amp_complain(&err);
+    /* Without a log no loop runs. */
+    snprintf(log, sizeof log, "%s/log", task_state);
+    if (!can_lead && (print || argc == 0 || access(log, F_OK) != 0))
+        die_without_commands();
+    if (settings_complete(&err) < 0)
         return amp_complain(&err);
     if (print)
         return script_print(argv, &err) < 0 ? amp_complain(&err) : 0;
     /* A wrong command is reported before anything else. */
-    if (loop_plan_make(&settings, LOOP_FIFOS, &r.plan, &err) < 0)
+    if (can_lead && loop_plan_make(&settings, LOOP_FIFOS, &r.plan, &err) < 0)
         return amp_complain(&err);
     loop_plan_free(&r.plan);
     r.state = task_state;
@@ -310,25 +464,32 @@ int task_loop(int argc, char **argv)
     AMP_CLOSE int lock = -1;
     if (task_open(&store, &err) < 0)
         return amp_complain(&err);
+    bool joined = false;
     if (amp_outbox_lock(store, LOCK_NAME, 0, &lock, &err) < 0) {
-        if (strcmp(err.code, "lock_timeout") == 0)
-            amp_fail(&err, AMP_TEMPFAIL, "loop_runs",
-                     "another loop runs on %s: for one more task end that one with Ctrl-C and "
-                     "start it again with the new file; the open tasks continue",
-                     task_state);
-        amp_store_close(store);
-        return amp_complain(&err);
+        joined = strcmp(err.code, "lock_timeout") == 0;
+        int rc = joined ? loop_join(store, argc, argv, &lock, &err) : -1;
+        if (rc != 0 || lock < 0) {
+            amp_store_close(store);
+            return rc < 0 ? amp_complain(&err) : rc;
+        }
+        amp_note("the loop that ran has ended; this one leads its tasks now");
     }
+    if (!can_lead)
+        die_without_commands();
     AMP_CLOSE int tasks = memfd_create("tasks", MFD_CLOEXEC);
-    int rc = tasks < 0   ? amp_fail_errno(&err, AMP_IOERR, "the new tasks")
-             : argc == 0 ? open_check(store, &err)
-                         : tasks_make(store, argc, argv, tasks, &status, &err);
+    int rc = tasks < 0 ? amp_fail_errno(&err, AMP_IOERR, "the new tasks")
+                       : loop_spool_open(&r.spool, task_state, &err);
+    /* What was to be handed over is in the spool. */
+    if (rc == 0 && !joined && argc > 0)
+        rc = tasks_make(store, argc, argv, tasks, &status, &err);
+    else if (rc == 0 && !loop_spool_any(&r.spool))
+        rc = open_check(store, &err);
     /* The filters open the state themselves; the lock lives on. */
     amp_store_close(store);
-    if (rc < 0)
-        return amp_complain(&err);
-    if (status != AMP_OK)
-        return status;
-    r.tasks = tasks;
-    return run_supervised(&r, &status, &err) < 0 ? amp_complain(&err) : status;
+    if (rc == 0 && status == AMP_OK) {
+        r.tasks = tasks;
+        rc = run_supervised(&r, &status, &err);
+    }
+    loop_spool_close(&r.spool);
+    return rc < 0 ? amp_complain(&err) : status;
 }
