@@ -147,6 +147,7 @@ struct mcp_call {
     int64_t limit_ms;               /* inbox: when it gives up */
     int64_t beats;
     bool hands_over; /* the result has a message of the inbox */
+    bool brief;      /* it waits a short time: also after the end of the input */
     void *own;
     /* A stream's notifications. */
     bool list_changed;
@@ -284,9 +285,12 @@ enum mcp_step mcp_task(struct mcp_call *call, struct amp_error *err);
 json_t *mcp_task_read(struct mcp *m, const char *id, struct amp_error *err);
 
 enum mcp_step mcp_attempt_inbox(struct mcp_call *call, struct amp_error *err);
+enum mcp_step mcp_attempt_inbox_step(struct mcp_call *call, struct amp_error *err);
 enum mcp_step mcp_attempt_result(struct mcp_call *call, struct amp_error *err);
 enum mcp_step mcp_attempt_verdict(struct mcp_call *call, struct amp_error *err);
 enum mcp_step mcp_attempt_progress(struct mcp_call *call, struct amp_error *err);
+enum mcp_step mcp_attempt_progress_step(struct mcp_call *call, struct amp_error *err);
+void mcp_attempt_stop(struct mcp_call *call, const char *why);
 enum mcp_step mcp_attempt_ask(struct mcp_call *call, struct amp_error *err);
 enum mcp_step mcp_attempt_ask_step(struct mcp_call *call, struct amp_error *err);
 void mcp_attempt_ask_stop(struct mcp_call *call, const char *why);

@@ -483,7 +483,7 @@ static int session_finish(struct mcp *m, struct amp_error *err)
 static bool is_finished(const struct mcp *m, int64_t until)
 {
     for (size_t i = 0; i < MCP_CALLS_MAX; i++)
-        if (is_emitter(m->calls[i]))
+        if (is_emitter(m->calls[i]) || (m->calls[i] && m->calls[i]->brief))
             return false;
     return !m->handed.any || !any_waits(m) || amp_mono_ms() >= until;
 }

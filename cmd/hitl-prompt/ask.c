@@ -168,7 +168,8 @@ static int question_done(struct prompt *p)
 /* Whether the question was decided by another process, or has ended. */
 static bool is_settled(const struct amp_error *err)
 {
-    return !strcmp(err->code, "already_decided") || !strcmp(err->code, "ended");
+    return !strcmp(err->code, "already_decided") || !strcmp(err->code, "ended") ||
+           !strcmp(err->code, AMP_HITL_WITHDRAWN);
 }
 
 static int question_pass(struct prompt *p, const char *why, struct amp_error *err)

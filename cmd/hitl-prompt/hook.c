@@ -21,6 +21,7 @@
 #include "worktree/call/call.h"
 
 enum { WORKER_TEXT = 8 << 10, GRANT_ID = 19 };
+#define WITHDRAW_MS  2000 /* for the worker to take a question back */
 #define SESSION_MOST (24 * INT64_C(3600000))
 
 static const char *cli;
@@ -303,6 +304,27 @@ static int person_ask(const struct amp_hook_place *at, const struct amp_hook_res
     return rc < 0 ? -1 : 0;
 }
 
+/* Waits for the decision. A question that is not waited for any more is withdrawn; a decision that
+ * came meanwhile counts. */
+static int answer_wait(struct amp_ask_control *c, const char *id, json_t **answer,
+                       struct amp_error *err)
+{
+    char wid[AMP_ASK_ID_MAX];
+    json_auto_t *gone = NULL;
+    struct amp_error why;
+    int rc = amp_ask_wait(c, id, "decision", amp_now_ms() + deadline_ms, &amp_stop, answer, err);
+
+    if (rc > 0 || (rc < 0 && err->status != AMP_INTERRUPTED))
+        return rc;
+    if (amp_ask_withdraw(c, id, rc < 0 ? "the hook was interrupted" : "no person decided in time",
+                         wid, &why) < 0)
+        return rc;
+    if (amp_ask_wait(c, wid, NULL, amp_now_ms() + WITHDRAW_MS, NULL, &gone, &why) < 0 &&
+        strcmp(why.code, "already_decided") == 0)
+        return amp_ask_wait(c, id, "decision", amp_now_ms() + WITHDRAW_MS, NULL, answer, err);
+    return rc;
+}
+
 /* A confined agent has no state directory. Its worker, which is outside, asks; a question is at
  * most one line of the control FIFO, and what does not fit is not asked. */
 static int worker_ask(const struct amp_hook_place *at, const struct amp_hook_result *r,
@@ -329,7 +351,7 @@ static int worker_ask(const struct amp_hook_place *at, const struct amp_hook_res
     if (rc == 0)
         rc = amp_ask_send(&c, request, id, err);
     if (rc == 0)
-        rc = amp_ask_wait(&c, id, "decision", amp_now_ms() + deadline_ms, &amp_stop, &answer, err);
+        rc = answer_wait(&c, id, &answer, err);
     amp_ask_close(&c);
     if (rc < 0)
         return -1;

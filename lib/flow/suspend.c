@@ -6,6 +6,7 @@
 #include "agent/work.h"
 #include "flow/suspend.h"
 #include "protocol/amp/compose.h"
+#include "task/record.h"
 #include "task/task.h"
 
 static bool task_only;
@@ -63,6 +64,18 @@ static int on_agent(void *ctx, const char *name, const struct amp_agent_status *
     return on_claimant(ctx, name, err);
 }
 
+static int is_withdrawn(struct amp_store *s, const struct amp_suspend *a, bool *yes,
+                        struct amp_error *err)
+{
+    AMP_TASK struct amp_task t = {0};
+    char ref[AMP_MSG_ID_MAX] = "";
+    if (amp_task_load(s, a->task_id, &t, NULL, err) < 0)
+        return -1;
+    amp_span_copy(a->ref, ref, sizeof ref);
+    *yes = amp_task_lists(t.withdrawn, ref);
+    return 0;
+}
+
 int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err)
 {
     struct walk w = {.s = s, .a = a};
@@ -89,6 +102,15 @@ int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct am
         return -1;
     if (changed)
         name_remember(&w, a->agent);
+    /* The agent may have withdrawn its question meanwhile; who lifts the suspension came too early.
+     */
+    if (a->level == AMP_LEVEL_WARNING) {
+        bool gone;
+        if (is_withdrawn(s, a, &gone, err) < 0)
+            return -1;
+        if (gone)
+            return amp_flow_lift_agents(s, a->task_id, a->ref, a->now_ms, err);
+    }
     if (w.n && a->say)
         a->say("task %.*s suspends its %s %s because of %.*s: work on all other tasks also waits "
                "until the admin decides%s",

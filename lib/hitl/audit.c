@@ -143,6 +143,14 @@ static int question_entry(struct amp_audit_reader *r, const struct amp_store_com
         out->why = rec.note;
         out->decision = AMP_SPAN("defer");
         break;
+    case AMP_ESC_EV_ARRIVE: /* one that was withdrawn before it arrived */
+    case AMP_ESC_EV_END:
+        if (rec.withdrawn.n == 0)
+            break;
+        out->what = AMP_SPAN("withdrawn");
+        out->changed = AMP_SPAN("the question is closed: its sender withdrew it");
+        out->why = rec.withdrawn;
+        break;
     case AMP_ESC_EV_PASS:
         out->why = rec.passed;
         break;

@@ -16,7 +16,7 @@ struct amp_audit_entry {
     int64_t at_ms;
     uint64_t frame; /* of the log; 0: from the error log */
     struct amp_span
-        what; /* asked, shown, vote, deferred, decided, fallback, …, suspended, resumed */
+        what; /* asked, shown, vote, decided, fallback, withdrawn, …, suspended, resumed */
     struct amp_span question, protocol, task, type, reason, risk;
     struct amp_span person, by, key, channel, shown; /* by: login, key, token, policy */
     struct amp_span decision, why, changed;

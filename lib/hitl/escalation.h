@@ -22,7 +22,7 @@
     X(AMP_ESC_DEFERRED, "DEFERRED", "a person put it off; it is asked again at a time")            \
     X(AMP_ESC_DECIDED, "DECIDED", "a person or the fallback decided")                              \
     X(AMP_ESC_NOTED, "NOTED", "shown; needs no decision")                                          \
-    X(AMP_ESC_ENDED, "ENDED", "its subject ended before a person decided")
+    X(AMP_ESC_ENDED, "ENDED", "its subject ended, or its sender withdrew it, before a decision")
 
 #define AMP_ESCALATION_EVENTS(X)                                                                   \
     X(AMP_ESC_EV_ARRIVE, "arrive", "the escalation came")                                          \
@@ -33,7 +33,7 @@
     X(AMP_ESC_EV_WAKE, "wake", "that time has come")                                               \
     X(AMP_ESC_EV_EXPIRE, "expire", "its deadline passed, or no person can be reached")             \
     X(AMP_ESC_EV_PASS, "pass", "no answer: a time limit, end of file, an empty line")              \
-    X(AMP_ESC_EV_END, "end", "its subject has ended")                                              \
+    X(AMP_ESC_EV_END, "end", "its subject has ended, or its sender withdrew it")                   \
     X(AMP_ESC_EV_REFUSE, "refuse", "the coordinator refused the decision")
 
 #define AMP_ESCALATION_FACTS(X)                                                                    \
@@ -58,6 +58,9 @@
 /* The code of the nack for an unanswered escalation: it stays open, but there will be no decision
  * in this run. */
 #define AMP_HITL_UNAVAILABLE "hitl_unavailable"
+/* The code of the nack with which a sender withdraws its question, and of the refusal of later
+ * answers. */
+#define AMP_HITL_WITHDRAWN "withdrawn"
 
 AMP_FSM_ENUMS(AMP_ESCALATION);
 extern const struct amp_fsm amp_escalation_fsm;

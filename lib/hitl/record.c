@@ -107,6 +107,7 @@ static const struct amp_rec_field fields[] = {
     MEMBER(TEXT, "refused", refused),
     MEMBER(INT, "refused_at", refused_ms),
     MEMBER(INT, "ended", ended_ms),
+    MEMBER(TEXT, "withdrawn", withdrawn),
     MEMBER(TEXT, "invocation", invocation),
     MEMBER(TEXT, "correlation", correlation),
     MEMBER(TEXT, "reason", reason),
@@ -160,6 +161,14 @@ static int decided_fail(const struct amp_question_rec *r, struct amp_error *err)
                     r->operator.n ? r->operator.p : "another process", r->decision.p);
 }
 
+int amp_question_end_fail(const struct amp_question_rec *r, struct amp_error *err)
+{
+    return r->withdrawn.n
+               ? amp_fail(err, AMP_NO, AMP_HITL_WITHDRAWN, "its sender withdrew the question: %.*s",
+                          AMP_CLIP(r->withdrawn, 200))
+               : amp_fail(err, AMP_NO, "ended", "its subject has ended");
+}
+
 /* A question with a name, of the state that is read. */
 struct closed {
     struct amp_span name;
@@ -181,8 +190,7 @@ static int closed_match(void *ctx, struct amp_span key, const struct amp_store_r
     if (!amp_span_eq(c->name, key) && !amp_span_eq(c->name, id) &&
         !amp_span_eq(c->name, r.invocation) && !amp_span_eq(c->name, r.task))
         return 0;
-    return c->decided ? decided_fail(&r, err)
-                      : amp_fail(err, AMP_NO, "ended", "its subject has ended");
+    return c->decided ? decided_fail(&r, err) : amp_question_end_fail(&r, err);
 }
 
 int amp_question_closed(struct amp_store *s, struct amp_span name, struct amp_error *err)
@@ -281,7 +289,7 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
     if (at == AMP_ESC_DECIDED && u->event != AMP_ESC_EV_REFUSE)
         return decided_fail(&rec, err);
     if (at == AMP_ESC_ENDED)
-        return amp_fail(err, AMP_NO, "ended", "its subject has ended");
+        return amp_question_end_fail(&rec, err);
     if (is_early(u, &rec))
         return amp_fail(err, AMP_NO, "not_due", "another process did what was due");
     int event = vote_count(u, &rec, err);
@@ -332,7 +340,8 @@ int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_que
 
 bool amp_question_reopens(struct amp_span code)
 {
-    return !amp_span_is(code, "already_decided") && !amp_span_is(code, "terminal");
+    return !amp_span_is(code, "already_decided") && !amp_span_is(code, "terminal") &&
+           !amp_span_is(code, AMP_HITL_WITHDRAWN);
 }
 
 int amp_question_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reopened,

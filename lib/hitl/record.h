@@ -42,6 +42,7 @@ struct amp_question_rec {
     struct amp_span passed; /* why there is no decision */
     struct amp_span refused;
     int64_t refused_ms, ended_ms;
+    struct amp_span withdrawn; /* of one that ended because its sender withdrew it: why */
     /* The protocol's own names: of the question, and of the conversation. */
     struct amp_span invocation, correlation;
     /* reason: one of SW4RM's eight (amp-questions(7)); risk: low, medium, high, or empty. */
@@ -113,8 +114,20 @@ int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_que
  * before. Call amp_store_sync before reporting it. */
 int amp_question_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reopened,
                         struct amp_error *err);
-/* Whether a refusal with this code opens the question again; already_decided and terminal do not.
- */
+/* Whether a refusal with this code opens the question again; already_decided, terminal and
+ * withdrawn do not. */
 bool amp_question_reopens(struct amp_span code);
+
+/* Ends a question that its sender withdrew; one that did not arrive yet is recorded as ended, so
+ * that it is never asked. Nothing changes if it was withdrawn before. NO already_decided, ended. */
+struct amp_revocation {
+    enum amp_protocol protocol; /* NONE: the one whose decisions a coordinator carries out */
+    struct amp_span ref, task, type, severity; /* ref: the id of the message that asked */
+    const char *why, *by;                      /* by: the actor, for the log */
+    int64_t now_ms;
+};
+int amp_question_revoke(struct amp_store *s, const struct amp_revocation *r, struct amp_error *err);
+/* Fails with NO, withdrawn or ended: how a question that has ended did. */
+int amp_question_end_fail(const struct amp_question_rec *r, struct amp_error *err);
 
 #endif

@@ -30,6 +30,8 @@ int amp_question_settled(struct amp_store *s, const struct amp_question *q, char
         snprintf(how, size, "decided by %.*s%s%.*s: %.*s", AMP_CLIP(r.operator, 100),
                  r.channel.n ? " through " : "", AMP_CLIP(r.channel, 30),
                  AMP_CLIP(r.decision, 100));
+    else if (state == AMP_ESC_ENDED && r.withdrawn.n)
+        snprintf(how, size, "withdrawn by its sender: %.*s", AMP_CLIP(r.withdrawn, 100));
     else if (state == AMP_ESC_ENDED)
         snprintf(how, size, "no longer asked: its subject has ended");
     else

@@ -56,6 +56,7 @@ extern const struct amp_fsm amp_task_fsm;
     X(AMP_QA_EV_APPROVED, "verdict_approved", "approved, perhaps with small fixes")                \
     X(AMP_QA_EV_REJECTED, "verdict_rejected", "rejected for a blocking reason")                    \
     X(AMP_QA_EV_HOLD, "hold", "an agent's escalation waits for the admin")                         \
+    X(AMP_QA_EV_WITHDRAW, "withdraw", "the agent withdrew its escalation")                         \
     X(AMP_QA_EV_RESUME, "resume", "the admin: continue")                                           \
     X(AMP_QA_EV_REDISPATCH, "redispatch", "the admin: do it again, with changed criteria")         \
     X(AMP_QA_EV_ROLLBACK, "rollback", "the admin: reset the branch, then continue")                \
@@ -77,7 +78,11 @@ extern const struct amp_fsm amp_task_fsm;
     X(AMP_QA_IF_NEEDS_ADMIN, "needs_admin", "the risk level requires the admin's approval")        \
     X(AMP_QA_IF_LAST, "last", "no other subtask is left")                                          \
     X(AMP_QA_IF_HELD_APPROVAL, "held_approval", "an approval is held")                             \
-    X(AMP_QA_IF_HELD_REVIEW, "held_review", "a review without a verdict is held")
+    X(AMP_QA_IF_HELD_REVIEW, "held_review", "a review without a verdict is held")                  \
+    X(AMP_QA_IF_OTHERS, "others", "another escalation of the task is open")                        \
+    X(AMP_QA_IF_ASKED_WORKING, "asked_working", "nothing came since it was held while working")    \
+    X(AMP_QA_IF_ASKED_REVIEW, "asked_review", "nothing came since it was held in review")          \
+    X(AMP_QA_IF_ASKED_REWORK, "asked_rework", "nothing came since it was held in rework")
 
 #define AMP_QA_EFFECTS(X)                                                                          \
     X(AMP_QA_DO_DISPATCH, "dispatch", "send it to the executor")                                   \

@@ -48,7 +48,7 @@
         R(s, REFUSED, IF(SUSPENDED), HELD, 0, "suspended"),                                        \
         R(s, REFUSED, 0, HELD, DO(ESC_BLOCKED), "blocked"), R(s, CI_RED, 0, s, 0, NULL),           \
         LATE_VERDICT(s, APPROVED), LATE_VERDICT(s, REJECTED), R(s, HOLD, 0, HELD, 0, NULL),        \
-        R(s, RESUME, IF(SUSPENDED), HELD, DO(RESET), "suspended"),                                 \
+        R(s, WITHDRAW, 0, s, 0, NULL), R(s, RESUME, IF(SUSPENDED), HELD, DO(RESET), "suspended"),  \
         R(s, RESUME, 0, REWORK, DO(RESET) | DO(DISPATCH), NULL), DECISIONS(s, HELD, REWORK)
 
 /* A verdict after the end: reported to the admin if it contradicts the earlier one. */
@@ -65,6 +65,7 @@ static const struct amp_fsm_row rows[] = {
     REFUSE(PENDING, APPROVED, "unknown_ref"),
     REFUSE(PENDING, REJECTED, "unknown_ref"),
     R(PENDING, HOLD, 0, HELD, 0, NULL),
+    R(PENDING, WITHDRAW, 0, PENDING, 0, NULL),
     R(PENDING, RESUME, IF(SUSPENDED), PENDING, DO(RESET), "suspended"),
     R(PENDING, RESUME, 0, WORKING, DO(RESET) | DO(DISPATCH), NULL),
     DECISIONS(PENDING, PENDING, WORKING),
@@ -100,13 +101,15 @@ static const struct amp_fsm_row rows[] = {
       DO(KEEP_VERDICT) | DO(COUNT) | DO(ESC_CONFIDENCE), "low_confidence"),
     R(IN_REVIEW, REJECTED, 0, REWORK, DO(KEEP_VERDICT) | DO(COUNT) | DO(DISPATCH), NULL),
     R(IN_REVIEW, HOLD, 0, HELD, 0, NULL),
+    R(IN_REVIEW, WITHDRAW, 0, IN_REVIEW, 0, NULL),
     R(IN_REVIEW, RESUME, IF(SUSPENDED), HELD, DO(RESET), "suspended"),
     R(IN_REVIEW, RESUME, 0, IN_REVIEW, DO(RESET) | DO(REVIEW), NULL),
     DECISIONS(IN_REVIEW, HELD, REWORK),
 
     AT_WORK(REWORK),
 
-    /* Held: results and verdicts are kept; only a decision leaves this state. */
+    /* Held: results and verdicts are kept. A decision leaves this state, or the agent that asked
+     * withdraws its question while its attempt goes on; what was kept is left to the admin. */
     R(HELD, COMPLETE, IF(STALE), HELD, DO(NACK), "unknown_ref"),
     R(HELD, COMPLETE, 0, HELD, DO(KEEP), "suspended"),
     R(HELD, PARTIAL, IF(STALE), HELD, DO(NACK), "unknown_ref"),
@@ -126,6 +129,11 @@ static const struct amp_fsm_row rows[] = {
     R(HELD, REJECTED, IF(HELD_REVIEW), HELD, DO(KEEP_VERDICT) | DO(COUNT), "suspended"),
     R(HELD, REJECTED, 0, HELD, DO(NACK), "unknown_ref"),
     R(HELD, HOLD, 0, HELD, 0, NULL),
+    R(HELD, WITHDRAW, IF(OTHERS), HELD, 0, NULL),
+    R(HELD, WITHDRAW, IF(ASKED_WORKING), WORKING, 0, NULL),
+    R(HELD, WITHDRAW, IF(ASKED_REVIEW), IN_REVIEW, 0, NULL),
+    R(HELD, WITHDRAW, IF(ASKED_REWORK), REWORK, 0, NULL),
+    R(HELD, WITHDRAW, 0, HELD, DO(NACK), "late"),
     R(HELD, RESUME, IF(SUSPENDED), HELD, DO(RESET), "suspended"),
     R(HELD, RESUME, IF(HELD_APPROVAL) | IF(LAST), APPROVED, DO(RESET) | DO(FINISH), NULL),
     R(HELD, RESUME, IF(HELD_APPROVAL), APPROVED, DO(RESET) | DO(NEXT), NULL),

@@ -101,6 +101,7 @@ static const struct amp_rec_field part_fields[] = {
     PART(STRING, "reviewed_commit", reviewed_commit),
     PART(STRING, "rejected_commit", rejected_commit),
     PART(STRING, "held", held),
+    SIGNED("asked", asked),
     SIGNED("executor_key", executor),
     SIGNED("executor", executor_name),
     SIGNED("result_sig", result_sig),
@@ -210,6 +211,7 @@ static const struct amp_rec_field task_fields[] = {
     DOCUMENT("ci", ci, &object_ops),
     DOCUMENT("escalations", open, &list_ops),
     DOCUMENT("decided", decided, &list_ops),
+    DOCUMENT("withdrawn", withdrawn, &list_ops),
     DOCUMENT("issues", issues, &list_ops),
     DOCUMENT("blockers", blockers, &list_ops),
     DOCUMENT("notes", notes, &list_ops),
@@ -319,6 +321,32 @@ bool amp_task_waits_for(const struct amp_task *t, const char *ref)
         if (strcmp(amp_json_str(json_array_get(t->open, i), "ref"), ref) == 0)
             return true;
     return false;
+}
+
+const json_t *amp_task_find_escalation(const struct amp_task *t, const char *ref)
+{
+    for (size_t i = 0; *ref && i < json_array_size(t->open); i++) {
+        const json_t *e = json_array_get(t->open, i);
+        if (strcmp(amp_json_str(e, "ref"), ref) == 0 || strcmp(amp_json_str(e, "of"), ref) == 0)
+            return e;
+    }
+    return NULL;
+}
+
+int amp_task_own_escalation(struct amp_task *t, const char *ref, const char *of, const char *from,
+                            const char *by, const char *key, struct amp_error *err)
+{
+    for (size_t i = 0; i < json_array_size(t->open); i++) {
+        json_t *e = json_array_get(t->open, i);
+        if (strcmp(amp_json_str(e, "ref"), ref) != 0)
+            continue;
+        if (json_object_set_new(e, "from", json_string(from)) < 0 ||
+            (*by && json_object_set_new(e, "by", json_string(by)) < 0) ||
+            (*key && json_object_set_new(e, "key", json_string(key)) < 0) ||
+            (strcmp(of, ref) != 0 && json_object_set_new(e, "of", json_string(of)) < 0))
+            return amp_fail_memory(err);
+    }
+    return 0;
 }
 
 int amp_task_open_escalation(struct amp_task *t, const char *ref, const char *type,

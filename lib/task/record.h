@@ -34,6 +34,7 @@ struct amp_task_part {
     char *reviewed_commit; /* of the last verdict: an incremental review starts here */
     char *rejected_commit; /* "" after an approval */
     char *held;            /* AMP_HELD_…, or "" */
+    char *asked; /* the state in which an agent's question held it, "" once something else came */
     /* Who said what, "" if it was not signed. A signature is the JSON object of a signed line. */
     char *executor, *executor_name; /* key and principal that the dispatch is bound to */
     char *result_sig, *verdict_sig; /* signatures of the last result and verdict */
@@ -57,13 +58,15 @@ struct amp_task {
     struct amp_task_part *parts;
     size_t n_parts;
     int64_t reject_count;
-    json_t *ci;       /* {"commit","branch","checks","failed"} or null */
-    json_t *open;     /* undecided escalations: [{"ref","type","severity"}] */
-    json_t *decided;  /* ids of escalations that the admin decided, newest last */
-    json_t *issues;   /* of the last rejection */
-    json_t *blockers; /* of the last partial or failed result */
-    json_t *notes;    /* the admin's, newest last */
-    json_t *agents;   /* names of agents that claimed work of the task */
+    json_t *ci;   /* {"commit","branch","checks","failed"} or null */
+    json_t *open; /* undecided escalations: [{"ref","type","severity","from"?,"by"?,"key"?,"of"?}];
+                   * from, by, key: the agent that asked; of: its own id, if ref is another */
+    json_t *decided;   /* ids of escalations that the admin decided, newest last */
+    json_t *withdrawn; /* ids of those that the agent withdrew, newest last */
+    json_t *issues;    /* of the last rejection */
+    json_t *blockers;  /* of the last partial or failed result */
+    json_t *notes;     /* the admin's, newest last */
+    json_t *agents;    /* names of agents that claimed work of the task */
     struct amp_task_suspended suspended;
     char *cancelled; /* the signed line with which a person ended it, or "" */
     int64_t created_ms, updated_ms;
@@ -107,6 +110,12 @@ bool amp_task_lists(const json_t *list, const char *text);
 /* Adds an undecided escalation, unless it is there; a critical one suspends the task. */
 int amp_task_open_escalation(struct amp_task *t, const char *ref, const char *type,
                              const char *severity, int64_t now_ms, struct amp_error *err);
+/* Notes who asked, so that only the same may withdraw it. of: the sender's own id; by, key: the
+ * principal and the key that signed it, or "". */
+int amp_task_own_escalation(struct amp_task *t, const char *ref, const char *of, const char *from,
+                            const char *by, const char *key, struct amp_error *err);
+/* The open escalation with this id, or with this id of its sender; NULL: there is none. */
+const json_t *amp_task_find_escalation(const struct amp_task *t, const char *ref);
 /* Removes the escalation ref ("": all). The suspension ends with the last critical one. Returns
  * whether an escalation was removed. */
 bool amp_task_close_escalation(struct amp_task *t, const char *ref);

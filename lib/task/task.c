@@ -205,5 +205,9 @@ int amp_task_event_of(const struct amp_fsm_result *r)
         return r->to == AMP_QA_REWORK ? AMP_TASK_EV_REWORK : AMP_TASK_EV_DISPATCH;
     if (r->to == AMP_QA_HELD && r->row->from != AMP_QA_HELD)
         return AMP_TASK_EV_HOLD;
+    if (r->row->event == AMP_QA_EV_WITHDRAW && r->to != r->row->from)
+        return r->to == AMP_QA_IN_REVIEW ? AMP_TASK_EV_REVIEW
+               : r->to == AMP_QA_REWORK  ? AMP_TASK_EV_REWORK
+                                         : AMP_TASK_EV_DISPATCH;
     return -1;
 }

@@ -102,6 +102,66 @@ EOS
   [ "$(log_of question)" = "The agent executor asks: Which colour?" ]
 }
 
+@test "the agent withdraws its question: its task goes on, nobody is suspended, and no answer counts" {
+  talker <<'EOS'
+until_() { for _ in {1..1500}; do "$@" && return; sleep 0.02; done; exit 1; }
+say '{"type":"withdraw","question":"none","id":"w0"}'
+answered w0
+say '{"type":"question","id":"q","text":"Which colour?"}'
+answered q
+until_ test -e "$here/go-1"
+say '{"type":"withdraw","question":"q","id":"w1","reason":"red will do"}'
+answered w1
+cat "$here/answer-q.json" >>"$here/answers"
+say '{"type":"withdraw","question":"q","id":"w2"}'
+answered w2
+say '{"type":"question","id":"r","text":"Which size?"}'
+until_ grep -qs decision "$here/answer-r.json"
+say '{"type":"withdraw","question":"r","id":"w3"}'
+answered w3
+EOS
+  coordinated() { task-dispatch coordinate --state "$STATE" 2>>said; }
+  state() { jq -r '[.state, (.escalations | length)] | join(" ")' "$STATE/tasks/T-2026-001.json"; }
+  suspensions() { cat "$STATE"/log/*.ndjson | jq -r 'select(.key? | strings | startswith("agent")) | .event' | paste -sd' '; }
+  dispatch '.from = "admin" | .to = "coordinator"' | coordinated | grep '"type":"task_dispatch"' >in.ndjson || :
+  run_agent --exec ./talks <in.ndjson &
+  pid=$!
+  wait_until 20 grep -q '"type":"escalation"' out.ndjson
+  grep '"type":"escalation"' out.ndjson >question.ndjson
+  coordinated <question.ndjson >asked.ndjson || :
+  [ "$(state)" = "waiting 1" ]
+  run -1 hitl-prompt --state "$STATE" --answer /dev/null <asked.ndjson
+  suspensions >s1
+  # A person looks at it while the agent withdraws it.
+  id=$(jq -r .msg_id question.ndjson)
+  hitl-prompt list --state "$STATE" | grep -qF "$id"
+  touch "$(attempt)/go-1"
+  wait_until 20 grep -q '"code":"withdrawn"' out.ndjson
+  run -1 hitl-prompt answer --state "$STATE" "$id" resume
+  [[ $output == *"withdrew the question: red will do"* ]]
+  grep '"code":"withdrawn"' out.ndjson | coordinated >again.ndjson || :
+  [ "$(state)" = "dispatched 0" ]
+  [ "$(suspensions)" = "$(cat s1) lift" ]
+  jq -e 'select(.type == "nack") | .from == "coordinator" and .code == "withdrawn" and .message == "red will do"' again.ndjson
+  # A filter with the same state says it, and asks nothing.
+  run -0 --separate-stderr hitl-prompt --state "$STATE" --answer /dev/null <again.ndjson
+  [[ $stderr == *"is no longer asked: it was withdrawn"* ]]
+  hitl-prompt audit --state "$STATE" --json >audit.ndjson
+  got audit.ndjson ".what == \"withdrawn\" and .question == \"$id\" and .why == \"red will do\""
+  # The second question is answered first.
+  wait_until 20 eval '[ "$(grep -c "\"type\":\"escalation\"" out.ndjson)" -eq 2 ]'
+  grep '"type":"escalation"' out.ndjson | tail -n 1 | coordinated >asked.ndjson || :
+  echo '{"task_id":"*","decision":"resume","note":"7"}' >answer
+  hitl-prompt --state "$STATE" --answer answer <asked.ndjson >decision.ndjson
+  wait "$pid"
+  jq -se 'map([.id, .ok, .code // .withdrawn // .decision])
+    == [["w0",false,"unknown_ref"],["q",true,null],["w1",true,true],["q",true,true],["w2",false,"withdrawn"],["w3",false,"already_decided"]]' \
+    "$(attempt)/answers"
+  amp-validate -S agent/control_answer <"$(attempt)/answers" >valid
+  cmp valid "$(attempt)/answers"
+  [ "$(log_of question_withdrawn)" = "red will do" ]
+}
+
 @test "what is not a valid line is refused with its code and logged, and the rest is taken" {
   talker <<'EOS'
 say 'garbage'

@@ -53,6 +53,13 @@ refused() {
   printf '"failed_stage":"REJECTED","code":"repo_not_git","message":"m","rule":"repo","retryable":false,'
   printf '"timestamp":"2026-02-26T14:32:07Z"}\n'
 }
+# withdraw [FROM [REF]]: the executor does not wait for the decision about its escalation any more.
+withdraw() {
+  printf '{"protocol_version":"AMP/1.0","type":"nack","ref_msg_id":%s,"task_id":"%s","from":"%s",' \
+    "${2:-$(ref escalation)}" "$task" "${1:-executor}"
+  printf '"failed_stage":"FAILED","code":"withdrawn","message":"m%s","rule":"","retryable":false,' "$RANDOM"
+  printf '"timestamp":"2026-02-26T14:32:07Z"}\n'
+}
 # judge WORD [CONFIDENCE]: a verdict on the newest request; minor: a rejection that names nothing that blocks.
 judge() {
   local p passed=true refs word=$1 issues=
@@ -149,6 +156,8 @@ answers() {
   # The second of two subtasks, whose first was changed.
   base "work 2" "done_ complete" "judge approved" "done_ complete bbbbbbb1 $S2" "work 2 changed"
   PART=$S2 row pending "" red bbbbbbb1
+  base "escalate critical" "escalate warning" work
+  row pending nack:withdrawn withdraw
   export REPO=$PWD/r
   base "escalate critical" work
   row working task_dispatch decision rollback again "$first"
@@ -195,6 +204,8 @@ at_work() {
 
 @test "working" {
   at_work working work
+  base "escalate warning" work
+  row working nack:withdrawn withdraw
   # Sent anew by the admin, with the commit and the verdict of before.
   base work "done_ complete" "judge rejected" work
   row working "" red
@@ -207,6 +218,8 @@ at_work() {
 
 @test "rework" {
   at_work rework work "done_ complete" "judge rejected"
+  base work "escalate warning" "escalate warning" "decision resume"
+  row rework nack:withdrawn withdraw executor "$(grep -o -m1 '"escalation-T-[^"]*"' "$said")"
   base work "done_ complete" "judge rejected"
   row held escalation:conflict done_ complete
   row rework "" red
@@ -218,6 +231,8 @@ at_work() {
 }
 
 @test "in review" {
+  base "escalate warning" work "done_ complete"
+  row in_review nack:withdrawn withdraw
   base work "done_ complete"
   for how in complete partial failed; do row in_review nack:unknown_ref done_ $how aaaaaaa9; done
   row in_review "" refused '"task_dispatch-T-2026-001-1"'
@@ -274,8 +289,16 @@ at_work() {
   row rework task_dispatch decision resume
   row rework task_dispatch decision redispatch more
   row abandoned nack:terminated decision terminate
+  row working nack:withdrawn withdraw
+  base work "escalate warning" "escalate warning"
+  row held nack:withdrawn withdraw
+  base work "escalate warning" "done_ complete"
+  row held "" withdraw # the result is left to the admin
+  base work "done_ complete" "judge rejected" "escalate warning"
+  row rework nack:withdrawn withdraw
   # In review when it was held.
-  base work "done_ complete" "escalate warning"
+  base work "escalate warning" "withdraw" "done_ complete" "escalate warning"
+  row in_review nack:withdrawn withdraw
   row held "" red
   row held nack:unknown_ref stale review_request judge approved
   row held "" judge approved
@@ -324,6 +347,43 @@ at_work() {
   row abandoned "" red
   row abandoned nack:terminal judge approved
   row abandoned nack:terminal judge rejected
+}
+
+@test "a question is withdrawn by the agent that asked, once, before it is decided" {
+  need_tool hitl-prompt
+  work | hear
+  escalate warning | hear
+  said_no() { # CODE COMMAND...
+    "${@:2}" | hear
+    [[ "$err" == *": the withdrawal of "*" was refused: $1: "* ]]
+    [ "$(state)" = held ]
+  }
+  said_no bad_sender withdraw reviewer
+  said_no unknown_ref withdraw executor '"escalation-T-2026-001-1"'
+  withdraw | hear
+  [ "$(state)" = working ]
+  [ "$(of_task '.withdrawn | length')" = 1 ]
+  [ "$(of_task '.escalations | length')" = 0 ]
+  withdraw | hear
+  [[ "$err" == *" was refused: withdrawn: "* ]]
+  # A person who comes later does not see it, and a decision has no effect.
+  last escalation >question
+  echo '{"task_id":"*","decision":"terminate","note":"n"}' >answer.json
+  run -0 --separate-stderr hitl-prompt --state "$S" --answer answer.json <question
+  [ "$output" = "" ]
+  decision terminate | hear
+  [ "$(state)" = working ]
+  run -0 hitl-prompt audit --state "$S" --json
+  jq -es 'map(.what) == ["withdrawn"]' <<<"$output"
+  # Decided by a person, before the decision arrives.
+  escalate warning | hear
+  last escalation >question
+  hitl-prompt --state "$S" --answer answer.json <question >decision.ndjson
+  said_no already_decided withdraw
+  hear <decision.ndjson
+  [ "$(state)" = abandoned ]
+  withdraw | hear
+  [[ "$err" == *" was refused: already_decided: "* ]]
 }
 
 @test "the task as a whole" {

@@ -263,14 +263,14 @@ EOS
   hear
   [[ $line == *'"id":6,'* ]] # nothing more about 5
   run -1 hitl-prompt answer "$id" approve
-  [[ $output == *ended* ]]
+  [[ $output == *"withdrew the question"* ]]
 
   tell "$(call 7 ask_human '{"question":"Merge?"}')"
   hear
   id=$(jq -r '.params.message | capture("question (?<id>[^ ]+)").id' <<<"$line")
   ended_by TERM 130
   run -1 hitl-prompt answer "$id" approve
-  [[ $output == *ended* ]]
+  [[ $output == *"withdrew the question"* ]]
 }
 
 @test "it speaks as its agent only, and an agent cannot start it as another" {
@@ -402,6 +402,38 @@ EOS
   put "{\"id\":\"$id\",\"ok\":true,\"escalation\":\"e-1\",\"decision\":\"resume\",\"note\":\"9090\"}"
   hears 1
   jq -e '.result.structuredContent == {"answered":true,"question":"e-1","decision":"resume","note":"9090"}' <<<"$line"
+  # Cancelled: it is withdrawn. Not answered in time: withdrawn, but a person was quicker.
+  tell "$(call 11 ask_human '{"question":"Now?"}')"
+  IFS= read -r -t 10 asked <&9
+  tell '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":11}}'
+  IFS= read -r -t 10 withdrawn <&9
+  jq -e --argjson asked "$asked" '.type == "withdraw" and .question == $asked.id' <<<"$withdrawn"
+  amp-validate -S agent/control --document - <<<"$withdrawn"
+  tell "$(call 12 ask_human '{"question":"Now?","timeout_seconds":1}')"
+  IFS= read -r -t 10 asked <&9
+  IFS= read -r -t 10 withdrawn <&9
+  id=$(jq -r .id <<<"$withdrawn")
+  put "{\"id\":\"$id\",\"ok\":false,\"code\":\"already_decided\",\"message\":\"m\"}"
+  id=$(jq -r .id <<<"$asked")
+  put "{\"id\":\"$id\",\"ok\":true,\"escalation\":\"e-2\",\"decision\":\"resume\",\"note\":\"ok\"}"
+  hears 12
+  jq -e '.result.structuredContent.decision == "resume"' <<<"$line"
+  tell "$(call 13 ask_human '{"question":"Now?","timeout_seconds":1}')"
+  IFS= read -r -t 10 asked <&9
+  IFS= read -r -t 10 withdrawn <&9
+  id=$(jq -r .id <<<"$withdrawn")
+  put "{\"id\":\"$id\",\"ok\":true,\"withdrawn\":true,\"escalation\":\"e-3\"}"
+  hears 13
+  jq -e '.result.structuredContent.answered == false' <<<"$line"
+  # While the worker does not answer, the session does.
+  tell "$(call 14 progress '{"text":"x"}')"
+  IFS= read -r -t 10 asked <&9
+  tell '{"jsonrpc":"2.0","id":15,"method":"ping"}'
+  hears 15
+  id=$(jq -r .id <<<"$asked")
+  put "{\"id\":\"$id\",\"ok\":true}"
+  hears 14
+  jq -e '.result.structuredContent.recorded' <<<"$line"
   # Refused by the worker; too long; the worker is gone.
   tell "$(call 2 progress '{"text":"x"}')"
   IFS= read -r -t 10 asked <&9

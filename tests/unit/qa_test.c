@@ -13,19 +13,20 @@
 /* Columns in the order of the events. */
 static const char *const qa_plain[AMP_QA_STATE_COUNT][AMP_QA_EVENT_COUNT] = {
     [AMP_QA_PENDING] = {"working", "pending", "pending", "pending", "pending", "pending", "pending",
-                        "pending", "held", "working", "working", "working", "abandoned"},
+                        "pending", "held", "pending", "working", "working", "working", "abandoned"},
     [AMP_QA_WORKING] = {"-", "in_review", "held", "held", "held", "working", "working", "working",
-                        "held", "rework", "rework", "rework", "abandoned"},
+                        "held", "working", "rework", "rework", "rework", "abandoned"},
     [AMP_QA_IN_REVIEW] = {"-", "in_review", "in_review", "in_review", "held", "rework", "approved",
-                          "rework", "held", "in_review", "rework", "rework", "abandoned"},
+                          "rework", "held", "in_review", "in_review", "rework", "rework",
+                          "abandoned"},
     [AMP_QA_REWORK] = {"-", "in_review", "held", "held", "held", "rework", "rework", "rework",
-                       "held", "rework", "rework", "rework", "abandoned"},
-    [AMP_QA_HELD] = {"-", "held", "held", "held", "held", "held", "held", "held", "held", "rework",
-                     "rework", "rework", "abandoned"},
+                       "held", "rework", "rework", "rework", "rework", "abandoned"},
+    [AMP_QA_HELD] = {"-", "held", "held", "held", "held", "held", "held", "held", "held", "held",
+                     "rework", "rework", "rework", "abandoned"},
     [AMP_QA_APPROVED] = {"-", "approved", "approved", "approved", "-", "approved", "approved",
-                         "approved", "-", "-", "-", "-", "-"},
+                         "approved", "-", "-", "-", "-", "-", "-"},
     [AMP_QA_ABANDONED] = {"-", "abandoned", "abandoned", "abandoned", "-", "abandoned", "abandoned",
-                          "abandoned", "-", "-", "-", "-", "-"},
+                          "abandoned", "-", "-", "-", "-", "-", "-"},
 };
 
 static const char *const task_plain[AMP_TASK_STATE_COUNT][AMP_TASK_EVENT_COUNT] = {
@@ -136,6 +137,12 @@ static const struct {
     {"redispatch", S(HELD), E(REDISPATCH), F(HELD_APPROVAL), S(REWORK),
      D(RESET) | D(AMEND) | D(DISPATCH), NULL},
     {"rollback", S(HELD), E(ROLLBACK), 0, S(REWORK), D(RESET) | D(BACK) | D(DISPATCH), NULL},
+    {"withdrawn at work", S(HELD), E(WITHDRAW), F(ASKED_WORKING), S(WORKING), 0, NULL},
+    {"withdrawn in review", S(HELD), E(WITHDRAW), F(ASKED_REVIEW), S(IN_REVIEW), 0, NULL},
+    {"withdrawn in rework", S(HELD), E(WITHDRAW), F(ASKED_REWORK), S(REWORK), 0, NULL},
+    {"withdrawn, but another is open", S(HELD), E(WITHDRAW), F(OTHERS) | F(ASKED_WORKING), S(HELD),
+     0, NULL},
+    {"withdrawn after a result", S(HELD), E(WITHDRAW), 0, S(HELD), D(NACK), "late"},
     {"terminate while suspended", S(HELD), E(TERMINATE), F(SUSPENDED), S(ABANDONED), D(END), NULL},
 };
 

@@ -40,6 +40,49 @@ static json_t *file_json(const char *name)
 
 /* ---- requests to the worker ---- */
 
+static enum mcp_step ask_free(struct mcp_call *call, enum mcp_step how)
+{
+    free(call->own);
+    call->own = NULL;
+    return how;
+}
+
+/* A tool's request to the worker; the session goes on until its answer is there. own: its id. */
+static enum mcp_step request_start(struct mcp_call *call, json_t *request, struct amp_error *err)
+{
+    json_auto_t *owned = request;
+
+    call->own = calloc(1, AMP_ASK_ID_MAX);
+    if (!owned || !call->own) {
+        amp_fail_memory(err);
+        return ask_free(call, MCP_FAILED);
+    }
+    if (mcp_control(call->m, err) < 0 || amp_ask_send(&call->m->ask, owned, call->own, err) < 0)
+        return ask_free(call, MCP_FAILED);
+    call->until_ms = amp_now_ms() + QUICK_MS;
+    call->brief = true;
+    snprintf(call->state, sizeof call->state, "waiting for the worker");
+    return MCP_WAITS;
+}
+
+static enum mcp_step request_look(struct mcp_call *call, json_t **answer, struct amp_error *err)
+{
+    int rc = amp_ask_answer(&call->m->ask, call->own, answer, err);
+
+    if (rc == 0 && amp_now_ms() < call->until_ms)
+        return MCP_WAITS;
+    if (rc == 0)
+        amp_fail(err, AMP_TEMPFAIL, "no_answer", "the worker did not answer within %d s",
+                 QUICK_MS / 1000);
+    return ask_free(call, rc > 0 ? MCP_DONE : MCP_FAILED);
+}
+
+void mcp_attempt_stop(struct mcp_call *call, const char *why)
+{
+    (void)why;
+    ask_free(call, MCP_FAILED);
+}
+
 /* A request that the worker answers at once. NULL: failed. */
 static json_t *worker_ask(struct mcp *m, json_t *request, struct amp_error *err)
 {
@@ -71,18 +114,34 @@ enum mcp_step mcp_attempt_progress(struct mcp_call *call, struct amp_error *err)
                             json_integer((json_int_t)json_number_value(percent)));
     if (request)
         amp_json_put(request, "file", amp_json_str(call->args, "file"));
-    json_auto_t *answer = worker_ask(call->m, request, err);
-    call->result = answer ? json_pack("{s:b}", "recorded", 1) : NULL;
-    return call->result ? MCP_DONE : MCP_FAILED;
+    return request_start(call, request, err);
+}
+
+enum mcp_step mcp_attempt_progress_step(struct mcp_call *call, struct amp_error *err)
+{
+    json_t *got = NULL;
+    enum mcp_step how = request_look(call, &got, err);
+    json_auto_t *answer = got;
+
+    if (how == MCP_DONE && !(call->result = json_pack("{s:b}", "recorded", 1)))
+        amp_fail_memory(err);
+    return how != MCP_DONE || call->result ? how : MCP_FAILED;
 }
 
 enum mcp_step mcp_attempt_inbox(struct mcp_call *call, struct amp_error *err)
 {
-    json_auto_t *answer = worker_ask(call->m, json_pack("{s:s}", "type", "inbox"), err);
+    return request_start(call, json_pack("{s:s}", "type", "inbox"), err);
+}
+
+enum mcp_step mcp_attempt_inbox_step(struct mcp_call *call, struct amp_error *err)
+{
+    json_t *got = NULL;
+    enum mcp_step how = request_look(call, &got, err);
+    json_auto_t *answer = got;
     json_t *list = json_object_get(answer, "inbox"), *first = json_array_get(list, 0);
 
-    if (!answer)
-        return MCP_FAILED;
+    if (how != MCP_DONE)
+        return how;
     call->result = json_pack("{s:b, s:b, s:I}", "found", first != NULL, "taken", 0, "waiting",
                              (json_int_t)json_array_size(list));
     if (call->result && first)
@@ -92,18 +151,37 @@ enum mcp_step mcp_attempt_inbox(struct mcp_call *call, struct amp_error *err)
 
 /* ---- ask_human ---- */
 
-static enum mcp_step ask_free(struct mcp_call *call, enum mcp_step how)
+struct asked {
+    char id[AMP_ASK_ID_MAX];
+    char wid[AMP_ASK_ID_MAX]; /* of the request that withdraws it; "": not withdrawn */
+};
+
+/* After the deadline the question is withdrawn. A person who was quicker counts, so the worker's
+ * answer is waited for a short time. */
+static enum mcp_step ask_withdraw(struct mcp_call *call, struct amp_error *err)
 {
-    free(call->own);
-    call->own = NULL;
-    return how;
+    struct asked *a = call->own;
+    struct amp_error why;
+    json_t *got = NULL;
+
+    if (!*a->wid) {
+        if (amp_ask_withdraw(&call->m->ask, a->id, "no person decided in time", a->wid, &why) < 0)
+            return MCP_DONE;
+        call->until_ms = amp_now_ms() + QUICK_MS;
+        return MCP_WAITS;
+    }
+    int rc = amp_ask_answer(&call->m->ask, a->wid, &got, &why);
+    json_decref(got);
+    bool decided = rc < 0 && strcmp(why.code, "already_decided") == 0;
+    (void)err;
+    return rc == 0 || decided ? MCP_WAITS : MCP_DONE;
 }
 
 enum mcp_step mcp_attempt_ask_step(struct mcp_call *call, struct amp_error *err)
 {
-    const char *id = call->own;
+    struct asked *a = call->own;
     json_t *got = NULL;
-    int rc = amp_ask_answer(&call->m->ask, id, &got, err);
+    int rc = amp_ask_answer(&call->m->ask, a->id, &got, err);
     json_auto_t *answer = got;
 
     if (rc < 0)
@@ -117,12 +195,15 @@ enum mcp_step mcp_attempt_ask_step(struct mcp_call *call, struct amp_error *err)
                       amp_json_str(answer, "decision"), "note", amp_json_str(answer, "note"));
         return ask_free(call, call->result ? MCP_DONE : MCP_FAILED);
     }
-    if (amp_now_ms() < call->until_ms)
+    bool late = amp_now_ms() >= call->until_ms;
+    if (!late && !*a->wid)
+        return MCP_WAITS;
+    if ((!late || !*a->wid) && ask_withdraw(call, err) == MCP_WAITS)
         return MCP_WAITS;
     call->result = mcp_unanswered(question, "no person decided in time");
     snprintf(call->text, sizeof call->text,
              "No person answered in time. This is not an approval: do not do what you asked about. "
-             "A later answer reaches the coordinator.");
+             "The question was withdrawn.");
     return ask_free(call, call->result ? MCP_DONE : MCP_FAILED);
 }
 
@@ -143,21 +224,26 @@ enum mcp_step mcp_attempt_ask(struct mcp_call *call, struct amp_error *err)
         return MCP_FAILED;
     }
     json_auto_t *request = json_pack("{s:s, s:s}", "type", "question", "text", text);
-    if (!request || (choices && json_object_set(request, "suggestions", choices) < 0) ||
-        !(call->own = calloc(1, AMP_ASK_ID_MAX))) {
+    struct asked *a = calloc(1, sizeof *a);
+    call->own = a;
+    if (!request || (choices && json_object_set(request, "suggestions", choices) < 0) || !a) {
         amp_fail_memory(err);
-        return MCP_FAILED;
+        return ask_free(call, MCP_FAILED);
     }
-    if (mcp_control(m, err) < 0 || amp_ask_send(&m->ask, request, call->own, err) < 0)
+    if (mcp_control(m, err) < 0 || amp_ask_send(&m->ask, request, a->id, err) < 0)
         return ask_free(call, MCP_FAILED);
     snprintf(call->state, sizeof call->state, "waiting for a person");
     return mcp_attempt_ask_step(call, err);
 }
 
-/* The control FIFO has no line that takes a question back; its answer is not waited for. */
+/* The worker's answer to the withdrawal is not waited for: nobody wants to know it. */
 void mcp_attempt_ask_stop(struct mcp_call *call, const char *why)
 {
-    (void)why;
+    struct asked *a = call->own;
+    struct amp_error err;
+
+    if (a && !*a->wid && amp_ask_withdraw(&call->m->ask, a->id, why, a->wid, &err) < 0)
+        amp_complain(&err);
     ask_free(call, MCP_FAILED);
 }
 

@@ -171,3 +171,12 @@ int amp_ask_wait(struct amp_ask_control *c, const char *id, const char *member, 
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
     }
 }
+
+int amp_ask_withdraw(struct amp_ask_control *c, const char *question, const char *why,
+                     char wid[AMP_ASK_ID_MAX], struct amp_error *err)
+{
+    json_auto_t *request =
+        json_pack("{s:s, s:s, s:s}", "type", "withdraw", "question", question, "reason", why);
+
+    return request ? amp_ask_send(c, request, wid, err) : amp_fail_memory(err);
+}

@@ -44,4 +44,8 @@ int amp_ask_answer(struct amp_ask_control *c, const char *id, json_t **out, stru
 int amp_ask_wait(struct amp_ask_control *c, const char *id, const char *member, int64_t until_ms,
                  volatile const int *stop, json_t **out, struct amp_error *err);
 
+/* Withdraws the question that was sent with this id; `wid` gets the id of the request. */
+int amp_ask_withdraw(struct amp_ask_control *c, const char *question, const char *why,
+                     char wid[AMP_ASK_ID_MAX], struct amp_error *err);
+
 #endif

@@ -165,7 +165,7 @@ static int end_commit(struct amp_asking *a, const struct amp_question *q, const 
     snprintf(emit, sizeof emit, "ended/%s", q->key);
     struct amp_question_update u = {
         .event = AMP_ESC_EV_END,
-        .set = {.ended_ms = amp_now_ms()},
+        .set = {.ended_ms = amp_now_ms(), .withdrawn = amp_span_str(why)},
         .emit = {amp_span_str(emit), {nack.data, nack.len ? nack.len - 1 : 0}, false},
     };
     if (amp_question_step(&a->d.hitl, q->key, &u, &failed) < 0)

@@ -10,6 +10,7 @@
 #include "base/grow.h"
 #include "flow/coordinate/cancel.h"
 #include "flow/suspend.h"
+#include "hitl/record.h"
 
 int amp_coordinator_begin(struct amp_coordinator *c, struct amp_error *err)
 {
@@ -201,6 +202,39 @@ static int agents_restore(struct amp_coordinator *c, const struct amp_task *t, s
                                     : amp_flow_lift_agents(c->store, id, AMP_SPAN(""), now_ms, err);
 }
 
+int amp_coordinator_revoke(struct amp_coordinator *c, struct amp_span task, struct amp_span ref,
+                           struct amp_span note, int64_t now_ms, struct amp_error *err)
+{
+    char why[256];
+    struct amp_error no;
+    amp_span_copy(note, why, sizeof why);
+    const struct amp_revocation r = {.ref = ref,
+                                     .task = task,
+                                     .type = AMP_SPAN("unknown"),
+                                     .severity = amp_span_str(amp_level_name(AMP_LEVEL_WARNING)),
+                                     .why = why,
+                                     .by = c->opt->consumer,
+                                     .now_ms = now_ms};
+    if (amp_question_revoke(c->store, &r, &no) < 0 && no.status != AMP_NO) {
+        *err = no;
+        return -1;
+    }
+    return amp_flow_lift_agents(c->store, task, ref, now_ms, err);
+}
+
+/* A process that was killed after the step of a withdrawal did not end the question. */
+static int withdrawals_restore(struct amp_coordinator *c, const struct amp_task *t,
+                               struct amp_span id, struct amp_error *err)
+{
+    for (size_t i = 0; i < json_array_size(t->withdrawn); i++) {
+        const char *ref = json_string_value(json_array_get(t->withdrawn, i));
+        if (ref && amp_coordinator_revoke(c, id, amp_span_str(ref), AMP_SPAN("by its agent"),
+                                          amp_now_ms(), err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int task_restore(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                         struct amp_error *err)
 {
@@ -217,6 +251,8 @@ static int task_restore(void *ctx, struct amp_span id, const struct amp_store_re
     k->parked = t.state == AMP_TASK_INCOMPLETE;
     k->dirty = !amp_task_file_after(c->store, id, t.updated_ms);
     c->seen |= open && t.n_parts > 0;
+    if (open && withdrawals_restore(c, &t, id, err) < 0)
+        return -1;
     return open ? agents_restore(c, &t, id, err) : 0;
 }
 

@@ -67,6 +67,7 @@ struct amp_step {
     const char *bad_field;  /* and the invalid field */
     char base[AMP_OID_MAX]; /* the commit where a new branch starts, "" if unknown */
     bool ref_open;          /* decision: an escalation that the coordinator did not see awaits it */
+    bool is_decided;        /* withdrawal: a person has decided, and the decision is on its way */
 
     struct amp_task t;
     struct amp_buf json, text; /* the record; the emitted lines */
@@ -84,6 +85,7 @@ struct amp_step {
     bool touched;                    /* the record changed */
     bool lift;                       /* lift the suspensions of the task's agents */
     char suspend_ref[AMP_MSG_ID_MAX], suspend_type[32]; /* suspend the agents; "": do not */
+    char withdrawn[AMP_MSG_ID_MAX]; /* the escalation that was withdrawn, or "" */
 };
 
 /* amp_step_apply is the store's callback. */
@@ -126,6 +128,8 @@ int amp_step_emit_escalations(struct amp_step *st, struct amp_task_part *part, u
                               enum amp_level level, struct amp_error *err);
 /* Forwards an escalation to the admin; one with another recipient is readdressed. */
 int amp_step_forward(struct amp_step *st, struct amp_error *err);
+/* The nack that tells the admin of a withdrawal. */
+int amp_step_emit_withdrawal(struct amp_step *st, struct amp_error *err);
 /* The id of the forwarded escalation: its own, or if it is readdressed an id derived from its own.
  */
 void amp_step_forward_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
@@ -158,6 +162,8 @@ int amp_coordinator_refused(struct amp_coordinator *c, const struct amp_coordina
                             struct amp_error *err);
 /* Whether an id is TYPE-TASK- and something: the id of a message of this type and task. */
 bool amp_coordinator_is_id(struct amp_span id, const char *type, struct amp_span task);
+/* Whether a nack withdraws an escalation of its sender. */
+bool amp_coordinator_withdraws(const struct amp_view *v);
 /* Binds a dispatch to the executor that acknowledged it (stage READ), unless it is bound. */
 int amp_coordinator_bind(struct amp_coordinator *c, const struct amp_view *ack,
                          struct amp_error *err);
@@ -176,6 +182,10 @@ int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err);
 /* Suspends the agents of a task that the critical escalation `ref` suspends. */
 int amp_coordinator_suspend(struct amp_coordinator *c, struct amp_span task, const char *ref,
                             const char *type, int64_t now_ms, struct amp_error *err);
+/* Ends the question of an escalation that its agent withdrew, and lifts the suspensions that it
+ * caused. A decision that came first is left alone. */
+int amp_coordinator_revoke(struct amp_coordinator *c, struct amp_span task, struct amp_span ref,
+                           struct amp_span why, int64_t now_ms, struct amp_error *err);
 /* The task's entry among the tasks of this run, added if missing; NULL: failure. */
 struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct amp_span id,
                                             bool open, struct amp_error *err);

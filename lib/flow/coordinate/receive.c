@@ -181,6 +181,27 @@ static int decision_is_awaited(struct amp_coordinator *c, struct amp_span task, 
     return 0;
 }
 
+/* Whether a person has decided the escalation; the store's turn is open, so that no decision comes
+ * between this look and the step. */
+static int withdrawal_prepare(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
+{
+    AMP_TASK struct amp_task t = {0};
+    struct amp_store_rec rec;
+    char ref[AMP_MSG_ID_MAX] = "";
+    amp_span_copy(st->view->body.ack.ref, ref, sizeof ref);
+    if (amp_task_load(c->store, st->view->task, &t, NULL, err) < 0)
+        return -1;
+    const json_t *e = amp_task_find_escalation(&t, ref);
+    if (amp_store_get(c->store,
+                      AMP_KEY(AMP_ESCALATION_KIND,
+                              e ? amp_span_str(amp_json_str(e, "ref")) : amp_span_str(ref)),
+                      &rec, err) < 0)
+        return -1;
+    st->is_decided =
+        rec.found && amp_span_is(rec.state, amp_escalation_fsm.states[AMP_ESC_DECIDED].name);
+    return 0;
+}
+
 /* Opens the question again; the nack may have another recipient. */
 static int decision_reopen(struct amp_coordinator *c, const struct amp_view *v,
                            const struct amp_step *st, struct amp_error *err)
@@ -245,6 +266,9 @@ static int sender_answer(struct amp_coordinator *c, const struct amp_view *v,
 {
     struct amp_view of = *v;
     bool decision = v->kind == AMP_KIND_DECISION, no = *st->nack;
+    if (no && amp_coordinator_withdraws(v))
+        c->opt->warn("%.*s: the withdrawal of %.*s was refused: %s: %s", AMP_CLIP(v->task, 100),
+                     AMP_CLIP(v->body.ack.ref, 200), st->nack, st->why);
     enum amp_ack_stage stage = no ? AMP_STAGE_REJECTED : AMP_STAGE_READ;
     if (decision)
         of.id = v->body.decision.ref;
@@ -308,6 +332,19 @@ static int step_prepare(struct amp_coordinator *c, struct amp_step *st,
 
 /* --- after the commit, also when the message arrives again --- */
 
+/* Ends the question of a person who looks at it, lifts the suspension that it caused, and settles
+ * the message. */
+static int withdrawal_follow(struct amp_coordinator *c, const struct amp_step *st,
+                             struct amp_error *err)
+{
+    const struct amp_view *v = st->view;
+    struct amp_span ref = *st->withdrawn ? amp_span_str(st->withdrawn) : v->body.ack.ref;
+    return amp_coordinator_revoke(c, v->task, ref, v->body.ack.note, st->now_ms, err) < 0 ||
+                   answer_settle(c, v, AMP_STAGE_FAILED, v->body.ack.ref, st->now_ms, err) < 0
+               ? -1
+               : 0;
+}
+
 static int agents_update(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
@@ -329,6 +366,8 @@ static int agents_update(struct amp_coordinator *c, struct amp_step *st, struct 
             .by = c->opt->consumer, .say = c->opt->warn, .now_ms = st->now_ms};
         return amp_flow_suspend_view(c->store, &asked, &how, err);
     }
+    if (amp_coordinator_withdraws(v))
+        return *st->nack ? 0 : withdrawal_follow(c, st, err);
     if (st->lift)
         return amp_flow_lift_agents(c->store, v->task, AMP_SPAN(""), st->now_ms, err);
     return *st->suspend_ref ? amp_coordinator_suspend(c, v->task, st->suspend_ref, st->suspend_type,
@@ -385,7 +424,8 @@ static int message_step(struct amp_coordinator *c, struct amp_step *st, struct a
         amp_sha256_hex(v->message, digest);
         in.id = amp_span_str(digest);
     }
-    if (step_prepare(c, st, &in, err) < 0 || amp_coordinator_begin(c, err) < 0)
+    if (step_prepare(c, st, &in, err) < 0 || amp_coordinator_begin(c, err) < 0 ||
+        (amp_coordinator_withdraws(v) && withdrawal_prepare(c, st, err) < 0))
         return -1;
     if (!*st->nack) {
         struct amp_error why = {0};
@@ -477,7 +517,7 @@ static int step_take(struct amp_coordinator *c, struct amp_step *st, struct amp_
     const struct amp_view *v = st->view;
     if (v->id.n && v->kind != AMP_KIND_NACK && !st->bad_code && ledger_record(c, st, err) < 0)
         return -1;
-    if (v->kind == AMP_KIND_NACK &&
+    if (v->kind == AMP_KIND_NACK && !amp_coordinator_withdraws(v) &&
         answer_settle(c, v, v->body.ack.stage, v->body.ack.ref, st->now_ms, err) < 0)
         return -1;
     if ((v->kind == AMP_KIND_RESULT || v->kind == AMP_KIND_VERDICT) &&

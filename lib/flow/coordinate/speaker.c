@@ -175,6 +175,29 @@ static int answer_check(struct amp_coordinator *c, const struct amp_view *v,
     return 1;
 }
 
+/* Only the agent that asked withdraws its question. The step refuses what is not open. */
+static int withdrawal_check(struct amp_coordinator *c, const struct amp_view *v,
+                            const struct amp_said *said, struct amp_error *why,
+                            struct amp_error *err)
+{
+    AMP_TASK struct amp_task t = {0};
+    char ref[AMP_MSG_ID_MAX] = "";
+    if (task_look(c, v, &t, err) < 0)
+        return -1;
+    amp_span_copy(v->body.ack.ref, ref, sizeof ref);
+    const json_t *e = amp_task_find_escalation(&t, ref);
+    if (!e)
+        return 1;
+    const char *key = amp_json_str(e, "key");
+    bool same = amp_span_is(v->from, amp_json_str(e, "from"));
+    if (*key && same)
+        same = said->how == AMP_SAID_SIGNED &&
+               (strcmp(key, said->by.key) == 0 ||
+                amp_identities_is_named(c->opt->ids, &said->by, amp_json_str(e, "by")));
+    return same ? 1
+                : amp_said_refuse(said, why, "only the agent that asked withdraws its question");
+}
+
 /* What a role may say, for inputs with a role. */
 static bool is_of_role(const struct amp_view *v, const char *role)
 {
@@ -217,6 +240,8 @@ int amp_coordinator_hears(struct amp_coordinator *c, const struct amp_coordinate
                    : amp_said_refuse(said, why, "only ci, system and operators report CI");
     case AMP_KIND_ACK:
     case AMP_KIND_NACK:
+        if (amp_coordinator_withdraws(v))
+            return withdrawal_check(c, v, said, why, err);
         return answer_check(c, v, said, why, err);
     default:
         return 1;

@@ -130,6 +130,33 @@ static int question_take(struct amp_worker *w, const struct amp_view *message, c
     return 1;
 }
 
+/* Its sender does not wait for the answer any more. A coordinator with the same state directory has
+ * ended the question already; a decision that it refuses because of this says so here, too. */
+static int question_withdrawn(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    char why[256];
+    struct amp_error no;
+    struct amp_decider *d = w->ctx;
+
+    amp_span_copy(v->body.ack.note, why, sizeof why);
+    const struct amp_revocation r = {.protocol = v->protocol,
+                                     .ref = v->body.ack.ref,
+                                     .task = v->task,
+                                     .why = why,
+                                     .by = d->opt.consumer,
+                                     .now_ms = amp_now_ms()};
+    d->w.io->dirty = true;
+    if (amp_question_revoke(w->store, &r, &no) == 0)
+        w->opt->note("%.*s is no longer asked: it was withdrawn: %s", AMP_CLIP(r.ref, 200), why);
+    else if (no.status == AMP_NO)
+        w->opt->note("%.*s was withdrawn too late: %s", AMP_CLIP(r.ref, 200), no.what);
+    else {
+        *err = no;
+        return -1;
+    }
+    return 1;
+}
+
 /* Opens the question of a refused decision again. A sender with the same state directory has
  * already done so. 1: the nack refuses a decision, 0: it does not. */
 static int decision_nacked(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
@@ -145,6 +172,8 @@ static int decision_nacked(struct amp_worker *w, const struct amp_view *v, struc
         return -1;
     if (!rec.found)
         return 0;
+    if (amp_span_is(v->body.ack.code, AMP_HITL_WITHDRAWN))
+        return question_withdrawn(w, v, err);
     w->opt->note("%.*s: the decision was refused: %.*s: %.*s", (int)v->body.ack.ref.n,
                  v->body.ack.ref.p, (int)v->body.ack.code.n, v->body.ack.code.p,
                  (int)v->body.ack.note.n, v->body.ack.note.p);

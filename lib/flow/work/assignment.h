@@ -30,7 +30,7 @@ struct amp_taking {
 #define AMP_QUESTIONS_MAX 8 /* of an agent in one attempt */
 struct amp_agent_question {
     char id[65], escalation[256];
-    bool answered;
+    bool answered, withdrawn;
 };
 
 /* What an agent said through its control FIFO (control.c). */

@@ -1,8 +1,8 @@
 /*
  * The lines of the control FIFO: progress becomes an entry of the work log, a question an
- * escalation with the severity "warning", a hold defers a suspension, and the agent's task and
- * inbox are written into its directory. A refused line is logged once per code; one that is a
- * message of a protocol once per type and sender (claims.h).
+ * escalation with the severity "warning", its withdrawal a nack of this escalation, a hold defers a
+ * suspension, and the agent's task and inbox are written into its directory. A refused line is
+ * logged once per code; one that is a message of a protocol once per type and sender (claims.h).
  */
 #include "flow/work/control.h"
 
@@ -150,6 +150,95 @@ static int question_take(struct amp_worker *w, struct amp_assignment *k,
     return amp_control_answer(&said->control, l->id, more, err);
 }
 
+/* The nack goes to the coordinator first: it ends the question, too, if this process is killed. */
+static int withdrawal_send(struct amp_worker *w, struct amp_assignment *k, const char *ref,
+                           const char *why, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    struct amp_job_step step = {.event = AMP_JOB_EV_SAY};
+    const struct amp_view of = {.id = amp_span_str(ref), .task = k->v->task};
+
+    amp_buf_init(&line, 1 << 16);
+    if (amp_compose_nack(&of, AMP_STAGE_FAILED, w->opt->role, AMP_HITL_WITHDRAWN, why, "", false,
+                         amp_now_ms(), &line, err) < 0)
+        return -1;
+    const struct amp_worker_lines lines = {{amp_buf_span(&line)}, 1};
+    return amp_worker_step(w, k->job, &step, &lines, err);
+}
+
+/* Whether the agent can no longer withdraw it: 1, and why; 0; -1: failure. */
+static int question_is_over(struct amp_worker *w, const struct amp_agent_question *q,
+                            struct amp_error *why, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_question_rec rec;
+
+    if (q->withdrawn)
+        amp_fail(why, AMP_NO, AMP_HITL_WITHDRAWN, "the question was withdrawn before");
+    if (q->answered)
+        amp_fail(why, AMP_NO, "already_decided", "a person has answered the question");
+    if (q->withdrawn || q->answered)
+        return 1;
+    amp_buf_init(&mem, AMP_QUESTION_BYTES);
+    int found = amp_question_find(w->store, amp_span_str(q->escalation), &mem, &rec, err);
+    if (found <= 0)
+        return found;
+    if (rec.decision.n && !rec.ended_ms)
+        amp_fail(why, AMP_NO, "already_decided", "a person has answered the question");
+    else if (rec.ended_ms)
+        amp_question_end_fail(&rec, why);
+    return rec.decision.n > 0 || rec.ended_ms;
+}
+
+static int withdraw_take(struct amp_worker *w, struct amp_assignment *k,
+                         const struct amp_control_line *l, struct amp_error *err)
+{
+    struct amp_words *said = &k->words;
+    struct amp_agent_question *q = NULL;
+    const char *reason = amp_json_str(l->in, "reason");
+    struct amp_error why;
+
+    for (uint32_t i = 0; i < said->n_questions; i++)
+        if (strcmp(said->questions[i].id, amp_json_str(l->in, "question")) == 0)
+            q = &said->questions[i];
+    if (!q)
+        return amp_control_refuse(&said->control, l->id, "unknown_ref",
+                                  "no question of this attempt has this id", err);
+    if (!*reason)
+        reason = "the agent does not wait for the answer any more";
+    int over = question_is_over(w, q, &why, err);
+    if (over < 0)
+        return -1;
+    if (over)
+        return amp_control_refuse(&said->control, l->id, why.code, why.what, err);
+    const struct amp_revocation r = {.ref = amp_span_str(q->escalation),
+                                     .task = k->v->task,
+                                     .type = AMP_SPAN("unknown"),
+                                     .severity = amp_span_str(amp_level_name(AMP_LEVEL_WARNING)),
+                                     .why = reason,
+                                     .by = w->opt->consumer,
+                                     .now_ms = amp_now_ms()};
+    if (withdrawal_send(w, k, q->escalation, reason, err) < 0)
+        return -1;
+    if (amp_question_revoke(w->store, &r, &why) < 0) {
+        /* Decided meanwhile: the coordinator refuses the nack, and the answer follows. */
+        if (why.status == AMP_NO)
+            return amp_control_refuse(&said->control, l->id, why.code, why.what, err);
+        *err = why;
+        return -1;
+    }
+    q->withdrawn = true;
+    w->opt->note("%s: %s withdrew its question: %s", k->task, w->opt->agent, reason);
+    if (log_add(k, "question_withdrawn", "", reason, err) < 0)
+        return -1;
+    json_auto_t *more = json_pack("{s:s, s:b}", "escalation", q->escalation, "withdrawn", 1);
+    if (!more)
+        return amp_fail_memory(err);
+    return amp_control_answer(&said->control, q->id, more, err) < 0
+               ? -1
+               : amp_control_answer(&said->control, l->id, more, err);
+}
+
 /* Looks whether a person has decided. */
 static int questions_look(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
 {
@@ -162,7 +251,7 @@ static int questions_look(struct amp_worker *w, struct amp_assignment *k, struct
     for (uint32_t i = 0; i < k->words.n_questions; i++) {
         struct amp_agent_question *q = &k->words.questions[i];
         struct amp_question_rec rec;
-        if (q->answered)
+        if (q->answered || q->withdrawn)
             continue;
         int found = amp_question_find(w->store, amp_span_str(q->escalation), &mem, &rec, err);
         if (found < 0)
@@ -301,6 +390,8 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
         break;
     case AMP_CONTROL_QUESTION:
         return question_take(w, k, l, err);
+    case AMP_CONTROL_WITHDRAW:
+        return withdraw_take(w, k, l, err);
     case AMP_CONTROL_TASK:
         return task_answer(w, k, l->id, err);
     case AMP_CONTROL_INBOX:

@@ -7,6 +7,7 @@
 
 #include "flow/coordinate/coordinator.h"
 #include "flow/intake.h"
+#include "hitl/escalation.h"
 
 #define NOTE_MAX ((size_t)256 << 10)
 
@@ -415,6 +416,20 @@ int amp_step_emit_escalations(struct amp_step *st, struct amp_task_part *p, uint
             escalation_add(st, p, &escalations[i], level, err) < 0)
             return -1;
     return 0;
+}
+
+int amp_step_emit_withdrawal(struct amp_step *st, struct amp_error *err)
+{
+    const struct amp_view of = {.id = amp_span_str(st->withdrawn), .task = st->view->task};
+    char why[256];
+    size_t at = st->text.len;
+    char *id = next_id(st);
+    amp_span_copy(st->view->body.ack.note, why, sizeof why);
+    snprintf(id, AMP_MSG_ID_MAX, "withdrawn-%.*s", (int)(AMP_MSG_ID_MAX - 12), st->withdrawn);
+    if (amp_compose_nack(&of, AMP_STAGE_FAILED, "coordinator", AMP_HITL_WITHDRAWN, why, "", false,
+                         st->now_ms, &st->text, err) < 0)
+        return -1;
+    return line_add(st, at, false, err);
 }
 
 void amp_step_forward_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX])

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "flow/coordinate/coordinator.h"
+#include "hitl/escalation.h"
 
 #define DECIDED_MAX 64 /* older decisions are in the ledger only */
 
@@ -277,6 +278,8 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
         return amp_step_refuse(st, "unknown_ref", "the escalation's id is too long");
     if (amp_task_lists(t->decided, ref))
         return amp_step_refuse(st, "already_decided", "%s was already decided", ref);
+    if (amp_task_lists(t->withdrawn, ref))
+        return amp_step_refuse(st, AMP_HITL_WITHDRAWN, "the agent withdrew %s", ref);
     if (amp_task_ended(t->state))
         return amp_step_refuse(st, "terminal", "task %s is %s", t->id,
                                amp_task_fsm.states[t->state].name);
@@ -356,6 +359,19 @@ static int on_ci(struct amp_step *st, struct amp_error *err)
     return 0;
 }
 
+/* Who asked: only the same may withdraw it. */
+static int asker_note(struct amp_step *st, const char *ref, struct amp_error *err)
+{
+    const struct amp_view *v = st->view;
+    const struct amp_said *said = st->c->said;
+    bool sig = said && said->how == AMP_SAID_SIGNED;
+    char of[AMP_MSG_ID_MAX], from[32];
+    amp_span_copy(v->id, of, sizeof of);
+    amp_span_copy(v->from, from, sizeof from);
+    return amp_task_own_escalation(&st->t, ref, of, from, sig ? said->by.principal : "",
+                                   sig ? said->by.key : "", err);
+}
+
 static int on_escalation(struct amp_step *st, struct amp_error *err)
 {
     struct amp_task *t = &st->t;
@@ -370,14 +386,74 @@ static int on_escalation(struct amp_step *st, struct amp_error *err)
         return 0;
     amp_step_forward_id(v, ref);
     amp_span_copy(v->body.escalation.type, st->suspend_type, sizeof st->suspend_type);
+    if (amp_task_lists(t->withdrawn, ref)) /* the withdrawal overtook it */
+        return 0;
     if (amp_task_open_escalation(t, ref, st->suspend_type, amp_level_name(level), st->now_ms, err) <
-        0)
+            0 ||
+        asker_note(st, ref, err) < 0)
         return -1;
     memcpy(st->suspend_ref, ref, sizeof ref);
     if (level == AMP_LEVEL_CRITICAL)
         return amp_step_task(st, AMP_TASK_EV_SUSPEND, err);
     struct amp_task_part *p = amp_task_turn(t);
     return p ? amp_step_qa(st, p, AMP_QA_EV_HOLD, amp_step_standing(st, p), err) : 0;
+}
+
+bool amp_coordinator_withdraws(const struct amp_view *v)
+{
+    return v->kind == AMP_KIND_NACK && amp_span_is(v->body.ack.code, AMP_HITL_WITHDRAWN) &&
+           !amp_span_is(v->from, "coordinator");
+}
+
+static uint32_t withdrawal_facts(const struct amp_step *st, const struct amp_task_part *p)
+{
+    static const uint32_t of[] = {[AMP_QA_WORKING] = AMP_QA_IF_ASKED_WORKING,
+                                  [AMP_QA_IN_REVIEW] = AMP_QA_IF_ASKED_REVIEW,
+                                  [AMP_QA_REWORK] = AMP_QA_IF_ASKED_REWORK};
+    uint32_t f = json_array_size(st->t.open) ? AMP_QA_IF_OTHERS : 0;
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        if (of[i] && strcmp(p->asked, amp_qa_fsm.states[i].name) == 0)
+            f |= of[i];
+    return f;
+}
+
+/* The agent that asked does not wait for the answer any more; its attempt goes on. */
+static int on_withdrawal(struct amp_step *st, struct amp_error *err)
+{
+    struct amp_task *t = &st->t;
+    char ref[AMP_MSG_ID_MAX] = "";
+    amp_span_copy(st->view->body.ack.ref, ref, sizeof ref);
+    const json_t *e = amp_task_find_escalation(t, ref);
+    if (e)
+        snprintf(ref, sizeof ref, "%s", amp_json_str(e, "ref"));
+    if (amp_task_lists(t->withdrawn, ref))
+        return amp_step_refuse(st, AMP_HITL_WITHDRAWN, "%s was withdrawn before", ref);
+    if (amp_task_lists(t->decided, ref) || (e && st->is_decided))
+        return amp_step_refuse(st, "already_decided", "%s was already decided", ref);
+    if (amp_task_ended(t->state))
+        return amp_step_refuse(st, "terminal", "task %s is %s", t->id,
+                               amp_task_fsm.states[t->state].name);
+    if (!e)
+        return amp_step_refuse(st, "unknown_ref", "%s is not an open escalation of task %s", ref,
+                               t->id);
+    if (!amp_span_is(st->view->from, amp_json_str(e, "from")))
+        return amp_step_refuse(st, "bad_sender", "%s is not a question of this agent", ref);
+    if (strcmp(amp_json_str(e, "severity"), amp_level_name(AMP_LEVEL_CRITICAL)) == 0)
+        return amp_step_refuse(st, "permission_denied", "%s is critical: only the admin decides it",
+                               ref);
+    amp_task_close_escalation(t, ref);
+    struct amp_task_part *p = amp_task_turn(t);
+    if (p && amp_step_qa(st, p, AMP_QA_EV_WITHDRAW, withdrawal_facts(st, p), err) < 0)
+        return -1;
+    if (*st->nack)
+        return 0;
+    st->event = amp_qa_fsm.events[AMP_QA_EV_WITHDRAW].name;
+    st->touched = true;
+    memcpy(st->withdrawn, ref, sizeof ref);
+    if (json_array_append_new(t->withdrawn, json_string(ref)) < 0)
+        return amp_fail_memory(err);
+    keep_newest(t->withdrawn, DECIDED_MAX);
+    return amp_step_emit_withdrawal(st, err);
 }
 
 /* Whether a nack only repeats what the task's record already says. */
@@ -396,6 +472,8 @@ static int on_nack(struct amp_step *st, struct amp_error *err)
     struct amp_task *t = &st->t;
     struct amp_span ref = st->view->body.ack.ref;
     struct amp_task_part *p = amp_task_turn(t);
+    if (amp_coordinator_withdraws(st->view))
+        return on_withdrawal(st, err);
     if (!p || is_echo(st->view->body.ack.code))
         return 0;
     bool ours = amp_span_is(ref, p->dispatch_ref) ||

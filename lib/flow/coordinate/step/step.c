@@ -179,6 +179,20 @@ static int keep_held(struct amp_task_part *p, uint8_t from, uint8_t event,
     return amp_task_set(&p->held, amp_span_str(held), err);
 }
 
+/* In which state an agent's question found the subtask, while nothing else came: then the agent may
+ * withdraw it. A check that failed meanwhile does not concern work that is not in review. */
+static int keep_asked(struct amp_task_part *p, uint8_t from, uint8_t event, struct amp_error *err)
+{
+    const char *review = amp_qa_fsm.states[AMP_QA_IN_REVIEW].name, *asked = "";
+    if (event == AMP_QA_EV_HOLD && from != AMP_QA_HELD)
+        asked = amp_qa_fsm.states[from].name;
+    else if (p->state == AMP_QA_HELD &&
+             (event == AMP_QA_EV_HOLD || event == AMP_QA_EV_WITHDRAW ||
+              (event == AMP_QA_EV_CI_RED && strcmp(p->asked, review) != 0)))
+        return 0;
+    return amp_task_set(&p->asked, amp_span_str(asked), err);
+}
+
 int amp_step_task(struct amp_step *st, uint8_t event, struct amp_error *err)
 {
     struct amp_fsm_result r;
@@ -260,7 +274,7 @@ int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uin
     }
     if ((r.effects & AMP_QA_DO_AMEND) && criteria_amend(st, err) < 0)
         return -1;
-    if (keep_held(p, from, event, &r, err) < 0)
+    if (keep_held(p, from, event, &r, err) < 0 || keep_asked(p, from, event, err) < 0)
         return -1;
     int task_event = amp_task_event_of(&r);
     if (task_event >= 0 && amp_step_task(st, (uint8_t)task_event, err) < 0)

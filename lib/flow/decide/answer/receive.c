@@ -77,6 +77,7 @@ static int refusal_say(struct amp_receive_response *out, const struct amp_error 
          "This answer is not allowed here. Answer at the terminal, or sign the answer."},
         {"already_decided", 409, "The question is decided already."},
         {"ended", 409, "The question has ended."},
+        {"withdrawn", 409, "The question was withdrawn."},
         {"unknown_question", 409, "The question is closed."},
         {"digest_mismatch", 409, "The question has changed."},
         {"bad_answer", 422, "This is not an answer to the question."},

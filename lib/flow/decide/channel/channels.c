@@ -261,7 +261,9 @@ static int settled_facts(struct delivery *d, struct amp_error *err)
         return -1;
     struct amp_span word = found ? rec.decision : AMP_SPAN("");
     if (word.n == 0)
-        word = amp_span_str(found && rec.ended_ms ? "ended" : decision);
+        word = amp_span_str(found && rec.withdrawn.n ? AMP_HITL_WITHDRAWN
+                            : found && rec.ended_ms  ? "ended"
+                                                     : decision);
     return amp_facts_set(d->facts, AMP_FACT_event, AMP_SPAN("settled"), err) < 0 ||
                    amp_facts_set(d->facts, AMP_FACT_question, amp_span_str(a->q.key), err) < 0 ||
                    amp_facts_set(d->facts, AMP_FACT_title, amp_span_str(a->title), err) < 0 ||
