@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "activity/buffer.h"
 #include "agent/agent.h"
 #include "agent/job/job.h"
 #include "cli/config.h"
@@ -11,6 +12,7 @@
 #include "flow/identity/head.h"
 #include "flow/intake.h"
 #include "flow/values.h"
+#include "handoff/handoff.h"
 #include "message/history/find.h"
 #include "task/landing/landing.h"
 #include "task/machines.h"
@@ -54,6 +56,22 @@ static const struct amp_verb verbs[] = {
      task_coordinate, INPUT_HINT, .group = "The loop's filters"},
     {"run", "", "run an executor in a worktree", task_run_opts, task_run, COMMAND_HINT},
     {"review", "", "run a reviewer in a worktree", task_review_opts, task_review, COMMAND_HINT},
+    {"activity", "", "list who works on what and where", activity_opts, activity_list,
+     .finds_state = true, .group = "Agents"},
+    {"activity purge", "[TASK…]", "remove entries of the activity buffer", activity_purge_opts,
+     activity_purge, .finds_state = true, .values = "task"},
+    {"handoff", "", "take the handoffs on stdin and pass other messages on", handoff_opts,
+     handoff_filter},
+    {"handoff request", "", "ask another agent to take work over", handoff_request_opts,
+     handoff_request, .finds_state = true},
+    {"handoff pending", "", "list the handoffs that wait for an answer", handoff_pending_opts,
+     handoff_pending, .finds_state = true},
+    {"handoff accept", "ID", "take the work of a handoff over", handoff_accept_opts, handoff_accept,
+     .finds_state = true, .values = "handoff"},
+    {"handoff reject", "ID", "decline a handoff", handoff_reject_opts, handoff_reject,
+     .finds_state = true, .values = "handoff"},
+    {"handoff complete", "ID", "report that a handoff is done", handoff_complete_opts,
+     handoff_complete, .finds_state = true, .values = "handoff"},
     {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify,
      .finds_state = true, .group = "Approvals"},
     {"export", "COMMIT|TASK", "write the proof of an approval as a bundle", task_export_opts,
@@ -63,7 +81,8 @@ static const struct amp_verb verbs[] = {
 
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
 static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm,      &amp_agent_fsm,
-                                                 &amp_job_fsm,  &amp_landing_fsm, NULL};
+                                                 &amp_job_fsm,  &amp_landing_fsm, &amp_handoff_fsm,
+                                                 NULL};
 
 AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {

@@ -23,6 +23,7 @@ AMP_API_BEGIN
     X(cursor)                                                                                      \
     X(delivery)                                                                                    \
     X(escalation)                                                                                  \
+    X(handoff)                                                                                     \
     X(inbox)                                                                                       \
     X(job)                                                                                         \
     X(landing)                                                                                     \

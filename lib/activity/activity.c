@@ -382,8 +382,10 @@ static int history_trim(struct amp_store *s, int64_t now_ms,
         return 0;
     struct removal r = {
         .store = s, .event = "evict", .most = n - most > 64 ? 64 : (uint32_t)(n - most)};
-    const struct amp_store_window w = {
-        .kind = AMP_ACTIVITY_KIND, .due_ms = now_ms + AMP_ACTIVITY_LOOK_MS, .most = r.most};
+    const struct amp_store_window w = {.kind = AMP_ACTIVITY_KIND,
+                                       .due_ms = now_ms + 2 * (int64_t)AMP_ACTIVITY_LOOK_MS,
+                                       .key = AMP_SPAN(""),
+                                       .most = r.most};
     return amp_store_due_window(s, &w, record_drop, &r, err);
 }
 

@@ -6,6 +6,7 @@
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
 #include "flow/decide/due.h"
+#include "flow/handoff/handoff.h"
 #include "flow/hook/grant.h"
 #include "flow/reply/reply.h"
 #include "hitl/operators/token.h"
@@ -113,8 +114,10 @@ const struct amp_deadline amp_deadlines[] = {
      .sweep = amp_answer_tokens_forget, .upkeep = true},
     {"hook_grant", "permissions of hooks for a session end", AMP_HOOK_GRANT_KIND,
      .sweep = amp_hook_grants_forget, .upkeep = true},
+    {"handoff", "handoffs whose candidate did not answer go to the next one, or expire",
+     AMP_HANDOFF_KIND, .run = amp_handoffs_due_run},
     {"activity", "the activity buffer: entries without a process, and the history",
-     AMP_ACTIVITY_KIND, .run = amp_flow_activity_due_run, .upkeep = true},
+     AMP_ACTIVITY_KIND, .sweep = amp_flow_activity_sweep, .upkeep = true},
     {"reply", "records of answers are removed after a week", AMP_REPLY_KIND,
      .sweep = amp_reply_forget, .upkeep = true},
     {0},

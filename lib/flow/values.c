@@ -6,6 +6,7 @@
 
 #include "agent/capability.h"
 #include "agent/record.h"
+#include "handoff/handoff.h"
 #include "hitl/escalation.h"
 #include "message/cursor/cursors.h"
 #include "message/dead/dead.h"
@@ -66,6 +67,11 @@ static int records_give(struct finding *f, const char *kind, const struct amp_fs
 static int tasks_find(struct finding *f, struct amp_error *err)
 {
     return records_give(f, AMP_TASK_KIND, NULL, err);
+}
+
+static int handoffs_find(struct finding *f, struct amp_error *err)
+{
+    return records_give(f, AMP_HANDOFF_KIND, &amp_handoff_fsm, err);
 }
 
 static int questions_find(struct finding *f, struct amp_error *err)
@@ -149,9 +155,10 @@ static const struct kind {
     const char *name;
     int (*find)(struct finding *f, struct amp_error *err);
 } kinds[] = {
-    {"agent", agents_find},       {"binding", bindings_find}, {"capability", capabilities_find},
-    {"consumer", consumers_find}, {"letter", letters_find},   {"message", messages_find},
-    {"question", questions_find}, {"source", sources_find},   {"task", tasks_find},
+    {"agent", agents_find},       {"binding", bindings_find},   {"capability", capabilities_find},
+    {"consumer", consumers_find}, {"handoff", handoffs_find},   {"letter", letters_find},
+    {"message", messages_find},   {"question", questions_find}, {"source", sources_find},
+    {"task", tasks_find},
 };
 
 int amp_flow_values(const struct amp_values_ask *ask, struct amp_error *err)

@@ -204,3 +204,59 @@ uint32_t amp_json_length(const struct amp_tape *t, uint32_t tok)
     }
     return n;
 }
+
+int amp_base64_add(struct amp_buf *out, struct amp_span bytes, struct amp_error *err)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < bytes.n; i += 3) {
+        size_t n = bytes.n - i;
+        uint32_t v = 0;
+        for (size_t k = 0; k < 3; k++)
+            v = v << 8 | (k < n ? (unsigned char)bytes.p[i + k] : 0);
+        const char four[] = {letters[v >> 18], letters[v >> 12 & 63],
+                             n > 1 ? letters[v >> 6 & 63] : '=', n > 2 ? letters[v & 63] : '='};
+        if (amp_buf_add(out, four, sizeof four, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int base64_value(char c)
+{
+    return c >= 'A' && c <= 'Z'   ? c - 'A'
+           : c >= 'a' && c <= 'z' ? c - 'a' + 26
+           : c >= '0' && c <= '9' ? c - '0' + 52
+           : c == '+'             ? 62
+           : c == '/'             ? 63
+                                  : -1;
+}
+
+int amp_base64_decode(struct amp_span text, struct amp_buf *out, struct amp_error *err)
+{
+    const size_t before = out->len;
+    uint32_t bits = 0;
+    unsigned have = 0;
+    size_t n = text.n;
+
+    while (n > 0 && text.n - n < 2 && text.p[n - 1] == '=')
+        n--;
+    bool whole = text.n % 4 == 0 && n % 4 != 1;
+    for (size_t i = 0; whole && i < n; i++) {
+        int v = base64_value(text.p[i]);
+        whole = v >= 0;
+        bits = bits << 6 | (uint32_t)(v & 63);
+        have += 6;
+        if (!whole || have < 8)
+            continue;
+        have -= 8;
+        const char byte = (char)(bits >> have);
+        if (amp_buf_add(out, &byte, 1, err) < 0)
+            return -1;
+    }
+    /* The bits that are left must be 0: each value has one text. */
+    if (whole && (bits & ((1u << have) - 1)) == 0)
+        return 0;
+    out->len = before;
+    return amp_fail(err, AMP_DATAERR, "bad_value", "not base64");
+}

@@ -24,4 +24,9 @@ bool amp_json_same_text(const struct amp_tape *a, uint32_t x, const struct amp_t
 /* The number of code points of a string token; an escape or a pair of them counts as one. */
 uint32_t amp_json_length(const struct amp_tape *t, uint32_t tok);
 
+/* Appends the bytes in base64 (RFC 4648 §4, padded). */
+int amp_base64_add(struct amp_buf *out, struct amp_span bytes, struct amp_error *err);
+/* Appends the bytes of such a text. DATAERR bad_value: it is not base64. */
+int amp_base64_decode(struct amp_span text, struct amp_buf *out, struct amp_error *err);
+
 #endif

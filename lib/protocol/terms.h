@@ -252,6 +252,7 @@ struct amp_terms {
     bool (*answers)(const struct amp_view *of); /* whether `answer` has one; NULL: always */
     const struct amp_question_terms *questions; /* to a person */
     const struct amp_reply_terms *replies;      /* of an agent, reply.h; NULL: none */
+    const struct amp_handoff_terms *handoffs;   /* handoff.h; NULL: none */
 
     int64_t progress_least_ms; /* the shortest interval between reports of progress; 0: none */
 

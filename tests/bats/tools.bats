@@ -114,6 +114,8 @@ repo . task-dispatch verify: the current directory, as without
 repo . worktree-bind: the current directory, as without
 deadline 540000ms hitl-prompt: a coding agent waits ten minutes for its hook
 timeout 3600000ms task-dispatch: an agent's attempt; hitl-prompt waits for a person
+timeout 60000ms task-dispatch handoff request: how long a candidate may take
+to end amp-route replay: a position; elsewhere it is an agent
 timeout 5000ms agent-registry: an answer of an agent
 timeout 10000ms hitl-prompt receive: one request; the filter waits for a person
 EOS
@@ -445,7 +447,7 @@ amp-route --ruote x|unknown option --ruote (did you mean '--route'?)
 amp-validate --extra|unknown option --extra (did you mean '--extract'?)
 task-dispatch nwe --branch x|unknown verb 'nwe' (did you mean 'new'?)
 task-dispatch run claude|run: unexpected operand 'claude': the agent's command follows --exec
-task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, open, cancel, land, coordinate, run, review, verify, export
+task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, open, cancel, land, coordinate, run, review, activity, activity purge, handoff, handoff request, handoff pending, handoff accept, handoff reject, handoff complete, verify, export
 agent-registry lst|unknown verb 'lst' (did you mean 'list'?)
 worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override, run
 worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks install'?)

@@ -155,6 +155,15 @@ static const struct cells escalation[] = {
 };
 
 /* Suspensions by people: the last one that is lifted makes it quiet. */
+static const struct cells handoff[] = {
+    {"PENDING", "*request>PENDING accept>ACCEPTED *reject[next]>PENDING reject>REJECTED "
+                "*expire[next]>PENDING expire>EXPIRED"},
+    {"ACCEPTED", "complete>COMPLETED"},
+    {"REJECTED", ""},
+    {"COMPLETED", ""},
+    {"EXPIRED", ""},
+};
+
 static const struct cells pause[] = {
     {"QUIET", "suspend>PAUSED"},
     {"PAUSED", "suspend>PAUSED resume[last]>QUIET resume>PAUSED"},
@@ -270,6 +279,7 @@ int main(void)
 #define MACHINE(name) machine(&amp_##name##_fsm, name, sizeof(name) / sizeof(name[0]))
     MACHINE(delivery);
     MACHINE(cursor);
+    MACHINE(handoff);
     MACHINE(inbox);
     MACHINE(reach);
     MACHINE(agent);

@@ -8,7 +8,6 @@
 #include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>
 
-#include "flow/deadlines.h"
 #include "task/task.h"
 
 static int64_t setting(const json_t *section, const char *key)
@@ -145,14 +144,14 @@ int amp_flow_activity_reconcile(struct amp_store *s, const char *agent,
     return amp_activity_reconcile(s, &how, limits, n, err);
 }
 
-int amp_flow_activity_due_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
-                              uint32_t *done, struct amp_error *err)
+int amp_flow_activity_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                            struct amp_error *err)
 {
     const struct amp_activity_limits limits = {0};
     const struct amp_activity_reconcile how = {
-        .actor = c->actor, .task_ended = task_is_over, .now_ms = now_ms, .due = true};
+        .actor = actor, .task_ended = task_is_over, .now_ms = now_ms, .due = true};
 
-    return amp_activity_forget(s, now_ms, c->actor, done, err) < 0 ||
+    return amp_activity_forget(s, now_ms, actor, done, err) < 0 ||
                    amp_activity_reconcile(s, &how, &limits, done, err) < 0
                ? -1
                : 0;

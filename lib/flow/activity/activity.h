@@ -13,8 +13,6 @@
 
 #include "activity/activity.h"
 
-struct amp_deadline_ctx;
-
 struct amp_activity_publisher {
     const char *tool;                  /* for the error log */
     struct amp_activity_limits limits; /* zeros: the defaults */
@@ -46,7 +44,7 @@ int amp_flow_activity_reconcile(struct amp_store *s, const char *agent /* NULL: 
                                 uint32_t *n, struct amp_error *err);
 
 /* The deadline row: the same for entries that are due, and the end of the history. */
-int amp_flow_activity_due_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
-                              uint32_t *done, struct amp_error *err);
+int amp_flow_activity_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                            struct amp_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "flow/run/run.h"
+#include "handoff/handoff.h"
 #include "message/ledger/holder.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/timeouts.h"
@@ -186,6 +187,16 @@ static int state_check(const struct work *w, struct amp_error *err)
                         (long long)w->terms->progress_least_ms / 1000,
                         (long long)(w->r->now_ms - w->last.progress_ms) / 1000);
     return 0;
+}
+
+/* An agent that handed the task over reports nothing more about it (SW4RM §17.6). */
+static int given_check(const struct work *w, struct amp_error *err)
+{
+    char owner[256];
+    int given = amp_handoff_given(w->store, amp_span_str(w->agent), w->of.task, owner, err);
+    return given <= 0 ? given
+                      : amp_fail(err, AMP_NO, "handed_over", "%s handed %.*s over to %s", w->agent,
+                                 AMP_CLIP(w->of.task, 100), owner);
 }
 
 /* Only the holder reports progress or the end; the addressee may accept or refuse. */
@@ -482,7 +493,8 @@ static int answer_make(struct work *w, struct amp_error *err)
     if (!w->terms->replies)
         return amp_fail(err, AMP_NO, "unsupported_reply", "%s is not answered", w->out->id);
     return state_check(w, err) < 0 || said_fill(w, err) < 0 || sender_check(w, err) < 0 ||
-                   line_compose(w, err) < 0 || answer_check(w, err) < 0 || line_number(w, err) < 0
+                   given_check(w, err) < 0 || line_compose(w, err) < 0 ||
+                   answer_check(w, err) < 0 || line_number(w, err) < 0
                ? -1
                : answer_commit(w, err);
 }

@@ -63,6 +63,7 @@ struct amp_reply_result {
  *   NO unknown_ref        the state has no such message
  *   NO ambiguous          the prefix fits several messages
  *   NO bad_sender         the message is for another agent
+ *   NO handed_over        this agent handed the task over (lib/handoff)
  *   NO already_completed  it has an outcome
  *   NO refused_before     it was refused, or failed
  *   NO expired            its time to live has passed

@@ -7,6 +7,7 @@
 #include "agent/work.h"
 #include "flow/suspend.h"
 #include "flow/work/io.h"
+#include "handoff/handoff.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/amp/compose.h"
@@ -309,6 +310,17 @@ static enum amp_claim job_drop(struct amp_worker *w, struct amp_job *job, const 
     return amp_worker_step(w, job, &step, &lines, err) < 0 ? AMP_CLAIM_FAILED : AMP_CLAIM_DROPPED;
 }
 
+/* An agent that handed the task over does not go on (SW4RM §17.6). 1: refused. */
+static int given_check(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    char owner[256];
+    int given = amp_handoff_given(w->store, amp_span_str(w->opt->agent), v->task, owner, err);
+
+    if (given > 0)
+        amp_fail(err, AMP_NO, "handed_over", "%s handed the task over to %s", w->opt->agent, owner);
+    return given;
+}
+
 enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                                 struct amp_span dispatch, struct amp_error *err)
 {
@@ -320,6 +332,9 @@ enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const
     int paused = amp_pause_look(&w->pauses, v->task, amp_span_str(w->opt->agent), &p, err);
     if (paused)
         return paused < 0 || pause_note(w, job, p, err) < 0 ? AMP_CLAIM_FAILED : AMP_CLAIM_WAITS;
+    int given = given_check(w, v, err);
+    if (given)
+        return given < 0 ? AMP_CLAIM_FAILED : job_drop(w, job, v, err);
     if (!amp_task_claim(w->store, &claim, err)) {
         if (!agent_claim(w, task, err) && !agent_event(w, AMP_AGENT_EV_START, task, err))
             return AMP_CLAIM_TAKEN;

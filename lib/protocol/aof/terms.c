@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "protocol/aof/aof.h"
+#include "protocol/handoff.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
 #include "protocol/terms.h"
@@ -90,4 +91,5 @@ const struct amp_terms amp_terms_aof = {
     .answer = answer_write,
     .questions = &amp_questions_aof,
     .replies = &amp_replies_aof,
+    .handoffs = &amp_handoffs_aof,
 };

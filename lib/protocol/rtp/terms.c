@@ -4,6 +4,7 @@
 
 #include <amp/base/id.h>
 
+#include "protocol/handoff.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
 #include "protocol/rtp/rtp.h"
@@ -224,6 +225,7 @@ const struct amp_terms amp_terms_rtp = {
     .answer = answer_write,
     .questions = &amp_questions_rtp,
     .replies = &amp_replies_rtp,
+    .handoffs = &amp_handoffs_rtp,
     .duplicate = duplicate_write,
     .answers = is_answerable,
     .registry = registry_act,

@@ -12,6 +12,7 @@
 #include "protocol/compose/json.h"
 #include "protocol/sw4rm/answer.h"
 #include "protocol/sw4rm/sw4rm.h"
+#include "json/text.h"
 
 static struct amp_answer answer_of(const struct amp_reply_said *said, enum amp_ack_stage stage)
 {
@@ -71,23 +72,6 @@ static int frame_say(const struct amp_view *of, const struct amp_reply_said *sai
     return payload_say(of, said, "TOOL_RESULT", p, out, err);
 }
 
-static int base64_write(struct amp_span bytes, struct amp_buf *out, struct amp_error *err)
-{
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < bytes.n; i += 3) {
-        size_t n = bytes.n - i;
-        uint32_t v = 0;
-        for (size_t k = 0; k < 3; k++)
-            v = v << 8 | (k < n ? (unsigned char)bytes.p[i + k] : 0);
-        const char four[] = {letters[v >> 18], letters[v >> 12 & 63],
-                             n > 1 ? letters[v >> 6 & 63] : '=', n > 2 ? letters[v & 63] : '='};
-        if (amp_buf_add(out, four, sizeof four, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* The contents of a single file, without text and data, are the result. */
 static int result_say(const struct amp_view *of, const struct amp_reply_said *said,
                       struct amp_buf *out, struct amp_error *err)
@@ -98,7 +82,7 @@ static int result_say(const struct amp_view *of, const struct amp_reply_said *sa
     if (said->n_files == 1 && f->text.p && !said->data && !*amp_reply_text(said)) {
         AMP_BUF struct amp_buf b64 = {0};
         amp_buf_init(&b64, f->text.n * 2 + 8);
-        if (base64_write(f->text, &b64, err) < 0)
+        if (amp_base64_add(&b64, f->text, err) < 0)
             return -1;
         json_object_set_new(p, "result_b64", amp_reply_span(amp_buf_span(&b64)));
         json_object_set_new(p, "content_type", json_string("application/octet-stream"));
@@ -154,6 +138,7 @@ static int handoff_compose(const struct amp_view *of, const struct amp_reply_sai
         json_object_set_new(p, "accepted", json_false());
         json_object_set_new(p, "rejection_reason", amp_reply_why(said));
     } else if (said->act == AMP_REPLY_COMPLETE && said->taken) {
+        json_object_set_new(p, "from_agent", amp_reply_span(of->body.handoff.from));
         json_object_set_new(p, "status", json_string("COMPLETED"));
     } else {
         return amp_reply_unsupported(of, said, "a handoff is accepted or rejected, then completed",

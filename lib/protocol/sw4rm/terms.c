@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "protocol/codes/meanings.h"
+#include "protocol/handoff.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
 #include "protocol/sw4rm/answer.h"
@@ -193,6 +194,7 @@ static bool is_routed_once(const struct amp_view *v)
 const struct amp_terms amp_terms_sw4rm = {
     .questions = &amp_questions_sw4rm,
     .replies = &amp_replies_sw4rm,
+    .handoffs = &amp_handoffs_sw4rm,
     .acknowledges = true,
     .waits_for = AMP_STAGE_RECEIVED,
     .begins_read = true,

@@ -1,0 +1,324 @@
+/* task-dispatch activity: who works on what and where, and what ended lately. */
+#include "buffer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+#include "../tasks/tasks.h"
+#include "../verbs.h"
+#include "base/grow.h"
+#include "cli/config.h"
+#include "cli/table.h"
+#include "cli/time.h"
+#include "flow/activity/activity.h"
+#include "flow/identity/person.h"
+#include "flow/wake.h"
+
+#define LINE_MAX_BYTES (1u << 20)
+
+static const char *agent, *repo, *worktree, *task;
+static bool follow, history, json, reconcile;
+
+#define FILTER_OPTS                                                                                \
+    {0, "agent", AMP_OPT_STRING, &agent, "NAME", "only entries of this agent", .values = "agent"}, \
+        {'C', "repo", AMP_OPT_DIR, &repo, "DIR", "only entries of this repository"},               \
+    {                                                                                              \
+        0, "worktree", AMP_OPT_DIR, &worktree, "DIR", "only entries of this worktree"              \
+    }
+
+const struct amp_opt activity_opts[] = {
+    FILTER_OPTS,
+    {0, "task", AMP_OPT_STRING, &task, "TASK", "only entries of this task", .values = "task"},
+    {'a', "all", AMP_OPT_FLAG, &history, NULL, "also entries that ended"},
+    {'f', "follow", AMP_OPT_FLAG, &follow, NULL, "continue with each change until a signal"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per entry"},
+    {0, "reconcile", AMP_OPT_FLAG, &reconcile, NULL,
+     "first end the entries without a process, or whose task has ended"},
+    AMP_OPT_END,
+};
+const struct amp_opt activity_purge_opts[] = {
+    FILTER_OPTS,
+    {'a', "all", AMP_OPT_FLAG, &history, NULL, "also entries that ended"},
+    AMP_OPT_END,
+};
+
+/* Directories are recorded as absolute paths without links. */
+static struct amp_span path_of(const char *given, char **real)
+{
+    *real = given ? realpath(given, NULL) : NULL;
+    return amp_span_str(*real ? *real : given ? given : "");
+}
+
+struct places {
+    char *repo, *worktree;
+};
+
+static struct amp_activity_filter filter_of(struct places *p)
+{
+    return (struct amp_activity_filter){.agent = amp_span_str(agent ? agent : ""),
+                                        .repo = path_of(repo, &p->repo),
+                                        .worktree = path_of(worktree, &p->worktree),
+                                        .task = amp_span_str(task ? task : ""),
+                                        .history = history};
+}
+
+static void places_free(struct places *p)
+{
+    free(p->repo);
+    free(p->worktree);
+}
+
+/* ---- printing ---- */
+
+/* An entry that was printed: while following, only changes are printed again. */
+struct printed {
+    uint64_t key; /* a hash of the entry's key */
+    int64_t began_ms;
+    bool ended, seen;
+};
+
+struct listing {
+    struct amp_store *store;
+    struct amp_activity_filter filter;
+    struct amp_table *table; /* NULL: lines are printed */
+    struct printed *v;
+    size_t n, cap;
+    int64_t now_ms;
+    bool again;
+    struct amp_buf line;
+};
+
+static uint64_t hash_add(uint64_t h, struct amp_span s)
+{
+    for (size_t i = 0; i <= s.n; i++)
+        h = (h ^ (i < s.n ? (unsigned char)s.p[i] : 0xffu)) * 0x100000001b3u;
+    return h;
+}
+
+static uint64_t entry_hash(const struct amp_activity *a)
+{
+    uint64_t h = hash_add(0xcbf29ce484222325u, a->agent);
+    return hash_add(hash_add(h, a->task), a->subtask) ^ (uint64_t)a->attempt * 0x9e3779b97f4a7c15u;
+}
+
+/* 1: the entry was printed as it is, 0: it was not, -1: failure. */
+static int is_printed(struct listing *l, const struct amp_activity *a, struct amp_error *err)
+{
+    const uint64_t key = entry_hash(a);
+    for (size_t i = 0; i < l->n; i++) {
+        struct printed *p = &l->v[i];
+        if (p->key != key)
+            continue;
+        bool same = p->began_ms == a->began_ms && p->ended == (a->ended_ms != 0);
+        *p = (struct printed){key, a->began_ms, a->ended_ms != 0, true};
+        return same;
+    }
+    if (amp_grow(&l->v, &l->cap, l->n, sizeof *l->v, err) < 0)
+        return -1;
+    l->v[l->n++] = (struct printed){key, a->began_ms, a->ended_ms != 0, true};
+    /* What had ended before the first look, or between two, is not a change. */
+    return l->again && a->ended_ms && !history;
+}
+
+static const char *state_of(const struct amp_activity *a, char out[64])
+{
+    if (a->ended_ms)
+        snprintf(out, 64, "%.*s", AMP_CLIP(a->outcome, 60));
+    else
+        snprintf(out, 64, "%s", amp_activity_is_alive(a) ? "active" : "no process");
+    return out;
+}
+
+static int entry_row(struct listing *l, const struct amp_activity *a, struct amp_error *err)
+{
+    char state[64], age[AMP_AGE_MAX];
+    const char *slash = memrchr(a->worktree.p ? a->worktree.p : "", '/', a->worktree.n);
+    struct amp_span place = a->worktree;
+
+    if (slash)
+        place = (struct amp_span){slash + 1, a->worktree.n - (size_t)(slash + 1 - a->worktree.p)};
+    const struct amp_span cells[] = {
+        a->agent,
+        a->subtask.n ? a->subtask : a->task,
+        amp_span_str(state_of(a, state)),
+        amp_age_text(l->now_ms - (a->ended_ms ? a->ended_ms : a->began_ms), age),
+        a->branch,
+        place,
+        a->description};
+    return amp_table_row(l->table, cells, 7, err);
+}
+
+static int entry_line(struct listing *l, const struct amp_activity *a, struct amp_error *err)
+{
+    char state[64], time[AMP_TIME_MAX];
+    const struct amp_span texts[] = {a->agent, a->subtask.n ? a->subtask : a->task,
+                                     amp_span_str(state_of(a, state)), a->branch, a->description};
+
+    amp_time_format(a->ended_ms ? a->ended_ms : a->began_ms, time);
+    if (amp_buf_str(&l->line, time, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (amp_buf_str(&l->line, "  ", err) < 0 || amp_text_safe(texts[i], 0, &l->line, err) < 0)
+            return -1;
+    return amp_buf_str(&l->line, "\n", err);
+}
+
+static int entry_print(void *ctx, const struct amp_activity *a, struct amp_error *err)
+{
+    struct listing *l = ctx;
+    int shown = follow ? is_printed(l, a, err) : 0;
+
+    if (shown)
+        return shown < 0 ? -1 : 0;
+    if (l->table)
+        return entry_row(l, a, err);
+    amp_buf_reset(&l->line);
+    if (json ? amp_activity_write(a, &l->line, err) < 0 || amp_buf_str(&l->line, "\n", err) < 0
+             : entry_line(l, a, err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&l->line), err);
+}
+
+static int table_print(struct listing *l, struct amp_error *err)
+{
+    static const char *const head[] = {"AGENT",  "TASK",     "STATE", "FOR",
+                                       "BRANCH", "WORKTREE", "WHAT"};
+    struct amp_table t;
+
+    amp_table_init(&t, head, 7);
+    t.fit = amp_page_columns(STDOUT_FILENO);
+    t.color = amp_color_of(STDOUT_FILENO);
+    for (int i = 0; i < 7; i++)
+        amp_table_tint(&t, i, AMP_TINT_HEAD);
+    l->table = &t;
+    int rc = amp_activity_each(l->store, &l->filter, entry_print, l, err);
+    if (rc == 0 && t.rows > 1)
+        rc = amp_table_print(&t, err);
+    else if (rc == 0)
+        amp_note("no agent works%s", history ? "" : " (--all also lists what ended)");
+    amp_table_release(&t);
+    return rc;
+}
+
+/* Entries that were purged may be made again. */
+static void printed_sweep(struct listing *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->v[i].seen) {
+            l->v[i].seen = false;
+            l->v[n++] = l->v[i];
+        }
+    l->n = n;
+}
+
+static int list_follow(struct listing *l, struct amp_error *err)
+{
+    struct amp_wake wake;
+    const struct amp_wake_for f = {
+        .log = true, .out_fd = STDOUT_FILENO, .timeout_ms = -1, .stop = &amp_stop};
+    unsigned why = 0;
+    int rc;
+
+    l->filter.history = true;
+    if (amp_wake_open(&wake, task_state, err) < 0)
+        return -1;
+    amp_signals_install();
+    do {
+        rc = amp_wake_drain(&wake, err);
+        if (rc >= 0)
+            rc = amp_activity_each(l->store, &l->filter, entry_print, l, err);
+        if (rc == 0)
+            rc = amp_out_flush(err);
+        printed_sweep(l);
+        l->again = true;
+        if (rc == 0)
+            rc = amp_wake_wait(&wake, &f, &why, err);
+    } while (rc == 0 && !amp_stop && !(why & AMP_WAKE_OUT));
+    amp_wake_close(&wake);
+    return rc < 0 ? -1 : 0;
+}
+
+/* ---- the verbs ---- */
+
+static int buffer_reconcile(struct amp_error *err)
+{
+    struct amp_store *s = NULL;
+    struct amp_activity_limits limits;
+    json_t *config = NULL;
+    uint32_t n = 0;
+
+    if (amp_config_load(task_config, task_state, &config, err) < 0 || task_open(&s, err) < 0)
+        return -1;
+    amp_flow_activity_limits(config, &limits);
+    int rc = amp_flow_activity_reconcile(s, NULL, &limits, amp_now_ms(), &n, err);
+    if (rc == 0)
+        rc = amp_store_sync(s, err);
+    amp_store_close(s);
+    if (rc == 0 && n > 0)
+        amp_note("%u entr%s without a process or with an ended task", n, n == 1 ? "y" : "ies");
+    return rc;
+}
+
+int activity_list(int argc, char **argv)
+{
+    struct places places = {0};
+    struct amp_error err = {0};
+    struct listing l = {.now_ms = amp_now_ms(), .line = {.max = LINE_MAX_BYTES}};
+
+    (void)argc, (void)argv;
+    if (reconcile && buffer_reconcile(&err) < 0)
+        return amp_complain(&err);
+    l.filter = filter_of(&places);
+    int rc = tasks_look(&l.store, &err);
+    if (rc == 0)
+        rc = follow ? list_follow(&l, &err)
+             : json ? amp_activity_each(l.store, &l.filter, entry_print, &l, &err)
+                    : table_print(&l, &err);
+    amp_store_close(l.store);
+    amp_buf_release(&l.line);
+    free(l.v);
+    places_free(&places);
+    if (rc < 0)
+        return amp_complain(&err);
+    return follow && amp_stop ? AMP_INTERRUPTED : AMP_OK;
+}
+
+int activity_purge(int argc, char **argv)
+{
+    struct places places = {0};
+    struct amp_error err = {0};
+    struct amp_store *s = NULL;
+    uint32_t gone = 0;
+
+    if (argc == 0 && !agent && !repo && !worktree)
+        amp_die_usage("no entries selected: give tasks, --agent, --repo or --worktree");
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "purge the activity buffer",
+                             &err) < 0)
+        return amp_complain(&err);
+    AMP_FREE struct amp_span *tasks = calloc((size_t)argc + 1, sizeof *tasks);
+    if (!tasks) {
+        amp_fail_memory(&err);
+        return amp_complain(&err);
+    }
+    for (int i = 0; i < argc; i++)
+        tasks[i] = amp_span_str(argv[i]);
+    struct amp_activity_filter f = filter_of(&places);
+    f.tasks = tasks;
+    f.n_tasks = (uint32_t)argc;
+    int rc = task_open(&s, &err);
+    if (rc == 0)
+        rc = amp_activity_purge(s, &f, amp_cli_name(), &gone, &err);
+    if (rc == 0)
+        rc = amp_store_sync(s, &err);
+    amp_store_close(s);
+    places_free(&places);
+    if (rc < 0)
+        return amp_complain(&err);
+    amp_note("%u entr%s removed", gone, gone == 1 ? "y" : "ies");
+    return AMP_OK;
+}

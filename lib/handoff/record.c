@@ -1,0 +1,424 @@
+/* The record of a handoff and its steps. */
+#include "handoff/handoff.h"
+
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "json/record.h"
+
+static const struct amp_rec_field try_fields[] = {
+    AMP_REC_EVER(TEXT, struct amp_handoff_try, "agent", agent),
+    AMP_REC_EVER(TEXT, struct amp_handoff_try, "how", how),
+    AMP_REC(TEXT, struct amp_handoff_try, "reason", reason),
+    AMP_REC_EVER(TIME, struct amp_handoff_try, "at", at_ms),
+};
+AMP_REC_TABLE(try_rec, "a candidate of a handoff", struct amp_handoff_try, try_fields);
+
+#define MEMBER(as, key, member) AMP_REC(as, struct amp_handoff, key, member)
+#define ALWAYS(as, key, member) AMP_REC_EVER(as, struct amp_handoff, key, member)
+static const struct amp_rec_field fields[] = {
+    ALWAYS(TEXT, "id", id),
+    ALWAYS(TEXT, "protocol", protocol),
+    ALWAYS(TEXT, "from", from),
+    ALWAYS(TEXT, "to", to),
+    MEMBER(TEXT, "task", task),
+    MEMBER(TEXT, "parent", parent),
+    MEMBER(TEXT, "reason", reason),
+    AMP_REC_WORDS(struct amp_handoff, "wanted", wanted, false),
+    MEMBER(INT, "priority", priority),
+    ALWAYS(INT, "timeout", timeout_ms),
+    ALWAYS(INT, "depth", depth),
+    ALWAYS(TIME, "requested", requested_ms),
+    MEMBER(TIME, "due", due_ms),
+    MEMBER(TIME, "accepted", accepted_ms),
+    MEMBER(TIME, "ended", ended_ms),
+    MEMBER(TEXT, "content_type", content_type),
+    MEMBER(TEXT, "digest", digest),
+    MEMBER(INT, "bytes", bytes),
+    AMP_REC_MANY(struct amp_handoff, "tries", tries, &try_rec, false),
+    MEMBER(TEXT, "answer", answer),
+    MEMBER(TEXT, "completion", completion),
+    ALWAYS(LINE, "msg", line),
+};
+AMP_REC_TABLE(handoff_rec, "a handoff's record", struct amp_handoff, fields);
+
+static struct amp_key key_of(struct amp_span id)
+{
+    return AMP_KEY(AMP_HANDOFF_KIND, id);
+}
+
+static int record_read(const struct amp_store_rec *rec, struct amp_buf *mem,
+                       struct amp_handoff *out, struct amp_error *err)
+{
+    int state = amp_fsm_state(&amp_handoff_fsm, rec->state);
+
+    if (state < 0)
+        return amp_fail(err, AMP_DATAERR, "bad_record", "a handoff has the unknown state %.*s",
+                        AMP_CLIP(rec->state, 40));
+    if (amp_rec_parse(&handoff_rec, rec->json, mem, out, err) < 0)
+        return -1;
+    out->state = (uint8_t)state;
+    out->rev = rec->rev;
+    return 0;
+}
+
+/* ---- reading ---- */
+
+int amp_handoff_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
+                     struct amp_handoff *out, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+
+    if (amp_store_get(s, key_of(id), &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0;
+    return record_read(&rec, mem, out, err) < 0 ? -1 : 1;
+}
+
+struct walk {
+    amp_handoff_fn fn;
+    void *ctx;
+};
+
+static int record_visit(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                        struct amp_error *err)
+{
+    const struct walk *w = ctx;
+    struct amp_handoff h;
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+
+    (void)id;
+    return record_read(rec, &mem, &h, err) < 0 ? -1 : w->fn(w->ctx, &h, err);
+}
+
+int amp_handoff_each(struct amp_store *s, const char *state, amp_handoff_fn fn, void *ctx,
+                     struct amp_error *err)
+{
+    struct walk w = {fn, ctx};
+    return amp_store_each(s, AMP_HANDOFF_KIND, state, record_visit, &w, err);
+}
+
+int amp_handoff_due(struct amp_store *s, int64_t now_ms, amp_handoff_fn fn, void *ctx,
+                    struct amp_error *err)
+{
+    struct walk w = {fn, ctx};
+    return amp_store_due(s, AMP_HANDOFF_KIND, now_ms, record_visit, &w, err);
+}
+
+/* ---- steps ---- */
+
+struct update {
+    const struct amp_handoff_step *step;
+    struct amp_handoff set; /* the new record */
+    struct amp_handoff_try tries[AMP_HANDOFF_TRIES_MAX];
+    uint8_t state;
+    int64_t due_ms;
+    struct amp_buf json, mem;
+};
+
+static int sender_check(const struct amp_handoff_step *p, const struct amp_handoff *h,
+                        struct amp_error *err)
+{
+    bool is_candidate = amp_span_eq(p->by, h->to), is_origin = amp_span_eq(p->by, h->from);
+
+    if (p->event == AMP_HANDOFF_EV_EXPIRE || is_candidate ||
+        (p->event == AMP_HANDOFF_EV_COMPLETE && is_origin))
+        return 0;
+    return amp_fail(err, AMP_NO, "bad_sender", "the handoff %.*s is offered to %.*s, not to %.*s",
+                    AMP_CLIP(h->id, 100), AMP_CLIP(h->to, 100), AMP_CLIP(p->by, 100));
+}
+
+/* The protocol's wording for an answer that comes too late is "not in PENDING". */
+static int state_check(const struct amp_handoff_step *p, const struct amp_handoff *h,
+                       struct amp_error *err)
+{
+    const char *name = amp_handoff_fsm.states[h->state].name;
+    bool completes = p->event == AMP_HANDOFF_EV_COMPLETE;
+    uint8_t wanted = completes ? AMP_HANDOFF_ACCEPTED : AMP_HANDOFF_PENDING;
+
+    if (h->state != wanted)
+        return amp_fail(err, AMP_NO, completes ? "not_accepted" : "not_pending",
+                        "the handoff %.*s is %s%s%.*s, not in %s", AMP_CLIP(h->id, 100), name,
+                        h->state == AMP_HANDOFF_ACCEPTED ? " by " : "",
+                        h->state == AMP_HANDOFF_ACCEPTED ? (int)h->to.n : 0, h->to.p,
+                        amp_handoff_fsm.states[wanted].name);
+    if (!completes && p->event != AMP_HANDOFF_EV_EXPIRE && h->due_ms > 0 && p->now_ms >= h->due_ms)
+        return amp_fail(err, AMP_NO, "handoff_expired",
+                        "the time for the answer of %.*s to the handoff %.*s has passed",
+                        AMP_CLIP(h->to, 100), AMP_CLIP(h->id, 100));
+    if (p->event == AMP_HANDOFF_EV_EXPIRE && p->now_ms < h->due_ms)
+        return amp_fail(err, AMP_NO, "changed", "it is not due");
+    return 0;
+}
+
+/* Carries out the effects of a step on the record. */
+static int handoff_carry(struct update *u, uint32_t effects, struct amp_error *err)
+{
+    const struct amp_handoff_step *p = u->step;
+    struct amp_handoff *h = &u->set;
+
+    if (effects & AMP_HANDOFF_DO_PASS) {
+        if (h->n_tries >= AMP_HANDOFF_TRIES_MAX)
+            return amp_fail(err, AMP_INTERNAL, "machine_unsound", "handoff: too many candidates");
+        if (h->n_tries > 0)
+            memcpy(u->tries, h->tries, h->n_tries * sizeof *u->tries);
+        bool expired = p->event == AMP_HANDOFF_EV_EXPIRE;
+        u->tries[h->n_tries++] = (struct amp_handoff_try){
+            h->to, expired ? AMP_SPAN("expired") : AMP_SPAN("rejected"), p->reason, p->now_ms};
+        h->tries = u->tries;
+    }
+    if (effects & AMP_HANDOFF_DO_OFFER) {
+        h->to = p->event == AMP_HANDOFF_EV_REQUEST ? h->to : p->next;
+        h->due_ms = h->timeout_ms > 0 ? p->now_ms + h->timeout_ms : h->due_ms;
+        u->due_ms = h->due_ms;
+    }
+    if (effects & AMP_HANDOFF_DO_OWN) {
+        h->accepted_ms = p->now_ms;
+        h->due_ms = u->due_ms = 0;
+    }
+    if (effects & AMP_HANDOFF_DO_END) {
+        h->ended_ms = p->now_ms;
+        h->due_ms = 0;
+        u->due_ms = p->now_ms + AMP_HANDOFF_KEEP_MS;
+    }
+    return 0;
+}
+
+static bool is_same_request(const struct amp_handoff *a, const struct amp_handoff *b)
+{
+    return amp_span_eq(a->from, b->from) && amp_span_eq(a->task, b->task) &&
+           amp_span_eq(a->digest, b->digest) && amp_span_eq(a->reason, b->reason);
+}
+
+/* 1: a repeated request. */
+static int record_load(struct update *u, const struct amp_store_rec *now, struct amp_error *err)
+{
+    const struct amp_handoff_step *p = u->step;
+    bool asks = p->event == AMP_HANDOFF_EV_REQUEST;
+
+    u->set = *p->now;
+    if (!now->found)
+        return asks ? 0 : amp_fail(err, AMP_NO, "changed", "the record is gone");
+    if (record_read(now, &u->mem, &u->set, err) < 0)
+        return -1;
+    if (asks)
+        return is_same_request(p->now, &u->set)
+                   ? 1
+                   : amp_fail(err, AMP_NO, "duplicate_request", "another handoff has the id %.*s",
+                              AMP_CLIP(p->now->id, 100));
+    if (state_check(p, &u->set, err) < 0 || sender_check(p, &u->set, err) < 0)
+        return -1;
+    return u->set.rev == p->now->rev
+               ? 0
+               : amp_fail(err, AMP_NO, "changed", "another process changed the handoff");
+}
+
+static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                   struct amp_error *err)
+{
+    struct update *u = ctx;
+    const struct amp_handoff_step *p = u->step;
+    struct amp_fsm_result r;
+
+    int rc = record_load(u, now, err);
+    u->state = now->found ? u->set.state : amp_handoff_fsm.initial;
+    if (rc)
+        return rc;
+    if (amp_fsm_step(&amp_handoff_fsm, u->state, p->event, p->next.n ? AMP_HANDOFF_IF_NEXT : 0, &r,
+                     err) < 0 ||
+        handoff_carry(u, r.effects, err) < 0)
+        return -1;
+    u->state = r.to;
+    if (p->input && p->event == AMP_HANDOFF_EV_COMPLETE)
+        u->set.completion = p->input->id;
+    else if (p->input && p->event != AMP_HANDOFF_EV_REQUEST)
+        u->set.answer = p->input->id;
+    amp_buf_reset(&u->json);
+    if (amp_rec_write(&handoff_rec, &u->set, &u->json, err) < 0)
+        return -1;
+    c->event = amp_handoff_fsm.events[p->event].name;
+    c->to = amp_handoff_fsm.states[r.to].name;
+    c->json = amp_buf_span(&u->json);
+    c->due_ms = u->due_ms;
+    c->actor = p->actor;
+    c->emits = p->emits;
+    c->n_emits = p->n_emits;
+    return 0;
+}
+
+int amp_handoff_step(struct amp_store *s, const struct amp_handoff_step *step, uint8_t *state,
+                     enum amp_store_outcome *outcome, struct amp_error *err)
+{
+    struct update u = {.step = step};
+
+    amp_buf_init(&u.json, AMP_REC_MAX);
+    amp_buf_init(&u.mem, AMP_REC_MAX);
+    int rc = amp_store_update(s, key_of(step->now->id), step->input, on_step, &u, outcome, err);
+    if (rc == 0)
+        *state = u.state;
+    amp_buf_release(&u.json);
+    amp_buf_release(&u.mem);
+    return rc;
+}
+
+struct removal {
+    uint64_t rev;
+    const char *actor;
+};
+
+static int on_remove(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                     struct amp_error *err)
+{
+    const struct removal *r = ctx;
+    (void)err;
+    if (!now->found || now->rev != r->rev)
+        return 1;
+    c->event = "forget";
+    c->to = "REMOVED";
+    c->json = AMP_SPAN("{}");
+    c->actor = r->actor;
+    c->remove = true;
+    return 0;
+}
+
+int amp_handoff_remove(struct amp_store *s, const struct amp_handoff *h, const char *actor,
+                       bool *removed, struct amp_error *err)
+{
+    struct removal r = {h->rev, actor};
+    enum amp_store_outcome how;
+
+    if (amp_store_update(s, key_of(h->id), NULL, on_remove, &r, &how, err) < 0)
+        return -1;
+    *removed = how == AMP_STORE_COMMITTED;
+    return 0;
+}
+
+/* ---- who owns what ---- */
+
+struct owning {
+    struct amp_span agent, task, parent;
+    int64_t gave_ms, got_ms; /* the last time that it handed the task over, and got it */
+    int64_t depth;
+    char *owner;
+};
+
+static int given_look(void *ctx, const struct amp_handoff *h, struct amp_error *err)
+{
+    struct owning *o = ctx;
+    (void)err;
+    if (h->accepted_ms == 0 || !amp_span_eq(h->task, o->task))
+        return 0;
+    if (amp_span_eq(h->from, o->agent) && h->accepted_ms >= o->gave_ms) {
+        o->gave_ms = h->accepted_ms;
+        amp_span_copy(h->to, o->owner, 256);
+    }
+    if (amp_span_eq(h->to, o->agent) && h->accepted_ms >= o->got_ms)
+        o->got_ms = h->accepted_ms;
+    return 0;
+}
+
+int amp_handoff_given(struct amp_store *s, struct amp_span agent, struct amp_span task,
+                      char owner[256], struct amp_error *err)
+{
+    struct owning o = {.agent = agent, .task = task, .owner = owner};
+    uint64_t any;
+
+    if (task.n == 0)
+        return 0;
+    if (amp_store_count(s, AMP_HANDOFF_KIND, &any, err) < 0)
+        return -1;
+    if (any == 0)
+        return 0;
+    if (amp_handoff_each(s, NULL, given_look, &o, err) < 0)
+        return -1;
+    /* A parent's task and its child's differ: handing over a child is not giving the parent away.
+     */
+    return o.gave_ms > 0 && o.gave_ms >= o.got_ms;
+}
+
+static int depth_look(void *ctx, const struct amp_handoff *h, struct amp_error *err)
+{
+    struct owning *o = ctx;
+    bool owns = h->accepted_ms > 0 && amp_span_eq(h->to, o->agent) && h->task.n > 0 &&
+                amp_span_eq(h->task, o->task);
+    bool is_child = o->parent.n > 0 && amp_span_eq(h->task, o->parent);
+    (void)err;
+    if ((owns || is_child) && h->depth > o->depth)
+        o->depth = h->depth;
+    return 0;
+}
+
+int amp_handoff_depth(struct amp_store *s, struct amp_span from, struct amp_span task,
+                      struct amp_span parent, int64_t *depth, struct amp_error *err)
+{
+    struct owning o = {.agent = from, .task = task, .parent = parent};
+
+    if (amp_handoff_each(s, NULL, depth_look, &o, err) < 0)
+        return -1;
+    *depth = o.depth;
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static void time_write(struct amp_jw *w, const char *key, int64_t ms)
+{
+    char text[AMP_TIME_MAX];
+    if (ms <= 0)
+        return;
+    amp_time_format(ms, text);
+    amp_jw_member_text(w, key, text);
+}
+
+static void tries_write(struct amp_jw *w, const struct amp_handoff *h)
+{
+    amp_jw_member_open(w, "tried", '[');
+    for (uint32_t i = 0; i < h->n_tries; i++) {
+        amp_jw_open(w, '{');
+        amp_jw_member_str(w, "agent", h->tries[i].agent);
+        amp_jw_member_str(w, "outcome", h->tries[i].how);
+        amp_jw_some_str(w, "reason", h->tries[i].reason);
+        time_write(w, "at", h->tries[i].at_ms);
+        amp_jw_close(w, '}');
+    }
+    amp_jw_close(w, ']');
+}
+
+int amp_handoff_write(const struct amp_handoff *h, struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_str(&w, "request_id", h->id);
+    amp_jw_member_text(&w, "status", amp_handoff_fsm.states[h->state].name);
+    amp_jw_member_str(&w, "protocol", h->protocol);
+    amp_jw_member_str(&w, "from_agent", h->from);
+    amp_jw_member_str(&w, "to_agent", h->to);
+    amp_jw_some_str(&w, "task_id", h->task);
+    amp_jw_some_str(&w, "parent_task_id", h->parent);
+    amp_jw_some_str(&w, "reason", h->reason);
+    amp_jw_member_open(&w, "capabilities_required", '[');
+    for (uint32_t i = 0; i < h->n_wanted; i++)
+        amp_jw_str(&w, h->wanted[i]);
+    amp_jw_close(&w, ']');
+    amp_jw_member_int(&w, "priority", h->priority);
+    amp_jw_member_int(&w, "timeout_ms", h->timeout_ms);
+    amp_jw_member_int(&w, "depth", h->depth);
+    time_write(&w, "requested", h->requested_ms);
+    time_write(&w, "due", h->due_ms);
+    time_write(&w, "accepted", h->accepted_ms);
+    time_write(&w, "ended", h->ended_ms);
+    if (h->digest.n > 0) {
+        amp_jw_member_open(&w, "context", '{');
+        amp_jw_member_str(&w, "content_type", h->content_type);
+        amp_jw_member_str(&w, "sha256", h->digest);
+        amp_jw_member_int(&w, "bytes", h->bytes);
+        amp_jw_close(&w, '}');
+    }
+    tries_write(&w, h);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
