@@ -51,46 +51,75 @@ static inline bool amp_same_bytes(const char *p, const char *q, size_t n)
 }
 
 #if AMP_JSON_SSE2
-/* A bit for each of 16 bytes that is not plain (amp_byte_plain). The comparison is signed, so bytes
- * of 0x80 and above are below the space. */
-static inline uint64_t amp_not_plain(const unsigned char *p)
+/* A bit for each of 16 bytes that is not plain (amp_byte_plain), or is `other`. The comparison is
+ * signed, so bytes of 0x80 and above are below the space. */
+static inline uint64_t amp_not_plain_of(__m128i v, __m128i other)
 {
-    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
     __m128i sign =
         _mm_or_si128(_mm_cmpeq_epi8(_mm_set1_epi8('"'), v), _mm_cmpeq_epi8(_mm_set1_epi8('\\'), v));
+    sign = _mm_or_si128(sign, _mm_cmpeq_epi8(other, v));
     __m128i plain = _mm_andnot_si128(sign, _mm_cmpgt_epi8(v, _mm_set1_epi8(0x1f)));
     return (unsigned)_mm_movemask_epi8(plain) ^ 0xffffu;
 }
+
+static inline uint64_t amp_not_plain(const unsigned char *p)
+{
+    return amp_not_plain_of(_mm_loadu_si128((const __m128i *)(const void *)p), _mm_set1_epi8('"'));
+}
 #endif
 
-/* The first byte from p that is a quote, a backslash, a control character or not ASCII; or end. */
-static inline const unsigned char *amp_skip_plain(const unsigned char *p, const unsigned char *end)
+/* amp_skip_plain; with `del` also up to a DEL. */
+static inline __attribute__((always_inline)) const unsigned char *
+amp_skip_run(const unsigned char *p, const unsigned char *end, bool del)
 {
 #if AMP_JSON_SSE2
+    const __m128i other = _mm_set1_epi8(del ? 0x7f : '"');
     const unsigned char *last = end - p < 16 ? p : end - 15;
     while (p < last) {
-        uint64_t stop = amp_not_plain(p);
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        uint64_t stop = amp_not_plain_of(v, other);
         if (stop)
             return p + __builtin_ctzll(stop);
         p += 16;
     }
+    if (end - p >= 8) {
+        __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)p);
+        uint64_t stop = amp_not_plain_of(v, other) & 0xff;
+        if (stop)
+            return p + __builtin_ctzll(stop);
+        p += 8;
+    }
 #else
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+    const uint64_t other = ones * (del ? 0x7f : '"');
     while (end - p >= 8) {
         uint64_t v;
         memcpy(&v, p, sizeof v);
-        uint64_t q = v ^ ones * '"', b = v ^ ones * '\\';
-        /* The high bit is set where a byte is zero (quote, backslash), below 0x20, or above 0x7f. A
-         * borrow may set a wrong bit above a right one, which only ends the fast loop. */
-        uint64_t stop = ((q - ones) & ~q) | ((b - ones) & ~b) | ((v - ones * 0x20) & ~v) | v;
+        uint64_t q = v ^ ones * '"', b = v ^ ones * '\\', d = v ^ other;
+        /* The high bit is set where a byte is zero (quote, backslash, DEL), below 0x20, or above
+         * 0x7f. A borrow may set a wrong bit above a right one, which only ends the fast loop. */
+        uint64_t stop = ((q - ones) & ~q) | ((b - ones) & ~b) | ((d - ones) & ~d) |
+                        ((v - ones * 0x20) & ~v) | v;
         if (stop & high)
             break;
         p += 8;
     }
 #endif
-    while (p < end && amp_byte_plain(*p))
+    while (p < end && amp_byte_plain(*p) && !(del && *p == 0x7f))
         p++;
     return p;
+}
+
+/* The first byte from p that is a quote, a backslash, a control character or not ASCII; or end. */
+static inline const unsigned char *amp_skip_plain(const unsigned char *p, const unsigned char *end)
+{
+    return amp_skip_run(p, end, false);
+}
+
+/* The same, or a DEL: it needs no escape in JSON, but it is a control character on terminals. */
+static inline const unsigned char *amp_skip_shown(const unsigned char *p, const unsigned char *end)
+{
+    return amp_skip_run(p, end, true);
 }
 
 /* The same for the rest of a long string, not inlined. */

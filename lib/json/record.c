@@ -6,6 +6,8 @@
 
 #include <amp/base/clock.h>
 
+#include "json/bytes.h"
+
 enum { RAW_DEPTH = 100, ALIGN = 16 };
 
 static const struct amp_json_limits limits = {
@@ -303,27 +305,24 @@ static bool line_is_raw(struct amp_span line)
 {
     if (line.n < 2 || line.p[0] != '{' || line.p[line.n - 1] != '}')
         return false;
+    const unsigned char *p = (const unsigned char *)line.p, *end = p + line.n;
     int depth = 0;
-    bool in = false;
-    for (size_t i = 0; i < line.n; i++) {
-        char c = line.p[i];
-        if (in) {
-            if (c == '\\')
-                i++;
-            else if (c == '"')
-                in = false;
-        } else if (c == '"') {
-            in = true;
-        } else if (c == '{' || c == '[') {
+    for (; p < end; p++) {
+        if (*p == '"') {
+            while ((p = amp_skip_plain(p + 1, end)) < end && *p != '"')
+                p += *p == '\\';
+            if (p >= end)
+                return false;
+        } else if (*p == '{' || *p == '[') {
             if (++depth > RAW_DEPTH)
                 return false;
-        } else if (c == '}' || c == ']') {
+        } else if (*p == '}' || *p == ']') {
             depth--;
-        } else if (c == '\n' || c == '\r') {
+        } else if (*p == '\n' || *p == '\r') {
             return false;
         }
     }
-    return depth == 0 && !in;
+    return depth == 0;
 }
 
 void amp_rec_line(struct amp_jw *w, struct amp_span line)

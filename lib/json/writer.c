@@ -38,20 +38,20 @@ static void put_string(struct amp_jw *w, struct amp_span text)
     const unsigned char *end = p + text.n, *from = p;
     bytes_put(w, "\"", 1);
     while (p < end) {
-        /* DEL needs no escape in JSON, but it is a control character on terminals. */
-        const unsigned char *plain = amp_skip_plain(p, end);
-        const unsigned char *del = plain > p ? memchr(p, 0x7f, (size_t)(plain - p)) : NULL;
-        p = del ? del : plain;
+        p = amp_skip_shown(p, end);
         if (p == end)
             break;
+        if (*p == '"' || *p == '\\') {
+            bytes_put(w, (const char *)from, (size_t)(p - from));
+            bytes_put(w, "\\", 1);
+            from = p++;
+            continue;
+        }
         char esc[8] = "\\u00";
         size_t n = *p < 0x80 ? 1 : amp_utf8_length(p, (size_t)(end - p)), len = 0;
         if (n == 0) {
             memcpy(esc, "\xef\xbf\xbd", 3);
             len = 3;
-        } else if (*p == '"' || *p == '\\') {
-            esc[1] = (char)*p;
-            len = 2;
         } else if (*p < 0x20 || *p == 0x7f) {
             const char *known = *p ? strchr("\bb\ff\nn\rr\tt", *p) : NULL;
             if (known) {

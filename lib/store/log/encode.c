@@ -55,7 +55,7 @@ static void put_text(struct amp_buf *b, struct amp_span v)
 {
     const unsigned char *p = (const unsigned char *)(v.n ? v.p : "");
     LIT(b, "\"");
-    if (amp_skip_plain(p, p + v.n) == p + v.n && !memchr(p, 0x7f, v.n)) {
+    if (amp_skip_shown(p, p + v.n) == p + v.n) {
         bytes_put(b, (const char *)p, v.n);
         LIT(b, "\"");
         return;
@@ -76,12 +76,27 @@ static void put_uint(struct amp_buf *b, uint64_t v)
     bytes_put(b, text + i, sizeof text - i);
 }
 
-/* A member with a literal name, left out if it is empty. */
+static void put_int(struct amp_buf *b, int64_t v)
+{
+    if (v < 0)
+        LIT(b, "-");
+    put_uint(b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+/* A member with a literal name, left out if it is empty or 0. */
 #define PUT_STR(b, name, v)                                                                        \
     do {                                                                                           \
         if ((v).n) {                                                                               \
             LIT(b, ",\"" name "\":");                                                              \
             put_text(b, v);                                                                        \
+        }                                                                                          \
+    } while (0)
+
+#define PUT_INT(b, name, v)                                                                        \
+    do {                                                                                           \
+        if (v) {                                                                                   \
+            LIT(b, ",\"" name "\":");                                                              \
+            put_int(b, v);                                                                         \
         }                                                                                          \
     } while (0)
 
@@ -93,7 +108,7 @@ static size_t size_bound(const struct amp_frame *f)
                   f->state_blob.n;
     if (text + f->state.n >= AMP_FRAME_MAX)
         return 0;
-    return 512 + 6 * text + f->state.n; /* six: \u00XX */
+    return 640 + 6 * text + f->state.n; /* six: \u00XX */
 }
 
 static void encode_head(struct amp_buf *b, const struct amp_frame *f)
@@ -152,14 +167,14 @@ static void encode_rest(struct amp_buf *b, struct amp_frame *f, size_t start)
         f->state_off = (uint32_t)(b->len - start);
         bytes_put(b, f->state.p, f->state.n);
     }
+    PUT_INT(b, "due", f->due);
+    PUT_INT(b, "next", f->next);
 }
 
 /* Members that few frames have. */
 static void encode_lists(struct amp_jw *w, const struct amp_frame *f)
 {
     w->comma = true;
-    amp_jw_some_int(w, "due", f->due);
-    amp_jw_some_int(w, "next", f->next);
     if (f->n_out)
         encode_out(w, f);
     if (f->n_close) {
