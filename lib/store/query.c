@@ -7,16 +7,39 @@
 
 #include "base/grow.h"
 
+static int absent_find(const struct amp_absent *a, struct amp_span key)
+{
+    for (int i = 0; i < 2; i++)
+        if (a->n[i] == key.n && memcmp(a->text[i], key.p, key.n) == 0)
+            return i;
+    return -1;
+}
+
+void amp_store_written(struct amp_store *s, struct amp_span key)
+{
+    int i = key.n ? absent_find(&s->absent, key) : -1;
+    if (i >= 0)
+        s->absent.n[i] = 0;
+}
+
 /* The place of a key's record: FOUND, NONE, or -1. */
 static int key_find(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
                     struct amp_error *err)
 {
+    struct amp_absent *a = &s->absent;
     int rc = amp_cache_find(&s->cache, key, out);
     if (rc >= 0)
         return rc;
+    if (absent_find(a, key) >= 0)
+        return AMP_LOOK_NONE;
     rc = amp_index_rec(&s->index, key, out, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
         rc = amp_index_rec(&s->index, key, out, err);
+    if (rc == AMP_LOOK_NONE && key.n <= AMP_KEY_MAX) {
+        memcpy(a->text[a->next], key.p, key.n);
+        a->n[a->next] = key.n;
+        a->next = !a->next;
+    }
     return rc;
 }
 

@@ -35,6 +35,13 @@ struct amp_age {
     int64_t at;
 };
 
+/* The keys that were last looked up without result in this turn: callers look before they write. */
+struct amp_absent {
+    char text[2][AMP_KEY_MAX];
+    size_t n[2];
+    unsigned next;
+};
+
 struct amp_store {
     char *dir, *real; /* as given, and without links and dots */
     int dirfd, logfd;
@@ -46,6 +53,7 @@ struct amp_store {
     bool repairs; /* frames may be missing at the log's end */
     struct amp_index index;
     struct amp_cache cache;
+    struct amp_absent absent;
     struct amp_watermark wm;
     int termfd; /* STATE/terms; -1: not open */
     struct amp_term_names names;
@@ -154,6 +162,8 @@ enum amp_look {
 /* query.c: in a turn, the record of a key, its JSON read into buf: FOUND, NONE, or -1. */
 int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
                    struct amp_store_rec *out, struct amp_error *err);
+/* In a turn that writes a key: it is no longer absent. */
+void amp_store_written(struct amp_store *s, struct amp_span key);
 /* In a turn, the digest of an input's bytes: FOUND, NONE if the input is unknown, or -1. */
 int amp_store_find_input(struct amp_store *s, struct amp_span consumer, struct amp_span id,
                          char sum[AMP_DIGEST_MAX], struct amp_error *err);

@@ -26,6 +26,7 @@ static int lock_take(struct amp_store *s, struct amp_error *err)
         return -1;
     }
     s->in_turn = true;
+    s->absent.n[0] = s->absent.n[1] = 0;
     s->turn_frames = 0;
     s->turn_bytes = 0;
     return 0;
