@@ -5,6 +5,8 @@
 
 #include <amp/base/id.h>
 
+#include "json/bytes.h"
+
 #define DIGEST     "sha256:"
 #define DIGEST_LEN (sizeof DIGEST - 1)
 #define LINE       "line:"
@@ -28,19 +30,24 @@ static bool is_plain(struct amp_span part)
 {
     if (part.n > AMP_KEY_PART_MAX || (part.n > DIGEST_LEN && amp_span_starts(part, DIGEST)))
         return false;
-    for (size_t i = 0; i < part.n; i++)
-        if ((unsigned char)part.p[i] < 0x20)
+    const unsigned char *p = (const unsigned char *)(part.n ? part.p : ""), *end = p + part.n;
+    for (p = amp_skip_plain(p, end); p < end; p++)
+        if (*p < 0x20)
             return false;
     return true;
 }
+
+/* Whether a byte stands for itself. */
+static const bool byte_is_plain[256] = {
+    ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['-'] = true, ['_'] = true,
+};
 
 static char *part_encode(struct amp_span part, char *out)
 {
     static const char digits[] = "0123456789ABCDEF";
     for (size_t i = 0; i < part.n; i++) {
         unsigned char c = (unsigned char)part.p[i];
-        if ((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' ||
-            c == '_') {
+        if (byte_is_plain[c]) {
             *out++ = (char)c;
         } else {
             *out++ = '%';

@@ -52,21 +52,24 @@ struct amp_span amp_frame_consumer(const struct amp_frame *f, uint32_t i)
     return f->in_id.n ? f->in_consumer : f->actor;
 }
 
-static bool hex_read(const char *p, unsigned n, uint64_t *out)
+static inline bool hex_read(const char *p, unsigned n, uint64_t *out)
 {
+    /* The value of a digit, and 16; 0: not a digit. */
+    static const uint8_t digit[256] = {
+        ['0'] = 16, ['1'] = 17, ['2'] = 18, ['3'] = 19, ['4'] = 20, ['5'] = 21,
+        ['6'] = 22, ['7'] = 23, ['8'] = 24, ['9'] = 25, ['a'] = 26, ['b'] = 27,
+        ['c'] = 28, ['d'] = 29, ['e'] = 30, ['f'] = 31,
+    };
+    unsigned all = 16;
     uint64_t v = 0;
+#pragma GCC unroll 8
     for (unsigned i = 0; i < n; i++) {
-        unsigned c = (unsigned char)p[i], d;
-        if (c - '0' < 10)
-            d = c - '0';
-        else if (c - 'a' < 6)
-            d = c - 'a' + 10;
-        else
-            return false;
-        v = v << 4 | d;
+        unsigned d = digit[(unsigned char)p[i]];
+        all &= d;
+        v = v << 4 | (d & 15);
     }
     *out = v;
-    return true;
+    return all != 0;
 }
 
 /* Reads the first members, which have a fixed order. */
@@ -86,16 +89,17 @@ static void literal_expect(struct cursor *c, const char *lit, size_t n)
 static uint64_t digits_read(struct cursor *c)
 {
     uint64_t v = 0;
-    const char *start = c->p;
-    while (c->ok && c->p < c->end && (unsigned)(*c->p - '0') < 10) {
+    const char *p = c->p;
+    for (; c->ok && p < c->end && (unsigned)(*p - '0') < 10; p++) {
         if (v > (UINT64_MAX - 9) / 10) {
             c->ok = false;
             break;
         }
-        v = v * 10 + (unsigned)(*c->p++ - '0');
+        v = v * 10 + (unsigned)(*p - '0');
     }
-    if (c->p == start || c->p == c->end)
+    if (p == c->p || p == c->end)
         c->ok = false;
+    c->p = p;
     return v;
 }
 

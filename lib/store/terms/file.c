@@ -12,7 +12,7 @@
 
 #include "store/terms/terms.h"
 
-#define MAGIC "ampterm1"
+#define MAGIC "ampterm2"
 enum { SEED = 0x70616765 };
 
 struct page {

@@ -11,6 +11,7 @@
 #include "base/grow.h"
 #include "store/terms/terms.h"
 #include "json/bytes.h"
+#include "json/hash.h"
 #include "json/text.h"
 
 enum { SEED = 0x7465726d, LEVELS = 2 };
@@ -18,9 +19,11 @@ enum what { NOTHING, VALUE, KEY, CLOSE, BLOB, AT };
 
 uint32_t amp_term_of(struct amp_span text)
 {
+    /* Terms are in files, so the key is always the same. */
+    static const struct amp_json_hash_key of_text = {SEED, SEED * UINT64_C(0x9e3779b97f4a7c15)};
     if (text.n > AMP_TERM_TEXT_MAX)
         text.n = AMP_TERM_TEXT_MAX;
-    return (uint32_t)amp_store_hash(SEED, text, (struct amp_span){0});
+    return amp_json_hash32(&of_text, text.p, text.n);
 }
 
 uint32_t amp_term_of_frame(uint64_t n)
@@ -110,18 +113,15 @@ struct scan {
     struct amp_terms *t;
     const struct amp_term_names *names;
     uint32_t off;
-    size_t first; /* of this frame's postings */
     const char *start, *end;
     struct amp_terms_found found;
     struct amp_error *err;
 };
 
-static int term_add(struct scan *c, uint32_t h)
+/* A frame may have a term more than once; amp_terms_sort keeps one of them. */
+static inline int term_add(struct scan *c, uint32_t h)
 {
     struct amp_terms *t = c->t;
-    for (size_t i = t->n; i > c->first && i + 16 > t->n; i--)
-        if (t->v[i - 1].h == h)
-            return 0;
     if (t->n == t->cap && amp_grow(&t->v, &t->cap, t->n, sizeof *t->v, c->err) < 0)
         return -1;
     t->v[t->n++] = (struct amp_term){h, c->off};
@@ -159,6 +159,15 @@ static int key_add(struct scan *c, struct amp_span text)
         return -1;
     if (!memchr(rest.p, '.', rest.n) && !memchr(rest.p, '%', rest.n))
         return 0;
+    if (!memchr(rest.p, '%', rest.n) && !memchr(rest.p, ':', rest.n)) { /* nothing to decode */
+        for (const char *p = rest.p, *end = rest.p + rest.n; p < end; p = dot + 1) {
+            dot = memchr(p, '.', (size_t)(end - p));
+            dot = dot ? dot : end;
+            if (dot > p && term_add(c, amp_term_of((struct amp_span){p, (size_t)(dot - p)})) < 0)
+                return -1;
+        }
+        return 0;
+    }
     struct amp_key key;
     if (amp_key_split(text, &c->t->mem, &key, NULL) < 0)
         return 0; /* not a key */
@@ -200,6 +209,22 @@ static const char *spaces_skip(const struct scan *c, const char *p)
     return p;
 }
 
+/* A string that is a member's value. */
+static int value_add(struct scan *c, enum what what, struct amp_span text, int levels)
+{
+    if (what == VALUE)
+        return text_add(c, text.p, text.n, levels);
+    if (levels > 1)
+        return 0;
+    if (what == KEY && !memchr(text.p, '\\', text.n))
+        return key_add(c, text);
+    if (what == BLOB)
+        c->found.blob = text;
+    if (what == AT && !c->found.at.n)
+        c->found.at = text;
+    return 0;
+}
+
 static int string_end(struct scan *c, struct level *l, const char *end, const char *after,
                       int levels)
 {
@@ -212,15 +237,7 @@ static int string_end(struct scan *c, struct level *l, const char *end, const ch
             return levels == 1 ? close_add(c, after + 1) : 0;
         return 0;
     }
-    if (l->what == NOTHING)
-        return 0;
-    if (l->what == KEY && levels == 1 && !memchr(text.p, '\\', text.n))
-        return key_add(c, text);
-    if (l->what == BLOB && levels == 1)
-        c->found.blob = text;
-    if (l->what == AT && levels == 1 && !c->found.at.n)
-        c->found.at = text;
-    return l->what == VALUE ? text_add(c, text.p, text.n, levels) : 0;
+    return value_add(c, l->what, text, levels);
 }
 
 /* A quote. */
@@ -272,14 +289,16 @@ static const char *string_close(struct scan *c, const char *p, int levels)
 static int value_take(struct scan *c, enum what what, const char *p, int levels)
 {
     /* Nearly all values: a plain string. */
-    if (what == VALUE && levels == 1 && p + 1 < c->end && *p == '"') {
+    if (levels == 1 && p + 1 < c->end && *p == '"') {
         const char *end = p + 1;
         end =
             (const char *)amp_skip_plain((const unsigned char *)end, (const unsigned char *)c->end);
-        if (end < c->end && *end == '"')
-            return end == p + 1
-                       ? 0
-                       : term_add(c, amp_term_of((struct amp_span){p + 1, (size_t)(end - p - 1)}));
+        if (end < c->end && *end == '"') {
+            struct amp_span text = {p + 1, (size_t)(end - p - 1)};
+            if (what != VALUE)
+                return value_add(c, what, text, 1);
+            return text.n ? term_add(c, amp_term_of(text)) : 0;
+        }
     }
     size_t quote = (size_t)levels; /* the bytes of a quote */
     p = spaces_skip(c, p);
@@ -355,16 +374,12 @@ static int names_scan(struct scan *c)
 int amp_terms_scan(struct amp_terms *t, const struct amp_term_names *names, struct amp_span text,
                    uint32_t off, struct amp_terms_found *found, struct amp_error *err)
 {
-    struct scan c = {.t = t,
-                     .names = names,
-                     .off = off,
-                     .first = t->n,
-                     .start = text.p,
-                     .end = text.p + text.n,
-                     .err = err};
+    size_t first = t->n;
+    struct scan c = {
+        .t = t, .names = names, .off = off, .start = text.p, .end = text.p + text.n, .err = err};
     int rc = text.n > AMP_FRAME_HEAD ? names_scan(&c) : 1;
     if (rc > 0) {
-        t->n = c.first;
+        t->n = first;
         c.found = (struct amp_terms_found){0};
         rc = strings_scan(&c, text);
     }
@@ -395,11 +410,11 @@ int amp_terms_sort(struct amp_terms *t, struct amp_error *err)
     if (!to)
         return amp_fail_memory(err);
     for (unsigned shift = 0; shift < 33; shift += BITS) {
-        size_t at[BUCKETS] = {0}, sum = 0;
+        uint32_t at[BUCKETS] = {0}, sum = 0;
         for (size_t i = 0; i < t->n; i++)
             at[(from[i].h >> shift) & (BUCKETS - 1)]++;
         for (size_t b = 0; b < BUCKETS; b++) {
-            size_t n = at[b];
+            uint32_t n = at[b];
             at[b] = sum;
             sum += n;
         }
