@@ -89,7 +89,8 @@ static int ids_find(struct amp_store *s, struct amp_key key, struct work *w, str
 static int ids_commit(struct work *w, struct amp_store_change *change, struct amp_error *err)
 {
     amp_buf_reset(&w->out);
-    if (amp_rec_write(&awaited_rec, &w->rec, &w->out, err) < 0)
+    if (amp_buf_reserve(&w->out, 1000, err) < 0 ||
+        amp_rec_write(&awaited_rec, &w->rec, &w->out, err) < 0)
         return -1;
     change->event = "await";
     change->to = "AWAITED";

@@ -78,6 +78,8 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
         all.acks = &first;
     if (note)
         all.acks[all.n_acks++] = *note; /* lists have room for one more */
+    /* Usually enough; if it is not, the buffer grows. */
+    amp_buf_reserve(out, all.line.n + 512, NULL);
     return amp_rec_write(&message_rec, &all, out, err);
 }
 
