@@ -31,10 +31,11 @@ static const struct {
     const char *name;
     int (*run)(struct request *r);
     const char *needs[9];
+    bool incoming; /* it reads only, and also the objects of a push in a pre-receive hook */
 } ops[] = {
     {"info", op_info, {"repo"}},
-    {"resolve", op_resolve, {"repo", "rev"}},
-    {"tree", op_tree, {"repo", "rev"}},
+    {"resolve", op_resolve, {"repo", "rev"}, true},
+    {"tree", op_tree, {"repo", "rev"}, true},
     {"config", op_config, {"repo", "key"}},
     {"reflog", op_reflog, {"repo", "ref"}},
     {"refs", op_refs, {"repo"}},
@@ -48,11 +49,11 @@ static const struct {
     {"worktree_repair", op_worktree_repair, {"repo"}},
     {"commit", op_commit, {"repo", "worktree", "name", "email", "message"}},
     {"rollback", op_rollback, {"repo", "branch", "commit", "name", "email"}},
-    {"land_plan", op_land_plan, {"repo", "branch", "commit"}},
+    {"land_plan", op_land_plan, {"repo", "branch", "commit"}, true},
     {"land_move", op_land_move, {"repo", "branch", "from", "to", "name", "email", "message"}},
     {"keep", op_keep, {"repo", "worktree", "ref", "name", "email"}},
     {"note_write", op_note_write, {"repo", "rev", "ref", "name", "email", "message"}},
-    {"note_read", op_note_read, {"repo", "rev", "ref"}},
+    {"note_read", op_note_read, {"repo", "rev", "ref"}, true},
     {"diff", op_diff, {"repo", "from"}},
     {"claims", op_claims, {"repo", "from", "to", "name", "email"}},
     {"quarantine_make", op_quarantine_make, {"repo", "worktree", "path", "name", "email"}},
@@ -147,7 +148,9 @@ static int request_run(struct request *r)
     open_guard(r->in.repo, r->in.worktree, r->in.path);
     if (open_repository(r, r->in.repo, &r->repo) < 0)
         return -1;
-    int rc = ops[i].run(r);
+    int rc = ops[i].incoming ? incoming_add(r) : 0;
+    if (rc == 0)
+        rc = ops[i].run(r);
     git_repository_free(r->repo);
     return rc;
 }

@@ -1,6 +1,8 @@
 /* Operations that only read a repository. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +20,38 @@ int open_repository(struct request *r, const char *path, git_repository **out)
     if (rc == GIT_ENOTFOUND && !open_refused())
         return amp_fail(r->err, AMP_DATAERR, "repo_not_git", "%s: not a git repository", path);
     return rc ? fail_git(r, rc, AMP_DATAERR, "repo_not_git", path) : 0;
+}
+
+/* git's own directory for them is one of the repository's objects. Any other directory that the
+ * environment names is ignored. */
+static bool is_incoming(const git_repository *repo, const char *dir, char real[PATH_MAX])
+{
+    static const char *const names[] = {"tmp_objdir-incoming-", "incoming-"};
+    char path[PATH_MAX], objects[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%sobjects", git_repository_commondir(repo));
+    if (n < 0 || (size_t)n >= sizeof path || !realpath(path, objects) || !realpath(dir, real))
+        return false;
+    size_t len = strlen(objects);
+    if (strncmp(real, objects, len) != 0 || real[len] != '/')
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(real + len + 1, names[i], strlen(names[i])) == 0 &&
+            !strchr(real + len + 1, '/'))
+            return true;
+    return false;
+}
+
+int incoming_add(struct request *r)
+{
+    const char *dir = getenv("GIT_QUARANTINE_PATH");
+    CLEANUP(git_odb_cleanup) git_odb *odb = NULL;
+    char real[PATH_MAX];
+    if (!dir || !*dir || !is_incoming(r->repo, dir, real))
+        return 0;
+    int rc = git_repository_odb(&odb, r->repo);
+    if (rc == 0)
+        rc = git_odb_add_disk_alternate(odb, real);
+    return rc ? fail_git(r, rc, AMP_IOERR, "git_failed", "the objects of the push") : 0;
 }
 
 /* Full ids and refs are looked up directly, as revparse would do first: the library leaks memory

@@ -51,6 +51,9 @@ void open_refused_clear(void);
 
 /* repository.c */
 int open_repository(struct request *r, const char *path, git_repository **out);
+/* In a pre-receive hook: the objects of the push, which git keeps apart until the hook permits it,
+ * can be read, too. */
+int incoming_add(struct request *r);
 int find_commit(struct request *r, git_repository *repo, const char *rev, git_commit **out);
 /* Reads the branch policy of a repository. */
 int load_rule(struct request *r, git_repository *repo, struct amp_rule *rule);

@@ -247,6 +247,37 @@ H
   [ "$(git -C bare.git rev-parse main)" = "$x" ]
 }
 
+@test "on a server: a pre-receive hook reads the objects of the push, which git keeps apart, and moves nothing" {
+  task-dispatch export -s state -C work --note agent/x
+  cp state/keys/allowed_signers signers
+  git init -q --bare -b main bare.git
+  git -C work push -q "$PWD/bare.git" "$main:refs/heads/main" refs/notes/amp
+  run -1 git -C bare.git cat-file -e "$x"
+  cat >bare.git/hooks/pre-receive <<H
+#!/bin/sh
+while read -r old new ref; do
+  [ "\$ref" = refs/heads/main ] || continue
+  \$BEFORE "$(command -v task-dispatch)" land --check --note --allowed-signers $PWD/signers --into main "\$new" || exit 1
+done
+H
+  chmod +x bare.git/hooks/pre-receive
+  run -1 git -C work push -q "$PWD/bare.git" agent/y:main
+  [[ "$output" == *"has no note"* ]]
+  # A directory that is not git's own for this push is not read.
+  BEFORE="env GIT_QUARANTINE_PATH=$PWD/work/.git/objects" run -1 git -C work push -q "$PWD/bare.git" agent/x:main
+  [[ "$output" == *"unknown_revision"* || "$output" == *"no such commit"* ]]
+  # The hook cannot move the branch itself, also if it has the objects.
+  sed 's/ --check//' bare.git/hooks/pre-receive >changed
+  cp bare.git/hooks/pre-receive kept
+  cat changed >bare.git/hooks/pre-receive
+  run -1 git -C work push -q "$PWD/bare.git" agent/x:main
+  [[ "$output" == *"in a pre-receive hook nothing can be landed: use --check"* ]]
+  [ "$(git -C bare.git rev-parse main)" = "$main" ]
+  cat kept >bare.git/hooks/pre-receive
+  git -C work push -q "$PWD/bare.git" agent/x:main
+  [ "$(git -C bare.git rev-parse main)" = "$x" ]
+}
+
 @test "kill -9 while it lands: afterwards the record and the branch agree, and nothing is lost" {
   git -C work branch release
   for i in 1 2 3 4 5 6 7 8; do

@@ -358,6 +358,10 @@ int tasks_land(int argc, char **argv)
         amp_die_usage("land needs one TASK or COMMIT (task-dispatch list shows the tasks)");
     if (bundle && by_note)
         amp_die_usage("--bundle and --note exclude each other");
+    /* git refuses changes of references there; this program would not notice. */
+    if (!check && getenv("GIT_QUARANTINE_PATH"))
+        amp_die_usage("in a pre-receive hook nothing can be landed: use --check, and git moves the "
+                      "branch");
     if (prune && (bundle || by_note || check))
         amp_die_usage("--prune needs the state directory and excludes --check");
     int rc = l ? tasks_person_open("land work", &l->person, &err) : amp_fail_memory(&err);
