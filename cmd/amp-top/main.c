@@ -13,7 +13,7 @@ const char *top_state, *top_config;
 struct amp_identity_cli top_identity = AMP_IDENTITY_CLI;
 static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 static const char *format, *list;
-static bool once;
+static bool once, json;
 
 static const char *const formats[] = {"text", "ndjson", NULL};
 static const char *const lists[] = {
@@ -27,6 +27,7 @@ static const struct amp_opt options[] = {
     {0, "once", AMP_OPT_FLAG, &once, NULL, .doc = "print the lists once, also on a terminal"},
     {0, "format", AMP_OPT_CHOICE, &format, "FORMAT", .doc = "print them once, as text or ndjson",
      .choices = formats},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "the same as --format ndjson"},
     {0, "show", AMP_OPT_CHOICE, &list, "LIST", .doc = "begin with this list, or print only it",
      .choices = lists},
     AMP_OPT_CONFIG(top_config),
@@ -98,6 +99,10 @@ static int top_run(int argc, char **argv)
     (void)argv;
     if (!top_state)
         amp_die_no_state();
+    if (json && format && strcmp(format, "ndjson") != 0)
+        amp_die_usage("--json and --format %s exclude each other", format);
+    if (json)
+        format = "ndjson";
     int rc = access(top_state, F_OK) == 0 ? amp_store_open(top_state, &opt, &s, &err)
                                           : amp_fail(&err, AMP_UNAVAILABLE, "state_missing",
                                                      "there is no state directory %s", top_state);

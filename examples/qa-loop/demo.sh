@@ -117,5 +117,5 @@ else
 fi
 cat <<'NEXT'
 task-dispatch init -x EXECUTOR -y REVIEWER        in a repository of yours, then ./loop.sh TASK.md
-man amp                                           the entry page; man task-dispatch-loop
+man man/amp.7                                     the entry page; man man/task-dispatch-loop.1
 NEXT

@@ -10,6 +10,7 @@
 #include "agent/record.h"
 #include "cli/cli.h"
 #include "cli/page/page.h"
+#include "flow/story/story.h"
 #include "flow/wake.h"
 #include "hitl/escalation.h"
 #include "message/dead/dead.h"
@@ -236,6 +237,7 @@ const struct amp_opt log_opts[] = {
 
 struct reading {
     struct amp_store *store;
+    bool any; /* a row was read */
     enum form form;
     struct amp_history_finder *finder;
     struct amp_diagram *diagram; /* MERMAID */
@@ -248,6 +250,7 @@ static int row_fn(void *ctx, const struct amp_history_row *r, struct amp_error *
 {
     struct reading *rd = ctx;
     int rc = 0;
+    rd->any = true;
     amp_buf_reset(&rd->text);
     switch (rd->form) {
     case TEXT:
@@ -371,8 +374,33 @@ static enum form form_chosen(void)
     return (enum form)i;
 }
 
+/* A task may be named by its number, as with task-dispatch; other names are as in the log, which
+ * may have tasks of others. */
+static int task_find(struct amp_store *s, struct amp_error *err)
+{
+    static char found[AMP_TASK_ID_MAX];
+    struct amp_error why;
+    if (!task)
+        return 0;
+    if (amp_story_find(s, task, found, &why) == 0)
+        task = found;
+    else if (why.status != AMP_NO)
+        return (*err = why, -1);
+    return 0;
+}
+
+/* Silence would look like a log without the message. */
+static void nothing_say(const struct reading *rd)
+{
+    const char *of = task ? task : correlation ? correlation : session ? session : id ? id : agent;
+    if (!rd->any && of && !follow)
+        amp_note("the log has nothing about %s%s", of, since ? " in that time" : "");
+}
+
 static int reading_open(struct reading *rd, struct amp_error *err)
 {
+    if (task_find(rd->store, err) < 0)
+        return -1;
     struct amp_history_filter f = {.correlation = amp_span_str(task ? task : correlation),
                                    .session = amp_span_str(session),
                                    .agent = amp_span_str(agent),
@@ -408,6 +436,8 @@ int ack_log(int argc, char **argv)
     amp_buf_init(&rd.text, (size_t)64 << 20);
     if (reading_open(&rd, &err) < 0 || log_print(&rd, &err) < 0)
         status = amp_complain(&err);
+    else
+        nothing_say(&rd);
     amp_drawing_free(rd.drawing);
     amp_diagram_free(rd.diagram);
     amp_history_finder_free(rd.finder);

@@ -293,6 +293,10 @@ int tasks_list(int argc, char **argv)
     (void)argc, (void)argv;
     if (open_only && (all || state_of))
         amp_die_usage("--open excludes --all and --state-of");
+    for (size_t i = 0; task_state && states[i]; i++)
+        if (strcmp(states[i], task_state) == 0 && access(task_state, F_OK) != 0)
+            amp_die_usage("--state is the state directory; the tasks in a state: --state-of %s",
+                          states[i]);
     int rc = tasks_look(&l.store, &err);
     if (rc == 0)
         rc = amp_brief_each(l.store, &f, brief_add, &l, &err);

@@ -194,8 +194,11 @@ static int items(const struct showing *s, const struct amp_story_event *e)
                 return -1;
             continue;
         }
-        if (fact(s, item->label, "%.40s, %.500s:%lld", item->severity, item->file,
-                 (long long)item->line) < 0 ||
+        char line[32] = "";
+        if (*item->file && item->line > 0)
+            snprintf(line, sizeof line, ":%lld", (long long)item->line);
+        if (fact(s, item->label, "%.40s%s%.500s%s", item->severity, *item->file ? ", " : "",
+                 item->file, line) < 0 ||
             quote(s, "", item->text) < 0 || quote(s, "fix", item->fix) < 0)
             return -1;
     }

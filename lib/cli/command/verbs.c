@@ -100,6 +100,9 @@ static const struct guess {
     const char *tool, *word, *command;
 } guesses[] = {
     {"agent-registry", "add", "agent-registry register"},
+    {"agent-registry", "describe", "agent-registry show"},
+    {"agent-registry", "get", "agent-registry show"},
+    {"agent-registry", "info", "agent-registry show"},
     {"agent-registry", "join", "agent-registry register"},
     {"agent-registry", "leave", "agent-registry deregister"},
     {"agent-registry", "ping", "agent-registry heartbeat"},
@@ -110,6 +113,11 @@ static const struct guess {
     {"amp-ack", "ack", "amp-ack send"},
     {"amp-ack", "approve", "hitl-prompt answer ID approve"},
     {"amp-ack", "check", "amp-ack doctor"},
+    {"amp-ack", "dead delete", "amp-ack dead purge"},
+    {"amp-ack", "dead remove", "amp-ack dead purge"},
+    {"amp-ack", "dead resend", "amp-ack dead requeue"},
+    {"amp-ack", "dead retry", "amp-ack dead requeue"},
+    {"amp-ack", "dead rm", "amp-ack dead purge"},
     {"amp-ack", "done", "amp-ack complete"},
     {"amp-ack", "fsck", "amp-ack doctor"},
     {"amp-ack", "history", "amp-ack log"},
@@ -125,16 +133,20 @@ static const struct guess {
     {"amp-ack", "top", "amp-top"},
     {"amp-ack", "verify", "amp-ack audit --verify"},
     {"amp-route", "deliver", "amp-route -r RULE"},
+    {"amp-route", "pub", "amp-route -r RULE"},
     {"amp-route", "publish", "amp-route -r RULE"},
     {"amp-route", "read", "amp-route inbox"},
     {"amp-route", "receive", "amp-route inbox"},
     {"amp-route", "send", "amp-route -r RULE"},
+    {"amp-route", "sub", "amp-route inbox AGENT --follow"},
+    {"amp-route", "subscribe", "amp-route inbox AGENT --follow"},
     {"amp-route", "tail", "amp-route inbox AGENT --follow"},
     {"amp-sign", "add", "amp-sign trust add"},
     {"amp-sign", "check", "amp-sign verify"},
     {"amp-sign", "generate", "amp-sign keygen"},
     {"amp-sign", "keys", "amp-sign trust list"},
     {"amp-sign", "list", "amp-sign trust list"},
+    {"amp-sign", "ls", "amp-sign trust list"},
     {"amp-sign", "sign", "amp-sign"},
     {"hitl-prompt", "allow", "hitl-prompt answer ID approve"},
     {"hitl-prompt", "approve", "hitl-prompt answer ID approve"},
@@ -143,14 +155,20 @@ static const struct guess {
     {"hitl-prompt", "history", "hitl-prompt audit"},
     {"hitl-prompt", "kill", "hitl-prompt suspend"},
     {"hitl-prompt", "log", "hitl-prompt audit"},
+    {"hitl-prompt", "no", "hitl-prompt answer ID deny"},
     {"hitl-prompt", "pause", "hitl-prompt suspend"},
     {"hitl-prompt", "reject", "hitl-prompt answer ID deny"},
     {"hitl-prompt", "stop", "hitl-prompt suspend"},
+    {"hitl-prompt", "yes", "hitl-prompt answer ID approve"},
     {"task-dispatch", "add", "task-dispatch new"},
     {"task-dispatch", "approve", "hitl-prompt answer ID approve"},
     {"task-dispatch", "cd", "task-dispatch open"},
+    {"task-dispatch", "checkout", "task-dispatch open"},
     {"task-dispatch", "create", "task-dispatch new"},
     {"task-dispatch", "delete", "task-dispatch cancel"},
+    {"task-dispatch", "describe", "task-dispatch show"},
+    {"task-dispatch", "diff", "task-dispatch show"},
+    {"task-dispatch", "info", "task-dispatch show"},
     {"task-dispatch", "kill", "task-dispatch cancel"},
     {"task-dispatch", "log", "task-dispatch show"},
     {"task-dispatch", "ls", "task-dispatch list"},
@@ -165,6 +183,8 @@ static const struct guess {
     {"task-dispatch", "stop", "task-dispatch cancel"},
     {"task-dispatch", "submit", "task-dispatch new"},
     {"task-dispatch", "up", "task-dispatch loop"},
+    {"task-dispatch", "switch", "task-dispatch open"},
+    {"task-dispatch", "view", "task-dispatch show"},
     {"task-dispatch", "watch", "amp-top"},
     {"worktree-bind", "add", "worktree-bind bind"},
     {"worktree-bind", "cd", "worktree-bind path"},
@@ -227,10 +247,14 @@ static int unknown_verb(const struct amp_verb *verb, char **at, struct amp_error
     if (near.word[0])
         return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s' (did you mean '%s'?)",
                         both, near.word);
-    const char *command = word_guess(at[0]);
+    const char *pair = second ? word_guess(both) : NULL;
+    const char *command = pair ? pair : word_guess(at[0]);
     if (command)
-        return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s': use '%s'", at[0],
-                        command);
+        return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s': use '%s'",
+                        pair ? both : at[0], command);
+    if (strcmp(at[0], "version") == 0)
+        return amp_fail(err, AMP_USAGE, "unknown_verb",
+                        "unknown verb 'version': use '%s --version'", cli_tool->name);
     if (group)
         return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s': '%s' has %s", both,
                         group, all);
