@@ -69,6 +69,7 @@ inbox_message  amp-route inbox ann --list --json
 suspension     hitl-prompt suspend --list --json
 decision_entry hitl-prompt audit --json
 top            amp-top --format ndjson
+top            amp-top --json --show agents
 binding        worktree-bind list --json
 binding        worktree-bind status ann --json
 binding        worktree-bind path ann --json
@@ -96,7 +97,7 @@ hook_record    worktree-bind hooks uninstall --json
     amp-validate -S "$schema" --formats out 2>err | cmp - out || { echo "$command" && cat err out && bad=1; }
     n=$((n + 1))
   done <<<"$table"
-  [ "$n-$bad" = 39-0 ]
+  [ "$n-$bad" = 40-0 ]
 }
 
 @test "a schema refuses an unknown member and a missing one" {

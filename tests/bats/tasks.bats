@@ -109,6 +109,12 @@ A
   run -1 grep -v '^$\|^==\|^--\|^  \|^[0-9-]\{10\} ' out
   hitl-prompt show T-2026-002 >/dev/null
   task-dispatch show 1 | grep -q "^  task-dispatch land T-2026-001"
+  # The log takes the same names, and is not silent about others.
+  amp-ack log --task 2 >by-number
+  amp-ack log --task T-2026-002 | cmp by-number
+  [ -s by-number ]
+  run -0 --separate-stderr amp-ack log --task T-2030-007
+  [ "$stderr" = "amp-ack: note: the log has nothing about T-2030-007" ]
   for t in 1 T-2026-002 2026-003; do task-dispatch show --json $t; done >json
   amp-validate -S "$AMP_TOP/schemas/records/story.json" --formats json | cmp - json
   jq -se '.[1].events | map(.event) | index("asked") == 0 and (map(select(. == "verdict")) | length == 3)' json

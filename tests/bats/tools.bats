@@ -435,6 +435,11 @@ amp-ack dead --no-such-option|'dead' needs a verb: list, show, requeue, export, 
 amp-ack dead lst|unknown verb 'dead lst' (did you mean 'dead list'?)
 amp-ack ded list|unknown verb 'ded list' (did you mean 'dead list'?)
 amp-ack dead frob|unknown verb 'dead frob': 'dead' has list, show, requeue, export, purge
+amp-ack dead rm x|unknown verb 'dead rm': use 'amp-ack dead purge'
+amp-ack log 1|log: unexpected operand '1': --task TASK or --id ID selects
+amp-sign version|unknown verb 'version': use 'amp-sign --version'
+task-dispatch view 1|unknown verb 'view': use 'task-dispatch show'
+task-dispatch list --state done|--state is the state directory; the tasks in a state: --state-of done
 amp-ack cursors|'cursors' needs a verb: list, show, move, retire
 amp-ack status now|status: unexpected operand 'now'
 amp-ack --now 1 status|the verb 'status' must come before its options

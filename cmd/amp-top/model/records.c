@@ -57,8 +57,7 @@ static int task_put(void *ctx, const struct amp_brief *b, struct amp_error *err)
     top_draft_begin(&d, b->id, b->id);
     top_draft_text(&d, 0, b->ended ? TOP_DIM : TOP_STRONG, b->id);
     top_draft_text(&d, 1, (uint8_t)task_tone(b),
-                   b->paused && !b->ended ? AMP_SPAN("paused")
-                                          : amp_span_str(amp_task_fsm.states[b->state].name));
+                   b->paused && !b->ended ? AMP_SPAN("paused") : amp_span_str(amp_brief_state(b)));
     top_draft_text(&d, 2, calm, amp_span_str(step));
     top_draft_number(&d, 3, b->rejections > 1 ? TOP_WARN : calm, TOP_NUMBER, b->attempts, 0);
     top_draft_text(&d, 4, (uint8_t)verdict_tone(b->verdict), b->verdict);
