@@ -136,6 +136,8 @@ int hitl_list(int argc, char **argv)
         rc = amp_question_all(&h.d.hitl, question_list, &l, &err);
     if (rc == 0 && !json && l.n > 0)
         rc = amp_table_print(&l.table, &err);
+    if (rc == 0 && !json && l.n == 0)
+        amp_note("no open questions");
     if (rc == 0)
         rc = pauses_say(h.store, &err);
     amp_table_release(&l.table);

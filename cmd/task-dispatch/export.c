@@ -10,6 +10,7 @@
 #include "cli/rows.h"
 #include "flow/proof/bundle.h"
 #include "flow/review/verify.h"
+#include "flow/story/story.h"
 #include "protocol/amp/amp.h"
 #include "verbs.h"
 
@@ -110,8 +111,15 @@ static int export_run(struct export *x, const char *what, char why[AMP_PROOF_WHY
                       struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
+    struct amp_error none;
+    char id[AMP_TASK_ID_MAX];
     amp_buf_init(&text, AMP_BUNDLE_MAX);
-    bool task = amp_is_task_id(amp_span_str(what));
+    /* A number is a task, unless there is none: then it begins a commit's name. */
+    bool task = amp_story_find(x->store, what, id, &none) == 0;
+    if (task)
+        what = id;
+    else
+        task = amp_is_task_id(amp_span_str(what));
     int rc = task ? task_add(x, what, why, err) : commit_add(x, what, why, err);
     if (rc <= 0)
         return rc;

@@ -25,6 +25,11 @@ static int spec_parse(struct amp_port *p, struct amp_error *err)
         if (k->takes_arg ? p->spec[n] == ':' && p->spec[n + 1] : p->spec[n] == 0) {
             p->ops = k;
             p->arg = k->takes_arg ? p->spec + n + 1 : NULL;
+            if (p->arg && strcmp(p->arg, "-") == 0)
+                return amp_fail(err, AMP_USAGE, "bad_port",
+                                "%s: \"-\" is not standard output here: use stdout, or %s:./- for "
+                                "a file of that name",
+                                p->spec, k->word);
             return 0;
         }
     }

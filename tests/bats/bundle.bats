@@ -92,6 +92,9 @@ A
 }
 
 @test "a bundle is verified without the state directory" {
+  task-dispatch export -s "$S" -C "$top/work" -o bundle 1
+  task-dispatch export -s "$S" -C "$top/work" -o same T-2026-001
+  jq -c .bundle.proofs bundle | cmp - <(jq -c .bundle.proofs same)
   task-dispatch export -s "$S" -C "$top/work" -o bundle "$commit"
   amp-validate --schema "$AMP_TOP/schemas/records/bundle.json" bundle
   cp "$S/keys/allowed_signers" signers

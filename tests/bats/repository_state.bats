@@ -26,6 +26,11 @@ setup() {
   hitl-prompt list
   run -0 hitl-prompt suspend --list
   hitl-prompt audit
+  amp-ack audit
+  amp-ack dead list
+  amp-ack cursors list
+  agent-registry list
+  agent-registry capabilities
   # What is given counts; and what a sandbox shows is not the repository.
   run -69 amp-ack status --state "$BATS_TEST_TMPDIR/none"
   run -64 env AMP_CONTROL=x amp-ack status

@@ -441,7 +441,7 @@ amp-sign version|unknown verb 'version': use 'amp-sign --version'
 task-dispatch view 1|unknown verb 'view': use 'task-dispatch show'
 task-dispatch list --state done|--state is the state directory; the tasks in a state: --state-of done
 amp-ack cursors|'cursors' needs a verb: list, show, move, retire
-amp-ack status now|status: unexpected operand 'now'
+amp-ack status now|status: unexpected operand 'now': --task TASK selects
 amp-ack --now 1 status|the verb 'status' must come before its options
 amp-ack status --jsn|unknown option --jsn (did you mean '--json'?)
 amp-ack status --stage x|unknown option --stage ('send' has it)
