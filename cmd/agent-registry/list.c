@@ -9,7 +9,7 @@
 #include "registry.h"
 #include "json/record.h"
 
-static bool json, all, follow, index_only, keys;
+static bool json, all, follow, index_only, keys, installed;
 static const char *role, *capability;
 
 const struct amp_opt list_opts[] = {
@@ -28,6 +28,8 @@ const struct amp_opt show_opts[] = {AMP_OPT_END};
 const struct amp_opt capabilities_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print the catalog records"},
     {0, "index", AMP_OPT_FLAG, &index_only, NULL, .doc = "print the index records"},
+    {0, "installed", AMP_OPT_FLAG, &installed, NULL,
+     .doc = "list the agents that were asked to install a skill, and what they confirmed"},
     {'a', "all", AMP_OPT_FLAG, &all, NULL,
      .doc = "include agents that left and disabled capabilities"},
     AMP_OPT_END,
@@ -48,7 +50,7 @@ static void set_time(json_t *to, const char *key, int64_t ms)
     json_object_set_new(to, key, json_string(t));
 }
 
-static int print_json(const json_t *j, struct amp_error *err)
+int reg_print_json(const json_t *j, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)64 << 20);
@@ -58,7 +60,7 @@ static int print_json(const json_t *j, struct amp_error *err)
 }
 
 /* Columns have fixed widths, because rows are printed one by one. */
-static int print_row(const char *const *cells, const int *widths, int n, struct amp_error *err)
+int reg_print_row(const char *const *cells, const int *widths, int n, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 1 << 16);
@@ -117,7 +119,7 @@ static int agent_print(struct amp_span agent, const struct amp_agent_reach *r, j
             return -1;
         json_object_set_new(j, "health", health);
     }
-    return print_json(j, err);
+    return reg_print_json(j, err);
 }
 
 static const int agent_widths[] = {24, 12, 16, 12, 8, 10, 40};
@@ -145,7 +147,7 @@ static int agent_row(const struct listing *l, struct amp_span agent,
                            took,
                            seen,
                            caps.len > 0 ? caps.data : ""};
-    return print_row(cells, agent_widths, 7, err);
+    return reg_print_row(cells, agent_widths, 7, err);
 }
 
 static bool has_text(const json_t *list, const char *word)
@@ -227,7 +229,7 @@ int reg_list(int argc, char **argv)
         return reg_keys_list(json);
     int rc = reg_open(&l.r, NULL, true, &err);
     if (rc == 0 && !json)
-        rc = print_row(head, agent_widths, 7, &err);
+        rc = reg_print_row(head, agent_widths, 7, &err);
     if (rc == 0)
         rc = follow ? list_follow(&l, &err) : list_look(&l, &err);
     return reg_close(&l.r, rc, &err);
@@ -271,7 +273,7 @@ static int on_capability(void *ctx, struct amp_span id, const struct amp_capabil
     if (!all && strcmp(amp_json_str(c, "status"), "disabled") == 0)
         return 0;
     if (json || index_only)
-        return print_json(index_only ? cap->index : cap->catalog, err);
+        return reg_print_json(index_only ? cap->index : cap->catalog, err);
     AMP_FREE char *name = amp_span_dup(id);
     snprintf(eta, sizeof eta, "%llds",
              (long long)json_integer_value(json_object_get(c, "defaultEtaSeconds")));
@@ -285,7 +287,7 @@ static int on_capability(void *ctx, struct amp_span id, const struct amp_capabil
                            amp_json_str(c, "ownerAgentId"),
                            amp_reach_fsm.states[owner.reach.state].name,
                            eta};
-    return print_row(cells, cap_widths, 6, err);
+    return reg_print_row(cells, cap_widths, 6, err);
 }
 
 int reg_capabilities(int argc, char **argv)
@@ -294,9 +296,15 @@ int reg_capabilities(int argc, char **argv)
                                        "owner",      "reachability", "eta"};
     struct listing l = {0};
     struct amp_error err = {0};
+    if (installed && (argc > 1 || index_only))
+        amp_die_usage("--installed takes one ID, and no --index");
     int rc = reg_open(&l.r, NULL, true, &err);
+    if (rc == 0 && installed) {
+        rc = reg_installed(&l.r, amp_span_str(argc > 0 ? argv[0] : ""), json, &err);
+        return reg_close(&l.r, rc, &err);
+    }
     if (rc == 0 && !json && !index_only)
-        rc = print_row(head, cap_widths, 6, &err);
+        rc = reg_print_row(head, cap_widths, 6, &err);
     if (rc == 0 && argc == 0)
         rc = amp_capability_each(l.r.dir.store, on_capability, &l, &err);
     all = all || argc > 0;

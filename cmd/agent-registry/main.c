@@ -10,6 +10,7 @@
 
 #include "cli/finding.h"
 #include "flow/config.h"
+#include "flow/facts.h"
 #include "flow/identity/head.h"
 #include "flow/intake.h"
 #include "flow/values.h"
@@ -102,6 +103,7 @@ int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_e
 {
     struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
                                     .look = existing,
+                                    .facts = &amp_flow_facts,
                                     .actor = amp_cli_name(),
                                     .sign_head = amp_head_sign};
     r->lock = r->out.fd = -1;
@@ -355,6 +357,9 @@ static const struct amp_verb verbs[] = {
     {"show", "AGENT…", "print everything recorded about agents", show_opts, reg_show,
      .finds_state = true, .values = "agent"},
     {"publish", "[FILE…]", "publish capabilities, or the trusted keys", publish_opts, do_publish},
+    {"confirm", "AGENT CAPABILITY VERSION", "confirm that an agent installed a skill", confirm_opts,
+     reg_confirm, .values = "agent"},
+    {"reviews", "", "list or close the review items of skills", reviews_opts, reg_reviews},
     {"capabilities", "[ID…]", "list the capabilities", capabilities_opts, reg_capabilities,
      .finds_state = true, .values = "capability"},
     {0},

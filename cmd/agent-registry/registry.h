@@ -60,6 +60,17 @@ extern struct amp_identity_cli reg_identity;
 int reg_keys_list(bool json);
 int reg_keys_publish(struct registry *r, const char *config, struct amp_error *err);
 
+/* skills.c: distributed skills, and review items. */
+extern const struct amp_opt confirm_opts[], reviews_opts[];
+int reg_confirm(int argc, char **argv);
+int reg_reviews(int argc, char **argv);
+/* capabilities --installed: the agents that were asked to install a skill. capability empty: all.
+ */
+int reg_installed(struct registry *r, struct amp_span capability, bool json, struct amp_error *err);
+/* list.c: one JSON object a line; a row of a table. */
+int reg_print_json(const json_t *j, struct amp_error *err);
+int reg_print_row(const char *const *cells, const int *widths, int n, struct amp_error *err);
+
 extern const struct amp_opt list_opts[], show_opts[], capabilities_opts[];
 int reg_list(int argc, char **argv);
 int reg_show(int argc, char **argv);

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "agent/skill.h"
 #include "message/record/sequence.h"
 #include "json/record.h"
 
@@ -251,6 +252,25 @@ static int numbers_take(struct update *u, struct amp_error *err)
     return amp_sequence_next(u->d->store, amp_span_str(v->node), n, v->name, &u->first, err);
 }
 
+/* Records what each of the tasks asks for. Line 0 is the index record. */
+static int skills_want(struct update *u, struct amp_error *err)
+{
+    const json_t *skill = json_object_get(u->p->catalog, "delegationSkillRef");
+    for (uint32_t i = 1; i < u->lines.n; i++) {
+        const struct amp_skill_change c = {
+            .capability = amp_span_str(amp_json_str(u->p->catalog, "capabilityId")),
+            .agent = amp_span_str(json_string_value(json_array_get(u->others, i - 1))),
+            .version = amp_json_str(skill, "version"),
+            .task = u->lines.ids[i],
+            .due_ms = u->now_ms + u->p->required_ms,
+            .actor = u->d->voice.name,
+            .now_ms = u->now_ms};
+        if (amp_skill_want(u->d->store, &c, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Reserves the numbers and commits their lines in one turn. */
 static int update_commit(struct update *u, enum amp_store_outcome *how, struct amp_error *err)
 {
@@ -259,6 +279,8 @@ static int update_commit(struct update *u, enum amp_store_outcome *how, struct a
         rc = numbers_take(u, err);
         if (rc == 0)
             rc = amp_store_update(u->d->store, key_of(u), NULL, catalog_change, u, how, err);
+        if (rc == 0 && *how == AMP_STORE_COMMITTED)
+            rc = skills_want(u, err);
         amp_store_end(u->d->store);
     }
     amp_voice_lines_release(&u->lines);

@@ -1,8 +1,12 @@
-/* Facts about agents and tasks, from their records. */
+/* Facts about agents and tasks, from their records; what follows from the end of work. */
 #include "flow/facts.h"
 
 #include "agent/record.h"
+#include "agent/review.h"
+#include "agent/skill.h"
 #include "hitl/pause/pause.h"
+#include "protocol/rtp/rtp.h"
+#include "protocol/rtp/task.h"
 #include "task/machines.h"
 #include "task/task.h"
 #include "json/record.h"
@@ -58,4 +62,62 @@ static int task_facts(struct amp_store *s, struct amp_span id, struct amp_task_f
     return 0;
 }
 
-const struct amp_message_facts amp_flow_facts = {agent_role, agent_descriptors, task_facts};
+/* ---- the end of work ---- */
+
+static int reviews_add(struct amp_store *s, const struct amp_work_end *e, const struct amp_view *v,
+                       const struct amp_rtp_task *t, struct amp_error *err)
+{
+    struct amp_span word = e->done ? e->done->body.result.failure : AMP_SPAN("");
+    struct amp_review_cause c = {.failure =
+                                     e->failure ? e->failure : amp_rtp_failure(word, AMP_SPAN("")),
+                                 .correlation = v->correlation,
+                                 .route = e->route,
+                                 .actor = e->actor,
+                                 .now_ms = e->now_ms};
+    for (uint32_t i = 0; i < t->n_capabilities; i++) {
+        c.capability = t->capability[i];
+        if (amp_review_add(s, &c, NULL, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* A completion that confirms another version does not end the distribution. */
+static int skill_confirm(struct amp_store *s, const struct amp_work_end *e,
+                         const struct amp_rtp_task *t, struct amp_error *err)
+{
+    char version[65];
+    struct amp_span said;
+    struct amp_error why = {0};
+    if (!t->skill || t->n_capabilities == 0 || !amp_rtp_task_confirms(e->done, &said) ||
+        said.n == 0 || !amp_span_copy(said, version, sizeof version))
+        return 0;
+    const struct amp_skill_change c = {.capability = t->capability[0],
+                                       .agent = e->done->body.result.agent,
+                                       .version = version,
+                                       .actor = e->actor,
+                                       .now_ms = e->now_ms};
+    return c.agent.n > 0 && amp_skill_confirm(s, &c, &why) < 0 ? amp_fail_unless_no(err, &why) : 0;
+}
+
+/* A review item for each capability of a task that failed, is overdue or has no route (Runtime
+ * Protocol v1 §8), and the confirmation of a distributed skill (§7). */
+static int work_ended(struct amp_store *s, const struct amp_work_end *e, struct amp_error *err)
+{
+    const struct amp_check_options any = {0};
+    struct amp_rtp_task t;
+    struct amp_view v;
+    struct amp_reader *reader = amp_reader_new(NULL, err);
+    if (!reader)
+        return -1;
+    int rc = amp_reader_line(reader, e->request, &any, &v, NULL, NULL, err);
+    bool failed =
+        e->failure || (e->done && e->done->body.result.completion == AMP_COMPLETION_FAILED);
+    if (rc >= 0 && amp_rtp_task_read(&v, &t))
+        rc = failed ? reviews_add(s, e, &v, &t, err) : e->done ? skill_confirm(s, e, &t, err) : 0;
+    amp_reader_free(reader);
+    return rc < 0 ? -1 : 0;
+}
+
+const struct amp_message_facts amp_flow_facts = {agent_role, agent_descriptors, task_facts,
+                                                 work_ended};

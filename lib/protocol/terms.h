@@ -208,6 +208,8 @@ struct amp_terms {
     const char *(*result_fault)(const struct amp_view *request, const struct amp_view *result);
     /* The requirements of a result that its request waives, AMP_WAIVES_. */
     unsigned (*result_waives)(const struct amp_view *request);
+    bool reviews;               /* failed and overdue work makes review items, and completed work
+                                   may confirm a version */
     bool keeps_tasks;           /* its tasks have records in the state */
     bool results_name_subtasks; /* a result is of one subtask of its request */
     enum amp_operation_by (*operation)(const struct amp_view *v);

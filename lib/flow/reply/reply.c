@@ -203,8 +203,12 @@ static int given_check(const struct work *w, struct amp_error *err)
 static int sender_check(const struct work *w, struct amp_error *err)
 {
     bool begins = w->r->act == AMP_REPLY_ACCEPT || (w->r->act == AMP_REPLY_FAIL && !w->said.taken);
-    const struct amp_holder_claim c = {
-        .stage = AMP_STAGE_FULFILLED, .by = w->by, .role = w->role, .worded = !begins};
+    bool claims = w->r->act == AMP_REPLY_ACCEPT && amp_holder_accepts(&w->rec);
+    const struct amp_holder_claim c = {.stage = claims ? AMP_STAGE_RECEIVED : AMP_STAGE_FULFILLED,
+                                       .by = w->by,
+                                       .role = w->role,
+                                       .worded = !begins,
+                                       .takes_up = claims};
     if (!*w->by)
         return amp_fail(err, AMP_NO, "bad_sender",
                         "%s has no role: register the agent, or answer as %.*s/%s", w->agent,

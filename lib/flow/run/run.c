@@ -14,8 +14,10 @@
 
 #include "flow/work/claims.h"
 #include "flow/work/control.h"
+#include "flow/work/runtime/runtime.h"
 #include "flow/work/walls/confined.h"
 #include "protocol/amp/compose.h"
+#include "protocol/terms.h"
 #include "task/record.h"
 #include "worktree/git/patch.h"
 #include "worktree/paths/reserve.h"
@@ -52,6 +54,9 @@ static int branch_refuse(struct amp_worker *w, const struct amp_view *v, struct 
 static int dispatch_admit(struct amp_worker *w, const struct amp_view *v, const char *bad,
                           struct amp_error *err)
 {
+    /* An invalid line of another protocol is in the error log. */
+    if (!amp_terms_of(v->protocol)->keeps_tasks)
+        return bad != NULL;
     if (bad ? !strcmp(bad, "branch_violation")
             : amp_branch_is_protected(v->body.dispatch.branch, w->opt->protected_))
         return branch_refuse(w, v, err);
@@ -602,6 +607,8 @@ static void work_init(struct work *k, const struct amp_view *v, const char *base
 static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                          struct amp_error *err)
 {
+    if (!amp_terms_of(v->protocol)->keeps_tasks)
+        return amp_runtime_work(w, job, v, &run_options(w)->runtime, err);
     struct work *k = calloc(1, sizeof *k);
     int rc = -1;
 
@@ -626,10 +633,21 @@ static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct
     return rc;
 }
 
+static int run_ours(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    int runtime = amp_runtime_is_ours(w, v, err);
+    if (runtime != 0)
+        return runtime;
+    return v->kind == AMP_KIND_DISPATCH && amp_terms_of(v->protocol)->keeps_tasks && v->id.n &&
+           v->task.n && amp_intake_is_to(v, w->opt->role);
+}
+
 int amp_flow_run(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
                  struct amp_error *err)
 {
-    static const struct amp_worker_role role = {.takes = AMP_KIND_DISPATCH,
+    static const struct amp_worker_role role = {.ours = run_ours,
+                                                .taken = amp_runtime_taken,
+                                                .takes = AMP_KIND_DISPATCH,
                                                 .asked_by = AMP_WORK_ASKED_BY,
                                                 .admit = dispatch_admit,
                                                 .work = dispatch_work};

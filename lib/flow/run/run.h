@@ -6,11 +6,13 @@
 #ifndef AMP_FLOW_RUN_RUN_H
 #define AMP_FLOW_RUN_RUN_H
 
+#include "flow/runtime/runtime.h"
 #include "flow/work/worker.h"
 
 struct amp_run_options {
     struct amp_worker_options worker;
-    const char *base; /* start of a new branch if the task has no base, or NULL */
+    struct amp_runtime_options runtime; /* of tasks of the Runtime Protocol */
+    const char *base;                   /* start of a new branch if the task has no base, or NULL */
     /* Path patterns that work of a risk level must not change; NULL-terminated or NULL. */
     const char *const *forbid[AMP_RISK_HIGH + 1];
 };

@@ -246,6 +246,13 @@ static int activity_end(struct amp_worker *w, const struct amp_assignment *k, st
     return amp_flow_activity_end(w->store, &p, &a, of[k->end], err);
 }
 
+/* The time limit of the attempt; -1: none. */
+static int64_t attempt_limit(const struct amp_worker *w, const struct amp_assignment *k)
+{
+    int64_t limit = w->opt->timeout_ms > 0 ? w->opt->timeout_ms : -1;
+    return k->limit_ms > 0 && (limit < 0 || k->limit_ms < limit) ? k->limit_ms : limit;
+}
+
 int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
                        struct amp_error *err)
 {
@@ -253,8 +260,8 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     struct amp_child child;
     struct amp_child_end how = {0};
 
-    if (amp_git_refs(w->git, k->repo, true, &k->refs, err) < 0 || activity_begin(w, k, err) < 0 ||
-        amp_store_sync(w->store, err) < 0)
+    if ((*k->repo && amp_git_refs(w->git, k->repo, true, &k->refs, err) < 0) ||
+        activity_begin(w, k, err) < 0 || amp_store_sync(w->store, err) < 0)
         return -1;
     k->began_ms = amp_now_ms();
     k->walls.gate = AMP_GATE_NONE;
@@ -269,8 +276,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     } else if (!rc) {
         w->task = k->task;
         amp_pause_watch_renew(&w->pauses);
-        struct amp_runner agent = amp_runner_of(
-            &child, w->opt->timeout_ms > 0 ? w->opt->timeout_ms : -1, w->opt->grace_ms);
+        struct amp_runner agent = amp_runner_of(&child, attempt_limit(w, k), w->opt->grace_ms);
         rc = agent_supervise(w, k, &agent, &out, &errs, &how, err);
         /* Somebody else may have ended it, too. */
         if (!rc)

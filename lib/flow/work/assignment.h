@@ -53,6 +53,7 @@ struct amp_claims {
     char answer[300];              /* what is wrong with its answer, or "" */
 };
 
+/* Without a repository (repo "") there is no branch, and nothing is taken over. */
 struct amp_assignment {
     const struct amp_view *v; /* a dispatch or a review request */
     char task[256], subtask[256], repo[PATH_MAX], branch[256], base[AMP_OID_MAX * 4];
@@ -75,6 +76,10 @@ struct amp_assignment {
     enum amp_attempt_end end; /* how the attempt ended, and why: see amp_attempt_read_end */
     char why[256];
     int64_t wall_ms;
+    int64_t limit_ms; /* of the attempt, if it is shorter than the worker's; 0: none */
+    /* Gets each report of progress; may be NULL. */
+    int (*progress)(struct amp_worker *w, struct amp_assignment *k, const json_t *line,
+                    struct amp_error *err);
 };
 void amp_assignment_release(struct amp_assignment *k);
 

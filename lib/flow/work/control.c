@@ -337,6 +337,8 @@ static int progress_take(struct amp_worker *w, struct amp_assignment *k, const j
         snprintf(part, sizeof part, "%d%%: ", (int)json_integer_value(percent));
     snprintf(detail, sizeof detail, "%s%s", part, amp_json_str(in, "detail"));
     w->opt->progress("%s: %s: %s", k->task, w->opt->agent, detail);
+    if (k->progress && k->progress(w, k, in, err) < 0)
+        return -1;
     return json_array_size(k->words.log) >= LOG_MAX
                ? 0
                : log_add(k, "progress", amp_json_str(in, "file"), detail, err);

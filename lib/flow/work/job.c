@@ -347,6 +347,11 @@ enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const
                                                                               : AMP_CLAIM_WAITS;
 }
 
+int amp_worker_begin(struct amp_worker *w, const char *task, struct amp_error *err)
+{
+    return agent_claim(w, task, err) || agent_event(w, AMP_AGENT_EV_START, task, err) ? -1 : 0;
+}
+
 int amp_worker_finish(struct amp_worker *w, uint8_t event, struct amp_error *err)
 {
     if (agent_event(w, event, NULL, err))

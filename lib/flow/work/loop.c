@@ -39,30 +39,36 @@ static int message_take(struct amp_worker *w, const struct amp_view *v, struct a
     AMP_BUF struct amp_buf ack = {0}, id = {0};
     char task[256];
     enum amp_store_outcome outcome;
+    /* Other protocols have no role of their own for this. */
+    bool keeps = amp_terms_of(v->protocol)->keeps_tasks || !w->role->taken;
 
     amp_buf_init(&ack, 1 << 16);
     amp_buf_init(&id, 1024);
     amp_span_copy(v->task, task, sizeof task);
     if (amp_message_record(w->store, v, amp_now_ms(), &outcome, err) ||
-        amp_compose_ack(v, AMP_STAGE_READ, w->opt->role, NULL, amp_now_ms(), &ack, err) ||
+        (keeps ? amp_compose_ack(v, AMP_STAGE_READ, w->opt->role, NULL, amp_now_ms(), &ack, err)
+               : w->role->taken(w, v, &ack, err)) ||
         amp_buf_fmt(&id, err, "ack/%.*s", (int)v->id.n, v->id.p) < 0)
         return -1;
-    const struct amp_store_emit emit = {amp_buf_span(&id), {ack.data, ack.len - 1}, false};
+    const struct amp_store_emit emit = {
+        amp_buf_span(&id), {ack.data, ack.len - (ack.len > 0)}, false};
     const struct amp_job_take t = {
         .ref = {w->opt->consumer, v->id},
         .line = v->line,
         .agent = w->opt->agent,
         .task = task,
         .emits = &emit,
-        .n_emits = v->needs_ack,
+        .n_emits = keeps ? v->needs_ack : ack.len > 0,
         .now_ms = amp_now_ms(),
     };
     if (amp_job_take(w->store, &t, &outcome, err))
         return -1;
     w->io->dirty = true;
-    if (outcome == AMP_STORE_REDELIVERED && v->needs_ack &&
+    if (outcome == AMP_STORE_REDELIVERED && keeps && v->needs_ack &&
         amp_worker_send(w, amp_buf_span(&ack), err))
         return -1;
+    if (!keeps)
+        return 0; /* the message that accepts the work settles it */
     /* supervised: the agent's record shows whether it is alive, so the ledger sets no time limit.
      */
     const struct amp_message_answer read = {

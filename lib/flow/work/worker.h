@@ -73,6 +73,10 @@ struct amp_worker_role {
     /* Whether a message is for this worker: 1, 0, or -1: failure. NULL: it has the kind `takes` and
      * is addressed to the role. */
     int (*ours)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
+    /* Appends the acknowledgement of a taken message of another protocol than AMP, with LF;
+     * nothing: there is none. NULL: the role takes AMP only. */
+    int (*taken)(struct amp_worker *w, const struct amp_view *v, struct amp_buf *out,
+                 struct amp_error *err);
     /* Sees a valid message of others before it is passed on; may be NULL. */
     int (*seen)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
 };
@@ -163,6 +167,9 @@ enum amp_claim {
 /* Takes the agent and the task for a job. dispatch: of the work, or empty. */
 enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                                 struct amp_span dispatch, struct amp_error *err);
+
+/* The agent's record before its work: it has the task, and runs. */
+int amp_worker_begin(struct amp_worker *w, const char *task, struct amp_error *err);
 
 /* The agent's record after its work: COMPLETE, FAIL (and recovered), SUSPEND or SHUTDOWN. */
 int amp_worker_finish(struct amp_worker *w, uint8_t agent_event, struct amp_error *err);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "message/facts.h"
 #include "message/ledger/awaited.h"
 #include "message/ledger/holder.h"
 #include "message/operation/retry.h"
@@ -171,6 +172,22 @@ static int attempt_ends(const struct answering *t, struct amp_span id, bool *end
     return 0;
 }
 
+/* Reports the end of work to the room that records what follows from it. */
+static int attempt_ended(const struct answering *t, struct amp_span id, struct amp_error *err)
+{
+    const struct amp_message_facts *facts = amp_store_facts(t->store);
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+    bool ends = t->answer->stage == AMP_STAGE_FAILED || t->answer->stage == AMP_STAGE_FULFILLED;
+    if (!ends || !facts || !facts->ended || !amp_terms_of(t->v->protocol)->reviews)
+        return 0;
+    if (amp_message_find(t->store, id, &mem, &r, err) < 0)
+        return -1;
+    const struct amp_work_end e = {
+        .request = r.line, .done = t->v, .actor = t->answer->by, .now_ms = t->now_ms};
+    return r.found ? facts->ended(t->store, &e, err) : 0;
+}
+
 /* Answers the attempt if its holder, or an agent that may become it, gives the answer. */
 static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
 {
@@ -187,6 +204,8 @@ static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
     /* After a crash between the two commits, the repeated outcome records the usage. */
     if (rc == 0 && !t->check && t->spent &&
         amp_spent_record(t->store, id, t->v, &t->usage, t->now_ms, err) < 0)
+        return -1;
+    if (rc == 0 && !t->check && attempt_ended(t, id, err) < 0)
         return -1;
     if (rc < 0 && amp_holder_denied(&e))
         t->denied = e; /* other negative results: unknown, or not in this state */

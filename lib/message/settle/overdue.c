@@ -10,6 +10,7 @@
 
 #include "message/dead/dead.h"
 #include "message/dead/withdraw.h"
+#include "message/facts.h"
 #include "message/operation/retry.h"
 #include "message/settle/step.h"
 
@@ -82,6 +83,18 @@ static bool is_notified_later(const struct amp_overdue *o)
            (rules && rules->of[p].budget > 0);
 }
 
+/* Reports work whose estimate and grace have passed, in the turn of its timeout. */
+static int overdue_report(struct amp_overdue *o)
+{
+    const struct amp_message_facts *facts = amp_store_facts(o->sw->store);
+    const struct amp_work_end e = {.request = o->r.line,
+                                   .failure = "sla_breach",
+                                   .actor = o->sw->opt->actor,
+                                   .now_ms = o->sw->now_ms};
+    bool reviews = amp_delivery_terms(&o->r)->reviews;
+    return reviews && facts && facts->ended ? facts->ended(o->sw->store, &e, o->sw->err) : 0;
+}
+
 static int message_time_out(struct amp_overdue *o)
 {
     char what[512], sent[AMP_TIME_MAX];
@@ -108,6 +121,8 @@ static int message_time_out(struct amp_overdue *o)
                  AMP_CLIP(o->r.type, 64), by_of(o), AMP_CLIP(o->r.to, 64), sent,
                  (double)o->r.ack_timeout_ms / 1e3, AMP_CLIP(o->id, 200));
     const char *overdue = amp_delivery_terms(&o->r)->overdue_code;
+    if (accepted && overdue_report(o) < 0)
+        return -1;
     o->st.notified = is_notified_later(o);
     return end_commit(o, AMP_DELIVERY_EV_TIMEOUT, AMP_STAGE_TIMED_OUT,
                       accepted && overdue ? overdue : "ack_timeout", what);

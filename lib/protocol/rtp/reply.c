@@ -14,6 +14,20 @@
 #include "protocol/rtp/rtp.h"
 #include "protocol/view/object.h"
 
+/* The versions of the policies by which the task was routed. */
+static void trace_repeat(const struct amp_view *of, json_t *trace)
+{
+    static const char *const keys[] = {"routingPolicyVersion", "capabilityPolicyVersion"};
+    uint32_t from = of->tape && of->tape->n > 0
+                        ? amp_object_get(of->tape, 0, "trace", AMP_JSON_OBJECT)
+                        : AMP_TOK_NONE;
+    for (size_t i = 0; trace && from != AMP_TOK_NONE && i < sizeof keys / sizeof *keys; i++) {
+        uint32_t tok = amp_object_get(of->tape, from, keys[i], AMP_JSON_STRING);
+        if (tok != AMP_TOK_NONE)
+            json_object_set_new(trace, keys[i], amp_reply_span(amp_tok_raw(of->tape, tok)));
+    }
+}
+
 /* Takes the payload's reference. */
 static int event_write(const struct amp_view *of, const struct amp_reply_said *said,
                        const char *kind, json_t *payload, struct amp_buf *out,
@@ -30,6 +44,7 @@ static int event_write(const struct amp_view *of, const struct amp_reply_said *s
                   amp_reply_time(said->now_ms), "payload", payload, "trace", "attempt", 1);
     if (of->from.n > 0)
         json_object_set_new(j, "toAgentId", amp_reply_span(of->from));
+    trace_repeat(of, json_object_get(j, "trace"));
     if (j && amp_json_dump(j, out, err) == 0 && amp_buf_add(out, "\n", 1, err) == 0)
         return 0;
     out->len = before;

@@ -194,6 +194,7 @@ const struct amp_terms amp_terms_rtp = {
     .outcome = outcome_read,
     .ends = is_confirmed,
     .operation = operation_of,
+    .reviews = true,
     .counts_attempts = true,
     .orders_conversations = true,
     .waits_for = AMP_STAGE_RECEIVED,

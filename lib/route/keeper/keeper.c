@@ -21,6 +21,7 @@
 #include "flow/identity/head.h"
 #include "flow/outbox.h"
 #include "message/dead/dead.h"
+#include "message/facts.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/refused.h"
 #include "message/record/record.h"
@@ -459,6 +460,23 @@ void amp_keeper_unsigned(struct amp_keeper *k, const struct job *j, const char *
     finding_log(k, j, f);
 }
 
+/* A capability without a route, again and again, is a case for a review. */
+static void route_report(struct amp_keeper *k, const struct job *j, const char *code)
+{
+    const struct amp_message_facts *facts = k->run->store ? amp_store_facts(k->run->store) : NULL;
+    struct amp_error err;
+    if (!facts || !facts->ended || !amp_terms_of(j->protocol)->reviews ||
+        (strcmp(code, "capability_unavailable") != 0 && strcmp(code, "no_route") != 0))
+        return;
+    const struct amp_work_end e = {.request = amp_route_job_whole(j),
+                                   .failure = "capability_unavailable",
+                                   .route = true,
+                                   .actor = k->run->name,
+                                   .now_ms = amp_now_ms()};
+    if (facts->ended(k->run->store, &e, &err) < 0)
+        amp_route_break(k->run, &err);
+}
+
 void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j)
 {
     const struct no_recipient *n = j->address.no_recipient;
@@ -467,6 +485,7 @@ void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j)
                             .message = n->why.what,
                             .seed_code = n->seed_code};
     finding_log(k, j, f);
+    route_report(k, j, n->why.code);
     amp_keeper_refuse(k, j, n->why.code, n->why.what, "agents", n->retryable);
 }
 

@@ -1,0 +1,217 @@
+/* Distributed skills and review items (Runtime Protocol v1 §7, §8). */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+#include "agent/review.h"
+#include "agent/skill.h"
+#include "flow/reply/reply.h"
+#include "message/record/record.h"
+#include "registry.h"
+#include "worktree/person.h"
+#include "json/record.h"
+
+static bool json, all;
+static const char *closes, *note;
+
+const struct amp_opt confirm_opts[] = {AMP_OPT_END};
+const struct amp_opt reviews_opts[] = {
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print the items as the protocol has them"},
+    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "include closed items"},
+    {0, "close", AMP_OPT_STRING, &closes, "ID", .doc = "close the open item ID"},
+    {0, "note", AMP_OPT_STRING, &note, "TEXT", .doc = "with --close: what was done about it"},
+    AMP_OPT_END,
+};
+
+/* ---- confirm ---- */
+
+struct asked {
+    const char *agent;
+    char event[AMP_MSG_ID_MAX];
+};
+
+static int on_asked(void *ctx, const struct amp_skill *k, struct amp_error *err)
+{
+    struct asked *a = ctx;
+    (void)err;
+    if (!amp_span_is(k->agent, a->agent))
+        return 0;
+    snprintf(a->event, sizeof a->event, "%s", k->task);
+    return 1;
+}
+
+static int answer_give(struct registry *r, const char *agent, const char *event,
+                       enum amp_reply_act act, const json_t *data, struct amp_error *err)
+{
+    int64_t now = amp_now_ms();
+    struct amp_reply_result out = {.line = {.max = AMP_REPLY_LINE_MAX}};
+    const struct amp_reply reply = {.act = act,
+                                    .id = event,
+                                    .by = agent,
+                                    .box = r->name,
+                                    .data = data,
+                                    .text = act == AMP_REPLY_COMPLETE ? "Installed." : NULL,
+                                    .eta_ms = act == AMP_REPLY_ACCEPT ? now + 1000 : 0,
+                                    .late = true,
+                                    .now_ms = now};
+    int rc = amp_reply(r->dir.store, &reply, &out, err);
+    amp_buf_release(&out.line);
+    return rc;
+}
+
+/* Accepts and completes the task that asked for the skill. 1: done; 0: the ledger does not have it
+ * open. */
+static int task_complete(struct registry *r, const char *agent, const char *event,
+                         const char *version, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+    struct amp_message_rec rec;
+    struct amp_error e = {0};
+    if (!*event || amp_message_find(r->dir.store, amp_span_str(event), &mem, &rec, err) < 0)
+        return *event ? -1 : 0;
+    if (!rec.found)
+        return 0;
+    json_auto_t *data = json_pack("{s:s}", "installedVersion", version);
+    if (!data)
+        return amp_fail_memory(err);
+    if (answer_give(r, agent, event, AMP_REPLY_ACCEPT, NULL, &e) < 0 && e.status != AMP_NO) {
+        *err = e;
+        return -1;
+    }
+    if (answer_give(r, agent, event, AMP_REPLY_COMPLETE, data, &e) == 0)
+        return 1;
+    return amp_fail_unless_no(err, &e);
+}
+
+static int confirm(struct registry *r, char **argv, struct amp_error *err)
+{
+    const struct amp_skill_change c = {.capability = amp_span_str(argv[1]),
+                                       .agent = amp_span_str(argv[0]),
+                                       .version = argv[2],
+                                       .actor = r->name,
+                                       .now_ms = amp_now_ms()};
+    struct asked asked = {.agent = argv[0]};
+    struct amp_capability cap;
+    if (amp_capability_find(r->dir.store, c.capability, &cap, err) < 0)
+        return -1;
+    bool known = cap.catalog;
+    amp_capability_release(&cap);
+    if (!known)
+        return amp_fail(err, AMP_NO, "capability_unknown", "%s is not published", argv[1]);
+    if (amp_skills_each(r->dir.store, c.capability, on_asked, &asked, err) < 0)
+        return -1;
+    if (amp_skill_confirm(r->dir.store, &c, err) < 0)
+        return -1;
+    return task_complete(r, argv[0], asked.event, argv[2], err) < 0 ? -1 : 0;
+}
+
+int reg_confirm(int argc, char **argv)
+{
+    struct registry r = {0};
+    struct amp_error err = {0};
+    struct amp_agent_caller caller;
+    if (argc != 3)
+        amp_die_usage("AGENT, CAPABILITY and VERSION are required");
+    if (strlen(argv[2]) > 64)
+        amp_die_usage("VERSION has at most 64 characters");
+    if (amp_agent_calls(environ, &caller) && strcmp(caller.name, argv[0]) != 0) {
+        amp_fail(&err, AMP_NOPERM, "permission_denied",
+                 "the agent \"%s\" may confirm only for itself, not for \"%s\" (%s)", caller.name,
+                 argv[0], caller.how);
+        return amp_complain(&err);
+    }
+    int rc = reg_open(&r, "", true, &err);
+    if (rc == 0)
+        rc = confirm(&r, argv, &err);
+    if (rc == 0)
+        rc = reg_finish(&r, &err);
+    return reg_close(&r, rc, &err);
+}
+
+/* ---- lists ---- */
+
+static const int skill_widths[] = {32, 20, 12, 12, 10, 24};
+
+static int on_installed(void *ctx, const struct amp_skill *k, struct amp_error *err)
+{
+    bool as_json = *(const bool *)ctx;
+    char due[AMP_TIME_MAX] = "", at[AMP_TIME_MAX] = "";
+    if (k->due_ms > 0)
+        amp_time_format(k->due_ms, due);
+    if (k->confirmed_ms > 0)
+        amp_time_format(k->confirmed_ms, at);
+    if (as_json) {
+        json_auto_t *j =
+            json_pack("{s:s%, s:s%, s:s, s:s, s:b}", "capabilityId", k->capability.p,
+                      k->capability.n, "agentId", k->agent.p, k->agent.n, "wantedVersion",
+                      k->wanted, "installedVersion", k->installed, "confirmed", k->confirmed);
+        if (j && *due)
+            json_object_set_new(j, "requiredBy", json_string(due));
+        if (j && *at)
+            json_object_set_new(j, "confirmedAt", json_string(at));
+        return j ? reg_print_json(j, err) : amp_fail_memory(err);
+    }
+    AMP_FREE char *cap = amp_span_dup(k->capability);
+    AMP_FREE char *agent = amp_span_dup(k->agent);
+    const char *cells[] = {cap ? cap : "",
+                           agent ? agent : "",
+                           k->wanted,
+                           k->installed,
+                           k->confirmed ? "confirmed" : "wanted",
+                           k->confirmed ? at : due};
+    return reg_print_row(cells, skill_widths, 6, err);
+}
+
+int reg_installed(struct registry *r, struct amp_span capability, bool as_json,
+                  struct amp_error *err)
+{
+    static const char *const head[] = {"capability", "agent", "wanted", "installed", "state", "by"};
+    if (!as_json && reg_print_row(head, skill_widths, 6, err) < 0)
+        return -1;
+    return amp_skills_each(r->dir.store, capability, on_installed, &as_json, err);
+}
+
+static const int review_widths[] = {42, 32, 24, 8, 6, 24};
+
+static int on_review(void *ctx, const struct amp_review *v, struct amp_error *err)
+{
+    char count[24], last[AMP_TIME_MAX];
+    (void)ctx;
+    if (!all && strcmp(v->state, "OPEN") != 0)
+        return 0;
+    if (json)
+        return reg_print_json(v->item, err);
+    snprintf(count, sizeof count, "%lld", (long long)v->count);
+    amp_time_format(v->last_ms, last);
+    const char *cells[] = {amp_json_str(v->item, "reviewId"),
+                           amp_json_str(v->item, "capabilityId"),
+                           amp_json_str(v->item, "failureClass"),
+                           v->state,
+                           count,
+                           last};
+    return reg_print_row(cells, review_widths, 6, err);
+}
+
+int reg_reviews(int argc, char **argv)
+{
+    static const char *const head[] = {"review", "capability", "failure", "state", "count", "last"};
+    struct registry r = {0};
+    struct amp_error err = {0};
+    (void)argv;
+    if (argc > 0)
+        amp_die_usage("reviews takes no operand");
+    if (note && !closes)
+        amp_die_usage("--note needs --close");
+    int rc = reg_open(&r, closes ? "" : NULL, true, &err);
+    if (rc == 0 && closes)
+        rc = amp_review_close(r.dir.store, closes, note, r.name, amp_now_ms(), &err);
+    if (rc == 0 && closes)
+        rc = amp_store_sync(r.dir.store, &err);
+    if (rc == 0 && !closes && !json)
+        rc = reg_print_row(head, review_widths, 6, &err);
+    if (rc == 0 && !closes)
+        rc = amp_reviews_each(r.dir.store, on_review, NULL, &err);
+    return reg_close(&r, rc, &err);
+}

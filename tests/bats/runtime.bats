@@ -1,0 +1,211 @@
+#!/usr/bin/env bats
+# Tasks of the Runtime Protocol: accepted with an estimate before any work, reported, checked, and
+# answered; review items, confirmed skills, and claims among several agents.
+
+load lib
+
+setup() {
+  need jq
+  need_tool task-dispatch agent-registry
+  cd "$BATS_TEST_TMPDIR" || return 1
+  cat >agent <<'END'
+#!/bin/sh
+# Acts by the title of its task.
+case $(jq -r '.payload.title // "install"' "$AMP_MESSAGE") in
+good) for p in 10 20 30; do echo '{"type":"progress","percent":'$p',"detail":"at '$p'"}'; done >"$AMP_CONTROL"
+  echo '{"resultSummary":"Counted.","output":{"n":3}}' >"$AMP_RESULT" ;;
+odd) echo '{"resultSummary":"Counted.","output":{"n":"three"}}' >"$AMP_RESULT" ;;
+mute) echo "said last" ;;
+lacks) echo '{"failureClass":"dependency_missing","errorSummary":"No data.","retryable":true}' >"$AMP_RESULT"; exit 1 ;;
+breaks) echo "it broke" >&2; exit 3 ;;
+garbage) echo 'not JSON' >"$AMP_RESULT" ;;
+slow) exec timeout 20 cat "$AMP_TOP_OF_TEST/never" ;;
+esac
+END
+  sed -i "s|\$AMP_TOP_OF_TEST|$PWD|" agent
+  chmod +x agent
+  mkfifo never
+}
+
+# task ID TITLE [JQ]: a task_create for worker.
+task() {
+  jq -nc --arg id "$1" --arg t "$2" '{eventId: "evt_\($id)", seq: 1, kind: "task_create", sourceNodeId: "vps",
+    sourceAgentId: "architect", corrId: "corr_\($id)", createdAt: (now | todate), trace: {attempt: 1,
+      routingPolicyVersion: "rpv_1", capabilityPolicyVersion: "cpv_1"},
+    payload: {taskId: "tsk_\($id)", title: $t, description: "D", toAgents: ["worker"], priority: "high",
+      requesterAgentId: "architect", responseRequired: true}} | '"${3:-.}"
+}
+published='.payload.requiredCapabilities = ["cap.count"]'
+
+registry() {
+  for a in "$@"; do agent-registry register "$a" --connector x:y --state s; done >/dev/null
+  mkdir -p contracts/local/cap.count
+  echo '{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}' >contracts/local/cap.count/1.0.0.json
+  jq -nc '{capabilityId: "cap.count", name: "Count", version: "1.0.0", status: "active", ownerAgentId: "worker",
+    ownerNodeId: "n", delegationSkillRef: {name: "d", version: "1.2.0", path: "/p"},
+    executorSkillRef: {name: "e", version: "1.3.0", path: "/p"}, contractSchemaRef: "schema://local/cap.count/1.0.0",
+    defaultEtaSeconds: 600, publishedAt: "2026-02-25T16:30:00.000Z", publishedByAgentId: "architect"}' >capability
+  agent-registry publish capability --state s >distributed
+}
+
+executor() { task-dispatch run --state s --agent worker --contracts contracts "$@" -x ./agent; }
+lines() { jq -r '"\(.kind) \(.payload | .taskId // .refEventId) \(.payload | .ackType // .failureClass // .progress // "-")"' "$@"; }
+
+@test "a task is accepted with an estimate before its command starts, updated at a limited rate, and completed" {
+  registry worker
+  { task 1 good "$published"; task 2 mute '.payload.deadlineAt = (now + 60 | todate)'; } >in
+  run -0 --separate-stderr executor --update-every 1h <in
+  echo "$output" >out
+  amp-validate out >/dev/null
+  diff <(lines out) - <<'END' >&2
+ack evt_1 accepted
+ack evt_2 accepted
+task_accept tsk_1 -
+task_update tsk_1 10
+task_complete tsk_1 -
+ack evt_1 processed
+task_accept tsk_2 -
+task_complete tsk_2 -
+ack evt_2 processed
+END
+  # The capability's estimate, or the deadline if that is earlier than the default.
+  [ "$(jq -r 'select(.kind == "task_accept") | (.payload.etaAt | sub("[.][0-9]+"; "") | fromdate) -
+    (.createdAt | sub("[.][0-9]+"; "") | fromdate) | (. + 2) / 60 | floor' out | paste -sd' ')" = '10 1' ]
+  [ "$(jq -r 'select(.kind == "task_complete") | .payload | "\(.resultSummary) \(.result.n)"' out | paste -sd,)" = 'Counted. 3,said last null' ]
+  # The versions of the policies are repeated, and the numbers have no gap.
+  [ "$(jq -r 'select(.kind != "ack") | .trace.routingPolicyVersion' out | sort -u)" = rpv_1 ]
+  [ "$(jq -r .seq out | sort -n | paste -sd' ')" = '1 2 3 4 5 6 7 8 9' ]
+  [ "$(amp-ack status --all --json --state s | jq -r 'select(.id? == "evt_1" or .msg_id? == "evt_1") | .state')" = FULFILLED ]
+  # The same tasks again are known.
+  run -0 --separate-stderr executor <in
+  [ -z "$output" ]
+}
+
+@test "failures have a class, a broken contract is one, and each makes a review item" {
+  registry worker other
+  { for t in odd lacks breaks garbage; do task "$t" "$t" "$published"; done; } >in
+  run -0 --separate-stderr executor <in
+  echo "$output" >out
+  amp-validate out >/dev/null
+  diff <(jq -r 'select(.kind == "task_failed") | .payload | "\(.taskId) \(.failureClass) \(.retryable // false)"' out | sort) - <<'END' >&2
+tsk_breaks execution_error false
+tsk_garbage execution_error false
+tsk_lacks dependency_missing true
+tsk_odd failed_terminal false
+END
+  [[ $(jq -r 'select(.payload.taskId == "tsk_odd" and .kind == "task_failed") | .payload.errorSummary' out) == \
+    contract_violation:*schema://local/cap.count/1.0.0:*integer* ]]
+  [[ $(jq -r 'select(.payload.taskId == "tsk_breaks" and .kind == "task_failed") | .payload.errorSummary' out) == *'it broke' ]]
+  agent-registry reviews --json --state s >reviews
+  amp-validate reviews >/dev/null
+  diff <(jq -r '"\(.capabilityId) \(.failureClass) \(.delegationSkillVersion) \(.executorSkillVersion) \(.sampleCorrIds | join("+"))"' reviews) - <<'END' >&2
+cap.count dependency_missing 1.2.0 1.3.0 corr_lacks
+cap.count execution_error 1.2.0 1.3.0 corr_breaks+corr_garbage
+cap.count failed_terminal 1.2.0 1.3.0 corr_odd
+END
+  id=$(jq -r 'select(.failureClass == "failed_terminal") | .reviewId' reviews)
+  agent-registry reviews --close "$id" --note fixed --state s
+  [ "$(agent-registry reviews --json --state s | wc -l)" -eq 2 ]
+  [ "$(agent-registry reviews --json --all --state s | wc -l)" -eq 3 ]
+  run -1 --separate-stderr agent-registry reviews --close "$id" --state s
+  [[ $stderr == *'no open review item'* ]]
+  # After it was closed, the next failure makes another item.
+  task again odd "$published" | executor >/dev/null
+  new=$(agent-registry reviews --json --state s | jq -r 'select(.failureClass == "failed_terminal") | .reviewId')
+  [ -n "$new" ] && [ "$new" != "$id" ]
+}
+
+@test "what cannot be carried out here is refused with its code before any work" {
+  registry worker other
+  { task late good '.payload.deadlineAt = "2026-02-25T20:00:00.000Z"'
+    task policy good '.trace.routingPolicyVersion = "rpv_0"'
+    task contract good "$published"; } >in
+  rm contracts/local/cap.count/1.0.0.json
+  run -1 --separate-stderr executor --routing-policy rpv_1 <in
+  echo "$output" >out
+  amp-validate out >/dev/null
+  diff <(jq -r 'select(.payload.ackType == "failed_terminal") | "\(.payload.refEventId) \(.payload.code)"' out | sort) - <<'END' >&2
+evt_contract dependency_missing
+evt_late deadline_passed
+evt_policy version_incompatible
+END
+  [ "$(jq -r .kind out | sort -u)" = ack ]
+  [ ! -d s/run/tsk_late ]
+  # An agent that is neither named nor eligible passes the task on.
+  task other good "$published | .payload.toAgents = []" >in
+  run -0 --separate-stderr task-dispatch run --state s --agent other -x ./agent <in
+  [ "$output" = "$(cat in)" ]
+}
+
+@test "work that its deadline ends fails with the class timeout" {
+  task slow slow '.payload.deadlineAt = (now + 1 | todate)' >in
+  # A deadline has whole seconds here; it is up to a second away.
+  run -0 --separate-stderr executor --grace 0 --retries 0 <in
+  [ "$(jq -r 'select(.kind == "task_failed") | .payload.failureClass' <<<"$output")" = timeout ] ||
+    [ "$(jq -r 'select(.payload.ackType == "failed_terminal") | .payload.code' <<<"$output")" = deadline_passed ]
+}
+
+@test "of several candidates the first one that accepts has the task" {
+  task 1 good '.payload.toAgents = ["worker", "other"]' >in
+  run -0 --separate-stderr executor <in
+  [ "$(jq -r 'select(.kind == "task_complete") | .payload.completedByAgentId' <<<"$output")" = worker ]
+  task 2 slow '.payload.toAgents = ["worker", "other"]' >in2
+  task-dispatch run --state s --agent worker -x ./agent <in2 >first 2>err &
+  wait_until 10 grep -q task_accept first
+  run -0 --separate-stderr task-dispatch run --state s --agent other -x ./agent <in2
+  [[ $stderr == *already_claimed* ]]
+  [ "$(jq -r .kind <<<"$output" | paste -sd' ')" = ack ]
+  # After a crash the one that accepted it goes on, without another acceptance.
+  kill -9 $!
+  wait $! || true
+  echo 'echo done' >>agent
+  sed -i 's/^slow).*/slow) ;;/' agent
+  run -0 --separate-stderr executor </dev/null
+  [ "$(jq -r .kind <<<"$output" | paste -sd' ')" = 'task_complete ack' ]
+}
+
+@test "the distribution of a skill ends with the confirmed version" {
+  registry worker other third
+  # One task for each agent except the owner.
+  [ "$(jq -r 'select(.kind == "task_create") | .payload.toAgents[0]' distributed | sort | paste -sd' ')" = 'other third' ]
+  state() { agent-registry capabilities --installed --json --state s cap.count | jq -r '"\(.agentId) \(.wantedVersion) \(.installedVersion) \(.confirmed)"'; }
+  diff <(state) <(printf '%s\n' 'other 1.2.0  false' 'third 1.2.0  false') >&2
+  jq -c 'select(.payload.toAgents[0]? == "other")' distributed >in
+  echo 'echo "{\"installedVersion\":\"1.1.0\"}" >"$AMP_RESULT"' >>agent
+  run -0 --separate-stderr task-dispatch run --state s --agent other -x ./agent <in
+  [ "$(jq -r 'select(.kind == "task_failed") | .payload.failureClass' <<<"$output")" = version_incompatible ]
+  diff <(state) <(printf '%s\n' 'other 1.2.0  false' 'third 1.2.0  false') >&2
+  # Published again, the skill is asked for again.
+  sed -i 's/1.1.0/1.2.1/' agent
+  jq -c '.version = "1.0.1" | .delegationSkillRef.version = "1.2.1"' capability >next
+  agent-registry publish next --state s >distributed
+  jq -c 'select(.payload.toAgents[0]? == "other")' distributed >in
+  run -0 --separate-stderr task-dispatch run --state s --agent other -x ./agent <in
+  [ "$(jq -r 'select(.kind == "task_complete") | .payload.installedVersion' <<<"$output")" = 1.2.1 ]
+  run -1 --separate-stderr agent-registry confirm third cap.count 1.2.0 --state s
+  [[ $stderr == *'1.2.1 of cap.count is wanted, not 1.2.0'* ]]
+  run -1 --separate-stderr agent-registry confirm third cap.other 1.2.0 --state s
+  [[ $stderr == *'cap.other is not published'* ]]
+  # The confirmation also completes the task, if the state has it.
+  amp-ack track --state s <distributed >/dev/null
+  run -0 --separate-stderr agent-registry confirm third cap.count 1.2.1 --state s
+  [ "$(jq -r .kind <<<"$output" | paste -sd' ')" = 'task_accept task_complete' ]
+  diff <(state) <(printf '%s\n' 'other 1.2.1 1.2.1 true' 'third 1.2.1 1.2.1 true') >&2
+}
+
+@test "a missed estimate and routes that fail again and again make review items, too" {
+  registry worker other
+  task 1 good "$published" | amp-ack track --state s >/dev/null
+  amp-ack accept evt_1 --as worker --eta 1m --state s >/dev/null
+  # Within the grace of 120 s there is none.
+  amp-ack sweep --now "$(date -u -d '+2 min' +%FT%TZ)" --state s >/dev/null || true
+  [ -z "$(agent-registry reviews --json --state s)" ]
+  amp-ack sweep --now "$(date -u -d '+4 min' +%FT%TZ)" --state s >/dev/null || true
+  [ "$(agent-registry reviews --json --state s | jq -r '"\(.failureClass) \(.sampleCorrIds[0])"')" = 'sla_breach corr_1' ]
+  agent-registry deregister worker --state s >/dev/null
+  for i in a b c; do task $i good "$published | .payload.toAgents = []"; done >in
+  head -2 in | amp-route --state s -r '* => agents' >/dev/null 2>&1 || true
+  [ "$(agent-registry reviews --json --state s | wc -l)" -eq 1 ]
+  tail -1 in | amp-route --state s -r '* => agents' >/dev/null 2>&1 || true
+  [ "$(agent-registry reviews --json --state s | jq -r 'select(.failureClass == "capability_unavailable") | .sampleCorrIds | join("+")')" = corr_a+corr_b+corr_c ]
+}
