@@ -21,10 +21,16 @@ int amp_task_status(struct amp_store *s, struct amp_span task_id, struct amp_tas
                     struct amp_error *err)
 {
     AMP_TASK struct amp_task t = {0};
-    bool found;
-    if (amp_task_load(s, task_id, &t, &found, err) < 0)
+    struct amp_store_rec rec;
+    if (amp_store_get(s, AMP_KEY(AMP_TASK_KIND, task_id), &rec, err) < 0)
         return -1;
-    *out = (struct amp_task_status){.found = found,
+    if (!rec.found) { /* nothing to read: the router asks for each message */
+        *out = (struct amp_task_status){.state = AMP_TASK_NEW};
+        return 0;
+    }
+    if (amp_task_read(&t, &rec, task_id, err) < 0)
+        return -1;
+    *out = (struct amp_task_status){.found = true,
                                     .suspended = amp_task_is_suspended(&t),
                                     .terminal = amp_task_ended(t.state),
                                     .ci_failed = json_is_true(json_object_get(t.ci, "failed")),
