@@ -308,18 +308,27 @@ static bool line_is_raw(struct amp_span line)
     const unsigned char *p = (const unsigned char *)line.p, *end = p + line.n;
     int depth = 0;
     for (; p < end; p++) {
-        if (*p == '"') {
+        switch (*p) {
+        case '"':
             while ((p = amp_skip_plain(p + 1, end)) < end && *p != '"')
                 p += *p == '\\';
             if (p >= end)
                 return false;
-        } else if (*p == '{' || *p == '[') {
+            break;
+        case '{':
+        case '[':
             if (++depth > RAW_DEPTH)
                 return false;
-        } else if (*p == '}' || *p == ']') {
+            break;
+        case '}':
+        case ']':
             depth--;
-        } else if (*p == '\n' || *p == '\r') {
+            break;
+        case '\n':
+        case '\r':
             return false;
+        default:
+            break;
         }
     }
     return depth == 0;

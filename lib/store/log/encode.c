@@ -70,6 +70,10 @@ static void put_uint(struct amp_buf *b, uint64_t v)
 {
     char text[20];
     size_t i = sizeof text;
+    if (v < 10) { /* most numbers */
+        b->data[b->len++] = (char)('0' + v);
+        return;
+    }
     do
         text[--i] = (char)('0' + v % 10);
     while (v /= 10);

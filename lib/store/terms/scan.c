@@ -403,23 +403,25 @@ void amp_terms_release(struct amp_terms *t)
 /* Radix sort by term: frames come in the order of their offsets, which the sort keeps. */
 int amp_terms_sort(struct amp_terms *t, struct amp_error *err)
 {
-    enum { BITS = 11, BUCKETS = 1 << BITS };
+    enum { BITS = 11, BUCKETS = 1 << BITS, PASSES = 3 };
     if (t->n < 2)
         return 0;
     struct amp_term *to = malloc(t->n * sizeof *to), *from = t->v;
     if (!to)
         return amp_fail_memory(err);
-    for (unsigned shift = 0; shift < 33; shift += BITS) {
-        uint32_t at[BUCKETS] = {0}, sum = 0;
-        for (size_t i = 0; i < t->n; i++)
-            at[(from[i].h >> shift) & (BUCKETS - 1)]++;
+    uint32_t count[PASSES][BUCKETS] = {{0}};
+    for (size_t i = 0; i < t->n; i++)
+        for (unsigned k = 0; k < PASSES; k++)
+            count[k][(from[i].h >> k * BITS) & (BUCKETS - 1)]++;
+    for (unsigned k = 0; k < PASSES; k++) {
+        uint32_t *at = count[k], sum = 0;
         for (size_t b = 0; b < BUCKETS; b++) {
             uint32_t n = at[b];
             at[b] = sum;
             sum += n;
         }
         for (size_t i = 0; i < t->n; i++)
-            to[at[(from[i].h >> shift) & (BUCKETS - 1)]++] = from[i];
+            to[at[(from[i].h >> k * BITS) & (BUCKETS - 1)]++] = from[i];
         struct amp_term *swap = from;
         from = to;
         to = swap;
