@@ -32,6 +32,7 @@
 #define MCP_TEXT_MAX    ((size_t)16 << 20) /* of a result */
 #define MCP_CALLS_MAX   16                 /* calls and streams at once */
 #define MCP_BATCHES_MAX 4
+#define MCP_QUEUE_MAX   (MCP_BATCHES_MAX * AMP_RPC_BATCH_MAX)
 #define MCP_RATE        20   /* calls a second, */
 #define MCP_BURST       100  /* after this many at once */
 #define MCP_URIS_MAX    32   /* subscribed resources */
@@ -199,8 +200,14 @@ struct mcp {
     struct mcp_call *calls[MCP_CALLS_MAX];
     uint64_t n_calls;
     const struct mcp_call *emitting; /* amp-route runs for it; other calls are answered meanwhile */
-    bool in_batch;
+    bool flush;                      /* what an earlier session left in the outbox has to leave */
     struct mcp_batch batches[MCP_BATCHES_MAX];
+    /* The messages of batches that were not taken yet, a ring. */
+    struct mcp_queued {
+        char *text;
+        int batch;
+    } queue[MCP_QUEUE_MAX];
+    uint32_t queue_at, n_queue;
     struct mcp_watch watches[MCP_URIS_MAX];
     char list_was[AMP_SHA256_MAX];
     struct mcp_handed handed;
@@ -223,6 +230,8 @@ void mcp_result(struct mcp *m, const struct mcp_to *to, json_t *result);
 void mcp_error(struct mcp *m, const struct mcp_to *to, enum amp_rpc_code code, json_t *data,
                const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void mcp_notify(struct mcp *m, const char *method, json_t *params);
+/* A request that was cancelled gets no answer; a batch does not wait for it. */
+void mcp_answer_none(struct mcp *m, const struct mcp_to *to);
 void mcp_break(struct mcp *m, const struct amp_error *err);
 /* A place for a call that waits; NULL: there is none. */
 struct mcp_call *mcp_call_new(struct mcp *m, const struct mcp_to *to, struct amp_error *err);
@@ -272,6 +281,7 @@ void mcp_inbox_seen(struct mcp *m, const char *id);
 void mcp_inbox_close(struct mcp *m);
 /* The waiting messages, for the resource. NULL: failed. */
 json_t *mcp_inbox_list(struct mcp *m, struct amp_error *err);
+void mcp_outbox_flush(struct mcp *m);
 enum mcp_step mcp_send(struct mcp_call *call, struct amp_error *err);
 enum mcp_step mcp_reply(struct mcp_call *call, struct amp_error *err);
 enum mcp_step mcp_progress_say(struct mcp_call *call, struct amp_error *err);

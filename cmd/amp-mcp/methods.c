@@ -87,7 +87,7 @@ static void initialize(struct mcp *m, const struct mcp_to *to, json_t *params)
     }
     m->revision =
         found < 0 || mcp_revisions[found].modern ? MCP_LEGACY_LATEST : (enum mcp_revision)found;
-    m->initialized = true;
+    m->initialized = m->flush = true;
     mcp_result(m, to,
                json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", mcp_revisions[m->revision].text,
                          "capabilities", capabilities(false), "serverInfo", server_info(),
@@ -183,8 +183,9 @@ static void cancelled(struct mcp *m, json_t *params)
 
     for (size_t i = 0; id && i < MCP_CALLS_MAX; i++) {
         struct mcp_call *call = m->calls[i];
-        if (!call || call->to.batch >= 0 || !id_is(call, id))
+        if (!call || !id_is(call, id))
             continue;
+        const struct mcp_to to = call->to;
         if (call == m->emitting) /* its message is on its way */
             return;
         if (!call->tool)
@@ -192,6 +193,7 @@ static void cancelled(struct mcp *m, json_t *params)
         else if (call->tool->stop)
             call->tool->stop(call, "the agent does not wait for the answer any more");
         mcp_call_free(m, call);
+        mcp_answer_none(m, &to);
         return;
     }
 }
@@ -237,6 +239,7 @@ static bool meta_read(struct mcp *m, struct mcp_to *to, const struct method *met
     }
     if (!to->modern)
         return true;
+    m->flush |= !m->initialized && !m->store;
     int found = text ? revision_find(text) : -1;
     if (found < 0 || !mcp_revisions[found].modern) {
         mcp_error(m, to, text ? AMP_RPC_VERSION : AMP_RPC_PARAMS,

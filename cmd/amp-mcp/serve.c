@@ -58,6 +58,14 @@ static void batch_end(struct mcp *m, struct mcp_batch *b)
     b->used = false;
 }
 
+void mcp_answer_none(struct mcp *m, const struct mcp_to *to)
+{
+    if (to->batch < 0)
+        return;
+    m->batches[to->batch].waits--;
+    batch_end(m, &m->batches[to->batch]);
+}
+
 /* Sends m->line as the answer to a request. */
 static void answer_send(struct mcp *m, const struct mcp_to *to)
 {
@@ -315,11 +323,53 @@ static int batch_new(struct mcp *m, uint32_t n)
 {
     for (int i = 0; i < MCP_BATCHES_MAX; i++)
         if (!m->batches[i].used) {
-            m->batches[i] = (struct mcp_batch){.used = true, .waits = n + 1};
+            m->batches[i] = (struct mcp_batch){.used = true, .waits = n};
             amp_buf_init(&m->batches[i].out, MCP_OUT_MAX / 2);
             return i;
         }
     return -1;
+}
+
+/* Keeps the messages of a batch. They are taken one by one, as those of lines are, because a call
+ * may let the session read on. */
+static void batch_queue(struct mcp *m, int in, struct amp_error *err)
+{
+    const struct amp_tape *t = &m->tape;
+
+    for (uint32_t e = 1; e < t->tok[0].next; e = t->tok[e].next) {
+        char *text = amp_span_dup(amp_tok_source(t, e));
+        if (!text) {
+            amp_fail_memory(err);
+            mcp_break(m, err);
+            return;
+        }
+        m->queue[(m->queue_at + m->n_queue++) % MCP_QUEUE_MAX] = (struct mcp_queued){text, in};
+    }
+}
+
+static void queued_take(struct mcp *m)
+{
+    struct mcp_queued q = m->queue[m->queue_at];
+    const struct mcp_to to = {.id = "null", .batch = q.batch};
+    struct amp_rpc_message msg;
+    struct amp_error err;
+    bool batch;
+    uint32_t n;
+
+    m->queue_at = (m->queue_at + 1) % MCP_QUEUE_MAX;
+    m->n_queue--;
+    int rc = amp_rpc_scan(&m->tape, amp_span_str(q.text), &batch, &n, &msg, &err);
+    if (rc < 0) {
+        mcp_break(m, &err);
+    } else if (rc == AMP_RPC_REFUSED || batch) {
+        mcp_error(m, &to, AMP_RPC_INVALID, NULL, "not an object");
+    } else {
+        amp_rpc_read(&m->tape, false, 0, &msg);
+        mcp_message(m, &msg, q.batch);
+        if (msg.kind == AMP_RPC_NOTIFICATION || msg.kind == AMP_RPC_RESPONSE)
+            mcp_answer_none(m, &to);
+    }
+    free(q.text);
 }
 
 static void line_take(struct mcp *m, struct amp_span line)
@@ -349,18 +399,12 @@ static void line_take(struct mcp *m, struct amp_span line)
                   MCP_BATCHES_MAX);
         return;
     }
-    m->in_batch = batch;
-    for (uint32_t i = 0; i < n && !m->broken; i++) {
-        amp_rpc_read(&m->tape, batch, i, &msg);
-        if (in >= 0 && (msg.kind == AMP_RPC_NOTIFICATION || msg.kind == AMP_RPC_RESPONSE))
-            m->batches[in].waits--;
-        mcp_message(m, &msg, in);
+    if (batch) {
+        batch_queue(m, in, &err);
+        return;
     }
-    m->in_batch = false;
-    if (in >= 0) {
-        m->batches[in].waits--;
-        batch_end(m, &m->batches[in]);
-    }
+    amp_rpc_read(&m->tape, false, 0, &msg);
+    mcp_message(m, &msg, -1);
 }
 
 /* While a message leaves, only so many calls are taken that none is refused for their number. */
@@ -380,6 +424,10 @@ static bool lines_take(struct mcp *m)
     struct amp_line line;
 
     while (!m->broken && takes_input(m)) {
+        if (m->n_queue) {
+            queued_take(m);
+            continue;
+        }
         switch (amp_lines_next(&m->in, &line)) {
         case AMP_LINE:
             line_take(m, line.bytes);
@@ -495,6 +543,8 @@ static int turn_work(struct mcp *m, bool read, struct amp_error *err)
         return -1;
     if (!m->in_ended)
         m->in_ended = !lines_take(m);
+    if (!m->broken && m->flush && !m->emitting)
+        mcp_outbox_flush(m);
     if (!m->broken) {
         calls_step(m);
         mcp_resources_look(m);
@@ -512,8 +562,7 @@ void mcp_serve_until(struct mcp *m, int fd, int64_t until_ms)
     struct amp_error err;
     bool read = false;
 
-    /* The rest of a batch is still to be read from the tape. */
-    while (!m->in_batch && !m->broken && !amp_stop && amp_mono_ms() < until_ms) {
+    while (!m->broken && !amp_stop && amp_mono_ms() < until_ms) {
         if (turn_work(m, read, &err) < 0 ||
             turn_wait(m, fd, until_ms - amp_mono_ms(), &read, &err) < 0) {
             if (!amp_stop && !m->broken)
@@ -566,6 +615,8 @@ int mcp_serve(struct mcp *m, struct amp_error *err)
         amp_complain(&late);
     mcp_inbox_close(m);
     mcp_resources_close(m);
+    for (; m->n_queue; m->n_queue--, m->queue_at = (m->queue_at + 1) % MCP_QUEUE_MAX)
+        free(m->queue[m->queue_at].text);
     for (int i = 0; i < MCP_BATCHES_MAX; i++)
         amp_buf_release(&m->batches[i].out);
     if (m->wakes)

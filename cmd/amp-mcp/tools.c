@@ -90,9 +90,15 @@ static const struct mcp_field send_in[] = {
 static const struct mcp_field send_out[] = {
     NEEDED("id", MCP_TEXT, "the message's id", 0),
     NEEDED("to", MCP_TEXT, "the recipient", 0),
-    NEEDED("delivered", MCP_BOOLEAN, "it is in the inbox, or at the port, of the recipient", 0),
+    NEEDED("delivered", MCP_BOOLEAN,
+           "it is in the inbox, or at the port, of the recipient; false: it is recorded and leaves "
+           "later, do not send it again",
+           0),
     END,
 };
+
+#define FILES                                                                                      \
+    FIELD("files", MCP_TEXTS, "files of the work, below the directory of this server", 0, 50)
 
 static const struct mcp_field reply_in[] = {
     NEEDED("id", MCP_TEXT, "the id of the message that you answer, from inbox", 1, 256),
@@ -103,6 +109,9 @@ static const struct mcp_field reply_in[] = {
     TEXT("text", "what you say: the answer, the summary, or why it failed", 1, 65536),
     TEXT("code", "of a failure: a short word for its kind", 1, 48),
     FIELD("retryable", MCP_BOOLEAN, "of a failure: another attempt may help", 0),
+    FILES,
+    FIELD("eta_seconds", MCP_INTEGER, "of accept: in how many seconds the work will be done", 1,
+          1209600),
     FIELD("data", MCP_OBJECT,
           "further values that the message's protocol requires; an error names them", 0),
     END,
@@ -116,6 +125,8 @@ static const struct mcp_field progress_in[] = {
     NEEDED("id", MCP_TEXT, "the id of the message whose work you do, from inbox", 1, 256),
     NEEDED("text", MCP_TEXT, "what is done, and what is next", 1, 4096),
     FIELD("percent", MCP_NUMBER, "how much is done", 0, 100),
+    FILES,
+    FIELD("eta_seconds", MCP_INTEGER, "in how many seconds the work will be done now", 1, 1209600),
     FIELD("data", MCP_OBJECT,
           "further values that the message's protocol requires; an error names them", 0),
     END,

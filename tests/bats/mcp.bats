@@ -299,15 +299,20 @@ EOS
   ended_by TERM 130
 }
 
-@test "while a message leaves, other calls are answered; messages leave in order" {
-  agents_register ann bob
-  mkdir bin
-  ln -s "$AMP_BUILD"/bin/* bin/
+# router BODY: amp-mcp has this script instead of amp-route, with the real one in $route.
+router() {
+  mkdir -p bin
+  ln -sf "$AMP_BUILD"/bin/* bin/
   rm bin/amp-mcp bin/amp-route
   cp "$AMP_BUILD/bin/amp-mcp" bin/
-  mkfifo go
-  printf '#!/bin/bash\nread -r _ <"%s" || exit 75\nexec "%s" "$@"\n' "$PWD/go" "$AMP_BUILD/bin/amp-route" >bin/amp-route
+  printf '#!/bin/bash\nroute=%q\n%s\n' "$AMP_BUILD/bin/amp-route" "$1" >bin/amp-route
   chmod +x bin/amp-route
+}
+
+@test "while a message leaves, other calls are answered; messages leave in order" {
+  agents_register ann bob
+  mkfifo go
+  router "read -r _ <'$PWD/go' || exit 75; exec \"\$route\" \"\$@\""
   PATH=$PWD/bin:$PATH AMP_LIBEXEC=$AMP_BUILD/libexec/amp server --agent ann
   exec 9<>go
   tell "$(call 1 send '{"to":"bob","text":"first"}')"
@@ -332,6 +337,100 @@ EOS
   run -0 --separate-stderr amp-route inbox bob --max 3
   [ "${#lines[@]}" -eq 2 ]
   [[ ${lines[0]} == *first* && ${lines[1]} == *second* ]]
+}
+
+@test "a message of a killed server leaves with the next session, once, and its numbers have no gap" {
+  agents_register ann bob
+  mkfifo there
+  # Killed before amp-route has it, and after it was delivered, but before the answer.
+  for when in before after; do
+    [ "$when" = before ] && router "echo >'$PWD/there'; sleep 60 & wait" ||
+      router "\"\$route\" \"\$@\" || exit; echo >'$PWD/there'; sleep 60 & wait"
+    rm -f to from
+    PATH=$PWD/bin:$PATH AMP_LIBEXEC=$AMP_BUILD/libexec/amp server --agent ann
+    tell "$(call 1 send "{\"to\":\"bob\",\"text\":\"$when\"}")"
+    read -r -t 10 _ <there
+    kill -9 "$server_pid"
+    wait "$server_pid" 2>/dev/null || :
+    server_pid=
+    exec 7>&- 8<&-
+    # A session that only begins.
+    amp-mcp --agent ann <<<"$INIT" >/dev/null
+  done
+  call 1 send '{"to":"bob","text":"last"}' | once ann
+  answer '.["1"].result.structuredContent.delivered'
+  amp-mcp --agent ann <<<"$INIT" >/dev/null
+  run -0 --separate-stderr amp-route inbox bob --max 9
+  jq -se 'map([.msg // . | .payload.body, .seq]) == [["before",1],["after",2],["last",3]]' <<<"$output"
+}
+
+@test "what cannot leave now is recorded, and leaves later" {
+  agents_register ann
+  { echo "$INIT" && call 1 send '{"to":"bob","text":"one"}'; } | amp-mcp --agent ann --out said >out.ndjson
+  answer '.["1"].result | .isError == false and .structuredContent.delivered == false
+    and (.content[0].text | test("do not send it again"))'
+  : >said
+  amp-mcp --agent ann --out said <<<"$INIT" >/dev/null
+  amp-mcp --agent ann --out said <<<"$INIT" >/dev/null
+  jq -se 'map((.msg // .).payload.body) == ["one"]' said
+}
+
+@test "a batch does not block the session: its calls can be cancelled, and are answered together" {
+  agents_register ann bob
+  mkfifo go
+  router "read -r _ <'$PWD/go' || exit 75; exec \"\$route\" \"\$@\""
+  INIT=${INIT/2025-11-25/2025-03-26}
+  PATH=$PWD/bin:$PATH AMP_LIBEXEC=$AMP_BUILD/libexec/amp server --agent ann
+  exec 9<>go
+  tell "[$(call 1 send '{"to":"bob","text":"first"}'),$(call 2 send '{"to":"bob","text":"second"}'),{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"},$(call 3 ask_human '{"question":"q"}'),[],{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}]"
+  tell '{"jsonrpc":"2.0","id":5,"method":"ping"}'
+  hears 5
+  tell '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}'
+  tell '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}'
+  tell '{"jsonrpc":"2.0","id":6,"method":"ping"}'
+  hears 6
+  echo >&9
+  while hear && [[ $line != '['* ]]; do :; done
+  jq -e 'map([.id, .error.code // (.result.structuredContent.delivered // .result)]) | sort
+    == [[null,-32600],[1,true],[4,{}]]' <<<"$line"
+  exec 9<&-
+  none() { [ "$(hitl-prompt list --json | wc -l)" -eq 0 ]; }
+  wait_until 10 none
+}
+
+@test "accept and progress with an end in sight, and files of the work only from below the directory" {
+  agents_register ann bob
+  jq -c --slurpfile rest "$AMP_TOP/tests/fixture/protocols/rtp.jsonl" -n '
+    first($rest[] | select(.base == "create" and (.line | has("eventId")))).line
+    | del(.expiresAt, .payload.requiredCapabilities, .payload.deadlineAt) | .eventId = "evt_4" | .corrId = "corr_4" | .seq = 1
+    | .sourceNodeId = "node-4" | .toAgentId = "bob" | .payload.toAgents = ["bob"] | .payload.taskId = "tsk_4"' |
+    amp-route -r '* => inbox:bob' --identity off >/dev/null
+  mkdir work
+  : >said
+  cd work
+  echo result >out.txt
+  ln -s /etc/passwd link
+  {
+    echo "$INIT"
+    call 1 inbox
+    call 2 reply '{"id":"evt_4","outcome":"accept"}'
+    call 3 reply '{"id":"evt_4","outcome":"accept","eta_seconds":600,"text":"plan"}'
+    call 4 progress '{"id":"evt_4","text":"half","percent":50,"eta_seconds":300}'
+    call 5 reply '{"id":"evt_4","outcome":"complete","files":["../err"]}'
+    call 6 reply '{"id":"evt_4","outcome":"complete","files":["link"]}'
+    call 7 reply '{"id":"evt_4","outcome":"complete","files":["/etc/passwd"]}'
+    call 8 reply "{\"id\":\"evt_4\",\"outcome\":\"complete\",\"text\":\"done\",\"files\":[\"out.txt\",\"$PWD/out.txt\"]}"
+  } | amp-mcp --agent bob --identity off --out ../said >../out.ndjson
+  cd ..
+  answer '[.["2","5","6","7"].result._meta["amp/code"]] == ["eta_required","bad_file","bad_file","permission_denied"]
+    and ([.["3","4","8"].result.structuredContent.outcome] == ["accept","progress","complete"])'
+  jq -c '.msg // .' said >lines
+  jq -se '.[0].kind == "task_accept" and (.[0].payload | .planSummary == "plan" and (.etaAt | length > 0))
+    and (.[1].payload | .progress == 50 and (.revisedEtaAt | length > 0))
+    and (.[2].payload | tostring | test("out.txt") and test("'"$(sha256sum <work/out.txt | cut -d' ' -f1)"'"))' lines || {
+    cat lines
+    return 1
+  }
 }
 
 @test "inside of a confined attempt: the task, progress, a question, the answer" {

@@ -1,8 +1,9 @@
 /*
  * send, reply and progress with a state directory: composed in the protocol of the message that
  * they answer, recorded, and given to their recipients by amp-route, with the state directory and
- * the routes of the user, or as lines into --out. Lines of answers come from the outbox, so those
- * of a killed process leave with the next ones; amp-route recognises what it has delivered before.
+ * the routes of the user, or as lines into --out. The lines come from the outbox, so those of a
+ * killed process leave when the next session begins; amp-route recognises what it has delivered
+ * before.
  */
 #include <fcntl.h>
 #include <libgen.h>
@@ -27,10 +28,12 @@
 #include "protocol/terms.h"
 #include "worktree/git/git.h"
 
-#define ROUTE_MS   30000
-#define GRACE_MS   2000
-#define ANSWER_MAX ((size_t)16 << 20)
-#define DEFAULT    "* => agents" /* the inbox, or the port, of each recipient */
+#define ROUTE_MS      30000
+#define GRACE_MS      2000
+#define ANSWER_MAX    ((size_t)16 << 20)
+#define FILES_MAX     ((size_t)8 << 20)
+#define LOCK_AGAIN_MS 50
+#define DEFAULT       "* => agents" /* the inbox, or the port, of each recipient */
 
 /* ---- signatures ---- */
 
@@ -227,47 +230,50 @@ static int lines_emit(struct mcp *m, struct amp_span lines, struct amp_error *er
 
 /* ---- the outbox ---- */
 
-#define ENTRIES_MAX 64
-
-struct gathered {
-    struct amp_buf lines;
-    struct amp_store_entry_id ids[ENTRIES_MAX];
-    uint32_t n;
+/* The oldest open entry. */
+struct oldest {
+    struct amp_buf line;
+    struct amp_store_entry_id id;
+    bool found;
 };
 
-static int entry_gather(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
+static int entry_keep(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
-    struct gathered *g = ctx;
+    struct oldest *o = ctx;
 
-    if (g->n == ENTRIES_MAX)
+    if (o->found)
         return 1;
-    if (amp_buf_add(&g->lines, e->line.p, e->line.n, err) < 0 ||
-        amp_buf_str(&g->lines, "\n", err) < 0)
+    if (amp_buf_add(&o->line, e->line.p, e->line.n, err) < 0 ||
+        amp_buf_str(&o->line, "\n", err) < 0)
         return -1;
-    g->ids[g->n++] = (struct amp_store_entry_id){.n = e->n, .index = e->index};
+    o->id = (struct amp_store_entry_id){.n = e->n, .index = e->index};
+    o->found = true;
     return 0;
 }
 
-static int entries_send(struct mcp *m, struct gathered *g, struct amp_error *err)
+/* One after the other: a refusal is that of the newest, which is the caller's; those before it were
+ * left by a process that was killed. */
+static int entries_send(struct mcp *m, struct oldest *o, struct amp_error *err)
 {
     struct amp_error why = {0};
 
     for (;;) {
-        g->n = 0;
-        amp_buf_reset(&g->lines);
-        if (amp_store_outbox(m->store, m->box, entry_gather, g, err) < 0)
+        o->found = false;
+        amp_buf_reset(&o->line);
+        if (amp_store_outbox(m->store, m->box, entry_keep, o, err) < 0)
             return -1;
-        if (g->n == 0)
+        if (!o->found)
             break;
-        struct amp_error e;
-        int rc = lines_emit(m, amp_buf_span(&g->lines), &e);
+        struct amp_error e = {0};
+        int rc = lines_emit(m, amp_buf_span(&o->line), &e);
         if (rc < 0 && e.status != AMP_NO) {
             *err = e;
             return -1;
         }
-        if (rc < 0) /* the router has it as a dead letter */
-            why = e;
-        if (amp_store_outbox_close(m->store, m->box, g->ids, g->n, err) < 0)
+        if (why.code[0])
+            mcp_log(m, NULL, MCP_WARNING, "an earlier message: %s: %s", why.code, why.what);
+        why = rc < 0 ? e : (struct amp_error){0}; /* the router has it as a dead letter */
+        if (amp_store_outbox_close(m->store, m->box, &o->id, 1, err) < 0)
             return -1;
     }
     if (amp_store_sync(m->store, err) < 0)
@@ -282,14 +288,63 @@ static int entries_send(struct mcp *m, struct gathered *g, struct amp_error *err
  * lock of the outbox's name. */
 static int outbox_emit(struct mcp *m, struct amp_error *err)
 {
-    struct gathered g = {.n = 0};
+    struct oldest o = {.found = false};
 
     if (amp_store_sync(m->store, err) < 0)
         return -1;
-    amp_buf_init(&g.lines, MCP_TEXT_MAX);
-    int rc = entries_send(m, &g, err);
-    amp_buf_release(&g.lines);
+    amp_buf_init(&o.line, MCP_TEXT_MAX);
+    int rc = entries_send(m, &o, err);
+    amp_buf_release(&o.line);
     return rc;
+}
+
+/* The lock of the outbox's name. Another server of the same agent may have it; the session goes on
+ * meanwhile. */
+static enum mcp_step box_lock(struct mcp_call *call, int *lock, struct amp_error *err)
+{
+    struct mcp *m = call->m;
+    int64_t now = amp_now_ms();
+
+    if (mcp_store(m, err) < 0)
+        return MCP_FAILED;
+    if (amp_outbox_lock(m->store, m->box, 0, lock, err) == 0)
+        return MCP_DONE;
+    *lock = -1;
+    if (!call->limit_ms)
+        call->limit_ms = now + m->lock_timeout_ms;
+    if (strcmp(err->code, "lock_timeout") != 0 || now >= call->limit_ms)
+        return MCP_FAILED;
+    snprintf(call->state, sizeof call->state, "waiting for another server of this agent");
+    call->until_ms = now + LOCK_AGAIN_MS;
+    return MCP_WAITS;
+}
+
+/* What a killed server left in the outbox leaves when the next session begins. */
+void mcp_outbox_flush(struct mcp *m)
+{
+    static const struct mcp_call none = {0};
+    struct oldest o = {.found = false};
+    struct amp_error err;
+    AMP_CLOSE int lock = -1;
+
+    m->flush = false;
+    if (!(m->where & MCP_STATE) || access(m->state, F_OK) != 0)
+        return;
+    amp_buf_init(&o.line, MCP_TEXT_MAX);
+    int rc = mcp_store(m, &err);
+    if (rc == 0)
+        rc = amp_store_outbox(m->store, m->box, entry_keep, &o, &err);
+    amp_buf_release(&o.line);
+    /* With the lock, another server is sending it. */
+    if (rc >= 0 && o.found && amp_outbox_lock(m->store, m->box, 0, &lock, &err) == 0) {
+        m->emitting = &none;
+        rc = outbox_emit(m, &err);
+        m->emitting = NULL;
+        m->stale = true;
+    }
+    if (rc < 0)
+        mcp_log(m, NULL, MCP_WARNING, "a message of an earlier session did not leave: %s: %s",
+                err.code, err.what);
 }
 
 /* ---- send ---- */
@@ -313,33 +368,71 @@ static int line_check(struct mcp *m, struct amp_span line, struct amp_error *err
     return rc > 0 ? 0 : -1;
 }
 
+struct saying {
+    struct mcp *m;
+    struct amp_say say;
+    struct amp_buf line;
+    char id[AMP_UUID_MAX];
+};
+
+static int saying_compose(void *ctx, int64_t number, struct amp_store_emit *out,
+                          struct amp_error *err)
+{
+    struct saying *s = ctx;
+
+    s->say.sequence = number;
+    amp_buf_reset(&s->line);
+    if (amp_say_line(&s->say, &s->line, s->id, err) < 0 ||
+        line_check(s->m, amp_buf_span(&s->line), err) < 0)
+        return -1;
+    *out =
+        (struct amp_store_emit){.id = amp_span_str(s->id), .line = {s->line.data, s->line.len - 1}};
+    return 0;
+}
+
 static enum mcp_step message_send(struct mcp_call *call, struct amp_error *err)
 {
     struct mcp *m = call->m;
-    AMP_BUF struct amp_buf line = {0};
-    char id[AMP_UUID_MAX];
-    struct amp_say say = {
-        .from = m->agent,
-        .node = m->box,
-        .to = amp_json_str(call->args, "to"),
-        .subject = amp_json_str(call->args, "subject"),
-        .text = amp_json_str(call->args, "text"),
-        .expects_reply = json_is_true(json_object_get(call->args, "expects_reply")),
-        .now_ms = amp_now_ms(),
+    AMP_CLOSE int lock = -1;
+    struct saying s = {
+        .m = m,
+        .say =
+            {
+                .from = m->agent,
+                .node = m->box,
+                .to = amp_json_str(call->args, "to"),
+                .subject = amp_json_str(call->args, "subject"),
+                .text = amp_json_str(call->args, "text"),
+                .expects_reply = json_is_true(json_object_get(call->args, "expects_reply")),
+                .now_ms = amp_now_ms(),
+            },
     };
 
-    amp_buf_init(&line, MCP_TEXT_MAX);
-    if (strcmp(say.to, m->agent) == 0) {
+    if (strcmp(s.say.to, m->agent) == 0) {
         amp_fail(err, AMP_NO, "bad_recipient", "an agent does not send to itself");
         return MCP_FAILED;
     }
-    if (mcp_store(m, err) < 0 ||
-        amp_sequence_next(m->store, amp_span_str(m->box), 1, m->box, &say.sequence, err) < 0 ||
-        amp_say_line(&say, &line, id, err) < 0 || line_check(m, amp_buf_span(&line), err) < 0 ||
-        amp_store_sync(m->store, err) < 0 || lines_emit(m, amp_buf_span(&line), err) < 0)
+    enum mcp_step how = box_lock(call, &lock, err);
+    if (how != MCP_DONE)
+        return how;
+    amp_buf_init(&s.line, MCP_TEXT_MAX);
+    /* The number and the line are one commit: a kill leaves no gap, and the next server sends it.
+     */
+    int rc = amp_sequence_emit(m->store, amp_span_str(m->box), m->box, saying_compose, &s, err);
+    amp_buf_release(&s.line);
+    if (rc < 0)
         return MCP_FAILED;
-    call->result = json_pack("{s:s, s:s, s:b}", "id", id, "to", say.to, "delivered", 1);
-    snprintf(call->text, sizeof call->text, "Message %s was delivered to %s.", id, say.to);
+    rc = outbox_emit(m, err);
+    if (rc < 0 && err->status == AMP_NO)
+        return MCP_FAILED;
+    call->result = json_pack("{s:s, s:s, s:b}", "id", s.id, "to", s.say.to, "delivered", rc == 0);
+    if (rc < 0)
+        snprintf(call->text, sizeof call->text,
+                 "Message %s to %s is recorded, but did not leave yet (%s: %.150s). It leaves with "
+                 "the next message or session: do not send it again.",
+                 s.id, s.say.to, err->code, err->what);
+    else
+        snprintf(call->text, sizeof call->text, "Message %s was delivered to %s.", s.id, s.say.to);
     return call->result ? MCP_DONE : MCP_FAILED;
 }
 
@@ -402,10 +495,49 @@ static int question_refuse(struct mcp *m, const char *id, struct amp_error *err)
                  : 0;
 }
 
-static enum mcp_step answer_give(struct mcp_call *call, enum amp_reply_act act,
-                                 struct amp_error *err)
+/* Files below the directory where the server was started, and not elsewhere: a coding agent may be
+ * in a sandbox that the server is not in. */
+struct named_files {
+    struct amp_buf mem;
+    struct amp_reply_file v[AMP_REPLY_FILES_MAX];
+    uint32_t n;
+};
+
+static int files_read(const json_t *list, struct named_files *f, struct amp_error *err)
+{
+    char cwd[PATH_MAX];
+    size_t i;
+    json_t *e;
+    AMP_CLOSE int root = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (root < 0 || !getcwd(cwd, sizeof cwd))
+        return amp_fail_errno(err, AMP_IOERR, "the current directory");
+    size_t n = strlen(cwd);
+    /* The strings move while the buffer grows, so the files are read twice. */
+    for (int pass = 0; pass < 2; pass++) {
+        amp_buf_reset(&f->mem);
+        f->n = 0;
+        json_array_foreach (list, i, e) {
+            const char *path = json_string_value(e);
+            if (strncmp(path, cwd, n) == 0 && path[n] == '/')
+                path += n + 1;
+            if (f->n == AMP_REPLY_FILES_MAX || *path == '/')
+                return amp_fail(err, AMP_NOPERM, "permission_denied",
+                                "%.300s: only files below %.300s", path, cwd);
+            if (amp_reply_file_read_below(root, path, &f->mem, &f->v[f->n], err) < 0)
+                return -1;
+            f->n++;
+        }
+    }
+    return 0;
+}
+
+static enum mcp_step answer_with(struct mcp_call *call, enum amp_reply_act act,
+                                 struct named_files *files, struct amp_error *err)
 {
     struct mcp *m = call->m;
+    const json_t *eta = json_object_get(call->args, "eta_seconds");
+    int64_t now = amp_now_ms();
     struct git_of git = {.m = m};
     struct amp_reply_result out = {.how = AMP_REPLY_COMPOSED};
     const json_t *percent = json_object_get(call->args, "percent");
@@ -421,19 +553,24 @@ static enum mcp_step answer_give(struct mcp_call *call, enum amp_reply_act act,
         .percent = json_number_value(percent),
         .retryable = json_is_true(json_object_get(call->args, "retryable")),
         .code = json_string_value(json_object_get(call->args, "code")),
-        .now_ms = amp_now_ms(),
+        .now_ms = now,
+        .eta_ms = eta ? now + json_integer_value(eta) * 1000 : 0,
         .git = git_open,
         .git_ctx = &git,
     };
 
     if (mcp_store(m, err) < 0 ||
         amp_reply_find(m->store, amp_json_str(call->args, "id"), id, err) < 0 ||
-        question_refuse(m, id, err) < 0)
+        question_refuse(m, id, err) < 0 ||
+        files_read(json_object_get(call->args, "files"), files, err) < 0)
         return MCP_FAILED;
+    r.files = files->v;
+    r.n_files = files->n;
     mcp_inbox_seen(m, id);
     AMP_CLOSE int lock = -1;
-    if (amp_outbox_lock(m->store, m->box, m->lock_timeout_ms, &lock, err) < 0)
-        return MCP_FAILED;
+    enum mcp_step how = box_lock(call, &lock, err);
+    if (how != MCP_DONE)
+        return how;
     amp_buf_init(&out.line, AMP_REPLY_LINE_MAX);
     int rc = amp_reply(m->store, &r, &out, err);
     if (git.git)
@@ -445,6 +582,17 @@ static enum mcp_step answer_give(struct mcp_call *call, enum amp_reply_act act,
         return MCP_FAILED;
     call->result = json_pack("{s:s, s:s}", "answers", out.id, "outcome", amp_reply_act_name(act));
     return call->result ? MCP_DONE : MCP_FAILED;
+}
+
+static enum mcp_step answer_give(struct mcp_call *call, enum amp_reply_act act,
+                                 struct amp_error *err)
+{
+    struct named_files files = {.n = 0};
+
+    amp_buf_init(&files.mem, FILES_MAX);
+    enum mcp_step how = answer_with(call, act, &files, err);
+    amp_buf_release(&files.mem);
+    return how;
 }
 
 static enum mcp_step outcome_give(struct mcp_call *call, struct amp_error *err)

@@ -89,18 +89,15 @@ static int text_keep(struct amp_buf *mem, const char *text, size_t *at, struct a
     return amp_buf_add(mem, text, strlen(text) + 1, err);
 }
 
-int amp_reply_file_read(const char *path, struct amp_buf *mem, struct amp_reply_file *out,
-                        struct amp_error *err)
+static int file_take(int fd, const char *path, struct amp_buf *mem, struct amp_reply_file *out,
+                     struct amp_error *err)
 {
-    char real[PATH_MAX], sha[AMP_SHA256_MAX];
-    struct amp_error e;
+    char self[48], real[PATH_MAX], sha[AMP_SHA256_MAX];
     struct statx st;
     size_t at_path, at_real, at_sha, at_text;
-    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0, &e);
-    if (fd < 0)
-        return amp_fail(err, AMP_NO, "bad_file", "%s: %s", path, e.what);
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0 ||
-        !realpath(path, real))
+        !realpath(self, real))
         return amp_fail(err, AMP_NO, "bad_file", "%s cannot be read", path);
     if (text_keep(mem, path, &at_path, err) < 0 || text_keep(mem, real, &at_real, err) < 0)
         return -1;
@@ -119,4 +116,28 @@ int amp_reply_file_read(const char *path, struct amp_buf *mem, struct amp_reply_
     if (st.stx_size <= AMP_REPLY_INLINE_MAX)
         out->text = (struct amp_span){mem->data + at_text, n_text};
     return 0;
+}
+
+int amp_reply_file_read(const char *path, struct amp_buf *mem, struct amp_reply_file *out,
+                        struct amp_error *err)
+{
+    struct amp_error e;
+    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0, &e);
+
+    return fd < 0 ? amp_fail(err, AMP_NO, "bad_file", "%s: %s", path, e.what)
+                  : file_take(fd, path, mem, out, err);
+}
+
+int amp_reply_file_read_below(int root, const char *path, struct amp_buf *mem,
+                              struct amp_reply_file *out, struct amp_error *err)
+{
+    struct amp_error e;
+    struct stat st;
+    AMP_CLOSE int fd = amp_open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0, &e);
+
+    if (fd < 0)
+        return amp_fail(err, AMP_NO, "bad_file", "%s: %s", path, e.what);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return amp_fail(err, AMP_NO, "bad_file", "%s is not a regular file", path);
+    return file_take(fd, path, mem, out, err);
 }

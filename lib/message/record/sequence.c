@@ -12,6 +12,9 @@ struct taking {
     const char *actor;
     int64_t first;
     struct amp_buf json;
+    amp_sequence_compose compose; /* NULL: no line */
+    void *ctx;
+    struct amp_store_emit emit;
 };
 
 struct sequence {
@@ -39,7 +42,11 @@ static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     change->to = "OPEN";
     change->json = amp_buf_span(&w->json);
     change->actor = w->actor;
-    return 0;
+    if (!w->compose)
+        return 0;
+    change->emits = &w->emit;
+    change->n_emits = 1;
+    return w->compose(w->ctx, w->first, &w->emit, err);
 }
 
 static int numbers_take(struct amp_store *s, struct amp_key key, struct taking *w, int64_t *first,
@@ -58,6 +65,14 @@ int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, c
 {
     struct taking w = {.n = n, .actor = actor};
     return numbers_take(s, AMP_KEY(KIND, source), &w, first, err);
+}
+
+int amp_sequence_emit(struct amp_store *s, struct amp_span source, const char *actor,
+                      amp_sequence_compose compose, void *ctx, struct amp_error *err)
+{
+    struct taking w = {.n = 1, .actor = actor, .compose = compose, .ctx = ctx};
+    int64_t number;
+    return numbers_take(s, AMP_KEY(KIND, source), &w, &number, err);
 }
 
 int amp_sequence_rise(struct amp_store *s, struct amp_span producer, uint32_t n, int64_t now_ms,

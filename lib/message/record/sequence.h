@@ -12,6 +12,13 @@
  * are the lines with these numbers. NO sequence_exhausted. */
 int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, const char *actor,
                       int64_t *first, struct amp_error *err);
+/* Reserves one number of the outbox `actor` and puts the line that compose makes with it into that
+ * outbox, in one commit: a process that is killed leaves no gap. compose works under the store's
+ * lock (amp_store_fn); its line and id must stay valid until this function returns. */
+typedef int (*amp_sequence_compose)(void *ctx, int64_t number, struct amp_store_emit *out,
+                                    struct amp_error *err);
+int amp_sequence_emit(struct amp_store *s, struct amp_span source, const char *actor,
+                      amp_sequence_compose compose, void *ctx, struct amp_error *err);
 /* Reserves n numbers of a SW4RM producer, which increase and may have gaps. They begin with the
  * clock's number (amp_id_number) if it is higher, so they are also above those that the producer
  * used without a state directory. */

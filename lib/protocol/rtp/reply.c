@@ -79,7 +79,7 @@ static int accept_compose(const struct amp_view *of, const struct amp_reply_said
         json_object_set_new(p, "etaAt", amp_json_of(of->tape, deadline, err));
     if (!json_object_get(p, "etaAt") && !json_object_get(p, "etaSeconds"))
         return amp_fail(err, AMP_NO, "eta_required",
-                        "an acceptance says when the work will be done: give --eta TIME");
+                        "an acceptance says when the work will be done: give an ETA (--eta)");
     json_object_set_new(p, "taskId", amp_reply_span(of->task));
     json_object_set_new(p, "acceptedByAgentId", json_string(said->by));
     if (*amp_reply_text(said))
