@@ -31,6 +31,7 @@ static const struct amp_backoff lock_busy = {LOOK_MS / 2, AGAIN_MS};
 
 static const char *severity = "warning", *now_text;
 static bool follow, until_idle;
+static int64_t most;
 static struct amp_retry_rules retry_rules;
 static struct amp_prepare prepare = {AMP_PREPARE_DEFAULTS, .stop = &amp_stop, .note = amp_note};
 static struct amp_deadline_ctx deadlines = {.from = "system",
@@ -63,6 +64,9 @@ static const char *const severities[] = {"info", "warning", "critical", NULL};
 const struct amp_opt sweep_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue until a signal, as watch does"},
     {0, "now", AMP_OPT_STRING, &now_text, "TIME", .doc = "use TIME as the current time (RFC 3339)"},
+    {0, "most", AMP_OPT_INT, &most, "N",
+     .doc = "messages that this sweep may make; the rest is left to the next one", .min = 1,
+     .max = 1000000},
     DEADLINE_OPTS,
     AMP_METRICS_OPTS(ack_metrics),
     AMP_OPT_END,
@@ -84,6 +88,7 @@ struct amp_deadline_ctx sweep_deadlines(struct amp_metrics *metrics)
     struct amp_deadline_ctx c = deadlines;
     c.actor = ack_as ? ack_as : SWEEP_NAME;
     c.metrics = metrics;
+    c.most = (uint32_t)most;
     c.identities = system_identities;
     c.note = amp_note;
     if (prepare.command_ms > PREPARE_MS)

@@ -38,6 +38,7 @@ static const char *const gap_words[] = {
 static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees;
 static const char *config;
 static struct confine_options walls;
+static int64_t producer_rate, producer_burst;
 static int64_t max_pending = 64 << 20, max_line = 32 << 20, jobs = 4, attempts = 5, credits;
 
 static const struct amp_opt options[] = {
@@ -69,6 +70,12 @@ static const struct amp_opt options[] = {
     {0, "credits", AMP_OPT_INT, &credits, "N",
      .doc = "messages that an agent may have that have not ended", .min = 1, .max = 1024,
      .config = "inbox.credits"},
+    {0, "producer-rate", AMP_OPT_INT, &producer_rate, "N",
+     .doc = "messages per second of one sender; others are refused", .min = 1, .max = 1000000,
+     .config = "route.producer_rate"},
+    {0, "producer-burst", AMP_OPT_INT, &producer_burst, "N",
+     .doc = "messages of one sender at once (default: the rate)", .min = 1, .max = 1000000,
+     .config = "route.producer_burst"},
     {0, "patience", AMP_OPT_DURATION, &router.outlets.patience_ms, "TIME",
      .doc = "how long the input may wait for the reader of a full port", .max = 60000,
      .config = "route.patience"},
@@ -133,6 +140,8 @@ static int options_set(struct amp_error *err)
     router.outlets.inbounds = (const char *const *)inbounds.v;
     router.outlets.n_inbounds = inbounds.n;
     router.outlets.credits = (uint32_t)credits;
+    router.producer_rate = (uint32_t)producer_rate;
+    router.producer_burst = (uint32_t)producer_burst;
     port->consumer = router.name;
     port->max_pending = (size_t)max_pending;
     port->http_headers = (const char *const *)http_headers.v;

@@ -44,6 +44,7 @@ static int message_run(struct amp_store *s, int64_t now_ms, const struct amp_dea
                                         .severity = c->severity,
                                         .silence_ms = c->silence_ms,
                                         .metrics = c->metrics,
+                                        .most = c->most,
                                         .retry = c->retry,
                                         .window_ms = c->window_ms,
                                         .suspended = pauses.n_v ? message_suspended : NULL,
@@ -137,6 +138,7 @@ unsigned amp_deadlines_count(void)
 int amp_deadlines_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                       uint32_t *done, struct amp_error *err)
 {
+    struct amp_deadline_ctx left = *c; /* of the limit, over all rounds */
     bool any = true;
     for (int round = 0; any && round < ROUNDS_MAX; round++) {
         any = false;
@@ -148,9 +150,13 @@ int amp_deadlines_run(struct amp_store *s, int64_t now_ms, const struct amp_dead
                 return -1;
             if (due == 0 || due > now_ms)
                 continue;
-            if ((d->run ? d->run(s, now_ms, c, &n, err) : d->sweep(s, now_ms, c->actor, &n, err)) <
-                0)
+            if (d->run == message_run && c->most > 0 && left.most == 0)
+                continue;
+            if ((d->run ? d->run(s, now_ms, &left, &n, err)
+                        : d->sweep(s, now_ms, c->actor, &n, err)) < 0)
                 return -1;
+            if (d->run == message_run && c->most > 0)
+                left.most -= n < left.most ? n : left.most;
             any |= n > 0;
             if (done)
                 done[i] += n;

@@ -20,6 +20,7 @@ struct amp_deadline_ctx {
     enum amp_level severity;             /* of escalations */
     int64_t silence_ms;                  /* how long a working agent may be silent; 0: no limit */
     int64_t window_ms;                   /* how long the outcome of an operation is kept */
+    uint32_t most;                       /* lines about messages in one run; 0: no limit */
     struct amp_metrics *metrics;         /* NULL: nothing is counted */
     const struct amp_retry_rules *retry; /* NULL: no retries */
     struct amp_dead_limits dead;         /* retention of dead letters; zeros: all are kept */

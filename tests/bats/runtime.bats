@@ -209,3 +209,13 @@ END
   tail -1 in | amp-route --state s -r '* => agents' >/dev/null 2>&1 || true
   [ "$(agent-registry reviews --json --state s | jq -r 'select(.failureClass == "capability_unavailable") | .sampleCorrIds | join("+")')" = corr_a+corr_b+corr_c ]
 }
+
+@test "a sweep writes at most as many messages as it may, and the next one goes on" {
+  for i in 1 2 3 4 5; do task $i good; done | amp-ack track --state s >/dev/null
+  later=$(date -u -d '+1 min' +%FT%TZ)
+  made() { amp-ack sweep --now "$later" --retries rtp=0 "$@" --state s | wc -l; }
+  [ "$(made --most 2)" -eq 2 ]
+  [ "$(made --most 2)" -eq 2 ]
+  [ "$(made)" -eq 1 ]
+  [ "$(made)" -eq 0 ]
+}

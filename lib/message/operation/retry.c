@@ -120,6 +120,7 @@ enum amp_failure amp_retry_class(struct amp_span code)
         enum amp_failure class;
     } codes[] = {
         {"buffer_full", AMP_FAILURE_PASSING},
+        {"rate_limited", AMP_FAILURE_PASSING},
         {"no_route", AMP_FAILURE_PASSING},
         {"ack_timeout", AMP_FAILURE_PASSING},
         {"agent_unavailable", AMP_FAILURE_PASSING},

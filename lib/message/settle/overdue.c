@@ -334,7 +334,7 @@ static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec 
         return -1;
     int rc = message_look(sw, id);
     amp_store_end(sw->store);
-    return rc;
+    return rc == 0 && sw->opt->most > 0 && sw->raised >= sw->opt->most ? 1 : rc;
 }
 
 #define SWEEP AMP_CLEANUP(sweep_release) struct amp_sweep

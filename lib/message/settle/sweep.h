@@ -15,6 +15,7 @@ struct amp_sweep_options {
     int64_t window_ms;                   /* how long the outcome of an operation is valid */
     struct amp_buf *answers;             /* gets the lines instead of the outbox; may be NULL */
     struct amp_metrics *metrics;
+    uint32_t most; /* lines of one sweep, then it stops; 0: no limit */
     /* Whether people suspend the task or the agent (either may be empty); NULL: never. The time
      * limits of such a message begin anew until the suspension ends, and once more then; its time
      * to live goes on. */

@@ -78,6 +78,21 @@ static int malformed_refuse(struct amp_router *r, const struct amp_view *v, stru
     return 0;
 }
 
+/* Marks a message to be refused if its sender exceeds its rate. Acknowledgements are not limited.
+ */
+static int rate_look(struct amp_router *r, struct job *j, const struct amp_view *v,
+                     struct amp_error *err)
+{
+    char why[120];
+    if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
+        return 0;
+    int took = amp_producers_take(r->producers, v->from, r->run.now_ms, err);
+    snprintf(why, sizeof why, "its sender may send %u messages per second", r->opt->producer_rate);
+    if (took == 0)
+        amp_route_job_refuse(j, "rate_limited", why, "", true);
+    return took < 0 ? -1 : 0;
+}
+
 static int message_take(struct amp_router *r, struct batch *b, const struct amp_view *v,
                         struct amp_error *err)
 {
@@ -95,6 +110,8 @@ static int message_take(struct amp_router *r, struct batch *b, const struct amp_
     b->v[b->n++] = j;
     b->bytes += v->line.n;
     if (amp_admission_look(r->admission, j, v, err) < 0)
+        return -1;
+    if (r->producers && rate_look(r, j, v, err) < 0)
         return -1;
     amp_route_count_job(&r->run, AMP_METRIC_RECEIVED, "", j);
     amp_metrics_tool(r->run.metrics, v);

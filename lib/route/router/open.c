@@ -99,6 +99,10 @@ int amp_router_open(struct amp_router_options *o, struct amp_router **out, struc
     r->intake.say = o->say;
     r->intake.lines.max_line = o->max_line;
     if (!(r->run.reader = amp_reader_new(NULL, err)) ||
+        (o->producer_rate > 0 && !o->dry &&
+         amp_producers_new(o->producer_rate,
+                           o->producer_burst > 0 ? o->producer_burst : o->producer_rate,
+                           &r->producers, err) < 0) ||
         (!o->dry && amp_admission_open(r->admission, err) < 0) ||
         amp_metrics_open(&o->metrics, &r->run.metrics, err) < 0)
         return -1;
@@ -144,6 +148,7 @@ void amp_router_close(struct amp_router *r)
     amp_rules_free(r->rules);
     amp_addressing_free(r->addressing);
     amp_admission_free(r->admission);
+    amp_producers_free(r->producers);
     amp_keeper_free(r->keeper);
     free(r);
 }

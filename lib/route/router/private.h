@@ -6,6 +6,7 @@
 
 #include "route/address/addressing.h"
 #include "route/admission/admission.h"
+#include "route/admission/producers.h"
 #include "route/keeper/keeper.h"
 #include "route/router/router.h"
 #include "route/rules/rules.h"
@@ -20,7 +21,8 @@ struct amp_router {
     struct amp_keeper *keeper;
     struct amp_addressing *addressing;
     struct amp_admission *admission;
-    bool to_agents; /* messages may go to agents by their names */
+    struct amp_producers *producers; /* NULL: their rates are not limited */
+    bool to_agents;                  /* messages may go to agents by their names */
 
     struct amp_input in;
     struct amp_intake intake;

@@ -50,6 +50,7 @@ struct amp_router_options {
     bool from_network;          /* the input is from other machines: each message must be signed */
     struct amp_identities *ids; /* borrowed; NULL: signatures are not verified */
     int64_t predicate_limit_ms;
+    uint32_t producer_rate, producer_burst; /* messages per second and sender; 0: any number */
     struct amp_outlets_options outlets;
     struct amp_lane_rules lanes;
     struct amp_source_env source; /* from consumer on */

@@ -1,0 +1,43 @@
+#!/usr/bin/env bats
+# One producer must not monopolize the router (SW4RM §13.1).
+
+load lib
+
+setup() {
+  need jq
+  cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# events PRODUCER N: N messages of one producer.
+events() {
+  jq -nc --arg p "$1" --argjson n "$2" 'range($n) | {eventId: "\($p)-\(.)", seq: (. + 1), kind: "message", sourceNodeId: $p,
+    sourceAgentId: $p, createdAt: "2026-02-25T16:30:00.000Z", payload: {toAgents: ["b"], body: "b"}, trace: {attempt: 1}}'
+}
+
+@test "a producer past its rate is refused, and the others are not" {
+  { events busy 20 && events calm 3; } >in
+  run -1 --separate-stderr amp-route -r '* => file:got' --producer-rate 1 --producer-burst 5 <in
+  [ "$(jq -r .sourceAgentId got | sort | uniq -c | xargs)" = '5 busy 3 calm' ]
+  echo "$output" >out
+  amp-validate out >/dev/null
+  [ "$(jq -r '"\(.payload.code) \(.payload.retryable)"' out | sort | uniq -c | xargs)" = '15 rate_limited true' ]
+  # The dead letters are temporary failures; a metric counts them.
+  run -1 --separate-stderr amp-route --state s -r '* => file:more' --producer-rate 1 --producer-burst 5 --metrics m --metrics-format ndjson <in
+  [ "$(amp-ack dead list --json --state s | jq -r '"\(.code) \(.class)"' | sort | uniq -c | xargs)" = '15 rate_limited temporary' ]
+  grep -q rate_limited m
+  # The first messages pass at once with the rate as burst; without the option all do.
+  amp-route -r '* => file:all' <in
+  [ "$(wc -l <all)" -eq 23 ]
+}
+
+@test "the rate is a setting, and acknowledgements are not limited" {
+  events busy 3 >in
+  jq -nc 'range(3) | {eventId: "a\(.)", seq: (. + 1), kind: "ack", sourceNodeId: "busy", sourceAgentId: "busy", corrId: "c",
+    createdAt: "2026-02-25T16:30:00.000Z", payload: {refEventId: "x", refKind: "message", ackType: "accepted",
+      ackedByNodeId: "busy", ackedByAgentId: "busy", ackedAt: "2026-02-25T16:30:00.000Z"}, trace: {attempt: 1}}' >>in
+  echo '{"route": {"producer_rate": 1}}' >amp.json
+  ends 1 amp-route --config amp.json -r '* => file:got' <in >out
+  [ "$(jq -r .kind got | xargs)" = 'message ack ack ack' ]
+  [ "$(wc -l <out)" -eq 2 ]
+  run -64 amp-route -r '* => file:got' --producer-rate 0 <in
+}
