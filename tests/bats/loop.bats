@@ -74,8 +74,24 @@ approved() {
     awk '{ s[$1] = $2 } END { for (k in s) n[s[k]]++; print n["done"] + 0 }'
 }
 
+# The lines of the session in the README are among those in $output; only times, ids and the user differ.
+readme_session() {
+  local line n=0
+  plain() {
+    sed -E 's/^[0-9:]{8}  //; s/[0-9]{4}-[0-9]{3}/ID/g; s/[0-9a-f]{12}/COMMIT/g; s/(it was: )[0-9a-f]{7}/\1COMMIT/; s/ by [a-z]+$/ by USER/; s,/tmp/[^/ ]*/,TMP/,; s/…$//'
+  }
+  plain <<<"$output" | sed -E "s,$BATS_TEST_TMPDIR/[^/ ]*/,TMP/,; s,${TMPDIR:-/tmp}/[^/ ]*/,TMP/," >real
+  while IFS= read -r line; do
+    case $line in '```' | '' | …) continue ;; esac
+    grep -qF -- "$line" real || { echo "not printed: $line" && return 1; }
+    n=$((n + 1))
+  done < <(sed -n '/^## A session/,/^```sh/p' "$AMP_TOP/README.md" | sed -n '/^```$/,/^```$/p' | plain)
+  [ "$n" -ge 25 ]
+}
+
 @test "the demo runs: rejection, rework, lock, decision, guard, forgery, proof" {
   run -0 timeout 120 bash "$AMP_TOP/examples/qa-loop/demo.sh"
+  readme_session
   [[ $output == *"hallucination_lock"* ]]
   [[ $output == *"fix/units at "*" is approved"* ]]
   [[ $output == *"fix/decimals at "*" is approved"* ]]
@@ -152,4 +168,24 @@ A
   [[ "$stderr" == *"1 open: T-"* ]]
   echo terminate >answer
   AMP_ANSWER=$PWD/answer timeout 60 setsid -w "$LOOP" "$PWD/state" </dev/null
+}
+
+@test "the loop in the README runs as it is printed" {
+  printf '#!/bin/sh\necho line >>work\n' >executor.sh
+  cat >reviewer.sh <<'A'
+#!/bin/sh
+jq '{decision: "approved", confidence: 1, criteria_results: [.[] | {criterion: ., passed: true, evidence: "seen"}]}' \
+  "$AMP_CRITERIA" >"$AMP_RESULT"
+A
+  chmod +x executor.sh reviewer.sh
+  export AMP_STATE=$PWD/state fifos=$PWD/fifos
+  mkdir fifos
+  mkfifo fifos/{,from-}{executor,reviewer,admin} fifos/from-system
+  tasks 1 1 >task
+  sed -n '/^```sh/,/^```/p' "$AMP_TOP/README.md" | sed '/^```/d' >script
+  [ "$(grep -c '&$' script)" = 3 ]
+  run -0 timeout 60 bash script <task
+  run task-dispatch list --all --json
+  echo "$output"
+  [ "$(jq -r '[.state, .verdict, .attempts] | join(" ")' <<<"$output")" = "done approved 1" ]
 }
