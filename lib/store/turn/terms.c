@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { WINDOW = (64 << 10) - 1 }; /* bytes that are read at once: few, to stay in a cache */
+
 struct filling {
     struct amp_store *s;
     struct amp_terms terms;
@@ -87,12 +89,12 @@ static int frames_walk(struct filling *f, int fd, struct amp_pos *pos)
     AMP_BUF struct amp_buf window = {0};
     struct amp_frame_head h;
     int rc = 0;
+    size_t most = WINDOW;
     amp_buf_init(&window, 2 * AMP_FRAME_MAX);
-    if (amp_buf_reserve(&window, AMP_FRAME_MAX, NULL) < 0)
-        return -1;
     while (rc == 0 && pos->off < f->end) {
-        size_t at = 0, want = f->end - pos->off < AMP_FRAME_MAX ? (size_t)(f->end - pos->off)
-                                                                : (size_t)AMP_FRAME_MAX;
+        size_t at = 0, want = f->end - pos->off < most ? (size_t)(f->end - pos->off) : most;
+        if (amp_buf_reserve(&window, want, NULL) < 0)
+            return -1;
         ssize_t got = pread(fd, window.data, want, (off_t)pos->off);
         if (got <= 0)
             return -1;
@@ -103,8 +105,9 @@ static int frames_walk(struct filling *f, int fd, struct amp_pos *pos)
             rc = fill_frame(f, &h, (struct amp_span){window.data + at, h.size}, pos, NULL);
             at += h.size;
         }
-        if (at == 0)
+        if (at == 0 && most == AMP_FRAME_MAX)
             return -1;
+        most = at == 0 ? AMP_FRAME_MAX : WINDOW; /* a frame that is longer than the window */
     }
     return rc;
 }
