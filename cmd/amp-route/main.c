@@ -70,6 +70,8 @@ static const struct amp_opt options[] = {
     {0, "credits", AMP_OPT_INT, &credits, "N",
      .doc = "messages that an agent may have that have not ended", .min = 1, .max = 1024,
      .config = "inbox.credits"},
+    {0, "fair", AMP_OPT_FLAG, &router.outlets.fair, NULL,
+     .doc = "let the senders of waiting messages take turns within a lane", .config = "route.fair"},
     {0, "producer-rate", AMP_OPT_INT, &producer_rate, "N",
      .doc = "messages per second of one sender; others are refused", .min = 1, .max = 1000000,
      .config = "route.producer_rate"},

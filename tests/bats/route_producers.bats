@@ -41,3 +41,23 @@ events() {
   [ "$(wc -l <out)" -eq 2 ]
   run -64 amp-route -r '* => file:got' --producer-rate 0 <in
 }
+
+@test "with --fair the senders that wait for a port take turns, each in its order" {
+  { events busy 30 && events calm 3 && events other 1; } >in
+  mkfifo f
+  for fair in '' --fair; do
+    # The port has no reader yet: a quarter of the limit goes ahead, the others wait.
+    amp-route -r '* => fifo:f' --inbound 40 --patience 0 $fair <in >out &
+    exec 5<>f
+    timeout 10 head -34 <&5 >got$fair
+    exec 5>&-
+    wait $!
+  done
+  place() { jq -r .eventId "$1" | grep -n "^$2\$" | cut -d: -f1; }
+  [ "$(place got calm-2)" -eq 33 ] && [ "$(place got other-0)" -eq 34 ]
+  [ "$(place got--fair other-0)" -le 13 ] && [ "$(place got--fair calm-2)" -le 20 ]
+  for p in busy calm; do
+    jq -r .eventId got--fair | grep "^$p" | cut -d- -f2 | sort -n -c
+  done
+  [ "$(jq -r .eventId got--fair | sort)" = "$(jq -r .eventId in | sort)" ]
+}

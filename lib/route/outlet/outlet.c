@@ -116,7 +116,7 @@ static int outlet_new(struct amp_outlets *o, const char *spec, uint32_t inbound,
     t->inbound = inbound;
     t->patience_ms = o->opt->patience_ms;
     amp_waiting_init(&t->waiting, o->rules);
-    if (target_open(t, opt, err) < 0) {
+    if ((o->opt->fair && amp_waiting_share(&t->waiting, err) < 0) || target_open(t, opt, err) < 0) {
         outlet_free(t);
         return -1;
     }

@@ -31,6 +31,7 @@ struct amp_outlets_options {
     int n_inbounds;
     int64_t patience_ms; /* the longest wait of the input for a full port's reader */
     uint32_t credits;    /* of an agent's port; 0: no limit */
+    bool fair;           /* the producers of a lane take turns */
 };
 
 struct amp_outlet_events {

@@ -1,7 +1,9 @@
 /* The lanes of one port. */
 #include "route/outlet/waiting.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <amp/base/clock.h>
 
@@ -13,6 +15,46 @@ void amp_waiting_init(struct amp_waiting *w, const struct amp_lane_rules *rules)
     amp_lanes_init(&w->lanes, rules, amp_mono_ms());
     for (int i = 0; i <= HELD; i++)
         w->line[i].last = &w->line[i].first;
+}
+
+int amp_waiting_share(struct amp_waiting *w, struct amp_error *err)
+{
+    w->shares = calloc(1, sizeof *w->shares);
+    return w->shares ? 0 : amp_fail_memory(err);
+}
+
+static struct amp_waiting_share *share_of(struct amp_waiting *w, const struct job *j, int lane)
+{
+    const struct job *of = j->address.of ? j->address.of : j;
+    uint64_t key = amp_lane_key_of(of->summary.known ? of->summary.from : AMP_SPAN(""));
+    return &w->shares->of[lane][(key ^ key >> 32) % AMP_WAITING_SHARES];
+}
+
+/* Inserts the message into its producer's next turn. Messages with one order keep their sequence:
+ * follows is true if another one waits. */
+static void place_insert(struct amp_waiting *w, struct amp_waiting_place *p, int lane, bool follows)
+{
+    struct amp_waiting_share *s = share_of(w, p->job, lane);
+    struct amp_waiting_place **at = &w->line[lane].first;
+    uint64_t now = w->shares->round[lane], tail = now;
+    if (*at)
+        tail = ((struct amp_waiting_place *)((char *)w->line[lane].last -
+                                             offsetof(struct amp_waiting_place, next)))
+                   ->round;
+    p->round = s->n > 0 && s->round >= now ? s->round + 1 : now;
+    if (follows && p->round < tail)
+        p->round = tail;
+    s->round = p->round;
+    s->n++;
+    if (!*at || p->round >= tail)
+        at = w->line[lane].last;
+    else
+        while ((*at)->round <= p->round)
+            at = &(*at)->next;
+    p->next = *at;
+    *at = p;
+    if (!p->next)
+        w->line[lane].last = &p->next;
 }
 
 static void places_free(struct amp_waiting_place *p)
@@ -28,6 +70,7 @@ void amp_waiting_release(struct amp_waiting *w)
     for (int i = 0; i <= HELD; i++)
         places_free(w->line[i].first);
     places_free(w->spare);
+    free(w->shares);
     amp_lane_keys_release(&w->keys);
     amp_lane_keys_release(&w->held_keys);
 }
@@ -60,9 +103,13 @@ int amp_waiting_join(struct amp_waiting *w, struct job *j, enum amp_lane lane, i
                      struct amp_error *err)
 {
     struct amp_waiting_place *p = NULL;
+    bool follows = w->shares && amp_lane_keys_has(&w->keys, j->order);
     if (place_make(w, j, lane, now_ms, &p, err) < 0)
         return -1;
-    place_append(w, p, (int)p->lane);
+    if (w->shares)
+        place_insert(w, p, (int)p->lane, follows);
+    else
+        place_append(w, p, (int)p->lane);
     w->n++;
     return 0;
 }
@@ -80,6 +127,10 @@ static struct job *lane_leave(struct amp_waiting *w, int at)
         amp_lane_keys_drop(&w->held_keys, j->order);
     } else {
         w->n--;
+        if (w->shares) {
+            w->shares->round[at] = p->round;
+            share_of(w, j, at)->n--;
+        }
     }
     w->bytes -= j->n + 1;
     amp_lane_keys_drop(&w->keys, j->order);
@@ -125,6 +176,16 @@ static int number_compare(const void *a, const void *b)
     return ((*x)->number > (*y)->number) - ((*x)->number < (*y)->number);
 }
 
+/* What was sorted is in the order of arrival, and all later turns come after it. */
+static void share_move(struct amp_waiting *w, struct amp_waiting_place *p, bool hold)
+{
+    if (!w->shares)
+        return;
+    p->round = w->shares->round[p->lane];
+    if (!hold)
+        share_of(w, p->job, (int)p->lane)->n++;
+}
+
 int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct job *j), void *ctx,
                      struct amp_error *err)
 {
@@ -142,6 +203,8 @@ int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct
     }
     qsort(v, n, sizeof(struct amp_waiting_place *), number_compare);
     amp_lane_keys_release(&w->held_keys);
+    if (w->shares)
+        memset(w->shares->of, 0, sizeof w->shares->of);
     w->n = w->n_held = 0;
     int rc = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -149,6 +212,7 @@ int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct
         bool hold = held(ctx, v[i]->job) || amp_waiting_follows(w, v[i]->job);
         if (hold && rc == 0)
             rc = amp_lane_keys_add(&w->held_keys, v[i]->job->order, &any, err);
+        share_move(w, v[i], hold);
         place_append(w, v[i], hold ? HELD : (int)v[i]->lane);
         w->n += !hold;
         w->n_held += hold;

@@ -7,6 +7,17 @@
 #include "message/inbox/lane.h"
 #include "route/job.h"
 
+/* Fair share (SW4RM §13.1): each producer's messages of a lane get rising rounds, and the lane is
+ * in the order of the rounds, so the producers take turns. */
+#define AMP_WAITING_SHARES 256 /* slots; producers of one slot share a turn */
+struct amp_waiting_shares {
+    struct amp_waiting_share {
+        uint32_t n;     /* waiting messages */
+        uint64_t round; /* of the last one */
+    } of[AMP_LANE_COUNT][AMP_WAITING_SHARES];
+    uint64_t round[AMP_LANE_COUNT]; /* of the message that was sent last */
+};
+
 struct amp_waiting {
     struct amp_lanes lanes; /* their limits and counts */
     struct amp_lane_keys keys;
@@ -16,18 +27,21 @@ struct amp_waiting {
             struct job *job;
             int64_t since_ms;
             int64_t number; /* among all messages of this port */
+            uint64_t round;
             enum amp_lane lane;
         } * first, **last;
     } line[AMP_LANE_COUNT + 1];      /* the last one: held */
     struct amp_waiting_place *spare; /* unused ones */
     uint32_t n;                      /* in the lanes */
     uint32_t n_held;
-    struct amp_lane_keys held_keys; /* the orders of the held messages */
-    int64_t newest, oldest;         /* numbers */
-    int64_t next_earlier;           /* of a message that came before all others; 0: none comes */
-    size_t bytes;                   /* of both */
+    struct amp_lane_keys held_keys;    /* the orders of the held messages */
+    int64_t newest, oldest;            /* numbers */
+    int64_t next_earlier;              /* of a message that came before all others; 0: none comes */
+    size_t bytes;                      /* of both */
+    struct amp_waiting_shares *shares; /* NULL: a lane is in the order of arrival */
 };
 /* The caller owns the rules and may change them. The struct must not move. */
+int amp_waiting_share(struct amp_waiting *w, struct amp_error *err); /* after init: fair shares */
 void amp_waiting_init(struct amp_waiting *w, const struct amp_lane_rules *rules);
 void amp_waiting_release(struct amp_waiting *w); /* does not free the jobs */
 
