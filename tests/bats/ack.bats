@@ -166,7 +166,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   [ -z "$output" ]
 }
 
-@test "sweep --follow tells it when it falls due, and ends by signal" {
+@test "sweep --follow reports it when it falls due, and ends by signal" {
   message task_dispatch '.ack_timeout_sec = 1' | amp-ack >/dev/null
   amp-ack sweep --follow >out &
   sweeper=$!

@@ -32,7 +32,7 @@ EOS
   printf '%s' "$1" >seen/reply0
 }
 
-@test "agent-claude: JSON out of prose, self-assessment, usage, the prompt tells the task" {
+@test "agent-claude: JSON out of prose, self-assessment, usage, the prompt has the task" {
   claude_says 'I wrote the file {carefully}.
 
 ```json

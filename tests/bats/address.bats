@@ -129,7 +129,7 @@ lost() {
   run -1 --separate-stderr amp-route inbox ann
 }
 
-@test "sw4rm in an inbox: what only told the way is off, who it is for is on record" {
+@test "sw4rm in an inbox: members that only served routing are removed, the recipient is on record" {
   join bob
   sw4rm carl >inner
   to '"bob"' | amp-route -r '* => agents' >answer
@@ -194,7 +194,7 @@ lost() {
   lost invalid_targets
 }
 
-@test "sw4rm has one recipient, and loses what only told the way" {
+@test "sw4rm has one recipient, and loses the members that only served routing" {
   join ann
   join bob
   sw4rm carl >inner

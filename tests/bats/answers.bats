@@ -68,7 +68,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [ "$sync" -lt "$said" ]
 }
 
-@test "processed is told only of what has an outcome, also a failure" {
+@test "processed is reported only for messages with an outcome, also a failure" {
   create >in
   run -1 --separate-stderr amp-ack send --stage FULFILLED <in
   [[ $stderr == *outcome_missing* ]]
@@ -264,7 +264,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   jq -e '.msg.producer_id == "gate"' <<<"$output"
 }
 
-@test "an eta told with accepted puts the end off as well" {
+@test "an eta in accepted puts the end off as well" {
   { create; ev ack '{"refEventId":"evt_1","ackType":"accepted","ackedByAgentId":"exec","ackedAt":"2026-03-01T12:00:00Z",
     "etaAt":"2026-03-01T12:30:00Z"}'; } | track 12:00:00 >/dev/null
   [ -z "$(sweep 12:31:59)" ]
@@ -322,7 +322,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   jq -e '.seq == 4' <<<"$output"
 }
 
-@test "Runtime Protocol: who was not given the task, or did not claim it, tells no end" {
+@test "Runtime Protocol: an agent that was not given the task, or did not claim it, cannot report its end" {
   create | track 12:00:00 >/dev/null
   run -1 --separate-stderr track 12:00:01 < <(complete '.payload.completedByAgentId = "eve" | .sourceAgentId = "eve"')
   [[ -z $output && $stderr == *"not_assignee: exec holds the work, not eve"*evt_1* ]]
@@ -508,7 +508,7 @@ W=task_dispatch-T-2026-044-
   [ -z "$(later 1860 | silences)" ]
 }
 
-@test "AMP: the silence is what the sweep is told, as for agents" {
+@test "AMP: the silence is the one that the sweep is given, as for agents" {
   need_tool amp-route
   work 1 | amp-route -r '* => inbox:exe'
   amp-route inbox exe >/dev/null

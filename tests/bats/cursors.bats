@@ -36,7 +36,7 @@ at() { amp-ack cursors show "$1" "$2" | jq -r "$3"; }
   [ "$(at mbp vps '"\(.state) \(.lastSeq) \(.epoch)"')" = "ACTIVE 3 route-epoch-2" ]
 }
 
-@test "what is not there, and what is no number, is told" {
+@test "a missing value and one that is not a number are reported" {
   amp-ack track </dev/null
   run -1 amp-ack cursors show mbp vps
   [[ $output == *"mbp has no cursor over vps"* ]]
@@ -92,7 +92,7 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
   [ "$(seqs)" = "1 2" ]
 }
 
-@test "a gap that stays is told, and given up as configured" {
+@test "a gap that stays is reported, and given up as configured" {
   mkfifo in
   exec 7<>in
   amp-route --cursor mbp -r '* => file:out' --gap-timeout 300ms -i in >said 2>err &

@@ -108,7 +108,7 @@ ids() {
   [ "$(tail -n +1 <<<"${all// /$'\n'}" | amp-ack dead show - | ids)" = "$all" ]
 }
 
-@test "a jq expression that fails, or never ends, chooses nothing and is told" {
+@test "a jq expression that fails, or never ends, selects nothing and is reported" {
   dead 1
   run -1 --separate-stderr amp-ack dead purge --where '.msg_id | tonumber'
   [ -z "$output" ]

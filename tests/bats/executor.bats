@@ -442,7 +442,7 @@ EOS
   got out.ndjson '.payload.completion_status? == "failed" and (.payload.blockers[0] | test("left the branch"))'
 }
 
-@test "work that came through an inbox is told once when its agent falls silent" {
+@test "work that came through an inbox is reported once when its agent falls silent" {
   workplace
   need_tool amp-route amp-ack
   agent waits <<'EOS'

@@ -101,7 +101,7 @@ clean() {
   [ "$(git symbolic-ref HEAD)" = refs/heads/side ]
 }
 
-@test "agent: cherry-pick is refused and told how to clean up" {
+@test "agent: cherry-pick is refused, with a hint how to clean up" {
   refused 128 git cherry-pick feat
   [[ $output == *"git cherry-pick --quit; git reset --merge"* ]]
   agent git cherry-pick --quit
@@ -109,7 +109,7 @@ clean() {
   clean
 }
 
-@test "agent: a cherry-pick of several is refused and told how to clean up" {
+@test "agent: a cherry-pick of several is refused, with a hint how to clean up" {
   git switch -q feat
   echo three >>file
   git commit -q -am three
@@ -120,7 +120,7 @@ clean() {
   clean
 }
 
-@test "agent: revert is refused and told how to clean up" {
+@test "agent: revert is refused, with a hint how to clean up" {
   refused 128 git revert --no-edit HEAD
   [[ $output == *"git revert --quit; git reset --merge"* ]]
   agent git revert --quit
@@ -128,7 +128,7 @@ clean() {
   clean
 }
 
-@test "agent: reset --hard is refused and told how to clean up" {
+@test "agent: reset --hard is refused, with a hint how to clean up" {
   refused 128 git reset --hard HEAD~1
   [[ $output == *"git reset --hard"* ]]
   agent git reset -q --hard
@@ -163,7 +163,7 @@ clean() {
   [ "$(git rev-parse main)" = "$main" ]
 }
 
-@test "agent: checkout -B and switch -C are refused and told how to clean up" {
+@test "agent: checkout -B and switch -C are refused, with a hint how to clean up" {
   git switch -q side
   for command in "checkout -B" "switch -C"; do
     # shellcheck disable=SC2086

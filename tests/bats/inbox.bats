@@ -286,7 +286,7 @@ buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
   [ "$(ids <out | paste -sd' ')" = "1 2" ]
 }
 
-@test "an agent that never tells the end of its turn is busy for the lease only" {
+@test "an agent that never reports the end of its turn is busy for the lease only" {
   put executor 1 2
   echo '{"inbox": {"busy_lease": "3s"}}' >amp.json
   run -0 amp-route inbox executor --between-turns --one -c amp.json
@@ -445,7 +445,7 @@ SH
   exec 8>&-
 }
 
-@test "a bell that is no FIFO is refused, a missing state told" {
+@test "a bell that is not a FIFO is refused, a missing state is reported" {
   put executor 1
   mkdir -p state/run
   echo x >state/run/inbox.executor.bell

@@ -112,7 +112,7 @@ SH
   amp-route inbox executor 2>/dev/null | grep -q review_request
 }
 
-@test "killed while the command is at work: it is run again, and told so" {
+@test "killed while the command is at work: the command is run again, marked as redelivered" {
   five | sed -n 1p | put
   cat >work <<'SH'
 #!/bin/sh

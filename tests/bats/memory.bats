@@ -72,7 +72,7 @@ nothing() { mkdir run; }
 # A copy of what was made once.
 prepared() { cp -R ready run; }
 
-@test "the shim does fail what it is told to" {
+@test "the shim fails the calls that it is set to fail" {
   run -0 env FAILMALLOC_NTH=0 LD_PRELOAD="$AMP_BUILD/tests/fault/failmalloc.so" amp-validate --help
   run -75 env FAILMALLOC_NTH=1 FAILMALLOC_ON=1 LD_PRELOAD="$AMP_BUILD/tests/fault/failmalloc.so" \
     amp-validate --help

@@ -193,7 +193,7 @@ E_MALFORMED_RESPONSE execution_summary.summary" ]
   track 23:00:00 <in | cmp - in
 }
 
-@test "AOP: only the agent that the task names tells its end; who else does is refused with the attempt's name" {
+@test "AOP: only the agent that the task names reports its end; who else does is refused with the attempt's name" {
   { task; base aop heartbeat '.session_id = "S" | .agent = "Eve"'; } | track 12:00:00 >/dev/null
   response '.agent.name = "Eve"' >in
   run -1 --separate-stderr track 12:00:01 <in

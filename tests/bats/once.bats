@@ -89,7 +89,7 @@ what() {
   jq -e '(.msg // .).payload.error_code == "ALREADY_IN_PROGRESS"' cli
 }
 
-@test "SW4RM waits ten seconds for RECEIVED; then the producer is told, once, and may send again" {
+@test "SW4RM waits ten seconds for RECEIVED; then the producer is notified, once, and may send again" {
   { m 1 t && m 2 u '.message_type = "HEARTBEAT" | .payload = {state: "RUNNING"} |
       .content_length = (.payload | tojson | length)'; } | amp-ack --now 2026-03-01T12:00:00Z >/dev/null
   run -0 amp-ack sweep --now 2026-03-01T12:00:09Z

@@ -180,7 +180,7 @@ signer() {
   [ "$(jq -r 'select(.type == "decision") | .code' "$STATE/error.ndjson" | tail -1)" = not_operator ]
 }
 
-@test "the coordinator tells an answer with a token from one by login" {
+@test "the coordinator distinguishes an answer with a token from one by login" {
   need_tool task-dispatch
   configured '{}'
   asked

@@ -71,7 +71,7 @@ failing() {
     "${@:2}" || status=$?
 }
 
-@test "a disk that fails: 75, nothing told that is not on record, and after the repair all of it" {
+@test "a disk that fails: 75, nothing reported that is not on record, and after the repair all of it" {
   [ -e "$AMP_BUILD/tests/fault/faildisk.so" ]
   native "a preloaded shim must come first"
   join first >told.0

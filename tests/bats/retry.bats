@@ -31,7 +31,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" --retries 2 --backoff 1s,2s "${@:
 letters() { amp-ack dead list --json | jq -r '"\(.code) \(.attempts)"' | paste -sd,; }
 state() { amp-ack status --all --json | grep -F "\"msg_id\":\"$1\"" | sed -n 's/^[^{]*{[^{]*"state":"\([A-Z_]*\)".*/\1/p'; }
 
-@test "SW4RM: two more attempts with growing counts, one operation; then a dead letter that tells all" {
+@test "SW4RM: two more attempts with growing counts, one operation; then a dead letter with the complete history" {
   m 1 | jq -c '{to: "bob", msg: .}' | sed 's/,/ ,/g' >first
   track 12:00:00 <first >/dev/null
   sweep 12:00:10 >told
@@ -122,7 +122,7 @@ state() { amp-ack status --all --json | grep -F "\"msg_id\":\"$1\"" | sed -n 's/
     .timed_out_at == "2026-03-01T12:00:10.000Z" and .acked_at == "2026-03-01T12:00:11.000Z"'
 }
 
-@test "without retries a timeout is told once and kept as a dead letter, in each protocol's own words" {
+@test "without retries a timeout is reported once and kept as a dead letter, in each protocol's own words" {
   { m 1; message task_dispatch '.ack_timeout_sec = 10'; } | track 12:00:00 >/dev/null
   amp-ack sweep --now 2026-03-01T12:00:10Z >told
   jq -se 'length == 2 and any(.msg.payload.error_code == "ACK_TIMEOUT") and
@@ -274,7 +274,7 @@ closed() { amp-ack dead list --json --all | jq -r .state | sort | paste -sd' '; 
     [["terminal_error", "permanent", "PERMISSION_DENIED"], ["retries_exhausted", "temporary", "BUFFER_FULL"]]'
 }
 
-@test "an event of the Runtime Protocol has five attempts unless told otherwise" {
+@test "an event of the Runtime Protocol has five attempts by default" {
   e 1 | track 12:00:00 >/dev/null
   for m in 01 10 20 30 40 50; do
     amp-ack sweep --now "2026-03-01T12:$m:00Z" --backoff 1s,1s

@@ -54,7 +54,7 @@ EOS
   [ ! -s "$STATE/branch" ]
 }
 
-@test "exit 0 without a verdict approves nothing: repeated, then told to the coordinator" {
+@test "exit 0 without a verdict approves nothing: repeated, then reported to the coordinator" {
   done_work
   agent silent <<'EOS'
 echo run >>"$AMP_STATE/runs"

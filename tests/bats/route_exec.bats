@@ -77,7 +77,7 @@ S
 T
 }
 
-@test "the exit status tells a refusal from an absent handler" {
+@test "the exit status distinguishes a refusal from an absent handler" {
   run -1 --separate-stderr amp-route -r '* => exec-each:false' < <(message task_dispatch)
   run -69 amp-route --attempts 1 -r '* => exec-each:sh -c "exit 75"' < <(message task_dispatch)
   run -69 amp-route --attempts 1 -r '* => exec-each:sh -c "kill -9 \$\$"' < <(message task_dispatch)
@@ -172,7 +172,7 @@ S
   [ "$(amp-ack dead list --state state --json --route 'exec-each:*' | jq -r .route)" = 'exec-each:sh -c "exit 77"' ]
 }
 
-@test "what a SW4RM producer is told has a code of its protocol, and ours beside it" {
+@test "a report to a SW4RM producer has a code of its protocol, and ours beside it" {
   sw4rm=$(jq -cn '{message_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", producer_id: "agent-1",
     correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee002", sequence_number: 1, retry_count: 0,
     message_type: "DATA", content_type: "application/json", content_length: 2, payload: {}}')

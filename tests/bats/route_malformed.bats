@@ -51,7 +51,7 @@ e5 bad_value'
   [ "$(jq -r .line state/error.ndjson | sort -u | wc -l)" -eq 18 ]
 }
 
-@test "without a state directory the sender is told as well, and a dry run tells nobody" {
+@test "without a state directory the sender is notified as well, and a dry run notifies nobody" {
   lines >in
   run -1 --separate-stderr amp-route -r '* => agents' --agent b=file:got <in
   [ "${#lines[@]}" -eq 11 ]

@@ -30,7 +30,7 @@ many() {
   find box -type f -name '*.json' | sort | cmp before -
 }
 
-@test "another message under a known id is told, and takes nobody's place" {
+@test "another message under a known id is reported, and replaces none" {
   { message task_dispatch; message task_dispatch '.payload.description = "other"'; } >in
   for state in state ""; do
     rm -rf box

@@ -95,7 +95,7 @@ A
   grep -qF $'\e[31mlocked' colored
 }
 
-@test "show tells the story; what others wrote is behind a bar; what comes next" {
+@test "show prints the story; what others wrote is behind a bar; what comes next" {
   task-dispatch show 2 >out
   grep -q "^== T-2026-002: locked" out
   grep -q "^  task         | work of y" out

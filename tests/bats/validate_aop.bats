@@ -87,7 +87,7 @@ padded() {
     "1 true false" ]
 }
 
-@test "--effective tells of the lines that are refused, and writes nothing for them" {
+@test "--effective reports the lines that are refused, and writes nothing for them" {
   run --separate-stderr -1 amp-validate --effective -e - <<<"$(base task '.task.category = "x"')"
   [ -z "$output" ]
   [ "$(jq -r .code <<<"$stderr")" = E_SCHEMA_VALIDATION ]

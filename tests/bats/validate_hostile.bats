@@ -95,7 +95,7 @@ times() {
   judged
 }
 
-@test "a string that is not closed is told as that, wherever it ends" {
+@test "a string that is not closed is reported as such, wherever it ends" {
   local text i
   text=$(cat good)
   # Cut inside each string of the message.
@@ -238,7 +238,7 @@ times() {
   done
 }
 
-@test "a name of any length is told in part, and the stream goes on" {
+@test "a name of any length is printed in part, and the stream goes on" {
   jq -nc '{msg_id: "task_dispatch-T-2026-044-1", protocol_version: "AMP/1.0", type: "task_dispatch", from: "coordinator",
     to: "executor", task_id: "T-2026-044", timestamp: "2026-02-26T14:32:07+00:00", requires_ack: true, payload: {
     description: "x", repo: "/srv", branch: "f", subtasks: [{subtask_id: "T-2026-044-S1", description: "d",

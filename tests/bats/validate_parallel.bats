@@ -71,7 +71,7 @@ setup() {
   grep -q line_too_long "$T/one.err"
 }
 
-@test "several files keep their order; one that is missing is told in its turn" {
+@test "several files keep their order; one that is missing is reported in its turn" {
   run --separate-stderr amp-validate -j 4 good nowhere bad good2
   [ "$status" -eq 65 ]
   cat good good2 | cmp - <(printf '%s\n' "$output")

@@ -119,7 +119,7 @@ EOF
   verdicts '{"format":"made-up"}' --formats <<<'+"x"'
 }
 
-@test "documents: pretty-printed, arrays, several files; the line at fault is told" {
+@test "documents: pretty-printed, arrays, several files; the line at fault is reported" {
   echo '{"items":{"type":"object","required":["a"],"additionalProperties":{"type":"integer"}},"type":"array"}' >schema.json
   printf '[\n  {"a": 1},\n  {"a": 2}\n]\n' >good.json
   printf '[{"a":1}]' >compact.json
@@ -576,7 +576,7 @@ EOF
   [ "$(jq -r '.code // "valid"' <<<"$output" | paste -sd' ')" = "pattern_limit pattern_limit valid" ]
 }
 
-@test "a location of any length is told in part, and the stream goes on" {
+@test "a location of any length is printed in part, and the stream goes on" {
   echo '{"additionalProperties":{"additionalProperties":{"type":"string"}}}' >nested.json
   jq -cn '{a: {("k" * 17000000): 1}}, {}' >long
   for form in basic detailed; do

@@ -162,7 +162,7 @@ EOF
   [[ $stderr == *"died three times within a minute, and does not start"* ]]
 }
 
-@test "what history tells is synced before a line passes" {
+@test "what history prints is synced before a line passes" {
   shim=$AMP_BUILD/tests/fault/faildisk.so
   grep -q fsanitize "$AMP_BUILD/flags" && skip "the sanitizer comes before the shim"
   # Without the watermark nobody knows how far the log is on disk. The helper has an environment of its own.

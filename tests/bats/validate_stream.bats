@@ -237,7 +237,7 @@ setup() {
 amp-validate: error: stdin:1: in.name: schema_violation: is missing" ]
 }
 
-@test "what is no JSON is told with its place and what stands there" {
+@test "input that is not JSON is reported with its place and the text there" {
   printf '%s\n' '{"msg_id":"abc' '{"msg_id":"a,"type":"x"}' '{"a":1,"a":2}' '{"a":[1,' 'hello' >in
   run --separate-stderr amp-validate in
   [ "$status" -eq 1 ]
@@ -304,7 +304,7 @@ amp-validate: error: stdin:1: in.name: schema_violation: is missing" ]
   [[ $stderr == *'did you mean `amp/task_dispatch`?'* ]]
 }
 
-@test "of a line with very many faults 64 are told, and how many more there are" {
+@test "of a line with very many faults 64 are printed, and the number of the others" {
   message task_dispatch | jq -c '.payload += ([range(300) | {key: "f\(.)", value: 1}] | from_entries)' >in
   run amp-validate -e records in
   [ "$status" -eq 1 ]

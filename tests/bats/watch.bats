@@ -108,7 +108,7 @@ ends() {
   done
 }
 
-@test "retries leave when their wait is over, and then a person is told" {
+@test "retries leave when their wait is over, and then a person is notified" {
   due 1 1
   timeout 30 amp-ack watch --until-idle --retries 2 --backoff 200ms,300ms --metrics m.ndjson >out
   [ "$(jq -r .type out | paste -sd' ')" = "task_dispatch task_dispatch escalation" ]
@@ -201,7 +201,7 @@ ends() {
   done
 }
 
-@test "killed at any moment, again and again: everything is told, once" {
+@test "killed at any moment, again and again: everything is reported, once" {
   NOW=2026-01-01T00:00:00Z due 1 $(seq 800)
   for ((round = 0; round < 12; round++)); do
     kill9_round 150 amp-ack watch --until-idle >"out.$round"

@@ -52,7 +52,7 @@ watch() {
   pids="${pids-} $!"
 }
 
-@test "set forward: what is overdue by it is told at once" {
+@test "set forward: what is overdue by it is reported at once" {
   no_sanitizer
   by_clock=(env LD_PRELOAD="$shim" FAIL_CLOCK_FILE="$PWD/clock")
   set_clock 0
