@@ -311,7 +311,7 @@ json_t *mcp_attempt_verdict_read(struct mcp *m, struct amp_error *err);
 
 /* ---- resources.c ---- */
 
-void mcp_resources_list(struct mcp *m, const struct mcp_to *to);
+void mcp_resources_list(struct mcp *m, const struct mcp_to *to, const json_t *params);
 void mcp_resources_templates(struct mcp *m, const struct mcp_to *to);
 void mcp_resources_read(struct mcp *m, const struct mcp_to *to, const json_t *params);
 /* on: resources/subscribe; else resources/unsubscribe. */

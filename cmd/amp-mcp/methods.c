@@ -129,22 +129,30 @@ static void level_set(struct mcp *m, const struct mcp_to *to, json_t *params)
     mcp_result(m, to, json_object());
 }
 
+/* Lists that fit one page have no cursor. */
+static bool cursor_refuse(struct mcp *m, const struct mcp_to *to, const json_t *params)
+{
+    if (!json_object_get(params, "cursor"))
+        return false;
+    mcp_error(m, to, AMP_RPC_PARAMS, NULL, "cursor: this list has one page");
+    return true;
+}
+
 static void tools_list(struct mcp *m, const struct mcp_to *to, json_t *params)
 {
-    (void)params;
-    mcp_tools_list(m, to);
+    if (!cursor_refuse(m, to, params))
+        mcp_tools_list(m, to);
 }
 
 static void resources_list(struct mcp *m, const struct mcp_to *to, json_t *params)
 {
-    (void)params;
-    mcp_resources_list(m, to);
+    mcp_resources_list(m, to, params);
 }
 
 static void resources_templates(struct mcp *m, const struct mcp_to *to, json_t *params)
 {
-    (void)params;
-    mcp_resources_templates(m, to);
+    if (!cursor_refuse(m, to, params))
+        mcp_resources_templates(m, to);
 }
 
 static void resources_read(struct mcp *m, const struct mcp_to *to, json_t *params)

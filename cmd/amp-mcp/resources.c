@@ -14,6 +14,7 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
+#include <amp/base/num.h>
 
 #include "flow/story/story.h"
 #include "mcp.h"
@@ -21,7 +22,8 @@
 
 #define FILE_MAX ((size_t)8 << 20)
 #define TASK_URI "amp://task/"
-#define LISTED   200 /* tasks in the list of resources */
+#define LISTED   10000 /* tasks in the list of resources */
+#define PAGE     200   /* resources in an answer */
 
 static const struct resource {
     const char *uri, *name, *doc, *mime;
@@ -214,17 +216,41 @@ static void digest_of(const json_t *value, char out[AMP_SHA256_MAX])
         amp_sha256_hex(amp_buf_span(&text), out);
 }
 
-void mcp_resources_list(struct mcp *m, const struct mcp_to *to)
+/* The page that the cursor names: the number of its first resource. NULL: not a cursor of ours. */
+static json_t *page_make(const json_t *list, const json_t *cursor)
+{
+    const char *text = cursor ? json_string_value(cursor) : "0";
+    int64_t at = 0;
+    char next[24];
+
+    if (!text ||
+        amp_num_parse(amp_span_str(text), 0, (int64_t)json_array_size(list), &at, NULL) < 0)
+        return NULL;
+    json_t *page = json_array(), *result = json_pack("{s:o}", "resources", page);
+    size_t i = (size_t)at;
+    for (; result && i < json_array_size(list) && i < (size_t)at + PAGE; i++)
+        json_array_append(page, json_array_get(list, i));
+    snprintf(next, sizeof next, "%zu", i);
+    if (result && i < json_array_size(list))
+        json_object_set_new(result, "nextCursor", json_string(next));
+    return result;
+}
+
+void mcp_resources_list(struct mcp *m, const struct mcp_to *to, const json_t *params)
 {
     struct amp_error err;
-    json_t *list = list_make(m, &err);
+    json_auto_t *list = list_make(m, &err);
 
     if (!list) {
         mcp_error(m, to, AMP_RPC_INTERNAL, json_pack("{s:s}", "code", err.code), "%s", err.what);
         return;
     }
     digest_of(list, m->list_was);
-    mcp_result(m, to, mcp_cacheable(to, json_pack("{s:o}", "resources", list), 0));
+    json_t *page = page_make(list, json_object_get(params, "cursor"));
+    if (page)
+        mcp_result(m, to, mcp_cacheable(to, page, 0));
+    else
+        mcp_error(m, to, AMP_RPC_PARAMS, NULL, "cursor: not one of this list");
 }
 
 void mcp_resources_templates(struct mcp *m, const struct mcp_to *to)

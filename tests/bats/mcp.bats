@@ -109,12 +109,15 @@ EOS
     awk 'BEGIN { for (i = 0; i < 100; i++) printf "["; print "" }'
     awk 'BEGIN { printf "\""; for (i = 0; i < 4200000; i++) printf "x"; print "\"" }'
     printf '"\xff"\n'
+    echo '{"jsonrpc":"2.0","id":15,"method":"tools/list","params":{"cursor":"1"}}'
+    echo '{"jsonrpc":"2.0","id":16,"method":"resources/list","params":{"cursor":"x"}}'
+    echo '{"jsonrpc":"2.0","id":17,"method":"resources/list","params":{"cursor":"2"}}'
     echo '{"jsonrpc":"2.0","method":"notifications/unknown"}'
     echo '{"jsonrpc":"2.0","id":99,"result":{}}'
     printf '{"jsonrpc":"2.0","id":14,"method":"ping"}' # without a line end
   } | once ann
   [ "$(jq -r '[.id, .error.code // "ok"] | join(":")' out.ndjson | paste -sd ' ')" = \
-    "0:ok :-32700 :-32700 :-32600 :-32600 3:-32600 4:-32600 5:-32601 6:-32602 7:-32602 8:-32002 :-32600 10:-32602 11:-32600 :-32700 :-32700 :-32600 :-32700 14:ok" ]
+    "0:ok :-32700 :-32700 :-32600 :-32600 3:-32600 4:-32600 5:-32601 6:-32602 7:-32602 8:-32002 :-32600 10:-32602 11:-32600 :-32700 :-32700 :-32600 :-32700 15:-32602 16:-32602 17:ok 14:ok" ]
 }
 
 @test "batches in the revisions that have them" {
@@ -482,6 +485,36 @@ EOS
     and (.["10"].result.structuredContent | .answered and .decision == "resume" and .note == "blue")'
   cp result.ndjson out.ndjson
   got out.ndjson '.payload?.self_assessment?.notes == ["ran it"]'
+}
+
+@test "with Landlock alone and with identities: a cancelled question is withdrawn, signed, and the task goes on" {
+  native "a sanitizer reserves more memory than the sandbox gives"
+  unset AMP_STATE AMP_CONFINE AMP_IDENTITY
+  "$AMP_BUILD/libexec/amp/confine" --probe | jq -e '.landlock > 0 and .seccomp' || skip "this machine cannot confine"
+  workplace
+  agent work <<EOS
+touch a
+coproc MCP { amp-mcp --agent executor; }
+say() { printf '%s\n' "\$1" >&\${MCP[1]}; }
+heard() { while IFS= read -r -t 20 line <&\${MCP[0]}; do [[ \$line != *"\$1"* ]] || return 0; done; exit 1; }
+say '$INIT'
+say '$(call 1 ask_human '{"question":"Which colour?"}')'
+heard 'waiting for a person: question '
+say '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
+say '$(call 2 progress '{"text":"blue, then"}')'
+heard '"id":2,'
+say '$(call 3 reply '{"outcome":"complete","criteria_met":[true,true],"notes":["ran it"]}')'
+heard '"id":3,'
+EOS
+  coordinated() { task-dispatch coordinate --state "$STATE" 2>>said || :; }
+  dispatch '.from = "admin" | .to = "coordinator"' | coordinated | grep '"type":"task_dispatch"' >in.ndjson
+  "$AMP_BUILD/tests/fixture/without" namespaces -- task-dispatch run --best-effort --state "$STATE" --exec ./work <in.ndjson >out.ndjson 2>err
+  grep -q 'namespaces' err
+  got out.ndjson '.msg.code? == "withdrawn" and (.sig.key | length > 0)'
+  coordinated <out.ndjson >next.ndjson
+  jq -e '.state == "in_review" and (.withdrawn | length) == 1 and .escalations == []' "$STATE/tasks/T-2026-001.json"
+  got next.ndjson '.msg.type? == "review_request"'
+  [ "$(hitl-prompt list --state "$STATE" --json | wc -l)" -eq 0 ]
 }
 
 @test "a question through the control FIFO of an attempt" {

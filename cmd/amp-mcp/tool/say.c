@@ -420,7 +420,7 @@ static enum mcp_step message_send(struct mcp_call *call, struct amp_error *err)
      */
     int rc = amp_sequence_emit(m->store, amp_span_str(m->box), m->box, saying_compose, &s, err);
     amp_buf_release(&s.line);
-    if (rc < 0)
+    if (rc < 0 || amp_store_sync(m->store, err) < 0) /* then it may not be recorded */
         return MCP_FAILED;
     rc = outbox_emit(m, err);
     if (rc < 0 && err->status == AMP_NO)
