@@ -226,6 +226,13 @@ setup() {
   done
 }
 
+@test "task-dispatch-handoff(1), task-dispatch-activity(1)" {
+  need jq
+  examples task-dispatch-handoff.1 task-dispatch-activity.1 >script
+  run -0 bash -euo pipefail script
+  cmp notes.json got.json
+}
+
 @test "hitl-prompt-receive(1)" {
   need_tool hitl-prompt amp-sign
   need ssh-keygen
