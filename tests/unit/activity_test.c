@@ -127,7 +127,7 @@ static void race(const char *dir)
     int won = 0, refused = 0, status;
 
     for (int i = 0; i < 8; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "r%d", i);
         if ((pid[i] = fork()) == 0) {
             const struct amp_store_options opt = {.lock_timeout_ms = 20000};
