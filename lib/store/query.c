@@ -394,15 +394,20 @@ static int kind_number_read(struct amp_store *s, enum amp_index_statement which,
     return 0;
 }
 
-static int kind_number(struct amp_store *s, enum amp_index_statement which, const char *kind,
-                       int64_t *out, struct amp_error *err)
+/* soon: a statement that is asked first, since it gives the same number or 0; AMP_IX_COUNT: none.
+ */
+static int kind_number(struct amp_store *s, enum amp_index_statement soon,
+                       enum amp_index_statement which, const char *kind, int64_t *out,
+                       struct amp_error *err)
 {
     struct bounds b;
     int64_t n = 0;
     bool own;
     if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0 || amp_turn_enter(s, &own, err) < 0)
         return -1;
-    int rc = kind_number_read(s, which, &b, &n, err);
+    int rc = soon < AMP_IX_COUNT ? kind_number_read(s, soon, &b, &n, err) : 0;
+    if (rc == 0 && !n)
+        rc = kind_number_read(s, which, &b, &n, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
         rc = kind_number_read(s, which, &b, &n, err);
     if (amp_turn_leave(s, own, rc, err) < 0)
@@ -414,13 +419,13 @@ static int kind_number(struct amp_store *s, enum amp_index_statement which, cons
 int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *due_ms,
                        struct amp_error *err)
 {
-    return kind_number(s, AMP_IX_NEXT_DUE, kind, due_ms, err);
+    return kind_number(s, AMP_IX_NEXT_DUE_SOON, AMP_IX_NEXT_DUE, kind, due_ms, err);
 }
 
 int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err)
 {
     int64_t count = 0;
-    if (kind_number(s, AMP_IX_HOW_MANY, kind, &count, err) < 0)
+    if (kind_number(s, AMP_IX_COUNT, AMP_IX_HOW_MANY, kind, &count, err) < 0)
         return -1;
     *n = (uint64_t)count;
     return 0;
@@ -429,7 +434,7 @@ int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct a
 int amp_store_count_due(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err)
 {
     int64_t count = 0;
-    if (kind_number(s, AMP_IX_HOW_MANY_DUE, kind, &count, err) < 0)
+    if (kind_number(s, AMP_IX_COUNT, AMP_IX_HOW_MANY_DUE, kind, &count, err) < 0)
         return -1;
     *n = (uint64_t)count;
     return 0;

@@ -52,6 +52,9 @@ struct sqlite3_stmt;
     X(HOW_MANY, "SELECT count(*) FROM rec WHERE key>?1 AND key<?2")                                \
     X(COUNT_OVERDUE, "SELECT count(*) FROM (SELECT 1 FROM rec WHERE due>0 AND due<=?3 AND key>?1"  \
                      " AND key<?2 LIMIT ?4)")                                                      \
+    /* One of the first records that are due, if one of them is of that kind. */                   \
+    X(NEXT_DUE_SOON, "SELECT due FROM (SELECT due,key FROM rec WHERE due>0 ORDER BY due LIMIT 64)" \
+                     " WHERE key>?1 AND key<?2 ORDER BY due LIMIT 1")                              \
     X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
     X(OLD_REC, "SELECT * FROM rec WHERE key>?1 ORDER BY key LIMIT ?2")                             \
     X(OLD_OUT, "SELECT * FROM outbox WHERE (n,i)>(?1,?2) ORDER BY n,i LIMIT ?3")                   \
