@@ -63,7 +63,7 @@ struct amp_store {
     bool verified;       /* the complete last segment was checked, by this handle or in this boot */
     uint32_t epoch;      /* of the watermark, when log.end was verified */
     bool new_generation; /* the index was replaced, and no frame records it yet */
-    bool in_turn, batch;
+    bool in_turn, batch, appended; /* appended: this handle wrote a frame */
     unsigned turns, turn_frames;
     size_t turn_bytes;
     uint64_t need; /* the highest frame that this process read or wrote */
@@ -148,8 +148,8 @@ int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err);
 int amp_turn_leave(struct amp_store *s, bool own, int rc, struct amp_error *err);
 /* In a batch: when the turn's limits are reached, ends it and takes the next one. */
 int amp_turn_renew(struct amp_store *s, struct amp_error *err);
-/* Before closing: shortens the write-ahead log for the next process, if it can have the lock at
- * once. */
+/* Before closing a store that wrote: shortens the write-ahead log for the next process, if it can
+ * have the lock at once. After a crash the next writer does this; readers need not wait for it. */
 void amp_turn_last(struct amp_store *s);
 
 /* The outcome of a look-up, or -1 with an error. */

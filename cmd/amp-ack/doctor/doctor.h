@@ -82,5 +82,7 @@ int doctor_segments(struct amp_store *s, const char *dir, struct amp_error *err)
 /* Report an incomplete last line, and an index that is damaged or missing. */
 void doctor_tail(const char *dir);
 void doctor_index(const char *dir);
+/* Reads the complete index. */
+void doctor_index_pages(struct amp_store *s, const char *dir);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "doctor.h"
 #include "store/history/history.h"
+#include "store/history/verify.h"
 
 enum { PROGRESS_MS = 2000 };
 
@@ -85,6 +86,14 @@ void doctor_index(const char *dir)
     if (!any && segments)
         doctor_say(DOCTOR_WARN, doctor_fix("amp-ack status --state %s", doctor_quote(dir)),
                    "the index is missing; the next writer builds it from the log");
+}
+
+void doctor_index_pages(struct amp_store *s, const char *dir)
+{
+    struct amp_error why;
+    if (amp_store_check_index(s, &why) < 0)
+        doctor_say(DOCTOR_WARN, doctor_fix("rm %s/index*.db", doctor_quote(dir)),
+                   "%s; without it, the next writer builds a new one from the log", why.what);
 }
 
 struct reading {

@@ -304,3 +304,13 @@ int amp_store_verify(struct amp_store *s, const struct amp_store_verify *how,
     *out = w.v;
     return rc == SCAN_DONE ? 0 : -1;
 }
+
+int amp_store_check_index(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_index ix;
+    amp_index_init(&ix, s->dirfd, s->real, true);
+    if (amp_index_open(&ix, 0, err) == 0)
+        amp_index_check(&ix, err);
+    amp_index_close(&ix);
+    return ix.corrupt ? -1 : 0;
+}

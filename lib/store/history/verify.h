@@ -42,4 +42,8 @@ struct amp_store_verdict {
 int amp_store_verify(struct amp_store *s, const struct amp_store_verify *how,
                      struct amp_store_verdict *out, struct amp_error *err);
 
+/* Reads the complete index, outside of a turn: its structure, the checksums of its pages and of its
+ * rows. TEMPFAIL index_failed: it is damaged. 0 also if there is none, or it cannot be opened. */
+int amp_store_check_index(struct amp_store *s, struct amp_error *err);
+
 #endif

@@ -375,6 +375,7 @@ int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at
     if (amp_log_append(&s->log, f, at, err) < 0)
         return -1;
     amp_store_written(s, f->key);
+    s->appended = true;
     s->turn_frames++;
     s->turn_bytes += f->head.size;
     if (amp_cache_note(&s->cache, f, at, err) == 0 || amp_turn_index(s, NULL) == 0)

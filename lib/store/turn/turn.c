@@ -104,7 +104,7 @@ void amp_turn_last(struct amp_store *s)
 {
     bool own;
     int64_t wait = s->opt.lock_timeout_ms;
-    if (s->opt.read_only || s->failed ||
+    if (s->opt.read_only || s->failed || !s->appended ||
         (s->cache.frames < FRAMES_AT_END && s->index.wal_pages <= WAL_AT_END))
         return;
     s->opt.lock_timeout_ms = 0;
