@@ -8,11 +8,18 @@
 # the largest resident memory in KiB. A million messages take 1.7 GB in BENCH_DIR, and a minute or
 # two. HISTORY_DIR names a directory that is kept, and used again.
 #
-# Measured on 2 processors (a virtual disk; in ms, memory in MiB):
+# Measured on 2 processors that others used as well, so in ms of the processor (largest memory in MiB):
 #
-#                                           1,000,000          10,000,000
-#                                           ms   MiB           ms   MiB
-# MEASURED
+#                                       1,000,000    10,000,000
+# open                                  2.4 (5.7)    2.4 (5.6)
+# open, first of a boot                 2.8 (5.6)    2.3 (5.6)   before checksums of pages: 8,324 (24)
+# the same from the disk, in all        5.0          3.2 to 15
+# log --id                              6.0 (7.7)    11 (6.2)
+# log --task                            7.2 (7.6)    14 to 31 (6.2)
+# status                                3.6 (6.1)    3.8 (6.1)
+# open after kill -9                    9 to 14 (8)  5 to 10 (7)
+# on disk (MB): log                     1,414        14,226
+#   index.db, index.db-sums, terms      171, 1, 98   1,742, 4, 973
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PWD/build/bin:$PATH
