@@ -102,3 +102,19 @@ int amp_repository_find(const char *dir, struct amp_repository *out, struct amp_
                         out->gitdir);
     return 0;
 }
+
+int amp_repository_lock(const char *common, const char *lock, int64_t wait_ms, int *dir, int *fd,
+                        struct amp_error *err)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/amp", common);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", common);
+    if (amp_mkdirs(path, 0755, err) < 0)
+        return -1;
+    *dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*dir < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", path);
+    *fd = amp_file_open(*dir, lock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
+    return *fd < 0 || amp_lock(*fd, wait_ms, err) < 0 ? -1 : 0;
+}

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <amp/base/error.h>
 
@@ -23,5 +24,12 @@ int amp_repository_find(const char *dir, struct amp_repository *out, struct amp_
  * may have others. false: there is no such file, or it is too large. */
 bool amp_repository_text(const char *dir, const char *name, const char *prefix, char *out,
                          size_t size);
+
+/* For writing a file in COMMON/amp, which is made if it is missing: opens the directory (*dir) and
+ * takes the lock of the file named lock. The lock ends when its descriptor (*fd) is closed; the
+ * caller closes both, also after a failure, so they must be -1 or open before. USAGE bad_path: the
+ * path is too long; IOERR; TEMPFAIL: another process has the lock for all of wait_ms. */
+int amp_repository_lock(const char *common, const char *lock, int64_t wait_ms, int *dir, int *fd,
+                        struct amp_error *err);
 
 #endif

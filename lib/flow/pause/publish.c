@@ -11,6 +11,7 @@
 #include <amp/base/file.h>
 
 #include "agent/work.h"
+#include "base/file/repository.h"
 #include "base/grow.h"
 #include "worktree/binding.h"
 #include "worktree/git/git.h"
@@ -71,18 +72,10 @@ static int file_write(const struct places *p, const char *repo, const char *comm
                       struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
-    char dir[PATH_MAX + 8];
+    AMP_CLOSE int fd = -1, lock = -1;
     const struct amp_pause *all = amp_pauses_find(p->now, AMP_SPAN(""), AMP_SPAN(""));
 
-    snprintf(dir, sizeof dir, "%s/amp", common);
-    if (amp_mkdirs(dir, 0755, err) < 0)
-        return -1;
-    AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return amp_fail_errno(err, AMP_IOERR, "%s", dir);
-    AMP_CLOSE int lock =
-        amp_file_open(fd, AMP_STOPPED_FILE ".lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
-    if (lock < 0 || amp_lock(lock, LOCK_MS, err) < 0)
+    if (amp_repository_lock(common, AMP_STOPPED_FILE ".lock", LOCK_MS, &fd, &lock, err) < 0)
         return -1;
     amp_buf_init(&text, AMP_STOPPED_MAX);
     if (amp_buf_str(&text, AMP_STOPPED_HEAD, err) < 0)

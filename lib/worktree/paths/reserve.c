@@ -10,6 +10,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "base/file/repository.h"
 #include "worktree/binding.h"
 #include "json/record.h"
 
@@ -266,20 +267,10 @@ static int line_add(void *ctx, const struct amp_reservation *r, int64_t since_ms
 
 int amp_reserve_publish(struct amp_store *s, const char *common, struct amp_error *err)
 {
-    char dir[PATH_MAX];
     AMP_BUF struct amp_buf text = {0};
-    int n = snprintf(dir, sizeof dir, "%s/amp", common);
-    if (n < 0 || (size_t)n >= sizeof dir)
-        return amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", common);
-    if (amp_mkdirs(dir, 0755, err) < 0)
-        return -1;
-    AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return amp_fail_errno(err, AMP_IOERR, "%s", dir);
+    AMP_CLOSE int fd = -1, lock = -1;
     /* The list is read under the lock, so that the last writer has the newest. */
-    AMP_CLOSE int lock =
-        amp_file_open(fd, AMP_RESERVED_FILE ".lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
-    if (lock < 0 || amp_lock(lock, 10000, err) < 0)
+    if (amp_repository_lock(common, AMP_RESERVED_FILE ".lock", 10000, &fd, &lock, err) < 0)
         return -1;
     amp_buf_init(&text, AMP_RESERVED_MAX);
     if (amp_buf_str(&text, "amp-reservations 1\n", err) < 0)
