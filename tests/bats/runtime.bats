@@ -217,3 +217,11 @@ END
   [ "$(made)" -eq 1 ]
   [ "$(made)" -eq 0 ]
 }
+
+@test "with identities and walls as by default a task is carried out, too" {
+  unset AMP_IDENTITY AMP_CONFINE
+  printf '%s\n' '#!/bin/sh' 'echo "{\"resultSummary\":\"walled\"}" >"$AMP_RESULT"' >agent
+  task 1 good >in
+  run -0 --separate-stderr task-dispatch run --state s --agent worker --best-effort -x ./agent <in
+  [ "$(jq -r '(.msg // .) | select(.kind == "task_complete") | .payload.resultSummary' <<<"$output")" = walled ]
+}

@@ -104,7 +104,8 @@ static int sender_nack(struct amp_worker *w, const struct amp_view *v, const str
 static int message_hear(struct amp_worker *w, const struct amp_view *v, bool ours, const char *bad,
                         struct amp_error *err)
 {
-    const char *asker = ours ? w->role->asked_by : NULL;
+    /* Other protocols have no coordinator: any sender that may speak sends work. */
+    const char *asker = ours && amp_terms_of(v->protocol)->keeps_tasks ? w->role->asked_by : NULL;
     struct amp_said said;
     struct amp_error why;
     int rc = amp_identities_who(w->opt->ids, v, w->opt->trusted, &said, &why, err);
