@@ -211,7 +211,7 @@ ids() {
   amp-ack dead requeue --dry-run --every >>would
   [ "$(jq -r '[.action, .dry_run] | join(" ")' would | paste -sd' ')" = \
     "purge true purge true requeue true requeue true" ]
-  cmp <(cat before/log/*) <(cat state/log/*)
+  cmp <(cat before/log/*.ndjson) <(cat state/log/*.ndjson)
 }
 
 @test "what is purged is gone, logged and exported; the rest stays" {

@@ -110,7 +110,9 @@ E_MALFORMED_RESPONSE execution_summary.summary" ]
   run -1 amp-validate -e - bare
   for f in strict unknown mixed; do
     run -1 --separate-stderr track 12:00:01 <$f
-    [[ -z $output && $stderr == *E_MALFORMED_RESPONSE* ]]
+    [[ $stderr == *E_MALFORMED_RESPONSE* ]]
+    # Nothing but the events that say so to the sender (AOP §1.3).
+    [ "$(jq -r '.event + " " + .reason' <<<"$output" | sort -u)" = "VERSION_FALLBACK E_MALFORMED_RESPONSE" ]
   done
   cat bare silent | track 12:00:02 >out
   cmp out <(cat bare silent)

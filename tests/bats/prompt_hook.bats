@@ -315,7 +315,7 @@ allow: allowed by hitl.hook.rules" ]
   [ "$(<status)" -eq 0 ]
   [[ $(<reply) == *'"deny"'*"in time"* ]]
   run -1 hitl-prompt answer --state "$state" "$(question)" approve
-  [[ $output == *"has ended"* ]]
+  [[ $output == *"its sender withdrew the question"* ]]
   ask two make
   wait_until 5 pgrep -P "$hook_pid" -x hitl-prompt
   kill -TERM "$(pgrep -P "$hook_pid" -x hitl-prompt)"

@@ -121,8 +121,8 @@ enum mcp_step mcp_attempt_progress_step(struct mcp_call *call, struct amp_error 
 {
     json_t *got = NULL;
     enum mcp_step how = request_look(call, &got, err);
-    json_auto_t *answer = got;
 
+    json_decref(got);
     if (how == MCP_DONE && !(call->result = json_pack("{s:b}", "recorded", 1)))
         amp_fail_memory(err);
     return how != MCP_DONE || call->result ? how : MCP_FAILED;
