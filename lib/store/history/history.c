@@ -2,6 +2,7 @@
 #include "store/history/history.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "store/store_int.h"
@@ -108,6 +109,32 @@ int amp_store_frames_on(struct amp_store *s, struct amp_store_place *at, amp_sto
     if (amp_store_range(s, &first, &f.to, err) < 0 || amp_store_sync(s, err) < 0)
         return -1;
     return frames_read(s, at->pos, &f, err);
+}
+
+struct changes {
+    char kind[AMP_KEY_KIND_MAX + 2]; /* with the separator */
+    amp_store_changed_fn fn;
+    void *ctx;
+};
+
+static int change_visit(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *err)
+{
+    const struct changes *c = ctx;
+    struct amp_span key = amp_frame_key(frame);
+
+    (void)n;
+    return amp_span_starts(key, c->kind) ? c->fn(c->ctx, key, err) : 0;
+}
+
+int amp_store_changes_on(struct amp_store *s, struct amp_store_place *at, const char *kind,
+                         amp_store_changed_fn fn, void *ctx, struct amp_error *err)
+{
+    struct changes c = {.fn = fn, .ctx = ctx};
+    struct frames f = {.after = at->pos.n, .at = at, .fn = change_visit, .ctx = &c};
+    uint64_t first;
+
+    snprintf(c.kind, sizeof c.kind, "%s.", kind);
+    return amp_store_range(s, &first, &f.to, err) < 0 ? -1 : frames_read(s, at->pos, &f, err);
 }
 
 /* ---- commits ---- */

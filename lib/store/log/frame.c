@@ -337,12 +337,18 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
     return 0;
 }
 
-bool amp_frame_is_of(struct amp_span frame, struct amp_span key)
+struct amp_span amp_frame_key(struct amp_span frame)
 {
     static const char before[] = ",\"key\":\"";
     const size_t n = sizeof before - 1;
     /* The key is near the start of a frame. */
     const char *p = memmem(frame.p, frame.n < 200 ? frame.n : 200, before, n);
-    return p && (size_t)(frame.p + frame.n - p) > n + key.n && memcmp(p + n, key.p, key.n) == 0 &&
-           p[n + key.n] == '"';
+    const char *end = p ? memchr(p + n, '"', (size_t)(frame.p + frame.n - p) - n) : NULL;
+
+    return end ? (struct amp_span){p + n, (size_t)(end - p) - n} : (struct amp_span){"", 0};
+}
+
+bool amp_frame_is_of(struct amp_span frame, struct amp_span key)
+{
+    return amp_span_eq(amp_frame_key(frame), key);
 }

@@ -111,6 +111,8 @@ int amp_frame_encode(struct amp_frame *f, const struct amp_chain *chain, struct 
 int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
                      struct amp_frame_arena *a, struct amp_frame *out, struct amp_error *err);
 
+/* The key of a checked frame; empty: a record of the log itself. */
+struct amp_span amp_frame_key(struct amp_span frame);
 /* Whether a checked frame is a commit of this key. */
 bool amp_frame_is_of(struct amp_span frame, struct amp_span key);
 

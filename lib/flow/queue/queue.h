@@ -1,0 +1,77 @@
+/*
+ * The queue of a state directory, for the verbs and the workers: settings, submissions of four
+ * protocols, claims, heartbeats.
+ */
+#ifndef AMP_FLOW_QUEUE_QUEUE_H
+#define AMP_FLOW_QUEUE_QUEUE_H
+
+#include <jansson.h>
+
+#include <amp/protocol/protocol.h>
+
+#include "queue/order.h"
+#include "queue/queue.h"
+
+/* Settings: section `queue` of amp.json. */
+struct amp_queue_settings {
+    int64_t ageing_ms;    /* default 600,000; 0: off */
+    int64_t max_parallel; /* of a type without a setting of its own; default: processors */
+    int64_t keep_ms;      /* records of ended jobs; default 7 days */
+    int64_t losses_most;  /* lost workers until a job fails; default 3 */
+    int64_t heartbeat_ms; /* default 10,000; a claim is released after three of them */
+    double threshold;     /* confidence from which overlapping jobs run in parallel; 0.8 */
+    const json_t *types;  /* {"builder":{"max_parallel":4}} or NULL; borrowed */
+};
+void amp_queue_settings_default(struct amp_queue_settings *out);
+/* Of a configuration, which must live as long as `out`. CONFIG bad_value. */
+int amp_queue_settings_load(struct amp_queue_settings *out, const json_t *config,
+                            struct amp_error *err);
+int64_t amp_queue_most(const struct amp_queue_settings *s, struct amp_span type);
+
+/* ---- submissions ---- */
+
+struct amp_submission {
+    struct amp_queue_job job; /* without state and times; texts in mem, or of the view */
+    struct amp_buf mem;
+    char id[AMP_QUEUE_ID_MAX];
+};
+void amp_submission_init(struct amp_submission *s);
+void amp_submission_release(struct amp_submission *s);
+/* The job of a message: a SW4RM CONTROL that submits a task, an AMP task_dispatch, an AOP TASK, a
+ * Runtime Protocol task_create. NO not_a_submission, scope_required, bad_scope, bad_priority. */
+int amp_submission_of(struct amp_submission *s, const struct amp_view *v, struct amp_error *err);
+
+/* ---- workers ---- */
+
+/*
+ * A worker: a process that claims jobs under a name. It has a lock (STATE/run/worker.<name>.lock),
+ * which ends with the process, and while it has claims a heartbeat (key "queue_worker.<name>", due
+ * after three intervals). A worker without a heartbeat loses its claims: by the row "queue" of the
+ * deadlines, and when another worker opens.
+ */
+struct amp_queue_worker;
+/* NO name_taken: another process has the name. Claims that an earlier process with the name, or any
+ * worker whose lock is free, left are lost (event lose) before it returns. */
+int amp_queue_worker_open(struct amp_queue_worker **out, struct amp_store *s,
+                          const struct amp_queue_settings *set, const char *name,
+                          struct amp_error *err);
+void amp_queue_worker_close(struct amp_queue_worker *w); /* removes its record; NULL is allowed */
+/* The time at which the next beat is due; 0: no claims, so none. Call beat then. */
+int64_t amp_queue_worker_due(const struct amp_queue_worker *w);
+int amp_queue_worker_beat(struct amp_queue_worker *w, int64_t now_ms, struct amp_error *err);
+/* Claims (queue/order.h) and records the first heartbeat of the worker in the same batch. */
+int amp_queue_worker_claim(struct amp_queue_worker *w, struct amp_order *o,
+                           const struct amp_span *types, uint32_t n_types, struct amp_buf *mem,
+                           struct amp_queue_job *out, int64_t *wake_ms, struct amp_error *err);
+/* A step of a job that it holds; counts its claims. */
+int amp_queue_worker_step(struct amp_queue_worker *w, struct amp_queue_step *st,
+                          struct amp_buf *mem, struct amp_queue_job *out, struct amp_error *err);
+
+/* The row "queue" of flow/deadlines: lost workers, parked jobs whose time has come, deadlines of
+ * jobs, records of ended jobs. */
+int amp_queue_due(struct amp_store *s, const struct amp_queue_settings *set, int64_t *ms,
+                  struct amp_error *err);
+int amp_queue_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                    struct amp_error *err);
+
+#endif

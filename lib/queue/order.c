@@ -1,0 +1,803 @@
+/*
+ * Waiting jobs by type and priority, in the order of submission; jobs at work; parked jobs. The
+ * lists are those of the records as of the last look, and the log says which records to read again.
+ */
+#include "queue/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "base/grow.h"
+#include "queue/priority.h"
+#include "queue/scope.h"
+#include "store/history/history.h"
+#include "json/record.h"
+
+#define TABLE_MIN  1024
+#define CLAIMS_MAX 8  /* tries of one claim, when other processes take the picked jobs */
+#define AGAIN_MS   20 /* until the next try after that */
+
+/* One scope text; jobs share it. */
+struct scope {
+    struct scope *next; /* of its bucket */
+    struct amp_scope parsed;
+    struct amp_buf mem;
+    char *text;
+    uint32_t uses;
+    uint64_t asked; /* the pick that compared it with the jobs at work */
+    const struct entry *behind;
+};
+
+struct type {
+    char name[AMP_QUEUE_TYPE_MAX];
+    struct entry *first[AMP_QUEUE_LEVELS], *last[AMP_QUEUE_LEVELS]; /* waiting, by seq */
+    struct amp_order_counts n;
+};
+
+struct entry {
+    struct entry *next;           /* of its bucket */
+    struct entry *before, *after; /* in its list */
+    char id[AMP_QUEUE_ID_MAX], worker[AMP_QUEUE_WORKER_MAX], asked_by[AMP_QUEUE_ID_MAX];
+    struct type *type;
+    struct scope *scope; /* NULL: empty */
+    char *task;          /* NULL: none */
+    char (*permits)[AMP_QUEUE_ID_MAX];
+    uint32_t n_permits;
+    int64_t seq, priority, submitted_ms, until_ms;
+    uint8_t state;
+    bool asks; /* a person is asked about it */
+};
+
+struct amp_order {
+    struct amp_store *store;
+    struct amp_order_options opt;
+    struct amp_store_place place;
+    struct type **types;
+    size_t n_types, cap_types;
+    struct entry **table, *parked, *held;
+    struct scope **scopes;
+    size_t n_entries, n_buckets; /* n_buckets: of both tables, a power of two */
+    uint64_t pick;
+    struct amp_buf changed, mem; /* changed: ids, AMP_QUEUE_ID_MAX bytes each */
+};
+
+/* ---- tables ---- */
+
+static size_t text_hash(struct amp_span text)
+{
+    uint64_t h = 1469598103934665603u;
+
+    for (size_t i = 0; i < text.n; i++)
+        h = (h ^ (unsigned char)text.p[i]) * 1099511628211u;
+    return (size_t)(h ^ h >> 32);
+}
+
+static struct entry **entry_place(struct amp_order *o, struct amp_span id)
+{
+    struct entry **e = &o->table[text_hash(id) & (o->n_buckets - 1)];
+
+    while (*e && !amp_span_is(id, (*e)->id))
+        e = &(*e)->next;
+    return e;
+}
+
+static struct scope **scope_place(struct amp_order *o, struct amp_span text)
+{
+    struct scope **s = &o->scopes[text_hash(text) & (o->n_buckets - 1)];
+
+    while (*s && !amp_span_is(text, (*s)->text))
+        s = &(*s)->next;
+    return s;
+}
+
+/* Doubles both tables. */
+static int tables_grow(struct amp_order *o, struct amp_error *err)
+{
+    size_t was = o->n_buckets, n = was ? was * 2 : TABLE_MIN;
+    struct entry **table = calloc(n, sizeof *table), **old = o->table;
+    struct scope **scopes = calloc(n, sizeof *scopes), **old_scopes = o->scopes;
+
+    if (!table || !scopes) {
+        free(table);
+        free(scopes);
+        return amp_fail_memory(err);
+    }
+    o->table = table;
+    o->scopes = scopes;
+    o->n_buckets = n;
+    for (size_t i = 0; i < was; i++) {
+        for (struct entry *e = old[i], *next; e; e = next) {
+            struct entry **at = &table[text_hash(amp_span_str(e->id)) & (n - 1)];
+            next = e->next;
+            e->next = *at;
+            *at = e;
+        }
+        for (struct scope *s = old_scopes[i], *next; s; s = next) {
+            struct scope **at = &scopes[text_hash(amp_span_str(s->text)) & (n - 1)];
+            next = s->next;
+            s->next = *at;
+            *at = s;
+        }
+    }
+    free(old);
+    free(old_scopes);
+    return 0;
+}
+
+static void scope_free(struct scope *s)
+{
+    if (!s)
+        return;
+    amp_buf_release(&s->mem);
+    free(s->text);
+    free(s);
+}
+
+static int scope_take(struct amp_order *o, struct amp_span text, struct scope **out,
+                      struct amp_error *err)
+{
+    struct scope **at = scope_place(o, text), *s = *at;
+
+    *out = NULL;
+    if (text.n == 0)
+        return 0;
+    if (!s) {
+        if (!(s = calloc(1, sizeof *s)) || !(s->text = amp_span_dup(text))) {
+            free(s);
+            return amp_fail_memory(err);
+        }
+        amp_buf_init(&s->mem, 4 * AMP_QUEUE_SCOPE_MAX);
+        if (amp_scope_parse(text, &s->mem, &s->parsed, err) < 0) {
+            scope_free(s);
+            return -1;
+        }
+        *at = s;
+    }
+    s->uses++;
+    *out = s;
+    return 0;
+}
+
+static void scope_drop(struct amp_order *o, struct scope *s)
+{
+    if (!s || --s->uses)
+        return;
+    struct scope **at = scope_place(o, amp_span_str(s->text));
+    *at = s->next;
+    scope_free(s);
+}
+
+static struct type *type_find(const struct amp_order *o, struct amp_span name)
+{
+    for (size_t i = 0; i < o->n_types; i++)
+        if (amp_span_is(name, o->types[i]->name))
+            return o->types[i];
+    return NULL;
+}
+
+static struct type *type_take(struct amp_order *o, struct amp_span name, struct amp_error *err)
+{
+    struct type *t = type_find(o, name);
+
+    if (t)
+        return t;
+    if (amp_grow(&o->types, &o->cap_types, o->n_types, sizeof *o->types, err) < 0)
+        return NULL;
+    if (!(t = calloc(1, sizeof *t))) {
+        amp_fail_memory(err);
+        return NULL;
+    }
+    amp_span_copy(name, t->name, sizeof t->name);
+    return o->types[o->n_types++] = t;
+}
+
+/* ---- lists ---- */
+
+static size_t level_of(const struct entry *e)
+{
+    return (size_t)(e->priority - AMP_QUEUE_HIGHEST);
+}
+
+/* Most jobs are the last of their level; one that was given back is near the front. */
+static void waiting_add(struct entry *e)
+{
+    struct entry **first = &e->type->first[level_of(e)], **last = &e->type->last[level_of(e)];
+    struct entry *after = *first;
+
+    if (*last && (*last)->seq < e->seq)
+        after = NULL;
+    while (after && after->seq < e->seq)
+        after = after->after;
+    e->after = after;
+    e->before = after ? after->before : *last;
+    *(e->before ? &e->before->after : first) = e;
+    *(after ? &after->before : last) = e;
+    e->type->n.waiting++;
+}
+
+static void list_add(struct entry **list, struct entry *e)
+{
+    e->before = NULL;
+    e->after = *list;
+    if (*list)
+        (*list)->before = e;
+    *list = e;
+}
+
+static void entry_link(struct amp_order *o, struct entry *e)
+{
+    if (e->state == AMP_QUEUE_QUEUED) {
+        waiting_add(e);
+        return;
+    }
+    list_add(e->state == AMP_QUEUE_PARKED ? &o->parked : &o->held, e);
+    *(e->state == AMP_QUEUE_PARKED ? &e->type->n.parked : &e->type->n.working) += 1;
+}
+
+static void entry_unlink(struct amp_order *o, struct entry *e)
+{
+    bool waits = e->state == AMP_QUEUE_QUEUED;
+    struct entry **first = waits                          ? &e->type->first[level_of(e)]
+                           : e->state == AMP_QUEUE_PARKED ? &o->parked
+                                                          : &o->held;
+
+    *(e->before ? &e->before->after : first) = e->after;
+    if (e->after)
+        e->after->before = e->before;
+    else if (waits)
+        e->type->last[level_of(e)] = e->before;
+    *(waits                          ? &e->type->n.waiting
+      : e->state == AMP_QUEUE_PARKED ? &e->type->n.parked
+                                     : &e->type->n.working) -= 1;
+}
+
+/* ---- records ---- */
+
+static void entry_free(struct amp_order *o, struct entry *e)
+{
+    scope_drop(o, e->scope);
+    free(e->task);
+    free(e->permits);
+    free(e);
+}
+
+static void entry_remove(struct amp_order *o, struct amp_span id)
+{
+    struct entry **at = entry_place(o, id), *e = *at;
+
+    if (!e)
+        return;
+    entry_unlink(o, e);
+    *at = e->next;
+    o->n_entries--;
+    entry_free(o, e);
+}
+
+static int entry_fill(struct amp_order *o, struct entry *e, const struct amp_queue_job *job,
+                      struct amp_error *err)
+{
+    amp_span_copy(job->id, e->id, sizeof e->id);
+    amp_span_copy(job->worker, e->worker, sizeof e->worker);
+    amp_span_copy(job->asked_by, e->asked_by, sizeof e->asked_by);
+    e->seq = job->seq;
+    e->submitted_ms = job->submitted_ms;
+    e->until_ms = job->until_ms;
+    e->state = job->state;
+    e->asks = job->question.n > 0;
+    e->priority = job->priority < AMP_QUEUE_HIGHEST  ? AMP_QUEUE_HIGHEST
+                  : job->priority > AMP_QUEUE_LOWEST ? AMP_QUEUE_LOWEST
+                                                     : job->priority;
+    if (!(e->type = type_take(o, job->type, err)) || scope_take(o, job->scope, &e->scope, err) < 0)
+        return -1;
+    if ((job->task.n && !(e->task = amp_span_dup(job->task))) ||
+        (job->n_permits && !(e->permits = calloc(job->n_permits, sizeof *e->permits))))
+        return amp_fail_memory(err);
+    for (; e->n_permits < job->n_permits; e->n_permits++)
+        amp_span_copy(job->permits[e->n_permits], e->permits[e->n_permits], sizeof *e->permits);
+    return 0;
+}
+
+/* Replaces what is known of the job. */
+static int entry_put(struct amp_order *o, const struct amp_queue_job *job, struct amp_error *err)
+{
+    entry_remove(o, job->id);
+    if (amp_queue_ended(job->state))
+        return 0;
+    if (o->n_entries >= o->n_buckets && tables_grow(o, err) < 0)
+        return -1;
+    struct entry *e = calloc(1, sizeof *e);
+    if (!e)
+        return amp_fail_memory(err);
+    if (entry_fill(o, e, job, err) < 0) {
+        entry_free(o, e);
+        return -1;
+    }
+    struct entry **at = entry_place(o, job->id);
+    e->next = *at;
+    *at = e;
+    o->n_entries++;
+    entry_link(o, e);
+    return 0;
+}
+
+static int job_load(void *ctx, const struct amp_queue_job *job, struct amp_error *err)
+{
+    return entry_put(ctx, job, err);
+}
+
+static int jobs_load(struct amp_order *o, struct amp_error *err)
+{
+    static const uint8_t states[] = {AMP_QUEUE_QUEUED, AMP_QUEUE_PARKED, AMP_QUEUE_CLAIMED,
+                                     AMP_QUEUE_RUNNING, AMP_QUEUE_PREEMPTING};
+
+    for (size_t i = 0; i < sizeof states; i++)
+        if (amp_queue_each(o->store, amp_queue_fsm.states[states[i]].name, job_load, o, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int change_note(void *ctx, struct amp_span key, struct amp_error *err)
+{
+    struct amp_order *o = ctx;
+    char id[AMP_QUEUE_ID_MAX] = "";
+
+    amp_span_copy((struct amp_span){key.p + sizeof AMP_QUEUE_KIND, key.n - sizeof AMP_QUEUE_KIND},
+                  id, sizeof id);
+    return amp_buf_add(&o->changed, id, sizeof id, err);
+}
+
+int amp_order_look(struct amp_order *o, struct amp_error *err)
+{
+    amp_buf_reset(&o->changed);
+    if (amp_store_changes_on(o->store, &o->place, AMP_QUEUE_KIND, change_note, o, err) < 0)
+        return -1;
+    for (size_t i = 0; i < o->changed.len; i += AMP_QUEUE_ID_MAX) {
+        struct amp_queue_job job;
+        struct amp_span id = amp_span_str(o->changed.data + i);
+        int found = amp_queue_read(o->store, id, &o->mem, &job, err);
+        if (found < 0 || (found && entry_put(o, &job, err) < 0))
+            return -1;
+        if (!found)
+            entry_remove(o, id);
+    }
+    return 0;
+}
+
+int amp_order_open(struct amp_order **out, struct amp_store *s, const struct amp_order_options *opt,
+                   struct amp_error *err)
+{
+    struct amp_order *o = calloc(1, sizeof *o);
+    uint64_t after;
+
+    if (!o)
+        return amp_fail_memory(err);
+    o->store = s;
+    o->opt = *opt;
+    amp_buf_init(&o->changed, SIZE_MAX / 2);
+    amp_buf_init(&o->mem, AMP_REC_MAX);
+    /* The place first: what changes during the load is read again at the first look. */
+    if (tables_grow(o, err) < 0 || amp_store_place_near_end(s, 1, &o->place, &after, err) < 0 ||
+        jobs_load(o, err) < 0 || amp_order_look(o, err) < 0) {
+        amp_order_close(o);
+        return -1;
+    }
+    *out = o;
+    return 0;
+}
+
+void amp_order_close(struct amp_order *o)
+{
+    if (!o)
+        return;
+    for (size_t i = 0; i < o->n_buckets; i++)
+        for (struct entry *e = o->table[i], *next; e; e = next) {
+            next = e->next;
+            entry_free(o, e);
+        }
+    for (size_t i = 0; i < o->n_types; i++)
+        free(o->types[i]);
+    free(o->types);
+    free(o->table);
+    free(o->scopes);
+    amp_buf_release(&o->changed);
+    amp_buf_release(&o->mem);
+    free(o);
+}
+
+/* ---- what may start ---- */
+
+static int64_t rank_of(const struct amp_order *o, const struct entry *e)
+{
+    return o->opt.ageing_ms > 0 ? e->priority * o->opt.ageing_ms + e->submitted_ms : e->priority;
+}
+
+static bool is_before(const struct amp_order *o, const struct entry *a, const struct entry *b)
+{
+    int64_t x = rank_of(o, a), y = rank_of(o, b);
+
+    return x < y || (x == y && a->seq < b->seq);
+}
+
+static bool is_permitted(const struct entry *e, const struct entry *other)
+{
+    for (uint32_t i = 0; i < e->n_permits; i++)
+        if (strcmp(e->permits[i], other->id) == 0)
+            return true;
+    for (uint32_t i = 0; i < other->n_permits; i++)
+        if (strcmp(other->permits[i], e->id) == 0)
+            return true;
+    return false;
+}
+
+/* The first job at work that the scope overlaps, except `since` and those before it. */
+static const struct entry *overlap_find(const struct amp_order *o, const struct scope *s,
+                                        const struct entry *since)
+{
+    for (const struct entry *h = since ? since->after : o->held; h; h = h->after)
+        if (h->scope &&
+            (h->scope == s || amp_scope_overlap(&s->parsed, &h->scope->parsed, o->opt.patterns)))
+            return h;
+    return NULL;
+}
+
+/* The job at work that keeps e from starting, or NULL. The answer for a scope is kept for one pick,
+ * since many jobs have the same. */
+static const struct entry *blocker_find(struct amp_order *o, const struct entry *e)
+{
+    if (!e->scope)
+        return NULL;
+    if (e->scope->asked != o->pick) {
+        e->scope->asked = o->pick;
+        e->scope->behind = overlap_find(o, e->scope, NULL);
+    }
+    const struct entry *b = e->scope->behind;
+    while (b && is_permitted(e, b))
+        b = overlap_find(o, e->scope, b);
+    return b;
+}
+
+static bool is_full(const struct amp_order *o, const struct type *t)
+{
+    int64_t most = o->opt.most ? o->opt.most(o->opt.ctx, amp_span_str(t->name)) : 0;
+
+    return most > 0 && t->n.working >= (uint64_t)most;
+}
+
+static bool is_held(const struct amp_order *o, const struct entry *e)
+{
+    return e->task && o->opt.held && o->opt.held(o->opt.ctx, amp_span_str(e->task));
+}
+
+/* Why e cannot start; TURN: it can. */
+static enum amp_waits entry_waits(struct amp_order *o, const struct entry *e,
+                                  const struct entry **behind)
+{
+    *behind = NULL;
+    if (e->state == AMP_QUEUE_PARKED)
+        return AMP_WAITS_PARKED;
+    if (e->asks)
+        return AMP_WAITS_CONFLICT;
+    if (is_held(o, e))
+        return AMP_WAITS_HELD;
+    if (is_full(o, e->type))
+        return AMP_WAITS_LIMIT;
+    *behind = blocker_find(o, e);
+    return *behind ? AMP_WAITS_SCOPE : AMP_WAITS_TURN;
+}
+
+/* ---- in order ---- */
+
+enum { TYPES_MAX = 64 };
+
+/* The waiting jobs of several types in order: the first of each level of each type. */
+struct walk {
+    const struct amp_order *o;
+    struct entry *at[TYPES_MAX][AMP_QUEUE_LEVELS];
+    uint32_t n;
+};
+
+static void walk_begin(struct walk *w, const struct amp_order *o, const struct amp_span *types,
+                       uint32_t n_types)
+{
+    w->o = o;
+    w->n = 0;
+    for (uint32_t i = 0; i < n_types && w->n < TYPES_MAX; i++) {
+        const struct type *t = type_find(o, types[i]);
+        if (t && t->n.waiting)
+            memcpy(w->at[w->n++], t->first, sizeof t->first);
+    }
+}
+
+static struct entry *walk_next(struct walk *w)
+{
+    struct entry **best = NULL;
+
+    for (uint32_t i = 0; i < w->n; i++)
+        for (size_t k = 0; k < AMP_QUEUE_LEVELS; k++)
+            if (w->at[i][k] && (!best || is_before(w->o, w->at[i][k], *best)))
+                best = &w->at[i][k];
+    struct entry *e = best ? *best : NULL;
+    if (e)
+        *best = e->after;
+    return e;
+}
+
+/* No job of a full type can start. */
+static void walk_leave(struct walk *w, const struct type *t)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        for (size_t k = 0; k < AMP_QUEUE_LEVELS; k++)
+            if (w->at[i][k] && w->at[i][k]->type == t)
+                w->at[i][k] = NULL;
+}
+
+static struct entry *entry_pick(struct amp_order *o, const struct amp_order_want *want)
+{
+    const struct entry *behind;
+    struct entry *e;
+    struct walk w;
+
+    o->pick++;
+    walk_begin(&w, o, want->types, want->n_types);
+    while ((e = walk_next(&w))) {
+        enum amp_waits why = entry_waits(o, e, &behind);
+        if (why == AMP_WAITS_TURN)
+            return e;
+        if (why == AMP_WAITS_LIMIT)
+            walk_leave(&w, e->type);
+    }
+    return NULL;
+}
+
+int amp_order_pick(struct amp_order *o, const struct amp_order_want *want, struct amp_span *id,
+                   struct amp_error *err)
+{
+    const struct entry *e = entry_pick(o, want);
+
+    if (want->n_types > TYPES_MAX)
+        return amp_fail(err, AMP_USAGE, "too_many_types", "a worker takes at most %d types",
+                        TYPES_MAX);
+    *id = e ? amp_span_str(e->id) : AMP_SPAN("");
+    return e != NULL;
+}
+
+/* ---- claims ---- */
+
+/* Parked jobs whose time has come wait again. *wake: the earliest time of the others. */
+static int parked_wake(struct amp_order *o, const struct amp_order_want *want, int64_t *wake,
+                       struct amp_error *err)
+{
+    bool woken = false;
+
+    *wake = 0;
+    for (struct entry *e = o->parked; e; e = e->after) {
+        struct amp_queue_step st = {.event = AMP_QUEUE_EV_WAKE,
+                                    .id = amp_span_str(e->id),
+                                    .actor = want->actor,
+                                    .now_ms = want->now_ms};
+        if (e->until_ms > want->now_ms || !e->until_ms) {
+            if (e->until_ms && (!*wake || e->until_ms < *wake))
+                *wake = e->until_ms;
+            continue;
+        }
+        woken = true;
+        if (amp_queue_step(o->store, &st, &o->mem, NULL, err) < 0 &&
+            strcmp(err->code, "illegal_transition") != 0 && strcmp(err->code, "unknown_job") != 0)
+            return -1;
+    }
+    return woken ? amp_order_look(o, err) : 0;
+}
+
+struct check {
+    struct amp_order *o;
+    const struct entry *e;
+    uint64_t working;
+    bool overlaps;
+};
+
+static int work_check(void *ctx, const struct amp_queue_job *job, struct amp_error *err)
+{
+    struct check *c = ctx;
+    AMP_BUF struct amp_buf mem = {.max = 4 * AMP_QUEUE_SCOPE_MAX};
+    struct amp_scope other;
+    struct entry shadow = {0};
+
+    c->working += amp_span_is(job->type, c->e->type->name);
+    if (!c->e->scope || !job->scope.n)
+        return 0;
+    if (amp_scope_parse(job->scope, &mem, &other, err) < 0)
+        return -1;
+    amp_span_copy(job->id, shadow.id, sizeof shadow.id);
+    if (!is_permitted(c->e, &shadow) &&
+        amp_scope_overlap(&c->e->scope->parsed, &other, c->o->opt.patterns))
+        c->overlaps = true;
+    return 0;
+}
+
+/* Under the lock of the store: whether the job still fits beside those at work. */
+static int claim_check(struct amp_order *o, const struct entry *e, bool *fits,
+                       struct amp_error *err)
+{
+    struct check c = {o, e, 0, false};
+    int64_t most = o->opt.most ? o->opt.most(o->opt.ctx, amp_span_str(e->type->name)) : 0;
+
+    for (uint8_t s = AMP_QUEUE_CLAIMED; s <= AMP_QUEUE_PREEMPTING; s++)
+        if (amp_queue_each(o->store, amp_queue_fsm.states[s].name, work_check, &c, err) < 0)
+            return -1;
+    *fits = !c.overlaps && (most <= 0 || c.working < (uint64_t)most);
+    return 0;
+}
+
+/* 1: claimed; 0: another process was first; -1. */
+static int entry_claim(struct amp_order *o, struct entry *e, const struct amp_order_want *want,
+                       struct amp_buf *mem, struct amp_queue_job *out, struct amp_error *err)
+{
+    const struct amp_queue_step st = {.id = amp_span_str(e->id),
+                                      .event = AMP_QUEUE_EV_CLAIM,
+                                      .worker = want->worker,
+                                      .actor = want->actor,
+                                      .now_ms = want->now_ms};
+    bool fits;
+
+    if (amp_store_begin(o->store, err) < 0)
+        return -1;
+    int rc = claim_check(o, e, &fits, err);
+    if (rc == 0 && fits)
+        rc = amp_queue_step(o->store, &st, mem, out, err) < 0 ? -1 : 1;
+    amp_store_end(o->store);
+    if (rc < 0 &&
+        (strcmp(err->code, "illegal_transition") == 0 || strcmp(err->code, "unknown_job") == 0))
+        rc = 0;
+    return rc;
+}
+
+int amp_order_claim(struct amp_order *o, const struct amp_order_want *want, struct amp_buf *mem,
+                    struct amp_queue_job *out, int64_t *wake_ms, struct amp_error *err)
+{
+    struct amp_span id;
+    int64_t wake;
+
+    if (amp_order_look(o, err) < 0 || parked_wake(o, want, &wake, err) < 0)
+        return -1;
+    for (int i = 0; i < CLAIMS_MAX; i++) {
+        int rc = amp_order_pick(o, want, &id, err);
+        if (rc > 0)
+            rc = entry_claim(o, *entry_place(o, id), want, mem, out, err);
+        else if (wake_ms)
+            *wake_ms = wake;
+        if (rc < 0 || rc > 0)
+            return rc;
+        if (id.n == 0)
+            return 0;
+        if (amp_order_look(o, err) < 0)
+            return -1;
+    }
+    if (wake_ms)
+        *wake_ms = want->now_ms + AGAIN_MS;
+    return 0;
+}
+
+/* ---- rivals ---- */
+
+/* The least urgent job at work that would make room for e, of those that are not ending already.
+ * *ends: one of them is ending for it. */
+static const struct entry *victim_find(const struct amp_order *o, const struct entry *e,
+                                       const struct amp_order_want *want, enum amp_waits why,
+                                       const struct entry *behind, bool *ends)
+{
+    const struct entry *worst = NULL;
+
+    *ends = false;
+    for (const struct entry *h = o->held; h; h = h->after) {
+        bool helps = why == AMP_WAITS_SCOPE ? h == behind
+                     : why == AMP_WAITS_LIMIT
+                         ? h->type == e->type
+                         : want->worker && strcmp(h->worker, want->worker) == 0;
+        if (helps && h->state == AMP_QUEUE_PREEMPTING)
+            *ends = *ends || strcmp(h->asked_by, e->id) == 0;
+        else if (helps && (!worst || h->priority > worst->priority ||
+                           (h->priority == worst->priority && h->seq > worst->seq)))
+            worst = h;
+    }
+    return worst;
+}
+
+int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool full,
+                    struct amp_order_rival *out, struct amp_error *err)
+{
+    const struct entry *behind;
+    struct entry *e;
+    struct walk w;
+    bool ends;
+
+    if (amp_order_look(o, err) < 0)
+        return -1;
+    o->pick++;
+    walk_begin(&w, o, want->types, want->n_types);
+    while ((e = walk_next(&w))) {
+        enum amp_waits why = entry_waits(o, e, &behind);
+        if (why == AMP_WAITS_CONFLICT || why == AMP_WAITS_HELD)
+            continue;
+        if (why == AMP_WAITS_TURN && !full)
+            return 0; /* it can start */
+        const struct entry *v = victim_find(o, e, want, why, behind, &ends);
+        if (ends)
+            return 0;
+        if (v && e->priority < v->priority) {
+            *out = (struct amp_order_rival){.victim = amp_span_str(v->id),
+                                            .by = amp_span_str(e->id),
+                                            .worker = amp_span_str(v->worker),
+                                            .victim_priority = v->priority,
+                                            .by_priority = e->priority};
+            return 1;
+        }
+        if (why != AMP_WAITS_SCOPE)
+            return 0; /* the others are not more urgent */
+    }
+    return 0;
+}
+
+/* ---- places ---- */
+
+int amp_order_place(struct amp_order *o, struct amp_span id, int64_t now_ms,
+                    struct amp_order_place *out, struct amp_error *err)
+{
+    const struct entry *e = *entry_place(o, id), *behind, *w;
+    struct walk walk;
+
+    (void)err;
+    if (!e || amp_queue_held(e->state))
+        return 0;
+    o->pick++;
+    *out = (struct amp_order_place){.why = entry_waits(o, e, &behind)};
+    out->effective = amp_priority_aged(e->priority, now_ms - e->submitted_ms, o->opt.ageing_ms);
+    out->behind = behind ? amp_span_str(behind->id) : AMP_SPAN("");
+    if (e->state == AMP_QUEUE_PARKED)
+        return 1;
+    const struct amp_span type = amp_span_str(e->type->name);
+    walk_begin(&walk, o, &type, 1);
+    do {
+        w = walk_next(&walk);
+        out->position++;
+    } while (w && w != e);
+    return 1;
+}
+
+int amp_order_counts(struct amp_order *o, struct amp_span type, struct amp_order_counts *out,
+                     struct amp_error *err)
+{
+    const struct type *t = type_find(o, type);
+
+    (void)err;
+    *out = t ? t->n : (struct amp_order_counts){0};
+    return 0;
+}
+
+int amp_order_overlaps(struct amp_order *o, struct amp_span scope, amp_order_overlap_fn fn,
+                       void *ctx, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = 4 * AMP_QUEUE_SCOPE_MAX};
+    struct amp_scope s;
+    int rc = 0;
+
+    if (amp_scope_parse(scope, &mem, &s, err) < 0)
+        return -1;
+    for (size_t i = 0; i < o->n_buckets && rc == 0; i++)
+        for (const struct entry *e = o->table[i]; e && rc == 0; e = e->next)
+            if (e->scope && amp_scope_overlap(&s, &e->scope->parsed, o->opt.patterns))
+                rc = fn(ctx, amp_span_str(e->id), e->state, amp_span_str(e->scope->text), err);
+    return rc < 0 ? -1 : 0;
+}
+
+const char *amp_waits_name(enum amp_waits w)
+{
+    static const char *const names[] = {
+#define X(id, name, doc) [AMP_WAITS_##id] = name,
+        AMP_WAITS(X)
+#undef X
+    };
+
+    return names[w];
+}

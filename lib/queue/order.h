@@ -1,0 +1,108 @@
+/*
+ * The order of waiting jobs, in the memory of one process. It is read once from the records and
+ * then follows the log, so a pick reads nothing from the index, and jobs that can start cost it
+ * nothing that grows with the number of jobs. A claim is checked again under the lock of the store:
+ * limits and scopes hold across processes.
+ *
+ * Order: the priority, then the order of submission. With ageing, a job gains one level for each
+ * `ageing_ms` that it waits, up to the highest: job a is before b if
+ * a.priority * ageing_ms + a.submitted < b.priority * ageing_ms + b.submitted. That does not depend
+ * on the time of the look, so nothing is sorted again.
+ */
+#ifndef AMP_QUEUE_ORDER_H
+#define AMP_QUEUE_ORDER_H
+
+#include "queue/queue.h"
+
+struct amp_order;
+
+struct amp_order_options {
+    int64_t ageing_ms; /* 0: no ageing */
+    /* How many jobs of a type may have a worker; <= 0: no limit. NULL: none has a limit. */
+    int64_t (*most)(void *ctx, struct amp_span type);
+    /* Whether two patterns of paths have a common path (worktree/paths/glob.h). */
+    bool (*patterns)(struct amp_span a, struct amp_span b);
+    /* Whether a job must not start now, such as of a task that people suspended; NULL: none. */
+    bool (*held)(void *ctx, struct amp_span task);
+    void *ctx;
+};
+
+/* One at a time for a store. */
+int amp_order_open(struct amp_order **out, struct amp_store *s, const struct amp_order_options *o,
+                   struct amp_error *err);
+void amp_order_close(struct amp_order *o); /* NULL is allowed */
+
+/* Why a job waits. */
+#define AMP_WAITS(X)                                                                               \
+    X(TURN, "turn", "other jobs are before it")                                                    \
+    X(LIMIT, "limit", "max_parallel of its type is reached")                                       \
+    X(SCOPE, "scope", "its scope overlaps that of a job at work")                                  \
+    X(CONFLICT, "conflict", "a person is asked whether it may run beside another job")             \
+    X(PARKED, "parked", "it waits until a time")                                                   \
+    X(HELD, "suspended", "its task is suspended")                                                  \
+    X(WORKER, "worker", "no worker takes it")
+enum amp_waits {
+#define X(id, name, doc) AMP_WAITS_##id,
+    AMP_WAITS(X)
+#undef X
+        AMP_WAITS_COUNT
+};
+const char *amp_waits_name(enum amp_waits w);
+
+struct amp_order_place {
+    enum amp_waits why;
+    uint64_t position;      /* 1: the next of its type */
+    int64_t effective;      /* the priority with its age */
+    struct amp_span behind; /* SCOPE: the id of the other job */
+};
+
+struct amp_order_want {
+    const char *worker;
+    const struct amp_span *types; /* that the worker takes */
+    uint32_t n_types;
+    const char *actor;
+    int64_t now_ms;
+};
+/* Claims the first job that the worker may take, outside of a batch. 1: *out is claimed (texts in
+ * mem); 0: there is none, and *wake_ms (may be NULL) is the time at which a parked one may be ready
+ * (0: none). Sync afterwards. */
+int amp_order_claim(struct amp_order *o, const struct amp_order_want *want, struct amp_buf *mem,
+                    struct amp_queue_job *out, int64_t *wake_ms, struct amp_error *err);
+
+/* Reads what the log has since the last look. The functions below use what was read; claim does
+ * this itself. */
+int amp_order_look(struct amp_order *o, struct amp_error *err);
+
+/* The pick alone: the id of the job that a claim would try to take, valid until the next look. 1;
+ * 0: there is none. */
+int amp_order_pick(struct amp_order *o, const struct amp_order_want *want, struct amp_span *id,
+                   struct amp_error *err);
+
+/* A job at work that should yield: the first waiting job of these types cannot start, because of
+ * the limit of its type, `full` (the worker has no free place) or a scope, and the job at work is
+ * less urgent (SW4RM §7.1). 1: found; 0: none. The texts are valid until the next call. */
+struct amp_order_rival {
+    struct amp_span victim, by; /* ids */
+    struct amp_span worker;     /* of the victim */
+    int64_t victim_priority, by_priority;
+};
+int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool full,
+                    struct amp_order_rival *out, struct amp_error *err);
+
+/* Where a waiting job is. 1; 0: it does not wait. */
+int amp_order_place(struct amp_order *o, struct amp_span id, int64_t now_ms,
+                    struct amp_order_place *out, struct amp_error *err);
+/* Jobs of a type: waiting, parked, at work. */
+struct amp_order_counts {
+    uint64_t waiting, parked, working;
+};
+int amp_order_counts(struct amp_order *o, struct amp_span type, struct amp_order_counts *out,
+                     struct amp_error *err);
+
+/* Jobs, waiting or at work, whose scope overlaps this one. fn as in amp_queue_each. */
+typedef int (*amp_order_overlap_fn)(void *ctx, struct amp_span id, uint8_t state,
+                                    struct amp_span scope, struct amp_error *err);
+int amp_order_overlaps(struct amp_order *o, struct amp_span scope, amp_order_overlap_fn fn,
+                       void *ctx, struct amp_error *err);
+
+#endif

@@ -1,0 +1,454 @@
+/* The records of jobs in the queue. */
+#include "queue/queue.h"
+
+#include <string.h>
+
+#include "json/record.h"
+
+#define RECORD_MAX ((size_t)1 << 20)
+#define CONSUMER   "queue" /* of submitted messages, to know one that comes again */
+
+#define EVER(as, key, member) AMP_REC_EVER(as, struct amp_queue_job, key, member)
+#define SOME(as, key, member) AMP_REC(as, struct amp_queue_job, key, member)
+static const struct amp_rec_field job_fields[] = {
+    EVER(TEXT, "id", id),
+    EVER(INT, "seq", seq),
+    EVER(TEXT, "type", type),
+    EVER(TEXT, "protocol", protocol),
+    SOME(TEXT, "message", message),
+    SOME(TEXT, "from", from),
+    SOME(TEXT, "task", task),
+    EVER(INT, "priority", priority),
+    SOME(TEXT, "scope", scope),
+    EVER(TEXT, "digest", digest),
+    EVER(TIME, "submitted", submitted_ms),
+    SOME(TIME, "claimed", claimed_ms),
+    SOME(TIME, "started", started_ms),
+    SOME(TIME, "ended", ended_ms),
+    SOME(TIME, "deadline", deadline_ms),
+    SOME(TIME, "until", until_ms),
+    SOME(TEXT, "worker", worker),
+    SOME(INT, "attempts", attempts),
+    SOME(INT, "losses", losses),
+    EVER(INT, "runs", runs),
+    SOME(TEXT, "reason", reason),
+    SOME(TEXT, "code", code),
+    SOME(TEXT, "asked_by", asked_by),
+    SOME(TIME, "asked", asked_ms),
+    SOME(TEXT, "cancelled_by", cancelled_by),
+    SOME(TEXT, "worktree", worktree),
+    SOME(TEXT, "session", session),
+    SOME(TEXT, "data", data),
+    SOME(INT, "tokens_in", tokens_in),
+    SOME(INT, "tokens_out", tokens_out),
+    SOME(INT, "cost_micros", micros),
+    SOME(TEXT, "question", question),
+    AMP_REC_WORDS(struct amp_queue_job, "permits", permits, false),
+};
+AMP_REC_TABLE(job_rec, "a job's record", struct amp_queue_job, job_fields);
+
+struct submission {
+    struct amp_span line;
+};
+static const struct amp_rec_field submission_fields[] = {
+    AMP_REC_EVER(LINE, struct submission, "line", line),
+};
+AMP_REC_TABLE(submission_rec, "a submitted line", struct submission, submission_fields);
+
+bool amp_queue_ended(uint8_t state)
+{
+    return amp_queue_fsm.terminal >> state & 1;
+}
+
+bool amp_queue_held(uint8_t state)
+{
+    return state == AMP_QUEUE_CLAIMED || state == AMP_QUEUE_RUNNING ||
+           state == AMP_QUEUE_PREEMPTING;
+}
+
+int amp_queue_identity(struct amp_span type, struct amp_span scope, struct amp_span digest,
+                       struct amp_span salt, char out[AMP_QUEUE_ID_MAX], struct amp_error *err)
+{
+    const struct amp_span parts[] = {AMP_SPAN("amp-job-v1"), type, scope, digest, salt};
+    char text[AMP_KEY_NAME_MAX];
+
+    if (amp_key_digest(parts, sizeof parts / sizeof *parts, text, err) < 0)
+        return -1;
+    const char *hex = strrchr(text, ':');
+    amp_span_copy(amp_span_str(hex ? hex + 1 : text), out, AMP_QUEUE_ID_MAX);
+    return 0;
+}
+
+/* ---- reading ---- */
+
+int amp_queue_parse(struct amp_span json, struct amp_span state, struct amp_buf *mem,
+                    struct amp_queue_job *out, struct amp_error *err)
+{
+    int at = amp_fsm_state(&amp_queue_fsm, state);
+
+    if (at < 0)
+        return amp_fail(err, AMP_DATAERR, "bad_record", "a job has an unknown state");
+    if (amp_rec_parse(&job_rec, json, mem, out, err) < 0)
+        return -1;
+    out->state = (uint8_t)at;
+    return 0;
+}
+
+int amp_queue_read(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
+                   struct amp_queue_job *out, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+
+    if (amp_store_get(s, AMP_KEY(AMP_QUEUE_KIND, id), &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0;
+    return amp_queue_parse(rec.json, rec.state, mem, out, err) < 0 ? -1 : 1;
+}
+
+int amp_queue_line(struct amp_store *s, struct amp_span id, struct amp_buf *out,
+                   struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct amp_store_rec rec;
+    struct submission sub;
+
+    if (amp_store_get(s, AMP_KEY(AMP_SUBMISSION_KIND, id), &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return amp_fail(err, AMP_NO, "unknown_job", "no job %.*s", AMP_CLIP(id, 64));
+    return amp_rec_parse(&submission_rec, rec.json, &mem, &sub, err) < 0
+               ? -1
+               : amp_buf_add(out, sub.line.p, sub.line.n, err);
+}
+
+struct each {
+    amp_queue_fn fn;
+    void *ctx;
+    struct amp_buf mem;
+};
+
+static int job_visit(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                     struct amp_error *err)
+{
+    struct each *e = ctx;
+    struct amp_queue_job job;
+
+    (void)id;
+    return amp_queue_parse(rec->json, rec->state, &e->mem, &job, err) < 0
+               ? -1
+               : e->fn(e->ctx, &job, err);
+}
+
+int amp_queue_each(struct amp_store *s, const char *state, amp_queue_fn fn, void *ctx,
+                   struct amp_error *err)
+{
+    struct each e = {fn, ctx, {.max = AMP_REC_MAX}};
+    int rc = amp_store_each(s, AMP_QUEUE_KIND, state, job_visit, &e, err);
+
+    amp_buf_release(&e.mem);
+    return rc;
+}
+
+/* ---- steps ---- */
+
+struct change {
+    const struct amp_queue_step *st;
+    const struct amp_queue_submit *submit; /* SUBMIT */
+    uint8_t *was;                          /* SUBMIT: the state of an identical job */
+    struct amp_buf mem, json;
+    char written_state[16];
+};
+
+static void change_init(struct change *u)
+{
+    amp_buf_init(&u->mem, AMP_REC_MAX);
+    amp_buf_init(&u->json, RECORD_MAX);
+}
+
+static void change_release(struct change *u)
+{
+    amp_buf_release(&u->mem);
+    amp_buf_release(&u->json);
+}
+
+/* These events are of the worker that has the claim. */
+static bool is_workers(uint8_t event)
+{
+    switch (event) {
+    case AMP_QUEUE_EV_START:
+    case AMP_QUEUE_EV_RELEASE:
+    case AMP_QUEUE_EV_YIELD:
+    case AMP_QUEUE_EV_FORCE:
+    case AMP_QUEUE_EV_PARK:
+    case AMP_QUEUE_EV_DONE:
+    case AMP_QUEUE_EV_FAIL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int claim_check(const struct amp_queue_step *st, const struct amp_queue_job *job,
+                       struct amp_error *err)
+{
+    if (!is_workers(st->event) || (!st->worker && !amp_queue_held(job->state)))
+        return 0;
+    if (st->worker && amp_queue_held(job->state) && amp_span_is(job->worker, st->worker))
+        return 0;
+    return amp_fail(err, AMP_NO, "claim_lost", "job %.*s: %s does not have it",
+                    AMP_CLIP(job->id, 64), st->worker ? st->worker : "the caller");
+}
+
+/* A member that a step changes: an empty text leaves it, "-" empties it. */
+static void member_set(struct amp_span *member, struct amp_span value)
+{
+    if (value.n)
+        *member = amp_span_is(value, "-") ? AMP_SPAN("") : value;
+}
+
+static struct amp_span text_cut(const char *text)
+{
+    struct amp_span t = amp_span_str(text);
+
+    if (t.n <= AMP_QUEUE_TEXT_MAX)
+        return t;
+    t.n = AMP_QUEUE_TEXT_MAX;
+    while (t.n && ((unsigned char)t.p[t.n] & 0xc0) == 0x80)
+        t.n--;
+    return t;
+}
+
+static void job_apply(const struct amp_queue_step *st, const struct amp_fsm_result *r,
+                      struct amp_queue_job *job)
+{
+    if (r->effects & AMP_QUEUE_DO_TAKE) {
+        job->worker = amp_span_str(st->worker);
+        job->claimed_ms = st->now_ms;
+        job->attempts++;
+        job->reason = job->code = job->asked_by = AMP_SPAN("");
+        job->asked_ms = job->started_ms = 0;
+    }
+    if (r->effects & AMP_QUEUE_DO_START)
+        job->started_ms = st->now_ms;
+    if (r->effects & AMP_QUEUE_DO_FREE)
+        job->worker = AMP_SPAN("");
+    if (r->effects & AMP_QUEUE_DO_LOSS)
+        job->losses++;
+    if (r->effects & AMP_QUEUE_DO_ASK) {
+        job->asked_by = amp_span_str(st->by);
+        job->asked_ms = st->now_ms;
+    }
+    if (r->effects & AMP_QUEUE_DO_CANCEL)
+        job->cancelled_by = amp_span_str(st->by);
+    if (r->effects & AMP_QUEUE_DO_RANK)
+        job->priority = st->priority;
+    if (r->effects & AMP_QUEUE_DO_END)
+        job->ended_ms = st->now_ms;
+    job->until_ms = r->effects & AMP_QUEUE_DO_WAIT ? st->until_ms : 0;
+    if (st->why)
+        job->reason = text_cut(st->why);
+    if (st->code || r->code)
+        job->code = amp_span_str(st->code ? st->code : r->code);
+    member_set(&job->worktree, st->worktree);
+    member_set(&job->session, st->session);
+    member_set(&job->data, st->data);
+    job->tokens_in += st->tokens_in;
+    job->tokens_out += st->tokens_out;
+    job->micros += st->micros;
+}
+
+/* When the record has work for the sweep; 0: never. */
+static int64_t due_of(const struct amp_queue_step *st, const struct amp_queue_job *job)
+{
+    if (amp_queue_ended(job->state))
+        return job->ended_ms + (st->keep_ms > 0 ? st->keep_ms : AMP_QUEUE_KEEP_MS);
+    if (amp_queue_held(job->state))
+        return 0;
+    if (job->state == AMP_QUEUE_PARKED && job->until_ms &&
+        (!job->deadline_ms || job->until_ms < job->deadline_ms))
+        return job->until_ms;
+    return job->deadline_ms;
+}
+
+static int job_write(struct change *u, const struct amp_queue_job *job, struct amp_store_change *c,
+                     struct amp_error *err)
+{
+    amp_buf_reset(&u->json);
+    if (amp_rec_write(&job_rec, job, &u->json, err) < 0)
+        return -1;
+    c->event = amp_queue_fsm.events[u->st->event].name;
+    c->to = amp_queue_fsm.states[job->state].name;
+    c->json = amp_buf_span(&u->json);
+    c->due_ms = due_of(u->st, job);
+    c->actor = u->st->actor;
+    amp_span_copy(amp_span_str(c->to), u->written_state, sizeof u->written_state);
+    return 0;
+}
+
+static int step_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                       struct amp_error *err)
+{
+    struct change *u = ctx;
+    const struct amp_queue_step *st = u->st;
+    struct amp_fsm_result r;
+    struct amp_queue_job job;
+
+    if (!now->found)
+        return amp_fail(err, AMP_NO, "unknown_job", "no job %.*s", AMP_CLIP(st->id, 64));
+    if (amp_queue_parse(now->json, now->state, &u->mem, &job, err) < 0 ||
+        claim_check(st, &job, err) < 0)
+        return -1;
+    bool spent = st->losses_most > 0 && job.losses + 1 >= st->losses_most;
+    uint32_t facts =
+        (spent ? AMP_QUEUE_IF_SPENT : 0) | (job.cancelled_by.n ? AMP_QUEUE_IF_CANCELLED : 0);
+    if (amp_fsm_step(&amp_queue_fsm, job.state, st->event, facts, &r, err) < 0)
+        return -1;
+    job.state = r.to;
+    job_apply(st, &r, &job);
+    return job_write(u, &job, c, err);
+}
+
+int amp_queue_step(struct amp_store *s, const struct amp_queue_step *st, struct amp_buf *mem,
+                   struct amp_queue_job *out, struct amp_error *err)
+{
+    struct change u = {.st = st};
+
+    change_init(&u);
+    int rc = amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, st->id), NULL, step_change, &u, NULL, err);
+    if (rc == 0 && out)
+        rc = amp_queue_parse(amp_buf_span(&u.json), amp_span_str(u.written_state), mem, out, err);
+    change_release(&u);
+    return rc;
+}
+
+/* ---- submissions ---- */
+
+static int refuse_duplicate(struct amp_span id, uint8_t state, struct amp_error *err)
+{
+    return amp_fail(err, AMP_NO, "duplicate_job", "an identical job, %.*s, is %s", AMP_CLIP(id, 64),
+                    amp_queue_fsm.states[state].name);
+}
+
+static int submit_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                         struct amp_error *err)
+{
+    struct change *u = ctx;
+    const struct amp_queue_submit *q = u->submit;
+    struct amp_queue_job job, old;
+    struct amp_fsm_result r;
+    uint8_t state = amp_queue_fsm.initial;
+
+    job = *q->job;
+    job.runs = 1;
+    if (now->found) {
+        if (amp_queue_parse(now->json, now->state, &u->mem, &old, err) < 0)
+            return -1;
+        *u->was = state = old.state;
+        if (!amp_queue_ended(state) || (state == AMP_QUEUE_DONE && !q->again))
+            return refuse_duplicate(job.id, state, err);
+        job.runs = old.runs + 1;
+    }
+    if (amp_fsm_step(&amp_queue_fsm, state, AMP_QUEUE_EV_SUBMIT, q->again ? AMP_QUEUE_IF_AGAIN : 0,
+                     &r, err) < 0)
+        return -1;
+    job.state = r.to;
+    job.seq = (int64_t)now->next;
+    job.submitted_ms = q->now_ms;
+    return job_write(u, &job, c, err);
+}
+
+static int line_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                       struct amp_error *err)
+{
+    struct change *u = ctx;
+    const struct submission sub = {u->submit->line};
+
+    (void)now;
+    amp_buf_reset(&u->json);
+    if (amp_rec_write(&submission_rec, &sub, &u->json, err) < 0)
+        return -1;
+    c->event = amp_queue_fsm.events[AMP_QUEUE_EV_SUBMIT].name;
+    c->to = "KEPT";
+    c->json = amp_buf_span(&u->json);
+    c->actor = u->submit->actor;
+    return 0;
+}
+
+/* Whether the job can enter; reads only, the step decides. 0: yes; 1: the same message was
+ * submitted before; -1: it is refused. */
+static int submission_check(struct amp_store *s, const struct amp_store_input *in,
+                            const struct amp_queue_submit *q, struct change *u,
+                            struct amp_error *err)
+{
+    struct amp_queue_job old;
+
+    if (in && amp_store_seen(s, in, err) == AMP_STORE_SEEN)
+        return 1;
+    int found = amp_queue_read(s, q->job->id, &u->mem, &old, err);
+    if (found <= 0)
+        return found;
+    *u->was = old.state;
+    if (!amp_queue_ended(old.state) || (old.state == AMP_QUEUE_DONE && !q->again))
+        return refuse_duplicate(q->job->id, old.state, err);
+    return 0;
+}
+
+/* The line is written first: of identical jobs any line will do, and a job never lacks it. */
+int amp_queue_submit(struct amp_store *s, const struct amp_queue_submit *q, int64_t *seq,
+                     uint8_t *now, enum amp_store_outcome *outcome, struct amp_error *err)
+{
+    const struct amp_queue_step st = {
+        .event = AMP_QUEUE_EV_SUBMIT, .actor = q->actor, .now_ms = q->now_ms};
+    const struct amp_store_input input = {CONSUMER, q->job->message, q->line};
+    const struct amp_store_input *in = q->job->message.n ? &input : NULL;
+    uint8_t was = AMP_QUEUE_QUEUED;
+    struct change u = {.st = &st, .submit = q, .was = now ? now : &was};
+
+    change_init(&u);
+    int rc = submission_check(s, in, q, &u, err);
+    if (rc == 0)
+        rc = amp_store_update(s, AMP_KEY(AMP_SUBMISSION_KIND, q->job->id), NULL, line_change, &u,
+                              NULL, err);
+    else if (rc > 0)
+        *outcome = AMP_STORE_REDELIVERED;
+    if (rc == 0) {
+        rc = amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, q->job->id), in, submit_change, &u,
+                              outcome, err);
+        *seq = rc == 0 ? (int64_t)amp_store_last_frame(s) : 0;
+    }
+    change_release(&u);
+    return rc < 0 ? -1 : 0;
+}
+
+/* ---- removal ---- */
+
+static int record_drop(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                       struct amp_error *err)
+{
+    const char *actor = ctx;
+    int state = now->found ? amp_fsm_state(&amp_queue_fsm, now->state) : -1;
+
+    (void)err;
+    if (!now->found || (state >= 0 && !amp_queue_ended((uint8_t)state)))
+        return 1;
+    c->event = "forget";
+    c->to = "REMOVED";
+    c->json = AMP_SPAN("{}");
+    c->actor = actor;
+    c->remove = true;
+    return 0;
+}
+
+int amp_queue_forget(struct amp_store *s, struct amp_span id, const char *actor,
+                     struct amp_error *err)
+{
+    enum amp_store_outcome outcome;
+    void *ctx = (void *)(uintptr_t)actor;
+
+    if (amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, id), NULL, record_drop, ctx, &outcome, err) < 0)
+        return -1;
+    return outcome == AMP_STORE_COMMITTED ? amp_store_update(s, AMP_KEY(AMP_SUBMISSION_KIND, id),
+                                                             NULL, record_drop, ctx, NULL, err)
+                                          : 0;
+}

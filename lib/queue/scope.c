@@ -1,0 +1,192 @@
+/* What a job touches, and whether two jobs touch the same. */
+#include "queue/scope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/json/writer.h>
+
+#include "json/record.h"
+
+static const struct amp_rec_field scope_fields[] = {
+    AMP_REC_WORDS(struct amp_scope, "repositories", repos, false),
+    AMP_REC_WORDS(struct amp_scope, "branches", branches, false),
+    AMP_REC_WORDS(struct amp_scope, "paths", paths, false),
+    AMP_REC_WORDS(struct amp_scope, "resources", resources, false),
+};
+AMP_REC_TABLE(scope_rec, "a scope", struct amp_scope, scope_fields);
+
+/* ---- reading ---- */
+
+static int refuse(struct amp_error *err, const char *what)
+{
+    return amp_fail(err, AMP_NO, "bad_scope", "scope: %s", what);
+}
+
+/* A misspelled member must not mean "everything". */
+static int members_check(const struct amp_tape *t, struct amp_error *err)
+{
+    if (t->tok[0].type != AMP_JSON_OBJECT)
+        return refuse(err, "not an object");
+    for (uint32_t key = 1; key < t->tok[0].next; key = t->tok[key + 1].next) {
+        size_t i = 0, n = sizeof scope_fields / sizeof *scope_fields;
+        while (i < n && !amp_tok_is(t, key, amp_span_str(scope_fields[i].key)))
+            i++;
+        if (i == n)
+            return amp_fail(err, AMP_NO, "bad_scope",
+                            "scope: \"%.*s\" is not repositories, branches, paths or resources",
+                            AMP_CLIP(amp_tok_raw(t, key), 40));
+    }
+    return 0;
+}
+
+static int list_check(const struct amp_span *v, uint32_t n, struct amp_error *err)
+{
+    if (n > AMP_SCOPE_LIST_MAX)
+        return refuse(err, "a list has more than 256 items");
+    for (uint32_t i = 0; i < n; i++)
+        if (v[i].n == 0 || v[i].n > AMP_SCOPE_ITEM_MAX || memchr(v[i].p, '\0', v[i].n))
+            return refuse(err, "an item is empty, longer than 1024 bytes, or has a NUL");
+    return 0;
+}
+
+int amp_scope_parse(struct amp_span json, struct amp_buf *mem, struct amp_scope *out,
+                    struct amp_error *err)
+{
+    AMP_TAPE struct amp_tape t = {0};
+    struct amp_error why;
+
+    *out = (struct amp_scope){0};
+    if (json.n == 0)
+        return 0;
+    amp_rec_tape(&t);
+    if (amp_rec_scan(&t, json, "a scope", &why) < 0)
+        return strcmp(why.code, "no_memory") == 0 ? (*err = why, -1) : refuse(err, why.what);
+    if (members_check(&t, err) < 0)
+        return -1;
+    if (amp_rec_read(&scope_rec, &t, 0, mem, out, &why) < 0)
+        return strcmp(why.code, "no_memory") == 0 ? (*err = why, -1) : refuse(err, why.what);
+    return list_check(out->repos, out->n_repos, err) < 0 ||
+                   list_check(out->branches, out->n_branches, err) < 0 ||
+                   list_check(out->paths, out->n_paths, err) < 0 ||
+                   list_check(out->resources, out->n_resources, err) < 0
+               ? -1
+               : 0;
+}
+
+bool amp_scope_is_empty(const struct amp_scope *s)
+{
+    return s->n_repos + s->n_branches + s->n_paths + s->n_resources == 0;
+}
+
+/* ---- writing ---- */
+
+static int text_compare(const void *a, const void *b)
+{
+    const struct amp_span *x = a, *y = b;
+    size_t n = x->n < y->n ? x->n : y->n;
+    int by = n ? memcmp(x->p, y->p, n) : 0;
+
+    return by ? by : (x->n > y->n) - (x->n < y->n);
+}
+
+static uint32_t list_sort(struct amp_span *v, uint32_t n)
+{
+    uint32_t kept = 0;
+
+    if (n > 1)
+        qsort(v, n, sizeof *v, text_compare);
+    for (uint32_t i = 0; i < n; i++)
+        if (kept == 0 || !amp_span_eq(v[i], v[kept - 1]))
+            v[kept++] = v[i];
+    return kept;
+}
+
+int amp_scope_write(struct amp_scope *s, struct amp_buf *out, struct amp_error *err)
+{
+    if (amp_scope_is_empty(s))
+        return 0;
+    s->n_repos = list_sort(s->repos, s->n_repos);
+    s->n_branches = list_sort(s->branches, s->n_branches);
+    s->n_paths = list_sort(s->paths, s->n_paths);
+    s->n_resources = list_sort(s->resources, s->n_resources);
+    return amp_rec_write(&scope_rec, s, out, err);
+}
+
+/* ---- overlap ---- */
+
+static bool has_wildcard(struct amp_span s)
+{
+    return memchr(s.p, '*', s.n) != NULL;
+}
+
+/* Whether some text matches both patterns. If both have a star, what is before the first and after
+ * the last one must agree as far as both have it; what is between stars can always be arranged. */
+static bool globs_meet(struct amp_span a, struct amp_span b)
+{
+    if (!has_wildcard(a) || !has_wildcard(b))
+        return has_wildcard(a)   ? amp_span_glob(b, a)
+               : has_wildcard(b) ? amp_span_glob(a, b)
+                                 : amp_span_eq(a, b);
+    size_t before_a = (size_t)((const char *)memchr(a.p, '*', a.n) - a.p);
+    size_t before_b = (size_t)((const char *)memchr(b.p, '*', b.n) - b.p);
+    size_t after_a = a.n - 1 - (size_t)((const char *)memrchr(a.p, '*', a.n) - a.p);
+    size_t after_b = b.n - 1 - (size_t)((const char *)memrchr(b.p, '*', b.n) - b.p);
+    size_t before = before_a < before_b ? before_a : before_b;
+    size_t after = after_a < after_b ? after_a : after_b;
+
+    return memcmp(a.p, b.p, before) == 0 &&
+           memcmp(a.p + a.n - after, b.p + b.n - after, after) == 0;
+}
+
+/* One is the other's directory, or the same; of texts without wildcards. */
+static bool is_inside(struct amp_span a, struct amp_span b)
+{
+    while (a.n > 1 && a.p[a.n - 1] == '/')
+        a.n--;
+    return b.n >= a.n && memcmp(a.p, b.p, a.n) == 0 &&
+           (b.n == a.n || b.p[a.n] == '/' || (a.n == 1 && a.p[0] == '/'));
+}
+
+static bool repos_meet(struct amp_span a, struct amp_span b)
+{
+    if (globs_meet(a, b))
+        return true;
+    return a.n && b.n && a.p[0] == '/' && b.p[0] == '/' && !has_wildcard(a) && !has_wildcard(b) &&
+           (is_inside(a, b) || is_inside(b, a));
+}
+
+typedef bool (*meet_fn)(struct amp_span a, struct amp_span b);
+
+static bool lists_meet(const struct amp_span *a, uint32_t n_a, const struct amp_span *b,
+                       uint32_t n_b, meet_fn meet)
+{
+    for (uint32_t i = 0; i < n_a; i++)
+        for (uint32_t k = 0; k < n_b; k++)
+            if (meet(a[i], b[k]))
+                return true;
+    return false;
+}
+
+/* An absent list means all. */
+static bool dimensions_meet(const struct amp_span *a, uint32_t n_a, const struct amp_span *b,
+                            uint32_t n_b, meet_fn meet)
+{
+    return n_a == 0 || n_b == 0 || lists_meet(a, n_a, b, n_b, meet);
+}
+
+static bool has_places(const struct amp_scope *s)
+{
+    return s->n_repos + s->n_branches + s->n_paths > 0;
+}
+
+bool amp_scope_overlap(const struct amp_scope *a, const struct amp_scope *b,
+                       bool (*patterns)(struct amp_span, struct amp_span))
+{
+    if (lists_meet(a->resources, a->n_resources, b->resources, b->n_resources, globs_meet))
+        return true;
+    return has_places(a) && has_places(b) &&
+           dimensions_meet(a->repos, a->n_repos, b->repos, b->n_repos, repos_meet) &&
+           dimensions_meet(a->branches, a->n_branches, b->branches, b->n_branches, globs_meet) &&
+           dimensions_meet(a->paths, a->n_paths, b->paths, b->n_paths, patterns);
+}

@@ -1,0 +1,33 @@
+/*
+ * What a job touches (SW4RM §9.2). A scope is a set of points (repository, branch, path) and a set
+ * of other resources. Two scopes overlap if they have a common element.
+ *
+ * {"repositories":[…],"branches":[…],"paths":[…],"resources":[…]}; an absent member of the first
+ * three means all. Without any of these three it touches no repository. In repositories, branches
+ * and resources `*` matches any characters; paths are patterns as in gitignore. Of two different
+ * absolute repositories one may be inside the other: they overlap.
+ */
+#ifndef AMP_QUEUE_SCOPE_H
+#define AMP_QUEUE_SCOPE_H
+
+#include <amp/base/buf.h>
+
+enum { AMP_SCOPE_LIST_MAX = 256, AMP_SCOPE_ITEM_MAX = 1024 };
+
+struct amp_scope {
+    struct amp_span *repos, *branches, *paths, *resources;
+    uint32_t n_repos, n_branches, n_paths, n_resources;
+};
+/* Reads a scope; its texts are in mem. An empty text is the empty scope, which overlaps none. NO
+ * bad_scope: not such an object, empty items, too many of them. */
+int amp_scope_parse(struct amp_span json, struct amp_buf *mem, struct amp_scope *out,
+                    struct amp_error *err);
+bool amp_scope_is_empty(const struct amp_scope *s);
+/* Appends the canonical text: lists sorted, without duplicates and empty ones; nothing for the
+ * empty scope. The same scope always gives the same text. Sorts the lists of s. */
+int amp_scope_write(struct amp_scope *s, struct amp_buf *out, struct amp_error *err);
+/* Symmetric. patterns: whether two patterns of paths have a common path. */
+bool amp_scope_overlap(const struct amp_scope *a, const struct amp_scope *b,
+                       bool (*patterns)(struct amp_span, struct amp_span));
+
+#endif
