@@ -10,7 +10,7 @@ static const struct {
     const char *word;
     int64_t priority;
 } words[] = {
-    {"critical", -15}, {"high", -10}, {"normal", 0}, {"medium", 0}, {"low", 10},
+    {"critical", -15}, {"high", -5}, {"normal", 0}, {"medium", 0}, {"low", 10},
 };
 
 int amp_priority_of_word(struct amp_span word, int64_t *out, struct amp_error *err)

@@ -51,7 +51,7 @@ struct submission {
     struct amp_span line;
 };
 static const struct amp_rec_field submission_fields[] = {
-    AMP_REC_EVER(LINE, struct submission, "line", line),
+    AMP_REC_EVER(LINE, struct submission, "msg", line),
 };
 AMP_REC_TABLE(submission_rec, "a submitted line", struct submission, submission_fields);
 

@@ -148,12 +148,12 @@ static bool is_inside(struct amp_span a, struct amp_span b)
            (b.n == a.n || b.p[a.n] == '/' || (a.n == 1 && a.p[0] == '/'));
 }
 
-static bool repos_meet(struct amp_span a, struct amp_span b)
+/* Whether two different absolute repositories lie in each other: branches and paths say nothing
+ * then, since they begin at different roots. */
+static bool repos_nest(struct amp_span a, struct amp_span b)
 {
-    if (globs_meet(a, b))
-        return true;
     return a.n && b.n && a.p[0] == '/' && b.p[0] == '/' && !has_wildcard(a) && !has_wildcard(b) &&
-           (is_inside(a, b) || is_inside(b, a));
+           !amp_span_eq(a, b) && (is_inside(a, b) || is_inside(b, a));
 }
 
 typedef bool (*meet_fn)(struct amp_span a, struct amp_span b);
@@ -185,8 +185,10 @@ bool amp_scope_overlap(const struct amp_scope *a, const struct amp_scope *b,
 {
     if (lists_meet(a->resources, a->n_resources, b->resources, b->n_resources, globs_meet))
         return true;
+    if (lists_meet(a->repos, a->n_repos, b->repos, b->n_repos, repos_nest))
+        return true;
     return has_places(a) && has_places(b) &&
-           dimensions_meet(a->repos, a->n_repos, b->repos, b->n_repos, repos_meet) &&
+           dimensions_meet(a->repos, a->n_repos, b->repos, b->n_repos, globs_meet) &&
            dimensions_meet(a->branches, a->n_branches, b->branches, b->n_branches, globs_meet) &&
            dimensions_meet(a->paths, a->n_paths, b->paths, b->n_paths, patterns);
 }
