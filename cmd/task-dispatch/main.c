@@ -14,6 +14,7 @@
 #include "flow/values.h"
 #include "handoff/handoff.h"
 #include "message/history/find.h"
+#include "pool/pool.h"
 #include "task/landing/landing.h"
 #include "task/machines.h"
 #include "task/policy.h"
@@ -72,6 +73,9 @@ static const struct amp_verb verbs[] = {
      .finds_state = true, .values = "handoff"},
     {"handoff complete", "ID", "report that a handoff is done", handoff_complete_opts,
      handoff_complete, .finds_state = true, .values = "handoff"},
+    {"work", "", "run a pool of agents on the queue", pool_work_opts, pool_work, COMMAND_HINT,
+     .group = "Pools"},
+    {"shutdown", "[POOL…]", "end pools of agents", pool_shutdown_opts, pool_shutdown},
     {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify,
      .finds_state = true, .group = "Approvals"},
     {"export", "COMMIT|TASK", "write the proof of an approval as a bundle", task_export_opts,

@@ -25,6 +25,17 @@ int task_patterns(const json_t *config, const char *section, const char *key, co
                   const char *const **out, struct amp_error *err);
 void task_patterns_free(const char *const *v);
 
+/* worker.c: the agent's command and its walls, for the verbs that start one. settle completes
+ * task_worker and loads the configuration; a missing command is wrong usage. */
+struct amp_run_options;
+extern struct amp_worker_options task_worker;
+extern struct amp_list task_exec;
+extern struct amp_confine_cli task_walls;
+int task_worker_settle(json_t **config, struct amp_error *err);
+/* The patterns of risk.LEVEL.forbid; free also releases what settle made. */
+int task_forbid_load(const json_t *config, struct amp_run_options *opt, struct amp_error *err);
+void task_forbid_free(struct amp_run_options *opt);
+
 /* verify.c: checks by a bundle whether the tree of a commit was approved. 1: out is filled, without
  * a verdict; 0: it was not, and the reason was printed; -1: failure. commit NULL: every proof of
  * the bundle. */

@@ -21,46 +21,46 @@
 #define DAY_MS 86400000
 
 /* Most options are members of this; worker_open fills the rest. */
-static struct amp_worker_options worker = {.timeout_ms = 3600000,
-                                           .grace_ms = 10000,
-                                           .pause_ms = 30000,
-                                           .retries = 2,
-                                           .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
-                                           .output_bytes = 8 << 20,
-                                           .prepare = {AMP_PREPARE_DEFAULTS}};
+struct amp_worker_options task_worker = {.timeout_ms = 3600000,
+                                         .grace_ms = 10000,
+                                         .pause_ms = 30000,
+                                         .retries = 2,
+                                         .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
+                                         .output_bytes = 8 << 20,
+                                         .prepare = {AMP_PREPARE_DEFAULTS}};
 static const char *base;
 static struct amp_runtime_options runtime = {.eta_ms = AMP_RUNTIME_ETA_MS,
                                              .update_ms = AMP_RUNTIME_UPDATE_MS};
 static const char *trusted_in;
-static struct amp_list exec;
 static bool by_exit;
-static struct amp_confine_cli walls;
+struct amp_confine_cli task_walls;
+struct amp_list task_exec;
 static struct amp_confine_policy policy;
 static struct amp_confine_report report;
 
 /* clang-format off */
 #define WORKER_OPTS(role)                                                                          \
-    {'i', "in", AMP_OPT_PATH, &worker.in, "PATH", "read messages from PATH instead of stdin"},     \
+    {'i', "in", AMP_OPT_PATH, &task_worker.in, "PATH", "read messages from PATH instead of stdin"},     \
     {0, "trust-in", AMP_OPT_PATH, &trusted_in, "PATH",                                             \
      "the same; unsigned messages count, as those of stdin"},                                      \
-    {'o', "out", AMP_OPT_PATH, &worker.out, "PATH", "write to PATH instead of stdout"},            \
-    {0, "agent", AMP_OPT_STRING, &worker.agent, "NAME", "the agent's name, by default " role, .values = "agent"},     \
-    {0, "as", AMP_OPT_STRING, &worker.consumer, "NAME", "name in the state directory"},            \
-    {'t', "timeout", AMP_OPT_DURATION, &worker.timeout_ms, "TIME",                                 \
+    {'o', "out", AMP_OPT_PATH, &task_worker.out, "PATH", "write to PATH instead of stdout"},            \
+    {0, "agent", AMP_OPT_STRING, &task_worker.agent, "NAME", "the agent's name, by default " role, .values = "agent"},     \
+    {0, "as", AMP_OPT_STRING, &task_worker.consumer, "NAME", "name in the state directory"},            \
+    {'t', "timeout", AMP_OPT_DURATION, &task_worker.timeout_ms, "TIME",                                 \
      "time limit of one attempt, 0 for none", 0, 365LL * DAY_MS},                                  \
-    {0, "grace", AMP_OPT_DURATION, &worker.grace_ms, "TIME",                                       \
+    {0, "grace", AMP_OPT_DURATION, &task_worker.grace_ms, "TIME",                                       \
      "time between TERM and KILL", 0, DAY_MS},                                                     \
-    {0, "retries", AMP_OPT_INT, &worker.retries, "N",                                              \
+    {0, "retries", AMP_OPT_INT, &task_worker.retries, "N",                                              \
      "how often an attempt is repeated that crashed or timed out", 0, 1000},                       \
-    {0, "pause", AMP_OPT_DURATION, &worker.pause_ms, "TIME",                                       \
+    {0, "pause", AMP_OPT_DURATION, &task_worker.pause_ms, "TIME",                                       \
      "pause before an attempt that the agent asked to repeat", 0, DAY_MS},                         \
-    AMP_OPT_UNCONFINED(walls),                                                                     \
-    AMP_OPT_CONFINE(walls),                                                                        \
-    AMP_OPT_PREPARE(worker.prepare),                                                               \
-    AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),                                                  \
-    {0, "max-output", AMP_OPT_SIZE, &worker.output_bytes, "BYTES",                                 \
+    AMP_OPT_UNCONFINED(task_walls),                                                                     \
+    AMP_OPT_CONFINE(task_walls),                                                                        \
+    AMP_OPT_PREPARE(task_worker.prepare),                                                               \
+    AMP_OPT_OPEN_TIMEOUT(task_worker.open_timeout_ms),                                                  \
+    {0, "max-output", AMP_OPT_SIZE, &task_worker.output_bytes, "BYTES",                                 \
      "how much of the agent's stdout and stderr is kept", 0, 1 << 30},                             \
-    {'x', "exec", AMP_OPT_REST, &exec, "COMMAND", "the agent's command and its arguments"},        \
+    {'x', "exec", AMP_OPT_REST, &task_exec, "COMMAND", "the agent's command and its arguments"},        \
     AMP_OPT_END
 /* clang-format on */
 
@@ -110,19 +110,19 @@ static int command_find(const char **word, struct amp_error *err)
 static int walls_choose(struct amp_error *err)
 {
     const struct amp_confinement_args args = {
-        .require = walls.require,
-        .best_effort = walls.best_effort,
-        .unconfined = walls.unconfined,
+        .require = task_walls.require,
+        .best_effort = task_walls.best_effort,
+        .unconfined = task_walls.unconfined,
         .demand = getenv("AMP_CONFINE"),
-        .policy = walls.policy,
-        .network = walls.network,
-        .read = walls.read.v,
-        .write = walls.write.v,
-        .n_read = walls.read.n,
-        .n_write = walls.write.n,
+        .policy = task_walls.policy,
+        .network = task_walls.network,
+        .read = task_walls.read.v,
+        .write = task_walls.write.v,
+        .n_read = task_walls.read.n,
+        .n_write = task_walls.write.n,
     };
-    worker.policy = &policy;
-    worker.confine = &report;
+    task_worker.policy = &policy;
+    task_worker.confine = &report;
     return amp_confinement_choose(&args, amp_note, &policy, &report, err);
 }
 
@@ -130,11 +130,51 @@ static void limits_read(const json_t *config)
 {
     const json_t *q = json_object_get(config, "quarantine");
 
-    worker.take = (struct amp_git_take_limits){
+    task_worker.take = (struct amp_git_take_limits){
         .objects = json_integer_value(json_object_get(q, "objects")),
         .bytes = json_integer_value(json_object_get(q, "bytes")),
         .object_bytes = json_integer_value(json_object_get(q, "object_bytes")),
     };
+}
+
+int task_worker_settle(json_t **config, struct amp_error *err)
+{
+    if (!task_exec.n)
+        amp_die_usage("the agent's command is needed: --exec COMMAND…");
+    task_worker.tool = amp_cli_name();
+    task_worker.envp = environ;
+    task_worker.note = amp_note;
+    task_worker.prepare.note = amp_note;
+    task_worker.prepare.stop = &amp_stop;
+    task_worker.progress = amp_progress_wanted() ? amp_note : progress_ignore;
+    task_worker.say = amp_finding_print;
+    if (command_find(&task_exec.v[0], err) < 0 || walls_choose(err) < 0 ||
+        amp_config_load(task_config, task_state, config, err) < 0 ||
+        task_patterns(*config, "branches", "protected", NULL, &task_worker.protected_, err) < 0)
+        return -1;
+    limits_read(*config);
+    amp_flow_activity_limits(*config, &task_worker.activity);
+    task_worker.argv = task_exec.v;
+    return 0;
+}
+
+int task_forbid_load(const json_t *config, struct amp_run_options *opt, struct amp_error *err)
+{
+    static const char *const levels[] = {
+        [AMP_RISK_LOW] = "low", [AMP_RISK_MEDIUM] = "medium", [AMP_RISK_HIGH] = "high"};
+    int rc = 0;
+
+    for (int i = AMP_RISK_LOW; !rc && i <= AMP_RISK_HIGH; i++)
+        rc = task_patterns(config, "risk", levels[i], "forbid", &opt->forbid[i], err);
+    return rc;
+}
+
+void task_forbid_free(struct amp_run_options *opt)
+{
+    amp_confine_policy_release(&policy);
+    task_patterns_free(task_worker.protected_);
+    for (int i = AMP_RISK_LOW; i <= AMP_RISK_HIGH; i++)
+        task_patterns_free(opt->forbid[i]);
 }
 
 /* Opens the state and completes `worker`. verb: for the consumer's name. */
@@ -143,44 +183,30 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
 {
     static char consumer[256], principal[AMP_PRINCIPAL_MAX];
 
-    if (!exec.n)
-        amp_die_usage("the agent's command is needed: --exec COMMAND…");
-    if (!worker.agent)
-        worker.agent = role;
-    if (!amp_id_is_safe(amp_span_str(worker.agent)))
+    if (!task_worker.agent)
+        task_worker.agent = role;
+    if (!amp_id_is_safe(amp_span_str(task_worker.agent)))
         amp_die_usage("--agent: invalid name \"%s\" (letters, digits, '.', '-', '_')",
-                      worker.agent);
-    snprintf(consumer, sizeof consumer, "task-dispatch.%s.%s", verb, worker.agent);
-    if (!worker.consumer)
-        worker.consumer = consumer;
-    worker.tool = amp_cli_name();
-    worker.role = role;
-    worker.envp = environ;
-    worker.stop = &amp_stop;
-    worker.note = amp_note;
-    worker.prepare.note = amp_note;
-    worker.prepare.stop = &amp_stop;
-    worker.progress = amp_progress_wanted() ? amp_note : progress_ignore;
-    worker.say = amp_finding_print;
-    if (command_find(&exec.v[0], err) < 0 || walls_choose(err) < 0 ||
-        amp_config_load(task_config, task_state, config, err) < 0 ||
-        task_patterns(*config, "branches", "protected", NULL, &worker.protected_, err) < 0)
+                      task_worker.agent);
+    snprintf(consumer, sizeof consumer, "task-dispatch.%s.%s", verb, task_worker.agent);
+    if (!task_worker.consumer)
+        task_worker.consumer = consumer;
+    task_worker.role = role;
+    task_worker.stop = &amp_stop;
+    if (task_worker_settle(config, err) < 0)
         return -1;
-    limits_read(*config);
-    amp_flow_activity_limits(*config, &worker.activity);
-    worker.argv = exec.v;
-    if (trusted_in && worker.in)
+    if (trusted_in && task_worker.in)
         amp_die_usage("--in and --trust-in exclude each other");
-    worker.trusted = trusted_in || amp_input_is_trusted(worker.in);
-    worker.in = trusted_in ? trusted_in : worker.in;
-    amp_note_terminal(worker.in);
+    task_worker.trusted = trusted_in || amp_input_is_trusted(task_worker.in);
+    task_worker.in = trusted_in ? trusted_in : task_worker.in;
+    amp_note_terminal(task_worker.in);
     amp_signals_install();
-    snprintf(principal, sizeof principal, "%s/%.100s", role, worker.agent);
+    snprintf(principal, sizeof principal, "%s/%.100s", role, task_worker.agent);
     const struct amp_identity_tool who = {
         .state = task_state, .config = task_config, .principal = principal};
     if (task_open(store, err) < 0)
         return -1;
-    if (amp_identity_cli_open(&task_identity, &who, &worker.ids, err) == 0)
+    if (amp_identity_cli_open(&task_identity, &who, &task_worker.ids, err) == 0)
         return 0;
     amp_store_close(*store);
     return -1;
@@ -188,8 +214,6 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
 
 int task_run(int argc, char **argv)
 {
-    static const char *const levels[] = {
-        [AMP_RISK_LOW] = "low", [AMP_RISK_MEDIUM] = "medium", [AMP_RISK_HIGH] = "high"};
     struct amp_run_options opt = {.base = base, .runtime = runtime};
     struct amp_store *store;
     struct amp_error err;
@@ -199,18 +223,13 @@ int task_run(int argc, char **argv)
     if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start an executor", &err) < 0 ||
         worker_open("executor", "run", &store, &config, &err) < 0)
         return amp_complain(&err);
-    opt.worker = worker;
-    int rc = 0;
-    for (int i = AMP_RISK_LOW; !rc && i <= AMP_RISK_HIGH; i++)
-        rc = task_patterns(config, "risk", levels[i], "forbid", &opt.forbid[i], &err);
+    opt.worker = task_worker;
+    int rc = task_forbid_load(config, &opt, &err);
     if (!rc)
         rc = amp_flow_run(store, &opt, &status, &err);
-    amp_identities_close(worker.ids);
+    amp_identities_close(task_worker.ids);
     amp_store_close(store);
-    amp_confine_policy_release(&policy);
-    task_patterns_free(worker.protected_);
-    for (int i = AMP_RISK_LOW; i <= AMP_RISK_HIGH; i++)
-        task_patterns_free(opt.forbid[i]);
+    task_forbid_free(&opt);
     return rc ? amp_complain(&err) : (int)status;
 }
 
@@ -225,11 +244,11 @@ int task_review(int argc, char **argv)
     if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start a reviewer", &err) < 0 ||
         worker_open("reviewer", "review", &store, &config, &err) < 0)
         return amp_complain(&err);
-    opt.worker = worker;
+    opt.worker = task_worker;
     int rc = amp_flow_review(store, &opt, &status, &err);
-    amp_identities_close(worker.ids);
+    amp_identities_close(task_worker.ids);
     amp_store_close(store);
     amp_confine_policy_release(&policy);
-    task_patterns_free(worker.protected_);
+    task_patterns_free(task_worker.protected_);
     return rc ? amp_complain(&err) : (int)status;
 }

@@ -11,7 +11,7 @@ struct update {
     const char *role, *task;
     uint8_t event;
     struct amp_span ref, ref_task;
-    int64_t now_ms, until_ms;
+    int64_t now_ms, until_ms, limit_ms;
     const struct amp_store_emit *emit;
     const char *actor;
     bool changed;
@@ -23,7 +23,8 @@ static void agent_carry(const struct update *u, const struct amp_fsm_result *r,
 {
     int64_t from = u->until_ms > u->now_ms ? u->until_ms : u->now_ms;
 
-    w->limit_ms = r->effects & AMP_AGENT_DO_ARM ? from + amp_agent_limit_ms(r->to) : 0;
+    int64_t limit = u->limit_ms > 0 ? u->limit_ms : amp_agent_limit_ms(r->to);
+    w->limit_ms = r->effects & AMP_AGENT_DO_ARM ? from + limit : 0;
     w->code = r->code ? r->code : "";
     if (r->effects & AMP_AGENT_DO_BEGIN) {
         w->role = u->role;
@@ -133,6 +134,13 @@ int amp_agent_wait(struct amp_store *s, const char *name, uint8_t event, int64_t
                    int64_t now_ms, struct amp_error *err)
 {
     struct update u = {.what = STEP, .event = event, .until_ms = until_ms, .now_ms = now_ms};
+    return update_run(s, name, &u, err);
+}
+
+int amp_agent_step_within(struct amp_store *s, const char *name, uint8_t event, int64_t limit_ms,
+                          int64_t now_ms, struct amp_error *err)
+{
+    struct update u = {.what = STEP, .event = event, .limit_ms = limit_ms, .now_ms = now_ms};
     return update_run(s, name, &u, err);
 }
 

@@ -83,6 +83,9 @@ int amp_child_poll(struct amp_child *c, struct amp_child_end *end, struct amp_er
  * descendant found under /proc; KILL is repeated until none is left. */
 void amp_child_kill_tree(struct amp_child *c, int sig);
 
+/* Sends a signal to the child alone, if it still runs. */
+void amp_child_signal(const struct amp_child *c, int sig);
+
 /* Finds a helper program: $AMP_LIBEXEC/NAME if that is set, else ../libexec/amp/NAME relative to
  * the directory of the running program (also in the build tree). */
 int amp_helper_path(const char *name, char *out, size_t size, struct amp_error *err);

@@ -101,6 +101,8 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         {"AMP_WORK_LOG", a->work_log},
         {"AMP_CONTROL", a->control},
         {"AMP_KEPT", a->kept},
+        {c->type ? "AMP_AGENT_TYPE" : NULL, c->type},
+        {c->session ? "AMP_SESSION" : NULL, c->session},
         {c->confined ? NULL : "AMP_STATE", c->state_dir},
         /* At the level landlock it exists, and cannot be read. */
         {c->confined ? "GIT_CONFIG_NOSYSTEM" : NULL, "1"},
@@ -140,7 +142,11 @@ static int file_put(const char *dir, const char *name, char *path, size_t size,
                     struct amp_span data, struct amp_error *err)
 {
     snprintf(path, size, "%s/%s", dir, name);
-    return data.p ? amp_file_write_atomic(AT_FDCWD, path, 0600, data, err) : 0;
+    if (!data.p)
+        return 0;
+    /* Not synced: an attempt does not survive a crash, and nobody else knows the directory yet. */
+    AMP_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 ? amp_fail_errno(err, AMP_CANTCREAT, "%s", path) : amp_write_all(fd, data, err);
 }
 
 /* The file of an earlier attempt; a missing one is left out. */

@@ -18,6 +18,8 @@ struct amp_contract {
     const char *role, *agent, *task, *subtask;
     int64_t attempt;
     const char *worktree, *branch, *base, *state_dir;
+    const char *type;    /* of the agent, in a pool */
+    const char *session; /* the name under which the agent can resume its last attempt */
     /* A confined agent gets no AMP_STATE, its git reads no system configuration, and of the
      * parent's environment only the variables for which passes is true (NULL: all). git_dir, if not
      * NULL, is set as GIT_DIR, with the worktree.

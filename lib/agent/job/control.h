@@ -1,9 +1,10 @@
 /*
  * The control FIFO of an attempt: how an agent without a state directory talks to its worker. It
  * writes one JSON object a line (schemas/agent/control.json) to the FIFO that AMP_CONTROL names:
- * progress, heartbeat, safe, hold and release (SW4RM §7.2), a question for a person and its
- * withdrawal, and the requests for its own task and inbox; and `refused`, from a tool that refused
- * the agent what only people may do (worktree/person.h). Answers are files beside the FIFO.
+ * progress, heartbeat, safe, hold, release and signal (SW4RM §7.2), waiting and running (§8.1),
+ * what it used, a usage limit, the name of its session, a question for a person and its withdrawal,
+ * and the requests for its own task and inbox; and `refused`, from a tool that refused the agent
+ * what only people may do (worktree/person.h). Answers are files beside the FIFO.
  *
  * Everything that comes out of the FIFO is untrusted. Reading never blocks and takes at most
  * AMP_CONTROL_TURN bytes at a time; a line that is too long, malformed, or one too many is refused
@@ -34,7 +35,13 @@
     X(WITHDRAW, "withdraw")                                                                        \
     X(TASK, "task")                                                                                \
     X(INBOX, "inbox")                                                                              \
-    X(REFUSED, "refused")
+    X(REFUSED, "refused")                                                                          \
+    X(SIGNAL, "signal")                                                                            \
+    X(WAITING, "waiting")                                                                          \
+    X(RUNNING, "running")                                                                          \
+    X(USAGE, "usage")                                                                              \
+    X(LIMIT, "limit")                                                                              \
+    X(SESSION, "session")
 enum amp_control_kind {
 #define X(name, word) AMP_CONTROL_##name,
     AMP_CONTROL_LIST(X) AMP_CONTROL_COUNT

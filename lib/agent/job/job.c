@@ -189,6 +189,20 @@ int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_
     return rc;
 }
 
+int amp_job_find(struct amp_store *s, const struct amp_job_ref *ref, bool *found,
+                 struct amp_job *out, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_store_rec rec;
+    struct stored raw;
+
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_store_get(s, AMP_KEY(KIND, amp_span_str(ref->consumer), ref->msg_id), &rec, err) < 0)
+        return -1;
+    *found = rec.found;
+    return rec.found ? job_read(&rec, &mem, &raw, out, err) : 0;
+}
+
 struct search {
     const char *consumer;
     const char *const *skip;

@@ -93,6 +93,10 @@ struct amp_job_step {
 int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_job *out,
                  struct amp_error *err);
 
+/* The job of a message; *found is false if it was not taken. */
+int amp_job_find(struct amp_store *s, const struct amp_job_ref *ref, bool *found,
+                 struct amp_job *out, struct amp_error *err);
+
 /* The consumer's next unfinished job: the earliest taken that no longer waits at now_ms and whose
  * id is not in `skip` (NULL-terminated, may be NULL). *found is false if none is ready; *wake_ms is
  * then the time of the next one (0: none waits). *open is the number of unfinished jobs. */

@@ -362,6 +362,12 @@ void amp_child_kill_tree(struct amp_child *c, int sig)
     }
 }
 
+void amp_child_signal(const struct amp_child *c, int sig)
+{
+    if (c->pid > 0)
+        kill(c->pid, sig);
+}
+
 /* 1 and *si filled: the child ended and can still be waited for; 0: it runs. */
 static int child_look(struct amp_child *c, siginfo_t *si, struct amp_error *err)
 {

@@ -227,14 +227,13 @@ int amp_child_tree_signal(pid_t root, int sig)
     pid_t self = getpid();
     for (size_t i = 0; i < list.n; i++) {
         struct process *p = &list.v[i];
-        if (!p->ours || p->pid == self)
-            continue;
-        if (!p->zombie) {
-            living++;
-            kill(p->pid, sig);
-        } else if (p->parent == self && !is_known(p->pid)) {
+        /* An orphan that has ended is waited for, whosever it was. */
+        if (p->zombie && p->parent == self && !is_known(p->pid))
             waitpid(p->pid, NULL, WNOHANG);
-        }
+        if (!p->ours || p->pid == self || p->zombie)
+            continue;
+        living++;
+        kill(p->pid, sig);
     }
     free(list.v);
     return living;

@@ -21,11 +21,18 @@ void amp_pause_watch_open(struct amp_pause_watch *p, struct amp_store *s)
     p->polls = amp_wake_open(&p->wake, amp_store_dir(s), &e) < 0;
 }
 
+void amp_pause_watch_feed(struct amp_pause_watch *p, struct amp_store *s)
+{
+    *p = (struct amp_pause_watch){.store = s, .due = true, .fed = true};
+    p->wake.log = p->wake.timer = -1;
+    amp_pauses_init(&p->now);
+}
+
 void amp_pause_watch_close(struct amp_pause_watch *p)
 {
     if (!p->store)
         return;
-    if (!p->polls)
+    if (!p->polls && !p->fed)
         amp_wake_close(&p->wake);
     amp_pauses_release(&p->now);
     *p = (struct amp_pause_watch){0};
@@ -55,7 +62,7 @@ int64_t amp_pause_watch_wait(const struct amp_pause_watch *p)
 static int writes_take(struct amp_pause_watch *p)
 {
     struct amp_error e;
-    int rc = p->polls ? 1 : amp_wake_drain(&p->wake, &e);
+    int rc = p->polls ? 1 : p->fed ? 0 : amp_wake_drain(&p->wake, &e);
 
     if (rc < 0) { /* the directory is gone: the next access to the state reports it */
         amp_wake_close(&p->wake);
@@ -80,6 +87,10 @@ void amp_pause_watch_renew(struct amp_pause_watch *p)
 {
     p->due = true;
     p->looked_ms = 0;
+    if (p->fed) {
+        p->writes++;
+        p->wrote_ms = amp_mono_ms();
+    }
 }
 
 int amp_pause_look(struct amp_pause_watch *p, struct amp_span task, struct amp_span agent,

@@ -17,6 +17,7 @@ struct amp_pause_watch {
     struct amp_wake wake;
     struct amp_pauses now;
     bool polls; /* there is no inotify */
+    bool fed;   /* the owner notices the writes */
     bool due;   /* something was written since the last look */
     int64_t looked_ms;
     int64_t wrote_ms; /* the last write to the log; 0: none */
@@ -24,6 +25,8 @@ struct amp_pause_watch {
 };
 /* Begins to watch; the first look is due. It never fails: without inotify it polls. */
 void amp_pause_watch_open(struct amp_pause_watch *p, struct amp_store *s);
+/* The same without a watch of its own: its owner calls amp_pause_watch_renew after writes. */
+void amp_pause_watch_feed(struct amp_pause_watch *p, struct amp_store *s);
 void amp_pause_watch_close(struct amp_pause_watch *p); /* also of a zeroed struct */
 /* For a poll loop: the descriptor (-1: none), and the longest wait in ms (-1: any). */
 int amp_pause_watch_fd(const struct amp_pause_watch *p);

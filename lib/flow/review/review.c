@@ -278,15 +278,16 @@ static int review_work(struct amp_worker *w, struct amp_job *job, const struct a
     return rc;
 }
 
-int amp_flow_review(struct amp_store *s, const struct amp_review_options *opt,
-                    enum amp_status *status, struct amp_error *err)
-{
-    static const struct amp_worker_role role = {.takes = AMP_KIND_REVIEW,
+const struct amp_worker_role amp_review_role = {.takes = AMP_KIND_REVIEW,
                                                 .asked_by = AMP_WORK_ASKED_BY,
                                                 .disposable = true,
                                                 .admit = request_admit,
                                                 .work = review_work};
+
+int amp_flow_review(struct amp_store *s, const struct amp_review_options *opt,
+                    enum amp_status *status, struct amp_error *err)
+{
     struct amp_review_options mine = *opt;
 
-    return amp_worker_run(s, &mine.worker, &role, &mine, status, err);
+    return amp_worker_run(s, &mine.worker, &amp_review_role, &mine, status, err);
 }

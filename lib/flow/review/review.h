@@ -15,4 +15,7 @@ struct amp_review_options {
 int amp_flow_review(struct amp_store *s, const struct amp_review_options *opt,
                     enum amp_status *status, struct amp_error *err);
 
+/* For a pool: the context of a worker with this role is its struct amp_review_options. */
+extern const struct amp_worker_role amp_review_role;
+
 #endif

@@ -623,7 +623,9 @@ static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct
             rc = work_attempt(w, job, k, err);
         } else if (amp_worker_is_cause(err)) {
             struct amp_error cause = *err;
-            rc = work_fail(w, job, k, &cause, err);
+            /* A pool has other work meanwhile. */
+            bool locked = w->opt->wait && strcmp(cause.code, "worktree_locked") == 0;
+            rc = locked ? amp_worker_lack(w, job, &cause, err) : work_fail(w, job, k, &cause, err);
         }
     }
     amp_assignment_release(&k->of);
@@ -642,16 +644,17 @@ static int run_ours(struct amp_worker *w, const struct amp_view *v, struct amp_e
            v->task.n && amp_intake_is_to(v, w->opt->role);
 }
 
+const struct amp_worker_role amp_run_role = {.ours = run_ours,
+                                             .taken = amp_runtime_taken,
+                                             .takes = AMP_KIND_DISPATCH,
+                                             .asked_by = AMP_WORK_ASKED_BY,
+                                             .admit = dispatch_admit,
+                                             .work = dispatch_work};
+
 int amp_flow_run(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
                  struct amp_error *err)
 {
-    static const struct amp_worker_role role = {.ours = run_ours,
-                                                .taken = amp_runtime_taken,
-                                                .takes = AMP_KIND_DISPATCH,
-                                                .asked_by = AMP_WORK_ASKED_BY,
-                                                .admit = dispatch_admit,
-                                                .work = dispatch_work};
     struct amp_run_options mine = *opt;
 
-    return amp_worker_run(s, &mine.worker, &role, &mine, status, err);
+    return amp_worker_run(s, &mine.worker, &amp_run_role, &mine, status, err);
 }

@@ -19,6 +19,9 @@ struct amp_run_options {
 int amp_flow_run(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
                  struct amp_error *err);
 
+/* For a pool: the context of a worker with this role is its struct amp_run_options. */
+extern const struct amp_worker_role amp_run_role;
+
 /* The change on the branch of a dispatch since its recorded base. The caller releases out. NO
  * missing_field: no base is recorded; or an error of git. */
 int amp_run_measure(struct amp_store *s, struct amp_git *git, const struct amp_view *dispatch,

@@ -71,6 +71,8 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
         return -1;
     c->activity = amp_buf_span(&k->activity);
     c->extra = amp_agent_git_env();
+    c->type = w->opt->type;
+    c->session = w->opt->session;
     c->confined = amp_worker_confines(w);
     if (c->confined) {
         c->passes = variable_passes;
@@ -148,12 +150,14 @@ static int agent_supervise(struct amp_worker *w, struct amp_assignment *k, struc
 
         if (w->paused) /* a hold does not delay a person's stop */
             amp_runner_hurry(run, AMP_PAUSE_GRACE_MS);
-        else if (stop || (w->halted && !amp_words_hold(w, k, &wait)))
+        else if (stop || (w->halted && !amp_words_hold(w, k, &wait)) ||
+                 (w->ask.what && amp_words_yield(w, k, &run->child, &wait)) ||
+                 amp_words_starved(w, k, &wait))
             amp_runner_stop(run);
         int64_t own = amp_runner_wait(run);
         if (wait < 0 || (own >= 0 && own < wait))
             wait = own;
-        if (stop) {
+        if (stop && !w->opt->wait) {
             amp_poll(p, 3, own, NULL);
         } else if (amp_worker_turn(w, p, 4, wait, err) < 0 || amp_words_read(w, k, err) < 0) {
             amp_child_kill_tree(&run->child, SIGKILL);
@@ -253,6 +257,58 @@ static int64_t attempt_limit(const struct amp_worker *w, const struct amp_assign
     return k->limit_ms > 0 && (limit < 0 || k->limit_ms < limit) ? k->limit_ms : limit;
 }
 
+/* What its answer says about what it used, and how it can be resumed. An invalid answer is reported
+ * by the role. */
+static void answer_note(struct amp_worker *w, const struct amp_assignment *k)
+{
+    json_auto_t *j = NULL;
+    struct amp_error e;
+
+    if (amp_answer_read(&k->files, NULL, &j, &e) < 0 || !j)
+        return;
+    const json_t *used = json_object_get(j, "usage");
+    const char *session = json_string_value(json_object_get(j, "session"));
+    if (json_is_object(used))
+        amp_usage_read(used, &w->left.usage);
+    if (session && amp_session_is_safe(session))
+        snprintf(w->left.session, sizeof w->left.session, "%s", session);
+}
+
+static void code_set(struct amp_worker *w, struct amp_assignment *k, const char *code,
+                     const char *why)
+{
+    snprintf(w->left.code, sizeof w->left.code, "%s", code);
+    snprintf(k->why, sizeof k->why, "%s: %s", code, why);
+}
+
+/* In a pool: what the end of an agent means that was asked to stop, waited, or has no more of its
+ * usage. The result of one that finished counts. */
+static void attempt_judge(struct amp_worker *w, struct amp_assignment *k,
+                          const struct amp_child_end *how)
+{
+    bool stopped = k->end == AMP_END_STOPPED, asked = w->ask.what != AMP_ASK_NOTHING;
+    bool killed = stopped && how->signaled && how->signal == SIGKILL;
+
+    if (k->end == AMP_END_DONE)
+        return;
+    if (stopped && k->words.out_of_time) {
+        k->end = AMP_END_MACHINERY;
+        code_set(w, k, "resource_timeout", "the agent waited too long for a resource");
+    } else if (stopped && asked && (k->words.forced || killed)) {
+        bool preempted = w->ask.what == AMP_ASK_PREEMPT;
+        /* SW4RM §7.2: such work has failed. Work that the end of its pool broke off is repeated. */
+        if (preempted)
+            k->end = AMP_END_FAILED;
+        code_set(w, k, preempted ? "forced_preemption" : "agent_shutdown_timeout",
+                 killed ? "the agent was killed" : "the agent was ended at no safe point");
+    } else if (asked && (stopped || k->end == AMP_END_REPEAT) && !k->words.limited) {
+        k->end = AMP_END_STOPPED;
+        w->left.yielded = k->words.safe || !stopped;
+    } else if (k->words.limited && (k->end == AMP_END_FAILED || k->end == AMP_END_MACHINERY)) {
+        k->end = AMP_END_REPEAT;
+    }
+}
+
 int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
                        struct amp_error *err)
 {
@@ -263,6 +319,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     if ((*k->repo && amp_git_refs(w->git, k->repo, true, &k->refs, err) < 0) ||
         activity_begin(w, k, err) < 0 || amp_store_sync(w->store, err) < 0)
         return -1;
+    snprintf(w->left.worktree, sizeof w->left.worktree, "%s", *k->repo ? k->worktree : "");
     k->began_ms = amp_now_ms();
     k->walls.gate = AMP_GATE_NONE;
     k->job = job;
@@ -290,6 +347,8 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
             if (k->end == AMP_END_STOPPED && how.exited && how.exit_code == 0 &&
                 !access(k->files.result, F_OK))
                 k->end = AMP_END_DONE;
+            if (w->opt->wait)
+                attempt_judge(w, k, &how);
             k->wall_ms = how.wall_ms;
         }
     }
@@ -298,6 +357,8 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     /* What the agent wrote last may still be in the FIFO. */
     if (rc == 0)
         rc = amp_words_end(w, k, err);
+    if (rc == 0 && w->opt->wait)
+        answer_note(w, k);
     if (rc == 0)
         rc = amp_claims_left(w, k, err);
     amp_control_close(&k->words.control);
@@ -323,27 +384,38 @@ static int64_t retry_after(struct amp_worker *w, const struct amp_attempt *files
     return 0;
 }
 
+int64_t amp_assignment_wait(struct amp_worker *w, const struct amp_assignment *k)
+{
+    int64_t wait = retry_after(w, &k->files);
+    int64_t limit = k->words.limited ? k->words.limit_ms - amp_now_ms() : 0;
+
+    return limit > wait ? limit : wait;
+}
+
 int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct amp_assignment *k,
                          enum amp_attempt_end end, const char *why, bool *spent,
                          struct amp_error *err)
 {
     struct amp_job_step step = {.why = why};
-    int64_t wait = end == AMP_END_REPEAT ? retry_after(w, &k->files) : 0;
+    int64_t wait = end == AMP_END_REPEAT ? amp_assignment_wait(w, k) : 0;
 
     *spent = false;
     if (end == AMP_END_STOPPED) {
         step.event = AMP_JOB_EV_STOP;
-        step.keeps = w->paused;
-        w->opt->note(w->paused ? "%s: stopped; it goes on in its worktree when it is resumed"
-                               : "%s: stopped; it is repeated later",
+        step.keeps = w->paused || w->ask.what;
+        w->opt->note(step.keeps ? "%s: stopped; it goes on in its worktree when it is resumed"
+                                : "%s: stopped; it is repeated later",
                      job->msg_id);
-        return amp_worker_conclude(
-            w, job, &step, NULL,
-            w->halted || w->paused ? AMP_AGENT_EV_SUSPEND : AMP_AGENT_EV_SHUTDOWN, err);
+        return amp_worker_conclude(w, job, &step, NULL,
+                                   w->halted || w->paused || w->ask.what == AMP_ASK_PREEMPT
+                                       ? AMP_AGENT_EV_SUSPEND
+                                       : AMP_AGENT_EV_SHUTDOWN,
+                                   err);
     }
     if (end == AMP_END_REPEAT && job->attempts <= w->opt->retries + 20) {
         step.event = AMP_JOB_EV_PARK;
         step.until_ms = amp_now_ms() + (wait > 0 ? wait : w->opt->pause_ms);
+        w->left.limit_ms = wait > 0 ? step.until_ms : 0;
         w->opt->note("%s: %s: again later", job->msg_id, why);
         if (amp_worker_step(w, job, &step, NULL, err))
             return -1;

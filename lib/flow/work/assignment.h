@@ -43,6 +43,17 @@ struct amp_words {
     int64_t hold_ms;      /* monotonic: the end of its hold; 0: none */
     int64_t held_over_ms; /* a suspension waits for the end of the hold since then */
     int64_t beat_ms, looked_ms;
+    bool signals; /* it handles SIGUSR1 */
+    /* Since it was asked to stop (struct amp_worker_ask): */
+    bool asked;
+    bool safe;   /* it said that it is at a safe point */
+    bool forced; /* it is ended elsewhere */
+    int64_t
+        waits_to_ms;  /* monotonic: it waits for a resource, at most until then; 0: it does not */
+    bool waits;       /* also: for an event */
+    bool out_of_time; /* it waited longer */
+    bool limited;     /* it reported a usage limit */
+    int64_t limit_ms; /* which ends then (the wall clock) */
 };
 
 /* What it claimed about others (claims.h). */
@@ -116,6 +127,8 @@ int amp_assignment_tripped(struct amp_worker *w, struct amp_assignment *k, char 
  * *spent: no attempts are left, and the job made no step. An agent that asks for another attempt
  * may give retry_after_sec in its answer, an integer from 0 to AMP_RETRY_AFTER_MAX_SEC; another
  * value is reported and ignored. */
+/* The pause that an agent asked for that ended with status 75, in milliseconds; 0: none. */
+int64_t amp_assignment_wait(struct amp_worker *w, const struct amp_assignment *k);
 #define AMP_RETRY_AFTER_MAX_SEC (30 * 86400)
 int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct amp_assignment *k,
                          enum amp_attempt_end end, const char *why, bool *spent,

@@ -6,6 +6,7 @@
  */
 #include "flow/work/control.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,6 +90,70 @@ bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wai
     return false;
 }
 
+/* ---- a request to stop ---- */
+
+static void wait_lower(int64_t *wait_ms, int64_t left)
+{
+    if (*wait_ms < 0 || *wait_ms > left)
+        *wait_ms = left > 0 ? left : 0;
+}
+
+static void agent_ask(struct amp_worker *w, struct amp_assignment *k, const struct amp_child *agent)
+{
+    struct amp_error e;
+
+    k->words.asked = true;
+    w->opt->note("%s: %s is asked to stop%s", k->task, w->opt->agent,
+                 w->ask.what == AMP_ASK_PREEMPT ? " for work of a higher priority"
+                                                : ": the pool shuts down");
+    log_add(k, w->ask.what == AMP_ASK_PREEMPT ? "preemption_request" : "shutdown_request", "", "",
+            &e);
+    if (k->words.signals)
+        amp_child_signal(agent, SIGUSR1);
+}
+
+bool amp_words_yield(struct amp_worker *w, struct amp_assignment *k, const struct amp_child *agent,
+                     int64_t *wait_ms)
+{
+    int64_t now = amp_mono_ms(), until = w->ask.until_ms;
+    struct amp_error e;
+
+    if (!k->words.asked)
+        agent_ask(w, k, agent);
+    if (k->words.safe || k->words.forced)
+        return true;
+    /* A section that began before the end of the time is deferred to, and no longer than it said.
+     */
+    if (k->words.hold_ms > until)
+        until = k->words.hold_ms;
+    if (now < until) {
+        wait_lower(wait_ms, until - now);
+        return false;
+    }
+    k->words.forced = true;
+    w->opt->note("%s: %s: %s", k->task,
+                 w->ask.what == AMP_ASK_PREEMPT ? "forced_preemption" : "agent_shutdown_timeout",
+                 k->words.hold_ms ? "the agent's hold is over" : "the agent reached no safe point");
+    log_add(k, w->ask.what == AMP_ASK_PREEMPT ? "forced_preemption" : "agent_shutdown_timeout", "",
+            "the time is over; the agent is ended", &e);
+    return true;
+}
+
+bool amp_words_starved(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms)
+{
+    int64_t left = k->words.waits_to_ms - amp_mono_ms();
+
+    if (!k->words.waits_to_ms || k->words.out_of_time)
+        return k->words.out_of_time;
+    if (left > 0) {
+        wait_lower(wait_ms, left);
+        return false;
+    }
+    w->opt->note("%s: resource_timeout: %s waited too long for a resource", k->task, w->opt->agent);
+    k->words.out_of_time = true;
+    return true;
+}
+
 /* ---- a question for a person ---- */
 
 static int question_send(struct amp_worker *w, struct amp_assignment *k, const char *text,
@@ -132,6 +197,9 @@ static int question_take(struct amp_worker *w, struct amp_assignment *k,
     struct amp_words *said = &k->words;
     char id[AMP_MSG_ID_MAX], text[4300];
 
+    if (!k->job)
+        return amp_control_refuse(&said->control, l->id, "unsupported_reply",
+                                  "questions are asked in work on a dispatch or a review", err);
     if (said->n_questions == AMP_QUESTIONS_MAX)
         return amp_control_refuse(&said->control, l->id, "control_limit",
                                   "at most 8 questions in an attempt", err);
@@ -350,6 +418,10 @@ static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
     int64_t max = json_integer_value(json_object_get(l->in, "max_ms"));
     char until[AMP_TIME_MAX], detail[4300];
 
+    /* Once it is asked to stop, it can put that off only by what it had begun before. */
+    if (k->words.asked)
+        return amp_control_refuse(&k->words.control, l->id, "preempting",
+                                  "the agent is asked to stop at its next safe point", err);
     k->words.hold_ms = amp_mono_ms() + max;
     amp_time_format(amp_now_ms() + max, until);
     snprintf(detail, sizeof detail, "for %lld ms: %s", (long long)max,
@@ -360,6 +432,107 @@ static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
     if (!more)
         return amp_fail_memory(err);
     return amp_control_answer(&k->words.control, l->id, more, err);
+}
+
+/* Steps the agent's state; one that it cannot take from its present state changes nothing. */
+static int state_step(struct amp_worker *w, uint8_t event, const char *task, struct amp_error *err)
+{
+    int rc = event == AMP_AGENT_EV_START
+                 ? amp_agent_step(w->store, w->opt->agent, event, task, amp_now_ms(), err)
+                 : amp_agent_wait(w->store, w->opt->agent, event, 0, amp_now_ms(), err);
+
+    return rc < 0 && strcmp(err->code, "illegal_transition") == 0 ? 0 : rc;
+}
+
+static int waiting_take(struct amp_worker *w, struct amp_assignment *k,
+                        const struct amp_control_line *l, struct amp_error *err)
+{
+    bool resource = strcmp(amp_json_str(l->in, "for"), "resource") == 0;
+    const char *detail = amp_json_str(l->in, "detail");
+
+    /* A second line does not prolong the time. */
+    if (k->words.waits)
+        return 0;
+    k->words.waits = true;
+    k->words.waits_to_ms =
+        resource ? amp_mono_ms() + amp_agent_limit_ms(AMP_AGENT_WAITING_RESOURCES) : 0;
+    if (resource && w->opt->resource_ms > 0)
+        k->words.waits_to_ms = amp_mono_ms() + w->opt->resource_ms;
+    return log_add(k, resource ? "waiting_resource" : "waiting", "", detail, err) < 0
+               ? -1
+               : state_step(w, resource ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, NULL, err);
+}
+
+static int running_take(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+{
+    if (!k->words.waits)
+        return 0;
+    k->words.waits = false;
+    k->words.waits_to_ms = 0;
+    return state_step(w, AMP_AGENT_EV_START, k->task, err);
+}
+
+void amp_usage_read(const json_t *in, struct amp_worker_usage *u)
+{
+    const json_t *cost = json_object_get(in, "cost_usd");
+
+    if (!cost)
+        cost = json_object_get(in, "total_cost_usd");
+    u->input_tokens = json_integer_value(json_object_get(in, "input_tokens"));
+    u->output_tokens = json_integer_value(json_object_get(in, "output_tokens"));
+    double micros = json_number_value(cost) * 1e6;
+    u->cost_micros = micros > 0 && micros < 1e15 ? (int64_t)(micros + 0.5) : 0;
+    if (u->input_tokens < 0)
+        u->input_tokens = 0;
+    if (u->output_tokens < 0)
+        u->output_tokens = 0;
+}
+
+bool amp_session_is_safe(const char *session)
+{
+    size_t n = strlen(session);
+
+    return n > 0 && n <= 256 && strchr("._:-", session[0]) == NULL &&
+           strspn(session, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") ==
+               n;
+}
+
+static int limit_take(struct amp_worker *w, struct amp_assignment *k, const json_t *in,
+                      struct amp_error *err)
+{
+    int64_t sec = json_integer_value(json_object_get(in, "retry_after_sec"));
+    char until[AMP_TIME_MAX];
+
+    k->words.limited = true;
+    k->words.limit_ms = amp_now_ms() + sec * 1000;
+    amp_time_format(k->words.limit_ms, until);
+    w->opt->note("%s: %s reached a usage limit, until %s", k->task, w->opt->agent, until);
+    return log_add(k, "usage_limit", "", until, err);
+}
+
+/* The lines about the agent's process: what it used, and how it can be stopped and resumed. */
+static int process_take(struct amp_worker *w, struct amp_assignment *k,
+                        const struct amp_control_line *l, struct amp_error *err)
+{
+    switch (l->kind) {
+    case AMP_CONTROL_SIGNAL:
+        k->words.signals = true;
+        return 0;
+    case AMP_CONTROL_WAITING:
+        return waiting_take(w, k, l, err);
+    case AMP_CONTROL_RUNNING:
+        return running_take(w, k, err);
+    case AMP_CONTROL_USAGE:
+        amp_usage_read(l->in, &w->left.usage);
+        return 0;
+    case AMP_CONTROL_LIMIT:
+        return limit_take(w, k, l->in, err);
+    case AMP_CONTROL_SESSION:
+        snprintf(w->left.session, sizeof w->left.session, "%s", amp_json_str(l->in, "session"));
+        return 0;
+    default:
+        return 0;
+    }
 }
 
 static int line_take(void *ctx, const struct amp_control_line *l, struct amp_error *err)
@@ -381,7 +554,8 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
             return -1;
         break;
     case AMP_CONTROL_SAFE:
-        more = json_pack("{s:b}", "stop", w->halted);
+        k->words.safe = w->ask.what != AMP_ASK_NOTHING;
+        more = json_pack("{s:b}", "stop", w->halted || k->words.safe);
         if (!more)
             return amp_fail_memory(err);
         break;
@@ -389,6 +563,7 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
         return hold_take(k, l, err);
     case AMP_CONTROL_RELEASE:
         k->words.hold_ms = k->words.held_over_ms = 0;
+        k->words.safe = k->words.asked; /* a section that was deferred to ends at a safe point */
         break;
     case AMP_CONTROL_QUESTION:
         return question_take(w, k, l, err);
@@ -405,6 +580,9 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
     case AMP_CONTROL_HEARTBEAT:
     case AMP_CONTROL_COUNT:
         break;
+    default:
+        if (process_take(w, k, l, err) < 0)
+            return -1;
     }
     return amp_control_answer(&k->words.control, l->id, more, err);
 }

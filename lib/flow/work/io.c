@@ -53,9 +53,11 @@ int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
         return amp_fail_memory(err);
     w->io = io;
     amp_buf_init(&io->line, AMP_WORKER_PENDING);
-    if (amp_input_open(o->in ? o->in : "-", false, &io->in, err))
+    if (o->wait)
+        io->ended = true; /* its pool gives it work */
+    else if (amp_input_open(o->in ? o->in : "-", false, &io->in, err))
         return -1;
-    io->in_open = true;
+    io->in_open = !o->wait;
     int fd = 1;
     if (o->out && strcmp(o->out, "-") && output_open(w, &fd, err))
         return -1;
@@ -165,7 +167,7 @@ static int task_watch(struct amp_worker *w, struct amp_error *err)
 {
     int64_t now = amp_mono_ms();
 
-    if (w->opt->agent && now - w->seen_ms >= HEARTBEAT_MS) {
+    if (w->opt->agent && (!w->opt->wait || w->task) && now - w->seen_ms >= HEARTBEAT_MS) {
         if (amp_agent_seen(w->store, w->opt->agent, amp_now_ms(), err))
             return -1;
         w->seen_ms = now;
@@ -211,13 +213,14 @@ int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, in
             amp_loop_add(&turn, io->out.fd, amp_outq_events(&io->out));
         amp_loop_within(&turn, amp_outq_timeout(&io->out));
     }
-    amp_loop_within(&turn, HEARTBEAT_MS);
+    if (!w->opt->wait || w->task)
+        amp_loop_within(&turn, HEARTBEAT_MS);
     amp_loop_within(&turn, wait_ms);
     if (w->task || w->waits) {
         amp_loop_add(&turn, amp_pause_watch_fd(&w->pauses), POLLIN);
         amp_loop_within(&turn, amp_pause_watch_wait(&w->pauses));
     }
-    if (amp_loop_wait(&turn, err) < 0)
+    if ((w->opt->wait ? w->opt->wait(w->opt->wait_ctx, &turn, err) : amp_loop_wait(&turn, err)) < 0)
         return -1;
     for (unsigned i = 0; i < n_fds; i++)
         fds[i].revents = all[i].revents;

@@ -89,6 +89,7 @@ int amp_worker_conclude(struct amp_worker *w, struct amp_job *job, struct amp_jo
                         const struct amp_worker_lines *lines, uint8_t agent_event,
                         struct amp_error *err)
 {
+    w->left.failed = agent_event == AMP_AGENT_EV_FAIL && step->event != AMP_JOB_EV_BREAK;
     return amp_worker_step(w, job, step, lines, err) < 0 ? -1
                                                          : amp_worker_finish(w, agent_event, err);
 }
@@ -245,7 +246,7 @@ static int agent_claim(struct amp_worker *w, const char *task, struct amp_error 
 }
 
 /* Reports, once, the suspension that a job waits for. */
-static int wait_note(struct amp_worker *w, const struct amp_job *job, const char *task,
+static int wait_note(struct amp_worker *w, const char *name, const char *task,
                      struct amp_error *err)
 {
     AMP_BUF struct amp_buf key = {0};
@@ -256,17 +257,17 @@ static int wait_note(struct amp_worker *w, const struct amp_job *job, const char
         amp_agent_status(w->store, w->opt->agent, &st, err))
         return -1;
     amp_buf_init(&key, 2048);
-    if (amp_buf_fmt(&key, err, "\n%s %s\n", job->msg_id, t.suspended ? t.ref : st.ref) < 0)
+    if (amp_buf_fmt(&key, err, "\n%s %s\n", name, t.suspended ? t.ref : st.ref) < 0)
         return -1;
     if (w->waiting.len && memmem(w->waiting.data, w->waiting.len, key.data, key.len))
         return 0;
     if (w->waiting.len + key.len > AMP_WORKER_WAITING)
         amp_buf_reset(&w->waiting);
     if (t.suspended)
-        w->opt->note("%s waits: task %s is suspended until the admin decides %s", job->msg_id, task,
+        w->opt->note("%s waits: task %s is suspended until the admin decides %s", name, task,
                      t.ref);
     else if (st.suspended)
-        w->opt->note("%s waits: task %s suspends agent %s until the admin decides %s", job->msg_id,
+        w->opt->note("%s waits: task %s suspends agent %s until the admin decides %s", name,
                      st.cause, w->opt->agent, st.ref);
     else /* lifted in the meantime */
         return 0;
@@ -274,7 +275,7 @@ static int wait_note(struct amp_worker *w, const struct amp_job *job, const char
 }
 
 /* The same for a suspension by a person. */
-static int pause_note(struct amp_worker *w, const struct amp_job *job, const struct amp_pause *p,
+static int pause_note(struct amp_worker *w, const char *name, const struct amp_pause *p,
                       struct amp_error *err)
 {
     AMP_BUF struct amp_buf key = {0};
@@ -282,13 +283,13 @@ static int pause_note(struct amp_worker *w, const struct amp_job *job, const str
 
     amp_buf_init(&key, 4096);
     amp_pause_say(p, said);
-    if (amp_buf_fmt(&key, err, "\n%s %lld\n", job->msg_id, (long long)p->since_ms) < 0)
+    if (amp_buf_fmt(&key, err, "\n%s %lld\n", name, (long long)p->since_ms) < 0)
         return -1;
     if (w->waiting.len && memmem(w->waiting.data, w->waiting.len, key.data, key.len))
         return 0;
     if (w->waiting.len + key.len > AMP_WORKER_WAITING)
         amp_buf_reset(&w->waiting);
-    w->opt->note("%s waits: %s", job->msg_id, said);
+    w->opt->note("%s waits: %s", name, said);
     return amp_buf_add(&w->waiting, key.data, key.len, err);
 }
 
@@ -321,6 +322,25 @@ static int given_check(struct amp_worker *w, const struct amp_view *v, struct am
     return given;
 }
 
+/* Whether a person suspended the task or the agent; says so once. */
+static int pause_look(struct amp_worker *w, const char *name, struct amp_span task,
+                      struct amp_error *err)
+{
+    const struct amp_pause *p;
+    int paused = amp_pause_look(&w->pauses, task, amp_span_str(w->opt->agent), &p, err);
+
+    return paused > 0 && pause_note(w, name, p, err) < 0 ? -1 : paused;
+}
+
+static enum amp_claim agent_engage(struct amp_worker *w, const char *name, const char *task,
+                                   struct amp_error *err)
+{
+    if (!agent_claim(w, task, err) && !agent_event(w, AMP_AGENT_EV_START, task, err))
+        return AMP_CLAIM_TAKEN;
+    return strcmp(err->code, "suspended") || wait_note(w, name, task, err) < 0 ? AMP_CLAIM_FAILED
+                                                                               : AMP_CLAIM_WAITS;
+}
+
 enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                                 struct amp_span dispatch, struct amp_error *err)
 {
@@ -328,23 +348,46 @@ enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const
     const struct amp_task_claim claim = {v->task, dispatch, w->opt->agent, amp_now_ms()};
 
     amp_span_copy(v->task, task, sizeof task);
-    const struct amp_pause *p;
-    int paused = amp_pause_look(&w->pauses, v->task, amp_span_str(w->opt->agent), &p, err);
+    int paused = pause_look(w, job->msg_id, v->task, err);
     if (paused)
-        return paused < 0 || pause_note(w, job, p, err) < 0 ? AMP_CLAIM_FAILED : AMP_CLAIM_WAITS;
+        return paused < 0 ? AMP_CLAIM_FAILED : AMP_CLAIM_WAITS;
     int given = given_check(w, v, err);
     if (given)
         return given < 0 ? AMP_CLAIM_FAILED : job_drop(w, job, v, err);
-    if (!amp_task_claim(w->store, &claim, err)) {
-        if (!agent_claim(w, task, err) && !agent_event(w, AMP_AGENT_EV_START, task, err))
-            return AMP_CLAIM_TAKEN;
-    } else if (err->status != AMP_NO) {
+    if (!amp_task_claim(w->store, &claim, err))
+        return agent_engage(w, job->msg_id, task, err);
+    if (err->status != AMP_NO)
         return AMP_CLAIM_FAILED;
-    } else if (strcmp(err->code, "suspended") != 0) {
+    if (strcmp(err->code, "suspended") != 0)
         return job_drop(w, job, v, err);
-    }
-    return strcmp(err->code, "suspended") || wait_note(w, job, task, err) < 0 ? AMP_CLAIM_FAILED
-                                                                              : AMP_CLAIM_WAITS;
+    return wait_note(w, job->msg_id, task, err) < 0 ? AMP_CLAIM_FAILED : AMP_CLAIM_WAITS;
+}
+
+enum amp_claim amp_worker_engage(struct amp_worker *w, const char *name, struct amp_span task,
+                                 struct amp_error *err)
+{
+    char of[256];
+    int paused = pause_look(w, name, task, err);
+
+    amp_span_copy(task, of, sizeof of);
+    if (paused)
+        return paused < 0 ? AMP_CLAIM_FAILED : AMP_CLAIM_WAITS;
+    return agent_engage(w, name, of, err);
+}
+
+int amp_worker_lack(struct amp_worker *w, struct amp_job *job, const struct amp_error *cause,
+                    struct amp_error *err)
+{
+    struct amp_job_step start = {.event = AMP_JOB_EV_START, .why = cause->what};
+    struct amp_job_step park = {
+        .event = AMP_JOB_EV_PARK, .why = cause->what, .until_ms = amp_now_ms() + w->opt->pause_ms};
+
+    snprintf(w->left.code, sizeof w->left.code, "%s", cause->code);
+    w->opt->note("%s: %s: again later", job->msg_id, cause->what);
+    return amp_worker_step(w, job, &start, NULL, err) < 0 ||
+                   amp_worker_step(w, job, &park, NULL, err) < 0
+               ? -1
+               : amp_agent_wait(w->store, w->opt->agent, AMP_AGENT_EV_LACK, 0, amp_now_ms(), err);
 }
 
 int amp_worker_begin(struct amp_worker *w, const char *task, struct amp_error *err)

@@ -325,7 +325,9 @@ int amp_worker_open(struct amp_worker *w, struct amp_error *err)
     w->intake.check.protected_ = o->protected_;
     w->intake.say = o->say;
     w->seen_ms = amp_mono_ms();
-    if (o->agent)
+    if (o->agent && o->wait)
+        amp_pause_watch_feed(&w->pauses, w->store);
+    else if (o->agent)
         amp_pause_watch_open(&w->pauses, w->store);
     if (!(w->job_reader = amp_reader_new(NULL, err)) ||
         !(w->ref_reader = amp_reader_new(NULL, err)) ||
@@ -365,7 +367,7 @@ static int unfinished_settle(struct amp_worker *w, struct amp_error *err)
     return amp_unfinished_settle(&s, &failed, err);
 }
 
-static int worker_run(struct amp_worker *w, struct amp_error *err)
+int amp_worker_join(struct amp_worker *w, struct amp_error *err)
 {
     const struct amp_worker_options *o = w->opt;
     struct amp_error e;
@@ -380,7 +382,7 @@ static int worker_run(struct amp_worker *w, struct amp_error *err)
         *err = e;
         return -1;
     }
-    if (o->argv && amp_confined_record(w, err) < 0)
+    if (o->argv && !o->wait && amp_confined_record(w, err) < 0)
         return -1;
     int left = amp_agent_end_leftovers(w->state_dir, o->agent);
     if (left)
@@ -389,7 +391,7 @@ static int worker_run(struct amp_worker *w, struct amp_error *err)
     const struct amp_git_options git = {.stop = o->stop};
     if (amp_agent_register(w->store, o->agent, o->role, amp_now_ms(), err) < 0)
         return -1;
-    int rc = amp_git_open(&git, &w->git, err) < 0 || unfinished_settle(w, err) < 0
+    int rc = (!w->git && amp_git_open(&git, &w->git, err) < 0) || unfinished_settle(w, err) < 0
                  ? -1
                  : amp_worker_open(w, err);
     /* If the output had no reader for too long, the agent has failed by its time limit; it recovers
@@ -400,12 +402,30 @@ static int worker_run(struct amp_worker *w, struct amp_error *err)
         *err = e;
         rc = -1;
     }
+    return rc;
+}
+
+void amp_worker_leave(struct amp_worker *w, bool unbind)
+{
+    const char *agent = w->opt->agent;
+    struct amp_error e;
+
+    amp_agent_step(w->store, agent, AMP_AGENT_EV_SHUTDOWN, NULL, amp_now_ms(), &e);
+    if (unbind)
+        amp_worker_unbind(w);
+    amp_agent_step(w->store, agent, AMP_AGENT_EV_EXIT, NULL, amp_now_ms(), &e);
+}
+
+static int worker_run(struct amp_worker *w, struct amp_error *err)
+{
+    int rc = amp_worker_join(w, err);
+
+    /* The lock of the name: without it the agent is another process's. */
+    if (w->lock < 0)
+        return rc;
     if (rc == 0)
         rc = jobs_loop(w, err);
-    amp_agent_step(w->store, o->agent, AMP_AGENT_EV_SHUTDOWN, NULL, amp_now_ms(), &e);
-    if (!rc && !*o->stop)
-        amp_worker_unbind(w);
-    amp_agent_step(w->store, o->agent, AMP_AGENT_EV_EXIT, NULL, amp_now_ms(), &e);
+    amp_worker_leave(w, !rc && !*w->opt->stop);
     return rc;
 }
 

@@ -23,6 +23,36 @@
 #include "worktree/prepare.h"
 
 struct amp_identities;
+struct amp_loop;
+
+/* What the agent of the current attempt is asked by its pool: to stop at its next safe point (SW4RM
+ * §7.2). */
+struct amp_worker_ask {
+    enum {
+        AMP_ASK_NOTHING,
+        AMP_ASK_PREEMPT,  /* for work of a higher priority */
+        AMP_ASK_SHUTDOWN, /* the pool ends: the agent may also finish its task */
+    } what;
+    int64_t until_ms; /* monotonic: afterwards the agent is ended */
+};
+
+/* What an attempt used, as its agent reports it. */
+struct amp_worker_usage {
+    int64_t input_tokens, output_tokens;
+    int64_t cost_micros; /* millionths of a US dollar */
+};
+
+/* What the last attempt of a worker left, for its pool. */
+struct amp_worker_left {
+    struct amp_worker_usage usage;
+    char session[257];
+    char worktree[PATH_MAX];
+    char code[48]; /* forced_preemption, resource_timeout, agent_shutdown_timeout, worktree_locked;
+                      "": none */
+    int64_t limit_ms; /* the wall clock's time at which a usage limit ends; 0: none was reported */
+    bool yielded;     /* the agent was stopped at a safe point */
+    bool failed;      /* the work was answered as a failure */
+};
 
 struct amp_worker_options {
     const char *tool, *role, *agent, *consumer; /* agent NULL: no registry */
@@ -49,6 +79,14 @@ struct amp_worker_options {
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
     void (*progress)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
+    /* A worker inside of another loop (flow/pool): wait is called instead of amp_loop_wait, with
+     * its contract. It reads no input, is not a heartbeat between jobs, and learns of suspensions
+     * from amp_pause_watch_renew. NULL: none. */
+    int (*wait)(void *ctx, struct amp_loop *turn, struct amp_error *err);
+    void *wait_ctx;
+    int64_t resource_ms; /* how long an agent may wait for a resource; 0: SW4RM's 300 s */
+    const char *type;    /* of the agent: AMP_AGENT_TYPE; NULL: none */
+    const char *session; /* of the agent's last attempt at the job, for AMP_SESSION; NULL: none */
 };
 
 #define AMP_WORKER_WAITING (1u << 20)
@@ -99,7 +137,9 @@ struct amp_worker {
     bool halted; /* the current task or the agent was suspended by an escalation, */
     bool paused; /* by a person */
     struct amp_pause_watch pauses;
-    bool waits;       /* a job waits for the end of a suspension */
+    bool waits; /* a job waits for the end of a suspension */
+    struct amp_worker_ask ask;
+    struct amp_worker_left left;
     const char *task; /* the current one, or NULL */
     enum amp_status status;
 };
@@ -112,6 +152,13 @@ int amp_worker_run(struct amp_store *s, const struct amp_worker_options *opt,
 /* For workers with a loop of their own: opens input, output and readers; there is no agent. */
 int amp_worker_open(struct amp_worker *w, struct amp_error *err);
 void amp_worker_close(struct amp_worker *w); /* also after a failed open */
+
+/* For a pool: the beginning and the end of amp_worker_run. join takes the lock of the agent's
+ * name, registers the agent, and opens everything; w->git may be set before. TEMPFAIL agent_busy:
+ * the name is used. end is the end of the agent's work, not of its files; unbind: also its
+ * worktree. */
+int amp_worker_join(struct amp_worker *w, struct amp_error *err);
+void amp_worker_leave(struct amp_worker *w, bool unbind);
 /* Whether the input has ended or the output has lost its reader. */
 bool amp_worker_ended(const struct amp_worker *w);
 
@@ -170,6 +217,13 @@ enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const
 
 /* The agent's record before its work: it has the task, and runs. */
 int amp_worker_begin(struct amp_worker *w, const char *task, struct amp_error *err);
+/* The part of it that concerns the agent: its suspensions by people, its state. AMP_CLAIM_TAKEN,
+ * AMP_CLAIM_WAITS or AMP_CLAIM_FAILED. */
+enum amp_claim amp_worker_engage(struct amp_worker *w, const char *name, struct amp_span task,
+                                 struct amp_error *err);
+/* A resource that the job needs is held by another one (`cause`): parks the job for a pause. */
+int amp_worker_lack(struct amp_worker *w, struct amp_job *job, const struct amp_error *cause,
+                    struct amp_error *err);
 
 /* The agent's record after its work: COMPLETE, FAIL (and recovered), SUSPEND or SHUTDOWN. */
 int amp_worker_finish(struct amp_worker *w, uint8_t agent_event, struct amp_error *err);

@@ -103,6 +103,8 @@ int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct 
 
     if (!amp_worker_confines(w) || w->opt->confine->level == AMP_LEVEL_NONE)
         return 0;
+    if (!*k->repo)
+        return directory_make(k->files.dir, "home", k->walls.home, sizeof k->walls.home, err);
     amp_agent_email(w->opt->agent, email, sizeof email);
     const struct amp_git_quarantine_spec spec = {k->repo, k->worktree, k->files.git, w->opt->agent,
                                                  email};
@@ -233,8 +235,11 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
     amp_gate_end(&k->walls.gate);
     if (amp_attempt_keep(&k->files, err) < 0)
         return -1;
-    if (!k->walls.quarantined)
+    if (!k->walls.quarantined) {
+        if (*k->walls.home)
+            rmdir(k->walls.home); /* if it was not used */
         return 0;
+    }
     if (!*k->start) { /* a review: nothing is taken over */
         quarantine_drop(w, k);
         unlink(k->walls.record);

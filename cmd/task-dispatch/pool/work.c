@@ -1,0 +1,131 @@
+/* task-dispatch work: a pool of agents on the queue. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/id.h>
+#include <amp/base/num.h>
+
+#include "../verbs.h"
+#include "base/values.h"
+#include "cli/config.h"
+#include "cli/rows.h"
+#include "flow/identity/person.h"
+#include "flow/pool/pool.h"
+#include "pool.h"
+
+#define DAY_MS 86400000
+
+static struct amp_list types;
+static const char *name = "pool";
+static int64_t safe_ms = 30000, shutdown_ms = 30000;
+static bool drain, by_exit;
+
+/* clang-format off */
+const struct amp_opt pool_work_opts[] = {
+    {0, "type", AMP_OPT_LIST, &types, "TYPE=N", "N agents of a type; may be repeated"},
+    {0, "name", AMP_OPT_STRING, &name, "NAME", "the pool's name in the state directory"},
+    {0, "drain", AMP_OPT_FLAG, &drain, NULL, "end when no job of the types is left"},
+    {0, "safe-point", AMP_OPT_DURATION, &safe_ms, "TIME",
+     "how long an agent may take to reach a safe point", 0, DAY_MS, .config = "pool.safe_point"},
+    {0, "shutdown", AMP_OPT_DURATION, &shutdown_ms, "TIME",
+     "grace period of a shutdown", 0, DAY_MS, .config = "pool.shutdown"},
+    {'t', "timeout", AMP_OPT_DURATION, &task_worker.timeout_ms, "TIME",
+     "time limit of one attempt, 0 for none", 0, 365LL * DAY_MS},
+    {0, "grace", AMP_OPT_DURATION, &task_worker.grace_ms, "TIME",
+     "time between TERM and KILL", 0, DAY_MS},
+    {0, "resource-timeout", AMP_OPT_DURATION, &task_worker.resource_ms, "TIME",
+     "how long an agent may wait for a resource (default: 300s)", 0, DAY_MS,
+     .config = "pool.resource_timeout"},
+    {0, "retries", AMP_OPT_INT, &task_worker.retries, "N",
+     "how often an attempt is repeated that crashed or timed out", 0, 1000},
+    {0, "pause", AMP_OPT_DURATION, &task_worker.pause_ms, "TIME",
+     "pause before an attempt that the agent asked to repeat", 0, DAY_MS},
+    {0, "verdict-by-exit", AMP_OPT_FLAG, &by_exit, NULL,
+     "without a reviewer's answer use the exit status: 0 approves, others reject"},
+    AMP_OPT_UNCONFINED(task_walls),
+    AMP_OPT_CONFINE(task_walls),
+    AMP_OPT_PREPARE(task_worker.prepare),
+    {0, "max-output", AMP_OPT_SIZE, &task_worker.output_bytes, "BYTES",
+     "how much of the agent's stdout and stderr is kept", 0, 1 << 30},
+    {'x', "exec", AMP_OPT_REST, &task_exec, "COMMAND",
+     "the agents' command and its arguments; AMP_AGENT_TYPE has the type"},
+    AMP_OPT_END
+};
+/* clang-format on */
+
+static void type_add(struct amp_pool_type *t, const char *text, char *mem)
+{
+    const char *eq = strchr(text, '=');
+    size_t n = eq ? (size_t)(eq - text) : strlen(text);
+
+    snprintf(mem, AMP_QUEUE_TYPE_MAX, "%.*s", (int)n, text);
+    t->name = mem;
+    t->count = 1;
+    if (n >= AMP_QUEUE_TYPE_MAX || !amp_id_is_safe(amp_span_str(mem)))
+        amp_die_usage("--type: invalid type \"%.*s\" (letters, digits, '.', '-', '_')", (int)n,
+                      text);
+    if (eq && amp_num_parse(amp_span_str(eq + 1), 1, AMP_POOL_AGENTS, &t->count, NULL) < 0)
+        amp_die_usage("--type %s: expected TYPE=N with N from 1 to %d", text, AMP_POOL_AGENTS);
+}
+
+/* The keys that sign an agent's lines. */
+static int agent_identify(void *ctx, const char *principal, struct amp_identities **out,
+                          struct amp_error *err)
+{
+    bool *quiet = ctx;
+    const struct amp_identity_tool who = {
+        .state = task_state, .config = task_config, .principal = principal, .quiet = *quiet};
+
+    *quiet = true;
+    return amp_identity_cli_open(&task_identity, &who, out, err);
+}
+
+int pool_work(int argc, char **argv)
+{
+    static char mem[AMP_POOL_TYPES][AMP_QUEUE_TYPE_MAX];
+    struct amp_pool_type list[AMP_POOL_TYPES];
+    struct amp_run_options run = {0};
+    struct amp_review_options review = {.verdict_by_exit = by_exit};
+    struct amp_pool_options opt = {.run = &run,
+                                   .review = &review,
+                                   .name = name,
+                                   .types = list,
+                                   .safe_ms = safe_ms,
+                                   .shutdown_ms = shutdown_ms,
+                                   .drain = drain,
+                                   .stop = &amp_stop,
+                                   .identify = agent_identify};
+    struct amp_store *store = NULL;
+    struct amp_error err;
+    json_t *config = NULL;
+    enum amp_status status = AMP_OK;
+    bool quiet = false;
+
+    (void)argc, (void)argv;
+    if (types.n == 0)
+        amp_die_usage("no agents: give --type TYPE=N");
+    if (types.n > AMP_POOL_TYPES)
+        amp_die_usage("--type: at most %d types", AMP_POOL_TYPES);
+    if (!amp_id_is_safe(amp_span_str(name)))
+        amp_die_usage("--name: invalid name \"%s\" (letters, digits, '.', '-', '_')", name);
+    for (int i = 0; i < types.n; i++)
+        type_add(&list[i], types.v[i], mem[i]);
+    opt.n_types = (uint32_t)types.n;
+    opt.identify_ctx = &quiet;
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start agents", &err) < 0 ||
+        task_worker_settle(&config, &err) < 0)
+        return amp_complain(&err);
+    opt.worker = task_worker;
+    amp_queue_settings_default(&opt.queue);
+    amp_signals_install();
+    int rc = task_forbid_load(config, &run, &err) < 0 ||
+                     amp_queue_settings_load(&opt.queue, config, &err) < 0 ||
+                     amp_budgets_load(&opt.budgets, config, &err) < 0 || task_open(&store, &err) < 0
+                 ? -1
+                 : amp_pool_run(store, &opt, &status, &err);
+    amp_store_close(store);
+    task_forbid_free(&run);
+    return rc < 0 ? amp_complain(&err) : (int)status;
+}

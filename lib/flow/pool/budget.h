@@ -1,0 +1,49 @@
+/*
+ * What the agents of a state use: tokens and cost, per task, per agent and day, and per day, and
+ * the budgets for them (section `budgets` of amp.json). Keys "spent.task/<id>",
+ * "spent.agent/<name>/<day>", "spent.day/<day>"; a day is one of UTC. Agents report what they used
+ * (amp-agent-control(7)): a budget stops new work, it does not end an attempt.
+ */
+#ifndef AMP_FLOW_POOL_BUDGET_H
+#define AMP_FLOW_POOL_BUDGET_H
+
+#include <jansson.h>
+
+#include "flow/work/worker.h"
+
+#define AMP_SPENT_KIND "spent"
+
+/* 0: no limit. */
+struct amp_budget_limit {
+    int64_t micros, tokens;
+};
+struct amp_budgets {
+    struct amp_budget_limit task, agent, day; /* agent: each agent, a day */
+    int64_t warn_percent;                     /* default 80 */
+};
+/* CONFIG bad_value. */
+int amp_budgets_load(struct amp_budgets *out, const json_t *config, struct amp_error *err);
+
+struct amp_spent {
+    int64_t micros, tokens_in, tokens_out;
+};
+
+enum amp_budget_of { AMP_BUDGET_TASK, AMP_BUDGET_AGENT, AMP_BUDGET_DAY, AMP_BUDGET_COUNT };
+const char *amp_budget_name(enum amp_budget_of of); /* "task", "agent", "day" */
+
+/* Adds what an attempt used. crossed gets a bit for each budget that reaches its warning with this
+ * attempt (1 << of), and in the upper half (1 << (of + 8)) its limit. */
+int amp_budget_spend(struct amp_store *s, const struct amp_budgets *b, const char *task,
+                     const char *agent, const struct amp_worker_usage *used, int64_t now_ms,
+                     unsigned *crossed, struct amp_error *err);
+/* Whether new work may begin: 1; 0: the budget *of is spent. task and agent may be NULL. */
+int amp_budget_allows(struct amp_store *s, const struct amp_budgets *b, const char *task,
+                      const char *agent, int64_t now_ms, enum amp_budget_of *of,
+                      struct amp_error *err);
+/* What was used; zeros: nothing. name: the task or the agent, NULL for the day. */
+int amp_budget_read(struct amp_store *s, enum amp_budget_of of, const char *name, int64_t now_ms,
+                    struct amp_spent *out, struct amp_error *err);
+/* The beginning of the next day. */
+int64_t amp_budget_next_day(int64_t now_ms);
+
+#endif

@@ -1,0 +1,45 @@
+/* The jobs of the queue as a pool sees them: what an attempt needs, and how it leaves the job. For
+ * the files of pool/. */
+#ifndef AMP_FLOW_POOL_JOBS_H
+#define AMP_FLOW_POOL_JOBS_H
+
+#include <limits.h>
+
+#include "flow/queue/queue.h"
+#include "flow/work/worker.h"
+
+/* A claimed job. */
+struct amp_pool_job {
+    char id[AMP_QUEUE_ID_MAX], msg_id[256], task[256], type[AMP_QUEUE_TYPE_MAX];
+    int64_t priority, attempts; /* attempts: with this one */
+    int64_t losses;             /* workers that were lost with it */
+    /* Of its scope, if it names exactly one repository, and one branch; else "". */
+    char repo[PATH_MAX], branch[256];
+    char agent[128];   /* the one that has its worktree; "": none */
+    char session[257]; /* under which this agent resumes its work; "" */
+    bool again;        /* an attempt was stopped, and goes on in its worktree */
+};
+/* Copies what a claim returned. */
+int amp_pool_job_read(struct amp_pool_job *out, const struct amp_queue_job *job,
+                      struct amp_error *err);
+
+/* How an attempt left a job. */
+enum amp_pool_end {
+    AMP_POOL_DONE,
+    AMP_POOL_FAILED, /* with a code */
+    AMP_POOL_PARKED, /* until until_ms */
+    AMP_POOL_AGAIN,  /* it is queued again, in its old place */
+};
+struct amp_pool_outcome {
+    enum amp_pool_end end;
+    char code[48], why[256];
+    bool keeps;       /* its worktree is as the attempt left it */
+    int64_t until_ms; /* PARKED */
+};
+/* Ends the claim of a job that `worker` has; asked: for its place. A claim that was lost meanwhile
+ * is no failure: 1. */
+int amp_pool_job_end(struct amp_queue_worker *q, const struct amp_pool_job *job,
+                     const struct amp_pool_outcome *out, const struct amp_worker_left *left,
+                     const char *agent, const char *worker, bool asked, struct amp_error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* What the agents of a pool use of it. For the files of pool/. */
+#ifndef AMP_FLOW_POOL_LOOP_H
+#define AMP_FLOW_POOL_LOOP_H
+
+#include "flow/pool/slot.h"
+
+const struct amp_pool_options *amp_pool_options(const struct amp_pool *p);
+struct amp_store *amp_pool_store(struct amp_pool *p);
+struct amp_git *amp_pool_git(struct amp_pool *p);
+/* Whether each agent's processes are in a namespace of their own, and end with it. */
+bool amp_pool_is_walled(const struct amp_pool *p);
+/* Ends the claim of the slot's job, and records what it used. */
+int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
+                    struct amp_error *err);
+
+#endif

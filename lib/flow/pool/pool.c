@@ -1,0 +1,746 @@
+/* The loop of a pool: it claims jobs for its free agents, waits for all of them at once, asks
+ * agents to stop for more urgent work, and ends. */
+#include "flow/pool/pool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+#include "agent/work.h"
+#include "flow/outbox.h"
+#include "flow/pool/budget.h"
+#include "flow/pool/loop.h"
+#include "flow/pool/record.h"
+#include "flow/wake.h"
+#include "worktree/paths/glob.h"
+
+#define NAMES_MAX 1000 /* builder-1 to builder-1000: names that are tried for an agent */
+#define SYNC_MS   3000 /* a commit is visible when it is synced, which no event tells */
+#define AGAIN_MS  200  /* between looks in that time */
+
+struct amp_pool {
+    const struct amp_pool_options *opt;
+    struct amp_store *store;
+    struct amp_git *git;
+    struct amp_queue_worker *queue;
+    struct amp_order *order;
+    struct amp_wake wake;
+    struct amp_pauses pauses;
+    struct amp_slot **slot; /* n_slots */
+    uint32_t n_slots;
+    struct pollfd *fds;
+    unsigned n_fds, cap_fds;
+    struct amp_buf mem;
+    bool recorded, stopping, hurried;
+    int signal;        /* that asked it to shut down */
+    int64_t stop_ms;   /* monotonic: the end of the grace period */
+    int64_t park_ms;   /* the wall clock's time at which a job may be ready; 0: none */
+    int64_t wrote_ms;  /* monotonic: another process wrote */
+    int64_t looked_ms; /* monotonic: the last look at the claims */
+    bool look;         /* something may have changed since */
+    bool blocked;      /* the budget of the day is spent */
+    bool unfinished;   /* jobs were queued again at the end */
+    struct amp_error error;
+    bool failed;
+};
+
+const struct amp_pool_options *amp_pool_options(const struct amp_pool *p)
+{
+    return p->opt;
+}
+
+struct amp_store *amp_pool_store(struct amp_pool *p)
+{
+    return p->store;
+}
+
+struct amp_git *amp_pool_git(struct amp_pool *p)
+{
+    return p->git;
+}
+
+bool amp_pool_is_walled(const struct amp_pool *p)
+{
+    const struct amp_confine_report *r = p->opt->worker.confine;
+
+    return r && r->demand != AMP_CONFINE_OFF && r->level == AMP_LEVEL_FULL;
+}
+
+/* ---- the order of jobs ---- */
+
+static int64_t type_most(void *ctx, struct amp_span type)
+{
+    const struct amp_pool *p = ctx;
+
+    return amp_queue_most(&p->opt->queue, type);
+}
+
+static bool task_held(void *ctx, struct amp_span task)
+{
+    const struct amp_pool *p = ctx;
+
+    return task.n && amp_pauses_find(&p->pauses, task, AMP_SPAN("")) != NULL;
+}
+
+static int order_open(struct amp_pool *p, struct amp_error *err)
+{
+    const struct amp_order_options o = {.ageing_ms = p->opt->queue.ageing_ms,
+                                        .most = type_most,
+                                        .patterns = amp_glob_overlap,
+                                        .held = task_held,
+                                        .ctx = p};
+
+    return amp_order_open(&p->order, p->store, &o, err);
+}
+
+/* ---- agents ---- */
+
+static int agent_open(struct amp_pool *p, const struct amp_pool_type *type, uint32_t *next,
+                      struct amp_error *err)
+{
+    struct amp_slot *slot = calloc(1, sizeof *slot);
+    char name[128];
+
+    if (!slot)
+        return amp_fail_memory(err);
+    p->slot[p->n_slots++] = slot;
+    for (; *next <= NAMES_MAX; ++*next) {
+        snprintf(name, sizeof name, "%.100s-%u", type->name, *next);
+        if (amp_slot_open(slot, p, type, name, err) < 0)
+            return -1;
+        if (amp_slot_resume(slot)) {
+            ++*next;
+            return 0;
+        }
+        bool busy = strcmp(slot->error.code, "agent_busy") == 0;
+        *err = slot->error;
+        amp_slot_close(slot);
+        if (!busy)
+            return -1;
+    }
+    return amp_fail(err, AMP_TEMPFAIL, "agent_busy", "the names %s-1 to %s-%d are used", type->name,
+                    type->name, NAMES_MAX);
+}
+
+static int agents_open(struct amp_pool *p, struct amp_error *err)
+{
+    const struct amp_pool_options *o = p->opt;
+    int64_t n = 0;
+
+    for (uint32_t i = 0; i < o->n_types; i++)
+        n += o->types[i].count;
+    if (n > AMP_POOL_AGENTS)
+        return amp_fail(err, AMP_USAGE, "too_many_agents", "at most %d agents", AMP_POOL_AGENTS);
+    p->slot = calloc((size_t)n + 1, sizeof(struct amp_slot *));
+    if (!p->slot)
+        return amp_fail_memory(err);
+    for (uint32_t i = 0; i < o->n_types; i++) {
+        uint32_t next = 1;
+        for (int64_t k = 0; k < o->types[i].count; k++)
+            if (agent_open(p, &o->types[i], &next, err) < 0)
+                return -1;
+    }
+    return 0;
+}
+
+static bool slot_lives(const struct amp_slot *slot)
+{
+    return slot->fiber && slot->turn;
+}
+
+static bool slot_is_free(const struct amp_slot *slot, int64_t now_ms)
+{
+    return slot_lives(slot) && slot->ready && !slot->has_job && !slot->quit &&
+           slot->limited_ms <= now_ms;
+}
+
+static void slot_run(struct amp_pool *p, struct amp_slot *slot)
+{
+    if (amp_slot_resume(slot) || !slot->failed || p->failed)
+        return;
+    p->failed = true;
+    p->error = slot->error;
+}
+
+/* ---- claims ---- */
+
+/* The free agent that takes a job: the one that has its worktree, else the first of the type. */
+static struct amp_slot *slot_choose(struct amp_pool *p, const struct amp_pool_job *job)
+{
+    struct amp_slot *first = NULL;
+    int64_t now = amp_now_ms();
+
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        struct amp_slot *s = p->slot[i];
+        if (!slot_is_free(s, now) || strcmp(s->type->name, job->type) != 0)
+            continue;
+        if (!first)
+            first = s;
+        if (strcmp(s->agent, job->agent) == 0)
+            return s;
+    }
+    return first;
+}
+
+static uint32_t types_free(struct amp_pool *p, bool only_free, struct amp_span out[AMP_POOL_TYPES])
+{
+    uint32_t n = 0;
+    int64_t now = amp_now_ms();
+
+    for (uint32_t i = 0; i < p->opt->n_types; i++) {
+        const struct amp_pool_type *t = &p->opt->types[i];
+        bool any = false;
+        for (uint32_t k = 0; !any && k < p->n_slots; k++)
+            any = p->slot[k]->type == t && slot_is_free(p->slot[k], now);
+        if (any || !only_free)
+            out[n++] = amp_span_str(t->name);
+    }
+    return n;
+}
+
+static int job_step(struct amp_pool *p, const char *id, uint8_t event, const char *code,
+                    int64_t until_ms, struct amp_error *err)
+{
+    struct amp_queue_step st = {.id = amp_span_str(id),
+                                .event = event,
+                                .worker = p->opt->name,
+                                .code = code,
+                                .until_ms = until_ms,
+                                .actor = p->opt->name,
+                                .now_ms = amp_now_ms()};
+
+    if (amp_queue_worker_step(p->queue, &st, &p->mem, NULL, err) == 0)
+        return 0;
+    return strcmp(err->code, "claim_lost") == 0 || strcmp(err->code, "illegal_transition") == 0
+               ? 1
+               : -1;
+}
+
+/* Another process may have lost the job and left processes of its attempt. */
+static void rivals_end(struct amp_pool *p, const struct amp_slot *slot)
+{
+    const struct amp_attempt_processes of = {slot->w.state_dir, NULL,
+                                             *slot->job.task ? slot->job.task : slot->job.id, true};
+
+    for (int round = 0; round < 20 && amp_attempt_processes(&of) > 0; round++)
+        usleep(2000);
+    (void)p;
+}
+
+static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, struct amp_error *err)
+{
+    struct amp_pool_job job;
+    enum amp_budget_of of = AMP_BUDGET_TASK;
+
+    if (amp_pool_job_read(&job, claimed, err) < 0)
+        return -1;
+    struct amp_slot *slot = slot_choose(p, &job);
+    if (!slot)
+        return job_step(p, job.id, AMP_QUEUE_EV_RELEASE, NULL, 0, err) < 0 ? -1 : 0;
+    int64_t now = amp_now_ms();
+    int allowed = amp_budget_allows(p->store, &p->opt->budgets, *job.task ? job.task : job.id,
+                                    slot->agent, now, &of, err);
+    if (allowed < 0)
+        return -1;
+    if (!allowed) {
+        p->opt->worker.note("%s: budget_exceeded: the budget of the %s is spent", job.id,
+                            amp_budget_name(of));
+        if (of == AMP_BUDGET_TASK)
+            return job_step(p, job.id, AMP_QUEUE_EV_FAIL, "budget_exceeded", 0, err) < 0 ? -1 : 0;
+        slot->limited_ms = amp_budget_next_day(now);
+        return job_step(p, job.id, AMP_QUEUE_EV_RELEASE, "budget_exceeded", 0, err) < 0 ? -1 : 0;
+    }
+    int rc = job_step(p, job.id, AMP_QUEUE_EV_START, NULL, 0, err);
+    if (rc != 0)
+        return rc < 0 ? -1 : 0; /* it was cancelled or lost at once; its end comes with the look */
+    slot->job = job;
+    slot->limited_ms = 0;
+    if (job.losses > 0)
+        rivals_end(p, slot);
+    slot->has_job = true;
+    slot->woken = true;
+    return 0;
+}
+
+/* Claims jobs until no agent is free, or no job is ready. */
+static int jobs_claim(struct amp_pool *p, struct amp_error *err)
+{
+    struct amp_span types[AMP_POOL_TYPES];
+    struct amp_queue_job job;
+    enum amp_budget_of of;
+    uint32_t n;
+
+    p->park_ms = 0;
+    if (p->stopping || p->failed)
+        return 0;
+    int allowed = amp_budget_allows(p->store, &p->opt->budgets, NULL, NULL, amp_now_ms(), &of, err);
+    if (allowed < 0)
+        return -1;
+    if (!allowed && !p->blocked)
+        p->opt->worker.note("budget_exceeded: the budget of the day is spent; no new work until "
+                            "the next day (UTC)");
+    p->blocked = !allowed;
+    if (p->blocked) {
+        p->park_ms = amp_budget_next_day(amp_now_ms());
+        return 0;
+    }
+    while ((n = types_free(p, true, types)) > 0) {
+        int rc =
+            amp_queue_worker_claim(p->queue, p->order, types, n, &p->mem, &job, &p->park_ms, err);
+        if (rc <= 0)
+            return rc;
+        if (job_begin(p, &job, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- preemption ---- */
+
+/* A job at work whose place a more urgent one needs is asked for it, here or in another pool. */
+static int rivals_ask(struct amp_pool *p, struct amp_error *err)
+{
+    struct amp_order_rival rival;
+    int64_t now = amp_now_ms();
+
+    if (p->stopping || p->failed)
+        return 0;
+    for (uint32_t i = 0; i < p->opt->n_types; i++) {
+        struct amp_span type = amp_span_str(p->opt->types[i].name), free_types[AMP_POOL_TYPES];
+        const struct amp_order_want want = {p->opt->name, &type, 1, p->opt->name, now};
+        bool full = true;
+        uint32_t n = types_free(p, true, free_types);
+        for (uint32_t k = 0; k < n; k++)
+            full = full && !amp_span_eq(free_types[k], type);
+        int rc = amp_order_rival(p->order, &want, full, &rival, err);
+        if (rc < 0)
+            return -1;
+        if (!rc)
+            continue;
+        char victim[AMP_QUEUE_ID_MAX], by[AMP_QUEUE_ID_MAX];
+        amp_span_copy(rival.victim, victim, sizeof victim);
+        amp_span_copy(rival.by, by, sizeof by);
+        struct amp_queue_step st = {.id = amp_span_str(victim),
+                                    .event = AMP_QUEUE_EV_PREEMPT,
+                                    .why = "more urgent work",
+                                    .by = by,
+                                    .actor = p->opt->name,
+                                    .now_ms = now};
+        p->opt->worker.note("%s (priority %lld) is asked to yield to %s (priority %lld)", victim,
+                            (long long)rival.victim_priority, by, (long long)rival.by_priority);
+        if (amp_queue_step(p->store, &st, &p->mem, NULL, err) < 0 && err->status != AMP_NO &&
+            strcmp(err->code, "illegal_transition") != 0)
+            return -1;
+        p->look = true;
+    }
+    return 0;
+}
+
+/* Looks at the jobs that this pool works on: whether their place is wanted, or they are lost. */
+static int claims_look(struct amp_pool *p, struct amp_error *err)
+{
+    struct amp_queue_job job;
+
+    p->looked_ms = amp_mono_ms();
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        struct amp_slot *s = p->slot[i];
+        if (!s->has_job)
+            continue;
+        int rc = amp_queue_read(p->store, amp_span_str(s->job.id), &p->mem, &job, err);
+        if (rc < 0)
+            return -1;
+        if (!rc || !amp_queue_held(job.state) || !amp_span_is(job.worker, p->opt->name)) {
+            if (!s->stop)
+                p->opt->worker.note("%s: claim_lost: another process took the job; %s is stopped",
+                                    s->job.id, s->agent);
+            s->stop = SIGTERM;
+            s->woken = true;
+        } else if (job.state == AMP_QUEUE_PREEMPTING && !s->w.ask.what) {
+            amp_slot_ask(s, AMP_ASK_PREEMPT, amp_mono_ms() + p->opt->safe_ms);
+        }
+    }
+    return 0;
+}
+
+/* ---- the end of a job ---- */
+
+static void crossed_note(struct amp_pool *p, const struct amp_slot *slot, unsigned crossed)
+{
+    for (int of = 0; of < AMP_BUDGET_COUNT; of++) {
+        const char *whose = of == AMP_BUDGET_TASK    ? slot->job.id
+                            : of == AMP_BUDGET_AGENT ? slot->agent
+                                                     : "today";
+        if (crossed & 1u << (of + 8))
+            p->opt->worker.note("budget_exceeded: the budget of the %s %s is spent: no new work",
+                                amp_budget_name((enum amp_budget_of)of), whose);
+        else if (crossed & 1u << of)
+            p->opt->worker.note("budget_warning: %lld %% of the budget of the %s %s are used",
+                                (long long)p->opt->budgets.warn_percent,
+                                amp_budget_name((enum amp_budget_of)of), whose);
+    }
+}
+
+int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
+                    struct amp_error *err)
+{
+    struct amp_pool *p = slot->pool;
+    const struct amp_worker_left *left = &slot->w.left;
+    struct amp_error e;
+    unsigned crossed;
+
+    int rc = amp_pool_job_end(p->queue, &slot->job, out, left, slot->agent, p->opt->name,
+                              slot->w.ask.what == AMP_ASK_PREEMPT, err);
+    if (rc < 0)
+        return -1;
+    if (rc > 0)
+        p->opt->worker.note("%s: claim_lost: what %s did is not recorded", slot->job.id,
+                            slot->agent);
+    p->look = true;
+    if (out->end == AMP_POOL_AGAIN && p->stopping) {
+        p->unfinished = true;
+        p->opt->worker.note("%s: incomplete; queued again%s%s", slot->job.id,
+                            *out->code ? ": " : "", out->code);
+        if (strcmp(out->code, "agent_shutdown_timeout") == 0)
+            slot->overran = true;
+    }
+    if (amp_budget_spend(p->store, &p->opt->budgets,
+                         *slot->job.task ? slot->job.task : slot->job.id, slot->agent, &left->usage,
+                         amp_now_ms(), &crossed, &e) < 0) {
+        *err = e;
+        return -1;
+    }
+    crossed_note(p, slot, crossed);
+    slot->stop = 0;
+    return 0;
+}
+
+/* ---- the end of the pool ---- */
+
+static void shutdown_begin(struct amp_pool *p)
+{
+    struct amp_error e;
+    int64_t now = amp_now_ms();
+
+    p->stopping = true;
+    p->stop_ms = amp_mono_ms() + p->opt->shutdown_ms;
+    uint32_t busy = 0;
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        struct amp_slot *s = p->slot[i];
+        s->quit = true;
+        s->woken = true;
+        if (!s->has_job)
+            continue;
+        busy++;
+        amp_agent_step_within(p->store, s->agent, AMP_AGENT_EV_SHUTDOWN, p->opt->shutdown_ms, now,
+                              &e);
+        amp_slot_ask(s, AMP_ASK_SHUTDOWN, p->stop_ms);
+    }
+    p->opt->worker.note("shutting down: no new work; %u agent%s at work, grace period %lld ms",
+                        busy, busy == 1 ? "" : "s", (long long)p->opt->shutdown_ms);
+}
+
+/* A second signal does not wait. */
+static void shutdown_hurry(struct amp_pool *p)
+{
+    p->hurried = true;
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        p->slot[i]->stop = SIGTERM;
+        p->slot[i]->woken = true;
+    }
+}
+
+static int ends_look(struct amp_pool *p, bool read, struct amp_error *err)
+{
+    int asked = read ? amp_pool_rec_asked(p->store, p->opt->name, err) : 0;
+
+    if (asked < 0)
+        return -1;
+    int sig = *p->opt->stop;
+
+    if (sig)
+        *p->opt->stop = 0;
+    if (!p->signal)
+        p->signal = sig;
+    bool hurry = p->failed || (sig && p->stopping);
+    if (!p->stopping && (asked || sig || p->failed))
+        shutdown_begin(p);
+    if (!p->hurried && hurry)
+        shutdown_hurry(p);
+    return 0;
+}
+
+/* drain: whether no job is left that an agent of this pool could work on. */
+static int is_drained(struct amp_pool *p, struct amp_error *err)
+{
+    struct amp_order_counts c;
+
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        if (p->slot[i]->has_job)
+            return 0;
+    for (uint32_t i = 0; i < p->opt->n_types; i++) {
+        if (amp_order_counts(p->order, amp_span_str(p->opt->types[i].name), &c, err) < 0)
+            return -1;
+        if (c.waiting || c.parked || c.working)
+            return 0;
+    }
+    return 1;
+}
+
+/* ---- the loop ---- */
+
+static int fds_grow(struct amp_pool *p, unsigned n, struct amp_error *err)
+{
+    if (n <= p->cap_fds)
+        return 0;
+    struct pollfd *v = reallocarray(p->fds, n, sizeof *v);
+    if (!v)
+        return amp_fail_memory(err);
+    p->fds = v;
+    p->cap_fds = n;
+    return 0;
+}
+
+static void alarm_lower(int64_t *at_ms, int64_t ms)
+{
+    if (ms > 0 && (*at_ms == 0 || ms < *at_ms))
+        *at_ms = ms;
+}
+
+/* The wall clock's next time at which the pool has something to do. */
+static int alarm_set(struct amp_pool *p, struct amp_error *err)
+{
+    int64_t at = 0, due = 0, now = amp_now_ms();
+
+    alarm_lower(&at, p->park_ms);
+    alarm_lower(&at, amp_queue_worker_due(p->queue));
+    if (!p->stopping && amp_queue_due(p->store, &p->opt->queue, &due, err) < 0)
+        return -1;
+    alarm_lower(&at, due);
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        if (p->slot[i]->limited_ms > now)
+            alarm_lower(&at, p->slot[i]->limited_ms);
+    return amp_wake_at(&p->wake, at > 0 && at < now ? now + 1 : at, err);
+}
+
+/* Waits for all agents, the log, the alarm and signals. */
+static int pool_wait(struct amp_pool *p, struct amp_error *err)
+{
+    unsigned n = 2;
+    int64_t now = amp_mono_ms();
+
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        if (p->slot[i]->turn)
+            n += p->slot[i]->turn->n;
+    if (fds_grow(p, n, err) < 0)
+        return -1;
+    struct amp_loop turn = amp_loop_turn(p->fds, n, p->opt->stop, NULL);
+    amp_loop_add(&turn, p->wake.log, POLLIN);
+    amp_loop_add(&turn, p->wake.timer, POLLIN);
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        const struct amp_slot *s = p->slot[i];
+        if (!s->turn)
+            continue;
+        for (unsigned k = 0; k < s->turn->n; k++)
+            amp_loop_add(&turn, s->turn->fds[k].fd, s->turn->fds[k].events);
+        if (s->woken || s->due_ms >= 0)
+            amp_loop_within(&turn, s->woken || s->due_ms <= now ? 0 : s->due_ms - now);
+    }
+    if (p->wrote_ms && now - p->wrote_ms < SYNC_MS)
+        amp_loop_within(&turn, AGAIN_MS);
+    if (p->look)
+        amp_loop_within(&turn, 0);
+    p->n_fds = turn.n;
+    return amp_loop_wait(&turn, err) < 0 ? -1 : 0;
+}
+
+/* Takes the events of the log and of the alarm. 1: look again. */
+static int wake_take(struct amp_pool *p, struct amp_error *err)
+{
+    uint64_t times;
+    bool woken = p->fds[1].revents != 0;
+
+    if (woken && (read(p->wake.timer, &times, sizeof times) >= 0 || errno == ECANCELED))
+        p->wake.at_ms = 0;
+    int wrote = p->fds[0].revents ? amp_wake_drain(&p->wake, err) : 0;
+    if (wrote < 0)
+        return -1;
+    int64_t now = amp_mono_ms();
+    if (wrote)
+        p->wrote_ms = now;
+    bool later =
+        p->wrote_ms && now - p->wrote_ms < SYNC_MS + AGAIN_MS && now - p->looked_ms >= AGAIN_MS;
+    if (!woken && !wrote && !later && !p->look)
+        return 0;
+    p->look = false;
+    for (uint32_t i = 0; wrote && i < p->n_slots; i++) {
+        amp_pause_watch_renew(&p->slot[i]->w.pauses);
+        p->slot[i]->woken |= p->slot[i]->has_job;
+    }
+    return 1;
+}
+
+/* Resumes the agents whose wait is over. */
+static void slots_run(struct amp_pool *p)
+{
+    unsigned at = 2;
+    int64_t now = amp_mono_ms();
+
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        struct amp_slot *s = p->slot[i];
+        if (!s->turn)
+            continue;
+        bool due = s->woken || (s->due_ms >= 0 && s->due_ms <= now);
+        for (unsigned k = 0; k < s->turn->n && at < p->n_fds; k++, at++) {
+            s->turn->fds[k].revents = p->fds[at].revents;
+            due |= p->fds[at].revents != 0;
+        }
+        s->due_now = due;
+    }
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        if (p->slot[i]->turn && p->slot[i]->due_now)
+            slot_run(p, p->slot[i]);
+}
+
+static bool all_ended(const struct amp_pool *p)
+{
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        if (p->slot[i]->turn)
+            return false;
+    return true;
+}
+
+static int pool_look(struct amp_pool *p, struct amp_error *err)
+{
+    uint32_t done = 0;
+    int64_t now = amp_now_ms(), due = amp_queue_worker_due(p->queue);
+
+    if (due > 0 && due <= now && amp_queue_worker_beat(p->queue, now, err) < 0)
+        return -1;
+    if (claims_look(p, err) < 0 || amp_pauses_read(p->store, &p->pauses, err) < 0)
+        return -1;
+    if (!p->stopping && amp_queue_due(p->store, &p->opt->queue, &due, err) == 0 && due > 0 &&
+        due <= now && amp_queue_sweep(p->store, now, p->opt->name, &done, err) < 0)
+        return -1;
+    return ends_look(p, true, err) < 0 || jobs_claim(p, err) < 0 || rivals_ask(p, err) < 0 ? -1 : 0;
+}
+
+static int pool_loop(struct amp_pool *p, struct amp_error *err)
+{
+    p->look = true;
+    while (!all_ended(p)) {
+        if (p->look) {
+            p->look = false;
+            if (pool_look(p, err) < 0)
+                return -1;
+        }
+        if (p->opt->drain && !p->stopping) {
+            int done = is_drained(p, err);
+            if (done < 0)
+                return -1;
+            if (done)
+                for (uint32_t i = 0; i < p->n_slots; i++)
+                    p->slot[i]->quit = p->slot[i]->woken = true;
+        }
+        if (alarm_set(p, err) < 0 || pool_wait(p, err) < 0)
+            return -1;
+        int look = wake_take(p, err);
+        if (look < 0 || (look && pool_look(p, err) < 0) || ends_look(p, false, err) < 0)
+            return -1;
+        slots_run(p);
+    }
+    return 0;
+}
+
+/* After a failure: lets every agent end, which the store may no more record. */
+static void pool_abort(struct amp_pool *p)
+{
+    struct amp_error e;
+
+    p->failed = p->stopping = true;
+    shutdown_hurry(p);
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        p->slot[i]->quit = true;
+    while (!all_ended(p)) {
+        if (pool_wait(p, &e) < 0)
+            return;
+        slots_run(p);
+    }
+}
+
+static int record_begin(struct amp_pool *p, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf types = {0};
+    struct amp_pool_rec r = {
+        .name = p->opt->name, .by = "", .pid = getpid(), .since_ms = amp_now_ms()};
+
+    amp_buf_init(&types, 8192);
+    for (uint32_t i = 0; i < p->opt->n_types; i++)
+        if (amp_buf_fmt(&types, err, "%s%s=%lld", i ? " " : "", p->opt->types[i].name,
+                        (long long)p->opt->types[i].count) < 0)
+            return -1;
+    if (amp_buf_add(&types, "", 1, err) < 0)
+        return -1;
+    r.types = types.data;
+    if (amp_pool_rec_begin(p->store, &r, err) < 0 || amp_store_sync(p->store, err) < 0)
+        return -1;
+    p->recorded = true;
+    return 0;
+}
+
+static int pool_open(struct amp_pool *p, struct amp_error *err)
+{
+    const struct amp_pool_options *o = p->opt;
+    const struct amp_git_options git = {0};
+
+    amp_buf_init(&p->mem, AMP_REC_MAX);
+    amp_pauses_init(&p->pauses);
+    return amp_wake_open(&p->wake, amp_store_dir(p->store), err) < 0 ||
+                   amp_git_open(&git, &p->git, err) < 0 ||
+                   amp_queue_worker_open(&p->queue, p->store, &o->queue, o->name, err) < 0 ||
+                   record_begin(p, err) < 0 || order_open(p, err) < 0 || agents_open(p, err) < 0
+               ? -1
+               : 0;
+}
+
+static void pool_close(struct amp_pool *p)
+{
+    struct amp_error e;
+
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        struct amp_slot *s = p->slot[i];
+        amp_slot_close(s);
+        free(s);
+    }
+    free(p->slot);
+    free(p->fds);
+    amp_order_close(p->order);
+    amp_queue_worker_close(p->queue);
+    if (p->recorded && amp_pool_rec_end(p->store, p->opt->name, amp_now_ms(), &e) == 0)
+        amp_store_sync(p->store, &e);
+    amp_git_close(p->git);
+    amp_wake_close(&p->wake);
+    amp_pauses_release(&p->pauses);
+    amp_buf_release(&p->mem);
+}
+
+int amp_pool_run(struct amp_store *s, const struct amp_pool_options *opt, enum amp_status *status,
+                 struct amp_error *err)
+{
+    struct amp_pool p = {.opt = opt, .store = s, .wake = {-1, -1, 0}};
+    int rc = pool_open(&p, err) < 0 || pool_loop(&p, err) < 0 ? -1 : 0;
+
+    if (rc < 0 && !all_ended(&p))
+        pool_abort(&p);
+    if (rc == 0 && p.failed) {
+        *err = p.error;
+        rc = -1;
+    }
+    *status = p.unfinished ? AMP_TEMPFAIL : p.signal ? AMP_INTERRUPTED : AMP_OK;
+    pool_close(&p);
+    return rc;
+}

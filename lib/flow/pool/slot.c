@@ -1,0 +1,309 @@
+/* An agent of a pool in its fiber: it waits for a job, works on it, and says how it left it. */
+#include "flow/pool/slot.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "agent/job/job.h"
+#include "agent/work.h"
+#include "flow/identity/identity.h"
+#include "flow/outbox.h"
+#include "flow/pool/loop.h"
+#include "flow/work/io.h"
+
+/* ---- the wait ---- */
+
+/* The loop of the pool waits for all agents at once. */
+static int slot_wait(void *ctx, struct amp_loop *turn, struct amp_error *err)
+{
+    struct amp_slot *slot = ctx;
+
+    (void)err;
+    slot->turn = turn;
+    slot->due_ms = turn->wait_ms < 0 ? -1 : amp_mono_ms() + turn->wait_ms;
+    slot->woken = false;
+    for (unsigned i = 0; i < turn->n; i++)
+        turn->fds[i].revents = 0;
+    amp_fiber_yield(slot->fiber);
+    slot->turn = NULL;
+    return AMP_LOOP_READY;
+}
+
+/* ---- a job of AMP: the executor's and the reviewer's work ---- */
+
+static int job_take(struct amp_slot *slot, const struct amp_view *v, struct amp_job *job,
+                    struct amp_error *err)
+{
+    bool found;
+    enum amp_store_outcome outcome;
+    const struct amp_job_take t = {
+        .ref = {slot->consumer, v->id},
+        .line = v->line,
+        .agent = slot->agent,
+        .task = slot->job.task,
+        .now_ms = amp_now_ms(),
+    };
+
+    if (amp_job_find(slot->w.store, &t.ref, &found, job, err) < 0)
+        return -1;
+    if (found)
+        return 0;
+    return amp_job_take(slot->w.store, &t, &outcome, err) < 0
+               ? -1
+               : amp_job_find(slot->w.store, &t.ref, &found, job, err);
+}
+
+static bool job_ended(const struct amp_job *job)
+{
+    return amp_job_fsm.terminal & 1u << job->state;
+}
+
+static bool slot_is_stopping(const struct amp_slot *slot)
+{
+    return slot->w.ask.what || slot->stop;
+}
+
+static void outcome_set(struct amp_pool_outcome *out, enum amp_pool_end end, const char *code,
+                        const char *why)
+{
+    out->end = end;
+    snprintf(out->code, sizeof out->code, "%s", code);
+    snprintf(out->why, sizeof out->why, "%s", why);
+}
+
+/* How the state of the worker's job ends the pool's. 1: it is not at an end yet. */
+static int job_judge(struct amp_slot *slot, const struct amp_job *job, struct amp_pool_outcome *out)
+{
+    const struct amp_worker_left *left = &slot->w.left;
+
+    switch (job->state) {
+    case AMP_JOB_DONE:
+        outcome_set(out, left->failed ? AMP_POOL_FAILED : AMP_POOL_DONE,
+                    *left->code    ? left->code
+                    : left->failed ? "task_failed"
+                                   : "",
+                    "");
+        return 0;
+    case AMP_JOB_REFUSED:
+        outcome_set(out, AMP_POOL_FAILED, "refused", "the worker refused the message");
+        return 0;
+    case AMP_JOB_FAILED:
+        outcome_set(out, AMP_POOL_FAILED, *left->code ? left->code : "machinery",
+                    "too many crashes, kills or timeouts");
+        return 0;
+    case AMP_JOB_PARKED:
+        outcome_set(out, AMP_POOL_PARKED,
+                    *left->code      ? left->code
+                    : left->limit_ms ? "usage_limit"
+                                     : "again_later",
+                    "");
+        out->until_ms = job->until_ms;
+        return 0;
+    default:
+        if (!slot_is_stopping(slot))
+            return 1;
+        outcome_set(out, AMP_POOL_AGAIN, left->code,
+                    left->yielded ? "stopped at a safe point" : "");
+        out->keeps = job->keeps;
+        return 0;
+    }
+}
+
+static int dispatch_work(struct amp_slot *slot, const struct amp_view *v,
+                         const struct amp_worker_role *role, void *ctx,
+                         struct amp_pool_outcome *out, struct amp_error *err)
+{
+    struct amp_worker *w = &slot->w;
+    struct amp_job job = {0};
+
+    w->role = role;
+    w->ctx = ctx;
+    if (job_take(slot, v, &job, err) < 0)
+        return -1;
+    while (!job_ended(&job)) {
+        if (job.state == AMP_JOB_PARKED && job.until_ms > amp_now_ms())
+            break;
+        struct amp_job_step wake = {.event = AMP_JOB_EV_WAKE};
+        if (job.state == AMP_JOB_PARKED && amp_worker_step(w, &job, &wake, NULL, err) < 0)
+            return -1;
+        int rc = role->work(w, &job, v, err);
+        w->task = NULL;
+        w->halted = w->paused = false;
+        if (rc < 0)
+            return -1;
+        if (job_judge(slot, &job, out) == 0)
+            return 0;
+        if (rc == 0)
+            continue;
+        w->waits = true; /* for the end of a suspension */
+        rc = amp_worker_turn(w, NULL, 0, -1, err);
+        w->waits = false;
+        if (rc < 0)
+            return -1;
+    }
+    return job_judge(slot, &job, out);
+}
+
+/* ---- any job ---- */
+
+static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct amp_error *err)
+{
+    struct amp_worker *w = &slot->w;
+    struct amp_view v;
+
+    if (amp_worker_find(w, w->job_reader, amp_span_str(slot->job.msg_id), &w->message, &v, err) < 0)
+        return -1;
+    if (v.kind == AMP_KIND_DISPATCH)
+        return dispatch_work(slot, &v, &amp_run_role, &slot->run, out, err);
+    if (v.kind == AMP_KIND_REVIEW)
+        return dispatch_work(slot, &v, &amp_review_role, &slot->review, out, err);
+    return amp_pool_task(slot, &v, out, err);
+}
+
+static int slot_job(struct amp_slot *slot, struct amp_error *err)
+{
+    struct amp_worker *w = &slot->w;
+    struct amp_pool_outcome out = {.end = AMP_POOL_FAILED};
+
+    w->left = (struct amp_worker_left){0};
+    slot->opt.session = *slot->job.session ? slot->job.session : NULL;
+    slot->began_ms = amp_mono_ms();
+    /* A confined agent's processes end with it. Of another's, those that left its session are found
+     * by their environment. */
+    int rc = job_work(slot, &out, err);
+    if (rc < 0 && amp_worker_is_cause(err)) {
+        outcome_set(&out, AMP_POOL_FAILED, err->code, err->what);
+        rc = amp_worker_finish(w, AMP_AGENT_EV_FAIL, err);
+    }
+    if (rc >= 0 && !amp_pool_is_walled(slot->pool))
+        amp_agent_end_leftovers(w->state_dir, slot->agent);
+    if (w->left.limit_ms)
+        slot->limited_ms = w->left.limit_ms;
+    if (rc < 0) {
+        struct amp_error e;
+        outcome_set(&out, AMP_POOL_AGAIN, "pool_failed", err->what);
+        amp_pool_settle(slot, &out, &e);
+    } else {
+        rc = amp_pool_settle(slot, &out, err);
+    }
+    if (*slot->box && rc >= 0)
+        rc = amp_outbox_settle(&slot->answers, err);
+    slot->keeps = out.end == AMP_POOL_AGAIN || out.end == AMP_POOL_PARKED;
+    w->ask = (struct amp_worker_ask){0};
+    w->task = NULL;
+    w->halted = w->paused = false;
+    slot->has_job = false;
+    slot->jobs++;
+    return rc < 0 ? -1 : 0;
+}
+
+static int slot_loop(struct amp_slot *slot, struct amp_error *err)
+{
+    slot->ready = true;
+    while (slot->has_job || !slot->quit)
+        if ((slot->has_job ? slot_job(slot, err) : amp_worker_turn(&slot->w, NULL, 0, -1, err)) < 0)
+            return -1;
+    return 0;
+}
+
+static void slot_main(void *ctx)
+{
+    struct amp_slot *slot = ctx;
+    struct amp_worker *w = &slot->w;
+    bool begun = amp_worker_join(w, &slot->error) == 0;
+
+    slot->failed = !begun || slot_loop(slot, &slot->error) < 0;
+    slot->ready = false;
+    struct amp_error e;
+    if (slot->overran)
+        amp_agent_step(w->store, slot->agent, AMP_AGENT_EV_TIMEOUT, NULL, amp_now_ms(), &e);
+    if (begun)
+        amp_worker_leave(w, !slot->keeps && !slot->failed);
+    w->git = NULL; /* the pool's */
+    if (*slot->box && begun) {
+        amp_outbox_finish(&slot->answers, NULL, &e);
+        amp_outbox_release(&slot->answers);
+    }
+    amp_worker_close(w);
+    amp_auto_close(&w->tree);
+    amp_auto_close(&w->lock);
+}
+
+int amp_slot_answers(struct amp_slot *slot, const char *box, struct amp_error *err)
+{
+    if (!*slot->box) {
+        snprintf(slot->box, sizeof slot->box, "%s", box);
+        slot->answers = (struct amp_outbox){
+            .store = slot->w.store, .name = slot->box, .ids = slot->own, .out = &slot->w.io->out};
+    }
+    /* Its lines share the queue of the worker's own, which the worker writes. */
+    return amp_identities_refresh(slot->own, err) < 0 || amp_outbox_emit(&slot->answers, err) < 0
+               ? -1
+               : 0;
+}
+
+/* ---- for the pool ---- */
+
+int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp_pool_type *type,
+                  const char *agent, struct amp_error *err)
+{
+    const struct amp_pool_options *o = amp_pool_options(pool);
+    const char *role = strcmp(type->name, "reviewer") == 0 ? "reviewer" : "executor";
+    char principal[300];
+
+    *slot = (struct amp_slot){.pool = pool, .type = type, .due_ms = -1};
+    snprintf(slot->agent, sizeof slot->agent, "%s", agent);
+    snprintf(slot->consumer, sizeof slot->consumer, "task-dispatch.work.%s", agent);
+    slot->opt = o->worker;
+    slot->opt.role = role;
+    slot->opt.type = type->name;
+    slot->opt.agent = slot->agent;
+    slot->opt.consumer = slot->consumer;
+    slot->opt.stop = &slot->stop;
+    slot->opt.wait = slot_wait;
+    slot->opt.wait_ctx = slot;
+    slot->run = *o->run;
+    slot->run.worker = slot->opt;
+    slot->review = *o->review;
+    slot->review.worker = slot->opt;
+    snprintf(principal, sizeof principal, "%s/%s", role, agent);
+    if (o->identify && (o->identify(o->identify_ctx, principal, &slot->ids, err) < 0 ||
+                        o->identify(o->identify_ctx, agent, &slot->own, err) < 0))
+        return -1;
+    slot->opt.ids = slot->ids;
+    slot->w = (struct amp_worker){.opt = &slot->opt,
+                                  .role = &amp_run_role,
+                                  .ctx = &slot->run,
+                                  .store = amp_pool_store(pool),
+                                  .git = amp_pool_git(pool),
+                                  .lock = -1,
+                                  .tree = -1};
+    return amp_fiber_new(slot_main, slot, AMP_SLOT_STACK, &slot->fiber, err);
+}
+
+void amp_slot_close(struct amp_slot *slot)
+{
+    amp_fiber_free(slot->fiber);
+    slot->fiber = NULL;
+    amp_identities_close(slot->ids);
+    amp_identities_close(slot->own);
+    slot->ids = slot->own = NULL;
+}
+
+bool amp_slot_resume(struct amp_slot *slot)
+{
+    return amp_fiber_resume(slot->fiber);
+}
+
+void amp_slot_ask(struct amp_slot *slot, int what, int64_t until_ms)
+{
+    if (slot->w.ask.what == AMP_ASK_SHUTDOWN)
+        return;
+    slot->w.ask.what = what;
+    slot->w.ask.until_ms = until_ms;
+    slot->woken = true;
+}

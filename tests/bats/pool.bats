@@ -1,0 +1,283 @@
+# A pool of agents: their states are those of their processes, urgent work takes the place of other work, and
+# the end of the pool leaves nothing behind.
+
+setup() {
+  load lib
+  load agents
+  load pools
+  STATE=$BATS_TEST_TMPDIR/state
+  cd "$BATS_TEST_TMPDIR"
+}
+
+@test "a pool drains the queue, the most urgent job first, and its agents go through their states" {
+  builder <<'EOS'
+echo "$AMP_AGENT_TYPE $AMP_AGENT" >>"$marks/who"
+EOS
+  a=$(submit 5) b=$(submit -3) c=$(submit 0)
+  pool --drain --type builder=1 -x ./agent
+  [ "$(state_of "$a") $(state_of "$b") $(state_of "$c")" = "DONE DONE DONE" ]
+  [ "$(cat who)" = "$(printf 'builder builder-1\n%.0s' 1 2 3)" ]
+  [ "$(states builder-1)" = "INITIALIZING RUNNABLE$(printf ' SCHEDULED RUNNING COMPLETED RUNNABLE%.0s' 1 2 3) SHUTTING_DOWN SHUTTING_DOWN" ]
+  # The order of the starts is that of the priorities.
+  [ "$(grep -o '"key":"queue\.[0-9a-f]*".*"to":"RUNNING"' "$STATE"/log/*.ndjson | grep -o 'queue\.[0-9a-f]*' | paste -sd' ')" = "queue.$b queue.$c queue.$a" ]
+  [ "$(grep -c '"ack_stage":"FULFILLED"' out.ndjson)" -eq 3 ]
+}
+
+@test "urgent work takes the place of other work at a safe point, which goes on in its directory and session" {
+  builder <<'EOS'
+if [ "$AMP_ATTEMPT" = 2 ]; then
+  [ "$AMP_SESSION" = s-1 ] && [ -e half ] && mark resumed
+  exit 0
+fi
+[ -e "$marks/first" ] && exit 0
+touch half "$marks/first"
+say '{"type":"session","session":"s-1"}'
+n=0
+while :; do
+  n=$((n + 1))
+  say "{\"type\":\"safe\",\"id\":\"s$n\"}"
+  answered s$n | grep -q '"stop":true' && exit 75
+  sleep 0.05
+done
+EOS
+  low=$(submit 5)
+  pool_start --drain --type builder=1 -x ./agent
+  wait_until 10 test -e first
+  high=$(submit -5)
+  pool_end 0
+  is_state "$low" DONE
+  is_state "$high" DONE
+  [ -e resumed ]
+  [[ $(states builder-1) == *"RUNNING SUSPENDED RESUMED RUNNING COMPLETED"* ]]
+  grep -F "asked to yield to $high (priority -5)" err
+}
+
+@test "work of the same priority does not preempt" {
+  builder <<'EOS'
+mark started
+await go
+EOS
+  a=$(submit 0)
+  pool_start --drain --type builder=1 -x ./agent
+  wait_until 10 test -e started
+  b=$(submit 0)
+  c=$(submit 1)
+  # The pool has seen both: it looks at the log for 3 s after a write.
+  command sleep 0.5
+  [ "$(state_of "$a") $(state_of "$b") $(state_of "$c")" = "RUNNING QUEUED QUEUED" ]
+  touch go
+  pool_end 0
+  [ "$(grep -c 'asked to yield' err)" -eq 0 ]
+}
+
+@test "a section that must not be interrupted is deferred to, and its end is a safe point" {
+  builder <<'EOS'
+[ -e "$marks/first" ] && exit 0
+trap 'mark signal' USR1
+say '{"type":"signal"}'
+say '{"type":"hold","max_ms":60000,"id":"h"}'
+answered h >/dev/null
+touch "$marks/first"
+await signal
+say '{"type":"hold","max_ms":60000,"id":"again"}'
+answered again | grep -q '"code":"preempting"' && touch "$marks/refused"
+say '{"type":"release"}'
+sleep 600 &
+wait
+EOS
+  low=$(submit 5)
+  pool_start --drain --type builder=1 --safe-point 10ms --grace 5s -x ./agent
+  wait_until 10 test -e first
+  submit 0 >/dev/null
+  wait_until 10 test -e refused
+  wait_until 10 grep -qs '"event":"yield"' "$STATE"/log/*.ndjson
+  pool_end 0
+  is_state "$low" DONE
+  [ -z "$(code_of "$low")" ]
+}
+
+@test "an agent that reaches no safe point is ended: TERM, KILL of its tree, forced_preemption" {
+  builder <<'EOS'
+[ -e "$marks/first" ] && exit 0
+trap '' TERM
+(trap '' TERM; setsid sleep 600) &
+touch "$marks/first"
+sleep 600
+EOS
+  low=$(submit 5)
+  pool_start --drain --type builder=1 --safe-point 50ms --grace 50ms -x ./agent
+  wait_until 10 test -e first
+  high=$(submit 0)
+  pool_end 0
+  is_state "$low" FAILED
+  [ "$(code_of "$low")" = forced_preemption ]
+  is_state "$high" DONE
+  [[ $(states builder-1) == *"RUNNING FAILED RECOVERING RUNNABLE"* ]]
+}
+
+@test "a hold that is over is not deferred to" {
+  builder <<'EOS'
+[ -e "$marks/first" ] && exit 0
+say '{"type":"hold","max_ms":200,"id":"h"}'
+answered h >/dev/null
+touch "$marks/first"
+sleep 600
+EOS
+  low=$(submit 5)
+  pool_start --drain --type builder=1 --safe-point 10ms --grace 5s -x ./agent
+  wait_until 10 test -e first
+  submit 0 >/dev/null
+  pool_end 0
+  [ "$(code_of "$low")" = forced_preemption ]
+  grep -F "the agent's hold is over" err
+}
+
+@test "at a shutdown agents may finish; work that is not finished is reported and queued again" {
+  builder <<'EOS'
+case $AMP_AGENT in
+*-1) touch "$marks/one"; await finish ;;
+*-2) touch "$marks/two"; sleep 600 ;;
+*) trap '' TERM; touch "$marks/three"; while :; do sleep 0.1; done ;;
+esac
+EOS
+  a=$(submit 0) b=$(submit 0) c=$(submit 0) d=$(submit 0)
+  pool_start --type builder=3 --shutdown 500ms --grace 100ms -x ./agent
+  wait_until 10 test -e one
+  wait_until 10 test -e two
+  wait_until 10 test -e three
+  kill -TERM "$POOL"
+  wait_until 10 grep -q 'shutting down' err
+  touch finish
+  pool_end 75
+  [ "$(for j in $a $b $c $d; do state_of "$j"; done | sort | paste -sd' ')" = "DONE QUEUED QUEUED QUEUED" ]
+  [ "$(grep -c 'incomplete; queued again' err)" -eq 2 ]
+  grep -F 'agent_shutdown_timeout' err
+  [[ $(states builder-3) == *"SHUTTING_DOWN FAILED" ]]
+  [[ $(states builder-1) == *"SHUTTING_DOWN" ]]
+  # No lock is held.
+  builder </dev/null
+  pool --drain --type builder=3 -x ./agent
+  [ "$(for j in $a $b $c $d; do state_of "$j"; done | sort -u)" = DONE ]
+}
+
+@test "shutdown ends pools by their names, and says when there is none" {
+  builder <<'EOS'
+sleep 600
+EOS
+  submit 0 >/dev/null
+  pool_start --name alpha --type builder=1 --shutdown 0 --grace 5s -x ./agent
+  wait_until 10 grep -qs '"to":"RUNNING"' "$STATE"/log/*.ndjson
+  run -1 task-dispatch shutdown --state "$STATE" beta
+  [[ $output == *unknown_pool* || $output == *"no such pool"* ]]
+  task-dispatch shutdown --state "$STATE" alpha
+  pool_end 75
+  run -1 task-dispatch shutdown --state "$STATE"
+}
+
+@test "a usage limit parks the work until its end, and the agent waits for resources" {
+  builder <<'EOS'
+mark tries
+if [ "$AMP_ATTEMPT" = 1 ]; then
+  say '{"type":"limit","retry_after_sec":1,"id":"l"}'
+  answered l >/dev/null
+  exit 75
+fi
+EOS
+  a=$(submit 0)
+  pool_start --drain --type builder=1 -x ./agent
+  wait_until 10 is_state "$a" PARKED
+  pool_end 0
+  is_state "$a" DONE
+  [ "$(wc -l <tries)" -eq 2 ]
+  [[ $(states builder-1) == *"RUNNING WAITING_RESOURCES RUNNING COMPLETED"* ]]
+}
+
+@test "an agent that waits says so, and one that waits too long for a resource is ended" {
+  builder <<'EOS'
+if [ "$AMP_ATTEMPT" = 1 ]; then
+  say '{"type":"waiting","for":"event"}'
+  say '{"type":"running"}'
+  say '{"type":"waiting","for":"resource","detail":"disk"}'
+  sleep 600
+fi
+EOS
+  a=$(submit 0)
+  pool --drain --type builder=1 --resource-timeout 200ms -x ./agent
+  is_state "$a" DONE
+  [[ $(states builder-1) == *"RUNNING WAITING RUNNING WAITING_RESOURCES"* ]]
+  grep -F resource_timeout err
+}
+
+@test "what agents used is added up; a budget warns, and stops new work" {
+  mkdir -p config/amp
+  echo '{"budgets":{"day":{"tokens":1000,"usd":10}}}' >config/amp.json
+  builder <<'EOS'
+say '{"type":"usage","input_tokens":100,"output_tokens":1,"cost_usd":0.5,"id":"u"}'
+answered u >/dev/null
+echo '{"usage":{"input_tokens":700,"output_tokens":150,"cost_usd":1.25}}' >"$AMP_RESULT"
+EOS
+  a=$(submit 0) b=$(submit 1) c=$(submit 2)
+  pool_start --config config/amp.json --type builder=1 -x ./agent
+  wait_until 10 grep -q 'the budget of the day is spent' err
+  kill -TERM "$POOL"
+  pool_end 130
+  [ "$(state_of "$a") $(state_of "$b") $(state_of "$c")" = "DONE DONE QUEUED" ]
+  grep -F 'budget_warning: 80 % of the budget of the day' err
+  grep -F '"cost_micros":2500000,"input_tokens":1400,"output_tokens":300' "$STATE"/log/*.ndjson
+}
+
+@test "agents that crash, hang, exit without a word, flood or leave processes hold up no others" {
+  builder <<'EOS'
+case $AMP_AGENT in
+*-1) [ "$AMP_ATTEMPT" = 1 ] && kill -9 $$ ;;
+*-2) [ "$AMP_ATTEMPT" = 1 ] && sleep 600 ;;
+*-3) head -c 20000000 /dev/zero; yes "$(head -c 9000 /dev/zero | tr '\0' x)" | head -n 2000 >&2
+   for i in $(seq 300); do echo junk; done >"$AMP_CONTROL" ;;
+*-4) (setsid setsid sleep 600 >/dev/null 2>&1 &) ;;
+esac
+exit 0
+EOS
+  for i in 1 2 3 4; do submit 0; done >ids
+  pool --drain --type builder=4 --timeout 400ms --grace 100ms --max-output 64k -x ./agent
+  while read -r id; do is_state "$id" DONE; done <ids
+  [ -z "$(attempts_left)" ]
+  [ "$(find "$STATE/run" -name stdout -size +64k | wc -l)" -eq 0 ]
+  grep -F 'killed by signal 9' err
+  grep -F 'exceeded its time limit' err
+}
+
+@test "an agent that crashes each time fails its job after the retries" {
+  builder <<'EOS'
+mark tries
+kill -9 $$
+EOS
+  a=$(submit 0)
+  pool --drain --type builder=1 --retries 2 -x ./agent
+  is_state "$a" FAILED
+  [ "$(wc -l <tries)" -eq 3 ]
+}
+
+@test "a dispatch of AMP is carried out as by run: the commit, the result, the signed answer" {
+  unset AMP_IDENTITY AMP_CONFINE
+  need jq git
+  workplace
+  builder <<'EOS'
+echo hello >hello.txt
+echo evil >"$OUTSIDE" 2>/dev/null
+echo '{"msg_id":"review_verdict-T-2026-001-1","protocol_version":"AMP/1.0","type":"review_verdict","from":"reviewer"}'
+EOS
+  export OUTSIDE=$BATS_TEST_TMPDIR/outside
+  dispatch | task-dispatch shimsubmit --state "$STATE" >id
+  pool --drain --type builder=1 -x ./agent || {
+    cat err >&2
+    [ $? -eq 77 ] && skip "confinement is not available"
+    false
+  }
+  is_state "$(cat id)" DONE
+  [ "$(git -C "$REPO" show feat/x:hello.txt)" = hello ]
+  [ ! -e outside ]
+  jq -se 'map(select(.msg.type == "task_result")) | length == 1' out.ndjson
+  jq -se 'map(select(.msg.type == "task_result"))[0] | .msg.payload.completion_status == "complete" and .sig.alg == "Ed25519"' out.ndjson
+  # The verdict that the agent printed is nobody's.
+  jq -se 'all(.[]; .msg.type != "review_verdict")' out.ndjson
+}

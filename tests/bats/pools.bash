@@ -1,0 +1,55 @@
+# Pools of agents: jobs for them, agents that behave and that do not, and what the log says about both.
+
+# submit PRIORITY [SCOPE]: a job for builders; prints its id.
+submit() {
+  amp-validate --example sw4rm/data | task-dispatch shimsubmit --state "$STATE" --priority "$1" ${2:+--scope "$2"}
+}
+# state_of ID: of a job.
+state_of() {
+  task-dispatch shimsubmit --state "$STATE" --show | grep -F "\"id\":\"$1\"" | sed 's/.*"state":"\([A-Z]*\)".*/\1/'
+}
+is_state() { [ "$(state_of "$1")" = "$2" ]; }
+# code_of ID
+code_of() {
+  task-dispatch shimsubmit --state "$STATE" --show | grep -F "\"id\":\"$1\"" | grep -o '"code":"[a-z_]*"' | cut -d'"' -f4
+}
+
+# pool ARGS...: a pool over the queue until it is drained; its lines in out.ndjson, its diagnostics in err.
+pool() {
+  timeout 60 task-dispatch work --state "$STATE" --pause 50ms "$@" >out.ndjson 2>err
+}
+# pool_start ARGS...: the same in the background; its id in POOL.
+pool_start() {
+  task-dispatch work --state "$STATE" --pause 50ms "$@" >out.ndjson 2>err &
+  POOL=$!
+  wait_until 10 grep -qs '"key":"agent\.[a-z]*-1".*"to":"RUNNABLE"' "$STATE"/log/*.ndjson
+}
+# pool_end STATUS: the pool ends, with this status, and leaves no process.
+pool_end() {
+  ends "$1" wait "$POOL"
+  [ -z "$(attempts_left)" ]
+}
+# attempts_left: processes that have the environment of an attempt in this state.
+attempts_left() {
+  local f
+  for f in $(grep -lzF "AMP_RESULT=$(realpath "$STATE")/run/" /proc/[0-9]*/environ 2>/dev/null); do
+    f=${f%/environ}
+    gone "${f#/proc/}" || echo "${f#/proc/}"
+  done
+}
+# states AGENT: the states that it entered, in order, on one line.
+states() {
+  cat "$STATE"/log/*.ndjson | grep -F "\"key\":\"agent.$1\"" | sed -n 's/.*"to":"\([A-Z_]*\)".*/\1/p' | paste -sd' '
+}
+
+# builder <body: the agent of these tests: ./agent, with say LINE, answered ID and a place for marks.
+builder() {
+  { cat <<'EOS' && cat; } | agent agent
+here=${AMP_CONTROL%/*}
+marks=${0%/*}
+say() { printf '%s\n' "$1" >"$AMP_CONTROL"; }
+answered() { until [ -e "$here/answer-$1.json" ]; do sleep 0.02; done; cat "$here/answer-$1.json"; }
+mark() { echo "$AMP_ATTEMPT" >>"$marks/$1"; }
+await() { until [ -e "$marks/$1" ]; do sleep 0.02; done; }
+EOS
+}
