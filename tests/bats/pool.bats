@@ -9,6 +9,10 @@ setup() {
   cd "$BATS_TEST_TMPDIR"
 }
 
+teardown() {
+  pool_kill
+}
+
 @test "a pool drains the queue, the most urgent job first, and its agents go through their states" {
   builder <<'EOS'
 echo "$AMP_AGENT_TYPE $AMP_AGENT" >>"$marks/who"
@@ -280,4 +284,64 @@ EOS
   jq -se 'map(select(.msg.type == "task_result"))[0] | .msg.payload.completion_status == "complete" and .sig.alg == "Ed25519"' out.ndjson
   # The verdict that the agent printed is nobody's.
   jq -se 'all(.[]; .msg.type != "review_verdict")' out.ndjson
+}
+
+@test "a dispatch whose place is taken keeps its worktree, and goes on there" {
+  need jq git
+  workplace
+  builder <<'EOS'
+[ -e "$AMP_WORKTREE/.git" ] || exit 0
+if [ -e half.txt ]; then
+  echo done >>half.txt
+  exit 0
+fi
+echo half >half.txt
+touch "$marks/first"
+n=0
+while :; do
+  n=$((n + 1))
+  say "{\"type\":\"safe\",\"id\":\"s$n\"}"
+  answered s$n | grep -q '"stop":true' && sleep 600
+  sleep 0.05
+done
+EOS
+  dispatch | task-dispatch shimsubmit --state "$STATE" --priority 5 >id
+  pool_start --drain --type builder=1 -x ./agent
+  wait_until 10 test -e first
+  high=$(submit 0)
+  pool_end 0
+  is_state "$(cat id)" DONE
+  is_state "$high" DONE
+  [ "$(git -C "$REPO" show feat/x:half.txt | paste -sd' ')" = "half done" ]
+  [ "$(git -C "$REPO" rev-list --count main..feat/x)" -eq 1 ]
+}
+
+@test "a job that is cancelled while an agent works on it ends, and its agent with it" {
+  builder <<'EOS'
+touch "$marks/first"
+sleep 600
+EOS
+  a=$(submit 0)
+  pool_start --drain --type builder=1 --safe-point 10ms -x ./agent
+  wait_until 10 test -e first
+  task-dispatch shimsubmit --state "$STATE" --cancel "$a"
+  pool_end 0
+  is_state "$a" CANCELLED
+}
+
+# slow: it waits until the pool has stopped looking at the log
+@test "an idle pool makes no system call, and a submission wakes it" {
+  need strace
+  builder <<'EOS'
+:
+EOS
+  pool_start --type builder=4 --type reviewer=2 -x ./agent
+  strace -f -o trace -p "$POOL" 3>&- &
+  tracer=$!
+  wait_until 20 quiet trace 1.5
+  a=$(submit 0)
+  wait_until 10 is_state "$a" DONE
+  kill -TERM "$POOL"
+  pool_end 130
+  wait "$tracer" || true
 }

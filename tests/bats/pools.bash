@@ -20,10 +20,13 @@ pool() {
 }
 # pool_start ARGS...: the same in the background; its id in POOL.
 pool_start() {
-  task-dispatch work --state "$STATE" --pause 50ms "$@" >out.ndjson 2>err &
+  task-dispatch work --state "$STATE" --pause 50ms "$@" >out.ndjson 2>err 3>&- &
   POOL=$!
-  wait_until 10 grep -qs '"key":"agent\.[a-z]*-1".*"to":"RUNNABLE"' "$STATE"/log/*.ndjson
+  wait_until 10 agents_ready
 }
+agents_ready() { grep -qs '"key":"agent\.[a-z]*-1".*"to":"RUNNABLE"' "$STATE"/log/*.ndjson; }
+# For teardown: a failed test leaves its pool.
+pool_kill() { [ -z "${POOL-}" ] || kill -9 "$POOL" 2>/dev/null || true; }
 # pool_end STATUS: the pool ends, with this status, and leaves no process.
 pool_end() {
   ends "$1" wait "$POOL"

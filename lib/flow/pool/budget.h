@@ -1,8 +1,8 @@
 /*
  * What the agents of a state use: tokens and cost, per task, per agent and day, and per day, and
  * the budgets for them (section `budgets` of amp.json). Keys "spent.task/<id>",
- * "spent.agent/<name>/<day>", "spent.day/<day>"; a day is one of UTC. Agents report what they used
- * (amp-agent-control(7)): a budget stops new work, it does not end an attempt.
+ * "spent.agent/<name>/<day>", "expense.day/<day>"; a day is one of UTC. Agents report what they
+ * used (amp-agent-control(7)): a budget stops new work, it does not end an attempt.
  */
 #ifndef AMP_FLOW_POOL_BUDGET_H
 #define AMP_FLOW_POOL_BUDGET_H
@@ -11,7 +11,7 @@
 
 #include "flow/work/worker.h"
 
-#define AMP_SPENT_KIND "spent"
+#define AMP_SPENT_KIND "expense"
 
 /* 0: no limit. */
 struct amp_budget_limit {

@@ -72,7 +72,7 @@ static void outcome_set(struct amp_pool_outcome *out, enum amp_pool_end end, con
 {
     out->end = end;
     snprintf(out->code, sizeof out->code, "%s", code);
-    snprintf(out->why, sizeof out->why, "%s", why);
+    snprintf(out->why, sizeof out->why, "%.255s", why);
 }
 
 /* How the state of the worker's job ends the pool's. 1: it is not at an end yet. */

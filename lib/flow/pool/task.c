@@ -121,7 +121,11 @@ static int place_make(struct task *t, struct amp_error *err)
                    ? -1
                    : 0;
     }
-    snprintf(of->worktree, sizeof of->worktree, "%s/run/%s/work", slot->w.state_dir, of->task);
+    int n =
+        snprintf(of->worktree, sizeof of->worktree, "%s/run/%s/work", slot->w.state_dir, of->task);
+    if (n < 0 || (size_t)n >= sizeof of->worktree)
+        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "%s: path too long",
+                        slot->w.state_dir);
     return amp_mkdirs(of->worktree, 0700, err);
 }
 
@@ -154,7 +158,7 @@ static void outcome_fail(struct amp_pool_outcome *out, const char *code, const c
 {
     out->end = AMP_POOL_FAILED;
     snprintf(out->code, sizeof out->code, "%s", code);
-    snprintf(out->why, sizeof out->why, "%s", why);
+    snprintf(out->why, sizeof out->why, "%.255s", why);
 }
 
 /* The agent ended its work: what is it worth? */
@@ -244,7 +248,7 @@ static int attempt_run(struct task *t, struct amp_pool_outcome *out, struct amp_
             out->end = AMP_POOL_PARKED;
             out->until_ms = amp_now_ms() + w->opt->pause_ms;
             snprintf(out->code, sizeof out->code, "%s", cause.code);
-            snprintf(out->why, sizeof out->why, "%s", cause.what);
+            snprintf(out->why, sizeof out->why, "%.255s", cause.what);
             return amp_agent_wait(w->store, slot->agent, AMP_AGENT_EV_LACK, 0, amp_now_ms(), err);
         }
         outcome_fail(out, cause.code, cause.what);

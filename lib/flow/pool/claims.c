@@ -1,0 +1,265 @@
+/* The claims of a pool: jobs for its free agents, the place of less urgent jobs, and the end of a
+ * claim. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+#include "flow/pool/private.h"
+
+static bool slot_is_free(const struct amp_slot *slot, int64_t now_ms)
+{
+    return slot->fiber && slot->turn && slot->ready && !slot->has_job && !slot->quit &&
+           slot->limited_ms <= now_ms;
+}
+
+/* ---- claims ---- */
+
+/* The free agent that takes a job: the one that has its worktree, else the first of the type. */
+static struct amp_slot *slot_choose(struct amp_pool *p, const struct amp_pool_job *job)
+{
+    struct amp_slot *first = NULL;
+    int64_t now = amp_now_ms();
+
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        struct amp_slot *s = p->slot[i];
+        if (!slot_is_free(s, now) || strcmp(s->type->name, job->type) != 0)
+            continue;
+        if (!first)
+            first = s;
+        if (strcmp(s->agent, job->agent) == 0)
+            return s;
+    }
+    return first;
+}
+
+static uint32_t types_free(struct amp_pool *p, bool only_free, struct amp_span out[AMP_POOL_TYPES])
+{
+    uint32_t n = 0;
+    int64_t now = amp_now_ms();
+
+    for (uint32_t i = 0; i < p->opt->n_types; i++) {
+        const struct amp_pool_type *t = &p->opt->types[i];
+        bool any = false;
+        for (uint32_t k = 0; !any && k < p->n_slots; k++)
+            any = p->slot[k]->type == t && slot_is_free(p->slot[k], now);
+        if (any || !only_free)
+            out[n++] = amp_span_str(t->name);
+    }
+    return n;
+}
+
+static int job_step(struct amp_pool *p, const char *id, uint8_t event, const char *code,
+                    int64_t until_ms, struct amp_error *err)
+{
+    struct amp_queue_step st = {.id = amp_span_str(id),
+                                .event = event,
+                                .worker = p->opt->name,
+                                .code = code,
+                                .until_ms = until_ms,
+                                .actor = p->opt->name,
+                                .now_ms = amp_now_ms()};
+
+    if (amp_queue_worker_step(p->queue, &st, &p->mem, NULL, err) == 0)
+        return 0;
+    return strcmp(err->code, "claim_lost") == 0 || strcmp(err->code, "illegal_transition") == 0
+               ? 1
+               : -1;
+}
+
+/* Another process may have lost the job and left processes of its attempt. */
+static void rivals_end(struct amp_pool *p, const struct amp_slot *slot)
+{
+    const struct amp_attempt_processes of = {slot->w.state_dir, NULL,
+                                             *slot->job.task ? slot->job.task : slot->job.id, true};
+
+    for (int round = 0; round < 20 && amp_attempt_processes(&of) > 0; round++)
+        usleep(2000);
+    (void)p;
+}
+
+static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, struct amp_error *err)
+{
+    struct amp_pool_job job;
+    enum amp_budget_of of = AMP_BUDGET_TASK;
+
+    if (amp_pool_job_read(&job, claimed, err) < 0)
+        return -1;
+    struct amp_slot *slot = slot_choose(p, &job);
+    if (!slot)
+        return job_step(p, job.id, AMP_QUEUE_EV_RELEASE, NULL, 0, err) < 0 ? -1 : 0;
+    int64_t now = amp_now_ms();
+    int allowed = amp_budget_allows(p->store, &p->opt->budgets, *job.task ? job.task : job.id,
+                                    slot->agent, now, &of, err);
+    if (allowed < 0)
+        return -1;
+    if (!allowed) {
+        p->opt->worker.note("%s: budget_exceeded: the budget of the %s is spent", job.id,
+                            amp_budget_name(of));
+        if (of == AMP_BUDGET_TASK)
+            return job_step(p, job.id, AMP_QUEUE_EV_FAIL, "budget_exceeded", 0, err) < 0 ? -1 : 0;
+        slot->limited_ms = amp_budget_next_day(now);
+        return job_step(p, job.id, AMP_QUEUE_EV_RELEASE, "budget_exceeded", 0, err) < 0 ? -1 : 0;
+    }
+    int rc = job_step(p, job.id, AMP_QUEUE_EV_START, NULL, 0, err);
+    if (rc != 0)
+        return rc < 0 ? -1 : 0; /* it was cancelled or lost at once; its end comes with the look */
+    slot->job = job;
+    slot->limited_ms = 0;
+    if (job.losses > 0)
+        rivals_end(p, slot);
+    slot->has_job = true;
+    slot->woken = true;
+    return 0;
+}
+
+int amp_pool_claim(struct amp_pool *p, struct amp_error *err)
+{
+    struct amp_span types[AMP_POOL_TYPES];
+    struct amp_queue_job job;
+    enum amp_budget_of of;
+    uint32_t n;
+
+    p->park_ms = 0;
+    if (p->stopping || p->failed)
+        return 0;
+    int allowed = amp_budget_allows(p->store, &p->opt->budgets, NULL, NULL, amp_now_ms(), &of, err);
+    if (allowed < 0)
+        return -1;
+    if (!allowed && !p->blocked)
+        p->opt->worker.note("budget_exceeded: the budget of the day is spent; no new work until "
+                            "the next day (UTC)");
+    p->blocked = !allowed;
+    if (p->blocked) {
+        p->park_ms = amp_budget_next_day(amp_now_ms());
+        return 0;
+    }
+    while ((n = types_free(p, true, types)) > 0) {
+        int rc =
+            amp_queue_worker_claim(p->queue, p->order, types, n, &p->mem, &job, &p->park_ms, err);
+        if (rc <= 0)
+            return rc;
+        if (job_begin(p, &job, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- preemption ---- */
+
+int amp_pool_ask_rivals(struct amp_pool *p, struct amp_error *err)
+{
+    struct amp_order_rival rival;
+    int64_t now = amp_now_ms();
+
+    if (p->stopping || p->failed)
+        return 0;
+    for (uint32_t i = 0; i < p->opt->n_types; i++) {
+        struct amp_span type = amp_span_str(p->opt->types[i].name), free_types[AMP_POOL_TYPES];
+        const struct amp_order_want want = {p->opt->name, &type, 1, p->opt->name, now};
+        bool full = true;
+        uint32_t n = types_free(p, true, free_types);
+        for (uint32_t k = 0; k < n; k++)
+            full = full && !amp_span_eq(free_types[k], type);
+        int rc = amp_order_rival(p->order, &want, full, &rival, err);
+        if (rc < 0)
+            return -1;
+        if (!rc)
+            continue;
+        char victim[AMP_QUEUE_ID_MAX], by[AMP_QUEUE_ID_MAX];
+        amp_span_copy(rival.victim, victim, sizeof victim);
+        amp_span_copy(rival.by, by, sizeof by);
+        struct amp_queue_step st = {.id = amp_span_str(victim),
+                                    .event = AMP_QUEUE_EV_PREEMPT,
+                                    .why = "more urgent work",
+                                    .by = by,
+                                    .actor = p->opt->name,
+                                    .now_ms = now};
+        p->opt->worker.note("%s (priority %lld) is asked to yield to %s (priority %lld)", victim,
+                            (long long)rival.victim_priority, by, (long long)rival.by_priority);
+        if (amp_queue_step(p->store, &st, &p->mem, NULL, err) < 0 && err->status != AMP_NO &&
+            strcmp(err->code, "illegal_transition") != 0)
+            return -1;
+        p->look = true;
+    }
+    return 0;
+}
+
+int amp_pool_look_claims(struct amp_pool *p, struct amp_error *err)
+{
+    struct amp_queue_job job;
+
+    p->looked_ms = amp_mono_ms();
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        struct amp_slot *s = p->slot[i];
+        if (!s->has_job)
+            continue;
+        int rc = amp_queue_read(p->store, amp_span_str(s->job.id), &p->mem, &job, err);
+        if (rc < 0)
+            return -1;
+        if (!rc || !amp_queue_held(job.state) || !amp_span_is(job.worker, p->opt->name)) {
+            if (!s->stop)
+                p->opt->worker.note("%s: claim_lost: another process took the job; %s is stopped",
+                                    s->job.id, s->agent);
+            s->stop = SIGTERM;
+            s->woken = true;
+        } else if (job.state == AMP_QUEUE_PREEMPTING && !s->w.ask.what) {
+            amp_slot_ask(s, AMP_ASK_PREEMPT, amp_mono_ms() + p->opt->safe_ms);
+        }
+    }
+    return 0;
+}
+
+/* ---- the end of a job ---- */
+
+static void crossed_note(struct amp_pool *p, const struct amp_slot *slot, unsigned crossed)
+{
+    for (int of = 0; of < AMP_BUDGET_COUNT; of++) {
+        const char *whose = of == AMP_BUDGET_TASK    ? slot->job.id
+                            : of == AMP_BUDGET_AGENT ? slot->agent
+                                                     : "today";
+        if (crossed & 1u << (of + 8))
+            p->opt->worker.note("budget_exceeded: the budget of the %s %s is spent: no new work",
+                                amp_budget_name((enum amp_budget_of)of), whose);
+        else if (crossed & 1u << of)
+            p->opt->worker.note("budget_warning: %lld %% of the budget of the %s %s are used",
+                                (long long)p->opt->budgets.warn_percent,
+                                amp_budget_name((enum amp_budget_of)of), whose);
+    }
+}
+
+int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
+                    struct amp_error *err)
+{
+    struct amp_pool *p = slot->pool;
+    const struct amp_worker_left *left = &slot->w.left;
+    struct amp_error e;
+    unsigned crossed;
+
+    int rc = amp_pool_job_end(p->queue, &slot->job, out, left, slot->agent, p->opt->name,
+                              slot->w.ask.what == AMP_ASK_PREEMPT, err);
+    if (rc < 0)
+        return -1;
+    if (rc > 0)
+        p->opt->worker.note("%s: claim_lost: what %s did is not recorded", slot->job.id,
+                            slot->agent);
+    p->look = true;
+    if (out->end == AMP_POOL_AGAIN && p->stopping) {
+        p->unfinished = true;
+        p->opt->worker.note("%s: incomplete; queued again%s%s", slot->job.id,
+                            *out->code ? ": " : "", out->code);
+        if (strcmp(out->code, "agent_shutdown_timeout") == 0)
+            slot->overran = true;
+    }
+    if (amp_budget_spend(p->store, &p->opt->budgets,
+                         *slot->job.task ? slot->job.task : slot->job.id, slot->agent, &left->usage,
+                         amp_now_ms(), &crossed, &e) < 0) {
+        *err = e;
+        return -1;
+    }
+    crossed_note(p, slot, crossed);
+    slot->stop = 0;
+    return 0;
+}

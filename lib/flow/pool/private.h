@@ -1,0 +1,43 @@
+/* The members of a pool, for its own files. */
+#ifndef AMP_FLOW_POOL_PRIVATE_H
+#define AMP_FLOW_POOL_PRIVATE_H
+
+#include "flow/pool/loop.h"
+#include "flow/wake.h"
+#include "hitl/pause/pause.h"
+#include "queue/order.h"
+
+struct amp_pool {
+    const struct amp_pool_options *opt;
+    struct amp_store *store;
+    struct amp_git *git;
+    struct amp_queue_worker *queue;
+    struct amp_order *order;
+    struct amp_wake wake;
+    struct amp_pauses pauses;
+    struct amp_slot **slot; /* n_slots */
+    uint32_t n_slots;
+    struct pollfd *fds;
+    unsigned n_fds, cap_fds;
+    struct amp_buf mem;
+    bool recorded, stopping, hurried;
+    int signal;        /* that asked it to shut down */
+    int64_t stop_ms;   /* monotonic: the end of the grace period */
+    int64_t park_ms;   /* the wall clock's time at which a job may be ready; 0: none */
+    int64_t wrote_ms;  /* monotonic: another process wrote */
+    int64_t looked_ms; /* monotonic: the last look at the claims */
+    bool look;         /* something may have changed since */
+    bool blocked;      /* the budget of the day is spent */
+    bool unfinished;   /* jobs were queued again at the end */
+    struct amp_error error;
+    bool failed;
+};
+
+/* claims.c. Claims jobs until no agent is free, or no job is ready. */
+int amp_pool_claim(struct amp_pool *p, struct amp_error *err);
+/* Asks for the place of jobs at work, here or in another pool, that a more urgent one needs. */
+int amp_pool_ask_rivals(struct amp_pool *p, struct amp_error *err);
+/* Looks at the jobs that this pool works on: whether their place is wanted, or they are lost. */
+int amp_pool_look_claims(struct amp_pool *p, struct amp_error *err);
+
+#endif

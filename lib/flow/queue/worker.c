@@ -1,0 +1,393 @@
+/*
+ * Workers of the queue: the lock of a name, claims, heartbeats, and the release of the claims of
+ * workers that are gone. Also the row "queue" of the deadlines.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+
+#include "flow/outbox.h"
+#include "flow/queue/queue.h"
+#include "json/record.h"
+
+#define KIND        "queue_worker"
+#define BEATS       3   /* without that many heartbeats a worker is lost */
+#define SWEEP_MOST  256 /* jobs of a worker that are lost at a time */
+#define LOSSES_MOST 3
+
+struct amp_queue_worker {
+    struct amp_store *store;
+    struct amp_queue_settings set;
+    char name[AMP_QUEUE_WORKER_MAX];
+    int lock;
+    int64_t claims, beaten_ms;
+};
+
+/* ---- its record ---- */
+
+struct beat {
+    int64_t pid, at_ms, losses_most;
+};
+static const struct amp_rec_field fields[] = {
+    AMP_REC_EVER(INT, struct beat, "pid", pid),
+    AMP_REC_EVER(TIME, struct beat, "at", at_ms),
+    AMP_REC_EVER(INT, struct beat, "losses", losses_most),
+};
+AMP_REC_TABLE(beat_rec, "the heartbeat of a worker", struct beat, fields);
+
+struct writing {
+    const struct amp_queue_worker *w; /* NULL: the record is removed */
+    int64_t now_ms;
+    struct amp_buf json;
+};
+
+static int on_write(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                    struct amp_error *err)
+{
+    struct writing *x = ctx;
+
+    if (!x->w) {
+        if (!now->found)
+            return 1;
+        c->event = "gone";
+        c->to = "GONE";
+        c->remove = true;
+        c->json = now->json;
+        return 0;
+    }
+    const struct beat b = {getpid(), x->now_ms, x->w->set.losses_most};
+    int rc = amp_rec_write(&beat_rec, &b, &x->json, err);
+    c->event = "beat";
+    c->to = "WORKING";
+    c->json = amp_buf_span(&x->json);
+    c->due_ms = x->now_ms + BEATS * x->w->set.heartbeat_ms;
+    c->actor = x->w->name;
+    return rc;
+}
+
+static int record_write(struct amp_store *s, const char *name, const struct amp_queue_worker *w,
+                        int64_t now_ms, struct amp_error *err)
+{
+    struct writing x = {.w = w, .now_ms = now_ms};
+
+    amp_buf_init(&x.json, 4096);
+    int rc = amp_store_update(s, AMP_KEY(KIND, amp_span_str(name)), NULL, on_write, &x, NULL, err);
+    amp_buf_release(&x.json);
+    return rc;
+}
+
+/* ---- the loss of claims ---- */
+
+struct losing {
+    const char *worker;
+    char id[SWEEP_MOST][AMP_QUEUE_ID_MAX];
+    uint32_t n;
+};
+
+static int on_held(void *ctx, const struct amp_queue_job *job, struct amp_error *err)
+{
+    struct losing *l = ctx;
+
+    (void)err;
+    if (amp_queue_held(job->state) && amp_span_is(job->worker, l->worker) &&
+        amp_span_copy(job->id, l->id[l->n], sizeof l->id[0]))
+        l->n++;
+    return l->n == SWEEP_MOST;
+}
+
+static int job_lose(struct amp_store *s, const char *id, int64_t most, const char *actor,
+                    struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    const struct amp_queue_step st = {.id = amp_span_str(id),
+                                      .event = AMP_QUEUE_EV_LOSE,
+                                      .why = "the worker is gone",
+                                      .losses_most = most,
+                                      .actor = actor,
+                                      .now_ms = amp_now_ms()};
+
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_queue_step(s, &st, &mem, NULL, err) == 0)
+        return 1;
+    return strcmp(err->code, "illegal_transition") == 0 || strcmp(err->code, "unknown_job") == 0
+               ? 0
+               : -1;
+}
+
+/* Loses what a worker holds; the number of jobs, or -1. */
+static int claims_lose(struct amp_store *s, const char *worker, int64_t most, const char *actor,
+                       struct amp_error *err)
+{
+    static const uint8_t held[] = {AMP_QUEUE_CLAIMED, AMP_QUEUE_RUNNING, AMP_QUEUE_PREEMPTING};
+    AMP_FREE struct losing *l = calloc(1, sizeof *l);
+    int lost = 0;
+
+    if (!l)
+        return amp_fail_memory(err);
+    l->worker = worker;
+    do {
+        l->n = 0;
+        for (size_t i = 0; i < sizeof held / sizeof *held && l->n < SWEEP_MOST; i++)
+            if (amp_queue_each(s, amp_queue_fsm.states[held[i]].name, on_held, l, err) < 0)
+                return -1;
+        for (uint32_t i = 0; i < l->n; i++) {
+            int rc = job_lose(s, l->id[i], most, actor, err);
+            if (rc < 0)
+                return -1;
+            lost += rc;
+        }
+    } while (l->n == SWEEP_MOST);
+    return lost;
+}
+
+/* ---- other workers ---- */
+
+struct others {
+    char name[SWEEP_MOST][AMP_QUEUE_WORKER_MAX];
+    int64_t losses[SWEEP_MOST];
+    uint32_t n;
+    struct amp_buf mem;
+};
+
+static int on_worker(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                     struct amp_error *err)
+{
+    struct others *o = ctx;
+    struct beat b = {0};
+
+    if (amp_rec_parse(&beat_rec, rec->json, &o->mem, &b, err) < 0)
+        return -1;
+    if (amp_span_copy(id, o->name[o->n], sizeof o->name[0]))
+        o->losses[o->n++] = b.losses_most;
+    return o->n == SWEEP_MOST;
+}
+
+static int lock_take(struct amp_store *s, const char *name, int *fd, struct amp_error *err)
+{
+    char file[AMP_QUEUE_WORKER_MAX + 16];
+
+    snprintf(file, sizeof file, "worker.%s", name);
+    return amp_outbox_lock(s, file, 0, fd, err);
+}
+
+/* A worker whose lock is free has ended, or was killed. */
+static int dead_release(struct amp_queue_worker *w, struct amp_error *err)
+{
+    AMP_FREE struct others *o = calloc(1, sizeof *o);
+
+    if (!o)
+        return amp_fail_memory(err);
+    amp_buf_init(&o->mem, AMP_REC_MAX);
+    int rc = amp_store_each(w->store, KIND, NULL, on_worker, o, err);
+    amp_buf_release(&o->mem);
+    for (uint32_t i = 0; rc >= 0 && i < o->n; i++) {
+        AMP_CLOSE int lock = -1;
+        struct amp_error e;
+        if (strcmp(o->name[i], w->name) == 0)
+            continue;
+        if (lock_take(w->store, o->name[i], &lock, &e) < 0)
+            continue;
+        if (claims_lose(w->store, o->name[i], o->losses[i], w->name, err) < 0 ||
+            record_write(w->store, o->name[i], NULL, 0, err) < 0)
+            rc = -1;
+    }
+    return rc < 0 ? -1 : 0;
+}
+
+/* ---- for workers ---- */
+
+int amp_queue_worker_open(struct amp_queue_worker **out, struct amp_store *s,
+                          const struct amp_queue_settings *set, const char *name,
+                          struct amp_error *err)
+{
+    struct amp_queue_worker *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return amp_fail_memory(err);
+    w->store = s;
+    w->set = *set;
+    w->lock = -1;
+    snprintf(w->name, sizeof w->name, "%s", name);
+    if (lock_take(s, name, &w->lock, err) < 0) {
+        if (strcmp(err->code, "lock_timeout") == 0)
+            amp_fail(err, AMP_NO, "name_taken",
+                     "another process claims jobs as \"%s\": choose another --name", name);
+        free(w);
+        return -1;
+    }
+    if (claims_lose(s, name, set->losses_most, name, err) < 0 || dead_release(w, err) < 0 ||
+        record_write(s, name, NULL, 0, err) < 0 || amp_store_sync(s, err) < 0) {
+        amp_queue_worker_close(w);
+        return -1;
+    }
+    *out = w;
+    return 0;
+}
+
+void amp_queue_worker_close(struct amp_queue_worker *w)
+{
+    struct amp_error e;
+
+    if (!w)
+        return;
+    /* What it still holds is lost by the next worker that opens. */
+    if (w->beaten_ms && !w->claims && record_write(w->store, w->name, NULL, 0, &e) == 0)
+        amp_store_sync(w->store, &e);
+    amp_auto_close(&w->lock);
+    free(w);
+}
+
+int64_t amp_queue_worker_due(const struct amp_queue_worker *w)
+{
+    return w->claims > 0 ? w->beaten_ms + w->set.heartbeat_ms : 0;
+}
+
+int amp_queue_worker_beat(struct amp_queue_worker *w, int64_t now_ms, struct amp_error *err)
+{
+    if (w->claims == 0)
+        return 0;
+    if (record_write(w->store, w->name, w, now_ms, err) < 0 || amp_store_sync(w->store, err) < 0)
+        return -1;
+    w->beaten_ms = now_ms;
+    return 0;
+}
+
+int amp_queue_worker_claim(struct amp_queue_worker *w, struct amp_order *o,
+                           const struct amp_span *types, uint32_t n_types, struct amp_buf *mem,
+                           struct amp_queue_job *out, int64_t *wake_ms, struct amp_error *err)
+{
+    int64_t now = amp_now_ms();
+    const struct amp_order_want want = {w->name, types, n_types, w->name, now};
+
+    if (amp_store_begin(w->store, err) < 0)
+        return -1;
+    int rc = amp_order_claim(o, &want, mem, out, wake_ms, err);
+    /* The heartbeat begins with the claim. A clock that was set back also renews it. */
+    bool old = w->claims == 0 || now - w->beaten_ms >= w->set.heartbeat_ms || now < w->beaten_ms;
+    if (rc > 0 && old) {
+        if (record_write(w->store, w->name, w, now, err) < 0)
+            rc = -1;
+        w->beaten_ms = now;
+    }
+    amp_store_end(w->store);
+    if (rc > 0)
+        w->claims++;
+    return rc;
+}
+
+int amp_queue_worker_step(struct amp_queue_worker *w, struct amp_queue_step *st,
+                          struct amp_buf *mem, struct amp_queue_job *out, struct amp_error *err)
+{
+    struct amp_queue_job job;
+
+    st->worker = w->name;
+    if (amp_queue_step(w->store, st, mem, &job, err) < 0) {
+        if (strcmp(err->code, "claim_lost") == 0 && w->claims > 0)
+            w->claims--;
+        return -1;
+    }
+    if (!amp_queue_held(job.state) && w->claims > 0)
+        w->claims--;
+    if (out)
+        *out = job;
+    return 0;
+}
+
+/* ---- the row of the deadlines ---- */
+
+static void earlier(int64_t *ms, int64_t due)
+{
+    if (due > 0 && (*ms == 0 || due < *ms))
+        *ms = due;
+}
+
+int amp_queue_due(struct amp_store *s, const struct amp_queue_settings *set, int64_t *ms,
+                  struct amp_error *err)
+{
+    int64_t jobs, workers;
+
+    (void)set;
+    *ms = 0;
+    if (amp_store_next_due(s, AMP_QUEUE_KIND, &jobs, err) < 0 ||
+        amp_store_next_due(s, KIND, &workers, err) < 0)
+        return -1;
+    earlier(ms, jobs);
+    earlier(ms, workers);
+    return 0;
+}
+
+struct dues {
+    char id[SWEEP_MOST][AMP_QUEUE_ID_MAX];
+    uint8_t state[SWEEP_MOST];
+    uint32_t n;
+};
+
+static int on_due(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                  struct amp_error *err)
+{
+    struct dues *d = ctx;
+    int state = amp_fsm_state(&amp_queue_fsm, rec->state);
+
+    (void)err;
+    if (state >= 0 && amp_span_copy(id, d->id[d->n], sizeof d->id[0]))
+        d->state[d->n++] = (uint8_t)state;
+    return d->n == SWEEP_MOST;
+}
+
+/* Parked jobs wake, and jobs whose deadline passed expire. */
+static int jobs_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                      struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    AMP_FREE struct dues *d = calloc(1, sizeof *d);
+
+    if (!d)
+        return amp_fail_memory(err);
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_store_due(s, AMP_QUEUE_KIND, now_ms, on_due, d, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < d->n; i++) {
+        struct amp_queue_job job;
+        struct amp_queue_step st = {.id = amp_span_str(d->id[i]), .actor = actor, .now_ms = now_ms};
+        if (amp_queue_ended(d->state[i]))
+            continue;
+        int found = amp_queue_read(s, st.id, &mem, &job, err);
+        if (found < 0)
+            return -1;
+        if (!found)
+            continue;
+        bool late = job.deadline_ms > 0 && job.deadline_ms <= now_ms;
+        st.id = amp_span_str(d->id[i]);
+        st.event = late ? AMP_QUEUE_EV_EXPIRE : AMP_QUEUE_EV_WAKE;
+        if (amp_queue_step(s, &st, &mem, NULL, err) == 0)
+            ++*done;
+        else if (strcmp(err->code, "illegal_transition") != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int amp_queue_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                    struct amp_error *err)
+{
+    AMP_FREE struct others *o = calloc(1, sizeof *o);
+
+    if (!o)
+        return amp_fail_memory(err);
+    amp_buf_init(&o->mem, AMP_REC_MAX);
+    int rc = amp_store_due(s, KIND, now_ms, on_worker, o, err);
+    amp_buf_release(&o->mem);
+    for (uint32_t i = 0; rc >= 0 && i < o->n; i++) {
+        int lost =
+            claims_lose(s, o->name[i], o->losses[i] ? o->losses[i] : LOSSES_MOST, actor, err);
+        if (lost < 0 || record_write(s, o->name[i], NULL, 0, err) < 0)
+            return -1;
+        *done += (uint32_t)lost + 1;
+    }
+    return rc < 0 ? -1 : jobs_sweep(s, now_ms, actor, done, err);
+}
