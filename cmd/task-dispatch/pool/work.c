@@ -86,7 +86,7 @@ int pool_work(int argc, char **argv)
 {
     static char mem[AMP_POOL_TYPES][AMP_QUEUE_TYPE_MAX];
     struct amp_pool_type list[AMP_POOL_TYPES];
-    struct amp_run_options run = {0};
+    struct amp_run_options run = {.runtime = {.update_ms = -1}};
     struct amp_review_options review = {.verdict_by_exit = by_exit};
     struct amp_pool_options opt = {.run = &run,
                                    .review = &review,

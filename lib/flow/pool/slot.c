@@ -14,6 +14,8 @@
 #include "flow/outbox.h"
 #include "flow/pool/loop.h"
 #include "flow/work/io.h"
+#include "flow/work/runtime/runtime.h"
+#include "protocol/terms.h"
 
 /* ---- the wait ---- */
 
@@ -157,7 +159,12 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
 
     if (amp_worker_find(w, w->job_reader, amp_span_str(slot->job.msg_id), &w->message, &v, err) < 0)
         return -1;
-    if (v.kind == AMP_KIND_DISPATCH)
+    int ours = v.kind == AMP_KIND_DISPATCH && !amp_terms_of(v.protocol)->keeps_tasks
+                   ? amp_runtime_is_ours(w, &v, err)
+                   : v.kind == AMP_KIND_DISPATCH;
+    if (ours < 0)
+        return -1;
+    if (ours)
         return dispatch_work(slot, &v, &amp_run_role, &slot->run, out, err);
     if (v.kind == AMP_KIND_REVIEW)
         return dispatch_work(slot, &v, &amp_review_role, &slot->review, out, err);

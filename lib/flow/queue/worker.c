@@ -264,19 +264,17 @@ int amp_queue_worker_claim(struct amp_queue_worker *w, struct amp_order *o,
     int64_t now = amp_now_ms();
     const struct amp_order_want want = {w->name, types, n_types, w->name, now};
 
-    if (amp_store_begin(w->store, err) < 0)
-        return -1;
+    /* The heartbeat begins with the first claim; a clock that was set back renews it. */
+    bool old = now - w->beaten_ms >= w->set.heartbeat_ms || now < w->beaten_ms;
     int rc = amp_order_claim(o, &want, mem, out, wake_ms, err);
-    /* The heartbeat begins with the claim. A clock that was set back also renews it. */
-    bool old = w->claims == 0 || now - w->beaten_ms >= w->set.heartbeat_ms || now < w->beaten_ms;
     if (rc > 0 && old) {
-        if (record_write(w->store, w->name, w, now, err) < 0)
-            rc = -1;
-        w->beaten_ms = now;
-    }
-    amp_store_end(w->store);
-    if (rc > 0)
         w->claims++;
+        if (record_write(w->store, w->name, w, now, err) < 0)
+            return -1;
+        w->beaten_ms = now;
+        return rc;
+    }
+    w->claims += rc > 0;
     return rc;
 }
 
