@@ -15,6 +15,7 @@
 #include "handoff/handoff.h"
 #include "message/history/find.h"
 #include "pool/pool.h"
+#include "queue/queue.h"
 #include "task/landing/landing.h"
 #include "task/machines.h"
 #include "task/policy.h"
@@ -73,8 +74,13 @@ static const struct amp_verb verbs[] = {
      .finds_state = true, .values = "handoff"},
     {"handoff complete", "ID", "report that a handoff is done", handoff_complete_opts,
      handoff_complete, .finds_state = true, .values = "handoff"},
-    {"work", "", "run a pool of agents on the queue", pool_work_opts, pool_work, COMMAND_HINT,
-     .group = "Pools"},
+    {"submit", "", "put the work that messages on stdin ask for into the queue", queue_submit_opts,
+     queue_submit, .group = "The queue"},
+    {"queue", "", "list the jobs of the queue", queue_list_opts, queue_list, .finds_state = true},
+    {"queue cancel", "JOB…", "end jobs", queue_ask_opts, queue_cancel, .finds_state = true},
+    {"preempt", "JOB…", "ask the agents of jobs to yield", queue_ask_opts, queue_preempt,
+     .finds_state = true},
+    {"work", "", "run a pool of agents on the queue", pool_work_opts, pool_work, COMMAND_HINT},
     {"shutdown", "[POOL…]", "end pools of agents", pool_shutdown_opts, pool_shutdown},
     {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify,
      .finds_state = true, .group = "Approvals"},

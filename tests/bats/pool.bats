@@ -271,7 +271,7 @@ echo evil >"$OUTSIDE" 2>/dev/null
 echo '{"msg_id":"review_verdict-T-2026-001-1","protocol_version":"AMP/1.0","type":"review_verdict","from":"reviewer"}'
 EOS
   export OUTSIDE=$BATS_TEST_TMPDIR/outside
-  dispatch | task-dispatch shimsubmit --state "$STATE" >id
+  dispatch | submit_line 0 >id
   pool --drain --type builder=1 -x ./agent || {
     cat err >&2
     [ $? -eq 77 ] && skip "confinement is not available"
@@ -305,7 +305,7 @@ while :; do
   sleep 0.05
 done
 EOS
-  dispatch | task-dispatch shimsubmit --state "$STATE" --priority 5 >id
+  dispatch | submit_line 5 >id
   pool_start --drain --type builder=1 -x ./agent
   wait_until 10 test -e first
   high=$(submit 0)
@@ -324,7 +324,7 @@ EOS
   a=$(submit 0)
   pool_start --drain --type builder=1 --safe-point 10ms -x ./agent
   wait_until 10 test -e first
-  task-dispatch shimsubmit --state "$STATE" --cancel "$a"
+  task-dispatch queue cancel --state "$STATE" "$a"
   pool_end 0
   is_state "$a" CANCELLED
 }

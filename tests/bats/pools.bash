@@ -1,18 +1,30 @@
 # Pools of agents: jobs for them, agents that behave and that do not, and what the log says about both.
 
-# submit PRIORITY [SCOPE]: a job for builders; prints its id.
+# submit PRIORITY: a job for builders; prints its id. Each has other contents, so that none is the job of another.
 submit() {
-  amp-validate --example sw4rm/data | task-dispatch shimsubmit --state "$STATE" --priority "$1" ${2:+--scope "$2"}
+  local id line work
+  id=$(printf '%08x-0000-4000-8000-%012d' $((RANDOM * 32768 + RANDOM)) "$((${EPOCHREALTIME/[.,]/} % 1000000000000))")
+  work="{\"task_id\":\"t-$id\",\"params\":{},\"scope\":\"res-$id\"}"
+  line="{\"message_id\":\"$id\",\"producer_id\":\"cli\",\"correlation_id\":\"$id\",\"sequence_number\":${EPOCHREALTIME/[.,]/},"
+  line+="\"retry_count\":0,\"message_type\":\"DATA\",\"content_type\":\"application/json\",\"content_length\":${#work},"
+  line+="\"payload\":$work}"
+  printf '%s\n' "$line" | submit_line "$1"
 }
-# state_of ID: of a job.
-state_of() {
-  task-dispatch shimsubmit --state "$STATE" --show | grep -F "\"id\":\"$1\"" | sed 's/.*"state":"\([A-Z]*\)".*/\1/'
+# submit_line PRIORITY <a message.
+submit_line() {
+  task-dispatch submit --state "$STATE" --type builder --priority "$1" >submitted || {
+    cat submitted >&2
+    return 1
+  }
+  sed -n 's/.*"job":"\([0-9a-f]*\)".*/\1/p' submitted
 }
+# job_of ID: its line in the list.
+job_of() {
+  task-dispatch queue --state "$STATE" --json | grep -F "\"id\":\"$1\""
+}
+state_of() { job_of "$1" | sed 's/.*"state":"\([A-Z]*\)".*/\1/'; }
 is_state() { [ "$(state_of "$1")" = "$2" ]; }
-# code_of ID
-code_of() {
-  task-dispatch shimsubmit --state "$STATE" --show | grep -F "\"id\":\"$1\"" | grep -o '"code":"[a-z_]*"' | cut -d'"' -f4
-}
+code_of() { job_of "$1" | grep -o '"code":"[a-z_]*"' | cut -d'"' -f4; }
 
 # pool ARGS...: a pool over the queue until it is drained; its lines in out.ndjson, its diagnostics in err.
 pool() {
