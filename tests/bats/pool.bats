@@ -235,14 +235,14 @@ EOS
 case $AMP_AGENT in
 *-1) [ "$AMP_ATTEMPT" = 1 ] && kill -9 $$ ;;
 *-2) [ "$AMP_ATTEMPT" = 1 ] && sleep 600 ;;
-*-3) head -c 20000000 /dev/zero; yes "$(head -c 9000 /dev/zero | tr '\0' x)" | head -n 2000 >&2
+*-3) head -c 3000000 /dev/zero; yes "$(head -c 9000 /dev/zero | tr '\0' x)" | head -n 300 >&2
    for i in $(seq 300); do echo junk; done >"$AMP_CONTROL" ;;
 *-4) (setsid setsid sleep 600 >/dev/null 2>&1 &) ;;
 esac
 exit 0
 EOS
   for i in 1 2 3 4; do submit 0; done >ids
-  pool --drain --type builder=4 --timeout 400ms --grace 100ms --max-output 64k -x ./agent
+  pool --drain --type builder=4 --timeout 1s --grace 100ms --max-output 64k -x ./agent
   while read -r id; do is_state "$id" DONE; done <ids
   [ -z "$(attempts_left)" ]
   [ "$(find "$STATE/run" -name stdout -size +64k | wc -l)" -eq 0 ]
