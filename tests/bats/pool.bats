@@ -213,15 +213,14 @@ EOS
 }
 
 @test "what agents used is added up; a budget warns, and stops new work" {
-  mkdir -p config/amp
-  echo '{"budgets":{"day":{"tokens":1000,"usd":10}}}' >config/amp.json
+  echo '{"budgets":{"day":{"tokens":1000,"usd":10}}}' >amp.json
   builder <<'EOS'
 say '{"type":"usage","input_tokens":100,"output_tokens":1,"cost_usd":0.5,"id":"u"}'
 answered u >/dev/null
 echo '{"usage":{"input_tokens":700,"output_tokens":150,"cost_usd":1.25}}' >"$AMP_RESULT"
 EOS
   a=$(submit 0) b=$(submit 1) c=$(submit 2)
-  pool_start --config config/amp.json --type builder=1 -x ./agent
+  pool_start --type builder=1 -x ./agent
   wait_until 10 grep -q 'the budget of the day is spent' err
   kill -TERM "$POOL"
   pool_end 130

@@ -26,13 +26,19 @@ state_of() { job_of "$1" | sed 's/.*"state":"\([A-Z]*\)".*/\1/'; }
 is_state() { [ "$(state_of "$1")" = "$2" ]; }
 code_of() { job_of "$1" | grep -o '"code":"[a-z_]*"' | cut -d'"' -f4; }
 
+# config: a configuration for eight agents of a type; a test may have written another one.
+config() {
+  [ -e amp.json ] || echo '{"queue":{"max_parallel":8}}' >amp.json
+  echo "$PWD/amp.json"
+}
+
 # pool ARGS...: a pool over the queue until it is drained; its lines in out.ndjson, its diagnostics in err.
 pool() {
-  timeout 60 task-dispatch work --state "$STATE" --pause 50ms "$@" >out.ndjson 2>err
+  timeout 60 task-dispatch work --state "$STATE" --config "$(config)" --pause 50ms "$@" >out.ndjson 2>err
 }
 # pool_start ARGS...: the same in the background; its id in POOL.
 pool_start() {
-  task-dispatch work --state "$STATE" --pause 50ms "$@" >out.ndjson 2>err 3>&- &
+  task-dispatch work --state "$STATE" --config "$(config)" --pause 50ms "$@" >out.ndjson 2>err 3>&- &
   POOL=$!
   wait_until 10 agents_ready
 }
