@@ -9,11 +9,11 @@
 #include <amp/json/lines.h>
 #include <amp/json/writer.h>
 
+#include "../verbs.h"
 #include "cli/config.h"
 #include "flow/identity/person.h"
 #include "flow/queue/queue.h"
 #include "message/ledger/ledger.h"
-#include "../verbs.h"
 #include "queue.h"
 
 #define LINE_MAX_BYTES (32u << 20)
@@ -159,8 +159,8 @@ static int on_job(void *ctx, const struct amp_queue_job *j, struct amp_error *er
     const struct {
         const char *key;
         struct amp_span text;
-    } texts[] = {{"id", j->id},         {"type", j->type},     {"message", j->message},
-                 {"task", j->task},     {"worker", j->worker}, {"code", j->code},
+    } texts[] = {{"id", j->id},         {"type", j->type},      {"message", j->message},
+                 {"task", j->task},     {"worker", j->worker},  {"code", j->code},
                  {"reason", j->reason}, {"session", j->session}};
 
     (void)ctx;

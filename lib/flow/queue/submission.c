@@ -22,7 +22,8 @@ void amp_submission_release(struct amp_submission *s)
     amp_buf_release(&s->mem);
 }
 
-/* A text or list of texts names resources; an object is a scope (queue/scope.h). Takes no reference.
+/* A text or list of texts names resources; an object is a scope (queue/scope.h). Takes no
+ * reference.
  */
 static json_t *scope_object(const json_t *in)
 {
