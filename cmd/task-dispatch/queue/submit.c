@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
+#include <amp/base/num.h>
 #include <amp/json/lines.h>
 #include <amp/json/writer.h>
 
@@ -17,16 +18,14 @@
 #include "queue.h"
 
 #define LINE_MAX_BYTES (32u << 20)
-#define NO_PRIORITY    INT64_C(99)
 
-static const char *type, *state_of;
-static int64_t priority = NO_PRIORITY;
+static const char *type, *state_of, *priority;
 static bool again, json;
+static int64_t level;
 
 const struct amp_opt queue_submit_opts[] = {
     {0, "type", AMP_OPT_STRING, &type, "TYPE", "the type of agents (default: the message's)"},
-    {0, "priority", AMP_OPT_INT, &priority, "N", "-19 (first) to 20 (default: the message's)",
-     AMP_QUEUE_HIGHEST, 99},
+    {0, "priority", AMP_OPT_STRING, &priority, "N", "-19 (first) to 20 (default: the message's)"},
     {0, "again", AMP_OPT_FLAG, &again, NULL, "also if an identical job was done"},
     AMP_OPT_END,
 };
@@ -79,8 +78,8 @@ static int job_submit(struct amp_store *s, const struct amp_view *v, struct amp_
         return -1;
     if (type)
         sub->job.type = amp_span_str(type);
-    if (priority != NO_PRIORITY)
-        sub->job.priority = priority;
+    if (priority)
+        sub->job.priority = level;
     if (!amp_id_is_safe(sub->job.type))
         return amp_fail(err, AMP_NO, "bad_value", "no type of agents: give --type");
     if (amp_queue_identity(sub->job.type, sub->job.scope, sub->job.digest, AMP_SPAN(""), sub->id,
@@ -136,6 +135,10 @@ int queue_submit(int argc, char **argv)
     int status = AMP_OK;
 
     (void)argc, (void)argv;
+    if (priority && amp_num_parse(amp_span_str(priority), AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST,
+                                  &level, &err) < 0)
+        amp_die_usage("--priority %s: expected %d to %d", priority, AMP_QUEUE_HIGHEST,
+                      AMP_QUEUE_LOWEST);
     amp_note_terminal(NULL);
     int rc = amp_flow_person_only(task_state, amp_cli_name(), environ, "submit work", &err) < 0 ||
                      task_open(&store, &err) < 0 || !(reader = amp_reader_new(NULL, &err))

@@ -181,7 +181,6 @@ static const struct guess {
     {"task-dispatch", "start", "task-dispatch loop"},
     {"task-dispatch", "status", "task-dispatch list"},
     {"task-dispatch", "stop", "task-dispatch cancel"},
-    {"task-dispatch", "submit", "task-dispatch new"},
     {"task-dispatch", "up", "task-dispatch loop"},
     {"task-dispatch", "switch", "task-dispatch open"},
     {"task-dispatch", "view", "task-dispatch show"},

@@ -139,8 +139,8 @@ int amp_budget_spend(struct amp_store *s, const struct amp_budgets *b, const cha
     return rc;
 }
 
-int amp_budget_read(struct amp_store *s, enum amp_budget_of of, const char *name, int64_t now_ms,
-                    struct amp_spent *out, struct amp_error *err)
+static int spent_read(struct amp_store *s, enum amp_budget_of of, const char *name, int64_t now_ms,
+                      struct amp_spent *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_store_rec rec;
@@ -164,7 +164,7 @@ int amp_budget_allows(struct amp_store *s, const struct amp_budgets *b, const ch
         struct amp_spent spent;
         if (!names[i] || (!l->micros && !l->tokens))
             continue;
-        if (amp_budget_read(s, (enum amp_budget_of)i, names[i], now_ms, &spent, err) < 0)
+        if (spent_read(s, (enum amp_budget_of)i, names[i], now_ms, &spent, err) < 0)
             return -1;
         if (is_reached(l, &spent, 100)) {
             *of = (enum amp_budget_of)i;

@@ -40,9 +40,6 @@ int amp_budget_spend(struct amp_store *s, const struct amp_budgets *b, const cha
 int amp_budget_allows(struct amp_store *s, const struct amp_budgets *b, const char *task,
                       const char *agent, int64_t now_ms, enum amp_budget_of *of,
                       struct amp_error *err);
-/* What was used; zeros: nothing. name: the task or the agent, NULL for the day. */
-int amp_budget_read(struct amp_store *s, enum amp_budget_of of, const char *name, int64_t now_ms,
-                    struct amp_spent *out, struct amp_error *err);
 /* The beginning of the next day. */
 int64_t amp_budget_next_day(int64_t now_ms);
 

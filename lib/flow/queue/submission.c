@@ -93,8 +93,7 @@ static int digest_of(const json_t *content, char out[80], struct amp_error *err)
     if (!text)
         return amp_fail_memory(err);
     crypto_hash_sha256(sum, (const unsigned char *)text, strlen(text));
-    memcpy(out, "sha256:", 7);
-    sodium_bin2hex(out + 7, 65, sum, sizeof sum);
+    sodium_bin2hex(out, 65, sum, sizeof sum);
     return 0;
 }
 
