@@ -15,9 +15,7 @@
 #include "store/history/history.h"
 #include "json/record.h"
 
-#define TABLE_MIN  1024
-#define CLAIMS_MAX 8  /* tries of one claim, when other processes take the picked jobs */
-#define AGAIN_MS   20 /* until the next try after that */
+#define TABLE_MIN 1024
 
 /* One scope text; jobs share it. */
 struct scope {
@@ -60,6 +58,8 @@ struct amp_order {
     struct scope **scopes;
     size_t n_entries, n_buckets; /* n_buckets: of both tables, a power of two */
     uint64_t pick;
+    int64_t wake_ms; /* when the next parked job is due, if wake_known */
+    bool wake_known;
     struct amp_buf changed, mem; /* changed: ids, AMP_QUEUE_ID_MAX bytes each */
 };
 
@@ -232,6 +232,8 @@ static void entry_link(struct amp_order *o, struct entry *e)
         waiting_add(e);
         return;
     }
+    if (e->state == AMP_QUEUE_PARKED)
+        o->wake_known = false;
     list_add(e->state == AMP_QUEUE_PARKED ? &o->parked : &o->held, e);
     *(e->state == AMP_QUEUE_PARKED ? &e->type->n.parked : &e->type->n.working) += 1;
 }
@@ -566,117 +568,61 @@ int amp_order_pick(struct amp_order *o, const struct amp_order_want *want, struc
 /* ---- claims ---- */
 
 /* Parked jobs whose time has come wait again. *wake: the earliest time of the others. */
-static int parked_wake(struct amp_order *o, const struct amp_order_want *want, int64_t *wake,
+static int parked_wake(struct amp_order *o, const struct amp_order_want *want,
                        struct amp_error *err)
 {
     bool woken = false;
 
-    *wake = 0;
+    if (o->wake_known && (!o->wake_ms || o->wake_ms > want->now_ms))
+        return 0;
+    o->wake_ms = 0;
     for (struct entry *e = o->parked; e; e = e->after) {
         struct amp_queue_step st = {.event = AMP_QUEUE_EV_WAKE,
                                     .id = amp_span_str(e->id),
                                     .actor = want->actor,
                                     .now_ms = want->now_ms};
         if (e->until_ms > want->now_ms || !e->until_ms) {
-            if (e->until_ms && (!*wake || e->until_ms < *wake))
-                *wake = e->until_ms;
+            if (e->until_ms && (!o->wake_ms || e->until_ms < o->wake_ms))
+                o->wake_ms = e->until_ms;
             continue;
         }
         woken = true;
-        if (amp_queue_step(o->store, &st, &o->mem, NULL, err) < 0 &&
-            strcmp(err->code, "illegal_transition") != 0 && strcmp(err->code, "unknown_job") != 0)
+        if (amp_queue_step(o->store, &st, &o->mem, NULL, err) < 0)
             return -1;
     }
+    o->wake_known = true;
     return woken ? amp_order_look(o, err) : 0;
 }
 
-struct check {
-    struct amp_order *o;
-    const struct entry *e;
-    uint64_t working;
-    bool overlaps;
-};
-
-static int work_check(void *ctx, const struct amp_queue_job *job, struct amp_error *err)
+/* In a turn: no other process changes a job between the look and the claim, so the pick is exact.
+ */
+static int claim_make(struct amp_order *o, const struct amp_order_want *want, struct amp_buf *mem,
+                      struct amp_queue_job *out, struct amp_error *err)
 {
-    struct check *c = ctx;
-    AMP_BUF struct amp_buf mem = {.max = 4 * AMP_QUEUE_SCOPE_MAX};
-    struct amp_scope other;
-    struct entry shadow = {0};
+    struct amp_queue_step st = {.event = AMP_QUEUE_EV_CLAIM,
+                                .worker = want->worker,
+                                .actor = want->actor,
+                                .now_ms = want->now_ms};
 
-    c->working += amp_span_is(job->type, c->e->type->name);
-    if (!c->e->scope || !job->scope.n)
-        return 0;
-    if (amp_scope_parse(job->scope, &mem, &other, err) < 0)
+    if (amp_order_look(o, err) < 0 || parked_wake(o, want, err) < 0)
         return -1;
-    amp_span_copy(job->id, shadow.id, sizeof shadow.id);
-    if (!is_permitted(c->e, &shadow) &&
-        amp_scope_overlap(&c->e->scope->parsed, &other, c->o->opt.patterns))
-        c->overlaps = true;
-    return 0;
-}
-
-/* Under the lock of the store: whether the job still fits beside those at work. */
-static int claim_check(struct amp_order *o, const struct entry *e, bool *fits,
-                       struct amp_error *err)
-{
-    struct check c = {o, e, 0, false};
-    int64_t most = o->opt.most ? o->opt.most(o->opt.ctx, amp_span_str(e->type->name)) : 0;
-
-    for (uint8_t s = AMP_QUEUE_CLAIMED; s <= AMP_QUEUE_PREEMPTING; s++)
-        if (amp_queue_each(o->store, amp_queue_fsm.states[s].name, work_check, &c, err) < 0)
-            return -1;
-    *fits = !c.overlaps && (most <= 0 || c.working < (uint64_t)most);
-    return 0;
-}
-
-/* 1: claimed; 0: another process was first; -1. */
-static int entry_claim(struct amp_order *o, struct entry *e, const struct amp_order_want *want,
-                       struct amp_buf *mem, struct amp_queue_job *out, struct amp_error *err)
-{
-    const struct amp_queue_step st = {.id = amp_span_str(e->id),
-                                      .event = AMP_QUEUE_EV_CLAIM,
-                                      .worker = want->worker,
-                                      .actor = want->actor,
-                                      .now_ms = want->now_ms};
-    bool fits;
-
-    if (amp_store_begin(o->store, err) < 0)
-        return -1;
-    int rc = claim_check(o, e, &fits, err);
-    if (rc == 0 && fits)
-        rc = amp_queue_step(o->store, &st, mem, out, err) < 0 ? -1 : 1;
-    amp_store_end(o->store);
-    if (rc < 0 &&
-        (strcmp(err->code, "illegal_transition") == 0 || strcmp(err->code, "unknown_job") == 0))
-        rc = 0;
-    return rc;
+    int rc = amp_order_pick(o, want, &st.id, err);
+    return rc > 0 && amp_queue_step(o->store, &st, mem, out, err) < 0 ? -1 : rc;
 }
 
 int amp_order_claim(struct amp_order *o, const struct amp_order_want *want, struct amp_buf *mem,
                     struct amp_queue_job *out, int64_t *wake_ms, struct amp_error *err)
 {
-    struct amp_span id;
-    int64_t wake;
+    bool own = !amp_store_in_batch(o->store);
 
-    if (amp_order_look(o, err) < 0 || parked_wake(o, want, &wake, err) < 0)
+    if (own && amp_store_begin(o->store, err) < 0)
         return -1;
-    for (int i = 0; i < CLAIMS_MAX; i++) {
-        int rc = amp_order_pick(o, want, &id, err);
-        if (rc > 0)
-            rc = entry_claim(o, *entry_place(o, id), want, mem, out, err);
-        else if (wake_ms)
-            *wake_ms = wake;
-        if (rc < 0 || rc > 0)
-            return rc;
-        if (id.n == 0)
-            return 0;
-        if (amp_order_look(o, err) < 0)
-            return -1;
-    }
-    if (wake_ms)
-        *wake_ms = want->now_ms + AGAIN_MS;
-    return 0;
+    int rc = claim_make(o, want, mem, out, err);
+    if (own)
+        amp_store_end(o->store);
+    if (rc == 0 && wake_ms)
+        *wake_ms = o->wake_ms;
+    return rc;
 }
 
 /* ---- rivals ---- */

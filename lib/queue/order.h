@@ -1,8 +1,8 @@
 /*
  * The order of waiting jobs, in the memory of one process. It is read once from the records and
  * then follows the log, so a pick reads nothing from the index, and jobs that can start cost it
- * nothing that grows with the number of jobs. A claim is checked again under the lock of the store:
- * limits and scopes hold across processes.
+ * nothing that grows with the number of jobs. A claim looks at the log again under the lock of the
+ * store, so limits and scopes hold across processes.
  *
  * Order: the priority, then the order of submission. With ageing, a job gains one level for each
  * `ageing_ms` that it waits, up to the highest: job a is before b if
@@ -63,8 +63,8 @@ struct amp_order_want {
     const char *actor;
     int64_t now_ms;
 };
-/* Claims the first job that the worker may take, outside of a batch. 1: *out is claimed (texts in
- * mem); 0: there is none, and *wake_ms (may be NULL) is the time at which a parked one may be ready
+/* Claims the first job that the worker may take, in a turn of its own or in the caller's batch, so
+ * that many claims and ends share one sync. 1: *out is claimed (texts in mem); 0: there is none, and *wake_ms (may be NULL) is the time at which a parked one may be ready
  * (0: none). Sync afterwards. */
 int amp_order_claim(struct amp_order *o, const struct amp_order_want *want, struct amp_buf *mem,
                     struct amp_queue_job *out, int64_t *wake_ms, struct amp_error *err);

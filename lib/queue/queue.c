@@ -410,7 +410,7 @@ int amp_queue_submit(struct amp_store *s, const struct amp_queue_submit *q, int6
     if (rc == 0)
         rc = amp_store_update(s, AMP_KEY(AMP_SUBMISSION_KIND, q->job->id), NULL, line_change, &u,
                               NULL, err);
-    else if (rc > 0)
+    else if (rc > 0 && outcome)
         *outcome = AMP_STORE_REDELIVERED;
     if (rc == 0) {
         rc = amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, q->job->id), in, submit_change, &u,

@@ -126,6 +126,7 @@ uint64_t amp_store_last_frame(const struct amp_store *s);
  */
 int amp_store_begin(struct amp_store *s, struct amp_error *err);
 void amp_store_end(struct amp_store *s);
+bool amp_store_in_batch(const struct amp_store *s);
 
 /* Returns after the success of an fdatasync that began after everything that this process has read
  * or written; also for a read-only store. */

@@ -126,15 +126,31 @@ static int change_visit(void *ctx, uint64_t n, struct amp_span frame, struct amp
     return amp_span_starts(key, c->kind) ? c->fn(c->ctx, key, err) : 0;
 }
 
+/* The end of the log. In a batch the frames of this turn are written first, and the turn is renewed
+ * if it is full, so that the caller's next update is in the same turn. */
+static int changes_end(struct amp_store *s, const struct amp_store_place *at, uint64_t *to,
+                       struct amp_error *err)
+{
+    uint64_t first;
+
+    if (!s->batch)
+        return amp_store_range(s, &first, to, err);
+    if (amp_turn_renew(s, err) < 0 || (at->pos.seg == 0 && amp_log_list(&s->log, err) < 0))
+        return -1;
+    if (s->log.pending.len && amp_log_flush(&s->log, err) < 0)
+        return amp_store_fail(s, err);
+    *to = s->log.end.n;
+    return 0;
+}
+
 int amp_store_changes_on(struct amp_store *s, struct amp_store_place *at, const char *kind,
                          amp_store_changed_fn fn, void *ctx, struct amp_error *err)
 {
     struct changes c = {.fn = fn, .ctx = ctx};
     struct frames f = {.after = at->pos.n, .at = at, .fn = change_visit, .ctx = &c};
-    uint64_t first;
 
     snprintf(c.kind, sizeof c.kind, "%s.", kind);
-    return amp_store_range(s, &first, &f.to, err) < 0 ? -1 : frames_read(s, at->pos, &f, err);
+    return changes_end(s, at, &f.to, err) < 0 ? -1 : frames_read(s, at->pos, &f, err);
 }
 
 /* ---- commits ---- */

@@ -28,7 +28,8 @@ int amp_store_frames_on(struct amp_store *s, struct amp_store_place *at, amp_sto
                         void *ctx, struct amp_error *err);
 
 /* Calls fn with the key of each commit of a kind after the place, without a sync: the caller syncs
- * before anything depends on it. A key may come several times. The place moves. */
+ * before anything depends on it. A key may come several times. The place moves. Also in a batch:
+ * then fn must not call the store, and until the next update nothing else is appended. */
 typedef int (*amp_store_changed_fn)(void *ctx, struct amp_span key, struct amp_error *err);
 int amp_store_changes_on(struct amp_store *s, struct amp_store_place *at, const char *kind,
                          amp_store_changed_fn fn, void *ctx, struct amp_error *err);

@@ -152,6 +152,11 @@ int amp_store_begin(struct amp_store *s, struct amp_error *err)
     return 0;
 }
 
+bool amp_store_in_batch(const struct amp_store *s)
+{
+    return s->batch;
+}
+
 void amp_store_end(struct amp_store *s)
 {
     struct amp_error err;
