@@ -15,6 +15,7 @@
 #include "handoff/handoff.h"
 #include "message/history/find.h"
 #include "pool/pool.h"
+#include "queue/machine.h"
 #include "queue/queue.h"
 #include "task/landing/landing.h"
 #include "task/machines.h"
@@ -90,9 +91,9 @@ static const struct amp_verb verbs[] = {
 };
 
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
-static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm,      &amp_agent_fsm,
-                                                 &amp_job_fsm,  &amp_landing_fsm, &amp_handoff_fsm,
-                                                 NULL};
+static const struct amp_fsm *const machines[] = {
+    &amp_task_fsm,    &amp_qa_fsm,      &amp_agent_fsm, &amp_job_fsm,
+    &amp_landing_fsm, &amp_handoff_fsm, &amp_queue_fsm, NULL};
 
 AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {

@@ -29,6 +29,7 @@ AMP_API_BEGIN
     X(landing)                                                                                     \
     X(pause)                                                                                       \
     X(qa)                                                                                          \
+    X(queue)                                                                                       \
     X(reach)                                                                                       \
     X(task)
 

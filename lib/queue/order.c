@@ -60,6 +60,7 @@ struct amp_order {
     uint64_t pick;
     int64_t wake_ms; /* when the next parked job is due, if wake_known */
     bool wake_known;
+    bool loading;                /* entries are in the table only */
     struct amp_buf changed, mem; /* changed: ids, AMP_QUEUE_ID_MAX bytes each */
 };
 
@@ -271,7 +272,8 @@ static void entry_remove(struct amp_order *o, struct amp_span id)
 
     if (!e)
         return;
-    entry_unlink(o, e);
+    if (!o->loading)
+        entry_unlink(o, e);
     *at = e->next;
     o->n_entries--;
     entry_free(o, e);
@@ -320,7 +322,8 @@ static int entry_put(struct amp_order *o, const struct amp_queue_job *job, struc
     e->next = *at;
     *at = e;
     o->n_entries++;
-    entry_link(o, e);
+    if (!o->loading)
+        entry_link(o, e);
     return 0;
 }
 
@@ -329,7 +332,31 @@ static int job_load(void *ctx, const struct amp_queue_job *job, struct amp_error
     return entry_put(ctx, job, err);
 }
 
-static int jobs_load(struct amp_order *o, struct amp_error *err)
+static int entry_compare(const void *a, const void *b)
+{
+    const struct entry *const *x = a, *const *y = b;
+
+    return ((*x)->seq > (*y)->seq) - ((*x)->seq < (*y)->seq);
+}
+
+/* Links all entries, in the order of submission: the records come in the order of their ids. */
+static int entries_link(struct amp_order *o, struct amp_error *err)
+{
+    AMP_FREE struct entry **all = calloc(o->n_entries + 1, sizeof *all);
+    size_t n = 0;
+
+    if (!all)
+        return amp_fail_memory(err);
+    for (size_t i = 0; i < o->n_buckets; i++)
+        for (struct entry *e = o->table[i]; e; e = e->next)
+            all[n++] = e;
+    qsort(all, n, sizeof(struct entry *), entry_compare);
+    for (size_t i = 0; i < n; i++)
+        entry_link(o, all[i]);
+    return 0;
+}
+
+static int jobs_read(struct amp_order *o, struct amp_error *err)
 {
     static const uint8_t states[] = {AMP_QUEUE_QUEUED, AMP_QUEUE_PARKED, AMP_QUEUE_CLAIMED,
                                      AMP_QUEUE_RUNNING, AMP_QUEUE_PREEMPTING};
@@ -338,6 +365,16 @@ static int jobs_load(struct amp_order *o, struct amp_error *err)
         if (amp_queue_each(o->store, amp_queue_fsm.states[states[i]].name, job_load, o, err) < 0)
             return -1;
     return 0;
+}
+
+/* A job that changes its state between two of the reads may come twice: the look after the load
+ * replaces it. */
+static int jobs_load(struct amp_order *o, struct amp_error *err)
+{
+    o->loading = true;
+    int rc = jobs_read(o, err);
+    o->loading = false;
+    return rc < 0 ? -1 : entries_link(o, err);
 }
 
 static int change_note(void *ctx, struct amp_span key, struct amp_error *err)

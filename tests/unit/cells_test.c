@@ -176,6 +176,26 @@ static const struct cells landing[] = {
     {"landed", "begin>moving"},
 };
 
+/* SW4RM §7.1, §7.2, §9: who has a job gives it back, loses it, parks it or ends it. What ends the
+ * attempt of a cancelled job ends the job, unless its work was done. */
+#define WORKS                                                                                      \
+    "release>QUEUED lose[spent]>FAILED!worker_lost lose>QUEUED park>PARKED fail>FAILED "           \
+    "preempt>PREEMPTING cancel>PREEMPTING "
+static const struct cells queue[] = {
+    {"QUEUED", "submit>QUEUED claim>CLAIMED park>PARKED rank>QUEUED expire>FAILED!deadline_passed "
+               "cancel>CANCELLED"},
+    {"CLAIMED", WORKS "start>RUNNING"},
+    {"RUNNING", WORKS "done>DONE"},
+    {"PREEMPTING",
+     "yield[cancelled]>CANCELLED force[cancelled]>CANCELLED release[cancelled]>CANCELLED "
+     "lose[cancelled]>CANCELLED park[cancelled]>CANCELLED fail[cancelled]>CANCELLED " WORKS
+     "done>DONE yield>QUEUED force>FAILED!forced_preemption"},
+    {"PARKED", "wake>QUEUED rank>PARKED expire>FAILED!deadline_passed cancel>CANCELLED"},
+    {"DONE", "*submit[again]>QUEUED"},
+    {"FAILED", "*submit>QUEUED"},
+    {"CANCELLED", "*submit>QUEUED"},
+};
+
 struct move {
     bool extra, late;
     char event[40], to[40], code[40];
@@ -288,5 +308,6 @@ int main(void)
     MACHINE(escalation);
     MACHINE(landing);
     MACHINE(pause);
+    MACHINE(queue);
     return tap_done();
 }
