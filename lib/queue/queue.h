@@ -42,7 +42,7 @@ struct amp_queue_job {
     struct amp_span message, from, task; /* of the submitted message; may be empty */
     int64_t priority;
     struct amp_span scope;  /* its text (queue/scope.h), or empty */
-    struct amp_span digest; /* of the content, "sha256:<hex>" */
+    struct amp_span digest; /* of the content: SHA-256 in hex */
     int64_t submitted_ms, claimed_ms, started_ms, ended_ms;
     int64_t deadline_ms; /* to start, from the message */
     int64_t until_ms;    /* PARKED */

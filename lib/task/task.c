@@ -185,7 +185,7 @@ int amp_task_claim(struct amp_store *s, const struct amp_task_claim *a, struct a
     struct change c = {.apply = claim_apply,
                        .arg = a,
                        .id = a->task_id,
-                       .event = "claim",
+                       .event = "engage",
                        .actor = a->agent,
                        .now_ms = a->now_ms};
     enum amp_store_outcome outcome;

@@ -19,9 +19,6 @@ struct amp_pool_job {
     char session[257]; /* under which this agent resumes its work; "" */
     bool again;        /* an attempt was stopped, and goes on in its worktree */
 };
-/* Copies what a claim returned. */
-int amp_pool_job_read(struct amp_pool_job *out, const struct amp_queue_job *job,
-                      struct amp_error *err);
 
 /* How an attempt left a job. */
 enum amp_pool_end {
@@ -36,10 +33,5 @@ struct amp_pool_outcome {
     bool keeps;       /* its worktree is as the attempt left it */
     int64_t until_ms; /* PARKED */
 };
-/* Ends the claim of a job that `worker` has; asked: for its place. A claim that was lost meanwhile
- * is no failure: 1. */
-int amp_pool_job_end(struct amp_queue_worker *q, const struct amp_pool_job *job,
-                     const struct amp_pool_outcome *out, const struct amp_worker_left *left,
-                     const char *agent, const char *worker, bool asked, struct amp_error *err);
 
 #endif

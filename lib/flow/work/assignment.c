@@ -15,6 +15,7 @@
 #include "flow/work/claims.h"
 #include "flow/work/control.h"
 #include "flow/work/io.h"
+#include "flow/work/stop/stop.h"
 #include "flow/work/walls/confined.h"
 #include "task/record.h"
 #include "worktree/worktree.h"
@@ -274,41 +275,6 @@ static void answer_note(struct amp_worker *w, const struct amp_assignment *k)
         snprintf(w->left.session, sizeof w->left.session, "%s", session);
 }
 
-static void code_set(struct amp_worker *w, struct amp_assignment *k, const char *code,
-                     const char *why)
-{
-    snprintf(w->left.code, sizeof w->left.code, "%s", code);
-    snprintf(k->why, sizeof k->why, "%s: %s", code, why);
-}
-
-/* In a pool: what the end of an agent means that was asked to stop, waited, or has no more of its
- * usage. The result of one that finished counts. */
-static void attempt_judge(struct amp_worker *w, struct amp_assignment *k,
-                          const struct amp_child_end *how)
-{
-    bool stopped = k->end == AMP_END_STOPPED, asked = w->ask.what != AMP_ASK_NOTHING;
-    bool killed = stopped && how->signaled && how->signal == SIGKILL;
-
-    if (k->end == AMP_END_DONE)
-        return;
-    if (stopped && k->words.out_of_time) {
-        k->end = AMP_END_MACHINERY;
-        code_set(w, k, "resource_timeout", "the agent waited too long for a resource");
-    } else if (stopped && asked && (k->words.forced || killed)) {
-        bool preempted = w->ask.what == AMP_ASK_PREEMPT;
-        /* SW4RM §7.2: such work has failed. Work that the end of its pool broke off is repeated. */
-        if (preempted)
-            k->end = AMP_END_FAILED;
-        code_set(w, k, preempted ? "forced_preemption" : "agent_shutdown_timeout",
-                 killed ? "the agent was killed" : "the agent was ended at no safe point");
-    } else if (asked && (stopped || k->end == AMP_END_REPEAT) && !k->words.limited) {
-        k->end = AMP_END_STOPPED;
-        w->left.yielded = k->words.safe || !stopped;
-    } else if (k->words.limited && (k->end == AMP_END_FAILED || k->end == AMP_END_MACHINERY)) {
-        k->end = AMP_END_REPEAT;
-    }
-}
-
 int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
                        struct amp_error *err)
 {
@@ -348,7 +314,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
                 !access(k->files.result, F_OK))
                 k->end = AMP_END_DONE;
             if (w->opt->wait)
-                attempt_judge(w, k, &how);
+                amp_stop_judge(w, k, &how);
             k->wall_ms = how.wall_ms;
         }
     }

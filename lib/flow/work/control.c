@@ -6,7 +6,6 @@
  */
 #include "flow/work/control.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,9 +23,8 @@
 #define BEAT_MS   1000 /* heartbeats in between are not recorded */
 #define INBOX_MAX 32   /* messages of an answer */
 
-/* Adds an entry to the work log of the attempt. */
-static int log_add(struct amp_assignment *k, const char *action, const char *file,
-                   const char *detail, struct amp_error *err)
+int amp_words_log(struct amp_assignment *k, const char *action, const char *file,
+                  const char *detail, struct amp_error *err)
 {
     json_auto_t *e = json_pack("{s:s, s:s, s:s}", "action", action, "file", file, "detail", detail);
 
@@ -84,74 +82,10 @@ bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wai
     }
     if (k->words.hold_ms && k->words.held_over_ms) {
         w->opt->note("%s: forced_preemption: the agent's hold is over", k->task);
-        log_add(k, "forced_preemption", "", "the hold is over; the agent is stopped", &e);
+        amp_words_log(k, "forced_preemption", "", "the hold is over; the agent is stopped", &e);
         k->words.hold_ms = k->words.held_over_ms = 0;
     }
     return false;
-}
-
-/* ---- a request to stop ---- */
-
-static void wait_lower(int64_t *wait_ms, int64_t left)
-{
-    if (*wait_ms < 0 || *wait_ms > left)
-        *wait_ms = left > 0 ? left : 0;
-}
-
-static void agent_ask(struct amp_worker *w, struct amp_assignment *k, const struct amp_child *agent)
-{
-    struct amp_error e;
-
-    k->words.asked = true;
-    w->opt->note("%s: %s is asked to stop%s", k->task, w->opt->agent,
-                 w->ask.what == AMP_ASK_PREEMPT ? " for work of a higher priority"
-                                                : ": the pool shuts down");
-    log_add(k, w->ask.what == AMP_ASK_PREEMPT ? "preemption_request" : "shutdown_request", "", "",
-            &e);
-    if (k->words.signals)
-        amp_child_signal(agent, SIGUSR1);
-}
-
-bool amp_words_yield(struct amp_worker *w, struct amp_assignment *k, const struct amp_child *agent,
-                     int64_t *wait_ms)
-{
-    int64_t now = amp_mono_ms(), until = w->ask.until_ms;
-    struct amp_error e;
-
-    if (!k->words.asked)
-        agent_ask(w, k, agent);
-    if (k->words.safe || k->words.forced)
-        return true;
-    /* A section that began before the end of the time is deferred to, and no longer than it said.
-     */
-    if (k->words.hold_ms > until)
-        until = k->words.hold_ms;
-    if (now < until) {
-        wait_lower(wait_ms, until - now);
-        return false;
-    }
-    k->words.forced = true;
-    w->opt->note("%s: %s: %s", k->task,
-                 w->ask.what == AMP_ASK_PREEMPT ? "forced_preemption" : "agent_shutdown_timeout",
-                 k->words.hold_ms ? "the agent's hold is over" : "the agent reached no safe point");
-    log_add(k, w->ask.what == AMP_ASK_PREEMPT ? "forced_preemption" : "agent_shutdown_timeout", "",
-            "the time is over; the agent is ended", &e);
-    return true;
-}
-
-bool amp_words_starved(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms)
-{
-    int64_t left = k->words.waits_to_ms - amp_mono_ms();
-
-    if (!k->words.waits_to_ms || k->words.out_of_time)
-        return k->words.out_of_time;
-    if (left > 0) {
-        wait_lower(wait_ms, left);
-        return false;
-    }
-    w->opt->note("%s: resource_timeout: %s waited too long for a resource", k->task, w->opt->agent);
-    k->words.out_of_time = true;
-    return true;
 }
 
 /* ---- a question for a person ---- */
@@ -206,7 +140,7 @@ static int question_take(struct amp_worker *w, struct amp_assignment *k,
     snprintf(text, sizeof text, "The agent %s asks: %s", w->opt->agent,
              amp_json_str(l->in, "text"));
     if (question_send(w, k, text, json_object_get(l->in, "suggestions"), id, err) < 0 ||
-        log_add(k, "question", "", text, err) < 0)
+        amp_words_log(k, "question", "", text, err) < 0)
         return -1;
     struct amp_agent_question *q = &said->questions[said->n_questions++];
     snprintf(q->id, sizeof q->id, "%s", l->id);
@@ -297,7 +231,7 @@ static int withdraw_take(struct amp_worker *w, struct amp_assignment *k,
     }
     q->withdrawn = true;
     w->opt->note("%s: %s withdrew its question: %s", k->task, w->opt->agent, reason);
-    if (log_add(k, "question_withdrawn", "", reason, err) < 0)
+    if (amp_words_log(k, "question_withdrawn", "", reason, err) < 0)
         return -1;
     json_auto_t *more = json_pack("{s:s, s:b}", "escalation", q->escalation, "withdrawn", 1);
     if (!more)
@@ -409,7 +343,7 @@ static int progress_take(struct amp_worker *w, struct amp_assignment *k, const j
         return -1;
     return json_array_size(k->words.log) >= LOG_MAX
                ? 0
-               : log_add(k, "progress", amp_json_str(in, "file"), detail, err);
+               : amp_words_log(k, "progress", amp_json_str(in, "file"), detail, err);
 }
 
 static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
@@ -426,7 +360,7 @@ static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
     amp_time_format(amp_now_ms() + max, until);
     snprintf(detail, sizeof detail, "for %lld ms: %s", (long long)max,
              amp_json_str(l->in, "reason"));
-    if (json_array_size(k->words.log) < LOG_MAX && log_add(k, "hold", "", detail, err) < 0)
+    if (json_array_size(k->words.log) < LOG_MAX && amp_words_log(k, "hold", "", detail, err) < 0)
         return -1;
     json_auto_t *more = json_pack("{s:s}", "until", until);
     if (!more)
@@ -458,7 +392,7 @@ static int waiting_take(struct amp_worker *w, struct amp_assignment *k,
         resource ? amp_mono_ms() + amp_agent_limit_ms(AMP_AGENT_WAITING_RESOURCES) : 0;
     if (resource && w->opt->resource_ms > 0)
         k->words.waits_to_ms = amp_mono_ms() + w->opt->resource_ms;
-    return log_add(k, resource ? "waiting_resource" : "waiting", "", detail, err) < 0
+    return amp_words_log(k, resource ? "waiting_resource" : "waiting", "", detail, err) < 0
                ? -1
                : state_step(w, resource ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, NULL, err);
 }
@@ -507,7 +441,7 @@ static int limit_take(struct amp_worker *w, struct amp_assignment *k, const json
     k->words.limit_ms = amp_now_ms() + sec * 1000;
     amp_time_format(k->words.limit_ms, until);
     w->opt->note("%s: %s reached a usage limit, until %s", k->task, w->opt->agent, until);
-    return log_add(k, "usage_limit", "", until, err);
+    return amp_words_log(k, "usage_limit", "", until, err);
 }
 
 /* The lines about the agent's process: what it used, and how it can be stopped and resumed. */
@@ -603,7 +537,7 @@ static int line_refuse(void *ctx, struct amp_span line, const char *id, const ch
     if (claims)
         return claims < 0 || amp_control_refuse(&said->control, id, "bad_sender", claim, err) < 0 ||
                        (json_array_size(said->log) < LOG_MAX &&
-                        log_add(r->k, "control_refused", "", claim, err) < 0)
+                        amp_words_log(r->k, "control_refused", "", claim, err) < 0)
                    ? -1
                    : 0;
     if (amp_control_refuse(&said->control, id, code, why, err) < 0)
@@ -630,7 +564,7 @@ static int line_refuse(void *ctx, struct amp_span line, const char *id, const ch
     amp_buf_init(&record, 1 << 16);
     return amp_finding_record(&f, &at, &record, err) < 0 ||
                    amp_store_error_log(r->w->store, amp_buf_span(&record), err) < 0 ||
-                   log_add(r->k, "control_refused", "", what, err) < 0
+                   amp_words_log(r->k, "control_refused", "", what, err) < 0
                ? -1
                : 0;
 }
@@ -657,5 +591,5 @@ int amp_words_end(struct amp_worker *w, struct amp_assignment *k, struct amp_err
         return 0;
     snprintf(detail, sizeof detail, "%lld lines of AMP_CONTROL were refused",
              (long long)c->refused);
-    return log_add(k, "control_refused", "", detail, err);
+    return amp_words_log(k, "control_refused", "", detail, err);
 }

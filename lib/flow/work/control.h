@@ -12,15 +12,12 @@ int amp_words_read(struct amp_worker *w, struct amp_assignment *k, struct amp_er
 int amp_words_end(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
 /* Whether a suspension must wait for the end of the agent's hold (SW4RM §7.2); lowers *wait_ms. */
 bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms);
-/* What w->ask needs: asks the agent once, then returns true when it is to be ended: at a safe
- * point, or because the time is over (k->words.forced). Lowers *wait_ms. */
-bool amp_words_yield(struct amp_worker *w, struct amp_assignment *k, const struct amp_child *agent,
-                     int64_t *wait_ms);
 /* Whether a text can be the name of a session (schemas/agent/control.json). */
 bool amp_session_is_safe(const char *session);
 /* What an object with input_tokens, output_tokens and cost_usd says; missing members are 0. */
 void amp_usage_read(const json_t *in, struct amp_worker_usage *u);
-/* Whether the agent waits for a resource for too long (SW4RM §8.2); lowers *wait_ms. */
-bool amp_words_starved(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms);
+/* Adds an entry to the work log of the attempt. */
+int amp_words_log(struct amp_assignment *k, const char *action, const char *file,
+                  const char *detail, struct amp_error *err);
 
 #endif
