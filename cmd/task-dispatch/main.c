@@ -79,6 +79,8 @@ static const struct amp_verb verbs[] = {
      queue_submit, .group = "The queue"},
     {"queue", "", "list the jobs of the queue", queue_list_opts, queue_list, .finds_state = true},
     {"queue cancel", "JOB…", "end jobs", queue_ask_opts, queue_cancel, .finds_state = true},
+    {"queue rank", "JOB…", "give jobs that wait another priority", queue_rank_opts, queue_rank,
+     .finds_state = true},
     {"preempt", "JOB…", "ask the agents of jobs to yield", queue_ask_opts, queue_preempt,
      .finds_state = true},
     {"work", "", "run a pool of agents on the queue", pool_work_opts, pool_work, COMMAND_HINT},

@@ -64,8 +64,9 @@ struct amp_order_want {
     int64_t now_ms;
 };
 /* Claims the first job that the worker may take, in a turn of its own or in the caller's batch, so
- * that many claims and ends share one sync. 1: *out is claimed (texts in mem); 0: there is none, and *wake_ms (may be NULL) is the time at which a parked one may be ready
- * (0: none). Sync afterwards. */
+ * that many claims and ends share one sync. 1: *out is claimed (texts in mem); 0: there is none,
+ * and *wake_ms (may be NULL) is the time at which a parked one may be ready (0: none). Sync
+ * afterwards. */
 int amp_order_claim(struct amp_order *o, const struct amp_order_want *want, struct amp_buf *mem,
                     struct amp_queue_job *out, int64_t *wake_ms, struct amp_error *err);
 

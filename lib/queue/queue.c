@@ -353,8 +353,10 @@ static int submit_change(void *ctx, const struct amp_store_rec *now, struct amp_
                      &r, err) < 0)
         return -1;
     job.state = r.to;
-    job.seq = (int64_t)now->next;
-    job.submitted_ms = q->now_ms;
+    if (r.effects & AMP_QUEUE_DO_ENTER) {
+        job.seq = (int64_t)now->next;
+        job.submitted_ms = q->now_ms;
+    }
     return job_write(u, &job, c, err);
 }
 

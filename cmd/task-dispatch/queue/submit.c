@@ -34,6 +34,10 @@ const struct amp_opt queue_list_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per job"},
     AMP_OPT_END,
 };
+const struct amp_opt queue_rank_opts[] = {
+    {0, "priority", AMP_OPT_STRING, &priority, "N", "the new priority, -19 (first) to 20"},
+    AMP_OPT_END,
+};
 const struct amp_opt queue_ask_opts[] = {
     AMP_OPT_END,
 };
@@ -213,6 +217,7 @@ static int job_ask(uint8_t event, int argc, char **argv)
     for (int i = 0; i < argc && rc == 0; i++) {
         const struct amp_queue_step st = {.id = amp_span_str(argv[i]),
                                           .event = event,
+                                          .priority = level,
                                           .by = amp_cli_login("operator"),
                                           .why = "asked by a person",
                                           .actor = amp_cli_name(),
@@ -228,6 +233,14 @@ static int job_ask(uint8_t event, int argc, char **argv)
 int queue_preempt(int argc, char **argv)
 {
     return job_ask(AMP_QUEUE_EV_PREEMPT, argc, argv);
+}
+
+int queue_rank(int argc, char **argv)
+{
+    if (!priority || amp_num_parse(amp_span_str(priority), AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST,
+                                   &level, NULL) < 0)
+        amp_die_usage("--priority: expected %d to %d", AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST);
+    return job_ask(AMP_QUEUE_EV_RANK, argc, argv);
 }
 
 int queue_cancel(int argc, char **argv)

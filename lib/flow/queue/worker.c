@@ -62,7 +62,7 @@ static int on_write(void *ctx, const struct amp_store_rec *now, struct amp_store
     }
     const struct beat b = {getpid(), x->now_ms, x->w->set.losses_most};
     int rc = amp_rec_write(&beat_rec, &b, &x->json, err);
-    c->event = "renew";
+    c->event = "working";
     c->to = "WORKING";
     c->json = amp_buf_span(&x->json);
     c->due_ms = x->now_ms + BEATS * x->w->set.heartbeat_ms;
