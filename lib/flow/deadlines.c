@@ -8,6 +8,7 @@
 #include "flow/decide/due.h"
 #include "flow/handoff/handoff.h"
 #include "flow/hook/grant.h"
+#include "flow/queue/queue.h"
 #include "flow/reply/reply.h"
 #include "hitl/operators/token.h"
 #include "hitl/pause/pause.h"
@@ -87,6 +88,13 @@ static int dead_run(struct amp_store *s, int64_t now_ms, const struct amp_deadli
     return amp_dead_retain(s, &c->dead, now_ms, c->actor, false, NULL, NULL, done, err);
 }
 
+static int queue_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                     struct amp_error *err)
+{
+    (void)c;
+    return amp_queue_due(s, NULL, ms, err);
+}
+
 const struct amp_deadline amp_deadlines[] = {
     {"acknowledgement", "messages: acknowledgement, time to live, retries, silent holders",
      .next_due = message_due, .run = message_run},
@@ -121,6 +129,8 @@ const struct amp_deadline amp_deadlines[] = {
      AMP_ACTIVITY_KIND, .sweep = amp_flow_activity_sweep, .upkeep = true},
     {"reply", "records of answers are removed after a week", AMP_REPLY_KIND,
      .sweep = amp_reply_forget, .upkeep = true},
+    {"queue", "the queue: lost workers, parked jobs, deadlines, records of ended jobs",
+     .next_due = queue_due, .sweep = amp_queue_sweep, .upkeep = true},
     {0},
 };
 

@@ -724,19 +724,27 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
 
 /* ---- places ---- */
 
+static void place_fill(struct amp_order *o, const struct entry *e, int64_t now_ms,
+                       struct amp_order_place *out)
+{
+    const struct entry *behind;
+
+    *out = (struct amp_order_place){.why = entry_waits(o, e, &behind)};
+    out->effective = amp_priority_aged(e->priority, now_ms - e->submitted_ms, o->opt.ageing_ms);
+    out->behind = behind ? amp_span_str(behind->id) : AMP_SPAN("");
+}
+
 int amp_order_place(struct amp_order *o, struct amp_span id, int64_t now_ms,
                     struct amp_order_place *out, struct amp_error *err)
 {
-    const struct entry *e = *entry_place(o, id), *behind, *w;
+    const struct entry *e = *entry_place(o, id), *w;
     struct walk walk;
 
     (void)err;
     if (!e || amp_queue_held(e->state))
         return 0;
     o->pick++;
-    *out = (struct amp_order_place){.why = entry_waits(o, e, &behind)};
-    out->effective = amp_priority_aged(e->priority, now_ms - e->submitted_ms, o->opt.ageing_ms);
-    out->behind = behind ? amp_span_str(behind->id) : AMP_SPAN("");
+    place_fill(o, e, now_ms, out);
     if (e->state == AMP_QUEUE_PARKED)
         return 1;
     const struct amp_span type = amp_span_str(e->type->name);
@@ -758,19 +766,29 @@ int amp_order_counts(struct amp_order *o, struct amp_span type, struct amp_order
     return 0;
 }
 
-int amp_order_overlaps(struct amp_order *o, struct amp_span scope, amp_order_overlap_fn fn,
-                       void *ctx, struct amp_error *err)
+int amp_order_each(struct amp_order *o, int64_t now_ms, amp_order_each_fn fn, void *ctx,
+                   struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {.max = 4 * AMP_QUEUE_SCOPE_MAX};
-    struct amp_scope s;
+    struct amp_order_place p;
+    const struct entry *e;
+    struct walk walk;
     int rc = 0;
 
-    if (amp_scope_parse(scope, &mem, &s, err) < 0)
-        return -1;
-    for (size_t i = 0; i < o->n_buckets && rc == 0; i++)
-        for (const struct entry *e = o->table[i]; e && rc == 0; e = e->next)
-            if (e->scope && amp_scope_overlap(&s, &e->scope->parsed, o->opt.patterns))
-                rc = fn(ctx, amp_span_str(e->id), e->state, amp_span_str(e->scope->text), err);
+    o->pick++;
+    for (size_t i = 0; i < o->n_types && rc == 0; i++) {
+        const struct amp_span type = amp_span_str(o->types[i]->name);
+        uint64_t position = 0;
+        walk_begin(&walk, o, &type, 1);
+        while (rc == 0 && (e = walk_next(&walk))) {
+            place_fill(o, e, now_ms, &p);
+            p.position = ++position;
+            rc = fn(ctx, amp_span_str(e->id), &p, err);
+        }
+    }
+    for (e = o->parked; e && rc == 0; e = e->after) {
+        place_fill(o, e, now_ms, &p);
+        rc = fn(ctx, amp_span_str(e->id), &p, err);
+    }
     return rc < 0 ? -1 : 0;
 }
 

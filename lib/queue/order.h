@@ -100,10 +100,11 @@ struct amp_order_counts {
 int amp_order_counts(struct amp_order *o, struct amp_span type, struct amp_order_counts *out,
                      struct amp_error *err);
 
-/* Jobs, waiting or at work, whose scope overlaps this one. fn as in amp_queue_each. */
-typedef int (*amp_order_overlap_fn)(void *ctx, struct amp_span id, uint8_t state,
-                                    struct amp_span scope, struct amp_error *err);
-int amp_order_overlaps(struct amp_order *o, struct amp_span scope, amp_order_overlap_fn fn,
-                       void *ctx, struct amp_error *err);
+/* Calls fn for each waiting job, type by type in their order, then for the parked ones (position
+ * 0). fn returns 0, 1 (stop) or -1; it must not look. */
+typedef int (*amp_order_each_fn)(void *ctx, struct amp_span id, const struct amp_order_place *p,
+                                 struct amp_error *err);
+int amp_order_each(struct amp_order *o, int64_t now_ms, amp_order_each_fn fn, void *ctx,
+                   struct amp_error *err);
 
 #endif

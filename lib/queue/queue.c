@@ -81,8 +81,9 @@ int amp_queue_identity(struct amp_span type, struct amp_span scope, struct amp_s
 
 /* ---- reading ---- */
 
-int amp_queue_parse(struct amp_span json, struct amp_span state, struct amp_buf *mem,
-                    struct amp_queue_job *out, struct amp_error *err)
+/* The job of a record. Texts are in mem, which is emptied first. */
+static int job_parse(struct amp_span json, struct amp_span state, struct amp_buf *mem,
+                     struct amp_queue_job *out, struct amp_error *err)
 {
     int at = amp_fsm_state(&amp_queue_fsm, state);
 
@@ -103,7 +104,7 @@ int amp_queue_read(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
         return -1;
     if (!rec.found)
         return 0;
-    return amp_queue_parse(rec.json, rec.state, mem, out, err) < 0 ? -1 : 1;
+    return job_parse(rec.json, rec.state, mem, out, err) < 0 ? -1 : 1;
 }
 
 int amp_queue_line(struct amp_store *s, struct amp_span id, struct amp_buf *out,
@@ -135,9 +136,7 @@ static int job_visit(void *ctx, struct amp_span id, const struct amp_store_rec *
     struct amp_queue_job job;
 
     (void)id;
-    return amp_queue_parse(rec->json, rec->state, &e->mem, &job, err) < 0
-               ? -1
-               : e->fn(e->ctx, &job, err);
+    return job_parse(rec->json, rec->state, &e->mem, &job, err) < 0 ? -1 : e->fn(e->ctx, &job, err);
 }
 
 int amp_queue_each(struct amp_store *s, const char *state, amp_queue_fn fn, void *ctx,
@@ -296,8 +295,7 @@ static int step_change(void *ctx, const struct amp_store_rec *now, struct amp_st
 
     if (!now->found)
         return amp_fail(err, AMP_NO, "unknown_job", "no job %.*s", AMP_CLIP(st->id, 64));
-    if (amp_queue_parse(now->json, now->state, &u->mem, &job, err) < 0 ||
-        claim_check(st, &job, err) < 0)
+    if (job_parse(now->json, now->state, &u->mem, &job, err) < 0 || claim_check(st, &job, err) < 0)
         return -1;
     bool spent = st->losses_most > 0 && job.losses + 1 >= st->losses_most;
     uint32_t facts =
@@ -317,7 +315,7 @@ int amp_queue_step(struct amp_store *s, const struct amp_queue_step *st, struct 
     change_init(&u);
     int rc = amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, st->id), NULL, step_change, &u, NULL, err);
     if (rc == 0 && out)
-        rc = amp_queue_parse(amp_buf_span(&u.json), amp_span_str(u.written_state), mem, out, err);
+        rc = job_parse(amp_buf_span(&u.json), amp_span_str(u.written_state), mem, out, err);
     change_release(&u);
     return rc;
 }
@@ -342,7 +340,7 @@ static int submit_change(void *ctx, const struct amp_store_rec *now, struct amp_
     job = *q->job;
     job.runs = 1;
     if (now->found) {
-        if (amp_queue_parse(now->json, now->state, &u->mem, &old, err) < 0)
+        if (job_parse(now->json, now->state, &u->mem, &old, err) < 0)
             return -1;
         *u->was = state = old.state;
         if (!amp_queue_ended(state) || (state == AMP_QUEUE_DONE && !q->again))

@@ -117,8 +117,5 @@ int amp_queue_each(struct amp_store *s, const char *state /* NULL: any */, amp_q
 /* Removes an ended job and its submitted line, unless it changed meanwhile. */
 int amp_queue_forget(struct amp_store *s, struct amp_span id, const char *actor,
                      struct amp_error *err);
-/* The job of a record. Texts are in mem, which is emptied first. */
-int amp_queue_parse(struct amp_span json, struct amp_span state, struct amp_buf *mem,
-                    struct amp_queue_job *out, struct amp_error *err);
 
 #endif

@@ -74,7 +74,7 @@ int amp_scope_parse(struct amp_span json, struct amp_buf *mem, struct amp_scope 
                : 0;
 }
 
-bool amp_scope_is_empty(const struct amp_scope *s)
+static bool scope_is_empty(const struct amp_scope *s)
 {
     return s->n_repos + s->n_branches + s->n_paths + s->n_resources == 0;
 }
@@ -104,7 +104,7 @@ static uint32_t list_sort(struct amp_span *v, uint32_t n)
 
 int amp_scope_write(struct amp_scope *s, struct amp_buf *out, struct amp_error *err)
 {
-    if (amp_scope_is_empty(s))
+    if (scope_is_empty(s))
         return 0;
     s->n_repos = list_sort(s->repos, s->n_repos);
     s->n_branches = list_sort(s->branches, s->n_branches);

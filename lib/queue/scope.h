@@ -22,7 +22,6 @@ struct amp_scope {
  * bad_scope: not such an object, empty items, too many of them. */
 int amp_scope_parse(struct amp_span json, struct amp_buf *mem, struct amp_scope *out,
                     struct amp_error *err);
-bool amp_scope_is_empty(const struct amp_scope *s);
 /* Appends the canonical text: lists sorted, without duplicates and empty ones; nothing for the
  * empty scope. The same scope always gives the same text. Sorts the lists of s. */
 int amp_scope_write(struct amp_scope *s, struct amp_buf *out, struct amp_error *err);

@@ -1,4 +1,4 @@
-/* task-dispatch submit, queue, preempt, cancel: jobs in the queue, their list, and their end. */
+/* task-dispatch submit, preempt, queue cancel: jobs enter the queue, and people end them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,19 +19,14 @@
 
 #define LINE_MAX_BYTES (32u << 20)
 
-static const char *type, *state_of, *priority;
-static bool again, json;
+static const char *type, *priority;
+static bool again;
 static int64_t level;
 
 const struct amp_opt queue_submit_opts[] = {
     {0, "type", AMP_OPT_STRING, &type, "TYPE", "the type of agents (default: the message's)"},
     {0, "priority", AMP_OPT_STRING, &priority, "N", "-19 (first) to 20 (default: the message's)"},
     {0, "again", AMP_OPT_FLAG, &again, NULL, "also if an identical job was done"},
-    AMP_OPT_END,
-};
-const struct amp_opt queue_list_opts[] = {
-    {0, "state-of", AMP_OPT_STRING, &state_of, "STATE", "only jobs in this state"},
-    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per job"},
     AMP_OPT_END,
 };
 const struct amp_opt queue_rank_opts[] = {
@@ -157,48 +152,6 @@ int queue_submit(int argc, char **argv)
     amp_reader_free(reader);
     amp_store_close(store);
     return rc < 0 ? amp_complain(&err) : status;
-}
-
-static int on_job(void *ctx, const struct amp_queue_job *j, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf line = {0};
-    struct amp_jw w;
-    const struct {
-        const char *key;
-        struct amp_span text;
-    } texts[] = {{"id", j->id},         {"type", j->type},      {"message", j->message},
-                 {"task", j->task},     {"worker", j->worker},  {"code", j->code},
-                 {"reason", j->reason}, {"session", j->session}};
-
-    (void)ctx;
-    amp_buf_init(&line, 1 << 20);
-    amp_jw_init(&w, &line);
-    amp_jw_open(&w, '{');
-    amp_jw_key(&w, "state");
-    amp_jw_str(&w, amp_span_str(amp_queue_fsm.states[j->state].name));
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (texts[i].text.n) {
-            amp_jw_key(&w, texts[i].key);
-            amp_jw_str(&w, texts[i].text);
-        }
-    amp_jw_key(&w, "priority");
-    amp_jw_int(&w, j->priority);
-    amp_jw_key(&w, "attempts");
-    amp_jw_int(&w, j->attempts);
-    return line_out(&w, &line, err);
-}
-
-int queue_list(int argc, char **argv)
-{
-    struct amp_store *store = NULL;
-    struct amp_error err;
-
-    (void)argc, (void)argv;
-    int rc = task_open(&store, &err) < 0 || amp_queue_each(store, state_of, on_job, NULL, &err) < 0
-                 ? -1
-                 : 0;
-    amp_store_close(store);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
 }
 
 static int job_ask(uint8_t event, int argc, char **argv)

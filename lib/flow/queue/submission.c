@@ -69,11 +69,16 @@ static int scope_text(const json_t *scope, struct amp_buf *out, struct amp_error
     return amp_scope_write(&parsed, out, err);
 }
 
-static int priority_of(const json_t *work, int64_t *out, struct amp_error *err)
+/* The priority of the message, or that of the risk of a dispatch (queue/priority.h). */
+static int priority_of(const struct amp_view *v, const json_t *work, int64_t *out,
+                       struct amp_error *err)
 {
     const json_t *p = json_object_get(work, "priority");
 
     *out = 0;
+    if ((!p || json_is_null(p)) && v->kind == AMP_KIND_DISPATCH &&
+        v->body.dispatch.risk != AMP_RISK_NONE)
+        return amp_priority_of_word(amp_span_str(amp_risk_name(v->body.dispatch.risk)), out, err);
     if (!p || json_is_null(p))
         return 0;
     if (json_is_string(p))
@@ -121,7 +126,7 @@ int amp_submission_of(struct amp_submission *s, const struct amp_view *v, struct
     amp_buf_reset(&s->mem);
     s->job = (struct amp_queue_job){.message = v->id, .from = v->from, .task = v->task};
     s->job.protocol = amp_span_str(amp_protocol_name(v->protocol));
-    if (scope_text(touches, &scope, err) < 0 || priority_of(work, &s->job.priority, err) < 0 ||
+    if (scope_text(touches, &scope, err) < 0 || priority_of(v, work, &s->job.priority, err) < 0 ||
         digest_of(work, digest, err) < 0)
         return -1;
     const char *agent = json_string_value(json_object_get(work, "agent_id"));

@@ -352,8 +352,12 @@ static int jobs_sweep(struct amp_store *s, int64_t now_ms, const char *actor, ui
     for (uint32_t i = 0; i < d->n; i++) {
         struct amp_queue_job job;
         struct amp_queue_step st = {.id = amp_span_str(d->id[i]), .actor = actor, .now_ms = now_ms};
-        if (amp_queue_ended(d->state[i]))
+        if (amp_queue_ended(d->state[i])) {
+            if (amp_queue_forget(s, st.id, actor, err) < 0)
+                return -1;
+            ++*done;
             continue;
+        }
         int found = amp_queue_read(s, st.id, &mem, &job, err);
         if (found < 0)
             return -1;

@@ -1,0 +1,242 @@
+/* task-dispatch queue: the jobs at work, those that wait, in their order, and those that ended. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "../tasks/tasks.h"
+#include "../verbs.h"
+#include "cli/config.h"
+#include "cli/table.h"
+#include "cli/time.h"
+#include "flow/queue/queue.h"
+#include "queue.h"
+#include "worktree/paths/glob.h"
+
+#define LINE_MAX_BYTES (1u << 20)
+
+static const char *state_of, *type;
+static bool all, json;
+
+static const char *const states[] = {"QUEUED", "CLAIMED", "RUNNING",   "PREEMPTING", "PARKED",
+                                     "DONE",   "FAILED",  "CANCELLED", NULL};
+
+const struct amp_opt queue_list_opts[] = {
+    {'a', "all", AMP_OPT_FLAG, &all, NULL, "also jobs that have ended"},
+    {0, "state-of", AMP_OPT_CHOICE, &state_of, "STATE", "only jobs in this state",
+     .choices = states},
+    {0, "type", AMP_OPT_STRING, &type, "TYPE", "only jobs for this type of agents"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per job, also ended ones"},
+    AMP_OPT_END,
+};
+
+struct listing {
+    struct amp_store *store;
+    struct amp_order *order;
+    struct amp_queue_settings set;
+    struct amp_table table;
+    struct amp_buf line, mem;
+    int64_t now_ms;
+    size_t n;
+};
+
+static bool is_wanted(const struct amp_queue_job *j)
+{
+    return (!state_of || strcmp(state_of, amp_queue_fsm.states[j->state].name) == 0) &&
+           (!type || amp_span_is(j->type, type));
+}
+
+/* p: NULL for a job that does not wait. */
+static int json_print(struct listing *l, const struct amp_queue_job *j,
+                      const struct amp_order_place *p, struct amp_error *err)
+{
+    struct amp_jw w;
+
+    amp_buf_reset(&l->line);
+    amp_jw_init(&w, &l->line);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "state", amp_queue_fsm.states[j->state].name);
+    amp_jw_member_str(&w, "id", j->id);
+    amp_jw_member_str(&w, "type", j->type);
+    amp_jw_some_str(&w, "message", j->message);
+    amp_jw_some_str(&w, "task", j->task);
+    amp_jw_member_int(&w, "priority", j->priority);
+    if (p) {
+        amp_jw_member_int(&w, "effective", p->effective);
+        if (p->position)
+            amp_jw_member_int(&w, "position", (int64_t)p->position);
+        amp_jw_member_text(&w, "waits", amp_waits_name(p->why));
+        amp_jw_some_str(&w, "behind", p->behind);
+        amp_jw_member_int(&w, "age_ms", l->now_ms - j->submitted_ms);
+    }
+    amp_jw_some_str(&w, "scope", j->scope);
+    amp_jw_some_str(&w, "worker", j->worker);
+    amp_jw_some_str(&w, "session", j->session);
+    amp_jw_member_int(&w, "attempts", j->attempts);
+    amp_jw_some_str(&w, "code", j->code);
+    amp_jw_some_str(&w, "reason", j->reason);
+    amp_time_member(&w, "submitted", j->submitted_ms);
+    amp_time_member(&w, "claimed", j->claimed_ms);
+    amp_time_member(&w, "until", j->until_ms);
+    amp_time_member(&w, "ended", j->ended_ms);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&l->line), err);
+}
+
+static int row_print(struct listing *l, const struct amp_queue_job *j,
+                     const struct amp_order_place *p, struct amp_error *err)
+{
+    char place[24] = "", level[24], age[AMP_AGE_MAX];
+
+    if (p && p->position)
+        snprintf(place, sizeof place, "%llu", (unsigned long long)p->position);
+    if (p && p->effective != j->priority)
+        snprintf(level, sizeof level, "%lld (%lld)", (long long)j->priority,
+                 (long long)p->effective);
+    else
+        snprintf(level, sizeof level, "%lld", (long long)j->priority);
+    int64_t since = j->ended_ms ? j->ended_ms : j->submitted_ms;
+    const struct amp_span cells[] = {
+        {j->id.p, j->id.n < 12 ? j->id.n : 12},
+        amp_span_str(amp_queue_fsm.states[j->state].name),
+        j->type,
+        amp_span_str(level),
+        amp_span_str(place),
+        p ? amp_span_str(amp_waits_name(p->why)) : j->code,
+        amp_age_text(l->now_ms - since, age),
+        j->worker,
+        j->task.n ? j->task : j->message,
+    };
+    return amp_table_row(&l->table, cells, sizeof cells / sizeof *cells, err);
+}
+
+static int job_print(struct listing *l, const struct amp_queue_job *j,
+                     const struct amp_order_place *p, struct amp_error *err)
+{
+    if (!is_wanted(j))
+        return 0;
+    l->n++;
+    return json ? json_print(l, j, p, err) : row_print(l, j, p, err);
+}
+
+static int job_each(void *ctx, const struct amp_queue_job *j, struct amp_error *err)
+{
+    return job_print(ctx, j, NULL, err);
+}
+
+static int place_each(void *ctx, struct amp_span id, const struct amp_order_place *p,
+                      struct amp_error *err)
+{
+    struct listing *l = ctx;
+    struct amp_queue_job j;
+    int found = amp_queue_read(l->store, id, &l->mem, &j, err);
+
+    if (found < 0)
+        return -1;
+    bool waits = found && (j.state == AMP_QUEUE_QUEUED || j.state == AMP_QUEUE_PARKED);
+    return waits ? job_print(l, &j, p, err) : 0;
+}
+
+static int states_print(struct listing *l, int first, int last, struct amp_error *err)
+{
+    for (int s = first; s <= last; s++)
+        if (amp_queue_each(l->store, amp_queue_fsm.states[s].name, job_each, l, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int64_t type_most(void *ctx, struct amp_span name)
+{
+    const struct listing *l = ctx;
+
+    return amp_queue_most(&l->set, name);
+}
+
+static int listing_open(struct listing *l, json_t **config, struct amp_error *err)
+{
+    struct amp_order_options how = {.most = type_most, .patterns = amp_glob_overlap, .ctx = l};
+
+    amp_buf_init(&l->line, LINE_MAX_BYTES);
+    amp_buf_init(&l->mem, LINE_MAX_BYTES);
+    amp_queue_settings_default(&l->set);
+    if (amp_config_load(task_config, task_state, config, err) < 0 ||
+        amp_queue_settings_load(&l->set, *config, err) < 0 || tasks_look(&l->store, err) < 0)
+        return -1;
+    how.ageing_ms = l->set.ageing_ms;
+    return amp_order_open(&l->order, l->store, &how, err);
+}
+
+static void listing_close(struct listing *l)
+{
+    amp_order_close(l->order);
+    amp_store_close(l->store);
+    amp_buf_release(&l->line);
+    amp_buf_release(&l->mem);
+}
+
+static int jobs_print(struct listing *l, struct amp_error *err)
+{
+    if (states_print(l, AMP_QUEUE_CLAIMED, AMP_QUEUE_PREEMPTING, err) < 0 ||
+        amp_order_each(l->order, l->now_ms, place_each, l, err) < 0)
+        return -1;
+    return all || json || state_of ? states_print(l, AMP_QUEUE_DONE, AMP_QUEUE_CANCELLED, err) : 0;
+}
+
+int queue_list(int argc, char **argv)
+{
+    static const char *const head[] = {"JOB",   "STATE", "TYPE",   "PRIORITY", "PLACE",
+                                       "WAITS", "AGE",   "WORKER", "WORK"};
+    struct listing l = {.now_ms = amp_now_ms()};
+    json_auto_t *config = NULL;
+    struct amp_error err;
+
+    (void)argc, (void)argv;
+    amp_table_init(&l.table, head, sizeof head / sizeof *head);
+    l.table.fit = amp_page_columns(STDOUT_FILENO);
+    int rc = listing_open(&l, &config, &err) < 0 ? -1 : jobs_print(&l, &err);
+    if (rc == 0 && !json && l.n)
+        rc = amp_table_print(&l.table, &err);
+    else if (rc == 0 && !json)
+        amp_note("no %sjobs in %s%s", all || state_of || type ? "such " : "open ", task_state,
+                 all || state_of ? "" : " (--all also lists those that have ended)");
+    amp_table_release(&l.table);
+    listing_close(&l);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}
+
+/* ---- one job ---- */
+
+const struct amp_opt queue_status_opts[] = {AMP_OPT_END};
+
+static int status_print(struct listing *l, const char *id, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {.max = LINE_MAX_BYTES};
+    struct amp_order_place place;
+    struct amp_queue_job j;
+    int found = amp_queue_read(l->store, amp_span_str(id), &l->mem, &j, err);
+
+    if (found == 0)
+        return amp_fail(err, AMP_NO, "unknown_job", "no job has the id %s", id);
+    int waits = found < 0 ? -1 : amp_order_place(l->order, j.id, l->now_ms, &place, err);
+    if (waits < 0 || json_print(l, &j, waits ? &place : NULL, err) < 0 ||
+        amp_queue_line(l->store, j.id, &line, err) < 0 || amp_buf_str(&line, "\n", err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&line), err);
+}
+
+int queue_status(int argc, char **argv)
+{
+    struct listing l = {.now_ms = amp_now_ms()};
+    json_auto_t *config = NULL;
+    struct amp_error err;
+
+    if (argc == 0)
+        amp_die_usage("no job: give its id (task-dispatch queue --json shows them)");
+    int rc = listing_open(&l, &config, &err);
+    for (int i = 0; i < argc && rc == 0; i++)
+        rc = status_print(&l, argv[i], &err);
+    listing_close(&l);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}
