@@ -210,6 +210,12 @@ static int slot_job(struct amp_slot *slot, struct amp_error *err)
 
 static int slot_loop(struct amp_slot *slot, struct amp_error *err)
 {
+    char box[200];
+
+    /* What an earlier process of the name did not write. */
+    snprintf(box, sizeof box, "%s.own", slot->consumer);
+    if (amp_slot_answers(slot, box, err) < 0)
+        return -1;
     slot->ready = true;
     while (slot->has_job || !slot->quit)
         if ((slot->has_job ? slot_job(slot, err) : amp_worker_turn(&slot->w, NULL, 0, -1, err)) < 0)
