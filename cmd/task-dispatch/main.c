@@ -78,7 +78,7 @@ static const struct amp_verb verbs[] = {
     {"submit", "", "put the work that messages on stdin ask for into the queue", queue_submit_opts,
      queue_submit, .group = "The queue"},
     {"queue", "", "list the jobs of the queue", queue_list_opts, queue_list, .finds_state = true},
-    {"status", "JOB…", "print jobs and the messages that asked for them", queue_status_opts,
+    {"queue show", "JOB…", "print jobs and the messages that asked for them", queue_status_opts,
      queue_status, .finds_state = true},
     {"queue cancel", "JOB…", "end jobs", queue_ask_opts, queue_cancel, .finds_state = true},
     {"queue rank", "JOB…", "give jobs that wait another priority", queue_rank_opts, queue_rank,

@@ -30,7 +30,7 @@ setup() {
   id=$(submit_line 0 <one)
   run -1 task-dispatch submit --state "$STATE" --type builder <two
   [[ $output == *'"accepted":false,"code":"duplicate_job"'* ]]
-  run -0 task-dispatch status --state "$STATE" "$id"
+  run -0 task-dispatch queue show --state "$STATE" "$id"
   [[ ${lines[0]} == *"\"scope\":\"{"*'"attempts":0'* ]]
   [ "${lines[1]}" = "$(cat one)" ]
   task-dispatch queue cancel --state "$STATE" "$id"
@@ -46,6 +46,6 @@ setup() {
   run -1 task-dispatch submit --state "$STATE" --type builder <<<"$line\"content_length\":${#work},\"payload\":$work}"
   [[ $output == *'"code":"scope_required"'* ]]
   run -64 task-dispatch submit --state "$STATE" --type builder --priority 21 </dev/null
-  run -1 task-dispatch status --state "$STATE" 0123
+  run -1 task-dispatch queue show --state "$STATE" 0123
   [[ $output == *"no job has the id 0123"* ]]
 }
