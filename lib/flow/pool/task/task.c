@@ -73,13 +73,15 @@ static int answer_say(struct task *t, struct amp_reply *r, struct amp_error *err
     return 0;
 }
 
+/* Only the addressee of a message accepts it: after a kill another agent may end the job of a
+ * message without one. */
 static int accept_say(struct task *t, struct amp_error *err)
 {
     int64_t limit = t->slot->opt.timeout_ms;
     struct amp_reply r = {.act = AMP_REPLY_ACCEPT,
                           .eta_ms = amp_now_ms() + (limit > 0 ? limit : 3600000)};
 
-    return answer_say(t, &r, err);
+    return t->of.v->n_to == 1 ? answer_say(t, &r, err) : 0;
 }
 
 static int end_say(struct task *t, const struct amp_pool_outcome *out, struct amp_error *err)
