@@ -27,10 +27,11 @@ static void count(void *ctx)
 /* Uses most of its stack between two turns. */
 static int fill(struct amp_fiber *f, int depth)
 {
-    volatile char page[4096];
+    char page[4096];
     int below = 0;
 
-    memset((char *)page, depth, sizeof page);
+    memset(page, depth, sizeof page);
+    __asm__ volatile("" : : "r"(page) : "memory"); /* the stack is really used */
     if (depth > 0)
         below = fill(f, depth - 1);
     else
