@@ -12,7 +12,7 @@
 #include "agent/confine.h"
 #include "bind.h"
 #include "cli/config.h"
-#include "flow/work/unfinished.h"
+#include "flow/work/left/unfinished.h"
 #include "worktree/gc.h"
 #include "worktree/person.h"
 

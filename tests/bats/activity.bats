@@ -37,7 +37,7 @@ EOS
   wait_until 20 test -s "$name.seen"
 }
 
-@test "an entry before and after each attempt; another agent is told; filters, follow, history" {
+@test "an entry before and after each attempt; another agent sees it; filters, follow, history" {
   waits ann 1
   ann=$pid
   [ "$(jq -c . ann.seen)" = '{"entries":[],"more":0}' ]
@@ -91,7 +91,7 @@ EOS
   got bob.out '.type == "task_result" and .payload.completion_status == "complete"'
   # Killed: the entry stays, and says so, until somebody looks.
   kill -9 "$ann"
-  wait "$ann" || true
+  ends 137 wait "$ann"
   activity | grep -q 'ann .*no process'
   activity --reconcile >out
   [ "$(activity --all --agent ann --json | jq -r .outcome)" = lost ]
@@ -99,7 +99,7 @@ EOS
   rm -r ann.go ann.seen
   waits ann 1
   kill -9 "$pid"
-  wait "$pid" || true
+  ends 137 wait "$pid"
   amp-ack sweep -s "$STATE" --now "$(date -ud '+6 min' +%FT%TZ)" >out
   [ "$(activity --all --agent ann --json | jq -r .outcome | sort -u)" = lost ]
   # A day later the history is empty.
@@ -115,7 +115,7 @@ EOS
   [ "$(activity --all --json | jq -r .outcome)" = failed ]
   waits bob 2
   kill -TERM "$pid"
-  wait "$pid" || true
+  ends 130 wait "$pid"
   [ "$(activity --all --agent bob --json | jq -r .outcome)" = stopped ]
   AMP_AGENT=bob run -77 task-dispatch activity purge -s "$STATE" -a T-2026-002
   run -64 task-dispatch activity purge -s "$STATE" -a

@@ -215,7 +215,7 @@ EOS
   pid=$!
   wait_until 30 test -s "$STATE/child"
   kill -KILL $pid
-  wait $pid || true
+  ends 137 wait $pid
   wait_until 30 gone "$(cat "$STATE/child")"
   run_agent --exec ./waits <in.ndjson
   got out.ndjson '.type == "ack"'
@@ -235,7 +235,7 @@ EOS
   pid=$!
   wait_until 30 test -s "$STATE/daemon"
   kill -KILL $pid
-  wait $pid || true
+  ends 137 wait $pid
   run -1 gone "$(cat "$STATE/daemon")"
   run_agent --exec ./waits </dev/null
   gone "$(cat "$STATE/daemon")"

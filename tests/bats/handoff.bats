@@ -267,7 +267,7 @@ ask() {
   writer=$!
   wait_until 10 grep -q '"key":"handoff.H-2"' state/log/000001.ndjson
   kill -9 "$writer" "$reader"
-  wait "$writer" || true
+  ends 137 wait "$writer"
   handoff request -s state --as ann --to bob --reason r --id H-3 >out
   [ "$(jq -r .msg.payload.request_id out | tr '\n' ' ')" = "H-2 H-3 " ]
   [ "$(of H-2 .status)" = PENDING ]

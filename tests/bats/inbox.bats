@@ -200,7 +200,7 @@ buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
   follower=$!
   wait_until 20 eval '[ "$(events executor 1)" = "put offer" ]'
   kill -9 "$follower"
-  wait "$follower" || true
+  ends 137 wait "$follower"
   exec 7>&-
   run -0 --separate-stderr amp-route inbox executor
   [ "$(ids <<<"$output")" = 1 ]

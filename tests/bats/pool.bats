@@ -342,5 +342,5 @@ EOS
   wait_until 10 is_state "$a" DONE
   kill -TERM "$POOL"
   pool_end 130
-  wait "$tracer" || true
+  ends 0 wait "$tracer"
 }

@@ -155,7 +155,7 @@ END
   [ "$(jq -r .kind <<<"$output" | paste -sd' ')" = ack ]
   # After a crash the one that accepted it goes on, without another acceptance.
   kill -9 $!
-  wait $! || true
+  ends 137 wait $!
   echo 'echo done' >>agent
   sed -i 's/^slow).*/slow) ;;/' agent
   run -0 --separate-stderr executor </dev/null

@@ -33,7 +33,7 @@ static int line_pass(struct filter *f, struct amp_span line, struct amp_error *e
                : 0;
 }
 
-/* The sender of a refused message is told; an offer is declined in the words of its protocol. */
+/* Answers the sender of a refused message; an offer is declined in the words of its protocol. */
 static int refusal_answer(struct filter *f, const struct amp_view *v, const struct amp_error *why,
                           struct amp_error *err)
 {

@@ -12,8 +12,8 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
-#include "flow/work/claims.h"
 #include "flow/work/control.h"
+#include "flow/work/left/claims.h"
 #include "flow/work/runtime/runtime.h"
 #include "flow/work/walls/confined.h"
 #include "protocol/amp/compose.h"

@@ -12,9 +12,9 @@
 
 #include "agent/work.h"
 #include "base/process/runner.h"
-#include "flow/work/claims.h"
 #include "flow/work/control.h"
 #include "flow/work/io.h"
+#include "flow/work/left/claims.h"
 #include "flow/work/stop/stop.h"
 #include "flow/work/walls/confined.h"
 #include "task/record.h"

@@ -12,7 +12,7 @@
 #include <amp/base/clock.h>
 
 #include "agent/work.h"
-#include "flow/work/claims.h"
+#include "flow/work/left/claims.h"
 #include "hitl/record.h"
 #include "message/inbox/inbox.h"
 #include "protocol/amp/compose.h"

@@ -10,7 +10,7 @@
 #include "flow/identity/identity.h"
 #include "flow/suspend.h"
 #include "flow/work/io.h"
-#include "flow/work/unfinished.h"
+#include "flow/work/left/unfinished.h"
 #include "flow/work/walls/confined.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"

@@ -57,7 +57,7 @@ int amp_runtime_taken(struct amp_worker *w, const struct amp_view *v, struct amp
     return seen != 0 ? 0 : ack_add(w, v, AMP_STAGE_RECEIVED, out, err);
 }
 
-/* Ends the job. processed: the outcome is known, and the sender is told. */
+/* Ends the job. processed: the outcome is known, and the sender gets it. */
 static int job_end(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                    bool processed, const char *why, uint8_t agent_event, struct amp_error *err)
 {

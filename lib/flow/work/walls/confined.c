@@ -16,8 +16,8 @@
 
 #include "base/process/runner.h"
 #include "flow/effective.h"
-#include "flow/work/claims.h"
-#include "flow/work/unfinished.h"
+#include "flow/work/left/claims.h"
+#include "flow/work/left/unfinished.h"
 
 #define PLACES_MAX 28
 #define OWN_TOOLS  4

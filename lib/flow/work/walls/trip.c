@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "flow/work/claims.h"
+#include "flow/work/left/claims.h"
 #include "flow/work/walls/confined.h"
 #include "worktree/override.h"
 

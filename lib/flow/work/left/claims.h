@@ -10,8 +10,8 @@
  *
  * An attempt has at most AMP_CLAIMS_MAX records. Repeated claims are recorded once.
  */
-#ifndef AMP_FLOW_WORK_CLAIMS_H
-#define AMP_FLOW_WORK_CLAIMS_H
+#ifndef AMP_FLOW_WORK_LEFT_CLAIMS_H
+#define AMP_FLOW_WORK_LEFT_CLAIMS_H
 
 #include "flow/work/assignment.h"
 

@@ -1,5 +1,5 @@
 /* What an agent left that looks like the word of somebody else, recorded. */
-#include "flow/work/claims.h"
+#include "flow/work/left/claims.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
  * keeps the commits under a ref. The branch stays, because the attempt is repeated from its
  * beginning.
  */
-#ifndef AMP_FLOW_WORK_UNFINISHED_H
-#define AMP_FLOW_WORK_UNFINISHED_H
+#ifndef AMP_FLOW_WORK_LEFT_UNFINISHED_H
+#define AMP_FLOW_WORK_LEFT_UNFINISHED_H
 
 #include "store/store.h"
 #include "worktree/git/quarantine.h"

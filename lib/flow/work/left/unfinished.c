@@ -1,6 +1,6 @@
 /* Attempts whose worker was killed: the files that name them, and the commits in their quarantines.
  */
-#include "flow/work/unfinished.h"
+#include "flow/work/left/unfinished.h"
 
 #include <errno.h>
 #include <fcntl.h>
