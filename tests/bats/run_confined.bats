@@ -369,13 +369,15 @@ kept() { git -C "$REPO" for-each-ref --format='%(refname) %(contents:subject)' r
   killed_run 'echo one >x; git add x'
   [ -z "$(kept)" ]
   [ "$(ls "$STATE/run/.unfinished" | wc -l)" -eq 1 ]
+  killed=$(ls "$STATE/run/.unfinished")
   # While the agent is at work, repair leaves it alone.
   task-dispatch run --state "$STATE" --exec sleep 60 <in.ndjson >out.ndjson 2>err &
   pid=$!
   wait_until 20 eval '[ -n "$(kept)" ]'
   ref=$(kept | cut -d' ' -f1)
   grep -q "T-2026-001: an attempt of executor was killed; its commits are kept as $ref" err
-  wait_until 20 eval '[ "$(ls "$STATE/run/.unfinished" | wc -l)" -eq 1 ]'
+  # The record of the killed attempt goes after its ref is there; then comes the one of this attempt.
+  wait_until 20 eval '[[ "$(ls "$STATE/run/.unfinished")" != @(|*"$killed"*) ]]'
   worktree-bind repair -C "$REPO" -s "$STATE"
   [ "$(ls "$STATE/run/.unfinished" | wc -l)" -eq 1 ]
   kill -9 $pid

@@ -25,7 +25,7 @@
 int amp_outcome_prepare(struct amp_acks *a, const struct amp_inbox_msg *m,
                         struct amp_outcome_file *f, struct amp_error *err)
 {
-    char parent[PATH_MAX], dir[PATH_MAX], digest[AMP_KEY_NAME_MAX];
+    char parent[PATH_MAX], digest[AMP_KEY_NAME_MAX];
     struct stat st;
     *f = (struct amp_outcome_file){0};
     if (!a || !a->spec)
@@ -36,14 +36,12 @@ int amp_outcome_prepare(struct amp_acks *a, const struct amp_inbox_msg *m,
     if (amp_key_digest(parts, 2, digest, err) < 0)
         return -1;
     const char *hex = strchr(digest, ':');
-    if (snprintf(dir, sizeof dir, "%s/run/.inbox/%s", parent, hex ? hex + 1 : digest) >=
-            (int)sizeof dir ||
-        strlen(dir) + 8 > sizeof f->path)
+    int n = snprintf(f->dir, sizeof f->dir, "%s/run/.inbox/%s", parent, hex ? hex + 1 : digest);
+    if (n < 0 || n >= (int)sizeof f->dir ||
+        snprintf(f->path, sizeof f->path, "%s/result", f->dir) >= (int)sizeof f->path)
         return amp_fail(err, AMP_CONFIG, "path_too_long", "%s is too long", parent);
-    if (amp_mkdirs(dir, 0700, err) < 0)
+    if (amp_mkdirs(f->dir, 0700, err) < 0)
         return -1;
-    snprintf(f->dir, sizeof f->dir, "%s", dir);
-    snprintf(f->path, sizeof f->path, "%s/result", f->dir);
     f->left = lstat(f->path, &st) == 0;
     return 0;
 }
