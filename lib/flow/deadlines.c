@@ -92,7 +92,7 @@ static int queue_due(struct amp_store *s, const struct amp_deadline_ctx *c, int6
                      struct amp_error *err)
 {
     (void)c;
-    return amp_queue_due(s, NULL, ms, err);
+    return amp_queue_due(s, ms, err);
 }
 
 const struct amp_deadline amp_deadlines[] = {

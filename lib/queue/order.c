@@ -644,6 +644,12 @@ static int claim_make(struct amp_order *o, const struct amp_order_want *want, st
     if (amp_order_look(o, err) < 0 || parked_wake(o, want, err) < 0)
         return -1;
     int rc = amp_order_pick(o, want, &st.id, err);
+    if (rc > 0 && want->before) {
+        /* The update after a look is in its turn, so there is another look. */
+        if (want->before(want->before_ctx, err) < 0 || amp_order_look(o, err) < 0)
+            return -1;
+        rc = amp_order_pick(o, want, &st.id, err);
+    }
     return rc > 0 && amp_queue_step(o->store, &st, mem, out, err) < 0 ? -1 : rc;
 }
 

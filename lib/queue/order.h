@@ -62,6 +62,9 @@ struct amp_order_want {
     uint32_t n_types;
     const char *actor;
     int64_t now_ms;
+    /* Called when there is a job, before it is claimed; it may update the store. NULL: nothing. */
+    int (*before)(void *ctx, struct amp_error *err);
+    void *before_ctx;
 };
 /* Claims the first job that the worker may take, in a turn of its own or in the caller's batch, so
  * that many claims and ends share one sync. 1: *out is claimed (texts in mem); 0: there is none,

@@ -182,6 +182,7 @@ static bool is_workers(uint8_t event)
     case AMP_QUEUE_EV_PARK:
     case AMP_QUEUE_EV_DONE:
     case AMP_QUEUE_EV_FAIL:
+    case AMP_QUEUE_EV_LOSE:
         return true;
     default:
         return false;
@@ -193,7 +194,8 @@ static int claim_check(const struct amp_queue_step *st, const struct amp_queue_j
 {
     if (!is_workers(st->event) || (!st->worker && !amp_queue_held(job->state)))
         return 0;
-    if (st->worker && amp_queue_held(job->state) && amp_span_is(job->worker, st->worker))
+    if (st->worker && amp_queue_held(job->state) && amp_span_is(job->worker, st->worker) &&
+        (!st->attempt || (st->attempt == job->attempts && st->seq == job->seq)))
         return 0;
     return amp_fail(err, AMP_NO, "claim_lost", "job %.*s: %s does not have it",
                     AMP_CLIP(job->id, 64), st->worker ? st->worker : "the caller");

@@ -83,13 +83,16 @@ struct amp_queue_submit {
 int amp_queue_submit(struct amp_store *s, const struct amp_queue_submit *q, int64_t *seq,
                      uint8_t *now, enum amp_store_outcome *outcome, struct amp_error *err);
 
-/* One step. Of START, RELEASE, YIELD, FORCE, PARK, DONE, FAIL the worker must have the claim:
- * NO claim_lost. NO unknown_job, illegal_transition. out (may be NULL) gets the job after the step;
- * its texts are in mem then. Zero and NULL members leave the record as it is. */
+/* One step. Of START, RELEASE, YIELD, FORCE, PARK, DONE, FAIL, LOSE the worker must have the claim,
+ * and if seq and attempt are set, this claim: NO claim_lost. So what a worker says after it lost a
+ * job and claimed it again does not end its new claim. NO unknown_job, illegal_transition. out (may
+ * be NULL) gets the job after the step; its texts are in mem then. Zero and NULL members leave the
+ * record as it is. */
 struct amp_queue_step {
     struct amp_span id;
     uint8_t event;
-    const char *worker; /* NULL: not by a worker */
+    const char *worker;   /* LOSE: the lost one; NULL: not by a worker */
+    int64_t seq, attempt; /* of the claimed job: its seq and attempts; 0: any claim of the worker */
     const char *why, *code;
     const char *by;      /* PREEMPT, CANCEL: who asks */
     int64_t until_ms;    /* PARK */

@@ -184,9 +184,9 @@ static void test_steps(struct amp_order *o)
     TAP_INT(step(AMP_QUEUE_EV_PARK, "w1"), 0, "parked");
     TAP_INT(claim_as(o, "w1", 8999), '-', "it waits");
     TAP_INT(claim_as(o, "w1", 9000), '7', "until its time");
-    TAP_INT(step(AMP_QUEUE_EV_LOSE, NULL), 0, "its worker is lost");
+    TAP_INT(step(AMP_QUEUE_EV_LOSE, "w1"), 0, "its worker is lost");
     TAP_INT(claim_as(o, "w1", 9000), '7', "the next one gets it");
-    TAP_INT(step(AMP_QUEUE_EV_LOSE, NULL), 0, "it is lost again");
+    TAP_INT(step(AMP_QUEUE_EV_LOSE, "w1"), 0, "it is lost again");
     TAP_INT(amp_queue_read(s, amp_span_str(claimed), &mem, &job, &err), 1, "its record");
     TAP_OK(job.state == AMP_QUEUE_FAILED && amp_span_is(job.code, "worker_lost") &&
                job.losses == 2 && job.attempts == 3,

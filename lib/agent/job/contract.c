@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <amp/base/clock.h>
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 #include <amp/base/num.h>
@@ -199,7 +200,7 @@ int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct
 /* ---- leftovers: the death of a worker ends its agent, but not the processes that the agent
  * started. They are found by their environment, which they inherited. */
 
-#define ROUNDS 20
+#define END_MS 1000
 
 static bool environ_has(struct amp_span env, const char *name, const char *value, bool complete)
 {
@@ -254,18 +255,28 @@ int amp_attempt_processes(const struct amp_attempt_processes *of)
     return processes_visit(of, &env);
 }
 
-int amp_agent_end_leftovers(const char *state_dir, const char *agent)
+int amp_attempt_end_processes(const struct amp_attempt_processes *of)
 {
     AMP_BUF struct amp_buf env = {0};
+    struct amp_attempt_processes kills = *of;
+    int64_t until = amp_mono_ms() + END_MS;
     int all = 0, n;
 
-    const struct amp_attempt_processes of = {state_dir, agent, NULL, true};
-
+    kills.kill = true;
     amp_buf_init(&env, AMP_ENVIRON_MAX + 65536);
     /* Processes that are forked during a round are found in the next one. */
-    for (int round = 0; round < ROUNDS && (n = processes_visit(&of, &env)); round++) {
+    while ((n = processes_visit(&kills, &env)) > 0) {
         all += n;
+        if (amp_mono_ms() >= until)
+            break;
         usleep(2000);
     }
     return all;
+}
+
+int amp_agent_end_leftovers(const char *state_dir, const char *agent)
+{
+    const struct amp_attempt_processes of = {state_dir, agent, NULL, true};
+
+    return amp_attempt_end_processes(&of);
 }

@@ -103,6 +103,9 @@ struct amp_attempt_processes {
     bool kill;
 };
 int amp_attempt_processes(const struct amp_attempt_processes *of);
+/* Kills them, also those that are forked meanwhile, and waits up to a second until none is left.
+ * Returns the number of signals. */
+int amp_attempt_end_processes(const struct amp_attempt_processes *of);
 
 /* Kills the processes that have the environment of an attempt of this agent in this state. The
  * caller holds the worker's lock, so no other worker owns them, and runs no attempt itself. Returns

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/id.h>
 
 #include "flow/pool/private.h"
 #include "protocol/compose/json.h"
@@ -41,8 +42,10 @@ static int job_read(struct amp_pool_job *out, const struct amp_queue_job *job,
     struct amp_scope scope = {0};
 
     amp_buf_init(&mem, 1 << 20);
-    *out = (struct amp_pool_job){
-        .priority = job->priority, .attempts = job->attempts, .losses = job->losses};
+    *out = (struct amp_pool_job){.priority = job->priority,
+                                 .attempts = job->attempts,
+                                 .seq = job->seq,
+                                 .losses = job->losses};
     amp_span_copy(job->id, out->id, sizeof out->id);
     amp_span_copy(job->message, out->msg_id, sizeof out->msg_id);
     amp_span_copy(job->task, out->task, sizeof out->task);
@@ -81,6 +84,8 @@ static int job_end(struct amp_queue_worker *q, const struct amp_pool_job *job,
     struct amp_queue_step st = {
         .id = amp_span_str(job->id),
         .worker = worker,
+        .seq = job->seq,
+        .attempt = job->attempts,
         .why = *out->why ? out->why : NULL,
         .code = *out->code ? out->code : NULL,
         .until_ms = out->until_ms,
@@ -153,12 +158,14 @@ static uint32_t types_free(struct amp_pool *p, bool only_free, struct amp_span o
     return n;
 }
 
-static int job_step(struct amp_pool *p, const char *id, uint8_t event, const char *code,
-                    int64_t until_ms, struct amp_error *err)
+static int job_step(struct amp_pool *p, const struct amp_pool_job *job, uint8_t event,
+                    const char *code, int64_t until_ms, struct amp_error *err)
 {
-    struct amp_queue_step st = {.id = amp_span_str(id),
+    struct amp_queue_step st = {.id = amp_span_str(job->id),
                                 .event = event,
                                 .worker = p->opt->name,
+                                .seq = job->seq,
+                                .attempt = job->attempts,
                                 .code = code,
                                 .until_ms = until_ms,
                                 .actor = p->opt->name,
@@ -171,15 +178,14 @@ static int job_step(struct amp_pool *p, const char *id, uint8_t event, const cha
                : -1;
 }
 
-/* Another process may have lost the job and left processes of its attempt. */
-static void rivals_end(struct amp_pool *p, const struct amp_slot *slot)
+/* A lost worker that was only stopped may have started an attempt since its loss. */
+static void rivals_end(const struct amp_slot *slot)
 {
-    const struct amp_attempt_processes of = {slot->w.state_dir, NULL,
-                                             *slot->job.task ? slot->job.task : slot->job.id, true};
+    bool named = amp_id_is_safe(amp_span_str(slot->job.task));
+    const struct amp_attempt_processes of = {.state_dir = slot->w.state_dir,
+                                             .task = named ? slot->job.task : slot->job.id};
 
-    for (int round = 0; round < 20 && amp_attempt_processes(&of) > 0; round++)
-        usleep(2000);
-    (void)p;
+    amp_attempt_end_processes(&of);
 }
 
 static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, struct amp_error *err)
@@ -191,7 +197,7 @@ static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, st
         return -1;
     struct amp_slot *slot = slot_choose(p, &job);
     if (!slot)
-        return job_step(p, job.id, AMP_QUEUE_EV_RELEASE, NULL, 0, err) < 0 ? -1 : 0;
+        return job_step(p, &job, AMP_QUEUE_EV_RELEASE, NULL, 0, err) < 0 ? -1 : 0;
     int64_t now = amp_now_ms();
     int allowed = amp_budget_allows(p->store, &p->opt->budgets, *job.task ? job.task : job.id,
                                     slot->agent, now, &of, err);
@@ -201,17 +207,17 @@ static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, st
         p->opt->worker.note("%s: budget_exceeded: the budget of the %s is spent", job.id,
                             amp_budget_name(of));
         if (of == AMP_BUDGET_TASK)
-            return job_step(p, job.id, AMP_QUEUE_EV_FAIL, "budget_exceeded", 0, err) < 0 ? -1 : 0;
+            return job_step(p, &job, AMP_QUEUE_EV_FAIL, "budget_exceeded", 0, err) < 0 ? -1 : 0;
         slot->limited_ms = amp_budget_next_day(now);
-        return job_step(p, job.id, AMP_QUEUE_EV_RELEASE, "budget_exceeded", 0, err) < 0 ? -1 : 0;
+        return job_step(p, &job, AMP_QUEUE_EV_RELEASE, "budget_exceeded", 0, err) < 0 ? -1 : 0;
     }
-    int rc = job_step(p, job.id, AMP_QUEUE_EV_START, NULL, 0, err);
+    int rc = job_step(p, &job, AMP_QUEUE_EV_START, NULL, 0, err);
     if (rc != 0)
         return rc < 0 ? -1 : 0; /* it was cancelled or lost at once; its end comes with the look */
     slot->job = job;
     slot->limited_ms = 0;
     if (job.losses > 0)
-        rivals_end(p, slot);
+        rivals_end(slot);
     slot->has_job = true;
     slot->woken = true;
     return 0;
@@ -289,6 +295,26 @@ int amp_pool_ask_rivals(struct amp_pool *p, struct amp_error *err)
     return 0;
 }
 
+/* Whether the slot's claim is the job's present one. */
+static bool claim_is(const struct amp_queue_job *job, const struct amp_slot *s)
+{
+    return amp_queue_held(job->state) && amp_span_is(job->worker, s->pool->opt->name) &&
+           job->attempts == s->job.attempts && job->seq == s->job.seq;
+}
+
+int amp_pool_claimed(struct amp_slot *slot, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_queue_job job;
+
+    amp_buf_init(&mem, AMP_REC_MAX);
+    int rc = amp_queue_read(slot->pool->store, amp_span_str(slot->job.id), &mem, &job, err);
+    if (rc < 0 || (rc > 0 && claim_is(&job, slot)))
+        return rc < 0 ? -1 : 0;
+    return amp_fail(err, AMP_NO, "claim_lost", "job %s: %s does not have it any more", slot->job.id,
+                    slot->pool->opt->name);
+}
+
 int amp_pool_look_claims(struct amp_pool *p, struct amp_error *err)
 {
     struct amp_queue_job job;
@@ -301,7 +327,7 @@ int amp_pool_look_claims(struct amp_pool *p, struct amp_error *err)
         int rc = amp_queue_read(p->store, amp_span_str(s->job.id), &p->mem, &job, err);
         if (rc < 0)
             return -1;
-        if (!rc || !amp_queue_held(job.state) || !amp_span_is(job.worker, p->opt->name)) {
+        if (!rc || !claim_is(&job, s)) {
             if (!s->stop)
                 p->opt->worker.note("%s: claim_lost: another process took the job; %s is stopped",
                                     s->job.id, s->agent);

@@ -12,6 +12,7 @@
 struct amp_pool_job {
     char id[AMP_QUEUE_ID_MAX], msg_id[256], task[256], type[AMP_QUEUE_TYPE_MAX];
     int64_t priority, attempts; /* attempts: with this one */
+    int64_t seq;                /* with attempts: the claim */
     int64_t losses;             /* workers that were lost with it */
     /* Of its scope, if it names exactly one repository, and one branch; else "". */
     char repo[PATH_MAX], branch[256];

@@ -9,6 +9,8 @@ struct amp_store *amp_pool_store(struct amp_pool *p);
 struct amp_git *amp_pool_git(struct amp_pool *p);
 /* Whether each agent's processes are in a namespace of their own, and end with it. */
 bool amp_pool_is_walled(const struct amp_pool *p);
+/* Whether the pool still has the claim of the slot's job; also in a batch. NO claim_lost. */
+int amp_pool_claimed(struct amp_slot *slot, struct amp_error *err);
 /* Ends the claim of the slot's job, and records what it used. */
 int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
                     struct amp_error *err);

@@ -219,16 +219,19 @@ static void alarm_lower(int64_t *at_ms, int64_t ms)
         *at_ms = ms;
 }
 
-/* The wall clock's next time at which the pool has something to do. */
+/* The next times at which the pool has something to do: by the wall's clock and the monotonic one.
+ */
 static int alarm_set(struct amp_pool *p, struct amp_error *err)
 {
-    int64_t at = 0, due = 0, now = amp_now_ms();
+    int64_t at = 0, jobs = 0, workers = 0, now = amp_now_ms();
 
     alarm_lower(&at, p->park_ms);
-    alarm_lower(&at, amp_queue_worker_due(p->queue));
-    if (!p->stopping && amp_queue_due(p->store, &p->opt->queue, &due, err) < 0)
+    if (!p->stopping && (amp_store_next_due(p->store, AMP_QUEUE_KIND, &jobs, err) < 0 ||
+                         amp_queue_worker_lost_due(p->store, &workers, err) < 0))
         return -1;
-    alarm_lower(&at, due);
+    alarm_lower(&at, jobs);
+    p->due_ms = amp_queue_worker_due(p->queue);
+    alarm_lower(&p->due_ms, workers);
     for (uint32_t i = 0; i < p->n_slots; i++)
         if (p->slot[i]->limited_ms > now)
             alarm_lower(&at, p->slot[i]->limited_ms);
@@ -262,6 +265,8 @@ static int pool_wait(struct amp_pool *p, struct amp_error *err)
         amp_loop_within(&turn, AGAIN_MS);
     if (p->look)
         amp_loop_within(&turn, 0);
+    if (p->due_ms)
+        amp_loop_within(&turn, p->due_ms > now ? p->due_ms - now : 0);
     p->n_fds = turn.n;
     return amp_loop_wait(&turn, err) < 0 ? -1 : 0;
 }
@@ -281,7 +286,8 @@ static int wake_take(struct amp_pool *p, struct amp_error *err)
     if (wrote)
         p->wrote_ms = now;
     bool later =
-        p->wrote_ms && now - p->wrote_ms < SYNC_MS + AGAIN_MS && now - p->looked_ms >= AGAIN_MS;
+        (p->due_ms && now >= p->due_ms) ||
+        (p->wrote_ms && now - p->wrote_ms < SYNC_MS + AGAIN_MS && now - p->looked_ms >= AGAIN_MS);
     if (!woken && !wrote && !later && !p->look)
         return 0;
     p->look = false;
@@ -327,12 +333,12 @@ static int pool_look(struct amp_pool *p, struct amp_error *err)
     uint32_t done = 0;
     int64_t now = amp_now_ms(), due = amp_queue_worker_due(p->queue);
 
-    if (due > 0 && due <= now && amp_queue_worker_beat(p->queue, now, err) < 0)
+    if (due > 0 && due <= amp_mono_ms() && amp_queue_worker_beat(p->queue, err) < 0)
         return -1;
     if (amp_pool_look_claims(p, err) < 0 || amp_pauses_read(p->store, &p->pauses, err) < 0)
         return -1;
-    if (!p->stopping && amp_queue_due(p->store, &p->opt->queue, &due, err) == 0 && due > 0 &&
-        due <= now && amp_queue_sweep(p->store, now, p->opt->name, &done, err) < 0)
+    if (!p->stopping && amp_queue_due(p->store, &due, err) == 0 && due > 0 && due <= now &&
+        amp_queue_sweep(p->store, now, p->opt->name, &done, err) < 0)
         return -1;
     return ends_look(p, true, err) < 0 || amp_pool_claim(p, err) < 0 ||
                    amp_pool_ask_rivals(p, err) < 0

@@ -23,6 +23,7 @@ struct amp_pool {
     bool recorded, stopping, hurried;
     int signal;        /* that asked it to shut down */
     int64_t stop_ms;   /* monotonic: the end of the grace period */
+    int64_t due_ms;    /* monotonic: a heartbeat, or a worker is lost; 0: none */
     int64_t park_ms;   /* the wall clock's time at which a job may be ready; 0: none */
     int64_t wrote_ms;  /* monotonic: another process wrote */
     int64_t looked_ms; /* monotonic: the last look at the claims */

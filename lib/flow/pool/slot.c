@@ -35,6 +35,11 @@ static int slot_wait(void *ctx, struct amp_loop *turn, struct amp_error *err)
     return AMP_LOOP_READY;
 }
 
+static int slot_claimed(void *ctx, struct amp_error *err)
+{
+    return amp_pool_claimed(ctx, err);
+}
+
 /* ---- a job of AMP: the executor's and the reviewer's work ---- */
 
 static int job_take(struct amp_slot *slot, const struct amp_view *v, struct amp_job *job,
@@ -279,6 +284,7 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
     slot->opt.stop = &slot->stop;
     slot->opt.wait = slot_wait;
     slot->opt.wait_ctx = slot;
+    slot->opt.claimed = slot_claimed;
     slot->run = *o->run;
     slot->run.worker = slot->opt;
     slot->review = *o->review;

@@ -56,10 +56,11 @@ int amp_queue_worker_open(struct amp_queue_worker **out, struct amp_store *s,
                           const struct amp_queue_settings *set, const char *name,
                           struct amp_error *err);
 void amp_queue_worker_close(struct amp_queue_worker *w); /* removes its record; NULL is allowed */
-/* The time at which the next beat is due; 0: no claims, so none. Call beat then. */
+/* The time of the monotonic clock at which the next beat is due; 0: no claims, so none. Call beat
+ * then. */
 int64_t amp_queue_worker_due(const struct amp_queue_worker *w);
-int amp_queue_worker_beat(struct amp_queue_worker *w, int64_t now_ms, struct amp_error *err);
-/* Claims (queue/order.h) and records the first heartbeat of the worker in the same batch. */
+int amp_queue_worker_beat(struct amp_queue_worker *w, struct amp_error *err);
+/* Claims (queue/order.h); a heartbeat of the worker is recorded before its first claim. */
 int amp_queue_worker_claim(struct amp_queue_worker *w, struct amp_order *o,
                            const struct amp_span *types, uint32_t n_types, struct amp_buf *mem,
                            struct amp_queue_job *out, int64_t *wake_ms, struct amp_error *err);
@@ -69,8 +70,9 @@ int amp_queue_worker_step(struct amp_queue_worker *w, struct amp_queue_step *st,
 
 /* The row "queue" of flow/deadlines: lost workers, parked jobs whose time has come, deadlines of
  * jobs, records of ended jobs. */
-int amp_queue_due(struct amp_store *s, const struct amp_queue_settings *set, int64_t *ms,
-                  struct amp_error *err);
+int amp_queue_due(struct amp_store *s, int64_t *ms, struct amp_error *err);
+/* When the next worker without a heartbeat is lost, by the monotonic clock; 0: there is none. */
+int amp_queue_worker_lost_due(struct amp_store *s, int64_t *mono_ms, struct amp_error *err);
 int amp_queue_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
                     struct amp_error *err);
 

@@ -10,14 +10,17 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
+#include <amp/base/id.h>
 
+#include "agent/job/contract.h"
 #include "flow/outbox.h"
 #include "flow/queue/queue.h"
 #include "json/record.h"
 
 #define KIND        "queue_worker"
-#define BEATS       3   /* without that many heartbeats a worker is lost */
-#define SWEEP_MOST  256 /* jobs of a worker that are lost at a time */
+#define BEATS       3    /* without that many heartbeats a worker is lost */
+#define SWEEP_MOST  64   /* jobs of a worker that are lost at a time, and workers */
+#define LOCK_MS     1000 /* the lock of a name, while another worker releases its claims */
 #define LOSSES_MOST 3
 
 struct amp_queue_worker {
@@ -25,10 +28,15 @@ struct amp_queue_worker {
     struct amp_queue_settings set;
     char name[AMP_QUEUE_WORKER_MAX];
     int lock;
-    int64_t claims, beaten_ms;
+    int64_t claims, beaten_ms; /* beaten_ms: monotonic */
 };
 
-/* ---- its record ---- */
+/*
+ * ---- its record: its time in the index is one of the monotonic clock, which is the same in all
+ * processes of a machine. So a lease neither ends early nor lasts longer when the wall's clock is
+ * set, and the time in which the machine sleeps does not count. A restart of the machine sets this
+ * clock back, but also frees all locks: the first worker that opens releases these claims.
+ */
 
 struct beat {
     int64_t pid, at_ms, losses_most;
@@ -41,8 +49,8 @@ static const struct amp_rec_field fields[] = {
 AMP_REC_TABLE(beat_rec, "the heartbeat of a worker", struct beat, fields);
 
 struct writing {
-    const struct amp_queue_worker *w; /* NULL: the record is removed */
-    int64_t now_ms;
+    const struct amp_queue_worker *w; /* NULL: the record is removed, */
+    int64_t due_ms;                   /* if it was due then */
     struct amp_buf json;
 };
 
@@ -52,7 +60,7 @@ static int on_write(void *ctx, const struct amp_store_rec *now, struct amp_store
     struct writing *x = ctx;
 
     if (!x->w) {
-        if (!now->found)
+        if (!now->found || now->due_ms > x->due_ms)
             return 1;
         c->event = "gone";
         c->to = "GONE";
@@ -60,89 +68,138 @@ static int on_write(void *ctx, const struct amp_store_rec *now, struct amp_store
         c->json = now->json;
         return 0;
     }
-    const struct beat b = {getpid(), x->now_ms, x->w->set.losses_most};
+    const struct beat b = {getpid(), amp_now_ms(), x->w->set.losses_most};
     int rc = amp_rec_write(&beat_rec, &b, &x->json, err);
     c->event = "working";
     c->to = "WORKING";
     c->json = amp_buf_span(&x->json);
-    c->due_ms = x->now_ms + BEATS * x->w->set.heartbeat_ms;
+    c->due_ms = amp_mono_ms() + BEATS * x->w->set.heartbeat_ms;
     c->actor = x->w->name;
     return rc;
 }
 
-static int record_write(struct amp_store *s, const char *name, const struct amp_queue_worker *w,
-                        int64_t now_ms, struct amp_error *err)
+static int record_update(struct amp_store *s, const char *name, struct writing *x,
+                         struct amp_error *err)
 {
-    struct writing x = {.w = w, .now_ms = now_ms};
-
-    amp_buf_init(&x.json, 4096);
-    int rc = amp_store_update(s, AMP_KEY(KIND, amp_span_str(name)), NULL, on_write, &x, NULL, err);
-    amp_buf_release(&x.json);
+    amp_buf_init(&x->json, 4096);
+    int rc = amp_store_update(s, AMP_KEY(KIND, amp_span_str(name)), NULL, on_write, x, NULL, err);
+    amp_buf_release(&x->json);
     return rc;
+}
+
+static int record_write(const struct amp_queue_worker *w, struct amp_error *err)
+{
+    return record_update(w->store, w->name, &(struct writing){.w = w}, err);
+}
+
+static int record_remove(struct amp_store *s, const char *name, int64_t due_ms,
+                         struct amp_error *err)
+{
+    return record_update(s, name, &(struct writing){.due_ms = due_ms}, err);
 }
 
 /* ---- the loss of claims ---- */
 
+struct lost {
+    char id[AMP_QUEUE_ID_MAX], task[256];
+    int64_t seq, attempt;
+};
+
 struct losing {
-    const char *worker;
-    char id[SWEEP_MOST][AMP_QUEUE_ID_MAX];
+    struct amp_store *store;
+    const char *worker, *actor;
+    int64_t most;   /* losses until a job fails */
+    int64_t due_ms; /* the worker is lost if its record was due then */
+    struct lost job[SWEEP_MOST];
     uint32_t n;
 };
 
 static int on_held(void *ctx, const struct amp_queue_job *job, struct amp_error *err)
 {
     struct losing *l = ctx;
+    struct lost *x = &l->job[l->n];
 
     (void)err;
-    if (amp_queue_held(job->state) && amp_span_is(job->worker, l->worker) &&
-        amp_span_copy(job->id, l->id[l->n], sizeof l->id[0]))
-        l->n++;
-    return l->n == SWEEP_MOST;
+    if (!amp_queue_held(job->state) || !amp_span_is(job->worker, l->worker) ||
+        !amp_span_copy(job->id, x->id, sizeof x->id))
+        return 0;
+    amp_span_copy(amp_id_is_safe(job->task) ? job->task : job->id, x->task, sizeof x->task);
+    x->seq = job->seq;
+    x->attempt = job->attempts;
+    return ++l->n == SWEEP_MOST;
 }
 
-static int job_lose(struct amp_store *s, const char *id, int64_t most, const char *actor,
-                    struct amp_error *err)
+/* 1: lost; 0: the claim has changed meanwhile. */
+static int job_lose(struct losing *l, const struct lost *x, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0};
-    const struct amp_queue_step st = {.id = amp_span_str(id),
+    const struct amp_queue_step st = {.id = amp_span_str(x->id),
                                       .event = AMP_QUEUE_EV_LOSE,
+                                      .worker = l->worker,
+                                      .seq = x->seq,
+                                      .attempt = x->attempt,
                                       .why = "the worker is gone",
-                                      .losses_most = most,
-                                      .actor = actor,
+                                      .losses_most = l->most,
+                                      .actor = l->actor,
                                       .now_ms = amp_now_ms()};
 
-    amp_buf_init(&mem, AMP_REC_MAX);
-    if (amp_queue_step(s, &st, &mem, NULL, err) == 0)
+    if (amp_queue_step(l->store, &st, NULL, NULL, err) == 0)
         return 1;
-    return strcmp(err->code, "illegal_transition") == 0 || strcmp(err->code, "unknown_job") == 0
-               ? 0
-               : -1;
+    return strcmp(err->code, "claim_lost") == 0 || strcmp(err->code, "unknown_job") == 0 ? 0 : -1;
 }
 
-/* Loses what a worker holds; the number of jobs, or -1. */
-static int claims_lose(struct amp_store *s, const char *worker, int64_t most, const char *actor,
-                       struct amp_error *err)
+/* The agents of a worker that was stopped still work, and those of a killed one may have left
+ * processes: they end before another job may have their scopes. */
+static void attempts_end(const struct losing *l)
+{
+    AMP_FREE char *dir = l->n ? realpath(amp_store_dir(l->store), NULL) : NULL;
+
+    for (uint32_t i = 0; dir && i < l->n; i++)
+        amp_attempt_end_processes(
+            &(struct amp_attempt_processes){.state_dir = dir, .task = l->job[i].task});
+}
+
+/* In one turn, so that a worker that wakes up meanwhile keeps all or loses all. */
+static int jobs_lose(struct losing *l, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    int lost = 0;
+
+    if (amp_store_begin(l->store, err) < 0)
+        return -1;
+    int rc = amp_store_get(l->store, AMP_KEY(KIND, amp_span_str(l->worker)), &rec, err);
+    bool beats = rc == 0 && rec.found && rec.due_ms > l->due_ms;
+    for (uint32_t i = 0; rc >= 0 && !beats && i < l->n; i++) {
+        rc = job_lose(l, &l->job[i], err);
+        lost += rc > 0;
+    }
+    amp_store_end(l->store);
+    return rc < 0 ? -1 : lost;
+}
+
+/* Loses what a worker holds, if its record was due at due_ms of the monotonic clock (INT64_MAX: its
+ * lock is free) and removes its record. The number of jobs, or -1. */
+static int worker_lose(struct amp_store *s, const char *worker, int64_t most, int64_t due_ms,
+                       const char *actor, struct amp_error *err)
 {
     static const uint8_t held[] = {AMP_QUEUE_CLAIMED, AMP_QUEUE_RUNNING, AMP_QUEUE_PREEMPTING};
     AMP_FREE struct losing *l = calloc(1, sizeof *l);
-    int lost = 0;
+    int lost = 0, n;
 
     if (!l)
         return amp_fail_memory(err);
-    l->worker = worker;
+    *l = (struct losing){
+        .store = s, .worker = worker, .actor = actor, .most = most, .due_ms = due_ms};
     do {
         l->n = 0;
         for (size_t i = 0; i < sizeof held / sizeof *held && l->n < SWEEP_MOST; i++)
             if (amp_queue_each(s, amp_queue_fsm.states[held[i]].name, on_held, l, err) < 0)
                 return -1;
-        for (uint32_t i = 0; i < l->n; i++) {
-            int rc = job_lose(s, l->id[i], most, actor, err);
-            if (rc < 0)
-                return -1;
-            lost += rc;
-        }
-    } while (l->n == SWEEP_MOST);
-    return lost;
+        attempts_end(l);
+        if ((n = l->n ? jobs_lose(l, err) : 0) < 0)
+            return -1;
+        lost += n;
+    } while (n > 0 && l->n == SWEEP_MOST);
+    return record_remove(s, worker, due_ms, err) < 0 ? -1 : lost;
 }
 
 /* ---- other workers ---- */
@@ -167,12 +224,13 @@ static int on_worker(void *ctx, struct amp_span id, const struct amp_store_rec *
     return o->n == SWEEP_MOST;
 }
 
-static int lock_take(struct amp_store *s, const char *name, int *fd, struct amp_error *err)
+static int lock_take(struct amp_store *s, const char *name, int64_t wait_ms, int *fd,
+                     struct amp_error *err)
 {
     char file[AMP_QUEUE_WORKER_MAX + 16];
 
     snprintf(file, sizeof file, "worker.%s", name);
-    return amp_outbox_lock(s, file, 0, fd, err);
+    return amp_outbox_lock(s, file, wait_ms, fd, err);
 }
 
 /* A worker whose lock is free has ended, or was killed. */
@@ -190,10 +248,9 @@ static int dead_release(struct amp_queue_worker *w, struct amp_error *err)
         struct amp_error e;
         if (strcmp(o->name[i], w->name) == 0)
             continue;
-        if (lock_take(w->store, o->name[i], &lock, &e) < 0)
+        if (lock_take(w->store, o->name[i], 0, &lock, &e) < 0)
             continue;
-        if (claims_lose(w->store, o->name[i], o->losses[i], w->name, err) < 0 ||
-            record_write(w->store, o->name[i], NULL, 0, err) < 0)
+        if (worker_lose(w->store, o->name[i], o->losses[i], INT64_MAX, w->name, err) < 0)
             rc = -1;
     }
     return rc < 0 ? -1 : 0;
@@ -213,15 +270,15 @@ int amp_queue_worker_open(struct amp_queue_worker **out, struct amp_store *s,
     w->set = *set;
     w->lock = -1;
     snprintf(w->name, sizeof w->name, "%s", name);
-    if (lock_take(s, name, &w->lock, err) < 0) {
+    if (lock_take(s, name, LOCK_MS, &w->lock, err) < 0) {
         if (strcmp(err->code, "lock_timeout") == 0)
             amp_fail(err, AMP_NO, "name_taken",
                      "another process claims jobs as \"%s\": choose another --name", name);
         free(w);
         return -1;
     }
-    if (claims_lose(s, name, set->losses_most, name, err) < 0 || dead_release(w, err) < 0 ||
-        record_write(s, name, NULL, 0, err) < 0 || amp_store_sync(s, err) < 0) {
+    if (worker_lose(s, name, set->losses_most, INT64_MAX, name, err) < 0 ||
+        dead_release(w, err) < 0 || amp_store_sync(s, err) < 0) {
         amp_queue_worker_close(w);
         return -1;
     }
@@ -236,7 +293,7 @@ void amp_queue_worker_close(struct amp_queue_worker *w)
     if (!w)
         return;
     /* What it still holds is lost by the next worker that opens. */
-    if (w->beaten_ms && !w->claims && record_write(w->store, w->name, NULL, 0, &e) == 0)
+    if (w->beaten_ms && !w->claims && record_remove(w->store, w->name, INT64_MAX, &e) == 0)
         amp_store_sync(w->store, &e);
     amp_auto_close(&w->lock);
     free(w);
@@ -247,13 +304,27 @@ int64_t amp_queue_worker_due(const struct amp_queue_worker *w)
     return w->claims > 0 ? w->beaten_ms + w->set.heartbeat_ms : 0;
 }
 
-int amp_queue_worker_beat(struct amp_queue_worker *w, int64_t now_ms, struct amp_error *err)
+int amp_queue_worker_beat(struct amp_queue_worker *w, struct amp_error *err)
 {
+    int64_t now = amp_mono_ms();
+
     if (w->claims == 0)
         return 0;
-    if (record_write(w->store, w->name, w, now_ms, err) < 0 || amp_store_sync(w->store, err) < 0)
+    if (record_write(w, err) < 0 || amp_store_sync(w->store, err) < 0)
         return -1;
-    w->beaten_ms = now_ms;
+    w->beaten_ms = now;
+    return 0;
+}
+
+/* A claim is never without a record, by which others release it. */
+static int beat_before(void *ctx, struct amp_error *err)
+{
+    struct amp_queue_worker *w = ctx;
+    int64_t now = amp_mono_ms();
+
+    if (record_write(w, err) < 0)
+        return -1;
+    w->beaten_ms = now;
     return 0;
 }
 
@@ -261,19 +332,17 @@ int amp_queue_worker_claim(struct amp_queue_worker *w, struct amp_order *o,
                            const struct amp_span *types, uint32_t n_types, struct amp_buf *mem,
                            struct amp_queue_job *out, int64_t *wake_ms, struct amp_error *err)
 {
-    int64_t now = amp_now_ms();
-    const struct amp_order_want want = {w->name, types, n_types, w->name, now};
+    /* The heartbeat begins with the first claim. */
+    bool old = !w->beaten_ms || amp_mono_ms() - w->beaten_ms >= w->set.heartbeat_ms;
+    const struct amp_order_want want = {.worker = w->name,
+                                        .types = types,
+                                        .n_types = n_types,
+                                        .actor = w->name,
+                                        .now_ms = amp_now_ms(),
+                                        .before = old ? beat_before : NULL,
+                                        .before_ctx = w};
 
-    /* The heartbeat begins with the first claim; a clock that was set back renews it. */
-    bool old = now - w->beaten_ms >= w->set.heartbeat_ms || now < w->beaten_ms;
     int rc = amp_order_claim(o, &want, mem, out, wake_ms, err);
-    if (rc > 0 && old) {
-        w->claims++;
-        if (record_write(w->store, w->name, w, now, err) < 0)
-            return -1;
-        w->beaten_ms = now;
-        return rc;
-    }
     w->claims += rc > 0;
     return rc;
 }
@@ -304,18 +373,22 @@ static void earlier(int64_t *ms, int64_t due)
         *ms = due;
 }
 
-int amp_queue_due(struct amp_store *s, const struct amp_queue_settings *set, int64_t *ms,
-                  struct amp_error *err)
+int amp_queue_worker_lost_due(struct amp_store *s, int64_t *mono_ms, struct amp_error *err)
+{
+    return amp_store_next_due(s, KIND, mono_ms, err);
+}
+
+int amp_queue_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
 {
     int64_t jobs, workers;
 
-    (void)set;
     *ms = 0;
     if (amp_store_next_due(s, AMP_QUEUE_KIND, &jobs, err) < 0 ||
-        amp_store_next_due(s, KIND, &workers, err) < 0)
+        amp_queue_worker_lost_due(s, &workers, err) < 0)
         return -1;
     earlier(ms, jobs);
-    earlier(ms, workers);
+    if (workers > 0)
+        earlier(ms, amp_now_ms() + (workers - amp_mono_ms()));
     return 0;
 }
 
@@ -382,12 +455,13 @@ int amp_queue_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint
     if (!o)
         return amp_fail_memory(err);
     amp_buf_init(&o->mem, AMP_REC_MAX);
-    int rc = amp_store_due(s, KIND, now_ms, on_worker, o, err);
+    int64_t mono = amp_mono_ms();
+    int rc = amp_store_due(s, KIND, mono, on_worker, o, err);
     amp_buf_release(&o->mem);
     for (uint32_t i = 0; rc >= 0 && i < o->n; i++) {
-        int lost =
-            claims_lose(s, o->name[i], o->losses[i] ? o->losses[i] : LOSSES_MOST, actor, err);
-        if (lost < 0 || record_write(s, o->name[i], NULL, 0, err) < 0)
+        int64_t most = o->losses[i] ? o->losses[i] : LOSSES_MOST;
+        int lost = worker_lose(s, o->name[i], most, mono, actor, err);
+        if (lost < 0)
             return -1;
         *done += (uint32_t)lost + 1;
     }

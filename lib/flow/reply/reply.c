@@ -489,6 +489,8 @@ static int change_measure(struct work *w, struct amp_error *err)
 
 static int answer_make(struct work *w, struct amp_error *err)
 {
+    if (w->r->allowed && w->r->allowed(w->r->allowed_ctx, err) < 0)
+        return -1;
     if (message_load(w, err) < 0 || last_load(w, err) < 0)
         return -1;
     int left = leftover_finish(w, err);

@@ -46,6 +46,10 @@ struct amp_reply {
      * answer must have the change in `data`. The caller closes it. */
     struct amp_git *(*git)(void *ctx, struct amp_error *err);
     void *git_ctx;
+    /* Whether the agent may still answer, called in the batch that records the answer; -1 refuses
+     * it with its error. NULL: it may. */
+    int (*allowed)(void *ctx, struct amp_error *err);
+    void *allowed_ctx;
 };
 
 struct amp_reply_result {

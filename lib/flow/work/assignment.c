@@ -291,7 +291,9 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     k->job = job;
     if (amp_control_open(&k->words.control, &k->files, err) < 0)
         return -1;
-    int rc = agent_start(w, k, &out, &errs, &child, err);
+    int rc = w->opt->claimed ? w->opt->claimed(w->opt->wait_ctx, err) : 0;
+    if (rc == 0)
+        rc = agent_start(w, k, &out, &errs, &child, err);
     if (rc && (!strcmp(err->code, "command_not_found") || !strcmp(err->code, "not_executable"))) {
         snprintf(k->why, sizeof k->why, "its command could not be started: %.200s", err->what);
         k->end = AMP_END_MACHINERY;

@@ -66,6 +66,15 @@ static int lines_record(struct amp_worker *w, const struct amp_worker_lines *lin
     return 0;
 }
 
+static int step_record(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+                       const struct amp_worker_lines *lines, struct amp_error *err)
+{
+    if (amp_job_step(w->store, step, job, err))
+        return -1;
+    w->io->dirty = true;
+    return lines ? lines_record(w, lines, step->emits, err) : 0;
+}
+
 int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
                     const struct amp_worker_lines *lines, struct amp_error *err)
 {
@@ -79,10 +88,14 @@ int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_st
     step->emits = emits;
     step->n_emits = lines ? lines->n : 0;
     step->now_ms = amp_now_ms();
-    if (amp_job_step(w->store, step, job, err))
+    if (!lines || !w->opt->claimed)
+        return step_record(w, job, step, lines, err);
+    if (amp_store_begin(w->store, err) < 0)
         return -1;
-    w->io->dirty = true;
-    return lines ? lines_record(w, lines, emits, err) : 0;
+    int rc =
+        w->opt->claimed(w->opt->wait_ctx, err) < 0 ? -1 : step_record(w, job, step, lines, err);
+    amp_store_end(w->store);
+    return rc;
 }
 
 int amp_worker_conclude(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,

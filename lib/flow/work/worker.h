@@ -84,6 +84,10 @@ struct amp_worker_options {
      * from amp_pause_watch_renew. NULL: none. */
     int (*wait)(void *ctx, struct amp_loop *turn, struct amp_error *err);
     void *wait_ctx;
+    /* Whether this process still has the claim of the job, called before an attempt begins and, in
+     * a batch of the store, before an answer is recorded: NO claim_lost, and the answer is not
+     * given. ctx is wait_ctx. NULL: there are no claims. */
+    int (*claimed)(void *ctx, struct amp_error *err);
     int64_t resource_ms; /* how long an agent may wait for a resource; 0: SW4RM's 300 s */
     const char *type;    /* of the agent: AMP_AGENT_TYPE; NULL: none */
     const char *session; /* of the agent's last attempt at the job, for AMP_SESSION; NULL: none */

@@ -61,12 +61,14 @@ static int answer_say(struct task *t, struct amp_reply *r, struct amp_error *err
     r->now_ms = amp_now_ms();
     r->git = git_get;
     r->git_ctx = t;
+    r->allowed = slot->opt.claimed;
+    r->allowed_ctx = slot;
     amp_buf_init(&out.line, AMP_REPLY_LINE_MAX);
     int rc = amp_reply(w->store, r, &out, err);
     amp_buf_release(&out.line);
     if (rc == 0)
         return amp_slot_answers(slot, box, err);
-    if (err->status != AMP_NO)
+    if (err->status != AMP_NO || strcmp(err->code, "claim_lost") == 0)
         return -1;
     if (r->act != AMP_REPLY_ACCEPT && r->act != AMP_REPLY_PROGRESS)
         w->opt->note("%s: no answer: %s", slot->job.id, err->what);
