@@ -3,8 +3,56 @@
 # long
 load lib
 
+# What the tests of options read, tab separated; a form is a tool, or a tool and a verb.
+#   forms:  form, tool, verb (may be empty), page
+#   rows:   form, tool, the fields of --options
+#   help:   form, line of --help
+#   pages:  page, option, its .It line
+setup_file() {
+  cd "$AMP_TOP" || return 1
+  local t verb verbs d=$BATS_FILE_TMPDIR
+  for t in cmd/*/main.c; do
+    t=${t#cmd/} t=${t%/main.c}
+    verbs=$("$t" --options | awk -F '\t' '$1 == "verb" { print $2 }')
+    while IFS= read -r verb; do
+      printf '\1%s\t%s\n' "$t" "$verb"
+      # shellcheck disable=SC2086 # the verb may be two words or none
+      "$t" $verb --options
+      printf '\2\n'
+      # shellcheck disable=SC2086
+      "$t" $verb --help
+    done <<<"${verbs:+$'\n'}$verbs"
+  done >"$d/said"
+  awk -v d="$d" -F '\t' '
+    FILENAME != "-" && FNR == 1 { name = 0 }
+    FILENAME != "-" && /^\.Sh/ { name = $0 == ".Sh NAME" }
+    FILENAME != "-" && name && /^\.Nm / {
+      split($0, word, " ")
+      if (!(word[2] in page)) page[word[2]] = FILENAME
+    }
+    FILENAME != "-" && /^\.It Fl / {
+      n = split($0, word, " ")
+      for (i = 3; i <= n; i++)
+        if (word[i - 1] == "Fl" && word[i] ~ /^-[a-z0-9][a-z0-9-]*$/)
+          print FILENAME "\t" substr(word[i], 2) "\t" $0 >(d "/pages")
+    }
+    FILENAME != "-" { next }
+    /^\1/ {
+      tool = substr($1, 2)
+      form = tool ($2 == "" ? "" : " " $2)
+      split($2, word, " ")
+      print form "\t" tool "\t" $2 "\t" page[tool ($2 == "" ? "" : "-" word[1])] >(d "/forms")
+      help = 0
+      next
+    }
+    /^\2/ { help = 1; next }
+    help { print form "\t" $0 >(d "/help"); next }
+    $1 == "option" { print form "\t" tool "\t" $0 >(d "/rows") }' man/*.1 - <"$d/said"
+}
+
 setup() {
   cd "$AMP_TOP" || return 1
+  d=$BATS_FILE_TMPDIR
   tools=()
   local t
   for t in cmd/*/main.c; do
@@ -14,83 +62,44 @@ setup() {
   done
 }
 
-# Every form of a tool: itself, then each verb, one a line.
-forms_of() {
-  echo
-  "$1" --options | awk -F '\t' '$1 == "verb" { print $2 }'
-}
-
-# rows TOOL VERB: the option rows of a form.
-rows() {
-  # shellcheck disable=SC2086 # the verb may be two words or none
-  "$1" $2 --options | awk -F '\t' '$1 == "option"'
-}
-
 @test "each tool is built" {
   [ ${#tools[@]} -gt 0 ]
   for t in "${tools[@]}"; do
     [ -x "$AMP_BUILD/bin/$t" ]
+    grep -q "^$t$(printf '\t')" "$d/rows"
   done
 }
 
 @test "help shows every option of the table, in 80 columns" {
-  for t in "${tools[@]}"; do
-    while IFS= read -r verb; do
-      # shellcheck disable=SC2086
-      help=$("$t" $verb --help)
-      ! grep -E '.{81}' <<<"$help" || {
-        echo "$t $verb: --help is wider than 80 columns"
-        return 1
-      }
-      while IFS=$'\t' read -r _ letter name _; do
-        grep -qE -e "--$name( |\[|\$)" <<<"$help" || {
-          echo "$t $verb: --$name is not in --help"
-          return 1
-        }
-        [ "$letter" = - ] || grep -qE -e "^  -$letter(,| |\$)" <<<"$help" || {
-          echo "$t $verb: -$letter is not in --help"
-          return 1
-        }
-      done < <(rows "$t" "$verb")
-    done < <(forms_of "$t")
-  done
+  run -1 grep -E "$(printf '\t').{81}" "$d/help"
+  awk -F '\t' '
+    FNR == NR { help[$1] = help[$1] "\n" substr($0, index($0, "\t") + 1); next }
+    help[$1] "\n" !~ "--" $5 "[][ \n]" { print $1 ": --" $5 " is not in --help"; bad = 1 }
+    $4 != "-" && help[$1] "\n" !~ "\n  -" $4 "[, \n]" { print $1 ": -" $4 " is not in --help"; bad = 1 }
+    END { exit bad }' "$d/help" "$d/rows"
 }
 
 @test "no option and no letter twice in a form" {
-  for t in "${tools[@]}"; do
-    while IFS= read -r verb; do
-      twice=$(rows "$t" "$verb" | cut -f 3 | sort | uniq -d)
-      [ -z "$twice" ] || {
-        echo "$t $verb: --$twice twice"
-        return 1
-      }
-      twice=$(rows "$t" "$verb" | cut -f 2 | grep -v '^-$' | sort | uniq -d)
-      [ -z "$twice" ] || {
-        echo "$t $verb: -$twice twice"
-        return 1
-      }
-    done < <(forms_of "$t")
-  done
+  awk -F '\t' '
+    seen[$1, "--" $5]++ { print $1 ": --" $5 " twice"; bad = 1 }
+    $4 != "-" && seen[$1, $4]++ { print $1 ": -" $4 " twice"; bad = 1 }
+    END { exit bad }' "$d/rows"
 }
 
 @test "a letter means one option in all tools, an option has one letter" {
-  for t in "${tools[@]}"; do
-    while IFS= read -r verb; do
-      rows "$t" "$verb" | awk -F '\t' -v form="$t $verb" '{ print form "\t" $2 "\t" $3 }'
-    done < <(forms_of "$t")
-  done | awk -F '\t' '
+  awk -F '\t' '
     function wrong(text) { print text; bad = 1 }
+    function always(option) { return option ~ /^(state|config|in|out|repo|help)$/ }
     BEGIN {
       # Options of several tools that have their letter wherever they are.
       split("s state c config i in o out C repo h help", common, " ")
       for (i = 1; i in common; i += 2) letter[common[i + 1]] = common[i]
     }
-    $3 in letter && $2 != letter[$3] && ($2 != "-" || always($3)) { wrong($1 ": --" $3 " has -" $2 ", elsewhere -" letter[$3]) }
-    $2 == "-" { next }
-    $2 in name && name[$2] != $3 { wrong($1 ": -" $2 " is --" $3 ", elsewhere --" name[$2]) }
-    { name[$2] = $3; letter[$3] = $2; n++ }
-    function always(option) { return option ~ /^(state|config|in|out|repo|help)$/ }
-    END { if (n < 100) wrong("only " n " letters seen"); exit bad }'
+    $5 in letter && $4 != letter[$5] && ($4 != "-" || always($5)) { wrong($1 ": --" $5 " has -" $4 ", elsewhere -" letter[$5]) }
+    $4 == "-" { next }
+    $4 in name && name[$4] != $5 { wrong($1 ": -" $4 " is --" $5 ", elsewhere --" name[$4]) }
+    { name[$4] = $5; letter[$5] = $4; n++ }
+    END { if (n < 100) wrong("only " n " letters seen"); exit bad }' "$d/rows"
 }
 
 @test "an option has one default in all tools" {
@@ -122,11 +131,7 @@ to end amp-route replay: a position; elsewhere it is an agent
 timeout 5000ms agent-registry: an answer of an agent
 timeout 10000ms hitl-prompt receive: one request; the filter waits for a person
 EOS
-  for t in "${tools[@]}"; do
-    while IFS= read -r verb; do
-      rows "$t" "$verb" | awk -F '\t' -v form="$t $verb" '{ print form "\t" $3 "\t" $4 "\t" $9 }'
-    done < <(forms_of "$t")
-  done | awk -F '\t' -v reasons="$BATS_TEST_TMPDIR/reasons" '
+  awk -F '\t' -v reasons="$BATS_TEST_TMPDIR/reasons" '
     BEGIN {
       while ((getline line <reasons) > 0) {
         split(line, part, ":")
@@ -137,136 +142,127 @@ EOS
       }
     }
     {
-      tool = $1
-      sub(/ .*/, "", tool)
-      form = $1
-      sub(/ $/, "", form)
       for (i = 1; i <= 2; i++) {
-        key = $2 " " $4 " " (i == 1 ? form : tool)
+        key = $5 " " $11 " " $i
         if (key in reason) { used[key] = 1; next }
       }
-      key = $2 " " $3
-      if (key in value && value[key] != $4) {
-        print $1 ": --" $2 " has the default " $4 ", " first[key] " has " value[key]
+      key = $5 " " $6
+      if (key in value && value[key] != $11) {
+        print $1 ": --" $5 " has the default " $11 ", " first[key] " has " value[key]
         bad = 1
       }
-      if (!(key in value)) { value[key] = $4; first[key] = $1 }
+      if (!(key in value)) { value[key] = $11; first[key] = $1 }
     }
     END {
       for (key in reason) if (!(key in used)) { print "not so: " key; bad = 1 }
       if (value["lock-timeout duration"] == "") { print "no --lock-timeout"; bad = 1 }
       exit bad
-    }'
+    }' "$d/rows"
 }
 
 @test "options have a description, and those with an argument name it" {
-  for t in "${tools[@]}"; do
-    while IFS= read -r verb; do
-      rows "$t" "$verb" | awk -F '\t' -v t="$t $verb" '
-        $1 == "operands" { next }
-        NF != 10 { print t ": " NF " fields: " $0; bad = 1 }
-        $7 == "-" { print t ": --" $3 " has no description"; bad = 1 }
-        $7 ~ /\.$/ { print t ": --" $3 " ends with a full stop"; bad = 1 }
-        $4 != "flag" && $5 == "-" { print t ": --" $3 " does not name its argument"; bad = 1 }
-        END { exit bad }'
-    done < <(forms_of "$t")
-  done
+  awk -F '\t' '
+    NF != 12 { print $1 ": " NF - 2 " fields: " $0; bad = 1 }
+    $9 == "-" { print $1 ": --" $5 " has no description"; bad = 1 }
+    $9 ~ /\.$/ { print $1 ": --" $5 " ends with a full stop"; bad = 1 }
+    $6 != "flag" && $7 == "-" { print $1 ": --" $5 " does not name its argument"; bad = 1 }
+    END { exit bad }' "$d/rows"
 }
 
-# page_of TOOL VERB: the manual page of a form; the page of a verb has the verb's first word in its name.
-page_of() {
-  local name=$1${2:+-${2%% *}} m
-  for m in man/"$1"*.1; do
-    sed -n '/^\.Sh NAME/,/^\.Nd/p' "$m" | grep -qxE "\.Nm $name( ,)?" && echo "$m" && return
-  done
-  echo "there is no page $name(1)"
-  return 1
-}
-
-# options_in PAGE: the options that it describes, one a line: ".It Fl x , Fl -long Ar ARG" or
-# ".It Fl -long Ns Op = Ns Ar FORMAT".
-options_in() {
-  sed -n 's/^\.It Fl \(.*\)/ Fl \1/p' "$1" | grep -oE 'Fl -[a-z0-9][a-z0-9-]*' | sed 's/^Fl -//' | sort -u
-}
-
+# The page of a verb has the verb's first word in its name.
 @test "each verb has a page, which --help names" {
-  for t in "${tools[@]}"; do
-    while IFS= read -r verb; do
-      page_of "$t" "$verb"
-      # shellcheck disable=SC2086
-      help=$("$t" $verb --help)
-      [ "${help##*$'\n'}" = "See $t${verb:+-${verb%% *}}(1)." ] || {
-        echo "$t $verb: ${help##*$'\n'}"
-        return 1
-      }
-    done < <(forms_of "$t")
-  done
+  awk -F '\t' '
+    FNR == NR { last[$1] = $2; next }
+    {
+      split($3, word, " ")
+      name = $2 ($3 == "" ? "" : "-" word[1])
+      if ($4 == "") { print "there is no page " name "(1)"; bad = 1 }
+      if (last[$1] != "See " name "(1).") { print $1 ": " last[$1]; bad = 1 }
+      n++
+    }
+    END { exit bad || n < 50 }' "$d/help" "$d/forms"
 }
 
 @test "each option is described on the page of its verb, or on the tool's if every verb has it" {
-  local d=$BATS_TEST_TMPDIR
-  for t in "${tools[@]}"; do
-    forms_of "$t" >"$d/forms"
-    # The options of all forms, and those that any form on a page has.
-    while IFS= read -r verb; do rows "$t" "$verb" | cut -f 3; done <"$d/forms" | sort | uniq -c |
-      awk -v n="$(wc -l <"$d/forms")" '$1 == n { print $2 }' | sort >"$d/common"
-    rm -f "$d"/page.*
-    while IFS= read -r verb; do
-      page=$(page_of "$t" "$verb")
-      rows "$t" "$verb" | cut -f 3 | sort -u | tee "$d/own" | sort -u - "$d/common" >"$d/known"
-      # A form without a verb that has a verb's options is that verb.
-      if [ -z "$verb" ] && like=$(while IFS= read -r v; do
-        [ -n "$v" ] && rows "$t" "$v" | cut -f 3 | sort -u | cmp -s "$d/own" && echo "$v" && break
-      done <"$d/forms") && [ -n "$like" ]; then
-        page=$(page_of "$t" "$like")
-      fi
-      missing=$(comm -23 "$d/own" <(options_in "$page" | { [ "$page" = "man/$t.1" ] && cat || sort -u - "$d/common"; }))
-      [ -z "$missing" ] || {
-        echo "$page: not described, of $t $verb:" $missing
-        return 1
-      }
-      cat "$d/known" >>"$d/page.${page##*/}"
-      cat "$d/common" >>"$d/page.$t.1"
-    done <"$d/forms"
-    missing=$(comm -23 "$d/common" <(options_in "man/$t.1"))
-    [ -z "$missing" ] || {
-      echo "man/$t.1: not described:" $missing
+  awk -F '\t' '
+    function wrong(text) { print text; bad = 1 }
+    FILENAME ~ /\/pages$/ {
+      described[$1, $2] = 1
+      on[$1] = on[$1] " " $2
+      line[++lines] = $0
+      next
+    }
+    FILENAME ~ /\/forms$/ {
+      tool_of[$1] = $2; verb[$1] = $3; page[$1] = $4
+      forms[++n] = $1
+      n_forms[$2]++
+      next
+    }
+    {
+      has[$1, $5] = 1
+      own[$1] = own[$1] " " $5
+      if (!times[$2, $5]++) options[$2] = options[$2] " " $5
+      if ($4 != "-") letter[$2, $5] = $4
+    }
+    function same(a, b,   w, w2, i, k) {
+      k = split(own[a], w, " ")
+      if (k != split(own[b], w2, " ")) return 0
+      for (i = 1; i <= k; i++) if (!((b, w[i]) in has)) return 0
       return 1
     }
-    for page in "$d"/page.*; do
-      other=$(comm -13 <(sort -u "$page") <(options_in "man/${page##*/page.}"))
-      [ -z "$other" ] || {
-        echo "man/${page##*/page.}: no such option:" $other
-        return 1
+    END {
+      for (f = 1; f <= n; f++) {
+        form = forms[f]; tool = tool_of[form]; main = "man/" tool ".1"; at = page[form]
+        # A form without a verb that has the options of a verb is that verb.
+        for (g = 1; verb[form] == "" && g <= n; g++)
+          if (tool_of[forms[g]] == tool && verb[forms[g]] != "" && same(form, forms[g])) { at = page[forms[g]]; break }
+        k = split(own[form], w, " ")
+        for (i = 1; i <= k; i++) {
+          common = times[tool, w[i]] == n_forms[tool]
+          if (!((at, w[i]) in described) && (at == main || !common)) wrong(at ": not described, of " form ": " w[i])
+          known[page[form], w[i]] = 1
+          known[at, w[i]] = 1
+        }
+        pages[page[form]] = tool
+        pages[main] = tool
       }
-    done
-    while IFS=$'\t' read -r letter name; do
-      ! grep -hE "^\.It Fl (. , Fl )?-$name( |\$)" man/"$t"*.1 |
-        grep -vE "^\.It Fl $letter , Fl -$name( |\$)" || {
-        echo "$t: no '.It Fl $letter , Fl -$name'"
-        return 1
+      for (tool in options) {
+        k = split(options[tool], w, " ")
+        for (i = 1; i <= k; i++) {
+          if (times[tool, w[i]] != n_forms[tool]) continue
+          if (!(("man/" tool ".1", w[i]) in described)) wrong("man/" tool ".1: not described: " w[i])
+          for (at in pages) if (pages[at] == tool) known[at, w[i]] = 1
+        }
       }
-    done < <(while IFS= read -r verb; do rows "$t" "$verb"; done <"$d/forms" |
-      awk -F '\t' '$2 != "-" { print $2 "\t" $3 }' | sort -u)
-  done
+      for (at in pages) {
+        k = split(on[at], w, " ")
+        for (i = 1; i <= k; i++) if (!((at, w[i]) in known)) wrong(at ": no such option: " w[i])
+      }
+      for (i = 1; i <= lines; i++) {
+        split(line[i], field, "\t")
+        tool = pages[field[1]]
+        if ((tool, field[2]) in letter && index(field[3] " ", ".It Fl " letter[tool, field[2]] " , Fl -" field[2] " ") != 1 &&
+          field[3] ~ "^[.]It Fl (. , Fl )?-" field[2] "( |$)")
+          wrong(field[1] ": " field[3] ": the letter is -" letter[tool, field[2]])
+      }
+      exit bad || lines < 100
+    }' "$d/pages" "$d/forms" "$d/rows"
 }
 
 @test "the manual of a tool names every verb and every environment variable of the table" {
-  for t in "${tools[@]}"; do
-    while IFS= read -r verb; do
-      [ -z "$verb" ] || grep -qwF -- "$verb" "$(page_of "$t" "$verb")" || {
-        echo "verb $verb of $t is missing"
-        return 1
-      }
-      [ -z "$verb" ] || grep -qwE -- "${verb%% *}" "man/$t.1"
-      while IFS= read -r env; do
-        grep -qwF -- "$env" "man/$t.1" || {
-          echo "man/$t.1: $env is missing"
-          return 1
-        }
-      done < <(rows "$t" "$verb" | awk -F '\t' '$8 != "-" { print $8 }')
-    done < <(forms_of "$t")
-  done
+  local tool verb page env
+  while IFS=$'\t' read -r _ tool verb page; do
+    grep -qwF -- "$verb" "$page" && grep -qwF -- "${verb%% *}" "man/$tool.1" || {
+      echo "verb $verb of $tool is missing"
+      return 1
+    }
+  done < <(awk -F '\t' '$3 != ""' "$d/forms")
+  while IFS=$'\t' read -r tool env; do
+    grep -qwF -- "$env" "man/$tool.1" || {
+      echo "man/$tool.1: $env is missing"
+      return 1
+    }
+  done < <(awk -F '\t' '$10 != "-" { print $2 "\t" $10 }' "$d/rows" | sort -u)
 }
 
 @test "a page has at most 260 lines, and refers to pages that exist" {
@@ -543,7 +539,7 @@ may_link() {
 
 @test "machines print in every format" {
   for t in "${tools[@]}"; do
-    rows "$t" '' | cut -f 3 | grep -qx machine || continue
+    awk -F '\t' -v t="$t" '$1 == t && $5 == "machine" { found = 1 } END { exit !found }' "$d/rows" || continue
     run -0 "$t" --machine
     [ -n "$output" ]
     run -0 "$t" --machine=dot
