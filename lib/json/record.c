@@ -243,11 +243,35 @@ static int field_read(struct reader *rd, const struct amp_rec *r, const struct a
     return rc > 0 ? bad_record(r, f->key, rd->err) : rc;
 }
 
+/* The values of an object by their fields: values[i] is that of r->field[i]. A record is written in
+ * the order of its table, so the next member is mostly that of one of the next fields. */
+static void members_match(const struct amp_rec *r, const struct amp_tape *t, uint32_t object,
+                          uint32_t values[AMP_REC_FIELDS])
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < r->n; i++)
+        values[i] = AMP_TOK_NONE;
+    for (uint32_t key = object + 1; key < t->tok[object].next; key = t->tok[key + 1].next)
+        for (uint32_t tried = 0; tried < r->n; tried++) {
+            uint32_t i = next + tried < r->n ? next + tried : next + tried - r->n;
+            const char *name = r->field[i].key;
+            if (t->text[t->tok[key].off] != *name && !(t->tok[key].flags & AMP_TOK_ESCAPED))
+                continue;
+            if (!amp_tok_is(t, key, amp_span_str(name)))
+                continue;
+            values[i] = t->tok[key + 1].type == AMP_JSON_NULL ? AMP_TOK_NONE : key + 1;
+            next = i + 1 < r->n ? i + 1 : 0;
+            break;
+        }
+}
+
 static int members_read(struct reader *rd, const struct amp_rec *r, uint32_t object, void *s)
 {
+    uint32_t values[AMP_REC_FIELDS];
+    members_match(r, rd->t, object, values);
     for (uint32_t i = 0; i < r->n; i++) {
         const struct amp_rec_field *f = &r->field[i];
-        uint32_t tok = member_find(rd->t, object, f->key);
+        uint32_t tok = values[i];
         if (tok == AMP_TOK_NONE && f->type == AMP_REC_LINE)
             tok = member_find(rd->t, object, "text");
         if (tok == AMP_TOK_NONE ? is_list(f) && list_read(rd, r, f, tok, s) < 0

@@ -13,7 +13,8 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
-#define AMP_REC_MAX ((size_t)256 << 20) /* a 32 MiB line, escaped six-fold at worst */
+#define AMP_REC_MAX    ((size_t)256 << 20) /* a 32 MiB line, escaped six-fold at worst */
+#define AMP_REC_FIELDS 64                  /* of one table, at most */
 
 enum amp_rec_type {
     AMP_REC_TEXT,   /* struct amp_span, NUL-terminated in mem */
@@ -104,6 +105,7 @@ struct amp_rec {
         .key = key_, .type = AMP_REC_SUB, .ever = ever_, .at = offsetof(type_, member), .rec = of  \
     }
 #define AMP_REC_TABLE(name, what_, type_, fields)                                                  \
+    _Static_assert(sizeof(fields) / sizeof(fields)[0] <= AMP_REC_FIELDS, "too many fields");       \
     static const struct amp_rec name = {what_, fields, sizeof(fields) / sizeof(fields)[0],         \
                                         sizeof(type_)}
 

@@ -384,6 +384,9 @@ static int change_note(void *ctx, struct amp_span key, struct amp_error *err)
 
     amp_span_copy((struct amp_span){key.p + sizeof AMP_QUEUE_KIND, key.n - sizeof AMP_QUEUE_KIND},
                   id, sizeof id);
+    /* A claim, a start and an end often follow each other: one read shows the last of them. */
+    if (o->changed.len && memcmp(o->changed.data + o->changed.len - sizeof id, id, sizeof id) == 0)
+        return 0;
     return amp_buf_add(&o->changed, id, sizeof id, err);
 }
 
