@@ -1,0 +1,69 @@
+/*
+ * What was decided about two jobs whose scopes overlap (SW4RM §9.2, §9.3): key "conflict.<a>-<b>",
+ * the ids in their order. Without a record the jobs run one after the other, the first that starts
+ * first. The record is removed when one of the jobs ends, so a decision lives as long as both.
+ *
+ * queue/order.h reads these records: jobs of a pair in PARALLEL do not block each other; of a pair
+ * in SERIAL with `first` the other job does not start before that one has ended.
+ */
+#ifndef AMP_QUEUE_CONFLICT_H
+#define AMP_QUEUE_CONFLICT_H
+
+#include "queue/conflict/machine.h"
+#include "queue/queue.h"
+
+#define AMP_CONFLICT_KIND "conflict"
+
+enum {
+    AMP_CONFLICT_ID_MAX = 2 * AMP_QUEUE_ID_MAX,
+    AMP_CONFLICT_TEXT_MAX = 1024, /* bytes of a reason; longer ones are cut */
+    AMP_CONFLICT_PPM = 1000000,   /* a confidence of 1 */
+};
+
+/* Texts are in the memory of the read. Times are Unix milliseconds, 0: none. */
+struct amp_conflict {
+    uint8_t state;        /* of amp_conflict_fsm */
+    struct amp_span a, b; /* ids of the jobs, a < b */
+    /* When it was noticed: the job at work, and the one that waited for it. */
+    struct amp_span running, waiting;
+    struct amp_span overlap; /* JSON, amp_scope_common */
+    int64_t met_ms;
+    struct amp_span worker; /* CHECKING */
+    int64_t until_ms; /* CHECKING: its time limit; UNJUDGED: the next try; PARALLEL: end of the
+                         permission */
+    bool judged;
+    int64_t confidence;           /* millionths */
+    struct amp_span reason, code; /* of the command; code: why there is no judgement */
+    struct amp_span question;     /* the key of the question to a person */
+    struct amp_span first;        /* SERIAL: the job that goes first, or empty */
+    /* Who decided: a person, or a fallback; known by what; why. override: its id, or empty. */
+    struct amp_span decision, person, by, why, override;
+    int64_t decided_ms;
+};
+/* The id of the pair, whatever the order of the two. */
+void amp_conflict_id(struct amp_span x, struct amp_span y, char out[AMP_CONFLICT_ID_MAX]);
+/* 1: found; 0: there is none, and out has the state NEW and the ids. */
+int amp_conflict_read(struct amp_store *s, struct amp_span x, struct amp_span y,
+                      struct amp_buf *mem, struct amp_conflict *out, struct amp_error *err);
+/* Calls fn for each record of a state, NULL: of any; fn returns 0, 1 (stop) or -1. */
+typedef int (*amp_conflict_fn)(void *ctx, const struct amp_conflict *c, struct amp_error *err);
+int amp_conflict_each(struct amp_store *s, const char *state, amp_conflict_fn fn, void *ctx,
+                      struct amp_error *err);
+
+/* One step. set: what the effects of the step record; its members may be empty. NO
+ * illegal_transition: another process made a step first, such as a second worker that notices the
+ * pair. out (may be NULL): the pair after the step, with texts in mem. Sync afterwards. */
+struct amp_conflict_step {
+    struct amp_span x, y;
+    uint8_t event;
+    const struct amp_conflict *set;
+    /* For UNAVAILABLE, only if this worker has the check; NULL: anybody, if it is late. CONFIDENT
+     * and UNSURE are always of the worker that has it. NO illegal_transition. */
+    const char *worker;
+    const char *actor;
+    int64_t now_ms;
+};
+int amp_conflict_step(struct amp_store *s, const struct amp_conflict_step *st, struct amp_buf *mem,
+                      struct amp_conflict *out, struct amp_error *err);
+
+#endif
