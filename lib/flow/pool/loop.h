@@ -6,7 +6,6 @@
 
 const struct amp_pool_options *amp_pool_options(const struct amp_pool *p);
 struct amp_store *amp_pool_store(struct amp_pool *p);
-struct amp_git *amp_pool_git(struct amp_pool *p);
 /* Whether each agent's processes are in a namespace of their own, and end with it. */
 bool amp_pool_is_walled(const struct amp_pool *p);
 /* Whether the pool still has the claim of the slot's job; also in a batch. NO claim_lost. */

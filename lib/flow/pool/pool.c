@@ -30,11 +30,6 @@ struct amp_store *amp_pool_store(struct amp_pool *p)
     return p->store;
 }
 
-struct amp_git *amp_pool_git(struct amp_pool *p)
-{
-    return p->git;
-}
-
 bool amp_pool_is_walled(const struct amp_pool *p)
 {
     const struct amp_confine_report *r = p->opt->worker.confine;
@@ -412,12 +407,10 @@ static int record_begin(struct amp_pool *p, struct amp_error *err)
 static int pool_open(struct amp_pool *p, struct amp_error *err)
 {
     const struct amp_pool_options *o = p->opt;
-    const struct amp_git_options git = {0};
 
     amp_buf_init(&p->mem, AMP_REC_MAX);
     amp_pauses_init(&p->pauses);
     return amp_wake_open(&p->wake, amp_store_dir(p->store), err) < 0 ||
-                   amp_git_open(&git, &p->git, err) < 0 ||
                    amp_queue_worker_open(&p->queue, p->store, &o->queue, o->name, err) < 0 ||
                    record_begin(p, err) < 0 || order_open(p, err) < 0 || agents_open(p, err) < 0
                ? -1
@@ -439,7 +432,6 @@ static void pool_close(struct amp_pool *p)
     amp_queue_worker_close(p->queue);
     if (p->recorded && amp_pool_rec_end(p->store, p->opt->name, amp_now_ms(), &e) == 0)
         amp_store_sync(p->store, &e);
-    amp_git_close(p->git);
     amp_wake_close(&p->wake);
     amp_pauses_release(&p->pauses);
     amp_buf_release(&p->mem);

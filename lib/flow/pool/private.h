@@ -10,7 +10,6 @@
 struct amp_pool {
     const struct amp_pool_options *opt;
     struct amp_store *store;
-    struct amp_git *git;
     struct amp_queue_worker *queue;
     struct amp_order *order;
     struct amp_wake wake;

@@ -19,12 +19,14 @@
 
 /* ---- the wait ---- */
 
-/* The loop of the pool waits for all agents at once. */
+/* The loop of the pool waits for all agents at once; not within a turn of the store, in which the
+ * others must not write. */
 static int slot_wait(void *ctx, struct amp_loop *turn, struct amp_error *err)
 {
     struct amp_slot *slot = ctx;
 
-    (void)err;
+    if (amp_store_in_batch(slot->w.store))
+        return amp_loop_wait(turn, err);
     slot->turn = turn;
     slot->due_ms = turn->wait_ms < 0 ? -1 : amp_mono_ms() + turn->wait_ms;
     slot->woken = false;
@@ -176,6 +178,19 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
     return amp_pool_task(slot, &v, out, err);
 }
 
+/* A failure that is of the job, of its repository or of a stop is its end. -1: of the pool. */
+static int job_broken(struct amp_slot *slot, struct amp_pool_outcome *out, struct amp_error *err)
+{
+    bool stopped = err->status == AMP_INTERRUPTED && slot->stop;
+    bool crashed = strcmp(err->code, "git_crashed") == 0;
+
+    if (!stopped && !crashed && !amp_worker_is_cause(err))
+        return -1;
+    bool again = stopped || (crashed && slot->job.attempts <= slot->opt.retries);
+    outcome_set(out, again ? AMP_POOL_AGAIN : AMP_POOL_FAILED, err->code, err->what);
+    return amp_worker_finish(&slot->w, stopped ? AMP_AGENT_EV_SHUTDOWN : AMP_AGENT_EV_FAIL, err);
+}
+
 static int slot_job(struct amp_slot *slot, struct amp_error *err)
 {
     struct amp_worker *w = &slot->w;
@@ -187,10 +202,8 @@ static int slot_job(struct amp_slot *slot, struct amp_error *err)
     /* A confined agent's processes end with it. Of another's, those that left its session are found
      * by their environment. */
     int rc = job_work(slot, &out, err);
-    if (rc < 0 && amp_worker_is_cause(err)) {
-        outcome_set(&out, AMP_POOL_FAILED, err->code, err->what);
-        rc = amp_worker_finish(w, AMP_AGENT_EV_FAIL, err);
-    }
+    if (rc < 0)
+        rc = job_broken(slot, &out, err);
     if (rc >= 0 && !amp_pool_is_walled(slot->pool))
         amp_agent_end_leftovers(w->state_dir, slot->agent);
     if (w->left.limit_ms)
@@ -241,7 +254,6 @@ static void slot_main(void *ctx)
         amp_agent_step(w->store, slot->agent, AMP_AGENT_EV_TIMEOUT, NULL, amp_now_ms(), &e);
     if (begun)
         amp_worker_leave(w, !slot->keeps && !slot->failed);
-    w->git = NULL; /* the pool's */
     if (*slot->box && begun) {
         amp_outbox_finish(&slot->answers, NULL, &e);
         amp_outbox_release(&slot->answers);
@@ -298,7 +310,6 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
                                   .role = &amp_run_role,
                                   .ctx = &slot->run,
                                   .store = amp_pool_store(pool),
-                                  .git = amp_pool_git(pool),
                                   .lock = -1,
                                   .tree = -1};
     return amp_fiber_new(slot_main, slot, AMP_SLOT_STACK, &slot->fiber, err);

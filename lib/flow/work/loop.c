@@ -388,7 +388,7 @@ int amp_worker_join(struct amp_worker *w, struct amp_error *err)
     if (left)
         o->note("ended %d process%s left by an earlier run of %s", left, left == 1 ? "" : "es",
                 o->agent);
-    const struct amp_git_options git = {.stop = o->stop};
+    const struct amp_git_options git = {.stop = o->stop, .wait = o->wait, .wait_ctx = o->wait_ctx};
     if (amp_agent_register(w->store, o->agent, o->role, amp_now_ms(), err) < 0)
         return -1;
     int rc = (!w->git && amp_git_open(&git, &w->git, err) < 0) || unfinished_settle(w, err) < 0

@@ -32,6 +32,8 @@ int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct
         return amp_fail_memory(err);
     g->time_limit_ms = opt && opt->time_limit_ms ? opt->time_limit_ms : TIME_LIMIT_MS;
     g->stop = opt ? opt->stop : NULL;
+    g->wait = opt ? opt->wait : NULL;
+    g->wait_ctx = opt ? opt->wait_ctx : NULL;
     g->fd = -1;
     amp_buf_init(&g->request, REQUEST_MAX);
     amp_buf_init(&g->reply, REPLY_MAX);
@@ -178,10 +180,9 @@ static int reply_wait(struct amp_git *g, struct amp_error *err)
         amp_loop_within(&turn, left > 0 ? left : 0);
         if (stop < INT64_MAX)
             amp_loop_within(&turn, stop - now);
-        int ended = amp_loop_wait(&turn, err);
-        if (ended < 0)
+        if ((g->wait ? g->wait(g->wait_ctx, &turn, err) : amp_loop_wait(&turn, err)) < 0)
             return -1;
-        if (ended == AMP_LOOP_LATE && left <= 0)
+        if (!p->revents && left <= 0)
             return amp_fail(err, AMP_TIMEDOUT, "git_timeout", "git-worker took longer than %lld ms",
                             (long long)g->time_limit_ms);
         if (p->revents & POLLOUT) {

@@ -14,6 +14,8 @@
 struct amp_git {
     int64_t time_limit_ms;
     volatile const int *stop;
+    int (*wait)(void *ctx, struct amp_loop *turn, struct amp_error *err);
+    void *wait_ctx;
     struct amp_child child;
     int fd;      /* a socket to the worker's stdin and stdout; -1: no worker serves */
     bool ending; /* the last worker is not waited for yet */

@@ -23,11 +23,16 @@
 #define AMP_OID_MAX 65 /* hex digits and NUL */
 
 struct amp_git;
+struct amp_loop;
 
 struct amp_git_options {
     int64_t time_limit_ms;    /* a call; 0: 60 s */
     volatile const int *stop; /* non-zero: a call has 2 s more, then fails as INTERRUPTED
                                  "interrupted"; it may have been carried out. NULL: none */
+    /* Called instead of amp_loop_wait, with its contract, while a call waits for its reply: so a
+     * fiber lets others run (base/process/fiber.h). NULL: none. */
+    int (*wait)(void *ctx, struct amp_loop *turn, struct amp_error *err);
+    void *wait_ctx;
 };
 int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct amp_error *err);
 void amp_git_close(struct amp_git *g);
