@@ -111,17 +111,6 @@ static int entry_visit(void *ctx, struct amp_span id, const struct amp_store_rec
     return entry_fits(w->f, &a) ? w->fn(w->ctx, &a, err) : 0;
 }
 
-/* The beginning of a name that is the same in a key. */
-static struct amp_span plain_part(struct amp_span name)
-{
-    size_t n = 0;
-    while (n < name.n && n < 64 &&
-           strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", name.p[n]) &&
-           name.p[n])
-        n++;
-    return (struct amp_span){name.p, name.n > 256 ? 0 : n};
-}
-
 int amp_activity_each(struct amp_store *s, const struct amp_activity_filter *f, amp_activity_fn fn,
                       void *ctx, struct amp_error *err)
 {
@@ -183,7 +172,7 @@ static int agent_count(struct amp_store *s, struct amp_span agent, int64_t *n,
                        struct amp_error *err)
 {
     struct own o = {.agent = agent};
-    struct amp_span prefix = plain_part(agent);
+    struct amp_span prefix = amp_key_prefix(agent);
     int rc = prefix.n > 0 ? amp_store_each_of(s, AMP_ACTIVITY_KIND, prefix, own_count, &o, err)
                           : amp_store_each(s, AMP_ACTIVITY_KIND, ACTIVE, own_count, &o, err);
     *n = o.n;
@@ -487,7 +476,7 @@ int amp_activity_reconcile(struct amp_store *s, const struct amp_activity_reconc
                            struct amp_error *err)
 {
     struct reconciling r = {s, how, limits, 0};
-    struct amp_span prefix = plain_part(amp_span_str(how->agent ? how->agent : ""));
+    struct amp_span prefix = amp_key_prefix(amp_span_str(how->agent ? how->agent : ""));
     int rc;
 
     if (how->due)

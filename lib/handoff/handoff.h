@@ -64,11 +64,14 @@ struct amp_handoff {
     int64_t priority, timeout_ms; /* for each candidate */
     int64_t depth;                /* 1: the work was not handed over before */
     int64_t requested_ms, due_ms; /* due: when the candidate must have answered */
+    int64_t deadline_ms;          /* no candidate may answer later; 0: none */
     int64_t accepted_ms, ended_ms;
     struct amp_span content_type, digest; /* of the context snapshot: SHA-256 in hex, or empty */
     int64_t bytes;
     struct amp_handoff_try *tries;
     uint32_t n_tries;
+    struct amp_span *offers; /* the ids of the messages that offered it, as answers name them */
+    uint32_t n_offers;
     struct amp_span answer, completion; /* the ids of the last answer, and of the end */
     struct amp_span line;               /* the request, without a large context */
 };
@@ -92,6 +95,8 @@ struct amp_handoff_step {
     struct amp_span by;            /* the agent; empty for EXPIRE */
     struct amp_span reason;        /* REJECT */
     struct amp_span next;          /* REJECT, EXPIRE: the next candidate; empty: none */
+    struct amp_span offer;         /* the id of the message to the (next) candidate, if answers may
+                                      name it; empty: they do not */
     int64_t now_ms;
     const char *actor; /* whose outbox gets the lines */
     const struct amp_store_emit *emits;
@@ -113,8 +118,18 @@ int amp_handoff_step(struct amp_store *s, const struct amp_handoff_step *step, u
 int amp_handoff_remove(struct amp_store *s, const struct amp_handoff *h, const char *actor,
                        bool *removed, struct amp_error *err);
 
+/* Records that a handoff is also known by a name: its task, or the id of an offer. */
+int amp_handoff_refer(struct amp_store *s, struct amp_span name, struct amp_span id,
+                      struct amp_error *err);
+/* Removes these records of a handoff. */
+int amp_handoff_unrefer(struct amp_store *s, const struct amp_handoff *h, struct amp_error *err);
+/* Calls fn for each handoff that was recorded under the name. */
+int amp_handoff_each_of(struct amp_store *s, struct amp_span name, amp_handoff_fn fn, void *ctx,
+                        struct amp_error *err);
+
 /* Whether the agent handed the task over and did not get it back (SW4RM §17.6: it must not continue
- * the work). 1: yes, and the owner's name; 0: no; -1: failure. */
+ * the work). 1: yes, and owner is the agent to which it gave it; 0: no, and owner is the agent that
+ * has the task by a handoff, or ""; -1: failure. */
 int amp_handoff_given(struct amp_store *s, struct amp_span agent, struct amp_span task,
                       char owner[256], struct amp_error *err);
 /* The number of handoffs that the work already went through: for `from`, the depth of the handoff

@@ -31,12 +31,14 @@ static const struct amp_rec_field fields[] = {
     ALWAYS(INT, "depth", depth),
     ALWAYS(TIME, "requested", requested_ms),
     MEMBER(TIME, "due", due_ms),
+    MEMBER(TIME, "deadline", deadline_ms),
     MEMBER(TIME, "accepted", accepted_ms),
     MEMBER(TIME, "ended", ended_ms),
     MEMBER(TEXT, "content_type", content_type),
     MEMBER(TEXT, "digest", digest),
     MEMBER(INT, "bytes", bytes),
     AMP_REC_MANY(struct amp_handoff, "tries", tries, &try_rec, false),
+    AMP_REC_WORDS(struct amp_handoff, "offers", offers, false),
     MEMBER(TEXT, "answer", answer),
     MEMBER(TEXT, "completion", completion),
     ALWAYS(LINE, "msg", line),
@@ -113,6 +115,7 @@ struct update {
     const struct amp_handoff_step *step;
     struct amp_handoff set; /* the new record */
     struct amp_handoff_try tries[AMP_HANDOFF_TRIES_MAX];
+    struct amp_span offers[AMP_HANDOFF_TRIES_MAX];
     uint8_t state;
     int64_t due_ms;
     struct amp_buf json, mem;
@@ -153,6 +156,18 @@ static int state_check(const struct amp_handoff_step *p, const struct amp_handof
     return 0;
 }
 
+static void offer_note(struct update *u, struct amp_span offer)
+{
+    struct amp_handoff *h = &u->set;
+
+    if (offer.n == 0 || h->n_offers >= AMP_HANDOFF_TRIES_MAX)
+        return;
+    if (h->n_offers > 0)
+        memmove(u->offers, h->offers, h->n_offers * sizeof *u->offers);
+    u->offers[h->n_offers++] = offer;
+    h->offers = u->offers;
+}
+
 /* Carries out the effects of a step on the record. */
 static int handoff_carry(struct update *u, uint32_t effects, struct amp_error *err)
 {
@@ -171,8 +186,11 @@ static int handoff_carry(struct update *u, uint32_t effects, struct amp_error *e
     }
     if (effects & AMP_HANDOFF_DO_OFFER) {
         h->to = p->event == AMP_HANDOFF_EV_REQUEST ? h->to : p->next;
-        h->due_ms = h->timeout_ms > 0 ? p->now_ms + h->timeout_ms : h->due_ms;
+        h->due_ms = h->timeout_ms > 0 ? p->now_ms + h->timeout_ms : h->deadline_ms;
+        if (h->deadline_ms > 0 && h->due_ms > h->deadline_ms)
+            h->due_ms = h->deadline_ms;
         u->due_ms = h->due_ms;
+        offer_note(u, p->offer);
     }
     if (effects & AMP_HANDOFF_DO_OWN) {
         h->accepted_ms = p->now_ms;
@@ -253,6 +271,10 @@ int amp_handoff_step(struct amp_store *s, const struct amp_handoff_step *step, u
 {
     struct update u = {.step = step};
 
+    if ((step->event == AMP_HANDOFF_EV_REQUEST &&
+         amp_handoff_refer(s, step->now->task, step->now->id, err) < 0) ||
+        amp_handoff_refer(s, step->offer, step->now->id, err) < 0)
+        return -1;
     amp_buf_init(&u.json, AMP_REC_MAX);
     amp_buf_init(&u.mem, AMP_REC_MAX);
     int rc = amp_store_update(s, key_of(step->now->id), step->input, on_step, &u, outcome, err);
@@ -289,75 +311,10 @@ int amp_handoff_remove(struct amp_store *s, const struct amp_handoff *h, const c
     struct removal r = {h->rev, actor};
     enum amp_store_outcome how;
 
-    if (amp_store_update(s, key_of(h->id), NULL, on_remove, &r, &how, err) < 0)
+    if (amp_handoff_unrefer(s, h, err) < 0 ||
+        amp_store_update(s, key_of(h->id), NULL, on_remove, &r, &how, err) < 0)
         return -1;
     *removed = how == AMP_STORE_COMMITTED;
-    return 0;
-}
-
-/* ---- who owns what ---- */
-
-struct owning {
-    struct amp_span agent, task, parent;
-    int64_t gave_ms, got_ms; /* the last time that it handed the task over, and got it */
-    int64_t depth;
-    char *owner;
-};
-
-static int given_look(void *ctx, const struct amp_handoff *h, struct amp_error *err)
-{
-    struct owning *o = ctx;
-    (void)err;
-    if (h->accepted_ms == 0 || !amp_span_eq(h->task, o->task))
-        return 0;
-    if (amp_span_eq(h->from, o->agent) && h->accepted_ms >= o->gave_ms) {
-        o->gave_ms = h->accepted_ms;
-        amp_span_copy(h->to, o->owner, 256);
-    }
-    if (amp_span_eq(h->to, o->agent) && h->accepted_ms >= o->got_ms)
-        o->got_ms = h->accepted_ms;
-    return 0;
-}
-
-int amp_handoff_given(struct amp_store *s, struct amp_span agent, struct amp_span task,
-                      char owner[256], struct amp_error *err)
-{
-    struct owning o = {.agent = agent, .task = task, .owner = owner};
-    uint64_t any;
-
-    if (task.n == 0)
-        return 0;
-    if (amp_store_count(s, AMP_HANDOFF_KIND, &any, err) < 0)
-        return -1;
-    if (any == 0)
-        return 0;
-    if (amp_handoff_each(s, NULL, given_look, &o, err) < 0)
-        return -1;
-    /* A parent's task and its child's differ: handing over a child is not giving the parent away.
-     */
-    return o.gave_ms > 0 && o.gave_ms >= o.got_ms;
-}
-
-static int depth_look(void *ctx, const struct amp_handoff *h, struct amp_error *err)
-{
-    struct owning *o = ctx;
-    bool owns = h->accepted_ms > 0 && amp_span_eq(h->to, o->agent) && h->task.n > 0 &&
-                amp_span_eq(h->task, o->task);
-    bool is_child = o->parent.n > 0 && amp_span_eq(h->task, o->parent);
-    (void)err;
-    if ((owns || is_child) && h->depth > o->depth)
-        o->depth = h->depth;
-    return 0;
-}
-
-int amp_handoff_depth(struct amp_store *s, struct amp_span from, struct amp_span task,
-                      struct amp_span parent, int64_t *depth, struct amp_error *err)
-{
-    struct owning o = {.agent = from, .task = task, .parent = parent};
-
-    if (amp_handoff_each(s, NULL, depth_look, &o, err) < 0)
-        return -1;
-    *depth = o.depth;
     return 0;
 }
 

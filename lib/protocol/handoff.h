@@ -21,7 +21,9 @@ struct amp_handoff_said {
     /* An answer that has a meaning without a handoff, too: if there is no handoff in the state for
      * it, it is about something else. */
     bool elsewhere;
-    struct amp_span id;  /* of the handoff: the request's id, or the task */
+    struct amp_span
+        id; /* of the handoff: the request's id, or the task; may be empty if ref is not */
+    struct amp_span ref; /* the message with the offer, if the answer names that; else empty */
     struct amp_span by;  /* the agent that answers; may be empty */
     struct amp_span why; /* of DECLINES */
     /* OFFERS: */
@@ -31,7 +33,7 @@ struct amp_handoff_said {
     struct amp_spans wanted;
     int64_t priority;
     int64_t timeout_ms; /* for the answer of a candidate; 0: not given */
-    int64_t due_ms;     /* a time for it; 0: none */
+    int64_t due_ms;     /* no candidate may answer later; 0: none */
     bool timed;         /* the protocol limits the time for an answer */
 };
 
@@ -45,7 +47,12 @@ struct amp_handoff_says {
     uint32_t n_wanted;
     int64_t priority, timeout_ms;
     const char *status; /* a state of the handoff, for `report` */
-    int64_t sequence;   /* of the producer */
+    /* For protocols that repeat the request: its line, the number of this offer (1, 2, …), and the
+     * id of the message, which answers may name. */
+    struct amp_span request;
+    int64_t attempt;
+    const char *message;
+    int64_t sequence; /* of the producer */
     int64_t now_ms;
 };
 
@@ -58,6 +65,7 @@ struct amp_handoff_terms {
     int (*offer)(const struct amp_handoff_says *s, struct amp_buf *out, struct amp_error *err);
     int (*report)(const struct amp_handoff_says *s, struct amp_buf *out, struct amp_error *err);
     const char *context_at; /* the payload's member with the snapshot; NULL: none */
+    bool by_message;        /* answers may name the message with the offer */
 };
 
 extern const struct amp_handoff_terms amp_handoffs_sw4rm, amp_handoffs_aof, amp_handoffs_rtp;

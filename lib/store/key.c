@@ -228,3 +228,13 @@ int amp_key_digest(const struct amp_span *parts, uint32_t n, char out[AMP_KEY_NA
     amp_sha256_hex(amp_buf_span(&text), out);
     return 0;
 }
+
+struct amp_span amp_key_prefix(struct amp_span part)
+{
+    size_t n = 0;
+
+    while (n < part.n && n < 64 && part.p[n] &&
+           strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", part.p[n]))
+        n++;
+    return (struct amp_span){part.p, part.n > AMP_KEY_PART_MAX ? 0 : n};
+}

@@ -51,6 +51,9 @@ int amp_key_text(const struct amp_key *key, char out[AMP_KEY_MAX], struct amp_sp
                  struct amp_error *err);
 /* Appends the text of the key with all parts in full, without digests, to read the parts again. */
 int amp_key_full(const struct amp_key *key, struct amp_buf *out, struct amp_error *err);
+/* The beginning of a first part that its key has as it is, for amp_store_each_of; empty: there is
+ * none. */
+struct amp_span amp_key_prefix(struct amp_span part);
 /* Whether a part was replaced by its digest. */
 bool amp_key_is_digested(struct amp_span text);
 

@@ -71,15 +71,17 @@ static int message_take(struct filter *f, const struct amp_view *v, struct amp_e
 {
     const struct amp_handoff_terms *t = amp_terms_of(v->protocol)->handoffs;
     struct amp_handoff_said about;
-    struct amp_error why = {0};
+    struct amp_error why = {0}, refusal = {0};
     struct amp_said said;
 
     if (!t || !t->read(v, &about))
         return line_pass(f, v->line, err);
-    int rc = amp_identities_who(f->desk.ids, v, f->trusted, &said, &why, err);
-    if (rc <= 0)
-        return rc < 0 ? -1 : message_refuse(f, v, &why, err);
+    if (amp_identities_who(f->desk.ids, v, f->trusted, &said, &refusal, err) < 0)
+        return -1;
     f->desk.h.now_ms = amp_now_ms();
+    f->desk.h.ids = f->desk.ids;
+    f->desk.h.said = &said;
+    f->desk.h.refusal = &refusal;
     switch (amp_handoffs_take(&f->desk.h, v, &why, err)) {
     case AMP_HANDOFF_FAILED:
         return -1;

@@ -17,7 +17,7 @@ static int expire(struct due *d, const struct amp_handoff *r, struct amp_error *
     AMP_BUF struct amp_buf line = {.max = AMP_HANDOFF_LINE_MAX};
     struct amp_handoff_step step = {
         .event = AMP_HANDOFF_EV_EXPIRE, .now = r, .now_ms = d->h.now_ms, .actor = d->h.box};
-    char next[256] = "";
+    char next[256] = "", message[AMP_HANDOFF_MESSAGE_MAX] = "";
     uint8_t state;
     enum amp_store_outcome how;
 
@@ -27,7 +27,7 @@ static int expire(struct due *d, const struct amp_handoff *r, struct amp_error *
     step.next = amp_span_str(next);
     rc = 1;
     if (step.next.n > 0) {
-        rc = amp_handoff_offer_line(&d->h, r, step.next, &line, err);
+        rc = amp_handoff_offer_line(&d->h, r, step.next, &line, message, err);
         /* Without its snapshot it cannot be offered to another agent. */
         if (rc < 0 && strcmp(err->code, "context_changed") == 0)
             step.next.n = 0;
@@ -41,6 +41,7 @@ static int expire(struct due *d, const struct amp_handoff *r, struct amp_error *
         return -1;
     const struct amp_store_emit emit = {
         .id = r->id, .line = amp_buf_span(&line), .role = AMP_ROLE_answer};
+    step.offer = amp_span_str(step.next.n > 0 ? message : "");
     step.emits = &emit;
     step.n_emits = rc == 0;
     if (amp_handoff_step(d->h.store, &step, &state, &how, err) < 0)
@@ -67,7 +68,7 @@ static int record_due(void *ctx, const struct amp_handoff *r, struct amp_error *
 int amp_handoffs_due_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                          uint32_t *done, struct amp_error *err)
 {
-    struct due d = {.h = {s, c->actor, c->from, now_ms}};
+    struct due d = {.h = {.store = s, .box = c->actor, .service = c->from, .now_ms = now_ms}};
     int rc = amp_handoff_due(s, now_ms, record_due, &d, err);
     *done += d.done;
     return rc;

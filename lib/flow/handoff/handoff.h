@@ -14,18 +14,27 @@
 #include "protocol/reply.h"
 
 struct amp_deadline_ctx;
+struct amp_identities;
+struct amp_said;
 
 struct amp_handoffs {
     struct amp_store *store;
     const char *box;     /* the outbox, and the actor in the log */
     const char *service; /* the sender of offers to further candidates and of reports */
     int64_t now_ms;
+    /* Who said the message that is taken (flow/identity/identity.h). An agent requests, answers and
+     * completes for itself; the coordinator passes on what others said. said NULL: a verb, which
+     * speaks for its agent. refusal: it does not count as said by its sender, for this reason. */
+    const struct amp_identities *ids;
+    const struct amp_said *said;
+    const struct amp_error *refusal;
 };
 
 enum {
     AMP_HANDOFF_CONTEXT_MAX = 8 << 20, /* bytes of a snapshot */
     AMP_HANDOFF_LINE_MAX = 32 << 20,
     AMP_HANDOFF_KEPT_MAX = 1 << 20, /* of a request without its snapshot */
+    AMP_HANDOFF_WANTED_MAX = 64,    /* capabilities */
 };
 
 /* ---- messages ---- */
@@ -43,6 +52,8 @@ enum amp_handoff_got {
  *   capability_unavailable  no agent has the capabilities, or the named one lacks one
  *   nested_delegation       the work was handed over too often: amp_handoff_terms.depth
  *   handed_over             the origin itself handed the work over before
+ *   bad_sender              the message is about a handoff, and its sender may not say it; also a
+ *                           request for a task that another agent has by a handoff
  *   context_changed         the snapshot does not have its digest
  *   payload_too_large       the request or its snapshot
  */
@@ -105,9 +116,12 @@ int amp_handoff_candidate(struct amp_handoffs *h, const struct amp_handoff *r, b
 int amp_handoff_candidate_check(struct amp_handoffs *h, const struct amp_handoff *r,
                                 struct amp_error *err);
 
-/* Composes the offer to a candidate; the report of a state to `to`. 1: the protocol has none. */
+/* Composes the offer to a candidate; the report of a state to `to`. 1: the protocol has none.
+ * message gets the id of the offer, if answers may name it, else "". */
+#define AMP_HANDOFF_MESSAGE_MAX 48
 int amp_handoff_offer_line(struct amp_handoffs *h, const struct amp_handoff *r, struct amp_span to,
-                           struct amp_buf *out, struct amp_error *err);
+                           struct amp_buf *out, char message[AMP_HANDOFF_MESSAGE_MAX],
+                           struct amp_error *err);
 int amp_handoff_report_line(struct amp_handoffs *h, const struct amp_handoff *r, const char *status,
                             struct amp_span reason, struct amp_span to, struct amp_buf *out,
                             struct amp_error *err);

@@ -6,7 +6,10 @@
 
 #include <amp/base/id.h>
 
+#include "flow/identity/identity.h"
 #include "json/record.h"
+
+#define SERVICE "coordinator"
 
 #define ROUNDS_MAX 8 /* another process may make a step between the read and the commit */
 
@@ -25,6 +28,8 @@ static void says_of(struct amp_handoffs *h, const struct amp_handoff *r, struct 
                                    .n_wanted = r->n_wanted,
                                    .priority = r->priority,
                                    .timeout_ms = r->timeout_ms,
+                                   .request = r->line,
+                                   .attempt = (int64_t)r->n_tries + 1 + !amp_span_eq(to, r->to),
                                    .sequence = amp_id_number(h->now_ms),
                                    .now_ms = h->now_ms};
 }
@@ -41,16 +46,23 @@ static void line_end(struct amp_buf *out)
 }
 
 int amp_handoff_offer_line(struct amp_handoffs *h, const struct amp_handoff *r, struct amp_span to,
-                           struct amp_buf *out, struct amp_error *err)
+                           struct amp_buf *out, char message[AMP_HANDOFF_MESSAGE_MAX],
+                           struct amp_error *err)
 {
     const struct amp_handoff_terms *t = terms_of(r);
     AMP_BUF struct amp_buf bytes = {.max = AMP_HANDOFF_CONTEXT_MAX + 1};
     AMP_BUF struct amp_buf value = {.max = (size_t)AMP_HANDOFF_LINE_MAX};
     struct amp_handoff_says says;
 
+    message[0] = '\0';
     if (!t || !t->offer)
         return 1;
     says_of(h, r, to, &says);
+    if (t->by_message) {
+        memcpy(message, "evt_", 4);
+        amp_uuid4(message + 4);
+        says.message = message;
+    }
     if (r->digest.n > 0) {
         if (amp_handoff_context_read(h->store, r, &bytes, err) < 0 ||
             amp_handoff_context_value(amp_buf_span(&bytes), r->content_type, false, &value, err) <
@@ -90,8 +102,8 @@ struct taking {
     struct amp_handoff_said said;
     struct amp_handoff rec; /* of an offer: the new one; else that of the state */
     struct amp_buf mem, context, line, kept;
-    struct amp_span wanted[64];
-    char candidate[256];
+    struct amp_span wanted[AMP_HANDOFF_WANTED_MAX];
+    char candidate[256], message[AMP_HANDOFF_MESSAGE_MAX];
 };
 
 static void taking_release(struct taking *t)
@@ -100,6 +112,27 @@ static void taking_release(struct taking *t)
     amp_buf_release(&t->context);
     amp_buf_release(&t->line);
     amp_buf_release(&t->kept);
+}
+
+/* An agent speaks for itself, and the coordinator for those whose words it passes on. */
+static int speaker_check(const struct taking *t, struct amp_span agent, struct amp_error *err)
+{
+    const struct amp_handoffs *h = t->h;
+    char name[256];
+
+    if (!h->said)
+        return 0;
+    if (h->refusal && h->refusal->status) {
+        *err = *h->refusal;
+        return -1;
+    }
+    if (agent.n == 0 || amp_span_eq(agent, t->v->from) ||
+        (amp_span_copy(agent, name, sizeof name) && amp_said_by(h->ids, h->said, name)) ||
+        amp_said_by(h->ids, h->said, SERVICE))
+        return 0;
+    snprintf(name, sizeof name, "it speaks for %.*s", AMP_CLIP(agent, 100));
+    amp_said_refuse(h->said, err, name);
+    return -1;
 }
 
 static int64_t timeout_of(const struct amp_handoff_said *said)
@@ -161,6 +194,10 @@ static int offer_check(struct taking *t, struct amp_error *err)
         return given < 0 ? -1
                          : amp_fail(err, AMP_NO, "handed_over", "%.*s handed the task over to %s",
                                     AMP_CLIP(t->rec.from, 100), owner);
+    if (*owner && !amp_span_is(t->rec.from, owner) && t->rec.task.n > 0 &&
+        !amp_span_eq(t->rec.task, t->rec.id))
+        return amp_fail(err, AMP_NO, "bad_sender", "%s has the task, not %.*s", owner,
+                        AMP_CLIP(t->rec.from, 100));
     if (amp_handoff_depth(t->h->store, t->rec.from, t->rec.task, t->rec.parent, &t->rec.depth,
                           err) < 0)
         return -1;
@@ -187,7 +224,8 @@ static int offer_address(struct taking *t, struct amp_error *err)
                                     "no active agent has the capabilities that the handoff "
                                     "requires");
     r->to = amp_span_str(t->candidate);
-    return amp_handoff_offer_line(t->h, r, r->to, &t->line, err) < 0 ? -1 : 0;
+    r->line = t->v->message;
+    return amp_handoff_offer_line(t->h, r, r->to, &t->line, t->message, err) < 0 ? -1 : 0;
 }
 
 static int offer_take(struct taking *t, struct amp_error *err)
@@ -208,7 +246,7 @@ static int offer_take(struct taking *t, struct amp_error *err)
                                   .priority = said->priority,
                                   .timeout_ms = timeout_of(said),
                                   .requested_ms = t->h->now_ms,
-                                  .due_ms = said->due_ms};
+                                  .deadline_ms = said->due_ms};
     if (said->wanted.n > sizeof t->wanted / sizeof *t->wanted || said->id.n > AMP_HANDOFF_ID_MAX ||
         said->to.n > 255 || t->rec.from.n > 255)
         return amp_fail(err, AMP_NO, "bad_value",
@@ -216,7 +254,7 @@ static int offer_take(struct taking *t, struct amp_error *err)
     for (uint32_t i = 0; i < said->wanted.n; i++)
         t->wanted[i] = said->wanted.v[i];
     t->rec.n_wanted = said->wanted.n;
-    if (offer_check(t, err) < 0 ||
+    if (speaker_check(t, t->rec.from, err) < 0 || offer_check(t, err) < 0 ||
         amp_handoff_context_keep(t->h, said->context, &t->rec, &t->context, err) < 0 ||
         offer_address(t, err) < 0 || request_keep(t, err) < 0)
         return -1;
@@ -231,7 +269,12 @@ static int offer_take(struct taking *t, struct amp_error *err)
                                           .actor = t->h->box,
                                           .emits = &emit,
                                           .n_emits = 1,
+                                          .offer = *t->message ? amp_span_str(t->message)
+                                                   : terms_of(&t->rec)->by_message ? t->v->id
+                                                                                   : AMP_SPAN(""),
                                           .input = t->v->id.n > 0 ? &in : NULL};
+    if (said->due_ms > 0 && said->due_ms <= t->h->now_ms)
+        return amp_fail(err, AMP_NO, "handoff_expired", "the time for an answer has passed");
     if (amp_handoff_step(t->h->store, &step, &state, &how, err) < 0)
         return -1;
     return how == AMP_STORE_UNCHANGED; /* a verb made it */
@@ -255,11 +298,12 @@ static int answer_emit(struct taking *t, struct amp_handoff_step *step, struct a
 
     amp_buf_reset(&t->line);
     if (step->next.n > 0)
-        rc = amp_handoff_offer_line(t->h, &t->rec, step->next, &t->line, err);
+        rc = amp_handoff_offer_line(t->h, &t->rec, step->next, &t->line, t->message, err);
     else if (step->event == AMP_HANDOFF_EV_COMPLETE && amp_span_eq(step->by, t->rec.from) &&
              !(t->v->n_to == 1 && amp_span_eq(t->v->to[0], t->rec.to)))
         rc = amp_handoff_report_line(t->h, &t->rec, "COMPLETED", (struct amp_span){0}, t->rec.to,
                                      &t->line, err);
+    step->offer = amp_span_str(step->next.n > 0 ? t->message : "");
     *emit = (struct amp_store_emit){.id = t->v->id,
                                     .line = rc == 0 ? amp_buf_span(&t->line) : t->v->line,
                                     .role = AMP_ROLE_message};
@@ -289,6 +333,52 @@ static int context_check(struct taking *t, struct amp_error *err)
                : 0;
 }
 
+struct named {
+    char id[AMP_HANDOFF_ID_MAX + 1];
+};
+
+static int named_note(void *ctx, const struct amp_handoff *r, struct amp_error *err)
+{
+    struct named *n = ctx;
+
+    (void)err;
+    amp_span_copy(r->id, n->id, sizeof n->id);
+    return 1;
+}
+
+/* Reads the handoff that the answer names by its id, or by the message with the offer. */
+static int answered_find(struct taking *t, struct amp_error *err)
+{
+    struct named n = {""};
+
+    if (t->said.ref.n == 0)
+        return amp_handoff_find(t->h->store, t->said.id, &t->mem, &t->rec, err);
+    if (amp_handoff_each_of(t->h->store, t->said.ref, named_note, &n, err) < 0)
+        return -1;
+    return *n.id ? amp_handoff_find(t->h->store, amp_span_str(n.id), &t->mem, &t->rec, err) : 0;
+}
+
+/* The same task may be offered by two requests; the first acceptance is the only one. The check and
+ * the step are one turn of the store. */
+static int answer_step(struct taking *t, const struct amp_handoff_step *step, struct amp_error *err)
+{
+    char owner[256];
+    enum amp_store_outcome how;
+    uint8_t state;
+    int given = 0;
+
+    if (amp_store_begin(t->h->store, err) < 0)
+        return -1;
+    if (step->event == AMP_HANDOFF_EV_ACCEPT && t->rec.state == AMP_HANDOFF_PENDING)
+        given = amp_handoff_given(t->h->store, t->rec.from, t->rec.task, owner, err);
+    if (given > 0)
+        amp_fail(err, AMP_NO, "handed_over", "%.*s handed the task over to %s",
+                 AMP_CLIP(t->rec.from, 100), owner);
+    int rc = given ? -1 : amp_handoff_step(t->h->store, step, &state, &how, err);
+    amp_store_end(t->h->store);
+    return rc;
+}
+
 /* 1: the message is not about a handoff, or its step was made before. */
 static int answer_once(struct taking *t, struct amp_error *err)
 {
@@ -301,10 +391,8 @@ static int answer_once(struct taking *t, struct amp_error *err)
                                     .actor = t->h->box,
                                     .input = t->v->id.n > 0 ? &in : NULL};
     struct amp_store_emit emit;
-    enum amp_store_outcome how;
-    uint8_t state;
 
-    int found = amp_handoff_find(t->h->store, t->said.id, &t->mem, &t->rec, err);
+    int found = answered_find(t, err);
     if (found < 0)
         return -1;
     uint8_t needs =
@@ -315,6 +403,8 @@ static int answer_once(struct taking *t, struct amp_error *err)
         return 1;
     if (t->said.elsewhere && (!found || t->rec.state != needs))
         return 1;
+    if (speaker_check(t, t->said.by, err) < 0)
+        return -1;
     if (!found)
         return amp_fail(err, AMP_NO, "unknown_ref", "there is no handoff %.*s",
                         AMP_CLIP(t->said.id, 200));
@@ -323,7 +413,7 @@ static int answer_once(struct taking *t, struct amp_error *err)
         return -1;
     step.emits = &emit;
     step.n_emits = 1;
-    return amp_handoff_step(t->h->store, &step, &state, &how, err);
+    return answer_step(t, &step, err);
 }
 
 static int answer_take(struct taking *t, struct amp_error *err)

@@ -115,8 +115,9 @@ static int answer_compose(struct amp_handoffs *h, struct amp_reader *reader,
     if (said->act == AMP_REPLY_COMPLETE && amp_span_is(r->from, said->by) &&
         terms->handoffs->report)
         return amp_handoff_report_line(
-            &(struct amp_handoffs){h->store, h->box, said->by, h->now_ms}, r, "COMPLETED",
-            (struct amp_span){0}, r->to, line, err);
+            &(struct amp_handoffs){
+                .store = h->store, .box = h->box, .service = said->by, .now_ms = h->now_ms},
+            r, "COMPLETED", (struct amp_span){0}, r->to, line, err);
     if (amp_sequence_answer(h->store, &of, h->box, &a, err) < 0)
         return -1;
     said->sequence = a.sequence;

@@ -28,6 +28,7 @@ struct amp_identities {
     struct amp_verifier *verifier;
     struct amp_signer *signer;         /* or NULL */
     char principal[AMP_PRINCIPAL_MAX]; /* of the signer */
+    struct amp_signer *named;          /* of the agent's own name; NULL: not needed yet */
     struct amp_reader *reader;
     void (*warn)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 };
@@ -111,6 +112,7 @@ void amp_identities_close(struct amp_identities *ids)
     amp_verifier_free(ids->verifier);
     amp_trust_free(ids->trust);
     amp_signer_free(ids->signer);
+    amp_signer_free(ids->named);
     amp_reader_free(ids->reader);
     free(ids);
 }
@@ -119,7 +121,8 @@ int amp_identities_refresh(struct amp_identities *ids, struct amp_error *err)
 {
     if (!ids)
         return 0;
-    if (ids->signer && amp_signer_refresh(ids->signer, err) < 0)
+    if ((ids->signer && amp_signer_refresh(ids->signer, err) < 0) ||
+        (ids->named && amp_signer_refresh(ids->named, err) < 0))
         return -1;
     return amp_trust_refresh(ids->trust, err);
 }
@@ -294,21 +297,57 @@ static bool is_own_role(const struct amp_identities *ids, struct amp_span role)
             principal_has_role(ids->principal, AMP_SPAN(AMP_OPERATOR_ROLE)));
 }
 
+/* The name of the agent that the principal executor/NAME or reviewer/NAME is; NULL: it is not one,
+ * or the name is that of a part of the toolkit. */
+static const char *agent_name(const struct amp_identities *ids)
+{
+    static const char *const parts[] = {EXECUTOR, REVIEWER,      AMP_OPERATOR_ROLE, ADMIN,
+                                        SYSTEM,   "coordinator", "router",          "log-head"};
+    const char *slash = strchr(ids->principal, '/');
+
+    if (!slash || !ids->state ||
+        (!principal_has_role(ids->principal, AMP_SPAN(EXECUTOR)) &&
+         !principal_has_role(ids->principal, AMP_SPAN(REVIEWER))))
+        return NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(slash + 1, parts[i]) == 0)
+            return NULL;
+    return slash + 1;
+}
+
+/* In protocols without roles an agent speaks under its own name, with a key of that name. *out is
+ * NULL if the line is from another sender. */
+static int signer_find(struct amp_identities *ids, const struct amp_view *v,
+                       struct amp_signer **out, struct amp_error *err)
+{
+    /* An operator's tool decides in the name of the operator, whatever its own name is. */
+    bool own = is_own_role(ids, v->from) ||
+               (v->kind == AMP_KIND_DECISION && is_own_role(ids, AMP_SPAN(AMP_OPERATOR_ROLE)));
+    const char *name = own ? NULL : agent_name(ids);
+
+    *out = own ? ids->signer : NULL;
+    if (!name || !amp_span_is(v->from, name))
+        return 0;
+    if (!ids->named && amp_state_signer(ids->state, name, &ids->named, err) < 0)
+        return -1;
+    *out = ids->named;
+    return 0;
+}
+
 int amp_identities_sign(struct amp_identities *ids, struct amp_span line, struct amp_buf *out,
                         struct amp_error *err)
 {
+    struct amp_signer *by = NULL;
     static const struct amp_check_options quick = {.heads = true};
     struct amp_view v;
     if (!ids || !ids->signer)
         return amp_buf_add(out, line.p, line.n, err);
     if (amp_reader_line(ids->reader, line, &quick, &v, NULL, NULL, err) < 0)
         return -1;
-    /* An operator's tool decides in the name of the operator, whatever its own name is. */
-    bool own = is_own_role(ids, v.from) ||
-               (v.kind == AMP_KIND_DECISION && is_own_role(ids, AMP_SPAN(AMP_OPERATOR_ROLE)));
-    if (v.sig.key.n > 0 || !v.json || !own)
-        return amp_buf_add(out, line.p, line.n, err);
-    return amp_signer_line(ids->signer, line, amp_now_ms(), out, err);
+    if (v.sig.key.n == 0 && v.json && signer_find(ids, &v, &by, err) < 0)
+        return -1;
+    return by ? amp_signer_line(by, line, amp_now_ms(), out, err)
+              : amp_buf_add(out, line.p, line.n, err);
 }
 
 /* The recorded line of the sender's own attempt, if `line` is the recorded line of a further one;

@@ -97,7 +97,8 @@ bool amp_input_is_trusted(const char *path);
 
 /* Appends a line without LF, signed with the tool's key. Unchanged are lines that are signed, lines
  * from another sender (but for the decisions of an operator's tool), and the lines of a tool
- * without a key. */
+ * without a key. The tool of executor/NAME or reviewer/NAME signs lines from NAME with the key of
+ * this principal, which is made for the first of them. */
 int amp_identities_sign(struct amp_identities *ids, struct amp_span line, struct amp_buf *out,
                         struct amp_error *err);
 

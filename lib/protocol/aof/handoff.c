@@ -18,8 +18,9 @@ static bool handoff_read(const struct amp_view *v, struct amp_handoff_said *out)
     } else if (amp_span_is(v->type, "handoff.rejected")) {
         out->act = AMP_HANDOFF_DECLINES;
         out->why = v->body.ack.note;
-    } else if (amp_span_is(v->type, "completion.report")) {
-        out->act = AMP_HANDOFF_FINISHES;
+    } else if (amp_span_is(v->type, "completion.report") &&
+               v->body.result.completion != AMP_COMPLETION_FAILED) {
+        out->act = AMP_HANDOFF_FINISHES; /* a blocked task is still the child's */
     }
     return out->act != AMP_HANDOFF_NONE;
 }
