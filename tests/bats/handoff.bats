@@ -232,21 +232,191 @@ ask() {
   [ -s out ]
 }
 
-@test "Runtime Protocol: task_create, task_accept, task_complete; deadlineAt ends it" {
-  rtp() {
-    printf '{"eventId":"evt_%s","seq":%s,"kind":"%s","sourceNodeId":"%s","sourceAgentId":"%s","toAgentId":"%s","corrId":"corr_1","createdAt":"2026-11-23T11:00:00.000Z","payload":%s,"trace":{"attempt":1}}\n' "$@"
-  }
+# rtp EVENT SEQ KIND FROM TO PAYLOAD: an event; the node is the sender's.
+rtp() {
+  printf '{"eventId":"evt_%s","seq":%s,"kind":"%s","sourceNodeId":"%s","sourceAgentId":"%s","toAgentId":"%s","corrId":"corr_1","createdAt":"2026-11-23T11:00:00.000Z","payload":%s,"trace":{"attempt":1}}\n' \
+    "$1" "$2" "$3" "$4" "$4" "$5" "$6"
+}
+# create N TO [MEMBERS]: a task_create from ann. TO: a list.
+create() {
+  rtp "$1" "$1" task_create ann ann "{\"taskId\":\"tsk_$1\",\"title\":\"t\",\"description\":\"d\",\"toAgents\":$2,\"requesterAgentId\":\"ann\",\"deadlineAt\":\"2032-01-01T00:00:00.000Z\"$3}"
+}
+# refusal EVENT OF FROM: an ack failed_terminal.
+refusal() {
+  rtp "$1" 1 ack "$3" ann "{\"refEventId\":\"$2\",\"refKind\":\"task_create\",\"ackType\":\"failed_terminal\",\"ackedByNodeId\":\"$3\",\"ackedByAgentId\":\"$3\",\"ackedAt\":\"2026-11-23T11:00:00.000Z\",\"code\":\"overloaded\",\"reason\":\"too much to do\"}"
+}
+
+@test "Runtime Protocol: task_create, task_accept, task_complete; task_failed and failed_terminal decline; deadlineAt ends it" {
   {
-    rtp 1 1 task_create ann ann bob '{"taskId":"tsk_1","title":"t","description":"d","toAgents":["bob"],"requesterAgentId":"ann","deadlineAt":"2032-01-01T00:00:00.000Z"}'
-    rtp 2 2 task_create ann ann bob '{"taskId":"tsk_2","title":"t","description":"d","toAgents":["bob"],"requesterAgentId":"ann","deadlineAt":"2032-01-01T00:00:00.000Z"}'
-    rtp 3 1 task_accept bob bob ann '{"taskId":"tsk_1","acceptedByAgentId":"bob","etaSeconds":60}'
-    rtp 4 2 task_complete bob bob ann '{"taskId":"tsk_1","completedByAgentId":"bob","completedAt":"2026-11-23T11:00:00.000Z","resultSummary":"ok"}'
+    for i in 1 2 3 4 5; do create $i '["bob"]'; done
+    rtp 11 1 task_accept bob ann '{"taskId":"tsk_1","acceptedByAgentId":"bob","etaSeconds":60}'
+    rtp 12 2 task_complete bob ann '{"taskId":"tsk_1","completedByAgentId":"bob","completedAt":"2026-11-23T11:00:00.000Z","resultSummary":"ok"}'
+    refusal 13 evt_3 bob
+    rtp 14 4 task_failed bob ann '{"taskId":"tsk_4","failedByAgentId":"bob","failureClass":"overloaded","errorSummary":"no time","failedAt":"2026-11-23T11:00:00.000Z"}'
+    rtp 15 5 ack bob ann '{"taskId":"tsk_5","acceptedByAgentId":"bob","etaSeconds":60}'
+    # Of an event that is no offer, and a delivery: neither is the filter's.
+    refusal 16 evt_99 bob
+    rtp 17 7 ack bob ann '{"refEventId":"evt_2","refKind":"task_create","ackType":"accepted","ackedByNodeId":"bob","ackedByAgentId":"bob","ackedAt":"2026-11-23T11:00:00.000Z"}'
+    # For several agents: the first one that accepts has it, without a handoff.
+    create 6 '["bob","cleo"]'
   } >all
   handoff -s state <all >out
-  cmp all out
-  [ "$(of tsk_1 '.status + .reason')" = COMPLETEDd ]
+  cmp <(sort all) <(sort out)
+  handoff pending -s state --all --json | jq -r '[.request_id, .status, .tried[0].outcome, .tried[0].reason] | join(" ")' | sort >states
+  diff states - <<'EOS' >&2
+tsk_1 COMPLETED  
+tsk_2 PENDING  
+tsk_3 REJECTED rejected too much to do
+tsk_4 REJECTED rejected no time
+tsk_5 ACCEPTED  
+EOS
+  # Another agent's refusal.
+  run -1 --separate-stderr handoff -s state < <(refusal 18 evt_2 eve)
+  [[ "$stderr" == *bad_sender* ]]
+  [ "$(of tsk_2 .status)" = PENDING ]
   amp-ack sweep -s state --now 2032-01-01T00:00:01Z >swept
   [ "$(of tsk_2 '.status + .tried[0].outcome')" = EXPIREDexpired ]
+}
+
+@test "Runtime Protocol: a task for capabilities goes to one agent after the other" {
+  # b1 has it by its descriptor, b2 and b3 as agents of a published capability.
+  agent-registry register -s state b1 --capability cap.count --connector http://localhost >out
+  for a in b2 b3; do agent-registry register -s state $a --connector http://localhost >out; done
+  jq -nc '{capabilityId: "cap.count", name: "Count", version: "1.0.0", status: "active", ownerAgentId: "b2",
+    ownerNodeId: "n", delegationSkillRef: {name: "d", version: "1.0.0"}, executorSkillRef: {name: "e", version: "1.0.0", path: "/p"},
+    contractSchemaRef: "schema://x", defaultEtaSeconds: 600, publishedAt: "2026-02-25T16:30:00.000Z", publishedByAgentId: "ann"}' |
+    agent-registry publish -s state >out
+  create 1 '[]' ',"requiredCapabilities":["cap.count"]' >in
+  handoff -s state <in >one
+  first=$(of tsk_1 .to_agent)
+  # The declining agent names the event with its offer.
+  handoff -s state < <(refusal 20 "$(jq -r .eventId one)" "$first") >two
+  second=$(of tsk_1 .to_agent)
+  [[ "$first $second" =~ ^b[12]\ b[12]$ ]]
+  [ "$first" != "$second" ]
+  # No answer within 120 s: nobody is left, since b3 is not eligible.
+  amp-ack sweep -s state --now "$(date -ud '+1 min' +%FT%TZ)" >swept
+  [ "$(of tsk_1 .status)" = PENDING ]
+  amp-ack sweep -s state --now "$(date -ud '+3 min' +%FT%TZ)" >swept
+  [ "$(of tsk_1 '.status + " " + ([.tried[] | .outcome + ":" + (.reason // "")] | join(" "))')" = "EXPIRED rejected:too much to do expired:" ]
+  amp-validate one two >valid
+  jq -es --arg a "$first" --arg b "$second" 'map([.payload.toAgents[0], .toAgentId, .seq, .trace.attempt, .corrId, .payload.taskId, .payload.requesterAgentId, .sourceAgentId, .sourceNodeId]) ==
+    [[$a, $a, 1, 1, "corr_1", "tsk_1", "ann", "coordinator", "coordinator.tsk_1"], [$b, $b, 2, 2, "corr_1", "tsk_1", "ann", "coordinator", "coordinator.tsk_1"]]' valid
+  run -1 --separate-stderr handoff -s state < <(create 2 '[]' ',"requiredCapabilities":["cap.fly"]')
+  [[ "$stderr" == *capability_unavailable* ]]
+}
+
+@test "of two requests for a task one is accepted; what another agent has is not handed over" {
+  handoff request -s state --as ann --to bob --reason r --task T-1 --id H-1 >out
+  handoff request -s state --as ann --to cleo --reason r --task T-1 --id H-2 >out
+  handoff accept -s state --as cleo H-2 >out
+  refused handed_over accept -s state --as bob H-1
+  [ "$(of H-1 .status)" = PENDING ]
+  refused handed_over request -s state --as ann --to dan --reason r --task T-1 --id H-3
+  refused bad_sender request -s state --as eve --to dan --reason r --task T-1 --id H-3
+  # A task whose name begins alike is another.
+  handoff request -s state --as ann --to bob --reason r --task T-11 --id H-4 >out
+  # Thirty days later nothing refers to them.
+  handoff complete -s state --as cleo H-2 >out
+  handoff reject -s state --as bob --reason no H-1 >out
+  handoff reject -s state --as bob --reason no H-4 >out
+  amp-ack sweep -s state --now "$(date -ud '+31 days' +%FT%TZ)" >swept
+  [ -z "$(handoff pending -s state --all --json)" ]
+  [ "$(cat state/log/* | grep -c '"key":"handoff_ref.*"to":"REMOVED"')" -eq 3 ]
+}
+
+# says NAME <lines: signed with this key of the state.
+says() {
+  amp-sign -q -s state --key "state/keys/$1"
+}
+
+@test "identities: agents speak for themselves; a forged message is refused, recorded, and changes nothing" {
+  unset AMP_IDENTITY
+  for a in ann bob eve coordinator; do amp-sign -q keygen -s state --as $a >key; done
+  # The verbs sign.
+  handoff request -s state --as ann --to bob --reason r --task T-1 --id H-1 >request
+  jq -e '.sig.alg == "Ed25519" and .msg.producer_id == "ann"' request
+  # The messages of another state, which the agents of this one sign.
+  AMP_IDENTITY=off handoff request -s other --as ann --to bob --reason r --id H-2 | jq -c .msg >offer
+  AMP_IDENTITY=off handoff accept -s other --as bob H-2 | jq -c .msg >accept
+  AMP_IDENTITY=off handoff complete -s other --as bob H-2 | jq -c .msg >complete
+  AMP_IDENTITY=off handoff request -s third --as ann --to bob --reason r --id H-2 >out
+  AMP_IDENTITY=off handoff reject -s third --as bob --reason no H-2 | jq -c .msg >reject
+  # as FILE WHO: the message, from WHO.
+  as() { jq -c --arg w "$2" '.producer_id = $w | .message_id = "00000000-0000-4000-8000-\(now * 1000 | floor)"[0:36]' "$1"; }
+  # forged CODE FILE: refused by a filter whose input is a file that anyone may write.
+  mkfifo line
+  forged() {
+    local before
+    before=$(cat state/log/* | grep -c '"key":"handoff')
+    cat "$2" >line &
+    run -1 --separate-stderr handoff -s state <line
+    [[ "$stderr" == *": $1: "* ]]
+    [ "$(tail -n 1 state/error.ndjson | jq -r .code)" = "$1" ]
+    [ "$(cat state/log/* | grep -c '"key":"handoff')" -eq "$before" ]
+  }
+  forged unsigned offer
+  says eve <offer >in
+  forged bad_sender in # eve's key, ann's name
+  as offer eve | says eve >in
+  forged bad_sender in # eve asks in ann's name
+  says ann <offer >line &
+  handoff -s state <line >out
+  [ "$(of H-2 .status)" = PENDING ]
+  forged unsigned accept
+  says eve <accept >in
+  forged bad_sender in
+  as accept eve | says eve >in
+  forged bad_sender in # in bob's name
+  as reject eve | says eve >in
+  forged bad_sender in # not the candidate
+  sed 's/"reason":"no"/"reason":"oh"/' <(says bob <reject) | sed 's/rejection_reason":"no/rejection_reason":"oh/' >in
+  forged bad_signature in
+  [ "$(of H-2 .status)" = PENDING ]
+  # The coordinator passes on what bob said.
+  as accept coordinator | says coordinator >line &
+  handoff -s state <line >out
+  [ "$(of H-2 '.status + .to_agent')" = ACCEPTEDbob ]
+  as complete eve | says eve >in
+  forged bad_sender in
+  says bob <complete >line &
+  handoff -s state <line >out
+  [ "$(of H-2 .status)" = COMPLETED ]
+  # A message that is about no handoff of this state is not judged here.
+  rtp 1 1 task_accept bob ann '{"taskId":"tsk_1","acceptedByAgentId":"bob","etaSeconds":60}' >other.in
+  cat other.in >line &
+  handoff -s state <line >out
+  cmp other.in out
+}
+
+@test "a pool gives no job of a task to the agent that handed it over" {
+  load agents
+  load pools
+  STATE=$PWD/state
+  builder <<'EOS'
+echo "$AMP_TASK_ID $AMP_AGENT" >>"$marks/who"
+EOS
+  # gives ID AGENT: builder-1 hands the job's task over.
+  gives() {
+    task=$(job_of "$1" | sed 's/.*"task":"\([^"]*\)".*/\1/')
+    handoff request -s state --as builder-1 --to "$2" --reason r --task "$task" >out
+    handoff accept -s state --as "$2" "$(handoff pending -s state --json | jq -r .request_id)" >out
+  }
+  a=$(submit 0)
+  gives "$a" builder-2
+  pool --drain --type builder=3 -x ./agent
+  is_state "$a" DONE
+  [ "$(cat who)" = "$task builder-2" ]
+  rm who
+  # Nobody else is there: it is refused, and the sender gets an answer.
+  b=$(submit 0)
+  gives "$b" bob
+  pool --drain --type builder=1 -x ./agent
+  is_state "$b" FAILED
+  [ "$(code_of "$b")" = handed_over ]
+  [ ! -e who ]
+  grep -F 'handed_over: builder-1 handed the task over to bob' err
+  jq -e '.to == "cli" and .msg.payload.ack_stage == "REJECTED" and (.msg.payload.note | startswith("handed_over"))' out.ndjson
 }
 
 @test "two accept at once: one gets it; killed between the commit and the output, the line is written later" {

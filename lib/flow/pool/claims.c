@@ -9,6 +9,7 @@
 #include <amp/base/id.h>
 
 #include "flow/pool/private.h"
+#include "handoff/handoff.h"
 #include "protocol/compose/json.h"
 #include "queue/scope.h"
 
@@ -124,22 +125,51 @@ static bool slot_is_free(const struct amp_slot *slot, int64_t now_ms)
 
 /* ---- claims ---- */
 
-/* The free agent that takes a job: the one that has its worktree, else the first of the type. */
-static struct amp_slot *slot_choose(struct amp_pool *p, const struct amp_pool_job *job)
+/* Agents for a job of their type. An agent that handed the job's task over does not go on with it
+ * (SW4RM §17.6). */
+struct choice {
+    struct amp_slot *slot; /* a free agent: the task's owner, the one that has the worktree, or the
+                              first; NULL: none */
+    struct amp_slot *gave; /* a free agent that handed the task over; NULL: none */
+    bool later;            /* an agent that may take the job is not free */
+};
+
+static int slot_gave(struct amp_pool *p, const struct amp_slot *s, const struct amp_pool_job *job,
+                     char owner[256], struct amp_error *err)
 {
-    struct amp_slot *first = NULL;
+    return *job->task ? amp_handoff_given(p->store, amp_span_str(s->agent), amp_span_str(job->task),
+                                          owner, err)
+                      : 0;
+}
+
+static int slot_choose(struct amp_pool *p, const struct amp_pool_job *job, struct choice *out,
+                       struct amp_error *err)
+{
+    char owner[256] = "?";
     int64_t now = amp_now_ms();
 
+    *out = (struct choice){0};
     for (uint32_t i = 0; i < p->n_slots; i++) {
         struct amp_slot *s = p->slot[i];
-        if (!slot_is_free(s, now) || strcmp(s->type->name, job->type) != 0)
+        if (strcmp(s->type->name, job->type) != 0)
             continue;
-        if (!first)
-            first = s;
-        if (strcmp(s->agent, job->agent) == 0)
-            return s;
+        bool is_free = slot_is_free(s, now);
+        /* An empty owner: the task was never handed over. */
+        int gave = *owner ? slot_gave(p, s, job, owner, err) : 0;
+        if (gave < 0)
+            return -1;
+        bool owns = !gave && *owner && strcmp(owner, s->agent) == 0;
+        bool keeps = strcmp(s->agent, job->agent) == 0;
+        if (gave && is_free && !out->gave)
+            out->gave = s;
+        else if (!gave && !is_free)
+            out->later |= !s->quit;
+        else if (!gave && (!out->slot || owns || keeps))
+            out->slot = s;
+        if (out->slot == s && owns)
+            break;
     }
-    return first;
+    return 0;
 }
 
 static uint32_t types_free(struct amp_pool *p, bool only_free, struct amp_span out[AMP_POOL_TYPES])
@@ -195,10 +225,19 @@ static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, st
 
     if (job_read(&job, claimed, err) < 0)
         return -1;
-    struct amp_slot *slot = slot_choose(p, &job);
+    struct choice c;
+    if (slot_choose(p, &job, &c, err) < 0)
+        return -1;
+    int64_t now = amp_now_ms();
+    if (!c.slot && c.gave && c.later) /* for another agent, when it is free */
+        return job_step(p, &job, AMP_QUEUE_EV_PARK, "handed_over", now + p->opt->worker.pause_ms,
+                        err) < 0
+                   ? -1
+                   : 0;
+    /* Without another agent it is refused by the one that handed it over. */
+    struct amp_slot *slot = c.slot ? c.slot : c.gave;
     if (!slot)
         return job_step(p, &job, AMP_QUEUE_EV_RELEASE, NULL, 0, err) < 0 ? -1 : 0;
-    int64_t now = amp_now_ms();
     int allowed = amp_budget_allows(p->store, &p->opt->budgets, *job.task ? job.task : job.id,
                                     slot->agent, now, &of, err);
     if (allowed < 0)

@@ -189,10 +189,13 @@ static int state_check(const struct work *w, struct amp_error *err)
     return 0;
 }
 
-/* An agent that handed the task over reports nothing more about it (SW4RM §17.6). */
+/* An agent that handed the task over reports nothing more about it (SW4RM §17.6); it may refuse to
+ * take it up again. */
 static int given_check(const struct work *w, struct amp_error *err)
 {
     char owner[256];
+    if (w->r->act == AMP_REPLY_FAIL && !w->said.taken)
+        return 0;
     int given = amp_handoff_given(w->store, amp_span_str(w->agent), w->of.task, owner, err);
     return given <= 0 ? given
                       : amp_fail(err, AMP_NO, "handed_over", "%s handed %.*s over to %s", w->agent,

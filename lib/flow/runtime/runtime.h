@@ -45,6 +45,7 @@ struct amp_runtime_terms {
 /* Reads what the task asks for. The texts are those of v. The caller releases *out, also after a
  * failure. NO, and the task is to be refused with the code: deadline_passed, version_incompatible
  * (of the routing policy), capability_unavailable (this agent is not eligible for it),
+ * handed_over (by this agent, lib/handoff),
  * dependency_missing (the contract is not there, or is no schema). */
 int amp_runtime_terms(struct amp_store *s, const struct amp_view *v, const char *agent,
                       const struct amp_runtime_options *opt, int64_t now_ms,

@@ -9,6 +9,7 @@
 #include "agent/capability.h"
 #include "flow/reply/reply.h"
 #include "flow/runtime/runtime.h"
+#include "handoff/handoff.h"
 #include "protocol/compose/json.h"
 
 /* ---- contracts: the schemas of outputs (§2, §8) ---- */
@@ -185,6 +186,12 @@ int amp_runtime_terms(struct amp_store *s, const struct amp_view *v, const char 
     const struct amp_rtp_task *t = &out->task;
     if (t->deadline_ms > 0 && t->deadline_ms <= now_ms)
         return amp_fail(err, AMP_NO, "deadline_passed", "the deadline of the task has passed");
+    char owner[256];
+    int given = amp_handoff_given(s, amp_span_str(agent), v->task, owner, err);
+    if (given != 0)
+        return given < 0 ? -1
+                         : amp_fail(err, AMP_NO, "handed_over", "%s handed the task over to %s",
+                                    agent, owner);
     if (opt->routing && t->routing.n > 0 && !amp_span_is(t->routing, opt->routing))
         return amp_fail(err, AMP_NO, "version_incompatible",
                         "it was routed by the policy %.*s; this node has %.100s",

@@ -21,15 +21,16 @@ static bool create_read(const struct amp_view *v, struct amp_handoff_said *out)
     uint32_t deadline = amp_object_get(v->tape, v->payload, "deadlineAt", AMP_JSON_STRING);
     uint32_t asks = amp_object_get(v->tape, v->payload, "requesterAgentId", AMP_JSON_STRING);
 
-    if (v->n_to > 1 || (v->n_to == 1 && amp_span_is(v->to[0], "all")) ||
-        (v->n_to == 0 && v->body.dispatch.wanted.n == 0))
+    bool named = v->body.dispatch.wanted.n == 0; /* in toAgents, or else in toAgentId */
+
+    if (named && (v->n_to != 1 || amp_span_is(v->to[0], "all")))
         return false;
     out->act = AMP_HANDOFF_OFFERS;
     out->from = asks != AMP_TOK_NONE ? amp_tok_raw(v->tape, asks) : v->from;
     out->task = v->task;
     out->reason = v->body.dispatch.description;
     out->priority = v->priority;
-    if (v->n_to == 1) {
+    if (named) {
         out->to = v->to[0];
     } else {
         out->wanted = v->body.dispatch.wanted;

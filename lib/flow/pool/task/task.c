@@ -19,6 +19,7 @@
 #include "flow/work/assignment.h"
 #include "flow/work/io.h"
 #include "flow/work/walls/confined.h"
+#include "handoff/handoff.h"
 #include "protocol/compose/json.h"
 
 #define TEXT_MAX 4000 /* bytes of output that become the text of an answer */
@@ -238,6 +239,23 @@ static int attempt_again(struct task *t, struct amp_pool_outcome *out, struct am
     }
 }
 
+/* 1: the agent handed the task over, and the job is refused. */
+static int given_refuse(struct task *t, struct amp_pool_outcome *out, struct amp_error *err)
+{
+    struct amp_slot *slot = t->slot;
+    char owner[256], why[512];
+    int given = amp_handoff_given(slot->w.store, amp_span_str(slot->agent),
+                                  amp_span_str(slot->job.task), owner, err);
+
+    if (given <= 0)
+        return given;
+    snprintf(why, sizeof why, "%s handed the task over to %s", slot->agent, owner);
+    slot->w.opt->note("%s: handed_over: %s", slot->job.id, why);
+    outcome_fail(out, "handed_over", why);
+    struct amp_reply r = {.act = AMP_REPLY_FAIL, .code = out->code, .text = out->why};
+    return answer_say(t, &r, err) < 0 ? -1 : 1;
+}
+
 static int attempt_run(struct task *t, struct amp_pool_outcome *out, struct amp_error *err)
 {
     struct amp_slot *slot = t->slot;
@@ -299,6 +317,12 @@ int amp_pool_task(struct amp_slot *slot, const struct amp_view *v, struct amp_po
     snprintf(of->subtask, sizeof of->subtask, "%s", slot->job.id);
     snprintf(of->repo, sizeof of->repo, "%s", slot->job.repo);
     snprintf(of->branch, sizeof of->branch, "%s", slot->job.branch);
+    int refused = given_refuse(t, out, err);
+    if (refused) {
+        amp_assignment_release(of);
+        free(t);
+        return refused < 0 ? -1 : 0;
+    }
     enum amp_claim claim;
     const struct amp_span name = v->task.n ? v->task : amp_span_str(of->task);
     while ((claim = amp_worker_engage(w, slot->job.id, name, err)) == AMP_CLAIM_WAITS) {

@@ -97,6 +97,9 @@ static int task_begin(struct amp_worker *w, struct amp_job *job, struct run *k,
     if (amp_runtime_terms(w->store, k->of.v, w->opt->agent, k->opt, now, &k->terms, &why) < 0) {
         if (why.status == AMP_NO && job->attempts == 0)
             return task_refuse(w, job, k, &why, err);
+        /* What another agent has now is only its own to report. */
+        if (why.status == AMP_NO && strcmp(why.code, "handed_over") == 0)
+            return job_end(w, job, k->of.v, false, why.code, 0, err);
         /* An accepted task whose deadline has passed since fails. */
         if (why.status == AMP_NO && strcmp(why.code, "deadline_passed") == 0)
             return 1;
