@@ -237,7 +237,9 @@ static int fork_child(struct start *s, pid_t *pid, struct amp_error *err)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &old);
     s->parent = getpid();
-    *pid = fork();
+    /* This process waits for the child's exec in any case (read_failure); with vfork no page table
+     * is copied for it. The child has this memory until then, and only makes system calls. */
+    *pid = vfork();
     if (*pid == 0)
         run_child(s);
     int saved = errno;

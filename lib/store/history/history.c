@@ -131,10 +131,14 @@ static int change_visit(void *ctx, uint64_t n, struct amp_span frame, struct amp
 static int changes_end(struct amp_store *s, const struct amp_store_place *at, uint64_t *to,
                        struct amp_error *err)
 {
-    uint64_t first;
+    bool own;
 
-    if (!s->batch)
-        return amp_store_range(s, &first, to, err);
+    if (!s->batch) {
+        if (amp_turn_enter(s, &own, err) < 0)
+            return -1;
+        *to = s->log.end.n;
+        return amp_turn_leave(s, own, at->pos.seg == 0 ? amp_log_list(&s->log, err) : 0, err);
+    }
     if (amp_turn_renew(s, err) < 0 || (at->pos.seg == 0 && amp_log_list(&s->log, err) < 0))
         return -1;
     if (s->log.pending.len && amp_log_flush(&s->log, err) < 0)
