@@ -218,15 +218,14 @@ static void alarm_lower(int64_t *at_ms, int64_t ms)
  */
 static int alarm_set(struct amp_pool *p, struct amp_error *err)
 {
-    int64_t at = 0, jobs = 0, workers = 0, now = amp_now_ms();
+    int64_t at = 0, now = amp_now_ms();
 
     alarm_lower(&at, p->park_ms);
-    if (!p->stopping && (amp_store_next_due(p->store, AMP_QUEUE_KIND, &jobs, err) < 0 ||
-                         amp_queue_worker_lost_due(p->store, &workers, err) < 0))
-        return -1;
-    alarm_lower(&at, jobs);
     p->due_ms = amp_queue_worker_due(p->queue);
-    alarm_lower(&p->due_ms, workers);
+    if (!p->stopping) {
+        alarm_lower(&at, p->job_due_ms);
+        alarm_lower(&p->due_ms, p->lost_due_ms);
+    }
     for (uint32_t i = 0; i < p->n_slots; i++)
         if (p->slot[i]->limited_ms > now)
             alarm_lower(&at, p->slot[i]->limited_ms);
@@ -323,17 +322,37 @@ static bool all_ended(const struct amp_pool *p)
     return true;
 }
 
-static int pool_look(struct amp_pool *p, struct amp_error *err)
+static int dues_read(struct amp_pool *p, struct amp_error *err)
+{
+    return amp_store_next_due(p->store, AMP_QUEUE_KIND, &p->job_due_ms, err) < 0 ||
+                   amp_queue_worker_lost_due(p->store, &p->lost_due_ms, err) < 0
+               ? -1
+               : 0;
+}
+
+/* What is due is done. Each change of the log and each end of a job brings another look, so these
+ * times are right until then. */
+static int dues_sweep(struct amp_pool *p, int64_t now, struct amp_error *err)
 {
     uint32_t done = 0;
+
+    if (dues_read(p, err) < 0)
+        return -1;
+    if ((!p->job_due_ms || p->job_due_ms > now) &&
+        (!p->lost_due_ms || p->lost_due_ms > amp_mono_ms()))
+        return 0;
+    return amp_queue_sweep(p->store, now, p->opt->name, &done, err) < 0 ? -1 : dues_read(p, err);
+}
+
+static int pool_look(struct amp_pool *p, struct amp_error *err)
+{
     int64_t now = amp_now_ms(), due = amp_queue_worker_due(p->queue);
 
     if (due > 0 && due <= amp_mono_ms() && amp_queue_worker_beat(p->queue, err) < 0)
         return -1;
     if (amp_pool_look_claims(p, err) < 0 || amp_pauses_read(p->store, &p->pauses, err) < 0)
         return -1;
-    if (!p->stopping && amp_queue_due(p->store, &due, err) == 0 && due > 0 && due <= now &&
-        amp_queue_sweep(p->store, now, p->opt->name, &done, err) < 0)
+    if (!p->stopping && dues_sweep(p, now, err) < 0)
         return -1;
     return ends_look(p, true, err) < 0 || amp_pool_claim(p, err) < 0 ||
                    amp_pool_ask_rivals(p, err) < 0

@@ -20,9 +20,12 @@ struct amp_pool {
     unsigned n_fds, cap_fds;
     struct amp_buf mem;
     bool recorded, stopping, hurried;
-    int signal;        /* that asked it to shut down */
-    int64_t stop_ms;   /* monotonic: the end of the grace period */
-    int64_t due_ms;    /* monotonic: a heartbeat, or a worker is lost; 0: none */
+    int signal;      /* that asked it to shut down */
+    int64_t stop_ms; /* monotonic: the end of the grace period */
+    int64_t due_ms;  /* monotonic: a heartbeat, or a worker is lost; 0: none */
+    /* As of the last look: the wall clock's time at which a job is due, the monotonic one at which
+     * a worker is lost; 0: none. */
+    int64_t job_due_ms, lost_due_ms;
     int64_t park_ms;   /* the wall clock's time at which a job may be ready; 0: none */
     int64_t wrote_ms;  /* monotonic: another process wrote */
     int64_t looked_ms; /* monotonic: the last look at the claims */
