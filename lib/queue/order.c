@@ -31,6 +31,7 @@ struct scope {
 struct type {
     char name[AMP_QUEUE_TYPE_MAX];
     struct entry *first[AMP_QUEUE_LEVELS], *last[AMP_QUEUE_LEVELS]; /* waiting, by seq */
+    uint64_t level[AMP_QUEUE_LEVELS];                               /* their number */
     struct amp_order_counts n;
 };
 
@@ -216,6 +217,7 @@ static void waiting_add(struct entry *e)
     *(e->before ? &e->before->after : first) = e;
     *(after ? &after->before : last) = e;
     e->type->n.waiting++;
+    e->type->level[level_of(e)]++;
 }
 
 static void list_add(struct entry **list, struct entry *e)
@@ -251,6 +253,7 @@ static void entry_unlink(struct amp_order *o, struct entry *e)
         e->after->before = e->before;
     else if (waits)
         e->type->last[level_of(e)] = e->before;
+    e->type->level[level_of(e)] -= waits;
     *(waits                          ? &e->type->n.waiting
       : e->state == AMP_QUEUE_PARKED ? &e->type->n.parked
                                      : &e->type->n.working) -= 1;
@@ -500,9 +503,15 @@ static const struct entry *blocker_find(struct amp_order *o, const struct entry 
     return b;
 }
 
+/* <= 0: no limit. */
+static int64_t type_most(const struct amp_order *o, const struct type *t)
+{
+    return o->opt.most ? o->opt.most(o->opt.ctx, amp_span_str(t->name)) : 0;
+}
+
 static bool is_full(const struct amp_order *o, const struct type *t)
 {
-    int64_t most = o->opt.most ? o->opt.most(o->opt.ctx, amp_span_str(t->name)) : 0;
+    int64_t most = type_most(o, t);
 
     return most > 0 && t->n.working >= (uint64_t)most;
 }
@@ -734,35 +743,121 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
 /* ---- places ---- */
 
 static void place_fill(struct amp_order *o, const struct entry *e, int64_t now_ms,
-                       struct amp_order_place *out)
+                       uint64_t position, struct amp_order_place *out)
 {
     const struct entry *behind;
+    int64_t most = type_most(o, e->type);
 
-    *out = (struct amp_order_place){.why = entry_waits(o, e, &behind)};
+    *out = (struct amp_order_place){.why = entry_waits(o, e, &behind), .position = position};
+    if (out->why == AMP_WAITS_TURN && most > 0 && position > (uint64_t)most - e->type->n.working)
+        out->why = AMP_WAITS_BEHIND;
     out->effective = amp_priority_aged(e->priority, now_ms - e->submitted_ms, o->opt.ageing_ms);
     out->behind = behind ? amp_span_str(behind->id) : AMP_SPAN("");
+}
+
+/* How many jobs of a level are before e. */
+static uint64_t level_before(const struct amp_order *o, size_t level, const struct entry *e)
+{
+    const struct entry *last = e->type->last[level];
+    uint64_t n = 0;
+
+    if (!last || is_before(o, last, e))
+        return e->type->level[level];
+    if (last == e)
+        return e->type->level[level] - 1;
+    for (const struct entry *w = e->type->first[level]; w && w != e && is_before(o, w, e);
+         w = w->after)
+        n++;
+    return n;
+}
+
+static uint64_t position_find(const struct amp_order *o, const struct entry *e)
+{
+    uint64_t n = 1;
+
+    for (size_t k = 0; k < AMP_QUEUE_LEVELS; k++)
+        n += level_before(o, k, e);
+    return n;
 }
 
 int amp_order_place(struct amp_order *o, struct amp_span id, int64_t now_ms,
                     struct amp_order_place *out, struct amp_error *err)
 {
-    const struct entry *e = *entry_place(o, id), *w;
-    struct walk walk;
+    const struct entry *e = *entry_place(o, id);
 
     (void)err;
     if (!e || amp_queue_held(e->state))
         return 0;
     o->pick++;
-    place_fill(o, e, now_ms, out);
-    if (e->state == AMP_QUEUE_PARKED)
-        return 1;
-    const struct amp_span type = amp_span_str(e->type->name);
-    walk_begin(&walk, o, &type, 1);
-    do {
-        w = walk_next(&walk);
-        out->position++;
-    } while (w && w != e);
+    place_fill(o, e, now_ms, e->state == AMP_QUEUE_PARKED ? 0 : position_find(o, e), out);
     return 1;
+}
+
+/* Whether the new job overlaps e, and nothing permits it. */
+static bool is_beside(const struct amp_order *o, const struct entry *new, const struct entry *e)
+{
+    return e->scope && new->scope && !is_permitted(new, e) &&
+           (e->scope == new->scope ||
+            amp_scope_overlap(&new->scope->parsed, &e->scope->parsed, o->opt.patterns));
+}
+
+/* Of the jobs of all types that are before the new one and could start: the first whose scope
+ * overlaps its scope, and the number of those of its type. */
+static const struct entry *ahead_find(struct amp_order *o, const struct entry *new, uint64_t *n)
+{
+    const struct entry *behind, *found = NULL;
+    struct walk w;
+
+    *n = 0;
+    for (size_t i = 0; i < o->n_types; i++) {
+        const struct amp_span type = amp_span_str(o->types[i]->name);
+        const struct entry *e;
+        walk_begin(&w, o, &type, 1);
+        while ((e = walk_next(&w)) && is_before(o, e, new)) {
+            enum amp_waits why = entry_waits(o, e, &behind);
+            if (why == AMP_WAITS_LIMIT)
+                break;
+            if (why != AMP_WAITS_TURN)
+                continue;
+            *n += e->type == new->type;
+            if (!found && is_beside(o, new, e))
+                found = e;
+        }
+    }
+    return found;
+}
+
+int amp_order_try(struct amp_order *o, const struct amp_queue_job *job, int64_t now_ms,
+                  struct amp_order_place *out, struct amp_error *err)
+{
+    const struct entry *behind, *ahead;
+    struct entry *e = calloc(1, sizeof *e);
+    uint64_t n;
+
+    if (!e)
+        return amp_fail_memory(err);
+    if (entry_fill(o, e, job, err) < 0) {
+        entry_free(o, e);
+        return -1;
+    }
+    e->state = AMP_QUEUE_QUEUED;
+    e->seq = INT64_MAX;
+    e->submitted_ms = now_ms;
+    o->pick++;
+    enum amp_waits why = entry_waits(o, e, &behind);
+    ahead = ahead_find(o, e, &n);
+    int64_t most = type_most(o, e->type);
+    if (why == AMP_WAITS_TURN && most > 0 && e->type->n.working + n >= (uint64_t)most)
+        why = AMP_WAITS_LIMIT;
+    else if (why == AMP_WAITS_TURN && ahead) {
+        why = AMP_WAITS_SCOPE;
+        behind = ahead;
+    }
+    *out = (struct amp_order_place){.why = why,
+                                    .effective = e->priority,
+                                    .behind = behind ? amp_span_str(behind->id) : AMP_SPAN("")};
+    entry_free(o, e);
+    return 0;
 }
 
 int amp_order_counts(struct amp_order *o, struct amp_span type, struct amp_order_counts *out,
@@ -789,13 +884,12 @@ int amp_order_each(struct amp_order *o, int64_t now_ms, amp_order_each_fn fn, vo
         uint64_t position = 0;
         walk_begin(&walk, o, &type, 1);
         while (rc == 0 && (e = walk_next(&walk))) {
-            place_fill(o, e, now_ms, &p);
-            p.position = ++position;
+            place_fill(o, e, now_ms, ++position, &p);
             rc = fn(ctx, amp_span_str(e->id), &p, err);
         }
     }
     for (e = o->parked; e && rc == 0; e = e->after) {
-        place_fill(o, e, now_ms, &p);
+        place_fill(o, e, now_ms, 0, &p);
         rc = fn(ctx, amp_span_str(e->id), &p, err);
     }
     return rc < 0 ? -1 : 0;

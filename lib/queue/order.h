@@ -32,15 +32,16 @@ int amp_order_open(struct amp_order **out, struct amp_store *s, const struct amp
                    struct amp_error *err);
 void amp_order_close(struct amp_order *o); /* NULL is allowed */
 
-/* Why a job waits. */
+/* Why a job waits: words for people and programs (amp-codes-protocols(7)). */
 #define AMP_WAITS(X)                                                                               \
-    X(TURN, "turn", "other jobs are before it")                                                    \
-    X(LIMIT, "limit", "max_parallel of its type is reached")                                       \
-    X(SCOPE, "scope", "its scope overlaps that of a job at work")                                  \
+    X(TURN, "ready", "an agent can take it now")                                                   \
+    X(BEHIND, "behind", "jobs of its type are before it")                                          \
+    X(LIMIT, "type_full", "max_parallel of its type is reached")                                   \
+    X(SCOPE, "scope_taken", "its scope overlaps that of a job at work")                            \
     X(CONFLICT, "conflict", "a person is asked whether it may run beside another job")             \
     X(PARKED, "parked", "it waits until a time")                                                   \
     X(HELD, "suspended", "its task is suspended")                                                  \
-    X(WORKER, "worker", "no worker takes it")
+    X(WORKER, "no_worker", "no worker takes jobs of its type")
 enum amp_waits {
 #define X(id, name, doc) AMP_WAITS_##id,
     AMP_WAITS(X)
@@ -93,9 +94,17 @@ struct amp_order_rival {
 int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool full,
                     struct amp_order_rival *out, struct amp_error *err);
 
-/* Where a waiting job is. 1; 0: it does not wait. */
+/* Where a waiting job is. 1; 0: it does not wait. The cost does not grow with the number of jobs
+ * for the newest job of a priority, unless ageing moves it between jobs of other priorities. */
 int amp_order_place(struct amp_order *o, struct amp_span id, int64_t now_ms,
                     struct amp_order_place *out, struct amp_error *err);
+
+/* Whether a job that is not in the queue could start at once if it was submitted now (type, task,
+ * scope, priority): TURN, or HELD, LIMIT, SCOPE with `behind`. Jobs that wait before it and could
+ * start now count like jobs at work: they take a place of their type, and their scope. Call it in
+ * the batch of the submission, after a look. */
+int amp_order_try(struct amp_order *o, const struct amp_queue_job *job, int64_t now_ms,
+                  struct amp_order_place *out, struct amp_error *err);
 /* Jobs of a type: waiting, parked, at work. */
 struct amp_order_counts {
     uint64_t waiting, parked, working;

@@ -47,14 +47,6 @@ static const struct amp_rec_field job_fields[] = {
 };
 AMP_REC_TABLE(job_rec, "a job's record", struct amp_queue_job, job_fields);
 
-struct submission {
-    struct amp_span line;
-};
-static const struct amp_rec_field submission_fields[] = {
-    AMP_REC_EVER(LINE, struct submission, "msg", line),
-};
-AMP_REC_TABLE(submission_rec, "a submitted line", struct submission, submission_fields);
-
 bool amp_queue_ended(uint8_t state)
 {
     return amp_queue_fsm.terminal >> state & 1;
@@ -105,22 +97,6 @@ int amp_queue_read(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
     if (!rec.found)
         return 0;
     return job_parse(rec.json, rec.state, mem, out, err) < 0 ? -1 : 1;
-}
-
-int amp_queue_line(struct amp_store *s, struct amp_span id, struct amp_buf *out,
-                   struct amp_error *err)
-{
-    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
-    struct amp_store_rec rec;
-    struct submission sub;
-
-    if (amp_store_get(s, AMP_KEY(AMP_SUBMISSION_KIND, id), &rec, err) < 0)
-        return -1;
-    if (!rec.found)
-        return amp_fail(err, AMP_NO, "unknown_job", "no job %.*s", AMP_CLIP(id, 64));
-    return amp_rec_parse(&submission_rec, rec.json, &mem, &sub, err) < 0
-               ? -1
-               : amp_buf_add(out, sub.line.p, sub.line.n, err);
 }
 
 struct each {
@@ -330,6 +306,12 @@ static int refuse_duplicate(struct amp_span id, uint8_t state, struct amp_error 
                     amp_queue_fsm.states[state].name);
 }
 
+/* Whether an identical job may take the place of this one. */
+static bool may_enter(const struct amp_queue_job *old, bool again)
+{
+    return amp_queue_ended(old->state) && (old->state != AMP_QUEUE_DONE || again);
+}
+
 static int submit_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
                          struct amp_error *err)
 {
@@ -345,7 +327,7 @@ static int submit_change(void *ctx, const struct amp_store_rec *now, struct amp_
         if (job_parse(now->json, now->state, &u->mem, &old, err) < 0)
             return -1;
         *u->was = state = old.state;
-        if (!amp_queue_ended(state) || (state == AMP_QUEUE_DONE && !q->again))
+        if (!may_enter(&old, q->again))
             return refuse_duplicate(job.id, state, err);
         job.runs = old.runs + 1;
     }
@@ -360,67 +342,47 @@ static int submit_change(void *ctx, const struct amp_store_rec *now, struct amp_
     return job_write(u, &job, c, err);
 }
 
-static int line_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                       struct amp_error *err)
+static struct amp_store_input input_of(const struct amp_queue_submit *q)
 {
-    struct change *u = ctx;
-    const struct submission sub = {u->submit->line};
-
-    (void)now;
-    amp_buf_reset(&u->json);
-    if (amp_rec_write(&submission_rec, &sub, &u->json, err) < 0)
-        return -1;
-    c->event = amp_queue_fsm.events[AMP_QUEUE_EV_SUBMIT].name;
-    c->to = "KEPT";
-    c->json = amp_buf_span(&u->json);
-    c->actor = u->submit->actor;
-    return 0;
+    return (struct amp_store_input){CONSUMER, q->job->message, q->line};
 }
 
-/* Whether the job can enter; reads only, the step decides. 0: yes; 1: the same message was
- * submitted before; -1: it is refused. */
-static int submission_check(struct amp_store *s, const struct amp_store_input *in,
-                            const struct amp_queue_submit *q, struct change *u,
-                            struct amp_error *err)
+int amp_queue_check(struct amp_store *s, const struct amp_queue_submit *q, struct amp_error *err)
 {
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    const struct amp_store_input in = input_of(q);
     struct amp_queue_job old;
 
-    if (in && amp_store_seen(s, in, err) == AMP_STORE_SEEN)
-        return 1;
-    int found = amp_queue_read(s, q->job->id, &u->mem, &old, err);
+    if (in.id.n) {
+        int seen = amp_store_seen(s, &in, err);
+        if (seen == AMP_STORE_SEEN_OTHER)
+            return amp_fail(err, AMP_NO, "duplicate_msg_id",
+                            "another message with the id %.*s was submitted before",
+                            AMP_CLIP(in.id, 200));
+        if (seen != AMP_STORE_NOT_SEEN)
+            return seen == AMP_STORE_SEEN ? 1 : -1;
+    }
+    int found = amp_queue_read(s, q->job->id, &mem, &old, err);
     if (found <= 0)
         return found;
-    *u->was = old.state;
-    if (!amp_queue_ended(old.state) || (old.state == AMP_QUEUE_DONE && !q->again))
-        return refuse_duplicate(q->job->id, old.state, err);
-    return 0;
+    return may_enter(&old, q->again) ? 0 : refuse_duplicate(q->job->id, old.state, err);
 }
 
-/* The line is written first: of identical jobs any line will do, and a job never lacks it. */
 int amp_queue_submit(struct amp_store *s, const struct amp_queue_submit *q, int64_t *seq,
                      uint8_t *now, enum amp_store_outcome *outcome, struct amp_error *err)
 {
     const struct amp_queue_step st = {
         .event = AMP_QUEUE_EV_SUBMIT, .actor = q->actor, .now_ms = q->now_ms};
-    const struct amp_store_input input = {CONSUMER, q->job->message, q->line};
-    const struct amp_store_input *in = q->job->message.n ? &input : NULL;
+    const struct amp_store_input in = input_of(q);
     uint8_t was = AMP_QUEUE_QUEUED;
     struct change u = {.st = &st, .submit = q, .was = now ? now : &was};
 
     change_init(&u);
-    int rc = submission_check(s, in, q, &u, err);
-    if (rc == 0)
-        rc = amp_store_update(s, AMP_KEY(AMP_SUBMISSION_KIND, q->job->id), NULL, line_change, &u,
-                              NULL, err);
-    else if (rc > 0 && outcome)
-        *outcome = AMP_STORE_REDELIVERED;
-    if (rc == 0) {
-        rc = amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, q->job->id), in, submit_change, &u,
-                              outcome, err);
-        *seq = rc == 0 ? (int64_t)amp_store_last_frame(s) : 0;
-    }
+    int rc = amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, q->job->id), in.id.n ? &in : NULL,
+                              submit_change, &u, outcome, err);
+    *seq = rc == 0 ? (int64_t)amp_store_last_frame(s) : 0;
     change_release(&u);
-    return rc < 0 ? -1 : 0;
+    return rc;
 }
 
 /* ---- removal ---- */
@@ -445,12 +407,7 @@ static int record_drop(void *ctx, const struct amp_store_rec *now, struct amp_st
 int amp_queue_forget(struct amp_store *s, struct amp_span id, const char *actor,
                      struct amp_error *err)
 {
-    enum amp_store_outcome outcome;
     void *ctx = (void *)(uintptr_t)actor;
 
-    if (amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, id), NULL, record_drop, ctx, &outcome, err) < 0)
-        return -1;
-    return outcome == AMP_STORE_COMMITTED ? amp_store_update(s, AMP_KEY(AMP_SUBMISSION_KIND, id),
-                                                             NULL, record_drop, ctx, NULL, err)
-                                          : 0;
+    return amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, id), NULL, record_drop, ctx, NULL, err);
 }

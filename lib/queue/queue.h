@@ -3,8 +3,8 @@
  * ends. Key "queue.<id>". The id is the job's identity in hex (amp_queue_identity), so an identical
  * submission finds the same record: while it has not ended, or was done, the second one is refused.
  *
- * The submitted line is a record of its own (key "submission.<id>"), so that a step of the job does
- * not write it again.
+ * The submitted line is in the ledger's record of the message (message/record/record.h), which the
+ * caller commits first, so that a job never lacks it and a step of the job does not write it again.
  *
  * A step is one commit, a compare-and-set: of two workers that claim a job, one gets it. Sync the
  * store before anything depends on a step (store/store.h); many steps may share one batch
@@ -16,8 +16,7 @@
 #include "queue/machine.h"
 #include "store/store.h"
 
-#define AMP_QUEUE_KIND      "queue"      /* of the records in the store */
-#define AMP_SUBMISSION_KIND "submission" /* of the submitted lines */
+#define AMP_QUEUE_KIND "queue" /* of the records in the store */
 
 enum {
     AMP_QUEUE_ID_MAX = 33,   /* 32 hex digits, NUL */
@@ -75,13 +74,16 @@ int amp_queue_identity(struct amp_span type, struct amp_span scope, struct amp_s
  * REDELIVERED: the same message was submitted before. */
 struct amp_queue_submit {
     const struct amp_queue_job *job;
-    struct amp_span line; /* the message's bytes */
+    struct amp_span line; /* the message's bytes, to know them again */
     bool again;
     const char *actor;
     int64_t now_ms;
 };
 int amp_queue_submit(struct amp_store *s, const struct amp_queue_submit *q, int64_t *seq,
                      uint8_t *now, enum amp_store_outcome *outcome, struct amp_error *err);
+/* What a submission would do; changes nothing. 0: it enters; 1: the same message was submitted
+ * before; NO duplicate_job, duplicate_msg_id: another message with its id was. */
+int amp_queue_check(struct amp_store *s, const struct amp_queue_submit *q, struct amp_error *err);
 
 /* One step. Of START, RELEASE, YIELD, FORCE, PARK, DONE, FAIL, LOSE the worker must have the claim,
  * and if seq and attempt are set, this claim: NO claim_lost. So what a worker says after it lost a
@@ -110,14 +112,11 @@ int amp_queue_step(struct amp_store *s, const struct amp_queue_step *st, struct 
 /* The job with this id. 1: found; 0: there is none. */
 int amp_queue_read(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
                    struct amp_queue_job *out, struct amp_error *err);
-/* The submitted line of a job. NO unknown_job. */
-int amp_queue_line(struct amp_store *s, struct amp_span id, struct amp_buf *out,
-                   struct amp_error *err);
 /* Calls fn for each job, in no order; fn returns 0, 1 (stop) or -1. */
 typedef int (*amp_queue_fn)(void *ctx, const struct amp_queue_job *job, struct amp_error *err);
 int amp_queue_each(struct amp_store *s, const char *state /* NULL: any */, amp_queue_fn fn,
                    void *ctx, struct amp_error *err);
-/* Removes an ended job and its submitted line, unless it changed meanwhile. */
+/* Removes an ended job, unless it changed meanwhile. */
 int amp_queue_forget(struct amp_store *s, struct amp_span id, const char *actor,
                      struct amp_error *err);
 

@@ -5,7 +5,7 @@ load lib
 
 # One state directory and one repository with an entry of each kind.
 setup_file() {
-  need_tool agent-registry amp-ack amp-route amp-sign amp-validate hitl-prompt worktree-bind
+  need_tool agent-registry amp-ack amp-route amp-sign amp-validate hitl-prompt task-dispatch worktree-bind
   cd "$BATS_FILE_TMPDIR" || return
   export AMP_STATE=$PWD/state
   amp-validate --example sw4rm/hitl_invocation >question
@@ -23,6 +23,11 @@ setup_file() {
   amp-ack track <ack >/dev/null
   amp-ack cursors move mbp vps 7
   ssh-keygen -q -t ed25519 -N '' -f key
+  for id in evt_1 evt_2; do
+    amp-validate --example rtp/task_create | sed "s/\"eventId\":\"[^\"]*\"/\"eventId\":\"$id\"/"
+  done | tee tasks | task-dispatch submit --type builder >/dev/null
+  cp tasks again
+  amp-validate --example sw4rm/data >>again
   touch signers
   amp-sign trust add --allowed-signers signers ann key.pub
   hitl-prompt suspend --agent ann --reason rest
@@ -75,11 +80,15 @@ binding        worktree-bind status ann --json
 binding        worktree-bind path ann --json
 reservation    worktree-bind reservations --json
 worktree_report worktree-bind gc --json
+job            task-dispatch queue --json
+submission     1:submit_again
 hook_record    1:worktree-bind hooks check --json
 hook_record    worktree-bind hooks install --json
 hook_record    worktree-bind hooks check --prove --json
 hook_record    worktree-bind hooks uninstall --json
 '
+
+submit_again() { task-dispatch submit --type builder <../again; }
 
 @test "every line of JSON output matches the published schema, and there is at least one" {
   local schema command status n=0 bad=0
@@ -97,7 +106,7 @@ hook_record    worktree-bind hooks uninstall --json
     amp-validate -S "$schema" --formats out 2>err | cmp - out || { echo "$command" && cat err out && bad=1; }
     n=$((n + 1))
   done <<<"$table"
-  [ "$n-$bad" = 40-0 ]
+  [ "$n-$bad" = 42-0 ]
 }
 
 @test "a schema refuses an unknown member and a missing one" {

@@ -16,7 +16,7 @@ submit_line() {
     cat submitted >&2
     return 1
   }
-  sed -n 's/.*"job":"\([0-9a-f]*\)".*/\1/p' submitted
+  sed -n 's/.*"ok":true.*"id":"\([0-9a-f]*\)".*/\1/p' submitted
 }
 # job_of ID: its line in the list.
 job_of() {

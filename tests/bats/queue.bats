@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The queue without workers: submissions, their order, the list.
+# The queue without workers: submissions of each protocol, their answers, their order, the list.
 
 load lib
 load pools
@@ -9,27 +9,53 @@ setup() {
   STATE=$PWD/st
 }
 
+# work N PAYLOAD: a message that asks for this work; N makes its id.
+work() {
+  printf '{"message_id":"00000000-0000-4000-8000-%012d","producer_id":"cli","correlation_id":"c","sequence_number":%d,' "$1" "$1"
+  printf '"retry_count":0,"message_type":"DATA","content_type":"application/json","content_length":%d,"payload":%s}\n' "${#2}" "$2"
+}
+# job N SCOPE [MEMBERS]: work with this scope, a JSON value.
+job() { work "$1" "{\"task_id\":\"t$1\",\"params\":{\"n\":$1},\"scope\":$2${3:+,$3}}"; }
+# answers STATUS [OPTION...] <lines: what submit answers, in the file answers.
+answers() {
+  local status=$1
+  shift
+  ends "$status" task-dispatch submit --state "$STATE" --config "$(config)" --type "${TYPE:-builder}" "$@" >answers 2>err
+}
+# answer LINE: one of them.
+answer() { sed -n "${1}p" answers; }
+# frames: how many records the log has.
+frames() { cat "$STATE"/log/*.ndjson | wc -l; }
+
 @test "jobs wait in the order of their priorities, then of their submission; the list shows place and reason" {
-  b=$(submit 0)
-  c=$(submit 20)
-  a=$(submit -19)
-  d=$(submit 0)
-  task-dispatch queue --state "$STATE" --json >list
-  grep -o '"id":"[0-9a-f]*"' list | cut -d'"' -f4 | diff <(printf '%s\n' "$a" "$b" "$d" "$c") -
-  [[ $(job_of "$d") == *'"position":3,"waits":"turn"'* ]]
-  run -0 task-dispatch queue --state "$STATE"
-  [[ ${lines[1]} == "${a:0:12}"*QUEUED*builder*-19*1* ]]
+  echo '{"queue":{"max_parallel":2}}' >amp.json
+  p='"priority":'
+  { job 1 '"a"' ${p}0 && job 2 '"b"' ${p}20 && job 3 '"c"' ${p}-19 && job 4 '"d"' ${p}0; } | answers 0
+  # In one batch: each answer has the place after all of them.
+  [[ $(answer 1) == '{"ok":true,"line":1,"id":"'*'","state":"QUEUED","type":"builder","priority":0,"position":2,"reason":"no_worker","task":"t1","message_id":"'*'"}' ]]
+  [[ $(answer 2) == *'"position":4,'* ]]
+  [[ $(answer 3) == *'"priority":-19,"position":1,'* ]]
+  [[ $(answer 4) == *'"position":3,'* ]]
+  task-dispatch queue --state "$STATE" --config amp.json --json >list
+  grep -o '"task":"[^"]*"' list | paste -sd' ' | grep -qx '"task":"t3" "task":"t1" "task":"t4" "task":"t2"'
+  run -0 task-dispatch queue --state "$STATE" --config amp.json
+  [[ ${lines[1]} == *QUEUED*builder*-19*1*no_worker*t3* ]]
 }
 
-@test "the same work again is the same job, until it is cancelled" {
+@test "the same work again is the same job, until it is cancelled; the same message changes nothing" {
   work='{"task_id":"t","params":{"n":1},"scope":"x"}'
-  line="{\"message_id\":\"%s\",\"producer_id\":\"cli\",\"correlation_id\":\"c\",\"sequence_number\":%s,\"retry_count\":0,"
-  line+="\"message_type\":\"DATA\",\"content_type\":\"application/json\",\"content_length\":${#work},\"payload\":$work}\n"
-  printf "$line" 00000000-0000-4000-8000-000000000001 1 >one
-  printf "$line" 00000000-0000-4000-8000-000000000002 2 >two
+  work 1 "$work" >one
+  work 2 "$work" >two
   id=$(submit_line 0 <one)
-  run -1 task-dispatch submit --state "$STATE" --type builder <two
-  [[ $output == *'"accepted":false,"code":"duplicate_job"'* ]]
+  before=$(frames)
+  answers 1 <two
+  [[ $(answer 1) == *'"ok":false,"line":1,"id":"'"$id"'","message_id":"00000000-0000-4000-8000-000000000002","code":"duplicate_job"'*QUEUED* ]]
+  answers 0 <one
+  [[ $(answer 1) == *"\"id\":\"$id\""*'"repeated":true'* ]]
+  TYPE=other answers 1 <one
+  [[ $(answer 1) == *'"code":"duplicate_msg_id"'* ]]
+  # A refused message leaves nothing, so it can be sent again.
+  [ "$(frames)" = "$before" ]
   run -0 task-dispatch queue show --state "$STATE" "$id"
   [[ ${lines[0]} == *"\"scope\":\"{"*'"attempts":0'* ]]
   [ "${lines[1]}" = "$(cat one)" ]
@@ -37,15 +63,112 @@ setup() {
   is_state "$id" CANCELLED
   [ "$(submit_line 0 <two)" = "$id" ]
   is_state "$id" QUEUED
+  run -0 task-dispatch queue show --state "$STATE" "$id"
+  [ "${lines[1]}" = "$(cat two)" ]
 }
 
-@test "a submission says its scope, a priority has 40 levels, and an unknown job is refused" {
-  work='{"task_id":"t","params":{}}'
-  line="{\"message_id\":\"00000000-0000-4000-8000-000000000001\",\"producer_id\":\"cli\",\"correlation_id\":\"c\","
-  line+="\"sequence_number\":1,\"retry_count\":0,\"message_type\":\"DATA\",\"content_type\":\"application/json\","
-  run -1 task-dispatch submit --state "$STATE" --type builder <<<"$line\"content_length\":${#work},\"payload\":$work}"
-  [[ $output == *'"code":"scope_required"'* ]]
+@test "each line gets an answer; an invalid one with its number, code and what was expected" {
+  {
+    work 1 '{"task_id":"t","params":{}}'
+    echo
+    echo '{bad'
+    work 2 '{"task_type":"CreateTicket","title":"x"}'
+    job 3 '{"paths":["a","a"],"branch":["b"]}'
+    job 4 '"x"' '"priority":"urgent"'
+    job 5 '"x"' '"priority":-20'
+    work 6 '{"text":"no work"}'
+    job 7 '"x"' | sed 's/"DATA"/"CONTROL"/; s/,"scope":"x"//; s/"content_length":[0-9]*/"content_length":36/'
+    job 8 '"y"'
+  } | answers 1
+  [[ $(answer 1) == *'"ok":false,"line":1,'*'"code":"scope_required"'* ]]
+  [[ $(answer 2) == *'"ok":false,"line":3,"code":"invalid_json"'* ]]
+  [[ $(answer 3) == *'"line":4,'*'"code":"scope_required"'* ]]
+  [[ $(answer 4) == *'"line":5,'*'"code":"bad_scope"'* ]]
+  [[ $(answer 5) == *'"line":6,'*'"code":"validation_error"'*'"field":"payload.priority"'* ]]
+  [[ $(answer 6) == *'"line":7,'*'"code":"validation_error"'*'"field":"payload.priority","expected":"at least -19"'* ]]
+  [[ $(answer 7) == *'"line":8,'*'"code":"not_a_submission"'* ]]
+  [[ $(answer 8) == *'"line":9,'*'"code":"validation_error"'*'"field":"payload.scope"'* ]]
+  [[ $(answer 9) == *'"ok":true,"line":10,'*'"task":"t8"'* ]]
+  [ "$(grep -c '"code":"scope_required"' "$STATE/error.ndjson")" = 2 ]
+  run -1 task-dispatch submit --state "$STATE" <<<"$(job 9 '"x"')"
+  [[ $output == *'"code":"type_required"'* ]]
+  run -1 task-dispatch submit --state "$STATE" --type 'a/b' <<<"$(job 9 '"x"')"
+  [[ $output == *'"code":"bad_value"'* ]]
   run -64 task-dispatch submit --state "$STATE" --type builder --priority 21 </dev/null
   run -1 task-dispatch queue show --state "$STATE" 0123
   [[ $output == *"no job has the id 0123"* ]]
+}
+
+@test "--no-queue refuses what cannot start at once, and leaves no trace of it" {
+  echo '{"queue":{"max_parallel":3}}' >amp.json
+  { job 1 '"a"' && job 2 '"a"' && job 3 '"b"'; } | answers 1 --no-queue
+  [[ $(answer 1) == *'"ok":true'*'"position":1'* ]]
+  [[ $(answer 2) == *'"ok":false'*'"code":"scope_taken"'* ]]
+  [[ $(answer 3) == *'"ok":true'*'"position":2'* ]]
+  job 4 '"c"' | answers 0 --no-queue
+  before=$(frames)
+  { job 5 '"d"' && job 6 '"e"' '"priority":-5' && job 7 '"f"' '"priority":5'; } | answers 1 --no-queue
+  [[ $(answer 1) == *'"code":"type_full"'*builder* ]]
+  # The jobs that wait are behind the more urgent one.
+  [[ $(answer 2) == *'"ok":true'*'"position":1'* ]]
+  [[ $(answer 3) == *'"code":"type_full"'* ]]
+  [ "$(frames)" = $((before + 2)) ]
+  run -0 grep -c 000000000005 "$STATE"/log/*.ndjson "$STATE/error.ndjson"
+  # Later it can enter; another type has places of its own.
+  job 5 '"d"' | TYPE=other answers 0 --no-queue
+  hitl-prompt suspend --state "$STATE" --task t8 --reason rest
+  job 8 '"g"' | TYPE=third answers 1 --no-queue
+  [[ $(answer 1) == *'"code":"suspended"'* ]]
+  job 8 '"g"' | TYPE=third answers 0
+  [[ $(answer 1) == *'"reason":"suspended"'* ]]
+}
+
+@test "a lone line is answered while the input stays open" {
+  mkfifo in
+  task-dispatch submit --state "$STATE" --type builder <in >out 2>err &
+  pid=$!
+  exec 9>in
+  job 1 '"a"' >&9
+  wait_until 10 grep -q '"line":1,' out
+  job 2 '"b"' >&9
+  wait_until 10 grep -q '"line":2,' out
+  exec 9>&-
+  ends 0 wait $pid
+}
+
+@test "tasks of AOP bring their priority, and the workspace, branch and paths that they write as their scope" {
+  amp-validate --example aop/task | jq -c '.target.agent_name = "builder" | .task += {
+    priority: "CRITICAL", environment: {workspace_root: "/srv/p", git_branch: "b1"},
+    access: {filesystem: {read_paths: ["/srv/p"], write_paths: ["/srv/p/src/", "/srv/p/docs"]}},
+    expected_outputs: [{type: "FILE", path: "/srv/p/src/a.txt", description: "d"}],
+    inputs: [{type: "FILE", path: "/srv/p/b.txt"}, {type: "FILE", path: "/srv/p/docs/c.txt", read_only: false}]}
+    | ., (.task.task_id = "T2" | .task.priority = "LOW" | del(.task.access)
+      | .task.environment.workspace_root = "C:\\w" | .task.expected_outputs[0].path = "C:\\w\\x\\y.c" | del(.task.inputs)),
+      (.task.task_id = "T3" | .task.priority = "HIGH" | .task.environment.workspace_root = "/srv/p/src"),
+      (.task.task_id = "T4" | del(.task.priority) | del(.task.access, .task.expected_outputs, .task.inputs)),
+      (.task.task_id = "T5" | .task.priority = "URGENT"),
+      (.task.task_id = "T6" | .task.expected_outputs[0].path = "/srv/q/x")' >tasks
+  run -1 task-dispatch submit --state "$STATE" <tasks
+  [[ $output == *'"line":5,'*'"code":"E_SCHEMA_VALIDATION"'*'"field":"task.priority"'* ]]
+  [[ $output == *'"line":6,'*'"code":"E_PERMISSION_DENIED"'* ]]
+  task-dispatch queue --state "$STATE" --json | jq -r '"\(.task) \(.type) \(.priority) \(.scope)"' >got
+  diff - got <<'END'
+TASK-001 builder -15 {"repositories":["/srv/p"],"branches":["b1"],"paths":["/docs","/docs/c.txt","/src","/src/a.txt"]}
+T3 builder -5 {"repositories":["/srv/p/src"],"branches":["b1"]}
+T4 builder 0 {"repositories":["/srv/p"],"branches":["b1"]}
+T2 builder 10 {"repositories":["C:\\w"],"branches":["b1"],"paths":["/x/y.c"]}
+END
+}
+
+@test "a job has the deadline of its message or task; what has expired is refused, what expires fails" {
+  amp-validate --example rtp/task_create | jq -c '.toAgentId = "builder" | .payload.priority = "low"
+    | ., (.eventId = "evt_2" | .payload.taskId = "T2" | .payload.deadlineAt = "2020-01-01T00:00:00.000Z"),
+      (.eventId = "evt_3" | .payload.taskId = "T3" | .payload.priority = "urgent")' >tasks
+  { cat tasks && job 1 '"a"' | sed 's/"retry_count"/"ttl_ms":1,&/'; } | answers 1
+  [[ $(answer 1) == *'"ok":true'*'"priority":10,'* ]]
+  [[ $(answer 2) == *'"code":"deadline_passed"'* ]]
+  [[ $(answer 3) == *'"ok":false'* ]]
+  [[ $(answer 4) == *'"ok":true'* ]]
+  [ "$(task-dispatch queue --state "$STATE" --json | jq -r 'select(.type == "builder" and .priority == 10) | .deadline[:10]')" = \
+    "$(jq -r '[.expiresAt, .payload.deadlineAt] | min[:10]' tasks | head -n 1)" ]
 }

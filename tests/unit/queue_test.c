@@ -200,14 +200,8 @@ static void test_steps(struct amp_order *o)
     TAP_INT(step(AMP_QUEUE_EV_YIELD, "w1"), 0, "the agent was ended");
     amp_queue_read(s, amp_span_str(claimed), &mem, &job, &err);
     TAP_OK(job.state == AMP_QUEUE_CANCELLED && amp_span_is(job.cancelled_by, "ann"), "by a person");
-    AMP_BUF struct amp_buf line = {.max = 100};
-    TAP_INT(amp_queue_line(s, amp_span_str(claimed), &line, &err), 0, "its line");
-    TAP_OK(amp_span_is(amp_buf_span(&line), "{\"a\":1}"), "is what was submitted");
     amp_queue_forget(s, amp_span_str(claimed), "test", &err);
     TAP_INT(amp_queue_read(s, amp_span_str(claimed), &mem, &job, &err), 0, "it is removed");
-    TAP_OK(amp_queue_line(s, amp_span_str(claimed), &line, &err) < 0 &&
-               strcmp(err.code, "unknown_job") == 0,
-           "with its line");
     TAP_OK(step(AMP_QUEUE_EV_CLAIM, "w1") < 0 && strcmp(err.code, "unknown_job") == 0,
            "a step of a job that is not there");
 }

@@ -6,14 +6,12 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
-#include "../tasks/tasks.h"
 #include "../verbs.h"
-#include "cli/config.h"
 #include "cli/table.h"
 #include "cli/time.h"
-#include "flow/queue/queue.h"
+#include "desk.h"
+#include "message/record/record.h"
 #include "queue.h"
-#include "worktree/paths/glob.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 
@@ -33,9 +31,7 @@ const struct amp_opt queue_list_opts[] = {
 };
 
 struct listing {
-    struct amp_store *store;
-    struct amp_order *order;
-    struct amp_queue_settings set;
+    struct queue_desk desk;
     struct amp_table table;
     struct amp_buf line, mem;
     int64_t now_ms;
@@ -46,6 +42,16 @@ static bool is_wanted(const struct amp_queue_job *j)
 {
     return (!state_of || strcmp(state_of, amp_queue_fsm.states[j->state].name) == 0) &&
            (!type || amp_span_is(j->type, type));
+}
+
+static void permits_print(struct amp_jw *w, const struct amp_queue_job *j)
+{
+    if (j->n_permits == 0)
+        return;
+    amp_jw_member_open(w, "permits", '[');
+    for (uint32_t i = 0; i < j->n_permits; i++)
+        amp_jw_str(w, j->permits[i]);
+    amp_jw_close(w, ']');
 }
 
 /* p: NULL for a job that does not wait. */
@@ -60,26 +66,38 @@ static int json_print(struct listing *l, const struct amp_queue_job *j,
     amp_jw_member_text(&w, "state", amp_queue_fsm.states[j->state].name);
     amp_jw_member_str(&w, "id", j->id);
     amp_jw_member_str(&w, "type", j->type);
-    amp_jw_some_str(&w, "message", j->message);
+    amp_jw_member_str(&w, "protocol", j->protocol);
+    amp_jw_member_str(&w, "message", j->message);
+    amp_jw_some_str(&w, "from", j->from);
     amp_jw_some_str(&w, "task", j->task);
     amp_jw_member_int(&w, "priority", j->priority);
     if (p) {
         amp_jw_member_int(&w, "effective", p->effective);
-        if (p->position)
-            amp_jw_member_int(&w, "position", (int64_t)p->position);
-        amp_jw_member_text(&w, "waits", amp_waits_name(p->why));
+        amp_jw_some_int(&w, "position", (int64_t)p->position);
+        amp_jw_member_text(&w, "waits", amp_waits_name(queue_desk_waits(&l->desk, j->type, p)));
         amp_jw_some_str(&w, "behind", p->behind);
         amp_jw_member_int(&w, "age_ms", l->now_ms - j->submitted_ms);
     }
     amp_jw_some_str(&w, "scope", j->scope);
     amp_jw_some_str(&w, "worker", j->worker);
     amp_jw_some_str(&w, "session", j->session);
+    amp_jw_some_str(&w, "asked_by", j->asked_by);
+    amp_jw_some_str(&w, "cancelled_by", j->cancelled_by);
     amp_jw_member_int(&w, "attempts", j->attempts);
+    amp_jw_some_int(&w, "losses", j->losses);
+    amp_jw_member_int(&w, "runs", j->runs);
+    amp_jw_some_int(&w, "tokens_in", j->tokens_in);
+    amp_jw_some_int(&w, "tokens_out", j->tokens_out);
+    amp_jw_some_int(&w, "cost_micros", j->micros);
     amp_jw_some_str(&w, "code", j->code);
     amp_jw_some_str(&w, "reason", j->reason);
+    amp_jw_some_str(&w, "question", j->question);
+    permits_print(&w, j);
     amp_time_member(&w, "submitted", j->submitted_ms);
     amp_time_member(&w, "claimed", j->claimed_ms);
+    amp_time_member(&w, "started", j->started_ms);
     amp_time_member(&w, "until", j->until_ms);
+    amp_time_member(&w, "deadline", j->deadline_ms);
     amp_time_member(&w, "ended", j->ended_ms);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&l->line), err);
@@ -104,7 +122,7 @@ static int row_print(struct listing *l, const struct amp_queue_job *j,
         j->type,
         amp_span_str(level),
         amp_span_str(place),
-        p ? amp_span_str(amp_waits_name(p->why)) : j->code,
+        p ? amp_span_str(amp_waits_name(queue_desk_waits(&l->desk, j->type, p))) : j->code,
         amp_age_text(l->now_ms - since, age),
         j->worker,
         j->task.n ? j->task : j->message,
@@ -131,7 +149,7 @@ static int place_each(void *ctx, struct amp_span id, const struct amp_order_plac
 {
     struct listing *l = ctx;
     struct amp_queue_job j;
-    int found = amp_queue_read(l->store, id, &l->mem, &j, err);
+    int found = amp_queue_read(l->desk.store, id, &l->mem, &j, err);
 
     if (found < 0)
         return -1;
@@ -142,36 +160,21 @@ static int place_each(void *ctx, struct amp_span id, const struct amp_order_plac
 static int states_print(struct listing *l, int first, int last, struct amp_error *err)
 {
     for (int s = first; s <= last; s++)
-        if (amp_queue_each(l->store, amp_queue_fsm.states[s].name, job_each, l, err) < 0)
+        if (amp_queue_each(l->desk.store, amp_queue_fsm.states[s].name, job_each, l, err) < 0)
             return -1;
     return 0;
 }
 
-static int64_t type_most(void *ctx, struct amp_span name)
+static int listing_open(struct listing *l, struct amp_error *err)
 {
-    const struct listing *l = ctx;
-
-    return amp_queue_most(&l->set, name);
-}
-
-static int listing_open(struct listing *l, json_t **config, struct amp_error *err)
-{
-    struct amp_order_options how = {.most = type_most, .patterns = amp_glob_overlap, .ctx = l};
-
     amp_buf_init(&l->line, LINE_MAX_BYTES);
     amp_buf_init(&l->mem, LINE_MAX_BYTES);
-    amp_queue_settings_default(&l->set);
-    if (amp_config_load(task_config, task_state, config, err) < 0 ||
-        amp_queue_settings_load(&l->set, *config, err) < 0 || tasks_look(&l->store, err) < 0)
-        return -1;
-    how.ageing_ms = l->set.ageing_ms;
-    return amp_order_open(&l->order, l->store, &how, err);
+    return queue_desk_open(&l->desk, false, err);
 }
 
 static void listing_close(struct listing *l)
 {
-    amp_order_close(l->order);
-    amp_store_close(l->store);
+    queue_desk_close(&l->desk);
     amp_buf_release(&l->line);
     amp_buf_release(&l->mem);
 }
@@ -179,7 +182,7 @@ static void listing_close(struct listing *l)
 static int jobs_print(struct listing *l, struct amp_error *err)
 {
     if (states_print(l, AMP_QUEUE_CLAIMED, AMP_QUEUE_PREEMPTING, err) < 0 ||
-        amp_order_each(l->order, l->now_ms, place_each, l, err) < 0)
+        amp_order_each(l->desk.order, l->now_ms, place_each, l, err) < 0)
         return -1;
     return all || json || state_of ? states_print(l, AMP_QUEUE_DONE, AMP_QUEUE_CANCELLED, err) : 0;
 }
@@ -189,13 +192,12 @@ int queue_list(int argc, char **argv)
     static const char *const head[] = {"JOB",   "STATE", "TYPE",   "PRIORITY", "PLACE",
                                        "WAITS", "AGE",   "WORKER", "WORK"};
     struct listing l = {.now_ms = amp_now_ms()};
-    json_auto_t *config = NULL;
     struct amp_error err;
 
     (void)argc, (void)argv;
     amp_table_init(&l.table, head, sizeof head / sizeof *head);
     l.table.fit = amp_page_columns(STDOUT_FILENO);
-    int rc = listing_open(&l, &config, &err) < 0 ? -1 : jobs_print(&l, &err);
+    int rc = listing_open(&l, &err) < 0 ? -1 : jobs_print(&l, &err);
     if (rc == 0 && !json && l.n)
         rc = amp_table_print(&l.table, &err);
     else if (rc == 0 && !json)
@@ -210,31 +212,43 @@ int queue_list(int argc, char **argv)
 
 const struct amp_opt queue_status_opts[] = {AMP_OPT_END};
 
+/* The message that asked for the job, from the ledger. */
+static int message_print(struct listing *l, struct amp_span id, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct amp_message_rec rec;
+
+    if (amp_message_find(l->desk.store, id, &mem, &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0;
+    return amp_out(rec.line, err) < 0 ? -1 : amp_out(AMP_SPAN("\n"), err);
+}
+
 static int status_print(struct listing *l, const char *id, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {.max = LINE_MAX_BYTES};
+    AMP_BUF struct amp_buf message = {.max = LINE_MAX_BYTES};
     struct amp_order_place place;
     struct amp_queue_job j;
-    int found = amp_queue_read(l->store, amp_span_str(id), &l->mem, &j, err);
+    int found = amp_queue_read(l->desk.store, amp_span_str(id), &l->mem, &j, err);
 
     if (found == 0)
         return amp_fail(err, AMP_NO, "unknown_job", "no job has the id %s", id);
-    int waits = found < 0 ? -1 : amp_order_place(l->order, j.id, l->now_ms, &place, err);
-    if (waits < 0 || json_print(l, &j, waits ? &place : NULL, err) < 0 ||
-        amp_queue_line(l->store, j.id, &line, err) < 0 || amp_buf_str(&line, "\n", err) < 0)
-        return -1;
-    return amp_out(amp_buf_span(&line), err);
+    int waits = found < 0 ? -1 : amp_order_place(l->desk.order, j.id, l->now_ms, &place, err);
+    return waits < 0 || amp_buf_add(&message, j.message.p, j.message.n, err) < 0 ||
+                   json_print(l, &j, waits ? &place : NULL, err) < 0
+               ? -1
+               : message_print(l, amp_buf_span(&message), err);
 }
 
 int queue_status(int argc, char **argv)
 {
     struct listing l = {.now_ms = amp_now_ms()};
-    json_auto_t *config = NULL;
     struct amp_error err;
 
     if (argc == 0)
         amp_die_usage("no job: give its id (task-dispatch queue --json shows them)");
-    int rc = listing_open(&l, &config, &err);
+    int rc = listing_open(&l, &err);
     for (int i = 0; i < argc && rc == 0; i++)
         rc = status_print(&l, argv[i], &err);
     listing_close(&l);

@@ -1,137 +1,307 @@
-/* task-dispatch submit, preempt, queue cancel: jobs enter the queue, and people end them. */
-#include <stdio.h>
+/*
+ * task-dispatch submit: a filter that makes jobs of messages, one answer for each line. The lines
+ * that have arrived share one batch and one sync of the store; the answers follow the sync.
+ */
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
-#include <amp/base/id.h>
 #include <amp/base/num.h>
-#include <amp/json/lines.h>
 #include <amp/json/writer.h>
 
 #include "../verbs.h"
-#include "cli/config.h"
+#include "base/grow.h"
+#include "cli/finding.h"
+#include "desk.h"
 #include "flow/identity/person.h"
-#include "flow/queue/queue.h"
-#include "message/ledger/ledger.h"
+#include "flow/intake.h"
+#include "flow/queue/submit.h"
 #include "queue.h"
+#include "json/record.h"
 
-#define LINE_MAX_BYTES (32u << 20)
+#define LINE_MAX_BYTES (1u << 20)
+#define TEXT_MAX       ((size_t)1 << 30)
+#define ANSWERS_MOST   4096 /* lines until the next sync */
 
 static const char *type, *priority;
-static bool again;
+static bool again, no_queue;
 static int64_t level;
 
 const struct amp_opt queue_submit_opts[] = {
     {0, "type", AMP_OPT_STRING, &type, "TYPE", "the type of agents (default: the message's)"},
     {0, "priority", AMP_OPT_STRING, &priority, "N", "-19 (first) to 20 (default: the message's)"},
     {0, "again", AMP_OPT_FLAG, &again, NULL, "also if an identical job was done"},
-    AMP_OPT_END,
-};
-const struct amp_opt queue_rank_opts[] = {
-    {0, "priority", AMP_OPT_STRING, &priority, "N", "the new priority, -19 (first) to 20"},
-    AMP_OPT_END,
-};
-const struct amp_opt queue_ask_opts[] = {
+    {0, "no-queue", AMP_OPT_FLAG, &no_queue, NULL, "refuse what could not start at once"},
     AMP_OPT_END,
 };
 
-static int line_out(struct amp_jw *w, struct amp_buf *line, struct amp_error *err)
-{
-    amp_jw_close(w, '}');
-    return amp_jw_end(w, err) < 0 || amp_buf_str(line, "\n", err) < 0
-               ? -1
-               : amp_out(amp_buf_span(line), err);
-}
+/* What is answered to a line, after the sync. */
+struct reply {
+    char id[AMP_QUEUE_ID_MAX]; /* of its job */
+    bool ok, repeated;
+    uint64_t line;
+    size_t text, message, n_message; /* in texts: the members of a refusal, NUL-terminated (0:
+                                        none); the message's id */
+};
 
-/* One line of the answer: accepted, or refused with its code. */
-static int answer_out(struct amp_span message, const char *job, const struct amp_error *why,
-                      struct amp_error *err)
+struct filter {
+    struct queue_desk desk;
+    struct amp_submitter to;
+    struct amp_intake in;
+    bool intake, batch;
+    struct reply *reply;
+    size_t n, cap;
+    struct amp_buf texts, line, mem, members;
+    bool told; /* members has those of the first error of this line */
+};
+
+/* ---- the lines ---- */
+
+/* Prints the error, and keeps what the answer has of it. */
+static void finding_keep(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
 {
-    AMP_BUF struct amp_buf line = {0};
+    struct filter *t = ctx;
     struct amp_jw w;
 
-    amp_buf_init(&line, 65536);
-    amp_jw_init(&w, &line);
+    amp_finding_print_error(NULL, f, at);
+    if (f->severity != AMP_SEV_ERROR || t->told)
+        return;
+    t->told = true;
+    amp_jw_init(&w, &t->members);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "message");
-    amp_jw_str(&w, message);
-    amp_jw_key(&w, "accepted");
-    amp_jw_bool(&w, !why);
-    amp_jw_key(&w, why ? "code" : "job");
-    amp_jw_str(&w, amp_span_str(why ? why->code : job));
-    if (why) {
-        amp_jw_key(&w, "reason");
-        amp_jw_str(&w, amp_span_str(why->what));
-    }
-    return line_out(&w, &line, err);
+    amp_jw_member_text(&w, "code", f->code);
+    amp_jw_member_text(&w, "message", f->message);
+    amp_jw_some_str(&w, "field", amp_span_str(f->field));
+    amp_jw_some_str(&w, "expected", amp_span_str(f->expected));
+    amp_jw_close(&w, '}');
 }
 
-static int job_submit(struct amp_store *s, const struct amp_view *v, struct amp_submission *sub,
-                      struct amp_error *err)
+static struct reply *reply_add(struct filter *f, const struct amp_view *v, struct amp_error *err)
 {
-    int64_t seq;
+    if (amp_grow(&f->reply, &f->cap, f->n, sizeof *f->reply, err) < 0)
+        return NULL;
+    struct reply *r = &f->reply[f->n];
+    *r = (struct reply){.line = f->in.lines.number, .message = f->texts.len, .n_message = v->id.n};
+    if (amp_buf_add(&f->texts, v->id.p, v->id.n, err) < 0)
+        return NULL;
+    f->n++;
+    return r;
+}
 
-    if (amp_submission_of(sub, v, err) < 0)
-        return -1;
-    if (type)
-        sub->job.type = amp_span_str(type);
-    if (priority)
-        sub->job.priority = level;
-    if (!amp_id_is_safe(sub->job.type))
-        return amp_fail(err, AMP_NO, "bad_value", "no type of agents: give --type");
-    if (amp_queue_identity(sub->job.type, sub->job.scope, sub->job.digest, AMP_SPAN(""), sub->id,
-                           err) < 0)
-        return -1;
-    sub->job.id = amp_span_str(sub->id);
-    const struct amp_queue_submit q = {.job = &sub->job,
-                                       .line = v->line,
-                                       .again = again,
-                                       .actor = amp_cli_name(),
-                                       .now_ms = amp_now_ms()};
-    return amp_message_record(s, v, q.now_ms, NULL, err) < 0 ||
-                   amp_queue_submit(s, &q, &seq, NULL, NULL, err) < 0
+/* The code and the text of a refusal, as members of an object. */
+static int refusal_note(struct filter *f, struct reply *r, struct amp_span members,
+                        struct amp_error *err)
+{
+    r->text = f->texts.len;
+    return amp_buf_add(&f->texts, members.p, members.n, err) < 0
                ? -1
-               : 0;
+               : amp_buf_add(&f->texts, "", 1, err);
 }
 
-/* 0: accepted or refused; -1: failure. */
-static int line_take(struct amp_store *s, struct amp_reader *r, struct amp_span line, int *status,
-                     struct amp_error *err)
+static int refusal_compose(struct filter *f, const struct amp_error *why, struct amp_error *err)
 {
-    AMP_CLEANUP(amp_submission_release) struct amp_submission sub = {0};
-    const struct amp_check_options how = {0};
-    struct amp_view v = {0};
-    struct amp_error why;
+    struct amp_jw w;
 
-    amp_submission_init(&sub);
-    int rc = amp_reader_line(r, line, &how, &v, NULL, NULL, err);
+    amp_buf_reset(&f->members);
+    amp_jw_init(&w, &f->members);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "code", why->code);
+    amp_jw_member_text(&w, "message", why->what);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
+
+/* Refusals by the state of the queue are not faults of the message: the error log has none. */
+static bool is_of_queue(const char *code)
+{
+    static const char *const codes[] = {"duplicate_job", "type_full", "scope_taken", "suspended"};
+
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (strcmp(code, codes[i]) == 0)
+            return true;
+    return false;
+}
+
+static int message_take(struct filter *f, struct amp_view *v, struct amp_error *err)
+{
+    struct amp_submitted said;
+    struct amp_error why;
+    int rc = amp_submit(&f->to, v, &said, &why, err);
+
     if (rc < 0)
         return -1;
-    if (rc == 0) {
-        v.id = AMP_SPAN("");
-        amp_fail(&why, AMP_NO, "validation_error", "the line is not a valid message");
-    } else if (job_submit(s, &v, &sub, &why) == 0) {
-        return amp_store_sync(s, err) < 0 ? -1 : answer_out(v.id, sub.id, NULL, err);
-    }
-    if (why.status != AMP_NO) {
-        *err = why;
+    struct reply *r = reply_add(f, v, err);
+    if (!r)
         return -1;
+    r->ok = rc > 0;
+    r->repeated = said.repeated;
+    memcpy(r->id, said.id, sizeof r->id);
+    if (rc > 0)
+        return 0;
+    amp_status_note(AMP_NO);
+    if (is_of_queue(why.code))
+        amp_refused(why.code, 1);
+    else if (amp_intake_refuse(&f->in, v, &why, err) < 0)
+        return -1;
+    return refusal_compose(f, &why, err) < 0 ? -1
+                                             : refusal_note(f, r, amp_buf_span(&f->members), err);
+}
+
+static int line_refuse(struct filter *f, const struct amp_view *v, struct amp_error *err)
+{
+    struct reply *r = reply_add(f, v, err);
+
+    amp_status_note(AMP_NO);
+    return r ? refusal_note(f, r, amp_buf_span(&f->members), err) : -1;
+}
+
+/* Takes the lines that were read, up to the limit. 1: there may be more; 0; -1. */
+static int lines_take(struct filter *f, struct amp_error *err)
+{
+    struct amp_view v;
+    int got = AMP_INTAKE_NONE;
+
+    while (f->n < ANSWERS_MOST) {
+        f->told = false;
+        amp_buf_reset(&f->members);
+        got = amp_intake_next(&f->in, &v, err);
+        if (got <= 0)
+            break;
+        if (!f->batch && amp_store_begin(f->desk.store, err) < 0)
+            return -1;
+        f->batch = true;
+        if ((got == AMP_INTAKE_MESSAGE ? message_take(f, &v, err) : line_refuse(f, &v, err)) < 0)
+            return -1;
     }
-    *status = AMP_NO;
-    return answer_out(v.id, "", &why, err);
+    return got < 0 ? -1 : got > 0;
+}
+
+/* ---- the answers ---- */
+
+static int place_print(struct filter *f, struct amp_jw *w, const struct reply *r,
+                       struct amp_error *err)
+{
+    struct amp_order_place place = {0};
+    struct amp_queue_job job;
+    int found = amp_queue_read(f->desk.store, amp_span_str(r->id), &f->mem, &job, err);
+    int waits =
+        found <= 0 ? found : amp_order_place(f->desk.order, job.id, amp_now_ms(), &place, err);
+
+    if (waits < 0)
+        return -1;
+    if (!found) /* it ended and was forgotten meanwhile */
+        return 0;
+    amp_jw_member_text(w, "state", amp_queue_fsm.states[job.state].name);
+    amp_jw_member_str(w, "type", job.type);
+    amp_jw_member_int(w, "priority", job.priority);
+    if (waits && place.position)
+        amp_jw_member_uint(w, "position", place.position);
+    enum amp_waits why = waits ? queue_desk_waits(&f->desk, job.type, &place) : AMP_WAITS_TURN;
+    amp_jw_key(w, "reason");
+    if (why == AMP_WAITS_TURN)
+        amp_jw_null(w);
+    else
+        amp_jw_str(w, amp_span_str(amp_waits_name(why)));
+    amp_jw_some_str(w, "behind", place.behind);
+    amp_jw_some_str(w, "task", job.task);
+    return 0;
+}
+
+static int reply_print(struct filter *f, const struct reply *r, struct amp_error *err)
+{
+    struct amp_jw w;
+
+    amp_buf_reset(&f->line);
+    amp_jw_init(&w, &f->line);
+    amp_jw_open(&w, '{');
+    amp_jw_member_bool(&w, "ok", r->ok);
+    amp_jw_member_uint(&w, "line", r->line);
+    amp_jw_some_str(&w, "id", amp_span_str(r->id));
+    if (r->ok && place_print(f, &w, r, err) < 0)
+        return -1;
+    if (r->repeated)
+        amp_jw_member_bool(&w, "repeated", true);
+    amp_jw_some_str(&w, "message_id", (struct amp_span){f->texts.data + r->message, r->n_message});
+    if (r->ok)
+        amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    /* The members of the refusal follow, with the closing bracket. */
+    if (!r->ok && (amp_buf_str(&f->line, ",", err) < 0 ||
+                   amp_buf_str(&f->line, f->texts.data + r->text + 1, err) < 0))
+        return -1;
+    return amp_buf_str(&f->line, "\n", err) < 0 ? -1 : amp_out(amp_buf_span(&f->line), err);
+}
+
+static int replies_print(struct filter *f, struct amp_error *err)
+{
+    if (f->batch)
+        amp_store_end(f->desk.store);
+    f->batch = false;
+    if (f->n == 0)
+        return 0;
+    if (amp_store_sync(f->desk.store, err) < 0 || queue_desk_look(&f->desk, err) < 0)
+        return -1;
+    for (size_t i = 0; i < f->n; i++)
+        if (reply_print(f, &f->reply[i], err) < 0)
+            return -1;
+    f->n = 0;
+    amp_buf_reset(&f->texts);
+    return amp_out_flush(err);
+}
+
+/* ---- the loop ---- */
+
+static bool input_waits(void)
+{
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+static int filter_run(struct filter *f, struct amp_error *err)
+{
+    while (true) {
+        int more = lines_take(f, err);
+        if (more < 0)
+            return -1;
+        if ((more || f->in.lines.eof || !input_waits()) && replies_print(f, err) < 0)
+            return -1;
+        if (more)
+            continue;
+        if (f->in.lines.eof)
+            return 0;
+        if (amp_lines_fill(&f->in.lines, STDIN_FILENO, err) == AMP_READ_FAILED && errno != EINTR)
+            return -1;
+    }
+}
+
+static int filter_open(struct filter *f, struct amp_error *err)
+{
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "submit work", err) < 0 ||
+        queue_desk_open(&f->desk, true, err) < 0 ||
+        amp_intake_init(&f->in, f->desk.store, amp_cli_name(), err) < 0)
+        return -1;
+    f->intake = true;
+    f->in.say = finding_keep;
+    f->in.say_ctx = f;
+    f->to = (struct amp_submitter){.store = f->desk.store,
+                                   .order = f->desk.order,
+                                   .type = type,
+                                   .priority = priority ? &level : NULL,
+                                   .again = again,
+                                   .no_queue = no_queue,
+                                   .actor = amp_cli_name()};
+    return 0;
 }
 
 int queue_submit(int argc, char **argv)
 {
-    struct amp_store *store = NULL;
+    struct filter f = {0};
     struct amp_error err;
-    struct amp_reader *reader = NULL;
-    char *text = NULL;
-    size_t cap = 0;
-    ssize_t n;
-    int status = AMP_OK;
 
     (void)argc, (void)argv;
     if (priority && amp_num_parse(amp_span_str(priority), AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST,
@@ -139,64 +309,22 @@ int queue_submit(int argc, char **argv)
         amp_die_usage("--priority %s: expected %d to %d", priority, AMP_QUEUE_HIGHEST,
                       AMP_QUEUE_LOWEST);
     amp_note_terminal(NULL);
-    int rc = amp_flow_person_only(task_state, amp_cli_name(), environ, "submit work", &err) < 0 ||
-                     task_open(&store, &err) < 0 || !(reader = amp_reader_new(NULL, &err))
-                 ? -1
-                 : 0;
-    while (rc == 0 && (n = getline(&text, &cap, stdin)) > 0) {
-        size_t len = (size_t)n - (text[n - 1] == '\n');
-        if (len > 0)
-            rc = line_take(store, reader, (struct amp_span){text, len}, &status, &err);
-    }
-    free(text);
-    amp_reader_free(reader);
-    amp_store_close(store);
-    return rc < 0 ? amp_complain(&err) : status;
-}
-
-static int job_ask(uint8_t event, int argc, char **argv)
-{
-    AMP_BUF struct amp_buf mem = {0};
-    struct amp_store *store = NULL;
-    struct amp_error err;
-    int rc = 0;
-
-    amp_buf_init(&mem, 64 << 20);
-    if (argc == 0)
-        amp_die_usage("no job: give its id");
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "end work", &err) < 0 ||
-        task_open(&store, &err) < 0)
-        return amp_complain(&err);
-    for (int i = 0; i < argc && rc == 0; i++) {
-        const struct amp_queue_step st = {.id = amp_span_str(argv[i]),
-                                          .event = event,
-                                          .priority = level,
-                                          .by = amp_cli_login("operator"),
-                                          .why = "asked by a person",
-                                          .actor = amp_cli_name(),
-                                          .now_ms = amp_now_ms()};
-        rc = amp_queue_step(store, &st, &mem, NULL, &err);
-    }
+    amp_buf_init(&f.texts, TEXT_MAX);
+    amp_buf_init(&f.line, LINE_MAX_BYTES);
+    amp_buf_init(&f.members, LINE_MAX_BYTES);
+    amp_buf_init(&f.mem, AMP_REC_MAX);
+    int rc = filter_open(&f, &err);
     if (rc == 0)
-        rc = amp_store_sync(store, &err);
-    amp_store_close(store);
+        rc = filter_run(&f, &err);
+    if (f.batch)
+        amp_store_end(f.desk.store);
+    if (f.intake)
+        amp_intake_release(&f.in);
+    queue_desk_close(&f.desk);
+    free(f.reply);
+    amp_buf_release(&f.texts);
+    amp_buf_release(&f.line);
+    amp_buf_release(&f.members);
+    amp_buf_release(&f.mem);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
-}
-
-int queue_preempt(int argc, char **argv)
-{
-    return job_ask(AMP_QUEUE_EV_PREEMPT, argc, argv);
-}
-
-int queue_rank(int argc, char **argv)
-{
-    if (!priority || amp_num_parse(amp_span_str(priority), AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST,
-                                   &level, NULL) < 0)
-        amp_die_usage("--priority: expected %d to %d", AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST);
-    return job_ask(AMP_QUEUE_EV_RANK, argc, argv);
-}
-
-int queue_cancel(int argc, char **argv)
-{
-    return job_ask(AMP_QUEUE_EV_CANCEL, argc, argv);
 }

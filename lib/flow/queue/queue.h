@@ -1,6 +1,6 @@
 /*
- * The queue of a state directory, for the verbs and the workers: settings, submissions of four
- * protocols, claims, heartbeats.
+ * The queue of a state directory, for the verbs and the workers: settings, claims, heartbeats.
+ * submit.h has the submissions.
  */
 #ifndef AMP_FLOW_QUEUE_QUEUE_H
 #define AMP_FLOW_QUEUE_QUEUE_H
@@ -27,19 +27,6 @@ void amp_queue_settings_default(struct amp_queue_settings *out);
 int amp_queue_settings_load(struct amp_queue_settings *out, const json_t *config,
                             struct amp_error *err);
 int64_t amp_queue_most(const struct amp_queue_settings *s, struct amp_span type);
-
-/* ---- submissions ---- */
-
-struct amp_submission {
-    struct amp_queue_job job; /* without state and times; texts in mem, or of the view */
-    struct amp_buf mem;
-    char id[AMP_QUEUE_ID_MAX];
-};
-void amp_submission_init(struct amp_submission *s);
-void amp_submission_release(struct amp_submission *s);
-/* The job of a message: a SW4RM CONTROL that submits a task, an AMP task_dispatch, an AOP TASK, a
- * Runtime Protocol task_create. NO not_a_submission, scope_required, bad_scope, bad_priority. */
-int amp_submission_of(struct amp_submission *s, const struct amp_view *v, struct amp_error *err);
 
 /* ---- workers ---- */
 

@@ -1,0 +1,68 @@
+/* task-dispatch preempt, queue rank: people change the order of jobs. */
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/num.h>
+
+#include "../verbs.h"
+#include "flow/identity/person.h"
+#include "flow/queue/queue.h"
+#include "queue.h"
+
+static const char *priority;
+static int64_t level;
+
+const struct amp_opt queue_rank_opts[] = {
+    {0, "priority", AMP_OPT_STRING, &priority, "N", "the new priority, -19 (first) to 20"},
+    AMP_OPT_END,
+};
+const struct amp_opt queue_ask_opts[] = {
+    AMP_OPT_END,
+};
+
+static int job_ask(uint8_t event, int argc, char **argv)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_store *store = NULL;
+    struct amp_error err;
+    int rc = 0;
+
+    amp_buf_init(&mem, 64 << 20);
+    if (argc == 0)
+        amp_die_usage("no job: give its id");
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "end work", &err) < 0 ||
+        task_open(&store, &err) < 0)
+        return amp_complain(&err);
+    for (int i = 0; i < argc && rc == 0; i++) {
+        const struct amp_queue_step st = {.id = amp_span_str(argv[i]),
+                                          .event = event,
+                                          .priority = level,
+                                          .by = amp_cli_login("operator"),
+                                          .why = "asked by a person",
+                                          .actor = amp_cli_name(),
+                                          .now_ms = amp_now_ms()};
+        rc = amp_queue_step(store, &st, &mem, NULL, &err);
+    }
+    if (rc == 0)
+        rc = amp_store_sync(store, &err);
+    amp_store_close(store);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}
+
+int queue_preempt(int argc, char **argv)
+{
+    return job_ask(AMP_QUEUE_EV_PREEMPT, argc, argv);
+}
+
+int queue_rank(int argc, char **argv)
+{
+    if (!priority || amp_num_parse(amp_span_str(priority), AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST,
+                                   &level, NULL) < 0)
+        amp_die_usage("--priority: expected %d to %d", AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST);
+    return job_ask(AMP_QUEUE_EV_RANK, argc, argv);
+}
+
+int queue_cancel(int argc, char **argv)
+{
+    return job_ask(AMP_QUEUE_EV_CANCEL, argc, argv);
+}

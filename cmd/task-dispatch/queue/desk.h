@@ -1,0 +1,28 @@
+/* What the verbs about the queue share: the state, its settings, the order of the jobs, and what
+ * keeps jobs from starting. */
+#ifndef TASK_DISPATCH_QUEUE_DESK_H
+#define TASK_DISPATCH_QUEUE_DESK_H
+
+#include "flow/queue/queue.h"
+#include "hitl/pause/pause.h"
+
+struct queue_desk {
+    struct amp_store *store;
+    struct amp_order *order;
+    struct amp_queue_settings set;
+    struct amp_pauses pauses;
+    struct amp_buf staff; /* the types of the pools: "builder reviewer ", each with a blank */
+    json_t *config;
+};
+
+/* write: opens the state for changes, otherwise for reading. Close it also after a failure. */
+int queue_desk_open(struct queue_desk *d, bool write, struct amp_error *err);
+void queue_desk_close(struct queue_desk *d);
+/* Reads what changed: jobs, suspensions, pools. */
+int queue_desk_look(struct queue_desk *d, struct amp_error *err);
+/* Why a waiting job waits: the place's reason, or no_worker if it could start but no pool has
+ * agents of its type. */
+enum amp_waits queue_desk_waits(const struct queue_desk *d, struct amp_span type,
+                                const struct amp_order_place *p);
+
+#endif
