@@ -223,5 +223,14 @@ END
   printf '%s\n' '#!/bin/sh' 'echo "{\"resultSummary\":\"walled\"}" >"$AMP_RESULT"' >agent
   task 1 good >in
   run -0 --separate-stderr task-dispatch run --state s --agent worker --best-effort -x ./agent <in
-  [ "$(jq -r '(.msg // .) | select(.kind == "task_complete") | .payload.resultSummary' <<<"$output")" = walled ]
+  [ "$(jq -r '.msg | select(.kind == "task_complete") | .payload.resultSummary' <<<"$output")" = walled ]
+  # Each line is signed, by the agent under its own name.
+  echo "$output" >out
+  [ "$(jq -r '.msg.kind' out | paste -sd' ')" = 'ack task_accept task_complete ack' ]
+  amp-sign verify --state s <out | cmp - out
+  [ "$(jq -r .sig.key out | sort -u)" = "$(ssh-keygen -lf s/keys/worker.pub | cut -d' ' -f2)" ]
+  # An agent with the name of a part of the toolkit does not speak for it.
+  task 2 good '.payload.toAgents = ["coordinator"]' >in
+  run -0 --separate-stderr task-dispatch run --state s --agent coordinator --best-effort -x ./agent <in
+  [ "$(jq -r 'has("sig")' <<<"$output" | sort -u)" = false ]
 }
