@@ -24,6 +24,7 @@
 #define LOOK_MS    100 /* the shortest interval between two reads of a busy log */
 #define AGAIN_MS   1000
 #define ROWS_MAX   32
+#define MOST       1000  /* messages that one run over the rows makes */
 #define PREPARE_MS 60000 /* of the command in a worktree: other deadlines wait for it */
 
 static const struct amp_backoff still_due = {AGAIN_MS, 60000}; /* due again right after a run */
@@ -31,7 +32,7 @@ static const struct amp_backoff lock_busy = {LOOK_MS / 2, AGAIN_MS};
 
 static const char *severity = "warning", *now_text;
 static bool follow, until_idle;
-static int64_t most;
+static int64_t most = MOST;
 static struct amp_retry_rules retry_rules;
 static struct amp_prepare prepare = {AMP_PREPARE_DEFAULTS, .stop = &amp_stop, .note = amp_note};
 static struct amp_deadline_ctx deadlines = {.from = "system",
@@ -59,14 +60,16 @@ static const char *const severities[] = {"info", "warning", "critical", NULL};
                     "keep at most N dead letters", .config = "dead.max_count"),                    \
         AMP_OPT_ROW(0, "from", AMP_OPT_STRING, &deadlines.from, "ROLE",                            \
                     "sender of escalations and notices, whose key signs them"),                    \
+        AMP_OPT_ROW(                                                                               \
+            0, "most", AMP_OPT_INT, &most, "N",                                                    \
+            "messages about overdue messages that one sweep may make; the rest is left to "        \
+            "the next one, with watch a second later",                                             \
+            .min = 1, .max = 1000000, .config = "ack.most"),                                       \
         AMP_OPT_PREPARE(prepare), PASS_OUT_OPT, PASS_OPEN_OPT
 
 const struct amp_opt sweep_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue until a signal, as watch does"},
     {0, "now", AMP_OPT_STRING, &now_text, "TIME", .doc = "use TIME as the current time (RFC 3339)"},
-    {0, "most", AMP_OPT_INT, &most, "N",
-     .doc = "messages that this sweep may make; the rest is left to the next one", .min = 1,
-     .max = 1000000},
     DEADLINE_OPTS,
     AMP_METRICS_OPTS(ack_metrics),
     AMP_OPT_END,
@@ -163,22 +166,24 @@ static enum ran watch_run_due(struct watch *w, struct amp_error *err)
     AMP_CLOSE int lock = -1;
     struct amp_error why;
     int64_t now = amp_now_ms();
+    uint32_t done[ROWS_MAX] = {0};
     if (amp_outbox_lock(w->store, w->ctx.actor, 0, &lock, &why) < 0) {
         if (strcmp(why.code, "lock_timeout") == 0)
             return RAN_BUSY;
         *err = why;
         return RAN_ERROR;
     }
+    if (amp_deadlines_run(w->store, now, &w->ctx, done, err) < 0 ||
+        ack_outbox_emit(w->store, w->ctx.actor, w->ctx.from, w->q, err) < 0)
+        return RAN_ERROR;
     for (unsigned i = 0; amp_deadlines[i].name; i++) {
         struct row *r = &w->row[i];
         if (r->due_ms == 0 || r->due_ms > now)
             continue;
-        r->again_ms = amp_backoff_next(&still_due, r->again_ms);
+        /* With a limit a row that made something may have more. */
+        r->again_ms = done[i] > 0 ? AGAIN_MS : amp_backoff_next(&still_due, r->again_ms);
         r->ran_ms = now;
     }
-    if (amp_deadlines_run(w->store, now, &w->ctx, NULL, err) < 0 ||
-        ack_outbox_emit(w->store, w->ctx.actor, w->ctx.from, w->q, err) < 0)
-        return RAN_ERROR;
     return RAN_ALL;
 }
 

@@ -111,6 +111,7 @@ enum amp_work_verdict {
     AMP_WORK_TAKEN,         /* the same, for an agent that wants to take it */
     AMP_WORK_NOT_ADDRESSEE, /* no agent holds the work, and it is for others */
     AMP_WORK_NOT_ACCEPTED,  /* no agent holds the work, and it must be accepted first */
+    AMP_WORK_FULL,          /* the agent holds as many works as it may: message/ledger/claims.h */
     AMP_WORK_VERDICTS
 };
 struct amp_work_claim {
@@ -208,6 +209,9 @@ struct amp_terms {
     const char *(*result_fault)(const struct amp_view *request, const struct amp_view *result);
     /* The requirements of a result that its request waives, AMP_WAIVES_. */
     unsigned (*result_waives)(const struct amp_view *request);
+    int64_t claims_most;        /* works that an agent may hold at the same time; 0: no limit */
+    int64_t failures_most;      /* after that many failures that release the work the next one ends
+                                   it; 0: no limit */
     bool reviews;               /* failed and overdue work makes review items, and completed work
                                    may confirm a version */
     bool keeps_tasks;           /* its tasks have records in the state */

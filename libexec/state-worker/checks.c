@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hitl/escalation.h"
+#include "message/ledger/claims.h"
 #include "message/ledger/holder.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/outcome.h"
@@ -15,15 +16,11 @@
 #include "worker.h"
 
 /* Writes one finding. Its dotted field is made from the pointer. */
-__attribute__((format(printf, 6, 7))) static void
-checks_finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
-               const char *expected, const char *fmt, ...)
+static void finding_write(struct checks *c, const char *severity, const char *code,
+                          const char *pointer, struct amp_span found, const char *expected,
+                          const char *text)
 {
-    char text[300], field[128];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    char field[128];
     snprintf(field, sizeof field, "%s", pointer + 1);
     for (char *p = field; *p; p++)
         if (*p == '/')
@@ -38,8 +35,20 @@ checks_finding(struct checks *c, const char *code, const char *pointer, struct a
         found.n = 120;
     amp_jw_member_str(c->out, "found", found);
     amp_jw_member_text(c->out, "expected", expected);
-    amp_jw_member_text(c->out, "severity", "error");
+    amp_jw_member_text(c->out, "severity", severity);
     amp_jw_close(c->out, '}');
+}
+
+__attribute__((format(printf, 6, 7))) static void
+checks_finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
+               const char *expected, const char *fmt, ...)
+{
+    char text[300];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    finding_write(c, "error", code, pointer, found, expected, text);
     c->findings++;
 }
 
@@ -171,6 +180,18 @@ static int claim_read(struct checks *c, struct amp_span agent, const struct rtp_
     return 0;
 }
 
+/* An agent has at most so many tasks at a time. */
+static void check_claims(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
+                         const char *by_at)
+{
+    const int64_t *n = table_find(&c->rtp->claims, f->agent), most = amp_claims_most(v->protocol);
+    char expected[64];
+    snprintf(expected, sizeof expected, "an agent with less than %lld open tasks", (long long)most);
+    if (most > 0 && n && *n >= most)
+        add_finding(c, v, amp_terms_denial(amp_terms_of(v->protocol), AMP_WORK_FULL), by_at,
+                    expected, "has accepted as many tasks as it may");
+}
+
 static int claim_check(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
                        const struct rtp_task *task, struct amp_error *err)
 {
@@ -195,6 +216,11 @@ static int claim_check(struct checks *c, const struct amp_view *v, const struct 
         add_finding(c, v, amp_terms_denial(amp_terms_of(v->protocol), verdict),
                     verdict == AMP_WORK_NOT_ACCEPTED ? "/payload/taskId" : o.by_at,
                     words[verdict].expected, words[verdict].says);
+    else if (f->begins && !claim.is_claimant)
+        check_claims(c, v, f, o.by_at);
+    else if (f->releases && rtp_spent(task, f))
+        finding_write(c, "warning", "retry_budget_exceeded", "/payload/retryable", AMP_SPAN("true"),
+                      "false", "is ignored: the task failed as often as it may, and has ended");
     return 0;
 }
 

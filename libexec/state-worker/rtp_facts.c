@@ -47,6 +47,7 @@ int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rt
                            .agent = text_hash(h, o.by),
                            .begins = says && o.takes_up,
                            .releases = says && o.releases,
+                           .failures_most = amp_terms_of(v->protocol)->failures_most,
                            .seq = v->sequence,
                            .attempt = v->attempt,
                            .created_ms = v->created_ms};
@@ -83,8 +84,16 @@ static bool is_confirmed(const struct rtp_task *task, const struct rtp_fact *f)
     return good;
 }
 
+/* After the last failure of its budget no agent may try again. */
+bool rtp_spent(const struct rtp_task *task, const struct rtp_fact *f)
+{
+    return f->failures_most > 0 && task->failures >= f->failures_most;
+}
+
 static void absorb_task(struct rtp_task *task, struct rtp_fact *f)
 {
+    bool releases = f->releases && !rtp_spent(task, f);
+
     switch (f->kind) {
     case AMP_RTP_CREATE:
     case AMP_RTP_SKILL:
@@ -106,12 +115,21 @@ static void absorb_task(struct rtp_task *task, struct rtp_fact *f)
         break;
     case AMP_RTP_FAILED:
         task->failed = true;
-        task->done |= !f->releases;
-        task->claimant = f->releases ? 0 : task->claimant; /* another agent may try again */
+        task->failures += f->releases;
+        task->done |= !releases;
+        task->claimant = releases ? 0 : task->claimant; /* another agent may try again */
         break;
     default:
         break;
     }
+}
+
+static int claim_count(struct rtp_history *h, uint64_t agent, int by, struct amp_error *err)
+{
+    int64_t *n = agent ? table_add(&h->claims, agent, err) : NULL;
+    if (n)
+        *n += by;
+    return n || !agent ? 0 : -1;
 }
 
 int rtp_absorb(struct rtp_history *h, struct rtp_fact *f, struct amp_error *err)
@@ -129,9 +147,14 @@ int rtp_absorb(struct rtp_history *h, struct rtp_fact *f, struct amp_error *err)
         *attempt = f->attempt;
     if (f->kind == AMP_RTP_REPLY && f->corr && !table_add(&h->replies, f->corr, err))
         return -1;
-    if (task)
-        absorb_task(task, f);
-    return 0;
+    if (!task)
+        return 0;
+    const uint64_t had = task->done ? 0 : task->claimant;
+    absorb_task(task, f);
+    const uint64_t has = task->done ? 0 : task->claimant;
+    return had == has || (claim_count(h, had, -1, err) == 0 && claim_count(h, has, 1, err) == 0)
+               ? 0
+               : -1;
 }
 
 /* The facts of one reading of the ledger, which are sorted before they are absorbed. */
@@ -204,6 +227,7 @@ int rtp_history_new(struct rtp_history **out, struct amp_error *err)
     table_init(&h->operations, sizeof(int64_t));
     table_init(&h->tasks, sizeof(struct rtp_task));
     table_init(&h->replies, 1);
+    table_init(&h->claims, sizeof(int64_t));
     h->reader = amp_reader_new(NULL, err);
     if (!h->reader) {
         rtp_history_free(h);
@@ -228,6 +252,7 @@ void rtp_history_free(struct rtp_history *h)
     table_release(&h->operations);
     table_release(&h->tasks);
     table_release(&h->replies);
+    table_release(&h->claims);
     amp_reader_free(h->reader);
     free(h);
 }

@@ -162,6 +162,32 @@ END
   [ "$(jq -r .kind <<<"$output" | paste -sd' ')" = 'task_complete ack' ]
 }
 
+@test "an agent accepts at most as many tasks as it may, and a task fails for good at the fourth time" {
+  for i in 1 2 3 4 5 6 7 8; do task $i good; done | amp-ack track --state s >/dev/null
+  accept() { amp-ack accept "$1" --as "${2:-worker}" --eta 1h --state s "${@:3}"; }
+  for i in 1 2 3 4 5 6; do accept evt_$i >>out; done
+  run -1 --separate-stderr accept evt_7
+  [[ $stderr == *'worker has accepted 6 tasks that have not ended (the limit, runtime.max_claims, is 6)'* ]]
+  [ -z "$output" ]
+  # The same for an acceptance that passes, and for the executor.
+  jq -c 'select(.payload.taskId == "tsk_1") | .eventId = "evt_x" | .seq = 99 | .payload.taskId = "tsk_7"' out >line
+  run -1 --separate-stderr amp-ack track --state s <line
+  [[ $stderr == *backpressure* ]]
+  [ -z "$(grep -F tsk_7 <<<"$output")" ]
+  amp-validate --state s line >passed 2>refused || [ $? -eq 1 ]
+  [ ! -s passed ]
+  grep -q backpressure refused
+  # Another limit; an end makes room.
+  echo '{"runtime":{"max_claims":7}}' >amp.json
+  accept evt_7 worker --config amp.json >>out
+  run -1 --separate-stderr accept evt_8 worker --config amp.json
+  [[ $stderr == *'is 7)'* ]]
+  run -78 accept evt_8 worker --config <(echo '{"runtime":{"max_claims":201}}')
+  amp-ack complete evt_1 --as worker --text done --state s >>out
+  amp-ack complete evt_2 --as worker --text done --state s >>out
+  accept evt_8 >>out
+}
+
 @test "the distribution of a skill ends with the confirmed version" {
   registry worker other third
   # One task for each agent except the owner.
@@ -208,14 +234,20 @@ END
   [ "$(agent-registry reviews --json --state s | jq -r 'select(.failureClass == "capability_unavailable") | .sampleCorrIds | join("+")')" = corr_a+corr_b+corr_c ]
 }
 
-@test "a sweep writes at most as many messages as it may, and the next one goes on" {
+@test "a sweep writes at most as many messages as it may, and the next one goes on; so does watch" {
   for i in 1 2 3 4 5; do task $i good; done | amp-ack track --state s >/dev/null
   later=$(date -u -d '+1 min' +%FT%TZ)
   made() { amp-ack sweep --now "$later" --retries rtp=0 "$@" --state s | wc -l; }
   [ "$(made --most 2)" -eq 2 ]
-  [ "$(made --most 2)" -eq 2 ]
+  echo '{"ack":{"most":2}}' >amp.json
+  [ "$(made --config amp.json)" -eq 2 ]
   [ "$(made)" -eq 1 ]
   [ "$(made)" -eq 0 ]
+  # In watch the next sweep is a second later.
+  for i in 1 2 3 4 5; do task $i good; done | amp-ack track --ack-timeout rtp=1ms --state watched >/dev/null
+  run -0 --separate-stderr timeout 40 amp-ack watch --state watched --retries rtp=0 --most 2 --until-idle
+  jq -es 'map(.createdAt | (.[:19] + "Z" | fromdate) + (.[20:23] | tonumber) / 1000) | length == 5 and
+    .[1] - .[0] < 0.9 and .[2] - .[1] >= 0.9 and .[3] - .[2] < 0.9 and .[4] - .[3] >= 0.9' <<<"$output"
 }
 
 @test "with identities and walls as by default a task is carried out, too" {

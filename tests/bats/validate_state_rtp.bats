@@ -152,3 +152,28 @@ codes() {
   [ -z "$(cat index index | codes)" ]
   cat index index | cmp - out
 }
+
+@test "an agent has at most six tasks at a time, and a task ends with the fourth retryable failure" {
+  # of N EVENT [JQ]: the event for the task N.
+  of() { "$2" '.payload.taskId = "t'"$1"'" | .corrId = "c'"$1"'" | '"${3:-.}"; }
+  for i in 1 2 3 4 5 6 7; do of $i create; done | known
+  for i in 1 2 3 4 5 6; do of $i accept; done >six
+  [ -z "$(codes <six)" ]
+  known <six
+  of 7 accept >seventh
+  [ "$(codes <seventh)" = "1 backpressure payload.acceptedByAgentId" ]
+  # Another attempt at a task of its own is no further task.
+  [ -z "$(of 1 accept '.trace.attempt = 2' | codes)" ]
+  # After the end of one of them there is room, in the same stream.
+  { of 2 complete; of 7 accept; } >later
+  [ -z "$(codes <later)" ]
+  # Three failures release the task; the fourth ends it.
+  for i in 1 2 3; do
+    of 1 fail '.payload.retryable = true | .trace.attempt = '$i
+    of 1 accept '.trace.attempt = '$((i + 1))
+  done >tries
+  [ -z "$(codes <tries)" ]
+  { cat tries; of 1 fail '.payload.retryable = true | .trace.attempt = 4'; of 1 accept '.payload.etaSeconds = 5'; } >last
+  [ "$(codes <last)" = "7 retry_budget_exceeded payload.retryable
+8 terminal payload.taskId" ]
+}

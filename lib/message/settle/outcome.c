@@ -5,6 +5,7 @@
 
 #include "message/facts.h"
 #include "message/ledger/awaited.h"
+#include "message/ledger/claims.h"
 #include "message/ledger/holder.h"
 #include "message/operation/retry.h"
 #include "message/record/record.h"
@@ -198,8 +199,14 @@ static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
         return -1;
     if (!ends)
         return 0;
-    int rc = t->check ? amp_message_may_answer(t->store, id, NULL, t->answer, &e)
-                      : amp_settle_answer(t->store, id, t->answer, t->now_ms, NULL, &e);
+    int rc = t->check ? amp_message_may_answer(t->store, id, NULL, t->answer, &e) : 0;
+    if (rc == 0 && t->answer->takes_up)
+        rc = amp_claims_check(t->store, t->answer->by, id, &e);
+    if (rc == 0 && !t->check)
+        rc = amp_settle_answer(t->store, id, t->answer, t->now_ms, NULL, &e);
+    if (rc == 0 && !t->check && t->answer->takes_up && amp_claims_most(t->v->protocol) > 0 &&
+        amp_claims_note(t->store, t->answer->by, id, err) < 0)
+        return -1;
     t->taken |= rc == 0;
     /* After a crash between the two commits, the repeated outcome records the usage. */
     if (rc == 0 && !t->check && t->spent &&

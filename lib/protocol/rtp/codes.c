@@ -68,8 +68,11 @@ const struct amp_meaning amp_meanings_rtp[] = {
     {"capability_unavailable", E,
      "The capability is known, but its owner or skill is not available.",
      "Runtime Protocol v1 §2, §4", "Wait for its owner, or name another capability."},
-    {"backpressure", E, "The agent has reached its limit of tasks.", "Runtime Protocol v1 §4",
-     "Accept the task when another one has ended."},
+    {"backpressure", E, "The agent has reached its limit of tasks (runtime.max_claims, --state).",
+     "Runtime Protocol v1 §4", "Accept the task when another one has ended."},
+    {"retry_budget_exceeded", AMP_SEV_WARNING,
+     "The task failed three times with retryable true; one more failure is its end (--state).",
+     "Runtime Protocol v1 §4, Task Failed", "Create a new task for another attempt."},
     {"inferred_failure_class", AMP_SEV_WARNING,
      "The failureClass is not one of the protocol's values. It is read as the class that it "
      "suggests, or that errorSummary suggests, or else as execution_error.",

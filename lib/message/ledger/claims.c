@@ -1,0 +1,171 @@
+/* The works that an agent has accepted, and their limit. */
+#include "message/ledger/claims.h"
+
+#include <string.h>
+
+#include <amp/base/num.h>
+
+#include "message/ledger/delivery.h"
+#include "message/ledger/holder.h"
+#include "message/record/record.h"
+
+#define KIND "work_claim"
+
+static int64_t set; /* 0: the protocol's */
+
+int64_t amp_claims_most(enum amp_protocol p)
+{
+    int64_t own = amp_terms_of(p)->claims_most;
+    return own > 0 && set > 0 ? set : own;
+}
+
+int amp_claims_set(void *arg, const char *text, struct amp_error *err)
+{
+    (void)arg;
+    return amp_num_parse(amp_span_str(text), 1, AMP_CLAIMS_MOST, &set, err);
+}
+
+struct claim {
+    struct amp_span id;
+};
+static const struct amp_rec_field fields[] = {AMP_REC_EVER(TEXT, struct claim, "id", id)};
+AMP_REC_TABLE(claim_rec, "the claim of an agent", struct claim, fields);
+
+/* ---- what an agent has ---- */
+
+struct counting {
+    struct amp_store *store;
+    const char *agent;
+    struct amp_span id, task; /* the work that it wants */
+    int64_t n;
+    bool known;           /* it has that work */
+    bool prunes;          /* removes the claims on work that ended */
+    struct amp_buf tasks; /* each with a NUL; other works of the same task are one */
+};
+
+static bool is_open(const struct amp_message_rec *r, const char *agent)
+{
+    return r->found && amp_span_is(r->holder, agent) &&
+           (r->state == AMP_DELIVERY_SENT || r->state == AMP_DELIVERY_RECEIVED ||
+            r->state == AMP_DELIVERY_READ || r->state == AMP_DELIVERY_RETRYING);
+}
+
+static int on_remove(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                     struct amp_error *err)
+{
+    (void)ctx;
+    (void)err;
+    if (!now->found)
+        return 1;
+    c->event = "forget";
+    c->to = "REMOVED";
+    c->json = AMP_SPAN("{}");
+    c->remove = true;
+    return 0;
+}
+
+/* Adds the task; 1: it was there. */
+static int task_add(struct counting *n, struct amp_span task, struct amp_error *err)
+{
+    for (size_t i = 0; i < n->tasks.len; i += strlen(n->tasks.data + i) + 1)
+        if (amp_span_is(task, n->tasks.data + i))
+            return 1;
+    return amp_buf_add(&n->tasks, task.p, task.n, err) < 0 || amp_buf_add(&n->tasks, "", 1, err) < 0
+               ? -1
+               : 0;
+}
+
+static int on_claim(void *ctx, struct amp_span agent, const struct amp_store_rec *rec,
+                    struct amp_error *err)
+{
+    struct counting *n = ctx;
+    struct amp_message_rec r;
+    struct claim c;
+    AMP_BUF struct amp_buf own = {.max = AMP_REC_MAX}, mem = {.max = AMP_RECORD_MAX};
+
+    if (!amp_span_is(agent, n->agent))
+        return 0;
+    if (amp_rec_parse(&claim_rec, rec->json, &own, &c, err) < 0 ||
+        amp_message_find(n->store, c.id, &mem, &r, err) < 0)
+        return -1;
+    if (!is_open(&r, n->agent))
+        return n->prunes ? amp_store_update(n->store, *rec->key, NULL, on_remove, NULL, NULL, err)
+                         : 0;
+    if (amp_span_eq(c.id, n->id) || (n->task.n > 0 && amp_span_eq(r.task, n->task))) {
+        n->known = true;
+        return 0;
+    }
+    int known = r.task.n > 0 ? task_add(n, r.task, err) : 0;
+    n->n += known == 0;
+    return known < 0 ? -1 : 0;
+}
+
+static int claims_count(struct counting *n, struct amp_error *err)
+{
+    const struct amp_span prefix = amp_key_prefix(amp_span_str(n->agent));
+    int rc = prefix.n > 0 ? amp_store_each_of(n->store, KIND, prefix, on_claim, n, err)
+                          : amp_store_each(n->store, KIND, NULL, on_claim, n, err);
+    amp_buf_release(&n->tasks);
+    return rc < 0 ? -1 : 0;
+}
+
+int amp_claims_check(struct amp_store *s, const char *agent, struct amp_span id,
+                     struct amp_error *err)
+{
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+
+    if (amp_message_find(s, id, &mem, &r, err) < 0)
+        return -1;
+    const struct amp_terms *t = amp_delivery_terms(&r);
+    const int64_t most = r.found ? amp_claims_most(amp_protocol_find(r.protocol)) : 0;
+    struct counting n = {
+        .store = s, .agent = agent, .id = id, .task = r.task, .tasks = {.max = 1 << 16}};
+    if (most == 0)
+        return 0;
+    if (claims_count(&n, err) < 0)
+        return -1;
+    return n.known || n.n < most
+               ? 0
+               : amp_fail(err, AMP_NO, amp_terms_denial(t, AMP_WORK_FULL),
+                          "%s has accepted %lld tasks that have not ended (the limit, "
+                          "runtime.max_claims, is %lld)",
+                          agent, (long long)n.n, (long long)most);
+}
+
+/* ---- recording ---- */
+
+struct noting {
+    struct claim claim;
+    struct amp_buf json;
+};
+
+static int on_note(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                   struct amp_error *err)
+{
+    struct noting *x = ctx;
+
+    if (now->found)
+        return 1;
+    amp_buf_reset(&x->json);
+    if (amp_rec_write(&claim_rec, &x->claim, &x->json, err) < 0)
+        return -1;
+    c->event = "claim";
+    c->to = "OPEN";
+    c->json = amp_buf_span(&x->json);
+    return 0;
+}
+
+int amp_claims_note(struct amp_store *s, const char *agent, struct amp_span id,
+                    struct amp_error *err)
+{
+    struct noting x = {{id}, {.max = AMP_REC_MAX}};
+    struct counting n = {.store = s, .agent = agent, .prunes = true, .tasks = {.max = 1 << 16}};
+
+    if (claims_count(&n, err) < 0)
+        return -1;
+    const struct amp_key key = AMP_KEY(KIND, amp_span_str(agent), id);
+    int rc = amp_store_update(s, key, NULL, on_note, &x, NULL, err);
+    amp_buf_release(&x.json);
+    return rc < 0 ? -1 : 0;
+}

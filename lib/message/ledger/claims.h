@@ -1,0 +1,34 @@
+/*
+ * How many works an agent has accepted that have no outcome yet, where the protocol limits it
+ * (amp_terms.claims_most). Key "work_claim.<agent>.<message>"; a record whose work has ended does
+ * not count, and is removed with the agent's next claim.
+ */
+#ifndef AMP_MESSAGE_LEDGER_CLAIMS_H
+#define AMP_MESSAGE_LEDGER_CLAIMS_H
+
+#include <amp/protocol/protocol.h>
+
+#include "store/store.h"
+
+#define AMP_CLAIMS_MOST 200 /* the highest limit */
+
+/* The limit of this protocol, 0: none. */
+int64_t amp_claims_most(enum amp_protocol p);
+/* Sets the limit of this process, for the protocols that have one; call it before the first
+ * message. arg is ignored. USAGE, a code of amp_num_parse. */
+int amp_claims_set(void *arg, const char *text, struct amp_error *err);
+#define AMP_CLAIMS_SETTINGS                                                                        \
+    {                                                                                              \
+        "runtime.max_claims", amp_claims_set                                                       \
+    }
+
+/* Whether the agent may accept the work of a message. NO, the code of AMP_WORK_FULL: it has as many
+ * as it may. A message that it has accepted, and another attempt at the same task, are no further
+ * work. */
+int amp_claims_check(struct amp_store *s, const char *agent, struct amp_span id,
+                     struct amp_error *err);
+/* Records that the agent accepted it. */
+int amp_claims_note(struct amp_store *s, const char *agent, struct amp_span id,
+                    struct amp_error *err);
+
+#endif
