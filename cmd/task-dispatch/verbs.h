@@ -25,6 +25,39 @@ int task_patterns(const json_t *config, const char *section, const char *key, co
                   const char *const **out, struct amp_error *err);
 void task_patterns_free(const char *const *v);
 
+/* How tasks of the Runtime Protocol are carried out, by run and work. */
+struct amp_runtime_options;
+extern struct amp_runtime_options task_runtime;
+#define TASK_RUNTIME_OPTS                                                                          \
+    {0,                                                                                            \
+     "default-eta",                                                                                \
+     AMP_OPT_DURATION,                                                                             \
+     &task_runtime.eta_ms,                                                                         \
+     "TIME",                                                                                       \
+     .doc = "estimate of a task whose capabilities have none (Runtime Protocol)",                  \
+     .min = 1000,                                                                                  \
+     .max = 14 * DAY_MS,                                                                           \
+     .config = "runtime.eta"},                                                                     \
+        {0,                                                                                        \
+         "update-every",                                                                           \
+         AMP_OPT_DURATION,                                                                         \
+         &task_runtime.update_ms,                                                                  \
+         "TIME",                                                                                   \
+         .doc = "shortest time between two reports of progress of a task",                         \
+         .min = 0,                                                                                 \
+         .max = DAY_MS,                                                                            \
+         .config = "runtime.update_every"},                                                        \
+        {0,                                                                                        \
+         "routing-policy",                                                                         \
+         AMP_OPT_STRING,                                                                           \
+         &task_runtime.routing,                                                                    \
+         "VERSION",                                                                                \
+         .doc = "refuse tasks that another version of the routing policy routed",                  \
+         .config = "runtime.routing_policy"},                                                      \
+    {                                                                                              \
+        0, "contracts", AMP_OPT_DIR, &task_runtime.schemas, "DIR",                                 \
+            .doc = "check results with the contract schemas in DIR", .config = "runtime.contracts" \
+    }
 /* worker.c: the agent's command and its walls, for the verbs that start one. settle completes
  * task_worker and loads the configuration; a missing command is wrong usage. */
 struct amp_run_options;

@@ -29,8 +29,8 @@ struct amp_worker_options task_worker = {.timeout_ms = 3600000,
                                          .output_bytes = 8 << 20,
                                          .prepare = {AMP_PREPARE_DEFAULTS}};
 static const char *base;
-static struct amp_runtime_options runtime = {.eta_ms = AMP_RUNTIME_ETA_MS,
-                                             .update_ms = AMP_RUNTIME_UPDATE_MS};
+struct amp_runtime_options task_runtime = {.eta_ms = AMP_RUNTIME_ETA_MS,
+                                           .update_ms = AMP_RUNTIME_UPDATE_MS};
 static const char *trusted_in;
 static bool by_exit;
 struct amp_confine_cli task_walls;
@@ -66,17 +66,7 @@ static struct amp_confine_report report;
 
 const struct amp_opt task_run_opts[] = {
     {0, "base", AMP_OPT_STRING, &base, "REVISION", "start of a new branch whose task has no base"},
-    {0, "default-eta", AMP_OPT_DURATION, &runtime.eta_ms, "TIME",
-     .doc = "estimate of a task whose capabilities have none (Runtime Protocol)", .min = 1000,
-     .max = 14 * DAY_MS, .config = "runtime.eta"},
-    {0, "update-every", AMP_OPT_DURATION, &runtime.update_ms, "TIME",
-     .doc = "shortest time between two reports of progress of a task", .min = 0, .max = DAY_MS,
-     .config = "runtime.update_every"},
-    {0, "routing-policy", AMP_OPT_STRING, &runtime.routing, "VERSION",
-     .doc = "refuse tasks that another version of the routing policy routed",
-     .config = "runtime.routing_policy"},
-    {0, "contracts", AMP_OPT_DIR, &runtime.schemas, "DIR",
-     .doc = "check results with the contract schemas in DIR", .config = "runtime.contracts"},
+    TASK_RUNTIME_OPTS,
     WORKER_OPTS("executor"),
 };
 const struct amp_opt task_review_opts[] = {
@@ -214,7 +204,7 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
 
 int task_run(int argc, char **argv)
 {
-    struct amp_run_options opt = {.base = base, .runtime = runtime};
+    struct amp_run_options opt = {.base = base, .runtime = task_runtime};
     struct amp_store *store;
     struct amp_error err;
     json_t *config = NULL;

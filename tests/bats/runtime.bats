@@ -250,6 +250,73 @@ END
     .[1] - .[0] < 0.9 and .[2] - .[1] >= 0.9 and .[3] - .[2] < 0.9 and .[4] - .[3] >= 0.9' <<<"$output"
 }
 
+@test "agents of a pool carry out tasks as an executor does, with the same answers and codes" {
+  registry worker worker-1 other
+  echo '{"runtime":{"routing_policy":"rpv_1","update_every":"1h"}}' >amp.json
+  mine='.payload.toAgents = ["worker-1"]'
+  {
+    task good good "$published | $mine"
+    task any good "$published | .payload.toAgents = []"
+    task mute mute "$mine | .payload.deadlineAt = (now + 60 | todate)"
+    for t in odd lacks breaks garbage; do task $t $t "$published | $mine"; done
+    task late good "$mine | .payload.deadlineAt = \"2026-02-25T20:00:00.000Z\""
+    task policy good "$mine | .trace.routingPolicyVersion = \"rpv_0\""
+    task contract good "$mine | .payload.requiredCapabilities = [\"cap.lost\"]"
+    task slow slow "$mine | .payload.deadlineAt = \"$(date -u -d '+2 sec' +%FT%T.%3NZ)\""
+  } >in
+  jq -c '.capabilityId = "cap.lost" | .contractSchemaRef = "schema://local/cap.lost/1.0.0"' capability | agent-registry publish --state s >distributed
+  jq -c '.ownerAgentId = "worker-1" | .version = "1.0.1"' capability | agent-registry publish --state s >>distributed
+  ends 1 task-dispatch submit --state s --type worker <in >submitted
+  [ "$(jq -r 'select(.ok | not) | "\(.code) \(.line)"' submitted)" = 'deadline_passed 8' ]
+  run -0 --separate-stderr timeout 60 task-dispatch work --state s --config amp.json --contracts contracts --drain \
+    --grace 0 --retries 0 --pause 50ms --type worker=1 -x ./agent
+  echo "$output" >out
+  amp-validate out >/dev/null
+  # Each task is accepted with an estimate before anything else is said about it, and updated once.
+  jq -r 'select(.kind != "ack") | "\(.payload.taskId) \(.kind)\(if .payload.etaAt then " eta" else "" end) \(.payload.failureClass // .payload.progress // "-")"' out | sort -s -k1,1 >said
+  diff said - <<'END' >&2
+tsk_any task_accept eta -
+tsk_any task_update 10
+tsk_any task_complete -
+tsk_breaks task_accept eta -
+tsk_breaks task_failed execution_error
+tsk_garbage task_accept eta -
+tsk_garbage task_failed execution_error
+tsk_good task_accept eta -
+tsk_good task_update 10
+tsk_good task_complete -
+tsk_lacks task_accept eta -
+tsk_lacks task_failed dependency_missing
+tsk_mute task_accept eta -
+tsk_mute task_complete -
+tsk_odd task_accept eta -
+tsk_odd task_failed failed_terminal
+tsk_slow task_accept eta -
+tsk_slow task_failed timeout
+END
+  # Refused before any work, each with its code; the others are processed.
+  diff <(jq -r 'select(.kind == "ack" and .payload.ackType == "failed_terminal") | "\(.payload.refEventId) \(.payload.code)"' out | sort) - <<'END' >&2
+evt_contract dependency_missing
+evt_policy version_incompatible
+END
+  [ "$(jq -r 'select(.payload.ackType == "processed") | .payload.refEventId' out | sort -u | wc -l)" -eq 8 ]
+  # The jobs end as their tasks do.
+  task-dispatch queue --state s --all --json | jq -r '"\(.task) \(.state) \(.code // "-")"' | sort >jobs
+  diff jobs - <<'END' >&2
+tsk_any DONE -
+tsk_breaks FAILED execution_error
+tsk_contract FAILED dependency_missing
+tsk_garbage FAILED execution_error
+tsk_good DONE -
+tsk_lacks FAILED dependency_missing
+tsk_mute DONE -
+tsk_odd FAILED failed_terminal
+tsk_policy FAILED version_incompatible
+tsk_slow FAILED timeout
+END
+  [ "$(agent-registry reviews --json --state s | jq -r .failureClass | sort | paste -sd' ')" = 'dependency_missing execution_error failed_terminal' ]
+}
+
 @test "with identities and walls as by default a task is carried out, too" {
   unset AMP_IDENTITY AMP_CONFINE
   printf '%s\n' '#!/bin/sh' 'echo "{\"resultSummary\":\"walled\"}" >"$AMP_RESULT"' >agent

@@ -42,6 +42,7 @@ const struct amp_opt pool_work_opts[] = {
      "how often an attempt is repeated that crashed or timed out", 0, 1000},
     {0, "pause", AMP_OPT_DURATION, &task_worker.pause_ms, "TIME",
      "pause before an attempt that the agent asked to repeat", 0, DAY_MS},
+    TASK_RUNTIME_OPTS,
     {0, "verdict-by-exit", AMP_OPT_FLAG, &by_exit, NULL,
      "without a reviewer's answer use the exit status: 0 approves, others reject"},
     AMP_OPT_UNCONFINED(task_walls),
@@ -86,7 +87,7 @@ int pool_work(int argc, char **argv)
 {
     static char mem[AMP_POOL_TYPES][AMP_QUEUE_TYPE_MAX];
     struct amp_pool_type list[AMP_POOL_TYPES];
-    struct amp_run_options run = {.runtime = {.update_ms = -1}};
+    struct amp_run_options run = {.runtime = task_runtime};
     struct amp_review_options review = {.verdict_by_exit = by_exit};
     struct amp_pool_options opt = {.run = &run,
                                    .review = &review,

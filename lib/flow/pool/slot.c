@@ -98,7 +98,8 @@ static int job_judge(struct amp_slot *slot, const struct amp_job *job, struct am
                     "");
         return 0;
     case AMP_JOB_REFUSED:
-        outcome_set(out, AMP_POOL_FAILED, "refused", "the worker refused the message");
+        outcome_set(out, AMP_POOL_FAILED, *left->code ? left->code : "refused",
+                    "the worker refused the message");
         return 0;
     case AMP_JOB_FAILED:
         outcome_set(out, AMP_POOL_FAILED, *left->code ? left->code : "machinery",

@@ -315,6 +315,7 @@ static enum amp_claim job_drop(struct amp_worker *w, struct amp_job *job, const 
 
     amp_buf_init(&nack, 1 << 16);
     snprintf(code, sizeof code, "%s", err->code);
+    snprintf(w->left.code, sizeof w->left.code, "%s", code);
     w->opt->note("%s: dropped: %s", job->msg_id, code);
     if (amp_compose_nack(v, AMP_STAGE_REJECTED, w->opt->role, code, "the task has changed", code,
                          false, amp_now_ms(), &nack, err) < 0)

@@ -85,7 +85,16 @@ static int task_refuse(struct amp_worker *w, struct amp_job *job, const struct r
         amp_fail_unless_no(err, &e) < 0)
         return -1;
     w->status = amp_status_worse(w->status, AMP_NO);
+    snprintf(w->left.code, sizeof w->left.code, "%.47s", why->code);
     return job_end(w, job, k->of.v, false, why->code, 0, err);
+}
+
+/* The task is another agent's, or has its outcome. */
+static int task_dropped(struct amp_worker *w, struct amp_job *job, const struct run *k,
+                        const char *code, bool processed, struct amp_error *err)
+{
+    snprintf(w->left.code, sizeof w->left.code, "%.47s", code);
+    return job_end(w, job, k->of.v, processed, code, 0, err);
 }
 
 /* 1: the task is this agent's now; 0: the job has ended; -1: failure. */
@@ -99,7 +108,7 @@ static int task_begin(struct amp_worker *w, struct amp_job *job, struct run *k,
             return task_refuse(w, job, k, &why, err);
         /* What another agent has now is only its own to report. */
         if (why.status == AMP_NO && strcmp(why.code, "handed_over") == 0)
-            return job_end(w, job, k->of.v, false, why.code, 0, err);
+            return task_dropped(w, job, k, why.code, false, err);
         /* An accepted task whose deadline has passed since fails. */
         if (why.status == AMP_NO && strcmp(why.code, "deadline_passed") == 0)
             return 1;
@@ -116,7 +125,7 @@ static int task_begin(struct amp_worker *w, struct amp_job *job, struct run *k,
     }
     bool done = strcmp(why.code, "already_completed") == 0;
     w->opt->note("%s: %s: %s", k->of.task, why.code, why.what);
-    return job_end(w, job, k->of.v, done && job->state == AMP_JOB_RUNNING, why.code, 0, err);
+    return task_dropped(w, job, k, why.code, done && job->state == AMP_JOB_RUNNING, err);
 }
 
 static int progress_take(struct amp_worker *w, struct amp_assignment *of, const json_t *line,
@@ -168,6 +177,8 @@ static int task_end(struct amp_worker *w, struct amp_job *job, struct run *k, co
         return job_end(w, job, k->of.v, false, why.code, AMP_AGENT_EV_FAIL, err);
     }
     w->io->dirty = true;
+    if (*code)
+        snprintf(w->left.code, sizeof w->left.code, "%.47s", code);
     w->opt->progress("%s: %s%s%s", k->of.task, *code ? "failed" : "complete", *code ? ": " : "",
                      code);
     return job_end(w, job, k->of.v, true, *code ? code : "complete",
