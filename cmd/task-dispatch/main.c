@@ -5,6 +5,8 @@
 #include "activity/buffer.h"
 #include "agent/agent.h"
 #include "agent/job/job.h"
+#include "aof/aof.h"
+#include "aof/machine.h"
 #include "cli/config.h"
 #include "cli/rows.h"
 #include "flow/config.h"
@@ -87,6 +89,11 @@ static const struct amp_verb verbs[] = {
      .finds_state = true},
     {"work", "", "run a pool of agents on the queue", pool_work_opts, pool_work, COMMAND_HINT},
     {"shutdown", "[POOL…]", "end pools of agents", pool_shutdown_opts, pool_shutdown},
+    {"aof", "", "route messages of AOF/1 on stdin to task files", aof_opts, aof_route,
+     .group = "Task files"},
+    {"aof poll", "", "take back task files whose agent is gone", aof_poll_opts, aof_poll},
+    {"aof end", "TASK…", "move task files by the results of their runs", aof_end_opts, aof_end},
+    {"aof new", "[FILE]", "create a task file", aof_new_opts, aof_new},
     {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify,
      .finds_state = true, .group = "Approvals"},
     {"export", "COMMIT|TASK", "write the proof of an approval as a bundle", task_export_opts,
@@ -96,8 +103,8 @@ static const struct amp_verb verbs[] = {
 
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
 static const struct amp_fsm *const machines[] = {
-    &amp_task_fsm,    &amp_qa_fsm,      &amp_agent_fsm, &amp_job_fsm,
-    &amp_landing_fsm, &amp_handoff_fsm, &amp_queue_fsm, NULL};
+    &amp_task_fsm,    &amp_qa_fsm,    &amp_agent_fsm,    &amp_job_fsm, &amp_landing_fsm,
+    &amp_handoff_fsm, &amp_queue_fsm, &amp_aof_task_fsm, NULL};
 
 AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {

@@ -19,6 +19,7 @@ AMP_API_BEGIN
 
 #define AMP_MACHINE_LIST(X)                                                                        \
     X(agent)                                                                                       \
+    X(aof_task)                                                                                    \
     X(binding)                                                                                     \
     X(cursor)                                                                                      \
     X(delivery)                                                                                    \

@@ -233,6 +233,12 @@ setup() {
   cmp notes.json got.json
 }
 
+@test "task-dispatch-aof(1)" {
+  examples task-dispatch-aof.1 >script
+  run -0 bash -euo pipefail script
+  [[ $output == *task.created*TASK-*.md*task_not_found*scheduler.poll* ]]
+}
+
 @test "hitl-prompt-receive(1)" {
   need_tool hitl-prompt amp-sign
   need ssh-keygen

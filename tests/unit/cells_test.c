@@ -196,6 +196,22 @@ static const struct cells queue[] = {
     {"CANCELLED", "*submit>QUEUED"},
 };
 
+/* AOF/1, Status Mapping: a wish for the present status changes nothing. */
+static const struct cells aof_task[] = {
+    {"backlog", "backlog>backlog ready>ready blocked>blocked *cancelled>cancelled"},
+    {"ready", "ready>ready in-progress>in-progress blocked>blocked "
+              "*cancelled>cancelled *deadletter>deadletter"},
+    {"in-progress", "in-progress>in-progress review>review ready>ready blocked>blocked "
+                    "complete[stops_at_review]>review complete>review *cancelled>cancelled "
+                    "*deadletter>deadletter"},
+    {"blocked", "blocked>blocked ready>ready *cancelled>cancelled *deadletter>deadletter"},
+    {"review", "review>review done>done in-progress>in-progress blocked>blocked "
+               "complete[stops_at_review]>review complete>done *cancelled>cancelled"},
+    {"done", "done>done complete>done"},
+    {"cancelled", "*cancelled>cancelled"},
+    {"deadletter", "*deadletter>deadletter *ready>ready"},
+};
+
 struct move {
     bool extra, late;
     char event[40], to[40], code[40];
@@ -309,5 +325,6 @@ int main(void)
     MACHINE(landing);
     MACHINE(pause);
     MACHINE(queue);
+    MACHINE(aof_task);
     return tap_done();
 }

@@ -1,0 +1,233 @@
+/* task-dispatch aof, aof poll, aof end, aof new: the router and scheduler of AOF/1 over files. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/child.h>
+#include <amp/base/clock.h>
+#include <amp/json/lines.h>
+#include <amp/json/writer.h>
+
+#include "../verbs.h"
+#include "aof.h"
+#include "base/process/runner.h"
+#include "cli/config.h"
+#include "cli/rows.h"
+#include "flow/aof/aof.h"
+
+enum { LINE_MOST = 32 << 20, BODY_MOST = 2 << 20, POLL_MIN = 100 };
+#define DAY_MS    86400000
+#define NOTIFY_MS 60000
+
+static const char *data_dir;
+static bool stops;
+static const char *notify;
+static int64_t notify_ms = NOTIFY_MS, every;
+static struct amp_aof_new fresh;
+
+/* clang-format off */
+#define DATA_ROW                                                                                   \
+    {0, "data-dir", AMP_OPT_DIR, &data_dir, "DIR", .doc = "the data directory (default: ~/.openclaw/aof)"}
+#define ROUTER_ROWS                                                                                \
+    DATA_ROW,                                                                                      \
+    {0, "stop-at-review", AMP_OPT_FLAG, &stops, NULL, .doc = "leave work that is done in review",         \
+     .config = "aof.done_stops_at_review"},                                                        \
+    {0, "notify", AMP_OPT_STRING, &notify, "COMMAND",                                              \
+     .doc = "start COMMAND for each notification, with it on stdin", .config = "aof.notify"},             \
+    {0, "notify-timeout", AMP_OPT_DURATION, &notify_ms, "TIME", .doc = "its time limit",  \
+     .min = 1, .max = DAY_MS}
+/* clang-format on */
+
+const struct amp_opt aof_opts[] = {ROUTER_ROWS, AMP_OPT_END};
+const struct amp_opt aof_end_opts[] = {ROUTER_ROWS, AMP_OPT_END};
+const struct amp_opt aof_poll_opts[] = {
+    ROUTER_ROWS,
+    {0, "every", AMP_OPT_DURATION, &every, "TIME", .doc = "poll again after TIME, until a signal",
+     .min = POLL_MIN, .max = DAY_MS},
+    AMP_OPT_END,
+};
+const struct amp_opt aof_new_opts[] = {
+    DATA_ROW,
+    {0, "title", AMP_OPT_STRING, &fresh.title, "TEXT", .doc = "the title (default: the id)"},
+    {0, "agent", AMP_OPT_STRING, &fresh.agent, "NAME", .doc = "the agent that may take the task"},
+    {0, "priority", AMP_OPT_CHOICE, &fresh.priority, "WORD",
+     .doc = "the priority (default: normal)",
+     .choices = (const char *const[]){"critical", "high", "normal", "low", NULL}},
+    {0, "parent", AMP_OPT_STRING, &fresh.parent, "TASK", .doc = "make a child of TASK"},
+    {0, "backlog", AMP_OPT_FLAG, &fresh.backlog, NULL,
+     .doc = "put it into backlog, not into ready"},
+    AMP_OPT_END,
+};
+
+static int line_emit(void *ctx, struct amp_span line, struct amp_error *err)
+{
+    (void)ctx;
+    return amp_out(line, err);
+}
+
+/* A failing command is a warning: the task has its status already. */
+static void notice_send(void *ctx, const struct amp_aof_notice *n)
+{
+    AMP_BUF struct amp_buf line = {0};
+    const char *const argv[] = {notify, NULL};
+    const struct amp_child_spec spec = {.argv = argv, .fd_in = -1, .fd_out = -1, .fd_err = 2};
+    struct amp_child_end end;
+    struct amp_runner run;
+    struct amp_error err;
+    struct amp_jw w;
+    char time[AMP_TIME_MAX];
+    (void)ctx;
+    if (strcmp(n->kind, "alert") == 0)
+        amp_warn("task %s: %.*s", n->task, AMP_CLIP(n->reason, (size_t)200));
+    if (!notify)
+        return;
+    amp_buf_init(&line, 1 << 20);
+    amp_time_format(amp_now_ms(), time);
+    amp_jw_init(&w, &line);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "notify", n->kind);
+    amp_jw_member_text(&w, "taskId", n->task);
+    amp_jw_some_str(&w, "reason", n->reason);
+    amp_jw_member_text(&w, "timestamp", time);
+    amp_jw_close(&w, '}');
+    if (amp_jw_end_line(&w, &err) < 0 ||
+        amp_runner_start(&run, &spec, amp_buf_span(&line), notify_ms, 1000, &err) < 0 ||
+        amp_runner_finish(&run, &amp_stop, &end, &err) < 0 ||
+        amp_runner_verdict(&run, &end, notify, &err) != AMP_RUN_DONE)
+        amp_warn("notification of task %s: %s", n->task, err.what);
+}
+
+static int router_open(bool make, struct amp_aof_router **out, struct amp_error *err)
+{
+    static char path[PATH_MAX];
+    const char *home = getenv("HOME");
+    if (!data_dir) {
+        if (!home || snprintf(path, sizeof path, "%s/.openclaw/aof", home) >= (int)sizeof path)
+            return amp_fail(err, AMP_USAGE, "no_data_dir", "HOME is not set: give --data-dir");
+        data_dir = path;
+    }
+    const struct amp_aof_options o = {.data = data_dir,
+                                      .actor = amp_cli_name(),
+                                      .stops_at_review = stops,
+                                      .lock_timeout_ms = task_lock_timeout,
+                                      .emit = line_emit,
+                                      .notify = notice_send};
+    amp_signals_install();
+    amp_lock_stop(&amp_stop);
+    return amp_aof_router_new(&o, make, out, err);
+}
+
+/* What does not concern the protocol is passed on. */
+static int line_take(struct amp_aof_router *r, const struct amp_line *line, struct amp_error *err)
+{
+    int rc = amp_aof_router_line(r, line->bytes, err);
+    if (rc != 0)
+        return rc < 0 ? -1 : 0;
+    return amp_out(line->bytes, err) < 0 ? -1 : amp_out(AMP_SPAN("\n"), err);
+}
+
+static int input_read(struct amp_aof_router *r, struct amp_lines *lines, struct amp_error *err)
+{
+    for (;;) {
+        struct amp_line line;
+        enum amp_read got;
+        int rc = 0;
+        switch (amp_lines_next(lines, &line)) {
+        case AMP_LINE:
+            rc = line_take(r, &line, err);
+            break;
+        case AMP_LINE_TOO_LONG:
+            rc = amp_aof_router_too_long(r, err);
+            break;
+        case AMP_LINE_MORE:
+            if (amp_out_flush(err) < 0)
+                return -1;
+            got = amp_lines_fill(lines, STDIN_FILENO, err);
+            if (got == AMP_READ_FAILED && !amp_stop)
+                return -1;
+            break;
+        case AMP_LINE_END:
+            return 0;
+        }
+        if (rc < 0)
+            return -1;
+        if (amp_stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+    }
+}
+
+int aof_route(int argc, char **argv)
+{
+    AMP_CLEANUP(amp_lines_release) struct amp_lines lines = {0};
+    struct amp_aof_router *r = NULL;
+    struct amp_error err;
+    (void)argc, (void)argv;
+    amp_lines_init(&lines, LINE_MOST);
+    amp_note_terminal(NULL);
+    int rc = router_open(true, &r, &err);
+    if (rc == 0)
+        rc = input_read(r, &lines, &err);
+    amp_aof_router_free(r);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}
+
+int aof_poll(int argc, char **argv)
+{
+    struct amp_aof_router *r = NULL;
+    struct amp_aof_polled polled;
+    struct amp_error err;
+    (void)argc, (void)argv;
+    int rc = router_open(false, &r, &err);
+    while (rc == 0 && (rc = amp_aof_poll(r, &polled, &err)) == 0 &&
+           (rc = amp_out_flush(&err)) == 0 && every > 0)
+        if (amp_poll(NULL, 0, every, &amp_stop) < 0)
+            break;
+    amp_aof_router_free(r);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}
+
+int aof_end(int argc, char **argv)
+{
+    struct amp_aof_router *r = NULL;
+    struct amp_error err;
+    int rc = 0, missing = 0;
+    if (argc == 0)
+        amp_die_usage("no task: give its id");
+    for (int i = 0; i < argc; i++)
+        if (!amp_aof_is_id(amp_span_str(argv[i])))
+            amp_die_usage("'%s' is not a task id (expected TASK-YYYY-MM-DD-NNN)", argv[i]);
+    if (router_open(false, &r, &err) < 0)
+        return amp_complain(&err);
+    for (int i = 0; i < argc && rc >= 0; i++) {
+        rc = amp_aof_end(r, argv[i], &err);
+        missing += rc == 0;
+    }
+    amp_aof_router_free(r);
+    if (rc < 0)
+        return amp_complain(&err);
+    return missing > 0 ? AMP_NO : AMP_OK;
+}
+
+int aof_new(int argc, char **argv)
+{
+    AMP_BUF struct amp_buf body = {0};
+    struct amp_aof_router *r = NULL;
+    struct amp_error err;
+    char id[AMP_AOF_ID_MAX];
+    if (argc > 1)
+        amp_die_usage("aof new takes one FILE");
+    if (fresh.parent && !amp_aof_is_id(amp_span_str(fresh.parent)))
+        amp_die_usage("--parent %s: expected TASK-YYYY-MM-DD-NNN", fresh.parent);
+    amp_buf_init(&body, BODY_MOST + 1);
+    const char *path = argc == 1 && strcmp(argv[0], "-") == 0 ? "/dev/stdin" : argv[0];
+    int rc = argc == 1 ? amp_file_read_any(path, BODY_MOST, &body, &err) : 0;
+    fresh.body = amp_buf_span(&body);
+    if (rc == 0)
+        rc = router_open(true, &r, &err);
+    if (rc == 0)
+        rc = amp_aof_new_task(r, &fresh, id, &err);
+    amp_aof_router_free(r);
+    return rc < 0 ? amp_complain(&err) : AMP_OK;
+}

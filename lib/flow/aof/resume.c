@@ -1,0 +1,263 @@
+/*
+ * Resume (AOF/1, Protocol 1) and the end of a session (Protocol 3). A poll reads the heartbeats of
+ * all tasks in progress without the lock; what it does to a stale one, it decides again under the
+ * lock.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+#include "flow/aof/private.h"
+
+enum { BEAT_BYTES = 65536 };
+
+/* ---- results ---- */
+
+static void finding_ignore(void *ctx, const struct amp_finding *f)
+{
+    char *field = ctx;
+    if (f->severity == AMP_SEV_ERROR && !*field)
+        snprintf(field, 128, "%.100s", f->field && *f->field ? f->field : f->code);
+}
+
+/* The outcome of a task's run_result.json. 1: read; 0: there is none; -1: DATAERR, it is invalid,
+ * or failure. */
+static int result_read(struct amp_aof_router *r, const char *id, enum amp_aof_outcome *out,
+                       struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0}, mem = {0};
+    char path[AMP_AOF_PATH_MAX], field[128] = "";
+    struct amp_aof_said said;
+    struct amp_view v = {0};
+    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
+    amp_buf_init(&mem, AMP_AOF_RUN_BYTES * 2);
+    amp_aof_run_path(path, id, "run_result.json");
+    int rc = amp_aof_get(&r->data, path, AMP_AOF_RUN_BYTES, &text, err);
+    if (rc <= 0)
+        return rc;
+    enum amp_aof_line line =
+        amp_aof_line_read(r->reader, amp_buf_span(&text), &v, finding_ignore, field, err);
+    if (line == AMP_AOF_LINE_FAILED ||
+        (line == AMP_AOF_LINE_GOOD && amp_aof_said_read(&v, &mem, &said, err) < 0))
+        return -1;
+    if (line != AMP_AOF_LINE_GOOD || said.what != AMP_AOF_OTHER ||
+        said.outcome == AMP_AOF_OUTCOME_NONE)
+        return amp_fail(err, AMP_DATAERR, "invalid_run_result", "%s is not a run result%s%s", path,
+                        *field ? ": " : "", field);
+    if (!amp_span_is(v.task, id))
+        return amp_fail(err, AMP_DATAERR, "taskId_mismatch", "%s is the result of another task",
+                        path);
+    *out = said.outcome;
+    return 1;
+}
+
+/* The transition that a task's result asks for. 1: there is a result; 0: there is none, or it is
+ * invalid, which is logged; *valid: there is none. */
+static int result_apply(struct amp_aof_work *w, const struct amp_aof_task *t, const char *prefix,
+                        bool *none, struct amp_error *err)
+{
+    enum amp_aof_outcome outcome = AMP_AOF_OUTCOME_NONE;
+    enum amp_aof_moved moved;
+    struct amp_error why;
+    char reason[64];
+    int rc = result_read(w->r, t->id, &outcome, &why);
+    *none = rc == 0;
+    if (rc < 0 && why.status != AMP_DATAERR) {
+        *err = why;
+        return -1;
+    }
+    if (rc < 0) {
+        const struct amp_aof_why what = {.reason = why.code, .errors = why.what};
+        return amp_aof_why_event(w, "protocol.message.rejected", amp_span_str(t->id), &what, err);
+    }
+    if (rc == 0)
+        return 0;
+    snprintf(reason, sizeof reason, "%s%s", prefix, amp_aof_outcome_name(outcome));
+    return amp_aof_transition(w, t, amp_aof_outcome_event(outcome), amp_span_str(reason),
+                              amp_aof_outcome_name(outcome), &moved, err) < 0
+               ? -1
+               : 1;
+}
+
+/* ---- heartbeats ---- */
+
+/* When a task's heartbeat expires. 1; 0: there is none; -1: DATAERR or a failure. */
+static int beat_read(struct amp_aof_router *r, const char *id, int64_t *expires_ms,
+                     struct amp_buf *text, struct amp_buf *mem, struct amp_error *err)
+{
+    char path[AMP_AOF_PATH_MAX];
+    struct amp_aof_beat beat;
+    amp_aof_run_path(path, id, "run_heartbeat.json");
+    amp_buf_reset(text);
+    int rc = amp_aof_get(&r->data, path, BEAT_BYTES, text, err);
+    if (rc > 0 && amp_aof_beat_read(amp_buf_span(text), mem, &beat, err) < 0)
+        return -1;
+    if (rc > 0)
+        *expires_ms = beat.expires_ms;
+    return rc;
+}
+
+struct poll {
+    struct amp_aof_router *r;
+    struct amp_aof_polled *out;
+    struct amp_buf text, mem;
+    char (*stale)[AMP_AOF_ID_MAX];
+    uint32_t n, cap;
+    int64_t now_ms;
+};
+
+static int beat_look(void *ctx, const char *id, struct amp_error *err)
+{
+    struct poll *p = ctx;
+    struct amp_error why;
+    int64_t expires;
+    p->out->in_progress++;
+    int rc = beat_read(p->r, id, &expires, &p->text, &p->mem, &why);
+    if (rc < 0 && why.status != AMP_DATAERR) {
+        *err = why;
+        return -1;
+    }
+    /* Without a heartbeat, or with one that cannot be read, it is not judged. */
+    if (rc <= 0 || expires > p->now_ms)
+        return 0;
+    if (p->n == p->cap) {
+        uint32_t cap = p->cap ? p->cap * 2 : 16;
+        void *v = realloc(p->stale, cap * sizeof *p->stale);
+        if (!v)
+            return amp_fail_memory(err);
+        p->stale = v;
+        p->cap = cap;
+    }
+    memcpy(p->stale[p->n++], id, strnlen(id, AMP_AOF_ID_MAX - 1) + 1);
+    return 0;
+}
+
+static int run_expire(struct amp_aof_work *w, const char *id, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0}, mem = {0}, out = {0};
+    char path[AMP_AOF_PATH_MAX];
+    struct amp_aof_run run;
+    struct amp_error none;
+    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
+    amp_buf_init(&mem, AMP_AOF_RUN_BYTES * 2);
+    amp_buf_init(&out, AMP_AOF_RUN_BYTES * 2);
+    amp_aof_run_path(path, id, "run.json");
+    if (amp_aof_get(&w->r->data, path, AMP_AOF_RUN_BYTES, &text, &none) <= 0 ||
+        amp_aof_run_read(amp_buf_span(&text), &mem, &run, &none) < 0)
+        return 0; /* "Missing run artifacts: treat as resumable" */
+    run.status = "failed";
+    run.reason = "stale_heartbeat";
+    run.expired_ms = w->c.now_ms;
+    return amp_aof_run_write(&run, &out, err) < 0
+               ? -1
+               : amp_aof_put(&w->c, path, amp_buf_span(&out), err);
+}
+
+static int reclaim(struct amp_aof_work *w, const struct amp_aof_task *t, struct amp_error *err)
+{
+    enum amp_aof_moved moved;
+    struct amp_span id = amp_span_str(t->id);
+    if (run_expire(w, t->id, err) < 0 ||
+        amp_aof_transition(w, t, AMP_AOF_TASK_EV_READY, AMP_SPAN("stale_heartbeat_reclaim"), "",
+                           &moved, err) < 0)
+        return -1;
+    const struct amp_aof_why why = {.reason = "stale_heartbeat"};
+    return t->lease.n > 0 ? amp_aof_why_event(w, "lease.expired", id, &why, err) : 0;
+}
+
+/* A task whose heartbeat was stale: by its result, or back to ready. */
+static int stale_take(struct poll *p, const char *id, struct amp_error *err)
+{
+    AMP_AOF_WORK struct amp_aof_work w = {0};
+    AMP_AOF_TASK struct amp_aof_task t = {0};
+    struct amp_error why;
+    int64_t expires;
+    bool none;
+    amp_aof_task_init(&t);
+    if (amp_aof_work_begin(p->r, &w, err) < 0)
+        return -1;
+    int rc = amp_aof_load(&p->r->data, id, &t, &why);
+    if (rc < 0 && why.status != AMP_NO && why.status != AMP_DATAERR) {
+        *err = why;
+        return -1;
+    }
+    if (rc < 0) {
+        const struct amp_aof_why what = {.reason = why.code, .errors = why.what};
+        return amp_aof_why_event(&w, "protocol.message.warning", amp_span_str(id), &what, err) < 0
+                   ? -1
+                   : amp_aof_work_commit(&w, err);
+    }
+    /* Another router, or a person, was faster. */
+    if (rc == 0 || t.status != AMP_AOF_IN_PROGRESS ||
+        beat_read(p->r, id, &expires, &p->text, &p->mem, &why) <= 0 || expires > w.c.now_ms)
+        return 0;
+    p->out->stale++;
+    rc = result_apply(&w, &t, "stale_heartbeat_", &none, err);
+    if (rc == 0 && none)
+        rc = reclaim(&w, &t, err);
+    if (rc < 0 || amp_aof_work_commit(&w, err) < 0)
+        return -1;
+    p->out->finished += rc > 0;
+    p->out->reclaimed += none;
+    return 0;
+}
+
+static int poll_event(struct amp_aof_router *r, const struct amp_aof_polled *p,
+                      struct amp_error *err)
+{
+    AMP_AOF_WORK struct amp_aof_work w = {0};
+    AMP_BUF struct amp_buf payload = {0};
+    amp_buf_init(&payload, 4096);
+    if (amp_aof_work_begin(r, &w, err) < 0 ||
+        amp_buf_fmt(&payload, err,
+                    "{\"inProgress\":%u,\"stale\":%u,\"reclaimed\":%u,\"finished\":%u}",
+                    p->in_progress, p->stale, p->reclaimed, p->finished) < 0 ||
+        amp_aof_event_add(&w.c, "scheduler.poll", AMP_SPAN(""), amp_buf_span(&payload), err) < 0)
+        return -1;
+    return amp_aof_work_commit(&w, err);
+}
+
+int amp_aof_poll(struct amp_aof_router *r, struct amp_aof_polled *out, struct amp_error *err)
+{
+    struct poll p = {.r = r, .out = out, .now_ms = amp_now_ms()};
+    *out = (struct amp_aof_polled){0};
+    amp_buf_init(&p.text, BEAT_BYTES + 1);
+    amp_buf_init(&p.mem, BEAT_BYTES * 2);
+    int rc = amp_aof_each(&r->data, AMP_AOF_IN_PROGRESS, 0, beat_look, &p, err);
+    for (uint32_t i = 0; i < p.n && rc == 0; i++)
+        rc = stale_take(&p, p.stale[i], err);
+    free(p.stale);
+    amp_buf_release(&p.text);
+    amp_buf_release(&p.mem);
+    return rc < 0 ? -1 : poll_event(r, out, err);
+}
+
+int amp_aof_end(struct amp_aof_router *r, const char *id, struct amp_error *err)
+{
+    AMP_AOF_WORK struct amp_aof_work w = {0};
+    AMP_AOF_TASK struct amp_aof_task t = {0};
+    struct amp_error why;
+    bool none = false;
+    amp_aof_task_init(&t);
+    if (amp_aof_work_begin(r, &w, err) < 0)
+        return -1;
+    int rc = amp_aof_load(&r->data, id, &t, &why);
+    if (rc < 0 && why.status != AMP_NO && why.status != AMP_DATAERR) {
+        *err = why;
+        return -1;
+    }
+    if (rc <= 0) {
+        const struct amp_aof_why what = {.reason = rc < 0 ? why.code : "task_not_found",
+                                         .errors = rc < 0 ? why.what : ""};
+        amp_aof_notify_later(&w, "alert", id, amp_span_str(what.reason));
+        rc = amp_aof_why_event(&w, "protocol.message.rejected", amp_span_str(id), &what, err);
+        return rc < 0 ? -1 : amp_aof_work_commit(&w, err);
+    }
+    rc = result_apply(&w, &t, "", &none, err);
+    return rc < 0 || amp_aof_work_commit(&w, err) < 0 ? -1 : rc;
+}

@@ -1,0 +1,236 @@
+/* One change of the router: its lock, its events, its transitions, and what follows its commit. */
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "flow/aof/private.h"
+
+int amp_aof_work_begin(struct amp_aof_router *r, struct amp_aof_work *w, struct amp_error *err)
+{
+    *w = (struct amp_aof_work){.r = r};
+    amp_buf_init(&w->messages, 1 << 20);
+    amp_buf_init(&w->mem, 1 << 20);
+    if (amp_aof_lock(&r->data, r->o.lock_timeout_ms, err) < 0)
+        return -1;
+    return amp_aof_change_init(&w->c, &r->data, r->o.actor, amp_now_ms(), err);
+}
+
+void amp_aof_work_end(struct amp_aof_work *w)
+{
+    if (w->r)
+        amp_aof_unlock(&w->r->data);
+    amp_aof_change_release(&w->c);
+    amp_buf_release(&w->messages);
+    amp_buf_release(&w->mem);
+}
+
+static int lines_emit(struct amp_aof_router *r, struct amp_span lines, struct amp_error *err)
+{
+    while (lines.n > 0) {
+        const char *lf = memchr(lines.p, '\n', lines.n);
+        size_t n = lf ? (size_t)(lf - lines.p) + 1 : lines.n;
+        if (r->o.emit(r->o.ctx, (struct amp_span){lines.p, n}, err) < 0)
+            return -1;
+        lines = (struct amp_span){lines.p + n, lines.n - n};
+    }
+    return 0;
+}
+
+int amp_aof_work_commit(struct amp_aof_work *w, struct amp_error *err)
+{
+    struct amp_aof_router *r = w->r;
+    int cut = amp_aof_commit(&w->c, err);
+    amp_aof_unlock(&r->data);
+    if (cut < 0 || lines_emit(r, amp_buf_span(&r->data.recovered), err) < 0)
+        return -1;
+    amp_buf_reset(&r->data.recovered);
+    if (lines_emit(r, amp_buf_span(&w->c.events), err) < 0 ||
+        lines_emit(r, amp_buf_span(&w->messages), err) < 0)
+        return -1;
+    for (unsigned i = 0; i < w->n_notices && !cut && r->o.notify; i++) {
+        const struct amp_aof_notice n = {
+            .kind = w->notices[i].kind,
+            .task = w->notices[i].task,
+            .reason = {w->mem.data ? w->mem.data + w->notices[i].reason : "", w->notices[i].n}};
+        r->o.notify(r->o.ctx, &n);
+    }
+    return 0;
+}
+
+void amp_aof_notify_later(struct amp_aof_work *w, const char *kind, const char *task,
+                          struct amp_span reason)
+{
+    struct amp_error none;
+    if (w->n_notices == AMP_AOF_NOTICES)
+        return;
+    size_t at = w->mem.len;
+    size_t n = amp_buf_add(&w->mem, reason.p, reason.n, &none) == 0 ? reason.n : 0;
+    w->notices[w->n_notices].kind = kind;
+    snprintf(w->notices[w->n_notices].task, AMP_AOF_ID_MAX, "%s", task);
+    w->notices[w->n_notices].reason = at;
+    w->notices[w->n_notices++].n = n;
+}
+
+int amp_aof_why_event(struct amp_aof_work *w, const char *type, struct amp_span task,
+                      const struct amp_aof_why *why, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf payload = {0};
+    struct amp_jw j;
+    amp_buf_init(&payload, 1 << 20);
+    amp_jw_init(&j, &payload);
+    amp_jw_open(&j, '{');
+    amp_jw_some_str(&j, "reason", amp_span_str(why->reason));
+    if (why->v) {
+        amp_jw_some_str(&j, "messageType", why->v->type);
+        amp_jw_some_str(&j, "messageId", why->v->id);
+        amp_jw_some_str(&j, "fromAgent", why->v->from);
+        if (why->v->n_to > 0)
+            amp_jw_some_str(&j, "toAgent", why->v->to[0]);
+    }
+    amp_jw_some_str(&j, "field", amp_span_str(why->field));
+    amp_jw_some_str(&j, "errors", amp_span_str(why->errors));
+    amp_jw_close(&j, '}');
+    return amp_jw_end(&j, err) < 0
+               ? -1
+               : amp_aof_event_add(&w->c, type, task, amp_buf_span(&payload), err);
+}
+
+/* ---- transitions ---- */
+
+static uint32_t facts_of(const struct amp_aof_router *r, const struct amp_aof_task *t)
+{
+    return r->o.stops_at_review && !t->no_review ? AMP_AOF_TASK_IF_STOPS : 0;
+}
+
+/* The steps of an event: the statuses after the first one, and the effects of all. */
+struct way {
+    uint8_t at[AMP_AOF_TASK_STATE_COUNT];
+    unsigned n;
+    uint32_t effects;
+};
+
+static enum amp_aof_moved way_find(const struct amp_aof_router *r, const struct amp_aof_task *t,
+                                   uint8_t event, struct way *out)
+{
+    struct amp_fsm_result step = {.to = t->status};
+    struct amp_error none;
+    *out = (struct way){0};
+    do {
+        uint8_t from = step.to;
+        if (amp_fsm_step(&amp_aof_task_fsm, from, event, facts_of(r, t), &step, &none) < 0)
+            return AMP_AOF_ILLEGAL;
+        out->effects |= step.effects;
+        if (step.to != from)
+            out->at[out->n++] = step.to;
+    } while ((step.effects & AMP_AOF_TASK_DO_GO_ON) && out->n < AMP_AOF_TASK_STATE_COUNT);
+    return out->n > 0 ? AMP_AOF_MOVED : AMP_AOF_SAME;
+}
+
+enum amp_aof_moved amp_aof_transition_of(const struct amp_aof_router *r,
+                                         const struct amp_aof_task *t, uint8_t event)
+{
+    struct way way;
+    return way_find(r, t, event, &way);
+}
+
+uint8_t amp_aof_outcome_event(enum amp_aof_outcome o)
+{
+    static const uint8_t events[] = {
+        [AMP_AOF_OUTCOME_NONE] = AMP_AOF_TASK_EV_READY,
+        [AMP_AOF_OUTCOME_DONE] = AMP_AOF_TASK_EV_COMPLETE,
+        [AMP_AOF_OUTCOME_BLOCKED] = AMP_AOF_TASK_EV_BLOCK,
+        [AMP_AOF_OUTCOME_NEEDS_REVIEW] = AMP_AOF_TASK_EV_REVIEW,
+        [AMP_AOF_OUTCOME_PARTIAL] = AMP_AOF_TASK_EV_REVIEW,
+    };
+    return events[o];
+}
+
+static int transitioned_add(struct amp_aof_work *w, const struct amp_aof_task *t, uint8_t from,
+                            uint8_t to, struct amp_span reason, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf payload = {0};
+    struct amp_jw j;
+    amp_buf_init(&payload, 1 << 20);
+    amp_jw_init(&j, &payload);
+    amp_jw_open(&j, '{');
+    amp_jw_member_text(&j, "from", amp_aof_status_name(from));
+    amp_jw_member_text(&j, "to", amp_aof_status_name(to));
+    amp_jw_some_str(&j, "reason", reason);
+    amp_jw_close(&j, '}');
+    return amp_jw_end(&j, err) < 0
+               ? -1
+               : amp_aof_event_add(&w->c, "task.transitioned", amp_span_str(t->id),
+                                   amp_buf_span(&payload), err);
+}
+
+static int completed_add(struct amp_aof_work *w, const struct amp_aof_task *t, const char *outcome,
+                         struct amp_error *err)
+{
+    AMP_BUF struct amp_buf payload = {0};
+    amp_buf_init(&payload, 256);
+    return amp_buf_fmt(&payload, err, *outcome ? "{\"outcome\":\"%s\"}" : "{}", outcome) < 0
+               ? -1
+               : amp_aof_event_add(&w->c, "task.completed", amp_span_str(t->id),
+                                   amp_buf_span(&payload), err);
+}
+
+/* run.json of a run that goes on says that it ended. */
+static int run_end(struct amp_aof_work *w, const char *id, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0}, mem = {0}, out = {0};
+    char path[AMP_AOF_PATH_MAX];
+    struct amp_aof_run run;
+    struct amp_error none;
+    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
+    amp_buf_init(&mem, AMP_AOF_RUN_BYTES * 2);
+    amp_buf_init(&out, AMP_AOF_RUN_BYTES * 2);
+    amp_aof_run_path(path, id, "run.json");
+    if (amp_aof_get(&w->r->data, path, AMP_AOF_RUN_BYTES, &text, &none) <= 0 ||
+        amp_aof_run_read(amp_buf_span(&text), &mem, &run, &none) < 0 ||
+        strcmp(run.status, "running") != 0)
+        return 0;
+    run.status = "completed";
+    run.ended_ms = w->c.now_ms;
+    return amp_aof_run_write(&run, &out, err) < 0
+               ? -1
+               : amp_aof_put(&w->c, path, amp_buf_span(&out), err);
+}
+
+int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uint8_t event,
+                       struct amp_span reason, const char *outcome, enum amp_aof_moved *moved,
+                       struct amp_error *err)
+{
+    struct amp_aof_set set[8];
+    char time[AMP_TIME_MAX];
+    struct way way;
+    unsigned n = 0;
+    *moved = way_find(w->r, t, event, &way);
+    if (*moved != AMP_AOF_MOVED)
+        return 0;
+    uint8_t from = t->status, to = way.at[way.n - 1];
+    amp_time_format(w->c.now_ms, time);
+    set[n++] = (struct amp_aof_set){"status", amp_span_str(amp_aof_status_name(to))};
+    set[n++] = (struct amp_aof_set){"updatedAt", amp_span_str(time)};
+    set[n++] = (struct amp_aof_set){"lastTransitionAt", amp_span_str(time)};
+    if (way.effects & AMP_AOF_TASK_DO_FREE)
+        set[n++] = (struct amp_aof_set){.path = "lease"};
+    if ((way.effects & AMP_AOF_TASK_DO_END) && run_end(w, t->id, err) < 0)
+        return -1;
+    if (amp_aof_move(&w->c, t->id, from, to, err) < 0 ||
+        amp_aof_edit(&w->c, t->id, to, set, n, AMP_SPAN(""), err) < 0)
+        return -1;
+    for (unsigned i = 0; i < way.n; from = way.at[i++])
+        if (transitioned_add(w, t, from, way.at[i], reason, err) < 0)
+            return -1;
+    if (to == AMP_AOF_DONE && completed_add(w, t, outcome, err) < 0)
+        return -1;
+    if (way.effects & AMP_AOF_TASK_DO_NOTIFY)
+        amp_aof_notify_later(w, amp_aof_status_name(to), t->id, reason);
+    return 0;
+}
+
+void amp_aof_run_path(char out[AMP_AOF_PATH_MAX], const char *id, const char *name)
+{
+    snprintf(out, AMP_AOF_PATH_MAX, "runs/%s/%s", id, name);
+}

@@ -1,0 +1,321 @@
+#!/usr/bin/env bats
+# The router and scheduler of AOF/1 over task files: task-dispatch aof, aof poll, aof end, aof new.
+
+load lib
+load aof
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  D=$PWD/data
+  mkdir data
+  T=TASK-2026-02-09
+}
+
+@test "each status may be left and entered as the machine allows; a wish for the present one changes nothing" {
+  local all=(backlog ready in-progress blocked review done cancelled deadletter) from to n=100
+  declare -A ok=([backlog]="ready blocked cancelled" [ready]="in-progress blocked cancelled deadletter"
+    [in-progress]="review ready blocked cancelled deadletter" [blocked]="ready cancelled deadletter"
+    [review]="done in-progress blocked cancelled" [done]="" [cancelled]="" [deadletter]="ready")
+  for from in "${all[@]}"; do
+    for to in "${all[@]}"; do
+      n=$((n + 1))
+      task "$from" "$T-$n"
+      update "$T-$n" ann "\"status\":\"$to\""
+    done
+  done >in
+  run -0 aof <in
+  n=100
+  for from in "${all[@]}"; do
+    for to in "${all[@]}"; do
+      n=$((n + 1))
+      [[ " ${ok[$from]} " == *" $to "* ]] && expected=$to moved=1 || expected=$from moved=0
+      [ "$(at "$T-$n")" = "$expected" ] || fail "$from to $to: $(at "$T-$n")"
+      [ "$(events task.transitioned "$T-$n")" -eq $moved ] || fail "$from to $to: events"
+      grep -qx "status: $expected" "$D/tasks/$expected/$T-$n.md"
+    done
+  done
+}
+
+@test "outcomes move tasks: done to review and done, blocked to blocked, needs_review and partial to review" {
+  local outcome n=0 expected
+  for outcome in done blocked needs_review partial; do
+    n=$((n + 1))
+    task in-progress "$T-00$n" "lease:" "  agent: ann" "  expiresAt: 2026-02-10T00:00:00.000Z"
+    mkdir -p "$D/tasks/in-progress/$T-00$n/outputs" "$D/runs/$T-00$n"
+    echo text >"$D/tasks/in-progress/$T-00$n/outputs/summary.md"
+    printf '{"taskId":"%s","agentId":"ann","startedAt":"2026-02-09T20:00:00.000Z","status":"running"}\n' "$T-00$n" \
+      >"$D/runs/$T-00$n/run.json"
+    report "$T-00$n" ann "$outcome"
+  done >in
+  run -0 aof <in
+  diff <(printf '%s\n' "${lines[@]}") "$D/events.ndjson"
+  [ "$(at $T-001) $(at $T-002) $(at $T-003) $(at $T-004)" = "done blocked review review" ]
+  for n in 1:done 2:blocked 3:review 4:review; do
+    expected=${n#*:} n=$T-00${n%:*}
+    [ -f "$D/tasks/$expected/$n/outputs/summary.md" ]
+    [ ! -e "$D/tasks/in-progress/$n" ]
+    run -1 grep lease "$D/tasks/$expected/$n.md"
+    grep -q '"status":"completed".*"endedAt"' "$D/runs/$n/run.json"
+    [ "$(events protocol.message.warning "$n")" -eq 0 ]
+  done
+  [ "$(events task.transitioned $T-001)" -eq 2 ]
+  [ "$(events task.completed $T-001)" -eq 1 ]
+  grep -q '"from":"in-progress","to":"review"' <(grep $T-001 "$D/events.ndjson")
+  grep -q '"from":"review","to":"done"' <(grep $T-001 "$D/events.ndjson")
+  # What the router writes is valid by the published schemas.
+  cat "$D"/runs/*/*.json "$D/events.ndjson" | amp-validate -p aof >valid
+  [ "$(wc -l <valid)" -eq "$(cat "$D"/runs/*/*.json "$D/events.ndjson" | wc -l)" ]
+  grep -qx '{"taskId":"'$T-001'","agentId":"ann","completedAt":"2026-02-09T21:00:00.000Z","outcome":"done","summaryRef":"outputs/summary.md","handoffRef":"outputs/handoff.md","deliverables":\["src/foo.ts"\],"tests":{"total":2,"passed":2,"failed":0},"blockers":\[\],"notes":"n"}' "$D/runs/$T-001/run_result.json"
+  # Again: every task has its status, so nothing changes.
+  find "$D/tasks" "$D/runs" -type f -exec cat {} + | sha256sum >before
+  run -0 aof <in
+  [ "${#lines[@]}" -eq 4 ]
+  find "$D/tasks" "$D/runs" -type f -exec cat {} + | sha256sum | diff before -
+}
+
+@test "--stop-at-review leaves done work in review, but for reviewRequired false" {
+  task in-progress $T-001 "lease: {agent: ann}"
+  task in-progress $T-002 "lease: {agent: ann}" "metadata:" "  reviewRequired: false"
+  task review $T-003 "routing: {agent: ann}"
+  { report $T-001 ann done; report $T-002 ann done; report $T-003 ann done; } | aof --stop-at-review >out
+  [ "$(at $T-001) $(at $T-002) $(at $T-003)" = "review done review" ]
+  echo '{"aof":{"done_stops_at_review":true}}' >amp.json
+  task in-progress $T-004 "lease: {agent: ann}"
+  report $T-004 ann done | aof --config amp.json >out
+  [ "$(at $T-004)" = review ]
+}
+
+@test "who may speak: the agent of the lease, else of the routing; status.update is not checked" {
+  task in-progress $T-001 "lease: {agent: ann}" "routing:" "  agent: bob"
+  task in-progress $T-002 "routing: {\"agent\": \"bob\"}"
+  task in-progress $T-003
+  { report $T-001 bob done; report $T-001 mallory done; report $T-002 ann done; report $T-003 ann done
+    message handoff.accepted $T-002 mallory '"accepted":true'
+    update $T-001 mallory '"progress":"50% complete"'
+    report $T-002 bob partial; } | aof >out
+  [ "$(grep -o '"reason":"[a-z_]*"' out | tr -d '\n')" = '"reason":"unauthorized_agent""reason":"unauthorized_agent""reason":"unauthorized_agent""reason":"unassigned_task""reason":"unauthorized_agent""reason":"missing_summary""reason":"partial"' ]
+  [ "$(at $T-001) $(at $T-002) $(at $T-003)" = "in-progress review in-progress" ]
+  grep -q 'Progress: 50% complete$' "$D/tasks/in-progress/$T-001.md"
+  [ ! -e "$D/runs/$T-001" ]
+}
+
+@test "status.update: blockers, notes or progress are the reason; without a transition they are a line of the work log" {
+  task in-progress $T-001 "# a comment" "title: 'It''s'" "tags:" "  - a" "  - b"
+  printf '\n## Notes\n\nlast\n' >>"$D/tasks/in-progress/$T-001.md"
+  { update $T-001 ann '"progress":"half\n# no heading","notes":"n","blockers":["a","b"]'
+    update $T-001 ann '"status":"in-progress","progress":"more"'
+    update $T-001 ann '"status":"blocked","progress":"p","blockers":["Awaiting API key","x"]'; } | aof >out
+  grep -q '"reason":"Awaiting API key; x"' out
+  [ "$(at $T-001)" = blocked ]
+  f=$D/tasks/blocked/$T-001.md
+  [ "$(grep -c '^- 20.*Progress: half # no heading | Notes: n | Blockers: a, b$' "$f")" -eq 1 ]
+  [ "$(grep -c 'Progress: more$' "$f")" -eq 1 ]
+  # What a person wrote is as it was.
+  grep -v -e '^status' -e At: -e '^- 20' "$f" | head -n 12 >got
+  printf -- '---\nid: %s\n# a comment\ntitle: '"'It''s'"'\ntags:\n  - a\n  - b\n---\n\n# Task %s\n\n## Notes\n' $T-001 $T-001 | diff - got
+}
+
+@test "what is not a message: silence for text and other objects, rejected or unknown for bad envelopes" {
+  task in-progress $T-001 "lease: {agent: ann}"
+  local good
+  good=$(report $T-001 ann partial)
+  printf '%s\n' 'plain text' 'null' '17' '[]' '{"a":1}' '{"protocol":"other"}' >foreign
+  { cat foreign; echo 'AOF/1 {invalid json'; echo "{\"payload\":{\"protocol\":\"aof\",\"version\":2,${good#*1,}}"
+    echo "${good/completion.report/nope}"; echo "${good/-001\",\"from/-002\",\"from}"
+    echo "${good/Z\"/+01:00\"}"; echo "AOF/1 $good"; } >in
+  run -0 aof <in
+  # Foreign lines pass byte for byte, but what starts like an envelope must be one.
+  printf '%s\n' "${lines[@]}" | grep -v eventId | diff <(grep -v '^\[\]$' foreign) - || [ "${lines[3]}" = '[]' ]
+  grep -o '"type":"[a-z.]*".*' "$D/events.ndjson" | grep -oE '"type":"[a-z.]*"|"reason":"[A-Za-z_]*"' | tr -d '\n' >got
+  [[ $(cat got) == *'rejected""reason":"invalid_json"'* ]]
+  [[ $(cat got) == *'rejected""reason":"invalid_envelope"'* ]]
+  [[ $(cat got) == *'"type":"protocol.message.unknown"'* ]]
+  [[ $(cat got) == *'"reason":"taskId_mismatch"'* ]]
+  [ "$(at $T-001)" = review ]
+  # An envelope above 10 MiB.
+  { printf 'AOF/1 '; head -c 10485761 /dev/zero | tr '\0' ' '; echo "$good"; } | aof | grep -q '"reason":"payload_too_large"'
+}
+
+@test "a missing task is logged and people are notified; nothing is fatal" {
+  cat >notify <<'SH'
+#!/bin/sh
+cat >>notified
+[ ! -e fails ]
+SH
+  chmod +x notify
+  task in-progress $T-001 "lease: {agent: ann}"
+  task in-progress $T-002 "lease: {agent: ann}"
+  task in-progress $T-003 "lease: {agent: ann}"
+  { report $T-009 ann done; update $T-009 ann '"notes":"x"'; report $T-001 ann done; report $T-002 ann partial
+    update $T-003 ann '"status":"blocked","notes":"why"'; } >in
+  run -0 aof --notify ./notify <in
+  [ "$(grep -o '"notify":"[a-z]*","taskId":"[A-Z0-9-]*"' notified | tr -d '\n')" = \
+    '"notify":"alert","taskId":"'$T-009'""notify":"alert","taskId":"'$T-009'""notify":"done","taskId":"'$T-001'""notify":"review","taskId":"'$T-002'""notify":"blocked","taskId":"'$T-003'"' ]
+  grep -q '"reason":"why"' notified
+  [ "$(events protocol.message.rejected $T-009)" -eq 2 ]
+  # A notification that fails is a warning.
+  task in-progress $T-004 "lease: {agent: ann}"
+  touch fails
+  report $T-004 ann done >in
+  run -0 --separate-stderr aof --notify ./notify <in
+  [[ $stderr == *"warning: notification of task $T-004"* ]]
+  [ "$(at $T-004)" = done ]
+}
+
+@test "handoff: the child gets its parent, handoff.json and handoff.md; accepted and rejected are answered once" {
+  task in-progress $T-001 "lease: {agent: ann}"
+  task ready $T-002
+  task ready $T-003 "parentId: $T-001"
+  { request $T-002 $T-001 ann bob; request $T-002 $T-001 ann bob; request $T-003 $T-001 ann bob
+    message handoff.accepted $T-002 bob '"accepted":true'
+    message handoff.accepted $T-002 bob '"accepted":true'
+    message handoff.rejected $T-003 bob '"accepted":false,"reason":"no time"'
+    message handoff.rejected $T-003 bob '"accepted":false,"reason":"no time"'; } | aof >out
+  [ "$(events delegation.requested $T-002) $(events delegation.accepted $T-002)" = "1 1" ]
+  [ "$(events delegation.rejected $T-003) $(events task.transitioned $T-003) $(at $T-003)" = "1 1 blocked" ]
+  grep -q '"to":"blocked","reason":"no time"' out
+  amp-validate -p aof <"$D/tasks/ready/$T-002/inputs/handoff.json" >valid
+  diff valid "$D/tasks/ready/$T-002/inputs/handoff.json"
+  grep -q '"acceptanceCriteria":\["All tests pass"\]' valid
+  grep -qx -- '- All tests pass' "$D/tasks/ready/$T-002/inputs/handoff.md"
+  grep -qx "parentId: \"$T-001\"\|parentId: $T-001" "$D/tasks/ready/$T-002.md"
+  grep -qx '  delegationDepth: 1' "$D/tasks/ready/$T-002.md"
+  [ -f "$D/tasks/blocked/$T-003/inputs/handoff.json" ]
+}
+
+@test "handoff: a missing parent, a missing child and nested delegation are refused; bad criteria are logged" {
+  task in-progress $T-001 "lease: {agent: ann}"
+  task in-progress $T-002 "lease: {agent: bob}" "parentId: $T-001" "metadata:" "  delegationDepth: 1"
+  task ready $T-003
+  task done $T-005
+  local bad
+  bad=$(request $T-003 $T-001 ann bob)
+  { request $T-003 $T-008 ann bob; request $T-009 $T-001 ann bob; request $T-003 $T-002 bob cleo
+    request $T-003 $T-003 ann bob; request $T-005 $T-001 ann bob; request $T-003 $T-001 mallory bob
+    echo "${bad/\[\"All tests pass\"\]/\"all\"}"; } | aof >out
+  [ "$(grep '"type":"delegation.rejected"' out | grep -o '"reason":"[a-z_]*"' | tr -d '\n')" = \
+    '"reason":"parent_not_found""reason":"task_not_found""reason":"nested_delegation""reason":"parent_not_found""reason":"task_ended"' ]
+  [ "$(grep -c '^{"protocol":"aof".*"type":"handoff.rejected".*"toAgent":"bob".*"reason":"nested_delegation"' out)" -eq 1 ]
+  grep '^{"protocol"' out | amp-validate -p aof | cmp - <(grep '^{"protocol"' out)
+  grep '"type":"protocol.message.warning"' out | grep -q '"reason":"nested_delegation"'
+  grep '"type":"protocol.message.warning"' out | grep -q '"reason":"invalid_acceptance_criteria"'
+  # Accepted all the same.
+  [ "$(events delegation.requested $T-003)" -eq 1 ]
+  [ -f "$D/tasks/ready/$T-003/inputs/handoff.json" ]
+}
+
+@test "poll: the table of the resume protocol" {
+  local n old=2026-01-01T00:05:00.000Z
+  for n in 1 2 3 4 5 6 7 8; do
+    task in-progress $T-00$n "lease:" "  agent: ann"
+    beat $T-00$n $old
+    printf '{"taskId":"%s","agentId":"ann","startedAt":"2026-02-09T20:00:00.000Z","status":"running"}\n' $T-00$n \
+      >"$D/runs/$T-00$n/run.json"
+  done
+  result $T-001 done
+  result $T-002 blocked
+  result $T-003 needs_review
+  result $T-004 partial
+  echo '{"taskId":"'$T-006'"}' >"$D/runs/$T-006/run_result.json" # invalid
+  rm "$D/runs/$T-007/run_heartbeat.json"
+  beat $T-008 2999-01-01T00:00:00.000Z
+  task in-progress $T-009 # no run at all
+  task in-progress $T-010
+  beat $T-010 $old # no run.json
+  task in-progress $T-011
+  mkdir -p "$D/runs/$T-011"
+  echo garbage >"$D/runs/$T-011/run_heartbeat.json"
+  run -0 aof_poll
+  for n in 001:done 002:blocked 003:review 004:review 005:ready 006:in-progress 007:in-progress 008:in-progress \
+    009:in-progress 010:ready 011:in-progress; do
+    [ "$(at $T-${n%:*})" = "${n#*:}" ] || fail "$n is in $(at $T-${n%:*})"
+  done
+  grep -q '"reason":"stale_heartbeat_reclaim"' <(grep $T-005 "$D/events.ndjson")
+  grep -q '"reason":"stale_heartbeat_partial"' <(grep $T-004 "$D/events.ndjson")
+  [ "$(events lease.expired $T-005) $(events task.completed $T-001) $(events protocol.message.rejected $T-006)" = "1 1 1" ]
+  grep -q '"status":"failed","expiredAt":"[^"]*","expiredReason":"stale_heartbeat"' "$D/runs/$T-005/run.json"
+  [[ ${lines[-1]} == *'"type":"scheduler.poll"'*'{"inProgress":11,"stale":7,"reclaimed":2,"finished":4}'* ]]
+  run -1 grep lease "$D/tasks/ready/$T-005.md"
+  # Again: only the invalid result is still there.
+  run -0 aof_poll
+  [ "${#lines[@]}" -eq 2 ]
+  # The others are as they were.
+  amp-validate -p aof <"$D/events.ndjson" >valid
+  cmp valid "$D/events.ndjson"
+}
+
+@test "aof end: the transition of the result, once; without a result, or a task, status 1" {
+  task in-progress $T-001 "lease: {agent: ann}"
+  task in-progress $T-002
+  result $T-001 partial
+  end() { task-dispatch aof end --data-dir "$D" "$@"; }
+  run -0 end $T-001
+  [ "$(at $T-001)" = review ]
+  run -0 end $T-001
+  [ -z "$output" ]
+  run -1 end $T-002
+  run -1 end $T-009
+  [[ $output == *'"reason":"task_not_found"'* ]]
+  run -64 end ../x
+  run -69 task-dispatch aof end --data-dir "$PWD/none" $T-001
+  [ ! -e none ]
+}
+
+@test "aof new: into ready, with the next number of the day; children of children are refused" {
+  new() { task-dispatch aof new --data-dir "$D" "$@"; }
+  run -0 new --title 'a: "b" #c' --agent ann --priority high - <<<"text"
+  [[ $output == *'"type":"task.created"'*'"title":"a: \"b\" #c","status":"ready"'* ]]
+  day=$(date -u +TASK-%F)
+  [ "$(at "$day-001")" = ready ]
+  [ "$(tail -n 1 "$D/tasks/ready/$day-001.md")" = text ]
+  run -0 new --parent "$day-001" --backlog
+  [ "$(at "$day-002")" = backlog ]
+  run -1 new --parent "$day-002"
+  [[ $output == *"children have no children"* ]]
+  run -1 new --parent "$day-009"
+  run -64 new --parent 17
+  # By default below the home directory.
+  HOME=$PWD/home task-dispatch aof new >out
+  [ -f "home/.openclaw/aof/tasks/ready/$day-001.md" ]
+  # A number that is taken in another folder, and the last one of the day.
+  rm "$D"/tasks/*/*.md
+  for n in $(seq -w 1 998); do :>"$D/tasks/done/$day-$n.md"; done
+  run -0 new
+  [ "$(at "$day-999")" = ready ]
+  run -1 new
+  [[ $output == *"the limit of a day"* ]]
+}
+
+@test "hostile files: links, FIFOs, folders, large files and other ids are logged and left alone" {
+  echo secret >secret
+  task in-progress $T-001 "lease: {agent: ann}"
+  mkdir -p "$D"/tasks/{ready,in-progress,done} "$D/runs"
+  ln -s ../../../secret "$D/tasks/in-progress/$T-002.md"
+  mkfifo "$D/tasks/in-progress/$T-003.md"
+  mkdir "$D/tasks/in-progress/$T-004.md"
+  truncate -s 5M "$D/tasks/in-progress/$T-005.md"
+  task in-progress $T-006
+  sed -i s/-006/-007/ "$D/tasks/in-progress/$T-006.md"
+  printf -- '---\nid: x\n' >"$D/tasks/in-progress/$T-008.md"
+  task in-progress $T-009 "lease: {agent: ann}"
+  cp "$D/tasks/in-progress/$T-009.md" "$D/tasks/ready/$T-009.md"
+  mkdir outside
+  ln -s "$PWD/outside" "$D/runs/$T-001"
+  task in-progress $T-010 "lease: {agent: ann}"
+  mkdir -p "$D/runs/$T-010"
+  mkfifo "$D/runs/$T-010/run_heartbeat.json" "$D/runs/$T-010/run.json"
+  touch "$D/tasks/in-progress/../../tasks/in-progress/.hidden.md" "$D/tasks/in-progress/notes.md"
+  { for n in 002 003 004 005 006 008 009; do update $T-$n ann '"status":"review"'; done
+    report $T-001 ann partial; report $T-010 ann partial; } >in
+  run -0 timeout 20 task-dispatch aof --data-dir "$D" <in
+  [ "$(grep -o '"reason":"[a-z_]*"' <<<"$output" | head -n 7 | tr -d '\n')" = \
+    '"reason":"not_a_file""reason":"not_a_file""reason":"not_a_file""reason":"file_too_large""reason":"id_mismatch""reason":"bad_front_matter""reason":"two_folders"' ]
+  [ "$(cat secret)" = secret ]
+  [ -z "$(ls outside)" ]
+  [ "$(at $T-010)" = review ]
+  run -0 timeout 20 task-dispatch aof poll --data-dir "$D"
+  # A folder of statuses that is a link is refused.
+  rmdir "$D/tasks/done" || rm -r "$D/tasks/done"
+  ln -s "$PWD/outside" "$D/tasks/done"
+  run -78 aof_poll
+}
