@@ -13,6 +13,7 @@
 #include "message/record/delivery.h"
 #include "message/record/record.h"
 #include "protocol/codes/values.h"
+#include "queue/queue.h"
 #include "task/machines.h"
 #include "task/record.h"
 #include "worktree/binding.h"
@@ -72,6 +73,11 @@ static int tasks_find(struct finding *f, struct amp_error *err)
 static int handoffs_find(struct finding *f, struct amp_error *err)
 {
     return records_give(f, AMP_HANDOFF_KIND, &amp_handoff_fsm, err);
+}
+
+static int jobs_find(struct finding *f, struct amp_error *err)
+{
+    return records_give(f, AMP_QUEUE_KIND, &amp_queue_fsm, err);
 }
 
 static int questions_find(struct finding *f, struct amp_error *err)
@@ -155,10 +161,10 @@ static const struct kind {
     const char *name;
     int (*find)(struct finding *f, struct amp_error *err);
 } kinds[] = {
-    {"agent", agents_find},       {"binding", bindings_find},   {"capability", capabilities_find},
-    {"consumer", consumers_find}, {"handoff", handoffs_find},   {"letter", letters_find},
-    {"message", messages_find},   {"question", questions_find}, {"source", sources_find},
-    {"task", tasks_find},
+    {"agent", agents_find},       {"binding", bindings_find}, {"capability", capabilities_find},
+    {"consumer", consumers_find}, {"handoff", handoffs_find}, {"job", jobs_find},
+    {"letter", letters_find},     {"message", messages_find}, {"question", questions_find},
+    {"source", sources_find},     {"task", tasks_find},
 };
 
 int amp_flow_values(const struct amp_values_ask *ask, struct amp_error *err)

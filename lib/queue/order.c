@@ -801,38 +801,34 @@ static bool is_beside(const struct amp_order *o, const struct entry *new, const 
             amp_scope_overlap(&new->scope->parsed, &e->scope->parsed, o->opt.patterns));
 }
 
-/* Of the jobs of all types that are before the new one and could start: the first whose scope
- * overlaps its scope, and the number of those of its type. */
-static const struct entry *ahead_find(struct amp_order *o, const struct entry *new, uint64_t *n)
+/* The jobs of a type that are before the new one and could start now, up to its free places.
+ * *found: the first whose scope overlaps that of the new one, unless it is set. Returns whether
+ * they take all places. */
+static bool type_ahead(struct amp_order *o, const struct type *t, const struct entry *new,
+                       const struct entry **found)
 {
-    const struct entry *behind, *found = NULL;
+    const struct amp_span type = amp_span_str(t->name);
+    const struct entry *behind;
+    int64_t most = type_most(o, t), n = (int64_t)t->n.working;
+    struct entry *e;
     struct walk w;
 
-    *n = 0;
-    for (size_t i = 0; i < o->n_types; i++) {
-        const struct amp_span type = amp_span_str(o->types[i]->name);
-        const struct entry *e;
-        walk_begin(&w, o, &type, 1);
-        while ((e = walk_next(&w)) && is_before(o, e, new)) {
-            enum amp_waits why = entry_waits(o, e, &behind);
-            if (why == AMP_WAITS_LIMIT)
-                break;
-            if (why != AMP_WAITS_TURN)
-                continue;
-            *n += e->type == new->type;
-            if (!found && is_beside(o, new, e))
-                found = e;
-        }
+    walk_begin(&w, o, &type, 1);
+    while ((most <= 0 || n < most) && (e = walk_next(&w)) && is_before(o, e, new)) {
+        if (entry_waits(o, e, &behind) != AMP_WAITS_TURN)
+            continue;
+        n++;
+        if (!*found && is_beside(o, new, e))
+            *found = e;
     }
-    return found;
+    return most > 0 && n >= most;
 }
 
 int amp_order_try(struct amp_order *o, const struct amp_queue_job *job, int64_t now_ms,
                   struct amp_order_place *out, struct amp_error *err)
 {
-    const struct entry *behind, *ahead;
+    const struct entry *behind, *ahead = NULL;
     struct entry *e = calloc(1, sizeof *e);
-    uint64_t n;
 
     if (!e)
         return amp_fail_memory(err);
@@ -845,11 +841,12 @@ int amp_order_try(struct amp_order *o, const struct amp_queue_job *job, int64_t 
     e->submitted_ms = now_ms;
     o->pick++;
     enum amp_waits why = entry_waits(o, e, &behind);
-    ahead = ahead_find(o, e, &n);
-    int64_t most = type_most(o, e->type);
-    if (why == AMP_WAITS_TURN && most > 0 && e->type->n.working + n >= (uint64_t)most)
+    if (why == AMP_WAITS_TURN && type_ahead(o, e->type, e, &ahead))
         why = AMP_WAITS_LIMIT;
-    else if (why == AMP_WAITS_TURN && ahead) {
+    for (size_t i = 0; why == AMP_WAITS_TURN && !ahead && i < o->n_types; i++)
+        if (o->types[i] != e->type)
+            type_ahead(o, o->types[i], e, &ahead);
+    if (why == AMP_WAITS_TURN && ahead) {
         why = AMP_WAITS_SCOPE;
         behind = ahead;
     }

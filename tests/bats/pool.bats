@@ -323,7 +323,7 @@ EOS
   a=$(submit 0)
   pool_start --drain --type builder=1 --safe-point 10ms -x ./agent
   wait_until 10 test -e first
-  task-dispatch queue cancel --state "$STATE" "$a"
+  task-dispatch cancel --state "$STATE" "$a"
   pool_end 0
   is_state "$a" CANCELLED
 }

@@ -59,7 +59,7 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
   run -0 task-dispatch queue show --state "$STATE" "$id"
   [[ ${lines[0]} == *"\"scope\":\"{"*'"attempts":0'* ]]
   [ "${lines[1]}" = "$(cat one)" ]
-  task-dispatch queue cancel --state "$STATE" "$id"
+  task-dispatch cancel --state "$STATE" "$id"
   is_state "$id" CANCELLED
   [ "$(submit_line 0 <two)" = "$id" ]
   is_state "$id" QUEUED
@@ -171,4 +171,26 @@ END
   [[ $(answer 4) == *'"ok":true'* ]]
   [ "$(task-dispatch queue --state "$STATE" --json | jq -r 'select(.type == "builder" and .priority == 10) | .deadline[:10]')" = \
     "$(jq -r '[.expiresAt, .payload.deadlineAt] | min[:10]' tasks | head -n 1)" ]
+}
+
+@test "cancel ends jobs by their id, its beginning, the id of their message, or their task" {
+  for i in 1 2 3 4 5; do job $i "\"s$i\""; done | answers 0
+  id=$(answer 1 | grep -o '"id":"[^"]*' | cut -d'"' -f4)
+  run -0 --separate-stderr task-dispatch cancel --state "$STATE" --reason "not needed" "${id:0:12}" 00000000-0000-4000-8000-000000000002 t3
+  [ "$(grep -c 'job .* is cancelled' <<<"$stderr")" = 3 ]
+  task-dispatch queue --state "$STATE" --json --state-of CANCELLED >ended
+  [ "$(wc -l <ended)" = 3 ]
+  grep -F "\"id\":\"$id\"" ended | grep -qF '"reason":"not needed"'
+  grep -q "\"cancelled_by\":\"$(id -un)\"" ended
+  run -0 --separate-stderr task-dispatch cancel --state "$STATE" "$id"
+  [[ "$stderr" == *"was cancelled before"* ]]
+  # What is unknown does not keep the others.
+  run -1 --separate-stderr task-dispatch cancel --state "$STATE" 0123456789abcdef t4 T-1 --reason x
+  [[ "$stderr" == *"no job has the id 0123456789abcdef"*"is cancelled"*"T-1"* ]]
+  run -1 --separate-stderr task-dispatch cancel --state "$STATE" ''
+  echo '{"hitl":{"operators":["nobody-here"]}}' >policy.json
+  run -77 --separate-stderr task-dispatch cancel --state "$STATE" -c policy.json t5
+  run -77 --separate-stderr task-dispatch queue rank --state "$STATE" -c policy.json --priority 1 "$(answer 5 | grep -o '"id":"[^"]*' | cut -d'"' -f4)"
+  AMP_AGENT=ann run -77 --separate-stderr task-dispatch cancel --state "$STATE" t5
+  [ "$(task-dispatch queue --state "$STATE" --json | grep -c '"state":"QUEUED"')" = 1 ]
 }

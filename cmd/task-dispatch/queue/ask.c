@@ -1,11 +1,9 @@
 /* task-dispatch preempt, queue rank: people change the order of jobs. */
-#include <unistd.h>
-
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
 
+#include "../tasks/person.h"
 #include "../verbs.h"
-#include "flow/identity/person.h"
 #include "flow/queue/queue.h"
 #include "queue.h"
 
@@ -24,20 +22,21 @@ static int job_ask(uint8_t event, int argc, char **argv)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_store *store = NULL;
+    struct tasks_person person;
     struct amp_error err;
     int rc = 0;
 
     amp_buf_init(&mem, 64 << 20);
     if (argc == 0)
         amp_die_usage("no job: give its id");
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "end work", &err) < 0 ||
+    if (tasks_person_open("change the order of jobs", &person, &err) < 0 ||
         task_open(&store, &err) < 0)
-        return amp_complain(&err);
+        rc = -1;
     for (int i = 0; i < argc && rc == 0; i++) {
         const struct amp_queue_step st = {.id = amp_span_str(argv[i]),
                                           .event = event,
                                           .priority = level,
-                                          .by = amp_cli_login("operator"),
+                                          .by = person.name,
                                           .why = "asked by a person",
                                           .actor = amp_cli_name(),
                                           .now_ms = amp_now_ms()};
@@ -45,6 +44,7 @@ static int job_ask(uint8_t event, int argc, char **argv)
     }
     if (rc == 0)
         rc = amp_store_sync(store, &err);
+    tasks_person_close(&person);
     amp_store_close(store);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }
@@ -60,9 +60,4 @@ int queue_rank(int argc, char **argv)
                                    &level, NULL) < 0)
         amp_die_usage("--priority: expected %d to %d", AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST);
     return job_ask(AMP_QUEUE_EV_RANK, argc, argv);
-}
-
-int queue_cancel(int argc, char **argv)
-{
-    return job_ask(AMP_QUEUE_EV_CANCEL, argc, argv);
 }

@@ -1,8 +1,9 @@
-/* The verbs of the queue: submit, queue, cancel and preempt of jobs. */
+/* The verbs of the queue: submit, queue, preempt; the end of jobs for cancel. */
 #ifndef TASK_DISPATCH_QUEUE_H
 #define TASK_DISPATCH_QUEUE_H
 
 #include "cli/cli.h"
+#include "store/store.h"
 
 extern const struct amp_opt queue_submit_opts[], queue_list_opts[], queue_status_opts[],
     queue_ask_opts[], queue_rank_opts[];
@@ -10,7 +11,21 @@ int queue_submit(int argc, char **argv);
 int queue_list(int argc, char **argv);
 int queue_status(int argc, char **argv);
 int queue_preempt(int argc, char **argv);
-int queue_cancel(int argc, char **argv);
 int queue_rank(int argc, char **argv);
+
+/* Cancels the jobs that a name means: a job's id, or an unambiguous beginning of it of at least 6
+ * digits; the id of the message that asked for it; a task, whose jobs end. Prints a note for each.
+ * NO ambiguous_job. */
+struct queue_who {
+    const char *name, *task; /* task: also of this task; NULL: none */
+    const char *by, *why;    /* the person; NULL: no reason */
+};
+struct queue_named {
+    size_t found, cancelled; /* found: also those that have ended */
+    uint8_t state;           /* of one of them */
+    bool is_job_id;          /* the name looks like the id of a job */
+};
+int queue_jobs_cancel(struct amp_store *s, const struct queue_who *who, struct queue_named *out,
+                      struct amp_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * task-dispatch cancel: a person ends a task. The task is suspended first, which ends its attempt
- * in every tool; then it is terminated, and the suspension is removed. Each step may be repeated,
- * so a cancel that was killed is completed by the next one.
+ * task-dispatch cancel: a person ends tasks and jobs. A task is suspended first, which ends its
+ * attempt in every tool; then it is terminated, and the suspension is removed. Each step may be
+ * repeated, so a cancel that was killed is completed by the next one.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include <amp/base/clock.h>
 #include <amp/compose.h>
 
+#include "../queue/queue.h"
 #include "flow/coordinate/cancel.h"
 #include "flow/pause/end.h"
 #include "flow/pause/publish.h"
@@ -19,6 +20,7 @@
 #include "hitl/question.h"
 #include "person.h"
 #include "protocol/compose/json.h"
+#include "queue/machine.h"
 #include "tasks.h"
 
 #define LINE_MAX_BYTES (1u << 20)
@@ -164,13 +166,11 @@ static int task_check(const struct cancelling *c, struct amp_error *err)
                           amp_task_fsm.states[t->state].name);
 }
 
-static int cancel_run(struct cancelling *c, const char *name, struct amp_error *err)
+static int task_cancel(struct cancelling *c, const char *id, struct amp_error *err)
 {
-    char id[AMP_TASK_ID_MAX];
     bool changed;
 
-    if (amp_story_find(c->store, name, id, err) < 0 ||
-        amp_task_load(c->store, amp_span_str(id), &c->task, NULL, err) < 0 ||
+    if (amp_task_load(c->store, amp_span_str(id), &c->task, NULL, err) < 0 ||
         task_check(c, err) < 0 || pause_set(c, false, err) < 0)
         return -1;
     if (task_end(c, &changed, err) < 0) {
@@ -188,13 +188,72 @@ static int cancel_run(struct cancelling *c, const char *name, struct amp_error *
     return 0;
 }
 
+/* Of a name that means jobs only. */
+static int jobs_check(const char *name, const struct queue_named *n, struct amp_error *err)
+{
+    if (n->cancelled)
+        return 0;
+    if (n->state != AMP_QUEUE_CANCELLED)
+        return amp_fail(err, AMP_NO, "ended", "%s has ended: it is %s", name,
+                        amp_queue_fsm.states[n->state].name);
+    amp_note("%s was cancelled before", name);
+    return 0;
+}
+
+/* The task that the name means, and the jobs. */
+static int name_cancel(struct cancelling *c, const char *name, struct amp_error *err)
+{
+    char id[AMP_TASK_ID_MAX];
+    struct queue_named jobs;
+    bool task = amp_story_find(c->store, name, id, err) == 0;
+
+    if (!task && err->status != AMP_NO)
+        return -1;
+    struct amp_error why = task ? (struct amp_error){0} : *err;
+    int rc = task ? task_cancel(c, id, &why) : 0;
+    if (rc < 0 && why.status != AMP_NO) {
+        *err = why;
+        return -1;
+    }
+    const struct queue_who who = {
+        .name = name, .task = task ? id : NULL, .by = c->person.name, .why = reason};
+    if (queue_jobs_cancel(c->store, &who, &jobs, err) < 0)
+        return -1;
+    if (task && (rc == 0 || jobs.cancelled))
+        return 0;
+    if (!task && jobs.found)
+        return jobs_check(name, &jobs, err);
+    *err = why;
+    return !task && jobs.is_job_id
+               ? amp_fail(err, AMP_NO, "unknown_job", "no job has the id %s", name)
+               : -1;
+}
+
+/* The others are cancelled also if one cannot be. */
+static int names_cancel(struct cancelling *c, char **name, int n, struct amp_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        int rc = name_cancel(c, name[i], err);
+        amp_task_release(&c->task);
+        c->task = (struct amp_task){0};
+        if (rc == 0)
+            continue;
+        if (err->status != AMP_NO || i == n - 1)
+            return -1;
+        amp_status_note(amp_complain(err));
+    }
+    return 0;
+}
+
 int tasks_cancel(int argc, char **argv)
 {
     struct cancelling c = {0};
     struct amp_error err;
 
-    if (argc != 1)
-        amp_die_usage("cancel needs one task: cancel TASK (task-dispatch list shows them)");
+    if (argc == 0)
+        amp_die_usage(
+            "nothing to cancel: give a task, a job, or the id of a message (task-dispatch "
+            "list and task-dispatch queue show them)");
     if (!task_state || !*task_state)
         amp_die_no_state();
     amp_signals_install();
@@ -207,9 +266,8 @@ int tasks_cancel(int argc, char **argv)
     if (rc == 0)
         rc = task_open(&c.store, &err);
     if (rc == 0)
-        rc = cancel_run(&c, argv[0], &err);
+        rc = names_cancel(&c, argv, argc, &err);
     tasks_person_close(&c.person);
     amp_store_close(c.store);
-    amp_task_release(&c.task);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }

@@ -1,0 +1,91 @@
+/* The jobs that a name means, and their end, for task-dispatch cancel. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "base/grow.h"
+#include "flow/queue/queue.h"
+#include "queue.h"
+#include "json/record.h"
+
+#define PREFIX_LEAST 6 /* hex digits of a job's id */
+
+struct search {
+    struct amp_span name, task;
+    bool prefix; /* the name may be the beginning of a job's id */
+    char (*open)[AMP_QUEUE_ID_MAX];
+    size_t n, cap;
+    struct queue_named *out;
+    char first[AMP_QUEUE_ID_MAX]; /* of those that a prefix matches */
+};
+
+static bool is_hex(struct amp_span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!strchr("0123456789abcdef", s.p[i]) || !s.p[i])
+            return false;
+    return s.n >= PREFIX_LEAST && s.n < AMP_QUEUE_ID_MAX;
+}
+
+static int job_match(void *ctx, const struct amp_queue_job *j, struct amp_error *err)
+{
+    struct search *s = ctx;
+    bool begins = s->prefix && j->id.n >= s->name.n && memcmp(j->id.p, s->name.p, s->name.n) == 0;
+
+    if (!begins && !amp_span_eq(j->message, s->name) &&
+        (j->task.n == 0 || (!amp_span_eq(j->task, s->name) && !amp_span_eq(j->task, s->task))))
+        return 0;
+    if (begins && *s->first)
+        return amp_fail(err, AMP_NO, "ambiguous_job", "%.*s: the ids of several jobs begin so",
+                        AMP_CLIP(s->name, 64));
+    if (begins)
+        amp_span_copy(j->id, s->first, sizeof s->first);
+    s->out->found++;
+    s->out->state = j->state;
+    if (amp_queue_ended(j->state))
+        return 0;
+    if (amp_grow(&s->open, &s->cap, s->n, sizeof *s->open, err) < 0)
+        return -1;
+    amp_span_copy(j->id, s->open[s->n++], sizeof *s->open);
+    return 0;
+}
+
+static int job_end(struct amp_store *s, const struct search *f, size_t i, const char *by,
+                   const char *why, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct amp_queue_job job;
+    const struct amp_queue_step st = {.id = amp_span_str(f->open[i]),
+                                      .event = AMP_QUEUE_EV_CANCEL,
+                                      .by = by,
+                                      .why = why,
+                                      .actor = amp_cli_name(),
+                                      .now_ms = amp_now_ms()};
+
+    if (amp_queue_step(s, &st, &mem, &job, err) < 0)
+        return -1;
+    if (job.state == AMP_QUEUE_CANCELLED)
+        amp_note("job %s is cancelled", f->open[i]);
+    else
+        amp_note("job %s ends when its agent has stopped", f->open[i]);
+    return 0;
+}
+
+int queue_jobs_cancel(struct amp_store *s, const struct queue_who *who, struct queue_named *out,
+                      struct amp_error *err)
+{
+    struct search f = {.name = amp_span_str(who->name),
+                       .task = amp_span_str(who->task ? who->task : who->name),
+                       .prefix = is_hex(amp_span_str(who->name)),
+                       .out = out};
+
+    *out = (struct queue_named){.is_job_id = f.prefix};
+    int rc = amp_queue_each(s, NULL, job_match, &f, err);
+    for (; rc == 0 && out->cancelled < f.n; out->cancelled++)
+        rc = job_end(s, &f, out->cancelled, who->by, who->why ? who->why : "cancelled", err);
+    if (rc == 0 && f.n)
+        rc = amp_store_sync(s, err);
+    free(f.open);
+    return rc;
+}
