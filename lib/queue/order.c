@@ -516,6 +516,11 @@ static bool is_full(const struct amp_order *o, const struct type *t)
     return most > 0 && t->n.working >= (uint64_t)most;
 }
 
+static int64_t type_closed(const struct amp_order *o, const struct type *t)
+{
+    return o->opt.closed ? o->opt.closed(o->opt.ctx, amp_span_str(t->name)) : 0;
+}
+
 static bool is_held(const struct amp_order *o, const struct entry *e)
 {
     return e->task && o->opt.held && o->opt.held(o->opt.ctx, amp_span_str(e->task));
@@ -532,6 +537,8 @@ static enum amp_waits entry_waits(struct amp_order *o, const struct entry *e,
         return AMP_WAITS_CONFLICT;
     if (is_held(o, e))
         return AMP_WAITS_HELD;
+    if (type_closed(o, e->type))
+        return AMP_WAITS_ACCOUNT;
     if (is_full(o, e->type))
         return AMP_WAITS_LIMIT;
     *behind = blocker_find(o, e);
@@ -575,7 +582,7 @@ static struct entry *walk_next(struct walk *w)
     return e;
 }
 
-/* No job of a full type can start. */
+/* No job of a full or closed type can start. */
 static void walk_leave(struct walk *w, const struct type *t)
 {
     for (uint32_t i = 0; i < w->n; i++)
@@ -596,7 +603,7 @@ static struct entry *entry_pick(struct amp_order *o, const struct amp_order_want
         enum amp_waits why = entry_waits(o, e, &behind);
         if (why == AMP_WAITS_TURN)
             return e;
-        if (why == AMP_WAITS_LIMIT)
+        if (why == AMP_WAITS_LIMIT || why == AMP_WAITS_ACCOUNT)
             walk_leave(&w, e->type);
     }
     return NULL;
@@ -719,7 +726,9 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
     walk_begin(&w, o, want->types, want->n_types);
     while ((e = walk_next(&w))) {
         enum amp_waits why = entry_waits(o, e, &behind);
-        if (why == AMP_WAITS_CONFLICT || why == AMP_WAITS_HELD)
+        if (why == AMP_WAITS_ACCOUNT)
+            walk_leave(&w, e->type);
+        if (why == AMP_WAITS_CONFLICT || why == AMP_WAITS_HELD || why == AMP_WAITS_ACCOUNT)
             continue;
         if (why == AMP_WAITS_TURN && !full)
             return 0; /* it can start */
@@ -753,6 +762,9 @@ static void place_fill(struct amp_order *o, const struct entry *e, int64_t now_m
         out->why = AMP_WAITS_BEHIND;
     out->effective = amp_priority_aged(e->priority, now_ms - e->submitted_ms, o->opt.ageing_ms);
     out->behind = behind ? amp_span_str(behind->id) : AMP_SPAN("");
+    out->until_ms = out->why == AMP_WAITS_PARKED    ? e->until_ms
+                    : out->why == AMP_WAITS_ACCOUNT ? type_closed(o, e->type)
+                                                    : 0;
 }
 
 /* How many jobs of a level are before e. */

@@ -24,6 +24,9 @@ struct amp_order_options {
     bool (*patterns)(struct amp_span a, struct amp_span b);
     /* Whether a job must not start now, such as of a task that people suspended; NULL: none. */
     bool (*held)(void *ctx, struct amp_span task);
+    /* Until when no job of a type may start, because of a usage limit (Unix milliseconds); 0: they
+     * may. NULL: always. */
+    int64_t (*closed)(void *ctx, struct amp_span type);
     void *ctx;
 };
 
@@ -39,6 +42,7 @@ void amp_order_close(struct amp_order *o); /* NULL is allowed */
     X(LIMIT, "type_full", "max_parallel of its type is reached")                                   \
     X(SCOPE, "scope_taken", "its scope overlaps that of a job at work")                            \
     X(CONFLICT, "conflict", "a person is asked whether it may run beside another job")             \
+    X(ACCOUNT, "usage_limit", "the account of its type has reached a usage limit")                 \
     X(PARKED, "parked", "it waits until a time")                                                   \
     X(HELD, "suspended", "its task is suspended")                                                  \
     X(WORKER, "no_worker", "no worker takes jobs of its type")
@@ -55,6 +59,7 @@ struct amp_order_place {
     uint64_t position;      /* 1: the next of its type */
     int64_t effective;      /* the priority with its age */
     struct amp_span behind; /* SCOPE: the id of the other job */
+    int64_t until_ms;       /* ACCOUNT, PARKED: the end of its time; 0: none */
 };
 
 struct amp_order_want {

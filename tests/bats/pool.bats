@@ -196,6 +196,41 @@ EOS
   [[ $(states builder-1) == *"RUNNING WAITING_RESOURCES RUNNING COMPLETED"* ]]
 }
 
+@test "a usage limit is of the account: no agent of it gets work until its end, in any pool, also after a restart" {
+  echo '{"queue":{"max_parallel":8,"types":{"builder":{"account":"plan"},"tester":{"account":"plan"}}}}' >amp.json
+  builder <<'EOS'
+mark "tries-$AMP_AGENT_TYPE"
+if [ "$AMP_AGENT_TYPE $AMP_ATTEMPT" = "builder 1" ]; then
+  say '{"type":"limit","retry_after_sec":3,"id":"l"}'
+  answered l >/dev/null
+  exit 75
+fi
+EOS
+  a=$(submit 0)
+  pool_start --name alpha --type builder=2 -x ./agent
+  wait_until 10 is_state "$a" PARKED
+  # Another agent, another type of the same account, in another pool: they wait. One of another account does not.
+  b=$(submit -5) c=$(submit -5 tester) d=$(submit 0 painter)
+  pool --drain --name beta --type painter=1 -x ./agent
+  is_state "$d" DONE
+  job_of "$b" >waits
+  job_of "$c" >>waits
+  [ "$(grep -c '"waits":"usage_limit".*"until":"2' waits)" -eq 2 ]
+  task-dispatch queue --state "$STATE" --config amp.json >list
+  [ "$(grep -c 'usage_limit until 2.*Z' list)" -eq 2 ]
+  kill -9 "$POOL"
+  ends 137 wait "$POOL"
+  pool --drain --name alpha --type builder=2 --type tester=1 -x ./agent
+  [ "$(state_of "$a") $(state_of "$b") $(state_of "$c")" = "DONE DONE DONE" ]
+  until=$(sed -n 's/.*"until":"\([^"]*\)".*/\1/p' waits | head -n 1)
+  # None of them began before the end of the limit.
+  cat "$STATE"/log/*.ndjson | grep -E "\"key\":\"queue\.($b|$c)\".*\"to\":\"RUNNING\"" |
+    sed 's/.*"at":"\([^"]*\)".*/\1/' >began
+  has_lines began 2
+  while read -r at; do [[ ! $at < $until ]]; done <began
+  grep -F 'usage_limit: builder-1 reached the limit of the account plan: no new work of it until 2' err
+}
+
 @test "an agent that waits says so, and one that waits too long for a resource is ended" {
   builder <<'EOS'
 if [ "$AMP_ATTEMPT" = 1 ]; then

@@ -1,6 +1,6 @@
 # Pools of agents: jobs for them, agents that behave and that do not, and what the log says about both.
 
-# submit PRIORITY: a job for builders; prints its id. Each has other contents, so that none is the job of another.
+# submit PRIORITY [TYPE]: a job for builders, or agents of another type; prints its id. Each has other contents, so that none is the job of another.
 submit() {
   local id line work
   id=$(printf '%08x-0000-4000-8000-%012d' $((RANDOM * 32768 + RANDOM)) "$((${EPOCHREALTIME/[.,]/} % 1000000000000))")
@@ -8,11 +8,11 @@ submit() {
   line="{\"message_id\":\"$id\",\"producer_id\":\"cli\",\"correlation_id\":\"$id\",\"sequence_number\":${EPOCHREALTIME/[.,]/},"
   line+="\"retry_count\":0,\"message_type\":\"DATA\",\"content_type\":\"application/json\",\"content_length\":${#work},"
   line+="\"payload\":$work}"
-  printf '%s\n' "$line" | submit_line "$1"
+  printf '%s\n' "$line" | submit_line "$@"
 }
-# submit_line PRIORITY <a message.
+# submit_line PRIORITY [TYPE] <a message.
 submit_line() {
-  task-dispatch submit --state "$STATE" --type builder --priority "$1" >submitted || {
+  task-dispatch submit --state "$STATE" --type "${2:-builder}" --priority "$1" >submitted || {
     cat submitted >&2
     return 1
   }
@@ -20,7 +20,7 @@ submit_line() {
 }
 # job_of ID: its line in the list.
 job_of() {
-  task-dispatch queue --state "$STATE" --json | grep -F "\"id\":\"$1\""
+  task-dispatch queue --state "$STATE" --config "$(config)" --json | grep -F "\"id\":\"$1\""
 }
 state_of() { job_of "$1" | sed 's/.*"state":"\([A-Z]*\)".*/\1/'; }
 is_state() { [ "$(state_of "$1")" = "$2" ]; }

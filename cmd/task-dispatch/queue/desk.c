@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <amp/base/clock.h>
+
 #include "../tasks/tasks.h"
 #include "../verbs.h"
 #include "cli/config.h"
@@ -25,6 +27,13 @@ static bool task_held(void *ctx, struct amp_span task)
     return task.n && amp_pauses_find(&d->pauses, task, AMP_SPAN("")) != NULL;
 }
 
+static int64_t type_closed(void *ctx, struct amp_span type)
+{
+    const struct queue_desk *d = ctx;
+
+    return amp_accounts_closed(&d->accounts, type);
+}
+
 /* "builder=4 reviewer=1" */
 static int on_pool(void *ctx, const struct amp_pool_rec *r, struct amp_error *err)
 {
@@ -45,20 +54,25 @@ static int on_pool(void *ctx, const struct amp_pool_rec *r, struct amp_error *er
 int queue_desk_look(struct queue_desk *d, struct amp_error *err)
 {
     amp_buf_reset(&d->staff);
-    return amp_order_look(d->order, err) < 0 || amp_pauses_read(d->store, &d->pauses, err) < 0
+    return amp_order_look(d->order, err) < 0 || amp_pauses_read(d->store, &d->pauses, err) < 0 ||
+                   amp_accounts_load(&d->accounts, d->store, amp_now_ms(), err) < 0
                ? -1
                : amp_pool_recs(d->store, on_pool, d, err);
 }
 
 int queue_desk_open(struct queue_desk *d, bool write, struct amp_error *err)
 {
-    struct amp_order_options how = {
-        .most = type_most, .patterns = amp_glob_overlap, .held = task_held, .ctx = d};
+    struct amp_order_options how = {.most = type_most,
+                                    .patterns = amp_glob_overlap,
+                                    .held = task_held,
+                                    .closed = type_closed,
+                                    .ctx = d};
 
     *d = (struct queue_desk){0};
     amp_buf_init(&d->staff, STAFF_MAX);
     amp_pauses_init(&d->pauses);
     amp_queue_settings_default(&d->set);
+    d->accounts.set = &d->set;
     if (amp_config_load(task_config, task_state, &d->config, err) < 0 ||
         amp_queue_settings_load(&d->set, d->config, err) < 0 ||
         (write ? task_open(&d->store, err) : tasks_look(&d->store, err)) < 0)

@@ -3,7 +3,7 @@
 #ifndef TASK_DISPATCH_QUEUE_DESK_H
 #define TASK_DISPATCH_QUEUE_DESK_H
 
-#include "flow/queue/queue.h"
+#include "flow/queue/account.h"
 #include "hitl/pause/pause.h"
 
 struct queue_desk {
@@ -11,6 +11,7 @@ struct queue_desk {
     struct amp_order *order;
     struct amp_queue_settings set;
     struct amp_pauses pauses;
+    struct amp_accounts accounts;
     struct amp_buf staff; /* the types of the pools: "builder reviewer ", each with a blank */
     json_t *config;
 };

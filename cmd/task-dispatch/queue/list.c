@@ -96,7 +96,7 @@ static int json_print(struct listing *l, const struct amp_queue_job *j,
     amp_time_member(&w, "submitted", j->submitted_ms);
     amp_time_member(&w, "claimed", j->claimed_ms);
     amp_time_member(&w, "started", j->started_ms);
-    amp_time_member(&w, "until", j->until_ms);
+    amp_time_member(&w, "until", p && p->until_ms ? p->until_ms : j->until_ms);
     amp_time_member(&w, "deadline", j->deadline_ms);
     amp_time_member(&w, "ended", j->ended_ms);
     amp_jw_close(&w, '}');
@@ -106,7 +106,7 @@ static int json_print(struct listing *l, const struct amp_queue_job *j,
 static int row_print(struct listing *l, const struct amp_queue_job *j,
                      const struct amp_order_place *p, struct amp_error *err)
 {
-    char place[24] = "", level[24], age[AMP_AGE_MAX];
+    char place[24] = "", level[24], age[AMP_AGE_MAX], waits[64] = "", until[AMP_TIME_MAX] = "";
 
     if (p && p->position)
         snprintf(place, sizeof place, "%llu", (unsigned long long)p->position);
@@ -115,6 +115,12 @@ static int row_print(struct listing *l, const struct amp_queue_job *j,
                  (long long)p->effective);
     else
         snprintf(level, sizeof level, "%lld", (long long)j->priority);
+    if (p && p->until_ms)
+        amp_time_format(p->until_ms, until);
+    if (p)
+        snprintf(waits, sizeof waits, "%s%s%.16s%s",
+                 amp_waits_name(queue_desk_waits(&l->desk, j->type, p)), *until ? " until " : "",
+                 until, *until ? "Z" : "");
     int64_t since = j->ended_ms ? j->ended_ms : j->submitted_ms;
     const struct amp_span cells[] = {
         {j->id.p, j->id.n < 12 ? j->id.n : 12},
@@ -122,7 +128,7 @@ static int row_print(struct listing *l, const struct amp_queue_job *j,
         j->type,
         amp_span_str(level),
         amp_span_str(place),
-        p ? amp_span_str(amp_waits_name(queue_desk_waits(&l->desk, j->type, p))) : j->code,
+        p ? amp_span_str(waits) : j->code,
         amp_age_text(l->now_ms - since, age),
         j->worker,
         j->task.n ? j->task : j->message,

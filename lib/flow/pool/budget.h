@@ -1,7 +1,7 @@
 /*
  * What the agents of a state use: tokens and cost, per task, per agent and day, and per day, and
- * the budgets for them (section `budgets` of amp.json). Keys "spent.task/<id>",
- * "spent.agent/<name>/<day>", "expense.day/<day>"; a day is one of UTC. Agents report what they
+ * the budgets for them (section `budgets` of amp.json). Keys "expense.task/<id>",
+ * "expense.agent/<name>/<day>", "expense.day/<day>"; a day is one of UTC. Agents report what they
  * used (amp-agent-control(7)): a budget stops new work, it does not end an attempt.
  */
 #ifndef AMP_FLOW_POOL_BUDGET_H

@@ -99,8 +99,8 @@ static int job_end(struct amp_queue_worker *q, const struct amp_pool_job *job,
 
     amp_buf_init(&mem, AMP_REC_MAX);
     if (goes_on && agent) {
-        snprintf(data, sizeof data, "{\"agent\":\"%s\",\"keeps\":%s}", agent,
-                 out->keeps ? "true" : "false");
+        snprintf(data, sizeof data, "{\"agent\":\"%s\",\"keeps\":%s}",
+                 *out->agent ? out->agent : agent, out->keeps ? "true" : "false");
         st.data = amp_span_str(data);
         st.worktree = amp_span_str(*left->worktree ? left->worktree : "-");
         st.session = amp_span_str(*left->session ? left->session : "-");
@@ -221,7 +221,6 @@ static void rivals_end(const struct amp_slot *slot)
 static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, struct amp_error *err)
 {
     struct amp_pool_job job;
-    enum amp_budget_of of = AMP_BUDGET_TASK;
 
     if (job_read(&job, claimed, err) < 0)
         return -1;
@@ -236,24 +235,19 @@ static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, st
                    : 0;
     /* Without another agent it is refused by the one that handed it over. */
     struct amp_slot *slot = c.slot ? c.slot : c.gave;
-    if (!slot)
+    int closed = amp_pool_account_closed(p, &job, err);
+    if (closed < 0)
+        return -1;
+    if (!slot || closed)
         return job_step(p, &job, AMP_QUEUE_EV_RELEASE, NULL, 0, err) < 0 ? -1 : 0;
-    int allowed = amp_budget_allows(p->store, &p->opt->budgets, *job.task ? job.task : job.id,
-                                    slot->agent, now, &of, err);
+    int allowed = amp_pool_task_allows(p, &job, err);
     if (allowed < 0)
         return -1;
-    if (!allowed) {
-        p->opt->worker.note("%s: budget_exceeded: the budget of the %s is spent", job.id,
-                            amp_budget_name(of));
-        if (of == AMP_BUDGET_TASK)
-            return job_step(p, &job, AMP_QUEUE_EV_FAIL, "budget_exceeded", 0, err) < 0 ? -1 : 0;
-        slot->limited_ms = amp_budget_next_day(now);
-        return job_step(p, &job, AMP_QUEUE_EV_RELEASE, "budget_exceeded", 0, err) < 0 ? -1 : 0;
-    }
     int rc = job_step(p, &job, AMP_QUEUE_EV_START, NULL, 0, err);
     if (rc != 0)
         return rc < 0 ? -1 : 0; /* it was cancelled or lost at once; its end comes with the look */
     slot->job = job;
+    slot->refuse = allowed ? NULL : "budget_exceeded";
     slot->limited_ms = 0;
     if (job.losses > 0)
         rivals_end(slot);
@@ -266,23 +260,14 @@ int amp_pool_claim(struct amp_pool *p, struct amp_error *err)
 {
     struct amp_span types[AMP_POOL_TYPES];
     struct amp_queue_job job;
-    enum amp_budget_of of;
     uint32_t n;
 
     p->park_ms = 0;
     if (p->stopping || p->failed)
         return 0;
-    int allowed = amp_budget_allows(p->store, &p->opt->budgets, NULL, NULL, amp_now_ms(), &of, err);
-    if (allowed < 0)
-        return -1;
-    if (!allowed && !p->blocked)
-        p->opt->worker.note("budget_exceeded: the budget of the day is spent; no new work until "
-                            "the next day (UTC)");
-    p->blocked = !allowed;
-    if (p->blocked) {
-        p->park_ms = amp_budget_next_day(amp_now_ms());
-        return 0;
-    }
+    int blocked = amp_pool_budgets_look(p, err);
+    if (blocked)
+        return blocked < 0 ? -1 : 0;
     while ((n = types_free(p, true, types)) > 0) {
         int rc =
             amp_queue_worker_claim(p->queue, p->order, types, n, &p->mem, &job, &p->park_ms, err);
@@ -290,6 +275,8 @@ int amp_pool_claim(struct amp_pool *p, struct amp_error *err)
             return rc;
         if (job_begin(p, &job, err) < 0)
             return -1;
+        if (p->look) /* at the accounts first */
+            break;
     }
     return 0;
 }
@@ -364,7 +351,7 @@ int amp_pool_look_claims(struct amp_pool *p, struct amp_error *err)
         if (!s->has_job)
             continue;
         int rc = amp_queue_read(p->store, amp_span_str(s->job.id), &p->mem, &job, err);
-        if (rc < 0)
+        if (rc < 0 || amp_pool_limit(s, err) < 0)
             return -1;
         if (!rc || !claim_is(&job, s)) {
             if (!s->stop)
@@ -381,32 +368,19 @@ int amp_pool_look_claims(struct amp_pool *p, struct amp_error *err)
 
 /* ---- the end of a job ---- */
 
-static void crossed_note(struct amp_pool *p, const struct amp_slot *slot, unsigned crossed)
-{
-    for (int of = 0; of < AMP_BUDGET_COUNT; of++) {
-        const char *whose = of == AMP_BUDGET_TASK    ? slot->job.id
-                            : of == AMP_BUDGET_AGENT ? slot->agent
-                                                     : "today";
-        if (crossed & 1u << (of + 8))
-            p->opt->worker.note("budget_exceeded: the budget of the %s %s is spent: no new work",
-                                amp_budget_name((enum amp_budget_of)of), whose);
-        else if (crossed & 1u << of)
-            p->opt->worker.note("budget_warning: %lld %% of the budget of the %s %s are used",
-                                (long long)p->opt->budgets.warn_percent,
-                                amp_budget_name((enum amp_budget_of)of), whose);
-    }
-}
-
 int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
                     struct amp_error *err)
 {
     struct amp_pool *p = slot->pool;
-    const struct amp_worker_left *left = &slot->w.left;
-    struct amp_error e;
-    unsigned crossed;
 
-    int rc = job_end(p->queue, &slot->job, out, left, slot->agent, p->opt->name,
-                     slot->w.ask.what == AMP_ASK_PREEMPT, err);
+    /* What was used first: it was used, even if this process is killed and the job begins again. */
+    if (amp_store_begin(p->store, err) < 0)
+        return -1;
+    int rc = amp_pool_spend(slot, err) < 0
+                 ? -1
+                 : job_end(p->queue, &slot->job, out, &slot->w.left, slot->agent, p->opt->name,
+                           slot->w.ask.what == AMP_ASK_PREEMPT, err);
+    amp_store_end(p->store);
     if (rc < 0)
         return -1;
     if (rc > 0)
@@ -420,13 +394,6 @@ int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
         if (strcmp(out->code, "agent_shutdown_timeout") == 0)
             slot->overran = true;
     }
-    if (amp_budget_spend(p->store, &p->opt->budgets,
-                         *slot->job.task ? slot->job.task : slot->job.id, slot->agent, &left->usage,
-                         amp_now_ms(), &crossed, &e) < 0) {
-        *err = e;
-        return -1;
-    }
-    crossed_note(p, slot, crossed);
     slot->stop = 0;
     return 0;
 }

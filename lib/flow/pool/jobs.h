@@ -33,6 +33,7 @@ struct amp_pool_outcome {
     char code[48], why[256];
     bool keeps;       /* its worktree is as the attempt left it */
     int64_t until_ms; /* PARKED */
+    char agent[128];  /* PARKED: that gets it next; "": the one that had it */
 };
 
 #endif

@@ -14,4 +14,7 @@ int amp_pool_claimed(struct amp_slot *slot, struct amp_error *err);
 int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
                     struct amp_error *err);
 
+/* Records the usage limit that the slot's agent reported, of the account of its type. */
+int amp_pool_limit(struct amp_slot *slot, struct amp_error *err);
+
 #endif

@@ -53,12 +53,20 @@ static bool task_held(void *ctx, struct amp_span task)
     return task.n && amp_pauses_find(&p->pauses, task, AMP_SPAN("")) != NULL;
 }
 
+static int64_t type_closed(void *ctx, struct amp_span type)
+{
+    const struct amp_pool *p = ctx;
+
+    return amp_accounts_closed(&p->accounts, type);
+}
+
 static int order_open(struct amp_pool *p, struct amp_error *err)
 {
     const struct amp_order_options o = {.ageing_ms = p->opt->queue.ageing_ms,
                                         .most = type_most,
                                         .patterns = amp_glob_overlap,
                                         .held = task_held,
+                                        .closed = type_closed,
                                         .ctx = p};
 
     return amp_order_open(&p->order, p->store, &o, err);
@@ -221,6 +229,9 @@ static int alarm_set(struct amp_pool *p, struct amp_error *err)
     int64_t at = 0, now = amp_now_ms();
 
     alarm_lower(&at, p->park_ms);
+    alarm_lower(&at, p->budget_ms);
+    for (uint32_t i = 0; i < p->opt->n_types && !p->stopping; i++)
+        alarm_lower(&at, type_closed(p, amp_span_str(p->opt->types[i].name)));
     p->due_ms = amp_queue_worker_due(p->queue);
     if (!p->stopping) {
         alarm_lower(&at, p->job_due_ms);
@@ -350,7 +361,8 @@ static int pool_look(struct amp_pool *p, struct amp_error *err)
 
     if (due > 0 && due <= amp_mono_ms() && amp_queue_worker_beat(p->queue, err) < 0)
         return -1;
-    if (amp_pool_look_claims(p, err) < 0 || amp_pauses_read(p->store, &p->pauses, err) < 0)
+    if (amp_pool_look_claims(p, err) < 0 || amp_pauses_read(p->store, &p->pauses, err) < 0 ||
+        amp_accounts_load(&p->accounts, p->store, now, err) < 0)
         return -1;
     if (!p->stopping && dues_sweep(p, now, err) < 0)
         return -1;
@@ -429,6 +441,7 @@ static int pool_open(struct amp_pool *p, struct amp_error *err)
 
     amp_buf_init(&p->mem, AMP_REC_MAX);
     amp_pauses_init(&p->pauses);
+    p->accounts.set = &o->queue;
     return amp_wake_open(&p->wake, amp_store_dir(p->store), err) < 0 ||
                    amp_queue_worker_open(&p->queue, p->store, &o->queue, o->name, err) < 0 ||
                    record_begin(p, err) < 0 || order_open(p, err) < 0 || agents_open(p, err) < 0

@@ -3,6 +3,7 @@
 #define AMP_FLOW_POOL_PRIVATE_H
 
 #include "flow/pool/loop.h"
+#include "flow/queue/account.h"
 #include "flow/wake.h"
 #include "hitl/pause/pause.h"
 #include "queue/order.h"
@@ -14,7 +15,8 @@ struct amp_pool {
     struct amp_order *order;
     struct amp_wake wake;
     struct amp_pauses pauses;
-    struct amp_slot **slot; /* n_slots */
+    struct amp_accounts accounts; /* as of the last look */
+    struct amp_slot **slot;       /* n_slots */
     uint32_t n_slots;
     struct pollfd *fds;
     unsigned n_fds, cap_fds;
@@ -27,6 +29,7 @@ struct amp_pool {
      * a worker is lost; 0: none. */
     int64_t job_due_ms, lost_due_ms;
     int64_t park_ms;   /* the wall clock's time at which a job may be ready; 0: none */
+    int64_t budget_ms; /* the wall clock's time at which the budget of the day begins again */
     int64_t wrote_ms;  /* monotonic: another process wrote */
     int64_t looked_ms; /* monotonic: the last look at the claims */
     bool look;         /* something may have changed since */
@@ -35,6 +38,23 @@ struct amp_pool {
     struct amp_error error;
     bool failed;
 };
+
+/* limits.c. Whether the account of the job's type has a usage limit now, also one that another
+ * process recorded since the last look: 1, 0, or -1. */
+int amp_pool_account_closed(struct amp_pool *p, const struct amp_pool_job *job,
+                            struct amp_error *err);
+/* Looks at the budgets of the day and of the free agents. 1: the one of the day is spent. */
+int amp_pool_budgets_look(struct amp_pool *p, struct amp_error *err);
+/* Whether the budget of the job's task is not spent: 1, 0, or -1. */
+int amp_pool_task_allows(struct amp_pool *p, const struct amp_pool_job *job, struct amp_error *err);
+/* Adds what the slot's attempt used; also in a batch. */
+int amp_pool_spend(struct amp_slot *slot, struct amp_error *err);
+
+/* task/address.c. A task of the Runtime Protocol that is not the slot's: another agent of the pool
+ * gets it, or it waits for an agent of another pool; else it has failed with not_assignee, and
+ * nothing is said, since only the agents that a task names may answer it. */
+int amp_pool_misdirected(struct amp_slot *slot, const struct amp_view *v,
+                         struct amp_pool_outcome *out, struct amp_error *err);
 
 /* claims.c. Claims jobs until no agent is free, or no job is ready. */
 int amp_pool_claim(struct amp_pool *p, struct amp_error *err);

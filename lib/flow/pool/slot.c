@@ -12,7 +12,7 @@
 #include "agent/work.h"
 #include "flow/identity/identity.h"
 #include "flow/outbox.h"
-#include "flow/pool/loop.h"
+#include "flow/pool/private.h"
 #include "flow/work/io.h"
 #include "flow/work/runtime/runtime.h"
 #include "protocol/terms.h"
@@ -114,6 +114,11 @@ static int job_judge(struct amp_slot *slot, const struct amp_job *job, struct am
         out->until_ms = job->until_ms;
         return 0;
     default:
+        /* Also if other subtasks are left. */
+        if (amp_worker_is_forced(&slot->w)) {
+            outcome_set(out, AMP_POOL_FAILED, left->code, "ended for more urgent work");
+            return 0;
+        }
         if (!slot_is_stopping(slot))
             return 1;
         outcome_set(out, AMP_POOL_AGAIN, left->code,
@@ -172,7 +177,11 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
                    : v.kind == AMP_KIND_DISPATCH;
     if (ours < 0)
         return -1;
-    if (ours)
+    if (slot->refuse)
+        return amp_pool_refuse(slot, &v, slot->refuse, "the budget of the task is spent", out, err);
+    if (!ours && v.n_to > 0 && amp_runtime_is_task(&v))
+        return amp_pool_misdirected(slot, &v, out, err);
+    if (ours || amp_runtime_is_task(&v)) /* an agent without its capabilities refuses it */
         return dispatch_work(slot, &v, &amp_run_role, &slot->run, out, err);
     if (v.kind == AMP_KIND_REVIEW)
         return dispatch_work(slot, &v, &amp_review_role, &slot->review, out, err);
@@ -207,8 +216,8 @@ static int slot_job(struct amp_slot *slot, struct amp_error *err)
         rc = job_broken(slot, &out, err);
     if (rc >= 0 && !amp_pool_is_walled(slot->pool))
         amp_agent_end_leftovers(w->state_dir, slot->agent);
-    if (w->left.limit_ms)
-        slot->limited_ms = w->left.limit_ms;
+    if (rc >= 0)
+        rc = amp_pool_limit(slot, err);
     if (rc < 0) {
         struct amp_error e;
         outcome_set(&out, AMP_POOL_AGAIN, "pool_failed", err->what);

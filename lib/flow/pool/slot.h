@@ -37,6 +37,9 @@ struct amp_slot {
     struct amp_pool_job job;
     int64_t began_ms;   /* the job, monotonic */
     int64_t limited_ms; /* it takes no job until then (the wall clock); 0: none */
+    bool counted;       /* what it used was compared with its budget */
+    const char *refuse; /* the code with which the slot's job is refused; NULL: it is worked on */
+    int64_t account_ms; /* the end of the usage limit that it reported last */
     uint64_t jobs;      /* that it ended */
     bool failed;        /* error says why the fiber ended */
     struct amp_error error;
@@ -58,5 +61,8 @@ int amp_slot_answers(struct amp_slot *slot, const char *box, struct amp_error *e
 /* task.c: works on a job that is not one of AMP's dispatches or review requests. */
 int amp_pool_task(struct amp_slot *slot, const struct amp_view *v, struct amp_pool_outcome *out,
                   struct amp_error *err);
+/* Answers a job that is not worked on: it has failed with the code. */
+int amp_pool_refuse(struct amp_slot *slot, const struct amp_view *v, const char *code,
+                    const char *why, struct amp_pool_outcome *out, struct amp_error *err);
 
 #endif

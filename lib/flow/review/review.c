@@ -244,6 +244,9 @@ static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_
     if (trip)
         return trip < 0 ? -1 : review_trip(w, job, k, what, err);
     bool failed = of->end == AMP_END_FAILED;
+    /* SW4RM §7.2: work that was ended by force has failed; another request may follow. */
+    if (failed && amp_worker_is_forced(w))
+        return review_abandon(w, job, k, w->left.code, of->why, err);
     if (of->end == AMP_END_DONE || (failed && review_options(w)->verdict_by_exit))
         return review_conclude(w, job, k, err);
     /* A failed reviewer has not judged; this is not a rejection. */

@@ -383,7 +383,8 @@ int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct
     if (end == AMP_END_REPEAT && job->attempts <= w->opt->retries + 20) {
         step.event = AMP_JOB_EV_PARK;
         step.until_ms = amp_now_ms() + (wait > 0 ? wait : w->opt->pause_ms);
-        w->left.limit_ms = wait > 0 ? step.until_ms : 0;
+        if (wait > 0)
+            w->left.limit_ms = step.until_ms;
         w->opt->note("%s: %s: again later", job->msg_id, why);
         if (amp_worker_step(w, job, &step, NULL, err))
             return -1;

@@ -439,6 +439,7 @@ static int limit_take(struct amp_worker *w, struct amp_assignment *k, const json
 
     k->words.limited = true;
     k->words.limit_ms = amp_now_ms() + sec * 1000;
+    w->left.limit_ms = k->words.limit_ms;
     amp_time_format(k->words.limit_ms, until);
     w->opt->note("%s: %s reached a usage limit, until %s", k->task, w->opt->agent, until);
     return amp_words_log(k, "usage_limit", "", until, err);

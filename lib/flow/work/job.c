@@ -418,6 +418,11 @@ int amp_worker_finish(struct amp_worker *w, uint8_t event, struct amp_error *err
     return event == AMP_AGENT_EV_COMPLETE ? agent_event(w, AMP_AGENT_EV_READY, NULL, err) : 0;
 }
 
+bool amp_worker_is_forced(const struct amp_worker *w)
+{
+    return strcmp(w->left.code, "forced_preemption") == 0;
+}
+
 bool amp_worker_is_cause(const struct amp_error *err)
 {
     return err->status != AMP_INTERNAL && err->status != AMP_TEMPFAIL && err->status != AMP_IOERR &&

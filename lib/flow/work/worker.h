@@ -241,6 +241,10 @@ int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_
  * changes. */
 void amp_worker_unbind(struct amp_worker *w);
 
+/* Whether the attempt was ended by force for more urgent work: the job has failed with
+ * forced_preemption. */
+bool amp_worker_is_forced(const struct amp_worker *w);
+
 /* Whether a failure is caused by the job, so that it becomes its answer; other failures end the
  * run.
  */

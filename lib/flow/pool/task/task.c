@@ -53,9 +53,13 @@ static int answer_say(struct task *t, struct amp_reply *r, struct amp_error *err
     if (!v->id.n || !amp_span_copy(v->id, id, sizeof id))
         return 0;
     /* The addressee answers; a job without one is answered by the agent. */
-    if (v->n_to != 1 || !amp_span_copy(v->to[0], by, sizeof by) || !amp_id_is_safe(v->to[0]))
+    const struct amp_reply_terms *replies = amp_terms_of(v->protocol)->replies;
+    bool by_role = replies && replies->by_role;
+    if (by_role)
+        snprintf(by, sizeof by, "%s/%s", w->opt->role, slot->agent);
+    else if (v->n_to != 1 || !amp_span_copy(v->to[0], by, sizeof by) || !amp_id_is_safe(v->to[0]))
         snprintf(by, sizeof by, "%s", slot->agent);
-    snprintf(box, sizeof box, "%s.own", slot->consumer);
+    snprintf(box, sizeof box, "%s%s", slot->consumer, by_role ? "" : ".own");
     r->id = id;
     r->by = by;
     r->box = box;
@@ -67,8 +71,10 @@ static int answer_say(struct task *t, struct amp_reply *r, struct amp_error *err
     amp_buf_init(&out.line, AMP_REPLY_LINE_MAX);
     int rc = amp_reply(w->store, r, &out, err);
     amp_buf_release(&out.line);
+    if (rc == 0 && by_role)
+        w->io->dirty = true;
     if (rc == 0)
-        return amp_slot_answers(slot, box, err);
+        return by_role ? amp_worker_turn(w, NULL, 0, 0, err) : amp_slot_answers(slot, box, err);
     if (err->status != AMP_NO || strcmp(err->code, "claim_lost") == 0)
         return -1;
     if (r->act != AMP_REPLY_ACCEPT && r->act != AMP_REPLY_PROGRESS)
@@ -166,6 +172,23 @@ static void outcome_fail(struct amp_pool_outcome *out, const char *code, const c
     snprintf(out->why, sizeof out->why, "%.255s", why);
 }
 
+int amp_pool_refuse(struct amp_slot *slot, const struct amp_view *v, const char *code,
+                    const char *why, struct amp_pool_outcome *out, struct amp_error *err)
+{
+    struct task *t = calloc(1, sizeof *t);
+    struct amp_reply r = {.act = AMP_REPLY_FAIL, .code = code, .text = why};
+
+    if (!t)
+        return amp_fail_memory(err);
+    t->slot = slot;
+    t->of.v = v;
+    outcome_fail(out, code, why);
+    slot->w.opt->note("%s: %s: %s", slot->job.id, code, why);
+    int rc = answer_say(t, &r, err);
+    free(t);
+    return rc;
+}
+
 /* The agent ended its work: what is it worth? */
 static int result_judge(struct task *t, struct amp_pool_outcome *out, struct amp_error *err)
 {
@@ -222,7 +245,8 @@ static int attempt_again(struct task *t, struct amp_pool_outcome *out, struct am
         out->end = AMP_POOL_PARKED;
         out->keeps = true;
         out->until_ms = now + (wait > 0 ? wait : w->opt->pause_ms);
-        w->left.limit_ms = wait > 0 ? out->until_ms : 0;
+        if (wait > 0)
+            w->left.limit_ms = out->until_ms;
         snprintf(out->code, sizeof out->code, "%s", wait > 0 ? "usage_limit" : "again_later");
         return amp_agent_wait(w->store, slot->agent,
                               wait > 0 ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, out->until_ms, now,

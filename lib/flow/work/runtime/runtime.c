@@ -25,6 +25,12 @@ struct run {
     json_t *answer;
 };
 
+bool amp_runtime_is_task(const struct amp_view *v)
+{
+    struct amp_rtp_task t;
+    return v->id.n && v->task.n && amp_rtp_task_read(v, &t);
+}
+
 int amp_runtime_is_ours(const struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_rtp_task t;

@@ -5,6 +5,8 @@
 #include "flow/runtime/runtime.h"
 #include "flow/work/worker.h"
 
+/* Whether the message is a task of the Runtime Protocol. */
+bool amp_runtime_is_task(const struct amp_view *v);
 /* Whether the message is a task for the worker's agent: one that names it, or one that names no
  * agent and asks for capabilities for which it is eligible. 1, 0, or -1: failure. */
 int amp_runtime_is_ours(const struct amp_worker *w, const struct amp_view *v,
