@@ -84,6 +84,8 @@ static const struct amp_verb verbs[] = {
      queue_status, .finds_state = true, .values = "job"},
     {"queue rank", "JOB…", "give jobs that wait another priority", queue_rank_opts, queue_rank,
      .finds_state = true, .values = "job"},
+    {"queue accounts", "[ACCOUNT…]", "list the usage limits of accounts, or end them",
+     queue_accounts_opts, queue_accounts, .finds_state = true},
     {"preempt", "JOB…", "ask the agents of jobs to yield", queue_ask_opts, queue_preempt,
      .finds_state = true, .values = "job"},
     {"work", "", "run a pool of agents on the queue", pool_work_opts, pool_work, COMMAND_HINT},

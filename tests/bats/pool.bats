@@ -181,28 +181,32 @@ EOS
 @test "a usage limit parks the work until its end, and the agent waits for resources" {
   builder <<'EOS'
 mark tries
-if [ "$AMP_ATTEMPT" = 1 ]; then
+if [ "$AMP_ATTEMPT" = 1 ] && [ ! -e "$marks/limited" ]; then
+  touch "$marks/limited"
   say '{"type":"limit","retry_after_sec":1,"id":"l"}'
   answered l >/dev/null
   exit 75
 fi
 EOS
   a=$(submit 0)
-  pool_start --drain --type builder=1 -x ./agent
+  pool_start --drain --type builder=2 -x ./agent
   wait_until 10 is_state "$a" PARKED
+  b=$(submit -5)
   pool_end 0
-  is_state "$a" DONE
-  [ "$(wc -l <tries)" -eq 2 ]
-  [[ $(states builder-1) == *"RUNNING WAITING_RESOURCES RUNNING COMPLETED"* ]]
+  [ "$(state_of "$a") $(state_of "$b")" = "DONE DONE" ]
+  [ "$(wc -l <tries)" -eq 3 ]
+  [[ $(states builder-1) == *"RUNNING WAITING_RESOURCES "* ]]
+  until=$(sed -n 's/.*the account builder: no new work of it until //p' err)
+  began=$(cat "$STATE"/log/*.ndjson | grep -E "\"key\":\"queue\.$b\".*\"to\":\"RUNNING\"" | grep -o '"at":"[^"]*"' | cut -d'"' -f4)
+  [[ ! $began < $until ]]
 }
 
-@test "a usage limit is of the account: no agent of it gets work until its end, in any pool, also after a restart" {
+@test "types share an account: no agent of it gets work, in any pool, also after a restart, until a person lifts the limit" {
   echo '{"queue":{"max_parallel":8,"types":{"builder":{"account":"plan"},"tester":{"account":"plan"}}}}' >amp.json
   builder <<'EOS'
-mark "tries-$AMP_AGENT_TYPE"
-if [ "$AMP_AGENT_TYPE $AMP_ATTEMPT" = "builder 1" ]; then
-  say '{"type":"limit","retry_after_sec":3,"id":"l"}'
-  answered l >/dev/null
+if [ "$AMP_AGENT_TYPE" = builder ] && [ ! -e "$marks/limited" ]; then
+  touch "$marks/limited"
+  echo '{"retry_after_sec":6000}' >"$AMP_RESULT"
   exit 75
 fi
 EOS
@@ -220,15 +224,17 @@ EOS
   [ "$(grep -c 'usage_limit until 2.*Z' list)" -eq 2 ]
   kill -9 "$POOL"
   ends 137 wait "$POOL"
-  pool --drain --name alpha --type builder=2 --type tester=1 -x ./agent
+  pool_start --name alpha --type builder=2 --type tester=1 --drain -x ./agent
+  e=$(submit 0 painter)
+  pool --drain --name beta --type painter=1 -x ./agent
+  [ "$(state_of "$a") $(state_of "$b") $(state_of "$c") $(state_of "$e")" = "PARKED QUEUED QUEUED DONE" ]
+  task-dispatch queue accounts --state "$STATE" --json >limits
+  grep -E '^\{"account":"plan","until":"2.*,"agent":"builder-1"\}$' limits
+  run -1 task-dispatch queue accounts --state "$STATE" --config amp.json --lift builder
+  [[ $output == *unknown_account* || $output == *"has no usage limit"* ]]
+  task-dispatch queue accounts --state "$STATE" --config amp.json --lift plan
+  pool_end 0
   [ "$(state_of "$a") $(state_of "$b") $(state_of "$c")" = "DONE DONE DONE" ]
-  until=$(sed -n 's/.*"until":"\([^"]*\)".*/\1/p' waits | head -n 1)
-  # None of them began before the end of the limit.
-  cat "$STATE"/log/*.ndjson | grep -E "\"key\":\"queue\.($b|$c)\".*\"to\":\"RUNNING\"" |
-    sed 's/.*"at":"\([^"]*\)".*/\1/' >began
-  has_lines began 2
-  while read -r at; do [[ ! $at < $until ]]; done <began
-  grep -F 'usage_limit: builder-1 reached the limit of the account plan: no new work of it until 2' err
 }
 
 @test "an agent that waits says so, and one that waits too long for a resource is ended" {

@@ -71,11 +71,56 @@ int amp_account_limit(struct amp_store *s, const struct amp_account *a, struct a
     return change_run(s, a->name, &x, err);
 }
 
-int amp_account_lift(struct amp_store *s, const char *name, const char *by, int64_t now_ms,
+/* The jobs that an account's limit parked. */
+struct waking {
+    const struct amp_queue_settings *set;
+    struct amp_span name;
+    struct amp_buf ids; /* AMP_QUEUE_ID_MAX bytes each */
+};
+
+static int on_parked(void *ctx, const struct amp_queue_job *job, struct amp_error *err)
+{
+    struct waking *w = ctx;
+    char id[AMP_QUEUE_ID_MAX] = "";
+
+    if (!amp_span_is(job->code, "usage_limit") ||
+        !amp_span_eq(amp_account_of(w->set, job->type), w->name))
+        return 0;
+    amp_span_copy(job->id, id, sizeof id);
+    return amp_buf_add(&w->ids, id, sizeof id, err);
+}
+
+static int jobs_wake(struct amp_store *s, struct waking *w, const char *by, int64_t now_ms,
                      struct amp_error *err)
 {
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+
+    if (amp_queue_each(s, amp_queue_fsm.states[AMP_QUEUE_PARKED].name, on_parked, w, err) < 0)
+        return -1;
+    for (size_t i = 0; i < w->ids.len; i += AMP_QUEUE_ID_MAX) {
+        const struct amp_queue_step st = {.id = amp_span_str(w->ids.data + i),
+                                          .event = AMP_QUEUE_EV_WAKE,
+                                          .why = "the usage limit was lifted",
+                                          .actor = by,
+                                          .now_ms = now_ms};
+        if (amp_queue_step(s, &st, &mem, NULL, err) < 0 &&
+            strcmp(err->code, "illegal_transition") != 0 && strcmp(err->code, "unknown_job") != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int amp_account_lift(struct amp_store *s, const struct amp_queue_settings *set, const char *name,
+                     const char *by, int64_t now_ms, struct amp_error *err)
+{
     struct change x = {.actor = by, .now_ms = now_ms};
-    return change_run(s, name, &x, err);
+    struct waking w = {.set = set, .name = amp_span_str(name), .ids = {.max = 64 << 20}};
+    int rc = change_run(s, name, &x, err);
+
+    if (rc > 0 && jobs_wake(s, &w, by, now_ms, err) < 0)
+        rc = -1;
+    amp_buf_release(&w.ids);
+    return rc;
 }
 
 int amp_account_until(struct amp_store *s, struct amp_span name, int64_t now_ms, int64_t *until_ms,

@@ -20,9 +20,10 @@ struct amp_account {
 /* Records a limit; of two, the one that ends later counts. 1: it is new; 0: a recorded one ends
  * later, or at the same time. */
 int amp_account_limit(struct amp_store *s, const struct amp_account *a, struct amp_error *err);
-/* Ends a limit before its time, as a person says. 1; 0: there is none. */
-int amp_account_lift(struct amp_store *s, const char *name, const char *by, int64_t now_ms,
-                     struct amp_error *err);
+/* Ends a limit before its time, as a person says, and the wait of the jobs that were parked by it.
+ * 1; 0: there is none. */
+int amp_account_lift(struct amp_store *s, const struct amp_queue_settings *set, const char *name,
+                     const char *by, int64_t now_ms, struct amp_error *err);
 /* *until_ms: the end of the account's limit; 0: it has none. */
 int amp_account_until(struct amp_store *s, struct amp_span name, int64_t now_ms, int64_t *until_ms,
                       struct amp_error *err);
