@@ -14,8 +14,11 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
+#include <amp/base/num.h>
 
 #include "base/backoff.h"
+#include "cli/config.h"
+#include "flow/activity/activity.h"
 #include "flow/wake.h"
 #include "message/cursor/cursors.h"
 #include "message/operation/idempotency.h"
@@ -208,11 +211,32 @@ static int watch_step(struct watch *w, struct amp_error *err)
     }
 }
 
+static int entries_set(void *arg, const char *text, struct amp_error *err)
+{
+    return amp_num_parse(amp_span_str(text), 1, INT64_MAX, arg, err);
+}
+
+/* What is not counted when it changes: cursors, and the activity buffer. */
+static int all_measure(struct amp_store *s, int64_t now_ms, struct amp_metrics *metrics,
+                       struct amp_error *err)
+{
+    static int64_t max = -1;
+    if (metrics && max < 0) {
+        max = 0;
+        if (amp_config_values(ack_config, amp_store_dir(s), "activity.max", entries_set, &max,
+                              err) < 0)
+            return -1;
+    }
+    return amp_cursors_measure(s, now_ms, metrics, err) < 0
+               ? -1
+               : amp_flow_activity_measure(s, max, metrics, err);
+}
+
 static void watch_count(struct watch *w)
 {
     struct amp_error err;
     if (amp_metrics_timeout(w->ctx.metrics) == 0 &&
-        amp_cursors_measure(w->store, amp_now_ms(), w->ctx.metrics, &err) < 0)
+        all_measure(w->store, amp_now_ms(), w->ctx.metrics, &err) < 0)
         amp_warn("%s", err.what);
     if (amp_metrics_tick(w->ctx.metrics, &err) < 0)
         amp_warn("%s", err.what);
@@ -276,7 +300,7 @@ static int watch_run(struct amp_store *s, struct amp_outq *q, struct amp_error *
         rc = watch_sleep(&w, err);
     }
     struct amp_error late;
-    if (rc == 0 && amp_cursors_measure(s, amp_now_ms(), metrics, &late) < 0)
+    if (rc == 0 && all_measure(s, amp_now_ms(), metrics, &late) < 0)
         amp_warn("%s", late.what);
     rc = ack_metrics_end(metrics, rc, err);
     amp_wake_close(&w.wake);
@@ -299,7 +323,7 @@ static int sweep_run(struct amp_store *s, struct amp_outq *q, struct amp_error *
     if (rc == 0)
         rc = amp_deadlines_run(s, now, &ctx, NULL, err);
     if (rc == 0)
-        rc = amp_cursors_measure(s, now, metrics, err);
+        rc = all_measure(s, now, metrics, err);
     if (rc == 0)
         rc = ack_outbox_emit(s, ctx.actor, ctx.from, q, err);
     return ack_metrics_end(metrics, rc, err);

@@ -154,6 +154,11 @@ static int entries_count(struct amp_store *s, const char *state, uint64_t *n, st
     return 0;
 }
 
+int amp_activity_count(struct amp_store *s, uint64_t *n, struct amp_error *err)
+{
+    return entries_count(s, ACTIVE, n, err);
+}
+
 struct own {
     struct amp_span agent;
     int64_t n;

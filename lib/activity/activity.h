@@ -89,6 +89,9 @@ typedef int (*amp_activity_fn)(void *ctx, const struct amp_activity *a, struct a
 int amp_activity_each(struct amp_store *s, const struct amp_activity_filter *f, amp_activity_fn fn,
                       void *ctx, struct amp_error *err);
 
+/* The number of active entries. */
+int amp_activity_count(struct amp_store *s, uint64_t *n, struct amp_error *err);
+
 /* Whether the process that made the entry runs, as seen from this machine. */
 bool amp_activity_is_alive(const struct amp_activity *a);
 

@@ -76,6 +76,10 @@
       "Numbers skipped or replaced by a tombstone", "Runtime Protocol 6")                          \
     X(CURSOR_EXPIRIES, COUNTER, "cursor.lease_expiries_total", "", "ac", "source",                 \
       "Expired leases of consumers", "Runtime Protocol 6")                                         \
+    X(ACTIVITY, GAUGE, "activity.entries", "", "", "", "Executions in the activity buffer",        \
+      "SW4RM 10.1")                                                                                \
+    X(ACTIVITY_FILL, GAUGE, "activity.fill_percent", "", "", "",                                   \
+      "Share of activity.max that is used; from 80 on it is a warning", "SW4RM 10.1")              \
     X(TOOL_FRAMES, COUNTER, "tool.frames_total", "", "a", "", "TOOL_RESULT messages received",     \
       "SW4RM 19")                                                                                  \
     X(TOOL_BYTES, COUNTER, "tool.bytes_total", "bytes", "a", "",                                   \

@@ -122,3 +122,39 @@ EOS
   task-dispatch -q activity purge -s "$STATE" -a T-2026-002
   [ "$(activity --all --json | jq -r .task_id)" = T-2026-001 ]
 }
+
+@test "agents of a pool: each sees the others on its task or repository, and the entries end with the work" {
+  load pools
+  echo '{"queue":{"max_parallel":8},"activity":{"max":10}}' >amp.json
+  builder <<'EOS'
+cp "$AMP_ACTIVITY" "$marks/$AMP_AGENT_TYPE.seen"
+await "$AMP_AGENT_TYPE.go"
+EOS
+  # One job in the repository, one about the same task, one about another.
+  line() {
+    local work="{\"task_id\":\"$2\",\"params\":{},\"scope\":$3}"
+    printf '{"message_id":"%08d-0000-4000-8000-000000000000","producer_id":"cli","correlation_id":"00000000-0000-4000-8000-000000000001","sequence_number":%d,"retry_count":0,"message_type":"DATA","content_type":"application/json","content_length":%d,"payload":%s}\n' \
+      "$1" "$1" ${#work} "$work" | task-dispatch submit --state "$STATE" --type "$4" >>submitted
+  }
+  line 1 T-1 "{\"repositories\":[\"$REPO\"],\"branches\":[\"feat/a\"]}" one
+  pool_start --type one=1 --type two=1 --type three=1 -x ./agent
+  started+=("$POOL")
+  wait_until 20 test -e one.seen
+  line 2 T-1 '"res-2"' two
+  wait_until 20 test -e two.seen
+  line 3 T-2 '"res-3"' three
+  wait_until 20 test -e three.seen
+  activity --json >list
+  amp-validate -S "$AMP_TOP/schemas/records/activity.json" list | cmp - list
+  [ "$(jq -r '"\(.agent_id) \(.task_id) \(.branch)"' list | sort | paste -sd,)" = 'one-1 T-1 feat/a,three-1 T-2 ,two-1 T-1 ' ]
+  [ "$(jq -r '.entries[].agent_id' one.seen two.seen three.seen)" = one-1 ]
+  jq -e '.entries[0].agent_id == "one-1"' two.seen
+  # What is used of the buffer is a metric.
+  amp-ack sweep -s "$STATE" --config amp.json --metrics metrics >out
+  [ "$(jq -r '.metrics[] | select(.name | startswith("activity.")) | "\(.name) \(.value)"' metrics | sort | paste -sd,)" = 'activity.entries 3,activity.fill_percent 30' ]
+  touch one.go two.go three.go
+  wait_until 20 test -z "$(activity --json)"
+  kill -TERM "$POOL"
+  pool_end 130
+  [ "$(activity --all --json | jq -r '"\(.agent_id) \(.outcome)"' | sort | paste -sd,)" = 'one-1 completed,three-1 completed,two-1 completed' ]
+}

@@ -1,6 +1,7 @@
 /* The activity buffer: limits, warning, history, reconciling, two processes at once. */
 #include "activity/activity.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 
 #include <amp/base/clock.h>
 
+#include "queue/order.h"
 #include "scratch.h"
 #include "tap.h"
 #include "json/record.h"
@@ -188,6 +190,128 @@ static void reconciling(void)
     TAP_INT(gone, 1, "one entry");
 }
 
+/* ---- a full buffer beside a queue ---- */
+
+enum { JOBS = 300, ALL = AMP_ACTIVITY_MAX, EACH = AMP_ACTIVITY_PER_AGENT };
+
+/* Runs fn in a process of its own with the state open; the process id. */
+static pid_t beside(const char *dir, int (*fn)(void))
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        const struct amp_store_options opt = {.lock_timeout_ms = 60000};
+        int rc = amp_store_open(dir, &opt, &store, &err) < 0 ? 9 : fn();
+        amp_store_close(store);
+        _exit(rc);
+    }
+    return pid;
+}
+
+static int ended(pid_t pid)
+{
+    int status;
+
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* As many entries as there may be; one more is refused, of all agents and of one. */
+static int fill(void)
+{
+    const struct amp_activity_limits l = {0};
+    char agent[16], task[16];
+    int crossed = 0;
+
+    for (int i = 0; i < ALL; i++) {
+        snprintf(agent, sizeof agent, "a%d", i / EACH);
+        snprintf(task, sizeof task, "T-%d", i);
+        if (i % EACH == 0 && i == EACH &&
+            (begin("a0", "T-x", &l) == 0 || strcmp(err.code, "activity_buffer_full") != 0))
+            return 1;
+        if (begin(agent, task, &l) < 0)
+            return 2;
+        if (room.crossed)
+            crossed = i + 1;
+    }
+    if (begin("other", "T-x", &l) == 0 || strcmp(err.code, "activity_buffer_full") != 0)
+        return 3;
+    return crossed == ALL * AMP_ACTIVITY_WARN / 100 && amp_store_sync(store, &err) == 0 ? 0 : 4;
+}
+
+/* Ends the entries of the process that made them, then removes all. */
+static int empty(void)
+{
+    const struct amp_activity_limits l = {0};
+    const struct amp_activity_reconcile how = {.now_ms = amp_now_ms()};
+    uint32_t lost = 0, gone = 0;
+    const struct amp_activity_filter all = {.history = true};
+
+    if (amp_activity_reconcile(store, &how, &l, &lost, &err) < 0 || lost != ALL ||
+        amp_activity_purge(store, &all, "test", &gone, &err) < 0 || gone != ALL)
+        return 1;
+    return amp_store_sync(store, &err) == 0 ? 0 : 2;
+}
+
+static int job_submit(int i)
+{
+    char id[AMP_QUEUE_ID_MAX];
+    uint8_t now = 0;
+    int64_t seq;
+    enum amp_store_outcome outcome;
+
+    snprintf(id, sizeof id, "%032d", i);
+    const struct amp_queue_job job = {.id = amp_span_str(id),
+                                      .type = AMP_SPAN("builder"),
+                                      .protocol = AMP_SPAN("amp"),
+                                      .digest = AMP_SPAN("sha256:0")};
+    const struct amp_queue_submit q = {.job = &job, .line = AMP_SPAN("{}"), .now_ms = amp_now_ms()};
+    return amp_queue_submit(store, &q, &seq, &now, &outcome, &err);
+}
+
+/* The buffer never blocks the scheduling (SW4RM §10): while another process ends and removes all
+ * entries, jobs are claimed, each within a moment. */
+static void full(const char *dir)
+{
+    const struct amp_store_options opt = {.lock_timeout_ms = 60000};
+    const struct amp_span builder = AMP_SPAN("builder");
+    const struct amp_order_options order = {0};
+    struct amp_order_want want = {.worker = "w", .types = &builder, .n_types = 1};
+    struct amp_buf mem = {.max = 1 << 20};
+    struct amp_queue_job job;
+    struct amp_order *o = NULL;
+    int64_t longest = 0, wake;
+    int claims = 0, meanwhile = 0, submitted = 0;
+
+    TAP_INT(ended(beside(dir, fill)), 0, "10,000 entries, 100 of an agent, a warning at 8,000");
+    TAP_INT(amp_store_open(dir, &opt, &store, &err), 0, "a queue beside them");
+    for (int i = 0; i < JOBS; i++)
+        submitted += job_submit(i) == 0;
+    TAP_INT(submitted, JOBS, "jobs");
+    TAP_INT(amp_order_open(&o, store, &order, &err), 0, "a worker");
+    pid_t pid = beside(dir, empty);
+    while (claims < JOBS) {
+        int64_t from = amp_mono_ms();
+        want.now_ms = amp_now_ms();
+        if (amp_order_claim(o, &want, &mem, &job, &wake, &err) != 1 ||
+            amp_store_sync(store, &err) < 0)
+            break;
+        int64_t took = amp_mono_ms() - from;
+        longest = took > longest ? took : longest;
+        claims++;
+        siginfo_t info = {.si_pid = 0};
+        meanwhile +=
+            waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+    }
+    TAP_INT(claims, JOBS, "are claimed");
+    TAP_INT(ended(pid), 0, "all entries were ended and removed");
+    TAP_OK(meanwhile > 20, "claims went on meanwhile: %d of %d", meanwhile, claims);
+    TAP_OK(longest < 2000, "none waited for it: at most %lld ms", (long long)longest);
+    TAP_INT(count((struct amp_activity_filter){.history = true}), 0, "no entry is left");
+    amp_order_close(o);
+    amp_buf_release(&mem);
+    amp_store_close(store);
+}
+
 int main(void)
 {
     const char *dir = scratch();
@@ -203,5 +327,7 @@ int main(void)
     TAP_INT(amp_store_open(state, &opt, &store, &err), 0, "again");
     reconciling();
     amp_store_close(store);
+    snprintf(state, sizeof state, "%s/full", dir);
+    full(state);
     return tap_done();
 }

@@ -112,10 +112,10 @@ static int scope_add(void *ctx, const struct amp_activity *a, struct amp_error *
 }
 
 int amp_flow_activity_scope(struct amp_store *s, struct amp_span agent, struct amp_span repo,
-                            struct amp_buf *out, struct amp_error *err)
+                            struct amp_span task, struct amp_buf *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf one = {.max = AMP_ACTIVITY_SCOPE_BYTES};
-    const struct amp_activity_filter f = {.repo = repo};
+    const struct amp_activity_filter f = {.repo = repo, .task = repo.n > 0 ? AMP_SPAN("") : task};
     struct scope c = {.agent = agent, .out = out, .one = &one, .start = out->len};
 
     return amp_buf_str(out, "{\"entries\":[", err) < 0 ||
@@ -142,6 +142,22 @@ int amp_flow_activity_reconcile(struct amp_store *s, const char *agent,
     const struct amp_activity_reconcile how = {
         .agent = agent, .task_ended = task_is_over, .now_ms = now_ms};
     return amp_activity_reconcile(s, &how, limits, n, err);
+}
+
+int amp_flow_activity_measure(struct amp_store *s, int64_t max, struct amp_metrics *metrics,
+                              struct amp_error *err)
+{
+    const struct amp_metric_labels none = {0};
+    uint64_t n;
+
+    if (!metrics)
+        return 0;
+    if (amp_activity_count(s, &n, err) < 0)
+        return -1;
+    amp_metrics_set(metrics, AMP_METRIC_ACTIVITY, &none, (double)n);
+    amp_metrics_set(metrics, AMP_METRIC_ACTIVITY_FILL, &none,
+                    100.0 * (double)n / (double)(max > 0 ? max : AMP_ACTIVITY_MAX));
+    return 0;
 }
 
 int amp_flow_activity_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,

@@ -68,7 +68,7 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
     amp_buf_release(&k->activity);
     amp_buf_init(&k->activity, AMP_ACTIVITY_SCOPE_BYTES * 2);
     if (amp_flow_activity_scope(w->store, amp_span_str(w->opt->agent), amp_span_str(k->repo),
-                                &k->activity, err) < 0)
+                                amp_span_str(k->task), &k->activity, err) < 0)
         return -1;
     c->activity = amp_buf_span(&k->activity);
     c->extra = amp_agent_git_env();
