@@ -146,6 +146,7 @@ EOS
   wait_until 20 test -e three.seen
   activity --json >list
   amp-validate -S "$AMP_TOP/schemas/records/activity.json" list | cmp - list
+  jq -es 'all(.[]; .description != "")' list
   [ "$(jq -r '"\(.agent_id) \(.task_id) \(.branch)"' list | sort | paste -sd,)" = 'one-1 T-1 feat/a,three-1 T-2 ,two-1 T-1 ' ]
   [ "$(jq -r '.entries[].agent_id' one.seen two.seen three.seen)" = one-1 ]
   jq -e '.entries[0].agent_id == "one-1"' two.seen
@@ -153,7 +154,8 @@ EOS
   amp-ack sweep -s "$STATE" --config amp.json --metrics metrics >out
   [ "$(jq -r '.metrics[] | select(.name | startswith("activity.")) | "\(.name) \(.value)"' metrics | sort | paste -sd,)" = 'activity.entries 3,activity.fill_percent 30' ]
   touch one.go two.go three.go
-  wait_until 20 test -z "$(activity --json)"
+  idle() { [ -z "$(activity --json)" ]; }
+  wait_until 20 idle
   kill -TERM "$POOL"
   pool_end 130
   [ "$(activity --all --json | jq -r '"\(.agent_id) \(.outcome)"' | sort | paste -sd,)" = 'one-1 completed,three-1 completed,two-1 completed' ]

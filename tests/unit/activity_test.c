@@ -192,7 +192,9 @@ static void reconciling(void)
 
 /* ---- a full buffer beside a queue ---- */
 
-enum { JOBS = 300, ALL = AMP_ACTIVITY_MAX, EACH = AMP_ACTIVITY_PER_AGENT };
+#define JOBS     300
+#define ENTRIES  10000 /* the default limits */
+#define OF_AGENT 100
 
 /* Runs fn in a process of its own with the state open; the process id. */
 static pid_t beside(const char *dir, int (*fn)(void))
@@ -222,10 +224,10 @@ static int fill(void)
     char agent[16], task[16];
     int crossed = 0;
 
-    for (int i = 0; i < ALL; i++) {
-        snprintf(agent, sizeof agent, "a%d", i / EACH);
+    for (int i = 0; i < ENTRIES; i++) {
+        snprintf(agent, sizeof agent, "a%d", i / OF_AGENT);
         snprintf(task, sizeof task, "T-%d", i);
-        if (i % EACH == 0 && i == EACH &&
+        if (i % OF_AGENT == 0 && i == OF_AGENT &&
             (begin("a0", "T-x", &l) == 0 || strcmp(err.code, "activity_buffer_full") != 0))
             return 1;
         if (begin(agent, task, &l) < 0)
@@ -235,7 +237,7 @@ static int fill(void)
     }
     if (begin("other", "T-x", &l) == 0 || strcmp(err.code, "activity_buffer_full") != 0)
         return 3;
-    return crossed == ALL * AMP_ACTIVITY_WARN / 100 && amp_store_sync(store, &err) == 0 ? 0 : 4;
+    return crossed == ENTRIES * AMP_ACTIVITY_WARN / 100 && amp_store_sync(store, &err) == 0 ? 0 : 4;
 }
 
 /* Ends the entries of the process that made them, then removes all. */
@@ -246,8 +248,8 @@ static int empty(void)
     uint32_t lost = 0, gone = 0;
     const struct amp_activity_filter all = {.history = true};
 
-    if (amp_activity_reconcile(store, &how, &l, &lost, &err) < 0 || lost != ALL ||
-        amp_activity_purge(store, &all, "test", &gone, &err) < 0 || gone != ALL)
+    if (amp_activity_reconcile(store, &how, &l, &lost, &err) < 0 || lost != ENTRIES ||
+        amp_activity_purge(store, &all, "test", &gone, &err) < 0 || gone != ENTRIES)
         return 1;
     return amp_store_sync(store, &err) == 0 ? 0 : 2;
 }

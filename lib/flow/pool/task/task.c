@@ -27,7 +27,8 @@
 struct task {
     struct amp_slot *slot;
     struct amp_assignment of;
-    json_t *answer; /* the agent's, or NULL */
+    json_t *answer;  /* the agent's, or NULL */
+    char about[300]; /* for the activity buffer, of a message without a description */
 };
 
 /* ---- answers ---- */
@@ -335,6 +336,11 @@ int amp_pool_task(struct amp_slot *slot, const struct amp_view *v, struct amp_po
     struct amp_assignment *of = &t->of;
     of->v = v;
     of->attempt = slot->job.attempts;
+    snprintf(t->about, sizeof t->about, "%.100s: %.*s from %.*s", slot->job.type,
+             AMP_CLIP(v->type, 60), AMP_CLIP(v->from, 60));
+    of->about = v->kind == AMP_KIND_DISPATCH && v->body.dispatch.description.n
+                    ? v->body.dispatch.description
+                    : amp_span_str(t->about);
     amp_buf_init(&of->criteria, 1 << 16);
     snprintf(of->task, sizeof of->task, "%s",
              amp_id_is_safe(amp_span_str(slot->job.task)) ? slot->job.task : slot->job.id);

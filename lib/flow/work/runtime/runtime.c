@@ -224,7 +224,7 @@ static int attempt_run(struct amp_worker *w, struct amp_job *job, struct run *k,
     if (amp_worker_step(w, job, &step, NULL, err) < 0)
         return -1;
     of->attempt = job->attempts;
-    of->about = of->v->task;
+    of->about = of->v->body.dispatch.description;
     if (is_late(k))
         return task_end(w, job, k, "timeout", "the deadline passed before the work was done", err);
     if (k->terms.task.deadline_ms > 0)
