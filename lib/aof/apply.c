@@ -29,6 +29,8 @@ struct run {
     unsigned n_dirs;
     bool over; /* a task is not where it was: the rest is left out */
     int64_t since;
+    uint64_t first_event;
+    unsigned events; /* of the change, so far */
 };
 
 /* ---- texts of a step ---- */
@@ -125,6 +127,8 @@ static int drift(struct run *r, const char *id, const char *code, const char *wh
                  struct amp_error *err)
 {
     r->over = true;
+    if (r->extra.n == 0) /* the other events of the change do not come */
+        r->extra.next_event = r->first_event + r->events;
     return fault_log(r, "system.drift-detected", id, code, what, err);
 }
 
@@ -497,6 +501,7 @@ static int event_do(struct run *r, struct amp_error *err)
     const char *line = text_get(r, "line", &n, err);
     if (!line || amp_buf_add(&r->lines, line, n, err) < 0)
         return -1;
+    r->events++;
     return amp_buf_add(&r->lines, "\n", 1, err);
 }
 
@@ -538,6 +543,7 @@ static int extra_init(struct run *r, struct amp_span steps, const char *actor, i
     }
     if (amp_aof_change_init(&r->extra, r->data, actor, now_ms, err) < 0)
         return -1;
+    r->first_event = r->extra.next_event;
     r->extra.next_event += events;
     return 0;
 }

@@ -4,7 +4,8 @@
  *
  * AMP_FAULT_ROOT=DIR      only files beneath DIR count (an absolute path without links)
  * AMP_FAULT=OP:N:HOW      the Nth OP fails. OP: write (also pwrite), fsync, fdatasync, sync
- *                         (either), rename, link, ftruncate. HOW: EIO, ENOSPC, SHORT (half of
+ *                         (either), rename, link, ftruncate, unlink, mkdir, step (any of
+ *                         these). HOW: EIO, ENOSPC, EXDEV, SHORT (half of
  *                         a write is done, the next one gives ENOSPC), KILL (the program is
  *                         killed in its place), TORN (half of a write is done, then it is); or
  * nothing fails, but the program is sent TERM when it was done (TERM), or is stopped when its
@@ -67,6 +68,7 @@ static void setup(void)
     if (f && sscanf(f, "%15[a-z]:%ld:%15[A-Z]", cfg.op, &cfg.nth, how) == 3)
         cfg.error = strcmp(how, "EIO") == 0      ? EIO
                     : strcmp(how, "ENOSPC") == 0 ? ENOSPC
+                    : strcmp(how, "EXDEV") == 0  ? EXDEV
                     : strcmp(how, "KILL") == 0   ? KILLED
                     : strcmp(how, "TORN") == 0   ? TORN
                     : strcmp(how, "TERM") == 0   ? TERMED
@@ -123,7 +125,8 @@ static int fails(const char *op, const char *path)
 {
     if (!cfg.error || !path || (cfg.match && !strstr(path, cfg.match)))
         return 0;
-    if (strcmp(cfg.op, op) != 0 && !(strcmp(cfg.op, "sync") == 0 && strstr(op, "sync")))
+    if (strcmp(cfg.op, op) != 0 && strcmp(cfg.op, "step") != 0 &&
+        !(strcmp(cfg.op, "sync") == 0 && strstr(op, "sync")))
         return 0;
     if (cfg.fail_next) {
         cfg.fail_next = false;
@@ -450,6 +453,11 @@ int unlinkat(int dirfd, const char *name, int flags)
     char buf[PATH_MAX];
     setup();
     const char *path = at_path(dirfd, name, buf);
+    int e = fails("unlink", path);
+    if (e) {
+        errno = e > 0 ? e : EIO;
+        return -1;
+    }
     lock_trace();
     int rc = REAL(unlinkat)(dirfd, name, flags);
     if (rc == 0 && path)
