@@ -869,6 +869,19 @@ int amp_order_try(struct amp_order *o, const struct amp_queue_job *job, int64_t 
     return 0;
 }
 
+bool amp_order_type(const struct amp_order *o, size_t i, struct amp_span *out)
+{
+    if (i >= o->n_types)
+        return false;
+    *out = amp_span_str(o->types[i]->name);
+    return true;
+}
+
+bool amp_order_knows(const struct amp_order *o, struct amp_span type)
+{
+    return type_find(o, type) != NULL;
+}
+
 int amp_order_counts(struct amp_order *o, struct amp_span type, struct amp_order_counts *out,
                      struct amp_error *err)
 {

@@ -114,6 +114,9 @@ int amp_order_try(struct amp_order *o, const struct amp_queue_job *job, int64_t 
 struct amp_order_counts {
     uint64_t waiting, parked, working;
 };
+/* The types that it knows, i from 0; false: there are no more. */
+bool amp_order_type(const struct amp_order *o, size_t i, struct amp_span *out);
+bool amp_order_knows(const struct amp_order *o, struct amp_span type);
 int amp_order_counts(struct amp_order *o, struct amp_span type, struct amp_order_counts *out,
                      struct amp_error *err);
 

@@ -2,11 +2,16 @@
 # The queue without workers: submissions of each protocol, their answers, their order, the list.
 
 load lib
+load agents
 load pools
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
   STATE=$PWD/st
+}
+
+teardown() {
+  pool_kill
 }
 
 # work N PAYLOAD: a message that asks for this work; N makes its id.
@@ -194,3 +199,39 @@ END
   AMP_AGENT=ann run -77 --separate-stderr task-dispatch cancel --state "$STATE" t5
   [ "$(task-dispatch queue --state "$STATE" --json | grep -c '"state":"QUEUED"')" = 1 ]
 }
+
+@test "status shows types, workers with their heartbeat, agents at work, usage, parked jobs and questions" {
+  echo '{"queue":{"max_parallel":8},"budgets":{"day":{"usd":1},"agent":{"tokens":1000}}}' >amp.json
+  task-dispatch submit --state "$STATE" </dev/null
+  run -0 --separate-stderr task-dispatch status --state "$STATE"
+  [[ "$output" == "" && "$stderr" == *"no jobs, workers, agents or questions"* ]]
+  builder <<'END'
+[ "$AMP_AGENT" = builder-1 ] || exec cat "$marks/go"
+say '{"type":"usage","cost_usd":0.9,"input_tokens":100,"output_tokens":20}'
+mark first
+exec cat "$marks/go"
+END
+  mkfifo go
+  pool_start --drain --name alpha --type builder=1 --type painter=2 -x ./agent
+  { job 1 '"a"' && job 2 '"a"' '"priority":1' && job 3 '"b"' '"priority":2'; } | answers 0
+  { job 4 '"c"'; } | TYPE=none answers 0
+  amp-validate --example sw4rm/hitl_invocation | ends 1 hitl-prompt --state "$STATE" --trust-in - --answer /dev/null >/dev/null
+  wait_until 10 test -e first
+  wait_until 10 at_work t1
+  run -0 task-dispatch status --state "$STATE" --config amp.json
+  [ "$(grep -cE '^(TYPE|WORKER|AGENT|BUDGET|QUESTION) ' <<<"$output")" -ge 4 ]
+  task-dispatch status --state "$STATE" --config amp.json --json >now
+  amp-validate -S "$AMP_TOP/schemas/records/work_status.json" --formats now >/dev/null
+  jq -e '(.types[] | select(.type == "builder")) == {type: "builder", places: 8, running: 1, waiting: 2, parked: 0, agents: 1}' now
+  jq -e '(.types[] | select(.type == "none") | .waiting) == 1 and (.types[] | select(.type == "painter") | .agents) == 2' now
+  jq -e '.workers == [.workers[] | select(.worker == "alpha" and .state == "working" and .jobs == 1 and .lost_in_ms > 0 and .heartbeat)]' now
+  jq -e '.agents[] | select(.agent == "builder-1") | .state == "RUNNING" and .task == "t1" and .worker == "alpha" and .since and (.job | length) == 32' now
+  jq -e '.questions | length == 1' now
+  grep -o '"task":"t[23]","priority":[0-9],"effective":[0-9],"position":[12],"waits":"[a-z_]*"' <(task-dispatch queue --state "$STATE" --config amp.json --json) |
+    grep -o '"waits.*' | paste -sd' ' | grep -qx '"waits":"scope_taken" "waits":"behind"' || task-dispatch queue --state "$STATE" --config amp.json --json
+  kill -9 "$POOL"
+  ends 137 wait "$POOL"
+  task-dispatch status --state "$STATE" --json | jq -e '.workers[0].state == "lost" and (.types[] | select(.type == "builder") | .agents) == 0'
+}
+# at_work TASK: an agent works on it.
+at_work() { task-dispatch status --state "$STATE" --json | jq -e --arg t "$1" 'any(.agents[]; .task == $t and .state == "RUNNING")' >/dev/null; }

@@ -5,6 +5,8 @@
 
 #include <amp/base/clock.h>
 
+#include <amp/base/num.h>
+
 #include "../tasks/tasks.h"
 #include "../verbs.h"
 #include "cli/config.h"
@@ -34,17 +36,49 @@ static int64_t type_closed(void *ctx, struct amp_span type)
     return amp_accounts_closed(&d->accounts, type);
 }
 
-/* "builder=4 reviewer=1" */
+static struct queue_staff *staff_find(const struct queue_desk *d, struct amp_span type)
+{
+    for (size_t i = 0; i + sizeof(struct queue_staff) <= d->staff.len;
+         i += sizeof(struct queue_staff)) {
+        struct queue_staff *s = (struct queue_staff *)(void *)(d->staff.data + i);
+        if (amp_span_is(type, s->type))
+            return s;
+    }
+    return NULL;
+}
+
+int64_t queue_desk_staff(const struct queue_desk *d, struct amp_span type)
+{
+    const struct queue_staff *s = staff_find(d, type);
+
+    return s ? s->agents : 0;
+}
+
+bool queue_desk_type(const struct queue_desk *d, size_t i, struct amp_span *out)
+{
+    if ((i + 1) * sizeof(struct queue_staff) > d->staff.len)
+        return false;
+    *out = amp_span_str(((struct queue_staff *)(void *)d->staff.data)[i].type);
+    return true;
+}
+
+/* The types of a pool: "builder=4 reviewer=1". */
 static int on_pool(void *ctx, const struct amp_pool_rec *r, struct amp_error *err)
 {
     struct queue_desk *d = ctx;
 
-    if (r->stopping)
+    if (r->stopping || !amp_queue_worker_lives(d->store, r->name))
         return 0;
     for (const char *t = r->types; *t;) {
-        size_t n = strcspn(t, "="), all = strcspn(t, " ");
-        if (amp_buf_add(&d->staff, t, n < all ? n : all, err) < 0 ||
-            amp_buf_str(&d->staff, " ", err) < 0)
+        size_t all = strcspn(t, " "), n = strcspn(t, "=");
+        struct queue_staff one = {.agents = 1}, *known;
+        amp_span_copy((struct amp_span){t, n < all ? n : all}, one.type, sizeof one.type);
+        if (n < all)
+            amp_num_parse((struct amp_span){t + n + 1, all - n - 1}, 0, INT32_MAX, &one.agents,
+                          NULL);
+        if ((known = staff_find(d, amp_span_str(one.type))))
+            known->agents += one.agents;
+        else if (amp_buf_add(&d->staff, (const char *)&one, sizeof one, err) < 0)
             return -1;
         t += all + (t[all] == ' ');
     }
@@ -90,25 +124,10 @@ void queue_desk_close(struct queue_desk *d)
     json_decref(d->config);
 }
 
-static bool has_agents(const struct queue_desk *d, struct amp_span type)
-{
-    const char *at = d->staff.data, *end = at + d->staff.len;
-
-    while (at < end) {
-        const char *blank = memchr(at, ' ', (size_t)(end - at));
-        if (!blank)
-            break;
-        if (amp_span_eq((struct amp_span){at, (size_t)(blank - at)}, type))
-            return true;
-        at = blank + 1;
-    }
-    return false;
-}
-
 enum amp_waits queue_desk_waits(const struct queue_desk *d, struct amp_span type,
                                 const struct amp_order_place *p)
 {
     bool could = p->why == AMP_WAITS_TURN || p->why == AMP_WAITS_BEHIND;
 
-    return could && !has_agents(d, type) ? AMP_WAITS_WORKER : p->why;
+    return could && queue_desk_staff(d, type) == 0 ? AMP_WAITS_WORKER : p->why;
 }

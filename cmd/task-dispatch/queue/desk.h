@@ -6,13 +6,18 @@
 #include "flow/queue/account.h"
 #include "hitl/pause/pause.h"
 
+struct queue_staff {
+    char type[AMP_QUEUE_TYPE_MAX];
+    int64_t agents;
+};
+
 struct queue_desk {
     struct amp_store *store;
     struct amp_order *order;
     struct amp_queue_settings set;
     struct amp_pauses pauses;
     struct amp_accounts accounts;
-    struct amp_buf staff; /* the types of the pools: "builder reviewer ", each with a blank */
+    struct amp_buf staff; /* the types of the pools: struct queue_staff */
     json_t *config;
 };
 
@@ -21,6 +26,9 @@ int queue_desk_open(struct queue_desk *d, bool write, struct amp_error *err);
 void queue_desk_close(struct queue_desk *d);
 /* Reads what changed: jobs, suspensions, pools. */
 int queue_desk_look(struct queue_desk *d, struct amp_error *err);
+/* The agents of a type in all pools; their types, i from 0, and false if there are no more. */
+int64_t queue_desk_staff(const struct queue_desk *d, struct amp_span type);
+bool queue_desk_type(const struct queue_desk *d, size_t i, struct amp_span *out);
 /* Why a waiting job waits: the place's reason, or no_worker if it could start but no pool has
  * agents of its type. */
 enum amp_waits queue_desk_waits(const struct queue_desk *d, struct amp_span type,

@@ -216,7 +216,7 @@ int queue_list(int argc, char **argv)
 
 /* ---- one job ---- */
 
-const struct amp_opt queue_status_opts[] = {AMP_OPT_END};
+const struct amp_opt queue_show_opts[] = {AMP_OPT_END};
 
 /* The message that asked for the job, from the ledger. */
 static int message_print(struct listing *l, struct amp_span id, struct amp_error *err)
@@ -231,7 +231,7 @@ static int message_print(struct listing *l, struct amp_span id, struct amp_error
     return amp_out(rec.line, err) < 0 ? -1 : amp_out(AMP_SPAN("\n"), err);
 }
 
-static int status_print(struct listing *l, const char *id, struct amp_error *err)
+static int show_print(struct listing *l, const char *id, struct amp_error *err)
 {
     AMP_BUF struct amp_buf message = {.max = LINE_MAX_BYTES};
     struct amp_order_place place;
@@ -247,7 +247,7 @@ static int status_print(struct listing *l, const char *id, struct amp_error *err
                : message_print(l, amp_buf_span(&message), err);
 }
 
-int queue_status(int argc, char **argv)
+int queue_show(int argc, char **argv)
 {
     struct listing l = {.now_ms = amp_now_ms()};
     struct amp_error err;
@@ -256,7 +256,7 @@ int queue_status(int argc, char **argv)
         amp_die_usage("no job: give its id (task-dispatch queue --json shows them)");
     int rc = listing_open(&l, &err);
     for (int i = 0; i < argc && rc == 0; i++)
-        rc = status_print(&l, argv[i], &err);
+        rc = show_print(&l, argv[i], &err);
     listing_close(&l);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }

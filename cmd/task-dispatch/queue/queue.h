@@ -6,10 +6,11 @@
 #include "store/store.h"
 
 extern const struct amp_opt queue_submit_opts[], queue_list_opts[], queue_status_opts[],
-    queue_ask_opts[], queue_rank_opts[], queue_accounts_opts[];
+    queue_show_opts[], queue_ask_opts[], queue_rank_opts[], queue_accounts_opts[];
 int queue_submit(int argc, char **argv);
 int queue_list(int argc, char **argv);
 int queue_status(int argc, char **argv);
+int queue_show(int argc, char **argv);
 int queue_preempt(int argc, char **argv);
 int queue_rank(int argc, char **argv);
 int queue_accounts(int argc, char **argv);

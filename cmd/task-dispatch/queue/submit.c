@@ -117,7 +117,8 @@ static int refusal_compose(struct filter *f, const struct amp_error *why, struct
 /* Refusals by the state of the queue are not faults of the message: the error log has none. */
 static bool is_of_queue(const char *code)
 {
-    static const char *const codes[] = {"duplicate_job", "type_full", "scope_taken", "suspended"};
+    static const char *const codes[] = {"duplicate_job", "type_full", "scope_taken", "suspended",
+                                        "usage_limit"};
 
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (strcmp(code, codes[i]) == 0)

@@ -56,13 +56,14 @@ int amp_budgets_load(struct amp_budgets *out, const json_t *config, struct amp_e
                : 0;
 }
 
-static const struct amp_budget_limit *limit_of(const struct amp_budgets *b, enum amp_budget_of of)
+const struct amp_budget_limit *amp_budget_limit_of(const struct amp_budgets *b,
+                                                   enum amp_budget_of of)
 {
     return of == AMP_BUDGET_TASK ? &b->task : of == AMP_BUDGET_AGENT ? &b->agent : &b->day;
 }
 
-/* Whether `percent` of a limit is used. */
-static bool is_reached(const struct amp_budget_limit *l, const struct amp_spent *s, int64_t percent)
+bool amp_budget_reached(const struct amp_budget_limit *l, const struct amp_spent *s,
+                        int64_t percent)
 {
     int64_t tokens = s->tokens_in + s->tokens_out;
 
@@ -124,14 +125,15 @@ int amp_budget_spend(struct amp_store *s, const struct amp_budgets *b, const cha
     amp_buf_init(&a.mem, AMP_REC_MAX);
     amp_buf_init(&a.json, AMP_REC_MAX);
     for (int of = 0; of < AMP_BUDGET_COUNT && rc == 0; of++) {
-        const struct amp_budget_limit *l = limit_of(b, (enum amp_budget_of)of);
+        const struct amp_budget_limit *l = amp_budget_limit_of(b, (enum amp_budget_of)of);
         rc = amp_store_update(s, key_of((enum amp_budget_of)of, names[of], now_ms, day), NULL,
                               on_add, &a, NULL, err);
         if (rc < 0)
             break;
-        if (is_reached(l, &a.after, b->warn_percent) && !is_reached(l, &a.before, b->warn_percent))
+        if (amp_budget_reached(l, &a.after, b->warn_percent) &&
+            !amp_budget_reached(l, &a.before, b->warn_percent))
             *crossed |= 1u << of;
-        if (is_reached(l, &a.after, 100) && !is_reached(l, &a.before, 100))
+        if (amp_budget_reached(l, &a.after, 100) && !amp_budget_reached(l, &a.before, 100))
             *crossed |= 1u << (of + 8);
     }
     amp_buf_release(&a.mem);
@@ -139,8 +141,8 @@ int amp_budget_spend(struct amp_store *s, const struct amp_budgets *b, const cha
     return rc;
 }
 
-static int spent_read(struct amp_store *s, enum amp_budget_of of, const char *name, int64_t now_ms,
-                      struct amp_spent *out, struct amp_error *err)
+int amp_budget_used(struct amp_store *s, enum amp_budget_of of, const char *name, int64_t now_ms,
+                    struct amp_spent *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_store_rec rec;
@@ -160,13 +162,13 @@ int amp_budget_allows(struct amp_store *s, const struct amp_budgets *b, const ch
     const char *const names[] = {task, agent, ""};
 
     for (int i = 0; i < AMP_BUDGET_COUNT; i++) {
-        const struct amp_budget_limit *l = limit_of(b, (enum amp_budget_of)i);
+        const struct amp_budget_limit *l = amp_budget_limit_of(b, (enum amp_budget_of)i);
         struct amp_spent spent;
         if (!names[i] || (!l->micros && !l->tokens))
             continue;
-        if (spent_read(s, (enum amp_budget_of)i, names[i], now_ms, &spent, err) < 0)
+        if (amp_budget_used(s, (enum amp_budget_of)i, names[i], now_ms, &spent, err) < 0)
             return -1;
-        if (is_reached(l, &spent, 100)) {
+        if (amp_budget_reached(l, &spent, 100)) {
             *of = (enum amp_budget_of)i;
             return 0;
         }

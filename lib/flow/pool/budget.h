@@ -40,6 +40,14 @@ int amp_budget_spend(struct amp_store *s, const struct amp_budgets *b, const cha
 int amp_budget_allows(struct amp_store *s, const struct amp_budgets *b, const char *task,
                       const char *agent, int64_t now_ms, enum amp_budget_of *of,
                       struct amp_error *err);
+/* For lists: what was used; name: of the task or agent, "" for the day. */
+int amp_budget_used(struct amp_store *s, enum amp_budget_of of, const char *name, int64_t now_ms,
+                    struct amp_spent *out, struct amp_error *err);
+const struct amp_budget_limit *amp_budget_limit_of(const struct amp_budgets *b,
+                                                   enum amp_budget_of of);
+/* Whether `percent` of the limit is used. */
+bool amp_budget_reached(const struct amp_budget_limit *l, const struct amp_spent *s,
+                        int64_t percent);
 /* The beginning of the next day. */
 int64_t amp_budget_next_day(int64_t now_ms);
 

@@ -55,6 +55,17 @@ int amp_queue_worker_claim(struct amp_queue_worker *w, struct amp_order *o,
 int amp_queue_worker_step(struct amp_queue_worker *w, struct amp_queue_step *st,
                           struct amp_buf *mem, struct amp_queue_job *out, struct amp_error *err);
 
+/* For lists: the heartbeats of the workers that have claims; fn returns 0, 1 (stop) or -1. */
+struct amp_queue_beat {
+    struct amp_span worker;
+    int64_t pid, at_ms;
+    int64_t left_ms; /* until its claims are released; <= 0: at the next sweep */
+};
+typedef int (*amp_queue_beat_fn)(void *ctx, const struct amp_queue_beat *b, struct amp_error *err);
+int amp_queue_beats(struct amp_store *s, amp_queue_beat_fn fn, void *ctx, struct amp_error *err);
+/* Whether a process has the lock of this name; takes none. */
+bool amp_queue_worker_lives(struct amp_store *s, const char *name);
+
 /* The row "queue" of flow/deadlines: lost workers, parked jobs whose time has come, deadlines of
  * jobs, records of ended jobs. */
 int amp_queue_due(struct amp_store *s, int64_t *ms, struct amp_error *err);

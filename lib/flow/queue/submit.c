@@ -315,6 +315,11 @@ static int start_check(const struct amp_submitter *q, const struct amp_queue_job
         return amp_fail(err, AMP_NO, amp_waits_name(place.why),
                         "it cannot start at once: no place for agents of the type %.*s is free",
                         AMP_CLIP(job->type, 64));
+    case AMP_WAITS_ACCOUNT:
+        return amp_fail(err, AMP_NO, amp_waits_name(place.why),
+                        "it cannot start at once: the account of the type %.*s has reached a usage "
+                        "limit",
+                        AMP_CLIP(job->type, 64));
     default:
         return amp_fail(err, AMP_NO, amp_waits_name(place.why),
                         "it cannot start at once: its task is suspended");

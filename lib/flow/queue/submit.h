@@ -33,7 +33,7 @@ struct amp_submitted {
  * - not_a_submission, scope_required (SW4RM §9.2), bad_scope, bad_priority, type_required,
  *   bad_value (the type), deadline_passed (of the message or its task)
  * - duplicate_job; duplicate_msg_id: another message has its id, or it is another job
- * - no_queue: type_full, scope_taken, suspended (words of enum amp_waits)
+ * - no_queue: type_full, scope_taken, suspended, usage_limit (words of enum amp_waits)
  * -1: failure.
  */
 int amp_submit(const struct amp_submitter *q, struct amp_view *v, struct amp_submitted *out,

@@ -365,6 +365,46 @@ int amp_queue_worker_step(struct amp_queue_worker *w, struct amp_queue_step *st,
     return 0;
 }
 
+/* ---- for lists ---- */
+
+struct beats {
+    amp_queue_beat_fn fn;
+    void *ctx;
+    int64_t mono_ms;
+    struct amp_buf mem;
+};
+
+static int on_beat(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                   struct amp_error *err)
+{
+    struct beats *l = ctx;
+    struct beat b = {0};
+
+    if (amp_rec_parse(&beat_rec, rec->json, &l->mem, &b, err) < 0)
+        return -1;
+    const struct amp_queue_beat out = {id, b.pid, b.at_ms, rec->due_ms - l->mono_ms};
+    return l->fn(l->ctx, &out, err);
+}
+
+int amp_queue_beats(struct amp_store *s, amp_queue_beat_fn fn, void *ctx, struct amp_error *err)
+{
+    struct beats l = {.fn = fn, .ctx = ctx, .mono_ms = amp_mono_ms(), .mem = {.max = AMP_REC_MAX}};
+    int rc = amp_store_each(s, KIND, NULL, on_beat, &l, err);
+
+    amp_buf_release(&l.mem);
+    return rc;
+}
+
+bool amp_queue_worker_lives(struct amp_store *s, const char *name)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char path[PATH_MAX + AMP_QUEUE_WORKER_MAX];
+
+    snprintf(path, sizeof path, "%s/run/worker.%s.lock", amp_store_dir(s), name);
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 /* ---- the row of the deadlines ---- */
 
 static void earlier(int64_t *ms, int64_t due)
