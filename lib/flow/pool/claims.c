@@ -345,7 +345,6 @@ int amp_pool_look_claims(struct amp_pool *p, struct amp_error *err)
 {
     struct amp_queue_job job;
 
-    p->looked_ms = amp_mono_ms();
     for (uint32_t i = 0; i < p->n_slots; i++) {
         struct amp_slot *s = p->slot[i];
         if (!s->has_job)

@@ -17,8 +17,6 @@
 #include "worktree/paths/glob.h"
 
 #define NAMES_MAX 1000 /* builder-1 to builder-1000: names that are tried for an agent */
-#define SYNC_MS   3000 /* a commit is visible when it is synced, which no event tells */
-#define AGAIN_MS  200  /* between looks in that time */
 
 const struct amp_pool_options *amp_pool_options(const struct amp_pool *p)
 {
@@ -266,8 +264,6 @@ static int pool_wait(struct amp_pool *p, struct amp_error *err)
         if (s->woken || s->due_ms >= 0)
             amp_loop_within(&turn, s->woken || s->due_ms <= now ? 0 : s->due_ms - now);
     }
-    if (p->wrote_ms && now - p->wrote_ms < SYNC_MS)
-        amp_loop_within(&turn, AGAIN_MS);
     if (p->look)
         amp_loop_within(&turn, 0);
     if (p->due_ms)
@@ -287,13 +283,8 @@ static int wake_take(struct amp_pool *p, struct amp_error *err)
     int wrote = p->fds[0].revents ? amp_wake_drain(&p->wake, err) : 0;
     if (wrote < 0)
         return -1;
-    int64_t now = amp_mono_ms();
-    if (wrote)
-        p->wrote_ms = now;
-    bool later =
-        (p->due_ms && now >= p->due_ms) ||
-        (p->wrote_ms && now - p->wrote_ms < SYNC_MS + AGAIN_MS && now - p->looked_ms >= AGAIN_MS);
-    if (!woken && !wrote && !later && !p->look)
+    bool due = p->due_ms && amp_mono_ms() >= p->due_ms;
+    if (!woken && !wrote && !due && !p->look)
         return 0;
     p->look = false;
     for (uint32_t i = 0; wrote && i < p->n_slots; i++) {

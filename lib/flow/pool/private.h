@@ -30,8 +30,6 @@ struct amp_pool {
     int64_t job_due_ms, lost_due_ms;
     int64_t park_ms;   /* the wall clock's time at which a job may be ready; 0: none */
     int64_t budget_ms; /* the wall clock's time at which the budget of the day begins again */
-    int64_t wrote_ms;  /* monotonic: another process wrote */
-    int64_t looked_ms; /* monotonic: the last look at the claims */
     bool look;         /* something may have changed since */
     bool blocked;      /* the budget of the day is spent */
     bool unfinished;   /* jobs were queued again at the end */
