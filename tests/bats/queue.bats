@@ -117,7 +117,7 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
   # The jobs that wait are behind the more urgent one.
   [[ $(answer 2) == *'"ok":true'*'"position":1'* ]]
   [[ $(answer 3) == *'"code":"type_full"'* ]]
-  [ "$(frames)" = $((before + 2)) ]
+  [ "$(frames)" = $((before + 3)) ]
   run -0 grep -c 000000000005 "$STATE"/log/*.ndjson "$STATE/error.ndjson"
   # Later it can enter; another type has places of its own.
   job 5 '"d"' | TYPE=other answers 0 --no-queue

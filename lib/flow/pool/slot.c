@@ -218,6 +218,10 @@ static int slot_job(struct amp_slot *slot, struct amp_error *err)
         amp_agent_end_leftovers(w->state_dir, slot->agent);
     if (rc >= 0)
         rc = amp_pool_limit(slot, err);
+    slot->keeps = out.end == AMP_POOL_AGAIN || out.end == AMP_POOL_PARKED;
+    /* While it has the claim, so that the next job on the branch finds it free. */
+    if (!slot->keeps && *w->left.worktree)
+        amp_worker_vacate(w);
     if (rc < 0) {
         struct amp_error e;
         outcome_set(&out, AMP_POOL_AGAIN, "pool_failed", err->what);
@@ -227,7 +231,6 @@ static int slot_job(struct amp_slot *slot, struct amp_error *err)
     }
     if (*slot->box && rc >= 0)
         rc = amp_outbox_settle(&slot->answers, err);
-    slot->keeps = out.end == AMP_POOL_AGAIN || out.end == AMP_POOL_PARKED;
     w->ask = (struct amp_worker_ask){0};
     w->task = NULL;
     w->halted = w->paused = false;

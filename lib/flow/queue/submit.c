@@ -12,6 +12,7 @@
 
 #include "flow/queue/submit.h"
 #include "message/ledger/ledger.h"
+#include "message/settle/answer.h"
 #include "protocol/compose/json.h"
 #include "queue/priority.h"
 #include "queue/scope.h"
@@ -358,6 +359,10 @@ int amp_submit(const struct amp_submitter *q, struct amp_view *v, struct amp_sub
     int rc = job_make(q, v, e.now_ms, &sub, why);
     if (rc == 0)
         rc = job_enter(q, v, &e, &out->repeated, why);
+    /* The queue has it, so its sender does not wait for an acknowledgement while the job waits. */
+    if (rc == 0)
+        rc = amp_settle_known(q->store, v->id, AMP_STAGE_RECEIVED, q->actor, AMP_SPAN(""), e.now_ms,
+                              why);
     amp_span_copy(amp_span_str(sub.id), out->id, sizeof out->id);
     amp_buf_release(&sub.mem);
     if (rc == 0)

@@ -389,9 +389,8 @@ int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct
         if (amp_worker_step(w, job, &step, NULL, err))
             return -1;
         /* Only a usage limit has a known end. */
-        return amp_agent_wait(w->store, w->opt->agent,
-                              wait > 0 ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, step.until_ms,
-                              amp_now_ms(), err);
+        return amp_worker_wait(w, wait > 0 ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, step.until_ms,
+                               err);
     }
     if (job->breaks >= w->opt->retries) {
         *spent = true;

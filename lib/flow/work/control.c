@@ -371,9 +371,9 @@ static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
 /* Steps the agent's state; one that it cannot take from its present state changes nothing. */
 static int state_step(struct amp_worker *w, uint8_t event, const char *task, struct amp_error *err)
 {
-    int rc = event == AMP_AGENT_EV_START
-                 ? amp_agent_step(w->store, w->opt->agent, event, task, amp_now_ms(), err)
-                 : amp_agent_wait(w->store, w->opt->agent, event, 0, amp_now_ms(), err);
+    if (event != AMP_AGENT_EV_START)
+        return amp_worker_wait(w, event, 0, err);
+    int rc = amp_agent_step(w->store, w->opt->agent, event, task, amp_now_ms(), err);
 
     return rc < 0 && strcmp(err->code, "illegal_transition") == 0 ? 0 : rc;
 }

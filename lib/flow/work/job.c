@@ -401,7 +401,14 @@ int amp_worker_lack(struct amp_worker *w, struct amp_job *job, const struct amp_
     return amp_worker_step(w, job, &start, NULL, err) < 0 ||
                    amp_worker_step(w, job, &park, NULL, err) < 0
                ? -1
-               : amp_agent_wait(w->store, w->opt->agent, AMP_AGENT_EV_LACK, 0, amp_now_ms(), err);
+               : amp_worker_wait(w, AMP_AGENT_EV_LACK, 0, err);
+}
+
+int amp_worker_wait(struct amp_worker *w, uint8_t event, int64_t until_ms, struct amp_error *err)
+{
+    int rc = amp_agent_wait(w->store, w->opt->agent, event, until_ms, amp_now_ms(), err);
+
+    return rc < 0 && strcmp(err->code, "illegal_transition") == 0 ? 0 : rc;
 }
 
 int amp_worker_begin(struct amp_worker *w, const char *task, struct amp_error *err)

@@ -14,6 +14,8 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "agent/work.h"
+#include "flow/outbox.h"
 #include "flow/work/walls/confined.h"
 #include "worktree/worktree.h"
 
@@ -174,6 +176,73 @@ static int place_bind(struct amp_worker *w, const struct amp_bind_spec *spec,
     return -1;
 }
 
+struct holder {
+    const char *branch;
+    struct amp_git_worktree found;
+};
+
+static int holder_find(void *ctx, const struct amp_git_worktree *t)
+{
+    struct holder *h = ctx;
+
+    if (t->main || strcmp(t->branch, h->branch) != 0)
+        return 0;
+    h->found = *t;
+    return 1;
+}
+
+/* Whether the agent left work there that goes on later. */
+static bool is_suspended(struct amp_worker *w, const char *agent)
+{
+    struct amp_agent_status st;
+    struct amp_error e;
+
+    return amp_agent_status(w->store, agent, &st, &e) < 0 || st.state == AMP_AGENT_SUSPENDED ||
+           st.state == AMP_AGENT_WAITING || st.state == AMP_AGENT_WAITING_RESOURCES;
+}
+
+/* A branch that is checked out in the worktree of another agent. If that one works there, or has
+ * work there that goes on: NO worktree_locked. What a killed one left is kept under a ref, and the
+ * worktree is removed. 0: the branch is free; -1: it is not. */
+static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
+                       struct amp_error *err)
+{
+    AMP_FREE struct holder *h = calloc(1, sizeof *h);
+    AMP_CLOSE int lock = -1;
+    struct amp_binding of;
+    struct amp_error e;
+    char ref[AMP_KEEP_REF_MAX], email[256];
+
+    if (!h)
+        return amp_fail_memory(err);
+    h->branch = spec->branch;
+    if (amp_git_worktrees(w->git, spec->repo, holder_find, h, &e) < 0 || !*h->found.agent ||
+        h->found.foreign || h->found.locked || strcmp(h->found.agent, w->opt->agent) == 0 ||
+        amp_binding_get(w->store, h->found.agent, &of, &e) < 0 || !of.found)
+        return -1; /* not of this state */
+    /* With the lock of its name it begins nothing new there. */
+    if (amp_outbox_lock(w->store, h->found.agent, 0, &lock, &e) < 0 || is_busy(h->found.path) ||
+        is_suspended(w, h->found.agent))
+        return amp_fail(err, AMP_NO, "worktree_locked", "%s: %s has %s there", h->found.path,
+                        h->found.agent, spec->branch);
+    amp_agent_email(h->found.agent, email, sizeof email);
+    amp_git_keep_ref(h->found.agent, amp_now_ms(), ref);
+    const struct amp_git_keep_spec keep = {spec->repo,     h->found.path, ref,
+                                           h->found.agent, email,         true};
+    enum amp_git_kept kept = amp_git_keep(w->git, &keep, &e);
+    if (kept == AMP_KEPT_ALL)
+        w->opt->note("%s: what %s left there is kept as %s (git show %s)", h->found.path,
+                     h->found.agent, ref, ref);
+    bool copied = kept == AMP_KEPT_ALL || kept == AMP_KEPT_NOTHING;
+    if (amp_git_worktree_remove(w->git, spec->repo, h->found.path, copied, &e) < 0)
+        return -1;
+    const struct amp_binding_step step = {
+        .agent = h->found.agent, .event = AMP_BINDING_EV_UNBIND, .now_ms = amp_now_ms()};
+    if (strcmp(of.worktree, h->found.path) == 0)
+        amp_binding_step(w->store, &step, &of, &e);
+    return 0;
+}
+
 /* Binds the first directory that is free or can be freed. */
 static int place_find(struct amp_worker *w, const struct amp_bind_spec *spec,
                       struct amp_binding *now, struct amp_error *err)
@@ -199,6 +268,11 @@ static int place_find(struct amp_worker *w, const struct amp_bind_spec *spec,
             if (!place_bind(w, &at, now, err))
                 return 0;
         }
+        if (!strcmp(err->code, "branch_checked_out") && branch_free(w, spec, err) == 0 &&
+            !place_bind(w, &at, now, err))
+            return 0;
+        if (!strcmp(err->code, "worktree_locked") && !is_busy(path))
+            return -1; /* of the branch */
         if (strcmp(err->code, "worktree_locked") && strcmp(err->code, "worktree_exists"))
             return -1;
     }
@@ -254,6 +328,19 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
 bound:
     snprintf(k->worktree, sizeof k->worktree, "%s", now.worktree);
     return 0;
+}
+
+void amp_worker_vacate(struct amp_worker *w)
+{
+    struct amp_binding b;
+    struct amp_error e;
+    bool known = !amp_binding_get(w->store, w->opt->agent, &b, &e) && b.found &&
+                 b.state != AMP_BINDING_UNBOUND && is_held(w->tree, b.worktree);
+
+    amp_auto_close(&w->tree);
+    w->tree = -1;
+    if (known)
+        worktree_vacate(w, true, &b);
 }
 
 void amp_worker_unbind(struct amp_worker *w)

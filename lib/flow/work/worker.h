@@ -229,6 +229,10 @@ enum amp_claim amp_worker_engage(struct amp_worker *w, const char *name, struct 
 int amp_worker_lack(struct amp_worker *w, struct amp_job *job, const struct amp_error *cause,
                     struct amp_error *err);
 
+/* The agent waits (WAIT, LACK) until a time, 0: until an event; unless it is shutting down or the
+ * like. */
+int amp_worker_wait(struct amp_worker *w, uint8_t event, int64_t until_ms, struct amp_error *err);
+
 /* The agent's record after its work: COMPLETE, FAIL (and recovered), SUSPEND or SHUTDOWN. */
 int amp_worker_finish(struct amp_worker *w, uint8_t agent_event, struct amp_error *err);
 
@@ -236,6 +240,10 @@ int amp_worker_finish(struct amp_worker *w, uint8_t agent_event, struct amp_erro
  * unknown_ref. */
 int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_span id,
                     struct amp_buf *keep, struct amp_view *view, struct amp_error *err);
+
+/* Leaves the worktree of a job that has ended, so that another agent may work on the branch:
+ * removes it; uncommitted changes are kept under a ref. */
+void amp_worker_vacate(struct amp_worker *w);
 
 /* Ends the binding of the agent's worktree and removes the worktree, unless it has uncommitted
  * changes. */

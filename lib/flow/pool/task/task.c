@@ -249,9 +249,8 @@ static int attempt_again(struct task *t, struct amp_pool_outcome *out, struct am
         if (wait > 0)
             w->left.limit_ms = out->until_ms;
         snprintf(out->code, sizeof out->code, "%s", wait > 0 ? "usage_limit" : "again_later");
-        return amp_agent_wait(w->store, slot->agent,
-                              wait > 0 ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, out->until_ms, now,
-                              err);
+        return amp_worker_wait(w, wait > 0 ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, out->until_ms,
+                               err);
     default:
         if (slot->job.attempts <= w->opt->retries) {
             out->end = AMP_POOL_AGAIN;
@@ -296,7 +295,7 @@ static int attempt_run(struct task *t, struct amp_pool_outcome *out, struct amp_
             out->until_ms = amp_now_ms() + w->opt->pause_ms;
             snprintf(out->code, sizeof out->code, "%s", cause.code);
             snprintf(out->why, sizeof out->why, "%.255s", cause.what);
-            return amp_agent_wait(w->store, slot->agent, AMP_AGENT_EV_LACK, 0, amp_now_ms(), err);
+            return amp_worker_wait(w, AMP_AGENT_EV_LACK, 0, err);
         }
         outcome_fail(out, cause.code, cause.what);
         return end_say(t, out, err) < 0 ? -1 : amp_worker_finish(w, AMP_AGENT_EV_FAIL, err);
