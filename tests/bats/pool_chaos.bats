@@ -5,9 +5,16 @@ setup() {
   load lib
   need jq flock git
   native "a preloaded shim must come first"
-  shim=$AMP_BUILD/tests/fault/failclock.so
-  [ -e "$shim" ] || make_same "$shim" || make_same build/tests/fault/failclock.so
+  for built in failclock.so claimants; do
+    built=$AMP_BUILD/tests/fault/$built
+    [ -e "$built" ] || make_same "$built" || make_same "build/tests/fault/${built##*/}"
+  done
   export AMP_BUILD
+}
+
+teardown() {
+  local p
+  for p in ${pids-}; do kill -9 "$p" 2>/dev/null || :; done
 }
 
 # trial JOBS FAULTS
@@ -23,6 +30,57 @@ trial() {
   unshare "$([ "$(id -u)" -eq 0 ] && echo -m || echo -Urm)" mount -t tmpfs chaos "$BATS_TEST_TMPDIR" ||
     skip "a tmpfs cannot be mounted here"
   trial 10 "disk kill watch stop agent"
+}
+
+@test "claimants of one queue that are killed and stopped: each job once, in order, within limits and scopes" {
+  "$AMP_BUILD/tests/fault/claimants" state "${CHAOS_CLAIMS:-100}" "${SEED:-7}" 5
+  LIMITS="t0=4 t1=2" "$AMP_TOP/tests/chaos/check" "${CHAOS_CLAIMS:-100}" state/log
+}
+
+@test "a lease lasts three heartbeats of true time, whatever the wall's clock is set to" {
+  load agents
+  load pools
+  cd "$BATS_TEST_TMPDIR"
+  export STATE=$PWD/state
+  echo '{"queue":{"max_parallel":8,"heartbeat":"200ms"}}' >amp.json
+  builder <<'EOF'
+mark began
+await go
+EOF
+  # clocked NAME: a pool by the clock of a file.
+  clocked() {
+    echo 0 >"clock.$1"
+    LD_PRELOAD="$AMP_BUILD/tests/fault/failclock.so" FAIL_CLOCK_FILE="$PWD/clock.$1" task-dispatch work --state "$STATE" \
+      --config amp.json --name "$1" --type builder=1 -x "$PWD/agent" >"out.$1" 2>"err.$1" 3>&- &
+    pids="${pids-} $!"
+    pool=$!
+  }
+  set_clock() {
+    echo "$1" | tee clock.p1 clock.p2 >/dev/null
+    kill -USR1 $pids
+  }
+  beats() { grep '"key":"queue_worker.p1"' "$STATE/log/000001.ndjson" | grep -c '"event":"working"'; }
+  beats_are() { [ "$(beats)" -ge "$1" ]; }
+  clocked p1
+  first=$pool
+  id=$(submit 0)
+  wait_until 10 is_state "$id" RUNNING
+  clocked p2
+  wait_until 10 grep -qs '"key":"agent.builder-2".*"to":"RUNNABLE"' "$STATE"/log/000001.ndjson
+  # Hours pass in a moment: the claim stays.
+  set_clock 10800
+  wait_until 10 beats_are $(($(beats) + 4))
+  run -1 grep '"event":"lose"' "$STATE"/log/000001.ndjson
+  # Two days back, and its pool is killed: the claim does not last for two days.
+  set_clock -172800
+  wait_until 10 beats_are $(($(beats) + 2))
+  kill -9 "$first"
+  taken() { [[ $(job_of "$id") == *'"worker":"p2"'* ]]; }
+  wait_until 10 taken
+  wait_until 10 has_lines began 2
+  touch go
+  wait_until 10 is_state "$id" DONE
+  [ "$(grep -c '"event":"lose"' "$STATE"/log/000001.ndjson)" -eq 1 ]
 }
 
 # line N EVENT STATE JOB WORKER [PRIORITY [AREA [ATTEMPT]]]: of a log.

@@ -186,6 +186,16 @@ static void test_steps(struct amp_order *o)
     TAP_INT(claim_as(o, "w1", 9000), '7', "until its time");
     TAP_INT(step(AMP_QUEUE_EV_LOSE, "w1"), 0, "its worker is lost");
     TAP_INT(claim_as(o, "w1", 9000), '7', "the next one gets it");
+    TAP_OK(step(AMP_QUEUE_EV_LOSE, "w2") < 0 && strcmp(err.code, "claim_lost") == 0,
+           "only its worker can be lost");
+    TAP_INT(amp_queue_read(s, amp_span_str(claimed), &mem, &job, &err), 1, "its record");
+    const struct amp_queue_step late = {.id = amp_span_str(claimed),
+                                        .event = AMP_QUEUE_EV_RELEASE,
+                                        .worker = "w1",
+                                        .seq = job.seq,
+                                        .attempt = job.attempts - 1};
+    TAP_OK(amp_queue_step(s, &late, &mem, NULL, &err) < 0 && strcmp(err.code, "claim_lost") == 0,
+           "an earlier claim of the same worker ends nothing");
     TAP_INT(step(AMP_QUEUE_EV_LOSE, "w1"), 0, "it is lost again");
     TAP_INT(amp_queue_read(s, amp_span_str(claimed), &mem, &job, &err), 1, "its record");
     TAP_OK(job.state == AMP_QUEUE_FAILED && amp_span_is(job.code, "worker_lost") &&

@@ -192,13 +192,10 @@ static int holder_find(void *ctx, const struct amp_git_worktree *t)
 }
 
 /* Whether the agent left work there that goes on later. */
-static bool is_suspended(struct amp_worker *w, const char *agent)
+static bool is_suspended(const struct amp_agent_status *st)
 {
-    struct amp_agent_status st;
-    struct amp_error e;
-
-    return amp_agent_status(w->store, agent, &st, &e) < 0 || st.state == AMP_AGENT_SUSPENDED ||
-           st.state == AMP_AGENT_WAITING || st.state == AMP_AGENT_WAITING_RESOURCES;
+    return st->state == AMP_AGENT_SUSPENDED || st->state == AMP_AGENT_WAITING ||
+           st->state == AMP_AGENT_WAITING_RESOURCES;
 }
 
 /* A branch that is checked out in the worktree of another agent. If that one works there, or has
@@ -209,20 +206,27 @@ static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
 {
     AMP_FREE struct holder *h = calloc(1, sizeof *h);
     AMP_CLOSE int lock = -1;
-    struct amp_binding of;
+    struct amp_agent_status agent;
+    struct amp_binding of = {0};
     struct amp_error e;
     char ref[AMP_KEEP_REF_MAX], email[256];
 
     if (!h)
         return amp_fail_memory(err);
     h->branch = spec->branch;
-    if (amp_git_worktrees(w->git, spec->repo, holder_find, h, &e) < 0 || !*h->found.agent ||
-        h->found.foreign || h->found.locked || strcmp(h->found.agent, w->opt->agent) == 0 ||
-        amp_binding_get(w->store, h->found.agent, &of, &e) < 0 || !of.found)
+    if (amp_git_worktrees(w->git, spec->repo, holder_find, h, &e) < 0)
+        return amp_fail(err, AMP_NO, "worktree_locked", "%s: %s", spec->branch, e.what);
+    if (!*h->found.path)
+        return 0; /* it was freed meanwhile */
+    bool own = strcmp(h->found.agent, w->opt->agent) == 0;
+    amp_fail(err, AMP_NO, "branch_checked_out", "%s: checked out in %s already%s", spec->branch,
+             h->found.path, h->found.missing ? ", which is missing (git worktree prune)" : "");
+    if (!*h->found.agent || h->found.foreign || h->found.locked ||
+        amp_agent_status(w->store, h->found.agent, &agent, &e) < 0 || !agent.found)
         return -1; /* not of this state */
     /* With the lock of its name it begins nothing new there. */
-    if (amp_outbox_lock(w->store, h->found.agent, 0, &lock, &e) < 0 || is_busy(h->found.path) ||
-        is_suspended(w, h->found.agent))
+    if ((!own && amp_outbox_lock(w->store, h->found.agent, 0, &lock, &e) < 0) ||
+        is_busy(h->found.path) || (!own && is_suspended(&agent)))
         return amp_fail(err, AMP_NO, "worktree_locked", "%s: %s has %s there", h->found.path,
                         h->found.agent, spec->branch);
     amp_agent_email(h->found.agent, email, sizeof email);
@@ -235,10 +239,14 @@ static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
                      h->found.agent, ref, ref);
     bool copied = kept == AMP_KEPT_ALL || kept == AMP_KEPT_NOTHING;
     if (amp_git_worktree_remove(w->git, spec->repo, h->found.path, copied, &e) < 0)
-        return -1;
+        return strcmp(e.code, "worktree_dirty") == 0
+                   ? -1
+                   : amp_fail(err, AMP_NO, "worktree_locked", "%s: not removed: %s", h->found.path,
+                              e.what);
     const struct amp_binding_step step = {
         .agent = h->found.agent, .event = AMP_BINDING_EV_UNBIND, .now_ms = amp_now_ms()};
-    if (strcmp(of.worktree, h->found.path) == 0)
+    if (amp_binding_get(w->store, h->found.agent, &of, &e) == 0 && of.found &&
+        strcmp(of.worktree, h->found.path) == 0)
         amp_binding_step(w->store, &step, &of, &e);
     return 0;
 }
