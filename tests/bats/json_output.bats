@@ -15,6 +15,7 @@ setup_file() {
   agent-registry register ann --connector x:y --role executor --capability review >/dev/null
   amp-validate --example rtp/capability_catalog | sed 's/"executor-mbp"/"ann"/' >capability
   agent-registry publish capability >/dev/null
+  agent-registry confirm ann cap.fs.diff-apply 1.3.0
   amp-validate --example amp/task_dispatch >dispatch
   ends 1 amp-route -r 'to=nobody => file:x' <dispatch >/dev/null
   amp-validate --example sw4rm/data | amp-route -r '* => inbox:ann'
@@ -80,7 +81,9 @@ binding        worktree-bind status ann --json
 binding        worktree-bind path ann --json
 reservation    worktree-bind reservations --json
 worktree_report worktree-bind gc --json
+skill          agent-registry capabilities --installed --json
 job            task-dispatch queue --json
+work_status    task-dispatch status --json
 submission     1:submit_again
 hook_record    1:worktree-bind hooks check --json
 hook_record    worktree-bind hooks install --json
@@ -106,7 +109,7 @@ submit_again() { task-dispatch submit --type builder <../again; }
     amp-validate -S "$schema" --formats out 2>err | cmp - out || { echo "$command" && cat err out && bad=1; }
     n=$((n + 1))
   done <<<"$table"
-  [ "$n-$bad" = 42-0 ]
+  [ "$n-$bad" = 44-0 ]
 }
 
 @test "a schema refuses an unknown member and a missing one" {

@@ -233,6 +233,15 @@ setup() {
   cmp notes.json got.json
 }
 
+@test "task-dispatch-queue(1), task-dispatch-status(1)" {
+  need jq
+  export AMP_IDENTITY=off
+  examples task-dispatch-queue.1 task-dispatch-status.1 >script
+  run -0 --separate-stderr bash -euo pipefail script
+  [[ $output == *QUEUED*builder*T-41*scope_taken*'"waiting": 1'* ]]
+  [[ "$stderr" == *"job "*" is cancelled"*"job "*" is cancelled"* ]]
+}
+
 @test "task-dispatch-aof(1)" {
   examples task-dispatch-aof.1 >script
   run -0 bash -euo pipefail script
