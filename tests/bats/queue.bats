@@ -165,6 +165,24 @@ T2 builder 10 {"repositories":["C:\\w"],"branches":["b1"],"paths":["/x/y.c"]}
 END
 }
 
+@test "each protocol's messages are refused with its own code, and leave no job" {
+  for example in amp/task_dispatch amp/task_result aop/task aop/response aof/handoff_request rtp/task_create rtp/ack sw4rm/task_submission; do
+    amp-validate --example $example
+  done | jq -c '
+    if .type == "task_dispatch" then (.payload.acceptance_criteria = []), (.payload.branch = "main"),
+      (.payload.risk_level = "huge"), (.extra = 1), (.payload.risk_level = "high")
+    elif .message_type == "TASK" then del(.session), (.aop_version = "3.0.0"), (.task.environment = {})
+    elif .kind == "task_create" then del(.payload.toAgents, .payload.requiredCapabilities), (.expiresAt = "2020-01-01T00:00:00.000Z"),
+      (.payload.priority = "urgent"), (.payload.title = "t" * 201)
+    elif .message_type == "CONTROL" then (.payload.task_id = ""), (.payload.scope = ""), del(.content_type)
+    else . end' >bad
+  answers 1 <bad
+  jq -r 'if .ok then "ok \(.priority)" else .code end' answers | diff - <(tr ' ' '\n' <<<'empty_acceptance_criteria branch_violation bad_enum unknown_field
+ok_-5 not_a_submission E_SCHEMA_VALIDATION E_PARSE_FAILURE E_SCHEMA_VALIDATION not_a_submission not_a_submission
+missing_route_fields expired bad_enum bad_value not_a_submission validation_error validation_error validation_error' | tr _ ' ' | sed '/^ok/!s/ /_/g')
+  [ "$(task-dispatch queue --state "$STATE" --json | wc -l)" = 1 ]
+}
+
 @test "a job has the deadline of its message or task; what has expired is refused, what expires fails" {
   amp-validate --example rtp/task_create | jq -c '.toAgentId = "builder" | .payload.priority = "low"
     | ., (.eventId = "evt_2" | .payload.taskId = "T2" | .payload.deadlineAt = "2020-01-01T00:00:00.000Z"),
@@ -212,7 +230,7 @@ mark first
 exec cat "$marks/go"
 END
   mkfifo go
-  pool_start --drain --name alpha --type builder=1 --type painter=2 -x ./agent
+  pool_start --name alpha --type builder=1 --type painter=2 -x ./agent
   { job 1 '"a"' && job 2 '"a"' '"priority":1' && job 3 '"b"' '"priority":2'; } | answers 0
   { job 4 '"c"'; } | TYPE=none answers 0
   amp-validate --example sw4rm/hitl_invocation | ends 1 hitl-prompt --state "$STATE" --trust-in - --answer /dev/null >/dev/null

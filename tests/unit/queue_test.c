@@ -31,6 +31,8 @@ static const struct amp_span builder = {"builder", 7};
 static const struct amp_order_want want = {
     .worker = "w1", .types = &builder, .n_types = 1, .now_ms = 5000};
 
+static struct amp_span submit_type = {"builder", 7};
+
 struct given {
     const char *name, *scope, *task, *permit;
     int64_t priority, at_ms, deadline_ms;
@@ -55,7 +57,7 @@ static int submit(struct given g)
         memcpy(permitted, g.permit, 1);
     permit = amp_span_str(permitted);
     const struct amp_queue_job job = {.id = amp_span_str(id),
-                                      .type = builder,
+                                      .type = submit_type,
                                       .protocol = AMP_SPAN("amp"),
                                       .task = amp_span_str(g.task),
                                       .priority = g.priority,
@@ -275,6 +277,83 @@ static const struct {
     {"{\"resources\":[\"gpu\"]}", "{\"resources\":[\"gpu\",\"net\"]}", true},
 };
 
+/* ---- places ---- */
+
+enum { PLACES = 300 };
+static char placed[PLACES][AMP_QUEUE_ID_MAX];
+static uint64_t position[PLACES];
+static size_t n_placed;
+
+static int on_place(void *ctx, struct amp_span id, const struct amp_order_place *p,
+                    struct amp_error *e)
+{
+    (void)ctx, (void)e;
+    if (id.p[0] != 'p' || n_placed == PLACES)
+        return 0;
+    amp_span_copy(id, placed[n_placed], sizeof placed[0]);
+    position[n_placed++] = p->position;
+    return 0;
+}
+
+/* The position of a job is its place in the walk through all of them, also with ageing. */
+static void test_places(struct amp_order *o)
+{
+    struct amp_order_place place;
+    uint32_t seed = 7, wrong = 0;
+    int64_t at = 0;
+
+    submit_type = AMP_SPAN("painter");
+    for (int i = 0; i < PLACES; i++) {
+        char name[8];
+        seed = seed * 1664525 + 1013904223;
+        snprintf(name, sizeof name, "p%03d", i);
+        submit((struct given){name, .priority = (int64_t)(seed >> 16) % 40 - 19,
+                              .at_ms = at += seed >> 24 & 127});
+    }
+    amp_order_look(o, &err);
+    amp_order_each(o, at, on_place, NULL, &err);
+    for (size_t i = 0; i < n_placed; i++) {
+        amp_order_place(o, amp_span_str(placed[i]), at, &place, &err);
+        wrong += place.position != position[i] || position[i] != i + 1;
+    }
+    TAP_OK(n_placed == PLACES && wrong == 0, "%d places as in the list", PLACES);
+}
+
+static enum amp_waits try(struct amp_order *o, const char *scope, int64_t priority,
+                          const char *task)
+{
+    struct amp_order_place place;
+    const struct amp_queue_job job = {.type = submit_type,
+                                      .scope = amp_span_str(scope),
+                                      .priority = priority,
+                                      .task = amp_span_str(task)};
+
+    amp_order_look(o, &err);
+    return amp_order_try(o, &job, 20, &place, &err) < 0 ? AMP_WAITS_COUNT : place.why;
+}
+
+static void test_try(struct amp_order *o)
+{
+    static const char x[] = "{\"resources\":[\"x\"]}", y[] = "{\"resources\":[\"y\"]}";
+
+    submit_type = AMP_SPAN("trier");
+    most_of_all = 2;
+    TAP_INT(try(o, x, 0, NULL), AMP_WAITS_TURN, "an empty queue: at once");
+    TAP_INT(try(o, x, 0, "T-2026-666"), AMP_WAITS_HELD, "not if its task is suspended");
+    submit((struct given){"q1", .scope = x, .at_ms = 10});
+    TAP_INT(try(o, x, 0, NULL), AMP_WAITS_SCOPE, "not beside a job that could start before it");
+    TAP_INT(try(o, x, -5, NULL), AMP_WAITS_TURN, "but before it");
+    TAP_INT(try(o, y, 0, NULL), AMP_WAITS_TURN, "or with another scope");
+    submit((struct given){"q2", .scope = x, .at_ms = 10});
+    submit((struct given){"q3", .scope = y, .at_ms = 11});
+    TAP_INT(try(o, NULL, 0, NULL), AMP_WAITS_LIMIT, "those before it take all places");
+    TAP_INT(try(o, NULL, -1, NULL), AMP_WAITS_TURN, "not of one that is before them");
+    most_of_all = 0;
+    TAP_INT(try(o, NULL, 0, NULL), AMP_WAITS_TURN, "no limit");
+    submit_type = AMP_SPAN("other");
+    TAP_INT(try(o, y, 0, NULL), AMP_WAITS_SCOPE, "the scopes of other types count");
+}
+
 static void test_scopes(void)
 {
     for (size_t i = 0; i < sizeof scope_cases / sizeof *scope_cases; i++)
@@ -356,6 +435,8 @@ int main(void)
     test_limits(o);
     test_steps(o);
     test_rival(o);
+    test_places(o);
+    test_try(o);
     test_scopes();
     test_globs();
     test_priorities();
