@@ -14,6 +14,7 @@ rtp_code() {
 rtp_before() {
   jq -c '.input as $in | ($in.payload.taskId // "tsk_sample") as $task
     | (.given | .toAgents? // .assignees? // []) as $assignees
+    | (.given | .retryable_failures? // .retries? // .failures? // 0) as $failures
     | (.given.by? // $in.payload.acceptedByAgentId // $in.payload.completedByAgentId //
        $in.payload.failedByAgentId //
        (if $in.kind == "task_update" or $in.kind == "ack" then $in.sourceAgentId else "executor-mbp" end)) as $by
@@ -25,6 +26,12 @@ rtp_before() {
     ((.given.seen // []) | to_entries[] | event(.key + 1; .value; "signal"; {})),
     (.given.lastSeq // .given.last_seq // empty
       | event(.; "evt_last"; "signal"; {}) | .sourceNodeId = $in.sourceNodeId),
+    # Other tasks that the agent has.
+    (.given.active_claims // .given.claims // 0 | range(.) |
+      event(200 + . * 2; "evt_other_\(.)"; "task_create";
+        {taskId: "tsk_other_\(.)", title: "t", requesterAgentId: "a", requiredCapabilities: ["cap.x"]}),
+      event(201 + . * 2; "evt_held_\(.)"; "task_accept";
+        {taskId: "tsk_other_\(.)", acceptedByAgentId: $by, etaSeconds: 60})),
     (.given.task // empty | . as $state
       | ["pending", "accepted", "in_progress"] as $steps
       | (($steps | index($state)) // 3) as $last
@@ -32,15 +39,19 @@ rtp_before() {
           {taskId: $task, title: "t", requesterAgentId: "a", requiredCapabilities: ["cap.x"],
            toAgents: $assignees}),
         (if $last >= 1 then
-           event(101; "evt_accept"; "task_accept"; {taskId: $task, acceptedByAgentId: $by, etaSeconds: 60})
+           ($failures | range(.) |
+             event(110 + . * 2; "evt_try_\(.)"; "task_accept"; {taskId: $task, acceptedByAgentId: $by, etaSeconds: (. + 60)}),
+             event(111 + . * 2; "evt_lost_\(.)"; "task_failed"; {taskId: $task, failedByAgentId: $by,
+               failureClass: "timeout", errorSummary: "try \(.)", failedAt: at, retryable: true})),
+           event(150; "evt_accept"; "task_accept"; {taskId: $task, acceptedByAgentId: $by, etaSeconds: 30})
          else empty end),
         (if $state == "in_progress" then
-           event(102; "evt_update"; "task_update"; {taskId: $task, status: "in_progress"})
+           event(152; "evt_update"; "task_update"; {taskId: $task, status: "in_progress"})
          elif $state == "failed" then
-           event(103; "evt_failed"; "task_failed"; {taskId: $task, failedByAgentId: $by,
+           event(153; "evt_failed"; "task_failed"; {taskId: $task, failedByAgentId: $by,
              failureClass: "unknown", errorSummary: "e", failedAt: at})
          elif $state == "completed" then
-           event(103; "evt_complete"; "task_complete"; {taskId: $task, completedByAgentId: $by,
+           event(153; "evt_complete"; "task_complete"; {taskId: $task, completedByAgentId: $by,
              resultSummary: "r", completedAt: at})
          else empty end))' <<<"$case"
 }
@@ -157,6 +168,64 @@ rtp_publish_for() {
     executorSkillRef: {name: "e", version: "1.3.0", path: "/e"}, contractSchemaRef: "schema://x",
     defaultEtaSeconds: 900, publishedAt: "2026-02-25T16:30:00.000Z", publishedByAgentId: "architect"}' |
     agent-registry publish --state "$dir/delivery" >/dev/null 2>>"$dir/err"
+}
+
+# A failure after so many retryable ones: whether it ends the task. One after it shows that.
+rtp_budget() {
+  local terminal
+  rtp_before | amp-ack track --state "$dir/state" >/dev/null 2>"$dir/before.err" || {
+    fail "the state could not be prepared: $(cat "$dir/before.err")"
+    return
+  }
+  jq -c '.input' <<<"$case" >"$dir/in"
+  check_line --state "$dir/state"
+  [ -z "$first" ] || {
+    fail "refused: $(cat "$dir/records" "$dir/err")"
+    return
+  }
+  jq -c '.eventId = "evt_after" | .seq += 1 | .kind = "task_accept"
+    | .payload = {taskId: .payload.taskId, acceptedByAgentId: .payload.failedByAgentId, etaSeconds: 5}' "$dir/in" >"$dir/after"
+  cat "$dir/in" "$dir/after" | amp-validate --state "$dir/state" -e "$dir/after.records" >/dev/null 2>>"$dir/err"
+  terminal=$(jq -s 'any(.[]; .code == "terminal")' "$dir/after.records" 2>/dev/null || echo false)
+  if [ "$terminal" != "$(jq -r '.expect | .terminal // (.failureCode == "retry_budget_exceeded")' <<<"$case")" ]; then
+    fail "terminal: $terminal: $(cat "$dir/after.records" "$dir/err")"
+  elif [[ " $warned " != *" retry_budget_exceeded "* ]] && given '.expect.failureCode == "retry_budget_exceeded"'; then
+    fail "no warning of it: $(cat "$dir/records")"
+  else
+    pass
+  fi
+}
+
+# A task whose estimate passes, fails, breaks its contract, or has no route: whether a review item is made. Times are
+# "t0", "t0+119s", or RFC 3339.
+rtp_review() {
+  local eta=60 late made
+  rtp_publish_owner || return
+  late=$(jq -r '.given | (.etaAt // "t0") as $eta | (.now // "t0")
+    | if ($eta | test("^t0")) and test("^t0") then
+        ((sub("^t0[+]?"; "") | sub("s$"; "")) | if . == "" then 0 else tonumber end) -
+        (($eta | sub("^t0[+]?"; "") | sub("s$"; "")) | if . == "" then 0 else tonumber end)
+      else (sub("[.][0-9]+Z$"; "Z") | fromdateiso8601) - ($eta | sub("[.][0-9]+Z$"; "Z") | fromdateiso8601) end' <<<"$case")
+  rtp_message | jq -c '.payload.requiredCapabilities = ["cap.sample"]' >"$dir/sent"
+  sent=$dir/sent
+  delivery_ack 0 track <"$sent" >/dev/null
+  jq -c --argjson eta "$eta" '{eventId: "evt_accept", seq: 1, kind: "task_accept", sourceNodeId: "n2", sourceAgentId: "bob",
+    toAgentId: "cli", corrId, createdAt: "2026-02-25T16:00:00Z", trace: {attempt: 1},
+    payload: {taskId: "tsk_1", acceptedByAgentId: "bob", etaAt: ((1772035200 + $eta) | todate)}}' "$sent" |
+    delivery_ack 0 track >/dev/null
+  delivery_ack "$((eta + late))" sweep --silence 0 >/dev/null
+  made=$(agent-registry reviews --json --state "$dir/delivery" | jq -s 'length > 0')
+  if [ "$made" = "$(jq -r .expect.review_item <<<"$case")" ]; then
+    pass
+  else
+    fail "a review item: $made: $(cat "$dir/err")"
+  fi
+}
+rtp_publish_owner() {
+  register bob && rtp_publish_for cap.sample bob || {
+    fail "the capability could not be published: $(cat "$dir/err")"
+    return 1
+  }
 }
 
 # Whom an event goes to, by the agents and the index of the case.
@@ -311,6 +380,14 @@ rtp_case() {
     rtp_cursor
     return
   }
+  given '(.expect | has("review_item")) and (.given | has("etaAt") and has("now"))' && {
+    rtp_review
+    return
+  }
+  given '(.input | type == "object" and .kind == "task_failed") and (.given | has("retryable_failures") or has("retries"))' && {
+    rtp_budget
+    return
+  }
   given '.input | type == "object"' || {
     later "is about what time or a broker does, not about one message"
     return
@@ -325,7 +402,8 @@ rtp_case() {
     }
   }
   strange=$(jq -r '.given // {} | keys - ["now", "task", "by", "seen", "index",
-    "agents", "toAgents", "assignees", "lastSeq", "last_seq"] | join(", ")' \
+    "agents", "toAgents", "assignees", "lastSeq", "last_seq", "active_claims", "claims",
+    "retryable_failures", "retries", "failures"] | join(", ")' \
     <<<"$case")
   [ -z "$strange" ] || {
     later "needs a state that nothing here can prepare: $strange"

@@ -226,6 +226,8 @@ sw4rm_successors() {
   SENT | RECEIVED | READ | FULFILLED | REJECTED | TIMED_OUT | RETRYING) tool=amp-ack machine=delivery ;;
   UNBOUND | BOUND_HOME | SWITCH_PENDING | BOUND_NON_HOME | BIND_FAILED) tool=worktree-bind machine=worktree_binding ;;
   FAILED) [[ $what != *message* ]] || tool=amp-ack machine=delivery ;;
+  ACCEPTED | EXPIRED) machine=handoff ;;
+  PENDING | COMPLETED) [[ ${what,,} != *handoff* ]] || machine=handoff ;;
   esac
   have $tool || {
     skip "needs $tool"
@@ -238,6 +240,80 @@ sw4rm_successors() {
     pass
   else
     fail "the machine has $got"
+  fi
+}
+
+# A handoff in a given state, and what the target, the origin or time does: accept, reject, complete, expire, pending.
+sw4rm_handoff() {
+  local state word by=bob code='' at=2026-02-25T16:00:00Z
+  local -a handoff=(task-dispatch -q handoff)
+  step() {
+    "${handoff[@]}" "$@" --state "$dir/delivery" >>"$dir/out" 2>"$dir/err" || code=$(sed -n 's/^task-dispatch: error: \([a-z_]*\): .*/\1/p' "$dir/err")
+  }
+  status() { "${handoff[@]}" pending --all --json --state "$dir/delivery" | jq -r .status; }
+  if ! given '.given.known == false or .given.exists == false or (.given | has("state") | not)' || given '.input | tostring | test("request"; "i")'; then
+    step request --as ann --to bob --reason r --id H
+  fi
+  state=$(jq -r '.given.state // "PENDING"' <<<"$case")
+  case $state in
+  ACCEPTED | COMPLETED) step accept --as bob H ;;
+  REJECTED) step reject --as bob --reason no H ;;
+  EXPIRED) amp-ack sweep --now "$(date -u -d '+10 min' +%FT%TZ)" --state "$dir/delivery" >/dev/null 2>>"$dir/err" ;;
+  esac
+  [ "$state" != COMPLETED ] || step complete --as ann H
+  by=$(jq -r 'if .given.by? then "eve" else "bob" end' <<<"$case")
+  while read -r word; do
+    case ${word,,} in
+    *request*) ;;
+    *accept*) step accept --as "$by" H ;;
+    *reject*) step reject --as "$by" --reason "$(jq -r '.input | if type == "object" then .reason // .rejection_reason // "no" else "no" end' <<<"$case")" H ;;
+    *complete*) step complete --as "$([ "$by" = eve ] && echo eve || echo ann)" H ;;
+    *timeout* | *expire* | *tick*) amp-ack sweep --now "$(date -u -d '+10 min' +%FT%TZ)" --state "$dir/delivery" >/dev/null 2>>"$dir/err" ;;
+    *pending*) ;;
+    *)
+      later "is about a machine: deliveries, agents, rooms, workflows, tools"
+      return
+      ;;
+    esac
+  done < <(jq -r '.input | if type == "array" then .[] | strings elif type == "object" then .event // .operation // .call // "?" else . end' <<<"$case")
+  if given '.expect | has("state")' && [ "$(status)" != "$(want state)" ]; then
+    fail "it is $(status): $(cat "$dir/err")"
+  elif given '.expect | has("pending")' &&
+    [ "$("${handoff[@]}" pending --json --state "$dir/delivery" | wc -l)" -ne "$(jq -r '.expect.pending | if type == "array" then length else . end' <<<"$case")" ]; then
+    fail "pending: $("${handoff[@]}" pending --json --state "$dir/delivery")"
+  elif given '.expect | has("error") or has("error_contains") or .verdict == "reject"' && {
+    [ -z "$code" ] || ! grep -qiF -- "$(jq -r '.expect | .error_contains // .error // "" | strings' <<<"$case")" "$dir/err"
+  }; then
+    fail "no refusal of this kind: $(cat "$dir/err")"
+  elif ! given '.expect | has("error") or has("error_contains") or .verdict == "reject"' && [ -n "$code" ]; then
+    fail "refused: $(cat "$dir/err")"
+  else
+    pass
+  fi
+}
+
+# Submissions of a type, in order: the order of the queue.
+sw4rm_order() {
+  local n=0 line
+  while read -r line; do
+    n=$((n + 1))
+    task-dispatch submit --type any --state "$dir/delivery" <<<"$line" >>"$dir/out" 2>>"$dir/err" || {
+      [[ $(want verdict) == reject* ]] && pass || fail "submission $n: $(cat "$dir/err")"
+      return
+    }
+  done < <(jq -c '[.input] | flatten | to_entries[] | (.value | if type == "number" then {priority: .} else . end) as $v
+    | {task_id: ($v.task_id // $v.id // $v.name // "t\(.key)"), params: {n: .key}, scope: "r\(.key)"}
+      + (if $v.priority == null then {} else {priority: $v.priority} end)
+    | . as $p | {message_id: "5a1d9c8e-6b3f-4a87-8f5e-\(100000000000 + $p.params.n)", producer_id: "cli",
+        correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: ($p.params.n + 1), retry_count: 0,
+        message_type: "CONTROL", content_type: "application/json", content_length: ($p | tojson | utf8bytelength), payload: $p}' <<<"$case")
+  if [[ $(want verdict) == reject* ]]; then
+    fail "was taken: $(cat "$dir/out")"
+  elif [ "$(task-dispatch queue --json --state "$dir/delivery" | jq -r '[.position, .task] | @tsv' | sort -n | cut -f2 | paste -sd' ')" = \
+    "$(jq -r '.expect.order | map(tostring) | join(" ")' <<<"$case")" ]; then
+    pass
+  else
+    fail "the order is $(task-dispatch queue --json --state "$dir/delivery" | jq -c '[.position, .task]' | paste -sd' ')"
   fi
 }
 
@@ -254,6 +330,14 @@ sw4rm_case() {
   }
   given '(.expect | has("legal")) and (.given | has("state"))' && {
     sw4rm_successors
+    return
+  }
+  given '(.what | test("handoff"; "i")) and (.input | type != "object" or (has("message_id") or has("request_id") or has("from_agent") | not))' && {
+    sw4rm_handoff
+    return
+  }
+  given '(.expect | has("order")) and ([.input] | flatten | all(type == "number" or (type == "object" and has("priority"))))' && {
+    sw4rm_order
     return
   }
   given '(.expect | has("state")) and ((.given.state? // "SENT") as $s | ["SENT", "RECEIVED", "READ",
