@@ -359,6 +359,8 @@ static const struct amp_verb verbs[] = {
     {"publish", "[FILE…]", "publish capabilities, or the trusted keys", publish_opts, do_publish},
     {"confirm", "AGENT CAPABILITY VERSION", "confirm that an agent installed a skill", confirm_opts,
      reg_confirm, .values = "agent"},
+    {"approve", "TASK", "approve a task that requires a capability of high risk", approve_opts,
+     reg_approve, .values = "task"},
     {"reviews", "", "list or close the review items of skills", reviews_opts, reg_reviews},
     {"capabilities", "[ID…]", "list the capabilities", capabilities_opts, reg_capabilities,
      .finds_state = true, .values = "capability"},

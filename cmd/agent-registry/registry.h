@@ -61,8 +61,9 @@ int reg_keys_list(bool json);
 int reg_keys_publish(struct registry *r, const char *config, struct amp_error *err);
 
 /* skills.c: distributed skills, and review items. */
-extern const struct amp_opt confirm_opts[], reviews_opts[];
+extern const struct amp_opt confirm_opts[], approve_opts[], reviews_opts[];
 int reg_confirm(int argc, char **argv);
+int reg_approve(int argc, char **argv);
 int reg_reviews(int argc, char **argv);
 /* capabilities --installed: the agents that were asked to install a skill. capability empty: all.
  */

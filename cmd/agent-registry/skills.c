@@ -5,8 +5,10 @@
 
 #include <amp/base/clock.h>
 
+#include "agent/approval.h"
 #include "agent/review.h"
 #include "agent/skill.h"
+#include "flow/identity/person.h"
 #include "flow/reply/reply.h"
 #include "message/record/record.h"
 #include "registry.h"
@@ -14,9 +16,13 @@
 #include "json/record.h"
 
 static bool json, all;
-static const char *closes, *note;
+static const char *closes, *note, *why;
 
 const struct amp_opt confirm_opts[] = {AMP_OPT_END};
+const struct amp_opt approve_opts[] = {
+    {0, "why", AMP_OPT_STRING, &why, "TEXT", .doc = "why the task may be carried out"},
+    AMP_OPT_END,
+};
 const struct amp_opt reviews_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print the items as the protocol has them"},
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "include closed items"},
@@ -127,6 +133,28 @@ int reg_confirm(int argc, char **argv)
         rc = confirm(&r, argv, &err);
     if (rc == 0)
         rc = reg_finish(&r, &err);
+    return reg_close(&r, rc, &err);
+}
+
+int reg_approve(int argc, char **argv)
+{
+    struct registry r = {0};
+    struct amp_error err = {0};
+    if (argc != 1 || !*argv[0] || strlen(argv[0]) > 256)
+        amp_die_usage("one TASK is required");
+    if (!why || !*why || strlen(why) > 1000)
+        amp_die_usage("why? --why TEXT, at most 1000 bytes");
+    if (amp_flow_person_only(reg_state, amp_cli_name(), environ, "approve a task", &err) < 0)
+        return amp_complain(&err);
+    const struct amp_approval a = {.task = amp_span_str(argv[0]),
+                                   .person = amp_cli_login("operator"),
+                                   .why = why,
+                                   .now_ms = amp_now_ms()};
+    int rc = reg_open(&r, "", true, &err);
+    if (rc == 0)
+        rc = amp_approval_give(r.dir.store, &a, r.name, &err);
+    if (rc == 0)
+        rc = amp_store_sync(r.dir.store, &err);
     return reg_close(&r, rc, &err);
 }
 

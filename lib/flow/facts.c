@@ -1,6 +1,7 @@
 /* Facts about agents and tasks, from their records; what follows from the end of work. */
 #include "flow/facts.h"
 
+#include "agent/approval.h"
 #include "agent/record.h"
 #include "agent/review.h"
 #include "agent/skill.h"
@@ -119,5 +120,22 @@ static int work_ended(struct amp_store *s, const struct amp_work_end *e, struct 
     return rc < 0 ? -1 : 0;
 }
 
+static int work_approved(struct amp_store *s, struct amp_span request, struct amp_error *err)
+{
+    const struct amp_check_options any = {0};
+    struct amp_rtp_task t;
+    struct amp_view v;
+    struct amp_reader *reader = amp_reader_new(NULL, err);
+    if (!reader)
+        return -1;
+    int rc = amp_reader_line(reader, request, &any, &v, NULL, NULL, err);
+    if (rc >= 0)
+        rc = amp_rtp_task_read(&v, &t) && !t.skill
+                 ? amp_approval_check(s, v.task, t.capability, t.n_capabilities, err)
+                 : 0;
+    amp_reader_free(reader);
+    return rc;
+}
+
 const struct amp_message_facts amp_flow_facts = {agent_role, agent_descriptors, task_facts,
-                                                 work_ended};
+                                                 work_approved, work_ended};

@@ -34,6 +34,9 @@ struct amp_message_facts {
     int (*descriptors)(struct amp_store *s, amp_descriptor_fn fn, void *ctx, struct amp_error *err);
     int (*task)(struct amp_store *s, struct amp_span id, struct amp_task_facts *out,
                 struct amp_error *err);
+    /* Whether an agent may accept the work of this request, as far as people decide it: 0, or NO
+     * with the code of AMP_WORK_UNAPPROVED. */
+    int (*approved)(struct amp_store *s, struct amp_span request, struct amp_error *err);
     /* Records what follows from the end of work, such as a review item; in the caller's turn. */
     int (*ended)(struct amp_store *s, const struct amp_work_end *e, struct amp_error *err);
 };

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "hitl/escalation.h"
+#include "message/facts.h"
+#include "message/ledger/awaited.h"
 #include "message/ledger/claims.h"
 #include "message/ledger/holder.h"
 #include "message/ledger/ledger.h"
@@ -181,8 +183,8 @@ static int claim_read(struct checks *c, struct amp_span agent, const struct rtp_
 }
 
 /* An agent has at most so many tasks at a time. */
-static void check_claims(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
-                         const char *by_at)
+static int check_claims(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
+                        const char *by_at)
 {
     const int64_t *n = table_find(&c->rtp->claims, f->agent), most = amp_claims_most(v->protocol);
     char expected[64];
@@ -190,6 +192,33 @@ static void check_claims(struct checks *c, const struct amp_view *v, const struc
     if (most > 0 && n && *n >= most)
         add_finding(c, v, amp_terms_denial(amp_terms_of(v->protocol), AMP_WORK_FULL), by_at,
                     expected, "has accepted as many tasks as it may");
+    return 0;
+}
+
+static int request_check(void *ctx, struct amp_span id, struct amp_error *err)
+{
+    struct checks *c = ctx;
+    const struct amp_message_facts *facts = amp_store_facts(c->store);
+    struct amp_message_rec rec;
+    struct amp_error why = {0};
+    if (amp_message_find(c->store, id, &c->mem, &rec, err) < 0)
+        return -1;
+    if (c->findings > 0 || !rec.found || !facts || !facts->approved ||
+        facts->approved(c->store, rec.line, &why) == 0)
+        return 0;
+    if (why.status != AMP_NO) {
+        *err = why;
+        return -1;
+    }
+    checks_finding(c, why.code, "/payload/taskId", rec.task, "a task that a person approved", "%s",
+                   "is a task with a high risk that no person approved");
+    return 0;
+}
+
+/* A task of high risk is accepted after a person approved it. */
+static int check_approval(struct checks *c, const struct amp_view *v, struct amp_error *err)
+{
+    return amp_awaited_each(c->store, v, request_check, c, err) < 0 ? -1 : 0;
 }
 
 static int claim_check(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
@@ -217,7 +246,7 @@ static int claim_check(struct checks *c, const struct amp_view *v, const struct 
                     verdict == AMP_WORK_NOT_ACCEPTED ? "/payload/taskId" : o.by_at,
                     words[verdict].expected, words[verdict].says);
     else if (f->begins && !claim.is_claimant)
-        check_claims(c, v, f, o.by_at);
+        return check_approval(c, v, err) < 0 ? -1 : check_claims(c, v, f, o.by_at);
     else if (f->releases && rtp_spent(task, f))
         finding_write(c, "warning", "retry_budget_exceeded", "/payload/retryable", AMP_SPAN("true"),
                       "false", "is ignored: the task failed as often as it may, and has ended");

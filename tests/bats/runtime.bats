@@ -188,6 +188,25 @@ END
   accept evt_8 >>out
 }
 
+@test "an executor refuses what it may not accept now, and asks for another attempt" {
+  registry worker
+  jq -c '.version = "1.0.1" | .riskClass = "high"' capability | agent-registry publish --state s >distributed
+  task risky good "$published" >in
+  run -1 --separate-stderr executor <in
+  [ "$(jq -r 'select(.payload.ackType == "failed_terminal") | .payload | "\(.code) \(.retryable)"' <<<"$output")" = 'approval_required true' ]
+  [ "$(jq -r .kind <<<"$output" | sort -u)" = ack ]
+  agent-registry approve tsk_risky --why "it may" --state s
+  jq -c '.eventId = "evt_again" | .seq = 2 | .trace.attempt = 2' in >again
+  run -0 --separate-stderr executor <again
+  [ "$(jq -r 'select(.kind == "task_complete") | .payload.taskId' <<<"$output")" = tsk_risky ]
+  # The same with as many tasks as it may have.
+  for i in 1 2 3 4 5 6; do task $i good; done | amp-ack track --state s >/dev/null
+  for i in 1 2 3 4 5 6; do amp-ack accept evt_$i --as worker --eta 1h --state s >/dev/null; done
+  task 7 good >in
+  run -1 --separate-stderr executor <in
+  [ "$(jq -r 'select(.payload.ackType == "failed_terminal") | .payload | "\(.code) \(.retryable)"' <<<"$output")" = 'backpressure true' ]
+}
+
 @test "the distribution of a skill ends with the confirmed version" {
   registry worker other third
   # One task for each agent except the owner.

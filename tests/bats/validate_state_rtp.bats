@@ -177,3 +177,26 @@ codes() {
   [ "$(codes <last)" = "7 retry_budget_exceeded payload.retryable
 8 terminal payload.taskId" ]
 }
+
+@test "a task that requires a capability of high risk is accepted after a person approved it" {
+  agent-registry register owner --connector x:y --state state >out
+  for risk in high low; do
+    printf '{"capabilityId":"cap.%s","name":"n","version":"1.0.0","status":"active","riskClass":"%s","ownerAgentId":"owner","ownerNodeId":"n","delegationSkillRef":{"name":"d","version":"1.0.0"},"executorSkillRef":{"name":"e","version":"1.0.0","path":"/p"},"contractSchemaRef":"schema://x","defaultEtaSeconds":600,"publishedAt":"2026-02-25T16:30:00.000Z","publishedByAgentId":"a"}\n' $risk $risk |
+      agent-registry publish --state state >out
+  done
+  wants() { create '.payload.taskId = "'"$1"'" | .payload.requiredCapabilities = ["cap.'"$2"'"]'; }
+  takes() { accept '.payload.taskId = "'"$1"'"'; }
+  { wants risky high; wants plain low; } | known
+  [ "$({ takes plain; takes risky; } | codes)" = "2 approval_required payload.taskId" ]
+  # The ledger and an agent's own answer, too.
+  run -1 --separate-stderr amp-ack track --state state < <(takes risky)
+  [[ $stderr == *approval_required* ]]
+  run -1 --separate-stderr amp-ack accept evt_1 --as exec --eta 1h --state state
+  [[ $stderr == *'approval_required: the capability cap.high has a high risk, and no person approved the task risky'* ]]
+  run -64 agent-registry approve risky --state state
+  AMP_AGENT=exec run -77 agent-registry approve risky --why "I want to" --state state
+  agent-registry approve risky --why "the backup is there" --state state
+  cat state/log/*.ndjson | grep -a '"key":"task_approval.risky"' | grep -F '"why":"the backup is there"' | grep -q '"person":"'
+  [ -z "$(takes risky | codes)" ]
+  amp-ack accept evt_1 --as exec --eta 1h --state state >out
+}

@@ -56,6 +56,21 @@ rtp_before() {
          else empty end))' <<<"$case"
 }
 
+# The capability of the case's task with its risk, and the approval of a person.
+rtp_risk() {
+  local risk
+  risk=$(jq -r '.given | .risk // .riskClass // empty' <<<"$case")
+  [ -n "$risk" ] || return 0
+  agent-registry register owner --state "$dir/state" --connector x:y >/dev/null 2>>"$dir/before.err" || return
+  jq -nc --arg r "$risk" '{capabilityId: "cap.x", name: "n", version: "1.0.0", status: "active", riskClass: $r,
+    ownerAgentId: "owner", ownerNodeId: "n1", delegationSkillRef: {name: "d", version: "1.0.0", path: "/d"},
+    executorSkillRef: {name: "e", version: "1.0.0", path: "/e"}, contractSchemaRef: "schema://x",
+    defaultEtaSeconds: 900, publishedAt: "2026-02-25T15:30:00.000Z", publishedByAgentId: "architect"}' |
+    agent-registry publish --state "$dir/state" >/dev/null 2>>"$dir/before.err" || return
+  given '.given | .approved // .approval // false' || return 0
+  agent-registry approve "$(jq -r .input.payload.taskId <<<"$case")" --why sample --state "$dir/state" >/dev/null 2>>"$dir/before.err"
+}
+
 # ---- delivery ----
 
 rtp_message() {
@@ -403,7 +418,7 @@ rtp_case() {
   }
   strange=$(jq -r '.given // {} | keys - ["now", "task", "by", "seen", "index",
     "agents", "toAgents", "assignees", "lastSeq", "last_seq", "active_claims", "claims",
-    "retryable_failures", "retries", "failures"] | join(", ")' \
+    "retryable_failures", "retries", "failures", "risk", "riskClass", "approved", "approval"] | join(", ")' \
     <<<"$case")
   [ -z "$strange" ] || {
     later "needs a state that nothing here can prepare: $strange"
@@ -418,7 +433,7 @@ rtp_case() {
       skip "needs amp-ack"
       return
     }
-    rtp_before | amp-ack track --state "$dir/state" >/dev/null 2>"$dir/before.err" || {
+    rtp_before | amp-ack track --state "$dir/state" >/dev/null 2>"$dir/before.err" && rtp_risk || {
       fail "the state could not be prepared: $(cat "$dir/before.err")"
       return
     }

@@ -84,7 +84,8 @@ struct amp_runtime_end {
 int amp_runtime_finish(const struct amp_runtime_voice *w, const struct amp_view *v,
                        const struct amp_runtime_terms *t, const struct amp_runtime_end *end,
                        char code[64], int64_t now_ms, struct amp_error *err);
-/* Commits the refusal of a task that was not accepted. */
+/* Commits the refusal of a task that was not accepted; retryable if the agent has too many
+ * (backpressure), or if a person must approve it first (approval_required). */
 int amp_runtime_refuse(const struct amp_runtime_voice *w, const struct amp_view *v,
                        const struct amp_error *why, int64_t now_ms, struct amp_error *err);
 

@@ -383,6 +383,8 @@ int amp_runtime_refuse(const struct amp_runtime_voice *w, const struct amp_view 
     struct amp_reply r = {.act = AMP_REPLY_FAIL,
                           .code = why->code,
                           .text = why->what,
+                          .retryable = strcmp(why->code, "backpressure") == 0 ||
+                                       strcmp(why->code, "approval_required") == 0,
                           .late = true,
                           .now_ms = now_ms};
     return answer_give(w, v, &r, err);

@@ -5,6 +5,7 @@
 
 #include <amp/base/num.h>
 
+#include "message/facts.h"
 #include "message/ledger/delivery.h"
 #include "message/ledger/holder.h"
 #include "message/record/record.h"
@@ -121,8 +122,11 @@ int amp_claims_check(struct amp_store *s, const char *agent, struct amp_span id,
     const int64_t most = r.found ? amp_claims_most(amp_protocol_find(r.protocol)) : 0;
     struct counting n = {
         .store = s, .agent = agent, .id = id, .task = r.task, .tasks = {.max = 1 << 16}};
+    const struct amp_message_facts *facts = amp_store_facts(s);
     if (most == 0)
         return 0;
+    if (facts && facts->approved && facts->approved(s, r.line, err) < 0)
+        return -1;
     if (claims_count(&n, err) < 0)
         return -1;
     return n.known || n.n < most

@@ -22,9 +22,9 @@ int amp_claims_set(void *arg, const char *text, struct amp_error *err);
         "runtime.max_claims", amp_claims_set                                                       \
     }
 
-/* Whether the agent may accept the work of a message. NO, the code of AMP_WORK_FULL: it has as many
- * as it may. A message that it has accepted, and another attempt at the same task, are no further
- * work. */
+/* Whether the agent may accept the work of a message. NO, the code of AMP_WORK_UNAPPROVED: a person
+ * must approve it first; the code of AMP_WORK_FULL: it has as many as it may. A message that it has
+ * accepted, and another attempt at the same task, are no further work. */
 int amp_claims_check(struct amp_store *s, const char *agent, struct amp_span id,
                      struct amp_error *err);
 /* Records that the agent accepted it. */

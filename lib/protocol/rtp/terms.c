@@ -216,6 +216,7 @@ const struct amp_terms amp_terms_rtp = {
                [AMP_WORK_TAKEN] = "already_claimed",
                [AMP_WORK_NOT_ADDRESSEE] = "not_assignee",
                [AMP_WORK_NOT_ACCEPTED] = "accept_required",
+               [AMP_WORK_UNAPPROVED] = "approval_required",
                [AMP_WORK_FULL] = "backpressure"},
     .claims_most = 6,
     .failures_most = 3,

@@ -129,6 +129,8 @@ static int task_begin(struct amp_worker *w, struct amp_job *job, struct run *k,
         *err = why;
         return -1;
     }
+    if (strcmp(why.code, "backpressure") == 0 || strcmp(why.code, "approval_required") == 0)
+        return task_refuse(w, job, k, &why, err);
     bool done = strcmp(why.code, "already_completed") == 0;
     w->opt->note("%s: %s: %s", k->of.task, why.code, why.what);
     return task_dropped(w, job, k, why.code, done && job->state == AMP_JOB_RUNNING, err);
