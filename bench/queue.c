@@ -7,14 +7,19 @@
  * index (type, state, priority, seq); BATCH of them in one transaction. Prints jobs/s of all, of
  * the submissions and of the claims.
  *
- * queue pick DIR JOBS: with JOBS waiting jobs of 40 priorities, prints microseconds per pick, and
- * milliseconds to read the order at first.
+ * queue pick DIR JOBS: with JOBS waiting jobs of 40 priorities, prints microseconds per pick,
+ * milliseconds to read the order at first, and its memory in MiB.
+ *
+ * queue blocked DIR JOBS SCOPES: the same with SCOPES different scopes, that all overlap those of
+ * eight jobs at work: no job can start. Prints milliseconds of a pick, of a second one without a
+ * change between them, of the place of the last job, and of the list of all.
  */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
@@ -52,6 +57,32 @@ static struct amp_store *store_open(const char *dir)
     return s;
 }
 
+/* How many branches the scopes have; 0: each job has one of its own; -1: a job has a path in all
+ * branches. */
+static long scope_count, first_job;
+
+static void scope_make(long i, char *out, size_t size)
+{
+    const char *repo = "{\"repositories\":[\"/srv/repo\"]";
+
+    if (scope_count < 0)
+        snprintf(out, size, "%s,\"paths\":[\"p%ld/**\"]}", repo, i);
+    else
+        snprintf(out, size, "%s,\"branches\":[\"b%ld\"]}", repo, scope_count ? i % scope_count : i);
+}
+
+static void job_id(long i, char id[AMP_QUEUE_ID_MAX])
+{
+    char digest[80], scope[128];
+    struct amp_error err;
+
+    snprintf(digest, sizeof digest, "sha256:%064lx", i);
+    scope_make(i, scope, sizeof scope);
+    if (amp_queue_identity(AMP_SPAN(TYPE), amp_span_str(scope), amp_span_str(digest), AMP_SPAN(""),
+                           id, &err) < 0)
+        die(&err);
+}
+
 static void job_submit(struct amp_store *s, long i)
 {
     char id[AMP_QUEUE_ID_MAX], digest[80], line[300], scope[128];
@@ -59,7 +90,8 @@ static void job_submit(struct amp_store *s, long i)
     int64_t seq;
 
     snprintf(digest, sizeof digest, "sha256:%064lx", i);
-    snprintf(scope, sizeof scope, "{\"repositories\":[\"/srv/repo\"],\"branches\":[\"b%ld\"]}", i);
+    scope_make(i, scope, sizeof scope);
+    job_id(i, id);
     snprintf(line, sizeof line, "{\"message_id\":\"m%ld\",\"payload\":\"%0200d\"}", i, 0);
     const struct amp_queue_job job = {.id = {id, 32},
                                       .type = AMP_SPAN(TYPE),
@@ -69,8 +101,7 @@ static void job_submit(struct amp_store *s, long i)
                                       .digest = amp_span_str(digest)};
     const struct amp_queue_submit q = {
         .job = &job, .line = amp_span_str(line), .actor = "bench", .now_ms = amp_now_ms()};
-    if (amp_queue_identity(job.type, job.scope, job.digest, AMP_SPAN(""), id, &err) < 0 ||
-        amp_queue_submit(s, &q, &seq, NULL, NULL, &err) < 0)
+    if (amp_queue_submit(s, &q, &seq, NULL, NULL, &err) < 0)
         die(&err);
 }
 
@@ -93,7 +124,7 @@ static void jobs_submit(struct amp_store *s, long n, long batch)
     for (long i = 0; i < n; i += batch) {
         store_batch(s, true);
         for (long k = i; k < i + batch && k < n; k++)
-            job_submit(s, k);
+            job_submit(s, first_job + k);
         store_batch(s, false);
     }
 }
@@ -167,6 +198,19 @@ static void queue_run(const char *dir, long n, long batch)
     amp_buf_release(&mem);
 }
 
+/* Resident memory in MiB. */
+static double memory(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    if (!f || fscanf(f, "%*d %ld", &pages) != 1)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1048576;
+}
+
 static void pick_run(const char *dir, long n)
 {
     enum { PICKS = 20000 };
@@ -175,17 +219,72 @@ static void pick_run(const char *dir, long n)
     struct amp_error err;
 
     jobs_submit(s, n, 256);
-    double t0 = now();
+    double before = memory(), t0 = now();
     struct amp_order *o = order_open(s);
-    double t1 = now();
+    double t1 = now(), after = memory();
     want.now_ms = amp_now_ms();
     for (int i = 0; i < PICKS; i++)
         if (amp_order_pick(o, &want, &id, &err) != 1)
             die(&err);
     double t2 = now();
-    printf("%.2f %.0f\n", (t2 - t1) * 1e6 / PICKS, (t1 - t0) * 1e3);
+    printf("%.2f %.0f %.0f\n", (t2 - t1) * 1e6 / PICKS, (t1 - t0) * 1e3, after - before);
     amp_order_close(o);
     amp_store_close(s);
+}
+
+static int place_count(void *ctx, struct amp_span id, const struct amp_order_place *p,
+                       struct amp_error *err)
+{
+    long *n = ctx;
+
+    (void)id, (void)p, (void)err;
+    ++*n;
+    return 0;
+}
+
+static void blocked_run(const char *dir, long n, long scopes)
+{
+    enum { HELD = 8 };
+    struct amp_store *s = store_open(dir);
+    struct amp_buf mem = {.max = 64u << 20};
+    struct amp_order_place place;
+    struct amp_queue_job job;
+    struct amp_span id;
+    struct amp_error err;
+    char last[AMP_QUEUE_ID_MAX];
+    long listed = 0;
+
+    scope_count = -1;
+    jobs_submit(s, HELD, HELD);
+    struct amp_order *o = order_open(s);
+    want.now_ms = amp_now_ms();
+    for (int i = 0; i < HELD; i++)
+        if (amp_order_claim(o, &want, &mem, &job, NULL, &err) != 1)
+            die(&err);
+    scope_count = scopes;
+    first_job = HELD;
+    jobs_submit(s, n, 256);
+    if (amp_order_look(o, &err) < 0)
+        die(&err);
+    double t0 = now();
+    if (amp_order_pick(o, &want, &id, &err) != 0)
+        die(&err);
+    double t1 = now();
+    if (amp_order_pick(o, &want, &id, &err) != 0)
+        die(&err);
+    double t2 = now();
+    job_id(first_job + n - 1, last);
+    if (amp_order_place(o, amp_span_str(last), want.now_ms, &place, &err) != 1)
+        die(&err);
+    double t3 = now();
+    if (amp_order_each(o, want.now_ms, place_count, &listed, &err) < 0 || listed != n)
+        die(&err);
+    double t4 = now();
+    printf("%.1f %.1f %.1f %.1f\n", (t1 - t0) * 1e3, (t2 - t1) * 1e3, (t3 - t2) * 1e3,
+           (t4 - t3) * 1e3);
+    amp_order_close(o);
+    amp_store_close(s);
+    amp_buf_release(&mem);
 }
 
 /* ---- SQLite alone ---- */
@@ -293,6 +392,8 @@ int main(int argc, char **argv)
         queue_run(argv[2], n, batch);
     else if (strcmp(argv[1], "sqlite") == 0)
         sqlite_run(argv[2], n, batch);
+    else if (strcmp(argv[1], "blocked") == 0)
+        blocked_run(argv[2], n, batch);
     else
         pick_run(argv[2], n);
     return 0;
