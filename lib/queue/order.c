@@ -24,7 +24,7 @@ struct scope {
     struct amp_buf mem;
     char *text;
     uint32_t uses;
-    uint64_t asked; /* the pick that compared it with the jobs at work */
+    uint64_t asked; /* the state of the jobs at work with which it was compared */
     const struct entry *behind;
 };
 
@@ -58,8 +58,8 @@ struct amp_order {
     struct entry **table, *parked, *held;
     struct scope **scopes;
     size_t n_entries, n_buckets; /* n_buckets: of both tables, a power of two */
-    uint64_t pick;
-    int64_t wake_ms; /* when the next parked job is due, if wake_known */
+    uint64_t works;              /* changes with the jobs at work */
+    int64_t wake_ms;             /* when the next parked job is due, if wake_known */
     bool wake_known;
     bool loading;                /* entries are in the table only */
     struct amp_buf changed, mem; /* changed: ids, AMP_QUEUE_ID_MAX bytes each */
@@ -237,6 +237,8 @@ static void entry_link(struct amp_order *o, struct entry *e)
     }
     if (e->state == AMP_QUEUE_PARKED)
         o->wake_known = false;
+    else
+        o->works++;
     list_add(e->state == AMP_QUEUE_PARKED ? &o->parked : &o->held, e);
     *(e->state == AMP_QUEUE_PARKED ? &e->type->n.parked : &e->type->n.working) += 1;
 }
@@ -244,6 +246,9 @@ static void entry_link(struct amp_order *o, struct entry *e)
 static void entry_unlink(struct amp_order *o, struct entry *e)
 {
     bool waits = e->state == AMP_QUEUE_QUEUED;
+
+    if (amp_queue_held(e->state))
+        o->works++;
     struct entry **first = waits                          ? &e->type->first[level_of(e)]
                            : e->state == AMP_QUEUE_PARKED ? &o->parked
                                                           : &o->held;
@@ -420,6 +425,7 @@ int amp_order_open(struct amp_order **out, struct amp_store *s, const struct amp
         return amp_fail_memory(err);
     o->store = s;
     o->opt = *opt;
+    o->works = 1; /* no scope was asked */
     amp_buf_init(&o->changed, SIZE_MAX / 2);
     amp_buf_init(&o->mem, AMP_REC_MAX);
     /* The place first: what changes during the load is read again at the first look. */
@@ -487,14 +493,14 @@ static const struct entry *overlap_find(const struct amp_order *o, const struct 
     return NULL;
 }
 
-/* The job at work that keeps e from starting, or NULL. The answer for a scope is kept for one pick,
- * since many jobs have the same. */
+/* The job at work that keeps e from starting, or NULL. The answer for a scope is kept until other
+ * jobs are at work, since many jobs have the same, and most looks change nothing. */
 static const struct entry *blocker_find(struct amp_order *o, const struct entry *e)
 {
     if (!e->scope)
         return NULL;
-    if (e->scope->asked != o->pick) {
-        e->scope->asked = o->pick;
+    if (e->scope->asked != o->works) {
+        e->scope->asked = o->works;
         e->scope->behind = overlap_find(o, e->scope, NULL);
     }
     const struct entry *b = e->scope->behind;
@@ -549,46 +555,70 @@ static enum amp_waits entry_waits(struct amp_order *o, const struct entry *e,
 
 enum { TYPES_MAX = 64 };
 
-/* The waiting jobs of several types in order: the first of each level of each type. */
+/* The waiting jobs of several types in order: a heap of the next one of each level of each type. */
 struct walk {
     const struct amp_order *o;
-    struct entry *at[TYPES_MAX][AMP_QUEUE_LEVELS];
+    struct entry *heap[TYPES_MAX * AMP_QUEUE_LEVELS]; /* the first is before all others */
     uint32_t n;
 };
+
+/* Moves the entry at i down until it is before those below it. */
+static void walk_sift(struct walk *w, uint32_t i)
+{
+    struct entry *e = w->heap[i];
+
+    for (uint32_t below; (below = 2 * i + 1) < w->n; i = below) {
+        if (below + 1 < w->n && is_before(w->o, w->heap[below + 1], w->heap[below]))
+            below++;
+        if (!is_before(w->o, w->heap[below], e))
+            break;
+        w->heap[i] = w->heap[below];
+    }
+    w->heap[i] = e;
+}
+
+static void walk_sort(struct walk *w)
+{
+    for (uint32_t i = w->n / 2; i-- > 0;)
+        walk_sift(w, i);
+}
 
 static void walk_begin(struct walk *w, const struct amp_order *o, const struct amp_span *types,
                        uint32_t n_types)
 {
     w->o = o;
     w->n = 0;
-    for (uint32_t i = 0; i < n_types && w->n < TYPES_MAX; i++) {
+    for (uint32_t i = 0; i < n_types && i < TYPES_MAX; i++) {
         const struct type *t = type_find(o, types[i]);
-        if (t && t->n.waiting)
-            memcpy(w->at[w->n++], t->first, sizeof t->first);
+        for (size_t k = 0; t && k < AMP_QUEUE_LEVELS; k++)
+            if (t->first[k])
+                w->heap[w->n++] = t->first[k];
     }
+    walk_sort(w);
 }
 
 static struct entry *walk_next(struct walk *w)
 {
-    struct entry **best = NULL;
+    struct entry *e = w->n ? w->heap[0] : NULL;
 
-    for (uint32_t i = 0; i < w->n; i++)
-        for (size_t k = 0; k < AMP_QUEUE_LEVELS; k++)
-            if (w->at[i][k] && (!best || is_before(w->o, w->at[i][k], *best)))
-                best = &w->at[i][k];
-    struct entry *e = best ? *best : NULL;
-    if (e)
-        *best = e->after;
+    if (!e)
+        return NULL;
+    w->heap[0] = e->after ? e->after : w->heap[--w->n];
+    if (w->n)
+        walk_sift(w, 0);
     return e;
 }
 
 /* No job of a full or closed type can start. */
 static void walk_leave(struct walk *w, const struct type *t)
 {
+    uint32_t kept = 0;
+
     for (uint32_t i = 0; i < w->n; i++)
-        for (size_t k = 0; k < AMP_QUEUE_LEVELS; k++)
-            if (w->at[i][k] && w->at[i][k]->type == t)
-                w->at[i][k] = NULL;
+        if (w->heap[i]->type != t)
+            w->heap[kept++] = w->heap[i];
+    w->n = kept;
+    walk_sort(w);
 }
 
 static struct entry *entry_pick(struct amp_order *o, const struct amp_order_want *want)
@@ -597,7 +627,6 @@ static struct entry *entry_pick(struct amp_order *o, const struct amp_order_want
     struct entry *e;
     struct walk w;
 
-    o->pick++;
     walk_begin(&w, o, want->types, want->n_types);
     while ((e = walk_next(&w))) {
         enum amp_waits why = entry_waits(o, e, &behind);
@@ -722,7 +751,6 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
 
     if (amp_order_look(o, err) < 0)
         return -1;
-    o->pick++;
     walk_begin(&w, o, want->types, want->n_types);
     while ((e = walk_next(&w))) {
         enum amp_waits why = entry_waits(o, e, &behind);
@@ -800,7 +828,6 @@ int amp_order_place(struct amp_order *o, struct amp_span id, int64_t now_ms,
     (void)err;
     if (!e || amp_queue_held(e->state))
         return 0;
-    o->pick++;
     place_fill(o, e, now_ms, e->state == AMP_QUEUE_PARKED ? 0 : position_find(o, e), out);
     return 1;
 }
@@ -851,7 +878,6 @@ int amp_order_try(struct amp_order *o, const struct amp_queue_job *job, int64_t 
     e->state = AMP_QUEUE_QUEUED;
     e->seq = INT64_MAX;
     e->submitted_ms = now_ms;
-    o->pick++;
     enum amp_waits why = entry_waits(o, e, &behind);
     if (why == AMP_WAITS_TURN && type_ahead(o, e->type, e, &ahead))
         why = AMP_WAITS_LIMIT;
@@ -900,7 +926,6 @@ int amp_order_each(struct amp_order *o, int64_t now_ms, amp_order_each_fn fn, vo
     struct walk walk;
     int rc = 0;
 
-    o->pick++;
     for (size_t i = 0; i < o->n_types && rc == 0; i++) {
         const struct amp_span type = amp_span_str(o->types[i]->name);
         uint64_t position = 0;
