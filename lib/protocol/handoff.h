@@ -60,8 +60,8 @@ struct amp_handoff_terms {
     /* false: the message is not about a handoff. */
     bool (*read)(const struct amp_view *v, struct amp_handoff_said *out);
     int64_t depth; /* how often work may be handed over */
-    /* Each appends one line with LF. NULL: the protocol has no such message, so a handoff has one
-     * candidate. */
+    /* Each appends one line with LF. NULL: the protocol has no such message; without an offer a
+     * handoff has one candidate. report returns 1 for a state without a message. */
     int (*offer)(const struct amp_handoff_says *s, struct amp_buf *out, struct amp_error *err);
     int (*report)(const struct amp_handoff_says *s, struct amp_buf *out, struct amp_error *err);
     const char *context_at; /* the payload's member with the snapshot; NULL: none */

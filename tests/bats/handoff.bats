@@ -275,6 +275,7 @@ EOS
   [[ "$stderr" == *bad_sender* ]]
   [ "$(of tsk_2 .status)" = PENDING ]
   amp-ack sweep -s state --now 2032-01-01T00:00:01Z >swept
+  [ "$(jq -r '"\(.payload.refEventId) \(.payload.code)"' swept)" = 'evt_2 handoff_expired' ]
   [ "$(of tsk_2 '.status + .tried[0].outcome')" = EXPIREDexpired ]
 }
 
@@ -299,7 +300,13 @@ EOS
   [ "$(of tsk_1 .status)" = PENDING ]
   amp-ack sweep -s state --now "$(date -ud '+3 min' +%FT%TZ)" >swept
   [ "$(of tsk_1 '.status + " " + ([.tried[] | .outcome + ":" + (.reason // "")] | join(" "))')" = "EXPIRED rejected:too much to do expired:" ]
-  amp-validate one two >valid
+  # The origin is told.
+  jq -e '.kind == "ack" and .toAgentId == "ann" and .corrId == "corr_1" and .seq == 3 and
+    (.payload | .refEventId == "evt_1" and .ackType == "failed_terminal" and .code == "handoff_expired")' swept
+  amp-validate one two swept >valid
+  handoff -s state <swept >passed
+  cmp swept passed
+  sed -i 3d valid
   jq -es --arg a "$first" --arg b "$second" 'map([.payload.toAgents[0], .toAgentId, .seq, .trace.attempt, .corrId, .payload.taskId, .payload.requesterAgentId, .sourceAgentId, .sourceNodeId]) ==
     [[$a, $a, 1, 1, "corr_1", "tsk_1", "ann", "coordinator", "coordinator.tsk_1"], [$b, $b, 2, 2, "corr_1", "tsk_1", "ann", "coordinator", "coordinator.tsk_1"]]' valid
   run -1 --separate-stderr handoff -s state < <(create 2 '[]' ',"requiredCapabilities":["cap.fly"]')

@@ -12,7 +12,8 @@ setup() {
 #!/bin/sh
 # Acts by the title of its task.
 case $(jq -r '.payload.title // "install"' "$AMP_MESSAGE") in
-good) for p in 10 20 30; do echo '{"type":"progress","percent":'$p',"detail":"at '$p'"}'; done >"$AMP_CONTROL"
+good) grep -qs '"act":"accept"\|task_accept' "$AMP_TOP_OF_TEST"/s/log/*.ndjson || exit 9
+  for p in 10 20 30; do echo '{"type":"progress","percent":'$p',"detail":"at '$p'"}'; done >"$AMP_CONTROL"
   echo '{"resultSummary":"Counted.","output":{"n":3}}' >"$AMP_RESULT" ;;
 odd) echo '{"resultSummary":"Counted.","output":{"n":"three"}}' >"$AMP_RESULT" ;;
 mute) echo "said last" ;;
@@ -79,6 +80,10 @@ END
   # The same tasks again are known.
   run -0 --separate-stderr executor <in
   [ -z "$output" ]
+  # Without an interval each report is an update.
+  task 3 good "$published" >in
+  run -0 --separate-stderr executor --update-every 0 <in
+  [ "$(jq -r 'select(.kind == "task_update") | .payload.progress' <<<"$output" | paste -sd' ')" = '10 20 30' ]
 }
 
 @test "failures have a class, a broken contract is one, and each makes a review item" {
@@ -274,6 +279,8 @@ END
   echo '{"runtime":{"routing_policy":"rpv_1","update_every":"1h"}}' >amp.json
   mine='.payload.toAgents = ["worker-1"]'
   {
+    # The first: its deadline is after its start also on a busy machine.
+    task slow slow "$mine | .payload.deadlineAt = (now + 4 | todate)"
     task good good "$published | $mine"
     task any good "$published | .payload.toAgents = []"
     task mute mute "$mine | .payload.deadlineAt = (now + 60 | todate)"
@@ -281,12 +288,11 @@ END
     task late good "$mine | .payload.deadlineAt = \"2026-02-25T20:00:00.000Z\""
     task policy good "$mine | .trace.routingPolicyVersion = \"rpv_0\""
     task contract good "$mine | .payload.requiredCapabilities = [\"cap.lost\"]"
-    task slow slow "$mine | .payload.deadlineAt = \"$(date -u -d '+2 sec' +%FT%T.%3NZ)\""
   } >in
   jq -c '.capabilityId = "cap.lost" | .contractSchemaRef = "schema://local/cap.lost/1.0.0"' capability | agent-registry publish --state s >distributed
   jq -c '.ownerAgentId = "worker-1" | .version = "1.0.1"' capability | agent-registry publish --state s >>distributed
   ends 1 task-dispatch submit --state s --type worker <in >submitted
-  [ "$(jq -r 'select(.ok | not) | "\(.code) \(.line)"' submitted)" = 'deadline_passed 8' ]
+  [ "$(jq -r 'select(.ok | not) | "\(.code) \(.line)"' submitted)" = 'deadline_passed 9' ]
   run -0 --separate-stderr timeout 60 task-dispatch work --state s --config amp.json --contracts contracts --drain \
     --grace 0 --retries 0 --pause 50ms --type worker=1 -x ./agent
   echo "$output" >out

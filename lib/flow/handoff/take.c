@@ -88,10 +88,10 @@ int amp_handoff_report_line(struct amp_handoffs *h, const struct amp_handoff *r,
     says_of(h, r, to, &says);
     says.reason = reason;
     says.status = status;
-    if (t->report(&says, out, err) < 0)
-        return -1;
-    line_end(out);
-    return 0;
+    int rc = t->report(&says, out, err);
+    if (rc == 0)
+        line_end(out);
+    return rc;
 }
 
 /* ---- offers ---- */

@@ -112,12 +112,13 @@ static int answer_compose(struct amp_handoffs *h, struct amp_reader *reader,
                       : amp_fail(err, AMP_DATAERR, "bad_record", "the request of %.*s is not valid",
                                  AMP_CLIP(r->id, 100));
     /* A completion of the origin is a report to the owner, which the step composes. */
-    if (said->act == AMP_REPLY_COMPLETE && amp_span_is(r->from, said->by) &&
-        terms->handoffs->report)
-        return amp_handoff_report_line(
-            &(struct amp_handoffs){
-                .store = h->store, .box = h->box, .service = said->by, .now_ms = h->now_ms},
-            r, "COMPLETED", (struct amp_span){0}, r->to, line, err);
+    if (said->act == AMP_REPLY_COMPLETE && amp_span_is(r->from, said->by)) {
+        struct amp_handoffs own = {
+            .store = h->store, .box = h->box, .service = said->by, .now_ms = h->now_ms};
+        rc = amp_handoff_report_line(&own, r, "COMPLETED", (struct amp_span){0}, r->to, line, err);
+        if (rc <= 0)
+            return rc;
+    }
     if (amp_sequence_answer(h->store, &of, h->box, &a, err) < 0)
         return -1;
     said->sequence = a.sequence;

@@ -7,8 +7,10 @@
 #include "protocol/handoff.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/id.h>
 
 #include "protocol/compose/json.h"
 #include "protocol/rtp/rtp.h"
@@ -124,9 +126,42 @@ static int request_repeat(const struct amp_handoff_says *s, struct amp_buf *out,
     return -1;
 }
 
+/* To the origin: its task_create came to nothing. The protocol has no other report. */
+static int end_report(const struct amp_handoff_says *s, struct amp_buf *out, struct amp_error *err)
+{
+    char id[AMP_UUID_MAX + 4] = "evt_", at[AMP_TIME_MAX];
+    size_t before = out->len;
+    json_auto_t *of = strcmp(s->status, "EXPIRED") == 0 ? amp_json_load(s->request, err) : NULL;
+
+    if (strcmp(s->status, "EXPIRED") != 0)
+        return 1;
+    if (!of)
+        return -1;
+    amp_uuid4(id + 4);
+    amp_time_format(s->now_ms, at);
+    json_auto_t *node = json_sprintf("%.*s.%.*s", AMP_CLIP(s->by, 100), AMP_CLIP(s->id, 200));
+    json_auto_t *by = json_stringn(s->by.p, s->by.n);
+    json_auto_t *j = json_pack(
+        "{s:s, s:I, s:s, s:O, s:O, s:s%, s:O?, s:s, s:{s:O?, s:s, s:s, s:O, s:O, s:s, s:s, s:s%}, "
+        "s:{s:i}}",
+        "eventId", id, "seq", (json_int_t)s->attempt, "kind", "ack", "sourceNodeId", node,
+        "sourceAgentId", by, "toAgentId", s->to.p, s->to.n, "corrId", json_object_get(of, "corrId"),
+        "createdAt", at, "payload", "refEventId", json_object_get(of, "eventId"), "refKind",
+        "task_create", "ackType", "failed_terminal", "ackedByNodeId", node, "ackedByAgentId", by,
+        "ackedAt", at, "code", "handoff_expired", "reason", s->reason.p, s->reason.n, "trace",
+        "attempt", 1);
+    if (!j)
+        return amp_fail_memory(err);
+    if (amp_json_dump(j, out, err) == 0 && amp_buf_add(out, "\n", 1, err) == 0)
+        return 0;
+    out->len = before;
+    return -1;
+}
+
 const struct amp_handoff_terms amp_handoffs_rtp = {
     .read = handoff_read,
     .depth = INT64_MAX,
     .offer = request_repeat,
+    .report = end_report,
     .by_message = true,
 };
