@@ -13,6 +13,8 @@
 #include "protocol/amp/compose.h"
 #include "task/task.h"
 
+enum { CLAIM_TRIES = 5 };
+
 static struct amp_span line_trim(struct amp_span line)
 {
     while (line.n && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r'))
@@ -226,7 +228,7 @@ static int agent_recover(struct amp_worker *w, struct amp_error *err)
                : 0;
 }
 
-static int agent_claim(struct amp_worker *w, const char *task, struct amp_error *err)
+static int agent_claim_once(struct amp_worker *w, const char *task, struct amp_error *err)
 {
     struct amp_agent_status st;
 
@@ -256,6 +258,16 @@ static int agent_claim(struct amp_worker *w, const char *task, struct amp_error 
          agent_event(w, AMP_AGENT_EV_READY, NULL, err))) /* an earlier process was killed */
         return -1;
     return amp_agent_step(w->store, w->opt->agent, AMP_AGENT_EV_ASSIGN, task, amp_now_ms(), err);
+}
+
+/* A time limit of the agent may pass between the look at its state and the step. */
+static int agent_claim(struct amp_worker *w, const char *task, struct amp_error *err)
+{
+    for (int again = 0;; again++)
+        if (!agent_claim_once(w, task, err))
+            return 0;
+        else if (again == CLAIM_TRIES || strcmp(err->code, "illegal_transition"))
+            return -1;
 }
 
 /* Reports, once, the suspension that a job waits for. */
