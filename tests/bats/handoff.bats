@@ -389,6 +389,18 @@ says() {
   says bob <complete >line &
   handoff -s state <line >out
   [ "$(of H-2 .status)" = COMPLETED ]
+  # The same in the other protocols.
+  create 9 '["bob"]' | says ann >line &
+  handoff -s state <line >out
+  rtp 91 1 task_accept eve ann '{"taskId":"tsk_9","acceptedByAgentId":"bob","etaSeconds":60}' | says eve >in
+  forged bad_sender in
+  refusal 92 evt_9 eve | says eve >in
+  forged bad_sender in
+  create 10 '["eve"]' | says eve >in
+  forged bad_sender in
+  ask 63 57 ann bob | says eve >in
+  forged bad_sender in
+  [ "$(of tsk_9 .status)" = PENDING ]
   # A message that is about no handoff of this state is not judged here.
   rtp 1 1 task_accept bob ann '{"taskId":"tsk_1","acceptedByAgentId":"bob","etaSeconds":60}' >other.in
   cat other.in >line &
