@@ -217,6 +217,52 @@ sw4rm_buffer() {
   fi
 }
 
+# sw4rm_submissions JQ: submissions of the objects that jq selects, each with a scope and an id of its
+# own where it has none; further options for submit follow. Leaves $dir/answers.
+sw4rm_submissions() {
+  local jq=$1
+  shift
+  jq -c "[$jq] | to_entries[] | .key as \$k | .value | if type == \"object\" then . else {} end
+    | {task_id: (.task_id // .id // .name // \"t\(\$k)\"), params: (.params // {n: \$k}), scope: (.scope // \"s\(\$k)\")}
+      + (with_entries(select(.key == \"priority\" and .value != null)))
+    | {message_id: \"5a1d9c8e-6b3f-4a87-8f5e-\(${sent:=100000000000} + \$k)\", producer_id: \"cli\",
+      correlation_id: \"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001\", sequence_number: (${sent} + \$k), retry_count: 0,
+      message_type: \"DATA\", content_type: \"application/json\", content_length: (tojson | utf8bytelength), payload: .}" \
+    <<<"$case" >"$dir/in"
+  sent=$((sent + 1000))
+  task-dispatch submit --state "$dir/queue" --config "$dir/amp.json" --type agent "$@" <"$dir/in" >"$dir/answers" 2>>"$dir/err"
+}
+
+# Tasks that are submitted to a queue: their order, and what is refused or waits.
+sw4rm_queue() {
+  local most sent=100000000000
+  have task-dispatch || {
+    skip "needs task-dispatch"
+    return
+  }
+  most=$(jq -r '[.given // {} | to_entries[] | select(.key | test("max_parallel|limit")) | .value | numbers][0] // 1' <<<"$case")
+  echo "{\"queue\":{\"max_parallel\":$most}}" >"$dir/amp.json"
+  sw4rm_submissions '.given // {} | (.running, .active, .queued, .queue, .jobs) // empty
+    | if type == "array" then .[] elif type == "number" then range(.) | {scope: "given\(.)"} else . end'
+  if given '.expect | has("order")'; then
+    sw4rm_submissions '.input[]'
+    task-dispatch queue --state "$dir/queue" --config "$dir/amp.json" --json | jq -r .task >"$dir/order"
+    if jq -r '.expect.order[] | if type == "object" then .task_id // .id else . end' <<<"$case" | cmp -s - "$dir/order"; then
+      pass
+    else
+      fail "the order is $(paste -sd' ' "$dir/order")"
+    fi
+    return
+  fi
+  if [[ $(want verdict) == reject* ]]; then
+    sw4rm_submissions '.input | if type == "array" then .[] else . end' --no-queue
+    if jq -es 'any(.[]; .ok | not)' "$dir/answers" >/dev/null; then pass; else fail "accepted: $(cat "$dir/answers")"; fi
+  else
+    sw4rm_submissions '.input | if type == "array" then .[] else . end'
+    if jq -es 'all(.[]; .ok and .state == "QUEUED" and .reason)' "$dir/answers" >/dev/null; then pass; else fail "not queued: $(cat "$dir/answers")"; fi
+  fi
+}
+
 # The states that follow one of an agent's, a message's or a binding's, as the machine has them;
 # what comes late is no move, and what changes nothing is none either.
 sw4rm_successors() {
@@ -344,6 +390,14 @@ sw4rm_case() {
       "FULFILLED", "REJECTED", "FAILED", "TIMED_OUT", "RETRYING"] | index($s)) and
       ([.input] | flatten | all(type == "string"))' && {
     sw4rm_lifecycle
+    return
+  }
+  given '(.expect | type == "object" and has("order")) and (.input | type == "array" and length > 0 and all(type == "object"))' && {
+    sw4rm_queue
+    return
+  }
+  given '.given | type == "object" and any(keys[]; test("max_parallel"))' && {
+    sw4rm_queue
     return
   }
   [ -n "$verdict" ] || {

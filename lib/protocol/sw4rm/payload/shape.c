@@ -21,7 +21,7 @@
     X(PAYLOAD, "payload") X(REPO_ID, "repo_id") X(STD_DEV, "std_dev") X(SUMMARY, "summary") \
     X(TASK_ID, "task_id")
 #define KEYS_8(X) X(ACCEPTED, "accepted") X(AGENT_ID, "agent_id") X(ARTIFACT, "artifact") \
-    X(DECISION, "decision") X(FRAME_NO, "frame_no") X(PROFILES, "profiles") \
+    X(DECISION, "decision") X(FRAME_NO, "frame_no") X(PRIORITY, "priority") X(PROFILES, "profiles") \
     X(TO_AGENT, "to_agent")
 #define KEYS_9(X) X(CACHED_AT, "cached_at") X(EFFECTIVE, "effective") X(OPERATION, "operation") \
     X(TIMESTAMP, "timestamp") X(TOOL_NAME, "tool_name")
@@ -180,6 +180,8 @@ static const struct sign {
     {FREE, AMP_SHAPE_POLICY_EFFECTIVE, K(EFFECTIVE), 0, 0},
     {T(CONTROL), AMP_SHAPE_TASK_SUBMISSION, K(TASK_ID) | K(PARAMS), 0, K(COMMAND)},
     {FREE, AMP_SHAPE_TASK_SUBMISSION, K(TASK_ID) | K(PARAMS) | K(SCOPE), 0, 0},
+    {FREE, AMP_SHAPE_TASK_SUBMISSION, K(TASK_ID) | K(PARAMS), K(AGENT_ID) | K(PRIORITY),
+     K(COMMAND)},
     {FREE, AMP_SHAPE_ACTIVITY_ENTRY, K(TASK_ID) | K(REPO_ID) | K(WORKTREE_ID) | K(BRANCH),
      K(DESCRIPTION) | K(TIMESTAMP), 0},
     {FREE, AMP_SHAPE_ACTIVITY_ENTRIES, K(ENTRIES), 0, 0},
