@@ -233,7 +233,7 @@ sw4rm_submissions() {
   task-dispatch submit --state "$dir/queue" --config "$dir/amp.json" --type agent "$@" <"$dir/in" >"$dir/answers" 2>>"$dir/err"
 }
 
-# Tasks that are submitted to a queue: their order, and what is refused or waits.
+# Tasks for a type whose limit is given, with those that are at work: refused with --no-queue, else queued.
 sw4rm_queue() {
   local most sent=100000000000
   have task-dispatch || {
@@ -244,16 +244,6 @@ sw4rm_queue() {
   echo "{\"queue\":{\"max_parallel\":$most}}" >"$dir/amp.json"
   sw4rm_submissions '.given // {} | (.running, .active, .queued, .queue, .jobs) // empty
     | if type == "array" then .[] elif type == "number" then range(.) | {scope: "given\(.)"} else . end'
-  if given '.expect | has("order")'; then
-    sw4rm_submissions '.input[]'
-    task-dispatch queue --state "$dir/queue" --config "$dir/amp.json" --json | jq -r .task >"$dir/order"
-    if jq -r '.expect.order[] | if type == "object" then .task_id // .id else . end' <<<"$case" | cmp -s - "$dir/order"; then
-      pass
-    else
-      fail "the order is $(paste -sd' ' "$dir/order")"
-    fi
-    return
-  fi
   if [[ $(want verdict) == reject* ]]; then
     sw4rm_submissions '.input | if type == "array" then .[] else . end' --no-queue
     if jq -es 'any(.[]; .ok | not)' "$dir/answers" >/dev/null; then pass; else fail "accepted: $(cat "$dir/answers")"; fi
@@ -390,10 +380,6 @@ sw4rm_case() {
       "FULFILLED", "REJECTED", "FAILED", "TIMED_OUT", "RETRYING"] | index($s)) and
       ([.input] | flatten | all(type == "string"))' && {
     sw4rm_lifecycle
-    return
-  }
-  given '(.expect | type == "object" and has("order")) and (.input | type == "array" and length > 0 and all(type == "object"))' && {
-    sw4rm_queue
     return
   }
   given '.given | type == "object" and any(keys[]; test("max_parallel"))' && {
