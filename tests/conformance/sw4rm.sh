@@ -372,7 +372,7 @@ sw4rm_case() {
     sw4rm_handoff
     return
   }
-  given '(.expect | has("order")) and ([.input] | flatten | all(type == "number" or (type == "object" and has("priority"))))' && {
+  given '(.expect | has("order")) and ([.input] | flatten | all(type == "number" or type == "object"))' && {
     sw4rm_order
     return
   }
