@@ -505,6 +505,22 @@ static int event_do(struct run *r, struct amp_error *err)
     return amp_buf_add(&r->lines, "\n", 1, err);
 }
 
+/* A file of a run that no longer counts. */
+static int drop_do(struct run *r, struct amp_error *err)
+{
+    struct amp_error why;
+    const char *path = text_get(r, "path", NULL, err), *name;
+    if (!path)
+        return -1;
+    AMP_CLOSE int dir = parent_open(r, path, &name, &why);
+    if (dir < 0)
+        return fault_take(r, "", &why, err);
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    amp_fail_errno(&why, AMP_IOERR, "cannot remove %s", path);
+    return fault_take(r, "", &why, err);
+}
+
 static int begin_do(struct run *r, struct amp_error *err)
 {
     uint32_t tok = amp_tape_get(r->t, 0, AMP_SPAN("log"));
@@ -518,7 +534,7 @@ static int step_do(struct run *r, struct amp_error *err)
     static const struct {
         const char *name;
         int (*run)(struct run *r, struct amp_error *err);
-    } steps[] = {{"begin", begin_do}, {"put", put_do},   {"create", create_do},
+    } steps[] = {{"begin", begin_do}, {"put", put_do},   {"drop", drop_do},  {"create", create_do},
                  {"move", move_do},   {"edit", edit_do}, {"event", event_do}};
     uint32_t tok = amp_tape_get(r->t, 0, AMP_SPAN("do"));
     r->mem.len = 0;

@@ -77,6 +77,14 @@ int amp_aof_put(struct amp_aof_change *c, const char *path, struct amp_span text
     return step_close(c, &w, err);
 }
 
+int amp_aof_drop(struct amp_aof_change *c, const char *path, struct amp_error *err)
+{
+    struct amp_jw w;
+    step_open(c, &w, "drop");
+    amp_jw_member_text(&w, "path", path);
+    return step_close(c, &w, err);
+}
+
 int amp_aof_create(struct amp_aof_change *c, const char *id, uint8_t status, struct amp_span text,
                    struct amp_error *err)
 {

@@ -52,6 +52,8 @@ int amp_aof_edit(struct amp_aof_change *c, const char *id, uint8_t at, const str
 /* Writes a file whole; path is below the data directory, in folders that are made if needed. */
 int amp_aof_put(struct amp_aof_change *c, const char *path, struct amp_span text,
                 struct amp_error *err);
+/* Removes a file. */
+int amp_aof_drop(struct amp_aof_change *c, const char *path, struct amp_error *err);
 /* A new task file; the task must be in no folder when the change is made. */
 int amp_aof_create(struct amp_aof_change *c, const char *id, uint8_t status, struct amp_span text,
                    struct amp_error *err);

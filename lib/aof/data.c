@@ -350,7 +350,7 @@ void amp_aof_task_release(struct amp_aof_task *t)
 
 static int task_parse(struct amp_aof_task *t, struct amp_error *err)
 {
-    struct amp_span id = {0}, expires = {0}, depth = {0}, review = {0};
+    struct amp_span id = {0}, expires = {0}, renewals = {0}, depth = {0}, review = {0};
     const struct {
         const char *path;
         struct amp_span *to;
@@ -363,6 +363,7 @@ static int task_parse(struct amp_aof_task *t, struct amp_error *err)
         {"lease.agent", &t->lease},
         {"metadata.handoff", &t->handoff},
         {"lease.expiresAt", &expires},
+        {"lease.renewCount", &renewals},
         {"metadata.delegationDepth", &depth},
         {"metadata.reviewRequired", &review},
     };
@@ -375,8 +376,9 @@ static int task_parse(struct amp_aof_task *t, struct amp_error *err)
         return amp_fail(err, AMP_DATAERR, "id_mismatch", "the file of task %s has the id %.*s",
                         t->id, AMP_CLIP(id, (size_t)40));
     t->lease_expires_ms = 0;
-    t->depth = 0;
+    t->depth = t->renewals = 0;
     amp_time_parse(expires, &t->lease_expires_ms);
+    amp_num_parse(renewals, 0, 1000000000, &t->renewals, NULL);
     amp_num_parse(depth, 0, 1000, &t->depth, NULL);
     t->no_review = amp_span_is(review, "false");
     return 0;

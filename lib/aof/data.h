@@ -78,7 +78,7 @@ struct amp_aof_task {
     struct amp_span title, parent, priority, agent; /* agent: of routing */
     struct amp_span lease;                          /* agent of the lease */
     struct amp_span handoff; /* metadata.handoff: requested, accepted or rejected */
-    int64_t lease_expires_ms, depth;
+    int64_t lease_expires_ms, renewals, depth;
     bool no_review; /* metadata.reviewRequired is false */
 };
 #define AMP_AOF_TASK AMP_CLEANUP(amp_aof_task_release)

@@ -25,12 +25,14 @@
     X(AMP_AOF_TASK_EV_DONE, "done", "its review is positive")                                      \
     X(AMP_AOF_TASK_EV_CANCEL, "cancelled", "it is given up")                                       \
     X(AMP_AOF_TASK_EV_BURY, "deadletter", "it failed too often")                                   \
+    X(AMP_AOF_TASK_EV_DISPATCH, "dispatch", "an executor gets it for its agent")                   \
     X(AMP_AOF_TASK_EV_COMPLETE, "complete", "its agent reports the outcome done")
 
 #define AMP_AOF_TASK_FACTS(X)                                                                      \
     X(AMP_AOF_TASK_IF_STOPS, "stops_at_review", "work that is done waits for a reviewer")
 
 #define AMP_AOF_TASK_EFFECTS(X)                                                                    \
+    X(AMP_AOF_TASK_DO_LEASE, "lease", "run.json and a first heartbeat are written")                \
     X(AMP_AOF_TASK_DO_FREE, "free", "the lease is removed from the task")                          \
     X(AMP_AOF_TASK_DO_END, "end", "run.json says that the run has ended")                          \
     X(AMP_AOF_TASK_DO_NOTIFY, "notify", "people are notified")                                     \

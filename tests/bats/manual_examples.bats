@@ -245,7 +245,7 @@ setup() {
 @test "task-dispatch-aof(1)" {
   examples task-dispatch-aof.1 >script
   run -0 bash -euo pipefail script
-  [[ $output == *task.created*TASK-*.md*task_not_found*scheduler.poll* ]]
+  [[ $output == *task.created*TASK-*.md*task_not_found*scheduler.poll*lease.acquired* ]]
 }
 
 @test "hitl-prompt-receive(1)" {

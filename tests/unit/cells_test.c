@@ -199,7 +199,7 @@ static const struct cells queue[] = {
 /* AOF/1, Status Mapping: a wish for the present status changes nothing. */
 static const struct cells aof_task[] = {
     {"backlog", "backlog>backlog ready>ready blocked>blocked *cancelled>cancelled"},
-    {"ready", "ready>ready in-progress>in-progress blocked>blocked "
+    {"ready", "ready>ready in-progress>in-progress dispatch>in-progress blocked>blocked "
               "*cancelled>cancelled *deadletter>deadletter"},
     {"in-progress", "in-progress>in-progress review>review ready>ready blocked>blocked "
                     "complete[stops_at_review]>review complete>review *cancelled>cancelled "

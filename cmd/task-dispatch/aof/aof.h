@@ -1,13 +1,38 @@
-/* The verbs of AOF/1. */
+/* The verbs of AOF/1, and what they share. */
 #ifndef TASK_DISPATCH_AOF_H
 #define TASK_DISPATCH_AOF_H
 
-#include "cli/cli.h"
+#include "cli/rows.h"
+#include "flow/aof/aof.h"
 
 extern const struct amp_opt aof_opts[], aof_poll_opts[], aof_end_opts[], aof_new_opts[];
 int aof_route(int argc, char **argv);
 int aof_poll(int argc, char **argv);
 int aof_end(int argc, char **argv);
 int aof_new(int argc, char **argv);
+
+/* Values of the options of several verbs. */
+extern struct aof_shared {
+    const char *data_dir; /* NULL: the default, until aof_router_open */
+    const char *notify;
+    int64_t notify_ms;
+    bool stops;
+} aof_shared;
+#define AOF_DAY_MS 86400000
+/* clang-format off */
+#define AOF_DATA_ROW                                                                                   \
+    {0, "data-dir", AMP_OPT_DIR, &aof_shared.data_dir, "DIR", .doc = "the data directory (default: ~/.openclaw/aof)"}
+#define AOF_ROUTER_ROWS                                                                                \
+    AOF_DATA_ROW,                                                                                      \
+    {0, "stop-at-review", AMP_OPT_FLAG, &aof_shared.stops, NULL, .doc = "leave work that is done in review",         \
+     .config = "aof.done_stops_at_review"},                                                        \
+    {0, "notify", AMP_OPT_STRING, &aof_shared.notify, "COMMAND",                                              \
+     .doc = "start COMMAND for each notification, with it on stdin", .config = "aof.notify"},             \
+    {0, "notify-timeout", AMP_OPT_DURATION, &aof_shared.notify_ms, "TIME", .doc = "its time limit",  \
+     .min = 1, .max = AOF_DAY_MS}
+/* clang-format on */
+
+/* The router with these options; handles signals from now on. make: creates the data directory. */
+int aof_router_open(bool make, struct amp_aof_router **out, struct amp_error *err);
 
 #endif

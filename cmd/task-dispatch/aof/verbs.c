@@ -1,4 +1,4 @@
-/* task-dispatch aof, aof poll, aof end, aof new: the router and scheduler of AOF/1 over files. */
+/* task-dispatch aof, aof end, aof new: the router of AOF/1 over task files. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,42 +14,17 @@
 #include "aof.h"
 #include "base/process/runner.h"
 #include "cli/config.h"
-#include "cli/rows.h"
-#include "flow/aof/aof.h"
 
-enum { LINE_MOST = 32 << 20, BODY_MOST = 2 << 20, POLL_MIN = 100 };
-#define DAY_MS    86400000
+enum { LINE_MOST = 32 << 20, BODY_MOST = 2 << 20 };
 #define NOTIFY_MS 60000
 
-static const char *data_dir;
-static bool stops;
-static const char *notify;
-static int64_t notify_ms = NOTIFY_MS, every;
+struct aof_shared aof_shared = {.notify_ms = NOTIFY_MS};
 static struct amp_aof_new fresh;
 
-/* clang-format off */
-#define DATA_ROW                                                                                   \
-    {0, "data-dir", AMP_OPT_DIR, &data_dir, "DIR", .doc = "the data directory (default: ~/.openclaw/aof)"}
-#define ROUTER_ROWS                                                                                \
-    DATA_ROW,                                                                                      \
-    {0, "stop-at-review", AMP_OPT_FLAG, &stops, NULL, .doc = "leave work that is done in review",         \
-     .config = "aof.done_stops_at_review"},                                                        \
-    {0, "notify", AMP_OPT_STRING, &notify, "COMMAND",                                              \
-     .doc = "start COMMAND for each notification, with it on stdin", .config = "aof.notify"},             \
-    {0, "notify-timeout", AMP_OPT_DURATION, &notify_ms, "TIME", .doc = "its time limit",  \
-     .min = 1, .max = DAY_MS}
-/* clang-format on */
-
-const struct amp_opt aof_opts[] = {ROUTER_ROWS, AMP_OPT_END};
-const struct amp_opt aof_end_opts[] = {ROUTER_ROWS, AMP_OPT_END};
-const struct amp_opt aof_poll_opts[] = {
-    ROUTER_ROWS,
-    {0, "every", AMP_OPT_DURATION, &every, "TIME", .doc = "poll again after TIME, until a signal",
-     .min = POLL_MIN, .max = DAY_MS},
-    AMP_OPT_END,
-};
+const struct amp_opt aof_opts[] = {AOF_ROUTER_ROWS, AMP_OPT_END};
+const struct amp_opt aof_end_opts[] = {AOF_ROUTER_ROWS, AMP_OPT_END};
 const struct amp_opt aof_new_opts[] = {
-    DATA_ROW,
+    AOF_DATA_ROW,
     {0, "title", AMP_OPT_STRING, &fresh.title, "TEXT", .doc = "the title (default: the id)"},
     {0, "agent", AMP_OPT_STRING, &fresh.agent, "NAME", .doc = "the agent that may take the task"},
     {0, "priority", AMP_OPT_CHOICE, &fresh.priority, "WORD",
@@ -71,7 +46,7 @@ static int line_emit(void *ctx, struct amp_span line, struct amp_error *err)
 static void notice_send(void *ctx, const struct amp_aof_notice *n)
 {
     AMP_BUF struct amp_buf line = {0};
-    const char *const argv[] = {notify, NULL};
+    const char *const argv[] = {aof_shared.notify, NULL};
     const struct amp_child_spec spec = {.argv = argv, .fd_in = -1, .fd_out = -1, .fd_err = 2};
     struct amp_child_end end;
     struct amp_runner run;
@@ -81,7 +56,7 @@ static void notice_send(void *ctx, const struct amp_aof_notice *n)
     (void)ctx;
     if (strcmp(n->kind, "alert") == 0)
         amp_warn("task %s: %.*s", n->task, AMP_CLIP(n->reason, (size_t)200));
-    if (!notify)
+    if (!aof_shared.notify)
         return;
     amp_buf_init(&line, 1 << 20);
     amp_time_format(amp_now_ms(), time);
@@ -93,24 +68,24 @@ static void notice_send(void *ctx, const struct amp_aof_notice *n)
     amp_jw_member_text(&w, "timestamp", time);
     amp_jw_close(&w, '}');
     if (amp_jw_end_line(&w, &err) < 0 ||
-        amp_runner_start(&run, &spec, amp_buf_span(&line), notify_ms, 1000, &err) < 0 ||
+        amp_runner_start(&run, &spec, amp_buf_span(&line), aof_shared.notify_ms, 1000, &err) < 0 ||
         amp_runner_finish(&run, &amp_stop, &end, &err) < 0 ||
-        amp_runner_verdict(&run, &end, notify, &err) != AMP_RUN_DONE)
+        amp_runner_verdict(&run, &end, aof_shared.notify, &err) != AMP_RUN_DONE)
         amp_warn("notification of task %s: %s", n->task, err.what);
 }
 
-static int router_open(bool make, struct amp_aof_router **out, struct amp_error *err)
+int aof_router_open(bool make, struct amp_aof_router **out, struct amp_error *err)
 {
     static char path[PATH_MAX];
     const char *home = getenv("HOME");
-    if (!data_dir) {
+    if (!aof_shared.data_dir) {
         if (!home || snprintf(path, sizeof path, "%s/.openclaw/aof", home) >= (int)sizeof path)
             return amp_fail(err, AMP_USAGE, "no_data_dir", "HOME is not set: give --data-dir");
-        data_dir = path;
+        aof_shared.data_dir = path;
     }
-    const struct amp_aof_options o = {.data = data_dir,
+    const struct amp_aof_options o = {.data = aof_shared.data_dir,
                                       .actor = amp_cli_name(),
-                                      .stops_at_review = stops,
+                                      .stops_at_review = aof_shared.stops,
                                       .lock_timeout_ms = task_lock_timeout,
                                       .emit = line_emit,
                                       .notify = notice_send};
@@ -166,24 +141,9 @@ int aof_route(int argc, char **argv)
     (void)argc, (void)argv;
     amp_lines_init(&lines, LINE_MOST);
     amp_note_terminal(NULL);
-    int rc = router_open(true, &r, &err);
+    int rc = aof_router_open(true, &r, &err);
     if (rc == 0)
         rc = input_read(r, &lines, &err);
-    amp_aof_router_free(r);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
-}
-
-int aof_poll(int argc, char **argv)
-{
-    struct amp_aof_router *r = NULL;
-    struct amp_aof_polled polled;
-    struct amp_error err;
-    (void)argc, (void)argv;
-    int rc = router_open(false, &r, &err);
-    while (rc == 0 && (rc = amp_aof_poll(r, &polled, &err)) == 0 &&
-           (rc = amp_out_flush(&err)) == 0 && every > 0)
-        if (amp_poll(NULL, 0, every, &amp_stop) < 0)
-            break;
     amp_aof_router_free(r);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }
@@ -198,7 +158,7 @@ int aof_end(int argc, char **argv)
     for (int i = 0; i < argc; i++)
         if (!amp_aof_is_id(amp_span_str(argv[i])))
             amp_die_usage("'%s' is not a task id (expected TASK-YYYY-MM-DD-NNN)", argv[i]);
-    if (router_open(false, &r, &err) < 0)
+    if (aof_router_open(false, &r, &err) < 0)
         return amp_complain(&err);
     for (int i = 0; i < argc && rc >= 0; i++) {
         rc = amp_aof_end(r, argv[i], &err);
@@ -225,7 +185,7 @@ int aof_new(int argc, char **argv)
     int rc = argc == 1 ? amp_file_read_any(path, BODY_MOST, &body, &err) : 0;
     fresh.body = amp_buf_span(&body);
     if (rc == 0)
-        rc = router_open(true, &r, &err);
+        rc = aof_router_open(true, &r, &err);
     if (rc == 0)
         rc = amp_aof_new_task(r, &fresh, id, &err);
     amp_aof_router_free(r);

@@ -49,6 +49,53 @@ int amp_aof_poll(struct amp_aof_router *r, struct amp_aof_polled *out, struct am
  * its status now, or had it; 0: there is no valid result, or no such task, which is logged. */
 int amp_aof_end(struct amp_aof_router *r, const char *id, struct amp_error *err);
 
+/* A task that an executor got. */
+struct amp_aof_given {
+    char id[AMP_AOF_ID_MAX];
+    char agent[128];
+    struct amp_buf text; /* of the task file, as it was read */
+};
+struct amp_aof_lease {
+    const char *agent; /* of tasks whose routing names none; NULL: these are left in ready */
+    int64_t lease_ms, beat_ms; /* until the lease and the heartbeat expire */
+};
+/* Gives the next ready task to an executor: the one with the highest priority, of these the one
+ * with the lowest id. The task has a lease and is in progress, its run has run.json and a
+ * heartbeat, and an earlier result is removed. text is initialised. 1: given; 0: none is ready. */
+int amp_aof_dispatch(struct amp_aof_router *r, const struct amp_aof_lease *how,
+                     struct amp_aof_given *out, struct amp_error *err);
+/* Another heartbeat of a run; a lease that is half over is renewed. Does nothing if the task is no
+ * longer in progress for this agent. */
+int amp_aof_beat(struct amp_aof_router *r, const struct amp_aof_given *g,
+                 const struct amp_aof_lease *how, int64_t count, struct amp_error *err);
+/* Logs dispatch.error; back: the task goes back to ready, because its agent never started or was
+ * stopped. */
+int amp_aof_dispatch_error(struct amp_aof_router *r, const char *id, const char *reason,
+                           const char *what, bool back, struct amp_error *err);
+
+/* A line that this agent wrote: messages of other senders are rejected. */
+int amp_aof_router_line_of(struct amp_aof_router *r, struct amp_span line, const char *agent,
+                           struct amp_error *err);
+
+/* Executors. start starts the command of a task: its standard input is the task file, *out is the
+ * end of a pipe with its output. post sends a line to a server and waits for its outcome. */
+struct amp_runner;
+struct amp_aof_executor {
+    struct amp_aof_lease lease;
+    unsigned most;    /* commands at the same time */
+    int64_t every_ms; /* 0: until nothing is ready and nothing runs */
+    int (*start)(void *ctx, const struct amp_aof_given *g, struct amp_runner *run, int *out,
+                 struct amp_error *err);
+    int (*post)(void *ctx, const struct amp_aof_given *g, struct amp_error *err);
+    int (*flush)(struct amp_error *err); /* of what was emitted, before each wait */
+    void *ctx;
+    volatile const int *stop;
+};
+/* Polls, gives out what is ready, and routes what commands write until they end. With post the
+ * sessions go on elsewhere, and so do their heartbeats. */
+int amp_aof_execute(struct amp_aof_router *r, const struct amp_aof_executor *x,
+                    struct amp_error *err);
+
 struct amp_aof_new {
     const char *title, *agent, *priority, *parent; /* NULL: none */
     struct amp_span body;

@@ -12,6 +12,7 @@ struct amp_aof_router {
     struct amp_aof_options o;
     struct amp_aof_data data;
     struct amp_reader *reader;
+    const char *speaker; /* the only agent that may speak now; NULL: all */
 };
 
 enum { AMP_AOF_NOTICES = 4 };
@@ -28,6 +29,8 @@ struct amp_aof_work {
         size_t reason, n; /* in mem */
     } notices[AMP_AOF_NOTICES];
     unsigned n_notices;
+    const char *agent; /* of the lease that a dispatch gives */
+    const struct amp_aof_lease *lease;
 };
 
 /* Takes the lock. work_end releases all, with or without a commit. */
@@ -54,6 +57,9 @@ enum amp_aof_moved { AMP_AOF_ILLEGAL, AMP_AOF_SAME, AMP_AOF_MOVED };
 int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uint8_t event,
                        struct amp_span reason, const char *outcome, enum amp_aof_moved *moved,
                        struct amp_error *err);
+/* The effect `lease`: run.json and the first heartbeat; the result of an earlier run is removed.
+ */
+int amp_aof_run_begin(struct amp_aof_work *w, const struct amp_aof_task *t, struct amp_error *err);
 /* Whether it would move the task. */
 enum amp_aof_moved amp_aof_transition_of(const struct amp_aof_router *r,
                                          const struct amp_aof_task *t, uint8_t event);
@@ -71,6 +77,10 @@ int amp_aof_may_speak(struct amp_aof_work *w, const struct amp_view *v,
 
 /* The path of a file of a run. */
 void amp_aof_run_path(char out[AMP_AOF_PATH_MAX], const char *id, const char *name);
+
+/* run.json says that the run expired. */
+int amp_aof_run_expire(struct amp_aof_work *w, const char *id, const char *reason,
+                       struct amp_error *err);
 
 /* Messages; the change has the event that the message was received. */
 int amp_aof_report(struct amp_aof_work *w, const struct amp_view *v,

@@ -137,7 +137,8 @@ static int beat_look(void *ctx, const char *id, struct amp_error *err)
     return 0;
 }
 
-static int run_expire(struct amp_aof_work *w, const char *id, struct amp_error *err)
+int amp_aof_run_expire(struct amp_aof_work *w, const char *id, const char *reason,
+                       struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0}, mem = {0}, out = {0};
     char path[AMP_AOF_PATH_MAX];
@@ -151,7 +152,7 @@ static int run_expire(struct amp_aof_work *w, const char *id, struct amp_error *
         amp_aof_run_read(amp_buf_span(&text), &mem, &run, &none) < 0)
         return 0; /* "Missing run artifacts: treat as resumable" */
     run.status = "failed";
-    run.reason = "stale_heartbeat";
+    run.reason = reason;
     run.expired_ms = w->c.now_ms;
     return amp_aof_run_write(&run, &out, err) < 0
                ? -1
@@ -162,7 +163,7 @@ static int reclaim(struct amp_aof_work *w, const struct amp_aof_task *t, struct 
 {
     enum amp_aof_moved moved;
     struct amp_span id = amp_span_str(t->id);
-    if (run_expire(w, t->id, err) < 0 ||
+    if (amp_aof_run_expire(w, t->id, "stale_heartbeat", err) < 0 ||
         amp_aof_transition(w, t, AMP_AOF_TASK_EV_READY, AMP_SPAN("stale_heartbeat_reclaim"), "",
                            &moved, err) < 0)
         return -1;

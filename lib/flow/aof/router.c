@@ -86,6 +86,13 @@ int amp_aof_router_too_long(struct amp_aof_router *r, struct amp_error *err)
     return line_reject(r, NULL, &f, err);
 }
 
+static int refuse(struct amp_aof_work *w, const struct amp_view *v, const char *reason,
+                  const char *what, struct amp_error *err)
+{
+    const struct amp_aof_why why = {.reason = reason, .errors = what, .v = v};
+    return amp_aof_why_event(w, "protocol.message.rejected", v->task, &why, err);
+}
+
 static int message_take(struct amp_aof_router *r, const struct amp_view *v,
                         const struct findings *f, struct amp_error *err)
 {
@@ -105,6 +112,11 @@ static int message_take(struct amp_aof_router *r, const struct amp_view *v,
         return 0;
     if (amp_aof_work_begin(r, &w, err) < 0)
         return -1;
+    if (r->speaker && !amp_span_is(v->from, r->speaker))
+        return refuse(&w, v, "unauthorized_agent", "the message names another sender", err) < 0 ||
+                       amp_aof_work_commit(&w, err) < 0
+                   ? -1
+                   : 1;
     const struct amp_aof_why what = {.v = v};
     const struct amp_aof_why criteria = {
         .reason = "invalid_acceptance_criteria", .field = "payload.acceptanceCriteria", .v = v};
@@ -132,14 +144,16 @@ int amp_aof_router_line(struct amp_aof_router *r, struct amp_span line, struct a
     }
 }
 
-/* ---- shared by the handlers ---- */
-
-static int refuse(struct amp_aof_work *w, const struct amp_view *v, const char *reason,
-                  const char *what, struct amp_error *err)
+int amp_aof_router_line_of(struct amp_aof_router *r, struct amp_span line, const char *agent,
+                           struct amp_error *err)
 {
-    const struct amp_aof_why why = {.reason = reason, .errors = what, .v = v};
-    return amp_aof_why_event(w, "protocol.message.rejected", v->task, &why, err);
+    r->speaker = agent;
+    int rc = amp_aof_router_line(r, line, err);
+    r->speaker = NULL;
+    return rc;
 }
+
+/* ---- shared by the handlers ---- */
 
 int amp_aof_task_for(struct amp_aof_work *w, const struct amp_view *v, const char *id,
                      struct amp_aof_task *t, struct amp_error *err)

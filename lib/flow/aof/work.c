@@ -202,7 +202,7 @@ int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uin
                        struct amp_error *err)
 {
     struct amp_aof_set set[8];
-    char time[AMP_TIME_MAX];
+    char time[AMP_TIME_MAX], expires[AMP_TIME_MAX];
     struct way way;
     unsigned n = 0;
     *moved = way_find(w->r, t, event, &way);
@@ -215,6 +215,15 @@ int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uin
     set[n++] = (struct amp_aof_set){"lastTransitionAt", amp_span_str(time)};
     if (way.effects & AMP_AOF_TASK_DO_FREE)
         set[n++] = (struct amp_aof_set){.path = "lease"};
+    if (way.effects & AMP_AOF_TASK_DO_LEASE) {
+        if (amp_aof_run_begin(w, t, err) < 0)
+            return -1;
+        amp_time_format(w->c.now_ms + w->lease->lease_ms, expires);
+        set[n++] = (struct amp_aof_set){"lease.agent", amp_span_str(w->agent)};
+        set[n++] = (struct amp_aof_set){"lease.acquiredAt", amp_span_str(time)};
+        set[n++] = (struct amp_aof_set){"lease.expiresAt", amp_span_str(expires)};
+        set[n++] = (struct amp_aof_set){"lease.renewCount", AMP_SPAN("0")};
+    }
     if ((way.effects & AMP_AOF_TASK_DO_END) && run_end(w, t->id, err) < 0)
         return -1;
     if (amp_aof_move(&w->c, t->id, from, to, err) < 0 ||

@@ -273,6 +273,11 @@ static const struct amp_rec_field beat_fields[] = {
 };
 AMP_REC_TABLE(beat_table, "run_heartbeat.json", struct amp_aof_beat, beat_fields);
 
+int amp_aof_beat_write(const struct amp_aof_beat *b, struct amp_buf *out, struct amp_error *err)
+{
+    return amp_rec_write(&beat_table, b, out, err) < 0 ? -1 : amp_buf_str(out, "\n", err);
+}
+
 int amp_aof_beat_read(struct amp_span text, struct amp_buf *mem, struct amp_aof_beat *out,
                       struct amp_error *err)
 {

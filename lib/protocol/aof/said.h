@@ -76,6 +76,8 @@ struct amp_aof_beat {
     int64_t at_ms, expires_ms, count;
 };
 
+int amp_aof_beat_write(const struct amp_aof_beat *b, struct amp_buf *out, struct amp_error *err);
+
 /* Read the text of run.json or run_heartbeat.json; texts are copied into mem. DATAERR
  * "bad_record". */
 int amp_aof_run_read(struct amp_span text, struct amp_buf *mem, struct amp_aof_run *out,
