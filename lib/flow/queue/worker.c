@@ -20,7 +20,7 @@
 #define KIND        "queue_worker"
 #define BEATS       3    /* without that many heartbeats a worker is lost */
 #define SWEEP_MOST  64   /* jobs of a worker that are lost at a time, and workers */
-#define LOCK_MS     1000 /* the lock of a name, while another worker releases its claims */
+#define LOCK_MS     3000 /* the lock of a name, while another worker releases its claims */
 #define LOSSES_MOST 3
 
 struct amp_queue_worker {
