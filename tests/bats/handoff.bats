@@ -214,6 +214,11 @@ ask() {
   handoff -s state <all >out
   cmp all out
   [ "$(of TASK-2026-02-09-060 '.status + .parent_task_id + .protocol')" = "ACCEPTEDTASK-2026-02-09-057aof" ]
+  # A blocked task is still the child's.
+  aof completion.report TASK-2026-02-09-060 qa be '{"taskId":"TASK-2026-02-09-060","outcome":"blocked","summaryRef":"s.md","tests":{"total":0,"passed":0,"failed":0},"notes":"n","blockers":["a key"]}' >blocked
+  handoff -s state <blocked >out
+  cmp blocked out
+  [ "$(of TASK-2026-02-09-060 .status)" = ACCEPTED ]
   run -1 --separate-stderr handoff -s state < <(ask 62 60 qa x)
   [[ "$stderr" == *nested_delegation* ]]
   jq -e '.type == "handoff.rejected" and .toAgent == "qa" and .payload.accepted == false' <<<"$output"
