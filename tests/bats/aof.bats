@@ -319,3 +319,46 @@ SH
   ln -s "$PWD/outside" "$D/tasks/done"
   run -78 aof_poll
 }
+
+@test "the examples of the protocol's text" {
+  local at='"sentAt":"2026-02-09T21:00:00.000Z"' parent=TASK-2026-02-09-057 child=TASK-2026-02-09-060
+  task in-progress $parent "lease: {agent: swe-backend}"
+  task ready $child
+  mkdir -p "$D/runs/$parent"
+  # A request in an event, then an update in the content of one.
+  {
+    echo '{"payload":{"protocol":"aof","version":1,"type":"handoff.request","taskId":"'$child'","parentTaskId":"'$parent'","fromAgent":"swe-backend","toAgent":"swe-qa",'"$at"',"messageId":"optional-string","payload":{"taskId":"TASK-2026-02-09-060","parentTaskId":"TASK-2026-02-09-057","fromAgent":"swe-backend","toAgent":"swe-qa","acceptanceCriteria":["All tests pass","Update docs"],"expectedOutputs":["tests/report.md","docs/QA.md"],"contextRefs":["tasks/in-progress/TASK-2026-02-09-057.md","tasks/in-progress/TASK-2026-02-09-057/outputs/handoff.md"],"constraints":["No new dependencies"],"dueBy":"2026-02-10T12:00:00.000Z"}}}'
+    echo '{"content":"AOF/1 {\"protocol\":\"aof\",\"version\":1,\"type\":\"status.update\",\"taskId\":\"'$child'\",\"fromAgent\":\"swe-backend\",\"toAgent\":\"aof\",\"sentAt\":\"2026-02-09T21:00:00.000Z\",\"payload\":{\"taskId\":\"'$child'\",\"agentId\":\"swe-backend\",\"status\":\"blocked\",\"progress\":\"Implemented core logic; waiting on API key\",\"blockers\":[\"Awaiting API key\"],\"notes\":\"ETA after credentials arrive\"}}"}'
+  } | aof >out
+  grep -q '"type":"delegation.requested"' out
+  [ "$(at $child)" = blocked ]
+  grep -q '"reason":"Awaiting API key"' out
+  # The report is also a run_result.json.
+  echo '{"taskId":"TASK-2026-02-09-057","agentId":"swe-backend","completedAt":"2026-02-09T21:10:00.000Z","outcome":"partial","summaryRef":"outputs/summary.md","handoffRef":"outputs/handoff.md","deliverables":["src/foo.ts"],"tests":{"total":120,"passed":120,"failed":0},"blockers":["Awaiting API key"],"notes":"Implemented core logic; needs QA review."}' \
+    >"$D/runs/$parent/run_result.json"
+  run -0 task-dispatch aof end --data-dir "$D" $parent
+  [ "$(at $parent)" = review ]
+}
+
+@test "a task that was completed directly: the report is recorded, and nothing moves" {
+  task "done" $T-001 "routing: {agent: ann}"
+  task blocked $T-002 "routing: {agent: ann}"
+  { report $T-001 ann done; report $T-001 ann blocked; report $T-002 ann done; report $T-002 ann blocked; } | aof >out
+  [ "$(at $T-001) $(at $T-002)" = "done blocked" ]
+  run -1 grep transitioned out
+  grep -q '"outcome":"done"' "$D/runs/$T-001/run_result.json"
+}
+
+@test "docs/aof.md: each sentence has a test that exists, or says what is missing" {
+  local rows=0 file name
+  while IFS='|' read -r _ _ _ cell _; do
+    rows=$((rows + 1))
+    [[ $cell =~ ^\ \`([a-z_]+\.bats)\`:\ \`(.*)\`\ $ ]] || {
+      [[ $cell == " not held: "?????????* ]] || fail "row $rows: $cell"
+      continue
+    }
+    file=${BASH_REMATCH[1]} name=${BASH_REMATCH[2]}
+    grep -qxF "@test \"$name\" {" "$AMP_TOP/tests/bats/$file" || fail "$file has no test '$name'"
+  done < <(sed -n '/^|---/,$p' "$AMP_TOP/docs/aof.md" | tail -n +2)
+  [ "$rows" -gt 50 ]
+}
