@@ -14,6 +14,7 @@ struct update {
     int64_t now_ms, until_ms, limit_ms;
     const struct amp_store_emit *emit;
     const char *actor;
+    bool measured; /* the caller says that the time limit has passed */
     bool changed;
 };
 
@@ -43,7 +44,7 @@ static int do_step(struct update *u, struct amp_agent_rec *rec, struct amp_error
     bool timeout = u->event == AMP_AGENT_EV_TIMEOUT;
     struct amp_fsm_result r;
 
-    if (timeout && (w->limit_ms == 0 || w->limit_ms > u->now_ms))
+    if (timeout && !u->measured && (w->limit_ms == 0 || w->limit_ms > u->now_ms))
         return 1; /* the agent has left the state */
     if (amp_fsm_step(&amp_agent_fsm, w->state, u->event, facts, &r, err) < 0)
         return -1;
@@ -141,6 +142,13 @@ int amp_agent_step_within(struct amp_store *s, const char *name, uint8_t event, 
                           int64_t now_ms, struct amp_error *err)
 {
     struct update u = {.what = STEP, .event = event, .limit_ms = limit_ms, .now_ms = now_ms};
+    return update_run(s, name, &u, err);
+}
+
+int amp_agent_expire(struct amp_store *s, const char *name, int64_t now_ms, struct amp_error *err)
+{
+    struct update u = {
+        .what = STEP, .event = AMP_AGENT_EV_TIMEOUT, .now_ms = now_ms, .measured = true};
     return update_run(s, name, &u, err);
 }
 

@@ -33,6 +33,10 @@ int amp_agent_wait(struct amp_store *s, const char *name, uint8_t event, int64_t
 int amp_agent_step_within(struct amp_store *s, const char *name, uint8_t event, int64_t limit_ms,
                           int64_t now_ms, struct amp_error *err);
 
+/* The time limit of its state has passed, as the caller measured by the monotonic clock: FAILED
+ * with the limit's code. A state without a limit is left as it is: NO illegal_transition. */
+int amp_agent_expire(struct amp_store *s, const char *name, int64_t now_ms, struct amp_error *err);
+
 /* Fails an agent whose state has exceeded its time limit (SW4RM §8.3), or that was silent at work
  * since at_ms, its last sign of life. *changed is false if neither is true any more. */
 struct amp_agent_lapse {

@@ -36,13 +36,8 @@ fi
 [ -e "$marks/first" ] && exit 0
 touch half "$marks/first"
 say '{"type":"session","session":"s-1"}'
-n=0
-while :; do
-  n=$((n + 1))
-  say "{\"type\":\"safe\",\"id\":\"s$n\"}"
-  answered s$n | grep -q '"stop":true' && exit 75
-  sleep 0.05
-done
+safe_points
+exit 75
 EOS
   low=$(submit 5)
   pool_start --drain --type builder=1 -x ./agent
@@ -337,13 +332,8 @@ if [ -e half.txt ]; then
 fi
 echo half >half.txt
 touch "$marks/first"
-n=0
-while :; do
-  n=$((n + 1))
-  say "{\"type\":\"safe\",\"id\":\"s$n\"}"
-  answered s$n | grep -q '"stop":true' && sleep 600
-  sleep 0.05
-done
+safe_points
+sleep 600
 EOS
   dispatch | submit_line 5 >id
   pool_start --drain --type builder=1 -x ./agent

@@ -72,5 +72,15 @@ say() { printf '%s\n' "$1" >"$AMP_CONTROL"; }
 answered() { until [ -e "$here/answer-$1.json" ]; do sleep 0.02; done; cat "$here/answer-$1.json"; }
 mark() { echo "$AMP_ATTEMPT" >>"$marks/$1"; }
 await() { until [ -e "$marks/$1" ]; do sleep 0.02; done; }
+# safe_points: works on, with safe points, until it is asked to stop.
+safe_points() {
+  local n=0
+  while :; do
+    n=$((n + 1))
+    say "{\"type\":\"safe\",\"id\":\"s$n\"}"
+    answered s$n | grep -q '"stop":true' && return
+    sleep 0.05
+  done
+}
 EOS
 }

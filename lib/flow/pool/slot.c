@@ -264,7 +264,7 @@ static void slot_main(void *ctx)
     slot->ready = false;
     struct amp_error e;
     if (slot->overran)
-        amp_agent_step(w->store, slot->agent, AMP_AGENT_EV_TIMEOUT, NULL, amp_now_ms(), &e);
+        amp_agent_expire(w->store, slot->agent, amp_now_ms(), &e);
     if (begun)
         amp_worker_leave(w, !slot->keeps && !slot->failed);
     if (*slot->box && begun) {

@@ -368,14 +368,16 @@ static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
     return amp_control_answer(&k->words.control, l->id, more, err);
 }
 
-/* Steps the agent's state; one that it cannot take from its present state changes nothing. */
-static int state_step(struct amp_worker *w, uint8_t event, const char *task, struct amp_error *err)
+/* A step that the agent cannot take from its present state changes nothing. */
+static int unless_illegal(int rc, const struct amp_error *err)
 {
-    if (event != AMP_AGENT_EV_START)
-        return amp_worker_wait(w, event, 0, err);
-    int rc = amp_agent_step(w->store, w->opt->agent, event, task, amp_now_ms(), err);
-
     return rc < 0 && strcmp(err->code, "illegal_transition") == 0 ? 0 : rc;
+}
+
+static int state_start(struct amp_worker *w, const char *task, struct amp_error *err)
+{
+    return unless_illegal(
+        amp_agent_step(w->store, w->opt->agent, AMP_AGENT_EV_START, task, amp_now_ms(), err), err);
 }
 
 static int waiting_take(struct amp_worker *w, struct amp_assignment *k,
@@ -383,18 +385,20 @@ static int waiting_take(struct amp_worker *w, struct amp_assignment *k,
 {
     bool resource = strcmp(amp_json_str(l->in, "for"), "resource") == 0;
     const char *detail = amp_json_str(l->in, "detail");
+    int64_t limit = w->opt->resource_ms > 0 ? w->opt->resource_ms
+                                            : amp_agent_limit_ms(AMP_AGENT_WAITING_RESOURCES);
 
     /* A second line does not prolong the time. */
     if (k->words.waits)
         return 0;
     k->words.waits = true;
-    k->words.waits_to_ms =
-        resource ? amp_mono_ms() + amp_agent_limit_ms(AMP_AGENT_WAITING_RESOURCES) : 0;
-    if (resource && w->opt->resource_ms > 0)
-        k->words.waits_to_ms = amp_mono_ms() + w->opt->resource_ms;
-    return amp_words_log(k, resource ? "waiting_resource" : "waiting", "", detail, err) < 0
-               ? -1
-               : state_step(w, resource ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, NULL, err);
+    k->words.waits_to_ms = resource ? amp_mono_ms() + limit : 0;
+    if (amp_words_log(k, resource ? "waiting_resource" : "waiting", "", detail, err) < 0)
+        return -1;
+    return unless_illegal(amp_agent_step_within(w->store, w->opt->agent,
+                                                resource ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT,
+                                                limit, amp_now_ms(), err),
+                          err);
 }
 
 static int running_take(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
@@ -403,7 +407,7 @@ static int running_take(struct amp_worker *w, struct amp_assignment *k, struct a
         return 0;
     k->words.waits = false;
     k->words.waits_to_ms = 0;
-    return state_step(w, AMP_AGENT_EV_START, k->task, err);
+    return state_start(w, k->task, err);
 }
 
 void amp_usage_read(const json_t *in, struct amp_worker_usage *u)
@@ -581,12 +585,22 @@ int amp_words_read(struct amp_worker *w, struct amp_assignment *k, struct amp_er
                : 0;
 }
 
+/* An agent whose process has ended does not wait any more. */
+static int wait_end(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+{
+    if (!k->words.waits)
+        return 0;
+    return k->words.out_of_time
+               ? unless_illegal(amp_agent_expire(w->store, w->opt->agent, amp_now_ms(), err), err)
+               : state_start(w, k->task, err);
+}
+
 int amp_words_end(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
 {
     struct amp_control *c = &k->words.control;
     char detail[120];
 
-    if (amp_words_read(w, k, err) < 0)
+    if (amp_words_read(w, k, err) < 0 || wait_end(w, k, err) < 0)
         return -1;
     if (!c->refused)
         return 0;

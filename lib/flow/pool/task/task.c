@@ -197,12 +197,13 @@ static int result_judge(struct task *t, struct amp_pool_outcome *out, struct amp
     char trouble[600] = "";
     struct amp_error e;
 
+    if (*t->of.claims.answer) {
+        outcome_fail(out, "bad_sender", t->of.claims.answer);
+        return 0;
+    }
     if (amp_answer_read(&t->of.files, NULL, &t->answer, &e) < 0) {
         t->answer = NULL;
-        if (*t->of.claims.answer)
-            outcome_fail(out, "bad_sender", t->of.claims.answer);
-        else
-            outcome_fail(out, "bad_answer", e.what);
+        outcome_fail(out, "bad_answer", e.what);
         return 0;
     }
     int tripped = *t->of.repo ? amp_assignment_tripped(w, &t->of, trouble, sizeof trouble, err) : 0;
