@@ -196,6 +196,8 @@ void amp_signals_install(void);
 /* Restores the default, so that INT and TERM end the process; a signal that arrived earlier ends it
  * now. For a wait without unfinished work. */
 void amp_signals_default(void);
+/* The end of the terminal (HUP) ends the program as TERM does, unless HUP is ignored (nohup). */
+void amp_signals_hangup(void);
 /* HUP: amp_hangup becomes 1 and blocking calls return EINTR. The program resets it to 0. */
 extern volatile int amp_hangup;
 void amp_signals_reload(void);

@@ -24,6 +24,13 @@ void amp_signals_install(void)
         sigaction(SIGINT, &sa, NULL);
 }
 
+void amp_signals_hangup(void)
+{
+    struct sigaction sa = {.sa_handler = on_stop}, old;
+    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &sa, NULL);
+}
+
 void amp_signals_default(void)
 {
     struct sigaction now;

@@ -265,37 +265,6 @@ EOS
   grep -F '"cost_micros":2500000,"input_tokens":1400,"output_tokens":300' "$STATE"/log/*.ndjson
 }
 
-@test "agents that crash, hang, exit without a word, flood or leave processes hold up no others" {
-  builder <<'EOS'
-case $AMP_AGENT in
-*-1) [ "$AMP_ATTEMPT" = 1 ] && kill -9 $$ ;;
-*-2) [ "$AMP_ATTEMPT" = 1 ] && sleep 600 ;;
-*-3) head -c 3000000 /dev/zero; yes "$(head -c 9000 /dev/zero | tr '\0' x)" | head -n 300 >&2
-   for i in $(seq 300); do echo junk; done >"$AMP_CONTROL" ;;
-*-4) (setsid setsid sleep 600 >/dev/null 2>&1 &) ;;
-esac
-exit 0
-EOS
-  for i in 1 2 3 4; do submit 0; done >ids
-  pool --drain --type builder=4 --timeout 1s --grace 100ms --max-output 64k -x ./agent
-  while read -r id; do is_state "$id" DONE; done <ids
-  [ -z "$(attempts_left)" ]
-  [ "$(find "$STATE/run" -name stdout -size +64k | wc -l)" -eq 0 ]
-  grep -F 'killed by signal 9' err
-  grep -F 'exceeded its time limit' err
-}
-
-@test "an agent that crashes each time fails its job after the retries" {
-  builder <<'EOS'
-mark tries
-kill -9 $$
-EOS
-  a=$(submit 0)
-  pool --drain --type builder=1 --retries 2 -x ./agent
-  is_state "$a" FAILED
-  [ "$(wc -l <tries)" -eq 3 ]
-}
-
 @test "a dispatch of AMP is carried out as by run: the commit, the result, the signed answer" {
   unset AMP_IDENTITY AMP_CONFINE
   need jq git

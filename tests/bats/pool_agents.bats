@@ -14,6 +14,7 @@ case $AMP_AGENT_TYPE in
 hangs) sleep 600 ;;
 deaf) trap '' TERM; while :; do sleep 0.1; done ;;
 crashes) kill -9 $$ ;;
+recovers) again || kill -9 $$ ;;
 fails) echo 'not possible' >&2; exit 3 ;;
 forks) (trap '' TERM HUP; setsid setsid sleep 600 >/dev/null 2>&1 &) & (setsid sh -c 'trap "" TERM; sleep 600' &) ;;
 floods)
@@ -43,7 +44,7 @@ good) mark good ;;
 esac
 exit 0
 EOS
-  types=(hangs deaf crashes fails forks floods garbage link fifo poses invents starves later forgets good)
+  types=(hangs deaf crashes recovers fails forks floods garbage link fifo poses invents starves later forgets good)
   for t in "${types[@]}"; do
     submit 0 "$t" >"id-$t" || return
     args+=(--type "$t=1")
@@ -76,6 +77,8 @@ tries() { [ "$(wc -l <"tries-$1")" -eq "$2" ]; }
   done
   grep -F 'exceeded its time limit' err
   grep -F 'killed by signal 9' err
+  ended recovers DONE
+  tries recovers 2
 }
 
 @test "an agent that reports a failure has failed, and is not repeated" {

@@ -121,6 +121,7 @@ int pool_work(int argc, char **argv)
     opt.worker = task_worker;
     amp_queue_settings_default(&opt.queue);
     amp_signals_install();
+    amp_signals_hangup();
     int rc = task_forbid_load(config, &run, &err) < 0 ||
                      amp_queue_settings_load(&opt.queue, config, &err) < 0 ||
                      amp_budgets_load(&opt.budgets, config, &err) < 0 || task_open(&store, &err) < 0

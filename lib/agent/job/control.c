@@ -45,8 +45,10 @@ void amp_control_close(struct amp_control *c)
 {
     if (c->fd >= 0)
         close(c->fd);
-    if (c->dir >= 0)
+    if (c->dir >= 0) {
+        unlinkat(c->dir, "control", 0); /* the last part of amp_attempt.control */
         close(c->dir);
+    }
     c->fd = c->dir = -1;
     amp_buf_release(&c->line);
 }

@@ -14,9 +14,11 @@
 #include "agent/work.h"
 #include "flow/pool/private.h"
 #include "flow/pool/record.h"
+#include "flow/work/io.h"
 #include "worktree/paths/glob.h"
 
 #define NAMES_MAX 1000 /* builder-1 to builder-1000: names that are tried for an agent */
+#define FIXED     3    /* descriptors of the pool itself: the log, the timer, the output */
 
 const struct amp_pool_options *amp_pool_options(const struct amp_pool *p)
 {
@@ -163,6 +165,16 @@ static void shutdown_hurry(struct amp_pool *p)
     }
 }
 
+/* Nobody reads what the agents answer. */
+static bool output_lost(struct amp_pool *p)
+{
+    if (p->n_fds > 2 && p->fds[2].revents & (POLLERR | POLLNVAL))
+        p->lost = true;
+    for (uint32_t i = 0; i < p->n_slots && !p->lost; i++)
+        p->lost = p->slot[i]->w.io && p->slot[i]->w.io->broken;
+    return p->lost;
+}
+
 static int ends_look(struct amp_pool *p, bool read, struct amp_error *err)
 {
     int asked = read ? amp_pool_rec_asked(p->store, p->opt->name, err) : 0;
@@ -175,8 +187,12 @@ static int ends_look(struct amp_pool *p, bool read, struct amp_error *err)
         *p->opt->stop = 0;
     if (!p->signal)
         p->signal = sig;
-    bool hurry = p->failed || (sig && p->stopping);
-    if (!p->stopping && (asked || sig || p->failed))
+    /* The end of a terminal may come twice, from the kernel and from the shell. */
+    bool hurry = p->failed || (sig && sig != SIGHUP && p->stopping);
+    bool lost = !p->stopping && output_lost(p);
+    if (lost)
+        p->opt->worker.note("the output has lost its reader: its lines are kept");
+    if (!p->stopping && (asked || sig || p->failed || lost))
         shutdown_begin(p);
     if (!p->hurried && hurry)
         shutdown_hurry(p);
@@ -244,7 +260,7 @@ static int alarm_set(struct amp_pool *p, struct amp_error *err)
 /* Waits for all agents, the log, the alarm and signals. */
 static int pool_wait(struct amp_pool *p, struct amp_error *err)
 {
-    unsigned n = 2;
+    unsigned n = FIXED;
     int64_t now = amp_mono_ms();
 
     for (uint32_t i = 0; i < p->n_slots; i++)
@@ -255,6 +271,8 @@ static int pool_wait(struct amp_pool *p, struct amp_error *err)
     struct amp_loop turn = amp_loop_turn(p->fds, n, p->opt->stop, NULL);
     amp_loop_add(&turn, p->wake.log, POLLIN);
     amp_loop_add(&turn, p->wake.timer, POLLIN);
+    /* Its error, if nobody reads it; a worker finds that out only when it writes. */
+    amp_loop_add(&turn, p->lost || p->opt->worker.out ? -1 : STDOUT_FILENO, 0);
     for (uint32_t i = 0; i < p->n_slots; i++) {
         const struct amp_slot *s = p->slot[i];
         if (!s->turn)
@@ -297,7 +315,7 @@ static int wake_take(struct amp_pool *p, struct amp_error *err)
 /* Resumes the agents whose wait is over. */
 static void slots_run(struct amp_pool *p)
 {
-    unsigned at = 2;
+    unsigned at = FIXED;
     int64_t now = amp_mono_ms();
 
     for (uint32_t i = 0; i < p->n_slots; i++) {

@@ -33,6 +33,7 @@ struct amp_pool {
     bool look;         /* something may have changed since */
     bool blocked;      /* the budget of the day is spent */
     bool unfinished;   /* jobs were queued again at the end */
+    bool lost;         /* the output has no reader any more */
     struct amp_error error;
     bool failed;
 };

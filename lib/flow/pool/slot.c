@@ -218,7 +218,7 @@ static int slot_job(struct amp_slot *slot, struct amp_error *err)
         amp_agent_end_leftovers(w->state_dir, slot->agent);
     if (rc >= 0)
         rc = amp_pool_limit(slot, err);
-    slot->keeps = out.end == AMP_POOL_AGAIN || out.end == AMP_POOL_PARKED;
+    slot->keeps = out.keeps && (out.end == AMP_POOL_AGAIN || out.end == AMP_POOL_PARKED);
     /* While it has the claim, so that the next job on the branch finds it free. */
     if (!slot->keeps && *w->left.worktree)
         amp_worker_vacate(w);

@@ -370,7 +370,7 @@ int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct
     *spent = false;
     if (end == AMP_END_STOPPED) {
         step.event = AMP_JOB_EV_STOP;
-        step.keeps = w->paused || w->ask.what;
+        step.keeps = w->paused || w->left.yielded;
         w->opt->note(step.keeps ? "%s: stopped; it goes on in its worktree when it is resumed"
                                 : "%s: stopped; it is repeated later",
                      job->msg_id);

@@ -236,7 +236,7 @@ static int attempt_again(struct task *t, struct amp_pool_outcome *out, struct am
     switch (t->of.end) {
     case AMP_END_STOPPED:
         out->end = AMP_POOL_AGAIN;
-        out->keeps = true;
+        out->keeps = w->left.yielded || w->paused;
         return amp_worker_finish(w,
                                  w->ask.what == AMP_ASK_SHUTDOWN || slot->stop
                                      ? AMP_AGENT_EV_SHUTDOWN

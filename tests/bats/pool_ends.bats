@@ -1,0 +1,174 @@
+# How jobs leave an agent that is asked to stop, for each way to end an attempt, and that the end of a pool leaves nothing
+# behind.
+
+setup() {
+  load lib
+  load agents
+  load pools
+  STATE=$BATS_TEST_TMPDIR/state
+  cd "$BATS_TEST_TMPDIR"
+}
+
+teardown() {
+  pool_kill
+}
+
+# started N: that many agents have begun.
+started() { [ "$(cat started 2>/dev/null | wc -l)" -ge "$1" ]; }
+# verb VERB NAME...: about the jobs whose ids are in these files.
+verb() {
+  local n ids=()
+  for n in "${@:2}"; do ids+=("$(cat "id-$n")"); done
+  task-dispatch "$1" --state "$STATE" "${ids[@]}"
+}
+# left_as NAME...: their states, on one line.
+left_as() {
+  local n
+  for n in "$@"; do state_of "$(cat "id-$n")"; done | paste -sd' '
+}
+
+@test "a job whose place is wanted, or that is cancelled, ends as its agent does" {
+  # p…: preempted, c…: cancelled; …d: done, …y: at a safe point, …f: by force, …p: by a usage limit, …x: with a failure.
+  builder <<'EOS'
+[ "$AMP_ATTEMPT" = 1 ] || exit 0
+if [[ $AMP_AGENT_TYPE != ?f ]]; then
+  say '{"type":"hold","max_ms":60000,"id":"h"}'
+  answered h >/dev/null
+fi
+mark started
+[[ $AMP_AGENT_TYPE = ?f ]] && sleep 600
+await go
+case $AMP_AGENT_TYPE in
+?d) exit 0 ;;
+?y) say '{"type":"release"}'; sleep 600 ;;
+?p) say '{"type":"limit","retry_after_sec":1,"id":"l"}'; answered l >/dev/null; exit 75 ;;
+?x) exit 3 ;;
+esac
+EOS
+  types=(pd py pf pp px cd cy cf cp cx)
+  for t in "${types[@]}"; do
+    submit 0 "$t" >"id-$t"
+    args+=(--type "$t=1")
+  done
+  pool_start --drain "${args[@]}" --safe-point 10ms --grace 200ms -x ./agent
+  wait_until 10 started 10
+  verb preempt pd py pf pp px cy
+  verb preempt py
+  verb cancel cd cy cf cp cx
+  asked() { [ "$(grep -c 'is asked to stop' err)" -eq 10 ]; }
+  wait_until 10 asked
+  touch go
+  pool_end 0
+  [ "$(left_as pd py pf pp px)" = "DONE DONE FAILED DONE FAILED" ]
+  [ "$(left_as cd cy cf cp cx)" = "DONE CANCELLED CANCELLED CANCELLED CANCELLED" ]
+  [ "$(code_of "$(cat id-pf)") $(code_of "$(cat id-px)")" = "forced_preemption task_failed" ]
+}
+
+@test "jobs of a pool that shuts down or is killed wait again, unless they were cancelled or lost too often" {
+  echo '{"queue":{"max_parallel":8,"losses":2}}' >amp.json
+  builder <<'EOS'
+say '{"type":"hold","max_ms":60000,"id":"h"}'
+answered h >/dev/null
+mark started
+[ -e "$marks/go" ] || sleep 600
+EOS
+  for t in plain wanted ended; do
+    submit 0 "$t" >"id-$t"
+    args+=(--type "$t=1")
+  done
+  pool_start "${args[@]}" --safe-point 1m --grace 5s --shutdown 0 -x ./agent
+  wait_until 10 started 3
+  verb preempt wanted
+  verb cancel ended
+  asked() { [ "$(grep -c 'is asked to stop' err)" -eq "$1" ]; }
+  wait_until 10 asked 2
+  task-dispatch shutdown --no-wait --state "$STATE"
+  kill -TERM "$POOL"
+  pool_end 75
+  [ "$(left_as plain wanted ended)" = "QUEUED QUEUED CANCELLED" ]
+  # Killed: the next pool takes what it had.
+  submit 0 other >id-other
+  rm started
+  pool_start --type plain=1 --type wanted=1 --type other=1 --safe-point 1m --grace 5s -x ./agent
+  wait_until 10 started 3
+  verb preempt wanted
+  verb cancel other
+  wait_until 10 asked 2
+  kill -9 "$POOL"
+  ends 137 wait "$POOL"
+  rm started
+  pool_start --type plain=1 --type wanted=1 --safe-point 1m --grace 5s -x ./agent
+  wait_until 10 started 2
+  [ "$(left_as other)" = CANCELLED ]
+  verb preempt wanted
+  wait_until 10 asked 1
+  kill -9 "$POOL"
+  ends 137 wait "$POOL"
+  touch go
+  pool --drain --type plain=1 --type wanted=1 -x ./agent
+  [ "$(left_as plain wanted)" = "FAILED FAILED" ]
+  [ "$(code_of "$(cat id-plain)") $(code_of "$(cat id-wanted)")" = "worker_lost worker_lost" ]
+  [ -z "$(attempts_left)" ]
+}
+
+# traces: what refers to the state directory: processes by their environment, arguments, directories or open files;
+# locks that are held; worktrees and unfinished attempts.
+traces() {
+  local p f
+  for p in /proc/[0-9]*; do
+    [ "${p#/proc/}" = $$ ] && continue
+    grep -qsF "$STATE" "$p/environ" "$p/cmdline" && ! gone "${p#/proc/}" && echo "process ${p#/proc/}: $(tr '\0' ' ' <"$p/cmdline")"
+    readlink "$p/cwd" "$p"/fd/* 2>/dev/null | grep -F "$STATE/" | sed "s|^|${p#/proc/} has |"
+  done
+  for f in "$STATE"/run/*.lock; do
+    flock -n "$f" true || echo "locked: $f"
+  done
+  find "$STATE/run" -mindepth 1 -type p -o -path '*/git/*' -o -name '*.scratch*'
+  git -C "$REPO" worktree list --porcelain | grep -c ^worktree | grep -vx 1
+  ls "$REPO.worktrees" 2>/dev/null
+  awk -v s="$STATE" -v r="$REPO" 'index($5, s) == 1 || index($5, r) == 1' /proc/self/mountinfo
+}
+
+@test "a pool that ends by any signal, a second one or a closed output leaves no process, file, lock, mount or worktree" {
+  unset AMP_CONFINE
+  need git flock
+  workplace
+  builder <<'EOS'
+trap '' TERM
+(setsid sh -c 'trap "" TERM HUP; sleep 600' >/dev/null 2>&1 &)
+say '{"type":"heartbeat","id":"h"}'
+while :; do sleep 0.1; done
+EOS
+  task() { submit 0 >id-plain; }
+  work() { dispatch | sed "s/T-2026-001/T-2026-10$1/g" | submit_line 0 >id-git; }
+  answers() { [ "$(find "$STATE/run" -name answer-h.json | wc -l)" -ge "$1" ]; }
+  n=0
+  for how in TERM INT HUP twice closed; do
+    n=$((n + 1))
+    task && work $n
+    mkfifo "out-$how"
+    cat "out-$how" >out.ndjson &
+    reader=$!
+    env --default-signal=INT task-dispatch work --state "$STATE" --config "$(config)" --type builder=2 --safe-point 10s --grace 100ms \
+      --shutdown "$([ "$how" = twice ] && echo 1m || echo 0)" -x ./agent >"out-$how" 2>err 3>&- &
+    POOL=$!
+    wait_until 10 answers $((2 * n)) || {
+      grep -q confinement_unavailable err && skip "confinement is not available"
+      false
+    }
+    case $how in
+    twice)
+      kill -TERM "$POOL"
+      wait_until 10 grep -q 'shutting down' err
+      kill -TERM "$POOL"
+      ;;
+    closed) kill "$reader" ;;
+    *) kill -s "$how" "$POOL" ;;
+    esac
+    ends 75 wait "$POOL"
+    wait "$reader" || true
+    traces >"traces-$how" || true
+    diff /dev/null "traces-$how"
+    task-dispatch cancel --state "$STATE" "$(cat id-plain)" "$(cat id-git)"
+  done
+}
