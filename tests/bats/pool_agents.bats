@@ -18,10 +18,11 @@ recovers) again || kill -9 $$ ;;
 fails) echo 'not possible' >&2; exit 3 ;;
 forks) (trap '' TERM HUP; setsid setsid sleep 600 >/dev/null 2>&1 &) & (setsid sh -c 'trap "" TERM; sleep 600' &) ;;
 floods)
-  head -c 3000000 /dev/zero
-  yes "$(head -c 9000 /dev/zero | tr '\0' x)" | head -n 300 >&2
+  again && exit 0
   head -c 20000 /dev/zero | tr '\0' y >"$AMP_CONTROL"
   for i in $(seq 300); do echo junk; done >"$AMP_CONTROL"
+  head -c 3000000 /dev/zero
+  yes "$(head -c 9000 /dev/zero | tr '\0' x)" | head -n 300 >&2
   ;;
 garbage) echo '{"usage":' >"$AMP_RESULT" ;;
 link) ln -s /etc/passwd "$AMP_RESULT" ;;
@@ -49,7 +50,7 @@ EOS
     submit 0 "$t" >"id-$t" || return
     args+=(--type "$t=1")
   done
-  pool --drain "${args[@]}" --timeout 700ms --grace 100ms --retries 1 --resource-timeout 200ms --max-output 64k -x ./agent
+  pool --drain "${args[@]}" --timeout 1500ms --grace 100ms --retries 1 --resource-timeout 200ms --max-output 64k -x ./agent
   task-dispatch queue --state "$STATE" --config "$(config)" --json >jobs
 }
 
