@@ -17,6 +17,7 @@
 #include "handoff/handoff.h"
 #include "message/history/find.h"
 #include "pool/pool.h"
+#include "queue/conflict/machine.h"
 #include "queue/machine.h"
 #include "queue/queue.h"
 #include "task/landing/landing.h"
@@ -88,6 +89,8 @@ static const struct amp_verb verbs[] = {
      .finds_state = true, .values = "job"},
     {"queue accounts", "[ACCOUNT…]", "list the usage limits of accounts, or end them",
      queue_accounts_opts, queue_accounts, .finds_state = true},
+    {"override", "JOB", "let a job run beside another one with a common scope", queue_override_opts,
+     queue_override, .finds_state = true, .values = "job"},
     {"preempt", "JOB…", "ask the agents of jobs to yield", queue_ask_opts, queue_preempt,
      .finds_state = true, .values = "job"},
     {"work", "", "run a pool of agents on the queue", pool_work_opts, pool_work, COMMAND_HINT},
@@ -105,9 +108,17 @@ static const struct amp_verb verbs[] = {
 };
 
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
-static const struct amp_fsm *const machines[] = {
-    &amp_task_fsm,    &amp_qa_fsm,    &amp_agent_fsm,    &amp_job_fsm, &amp_landing_fsm,
-    &amp_handoff_fsm, &amp_queue_fsm, &amp_aof_task_fsm, NULL};
+static const struct amp_fsm *const machines[] = {&amp_task_fsm,
+                                                 &amp_qa_fsm,
+                                                 &amp_agent_fsm,
+                                                 &amp_job_fsm,
+                                                 &amp_landing_fsm,
+                                                 &amp_handoff_fsm,
+                                                 &amp_queue_fsm,
+                                                 &amp_conflict_fsm,
+                                                 &amp_breaker_fsm,
+                                                 &amp_aof_task_fsm,
+                                                 NULL};
 
 AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {

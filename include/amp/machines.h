@@ -21,6 +21,8 @@ AMP_API_BEGIN
     X(agent)                                                                                       \
     X(aof_task)                                                                                    \
     X(binding)                                                                                     \
+    X(breaker)                                                                                     \
+    X(conflict)                                                                                    \
     X(cursor)                                                                                      \
     X(delivery)                                                                                    \
     X(escalation)                                                                                  \

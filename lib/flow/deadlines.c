@@ -5,6 +5,7 @@
 #include "flow/admit/tokens.h"
 #include "flow/agent_notices.h"
 #include "flow/bindings.h"
+#include "flow/conflict/conflict.h"
 #include "flow/decide/due.h"
 #include "flow/handoff/handoff.h"
 #include "flow/hook/grant.h"
@@ -12,6 +13,7 @@
 #include "flow/reply/reply.h"
 #include "hitl/operators/token.h"
 #include "hitl/pause/pause.h"
+#include "hitl/waiver/waiver.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/awaited.h"
@@ -131,6 +133,10 @@ const struct amp_deadline amp_deadlines[] = {
      .sweep = amp_reply_forget, .upkeep = true},
     {"queue", "the queue: lost workers, parked jobs, deadlines, records of ended jobs",
      .next_due = queue_due, .sweep = amp_queue_sweep, .upkeep = true},
+    {"conflict", "conflicts between jobs: permissions end, and checks of lost pools",
+     AMP_CONFLICT_KIND, .sweep = amp_conflicts_tend, .upkeep = true},
+    {"waiver", "records of overrides are removed a week after their end", AMP_WAIVER_KIND,
+     .sweep = amp_waivers_forget, .upkeep = true},
     {0},
 };
 

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <amp/base/clock.h>
+
 #include "hitl/pause/pause.h"
+#include "hitl/waiver/waiver.h"
 
 #define TEXT_MAX 8192
 
@@ -202,6 +205,47 @@ static int pause_entry(struct amp_audit_reader *r, const struct amp_store_commit
     return 1;
 }
 
+/* ---- overrides ---- */
+
+static int waiver_entry(struct amp_audit_reader *r, const struct amp_store_commit *c,
+                        struct amp_audit_entry *out, struct amp_error *err)
+{
+    char until[AMP_TIME_MAX] = "";
+    struct amp_waiver o;
+
+    if (!amp_span_is(c->event, "override"))
+        return 0;
+    if (amp_waiver_parse(c->json, &r->mem, &o, err) < 0)
+        return -1;
+    *out = (struct amp_audit_entry){
+        .at_ms = c->at_ms,
+        .frame = c->n,
+        .what = AMP_SPAN("overridden"),
+        .task = o.job,
+        .person = o.person,
+        .by = o.by,
+        .key = o.key,
+        .channel = AMP_SPAN("command"),
+        .decision = amp_span_str(amp_waiver_name((int)o.of)),
+        .why = o.why,
+        .space = AMP_WAIVER_NAMESPACE,
+        .alg = o.alg,
+        .signature = o.signature,
+    };
+    amp_buf_reset(&r->signed_);
+    if (amp_waiver_text(&o, &r->signed_, err) < 0)
+        return -1;
+    out->text = amp_buf_span(&r->signed_);
+    out->signed_ms = o.since_ms;
+    if (o.until_ms)
+        amp_time_format(o.until_ms, until);
+    if (amp_buf_fmt(&r->text, err, "%.*s%s%s", AMP_CLIP(o.changed, 300), *until ? ", until " : "",
+                    until) < 0)
+        return -1;
+    out->changed = amp_buf_span(&r->text);
+    return 1;
+}
+
 int amp_audit_commit(struct amp_audit_reader *r, const struct amp_store_commit *c,
                      struct amp_audit_entry *out, struct amp_error *err)
 {
@@ -217,6 +261,8 @@ int amp_audit_commit(struct amp_audit_reader *r, const struct amp_store_commit *
         return -1;
     if (strcmp(key.kind, AMP_PAUSE_KIND) == 0)
         return pause_entry(r, c, out, err);
+    if (strcmp(key.kind, AMP_WAIVER_KIND) == 0)
+        return waiver_entry(r, c, out, err);
     if (strcmp(key.kind, AMP_ESCALATION_KIND) != 0)
         return 0;
     amp_span_copy(key.part[0], id, sizeof id);

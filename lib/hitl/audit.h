@@ -2,8 +2,8 @@
  * The audit trail of people's decisions, read from the log: who decided what and when, known by
  * what, with which key, through which channel, what was shown, why, and what changed.
  *
- * An entry is one commit of a question's record or of the suspensions (hitl/pause/pause.h), or one
- * refused answer of the error log.
+ * An entry is one commit of a question's record, of the suspensions (hitl/pause/pause.h) or of an
+ * override (hitl/waiver/waiver.h), or one refused answer of the error log.
  */
 #ifndef AMP_HITL_AUDIT_H
 #define AMP_HITL_AUDIT_H
@@ -14,9 +14,9 @@
 /* Texts are empty where they are unknown. */
 struct amp_audit_entry {
     int64_t at_ms;
-    uint64_t frame; /* of the log; 0: from the error log */
-    struct amp_span
-        what; /* asked, shown, vote, decided, fallback, withdrawn, …, suspended, resumed */
+    uint64_t frame;       /* of the log; 0: from the error log */
+    struct amp_span what; /* asked, shown, vote, decided, fallback, withdrawn, …, suspended,
+                             resumed, overridden */
     struct amp_span question, protocol, task, type, reason, risk;
     struct amp_span person, by, key, channel, shown; /* by: login, key, token, policy */
     struct amp_span decision, why, changed;

@@ -10,23 +10,14 @@
 #include <amp/base/clock.h>
 
 #include "base/grow.h"
+#include "queue/conflict/pairs.h"
+#include "queue/conflict/scopes.h"
 #include "queue/priority.h"
-#include "queue/scope.h"
 #include "store/history/history.h"
 #include "json/record.h"
 
-#define TABLE_MIN 1024
-
-/* One scope text; jobs share it. */
-struct scope {
-    struct scope *next; /* of its bucket */
-    struct amp_scope parsed;
-    struct amp_buf mem;
-    char *text;
-    uint32_t uses;
-    uint64_t asked; /* the state of the jobs at work with which it was compared */
-    const struct entry *behind;
-};
+#define TABLE_MIN  1024
+#define MEETS_LOOK 1000 /* jobs that a search for conflicts looks at */
 
 struct type {
     char name[AMP_QUEUE_TYPE_MAX];
@@ -40,13 +31,16 @@ struct entry {
     struct entry *before, *after; /* in its list */
     char id[AMP_QUEUE_ID_MAX], worker[AMP_QUEUE_WORKER_MAX], asked_by[AMP_QUEUE_ID_MAX];
     struct type *type;
-    struct scope *scope; /* NULL: empty */
-    char *task;          /* NULL: none */
-    char (*permits)[AMP_QUEUE_ID_MAX];
-    uint32_t n_permits;
+    struct amp_shared_scope *scope; /* NULL: empty */
+    char *task;                     /* NULL: none */
     int64_t seq, priority, submitted_ms, until_ms;
     uint8_t state;
-    bool asks; /* a person is asked about it */
+};
+
+/* A key that the log has since the last look. */
+struct changed {
+    bool pair;
+    char id[AMP_CONFLICT_ID_MAX];
 };
 
 struct amp_order {
@@ -56,16 +50,18 @@ struct amp_order {
     struct type **types;
     size_t n_types, cap_types;
     struct entry **table, *parked, *held;
-    struct scope **scopes;
-    size_t n_entries, n_buckets; /* n_buckets: of both tables, a power of two */
+    struct amp_scopes scopes;
+    struct amp_pairs pairs;
+    size_t n_entries, n_buckets; /* n_buckets: a power of two */
     uint64_t works;              /* changes with the jobs at work */
+    int64_t now_ms;              /* of the look */
     int64_t wake_ms;             /* when the next parked job is due, if wake_known */
     bool wake_known;
     bool loading;                /* entries are in the table only */
-    struct amp_buf changed, mem; /* changed: ids, AMP_QUEUE_ID_MAX bytes each */
+    struct amp_buf changed, mem; /* changed: struct changed each */
 };
 
-/* ---- tables ---- */
+/* ---- the table ---- */
 
 static size_t text_hash(struct amp_span text)
 {
@@ -85,90 +81,24 @@ static struct entry **entry_place(struct amp_order *o, struct amp_span id)
     return e;
 }
 
-static struct scope **scope_place(struct amp_order *o, struct amp_span text)
-{
-    struct scope **s = &o->scopes[text_hash(text) & (o->n_buckets - 1)];
-
-    while (*s && !amp_span_is(text, (*s)->text))
-        s = &(*s)->next;
-    return s;
-}
-
-/* Doubles both tables. */
-static int tables_grow(struct amp_order *o, struct amp_error *err)
+static int table_grow(struct amp_order *o, struct amp_error *err)
 {
     size_t was = o->n_buckets, n = was ? was * 2 : TABLE_MIN;
-    struct entry **table = calloc(n, sizeof *table), **old = o->table;
-    struct scope **scopes = calloc(n, sizeof *scopes), **old_scopes = o->scopes;
+    struct entry **table = calloc(n, sizeof *table);
 
-    if (!table || !scopes) {
-        free(table);
-        free(scopes);
+    if (!table)
         return amp_fail_memory(err);
-    }
-    o->table = table;
-    o->scopes = scopes;
-    o->n_buckets = n;
-    for (size_t i = 0; i < was; i++) {
-        for (struct entry *e = old[i], *next; e; e = next) {
+    for (size_t i = 0; i < was; i++)
+        for (struct entry *e = o->table[i], *next; e; e = next) {
             struct entry **at = &table[text_hash(amp_span_str(e->id)) & (n - 1)];
             next = e->next;
             e->next = *at;
             *at = e;
         }
-        for (struct scope *s = old_scopes[i], *next; s; s = next) {
-            struct scope **at = &scopes[text_hash(amp_span_str(s->text)) & (n - 1)];
-            next = s->next;
-            s->next = *at;
-            *at = s;
-        }
-    }
-    free(old);
-    free(old_scopes);
+    free(o->table);
+    o->table = table;
+    o->n_buckets = n;
     return 0;
-}
-
-static void scope_free(struct scope *s)
-{
-    if (!s)
-        return;
-    amp_buf_release(&s->mem);
-    free(s->text);
-    free(s);
-}
-
-static int scope_take(struct amp_order *o, struct amp_span text, struct scope **out,
-                      struct amp_error *err)
-{
-    struct scope **at = scope_place(o, text), *s = *at;
-
-    *out = NULL;
-    if (text.n == 0)
-        return 0;
-    if (!s) {
-        if (!(s = calloc(1, sizeof *s)) || !(s->text = amp_span_dup(text))) {
-            free(s);
-            return amp_fail_memory(err);
-        }
-        amp_buf_init(&s->mem, 4 * AMP_QUEUE_SCOPE_MAX);
-        if (amp_scope_parse(text, &s->mem, &s->parsed, err) < 0) {
-            scope_free(s);
-            return -1;
-        }
-        *at = s;
-    }
-    s->uses++;
-    *out = s;
-    return 0;
-}
-
-static void scope_drop(struct amp_order *o, struct scope *s)
-{
-    if (!s || --s->uses)
-        return;
-    struct scope **at = scope_place(o, amp_span_str(s->text));
-    *at = s->next;
-    scope_free(s);
 }
 
 static struct type *type_find(const struct amp_order *o, struct amp_span name)
@@ -268,9 +198,8 @@ static void entry_unlink(struct amp_order *o, struct entry *e)
 
 static void entry_free(struct amp_order *o, struct entry *e)
 {
-    scope_drop(o, e->scope);
+    amp_scopes_drop(&o->scopes, e->scope);
     free(e->task);
-    free(e->permits);
     free(e);
 }
 
@@ -297,18 +226,13 @@ static int entry_fill(struct amp_order *o, struct entry *e, const struct amp_que
     e->submitted_ms = job->submitted_ms;
     e->until_ms = job->until_ms;
     e->state = job->state;
-    e->asks = job->question.n > 0;
     e->priority = job->priority < AMP_QUEUE_HIGHEST  ? AMP_QUEUE_HIGHEST
                   : job->priority > AMP_QUEUE_LOWEST ? AMP_QUEUE_LOWEST
                                                      : job->priority;
-    if (!(e->type = type_take(o, job->type, err)) || scope_take(o, job->scope, &e->scope, err) < 0)
+    if (!(e->type = type_take(o, job->type, err)) ||
+        amp_scopes_take(&o->scopes, job->scope, &e->scope, err) < 0)
         return -1;
-    if ((job->task.n && !(e->task = amp_span_dup(job->task))) ||
-        (job->n_permits && !(e->permits = calloc(job->n_permits, sizeof *e->permits))))
-        return amp_fail_memory(err);
-    for (; e->n_permits < job->n_permits; e->n_permits++)
-        amp_span_copy(job->permits[e->n_permits], e->permits[e->n_permits], sizeof *e->permits);
-    return 0;
+    return job->task.n && !(e->task = amp_span_dup(job->task)) ? amp_fail_memory(err) : 0;
 }
 
 /* Replaces what is known of the job. */
@@ -317,7 +241,7 @@ static int entry_put(struct amp_order *o, const struct amp_queue_job *job, struc
     entry_remove(o, job->id);
     if (amp_queue_ended(job->state))
         return 0;
-    if (o->n_entries >= o->n_buckets && tables_grow(o, err) < 0)
+    if (o->n_entries >= o->n_buckets && table_grow(o, err) < 0)
         return -1;
     struct entry *e = calloc(1, sizeof *e);
     if (!e)
@@ -385,32 +309,46 @@ static int jobs_load(struct amp_order *o, struct amp_error *err)
     return rc < 0 ? -1 : entries_link(o, err);
 }
 
+/* ---- the log ---- */
+
+static const char *const kinds[] = {AMP_QUEUE_KIND, AMP_CONFLICT_KIND, NULL};
+
 static int change_note(void *ctx, struct amp_span key, struct amp_error *err)
 {
     struct amp_order *o = ctx;
-    char id[AMP_QUEUE_ID_MAX] = "";
+    struct changed c = {.pair = key.p[0] == AMP_CONFLICT_KIND[0]};
+    size_t kind = c.pair ? sizeof AMP_CONFLICT_KIND : sizeof AMP_QUEUE_KIND;
 
-    amp_span_copy((struct amp_span){key.p + sizeof AMP_QUEUE_KIND, key.n - sizeof AMP_QUEUE_KIND},
-                  id, sizeof id);
+    amp_span_copy((struct amp_span){key.p + kind, key.n - kind}, c.id, sizeof c.id);
     /* A claim, a start and an end often follow each other: one read shows the last of them. */
-    if (o->changed.len && memcmp(o->changed.data + o->changed.len - sizeof id, id, sizeof id) == 0)
+    if (o->changed.len && memcmp(o->changed.data + o->changed.len - sizeof c, &c, sizeof c) == 0)
         return 0;
-    return amp_buf_add(&o->changed, id, sizeof id, err);
+    return amp_buf_add(&o->changed, &c, sizeof c, err);
+}
+
+static int job_reread(struct amp_order *o, const char *id, struct amp_error *err)
+{
+    struct amp_queue_job job;
+    int found = amp_queue_read(o->store, amp_span_str(id), &o->mem, &job, err);
+
+    if (found > 0)
+        return entry_put(o, &job, err);
+    if (found == 0)
+        entry_remove(o, amp_span_str(id));
+    return found;
 }
 
 int amp_order_look(struct amp_order *o, struct amp_error *err)
 {
     amp_buf_reset(&o->changed);
-    if (amp_store_changes_on(o->store, &o->place, AMP_QUEUE_KIND, change_note, o, err) < 0)
+    if (amp_store_changes_on(o->store, &o->place, kinds, change_note, o, err) < 0)
         return -1;
-    for (size_t i = 0; i < o->changed.len; i += AMP_QUEUE_ID_MAX) {
-        struct amp_queue_job job;
-        struct amp_span id = amp_span_str(o->changed.data + i);
-        int found = amp_queue_read(o->store, id, &o->mem, &job, err);
-        if (found < 0 || (found && entry_put(o, &job, err) < 0))
+    for (size_t i = 0; i < o->changed.len; i += sizeof(struct changed)) {
+        struct changed c;
+        memcpy(&c, o->changed.data + i, sizeof c);
+        if ((c.pair ? amp_pairs_reread(&o->pairs, o->store, c.id, &o->mem, err)
+                    : job_reread(o, c.id, err)) < 0)
             return -1;
-        if (!found)
-            entry_remove(o, id);
     }
     return 0;
 }
@@ -429,8 +367,9 @@ int amp_order_open(struct amp_order **out, struct amp_store *s, const struct amp
     amp_buf_init(&o->changed, SIZE_MAX / 2);
     amp_buf_init(&o->mem, AMP_REC_MAX);
     /* The place first: what changes during the load is read again at the first look. */
-    if (tables_grow(o, err) < 0 || amp_store_place_near_end(s, 1, &o->place, &after, err) < 0 ||
-        jobs_load(o, err) < 0 || amp_order_look(o, err) < 0) {
+    if (table_grow(o, err) < 0 || amp_store_place_near_end(s, 1, &o->place, &after, err) < 0 ||
+        jobs_load(o, err) < 0 || amp_pairs_load(&o->pairs, s, err) < 0 ||
+        amp_order_look(o, err) < 0) {
         amp_order_close(o);
         return -1;
     }
@@ -449,9 +388,10 @@ void amp_order_close(struct amp_order *o)
         }
     for (size_t i = 0; i < o->n_types; i++)
         free(o->types[i]);
+    amp_pairs_release(&o->pairs);
     free(o->types);
     free(o->table);
-    free(o->scopes);
+    amp_scopes_release(&o->scopes);
     amp_buf_release(&o->changed);
     amp_buf_release(&o->mem);
     free(o);
@@ -471,19 +411,42 @@ static bool is_before(const struct amp_order *o, const struct entry *a, const st
     return x < y || (x == y && a->seq < b->seq);
 }
 
-static bool is_permitted(const struct entry *e, const struct entry *other)
+static bool is_permitted(const struct amp_order *o, const struct entry *e,
+                         const struct entry *other)
 {
-    for (uint32_t i = 0; i < e->n_permits; i++)
-        if (strcmp(e->permits[i], other->id) == 0)
-            return true;
-    for (uint32_t i = 0; i < other->n_permits; i++)
-        if (strcmp(other->permits[i], e->id) == 0)
-            return true;
-    return false;
+    const struct amp_pair *p = amp_pairs_find(&o->pairs, e->id, other->id);
+
+    return p && p->state == AMP_CONFLICT_PARALLEL && (!p->until_ms || p->until_ms > o->now_ms);
+}
+
+/* The job that goes before e, as a person decided; NULL: none. */
+static const struct entry *first_of(struct amp_order *o, const struct entry *e)
+{
+    for (const struct amp_pair *p = o->pairs.n_ordered ? o->pairs.first : NULL; p; p = p->after)
+        if (*p->first && strcmp(p->first, e->id) != 0 &&
+            (strcmp(p->a, e->id) == 0 || strcmp(p->b, e->id) == 0)) {
+            const struct entry *first = *entry_place(o, amp_span_str(p->first));
+            if (first)
+                return first;
+        }
+    return NULL;
+}
+
+/* The same, unless the decisions lead from e back to e: then the oldest of them goes first. */
+static const struct entry *before_find(struct amp_order *o, const struct entry *e)
+{
+    const struct entry *first = first_of(o, e), *x = first;
+    bool oldest = true;
+
+    for (uint32_t i = 0; x && x != e && i < o->pairs.n_ordered; i++) {
+        oldest = oldest && e->seq < x->seq;
+        x = first_of(o, x);
+    }
+    return x == e && first && oldest ? NULL : first;
 }
 
 /* The first job at work that the scope overlaps, except `since` and those before it. */
-static const struct entry *overlap_find(const struct amp_order *o, const struct scope *s,
+static const struct entry *overlap_find(const struct amp_order *o, const struct amp_shared_scope *s,
                                         const struct entry *since)
 {
     for (const struct entry *h = since ? since->after : o->held; h; h = h->after)
@@ -499,12 +462,15 @@ static const struct entry *blocker_find(struct amp_order *o, const struct entry 
 {
     if (!e->scope)
         return NULL;
+    const struct entry *first = o->pairs.n_ordered ? before_find(o, e) : NULL;
+    if (first)
+        return first;
     if (e->scope->asked != o->works) {
         e->scope->asked = o->works;
-        e->scope->behind = overlap_find(o, e->scope, NULL);
+        e->scope->found = overlap_find(o, e->scope, NULL);
     }
-    const struct entry *b = e->scope->behind;
-    while (b && is_permitted(e, b))
+    const struct entry *b = e->scope->found;
+    while (b && is_permitted(o, e, b))
         b = overlap_find(o, e->scope, b);
     return b;
 }
@@ -539,16 +505,18 @@ static enum amp_waits entry_waits(struct amp_order *o, const struct entry *e,
     *behind = NULL;
     if (e->state == AMP_QUEUE_PARKED)
         return AMP_WAITS_PARKED;
-    if (e->asks)
-        return AMP_WAITS_CONFLICT;
     if (is_held(o, e))
         return AMP_WAITS_HELD;
     if (type_closed(o, e->type))
         return AMP_WAITS_ACCOUNT;
     if (is_full(o, e->type))
         return AMP_WAITS_LIMIT;
-    *behind = blocker_find(o, e);
-    return *behind ? AMP_WAITS_SCOPE : AMP_WAITS_TURN;
+    if (!(*behind = blocker_find(o, e)))
+        return AMP_WAITS_TURN;
+    const struct amp_pair *p = amp_pairs_find(&o->pairs, e->id, (*behind)->id);
+    return p && (p->state == AMP_CONFLICT_ASKED || p->state == AMP_CONFLICT_CHECKING)
+               ? AMP_WAITS_CONFLICT
+               : AMP_WAITS_SCOPE;
 }
 
 /* ---- in order ---- */
@@ -627,6 +595,7 @@ static struct entry *entry_pick(struct amp_order *o, const struct amp_order_want
     struct entry *e;
     struct walk w;
 
+    o->now_ms = want->now_ms;
     walk_begin(&w, o, want->types, want->n_types);
     while ((e = walk_next(&w))) {
         enum amp_waits why = entry_waits(o, e, &behind);
@@ -751,6 +720,7 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
 
     if (amp_order_look(o, err) < 0)
         return -1;
+    o->now_ms = want->now_ms;
     walk_begin(&w, o, want->types, want->n_types);
     while ((e = walk_next(&w))) {
         enum amp_waits why = entry_waits(o, e, &behind);
@@ -775,6 +745,57 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
             return 0; /* the others are not more urgent */
     }
     return 0;
+}
+
+/* ---- conflicts ---- */
+
+static bool is_undecided(const struct amp_order *o, const struct entry *e,
+                         const struct entry *other)
+{
+    const struct amp_pair *p = amp_pairs_find(&o->pairs, e->id, other->id);
+
+    return !p || (p->state == AMP_CONFLICT_UNJUDGED && p->until_ms <= o->now_ms);
+}
+
+int amp_order_meets(struct amp_order *o, const struct amp_order_want *want, uint32_t most,
+                    amp_order_meet_fn fn, void *ctx, struct amp_error *err)
+{
+    const struct entry *behind;
+    struct entry *e;
+    struct walk w;
+    uint32_t looked = 0;
+    int rc = 0;
+
+    o->now_ms = want->now_ms;
+    walk_begin(&w, o, want->types, want->n_types);
+    while (rc == 0 && most && looked++ < MEETS_LOOK && (e = walk_next(&w))) {
+        enum amp_waits why = entry_waits(o, e, &behind);
+        if (why == AMP_WAITS_LIMIT)
+            walk_leave(&w, e->type);
+        if (why != AMP_WAITS_SCOPE && why != AMP_WAITS_CONFLICT)
+            continue;
+        for (const struct entry *h = overlap_find(o, e->scope, NULL); h && rc == 0 && most;
+             h = overlap_find(o, e->scope, h)) {
+            if (!is_undecided(o, e, h))
+                continue;
+            most--;
+            rc = fn(ctx, amp_span_str(e->id), amp_span_str(h->id), err);
+        }
+    }
+    return rc < 0 ? -1 : 0;
+}
+
+int amp_order_pairs(struct amp_order *o, amp_order_pair_fn fn, void *ctx, struct amp_error *err)
+{
+    int rc = 0;
+
+    for (const struct amp_pair *p = o->pairs.first; p && rc == 0; p = p->after) {
+        const struct amp_order_pair now = {p->a, p->b, p->state, p->until_ms,
+                                           !*entry_place(o, amp_span_str(p->a)) ||
+                                               !*entry_place(o, amp_span_str(p->b))};
+        rc = fn(ctx, &now, err);
+    }
+    return rc < 0 ? -1 : 0;
 }
 
 /* ---- places ---- */
@@ -828,6 +849,7 @@ int amp_order_place(struct amp_order *o, struct amp_span id, int64_t now_ms,
     (void)err;
     if (!e || amp_queue_held(e->state))
         return 0;
+    o->now_ms = now_ms;
     place_fill(o, e, now_ms, e->state == AMP_QUEUE_PARKED ? 0 : position_find(o, e), out);
     return 1;
 }
@@ -835,7 +857,7 @@ int amp_order_place(struct amp_order *o, struct amp_span id, int64_t now_ms,
 /* Whether the new job overlaps e, and nothing permits it. */
 static bool is_beside(const struct amp_order *o, const struct entry *new, const struct entry *e)
 {
-    return e->scope && new->scope && !is_permitted(new, e) &&
+    return e->scope && new->scope && !is_permitted(o, new, e) &&
            (e->scope == new->scope ||
             amp_scope_overlap(&new->scope->parsed, &e->scope->parsed, o->opt.patterns));
 }
@@ -878,6 +900,7 @@ int amp_order_try(struct amp_order *o, const struct amp_queue_job *job, int64_t 
     e->state = AMP_QUEUE_QUEUED;
     e->seq = INT64_MAX;
     e->submitted_ms = now_ms;
+    o->now_ms = now_ms;
     enum amp_waits why = entry_waits(o, e, &behind);
     if (why == AMP_WAITS_TURN && type_ahead(o, e->type, e, &ahead))
         why = AMP_WAITS_LIMIT;
@@ -926,6 +949,7 @@ int amp_order_each(struct amp_order *o, int64_t now_ms, amp_order_each_fn fn, vo
     struct walk walk;
     int rc = 0;
 
+    o->now_ms = now_ms;
     for (size_t i = 0; i < o->n_types && rc == 0; i++) {
         const struct amp_span type = amp_span_str(o->types[i]->name);
         uint64_t position = 0;

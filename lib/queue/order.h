@@ -41,7 +41,8 @@ void amp_order_close(struct amp_order *o); /* NULL is allowed */
     X(BEHIND, "behind", "jobs of its type are before it")                                          \
     X(LIMIT, "type_full", "max_parallel of its type is reached")                                   \
     X(SCOPE, "scope_taken", "its scope overlaps that of a job at work")                            \
-    X(CONFLICT, "conflict", "a person is asked whether it may run beside another job")             \
+    X(CONFLICT, "conflict",                                                                        \
+      "a person or a command is asked whether it may run beside another job")                      \
     X(ACCOUNT, "usage_limit", "the account of its type has reached a usage limit")                 \
     X(PARKED, "parked", "it waits until a time")                                                   \
     X(HELD, "suspended", "its task is suspended")                                                  \
@@ -58,7 +59,7 @@ struct amp_order_place {
     enum amp_waits why;
     uint64_t position;      /* 1: the next of its type */
     int64_t effective;      /* the priority with its age */
-    struct amp_span behind; /* SCOPE: the id of the other job */
+    struct amp_span behind; /* SCOPE, CONFLICT: the id of the other job */
     int64_t until_ms;       /* ACCOUNT, PARKED: the end of its time; 0: none */
 };
 
@@ -98,6 +99,28 @@ struct amp_order_rival {
 };
 int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool full,
                     struct amp_order_rival *out, struct amp_error *err);
+
+/* ---- conflicts (queue/conflict/conflict.h) ---- */
+
+/* The pairs about which nothing is decided: a job of these types that could start but for a job at
+ * work with a common scope. At most `most`, the most urgent first. A pair without a judgement comes
+ * again after its time. fn returns 0, 1 (stop) or -1; it must not look. */
+typedef int (*amp_order_meet_fn)(void *ctx, struct amp_span waiting, struct amp_span running,
+                                 struct amp_error *err);
+int amp_order_meets(struct amp_order *o, const struct amp_order_want *want, uint32_t most,
+                    amp_order_meet_fn fn, void *ctx, struct amp_error *err);
+
+/* The pairs with a record. fn as above. */
+struct amp_order_pair {
+    const char *a, *b; /* ids */
+    uint8_t state;     /* of amp_conflict_fsm */
+    int64_t until_ms;
+    bool gone; /* one of the jobs has ended */
+};
+typedef int (*amp_order_pair_fn)(void *ctx, const struct amp_order_pair *p, struct amp_error *err);
+int amp_order_pairs(struct amp_order *o, amp_order_pair_fn fn, void *ctx, struct amp_error *err);
+
+/* ---- places ---- */
 
 /* Where a waiting job is. 1; 0: it does not wait. The cost does not grow with the number of jobs
  * for the newest job of a priority, unless ageing moves it between jobs of other priorities. */

@@ -17,6 +17,7 @@ static const struct amp_rec_field job_fields[] = {
     EVER(TEXT, "protocol", protocol),
     SOME(TEXT, "message", message),
     SOME(TEXT, "from", from),
+    SOME(TEXT, "by", by),
     SOME(TEXT, "task", task),
     EVER(INT, "priority", priority),
     SOME(TEXT, "scope", scope),
@@ -42,8 +43,6 @@ static const struct amp_rec_field job_fields[] = {
     SOME(INT, "tokens_in", tokens_in),
     SOME(INT, "tokens_out", tokens_out),
     SOME(INT, "cost_micros", micros),
-    SOME(TEXT, "question", question),
-    AMP_REC_WORDS(struct amp_queue_job, "permits", permits, false),
 };
 AMP_REC_TABLE(job_rec, "a job's record", struct amp_queue_job, job_fields);
 

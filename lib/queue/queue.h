@@ -27,8 +27,7 @@ enum {
     AMP_QUEUE_WORKER_MAX = 128,
     AMP_QUEUE_TEXT_MAX = 1024, /* bytes of a reason; longer ones are cut */
     AMP_QUEUE_SCOPE_MAX = 16384,
-    AMP_QUEUE_DATA_MAX = 16384, /* bytes of the data of a suspended attempt */
-    AMP_QUEUE_PERMITS_MAX = 32,
+    AMP_QUEUE_DATA_MAX = 16384,               /* bytes of the data of a suspended attempt */
     AMP_QUEUE_KEEP_MS = 7 * 24 * 3600 * 1000, /* records of ended jobs */
 };
 
@@ -39,6 +38,7 @@ struct amp_queue_job {
     int64_t seq;   /* its place in the order of submissions; kept when it waits again */
     struct amp_span type, protocol;
     struct amp_span message, from, task; /* of the submitted message; may be empty */
+    struct amp_span by;                  /* the login that submitted it, or empty */
     int64_t priority;
     struct amp_span scope;  /* its text (queue/scope.h), or empty */
     struct amp_span digest; /* of the content: SHA-256 in hex */
@@ -55,9 +55,6 @@ struct amp_queue_job {
     /* Of an attempt that was suspended and goes on later. */
     struct amp_span worktree, session, data; /* data: a JSON object */
     int64_t tokens_in, tokens_out, micros;   /* of all attempts; micros: millionths of a dollar */
-    struct amp_span question;                /* a CONFLICT about it: the key of the question */
-    struct amp_span *permits; /* jobs that may run beside it although their scopes overlap */
-    uint32_t n_permits;
 };
 bool amp_queue_ended(uint8_t state);
 /* Whether a worker has it: CLAIMED, RUNNING, PREEMPTING. */
@@ -68,8 +65,8 @@ bool amp_queue_held(uint8_t state);
 int amp_queue_identity(struct amp_span type, struct amp_span scope, struct amp_span digest,
                        struct amp_span salt, char out[AMP_QUEUE_ID_MAX], struct amp_error *err);
 
-/* Submits. job: id, type, protocol, message, from, task, priority, scope, digest, deadline_ms,
- * permits, question. Sets *seq. again: a person allows it although it was done.
+/* Submits. job: id, type, protocol, message, from, by, task, priority, scope, digest, deadline_ms.
+ * Sets *seq. again: a person allows it although it was done.
  * NO duplicate_job: an identical job has not ended (or was done); *now (may be NULL) is its state.
  * REDELIVERED: the same message was submitted before. */
 struct amp_queue_submit {

@@ -180,15 +180,85 @@ static bool has_places(const struct amp_scope *s)
     return s->n_repos + s->n_branches + s->n_paths > 0;
 }
 
-bool amp_scope_overlap(const struct amp_scope *a, const struct amp_scope *b,
-                       bool (*patterns)(struct amp_span, struct amp_span))
+static bool places_meet(const struct amp_scope *a, const struct amp_scope *b, meet_fn patterns)
 {
-    if (lists_meet(a->resources, a->n_resources, b->resources, b->n_resources, globs_meet))
-        return true;
-    if (lists_meet(a->repos, a->n_repos, b->repos, b->n_repos, repos_nest))
-        return true;
     return has_places(a) && has_places(b) &&
            dimensions_meet(a->repos, a->n_repos, b->repos, b->n_repos, globs_meet) &&
            dimensions_meet(a->branches, a->n_branches, b->branches, b->n_branches, globs_meet) &&
            dimensions_meet(a->paths, a->n_paths, b->paths, b->n_paths, patterns);
+}
+
+bool amp_scope_overlap(const struct amp_scope *a, const struct amp_scope *b,
+                       bool (*patterns)(struct amp_span, struct amp_span))
+{
+    return lists_meet(a->resources, a->n_resources, b->resources, b->n_resources, globs_meet) ||
+           lists_meet(a->repos, a->n_repos, b->repos, b->n_repos, repos_nest) ||
+           places_meet(a, b, patterns);
+}
+
+/* ---- what they have in common ---- */
+
+#define COMMON_MOST 16
+
+static void common_put(struct amp_jw *w, struct amp_span x, struct amp_span y)
+{
+    if (amp_span_eq(x, y)) {
+        amp_jw_str(w, x);
+        return;
+    }
+    amp_jw_open(w, '[');
+    amp_jw_str(w, x);
+    amp_jw_str(w, y);
+    amp_jw_close(w, ']');
+}
+
+static bool repos_meet(struct amp_span a, struct amp_span b)
+{
+    return repos_nest(a, b) || globs_meet(a, b);
+}
+
+/* all: a list that one of them lacks stands for everything. */
+static void dimension_put(struct amp_jw *w, const char *key, const struct amp_span *a, uint32_t n_a,
+                          const struct amp_span *b, uint32_t n_b, bool all, meet_fn meet)
+{
+    uint32_t put = 0;
+
+    if (n_a + n_b == 0 || (!all && (n_a == 0 || n_b == 0 || !lists_meet(a, n_a, b, n_b, meet))))
+        return;
+    amp_jw_member_open(w, key, '[');
+    for (uint32_t i = 0; i < n_a && put < COMMON_MOST; i++)
+        for (uint32_t k = 0; k < n_b && put < COMMON_MOST; k++)
+            if (meet(a[i], b[k])) {
+                common_put(w, a[i], b[k]);
+                put++;
+            }
+    for (uint32_t i = 0; n_b == 0 && i < n_a && put < COMMON_MOST; i++, put++)
+        amp_jw_str(w, a[i]);
+    for (uint32_t k = 0; n_a == 0 && k < n_b && put < COMMON_MOST; k++, put++)
+        amp_jw_str(w, b[k]);
+    amp_jw_close(w, ']');
+}
+
+int amp_scope_common(const struct amp_scope *a, const struct amp_scope *b,
+                     bool (*patterns)(struct amp_span, struct amp_span), struct amp_buf *out,
+                     struct amp_error *err)
+{
+    bool nest = lists_meet(a->repos, a->n_repos, b->repos, b->n_repos, repos_nest);
+    bool places = !nest && places_meet(a, b, patterns);
+    struct amp_jw w;
+
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    if (nest || places)
+        dimension_put(&w, "repositories", a->repos, a->n_repos, b->repos, b->n_repos, places,
+                      repos_meet);
+    if (places) {
+        dimension_put(&w, "branches", a->branches, a->n_branches, b->branches, b->n_branches, true,
+                      globs_meet);
+        dimension_put(&w, "paths", a->paths, a->n_paths, b->paths, b->n_paths, true, patterns);
+    }
+    dimension_put(&w, "resources", a->resources, a->n_resources, b->resources, b->n_resources,
+                  false, globs_meet);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
 }

@@ -29,4 +29,11 @@ int amp_scope_write(struct amp_scope *s, struct amp_buf *out, struct amp_error *
 bool amp_scope_overlap(const struct amp_scope *a, const struct amp_scope *b,
                        bool (*patterns)(struct amp_span, struct amp_span));
 
+/* Appends what two scopes have in common, a JSON object with the members of a scope: of each list a
+ * text that both have, or [one, other] of two patterns that meet, at most 16. A list that one of
+ * them lacks is that of the other. */
+int amp_scope_common(const struct amp_scope *a, const struct amp_scope *b,
+                     bool (*patterns)(struct amp_span, struct amp_span), struct amp_buf *out,
+                     struct amp_error *err);
+
 #endif

@@ -22,7 +22,7 @@ submit_line() {
 job_of() {
   task-dispatch queue --state "$STATE" --config "$(config)" --json | grep -F "\"id\":\"$1\""
 }
-state_of() { job_of "$1" | sed 's/.*"state":"\([A-Z]*\)".*/\1/'; }
+state_of() { job_of "$1" | sed 's/^{"state":"\([A-Z]*\)".*/\1/'; }
 is_state() { [ "$(state_of "$1")" = "$2" ]; }
 code_of() { job_of "$1" | grep -o '"code":"[a-z_]*"' | cut -d'"' -f4; }
 

@@ -451,7 +451,7 @@ amp-route --ruote x|unknown option --ruote (did you mean '--route'?)
 amp-validate --extra|unknown option --extra (did you mean '--extract'?)
 task-dispatch nwe --branch x|unknown verb 'nwe' (did you mean 'new'?)
 task-dispatch run claude|run: unexpected operand 'claude': the agent's command follows --exec
-task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, open, cancel, land, coordinate, run, review, activity, activity purge, handoff, handoff request, handoff pending, handoff accept, handoff reject, handoff complete, submit, status, queue, queue show, queue rank, queue accounts, preempt, work, shutdown, aof, aof poll, aof end, aof new, verify, export
+task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, open, cancel, land, coordinate, run, review, activity, activity purge, handoff, handoff request, handoff pending, handoff accept, handoff reject, handoff complete, submit, status, queue, queue show, queue rank, queue accounts, override, preempt, work, shutdown, aof, aof poll, aof end, aof new, verify, export
 agent-registry lst|unknown verb 'lst' (did you mean 'list'?)
 worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override, run
 worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks install'?)

@@ -212,6 +212,27 @@ static const struct cells aof_task[] = {
     {"deadletter", "*deadletter>deadletter *ready>ready"},
 };
 
+/* SW4RM §9.2, §9.3: a command judges a pair of jobs whose scopes overlap, a person decides; a
+ * person may permit it at any time. */
+#define ANY_TIME " allow>PARALLEL end>ENDED"
+static const struct cells conflict[] = {
+    {"NEW", "check>CHECKING ask>ASKED allow>PARALLEL"},
+    {"CHECKING",
+     "confident[holds]>PARALLEL unsure[holds]>ASKED unavailable[holds]>UNJUDGED" ANY_TIME},
+    {"UNJUDGED", "check>CHECKING ask>ASKED" ANY_TIME},
+    {"ASKED", "order>SERIAL" ANY_TIME},
+    {"PARALLEL", "expire>UNJUDGED" ANY_TIME},
+    {"SERIAL", ANY_TIME},
+    {"ENDED", ""},
+};
+
+/* SW4RM §9.3: an engine that is not available is not asked for a time. */
+static const struct cells breaker[] = {
+    {"CLOSED", "try>CLOSED success>CLOSED failure[spent]>OPEN failure>CLOSED"},
+    {"OPEN", "try[due]>TRIAL try>OPEN success>CLOSED failure>OPEN"},
+    {"TRIAL", "try>TRIAL success>CLOSED failure>OPEN"},
+};
+
 struct move {
     bool extra, late;
     char event[40], to[40], code[40];
@@ -326,5 +347,7 @@ int main(void)
     MACHINE(pause);
     MACHINE(queue);
     MACHINE(aof_task);
+    MACHINE(conflict);
+    MACHINE(breaker);
     return tap_done();
 }

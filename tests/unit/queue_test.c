@@ -1,6 +1,7 @@
 /* Jobs in the queue: their order, their limits and scopes, claims, steps and ends. */
 #include <string.h>
 
+#include "queue/conflict/conflict.h"
 #include "queue/order.h"
 #include "queue/priority.h"
 #include "queue/scope.h"
@@ -34,7 +35,7 @@ static const struct amp_order_want want = {
 static struct amp_span submit_type = {"builder", 7};
 
 struct given {
-    const char *name, *scope, *task, *permit;
+    const char *name, *scope, *task;
     int64_t priority, at_ms, deadline_ms;
     bool again;
 };
@@ -45,17 +46,11 @@ static int submit(struct given g)
     char id[AMP_QUEUE_ID_MAX];
     uint8_t now = 0;
     int64_t seq;
-    struct amp_span permit;
     enum amp_store_outcome outcome;
 
     memset(id, '0', sizeof id - 1);
     id[sizeof id - 1] = '\0';
     memcpy(id, g.name, strlen(g.name));
-    char permitted[AMP_QUEUE_ID_MAX];
-    memcpy(permitted, id, sizeof id);
-    if (g.permit)
-        memcpy(permitted, g.permit, 1);
-    permit = amp_span_str(permitted);
     const struct amp_queue_job job = {.id = amp_span_str(id),
                                       .type = submit_type,
                                       .protocol = AMP_SPAN("amp"),
@@ -63,9 +58,7 @@ static int submit(struct given g)
                                       .priority = g.priority,
                                       .scope = amp_span_str(g.scope),
                                       .digest = AMP_SPAN("sha256:0"),
-                                      .deadline_ms = g.deadline_ms,
-                                      .permits = &permit,
-                                      .n_permits = g.permit != NULL};
+                                      .deadline_ms = g.deadline_ms};
     const struct amp_queue_submit q = {
         .job = &job, .line = AMP_SPAN("{\"a\":1}"), .again = g.again, .now_ms = g.at_ms};
     return amp_queue_submit(s, &q, &seq, &now, &outcome, &err);
@@ -151,7 +144,12 @@ static void test_limits(struct amp_order *o)
     submit((struct given){"1", .scope = src, .at_ms = 1});
     submit((struct given){"2", .scope = file, .at_ms = 2});
     submit((struct given){"3", .scope = doc, .at_ms = 3});
-    submit((struct given){"4", .scope = file, .at_ms = 4, .permit = "1"});
+    submit((struct given){"4", .scope = file, .at_ms = 4});
+    const struct amp_conflict_step permit = {.x = AMP_SPAN("40000000000000000000000000000000"),
+                                             .y = AMP_SPAN("10000000000000000000000000000000"),
+                                             .event = AMP_CONFLICT_EV_ALLOW,
+                                             .now_ms = 4};
+    TAP_INT(amp_conflict_step(s, &permit, &mem, NULL, &err), 0, "a permission");
     TAP_INT(claim_as(o, "w1", 5), '1', "the first");
     TAP_INT(claim_as(other, "w2", 5), '3', "the second overlaps it, the third does not");
     TAP_INT(amp_order_place(other, AMP_SPAN("20000000000000000000000000000000"), 5, &place, &err),

@@ -14,11 +14,12 @@
 #include "flow/identity/person.h"
 #include "flow/pool/pool.h"
 #include "pool.h"
+#include "port/port.h"
 
 #define DAY_MS 86400000
 
 static struct amp_list types;
-static const char *name = "pool";
+static const char *name = "pool", *conflict_exec;
 static int64_t safe_ms = 30000, shutdown_ms = 30000;
 static bool drain, by_exit;
 
@@ -45,6 +46,8 @@ const struct amp_opt pool_work_opts[] = {
     TASK_RUNTIME_OPTS,
     {0, "verdict-by-exit", AMP_OPT_FLAG, &by_exit, NULL,
      "without a reviewer's answer use the exit status: 0 approves, others reject"},
+    {0, "conflict-exec", AMP_OPT_STRING, &conflict_exec, "COMMAND",
+     "judges whether two jobs with a common scope may run side by side"},
     AMP_OPT_UNCONFINED(task_walls),
     AMP_OPT_CONFINE(task_walls),
     AMP_OPT_PREPARE(task_worker.prepare),
@@ -101,6 +104,7 @@ int pool_work(int argc, char **argv)
     struct amp_store *store = NULL;
     struct amp_error err;
     json_t *config = NULL;
+    char **judge = NULL;
     enum amp_status status = AMP_OK;
     bool quiet = false;
 
@@ -120,6 +124,9 @@ int pool_work(int argc, char **argv)
         return amp_complain(&err);
     opt.worker = task_worker;
     amp_queue_settings_default(&opt.queue);
+    if (conflict_exec && (amp_argv_split(conflict_exec, &judge, &err) < 0 || !judge[0]))
+        amp_die_usage("--conflict-exec: not a command: \"%s\"", conflict_exec);
+    opt.queue.judge = judge;
     amp_signals_install();
     amp_signals_hangup();
     int rc = task_forbid_load(config, &run, &err) < 0 ||
@@ -128,6 +135,8 @@ int pool_work(int argc, char **argv)
                  ? -1
                  : amp_pool_run(store, &opt, &status, &err);
     amp_store_close(store);
+    if (judge)
+        amp_argv_free(judge);
     task_forbid_free(&run);
     return rc < 0 ? amp_complain(&err) : (int)status;
 }

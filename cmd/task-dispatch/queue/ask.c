@@ -5,6 +5,7 @@
 #include "../tasks/person.h"
 #include "../verbs.h"
 #include "flow/queue/queue.h"
+#include "override.h"
 #include "queue.h"
 
 static const char *priority;
@@ -12,13 +13,15 @@ static int64_t level;
 
 const struct amp_opt queue_rank_opts[] = {
     {0, "priority", AMP_OPT_STRING, &priority, "N", "the new priority, -19 (first) to 20"},
+    QUEUE_OPTS_OVERRIDE,
     AMP_OPT_END,
 };
 const struct amp_opt queue_ask_opts[] = {
+    QUEUE_OPTS_OVERRIDE,
     AMP_OPT_END,
 };
 
-static int job_ask(uint8_t event, int argc, char **argv)
+static int job_ask(uint8_t event, enum amp_waiver_of of, int argc, char **argv)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_store *store = NULL;
@@ -40,7 +43,9 @@ static int job_ask(uint8_t event, int argc, char **argv)
                                           .why = "asked by a person",
                                           .actor = amp_cli_name(),
                                           .now_ms = amp_now_ms()};
-        rc = amp_queue_step(store, &st, &mem, NULL, &err);
+        rc = queue_override_others(store, &person, of, argv[i], NULL, &err);
+        if (rc == 0)
+            rc = amp_queue_step(store, &st, &mem, NULL, &err);
     }
     if (rc == 0)
         rc = amp_store_sync(store, &err);
@@ -51,7 +56,7 @@ static int job_ask(uint8_t event, int argc, char **argv)
 
 int queue_preempt(int argc, char **argv)
 {
-    return job_ask(AMP_QUEUE_EV_PREEMPT, argc, argv);
+    return job_ask(AMP_QUEUE_EV_PREEMPT, AMP_WAIVER_PREEMPT, argc, argv);
 }
 
 int queue_rank(int argc, char **argv)
@@ -59,5 +64,5 @@ int queue_rank(int argc, char **argv)
     if (!priority || amp_num_parse(amp_span_str(priority), AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST,
                                    &level, NULL) < 0)
         amp_die_usage("--priority: expected %d to %d", AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST);
-    return job_ask(AMP_QUEUE_EV_RANK, argc, argv);
+    return job_ask(AMP_QUEUE_EV_RANK, AMP_WAIVER_RANK, argc, argv);
 }

@@ -5,7 +5,8 @@
 #include <amp/base/clock.h>
 
 #include "base/grow.h"
-#include "flow/queue/queue.h"
+#include "flow/conflict/conflict.h"
+#include "override.h"
 #include "queue.h"
 #include "json/record.h"
 
@@ -51,19 +52,21 @@ static int job_match(void *ctx, const struct amp_queue_job *j, struct amp_error 
     return 0;
 }
 
-static int job_end(struct amp_store *s, const struct search *f, size_t i, const char *by,
-                   const char *why, struct amp_error *err)
+static int job_end(struct amp_store *s, const struct search *f, size_t i,
+                   const struct queue_who *who, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
     struct amp_queue_job job;
     const struct amp_queue_step st = {.id = amp_span_str(f->open[i]),
                                       .event = AMP_QUEUE_EV_CANCEL,
-                                      .by = by,
-                                      .why = why,
+                                      .by = who->person->name,
+                                      .why = who->why ? who->why : "cancelled",
                                       .actor = amp_cli_name(),
                                       .now_ms = amp_now_ms()};
 
-    if (amp_queue_step(s, &st, &mem, &job, err) < 0)
+    if (queue_override_others(s, who->person, AMP_WAIVER_CANCEL, f->open[i],
+                              who->why ? who->why : "", err) < 0 ||
+        amp_queue_step(s, &st, &mem, &job, err) < 0)
         return -1;
     if (job.state == AMP_QUEUE_CANCELLED)
         amp_note("job %s is cancelled", f->open[i]);
@@ -80,10 +83,14 @@ int queue_jobs_cancel(struct amp_store *s, const struct queue_who *who, struct q
                        .prefix = is_hex(amp_span_str(who->name)),
                        .out = out};
 
+    uint32_t tended = 0;
+
     *out = (struct queue_named){.is_job_id = f.prefix};
     int rc = amp_queue_each(s, NULL, job_match, &f, err);
     for (; rc == 0 && out->cancelled < f.n; out->cancelled++)
-        rc = job_end(s, &f, out->cancelled, who->by, who->why ? who->why : "cancelled", err);
+        rc = job_end(s, &f, out->cancelled, who, err);
+    if (rc == 0 && f.n) /* with the questions about them */
+        rc = amp_conflicts_tend(s, amp_now_ms(), amp_cli_name(), &tended, err);
     if (rc == 0 && f.n)
         rc = amp_store_sync(s, err);
     free(f.open);

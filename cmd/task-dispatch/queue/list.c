@@ -10,6 +10,7 @@
 #include "cli/table.h"
 #include "cli/time.h"
 #include "desk.h"
+#include "flow/conflict/conflict.h"
 #include "message/record/record.h"
 #include "queue.h"
 
@@ -44,16 +45,6 @@ static bool is_wanted(const struct amp_queue_job *j)
            (!type || amp_span_is(j->type, type));
 }
 
-static void permits_print(struct amp_jw *w, const struct amp_queue_job *j)
-{
-    if (j->n_permits == 0)
-        return;
-    amp_jw_member_open(w, "permits", '[');
-    for (uint32_t i = 0; i < j->n_permits; i++)
-        amp_jw_str(w, j->permits[i]);
-    amp_jw_close(w, ']');
-}
-
 /* p: NULL for a job that does not wait. */
 static int json_print(struct listing *l, const struct amp_queue_job *j,
                       const struct amp_order_place *p, struct amp_error *err)
@@ -69,6 +60,7 @@ static int json_print(struct listing *l, const struct amp_queue_job *j,
     amp_jw_member_str(&w, "protocol", j->protocol);
     amp_jw_member_str(&w, "message", j->message);
     amp_jw_some_str(&w, "from", j->from);
+    amp_jw_some_str(&w, "by", j->by);
     amp_jw_some_str(&w, "task", j->task);
     amp_jw_member_int(&w, "priority", j->priority);
     if (p) {
@@ -91,14 +83,14 @@ static int json_print(struct listing *l, const struct amp_queue_job *j,
     amp_jw_some_int(&w, "cost_micros", j->micros);
     amp_jw_some_str(&w, "code", j->code);
     amp_jw_some_str(&w, "reason", j->reason);
-    amp_jw_some_str(&w, "question", j->question);
-    permits_print(&w, j);
     amp_time_member(&w, "submitted", j->submitted_ms);
     amp_time_member(&w, "claimed", j->claimed_ms);
     amp_time_member(&w, "started", j->started_ms);
     amp_time_member(&w, "until", p && p->until_ms ? p->until_ms : j->until_ms);
     amp_time_member(&w, "deadline", j->deadline_ms);
     amp_time_member(&w, "ended", j->ended_ms);
+    if (amp_conflict_members(&w, l->desk.store, j->id, err) < 0)
+        return -1;
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&l->line), err);
 }
@@ -193,6 +185,18 @@ static int jobs_print(struct listing *l, struct amp_error *err)
     return all || json || state_of ? states_print(l, AMP_QUEUE_DONE, AMP_QUEUE_CANCELLED, err) : 0;
 }
 
+/* Why conflicts are not judged. */
+static int notice_print(struct listing *l, struct amp_error *err)
+{
+    char text[400];
+
+    if (amp_conflict_notice(l->desk.store, text, sizeof text, err) < 0)
+        return -1;
+    if (*text)
+        amp_note("%s", text);
+    return 0;
+}
+
 int queue_list(int argc, char **argv)
 {
     static const char *const head[] = {"JOB",   "STATE", "TYPE",   "PRIORITY", "PLACE",
@@ -203,7 +207,7 @@ int queue_list(int argc, char **argv)
     (void)argc, (void)argv;
     amp_table_init(&l.table, head, sizeof head / sizeof *head);
     l.table.fit = amp_page_columns(STDOUT_FILENO);
-    int rc = listing_open(&l, &err) < 0 ? -1 : jobs_print(&l, &err);
+    int rc = listing_open(&l, &err) < 0 || notice_print(&l, &err) < 0 ? -1 : jobs_print(&l, &err);
     if (rc == 0 && !json && l.n)
         rc = amp_table_print(&l.table, &err);
     else if (rc == 0 && !json)

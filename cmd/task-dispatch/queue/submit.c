@@ -19,6 +19,7 @@
 #include "flow/identity/person.h"
 #include "flow/intake.h"
 #include "flow/queue/submit.h"
+#include "override.h"
 #include "queue.h"
 #include "json/record.h"
 
@@ -33,8 +34,9 @@ static int64_t level;
 const struct amp_opt queue_submit_opts[] = {
     {0, "type", AMP_OPT_STRING, &type, "TYPE", "the type of agents (default: the message's)"},
     {0, "priority", AMP_OPT_STRING, &priority, "N", "-19 (first) to 20 (default: the message's)"},
-    {0, "again", AMP_OPT_FLAG, &again, NULL, "also if an identical job was done"},
+    {0, "again", AMP_OPT_FLAG, &again, NULL, "also if there is an identical job, or was one"},
     {0, "no-queue", AMP_OPT_FLAG, &no_queue, NULL, "refuse what could not start at once"},
+    QUEUE_OPTS_OVERRIDE,
     AMP_OPT_END,
 };
 
@@ -54,6 +56,7 @@ struct filter {
     bool intake, batch;
     struct reply *reply;
     size_t n, cap;
+    struct tasks_person person; /* of --again */
     struct amp_buf texts, line, mem, members;
     bool told; /* members has those of the first error of this line */
 };
@@ -126,12 +129,44 @@ static bool is_of_queue(const char *code)
     return false;
 }
 
+/* Submits work again of which there is a job, or was one: a person's override, which is signed
+ * outside of the batch. */
+static int again_submit(struct filter *f, struct amp_view *v, struct amp_submitted *said,
+                        struct amp_error *why, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_submitter to = f->to;
+    struct amp_queue_job job;
+    char id[AMP_UUID_MAX], changed[128];
+
+    if (f->batch)
+        amp_store_end(f->desk.store);
+    f->batch = false;
+    amp_buf_init(&mem, AMP_REC_MAX);
+    int found = amp_queue_read(f->desk.store, amp_span_str(said->id), &mem, &job, err);
+    if (found < 0)
+        return -1;
+    snprintf(changed, sizeof changed, "the work of job %.32s runs again", said->id);
+    const struct queue_override q = {
+        .of = AMP_WAIVER_AGAIN, .job = amp_span_str(said->id), .changed = changed};
+    if (queue_override_give(f->desk.store, &f->person, &q, id, err) < 0 ||
+        amp_store_begin(f->desk.store, err) < 0)
+        return -1;
+    f->batch = true;
+    /* The record of a job that has ended is used again. */
+    to.again = true;
+    to.salt = found && !amp_queue_ended(job.state) ? id : NULL;
+    return amp_submit(&to, v, said, why, err);
+}
+
 static int message_take(struct filter *f, struct amp_view *v, struct amp_error *err)
 {
     struct amp_submitted said;
     struct amp_error why;
     int rc = amp_submit(&f->to, v, &said, &why, err);
 
+    if (rc == 0 && again && strcmp(why.code, "duplicate_job") == 0)
+        rc = again_submit(f, v, &said, &why, err);
     if (rc < 0)
         return -1;
     struct reply *r = reply_add(f, v, err);
@@ -287,13 +322,15 @@ static int filter_open(struct filter *f, struct amp_error *err)
         amp_intake_init(&f->in, f->desk.store, amp_cli_name(), err) < 0)
         return -1;
     f->intake = true;
+    if (again && queue_override_open("run a job again", &f->person, err) < 0)
+        return -1;
     f->in.say = finding_keep;
     f->in.say_ctx = f;
     f->to = (struct amp_submitter){.store = f->desk.store,
                                    .order = f->desk.order,
                                    .type = type,
                                    .priority = priority ? &level : NULL,
-                                   .again = again,
+                                   .by = amp_cli_login("operator"),
                                    .no_queue = no_queue,
                                    .actor = amp_cli_name()};
     return 0;
@@ -321,6 +358,7 @@ int queue_submit(int argc, char **argv)
         amp_store_end(f.desk.store);
     if (f.intake)
         amp_intake_release(&f.in);
+    tasks_person_close(&f.person);
     queue_desk_close(&f.desk);
     free(f.reply);
     amp_buf_release(&f.texts);

@@ -216,7 +216,7 @@ static int name_cancel(struct cancelling *c, const char *name, struct amp_error 
         return -1;
     }
     const struct queue_who who = {
-        .name = name, .task = task ? id : NULL, .by = c->person.name, .why = reason};
+        .name = name, .task = task ? id : NULL, .why = reason, .person = &c->person};
     if (queue_jobs_cancel(c->store, &who, &jobs, err) < 0)
         return -1;
     if (task && (rc == 0 || jobs.cancelled))

@@ -2,6 +2,7 @@
 #include "flow/ask/ask.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
@@ -22,13 +23,16 @@ int amp_asking_open(struct amp_asking *a, struct amp_store *s, const char *actor
         .tool = actor, .consumer = actor, .stop = stop, .note = note};
 
     *a = (struct amp_asking){.store = s};
+    amp_uuid4(a->id);
     amp_uuid4(a->invocation);
+    amp_buf_init(&a->line, AMP_ASK_LINE_MAX + 4096);
     return amp_decider_open_bare(&a->d, s, &opt, err);
 }
 
 void amp_asking_close(struct amp_asking *a)
 {
     amp_decider_close(&a->d);
+    amp_buf_release(&a->line);
 }
 
 /* ---- recording ---- */
@@ -76,6 +80,7 @@ static int line_put(const struct amp_asking *a, const struct amp_ask *q, struct 
     const struct amp_sw4rm_said said = {.from = q->from,
                                         .type = "HITL_INVOCATION",
                                         .token = a->invocation,
+                                        .id = a->id,
                                         .correlation = amp_span_str(a->invocation),
                                         .sequence = amp_id_number(now),
                                         .now_ms = now};
@@ -93,36 +98,76 @@ static void finding_keep(void *ctx, const struct amp_finding *f)
         amp_fail(err, AMP_INTERNAL, f->code, "the composed question: %s: %s", f->field, f->message);
 }
 
-int amp_asking_record(struct amp_asking *a, const struct amp_ask *q, struct amp_error *err)
+/* The view of the line, which a fault of ours fails. */
+static int line_read(struct amp_asking *a, struct amp_reader *reader, struct amp_view *v,
+                     struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {0};
     const struct amp_check_options opt = {.now_ms = 0};
     struct amp_error why = {0};
+    int rc = amp_reader_line(reader, amp_buf_span(&a->line), &opt, v, finding_keep, &why, err);
+
+    if (rc == 0)
+        *err = why;
+    return rc > 0 ? 0 : -1;
+}
+
+int amp_asking_make(struct amp_asking *a, const struct amp_ask *q, struct amp_error *err)
+{
+    struct amp_reader *reader;
+    struct amp_view v;
+
+    amp_buf_reset(&a->line);
+    if (line_put(a, q, &a->line, err) < 0 || !(reader = amp_reader_new(NULL, err)))
+        return -1;
+    int rc = line_read(a, reader, &v, err);
+    if (rc == 0)
+        amp_question_key(v.protocol, v.id, a->key);
+    amp_reader_free(reader);
+    return rc;
+}
+
+/* Another process may have recorded the message, with another time. */
+static int message_record(struct amp_asking *a, struct amp_reader *reader, struct amp_view *v,
+                          int64_t now, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_message_rec m;
+
+    if (amp_message_record(a->store, v, now, NULL, err) == 0)
+        return 0;
+    if (strcmp(err->code, "duplicate_msg_id") != 0)
+        return -1;
+    amp_buf_init(&mem, AMP_REC_MAX);
+    amp_buf_reset(&a->line);
+    return amp_message_find(a->store, amp_span_str(a->id), &mem, &m, err) < 0 ||
+                   amp_buf_add(&a->line, m.line.p, m.line.n, err) < 0
+               ? -1
+               : line_read(a, reader, v, err);
+}
+
+int amp_asking_commit(struct amp_asking *a, struct amp_error *err)
+{
+    struct amp_reader *reader = amp_reader_new(NULL, err);
+    int64_t now = amp_now_ms();
     struct amp_view v;
     uint32_t effects;
 
-    amp_buf_init(&line, AMP_ASK_LINE_MAX + 4096);
-    if (line_put(a, q, &line, err) < 0)
-        return -1;
-    struct amp_reader *reader = amp_reader_new(NULL, err);
     if (!reader)
         return -1;
-    int rc = amp_reader_line(reader, amp_buf_span(&line), &opt, &v, finding_keep, &why, err);
-    if (rc == 0) {
-        *err = why;
-        rc = -1;
-    }
-    int64_t now = amp_now_ms();
-    if (rc > 0 && amp_span_copy(v.id, a->id, sizeof a->id))
-        amp_question_key(v.protocol, v.id, a->key);
-    if (rc < 0 || amp_message_record(a->store, &v, now, NULL, err) < 0 ||
-        amp_question_arrive(&a->d.hitl, &v, now, &effects, err) < 0 ||
-        amp_settle_known(a->store, v.id, AMP_STAGE_READ, AMP_HITL_ROLE, AMP_SPAN(""), now, err) <
-            0 ||
-        amp_store_sync(a->store, err) < 0)
-        rc = -1;
+    int rc = line_read(a, reader, &v, err) < 0 || message_record(a, reader, &v, now, err) < 0 ||
+                     amp_question_arrive(&a->d.hitl, &v, now, &effects, err) < 0 ||
+                     amp_settle_known(a->store, v.id, AMP_STAGE_READ, AMP_HITL_ROLE, AMP_SPAN(""),
+                                      now, err) < 0 ||
+                     amp_store_sync(a->store, err) < 0
+                 ? -1
+                 : 0;
     amp_reader_free(reader);
-    return rc < 0 ? -1 : 0;
+    return rc;
+}
+
+int amp_asking_record(struct amp_asking *a, const struct amp_ask *q, struct amp_error *err)
+{
+    return amp_asking_make(a, q, err) < 0 ? -1 : amp_asking_commit(a, err);
 }
 
 /* ---- looking ---- */
@@ -148,8 +193,8 @@ enum amp_asking_is amp_asking_look(const struct amp_asking *a, struct amp_buf *m
 
 /* ---- ending ---- */
 
-static int end_commit(struct amp_asking *a, const struct amp_question *q, const char *why,
-                      struct amp_error *err)
+static int end_commit(struct amp_asking *a, const struct amp_question *q, const char *code,
+                      const char *why, struct amp_error *err)
 {
     AMP_BUF struct amp_buf nack = {0};
     struct amp_asked of;
@@ -159,8 +204,7 @@ static int end_commit(struct amp_asking *a, const struct amp_question *q, const 
     amp_buf_init(&nack, AMP_QUESTION_BYTES);
     if (amp_question_asked(&a->d.hitl, q, amp_question_answerer(&a->d.hitl, q->protocol), &of,
                            err) < 0 ||
-        amp_question_terms(q)->refuse(&of, AMP_STAGE_REJECTED, "timed_out", why, false, &nack,
-                                      err) < 0)
+        amp_question_terms(q)->refuse(&of, AMP_STAGE_REJECTED, code, why, false, &nack, err) < 0)
         return -1;
     snprintf(emit, sizeof emit, "ended/%s", q->key);
     struct amp_question_update u = {
@@ -171,17 +215,17 @@ static int end_commit(struct amp_asking *a, const struct amp_question *q, const 
     if (amp_question_step(&a->d.hitl, q->key, &u, &failed) < 0)
         return amp_fail_unless_no(err, &failed) < 0 ? -1 : 1;
     return amp_settle_known(a->store, amp_span_str(a->id), AMP_STAGE_REJECTED, AMP_HITL_ROLE,
-                            AMP_SPAN("timed_out"), amp_now_ms(), err);
+                            amp_span_str(code), amp_now_ms(), err);
 }
 
-int amp_asking_end(struct amp_asking *a, const char *why, struct amp_error *err)
+int amp_asking_end(struct amp_asking *a, const char *code, const char *why, struct amp_error *err)
 {
     struct amp_question q;
     struct amp_error failed;
 
     if (amp_offer_find(&a->d, a->key, &q, &failed) < 0)
         return amp_fail_unless_no(err, &failed) < 0 ? -1 : 1;
-    int rc = end_commit(a, &q, why, err);
+    int rc = end_commit(a, &q, code, why, err);
     amp_question_release(&q);
     return rc < 0 || amp_store_sync(a->store, err) < 0 ? -1 : rc;
 }

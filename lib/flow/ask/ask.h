@@ -29,9 +29,10 @@ struct amp_asking {
     struct amp_store *store;
     struct amp_decider d;
     char id[AMP_UUID_MAX], invocation[AMP_UUID_MAX], key[AMP_QUESTION_KEY_MAX];
+    struct amp_buf line; /* the message */
 };
 
-/* Gives the question its invocation id. actor: of the commits. */
+/* Gives the message and the question their ids. actor: of the commits. */
 int amp_asking_open(struct amp_asking *a, struct amp_store *s, const char *actor,
                     volatile const int *stop,
                     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2))),
@@ -40,6 +41,11 @@ void amp_asking_close(struct amp_asking *a); /* also after a failed open */
 
 /* Records the message and the question; both are synced. */
 int amp_asking_record(struct amp_asking *a, const struct amp_ask *q, struct amp_error *err);
+/* The same in two steps, so that the caller can record the key before there is a question, and
+ * complete a question after a crash: a->id and a->invocation may be set between open and make. The
+ * second one also succeeds if the message or the question was recorded before. */
+int amp_asking_make(struct amp_asking *a, const struct amp_ask *q, struct amp_error *err);
+int amp_asking_commit(struct amp_asking *a, struct amp_error *err);
 
 /* The question as it is now; the texts of r are in mem. A decision by a fallback has r->policy: no
  * person decided. */
@@ -52,8 +58,8 @@ enum amp_asking_is {
 enum amp_asking_is amp_asking_look(const struct amp_asking *a, struct amp_buf *mem,
                                    struct amp_question_rec *r, struct amp_error *err);
 
-/* Ends an open question that is not waited for any more, with a nack to its sender; synced. 1: it
- * was decided, or has ended, before; look again. */
-int amp_asking_end(struct amp_asking *a, const char *why, struct amp_error *err);
+/* Ends an open question that is not waited for any more, with a nack to its sender, with the code;
+ * synced. 1: it was decided, or has ended, before; look again. */
+int amp_asking_end(struct amp_asking *a, const char *code, const char *why, struct amp_error *err);
 
 #endif

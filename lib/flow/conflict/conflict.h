@@ -23,10 +23,15 @@
 
 enum { AMP_JUDGE_MOST = 4 }; /* commands at a time */
 
+struct amp_identities;
+
 struct amp_judge_options {
     const struct amp_queue_settings *set; /* as long as the judge */
     const char *worker;                   /* its name: of the commits */
-    struct amp_identities *ids;           /* sign the questions; NULL: they are not signed */
+    /* Opens the identities that sign its questions; NULL: they are not signed. */
+    int (*identify)(void *ctx, const char *principal, struct amp_identities **out,
+                    struct amp_error *err);
+    void *identify_ctx;
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
     volatile const int *stop;
 };
@@ -40,6 +45,8 @@ void amp_judge_close(struct amp_judge *j); /* ends its commands; NULL is allowed
 enum { AMP_JUDGE_FDS = 2 * AMP_JUDGE_MOST };
 unsigned amp_judge_fds(const struct amp_judge *j, struct pollfd *fds);
 int64_t amp_judge_wait(const struct amp_judge *j);
+/* Whether the time of a pair has come, so that amp_judge_look has work. */
+bool amp_judge_is_due(const struct amp_judge *j);
 /* Reads the answers of its commands. 1: something was decided, so look and claim again; 0. Call it
  * when a descriptor is ready or the wait is over. */
 int amp_judge_answers(struct amp_judge *j, struct amp_error *err);
@@ -49,13 +56,18 @@ int amp_judge_answers(struct amp_judge *j, struct amp_error *err);
 int amp_judge_look(struct amp_judge *j, struct amp_order *o, const struct amp_span *types,
                    uint32_t n_types, struct amp_error *err);
 
-/* For verbs and the deadlines: carries out the decisions about pairs, ends permissions whose time
- * is over, checks of workers that are gone, and pairs of jobs that have ended. *done: how many. */
+/* For verbs and the row "conflict" of the deadlines: carries out the decisions about pairs, ends
+ * permissions whose time is over, checks of workers that are gone, and pairs of jobs that have
+ * ended. *done: how many. */
 int amp_conflicts_tend(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
                        struct amp_error *err);
 
-/* For lists: the pairs of a job, as members of an open object: "conflicts":[…]. */
+/* For lists: the pairs and overrides of a job, as members of an open object: "conflicts":[…],
+ * "overrides":[…]; nothing where there are none. */
+struct amp_jw;
 int amp_conflict_members(struct amp_jw *w, struct amp_store *s, struct amp_span job,
                          struct amp_error *err);
+/* A sentence about the breaker if it is not closed; "": it is. */
+int amp_conflict_notice(struct amp_store *s, char *out, size_t size, struct amp_error *err);
 
 #endif

@@ -321,6 +321,17 @@ int amp_pool_ask_rivals(struct amp_pool *p, struct amp_error *err)
     return 0;
 }
 
+int amp_pool_judge(struct amp_pool *p, struct amp_error *err)
+{
+    struct amp_span types[AMP_POOL_TYPES];
+
+    if (p->stopping || p->failed)
+        return 0;
+    int rc = amp_judge_look(p->judge, p->order, types, types_free(p, true, types), err);
+    p->look |= rc > 0;
+    return rc < 0 ? -1 : 0;
+}
+
 /* Whether the slot's claim is the job's present one. */
 static bool claim_is(const struct amp_queue_job *job, const struct amp_slot *s)
 {

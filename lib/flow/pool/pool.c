@@ -260,7 +260,8 @@ static int alarm_set(struct amp_pool *p, struct amp_error *err)
 /* Waits for all agents, the log, the alarm and signals. */
 static int pool_wait(struct amp_pool *p, struct amp_error *err)
 {
-    unsigned n = FIXED;
+    struct pollfd judged[AMP_JUDGE_FDS];
+    unsigned n_judged = amp_judge_fds(p->judge, judged), n = FIXED + n_judged;
     int64_t now = amp_mono_ms();
 
     for (uint32_t i = 0; i < p->n_slots; i++)
@@ -282,6 +283,9 @@ static int pool_wait(struct amp_pool *p, struct amp_error *err)
         if (s->woken || s->due_ms >= 0)
             amp_loop_within(&turn, s->woken || s->due_ms <= now ? 0 : s->due_ms - now);
     }
+    for (unsigned i = 0; i < n_judged; i++)
+        amp_loop_add(&turn, judged[i].fd, judged[i].events);
+    amp_loop_within(&turn, amp_judge_wait(p->judge));
     if (p->look)
         amp_loop_within(&turn, 0);
     if (p->due_ms)
@@ -301,7 +305,7 @@ static int wake_take(struct amp_pool *p, struct amp_error *err)
     int wrote = p->fds[0].revents ? amp_wake_drain(&p->wake, err) : 0;
     if (wrote < 0)
         return -1;
-    bool due = p->due_ms && amp_mono_ms() >= p->due_ms;
+    bool due = (p->due_ms && amp_mono_ms() >= p->due_ms) || amp_judge_is_due(p->judge);
     if (!woken && !wrote && !due && !p->look)
         return 0;
     p->look = false;
@@ -376,7 +380,15 @@ static int pool_look(struct amp_pool *p, struct amp_error *err)
     if (!p->stopping && dues_sweep(p, now, err) < 0)
         return -1;
     return ends_look(p, true, err) < 0 || amp_pool_claim(p, err) < 0 ||
-                   amp_pool_ask_rivals(p, err) < 0
+                   amp_pool_ask_rivals(p, err) < 0 || amp_pool_judge(p, err) < 0
+               ? -1
+               : 0;
+}
+
+/* The conflicts of the last jobs end with them. */
+static int pairs_end(struct amp_pool *p, struct amp_error *err)
+{
+    return amp_order_look(p->order, err) < 0 || amp_judge_look(p->judge, p->order, NULL, 0, err) < 0
                ? -1
                : 0;
 }
@@ -400,12 +412,16 @@ static int pool_loop(struct amp_pool *p, struct amp_error *err)
         }
         if (alarm_set(p, err) < 0 || pool_wait(p, err) < 0)
             return -1;
+        int judged = amp_judge_answers(p->judge, err);
+        if (judged < 0)
+            return -1;
+        p->look |= judged > 0;
         int look = wake_take(p, err);
         if (look < 0 || (look && pool_look(p, err) < 0) || ends_look(p, false, err) < 0)
             return -1;
         slots_run(p);
     }
-    return 0;
+    return pairs_end(p, err);
 }
 
 /* After a failure: lets every agent end, which the store may no more record. */
@@ -444,6 +460,18 @@ static int record_begin(struct amp_pool *p, struct amp_error *err)
     return 0;
 }
 
+static int judge_open(struct amp_pool *p, struct amp_error *err)
+{
+    const struct amp_judge_options o = {.set = &p->opt->queue,
+                                        .worker = p->opt->name,
+                                        .identify = p->opt->identify,
+                                        .identify_ctx = p->opt->identify_ctx,
+                                        .note = p->opt->worker.note,
+                                        .stop = p->opt->stop};
+
+    return amp_judge_open(&p->judge, p->store, &o, err);
+}
+
 static int pool_open(struct amp_pool *p, struct amp_error *err)
 {
     const struct amp_pool_options *o = p->opt;
@@ -453,7 +481,8 @@ static int pool_open(struct amp_pool *p, struct amp_error *err)
     p->accounts.set = &o->queue;
     return amp_wake_open(&p->wake, amp_store_dir(p->store), err) < 0 ||
                    amp_queue_worker_open(&p->queue, p->store, &o->queue, o->name, err) < 0 ||
-                   record_begin(p, err) < 0 || order_open(p, err) < 0 || agents_open(p, err) < 0
+                   record_begin(p, err) < 0 || order_open(p, err) < 0 || judge_open(p, err) < 0 ||
+                   agents_open(p, err) < 0
                ? -1
                : 0;
 }
@@ -469,6 +498,7 @@ static void pool_close(struct amp_pool *p)
     }
     free(p->slot);
     free(p->fds);
+    amp_judge_close(p->judge);
     amp_order_close(p->order);
     amp_queue_worker_close(p->queue);
     if (p->recorded && amp_pool_rec_end(p->store, p->opt->name, amp_now_ms(), &e) == 0)

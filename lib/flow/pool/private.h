@@ -2,6 +2,7 @@
 #ifndef AMP_FLOW_POOL_PRIVATE_H
 #define AMP_FLOW_POOL_PRIVATE_H
 
+#include "flow/conflict/conflict.h"
 #include "flow/pool/loop.h"
 #include "flow/queue/account.h"
 #include "flow/wake.h"
@@ -13,6 +14,7 @@ struct amp_pool {
     struct amp_store *store;
     struct amp_queue_worker *queue;
     struct amp_order *order;
+    struct amp_judge *judge; /* of conflicts */
     struct amp_wake wake;
     struct amp_pauses pauses;
     struct amp_accounts accounts; /* as of the last look */
@@ -59,6 +61,8 @@ int amp_pool_misdirected(struct amp_slot *slot, const struct amp_view *v,
 int amp_pool_claim(struct amp_pool *p, struct amp_error *err);
 /* Asks for the place of jobs at work, here or in another pool, that a more urgent one needs. */
 int amp_pool_ask_rivals(struct amp_pool *p, struct amp_error *err);
+/* Looks at the conflicts that keep jobs from its free agents. */
+int amp_pool_judge(struct amp_pool *p, struct amp_error *err);
 /* Looks at the jobs that this pool works on: whether their place is wanted, or they are lost. */
 int amp_pool_look_claims(struct amp_pool *p, struct amp_error *err);
 

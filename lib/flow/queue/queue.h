@@ -12,6 +12,8 @@
 #include "queue/order.h"
 #include "queue/queue.h"
 
+enum { AMP_JUDGE_ARGS_MAX = 64 }; /* of conflict_exec */
+
 /* Settings: section `queue` of amp.json. */
 struct amp_queue_settings {
     int64_t ageing_ms;    /* default 600,000; 0: off */
@@ -21,7 +23,32 @@ struct amp_queue_settings {
     int64_t heartbeat_ms; /* default 10,000; a claim is released after three of them */
     double threshold;     /* confidence from which overlapping jobs run in parallel; 0.8 */
     const json_t *types;  /* {"builder":{"max_parallel":4}} or NULL; borrowed */
+    /* Conflicts (flow/conflict/conflict.h). */
+    int8_t overlap;           /* enum amp_overlap; default: SERIALISE */
+    bool overlaps;            /* `overlap`, or that of a type, is not SERIALISE */
+    char *const *judge;       /* --conflict-exec, NULL-terminated; borrowed. Else */
+    const json_t *judge_list; /* the setting, a list of texts; NULL: there is no command */
+    int64_t judge_ms;         /* its time limit; 30,000 */
+    int64_t judge_failures;   /* in a row, until it is not started for a time; 3 */
+    int64_t judge_pause_ms;   /* this time, and that until a pair is judged again; 60,000 */
 };
+
+/* What happens to two jobs with a common scope that no command judged: X(NAME, word). */
+#define AMP_OVERLAPS(X)                                                                            \
+    X(SERIALISE, "serialise")                                                                      \
+    X(ASK, "ask")           /* a person is asked */                                                \
+    X(PARALLEL, "parallel") /* of a type only: jobs of such types never conflict with each other   \
+                             */
+enum amp_overlap {
+#define X(id, word) AMP_OVERLAP_##id,
+    AMP_OVERLAPS(X)
+#undef X
+        AMP_OVERLAP_COUNT
+};
+/* For two jobs of these types: PARALLEL if both have it, ASK if one has it, else the default. */
+enum amp_overlap amp_queue_overlap(const struct amp_queue_settings *s, struct amp_span type,
+                                   struct amp_span other);
+
 void amp_queue_settings_default(struct amp_queue_settings *out);
 /* Of a configuration, which must live as long as `out`. CONFIG bad_value. */
 int amp_queue_settings_load(struct amp_queue_settings *out, const json_t *config,

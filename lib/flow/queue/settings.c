@@ -17,7 +17,10 @@ void amp_queue_settings_default(struct amp_queue_settings *out)
                                        .keep_ms = 7 * DAY_MS,
                                        .losses_most = 3,
                                        .heartbeat_ms = 10000,
-                                       .threshold = 0.8};
+                                       .threshold = 0.8,
+                                       .judge_ms = 30000,
+                                       .judge_failures = 3,
+                                       .judge_pause_ms = 60000};
 }
 
 /* A time as amp.json has it: text with a unit, or seconds. */
@@ -53,6 +56,45 @@ static int integer_load(const json_t *q, const char *key, int64_t *out, struct a
     return 0;
 }
 
+static int overlap_load(const json_t *o, int8_t *out, struct amp_error *err)
+{
+    static const char *const words[] = {
+#define X(id, word) [AMP_OVERLAP_##id] = word,
+        AMP_OVERLAPS(X)
+#undef X
+    };
+    const json_t *v = json_object_get(o, "overlap");
+
+    if (!v)
+        return 0;
+    for (int8_t i = 0; i < AMP_OVERLAP_COUNT && json_is_string(v); i++)
+        if (strcmp(json_string_value(v), words[i]) == 0) {
+            *out = i;
+            return 0;
+        }
+    return amp_fail(err, AMP_CONFIG, "bad_value",
+                    "queue.overlap: expected serialise or ask, of a type also parallel");
+}
+
+static int judge_load(const json_t *q, const json_t **out, struct amp_error *err)
+{
+    const json_t *list = json_object_get(q, "conflict_exec"), *word;
+    size_t i;
+
+    if (!list)
+        return 0;
+    bool good = json_array_size(list) >= 1 && json_array_size(list) <= AMP_JUDGE_ARGS_MAX;
+    json_array_foreach (list, i, word)
+        good = good && json_is_string(word);
+    if (!good)
+        return amp_fail(err, AMP_CONFIG, "bad_value",
+                        "queue.conflict_exec: expected the command and its arguments, 1 to %d "
+                        "texts",
+                        AMP_JUDGE_ARGS_MAX);
+    *out = list;
+    return 0;
+}
+
 int amp_queue_settings_load(struct amp_queue_settings *out, const json_t *config,
                             struct amp_error *err)
 {
@@ -64,20 +106,50 @@ int amp_queue_settings_load(struct amp_queue_settings *out, const json_t *config
         duration_load(q, "keep", 0, &out->keep_ms, err) < 0 ||
         duration_load(q, "heartbeat", 100, &out->heartbeat_ms, err) < 0 ||
         integer_load(q, "max_parallel", &out->max_parallel, err) < 0 ||
-        integer_load(q, "losses", &out->losses_most, err) < 0)
+        integer_load(q, "losses", &out->losses_most, err) < 0 ||
+        duration_load(q, "conflict_timeout", 1, &out->judge_ms, err) < 0 ||
+        duration_load(q, "conflict_pause", 1, &out->judge_pause_ms, err) < 0 ||
+        integer_load(q, "conflict_failures", &out->judge_failures, err) < 0 ||
+        overlap_load(q, &out->overlap, err) < 0 || judge_load(q, &out->judge_list, err) < 0)
         return -1;
+    if (out->overlap == AMP_OVERLAP_PARALLEL)
+        return amp_fail(err, AMP_CONFIG, "bad_value",
+                        "queue.overlap: parallel is a setting of single types (queue.types)");
     threshold = json_object_get(q, "threshold");
     if (threshold)
         out->threshold = json_is_number(threshold) ? json_number_value(threshold) : -1;
     if (out->threshold < 0 || out->threshold > 1)
         return amp_fail(err, AMP_CONFIG, "bad_value", "queue.threshold: expected 0 to 1");
     out->types = types;
+    out->overlaps = out->overlap != AMP_OVERLAP_SERIALISE;
     json_object_foreach (types, name, type) {
         int64_t most = 0;
-        if (integer_load(type, "max_parallel", &most, err) < 0)
+        int8_t overlap = AMP_OVERLAP_SERIALISE;
+        if (integer_load(type, "max_parallel", &most, err) < 0 ||
+            overlap_load(type, &overlap, err) < 0)
             return -1;
+        out->overlaps |= overlap != AMP_OVERLAP_SERIALISE;
     }
     return 0;
+}
+
+static enum amp_overlap overlap_of(const struct amp_queue_settings *s, struct amp_span type)
+{
+    int8_t out = s->overlap;
+    struct amp_error e;
+
+    overlap_load(json_object_getn(s->types, type.p, type.n), &out, &e); /* checked by the load */
+    return (enum amp_overlap)out;
+}
+
+enum amp_overlap amp_queue_overlap(const struct amp_queue_settings *s, struct amp_span type,
+                                   struct amp_span other)
+{
+    enum amp_overlap a = overlap_of(s, type), b = overlap_of(s, other);
+
+    return a == b                                         ? a
+           : a == AMP_OVERLAP_ASK || b == AMP_OVERLAP_ASK ? AMP_OVERLAP_ASK
+                                                          : AMP_OVERLAP_SERIALISE;
 }
 
 int64_t amp_queue_most(const struct amp_queue_settings *s, struct amp_span type)

@@ -275,10 +275,11 @@ static int job_make(const struct amp_submitter *q, const struct amp_view *v, int
                         "\"%.*s\" is not a type of agents: expected letters, digits, '-', '_' and "
                         "'.', at most %d bytes",
                         AMP_CLIP(sub->job.type, 64), AMP_QUEUE_TYPE_MAX - 1);
-    if (amp_queue_identity(sub->job.type, sub->job.scope, sub->job.digest, AMP_SPAN(""), sub->id,
-                           err) < 0)
+    if (amp_queue_identity(sub->job.type, sub->job.scope, sub->job.digest, amp_span_str(q->salt),
+                           sub->id, err) < 0)
         return -1;
     sub->job.id = amp_span_str(sub->id);
+    sub->job.by = amp_span_str(q->by);
     return 0;
 }
 

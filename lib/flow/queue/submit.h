@@ -16,6 +16,8 @@ struct amp_submitter {
     const char *type;
     const int64_t *priority; /* NULL: the message's */
     bool again;              /* also if an identical job was done */
+    const char *salt;        /* makes another job of the same work; NULL: none */
+    const char *by;          /* the login of the person; NULL: unknown */
     bool no_queue; /* refuse what could not start at once (queue/order.h, amp_order_try) */
     const char *actor;
 };

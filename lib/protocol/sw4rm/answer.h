@@ -11,6 +11,7 @@
 /* Writes an envelope around a payload, a JSON object. */
 struct amp_sw4rm_said {
     const char *from, *type, *token;
+    const char *id;              /* of the message; NULL: a new one */
     struct amp_span correlation; /* empty: a new one */
     int64_t sequence, now_ms;
 };

@@ -39,7 +39,7 @@ void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
     snprintf(hlc, sizeof hlc, "%lld.%06u.%.64s", (long long)said->now_ms * 1000, (unsigned)part,
              said->from);
     amp_jw_open(w, '{');
-    amp_jw_member_text(w, "message_id", id);
+    amp_jw_member_text(w, "message_id", said->id ? said->id : id);
     amp_jw_member_text(w, "producer_id", said->from);
     amp_jw_member_str(w, "correlation_id",
                       said->correlation.n > 0 ? said->correlation : amp_span_str(flow));

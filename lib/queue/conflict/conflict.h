@@ -35,9 +35,11 @@ struct amp_conflict {
     int64_t confidence;           /* millionths */
     struct amp_span reason, code; /* of the command; code: why there is no judgement */
     struct amp_span question;     /* the key of the question to a person */
+    struct amp_span message;      /* the id of its message */
     struct amp_span first;        /* SERIAL: the job that goes first, or empty */
-    /* Who decided: a person, or a fallback; known by what; why. override: its id, or empty. */
-    struct amp_span decision, person, by, why, override;
+    /* Who decided: a person, or a fallback; known by what; why. waiver: the id of an override, or
+     * empty. */
+    struct amp_span decision, person, by, why, waiver;
     int64_t decided_ms;
 };
 /* The id of the pair, whatever the order of the two. */
@@ -45,6 +47,9 @@ void amp_conflict_id(struct amp_span x, struct amp_span y, char out[AMP_CONFLICT
 /* 1: found; 0: there is none, and out has the state NEW and the ids. */
 int amp_conflict_read(struct amp_store *s, struct amp_span x, struct amp_span y,
                       struct amp_buf *mem, struct amp_conflict *out, struct amp_error *err);
+/* The same by the pair's id. 1: found; 0: there is none. */
+int amp_conflict_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
+                      struct amp_conflict *out, struct amp_error *err);
 /* Calls fn for each record of a state, NULL: of any; fn returns 0, 1 (stop) or -1. */
 typedef int (*amp_conflict_fn)(void *ctx, const struct amp_conflict *c, struct amp_error *err);
 int amp_conflict_each(struct amp_store *s, const char *state, amp_conflict_fn fn, void *ctx,
@@ -57,9 +62,7 @@ struct amp_conflict_step {
     struct amp_span x, y;
     uint8_t event;
     const struct amp_conflict *set;
-    /* For UNAVAILABLE, only if this worker has the check; NULL: anybody, if it is late. CONFIDENT
-     * and UNSURE are always of the worker that has it. NO illegal_transition. */
-    const char *worker;
+    const char *worker; /* CHECK; of an answer: which has the check, NULL: its time must be over */
     const char *actor;
     int64_t now_ms;
 };

@@ -25,7 +25,8 @@
     X(AMP_CONFLICT_EV_EXPIRE, "expire", "the time of the permission is over")                      \
     X(AMP_CONFLICT_EV_END, "end", "one of the jobs has ended")
 
-#define AMP_CONFLICT_FACTS(X) X(AMP_CONFLICT_IF_LATE, "late", "its worker did not answer in time")
+#define AMP_CONFLICT_FACTS(X)                                                                      \
+    X(AMP_CONFLICT_IF_HOLDS, "holds", "its worker answers, or the time of its worker is over")
 
 #define AMP_CONFLICT_EFFECTS(X)                                                                    \
     X(AMP_CONFLICT_DO_TAKE, "take", "record which worker checks it, and until when")               \

@@ -2,7 +2,7 @@
 #include "store/history/history.h"
 
 #include <fcntl.h>
-#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "store/store_int.h"
@@ -112,7 +112,7 @@ int amp_store_frames_on(struct amp_store *s, struct amp_store_place *at, amp_sto
 }
 
 struct changes {
-    char kind[AMP_KEY_KIND_MAX + 2]; /* with the separator */
+    const char *const *kinds;
     amp_store_changed_fn fn;
     void *ctx;
 };
@@ -123,7 +123,12 @@ static int change_visit(void *ctx, uint64_t n, struct amp_span frame, struct amp
     struct amp_span key = amp_frame_key(frame);
 
     (void)n;
-    return amp_span_starts(key, c->kind) ? c->fn(c->ctx, key, err) : 0;
+    for (const char *const *kind = c->kinds; *kind; kind++) {
+        size_t len = strlen(*kind);
+        if (key.n > len && key.p[len] == '.' && memcmp(key.p, *kind, len) == 0)
+            return c->fn(c->ctx, key, err);
+    }
+    return 0;
 }
 
 /* The end of the log. In a batch the frames of this turn are written first, and the turn is renewed
@@ -147,13 +152,12 @@ static int changes_end(struct amp_store *s, const struct amp_store_place *at, ui
     return 0;
 }
 
-int amp_store_changes_on(struct amp_store *s, struct amp_store_place *at, const char *kind,
+int amp_store_changes_on(struct amp_store *s, struct amp_store_place *at, const char *const *kinds,
                          amp_store_changed_fn fn, void *ctx, struct amp_error *err)
 {
-    struct changes c = {.fn = fn, .ctx = ctx};
+    struct changes c = {.kinds = kinds, .fn = fn, .ctx = ctx};
     struct frames f = {.after = at->pos.n, .at = at, .fn = change_visit, .ctx = &c};
 
-    snprintf(c.kind, sizeof c.kind, "%s.", kind);
     return changes_end(s, at, &f.to, err) < 0 ? -1 : frames_read(s, at->pos, &f, err);
 }
 

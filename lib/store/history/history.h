@@ -27,11 +27,12 @@ int amp_store_place_near_end(struct amp_store *s, uint64_t most, struct amp_stor
 int amp_store_frames_on(struct amp_store *s, struct amp_store_place *at, amp_store_frame_fn fn,
                         void *ctx, struct amp_error *err);
 
-/* Calls fn with the key of each commit of a kind after the place, without a sync: the caller syncs
- * before anything depends on it. A key may come several times. The place moves. Also in a batch:
- * then fn must not call the store, and until the next update nothing else is appended. */
+/* Calls fn with the key of each commit of these kinds (NULL-terminated) after the place, without a
+ * sync: the caller syncs before anything depends on it. A key may come several times. The place
+ * moves. Also in a batch: then fn must not call the store, and until the next update nothing else
+ * is appended. */
 typedef int (*amp_store_changed_fn)(void *ctx, struct amp_span key, struct amp_error *err);
-int amp_store_changes_on(struct amp_store *s, struct amp_store_place *at, const char *kind,
+int amp_store_changes_on(struct amp_store *s, struct amp_store_place *at, const char *const *kinds,
                          amp_store_changed_fn fn, void *ctx, struct amp_error *err);
 
 /* Calls fn for each line of each commit from frame `from` to `to`, and once for a commit without

@@ -1,0 +1,31 @@
+/* The parsed scopes of the jobs of an order (queue/order.h), one for each text: many jobs have the
+ * same. */
+#ifndef AMP_QUEUE_CONFLICT_SCOPES_H
+#define AMP_QUEUE_CONFLICT_SCOPES_H
+
+#include <stddef.h>
+
+#include "queue/scope.h"
+
+struct amp_shared_scope {
+    struct amp_shared_scope *next; /* of its bucket */
+    struct amp_scope parsed;
+    struct amp_buf mem;
+    char *text;
+    uint32_t uses;
+    /* Of the owner of the table: what was found for this scope at its last look. */
+    uint64_t asked;
+    const void *found;
+};
+/* Begins zeroed; its scopes are dropped before its release. */
+struct amp_scopes {
+    struct amp_shared_scope **table;
+    size_t n, n_buckets;
+};
+void amp_scopes_release(struct amp_scopes *s);
+/* The scope of a text, NULL for an empty one, to be dropped again. NO bad_scope. */
+int amp_scopes_take(struct amp_scopes *s, struct amp_span text, struct amp_shared_scope **out,
+                    struct amp_error *err);
+void amp_scopes_drop(struct amp_scopes *s, struct amp_shared_scope *scope); /* NULL is allowed */
+
+#endif
