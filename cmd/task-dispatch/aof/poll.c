@@ -103,7 +103,10 @@ static int folder_make(const struct amp_aof_given *g, char out[PATH_MAX], struct
                  g->id) >= (int)sizeof path ||
         amp_mkdirs(path, 0700, err) < 0)
         return -1;
+    struct stat st;
     *strrchr(path, '/') = '\0';
+    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return amp_fail(err, AMP_CANTCREAT, "not_a_directory", "%s is not a directory", path);
     return realpath(path, out) ? 0 : amp_fail_errno(err, AMP_CANTCREAT, "%s", path);
 }
 
