@@ -52,9 +52,9 @@ amp_put() { exec "$work/peers" amp-put "$d/acked" "$@" "$d/data"; }
 pool_work() { exec task-dispatch work --state "$d/data" --type builder=1 --name bench -x "$work/mark" "$d/done"; }
 pool_put() { amp_put "$@"; }
 
-spooler_put() { TS_SOCKET=$d/s TMPDIR=$d/data exec "$work/peers" exec-put "$d/acked" "$1" "$2" "$3" "$tsp" -n "$work/mark" "$d/done"; }
+spooler_put() { TS_SOCKET=$d/s TMPDIR=$d/data exec "$work/peers" exec-put "$d/acked" "$1" "$2" "$3" "$tsp" -n "$work/mark" "$d/done" >>"$d/log" 2>&1; }
 spooler_pids() { holders "TS_SOCKET=$d/s" "$(basename "$(realpath "$(command -v "$tsp")")")"; }
-nq_put() { NQDIR=$d/data exec "$work/peers" exec-put "$d/acked" "$1" "$2" "$3" nq -q "$work/mark" "$d/done"; }
+nq_put() { NQDIR=$d/data exec "$work/peers" exec-put "$d/acked" "$1" "$2" "$3" nq -q "$work/mark" "$d/done" >>"$d/log" 2>&1; }
 nq_pids() { holders "NQDIR=$d/data" nq; }
 
 # holders VARIABLE=VALUE NAME: the processes of that name with this in their environment.

@@ -10,6 +10,8 @@
  * queue pick DIR JOBS: with JOBS waiting jobs of 40 priorities, prints microseconds per pick,
  * milliseconds to read the order at first, and its memory in MiB.
  *
+ * queue waiting DIR JOBS: makes these jobs, and prints the id of the last one.
+ *
  * queue blocked DIR JOBS SCOPES: the same with SCOPES different scopes, that all overlap those of
  * eight jobs at work: no job can start. Prints milliseconds of a pick, of a second one without a
  * change between them, of the place of the last job, and of the list of all.
@@ -232,6 +234,17 @@ static void pick_run(const char *dir, long n)
     amp_store_close(s);
 }
 
+static void waiting_make(const char *dir, long n)
+{
+    struct amp_store *s = store_open(dir);
+    char id[AMP_QUEUE_ID_MAX];
+
+    jobs_submit(s, n, 256);
+    job_id(n - 1, id);
+    puts(id);
+    amp_store_close(s);
+}
+
 static int place_count(void *ctx, struct amp_span id, const struct amp_order_place *p,
                        struct amp_error *err)
 {
@@ -392,6 +405,8 @@ int main(int argc, char **argv)
         queue_run(argv[2], n, batch);
     else if (strcmp(argv[1], "sqlite") == 0)
         sqlite_run(argv[2], n, batch);
+    else if (strcmp(argv[1], "waiting") == 0)
+        waiting_make(argv[2], n);
     else if (strcmp(argv[1], "blocked") == 0)
         blocked_run(argv[2], n, batch);
     else

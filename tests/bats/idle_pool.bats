@@ -19,12 +19,12 @@ teardown() {
   submit 0 >other
   submit 5 >>other
   strace -qq -o trace -f task-dispatch work --state "$STATE" --type tester=2 -x true >out 2>err 3>&- &
-  wait_until 20 quiet trace 1.2
+  wait_until 20 quiet trace 0.8
   # The last call is the one in which it waits, without a time limit.
   [[ $(tail -n 1 trace) =~ 'ppoll('.*', NULL, [], 8' ]]
   submit 0 tester >own
   wait_until 20 grep -qs FULFILLED out
-  wait_until 20 quiet trace 1.2
+  wait_until 20 quiet trace 0.8
   # It wakes once more when its last heartbeat ends, after 30 s.
   [[ $(tail -n 1 trace) =~ 'ppoll('.*', {tv_sec=2'[0-9]', tv_nsec='[0-9]+'}, [], 8' ]]
   is_state "$(head -n 1 other)" QUEUED
