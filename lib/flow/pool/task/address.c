@@ -64,7 +64,9 @@ int amp_pool_misdirected(struct amp_slot *slot, const struct amp_view *v,
         return 0;
     }
     out->end = AMP_POOL_PARKED;
-    out->until_ms = amp_now_ms() + (s && !s->has_job ? 1 : slot->opt.pause_ms);
+    int64_t now = amp_now_ms();
+    bool is_free = s && !s->has_job && s->limited_ms <= now;
+    out->until_ms = now + (is_free ? 1 : slot->opt.pause_ms);
     snprintf(out->code, sizeof out->code, "not_assignee");
     snprintf(out->why, sizeof out->why, "for another agent%s%s", s ? ": " : "", s ? s->agent : "");
     snprintf(out->agent, sizeof out->agent, "%s", s ? s->agent : "?");
