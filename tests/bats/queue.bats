@@ -128,7 +128,7 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
   [[ $(answer 1) == *'"reason":"suspended"'* ]]
 }
 
-@test "a lone line is answered while the input stays open" {
+@test "a lone line is answered while the input stays open; what was answered survives a kill" {
   mkfifo in
   task-dispatch submit --state "$STATE" --type builder <in >out 2>err &
   pid=$!
@@ -137,8 +137,13 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
   wait_until 10 grep -q '"line":1,' out
   job 2 '"b"' >&9
   wait_until 10 grep -q '"line":2,' out
+  kill -9 $pid
   exec 9>&-
-  ends 0 wait $pid
+  ends 137 wait $pid
+  { job 1 '"a"' && job 2 '"b"' && job 3 '"c"'; } | answers 0
+  [ "$(grep -c '"repeated":true' answers)" = 2 ]
+  cmp <(grep -o '"id":"[^"]*"' out) <(grep -o '"id":"[^"]*"' answers | head -n 2)
+  [ "$(task-dispatch queue --state "$STATE" --json | wc -l)" = 3 ]
 }
 
 @test "tasks of AOP bring their priority, and the workspace, branch and paths that they write as their scope" {

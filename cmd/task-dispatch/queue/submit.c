@@ -194,7 +194,15 @@ static int line_refuse(struct filter *f, const struct amp_view *v, struct amp_er
     return r ? refusal_note(f, r, amp_buf_span(&f->members), err) : -1;
 }
 
-/* Takes the lines that were read, up to the limit. 1: there may be more; 0; -1. */
+static void batch_end(struct filter *f)
+{
+    if (f->batch)
+        amp_store_end(f->desk.store);
+    f->batch = false;
+}
+
+/* Takes the lines that were read, up to the limit. A batch may give up its turn after many changes,
+ * so with --no-queue each message has its own. 1: there may be more; 0; -1. */
 static int lines_take(struct filter *f, struct amp_error *err)
 {
     struct amp_view v;
@@ -211,6 +219,8 @@ static int lines_take(struct filter *f, struct amp_error *err)
         f->batch = true;
         if ((got == AMP_INTAKE_MESSAGE ? message_take(f, &v, err) : line_refuse(f, &v, err)) < 0)
             return -1;
+        if (no_queue)
+            batch_end(f);
     }
     return got < 0 ? -1 : got > 0;
 }
@@ -274,9 +284,7 @@ static int reply_print(struct filter *f, const struct reply *r, struct amp_error
 
 static int replies_print(struct filter *f, struct amp_error *err)
 {
-    if (f->batch)
-        amp_store_end(f->desk.store);
-    f->batch = false;
+    batch_end(f);
     if (f->n == 0)
         return 0;
     if (amp_store_sync(f->desk.store, err) < 0 || queue_desk_look(&f->desk, err) < 0)
@@ -354,8 +362,7 @@ int queue_submit(int argc, char **argv)
     int rc = filter_open(&f, &err);
     if (rc == 0)
         rc = filter_run(&f, &err);
-    if (f.batch)
-        amp_store_end(f.desk.store);
+    batch_end(&f);
     if (f.intake)
         amp_intake_release(&f.in);
     tasks_person_close(&f.person);
