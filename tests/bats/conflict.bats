@@ -294,6 +294,22 @@ EOS
   pool_end 0
 }
 
+@test "types of agents whose jobs may always run side by side do not conflict" {
+  echo '{"queue":{"max_parallel":4,"types":{"builder":{"overlap":"parallel"}}}}' >amp.json
+  builder <<'EOS'
+mark "began-$AMP_TASK_ID"
+await began-t-11
+await began-t-12
+EOS
+  jobs r1
+  pool --drain --type builder=2 -x ./agent
+  is_state "${A[1]}" DONE
+  is_state "${B[1]}" DONE
+  grep -q '"decision":"parallel","person":"policy"' "$STATE"/log/*.ndjson
+  echo '{"queue":{"overlap":"parallel"}}' >amp.json
+  run -78 task-dispatch queue --state "$STATE"
+}
+
 @test "identical work again, and the jobs of others, need an override with its reason" {
   unset AMP_IDENTITY
   a=$(job 1 r1)
