@@ -242,6 +242,16 @@ setup() {
   [[ "$stderr" == *"job "*" is cancelled"*"job "*" is cancelled"* ]]
 }
 
+@test "task-dispatch-override(1)" {
+  need jq
+  need_tool hitl-prompt
+  export AMP_IDENTITY=off
+  examples task-dispatch-override.1 >script
+  run -0 --separate-stderr bash -euo pipefail script
+  [[ $output == *overridden*login*command*beside*"they change other modules"* ]]
+  grep -q '"conflicts":\[{.*"state":"PARALLEL".*"overrides":\[{' job.ndjson
+}
+
 @test "task-dispatch-aof(1)" {
   examples task-dispatch-aof.1 >script
   run -0 bash -euo pipefail script
