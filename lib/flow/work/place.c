@@ -233,7 +233,10 @@ static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
     amp_git_keep_ref(h->found.agent, amp_now_ms(), ref);
     const struct amp_git_keep_spec keep = {spec->repo,     h->found.path, ref,
                                            h->found.agent, email,         true};
-    enum amp_git_kept kept = amp_git_keep(w->git, &keep, &e);
+    enum amp_git_kept kept = h->found.missing ? AMP_KEPT_NOTHING : amp_git_keep(w->git, &keep, &e);
+    if (kept == AMP_KEPT_ERROR)
+        return amp_fail(err, AMP_NO, "worktree_locked", "%s: not copied to a ref: %s",
+                        h->found.path, e.what);
     if (kept == AMP_KEPT_ALL)
         w->opt->note("%s: what %s left there is kept as %s (git show %s)", h->found.path,
                      h->found.agent, ref, ref);
