@@ -306,6 +306,13 @@ EOS
   is_state "${A[1]}" DONE
   is_state "${B[1]}" DONE
   grep -q '"decision":"parallel","person":"policy"' "$STATE"/log/*.ndjson
+  # Work that was done runs again only by an override.
+  sed 's/"message_id":"0/"message_id":"1/' line-11 >second
+  run -1 task-dispatch submit --state "$STATE" --type builder <second
+  [[ $output == *'"code":"duplicate_job"'* ]]
+  run -0 task-dispatch submit --state "$STATE" --type builder --again --why 'the first one was wrong' <second
+  is_state "${A[1]}" QUEUED
+  [[ $(hitl-prompt audit --state "$STATE" --json) == *"\"decision\":\"again\",\"why\":\"the first one was wrong\""* ]]
   echo '{"queue":{"overlap":"parallel"}}' >amp.json
   run -78 task-dispatch queue --state "$STATE"
 }
