@@ -6,6 +6,7 @@
 #include "message/cursor/cursor.h"
 #include "message/ledger/timeouts.h"
 #include "message/record/delivery.h"
+#include "message/transfer/transfer_fsm.h"
 #include "verbs.h"
 
 const char *ack_state, *ack_as;
@@ -78,7 +79,8 @@ static const struct amp_verb verbs[] = {
 static const int statuses[] = {0,         AMP_NO,       AMP_USAGE,  AMP_DATAERR, AMP_UNAVAILABLE,
                                AMP_IOERR, AMP_TEMPFAIL, AMP_NOPERM, AMP_CONFIG,  AMP_INTERRUPTED,
                                0};
-static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_cursor_fsm, NULL};
+static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_cursor_fsm,
+                                                 &amp_transfer_fsm, NULL};
 AMP_CONFIG_RECORDER;
 static const struct amp_tool tool = {
     .name = "amp-ack",

@@ -10,6 +10,7 @@
 #include "message/inbox/inbox.h"
 #include "message/operation/idempotency.h"
 #include "message/record/delivery.h"
+#include "message/transfer/transfer_fsm.h"
 
 const struct amp_route_voice voice = {amp_warn,        amp_note,    amp_complain,
                                       amp_status_note, amp_refused, answer_sign};
@@ -35,10 +36,10 @@ static const char *const gap_words[] = {
     AMP_CURSOR_GAP_WORDS(X)
 #undef X
         NULL};
-static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees;
+static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees, takes;
 static const char *config;
 static struct confine_options walls;
-static int64_t producer_rate, producer_burst;
+static int64_t producer_rate, producer_burst, producer_waiting, chunk, batch;
 static int64_t max_pending = 64 << 20, max_line = 32 << 20, jobs = 4, attempts = 5, credits;
 
 static const struct amp_opt options[] = {
@@ -78,6 +79,18 @@ static const struct amp_opt options[] = {
     {0, "producer-burst", AMP_OPT_INT, &producer_burst, "N",
      .doc = "messages of one sender at once (default: the rate)", .min = 1, .max = 1000000,
      .config = "route.producer_burst"},
+    {0, "producer-waiting", AMP_OPT_INT, &producer_waiting, "N",
+     .doc = "messages of one sender that may wait for a port or inbox", .min = 1, .max = 1000000,
+     .config = "route.producer_waiting"},
+    {0, "chunk", AMP_OPT_SIZE, &chunk, "SIZE",
+     .doc = "send longer messages in chunks to receivers that take them", .min = 64, .max = 8 << 20,
+     .config = "route.chunk"},
+    {0, "batch", AMP_OPT_INT, &batch, "N",
+     .doc = "send up to N waiting messages in one line to receivers that take batches", .min = 2,
+     .max = AMP_BATCH_MAX, .config = "route.batch"},
+    {0, "takes", AMP_OPT_LIST, &takes, "PORT=WORD",
+     .doc = "what the reader of PORT takes: chunks, batches, or chunks,batches",
+     .config = "route.takes"},
     {0, "patience", AMP_OPT_DURATION, &router.outlets.patience_ms, "TIME",
      .doc = "how long the input may wait for the reader of a full port", .max = 60000,
      .config = "route.patience"},
@@ -144,6 +157,13 @@ static int options_set(struct amp_error *err)
     router.outlets.credits = (uint32_t)credits;
     router.producer_rate = (uint32_t)producer_rate;
     router.producer_burst = (uint32_t)producer_burst;
+    router.outlets.producer_waiting = (uint32_t)producer_waiting;
+    router.outlets.units = (struct amp_units_wanted){.chunk = (size_t)chunk,
+                                                     .batch = (uint32_t)batch,
+                                                     .takes = (const char *const *)takes.v,
+                                                     .n_takes = takes.n};
+    if (amp_takes_check(&router.outlets.units, err) < 0)
+        return -1;
     port->consumer = router.name;
     port->max_pending = (size_t)max_pending;
     port->http_headers = (const char *const *)http_headers.v;
@@ -241,7 +261,8 @@ static const int statuses[] = {0,
                                AMP_CONFIG,
                                AMP_INTERRUPTED,
                                0};
-static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_inbox_fsm, NULL};
+static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_inbox_fsm,
+                                                 &amp_transfer_fsm, NULL};
 AMP_CONFIG_RECORDER;
 static const struct amp_tool tool = {
     .name = "amp-route",

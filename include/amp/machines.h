@@ -34,7 +34,8 @@ AMP_API_BEGIN
     X(qa)                                                                                          \
     X(queue)                                                                                       \
     X(reach)                                                                                       \
-    X(task)
+    X(task)                                                                                        \
+    X(transfer)
 
 #define X(name) extern const struct amp_fsm amp_##name##_fsm;
 AMP_MACHINE_LIST(X)

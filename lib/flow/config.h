@@ -9,6 +9,7 @@
 #include "flow/suspend.h"
 #include "message/ledger/claims.h"
 #include "message/ledger/timeouts.h"
+#include "message/transfer/units.h"
 #include "protocol/redact/redact.h"
 
 /* text: the content of amp.json. CONFIG if it does not match the schema. */
@@ -27,16 +28,21 @@ bool amp_config_state_may_set(struct amp_span key);
 #define AMP_CONFIG_OF_RECORDER AMP_CONFIG_OF_TOOL, .settings = recorder_settings
 #define AMP_CONFIG_RECORDER                                                                        \
     static const struct amp_setting recorder_settings[] = {                                        \
-        AMP_TIMEOUTS_SETTINGS, AMP_CLAIMS_SETTINGS, AMP_ACCESS_SETTINGS, AMP_TOKENS_SETTINGS, {0}}
+        AMP_TIMEOUTS_SETTINGS, AMP_CLAIMS_SETTINGS, AMP_ACCESS_SETTINGS,                           \
+        AMP_TOKENS_SETTINGS,   AMP_UNIT_SETTINGS,   {0}}
 /* The table of a tool that also suspends. */
 #define AMP_CONFIG_SUSPENDER                                                                       \
-    static const struct amp_setting recorder_settings[] = {                                        \
-        AMP_TIMEOUTS_SETTINGS, AMP_CLAIMS_SETTINGS, AMP_SUSPEND_SETTINGS,                          \
-        AMP_ACCESS_SETTINGS,   AMP_TOKENS_SETTINGS, {0}}
+    static const struct amp_setting recorder_settings[] = {AMP_TIMEOUTS_SETTINGS,                  \
+                                                           AMP_CLAIMS_SETTINGS,                    \
+                                                           AMP_SUSPEND_SETTINGS,                   \
+                                                           AMP_ACCESS_SETTINGS,                    \
+                                                           AMP_TOKENS_SETTINGS,                    \
+                                                           AMP_UNIT_SETTINGS,                      \
+                                                           {0}}
 /* The table of a tool that takes messages but records none. */
 #define AMP_CONFIG_TAKER                                                                           \
     static const struct amp_setting taker_settings[] = {                                           \
-        AMP_ACCESS_SETTINGS, AMP_TOKENS_SETTINGS, {0}}
+        AMP_ACCESS_SETTINGS, AMP_TOKENS_SETTINGS, AMP_UNIT_SETTINGS, {0}}
 #define AMP_CONFIG_OF_TAKER AMP_CONFIG_OF_TOOL, .settings = taker_settings
 
 #endif

@@ -22,6 +22,7 @@
 #include "message/record/operation_key.h"
 #include "message/settle/outcome.h"
 #include "message/settle/sweep.h"
+#include "message/transfer/units.h"
 
 #define ROUNDS_MAX 8 /* running a row may make others due at once, such as a retry */
 
@@ -137,6 +138,8 @@ const struct amp_deadline amp_deadlines[] = {
      AMP_CONFLICT_KIND, .sweep = amp_conflicts_tend, .upkeep = true},
     {"waiver", "records of overrides are removed a week after their end", AMP_WAIVER_KIND,
      .sweep = amp_waivers_forget, .upkeep = true},
+    {"transfer", "messages in chunks that are unfinished are dropped, and their senders hear of it",
+     AMP_TRANSFER_KIND, .sweep = amp_transfers_sweep},
     {0},
 };
 

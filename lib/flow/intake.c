@@ -8,7 +8,9 @@
 #include <amp/base/clock.h>
 
 #include "flow/admit/access.h"
+#include "message/record/sequence.h"
 #include "protocol/amp/compose.h"
+#include "protocol/compose/answer.h"
 #include "protocol/terms.h"
 
 enum { RECORD_MOST = 64 * 1024 };
@@ -51,6 +53,8 @@ void amp_intake_release(struct amp_intake *in)
     total_rejected += in->rejected;
     amp_reader_free(in->reader);
     in->reader = NULL;
+    amp_units_free(in->units);
+    in->units = NULL;
     amp_lines_release(&in->lines);
 }
 
@@ -153,14 +157,107 @@ static int access_admits(struct intake_report *t, const struct amp_view *v, stru
     return rc >= 0;
 }
 
+/* ---- chunks and batches ---- */
+
+/* Reports that a message in chunks was dropped; the view is about the message. */
+static enum amp_intake_got dropped_report(struct intake_report *t, struct amp_view *view,
+                                          struct amp_span line)
+{
+    struct amp_intake *in = t->in;
+    *view = in->dropped.of;
+    view->line = view->message = view->text = line;
+    error_report(t, view, in->dropped.why.code, "transport", in->dropped.why.what);
+    in->rejected++;
+    return t->failed ? AMP_INTAKE_FAILED : AMP_INTAKE_BAD;
+}
+
+static enum amp_intake_got unit_take(struct intake_report *t, struct amp_view *view,
+                                     struct amp_error *err)
+{
+    struct amp_intake *in = t->in;
+    struct amp_span line = view->line;
+    if (in->inside) {
+        error_report(t, view, "validation_error", "transport",
+                     "is a chunk or batch inside of another");
+        in->rejected++;
+        return t->failed ? AMP_INTAKE_FAILED : AMP_INTAKE_BAD;
+    }
+    if (!in->units && amp_units_new(in->store, in->tool, &in->units, err) < 0)
+        return AMP_INTAKE_FAILED;
+    switch (amp_units_take(in->units, view, amp_now_ms(), &in->dropped, err)) {
+    case AMP_UNIT_TAKEN:
+        return AMP_INTAKE_PART;
+    case AMP_UNIT_REFUSED:
+        return dropped_report(t, view, line);
+    default:
+        return AMP_INTAKE_FAILED;
+    }
+}
+
+/* Drops a message whose time limit passed, or at the end an unfinished one. */
+static enum amp_intake_got units_expire(struct amp_intake *in, bool end, struct amp_view *view,
+                                        struct amp_error *err)
+{
+    struct intake_report t = {
+        .in = in,
+        .at = {
+            .tool = in->tool, .line = in->lines.number, .now_ms = amp_now_ms(), .file = in->file}};
+    in->bad_code[0] = in->bad_field[0] = '\0';
+    in->dropped.why.code[0] = '\0';
+    switch (amp_units_expire(in->units, amp_now_ms(), end, &in->dropped, err)) {
+    case AMP_UNIT_TAKEN:
+        return AMP_INTAKE_NONE;
+    case AMP_UNIT_REFUSED: {
+        enum amp_intake_got got = dropped_report(&t, view, (struct amp_span){"", 0});
+        if (got == AMP_INTAKE_FAILED && err)
+            *err = t.err;
+        return got;
+    }
+    default:
+        return AMP_INTAKE_FAILED;
+    }
+}
+
+enum amp_intake_got amp_intake_more(struct amp_intake *in, struct amp_view *view,
+                                    struct amp_error *err)
+{
+    struct amp_line line = {.number = in->lines.number};
+    if (!in->units)
+        return AMP_INTAKE_NONE;
+    int rc = amp_units_next(in->units, amp_now_ms(), &line.bytes, err);
+    if (rc < 0)
+        return AMP_INTAKE_FAILED;
+    if (rc == 0)
+        return units_expire(in, false, view, err);
+    in->inside = true;
+    enum amp_intake_got got = amp_intake_line(
+        in, line.bytes.n > in->lines.max_line ? AMP_LINE_TOO_LONG : AMP_LINE, &line, view, err);
+    in->inside = false;
+    return got;
+}
+
+enum amp_intake_got amp_intake_unfinished(struct amp_intake *in, struct amp_view *view,
+                                          struct amp_error *err)
+{
+    return in->units ? units_expire(in, true, view, err) : AMP_INTAKE_NONE;
+}
+
 enum amp_intake_got amp_intake_next(struct amp_intake *in, struct amp_view *view,
                                     struct amp_error *err)
 {
     struct amp_line line;
-    enum amp_line_result got = amp_lines_next(&in->lines, &line);
-    if (got == AMP_LINE_MORE || got == AMP_LINE_END)
-        return AMP_INTAKE_NONE;
-    return amp_intake_line(in, got, &line, view, err);
+    enum amp_intake_got rc;
+    do {
+        if (in->units && (rc = amp_intake_more(in, view, err)) != AMP_INTAKE_NONE)
+            return rc;
+        enum amp_line_result got = amp_lines_next(&in->lines, &line);
+        if (got == AMP_LINE_MORE)
+            return AMP_INTAKE_NONE;
+        if (got == AMP_LINE_END)
+            return amp_intake_unfinished(in, view, err);
+        rc = amp_intake_line(in, got, &line, view, err);
+    } while (rc == AMP_INTAKE_PART);
+    return rc;
 }
 
 enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result got,
@@ -174,6 +271,7 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
         .tool = in->tool, .line = line.number, .offset = line.offset, .file = in->file};
     t.failed = false;
     in->bad_code[0] = in->bad_field[0] = '\0';
+    in->dropped.why.code[0] = '\0';
     int good = 0;
     if (got == AMP_LINE_TOO_LONG) {
         char message[80];
@@ -193,6 +291,12 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
             return AMP_INTAKE_FAILED;
         }
         good = good && ids_are_usable(&t, view);
+        if (good && (view->kind == AMP_KIND_CHUNK || view->kind == AMP_KIND_BATCH)) {
+            enum amp_intake_got took = unit_take(&t, view, err);
+            if (took == AMP_INTAKE_FAILED && t.failed && err)
+                *err = t.err;
+            return took;
+        }
         if (good && amp_access_is_set()) {
             good = access_admits(&t, view, err);
             if (good < 0)
@@ -225,9 +329,38 @@ int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
     return t.failed ? -1 : 0;
 }
 
+/* The sender of a message in chunks hears that it was dropped (SW4RM §5.4). */
+static int dropped_answer(const struct amp_intake *in, const struct amp_view *view, int64_t now_ms,
+                          struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_answer a = {.stage = AMP_STAGE_FAILED,
+                           .by = in->tool,
+                           .node = in->tool,
+                           .code = in->dropped.why.code,
+                           .note = in->dropped.why.what,
+                           .retryable = true,
+                           .now_ms = now_ms};
+    size_t before = out->len;
+    char note[sizeof in->dropped.why.what + sizeof in->dropped.why.code + 4];
+    /* Protocols have a code for a part, but none for each way in which it can be wrong. */
+    if (strncmp(a.code, "chunk_", 6) == 0 || strncmp(a.code, "batch_", 6) == 0) {
+        snprintf(note, sizeof note, "%s: %s", a.code, a.note);
+        a.code = "partial_delivery";
+        a.note = note;
+    }
+    if (view->id.n == 0 || view->from.n == 0 || memchr(view->id.p, '\0', view->id.n))
+        return 0;
+    if ((in->store && amp_sequence_answer(in->store, view, in->tool, &a, err) < 0) ||
+        amp_answer_line(view, &a, out, err) < 0)
+        return -1;
+    return out->len > before;
+}
+
 int amp_intake_answer(const struct amp_intake *in, const struct amp_view *view, int64_t now_ms,
                       struct amp_buf *out, struct amp_error *err)
 {
+    if (in->dropped.why.code[0])
+        return dropped_answer(in, view, now_ms, out, err);
     if (!in->bad.code || view->protocol == AMP_PROTO_NONE ||
         !amp_terms_of(view->protocol)->falls_back)
         return 0;

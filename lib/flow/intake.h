@@ -10,6 +10,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "message/settle/rails.h"
+#include "message/transfer/units.h"
 #include "store/store.h"
 
 #define AMP_INTAKE_ID_MAX 1000 /* bytes of a message's or task's id, where there is a store */
@@ -30,6 +31,10 @@ struct amp_intake {
     /* That error until the next line, if a check of its protocol found it; else its code is NULL.
      */
     struct amp_finding bad;
+    struct amp_units *units;         /* chunks and batches; NULL: none came yet */
+    bool inside;                     /* the present line came in chunks or in a batch */
+    struct amp_unit_refusal dropped; /* why.code is not empty: the last invalid line was a message
+                                        in chunks, or a batch, that was dropped */
     /* Prints a finding (lib/cli's printer); may be NULL. */
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
     void *say_ctx;
@@ -44,8 +49,9 @@ enum amp_intake_got {
     AMP_INTAKE_NONE,    /* read more (amp_lines_fill), or end of input (in->lines.eof) */
     AMP_INTAKE_MESSAGE, /* a valid message; view is filled */
     AMP_INTAKE_BAD,     /* an invalid line, which was reported */
+    AMP_INTAKE_PART,    /* from amp_intake_line only: a chunk or batch, see amp_intake_more */
 };
-/* The next line of what was read. */
+/* The next message of what was read: chunks are reassembled and batches taken apart before. */
 enum amp_intake_got amp_intake_next(struct amp_intake *in, struct amp_view *view,
                                     struct amp_error *err);
 
@@ -54,14 +60,22 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
                                     const struct amp_line *read, struct amp_view *view,
                                     struct amp_error *err);
 
+/* The messages that the last chunk or batch made complete, one a call. Call it until NONE before
+ * the next line. */
+enum amp_intake_got amp_intake_more(struct amp_intake *in, struct amp_view *view,
+                                    struct amp_error *err);
+/* After the last line: drops the messages that are unfinished, one a call. NONE: there are none. */
+enum amp_intake_got amp_intake_unfinished(struct amp_intake *in, struct amp_view *view,
+                                          struct amp_error *err);
+
 /* Reports a message that the checks accepted but the caller refuses, like an invalid line. */
 int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
                       const struct amp_error *why, struct amp_error *err);
 
 /* Appends the answer to the last invalid line, if the protocol of that line falls back to an
  * earlier version or answers the work itself (AOP §1.3: VERSION_FALLBACK with the prompt of version
- * 1, or the RESPONSE that it failed); one line with LF. 1: appended, 0: there is no answer, -1:
- * failure.
+ * 1, or the RESPONSE that it failed), or if it was a message in chunks that was dropped (the
+ * refusal for its sender); one line with LF. 1: appended, 0: there is no answer, -1: failure.
  */
 int amp_intake_answer(const struct amp_intake *in, const struct amp_view *view, int64_t now_ms,
                       struct amp_buf *out, struct amp_error *err);

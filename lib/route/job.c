@@ -263,6 +263,11 @@ void amp_route_job_free(struct job *j)
     if (j->older)
         j->older->newer = j->newer;
     free(j->own);
+    free(j->carried);
+    for (struct job_note *n = j->notes, *other; n; n = other) {
+        other = n->other;
+        free(n);
+    }
     free(j->address.no_recipient);
     free(j->address.name);
     struct amp_jobs_spare *s = j->size < AMP_JOBS_SIZES ? &all->spare[j->size] : NULL;

@@ -45,6 +45,11 @@ struct summary {
     int64_t created_ms, attempt;
 };
 
+/* What a port keeps about a message: the beginning of a larger struct, freed with the message. */
+struct job_note {
+    struct job_note *other;
+};
+
 /* A message, or (answer) a line for the router's own output. */
 struct job {
     struct job *next;          /* in the queue of undecided messages */
@@ -78,8 +83,13 @@ struct job {
     struct job_address address;
     struct stream *stream; /* in which it has a number, or NULL */
     int64_t seq;
-    uint64_t requeued;   /* number of requeues of its dead letter, or 0 */
-    int64_t requeued_ms; /* time of the last one */
+    uint8_t takes;        /* what its recipient registered: AMP_TAKES_ (outlet/units.h) */
+    struct job **carried; /* it is a unit of transport with these messages (outlet/units.h), or NULL
+                           */
+    uint32_t n_carried;
+    struct job_note *notes; /* of the ports that it is or was sent to in chunks */
+    uint64_t requeued;      /* number of requeues of its dead letter, or 0 */
+    int64_t requeued_ms;    /* time of the last one */
 
     struct amp_jobs *all;
     uint32_t size; /* class of its memory */

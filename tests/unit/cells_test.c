@@ -331,6 +331,15 @@ static void machine(const struct amp_fsm *m, const struct cells *cells, size_t n
     TAP_OK(wrong == 0, "%s: each of %u cells goes where it should", m->name, all);
 }
 
+/* SW4RM §5.4: complete and right, or failed; what comes later changes nothing. */
+static const struct cells transfer[] = {
+    {"RECEIVING", "piece>RECEIVING last>ASSEMBLED corrupt>FAILED!chunk_corrupt refuse>FAILED "
+                  "timeout>FAILED!partial_delivery"},
+    {"ASSEMBLED", "piece>ASSEMBLED taken>COMPLETE timeout>FAILED!partial_delivery"},
+    {"COMPLETE", "*piece>COMPLETE"},
+    {"FAILED", "*piece>FAILED"},
+};
+
 int main(void)
 {
 #define MACHINE(name) machine(&amp_##name##_fsm, name, sizeof(name) / sizeof(name[0]))
@@ -349,5 +358,6 @@ int main(void)
     MACHINE(aof_task);
     MACHINE(conflict);
     MACHINE(breaker);
+    MACHINE(transfer);
     return tap_done();
 }

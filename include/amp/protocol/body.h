@@ -32,7 +32,9 @@ AMP_API_BEGIN
     X(TOOL_RESULT, "tool_result")                                                                  \
     X(WORKTREE, "worktree")                                                                        \
     X(NEGOTIATION, "negotiation")                                                                  \
-    X(WORKFLOW, "workflow")
+    X(WORKFLOW, "workflow")                                                                        \
+    X(CHUNK, "chunk")                                                                              \
+    X(BATCH, "batch")
 
 enum amp_kind {
 #define X(id, name) AMP_KIND_##id,
@@ -149,6 +151,16 @@ struct amp_body {
             struct amp_span workflow;
             struct amp_span nodes; /* a JSON object */
         } workflow;
+        struct {
+            struct amp_span transfer, ref, from, protocol, correlation, task; /* of the message */
+            struct amp_span data, digest, whole_digest; /* base64; SHA-256 in hex */
+            int64_t index, count, size, chunk_size, whole_size;
+        } chunk;
+        struct {
+            struct amp_span batch, digest;
+            struct amp_spans messages; /* lines without LF */
+            int64_t count, size;
+        } batch;
     };
 };
 

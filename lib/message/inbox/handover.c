@@ -213,7 +213,8 @@ static uint32_t place_choose(const struct amp_inbox_buffer *b, const bool *held,
             earliest = i;
         if (!lanes)
             break;
-        if (lane < 0 || lane >= AMP_LANE_COUNT || heads[lane].any)
+        if (lane < 0 || lane >= AMP_LANE_COUNT ||
+            (heads[lane].any && p->round >= b->waiting[first[lane]].round))
             continue;
         first[lane] = i;
         heads[lane] = (struct amp_lane_head){

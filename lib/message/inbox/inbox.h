@@ -59,13 +59,15 @@ int amp_inbox_agent_check(struct amp_span agent, struct amp_error *err);
 /* ---- putting (routers) ---- */
 
 struct amp_inbox_options {
-    uint32_t bound;       /* limit of waiting messages; 0: 10 */
-    uint32_t urgent;      /* further places for the lane PRIVILEGED */
-    uint32_t credits;     /* limit of waiting and unfinished messages; 0: none */
-    const char *actor;    /* the owner of the outbox for the answer */
-    struct amp_span line; /* the line for the agent; empty: the message's */
-    enum amp_lane lane;   /* its lane; messages with the same order (0: none) */
-    uint64_t order;       /* never overtake each other */
+    uint32_t bound;         /* limit of waiting messages; 0: 10 */
+    uint32_t urgent;        /* further places for the lane PRIVILEGED */
+    uint32_t credits;       /* limit of waiting and unfinished messages; 0: none */
+    uint32_t producer_most; /* limit of waiting messages of its sender; 0: none */
+    bool fair;              /* the senders of a lane take turns (SW4RM §13.1) */
+    const char *actor;      /* the owner of the outbox for the answer */
+    struct amp_span line;   /* the line for the agent; empty: the message's */
+    enum amp_lane lane;     /* its lane; messages with the same order (0: none) */
+    uint64_t order;         /* never overtake each other */
 };
 enum amp_inbox_put {
     AMP_INBOX_PLACED,
@@ -80,7 +82,8 @@ struct amp_inbox_answer {
 
 /* Puts a message into an agent's inbox. The commit of the delivery also puts the answer (NULL:
  * none) into the outbox of the actor; *entry (may be NULL) identifies it. NO: buffer_full,
- * duplicate_msg_id, bad_agent. Must not be called after amp_store_begin. Ring the bell afterwards.
+ * producer_full, duplicate_msg_id, bad_agent. Must not be called after amp_store_begin. Ring the
+ * bell afterwards.
  */
 int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_view *v,
                   const struct amp_inbox_options *opt, int64_t now_ms,

@@ -194,6 +194,11 @@ bool amp_lane_keys_has(const struct amp_lane_keys *k, uint64_t key)
     return key != 0 && k->n > 0 && key_slot(k, key)->key == key;
 }
 
+uint32_t amp_lane_keys_count(const struct amp_lane_keys *k, uint64_t key)
+{
+    return amp_lane_keys_has(k, key) ? key_slot(k, key)->n : 0;
+}
+
 void amp_lane_keys_drop(struct amp_lane_keys *k, uint64_t key)
 {
     if (key == 0 || k->cap == 0)

@@ -11,13 +11,16 @@
 struct amp_inbox_place {
     struct amp_span id;
     int64_t at_ms, expires_ms, lane, order, size;
-    int64_t own; /* 1: the agent's line differs from the ledger's and is in the delivery */
+    int64_t by;    /* its sender, with fair shares or a limit for senders; 0: not known */
+    int64_t round; /* with fair shares: smaller ones of a lane are first */
+    int64_t own;   /* 1: the agent's line differs from the ledger's and is in the delivery */
 };
 
 /* The record of kind "inboxes". */
 struct amp_inbox_buffer {
     struct amp_span agent;
     int64_t bound, credits, busy_ms, until_ms;
+    int64_t round;                   /* of the message that was taken last */
     struct amp_inbox_place *waiting; /* n_waiting, with room for one more */
     struct amp_span *open;           /* n_open ids that were read, room for one more */
     uint32_t n_waiting, n_open;

@@ -44,16 +44,42 @@ int amp_inbox_key_of(struct amp_span agent, struct amp_span id, struct amp_inbox
 
 struct placing {
     struct amp_inbox_place place;
-    int64_t bound, urgent, credits;
+    int64_t bound, urgent, credits, of_sender;
+    bool fair;
 };
+
+/* The turn of a message: after the earlier ones of its sender and of its conversation, else with
+ * the messages that are next. */
+static int64_t round_of(const struct amp_inbox_buffer *b, const struct placing *p)
+{
+    int64_t round = b->round;
+    for (uint32_t i = 0; i < b->n_waiting; i++) {
+        const struct amp_inbox_place *w = &b->waiting[i];
+        bool same = w->by == p->place.by && w->lane == p->place.lane;
+        int64_t least = !p->fair                                            ? w->round
+                        : same                                              ? w->round + 1
+                        : p->place.order != 0 && w->order == p->place.order ? w->round
+                                                                            : 0;
+        round = least > round ? least : round;
+    }
+    return round;
+}
 
 static int place_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err)
 {
-    const struct placing *p = ctx;
+    struct placing *p = ctx;
+    int64_t of_sender = 0;
     if (amp_inbox_buffer_find(b, p->place.id) < b->n_waiting)
         return 1;
     b->bound = p->bound;
     b->credits = p->credits;
+    for (uint32_t i = 0; i < b->n_waiting; i++)
+        of_sender += p->place.by != 0 && b->waiting[i].by == p->place.by;
+    if (p->of_sender > 0 && of_sender >= p->of_sender)
+        return amp_fail(err, AMP_NO, "producer_full",
+                        "%lld messages of its sender wait in the inbox of %.*s (the limit)",
+                        (long long)of_sender, (int)b->agent.n, b->agent.p);
+    p->place.round = round_of(b, p);
     bool urgent = p->place.lane == AMP_LANE_PRIVILEGED;
     int64_t most = p->bound + (urgent ? p->urgent : 0);
     if (b->n_waiting >= most)
@@ -222,7 +248,11 @@ static int delivery_put(struct amp_store *s, struct putting *p, struct amp_store
         .bound = p->opt->bound > 0 ? p->opt->bound : AMP_INBOX_BOUND,
         .urgent = p->opt->urgent,
         .credits = p->opt->credits,
+        .of_sender = p->opt->producer_most,
+        .fair = p->opt->fair,
     };
+    if (place.fair || place.of_sender > 0)
+        place.place.by = (int64_t)(amp_lane_key_of(v->from) & ORDER_MASK);
     struct amp_inbox_step step = {.now_ms = p->now_ms, .fresh = &fresh, .actor = p->opt->actor};
     bool needs_place;
     if (known.n > 0 && amp_message_record(s, p->known, p->now_ms, NULL, err) < 0)

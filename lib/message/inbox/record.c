@@ -9,7 +9,7 @@
 static const struct amp_rec_field place_fields[] = {
     PLACE(TEXT, "id", id),    PLACE(INT, "at_ms", at_ms), PLACE(INT, "expires_ms", expires_ms),
     PLACE(INT, "lane", lane), PLACE(INT, "order", order), PLACE(INT, "size", size),
-    PLACE(INT, "own", own),
+    PLACE(INT, "by", by),     PLACE(INT, "round", round), PLACE(INT, "own", own),
 };
 AMP_REC_TABLE(place_rec, "a place in an inbox", struct amp_inbox_place, place_fields);
 
@@ -20,6 +20,7 @@ static const struct amp_rec_field buffer_fields[] = {
     BUFFER(INT, "credits", credits),
     BUFFER(INT, "busy_ms", busy_ms),
     BUFFER(INT, "until_ms", until_ms),
+    BUFFER(INT, "round", round),
     AMP_REC_MANY(struct amp_inbox_buffer, "waiting", waiting, &place_rec, true),
     AMP_REC_WORDS(struct amp_inbox_buffer, "open", open, false),
 };
@@ -115,6 +116,8 @@ static int leave_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
     uint32_t i = amp_inbox_buffer_find(b, l->id);
     if (i == b->n_waiting)
         return 1;
+    if (b->waiting[i].round > b->round)
+        b->round = b->waiting[i].round;
     buffer_drop(b, i);
     if (l->open && b->credits > 0)
         b->open[b->n_open++] = l->id;

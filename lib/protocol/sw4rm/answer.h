@@ -12,6 +12,7 @@
 struct amp_sw4rm_said {
     const char *from, *type, *token;
     const char *id;              /* of the message; NULL: a new one */
+    const char *content;         /* its type; NULL: application/json */
     struct amp_span correlation; /* empty: a new one */
     int64_t sequence, now_ms;
 };

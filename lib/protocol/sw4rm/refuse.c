@@ -32,7 +32,8 @@ void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
 {
     char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[128];
     uint16_t part;
-    amp_uuid4(id);
+    if (!said->id)
+        amp_uuid4(id);
     amp_uuid4(flow);
     amp_random(&part, sizeof part);
     amp_time_format(said->now_ms, time);
@@ -46,7 +47,7 @@ void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
     amp_jw_member_int(w, "sequence_number", said->sequence);
     amp_jw_member_int(w, "retry_count", 0);
     amp_jw_member_text(w, "message_type", said->type);
-    amp_jw_member_text(w, "content_type", "application/json");
+    amp_jw_member_text(w, "content_type", said->content ? said->content : "application/json");
     amp_jw_member_uint(w, "content_length", payload.n);
     amp_jw_member_text(w, "idempotency_token", said->token);
     /* Required if hybrid logical clocks are on, which is not known here. */

@@ -93,7 +93,9 @@ enum amp_sw4rm_type amp_sw4rm_type(struct amp_span word);
     X(ACTIVITY_ENTRY, OTHER, NULL, "activity_entry")                                               \
     X(ACTIVITY_ENTRIES, OTHER, NULL, "activity_entries")                                           \
     X(INFERENCE, OTHER, NULL, "inference")                                                         \
-    X(LOG_EVENT, OTHER, NULL, "log_event")
+    X(LOG_EVENT, OTHER, NULL, "log_event")                                                         \
+    X(CHUNK, CHUNK, &chunk, "chunk")                                                               \
+    X(BATCH, BATCH, &batch, "batch")
 
 enum amp_sw4rm_shape {
 #define X(id, kind, body, schema) AMP_SHAPE_##id,
@@ -109,6 +111,10 @@ extern const struct amp_kind_row amp_sw4rm_rows[];
 const struct amp_kind_row *amp_sw4rm_kind_of(const struct amp_view *v);
 /* The shape of a row; AMP_SHAPE_NONE for any other row and NULL. */
 enum amp_sw4rm_shape amp_sw4rm_shape_of(const struct amp_kind_row *row);
+
+/* Content types of chunks and batches (§5.4); both have the same length. */
+#define AMP_SW4RM_CHUNK_TYPE "application/vnd.amp.chunk+json"
+#define AMP_SW4RM_BATCH_TYPE "application/vnd.amp.batch+json"
 
 /* The encoding of a payload in the line, by its content type. */
 enum amp_sw4rm_content {

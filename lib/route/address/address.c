@@ -11,6 +11,7 @@
 #include "base/grow.h"
 #include "protocol/compose/json.h"
 #include "protocol/terms.h"
+#include "route/outlet/units.h"
 #include "json/record.h"
 
 void amp_addresses_turn(struct amp_addresses *a)
@@ -199,6 +200,25 @@ int amp_addresses_takes(const struct amp_addresses *a, struct amp_span agent,
     json_array_foreach (list, i, one) {
         const char *modality = json_string_value(one);
         *yes = *yes || (modality && modality_fits(amp_span_str(modality), content_type));
+    }
+    return 0;
+}
+
+int amp_addresses_units(const struct amp_addresses *a, struct amp_span agent, uint8_t *takes,
+                        struct amp_error *err)
+{
+    json_auto_t *descriptor = NULL;
+    uint8_t state;
+    size_t i;
+    const json_t *one;
+    *takes = 0;
+    if (descriptor_find(a, agent, &state, &descriptor, err) < 0)
+        return -1;
+    json_array_foreach (json_object_get(descriptor, "modalities_supported"), i, one) {
+        const char *modality = json_string_value(one);
+        *takes |= modality && strcasecmp(modality, AMP_UNIT_CHUNK_TYPE) == 0 ? AMP_TAKES_CHUNKS : 0;
+        *takes |=
+            modality && strcasecmp(modality, AMP_UNIT_BATCH_TYPE) == 0 ? AMP_TAKES_BATCHES : 0;
     }
     return 0;
 }

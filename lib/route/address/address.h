@@ -57,6 +57,10 @@ int amp_addresses_lane(struct amp_addresses *a, struct amp_span agent, enum amp_
  * types. */
 int amp_addresses_takes(const struct amp_addresses *a, struct amp_span agent,
                         struct amp_span content_type, bool *yes, struct amp_error *err);
+/* The units of transport that it registered among its modalities, by name: AMP_TAKES_ of
+ * outlet/units.h. */
+int amp_addresses_units(const struct amp_addresses *a, struct amp_span agent, uint8_t *takes,
+                        struct amp_error *err);
 /* A turn begins: the directory is read again when it is needed. */
 void amp_addresses_turn(struct amp_addresses *a);
 

@@ -162,6 +162,16 @@ static int types_check(const struct amp_addressing *a, struct job *j, const stru
     return 0;
 }
 
+/* What the recipients take, if it matters. */
+static int units_look(const struct amp_addressing *a, struct job *j, struct amp_error *err)
+{
+    bool matters = a->run->store && amp_outlets_units(a->outlets);
+    for (struct job *kid = j->address.kids; kid && matters; kid = kid->next)
+        if (amp_addresses_units(&a->book, amp_span_str(kid->address.name), &kid->takes, err) < 0)
+            return -1;
+    return 0;
+}
+
 /* Refuses work about a worktree for recipients that are not bound to one. */
 static int worktrees_check(const struct amp_addressing *a, struct job *j, const struct amp_view *v,
                            struct amp_error *err)
@@ -186,7 +196,7 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
     if (!a->started || (!j->address.is_group && !may_hold(a, j)))
         return 0;
     if (j->address.is_group) /* an earlier run found the recipients */
-        return recipients_fill(a, j, v, err);
+        return recipients_fill(a, j, v, err) < 0 ? -1 : units_look(a, j, err);
     if (amp_addresses_find(&a->book, v, &to, &why) < 0) {
         if (why.status != AMP_NO) {
             *err = why;
@@ -211,7 +221,8 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
         j->address.no_recipient->seed_code = amp_address_seed_code(v, why.code);
         j->address.no_recipient->retryable = amp_address_is_temporary(why.code);
     }
-    return recipients_fill(a, j, v, err) < 0 || types_check(a, j, v, err) < 0
+    return recipients_fill(a, j, v, err) < 0 || types_check(a, j, v, err) < 0 ||
+                   units_look(a, j, err) < 0
                ? -1
                : worktrees_check(a, j, v, err);
 }

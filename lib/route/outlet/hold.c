@@ -60,7 +60,7 @@ const struct amp_pause *amp_route_hold_find(struct amp_route_hold *h, const stru
     static const struct amp_check_options any = {0};
     const struct amp_pauses *p = &h->pauses.now;
     struct amp_view v;
-    if (p->n_v == 0 || j->answer || j->copy)
+    if (p->n_v == 0 || j->answer || j->copy || j->carried)
         return NULL;
     const struct amp_pause *all = amp_pauses_find(p, AMP_SPAN(""), AMP_SPAN(""));
     if (!h->reader && !(h->reader = amp_reader_new(NULL, NULL)))

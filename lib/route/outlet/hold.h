@@ -1,7 +1,7 @@
 /*
  * Whether people hold a message back (hitl-prompt-suspend(1)): because they suspended everything,
- * the agent that gets it, or the task whose work it is. The answers of the router and copies of
- * --tee are never held.
+ * the agent that gets it, or the task whose work it is. The answers of the router, copies of --tee,
+ * and chunks and batches that a port has are never held.
  */
 #ifndef AMP_ROUTE_OUTLET_HOLD_H
 #define AMP_ROUTE_OUTLET_HOLD_H

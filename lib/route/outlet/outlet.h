@@ -10,6 +10,7 @@
 #include "message/inbox/lane.h"
 #include "port/port.h"
 #include "route/job.h"
+#include "route/outlet/units.h"
 #include "route/run.h"
 
 #define PORTS_MAX     1100 /* above the number of agents that a message may name */
@@ -29,9 +30,11 @@ struct amp_outlets_options {
     struct amp_port_options port;
     const char *const *inbounds; /* [PORT=]N: messages that may wait for each, or for that one */
     int n_inbounds;
-    int64_t patience_ms; /* the longest wait of the input for a full port's reader */
-    uint32_t credits;    /* of an agent's port; 0: no limit */
-    bool fair;           /* the producers of a lane take turns */
+    int64_t patience_ms;           /* the longest wait of the input for a full port's reader */
+    uint32_t credits;              /* of an agent's port; 0: no limit */
+    bool fair;                     /* the producers of a lane take turns */
+    uint32_t producer_waiting;     /* messages of one producer that may wait; 0: any number */
+    struct amp_units_wanted units; /* chunks and batches */
 };
 
 struct amp_outlet_events {
@@ -82,6 +85,8 @@ struct amp_outlet_info {
     bool network;    /* its messages leave this machine */
     bool prompt;     /* written messages have arrived, and any number may wait */
 };
+/* Whether messages go in chunks or batches to receivers that take them. */
+bool amp_outlets_units(const struct amp_outlets *o);
 /* Valid as long as the outlet. */
 const struct amp_outlet_info *amp_outlet_info(const struct amp_outlets *o, uint32_t outlet);
 /* Fills the limit and the lane of a message in an inbox. */

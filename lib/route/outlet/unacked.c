@@ -12,6 +12,7 @@
 #include "message/record/record.h"
 #include "protocol/terms.h"
 #include "route/count.h"
+#include "route/outlet/units.h"
 #include "route/record.h"
 
 #define LOOK_GAP_MS      10
@@ -250,11 +251,17 @@ static int all_redeliver(struct amp_unacked *u, struct amp_error *err)
         n++;
     if (redelivery_record(u, n, err) < 0)
         return -1;
+    n = 0;
     for (uint32_t i = 0; i < u->n; i++)
-        lines[i] = (struct amp_port_line){.number = u->v[i].number,
-                                          .tag = (uintptr_t)u->v[i].job,
-                                          .line = {u->v[i].job->line, u->v[i].job->n}};
-    if (amp_port_again(u->port, lines, u->n, err) < 0)
+        if (!amp_chunks_of(u->v[i].job, u))
+            lines[n++] = (struct amp_port_line){.number = u->v[i].number,
+                                                .tag = (uintptr_t)u->v[i].job,
+                                                .line = {u->v[i].job->line, u->v[i].job->n}};
+    for (uint32_t i = u->n; i-- > 0;)
+        if (amp_chunks_of(u->v[i].job, u) && u->shared->again(u->shared->again_ctx, u, u->v[i].job,
+                                                              u->v[i].number >= first, err) < 0)
+            return -1;
+    if (amp_port_again(u->port, lines, n, err) < 0)
         return -1;
     u->n = 0;
     u->bytes = 0;

@@ -4,7 +4,7 @@
  * that a port keeps messages that need an acknowledgement and are in the ledger; their entries in
  * the outbox are closed when the ledger has them as read. An agent's port with credits keeps them
  * without a ledger too. It takes no more messages than its credits until an acknowledgement passes
- * the router or is in the ledger. Only outlet.c uses the members.
+ * the router or is in the ledger. Only outlets.c and give.c use the members.
  */
 #ifndef AMP_ROUTE_UNACKED_H
 #define AMP_ROUTE_UNACKED_H
@@ -16,12 +16,18 @@
 
 #define UNACKED_MAX 1024 /* of a port without credits; beyond it the oldest is dropped */
 
+struct amp_unacked;
 /* Shared by the ports of a router. */
 struct amp_unacked_shared {
     struct amp_route_run *run;
     /* A kept message is acknowledged or dropped: its port no longer uses the job. */
     void (*leave)(void *ctx, struct job *j);
     void *ctx;
+    /* A kept message that was sent in chunks must be sent again, before all others of the port.
+     * unread: its last chunk was not read. */
+    int (*again)(void *ctx, struct amp_unacked *u, struct job *j, bool unread,
+                 struct amp_error *err);
+    void *again_ctx;
     struct amp_wake wake; /* with credits: of the log; else its descriptors are -1 */
     uint64_t log_moves;   /* how often the log changed, from 1 on */
 };

@@ -7,6 +7,8 @@
 
 #include <amp/base/clock.h>
 
+#include "route/outlet/units.h"
+
 #define HELD AMP_LANE_COUNT
 
 void amp_waiting_init(struct amp_waiting *w, const struct amp_lane_rules *rules)
@@ -23,10 +25,21 @@ int amp_waiting_share(struct amp_waiting *w, struct amp_error *err)
     return w->shares ? 0 : amp_fail_memory(err);
 }
 
-static struct amp_waiting_share *share_of(struct amp_waiting *w, const struct job *j, int lane)
+/* 0: it has none. */
+static uint64_t producer_of(const struct job *j)
 {
     const struct job *of = j->address.of ? j->address.of : j;
-    uint64_t key = amp_lane_key_of(of->summary.known ? of->summary.from : AMP_SPAN(""));
+    return amp_lane_key_of(of->summary.known ? of->summary.from : AMP_SPAN(""));
+}
+
+uint32_t amp_waiting_of(const struct amp_waiting *w, const struct job *j)
+{
+    return w->counts ? amp_lane_keys_count(&w->producers, producer_of(j)) : 0;
+}
+
+static struct amp_waiting_share *share_of(struct amp_waiting *w, const struct job *j, int lane)
+{
+    uint64_t key = producer_of(j);
     return &w->shares->of[lane][(key ^ key >> 32) % AMP_WAITING_SHARES];
 }
 
@@ -73,6 +86,7 @@ void amp_waiting_release(struct amp_waiting *w)
     free(w->shares);
     amp_lane_keys_release(&w->keys);
     amp_lane_keys_release(&w->held_keys);
+    amp_lane_keys_release(&w->producers);
 }
 
 static int place_make(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
@@ -81,8 +95,14 @@ static int place_make(struct amp_waiting *w, struct job *j, enum amp_lane lane, 
     struct amp_waiting_place *p = w->spare;
     if (!p && !(w->spare = p = calloc(1, sizeof(*p))))
         return amp_fail_memory(err);
-    if (amp_lane_keys_add(&w->keys, j->order, &lane, err) < 0)
+    enum amp_lane any = lane;
+    if (w->counts && amp_lane_keys_add(&w->producers, producer_of(j), &any, err) < 0)
         return -1;
+    if (amp_lane_keys_add(&w->keys, j->order, &lane, err) < 0) {
+        if (w->counts)
+            amp_lane_keys_drop(&w->producers, producer_of(j));
+        return -1;
+    }
     w->spare = p->next;
     *p = (struct amp_waiting_place){
         .job = j, .since_ms = now_ms, .lane = lane, .number = ++w->newest};
@@ -114,6 +134,36 @@ int amp_waiting_join(struct amp_waiting *w, struct job *j, enum amp_lane lane, i
     return 0;
 }
 
+static void place_first(struct amp_waiting *w, struct amp_waiting_place *p)
+{
+    int lane = (int)p->lane;
+    struct amp_waiting_place **at = &w->line[lane].first;
+    if (w->shares) {
+        struct amp_waiting_share *s = share_of(w, p->job, lane);
+        p->round = w->shares->round[lane] + 1;
+        s->n++;
+        s->round = s->round > p->round ? s->round : p->round;
+        while (*at && (*at)->round <= p->round && share_of(w, (*at)->job, lane) != s)
+            at = &(*at)->next;
+    }
+    p->next = *at;
+    *at = p;
+    if (!p->next)
+        w->line[lane].last = &p->next;
+}
+
+int amp_waiting_again(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t since_ms,
+                      struct amp_error *err)
+{
+    struct amp_waiting_place *p = NULL;
+    if (place_make(w, j, lane, since_ms, &p, err) < 0)
+        return -1;
+    p->number = 0;
+    place_first(w, p);
+    w->n++;
+    return 0;
+}
+
 /* Removes the first message of a lane, or of the held ones. */
 static struct job *lane_leave(struct amp_waiting *w, int at)
 {
@@ -134,6 +184,8 @@ static struct job *lane_leave(struct amp_waiting *w, int at)
     }
     w->bytes -= j->n + 1;
     amp_lane_keys_drop(&w->keys, j->order);
+    if (w->counts)
+        amp_lane_keys_drop(&w->producers, producer_of(j));
     p->next = w->spare;
     w->spare = p;
     return j;
@@ -222,6 +274,13 @@ int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct
 
 /* ---- leaving ---- */
 
+/* The bytes that the job's turn sends. */
+static size_t turn_bytes(const struct job *j)
+{
+    const struct job_chunks *c = (const struct job_chunks *)(const void *)j->notes;
+    return c && j->n > c->t.chunk_size ? c->t.chunk_size : j->n;
+}
+
 struct job *amp_waiting_next(struct amp_waiting *w, int64_t now_ms, struct amp_lane_turn *turn,
                              int64_t *since_ms)
 {
@@ -229,7 +288,7 @@ struct job *amp_waiting_next(struct amp_waiting *w, int64_t now_ms, struct amp_l
     for (int i = 0; i < AMP_LANE_COUNT; i++) {
         const struct amp_waiting_place *p = w->line[i].first;
         if (p)
-            heads[i] = (struct amp_lane_head){true, p->job->n, p->since_ms};
+            heads[i] = (struct amp_lane_head){true, turn_bytes(p->job), p->since_ms};
     }
     *turn = amp_lanes_next(&w->lanes, heads, now_ms);
     *since_ms = w->line[turn->lane].first->since_ms;

@@ -1,6 +1,6 @@
 /* The messages that wait for one port, in its lanes; message/inbox/lane.h selects the next one.
  * Beside the lanes are the messages that people hold back, in the order of their arrival. Only
- * outlet.c uses it and its members. */
+ * outlets.c and give.c use it and its members. */
 #ifndef AMP_ROUTE_WAITING_H
 #define AMP_ROUTE_WAITING_H
 
@@ -38,6 +38,8 @@ struct amp_waiting {
     int64_t newest, oldest;            /* numbers */
     int64_t next_earlier;              /* of a message that came before all others; 0: none comes */
     size_t bytes;                      /* of both */
+    bool counts;                       /* the messages of each producer, */
+    struct amp_lane_keys producers;    /* by the producer's name */
     struct amp_waiting_shares *shares; /* NULL: a lane is in the order of arrival */
 };
 /* The caller owns the rules and may change them. The struct must not move. */
@@ -45,9 +47,15 @@ int amp_waiting_share(struct amp_waiting *w, struct amp_error *err); /* after in
 void amp_waiting_init(struct amp_waiting *w, const struct amp_lane_rules *rules);
 void amp_waiting_release(struct amp_waiting *w); /* does not free the jobs */
 
+/* The waiting messages of the job's producer, if `counts` was set after init. */
+uint32_t amp_waiting_of(const struct amp_waiting *w, const struct job *j);
 /* Adds a message. Messages with one order stay in the lane of the first of them. */
 int amp_waiting_join(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
                      struct amp_error *err);
+/* Adds a message of which a part was sent: it is the next one of its lane; with fair shares after
+ * one of each other producer. */
+int amp_waiting_again(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t since_ms,
+                      struct amp_error *err);
 /* Adds a message that is held back. */
 int amp_waiting_hold(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
                      struct amp_error *err);

@@ -58,7 +58,8 @@ bool amp_direct_take(struct amp_router *r, struct amp_span line)
     struct amp_error err;
     if (!r->direct.open || r->undecided.first ||
         amp_reader_line(r->intake.reader, line, &r->direct.check, &v, NULL, NULL, &err) != 1 ||
-        v.text.p != v.message.p || has_nul(v.tape))
+        v.text.p != v.message.p || v.kind == AMP_KIND_CHUNK || v.kind == AMP_KIND_BATCH ||
+        has_nul(v.tape))
         return false;
     const struct rule *rule = rule_find(r, &v);
     if (!rule || !amp_outlet_write(r->outlets, rule->port, line))

@@ -117,7 +117,8 @@ static void inbox_deliver(struct amp_router *r, struct job *j, struct amp_span a
         amp_keeper_duplicate(r->keeper, j, &err);
     } else {
         amp_keeper_refuse(r->keeper, j, err.code, err.what, port,
-                          strcmp(err.code, "buffer_full") == 0);
+                          strcmp(err.code, "buffer_full") == 0 ||
+                              strcmp(err.code, "producer_full") == 0);
     }
 }
 

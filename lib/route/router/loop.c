@@ -140,6 +140,39 @@ static int sender_check(struct amp_router *r, const struct amp_view *v, struct a
     return amp_intake_refuse(&r->intake, v, &why, err) < 0 ? -1 : 0;
 }
 
+/* Takes what the intake returned for a line: a message, or a report. */
+static int taken_line(struct amp_router *r, struct batch *b, enum amp_intake_got got,
+                      const struct amp_view *v, struct amp_error *err)
+{
+    if (got == AMP_INTAKE_BAD) {
+        r->run.voice->status(AMP_NO);
+        if (malformed_answer(r, v, err) < 0)
+            return -1;
+        /* A message in chunks that was dropped is not here, so that it cannot be a dead letter. */
+        return r->intake.dropped.why.code[0] ? 0 : malformed_refuse(r, v, err);
+    }
+    int rc = r->opt->from_network || amp_tokens_are_needed() ? sender_check(r, v, err) : 1;
+    if (rc <= 0)
+        return rc < 0 ? -1 : malformed_refuse(r, v, err);
+    if (b->n > 0 && (b->n == AMP_ROUTE_BATCH_MAX || b->bytes + v->line.n > BATCH_BYTES) &&
+        batch_commit(r, b, err) < 0)
+        return -1;
+    return message_take(r, b, v, err);
+}
+
+/* The messages that a chunk or batch made complete. A message from chunks is recorded before the
+ * next one is asked for. */
+static int parts_take(struct amp_router *r, struct batch *b, struct amp_error *err)
+{
+    struct amp_view v;
+    enum amp_intake_got got;
+    while ((got = amp_intake_more(&r->intake, &v, err)) > AMP_INTAKE_NONE)
+        if (taken_line(r, b, got, &v, err) < 0 ||
+            (amp_units_hold(r->intake.units) && batch_commit(r, b, err) < 0))
+            return -1;
+    return (int)got;
+}
+
 static int line_take(struct amp_router *r, struct batch *b, enum amp_line_result got,
                      const struct amp_line *line, struct amp_error *err)
 {
@@ -148,20 +181,21 @@ static int line_take(struct amp_router *r, struct batch *b, enum amp_line_result
         return -1;
     if (got == AMP_LINE && amp_direct_take(r, line->bytes))
         return 0;
-    int rc = amp_intake_line(&r->intake, got, line, &v, err);
-    if (rc < 0)
+    enum amp_intake_got took = amp_intake_line(&r->intake, got, line, &v, err);
+    if (took == AMP_INTAKE_FAILED)
         return -1;
-    if (rc == AMP_INTAKE_BAD) {
-        r->run.voice->status(AMP_NO);
-        return malformed_answer(r, &v, err) < 0 ? -1 : malformed_refuse(r, &v, err);
-    }
-    rc = r->opt->from_network || amp_tokens_are_needed() ? sender_check(r, &v, err) : 1;
-    if (rc <= 0)
-        return rc < 0 ? -1 : malformed_refuse(r, &v, err);
-    if (b->n > 0 && (b->n == AMP_ROUTE_BATCH_MAX || b->bytes + v.line.n > BATCH_BYTES) &&
-        batch_commit(r, b, err) < 0)
-        return -1;
-    return message_take(r, b, &v, err);
+    return took == AMP_INTAKE_PART ? parts_take(r, b, err) : taken_line(r, b, took, &v, err);
+}
+
+/* At the end of input: messages whose chunks did not all come. */
+static int unfinished_take(struct amp_router *r, struct batch *b, struct amp_error *err)
+{
+    struct amp_view v;
+    enum amp_intake_got got;
+    while ((got = amp_intake_unfinished(&r->intake, &v, err)) > AMP_INTAKE_NONE)
+        if (taken_line(r, b, got, &v, err) < 0)
+            return -1;
+    return (int)got;
 }
 
 /* Routes all complete lines that were read. */
@@ -169,11 +203,13 @@ static int lines_take(struct amp_router *r, struct amp_error *err)
 {
     struct batch b = {.n = 0};
     struct amp_line line;
-    enum amp_line_result got;
+    enum amp_line_result got = AMP_LINE_MORE;
     int rc = 0;
     amp_addressing_turn(r->addressing);
     while (rc == 0 && (got = amp_lines_next(&r->intake.lines, &line)) <= AMP_LINE_TOO_LONG)
         rc = line_take(r, &b, got, &line, err);
+    if (rc == 0 && r->intake.units && got == AMP_LINE_END)
+        rc = unfinished_take(r, &b, err);
     if (rc == 0)
         rc = batch_commit(r, &b, err);
     while (b.n > 0)

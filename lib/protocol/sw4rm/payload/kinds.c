@@ -1,5 +1,6 @@
 /* SW4RM: the tables that fill the body of each shape, and the row of a message. */
 #include <stddef.h>
+#include <string.h>
 
 #include "protocol/sw4rm/sw4rm.h"
 
@@ -137,7 +138,36 @@ static const struct amp_fill_table tool_result = AMP_FILL_TABLE(struct amp_body,
 /* An acknowledgement is expected within ten seconds (§11). The rules read the tape, so a bare view
  * needs no body. */
 enum { ACK_SECONDS = 10 };
-#define ACKED(k) ((k) != AMP_KIND_ACK && (k) != AMP_KIND_NACK)
+static const struct amp_fill_row chunk_rows[] = {
+    {AMP_AT("/transfer"), AMP_AS_TEXT, B(chunk.transfer), 0, NULL},
+    {AMP_AT("/message_id"), AMP_AS_TEXT, B(chunk.ref), 0, NULL},
+    {AMP_AT("/producer_id"), AMP_AS_TEXT, B(chunk.from), 0, NULL},
+    {AMP_AT("/protocol"), AMP_AS_TEXT, B(chunk.protocol), 0, NULL},
+    {AMP_AT("/correlation_id"), AMP_AS_TEXT, B(chunk.correlation), 0, NULL},
+    {AMP_AT("/task_id"), AMP_AS_TEXT, B(chunk.task), 0, NULL},
+    {AMP_AT("/index"), AMP_AS_INT, B(chunk.index), 0, NULL},
+    {AMP_AT("/count"), AMP_AS_INT, B(chunk.count), 0, NULL},
+    {AMP_AT("/size"), AMP_AS_INT, B(chunk.size), 0, NULL},
+    {AMP_AT("/chunk_size"), AMP_AS_INT, B(chunk.chunk_size), 0, NULL},
+    {AMP_AT("/total_size"), AMP_AS_INT, B(chunk.whole_size), 0, NULL},
+    {AMP_AT("/sha256"), AMP_AS_TEXT, B(chunk.digest), 0, NULL},
+    {AMP_AT("/total_sha256"), AMP_AS_TEXT, B(chunk.whole_digest), 0, NULL},
+    {AMP_AT("/data"), AMP_AS_TEXT, B(chunk.data), 0, NULL},
+};
+static const struct amp_fill_table chunk = AMP_FILL_TABLE(struct amp_body, chunk_rows);
+
+static const struct amp_fill_row batch_rows[] = {
+    {AMP_AT("/batch"), AMP_AS_TEXT, B(batch.batch), 0, NULL},
+    {AMP_AT("/count"), AMP_AS_INT, B(batch.count), 0, NULL},
+    {AMP_AT("/size"), AMP_AS_INT, B(batch.size), 0, NULL},
+    {AMP_AT("/sha256"), AMP_AS_TEXT, B(batch.digest), 0, NULL},
+    {AMP_AT("/messages"), AMP_AS_TEXTS, B(batch.messages), 0, NULL},
+};
+static const struct amp_fill_table batch = AMP_FILL_TABLE(struct amp_body, batch_rows);
+
+/* Chunks, batches and acknowledgements are not acknowledged themselves. */
+#define ACKED(k)                                                                                   \
+    ((k) != AMP_KIND_ACK && (k) != AMP_KIND_NACK && (k) != AMP_KIND_CHUNK && (k) != AMP_KIND_BATCH)
 
 const struct amp_kind_row amp_sw4rm_rows[] = {
 #define X(id, k, fill, file)                                                                       \
@@ -170,6 +200,13 @@ const struct amp_kind_row *amp_sw4rm_kind_of(const struct amp_view *v)
     if (v->payload != AMP_TOK_NONE && v->content_type.n > 0 &&
         amp_sw4rm_content(v->content_type) != AMP_SW4RM_JSON)
         return &opaque_rows[type];
+    if (v->content_type.n == sizeof AMP_SW4RM_CHUNK_TYPE - 1 && type == AMP_SW4RM_DATA &&
+        v->payload != AMP_TOK_NONE) {
+        if (memcmp(v->content_type.p, AMP_SW4RM_CHUNK_TYPE, v->content_type.n) == 0)
+            return &amp_sw4rm_rows[AMP_SHAPE_CHUNK];
+        if (memcmp(v->content_type.p, AMP_SW4RM_BATCH_TYPE, v->content_type.n) == 0)
+            return &amp_sw4rm_rows[AMP_SHAPE_BATCH];
+    }
     enum amp_sw4rm_shape shape = amp_sw4rm_shape(v, type);
     return shape == AMP_SHAPE_NONE ? &free_rows[type] : &amp_sw4rm_rows[shape];
 }

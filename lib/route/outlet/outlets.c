@@ -18,49 +18,13 @@
 #include "base/backoff.h"
 #include "message/ledger/timeouts.h"
 #include "route/count.h"
-#include "route/outlet/hold.h"
-#include "route/outlet/unacked.h"
-#include "route/outlet/waiting.h"
+#include "route/outlet/private.h"
 
 #define EARNS_OF   100                /* messages after which the full patience is restored */
-#define AHEAD_OF   4                  /* this part of a bounded buffer may be unread in the pipe */
 #define LISTENS_MS 1000               /* the longest wait for a port of copies at the end */
 #define ENOUGH     ((size_t)64 << 10) /* bytes for one write */
 
 static const struct amp_backoff looks = {.first_ms = 1, .most_ms = 50};
-
-struct outlet {
-    struct amp_outlet_info is;
-    char *spec;
-    struct amp_port *port;      /* NULL: an action */
-    struct amp_unacked unacked; /* of the port */
-    uint32_t inbound;           /* limit of waiting and unread messages; 0: no limit */
-    struct amp_waiting waiting; /* for the port */
-    int64_t patience_ms;        /* the rest of the input's time to wait for it */
-    bool blocks;                /* it was full when the input began to wait this time */
-    uint64_t given, taken;
-    uint64_t refused; /* buffer_full */
-    bool leaving;     /* no route leads there any more */
-    bool closed;
-    bool listens; /* gets copies only; the router does not wait for it */
-    char *agent;  /* whose port it is, or NULL: nobody's, or of several agents */
-    bool shared;
-    bool recalls; /* messages of its attempts may have to be taken back */
-    bool told;    /* that messages are held */
-};
-
-struct amp_outlets {
-    struct amp_route_run *run;
-    const struct amp_outlets_options *opt;
-    const struct amp_lane_rules *rules;
-    struct amp_outlet_events events;
-    struct amp_unacked_shared unacked;
-    struct amp_route_hold hold;
-    struct outlet *v[PORTS_MAX];
-    uint32_t n;
-    uint32_t stepping; /* the outlet whose port reports outcomes now */
-    int64_t look_gap_ms;
-};
 
 static const struct {
     const char *word;
@@ -87,7 +51,7 @@ static int target_open(struct outlet *t, const struct amp_port_options *opt, str
     if (amp_port_new(t->spec, opt, &t->port, err) < 0)
         return -1;
     t->is.network = amp_port_is_network(t->port);
-    t->is.prompt = amp_port_has(t->port, AMP_PORT_PROMPT) && !t->inbound;
+    t->is.prompt = amp_port_has(t->port, AMP_PORT_PROMPT) && !t->inbound && !t->takes;
     return 0;
 }
 
@@ -116,7 +80,9 @@ static int outlet_new(struct amp_outlets *o, const char *spec, uint32_t inbound,
     t->inbound = inbound;
     t->patience_ms = o->opt->patience_ms;
     amp_waiting_init(&t->waiting, o->rules);
-    if ((o->opt->fair && amp_waiting_share(&t->waiting, err) < 0) || target_open(t, opt, err) < 0) {
+    t->waiting.counts = o->opt->producer_waiting > 0;
+    if (amp_takes_of(&o->opt->units, spec, &t->takes, err) < 0 ||
+        (o->opt->fair && amp_waiting_share(&t->waiting, err) < 0) || target_open(t, opt, err) < 0) {
         outlet_free(t);
         return -1;
     }
@@ -137,8 +103,12 @@ int amp_outlets_new(struct amp_route_run *run, const struct amp_outlets_options 
     o->opt = opt;
     o->rules = lanes;
     o->events = *events;
-    o->unacked = (struct amp_unacked_shared){
-        .run = run, .leave = events->leave, .ctx = events->ctx, .wake = {.log = -1, .timer = -1}};
+    o->unacked = (struct amp_unacked_shared){.run = run,
+                                             .leave = events->leave,
+                                             .ctx = events->ctx,
+                                             .again = amp_outlet_again,
+                                             .again_ctx = o,
+                                             .wake = {.log = -1, .timer = -1}};
     amp_route_hold_init(&o->hold, run);
     *out = o;
     return 0;
@@ -292,6 +262,11 @@ const struct amp_outlet_info *amp_outlet_info(const struct amp_outlets *o, uint3
     return &o->v[outlet]->is;
 }
 
+bool amp_outlets_units(const struct amp_outlets *o)
+{
+    return o->opt->units.chunk > 0 || o->opt->units.batch > 1;
+}
+
 void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct job *j,
                             struct amp_inbox_options *opt)
 {
@@ -302,6 +277,8 @@ void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct
     opt->lane = amp_lanes_admit(&t->waiting.lanes, j->lane, o->run->now_ms);
     opt->order = j->order;
     opt->credits = o->opt->credits;
+    opt->producer_most = o->opt->producer_waiting;
+    opt->fair = o->opt->fair;
 }
 
 void amp_outlets_look(struct amp_outlets *o, struct job *j, const struct amp_view *v)
@@ -314,12 +291,7 @@ void amp_outlets_look(struct amp_outlets *o, struct job *j, const struct amp_vie
     }
 }
 
-/* ---- giving ---- */
-
-static uint32_t ahead_of(const struct outlet *t)
-{
-    return t->inbound ? (t->inbound + AHEAD_OF - 1) / AHEAD_OF : 0;
-}
+/* ---- counting ---- */
 
 static uint32_t depth_of(const struct outlet *t)
 {
@@ -329,48 +301,6 @@ static uint32_t depth_of(const struct outlet *t)
 static size_t bytes_of(const struct outlet *t)
 {
     return t->waiting.bytes + amp_port_pending(t->port);
-}
-
-static bool takes_more(const struct outlet *t)
-{
-    return !amp_unacked_full(&t->unacked) && amp_port_room(t->port, ahead_of(t));
-}
-
-static int job_give(struct amp_outlets *o, struct outlet *t, struct job *j, int64_t since_ms,
-                    struct amp_error *err)
-{
-    if (amp_port_offer(t->port, amp_span_str(j->id), (struct amp_span){j->line, j->n}, (uintptr_t)j,
-                       since_ms, err) < 0) {
-        if (err->status != AMP_INTERRUPTED)
-            return -1;
-        /* The message is neither delivered nor refused. */
-        amp_route_break(o->run, err);
-        return 0;
-    }
-    t->given++;
-    t->unacked.away += j->wants_ack;
-    amp_route_count_job(o->run, AMP_METRIC_SENT, t->spec, j);
-    return 0;
-}
-
-static void urgent_report(struct amp_outlets *o, const struct outlet *t, const struct job *j)
-{
-    amp_route_count_job(o->run, AMP_METRIC_URGENT, t->spec, j);
-    if (o->run->verbose)
-        o->run->voice->note("%s: urgent: %s", t->spec, j->id);
-}
-
-static void turn_report(struct amp_outlets *o, const struct outlet *t, const struct job *j,
-                        const struct amp_lane_turn *turn)
-{
-    amp_route_count_waited(o->run, t->spec, turn->waited_ms);
-    if (turn->starved) {
-        amp_route_count_job(o->run, AMP_METRIC_STARVATION, t->spec, j);
-        o->run->voice->warn("%s: a %s message waited %lld ms while others went: %s", t->spec,
-                            amp_lane_name(turn->lane), (long long)turn->waited_ms, j->id);
-    }
-    if (turn->urgent)
-        urgent_report(o, t, j);
 }
 
 /* The lane of a message that requests the urgent lane. */
@@ -477,11 +407,18 @@ static void held_look(struct amp_outlets *o)
 int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, struct amp_error *err)
 {
     struct outlet *t = o->v[outlet];
+    bool units = false;
     if (t->inbound && depth_of(t) >= t->inbound) {
         t->refused++;
         return amp_fail(err, AMP_NO, "buffer_full", "%u %s already waiting (the limit)", t->inbound,
                         t->inbound == 1 ? "message is" : "messages are");
     }
+    uint32_t of = amp_waiting_of(&t->waiting, j);
+    if (t->waiting.counts && of >= o->opt->producer_waiting && j->kind != AMP_KIND_ACK &&
+        j->kind != AMP_KIND_NACK)
+        return amp_fail(err, AMP_NO, "producer_full",
+                        "%u %s of its sender already waiting (the limit)", of,
+                        of == 1 ? "message is" : "messages are");
     size_t bytes = bytes_of(t);
     if (bytes + j->n + 1 > o->opt->port.max_pending) {
         t->refused++;
@@ -493,13 +430,15 @@ int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, stru
     amp_route_count_placed(o->run, t->spec, j);
     if (is_held(o, t, j))
         return amp_waiting_hold(&t->waiting, j, lane, o->run->now_ms, err);
-    if (t->waiting.n > 0 || !takes_more(t))
+    if ((t->takes | j->takes) && amp_outlet_prepare(o, t, j, &units, err) < 0)
+        return -1;
+    if (t->waiting.n > 0 || !amp_outlet_takes_more(t) || units)
         return amp_waiting_join(&t->waiting, j, lane, o->run->now_ms, err);
     if (lane == AMP_LANE_PRIVILEGED) {
         t->waiting.lanes.urgent++;
-        urgent_report(o, t, j);
+        amp_outlet_say_urgent(o, t, j);
     }
-    return job_give(o, t, j, o->run->now_ms, err);
+    return amp_outlet_give(o, t, j, o->run->now_ms, err);
 }
 
 int amp_outlets_answer(struct amp_outlets *o, struct job *answer, struct amp_error *err)
@@ -525,13 +464,6 @@ bool amp_outlet_write(struct amp_outlets *o, uint32_t outlet, struct amp_span li
     return true;
 }
 
-/* Reports the failure of a message that the port never got. */
-static void job_fail(struct amp_outlets *o, uint32_t outlet, struct job *j,
-                     const struct amp_error *why)
-{
-    o->events.done(o->events.ctx, j, outlet, why, false);
-}
-
 static void expired_drop(struct amp_outlets *o, uint32_t outlet)
 {
     struct outlet *t = o->v[outlet];
@@ -540,7 +472,7 @@ static void expired_drop(struct amp_outlets *o, uint32_t outlet)
         struct amp_error why;
         amp_fail(&why, AMP_NO, amp_route_job_expired_code(j),
                  "its time to live passed while it waited for %.200s", t->spec);
-        job_fail(o, outlet, j, &why);
+        amp_outlet_fail(o, outlet, j, &why);
     }
 }
 
@@ -562,20 +494,8 @@ static void hopeless_drop(struct amp_outlets *o, uint32_t outlet)
         uint32_t away = t->unacked.away;
         amp_fail(&why, AMP_NO, "buffer_full", "%u %s unacknowledged (the limit)", away,
                  away == 1 ? "message is" : "messages are");
-        job_fail(o, outlet, j, &why);
+        amp_outlet_fail(o, outlet, j, &why);
     }
-}
-
-static void next_give(struct amp_outlets *o, uint32_t outlet)
-{
-    struct outlet *t = o->v[outlet];
-    struct amp_error err = {0};
-    struct amp_lane_turn turn;
-    int64_t since;
-    struct job *j = amp_waiting_next(&t->waiting, o->run->now_ms, &turn, &since);
-    turn_report(o, t, j, &turn);
-    if (job_give(o, t, j, since, &err) < 0)
-        job_fail(o, outlet, j, &err);
 }
 
 /* The port reports the outcome of a line. */
@@ -589,6 +509,10 @@ static void line_done(void *ctx, uint64_t tag, const struct amp_error *why)
             o->events.failed(o->events.ctx, amp_port_failed(t->port), o->stepping, why);
         else
             o->run->delivered++;
+        return;
+    }
+    if (j->carried) {
+        amp_outlet_unit_done(o, t, j, why);
         return;
     }
     if (!why && !j->copy && !j->answer)
@@ -611,12 +535,12 @@ void amp_outlet_step(struct amp_outlets *o, uint32_t outlet)
             hopeless_drop(o, outlet);
     }
     /* Without a write, only this shows that the reader is gone. */
-    if (t->waiting.n > 0 && !amp_port_room(t->port, ahead_of(t)))
+    if (t->waiting.n > 0 && !amp_port_room(t->port, amp_outlet_ahead(t)))
         amp_port_notice(t->port);
     do {
         gave = false;
-        while (t->waiting.n > 0 && takes_more(t)) {
-            next_give(o, outlet);
+        while (t->waiting.n > 0 && amp_outlet_takes_more(t)) {
+            amp_outlet_give_next(o, outlet);
             gave = true;
         }
         uint32_t before = o->stepping;
@@ -624,7 +548,8 @@ void amp_outlet_step(struct amp_outlets *o, uint32_t outlet)
         amp_port_step(t->port, line_done, o);
         o->stepping = before;
         if (amp_port_lost(t->port)) {
-            amp_unacked_lost(&t->unacked);
+            amp_outlet_restart(o, t);
+            amp_unacked_lost(&t->unacked);    /* these come before the others */
             if (amp_route_hold_any(&o->hold)) /* the next reader must not get them */
                 held_sort(o, t, false);
         }
