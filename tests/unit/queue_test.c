@@ -302,7 +302,7 @@ static void test_places(struct amp_order *o)
 
     submit_type = AMP_SPAN("painter");
     for (int i = 0; i < PLACES; i++) {
-        char name[8];
+        char name[16];
         seed = seed * 1664525 + 1013904223;
         snprintf(name, sizeof name, "p%03d", i);
         submit((struct given){name, .priority = (int64_t)(seed >> 16) % 40 - 19,
