@@ -61,3 +61,12 @@ events() {
   done
   [ "$(jq -r .eventId got--fair | sort)" = "$(jq -r .eventId in | sort)" ]
 }
+
+@test "--producer-waiting leaves room for others in an inbox, where senders take turns with --fair" {
+  { events busy 8 && events calm 2; } >in
+  agent-registry register b --connector https://llm.example --modality application/json --state s >/dev/null
+  ends 1 amp-route --state s -r '* => inbox:b' --inbound 9 --producer-waiting 5 --fair <in >out 2>/dev/null
+  [ "$(grep -c producer_full out)" -eq 3 ]
+  amp-route inbox b --state s >got
+  [ "$(jq -r .eventId got | xargs)" = 'busy-0 calm-0 busy-1 calm-1 busy-2 busy-3 busy-4' ]
+}
