@@ -23,7 +23,12 @@
  * the grace. At a safe point the job is queued again with its worktree and session. Otherwise it
  * has failed with forced_preemption.
  *
- * Shutdown (§8.4): no job is claimed any more; agents have the grace period to finish. Then they
+ * A usage limit is of the account of a type of agents (flow/queue/account.h): none of its agents
+ * gets work before its end, in no pool of the state. Each agent has a git-worker of its own, and a
+ * call to it lets the other agents go on.
+ *
+ * Shutdown (§8.4), by a signal, a request, or without a reader of the output: no job is claimed any
+ * more; agents have the grace period to finish. Then they
  * are ended as above, and their jobs are queued again. An agent that did not stop in time is FAILED
  * with agent_shutdown_timeout.
  */
