@@ -114,12 +114,13 @@ EOS
 # traces: what refers to the state directory: processes by their environment, arguments, directories or open files;
 # locks that are held; worktrees and unfinished attempts.
 traces() {
-  local p f
-  for p in /proc/[0-9]*; do
-    [ "${p#/proc/}" = $$ ] && continue
-    grep -qsF "$STATE" "$p/environ" "$p/cmdline" && ! gone "${p#/proc/}" && echo "process ${p#/proc/}: $(tr '\0' ' ' <"$p/cmdline")"
-    readlink "$p/cwd" "$p"/fd/* 2>/dev/null | grep -F "$STATE/" | sed "s|^|${p#/proc/} has |"
+  local f found
+  found=$(grep -lsF "$STATE" /proc/[0-9]*/environ /proc/[0-9]*/cmdline)
+  for f in $found; do
+    f=${f#/proc/}
+    gone "${f%/*}" || echo "process ${f%/*}"
   done
+  find /proc/[0-9]*/cwd /proc/[0-9]*/fd -maxdepth 1 -lname "$STATE/*" 2>/dev/null
   for f in "$STATE"/run/*.lock; do
     flock -n "$f" true || echo "locked: $f"
   done
