@@ -279,11 +279,12 @@ static int place_find(struct amp_worker *w, const struct amp_bind_spec *spec,
             if (!place_bind(w, &at, now, err))
                 return 0;
         }
-        if (!strcmp(err->code, "branch_checked_out") && branch_free(w, spec, err) == 0 &&
-            !place_bind(w, &at, now, err))
-            return 0;
-        if (!strcmp(err->code, "worktree_locked") && !is_busy(path))
-            return -1; /* of the branch */
+        if (!strcmp(err->code, "branch_checked_out")) {
+            if (branch_free(w, spec, err) < 0)
+                return -1;
+            if (!place_bind(w, &at, now, err))
+                return 0;
+        }
         if (strcmp(err->code, "worktree_locked") && strcmp(err->code, "worktree_exists"))
             return -1;
     }
