@@ -24,9 +24,10 @@ normal() {
   run -1 grep -E 'duplicate_msg_id|amp-ack.track.*DUPLICATE_DETECTED' tracked said
 }
 
-@test "every schema has an example, but for those that other schemas extend" {
+@test "every schema has an example, but for those that other schemas extend, and parts of other messages" {
   local more='aof/envelope aop/envelope rtp/envelope sw4rm/envelope sw4rm/opaque sw4rm/negotiation_event sw4rm/worktree_control'
   more+=' sw4rm/data sw4rm/notification sw4rm/text aop/task_full amp/message aop/event'
+  more+=' sw4rm/chunk sw4rm/batch' # their checksums are of other messages
   diff <(amp-validate --list | awk '{print $1}' | grep -E '^(amp|sw4rm|aop|aof|rtp)/' | grep -v /common | normal) <(amp-validate --example | normal) |
     sed -n 's/^[<>] //p' | while read -r name; do
     [[ " $more " == *" $name "* ]] || echo "$name"
