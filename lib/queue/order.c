@@ -498,6 +498,14 @@ static bool is_held(const struct amp_order *o, const struct entry *e)
     return e->task && o->opt.held && o->opt.held(o->opt.ctx, amp_span_str(e->task));
 }
 
+/* Whether a person or a command decides about the two. */
+static bool is_asked(const struct amp_order *o, const struct entry *e, const struct entry *behind)
+{
+    const struct amp_pair *p = amp_pairs_find(&o->pairs, e->id, behind->id);
+
+    return p && (p->state == AMP_CONFLICT_ASKED || p->state == AMP_CONFLICT_CHECKING);
+}
+
 /* Why e cannot start; TURN: it can. */
 static enum amp_waits entry_waits(struct amp_order *o, const struct entry *e,
                                   const struct entry **behind)
@@ -513,10 +521,7 @@ static enum amp_waits entry_waits(struct amp_order *o, const struct entry *e,
         return AMP_WAITS_LIMIT;
     if (!(*behind = blocker_find(o, e)))
         return AMP_WAITS_TURN;
-    const struct amp_pair *p = amp_pairs_find(&o->pairs, e->id, (*behind)->id);
-    return p && (p->state == AMP_CONFLICT_ASKED || p->state == AMP_CONFLICT_CHECKING)
-               ? AMP_WAITS_CONFLICT
-               : AMP_WAITS_SCOPE;
+    return is_asked(o, e, *behind) ? AMP_WAITS_CONFLICT : AMP_WAITS_SCOPE;
 }
 
 /* ---- in order ---- */
@@ -687,27 +692,49 @@ int amp_order_claim(struct amp_order *o, const struct amp_order_want *want, stru
 
 /* ---- rivals ---- */
 
-/* The least urgent job at work that would make room for e, of those that are not ending already.
- * *ends: one of them is ending for it. */
-static const struct entry *victim_find(const struct amp_order *o, const struct entry *e,
-                                       const struct amp_order_want *want, enum amp_waits why,
-                                       const struct entry *behind, bool *ends)
+static bool is_less_urgent(const struct entry *h, const struct entry *than)
 {
-    const struct entry *worst = NULL;
+    return !than || h->priority > than->priority ||
+           (h->priority == than->priority && h->seq > than->seq);
+}
 
-    *ends = false;
-    for (const struct entry *h = o->held; h; h = h->after) {
-        bool helps = why == AMP_WAITS_SCOPE ? h == behind
-                     : why == AMP_WAITS_LIMIT
-                         ? h->type == e->type
-                         : want->worker && strcmp(h->worker, want->worker) == 0;
-        if (helps && h->state == AMP_QUEUE_PREEMPTING)
-            *ends = *ends || strcmp(h->asked_by, e->id) == 0;
-        else if (helps && (!worst || h->priority > worst->priority ||
-                           (h->priority == worst->priority && h->seq > worst->seq)))
-            worst = h;
+/* Whether all jobs at work that have e's scope may be asked to yield to it. *victim: the least
+ * urgent of those that are not ending already, or NULL; *ends: one of them is ending for e. */
+static bool scope_yields(struct amp_order *o, const struct entry *e, const struct entry **victim,
+                         bool *ends)
+{
+    const struct entry *b = blocker_find(o, e);
+
+    if (b && o->pairs.n_ordered && before_find(o, e))
+        return false;
+    for (; b; b = overlap_find(o, e->scope, b)) {
+        if (is_permitted(o, e, b))
+            continue;
+        if (b->priority <= e->priority || is_asked(o, e, b))
+            return false;
+        if (b->state == AMP_QUEUE_PREEMPTING)
+            *ends = *ends || strcmp(b->asked_by, e->id) == 0;
+        else if (is_less_urgent(b, *victim))
+            *victim = b;
     }
-    return worst;
+    return true;
+}
+
+/* The same for a place: of e's type, or of the worker if that is not NULL. */
+static const struct entry *place_yields(const struct amp_order *o, const struct entry *e,
+                                        const char *worker, bool *ends)
+{
+    const struct entry *victim = NULL;
+
+    for (const struct entry *h = o->held; h; h = h->after) {
+        if (worker ? strcmp(h->worker, worker) != 0 : h->type != e->type)
+            continue;
+        if (h->state == AMP_QUEUE_PREEMPTING)
+            *ends = *ends || strcmp(h->asked_by, e->id) == 0;
+        else if (is_less_urgent(h, victim))
+            victim = h;
+    }
+    return victim;
 }
 
 int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool full,
@@ -716,13 +743,14 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
     const struct entry *behind;
     struct entry *e;
     struct walk w;
-    bool ends;
 
     if (amp_order_look(o, err) < 0)
         return -1;
     o->now_ms = want->now_ms;
     walk_begin(&w, o, want->types, want->n_types);
     while ((e = walk_next(&w))) {
+        const struct entry *v = NULL;
+        bool ends = false;
         enum amp_waits why = entry_waits(o, e, &behind);
         if (why == AMP_WAITS_ACCOUNT)
             walk_leave(&w, e->type);
@@ -730,7 +758,10 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
             continue;
         if (why == AMP_WAITS_TURN && !full)
             return 0; /* it can start */
-        const struct entry *v = victim_find(o, e, want, why, behind, &ends);
+        if (!scope_yields(o, e, &v, &ends))
+            continue;
+        if (!v && !ends && (why == AMP_WAITS_LIMIT || (why == AMP_WAITS_TURN && want->worker)))
+            v = place_yields(o, e, why == AMP_WAITS_LIMIT ? NULL : want->worker, &ends);
         if (ends)
             return 0;
         if (v && e->priority < v->priority) {

@@ -287,7 +287,7 @@ E
 
 @test "it says its machine" {
   run -0 amp-route --machine=ndjson
-  jq -se '(map(.machine) | unique) == ["delivery", "inbox"] and any(.[]; .extra == true)' <<<"$output"
+  jq -se '(map(.machine) | unique) == ["delivery", "inbox", "transfer"] and any(.[]; .extra == true)' <<<"$output"
 }
 
 @test "what a full disk does not take is answered, message by message" {

@@ -238,6 +238,43 @@ static void test_rival(struct amp_order *o)
     TAP_INT(amp_order_rival(o, &w, true, &r, &err), 0, "once is enough");
 }
 
+static int64_t two_places(void *ctx, struct amp_span type)
+{
+    (void)ctx, (void)type;
+    return 2;
+}
+
+/* Two places. A job whose scope a more urgent one has makes no other job yield. */
+static void test_rival_scopes(void)
+{
+    struct amp_order_rival r;
+    struct amp_queue_job job;
+    struct amp_order *two = NULL;
+    const struct amp_order_options opt = {.most = two_places};
+    const struct amp_span type = AMP_SPAN("pair");
+    struct amp_order_want w = {.worker = "w9", .types = &type, .n_types = 1, .now_ms = 10};
+    const char *red = "{\"repositories\":[\"/red\"]}", *blue = "{\"repositories\":[\"/blue\"]}";
+
+    submit_type = type;
+    TAP_INT(amp_order_open(&two, s, &opt, &err), 0, "two places");
+    submit((struct given){"A", .scope = red, .priority = -5, .at_ms = 1});
+    submit((struct given){"B", .scope = blue, .priority = 5, .at_ms = 2});
+    submit((struct given){"C", .scope = red, .at_ms = 3});
+    amp_order_claim(two, &w, &mem, &job, NULL, &err);
+    amp_order_claim(two, &w, &mem, &job, NULL, &err);
+    TAP_INT(amp_order_rival(two, &w, true, &r, &err), 0, "it could not start in its place");
+    submit((struct given){"D", .scope = blue, .priority = 1, .at_ms = 4});
+    TAP_OK(amp_order_rival(two, &w, true, &r, &err) == 1 && r.victim.p[0] == 'B' &&
+               r.by.p[0] == 'D',
+           "a less urgent one that could, does");
+    submit((struct given){"E", .scope = red, .priority = -6, .at_ms = 5});
+    TAP_OK(amp_order_rival(two, &w, true, &r, &err) == 1 && r.victim.p[0] == 'A' &&
+               r.by.p[0] == 'E',
+           "the one that has its scope, although a less urgent one has a place");
+    amp_order_close(two);
+    submit_type = builder;
+}
+
 /* ---- scopes ---- */
 
 static bool overlap(const char *a, const char *b)
@@ -433,6 +470,7 @@ int main(void)
     test_limits(o);
     test_steps(o);
     test_rival(o);
+    test_rival_scopes();
     test_places(o);
     test_try(o);
     test_scopes();
