@@ -4,7 +4,7 @@ fail() { echo "$*" >&2; false; }
 # task STATUS ID [LINE...]: a task file with these lines in its front matter.
 task() {
   local path=$D/tasks/$1/$2.md
-  mkdir -p "${path%/*}"
+  [ -d "${path%/*}" ] || mkdir -p "${path%/*}"
   { printf -- '---\nid: %s\nstatus: %s\n' "$2" "$1"
     [ $# -lt 3 ] || printf '%s\n' "${@:3}"
     printf -- '---\n\n# Task %s\n' "$2"; } >"$path"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Task files under kills, full disks, other file systems, several routers and people with mv and an editor: no task is
 # lost or in two folders, no event is missing or doubled, no file is half-written.
-# AOF_ROUNDS=1000 for more kills (default: 10), AOF_TASKS=100000 for a full folder (default: 500). # slow
+# AOF_ROUNDS=1000 for more kills (default: 6), AOF_TASKS=100000 for a full folder (default: 300). # slow
 
 load lib
 load aof
@@ -77,7 +77,7 @@ fault() {
 }
 
 @test "kill -9 at every step of four messages, and of the recovery" {
-  local rounds=${AOF_ROUNDS:-10} i k
+  local rounds=${AOF_ROUNDS:-6} i k
   for ((i = 0; i < rounds; i++)); do
     # With few rounds they are spread over the steps, from another one on each day.
     k=$(((i * STEPS / (rounds < STEPS ? rounds : STEPS) + ${AOF_FROM:-$(date +%j | sed 's/^0*//')}) % STEPS + 1))
@@ -88,7 +88,7 @@ fault() {
 }
 
 @test "a full disk, and one that fails: the next command completes the change" {
-  local k rounds=${AOF_ROUNDS:-4}
+  local k rounds=${AOF_ROUNDS:-3}
   for ((k = 1; k <= STEPS; k += STEPS / (rounds < STEPS ? rounds : STEPS))); do
     fault $k ENOSPC
     finish
@@ -195,7 +195,7 @@ fault() {
 }
 
 @test "a poll of many tasks: 10 us of processor time for each" {
-  local n=${AOF_TASKS:-500} i id
+  local n=${AOF_TASKS:-300} i id
   rm -rf data
   mkdir -p data/tasks/in-progress data/runs
   for ((i = 0; i < n; i++)); do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Jobs whose scopes overlap: a command judges them, a person is asked, a person overrides; else one after the other.
+# Jobs whose scopes overlap: a command judges them, a person is asked, a person overrides; else one after the other. # long
 
 load lib
 load pools
@@ -21,11 +21,12 @@ teardown() {
 # job N SCOPE [OPTION...]: submits the task t-N with a scope; prints the job's id. The work is the same for the same N.
 job() {
   local work="{\"task_id\":\"t-$1\",\"params\":{},\"scope\":\"$2\"}"
+  local us=${EPOCHREALTIME/[.,]/}
   N=$((${N:-0} + 1))
-  printf '{"message_id":"%08x-0000-4000-8000-%012d","producer_id":"cli","correlation_id":"c","sequence_number":%d,"retry_count":0,"message_type":"DATA","content_type":"application/json","content_length":%d,"payload":%s}\n' \
-    "$1" "${EPOCHREALTIME/[.,]/}" "$N" ${#work} "$work" | sed 's/-\([0-9]\{12\}\)[0-9]*"/-\1"/' >"line-$1"
+  printf '{"message_id":"%08x-0000-4000-8000-%s","producer_id":"cli","correlation_id":"c","sequence_number":%d,"retry_count":0,"message_type":"DATA","content_type":"application/json","content_length":%d,"payload":%s}\n' \
+    "$1" "${us: -12}" "$N" ${#work} "$work" >"line-$1"
   task-dispatch submit --state "$STATE" --type builder "${@:3}" <"line-$1" >submitted || return
-  sed -n 's/.*"ok":true.*"id":"\([0-9a-f]*\)".*/\1/p' submitted
+  submitted_id
 }
 # jobs SCOPE...: two jobs for each scope, t-1a and t-1b …; their ids in A[1], B[1] …
 jobs() {
@@ -57,12 +58,9 @@ other_login() {
 slow() {
   builder <<'EOS'
 echo "begin $AMP_TASK_ID $AMP_ATTEMPT" >>"$marks/marks"
-n=0
 until [ -e "$marks/go" ] || [ -e "$marks/go-$AMP_TASK_ID" ]; do
-  n=$((n + 1))
-  say "{\"type\":\"safe\",\"id\":\"s$n\"}"
-  answered s$n | grep -q '"stop":true' && exit 75
-  sleep 0.1
+  stop_asked && exit 75
+  nap 0.1
 done
 echo "end $AMP_TASK_ID" >>"$marks/marks"
 EOS

@@ -21,9 +21,16 @@ agents() {
   done
 }
 
-# of ID FILTER: of the record.
+# of ID FILTER: of the record; a member that is a string without jq, which takes 20 ms to start.
 of() {
-  handoff pending -s state --all --json | jq -r --arg id "$1" "select(.request_id == \$id) | $2"
+  local list
+  list=$(handoff pending -s state --all --json)
+  if [[ $2 =~ ^\.[a-z_]+$ ]]; then
+    list=$(grep -F "\"request_id\":\"$1\"" <<<"$list")
+    [[ $list =~ "\"${2#.}\":\""([^\"]*)\" ]] && echo "${BASH_REMATCH[1]}"
+  else
+    jq -r --arg id "$1" "select(.request_id == \$id) | $2" <<<"$list"
+  fi
 }
 
 # refused CODE ARGS...: with status 1, and the log has no new frame.
@@ -364,7 +371,7 @@ says() {
     cat "$2" >line &
     run -1 --separate-stderr handoff -s state <line
     [[ "$stderr" == *": $1: "* ]]
-    [ "$(tail -n 1 state/error.ndjson | jq -r .code)" = "$1" ]
+    [[ $(tail -n 1 state/error.ndjson) == *"\"code\":\"$1\""* ]]
     [ "$(cat state/log/* | grep -c '"key":"handoff')" -eq "$before" ]
   }
   forged unsigned offer

@@ -34,15 +34,32 @@ export GIT_COMMITTER_NAME=tester GIT_COMMITTER_EMAIL=tester@example.org
 # wait_until SECONDS COMMAND...: true as soon as the command is true. Where everything is slow,
 # TEST_SLOW says how many times as long is waited, also by timeout.
 wait_until() {
-  local end=$((SECONDS + $1 * ${TEST_SLOW:-1}))
+  local end=$((SECONDS + $1 * ${TEST_SLOW:-1})) never='' looked=${EPOCHREALTIME/[.,]/} pause
   shift
   until "$@" >/dev/null 2>&1; do
     [ "$SECONDS" -lt "$end" ] || {
       echo "wait_until: never true: $*" >&2
       return 1
     }
-    command sleep 0.02
+    # Two times as long as the look took, so that looks that start programs do not hold up what they wait for; without a
+    # process where that is possible.
+    [ -n "$never" ] || pipe_open
+    pause=$(((${EPOCHREALTIME/[.,]/} - looked) * 2))
+    printf -v pause '0.%06d' $((pause < 15000 ? 15000 : pause > 200000 ? 200000 : pause))
+    read -rt "$pause" -u "$never" || [ $? -gt 128 ] || command sleep "$pause"
+    looked=${EPOCHREALTIME/[.,]/}
   done
+  [ -z "$never" ] || exec {never}>&-
+}
+
+# pipe_open: a pipe without a line, in never. (A process substitution would change $!.)
+pipe_open() {
+  local line
+  exec {line}<<<x
+  # A file where bash is older than 5.1.
+  if [ -p "/dev/fd/$line" ]; then exec {never}<>"/dev/fd/$line"; else exec {never}</dev/null; fi
+  read -ru "$line" _
+  exec {line}<&-
 }
 
 [ -z "${TEST_SLOW-}" ] || timeout() {

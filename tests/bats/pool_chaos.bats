@@ -1,5 +1,5 @@
 # Pools, agents and helpers that are killed and stopped at random, clocks that are set, and a disk that is full (tests/chaos/pool):
-# each job is done exactly once, in order, and no two jobs at work have a common scope. CHAOS_JOBS=1000 runs it at length.
+# each job is done exactly once, in order, and no two jobs at work have a common scope. CHAOS_JOBS=1000 runs it at length. # long
 
 setup() {
   load lib
@@ -24,13 +24,13 @@ trial() {
 }
 
 @test "jobs are done exactly once, in order, and alone in their scope, whoever is killed or stopped, and whatever the clock says" {
-  trial 25 "kill stop long end agent git submit watch clock all"
+  trial 16 "kill stop long end agent git submit watch clock all"
 }
 
 @test "a full disk stops the pools with 75, and nothing is lost or done twice when it has room again" {
   unshare "$([ "$(id -u)" -eq 0 ] && echo -m || echo -Urm)" mount -t tmpfs chaos "$BATS_TEST_TMPDIR" ||
     skip "a tmpfs cannot be mounted here"
-  trial 6 "disk kill watch stop agent"
+  trial 5 "disk kill watch stop agent"
 }
 
 @test "claimants of one queue that are killed and stopped: each job once, in order, within limits and scopes" {

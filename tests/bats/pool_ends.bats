@@ -150,7 +150,7 @@ EOS
     mkfifo "out-$how"
     cat "out-$how" >out.ndjson &
     reader=$!
-    env --default-signal=INT task-dispatch work --state "$STATE" --config "$(config)" --type builder=2 --safe-point 10s --grace 100ms \
+    env --default-signal=INT,HUP task-dispatch work --state "$STATE" --config "$(config)" --type builder=2 --safe-point 10s --grace 100ms \
       --shutdown "$([ "$how" = twice ] && echo 1m || echo 0)" -x ./agent >"out-$how" 2>err 3>&- &
     POOL=$!
     wait_until 10 answers $((2 * n)) || {

@@ -69,22 +69,22 @@ EOS
 @test "a repository that is slow holds up only the agent that works in it" {
   need git
   repo slow
-  # git-worker waits until something writes the file that the configuration includes.
-  mkfifo config.fifo
-  git -C slow config include.path "$PWD/config.fifo"
+  # git-worker waits until something has opened the FIFO for writing.
+  mkfifo slow.fifo
+  mkdir libexec
+  ln -s "$AMP_BUILD"/libexec/amp/* libexec
+  rm libexec/git-worker
+  printf '#!/bin/bash\n: <"%s"\nexec "%s" "$@"\n' "$PWD/slow.fifo" "$AMP_BUILD/libexec/amp/git-worker" >libexec/git-worker
+  chmod +x libexec/git-worker
   builder <<'EOS'
 :
 EOS
   a=$(in_repo "$PWD/slow" | submit_line -19)
   b=$(submit 0) c=$(submit 0)
-  pool_start --drain --type builder=2 -x ./agent
+  AMP_LIBEXEC=$PWD/libexec pool_start --drain --type builder=2 -x ./agent
   wait_until 10 is_state "$c" DONE
   [ "$(state_of "$a") $(state_of "$b")" = "RUNNING DONE" ]
-  # As often as it is read.
-  while :; do echo >config.fifo; done 2>/dev/null 3>&- &
-  writer=$!
-  wait_until 20 gone "$POOL"
-  kill "$writer"
+  exec {writer}<>slow.fifo
   pool_end 0
   is_state "$a" DONE
 }

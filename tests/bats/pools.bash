@@ -16,8 +16,10 @@ submit_line() {
     cat submitted >&2
     return 1
   }
-  sed -n 's/.*"ok":true.*"id":"\([0-9a-f]*\)".*/\1/p' submitted
+  submitted_id
 }
+# submitted_id: the id of the job that was submitted last.
+submitted_id() { [[ ! $(<submitted) =~ '"ok":true'.*'"id":"'([0-9a-f]*)'"' ]] || echo "${BASH_REMATCH[1]}"; }
 # job_of ID: its line in the list.
 job_of() {
   task-dispatch queue --state "$STATE" --config "$(config)" --json | grep -F "\"id\":\"$1\""
@@ -69,18 +71,26 @@ builder() {
 here=${AMP_CONTROL%/*}
 marks=${0%/*}
 say() { printf '%s\n' "$1" >"$AMP_CONTROL"; }
-answered() { until [ -e "$here/answer-$1.json" ]; do sleep 0.02; done; cat "$here/answer-$1.json"; }
-mark() { echo "$AMP_ATTEMPT" >>"$marks/$1"; }
-await() { until [ -e "$marks/$1" ]; do sleep 0.02; done; }
-# safe_points: works on, with safe points, until it is asked to stop.
-safe_points() {
-  local n=0
-  while :; do
-    n=$((n + 1))
-    say "{\"type\":\"safe\",\"id\":\"s$n\"}"
-    answered s$n | grep -q '"stop":true' && return
-    sleep 0.05
-  done
+# nap SECONDS: without a process, since many agents wait at the same time.
+nap() {
+  [ -n "${never-}" ] || exec {never}<> <(:)
+  read -rt "$1" -u "$never" || :
 }
+await_file() { until [ -e "$1" ]; do nap 0.02; done; }
+answered() {
+  await_file "$here/answer-$1.json"
+  cat "$here/answer-$1.json"
+}
+mark() { echo "$AMP_ATTEMPT" >>"$marks/$1"; }
+await() { await_file "$marks/$1"; }
+# stop_asked: whether it is asked to stop at this safe point.
+stop_asked() {
+  points=$((${points-0} + 1))
+  say "{\"type\":\"safe\",\"id\":\"s$points\"}"
+  await_file "$here/answer-s$points.json"
+  [[ $(<"$here/answer-s$points.json") == *'"stop":true'* ]]
+}
+# safe_points: works on, with safe points, until it is asked to stop.
+safe_points() { until stop_asked; do nap 0.05; done; }
 EOS
 }

@@ -188,7 +188,7 @@ missing_route_fields expired bad_enum bad_value not_a_submission validation_erro
   [ "$(task-dispatch queue --state "$STATE" --json | wc -l)" = 1 ]
 }
 
-@test "a job has the deadline of its message or task; what has expired is refused, what expires fails" {
+@test "a job has the deadline of its message or task; what has expired is refused, and what expires while it waits fails" {
   amp-validate --example rtp/task_create | jq -c '.toAgentId = "builder" | .payload.priority = "low"
     | ., (.eventId = "evt_2" | .payload.taskId = "T2" | .payload.deadlineAt = "2020-01-01T00:00:00.000Z"),
       (.eventId = "evt_3" | .payload.taskId = "T3" | .payload.priority = "urgent")' >tasks
@@ -199,6 +199,26 @@ missing_route_fields expired bad_enum bad_value not_a_submission validation_erro
   [[ $(answer 4) == *'"ok":true'* ]]
   [ "$(task-dispatch queue --state "$STATE" --json | jq -r 'select(.type == "builder" and .priority == 10) | .deadline[:10]')" = \
     "$(jq -r '[.expiresAt, .payload.deadlineAt] | min[:10]' tasks | head -n 1)" ]
+  # Without a pool, a sweep ends what has expired.
+  id=$(answer 4 | grep -o '"id":"[^"]*' | cut -d'"' -f4)
+  amp-ack sweep --state "$STATE" >swept || true
+  [ "$(state_of "$id") $(code_of "$id")" = "FAILED deadline_passed" ]
+  # A pool ends it at its deadline, though its agents are busy, and never starts it.
+  builder <<'EOS'
+echo "$AMP_TASK_ID" >>"$marks/began"
+await go
+EOS
+  job 2 '"b"' | TYPE=busy answers 0
+  pool_start --drain --type busy=1 -x ./agent
+  wait_until 20 test -e began
+  job 3 '"c"' | sed 's/"retry_count"/"ttl_ms":200,&/' | TYPE=busy answers 0
+  [[ $(answer 1) == *'"ok":true'*'"state":"QUEUED"'* ]]
+  id=$(answer 1 | grep -o '"id":"[^"]*' | cut -d'"' -f4)
+  wait_until 20 is_state "$id" FAILED
+  [ "$(code_of "$id")" = deadline_passed ]
+  touch go
+  pool_end 0
+  [ "$(cat began)" = t2 ]
 }
 
 @test "cancel ends jobs by their id, its beginning, the id of their message, or their task" {
