@@ -150,6 +150,8 @@ static int take_turn(struct pass *p, struct amp_error *err)
     int settled = 0;
     if (p->store) {
         amp_store_end(p->store);
+        if (p->intake.units)
+            amp_units_settled(p->intake.units);
         settled = amp_store_sync(p->store, rc < 0 ? &late : err);
     }
     amp_err(amp_buf_span(&p->diagnostics));
@@ -238,7 +240,9 @@ static int open_all(struct pass *p, struct amp_error *err)
     ack_metrics.tool = p->name;
     if (p->name && amp_metrics_open(&ack_metrics, &p->metrics, err) < 0)
         return -1;
-    if (amp_intake_init(&p->intake, p->store, amp_cli_name(), err) < 0)
+    if (amp_intake_init(&p->intake, p->store, amp_cli_name(), err) < 0 ||
+        amp_intake_resume(&p->intake, pass_actor(p) ? pass_actor(p) : amp_cli_name(),
+                          amp_input_is_trusted(pass_options.in_path), err) < 0)
         return -1;
     p->intake.say = finding_keep;
     p->intake.say_ctx = p;

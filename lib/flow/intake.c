@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <amp/base/clock.h>
 
@@ -30,6 +31,7 @@ int amp_intake_init(struct amp_intake *in, struct amp_store *store, const char *
     if (!reader)
         return -1;
     *in = (struct amp_intake){.reader = reader, .store = store, .tool = tool};
+    amp_span_copy(amp_span_str(tool), in->receiver, sizeof in->receiver);
     amp_lines_init(&in->lines, amp_json_limits_default.max_bytes);
     return 0;
 }
@@ -182,7 +184,7 @@ static enum amp_intake_got unit_take(struct intake_report *t, struct amp_view *v
         in->rejected++;
         return t->failed ? AMP_INTAKE_FAILED : AMP_INTAKE_BAD;
     }
-    if (!in->units && amp_units_new(in->store, in->tool, &in->units, err) < 0)
+    if (!in->units && amp_units_new(in->store, in->tool, in->receiver, &in->units, err) < 0)
         return AMP_INTAKE_FAILED;
     switch (amp_units_take(in->units, view, amp_now_ms(), &in->dropped, err)) {
     case AMP_UNIT_TAKEN:
@@ -192,6 +194,25 @@ static enum amp_intake_got unit_take(struct intake_report *t, struct amp_view *v
     default:
         return AMP_INTAKE_FAILED;
     }
+}
+
+int amp_intake_resume(struct amp_intake *in, const char *as, bool trusted, struct amp_error *err)
+{
+    char path[4096];
+    snprintf(in->receiver, sizeof in->receiver, "%.140s%s", as, trusted ? "" : " (untrusted)");
+    if (!in->store)
+        return 0;
+    int n = snprintf(path, sizeof path, "%s/transfers", amp_store_dir(in->store));
+    if (n < 0 || (size_t)n >= sizeof path || access(path, F_OK) < 0)
+        return 0; /* no message in chunks ever came */
+    if (amp_units_new(in->store, in->tool, in->receiver, &in->units, err) < 0)
+        return -1;
+    int rc = amp_units_leftovers(in->units, err);
+    if (rc <= 0) {
+        amp_units_free(in->units);
+        in->units = NULL;
+    }
+    return rc;
 }
 
 /* Drops a message whose time limit passed, or at the end an unfinished one. */

@@ -31,6 +31,7 @@ struct amp_intake {
     /* That error until the next line, if a check of its protocol found it; else its code is NULL.
      */
     struct amp_finding bad;
+    char receiver[160];              /* of amp_intake_resume; else the tool */
     struct amp_units *units;         /* chunks and batches; NULL: none came yet */
     bool inside;                     /* the present line came in chunks or in a batch */
     struct amp_unit_refusal dropped; /* why.code is not empty: the last invalid line was a message
@@ -42,6 +43,10 @@ struct amp_intake {
 
 int amp_intake_init(struct amp_intake *in, struct amp_store *store, const char *tool,
                     struct amp_error *err);
+/* Begins with the messages in chunks that a killed process of the same name left (message/transfer)
+ * whose input was trusted as this one is (amp_input_is_trusted). Without it nobody resumes them,
+ * and their senders are told. 1: there are some (amp_intake_more); 0; -1. */
+int amp_intake_resume(struct amp_intake *in, const char *as, bool trusted, struct amp_error *err);
 void amp_intake_release(struct amp_intake *in);
 
 enum amp_intake_got {

@@ -179,3 +179,70 @@ codes() { sed -n 's/.*"ack_for_message_id":"[^"]*\(....\)","ack_stage":"\([A-Z]*
   sed '$d' d/lines.2 | ends 1 amp-route -r '* => file:got' >back
   [ "$(codes back)" = '0002 FAILED PARTIAL_DELIVERY' ]
 }
+
+@test "a signature is that of the message: it survives chunks, and a changed byte is found" {
+  unset AMP_IDENTITY
+  amp-sign keygen key >/dev/null
+  amp-sign trust add --allowed-signers signers cli key.pub
+  amp-sign --key key <d/big.1 >signed
+  cut() { amp-route --chunk 1000 --takes "file:$1=chunks" -r "* => file:$1"; }
+  cut way <signed
+  [ "$(types way)" = '6 vnd.amp.chunk+json' ]
+  tac way | amp-sign verify --allowed-signers signers | cmp signed -
+  network() { amp-route --from-network --allowed-signers signers --state "s.$1" -r "* => file:got.$1" <"$1"; }
+  network way
+  cmp signed got.way
+  # Changed before it was cut, so that all digests are right; unsigned; changed on the way.
+  sed 's/xxx"/xxy"/' signed | cut forged
+  cut unsigned <d/big.1
+  sed '3s/"data":"..../"data":"AAAA/' way >corrupt
+  for code in bad_signature:forged unsigned:unsigned chunk_corrupt:corrupt; do
+    run -1 --separate-stderr network "${code#*:}"
+    [[ $stderr == *" ${code%:*}: "* ]]
+    [ ! -s "got.${code#*:}" ]
+  done
+}
+
+@test "work is submitted in chunks" {
+  local work
+  work="{\"task_id\":\"t-1\",\"scope\":\"res-1\",\"params\":{\"note\":\"$(head -c 3000 /dev/zero | tr '\0' x)\"}}"
+  sed "s/\"content_length\":.*/\"content_length\":${#work},\"payload\":$work}/" d/small.1 >work
+  amp-route --chunk 1000 --takes file:way=chunks -r '* => file:way' <work
+  tac way | task-dispatch submit --state s --type builder >answers
+  [ "$(jq -c '[.ok, .message_id[-4:], .position]' answers)" = '[true,"0041",1]' ]
+  # The log has the line as it was sent.
+  grep -qF -f work s/log/000001.ndjson
+}
+
+@test "killed when it had the last chunk, a receiver that starts again takes the message" {
+  local what shim=$AMP_BUILD/tests/fault/faildisk.so
+  # killed STATE TEXT TOOL...: it is killed when it writes this text to the log.
+  killed() {
+    AMP_FAULT_MATCH=log/0 AMP_FAULT_ROOT=$PWD/$1 AMP_FAULT=write:1:KILL AMP_FAULT_TEXT=$2 LD_PRELOAD=$shim \
+      "${@:3}" --state "$1" <d/lines.1 >/dev/null 2>&1 && return 1
+    [ $? -eq 137 ]
+  }
+  for what in '"key":"message.5a1d' '"event":"taken"'; do
+    killed "s${#what}" "$what" amp-route -r '* => file:got'
+    [ ! -s got ]
+    amp-route --state "s${#what}" -r '* => file:got' </dev/null
+    # What was in the router's outbox too may come twice.
+    sort -u got | cmp d/big.1 -
+    [ -z "$(ls "s${#what}/transfers")" ]
+    rm got
+  done
+  # Others record the message and the end of the transfer at once.
+  killed c '"event":"taken"' task-dispatch coordinate
+  task-dispatch coordinate --state c </dev/null >/dev/null
+  grep -q '"event":"resume"' c/log/000001.ndjson
+  tail -n 1 c/log/000001.ndjson | grep -q '"to":"COMPLETE"'
+  [ -z "$(ls c/transfers)" ]
+  # A router of another name does not take it; if nobody does, the sender is told.
+  echo '{"transport":{"chunk_timeout":"10ms"}}' >amp.json
+  killed t '"key":"message.5a1d' amp-route --config amp.json -r '* => file:got'
+  amp-route --state t --as other -r '* => file:got' </dev/null
+  [ ! -s got ]
+  wait_until 10 eval 'amp-ack sweep --config amp.json --state t >back && [ -s back ]'
+  [ "$(codes back)" = '0001 FAILED PARTIAL_DELIVERY' ]
+  [ -z "$(ls t/transfers)" ]
+}

@@ -70,7 +70,7 @@ static void units_open(void)
 {
     static const struct amp_store_options opt = {.lock_timeout_ms = 5000};
     if ((dir && amp_store_open(dir, &opt, &store, &err) < 0) ||
-        amp_units_new(store, "reader", &units, &err) < 0) {
+        amp_units_new(store, "reader", "reader", &units, &err) < 0) {
         printf("Bail out! %s\n", err.what);
         exit(1);
     }
@@ -392,6 +392,53 @@ static void expiry(void)
     sent_free(&s);
 }
 
+/* The messages that a receiver of this name finds when it starts. */
+static int resumed(const char *by)
+{
+    int n = 0;
+    amp_units_free(units);
+    units = NULL;
+    if (amp_units_new(store, "reader", by, &units, &err) < 0)
+        return -1;
+    int found = amp_units_leftovers(units, &err);
+    if (found > 0)
+        n = ready();
+    return found < 0 ? -1 : n;
+}
+
+/* A receiver that ends when a message is complete, before it asks for the next one. */
+static void killed(void)
+{
+    static struct sent s, part;
+    struct amp_units *first;
+    uint32_t done = 0;
+    sent_make(&s, 1000, 300);
+    sent_make(&part, 1000, 300);
+    TAP_STR(give(part.chunk[0]), "", "one is not complete");
+    TAP_STR(give_all(&s), "", "one is complete");
+    first = units;
+    units = NULL;
+    TAP_INT(resumed("reader"), 0, "while its process lives, nobody else takes it");
+    amp_units_free(first);
+    TAP_INT(resumed("other"), 0, "later another receiver does not");
+    TAP_INT(resumed("reader"), 1, "the same one does");
+    TAP_OK(amp_span_eq(line, s.t.line), "and has it byte for byte");
+    TAP_INT(resumed("reader"), 0, "once");
+    TAP_OK(*give_all(&s) == '\0' && ready() == 0, "its chunks may come again");
+    TAP_OK(*give_all(&part) == '\0' && ready() == 1, "the other one becomes complete");
+    sent_free(&s);
+    sent_make(&s, 1000, 300);
+    give_all(&s);
+    amp_units_free(units);
+    units = NULL;
+    TAP_OK(sweep(NOW + amp_unit_limits.timeout_ms, &done) == AMP_UNIT_TAKEN && done > 0,
+           "nobody resumes one in time");
+    TAP_INT(resumed("reader"), 0, "so it is dropped");
+    TAP_INT(files(), 0, "with its bytes");
+    sent_free(&s);
+    sent_free(&part);
+}
+
 static void all(int rounds)
 {
     units_open();
@@ -412,6 +459,7 @@ int main(void)
     all(10);
     units_open();
     any_order(20, true);
+    killed();
     TAP_INT(files(), 0, "no bytes are left");
     units_close();
     amp_reader_free(reader);

@@ -16,6 +16,7 @@
 #include "base/grow.h"
 #include "cli/finding.h"
 #include "desk.h"
+#include "flow/identity/identity.h"
 #include "flow/identity/person.h"
 #include "flow/intake.h"
 #include "flow/queue/submit.h"
@@ -199,6 +200,8 @@ static void batch_end(struct filter *f)
     if (f->batch)
         amp_store_end(f->desk.store);
     f->batch = false;
+    if (f->in.units)
+        amp_units_settled(f->in.units);
 }
 
 /* Takes the lines that were read, up to the limit. A batch may give up its turn after many changes,
@@ -327,7 +330,8 @@ static int filter_open(struct filter *f, struct amp_error *err)
 {
     if (amp_flow_person_only(task_state, amp_cli_name(), environ, "submit work", err) < 0 ||
         queue_desk_open(&f->desk, true, err) < 0 ||
-        amp_intake_init(&f->in, f->desk.store, amp_cli_name(), err) < 0)
+        amp_intake_init(&f->in, f->desk.store, amp_cli_name(), err) < 0 ||
+        amp_intake_resume(&f->in, "task-dispatch.submit", amp_input_is_trusted(NULL), err) < 0)
         return -1;
     f->intake = true;
     if (again && queue_override_open("run a job again", &f->person, err) < 0)

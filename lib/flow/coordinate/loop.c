@@ -52,7 +52,9 @@ static int open_all(struct loop *l, struct amp_error *err)
         p->from = &opt->inputs[l->n_ports];
         if (amp_input_open(p->from->path, opt->hold, &p->in, err) < 0)
             return -1;
-        if (amp_intake_init(&p->intake, l->c.store, opt->tool, err) < 0) {
+        if (amp_intake_init(&p->intake, l->c.store, opt->tool, err) < 0 ||
+            amp_intake_resume(&p->intake, opt->tool, p->from->trusted, err) < 0) {
+            amp_intake_release(&p->intake);
             amp_input_close(&p->in);
             return -1;
         }

@@ -320,7 +320,8 @@ int amp_worker_open(struct amp_worker *w, struct amp_error *err)
 
     amp_buf_init(&w->message, LINE_MAX_BYTES);
     amp_buf_init(&w->waiting, 2 * AMP_WORKER_WAITING);
-    if (amp_intake_init(&w->intake, w->store, o->tool, err))
+    if (amp_intake_init(&w->intake, w->store, o->tool, err) ||
+        amp_intake_resume(&w->intake, o->consumer ? o->consumer : o->tool, o->trusted, err) < 0)
         return -1;
     w->intake.check.protected_ = o->protected_;
     w->intake.say = o->say;

@@ -1,6 +1,7 @@
 /* The deadlines of transfers. The answer and the transition are one commit. */
 #include <inttypes.h>
 
+#include "message/record/record.h"
 #include "message/record/sequence.h"
 #include "message/transfer/transfer.h"
 #include "message/transfer/units.h"
@@ -54,25 +55,38 @@ static int answer_compose(struct sweeping *s, const struct amp_transfer *t,
     return 0;
 }
 
+/* Whether the receiver of a complete message recorded it before it was killed: 1, 0, -1. */
+static int is_recorded(struct sweeping *s, const struct amp_transfer *t, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = (size_t)256 << 20};
+    struct amp_message_rec rec;
+    if (t->got < t->count || t->ref.n == 0)
+        return 0;
+    return amp_message_find(s->all.store, t->ref, &mem, &rec, err) < 0 ? -1 : rec.found;
+}
+
 static int unfinished_drop(struct sweeping *s, struct amp_transfer_now *n, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {.max = (size_t)1 << 20};
     struct amp_error why;
     struct amp_fsm_result r;
     struct amp_store_emit emit = {.id = n->t.ref, .role = AMP_ROLE_answer};
+    uint8_t event = AMP_TRANSFER_EV_TIMEOUT;
+    int rc = is_recorded(s, &n->t, err);
+    if (rc > 0)
+        event = AMP_TRANSFER_EV_TAKEN; /* its own deadline applies */
     if (n->t.got < n->t.count)
         amp_fail(&why, AMP_NO, "partial_delivery",
                  "%" PRId64 " of its %" PRId64 " chunks did not arrive in time",
                  n->t.count - n->t.got, n->t.count);
     else
         amp_fail(&why, AMP_NO, "partial_delivery", "its receiver ended before it took the message");
-    if (amp_fsm_step(&amp_transfer_fsm, n->state, AMP_TRANSFER_EV_TIMEOUT, 0, &r, err) < 0 ||
+    if (rc < 0 || amp_fsm_step(&amp_transfer_fsm, n->state, event, 0, &r, err) < 0 ||
         answer_compose(s, &n->t, &why, &line, err) < 0)
         return -1;
     emit.line = amp_buf_span(&line);
-    int rc = amp_transfer_save(
-        &s->all, n, AMP_TRANSFER_EV_TIMEOUT, r.to, s->now_ms + amp_unit_limits.timeout_ms,
-        emit.line.n > 0 && r.effects & AMP_TRANSFER_DO_TELL ? &emit : NULL, err);
+    rc = amp_transfer_save(&s->all, n, event, r.to, s->now_ms + amp_unit_limits.timeout_ms,
+                           emit.line.n > 0 && r.effects & AMP_TRANSFER_DO_TELL ? &emit : NULL, err);
     if (rc == 0 && r.effects & AMP_TRANSFER_DO_DROP)
         amp_transfer_drop(&s->all, n);
     s->done += rc == 0;
@@ -94,7 +108,7 @@ static int due_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec
         return 0;
     if (!(amp_transfer_fsm.terminal >> n.state & 1))
         return unfinished_drop(s, &n, err);
-    amp_transfer_drop(&s->all, &n); /* if the process was killed before it could */
+    amp_transfer_clear(&s->all, &n); /* if the process was killed before it could */
     s->done++;
     return amp_store_update(s->all.store, *rec->key, NULL, forget_fn, &n, NULL, err);
 }
@@ -103,8 +117,9 @@ int amp_transfers_sweep(struct amp_store *s, int64_t now_ms, const char *actor, 
                         struct amp_error *err)
 {
     struct sweeping sw = {.all = {.store = s, .actor = actor}, .now_ms = now_ms};
-    if (amp_store_due(s, AMP_TRANSFER_KIND, now_ms, due_fn, &sw, err) < 0)
-        return -1;
+    int rc = amp_store_due(s, AMP_TRANSFER_KIND, now_ms, due_fn, &sw, err);
+    amp_transfers_tidy(&sw.all);
+    amp_transfers_release(&sw.all);
     *done = sw.done;
-    return 0;
+    return rc < 0 ? -1 : 0;
 }

@@ -29,6 +29,7 @@ static const struct amp_rec_field fields[] = {
     FIELD(TEXT, "correlation", correlation),
     FIELD(TEXT, "task", task),
     FIELD(TEXT, "sha256", digest),
+    FIELD(TEXT, "by", by),
     FIELD(TEXT, "have", have),
     FIELD(INT, "count", count),
     FIELD(INT, "chunk_size", chunk_size),
@@ -69,6 +70,7 @@ void amp_transfers_release(struct amp_transfers *all)
         held_free(h);
     }
     all->held = NULL;
+    amp_buf_release(&all->gone);
 }
 
 static struct amp_transfer_held *held_find(const struct amp_transfers *all, const char *name)
@@ -290,20 +292,60 @@ int amp_transfer_read(struct amp_transfers *all, const struct amp_transfer_now *
     return 0;
 }
 
-void amp_transfer_drop(struct amp_transfers *all, const struct amp_transfer_now *n)
+int amp_transfer_lock(struct amp_transfers *all, const struct amp_transfer_now *n, int *fd,
+                      struct amp_error *err)
+{
+    *fd = -1;
+    if (!all->store)
+        return 1;
+    *fd = file_open(all, n->name, O_RDWR, err);
+    if (*fd < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (amp_lock(*fd, 0, err) == 0)
+        return 1;
+    close(*fd);
+    *fd = -1;
+    return err->status == AMP_TEMPFAIL ? 0 : -1;
+}
+
+static void name_unlink(const struct amp_transfers *all, const char *name)
 {
     char path[4096];
-    if (!all->store) {
+    int len = snprintf(path, sizeof path, "%s/transfers/%s", amp_store_dir(all->store), name);
+    if (len > 0 && (size_t)len < sizeof path)
+        unlink(path); /* a missing file is what is wanted */
+}
+
+void amp_transfer_drop(struct amp_transfers *all, const struct amp_transfer_now *n)
+{
+    if (all->store && amp_store_in_batch(all->store)) {
+        if (all->gone.max == 0)
+            amp_buf_init(&all->gone, (size_t)1 << 20);
+        /* Without memory it is left to the sweep. */
+        amp_buf_add(&all->gone, n->name, strlen(n->name) + 1, NULL);
+    } else if (all->store) {
+        name_unlink(all, n->name);
+    } else {
         struct amp_transfer_held *h = held_find(all, n->name);
         if (h) {
             free(h->bytes);
             h->bytes = NULL;
         }
-        return;
     }
-    int len = snprintf(path, sizeof path, "%s/transfers/%s", amp_store_dir(all->store), n->name);
-    if (len > 0 && (size_t)len < sizeof path)
-        unlink(path); /* a missing file is what is wanted */
+}
+
+void amp_transfers_tidy(struct amp_transfers *all)
+{
+    if (all->gone.len == 0 || amp_store_in_batch(all->store))
+        return;
+    for (size_t at = 0; at < all->gone.len; at += strlen(all->gone.data + at) + 1)
+        name_unlink(all, all->gone.data + at);
+    amp_buf_reset(&all->gone);
+}
+
+void amp_transfer_clear(struct amp_transfers *all, const struct amp_transfer_now *n)
+{
+    name_unlink(all, n->name);
 }
 
 /* ---- counting ---- */

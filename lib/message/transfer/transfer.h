@@ -14,6 +14,7 @@ struct amp_transfer {
     struct amp_span producer, id;                           /* of the chunks */
     struct amp_span ref, from, protocol, correlation, task; /* of the message */
     struct amp_span digest;                                 /* of its line */
+    struct amp_span by;                                     /* who gets the message */
     struct amp_span have;                                   /* '1' or '0' for each chunk */
     int64_t count, chunk_size, size, got;                   /* size: of the line */
 };
@@ -35,6 +36,7 @@ struct amp_transfers {
     struct amp_store *store; /* NULL: in memory */
     const char *actor;
     struct amp_transfer_held *held;
+    struct amp_buf gone; /* names of files to remove after the batch */
 };
 void amp_transfers_release(struct amp_transfers *all);
 
@@ -64,7 +66,17 @@ int amp_transfer_write(struct amp_transfers *all, const struct amp_transfer_now 
 /* Appends n bytes from `at`. DATAERR partial_delivery: there are less. */
 int amp_transfer_read(struct amp_transfers *all, const struct amp_transfer_now *n, uint64_t at,
                       size_t bytes, struct amp_buf *out, struct amp_error *err);
+/* Locks the bytes, so that other processes know that this one has the message. 1: *fd, which the
+ * caller closes; 0: another process has it, or there are none; -1: failure. Without a store *fd is
+ * -1. */
+int amp_transfer_lock(struct amp_transfers *all, const struct amp_transfer_now *n, int *fd,
+                      struct amp_error *err);
+/* Removes the bytes when the batch, if there is one, has ended: if the process is killed before,
+ * its record still needs them. tidy removes what waited for that. */
 void amp_transfer_drop(struct amp_transfers *all, const struct amp_transfer_now *n);
+void amp_transfers_tidy(struct amp_transfers *all);
+/* Removes at once what the sweep finds of a transfer that ended long ago. */
+void amp_transfer_clear(struct amp_transfers *all, const struct amp_transfer_now *n);
 
 /* How many are unfinished, and their bytes. */
 int amp_transfers_count(struct amp_transfers *all, uint32_t *n, uint64_t *bytes,

@@ -22,6 +22,7 @@ static const struct amp_fsm_row rows[] = {
     ROW(RECEIVING, TIMEOUT, FAILED, 0, FAILS, "partial_delivery"),
 
     ROW(ASSEMBLED, PIECE, ASSEMBLED, 0, 0, NULL),
+    ROW(ASSEMBLED, RESUME, ASSEMBLED, 0, EFF(KEEP) | EFF(HAND_OVER), NULL),
     ROW(ASSEMBLED, TAKEN, COMPLETE, 0, EFF(DROP), NULL),
     ROW(ASSEMBLED, TIMEOUT, FAILED, 0, FAILS, "partial_delivery"),
 

@@ -13,6 +13,8 @@
 #define AMP_TRANSFER_EVENTS(X)                                                                     \
     X(AMP_TRANSFER_EV_PIECE, "piece", "a chunk arrives, and others are missing")                   \
     X(AMP_TRANSFER_EV_LAST, "last", "the last missing chunk arrives, and the digest is right")     \
+    X(AMP_TRANSFER_EV_RESUME, "resume",                                                            \
+      "the tool was killed before it had the message, and starts")                                 \
     X(AMP_TRANSFER_EV_TAKEN, "taken", "the tool asks for the next message")                        \
     X(AMP_TRANSFER_EV_CORRUPT, "corrupt", "a chunk or the complete message is wrong")              \
     X(AMP_TRANSFER_EV_REFUSE, "refuse", "the message is too large, or too many are unfinished")    \

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "message/transfer/transfer.h"
 #include "protocol/compose/unit.h"
@@ -15,17 +16,29 @@ struct amp_units {
     struct amp_buf lines; /* that are ready, each with a NUL at its end; `at` is the next one */
     size_t at;
     bool assembled;              /* lines has a message from chunks, */
-    struct amp_transfer_now now; /* of this transfer */
-    struct amp_buf piece, of;    /* a chunk's bytes; the spans of a refusal */
+    struct amp_transfer_now now; /* of this transfer, */
+    int lock;                    /* with a lock on its bytes; -1: none */
+    const char *by;
+    bool resumes;             /* messages may be left of a process that was killed */
+    struct amp_buf piece, of; /* a chunk's bytes; the spans of a refusal */
 };
 
-int amp_units_new(struct amp_store *s, const char *actor, struct amp_units **out,
+static void lock_close(struct amp_units *u)
+{
+    if (u->lock >= 0)
+        close(u->lock);
+    u->lock = -1;
+}
+
+int amp_units_new(struct amp_store *s, const char *actor, const char *by, struct amp_units **out,
                   struct amp_error *err)
 {
     struct amp_units *u = calloc(1, sizeof *u);
     if (!u)
         return amp_fail_memory(err);
+    u->by = by;
     u->all = (struct amp_transfers){.store = s, .actor = actor};
+    u->lock = -1;
     u->lines.max = u->piece.max = u->of.max = (size_t)128 << 20;
     *out = u;
     return 0;
@@ -35,7 +48,9 @@ void amp_units_free(struct amp_units *u)
 {
     if (!u)
         return;
+    amp_transfers_tidy(&u->all);
     amp_transfers_release(&u->all);
+    lock_close(u);
     amp_transfer_now_release(&u->now);
     amp_buf_release(&u->lines);
     amp_buf_release(&u->piece);
@@ -117,11 +132,11 @@ static int message_confirm(struct amp_units *u, int64_t now_ms, struct amp_error
     if (!u->assembled)
         return 0;
     u->assembled = false;
-    /* 1: a sweep dropped it, or another process assembled it too. */
-    return transfer_carry(&u->all, &u->now, AMP_TRANSFER_EV_TAKEN, 0, now_ms, NULL, &effects, err) <
-                   0
-               ? -1
-               : 0;
+    /* 1: a sweep dropped it. */
+    int rc =
+        transfer_carry(&u->all, &u->now, AMP_TRANSFER_EV_TAKEN, 0, now_ms, NULL, &effects, err);
+    lock_close(u);
+    return rc < 0 ? -1 : 0;
 }
 
 /* ---- a chunk ---- */
@@ -291,6 +306,7 @@ static int event_decide(struct amp_units *u, const struct amp_view *v, uint8_t *
     if (amp_transfer_write(&u->all, &u->now, at, amp_buf_span(&u->piece), err) < 0)
         return -1;
     *have = '1';
+    t->by = amp_span_str(u->by);
     if (++t->got < t->count)
         return 0;
     *event = AMP_TRANSFER_EV_LAST;
@@ -328,10 +344,14 @@ static enum amp_unit_took chunk_take(struct amp_units *u, const struct amp_view 
     if (rc < 0)
         return AMP_UNIT_FAILED;
     if (effects & AMP_TRANSFER_DO_HAND_OVER) {
-        /* As it was committed, for the next step. */
-        if (amp_transfer_find(&u->all, v->from, v->body.chunk.transfer, &u->now, err) < 0)
+        /* As it was committed, for the next step. If another process resumes it already, that one
+         * has it. */
+        if (amp_transfer_find(&u->all, v->from, v->body.chunk.transfer, &u->now, err) < 0 ||
+            (rc = amp_transfer_lock(&u->all, &u->now, &u->lock, err)) < 0)
             return AMP_UNIT_FAILED;
-        u->assembled = true;
+        u->assembled = rc > 0;
+        if (!u->assembled)
+            amp_buf_reset(&u->lines);
     }
     if (!(effects & AMP_TRANSFER_DO_TELL))
         return AMP_UNIT_TAKEN;
@@ -392,6 +412,99 @@ static enum amp_unit_took batch_take(struct amp_units *u, const struct amp_view 
     return AMP_UNIT_TAKEN;
 }
 
+/* ---- what a killed process left ---- */
+
+struct leftover {
+    const char *by;
+    struct amp_buf *ids; /* pairs of producer and transfer */
+    uint32_t n;
+};
+
+static int leftover_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                       struct amp_error *err)
+{
+    struct leftover *l = ctx;
+    struct amp_transfer t;
+    AMP_BUF struct amp_buf mem = {.max = AMP_TRANSFER_RECORD_MAX};
+    (void)id;
+    if (amp_transfer_parse(rec->json, &mem, &t, err) < 0)
+        return -1;
+    if (!amp_span_is(t.by, l->by))
+        return 0;
+    l->n++;
+    return amp_buf_add(l->ids, t.producer.p, t.producer.n, err) < 0 ||
+                   amp_buf_add(l->ids, "", 1, err) < 0 ||
+                   amp_buf_add(l->ids, t.id.p, t.id.n, err) < 0 ||
+                   amp_buf_add(l->ids, "", 1, err) < 0
+               ? -1
+               : 0;
+}
+
+static int leftovers_find(struct amp_units *u, struct leftover *out, struct amp_error *err)
+{
+    *out = (struct leftover){.by = u->by, .ids = &u->of};
+    amp_buf_reset(&u->of);
+    return amp_store_each(u->all.store, AMP_TRANSFER_KIND,
+                          amp_transfer_fsm.states[AMP_TRANSFER_ASSEMBLED].name, leftover_fn, out,
+                          err);
+}
+
+int amp_units_leftovers(struct amp_units *u, struct amp_error *err)
+{
+    struct leftover l;
+    if (!u->all.store || leftovers_find(u, &l, err) < 0)
+        return u->all.store ? -1 : 0;
+    u->resumes = l.n > 0;
+    return u->resumes;
+}
+
+/* Hands one of them over: 1, or 0: another process has it, or it ended; or -1. */
+static int leftover_resume(struct amp_units *u, struct amp_span producer, struct amp_span id,
+                           int64_t now_ms, struct amp_error *err)
+{
+    uint32_t effects;
+    struct amp_error why;
+    int rc = amp_transfer_find(&u->all, producer, id, &u->now, err);
+    if (rc == 0)
+        rc = amp_transfer_lock(&u->all, &u->now, &u->lock, err);
+    if (rc <= 0)
+        return rc;
+    /* It may have ended before the lock. What cannot be read is left to the time limit. */
+    if (amp_transfer_find(&u->all, producer, id, &u->now, err) < 0)
+        return -1;
+    if (u->now.state != AMP_TRANSFER_ASSEMBLED || message_read(u, &why) < 0)
+        return 0;
+    rc = transfer_carry(&u->all, &u->now, AMP_TRANSFER_EV_RESUME, 0, now_ms, NULL, &effects, err);
+    if (rc != 0 || amp_transfer_find(&u->all, producer, id, &u->now, err) < 0)
+        return rc > 0 ? 0 : -1;
+    u->assembled = true;
+    return 1;
+}
+
+/* The next one. 1: u->lines has it, 0: there is none, -1. */
+static int leftovers_resume(struct amp_units *u, int64_t now_ms, struct amp_error *err)
+{
+    struct leftover l;
+    AMP_BUF struct amp_buf ids = {0};
+    if (leftovers_find(u, &l, err) < 0)
+        return -1;
+    amp_buf_init(&ids, u->of.len + 1);
+    if (amp_buf_add(&ids, u->of.data, u->of.len, err) < 0)
+        return -1;
+    for (size_t at = 0; l.n > 0; l.n--) {
+        struct amp_span producer = amp_span_str(ids.data + at),
+                        id = amp_span_str(ids.data + at + producer.n + 1);
+        at += producer.n + id.n + 2;
+        int rc = leftover_resume(u, producer, id, now_ms, err);
+        if (rc != 0)
+            return rc;
+        lock_close(u);
+        amp_buf_reset(&u->lines);
+    }
+    u->resumes = false;
+    return 0;
+}
+
 /* ---- taking ---- */
 
 enum amp_unit_took amp_units_take(struct amp_units *u, const struct amp_view *v, int64_t now_ms,
@@ -406,13 +519,24 @@ enum amp_unit_took amp_units_take(struct amp_units *u, const struct amp_view *v,
 int amp_units_next(struct amp_units *u, int64_t now_ms, struct amp_span *line,
                    struct amp_error *err)
 {
+    amp_transfers_tidy(&u->all);
     if (u->at > 0 && message_confirm(u, now_ms, err) < 0)
         return -1;
+    if (u->at >= u->lines.len && u->resumes) {
+        int rc = leftovers_resume(u, now_ms, err);
+        if (rc <= 0)
+            return rc;
+    }
     if (u->at >= u->lines.len)
         return 0;
     *line = (struct amp_span){u->lines.data + u->at, strlen(u->lines.data + u->at)};
     u->at += line->n + 1;
     return 1;
+}
+
+void amp_units_settled(struct amp_units *u)
+{
+    amp_transfers_tidy(&u->all);
 }
 
 bool amp_units_hold(const struct amp_units *u)

@@ -46,10 +46,15 @@ int amp_unit_set_batch(void *arg, const char *text, struct amp_error *err);
     }
 
 struct amp_units;
-/* actor: for the log. The store (NULL: none) and the actor are borrowed. */
-int amp_units_new(struct amp_store *s, const char *actor, struct amp_units **out,
+/* actor: for the log. by: who resumes what this process leaves if it is killed. The store (NULL:
+ * none) and both texts are borrowed. */
+int amp_units_new(struct amp_store *s, const char *actor, const char *by, struct amp_units **out,
                   struct amp_error *err);
 void amp_units_free(struct amp_units *u);
+
+/* Whether a process of the same `by` was killed between the last chunk of a message and the moment
+ * when it had the message: 1, and amp_units_next begins with those messages; 0; or -1. */
+int amp_units_leftovers(struct amp_units *u, struct amp_error *err);
 
 /* Why a message in chunks, or a batch, was refused: chunk_corrupt, chunk_mismatch, batch_corrupt,
  * partial_delivery, oversize_payload, buffer_full. */
@@ -72,6 +77,9 @@ enum amp_unit_took amp_units_take(struct amp_units *u, const struct amp_view *v,
  */
 int amp_units_next(struct amp_units *u, int64_t now_ms, struct amp_span *line,
                    struct amp_error *err);
+/* For a caller that takes every message in a batch of the store: after the batch, removes the bytes
+ * of the messages that ended in it. */
+void amp_units_settled(struct amp_units *u);
 /* Whether the last line is a message from chunks that was not yet followed by another call. */
 bool amp_units_hold(const struct amp_units *u);
 /* Without a store: drops a message whose time limit passed, or (end) any unfinished one. REFUSED:

@@ -206,6 +206,8 @@ static int lines_take(struct amp_router *r, struct amp_error *err)
     enum amp_line_result got = AMP_LINE_MORE;
     int rc = 0;
     amp_addressing_turn(r->addressing);
+    if (r->intake.units)
+        rc = parts_take(r, &b, err);
     while (rc == 0 && (got = amp_lines_next(&r->intake.lines, &line)) <= AMP_LINE_TOO_LONG)
         rc = line_take(r, &b, got, &line, err);
     if (rc == 0 && r->intake.units && got == AMP_LINE_END)
@@ -365,6 +367,8 @@ int amp_router_run(struct amp_router *r, struct amp_error *err)
     if (r->run.store && !r->run.dry && amp_keeper_restore(r->keeper, job_restore, r, err) < 0)
         return -1;
     amp_decide_step(r);
+    if (r->intake.units && lines_take(r, err) < 0) /* that a killed router of this name left */
+        return -1;
     for (;;) {
         amp_outlets_step(r->outlets);
         amp_decide_step(r);
