@@ -335,7 +335,8 @@ static void machine(const struct amp_fsm *m, const struct cells *cells, size_t n
 static const struct cells transfer[] = {
     {"RECEIVING", "piece>RECEIVING last>ASSEMBLED corrupt>FAILED!chunk_corrupt refuse>FAILED "
                   "timeout>FAILED!partial_delivery"},
-    {"ASSEMBLED", "piece>ASSEMBLED resume>ASSEMBLED taken>COMPLETE timeout>FAILED!partial_delivery"},
+    {"ASSEMBLED",
+     "piece>ASSEMBLED resume>ASSEMBLED taken>COMPLETE timeout>FAILED!partial_delivery"},
     {"COMPLETE", "*piece>COMPLETE"},
     {"FAILED", "*piece>FAILED"},
 };
