@@ -159,7 +159,7 @@ EOS
 
 @test "a command that hangs, forks, answers garbage or late, crashes or is missing serialises; other jobs do not wait" {
   slow
-  echo '{"queue":{"max_parallel":22,"conflict_timeout":"700ms","conflict_failures":99}}' >amp.json
+  echo '{"queue":{"max_parallel":22,"conflict_timeout":"900ms","conflict_failures":99}}' >amp.json
   agent judge <<'EOS'
 here=${0%/*}
 read -r request
@@ -203,7 +203,7 @@ EOS
   [ -z "$(grep -lz '^AMP_CONFLICT_CHECK=' /proc/[0-9]*/environ 2>/dev/null)" ]
   grep -q 'command_failed: exit status 3' err
   grep -q 'command_failed: killed by signal 11' err
-  grep -q 'command_timeout: no answer within 700 ms' err
+  grep -q 'command_timeout: no answer within 900 ms' err
   touch go
   pool_end 0
   # One after the other: no second job of a pair began before the end of the first one.
@@ -267,7 +267,7 @@ EOS
   echo '{"queue":{"max_parallel":8,"overlap":"ask"},"hitl":{"operators":["somebody"]}}' >other.json
   AMP_CONFIG=$PWD/other.json run -77 over "${A[1]}" --beside "${B[1]}" --why x
   [[ $output == *"not_operator"* || $output == *"hitl.operators"* ]]
-  over "${A[1]}" --beside "${B[1]}" --why 'a person watches' --until 1500ms
+  over "${A[1]}" --beside "${B[1]}" --why 'a person watches' --until 2500ms
   wait_until 10 worked "begin t-12 1"
   over "${B[2]}" --beside "${A[2]}" --why 'other files'
   wait_until 10 worked "begin t-22 1"

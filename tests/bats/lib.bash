@@ -31,10 +31,11 @@ export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 export GIT_AUTHOR_NAME=tester GIT_AUTHOR_EMAIL=tester@example.org
 export GIT_COMMITTER_NAME=tester GIT_COMMITTER_EMAIL=tester@example.org
 
-# wait_until SECONDS COMMAND...: true as soon as the command is true. Where everything is slow,
+# wait_until SECONDS COMMAND...: true as soon as the command is true. A limit of 10 s or more is one that nothing reaches but
+# a failure, and three times as long, since all suites of a busy machine run at the same time. Where everything is slow,
 # TEST_SLOW says how many times as long is waited, also by timeout.
 wait_until() {
-  local end=$((SECONDS + $1 * ${TEST_SLOW:-1})) never='' looked=${EPOCHREALTIME/[.,]/} pause
+  local end=$((SECONDS + ($1 < 10 ? $1 : 3 * $1) * ${TEST_SLOW:-1})) never='' looked=${EPOCHREALTIME/[.,]/} pause
   shift
   until "$@" >/dev/null 2>&1; do
     [ "$SECONDS" -lt "$end" ] || {

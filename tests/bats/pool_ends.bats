@@ -142,7 +142,8 @@ while :; do sleep 0.1; done
 EOS
   task() { submit 0 >id-plain; }
   work() { dispatch | sed "s/T-2026-001/T-2026-10$1/g" | submit_line 0 >id-git; }
-  answers() { [ "$(find "$STATE/run" -name answer-h.json | wc -l)" -ge "$1" ]; }
+  # answers N: as many agents had an answer, or the pool has ended.
+  answers() { [ "$(find "$STATE/run" -name answer-h.json | wc -l)" -ge "$1" ] || gone "$POOL"; }
   n=0
   for how in TERM INT HUP twice closed; do
     n=$((n + 1))
@@ -153,10 +154,9 @@ EOS
     env --default-signal=INT,HUP task-dispatch work --state "$STATE" --config "$(config)" --type builder=2 --safe-point 10s --grace 100ms \
       --shutdown "$([ "$how" = twice ] && echo 1m || echo 0)" -x ./agent >"out-$how" 2>err 3>&- &
     POOL=$!
-    wait_until 10 answers $((2 * n)) || {
-      grep -q confinement_unavailable err && skip "confinement is not available"
-      false
-    }
+    wait_until 10 answers $((2 * n))
+    ! grep -q confinement_unavailable err || skip "confinement is not available"
+    ! gone "$POOL"
     case $how in
     twice)
       kill -TERM "$POOL"

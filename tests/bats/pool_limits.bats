@@ -140,7 +140,7 @@ EOS
   b=$(submit 0)
   export REPO STATE
   unshare -rm sh -c 'mount -t tmpfs -o size=4m none "$REPO.worktrees" && exec "$@"' sh \
-    timeout 60 task-dispatch work --state "$STATE" --config "$(config)" --drain --type fills=1 --type builder=1 -x ./agent >out.ndjson 2>err
+    timeout 120 task-dispatch work --state "$STATE" --config "$(config)" --drain --type fills=1 --type builder=1 -x ./agent >out.ndjson 2>err
   is_state "$b" DONE
   job_of "$a" >job
   grep -E '"state":"FAILED".*"code":"task_failed"' job

@@ -36,7 +36,7 @@ config() {
 
 # pool ARGS...: a pool over the queue until it is drained; its lines in out.ndjson, its diagnostics in err.
 pool() {
-  timeout 60 task-dispatch work --state "$STATE" --config "$(config)" --pause 50ms "$@" >out.ndjson 2>err
+  timeout 120 task-dispatch work --state "$STATE" --config "$(config)" --pause 50ms "$@" >out.ndjson 2>err
 }
 # pool_start ARGS...: the same in the background; its id in POOL.
 pool_start() {
