@@ -692,16 +692,23 @@ int amp_order_claim(struct amp_order *o, const struct amp_order_want *want, stru
 
 /* ---- rivals ---- */
 
-static bool is_less_urgent(const struct entry *h, const struct entry *than)
+struct room {
+    const struct entry *victim; /* the least urgent that could make it; NULL: none */
+    bool ends;                  /* another one is ending for the same job */
+};
+
+static void room_try(struct room *r, const struct entry *h, const struct entry *e)
 {
-    return !than || h->priority > than->priority ||
-           (h->priority == than->priority && h->seq > than->seq);
+    const struct entry *v = r->victim;
+
+    if (h->state == AMP_QUEUE_PREEMPTING)
+        r->ends = r->ends || strcmp(h->asked_by, e->id) == 0;
+    else if (!v || h->priority > v->priority || (h->priority == v->priority && h->seq > v->seq))
+        r->victim = h;
 }
 
-/* Whether all jobs at work that have e's scope may be asked to yield to it. *victim: the least
- * urgent of those that are not ending already, or NULL; *ends: one of them is ending for e. */
-static bool scope_yields(struct amp_order *o, const struct entry *e, const struct entry **victim,
-                         bool *ends)
+/* Whether all jobs at work that have e's scope may be asked to yield to it. */
+static bool scope_yields(struct amp_order *o, const struct entry *e, struct room *r)
 {
     const struct entry *b = blocker_find(o, e);
 
@@ -712,29 +719,9 @@ static bool scope_yields(struct amp_order *o, const struct entry *e, const struc
             continue;
         if (b->priority <= e->priority || is_asked(o, e, b))
             return false;
-        if (b->state == AMP_QUEUE_PREEMPTING)
-            *ends = *ends || strcmp(b->asked_by, e->id) == 0;
-        else if (is_less_urgent(b, *victim))
-            *victim = b;
+        room_try(r, b, e);
     }
     return true;
-}
-
-/* The same for a place: of e's type, or of the worker if that is not NULL. */
-static const struct entry *place_yields(const struct amp_order *o, const struct entry *e,
-                                        const char *worker, bool *ends)
-{
-    const struct entry *victim = NULL;
-
-    for (const struct entry *h = o->held; h; h = h->after) {
-        if (worker ? strcmp(h->worker, worker) != 0 : h->type != e->type)
-            continue;
-        if (h->state == AMP_QUEUE_PREEMPTING)
-            *ends = *ends || strcmp(h->asked_by, e->id) == 0;
-        else if (is_less_urgent(h, victim))
-            victim = h;
-    }
-    return victim;
 }
 
 int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool full,
@@ -749,8 +736,7 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
     o->now_ms = want->now_ms;
     walk_begin(&w, o, want->types, want->n_types);
     while ((e = walk_next(&w))) {
-        const struct entry *v = NULL;
-        bool ends = false;
+        struct room r = {0};
         enum amp_waits why = entry_waits(o, e, &behind);
         if (why == AMP_WAITS_ACCOUNT)
             walk_leave(&w, e->type);
@@ -758,12 +744,17 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
             continue;
         if (why == AMP_WAITS_TURN && !full)
             return 0; /* it can start */
-        if (!scope_yields(o, e, &v, &ends))
+        if (!scope_yields(o, e, &r))
             continue;
-        if (!v && !ends && (why == AMP_WAITS_LIMIT || (why == AMP_WAITS_TURN && want->worker)))
-            v = place_yields(o, e, why == AMP_WAITS_LIMIT ? NULL : want->worker, &ends);
-        if (ends)
+        /* A place: of its type, or of the worker. */
+        bool scope = r.victim || r.ends || why == AMP_WAITS_SCOPE;
+        for (const struct entry *h = scope ? NULL : o->held; h; h = h->after)
+            if (why == AMP_WAITS_LIMIT ? h->type == e->type
+                                       : want->worker && strcmp(h->worker, want->worker) == 0)
+                room_try(&r, h, e);
+        if (r.ends)
             return 0;
+        const struct entry *v = r.victim;
         if (v && e->priority < v->priority) {
             *out = (struct amp_order_rival){.victim = amp_span_str(v->id),
                                             .by = amp_span_str(e->id),
