@@ -101,15 +101,16 @@ setup() {
   run -0 bash -euo pipefail script
 }
 
-@test "amp-route(1), amp-transport(7)" {
+@test "amp-route(1), amp-lanes(7), amp-transport(7)" {
   need_tool amp-route
   examples amp-route.1 amp-route-inbox.1 amp-route-replay.1 >script
   run -0 bash -euo pipefail script
   cmp exec.ndjson <(head -n 2 messages.ndjson)
   [ "$(find work/new -type f | wc -l)" -eq 2 ]
-  examples amp-transport.7 >script
+  examples amp-lanes.7 amp-transport.7 >script
   echo wait >>script
   run -0 bash -euo pipefail script
+  cmp shared.ndjson messages.ndjson
   cmp got.ndjson messages.ndjson
 }
 
