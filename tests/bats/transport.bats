@@ -216,6 +216,7 @@ codes() { sed -n 's/.*"ack_for_message_id":"[^"]*\(....\)","ack_stage":"\([A-Z]*
 }
 
 @test "killed when it had the last chunk, a receiver that starts again takes the message" {
+  native "a preloaded shim must come first"
   local what shim=$AMP_BUILD/tests/fault/faildisk.so
   # killed STATE TEXT TOOL...: it is killed when it writes this text to the log.
   killed() {
