@@ -1,5 +1,6 @@
 # The rows of the qa machine, one by one, through the coordinator: for each state of a subtask, what each message
 # makes of it, and what is answered.
+# plain
 
 load lib
 load coordinator

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # amp-ack doctor: each problem, and the fix that the doctor prints; a shell runs the fix as printed.
+# plain
 
 load lib
 load messages

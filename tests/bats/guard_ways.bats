@@ -2,6 +2,7 @@
 # Each way to move main of tests/ways/ways.tsv, tried by an agent from its worktree: what stops it here, what a server
 # stops, and that docs/guard.md has the same table. Representative ways run under task-dispatch run, whose trip-wire
 # reports them, and all of them confined.
+# static
 
 load lib
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The snippets for lefthook, husky and pre-commit, with the real programs; then the guard on top of them.
+# static
 
 load lib
 

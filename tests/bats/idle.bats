@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Who has nothing to do does nothing: not one system call, until something comes.
+# static
 
 load lib
 load messages

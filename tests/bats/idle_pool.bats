@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # A pool without work makes no system call, also while jobs wait that its agents cannot take.
+# static
 
 load lib
 load pools

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # task-dispatch loop: the complete loop as one supervised command.
+# plain
 
 load lib
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The examples of the manuals run as they stand.
+# plain
 
 load lib
 load messages

@@ -4,7 +4,7 @@ load lib
 load messages
 load letters
 
-N=${MEMORY_N:-200}
+N=${MEMORY_N:-120}
 LAST=1000000
 
 setup() {

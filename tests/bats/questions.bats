@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Questions of the five protocols: asked, listed, deferred, answered, and decided by a fallback.
+# plain
 
 teardown() {
   local p

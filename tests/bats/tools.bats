@@ -1,6 +1,7 @@
 # What holds for every program that was built: option table, help, manual and completions agree;
 # each links only what it may; the exit statuses are the written ones.
 # long
+# static
 load lib
 
 # What the tests of options read, tab separated; a form is a tool, or a tool and a verb.

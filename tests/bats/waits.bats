@@ -1,5 +1,6 @@
 # Every wait of every tool ends on INT and on TERM, at once: for input, for room in an output, for
 # the other end of a FIFO, for a lock, an inbox, a helper, a command, a person.
+# plain
 
 load lib
 load messages
