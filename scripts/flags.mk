@@ -1,6 +1,6 @@
 # Compiler flags.
 CPPFLAGS += -Iinclude -Ilib -D_GNU_SOURCE -DAMP_VERSION='"$(VERSION)"'
-CFLAGS   += -std=gnu11 $(OPT) -g -fno-strict-aliasing -ffunction-sections -fdata-sections
+CFLAGS   += -std=gnu11 $(OPT) $(DEBUG) -fno-strict-aliasing -ffunction-sections -fdata-sections
 CFLAGS   += -fstack-protector-strong
 LDFLAGS  += -Wl,--gc-sections -Wl,-z,relro,-z,now
 
@@ -10,7 +10,7 @@ CFLAGS += -Werror -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototy
   -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wold-style-definition -Wcast-qual -Wnull-dereference
 endif
 ifneq ($(SANITIZE),)
-CFLAGS  += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1
+CFLAGS  += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all
 LDFLAGS += -fsanitize=$(SANITIZE)
 else
 CPPFLAGS += -D_FORTIFY_SOURCE=2

@@ -51,7 +51,7 @@ includes_of() {
 
 # Numbers in the order of inclusion: a file may include what is lower, or its own room.
 declare -A levels=([base]=0 [schema]=1 [fsm]=1 [json]=1 [net]=1 [protocol]=2 [rpc]=2 [port]=2 [store]=2 [identity]=2
-  [metrics]=3 [message]=4 [task]=5 [agent]=5 [hitl]=5 [worktree]=5 [aof]=5 [activity]=5 [handoff]=5 [flow]=6 [machines]=6 [route]=7 [cmd]=8 [libexec]=8)
+  [metrics]=3 [message]=4 [task]=5 [agent]=5 [hitl]=5 [worktree]=5 [aof]=5 [activity]=5 [handoff]=5 [session]=5 [flow]=6 [machines]=6 [route]=7 [cmd]=8 [libexec]=8)
 
 check_includes() {
   local f line inc room level to
@@ -170,6 +170,8 @@ check_kinds() {
 protocols_elsewhere='
 lib/message/record/sequence.c 1 a part of a stored key
 lib/store/upgrade/format1.c 1 a part of a stored key of format 1
+lib/flow/work/watch/phase.c 1 a section of amp.json
+lib/flow/work/session/place.c 1 a section of amp.json
 cmd/task-dispatch/main.c 1 a verb, of the router of task files
 cmd/amp-ack/log/log.c 1 a format of the output, of log events
 '
