@@ -203,6 +203,46 @@ END
   done
 }
 
+@test "a full disk took the ledger's frame of an answer: no second one, also by another agent" {
+  cd "$BATS_TEST_TMPDIR"
+  native "a preloaded shim must come first"
+  local shim=$AMP_BUILD/tests/fault/faildisk.so log=s/log/000001.ndjson again
+  message task_dispatch | amp-ack track -s s >/dev/null
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-045-2" | .task_id = "T-2026-045"' | amp-ack track -s s >/dev/null
+  AMP_FAULT=sync:1:KILL AMP_FAULT_MATCH=log/0 AMP_FAULT_ROOT=$PWD/s LD_PRELOAD=$shim \
+    run -137 amp-ack complete task_dispatch-T-2026-044 -s s --as executor/ada --data "$D" --text x
+  # Only the frame of the answer was on the disk: those of the result and of the dispatch were not.
+  head -n -2 "$log" >cut
+  [[ "$(tail -n 1 cut)" == *'"key":"reply.task_dispatch-T-2026-044'* ]]
+  cp cut "$log"
+  rm -f s/index/*
+  # The line goes out with another answer; then its outbox has it no more.
+  amp-ack accept task_dispatch-T-2026-045-2 -s s --as executor/ada >first
+  [ "$(jq -r .msg.type first | sort | paste -sd ,)" = ack,task_result ]
+  for again in executor/ada executor/bob; do
+    run -1 --separate-stderr amp-ack complete task_dispatch-T-2026-044 -s s --as "$again" --data "$D" --text y
+    [[ "$stderr" == *already_completed* ]]
+    [ -z "$output" ]
+  done
+}
+
+@test "a message that failed and was requeued by a person is answered again" {
+  cd "$BATS_TEST_TMPDIR"
+  local task=AOP-SESSION-2026-02-26-001/TASK-001/1
+  jq -c 'select(.base == "minimal" and .line.message_type == "TASK") | .line' "$AMP_TOP/tests/fixture/protocols/aop.jsonl" |
+    head -n 1 | amp-ack track -s s >/dev/null
+  amp-ack progress "$task" 10 -s s --as Emma --text begun >/dev/null
+  amp-ack fail "$task" -s s --as Emma --code E_UNKNOWN --text stuck >/dev/null
+  run -1 --separate-stderr amp-ack complete "$task" -s s --as Emma --text done
+  [[ "$stderr" == *refused_before* ]]
+  amp-ack sweep -s s >/dev/null
+  amp-ack dead requeue -s s "$task" >/dev/null
+  amp-ack complete "$task" -s s --as Emma --text done >line
+  [ "$(jq -r '(.msg // .).task_status.state' line)" = COMPLETED ]
+  run -1 --separate-stderr amp-ack complete "$task" -s s --as Emma --text done
+  [[ "$stderr" == *already_completed* ]]
+}
+
 @test "an agent answers as itself only; a late answer is sent if asked for" {
   cd "$BATS_TEST_TMPDIR"
   message task_dispatch '.ack_timeout_sec = 1' | amp-ack track -s s >/dev/null

@@ -1,8 +1,9 @@
 /*
  * Answers of agents. The record "reply.<message>/<agent>" has the last answer of an agent to a
- * message; the commit of this record emits the line. After a crash between this commit and those of
- * the ledger, the outbox has the line: the same answer again carries out the rest, and so does the
- * line when it is routed.
+ * message, and "reply.<message>/=end" the one that ended its work, of any agent; the commit of this
+ * record emits the line. The ledger follows in another frame, so a crash or a full disk can lose
+ * it. Then the next answer to the message, of any agent, carries out the rest first, and so does
+ * the line when it is routed.
  */
 #include "flow/reply/reply.h"
 
@@ -22,6 +23,7 @@
 #include "json/record.h"
 
 #define KEPT_MS INT64_C(604800000)
+#define THE_END AMP_SPAN("=end") /* in the place of an agent's name */
 
 /* jansson leaves out a member for which there is no memory, if its result is not tested; an answer
  * must not lack one. */
@@ -40,6 +42,8 @@ struct note {
     uint8_t act;
     int64_t at_ms, progress_ms; /* of the last answer; of the last progress */
     int64_t frames;             /* reports of progress so far */
+    const char *by, *box;       /* of the end: the agent, and the outbox that got the line */
+    int64_t requeues;           /* of the end: those of the message before it */
 };
 static int act_find(struct amp_span name)
 {
@@ -55,6 +59,9 @@ static const struct amp_rec_field note_fields[] = {
     AMP_REC_EVER(TIME, struct note, "at", at_ms),
     AMP_REC(TIME, struct note, "progress_at", progress_ms),
     AMP_REC(INT, struct note, "frames", frames),
+    AMP_REC(CSTR, struct note, "by", by),
+    AMP_REC(CSTR, struct note, "box", box),
+    AMP_REC(INT, struct note, "requeues", requeues),
 };
 AMP_REC_TABLE(note_rec, "the record of an answer", struct note, note_fields);
 
@@ -76,12 +83,12 @@ struct work {
     struct amp_reader *reader, *own;
     struct amp_view of, line; /* the message; the answer */
     struct amp_message_rec rec;
-    struct amp_buf mem, json;
+    struct amp_buf mem, json, end_mem;
     char name[AMP_MSG_ID_MAX]; /* of a message without an id */
     char by[AMP_REPLY_NAME_MAX], role[128], agent[AMP_REPLY_NAME_MAX];
     json_t *data; /* with what was measured */
-    struct note last;
-    bool answered; /* last is set */
+    struct note last, end;
+    bool answered, ended; /* last is set; end is set */
     struct amp_error fault;
 };
 
@@ -91,6 +98,7 @@ static void work_release(struct work *w)
     amp_reader_free(w->own);
     amp_buf_release(&w->mem);
     amp_buf_release(&w->json);
+    amp_buf_release(&w->end_mem);
     json_decref(w->data);
 }
 
@@ -132,15 +140,33 @@ static int speaker_find(struct work *w, struct amp_error *err)
     return 0;
 }
 
-static int last_load(struct work *w, struct amp_error *err)
+/* Whether the answer ends the work on the message. Several agents may refuse it. */
+static bool is_end(const struct work *w)
+{
+    return w->r->act == AMP_REPLY_COMPLETE || (w->r->act == AMP_REPLY_FAIL && w->said.taken);
+}
+
+static int note_load(struct work *w, struct amp_span of, struct amp_buf *mem, struct note *note,
+                     bool *found, struct amp_error *err)
 {
     struct amp_store_rec rec;
-    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
-    struct amp_key key = AMP_KEY(AMP_REPLY_KIND, amp_span_str(w->out->id), amp_span_str(w->agent));
+    struct amp_key key = AMP_KEY(AMP_REPLY_KIND, amp_span_str(w->out->id), of);
     if (amp_store_get(w->store, key, &rec, err) < 0)
         return -1;
-    w->answered = rec.found;
-    return rec.found ? amp_rec_parse(&note_rec, rec.json, &mem, &w->last, err) : 0;
+    *found = rec.found;
+    amp_buf_reset(mem);
+    return rec.found ? amp_rec_parse(&note_rec, rec.json, mem, note, err) : 0;
+}
+
+static int last_load(struct work *w, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    if (note_load(w, amp_span_str(w->agent), &mem, &w->last, &w->answered, err) < 0 ||
+        note_load(w, THE_END, &w->end_mem, &w->end, &w->ended, err) < 0)
+        return -1;
+    /* Of a message that was requeued since, nothing has ended. */
+    w->ended = w->ended && w->end.requeues == w->rec.requeues;
+    return 0;
 }
 
 /* Whether the agent has taken the work up. */
@@ -269,10 +295,12 @@ static int line_compose(struct work *w, struct amp_error *err)
         out->len--;
     if (line_view(w, amp_buf_span(out), err) < 0)
         return -1;
-    const char *fault = w->terms->result_fault && w->line.kind == AMP_KIND_RESULT
-                            ? w->terms->result_fault(&w->of, &w->line)
-                            : NULL;
-    return fault ? amp_fail(err, AMP_NO, fault, "the answer breaks a limit of its task") : 0;
+    struct amp_result_fault f;
+    if (!w->terms->result_fault || w->line.kind != AMP_KIND_RESULT)
+        return 0;
+    int bad = w->terms->result_fault(&w->of, &w->line, &f, err);
+    return bad <= 0 ? bad
+                    : amp_fail(err, AMP_NO, f.code, "in the answer, %s %s", f.pointer, f.what);
 }
 
 /* Numbers are used only by lines that are valid: a gap in an outbox would hold back later ones. */
@@ -364,6 +392,9 @@ static int note_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     struct work *w = noting->w;
     struct note n = w->last;
     (void)now;
+    n.by = is_end(w) ? w->agent : "";
+    n.box = is_end(w) ? w->r->box : "";
+    n.requeues = is_end(w) ? w->rec.requeues : 0;
     n.act = (uint8_t)w->r->act;
     n.at_ms = w->r->now_ms;
     if (w->r->act == AMP_REPLY_PROGRESS) {
@@ -389,7 +420,8 @@ static int answer_commit(struct work *w, struct amp_error *err)
                        {.id = amp_span_str(w->out->id),
                         .line = amp_buf_span(&w->out->line),
                         .role = AMP_ROLE_answer}};
-    struct amp_key key = AMP_KEY(AMP_REPLY_KIND, amp_span_str(w->out->id), amp_span_str(w->agent));
+    struct amp_key key = AMP_KEY(AMP_REPLY_KIND, amp_span_str(w->out->id),
+                                 is_end(w) ? THE_END : amp_span_str(w->agent));
     return amp_store_update(w->store, key, NULL, note_fn, &n, NULL, err) < 0
                ? -1
                : ledger_change(w, err);
@@ -412,21 +444,46 @@ static int entry_fn(void *ctx, const struct amp_store_entry *e, struct amp_error
     return amp_buf_add(&l->w->out->line, e->line.p, e->line.n, err);
 }
 
-/* 1: the outbox has this answer; what the killed process did not change in the ledger is changed
- * now. */
-static int leftover_finish(struct work *w, struct amp_error *err)
+/* 1: the outbox has the line of an answer to the message; it is in out->line, and viewed. */
+static int line_find(struct work *w, const char *box, struct amp_error *err)
 {
     struct leftover l = {.w = w};
     struct amp_error e = {0};
-    bool once = w->r->act != AMP_REPLY_PROGRESS && w->r->act != AMP_REPLY_REPLY;
-    if (!once || !w->answered || w->last.act != (uint8_t)w->r->act)
-        return 0;
-    if (amp_store_outbox(w->store, w->r->box, entry_fn, &l, err) < 0)
+    if (amp_store_outbox(w->store, box, entry_fn, &l, err) < 0)
         return -1;
-    if (!l.found || line_view(w, amp_buf_span(&w->out->line), &e) < 0)
+    return l.found && line_view(w, amp_buf_span(&w->out->line), &e) == 0;
+}
+
+static bool is_over(const struct work *w)
+{
+    return w->rec.state == AMP_DELIVERY_FULFILLED || w->rec.state == AMP_DELIVERY_FAILED ||
+           w->rec.state == AMP_DELIVERY_REJECTED;
+}
+
+/* Changes in the ledger what an earlier answer did not change there. 1: it is the same answer, and
+ * its outbox still has it. */
+static int leftover_finish(struct work *w, struct amp_error *err)
+{
+    const struct note *n = w->ended ? &w->end : &w->last;
+    bool once = n->act != AMP_REPLY_PROGRESS && n->act != AMP_REPLY_REPLY;
+    bool same = n->act == (uint8_t)w->r->act && (!w->ended || strcmp(n->by, w->agent) == 0);
+    struct amp_error e = {0};
+    int rc = 0;
+    if (!w->ended && !(w->answered && same && once))
         return 0;
-    if (ledger_change(w, &e) < 0 && amp_fail_unless_no(err, &e) < 0)
+    int found = line_find(w, w->ended ? n->box : w->r->box, err);
+    if (found < 0)
         return -1;
+    if (found)
+        rc = ledger_change(w, &e);
+    else if (w->ended && !is_over(w)) /* its line was emitted */
+        rc = amp_settle_known(w->store, amp_span_str(w->out->id),
+                              n->act == AMP_REPLY_COMPLETE ? AMP_STAGE_FULFILLED : AMP_STAGE_FAILED,
+                              n->by, AMP_SPAN(""), w->r->now_ms, &e);
+    if (rc < 0 && amp_fail_unless_no(err, &e) < 0)
+        return -1;
+    if (!found || !same)
+        return w->ended ? message_load(w, err) : 0;
     w->out->how = AMP_REPLY_REPEATED;
     return 1;
 }
@@ -511,8 +568,12 @@ static int answer_make(struct work *w, struct amp_error *err)
 int amp_reply(struct amp_store *s, const struct amp_reply *r, struct amp_reply_result *out,
               struct amp_error *err)
 {
-    __attribute__((cleanup(work_release))) struct work w = {
-        .store = s, .r = r, .out = out, .mem = {.max = AMP_RECORD_MAX}, .json = {.max = 4096}};
+    __attribute__((cleanup(work_release))) struct work w = {.store = s,
+                                                            .r = r,
+                                                            .out = out,
+                                                            .mem = {.max = AMP_RECORD_MAX},
+                                                            .json = {.max = 4096},
+                                                            .end_mem = {.max = AMP_REC_MAX}};
     out->how = AMP_REPLY_COMPOSED;
     starved = false;
     json_set_alloc_funcs(noting_malloc, free);

@@ -97,7 +97,8 @@ static void outcome_expect(struct amp_message_rec *r, const struct amp_delivery_
 static void begin_anew(struct amp_message_rec *r)
 {
     struct amp_span none = {"", 0};
-    r->expires_ms = r->seen_ms = r->timed_out_ms = 0;
+    r->requeues++;
+    r->expires_ms = r->seen_ms = r->timed_out_ms = r->progress_ms = 0;
     r->silent = r->lost = r->supervised = r->notified = r->held = false;
     r->attempt = r->departed_ms = r->sequence = 0;
     r->n_tries = r->n_acks = 0;

@@ -332,6 +332,15 @@ static bool is_repeated(struct work *w)
            amp_record_knows_ack(&w->rec, &w->note);
 }
 
+/* Whether it is a newer report of progress; then the record has its time. */
+static bool progress_note(struct work *w)
+{
+    bool newer = w->said->progress_ms > w->rec.progress_ms;
+    if (newer)
+        w->rec.progress_ms = w->said->progress_ms;
+    return newer;
+}
+
 static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                   struct amp_error *err)
 {
@@ -340,11 +349,12 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return -1;
     if (w->said->alive)
         return life_note(w, change, err);
+    bool reports = progress_note(w);
     if (is_beat(w))
         return sign_commit(w, change, err);
     if (is_repeated(w)) {
         w->changes->close_outbox = true;
-        return 1;
+        return reports && w->rec.state == AMP_DELIVERY_READ ? sign_commit(w, change, err) : 1;
     }
     if (holder_check(w, err) < 0)
         return -1;

@@ -39,14 +39,15 @@ struct amp_message_answer {
     enum amp_failure failure;     /* for the sweep: another attempt, or a dead letter */
     bool holds;                   /* of RECEIVED: `by` becomes the holder of the work */
     bool releases;                /* another agent may hold the work after this failure */
-    bool worded;     /* reported by a message, not by the program that handed it over */
-    bool takes_up;   /* only the agent that has the work may report it */
-    bool ours;       /* from the carrier of the message: it needs no holder */
-    bool waits;      /* of RECEIVED: in an inbox, the work has not begun */
-    bool alive;      /* only a sign of life of the holder: moves nothing */
-    bool supervised; /* of READ: the agent's own record shows whether it is alive */
-    bool has_letter; /* of FULFILLED: an attempt has an open dead letter */
-    int64_t eta_ms;  /* of RECEIVED: when the outcome is expected; 0: unknown */
+    bool worded;         /* reported by a message, not by the program that handed it over */
+    bool takes_up;       /* only the agent that has the work may report it */
+    bool ours;           /* from the carrier of the message: it needs no holder */
+    bool waits;          /* of RECEIVED: in an inbox, the work has not begun */
+    bool alive;          /* only a sign of life of the holder: moves nothing */
+    bool supervised;     /* of READ: the agent's own record shows whether it is alive */
+    bool has_letter;     /* of FULFILLED: an attempt has an open dead letter */
+    int64_t eta_ms;      /* of RECEIVED: when the outcome is expected; 0: unknown */
+    int64_t progress_ms; /* of READ: the time in a report of progress; 0: it is none */
     /* A line for the outbox of `actor`, in the same commit; NULL: none. A repeated answer commits
      * nothing, so it emits nothing. */
     const struct amp_store_emit *emit;

@@ -54,6 +54,8 @@ static const struct amp_rec_field message_fields[] = {
     MEMBER(INT, "seen_ms", seen_ms),
     MEMBER(BOOL, "lost", lost),
     MEMBER(BOOL, "supervised", supervised),
+    MEMBER(INT, "progress_ms", progress_ms),
+    MEMBER(INT, "requeues", requeues),
     MEMBER(INT, "attempt", attempt),
     MEMBER(TEXT, "origin", origin),
     AMP_REC_MANY(struct amp_message_rec, "tries", tries, &amp_message_try_rec, false),

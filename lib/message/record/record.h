@@ -56,6 +56,7 @@ struct amp_message_rec {
      * lost: a person was notified since; supervised: never watched here. */
     int64_t seen_ms;
     bool lost, supervised;
+    int64_t progress_ms; /* the newest time in a report of progress (AOP §6.2); 0: none */
     /* Attempts (message/operation/retry.h): the number of this one; `tries` has the former ones,
      * with room for one more; `next` is the id of the next one, which was put into the outbox
      * `node` at departed_ms. */
@@ -65,6 +66,7 @@ struct amp_message_rec {
     uint32_t n_tries;
     struct amp_span failure;  /* "passing", "terminal": of a refusal or failure */
     struct amp_span given_up; /* the reason why no further attempt follows */
+    int64_t requeues;         /* how often a person sent it again after its end */
 };
 int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
                      struct amp_message_rec *out, struct amp_error *err);

@@ -134,6 +134,8 @@ static bool answer_read(const struct amp_view *v, struct amp_message_answer *a, 
                                      .eta_ms = o.eta_ms};
     if (o.classed)
         a->failure = amp_retry_class(a->code);
+    if (v->kind == AMP_KIND_PROGRESS && amp_terms_of(v->protocol)->progress_least_ms > 0)
+        a->progress_ms = v->created_ms;
     return true;
 }
 
@@ -250,6 +252,36 @@ int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now
     if (is_progress(v))
         return amp_progress_apply(s, v, now_ms, err);
     return answer_read(v, &a, by) ? attempts_answer(s, v, &a, now_ms, false, err) : 0;
+}
+
+struct pace {
+    struct amp_store *store;
+    int64_t last_ms;
+};
+
+static int pace_look(void *ctx, struct amp_span id, struct amp_error *err)
+{
+    struct pace *p = ctx;
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+    if (amp_message_find(p->store, id, &mem, &r, err) < 0)
+        return -1;
+    if (r.found && r.progress_ms > p->last_ms)
+        p->last_ms = r.progress_ms;
+    return 0;
+}
+
+int amp_progress_early(struct amp_store *s, const struct amp_view *v, int64_t *since_ms,
+                       struct amp_error *err)
+{
+    struct pace p = {.store = s};
+    int64_t least = amp_terms_of(v->protocol)->progress_least_ms;
+    if (v->kind != AMP_KIND_PROGRESS || least <= 0 || v->created_ms <= 0)
+        return 0;
+    if (amp_awaited_each(s, v, pace_look, &p, err) < 0)
+        return -1;
+    *since_ms = v->created_ms - p.last_ms;
+    return *since_ms > 0 && *since_ms < least;
 }
 
 int amp_outcome_fail(struct amp_store *s, const struct amp_view *v, const char *code,

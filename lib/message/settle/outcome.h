@@ -35,6 +35,12 @@ int amp_outcome_fail(struct amp_store *s, const struct amp_view *v, const char *
  * (Runtime Protocol §5). */
 bool amp_outcome_known(const struct amp_message_rec *r);
 
+/* Whether a report of progress comes sooner after the one before than its protocol allows (AOP
+ * §6.2), by the times in them; before amp_outcome_apply. Reports with the same time count as one
+ * that was sent again. 1, and *since_ms is the time between them; 0; -1: failure. */
+int amp_progress_early(struct amp_store *s, const struct amp_view *v, int64_t *since_ms,
+                       struct amp_error *err);
+
 /* Applies a message of AMP as a sign of life, or as the outcome of work (ledger/holder.h). Work
  * becomes FULFILLED if the message names it in context_ref; if it names none, the work of the same
  * task and subtask that arrived. For other work of the task that the sender holds, the message is a

@@ -1,4 +1,4 @@
-/* The limits for a result, from its request in the ledger. */
+/* What a request in the ledger demands of its result. */
 #include "message/settle/rails.h"
 
 #include <string.h>
@@ -38,9 +38,11 @@ static int request_look(void *ctx, struct amp_span id, struct amp_error *err)
     if (request.kind != AMP_KIND_DISPATCH || request.tape->n == 0)
         return 0;
     s->own = own;
-    *s->out = (struct amp_rails_found){.fault = t->result_fault(&request, s->result),
-                                       .waives = t->result_waives(&request)};
-    return 0;
+    *s->out = (struct amp_rails_found){.waives = t->result_waives(&request)};
+    int bad = t->result_fault(&request, s->result, &s->out->fault, err);
+    if (bad <= 0)
+        s->out->fault.code = NULL;
+    return bad < 0 ? -1 : 0;
 }
 
 int amp_rails_find(struct amp_store *s, const struct amp_view *result, struct amp_rails_found *out,
@@ -61,17 +63,17 @@ int amp_rails_apply(struct amp_store *s, const struct amp_view *v, int64_t now_m
     struct amp_rails_found found;
     if (amp_rails_find(s, v, &found, err) < 0)
         return -1;
-    if (!found.fault)
+    const struct amp_result_fault *f = &found.fault;
+    if (!f->code)
         return amp_outcome_apply(s, v, now_ms, err);
-    if (amp_outcome_fail(s, v, found.fault, now_ms, err) < 0)
+    if (f->ends && amp_outcome_fail(s, v, f->code, now_ms, err) < 0)
         return -1;
-    return amp_fail(err, AMP_NO, found.fault, "the work cost more than a budget of its TASK");
+    return amp_fail(err, AMP_NO, f->code, "%s %s", f->pointer, f->what);
 }
 
 bool amp_rails_refused(const struct amp_error *e)
 {
-    return amp_holder_denied(e) ||
-           (e->status == AMP_NO && strcmp(e->code, "E_COST_LIMIT_EXCEEDED") == 0);
+    return amp_holder_denied(e) || (e->status == AMP_NO && strncmp(e->code, "E_", 2) == 0);
 }
 
 unsigned amp_rails_waives(void *ctx, const struct amp_view *result)
