@@ -53,6 +53,14 @@ size_t amp_utf8_length(const unsigned char *p, size_t n)
     return 0;
 }
 
+void amp_utf8_clean(char *text)
+{
+    size_t n = strlen(text);
+    for (size_t at = 0, len; at < n; at += len ? len : 1)
+        if (!(len = amp_utf8_length((const unsigned char *)text + at, n - at)))
+            text[at] = '?';
+}
+
 int amp_utf8_path(const char *path, struct amp_error *err)
 {
     size_t n = strlen(path), at = 0;

@@ -10,6 +10,8 @@ extern const char amp_json_escapes[128];
 int32_t amp_json_hex4(const unsigned char *p);
 /* Length of the UTF-8 character at p (1 to 4); 0: there is none. */
 size_t amp_utf8_length(const unsigned char *p, size_t n);
+/* Replaces each byte of a text that belongs to no UTF-8 character by '?', as after a cut. */
+void amp_utf8_clean(char *text);
 /* Refuses a path that JSON cannot carry: messages, records and the requests to helpers would name
  * another path. DATAERR path_not_utf8. */
 int amp_utf8_path(const char *path, struct amp_error *err);
