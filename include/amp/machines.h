@@ -34,6 +34,8 @@ AMP_API_BEGIN
     X(qa)                                                                                          \
     X(queue)                                                                                       \
     X(reach)                                                                                       \
+    X(session)                                                                                     \
+    X(session_task)                                                                                \
     X(task)                                                                                        \
     X(transfer)
 

@@ -93,6 +93,14 @@ struct amp_usage {
     int64_t tokens_in, tokens_out, micros;
 };
 
+/* What is wrong with a result of a request. */
+struct amp_result_fault {
+    const char *code;
+    const char *pointer; /* of the member of the result, without the indices of lists */
+    bool ends;           /* the work has failed with this code; else a correct result may follow */
+    char what[256];      /* the end of a sentence about the member */
+};
+
 /* What a message means to a registry of agents. */
 enum amp_registry_act {
     AMP_REGISTRY_NONE,
@@ -206,8 +214,10 @@ struct amp_terms {
     bool (*usage)(const struct amp_view *outcome, struct amp_usage *out);
     /* Whether a message that reports the end of work ends this request; NULL: always. */
     bool (*ends)(struct amp_span request, const struct amp_view *done);
-    /* The code of a result that exceeds a limit of its request, or NULL. */
-    const char *(*result_fault)(const struct amp_view *request, const struct amp_view *result);
+    /* A check of a result against its request. 1: it has a fault; 0: none; -1: out of memory. NULL:
+     * there is no such check. */
+    int (*result_fault)(const struct amp_view *request, const struct amp_view *result,
+                        struct amp_result_fault *fault, struct amp_error *err);
     /* The requirements of a result that its request waives, AMP_WAIVES_. */
     unsigned (*result_waives)(const struct amp_view *request);
     int64_t claims_most;        /* works that an agent may hold at the same time; 0: no limit */
@@ -216,6 +226,7 @@ struct amp_terms {
     bool reviews;               /* failed and overdue work makes review items, and completed work
                                    may confirm a version */
     bool keeps_tasks;           /* its tasks have records in the state */
+    bool in_sessions;           /* its work belongs to a session, and has events and one answer */
     bool results_name_subtasks; /* a result is of one subtask of its request */
     enum amp_operation_by (*operation)(const struct amp_view *v);
     bool counts_attempts;      /* another attempt at an operation has a higher number */

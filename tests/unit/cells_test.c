@@ -341,6 +341,25 @@ static const struct cells transfer[] = {
     {"FAILED", "*piece>FAILED"},
 };
 
+/* AOP §10: an abort skips what waits; a TASK after the report makes another report necessary. */
+static const struct cells session[] = {
+    {"OPEN", "join>OPEN place>OPEN risk>OPEN abort>ABORTED report>REPORTED stay>OPEN"},
+    {"ABORTED", "join>ABORTED place>ABORTED report>REPORTED stay>ABORTED"},
+    {"REPORTED", "join[aborted]>ABORTED join>OPEN"},
+};
+
+/* AOP §5: the states of task_status; a later attempt begins anew. */
+static const struct cells session_task[] = {
+    {"PENDING", "enter>PENDING begin>IN_PROGRESS rank>PENDING fail>FAILED abort>ABORTED "
+                "skip>SKIPPED"},
+    {"IN_PROGRESS", "begin>IN_PROGRESS spend>IN_PROGRESS rank>IN_PROGRESS release>PENDING "
+                    "complete>COMPLETED fail>FAILED abort>ABORTED"},
+    {"COMPLETED", "*enter[later]>PENDING"},
+    {"FAILED", "*enter[later]>PENDING"},
+    {"ABORTED", "*enter[later]>PENDING"},
+    {"SKIPPED", "*enter[later]>PENDING"},
+};
+
 int main(void)
 {
 #define MACHINE(name) machine(&amp_##name##_fsm, name, sizeof(name) / sizeof(name[0]))
@@ -360,5 +379,7 @@ int main(void)
     MACHINE(conflict);
     MACHINE(breaker);
     MACHINE(transfer);
+    MACHINE(session);
+    MACHINE(session_task);
     return tap_done();
 }

@@ -223,6 +223,30 @@ int amp_aof_decline(const struct amp_view *v, const char *by, const char *reason
     return amp_jw_end_line(&w, err);
 }
 
+int amp_aof_ask(const struct amp_aof_asking *a, struct amp_buf *out, struct amp_error *err)
+{
+    char time[AMP_TIME_MAX];
+    struct amp_jw w;
+    amp_time_format(a->now_ms, time);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "protocol", "aof");
+    amp_jw_member_int(&w, "version", 1);
+    amp_jw_member_text(&w, "type", "status.update");
+    amp_jw_member_text(&w, "taskId", a->task);
+    amp_jw_member_str(&w, "fromAgent", a->by);
+    amp_jw_member_text(&w, "toAgent", "operator");
+    amp_jw_member_text(&w, "sentAt", time);
+    amp_jw_member_open(&w, "payload", '{');
+    amp_jw_member_text(&w, "taskId", a->task);
+    amp_jw_member_str(&w, "agentId", a->by);
+    amp_jw_member_text(&w, "status", a->status);
+    amp_jw_some_str(&w, "notes", a->notes);
+    amp_jw_close(&w, '}');
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
+}
+
 /* ---- runs ---- */
 
 struct run_record {

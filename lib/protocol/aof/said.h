@@ -64,6 +64,14 @@ int amp_aof_handoff_text(const struct amp_view *request, struct amp_buf *out,
 int amp_aof_decline(const struct amp_view *request, const char *by, const char *reason,
                     int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
+/* Appends the status.update about a task that came to a status, for people. */
+struct amp_aof_asking {
+    const char *task, *status;
+    struct amp_span by, notes; /* its agent; empty notes are left out */
+    int64_t now_ms;
+};
+int amp_aof_ask(const struct amp_aof_asking *a, struct amp_buf *out, struct amp_error *err);
+
 /* run.json and run_heartbeat.json; times of 0 are left out. */
 struct amp_aof_run {
     struct amp_span task, agent;

@@ -354,6 +354,6 @@ const struct amp_spec amp_spec_aop = {
     .bare_finish = bare_finish,
     .waives = amp_aop_waives,
     .rules = amp_aop_rules,
-    .history = 1u << AMP_KIND_RESULT,
+    .history = 1u << AMP_KIND_RESULT | 1u << AMP_KIND_PROGRESS,
     .effective = amp_aop_effective,
 };

@@ -41,6 +41,10 @@ struct amp_aop_refusal {
 int amp_aop_undelivered(const struct amp_view *v, const struct amp_aop_refusal *refusal,
                         int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
+/* Appends the RESPONSE SKIPPED to a TASK of a session that was aborted, one line with LF. */
+int amp_aop_skipped(const struct amp_view *v, const char *code, const char *what, int64_t now_ms,
+                    struct amp_buf *out, struct amp_error *err);
+
 /* The file access in the effective policy. */
 struct amp_aop_paths;
 void amp_aop_files(const struct amp_view *task, struct amp_aop_paths *read,

@@ -1,5 +1,5 @@
-/* The codes of AOP 2.0.2-C, its error taxonomy (§12): see meaning.h. Those about running a task are
- * here to be explained; a check of a message never gives them. */
+/* The codes of AOP 2.0.2-C, its error taxonomy (§12): see meaning.h. A check of a message finds the
+ * first seven; the executor of sessions gives all of them. */
 #include <stddef.h>
 
 #include "protocol/codes/meanings.h"
@@ -7,13 +7,17 @@
 const struct amp_meaning amp_meanings_aop[] = {
     {"E_SCHEMA_VALIDATION", AMP_SEV_ERROR,
      "The message is version 2, but a field is missing, unknown, of the wrong type, or not one of "
-     "its allowed values. A warning: a text is empty that should not be.",
+     "its allowed values; or it contradicts its session. A warning: a text is empty that should "
+     "not be.",
      "AOP §1.2, §2, §3, §12",
      "Fix the field. Put your own data into an extensions object, under a key that starts with "
      "x_."},
     {"E_MALFORMED_RESPONSE", AMP_SEV_ERROR,
-     "A RESPONSE does not conform to the contract, or its report is empty.", "AOP §5, §12",
-     "Add task_status.state, final_signal, a summary and at least one action."},
+     "A RESPONSE does not conform to the contract, its report is empty, or it does not fit its "
+     "TASK: another model, unknown checkpoints, results that contradict its end.",
+     "AOP §5, §12",
+     "Add task_status.state, final_signal, a summary and at least one action; answer the TASK that "
+     "was given."},
     {"E_PARSE_FAILURE", AMP_SEV_ERROR,
      "The line is neither version 2 JSON nor a v1 Markdown task (UNSTRUCTURED).", "AOP §1.3, §12",
      "Send JSON with an aop_version that starts with \"2.\"."},
@@ -26,8 +30,8 @@ const struct amp_meaning amp_meanings_aop[] = {
      "checkpoints in a phase, 200 actions.",
      "AOP §4, §12", "No action is required; a shorter message is recommended."},
     {"E_PERMISSION_DENIED", AMP_SEV_ERROR,
-     "An input or expected output is outside the effective access, or its path leaves its root or "
-     "is ambiguous.",
+     "An input, an expected output, a changed artifact, the workspace or a delegated TASK is "
+     "outside the effective access, or its path leaves its root or is ambiguous.",
      "AOP §11, §12",
      "Grant the path in task.access.filesystem, or remove it. amp-validate --effective prints the "
      "access."},
@@ -41,15 +45,20 @@ const struct amp_meaning amp_meanings_aop[] = {
     {"E_HEARTBEAT_FAILURE", AMP_SEV_ERROR, "The agent missed max_missed_beats heartbeats in a row.",
      "AOP §6.1, §12",
      "Check whether the agent is running; raise interval_seconds if it works silently."},
-    {"E_AGENT_NOT_FOUND", AMP_SEV_ERROR, "The agent does not exist or cannot be reached.",
+    {"E_AGENT_NOT_FOUND", AMP_SEV_ERROR,
+     "The agent does not exist or cannot be reached, for example because it has no headless_mode.",
      "AOP §12", "Start the agent, or name another one in target."},
-    {"E_MODEL_UNAVAILABLE", AMP_SEV_ERROR, "The requested model is not available.", "AOP §9, §12",
-     "Name alternative_models."},
+    {"E_MODEL_UNAVAILABLE", AMP_SEV_ERROR,
+     "The requested model is not available: its provider has no command, its settings do not list "
+     "it, or its command ended with status 69.",
+     "AOP §9, §12", "Set providers.NAME.command, or name alternative_models."},
     {"E_ALL_MODELS_EXHAUSTED", AMP_SEV_ERROR, "Every alternative model failed too.", "AOP §9, §12",
      "Wait, or name more alternative_models."},
-    {"E_FILE_NOT_FOUND", AMP_SEV_ERROR, "An input of the task does not exist.", "AOP §12",
-     "Fix the path in task.inputs."},
-    {"E_DEPENDENCY_FAILED", AMP_SEV_ERROR, "A task that this one depends on was aborted.",
+    {"E_FILE_NOT_FOUND", AMP_SEV_ERROR, "An input of the task, or its workspace, does not exist.",
+     "AOP §12", "Fix the path in task.inputs or workspace_root."},
+    {"E_DEPENDENCY_FAILED", AMP_SEV_ERROR,
+     "A task that this one depends on is unknown, failed or was aborted, or its session was "
+     "aborted.",
      "AOP §10, §12", "Fix that task first."},
     {"E_PROCESS_CRASH", AMP_SEV_ERROR, "The agent's process crashed or ended with a failure.",
      "AOP §12", "Read the agent's own log."},

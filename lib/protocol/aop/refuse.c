@@ -66,8 +66,8 @@ void amp_aop_target(const struct amp_view *v, struct amp_span target[AMP_AOP_TAR
 
 /* The RESPONSE to a TASK that is not carried out. `did` is its only action. */
 static void response_write(struct amp_jw *w, const struct amp_view *v, const struct amp_finding *f,
-                           const struct amp_span target[AMP_AOP_TARGET], const char *did,
-                           const char *now)
+                           const struct amp_span target[AMP_AOP_TARGET], bool skipped,
+                           const char *did, const char *now)
 {
     header_write(w, "RESPONSE");
     amp_jw_member_str(w, "session_id", v->correlation);
@@ -79,12 +79,14 @@ static void response_write(struct amp_jw *w, const struct amp_view *v, const str
         w, "model", target[AMP_AOP_MODEL].n > 0 ? target[AMP_AOP_MODEL] : AMP_SPAN("\"UNKNOWN\""));
     amp_jw_close(w, '}');
     amp_jw_member_open(w, "task_status", '{');
-    amp_jw_member_text(w, "state", "FAILED");
-    amp_jw_member_text(w, "final_signal", "FAILURE");
+    amp_jw_member_text(w, "state", skipped ? "SKIPPED" : "FAILED");
+    amp_jw_member_text(w, "final_signal", skipped ? "ABORTED" : "FAILURE");
     message_write(w, f);
     amp_jw_close(w, '}');
     amp_jw_member_open(w, "execution_summary", '{');
-    amp_jw_member_text(w, "summary", "The task was refused before it was begun.");
+    amp_jw_member_text(w, "summary",
+                       skipped ? "The task was skipped before it was begun."
+                               : "The task was refused before it was begun.");
     amp_jw_member_open(w, "actions", '[');
     amp_jw_str(w, amp_span_str(did));
     amp_jw_close(w, ']');
@@ -156,7 +158,28 @@ int amp_aop_undelivered(const struct amp_view *v, const struct amp_aop_refusal *
     amp_time_format(now_ms, now);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    response_write(&w, v, &f, refusal->target, "Tried to deliver the TASK message.", now);
+    response_write(&w, v, &f, refusal->target, false, "Tried to deliver the TASK message.", now);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
+}
+
+int amp_aop_skipped(const struct amp_view *v, const char *code, const char *what, int64_t now_ms,
+                    struct amp_buf *out, struct amp_error *err)
+{
+    const struct amp_finding f = {.code = code,
+                                  .field = "",
+                                  .pointer = "",
+                                  .rule = "session",
+                                  .message = what,
+                                  .expected = ""};
+    struct amp_span target[AMP_AOP_TARGET];
+    char now[AMP_TIME_MAX];
+    struct amp_jw w;
+    amp_aop_target(v, target);
+    amp_time_format(now_ms, now);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    response_write(&w, v, &f, target, true, "Looked at the records of the session.", now);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
 }
@@ -178,7 +201,7 @@ int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, in
     if (read && is_respondable(v)) {
         struct amp_span target[AMP_AOP_TARGET];
         amp_aop_target(v, target);
-        response_write(&w, v, first, target, "Checked the TASK message.", now);
+        response_write(&w, v, first, target, false, "Checked the TASK message.", now);
     } else if (fallback_write(&w, v, first, now, err) < 0) {
         out->len = before;
         return -1;

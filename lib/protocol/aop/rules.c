@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "protocol/aop/aop.h"
-#include "protocol/aop/reach.h"
+#include "protocol/aop/policy/reach.h"
 #include "protocol/spec.h"
 
 enum {

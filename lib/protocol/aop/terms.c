@@ -4,6 +4,7 @@
 
 #include <amp/protocol/aop_policy.h>
 
+#include "protocol/aop/against.h"
 #include "protocol/aop/aop.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
@@ -38,6 +39,17 @@ static bool task_beat(const struct amp_view *v, int64_t *beat_ms, bool *warns)
     return true;
 }
 
+/* on_failure decides where max_retries is missing: RETRY allows one. After ABORT_SESSION a further
+ * attempt would only be skipped. */
+static int64_t most_retries(const struct amp_aop_policy *p)
+{
+    if (p->on_failure.value == AMP_AOP_ABORT_SESSION)
+        return 0;
+    if (p->on_failure.value == AMP_AOP_RETRY && p->max_retries.source == AMP_AOP_FROM_DEFAULT)
+        return 1;
+    return p->max_retries.value;
+}
+
 static void task_retries(const struct amp_view *of, struct amp_again_terms *out)
 {
     struct amp_aop_policy p;
@@ -45,7 +57,7 @@ static void task_retries(const struct amp_view *of, struct amp_again_terms *out)
     if (of->kind != AMP_KIND_DISPATCH)
         return;
     amp_aop_policy(of, &p);
-    out->most = p.max_retries.value;
+    out->most = most_retries(&p);
     if (p.backoff == AMP_TOK_NONE || t->tok[p.backoff].type != AMP_JSON_ARRAY)
         return;
     for (uint32_t i = p.backoff + 1; i < t->tok[p.backoff].next; i = t->tok[i].next) {
@@ -74,11 +86,10 @@ static int next_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_I
     return attempt_name(of, amp_attempt_after(amp_attempt_of(of), INT64_MAX), out);
 }
 
-static const char *result_fault(const struct amp_view *task, const struct amp_view *response)
+static int result_fault(const struct amp_view *task, const struct amp_view *response,
+                        struct amp_result_fault *fault, struct amp_error *err)
 {
-    struct amp_aop_policy p;
-    amp_aop_policy(task, &p);
-    return amp_aop_response_fault(&p, response);
+    return amp_aop_against(task, response, false, fault, err);
 }
 
 static unsigned result_waives(const struct amp_view *task)
@@ -199,6 +210,7 @@ const struct amp_terms amp_terms_aop = {
     .result_fault = result_fault,
     .result_waives = result_waives,
     .falls_back = true,
+    .in_sessions = true,
     .to_holds = true,
     .denied = {[AMP_WORK_NOT_HOLDER] = "E_PERMISSION_DENIED"},
     .retries = {.list_ms = {30000, 120000, 300000}, .n_list = 3},

@@ -103,6 +103,14 @@ static const struct policy_row {
 #undef P
 };
 
+/* A number that no int64_t holds is as large as one can be. */
+static bool number_huge(const struct amp_tape *t, uint32_t tok, int64_t *out)
+{
+    double real;
+    *out = INT64_MAX;
+    return amp_tok_real(t, tok, &real) && real >= 0x1p63;
+}
+
 /* Takes the value of a row, unless it has another type. */
 static void row_take(const struct policy_row *row, const struct amp_tape *t, uint32_t tok,
                      struct amp_aop_policy *p)
@@ -115,7 +123,7 @@ static void row_take(const struct policy_row *row, const struct amp_tape *t, uin
     double real;
     switch (row->as) {
     case AS_INT:
-        if (amp_tok_int(t, tok, &n))
+        if (amp_tok_int(t, tok, &n) || number_huge(t, tok, &n))
             *(struct amp_aop_int *)at = (struct amp_aop_int){n, source};
         break;
     case AS_FLAG:

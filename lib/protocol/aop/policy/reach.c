@@ -1,5 +1,5 @@
 /* Access to paths: see reach.h. */
-#include "protocol/aop/reach.h"
+#include "protocol/aop/policy/reach.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -94,8 +94,7 @@ static const char *path_read(const struct amp_aop_path *base, struct amp_span pa
     return parts_add(path, out);
 }
 
-/* Whether a canonical text (path_write) is the directory or below it. */
-static bool is_within(struct amp_span dir, struct amp_span path)
+bool amp_aop_is_within(struct amp_span dir, struct amp_span path)
 {
     if (amp_span_is(dir, ".")) /* an unknown directory */
         return path.n > 0 && path.p[0] != '/' && !is_drive(path);
@@ -240,7 +239,7 @@ const char *amp_aop_reach_denies(struct amp_aop_reach *r, struct amp_span path)
         return "is too long";
     for (size_t at = 0; at < r->dirs.len;) {
         struct amp_span dir = amp_span_str(r->dirs.data + at);
-        if (is_within(dir, amp_buf_span(&r->room)))
+        if (amp_aop_is_within(dir, amp_buf_span(&r->room)))
             return NULL;
         at += dir.n + 1;
     }

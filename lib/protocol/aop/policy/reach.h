@@ -36,6 +36,9 @@ void amp_aop_reach_init(struct amp_aop_reach *r, const struct amp_view *v,
                         const struct amp_aop_paths *to, struct amp_span root);
 void amp_aop_reach_release(struct amp_aop_reach *r);
 
+/* Whether a canonical path (amp_aop_resolve) is the directory or below it. */
+bool amp_aop_is_within(struct amp_span dir, struct amp_span path);
+
 /* NULL: the access is allowed; else the reason against it, as the end of a sentence. */
 const char *amp_aop_reach_denies(struct amp_aop_reach *r, struct amp_span path);
 
