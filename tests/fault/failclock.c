@@ -1,6 +1,7 @@
 /*
  * A clock that is wrong: FAIL_CLOCK_SHIFT seconds are added to the wall's clock, FAIL_CLOCK_JUMP
  * milliseconds more at each look; FAIL_CLOCK_SYNC=0 says that it is not synchronised, 1 that it is.
+ * FAIL_CLOCK_FAST=N: both clocks run N times as fast from the start on, but waits are not shorter.
  * FAIL_CLOCK_FILE names a file with seconds to add besides, read at the start and again at each
  * SIGUSR1: the clock is set then. Timers of the wall's clock (timerfd) go by it, and one that is to
  * be cancelled when the clock is set is: its read fails with ECANCELED, and it fires no more.
@@ -65,6 +66,20 @@ __attribute__((constructor)) static void begin(void)
     sigaction(SIGUSR1, &sa, NULL);
 }
 
+static void run_fast(clockid_t id, struct timespec *ts)
+{
+    static long long began[2];
+    long fast = setting("FAIL_CLOCK_FAST");
+    if (fast <= 1 || (id != CLOCK_REALTIME && id != CLOCK_MONOTONIC))
+        return;
+    long long now = ts->tv_sec * 1000000000LL + ts->tv_nsec, *from = &began[id == CLOCK_MONOTONIC];
+    if (*from == 0)
+        *from = now;
+    now = *from + (now - *from) * fast;
+    ts->tv_sec = now / 1000000000;
+    ts->tv_nsec = now % 1000000000;
+}
+
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
     static int (*real)(clockid_t, struct timespec *);
@@ -72,6 +87,8 @@ int clock_gettime(clockid_t id, struct timespec *ts)
     if (!real)
         real = REAL(clock_gettime);
     int rc = real(id, ts);
+    if (rc == 0)
+        run_fast(id, ts);
     if (rc != 0 || id != CLOCK_REALTIME)
         return rc;
     long ms = setting("FAIL_CLOCK_JUMP") * looks++;

@@ -4,13 +4,14 @@
  *
  * AMP_FAULT_ROOT=DIR      only files beneath DIR count (an absolute path without links)
  * AMP_FAULT=OP:N:HOW      the Nth OP fails. OP: write (also pwrite), fsync, fdatasync, sync
- *                         (either), rename, link, ftruncate, unlink, mkdir, step (any of
- *                         these). HOW: EIO, ENOSPC, EXDEV, SHORT (half of
- *                         a write is done, the next one gives ENOSPC), KILL (the program is
- *                         killed in its place), TORN (half of a write is done, then it is); or
- * nothing fails, but the program is sent TERM when it was done (TERM), or is stopped when its
- * signals are set free next, the lock of the log with them (STOP) AMP_FAULT_MATCH=TEXT    only
- * paths that contain TEXT AMP_FAULT_TEXT=TEXT     only writes that contain TEXT
+ *                         (either), rename, link, ftruncate, unlink, mkdir, step (any of these).
+ *                         HOW: EIO, ENOSPC, EXDEV, SHORT (half of a write is done, the next one
+ *                         gives ENOSPC), KILL (the program is killed in its place), TORN (half of
+ *                         a write is done, then it is killed); or nothing fails, but the program is
+ *                         sent TERM when it was done (TERM), or is stopped when its signals are
+ *                         set free next, the lock of the log with them (STOP)
+ * AMP_FAULT_MATCH=TEXT    only paths that contain TEXT
+ * AMP_FAULT_TEXT=TEXT     only writes that contain TEXT
  * AMP_FAULT_COUNT=FILE    at the end, how many such operations there were (all, with N 0)
  * AMP_FAULT_TRACE=FILE    what was done is appended to FILE, in the order in which it was done
  * AMP_FAULT_NOSYNC=1      fsync and fdatasync do nothing, and say that they did
@@ -252,6 +253,15 @@ ssize_t pwrite(int fd, const void *p, size_t n, off_t off)
     return do_write(fd, p, n, off, true);
 }
 
+/* Programs then copy by write, which is seen here. */
+ssize_t copy_file_range(int from, off64_t *from_off, int to, off64_t *to_off, size_t n,
+                        unsigned flags)
+{
+    (void)from, (void)from_off, (void)to, (void)to_off, (void)n, (void)flags;
+    errno = ENOSYS;
+    return -1;
+}
+
 static int do_sync(int fd, const char *name, int (*real)(int))
 {
     char buf[PATH_MAX];
@@ -375,6 +385,11 @@ int mkdirat(int dirfd, const char *name, mode_t mode)
 {
     char buf[PATH_MAX];
     setup();
+    int e = fails("mkdir", at_path(dirfd, name, buf));
+    if (e) {
+        errno = e > 0 ? e : EIO;
+        return -1;
+    }
     const char *path = at_path(dirfd, name, buf);
     lock_trace();
     int rc = REAL(mkdirat)(dirfd, name, mode);

@@ -1,0 +1,645 @@
+/* The state of files: see tree.h. */
+#include "worktree/snapshot/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <sodium.h>
+
+#include "base/grow.h"
+
+enum { TRIES = 3, PART = 128 * 1024, DEPTH_MOST = 512 };
+
+static void entry_release(struct amp_tree_entry *e)
+{
+    free(e->path);
+    free(e->target);
+}
+
+void amp_tree_release(struct amp_tree *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        entry_release(&t->v[i]);
+    free(t->v);
+    *t = (struct amp_tree){0};
+}
+
+/* ---- scanning ---- */
+
+struct walk {
+    const struct amp_tree_scan *s;
+    struct amp_tree *t;
+    unsigned char *part; /* PART bytes */
+    char path[PATH_MAX];
+    unsigned depth;
+    struct amp_error *err;
+};
+
+static int walk_fail(struct walk *w, const char *what)
+{
+    return amp_fail_errno(w->err, AMP_IOERR, "%s: %s", w->path, what);
+}
+
+static struct amp_tree_entry *entry_add(struct walk *w, char type, const struct stat *st)
+{
+    struct amp_tree *t = w->t;
+    if (w->s->stop && *w->s->stop) {
+        amp_fail(w->err, AMP_INTERRUPTED, "interrupted", "%s: interrupted", w->path);
+        return NULL;
+    }
+    if (w->s->files && (int64_t)t->n >= w->s->files) {
+        amp_fail(w->err, AMP_NO, "tree_limit", "more than %lld files", (long long)w->s->files);
+        return NULL;
+    }
+    if (amp_grow(&t->v, &t->cap, t->n, sizeof *t->v, w->err) < 0)
+        return NULL;
+    struct amp_tree_entry *e = &t->v[t->n];
+    *e = (struct amp_tree_entry){.type = type, .path = strdup(w->path)};
+    if (!e->path) {
+        amp_fail_memory(w->err);
+        return NULL;
+    }
+    if (st) {
+        e->mode = st->st_mode & 07777;
+        e->mtime = st->st_mtim;
+        e->ino = st->st_ino;
+        e->ctime = st->st_ctim;
+    }
+    t->n++;
+    return e;
+}
+
+static void sum_text(const void *p, size_t n, char out[AMP_TREE_SUM_MAX])
+{
+    unsigned char sum[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256(sum, p, n);
+    sodium_bin2hex(out, AMP_TREE_SUM_MAX, sum, sizeof sum);
+}
+
+static int link_add(struct walk *w, int dir, const char *name, const struct stat *st)
+{
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(dir, name, target, sizeof target - 1);
+    if (n < 0)
+        return walk_fail(w, "cannot read the link");
+    target[n] = '\0';
+    struct amp_tree_entry *e = entry_add(w, AMP_TREE_LINK, st);
+    if (!e)
+        return -1;
+    e->mode = 0777;
+    e->size = n;
+    sum_text(target, (size_t)n, e->sum);
+    e->target = strdup(target);
+    return e->target ? 0 : amp_fail_memory(w->err);
+}
+
+static bool stat_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mode == b->st_mode && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+           a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* Hashes a file, and writes it to `out` unless that is -1. *size: the bytes read. */
+static int contents_read(struct walk *w, int fd, int out, int64_t *size, char sum[AMP_TREE_SUM_MAX])
+{
+    crypto_hash_sha256_state state;
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    ssize_t n;
+    crypto_hash_sha256_init(&state);
+    for (*size = 0; (n = read(fd, w->part, PART)) != 0; *size += n) {
+        if (n < 0 && errno == EINTR) {
+            n = 0;
+            continue;
+        }
+        if (n < 0)
+            return walk_fail(w, "cannot read");
+        if (w->s->stop && *w->s->stop)
+            return amp_fail(w->err, AMP_INTERRUPTED, "interrupted", "%s: interrupted", w->path);
+        if (w->s->bytes && w->t->bytes + *size + n > w->s->bytes)
+            return amp_fail(w->err, AMP_NO, "tree_limit", "more than %lld bytes",
+                            (long long)w->s->bytes);
+        crypto_hash_sha256_update(&state, w->part, (size_t)n);
+        if (out >= 0 && amp_write_all(out, (struct amp_span){(char *)w->part, (size_t)n}, w->err))
+            return -1;
+    }
+    crypto_hash_sha256_final(&state, digest);
+    sodium_bin2hex(sum, AMP_TREE_SUM_MAX, digest, sizeof digest);
+    return 0;
+}
+
+/* Saves the contents under their sum. */
+static int contents_save(struct walk *w, int fd, int64_t *size, char sum[AMP_TREE_SUM_MAX])
+{
+    static const char temporary[] = "new";
+    AMP_CLOSE int out = openat(w->s->contents, temporary,
+                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (out < 0)
+        return walk_fail(w, "cannot save the contents");
+    if (contents_read(w, fd, out, size, sum) < 0)
+        return -1;
+    if (w->t->n < AMP_TREE_SYNCS && fsync(out) < 0)
+        return walk_fail(w, "cannot sync the contents");
+    return renameat(w->s->contents, temporary, w->s->contents, sum)
+               ? walk_fail(w, "cannot save the contents")
+               : 0;
+}
+
+/* 1: the file changed meanwhile. */
+static int contents_take(struct walk *w, int fd, struct stat *st, char sum[AMP_TREE_SUM_MAX])
+{
+    struct stat after;
+    int64_t size;
+    if (fstat(fd, st) < 0)
+        return walk_fail(w, "cannot read");
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return walk_fail(w, "cannot read");
+    if ((w->s->contents < 0 ? contents_read(w, fd, -1, &size, sum)
+                            : contents_save(w, fd, &size, sum)) < 0)
+        return -1;
+    if (fstat(fd, &after) < 0)
+        return walk_fail(w, "cannot read");
+    return !stat_same(st, &after) || size != st->st_size;
+}
+
+static int unreadable_add(struct walk *w, const struct stat *st)
+{
+    if (!w->s->lenient)
+        return amp_fail(w->err, AMP_NOPERM, "unreadable", "%s: permission denied", w->path);
+    return entry_add(w, AMP_TREE_UNREADABLE, st) ? 0 : -1;
+}
+
+static int changing_add(struct walk *w, const struct stat *st)
+{
+    struct amp_tree_entry *e = NULL;
+    if (!w->s->hash_bytes)
+        return amp_fail(w->err, AMP_TEMPFAIL, "file_changing", "%s: changes while it is read",
+                        w->path);
+    if ((e = entry_add(w, AMP_TREE_UNHASHED, st)))
+        e->size = st->st_size;
+    return e ? 0 : -1;
+}
+
+static int file_add(struct walk *w, int dir, const char *name, const struct stat *seen)
+{
+    AMP_CLOSE int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+    char sum[AMP_TREE_SUM_MAX];
+    struct stat st = *seen;
+    int rc = 1;
+    if (w->s->hash_bytes && w->t->bytes + st.st_size > w->s->hash_bytes)
+        return changing_add(w, seen);
+    if (fd < 0 && errno == EACCES)
+        return unreadable_add(w, seen);
+    if (fd < 0 && w->s->hash_bytes && errno == ENOENT)
+        return 0;
+    if (fd < 0)
+        return walk_fail(w, "cannot read");
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return changing_add(w, seen);
+    for (int i = 0; rc > 0 && i < TRIES; i++)
+        rc = contents_take(w, fd, &st, sum);
+    if (rc > 0)
+        return changing_add(w, &st);
+    struct amp_tree_entry *e = rc ? NULL : entry_add(w, AMP_TREE_FILE, &st);
+    if (!e)
+        return -1;
+    memcpy(e->sum, sum, sizeof sum);
+    e->size = st.st_size;
+    w->t->bytes += st.st_size;
+    return 0;
+}
+
+static int node_add(struct walk *w, int dir, const char *name);
+
+static int name_compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void names_free(char **v, size_t n)
+{
+    while (n > 0)
+        free(v[--n]);
+    free(v);
+}
+
+/* The names in a directory, sorted, so that the same files give the same order of work. */
+static int names_read(struct walk *w, int fd, char ***out, size_t *n)
+{
+    size_t cap = 0;
+    const struct dirent *e = NULL;
+    AMP_DIR DIR *d = amp_dir_open(fd, ".");
+    *out = NULL;
+    *n = 0;
+    if (!d)
+        return walk_fail(w, "cannot read the directory");
+    while (errno = 0, (e = readdir(d))) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (amp_grow(out, &cap, *n, sizeof **out, w->err) < 0)
+            return -1;
+        if (!((*out)[*n] = strdup(e->d_name)))
+            return amp_fail_memory(w->err);
+        ++*n;
+    }
+    if (errno)
+        return walk_fail(w, "cannot read the directory");
+    if (*n)
+        qsort(*out, *n, sizeof **out, name_compare);
+    return 0;
+}
+
+static int below_add(struct walk *w, int fd)
+{
+    char **names;
+    size_t n, at = strlen(w->path);
+    bool top = strcmp(w->path, ".") == 0;
+    int rc = names_read(w, fd, &names, &n);
+    if (rc == 0 && ++w->depth > DEPTH_MOST)
+        rc = amp_fail(w->err, AMP_NO, "tree_limit", "%s: more than %d directories deep", w->path,
+                      DEPTH_MOST);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        int len = snprintf(w->path + (top ? 0 : at), sizeof w->path - (top ? 0 : at), "%s%s",
+                           top ? "" : "/", names[i]);
+        if (len < 0 || (size_t)len >= sizeof w->path - (top ? 0 : at))
+            rc = amp_fail(w->err, AMP_NO, "tree_limit", "%.200s…: the path is too long", w->path);
+        else
+            rc = node_add(w, fd, names[i]);
+        if (top)
+            w->path[1] = '\0', w->path[0] = '.';
+        else
+            w->path[at] = '\0';
+    }
+    w->depth--;
+    names_free(names, n);
+    return rc;
+}
+
+static int dir_add(struct walk *w, int dir, const char *name, const struct stat *seen)
+{
+    struct stat st;
+    AMP_CLOSE int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == EACCES)
+        return unreadable_add(w, seen);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return walk_fail(w, "cannot read the directory");
+    if ((st.st_mode & 0500) != 0500 && geteuid() != 0) /* listed, but not searched */
+        return unreadable_add(w, seen);
+    return entry_add(w, AMP_TREE_DIR, &st) ? below_add(w, fd) : -1;
+}
+
+/* Adds what is called name in dir; w->path is its path. */
+static int node_add(struct walk *w, int dir, const char *name)
+{
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        if (errno != ENOENT)
+            return walk_fail(w, "cannot read");
+        return entry_add(w, AMP_TREE_ABSENT, NULL) ? 0 : -1;
+    }
+    if (w->s->skip && w->s->skip(w->s->ctx, w->path, &st))
+        return 0;
+    if (S_ISDIR(st.st_mode))
+        return dir_add(w, dir, name, &st);
+    if (S_ISREG(st.st_mode))
+        return file_add(w, dir, name, &st);
+    if (S_ISLNK(st.st_mode))
+        return link_add(w, dir, name, &st);
+    if (!w->s->specials)
+        return amp_fail(w->err, AMP_NOPERM, "special_file",
+                        "%s: a FIFO, socket or device cannot be recorded", w->path);
+    return entry_add(w, AMP_TREE_SPECIAL, &st) ? 0 : -1;
+}
+
+static bool path_is_valid(const char *path)
+{
+    if (!*path || *path == '/' || strlen(path) >= PATH_MAX)
+        return false;
+    if (strcmp(path, ".") == 0)
+        return true;
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(p, "/");
+        if (n == 0 || (n == 1 && *p == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return false;
+        p += n + (p[n] == '/');
+        if (!*p && p[-1] == '/')
+            return false;
+    }
+    return true;
+}
+
+static int beneath_fail(const char *path, const char *why, struct amp_error *err)
+{
+    return amp_fail(err, AMP_NOPERM, "not_beneath", "%s: %s", path, why);
+}
+
+/* What a directory above the path is instead of one. */
+static int way_refuse(struct walk *w, int parent, const char *name, int sys)
+{
+    struct stat st;
+    if (sys != ELOOP && sys != ENOTDIR && sys != EXDEV) {
+        errno = sys;
+        return walk_fail(w, "cannot open");
+    }
+    if (!w->s->lenient)
+        return beneath_fail(w->path, sys == ENOTDIR ? "not a directory" : "a link", w->err);
+    /* O_PATH reads nothing, so this is no lack of permission. */
+    return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? walk_fail(w, "cannot read")
+                                                               : node_add(w, parent, name);
+}
+
+/* The missing directories from the current one on, and the path itself. */
+static int absent_add(struct walk *w, const char *path)
+{
+    for (const char *end = path + strlen(w->path); *end; end = strchrnul(end + 1, '/')) {
+        amp_span_copy((struct amp_span){path, (size_t)(end - path)}, w->path, sizeof w->path);
+        if (!entry_add(w, AMP_TREE_NO_WAY, NULL))
+            return -1;
+    }
+    amp_span_copy(amp_span_str(path), w->path, sizeof w->path);
+    return entry_add(w, AMP_TREE_ABSENT, NULL) ? 0 : -1;
+}
+
+/* The directories above the path. *dir is the last one; 1: the path cannot exist, and its entries
+ * are added. */
+static int ways_add(struct walk *w, const char *path, int *dir)
+{
+    const char *name = path;
+    for (const char *end = path; (end = strchr(end, '/')); name = ++end) {
+        struct stat st;
+        amp_span_copy((struct amp_span){path, (size_t)(end - path)}, w->path, sizeof w->path);
+        AMP_CLOSE int fd = amp_open_beneath(w->s->root, w->path, O_PATH | O_DIRECTORY, 0, NULL);
+        if (fd < 0 && errno == ENOENT)
+            return absent_add(w, path) < 0 ? -1 : 1;
+        if (fd < 0) {
+            char last[NAME_MAX + 1];
+            int sys = errno;
+            amp_span_copy((struct amp_span){name, (size_t)(end - name)}, last, sizeof last);
+            return way_refuse(w, *dir < 0 ? w->s->root : *dir, last, sys) < 0 ? -1 : 1;
+        }
+        if (fstat(fd, &st) < 0)
+            return walk_fail(w, "cannot open");
+        if (!entry_add(w, AMP_TREE_WAY, &st))
+            return -1;
+        if (*dir >= 0)
+            close(*dir);
+        *dir = fd;
+        fd = -1;
+    }
+    return 0;
+}
+
+int amp_tree_add(const struct amp_tree_scan *s, const char *path, struct amp_tree *t,
+                 struct amp_error *err)
+{
+    AMP_FREE unsigned char *part = malloc(PART);
+    AMP_FREE struct walk *w = calloc(1, sizeof *w);
+    AMP_CLOSE int dir = -1;
+    if (!part || !w)
+        return amp_fail_memory(err);
+    if (!path_is_valid(path))
+        return beneath_fail(path, "not a path below the directory", err);
+    *w = (struct walk){.s = s, .t = t, .part = part, .err = err};
+    int rc = ways_add(w, path, &dir);
+    if (rc)
+        return rc < 0 ? -1 : 0;
+    amp_span_copy(amp_span_str(path), w->path, sizeof w->path);
+    const char *slash = strrchr(path, '/');
+    return node_add(w, dir < 0 ? s->root : dir, slash ? slash + 1 : path);
+}
+
+int amp_tree_sync(const struct amp_tree *t, int contents)
+{
+    return t->n > AMP_TREE_SYNCS ? syncfs(contents) : fsync(contents);
+}
+
+/* ---- lists ---- */
+
+/* '/' is before all other bytes, so that what is in a directory comes right after it. */
+static int path_order(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    unsigned x = *a == '/' ? 1 : (unsigned char)*a * 2u, y = *b == '/' ? 1 : (unsigned char)*b * 2u;
+    return (x > y) - (x < y);
+}
+
+static int entry_compare(const void *a, const void *b)
+{
+    const struct amp_tree_entry *x = a, *y = b;
+    int order = path_order(x->path, y->path);
+    bool a_less = x->type == AMP_TREE_WAY || x->type == AMP_TREE_UNHASHED;
+    return order ? order : a_less - (y->type == AMP_TREE_WAY || y->type == AMP_TREE_UNHASHED);
+}
+
+void amp_tree_sort(struct amp_tree *t)
+{
+    size_t kept = 0;
+    if (!t->n)
+        return;
+    qsort(t->v, t->n, sizeof *t->v, entry_compare);
+    for (size_t i = 1; i < t->n; i++) {
+        if (strcmp(t->v[kept].path, t->v[i].path) == 0)
+            entry_release(&t->v[i]);
+        else
+            t->v[++kept] = t->v[i];
+    }
+    t->n = kept + 1;
+}
+
+static int path_compare(const void *key, const void *e)
+{
+    return path_order(key, ((const struct amp_tree_entry *)e)->path);
+}
+
+const struct amp_tree_entry *amp_tree_find(const struct amp_tree *t, const char *path)
+{
+    return t->n ? bsearch(path, t->v, t->n, sizeof *t->v, path_compare) : NULL;
+}
+
+bool amp_tree_same(const struct amp_tree_entry *a, const struct amp_tree_entry *b)
+{
+    if (a->type != b->type)
+        return false;
+    bool has_mode = a->type == AMP_TREE_FILE || a->type == AMP_TREE_DIR || a->type == AMP_TREE_WAY;
+    return (!has_mode || a->mode == b->mode) && strcmp(a->sum, b->sum) == 0;
+}
+
+void amp_tree_digest(const struct amp_tree *t, char out[AMP_TREE_DIGEST_MAX])
+{
+    crypto_hash_sha256_state state;
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    char head[128];
+    crypto_hash_sha256_init(&state);
+    for (const struct amp_tree_entry *e = t->v; e < t->v + t->n; e++) {
+        if (e->type == AMP_TREE_NO_WAY)
+            continue;
+        int n = snprintf(head, sizeof head, "%c ", e->type);
+        if (e->type == AMP_TREE_FILE || e->type == AMP_TREE_DIR || e->type == AMP_TREE_WAY)
+            n += snprintf(head + n, sizeof head - (size_t)n, "%o ", e->mode);
+        if (e->sum[0])
+            n += snprintf(head + n, sizeof head - (size_t)n, "%s ", e->sum);
+        crypto_hash_sha256_update(&state, (unsigned char *)head, (size_t)n);
+        crypto_hash_sha256_update(&state, (unsigned char *)e->path, strlen(e->path) + 1);
+    }
+    crypto_hash_sha256_final(&state, digest);
+    sodium_bin2hex(out, AMP_TREE_DIGEST_MAX, digest, sizeof digest);
+}
+
+/* ---- text ---- */
+
+static int text_escape(const char *s, struct amp_buf *out, struct amp_error *err)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        int rc = c > ' ' && c < 0x7f && c != '%' ? amp_buf_add(out, s, 1, err)
+                                                 : amp_buf_fmt(out, err, "%%%02X", c);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int amp_tree_write(const struct amp_tree *t, struct amp_buf *out, struct amp_error *err)
+{
+    for (const struct amp_tree_entry *e = t->v; e < t->v + t->n; e++)
+        if (amp_buf_fmt(out, err, "%c %o %lld.%09ld %lld %s ", e->type, e->mode,
+                        (long long)e->mtime.tv_sec, e->mtime.tv_nsec, (long long)e->size,
+                        e->sum[0] ? e->sum : "-") < 0 ||
+            text_escape(e->path, out, err) < 0 || amp_buf_str(out, " ", err) < 0 ||
+            text_escape(e->target ? e->target : "-", out, err) < 0 ||
+            amp_buf_str(out, "\n", err) < 0)
+            return -1;
+    return 0;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* A copy of n escaped bytes without the escapes; NULL: they are malformed. */
+static char *text_unescape(const char *s, size_t n)
+{
+    char *out = malloc(n + 1), *to = out;
+    for (size_t i = 0; out && i < n; i++) {
+        int high = 0, low = 0;
+        if (s[i] != '%') {
+            *to++ = s[i];
+            continue;
+        }
+        if (i + 2 >= n || (high = hex_digit(s[i + 1])) < 0 || (low = hex_digit(s[i + 2])) < 0 ||
+            high + low == 0) {
+            free(out);
+            return NULL;
+        }
+        *to++ = (char)(high * 16 + low);
+        i += 2;
+    }
+    if (out)
+        *to = '\0';
+    return out;
+}
+
+static bool line_read(const char *line, size_t n, struct amp_tree_entry *e)
+{
+    char text[256];
+    int at = 0;
+    long long seconds, size;
+    *e = (struct amp_tree_entry){0};
+    amp_span_copy((struct amp_span){line, n}, text, sizeof text);
+    if (sscanf(text, "%c %o %lld.%9ld %lld %64s %n", &e->type, &e->mode, &seconds,
+               &e->mtime.tv_nsec, &size, e->sum, &at) != 6 ||
+        !at || !strchr("fldpqug-s", e->type) || (size_t)at >= n)
+        return false;
+    const char *path = line + at, *space = memchr(path, ' ', n - (size_t)at);
+    if (!space)
+        return false;
+    e->mtime.tv_sec = seconds;
+    e->size = size;
+    if (strcmp(e->sum, "-") == 0)
+        e->sum[0] = '\0';
+    e->path = text_unescape(path, (size_t)(space - path));
+    if (e->type == AMP_TREE_LINK)
+        e->target = text_unescape(space + 1, (size_t)(line + n - space - 1));
+    bool sums = e->type == AMP_TREE_LINK || e->type == AMP_TREE_FILE;
+    if (e->path && path_is_valid(e->path) && (e->type != AMP_TREE_LINK || e->target) &&
+        sums == (strlen(e->sum) == 64) && strspn(e->sum, "0123456789abcdef") == strlen(e->sum))
+        return true;
+    entry_release(e);
+    return false;
+}
+
+int amp_tree_read(struct amp_span text, struct amp_tree *t, struct amp_error *err)
+{
+    for (size_t at = 0; at < text.n;) {
+        const char *line = text.p + at, *end = memchr(line, '\n', text.n - at);
+        struct amp_tree_entry e;
+        if (!end || !line_read(line, (size_t)(end - line), &e)) {
+            amp_tree_release(t);
+            return amp_fail(err, AMP_DATAERR, "bad_tree", "line %zu is malformed", t->n + 1);
+        }
+        if (amp_grow(&t->v, &t->cap, t->n, sizeof *t->v, err) < 0) {
+            entry_release(&e);
+            amp_tree_release(t);
+            return -1;
+        }
+        t->v[t->n++] = e;
+        if (e.type == AMP_TREE_FILE)
+            t->bytes += e.size;
+        at += (size_t)(end - line) + 1;
+    }
+    amp_tree_sort(t);
+    return 0;
+}
+
+/* ---- files ---- */
+
+const char *amp_tree_above(int root, const char *path, int *fd)
+{
+    const char *slash = strrchr(path, '/');
+    char above[PATH_MAX] = ".";
+    if (slash &&
+        !amp_span_copy((struct amp_span){path, (size_t)(slash - path)}, above, sizeof above)) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    *fd = amp_open_beneath(root, above, O_PATH | O_DIRECTORY, 0, NULL);
+    return *fd < 0 ? NULL : slash ? slash + 1 : path;
+}
+
+int amp_tree_copy(int from, int to, int64_t size)
+{
+    char part[65536];
+    int64_t done = 0;
+    while (done < size) {
+        ssize_t n = copy_file_range(from, NULL, to, NULL, (size_t)(size - done), 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break; /* another file system, or not supported there: by reading and writing */
+        done += n;
+    }
+    while (done < size) {
+        ssize_t n = read(from, part, sizeof part);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            errno = n ? errno : EIO;
+            return -1;
+        }
+        struct amp_error err;
+        if (amp_write_all(to, (struct amp_span){part, (size_t)n}, &err) < 0) {
+            errno = err.sys;
+            return -1;
+        }
+        done += n;
+    }
+    return 0;
+}

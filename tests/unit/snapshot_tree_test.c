@@ -1,0 +1,260 @@
+/* Recorded trees: what they contain, and that a restored one is the same, wherever a restore was
+ * killed. */
+#include <sys/stat.h>
+
+#include <amp/base/file.h>
+
+#include "killed.h"
+#include "tap.h"
+#include "tree.h"
+#include "worktree/snapshot/restore.h"
+
+static char dir[256];
+static int place, contents, journal;
+
+static void sh(const char *command)
+{
+    char text[8192];
+    snprintf(text, sizeof text, "cd %s && { %s\n} 2>&1", dir, command);
+    if (system(text) != 0)
+        printf("# failed: %s\n", command);
+}
+
+static int sub(const char *name)
+{
+    mkdirat(AT_FDCWD, dir, 0700);
+    AMP_CLOSE int top = open(dir, O_RDONLY | O_DIRECTORY);
+    mkdirat(top, name, 0755);
+    return openat(top, name, O_RDONLY | O_DIRECTORY);
+}
+
+static int take(struct amp_tree *t, const char *const *paths, int into, struct amp_error *err)
+{
+    struct amp_tree_scan s = {.root = place, .contents = into, .files = 1000, .bytes = 1 << 24};
+    for (; *paths; paths++)
+        if (amp_tree_add(&s, *paths, t, err) < 0)
+            return -1;
+    amp_tree_sort(t);
+    return 0;
+}
+
+/* Everything in the place as a text, with modes, and the times of what is not a directory. */
+static void listing(char *out, size_t size)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "cd %s/place && { find . -type d -printf '%%y %%m %%p\\n' -o -printf "
+             "'%%y %%m %%T@ %%l %%p\\n'; find . -type f -exec sha256sum {} +; } | LC_ALL=C sort",
+             dir);
+    FILE *f = popen(text, "r");
+    size_t n = f ? fread(out, 1, size - 1, f) : 0;
+    out[n] = '\0';
+    if (f)
+        pclose(f);
+}
+
+static int restore(const struct amp_tree *want, struct amp_error *err)
+{
+    struct amp_restore_spec spec = {.root = place, .journal = journal};
+    struct amp_restore *r = NULL;
+    struct amp_error late;
+    if (amp_restore_begin(&spec, &r, err) < 0)
+        return -1;
+    int rc = amp_restore_apply(r, want, contents, err);
+    if (amp_restore_end(r, rc == 0, rc ? &late : err) < 0)
+        rc = rc ? -2 : -1;
+    return rc;
+}
+
+static const char make_place[] =
+    "chmod -R 700 place; rm -rf place/* place/.[!.]*; mkdir -p place/src/sub place/empty "
+    "place/keep; cd place\n"
+    "echo one >src/a; printf '\\0\\377bin' >src/b; chmod 755 src/b; ln -s ../gone src/l\n"
+    "echo x >src/sub/c; chmod 640 src/sub/c; mkdir -m 700 src/sub/hollow; echo t >top\n"
+    "echo 'a b%' >'src/a b%c'; echo i >src-i; echo s >' lead'; mkdir ' dir'; echo s >' dir/ x'; "
+    "touch -h -d 2001-02-03T04:05:06.123456789 src/l "
+    "src/a\n"
+    "touch -d 2002-01-01 src/sub src empty .; mkdir src/d; echo in >src/d/in; chmod 500 src/d";
+/* What an agent may leave. */
+static const char spoil_place[] =
+    "cd place; echo two >src/a; rm src/b; mkdir src/b; echo in >src/b/in; rm src/l; ln -s /etc "
+    "src/l\n"
+    "rm -rf src/sub; ln -s /etc src/sub; rmdir empty; echo file >empty; echo new >src/new\n"
+    "mkdir -p src/more/deep; echo d >src/more/deep/f; chmod 0 src/more/deep; chmod 4711 'src/a "
+    "b%c'\n"
+    "chmod 700 src/d; rm src/d/in; mkfifo src/d/in; chmod 0 src/d; mkdir -p made/way; echo m "
+    ">made/way/m\n"
+    "rm src-i; echo changed >' lead'; chmod 600 ' lead'; rm ' dir/ x'; mkdir ' dir/ x'; mkdir -p "
+    "new/dir; echo n >new/dir/f; echo k >keep/other; mkdir -p part/of; echo p "
+    ">part/of/f\n"
+    "echo q >part/q";
+
+static const char *const paths[] = {"src",       "empty",     "src-i", "made/way/m", "new",
+                                    "part/of/f", "keep/none", " lead", " dir",       NULL};
+
+static void shapes(void)
+{
+    AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0}, again = {0}, read = {0};
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_error err = {0};
+    static char before[16384], spoiled[16384], after[16384];
+    char one[AMP_TREE_DIGEST_MAX], two[AMP_TREE_DIGEST_MAX];
+    amp_buf_init(&text, 1 << 20);
+    sh(make_place);
+    listing(before, sizeof before);
+    struct stat was = {0};
+    fstatat(place, "src", &was, 0);
+    const time_t src_time = was.st_mtim.tv_sec;
+    TAP_OK(take(&t, paths, contents, &err) == 0, "a tree is recorded: %s", err.what);
+    amp_tree_digest(&t, one);
+    TAP_OK(amp_tree_write(&t, &text, &err) == 0 &&
+               amp_tree_read(amp_buf_span(&text), &read, &err) == 0,
+           "its text is read: %s", err.what);
+    amp_tree_digest(&read, two);
+    TAP_STR(two, one, "with the same digest");
+    TAP_INT(read.n, t.n, "and all entries");
+    const struct amp_tree_entry *e = amp_tree_find(&read, "src/a b%c");
+    TAP_OK(e && e->type == AMP_TREE_FILE && e->size == 5, "a name with a space and a percent sign");
+    e = amp_tree_find(&read, "src/l");
+    TAP_OK(e && e->type == AMP_TREE_LINK && strcmp(e->target, "../gone") == 0 &&
+               e->mtime.tv_nsec == 123456789,
+           "a link with its target and time");
+    e = amp_tree_find(&read, "made");
+    TAP_OK(e && e->type == AMP_TREE_NO_WAY, "a missing directory above");
+    sh(spoil_place);
+    listing(spoiled, sizeof spoiled);
+    TAP_OK(restore(&read, &err) == 0, "it is restored: %s", err.what);
+    sh("cd place; rm keep/other part/q; rmdir part");
+    listing(after, sizeof after);
+    TAP_STR(after, before, "with all modes, times, links and contents");
+    struct stat st;
+    TAP_OK(fstatat(place, "src", &st, 0) == 0 && st.st_mtim.tv_sec == src_time,
+           "and a directory's time");
+    TAP_OK(take(&again, paths, -1, &err) == 0, "recorded again");
+    amp_tree_digest(&again, two);
+    TAP_STR(two, one, "the digest is the same");
+    TAP_OK(!tree_has(dir, "journal/journal") && !tree_has(dir, "journal/journal.done"),
+           "no journal is left");
+    TAP_OK(restore(&read, &err) == 0, "restoring what is the same: %s", err.what);
+
+    /* The parent as a link: nothing beyond it is touched. */
+    sh("mkdir -p out/sub; echo safe >out/a; rm -rf place/src; ln -s ../out place/src");
+    TAP_OK(restore(&read, &err) == 0, "a directory replaced by a link: %s", err.what);
+    TAP_OK(tree_has(dir, "out/a") && !tree_has(dir, "out/b") && tree_has(dir, "place/src/b"),
+           "the link's target is as it was");
+    struct amp_tree_scan s = {.root = place, .contents = -1};
+    AMP_CLEANUP(amp_tree_release) struct amp_tree bad = {0};
+    static const char *const outside[] = {"/etc", "../out", "src/../..", "a//b", "", "src/l/x"};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+        TAP_OK(amp_tree_add(&s, outside[i], &bad, &err) == -1 &&
+                   (strcmp(err.code, "not_beneath") == 0),
+               "refused: '%s' (%s)", outside[i], err.code);
+    sh("mkfifo place/fifo");
+    TAP_OK(amp_tree_add(&s, "fifo", &bad, &err) == -1 && strcmp(err.code, "special_file") == 0,
+           "a FIFO is refused");
+    sh("rm place/fifo");
+    s.files = 3;
+    TAP_OK(amp_tree_add(&s, "src", &bad, &err) == -1 && strcmp(err.code, "tree_limit") == 0,
+           "more than the limit of files");
+    s.files = 0;
+    s.bytes = 6;
+    TAP_OK(amp_tree_add(&s, "src", &bad, &err) == -1 && strcmp(err.code, "tree_limit") == 0,
+           "more than the limit of bytes");
+}
+
+/* A damaged snapshot, and a directory in the way that cannot be moved, change nothing. */
+static void failures(void)
+{
+    AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0};
+    struct amp_error err = {0};
+    static char spoiled[16384], after[16384];
+    sh(make_place);
+    take(&t, paths, contents, &err);
+    sh(spoil_place);
+    sh("touch -d 2003-03-03 place place/*; cp -a contents saved; for f in contents/*; do : >$f; "
+       "done");
+    listing(spoiled, sizeof spoiled);
+    TAP_OK(restore(&t, &err) == -1, "damaged contents are refused");
+    TAP_STR(err.code, "snapshot_damaged", "their code");
+    listing(after, sizeof after);
+    TAP_STR(after, spoiled, "nothing has changed");
+    sh("rm -rf contents/* ; cp -a saved/* contents/; rm -rf saved");
+    /* The last file of the tree cannot be written. */
+    struct amp_tree_entry *last = &t.v[t.n - 1];
+    TAP_STR(last->path, "src-i", "the last file");
+    char sum[AMP_TREE_SUM_MAX];
+    strcpy(sum, last->sum);
+    memcpy(last->sum, "0000", 4); /* another file of the contents, of another name */
+    char text[400];
+    snprintf(text, sizeof text, "cp contents/%s contents/%s", sum, last->sum);
+    sh(text);
+    TAP_OK(restore(&t, &err) == -1, "what does not give the digest is undone");
+    TAP_STR(err.code, "digest_differs", "its code");
+    listing(after, sizeof after);
+    TAP_STR(after, spoiled, "everything else is as before");
+}
+
+static const struct amp_tree *killed_tree;
+static int killed_restore(void)
+{
+    struct amp_error err;
+    return restore(killed_tree, &err);
+}
+
+static void kills(void)
+{
+    AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0};
+    struct amp_error err = {0};
+    char want[AMP_TREE_DIGEST_MAX], now[AMP_TREE_DIGEST_MAX];
+    const char *all = getenv("AMP_ROUNDS");
+    long step = all ? 1 : 149, bad = 0, rounds = 0, left = 0;
+    sh(make_place);
+    take(&t, paths, contents, &err);
+    killed_tree = &t;
+    amp_tree_digest(&t, want);
+    sh(spoil_place);
+    sh("rm place/part/q"); /* so that its directory goes, too */
+    sh("rm -rf spoiled; cp -a place spoiled");
+    for (long n = 3;; n += step) {
+        sh("rm -rf place/..?* place/.[!.]* place/*; cp -a spoiled/. place");
+        if (!killed_at(killed_restore, n))
+            break;
+        rounds++;
+        /* The one after it may be killed, too. */
+        if (rounds % 2)
+            killed_at(killed_restore, n * 7 % 400 + 3);
+        AMP_CLEANUP(amp_tree_release) struct amp_tree again = {0};
+        if (restore(&t, &err) < 0 || take(&again, paths, -1, &err) < 0) {
+            printf("# at %ld: %s: %s\n", n, err.code, err.what);
+            bad++;
+            continue;
+        }
+        amp_tree_digest(&again, now);
+        bad += strcmp(now, want) != 0;
+        AMP_DIR DIR *d = amp_dir_open(place, ".");
+        for (const struct dirent *e; d && (e = readdir(d));)
+            left += strncmp(e->d_name, ".amp-", 5) == 0;
+    }
+    printf("# killed %ld times\n", rounds);
+    TAP_OK(rounds > 5 || killed_denied, "a restore is killed at its system calls");
+    TAP_INT(bad, 0, "the next one completes it each time");
+    TAP_INT(left, 0, "and leaves no directory of its own");
+}
+
+int main(void)
+{
+    if (access("/dev/shm", W_OK) == 0)
+        setenv("TMPDIR", "/dev/shm", 0); /* most of the time would be syncing */
+    tree_temporary(dir, sizeof dir);
+    place = sub("place");
+    contents = sub("contents");
+    journal = sub("journal");
+    sh("true");
+    shapes();
+    /* The place is made again by make_place. */
+    failures();
+    kills();
+    sh("chmod -R u+rwx . ; true");
+    tree_remove(dir);
+    return tap_done();
+}
