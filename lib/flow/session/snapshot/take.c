@@ -1,0 +1,355 @@
+/*
+ * Taking snapshots. The directory is made as N.new, and renamed when all of it is on disk; so after
+ * a crash there is either a complete snapshot or one that the next call removes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
+#include "flow/session/snapshot/private.h"
+#include "worktree/snapshot/restore.h"
+
+enum { FILES_MOST = 200000 };
+#define BYTES_MOST ((int64_t)4 << 30)
+#define TREE_MAX   ((size_t)1 << 30)
+
+/* A refusal of the TASK by its codes; everything else is a failure of this machine. */
+static int tree_fail(struct amp_error *err)
+{
+    static const struct {
+        const char *code, *as;
+        enum amp_status status;
+    } rows[] = {{"not_beneath", "E_PERMISSION_DENIED", AMP_NOPERM},
+                {"special_file", "E_PERMISSION_DENIED", AMP_NOPERM},
+                {"unreadable", "E_PERMISSION_DENIED", AMP_NOPERM},
+                {"tree_limit", "E_CONTEXT_OVERFLOW", AMP_NO}};
+    const struct amp_error why = *err;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(why.code, rows[i].code) == 0)
+            return amp_fail(err, rows[i].status, rows[i].as, "the snapshot: %s", why.what);
+    return -1;
+}
+
+static int text_write(int dir, const char *name, struct amp_span text, struct amp_error *err)
+{
+    return amp_file_write_atomic(dir, name, 0600, text, err);
+}
+
+static int tree_write(int dir, const struct amp_tree *t, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, TREE_MAX);
+    return amp_tree_write(t, &text, err) < 0 ? -1
+                                             : text_write(dir, "tree", amp_buf_span(&text), err);
+}
+
+/* The directory of a strategy with its contents. */
+static int group_make(struct amp_shot *s, enum amp_shot_kind k, int *dir, int *contents,
+                      struct amp_error *err)
+{
+    const char *name = amp_shot_name(k);
+    if (mkdirat(s->fd, name, 0700) < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "%s/%s", s->dir, name);
+    *dir = openat(s->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (*dir < 0 || mkdirat(*dir, "contents", 0700) < 0 ||
+        (*contents = openat(*dir, "contents", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)) < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "%s/%s", s->dir, name);
+    return 0;
+}
+
+/* The repository of the workspace. A stash needs it, and its files must be the workspace. */
+static int repository_find(struct amp_shot *s, struct amp_error *err)
+{
+    struct amp_git_info info;
+    struct amp_error why;
+    char work[PATH_MAX], place[PATH_MAX];
+    if (amp_shot_git(s, err) < 0)
+        return -1;
+    if (amp_git_info(s->git, s->place, &info, &why) < 0) {
+        if (strcmp(why.code, "repo_not_git") != 0)
+            return amp_fail_again(err, why.status, "the snapshot", &why);
+        return !s->has[AMP_SHOT_STASH]
+                   ? 0
+                   : amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED",
+                              "GIT_STASH: %.200s is not in a git repository", s->root);
+    }
+    bool is_top =
+        realpath(info.workdir, work) && realpath(s->place, place) && strcmp(work, place) == 0;
+    if (s->has[AMP_SHOT_STASH] && !is_top)
+        return amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED",
+                        "GIT_STASH: %.200s is not the top of the files of its repository, so a "
+                        "rollback would change files outside of it",
+                        s->root);
+    /* A difference to HEAD: contents are looked up by object, not by path. */
+    if (is_top)
+        amp_span_copy(amp_span_str(info.gitdir), s->gitdir, sizeof s->gitdir);
+    return 0;
+}
+
+static int group_scan(struct amp_shot *s, enum amp_shot_kind k, int contents,
+                      const struct amp_tree *before, struct amp_tree *t, struct amp_error *err)
+{
+    const struct amp_snapshot_of *of = s->of;
+    struct amp_tree_scan scan = {.root = s->place_fd,
+                                 .skip = amp_shot_skip,
+                                 .ctx = s,
+                                 .contents = contents,
+                                 .files = of->files ? of->files : FILES_MOST,
+                                 .bytes = of->bytes ? of->bytes : BYTES_MOST,
+                                 .stop = of->stop};
+    for (int i = 0; i < (int)k; i++) { /* the limits are those of all together */
+        scan.files -= (int64_t)before[i].n;
+        scan.bytes -= before[i].bytes;
+    }
+    scan.files = scan.files > 0 ? scan.files : 1;
+    scan.bytes = scan.bytes > 0 ? scan.bytes : 1;
+    s->kind = k;
+    if (k == AMP_SHOT_STASH && amp_tree_add(&scan, ".", t, err) < 0)
+        return tree_fail(err);
+    for (size_t i = 0; k != AMP_SHOT_STASH && i < s->n; i++)
+        if (s->v[i].kind == k && amp_tree_add(&scan, s->v[i].below, t, err) < 0)
+            return tree_fail(err);
+    amp_tree_sort(t);
+    amp_tree_digest(t, s->digest[k]);
+    return 0;
+}
+
+/* The files that git ignores, before the scan; the repositories in the workspace, after it. */
+static int stash_prepare(struct amp_shot *s, int dir, const struct amp_git_snapshot *args,
+                         struct amp_error *err)
+{
+    if (s->with_ignored)
+        return 0;
+    return amp_git_snapshot_ignored(s->git, args, err) < 0 || amp_shot_ignored(s, dir, err) < 0 ? -1
+                                                                                                : 0;
+}
+
+static int group_take(struct amp_shot *s, enum amp_shot_kind k, struct amp_tree *trees,
+                      struct amp_error *err)
+{
+    AMP_CLOSE int dir = -1, contents = -1;
+    AMP_BUF struct amp_buf nested = {0};
+    char path[PATH_MAX], ref[600];
+    struct amp_git_snapshot args;
+    bool stash = k == AMP_SHOT_STASH;
+    amp_buf_init(&nested, (size_t)64 << 20);
+    amp_shot_args(s, k, ".new", path, ref, &args);
+    if (group_make(s, k, &dir, &contents, err) < 0 || (stash && stash_prepare(s, dir, &args, err)))
+        return -1;
+    s->nested = stash ? &nested : NULL;
+    int rc = group_scan(s, k, contents, trees, &trees[k], err);
+    s->nested = NULL;
+    if (s->nested_lost)
+        return amp_fail_memory(err);
+    if (rc || tree_write(dir, &trees[k], err) < 0 ||
+        (stash && text_write(dir, "repositories", amp_buf_span(&nested), err) < 0))
+        return -1;
+    if (amp_tree_sync(&trees[k], contents) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot sync %s", path);
+    return 0;
+}
+
+/* Moves contents into the repository. */
+static int group_save(struct amp_shot *s, enum amp_shot_kind k, struct amp_error *err)
+{
+    char path[PATH_MAX], ref[600];
+    struct amp_git_snapshot args;
+    if (!s->has[k] || k == AMP_SHOT_COPY || !*s->gitdir)
+        return 0;
+    amp_shot_args(s, k, ".new", path, ref, &args);
+    return amp_git_snapshot_save(s->git, &args, k == AMP_SHOT_STASH, s->oid[k],
+                                 k == AMP_SHOT_STASH ? s->git_digest : NULL, err);
+}
+
+/* The directories above, and an empty one for the snapshot. */
+static int new_make(struct amp_shot *s, char *name, struct amp_error *err)
+{
+    char above[PATH_MAX];
+    amp_span_copy(amp_span_str(s->dir), above, sizeof above);
+    char *slash = strrchr(above, '/');
+    *slash = '\0';
+    snprintf(name, 32, "%s.new", slash + 1);
+    if (amp_mkdirs(above, 0700, err) < 0)
+        return -1;
+    AMP_CLOSE int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", above);
+    if (amp_restore_remove(fd, name, err) < 0)
+        return -1;
+    if (mkdirat(fd, name, 0700) < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "%s/%s", above, name);
+    s->fd = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return s->fd < 0 ? amp_fail_errno(err, AMP_IOERR, "%s/%s", above, name) : 0;
+}
+
+/* After a failure: nothing is left. */
+static void new_drop(struct amp_shot *s)
+{
+    char name[PATH_MAX + 8], path[PATH_MAX], ref[600];
+    struct amp_git_snapshot args;
+    struct amp_error none;
+    for (enum amp_shot_kind k = 0; k < AMP_SHOT_KINDS; k++) {
+        if (!*s->oid[k])
+            continue;
+        amp_shot_args(s, k, "", path, ref, &args);
+        args.place = args.dir = NULL;
+        amp_git_snapshot_drop(s->git, &args, &none);
+    }
+    snprintf(name, sizeof name, "%s.new", s->dir);
+    amp_restore_remove(AT_FDCWD, name, &none);
+}
+
+static int new_finish(struct amp_shot *s, struct amp_error *err)
+{
+    char from[PATH_MAX + 8];
+    snprintf(from, sizeof from, "%s.new", s->dir);
+    if (mkdirat(s->fd, "journal", 0700) < 0 || fsync(s->fd) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", from);
+    if (rename(from, s->dir) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot rename %s", from);
+    char above[PATH_MAX];
+    amp_span_copy(amp_span_str(s->dir), above, sizeof above);
+    *strrchr(above, '/') = '\0';
+    return amp_fsync_dir(AT_FDCWD, above, err);
+}
+
+/* ---- old snapshots ---- */
+
+#define PRUNE_EACH_S 3600
+
+struct prune {
+    struct amp_git *git;
+    const char *state;
+    time_t before;
+};
+
+/* The snapshot of which this is the directory, by its own description. */
+static void old_forget(const struct prune *p, int dir, const char *name)
+{
+    AMP_BUF struct amp_buf text = {.max = (size_t)4 << 20};
+    struct amp_error none;
+    struct stat st;
+    char meta[300];
+    snprintf(meta, sizeof meta, "%.255s/meta.json", name);
+    if (strchr(name, '.') || fstatat(dir, meta, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        st.st_mtime >= p->before || amp_file_read(dir, meta, text.max, &text, &none) < 0)
+        return;
+    json_auto_t *j = json_loadb(text.data, text.len, 0, NULL);
+    const char *session = json_string_value(json_object_get(j, "session")),
+               *task = json_string_value(json_object_get(j, "task"));
+    const struct amp_snapshot_of of = {.git = p->git,
+                                       .state = p->state,
+                                       .session = session,
+                                       .task = task,
+                                       .attempt =
+                                           json_integer_value(json_object_get(j, "attempt"))};
+    if (session && task)
+        amp_snapshot_forget(&of, &none); /* or the next time */
+}
+
+/* Calls itself for SESSION and TASK, which are removed if nothing is left in them. */
+static void old_prune(const struct prune *p, int dir, int depth)
+{
+    AMP_DIR DIR *d = amp_dir_open(dir, ".");
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        if (e->d_name[0] == '.')
+            continue;
+        if (depth == 0) {
+            old_forget(p, dir, e->d_name);
+            continue;
+        }
+        AMP_CLOSE int below =
+            openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below < 0 ||
+            (depth == 2 && (strcmp(e->d_name, "at") == 0 || strcmp(e->d_name, "kept") == 0)))
+            continue;
+        old_prune(p, below, depth - 1);
+        unlinkat(dir, e->d_name, AT_REMOVEDIR);
+    }
+}
+
+/* Removes old snapshots, at most once an hour. What fails is tried again then. */
+static void snapshots_prune(struct amp_shot *s)
+{
+    char path[PATH_MAX + 32];
+    struct stat st;
+    struct amp_error none;
+    time_t now = time(NULL);
+    snprintf(path, sizeof path, "%s/snapshots/pruned", s->of->state);
+    if (stat(path, &st) == 0 && st.st_mtime <= now && now - st.st_mtime < PRUNE_EACH_S)
+        return;
+    if (amp_file_write_atomic(AT_FDCWD, path, 0600, AMP_SPAN(""), &none) < 0)
+        return;
+    const struct prune p = {s->git, s->of->state, now - AMP_SNAPSHOT_KEEP_S};
+    snprintf(path, sizeof path, "%s/snapshots", s->of->state);
+    AMP_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0)
+        old_prune(&p, dir, 2);
+}
+
+static int shot_take(struct amp_shot *s, struct amp_tree *trees, struct amp_error *err)
+{
+    if (((s->has[AMP_SHOT_STASH] || s->has[AMP_SHOT_DIFF]) && repository_find(s, err) < 0) ||
+        amp_shot_publish_check(s, err) < 0)
+        return -1;
+    for (enum amp_shot_kind k = 0; k < AMP_SHOT_KINDS; k++)
+        if (s->has[k] && group_take(s, k, trees, err) < 0)
+            return -1;
+    for (enum amp_shot_kind k = 0; k < AMP_SHOT_KINDS; k++)
+        if (group_save(s, k, err) < 0)
+            return -1;
+    return amp_shot_write(s, err) < 0 || amp_shot_publish(s, trees, err) < 0 ? -1
+                                                                             : new_finish(s, err);
+}
+
+int amp_snapshot_take(const struct amp_snapshot_of *of, const json_t *message,
+                      struct amp_error *err)
+{
+    AMP_CLEANUP(amp_shot_release) struct amp_shot s = {.fd = -1, .place_fd = -1};
+    struct amp_tree trees[AMP_SHOT_KINDS] = {0};
+    char name[32];
+    if (amp_shot_init(&s, of, err) < 0 || amp_shot_place(&s, err) < 0 ||
+        amp_shot_plan(&s, message, err) < 0)
+        return -1;
+    if (!s.n)
+        return 0;
+    if (access(s.dir, F_OK) == 0)
+        return 1;
+    int rc = new_make(&s, name, err) < 0 ? -1 : shot_take(&s, trees, err);
+    for (int k = 0; k < AMP_SHOT_KINDS; k++)
+        amp_tree_release(&trees[k]);
+    if (rc < 0) {
+        new_drop(&s);
+        return -1;
+    }
+    s.complete = true;
+    snapshots_prune(&s);
+    return 1;
+}
+
+int amp_snapshot_newest(const char *state, const char *session, const char *task, int64_t *attempt,
+                        struct amp_error *err)
+{
+    char path[PATH_MAX], a[80], b[80], *end;
+    amp_shot_id(session, a);
+    amp_shot_id(task, b);
+    *attempt = 0;
+    int n = snprintf(path, sizeof path, "%s/snapshots/%s/%s", state, a, b);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return amp_fail(err, AMP_USAGE, "bad_path", "%.200s…: the path is too long", state);
+    AMP_DIR DIR *d = amp_dir_open(AT_FDCWD, path);
+    if (!d)
+        return errno == ENOENT ? 0 : amp_fail_errno(err, AMP_IOERR, "%s", path);
+    for (const struct dirent *e; (e = readdir(d));) {
+        long long at = strtoll(e->d_name, &end, 10);
+        if (*e->d_name != '.' && !*end && at > *attempt)
+            *attempt = at;
+    }
+    return 0;
+}
