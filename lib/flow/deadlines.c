@@ -11,6 +11,7 @@
 #include "flow/hook/grant.h"
 #include "flow/queue/queue.h"
 #include "flow/reply/reply.h"
+#include "flow/work/session/review.h"
 #include "hitl/operators/token.h"
 #include "hitl/pause/pause.h"
 #include "hitl/waiver/waiver.h"
@@ -23,6 +24,7 @@
 #include "message/settle/outcome.h"
 #include "message/settle/sweep.h"
 #include "message/transfer/units.h"
+#include "session/session.h"
 
 #define ROUNDS_MAX 8 /* running a row may make others due at once, such as a retry */
 
@@ -132,12 +134,16 @@ const struct amp_deadline amp_deadlines[] = {
      AMP_ACTIVITY_KIND, .sweep = amp_flow_activity_sweep, .upkeep = true},
     {"reply", "records of answers are removed after a week", AMP_REPLY_KIND,
      .sweep = amp_reply_forget, .upkeep = true},
+    {"session_review", "records of reviews of RESPONSEs are removed", AMP_SESSION_REVIEW_KIND,
+     .sweep = amp_session_reviews_forget, .upkeep = true},
     {"queue", "the queue: lost workers, parked jobs, deadlines, records of ended jobs",
      .next_due = queue_due, .sweep = amp_queue_sweep, .upkeep = true},
     {"conflict", "conflicts between jobs: permissions end, and checks of lost pools",
      AMP_CONFLICT_KIND, .sweep = amp_conflicts_tend, .upkeep = true},
     {"waiver", "records of overrides are removed a week after their end", AMP_WAIVER_KIND,
      .sweep = amp_waivers_forget, .upkeep = true},
+    {"session", "records of sessions are removed a month after their report", AMP_SESSION_KIND,
+     .sweep = amp_session_sweep, .upkeep = true},
     {"transfer", "messages in chunks that are unfinished are dropped, and their senders hear of it",
      AMP_TRANSFER_KIND, .sweep = amp_transfers_sweep},
     {0},

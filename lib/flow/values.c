@@ -14,6 +14,7 @@
 #include "message/record/record.h"
 #include "protocol/codes/values.h"
 #include "queue/queue.h"
+#include "session/session.h"
 #include "task/machines.h"
 #include "task/record.h"
 #include "worktree/binding.h"
@@ -78,6 +79,11 @@ static int handoffs_find(struct finding *f, struct amp_error *err)
 static int jobs_find(struct finding *f, struct amp_error *err)
 {
     return records_give(f, AMP_QUEUE_KIND, &amp_queue_fsm, err);
+}
+
+static int sessions_find(struct finding *f, struct amp_error *err)
+{
+    return records_give(f, AMP_SESSION_KIND, &amp_session_fsm, err);
 }
 
 static int questions_find(struct finding *f, struct amp_error *err)
@@ -164,7 +170,7 @@ static const struct kind {
     {"agent", agents_find},       {"binding", bindings_find}, {"capability", capabilities_find},
     {"consumer", consumers_find}, {"handoff", handoffs_find}, {"job", jobs_find},
     {"letter", letters_find},     {"message", messages_find}, {"question", questions_find},
-    {"source", sources_find},     {"task", tasks_find},
+    {"session", sessions_find},   {"source", sources_find},   {"task", tasks_find},
 };
 
 int amp_flow_values(const struct amp_values_ask *ask, struct amp_error *err)

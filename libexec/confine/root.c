@@ -296,13 +296,32 @@ static void scratch_bind(const struct plan *p, const struct root *r, int scratch
     close(fd);
 }
 
+/* A directory for a place that shows nothing but the places in it, which could not be mounted on a
+ * name that is missing there. */
+static int cover_open(const struct plan *p, const struct root *r, size_t i, int scratch)
+{
+    const char *at = p->places[i].at;
+    size_t n = strlen(at);
+    char name[32];
+
+    snprintf(name, sizeof name, "cover%zu", i);
+    if (mkdirat(scratch, name, 0755) < 0)
+        give_up_sys(p, "cannot make a directory");
+    struct root cover = {open_at(scratch, name, RESOLVE_NO_SYMLINKS, O_PATH),
+                         {r->own[0], r->own[1]}};
+    for (size_t j = 0; j < p->n_places; j++)
+        if (j != i && strncmp(p->places[j].at, at, n) == 0 && p->places[j].at[n] == '/')
+            close(open_target(p, &cover, p->places[j].at + n, p->places[j].file));
+    return cover.fd;
+}
+
 static void places_attach(const struct plan *p, const struct root *r, int scratch)
 {
     for (size_t i = 0; i < p->n_places; i++) {
         const struct place *q = &p->places[i];
         int tree = q->tree;
         if (!q->from) {
-            int empty = open_at(scratch, "empty", RESOLVE_NO_SYMLINKS, O_PATH);
+            int empty = cover_open(p, r, i, scratch);
             tree = copy_tree(p, empty, q->at, false, false);
             close(empty);
         }
@@ -390,8 +409,6 @@ void root_build(struct plan *p)
     if (mkdirat(r.fd, "proc", 0755) < 0)
         give_up_sys(p, "cannot make /proc");
     attach_at(p, proc, r.fd, "proc");
-    if (mkdirat(scratch, "empty", 0500) < 0)
-        give_up_sys(p, "cannot make a directory");
     scratch_bind(p, &r, scratch, "tmp", 01777, "/tmp");
     scratch_bind(p, &r, scratch, "shm", 01777, "/dev/shm");
     scratch_bind(p, &r, scratch, "vartmp", 01777, "/var/tmp");

@@ -461,16 +461,51 @@ static int check_review(struct checks *c, const struct amp_view *v,
     return 0;
 }
 
-/* Compares the cost of the work with the budgets of its request. */
-static int check_budget(struct checks *c, const struct amp_view *v, struct amp_error *err)
+/* Compares a result with its request. */
+static int check_request(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_rails_found found;
     if (amp_rails_find(c->store, v, &found, err) < 0)
         return -1;
-    if (found.fault)
-        checks_finding(c, found.fault, "/cost_tracking", (struct amp_span){"", 0},
-                       "a cost within the lower of the TASK's budgets",
-                       "exceeds a budget of the TASK");
+    if (found.fault.code)
+        checks_finding(c, found.fault.code, found.fault.pointer, (struct amp_span){"", 0},
+                       "what the TASK allows", "%s", found.fault.what);
+    return 0;
+}
+
+enum { PROGRESS_MOST = 1 << 16 }; /* TASKs whose last report is remembered */
+
+/* The time between this report of progress and the one before, in this run or in the ledger. */
+static int check_pace(struct checks *c, const struct amp_view *v, struct amp_error *err)
+{
+    char found[64], expected[64];
+    int64_t since, least = amp_terms_of(v->protocol)->progress_least_ms;
+    AMP_BUF struct amp_buf key = {.max = 1 << 20};
+    int early = amp_progress_early(c->store, v, &since, err);
+    if (early < 0 || least <= 0 || v->created_ms <= 0)
+        return early < 0 ? -1 : 0;
+    if (amp_buf_add(&key, v->session.p, v->session.n, err) < 0 ||
+        amp_buf_add(&key, "", 1, err) < 0 || amp_buf_add(&key, v->task.p, v->task.n, err) < 0)
+        return -1;
+    if (c->progress.used == PROGRESS_MOST) {
+        table_release(&c->progress);
+        table_init(&c->progress, sizeof(int64_t));
+    }
+    int64_t *last = table_add(&c->progress, keyed_hash(c->seen.key, amp_buf_span(&key)), err);
+    if (!last)
+        return -1;
+    if (!early && *last > 0) {
+        since = v->created_ms - *last;
+        early = since > 0 && since < least;
+    }
+    if (v->created_ms > *last)
+        *last = v->created_ms;
+    if (!early)
+        return 0;
+    number_text(since / 1000, found, sizeof found, "seconds after the last: ");
+    number_text(least / 1000, expected, sizeof expected, "seconds after the last: at least ");
+    finding_write(c, "warning", "too_frequent", "/timestamp", amp_span_str(found), expected,
+                  "is too soon after the last report of progress on the task");
     return 0;
 }
 
@@ -503,7 +538,7 @@ int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err
         break;
     case AMP_KIND_RESULT:
         bad = amp_terms_of(v->protocol)->results_name_subtasks ? check_subtask(c, v, &task, err)
-                                                               : check_budget(c, v, err);
+                                                               : check_request(c, v, err);
         break;
     case AMP_KIND_ACK:
     case AMP_KIND_NACK:
@@ -512,6 +547,9 @@ int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err
         break;
     case AMP_KIND_DECISION:
         bad = check_escalation(c, v, err);
+        break;
+    case AMP_KIND_PROGRESS:
+        bad = check_pace(c, v, err);
         break;
     default:
         break;

@@ -3,7 +3,8 @@
  * writes one JSON object a line (schemas/agent/control.json) to the FIFO that AMP_CONTROL names:
  * progress, heartbeat, safe, hold, release and signal (SW4RM §7.2), waiting and running (§8.1),
  * what it used, a usage limit, the name of its session, a question for a person and its withdrawal,
- * and the requests for its own task and inbox; and `refused`, from a tool that refused the agent
+ * and the requests for its own task and inbox; in the TASK of a session (AOP) checkpoints, TASKs
+ * that it delegates, and errors; and `refused`, from a tool that refused the agent
  * what only people may do (worktree/person.h). Answers are files beside the FIFO.
  *
  * Everything that comes out of the FIFO is untrusted. Reading never blocks and takes at most
@@ -41,7 +42,10 @@
     X(RUNNING, "running")                                                                          \
     X(USAGE, "usage")                                                                              \
     X(LIMIT, "limit")                                                                              \
-    X(SESSION, "session")
+    X(SESSION, "session")                                                                          \
+    X(CHECKPOINT, "checkpoint")                                                                    \
+    X(DELEGATE, "delegate")                                                                        \
+    X(ERROR, "error")
 enum amp_control_kind {
 #define X(name, word) AMP_CONTROL_##name,
     AMP_CONTROL_LIST(X) AMP_CONTROL_COUNT

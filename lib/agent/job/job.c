@@ -11,7 +11,7 @@
 
 struct stored {
     const char *consumer, *agent, *task, *msg_id;
-    int64_t attempts, breaks, next, until_ms, taken_ms;
+    int64_t attempts, breaks, next, until_ms, taken_ms, frame;
     const char *start, *why;
     bool keeps;
 };
@@ -29,6 +29,7 @@ static const struct amp_rec_field fields[] = {
     MEMBER(CSTR, "start", start),
     AMP_REC(CSTR, struct stored, "why", why),
     AMP_REC(BOOL, struct stored, "keeps", keeps),
+    AMP_REC(INT, struct stored, "frame", frame),
 };
 AMP_REC_TABLE(stored_rec, "a job's record", struct stored, fields);
 
@@ -53,6 +54,7 @@ static int job_read(const struct amp_store_rec *rec, struct amp_buf *mem, struct
         .next = raw->next,
         .until_ms = raw->until_ms,
         .taken_ms = raw->taken_ms,
+        .frame = raw->frame,
         .keeps = raw->keeps,
     };
     if (amp_span_copy(amp_span_str(raw->msg_id), out->msg_id, sizeof out->msg_id) &&
@@ -121,6 +123,7 @@ static int job_advance(struct update *u, const struct amp_job_step *st, struct s
     raw->next = b->next;
     raw->until_ms = b->until_ms;
     raw->taken_ms = b->taken_ms;
+    raw->frame = b->frame;
     raw->start = b->start;
     raw->keeps = b->keeps;
     int rc = amp_rec_write(&stored_rec, raw, u->json, err);
@@ -147,7 +150,8 @@ static int on_take(void *ctx, const struct amp_store_rec *now, struct amp_store_
         .consumer = t->ref.consumer, .agent = t->agent, .task = t->task, .msg_id = msg_id};
     const struct amp_job_step take = {
         .event = AMP_JOB_EV_TAKE, .emits = t->emits, .n_emits = t->n_emits};
-    u->job = (struct amp_job){.state = AMP_JOB_QUEUED, .taken_ms = t->now_ms};
+    u->job = (struct amp_job){
+        .state = AMP_JOB_QUEUED, .taken_ms = t->now_ms, .frame = (int64_t)now->next};
     return job_advance(u, &take, &raw, c, err);
 }
 
@@ -204,9 +208,8 @@ int amp_job_find(struct amp_store *s, const struct amp_job_ref *ref, bool *found
 }
 
 struct search {
-    const char *consumer;
-    const char *const *skip;
-    int64_t now_ms, wake_ms, open;
+    const struct amp_job_search *of;
+    int64_t wake_ms, open, rank;
     bool found;
     struct amp_job best;
     struct amp_buf *mem;
@@ -214,10 +217,24 @@ struct search {
 
 static bool is_skipped(const struct search *q, const char *id)
 {
-    for (int i = 0; q->skip && q->skip[i]; i++)
-        if (!strcmp(q->skip[i], id))
+    for (int i = 0; q->of->skip && q->of->skip[i]; i++)
+        if (!strcmp(q->of->skip[i], id))
             return true;
     return false;
+}
+
+static bool is_earlier(const struct amp_job *a, const struct amp_job *b)
+{
+    if (a->taken_ms != b->taken_ms)
+        return a->taken_ms < b->taken_ms;
+    return a->frame != b->frame ? a->frame < b->frame : strcmp(a->msg_id, b->msg_id) < 0;
+}
+
+static bool is_before(const struct search *q, const struct amp_job *b, int64_t rank)
+{
+    if (!q->found || rank != q->rank)
+        return !q->found || rank < q->rank;
+    return is_earlier(b, &q->best);
 }
 
 static int on_job(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
@@ -226,33 +243,35 @@ static int on_job(void *ctx, struct amp_span id, const struct amp_store_rec *rec
     struct search *q = ctx;
     struct amp_job b;
     struct stored raw;
+    int64_t rank = 0;
 
     if (job_read(rec, q->mem, &raw, &b, err) < 0)
         return -1;
-    if (strcmp(raw.consumer, q->consumer))
+    if (strcmp(raw.consumer, q->of->consumer))
         return 0;
     q->open++;
     if (is_skipped(q, b.msg_id))
         return 0;
-    if (b.state == AMP_JOB_PARKED && b.until_ms > q->now_ms) {
+    if (b.state == AMP_JOB_PARKED && b.until_ms > q->of->now_ms) {
         if (!q->wake_ms || b.until_ms < q->wake_ms)
             q->wake_ms = b.until_ms;
         return 0;
     }
-    if (!q->found || b.taken_ms < q->best.taken_ms ||
-        (b.taken_ms == q->best.taken_ms && strcmp(b.msg_id, q->best.msg_id) < 0)) {
+    if (q->of->rank && q->of->rank(q->of->ctx, b.msg_id, raw.task, &rank, err) < 0)
+        return -1;
+    if (is_before(q, &b, rank)) {
         q->found = true;
         q->best = b;
+        q->rank = rank;
     }
     return 0;
 }
 
-int amp_job_next(struct amp_store *s, const char *consumer, int64_t now_ms, const char *const *skip,
-                 bool *found, struct amp_job *out, int64_t *wake_ms, int64_t *open,
-                 struct amp_error *err)
+int amp_job_next(struct amp_store *s, const struct amp_job_search *search, bool *found,
+                 struct amp_job *out, int64_t *wake_ms, int64_t *open, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
-    struct search q = {.consumer = consumer, .skip = skip, .now_ms = now_ms, .mem = &mem};
+    struct search q = {.of = search, .mem = &mem};
     static const uint8_t live[] = {AMP_JOB_QUEUED, AMP_JOB_RUNNING, AMP_JOB_PARKED};
 
     amp_buf_init(&mem, AMP_REC_MAX);

@@ -53,6 +53,7 @@ struct amp_job {
     int64_t next;     /* index of the next subtask */
     int64_t until_ms; /* parked until */
     int64_t taken_ms;
+    int64_t frame;  /* of the log, in which it was taken: the order within a millisecond */
     char start[65]; /* commit of the branch when the current subtask began, or "" */
     bool keeps;     /* the next attempt goes on in the worktree as the last one left it */
 };
@@ -97,11 +98,20 @@ int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_
 int amp_job_find(struct amp_store *s, const struct amp_job_ref *ref, bool *found,
                  struct amp_job *out, struct amp_error *err);
 
-/* The consumer's next unfinished job: the earliest taken that no longer waits at now_ms and whose
- * id is not in `skip` (NULL-terminated, may be NULL). *found is false if none is ready; *wake_ms is
- * then the time of the next one (0: none waits). *open is the number of unfinished jobs. */
-int amp_job_next(struct amp_store *s, const char *consumer, int64_t now_ms, const char *const *skip,
-                 bool *found, struct amp_job *out, int64_t *wake_ms, int64_t *open,
-                 struct amp_error *err);
+/* The consumer's next unfinished job: the one with the lowest rank, of these the earliest taken,
+ * that no longer waits at now_ms and whose id is not in `skip` (NULL-terminated, may be NULL).
+ * *found is false if none is ready; *wake_ms is then the time of the next one (0: none waits).
+ * *open is the number of unfinished jobs. */
+struct amp_job_search {
+    const char *consumer;
+    const char *const *skip;
+    int64_t now_ms;
+    /* NULL: all have the same rank. */
+    int (*rank)(void *ctx, const char *msg_id, const char *task, int64_t *rank,
+                struct amp_error *err);
+    void *ctx;
+};
+int amp_job_next(struct amp_store *s, const struct amp_job_search *search, bool *found,
+                 struct amp_job *out, int64_t *wake_ms, int64_t *open, struct amp_error *err);
 
 #endif

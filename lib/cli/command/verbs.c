@@ -82,16 +82,31 @@ bool cli_verb_listed(const struct amp_verb *v, const char *group)
     return v->name && (!group || in_group(v, group));
 }
 
-/* "list, show": the second words of a group, or all verbs. */
+/* Whether the verb before it has the same first word. */
+static bool is_of_group(const struct amp_verb *v)
+{
+    size_t n = strcspn(v->name, " ");
+    return v > cli_tool->verbs && v[-1].name && strncmp(v[-1].name, v->name, n) == 0 &&
+           (v[-1].name[n] == ' ' || v[-1].name[n] == '\0');
+}
+
+enum { VERBS_MOST = 350 };
+
+/* "list, show": the second words of a group, or all verbs; their first words if all are too long
+ * for an error. */
 static void list_verbs(const char *group, char *out, size_t size)
 {
-    size_t n = 0;
-    out[0] = '\0';
-    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
-        if (!cli_verb_listed(v, group) || n >= size)
-            continue;
-        n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "",
-                              v->name + (group ? strlen(group) + 1 : 0));
+    size_t n = SIZE_MAX;
+    for (int heads = 0; heads < 2 && n > VERBS_MOST; heads++) {
+        n = 0;
+        out[0] = '\0';
+        for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
+            if (!cli_verb_listed(v, group) || n >= size || (heads && is_of_group(v)))
+                continue;
+            const char *name = v->name + (group ? strlen(group) + 1 : 0);
+            n += (size_t)snprintf(out + n, size - n, "%s%.*s", n ? ", " : "",
+                                  (int)(heads ? strcspn(name, " ") : strlen(name)), name);
+        }
     }
 }
 

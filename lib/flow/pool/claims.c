@@ -9,6 +9,7 @@
 #include <amp/base/id.h>
 
 #include "flow/pool/private.h"
+#include "flow/session/account/escalate.h"
 #include "handoff/handoff.h"
 #include "protocol/compose/json.h"
 #include "queue/scope.h"
@@ -391,6 +392,10 @@ int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
                  : job_end(p->queue, &slot->job, out, &slot->w.left, slot->agent, p->opt->name,
                            slot->w.ask.what == AMP_ASK_PREEMPT, err);
     amp_store_end(p->store);
+    /* A job that was cancelled while its agent worked: its TASK, if it has one, has ended, too. */
+    const struct amp_session_voice voice = {p->store, p->opt->name, amp_now_ms()};
+    if (rc == 0 && slot->w.ask.what == AMP_ASK_PREEMPT)
+        rc = amp_session_reconcile(&voice, AMP_SPAN(""), err);
     if (rc < 0)
         return -1;
     if (rc > 0)

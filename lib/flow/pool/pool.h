@@ -39,6 +39,7 @@
 #include "flow/queue/queue.h"
 #include "flow/review/review.h"
 #include "flow/run/run.h"
+#include "flow/work/session/session.h"
 
 #define AMP_POOL_TYPES  16
 #define AMP_POOL_AGENTS 256 /* of all types together */
@@ -51,9 +52,10 @@ struct amp_pool_type {
 struct amp_pool_options {
     /* role, agent, consumer, ids, in, out, wait and stop are set by the pool. */
     struct amp_worker_options worker;
-    const struct amp_run_options *run;       /* its worker is not used */
-    const struct amp_review_options *review; /* the same */
-    const char *name;                        /* of the pool; unique in the state */
+    const struct amp_run_options *run;         /* its worker is not used */
+    const struct amp_review_options *review;   /* the same */
+    const struct amp_session_options *session; /* the same */
+    const char *name;                          /* of the pool; unique in the state */
     const struct amp_pool_type *types;
     uint32_t n_types;
     struct amp_queue_settings queue;

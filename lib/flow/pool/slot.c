@@ -172,13 +172,18 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
 
     if (amp_worker_find(w, w->job_reader, amp_span_str(slot->job.msg_id), &w->message, &v, err) < 0)
         return -1;
-    int ours = v.kind == AMP_KIND_DISPATCH && !amp_terms_of(v.protocol)->keeps_tasks
+    bool in_session = amp_session_is_task(&v) && v.id.n > 0;
+    int ours = in_session ? 1
+               : v.kind == AMP_KIND_DISPATCH && !amp_terms_of(v.protocol)->keeps_tasks
                    ? amp_runtime_is_ours(w, &v, err)
                    : v.kind == AMP_KIND_DISPATCH;
     if (ours < 0)
         return -1;
-    if (slot->refuse)
+    slot->session.refuse = slot->refuse ? "the budget of the task is spent" : NULL;
+    if (slot->refuse && !in_session)
         return amp_pool_refuse(slot, &v, slot->refuse, "the budget of the task is spent", out, err);
+    if (in_session)
+        return dispatch_work(slot, &v, &amp_session_role, &slot->session, out, err);
     if (!ours && v.n_to > 0 && amp_runtime_is_task(&v))
         return amp_pool_misdirected(slot, &v, out, err);
     if (ours || amp_runtime_is_task(&v)) /* an agent without its capabilities refuses it */
@@ -314,6 +319,8 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
     slot->run.worker = slot->opt;
     slot->review = *o->review;
     slot->review.worker = slot->opt;
+    slot->session = *o->session;
+    slot->session.worker = slot->opt;
     snprintf(principal, sizeof principal, "%s/%s", role, agent);
     if (o->identify && (o->identify(o->identify_ctx, principal, &slot->ids, err) < 0 ||
                         o->identify(o->identify_ctx, agent, &slot->own, err) < 0))

@@ -19,6 +19,7 @@ struct amp_slot {
     struct amp_worker_options opt;
     struct amp_run_options run;
     struct amp_review_options review;
+    struct amp_session_options session;
     struct amp_worker w;
     struct amp_identities *ids, *own; /* of its role; of the agent's name */
     struct amp_outbox answers;        /* lines that the agent says under its own name */

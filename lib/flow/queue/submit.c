@@ -11,9 +11,11 @@
 #include <amp/base/id.h>
 
 #include "flow/queue/submit.h"
+#include "flow/session/admit.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/compose/json.h"
+#include "protocol/terms.h"
 #include "queue/priority.h"
 #include "queue/scope.h"
 #include "worktree/paths/glob.h"
@@ -344,6 +346,20 @@ static int job_enter(const struct amp_submitter *q, const struct amp_view *v,
                : amp_queue_submit(q->store, e, &seq, NULL, NULL, err);
 }
 
+/* The work gets its place in its session when it is submitted. A refusal is answered by the worker.
+ */
+static int session_enter(const struct amp_submitter *q, const struct amp_view *v, int64_t now_ms,
+                         struct amp_error *err)
+{
+    const struct amp_session_voice voice = {q->store, q->actor, now_ms};
+    struct amp_error why = {0};
+
+    if (v->kind != AMP_KIND_DISPATCH || !amp_terms_of(v->protocol)->in_sessions ||
+        amp_session_admit(&voice, v, false, &why) != AMP_ADMIT_FAILED)
+        return 0;
+    return amp_fail_unless_no(err, &why);
+}
+
 int amp_submit(const struct amp_submitter *q, struct amp_view *v, struct amp_submitted *out,
                struct amp_error *why, struct amp_error *err)
 {
@@ -364,6 +380,8 @@ int amp_submit(const struct amp_submitter *q, struct amp_view *v, struct amp_sub
     if (rc == 0)
         rc = amp_settle_known(q->store, v->id, AMP_STAGE_RECEIVED, q->actor, AMP_SPAN(""), e.now_ms,
                               why);
+    if (rc == 0 && !out->repeated)
+        rc = session_enter(q, v, e.now_ms, why);
     amp_span_copy(amp_span_str(sub.id), out->id, sizeof out->id);
     amp_buf_release(&sub.mem);
     if (rc == 0)

@@ -54,7 +54,7 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
 {
     struct amp_contract *c = &k->contract;
 
-    c->role = w->opt->role;
+    c->role = k->role ? k->role : w->opt->role;
     c->agent = w->opt->agent;
     c->task = k->task;
     c->subtask = k->subtask;
@@ -63,7 +63,7 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
     c->branch = k->branch;
     c->base = k->base;
     c->state_dir = w->state_dir;
-    c->message = k->v->message;
+    c->message = k->message.p ? k->message : k->v->message;
     c->criteria = amp_buf_span(&k->criteria);
     amp_buf_release(&k->activity);
     amp_buf_init(&k->activity, AMP_ACTIVITY_SCOPE_BYTES * 2);
@@ -71,7 +71,7 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
                                 amp_span_str(k->task), &k->activity, err) < 0)
         return -1;
     c->activity = amp_buf_span(&k->activity);
-    c->extra = amp_agent_git_env();
+    c->extra = k->extra ? k->extra : amp_agent_git_env();
     c->type = w->opt->type;
     c->session = w->opt->session;
     c->confined = amp_worker_confines(w);
@@ -136,6 +136,12 @@ static void capture_read(struct capture *c)
     }
 }
 
+static void agent_kill(struct amp_runner *run, struct amp_child_end *end)
+{
+    amp_child_kill_tree(&run->child, SIGKILL);
+    amp_child_poll(&run->child, end, NULL);
+}
+
 /* Waits for the agent's end. After a signal to the worker it does nothing else. */
 static int agent_supervise(struct amp_worker *w, struct amp_assignment *k, struct amp_runner *run,
                            struct capture *out, struct capture *errs, struct amp_child_end *end,
@@ -148,12 +154,17 @@ static int agent_supervise(struct amp_worker *w, struct amp_assignment *k, struc
                               {.fd = errs->from, .events = POLLIN},
                               {.fd = amp_words_fd(k, &wait), .events = POLLIN}};
         bool stop = *w->opt->stop;
+        int over = k->turn && !stop ? k->turn(w, k, &wait, err) : 0;
 
+        if (over < 0) {
+            agent_kill(run, end);
+            return -1;
+        }
         if (w->paused) /* a hold does not delay a person's stop */
             amp_runner_hurry(run, AMP_PAUSE_GRACE_MS);
         else if (stop || (w->halted && !amp_words_hold(w, k, &wait)) ||
                  (w->ask.what && amp_words_yield(w, k, &run->child, &wait)) ||
-                 amp_words_starved(w, k, &wait))
+                 amp_words_starved(w, k, &wait) || over)
             amp_runner_stop(run);
         int64_t own = amp_runner_wait(run);
         if (wait < 0 || (own >= 0 && own < wait))
@@ -161,8 +172,7 @@ static int agent_supervise(struct amp_worker *w, struct amp_assignment *k, struc
         if (stop && !w->opt->wait) {
             amp_poll(p, 3, own, NULL);
         } else if (amp_worker_turn(w, p, 4, wait, err) < 0 || amp_words_read(w, k, err) < 0) {
-            amp_child_kill_tree(&run->child, SIGKILL);
-            amp_child_poll(&run->child, end, NULL);
+            agent_kill(run, end);
             return -1;
         }
         int rc = amp_runner_look(run, end, err);
@@ -196,7 +206,7 @@ static int agent_start(struct amp_worker *w, struct amp_assignment *k, struct ca
         return -1;
     memcpy(&envp, &env.v, sizeof envp);
     const struct amp_child_spec spec = {
-        .argv = w->opt->argv,
+        .argv = k->argv ? k->argv : w->opt->argv,
         .envp = envp,
         .cwd = k->worktree,
         .fd_in = in,
@@ -255,6 +265,8 @@ static int activity_end(struct amp_worker *w, const struct amp_assignment *k, st
 static int64_t attempt_limit(const struct amp_worker *w, const struct amp_assignment *k)
 {
     int64_t limit = w->opt->timeout_ms > 0 ? w->opt->timeout_ms : -1;
+    if (k->own_limit)
+        return -1;
     return k->limit_ms > 0 && (limit < 0 || k->limit_ms < limit) ? k->limit_ms : limit;
 }
 
@@ -289,6 +301,8 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     k->began_ms = amp_now_ms();
     k->walls.gate = AMP_GATE_NONE;
     k->job = job;
+    k->status = -1;
+    k->started = false;
     if (amp_control_open(&k->words.control, &k->files, err) < 0)
         return -1;
     int rc = w->opt->claimed ? w->opt->claimed(w->opt->wait_ctx, err) : 0;
@@ -300,6 +314,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
         rc = 0;
     } else if (!rc) {
         w->task = k->task;
+        k->started = true;
         amp_pause_watch_renew(&w->pauses);
         struct amp_runner agent = amp_runner_of(&child, attempt_limit(w, k), w->opt->grace_ms);
         rc = agent_supervise(w, k, &agent, &out, &errs, &how, err);
@@ -309,6 +324,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
         w->task = NULL;
         if (!rc) {
             k->end = amp_attempt_read_end(&how, k->why, sizeof k->why);
+            k->status = how.exited ? how.exit_code : -1;
             /* An answer within the grace period is used. */
             if (w->paused && k->end != AMP_END_DONE)
                 k->end = AMP_END_STOPPED;

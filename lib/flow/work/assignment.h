@@ -91,6 +91,25 @@ struct amp_assignment {
     /* Gets each report of progress; may be NULL. */
     int (*progress)(struct amp_worker *w, struct amp_assignment *k, const json_t *line,
                     struct amp_error *err);
+    /* Gets each accepted line of the control FIFO, before its effect; may be NULL. 1: it answered
+     * the line, which has no other effect. */
+    int (*line)(struct amp_worker *w, struct amp_assignment *k, const struct amp_control_line *l,
+                struct amp_error *err);
+    /* Called in each turn while the command runs; may be NULL. Lowers *wait_ms (< 0: no limit) to
+     * its next step. 1: the command is to be ended. */
+    int (*turn)(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms,
+                struct amp_error *err);
+    /* For work on a message of another kind; 0 or NULL: as the worker's options say. */
+    const char *const *argv;                /* the command */
+    const char *role;                       /* AMP_ROLE */
+    const char *const *extra;               /* instead of git's refusal of pushes: NAME=value */
+    struct amp_span message;                /* the input of the command, instead of the message */
+    const struct amp_confine_place *places; /* that it gets beyond the policy */
+    size_t n_places;
+    bool own_limit; /* `turn` has the time limit */
+    bool responds;  /* its answer may be the message that reports the end of the work */
+    int status;     /* the exit status; -1: a signal, or it was not started */
+    bool started;
 };
 void amp_assignment_release(struct amp_assignment *k);
 

@@ -19,9 +19,10 @@
 #include "task/record.h"
 #include "task/task.h"
 
-#define LOG_MAX   1000 /* entries of an attempt from its FIFO */
-#define BEAT_MS   1000 /* heartbeats in between are not recorded */
-#define INBOX_MAX 32   /* messages of an answer */
+#define LOG_MAX    1000 /* entries of an attempt from its FIFO */
+#define BEAT_MS    1000 /* heartbeats in between are not recorded */
+#define INBOX_MAX  32   /* messages of an answer */
+#define AMOUNT_MAX 1e15 /* tokens, or millionths of a dollar */
 
 int amp_words_log(struct amp_assignment *k, const char *action, const char *file,
                   const char *detail, struct amp_error *err)
@@ -410,20 +411,26 @@ static int running_take(struct amp_worker *w, struct amp_assignment *k, struct a
     return state_start(w, k->task, err);
 }
 
+/* JSON may write 5 as 5.0, and 0.29 has no exact double; a number above the limit counts as it. */
+int64_t amp_amount_read(const json_t *n, double scale)
+{
+    double amount = json_number_value(n) * scale;
+
+    if (!(amount < AMOUNT_MAX))
+        return (int64_t)AMOUNT_MAX;
+    int64_t whole = amount > 0 ? (int64_t)(amount + 0.5) : 0;
+    return whole + (amount - (double)whole > 1e-3);
+}
+
 void amp_usage_read(const json_t *in, struct amp_worker_usage *u)
 {
     const json_t *cost = json_object_get(in, "cost_usd");
 
     if (!cost)
         cost = json_object_get(in, "total_cost_usd");
-    u->input_tokens = json_integer_value(json_object_get(in, "input_tokens"));
-    u->output_tokens = json_integer_value(json_object_get(in, "output_tokens"));
-    double micros = json_number_value(cost) * 1e6;
-    u->cost_micros = micros > 0 && micros < 1e15 ? (int64_t)(micros + 0.5) : 0;
-    if (u->input_tokens < 0)
-        u->input_tokens = 0;
-    if (u->output_tokens < 0)
-        u->output_tokens = 0;
+    u->input_tokens = amp_amount_read(json_object_get(in, "input_tokens"), 1);
+    u->output_tokens = amp_amount_read(json_object_get(in, "output_tokens"), 1);
+    u->cost_micros = amp_amount_read(cost, 1e6);
 }
 
 bool amp_session_is_safe(const char *session)
@@ -487,6 +494,9 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
         if (amp_agent_seen(w->store, w->opt->agent, amp_now_ms(), err) < 0)
             return -1;
     }
+    int done = k->line ? k->line(w, k, l, err) : 0;
+    if (done)
+        return done < 0 ? -1 : 0;
     switch (l->kind) {
     case AMP_CONTROL_PROGRESS:
         if (progress_take(w, k, l->in, err) < 0)
@@ -516,6 +526,11 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
         if (amp_claims_refused(w, k, amp_json_str(l->in, "detail"), err) < 0)
             return -1;
         break;
+    case AMP_CONTROL_CHECKPOINT:
+    case AMP_CONTROL_DELEGATE:
+    case AMP_CONTROL_ERROR:
+        return amp_control_refuse(&k->words.control, l->id, "unsupported_reply",
+                                  "the message of this work is not the TASK of a session", err);
     case AMP_CONTROL_HEARTBEAT:
     case AMP_CONTROL_COUNT:
         break;

@@ -20,8 +20,8 @@ static int has_work(struct amp_worker *w, struct amp_error *err)
     struct amp_job job;
     int64_t wake, open;
 
-    if (amp_job_next(w->store, w->opt->consumer, amp_now_ms(), NULL, &found, &job, &wake, &open,
-                     err) ||
+    const struct amp_job_search search = {.consumer = w->opt->consumer, .now_ms = amp_now_ms()};
+    if (amp_job_next(w->store, &search, &found, &job, &wake, &open, err) ||
         amp_outbox_any(w->store, w->opt->consumer, &unsent, err))
         return -1;
     return found || wake || open || unsent;

@@ -40,12 +40,13 @@ static int emits_fill(struct amp_worker *w, const struct amp_worker_lines *lines
                       struct amp_store_emit *emits, char ids[][256], struct amp_error *err)
 {
     struct amp_view v;
+    char name[AMP_MSG_ID_MAX];
 
     for (uint32_t i = 0; i < lines->n; i++) {
         struct amp_span line = line_trim(lines->v[i]);
         if (line_view(w, line, &v, err))
             return -1;
-        if (v.id.n)
+        if (amp_message_name(&v, name) || (v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK))
             amp_span_copy(v.id, ids[i], 256);
         else
             snprintf(ids[i], 256, "%s/%.*s", v.kind == AMP_KIND_NACK ? "nack" : "ack",

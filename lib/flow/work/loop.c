@@ -19,7 +19,7 @@
 #include "task/task.h"
 
 #define LINE_MAX_BYTES (32u << 20)
-#define WAITING_MAX    64 /* suspended jobs that are skipped at a time */
+#define WAITING_MAX    1024 /* suspended jobs that are skipped at a time */
 
 /* An acknowledgement or a nack of a sent message. */
 static int ack_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
@@ -172,6 +172,11 @@ static int message_handle(struct amp_worker *w, const struct amp_view *v, const 
     char code[48];
     snprintf(code, sizeof code, "%s", err->code);
     w->status = amp_status_worse(w->status, AMP_NO);
+    /* It has the name of another message, whose answer is the only one. */
+    if (w->role->in_sessions) {
+        const struct amp_error why = *err;
+        return amp_intake_refuse(&w->intake, v, &why, err);
+    }
     return amp_worker_refuse(w, v, code, err->what, false, NULL, err) < 0 ? -1 : 0;
 }
 
@@ -187,14 +192,18 @@ static int invalid_answer(struct amp_worker *w, const struct amp_view *v, struct
 
 int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err)
 {
+    char name[AMP_MSG_ID_MAX];
     struct amp_view v;
     int rc;
 
     /* Not in one batch, because a refusal may suspend a task, which syncs. */
-    while ((rc = amp_intake_next(&w->intake, &v, err)) > 0)
+    while ((rc = amp_intake_next(&w->intake, &v, err)) > 0) {
+        if (w->role->in_sessions)
+            amp_message_name(&v, name);
         if ((rc == AMP_INTAKE_BAD && invalid_answer(w, &v, err) < 0) ||
             message_handle(w, &v, rc == AMP_INTAKE_BAD ? w->intake.bad_code : NULL, err))
             return -1;
+    }
     return rc;
 }
 
@@ -209,7 +218,11 @@ int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_
     if (!rec.found)
         return amp_fail(err, AMP_NO, "unknown_ref", "message %.*s is not in the state directory",
                         (int)id.n, id.p);
-    return amp_reader_line(reader, rec.line, &opt, view, NULL, NULL, err) < 0 ? -1 : 0;
+    if (amp_reader_line(reader, rec.line, &opt, view, NULL, NULL, err) < 0)
+        return -1;
+    if (!view->id.n && amp_terms_of(view->protocol)->in_sessions)
+        view->id = id;
+    return 0;
 }
 
 /* What amp_job_next returned, and the suspended jobs that it skips. */
@@ -229,8 +242,12 @@ static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err
     struct amp_view v;
 
     q->skip[q->n_skip] = NULL;
-    if (amp_job_next(w->store, w->opt->consumer, amp_now_ms(), q->skip, &found, &job, &q->wake_ms,
-                     &q->open, err) < 0)
+    const struct amp_job_search search = {.consumer = w->opt->consumer,
+                                          .skip = q->skip,
+                                          .now_ms = amp_now_ms(),
+                                          .rank = w->role->rank,
+                                          .ctx = w};
+    if (amp_job_next(w->store, &search, &found, &job, &q->wake_ms, &q->open, err) < 0)
         return -1;
     if (!found)
         return 0;
@@ -244,7 +261,9 @@ static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err
     int rc = w->role->work(w, &job, &v, err);
     w->task = NULL;
     w->halted = w->paused = false;
-    if (rc == 1 && q->n_skip < WAITING_MAX) {
+    if (rc == 1 && q->n_skip == WAITING_MAX) /* until another process changes the state */
+        return 0;
+    if (rc == 1) {
         snprintf(q->held[q->n_skip], sizeof q->held[0], "%s", job.msg_id);
         q->skip[q->n_skip] = q->held[q->n_skip];
         q->n_skip++;
@@ -277,8 +296,9 @@ static int jobs_ended(struct amp_worker *w, const struct queue *q, struct amp_er
         return -1;
     if (w->pauses.now.n_v > 0 || w->pauses.writes != q->writes)
         return 0;
-    w->opt->note("%lld %s kept until a suspension is lifted", (long long)q->open,
-                 q->open == 1 ? "message is" : "messages are");
+    w->opt->note("%lld %s kept until %s", (long long)q->open,
+                 q->open == 1 ? "message is" : "messages are",
+                 w->asks ? "a person decides" : "a suspension is lifted");
     w->status = amp_status_worse(w->status, AMP_TEMPFAIL);
     return 1;
 }
@@ -292,8 +312,10 @@ static int jobs_loop(struct amp_worker *w, struct amp_error *err)
             return -1;
         if (amp_pause_watch_due(&w->pauses) && suspensions_look(w, err) < 0)
             return -1;
-        if (q.writes != w->pauses.writes)
+        if (q.writes != w->pauses.writes) {
             q.n_skip = 0;
+            w->asks = false;
+        }
         q.writes = w->pauses.writes;
         if (w->io->broken) /* jobs stay queued, unsent lines stay in the outbox */
             return 0;
@@ -383,7 +405,7 @@ int amp_worker_join(struct amp_worker *w, struct amp_error *err)
         *err = e;
         return -1;
     }
-    if (o->argv && !o->wait && amp_confined_record(w, err) < 0)
+    if ((o->argv || w->role->in_sessions) && !o->wait && amp_confined_record(w, err) < 0)
         return -1;
     int left = amp_agent_end_leftovers(w->state_dir, o->agent);
     if (left)

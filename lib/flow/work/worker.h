@@ -121,6 +121,11 @@ struct amp_worker_role {
                  struct amp_error *err);
     /* Sees a valid message of others before it is passed on; may be NULL. */
     int (*seen)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
+    /* The order of its jobs, see amp_job_next; ctx is the worker. NULL: that of their arrival. */
+    int (*rank)(void *ctx, const char *msg_id, const char *task, int64_t *rank,
+                struct amp_error *err);
+    bool in_sessions; /* it takes work of a protocol with sessions, whose messages have no ids: they
+                         get the name of their work */
 };
 
 struct amp_worker {
@@ -142,6 +147,7 @@ struct amp_worker {
     bool paused; /* by a person */
     struct amp_pause_watch pauses;
     bool waits; /* a job waits for the end of a suspension */
+    bool asks;  /* a job waits for a person's decision */
     struct amp_worker_ask ask;
     struct amp_worker_left left;
     const char *task; /* the current one, or NULL */
@@ -236,8 +242,8 @@ int amp_worker_wait(struct amp_worker *w, uint8_t event, int64_t until_ms, struc
 /* The agent's record after its work: COMPLETE, FAIL (and recovered), SUSPEND or SHUTDOWN. */
 int amp_worker_finish(struct amp_worker *w, uint8_t agent_event, struct amp_error *err);
 
-/* Views a message of the ledger with `reader` (roles use ref_reader); `keep` holds its bytes. NO
- * unknown_ref. */
+/* Views a message of the ledger with `reader` (roles use ref_reader); `keep` holds its bytes, and
+ * `id` outlives the view: a message of a session has it as its id. NO unknown_ref. */
 int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_span id,
                     struct amp_buf *keep, struct amp_view *view, struct amp_error *err);
 

@@ -128,7 +128,7 @@ int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct 
 
 /* ---- the start ---- */
 
-static const char *home_of(const struct amp_worker *w)
+const char *amp_confined_home(const struct amp_worker *w)
 {
     for (char *const *e = w->opt->envp; e && *e; e++)
         if (strncmp(*e, "HOME=", 5) == 0)
@@ -164,7 +164,7 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
                        const struct amp_child_spec *spec, struct amp_child *child,
                        struct amp_error *err)
 {
-    struct amp_confine_place places[PLACES_MAX];
+    AMP_FREE struct amp_confine_place *places = NULL;
     char tools[OWN_TOOLS][PATH_MAX];
     char real[PATH_MAX], helper[PATH_MAX], libexec[PATH_MAX], dot_git[PATH_MAX + 8];
     size_t n = 0;
@@ -181,6 +181,8 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
         ((log = amp_gate_log(w->state_dir, err)) < 0 ||
          amp_gate_start(&policy, w->opt->agent, log, STDERR_FILENO, &k->walls.gate, err) < 0))
         return -1;
+    if (!(places = calloc(PLACES_MAX + k->n_places, sizeof *places)))
+        return amp_fail_memory(err);
     places[n++] = (struct amp_confine_place){.path = k->files.dir, .write = true};
     if (q->n_objects > PLACES_MAX - PLACES_OWN)
         return amp_fail(err, AMP_CONFIG, "quarantine_refused",
@@ -200,10 +202,12 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
     n += tools_add(tools, places + n);
     if (spec->argv[0][0] == '/' && realpath(spec->argv[0], real))
         places[n++] = (struct amp_confine_place){.path = real};
+    for (size_t i = 0; i < k->n_places; i++)
+        places[n++] = k->places[i];
     const char *const hidden[] = {w->state_dir, NULL};
     const struct amp_confine c = {
         .policy = &policy,
-        .home = home_of(w),
+        .home = amp_confined_home(w),
         .hidden = hidden,
         .report = report,
         .worktree = k->worktree,
@@ -276,131 +280,4 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
     }
     unlink(k->walls.record);
     return amp_claims_untaken(w, k, err);
-}
-
-/* ---- the post-create command of a worktree ----
- * It executes what the worktree has, such as the scripts of a package that an agent committed: it
- * gets the walls of the agent. */
-
-struct walls {
-    struct amp_gate gate;
-    char scratch[PATH_MAX]; /* "": none */
-    int lock;               /* of scratch */
-    struct amp_env env;
-};
-
-static void walls_release(struct walls *x)
-{
-    struct amp_error e;
-
-    amp_gate_end(&x->gate);
-    if (*x->scratch)
-        amp_confine_scratch_remove(x->scratch, &e);
-    amp_auto_close(&x->lock);
-    free(x->env.v);
-}
-#define WALLS AMP_CLEANUP(walls_release) struct walls
-
-/* The variables that pass into the sandbox; the strings are those of the worker. */
-static int env_make(struct amp_worker *w, struct amp_env *e, struct amp_error *err)
-{
-    static char no_system[] = "GIT_CONFIG_NOSYSTEM=1";
-    size_t n = 0;
-
-    while (w->opt->envp && w->opt->envp[n])
-        n++;
-    if (!(e->v = calloc(n + 2, sizeof *e->v)))
-        return amp_fail_memory(err);
-    for (size_t i = 0; i < n; i++)
-        if (amp_confine_env_passes(w->opt->policy, w->opt->envp[i]))
-            e->v[e->n++] = w->opt->envp[i];
-    e->v[e->n++] = no_system;
-    return 0;
-}
-
-static int walls_make(struct amp_worker *w, struct walls *x, struct amp_error *err)
-{
-    char run[PATH_MAX + 8];
-
-    if (env_make(w, &x->env, err) < 0)
-        return -1;
-    if (w->opt->confine->level != AMP_LEVEL_FULL) {
-        snprintf(run, sizeof run, "%s/run", w->state_dir);
-        x->lock = amp_confine_scratch_make(run, x->scratch, sizeof x->scratch, err);
-        if (x->lock < 0)
-            return -1;
-    }
-    if (w->opt->policy->network != AMP_NETWORK_EGRESS_RESTRICTED)
-        return 0;
-    AMP_CLOSE int log = amp_gate_log(w->state_dir, err);
-    return log < 0
-               ? -1
-               : amp_gate_start(w->opt->policy, w->opt->agent, log, STDERR_FILENO, &x->gate, err);
-}
-
-static int command_start(struct amp_worker *w, struct walls *x, const struct amp_child_spec *spec,
-                         struct amp_child *child, struct amp_error *err)
-{
-    char dot_git[PATH_MAX + 8];
-    const char *const hidden[] = {w->state_dir, NULL};
-
-    if (!amp_worker_confines(w))
-        return amp_child_start(spec, child, err);
-    if (walls_make(w, x, err) < 0)
-        return -1;
-    snprintf(dot_git, sizeof dot_git, "%s/.git", spec->cwd);
-    /* What is mounted on cannot be replaced. */
-    const struct amp_confine_place cover = {.path = dot_git, .at = dot_git};
-    const struct amp_confine c = {
-        .policy = w->opt->policy,
-        .report = w->opt->confine,
-        .worktree = spec->cwd,
-        .home = home_of(w),
-        .hidden = hidden,
-        .places = &cover,
-        .n_places = w->opt->confine->level == AMP_LEVEL_FULL,
-        .scratch = *x->scratch ? x->scratch : NULL,
-        .gate_fd = x->gate.fd,
-    };
-    struct amp_child_spec inner = *spec;
-    const char *const *envp;
-    memcpy(&envp, &x->env.v, sizeof envp);
-    inner.envp = envp;
-    inner.new_session = true;
-    return amp_confine_start(&c, &inner, child, err);
-}
-
-static int command_run(void *ctx, const struct amp_child_spec *spec, struct amp_child_end *end,
-                       struct amp_error *err)
-{
-    struct amp_worker *w = ctx;
-    WALLS x = {.gate = AMP_GATE_NONE, .lock = -1};
-    struct amp_child child;
-
-    if (command_start(w, &x, spec, &child, err) < 0)
-        return -1;
-    struct amp_runner run = amp_runner_of(&child, w->opt->prepare.command_ms, AMP_PREPARE_GRACE);
-    for (;;) {
-        struct pollfd p = {.fd = child.pidfd, .events = POLLIN};
-        if (*w->opt->stop) {
-            amp_runner_stop(&run);
-            amp_poll(&p, 1, amp_runner_wait(&run), NULL);
-        } else if (amp_worker_turn(w, &p, 1, amp_runner_wait(&run), err) < 0) {
-            amp_child_kill_tree(&run.child, SIGKILL);
-            amp_child_poll(&run.child, end, NULL);
-            return -1;
-        }
-        int rc = amp_runner_look(&run, end, err);
-        if (rc)
-            return rc < 0 ? -1 : 0;
-    }
-}
-
-struct amp_prepare amp_confined_prepare_of(struct amp_worker *w)
-{
-    struct amp_prepare p = w->opt->prepare;
-
-    p.run = command_run;
-    p.ctx = w;
-    return p;
 }

@@ -23,6 +23,16 @@ int amp_confined_record(struct amp_worker *w, struct amp_error *err);
  * without git, and the worker goes on reading and writing meanwhile. */
 struct amp_prepare amp_confined_prepare_of(struct amp_worker *w);
 
+/* Runs a command that checks the work of an attempt, in its place, as confined as the attempt's
+ * command and with the access of its message, but without its control FIFO and with .git read-only.
+ * 0: it ended, or could not be started; 1: it was ended because the work is being stopped; -1:
+ * failure. */
+struct amp_checks_command;
+int amp_confined_check(struct amp_worker *w, const struct amp_assignment *k,
+                       struct amp_checks_command *c, struct amp_error *err);
+/* HOME of the worker, or NULL. */
+const char *amp_confined_home(const struct amp_worker *w);
+
 /* Makes the quarantine and the private directory of HOME; before the environment is composed. */
 int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
 /* Starts the agent's command, confined or not. */
