@@ -14,11 +14,11 @@
 #include <amp/json/writer.h>
 
 #include "aof/front.h"
-#include "aof/tree.h"
+#include "base/file/directory.h"
 
 #define FILE_NAME ".amp/change.ndjson"
 
-enum { DIRS_MOST = 24, TRIES = 8 };
+enum { DIRS_MOST = 24, TRIES = 8, NAME_TAKEN = 2, RECOVERY_BYTES = 4096 };
 
 struct run {
     struct amp_aof_data *data;
@@ -216,20 +216,6 @@ static int parent_open(struct run *r, const char *path, const char **name, struc
     return at;
 }
 
-static int put_do(struct run *r, struct amp_error *err)
-{
-    struct amp_error why;
-    size_t n;
-    const char *path = text_get(r, "path", NULL, err), *name;
-    const char *text = path ? text_get(r, "text", &n, err) : NULL;
-    if (!text)
-        return -1;
-    AMP_CLOSE int dir = parent_open(r, path, &name, &why);
-    if (dir >= 0 && write_whole(dir, name, 0600, (struct amp_span){text, n}, &why) == 0)
-        return 0;
-    return fault_take(r, "", &why, err);
-}
-
 /* ---- task files ---- */
 
 static void task_path(char out[AMP_AOF_PATH_MAX], uint8_t status, const char *id, const char *tail)
@@ -242,6 +228,44 @@ static void folder_sync(struct run *r, uint8_t status)
     char path[AMP_AOF_PATH_MAX];
     snprintf(path, sizeof path, "tasks/%s", amp_aof_status_name(status));
     sync_later(r, path);
+}
+
+static bool is_there(struct run *r, const char *path, mode_t type)
+{
+    struct stat st;
+    return fstatat(r->data->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (st.st_mode & S_IFMT) == type;
+}
+
+/* Whether the folder has the file of exactly this task. */
+static bool task_there(struct run *r, const char *id, uint8_t status)
+{
+    char path[AMP_AOF_PATH_MAX], folder[64];
+    struct amp_error none;
+    task_path(path, status, id, ".md");
+    snprintf(folder, sizeof folder, "tasks/%s", amp_aof_status_name(status));
+    return is_there(r, path, S_IFREG) && amp_aof_name_fits(r->data, folder, id, ".md", &none) > 0;
+}
+
+static int put_do(struct run *r, struct amp_error *err)
+{
+    struct amp_error why;
+    uint8_t at;
+    size_t n;
+    const char *path = text_get(r, "path", NULL, err), *name, *id = "";
+    const char *text = path ? text_get(r, "text", &n, err) : NULL;
+    if (!text)
+        return -1;
+    if (amp_tape_get(r->t, 0, AMP_SPAN("id")) != AMP_TOK_NONE) {
+        if (!(id = id_get(r, err)) || status_get(r, "at", &at, err) < 0)
+            return -1;
+        if (!task_there(r, id, at))
+            return drift(r, id, "task_moved", "the task is no longer in its folder", err);
+    }
+    AMP_CLOSE int dir = parent_open(r, path, &name, &why);
+    if (dir >= 0 && write_whole(dir, name, 0600, (struct amp_span){text, n}, &why) == 0)
+        return 0;
+    return fault_take(r, id, &why, err);
 }
 
 static int create_do(struct run *r, struct amp_error *err)
@@ -323,9 +347,11 @@ static int text_exchange(struct run *r, const char *path, const char *tmp, const
                          struct amp_span text, struct amp_error *err)
 {
     int dir = r->data->dir;
-    struct stat st;
+    struct stat st, own;
     if (write_whole(dir, tmp, was->st_mode & 0777, text, err) < 0)
         return -1;
+    if (fstatat(dir, tmp, &own, AT_SYMLINK_NOFOLLOW) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot stat %s", tmp);
     if (renameat2(dir, tmp, dir, path, RENAME_EXCHANGE) < 0) {
         if (errno == ENOENT) {
             unlinkat(dir, tmp, 0);
@@ -348,6 +374,11 @@ static int text_exchange(struct run *r, const char *path, const char *tmp, const
     /* A person's text came out: it goes back, and is read again. */
     if (renameat2(dir, tmp, dir, path, RENAME_EXCHANGE) < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot put %s back", path);
+    /* Unless the file was saved once more in between: then the later text counts. */
+    if (fstatat(dir, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0 && !same_file(&st, &own))
+        return renameat(dir, tmp, dir, path) < 0
+                   ? amp_fail_errno(err, AMP_CANTCREAT, "cannot put %s back", path)
+                   : 0;
     unlinkat(dir, tmp, 0);
     return 0;
 }
@@ -366,7 +397,7 @@ static int edit_do(struct run *r, struct amp_error *err)
     task_path(path, at, id, ".md");
     snprintf(tmp, sizeof tmp, "tasks/%s/.%s.edit", amp_aof_status_name(at), id);
     for (int i = 0; i < TRIES; i++) {
-        int rc = task_text(r, path, &text, &st, &why);
+        int rc = task_there(r, id, at) ? task_text(r, path, &text, &st, &why) : 0;
         if (rc == 0)
             return drift(r, id, "task_moved", "the task is no longer in its folder", err);
         if (rc > 0)
@@ -386,15 +417,8 @@ static int edit_do(struct run *r, struct amp_error *err)
 
 /* ---- moves ---- */
 
-static bool is_there(struct run *r, const char *path, mode_t type)
-{
-    struct stat st;
-    return fstatat(r->data->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           (st.st_mode & S_IFMT) == type;
-}
-
 /* The file is in both folders, because a copy to another file system was interrupted. 1: the rest
- * is done; 0: they are two different files. */
+ * is done; NAME_TAKEN: they are two different files. */
 static int copy_finish(struct run *r, const char *from, const char *to, struct amp_error *err)
 {
     AMP_BUF struct amp_buf a = {0}, b = {0};
@@ -405,7 +429,7 @@ static int copy_finish(struct run *r, const char *from, const char *to, struct a
     if (rc > 0)
         rc = task_text(r, to, &b, &st, err);
     if (rc <= 0 || !amp_span_eq(amp_buf_span(&a), amp_buf_span(&b)))
-        return rc < 0 ? -1 : 0;
+        return rc < 0 ? -1 : NAME_TAKEN;
     return unlinkat(r->data->dir, from, 0) < 0
                ? amp_fail_errno(err, AMP_IOERR, "cannot remove %s", from)
                : 1;
@@ -429,25 +453,35 @@ static int file_copy(struct run *r, const char *from, const char *to, struct amp
         int saved = errno;
         unlinkat(r->data->dir, tmp, 0);
         errno = saved;
-        return saved == EEXIST ? 0 : amp_fail_errno(err, AMP_CANTCREAT, "cannot move %s", from);
+        return saved == EEXIST ? NAME_TAKEN
+                               : amp_fail_errno(err, AMP_CANTCREAT, "cannot move %s", from);
     }
     return copy_finish(r, from, to, err);
 }
 
-/* 1: the file is in the new folder and only there; 0: it is not where it was, or in both; -1. */
-static int file_move(struct run *r, const char *from, const char *to, struct amp_error *err)
+/* 1: the file is in the new folder and only there; 0: it is not where it was; NAME_TAKEN: the
+ * folder has another file of this name; -1. */
+static int file_move(struct run *r, const char *id, uint8_t from_at, uint8_t to_at,
+                     struct amp_error *err)
 {
-    if (is_there(r, from, S_IFREG)) {
+    char from[AMP_AOF_PATH_MAX], to[AMP_AOF_PATH_MAX];
+    task_path(from, from_at, id, ".md");
+    task_path(to, to_at, id, ".md");
+    if (task_there(r, id, from_at)) {
         if (renameat2(r->data->dir, from, r->data->dir, to, RENAME_NOREPLACE) == 0)
             return 1;
-        if (errno == EEXIST)
-            return copy_finish(r, from, to, err);
-        if (errno == EXDEV)
+        int why = errno;
+        bool there = why == EEXIST || why == EXDEV ? task_there(r, id, to_at) : false;
+        /* Between file systems this comes before a look at the new name. */
+        if (there || why == EEXIST)
+            return there ? copy_finish(r, from, to, err) : NAME_TAKEN;
+        if (why == EXDEV)
             return file_copy(r, from, to, err);
-        if (errno != ENOENT)
+        errno = why;
+        if (why != ENOENT)
             return amp_fail_errno(err, AMP_CANTCREAT, "cannot move %s", from);
     }
-    return is_there(r, to, S_IFREG);
+    return task_there(r, id, to_at);
 }
 
 /* Its folder follows it. */
@@ -463,7 +497,7 @@ static int folder_move(struct run *r, const char *from, const char *to, const ch
     if (renameat2(r->data->dir, from, r->data->dir, to, RENAME_NOREPLACE) == 0 || errno == ENOENT)
         return 0;
     if (errno == EXDEV) {
-        if (amp_aof_tree_move(r->data->dir, from, to, &why) == 0)
+        if (amp_directory_move(r->data->dir, from, to, &why) == 0)
             return 0;
     } else {
         amp_fail_errno(&why, AMP_CANTCREAT, "cannot move %s", from);
@@ -479,15 +513,15 @@ static int move_do(struct run *r, struct amp_error *err)
     const char *id = id_get(r, err);
     if (!id || status_get(r, "from", &from, err) < 0 || status_get(r, "to", &to, err) < 0)
         return -1;
-    task_path(from_path, from, id, ".md");
-    task_path(to_path, to, id, ".md");
-    int rc = file_move(r, from_path, to_path, &why);
+    int rc = file_move(r, id, from, to, &why);
     if (rc < 0) {
         r->over = !may_pass(&why);
         return fault_take(r, id, &why, err);
     }
-    if (rc == 0)
-        return drift(r, id, "task_moved", "the task is no longer in its folder", err);
+    if (rc != 1)
+        return rc == NAME_TAKEN
+                   ? drift(r, id, "name_taken", "the folder has another file of this name", err)
+                   : drift(r, id, "task_moved", "the task is no longer in its folder", err);
     folder_sync(r, from);
     folder_sync(r, to);
     task_path(from_path, from, id, "");
@@ -546,21 +580,37 @@ static int step_do(struct run *r, struct amp_error *err)
     return amp_fail(err, AMP_DATAERR, "bad_change", "a step of .amp/change.ndjson is unknown");
 }
 
+/* The events of a change: how many, and the number of the first one (0: there is none). */
+static unsigned events_count(struct amp_span steps, uint64_t *first)
+{
+    static const struct amp_span mark = AMP_SPAN("{\"do\":\"event\",\"line\":\"{\\\"eventId\\\":");
+    unsigned n = 0;
+    *first = 0;
+    while (steps.n > 0) {
+        const char *lf = memchr(steps.p, '\n', steps.n);
+        size_t len = lf ? (size_t)(lf - steps.p) + 1 : steps.n;
+        struct amp_span line = {steps.p, len};
+        steps = (struct amp_span){steps.p + len, steps.n - len};
+        if (!amp_span_starts(line, mark.p))
+            continue;
+        for (size_t i = mark.n; n == 0 && i < len && line.p[i] >= '0' && line.p[i] <= '9'; i++)
+            *first = *first * 10 + (uint64_t)(line.p[i] - '0');
+        n++;
+    }
+    return n;
+}
+
 /* Numbers of events about faults follow those of the change. */
 static int extra_init(struct run *r, struct amp_span steps, const char *actor, int64_t now_ms,
                       struct amp_error *err)
 {
-    size_t events = 0;
-    for (struct amp_span s = steps; s.n > 0;) {
-        const char *lf = memchr(s.p, '\n', s.n);
-        size_t n = lf ? (size_t)(lf - s.p) + 1 : s.n;
-        events += amp_span_starts((struct amp_span){s.p, n}, "{\"do\":\"event\"");
-        s = (struct amp_span){s.p + n, s.n - n};
-    }
+    unsigned events = events_count(steps, &r->first_event);
     if (amp_aof_change_init(&r->extra, r->data, actor, now_ms, err) < 0)
         return -1;
-    r->first_event = r->extra.next_event;
-    r->extra.next_event += events;
+    if (events == 0)
+        r->first_event = r->extra.next_event;
+    if (r->extra.next_event < r->first_event + events)
+        r->extra.next_event = r->first_event + events;
     return 0;
 }
 
@@ -624,15 +674,42 @@ int amp_aof_commit(struct amp_aof_change *c, struct amp_error *err)
     return rc < 0 || change_end(c->data, err) < 0 ? -1 : rc;
 }
 
+/* Adds the event system.recovery to the steps of a change that another writer left, if it has none
+ * yet, and writes them again before they are carried out: so that it is logged once. */
+static int recovery_note(struct amp_aof_data *a, struct amp_buf *steps, struct amp_error *err)
+{
+    AMP_CLEANUP(amp_aof_change_release) struct amp_aof_change more = {0};
+    static const char mark[] = "\\\"type\\\":\\\"system.recovery\\\"";
+    uint64_t first;
+    unsigned n = events_count(amp_buf_span(steps), &first);
+    if (steps->len == 0 || steps->data[steps->len - 1] != '\n' ||
+        memmem(steps->data, steps->len, mark, sizeof mark - 1))
+        return 0;
+    if (amp_aof_change_init(&more, a, "task-dispatch", amp_now_ms(), err) < 0)
+        return -1;
+    amp_buf_reset(&more.steps);
+    if (n > 0 && more.next_event < first + n)
+        more.next_event = first + n;
+    return amp_aof_event_add(&more, "system.recovery", AMP_SPAN(""),
+                             AMP_SPAN("{\"reason\":\"unfinished_change\"}"), err) < 0 ||
+                   amp_buf_add(steps, more.steps.data, more.steps.len, err) < 0 ||
+                   write_whole(a->dir, FILE_NAME, 0600, amp_buf_span(steps), err) < 0
+               ? -1
+               : amp_fsync_dir(a->dir, ".amp", err);
+}
+
 int amp_aof_recover(struct amp_aof_data *a, struct amp_error *err)
 {
     AMP_BUF struct amp_buf steps = {0};
     if (faccessat(a->dir, FILE_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
         return 0;
-    amp_buf_init(&steps, AMP_AOF_CHANGE_BYTES + 1);
-    int rc = amp_aof_get(a, FILE_NAME, AMP_AOF_CHANGE_BYTES, &steps, err);
+    /* Room for the event of the recovery, also of one that was killed. */
+    amp_buf_init(&steps, AMP_AOF_CHANGE_BYTES + 2 * RECOVERY_BYTES);
+    int rc = amp_aof_get(a, FILE_NAME, AMP_AOF_CHANGE_BYTES + RECOVERY_BYTES, &steps, err);
     if (rc <= 0)
         return rc;
+    if (recovery_note(a, &steps, err) < 0)
+        return -1;
     return change_apply(a, amp_buf_span(&steps), "task-dispatch", amp_now_ms(), &a->recovered,
                         err) < 0
                ? -1

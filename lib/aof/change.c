@@ -1,6 +1,8 @@
 /* Changes: composing the steps. */
 #include "aof/change.h"
 
+#include <stdio.h>
+
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
@@ -74,6 +76,22 @@ int amp_aof_put(struct amp_aof_change *c, const char *path, struct amp_span text
     step_open(c, &w, "put");
     amp_jw_member_text(&w, "path", path);
     amp_jw_member_str(&w, "text", text);
+    return step_close(c, &w, err);
+}
+
+int amp_aof_put_in(struct amp_aof_change *c, const char *id, uint8_t at, const char *name,
+                   struct amp_span text, struct amp_error *err)
+{
+    char path[AMP_AOF_PATH_MAX];
+    struct amp_jw w;
+    int n = snprintf(path, sizeof path, "tasks/%s/%s/%s", amp_aof_status_name(at), id, name);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return amp_fail(err, AMP_CANTCREAT, "bad_path", "the path %s is too long", name);
+    step_open(c, &w, "put");
+    amp_jw_member_text(&w, "path", path);
+    amp_jw_member_str(&w, "text", text);
+    amp_jw_member_text(&w, "id", id);
+    amp_jw_member_text(&w, "at", amp_aof_status_name(at));
     return step_close(c, &w, err);
 }
 

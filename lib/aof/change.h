@@ -52,6 +52,9 @@ int amp_aof_edit(struct amp_aof_change *c, const char *id, uint8_t at, const str
 /* Writes a file whole; path is below the data directory, in folders that are made if needed. */
 int amp_aof_put(struct amp_aof_change *c, const char *path, struct amp_span text,
                 struct amp_error *err);
+/* The same for a file in a task's own folder; the task must be in the folder `at` then. */
+int amp_aof_put_in(struct amp_aof_change *c, const char *id, uint8_t at, const char *name,
+                   struct amp_span text, struct amp_error *err);
 /* Removes a file. */
 int amp_aof_drop(struct amp_aof_change *c, const char *path, struct amp_error *err);
 /* A new task file; the task must be in no folder when the change is made. */
@@ -66,8 +69,8 @@ int amp_aof_event_add(struct amp_aof_change *c, const char *type, struct amp_spa
  * completes it), or not begun. */
 int amp_aof_commit(struct amp_aof_change *c, struct amp_error *err);
 
-/* Completes the change that a killed writer left; the caller has the lock. Its events are added to
- * recovered. */
+/* Completes the change that a killed writer left; the caller has the lock. Its events, of which
+ * system.recovery is the last, are added to recovered. */
 int amp_aof_recover(struct amp_aof_data *a, struct amp_error *err);
 
 /* log.c: events.ndjson; the caller has the lock. The number of the next event. */

@@ -163,6 +163,52 @@ static int folder_open(const struct amp_aof_data *a, uint8_t status, struct amp_
     return amp_open_beneath(a->dir, path, O_RDONLY | O_DIRECTORY, 0, err);
 }
 
+/* Only the last part of an id may have letters whose case differs. */
+enum { TAIL_AT = 16 };
+
+/* The name in the other case. false: it has no letters that could have one. */
+static bool name_swap(const char *name, size_t n, char *out)
+{
+    bool letters = false;
+    for (size_t i = 0; i < n; i++) {
+        bool letter = i >= TAIL_AT && ((name[i] | 0x20) >= 'a' && (name[i] | 0x20) <= 'z');
+        letters = letters || letter;
+        out[i] = letter ? name[i] ^ 0x20 : name[i];
+    }
+    return letters;
+}
+
+/* Whether the folder has an entry of exactly this name. */
+static int entry_find(int dir, const char *folder, const char *name, struct amp_error *err)
+{
+    AMP_DIR DIR *d = amp_dir_open(dir, folder);
+    struct dirent *e;
+    if (!d)
+        return amp_fail_errno(err, AMP_IOERR, "cannot read %s", folder);
+    while ((e = readdir(d)))
+        if (strcmp(e->d_name, name) == 0)
+            return 1;
+    return 0;
+}
+
+int amp_aof_name_fits(const struct amp_aof_data *a, const char *folder, const char *id,
+                      const char *tail, struct amp_error *err)
+{
+    char other[AMP_AOF_ID_MAX] = "", name[AMP_AOF_ID_MAX + 8], path[AMP_AOF_PATH_MAX];
+    struct stat here, there;
+    if (!name_swap(id, strlen(id), other))
+        return 1;
+    snprintf(name, sizeof name, "%s%s", id, tail);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (fstatat(a->dir, path, &here, AT_SYMLINK_NOFOLLOW) < 0)
+        return 1; /* no name at all */
+    snprintf(path, sizeof path, "%s/%s%s", folder, other, tail);
+    if (fstatat(a->dir, path, &there, AT_SYMLINK_NOFOLLOW) < 0 || here.st_ino != there.st_ino ||
+        here.st_dev != there.st_dev)
+        return 1;
+    return entry_find(a->dir, folder, name, err);
+}
+
 int amp_aof_find(const struct amp_aof_data *a, const char *id, uint8_t *status,
                  struct amp_error *err)
 {
@@ -176,6 +222,13 @@ int amp_aof_find(const struct amp_aof_data *a, const char *id, uint8_t *status,
             if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
                 return amp_fail_errno(err, AMP_IOERR, "cannot look for %s", path);
             continue;
+        }
+        snprintf(path, sizeof path, "tasks/%s", amp_aof_status_name(s));
+        int fits = amp_aof_name_fits(a, path, id, ".md", err);
+        if (fits <= 0) {
+            if (fits < 0)
+                return -1;
+            continue; /* another task's */
         }
         if (found)
             return amp_fail(err, AMP_NO, "two_folders", "task %s is in %s and in %s", id,
@@ -292,12 +345,12 @@ int amp_aof_new_id(const struct amp_aof_data *a, int64_t now_ms, char out[AMP_AO
 
 /* ---- files ---- */
 
-int amp_aof_get(const struct amp_aof_data *a, const char *path, size_t max, struct amp_buf *out,
-                struct amp_error *err)
+int amp_aof_get_at(int dir, const char *path, size_t max, struct amp_buf *out, struct stat *st,
+                   struct amp_error *err)
 {
     struct amp_error why;
-    struct stat st;
-    AMP_CLOSE int fd = amp_open_beneath(a->dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, &why);
+    size_t before = out->len;
+    AMP_CLOSE int fd = amp_open_beneath(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, &why);
     if (fd < 0) {
         if (why.sys == ENOENT || why.sys == ENOTDIR)
             return 0;
@@ -307,14 +360,15 @@ int amp_aof_get(const struct amp_aof_data *a, const char *path, size_t max, stru
             *err = why;
         return -1;
     }
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+    if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode))
         return amp_fail(err, AMP_DATAERR, "not_a_file", "%s is not a regular file", path);
-    if (st.st_size > (off_t)max)
+    if (st->st_size > (off_t)max)
         return amp_fail(err, AMP_DATAERR, "file_too_large", "%s is larger than %zu bytes", path,
                         max);
     for (;;) {
+        size_t got = out->len - before;
         size_t room = out->max - out->len < 65536 ? out->max - out->len : 65536;
-        size_t want = st.st_size > (off_t)out->len ? (size_t)st.st_size - out->len + 1 : 4096;
+        size_t want = st->st_size >= (off_t)got ? (size_t)st->st_size - got + 1 : 4096;
         if (want > room)
             want = room;
         if (want == 0)
@@ -326,13 +380,20 @@ int amp_aof_get(const struct amp_aof_data *a, const char *path, size_t max, stru
             continue;
         if (n < 0)
             return amp_fail_errno(err, AMP_IOERR, "cannot read %s", path);
-        if (n == 0)
-            return 1;
         out->len += (size_t)n;
-        if (out->len > max)
+        if (out->len - before > max)
             return amp_fail(err, AMP_DATAERR, "file_too_large", "%s is larger than %zu bytes", path,
                             max);
+        if ((size_t)n < want) /* a regular file gives less only at its end */
+            return 1;
     }
+}
+
+int amp_aof_get(const struct amp_aof_data *a, const char *path, size_t max, struct amp_buf *out,
+                struct amp_error *err)
+{
+    struct stat st;
+    return amp_aof_get_at(a->dir, path, max, out, &st, err);
 }
 
 void amp_aof_task_init(struct amp_aof_task *t)
@@ -406,6 +467,11 @@ int amp_aof_load(const struct amp_aof_data *a, const char *id, struct amp_aof_ta
     /* A person may move it between the two steps. */
     for (int tries = 0; tries < 8; tries++) {
         int rc = amp_aof_find(a, id, &status, err);
+        int fits = rc > 0 ? amp_aof_name_fits(a, "runs", id, "", err) : 1;
+        if (fits <= 0)
+            return fits < 0 ? -1
+                            : amp_fail(err, AMP_DATAERR, "case_collision",
+                                       "runs has the run of another task under the name %s", id);
         if (rc <= 0 || (rc = task_read(a, id, status, out, err)) != 0)
             return rc;
     }

@@ -2,10 +2,11 @@
  * The data directory of AOF/1. Its files are the truth; nothing else is stored.
  *
  *   tasks/STATUS/ID.md          a task; the folder is its status, whatever its front matter says
- *   tasks/STATUS/ID/            its inputs/ and outputs/, moved after the task
+ *   tasks/STATUS/ID/            its inputs/, outputs/ and subtasks/, moved after the task
  *   runs/ID/run.json …          its run; these files do not move
  *   events.ndjson               what happened, a line for each event
- *   .amp/                       the lock of the writers, and the change that one of them makes
+ *   .amp/                       the locks of the writers, the change that one of them makes, and
+ *                               the notifications that wait
  *
  * Writers are routers and pollers, one at a time (amp_aof_lock). People and agents also write here
  * without the lock: names, types and sizes are checked at each opening, links are not followed, and
@@ -13,6 +14,8 @@
  */
 #ifndef AMP_AOF_DATA_H
 #define AMP_AOF_DATA_H
+
+#include <sys/stat.h>
 
 #include <amp/base/file.h>
 
@@ -54,6 +57,11 @@ const char *amp_aof_status_name(uint8_t status);
 /* The status of a name, or -1. */
 int amp_aof_status_find(struct amp_span name);
 
+/* Whether the entry FOLDER/ID TAIL, if there is one, has exactly this name: in a folder that
+ * ignores case the name may be that of another task. folder: below the directory. */
+int amp_aof_name_fits(const struct amp_aof_data *a, const char *folder, const char *id,
+                      const char *tail, struct amp_error *err);
+
 /* Where a task is. 1: found; 0: in no folder; -1: NO "two_folders" (a person copied it, or is
  * about to move it), or a failure. */
 int amp_aof_find(const struct amp_aof_data *a, const char *id, uint8_t *status,
@@ -85,7 +93,8 @@ struct amp_aof_task {
 
 /* Finds and reads a task; out is initialised. 1: read; 0: there is no such task; -1: NO
  * two_folders, DATAERR not_a_file, file_too_large, bad_front_matter, "id_mismatch" (the front
- * matter has another id, as in a folder that ignores case), or a failure. */
+ * matter has another id), "case_collision" (runs ignores case, and has the run of another task), or
+ * a failure. */
 int amp_aof_load(const struct amp_aof_data *a, const char *id, struct amp_aof_task *out,
                  struct amp_error *err);
 void amp_aof_task_init(struct amp_aof_task *t);
@@ -98,6 +107,9 @@ struct amp_span amp_aof_owner(const struct amp_aof_task *t);
  * not_a_file, file_too_large, or a failure. */
 int amp_aof_get(const struct amp_aof_data *a, const char *path, size_t max, struct amp_buf *out,
                 struct amp_error *err);
+/* The same below another directory; *st: the file's, after 1. */
+int amp_aof_get_at(int dir, const char *path, size_t max, struct amp_buf *out, struct stat *st,
+                   struct amp_error *err);
 /* Whether a path names a regular file below the task's own folder. */
 bool amp_aof_has_output(const struct amp_aof_data *a, const struct amp_aof_task *t,
                         struct amp_span path);

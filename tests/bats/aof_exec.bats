@@ -70,7 +70,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   task ready $T-001 "routing: {agent: ann}"
   mkfifo go
   agent 'read line <"'"$PWD"'/go"'
-  task-dispatch aof poll --data-dir "$D" --heartbeat 300ms --lease-time 1s --exec ./agent >out &
+  task-dispatch aof poll --data-dir "$D" --heartbeat 300ms --lease-time 1s --renewals 1000 --exec ./agent >out &
   wait_until 20 grep -q '"beatCount":[2-9]' "$D/runs/$T-001/run_heartbeat.json"
   wait_until 20 grep -q lease.renewed "$D/events.ndjson"
   grep -qE '^  renewCount: [1-9]' "$D/tasks/in-progress/$T-001.md"
@@ -97,4 +97,94 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   run -69 aof_poll --executor "http://127.0.0.1:$(cat port)"
   [ "$(at $T-002)" = ready ]
   grep -q '"type":"dispatch.error"' "$D/events.ndjson"
+}
+
+@test "a lease is renewed as often as it may be; then the command is stopped and its task goes back" {
+  task ready $T-001 "routing: {agent: ann}"
+  agent '[ ! -e "'"$PWD"'/seen" ] || { say status.update ann "\"agentId\":\"ann\",\"status\":\"blocked\""; exit; }' ': >"'"$PWD"'/seen"; exec sleep 60'
+  run -0 timeout 30 task-dispatch aof poll --data-dir "$D" --unconfined --heartbeat 600ms --lease-time 1s --renewals 2 --grace 1s --exec ./agent
+  [ "$(events lease.acquired $T-001) $(events lease.renewed $T-001) $(events lease.expired $T-001)" = "2 2 1" ]
+  [[ $output == *'"type":"action.completed"'*'"result":"lease_expired"'*'"type":"dispatch.error"'*'"reason":"lease_expired"'*'"to":"ready","reason":"lease_expired"'*lease.expired* ]]
+  # The second time it blocks itself, which releases the lease.
+  [ "$(at $T-001)" = blocked ]
+  [ "$(events lease.released $T-001) $(events action.started $T-001) $(events action.completed $T-001)" = "1 2 2" ]
+  grep -q '"status":"completed"' "$D/runs/$T-001/run.json"
+}
+
+@test "tasks that no executor can get: dispatch.no-match and task.validation.failed once, the rest is counted" {
+  local n
+  for n in $(seq 101 204); do task ready $T-$n; done
+  printf -- '---\nid: other\n---\n' >"$D/tasks/ready/$T-001.md"
+  printf -- '---\nid: x\n' >"$D/tasks/ready/$T-002.md"
+  task ready $T-003 "routing: {agent: $(printf '%0200d' 0)}"
+  run -0 aof_poll --unconfined --exec true
+  [ "$(grep -c '"type":"dispatch.no-match"' <<<"$output") $(grep -c task.validation.failed <<<"$output")" = "101 3" ]
+  [[ $output == *'"type":"dispatch.no-match"'*'"payload":{"reason":"no_agent","tasks":4}'* ]]
+  for n in 001:id_mismatch 002:bad_front_matter 003:agent_too_long; do
+    grep -q '"taskId":"'"$T-${n%:*}"'","payload":{"reason":"'"${n#*:}"'"' <<<"$output"
+  done
+  amp-validate -p aof <"$D/events.ndjson" | cmp - "$D/events.ndjson"
+  run -64 aof_poll --unconfined --agent "$(printf '%0128d' 0)" --exec true
+  # The agent of --agent gets them; each is said to be a fallback.
+  rm "$D"/tasks/ready/$T-1[1-9]*.md "$D"/tasks/ready/$T-20*.md
+  run -0 aof_poll --unconfined --agent cleo --parallel 8 --exec true
+  [ "$(grep -c '"type":"dispatch.fallback".*"agent":"cleo"' <<<"$output") $(grep -c '"type":"task.assigned".*"agent":"cleo"' <<<"$output")" = "9 9" ]
+}
+
+@test "a command that stays: it starts, polls as messages come, notices new and urgent tasks, and ends by a signal" {
+  mkfifo go
+  agent 'read line <"'"$PWD"'/go"' 'report partial'
+  task ready $T-001 "routing: {agent: ann}"
+  task-dispatch aof poll --data-dir "$D" --unconfined --every 200ms --exec ./agent >out 2>err 3>&- &
+  poller=$!
+  wait_until 20 test -e "$D/tasks/in-progress/$T-001.md"
+  task ready $T-002 "routing: {agent: ann}"
+  task ready $T-003 "routing: {agent: ann}" "priority: critical"
+  echo >go
+  wait_until 20 test -e "$D/tasks/in-progress/$T-003.md"
+  [ "$(at $T-002)" = ready ]
+  echo >go
+  wait_until 20 test -e "$D/tasks/in-progress/$T-002.md"
+  echo >go
+  wait_until 20 test -e "$D/tasks/review/$T-002.md"
+  kill -TERM $poller
+  wait $poller || [ $? -eq 130 ]
+  head -n 1 out | grep -q '"type":"system.startup"'
+  tail -n 1 out | grep -q '"type":"system.shutdown"'
+  diff out "$D/events.ndjson"
+}
+
+@test "kill -9 while a command works: it is killed as well, and another poll gives its task out again" {
+  task ready $T-001 "routing: {agent: ann}"
+  agent 'echo $$ >>"'"$PWD"'/pids"' '[ "$(wc -l <"'"$PWD"'/pids")" -gt 1 ] || exec sleep 100' 'report done'
+  task-dispatch aof poll --data-dir "$D" --unconfined --heartbeat 300ms --exec ./agent >out 2>err 3>&- &
+  poller=$!
+  wait_until 20 test -s pids
+  kill -9 $poller
+  wait $poller || true
+  wait_until 10 gone "$(cat pids)"
+  [ "$(at $T-001)" = in-progress ]
+  retried() { aof_poll --unconfined --heartbeat 300ms --exec ./agent >>out && [ "$(at $T-001)" = "done" ]; }
+  wait_until 10 retried
+  [ "$(events dispatch.matched $T-001) $(events lease.expired $T-001) $(events lease.released $T-001) $(events task.completed $T-001)" = "2 1 1 1" ]
+  [ "$(wc -l <pids)" -eq 2 ]
+}
+
+@test "EGRESS_RESTRICTED: each command has a gate, whose decisions are recorded" {
+  local status=0
+  repo r
+  worktree-bind exec --require -C r -- true 2>why || status=$?
+  [ "$status" -eq 0 ] || skip "not enforced here: $(cat why)"
+  unset AMP_CONFINE
+  task ready $T-001 "routing: {agent: ann}"
+  task ready $T-002 "routing: {agent: bob}"
+  sed -i '1s/.*/#!\/bin\/bash/' agent
+  agent 'proxy=${HTTPS_PROXY#http://}' 'exec 3<>"/dev/tcp/${proxy%:*}/${proxy#*:}"' \
+    "printf 'CONNECT evil.example:443 HTTP/1.1\\r\\n\\r\\n' >&3" 'head -n 1 <&3 >outputs/summary.md' 'report partial'
+  echo '{"network":"EGRESS_RESTRICTED","hosts":["api.example.com:443"]}' >policy.json
+  run -0 aof_poll --policy policy.json --parallel 2 --exec ./agent
+  [ "$(at $T-001) $(at $T-002)" = "review review" ]
+  [[ $(cat "$D/tasks/review/$T-001/outputs/summary.md") == "HTTP/1.1 403 "* ]]
+  [ "$(grep -c '"decision":"refused".*"host":"evil.example"\|"host":"evil.example".*"decision":"refused"' "$D/.amp/egress.ndjson")" -eq 2 ]
+  grep -q '"client":"bob"' "$D/.amp/egress.ndjson"
 }

@@ -14,6 +14,7 @@
 #include <amp/base/pipe.h>
 #include <amp/json/writer.h>
 
+#include "agent/gate.h"
 #include "aof.h"
 #include "base/process/runner.h"
 #include "cli/rows.h"
@@ -21,12 +22,18 @@
 #include "flow/confinement.h"
 #include "port/port.h"
 
-enum { POLL_MIN = 100, BODY_MOST = 16 << 20, VARIABLES = 16, VARIABLE_MOST = 256 };
+enum {
+    POLL_MIN = 100,
+    PARALLEL_MOST = 64,
+    BODY_MOST = 16 << 20,
+    VARIABLES = 16,
+    VARIABLE_MOST = 256
+};
 
 static struct amp_list command, headers;
 static struct amp_confine_cli walls;
 static const char *url;
-static struct amp_aof_lease lease = {NULL, 600000, 300000};
+static struct amp_aof_lease lease = {NULL, 600000, 300000, 3};
 static int64_t most = 1, every, timeout_ms = 3600000, grace_ms = 10000;
 
 const struct amp_opt aof_poll_opts[] = {
@@ -40,9 +47,11 @@ const struct amp_opt aof_poll_opts[] = {
     {0, "agent", AMP_OPT_STRING, &lease.agent, "NAME",
      .doc = "the agent of tasks whose routing names none"},
     {0, "parallel", AMP_OPT_INT, &most, "N", .doc = "tasks at work at the same time", .min = 1,
-     .max = 64},
+     .max = PARALLEL_MOST},
     {0, "lease-time", AMP_OPT_DURATION, &lease.lease_ms, "TIME",
      .doc = "until a lease that is not renewed expires", .min = 1000, .max = AOF_DAY_MS},
+    {0, "renewals", AMP_OPT_INT, &lease.renewals, "N",
+     .doc = "how often a lease is renewed (default: 3)", .max = 1000000},
     {0, "heartbeat", AMP_OPT_DURATION, &lease.beat_ms, "TIME",
      .doc = "until a heartbeat expires; three are written in this time", .min = 300,
      .max = AOF_DAY_MS},
@@ -62,6 +71,7 @@ static struct {
     struct amp_confine_report report;
     char scratch[PATH_MAX], command[PATH_MAX];
     int lock; /* of scratch */
+    struct amp_gate gates[PARALLEL_MOST];
     struct amp_port *port;
     bool posted;
     struct amp_error answer;
@@ -84,9 +94,6 @@ static int walls_choose(struct amp_error *err)
                                               .n_write = walls.write.n};
     if (amp_confinement_choose(&args, amp_note, &x.policy, &x.report, err) < 0)
         return -1;
-    if (x.policy.network == AMP_NETWORK_EGRESS_RESTRICTED && x.report.demand != AMP_CONFINE_OFF)
-        return amp_fail(err, AMP_CONFIG, "bad_policy",
-                        "EGRESS_RESTRICTED is not available for the commands of aof poll");
     if (x.report.demand == AMP_CONFINE_OFF || x.report.means.namespaces)
         return 0;
     if (!tmp || tmp[0] != '/')
@@ -140,23 +147,49 @@ static const char **environment_make(const struct amp_aof_given *g,
     return out;
 }
 
+/* One command's place and its way out. */
+struct place {
+    const char *folder;
+    int gate_fd;
+};
+
 static int confined_start(void *ctx, const struct amp_child_spec *spec, struct amp_child *child,
                           struct amp_error *err)
 {
+    const struct place *at = ctx;
     const struct amp_confine_place place = {.path = x.command};
     const struct amp_confine c = {.policy = &x.policy,
                                   .report = &x.report,
-                                  .worktree = ctx,
+                                  .worktree = at->folder,
                                   .home = getenv("HOME"),
                                   .places = &place,
                                   .n_places = x.command[0] ? 1 : 0,
                                   .scratch = x.scratch[0] ? x.scratch : NULL,
-                                  .gate_fd = -1};
+                                  .gate_fd = at->gate_fd};
     return amp_confine_start(&c, spec, child, err);
 }
 
-static int task_start(void *ctx, const struct amp_aof_given *g, struct amp_runner *run, int *out,
-                      struct amp_error *err)
+/* The gate of a command with EGRESS_RESTRICTED; its decisions are in DATA/.amp/egress.ndjson. */
+static int gate_make(unsigned slot, const char *agent, struct amp_error *err)
+{
+    char own[PATH_MAX];
+    x.gates[slot] = AMP_GATE_NONE;
+    if (x.report.demand == AMP_CONFINE_OFF || x.policy.network != AMP_NETWORK_EGRESS_RESTRICTED)
+        return 0;
+    if (snprintf(own, sizeof own, "%s/.amp", aof_shared.data_dir) >= (int)sizeof own)
+        return amp_fail(err, AMP_CANTCREAT, "bad_path", "the data directory's path is too long");
+    AMP_CLOSE int log = amp_gate_log(own, err);
+    return log < 0 ? -1 : amp_gate_start(&x.policy, agent, log, STDERR_FILENO, &x.gates[slot], err);
+}
+
+static void task_ended(void *ctx, unsigned slot)
+{
+    (void)ctx;
+    amp_gate_end(&x.gates[slot]);
+}
+
+static int task_start(void *ctx, unsigned slot, const struct amp_aof_given *g,
+                      struct amp_runner *run, int *out, struct amp_error *err)
 {
     char folder[PATH_MAX], own[VARIABLES][VARIABLE_MOST];
     int pair[2];
@@ -164,11 +197,12 @@ static int task_start(void *ctx, const struct amp_aof_given *g, struct amp_runne
     AMP_FREE const char **env = environment_make(g, own);
     if (!env)
         return amp_fail_memory(err);
-    if (folder_make(g, folder, err) < 0)
+    if (folder_make(g, folder, err) < 0 || gate_make(slot, g->agent, err) < 0)
         return -1;
+    struct place at = {folder, x.gates[slot].fd};
     if (pipe2(pair, O_CLOEXEC) < 0)
         return amp_fail_errno(err, AMP_TEMPFAIL, "cannot make a pipe");
-    const struct amp_child_wrap wrap = {confined_start, folder};
+    const struct amp_child_wrap wrap = {confined_start, &at};
     const struct amp_child_spec spec = {.argv = command.v,
                                         .envp = env,
                                         .cwd = folder,
@@ -291,9 +325,12 @@ static int executor_run(struct amp_aof_router *r, struct amp_error *err)
                                        .most = (unsigned)most,
                                        .every_ms = every,
                                        .start = task_start,
+                                       .ended = task_ended,
                                        .post = url ? task_post : NULL,
                                        .flush = amp_out_flush,
                                        .stop = &amp_stop};
+    for (unsigned i = 0; i < PARALLEL_MOST; i++)
+        x.gates[i] = AMP_GATE_NONE;
     int rc = executor_open(err);
     if (rc == 0)
         rc = amp_aof_execute(r, &e, err);
@@ -304,11 +341,13 @@ static int executor_run(struct amp_aof_router *r, struct amp_error *err)
 static int polls_run(struct amp_aof_router *r, struct amp_error *err)
 {
     struct amp_aof_polled polled;
+    if (every > 0 && amp_aof_system(r, "system.startup", err) < 0)
+        return -1;
     do {
         if (amp_aof_poll(r, &polled, err) < 0 || amp_out_flush(err) < 0)
             return -1;
     } while (every > 0 && amp_poll(NULL, 0, every, &amp_stop) >= 0);
-    return 0;
+    return every > 0 ? amp_aof_system(r, "system.shutdown", err) : 0;
 }
 
 int aof_poll(int argc, char **argv)
@@ -318,9 +357,11 @@ int aof_poll(int argc, char **argv)
     (void)argc, (void)argv;
     if (command.n > 0 && url)
         amp_die_usage("--exec and --executor exclude each other");
+    if (lease.agent && (!*lease.agent || strlen(lease.agent) >= AMP_AOF_AGENT_MAX))
+        amp_die_usage("--agent: expected a name of 1 to %d bytes", AMP_AOF_AGENT_MAX - 1);
     int rc = aof_router_open(false, &r, &err);
     if (rc == 0)
         rc = command.n > 0 || url ? executor_run(r, &err) : polls_run(r, &err);
-    amp_aof_router_free(r);
+    aof_router_close(r);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }

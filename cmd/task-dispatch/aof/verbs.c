@@ -1,24 +1,18 @@
 /* task-dispatch aof, aof end, aof new: the router of AOF/1 over task files. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <amp/base/child.h>
-#include <amp/base/clock.h>
 #include <amp/json/lines.h>
-#include <amp/json/writer.h>
 
 #include "../verbs.h"
 #include "aof.h"
-#include "base/process/runner.h"
-#include "cli/config.h"
 
 enum { LINE_MOST = 32 << 20, BODY_MOST = 2 << 20 };
 #define NOTIFY_MS 60000
 
-struct aof_shared aof_shared = {.notify_ms = NOTIFY_MS};
+struct aof_shared aof_shared = {.notify = {.timeout_ms = NOTIFY_MS}};
 static struct amp_aof_new fresh;
 
 const struct amp_opt aof_opts[] = {AOF_ROUTER_ROWS, AMP_OPT_END};
@@ -36,75 +30,19 @@ const struct amp_opt aof_new_opts[] = {
     AMP_OPT_END,
 };
 
-static int line_emit(void *ctx, struct amp_span line, struct amp_error *err)
-{
-    (void)ctx;
-    return amp_out(line, err);
-}
-
-/* A failing command is a warning: the task has its status already. */
-static void notice_send(void *ctx, const struct amp_aof_notice *n)
-{
-    AMP_BUF struct amp_buf line = {0};
-    const char *const argv[] = {aof_shared.notify, NULL};
-    const struct amp_child_spec spec = {.argv = argv, .fd_in = -1, .fd_out = -1, .fd_err = 2};
-    struct amp_child_end end;
-    struct amp_runner run;
-    struct amp_error err;
-    struct amp_jw w;
-    char time[AMP_TIME_MAX];
-    (void)ctx;
-    if (strcmp(n->kind, "alert") == 0)
-        amp_warn("task %s: %.*s", n->task, AMP_CLIP(n->reason, (size_t)200));
-    if (!aof_shared.notify)
-        return;
-    amp_buf_init(&line, 1 << 20);
-    amp_time_format(amp_now_ms(), time);
-    amp_jw_init(&w, &line);
-    amp_jw_open(&w, '{');
-    amp_jw_member_text(&w, "notify", n->kind);
-    amp_jw_member_text(&w, "taskId", n->task);
-    amp_jw_some_str(&w, "reason", n->reason);
-    amp_jw_member_text(&w, "timestamp", time);
-    amp_jw_close(&w, '}');
-    if (amp_jw_end_line(&w, &err) < 0 ||
-        amp_runner_start(&run, &spec, amp_buf_span(&line), aof_shared.notify_ms, 1000, &err) < 0 ||
-        amp_runner_finish(&run, &amp_stop, &end, &err) < 0 ||
-        amp_runner_verdict(&run, &end, aof_shared.notify, &err) != AMP_RUN_DONE)
-        amp_warn("notification of task %s: %s", n->task, err.what);
-}
-
-int aof_router_open(bool make, struct amp_aof_router **out, struct amp_error *err)
-{
-    static char path[PATH_MAX];
-    const char *home = getenv("HOME");
-    if (!aof_shared.data_dir) {
-        if (!home || snprintf(path, sizeof path, "%s/.openclaw/aof", home) >= (int)sizeof path)
-            return amp_fail(err, AMP_USAGE, "no_data_dir", "HOME is not set: give --data-dir");
-        aof_shared.data_dir = path;
-    }
-    const struct amp_aof_options o = {.data = aof_shared.data_dir,
-                                      .actor = amp_cli_name(),
-                                      .stops_at_review = aof_shared.stops,
-                                      .lock_timeout_ms = task_lock_timeout,
-                                      .emit = line_emit,
-                                      .notify = notice_send};
-    amp_signals_install();
-    amp_lock_stop(&amp_stop);
-    return amp_aof_router_new(&o, make, out, err);
-}
-
-/* What does not concern the protocol is passed on. */
+/* What does not concern the protocol is passed on. 1: a message was handled. */
 static int line_take(struct amp_aof_router *r, const struct amp_line *line, struct amp_error *err)
 {
     int rc = amp_aof_router_line(r, line->bytes, err);
     if (rc != 0)
-        return rc < 0 ? -1 : 0;
+        return rc;
     return amp_out(line->bytes, err) < 0 ? -1 : amp_out(AMP_SPAN("\n"), err);
 }
 
 static int input_read(struct amp_aof_router *r, struct amp_lines *lines, struct amp_error *err)
 {
+    struct amp_aof_polled polled;
+    bool triggered = false; /* messages were handled: a poll follows them */
     for (;;) {
         struct amp_line line;
         enum amp_read got;
@@ -117,17 +55,19 @@ static int input_read(struct amp_aof_router *r, struct amp_lines *lines, struct 
             rc = amp_aof_router_too_long(r, err);
             break;
         case AMP_LINE_MORE:
-            if (amp_out_flush(err) < 0)
+            if ((triggered && amp_aof_poll(r, &polled, err) < 0) || amp_out_flush(err) < 0)
                 return -1;
+            triggered = false;
             got = amp_lines_fill(lines, STDIN_FILENO, err);
             if (got == AMP_READ_FAILED && !amp_stop)
                 return -1;
             break;
         case AMP_LINE_END:
-            return 0;
+            return triggered ? amp_aof_poll(r, &polled, err) : 0;
         }
         if (rc < 0)
             return -1;
+        triggered = triggered || rc > 0;
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
     }
@@ -144,7 +84,7 @@ int aof_route(int argc, char **argv)
     int rc = aof_router_open(true, &r, &err);
     if (rc == 0)
         rc = input_read(r, &lines, &err);
-    amp_aof_router_free(r);
+    aof_router_close(r);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }
 
@@ -164,7 +104,7 @@ int aof_end(int argc, char **argv)
         rc = amp_aof_end(r, argv[i], &err);
         missing += rc == 0;
     }
-    amp_aof_router_free(r);
+    aof_router_close(r);
     if (rc < 0)
         return amp_complain(&err);
     return missing > 0 ? AMP_NO : AMP_OK;
@@ -184,10 +124,11 @@ int aof_new(int argc, char **argv)
     const char *path = argc == 1 && strcmp(argv[0], "-") == 0 ? "/dev/stdin" : argv[0];
     int rc = argc == 1 ? amp_file_read_any(path, BODY_MOST, &body, &err) : 0;
     fresh.body = amp_buf_span(&body);
+    aof_shared.no_messages = true;
     if (rc == 0)
         rc = aof_router_open(true, &r, &err);
     if (rc == 0)
         rc = amp_aof_new_task(r, &fresh, id, &err);
-    amp_aof_router_free(r);
+    aof_router_close(r);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }

@@ -7,17 +7,16 @@
 #include "aof/front.h"
 #include "flow/aof/private.h"
 
-/* The depth of a child of this task. NO parent_not_found, nested_delegation. */
-static int parent_check(struct amp_aof_router *r, const char *id, struct amp_error *err)
+/* Loads the parent of a new task. NO parent_not_found, nested_delegation. */
+static int parent_load(struct amp_aof_router *r, const char *id, struct amp_aof_task *parent,
+                       struct amp_error *err)
 {
-    AMP_AOF_TASK struct amp_aof_task parent = {0};
-    amp_aof_task_init(&parent);
-    int rc = amp_aof_load(&r->data, id, &parent, err);
+    int rc = amp_aof_load(&r->data, id, parent, err);
     if (rc < 0)
         return -1;
     if (rc == 0)
         return amp_fail(err, AMP_NO, "parent_not_found", "there is no task %s", id);
-    if (parent.depth > 0 || parent.parent.n > 0)
+    if (parent->depth > 0 || parent->parent.n > 0)
         return amp_fail(err, AMP_NO, "nested_delegation",
                         "task %s is a child itself; children have no children", id);
     return 0;
@@ -57,12 +56,14 @@ int amp_aof_new_task(struct amp_aof_router *r, const struct amp_aof_new *what,
                      char id[AMP_AOF_ID_MAX], struct amp_error *err)
 {
     AMP_AOF_WORK struct amp_aof_work w = {0};
+    AMP_AOF_TASK struct amp_aof_task parent = {0};
     AMP_BUF struct amp_buf text = {0}, payload = {0};
     struct amp_jw j;
+    amp_aof_task_init(&parent);
     amp_buf_init(&text, AMP_AOF_TASK_BYTES);
     amp_buf_init(&payload, 1 << 20);
     if (amp_aof_work_begin(r, &w, err) < 0 ||
-        (what->parent && parent_check(r, what->parent, err) < 0) ||
+        (what->parent && parent_load(r, what->parent, &parent, err) < 0) ||
         amp_aof_new_id(&r->data, w.c.now_ms, id, err) < 0 ||
         text_write(what, id, r->o.actor, w.c.now_ms, &text, err) < 0)
         return -1;
@@ -75,7 +76,10 @@ int amp_aof_new_task(struct amp_aof_router *r, const struct amp_aof_new *what,
     if (amp_jw_end(&j, err) < 0 ||
         amp_aof_create(&w.c, id, what->backlog ? AMP_AOF_BACKLOG : AMP_AOF_READY,
                        amp_buf_span(&text), err) < 0 ||
-        amp_aof_event_add(&w.c, "task.created", amp_span_str(id), amp_buf_span(&payload), err) < 0)
+        amp_aof_event_add(&w.c, "task.created", amp_span_str(id), amp_buf_span(&payload), err) <
+            0 ||
+        (what->agent && amp_aof_assigned_event(&w, id, amp_span_str(what->agent), err) < 0) ||
+        (what->parent && amp_aof_pointer_put(&w, &parent, id, amp_span_str(what->agent), err) < 0))
         return -1;
     return amp_aof_work_commit(&w, err);
 }

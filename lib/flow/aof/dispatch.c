@@ -7,45 +7,6 @@
 
 #include "flow/aof/private.h"
 
-/* ---- the next task ---- */
-
-static int rank_of(struct amp_span priority)
-{
-    static const char *const words[] = {"critical", "high", "normal", "low"};
-    for (int i = 0; i < 4; i++)
-        if (amp_span_is(priority, words[i]))
-            return i;
-    return 2;
-}
-
-struct choice {
-    struct amp_aof_router *r;
-    const struct amp_aof_lease *how;
-    struct amp_aof_task t;
-    char best[AMP_AOF_ID_MAX];
-    int rank;
-};
-
-/* Ids come in their order. Nothing is before `critical`, so the search ends there. */
-static int task_weigh(void *ctx, const char *id, struct amp_error *err)
-{
-    struct choice *c = ctx;
-    struct amp_error why;
-    int rc = amp_aof_load(&c->r->data, id, &c->t, &why);
-    if (rc < 0 && why.status != AMP_NO && why.status != AMP_DATAERR) {
-        *err = why;
-        return -1;
-    }
-    if (rc <= 0 || c->t.status != AMP_AOF_READY || (c->t.agent.n == 0 && !c->how->agent))
-        return 0;
-    int rank = rank_of(c->t.priority);
-    if (!c->best[0] || rank < c->rank) {
-        snprintf(c->best, sizeof c->best, "%s", id);
-        c->rank = rank;
-    }
-    return rank == 0;
-}
-
 /* ---- the lease ---- */
 
 static int beat_put(struct amp_aof_work *w, const char *id, const char *agent, int64_t ttl_ms,
@@ -83,55 +44,88 @@ int amp_aof_run_begin(struct amp_aof_work *w, const struct amp_aof_task *t, stru
                : beat_put(w, t->id, w->agent, w->lease->beat_ms, 0, err);
 }
 
-static int agent_event(struct amp_aof_work *w, const char *type, const char *id, const char *agent,
-                       struct amp_error *err)
+static int agent_event(struct amp_aof_work *w, const char *type, const char *id,
+                       struct amp_span agent, struct amp_error *err)
 {
     AMP_BUF struct amp_buf payload = {0};
     struct amp_jw j;
     amp_buf_init(&payload, 65536);
     amp_jw_init(&j, &payload);
     amp_jw_open(&j, '{');
-    amp_jw_member_text(&j, "agent", agent);
+    amp_jw_member_str(&j, "agent", agent);
     amp_jw_close(&j, '}');
     return amp_jw_end(&j, err) < 0
                ? -1
                : amp_aof_event_add(&w->c, type, amp_span_str(id), amp_buf_span(&payload), err);
 }
 
+int amp_aof_assigned_event(struct amp_aof_work *w, const char *id, struct amp_span agent,
+                           struct amp_error *err)
+{
+    return agent_event(w, "task.assigned", id, agent, err);
+}
+
+/* The events before and after the move of a task that an executor gets. */
+static int match_events(struct amp_aof_work *w, const struct amp_aof_task *t, struct amp_error *err)
+{
+    struct amp_span agent = amp_span_str(w->agent);
+    return (t->agent.n == 0 && agent_event(w, "dispatch.fallback", t->id, agent, err) < 0) ||
+                   agent_event(w, "dispatch.matched", t->id, agent, err) < 0 ||
+                   amp_aof_assigned_event(w, t->id, agent, err) < 0
+               ? -1
+               : 0;
+}
+
+/* The change of a dispatch. 1; -1. */
+static int task_give(struct amp_aof_work *w, const struct amp_aof_task *t,
+                     struct amp_aof_given *out, struct amp_error *err)
+{
+    enum amp_aof_moved moved;
+    struct amp_span agent = t->agent.n > 0 ? t->agent : amp_span_str(w->lease->agent);
+    amp_span_copy(agent, out->agent, sizeof out->agent);
+    w->agent = out->agent;
+    if (match_events(w, t, err) < 0 ||
+        amp_aof_transition(w, t, AMP_AOF_TASK_EV_DISPATCH, AMP_SPAN("dispatched"), "", &moved,
+                           err) < 0 ||
+        agent_event(w, "lease.acquired", t->id, agent, err) < 0)
+        return -1;
+    snprintf(out->id, sizeof out->id, "%s", t->id);
+    amp_buf_reset(&out->text);
+    return amp_buf_add(&out->text, t->text.data, t->text.len, err) < 0 ? -1 : 1;
+}
+
 int amp_aof_dispatch(struct amp_aof_router *r, const struct amp_aof_lease *how,
                      struct amp_aof_given *out, struct amp_error *err)
 {
-    AMP_AOF_WORK struct amp_aof_work w = {0};
-    AMP_AOF_TASK struct amp_aof_task t = {0};
-    struct choice c = {.r = r, .how = how};
-    enum amp_aof_moved moved;
-    amp_aof_task_init(&t);
-    amp_aof_task_init(&c.t);
-    int rc = amp_aof_work_begin(r, &w, err);
-    if (rc == 0)
-        rc = amp_aof_each(&r->data, AMP_AOF_READY, 0, task_weigh, &c, err);
-    amp_aof_task_release(&c.t);
-    if (rc < 0 || !c.best[0])
-        return rc < 0 ? -1 : 0;
-    rc = amp_aof_load(&r->data, c.best, &t, err);
-    if (rc <= 0 || t.status != AMP_AOF_READY)
-        return rc < 0 ? -1 : 0;
-    struct amp_span agent = t.agent.n > 0 ? t.agent : amp_span_str(how->agent);
-    if (!amp_span_copy(agent, out->agent, sizeof out->agent))
-        return 0;
-    w.agent = out->agent;
-    w.lease = how;
-    if (agent_event(&w, "dispatch.matched", c.best, out->agent, err) < 0 ||
-        amp_aof_transition(&w, &t, AMP_AOF_TASK_EV_DISPATCH, AMP_SPAN("dispatched"), "", &moved,
-                           err) < 0 ||
-        agent_event(&w, "lease.acquired", c.best, out->agent, err) < 0)
-        return -1;
-    snprintf(out->id, sizeof out->id, "%s", c.best);
-    amp_buf_reset(&out->text);
-    if (amp_buf_add(&out->text, t.text.data, t.text.len, err) < 0 ||
-        amp_aof_work_commit(&w, err) < 0)
-        return -1;
-    return 1;
+    for (;;) {
+        AMP_AOF_WORK struct amp_aof_work w = {0};
+        AMP_AOF_TASK struct amp_aof_task t = {0};
+        amp_aof_task_init(&t);
+        if (amp_aof_work_begin(r, &w, err) < 0)
+            return -1;
+        w.lease = how;
+        int found = amp_aof_choose(&w, how, &t, err);
+        int given = found > 0 ? task_give(&w, &t, out, err) : found;
+        if (given < 0)
+            return -1;
+        if (amp_aof_work_commit(&w, err) < 0)
+            return -1;
+        /* A person who moved it at the same moment keeps it. */
+        if (found == 0 || (given > 0 && !w.cut))
+            return given;
+    }
+}
+
+/* How long before its end a lease is renewed: at the last beat but one. */
+static int64_t renewal_ms(const struct amp_aof_lease *how)
+{
+    return 2 * amp_aof_beat_every(how);
+}
+
+int64_t amp_aof_beat_every(const struct amp_aof_lease *how)
+{
+    int64_t beat = how->beat_ms / 3, lease = how->lease_ms / 4;
+    return beat < lease ? beat : lease;
 }
 
 int amp_aof_beat(struct amp_aof_router *r, const struct amp_aof_given *g,
@@ -145,17 +139,22 @@ int amp_aof_beat(struct amp_aof_router *r, const struct amp_aof_given *g,
     if (amp_aof_work_begin(r, &w, err) < 0)
         return -1;
     int rc = amp_aof_load(&r->data, g->id, &t, &why);
-    if (rc <= 0 || t.status != AMP_AOF_IN_PROGRESS || !amp_span_is(t.lease, g->agent))
+    if ((rc = amp_aof_if_usable(rc, &why, err)) < 0)
+        return -1;
+    if (rc == 0 || t.status != AMP_AOF_IN_PROGRESS || !amp_span_is(t.lease, g->agent))
         return 0;
+    int64_t left = t.lease_expires_ms - w.c.now_ms;
+    if (t.renewals >= how->renewals && left <= 0)
+        return 1;
     if (beat_put(&w, g->id, g->agent, how->beat_ms, count, err) < 0)
         return -1;
-    if (t.lease_expires_ms - w.c.now_ms < how->lease_ms / 2) {
+    if (t.renewals < how->renewals && left < renewal_ms(how)) {
         amp_time_format(w.c.now_ms + how->lease_ms, expires);
         snprintf(number, sizeof number, "%lld", (long long)t.renewals + 1);
         const struct amp_aof_set set[] = {{"lease.expiresAt", amp_span_str(expires)},
                                           {"lease.renewCount", amp_span_str(number)}};
         if (amp_aof_edit(&w.c, g->id, t.status, set, 2, AMP_SPAN(""), err) < 0 ||
-            agent_event(&w, "lease.renewed", g->id, g->agent, err) < 0)
+            agent_event(&w, "lease.renewed", g->id, amp_span_str(g->agent), err) < 0)
             return -1;
     }
     return amp_aof_work_commit(&w, err);
@@ -173,10 +172,43 @@ int amp_aof_dispatch_error(struct amp_aof_router *r, const char *id, const char 
     if (amp_aof_work_begin(r, &w, err) < 0 ||
         amp_aof_why_event(&w, "dispatch.error", amp_span_str(id), &why, err) < 0)
         return -1;
-    if (back && amp_aof_load(&r->data, id, &t, &none) > 0 && t.status == AMP_AOF_IN_PROGRESS &&
+    w.expired = strcmp(reason, AMP_AOF_LEASE_EXPIRED) == 0;
+    int rc = back ? amp_aof_load(&r->data, id, &t, &none) : 0;
+    if (back && (rc = amp_aof_if_usable(rc, &none, err)) < 0)
+        return -1;
+    if (rc > 0 && t.status == AMP_AOF_IN_PROGRESS &&
         (amp_aof_run_expire(&w, id, reason, err) < 0 ||
          amp_aof_transition(&w, &t, AMP_AOF_TASK_EV_READY, amp_span_str(reason), "", &moved, err) <
              0))
         return -1;
     return amp_aof_work_commit(&w, err);
+}
+
+int amp_aof_system(struct amp_aof_router *r, const char *type, struct amp_error *err)
+{
+    AMP_AOF_WORK struct amp_aof_work w = {0};
+    return amp_aof_work_begin(r, &w, err) < 0 ||
+                   amp_aof_event_add(&w.c, type, AMP_SPAN(""), AMP_SPAN("{}"), err) < 0
+               ? -1
+               : amp_aof_work_commit(&w, err);
+}
+
+int amp_aof_action(struct amp_aof_router *r, const struct amp_aof_given *g, const char *type,
+                   const char *action, const char *result, struct amp_error *err)
+{
+    AMP_AOF_WORK struct amp_aof_work w = {0};
+    AMP_BUF struct amp_buf payload = {0};
+    struct amp_jw j;
+    amp_buf_init(&payload, 65536);
+    amp_jw_init(&j, &payload);
+    amp_jw_open(&j, '{');
+    amp_jw_member_text(&j, "action", action);
+    amp_jw_member_text(&j, "agent", g->agent);
+    amp_jw_some_str(&j, "result", amp_span_str(result));
+    amp_jw_close(&j, '}');
+    return amp_jw_end(&j, err) < 0 || amp_aof_work_begin(r, &w, err) < 0 ||
+                   amp_aof_event_add(&w.c, type, amp_span_str(g->id), amp_buf_span(&payload), err) <
+                       0
+               ? -1
+               : amp_aof_work_commit(&w, err);
 }

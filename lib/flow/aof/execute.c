@@ -22,6 +22,7 @@ struct slot {
     struct amp_lines lines;
     struct amp_aof_given given;
     int64_t beat_at, beats; /* monotonic; how many */
+    bool expired;           /* it is stopped because its lease is over */
 };
 
 struct execution {
@@ -29,6 +30,7 @@ struct execution {
     const struct amp_aof_executor *x;
     struct slot slots[SLOTS_MOST];
     unsigned running;
+    bool triggered; /* a message was handled: a poll follows */
 };
 
 /* Routes the complete lines that were read. */
@@ -46,6 +48,7 @@ static int lines_route(struct execution *e, struct slot *s, struct amp_error *er
             return 0;
         if (rc < 0)
             return -1;
+        e->triggered = e->triggered || rc > 0;
     }
 }
 
@@ -74,6 +77,16 @@ static void slot_free(struct execution *e, struct slot *s)
     amp_buf_release(&s->given.text);
     s->used = false;
     e->running--;
+    if (e->x->ended)
+        e->x->ended(e->x->ctx, (unsigned)(s - e->slots));
+}
+
+/* action.started and action.completed. */
+static int action_log(struct execution *e, const struct slot *s, const char *type,
+                      const char *result, struct amp_error *err)
+{
+    return amp_aof_action(e->r, &s->given, type, e->x->post ? "sessions_spawn" : "command", result,
+                          err);
 }
 
 /* The end of a session: what it wrote is routed, then its result decides. A failure without a
@@ -84,12 +97,19 @@ static int slot_end(struct execution *e, struct slot *s, const struct amp_child_
 {
     struct amp_error why = {0};
     enum amp_run_verdict verdict = amp_runner_verdict(&s->run, end, s->given.agent, &why);
+    bool stopped = s->run.stopped && !s->run.timed_out;
+    const char *reason = s->expired         ? AMP_AOF_LEASE_EXPIRED
+                         : s->run.timed_out ? "timeout"
+                         : stopped          ? "stopped"
+                                            : "agent_failed";
+    bool failed = verdict != AMP_RUN_DONE || s->run.stopped;
     int rc = output_read(e, s, err);
     if (rc == 0)
+        rc = action_log(e, s, "action.completed", failed ? reason : "ended", err);
+    if (rc == 0)
         rc = amp_aof_end(e->r, s->given.id, err);
-    if (rc == 0 && (verdict != AMP_RUN_DONE || s->run.stopped))
-        rc = amp_aof_dispatch_error(e->r, s->given.id, s->run.stopped ? "stopped" : "agent_failed",
-                                    why.what, s->run.stopped && !s->run.timed_out, err);
+    if (rc == 0 && failed)
+        rc = amp_aof_dispatch_error(e->r, s->given.id, reason, why.what, stopped, err);
     slot_free(e, s);
     return rc < 0 ? -1 : 0;
 }
@@ -97,24 +117,27 @@ static int slot_end(struct execution *e, struct slot *s, const struct amp_child_
 static int slot_start(struct execution *e, struct slot *s, struct amp_error *err)
 {
     const struct amp_aof_executor *x = e->x;
+    unsigned number = (unsigned)(s - e->slots);
     struct amp_error why;
     s->out = -1;
     s->beats = 0;
-    s->beat_at = amp_mono_ms() + x->lease.beat_ms / 3;
+    s->expired = false;
+    s->beat_at = amp_mono_ms() + amp_aof_beat_every(&x->lease);
     amp_lines_init(&s->lines, LINE_MOST);
     s->used = true;
     e->running++;
     if ((x->post ? x->post(x->ctx, &s->given, &why)
-                 : x->start(x->ctx, &s->given, &s->run, &s->out, &why)) < 0) {
+                 : x->start(x->ctx, number, &s->given, &s->run, &s->out, &why)) < 0) {
         int rc = amp_aof_dispatch_error(e->r, s->given.id, why.code, why.what, true, err);
         slot_free(e, s);
         if (rc == 0 && err)
             *err = why; /* the next task would fail the same way */
         return -1;
     }
+    int rc = action_log(e, s, "action.started", NULL, err);
     if (x->post)
         slot_free(e, s);
-    return 0;
+    return rc;
 }
 
 static int slots_fill(struct execution *e, struct amp_error *err)
@@ -146,10 +169,15 @@ static int slot_step(struct execution *e, struct slot *s, struct amp_error *err)
     int rc = amp_runner_look(&s->run, &end, err);
     if (rc != 0)
         return rc < 0 ? -1 : slot_end(e, s, &end, err);
-    if (amp_mono_ms() < s->beat_at)
+    if (s->expired || amp_mono_ms() < s->beat_at)
         return 0;
-    s->beat_at = amp_mono_ms() + e->x->lease.beat_ms / 3;
-    return amp_aof_beat(e->r, &s->given, &e->x->lease, ++s->beats, err);
+    s->beat_at = amp_mono_ms() + amp_aof_beat_every(&e->x->lease);
+    rc = amp_aof_beat(e->r, &s->given, &e->x->lease, ++s->beats, err);
+    if (rc > 0) {
+        s->expired = true;
+        amp_runner_stop(&s->run);
+    }
+    return rc < 0 ? -1 : 0;
 }
 
 static int events_wait(struct execution *e, int64_t poll_at, struct amp_error *err)
@@ -166,7 +194,8 @@ static int events_wait(struct execution *e, int64_t poll_at, struct amp_error *e
         amp_loop_add(&turn, s->out, POLLIN);
         amp_loop_add(&turn, s->run.child.pidfd, POLLIN);
         amp_loop_within(&turn, amp_runner_wait(&s->run));
-        amp_loop_within(&turn, s->beat_at > now ? s->beat_at - now : 0);
+        if (!s->expired)
+            amp_loop_within(&turn, s->beat_at > now ? s->beat_at - now : 0);
     }
     return amp_loop_wait(&turn, err) < 0 ? -1 : 0;
 }
@@ -194,8 +223,11 @@ int amp_aof_execute(struct amp_aof_router *r, const struct amp_aof_executor *x,
         return amp_fail_memory(err);
     e->r = r;
     e->x = x;
+    if (x->every_ms > 0)
+        rc = amp_aof_system(r, "system.startup", err);
     while (rc == 0 && !*x->stop) {
-        bool due = amp_mono_ms() >= poll_at;
+        bool due = e->triggered || amp_mono_ms() >= poll_at;
+        e->triggered = false;
         if (due && (rc = amp_aof_poll(r, &polled, err)) < 0)
             break;
         if (due)
@@ -210,5 +242,5 @@ int amp_aof_execute(struct amp_aof_router *r, const struct amp_aof_executor *x,
     }
     runs_end(e);
     free(e);
-    return rc;
+    return rc == 0 && x->every_ms > 0 ? amp_aof_system(r, "system.shutdown", err) : rc;
 }

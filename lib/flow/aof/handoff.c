@@ -51,13 +51,29 @@ static int artifacts_write(struct amp_aof_work *w, const struct amp_view *v,
                            struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
-    char path[AMP_AOF_PATH_MAX];
     amp_buf_init(&text, (size_t)32 << 20);
-    input_path(path, child, "handoff.json");
-    if (amp_aof_put(&w->c, path, json, err) < 0 || amp_aof_handoff_text(v, &text, err) < 0)
+    return amp_aof_put_in(&w->c, child->id, child->status, "inputs/handoff.json", json, err) < 0 ||
+                   amp_aof_handoff_text(v, &text, err) < 0
+               ? -1
+               : amp_aof_put_in(&w->c, child->id, child->status, "inputs/handoff.md",
+                                amp_buf_span(&text), err);
+}
+
+int amp_aof_pointer_put(struct amp_aof_work *w, const struct amp_aof_task *parent,
+                        const char *child, struct amp_span to, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    char name[AMP_AOF_PATH_MAX];
+    amp_buf_init(&text, 1 << 16);
+    snprintf(name, sizeof name, "subtasks/%s.md", child);
+    if (amp_buf_fmt(&text, err, "# Subtask %s\n\n- Parent: %s\n", child, parent->id) < 0 ||
+        (to.n > 0 && amp_buf_fmt(&text, err, "- To: %.*s\n", AMP_CLIP(to, (size_t)1024)) < 0) ||
+        amp_buf_fmt(&text, err,
+                    "\nThe folder of tasks/ that has %s.md is its status; its inputs and outputs "
+                    "are in %s/ beside that file.\n",
+                    child, child) < 0)
         return -1;
-    input_path(path, child, "handoff.md");
-    return amp_aof_put(&w->c, path, amp_buf_span(&text), err);
+    return amp_aof_put_in(&w->c, parent->id, parent->status, name, amp_buf_span(&text), err);
 }
 
 static int child_edit(struct amp_aof_work *w, const struct amp_aof_task *child,
@@ -77,17 +93,17 @@ static int child_edit(struct amp_aof_work *w, const struct amp_aof_task *child,
     return amp_aof_edit(&w->c, child->id, child->status, set, n, AMP_SPAN(""), err);
 }
 
-/* Whether the child has this request already. */
-static bool has_request(struct amp_aof_work *w, const struct amp_aof_task *child,
-                        struct amp_span json)
+/* Whether the child has this request already. 1; 0; -1. */
+static int has_request(struct amp_aof_work *w, const struct amp_aof_task *child,
+                       struct amp_span json, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     char path[AMP_AOF_PATH_MAX];
-    struct amp_error none;
+    struct amp_error why;
     amp_buf_init(&text, (size_t)32 << 20);
     input_path(path, child, "handoff.json");
-    return amp_aof_get(&w->r->data, path, (size_t)16 << 20, &text, &none) > 0 &&
-           amp_span_eq(amp_buf_span(&text), json);
+    int rc = amp_aof_get(&w->r->data, path, (size_t)16 << 20, &text, &why);
+    return rc > 0 ? amp_span_eq(amp_buf_span(&text), json) : amp_aof_if_usable(rc, &why, err);
 }
 
 static int request_take(struct amp_aof_work *w, const struct amp_view *v,
@@ -107,12 +123,16 @@ static int request_take(struct amp_aof_work *w, const struct amp_view *v,
     amp_buf_init(&json, (size_t)32 << 20);
     if (amp_aof_handoff_write(v, &json, err) < 0)
         return -1;
-    if (has_request(w, child, amp_buf_span(&json)))
-        return 0;
-    return artifacts_write(w, v, child, amp_buf_span(&json), err) < 0 ||
-                   child_edit(w, child, said, depth, err) < 0
-               ? -1
-               : event_add(w, v, "delegation.requested", said, NULL, depth, err);
+    int known = has_request(w, child, amp_buf_span(&json), err);
+    if (known != 0)
+        return known < 0 ? -1 : 0;
+    if (artifacts_write(w, v, child, amp_buf_span(&json), err) < 0 ||
+        child_edit(w, child, said, depth, err) < 0 ||
+        event_add(w, v, "delegation.requested", said, NULL, depth, err) < 0 ||
+        (child->agent.n == 0 && amp_aof_assigned_event(w, child->id, said->to, err) < 0))
+        return -1;
+    /* The last step: if a person moves the parent right now, only the pointer is missing. */
+    return amp_aof_pointer_put(w, parent, child->id, said->to, err);
 }
 
 int amp_aof_request(struct amp_aof_work *w, const struct amp_view *v,
@@ -135,8 +155,9 @@ int amp_aof_request(struct amp_aof_work *w, const struct amp_view *v,
         return -1;
     }
     if (rc <= 0) {
-        amp_aof_notify_later(w, "alert", above, AMP_SPAN("parent_not_found"));
-        return request_refuse(w, v, said, "parent_not_found", 0, err);
+        return amp_aof_alert(w, above, "parent_not_found", err) < 0
+                   ? -1
+                   : request_refuse(w, v, said, "parent_not_found", 0, err);
     }
     rc = amp_aof_may_speak(w, v, &parent, AMP_SPAN(""), err);
     return rc <= 0 ? rc : request_take(w, v, said, &child, &parent, err);
@@ -150,15 +171,18 @@ static int receiver_read(struct amp_aof_work *w, const struct amp_aof_task *t, s
     AMP_TAPE struct amp_tape tape = {0};
     char path[AMP_AOF_PATH_MAX];
     struct amp_json_fault fault;
-    struct amp_error none;
+    struct amp_error why;
     struct amp_span to;
     *out = (struct amp_span){"", 0};
     amp_buf_init(&text, (size_t)16 << 20);
     amp_tape_init(&tape, NULL);
     input_path(path, t, "handoff.json");
-    if (amp_aof_get(&w->r->data, path, AMP_AOF_RUN_BYTES, &text, &none) <= 0 ||
-        amp_tape_scan(&tape, text.data, text.len, &fault) < 0 ||
-        tape.tok[0].type != AMP_JSON_OBJECT)
+    int rc = amp_aof_get(&w->r->data, path, AMP_AOF_RUN_BYTES, &text, &why);
+    if (rc <= 0)
+        return amp_aof_if_usable(rc, &why, err);
+    if (amp_tape_scan(&tape, text.data, text.len, &fault) < 0)
+        return amp_json_fault_is_memory(&fault) ? amp_fail_memory(err) : 0;
+    if (tape.tok[0].type != AMP_JSON_OBJECT)
         return 0;
     uint32_t tok = amp_tape_get(&tape, 0, AMP_SPAN("toAgent"));
     if (tok == AMP_TOK_NONE || tape.tok[tok].type != AMP_JSON_STRING)

@@ -25,14 +25,15 @@ static int files_check(struct amp_aof_work *w, const struct amp_view *v,
                : 0;
 }
 
-static bool has_result(struct amp_aof_work *w, const char *id)
+static int has_result(struct amp_aof_work *w, const char *id, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     char path[AMP_AOF_PATH_MAX];
-    struct amp_error none;
+    struct amp_error why;
     amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
     amp_aof_run_path(path, id, "run_result.json");
-    return amp_aof_get(&w->r->data, path, AMP_AOF_RUN_BYTES, &text, &none) > 0;
+    int rc = amp_aof_get(&w->r->data, path, AMP_AOF_RUN_BYTES, &text, &why);
+    return amp_aof_if_usable(rc, &why, err);
 }
 
 /* "Router writes run_result.json and logs"; a task that is done, or in the status that the outcome
@@ -55,7 +56,10 @@ int amp_aof_report(struct amp_aof_work *w, const struct amp_view *v,
         return rc;
     moved = amp_aof_transition_of(w->r, &t, event);
     amp_aof_run_path(path, id, "run_result.json");
-    if (moved == AMP_AOF_MOVED || !has_result(w, id)) {
+    rc = moved == AMP_AOF_MOVED ? 0 : has_result(w, id, err);
+    if (rc < 0)
+        return -1;
+    if (rc == 0) {
         if (files_check(w, v, &t, said, err) < 0 || amp_aof_result_write(v, &result, err) < 0 ||
             amp_aof_put(&w->c, path, amp_buf_span(&result), err) < 0)
             return -1;

@@ -94,9 +94,12 @@ static int beat_read(struct amp_aof_router *r, const char *id, int64_t *expires_
     struct amp_aof_beat beat;
     amp_aof_run_path(path, id, "run_heartbeat.json");
     amp_buf_reset(text);
+    amp_buf_reset(mem);
     int rc = amp_aof_get(&r->data, path, BEAT_BYTES, text, err);
     if (rc > 0 && amp_aof_beat_read(amp_buf_span(text), mem, &beat, err) < 0)
         return -1;
+    if (rc > 0 && !amp_span_is(beat.task, id))
+        return amp_fail(err, AMP_DATAERR, "taskId_mismatch", "%s is of another task", path);
     if (rc > 0)
         *expires_ms = beat.expires_ms;
     return rc;
@@ -111,19 +114,26 @@ struct poll {
     int64_t now_ms;
 };
 
-static int beat_look(void *ctx, const char *id, struct amp_error *err)
+static int expiry_read(void *ctx, const char *id, struct amp_span text, int64_t *value,
+                       struct amp_error *err)
 {
     struct poll *p = ctx;
-    struct amp_error why;
-    int64_t expires;
-    p->out->in_progress++;
-    int rc = beat_read(p->r, id, &expires, &p->text, &p->mem, &why);
-    if (rc < 0 && why.status != AMP_DATAERR) {
-        *err = why;
+    struct amp_aof_beat beat;
+    amp_buf_reset(&p->mem);
+    if (amp_aof_beat_read(text, &p->mem, &beat, err) < 0)
         return -1;
-    }
+    if (!amp_span_is(beat.task, id))
+        return amp_fail(err, AMP_DATAERR, "taskId_mismatch", "the heartbeat is of another task");
+    *value = beat.expires_ms;
+    return 0;
+}
+
+static int beat_look(void *ctx, const char *id, const int64_t *expires, struct amp_error *err)
+{
+    struct poll *p = ctx;
+    p->out->in_progress++;
     /* Without a heartbeat, or with one that cannot be read, it is not judged. */
-    if (rc <= 0 || expires > p->now_ms)
+    if (!expires || *expires > p->now_ms)
         return 0;
     if (p->n == p->cap) {
         uint32_t cap = p->cap ? p->cap * 2 : 16;
@@ -140,17 +150,15 @@ static int beat_look(void *ctx, const char *id, struct amp_error *err)
 int amp_aof_run_expire(struct amp_aof_work *w, const char *id, const char *reason,
                        struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text = {0}, mem = {0}, out = {0};
+    AMP_BUF struct amp_buf mem = {0}, out = {0};
     char path[AMP_AOF_PATH_MAX];
     struct amp_aof_run run;
-    struct amp_error none;
-    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
     amp_buf_init(&mem, AMP_AOF_RUN_BYTES * 2);
     amp_buf_init(&out, AMP_AOF_RUN_BYTES * 2);
     amp_aof_run_path(path, id, "run.json");
-    if (amp_aof_get(&w->r->data, path, AMP_AOF_RUN_BYTES, &text, &none) <= 0 ||
-        amp_aof_run_read(amp_buf_span(&text), &mem, &run, &none) < 0)
-        return 0; /* "Missing run artifacts: treat as resumable" */
+    int rc = amp_aof_run_load(w->r, id, &mem, &run, err);
+    if (rc <= 0)
+        return rc; /* "Missing run artifacts: treat as resumable" */
     run.status = "failed";
     run.reason = reason;
     run.expired_ms = w->c.now_ms;
@@ -162,13 +170,12 @@ int amp_aof_run_expire(struct amp_aof_work *w, const char *id, const char *reaso
 static int reclaim(struct amp_aof_work *w, const struct amp_aof_task *t, struct amp_error *err)
 {
     enum amp_aof_moved moved;
-    struct amp_span id = amp_span_str(t->id);
-    if (amp_aof_run_expire(w, t->id, "stale_heartbeat", err) < 0 ||
-        amp_aof_transition(w, t, AMP_AOF_TASK_EV_READY, AMP_SPAN("stale_heartbeat_reclaim"), "",
-                           &moved, err) < 0)
-        return -1;
-    const struct amp_aof_why why = {.reason = "stale_heartbeat"};
-    return t->lease.n > 0 ? amp_aof_why_event(w, "lease.expired", id, &why, err) : 0;
+    w->expired = true;
+    return amp_aof_run_expire(w, t->id, "stale_heartbeat", err) < 0 ||
+                   amp_aof_transition(w, t, AMP_AOF_TASK_EV_READY,
+                                      AMP_SPAN("stale_heartbeat_reclaim"), "", &moved, err) < 0
+               ? -1
+               : 0;
 }
 
 /* A task whose heartbeat was stale: by its result, or back to ready. */
@@ -177,7 +184,7 @@ static int stale_take(struct poll *p, const char *id, struct amp_error *err)
     AMP_AOF_WORK struct amp_aof_work w = {0};
     AMP_AOF_TASK struct amp_aof_task t = {0};
     struct amp_error why;
-    int64_t expires;
+    int64_t expires = 0;
     bool none;
     amp_aof_task_init(&t);
     if (amp_aof_work_begin(p->r, &w, err) < 0)
@@ -188,15 +195,15 @@ static int stale_take(struct poll *p, const char *id, struct amp_error *err)
         return -1;
     }
     if (rc < 0) {
-        const struct amp_aof_why what = {.reason = why.code, .errors = why.what};
-        return amp_aof_why_event(&w, "protocol.message.warning", amp_span_str(id), &what, err) < 0
-                   ? -1
-                   : amp_aof_work_commit(&w, err);
+        return amp_aof_invalid_event(&w, id, &why, err) < 0 ? -1 : amp_aof_work_commit(&w, err);
     }
     /* Another router, or a person, was faster. */
-    if (rc == 0 || t.status != AMP_AOF_IN_PROGRESS ||
-        beat_read(p->r, id, &expires, &p->text, &p->mem, &why) <= 0 || expires > w.c.now_ms)
+    if (rc == 0 || t.status != AMP_AOF_IN_PROGRESS)
         return 0;
+    rc = beat_read(p->r, id, &expires, &p->text, &p->mem, &why);
+    rc = amp_aof_if_usable(rc, &why, err);
+    if (rc <= 0 || expires > w.c.now_ms)
+        return rc < 0 ? -1 : 0;
     p->out->stale++;
     rc = result_apply(&w, &t, "stale_heartbeat_", &none, err);
     if (rc == 0 && none)
@@ -227,9 +234,18 @@ int amp_aof_poll(struct amp_aof_router *r, struct amp_aof_polled *out, struct am
 {
     struct poll p = {.r = r, .out = out, .now_ms = amp_now_ms()};
     *out = (struct amp_aof_polled){0};
+    r->queue.filled = false;
+    if (amp_aof_notices_send(r, err) < 0)
+        return -1;
     amp_buf_init(&p.text, BEAT_BYTES + 1);
     amp_buf_init(&p.mem, BEAT_BYTES * 2);
-    int rc = amp_aof_each(&r->data, AMP_AOF_IN_PROGRESS, 0, beat_look, &p, err);
+    const struct amp_aof_look how = {.status = AMP_AOF_IN_PROGRESS,
+                                     .file = "run_heartbeat.json",
+                                     .max = BEAT_BYTES,
+                                     .read = expiry_read,
+                                     .each = beat_look,
+                                     .ctx = &p};
+    int rc = amp_aof_look(&r->data, &how, &r->beats, err);
     for (uint32_t i = 0; i < p.n && rc == 0; i++)
         rc = stale_take(&p, p.stale[i], err);
     free(p.stale);
@@ -255,9 +271,11 @@ int amp_aof_end(struct amp_aof_router *r, const char *id, struct amp_error *err)
     if (rc <= 0) {
         const struct amp_aof_why what = {.reason = rc < 0 ? why.code : "task_not_found",
                                          .errors = rc < 0 ? why.what : ""};
-        amp_aof_notify_later(&w, "alert", id, amp_span_str(what.reason));
-        rc = amp_aof_why_event(&w, "protocol.message.rejected", amp_span_str(id), &what, err);
-        return rc < 0 ? -1 : amp_aof_work_commit(&w, err);
+        return amp_aof_alert(&w, id, what.reason, err) < 0 ||
+                       amp_aof_why_event(&w, "protocol.message.rejected", amp_span_str(id), &what,
+                                         err) < 0
+                   ? -1
+                   : amp_aof_work_commit(&w, err);
     }
     rc = result_apply(&w, &t, "", &none, err);
     return rc < 0 || amp_aof_work_commit(&w, err) < 0 ? -1 : rc;

@@ -29,6 +29,8 @@ void amp_aof_router_free(struct amp_aof_router *r)
 {
     if (!r)
         return;
+    amp_aof_seen_release(&r->beats);
+    amp_aof_queue_release(&r->queue);
     amp_reader_free(r->reader);
     amp_aof_close(&r->data);
     free(r);
@@ -93,6 +95,22 @@ static int refuse(struct amp_aof_work *w, const struct amp_view *v, const char *
     return amp_aof_why_event(w, "protocol.message.rejected", v->task, &why, err);
 }
 
+/* Whether the message counts as said by its sender. 1; 0: *why has the reason; -1. */
+static int sender_check(struct amp_aof_router *r, const struct amp_view *v, struct amp_error *why,
+                        struct amp_error *err)
+{
+    struct amp_said said;
+    if (r->speaker) {
+        if (amp_span_is(v->from, r->speaker))
+            return 1;
+        amp_fail(why, AMP_NO, "unauthorized_agent", "the message names another sender");
+        return 0;
+    }
+    if (amp_identities_refresh(r->o.ids, err) < 0)
+        return -1;
+    return amp_identities_who(r->o.ids, v, r->o.trusted, &said, why, err);
+}
+
 static int message_take(struct amp_aof_router *r, const struct amp_view *v,
                         const struct findings *f, struct amp_error *err)
 {
@@ -105,18 +123,18 @@ static int message_take(struct amp_aof_router *r, const struct amp_view *v,
     AMP_BUF struct amp_buf mem = {0};
     AMP_AOF_WORK struct amp_aof_work w = {0};
     struct amp_aof_said said;
+    struct amp_error why = {0};
     amp_buf_init(&mem, (size_t)64 << 20);
     if (amp_aof_said_read(v, &mem, &said, err) < 0)
         return -1;
     if (said.what == AMP_AOF_OTHER)
         return 0;
-    if (amp_aof_work_begin(r, &w, err) < 0)
+    int known = sender_check(r, v, &why, err);
+    if (known < 0 || amp_aof_work_begin(r, &w, err) < 0)
         return -1;
-    if (r->speaker && !amp_span_is(v->from, r->speaker))
-        return refuse(&w, v, "unauthorized_agent", "the message names another sender", err) < 0 ||
-                       amp_aof_work_commit(&w, err) < 0
-                   ? -1
-                   : 1;
+    if (known == 0)
+        return refuse(&w, v, why.code, why.what, err) < 0 || amp_aof_work_commit(&w, err) < 0 ? -1
+                                                                                              : 1;
     const struct amp_aof_why what = {.v = v};
     const struct amp_aof_why criteria = {
         .reason = "invalid_acceptance_criteria", .field = "payload.acceptanceCriteria", .v = v};
@@ -163,41 +181,40 @@ int amp_aof_task_for(struct amp_aof_work *w, const struct amp_view *v, const cha
     if (rc > 0)
         return 1;
     if (rc == 0) {
-        amp_aof_notify_later(w, "alert", id, AMP_SPAN("task_not_found"));
-        return refuse(w, v, "task_not_found", id, err) < 0 ? -1 : 0;
+        return amp_aof_alert(w, id, "task_not_found", err) < 0 ||
+                       refuse(w, v, "task_not_found", id, err) < 0
+                   ? -1
+                   : 0;
     }
     if (why.status != AMP_NO && why.status != AMP_DATAERR) {
         if (err)
             *err = why;
         return -1;
     }
-    amp_aof_notify_later(w, "alert", id, amp_span_str(why.code));
-    return refuse(w, v, why.code, why.what, err) < 0 ? -1 : 0;
+    return amp_aof_alert(w, id, why.code, err) < 0 || refuse(w, v, why.code, why.what, err) < 0 ? -1
+                                                                                                : 0;
 }
 
-/* The agent of the last run, which may repeat what it said when its lease is over. */
-static bool has_run(struct amp_aof_work *w, const char *id, struct amp_span agent)
+/* The agent of the last run may repeat what it said when its lease is over. */
+static int has_run(struct amp_aof_work *w, const char *id, struct amp_span agent,
+                   struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text = {0}, mem = {0};
-    char path[AMP_AOF_PATH_MAX];
+    AMP_BUF struct amp_buf mem = {0};
     struct amp_aof_run run;
-    struct amp_error none;
-    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
     amp_buf_init(&mem, AMP_AOF_RUN_BYTES * 2);
-    amp_aof_run_path(path, id, "run.json");
-    return amp_aof_get(&w->r->data, path, AMP_AOF_RUN_BYTES, &text, &none) > 0 &&
-           amp_aof_run_read(amp_buf_span(&text), &mem, &run, &none) == 0 &&
-           strcmp(run.status, "completed") == 0 && amp_span_eq(run.agent, agent);
+    int rc = amp_aof_run_load(w->r, id, &mem, &run, err);
+    return rc > 0 ? strcmp(run.status, "completed") == 0 && amp_span_eq(run.agent, agent) : rc;
 }
 
 int amp_aof_may_speak(struct amp_aof_work *w, const struct amp_view *v,
                       const struct amp_aof_task *t, struct amp_span also, struct amp_error *err)
 {
     struct amp_span owner = amp_aof_owner(t);
-    if ((owner.n > 0 && amp_span_eq(owner, v->from)) ||
-        (also.n > 0 && amp_span_eq(also, v->from)) ||
-        (t->lease.n == 0 && t->status != AMP_AOF_READY && has_run(w, t->id, v->from)))
+    if ((owner.n > 0 && amp_span_eq(owner, v->from)) || (also.n > 0 && amp_span_eq(also, v->from)))
         return 1;
+    int had = t->lease.n == 0 && t->status != AMP_AOF_READY ? has_run(w, t->id, v->from, err) : 0;
+    if (had != 0)
+        return had;
     const char *reason = owner.n > 0 || also.n > 0 ? "unauthorized_agent" : "unassigned_task";
     return refuse(w, v, reason, "", err) < 0 ? -1 : 0;
 }

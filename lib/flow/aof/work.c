@@ -10,7 +10,6 @@ int amp_aof_work_begin(struct amp_aof_router *r, struct amp_aof_work *w, struct 
 {
     *w = (struct amp_aof_work){.r = r};
     amp_buf_init(&w->messages, 1 << 20);
-    amp_buf_init(&w->mem, 1 << 20);
     if (amp_aof_lock(&r->data, r->o.lock_timeout_ms, err) < 0)
         return -1;
     return amp_aof_change_init(&w->c, &r->data, r->o.actor, amp_now_ms(), err);
@@ -22,15 +21,16 @@ void amp_aof_work_end(struct amp_aof_work *w)
         amp_aof_unlock(&w->r->data);
     amp_aof_change_release(&w->c);
     amp_buf_release(&w->messages);
-    amp_buf_release(&w->mem);
 }
 
-static int lines_emit(struct amp_aof_router *r, struct amp_span lines, struct amp_error *err)
+static int lines_emit(const struct amp_aof_options *o, struct amp_span lines,
+                      int (*emit)(void *ctx, struct amp_span line, struct amp_error *err),
+                      struct amp_error *err)
 {
     while (lines.n > 0) {
         const char *lf = memchr(lines.p, '\n', lines.n);
         size_t n = lf ? (size_t)(lf - lines.p) + 1 : lines.n;
-        if (r->o.emit(r->o.ctx, (struct amp_span){lines.p, n}, err) < 0)
+        if (emit(o->ctx, (struct amp_span){lines.p, n}, err) < 0)
             return -1;
         lines = (struct amp_span){lines.p + n, lines.n - n};
     }
@@ -40,36 +40,20 @@ static int lines_emit(struct amp_aof_router *r, struct amp_span lines, struct am
 int amp_aof_work_commit(struct amp_aof_work *w, struct amp_error *err)
 {
     struct amp_aof_router *r = w->r;
-    int cut = amp_aof_commit(&w->c, err);
+    int rc = amp_aof_commit(&w->c, err);
+    /* The change of a killed writer may have had notifications. */
+    bool notices = w->notices > 0 || r->data.recovered.len > 0;
     amp_aof_unlock(&r->data);
-    if (cut < 0 || lines_emit(r, amp_buf_span(&r->data.recovered), err) < 0)
+    w->cut = rc > 0;
+    if (rc < 0 || lines_emit(&r->o, amp_buf_span(&r->data.recovered), r->o.emit, err) < 0)
         return -1;
     amp_buf_reset(&r->data.recovered);
-    if (lines_emit(r, amp_buf_span(&w->c.events), err) < 0 ||
-        lines_emit(r, amp_buf_span(&w->messages), err) < 0)
+    if (lines_emit(&r->o, amp_buf_span(&w->c.events), r->o.emit, err) < 0 ||
+        lines_emit(&r->o, amp_buf_span(&w->messages), r->o.say, err) < 0)
         return -1;
-    for (unsigned i = 0; i < w->n_notices && !cut && r->o.notify; i++) {
-        const struct amp_aof_notice n = {
-            .kind = w->notices[i].kind,
-            .task = w->notices[i].task,
-            .reason = {w->mem.data ? w->mem.data + w->notices[i].reason : "", w->notices[i].n}};
-        r->o.notify(r->o.ctx, &n);
-    }
-    return 0;
-}
-
-void amp_aof_notify_later(struct amp_aof_work *w, const char *kind, const char *task,
-                          struct amp_span reason)
-{
-    struct amp_error none;
-    if (w->n_notices == AMP_AOF_NOTICES)
-        return;
-    size_t at = w->mem.len;
-    size_t n = amp_buf_add(&w->mem, reason.p, reason.n, &none) == 0 ? reason.n : 0;
-    w->notices[w->n_notices].kind = kind;
-    snprintf(w->notices[w->n_notices].task, AMP_AOF_ID_MAX, "%s", task);
-    w->notices[w->n_notices].reason = at;
-    w->notices[w->n_notices++].n = n;
+    for (unsigned i = 0; i < w->n_alerts && r->o.alert; i++)
+        r->o.alert(r->o.ctx, w->alerts[i].task, w->alerts[i].reason);
+    return notices ? amp_aof_notices_send(r, err) : 0;
 }
 
 int amp_aof_why_event(struct amp_aof_work *w, const char *type, struct amp_span task,
@@ -164,37 +148,98 @@ static int transitioned_add(struct amp_aof_work *w, const struct amp_aof_task *t
                                    amp_buf_span(&payload), err);
 }
 
-static int completed_add(struct amp_aof_work *w, const struct amp_aof_task *t, const char *outcome,
-                         struct amp_error *err)
+/* What the last status of a transition means for the task, beside the transition. */
+static int end_add(struct amp_aof_work *w, const struct amp_aof_task *t, uint8_t to,
+                   struct amp_span reason, const char *outcome, struct amp_error *err)
+{
+    static const char *const types[AMP_AOF_TASK_STATE_COUNT] = {
+        [AMP_AOF_DONE] = "task.completed",
+        [AMP_AOF_CANCELLED] = "task.cancelled",
+        [AMP_AOF_DEADLETTER] = "task.failed",
+    };
+    AMP_BUF struct amp_buf payload = {0};
+    struct amp_jw j;
+    if (!types[to])
+        return 0;
+    amp_buf_init(&payload, 1 << 20);
+    amp_jw_init(&j, &payload);
+    amp_jw_open(&j, '{');
+    if (to == AMP_AOF_DONE)
+        amp_jw_some_str(&j, "outcome", amp_span_str(outcome));
+    else
+        amp_jw_some_str(&j, "reason", reason);
+    amp_jw_close(&j, '}');
+    return amp_jw_end(&j, err) < 0 ? -1
+                                   : amp_aof_event_add(&w->c, types[to], amp_span_str(t->id),
+                                                       amp_buf_span(&payload), err);
+}
+
+static int lease_end_add(struct amp_aof_work *w, const struct amp_aof_task *t,
+                         struct amp_span reason, struct amp_error *err)
 {
     AMP_BUF struct amp_buf payload = {0};
-    amp_buf_init(&payload, 256);
-    return amp_buf_fmt(&payload, err, *outcome ? "{\"outcome\":\"%s\"}" : "{}", outcome) < 0
+    struct amp_jw j;
+    if (t->lease.n == 0)
+        return 0;
+    amp_buf_init(&payload, 1 << 20);
+    amp_jw_init(&j, &payload);
+    amp_jw_open(&j, '{');
+    amp_jw_member_str(&j, "agent", t->lease);
+    amp_jw_some_str(&j, "reason", reason);
+    amp_jw_close(&j, '}');
+    return amp_jw_end(&j, err) < 0
                ? -1
-               : amp_aof_event_add(&w->c, "task.completed", amp_span_str(t->id),
-                                   amp_buf_span(&payload), err);
+               : amp_aof_event_add(&w->c, w->expired ? "lease.expired" : "lease.released",
+                                   amp_span_str(t->id), amp_buf_span(&payload), err);
+}
+
+int amp_aof_if_usable(int rc, const struct amp_error *why, struct amp_error *err)
+{
+    if (rc >= 0 || why->status == AMP_NO || why->status == AMP_DATAERR)
+        return rc > 0;
+    if (err)
+        *err = *why;
+    return -1;
+}
+
+int amp_aof_run_load(struct amp_aof_router *r, const char *id, struct amp_buf *mem,
+                     struct amp_aof_run *out, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    char path[AMP_AOF_PATH_MAX];
+    struct amp_error why;
+    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
+    amp_aof_run_path(path, id, "run.json");
+    int rc = amp_aof_get(&r->data, path, AMP_AOF_RUN_BYTES, &text, &why);
+    if (rc > 0 && (rc = amp_aof_run_read(amp_buf_span(&text), mem, out, &why)) == 0)
+        rc = amp_span_is(out->task, id);
+    return amp_aof_if_usable(rc, &why, err);
 }
 
 /* run.json of a run that goes on says that it ended. */
 static int run_end(struct amp_aof_work *w, const char *id, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text = {0}, mem = {0}, out = {0};
+    AMP_BUF struct amp_buf mem = {0}, out = {0};
     char path[AMP_AOF_PATH_MAX];
     struct amp_aof_run run;
-    struct amp_error none;
-    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
     amp_buf_init(&mem, AMP_AOF_RUN_BYTES * 2);
     amp_buf_init(&out, AMP_AOF_RUN_BYTES * 2);
     amp_aof_run_path(path, id, "run.json");
-    if (amp_aof_get(&w->r->data, path, AMP_AOF_RUN_BYTES, &text, &none) <= 0 ||
-        amp_aof_run_read(amp_buf_span(&text), &mem, &run, &none) < 0 ||
-        strcmp(run.status, "running") != 0)
-        return 0;
+    int rc = amp_aof_run_load(w->r, id, &mem, &run, err);
+    if (rc <= 0 || strcmp(run.status, "running") != 0)
+        return rc < 0 ? -1 : 0;
     run.status = "completed";
     run.ended_ms = w->c.now_ms;
     return amp_aof_run_write(&run, &out, err) < 0
                ? -1
                : amp_aof_put(&w->c, path, amp_buf_span(&out), err);
+}
+
+int amp_aof_invalid_event(struct amp_aof_work *w, const char *id, const struct amp_error *why,
+                          struct amp_error *err)
+{
+    const struct amp_aof_why what = {.reason = why->code, .errors = why->what};
+    return amp_aof_why_event(w, "task.validation.failed", amp_span_str(id), &what, err);
 }
 
 int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uint8_t event,
@@ -232,11 +277,18 @@ int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uin
     for (unsigned i = 0; i < way.n; from = way.at[i++])
         if (transitioned_add(w, t, from, way.at[i], reason, err) < 0)
             return -1;
-    if (to == AMP_AOF_DONE && completed_add(w, t, outcome, err) < 0)
+    if (end_add(w, t, to, reason, outcome, err) < 0 ||
+        ((way.effects & AMP_AOF_TASK_DO_FREE) && lease_end_add(w, t, reason, err) < 0))
         return -1;
-    if (way.effects & AMP_AOF_TASK_DO_NOTIFY)
-        amp_aof_notify_later(w, amp_aof_status_name(to), t->id, reason);
-    return 0;
+    const struct amp_aof_notice notice = {
+        .kind = way.effects & AMP_AOF_TASK_DO_NOTIFY ? amp_aof_status_name(to) : NULL,
+        .task = t->id,
+        .agent = amp_aof_owner(t),
+        .status = amp_aof_status_name(to),
+        .reason = reason};
+    /* A question about the old status is settled. */
+    bool asked = t->status == AMP_AOF_REVIEW || t->status == AMP_AOF_BLOCKED;
+    return notice.kind || asked ? amp_aof_notice_add(w, &notice, err) : 0;
 }
 
 void amp_aof_run_path(char out[AMP_AOF_PATH_MAX], const char *id, const char *name)
