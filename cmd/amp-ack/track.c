@@ -112,11 +112,27 @@ static int message_withdraw(struct pass *p, const struct amp_view *v, const stru
     return -1;
 }
 
+/* Reports of progress that come too soon are passed on. */
+static int pace_look(struct pass *p, const struct amp_view *v, struct amp_error *err)
+{
+    int64_t since;
+    int early = amp_progress_early(p->store, v, &since, err);
+    if (early > 0)
+        pass_warn(p,
+                  "too_frequent: %.*s reports progress on %.*s after %lld s; at most one report in "
+                  "%lld s is allowed",
+                  AMP_CLIP(v->from, 100), AMP_CLIP(v->task, 100), (long long)since / 1000,
+                  (long long)amp_terms_of(v->protocol)->progress_least_ms / 1000);
+    return early < 0 ? -1 : 0;
+}
+
 /* Passes the message on, also an answer to an unknown operation. */
 static int message_settle(struct pass *p, const struct amp_view *v, bool again,
                           struct amp_error *err)
 {
     struct amp_error e = {0};
+    if (pace_look(p, v, err) < 0)
+        return -1;
     if (amp_rails_apply(p->store, v, now_ms(), &e) == 0) {
         count_passed(p->metrics, v, again);
         return pass_emit(p, v->line, err);

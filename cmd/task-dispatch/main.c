@@ -20,6 +20,8 @@
 #include "queue/conflict/machine.h"
 #include "queue/machine.h"
 #include "queue/queue.h"
+#include "session/machine.h"
+#include "session/session.h"
 #include "task/landing/landing.h"
 #include "task/machines.h"
 #include "task/policy.h"
@@ -95,6 +97,16 @@ static const struct amp_verb verbs[] = {
      .finds_state = true, .values = "job"},
     {"work", "", "run a pool of agents on the queue", pool_work_opts, pool_work, COMMAND_HINT},
     {"shutdown", "[POOL…]", "end pools of agents", pool_shutdown_opts, pool_shutdown},
+    {"session list", "", "list the sessions of AOP", session_list_opts, session_list,
+     .finds_state = true, .group = "Sessions"},
+    {"session show", "SESSION", "list the TASKs of a session", session_show_opts, session_show,
+     .finds_state = true, .values = "session"},
+    {"session report", "SESSION", "print the final report of a session", session_report_opts,
+     session_report, .finds_state = true, .values = "session"},
+    {"session escalate", "SESSION TASK PRIORITY", "give a TASK another priority",
+     session_escalate_opts, session_escalate, .finds_state = true, .values = "session"},
+    {"session rollback", "SESSION TASK", "put the files of a TASK back", session_rollback_opts,
+     session_rollback, .finds_state = true, .values = "session"},
     {"aof", "", "route messages of AOF/1 on stdin to task files", aof_opts, aof_route,
      .group = "Task files"},
     {"aof poll", "", "take back task files whose agent is gone", aof_poll_opts, aof_poll},
@@ -118,6 +130,8 @@ static const struct amp_fsm *const machines[] = {&amp_task_fsm,
                                                  &amp_conflict_fsm,
                                                  &amp_breaker_fsm,
                                                  &amp_aof_task_fsm,
+                                                 &amp_session_fsm,
+                                                 &amp_session_task_fsm,
                                                  NULL};
 
 AMP_CONFIG_SUSPENDER;

@@ -2,6 +2,8 @@
 #ifndef TASK_DISPATCH_VERBS_H
 #define TASK_DISPATCH_VERBS_H
 
+#include <limits.h>
+
 #include <jansson.h>
 
 #include "cli/cli.h"
@@ -24,6 +26,9 @@ int task_policy(struct amp_task_policy *out, struct amp_error *err);
 int task_patterns(const json_t *config, const char *section, const char *key, const char *inner,
                   const char *const **out, struct amp_error *err);
 void task_patterns_free(const char *const *v);
+
+/* The repository in which this process was started; else the directory. */
+int task_here(char out[PATH_MAX], struct amp_error *err);
 
 /* How tasks of the Runtime Protocol are carried out, by run and work. */
 struct amp_runtime_options;

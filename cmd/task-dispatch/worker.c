@@ -8,6 +8,7 @@
 #include <amp/base/child.h>
 #include <amp/base/id.h>
 
+#include "base/file/repository.h"
 #include "cli/config.h"
 #include "cli/finding.h"
 #include "cli/identity.h"
@@ -16,6 +17,8 @@
 #include "flow/identity/person.h"
 #include "flow/review/review.h"
 #include "flow/run/run.h"
+#include "flow/work/session/session.h"
+#include "protocol/terms.h"
 #include "verbs.h"
 
 #define DAY_MS 86400000
@@ -31,7 +34,7 @@ struct amp_worker_options task_worker = {.timeout_ms = 3600000,
 static const char *base;
 struct amp_runtime_options task_runtime = {.eta_ms = AMP_RUNTIME_ETA_MS,
                                            .update_ms = AMP_RUNTIME_UPDATE_MS};
-static const char *trusted_in;
+static const char *trusted_in, *protocol;
 static bool by_exit;
 struct amp_confine_cli task_walls;
 struct amp_list task_exec;
@@ -67,6 +70,8 @@ static struct amp_confine_report report;
 const struct amp_opt task_run_opts[] = {
     {0, "base", AMP_OPT_STRING, &base, "REVISION", "start of a new branch whose task has no base"},
     TASK_RUNTIME_OPTS,
+    {'p', "protocol", AMP_OPT_STRING, &protocol, "NAME",
+     "take the TASKs of sessions only, those of --agent or of all agents (NAME: aop)"},
     WORKER_OPTS("executor"),
 };
 const struct amp_opt task_review_opts[] = {
@@ -129,7 +134,7 @@ static void limits_read(const json_t *config)
 
 int task_worker_settle(json_t **config, struct amp_error *err)
 {
-    if (!task_exec.n)
+    if (!task_exec.n && !protocol)
         amp_die_usage("the agent's command is needed: --exec COMMAND…");
     task_worker.tool = amp_cli_name();
     task_worker.envp = environ;
@@ -138,13 +143,13 @@ int task_worker_settle(json_t **config, struct amp_error *err)
     task_worker.prepare.stop = &amp_stop;
     task_worker.progress = amp_progress_wanted() ? amp_note : progress_ignore;
     task_worker.say = amp_finding_print;
-    if (command_find(&task_exec.v[0], err) < 0 || walls_choose(err) < 0 ||
+    if ((task_exec.n && command_find(&task_exec.v[0], err) < 0) || walls_choose(err) < 0 ||
         amp_config_load(task_config, task_state, config, err) < 0 ||
         task_patterns(*config, "branches", "protected", NULL, &task_worker.protected_, err) < 0)
         return -1;
     limits_read(*config);
     amp_flow_activity_limits(*config, &task_worker.activity);
-    task_worker.argv = task_exec.v;
+    task_worker.argv = task_exec.n ? task_exec.v : NULL;
     return 0;
 }
 
@@ -202,6 +207,40 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
     return -1;
 }
 
+/* The repository in which this process was started; else the directory. */
+int task_here(char out[PATH_MAX], struct amp_error *err)
+{
+    struct amp_repository repo = {0};
+    struct amp_error no;
+
+    if (!getcwd(out, PATH_MAX))
+        return amp_fail_errno(err, AMP_IOERR, "the current directory");
+    if (amp_repository_find(out, &repo, &no) == 0 && repo.found && *repo.top)
+        snprintf(out, PATH_MAX, "%s", repo.top);
+    return 0;
+}
+
+/* run --protocol: the executor of sessions. */
+static int sessions_run(struct amp_store *store, const char *agent, const json_t *config,
+                        enum amp_status *status, struct amp_error *err)
+{
+    char here[PATH_MAX];
+
+    if (task_here(here, err) < 0)
+        return -1;
+    const struct amp_session_options opt = {
+        .worker = task_worker, .agent = agent, .config = config, .here = here};
+    return amp_flow_session(store, &opt, status, err);
+}
+
+static void protocol_check(void)
+{
+    enum amp_protocol p = amp_protocol_find(amp_span_str(protocol));
+
+    if (p == AMP_PROTO_NONE || !amp_terms_of(p)->in_sessions)
+        amp_die_usage("--protocol: \"%s\" has no sessions (expected: aop)", protocol);
+}
+
 int task_run(int argc, char **argv)
 {
     struct amp_run_options opt = {.base = base, .runtime = task_runtime};
@@ -209,14 +248,18 @@ int task_run(int argc, char **argv)
     struct amp_error err;
     json_t *config = NULL;
     enum amp_status status;
+    const char *agent = task_worker.agent;
 
+    if (protocol)
+        protocol_check();
     if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start an executor", &err) < 0 ||
-        worker_open("executor", "run", &store, &config, &err) < 0)
+        worker_open("executor", protocol ? "sessions" : "run", &store, &config, &err) < 0)
         return amp_complain(&err);
     opt.worker = task_worker;
     int rc = task_forbid_load(config, &opt, &err);
     if (!rc)
-        rc = amp_flow_run(store, &opt, &status, &err);
+        rc = protocol ? sessions_run(store, agent, config, &status, &err)
+                      : amp_flow_run(store, &opt, &status, &err);
     amp_identities_close(task_worker.ids);
     amp_store_close(store);
     task_forbid_free(&opt);

@@ -92,8 +92,10 @@ int pool_work(int argc, char **argv)
     struct amp_pool_type list[AMP_POOL_TYPES];
     struct amp_run_options run = {.runtime = task_runtime};
     struct amp_review_options review = {.verdict_by_exit = by_exit};
+    struct amp_session_options session = {0};
     struct amp_pool_options opt = {.run = &run,
                                    .review = &review,
+                                   .session = &session,
                                    .name = name,
                                    .types = list,
                                    .safe_ms = safe_ms,
@@ -107,6 +109,7 @@ int pool_work(int argc, char **argv)
     char **judge = NULL;
     enum amp_status status = AMP_OK;
     bool quiet = false;
+    char here[PATH_MAX];
 
     (void)argc, (void)argv;
     if (types.n == 0)
@@ -120,9 +123,11 @@ int pool_work(int argc, char **argv)
     opt.n_types = (uint32_t)types.n;
     opt.identify_ctx = &quiet;
     if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start agents", &err) < 0 ||
-        task_worker_settle(&config, &err) < 0)
+        task_worker_settle(&config, &err) < 0 || task_here(here, &err) < 0)
         return amp_complain(&err);
     opt.worker = task_worker;
+    session.config = config;
+    session.here = here;
     amp_queue_settings_default(&opt.queue);
     if (conflict_exec && (amp_argv_split(conflict_exec, &judge, &err) < 0 || !judge[0]))
         amp_die_usage("--conflict-exec: not a command: \"%s\"", conflict_exec);

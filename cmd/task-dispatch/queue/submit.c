@@ -20,6 +20,7 @@
 #include "flow/identity/person.h"
 #include "flow/intake.h"
 #include "flow/queue/submit.h"
+#include "flow/session/account/escalate.h"
 #include "override.h"
 #include "queue.h"
 #include "json/record.h"
@@ -160,8 +161,35 @@ static int again_submit(struct filter *f, struct amp_view *v, struct amp_submitt
     return amp_submit(&to, v, said, why, err);
 }
 
+/* Another priority for a TASK of a session, and for its job. */
+static int priority_take(struct filter *f, const struct amp_view *v, struct amp_error *err)
+{
+    const struct amp_session_voice voice = {f->desk.store, amp_cli_name(), amp_now_ms()};
+    struct reply *r = reply_add(f, v, err);
+    struct amp_error why = {0};
+
+    if (!r)
+        return -1;
+    int rc = amp_session_escalation_take(&voice, NULL, v, true, r->id, &why);
+    if (rc == 0) {
+        r->ok = true;
+        return 0;
+    }
+    if (rc > 0)
+        amp_fail(&why, AMP_NO, "unknown_ref", "session %.*s has no TASK %.*s",
+                 AMP_CLIP(v->session, 200), AMP_CLIP(v->task, 200));
+    if (amp_fail_unless_no(err, &why) < 0)
+        return -1;
+    amp_status_note(AMP_NO);
+    return amp_intake_refuse(&f->in, v, &why, err) < 0 || refusal_compose(f, &why, err) < 0
+               ? -1
+               : refusal_note(f, r, amp_buf_span(&f->members), err);
+}
+
 static int message_take(struct filter *f, struct amp_view *v, struct amp_error *err)
 {
+    if (amp_session_is_escalation(v))
+        return priority_take(f, v, err);
     struct amp_submitted said;
     struct amp_error why;
     int rc = amp_submit(&f->to, v, &said, &why, err);
