@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # What the protocols say about delivery, case by case: tests/cases.
+# plain
 
 load lib
 

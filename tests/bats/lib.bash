@@ -146,6 +146,7 @@ make_same() {
   flags=$(cat "$AMP_BUILD/flags")
   vars=(BUILD="${AMP_BUILD#"$AMP_TOP"/}" CC="${flags%% -*}")
   [[ $flags == *-Werror* ]] && vars+=(DEVELOPER=1)
+  [[ $flags == *" -g1 "* ]] && vars+=(DEBUG=-g1)
   [[ $flags =~ -fsanitize=([a-z,]+) ]] && vars+=(SANITIZE="${BASH_REMATCH[1]}")
   env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$AMP_TOP" "${vars[@]}" "$@"
 }

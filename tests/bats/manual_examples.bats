@@ -257,10 +257,26 @@ setup() {
   grep -q '"conflicts":\[{.*"state":"PARALLEL".*"overrides":\[{' job.ndjson
 }
 
-@test "task-dispatch-aof(1)" {
-  examples task-dispatch-aof.1 >script
+@test "task-dispatch-aof(1), task-dispatch-aof-poll(1)" {
+  examples task-dispatch-aof.1 task-dispatch-aof-poll.1 >script
   run -0 bash -euo pipefail script
-  [[ $output == *task.created*TASK-*.md*task_not_found*scheduler.poll*lease.acquired* ]]
+  [[ $output == *task.created*TASK-*.md*task_not_found*scheduler.poll*task.created*scheduler.poll*lease.acquired* ]]
+}
+
+@test "task-dispatch-session(1)" {
+  need jq
+  export AMP_CONFINE=off AMP_IDENTITY=off
+  jq -c --arg here "$PWD" 'select(.base == "minimal") | .line | .task.environment.workspace_root = $here' \
+    "$AMP_TOP/tests/fixture/protocols/aop.jsonl" >in
+  # The work costs 0.25 dollars.
+  printf '#!/bin/sh\n%s\n' 'echo "{\"completion_status\":\"complete\",\"execution_summary\":{\"summary\":\"s\",\"actions\":[\"a\"]},
+    \"cost_tracking\":{\"actual_cost_usd\":0.25}}" >"$AMP_RESULT"' >agent
+  chmod +x agent
+  task-dispatch run -q --protocol aop -s state -x ./agent <in >/dev/null
+  examples task-dispatch-session.1 >script
+  run -0 --separate-stderr bash -euo pipefail script
+  [[ ${lines[1]} == "AOP-SESSION-2026-02-26-001 "*OPEN*1/1*0.25* ]]
+  [ "${lines[2]}" = 0.25 ]
 }
 
 @test "hitl-prompt-receive(1)" {

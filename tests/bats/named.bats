@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The ledger keeps tasks of AOP and hand-overs of AOF, which bear no ids.
+# plain
 
 load lib
 
@@ -162,6 +163,61 @@ E_MALFORMED_RESPONSE execution_summary.summary" ]
   [[ $output == *E_COST_LIMIT_EXCEEDED* ]]
 }
 
+@test "AOP: a RESPONSE must fit its TASK: model, checkpoints, artifacts; what is malformed may be sent again" {
+  task '.task.access.filesystem = {read_paths: ["C:/ai"], write_paths: ["C:/ai/out"]} |
+    .execution_policy.alternative_models = [{provider: "LOCAL", model: "m2"}] |
+    .phases = [{phase_id: "P", phase_order: 1, label: "l", objective: "o", checkpoints:
+      [{checkpoint_id: "CP-IMPL-001", description: "d", recovery_strategy: "ABORT"}]}]' | track 12:00:00 >/dev/null
+  made='.execution_summary.output_artifacts = [{type: "FILE", path: "C:/ai/out/a", status: "CREATED"}]'
+  while IFS='|' read -r code field edit; do
+    response "$made | $edit" >bad
+    [ "$(checked bad)" = "$code $field" ]
+    [ "$code" = E_MALFORMED_RESPONSE ] || continue
+    run -1 --separate-stderr track 12:00:01 <bad
+    [[ -z $output && $stderr == *"$code: "* ]]
+    [ "$(states)" = "S/TASK-001/1 SENT" ]
+  done <<'END'
+E_MALFORMED_RESPONSE|agent.model|.agent.model = "m3"
+E_MALFORMED_RESPONSE|agent.model|.agent.model = "m2"
+E_MALFORMED_RESPONSE|checkpoint_results|.checkpoint_results[0].checkpoint_id = "CP-2"
+E_MALFORMED_RESPONSE|checkpoint_results|.checkpoint_results += .checkpoint_results
+E_MALFORMED_RESPONSE|checkpoint_results|.checkpoint_results[0].status = "PENDING"
+E_MALFORMED_RESPONSE|checkpoint_results|.checkpoint_results[0].status = "FAIL"
+E_PERMISSION_DENIED|execution_summary.output_artifacts|.execution_summary.output_artifacts[0].path = "C:/ai/outside"
+E_PERMISSION_DENIED|execution_summary.output_artifacts|.execution_summary.output_artifacts[0].path = "C:/ai/out/../a"
+END
+  response "$made"' | .agent.provider = "LOCAL" | .agent.model = "m2"' >good
+  [ "$(checked good)" = valid ]
+  response '.execution_summary.output_artifacts[0].path = "C:/ai/README"' >bad
+  run -1 --separate-stderr track 12:00:02 <bad
+  [[ -z $output && $stderr == *E_PERMISSION_DENIED* ]]
+  [ "$(states)" = "S/TASK-001/1 FAILED" ]
+  run -0 --separate-stderr track 12:00:03 <good
+}
+
+@test "AOP: a PROGRESS_UPDATE less than 30 s after the one before passes with a warning, in track and with --state" {
+  progress() { base aop progress ".session_id = \"S\" | .timestamp = \"2026-03-01T12:$1Z\" | ${2:-.}"; }
+  task | track 12:00:00 >/dev/null
+  progress 00:10 >first
+  run -0 --separate-stderr track 12:00:10 <first
+  [ "$output" = "$(cat first)" ] && [ -z "$stderr" ]
+  progress 00:39 >early
+  run -0 --separate-stderr amp-validate -s "$AMP_STATE" -e - early
+  jq -e '.code == "too_frequent" and .severity == "warning" and .field == "timestamp" and
+    .found == "seconds after the last: 29"' <<<"$stderr"
+  run -0 --separate-stderr track 12:00:40 <early
+  [ "$output" = "$(cat early)" ]
+  [[ $stderr == *"too_frequent: Emma reports progress on TASK-001 after 29 s; at most one report in 30 s"* ]]
+  # One that is sent again, one after 30 s, another task.
+  { cat early; progress 01:09; progress 01:10 '.task_id = "T2"'; } >in
+  run -0 --separate-stderr track 12:01:10 <in
+  [ "$output" = "$(cat in)" ] && [ -z "$stderr" ]
+  # In one run, without the ledger's help.
+  { progress 10:00 '.task_id = "T3"'; progress 10:29 '.task_id = "T3"'; progress 10:59 '.task_id = "T3"'; } >in
+  run -0 --separate-stderr amp-validate -s "$AMP_STATE" -e - in
+  jq -se 'map(.line) == [2]' <<<"$stderr"
+}
+
 @test "AOP: a failure that may pass is tried again, another one is a dead letter" {
   { task; failed E_TIMEOUT; } | track 12:00:00 >/dev/null
   [ -z "$(sweep 12:00:00 --retries 9)" ]
@@ -170,6 +226,21 @@ E_MALFORMED_RESPONSE execution_summary.summary" ]
     track 12:00:00 >/dev/null
   sweep 12:00:00 >/dev/null
   amp-ack dead list --json | jq -e '.id == "S/TASK-002/1" and .code == "E_PERMISSION_DENIED"'
+}
+
+@test "AOP: on_failure: RETRY is one more attempt without max_retries, ABORT_SESSION none with them" {
+  attempts() {
+    rm -rf state
+    { task "del(.execution_policy.max_retries) | .execution_policy.retry_backoff_seconds = [0] | $1"; failed E_PROCESS_CRASH; } |
+      track 12:00:00 >/dev/null
+    for at in 12:00:01 12:00:02 12:30:00; do sweep $at --retries 9; done | jq -r '.task.attempt // empty' | sort -u | paste -sd,
+  }
+  [ "$(attempts .)" = "" ]
+  [ "$(attempts '.execution_policy.on_failure = "REPORT_AND_CONTINUE"')" = "" ]
+  [ "$(attempts '.execution_policy.on_failure = "RETRY"')" = 2 ]
+  [ "$(attempts '.execution_policy += {on_failure: "RETRY", max_retries: 0}')" = "" ]
+  [ "$(attempts '.execution_policy += {on_failure: "REPORT_AND_CONTINUE", max_retries: 1}')" = 2 ]
+  [ "$(attempts '.execution_policy += {on_failure: "ABORT_SESSION", max_retries: 1}')" = "" ]
 }
 
 @test "AOP: the same attempt in other words passes with a word" {

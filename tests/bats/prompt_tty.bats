@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # hitl-prompt on a terminal: what is shown, what is typed, and what happens to the terminal meanwhile. All tests use one
 # tmux server; each has a session, or two.
+# long
 
 # The state of all tests: a task whose work was rejected, with a question of the coordinator, and its messages.
 setup_file() {

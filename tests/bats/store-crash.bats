@@ -1,4 +1,5 @@
 # The store under kill -9, failing disks and power loss: what was acknowledged is there afterwards.
+# plain
 
 load lib
 load messages

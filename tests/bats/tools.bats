@@ -42,7 +42,10 @@ setup_file() {
       tool = substr($1, 2)
       form = tool ($2 == "" ? "" : " " $2)
       split($2, word, " ")
-      print form "\t" tool "\t" $2 "\t" page[tool ($2 == "" ? "" : "-" word[1])] >(d "/forms")
+      both = tool "-" $2 # a verb of two words may have a page of its own
+      gsub(/ /, "-", both)
+      if ($2 == "" || !(both in page)) both = tool ($2 == "" ? "" : "-" word[1])
+      print form "\t" tool "\t" $2 "\t" page[both] >(d "/forms")
       help = 0
       next
     }
@@ -452,7 +455,7 @@ amp-route --ruote x|unknown option --ruote (did you mean '--route'?)
 amp-validate --extra|unknown option --extra (did you mean '--extract'?)
 task-dispatch nwe --branch x|unknown verb 'nwe' (did you mean 'new'?)
 task-dispatch run claude|run: unexpected operand 'claude': the agent's command follows --exec
-task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, open, cancel, land, coordinate, run, review, activity, activity purge, handoff, handoff request, handoff pending, handoff accept, handoff reject, handoff complete, submit, status, queue, queue show, queue rank, queue accounts, override, preempt, work, shutdown, aof, aof poll, aof end, aof new, verify, export
+task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, open, cancel, land, coordinate, run, review, activity, handoff, submit, status, queue, override, preempt, work, shutdown, session, aof, verify, export
 agent-registry lst|unknown verb 'lst' (did you mean 'list'?)
 worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override, run
 worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks install'?)

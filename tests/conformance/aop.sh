@@ -31,12 +31,28 @@ aop_effective() {
   fi
 }
 
+# Messages of which the last is checked against those before it, a RESPONSE against its TASK: CONTRACT
+aop_pair() {
+  jq -c '.input[:-1][]' <<<"$case" | amp-ack track --state "$dir/state" >/dev/null 2>"$dir/err" || {
+    fail "a message before the last is refused: $(cat "$dir/err")"
+    return
+  }
+  jq -c '.input[-1]' <<<"$case" >"$dir/in"
+  check_line --state "$dir/state" -p aop
+  case $1 in
+  "accept+"*) passes "${1#accept+}" ;;
+  accept*) passes ;;
+  E_*) refused aop "${1%%[!A-Z_]*}" ;;
+  *) fail "nothing here says what \"$1\" means for messages" ;;
+  esac
+}
+
 aop_case() {
   local contract value
   contract=$(jq -r '.contract // empty' <<<"$case")
   value=${contract##* }
-  given '.input | type == "array" and length > 1' && {
-    later "needs a state: a RESPONSE is held against its TASK"
+  given '.input | type == "array" and length > 1 and all(type == "object")' && {
+    aop_pair "$contract"
     return
   }
   aop_input >"$dir/in"

@@ -1,0 +1,84 @@
+#!/usr/bin/env bats
+# The executor of sessions under kill -9 at each of its steps: each TASK ends with one RESPONSE, whose work was recorded.
+# SESSION_ROUNDS=1000 for more kills (default: 8). # slow
+
+load lib
+load session
+
+setup_file() {
+  export SHIM=$AMP_BUILD/tests/fault/faildisk.so
+  [ -e "$SHIM" ]
+}
+
+setup() {
+  native "a preloaded shim must come first"
+  need jq
+  sessions
+  # A chain: a fallback, a refusal, work with a snapshot that fails, and what depends on nothing.
+  { task crash ".session.workflow_pattern = \"CHAIN\" | $(others CODEX part ALL_ERRORS)"
+    task good '.session.workflow_pattern = "CHAIN" | .task.inputs = [{type: "FILE", path: "none"}]'
+    task 'echo changed >kept.txt; exit 1' '.session.workflow_pattern = "CHAIN"
+      | .task.expected_outputs = [{type: "FILE", path: "kept.txt", description: "k",
+          rollback_snapshot: {enabled: true, snapshot_path: "kept.before", snapshot_strategy: "COPY"}}]'
+    task good '.session.workflow_pattern = "CHAIN"'; } >in
+}
+
+# begin: a new state and workspace.
+begin() {
+  rm -rf "$STATE" ws
+  mkdir -m 700 "$STATE"
+  mkdir ws
+  echo original >ws/kept.txt
+}
+
+# one_each FILE...: the RESPONSEs in the files; each TASK has one, which may have been written twice.
+one_each() {
+  cat "$@" | jq -c 'select(.message_type == "RESPONSE")' | sort -u >all.ndjson
+  [ "$(jq -r '"\(.task_id) \(.task_status.state) \(.task_status.final_signal) \(.error_details.error_code)"' all.ndjson | sort)" = \
+    "$(printf '%s\n' 'T-1 COMPLETED PARTIAL_SUCCESS null' 'T-2 FAILED FAILURE E_FILE_NOT_FOUND' \
+      'T-3 FAILED FAILURE E_PROCESS_CRASH' 'T-4 COMPLETED SUCCESS null')" ] || {
+    cat all.ndjson err.txt >&2
+    return 1
+  }
+}
+
+@test "kill -9 at each step: every TASK ends with exactly one RESPONSE" {
+  local n steps rounds=${SESSION_ROUNDS:-8} seed=${SESSION_SEED:-$RANDOM}
+  begin
+  AMP_FAULT_COUNT=$PWD/steps AMP_FAULT_ROOT=$STATE AMP_FAULT=step:0:KILL LD_PRELOAD=$SHIM session_run <in || true
+  steps=$(cat steps)
+  [ "$steps" -gt 40 ]
+  one_each out.ndjson
+  [ "$(cat ws/kept.txt)" = original ]
+  echo "# $steps steps, seed $seed" >&3
+  RANDOM=$seed
+  for ((n = 0; n < rounds; n++)); do
+    local at=$((rounds >= steps && n < steps ? n + 1 : (RANDOM << 15 | RANDOM) % steps + 1))
+    begin
+    : >out.ndjson
+    AMP_FAULT_ROOT=$STATE AMP_FAULT=step:$at:KILL LD_PRELOAD=$SHIM session_run <in 2>/dev/null || true
+    mv out.ndjson first.ndjson
+    session_run <in || true
+    one_each first.ndjson out.ndjson || fail "killed at step $at of $steps"
+    [ "$(cat ws/kept.txt)" = original ] || fail "killed at step $at of $steps: $(cat ws/kept.txt)"
+  done
+}
+
+@test "what a killed run left in a file with a snapshot is undone before the next one" {
+  begin
+  TASKS=0
+  task 'cat kept.txt >>seen.txt; echo half >kept.txt; [ -e second ] || { touch started; sleep 30; }' \
+    '.task.expected_outputs = [{type: "FILE", path: "kept.txt", description: "k", rollback_snapshot: {enabled: true}}]' >in
+  task-dispatch run --state "$STATE" --config amp.json --protocol aop <in >out.ndjson 2>err.txt 3>&- &
+  local pid=$!
+  wait_until 10 test -e ws/started
+  kill -9 $pid
+  wait $pid || true
+  touch ws/second
+  session_run </dev/null
+  ended T-1 COMPLETED SUCCESS
+  [ "$(cat ws/seen.txt)" = "original
+original" ]
+  [ "$(cat ws/kept.txt)" = half ]
+  ! grep -q ROLLBACK_INITIATED out.ndjson
+}
