@@ -218,8 +218,14 @@ SH
   set -eu
   message=$1 shim=$2 rounds=$3 D=$PWD/data k=0 steps=0
   router() { task-dispatch aof "$@" --data-dir "$D"; }
+  # killed STEP [VERB]: 137 at that step; 0 if it ends before.
+  killed() {
+    local status=0
+    AMP_FAULT_ROOT=$D AMP_FAULT=step:$1:KILL LD_PRELOAD=$shim router "${@:2}" >/dev/null 2>&1 || status=$?
+    echo $status
+  }
   fresh() {
-    umount "$D/tasks/done" 2>/dev/null || true
+    ! mountpoint -q "$D/tasks/done" || umount "$D/tasks/done"
     rm -rf "$D"
     cp -a before "$D"
     mount -t tmpfs tmpfs "$D/tasks/done"
@@ -230,8 +236,8 @@ SH
   for ((i = 0; i < rounds; i++)); do
     k=$(((i * steps / (rounds < steps ? rounds : steps) + 7) % steps + 1))
     fresh
-    AMP_FAULT_ROOT=$D AMP_FAULT=step:$k:KILL LD_PRELOAD=$shim router <"$message" >/dev/null 2>&1 || true
-    AMP_FAULT_ROOT=$D AMP_FAULT=step:$((i % 9 + 1)):KILL LD_PRELOAD=$shim router poll >/dev/null 2>&1 || true
+    [ "$(killed $k <"$message")" = 137 ]
+    [[ "$(killed $((i % 9 + 1)) poll)" = @(0|137) ]]
     router poll >/dev/null
     [ -e "$D/tasks/done/TASK-2026-02-09-001.md" ] || router <"$message" >/dev/null
     ls -A "$D/tasks/done" "$D/tasks/in-progress" | grep -e 001 -e '^[.]' | tr '\n' ' '

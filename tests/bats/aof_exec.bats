@@ -75,7 +75,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   wait_until 20 grep -q lease.renewed "$D/events.ndjson"
   grep -qE '^  renewCount: [1-9]' "$D/tasks/in-progress/$T-001.md"
   kill -TERM $!
-  wait $! || true
+  ends 130 wait $!
   [ "$(at $T-001)" = ready ]
   grep -q '"type":"dispatch.error".*"reason":"stopped"' "$D/events.ndjson"
   run -1 grep lease: "$D/tasks/ready/$T-001.md"
@@ -148,7 +148,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   echo >go
   wait_until 20 test -e "$D/tasks/review/$T-002.md"
   kill -TERM $poller
-  wait $poller || [ $? -eq 130 ]
+  ends 130 wait $poller
   head -n 1 out | grep -q '"type":"system.startup"'
   tail -n 1 out | grep -q '"type":"system.shutdown"'
   diff out "$D/events.ndjson"
@@ -161,7 +161,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   poller=$!
   wait_until 20 test -s pids
   kill -9 $poller
-  wait $poller || true
+  ends 137 wait $poller
   wait_until 10 gone "$(cat pids)"
   [ "$(at $T-001)" = in-progress ]
   retried() { aof_poll --unconfined --heartbeat 300ms --exec ./agent >>out && [ "$(at $T-001)" = "done" ]; }

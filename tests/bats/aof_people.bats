@@ -100,7 +100,7 @@ waiting() { find "$D/.amp/notices" -type f 2>/dev/null | wc -l; }
   task in-progress $T-003 "lease: {agent: ann}"
   report $T-003 ann needs_review | aof --ask >asked
   update $T-003 ann '"status":"done"' | aof --ask >>asked
-  hitl-prompt -s state2 --operator ada --answer /dev/null <asked >answers 2>err || true
+  hitl-prompt -s state2 --operator ada --answer /dev/null <asked >answers 2>err
   [ "$(hitl-prompt list -s state2 --json 2>/dev/null | wc -l)" -eq 0 ]
 }
 

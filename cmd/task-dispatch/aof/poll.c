@@ -362,6 +362,8 @@ int aof_poll(int argc, char **argv)
     int rc = aof_router_open(false, &r, &err);
     if (rc == 0)
         rc = command.n > 0 || url ? executor_run(r, &err) : polls_run(r, &err);
+    if (rc == 0 && amp_stop)
+        rc = amp_fail(&err, AMP_INTERRUPTED, "interrupted", "interrupted");
     aof_router_close(r);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }
