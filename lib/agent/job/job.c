@@ -7,8 +7,6 @@
 #include "agent/job/job.h"
 #include "json/record.h"
 
-#define KIND "job"
-
 struct stored {
     const char *consumer, *agent, *task, *msg_id;
     int64_t attempts, breaks, next, until_ms, taken_ms, frame;
@@ -58,9 +56,11 @@ static int job_read(const struct amp_store_rec *rec, struct amp_buf *mem, struct
         .keeps = raw->keeps,
     };
     if (amp_span_copy(amp_span_str(raw->msg_id), out->msg_id, sizeof out->msg_id) &&
+        amp_span_copy(amp_span_str(raw->task), out->task, sizeof out->task) &&
         amp_span_copy(amp_span_str(raw->start), out->start, sizeof out->start))
         return 0;
-    return amp_fail(err, AMP_DATAERR, "bad_record", "a job's record has no usable msg_id or start");
+    return amp_fail(err, AMP_DATAERR, "bad_record",
+                    "a job's record has no usable msg_id, task or start");
 }
 
 static int update_run(struct update *u, struct amp_store *s, const struct amp_job_ref *ref,
@@ -76,8 +76,8 @@ static int update_run(struct update *u, struct amp_store *s, const struct amp_jo
     amp_buf_init(&json, AMP_REC_MAX);
     u->mem = &mem;
     u->json = &json;
-    return amp_store_update(s, AMP_KEY(KIND, amp_span_str(ref->consumer), ref->msg_id), input, fn,
-                            u, outcome, err);
+    return amp_store_update(s, AMP_KEY(AMP_JOB_KIND, amp_span_str(ref->consumer), ref->msg_id),
+                            input, fn, u, outcome, err);
 }
 
 static int job_carry(struct amp_job *b, const struct amp_job_step *st,
@@ -201,87 +201,54 @@ int amp_job_find(struct amp_store *s, const struct amp_job_ref *ref, bool *found
     struct stored raw;
 
     amp_buf_init(&mem, AMP_REC_MAX);
-    if (amp_store_get(s, AMP_KEY(KIND, amp_span_str(ref->consumer), ref->msg_id), &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY(AMP_JOB_KIND, amp_span_str(ref->consumer), ref->msg_id), &rec,
+                      err) < 0)
         return -1;
     *found = rec.found;
     return rec.found ? job_read(&rec, &mem, &raw, out, err) : 0;
 }
 
+bool amp_job_ended(const struct amp_job *job)
+{
+    return amp_job_fsm.terminal & 1u << job->state;
+}
+
+int amp_job_read(const struct amp_store_rec *rec, struct amp_job *out, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct stored raw;
+
+    return job_read(rec, &mem, &raw, out, err);
+}
+
 struct search {
-    const struct amp_job_search *of;
-    int64_t wake_ms, open, rank;
+    const char *consumer;
     bool found;
-    struct amp_job best;
-    struct amp_buf *mem;
 };
-
-static bool is_skipped(const struct search *q, const char *id)
-{
-    for (int i = 0; q->of->skip && q->of->skip[i]; i++)
-        if (!strcmp(q->of->skip[i], id))
-            return true;
-    return false;
-}
-
-static bool is_earlier(const struct amp_job *a, const struct amp_job *b)
-{
-    if (a->taken_ms != b->taken_ms)
-        return a->taken_ms < b->taken_ms;
-    return a->frame != b->frame ? a->frame < b->frame : strcmp(a->msg_id, b->msg_id) < 0;
-}
-
-static bool is_before(const struct search *q, const struct amp_job *b, int64_t rank)
-{
-    if (!q->found || rank != q->rank)
-        return !q->found || rank < q->rank;
-    return is_earlier(b, &q->best);
-}
 
 static int on_job(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                   struct amp_error *err)
 {
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
     struct search *q = ctx;
-    struct amp_job b;
+    struct amp_job job;
     struct stored raw;
-    int64_t rank = 0;
 
-    if (job_read(rec, q->mem, &raw, &b, err) < 0)
+    (void)id;
+    if (job_read(rec, &mem, &raw, &job, err) < 0)
         return -1;
-    if (strcmp(raw.consumer, q->of->consumer))
-        return 0;
-    q->open++;
-    if (is_skipped(q, b.msg_id))
-        return 0;
-    if (b.state == AMP_JOB_PARKED && b.until_ms > q->of->now_ms) {
-        if (!q->wake_ms || b.until_ms < q->wake_ms)
-            q->wake_ms = b.until_ms;
-        return 0;
-    }
-    if (q->of->rank && q->of->rank(q->of->ctx, b.msg_id, raw.task, &rank, err) < 0)
-        return -1;
-    if (is_before(q, &b, rank)) {
-        q->found = true;
-        q->best = b;
-        q->rank = rank;
-    }
-    return 0;
+    q->found = strcmp(raw.consumer, q->consumer) == 0;
+    return q->found;
 }
 
-int amp_job_next(struct amp_store *s, const struct amp_job_search *search, bool *found,
-                 struct amp_job *out, int64_t *wake_ms, int64_t *open, struct amp_error *err)
+int amp_job_any(struct amp_store *s, const char *consumer, bool *any, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0};
-    struct search q = {.of = search, .mem = &mem};
-    static const uint8_t live[] = {AMP_JOB_QUEUED, AMP_JOB_RUNNING, AMP_JOB_PARKED};
+    struct search q = {.consumer = consumer};
 
-    amp_buf_init(&mem, AMP_REC_MAX);
-    for (size_t i = 0; i < sizeof live; i++)
-        if (amp_store_each(s, KIND, amp_job_fsm.states[live[i]].name, on_job, &q, err) < 0)
+    for (uint8_t state = 0; state < amp_job_fsm.n_states && !q.found; state++)
+        if (!(amp_job_fsm.terminal & 1u << state) &&
+            amp_store_each(s, AMP_JOB_KIND, amp_job_fsm.states[state].name, on_job, &q, err) < 0)
             return -1;
-    *found = q.found;
-    if (q.found)
-        *out = q.best;
-    *wake_ms = q.wake_ms;
-    *open = q.open;
+    *any = q.found;
     return 0;
 }

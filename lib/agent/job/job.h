@@ -44,9 +44,10 @@ AMP_FSM_ENUMS(AMP_JOB);
 extern const struct amp_fsm amp_job_fsm;
 
 #define AMP_JOB_EMITS 8
+#define AMP_JOB_KIND  "job" /* of the records in the store */
 
 struct amp_job {
-    char msg_id[256];
+    char msg_id[256], task[256];
     uint8_t state;
     int64_t attempts; /* of the current subtask */
     int64_t breaks;   /* crashes, kills and timeouts among them */
@@ -98,20 +99,11 @@ int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_
 int amp_job_find(struct amp_store *s, const struct amp_job_ref *ref, bool *found,
                  struct amp_job *out, struct amp_error *err);
 
-/* The consumer's next unfinished job: the one with the lowest rank, of these the earliest taken,
- * that no longer waits at now_ms and whose id is not in `skip` (NULL-terminated, may be NULL).
- * *found is false if none is ready; *wake_ms is then the time of the next one (0: none waits).
- * *open is the number of unfinished jobs. */
-struct amp_job_search {
-    const char *consumer;
-    const char *const *skip;
-    int64_t now_ms;
-    /* NULL: all have the same rank. */
-    int (*rank)(void *ctx, const char *msg_id, const char *task, int64_t *rank,
-                struct amp_error *err);
-    void *ctx;
-};
-int amp_job_next(struct amp_store *s, const struct amp_job_search *search, bool *found,
-                 struct amp_job *out, int64_t *wake_ms, int64_t *open, struct amp_error *err);
+/* Whether it was answered, or given up. */
+bool amp_job_ended(const struct amp_job *job);
+/* Reads a record of a job. */
+int amp_job_read(const struct amp_store_rec *rec, struct amp_job *out, struct amp_error *err);
+/* Whether the consumer has unfinished jobs. agent/job/order.h has their order. */
+int amp_job_any(struct amp_store *s, const char *consumer, bool *any, struct amp_error *err);
 
 #endif

@@ -66,11 +66,6 @@ static int job_take(struct amp_slot *slot, const struct amp_view *v, struct amp_
                : amp_job_find(slot->w.store, &t.ref, &found, job, err);
 }
 
-static bool job_ended(const struct amp_job *job)
-{
-    return amp_job_fsm.terminal & 1u << job->state;
-}
-
 static bool slot_is_stopping(const struct amp_slot *slot)
 {
     return slot->w.ask.what || slot->stop;
@@ -139,7 +134,7 @@ static int dispatch_work(struct amp_slot *slot, const struct amp_view *v,
     w->ctx = ctx;
     if (job_take(slot, v, &job, err) < 0)
         return -1;
-    while (!job_ended(&job)) {
+    while (!amp_job_ended(&job)) {
         if (job.state == AMP_JOB_PARKED && job.until_ms > amp_now_ms())
             break;
         struct amp_job_step wake = {.event = AMP_JOB_EV_WAKE};

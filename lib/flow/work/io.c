@@ -16,15 +16,12 @@
 /* 1: there are jobs or unsent lines of earlier runs, 0: none, -1: failure. */
 static int has_work(struct amp_worker *w, struct amp_error *err)
 {
-    bool found, unsent;
-    struct amp_job job;
-    int64_t wake, open;
+    bool any, unsent;
 
-    const struct amp_job_search search = {.consumer = w->opt->consumer, .now_ms = amp_now_ms()};
-    if (amp_job_next(w->store, &search, &found, &job, &wake, &open, err) ||
+    if (amp_job_any(w->store, w->opt->consumer, &any, err) < 0 ||
         amp_outbox_any(w->store, w->opt->consumer, &unsent, err))
         return -1;
-    return found || wake || open || unsent;
+    return any || unsent;
 }
 
 /* Opens the output. If the input ends before the output has a reader, and there is no earlier work,

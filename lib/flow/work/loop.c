@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "agent/job/order.h"
 #include "agent/work.h"
 #include "flow/identity/identity.h"
 #include "flow/suspend.h"
@@ -19,7 +20,6 @@
 #include "task/task.h"
 
 #define LINE_MAX_BYTES (32u << 20)
-#define WAITING_MAX    1024 /* suspended jobs that are skipped at a time */
 
 /* An acknowledgement or a nack of a sent message. */
 static int ack_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
@@ -225,14 +225,26 @@ int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_
     return 0;
 }
 
-/* What amp_job_next returned, and the suspended jobs that it skips. */
+/* The worker's jobs; held are those that wait, such as for the end of a suspension. */
 struct queue {
-    int64_t wake_ms, open;
-    char held[WAITING_MAX][256];
-    const char *skip[WAITING_MAX + 1];
-    int n_skip;
-    uint64_t writes; /* of the log, that the skipped jobs were tried after */
+    struct amp_job_order *order;
+    int64_t wake_ms;
+    uint64_t writes; /* of the log, that the held jobs were tried after */
 };
+
+static void queue_release(struct queue *q)
+{
+    amp_job_order_close(q->order);
+}
+
+static int queue_open(struct amp_worker *w, struct queue *q, struct amp_error *err)
+{
+    const struct amp_job_order_options opt = {.consumer = w->opt->consumer,
+                                              .rank = w->role->rank,
+                                              .ranked_by = w->role->ranked_by,
+                                              .ctx = w};
+    return amp_job_order_open(&q->order, w->store, &opt, err);
+}
 
 /* 1: worked on a job, 0: no job is ready, -1: failure. */
 static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err)
@@ -241,13 +253,7 @@ static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err
     struct amp_job job;
     struct amp_view v;
 
-    q->skip[q->n_skip] = NULL;
-    const struct amp_job_search search = {.consumer = w->opt->consumer,
-                                          .skip = q->skip,
-                                          .now_ms = amp_now_ms(),
-                                          .rank = w->role->rank,
-                                          .ctx = w};
-    if (amp_job_next(w->store, &search, &found, &job, &q->wake_ms, &q->open, err) < 0)
+    if (amp_job_order_next(q->order, amp_now_ms(), &found, &job, &q->wake_ms, err) < 0)
         return -1;
     if (!found)
         return 0;
@@ -261,13 +267,8 @@ static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err
     int rc = w->role->work(w, &job, &v, err);
     w->task = NULL;
     w->halted = w->paused = false;
-    if (rc == 1 && q->n_skip == WAITING_MAX) /* until another process changes the state */
-        return 0;
-    if (rc == 1) {
-        snprintf(q->held[q->n_skip], sizeof q->held[0], "%s", job.msg_id);
-        q->skip[q->n_skip] = q->held[q->n_skip];
-        q->n_skip++;
-    }
+    if (rc == 1 && amp_job_order_hold(q->order, job.msg_id, err) < 0)
+        return -1;
     return rc < 0 ? -1 : 1;
 }
 
@@ -290,14 +291,14 @@ static int jobs_ended(struct amp_worker *w, const struct queue *q, struct amp_er
 {
     if (!w->io->ended || q->wake_ms)
         return 0;
-    if (!q->open)
+    long long open = (long long)amp_job_order_count(q->order);
+    if (open == 0)
         return 1;
     if (suspensions_look(w, err) < 0)
         return -1;
     if (w->pauses.now.n_v > 0 || w->pauses.writes != q->writes)
         return 0;
-    w->opt->note("%lld %s kept until %s", (long long)q->open,
-                 q->open == 1 ? "message is" : "messages are",
+    w->opt->note("%lld %s kept until %s", open, open == 1 ? "message is" : "messages are",
                  w->asks ? "a person decides" : "a suspension is lifted");
     w->status = amp_status_worse(w->status, AMP_TEMPFAIL);
     return 1;
@@ -305,15 +306,18 @@ static int jobs_ended(struct amp_worker *w, const struct queue *q, struct amp_er
 
 static int jobs_loop(struct amp_worker *w, struct amp_error *err)
 {
-    struct queue q = {0};
+    AMP_CLEANUP(queue_release) struct queue q = {0};
 
+    if (queue_open(w, &q, err) < 0)
+        return -1;
     while (!*w->opt->stop) {
         if (amp_worker_turn(w, NULL, 0, 0, err) < 0)
             return -1;
         if (amp_pause_watch_due(&w->pauses) && suspensions_look(w, err) < 0)
             return -1;
         if (q.writes != w->pauses.writes) {
-            q.n_skip = 0;
+            if (amp_job_order_free_held(q.order, err) < 0)
+                return -1;
             w->asks = false;
         }
         q.writes = w->pauses.writes;
@@ -326,7 +330,7 @@ static int jobs_loop(struct amp_worker *w, struct amp_error *err)
             continue;
         if ((rc = jobs_ended(w, &q, err)) != 0)
             return rc < 0 ? -1 : 0;
-        w->waits = q.n_skip > 0;
+        w->waits = amp_job_order_held(q.order) > 0;
         rc = amp_worker_turn(w, NULL, 0, idle_ms(&q), err);
         w->waits = false;
         if (rc < 0)

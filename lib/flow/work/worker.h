@@ -121,9 +121,11 @@ struct amp_worker_role {
                  struct amp_error *err);
     /* Sees a valid message of others before it is passed on; may be NULL. */
     int (*seen)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
-    /* The order of its jobs, see amp_job_next; ctx is the worker. NULL: that of their arrival. */
-    int (*rank)(void *ctx, const char *msg_id, const char *task, int64_t *rank,
-                struct amp_error *err);
+    /* The order of its jobs, see agent/job/order.h; ctx is the worker. NULL: that of their arrival.
+     */
+    int (*rank)(void *ctx, const char *msg_id, const char *task, char key[AMP_KEY_MAX],
+                int64_t *rank, struct amp_error *err);
+    const char *ranked_by;
     bool in_sessions; /* it takes work of a protocol with sessions, whose messages have no ids: they
                          get the name of their work */
 };

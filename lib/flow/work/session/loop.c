@@ -16,7 +16,7 @@
 #include "protocol/compose/json.h"
 #include "protocol/terms.h"
 
-enum { TASK_TEXT_MAX = 64 << 20 };
+enum { TASK_TEXT_MAX = 64 << 20, NAME_DIGEST = 33 };
 
 bool amp_session_is_task(const struct amp_view *v)
 {
@@ -26,18 +26,17 @@ bool amp_session_is_task(const struct amp_view *v)
 /* ---- a TASK ---- */
 
 /* A short name for a text that may not be a part of a path. */
-static void name_digest(struct amp_span text, char out[17])
+static void name_digest(struct amp_span text, char out[NAME_DIGEST])
 {
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < text.n; i++)
-        h = (h ^ (unsigned char)text.p[i]) * 1099511628211u;
-    snprintf(out, 17, "%016llx", (unsigned long long)h);
+    char hex[AMP_SHA256_MAX];
+    amp_sha256_hex(text, hex);
+    snprintf(out, NAME_DIGEST, "%.32s", hex);
 }
 
 static int tasking_init(struct amp_tasking *t, struct amp_error *err)
 {
     const struct amp_view *v = t->v;
-    char digest[17];
+    char digest[NAME_DIGEST];
     amp_buf_init(&t->message, TASK_TEXT_MAX);
     amp_buf_init(&t->response, TASK_TEXT_MAX);
     amp_buf_init(&t->of.criteria, 1024);
@@ -262,9 +261,7 @@ static int task_answer(struct amp_tasking *t, struct amp_error *err)
 /* A failure that is of the TASK is its outcome. 1: it is not. */
 static int failure_judge(struct amp_tasking *t, const struct amp_error *why, const char *state)
 {
-    if (why->status == AMP_NO && strncmp(why->code, "E_", 2) == 0)
-        amp_tasking_end(t, state, why->code, "%s", why->what);
-    else if (strcmp(why->code, "branch_violation") == 0)
+    if (strcmp(why->code, "branch_violation") == 0)
         amp_tasking_end(t, state, "E_PERMISSION_DENIED", "%s", why->what);
     else if (strncmp(why->code, "E_", 2) == 0)
         amp_tasking_end(t, state, why->code, "%s", why->what);
@@ -389,17 +386,20 @@ static struct amp_span session_in(const char *name, const char *task)
     return (struct amp_span){name, fits ? n - len - 1 : 0};
 }
 
-static int role_rank(void *ctx, const char *name, const char *task, int64_t *rank,
-                     struct amp_error *err)
+static int role_rank(void *ctx, const char *name, const char *task, char key[AMP_KEY_MAX],
+                     int64_t *rank, struct amp_error *err)
 {
     static const char *const words[] = {"CRITICAL", "HIGH", "NORMAL", "LOW"};
     struct amp_worker *w = ctx;
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
     struct amp_session_task rec;
-    struct amp_span session = session_in(name, task);
+    struct amp_span session = session_in(name, task), text;
+    const struct amp_key by = AMP_KEY(AMP_SESSION_TASK_KIND, session, amp_span_str(task));
     *rank = 2;
     if (session.n == 0 || !*task)
         return 0;
+    if (amp_key_text(&by, key, &text, err) < 0)
+        return -1;
     int found = amp_session_task_find(w->store, session, amp_span_str(task), &mem, &rec, err);
     for (int i = 0; found > 0 && i < 4; i++)
         if (amp_span_is(rec.priority, words[i]))
@@ -513,6 +513,7 @@ const struct amp_worker_role amp_session_role = {.ours = role_ours,
                                                  .taken = role_taken,
                                                  .seen = role_seen,
                                                  .rank = role_rank,
+                                                 .ranked_by = AMP_SESSION_TASK_KIND,
                                                  .work = role_work,
                                                  .in_sessions = true};
 
