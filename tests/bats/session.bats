@@ -16,7 +16,7 @@ setup() {
   ended T-1 COMPLETED SUCCESS
   [ "$(response T-1 .session_id .agent .execution_summary.summary .execution_summary.actions .timing.retries_attempted)" = \
     '["S-1",{"name":"Emma","provider":"CODEX","model":"good"},"Done.",["a"],0]' ]
-  [ -s ws/calls.txt ]
+  [ "$(cat ws/calls.txt)" = "good balanced" ]
   amp-validate --protocol aop <out.ndjson >valid.ndjson
   cmp out.ndjson valid.ndjson
   # The same TASK again gets no second RESPONSE; another one with its name is refused.
@@ -102,9 +102,12 @@ setup() {
     task 'printf "\\0\\n{\\n" >$AMP_CONTROL; answer SUCCESS'
     task 'rm -rf ./* "$(dirname "$AMP_RESULT")"/* 2>/dev/null; exit 0'
     task 'jq -nc "{completion_status: \"complete\", execution_summary: {summary: \"s\", actions: [\"a\"]}, agent: {name: \"Eve\"}, cost_tracking: {actual_cost_usd: 1e300}}" >$AMP_RESULT'
-    task good; } >in
+    task good
+    # What is said of a run is what its own command printed.
+    task "cd \"\$(dirname \"\$AMP_RESULT\")\"; rm stdout; ln -s $PWD/secret stdout; echo '{\"completion_status\":\"complete\",\"execution_summary\":{\"actions\":[\"a\"]}}' >\$AMP_RESULT"; } >in
+  echo a-secret-of-the-person >secret
   session_run <in
-  [ "$(jq -c 'select(.message_type == "RESPONSE")' out.ndjson | wc -l)" = 11 ]
+  [ "$(jq -c 'select(.message_type == "RESPONSE")' out.ndjson | wc -l)" = 12 ]
   amp-validate --protocol aop <out.ndjson >valid.ndjson
   cmp out.ndjson valid.ndjson
   ended T-1 FAILED FAILURE E_PROCESS_CRASH
@@ -116,6 +119,8 @@ setup() {
   ended T-8 COMPLETED SUCCESS
   [ "$(response T-10 .agent.name)" = '["Emma"]' ]
   ended T-11 COMPLETED SUCCESS
+  ended T-12 FAILED FAILURE E_MALFORMED_RESPONSE
+  [ "$(grep -c a-secret out.ndjson)" = 0 ]
 }
 
 @test "after an error the models take turns by their triggers" {
@@ -146,7 +151,8 @@ setup() {
 
 @test "the time limit: guard rails first, the worker's if there is none, a warning if it does not end the work" {
   { task slow '.guard_rails.timeout_seconds = 1 | .execution_policy.timeout_seconds = 60'
-    task late '.execution_policy = {timeout_seconds: 1, auto_terminate_on_timeout: false}'
+    task late '.execution_policy = {timeout_seconds: 1, auto_terminate_on_timeout: false} | .task.expected_outputs = [
+      {type: "FILE", path: "calls.txt", description: "c", validation: {command: "sleep 1.2", expects: "EXIT_CODE_0"}}]'
     task slow; } >in
   session_run --timeout 300ms <in
   ended T-1 FAILED FAILURE E_TIMEOUT
@@ -154,6 +160,7 @@ setup() {
   ended T-2 COMPLETED SUCCESS
   [[ $(response T-2 .execution_summary.warnings) == *E_TIMEOUT*auto_terminate_on_timeout* ]]
   ended T-3 FAILED FAILURE E_TIMEOUT
+  [[ $(response T-3 .error_details.message) == *"0.3 s (--timeout)"* ]]
 }
 
 @test "TASKs that wait are begun by their priority, also one that was changed" {
@@ -198,7 +205,8 @@ setup() {
     task good '.orchestration_metadata.tags = ["x" * 5000]'
     task good | sed 's/Do it/Do\\u0000it/'
     task 'mkfifo pipe' '.task.expected_outputs = [{type: "FILE", path: "pipe", description: "n"}]'
-    task 'ln -s /etc/passwd users' '.task.expected_outputs = [{type: "FILE", path: "users", description: "n"}]'; } >in
+    task 'ln -s /etc/passwd users' '.task.expected_outputs = [{type: "FILE", path: "users", description: "n"}]'
+    task good '.task.environment.workspace_root += "/." * 3000 + "/none"'; } >in
   ends 1 session_run <in
   ended T-1 COMPLETED SUCCESS
   printf '%s\n' AMP_CATEGORY=ANALYSIS AMP_COMPLEXITY=LOW AMP_MODEL=env AMP_PHASE= AMP_PROFILE=fast AMP_PROVIDER=CODEX AMP_ROLE=specialist AMP_SHELL=powershell AMP_TAGS=A,B "AMP_WORKSPACE=$WS/sub" |
@@ -217,6 +225,9 @@ setup() {
   [ "$(jq -r 'select(.event == "VERSION_FALLBACK") | .task_id' out.ndjson)" = T-9 ]
   ended T-9 FAILED FAILURE E_UNKNOWN
   ended T-10 FAILED FAILURE E_UNKNOWN
+  # It is not cut to a directory that exists.
+  ended T-11 FAILED FAILURE E_PERMISSION_DENIED
+  [[ $(response T-11 .error_details.message) == *"has more than 4095 bytes"* ]]
 }
 
 @test "a confined command in a workspace that has the state directory in it sees its own attempt only" {

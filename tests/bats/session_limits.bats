@@ -72,7 +72,7 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
 }
 
 @test "budgets: over all models and phases, to the last token; then the command is ended" {
-  local slow="sleep 20"
+  local slow="sleep 20" cost='echo "{\"completion_status\":\"complete\",\"execution_summary\":{\"summary\":\"said before\",\"actions\":[\"a\"]},\"cost_tracking\":{\"actual_cost_usd\":0.25,\"tokens_input\":3,\"tokens_output\":4}}" >$AMP_RESULT'
   { task "$SAY $(usage 600 400 0.5); sleep 0.2" '.task.budgets = {max_tokens: 1000, max_cost_usd: 0.5}'
     task "$SAY $(usage 600 401 0.1); $slow" '.task.budgets = {max_tokens: 1000}'
     task "$SAY $(usage 1 1 0.51); $slow" '.task.budgets = {max_cost_usd: 0.6} | .task.constraints.max_cost_usd = 0.5'
@@ -84,9 +84,11 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
     task 'echo "{\"task_status\":{\"state\":\"COMPLETED\",\"final_signal\":\"SUCCESS\"},\"execution_summary\":{\"summary\":\"s\",\"actions\":[\"a\"]},\"cost_tracking\":{\"estimated_cost_usd\":0.15,\"actual_cost_usd\":0.18,\"tokens_input\":12500,\"tokens_output\":3200,\"model_pricing_tier\":\"standard\"}}" >$AMP_RESULT' '.task.budgets = {max_cost_usd: 0.18}'
     task 'echo "{\"task_status\":{\"state\":\"COMPLETED\",\"final_signal\":\"SUCCESS\"},\"execution_summary\":{\"summary\":\"s\",\"actions\":[\"a\"]},\"cost_tracking\":{\"estimated_cost_usd\":0.15}}" >$AMP_RESULT' '.task.budgets = {max_cost_usd: 0.14}'
     task "$SAY $(usage 1 1 0.5000001); $slow" '.task.budgets = {max_cost_usd: 0.5}'
-    task "$SAY $(usage 1 1 0.29); sleep 0.2" '.task.budgets = {max_cost_usd: 0.29}'; } >in
+    task "$SAY $(usage 1 1 0.29); sleep 0.2" '.task.budgets = {max_cost_usd: 0.29}'
+    task "$cost; [ \$AMP_PHASE = A ] || { rm \$AMP_RESULT; kill -9 \$\$; }" '.phases = [{phase_id: "A", phase_order: 1, label: "l", objective: "o"}, {phase_id: "B", phase_order: 2, label: "l", objective: "o"}]'
+    task "$cost; [ -e later ] || { touch later; exit 75; }"; } >in
   local from=$SECONDS
-  session_run <in
+  session_run --pause 0 <in
   [ $((SECONDS - from)) -lt 35 ]
   ended T-1 COMPLETED SUCCESS
   [ "$(response T-1 .cost_tracking)" = '[{"tokens_input":600,"tokens_output":400,"actual_cost_usd":0.5}]' ]
@@ -110,6 +112,13 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
   # A part of a millionth counts as one.
   ended T-11 FAILED FAILURE E_COST_LIMIT_EXCEEDED
   ended T-12 COMPLETED SUCCESS
+  # The answer of a phase counts once, and is not that of a phase without one.
+  ended T-13 FAILED FAILURE E_PROCESS_CRASH
+  [ "$(response T-13 .cost_tracking)" = '[{"tokens_input":3,"tokens_output":4,"actual_cost_usd":0.25}]' ]
+  [[ $(response T-13 .execution_summary.summary) != *"said before"* ]]
+  # A run that asks to be repeated has used what its answer says.
+  ended T-14 COMPLETED SUCCESS
+  [ "$(response T-14 .cost_tracking.tokens_input .cost_tracking.actual_cost_usd)" = '[6,0.5]' ]
 }
 
 @test "budgets: what was used before kill -9 counts; and a pool has budgets of its own" {

@@ -181,6 +181,11 @@ int amp_work_log_read(const struct amp_attempt *a, int64_t now_ms, json_t *log,
     return 0;
 }
 
+int amp_attempt_output(const char *path, size_t max, struct amp_buf *out)
+{
+    return file_read(path, max, out, NULL) == 0 ? 0 : -1;
+}
+
 void amp_attempt_last_line(const char *path, char *out, size_t size)
 {
     AMP_BUF struct amp_buf b = {0};

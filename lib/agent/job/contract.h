@@ -112,6 +112,9 @@ int amp_attempt_end_processes(const struct amp_attempt_processes *of);
  * their number. */
 int amp_agent_end_leftovers(const char *state_dir, const char *agent);
 
+/* Reads a captured file of at most max bytes. The agent may have replaced it: a link is none. -1
+ * without an error: there is no such file. */
+int amp_attempt_output(const char *path, size_t max, struct amp_buf *out);
 /* The last non-empty line of a captured file, with '?' for control characters; "" if there is none.
  */
 void amp_attempt_last_line(const char *path, char *out, size_t size);

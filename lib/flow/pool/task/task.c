@@ -104,12 +104,12 @@ static int end_say(struct task *t, const struct amp_pool_outcome *out, struct am
                           .data = json_object_get(t->answer, "data")};
     const char *own = json_string_value(json_object_get(t->answer, "text"));
 
-    amp_buf_init(&text, TEXT_MAX + 1);
+    amp_buf_init(&text, TEXT_MAX + 65537);
     if (own)
         r.text = own;
     else if (out->end != AMP_POOL_DONE)
         r.text = out->why;
-    else if (amp_file_read(AT_FDCWD, t->of.files.out, TEXT_MAX, &text, NULL) == 0 && text.len)
+    else if (amp_attempt_output(t->of.files.out, TEXT_MAX, &text) == 0 && text.len)
         said = json_stringn(text.data, text.len); /* NULL if it is not UTF-8 */
     if (said)
         r.text = json_string_value(said);

@@ -7,22 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <amp/base/file.h>
+#include <amp/protocol/meaning.h>
 
 #include "flow/work/session/private.h"
-#include "protocol/codes/meanings.h"
 #include "protocol/compose/json.h"
 #include "json/text.h"
 
 enum { STATUS_UNAVAILABLE = 69, SUMMARY_MAX = 4000 };
 
-/* The code of an error that the agent reports, if the contract has it; else E_UNKNOWN. */
-static const char *code_known(const char *code)
+const char *amp_tasking_code(const struct amp_tasking *t, const char *code)
 {
-    for (const struct amp_meaning *m = amp_meanings_aop; m->code; m++)
+    for (const struct amp_meaning *m = amp_meanings(t->v->protocol); m->code; m++)
         if (strcmp(m->code, code) == 0 && strncmp(code, "E_", 2) == 0)
             return m->code;
-    return "E_UNKNOWN";
+    return NULL;
 }
 
 static bool is_own(const json_t *answer, const char *key, const char *expected)
@@ -82,9 +80,11 @@ static bool is_abort(const json_t *answer)
 static void failure_take(struct amp_tasking *t)
 {
     const json_t *e = json_object_get(t->answer, "error_details");
-    const char *code = amp_json_str(e, "error_code"), *known = code_known(code);
+    const char *code = amp_json_str(e, "error_code"), *known = amp_tasking_code(t, code);
     const char *text = amp_json_str(e, "message");
     bool critical = json_is_true(json_object_get(json_object_get(e, "extensions"), "x_critical"));
+    if (!known)
+        known = "E_UNKNOWN";
     if (!*text)
         text = amp_json_str(json_object_get(t->answer, "task_status"), "message");
     amp_tasking_fail(t, known, critical, "%s%s%.400s", strcmp(code, known) == 0 ? "" : code,
@@ -97,8 +97,6 @@ int amp_tasking_answer(struct amp_tasking *t, struct amp_error *err)
     struct amp_assignment *of = &t->of;
     char last[200] = "";
     struct amp_error why;
-    json_decref(t->answer);
-    t->answer = NULL;
     if (of->status == STATUS_UNAVAILABLE) {
         amp_attempt_last_line(of->files.err, last, sizeof last);
         amp_tasking_fail(t, "E_MODEL_UNAVAILABLE", false, "%s%s%s", of->why, *last ? ": " : "",
@@ -147,7 +145,7 @@ json_t *amp_tasking_summary(const struct amp_tasking *t)
     const char *own = amp_json_str(json_object_get(t->answer, "execution_summary"), "summary");
     if (own[strspn(own, " \t\r\n")])
         return json_string(own);
-    if (!*t->of.files.dir || amp_file_read(AT_FDCWD, t->of.files.out, most, &text, NULL) < 0)
+    if (!*t->of.files.dir || amp_attempt_output(t->of.files.out, most, &text) < 0)
         return NULL;
     while (text.len > 0 && strchr(" \t\r\n", text.data[text.len - 1]))
         text.len--;

@@ -99,19 +99,21 @@ int amp_tasking_emit(struct amp_tasking *t, struct amp_span line, struct amp_err
 /* ---- the time limit ---- */
 
 /* The TASK's; of a TASK without one the contract's default, or a shorter one of the worker. */
-static int64_t limit_ms(const struct amp_tasking *t)
+static int64_t limit_ms(const struct amp_tasking *t, const char **source)
 {
     int64_t s = t->policy.timeout_seconds.value, own = t->opt->worker.timeout_ms;
     int64_t ms = (s < LIMIT_SECONDS_MOST ? s : LIMIT_SECONDS_MOST) * 1000;
     bool given = t->policy.timeout_seconds.source != AMP_AOP_FROM_DEFAULT;
-    return !given && own > 0 && own < ms ? own : ms;
+    bool is_own = !given && own > 0 && own < ms;
+    *source = is_own ? "--timeout" : amp_aop_source_name(t->policy.timeout_seconds.source);
+    return is_own ? own : ms;
 }
 
 int amp_tasking_time(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *err)
 {
     int64_t left = t->limit_mono_ms - amp_mono_ms();
     const struct amp_session_voice v = amp_tasking_voice(t);
-    long long sec = (long long)limit_ms(t) / 1000;
+    const char *source;
     char text[160];
     if (t->limit_mono_ms == 0 || t->warned_of_time)
         return 0;
@@ -122,8 +124,8 @@ int amp_tasking_time(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *
     }
     t->warned_of_time = true;
     bool ends = t->policy.auto_terminate_on_timeout.value;
-    snprintf(text, sizeof text, "the time limit of %lld s (%s) has passed", sec,
-             amp_aop_source_name(t->policy.timeout_seconds.source));
+    double sec = (double)limit_ms(t, &source) / 1000;
+    snprintf(text, sizeof text, "the time limit of %.10g s (%s) has passed", sec, source);
     if (amp_session_guard(&v, t->v, AMP_SESSION_CHECK_TIMEOUT,
                           ends ? AMP_SESSION_FAIL : AMP_SESSION_WARN, text, "E_TIMEOUT", err) < 0)
         return -1;
@@ -155,6 +157,8 @@ static void run_reset(struct amp_tasking *t)
     amp_git_refs_release(&of->refs);
     amp_git_quarantine_release(&of->walls.quarantine);
     json_decref(of->words.log);
+    json_decref(t->answer);
+    t->answer = NULL;
     of->refs = (struct amp_git_refs){0};
     of->walls = (struct amp_walls){0};
     of->words = (struct amp_words){0};
@@ -294,6 +298,7 @@ int amp_tasking_stopped(struct amp_tasking *t, struct amp_error *err)
 static int end_judge(struct amp_tasking *t, struct amp_error *err)
 {
     struct amp_assignment *of = &t->of;
+    struct amp_error why;
     switch (of->end) {
     case AMP_END_DONE:
     case AMP_END_FAILED:
@@ -304,11 +309,14 @@ static int end_judge(struct amp_tasking *t, struct amp_error *err)
         else
             amp_tasking_fail(t, "E_MODEL_UNAVAILABLE", false, "%s", of->why);
         return 0;
-    case AMP_END_REPEAT:
+    case AMP_END_REPEAT: /* its answer may say what it used */
+        if (amp_answer_read(&of->files, "aop_result.json", &t->answer, &why) < 0)
+            t->answer = NULL;
+        break;
     case AMP_END_STOPPED:
         break;
     }
-    return run_leave(t, err);
+    return amp_spent_end(t, err) < 0 ? -1 : run_leave(t, err);
 }
 
 /* A failure of the preparation with a code of the contract is one of the run. */
@@ -493,7 +501,8 @@ static int branch_commit(struct amp_tasking *t, struct amp_error *err)
 static int model_work(struct amp_tasking *t, bool *abort, struct amp_error *err)
 {
     bool some = false;
-    int64_t limit = limit_ms(t);
+    const char *source;
+    int64_t limit = limit_ms(t, &source);
     t->limit_mono_ms = limit > 0 ? amp_mono_ms() + limit : 0;
     t->warned_of_time = false;
     int rc = amp_phases_run(t, abort, err);
@@ -523,6 +532,7 @@ static int model_run(struct amp_tasking *t, bool *abort, struct amp_error *err)
     t->failing = t->partial = false;
     t->outcome.state = NULL;
     amp_tasking_model_release(&t->model);
+    run_reset(t);
     if (amp_session_begun(&v, t->v, amp_span_str(provider), amp_span_str(name), after,
                           *after ? &used : NULL, err) < 0)
         return -1;

@@ -8,6 +8,9 @@
 #include "flow/work/session/private.h"
 #include "protocol/compose/json.h"
 
+#define MODEL   "{model}"
+#define PROFILE "{profile}"
+
 void amp_tasking_model_release(struct amp_tasking_model *m)
 {
     free(m->argv);
@@ -20,18 +23,16 @@ static json_t *argument_make(const char *text, const char *model, const char *pr
 {
     AMP_BUF struct amp_buf out = {.max = 1 << 20};
     while (*text) {
-        const char *by = NULL;
         size_t n = strcspn(text, "{");
         if (amp_buf_add(&out, text, n, NULL) < 0)
             return NULL;
         text += n;
-        if (strncmp(text, "{model}", 7) == 0)
-            by = model;
-        else if (strncmp(text, "{profile}", 9) == 0)
-            by = profile;
+        const char *by = strncmp(text, MODEL, strlen(MODEL)) == 0       ? model
+                         : strncmp(text, PROFILE, strlen(PROFILE)) == 0 ? profile
+                                                                        : NULL;
         if (by ? amp_buf_str(&out, by, NULL) < 0 : *text && amp_buf_add(&out, text, 1, NULL) < 0)
             return NULL;
-        text += by == NULL ? *text != '\0' : by == model ? 7 : 9;
+        text += by ? strcspn(text, "}") + 1 : *text != '\0';
     }
     return json_stringn(out.data ? out.data : "", out.len);
 }
@@ -82,9 +83,7 @@ int amp_tasking_model_find(const struct amp_tasking *t, const char *provider, co
         return amp_fail(err, AMP_NO, "E_MODEL_UNAVAILABLE",
                         "providers.%s.models does not list the model \"%.100s\"", provider, model);
     if (json_array_size(command) > 0)
-        return argv_make(command, model,
-                         amp_json_str(json_object_get(t->task, "target"), "execution_profile"), out,
-                         err);
+        return argv_make(command, model, amp_tasking_profile(t), out, err);
     if (t->opt->worker.argv)
         return 0;
     return amp_fail(err, AMP_NO, "E_MODEL_UNAVAILABLE",

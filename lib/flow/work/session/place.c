@@ -112,6 +112,7 @@ static int directory_find(const char *path, const char *root, char out[PATH_MAX]
                           struct amp_error *err)
 {
     struct stat st;
+    errno = 0;
     if (realpath(path, out) && stat(out, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
     if (errno == EACCES)
@@ -143,6 +144,11 @@ static int directory_check(const struct amp_tasking *t, struct amp_error *err)
 int amp_tasking_place(struct amp_tasking *t, struct amp_error *err)
 {
     char path[PATH_MAX];
+    const char *root = amp_json_str(
+        json_object_get(json_object_get(t->task, "task"), "environment"), "workspace_root");
+    if (strcmp(root, t->root) != 0)
+        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED",
+                        "the workspace %.100s… has more than %zu bytes", root, sizeof t->root - 1);
     bool mapped = workspace_map(t, path, sizeof path);
     if (mapped && *path != '/')
         return amp_fail(err, AMP_CONFIG, "bad_value",

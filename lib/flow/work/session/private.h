@@ -189,6 +189,8 @@ const char *amp_tasking_profile(const struct amp_tasking *t);
 /* After a run that ended by itself: reads the answer, and fails the run with what it reports, or
  * what is wrong with it. */
 int amp_tasking_answer(struct amp_tasking *t, struct amp_error *err);
+/* The code, if it is one of the contract's; else NULL. */
+const char *amp_tasking_code(const struct amp_tasking *t, const char *code);
 /* After the last run: the requirements of the guard rails, and the outcome. */
 int amp_tasking_conclude(struct amp_tasking *t, struct amp_error *err);
 /* The summary of the answer, or what the command printed. New reference; NULL: none. */

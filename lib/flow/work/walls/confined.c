@@ -115,8 +115,6 @@ int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct 
                                           .branch = k->branch,
                                           .base = k->base,
                                           .start = k->start};
-    if (!*k->repo)
-        return directory_make(k->files.dir, "home", k->walls.home, sizeof k->walls.home, err);
     if (amp_unfinished_record(w->state_dir, &record, k->walls.record, err) < 0 ||
         amp_git_quarantine_make(w->git, &spec, &k->walls.quarantine, err) < 0 ||
         cover_make(k, err) < 0 ||

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
-#include <amp/protocol/meaning.h>
 
 #include "flow/session/delegate.h"
 #include "flow/work/session/private.h"
@@ -46,14 +45,6 @@ static int action_add(struct amp_tasking *t, const json_t *in, struct amp_error 
                                                                             : 0;
 }
 
-static bool is_code(const struct amp_tasking *t, const char *code)
-{
-    for (const struct amp_meaning *m = amp_meanings(t->v->protocol); m->code; m++)
-        if (strcmp(m->code, code) == 0)
-            return true;
-    return false;
-}
-
 static int error_take(struct amp_tasking *t, const struct amp_control_line *l,
                       struct amp_error *err)
 {
@@ -61,7 +52,7 @@ static int error_take(struct amp_tasking *t, const struct amp_control_line *l,
     const json_t *critical = json_object_get(l->in, "critical");
     char text[700];
 
-    if (!is_code(t, code))
+    if (!amp_tasking_code(t, code))
         return line_refuse(t, l, "bad_value", "code is none of AOP's error taxonomy", err);
     if (json_array_size(t->errors) >= ERRORS_MOST)
         return line_refuse(t, l, "control_limit", "at most 100 errors in an attempt", err);

@@ -33,7 +33,8 @@ static int64_t validation_ms(const struct amp_tasking *t)
     const json_t *sec = json_object_get(
         json_object_get(t->opt->config, amp_protocol_name(t->v->protocol)), "validation_sec");
     json_int_t n = json_is_integer(sec) ? json_integer_value(sec) : VALIDATION_SEC;
-    int64_t left = t->limit_mono_ms ? t->limit_mono_ms - amp_mono_ms() : INT64_MAX;
+    bool ends = t->limit_mono_ms && t->policy.auto_terminate_on_timeout.value;
+    int64_t left = ends ? t->limit_mono_ms - amp_mono_ms() : INT64_MAX;
 
     /* A check takes no longer than the TASK may; one that begins later has a second. */
     left = left < 1000 ? 1000 : left;

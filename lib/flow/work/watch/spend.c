@@ -200,14 +200,6 @@ int amp_spent_turn(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *er
     return 0;
 }
 
-/* A number in an answer; huge ones are as many as count here. */
-static int64_t amount_of(const json_t *in, const char *key, double scale)
-{
-    int64_t n = amp_amount_read(json_object_get(in, key), scale);
-
-    return n < MOST ? n : MOST;
-}
-
 /* The answer's cost_tracking (of a RESPONSE), and its usage (of result.json). */
 static void answer_take(struct amp_tasking *t)
 {
@@ -221,10 +213,11 @@ static void answer_take(struct amp_tasking *t)
     }
     if (!json_is_object(cost))
         return;
-    u = (struct amp_worker_usage){.input_tokens = amount_of(cost, "tokens_input", 1),
-                                  .output_tokens = amount_of(cost, "tokens_output", 1),
-                                  .cost_micros = amount_of(cost, "actual_cost_usd", 1e6)};
-    usage_take(t, &u, amount_of(cost, "estimated_cost_usd", 1e6));
+    u = (struct amp_worker_usage){
+        .input_tokens = amp_amount_read(json_object_get(cost, "tokens_input"), 1),
+        .output_tokens = amp_amount_read(json_object_get(cost, "tokens_output"), 1),
+        .cost_micros = amp_amount_read(json_object_get(cost, "actual_cost_usd"), 1e6)};
+    usage_take(t, &u, amp_amount_read(json_object_get(cost, "estimated_cost_usd"), 1e6));
     snprintf(t->spent.tier, sizeof t->spent.tier, "%s", amp_json_str(cost, "model_pricing_tier"));
 }
 
