@@ -64,12 +64,13 @@ extern struct amp_runtime_options task_runtime;
             .doc = "check results with the contract schemas in DIR", .config = "runtime.contracts" \
     }
 /* worker.c: the agent's command and its walls, for the verbs that start one. settle completes
- * task_worker and loads the configuration; a missing command is wrong usage. */
+ * task_worker and loads the configuration; a missing command is wrong usage, unless in_sessions
+ * (work on TASKs of sessions is possible) and the configuration has a provider's. */
 struct amp_run_options;
 extern struct amp_worker_options task_worker;
 extern struct amp_list task_exec;
 extern struct amp_confine_cli task_walls;
-int task_worker_settle(json_t **config, struct amp_error *err);
+int task_worker_settle(bool in_sessions, json_t **config, struct amp_error *err);
 /* The patterns of risk.LEVEL.forbid; free also releases what settle made. */
 int task_forbid_load(const json_t *config, struct amp_run_options *opt, struct amp_error *err);
 void task_forbid_free(struct amp_run_options *opt);

@@ -132,9 +132,21 @@ static void limits_read(const json_t *config)
     };
 }
 
-int task_worker_settle(json_t **config, struct amp_error *err)
+/* Whether a provider of TASKs has a command in the settings. */
+static bool has_provider(const json_t *config)
 {
-    if (!task_exec.n && !protocol)
+    const char *name;
+    json_t *one;
+
+    json_object_foreach (json_object_get(config, "providers"), name, one)
+        if (json_array_size(json_object_get(one, "command")) > 0)
+            return true;
+    return false;
+}
+
+int task_worker_settle(bool in_sessions, json_t **config, struct amp_error *err)
+{
+    if (!task_exec.n && !in_sessions)
         amp_die_usage("the agent's command is needed: --exec COMMAND…");
     task_worker.tool = amp_cli_name();
     task_worker.envp = environ;
@@ -147,6 +159,9 @@ int task_worker_settle(json_t **config, struct amp_error *err)
         amp_config_load(task_config, task_state, config, err) < 0 ||
         task_patterns(*config, "branches", "protected", NULL, &task_worker.protected_, err) < 0)
         return -1;
+    if (!task_exec.n && !protocol && !has_provider(*config))
+        amp_die_usage("the agent's command is needed: --exec COMMAND…, or for TASKs of sessions "
+                      "providers.NAME.command in amp.json");
     limits_read(*config);
     amp_flow_activity_limits(*config, &task_worker.activity);
     task_worker.argv = task_exec.n ? task_exec.v : NULL;
@@ -188,7 +203,7 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
         task_worker.consumer = consumer;
     task_worker.role = role;
     task_worker.stop = &amp_stop;
-    if (task_worker_settle(config, err) < 0)
+    if (task_worker_settle(protocol != NULL, config, err) < 0)
         return -1;
     if (trusted_in && task_worker.in)
         amp_die_usage("--in and --trust-in exclude each other");

@@ -326,7 +326,10 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
     task good '.guard_rails.extensions.x_human_review_required = true'
     task failed; } >in
   task-dispatch submit --state "$STATE" <in >/dev/null
-  task-dispatch work --state "$STATE" --config amp.json --type Emma=1 --pause 200ms -x "$PWD/agent" >out.ndjson 2>err.txt 3>&- &
+  echo '{}' >none.json
+  ends 64 task-dispatch work --state "$STATE" --config none.json --type Emma=1 2>err.txt
+  grep -q 'providers.NAME.command' err.txt
+  task-dispatch work --state "$STATE" --config amp.json --type Emma=1 --pause 200ms >out.ndjson 2>err.txt 3>&- &
   local pid=$!
   wait_until 20 has_lines out.ndjson 3
   ended T-1 COMPLETED SUCCESS
@@ -335,10 +338,14 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
   hitl-prompt answer --state "$STATE" "$(questions T-3)" approve >/dev/null
   wait_until 20 has_lines out.ndjson 4
   ended T-3 COMPLETED SUCCESS
+  # Another job has no command.
+  jq -c 'select(.base == "dispatch") | .line' "$AMP_TOP/tests/fixture/protocols/amp.jsonl" | task-dispatch submit --state "$STATE" --type Emma >/dev/null
+  wait_until 20 has_lines out.ndjson 5
+  [ "$(tail -n 1 out.ndjson | jq -r '[.type, .task_id, .code] | join(" ")')" = "nack T-2026-044 no_command" ]
   kill $pid
   ends 130 wait $pid
-  [ "$(task-dispatch queue --state "$STATE" --all --json | jq -r '"\(.task) \(.state)"' | sort | tr '\n' ,)" = \
-    "T-1 DONE,T-2 DONE,T-3 DONE,T-4 FAILED," ]
+  [ "$(task-dispatch queue --state "$STATE" --all --json | jq -r '"\(.task) \(.state) \(.code // "-")"' | sort | tr '\n' ,)" = \
+    "T-1 DONE -,T-2 DONE -,T-2026-044 FAILED no_command,T-3 DONE -,T-4 FAILED E_FILE_NOT_FOUND," ]
 }
 
 @test "a confined command: its access, its read-only inputs, and the repository's own files" {

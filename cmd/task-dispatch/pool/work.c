@@ -54,7 +54,8 @@ const struct amp_opt pool_work_opts[] = {
     {0, "max-output", AMP_OPT_SIZE, &task_worker.output_bytes, "BYTES",
      "how much of the agent's stdout and stderr is kept", 0, 1 << 30},
     {'x', "exec", AMP_OPT_REST, &task_exec, "COMMAND",
-     "the agents' command and its arguments; AMP_AGENT_TYPE has the type"},
+     "the agents' command and its arguments; AMP_AGENT_TYPE has the type; TASKs of sessions may do "
+     "without it"},
     AMP_OPT_END
 };
 /* clang-format on */
@@ -123,7 +124,7 @@ int pool_work(int argc, char **argv)
     opt.n_types = (uint32_t)types.n;
     opt.identify_ctx = &quiet;
     if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start agents", &err) < 0 ||
-        task_worker_settle(&config, &err) < 0 || task_here(here, &err) < 0)
+        task_worker_settle(true, &config, &err) < 0 || task_here(here, &err) < 0)
         return amp_complain(&err);
     opt.worker = task_worker;
     session.config = config;

@@ -177,6 +177,9 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
     slot->session.refuse = slot->refuse ? "the budget of the task is spent" : NULL;
     if (slot->refuse && !in_session)
         return amp_pool_refuse(slot, &v, slot->refuse, "the budget of the task is spent", out, err);
+    if (!in_session && !slot->opt.argv)
+        return amp_pool_refuse(slot, &v, "no_command",
+                               "the pool has commands for TASKs of sessions only", out, err);
     if (in_session)
         return dispatch_work(slot, &v, &amp_session_role, &slot->session, out, err);
     if (!ours && v.n_to > 0 && amp_runtime_is_task(&v))
