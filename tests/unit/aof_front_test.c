@@ -73,10 +73,32 @@ static void reads(void)
     TAP_SPAN(get(text, "lease"), "-", "a mapping is no scalar");
     TAP_SPAN(get("# no front matter\nid: x\n", "id"), "-", "no front matter");
     TAP_SPAN(get("---\r\nid: x\r\n---\r\n", "id"), "x", "line ends of other systems");
+    TAP_SPAN(get("\xef\xbb\xbf--- \nid: x\n---\t\n", "id"), "x", "a byte order mark, and blanks");
+    TAP_SPAN(get("---\nlease:\n\tagent: ann\n---\n", "lease.agent"), "ann", "a tab");
+    TAP_SPAN(get("---\n\"lease\":\n  'agent' : ann\t# by hand\n---\n", "lease.agent"), "ann",
+             "quotes around keys");
+    TAP_SPAN(get("---\nlease: {agent: ann} # by hand\n---\n", "lease.agent"), "ann",
+             "a comment behind braces");
+    TAP_SPAN(
+        get("---\nlease:\n  {\n    note: it's, agent: ann,\n    \"x\":\"}\",\n  }\ny: 1\n---\n",
+            "lease.agent"),
+        "ann", "braces over lines");
+    static const char nested[] =
+        "---\nm: {t: [a, depth: 3], x: {depth: 2, y: '}'}, depth: 1}\n---\n";
+    TAP_SPAN(get(nested, "m.depth"), "1", "not a key of nested braces");
+    TAP_SPAN(get("---\nm: {a: 1\nb: 2\n---\n", "m.a"), "-", "braces that do not end");
     struct amp_span v;
     struct amp_error err;
     TAP_INT(amp_front_get(AMP_SPAN("---\nid: x\n"), "id", &mem, &v, &err), -1, "without its end");
     TAP_STR(err.code, "bad_front_matter", "the code");
+    static const char *const twice[] = {"---\nlease: {a: x}\ny: 1\nlease: {a: z}\n---\n",
+                                        "---\nlease:\n  a: x\n  \"a\": z\n---\n",
+                                        "---\nlease: {a: x, 'a': z}\n---\n"};
+    for (unsigned i = 0; i < 3; i++) {
+        TAP_INT(amp_front_get(amp_span_str(twice[i]), "lease.a", &mem, &v, &err), -1,
+                "a key twice");
+        TAP_STR(err.code, "bad_front_matter", "the code");
+    }
 }
 
 static void writes(void)
@@ -89,8 +111,24 @@ static void writes(void)
     set("---\nlease:\n    a: 1\ny: 2\n---\n", "lease.a", "b", "---\nlease:\n    a: b\ny: 2\n---\n");
     set("---\nlease:\n  a: 1\ny: 2\n---\n", "lease.b", "c",
         "---\nlease:\n  a: 1\n  b: c\ny: 2\n---\n");
-    set("---\nr: {a: 1, \"b\": \"x, y\"}\n---\n", "r.c", "d",
-        "---\nr:\n  a: 1\n  b: \"x, y\"\n  c: d\n---\n");
+    set("---\nr: {a: 1, \"b\": \"x, y\"} # hand\n---\n", "r.c", "d",
+        "---\nr: {a: 1, \"b\": \"x, y\", c: d} # hand\n---\n");
+    set("---\nr: {t: [a, b], x: {y: 1}, c: e}\n---\n", "r.c", "d, f",
+        "---\nr: {t: [a, b], x: {y: 1}, c: \"d, f\"}\n---\n");
+    set("---\nr: {}\n---\n", "r.c", "d", "---\nr: {c: d}\n---\n");
+    set("---\nr: {a: 1, c: , }\n---\n", "r.c", "d", "---\nr: {a: 1, c: d , }\n---\n");
+    set("---\nr: {a: 1, c: d}\n---\n", "r.c", NULL, "---\nr: {a: 1}\n---\n");
+    set("---\nr: {c: d, a: 1}\n---\n", "r.c", NULL, "---\nr: { a: 1}\n---\n");
+    set("---\nr: null\ny: 1\n---\n", "r.c", "d", "---\nr:\n  c: d\ny: 1\n---\n");
+    set("---\nr:\n\ta: 1\ny: 1\n---\n", "r.c", "d", "---\nr:\n\ta: 1\n\tc: d\ny: 1\n---\n");
+    set("---\r\nr:\r\n    a: 1\r\n---\r\nx", "r.c", "d",
+        "---\r\nr:\r\n    a: 1\r\n    c: d\r\n---\r\nx");
+    set("\xef\xbb\xbf---\nx: 1\n---\n", "x", "v", "\xef\xbb\xbf---\nx: v\n---\n");
+    set("\xef\xbb\xbf"
+        "body",
+        "x", "v", "\xef\xbb\xbf---\nx: v\n---\nbody");
+    set("---\nx: 1\ny: 2\n\"x\": 3\nx:\n  - 4\n---\n", "x", "z", "---\nx: z\ny: 2\n---\n");
+    set("---\nx: {a: 1}\ny: 2\nx: 3\n---\n", "x", NULL, "---\ny: 2\n---\n");
     set("---\nlease:\n  a: 1\n  b:\n    - c\ny: 2\n---\n", "lease", NULL, "---\ny: 2\n---\n");
     set("---\nx: 1\n---\n", "lease", NULL, "---\nx: 1\n---\n");
     /* Values that YAML would read as something else, or that end the front matter, are quoted. */
@@ -104,6 +142,12 @@ static void logs(void)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 8192);
+    amp_buf_str(&b, "---\r\n## Work Log\r\nx: 1\r\n---", NULL);
+    amp_front_log(&b, AMP_SPAN("- one"), NULL);
+    TAP_SPAN(amp_buf_span(&b),
+             "---\r\n## Work Log\r\nx: 1\r\n---\r\n\r\n## Work Log\r\n\r\n- one\r\n",
+             "not a comment of the front matter");
+    amp_buf_reset(&b);
     amp_buf_str(&b, "---\nx: 1\n---\n\n# T", NULL);
     TAP_INT(amp_front_log(&b, AMP_SPAN("- one"), NULL), 1, "the first line");
     TAP_INT(amp_front_log(&b, AMP_SPAN("- two"), NULL), 1, "the second");
