@@ -306,21 +306,27 @@ int amp_aof_each(const struct amp_aof_data *a, uint8_t status, uint32_t limit,
     return rc;
 }
 
-/* Notes the numbers of a day that are taken. */
+/* Which numbers of a day are taken. */
 struct day {
     char prefix[AMP_AOF_ID_MAX];
     bool taken[AMP_AOF_NUMBER_MOST + 1];
 };
 
-static int number_note(void *ctx, const char *id, struct amp_error *err)
+/* Whatever has such a name takes its number: also a folder that a task left, or a link. */
+static int numbers_note(struct day *day, const struct amp_aof_data *a, const char *path,
+                        struct amp_error *err)
 {
-    struct day *day = ctx;
-    int64_t n;
-    (void)err;
+    AMP_DIR DIR *d = amp_dir_open(a->dir, path);
+    struct dirent *e;
     size_t at = strlen(day->prefix);
-    if (strncmp(id, day->prefix, at) == 0 && is_digits(id + at, 3) &&
-        amp_num_parse((struct amp_span){id + at, 3}, 0, AMP_AOF_NUMBER_MOST, &n, NULL) == 0)
-        day->taken[n] = true;
+    int64_t n;
+    if (!d)
+        return errno == ENOENT ? 0 : amp_fail_errno(err, AMP_IOERR, "cannot read %s", path);
+    while ((e = readdir(d)))
+        if (strncmp(e->d_name, day->prefix, at) == 0 && is_digits(e->d_name + at, 3) &&
+            amp_num_parse((struct amp_span){e->d_name + at, 3}, 0, AMP_AOF_NUMBER_MOST, &n, NULL) ==
+                0)
+            day->taken[n] = true;
     return 0;
 }
 
@@ -331,9 +337,14 @@ int amp_aof_new_id(const struct amp_aof_data *a, int64_t now_ms, char out[AMP_AO
     char time[AMP_TIME_MAX];
     amp_time_format(now_ms, time);
     snprintf(day.prefix, sizeof day.prefix, "TASK-%.10s-", time);
-    for (uint8_t s = 0; s < AMP_AOF_TASK_STATE_COUNT; s++)
-        if (amp_aof_each(a, s, 0, number_note, &day, err) < 0)
+    for (uint8_t s = 0; s < AMP_AOF_TASK_STATE_COUNT; s++) {
+        char path[64];
+        snprintf(path, sizeof path, "tasks/%s", amp_aof_status_name(s));
+        if (numbers_note(&day, a, path, err) < 0)
             return -1;
+    }
+    if (numbers_note(&day, a, "runs", err) < 0)
+        return -1;
     for (int n = 1; n <= AMP_AOF_NUMBER_MOST; n++)
         if (!day.taken[n]) {
             snprintf(out, AMP_AOF_ID_MAX, "%.16s%03d", day.prefix, n);
@@ -411,7 +422,7 @@ void amp_aof_task_release(struct amp_aof_task *t)
 
 static int task_parse(struct amp_aof_task *t, struct amp_error *err)
 {
-    struct amp_span id = {0}, expires = {0}, renewals = {0}, depth = {0}, review = {0};
+    struct amp_span id = {0}, since = {0}, expires = {0}, renewals = {0}, depth = {0}, review = {0};
     const struct {
         const char *path;
         struct amp_span *to;
@@ -423,6 +434,7 @@ static int task_parse(struct amp_aof_task *t, struct amp_error *err)
         {"routing.agent", &t->agent},
         {"lease.agent", &t->lease},
         {"metadata.handoff", &t->handoff},
+        {"lease.acquiredAt", &since},
         {"lease.expiresAt", &expires},
         {"lease.renewCount", &renewals},
         {"metadata.delegationDepth", &depth},
@@ -436,11 +448,16 @@ static int task_parse(struct amp_aof_task *t, struct amp_error *err)
     if (id.n > 0 && !amp_span_is(id, t->id))
         return amp_fail(err, AMP_DATAERR, "id_mismatch", "the file of task %s has the id %.*s",
                         t->id, AMP_CLIP(id, (size_t)40));
-    t->lease_expires_ms = 0;
+    if (t->agent.n > AMP_AOF_NAME_MAX || t->lease.n > AMP_AOF_NAME_MAX)
+        return amp_fail(err, AMP_DATAERR, "agent_too_long",
+                        "task %s has an agent with a name of more than %d bytes", t->id,
+                        AMP_AOF_NAME_MAX);
+    t->lease_expires_ms = t->lease_since_ms = 0;
     t->depth = t->renewals = 0;
     amp_time_parse(expires, &t->lease_expires_ms);
+    amp_time_parse(since, &t->lease_since_ms);
     amp_num_parse(renewals, 0, 1000000000, &t->renewals, NULL);
-    amp_num_parse(depth, 0, 1000, &t->depth, NULL);
+    amp_num_parse(depth, 0, INT64_MAX - 1, &t->depth, NULL);
     t->no_review = amp_span_is(review, "false");
     return 0;
 }

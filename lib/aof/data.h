@@ -27,6 +27,7 @@ enum {
     AMP_AOF_RUN_BYTES = 1 << 20,  /* a larger file of a run is invalid */
     AMP_AOF_PATH_MAX = 512,       /* bytes of a path below the directory with its NUL */
     AMP_AOF_NUMBER_MOST = 999,    /* new tasks of a day */
+    AMP_AOF_NAME_MAX = 4096,      /* bytes of an agent's name in a task; the schemas have fewer */
 };
 
 struct amp_aof_data {
@@ -73,8 +74,8 @@ int amp_aof_each(const struct amp_aof_data *a, uint8_t status, uint32_t limit,
                  int (*fn)(void *ctx, const char *id, struct amp_error *err), void *ctx,
                  struct amp_error *err);
 
-/* The free id with the lowest number of the day of now_ms (UTC). NO "too_many_tasks". The caller
- * has the lock. */
+/* The free id with the lowest number of the day of now_ms (UTC): no folder has anything under it,
+ * nor has runs. NO "too_many_tasks". The caller has the lock. */
 int amp_aof_new_id(const struct amp_aof_data *a, int64_t now_ms, char out[AMP_AOF_ID_MAX],
                    struct amp_error *err);
 
@@ -86,15 +87,15 @@ struct amp_aof_task {
     struct amp_span title, parent, priority, agent; /* agent: of routing */
     struct amp_span lease;                          /* agent of the lease */
     struct amp_span handoff; /* metadata.handoff: requested, accepted or rejected */
-    int64_t lease_expires_ms, renewals, depth;
+    int64_t lease_since_ms, lease_expires_ms, renewals, depth; /* times: 0 if unknown */
     bool no_review; /* metadata.reviewRequired is false */
 };
 #define AMP_AOF_TASK AMP_CLEANUP(amp_aof_task_release)
 
 /* Finds and reads a task; out is initialised. 1: read; 0: there is no such task; -1: NO
- * two_folders, DATAERR not_a_file, file_too_large, bad_front_matter, "id_mismatch" (the front
- * matter has another id), "case_collision" (runs ignores case, and has the run of another task), or
- * a failure. */
+ * two_folders, DATAERR not_a_file, file_too_large, bad_front_matter, "agent_too_long",
+ * "id_mismatch" (the front matter has another id), "case_collision" (runs ignores case, and has the
+ * run of another task), or a failure. */
 int amp_aof_load(const struct amp_aof_data *a, const char *id, struct amp_aof_task *out,
                  struct amp_error *err);
 void amp_aof_task_init(struct amp_aof_task *t);

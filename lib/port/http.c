@@ -159,6 +159,7 @@ static void reply_take(void *ctx, uint64_t tag, struct amp_span answer,
     struct amp_port *p = ctx;
     struct amp_try *t = &p->tries->v[tag];
     if (gone) { /* the server may have the message */
+        t->unknown = true;
         amp_try_ended(p, t, gone, true, 0);
         return;
     }
@@ -173,9 +174,12 @@ static void reply_take(void *ctx, uint64_t tag, struct amp_span answer,
         uint32_t what = amp_tape_get(&tape, 0, AMP_SPAN("class"));
         uint32_t text = amp_tape_get(&tape, 0, AMP_SPAN("why"));
         uint32_t pause = amp_tape_get(&tape, 0, AMP_SPAN("after_ms"));
+        uint32_t unknown = amp_tape_get(&tape, 0, AMP_SPAN("unknown"));
         struct amp_span said = text != AMP_TOK_NONE ? amp_tok_raw(&tape, text) : AMP_SPAN("");
         if (pause != AMP_TOK_NONE)
             (void)amp_tok_int(&tape, pause, &after);
+        t->unknown =
+            t->unknown || (unknown != AMP_TOK_NONE && tape.tok[unknown].type == AMP_JSON_TRUE);
         delivered = what != AMP_TOK_NONE && amp_tok_is(&tape, what, AMP_SPAN("done"));
         again = what == AMP_TOK_NONE || !amp_tok_is(&tape, what, AMP_SPAN("no"));
         amp_fail(&why, again ? AMP_UNAVAILABLE : AMP_NO, again ? "http_failed" : "http_refused",
@@ -199,8 +203,10 @@ static void http_step(struct amp_port *p)
     if (!p->failed)
         return;
     /* The helper will not answer its open requests. */
-    for (uint32_t i = 0; i < s->window; i++)
+    for (uint32_t i = 0; i < s->window; i++) {
+        s->v[i].unknown = s->v[i].unknown || s->v[i].running;
         s->v[i].running = false;
+    }
     amp_tries_fail(p, &p->why);
 }
 

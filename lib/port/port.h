@@ -73,7 +73,8 @@ void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], i
 
 /* Works without blocking. `done` is called for each line whose outcome is known, in the order of
  * the offers (exec-each, http: as they end): why is NULL for a delivered line, else the failure.
- * The failure's status is NO if sending the line again cannot help. `done` may offer to other
+ * The failure's status is NO if sending the line again cannot help; its errno is ETIMEDOUT if the
+ * receiver of a request may have the line all the same. `done` may offer to other
  * ports. A port always gets the same `done` and ctx. */
 typedef void (*amp_port_done_fn)(void *ctx, uint64_t tag, const struct amp_error *why);
 void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx);

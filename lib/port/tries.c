@@ -1,6 +1,7 @@
 /* Attempts of single messages. */
 #include "port/tries.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,12 @@ void amp_try_ended(struct amp_port *p, struct amp_try *t, const struct amp_error
         return;
     }
     uint64_t tag = t->tag;
+    struct amp_error unknown;
+    if (why && t->unknown) {
+        unknown = *why;
+        unknown.sys = ETIMEDOUT;
+        why = &unknown;
+    }
     try_free(p->tries, t);
     p->done(p->done_ctx, tag, why);
 }

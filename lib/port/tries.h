@@ -14,7 +14,8 @@
 
 struct amp_try {
     bool used, running;
-    bool paused; /* is being ended, to be taken back */
+    bool paused;  /* is being ended, to be taken back */
+    bool unknown; /* the receiver may have it, by any of the attempts */
     uint64_t tag;
     char *text; /* the id, then the line */
     size_t id_len, n;

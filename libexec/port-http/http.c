@@ -225,6 +225,9 @@ static void read_outcome(struct http *h, CURLcode rc, struct http_outcome *how)
         return;
     }
     if (rc != CURLE_OK && !cut) {
+        long sent = 0;
+        curl_easy_getinfo(h->curl, CURLINFO_REQUEST_SIZE, &sent);
+        how->unknown = sent > 0;
         how->what = is_final(rc) ? HTTP_NO : HTTP_AGAIN;
         snprintf(how->why, sizeof(how->why), "%s", curl_easy_strerror(rc));
         return;

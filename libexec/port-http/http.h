@@ -16,6 +16,7 @@ enum http_class { HTTP_DONE, HTTP_AGAIN, HTTP_NO };
 struct http_outcome {
     enum http_class what;
     int64_t after_ms; /* the delay that the server requests */
+    bool unknown;     /* there was no answer, but the server may have the request */
     char why[200];
 };
 

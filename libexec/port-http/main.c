@@ -4,14 +4,16 @@
  *
  * usage: port-http [--get yes] [--timeout MS] [--headers FILE] [--ca FILE] URL
  *   stdin:  {"q":N,"key":"…","body":"…"}, one a line
- *   stdout: {"q":N,"class":"done|again|no","after_ms":M,"why":"…"}, exactly one for each
+ *   stdout: {"q":N,"class":"done|again|no","after_ms":M,"unknown":B,"why":"…"}, exactly one for
+ * each
  *
  * URL may be "-": then it is in AMP_HTTP_URL, where other users cannot read it. With --get the URL
  * is read: "body" is a query to add, and the reply has the text in "answer".
  *
  * One request is one attempt. The router repeats it after a temporary failure, with the same key,
  * by which a server recognizes the repetition. "why" contains nothing from a server's answer, which
- * may contain parts of the request.
+ * may contain parts of the request. "unknown": there was no answer, but the server may have the
+ * request.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -57,6 +59,7 @@ static int answer_request(struct http *h, bool get, struct amp_tape *t, struct a
     amp_jw_member_int(&w, "q", q);
     amp_jw_member_text(&w, "class", names[how.what]);
     amp_jw_member_int(&w, "after_ms", how.after_ms);
+    amp_jw_member_bool(&w, "unknown", how.unknown);
     amp_jw_member_text(&w, "why", how.why);
     if (get)
         amp_jw_member_str(&w, "answer", answer);

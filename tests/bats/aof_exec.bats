@@ -97,6 +97,30 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   run -69 aof_poll --executor "http://127.0.0.1:$(cat port)"
   [ "$(at $T-002)" = ready ]
   grep -q '"type":"dispatch.error"' "$D/events.ndjson"
+  # A server that hangs up: it may have begun the session. Three requests with one key; then the heartbeat decides.
+  rm port
+  "$AMP_BUILD/tests/fixture/http-server" port gone 3>&- &
+  server=$!
+  wait_until 10 test -s port
+  run -75 aof_poll --heartbeat 3s --executor "http://127.0.0.1:$(cat port)/gone"
+  [ "$(wc -l <gone) $(sed 's/.*"key":"\([^"]*\)".*/\1/' gone | sort -u | wc -l)" = "3 1" ]
+  [ "$(at $T-002) $(events lease.acquired $T-002) $(events dispatch.error $T-002)" = "in-progress 2 2" ]
+  run -0 aof_poll
+  [ "$(at $T-002)" = in-progress ]
+  # Killed while the server does not answer: the task is neither lost nor spawned again before its heartbeat expired.
+  task ready $T-003 "routing: {agent: ann}"
+  mkdir other
+  mv "$D/tasks/in-progress/$T-002.md" other/
+  task-dispatch aof poll --data-dir "$D" --heartbeat 400ms --executor "http://127.0.0.1:$(cat port)/hang" >out 2>err 3>&- &
+  wait_until 10 grep -q hang gone
+  kill -9 $!
+  wait $! || true
+  [ "$(at $T-003) $(events lease.acquired $T-003) $(events action.started $T-003)" = "in-progress 1 0" ]
+  again() { aof_poll --executor "http://127.0.0.1:$(cat port)/ok" >>out && [ "$(events lease.acquired $T-003)" -eq 2 ]; }
+  wait_until 10 again
+  kill $server
+  [ "$(events lease.expired $T-003) $(events action.started $T-003) $(at $T-003)" = "1 1 in-progress" ]
+  [ "$(grep $T-003 gone | sed 's/.*"key":"\([^"]*\)".*/\1/' | sort -u | wc -l)" -eq 2 ]
 }
 
 @test "a lease is renewed as often as it may be; then the command is stopped and its task goes back" {

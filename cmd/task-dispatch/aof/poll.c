@@ -247,6 +247,16 @@ static int body_write(const struct amp_aof_given *g, struct amp_buf *out, struct
     return amp_jw_end(&w, err);
 }
 
+/* The session may have begun: errno ETIMEDOUT (flow/aof/aof.h). */
+static int unknown_fail(const struct amp_error *why, struct amp_error *err)
+{
+    *err = *why;
+    err->sys = ETIMEDOUT;
+    if (err->status == AMP_UNAVAILABLE)
+        err->status = AMP_TEMPFAIL;
+    return -1;
+}
+
 /* Waits for the server's answer: the session has begun, or the task goes back. */
 static int task_post(void *ctx, const struct amp_aof_given *g, struct amp_error *err)
 {
@@ -256,7 +266,7 @@ static int task_post(void *ctx, const struct amp_aof_given *g, struct amp_error 
     amp_buf_init(&body, BODY_MOST);
     x.posted = false;
     /* Another run of the task is another request. */
-    snprintf(key, sizeof key, "%s/%lld", g->id, (long long)amp_now_ms());
+    snprintf(key, sizeof key, "%s/%lld", g->id, (long long)g->since_ms);
     if (body_write(g, &body, err) < 0 ||
         amp_port_offer(x.port, amp_span_str(key), amp_buf_span(&body), 1, amp_mono_ms(), err) < 0)
         return -1;
@@ -267,11 +277,15 @@ static int task_post(void *ctx, const struct amp_aof_given *g, struct amp_error 
         if (x.posted)
             break;
         amp_port_watch(x.port, fds, &timeout);
-        if (amp_poll(fds, AMP_PORT_FDS, timeout, &amp_stop) < 0 && amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        if (amp_poll(fds, AMP_PORT_FDS, timeout, &amp_stop) < 0 && amp_stop) {
+            amp_fail(&x.answer, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return unknown_fail(&x.answer, err);
+        }
     }
     if (!x.answer.code[0])
         return 0;
+    if (x.answer.sys == ETIMEDOUT)
+        return unknown_fail(&x.answer, err);
     *err = x.answer;
     return -1;
 }

@@ -69,6 +69,7 @@ enum { AMP_AOF_AGENT_MAX = 128 }; /* bytes of an agent's name with its NUL */
 struct amp_aof_given {
     char id[AMP_AOF_ID_MAX];
     char agent[AMP_AOF_AGENT_MAX];
+    int64_t since_ms;    /* of its lease: another one may have the same agent */
     struct amp_buf text; /* of the task file, as it was read */
 };
 struct amp_aof_lease {
@@ -84,13 +85,14 @@ int64_t amp_aof_beat_every(const struct amp_aof_lease *how);
 int amp_aof_dispatch(struct amp_aof_router *r, const struct amp_aof_lease *how,
                      struct amp_aof_given *out, struct amp_error *err);
 /* Another heartbeat of a run; a lease that ends soon is renewed. Does nothing if the task is no
- * longer in progress for this agent. 1: the lease is over and was renewed as often as it may be. */
+ * longer in progress with this lease. 1: the lease is over and was renewed as often as it may be.
+ */
 int amp_aof_beat(struct amp_aof_router *r, const struct amp_aof_given *g,
                  const struct amp_aof_lease *how, int64_t count, struct amp_error *err);
 /* Logs dispatch.error; back: the task goes back to ready, because its agent never started or was
- * stopped. */
-int amp_aof_dispatch_error(struct amp_aof_router *r, const char *id, const char *reason,
-                           const char *what, bool back, struct amp_error *err);
+ * stopped, unless another run has it by now. */
+int amp_aof_dispatch_error(struct amp_aof_router *r, const struct amp_aof_given *g,
+                           const char *reason, const char *what, bool back, struct amp_error *err);
 
 /* A line that this agent wrote: messages of other senders are rejected, its own need no signature.
  */
@@ -106,7 +108,8 @@ int amp_aof_action(struct amp_aof_router *r, const struct amp_aof_given *g, cons
 
 /* Executors. start starts the command of a task: its standard input is the task file, *out is the
  * end of a pipe with its output; slot: 0 up to most - 1, free again after `ended`. post sends a
- * line to a server and waits for its outcome. */
+ * line to a server and waits for its outcome; if it fails with the errno ETIMEDOUT, the session may
+ * have begun, so the task stays in progress until its heartbeat has expired. */
 struct amp_runner;
 struct amp_aof_executor {
     struct amp_aof_lease lease;
@@ -131,7 +134,8 @@ struct amp_aof_new {
     struct amp_span body;
     bool backlog;
 };
-/* A new task, in ready or backlog. NO parent_not_found, nested_delegation, too_many_tasks. */
+/* A new task, in ready or backlog. NO parent_not_found, nested_delegation, too_many_tasks; DATAERR
+ * invalid_utf8; TEMPFAIL name_taken. */
 int amp_aof_new_task(struct amp_aof_router *r, const struct amp_aof_new *what,
                      char id[AMP_AOF_ID_MAX], struct amp_error *err);
 

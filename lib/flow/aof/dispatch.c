@@ -90,6 +90,7 @@ static int task_give(struct amp_aof_work *w, const struct amp_aof_task *t,
         agent_event(w, "lease.acquired", t->id, agent, err) < 0)
         return -1;
     snprintf(out->id, sizeof out->id, "%s", t->id);
+    out->since_ms = w->c.now_ms;
     amp_buf_reset(&out->text);
     return amp_buf_add(&out->text, t->text.data, t->text.len, err) < 0 ? -1 : 1;
 }
@@ -128,6 +129,14 @@ int64_t amp_aof_beat_every(const struct amp_aof_lease *how)
     return beat < lease ? beat : lease;
 }
 
+/* Whether the task is still in progress with the lease that it was given out with; a person may
+ * have removed its time. */
+static bool is_leased(const struct amp_aof_task *t, const struct amp_aof_given *g)
+{
+    return t->status == AMP_AOF_IN_PROGRESS && amp_span_is(t->lease, g->agent) &&
+           (t->lease_since_ms == 0 || t->lease_since_ms == g->since_ms);
+}
+
 int amp_aof_beat(struct amp_aof_router *r, const struct amp_aof_given *g,
                  const struct amp_aof_lease *how, int64_t count, struct amp_error *err)
 {
@@ -141,7 +150,7 @@ int amp_aof_beat(struct amp_aof_router *r, const struct amp_aof_given *g,
     int rc = amp_aof_load(&r->data, g->id, &t, &why);
     if ((rc = amp_aof_if_usable(rc, &why, err)) < 0)
         return -1;
-    if (rc == 0 || t.status != AMP_AOF_IN_PROGRESS || !amp_span_is(t.lease, g->agent))
+    if (rc == 0 || !is_leased(&t, g))
         return 0;
     int64_t left = t.lease_expires_ms - w.c.now_ms;
     if (t.renewals >= how->renewals && left <= 0)
@@ -160,8 +169,8 @@ int amp_aof_beat(struct amp_aof_router *r, const struct amp_aof_given *g,
     return amp_aof_work_commit(&w, err);
 }
 
-int amp_aof_dispatch_error(struct amp_aof_router *r, const char *id, const char *reason,
-                           const char *what, bool back, struct amp_error *err)
+int amp_aof_dispatch_error(struct amp_aof_router *r, const struct amp_aof_given *g,
+                           const char *reason, const char *what, bool back, struct amp_error *err)
 {
     AMP_AOF_WORK struct amp_aof_work w = {0};
     AMP_AOF_TASK struct amp_aof_task t = {0};
@@ -170,14 +179,14 @@ int amp_aof_dispatch_error(struct amp_aof_router *r, const char *id, const char 
     struct amp_error none;
     amp_aof_task_init(&t);
     if (amp_aof_work_begin(r, &w, err) < 0 ||
-        amp_aof_why_event(&w, "dispatch.error", amp_span_str(id), &why, err) < 0)
+        amp_aof_why_event(&w, "dispatch.error", amp_span_str(g->id), &why, err) < 0)
         return -1;
     w.expired = strcmp(reason, AMP_AOF_LEASE_EXPIRED) == 0;
-    int rc = back ? amp_aof_load(&r->data, id, &t, &none) : 0;
+    int rc = back ? amp_aof_load(&r->data, g->id, &t, &none) : 0;
     if (back && (rc = amp_aof_if_usable(rc, &none, err)) < 0)
         return -1;
-    if (rc > 0 && t.status == AMP_AOF_IN_PROGRESS &&
-        (amp_aof_run_expire(&w, id, reason, err) < 0 ||
+    if (rc > 0 && is_leased(&t, g) &&
+        (amp_aof_run_expire(&w, g->id, reason, err) < 0 ||
          amp_aof_transition(&w, &t, AMP_AOF_TASK_EV_READY, amp_span_str(reason), "", &moved, err) <
              0))
         return -1;

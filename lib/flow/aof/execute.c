@@ -1,4 +1,5 @@
 /* Executors: the loop around the commands that work on tasks. */
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +110,7 @@ static int slot_end(struct execution *e, struct slot *s, const struct amp_child_
     if (rc == 0)
         rc = amp_aof_end(e->r, s->given.id, err);
     if (rc == 0 && failed)
-        rc = amp_aof_dispatch_error(e->r, s->given.id, reason, why.what, stopped, err);
+        rc = amp_aof_dispatch_error(e->r, &s->given, reason, why.what, stopped, err);
     slot_free(e, s);
     return rc < 0 ? -1 : 0;
 }
@@ -128,7 +129,8 @@ static int slot_start(struct execution *e, struct slot *s, struct amp_error *err
     e->running++;
     if ((x->post ? x->post(x->ctx, &s->given, &why)
                  : x->start(x->ctx, number, &s->given, &s->run, &s->out, &why)) < 0) {
-        int rc = amp_aof_dispatch_error(e->r, s->given.id, why.code, why.what, true, err);
+        int rc =
+            amp_aof_dispatch_error(e->r, &s->given, why.code, why.what, why.sys != ETIMEDOUT, err);
         slot_free(e, s);
         if (rc == 0 && err)
             *err = why; /* the next task would fail the same way */
