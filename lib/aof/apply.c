@@ -18,7 +18,13 @@
 
 #define FILE_NAME ".amp/change.ndjson"
 
-enum { DIRS_MOST = 24, TRIES = 8, NAME_TAKEN = 2, RECOVERY_BYTES = 4096 };
+enum {
+    DIRS_MOST = 24,
+    TRIES = 8,
+    NAME_TAKEN = 2,
+    RECOVERY_BYTES = 4096,
+    LOG_SPARE = 65536, /* of a task file, which its work log leaves to its front matter */
+};
 
 struct run {
     struct amp_aof_data *data;
@@ -27,7 +33,8 @@ struct run {
     struct amp_buf lines, mem;
     char dirs[DIRS_MOST][AMP_AOF_PATH_MAX]; /* to sync */
     unsigned n_dirs;
-    bool over; /* a task is not where it was: the rest is left out */
+    bool again; /* another attempt, after a kill or a full disk */
+    bool over;  /* a task is not where it was: the rest is left out */
     int64_t since;
     uint64_t first_event;
     unsigned events; /* of the change, so far */
@@ -268,6 +275,21 @@ static int put_do(struct run *r, struct amp_error *err)
     return fault_take(r, id, &why, err);
 }
 
+/* Renames to a name that is free, or EEXIST. */
+static int rename_new(int dir, const char *from, const char *to)
+{
+    struct stat st;
+    if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    /* The file system cannot do both at once: what a person puts there right now may be lost. */
+    if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? renameat(dir, from, dir, to) : -1;
+    errno = EEXIST;
+    return -1;
+}
+
 static int create_do(struct run *r, struct amp_error *err)
 {
     char path[AMP_AOF_PATH_MAX], tmp[AMP_AOF_PATH_MAX];
@@ -277,18 +299,20 @@ static int create_do(struct run *r, struct amp_error *err)
     if (!text || status_get(r, "at", &at, err) < 0)
         return -1;
     struct amp_error why;
-    int rc = amp_aof_find(r->data, id, &there, &why);
-    if (rc != 0) /* from the first attempt; a person may have moved it since */
-        return 0;
+    /* After a first attempt it is the same task; a person may have moved it since. */
+    if (amp_aof_find(r->data, id, &there, &why) != 0)
+        return r->again ? 0 : drift(r, id, "name_taken", "a person made this task", err);
     task_path(path, at, id, ".md");
     snprintf(tmp, sizeof tmp, "tasks/%s/.%s.new", amp_aof_status_name(at), id);
-    if (write_whole(r->data->dir, tmp, 0600, (struct amp_span){text, n}, &why) < 0)
+    if (write_whole(r->data->dir, tmp, 0600, (struct amp_span){text, n}, &why) < 0) {
+        r->over = !may_pass(&why);
         return fault_take(r, id, &why, err);
-    if (renameat2(r->data->dir, tmp, r->data->dir, path, RENAME_NOREPLACE) < 0) {
+    }
+    if (rename_new(r->data->dir, tmp, path) < 0) {
         amp_fail_errno(&why, AMP_CANTCREAT, "cannot make %s", path);
         unlinkat(r->data->dir, tmp, 0);
-        r->over = true;
-        return fault_take(r, id, &why, err);
+        return may_pass(&why) ? fault_take(r, id, &why, err)
+                              : drift(r, id, "name_taken", why.what, err);
     }
     folder_sync(r, at);
     return 0;
@@ -310,7 +334,8 @@ static int task_text(struct run *r, const char *path, struct amp_buf *out, struc
     return amp_aof_get(r->data, path, AMP_AOF_TASK_BYTES, out, err);
 }
 
-/* Makes the edits of a step. 1: the text changed. */
+/* Makes the edits of a step. 1: the text changed; DATAERR file_too_large: nobody could read it any
+ * more. */
 static int text_edit(struct run *r, struct amp_buf *text, struct amp_error *err)
 {
     uint32_t set = amp_tape_get(r->t, 0, AMP_SPAN("set"));
@@ -338,6 +363,10 @@ static int text_edit(struct run *r, struct amp_buf *text, struct amp_error *err)
     const char *line = text_get(r, "log", &n, &none);
     if (line && amp_front_log(text, (struct amp_span){line, n}, err) < 0)
         return -1;
+    size_t most = AMP_AOF_TASK_BYTES - (line ? LOG_SPARE : 0);
+    if (text->len > most && text->len > was.len)
+        return amp_fail(err, AMP_DATAERR, "file_too_large",
+                        "the task file would have more than %zu bytes", most);
     return !amp_span_eq(amp_buf_span(text), amp_buf_span(&was));
 }
 
@@ -357,8 +386,11 @@ static int text_exchange(struct run *r, const char *path, const char *tmp, const
             unlinkat(dir, tmp, 0);
             return 0;
         }
-        if (errno != EINVAL && errno != ENOSYS)
-            return amp_fail_errno(err, AMP_CANTCREAT, "cannot replace %s", path);
+        if (errno != EINVAL && errno != ENOSYS) {
+            amp_fail_errno(err, AMP_CANTCREAT, "cannot replace %s", path);
+            unlinkat(dir, tmp, 0);
+            return -1;
+        }
         /* The file system cannot exchange names: what a person writes right now may be lost. */
         if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !same_file(&st, was)) {
             unlinkat(dir, tmp, 0);
@@ -383,6 +415,32 @@ static int text_exchange(struct run *r, const char *path, const char *tmp, const
     return 0;
 }
 
+/* An attempt that was killed behind its exchange may have left what a person saved at the same
+ * moment under the name tmp: a text without the edits, while the task is not this text with them.
+ * It goes back. */
+static int exchange_undo(struct run *r, const char *path, const char *tmp, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf left = {0}, now = {0}, edited = {0};
+    struct stat st;
+    amp_buf_init(&left, AMP_AOF_TASK_BYTES * 2);
+    amp_buf_init(&now, AMP_AOF_TASK_BYTES * 2);
+    amp_buf_init(&edited, AMP_AOF_TASK_BYTES * 2);
+    int rc = task_text(r, tmp, &left, &st, err);
+    if (rc > 0)
+        rc = task_text(r, path, &now, &st, err);
+    if (rc <= 0)
+        return rc;
+    if (amp_buf_add(&edited, left.data, left.len, err) < 0 ||
+        (rc = text_edit(r, &edited, err)) <= 0 ||
+        amp_span_eq(amp_buf_span(&edited), amp_buf_span(&now)))
+        return rc < 0 ? -1 : 0;
+    if ((rc = text_edit(r, &now, err)) != 0)
+        return rc < 0 ? -1 : 0; /* there was no exchange */
+    return renameat2(r->data->dir, tmp, r->data->dir, path, RENAME_EXCHANGE) < 0
+               ? amp_fail_errno(err, AMP_CANTCREAT, "cannot put %s back", path)
+               : 0;
+}
+
 static int edit_do(struct run *r, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
@@ -396,6 +454,8 @@ static int edit_do(struct run *r, struct amp_error *err)
     amp_buf_init(&text, AMP_AOF_TASK_BYTES * 2);
     task_path(path, at, id, ".md");
     snprintf(tmp, sizeof tmp, "tasks/%s/.%s.edit", amp_aof_status_name(at), id);
+    if (r->again && exchange_undo(r, path, tmp, &why) < 0 && may_pass(&why))
+        return fault_take(r, id, &why, err);
     for (int i = 0; i < TRIES; i++) {
         int rc = task_there(r, id, at) ? task_text(r, path, &text, &st, &why) : 0;
         if (rc == 0)
@@ -449,7 +509,7 @@ static int file_copy(struct run *r, const char *from, const char *to, struct amp
         return rc;
     if (write_whole(r->data->dir, tmp, st.st_mode & 0777, amp_buf_span(&text), err) < 0)
         return -1;
-    if (renameat2(r->data->dir, tmp, r->data->dir, to, RENAME_NOREPLACE) < 0) {
+    if (rename_new(r->data->dir, tmp, to) < 0) {
         int saved = errno;
         unlinkat(r->data->dir, tmp, 0);
         errno = saved;
@@ -468,7 +528,7 @@ static int file_move(struct run *r, const char *id, uint8_t from_at, uint8_t to_
     task_path(from, from_at, id, ".md");
     task_path(to, to_at, id, ".md");
     if (task_there(r, id, from_at)) {
-        if (renameat2(r->data->dir, from, r->data->dir, to, RENAME_NOREPLACE) == 0)
+        if (rename_new(r->data->dir, from, to) == 0)
             return 1;
         int why = errno;
         bool there = why == EEXIST || why == EXDEV ? task_there(r, id, to_at) : false;
@@ -494,7 +554,7 @@ static int folder_move(struct run *r, const char *from, const char *to, const ch
     if (unlinkat(r->data->dir, to, AT_REMOVEDIR) < 0 && errno != ENOENT && errno != ENOTEMPTY &&
         errno != EEXIST && errno != ENOTDIR)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot move %s", from);
-    if (renameat2(r->data->dir, from, r->data->dir, to, RENAME_NOREPLACE) == 0 || errno == ENOENT)
+    if (rename_new(r->data->dir, from, to) == 0 || errno == ENOENT)
         return 0;
     if (errno == EXDEV) {
         if (amp_directory_move(r->data->dir, from, to, &why) == 0)
@@ -618,10 +678,10 @@ static int extra_init(struct run *r, struct amp_span steps, const char *actor, i
  * 0: all; 1: the rest was left out, because a person moved the task. Faults of what it finds in the
  * folders are logged as events; -1 only if a later attempt may succeed, such as with ENOSPC. */
 static int change_apply(struct amp_aof_data *a, struct amp_span steps, const char *actor,
-                        int64_t now_ms, struct amp_buf *events, struct amp_error *err)
+                        int64_t now_ms, bool again, struct amp_buf *events, struct amp_error *err)
 {
     AMP_TAPE struct amp_tape t = {0};
-    struct run r = {.data = a, .t = &t};
+    struct run r = {.data = a, .t = &t, .again = again};
     struct amp_json_fault fault;
     int rc = 0;
     amp_tape_init(&t, &(struct amp_json_limits){.max_bytes = AMP_AOF_CHANGE_BYTES,
@@ -670,7 +730,8 @@ int amp_aof_commit(struct amp_aof_change *c, struct amp_error *err)
         amp_fsync_dir(c->data->dir, ".amp", err) < 0)
         return -1;
     amp_buf_reset(&c->events);
-    int rc = change_apply(c->data, amp_buf_span(&c->steps), c->actor, c->now_ms, &c->events, err);
+    int rc =
+        change_apply(c->data, amp_buf_span(&c->steps), c->actor, c->now_ms, false, &c->events, err);
     return rc < 0 || change_end(c->data, err) < 0 ? -1 : rc;
 }
 
@@ -710,7 +771,7 @@ int amp_aof_recover(struct amp_aof_data *a, struct amp_error *err)
         return rc;
     if (recovery_note(a, &steps, err) < 0)
         return -1;
-    return change_apply(a, amp_buf_span(&steps), "task-dispatch", amp_now_ms(), &a->recovered,
+    return change_apply(a, amp_buf_span(&steps), "task-dispatch", amp_now_ms(), true, &a->recovered,
                         err) < 0
                ? -1
                : change_end(a, err);

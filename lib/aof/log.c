@@ -15,6 +15,8 @@
 
 #define LOG  "events.ndjson"
 #define TAIL ((off_t)256 << 10)
+/* The most that is searched for the last number: no line of ours is nearly as long. */
+#define TAIL_MOST ((off_t)AMP_AOF_CHANGE_BYTES)
 
 static int log_open(const struct amp_aof_data *a, int flags, struct amp_error *err)
 {
@@ -89,11 +91,17 @@ int amp_aof_log_next(struct amp_aof_data *a, uint64_t *next, struct amp_error *e
     if (fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot stat " LOG);
     if (st.st_size != a->log_size) {
-        off_t from = st.st_size > TAIL ? st.st_size - TAIL : 0;
-        amp_buf_init(&tail, (size_t)TAIL + 1);
-        if (part_read(fd, from, st.st_size, &tail, err) < 0)
-            return -1;
-        uint64_t last = number_of(amp_buf_span(&tail));
+        uint64_t last = 0;
+        amp_buf_init(&tail, (size_t)TAIL_MOST + 1);
+        /* The last lines may be longer, or those of another program. */
+        for (off_t n = TAIL; last == 0 && n <= TAIL_MOST; n *= 4) {
+            amp_buf_reset(&tail);
+            if (part_read(fd, st.st_size > n ? st.st_size - n : 0, st.st_size, &tail, err) < 0)
+                return -1;
+            last = number_of(amp_buf_span(&tail));
+            if (n >= st.st_size)
+                break;
+        }
         /* Numbers only grow, also if the log was emptied while this process knew it. */
         a->last_event = last > a->last_event ? last : a->last_event;
         a->log_size = st.st_size;

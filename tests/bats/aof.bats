@@ -136,6 +136,18 @@ setup() {
   [[ $(cat got) == *'"type":"protocol.message.unknown"'* ]]
   [[ $(cat got) == *'"reason":"taskId_mismatch"'* ]]
   [ "$(at $T-001)" = review ]
+  # Names as long as a message: each is refused, with a beginning that identifies it, and the router goes on.
+  local name long
+  task in-progress $T-002 "lease: {agent: ann}"
+  long=$(head -c 1100000 /dev/zero | tr '\0' x)
+  { for name in type messageId projectId fromAgent toAgent; do update $T-002 ann '"progress":"p"' | sed "s/,\"$name\":\"[a-zA.]*\"//; s/^{/{\"$name\":\"/; s/:\"/&LONG\",/" | sed "s/LONG/$(printf '%01500d' 0)/"; done
+    printf '{"protocol":"aof","version":1,"type":"%s","taskId":"%s","fromAgent":"a","toAgent":"b","sentAt":"2026-02-09T21:00:00.000Z","payload":{}}\n' "$long" $T-002
+    update $T-002 ann '"status":"blocked"'; } >in
+  run -0 aof <in
+  [ "$(grep -oE '"type":"protocol.message.(rejected|unknown)"|"reason":"[a-z_]*"' <<<"$output" | tr -d '\n')" = \
+    '"type":"protocol.message.unknown""type":"protocol.message.rejected""reason":"invalid_envelope""type":"protocol.message.rejected""reason":"invalid_project_id""type":"protocol.message.rejected""reason":"invalid_envelope""type":"protocol.message.rejected""reason":"invalid_envelope""type":"protocol.message.unknown"' ]
+  [ "$(wc -c <<<"$output")" -lt 20000 ]
+  [ "$(at $T-002)" = blocked ]
   # An envelope above 10 MiB.
   { printf 'AOF/1 '; head -c 10485761 /dev/zero | tr '\0' ' '; echo "$good"; } | aof | grep -q '"reason":"payload_too_large"'
 }
@@ -192,14 +204,15 @@ SH
   task in-progress $T-002 "lease: {agent: bob}" "parentId: $T-001" "metadata:" "  delegationDepth: 1"
   task ready $T-003
   task done $T-005
+  task in-progress $T-006 "lease: {agent: bob}" "metadata: {delegationDepth: 100000}"
   local bad
   bad=$(request $T-003 $T-001 ann bob)
   { request $T-003 $T-008 ann bob; request $T-009 $T-001 ann bob; request $T-003 $T-002 bob cleo
     request $T-003 $T-003 ann bob; request $T-005 $T-001 ann bob; request $T-003 $T-001 mallory bob
-    echo "${bad/\[\"All tests pass\"\]/\"all\"}"; } | aof >out
+    request $T-003 $T-006 bob cleo; echo "${bad/\[\"All tests pass\"\]/\"all\"}"; } | aof >out
   [ "$(grep '"type":"delegation.rejected"' out | grep -o '"reason":"[a-z_]*"' | tr -d '\n')" = \
-    '"reason":"parent_not_found""reason":"task_not_found""reason":"nested_delegation""reason":"parent_not_found""reason":"task_ended"' ]
-  [ "$(grep -c '^{"protocol":"aof".*"type":"handoff.rejected".*"toAgent":"bob".*"reason":"nested_delegation"' out)" -eq 1 ]
+    '"reason":"parent_not_found""reason":"task_not_found""reason":"nested_delegation""reason":"parent_not_found""reason":"task_ended""reason":"nested_delegation"' ]
+  [ "$(grep -c '^{"protocol":"aof".*"type":"handoff.rejected".*"toAgent":"bob".*"reason":"nested_delegation"' out)" -eq 2 ]
   grep '^{"protocol"' out | amp-validate -p aof | cmp - <(grep '^{"protocol"' out)
   grep '"type":"protocol.message.warning"' out | grep -q '"reason":"nested_delegation"'
   grep '"type":"protocol.message.warning"' out | grep -q '"reason":"invalid_acceptance_criteria"'
@@ -343,11 +356,21 @@ SH
   [[ $output == *"children have no children"* ]]
   run -1 new --parent "$day-009"
   run -64 new --parent 17
+  # Bytes that JSON cannot carry are refused, not replaced.
+  printf 'caf\351\n' >latin1
+  run -65 new latin1
+  [[ $output == *"the text is not UTF-8 at byte 4"* ]]
+  run -65 new --title $'\377'
+  # Whatever has the name of a task takes its number.
+  mkdir -p "$D/tasks/blocked/$day-003.md" "$D/runs/$day-004" "$D/tasks/done/$day-005"
+  ln -s nowhere "$D/tasks/ready/$day-006.md"
+  run -0 new
+  [ -f "$D/tasks/ready/$day-007.md" ]
   # By default below the home directory.
   HOME=$PWD/home task-dispatch aof new >out
   [ -f "home/.openclaw/aof/tasks/ready/$day-001.md" ]
   # A number that is taken in another folder, and the last one of the day.
-  rm "$D"/tasks/*/*.md
+  rm -r "$D"/tasks/*/*.md
   for n in $(seq -w 1 998); do :>"$D/tasks/done/$day-$n.md"; done
   run -0 new
   [ "$(at "$day-999")" = ready ]
@@ -383,6 +406,23 @@ SH
   [ -z "$(ls outside)" ]
   [ "$(at $T-010)" = review ]
   run -0 timeout 20 task-dispatch aof poll --data-dir "$D"
+  # A name of 5,000 bytes is not the end of the poll, and a long line not that of the numbers.
+  task in-progress $T-011 "lease: {agent: $(printf '%05000d' 0)}"
+  task in-progress $T-012 "lease: {agent: ann}"
+  beat $T-011 2026-01-01T00:00:00.000Z
+  beat $T-012 2026-01-01T00:00:00.000Z
+  n=$(wc -l <"$D/events.ndjson")
+  { head -c 300000 /dev/zero | tr '\0' z; echo; } >>"$D/events.ndjson"
+  run -0 aof_poll
+  [[ ${lines[0]} == '{"eventId":'$((n + 1))',"type":"task.validation.failed"'*'"taskId":"'$T-011'","payload":{"reason":"agent_too_long"'* ]]
+  [ "$(at $T-012)" = ready ]
+  # A work log grows until its task can still be read; what does not fit is a warning.
+  { printf '%s\n' --- "id: $T-013" 'routing: {agent: ann}' ---; head -c 4115000 /dev/zero | tr '\0' z; } >"$D/tasks/in-progress/$T-013.md"
+  n=$(printf '%09000d' 0)
+  { update $T-013 ann "\"notes\":\"$n\""; update $T-013 ann "\"notes\":\"$n\""; report $T-013 ann partial; } >in
+  aof <in >out
+  [ "$(grep -o '"reason":"file_too_large"' out | wc -l)" -eq 1 ]
+  [ "$(at $T-013)" = review ]
   # A folder of statuses that is a link is refused.
   rmdir "$D/tasks/done" || rm -r "$D/tasks/done"
   ln -s "$PWD/outside" "$D/tasks/done"

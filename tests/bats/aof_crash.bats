@@ -196,6 +196,13 @@ SH
   unshare -m bash -c 'mount -t tmpfs tmpfs "$0/tasks/done" && task-dispatch aof --data-dir "$0" <in >out &&
     ls -A "$0/tasks/done" "$0/tasks/in-progress" && cat "$0"/tasks/done/*/outputs/deep/file' "$D" >seen
   [ "$(tr '\n' ' ' <seen)" = "$D/tasks/done: $T-001 $T-001.md  $D/tasks/in-progress: $T-002 $T-002.md more " ]
+  # A folder of this name on the other file system, from elsewhere: neither is lost.
+  rm -rf data
+  cp -a before data
+  unshare -m bash -c 'mount -t tmpfs tmpfs "$0/tasks/done" && mkdir "$0/tasks/done/$1" && echo other >"$0/tasks/done/$1/file" &&
+    task-dispatch aof --data-dir "$0" <in >out && cat "$0/tasks/done/$1/file"' "$D" $T-001 >seen
+  [ "$(cat seen "$D/tasks/in-progress/$T-001/outputs/summary.md" | tr '\n' ' ')" = "other summary " ]
+  grep -q '"type":"protocol.message.warning".*"reason":"folder_differs"' out
   # A FIFO is made again; a folder with a device stays where it is, which is logged.
   rm -rf data
   cp -a before data
@@ -307,6 +314,22 @@ SH
   aof_poll >out
   [ "$(at $T-001)" = "done" ]
   grep -qx "a line of a person" "$D/tasks/done/$T-001.md"
+  # Killed behind the exchange of a task file: its former text is removed, but not what a person saved at that moment.
+  rm -rf data
+  cp -a before data
+  sed -n 2p in >one
+  AMP_FAULT_MATCH=.edit AMP_FAULT_ROOT=$D AMP_FAULT=unlink:2:KILL LD_PRELOAD=$shim task-dispatch aof --data-dir "$D" <one >out || [ $? -eq 137 ]
+  f=$D/tasks/in-progress/$T-002.md
+  [ -e "${f%/*}/.$T-002.edit" ]
+  for n in no yes; do
+    rm -rf other
+    cp -a data other
+    [ $n = no ] || echo "saved by a person" >>"other/tasks/in-progress/.$T-002.edit"
+    task-dispatch aof poll --data-dir other >out
+    [ "$(grep -c 'Progress: half$' "other/tasks/in-progress/$T-002.md")" -eq 1 ]
+    [ "$(grep -c '^saved by a person$' "other/tasks/in-progress/$T-002.md")" -eq $([ $n = yes ] && echo 1 || echo 0) ]
+    [ -z "$(find other/tasks -name '.*')" ]
+  done
 }
 
 @test "two routers and a person at once: every message counts once, and every task is somewhere once" {

@@ -90,6 +90,67 @@ static int tree_copy(int from, const char *name, int to, const char *as, unsigne
     return 0;
 }
 
+/* Whether two files have the same bytes. 1; 0; -1. */
+static int file_same(int a, int b, const char *name, struct amp_error *err)
+{
+    AMP_CLOSE int x = openat(a, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    AMP_CLOSE int y = openat(b, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (x < 0 || y < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot read %s", name);
+    for (;;) {
+        char one[32768], other[sizeof one];
+        ssize_t n = read(x, one, sizeof one), m = n > 0 ? read(y, other, (size_t)n) : 0;
+        if (n < 0 || m < 0)
+            return amp_fail_errno(err, AMP_IOERR, "cannot read %s", name);
+        if (n == 0)
+            return 1;
+        if (m != n || memcmp(one, other, (size_t)n) != 0)
+            return 0;
+    }
+}
+
+static bool link_same(int a, int b, const char *name)
+{
+    char one[PATH_MAX], other[sizeof one];
+    ssize_t n = readlinkat(a, name, one, sizeof one);
+    return n >= 0 && readlinkat(b, name, other, sizeof other) == n &&
+           memcmp(one, other, (size_t)n) == 0;
+}
+
+/* Whether all that is in a folder is also in its copy, which may have more. 1; 0; -1. */
+static int tree_is_in(int from, const char *name, int to, const char *as, unsigned depth,
+                      struct amp_error *err)
+{
+    struct dirent *e;
+    AMP_DIR DIR *d = depth > DEEPEST ? NULL : amp_dir_open(from, name);
+    if (!d)
+        return amp_fail_errno(err, AMP_IOERR, "cannot read the folder %s", name);
+    AMP_CLOSE int copy = openat(to, as, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (copy < 0)
+        return 0;
+    while ((e = readdir(d))) {
+        struct stat a, b;
+        int rc = 1;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (fstatat(dirfd(d), e->d_name, &a, AT_SYMLINK_NOFOLLOW) < 0 ||
+            fstatat(copy, e->d_name, &b, AT_SYMLINK_NOFOLLOW) < 0 ||
+            (a.st_mode & S_IFMT) != (b.st_mode & S_IFMT))
+            return 0;
+        if (S_ISREG(a.st_mode))
+            rc = a.st_size != b.st_size ? 0 : file_same(dirfd(d), copy, e->d_name, err);
+        else if (S_ISDIR(a.st_mode))
+            rc = tree_is_in(dirfd(d), e->d_name, copy, e->d_name, depth + 1, err);
+        else if (S_ISLNK(a.st_mode))
+            rc = link_same(dirfd(d), copy, e->d_name);
+        else
+            rc = S_ISFIFO(a.st_mode);
+        if (rc <= 0)
+            return rc;
+    }
+    return 1;
+}
+
 static int tree_remove(int dir, const char *name, unsigned depth, struct amp_error *err)
 {
     struct dirent *e;
@@ -129,5 +190,11 @@ int amp_directory_move(int dir, const char *from, const char *to, struct amp_err
         tree_remove(dir, copy, 0, &why);
         return -1;
     }
+    /* It may be another folder, or something may have written to the old one during the copy. */
+    int same = tree_is_in(dir, from, dir, to, 0, err);
+    if (same <= 0)
+        return same < 0 ? -1
+                        : amp_fail(err, AMP_NO, "folder_differs",
+                                   "%s is there as well, with other contents: %s stays", to, from);
     return tree_remove(dir, from, 0, err);
 }

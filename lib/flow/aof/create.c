@@ -6,6 +6,7 @@
 
 #include "aof/front.h"
 #include "flow/aof/private.h"
+#include "json/text.h"
 
 /* Loads the parent of a new task. NO parent_not_found, nested_delegation. */
 static int parent_load(struct amp_aof_router *r, const char *id, struct amp_aof_task *parent,
@@ -52,7 +53,19 @@ static int text_write(const struct amp_aof_new *what, const char *id, const char
                : 0;
 }
 
-int amp_aof_new_task(struct amp_aof_router *r, const struct amp_aof_new *what,
+/* JSON, in which the change and its events are written, has no other bytes. */
+static int utf8_check(const char *what, struct amp_span text, struct amp_error *err)
+{
+    const unsigned char *p = (const unsigned char *)text.p;
+    for (size_t i = 0, n; i < text.n; i += n)
+        if ((n = amp_utf8_length(p + i, text.n - i)) == 0)
+            return amp_fail(err, AMP_DATAERR, "invalid_utf8", "the %s is not UTF-8 at byte %zu",
+                            what, i + 1);
+    return 0;
+}
+
+/* 1: a person took its name at the same moment. */
+static int task_make(struct amp_aof_router *r, const struct amp_aof_new *what,
                      char id[AMP_AOF_ID_MAX], struct amp_error *err)
 {
     AMP_AOF_WORK struct amp_aof_work w = {0};
@@ -81,5 +94,21 @@ int amp_aof_new_task(struct amp_aof_router *r, const struct amp_aof_new *what,
         (what->agent && amp_aof_assigned_event(&w, id, amp_span_str(what->agent), err) < 0) ||
         (what->parent && amp_aof_pointer_put(&w, &parent, id, amp_span_str(what->agent), err) < 0))
         return -1;
-    return amp_aof_work_commit(&w, err);
+    return amp_aof_work_commit(&w, err) < 0 ? -1 : w.cut;
+}
+
+int amp_aof_new_task(struct amp_aof_router *r, const struct amp_aof_new *what,
+                     char id[AMP_AOF_ID_MAX], struct amp_error *err)
+{
+    if (utf8_check("title", amp_span_str(what->title), err) < 0 ||
+        utf8_check("agent", amp_span_str(what->agent), err) < 0 ||
+        utf8_check("text", what->body, err) < 0)
+        return -1;
+    for (int tries = 0; tries < 8; tries++) {
+        int rc = task_make(r, what, id, err);
+        if (rc <= 0)
+            return rc;
+    }
+    return amp_fail(err, AMP_TEMPFAIL, "name_taken",
+                    "the task %s could not be made: see events.ndjson", id);
 }

@@ -6,7 +6,7 @@
 
 #include "flow/aof/private.h"
 
-enum { DEPTH_MOST = 1 };
+enum { DEPTH_MOST = 1, HANDOFF_BYTES = 16 << 20 /* more than any message has */ };
 
 static int event_add(struct amp_aof_work *w, const struct amp_view *v, const char *type,
                      const struct amp_aof_said *said, const char *reason, int64_t depth,
@@ -102,7 +102,7 @@ static int has_request(struct amp_aof_work *w, const struct amp_aof_task *child,
     struct amp_error why;
     amp_buf_init(&text, (size_t)32 << 20);
     input_path(path, child, "handoff.json");
-    int rc = amp_aof_get(&w->r->data, path, (size_t)16 << 20, &text, &why);
+    int rc = amp_aof_get(&w->r->data, path, HANDOFF_BYTES, &text, &why);
     return rc > 0 ? amp_span_eq(amp_buf_span(&text), json) : amp_aof_if_usable(rc, &why, err);
 }
 
@@ -174,10 +174,10 @@ static int receiver_read(struct amp_aof_work *w, const struct amp_aof_task *t, s
     struct amp_error why;
     struct amp_span to;
     *out = (struct amp_span){"", 0};
-    amp_buf_init(&text, (size_t)16 << 20);
+    amp_buf_init(&text, HANDOFF_BYTES + 1);
     amp_tape_init(&tape, NULL);
     input_path(path, t, "handoff.json");
-    int rc = amp_aof_get(&w->r->data, path, AMP_AOF_RUN_BYTES, &text, &why);
+    int rc = amp_aof_get(&w->r->data, path, HANDOFF_BYTES, &text, &why);
     if (rc <= 0)
         return amp_aof_if_usable(rc, &why, err);
     if (amp_tape_scan(&tape, text.data, text.len, &fault) < 0)

@@ -56,6 +56,24 @@ int amp_aof_work_commit(struct amp_aof_work *w, struct amp_error *err)
     return notices ? amp_aof_notices_send(r, err) : 0;
 }
 
+/* A name in a message that is refused may be as long as the message; its beginning identifies it.
+ */
+static void name_write(struct amp_jw *j, const char *key, struct amp_span name)
+{
+    enum { MOST = 4096 };
+    static const char dots[] = "\xe2\x80\xa6";
+    char cut[MOST + sizeof dots];
+    size_t n = MOST;
+    if (name.n > MOST) {
+        while (n > 0 && ((unsigned char)name.p[n] & 0xc0) == 0x80)
+            n--; /* a character stays whole */
+        memcpy(cut, name.p, n);
+        memcpy(cut + n, dots, sizeof dots);
+        name = (struct amp_span){cut, n + sizeof dots - 1};
+    }
+    amp_jw_some_str(j, key, name);
+}
+
 int amp_aof_why_event(struct amp_aof_work *w, const char *type, struct amp_span task,
                       const struct amp_aof_why *why, struct amp_error *err)
 {
@@ -66,11 +84,11 @@ int amp_aof_why_event(struct amp_aof_work *w, const char *type, struct amp_span 
     amp_jw_open(&j, '{');
     amp_jw_some_str(&j, "reason", amp_span_str(why->reason));
     if (why->v) {
-        amp_jw_some_str(&j, "messageType", why->v->type);
-        amp_jw_some_str(&j, "messageId", why->v->id);
-        amp_jw_some_str(&j, "fromAgent", why->v->from);
+        name_write(&j, "messageType", why->v->type);
+        name_write(&j, "messageId", why->v->id);
+        name_write(&j, "fromAgent", why->v->from);
         if (why->v->n_to > 0)
-            amp_jw_some_str(&j, "toAgent", why->v->to[0]);
+            name_write(&j, "toAgent", why->v->to[0]);
     }
     amp_jw_some_str(&j, "field", amp_span_str(why->field));
     amp_jw_some_str(&j, "errors", amp_span_str(why->errors));
@@ -254,6 +272,9 @@ int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uin
     if (*moved != AMP_AOF_MOVED)
         return 0;
     uint8_t from = t->status, to = way.at[way.n - 1];
+    /* The first step: if a person has moved the task by then, nothing else is done. */
+    if (amp_aof_move(&w->c, t->id, from, to, err) < 0)
+        return -1;
     amp_time_format(w->c.now_ms, time);
     set[n++] = (struct amp_aof_set){"status", amp_span_str(amp_aof_status_name(to))};
     set[n++] = (struct amp_aof_set){"updatedAt", amp_span_str(time)};
@@ -271,8 +292,7 @@ int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uin
     }
     if ((way.effects & AMP_AOF_TASK_DO_END) && run_end(w, t->id, err) < 0)
         return -1;
-    if (amp_aof_move(&w->c, t->id, from, to, err) < 0 ||
-        amp_aof_edit(&w->c, t->id, to, set, n, AMP_SPAN(""), err) < 0)
+    if (amp_aof_edit(&w->c, t->id, to, set, n, AMP_SPAN(""), err) < 0)
         return -1;
     for (unsigned i = 0; i < way.n; from = way.at[i++])
         if (transitioned_add(w, t, from, way.at[i], reason, err) < 0)

@@ -95,6 +95,8 @@ static const struct amp_code_row codes[] = {
     {"type", "enum", "protocol.message.unknown", NULL},
     {"projectId", "minLength", "invalid_project_id", NULL},
     {"project_id", "minLength", "invalid_project_id", NULL},
+    {"projectId", "maxLength", "invalid_project_id", NULL},
+    {"project_id", "maxLength", "invalid_project_id", NULL},
     {"taskId", "pattern", "invalid_envelope", TASK},
     {"parentTaskId", "pattern", "invalid_envelope", TASK},
     {"payload.taskId", "pattern", "invalid_envelope", TASK},

@@ -10,8 +10,9 @@ const struct amp_meaning amp_meanings_aof[] = {
      "The envelope or its payload violates the protocol: a field is missing, too long or "
      "malformed.",
      "AOF/1 Protocol Envelope", "Fix the field. Times end in Z; version is the number 1."},
-    {"invalid_project_id", AMP_SEV_ERROR, "The projectId is empty, or differs from project_id.",
-     "AOF/1 Protocol Envelope", "Remove it, or use one of the two spellings."},
+    {"invalid_project_id", AMP_SEV_ERROR,
+     "The projectId is empty or too long, or differs from project_id.", "AOF/1 Protocol Envelope",
+     "Remove it, or use one of the two spellings."},
     {"taskId_mismatch", AMP_SEV_ERROR, "The payload names another task than the envelope.",
      "AOF/1 Message Routing", "Use the same taskId in both."},
     {"protocol.message.unknown", AMP_SEV_ERROR,
