@@ -149,16 +149,44 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
 @test "errors that the agent reports: those of the RESPONSE, and critical ones end the run" {
   { task "$SAY say '{\"type\":\"error\",\"id\":\"1\",\"code\":\"E_FILE_NOT_FOUND\",\"detail\":\"no x\"}'; answered 1 >a1
       say '{\"type\":\"error\",\"id\":\"2\",\"code\":\"E_NONE\",\"detail\":\"d\"}'; answered 2 >a2
-      say '{\"type\":\"question\",\"id\":\"3\",\"text\":\"what?\"}'; answered 3 >a3
       say '{\"type\":\"delegate\",\"id\":\"4\",\"task\":{}}'; answered 4 >a4"
     task "$SAY say '{\"type\":\"error\",\"code\":\"E_UNKNOWN\",\"detail\":\"all is lost\",\"critical\":true}'; sleep 20" "$(others CODEX part CRITICAL_ERROR)"; } >in
   session_run <in
   ended T-1 COMPLETED SUCCESS
   [ "$(response T-1 .execution_summary.errors)" = '[["E_FILE_NOT_FOUND: no x"]]' ]
   [ "$(jq -c .ok ws/a1)" = true ]
-  [ "$(jq -rs 'map(.code) | join(" ")' ws/a2 ws/a3 ws/a4)" = "bad_value unsupported_reply E_PERMISSION_DENIED" ]
+  [ "$(jq -rs 'map(.code) | join(" ")' ws/a2 ws/a4)" = "bad_value E_PERMISSION_DENIED" ]
   ended T-2 COMPLETED PARTIAL_SUCCESS
   [[ $(response T-2 .execution_summary.errors) == *"E_UNKNOWN: all is lost"* ]]
+}
+
+# asked TEXT: the open question with this text.
+asked() { hitl-prompt list --state "$STATE" --json | jq -r 'select(.about.task == "T-1" or .task == "T-1") | .id' |
+  while read -r id; do hitl-prompt show --state "$STATE" --json "$id"; done |
+  jq -r --arg text "$1" 'select(.message.payload.context.question == $text) | .message.payload.invocation_id'; }
+
+@test "questions to a person: the decision comes into the work; one without a decision ends with it" {
+  need_tool hitl-prompt
+  ask() { printf '%s' "say '{\"type\":\"question\",\"id\":\"$1\",\"text\":\"$2\",\"suggestions\":[\"80\",\"443 or more\"]}'; answered $1 >/dev/null;"; }
+  task "$SAY $(ask q 'Which port?') $(ask w 'Which host?') $(ask u 'Which user?')
+    say '{\"type\":\"withdraw\",\"question\":\"w\",\"id\":\"x\"}'; answered x >/dev/null
+    for _ in {1..200}; do ! grep -q decision \${AMP_CONTROL%/*}/answer-q.json || break; sleep 0.1; done
+    say '{\"type\":\"withdraw\",\"question\":\"q\",\"id\":\"y\"}'; answered y >/dev/null
+    jq -s . \${AMP_CONTROL%/*}/answer-{q,w,u,x,y}.json >answers" '.execution_policy.timeout_seconds = 3600' >in
+  session_run <in 3>&- &
+  local pid=$!
+  wait_until 20 eval '[ -n "$(asked "Which user?")" ] && [ -z "$(asked "Which host?")" ]'
+  hitl-prompt show --state "$STATE" --json "$(asked "Which port?")" | jq -e '.message.payload |
+    .context.session_id == "S-1" and .context.agent == "Emma" and .context.objective == "Do it." and .proposed_actions == ["80", "443 or more"]
+    and (.deadline_ts[:19] + "Z" | fromdate) <= now + 3601'
+  hitl-prompt answer --state "$STATE" "$(asked "Which port?")" "443 or more" "the firewall has it" >/dev/null
+  wait "$pid"
+  ended T-1 COMPLETED SUCCESS
+  jq -e '(map(.ok) == [true, true, true, true, false]) and .[0].decision == "443 or more" and .[0].note == "the firewall has it"
+    and .[1].withdrawn and (.[2] | has("decision") | not) and .[4].code == "already_decided"' ws/answers
+  jq -c '.[]' ws/answers >each
+  (cd ws && amp-validate -S agent/control_answer <../each) | cmp - each
+  [ "$(hitl-prompt list --state "$STATE" --json)" = "" ]
 }
 
 @test "delegation: a child TASK on the output, within the access and the depth of its parent" {

@@ -193,6 +193,13 @@ enum amp_asking_is amp_asking_look(const struct amp_asking *a, struct amp_buf *m
 
 /* ---- ending ---- */
 
+void amp_asking_name(struct amp_asking *a, struct amp_span key)
+{
+    amp_span_copy(key, a->key, sizeof a->key);
+    const char *id = strrchr(a->key, '/');
+    snprintf(a->id, sizeof a->id, "%.36s", id ? id + 1 : a->key);
+}
+
 static int end_commit(struct amp_asking *a, const struct amp_question *q, const char *code,
                       const char *why, struct amp_error *err)
 {

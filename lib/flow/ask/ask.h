@@ -58,6 +58,9 @@ enum amp_asking_is {
 enum amp_asking_is amp_asking_look(const struct amp_asking *a, struct amp_buf *mem,
                                    struct amp_question_rec *r, struct amp_error *err);
 
+/* Sets the ids of a question that was recorded before, by its key: for look and end. */
+void amp_asking_name(struct amp_asking *a, struct amp_span key);
+
 /* Ends an open question that is not waited for any more, with a nack to its sender, with the code;
  * synced. 1: it was decided, or has ended, before; look again. */
 int amp_asking_end(struct amp_asking *a, const char *code, const char *why, struct amp_error *err);

@@ -259,9 +259,7 @@ int amp_conflict_unask(const struct amp_conflict_desk *d, struct amp_span questi
     struct amp_asking a;
     int rc = amp_asking_open(&a, d->store, d->actor, d->stop, d->note, err);
 
-    amp_span_copy(question, a.key, sizeof a.key);
-    const char *id = strrchr(a.key, '/');
-    snprintf(a.id, sizeof a.id, "%.36s", id ? id + 1 : a.key);
+    amp_asking_name(&a, question);
     if (rc == 0)
         rc = amp_asking_end(&a, "withdrawn", why, err);
     amp_asking_close(&a);

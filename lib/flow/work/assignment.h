@@ -95,6 +95,12 @@ struct amp_assignment {
      * the line, which has no other effect. */
     int (*line)(struct amp_worker *w, struct amp_assignment *k, const struct amp_control_line *l,
                 struct amp_error *err);
+    /* Asks a person a question of the agent; *ref gets the key of its record. NULL: it goes to the
+     * coordinator, if the work is a job. */
+    int (*ask)(struct amp_worker *w, struct amp_assignment *k, const char *text,
+               const char *const *suggested, char ref[AMP_MSG_ID_MAX], struct amp_error *err);
+    /* Ends the question. 1: it was decided, or has ended, before. Not NULL if `ask` is not. */
+    int (*unask)(struct amp_worker *w, const char *ref, const char *why, struct amp_error *err);
     /* Called in each turn while the command runs; may be NULL. Lowers *wait_ms (< 0: no limit) to
      * its next step. 1: the command is to be ended. */
     int (*turn)(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms,

@@ -19,10 +19,11 @@
 #include "task/record.h"
 #include "task/task.h"
 
-#define LOG_MAX    1000 /* entries of an attempt from its FIFO */
-#define BEAT_MS    1000 /* heartbeats in between are not recorded */
-#define INBOX_MAX  32   /* messages of an answer */
-#define AMOUNT_MAX 1e15 /* tokens, or millionths of a dollar */
+#define SUGGESTIONS_MAX 8    /* of a question; schemas/agent/control.json */
+#define LOG_MAX         1000 /* entries of an attempt from its FIFO */
+#define BEAT_MS         1000 /* heartbeats in between are not recorded */
+#define INBOX_MAX       32   /* messages of an answer */
+#define AMOUNT_MAX      1e15 /* tokens, or millionths of a dollar */
 
 int amp_words_log(struct amp_assignment *k, const char *action, const char *file,
                   const char *detail, struct amp_error *err)
@@ -92,19 +93,14 @@ bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wai
 /* ---- a question for a person ---- */
 
 static int question_send(struct amp_worker *w, struct amp_assignment *k, const char *text,
-                         const json_t *suggestions, char id[AMP_MSG_ID_MAX], struct amp_error *err)
+                         const char *const *suggested, char id[AMP_MSG_ID_MAX],
+                         struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
     char of[256];
     const char *const affected[] = {of, NULL};
-    const char *suggested[AMP_QUESTIONS_MAX + 1] = {NULL};
-    const json_t *s;
-    size_t i;
     struct amp_job_step step = {.event = AMP_JOB_EV_SAY};
 
-    json_array_foreach (suggestions, i, s)
-        if (i < AMP_QUESTIONS_MAX)
-            suggested[i] = json_string_value(s);
     amp_buf_init(&line, 1 << 18);
     amp_span_copy(k->v->id, of, sizeof of);
     const struct amp_escalation_args a = {
@@ -130,17 +126,23 @@ static int question_take(struct amp_worker *w, struct amp_assignment *k,
                          const struct amp_control_line *l, struct amp_error *err)
 {
     struct amp_words *said = &k->words;
+    const char *own = amp_json_str(l->in, "text"), *suggested[SUGGESTIONS_MAX + 1] = {NULL};
     char id[AMP_MSG_ID_MAX], text[4300];
+    const json_t *s;
+    size_t i;
 
-    if (!k->job)
+    if (!k->job && !k->ask)
         return amp_control_refuse(&said->control, l->id, "unsupported_reply",
                                   "questions are asked in work on a dispatch or a review", err);
     if (said->n_questions == AMP_QUESTIONS_MAX)
         return amp_control_refuse(&said->control, l->id, "control_limit",
                                   "at most 8 questions in an attempt", err);
-    snprintf(text, sizeof text, "The agent %s asks: %s", w->opt->agent,
-             amp_json_str(l->in, "text"));
-    if (question_send(w, k, text, json_object_get(l->in, "suggestions"), id, err) < 0 ||
+    json_array_foreach (json_object_get(l->in, "suggestions"), i, s)
+        if (i < SUGGESTIONS_MAX)
+            suggested[i] = json_string_value(s);
+    snprintf(text, sizeof text, "The agent %s asks: %s", w->opt->agent, own);
+    if ((k->ask ? k->ask(w, k, own, suggested, id, err)
+                : question_send(w, k, text, suggested, id, err)) < 0 ||
         amp_words_log(k, "question", "", text, err) < 0)
         return -1;
     struct amp_agent_question *q = &said->questions[said->n_questions++];
@@ -193,6 +195,23 @@ static int question_is_over(struct amp_worker *w, const struct amp_agent_questio
     return rec.decision.n > 0 || rec.ended_ms;
 }
 
+/* Withdraws the escalation. NO: it was decided meanwhile. */
+static int escalation_revoke(struct amp_worker *w, struct amp_assignment *k, const char *escalation,
+                             const char *reason, struct amp_error *err)
+{
+    const struct amp_revocation r = {.ref = amp_span_str(escalation),
+                                     .task = k->v->task,
+                                     .type = AMP_SPAN("unknown"),
+                                     .severity = amp_span_str(amp_level_name(AMP_LEVEL_WARNING)),
+                                     .why = reason,
+                                     .by = w->opt->consumer,
+                                     .now_ms = amp_now_ms()};
+    /* Decided meanwhile: the coordinator refuses the nack, and the answer follows. */
+    return withdrawal_send(w, k, escalation, reason, err) < 0
+               ? -1
+               : amp_question_revoke(w->store, &r, err);
+}
+
 static int withdraw_take(struct amp_worker *w, struct amp_assignment *k,
                          const struct amp_control_line *l, struct amp_error *err)
 {
@@ -214,19 +233,13 @@ static int withdraw_take(struct amp_worker *w, struct amp_assignment *k,
         return -1;
     if (over)
         return amp_control_refuse(&said->control, l->id, why.code, why.what, err);
-    const struct amp_revocation r = {.ref = amp_span_str(q->escalation),
-                                     .task = k->v->task,
-                                     .type = AMP_SPAN("unknown"),
-                                     .severity = amp_span_str(amp_level_name(AMP_LEVEL_WARNING)),
-                                     .why = reason,
-                                     .by = w->opt->consumer,
-                                     .now_ms = amp_now_ms()};
-    if (withdrawal_send(w, k, q->escalation, reason, err) < 0)
-        return -1;
-    if (amp_question_revoke(w->store, &r, &why) < 0) {
-        /* Decided meanwhile: the coordinator refuses the nack, and the answer follows. */
-        if (why.status == AMP_NO)
-            return amp_control_refuse(&said->control, l->id, why.code, why.what, err);
+    int rc = k->ask ? k->unask(w, q->escalation, reason, &why)
+                    : escalation_revoke(w, k, q->escalation, reason, &why);
+    if (rc > 0)
+        rc = amp_fail(&why, AMP_NO, "already_decided", "a person has answered the question");
+    if (rc < 0 && why.status == AMP_NO)
+        return amp_control_refuse(&said->control, l->id, why.code, why.what, err);
+    if (rc < 0) {
         *err = why;
         return -1;
     }

@@ -359,7 +359,7 @@ int amp_tasking_command(struct amp_tasking *t, const char *phase, struct amp_err
     rc = amp_assignment_files(t->w, of, err) < 0 || amp_assignment_run(t->w, NULL, of, err) < 0 ? -1
                                                                                                 : 0;
     of->extra = NULL;
-    if (rc < 0)
+    if (rc < 0 || amp_tasking_unask_all(t, err) < 0)
         return -1;
     if (!t->failing)
         rc = end_judge(t, err);
@@ -655,6 +655,8 @@ int amp_tasking_attempt(struct amp_tasking *t, struct amp_error *err)
     t->of.attempt = t->job->attempts;
     t->of.turn = run_turn;
     t->of.line = amp_tasking_line;
+    t->of.ask = amp_tasking_ask;
+    t->of.unask = amp_tasking_unask;
     t->of.own_limit = t->of.responds = true;
     if (os_look(t, err) < 0 || amp_tasking_snapshot(t, err) < 0 ||
         amp_tasking_measure_before(t, err) < 0 || models_resume(t, err) < 0)

@@ -16,6 +16,7 @@
  *   beat.c      heartbeats and progress: what is missed, what is sent
  *   spend.c     tokens and money against the budgets
  *   phase.c     phases and checkpoints
+ *   question.c  questions to a person
  */
 #ifndef AMP_FLOW_WORK_SESSION_PRIVATE_H
 #define AMP_FLOW_WORK_SESSION_PRIVATE_H
@@ -235,6 +236,16 @@ int amp_tasking_path_back(const struct amp_tasking *t, const char *real, char *o
  * 200 (AOP §4). 1: it answered the line. */
 int amp_tasking_line(struct amp_worker *w, struct amp_assignment *k,
                      const struct amp_control_line *l, struct amp_error *err);
+
+/* ---- question.c ---- */
+
+/* For amp_assignment.ask and unask. */
+int amp_tasking_ask(struct amp_worker *w, struct amp_assignment *k, const char *text,
+                    const char *const *suggested, char ref[AMP_MSG_ID_MAX], struct amp_error *err);
+int amp_tasking_unask(struct amp_worker *w, const char *ref, const char *why,
+                      struct amp_error *err);
+/* After a run: ends the questions without a decision. */
+int amp_tasking_unask_all(struct amp_tasking *t, struct amp_error *err);
 
 /* ---- beat.c, spend.c, phase.c: called by attempt.c ----
  * begin: before each run of the command. line: an accepted line of the agent's control FIFO, before

@@ -253,10 +253,6 @@ int amp_tasking_line(struct amp_worker *w, struct amp_assignment *k,
         return error_take(t, l, err);
     case AMP_CONTROL_DELEGATE:
         return delegate_take(t, l, err);
-    case AMP_CONTROL_QUESTION: /* these compose messages of AMP/1.0 */
-    case AMP_CONTROL_WITHDRAW:
-        return line_refuse(t, l, "unsupported_reply",
-                           "a TASK of a session has no questions while it is carried out", err);
     default:
         return 0;
     }
