@@ -66,16 +66,16 @@ static void checks_close(struct amp_checks *x)
 }
 #define CLOSED_CHECKS AMP_CLEANUP(checks_close) struct amp_checks
 
-/* What the agent's answer says about a checkpoint. */
+/* What the agent's answer says about a checkpoint, the last time. */
 static const json_t *claim_find(const struct amp_tasking *t, const char *id)
 {
-    const json_t *claim;
+    const json_t *claim, *last = NULL;
     size_t i;
 
     json_array_foreach (json_object_get(t->answer, "checkpoint_results"), i, claim)
         if (strcmp(amp_json_str(claim, "checkpoint_id"), id) == 0)
-            return claim;
-    return NULL;
+            last = claim;
+    return last;
 }
 
 static int result_keep(struct amp_tasking *t, const char *id, json_t *result, struct amp_error *err)
