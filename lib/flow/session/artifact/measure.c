@@ -221,10 +221,12 @@ int amp_measure_load(const char *file, struct amp_measure **out, struct amp_erro
     int rc = amp_tree_read((struct amp_span){text.data + head, text.len - head}, &m->tree, err);
     const char *p = text.data;
     for (size_t i = 0; rc == 0 && i < m->tree.n; i++) {
-        unsigned long long ino;
-        long long seconds;
-        int n = 0;
-        if (sscanf(p, "%llu %lld.%9ld%n", &ino, &seconds, &m->tree.v[i].ctime.tv_nsec, &n) != 3)
+        unsigned long long ino = 0;
+        long long seconds = 0;
+        char line[64]; /* sscanf() looks for the end of the complete text each time */
+        size_t n = strcspn(p, "\n");
+        amp_span_copy((struct amp_span){p, n}, line, sizeof line);
+        if (sscanf(line, "%llu %lld.%9ld", &ino, &seconds, &m->tree.v[i].ctime.tv_nsec) != 3)
             rc = measure_damaged(file, err);
         m->tree.v[i].ino = ino;
         m->tree.v[i].ctime.tv_sec = seconds;
