@@ -31,7 +31,8 @@ static void listing(char *out, size_t size, bool with_git)
         text, sizeof text,
         "cd %s && { find . -name .git -prune -o -path ./.snap -prune -o -type d -printf '%%y %%m "
         "%%p\\n' "
-        "-o -printf '%%y %%m %%T@ %%l %%p\\n'; find . -name .git -prune -o -path ./.snap -prune -o "
+        "-o -printf '%%y %%m %%n %%T@ %%l %%p\\n'; find . -name .git -prune -o -path ./.snap "
+        "-prune -o "
         "-type f -exec sha256sum {} +; %s; } | LC_ALL=C sort",
         place,
         with_git ? "for d in . sub; do git -C $d ls-files -s -v | sed s/^/$d-/; cat $d/.git/HEAD "
@@ -224,7 +225,8 @@ static const char make_repo[] =
     "dir/f; echo u >untracked\n"
     "mkdir empty build; echo o >a.o; echo b >build/b; git update-index --assume-unchanged run; "
     "echo sm >>sub/l; echo i >intent; git add -N intent\n"
-    "chmod 600 untracked; touch -d 2001-01-01 untracked dir/f a.o";
+    "echo h >dir/hard; ln dir/hard dir/name; chmod 600 untracked; touch -d 2001-01-01 untracked "
+    "dir/f a.o";
 static const char spoil_repo[] =
     "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@x "
     "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@x\n"
@@ -232,8 +234,11 @@ static const char spoil_repo[] =
     "dir link; echo l >link; chmod 644 run\n"
     "printf '*\\n' >.gitignore; mkdir -p new/deep; echo n >new/deep/n; echo '*' >new/.gitignore; "
     "rm untracked; echo r >empty/r\n"
-    "cd sub; git checkout -q --detach; echo c >>l; git add l; git commit -qm sub; echo z >z; cd "
-    "..; echo changed >a.o; echo made >b.o\n"
+    /* Its own policy would protect each branch. */
+    "cd sub; test $(git symbolic-ref HEAD) = refs/heads/main; mkdir -p ../.git/modules/sub/amp; "
+    "printf 'amp-guard 1\\nbranch *\\n' >../.git/modules/sub/amp/guard\n"
+    "echo m >>l; git commit -qam main; git checkout -q --detach; echo c >>l; git add l; git commit "
+    "-qm sub; echo z >z; cd ..; echo changed >a.o; echo made >b.o\n"
     "rm -f .gitattributes crlf; git rm -q --cached tracked";
 
 static void stashes(bool include)
@@ -259,7 +264,9 @@ static void stashes(bool include)
     TAP_INT(sh("ref=$(git -C ws for-each-ref --format='%(refname)' refs/amp/snapshots); git -C ws "
                "show $ref:files/untracked | grep -qx u"),
             0, "its files can be shown");
-    if (sh(spoil_repo))
+    /* Also deeper than the library reads directories. */
+    if (sh(spoil_repo) || sh("cd ws; for n in 99 100 700; do mkdir -p $(printf \"l$n/%.0s\" $(seq "
+                             "$n)); done"))
         return;
     TAP_INT(restore(&r, &err), 0, "the rollback");
     TAP_STR(err.what, "", "without an error");
@@ -270,8 +277,14 @@ static void stashes(bool include)
             0, "ignored files, as asked for");
     listing(after, sizeof after, true);
     TAP_STR(after, before, "everything is as it was: files, index, HEADs, submodule");
-    TAP_INT(sh("git -C ws for-each-ref refs/amp/kept | grep -q commit; git -C ws fsck --strict"), 0,
-            "the agent's commits are kept");
+    TAP_INT(sh("git -C ws fsck --strict && "
+               "test \"$(git -C ws/sub log --topo-order --format=%s $(git -C ws/sub for-each-ref "
+               "--format='%(refname)' refs/amp/kept) | paste -sd,)\" = sub,main,l"),
+            0, "the agent's commits are kept");
+    TAP_INT(
+        sh("git -C ws/sub symbolic-ref HEAD | grep -qx refs/heads/main && test \"$(git -C ws/sub "
+           "log --format=%s | paste -sd,)\" = l"),
+        0, "also those on a protected branch of a submodule, which is back");
     TAP_INT(restore(&r, &err), 0, "a second rollback changes nothing");
     amp_snapshot_result_release(&r);
     TAP_INT(amp_snapshot_forget(&of, &err), 0, "it is forgotten");
@@ -387,7 +400,7 @@ static void differences(void)
             &err),
         1, "a difference to HEAD");
     TAP_STR(err.what, "", "without an error");
-    TAP_INT(sh("test $(find state/snapshots -path '*/30/diff/contents/*' | wc -l) = 2"), 0,
+    TAP_INT(sh("test $(find state/snapshots -path '*/30/diff/contents/*' | wc -l) = 3"), 0,
             "has only the contents that HEAD has not");
     sh("cd ws; rm -rf dir tracked run; echo back >gone; mkdir untracked.d; rm untracked; mkdir "
        "untracked; echo >run");
@@ -397,6 +410,12 @@ static void differences(void)
     amp_snapshot_result_release(&r);
     listing(after, sizeof after, true);
     TAP_STR(after, before, "everything is as it was");
+    of.attempt = 34;
+    sh("mkdir -p ws/$(printf 'deep/%.0s' $(seq 100))");
+    TAP_OK(take(SHOT("tracked", ",\"snapshot_strategy\":\"GIT_STASH\""), &err) == -1 &&
+               strcmp(err.code, "E_CONTEXT_OVERFLOW") == 0,
+           "directories that are too deep for the library: %s", err.what);
+    sh("rm -r ws/deep");
     /* A repository in the workspace whose git directory leads elsewhere. */
     of.attempt = 32;
     sh("git init -q -b x ws/nested; cd ws/nested; echo n >n; git add n; git -c user.name=p -c "

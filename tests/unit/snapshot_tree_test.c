@@ -1,6 +1,7 @@
 /* Recorded trees: what they contain, and that a restored one is the same, wherever a restore was
- * killed. */
+ * killed, and whatever else is done to the files. */
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include <amp/base/file.h>
 
@@ -30,7 +31,8 @@ static int sub(const char *name)
 
 static int take(struct amp_tree *t, const char *const *paths, int into, struct amp_error *err)
 {
-    struct amp_tree_scan s = {.root = place, .contents = into, .files = 1000, .bytes = 1 << 24};
+    struct amp_tree_scan s = {
+        .root = place, .contents = into, .files = 1000, .bytes = 1 << 24, .exact = true};
     for (; *paths; paths++)
         if (amp_tree_add(&s, *paths, t, err) < 0)
             return -1;
@@ -38,19 +40,26 @@ static int take(struct amp_tree *t, const char *const *paths, int into, struct a
     return 0;
 }
 
-/* Everything in the place as a text, with modes, and the times of what is not a directory. */
-static void listing(char *out, size_t size)
+/* Everything in the place as a text, with modes, numbers of names, and times: of what is not a
+ * directory, or of all. */
+static void listing_of(char *out, size_t size, bool all_times)
 {
     char text[1024];
-    snprintf(text, sizeof text,
-             "cd %s/place && { find . -type d -printf '%%y %%m %%p\\n' -o -printf "
-             "'%%y %%m %%T@ %%l %%p\\n'; find . -type f -exec sha256sum {} +; } | LC_ALL=C sort",
-             dir);
+    snprintf(
+        text, sizeof text,
+        "cd %s/place && { find . -type d -printf '%%y %%m %s %%p\\n' -o -printf "
+        "'%%y %%m %%n %%T@ %%l %%p\\n'; find . -type f -exec sha256sum {} +; } | LC_ALL=C sort",
+        dir, all_times ? "%T@" : "");
     FILE *f = popen(text, "r");
     size_t n = f ? fread(out, 1, size - 1, f) : 0;
     out[n] = '\0';
     if (f)
         pclose(f);
+}
+
+static void listing(char *out, size_t size)
+{
+    listing_of(out, size, false);
 }
 
 static int restore(const struct amp_tree *want, struct amp_error *err)
@@ -74,6 +83,8 @@ static const char make_place[] =
     "echo 'a b%' >'src/a b%c'; echo i >src-i; echo s >' lead'; mkdir ' dir'; echo s >' dir/ x'; "
     "touch -h -d 2001-02-03T04:05:06.123456789 src/l "
     "src/a\n"
+    "for f in 1 2 3 4; do echo h$f >src/h$f; ln src/h$f \" dir/h$f\"; done; ln src/h2 src/sub/h2\n"
+    "echo same >src/s1; cp -p src/s1 src/s2\n"
     "touch -d 2002-01-01 src/sub src empty .; mkdir src/d; echo in >src/d/in; chmod 500 src/d";
 /* What an agent may leave. */
 static const char spoil_place[] =
@@ -82,6 +93,10 @@ static const char spoil_place[] =
     "rm -rf src/sub; ln -s /etc src/sub; rmdir empty; echo file >empty; echo new >src/new\n"
     "mkdir -p src/more/deep; echo d >src/more/deep/f; chmod 0 src/more/deep; chmod 4711 'src/a "
     "b%c'\n"
+    /* A name that is a file of its own, one of three, contents that change under both names, a name
+     * more; two files that become one. */
+    "cp -p src/h1 h; mv h src/h1; rm src/h2; echo new >src/h3; ln src/h4 src/h5; ln -f src/s1 "
+    "src/s2\n"
     "chmod 700 src/d; rm src/d/in; mkfifo src/d/in; chmod 0 src/d; mkdir -p made/way; echo m "
     ">made/way/m\n"
     "rm src-i; echo changed >' lead'; chmod 600 ' lead'; rm ' dir/ x'; mkdir ' dir/ x'; mkdir -p "
@@ -173,10 +188,10 @@ static void failures(void)
     sh(spoil_place);
     sh("touch -d 2003-03-03 place place/*; cp -a contents saved; for f in contents/*; do : >$f; "
        "done");
-    listing(spoiled, sizeof spoiled);
+    listing_of(spoiled, sizeof spoiled, true);
     TAP_OK(restore(&t, &err) == -1, "damaged contents are refused");
     TAP_STR(err.code, "snapshot_damaged", "their code");
-    listing(after, sizeof after);
+    listing_of(after, sizeof after, true);
     TAP_STR(after, spoiled, "nothing has changed");
     sh("rm -rf contents/* ; cp -a saved/* contents/; rm -rf saved");
     /* The last file of the tree cannot be written. */
@@ -190,8 +205,188 @@ static void failures(void)
     sh(text);
     TAP_OK(restore(&t, &err) == -1, "what does not give the digest is undone");
     TAP_STR(err.code, "digest_differs", "its code");
-    listing(after, sizeof after);
-    TAP_STR(after, spoiled, "everything else is as before");
+    listing_of(after, sizeof after, true);
+    TAP_STR(after, spoiled, "everything is as before, also the times of directories");
+}
+
+/* Whether the attribute has the value. */
+static bool has_attr(const char *path, const char *name, const char *value)
+{
+    char full[512], is[64] = "";
+    snprintf(full, sizeof full, "%s/place/%s", dir, path);
+    ssize_t n = getxattr(full, name, is, sizeof is - 1);
+    return value ? n >= 0 && strcmp(is, value) == 0 : n < 0;
+}
+
+static int set_attr(const char *path, const char *name, const char *value)
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s/place/%s", dir, path);
+    return value ? setxattr(full, name, value, strlen(value), 0) : removexattr(full, name);
+}
+
+static void attributes(void)
+{
+    static const char *const both[] = {"f", "d", NULL};
+    AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0}, now = {0}, read = {0};
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_error err = {0};
+    struct stat st;
+    char one[AMP_TREE_DIGEST_MAX], two[AMP_TREE_DIGEST_MAX];
+    sh("chmod -R 700 place; rm -rf place/* place/.[!.]*; cd place; mkdir d; echo f >f; echo g "
+       ">d/g; echo k >d/k");
+    if (set_attr("f", "user.a", "one") < 0) {
+        printf("# no extended attributes here\n");
+        return;
+    }
+    set_attr("f", "user.b=%\n", "x y");
+    set_attr("d", "user.d", "two");
+    set_attr("d/k", "user.k", "");
+    amp_buf_init(&text, 1 << 20);
+    TAP_OK(take(&t, both, contents, &err) == 0 && amp_tree_write(&t, &text, &err) == 0 &&
+               amp_tree_read(amp_buf_span(&text), &read, &err) == 0,
+           "extended attributes are recorded: %s", err.what);
+    amp_tree_digest(&t, one);
+    amp_tree_digest(&read, two);
+    TAP_STR(two, one, "and read again");
+    set_attr("f", "user.a", "other");
+    TAP_OK(take(&now, both, -1, &err) == 0, "recorded with another value");
+    amp_tree_digest(&now, two);
+    TAP_OK(strcmp(one, two) != 0, "the digest tells them apart");
+    set_attr("f", "user.more", "more");
+    set_attr("d", "user.d", NULL);
+    set_attr("d", "user.e", "e");
+    set_attr("d/g", "user.g", "g");
+    set_attr("d/k", "user.k", NULL);
+    /* Of others: as root only. */
+    if (geteuid() == 0)
+        sh("chown 1:2 place/f; chown 3 place/d; chmod 4755 place/d/g; chown 5:6 place/d/g");
+    TAP_OK(restore(&read, &err) == 0, "they are restored: %s", err.what);
+    TAP_OK(has_attr("f", "user.a", "one") && has_attr("f", "user.b=%\n", "x y") &&
+               has_attr("f", "user.more", NULL),
+           "those of a file");
+    TAP_OK(has_attr("d", "user.d", "two") && has_attr("d", "user.e", NULL), "of a directory");
+    TAP_OK(has_attr("d/g", "user.g", NULL) && has_attr("d/k", "user.k", ""), "and below it");
+    TAP_OK(fstatat(place, "f", &st, 0) == 0 && st.st_uid == geteuid() &&
+               fstatat(place, "d", &st, 0) == 0 && st.st_uid == geteuid() &&
+               fstatat(place, "d/g", &st, 0) == 0 && st.st_uid == geteuid() &&
+               (st.st_mode & 07777) == 0644,
+           "owners, too");
+    /* Undone, they are as before the attempt. */
+    set_attr("d", "user.e", "e");
+    set_attr("d", "user.d", NULL);
+    for (size_t i = 0; i < read.n; i++)
+        if (strcmp(read.v[i].path, "f") == 0)
+            read.v[i].type = AMP_TREE_SPECIAL; /* which nothing becomes */
+    TAP_OK(restore(&read, &err) == -1 && strcmp(err.code, "digest_differs") == 0,
+           "a restore that fails: %s", err.what);
+    TAP_OK(has_attr("d", "user.e", "e") && has_attr("d", "user.d", NULL), "leaves them");
+}
+
+/* A directory of 3,000 levels, which is deeper than a path and the limit of open files. */
+static void deep_make(const char *name)
+{
+    int at = openat(place, name, O_RDONLY | O_DIRECTORY);
+    for (int i = 0; i < 3000 && at >= 0; i++) {
+        mkdirat(at, "deep", i % 100 == 50 && geteuid() ? 0500 : 0700);
+        int below = openat(at, "deep", O_RDONLY | O_DIRECTORY);
+        close(at);
+        at = below;
+    }
+    TAP_OK(at >= 0, "a directory of 3,000 levels");
+    close(at);
+}
+
+/* What an agent may leave so that a rollback fails or does not end. */
+static void traps(void)
+{
+    static const char *const src[] = {"src", NULL};
+    AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0}, again = {0};
+    struct amp_error err = {0};
+    struct stat st;
+    char one[AMP_TREE_DIGEST_MAX], two[AMP_TREE_DIGEST_MAX];
+    sh("chmod -R 700 place; rm -rf place/* place/.[!.]*; cd place; mkdir -p src/in; echo a >src/a; "
+       "echo b >src/in/b; truncate -s 8M src/hole; echo end >>src/hole");
+    TAP_OK(take(&t, src, contents, &err) == 0, "a tree with a file of holes: %s", err.what);
+    amp_tree_digest(&t, one);
+    sh("cd place; rm src/hole src/a; truncate -s 4T src/a src/more; ln -s /dev/zero src/hole");
+    deep_make("src");
+    deep_make("src/in");
+    TAP_OK(restore(&t, &err) == 0, "it is restored at once: %s", err.what);
+    TAP_OK(take(&again, src, -1, &err) == 0, "all is small again: %s", err.what);
+    amp_tree_digest(&again, two);
+    TAP_STR(two, one, "and as it was");
+    TAP_OK(fstatat(place, "src/hole", &st, 0) == 0 && st.st_size == (8 << 20) + 4 &&
+               st.st_blocks * 512 < 1 << 20,
+           "the holes are holes (%lld blocks)", (long long)st.st_blocks);
+    TAP_OK(!tree_has(dir, "journal/journal.done"), "nothing is left to be removed");
+}
+
+/* What another process does while the files are looked at: the tool asks for each path whether it
+ * is to be skipped. */
+static const char *race_path, *race_command;
+static bool race_run(void *ctx, const char *path, const struct stat *st)
+{
+    (void)ctx;
+    (void)st;
+    if (race_path && strcmp(path, race_path) == 0) {
+        race_path = NULL;
+        sh(race_command);
+    }
+    return false;
+}
+
+static void races(void)
+{
+    static const char make[] = "chmod -R 700 place; rm -rf place/* place/.[!.]* out; mkdir -p out; "
+                               "echo safe >out/c; cd place; "
+                               "mkdir -p src/sub; echo a >src/a; echo c >src/sub/c; echo z >src/z";
+    static const struct {
+        const char *path, *command, *what;
+        bool taken;
+    } rows[] = {
+        {"src/a", "rm place/src/a", "a file vanishes", true},
+        {"src/sub", "rm -r place/src/sub", "a directory vanishes", true},
+        {"src/sub", "rm -r place/src/sub; ln -s ../../out place/src/sub",
+         "a directory becomes a link", false},
+        {"src/a", "rm place/src/a; ln -s ../../out/c place/src/a", "a file becomes a link", false},
+        {"src/a", "rm place/src/a; mkfifo place/src/a", "a file becomes a FIFO", false},
+    };
+    struct amp_error err = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0};
+        struct amp_tree_scan s = {
+            .root = place, .contents = contents, .skip = race_run, .exact = true};
+        sh(make);
+        race_path = rows[i].path;
+        race_command = rows[i].command;
+        int rc = amp_tree_add(&s, "src", &t, &err);
+        amp_tree_sort(&t);
+        TAP_OK(rc == (rows[i].taken ? 0 : -1) && !race_path, "while it is recorded, %s: %s",
+               rows[i].what, rc ? err.what : "left out");
+        TAP_OK(!rows[i].taken || (!amp_tree_find(&t, rows[i].path) && restore(&t, &err) == 0),
+               "what was recorded can be restored");
+    }
+    /* While it is restored: the directory of a file that is to be written becomes a link. */
+    AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0};
+    static const char *const src[] = {"src", NULL};
+    sh(make);
+    take(&t, src, contents, &err);
+    sh("echo x >place/src/sub/c");
+    race_path = "src/z";
+    race_command = "mv place/src/sub place/moved; ln -s ../../out place/src/sub";
+    struct amp_restore_spec spec = {.root = place, .journal = journal, .skip = race_run};
+    struct amp_restore *r = NULL;
+    TAP_OK(amp_restore_begin(&spec, &r, &err) == 0 &&
+               amp_restore_apply(r, &t, contents, &err) == -1 && !race_path,
+           "while it is restored, a directory becomes a link: %s", err.what);
+    TAP_INT(amp_restore_end(r, false, &err), 0, "that is undone");
+    char command[600];
+    snprintf(command, sizeof command,
+             "cd %s && test \"$(ls out)\" = c && grep -qx safe out/c && grep -qx x place/moved/c",
+             dir);
+    TAP_INT(system(command), 0, "nothing is written through the link, nor left");
+    TAP_OK(restore(&t, &err) == 0, "the next one succeeds: %s", err.what);
 }
 
 static const struct amp_tree *killed_tree;
@@ -253,6 +448,9 @@ int main(void)
     shapes();
     /* The place is made again by make_place. */
     failures();
+    attributes();
+    traps();
+    races();
     kills();
     sh("chmod -R u+rwx . ; true");
     tree_remove(dir);

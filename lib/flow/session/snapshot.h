@@ -3,18 +3,17 @@
  * expected outputs with rollback_snapshot.enabled are now is recorded; a rollback makes it so
  * again.
  *
- * | strategy  | recorded                                   | at snapshot_path |
- * |-----------|--------------------------------------------|---------------------------------------|
- * | COPY      | the file or the directory tree             | a copy of it; nothing if it is absent
- * | | DIFF      | the same, as the difference to the commit  | the difference: one JSON object a |
- * |           | of HEAD; without a repository to nothing   | line (amp-rollback(7)) | | GIT_STASH |
- * the whole workspace, HEAD, the index, the  | one line with the repository, the ref | | | HEADs of
- * repositories in it, in a commit   | and the commit                        | |           | under
- * refs/amp/snapshots/                  |                                       |
+ * | strategy  | recorded                                  | at snapshot_path               |
+ * |-----------|-------------------------------------------|--------------------------------|
+ * | COPY      | the file or the directory tree            | a copy; nothing if it is absent |
+ * | DIFF      | the same, as the difference to the commit | the difference                 |
+ * |           | of HEAD; without a repository to nothing  | (amp-rollback(7))              |
+ * | GIT_STASH | the workspace, HEAD and the index, also   | a line with the repository,    |
+ * |           | those of repositories in it, in a commit  | the ref and the commit         |
  *
- * Without snapshot_strategy it is COPY. "Recorded" is type, mode, modification time, contents and
- * the targets of symbolic links, and also that a path does not exist. GIT_STASH leaves ignored
- * files alone, unless rollback_snapshot.extensions.x_include_ignored is true.
+ * Without snapshot_strategy it is COPY. "Recorded" is what worktree/snapshot/tree.h has of an
+ * `exact` tree, and also that a path does not exist. GIT_STASH leaves ignored files alone, unless
+ * rollback_snapshot.extensions.x_include_ignored is true.
  *
  * The record is in STATE/snapshots/, where a confined command cannot write. The rollback reads
  * only it. What is at snapshot_path is for people: the command may change it without an effect. No

@@ -11,6 +11,8 @@
 
 #include "worktree/snapshot/tree.h"
 
+#define AMP_RESTORE_STAGE ".amp-rollback-" /* the beginning of the name of that directory */
+
 struct amp_restore_spec {
     int root;    /* the directory of the trees' paths */
     int journal; /* the directory of the journal */

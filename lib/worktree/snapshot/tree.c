@@ -12,6 +12,8 @@
 #include <sodium.h>
 
 #include "base/grow.h"
+#include "worktree/snapshot/attr.h"
+#include "worktree/snapshot/path.h"
 
 enum { TRIES = 3, PART = 128 * 1024, DEPTH_MOST = 512 };
 
@@ -19,6 +21,7 @@ static void entry_release(struct amp_tree_entry *e)
 {
     free(e->path);
     free(e->target);
+    free(e->attrs);
 }
 
 void amp_tree_release(struct amp_tree *t)
@@ -67,11 +70,35 @@ static struct amp_tree_entry *entry_add(struct walk *w, char type, const struct 
     if (st) {
         e->mode = st->st_mode & 07777;
         e->mtime = st->st_mtim;
+        e->uid = st->st_uid;
+        e->gid = st->st_gid;
         e->ino = st->st_ino;
+        e->dev = st->st_dev;
         e->ctime = st->st_ctim;
     }
     t->n++;
     return e;
+}
+
+/* What has vanished since its name was read; it is recorded only if it was asked for itself. */
+static int gone_add(struct walk *w)
+{
+    return w->depth > 0 || entry_add(w, AMP_TREE_ABSENT, NULL) ? 0 : -1;
+}
+
+/* Whose attributes are longer than the limit has others than any entry of a recorded tree. */
+static int attrs_add(struct walk *w, struct amp_tree_entry *e, int fd)
+{
+    int rc = w->s->exact ? amp_attrs_read(fd, &e->attrs) : 0;
+    if (rc < 0)
+        return walk_fail(w, "cannot read the extended attributes");
+    if (rc > 0 && !w->s->like)
+        return amp_fail(w->err, AMP_NO, "tree_limit",
+                        "%s: more than %d bytes of extended attributes", w->path, AMP_ATTRS_MOST);
+    if (rc > 0 && !(e->attrs = strdup("")))
+        return amp_fail_memory(w->err);
+    w->t->bytes += e->attrs ? (int64_t)strlen(e->attrs) : 0;
+    return 0;
 }
 
 static void sum_text(const void *p, size_t n, char out[AMP_TREE_SUM_MAX])
@@ -106,14 +133,25 @@ static bool stat_same(const struct stat *a, const struct stat *b)
            a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* Hashes a file, and writes it to `out` unless that is -1. *size: the bytes read. */
-static int contents_read(struct walk *w, int fd, int out, int64_t *size, char sum[AMP_TREE_SUM_MAX])
+/* Writes the bytes, a part of nothing but NULs as a hole. */
+static int part_write(struct walk *w, int out, size_t n)
+{
+    bool hole = n == PART && !w->part[0] && memcmp(w->part, w->part + 1, n - 1) == 0;
+    if (!hole)
+        return amp_write_all(out, (struct amp_span){(char *)w->part, n}, w->err);
+    return lseek(out, (off_t)n, SEEK_CUR) < 0 ? walk_fail(w, "cannot save the contents") : 0;
+}
+
+/* Hashes a file, and writes it to `out` unless that is -1. *size: the bytes read, at most one part
+ * more than the file has `now`, so that a file that grows all the time has an end. */
+static int contents_read(struct walk *w, int fd, int64_t now, int out, int64_t *size,
+                         char sum[AMP_TREE_SUM_MAX])
 {
     crypto_hash_sha256_state state;
     unsigned char digest[crypto_hash_sha256_BYTES];
     ssize_t n;
     crypto_hash_sha256_init(&state);
-    for (*size = 0; (n = read(fd, w->part, PART)) != 0; *size += n) {
+    for (*size = 0; *size <= now && (n = read(fd, w->part, PART)) != 0; *size += n) {
         if (n < 0 && errno == EINTR) {
             n = 0;
             continue;
@@ -126,23 +164,26 @@ static int contents_read(struct walk *w, int fd, int out, int64_t *size, char su
             return amp_fail(w->err, AMP_NO, "tree_limit", "more than %lld bytes",
                             (long long)w->s->bytes);
         crypto_hash_sha256_update(&state, w->part, (size_t)n);
-        if (out >= 0 && amp_write_all(out, (struct amp_span){(char *)w->part, (size_t)n}, w->err))
+        if (out >= 0 && part_write(w, out, (size_t)n) < 0)
             return -1;
     }
+    if (out >= 0 && ftruncate(out, *size) < 0) /* it may end with a hole */
+        return walk_fail(w, "cannot save the contents");
     crypto_hash_sha256_final(&state, digest);
     sodium_bin2hex(sum, AMP_TREE_SUM_MAX, digest, sizeof digest);
     return 0;
 }
 
 /* Saves the contents under their sum. */
-static int contents_save(struct walk *w, int fd, int64_t *size, char sum[AMP_TREE_SUM_MAX])
+static int contents_save(struct walk *w, int fd, int64_t now, int64_t *size,
+                         char sum[AMP_TREE_SUM_MAX])
 {
     static const char temporary[] = "new";
     AMP_CLOSE int out = openat(w->s->contents, temporary,
                                O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (out < 0)
         return walk_fail(w, "cannot save the contents");
-    if (contents_read(w, fd, out, size, sum) < 0)
+    if (contents_read(w, fd, now, out, size, sum) < 0)
         return -1;
     if (w->t->n < AMP_TREE_SYNCS && fsync(out) < 0)
         return walk_fail(w, "cannot sync the contents");
@@ -160,8 +201,8 @@ static int contents_take(struct walk *w, int fd, struct stat *st, char sum[AMP_T
         return walk_fail(w, "cannot read");
     if (lseek(fd, 0, SEEK_SET) < 0)
         return walk_fail(w, "cannot read");
-    if ((w->s->contents < 0 ? contents_read(w, fd, -1, &size, sum)
-                            : contents_save(w, fd, &size, sum)) < 0)
+    if ((w->s->contents < 0 ? contents_read(w, fd, st->st_size, -1, &size, sum)
+                            : contents_save(w, fd, st->st_size, &size, sum)) < 0)
         return -1;
     if (fstat(fd, &after) < 0)
         return walk_fail(w, "cannot read");
@@ -178,7 +219,7 @@ static int unreadable_add(struct walk *w, const struct stat *st)
 static int changing_add(struct walk *w, const struct stat *st)
 {
     struct amp_tree_entry *e = NULL;
-    if (!w->s->hash_bytes)
+    if (!w->s->hash_bytes && !w->s->like)
         return amp_fail(w->err, AMP_TEMPFAIL, "file_changing", "%s: changes while it is read",
                         w->path);
     if ((e = entry_add(w, AMP_TREE_UNHASHED, st)))
@@ -186,18 +227,27 @@ static int changing_add(struct walk *w, const struct stat *st)
     return e ? 0 : -1;
 }
 
+/* Whether the contents of a file are of interest. */
+static bool is_hashed(const struct walk *w, const struct stat *st)
+{
+    if (w->s->hash_bytes && w->t->bytes + st->st_size > w->s->hash_bytes)
+        return false;
+    const struct amp_tree_entry *like = w->s->like ? amp_tree_find(w->s->like, w->path) : NULL;
+    return !w->s->like || (like && like->type == AMP_TREE_FILE && like->size == st->st_size);
+}
+
 static int file_add(struct walk *w, int dir, const char *name, const struct stat *seen)
 {
-    AMP_CLOSE int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
     char sum[AMP_TREE_SUM_MAX];
     struct stat st = *seen;
     int rc = 1;
-    if (w->s->hash_bytes && w->t->bytes + st.st_size > w->s->hash_bytes)
+    if (!is_hashed(w, seen))
         return changing_add(w, seen);
+    AMP_CLOSE int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
     if (fd < 0 && errno == EACCES)
         return unreadable_add(w, seen);
-    if (fd < 0 && w->s->hash_bytes && errno == ENOENT)
-        return 0;
+    if (fd < 0 && errno == ENOENT)
+        return gone_add(w);
     if (fd < 0)
         return walk_fail(w, "cannot read");
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -211,8 +261,9 @@ static int file_add(struct walk *w, int dir, const char *name, const struct stat
         return -1;
     memcpy(e->sum, sum, sizeof sum);
     e->size = st.st_size;
+    e->has_names = w->s->exact && st.st_nlink > 1;
     w->t->bytes += st.st_size;
-    return 0;
+    return attrs_add(w, e, fd);
 }
 
 static int node_add(struct walk *w, int dir, const char *name);
@@ -239,9 +290,14 @@ static int names_read(struct walk *w, int fd, char ***out, size_t *n)
     *n = 0;
     if (!d)
         return walk_fail(w, "cannot read the directory");
+    /* Its names may be more than there is memory for. */
+    int64_t most = w->s->files ? w->s->files - (int64_t)w->t->n : INT64_MAX;
     while (errno = 0, (e = readdir(d))) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
+        if ((int64_t)*n >= most)
+            return amp_fail(w->err, AMP_NO, "tree_limit", "more than %lld files",
+                            (long long)w->s->files);
         if (amp_grow(out, &cap, *n, sizeof **out, w->err) < 0)
             return -1;
         if (!((*out)[*n] = strdup(e->d_name)))
@@ -255,19 +311,29 @@ static int names_read(struct walk *w, int fd, char ***out, size_t *n)
     return 0;
 }
 
+/* What is in a directory, which is the last entry. */
 static int below_add(struct walk *w, int fd)
 {
     char **names;
     size_t n, at = strlen(w->path);
     bool top = strcmp(w->path, ".") == 0;
+    if (w->s->deepest && w->depth == w->s->deepest) {
+        w->t->v[w->t->n - 1].type = AMP_TREE_UNREADABLE;
+        return 0;
+    }
+    if (w->depth == DEPTH_MOST)
+        return amp_fail(w->err, AMP_NO, "tree_limit", "%s: more than %d directories deep", w->path,
+                        DEPTH_MOST);
+    size_t self = w->t->n - 1;
     int rc = names_read(w, fd, &names, &n);
-    if (rc == 0 && ++w->depth > DEPTH_MOST)
-        rc = amp_fail(w->err, AMP_NO, "tree_limit", "%s: more than %d directories deep", w->path,
-                      DEPTH_MOST);
+    w->depth++;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         int len = snprintf(w->path + (top ? 0 : at), sizeof w->path - (top ? 0 : at), "%s%s",
                            top ? "" : "/", names[i]);
-        if (len < 0 || (size_t)len >= sizeof w->path - (top ? 0 : at))
+        bool fits = len >= 0 && (size_t)len < sizeof w->path - (top ? 0 : at);
+        if (!fits && w->s->deepest)
+            w->t->v[self].type = AMP_TREE_UNREADABLE;
+        else if (!fits)
             rc = amp_fail(w->err, AMP_NO, "tree_limit", "%.200s…: the path is too long", w->path);
         else
             rc = node_add(w, fd, names[i]);
@@ -284,14 +350,20 @@ static int below_add(struct walk *w, int fd)
 static int dir_add(struct walk *w, int dir, const char *name, const struct stat *seen)
 {
     struct stat st;
+    const struct amp_tree_entry *like = w->s->like ? amp_tree_find(w->s->like, w->path) : NULL;
+    if (w->s->like && (!like || like->type != AMP_TREE_DIR))
+        return entry_add(w, AMP_TREE_DIR, seen) ? 0 : -1;
     AMP_CLOSE int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == EACCES)
         return unreadable_add(w, seen);
+    if (fd < 0 && errno == ENOENT)
+        return gone_add(w);
     if (fd < 0 || fstat(fd, &st) < 0)
         return walk_fail(w, "cannot read the directory");
     if ((st.st_mode & 0500) != 0500 && geteuid() != 0) /* listed, but not searched */
         return unreadable_add(w, seen);
-    return entry_add(w, AMP_TREE_DIR, &st) ? below_add(w, fd) : -1;
+    struct amp_tree_entry *e = entry_add(w, AMP_TREE_DIR, &st);
+    return !e || attrs_add(w, e, fd) < 0 ? -1 : below_add(w, fd);
 }
 
 /* Adds what is called name in dir; w->path is its path. */
@@ -301,7 +373,7 @@ static int node_add(struct walk *w, int dir, const char *name)
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         if (errno != ENOENT)
             return walk_fail(w, "cannot read");
-        return entry_add(w, AMP_TREE_ABSENT, NULL) ? 0 : -1;
+        return gone_add(w);
     }
     if (w->s->skip && w->s->skip(w->s->ctx, w->path, &st))
         return 0;
@@ -315,23 +387,6 @@ static int node_add(struct walk *w, int dir, const char *name)
         return amp_fail(w->err, AMP_NOPERM, "special_file",
                         "%s: a FIFO, socket or device cannot be recorded", w->path);
     return entry_add(w, AMP_TREE_SPECIAL, &st) ? 0 : -1;
-}
-
-static bool path_is_valid(const char *path)
-{
-    if (!*path || *path == '/' || strlen(path) >= PATH_MAX)
-        return false;
-    if (strcmp(path, ".") == 0)
-        return true;
-    for (const char *p = path; *p;) {
-        size_t n = strcspn(p, "/");
-        if (n == 0 || (n == 1 && *p == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
-            return false;
-        p += n + (p[n] == '/');
-        if (!*p && p[-1] == '/')
-            return false;
-    }
-    return true;
 }
 
 static int beneath_fail(const char *path, const char *why, struct amp_error *err)
@@ -403,7 +458,7 @@ int amp_tree_add(const struct amp_tree_scan *s, const char *path, struct amp_tre
     AMP_CLOSE int dir = -1;
     if (!part || !w)
         return amp_fail_memory(err);
-    if (!path_is_valid(path))
+    if (!amp_tree_path_valid(path))
         return beneath_fail(path, "not a path below the directory", err);
     *w = (struct walk){.s = s, .t = t, .part = part, .err = err};
     int rc = ways_add(w, path, &dir);
@@ -438,9 +493,34 @@ static int entry_compare(const void *a, const void *b)
     return order ? order : a_less - (y->type == AMP_TREE_WAY || y->type == AMP_TREE_UNHASHED);
 }
 
+/* By inode; what has only one name comes last. */
+static int names_compare(const void *a, const void *b)
+{
+    const struct amp_tree_entry *x = a, *y = b;
+    if (x->has_names != y->has_names)
+        return x->has_names ? -1 : 1;
+    if (x->has_names && x->dev != y->dev)
+        return x->dev < y->dev ? -1 : 1;
+    if (x->has_names && x->ino != y->ino)
+        return x->ino < y->ino ? -1 : 1;
+    return path_order(x->path, y->path);
+}
+
+static void names_link(struct amp_tree *t)
+{
+    qsort(t->v, t->n, sizeof *t->v, names_compare);
+    for (size_t i = 1; i < t->n && t->v[i].has_names; i++) {
+        const struct amp_tree_entry *first = &t->v[i - 1];
+        if (first->dev == t->v[i].dev && first->ino == t->v[i].ino)
+            t->v[i].same = first->same ? first->same : first->path;
+    }
+    qsort(t->v, t->n, sizeof *t->v, entry_compare);
+}
+
 void amp_tree_sort(struct amp_tree *t)
 {
     size_t kept = 0;
+    bool has_names = false;
     if (!t->n)
         return;
     qsort(t->v, t->n, sizeof *t->v, entry_compare);
@@ -451,6 +531,10 @@ void amp_tree_sort(struct amp_tree *t)
             t->v[++kept] = t->v[i];
     }
     t->n = kept + 1;
+    for (size_t i = 0; i < t->n; i++)
+        has_names |= t->v[i].has_names;
+    if (has_names)
+        names_link(t);
 }
 
 static int path_compare(const void *key, const void *e)
@@ -463,12 +547,26 @@ const struct amp_tree_entry *amp_tree_find(const struct amp_tree *t, const char 
     return t->n ? bsearch(path, t->v, t->n, sizeof *t->v, path_compare) : NULL;
 }
 
+static bool text_same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 bool amp_tree_same(const struct amp_tree_entry *a, const struct amp_tree_entry *b)
 {
-    if (a->type != b->type)
+    if (a->type != b->type || !text_same(a->same, b->same) || !text_same(a->attrs, b->attrs))
         return false;
     bool has_mode = a->type == AMP_TREE_FILE || a->type == AMP_TREE_DIR || a->type == AMP_TREE_WAY;
     return (!has_mode || a->mode == b->mode) && strcmp(a->sum, b->sum) == 0;
+}
+
+/* Adds "KEY TEXT" and a NUL, if there is a text. */
+static void record_add(crypto_hash_sha256_state *state, const char *key, const char *text)
+{
+    if (!text)
+        return;
+    crypto_hash_sha256_update(state, (const unsigned char *)key, strlen(key));
+    crypto_hash_sha256_update(state, (const unsigned char *)text, strlen(text) + 1);
 }
 
 void amp_tree_digest(const struct amp_tree *t, char out[AMP_TREE_DIGEST_MAX])
@@ -487,159 +585,11 @@ void amp_tree_digest(const struct amp_tree *t, char out[AMP_TREE_DIGEST_MAX])
             n += snprintf(head + n, sizeof head - (size_t)n, "%s ", e->sum);
         crypto_hash_sha256_update(&state, (unsigned char *)head, (size_t)n);
         crypto_hash_sha256_update(&state, (unsigned char *)e->path, strlen(e->path) + 1);
+        record_add(&state, "h ", e->same);
+        if (e->attrs)
+            sum_text(e->attrs, strlen(e->attrs), head);
+        record_add(&state, "x ", e->attrs ? head : NULL);
     }
     crypto_hash_sha256_final(&state, digest);
     sodium_bin2hex(out, AMP_TREE_DIGEST_MAX, digest, sizeof digest);
-}
-
-/* ---- text ---- */
-
-static int text_escape(const char *s, struct amp_buf *out, struct amp_error *err)
-{
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        int rc = c > ' ' && c < 0x7f && c != '%' ? amp_buf_add(out, s, 1, err)
-                                                 : amp_buf_fmt(out, err, "%%%02X", c);
-        if (rc < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int amp_tree_write(const struct amp_tree *t, struct amp_buf *out, struct amp_error *err)
-{
-    for (const struct amp_tree_entry *e = t->v; e < t->v + t->n; e++)
-        if (amp_buf_fmt(out, err, "%c %o %lld.%09ld %lld %s ", e->type, e->mode,
-                        (long long)e->mtime.tv_sec, e->mtime.tv_nsec, (long long)e->size,
-                        e->sum[0] ? e->sum : "-") < 0 ||
-            text_escape(e->path, out, err) < 0 || amp_buf_str(out, " ", err) < 0 ||
-            text_escape(e->target ? e->target : "-", out, err) < 0 ||
-            amp_buf_str(out, "\n", err) < 0)
-            return -1;
-    return 0;
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* A copy of n escaped bytes without the escapes; NULL: they are malformed. */
-static char *text_unescape(const char *s, size_t n)
-{
-    char *out = malloc(n + 1), *to = out;
-    for (size_t i = 0; out && i < n; i++) {
-        int high = 0, low = 0;
-        if (s[i] != '%') {
-            *to++ = s[i];
-            continue;
-        }
-        if (i + 2 >= n || (high = hex_digit(s[i + 1])) < 0 || (low = hex_digit(s[i + 2])) < 0 ||
-            high + low == 0) {
-            free(out);
-            return NULL;
-        }
-        *to++ = (char)(high * 16 + low);
-        i += 2;
-    }
-    if (out)
-        *to = '\0';
-    return out;
-}
-
-static bool line_read(const char *line, size_t n, struct amp_tree_entry *e)
-{
-    char text[256];
-    int at = 0;
-    long long seconds, size;
-    *e = (struct amp_tree_entry){0};
-    amp_span_copy((struct amp_span){line, n}, text, sizeof text);
-    if (sscanf(text, "%c %o %lld.%9ld %lld %64s %n", &e->type, &e->mode, &seconds,
-               &e->mtime.tv_nsec, &size, e->sum, &at) != 6 ||
-        !at || !strchr("fldpqug-s", e->type) || (size_t)at >= n)
-        return false;
-    const char *path = line + at, *space = memchr(path, ' ', n - (size_t)at);
-    if (!space)
-        return false;
-    e->mtime.tv_sec = seconds;
-    e->size = size;
-    if (strcmp(e->sum, "-") == 0)
-        e->sum[0] = '\0';
-    e->path = text_unescape(path, (size_t)(space - path));
-    if (e->type == AMP_TREE_LINK)
-        e->target = text_unescape(space + 1, (size_t)(line + n - space - 1));
-    bool sums = e->type == AMP_TREE_LINK || e->type == AMP_TREE_FILE;
-    if (e->path && path_is_valid(e->path) && (e->type != AMP_TREE_LINK || e->target) &&
-        sums == (strlen(e->sum) == 64) && strspn(e->sum, "0123456789abcdef") == strlen(e->sum))
-        return true;
-    entry_release(e);
-    return false;
-}
-
-int amp_tree_read(struct amp_span text, struct amp_tree *t, struct amp_error *err)
-{
-    for (size_t at = 0; at < text.n;) {
-        const char *line = text.p + at, *end = memchr(line, '\n', text.n - at);
-        struct amp_tree_entry e;
-        if (!end || !line_read(line, (size_t)(end - line), &e)) {
-            amp_tree_release(t);
-            return amp_fail(err, AMP_DATAERR, "bad_tree", "line %zu is malformed", t->n + 1);
-        }
-        if (amp_grow(&t->v, &t->cap, t->n, sizeof *t->v, err) < 0) {
-            entry_release(&e);
-            amp_tree_release(t);
-            return -1;
-        }
-        t->v[t->n++] = e;
-        if (e.type == AMP_TREE_FILE)
-            t->bytes += e.size;
-        at += (size_t)(end - line) + 1;
-    }
-    amp_tree_sort(t);
-    return 0;
-}
-
-/* ---- files ---- */
-
-const char *amp_tree_above(int root, const char *path, int *fd)
-{
-    const char *slash = strrchr(path, '/');
-    char above[PATH_MAX] = ".";
-    if (slash &&
-        !amp_span_copy((struct amp_span){path, (size_t)(slash - path)}, above, sizeof above)) {
-        errno = ENAMETOOLONG;
-        return NULL;
-    }
-    *fd = amp_open_beneath(root, above, O_PATH | O_DIRECTORY, 0, NULL);
-    return *fd < 0 ? NULL : slash ? slash + 1 : path;
-}
-
-int amp_tree_copy(int from, int to, int64_t size)
-{
-    char part[65536];
-    int64_t done = 0;
-    while (done < size) {
-        ssize_t n = copy_file_range(from, NULL, to, NULL, (size_t)(size - done), 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break; /* another file system, or not supported there: by reading and writing */
-        done += n;
-    }
-    while (done < size) {
-        ssize_t n = read(from, part, sizeof part);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            errno = n ? errno : EIO;
-            return -1;
-        }
-        struct amp_error err;
-        if (amp_write_all(to, (struct amp_span){part, (size_t)n}, &err) < 0) {
-            errno = err.sys;
-            return -1;
-        }
-        done += n;
-    }
-    return 0;
 }

@@ -14,7 +14,12 @@
  *     - PATH              does not exist
  *     s PATH              a special file
  *
- * Times, owners, extended attributes and hard links are not in it.
+ * and, of a tree that was scanned as `exact`, right after that of a file or directory
+ *
+ *     h FIRST             it is another name of the file FIRST, which comes first among its names
+ *     x SUM               it has extended attributes (attr.h): the SHA-256 of their text
+ *
+ * Times and owners are not in it.
  */
 #ifndef AMP_WORKTREE_SNAPSHOT_TREE_H
 #define AMP_WORKTREE_SNAPSHOT_TREE_H
@@ -38,7 +43,7 @@ enum amp_tree_type {
     AMP_TREE_NO_WAY = 'q', /* a missing directory above an ABSENT path; not in the digest */
     AMP_TREE_SPECIAL = 's',
     AMP_TREE_UNREADABLE = 'u', /* a file or directory; only with `lenient` */
-    AMP_TREE_UNHASHED = 'g',   /* a file without a sum; only with hash_bytes */
+    AMP_TREE_UNHASHED = 'g',   /* a file without a sum; only with hash_bytes or `like` */
 };
 
 struct amp_tree_entry {
@@ -49,9 +54,15 @@ struct amp_tree_entry {
     int64_t size;               /* of a file's contents or a link's target */
     char sum[AMP_TREE_SUM_MAX]; /* of a file's contents or a link's target, else "" */
     char *target;               /* of a link, else NULL */
-    /* What changes with each change of a file, not in the text. */
+    uid_t uid;
+    gid_t gid;
+    char *attrs;      /* attr.h; NULL: none, or not `exact` */
+    const char *same; /* the path of the entry that is the same file and comes first; NULL: none */
+    /* What is not in the text. */
     uint64_t ino;
+    dev_t dev;
     struct timespec ctime;
+    bool has_names; /* a file with several names; only with `exact` */
 };
 
 struct amp_tree {
@@ -72,8 +83,16 @@ struct amp_tree_scan {
     /* Not 0: after that many bytes, files are UNHASHED; so is a file that changes while it is read,
      * and one that vanishes is left out. */
     int64_t hash_bytes;
+    /* Not NULL: only what may be the same as in this tree is looked at. A file of another size is
+     * UNHASHED, as is one that changes meanwhile; of a directory that this tree lacks only the
+     * directory itself is added. */
+    const struct amp_tree *like;
     bool specials; /* accepts special files; otherwise NOPERM special_file */
     bool lenient;  /* lists what cannot be read as UNREADABLE; otherwise NOPERM unreadable */
+    /* Not 0: directories in which no more are opened; what is deeper, or has too long a path, is
+     * UNREADABLE. Otherwise they are 512, and what is deeper NO tree_limit. */
+    unsigned deepest;
+    bool exact;               /* also names of one file, and extended attributes */
     volatile const int *stop; /* INTERRUPTED; or NULL */
 };
 /* Adds what is at the path, and all below it, with a WAY (or NO_WAY) for each directory above it.
@@ -96,9 +115,10 @@ bool amp_tree_same(const struct amp_tree_entry *a, const struct amp_tree_entry *
 
 void amp_tree_digest(const struct amp_tree *t, char out[AMP_TREE_DIGEST_MAX]);
 
-/* The text of a sorted tree, one line per entry: TYPE MODE SECONDS.NANOSECONDS SIZE SUM PATH
- * TARGET, separated by single spaces; SUM and TARGET are "-" if there is none. Bytes of paths and
- * targets other than those from '!' to '~' without '%' are "%XX". */
+/* The text of a sorted tree, one line per entry: TYPE MODE UID GID SECONDS.NANOSECONDS SIZE SUM
+ * PATH TARGET ATTRS, separated by single spaces. SUM, TARGET and ATTRS are "-" if there is none; a
+ * file's TARGET is `same`. Bytes of the last three other than those from '!' to '~' without '%' are
+ * "%XX". */
 int amp_tree_write(const struct amp_tree *t, struct amp_buf *out, struct amp_error *err);
 /* DATAERR bad_tree: the text is no tree. */
 int amp_tree_read(struct amp_span text, struct amp_tree *t, struct amp_error *err);
@@ -106,7 +126,8 @@ int amp_tree_read(struct amp_span text, struct amp_tree *t, struct amp_error *er
 /* Opens the directory above `path` (not ".") and returns where its last component begins. -1 with
  * errno: NULL. */
 const char *amp_tree_above(int root, const char *path, int *fd);
-/* Copies size bytes from one file to another; -1 with errno. */
+/* Copies the first size bytes of a file to the end of another one, holes as holes; -1 with errno.
+ */
 int amp_tree_copy(int from, int to, int64_t size);
 
 #endif

@@ -109,11 +109,13 @@ static int head_find(struct reset *x, size_t i)
     return 0;
 }
 
-/* A protected branch that moved was not moved by the work, which may not. */
+/* A protected branch that moved was not moved by the work, which may not. In a repository inside of
+ * the workspace it may: nothing guards its branches there, and the policy in it is within the reach
+ * of the work. What it committed is kept. */
 static int branch_check(struct reset *x, const struct change *c)
 {
     struct amp_rule rule;
-    if (!c->moves_branch)
+    if (!c->moves_branch || strcmp(c->path, ".") != 0)
         return 0;
     if (load_rule(x->r, c->repo, &rule) < 0)
         return -1;

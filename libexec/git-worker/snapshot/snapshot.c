@@ -24,7 +24,7 @@
 #include <amp/base/file.h>
 
 #include "base/grow.h"
-#include "worktree/snapshot/tree.h"
+#include "worktree/snapshot/restore.h"
 
 int snapshot_open(struct request *r, struct snapshot *s)
 {
@@ -210,15 +210,23 @@ int op_snapshot_ignored(struct request *r)
     opt.flags = GIT_STATUS_OPT_INCLUDE_IGNORED | GIT_STATUS_OPT_INCLUDE_UNTRACKED |
                 GIT_STATUS_OPT_RECURSE_UNTRACKED_DIRS | GIT_STATUS_OPT_NO_REFRESH |
                 GIT_STATUS_OPT_EXCLUDE_SUBMODULES;
-    int rc = git_status_list_new(&list, s.repo, &opt);
+    /* What a rollback moved away may be too deep for the library. */
+    int rc = git_ignore_add_rule(s.repo, "/" AMP_RESTORE_STAGE "*/\n");
+    if (rc == 0)
+        rc = git_status_list_new(&list, s.repo, &opt);
     for (size_t i = 0; rc == 0 && i < git_status_list_entrycount(list); i++) {
         const git_status_entry *e = git_status_byindex(list, i);
         if (!(e->status & GIT_STATUS_IGNORED) || !e->index_to_workdir)
             continue;
         const char *path = e->index_to_workdir->new_file.path;
+        if (strncmp(path, AMP_RESTORE_STAGE, sizeof AMP_RESTORE_STAGE - 1) == 0)
+            continue; /* by the rule above; one that others made is removed as any other file */
         if (amp_buf_add(&out, path, strlen(path) + 1, r->err) < 0)
             return -1;
     }
+    const git_error *why = rc ? git_error_last() : NULL;
+    if (why && strstr(why->message, "nesting too deep"))
+        return fail_git(r, rc, AMP_NO, "tree_limit", r->in.worktree);
     if (rc)
         return fail_git(r, rc, AMP_IOERR, "git_error", r->in.worktree);
     return amp_file_write_atomic(s.dir, IGNORED, 0600, amp_buf_span(&out), r->err);

@@ -16,6 +16,10 @@
 #include "worktree/git/snapshot.h"
 #include "worktree/snapshot/tree.h"
 
+/* The most of all snapshots of a TASK. */
+#define AMP_SHOT_FILES 200000
+#define AMP_SHOT_BYTES ((int64_t)4 << 30)
+
 enum amp_shot_kind { AMP_SHOT_COPY, AMP_SHOT_DIFF, AMP_SHOT_STASH, AMP_SHOT_KINDS };
 
 struct amp_shot_output {
@@ -65,10 +69,10 @@ int amp_shot_plan(struct amp_shot *s, const json_t *message, struct amp_error *e
 int amp_shot_git(struct amp_shot *s, struct amp_error *err); /* a connection */
 /* For amp_tree_scan and amp_restore_spec: s->kind, s->only. */
 bool amp_shot_skip(void *shot, const char *path, const struct stat *st);
-/* Reads the list of ignored files that git-worker wrote, in addition to those it has. */
 /* Directories above what is left out that were made since then, such as that of the audit trail:
  * adds them to the list of files if they are in a directory of it, so that they stay. */
 int amp_shot_ways(const struct amp_shot *s, struct amp_tree *want, struct amp_error *err);
+/* Reads the list of ignored files that git-worker wrote, in addition to those it has. */
 int amp_shot_ignored(struct amp_shot *s, int dir, struct amp_error *err);
 /* The arguments for git-worker for one strategy; dir is filled. */
 void amp_shot_args(const struct amp_shot *s, enum amp_shot_kind k, const char *suffix,

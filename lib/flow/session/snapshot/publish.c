@@ -100,19 +100,36 @@ static int note_name(const struct amp_shot *s, const struct amp_shot_output *o, 
                : amp_fail(err, AMP_USAGE, "bad_path", "%.200s…: the path is too long", dir);
 }
 
-/* 1: something is there; *out is its digest. */
+/* 1: something is there; *out is its digest, or "" if it is larger than any snapshot. */
 static int there_digest(int dir, const char *name, char out[AMP_TREE_DIGEST_MAX],
                         struct amp_error *err)
 {
     AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0};
-    struct amp_tree_scan scan = {.root = dir, .contents = -1, .specials = true, .lenient = true};
-    if (amp_tree_add(&scan, name, &t, err) < 0)
-        return -1;
+    struct amp_tree_scan scan = {.root = dir,
+                                 .contents = -1,
+                                 .files = AMP_SHOT_FILES,
+                                 .bytes = 2 * AMP_SHOT_BYTES, /* a difference has more than files */
+                                 .specials = true,
+                                 .lenient = true};
+    struct amp_error why;
+    out[0] = '\0';
+    if (amp_tree_add(&scan, name, &t, &why) < 0)
+        return strcmp(why.code, "tree_limit") == 0
+                   ? 1
+                   : amp_fail_again(err, why.status, "snapshot_path", &why);
     amp_tree_sort(&t);
     for (size_t i = 0; i < t.n; i++) /* whatever it is called */
         memmove(t.v[i].path, t.v[i].path + strlen(name), strlen(t.v[i].path + strlen(name)) + 1);
     amp_tree_digest(&t, out);
     return t.v[0].type != AMP_TREE_ABSENT;
+}
+
+static int other_fail(const struct amp_shot_output *o, struct amp_error *err)
+{
+    return amp_fail(err, DENIED,
+                    "snapshot_path %.200s: there is something else than an unchanged snapshot; "
+                    "remove it or name another path",
+                    o->shown);
 }
 
 static int output_check(struct amp_shot *s, const struct amp_shot_output *o, struct amp_error *err)
@@ -132,13 +149,10 @@ static int output_check(struct amp_shot *s, const struct amp_shot_output *o, str
         return there;
     if (note_name(s, o, note, sizeof note, err) < 0)
         return -1;
-    if (amp_file_read(AT_FDCWD, note, NOTE_MAX, &known, &none) == 0 && known.len &&
+    if (*digest && amp_file_read(AT_FDCWD, note, NOTE_MAX, &known, &none) == 0 && known.len &&
         strstr(known.data, digest))
         return 0;
-    return amp_fail(err, DENIED,
-                    "snapshot_path %.200s: there is something else than an unchanged snapshot; "
-                    "remove it or name another path",
-                    o->shown);
+    return other_fail(o, err);
 }
 
 int amp_shot_publish_check(struct amp_shot *s, struct amp_error *err)
@@ -320,12 +334,20 @@ static int output_place(const struct amp_shot *s, const struct amp_shot_output *
 {
     char was[AMP_TREE_DIGEST_MAX], now[AMP_TREE_DIGEST_MAX];
     int there = there_digest(dir, name, was, err);
+    if (there > 0 && !*was)
+        return other_fail(o, err);
     if (there < 0 || there_digest(dir, from, now, err) < 0 ||
         note_write(s, o, now, there ? was : "", err) < 0)
         return -1;
     if (renameat2(dir, from, dir, name, there ? RENAME_EXCHANGE : RENAME_NOREPLACE) < 0)
         return path_fail(o, err);
-    return there ? amp_restore_remove(dir, from, err) : 0;
+    if (!there)
+        return 0;
+    /* Written meanwhile: it goes back, and the caller removes the snapshot. */
+    if (there_digest(dir, from, now, err) < 0 || strcmp(now, was) != 0)
+        return renameat2(dir, from, dir, name, RENAME_EXCHANGE) < 0 ? path_fail(o, err)
+                                                                    : other_fail(o, err);
+    return amp_restore_remove(dir, from, err);
 }
 
 /* The entries of one output, which belong to the tree of all. */

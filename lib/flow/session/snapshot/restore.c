@@ -17,6 +17,9 @@
 #define TREE_MAX ((size_t)1 << 30)
 #define LOCK_MS  30000
 #define IGNORE   ".gitignore"
+#define NOW_MOST 1000000 /* files that are there */
+/* Of directories in the workspace: the limit of libgit2. */
+#define GIT_DEEPEST 100
 
 void amp_snapshot_result_release(struct amp_snapshot_result *r)
 {
@@ -95,7 +98,64 @@ static int group_open(struct group *g, struct amp_error *err)
                : amp_fail(err, AMP_DATAERR, "snapshot_damaged", "%s/tree is damaged", g->path);
 }
 
-/* New files named .gitignore would hide others from git. A tree in which they do not exist. */
+/* Adds that the path does not exist; also the directories above. */
+static int absent_add(const struct group *g, const char *path, struct amp_tree *out,
+                      struct amp_error *err)
+{
+    static const struct amp_tree none;
+    struct amp_tree_scan scan = {.root = g->s->place_fd,
+                                 .contents = -1,
+                                 .like = &none, /* nothing below it */
+                                 .specials = true,
+                                 .lenient = true};
+    size_t before = out->n;
+    if (amp_tree_add(&scan, path, out, err) < 0)
+        return -1;
+    for (size_t i = before; i < out->n; i++)
+        if (strcmp(out->v[i].path, path) == 0) {
+            out->v[i].type = AMP_TREE_ABSENT;
+            out->v[i].sum[0] = '\0';
+        }
+    return 0;
+}
+
+/* The length of the first one among the directories above the path, and the path, that the tree
+ * lacks (or, if `absent`, has as one that does not exist); 0: none. */
+static size_t above_find(const struct amp_tree *t, const char *path, bool absent)
+{
+    char above[PATH_MAX];
+    for (const char *end = path; *end;) {
+        end = strchrnul(end + 1, '/');
+        amp_span_copy((struct amp_span){path, (size_t)(end - path)}, above, sizeof above);
+        const struct amp_tree_entry *e = amp_tree_find(t, above);
+        if (absent ? e && e->type == AMP_TREE_ABSENT : !e)
+            return (size_t)(end - path);
+    }
+    return 0;
+}
+
+/* New directories that have what git cannot read, because it is unreadable or too deep. */
+static int unreadable_find(const struct group *g, const struct amp_tree *now, struct amp_tree *out,
+                           struct amp_error *err)
+{
+    char top[PATH_MAX] = "";
+    for (size_t i = 0; i < now->n; i++) {
+        const char *path = now->v[i].path;
+        size_t n = strlen(top);
+        if (now->v[i].type != AMP_TREE_UNREADABLE ||
+            (n && strncmp(path, top, n) == 0 && path[n] == '/') ||
+            !(n = above_find(&g->want, path, false)))
+            continue;
+        amp_span_copy((struct amp_span){path, n}, top, sizeof top);
+        if (absent_add(g, top, out, err) < 0)
+            return -1;
+    }
+    amp_tree_sort(out);
+    return 0;
+}
+
+/* New files named .gitignore would hide others from git. A tree in which they, and what git cannot
+ * read, do not exist. */
 static int rules_find(struct group *g, struct amp_tree *out, struct amp_error *err)
 {
     AMP_CLEANUP(amp_tree_release) struct amp_tree now = {0};
@@ -103,23 +163,23 @@ static int rules_find(struct group *g, struct amp_tree *out, struct amp_error *e
                                  .skip = amp_shot_skip,
                                  .ctx = g->s,
                                  .contents = -1,
+                                 .files = NOW_MOST,
+                                 .hash_bytes = 1, /* only names are of interest */
                                  .specials = true,
                                  .lenient = true,
+                                 .deepest = GIT_DEEPEST,
                                  .stop = g->s->of->stop};
     if (amp_tree_add(&scan, ".", &now, err) < 0)
         return -1;
-    for (size_t i = 0; i < now.n; i++) {
+    amp_tree_sort(&now);
+    if (unreadable_find(g, &now, out, err) < 0)
+        return -1;
+    for (size_t i = 0, n = out->n; i < now.n; i++) {
         const char *path = now.v[i].path, *slash = strrchr(path, '/');
-        if (strcmp(slash ? slash + 1 : path, IGNORE) != 0 || amp_tree_find(&g->want, path))
-            continue;
-        size_t before = out->n;
-        if (amp_tree_add(&scan, path, out, err) < 0)
+        const struct amp_tree gone = {.v = out->v, .n = n};
+        if (strcmp(slash ? slash + 1 : path, IGNORE) == 0 && !amp_tree_find(&g->want, path) &&
+            !above_find(&gone, path, true) && absent_add(g, path, out, err) < 0)
             return -1;
-        for (size_t k = before; k < out->n; k++)
-            if (strcmp(out->v[k].path, path) == 0) {
-                out->v[k].type = AMP_TREE_ABSENT;
-                out->v[k].sum[0] = '\0';
-            }
     }
     amp_tree_sort(out);
     return 0;

@@ -13,6 +13,7 @@
 
 #include "base/grow.h"
 #include "protocol/compose/json.h"
+#include "worktree/snapshot/attr.h"
 
 #define META      "meta.json"
 #define META_MAX  ((size_t)4 << 20)
@@ -355,17 +356,24 @@ static int ways_add(const struct amp_shot *s, const char *path, struct amp_tree 
         const struct amp_tree_entry *p = amp_tree_find(want, parent);
         amp_span_copy((struct amp_span){path, (size_t)(end - path)}, above, sizeof above);
         amp_span_copy(amp_span_str(above), parent, sizeof parent);
-        AMP_CLOSE int fd = amp_open_beneath(s->place_fd, above, O_PATH | O_DIRECTORY, 0, NULL);
+        AMP_CLOSE int fd = amp_open_beneath(s->place_fd, above, O_RDONLY | O_DIRECTORY, 0, NULL);
+        AMP_FREE char *attrs = NULL;
         if (fd < 0 || fstat(fd, &st) < 0)
             return 0;
         if (amp_tree_find(want, above) || !p || p->type != AMP_TREE_DIR)
             continue;
+        if (amp_attrs_read(fd, &attrs))
+            return amp_fail_errno(err, AMP_IOERR, "%s: cannot read the extended attributes", above);
         if (amp_grow(&want->v, &want->cap, want->n, sizeof *want->v, err) < 0)
             return -1;
         want->v[want->n] = (struct amp_tree_entry){.path = strdup(above),
                                                    .type = AMP_TREE_DIR,
                                                    .mode = st.st_mode & 07777,
-                                                   .mtime = st.st_mtim};
+                                                   .mtime = st.st_mtim,
+                                                   .uid = st.st_uid,
+                                                   .gid = st.st_gid,
+                                                   .attrs = attrs};
+        attrs = NULL;
         if (!want->v[want->n++].path)
             return amp_fail_memory(err);
         amp_tree_sort(want);

@@ -15,9 +15,7 @@
 #include "flow/session/snapshot/private.h"
 #include "worktree/snapshot/restore.h"
 
-enum { FILES_MOST = 200000 };
-#define BYTES_MOST ((int64_t)4 << 30)
-#define TREE_MAX   ((size_t)1 << 30)
+#define TREE_MAX ((size_t)1 << 30)
 
 /* A refusal of the TASK by its codes; everything else is a failure of this machine. */
 static int tree_fail(struct amp_error *err)
@@ -100,8 +98,9 @@ static int group_scan(struct amp_shot *s, enum amp_shot_kind k, int contents,
                                  .skip = amp_shot_skip,
                                  .ctx = s,
                                  .contents = contents,
-                                 .files = of->files ? of->files : FILES_MOST,
-                                 .bytes = of->bytes ? of->bytes : BYTES_MOST,
+                                 .files = of->files ? of->files : AMP_SHOT_FILES,
+                                 .bytes = of->bytes ? of->bytes : AMP_SHOT_BYTES,
+                                 .exact = true,
                                  .stop = of->stop};
     for (int i = 0; i < (int)k; i++) { /* the limits are those of all together */
         scan.files -= (int64_t)before[i].n;
@@ -126,8 +125,8 @@ static int stash_prepare(struct amp_shot *s, int dir, const struct amp_git_snaps
 {
     if (s->with_ignored)
         return 0;
-    return amp_git_snapshot_ignored(s->git, args, err) < 0 || amp_shot_ignored(s, dir, err) < 0 ? -1
-                                                                                                : 0;
+    return amp_git_snapshot_ignored(s->git, args, err) < 0 ? tree_fail(err)
+                                                           : amp_shot_ignored(s, dir, err);
 }
 
 static int group_take(struct amp_shot *s, enum amp_shot_kind k, struct amp_tree *trees,
@@ -213,10 +212,15 @@ static int new_finish(struct amp_shot *s, struct amp_error *err)
         return amp_fail_errno(err, AMP_IOERR, "%s", from);
     if (rename(from, s->dir) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot rename %s", from);
+    /* Those of the TASK and the session may be new, too. */
     char above[PATH_MAX];
     amp_span_copy(amp_span_str(s->dir), above, sizeof above);
-    *strrchr(above, '/') = '\0';
-    return amp_fsync_dir(AT_FDCWD, above, err);
+    for (int i = 0; i < 3; i++) {
+        *strrchr(above, '/') = '\0';
+        if (amp_fsync_dir(AT_FDCWD, above, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* ---- old snapshots ---- */
