@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include <amp/base/clock.h>
+#include "json/record.h"
 
 struct amp_span amp_age_text(int64_t ms, char out[AMP_AGE_MAX])
 {
@@ -23,10 +23,5 @@ struct amp_span amp_age_text(int64_t ms, char out[AMP_AGE_MAX])
 
 void amp_time_member(struct amp_jw *w, const char *key, int64_t ms)
 {
-    char text[AMP_TIME_MAX];
-
-    if (ms <= 0)
-        return;
-    amp_time_format(ms, text);
-    amp_jw_member_text(w, key, text);
+    amp_rec_time(w, key, ms);
 }

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include <amp/base/clock.h>
-
 #include "json/record.h"
 
 static const struct amp_rec_field try_fields[] = {
@@ -320,15 +318,6 @@ int amp_handoff_remove(struct amp_store *s, const struct amp_handoff *h, const c
 
 /* ---- writing ---- */
 
-static void time_write(struct amp_jw *w, const char *key, int64_t ms)
-{
-    char text[AMP_TIME_MAX];
-    if (ms <= 0)
-        return;
-    amp_time_format(ms, text);
-    amp_jw_member_text(w, key, text);
-}
-
 static void tries_write(struct amp_jw *w, const struct amp_handoff *h)
 {
     amp_jw_member_open(w, "tried", '[');
@@ -337,7 +326,7 @@ static void tries_write(struct amp_jw *w, const struct amp_handoff *h)
         amp_jw_member_str(w, "agent", h->tries[i].agent);
         amp_jw_member_str(w, "outcome", h->tries[i].how);
         amp_jw_some_str(w, "reason", h->tries[i].reason);
-        time_write(w, "at", h->tries[i].at_ms);
+        amp_rec_time(w, "at", h->tries[i].at_ms);
         amp_jw_close(w, '}');
     }
     amp_jw_close(w, ']');
@@ -364,10 +353,10 @@ int amp_handoff_write(const struct amp_handoff *h, struct amp_buf *out, struct a
     amp_jw_member_int(&w, "priority", h->priority);
     amp_jw_member_int(&w, "timeout_ms", h->timeout_ms);
     amp_jw_member_int(&w, "depth", h->depth);
-    time_write(&w, "requested", h->requested_ms);
-    time_write(&w, "due", h->due_ms);
-    time_write(&w, "accepted", h->accepted_ms);
-    time_write(&w, "ended", h->ended_ms);
+    amp_rec_time(&w, "requested", h->requested_ms);
+    amp_rec_time(&w, "due", h->due_ms);
+    amp_rec_time(&w, "accepted", h->accepted_ms);
+    amp_rec_time(&w, "ended", h->ended_ms);
     if (h->digest.n > 0) {
         amp_jw_member_open(&w, "context", '{');
         amp_jw_member_str(&w, "content_type", h->content_type);

@@ -358,6 +358,16 @@ static bool line_is_raw(struct amp_span line)
     return depth == 0;
 }
 
+void amp_rec_time(struct amp_jw *w, const char *key, int64_t ms)
+{
+    char text[AMP_TIME_MAX];
+
+    if (ms <= 0)
+        return;
+    amp_time_format(ms, text);
+    amp_jw_member_text(w, key, text);
+}
+
 void amp_rec_line(struct amp_jw *w, struct amp_span line)
 {
     if (line_is_raw(line))

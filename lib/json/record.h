@@ -132,6 +132,9 @@ int amp_rec_write(const struct amp_rec *r, const void *s, struct amp_buf *out,
 /* Writes a list with its brackets. */
 void amp_rec_list(const struct amp_rec *of, const void *v, uint32_t n, struct amp_jw *w);
 
+/* Writes a time as a member, in RFC 3339; nothing if ms <= 0. */
+void amp_rec_time(struct amp_jw *w, const char *key, int64_t ms);
+
 /* Writes a message as a member: "msg":{…} if that preserves its bytes, so that jq can read it in
  * the log; otherwise "text":"…". */
 void amp_rec_line(struct amp_jw *w, struct amp_span line);

@@ -6,16 +6,7 @@
 
 #include "flow/conflict/private.h"
 #include "hitl/waiver/waiver.h"
-
-static void time_put(struct amp_jw *w, const char *key, int64_t ms)
-{
-    char text[AMP_TIME_MAX];
-
-    if (ms <= 0)
-        return;
-    amp_time_format(ms, text);
-    amp_jw_member_text(w, key, text);
-}
+#include "json/record.h"
 
 struct listing {
     struct amp_jw *w;
@@ -54,8 +45,8 @@ static int conflict_put(void *ctx, const struct amp_conflict *c, struct amp_erro
     amp_jw_some_str(w, "by", c->by);
     amp_jw_some_str(w, "why", c->why);
     amp_jw_some_str(w, "override", c->waiver);
-    time_put(w, "decided", c->decided_ms);
-    time_put(w, "until", c->until_ms);
+    amp_rec_time(w, "decided", c->decided_ms);
+    amp_rec_time(w, "until", c->until_ms);
     amp_jw_close(w, '}');
     return 0;
 }
@@ -75,8 +66,8 @@ static int override_put(void *ctx, const struct amp_waiver *o, struct amp_error 
     amp_jw_some_str(w, "key", o->key);
     amp_jw_member_str(w, "why", o->why);
     amp_jw_some_str(w, "changed", o->changed);
-    time_put(w, "since", o->since_ms);
-    time_put(w, "until", o->until_ms);
+    amp_rec_time(w, "since", o->since_ms);
+    amp_rec_time(w, "until", o->until_ms);
     amp_jw_close(w, '}');
     return 0;
 }
