@@ -310,6 +310,14 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
   { task good; task good '.guard_rails.extensions.x_human_review_required = true'; } >in
   ends 75 session_run --agent Emma <in
   jq -se 'length == 1 and .[0].msg.task_id == "T-1" and (.[0].sig.key | startswith("SHA256:"))' out.ndjson
+  # Agents of a pool sign for their type, and for no other agent.
+  for name in Emma Bob; do
+    task good ".session.session_id = \"S-2\" | .target.agent_name = \"$name\" | .task.task_id = \"$name\""
+  done | task-dispatch submit --state "$STATE" --type Emma >/dev/null
+  task-dispatch work --state "$STATE" --config amp.json --type Emma=1 --drain >out.ndjson 2>err.txt
+  [ "$(jq -r '[.msg.agent.name // "-", .agent.name // "-"] | join(" ")' out.ndjson | sort | paste -sd,)" = "- Bob,Emma -" ]
+  grep Emma out.ndjson | amp-sign verify --state "$STATE" >verified
+  grep -c '"task_id":"Emma"' verified
   hitl-prompt answer --state "$STATE" "$(questions T-2)" approve >/dev/null
   session_run --agent Emma </dev/null
   jq -se '.[0].msg | .task_id == "T-2" and .extensions.x_human_review.decision == "approve"' out.ndjson

@@ -20,6 +20,9 @@
 #define REVIEWER  "reviewer"
 #define LINES_MAX ((size_t)256 << 20)
 
+/* The names of an agent: its own, and that of its type. */
+enum { OWN_NAME, TYPE_NAME, NAMES };
+
 struct amp_identities {
     enum amp_identity_require require;
     const char *const *operators;
@@ -28,7 +31,8 @@ struct amp_identities {
     struct amp_verifier *verifier;
     struct amp_signer *signer;         /* or NULL */
     char principal[AMP_PRINCIPAL_MAX]; /* of the signer */
-    struct amp_signer *named;          /* of the agent's own name; NULL: not needed yet */
+    const char *type;                  /* of the agent, or NULL; the caller's */
+    struct amp_signer *named[NAMES];   /* of a name of the agent; NULL: not needed yet */
     struct amp_reader *reader;
     void (*warn)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 };
@@ -112,7 +116,8 @@ void amp_identities_close(struct amp_identities *ids)
     amp_verifier_free(ids->verifier);
     amp_trust_free(ids->trust);
     amp_signer_free(ids->signer);
-    amp_signer_free(ids->named);
+    for (int i = 0; i < NAMES; i++)
+        amp_signer_free(ids->named[i]);
     amp_reader_free(ids->reader);
     free(ids);
 }
@@ -121,9 +126,11 @@ int amp_identities_refresh(struct amp_identities *ids, struct amp_error *err)
 {
     if (!ids)
         return 0;
-    if ((ids->signer && amp_signer_refresh(ids->signer, err) < 0) ||
-        (ids->named && amp_signer_refresh(ids->named, err) < 0))
+    if (ids->signer && amp_signer_refresh(ids->signer, err) < 0)
         return -1;
+    for (int i = 0; i < NAMES; i++)
+        if (ids->named[i] && amp_signer_refresh(ids->named[i], err) < 0)
+            return -1;
     return amp_trust_refresh(ids->trust, err);
 }
 
@@ -297,22 +304,34 @@ static bool is_own_role(const struct amp_identities *ids, struct amp_span role)
             principal_has_role(ids->principal, AMP_SPAN(AMP_OPERATOR_ROLE)));
 }
 
-/* The name of the agent that the principal executor/NAME or reviewer/NAME is; NULL: it is not one,
- * or the name is that of a part of the toolkit. */
-static const char *agent_name(const struct amp_identities *ids)
+/* Whether the name is that of a part of the toolkit, whose lines no agent signs. */
+static bool is_part(const char *name)
 {
     static const char *const parts[] = {EXECUTOR, REVIEWER,      AMP_OPERATOR_ROLE, ADMIN,
                                         SYSTEM,   "coordinator", "router",          "log-head"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(name, parts[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A name of the agent that the principal executor/NAME or reviewer/NAME is; NULL: it has none. */
+static const char *agent_name(const struct amp_identities *ids, int which)
+{
     const char *slash = strchr(ids->principal, '/');
 
     if (!slash || !ids->state ||
         (!principal_has_role(ids->principal, AMP_SPAN(EXECUTOR)) &&
          !principal_has_role(ids->principal, AMP_SPAN(REVIEWER))))
         return NULL;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strcmp(slash + 1, parts[i]) == 0)
-            return NULL;
-    return slash + 1;
+    const char *name = which == OWN_NAME ? slash + 1 : ids->type;
+    return name && !is_part(name) ? name : NULL;
+}
+
+void amp_identities_type(struct amp_identities *ids, const char *type)
+{
+    if (ids)
+        ids->type = type;
 }
 
 /* In protocols without roles an agent speaks under its own name, with a key of that name. *out is
@@ -323,14 +342,16 @@ static int signer_find(struct amp_identities *ids, const struct amp_view *v,
     /* An operator's tool decides in the name of the operator, whatever its own name is. */
     bool own = is_own_role(ids, v->from) ||
                (v->kind == AMP_KIND_DECISION && is_own_role(ids, AMP_SPAN(AMP_OPERATOR_ROLE)));
-    const char *name = own ? NULL : agent_name(ids);
 
     *out = own ? ids->signer : NULL;
-    if (!name || !amp_span_is(v->from, name))
-        return 0;
-    if (!ids->named && amp_state_signer(ids->state, name, &ids->named, err) < 0)
-        return -1;
-    *out = ids->named;
+    for (int i = 0; i < NAMES && !*out; i++) {
+        const char *name = agent_name(ids, i);
+        if (!name || !amp_span_is(v->from, name))
+            continue;
+        if (!ids->named[i] && amp_state_signer(ids->state, name, &ids->named[i], err) < 0)
+            return -1;
+        *out = ids->named[i];
+    }
     return 0;
 }
 

@@ -101,6 +101,9 @@ bool amp_input_is_trusted(const char *path);
  * this principal, which is made for the first of them. */
 int amp_identities_sign(struct amp_identities *ids, struct amp_span line, struct amp_buf *out,
                         struct amp_error *err);
+/* The agent's type: it signs lines from this name as well, such as the RESPONSE to a TASK for the
+ * type. Borrowed. */
+void amp_identities_type(struct amp_identities *ids, const char *type);
 
 /* The same. A further attempt that the sweep made of a sender's message is
  * signed as well: with the key in the state directory of the principal that signed the first

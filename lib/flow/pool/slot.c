@@ -323,6 +323,7 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
     if (o->identify && (o->identify(o->identify_ctx, principal, &slot->ids, err) < 0 ||
                         o->identify(o->identify_ctx, agent, &slot->own, err) < 0))
         return -1;
+    amp_identities_type(slot->ids, type->name);
     slot->opt.ids = slot->ids;
     slot->w = (struct amp_worker){.opt = &slot->opt,
                                   .role = &amp_run_role,
