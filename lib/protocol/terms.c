@@ -20,6 +20,27 @@ const struct amp_terms *amp_terms_of(enum amp_protocol p)
     return (unsigned)p < AMP_PROTO_COUNT ? terms[p] : &unknown;
 }
 
+/* JSON may write 5 as 5.0, and 0.29 has no exact double. */
+int64_t amp_usage_amount(double n, double scale)
+{
+    double amount = n * scale;
+    if (!(amount < (double)AMP_USAGE_MOST))
+        return AMP_USAGE_MOST;
+    int64_t whole = amount > 0 ? (int64_t)(amount + 0.5) : 0;
+    return whole + (amount - (double)whole > 1e-3);
+}
+
+int64_t amp_usage_at(const struct amp_tape *t, const char *pointer, double scale)
+{
+    uint32_t tok = amp_tape_pointer(t, 0, amp_span_str(pointer));
+    double n;
+    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_NUMBER)
+        return 0;
+    if (amp_tok_real(t, tok, &n))
+        return amp_usage_amount(n, scale);
+    return *amp_tok_raw(t, tok).p == '-' ? 0 : AMP_USAGE_MOST;
+}
+
 bool amp_outcome_read(const struct amp_view *v, struct amp_outcome *out)
 {
     const struct amp_terms *t = amp_terms_of(v->protocol);

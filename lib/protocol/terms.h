@@ -92,6 +92,12 @@ struct amp_outcome {
 struct amp_usage {
     int64_t tokens_in, tokens_out, micros;
 };
+#define AMP_USAGE_MOST INT64_C(1000000000000000) /* a larger amount counts as this one */
+/* An amount that an agent reports, as a whole number. A part of a unit counts as one, except for
+ * what the conversion to a double added. */
+int64_t amp_usage_amount(double n, double scale);
+/* The same of the number at a pointer; 0: there is none. */
+int64_t amp_usage_at(const struct amp_tape *t, const char *pointer, double scale);
 
 /* What is wrong with a result of a request. */
 struct amp_result_fault {

@@ -14,6 +14,17 @@
 
 static struct amp_reader *reader, *second;
 
+/* ---- amounts ---- */
+
+static void amounts(void)
+{
+    TAP_INT(amp_usage_amount(0.29, 1e6), 290000, "an amount without an exact double");
+    TAP_INT(amp_usage_amount(0.5000001, 1e6), 500001, "a part of a millionth counts as one");
+    TAP_INT(amp_usage_amount(3e9, 1), 3000000000, "many tokens");
+    TAP_INT(amp_usage_amount(1e300, 1e6), AMP_USAGE_MOST, "more than counts");
+    TAP_INT(amp_usage_amount(-1, 1e6), 0, "less than nothing");
+}
+
 /* ---- fallback ---- */
 
 static int next_of(const char *triggers, uint32_t tried, const char *code, bool critical,
@@ -473,6 +484,7 @@ int main(void)
     struct amp_error err;
     reader = amp_reader_new(NULL, &err);
     second = amp_reader_new(NULL, &err);
+    amounts();
     fallback();
     many_models();
     critical();

@@ -16,6 +16,7 @@
 #include "hitl/record.h"
 #include "message/inbox/inbox.h"
 #include "protocol/amp/compose.h"
+#include "protocol/terms.h"
 #include "task/record.h"
 #include "task/task.h"
 
@@ -23,7 +24,6 @@
 #define LOG_MAX         1000 /* entries of an attempt from its FIFO */
 #define BEAT_MS         1000 /* heartbeats in between are not recorded */
 #define INBOX_MAX       32   /* messages of an answer */
-#define AMOUNT_MAX      1e15 /* tokens, or millionths of a dollar */
 
 int amp_words_log(struct amp_assignment *k, const char *action, const char *file,
                   const char *detail, struct amp_error *err)
@@ -424,15 +424,9 @@ static int running_take(struct amp_worker *w, struct amp_assignment *k, struct a
     return state_start(w, k->task, err);
 }
 
-/* JSON may write 5 as 5.0, and 0.29 has no exact double; a number above the limit counts as it. */
 int64_t amp_amount_read(const json_t *n, double scale)
 {
-    double amount = json_number_value(n) * scale;
-
-    if (!(amount < AMOUNT_MAX))
-        return (int64_t)AMOUNT_MAX;
-    int64_t whole = amount > 0 ? (int64_t)(amount + 0.5) : 0;
-    return whole + (amount - (double)whole > 1e-3);
+    return amp_usage_amount(json_number_value(n), scale);
 }
 
 void amp_usage_read(const json_t *in, struct amp_worker_usage *u)

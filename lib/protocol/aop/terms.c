@@ -106,6 +106,12 @@ static bool work_name(const struct amp_view *v, struct amp_work *out)
     return v->correlation.n > 0 && v->kind != AMP_KIND_NACK;
 }
 
+static bool was_aborted(const struct amp_view *v)
+{
+    uint32_t state = amp_tape_pointer(v->tape, 0, AMP_SPAN("/task_status/state"));
+    return state != AMP_TOK_NONE && amp_tok_is(v->tape, state, AMP_SPAN("ABORTED"));
+}
+
 /* Any RESPONSE ends the work; heartbeats and progress are signs of life. */
 static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
 {
@@ -115,7 +121,9 @@ static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
         return false;
     else if (v->body.result.completion == AMP_COMPLETION_FAILED) {
         struct amp_span code = v->body.result.failure;
-        out->code = code.n > 0 ? code : AMP_SPAN("E_UNKNOWN");
+        bool known = code.n > 0 && !amp_span_is(code, "E_UNKNOWN");
+        /* Work that was ended on purpose, not because of an error, needs no further attempt. */
+        out->code = known ? code : was_aborted(v) ? AMP_SPAN("cancelled") : AMP_SPAN("E_UNKNOWN");
         out->classed = true;
         out->stage =
             amp_span_is(code, "E_PERMISSION_DENIED") || amp_span_is(code, "E_CONTEXT_OVERFLOW")
@@ -125,26 +133,16 @@ static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
     return true;
 }
 
-static int64_t number_at(const struct amp_view *v, const char *pointer, double scale)
-{
-    uint32_t tok = amp_tape_pointer(v->tape, 0, amp_span_str(pointer));
-    double n;
-    return tok != AMP_TOK_NONE && amp_tok_real(v->tape, tok, &n) && n > 0 && n < 1e9
-               ? (int64_t)(n * scale + 0.5)
-               : 0;
-}
-
 /* The actual cost counts, where it is given. */
 static bool usage_read(const struct amp_view *v, struct amp_usage *out)
 {
-    bool actual =
-        amp_tape_pointer(v->tape, 0, AMP_SPAN("/cost_tracking/actual_cost_usd")) != AMP_TOK_NONE;
+    static const char actual[] = "/cost_tracking/actual_cost_usd";
     if (v->kind != AMP_KIND_RESULT)
         return false;
-    out->tokens_in = number_at(v, "/cost_tracking/tokens_input", 1);
-    out->tokens_out = number_at(v, "/cost_tracking/tokens_output", 1);
-    out->micros = number_at(
-        v, actual ? "/cost_tracking/actual_cost_usd" : "/cost_tracking/estimated_cost_usd", 1e6);
+    bool has = amp_tape_pointer(v->tape, 0, amp_span_str(actual)) != AMP_TOK_NONE;
+    out->tokens_in = amp_usage_at(v->tape, "/cost_tracking/tokens_input", 1);
+    out->tokens_out = amp_usage_at(v->tape, "/cost_tracking/tokens_output", 1);
+    out->micros = amp_usage_at(v->tape, has ? actual : "/cost_tracking/estimated_cost_usd", 1e6);
     return out->tokens_in || out->tokens_out || out->micros;
 }
 
