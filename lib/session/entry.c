@@ -147,12 +147,14 @@ static int entry_visit(void *ctx, struct amp_span id, const struct amp_store_rec
 {
     struct walk *w = ctx;
     struct amp_session_entry e;
+    char part[AMP_KEY_PART_MAX + 1];
 
-    (void)id;
+    w->n++;
+    w->last = (uint64_t)rec->due_ms;
+    if (!amp_span_eq(id, amp_key_part_name(w->session, part)))
+        return 0;
     if (record_read(rec, &w->mem, &e, err) < 0)
         return -1;
-    w->n++;
-    w->last = e.seq;
     if (!amp_span_eq(e.session, w->session) || e.seq <= w->after)
         return 0;
     int rc = w->fn(w->ctx, &e, err);

@@ -257,10 +257,6 @@ static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_
     int64_t last = u->set.reported_ms > u->set.active_ms ? u->set.reported_ms : u->set.active_ms;
     c->due_ms = last + AMP_SESSION_KEEP_MS;
     c->actor = u->v->actor;
-    if (u->change) {
-        c->emits = u->change->emits;
-        c->n_emits = u->change->n_emits;
-    }
     return 0;
 }
 

@@ -3,9 +3,9 @@
  * "session_task.<session>.<task>") and of what happened in it (lib/session/entry.h). No files and
  * no processes; admission, reports and the audit trail are in lib/flow/session.
  *
- * Each step is one commit of one record, with the lines that it emits. Steps that belong together
- * are made in one batch of the store (amp_store_begin), in an order in which a crash between two of
- * them leaves a state from which the same steps can be made again. The executor's job ends last.
+ * Each step is one commit of one record. Steps that belong together are made in one batch of the
+ * store (amp_store_begin), in an order in which a crash between two of them leaves a state from
+ * which the same steps can be made again. The executor's job ends last.
  */
 #ifndef AMP_SESSION_SESSION_H
 #define AMP_SESSION_SESSION_H
@@ -105,6 +105,10 @@ bool amp_session_task_ended(uint8_t state);
 bool amp_session_task_lost(uint8_t state);
 /* The sum over its runs, of all attempts. */
 struct amp_session_usage amp_session_task_used(const struct amp_session_task *t);
+/* Adds; a sum that no int64_t holds is as large as one can be. */
+void amp_session_usage_add(struct amp_session_usage *to, const struct amp_session_usage *u);
+/* The cost that counts for a budget: the actual one of the run, or else its estimate. */
+int64_t amp_session_usage_cost(const struct amp_session_usage *of_run);
 
 /* ---- reading: 1: found; 0: there is none. mem is emptied first ---- */
 
@@ -150,8 +154,6 @@ struct amp_session_step {
     struct amp_span code;                 /* of the error that ended the current run, or the TASK */
     struct amp_span signal, message;      /* COMPLETE, FAIL, ABORT, SKIP */
     struct amp_span priority;             /* RANK */
-    const struct amp_store_emit *emits;
-    uint32_t n_emits;
 };
 /* out may be NULL; its texts are in mem. */
 int amp_session_task_step(const struct amp_session_voice *v, const struct amp_session_step *step,
@@ -165,8 +167,6 @@ struct amp_session_change {
     struct amp_span session;
     struct amp_span task, code;
     struct amp_span storage, trail;
-    const struct amp_store_emit *emits; /* REPORT */
-    uint32_t n_emits;
 };
 int amp_session_step(const struct amp_session_voice *v, const struct amp_session_change *c,
                      struct amp_error *err);

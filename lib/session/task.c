@@ -73,17 +73,31 @@ bool amp_session_task_lost(uint8_t state)
     return amp_session_task_ended(state) && state != AMP_SESSION_TASK_COMPLETED;
 }
 
+static void amount_add(int64_t *to, int64_t n)
+{
+    if (__builtin_add_overflow(*to, n, to))
+        *to = INT64_MAX;
+}
+
+void amp_session_usage_add(struct amp_session_usage *to, const struct amp_session_usage *u)
+{
+    amount_add(&to->tokens_in, u->tokens_in);
+    amount_add(&to->tokens_out, u->tokens_out);
+    amount_add(&to->micros, u->micros);
+    amount_add(&to->estimated, u->estimated);
+}
+
+int64_t amp_session_usage_cost(const struct amp_session_usage *of_run)
+{
+    return of_run->micros > 0 ? of_run->micros : of_run->estimated;
+}
+
 struct amp_session_usage amp_session_task_used(const struct amp_session_task *t)
 {
     struct amp_session_usage sum = {0};
 
-    for (uint32_t i = 0; i < t->n_tries; i++) {
-        const struct amp_session_usage *u = &t->tries[i].used;
-        sum.tokens_in += u->tokens_in;
-        sum.tokens_out += u->tokens_out;
-        sum.micros += u->micros;
-        sum.estimated += u->estimated;
-    }
+    for (uint32_t i = 0; i < t->n_tries; i++)
+        amp_session_usage_add(&sum, &t->tries[i].used);
     return sum;
 }
 
@@ -312,8 +326,6 @@ static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_
     c->to = amp_session_task_fsm.states[r.to].name;
     c->json = amp_buf_span(&u->json);
     c->actor = u->v->actor;
-    c->emits = p->emits;
-    c->n_emits = p->n_emits;
     u->rev = now->rev + 1;
     amp_span_copy(amp_span_str(c->to), u->written, sizeof u->written);
     return 0;

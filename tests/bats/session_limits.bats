@@ -109,6 +109,10 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
   ended T-9 COMPLETED SUCCESS
   [ "$(response T-9 .cost_tracking)" = '[{"tokens_input":12500,"tokens_output":3200,"estimated_cost_usd":0.15,"actual_cost_usd":0.18,"model_pricing_tier":"standard"}]' ]
   ended T-10 FAILED FAILURE E_COST_LIMIT_EXCEEDED
+  # So the trail says of a cost that was only estimated.
+  [ "$(jq -c 'select(.task_id == "T-10") | if .payload.check_type == "BUDGET" then [.payload.result, .payload.details]
+    elif .record_type == "RESPONSE_RECEIVED" then .governance.budget_status else empty end' "$WS"/_skills/*/v2/audit_trails/S-1.ndjson | paste -sd' ')" = \
+    '["FAIL","0 tokens and 0.150000 USD were spent"] {"max_cost_usd":0.14,"current_cost_usd":0.15,"within_budget":false}' ]
   # A part of a millionth counts as one.
   ended T-11 FAILED FAILURE E_COST_LIMIT_EXCEEDED
   ended T-12 COMPLETED SUCCESS

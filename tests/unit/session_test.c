@@ -55,7 +55,7 @@ static enum amp_session_admission admit(const struct amp_view *v)
 {
     voice.now_ms++;
     memset(&err, 0, sizeof err);
-    return amp_session_admit(&voice, v, false, &err);
+    return amp_session_admit(&voice, v, AMP_SIZE_FITS, &err);
 }
 
 /* The code of the refusal, or what the admission said. */
@@ -199,6 +199,8 @@ static void aborts(void)
     TAP_INT(amp_session_task_step(&voice, &fail, NULL, NULL, &err), 0, "it has failed");
     TAP_INT(session("k").state, AMP_SESSION_OPEN, "the abort is not recorded");
     TAP_STR(said(T(.session = "k", .task = "C")), "E_DEPENDENCY_FAILED", "and still counts");
+    TAP_STR(said(T(.session = "k", .task = "A", .rest = policy)), "ended", "its TASK comes again");
+    TAP_INT(session("k").state, AMP_SESSION_ABORTED, "and the abort is completed");
 }
 
 static void delegation(void)
@@ -286,6 +288,9 @@ static void sums(void)
     finish(T(.session = "m", .task = "A", .attempt = 2), "COMPLETED", "SUCCESS", "", "0.000001");
     t = record("m", "A");
     TAP_INT(amp_session_task_used(&t).micros, 300002, "adds to the sum");
+    sum = (struct amp_session_usage){.micros = INT64_MAX - 1};
+    amp_session_usage_add(&sum, &first);
+    TAP_INT(sum.micros, INT64_MAX, "a sum does not overflow");
 }
 
 static void after_crash(void)

@@ -355,7 +355,7 @@ static int session_enter(const struct amp_submitter *q, const struct amp_view *v
     struct amp_error why = {0};
 
     if (v->kind != AMP_KIND_DISPATCH || !amp_terms_of(v->protocol)->in_sessions ||
-        amp_session_admit(&voice, v, false, &why) != AMP_ADMIT_FAILED)
+        amp_session_admit(&voice, v, AMP_SIZE_UNKNOWN, &why) != AMP_ADMIT_FAILED)
         return 0;
     return amp_fail_unless_no(err, &why);
 }

@@ -178,27 +178,47 @@ static int dispatched_note(struct admission *a, struct amp_error *err)
     return amp_session_audit_add(a->v, &audit, name, NULL, 0, err);
 }
 
-static int decision_note(struct admission *a, int decided, bool size_warning,
+static int size_note(struct admission *a, enum amp_session_size size, struct amp_error *err)
+{
+    bool warns = size == AMP_SIZE_WARNS;
+
+    return size == AMP_SIZE_UNKNOWN
+               ? 0
+               : amp_session_guard(a->v, a->view, AMP_SESSION_CHECK_PAYLOAD_LIMIT,
+                                   warns ? AMP_SESSION_WARN : AMP_SESSION_PASS,
+                                   warns ? "a part of the TASK is above a soft limit"
+                                         : "the TASK is within the limits",
+                                   warns ? "E_PAYLOAD_SIZE_WARNING" : NULL, err);
+}
+
+static int decision_note(struct admission *a, int decided, enum amp_session_size size,
                          const struct amp_error *why, struct amp_error *err)
 {
     bool denied = decided < 0 && strcmp(why->code, "E_PERMISSION_DENIED") == 0;
 
     if (a->t.state != AMP_SESSION_TASK_PENDING || decided == AMP_ADMIT_WAITS)
         return 0;
-    return amp_session_guard(a->v, a->view, AMP_SESSION_CHECK_PAYLOAD_LIMIT,
-                             size_warning ? AMP_SESSION_WARN : AMP_SESSION_PASS,
-                             size_warning ? "a part of the TASK is above a soft limit"
-                                          : "the TASK is within the limits",
-                             size_warning ? "E_PAYLOAD_SIZE_WARNING" : NULL, err) < 0 ||
-                   (decided < 0 && !denied
-                        ? 0
-                        : amp_session_guard(a->v, a->view, AMP_SESSION_CHECK_ACCESS,
-                                            denied ? AMP_SESSION_FAIL : AMP_SESSION_PASS,
-                                            denied ? why->what
-                                                   : "the access is within what may be granted",
-                                            denied ? why->code : NULL, err)) < 0
-               ? -1
-               : 0;
+    if (size_note(a, size, err) < 0)
+        return -1;
+    return decided < 0 && !denied
+               ? 0
+               : amp_session_guard(a->v, a->view, AMP_SESSION_CHECK_ACCESS,
+                                   denied ? AMP_SESSION_FAIL : AMP_SESSION_PASS,
+                                   denied ? why->what : "the access is within what may be granted",
+                                   denied ? why->code : NULL, err);
+}
+
+/* A crash after the failure that aborts the session: the abort is completed. */
+static int abort_complete(struct admission *a, struct amp_error *err)
+{
+    const struct amp_session_change change = {
+        .event = AMP_SESSION_EV_ABORT, .session = a->r->x.id, .task = a->t.id, .code = a->t.code};
+
+    int found = amp_session_find(a->v->store, a->r->x.id, &a->x_mem, &a->x, err);
+    if (found <= 0 || a->x.aborted_ms > 0 || !amp_span_eq(a->x.risk, a->t.id))
+        return found < 0 ? -1 : 0;
+    int aborted = amp_session_is_aborted(a->v->store, &a->x, err);
+    return aborted <= 0 ? aborted : amp_session_step(a->v, &change, err) < 0 ? -1 : 0;
 }
 
 /* A crash after the RESPONSE was recorded: the end is completed. 1: it has ended. */
@@ -207,14 +227,14 @@ static int end_complete(struct admission *a, struct amp_error *err)
     AMP_BUF struct amp_buf line = {.max = AMP_REC_MAX};
 
     if (amp_session_task_ended(a->t.state))
-        return 1;
+        return abort_complete(a, err) < 0 ? -1 : 1;
     int has = amp_session_response(a->v->store, a->view, &line, err);
     if (has <= 0)
         return has;
     return amp_session_ended(a->v, a->view, amp_buf_span(&line), NULL, NULL, 0, err) < 0 ? -1 : 1;
 }
 
-static int admit(struct admission *a, bool size_warning, struct amp_error *err)
+static int admit(struct admission *a, enum amp_session_size size, struct amp_error *err)
 {
     struct amp_error why = {0};
 
@@ -233,7 +253,7 @@ static int admit(struct admission *a, bool size_warning, struct amp_error *err)
         *err = why;
         return AMP_ADMIT_FAILED;
     }
-    if (dispatched_note(a, err) < 0 || decision_note(a, decided, size_warning, &why, err) < 0)
+    if (dispatched_note(a, err) < 0 || decision_note(a, decided, size, &why, err) < 0)
         return AMP_ADMIT_FAILED;
     if (decided < 0)
         *err = why;
@@ -241,8 +261,8 @@ static int admit(struct admission *a, bool size_warning, struct amp_error *err)
 }
 
 enum amp_session_admission amp_session_admit(const struct amp_session_voice *v,
-                                             const struct amp_view *task, bool size_warning,
-                                             struct amp_error *err)
+                                             const struct amp_view *task,
+                                             enum amp_session_size size, struct amp_error *err)
 {
     AMP_SESSION_READ r = {0};
     struct admission a = {.v = v, .view = task, .r = &r};
@@ -252,7 +272,7 @@ enum amp_session_admission amp_session_admit(const struct amp_session_voice *v,
         return AMP_ADMIT_FAILED;
     amp_buf_init(&a.x_mem, AMP_REC_MAX);
     amp_buf_init(&a.t_mem, AMP_REC_MAX);
-    int rc = admit(&a, size_warning, err);
+    int rc = admit(&a, size, err);
     if (own)
         amp_store_end(v->store);
     admission_release(&a);

@@ -37,11 +37,15 @@ enum amp_session_admission {
  *   E_MAX_DEPTH_EXCEEDED  more than 3 levels; or it is its own ancestor
  * A TASK that contradicts its session (E_SCHEMA_VALIDATION, see amp_session_enter) is not recorded,
  * and amp_session_ended does nothing for it.
- * size_warning: the line is above a soft limit (§4).
  */
+enum amp_session_size { /* the soft limits (§4) of its line; recorded with the decision */
+                        AMP_SIZE_UNKNOWN, /* not checked here */
+                        AMP_SIZE_FITS,
+                        AMP_SIZE_WARNS,
+};
 enum amp_session_admission amp_session_admit(const struct amp_session_voice *v,
-                                             const struct amp_view *task, bool size_warning,
-                                             struct amp_error *err);
+                                             const struct amp_view *task,
+                                             enum amp_session_size size, struct amp_error *err);
 /* The state in the RESPONSE to a refusal: SKIPPED for E_DEPENDENCY_FAILED, else FAILED. */
 const char *amp_session_refused_state(const char *code);
 /* Whether the session of the TASK is aborted, for TASKs that wait. 1, 0, -1. */

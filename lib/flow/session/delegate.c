@@ -1,22 +1,17 @@
 /* Delegation: the access of a child, and whether an agent may send it. */
 #include "flow/session/delegate.h"
 
-#include <string.h>
-
 #include "flow/session/private.h"
+#include "protocol/aop/policy/reach.h"
 #include "json/record.h"
 
 #define REFUSED(...) amp_fail(err, AMP_NO, __VA_ARGS__)
 
 static bool is_within(struct amp_span dir, const struct amp_span *of, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        struct amp_span p = of[i];
-        if (dir.n < p.n || (p.n > 0 && memcmp(dir.p, p.p, p.n) != 0))
-            continue;
-        if (dir.n == p.n || (p.n > 0 && p.p[p.n - 1] == '/') || dir.p[p.n] == '/')
+    for (uint32_t i = 0; i < n; i++)
+        if (amp_aop_is_within(of[i], dir))
             return true;
-    }
     return false;
 }
 

@@ -10,6 +10,7 @@
 #include <amp/json/writer.h>
 
 #include "flow/session/private.h"
+#include "protocol/terms.h"
 #include "json/record.h"
 
 static int batch_begin(const struct amp_session_voice *v, bool *own, struct amp_error *err)
@@ -251,30 +252,18 @@ static void end_release(struct end *e)
     amp_tape_release(&e->tape);
 }
 
-static int64_t number_at(const struct amp_tape *t, const char *pointer, double scale)
-{
-    uint32_t tok = amp_tape_pointer(t, 0, amp_span_str(pointer));
-    double n;
-
-    return tok != AMP_TOK_NONE && amp_tok_real(t, tok, &n) && n > 0 && n * scale < 1e15
-               ? (int64_t)(n * scale + 0.5)
-               : 0;
-}
-
-/* What was spent in this attempt, without the last run. */
-static struct amp_session_usage spent_before(const struct end *e)
+/* What was spent in this attempt, without the last run. *cost: what counts of it for a budget. */
+static struct amp_session_usage spent_before(const struct end *e, int64_t *cost)
 {
     const struct amp_session_task *t = &e->t;
     struct amp_session_usage sum = {0};
 
-    for (uint32_t i = 0; i < t->n_tries; i++) {
-        const struct amp_session_usage *u = &t->tries[i].used;
-        if (t->tries[i].attempt != t->attempt || i + 1 == t->n_tries)
+    *cost = 0;
+    for (uint32_t i = 0; i + 1 < t->n_tries; i++) {
+        if (t->tries[i].attempt != t->attempt)
             continue;
-        sum.tokens_in += u->tokens_in;
-        sum.tokens_out += u->tokens_out;
-        sum.micros += u->micros;
-        sum.estimated += u->estimated;
+        amp_session_usage_add(&sum, &t->tries[i].used);
+        *cost += amp_session_usage_cost(&t->tries[i].used);
     }
     return sum;
 }
@@ -288,7 +277,8 @@ static bool has_run(const struct end *e)
 static void used_read(struct end *e, const struct amp_session_usage *used)
 {
     const struct amp_tape *t = &e->tape;
-    const struct amp_session_usage before = spent_before(e);
+    int64_t cost;
+    const struct amp_session_usage before = spent_before(e, &cost);
 
     if (used) {
         e->used = *used;
@@ -300,13 +290,11 @@ static void used_read(struct end *e, const struct amp_session_usage *used)
             e->used = e->t.tries[e->t.n_tries - 1].used;
         return;
     }
-    struct amp_session_usage said = {.tokens_in = number_at(t, "/cost_tracking/tokens_input", 1),
-                                     .tokens_out = number_at(t, "/cost_tracking/tokens_output", 1),
-                                     .estimated =
-                                         number_at(t, "/cost_tracking/estimated_cost_usd", 1e6)};
-    said.micros = amp_tape_pointer(t, 0, AMP_SPAN("/cost_tracking/actual_cost_usd")) != AMP_TOK_NONE
-                      ? number_at(t, "/cost_tracking/actual_cost_usd", 1e6)
-                      : said.estimated;
+    const struct amp_session_usage said = {
+        .tokens_in = amp_usage_at(t, "/cost_tracking/tokens_input", 1),
+        .tokens_out = amp_usage_at(t, "/cost_tracking/tokens_output", 1),
+        .micros = amp_usage_at(t, "/cost_tracking/actual_cost_usd", 1e6),
+        .estimated = amp_usage_at(t, "/cost_tracking/estimated_cost_usd", 1e6)};
 #define REST(m) e->used.m = said.m > before.m ? said.m - before.m : 0
     REST(tokens_in);
     REST(tokens_out);
@@ -354,22 +342,23 @@ static uint8_t event_of(const struct end *e)
 static int budget_note(struct end *e, struct amp_session_audit *audit, struct amp_error *err)
 {
     const struct amp_aop_budget *usd = &e->r.policy.cost_usd, *most = &e->r.policy.tokens;
-    struct amp_session_usage sum = spent_before(e);
+    int64_t cost;
+    struct amp_session_usage sum = spent_before(e, &cost);
     char details[200];
 
-    sum.micros += e->used.micros;
-    int64_t tokens = sum.tokens_in + sum.tokens_out + e->used.tokens_in + e->used.tokens_out;
-    bool within =
-        amp_aop_within(usd, (double)sum.micros / 1e6) && amp_aop_within(most, (double)tokens);
+    amp_session_usage_add(&sum, &e->used);
+    cost += amp_session_usage_cost(&e->used);
+    int64_t tokens = sum.tokens_in + sum.tokens_out;
+    bool within = !amp_span_is(e->code, "E_COST_LIMIT_EXCEEDED") &&
+                  amp_aop_within(usd, (double)cost / 1e6) && amp_aop_within(most, (double)tokens);
     audit->budgeted = usd->limited || most->limited;
     audit->max_cost = usd->limited ? amp_tok_source(e->task->tape, usd->tok) : AMP_SPAN("");
-    audit->spent_micros = sum.micros;
+    audit->spent_micros = cost;
     audit->within = within;
     if (!audit->budgeted)
         return 0;
     snprintf(details, sizeof details, "%lld tokens and %lld.%06lld USD were spent",
-             (long long)tokens, (long long)(sum.micros / 1000000),
-             (long long)(sum.micros % 1000000));
+             (long long)tokens, (long long)(cost / 1000000), (long long)(cost % 1000000));
     return amp_session_guard(e->v, e->task, AMP_SESSION_CHECK_BUDGET,
                              within ? AMP_SESSION_PASS : AMP_SESSION_FAIL, details,
                              within ? NULL : "E_COST_LIMIT_EXCEEDED", err);

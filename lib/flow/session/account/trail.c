@@ -176,11 +176,12 @@ static int dir_open(const struct amp_session *x, struct amp_error *err)
         if (name.n == 0 || amp_span_is(name, "."))
             continue;
         bool fits = amp_span_copy(name, part, sizeof part);
-        if (fits && mkdirat(fd, part, 0777) < 0 && errno != EEXIST)
-            fits = false;
-        int next = fits ? amp_open_beneath(fd, part, O_RDONLY | O_DIRECTORY, 0, err) : -1;
         if (!fits)
-            amp_fail_errno(err, AMP_CANTCREAT, "%s/%.*s", base, AMP_CLIP(x->storage, 400));
+            errno = ENAMETOOLONG;
+        bool is = fits && (mkdirat(fd, part, 0777) == 0 || errno == EEXIST);
+        int next =
+            is ? amp_open_beneath(fd, part, O_RDONLY | O_DIRECTORY, 0, err)
+               : amp_fail_errno(err, AMP_CANTCREAT, "%s/%.*s", base, AMP_CLIP(x->storage, 400));
         close(fd);
         if (next < 0)
             return -1;
@@ -196,8 +197,9 @@ struct trail {
     struct amp_session x;
     char source[SOURCE_MAX], name[NAME_MAX + 1];
     int dir, fd;
-    uint64_t last;        /* the number of the last line; 0: the file is empty */
-    struct amp_buf tail;  /* the last line, without LF */
+    bool empty;           /* it has no complete line */
+    uint64_t last;        /* the number of the last line; 0: it has none */
+    struct amp_buf tail;  /* the last line, without LF; empty: not one of ours */
     struct amp_buf lines; /* not written yet */
 };
 
@@ -238,8 +240,10 @@ static int file_open(struct trail *t, struct amp_error *err)
     for (int round = 0; round < ROUNDS_MAX; round++) {
         amp_auto_close(&t->fd);
         t->fd = amp_open_beneath(t->dir, t->name, O_RDWR | O_CREAT | O_NONBLOCK, 0666, err);
-        if (t->fd < 0 || fstat(t->fd, &st) < 0)
+        if (t->fd < 0)
             return -1;
+        if (fstat(t->fd, &st) < 0)
+            return amp_fail_errno(err, AMP_IOERR, "%s", t->name);
         if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
             return amp_fail(err, AMP_NOPERM, "not_a_file",
                             "%s is not a file, or has another name, too", t->name);
@@ -280,11 +284,10 @@ static int tail_read(struct trail *t, struct amp_error *err)
     }
     if (end + 1 != st.st_size && ftruncate(t->fd, end + 1) < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", t->name);
-    if (end <= 0)
+    t->empty = end < 0;
+    size_t n = t->empty ? 0 : (size_t)(end - start);
+    if (n == 0 || n > RECORD_MAX)
         return 0;
-    size_t n = (size_t)(end - start);
-    if (n > RECORD_MAX)
-        return 0; /* not a line of ours */
     if (amp_buf_reserve(&t->tail, n, err) < 0)
         return -1;
     if (pread(t->fd, t->tail.data, n, start) != (ssize_t)n)
@@ -359,24 +362,27 @@ static int entry_collect(void *ctx, const struct amp_session_entry *e, struct am
     return record_write(e, t->source, &t->lines, err);
 }
 
-/* Makes the complete file again, if it is not what the store has. 1: it was made. */
+/* Makes the complete file again, if it is not what the store has. 1: another program has changed
+ * it, not only cut it; 0. */
 static int file_remake(struct trail *t, struct amp_error *err)
 {
     AMP_BUF struct amp_buf now = {.max = FILE_MAX};
     struct amp_error why;
+    struct stat st;
 
+    if (fstat(t->fd, &st) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", t->name);
     amp_buf_reset(&t->lines);
     if (amp_session_entries(t->store, t->x.id, 0, entry_collect, t, err) < 0)
         return -1;
     struct amp_span made = amp_buf_span(&t->lines);
     if (amp_store_sync(t->store, err) < 0)
         return -1;
-    if (amp_file_read(t->dir, t->name, FILE_MAX, &now, &why) == 0 && now.len == made.n &&
-        (made.n == 0 || memcmp(now.data, made.p, made.n) == 0))
+    bool begins = amp_file_read(t->dir, t->name, FILE_MAX, &now, &why) == 0 && now.len <= made.n &&
+                  (now.len == 0 || memcmp(now.data, made.p, now.len) == 0);
+    if (begins && now.len == made.n)
         return 0;
-    if (amp_file_write_atomic(t->dir, t->name, 0644, made, err) < 0)
-        return -1;
-    return 1;
+    return amp_file_write_atomic(t->dir, t->name, st.st_mode & 0666, made, err) < 0 ? -1 : !begins;
 }
 
 static int trail_open(struct trail *t, bool *is_ours, struct amp_error *err)
@@ -395,28 +401,26 @@ static int trail_open(struct trail *t, bool *is_ours, struct amp_error *err)
             own = true;
             continue;
         }
-        *is_ours = whose == OURS || t->tail.len == 0;
+        *is_ours = whose == OURS || t->empty;
         return 0;
     }
 }
 
 static int trail_update(struct trail *t, bool verify, note_fn note, struct amp_error *err)
 {
-    struct expected x = {t, t->tail.len == 0};
     bool ours;
 
     if (trail_open(t, &ours, err) < 0)
         return -1;
-    x.same = t->tail.len == 0;
-    if (ours && t->tail.len > 0 &&
+    struct expected x = {t, t->empty};
+    if (ours && !t->empty &&
         amp_session_entries(t->store, t->x.id, t->last - 1, tail_compare, &x, err) < 0)
         return -1;
     if (verify || !ours || !x.same) {
-        bool empty = t->tail.len == 0;
-        int made = file_remake(t, err);
-        if (made > 0 && !empty && note && !x.same)
+        int changed = file_remake(t, err);
+        if (changed > 0 && note)
             note("%s was changed by another program: made again", t->name);
-        return made < 0 ? -1 : 0;
+        return changed < 0 ? -1 : 0;
     }
     return amp_session_entries(t->store, t->x.id, t->last, entry_append, t, err) < 0 ||
                    lines_write(t, err) < 0
