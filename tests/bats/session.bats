@@ -329,8 +329,8 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
 
 @test "jobs of work: a pool carries out TASKs" {
   need_tool hitl-prompt
-  { task good
-    task crash "$(others CODEX part ALL_ERRORS)"
+  { task good '.task.objective = "x" * 40001'
+    task crash "$(others CODEX part ALL_ERRORS) | .session.origin = \"\""
     task good '.guard_rails.extensions.x_human_review_required = true'
     task failed; } >in
   task-dispatch submit --state "$STATE" <in >/dev/null
@@ -354,6 +354,10 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
   ends 130 wait $pid
   [ "$(task-dispatch queue --state "$STATE" --all --json | jq -r '"\(.task) \(.state) \(.code // "-")"' | sort | tr '\n' ,)" = \
     "T-1 DONE -,T-2 DONE -,T-2026-044 FAILED no_command,T-3 DONE -,T-4 FAILED E_FILE_NOT_FOUND," ]
+  # Of the warnings about a TASK, only those of its size are about the limits.
+  [ "$(jq -r 'select(.payload.check_type == "PAYLOAD_LIMIT") | "\(.task_id) \(.payload.result)"' "$WS"/_skills/*/v2/audit_trails/S-1.ndjson | sort | tr '\n' ,)" = \
+    "T-1 WARN,T-2 PASS,T-3 PASS,T-4 PASS," ]
+  [[ $(response T-2 '.execution_summary.warnings[]') == *E_SCHEMA_VALIDATION* ]]
 }
 
 @test "a confined command: its access, its read-only inputs, and the repository's own files" {

@@ -102,6 +102,24 @@ is_running() {
   session_run <in
   grep -q 'S-1.ndjson was changed by another program: made again' err.txt
   [ "$(head -n "$(wc -l <whole)" $trail)" = "$(cat whole)" ]
+  # An empty line, a long one, and a change in the middle are found as well; the file keeps its mode.
+  chmod 600 $trail
+  for line in "" "$(head -c 9000 /dev/zero | tr '\0' x)"; do
+    cp $trail whole
+    echo "$line" >>$trail
+    task good >in
+    session_run <in
+    grep -q 'S-1.ndjson was changed by another program: made again' err.txt
+    [ "$(head -n "$(wc -l <whole)" $trail)" = "$(cat whole)" ]
+  done
+  [ "$(stat -c %a $trail)" = 600 ]
+  verb report S-1 >report 2>err.txt
+  ! grep changed err.txt || return 1
+  cp $trail whole
+  sed -i '1s/ORCHESTRATOR/EXECUTOR/' $trail
+  verb report S-1 >report 2>err.txt
+  grep -q 'S-1.ndjson was changed by another program: made again' err.txt
+  cmp whole $trail
   # Another state directory has a file of its own.
   had=$(wc -l <$trail)
   STATE=$BATS_TEST_TMPDIR/state2 session_run <in
@@ -113,12 +131,12 @@ is_running() {
   ln -s "$PWD/out" ws/_skills
   task good >in
   session_run <in
-  ended T-3 COMPLETED SUCCESS
+  ended T-5 COMPLETED SUCCESS
   grep -q 'S-1: the audit trail is not written yet' err.txt
   [ -z "$(ls out)" ]
   rm ws/_skills
   verb report S-1 >report
-  [ "$(jq -r 'select(.record_type == "RESPONSE_RECEIVED").task_id' $trail | paste -sd' ')" = "T-1 T-2 T-3" ]
+  [ "$(jq -r 'select(.record_type == "RESPONSE_RECEIVED").task_id' $trail | paste -sd' ')" = "T-1 T-2 T-3 T-4 T-5" ]
 }
 
 @test "a TASK is admitted by its session: members, SINGLE, CHAIN, the parent, depth and access" {
@@ -195,15 +213,23 @@ is_running() {
     "T-6 FAILED E_FILE_NOT_FOUND,T-7 CANCELLED E_DEPENDENCY_FAILED,T-8 CANCELLED E_DEPENDENCY_FAILED,T-9 QUEUED -" ]
 }
 
-@test "a TASK whose job is cancelled is ABORTED, and the next of its CHAIN is skipped" {
-  chain='.session.workflow_pattern = "CHAIN"'
+@test "a TASK whose job is cancelled is ABORTED with one RESPONSE, and the next of its CHAIN is skipped" {
+  chain='.session.workflow_pattern = "CHAIN" | .execution_policy.max_retries = 2'
   { task good "$chain"; task good "$chain"; } >in
   task-dispatch submit -s "$STATE" -c amp.json <in >submitted
+  task-dispatch cancel -s "$STATE" -c amp.json S-1/T-1/1 --reason "not needed"
   task-dispatch cancel -s "$STATE" -c amp.json S-1/T-1/1
   verb show S-1 --json | jq -e '[.list[].state] == ["ABORTED", "PENDING"]'
   task-dispatch work -s "$STATE" -c amp.json --type Emma=1 --drain -x true >out.ndjson 2>err.txt
-  [ "$(codes)" = "T-2 SKIPPED E_DEPENDENCY_FAILED" ]
+  [ "$(codes)" = "T-1 ABORTED E_UNKNOWN,T-2 SKIPPED E_DEPENDENCY_FAILED" ]
+  response T-1 '(.task_status.message | endswith(" cancelled its job: not needed"))' '(.task_status.final_signal == "ABORTED")' | jq -e all
+  amp-validate out.ndjson | cmp - out.ndjson
   verb report S-1 | jq -e '.extensions.x_states | .ABORTED == 1 and .SKIPPED == 1'
+  [ "$(jq -r 'select(.record_type == "RESPONSE_RECEIVED") | .task_id' _skills/*/v2/audit_trails/S-1.ndjson | sort | paste -sd' ')" = "T-1 T-2" ]
+  # No further attempt is made at what a person cancelled.
+  amp-ack sweep -s "$STATE" --now 2036-01-01T00:00:00Z --retries 9 >swept
+  [ "$(jq -c 'select(.message_type == "TASK")' swept)" = "" ]
+  [ "$(amp-ack status -s "$STATE" --all --json | jq -r '"\(.msg_id) \(.state)"' | sort | head -n 1)" = "S-1/T-1/1 FAILED" ]
   # While its agent works, which then stops at a safe point.
   task "while sleep 0.05; do echo '{\"type\":\"safe\"}' >\$AMP_CONTROL; done" '.session.session_id = "S-2"' |
     task-dispatch submit -s "$STATE" -c amp.json >submitted
@@ -212,6 +238,30 @@ is_running() {
   task-dispatch cancel -s "$STATE" -c amp.json S-2/T-3/1
   wait
   verb show S-2 --json | jq -e '.list[0] | .state == "ABORTED" and (.runs | length) == 1'
+  ended T-3 ABORTED ABORTED E_UNKNOWN
+  response T-3 '(.timing.duration_seconds | type)' .agent.model | jq -e '.[0] == "number"'
+  TASKS=3
+  # A pool that works says so at once. What fails by ABORT_SESSION takes the others with it.
+  { task good '.session.session_id = "S-3" | .execution_policy.on_failure = "ABORT_SESSION" | .target.agent_name = "b"'
+    task good '.session.session_id = "S-3" | .target.agent_name = "b"'; } >in
+  task-dispatch submit -s "$STATE" -c amp.json <in >submitted
+  jq '.queue.losses = 1' amp.json >with && mv with amp.json
+  task-dispatch work -s "$STATE" -c amp.json --type Emma=1 -x true >out.ndjson 2>err.txt 3>&- &
+  pool=$!
+  task slow >in
+  task-dispatch submit -s "$STATE" -c amp.json <in >submitted
+  wait_until 15 eval '[ "$(verb list --json | jq -s "map(.states.IN_PROGRESS) | add")" = 1 ]'
+  task good >in
+  task-dispatch submit -s "$STATE" -c amp.json <in >submitted
+  task-dispatch cancel -s "$STATE" -c amp.json S-1/T-7/1 S-3/T-4/1
+  wait_until 15 grep -q T-7 out.ndjson
+  [ "$(codes)" = "T-7 ABORTED E_UNKNOWN" ]
+  verb show S-3 --json | jq -e '[.list[].state] == ["ABORTED", "SKIPPED"] and .aborted_by == "T-4"'
+  # Its worker is killed as often as is allowed: the TASK has failed, and its session can be reported.
+  kill -9 "$pool"
+  wait "$pool" || true
+  task-dispatch work -s "$STATE" -c amp.json --type b=1 --type Emma=1 --drain -x true >out.ndjson 2>err.txt
+  [ "$(codes)" = "T-4 ABORTED E_UNKNOWN,T-5 SKIPPED E_DEPENDENCY_FAILED,T-6 FAILED E_PROCESS_CRASH" ]
 }
 
 # raise TASK PRIORITY [BY]: the EVENT.

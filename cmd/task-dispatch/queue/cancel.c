@@ -6,7 +6,7 @@
 
 #include "base/grow.h"
 #include "flow/conflict/conflict.h"
-#include "flow/session/account/escalate.h"
+#include "flow/session/account/jobs.h"
 #include "override.h"
 #include "queue.h"
 #include "json/record.h"
@@ -93,10 +93,8 @@ int queue_jobs_cancel(struct amp_store *s, const struct queue_who *who, struct q
     if (rc == 0 && f.n) /* with the questions about them */
         rc = amp_conflicts_tend(s, amp_now_ms(), amp_cli_name(), &tended, err);
     const struct amp_session_voice voice = {s, amp_cli_name(), amp_now_ms()};
-    if (rc == 0 && f.n) /* with their TASKs */
-        rc = amp_session_reconcile(&voice, AMP_SPAN(""), err);
-    if (rc == 0 && f.n)
-        rc = amp_store_sync(s, err);
+    if (rc == 0 && out->found) /* with their TASKs, also of a cancel that was killed */
+        rc = amp_session_reconcile(&voice, AMP_SPAN(""), err) < 0 ? -1 : amp_store_sync(s, err);
     free(f.open);
     return rc;
 }

@@ -12,6 +12,7 @@
 #include "base/file/repository.h"
 #include "cli/config.h"
 #include "flow/session/account/escalate.h"
+#include "flow/session/account/jobs.h"
 #include "flow/session/account/report.h"
 #include "flow/session/account/trail.h"
 #include "protocol/compose/json.h"
@@ -70,7 +71,7 @@ static int report_record(struct amp_span session, struct amp_error *err)
         return -1;
     v.store = s;
     int rc = place_record(&v, session, err) < 0 || amp_session_reconcile(&v, session, err) < 0 ||
-                     amp_session_report(&v, session, false, &line, err) < 0 ||
+                     amp_session_report(&v, session, &line, err) < 0 ||
                      amp_store_sync(s, err) < 0 || amp_out(amp_buf_span(&line), err) < 0 ||
                      amp_out_flush(err) < 0 || amp_trail_verify(s, session, amp_warn, err) < 0
                  ? -1

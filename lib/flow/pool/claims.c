@@ -9,7 +9,7 @@
 #include <amp/base/id.h>
 
 #include "flow/pool/private.h"
-#include "flow/session/account/escalate.h"
+#include "flow/session/account/jobs.h"
 #include "handoff/handoff.h"
 #include "protocol/compose/json.h"
 #include "queue/scope.h"
@@ -379,6 +379,18 @@ int amp_pool_look_claims(struct amp_pool *p, struct amp_error *err)
 
 /* ---- the end of a job ---- */
 
+/* A job that was cancelled while its agent worked, or that failed without an answer: its TASK, if
+ * it has one, has ended, too. */
+static int task_settle(const struct amp_slot *slot, struct amp_error *err)
+{
+    struct amp_pool *p = slot->pool;
+    const struct amp_session_voice voice = {p->store, p->opt->name, amp_now_ms()};
+    struct amp_queue_job job;
+    int found = amp_queue_read(p->store, amp_span_str(slot->job.id), &p->mem, &job, err);
+
+    return found <= 0 ? found : amp_session_job_ended(&voice, &job, err);
+}
+
 int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
                     struct amp_error *err)
 {
@@ -392,11 +404,7 @@ int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
                  : job_end(p->queue, &slot->job, out, &slot->w.left, slot->agent, p->opt->name,
                            slot->w.ask.what == AMP_ASK_PREEMPT, err);
     amp_store_end(p->store);
-    /* A job that was cancelled while its agent worked: its TASK, if it has one, has ended, too. */
-    const struct amp_session_voice voice = {p->store, p->opt->name, amp_now_ms()};
-    if (rc == 0 && slot->w.ask.what == AMP_ASK_PREEMPT)
-        rc = amp_session_reconcile(&voice, AMP_SPAN(""), err);
-    if (rc < 0)
+    if (rc < 0 || (rc == 0 && task_settle(slot, err) < 0))
         return -1;
     if (rc > 0)
         p->opt->worker.note("%s: claim_lost: what %s did is not recorded", slot->job.id,

@@ -14,6 +14,7 @@
 #include "agent/work.h"
 #include "flow/pool/private.h"
 #include "flow/pool/record.h"
+#include "flow/session/account/jobs.h"
 #include "flow/work/io.h"
 #include "worktree/paths/glob.h"
 
@@ -78,13 +79,13 @@ static int agent_open(struct amp_pool *p, const struct amp_pool_type *type, uint
                       struct amp_error *err)
 {
     struct amp_slot *slot = calloc(1, sizeof *slot);
-    char name[128];
+    char name[AMP_QUEUE_AGENT_MAX];
 
     if (!slot)
         return amp_fail_memory(err);
     p->slot[p->n_slots++] = slot;
     for (; *next <= NAMES_MAX; ++*next) {
-        snprintf(name, sizeof name, "%.100s-%u", type->name, *next);
+        amp_queue_agent(amp_span_str(type->name), *next, name);
         if (amp_slot_open(slot, p, type, name, err) < 0)
             return -1;
         if (amp_slot_resume(slot)) {
@@ -354,6 +355,14 @@ static int dues_read(struct amp_pool *p, struct amp_error *err)
                : 0;
 }
 
+/* TASKs of jobs that ended while no worker had them. */
+static int tasks_reconcile(struct amp_pool *p, struct amp_error *err)
+{
+    const struct amp_session_voice voice = {p->store, p->opt->name, amp_now_ms()};
+
+    return amp_session_reconcile(&voice, AMP_SPAN(""), err);
+}
+
 /* What is due is done. Each change of the log and each end of a job brings another look, so these
  * times are right until then. */
 static int dues_sweep(struct amp_pool *p, int64_t now, struct amp_error *err)
@@ -365,7 +374,26 @@ static int dues_sweep(struct amp_pool *p, int64_t now, struct amp_error *err)
     if ((!p->job_due_ms || p->job_due_ms > now) &&
         (!p->lost_due_ms || p->lost_due_ms > amp_mono_ms()))
         return 0;
-    return amp_queue_sweep(p->store, now, p->opt->name, &done, err) < 0 ? -1 : dues_read(p, err);
+    if (amp_queue_sweep(p->store, now, p->opt->name, &done, err) < 0 ||
+        (done > 0 && tasks_reconcile(p, err) < 0))
+        return -1;
+    return dues_read(p, err);
+}
+
+/* What the first agents of the types have to say for jobs that no agent has. */
+static int unsaid_look(struct amp_pool *p, struct amp_error *err)
+{
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        struct amp_slot *s = p->slot[i];
+        bool any = false;
+        if (!s->is_first || !s->ready || !s->w.io)
+            continue;
+        if (amp_outbox_any(p->store, s->consumer, &any, err) < 0)
+            return -1;
+        s->w.io->dirty |= any;
+        s->woken |= any;
+    }
+    return 0;
 }
 
 static int pool_look(struct amp_pool *p, struct amp_error *err)
@@ -377,7 +405,7 @@ static int pool_look(struct amp_pool *p, struct amp_error *err)
     if (amp_pool_look_claims(p, err) < 0 || amp_pauses_read(p->store, &p->pauses, err) < 0 ||
         amp_accounts_load(&p->accounts, p->store, now, err) < 0)
         return -1;
-    if (!p->stopping && dues_sweep(p, now, err) < 0)
+    if ((!p->stopping && dues_sweep(p, now, err) < 0) || unsaid_look(p, err) < 0)
         return -1;
     return ends_look(p, true, err) < 0 || amp_pool_claim(p, err) < 0 ||
                    amp_pool_ask_rivals(p, err) < 0 || amp_pool_judge(p, err) < 0
@@ -396,6 +424,8 @@ static int pairs_end(struct amp_pool *p, struct amp_error *err)
 static int pool_loop(struct amp_pool *p, struct amp_error *err)
 {
     p->look = true;
+    if (tasks_reconcile(p, err) < 0)
+        return -1;
     while (!all_ended(p)) {
         if (p->look) {
             p->look = false;

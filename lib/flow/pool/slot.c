@@ -299,11 +299,13 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
 {
     const struct amp_pool_options *o = amp_pool_options(pool);
     const char *role = strcmp(type->name, "reviewer") == 0 ? "reviewer" : "executor";
-    char principal[300];
+    char principal[300], first[AMP_QUEUE_AGENT_MAX];
 
     *slot = (struct amp_slot){.pool = pool, .type = type, .due_ms = -1};
     snprintf(slot->agent, sizeof slot->agent, "%s", agent);
-    snprintf(slot->consumer, sizeof slot->consumer, "task-dispatch.work.%s", agent);
+    amp_queue_consumer(agent, slot->consumer);
+    amp_queue_agent(amp_span_str(type->name), 1, first);
+    slot->is_first = strcmp(agent, first) == 0;
     slot->opt = o->worker;
     slot->opt.role = role;
     slot->opt.type = type->name;

@@ -15,7 +15,8 @@ struct amp_pool;
 struct amp_slot {
     struct amp_pool *pool;
     const struct amp_pool_type *type;
-    char agent[128], consumer[192];
+    char agent[AMP_QUEUE_AGENT_MAX], consumer[AMP_QUEUE_CONSUMER_MAX];
+    bool is_first; /* of its type: see amp_queue_agent */
     struct amp_worker_options opt;
     struct amp_run_options run;
     struct amp_review_options review;

@@ -14,6 +14,13 @@
 
 enum { AMP_JUDGE_ARGS_MAX = 64 }; /* of conflict_exec */
 
+/* Agents of a pool are TYPE-1, TYPE-2, …; what one of them says is in the outbox of its consumer.
+ * The first of a type also says what a job of the type needs said while no agent has it: so a pool
+ * that works says it, or else the next one. */
+enum { AMP_QUEUE_AGENT_MAX = 128, AMP_QUEUE_CONSUMER_MAX = 192 };
+void amp_queue_agent(struct amp_span type, uint32_t n, char out[AMP_QUEUE_AGENT_MAX]);
+void amp_queue_consumer(const char *agent, char out[AMP_QUEUE_CONSUMER_MAX]);
+
 /* Settings: section `queue` of amp.json. */
 struct amp_queue_settings {
     int64_t ageing_ms;    /* default 600,000; 0: off */

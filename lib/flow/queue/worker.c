@@ -258,6 +258,16 @@ static int dead_release(struct amp_queue_worker *w, struct amp_error *err)
 
 /* ---- for workers ---- */
 
+void amp_queue_agent(struct amp_span type, uint32_t n, char out[AMP_QUEUE_AGENT_MAX])
+{
+    snprintf(out, AMP_QUEUE_AGENT_MAX, "%.*s-%u", AMP_CLIP(type, 100), n);
+}
+
+void amp_queue_consumer(const char *agent, char out[AMP_QUEUE_CONSUMER_MAX])
+{
+    snprintf(out, AMP_QUEUE_CONSUMER_MAX, "task-dispatch.work.%s", agent);
+}
+
 int amp_queue_worker_open(struct amp_queue_worker **out, struct amp_store *s,
                           const struct amp_queue_settings *set, const char *name,
                           struct amp_error *err)

@@ -41,9 +41,14 @@ struct amp_aop_refusal {
 int amp_aop_undelivered(const struct amp_view *v, const struct amp_aop_refusal *refusal,
                         int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
-/* Appends the RESPONSE SKIPPED to a TASK of a session that was aborted, one line with LF. */
-int amp_aop_skipped(const struct amp_view *v, const char *code, const char *what, int64_t now_ms,
-                    struct amp_buf *out, struct amp_error *err);
+/* Appends the RESPONSE to a TASK whose end no agent reports, one line with LF: SKIPPED because of
+ * another TASK, ABORTED by a person, or FAILED because its workers were lost. */
+struct amp_aop_end {
+    const char *state, *code, *what;
+    int64_t began_ms; /* 0: it was not begun */
+};
+int amp_aop_ended(const struct amp_view *v, const struct amp_aop_end *end, int64_t now_ms,
+                  struct amp_buf *out, struct amp_error *err);
 
 /* The file access in the effective policy. */
 struct amp_aop_paths;

@@ -64,10 +64,39 @@ void amp_aop_target(const struct amp_view *v, struct amp_span target[AMP_AOP_TAR
     target[AMP_AOP_MODEL] = text_json(v->tape, from, "model");
 }
 
-/* The RESPONSE to a TASK that is not carried out. `did` is its only action. */
+/* How a TASK ended without a report of its agent; `did` is the only action of the RESPONSE. */
+struct ending {
+    const char *state, *signal, *summary, *did;
+};
+static const struct ending endings[] = {
+    {"SKIPPED", "ABORTED", "The task was skipped before it was begun.",
+     "Looked at the records of the session."},
+    {"ABORTED", "ABORTED", "The task was cancelled.", "Ended the job of the task."},
+    {"FAILED", "FAILURE", "The job of the task failed.", "Looked at the record of the job."},
+};
+static const char refused[] = "The task was refused before it was begun.";
+static const struct ending undelivered = {"FAILED", "FAILURE", refused,
+                                          "Tried to deliver the TASK message."},
+                           unread = {"FAILED", "FAILURE", refused, "Checked the TASK message."};
+
+/* began_ms, now_ms: the times of the work. */
+static void timing_write(struct amp_jw *w, int64_t began_ms, int64_t now_ms)
+{
+    char began[AMP_TIME_MAX], now[AMP_TIME_MAX];
+    if (began_ms <= 0 || began_ms > now_ms)
+        began_ms = now_ms;
+    amp_time_format(began_ms, began);
+    amp_time_format(now_ms, now);
+    amp_jw_member_open(w, "timing", '{');
+    amp_jw_member_text(w, "started_at", began);
+    amp_jw_member_text(w, "completed_at", now);
+    amp_jw_member_int(w, "duration_seconds", (now_ms - began_ms) / 1000);
+    amp_jw_close(w, '}');
+}
+
+/* The RESPONSE to a TASK that is not carried out, without timing. */
 static void response_write(struct amp_jw *w, const struct amp_view *v, const struct amp_finding *f,
-                           const struct amp_span target[AMP_AOP_TARGET], bool skipped,
-                           const char *did, const char *now)
+                           const struct amp_span target[AMP_AOP_TARGET], const struct ending *end)
 {
     header_write(w, "RESPONSE");
     amp_jw_member_str(w, "session_id", v->correlation);
@@ -79,24 +108,17 @@ static void response_write(struct amp_jw *w, const struct amp_view *v, const str
         w, "model", target[AMP_AOP_MODEL].n > 0 ? target[AMP_AOP_MODEL] : AMP_SPAN("\"UNKNOWN\""));
     amp_jw_close(w, '}');
     amp_jw_member_open(w, "task_status", '{');
-    amp_jw_member_text(w, "state", skipped ? "SKIPPED" : "FAILED");
-    amp_jw_member_text(w, "final_signal", skipped ? "ABORTED" : "FAILURE");
+    amp_jw_member_text(w, "state", end->state);
+    amp_jw_member_text(w, "final_signal", end->signal);
     message_write(w, f);
     amp_jw_close(w, '}');
     amp_jw_member_open(w, "execution_summary", '{');
-    amp_jw_member_text(w, "summary",
-                       skipped ? "The task was skipped before it was begun."
-                               : "The task was refused before it was begun.");
+    amp_jw_member_text(w, "summary", end->summary);
     amp_jw_member_open(w, "actions", '[');
-    amp_jw_str(w, amp_span_str(did));
+    amp_jw_str(w, amp_span_str(end->did));
     amp_jw_close(w, ']');
     amp_jw_close(w, '}');
     details_write(w, f);
-    amp_jw_member_open(w, "timing", '{');
-    amp_jw_member_text(w, "started_at", now);
-    amp_jw_member_text(w, "completed_at", now);
-    amp_jw_member_int(w, "duration_seconds", 0);
-    amp_jw_close(w, '}');
 }
 
 static int prompt_write(struct amp_jw *w, const struct amp_view *v, struct amp_error *err)
@@ -142,6 +164,21 @@ static bool is_respondable(const struct amp_view *v)
     return v->kind == AMP_KIND_DISPATCH && v->correlation.n && v->task.n;
 }
 
+/* One line with LF. */
+static int response_make(const struct amp_view *v, const struct amp_finding *f,
+                         const struct amp_span target[AMP_AOP_TARGET], const struct ending *end,
+                         int64_t began_ms, int64_t now_ms, struct amp_buf *out,
+                         struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    response_write(&w, v, f, target, end);
+    timing_write(&w, began_ms, now_ms);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
+}
+
 int amp_aop_undelivered(const struct amp_view *v, const struct amp_aop_refusal *refusal,
                         int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
@@ -151,37 +188,26 @@ int amp_aop_undelivered(const struct amp_view *v, const struct amp_aop_refusal *
                                   .rule = refusal->rule,
                                   .message = refusal->what,
                                   .expected = ""};
-    char now[AMP_TIME_MAX];
-    struct amp_jw w;
-    if (!is_respondable(v))
-        return 0;
-    amp_time_format(now_ms, now);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    response_write(&w, v, &f, refusal->target, false, "Tried to deliver the TASK message.", now);
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err);
+    return is_respondable(v)
+               ? response_make(v, &f, refusal->target, &undelivered, 0, now_ms, out, err)
+               : 0;
 }
 
-int amp_aop_skipped(const struct amp_view *v, const char *code, const char *what, int64_t now_ms,
-                    struct amp_buf *out, struct amp_error *err)
+int amp_aop_ended(const struct amp_view *v, const struct amp_aop_end *end, int64_t now_ms,
+                  struct amp_buf *out, struct amp_error *err)
 {
-    const struct amp_finding f = {.code = code,
+    const struct amp_finding f = {.code = end->code,
                                   .field = "",
                                   .pointer = "",
                                   .rule = "session",
-                                  .message = what,
+                                  .message = end->what,
                                   .expected = ""};
+    const struct ending *how = endings;
     struct amp_span target[AMP_AOP_TARGET];
-    char now[AMP_TIME_MAX];
-    struct amp_jw w;
+    while (strcmp(how->state, end->state) != 0)
+        how++;
     amp_aop_target(v, target);
-    amp_time_format(now_ms, now);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    response_write(&w, v, &f, target, true, "Looked at the records of the session.", now);
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err);
+    return response_make(v, &f, target, how, end->began_ms, now_ms, out, err);
 }
 
 int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
@@ -195,14 +221,15 @@ int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, in
     size_t before = out->len;
     bool read = strcmp(first->code, "E_SCHEMA_VALIDATION") != 0 &&
                 strcmp(first->code, "E_PARSE_FAILURE") != 0;
-    amp_time_format(now_ms, now);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
     if (read && is_respondable(v)) {
         struct amp_span target[AMP_AOP_TARGET];
         amp_aop_target(v, target);
-        response_write(&w, v, first, target, false, "Checked the TASK message.", now);
-    } else if (fallback_write(&w, v, first, now, err) < 0) {
+        return response_make(v, first, target, &unread, 0, now_ms, out, err);
+    }
+    amp_time_format(now_ms, now);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    if (fallback_write(&w, v, first, now, err) < 0) {
         out->len = before;
         return -1;
     }

@@ -39,15 +39,4 @@ int amp_session_escalation_take(const struct amp_session_voice *v, struct amp_id
                                 char job[AMP_QUEUE_ID_MAX], struct amp_error *err);
 bool amp_session_is_escalation(const struct amp_view *v);
 
-/* After the abort of a session: cancels the jobs of the queue that wait for a TASK of it. Each TASK
- * is recorded as SKIPPED, and its RESPONSE is emitted. reader reads their messages. *n is added to.
- * May be called again, and by any process, but not in a batch. */
-int amp_session_skip_jobs(const struct amp_session_voice *v, struct amp_reader *reader,
-                          struct amp_span session, uint32_t *n, struct amp_error *err);
-
-/* TASKs that wait and whose job of the queue was cancelled, or failed without a RESPONSE, are
- * ABORTED. session empty: of all sessions. After a cancel, and before a report. */
-int amp_session_reconcile(const struct amp_session_voice *v, struct amp_span session,
-                          struct amp_error *err);
-
 #endif

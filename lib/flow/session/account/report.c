@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
 #include "flow/session/private.h"
@@ -54,14 +53,6 @@ static void report_release(struct report *r)
 }
 #define SESSION_REPORT AMP_CLEANUP(report_release) struct report
 
-static void usage_add(struct amp_session_usage *to, const struct amp_session_usage *u)
-{
-    to->tokens_in += u->tokens_in;
-    to->tokens_out += u->tokens_out;
-    to->micros += u->micros;
-    to->estimated += u->estimated;
-}
-
 static struct group *group_find(struct groups *g, struct amp_span a, struct amp_span b)
 {
     for (size_t i = 0; i < g->n; i++)
@@ -85,7 +76,7 @@ static void task_count(struct amp_session_summary *s, const struct amp_session_t
 
     s->tasks++;
     s->states[t->state]++;
-    usage_add(&s->used, &used);
+    amp_session_usage_add(&s->used, &used);
     if (!amp_span_is(t->code, "E_MAX_DEPTH_EXCEEDED") && t->depth > s->depth)
         s->depth = t->depth;
     if (t->started_ms > 0 && (s->first_ms == 0 || t->started_ms < s->first_ms))
@@ -158,7 +149,7 @@ static int group_add(struct groups *g, struct amp_span a, struct amp_span b, int
     x->tasks += tasks;
     x->runs += runs;
     if (u)
-        usage_add(&x->used, u);
+        amp_session_usage_add(&x->used, u);
     return 0;
 }
 
@@ -199,16 +190,6 @@ static int report_read(struct report *r, struct amp_span session, struct amp_err
 }
 
 /* ---- writing ---- */
-
-static void time_write(struct amp_jw *w, const char *key, int64_t ms)
-{
-    char text[AMP_TIME_MAX];
-
-    if (ms <= 0)
-        return;
-    amp_time_format(ms, text);
-    amp_jw_member_text(w, key, text);
-}
 
 static void usage_write(struct amp_jw *w, const struct amp_session_usage *u)
 {
@@ -301,8 +282,8 @@ static void tries_write(struct amp_jw *w, const struct amp_session_task *t)
         amp_jw_member_str(w, "provider", y->provider);
         amp_jw_member_str(w, "model", y->model);
         amp_jw_some_str(w, "error_code", y->code);
-        time_write(w, "started_at", y->started_ms);
-        time_write(w, "completed_at", y->ended_ms);
+        amp_rec_time(w, "started_at", y->started_ms);
+        amp_rec_time(w, "completed_at", y->ended_ms);
         usage_write(w, &y->used);
         amp_jw_close(w, '}');
     }
@@ -331,9 +312,9 @@ static void task_write(struct amp_jw *w, const struct amp_session_task *t)
     amp_jw_some_str(w, "error_code", t->code);
     amp_jw_some_str(w, "message", t->message);
     amp_jw_member_open(w, "timing", '{');
-    time_write(w, "arrived_at", t->entered_ms);
-    time_write(w, "started_at", t->started_ms);
-    time_write(w, "completed_at", t->ended_ms);
+    amp_rec_time(w, "arrived_at", t->entered_ms);
+    amp_rec_time(w, "started_at", t->started_ms);
+    amp_rec_time(w, "completed_at", t->ended_ms);
     if (t->ended_ms > 0)
         amp_jw_member_int(w, "duration_ms", t->started_ms > 0 ? t->ended_ms - t->started_ms : 0);
     amp_jw_close(w, '}');
@@ -403,8 +384,8 @@ static void extensions_write(struct amp_jw *w, const struct report *r, bool inte
     amp_jw_member_str(w, "orchestrator", x->orchestrator);
     amp_jw_some_str(w, "origin", x->origin);
     amp_jw_some_str(w, "workflow_pattern", x->pattern);
-    time_write(w, "opened_at", x->opened_ms);
-    time_write(w, "aborted_at", x->aborted_ms);
+    amp_rec_time(w, "opened_at", x->opened_ms);
+    amp_rec_time(w, "aborted_at", x->aborted_ms);
     amp_jw_some_str(w, "aborted_by", x->cause);
     amp_jw_some_str(w, "error_code", x->code);
     amp_jw_close(w, '}');
@@ -412,8 +393,8 @@ static void extensions_write(struct amp_jw *w, const struct report *r, bool inte
     states_write(w, &r->sum);
     errors_write(w, &r->codes);
     amp_jw_member_open(w, "x_timing", '{');
-    time_write(w, "started_at", r->sum.first_ms);
-    time_write(w, "completed_at", r->sum.last_ms);
+    amp_rec_time(w, "started_at", r->sum.first_ms);
+    amp_rec_time(w, "completed_at", r->sum.last_ms);
     amp_jw_member_int(w, "duration_ms",
                       r->sum.first_ms > 0 && r->sum.last_ms > r->sum.first_ms
                           ? r->sum.last_ms - r->sum.first_ms
@@ -542,11 +523,12 @@ static int summary_add(const struct amp_session_voice *v, const struct report *r
     return amp_session_audit_add(v, &a, name, NULL, 0, err);
 }
 
-int amp_session_report(const struct amp_session_voice *v, struct amp_span session, bool interim,
+int amp_session_report(const struct amp_session_voice *v, struct amp_span session,
                        struct amp_buf *out, struct amp_error *err)
 {
     SESSION_REPORT r = {.store = v->store};
     PART(line);
+    bool interim = false;
     int rc;
 
     /* In one turn of the store, so that no TASK arrives between the look and the commit. */
@@ -557,7 +539,7 @@ int amp_session_report(const struct amp_session_voice *v, struct amp_span sessio
              ? -1
              : 0;
     /* The same report again, as after a kill before it was written, records nothing. */
-    if (rc == 0 && !interim && r.sum.x.state != AMP_SESSION_REPORTED) {
+    if (rc == 0 && r.sum.x.state != AMP_SESSION_REPORTED) {
         const struct amp_session_change c = {.event = AMP_SESSION_EV_REPORT, .session = session};
         rc = summary_add(v, &r, err) < 0 || amp_session_step(v, &c, err) < 0 ? -1 : 0;
     }
@@ -584,9 +566,9 @@ int amp_session_write(struct amp_store *s, const struct amp_session_summary *sum
     amp_jw_member_str(&w, "orchestrator", x->orchestrator);
     amp_jw_some_str(&w, "origin", x->origin);
     amp_jw_some_str(&w, "workflow_pattern", x->pattern);
-    time_write(&w, "opened_at", x->opened_ms);
-    time_write(&w, "aborted_at", x->aborted_ms);
-    time_write(&w, "reported_at", x->reported_ms);
+    amp_rec_time(&w, "opened_at", x->opened_ms);
+    amp_rec_time(&w, "aborted_at", x->aborted_ms);
+    amp_rec_time(&w, "reported_at", x->reported_ms);
     amp_jw_some_str(&w, "aborted_by", x->cause);
     amp_jw_some_str(&w, "error_code", x->code);
     amp_jw_member_int(&w, "tasks", sum->tasks);

@@ -28,9 +28,9 @@ int amp_session_summarise(struct amp_store *s, struct amp_span session, struct a
 int amp_session_report_line(struct amp_store *s, struct amp_span session, bool interim,
                             int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
-/* The same, recorded: the session is REPORTED with this line in the commit, and the audit trail has
- * a SESSION_SUMMARY. An interim report changes nothing. */
-int amp_session_report(const struct amp_session_voice *v, struct amp_span session, bool interim,
+/* The same of a session whose TASKs have ended, recorded: it is REPORTED, and the audit trail has a
+ * SESSION_SUMMARY. */
+int amp_session_report(const struct amp_session_voice *v, struct amp_span session,
                        struct amp_buf *out, struct amp_error *err);
 
 /* Appends the session as one JSON object (schemas/records/session.json); full: with its TASKs. */

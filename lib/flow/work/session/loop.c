@@ -9,6 +9,7 @@
 #include "agent/work.h"
 #include "base/file/repository.h"
 #include "flow/session/account/escalate.h"
+#include "flow/session/account/jobs.h"
 #include "flow/session/account/trail.h"
 #include "flow/work/io.h"
 #include "flow/work/session/private.h"
@@ -314,6 +315,17 @@ static int warnings_take(struct amp_worker *w, const struct amp_view *v, json_t 
                                                                                               : 0;
 }
 
+static enum amp_session_size size_of(const json_t *warnings)
+{
+    static const char code[] = "E_PAYLOAD_SIZE_WARNING";
+    const json_t *one;
+    size_t i;
+    json_array_foreach (warnings, i, one)
+        if (strncmp(json_string_value(one), code, sizeof code - 1) == 0)
+            return AMP_SIZE_WARNS;
+    return AMP_SIZE_FITS;
+}
+
 static int task_begin(struct amp_tasking *t, struct amp_error *err)
 {
     const struct amp_session_voice v = amp_tasking_voice(t);
@@ -321,7 +333,7 @@ static int task_begin(struct amp_tasking *t, struct amp_error *err)
     int found;
     if (warnings_take(t->w, t->v, t->warnings, err) < 0)
         return -1;
-    switch (amp_session_admit(&v, t->v, json_array_size(t->warnings) > 0, &why)) {
+    switch (amp_session_admit(&v, t->v, size_of(t->warnings), &why)) {
     case AMP_ADMIT_WAITS:
         t->w->io->dirty = true;
         return job_wait(t, "session_order", "waits for another TASK of its session", err);
@@ -432,7 +444,7 @@ static int arrival_note(struct amp_worker *w, const struct amp_view *v, struct a
     struct amp_error why = {0};
     if (!warnings || warnings_take(w, v, warnings, err) < 0)
         return warnings ? -1 : amp_fail_memory(err);
-    return amp_session_admit(&voice, v, json_array_size(warnings) > 0, &why) == AMP_ADMIT_FAILED &&
+    return amp_session_admit(&voice, v, size_of(warnings), &why) == AMP_ADMIT_FAILED &&
                    amp_fail_unless_no(err, &why) < 0
                ? -1
                : 0;
