@@ -361,18 +361,32 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
 }
 
 @test "a confined command: its access, its read-only inputs, and the repository's own files" {
+  need python3
   unset AMP_CONFINE
   repo ws
   mkdir ws/out
   echo in >ws/in.txt
-  local try='for f in in.txt new.txt out/new.txt .git/new; do echo x >>$f; done 2>/dev/null'
+  local try='for f in in.txt new.txt out/new.txt .git/new; do echo x >>$f; done 2>/dev/null' port pid
+  coproc python3 -u -c 'import socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(); print(s.getsockname()[1])
+while True: s.accept()[0].close()' 3>&-
+  pid=$COPROC_PID
+  read -r port <&"${COPROC[0]}"
+  local net="(: </dev/tcp/127.0.0.1/$port) 2>/dev/null && echo \$AMP_WORKSPACE >>out/reached; answer SUCCESS"
+  nets() { echo ".target.capabilities.network_access = \"$1\" | .task.access = {filesystem: {read_paths: [\".\"], write_paths: [\"out\"]}, network: \"$2\"}"; }
   { task "$try" '.task.inputs = [{type: "FILE", path: "in.txt"}]'
     task "$try" '.task.access.filesystem = {read_paths: ["."], write_paths: ["out"]}'
-    task "$try" '.task.constraints.read_only_mode = true'; } >in
-  session_run --best-effort <in
+    task "$try" '.task.constraints.read_only_mode = true'
+    task "$net" "$(nets FULL FULL)"
+    task "$net" "$(nets FULL NONE)"
+    task "$net" "$(nets NONE FULL)"; } >in
+  session_run --best-effort --network FULL_ACCESS <in
+  kill "$pid"
   grep -q 'level.":."full' "$STATE/error.ndjson" || skip "no namespaces on this machine"
   [ "$(cat ws/in.txt)" = in ]
   [ ! -e ws/.git/new ]
   [ "$(wc -l <ws/out/new.txt)" = 2 ]
   [ "$(wc -l <ws/new.txt)" = 1 ]
+  # The network is that of both.
+  [ "$(wc -l <ws/out/reached)" = 1 ]
 }

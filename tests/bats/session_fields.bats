@@ -21,7 +21,7 @@ END
     .task.inputs = [{type: \"FILE\", path: \"C:/w/in.txt\"}, {type: \"TEXT\", content: \"the text itself\"}] |
     .task.expected_outputs = [{type: \"TEXT\", description: \"an answer\"}] |
     .task.access.filesystem = {read_paths: [\"C:/w\"], write_paths: [\"C:/w\"]} |
-    .phases |= (map(del(.checkpoints)) | reverse)" >in
+    .phases |= (map(.checkpoints |= map({checkpoint_id, description})) | reverse)" >in
   echo "{\"aop\":{\"workspaces\":{\"C:/w\":\"$PWD\"}}}" >amp.json
   ends 0 run_tasks "$PWD/looks" -c amp.json <in >out
   [ "$(ended out TASK-001)" = "COMPLETED SUCCESS -" ]

@@ -45,6 +45,8 @@ costs() {
     and .cost_summary.total_cost_usd == 0.300003 and .cost_summary.total_tokens_input == 14
     and ([.cost_summary.by_agent[] | [.agent, .tasks, .actual_cost_usd]] == [["Emma", 2, 0.100001], ["Bob", 1, 0.200002]])
     and ([.cost_summary.by_provider[] | [.provider, .runs]] == [["CODEX", 3], ["GEMINI", 1]])
+    and ([.tasks[] | [.role, .category, .complexity, .priority]] | unique) == [["EXECUTOR", "ANALYSIS", "LOW", "NORMAL"]]
+    and .extensions.x_session.origin == "CLI"
     and .delegation_graph.edges == [{from: "T-1", to: "T-2"}] and .delegation_graph.depth == 2
     and ([.tasks[2].runs[] | [.model, .error_code]] == [["crash", "E_PROCESS_CRASH"], ["good", null]])' report
   trail=ws/trail/of/it/S-1.ndjson

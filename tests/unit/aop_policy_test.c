@@ -47,6 +47,11 @@ static void defaults(void)
     TAP_STR(amp_aop_network_name((enum amp_aop_network)p.network.value), "RESTRICTED", "network");
     TAP_OK(!p.cost_usd.limited && !p.tokens.limited && !p.delegation.value, "no budget");
     TAP_OK(amp_aop_within(&p.cost_usd, 1e9), "everything is within no budget");
+    TAP_STR(amp_aop_on_failure_name((enum amp_aop_on_failure)p.on_failure.value),
+            "REPORT_AND_CONTINUE", "REPORT_AND_CONTINUE");
+    TAP_OK(!p.heartbeat.value && p.heartbeat_seconds == 120 && p.heartbeat_missed_most.value == 3 &&
+               p.on_heartbeat_failure.value == AMP_AOP_SILENCE_ABORT,
+           "no heartbeat, and its numbers");
 }
 
 static void precedence(void)
