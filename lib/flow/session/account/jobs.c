@@ -182,9 +182,6 @@ int amp_session_skip_jobs(const struct amp_session_voice *v, struct amp_reader *
 static struct amp_aop_end end_of(const struct amp_queue_job *j, const struct amp_session_task *t,
                                  struct amp_buf *what)
 {
-    static const struct {
-        const char *job, *code;
-    } codes[] = {{"worker_lost", "E_PROCESS_CRASH"}, {"deadline_passed", "E_TIMEOUT"}};
     struct amp_aop_end end = {.code = "E_UNKNOWN", .began_ms = t->started_ms};
 
     if (j->state == AMP_QUEUE_CANCELLED) {
@@ -194,9 +191,8 @@ static struct amp_aop_end end_of(const struct amp_queue_job *j, const struct amp
                     j->reason.n > 0 ? ": " : "", AMP_CLIP(j->reason, 400));
     } else {
         end.state = "FAILED";
-        for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-            if (amp_span_is(j->code, codes[i].job))
-                end.code = codes[i].code;
+        if (amp_span_is(j->code, "worker_lost"))
+            end.code = "E_PROCESS_CRASH";
         amp_buf_fmt(what, NULL, "its job failed: %.*s%s%.*s", AMP_CLIP(j->code, 100),
                     j->reason.n > 0 ? ": " : "", AMP_CLIP(j->reason, 400));
     }

@@ -13,21 +13,14 @@
 #include "flow/work/control.h"
 #include "flow/work/session/private.h"
 #include "protocol/compose/json.h"
+#include "protocol/terms.h"
 
 #define SAVE_MS 1000 /* between two records of a run's usage */
-#define MOST    INT64_C(1000000000000000)
+#define MOST    AMP_USAGE_MOST
 
 static int64_t amount_sum(int64_t a, int64_t b)
 {
     return a > MOST - b ? MOST : a + b;
-}
-
-static void usage_add(struct amp_session_usage *to, const struct amp_session_usage *u)
-{
-    to->tokens_in = amount_sum(to->tokens_in, u->tokens_in);
-    to->tokens_out = amount_sum(to->tokens_out, u->tokens_out);
-    to->micros = amount_sum(to->micros, u->micros);
-    to->estimated = amount_sum(to->estimated, u->estimated);
 }
 
 static bool at_least(int64_t *to, int64_t n)
@@ -44,25 +37,19 @@ static struct amp_session_usage total_of(const struct amp_tasking *t)
 {
     struct amp_session_usage all = t->spent.ended;
 
-    usage_add(&all, &t->spent.now);
+    amp_session_usage_add(&all, &t->spent.now);
     return all;
-}
-
-/* The cost of a run that counts: the actual one, where there is one. */
-static int64_t cost_of(const struct amp_session_usage *u)
-{
-    return u->micros > 0 ? u->micros : u->estimated;
 }
 
 static int64_t cost_total(const struct amp_tasking *t)
 {
-    return amount_sum(t->spent.cost_micros, cost_of(&t->spent.now));
+    return amount_sum(t->spent.cost_micros, amp_session_usage_cost(&t->spent.now));
 }
 
 static void run_end(struct amp_spending *s, const struct amp_session_usage *run)
 {
-    usage_add(&s->ended, run);
-    s->cost_micros = amount_sum(s->cost_micros, cost_of(run));
+    amp_session_usage_add(&s->ended, run);
+    s->cost_micros = amount_sum(s->cost_micros, amp_session_usage_cost(run));
 }
 
 /* For the pool, whose budgets count what this work of the worker used: an earlier one of the same
