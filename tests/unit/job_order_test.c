@@ -77,8 +77,9 @@ static void next_is(struct amp_job_order *o, int64_t now, const char *want, int6
 
 static struct amp_job_order *order_open(void)
 {
+    static const char *const follows[] = {"rank", NULL};
     const struct amp_job_order_options opt = {
-        .consumer = "c.1", .rank = rank_of, .ranked_by = "rank"};
+        .consumer = "c.1", .rank = rank_of, .follows = follows};
     struct amp_job_order *o = NULL;
     TAP_INT(amp_job_order_open(&o, store, &opt, &err), 0, "the order opens");
     return o;
@@ -144,18 +145,21 @@ int main(void)
     next_is(o, NOW, "b", NOW + 50, "one that is parked comes later");
     next_is(o, NOW + 50, "late", 0, "at its time");
     step("late", AMP_JOB_EV_WAKE, 0);
-    TAP_INT(amp_job_order_hold(o, "late", &err), 0, "it is held");
-    TAP_INT(amp_job_order_hold(o, "late", &err), 0, "twice");
+    TAP_INT(amp_job_order_hold(o, "late", "", &err), 0, "it is held");
+    TAP_INT(amp_job_order_hold(o, "late", "", &err), 0, "twice");
     step("late", AMP_JOB_EV_START, 0);
     rank_set("t-late", '0');
     next_is(o, NOW, "b", 0, "whatever happens to it");
-    TAP_INT(amp_job_order_hold(o, "b", &err), 0, "another one is held");
-    TAP_INT((int64_t)amp_job_order_held(o), 2, "two are held");
+    TAP_INT(amp_job_order_hold(o, "b", "rank.t-w", &err), 0, "another one is held");
+    TAP_INT((int64_t)amp_job_order_held(o, ""), 2, "two are held");
     step("late", AMP_JOB_EV_ANSWER, 0);
     next_is(o, NOW, "a", 0, "the last one");
-    TAP_INT((int64_t)amp_job_order_held(o), 1, "one ended while it was held");
-    TAP_INT(amp_job_order_free_held(o, &err), 0, "none is held");
-    next_is(o, NOW, "b", 0, "the first one again");
+    TAP_INT((int64_t)amp_job_order_held(o, "rank."), 1, "one ended while it was held");
+    TAP_INT(amp_job_order_free_held(o, &err), 0, "what waits for no record is free");
+    rank_set("t-x", '1');
+    next_is(o, NOW, "a", 0, "the other one is held");
+    rank_set("t-w", '1');
+    next_is(o, NOW, "b", 0, "until its record changes");
     step("b", AMP_JOB_EV_REFUSE, 0);
     step("a", AMP_JOB_EV_REFUSE, 0);
     next_is(o, NOW, "", 0, "nothing is left");

@@ -21,6 +21,7 @@ struct entry {
     int64_t until_ms; /* of a parked job; else 0 */
     struct heap *in;  /* NULL: it is held */
     size_t at;        /* its place there, or among the held ones */
+    char *until;      /* of a held job; else NULL */
 };
 
 /* The first entry is before all others. */
@@ -34,7 +35,7 @@ struct amp_job_order {
     struct amp_store *store;
     struct amp_job_order_options opt;
     struct amp_store_place place;
-    const char *kinds[3];
+    const char *kinds[AMP_JOB_FOLLOWS_MAX + 2];
     char prefix[AMP_KEY_MAX + 1]; /* of the keys of its jobs */
     struct entry **bucket[TABLES];
     size_t n_buckets, n;
@@ -109,11 +110,27 @@ static int entry_queue(struct amp_job_order *o, struct entry *e, struct amp_erro
     return heap_add(e->until_ms > 0 ? &o->parked : &o->ready, e, err);
 }
 
-static void held_remove(struct amp_job_order *o, const struct entry *e)
+static void held_remove(struct amp_job_order *o, struct entry *e)
 {
     struct entry *last = o->held[--o->n_held];
     o->held[e->at] = last;
     last->at = e->at;
+    free(e->until);
+    e->until = NULL;
+}
+
+/* Frees the jobs that wait for this record; key "": those that wait for none. */
+static int held_free(struct amp_job_order *o, const char *key, struct amp_error *err)
+{
+    for (size_t i = o->n_held; i-- > 0;) {
+        struct entry *e = o->held[i];
+        if (*key ? !*e->until || !amp_span_starts(amp_span_str(key), e->until) : *e->until != '\0')
+            continue;
+        held_remove(o, e);
+        if (entry_queue(o, e, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* ---- the tables ---- */
@@ -183,6 +200,7 @@ static struct entry *entry_find(const struct amp_job_order *o, const char *key)
 
 static void entry_free(struct entry *e)
 {
+    free(e->until);
     free(e->key);
     free(e);
 }
@@ -264,6 +282,11 @@ static int entries_rank(struct amp_job_order *o, const char *by, struct amp_erro
     return 0;
 }
 
+static int record_look(struct amp_job_order *o, const char *key, struct amp_error *err)
+{
+    return entries_rank(o, key, err) < 0 || held_free(o, key, err) < 0 ? -1 : 0;
+}
+
 /* ---- records ---- */
 
 static bool is_ours(const struct amp_job_order *o, struct amp_span key)
@@ -335,7 +358,7 @@ static int log_follow(struct amp_job_order *o, struct amp_error *err)
         last = key;
         if (!again &&
             (amp_span_starts(amp_span_str(key), o->prefix) ? job_reread(o, key, err)
-                                                           : entries_rank(o, key, err)) < 0)
+                                                           : record_look(o, key, err)) < 0)
             return -1;
     }
     return 0;
@@ -355,7 +378,8 @@ int amp_job_order_open(struct amp_job_order **out, struct amp_store *s,
     o->store = s;
     o->opt = *opt;
     o->kinds[0] = AMP_JOB_KIND;
-    o->kinds[1] = opt->ranked_by;
+    for (size_t i = 0; opt->follows && opt->follows[i] && i < AMP_JOB_FOLLOWS_MAX; i++)
+        o->kinds[i + 1] = opt->follows[i];
     o->ready.before = is_before;
     o->parked.before = is_sooner;
     amp_buf_init(&o->changed, SIZE_MAX / 2);
@@ -415,7 +439,8 @@ int amp_job_order_next(struct amp_job_order *o, int64_t now_ms, bool *found, str
     return amp_store_get(o->store, key, &rec, err) < 0 ? -1 : amp_job_read(&rec, out, err);
 }
 
-int amp_job_order_hold(struct amp_job_order *o, const char *msg_id, struct amp_error *err)
+int amp_job_order_hold(struct amp_job_order *o, const char *msg_id, const char *until,
+                       struct amp_error *err)
 {
     const struct amp_key own =
         AMP_KEY(AMP_JOB_KIND, amp_span_str(o->opt.consumer), amp_span_str(msg_id));
@@ -428,6 +453,8 @@ int amp_job_order_hold(struct amp_job_order *o, const char *msg_id, struct amp_e
         return 0;
     if (amp_grow(&o->held, &o->cap_held, o->n_held, sizeof *o->held, err) < 0)
         return -1;
+    if (!(e->until = strdup(until)))
+        return amp_fail_memory(err);
     heap_remove(e);
     e->at = o->n_held;
     o->held[o->n_held++] = e;
@@ -436,10 +463,7 @@ int amp_job_order_hold(struct amp_job_order *o, const char *msg_id, struct amp_e
 
 int amp_job_order_free_held(struct amp_job_order *o, struct amp_error *err)
 {
-    while (o->n_held > 0)
-        if (entry_queue(o, o->held[--o->n_held], err) < 0)
-            return -1;
-    return 0;
+    return held_free(o, "", err);
 }
 
 size_t amp_job_order_count(const struct amp_job_order *o)
@@ -447,7 +471,10 @@ size_t amp_job_order_count(const struct amp_job_order *o)
     return o->n;
 }
 
-size_t amp_job_order_held(const struct amp_job_order *o)
+size_t amp_job_order_held(const struct amp_job_order *o, const char *text)
 {
-    return o->n_held;
+    size_t n = 0;
+    for (size_t i = 0; i < o->n_held; i++)
+        n += amp_span_starts(amp_span_str(o->held[i]->until), text);
+    return n;
 }

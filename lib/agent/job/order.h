@@ -13,13 +13,16 @@
 
 struct amp_job_order;
 
+#define AMP_JOB_FOLLOWS_MAX 4
+
 struct amp_job_order_options {
     const char *consumer;
     /* The rank of a job, and the text of the key of the record that it depends on: after a change
      * of this record the job is ranked again. NULL: all jobs have the same rank. */
     int (*rank)(void *ctx, const char *msg_id, const char *task, char key[AMP_KEY_MAX],
                 int64_t *rank, struct amp_error *err);
-    const char *ranked_by; /* the kind of these records */
+    const char *const *follows; /* the kinds of these records, and of those that held jobs wait
+                                   for; NULL-terminated, at most AMP_JOB_FOLLOWS_MAX. NULL: none */
     void *ctx;
 };
 /* The texts of the options are not copied. */
@@ -33,12 +36,15 @@ void amp_job_order_close(struct amp_job_order *o); /* NULL is allowed */
 int amp_job_order_next(struct amp_job_order *o, int64_t now_ms, bool *found, struct amp_job *out,
                        int64_t *wake_ms, struct amp_error *err);
 
-/* A held job is not chosen before amp_job_order_free_held, whatever happens to its record. */
-int amp_job_order_hold(struct amp_job_order *o, const char *msg_id, struct amp_error *err);
+/* A held job is not chosen before a record changes whose key begins with `until`, or if that is
+ * empty, before amp_job_order_free_held. */
+int amp_job_order_hold(struct amp_job_order *o, const char *msg_id, const char *until,
+                       struct amp_error *err);
 int amp_job_order_free_held(struct amp_job_order *o, struct amp_error *err);
 
-/* The number of jobs, and of those that are held. Of the last amp_job_order_next. */
+/* The number of jobs; and of those that are held, by `until`s that begin with a text. Of the last
+ * amp_job_order_next. */
 size_t amp_job_order_count(const struct amp_job_order *o);
-size_t amp_job_order_held(const struct amp_job_order *o);
+size_t amp_job_order_held(const struct amp_job_order *o, const char *text);
 
 #endif

@@ -13,6 +13,7 @@
 #include "flow/work/io.h"
 #include "flow/work/left/unfinished.h"
 #include "flow/work/walls/confined.h"
+#include "hitl/record.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/amp/compose.h"
@@ -239,10 +240,8 @@ static void queue_release(struct queue *q)
 
 static int queue_open(struct amp_worker *w, struct queue *q, struct amp_error *err)
 {
-    const struct amp_job_order_options opt = {.consumer = w->opt->consumer,
-                                              .rank = w->role->rank,
-                                              .ranked_by = w->role->ranked_by,
-                                              .ctx = w};
+    const struct amp_job_order_options opt = {
+        .consumer = w->opt->consumer, .rank = w->role->rank, .follows = w->role->follows, .ctx = w};
     return amp_job_order_open(&q->order, w->store, &opt, err);
 }
 
@@ -264,10 +263,11 @@ static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err
     }
     if (amp_worker_find(w, w->job_reader, amp_span_str(job.msg_id), &w->message, &v, err) < 0)
         return -1;
+    w->waits_for[0] = '\0';
     int rc = w->role->work(w, &job, &v, err);
     w->task = NULL;
     w->halted = w->paused = false;
-    if (rc == 1 && amp_job_order_hold(q->order, job.msg_id, err) < 0)
+    if (rc == 1 && amp_job_order_hold(q->order, job.msg_id, w->waits_for, err) < 0)
         return -1;
     return rc < 0 ? -1 : 1;
 }
@@ -299,7 +299,9 @@ static int jobs_ended(struct amp_worker *w, const struct queue *q, struct amp_er
     if (w->pauses.now.n_v > 0 || w->pauses.writes != q->writes)
         return 0;
     w->opt->note("%lld %s kept until %s", open, open == 1 ? "message is" : "messages are",
-                 w->asks ? "a person decides" : "a suspension is lifted");
+                 amp_job_order_held(q->order, AMP_ESCALATION_KIND ".") > 0
+                     ? "a person decides"
+                     : "a suspension is lifted");
     w->status = amp_status_worse(w->status, AMP_TEMPFAIL);
     return 1;
 }
@@ -315,11 +317,8 @@ static int jobs_loop(struct amp_worker *w, struct amp_error *err)
             return -1;
         if (amp_pause_watch_due(&w->pauses) && suspensions_look(w, err) < 0)
             return -1;
-        if (q.writes != w->pauses.writes) {
-            if (amp_job_order_free_held(q.order, err) < 0)
-                return -1;
-            w->asks = false;
-        }
+        if (q.writes != w->pauses.writes && amp_job_order_free_held(q.order, err) < 0)
+            return -1;
         q.writes = w->pauses.writes;
         if (w->io->broken) /* jobs stay queued, unsent lines stay in the outbox */
             return 0;
@@ -330,7 +329,7 @@ static int jobs_loop(struct amp_worker *w, struct amp_error *err)
             continue;
         if ((rc = jobs_ended(w, &q, err)) != 0)
             return rc < 0 ? -1 : 0;
-        w->waits = amp_job_order_held(q.order) > 0;
+        w->waits = amp_job_order_held(q.order, "") > 0;
         rc = amp_worker_turn(w, NULL, 0, idle_ms(&q), err);
         w->waits = false;
         if (rc < 0)

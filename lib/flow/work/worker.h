@@ -125,7 +125,7 @@ struct amp_worker_role {
      */
     int (*rank)(void *ctx, const char *msg_id, const char *task, char key[AMP_KEY_MAX],
                 int64_t *rank, struct amp_error *err);
-    const char *ranked_by;
+    const char *const *follows; /* see the same */
     bool in_sessions; /* it takes work of a protocol with sessions, whose messages have no ids: they
                          get the name of their work */
 };
@@ -148,8 +148,8 @@ struct amp_worker {
     bool halted; /* the current task or the agent was suspended by an escalation, */
     bool paused; /* by a person */
     struct amp_pause_watch pauses;
-    bool waits; /* a job waits for the end of a suspension */
-    bool asks;  /* a job waits for a person's decision */
+    bool waits;                  /* a job waits for the end of a suspension */
+    char waits_for[AMP_KEY_MAX]; /* set by the role if the job has to wait: amp_job_order_hold */
     struct amp_worker_ask ask;
     struct amp_worker_left left;
     const char *task; /* the current one, or NULL */

@@ -13,6 +13,7 @@
 #include "flow/session/account/trail.h"
 #include "flow/work/io.h"
 #include "flow/work/session/private.h"
+#include "hitl/record.h"
 #include "message/settle/outcome.h"
 #include "protocol/compose/json.h"
 #include "protocol/terms.h"
@@ -251,7 +252,6 @@ static int task_answer(struct amp_tasking *t, struct amp_error *err)
 {
     int rc = is_reviewable(t) ? amp_tasking_review(t, err) : 0;
     if (rc > 0) {
-        t->w->asks = true;
         return job_wait(t, "human_review", "waits for a person's decision", err);
     }
     return rc < 0 ? -1 : task_end(t, err);
@@ -326,6 +326,17 @@ static enum amp_session_size size_of(const json_t *warnings)
     return AMP_SIZE_FITS;
 }
 
+/* It waits for a change of another TASK of the session. */
+static int order_await(struct amp_tasking *t, struct amp_error *err)
+{
+    const struct amp_key of = AMP_KEY(AMP_SESSION_TASK_KIND, t->v->correlation);
+    struct amp_span text;
+    if (amp_key_text(&of, t->w->waits_for, &text, err) < 0)
+        return -1;
+    memcpy(t->w->waits_for + text.n, ".", 2);
+    return 0;
+}
+
 static int task_begin(struct amp_tasking *t, struct amp_error *err)
 {
     const struct amp_session_voice v = amp_tasking_voice(t);
@@ -336,6 +347,8 @@ static int task_begin(struct amp_tasking *t, struct amp_error *err)
     switch (amp_session_admit(&v, t->v, size_of(t->warnings), &why)) {
     case AMP_ADMIT_WAITS:
         t->w->io->dirty = true;
+        if (order_await(t, err) < 0)
+            return -1;
         return job_wait(t, "session_order", "waits for another TASK of its session", err);
     case AMP_ADMIT_ENDED:
         found = amp_session_response(t->w->store, t->v, &t->response, err);
@@ -519,13 +532,15 @@ static int role_work(struct amp_worker *w, struct amp_job *job, const struct amp
     return rc;
 }
 
+static const char *const follows[] = {AMP_SESSION_TASK_KIND, AMP_ESCALATION_KIND, NULL};
+
 const struct amp_worker_role amp_session_role = {.ours = role_ours,
                                                  .takes = AMP_KIND_DISPATCH,
                                                  .admit = role_admit,
                                                  .taken = role_taken,
                                                  .seen = role_seen,
                                                  .rank = role_rank,
-                                                 .ranked_by = AMP_SESSION_TASK_KIND,
+                                                 .follows = follows,
                                                  .work = role_work,
                                                  .in_sessions = true};
 

@@ -216,6 +216,13 @@ static int review_step(struct amp_tasking *t, struct amp_asking *a, struct amp_e
     return decision_look(t, a, err);
 }
 
+static int question_await(struct amp_tasking *t, const struct amp_asking *a, struct amp_error *err)
+{
+    const struct amp_key of = AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(a->key));
+    struct amp_span text;
+    return amp_key_text(&of, t->w->waits_for, &text, err);
+}
+
 int amp_tasking_review(struct amp_tasking *t, struct amp_error *err)
 {
     const struct amp_question_terms *terms = amp_terms_of(t->v->protocol)->questions;
@@ -226,6 +233,8 @@ int amp_tasking_review(struct amp_tasking *t, struct amp_error *err)
                              err);
     if (rc == 0)
         rc = review_step(t, &a, err);
+    if (rc > 0 && question_await(t, &a, err) < 0)
+        rc = -1;
     amp_asking_close(&a);
     return rc;
 }
