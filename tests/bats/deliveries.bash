@@ -31,6 +31,12 @@ one_end() {
     .state.claim | values | tojson' "$@" | sort | uniq -d | awk '{ print "two ends: " $0 } END { exit NR > 0 }'
 }
 
+# whole FILE...: their whole lines. Half a line that a killed writer left at the end of one file is not joined with the first
+# line of the next, which would hide that.
+whole() {
+  awk '/}$/' "$@"
+}
+
 # all_reached EXPECTED REACHED: names, one a line.
 all_reached() {
   sort -u "$1" | comm -23 - <(sort -u "$2") | awk '{ print "lost: " $0 } END { exit NR > 0 }'

@@ -64,3 +64,12 @@ found() {
   run -1 no_oftener <(cat came; head -n 1 came) good
   [[ $output == "too often: "* ]]
 }
+
+@test "half a line at the end of a file takes no line of the next file with it" {
+  # One reader was killed while it wrote, the next handed over nothing, the third one began with the same message.
+  mkdir out
+  head -n 1 in | head -c 100 >out/7
+  : >out/8
+  head -n 1 in >out/9
+  [ "$(whole out/*)" = "$(head -n 1 in)" ]
+}
