@@ -133,6 +133,36 @@ inbox_messages() {
   [ "$points" -gt 20 ]
 }
 
+@test "killed behind each line that a put writes: whoever is read before the router comes again is answered, too" {
+  local id=00000000-0000-4000-8000-000000000001 n l points=0
+  sw4rm $id agent-1 DATA '{}' ',"idempotency_token":"agent-1:op:0000000000000001"' >two
+  jq -cn '{eventId: "evt-1", seq: 1, kind: "message", sourceNodeId: "vps", sourceAgentId: "architect", corrId: "c",
+    createdAt: "2026-02-25T16:22:10.123Z", payload: {toAgents: ["executor"], subject: "s", body: "b"},
+    trace: {attempt: 1}}' >>two
+  rm -rf state
+  amp-ack track </dev/null
+  cp -R state empty
+  for n in 1 2; do
+    for ((l = 0; l < 20; l++)); do
+      rm -rf state
+      cp -R empty state
+      AMP_FAULT_TEXT='"key":"inboxes.executor"' AMP_FAULT_LINES=$l failing write:$n:TORN \
+        amp-route -r '* => inbox:executor' <two >out 2>err
+      [ "$status" -eq 137 ] || break
+      points=$((points + 1))
+      amp-route inbox executor >first 2>err || [ $? -eq 1 ]
+      amp-route -r '* => inbox:executor' </dev/null >>out 2>err
+      amp-route inbox executor >last 2>err || [ $? -eq 1 ]
+      echo "write $n, $l lines: $(cat out)"
+      sort first last | cmp - <(sort two)
+      sed -nE 's/.*"(refEventId|ack_for_message_id)":"([^"]*)".*/\2/p' out | sort | cmp - <(printf '%s\n' $id evt-1)
+    done
+    [ "$status" -eq 0 ]
+  done
+  echo "# $points points" >&3
+  [ "$points" -gt 4 ]
+}
+
 @test "power loss at each sync: READ of a message is on the disk before the next one leaves" {
   replay=$AMP_BUILD/tests/fault/replay
   inbox_messages 6 >six

@@ -12,6 +12,7 @@
  *                         set free next, the lock of the log with them (STOP)
  * AMP_FAULT_MATCH=TEXT    only paths that contain TEXT
  * AMP_FAULT_TEXT=TEXT     only writes that contain TEXT
+ * AMP_FAULT_LINES=N       TORN behind the Nth line of the write instead; not if it has no more
  * AMP_FAULT_COUNT=FILE    at the end, how many such operations there were (all, with N 0)
  * AMP_FAULT_TRACE=FILE    what was done is appended to FILE, in the order in which it was done
  * AMP_FAULT_NOSYNC=1      fsync and fdatasync do nothing, and say that they did
@@ -46,7 +47,7 @@ static struct {
     size_t root_len;
     int trace;
     char op[16];
-    long nth, count;
+    long nth, count, lines;
     int error; /* 0: none, -1: short, or one of the above */
     bool fail_next, stop_next;
 } cfg;
@@ -64,6 +65,7 @@ static void setup(void)
     cfg.match = getenv("AMP_FAULT_MATCH");
     cfg.text = getenv("AMP_FAULT_TEXT");
     cfg.nosync = getenv("AMP_FAULT_NOSYNC") != NULL;
+    cfg.lines = getenv("AMP_FAULT_LINES") ? atol(getenv("AMP_FAULT_LINES")) : -1;
     const char *f = getenv("AMP_FAULT"), *t = getenv("AMP_FAULT_TRACE");
     char how[16];
     if (f && sscanf(f, "%15[a-z]:%ld:%15[A-Z]", cfg.op, &cfg.nth, how) == 3)
@@ -194,6 +196,16 @@ static bool is_dir(int fd)
     return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* The size of the first cfg.lines lines; n: there are no more. */
+static size_t lines_size(const char *p, size_t n)
+{
+    const char *at = p, *end = p + n;
+    for (long i = 0; at && i < cfg.lines; i++)
+        if ((at = memchr(at, '\n', (size_t)(end - at))))
+            at++;
+    return at ? (size_t)(at - p) : n;
+}
+
 static ssize_t do_write(int fd, const void *p, size_t n, off_t off, bool positioned)
 {
     char buf[PATH_MAX];
@@ -207,7 +219,11 @@ static ssize_t do_write(int fd, const void *p, size_t n, off_t off, bool positio
         errno = e;
         return -1;
     }
-    if ((e == -1 || e == TORN) && n > 1) {
+    if (e == TORN && cfg.lines >= 0) {
+        size_t part = lines_size(p, n);
+        e = part < n ? e : 0;
+        n = part;
+    } else if ((e == -1 || e == TORN) && n > 1) {
         n /= 2;
         cfg.fail_next = true;
     }

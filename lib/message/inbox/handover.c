@@ -84,7 +84,7 @@ struct offering {
 static int place_supersede(struct offering *o, const struct amp_inbox_key *k,
                            const struct amp_inbox_place *place, struct amp_error *err)
 {
-    struct amp_inbox_delivery fresh = {.msg_id = k->id, .at_ms = place->at_ms};
+    struct amp_inbox_delivery fresh = {.msg_id = k->id, .at_ms = place->at_ms, .early = 1};
     struct amp_inbox_step step = {.event = AMP_INBOX_EV_SUPERSEDE,
                                   .now_ms = o->now_ms,
                                   .fresh = &fresh,
@@ -132,7 +132,8 @@ static int place_try(struct offering *o, const struct amp_inbox_place *place, st
     struct amp_inbox_delivery fresh = {.msg_id = k.id,
                                        .at_ms = place->at_ms,
                                        .expires_ms = place->expires_ms,
-                                       .lane = place->lane};
+                                       .lane = place->lane,
+                                       .early = 1};
     struct amp_inbox_step step = {
         .event = AMP_INBOX_EV_OFFER, .now_ms = o->now_ms, .fresh = &fresh};
     bool expired = expires_ms > 0 && expires_ms <= o->now_ms;

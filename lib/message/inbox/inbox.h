@@ -90,6 +90,11 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
                   const struct amp_inbox_answer *answer, struct amp_store_entry_id *entry,
                   enum amp_inbox_put *how, struct amp_error *err);
 
+/* Whether the inbox handed the message over from its place, before a router that was killed
+ * recorded the delivery: putting it again answers its sender. 1 yes, 0 no, -1 error. */
+int amp_inbox_is_early(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                       struct amp_error *err);
+
 /* ---- handing over (one process per agent, under amp_inbox_lock) ---- */
 
 struct amp_inbox_msg {

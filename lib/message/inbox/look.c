@@ -64,6 +64,17 @@ int amp_inbox_infos(struct amp_store *s, amp_inbox_info_fn fn, void *ctx, struct
     return amp_store_each(s, AMP_INBOX_BUFFERS, NULL, infos_fn, &all, err);
 }
 
+int amp_inbox_is_early(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                       struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    struct amp_inbox_delivery d;
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+    if (amp_inbox_agent_check(agent, NULL) < 0)
+        return 0;
+    return amp_inbox_delivery_find(s, agent, id, &k, &mem, &d, err) < 0 ? -1 : d.early != 0;
+}
+
 int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn fn, void *ctx,
                    struct amp_error *err)
 {

@@ -36,6 +36,7 @@ struct amp_inbox_delivery {
     struct amp_span msg_id, line; /* line: of a message that the ledger does not have */
     struct amp_span code;
     int64_t at_ms, expires_ms, lane, attempt, offered_ms, read_ms, requeue;
+    int64_t early; /* 1: it was made from its place; the put, with the answer, is to come */
 };
 /* ABSENT if there is none. */
 int amp_inbox_delivery_get(struct amp_store *s, struct amp_key key, struct amp_buf *mem,

@@ -260,7 +260,9 @@ static int delivery_put(struct amp_store *s, struct putting *p, struct amp_store
     if (event_decide(s, p, &step, &needs_place, err) < 0 ||
         (needs_place && place_take(s, p->agent, &place, err) < 0))
         return -1;
-    if (p->answer && needs_place && p->answer->compose(p->answer->ctx, p->said, err) < 0)
+    /* After a crash behind the place the inbox may have handed it over, but nobody was answered. */
+    bool unanswered = needs_place || (p->had.early && step.event == AMP_INBOX_EV_PUT);
+    if (p->answer && unanswered && p->answer->compose(p->answer->ctx, p->said, err) < 0)
         return -1;
     emit.line = amp_buf_span(p->said);
     step.emit = emit.line.n > 0 ? &emit : NULL;

@@ -143,6 +143,7 @@ static const struct amp_rec_field delivery_fields[] = {
     DELIVERY(INT, "offered_ms", offered_ms),
     DELIVERY(INT, "read_ms", read_ms),
     DELIVERY(INT, "requeue", requeue),
+    DELIVERY(INT, "early", early),
     DELIVERY(TEXT, "code", code),
     DELIVERY(LINE, "msg", line),
 };
@@ -223,6 +224,8 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     } else if (r.to == AMP_INBOX_FAILED && d.state != AMP_INBOX_FAILED) {
         d.code = amp_span_str(st->code ? st->code : r.code);
     }
+    if (st->event == AMP_INBOX_EV_PUT || st->event == AMP_INBOX_EV_REQUEUE)
+        d.early = 0;
     st->attempt = d.attempt;
     amp_buf_reset(w->out);
     if (amp_rec_write(&delivery_rec, &d, w->out, err) < 0)

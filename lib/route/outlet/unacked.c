@@ -7,6 +7,7 @@
 #include <amp/base/clock.h>
 
 #include "base/grow.h"
+#include "message/inbox/inbox.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/timeouts.h"
 #include "message/record/record.h"
@@ -75,12 +76,33 @@ static int ledger_look(const struct amp_route_run *run, const struct job *j, boo
     return 0;
 }
 
+/* Whether an agent read the message from a place in its inbox before the delivery was recorded, so
+ * that its sender has no answer. */
+static int is_unanswered(const struct amp_route_run *run, const struct job *j,
+                         struct amp_error *err)
+{
+    struct amp_message_rec rec;
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_span id = amp_span_str(j->id);
+    int early = 0;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_message_find(run->store, id, &mem, &rec, err) < 0)
+        return -1;
+    for (uint32_t i = 0; rec.found && i < rec.n_acks && early == 0; i++)
+        if (strcmp(rec.acks[i].stage, amp_ack_stage_name(AMP_STAGE_READ)) == 0)
+            early = amp_inbox_is_early(run->store, amp_span_str(rec.acks[i].by), id, err);
+    return early;
+}
+
 int amp_unacked_was_read(struct amp_route_run *run, const struct job *j, struct amp_error *err)
 {
     bool read, waits;
     if (!j->wants_ack)
         return 0;
-    return ledger_look(run, j, &read, &waits, err) < 0 ? -1 : read;
+    if (ledger_look(run, j, &read, &waits, err) < 0)
+        return -1;
+    int unanswered = read ? is_unanswered(run, j, err) : 0;
+    return unanswered < 0 ? -1 : read && !unanswered;
 }
 
 /* ---- keeping ---- */
