@@ -9,6 +9,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/file/line.h"
 #include "base/grow.h"
 #include "flow/identity/identity.h"
 
@@ -52,6 +53,9 @@ static int entry_emit(void *ctx, const struct amp_store_entry *e, struct amp_err
         return 0;
     if (amp_grow(&o->wait, &o->cap_wait, o->n_wait, sizeof *o->wait, err) < 0)
         return -1;
+    if (!o->began && o->out->added == 0 && amp_line_end(o->out->fd, err) < 0)
+        return -1;
+    o->began = true;
     o->line.max = o->out->buf.max;
     amp_buf_reset(&o->line);
     int rc = o->sends_again ? amp_identities_sign_again(o->ids, o->store, e->line, &o->line, err)

@@ -19,6 +19,7 @@ struct amp_outbox {
     struct amp_identities *ids; /* signs the lines; NULL: they are not signed */
     bool sends_again;           /* it has further attempts: see amp_identities_sign_again */
     struct amp_outq *out;
+    bool began;                     /* a line that a killed process cut off was ended */
     struct amp_store_entry_id last; /* the last entry that was added to out */
     /* Entries to close once out has written up to `at`. */
     struct amp_outbox_line {

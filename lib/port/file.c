@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file/line.h"
+
 #define RETRY_MS 10
 
 /* ---- fifo ---- */
@@ -42,16 +44,6 @@ const struct amp_port_ops amp_port_fifo = {
 
 /* ---- file ---- */
 
-/* Ends an incomplete line, which a killed writer may have left. */
-static int half_line_end(int fd)
-{
-    char last;
-    off_t size = lseek(fd, 0, SEEK_END);
-    if (size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n' && write(fd, "\n", 1) < 1)
-        return -1;
-    return 0;
-}
-
 static int file_connect(struct amp_port *p, int *fd, struct amp_error *err)
 {
     p->regular = false;
@@ -67,7 +59,7 @@ static int file_connect(struct amp_port *p, int *fd, struct amp_error *err)
         return amp_fail(err, AMP_CANTCREAT, "not_a_file", "%s is a FIFO (use fifo:%s)", p->arg,
                         p->arg);
     }
-    if (p->regular && half_line_end(f) < 0) {
+    if (amp_line_end(f, NULL) < 0) {
         amp_fail_errno(err, AMP_IOERR, "cannot write to %s", p->arg);
         close(f);
         return -1;
@@ -98,9 +90,8 @@ const struct amp_port_ops amp_port_file = {
 static int stdout_connect(struct amp_port *p, int *fd, struct amp_error *err)
 {
     (void)p;
-    (void)err;
     *fd = STDOUT_FILENO;
-    return 1;
+    return amp_line_end(*fd, err) < 0 ? -1 : 1;
 }
 
 static const struct amp_stream output = {.connect = stdout_connect, .borrowed = true};

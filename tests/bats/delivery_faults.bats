@@ -163,6 +163,39 @@ inbox_messages() {
   [ "$points" -gt 4 ]
 }
 
+@test "killed in the middle of a line in a file: the next run writes all of it on a line of its own" {
+  inbox_messages 1 >one
+  rm -rf state
+  ends 1 amp-route -r 'type=none => stdout' <one >answers
+  cp -R state dead
+  torn() {
+    status=0
+    AMP_FAULT_ROOT=$PWD AMP_FAULT_MATCH=said AMP_FAULT=write:1:TORN LD_PRELOAD=$shim "$@" || status=$?
+    [ "$status" -eq 137 ] && [ -s said ] && [ -n "$(tail -c 1 said)" ]
+  }
+  # What is sent again, on standard output and with --out.
+  : >said
+  torn amp-ack dead requeue --every >>said
+  amp-ack dead requeue --every >>said
+  tail -n 1 said | cmp - one
+  rm -rf state
+  cp -R dead state
+  : >said
+  torn amp-ack dead requeue --every --out said
+  amp-ack dead requeue --every --out said
+  tail -n 1 said | cmp - one
+  # Answers of a router.
+  rm -rf state
+  : >said
+  torn amp-route -r 'type=none => stdout' <one >>said
+  amp-route -r 'type=none => stdout' </dev/null >>said
+  [ "$(tail -n 1 said | jq -r .code)" = "$(jq -r .code answers)" ]
+  # What ends with a line is left as it is.
+  cp said kept
+  amp-route -r 'type=none => stdout' </dev/null >>said
+  cmp said kept
+}
+
 @test "power loss at each sync: READ of a message is on the disk before the next one leaves" {
   replay=$AMP_BUILD/tests/fault/replay
   inbox_messages 6 >six

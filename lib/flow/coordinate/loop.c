@@ -13,6 +13,7 @@
 
 #include <amp/base/pipe.h>
 
+#include "base/file/line.h"
 #include "base/loop.h"
 #include "flow/coordinate/coordinator.h"
 #include "flow/intake.h"
@@ -69,7 +70,7 @@ static int open_all(struct loop *l, struct amp_error *err)
     if (amp_outq_open(&l->c.out, fd, own, OUTPUT_MAX, err) < 0)
         return -1;
     l->out_open = true;
-    return 0;
+    return amp_line_end(fd, err);
 }
 
 static void close_all(struct loop *l)

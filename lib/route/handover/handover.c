@@ -17,24 +17,13 @@
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
+#include "base/file/line.h"
 #include "base/loop.h"
 #include "message/record/record.h"
 #include "route/handover/handover.h"
 
 #define GRACE_MS 2000
 #define LINE_MAX ((size_t)256 << 20)
-
-/* Ends an incomplete line in a file, which a killed writer may have left. */
-static int half_line_end(struct amp_handover *h, struct amp_error *err)
-{
-    char self[40], last;
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", h->out.fd);
-    AMP_CLOSE int fd = open(self, O_RDONLY | O_CLOEXEC);
-    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
-    if (size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n')
-        return amp_write_all(h->out.fd, AMP_SPAN("\n"), err);
-    return 0;
-}
 
 int amp_handover_open(struct amp_handover *h, struct amp_error *err)
 {
@@ -57,7 +46,7 @@ int amp_handover_open(struct amp_handover *h, struct amp_error *err)
     /* If the pipe cannot be made small, because it has data, a written line counts as read. */
     h->fifo = S_ISFIFO(st.st_mode) && fcntl(h->out.fd, F_SETPIPE_SZ, 1) > 0;
     h->file = S_ISREG(st.st_mode);
-    return h->file ? half_line_end(h, err) : 0;
+    return amp_line_end(h->out.fd, err);
 }
 
 void amp_handover_close(struct amp_handover *h)
