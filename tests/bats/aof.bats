@@ -291,7 +291,8 @@ SH
   for n in 1 2 3 4 5 6 7 8; do
     task in-progress $T-00$n "lease:" "  agent: ann"
     beat $T-00$n $old
-    printf '{"taskId":"%s","agentId":"ann","startedAt":"2026-02-09T20:00:00.000Z","status":"running"}\n' $T-00$n \
+    # Other members of run.json stay.
+    printf '{\n"sessionId":"s1",\n"taskId":"%s","agentId":"ann","startedAt":"2026-02-09T20:00:00.000Z","status":"running","x":{"a": [1]}}\n' $T-00$n \
       >"$D/runs/$T-00$n/run.json"
   done
   result $T-001 done
@@ -315,7 +316,8 @@ SH
   grep -q '"reason":"stale_heartbeat_reclaim"' <(grep $T-005 "$D/events.ndjson")
   grep -q '"reason":"stale_heartbeat_partial"' <(grep $T-004 "$D/events.ndjson")
   [ "$(events lease.expired $T-005) $(events task.completed $T-001) $(events protocol.message.rejected $T-006)" = "1 1 1" ]
-  grep -q '"status":"failed","expiredAt":"[^"]*","expiredReason":"stale_heartbeat"' "$D/runs/$T-005/run.json"
+  grep -q '"status":"failed","expiredAt":"[^"]*","expiredReason":"stale_heartbeat","sessionId":"s1","x":{"a": \[1\]}}' "$D/runs/$T-005/run.json"
+  grep -q '"status":"completed","endedAt":"[^"]*","sessionId":"s1","x":{"a": \[1\]}}' "$D/runs/$T-001/run.json"
   [[ ${lines[-1]} == *'"type":"scheduler.poll"'*'{"inProgress":11,"stale":7,"reclaimed":2,"finished":4}'* ]]
   run -1 grep lease "$D/tasks/ready/$T-005.md"
   # Again: only the invalid result is still there.

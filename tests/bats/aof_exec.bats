@@ -79,6 +79,18 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   [ "$(at $T-001)" = ready ]
   grep -q '"type":"dispatch.error".*"reason":"stopped"' "$D/events.ndjson"
   run -1 grep lease: "$D/tasks/ready/$T-001.md"
+  # Its agent has another lease by now: that of another run, which keeps the task and gets no heartbeats from here.
+  task-dispatch aof poll --data-dir "$D" --heartbeat 300ms --exec ./agent >out &
+  wait_until 20 test -e "$D/tasks/in-progress/$T-001.md"
+  sed -i 's/acquiredAt: .*/acquiredAt: "2026-02-09T21:00:00.000Z"/' "$D/tasks/in-progress/$T-001.md"
+  expired() { task-dispatch aof poll --data-dir "$D" | grep -q stale_heartbeat_reclaim; }
+  cp "$D/tasks/in-progress/$T-001.md" kept
+  wait_until 20 expired
+  cp kept "$D/tasks/in-progress/$T-001.md"
+  rm "$D/tasks/ready/$T-001.md"
+  kill -TERM $!
+  ends 130 wait $!
+  [ "$(at $T-001)" = in-progress ]
 }
 
 @test "an executor at a URL gets sessions_spawn; if it refuses, the task goes back to ready" {

@@ -61,7 +61,8 @@ struct amp_aof_polled {
 int amp_aof_poll(struct amp_aof_router *r, struct amp_aof_polled *out, struct amp_error *err);
 
 /* The end of a session: the transition of the task's run_result.json, if there is one. 1: it has
- * its status now, or had it; 0: there is no valid result, or no such task, which is logged. */
+ * its status now, or had it, or another one from which it does not lead there; 0: there is no valid
+ * result, or no such task, which is logged. */
 int amp_aof_end(struct amp_aof_router *r, const char *id, struct amp_error *err);
 
 /* A task that an executor got. */

@@ -36,7 +36,7 @@ int amp_aof_run_begin(struct amp_aof_work *w, const struct amp_aof_task *t, stru
                                     .started_ms = w->c.now_ms};
     amp_buf_init(&out, 65536);
     amp_aof_run_path(path, t->id, "run_result.json");
-    if (amp_aof_drop(&w->c, path, err) < 0 || amp_aof_run_write(&run, &out, err) < 0)
+    if (amp_aof_drop(&w->c, path, err) < 0 || amp_aof_run_write(&run, AMP_SPAN(""), &out, err) < 0)
         return -1;
     amp_aof_run_path(path, t->id, "run.json");
     return amp_aof_put(&w->c, path, amp_buf_span(&out), err) < 0
@@ -186,7 +186,7 @@ int amp_aof_dispatch_error(struct amp_aof_router *r, const struct amp_aof_given 
     if (back && (rc = amp_aof_if_usable(rc, &none, err)) < 0)
         return -1;
     if (rc > 0 && is_leased(&t, g) &&
-        (amp_aof_run_expire(&w, g->id, reason, err) < 0 ||
+        (amp_aof_run_end(&w, g->id, reason, err) < 0 ||
          amp_aof_transition(&w, &t, AMP_AOF_TASK_EV_READY, amp_span_str(reason), "", &moved, err) <
              0))
         return -1;

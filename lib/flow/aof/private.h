@@ -116,12 +116,12 @@ int amp_aof_if_usable(int rc, const struct amp_error *why, struct amp_error *err
 /* run.json of a task. 1: read, its texts are in mem; 0: absent, unusable, or of another task. */
 int amp_aof_run_load(struct amp_aof_router *r, const char *id, struct amp_buf *mem,
                      struct amp_aof_run *out, struct amp_error *err);
+/* run.json says how the run ended: expired: why, or NULL if it is complete. A run that has ended is
+ * not completed again. Nothing is written if there is none: "treat as resumable". */
+int amp_aof_run_end(struct amp_aof_work *w, const char *id, const char *expired,
+                    struct amp_error *err);
 /* The path of a file of a run. */
 void amp_aof_run_path(char out[AMP_AOF_PATH_MAX], const char *id, const char *name);
-
-/* run.json says that the run expired. */
-int amp_aof_run_expire(struct amp_aof_work *w, const char *id, const char *reason,
-                       struct amp_error *err);
 
 /* task.assigned. */
 int amp_aof_assigned_event(struct amp_aof_work *w, const char *id, struct amp_span agent,

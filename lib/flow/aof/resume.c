@@ -147,31 +147,11 @@ static int beat_look(void *ctx, const char *id, const int64_t *expires, struct a
     return 0;
 }
 
-int amp_aof_run_expire(struct amp_aof_work *w, const char *id, const char *reason,
-                       struct amp_error *err)
-{
-    AMP_BUF struct amp_buf mem = {0}, out = {0};
-    char path[AMP_AOF_PATH_MAX];
-    struct amp_aof_run run;
-    amp_buf_init(&mem, AMP_AOF_RUN_BYTES * 2);
-    amp_buf_init(&out, AMP_AOF_RUN_BYTES * 2);
-    amp_aof_run_path(path, id, "run.json");
-    int rc = amp_aof_run_load(w->r, id, &mem, &run, err);
-    if (rc <= 0)
-        return rc; /* "Missing run artifacts: treat as resumable" */
-    run.status = "failed";
-    run.reason = reason;
-    run.expired_ms = w->c.now_ms;
-    return amp_aof_run_write(&run, &out, err) < 0
-               ? -1
-               : amp_aof_put(&w->c, path, amp_buf_span(&out), err);
-}
-
 static int reclaim(struct amp_aof_work *w, const struct amp_aof_task *t, struct amp_error *err)
 {
     enum amp_aof_moved moved;
     w->expired = true;
-    return amp_aof_run_expire(w, t->id, "stale_heartbeat", err) < 0 ||
+    return amp_aof_run_end(w, t->id, "stale_heartbeat", err) < 0 ||
                    amp_aof_transition(w, t, AMP_AOF_TASK_EV_READY,
                                       AMP_SPAN("stale_heartbeat_reclaim"), "", &moved, err) < 0
                ? -1

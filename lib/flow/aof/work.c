@@ -220,35 +220,47 @@ int amp_aof_if_usable(int rc, const struct amp_error *why, struct amp_error *err
     return -1;
 }
 
-int amp_aof_run_load(struct amp_aof_router *r, const char *id, struct amp_buf *mem,
-                     struct amp_aof_run *out, struct amp_error *err)
+static int run_read(struct amp_aof_router *r, const char *id, struct amp_buf *text,
+                    struct amp_buf *mem, struct amp_aof_run *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text = {0};
     char path[AMP_AOF_PATH_MAX];
     struct amp_error why;
-    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
     amp_aof_run_path(path, id, "run.json");
-    int rc = amp_aof_get(&r->data, path, AMP_AOF_RUN_BYTES, &text, &why);
-    if (rc > 0 && (rc = amp_aof_run_read(amp_buf_span(&text), mem, out, &why)) == 0)
+    int rc = amp_aof_get(&r->data, path, AMP_AOF_RUN_BYTES, text, &why);
+    if (rc > 0 && (rc = amp_aof_run_read(amp_buf_span(text), mem, out, &why)) == 0)
         rc = amp_span_is(out->task, id);
     return amp_aof_if_usable(rc, &why, err);
 }
 
-/* run.json of a run that goes on says that it ended. */
-static int run_end(struct amp_aof_work *w, const char *id, struct amp_error *err)
+int amp_aof_run_load(struct amp_aof_router *r, const char *id, struct amp_buf *mem,
+                     struct amp_aof_run *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0}, out = {0};
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
+    return run_read(r, id, &text, mem, out, err);
+}
+
+int amp_aof_run_end(struct amp_aof_work *w, const char *id, const char *expired,
+                    struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0}, mem = {0}, out = {0};
     char path[AMP_AOF_PATH_MAX];
     struct amp_aof_run run;
+    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
     amp_buf_init(&mem, AMP_AOF_RUN_BYTES * 2);
-    amp_buf_init(&out, AMP_AOF_RUN_BYTES * 2);
-    amp_aof_run_path(path, id, "run.json");
-    int rc = amp_aof_run_load(w->r, id, &mem, &run, err);
-    if (rc <= 0 || strcmp(run.status, "running") != 0)
+    amp_buf_init(&out, AMP_AOF_RUN_BYTES * 8); /* a control character becomes six bytes */
+    int rc = run_read(w->r, id, &text, &mem, &run, err);
+    if (rc <= 0 || (!expired && strcmp(run.status, "running") != 0))
         return rc < 0 ? -1 : 0;
-    run.status = "completed";
-    run.ended_ms = w->c.now_ms;
-    return amp_aof_run_write(&run, &out, err) < 0
+    run.status = expired ? "failed" : "completed";
+    if (expired) {
+        run.reason = expired;
+        run.expired_ms = w->c.now_ms;
+    } else {
+        run.ended_ms = w->c.now_ms;
+    }
+    amp_aof_run_path(path, id, "run.json");
+    return amp_aof_run_write(&run, amp_buf_span(&text), &out, err) < 0
                ? -1
                : amp_aof_put(&w->c, path, amp_buf_span(&out), err);
 }
@@ -290,7 +302,7 @@ int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uin
         set[n++] = (struct amp_aof_set){"lease.expiresAt", amp_span_str(expires)};
         set[n++] = (struct amp_aof_set){"lease.renewCount", AMP_SPAN("0")};
     }
-    if ((way.effects & AMP_AOF_TASK_DO_END) && run_end(w, t->id, err) < 0)
+    if ((way.effects & AMP_AOF_TASK_DO_END) && amp_aof_run_end(w, t->id, NULL, err) < 0)
         return -1;
     if (amp_aof_edit(&w->c, t->id, to, set, n, AMP_SPAN(""), err) < 0)
         return -1;

@@ -107,6 +107,20 @@ static void time_write(struct amp_jw *w, const struct amp_view *v, const char *k
     amp_jw_member_text(w, key, time);
 }
 
+/* Only the three counts: other members may have any size. */
+static void tests_write(struct amp_jw *w, const struct amp_view *v)
+{
+    static const char *const counts[] = {"total", "passed", "failed"};
+    uint32_t tests = amp_tape_get(v->tape, content_of(v), AMP_SPAN("tests"));
+    amp_jw_member_open(w, "tests", '{');
+    for (unsigned i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        uint32_t tok = amp_object_get(v->tape, tests, counts[i], AMP_JSON_NUMBER);
+        amp_jw_member_raw(w, counts[i],
+                          tok == AMP_TOK_NONE ? AMP_SPAN("0") : amp_tok_source(v->tape, tok));
+    }
+    amp_jw_close(w, '}');
+}
+
 int amp_aof_result_write(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
@@ -119,7 +133,7 @@ int amp_aof_result_write(const struct amp_view *v, struct amp_buf *out, struct a
     raw_write(&w, v, "summaryRef", "\"\"");
     raw_write(&w, v, "handoffRef", "\"outputs/handoff.md\"");
     raw_write(&w, v, "deliverables", "[]");
-    raw_write(&w, v, "tests", "{}");
+    tests_write(&w, v);
     raw_write(&w, v, "blockers", "[]");
     raw_write(&w, v, "notes", "\"\"");
     amp_jw_close(&w, '}');
@@ -264,12 +278,46 @@ static const struct amp_rec_field run_fields[] = {
 };
 AMP_REC_TABLE(run_table, "run.json", struct run_record, run_fields);
 
-int amp_aof_run_write(const struct amp_aof_run *r, struct amp_buf *out, struct amp_error *err)
+static bool is_run_field(const struct amp_tape *t, uint32_t key)
+{
+    for (unsigned i = 0; i < run_table.n; i++)
+        if (amp_tok_is(t, key, amp_span_str(run_fields[i].key)))
+            return true;
+    return false;
+}
+
+/* The members of the former text that are not ours, such as sessionId. */
+static int others_copy(struct amp_span former, struct amp_buf *out, struct amp_error *err)
+{
+    AMP_TAPE struct amp_tape t = {0};
+    struct amp_json_fault fault;
+    amp_tape_init(&t, NULL);
+    if (amp_tape_scan(&t, former.p, former.n, &fault) < 0)
+        return amp_json_fail(err, AMP_DATAERR, "bad_record", "run.json", &fault);
+    if (t.tok[0].type != AMP_JSON_OBJECT)
+        return 0;
+    for (uint32_t key = 1; key < t.tok[0].next; key = t.tok[key + 1].next) {
+        struct amp_span name = amp_tok_source(&t, key), value = amp_tok_source(&t, key + 1);
+        if (!is_run_field(&t, key) &&
+            (amp_buf_str(out, ",", err) < 0 || amp_buf_add(out, name.p, name.n, err) < 0 ||
+             amp_buf_str(out, ":", err) < 0 || amp_buf_add(out, value.p, value.n, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+int amp_aof_run_write(const struct amp_aof_run *r, struct amp_span former, struct amp_buf *out,
+                      struct amp_error *err)
 {
     const struct run_record rec = {
         r->task,     r->agent,     amp_span_str(r->status), amp_span_str(r->reason), r->started_ms,
         r->ended_ms, r->expired_ms};
-    return amp_rec_write(&run_table, &rec, out, err) < 0 ? -1 : amp_buf_str(out, "\n", err);
+    if (amp_rec_write(&run_table, &rec, out, err) < 0)
+        return -1;
+    out->len--; /* its bracket */
+    return (former.n > 0 && others_copy(former, out, err) < 0) || amp_buf_str(out, "}\n", err) < 0
+               ? -1
+               : 0;
 }
 
 int amp_aof_run_read(struct amp_span text, struct amp_buf *mem, struct amp_aof_run *out,

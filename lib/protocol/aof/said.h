@@ -78,12 +78,13 @@ struct amp_aof_run {
     const char *status, *reason; /* running, completed, failed; why it expired, or NULL */
     int64_t started_ms, ended_ms, expired_ms;
 };
-int amp_aof_run_write(const struct amp_aof_run *r, struct amp_buf *out, struct amp_error *err);
+/* former: the text that this one replaces, of which other members are kept, or empty. */
+int amp_aof_run_write(const struct amp_aof_run *r, struct amp_span former, struct amp_buf *out,
+                      struct amp_error *err);
 struct amp_aof_beat {
     struct amp_span task, agent;
     int64_t at_ms, expires_ms, count;
 };
-
 int amp_aof_beat_write(const struct amp_aof_beat *b, struct amp_buf *out, struct amp_error *err);
 
 /* Read the text of run.json or run_heartbeat.json; texts are copied into mem. DATAERR
