@@ -225,6 +225,51 @@ static int set_attr(const char *path, const char *name, const char *value)
     return value ? setxattr(full, name, value, strlen(value), 0) : removexattr(full, name);
 }
 
+/* The user with the id 1 may do everything; as the kernel stores it. */
+static int set_acl(const char *path, const char *name)
+{
+    static const struct {
+        uint32_t version;
+        struct {
+            uint16_t tag, may;
+            uint32_t id;
+        } v[5];
+    } acl = {2, {{1, 6, ~0u}, {2, 7, 1}, {4, 4, ~0u}, {16, 7, ~0u}, {32, 4, ~0u}}};
+    char full[512];
+    snprintf(full, sizeof full, "%s/place/%s", dir, path);
+    return setxattr(full, name, &acl, sizeof acl, 0);
+}
+
+static void access_lists(void)
+{
+    static const char access[] = "system.posix_acl_access", inherit[] = "system.posix_acl_default";
+    static const char *const both[] = {"with", "without", "d", NULL};
+    AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0};
+    struct amp_error err = {0};
+    struct stat st;
+    sh("chmod -R 700 place; rm -rf place/* place/.[!.]*; cd place; mkdir d; echo w >with; echo o "
+       ">without; chmod 640 without");
+    if (set_acl("with", access) < 0 || set_acl("d", inherit) < 0) {
+        printf("# no access control lists here\n");
+        return;
+    }
+    take(&t, both, contents, &err);
+    /* What is made at the top has one from now on. */
+    set_acl(".", inherit);
+    sh("cd place; rm -r with without d; echo x >with; echo x >without; mkdir d; chmod 777 without");
+    TAP_OK(restore(&t, &err) == 0, "access control lists are restored: %s", err.what);
+    TAP_OK(fstatat(place, "with", &st, 0) == 0 && (st.st_mode & 07777) == 0674 &&
+               !has_attr("with", access, NULL) && !has_attr("d", inherit, NULL) &&
+               has_attr("d", access, NULL),
+           "where they were");
+    TAP_OK(fstatat(place, "without", &st, 0) == 0 && (st.st_mode & 07777) == 0640 &&
+               has_attr("without", access, NULL),
+           "and none is inherited from the directory above");
+    char top[512];
+    snprintf(top, sizeof top, "%s/place", dir);
+    removexattr(top, inherit);
+}
+
 static void attributes(void)
 {
     static const char *const both[] = {"f", "d", NULL};
@@ -283,13 +328,16 @@ static void attributes(void)
     TAP_OK(has_attr("d", "user.e", "e") && has_attr("d", "user.d", NULL), "leaves them");
 }
 
-/* A directory of 3,000 levels, which is deeper than a path and the limit of open files. */
+/* A directory of 3,000 levels, which is deeper than a path and the limit of open files. Some of
+ * them are not writable. */
 static void deep_make(const char *name)
 {
     int at = openat(place, name, O_RDONLY | O_DIRECTORY);
     for (int i = 0; i < 3000 && at >= 0; i++) {
-        mkdirat(at, "deep", i % 100 == 50 && geteuid() ? 0500 : 0700);
+        mkdirat(at, "deep", 0700);
         int below = openat(at, "deep", O_RDONLY | O_DIRECTORY);
+        if (i > 0 && i % 100 < 50)
+            fchmod(at, i % 2 ? 0500 : 0);
         close(at);
         at = below;
     }
@@ -449,6 +497,7 @@ int main(void)
     /* The place is made again by make_place. */
     failures();
     attributes();
+    access_lists();
     traps();
     races();
     kills();

@@ -49,6 +49,9 @@ int amp_restore_note(struct amp_restore *r, struct amp_error *err, const char *f
     va_start(ap, fmt);
     vsnprintf(text.data, (size_t)n + 1, fmt, ap);
     va_end(ap);
+    r->noted += (size_t)n + 1;
+    if (r->noted > JOURNAL_MOST) /* it could not be read again */
+        return amp_fail(err, AMP_NO, "tree_limit", "more than 1 GiB of changes");
     return amp_write_all(r->journal, (struct amp_span){text.data, (size_t)n + 1}, err);
 }
 

@@ -24,6 +24,7 @@ struct amp_restore {
     uint64_t next;  /* the number of the next file in a stage */
     uint64_t above; /* the inode of the directory whose time was noted last */
     unsigned syncs;
+    size_t noted; /* bytes of the journal */
 };
 
 /* Adds a step to the journal. */
