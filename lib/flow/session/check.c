@@ -477,7 +477,8 @@ int amp_checks_checkpoint(const struct amp_checks *x, const json_t *checkpoint, 
     size_t i;
     int rc = r.evidence ? 0 : amp_fail_memory(err);
 
-    amp_buf_init(&r.output, (size_t)1 << 20);
+    /* As many validations as a TASK of 200 KB has room for. */
+    amp_buf_init(&r.output, (size_t)32 << 20);
     *result = NULL;
     why[0] = '\0';
     json_array_foreach (json_object_get(checkpoint, "expected_artifacts"), i, artifact)
