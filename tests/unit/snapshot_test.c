@@ -268,9 +268,13 @@ static void stashes(bool include)
     if (sh(spoil_repo) || sh("cd ws; for n in 99 100 700; do mkdir -p $(printf \"l$n/%.0s\" $(seq "
                              "$n)); done"))
         return;
+    sh("cd ws; git init -q empty; echo hidden >empty/h; mkdir dir; echo gitdir: ../lib/.git "
+       ">dir/.git");
     TAP_INT(restore(&r, &err), 0, "the rollback");
     TAP_STR(err.what, "", "without an error");
     amp_snapshot_result_release(&r);
+    TAP_INT(sh("test ! -e ws/empty/.git -a ! -e ws/dir/.git -a ! -e ws/bare"), 0,
+            "new repositories are removed");
     TAP_INT(include ? sh("test ! -e ws/b.o && grep -qx o ws/a.o")
                     : sh("grep -qx made ws/b.o && grep -qx changed ws/a.o && rm ws/b.o && echo o "
                          ">ws/a.o && touch -d 2001-01-01 ws/a.o"),
@@ -326,7 +330,7 @@ static void kills(void)
                  &err) != 1)
             printf("# at %ld: %s: %s\n", n, err.code, err.what), bad++;
         listing(after, sizeof after, true);
-        bad += strcmp(after, before) != 0;
+        bad += strcmp(after, before) != 0 || sh("test -z \"$(find ws -name '.amp-*')\"") != 0;
         amp_snapshot_forget(&of, &err);
         sh("rm -rf ws; cp -a kept ws; rm -rf state/snapshots");
     }
@@ -416,6 +420,16 @@ static void differences(void)
                strcmp(err.code, "E_CONTEXT_OVERFLOW") == 0,
            "directories that are too deep for the library: %s", err.what);
     sh("rm -r ws/deep");
+    sh("git init -q -b x outside; mkdir ws/evil; echo e >ws/evil/e; echo \"gitdir: "
+       "$PWD/outside/.git\" >ws/evil/.git");
+    TAP_OK(take(SHOT("tracked", ",\"snapshot_strategy\":\"GIT_STASH\""), &err) == -1 &&
+               strcmp(err.code, "E_PERMISSION_DENIED") == 0,
+           "a file .git that names a repository outside: %s", err.what);
+    sh("rm ws/evil/.git; mkdir ws/evil/.git");
+    TAP_OK(take(SHOT("tracked", ",\"snapshot_strategy\":\"GIT_STASH\""), &err) == -1 &&
+               strcmp(err.code, "E_PERMISSION_DENIED") == 0,
+           "a directory .git that is no repository: %s", err.what);
+    sh("rm -r ws/evil");
     /* A repository in the workspace whose git directory leads elsewhere. */
     of.attempt = 32;
     sh("git init -q -b x ws/nested; cd ws/nested; echo n >n; git add n; git -c user.name=p -c "

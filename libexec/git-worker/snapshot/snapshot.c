@@ -103,6 +103,16 @@ static bool is_plain(int gitdir, const char *path)
     return fd >= 0 || errno == ENOENT;
 }
 
+/* Whether a git directory is below a directory, after all links. */
+static bool is_below(const char *gitdir, const char *dir, const char *part)
+{
+    char real[PATH_MAX], top[PATH_MAX];
+    if (!realpath(gitdir, real) || !realpath(dir, top))
+        return false;
+    size_t n = strlen(top), m = strlen(part);
+    return strncmp(real, top, n) == 0 && strncmp(real + n, part, m) == 0;
+}
+
 int place_check(struct request *r, const struct place *p, const char *branch)
 {
     static const char *const dirs[] = {"objects", "refs/heads", "refs/amp/kept", "logs/refs/heads"};
@@ -110,8 +120,11 @@ int place_check(struct request *r, const struct place *p, const char *branch)
     if (strcmp(p->path, ".") == 0)
         return 0;
     AMP_CLOSE int fd = open(git_repository_path(p->repo), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool plain =
-        fd >= 0 && strcmp(git_repository_path(p->repo), git_repository_commondir(p->repo)) == 0;
+    const char *gitdir = git_repository_path(p->repo);
+    bool plain = fd >= 0 && strcmp(gitdir, git_repository_commondir(p->repo)) == 0 &&
+                 (is_below(gitdir, r->in.worktree, "/") ||
+                  is_below(gitdir, git_repository_commondir(r->repo), "/modules/") ||
+                  is_below(gitdir, git_repository_commondir(r->repo), "/worktrees/"));
     for (size_t i = 0; plain && i < sizeof dirs / sizeof *dirs; i++)
         plain = is_plain(fd, dirs[i]);
     for (int logs = 0; plain && branch && *branch && logs < 2; logs++) {

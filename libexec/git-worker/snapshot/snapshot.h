@@ -38,8 +38,9 @@ struct places {
 int places_open(struct request *r, struct snapshot *s, struct places *p);
 void places_release(struct places *p);
 
-/* Refuses a repository whose git directory an agent could have made lead elsewhere: a link in it,
- * or a file commondir (unless the repository's own is that of the workspace). */
+/* Refuses a repository whose git directory an agent could have made lead elsewhere: by a link in
+ * it, a file commondir, or a file .git that names one that is neither in the workspace nor that of
+ * a submodule. Not the workspace's own. */
 int place_check(struct request *r, const struct place *p, const char *branch);
 int head_text(git_repository *repo, char *out, size_t size); /* a code of the library */
 int snapshot_tree(struct request *r, git_repository *repo, git_tree **out);

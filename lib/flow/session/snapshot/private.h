@@ -50,8 +50,11 @@ struct amp_shot {
     /* What is left out: paths, sorted. */
     char **ignored;
     size_t n_ignored, cap_ignored;
-    struct amp_buf *nested;  /* collects the repositories in the workspace; or NULL */
-    bool nested_lost;        /* not all of them */
+    struct amp_buf *nested; /* collects the repositories in the workspace; or NULL */
+    bool nested_lost;       /* not all of them */
+    /* Of a rollback: those that the snapshot has, each with a NUL. A new one is removed. NULL: any
+     * is left out. */
+    const struct amp_buf *repositories;
     enum amp_shot_kind kind; /* that is scanned */
     /* Directories above a snapshot_path that were missing: removed with an incomplete shot. */
     char **made;

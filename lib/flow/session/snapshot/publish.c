@@ -366,11 +366,22 @@ static int part_write(const struct amp_shot *s, const struct amp_shot_output *o,
     return rc;
 }
 
+/* The same for each attempt, so that the next one removes what a killed one left. */
+static void temporary_name(const struct amp_shot *s, const struct amp_shot_output *o, char *out,
+                           size_t size)
+{
+    char text[3 * PATH_MAX], sum[AMP_SHA256_MAX];
+    snprintf(text, sizeof text, "%s\n%s\n%s\n%s", s->of->state, s->of->session, s->of->task,
+             o->shown_at);
+    amp_sha256_hex(amp_span_str(text), sum);
+    snprintf(out, size, ".amp-snapshot-%s", sum);
+}
+
 static int output_publish(const struct amp_shot *s, const struct amp_shot_output *o,
                           const struct amp_tree *t, struct amp_error *err)
 {
     AMP_CLOSE int base = base_open(s, o, err), dir = -1, contents = -1;
-    char temporary[64], path[64], id[AMP_UUID_MAX];
+    char temporary[96], path[64];
     struct amp_error none;
     if (base < 0)
         return -1;
@@ -381,8 +392,9 @@ static int output_publish(const struct amp_shot *s, const struct amp_shot_output
     contents = openat(s->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (contents < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s/%s", s->dir, path);
-    amp_uuid4(id);
-    snprintf(temporary, sizeof temporary, ".amp-snapshot-%s", id);
+    temporary_name(s, o, temporary, sizeof temporary);
+    if (amp_restore_remove(dir, temporary, err) < 0)
+        return -1;
     int rc = o->kind == AMP_SHOT_COPY   ? copy_write(t, o->below, contents, dir, temporary, err)
              : o->kind == AMP_SHOT_DIFF ? part_write(s, o, t, contents, dir, temporary, err)
                                         : stash_write(s, o, dir, temporary, err);

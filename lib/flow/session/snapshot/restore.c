@@ -58,10 +58,13 @@ struct group {
     int dir, contents;
     char path[PATH_MAX], ref[600], keep[700];
     struct amp_git_snapshot args;
+    struct amp_buf repositories;
 };
 
 static void group_release(struct group *g)
 {
+    g->s->repositories = NULL;
+    amp_buf_release(&g->repositories);
     amp_tree_release(&g->want);
     if (g->dir >= 0)
         close(g->dir);
@@ -88,6 +91,11 @@ static int group_open(struct group *g, struct amp_error *err)
     g->contents = openat(g->dir, "contents", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (g->contents < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s/contents", g->path);
+    amp_buf_init(&g->repositories, TREE_MAX);
+    if (g->k == AMP_SHOT_STASH &&
+        amp_file_read(g->dir, "repositories", TREE_MAX, &g->repositories, err) < 0)
+        return -1;
+    s->repositories = g->k == AMP_SHOT_STASH ? &g->repositories : NULL;
     if (amp_file_read(g->dir, "tree", TREE_MAX, &text, err) < 0 ||
         amp_tree_read(amp_buf_span(&text), &g->want, err) < 0)
         return -1;
@@ -154,8 +162,8 @@ static int unreadable_find(const struct group *g, const struct amp_tree *now, st
     return 0;
 }
 
-/* New files named .gitignore would hide others from git. A tree in which they, and what git cannot
- * read, do not exist. */
+/* New files named .gitignore, and new repositories, would hide others from git. A tree in which
+ * they, and what git cannot read, do not exist. */
 static int rules_find(struct group *g, struct amp_tree *out, struct amp_error *err)
 {
     AMP_CLEANUP(amp_tree_release) struct amp_tree now = {0};
@@ -176,9 +184,11 @@ static int rules_find(struct group *g, struct amp_tree *out, struct amp_error *e
         return -1;
     for (size_t i = 0, n = out->n; i < now.n; i++) {
         const char *path = now.v[i].path, *slash = strrchr(path, '/');
+        const char *name = slash ? slash + 1 : path;
         const struct amp_tree gone = {.v = out->v, .n = n};
-        if (strcmp(slash ? slash + 1 : path, IGNORE) == 0 && !amp_tree_find(&g->want, path) &&
-            !above_find(&gone, path, true) && absent_add(g, path, out, err) < 0)
+        if ((strcmp(name, IGNORE) == 0 || strcmp(name, ".git") == 0) &&
+            !amp_tree_find(&g->want, path) && !above_find(&gone, path, true) &&
+            absent_add(g, path, out, err) < 0)
             return -1;
     }
     amp_tree_sort(out);

@@ -327,6 +327,17 @@ static void nested_note(struct amp_shot *s, const char *path, const char *name)
         s->nested_lost = true;
 }
 
+/* Whether this is the git directory of a repository that the snapshot has. */
+static bool is_known(const struct amp_shot *s, const char *path, const char *name)
+{
+    const struct amp_buf *list = s->repositories;
+    size_t n = name > path ? (size_t)(name - path - 1) : 0;
+    for (size_t at = 0; list && at < list->len; at += strlen(list->data + at) + 1)
+        if (strlen(list->data + at) == n && memcmp(list->data + at, path, n) == 0)
+            return true;
+    return !list;
+}
+
 bool amp_shot_skip(void *shot, const char *path, const struct stat *st)
 {
     struct amp_shot *s = shot;
@@ -339,7 +350,7 @@ bool amp_shot_skip(void *shot, const char *path, const struct stat *st)
         return false;
     if (is_git && (S_ISDIR(st->st_mode) || S_ISREG(st->st_mode)))
         nested_note(s, path, name);
-    if (is_git && S_ISDIR(st->st_mode))
+    if (is_git && S_ISDIR(st->st_mode) && is_known(s, path, name))
         return true;
     if (s->n_ignored && bsearch(&path, s->ignored, s->n_ignored, sizeof *s->ignored, text_compare))
         return true;

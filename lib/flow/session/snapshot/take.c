@@ -26,6 +26,8 @@ static int tree_fail(struct amp_error *err)
     } rows[] = {{"not_beneath", "E_PERMISSION_DENIED", AMP_NOPERM},
                 {"special_file", "E_PERMISSION_DENIED", AMP_NOPERM},
                 {"unreadable", "E_PERMISSION_DENIED", AMP_NOPERM},
+                {"not_a_file", "E_PERMISSION_DENIED", AMP_NOPERM},
+                {"repo_not_git", "E_PERMISSION_DENIED", AMP_NOPERM},
                 {"tree_limit", "E_CONTEXT_OVERFLOW", AMP_NO}};
     const struct amp_error why = *err;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -163,7 +165,9 @@ static int group_save(struct amp_shot *s, enum amp_shot_kind k, struct amp_error
         return 0;
     amp_shot_args(s, k, ".new", path, ref, &args);
     return amp_git_snapshot_save(s->git, &args, k == AMP_SHOT_STASH, s->oid[k],
-                                 k == AMP_SHOT_STASH ? s->git_digest : NULL, err);
+                                 k == AMP_SHOT_STASH ? s->git_digest : NULL, err) < 0
+               ? tree_fail(err)
+               : 0;
 }
 
 /* The directories above, and an empty one for the snapshot. */
