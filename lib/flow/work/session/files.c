@@ -66,12 +66,17 @@ int amp_tasking_restore(struct amp_tasking *t, const char *trigger, struct amp_e
     if (!t->has_snapshot)
         return 0;
     int rc = amp_snapshot_restore(&of, &r, &why);
+    if (rc > 0)
+        rc = amp_fail(&why, AMP_NO, "E_ROLLBACK_FAILED",
+                      "the rollback failed: its snapshot is gone");
     if (rc < 0 && why.status != AMP_NO) {
         *err = why;
         return -1;
     }
-    if (trigger && (amp_snapshot_event(&of, &r, trigger, amp_now_ms(), &line, err) < 0 ||
-                    amp_tasking_emit(t, amp_buf_span(&line), err) < 0))
+    /* Without files nothing was found out about them. */
+    if (trigger && r.n > 0 &&
+        (amp_snapshot_event(&of, &r, trigger, amp_now_ms(), &line, err) < 0 ||
+         amp_tasking_emit(t, amp_buf_span(&line), err) < 0))
         return -1;
     if (rc < 0) {
         t->w->opt->note("%s: E_ROLLBACK_FAILED: %s", t->of.task, why.what);
