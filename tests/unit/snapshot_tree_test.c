@@ -1,6 +1,12 @@
 /* Recorded trees: what they contain, and that a restored one is the same, wherever a restore was
  * killed, and whatever else is done to the files. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 
 #include <amp/base/file.h>
@@ -437,11 +443,52 @@ static void races(void)
     TAP_OK(restore(&t, &err) == 0, "the next one succeeds: %s", err.what);
 }
 
+/* As on a file system that can neither exchange two files, nor refuse to replace one. */
+static int plain_renames(void)
+{
+    static struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {.len = sizeof code / sizeof *code, .filter = code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+static bool killed_plain;
 static const struct amp_tree *killed_tree;
 static int killed_restore(void)
 {
     struct amp_error err;
+    if (killed_plain && plain_renames())
+        return -1;
     return restore(killed_tree, &err);
+}
+
+/* The same without special renames, all of it and undone. */
+static void plain_restore(const struct amp_tree *t)
+{
+    static char spoiled[16384], after[16384];
+    AMP_CLEANUP(amp_tree_release) struct amp_tree again = {0};
+    struct amp_error err = {0};
+    char want[AMP_TREE_DIGEST_MAX], now[AMP_TREE_DIGEST_MAX];
+    sh("rm -rf place/..?* place/.[!.]* place/*; cp -a spoiled/. place");
+    listing_of(spoiled, sizeof spoiled, true);
+    killed_plain = true;
+    t->v[t->n - 1].type = AMP_TREE_SPECIAL; /* which nothing becomes */
+    TAP_OK(!killed_at(killed_restore, 100000), "without special renames, one that fails");
+    t->v[t->n - 1].type = AMP_TREE_FILE;
+    listing_of(after, sizeof after, true);
+    TAP_STR(after, spoiled, "changes nothing");
+    killed_at(killed_restore, 100000);
+    amp_tree_digest(t, want);
+    take(&again, paths, -1, &err);
+    amp_tree_digest(&again, now);
+    TAP_STR(now, want, "one that succeeds gives the same files");
 }
 
 static void kills(void)
@@ -458,7 +505,9 @@ static void kills(void)
     sh(spoil_place);
     sh("rm place/part/q"); /* so that its directory goes, too */
     sh("rm -rf spoiled; cp -a place spoiled");
+    plain_restore(&t);
     for (long n = 3;; n += step) {
+        killed_plain = rounds % 3 == 2;
         sh("rm -rf place/..?* place/.[!.]* place/*; cp -a spoiled/. place");
         if (!killed_at(killed_restore, n))
             break;

@@ -385,7 +385,7 @@ static int path_displace(struct work *w, const char *path)
     snprintf(file, sizeof file, "%llu", n);
     if (amp_restore_note(w->r, w->err, "O %d %llu %s", stage, n, path) < 0)
         return -1;
-    if (renameat2(dir, name, w->r->stage[stage].fd, file, RENAME_NOREPLACE) < 0)
+    if (amp_restore_move(dir, name, w->r->stage[stage].fd, file) < 0)
         return errno == ENOENT ? 0 : rename_fail(path, w->err);
     return amp_restore_dir_sync(w->r, dir) < 0
                ? amp_fail_errno(w->err, AMP_IOERR, "%s: cannot sync", path)
@@ -407,15 +407,22 @@ static int path_install(struct work *w, size_t i, const struct amp_tree_entry *c
     snprintf(file, sizeof file, "%llu", n);
     if (fstatat(stage, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return rename_fail(e->path, w->err);
+    bool swaps = c != NULL;
     int rc = c ? amp_restore_note(w->r, w->err, "X %u %llu %llu %s", w->stage[i], n,
                                   (unsigned long long)st.st_ino, e->path)
                : amp_restore_note(w->r, w->err, "I %u %llu %s", w->stage[i], n, e->path);
     if (rc < 0)
         return -1;
-    return renameat2(stage, file, dir, name, c ? RENAME_EXCHANGE : RENAME_NOREPLACE) < 0 ||
-                   amp_restore_dir_sync(w->r, dir) < 0
-               ? rename_fail(e->path, w->err)
-               : 0;
+    if (swaps && (rc = renameat2(stage, file, dir, name, RENAME_EXCHANGE)) < 0 && errno == EINVAL) {
+        /* A file system without this: in two steps. */
+        swaps = false;
+        if (path_displace(w, e->path) < 0 ||
+            amp_restore_note(w->r, w->err, "I %u %llu %s", w->stage[i], n, e->path) < 0)
+            return -1;
+    }
+    if (!swaps)
+        rc = amp_restore_move(stage, file, dir, name);
+    return rc < 0 || amp_restore_dir_sync(w->r, dir) < 0 ? rename_fail(e->path, w->err) : 0;
 }
 
 static int meta_fail(struct work *w, const struct amp_tree_entry *e, const char *what)

@@ -37,6 +37,17 @@ int amp_restore_all_sync(struct amp_restore *r)
     return syncfs(r->s.root);
 }
 
+int amp_restore_move(int from, const char *name, int to, const char *as)
+{
+    struct stat st;
+    int rc = renameat2(from, name, to, as, RENAME_NOREPLACE);
+    if (rc == 0 || errno != EINVAL)
+        return rc;
+    if (fstatat(to, as, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        errno = EEXIST;
+    return errno == ENOENT ? renameat(from, name, to, as) : -1;
+}
+
 int amp_restore_mode(int dir, const char *name, unsigned mode)
 {
     struct stat st;

@@ -35,7 +35,7 @@ static int node_raise(struct removal *x, int dir, const char *name)
         return remove_fail(x, name);
     do {
         snprintf(to, sizeof to, ".amp-deep-%llu", x->raised++);
-        rc = renameat2(dir, name, x->top, to, RENAME_NOREPLACE);
+        rc = amp_restore_move(dir, name, x->top, to);
     } while (rc < 0 && errno == EEXIST);
     return rc < 0 ? remove_fail(x, name) : 0;
 }

@@ -163,8 +163,8 @@ static int move_undo(struct amp_restore *r, const struct step *s, struct amp_err
     if (!name)
         return undo_fail(s, err);
     int rc = s->kind == 'X'   ? renameat2(stage, file, dir, name, RENAME_EXCHANGE)
-             : s->kind == 'I' ? renameat2(dir, name, stage, file, RENAME_NOREPLACE)
-                              : renameat2(stage, file, dir, name, RENAME_NOREPLACE);
+             : s->kind == 'I' ? amp_restore_move(dir, name, stage, file)
+                              : amp_restore_move(stage, file, dir, name);
     return rc ? undo_fail(s, err) : 0;
 }
 

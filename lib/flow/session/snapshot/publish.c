@@ -339,7 +339,15 @@ static int output_place(const struct amp_shot *s, const struct amp_shot_output *
     if (there < 0 || there_digest(dir, from, now, err) < 0 ||
         note_write(s, o, now, there ? was : "", err) < 0)
         return -1;
-    if (renameat2(dir, from, dir, name, there ? RENAME_EXCHANGE : RENAME_NOREPLACE) < 0)
+    int rc = there ? renameat2(dir, from, dir, name, RENAME_EXCHANGE)
+                   : amp_restore_move(dir, from, dir, name);
+    if (rc < 0 && there && errno == EINVAL) { /* a file system without this */
+        if (amp_restore_remove(dir, name, err) < 0)
+            return -1;
+        rc = amp_restore_move(dir, from, dir, name);
+        there = false;
+    }
+    if (rc < 0)
         return path_fail(o, err);
     if (!there)
         return 0;
