@@ -23,6 +23,11 @@ setup() {
     task good '.session.workflow_pattern = "CHAIN"'; } >in
 }
 
+fail() {
+  echo "$*" >&2
+  return 1
+}
+
 # begin: a new state and workspace.
 begin() {
   rm -rf "$STATE" ws
@@ -81,4 +86,48 @@ one_each() {
 original" ]
   [ "$(cat ws/kept.txt)" = half ]
   ! grep -q ROLLBACK_INITIATED out.ndjson
+}
+
+# killed COMMAND: kills the command at some of its steps, each time in a new copy of submitted.state; `check` follows after the
+# command was given again.
+killed() {
+  local n at steps rounds=${SESSION_ROUNDS:-8} seed=${SESSION_SEED:-$RANDOM}
+  cp -a submitted.state "$STATE"
+  AMP_FAULT_COUNT=$PWD/steps AMP_FAULT_ROOT=$STATE AMP_FAULT=step:0:KILL LD_PRELOAD=$SHIM "$@" || true
+  steps=$(cat steps)
+  [ "$steps" -gt 10 ]
+  echo "# $1: $steps steps, seed $seed" >&3
+  RANDOM=$seed
+  for ((n = 0; n < rounds && n < steps; n++)); do
+    at=$((rounds >= steps ? n + 1 : (RANDOM << 15 | RANDOM) % steps + 1))
+    rm -rf "$STATE"
+    cp -a submitted.state "$STATE"
+    AMP_FAULT_ROOT=$STATE AMP_FAULT=step:$at:KILL LD_PRELOAD=$SHIM "$@" 2>/dev/null || true
+    "$@" || fail "$1, killed at step $at of $steps: $(cat err.txt)"
+    check || fail "$1, killed at step $at of $steps: $(cat err.txt out.ndjson)"
+  done
+  rm -rf "$STATE"
+}
+
+@test "a cancel or a change of priority that is killed at any step is completed by the next one" {
+  # The TASK is one of those that abort their session: what waits for it is skipped.
+  { task good '.execution_policy.on_failure = "ABORT_SESSION"'; task good; } >in
+  rm -rf "$STATE"
+  task-dispatch submit -s "$STATE" -c amp.json <in >submitted
+  mv "$STATE" submitted.state
+  cancel() { task-dispatch cancel -s "$STATE" -c amp.json S-1/T-5/1 2>err.txt; }
+  check() {
+    task-dispatch work -s "$STATE" -c amp.json --type Emma=1 --drain -x true >out.ndjson 2>err.txt
+    [ "$(jq -r 'select(.message_type == "RESPONSE") | "\(.task_id) \(.task_status.state)"' out.ndjson | sort | paste -sd,)" = "T-5 ABORTED,T-6 SKIPPED" ] &&
+      [ "$(amp-ack status -s "$STATE" --all --json | jq -r .state | sort -u)" = FAILED ] &&
+      [ "$(task-dispatch session list -s "$STATE" --json | jq -r .aborted_by)" = T-5 ]
+  }
+  killed cancel
+  escalate() { task-dispatch session escalate -s "$STATE" -c amp.json S-1 T-5 CRITICAL >out.ndjson 2>err.txt; }
+  check() {
+    task-dispatch session report -s "$STATE" -c amp.json --interim S-1 >out.ndjson 2>err.txt
+    jq -e '.tasks[0].priority == "CRITICAL" and ([.events[] | .new_priority] == ["CRITICAL"])' out.ndjson >/dev/null &&
+      [ "$(task-dispatch queue -s "$STATE" --json | jq -r 'select(.task == "T-5").priority')" = -15 ]
+  }
+  killed escalate
 }
