@@ -70,6 +70,8 @@ setup() {
   cat "$D"/runs/*/*.json "$D/events.ndjson" | amp-validate -p aof >valid
   [ "$(wc -l <valid)" -eq "$(cat "$D"/runs/*/*.json "$D/events.ndjson" | wc -l)" ]
   grep -qx '{"taskId":"'$T-001'","agentId":"ann","completedAt":"2026-02-09T21:00:00.000Z","outcome":"done","summaryRef":"outputs/summary.md","handoffRef":"outputs/handoff.md","deliverables":\["src/foo.ts"\],"tests":{"total":2,"passed":2,"failed":0},"blockers":\[\],"notes":"n"}' "$D/runs/$T-001/run_result.json"
+  # All that is stored is files of these kinds.
+  run -1 bash -c "cd '$D' && find . -type f | grep -vE '^./(tasks/[a-z-]+/$T-00[0-9](.md|/outputs/summary.md)|runs/$T-00[0-9]/run(_result)?.json|events.ndjson|.amp/(lock|next))\$'"
   # Again: every task has its status, so nothing changes.
   find "$D/tasks" "$D/runs" -type f -exec cat {} + | sha256sum >before
   run -0 aof <in
@@ -101,6 +103,10 @@ setup() {
   [ "$(at $T-001) $(at $T-002) $(at $T-003)" = "in-progress review in-progress" ]
   grep -q 'Progress: 50% complete$' "$D/tasks/in-progress/$T-001.md"
   [ ! -e "$D/runs/$T-001" ]
+  # Files that are named and missing are warnings; the transition comes all the same.
+  task in-progress $T-004 "lease: {agent: ann}"
+  report $T-004 ann done | sed 's/"outputs\/summary.md"/&,"handoffRef":"outputs\/notes.md"/' | aof >out
+  [ "$(grep -o '"reason":"missing_[a-z]*"' out | tr -d '\n') $(at $T-004)" = '"reason":"missing_summary""reason":"missing_handoff" done' ]
 }
 
 @test "status.update: blockers, notes or progress are the reason; without a transition they are a line of the work log" {
@@ -354,6 +360,7 @@ SH
   [ "$(tail -n 1 "$D/tasks/ready/$day-001.md")" = text ]
   run -0 new --parent "$day-001" --backlog
   [ "$(at "$day-002")" = backlog ]
+  grep -qx "parentId: $day-001" "$D/tasks/backlog/$day-002.md"
   run -1 new --parent "$day-002"
   [[ $output == *"children have no children"* ]]
   run -1 new --parent "$day-009"
@@ -444,6 +451,9 @@ SH
   grep -q '"type":"delegation.requested"' out
   [ "$(at $child)" = blocked ]
   grep -q '"reason":"Awaiting API key"' out
+  # The content is JSON.
+  echo '{"content":"{\"protocol\":\"aof\",\"version\":1,\"type\":\"status.update\",\"taskId\":\"'$child'\",\"fromAgent\":\"a\",\"toAgent\":\"aof\",'"${at//\"/\\\"}"',\"payload\":{\"taskId\":\"'$child'\",\"agentId\":\"a\",\"status\":\"ready\"}}"}' | aof >out
+  [ "$(at $child)" = ready ]
   # The report is also a run_result.json.
   echo '{"taskId":"TASK-2026-02-09-057","agentId":"swe-backend","completedAt":"2026-02-09T21:10:00.000Z","outcome":"partial","summaryRef":"outputs/summary.md","handoffRef":"outputs/handoff.md","deliverables":["src/foo.ts"],"tests":{"total":120,"passed":120,"failed":0},"blockers":["Awaiting API key"],"notes":"Implemented core logic; needs QA review."}' \
     >"$D/runs/$parent/run_result.json"

@@ -64,6 +64,12 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   run -0 aof_poll --exec ./agent
   [ "$(at $T-001)" = review ]
   [[ $output == *stale_heartbeat_reclaim*lease.expired*dispatch.matched* ]]
+  # At the end of a command a result that it did not report counts as well.
+  task ready $T-002 "routing: {agent: ann}"
+  result $T-002 blocked
+  cp "$D/runs/$T-002/run_result.json" written
+  run -0 aof_poll --unconfined --exec cp "$PWD/written" "$D/runs/$T-002/run_result.json"
+  [ "$(at $T-002)" = blocked ]
 }
 
 @test "heartbeats are written and leases renewed while a command works; TERM gives its task back" {
@@ -74,6 +80,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   wait_until 20 grep -q '"beatCount":[2-9]' "$D/runs/$T-001/run_heartbeat.json"
   wait_until 20 grep -q lease.renewed "$D/events.ndjson"
   grep -qE '^  renewCount: [1-9]' "$D/tasks/in-progress/$T-001.md"
+  grep -q '"status":"running"' "$D/runs/$T-001/run.json"
   kill -TERM $!
   ends 130 wait $!
   [ "$(at $T-001)" = ready ]
