@@ -273,7 +273,9 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
   need_tool hitl-prompt
   { task good '.guard_rails.extensions.x_human_review_required = true'
     task good
-    task good '.task.extensions.x_human_review_required = true'; } >in
+    task 'echo new >kept.txt' '.task.extensions.x_human_review_required = true
+      | .task.expected_outputs = [{type: "FILE", path: "kept.txt", description: "k", rollback_snapshot: {enabled: true}}]'; } >in
+  echo old >ws/kept.txt
   mkfifo more
   task-dispatch run --state "$STATE" --config amp.json --protocol aop <>more >out.ndjson 2>err.txt 3>&- &
   local pid=$!
@@ -297,6 +299,10 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
   kill $pid
   ends 130 wait $pid
   ended T-3 ABORTED ABORTED
+  # Other TASKs may have changed its files since.
+  [ "$(cat ws/kept.txt)" = new ]
+  task-dispatch session rollback --state "$STATE" --config amp.json S-1 T-3 >event
+  [ "$(cat ws/kept.txt)" = old ]
   # What failed is not reviewed.
   task failed '.task.task_id = "T-9" | .guard_rails.extensions.x_human_review_required = true' | session_run
   ended T-9 FAILED FAILURE E_FILE_NOT_FOUND

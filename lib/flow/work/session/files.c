@@ -12,21 +12,27 @@
 #include "flow/work/session/private.h"
 #include "protocol/compose/json.h"
 
-/* The directory of the audit trail, which others write while the command works. */
-static const char *trail_find(const struct amp_tasking *t, char out[PATH_MAX])
+/* ---- the audit trail ---- */
+
+const char *amp_tasking_trail(const struct amp_tasking *t, char base[PATH_MAX])
 {
     const char *storage =
         amp_json_str(json_object_get(t->opt->config, "audit_trail"), "storage_path");
     const char *dir = *t->home ? t->home : t->place;
     struct amp_repository repo = {0};
-    struct amp_error why;
-    if (!*storage)
-        storage = AMP_TRAIL_DEFAULT;
-    if (*storage != '/' && amp_repository_find(dir, &repo, &why) < 0)
-        repo.found = false;
+    struct amp_error no;
+    bool found = amp_repository_find(dir, &repo, &no) == 0 && repo.found && *repo.top;
+    snprintf(base, PATH_MAX, "%s", found ? repo.top : dir);
+    return *storage ? storage : AMP_TRAIL_DEFAULT;
+}
+
+/* Its directory, which others write while the command works. */
+static const char *trail_find(const struct amp_tasking *t, char out[PATH_MAX])
+{
+    char base[PATH_MAX];
+    const char *storage = amp_tasking_trail(t, base);
     int n = *storage == '/' ? snprintf(out, PATH_MAX, "%s", storage)
-                            : snprintf(out, PATH_MAX, "%s/%s",
-                                       repo.found && *repo.top ? repo.top : dir, storage);
+                            : snprintf(out, PATH_MAX, "%s/%s", base, storage);
     return n >= 0 && n < PATH_MAX ? out : NULL;
 }
 

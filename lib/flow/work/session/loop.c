@@ -7,7 +7,6 @@
 #include <amp/base/id.h>
 
 #include "agent/work.h"
-#include "base/file/repository.h"
 #include "flow/session/account/escalate.h"
 #include "flow/session/account/jobs.h"
 #include "flow/session/account/trail.h"
@@ -123,17 +122,12 @@ static bool is_failed(const json_t *response)
 static void trail_write(struct amp_tasking *t)
 {
     const struct amp_session_voice v = amp_tasking_voice(t);
-    const char *dir = *t->home ? t->home : t->place;
-    const char *storage =
-        amp_json_str(json_object_get(t->opt->config, "audit_trail"), "storage_path");
-    struct amp_repository repo = {0};
+    char base[PATH_MAX];
     struct amp_error why;
     int rc = 0;
-    if (t->has_begun && *dir) {
-        if (amp_repository_find(dir, &repo, &why) < 0)
-            repo.found = false;
-        rc = amp_trail_place(&v, t->v->correlation, repo.found && *repo.top ? repo.top : dir,
-                             *storage ? storage : AMP_TRAIL_DEFAULT, &why);
+    if (t->has_begun && *t->place) {
+        const char *storage = amp_tasking_trail(t, base);
+        rc = amp_trail_place(&v, t->v->correlation, base, storage, &why);
     }
     if (rc < 0 || amp_trail_write(t->w->store, t->v->correlation, t->w->opt->note, &why) < 0)
         t->w->opt->note("%s: the audit trail is not written yet: %s", t->session, why.what);

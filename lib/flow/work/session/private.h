@@ -165,6 +165,10 @@ void amp_tasking_end(struct amp_tasking *t, const char *state, const char *code,
 
 /* ---- files.c ---- */
 
+/* audit_trail.storage_path, by default the contract's; base: the directory that it is relative to.
+ */
+const char *amp_tasking_trail(const struct amp_tasking *t, char base[PATH_MAX]);
+
 /* Before the first run: takes the snapshots of the TASK; measures its place, as it was before the
  * first run in any process. The errors of flow/session/snapshot.h and artifact.h. */
 int amp_tasking_snapshot(struct amp_tasking *t, struct amp_error *err);
