@@ -41,7 +41,11 @@ forgets)
   answered s >/dev/null
   [ "$AMP_ATTEMPT" = 3 ] || exit 75
   ;;
-good) mark good ;;
+good)
+  mark good
+  # What it printed cannot be another file.
+  cd "${AMP_RESULT%/*}" && rm stdout && ln -s /etc/passwd stdout
+  ;;
 esac
 exit 0
 EOS
@@ -100,11 +104,12 @@ tries() { [ "$(wc -l <"tries-$1")" -eq "$2" ]; }
   done
 }
 
-@test "an answer that is no JSON, a link or a FIFO has failed with bad_answer" {
+@test "an answer that is no JSON, a link or a FIFO has failed with bad_answer; a link is no output" {
   for t in garbage link fifo; do
     ended "$t" FAILED bad_answer
   done
-  grep -F root: "$STATE"/log/*.ndjson && return 1
+  ended good DONE
+  grep -F root: "$STATE"/log/*.ndjson out.ndjson && return 1
   true
 }
 
