@@ -174,8 +174,9 @@ static int session_look(struct listing *l, const char *name, struct amp_error *e
         return amp_session_write(l->store, &s, true, &l->line, err) < 0
                    ? -1
                    : amp_out(amp_buf_span(&l->line), err);
-    return amp_session_each_task(l->store, s.x.id, task_row, l, err) < 0 ? -1
-                                                                         : session_tell(l, &s, err);
+    return amp_session_each_arrived(l->store, s.x.id, task_row, l, err) < 0
+               ? -1
+               : session_tell(l, &s, err);
 }
 
 int session_show(int argc, char **argv)

@@ -189,6 +189,17 @@ static int report_read(struct report *r, struct amp_span session, struct amp_err
     return 0;
 }
 
+int amp_session_each_arrived(struct amp_store *s, struct amp_span session, amp_session_task_fn fn,
+                             void *ctx, struct amp_error *err)
+{
+    SESSION_REPORT r = {.store = s};
+    int rc = report_read(&r, session, err);
+
+    for (size_t i = 0; rc == 0 && i < r.n; i++)
+        rc = fn(ctx, &r.rows[i].t, err);
+    return rc < 0 ? -1 : 0;
+}
+
 /* ---- writing ---- */
 
 static void usage_write(struct amp_jw *w, const struct amp_session_usage *u)

@@ -22,6 +22,10 @@ int64_t amp_session_open_tasks(const struct amp_session_summary *s);
 int amp_session_summarise(struct amp_store *s, struct amp_span session, struct amp_buf *mem,
                           struct amp_session_summary *out, struct amp_error *err);
 
+/* The TASKs of a session, in the order of their arrival. NO unknown_ref. */
+int amp_session_each_arrived(struct amp_store *s, struct amp_span session, amp_session_task_fn fn,
+                             void *ctx, struct amp_error *err);
+
 /* Appends the EVENT SESSION_FINAL_REPORT, one line with LF. A session with TASKs that have not
  * ended is refused (NO session_open), unless `interim`; then extensions.x_interim is true, and
  * x_open_tasks has their ids. NO unknown_ref. */
