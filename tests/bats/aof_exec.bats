@@ -70,6 +70,10 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   cp "$D/runs/$T-002/run_result.json" written
   run -0 aof_poll --unconfined --exec cp "$PWD/written" "$D/runs/$T-002/run_result.json"
   [ "$(at $T-002)" = blocked ]
+  # A command that never stops writing has its time limit all the same.
+  task ready $T-003 "routing: {agent: ann}"
+  run -0 timeout -s KILL 30 task-dispatch aof poll --data-dir "$D" --unconfined --timeout 300ms --grace 100ms --exec yes
+  grep -q '"type":"action.completed".*"taskId":"'$T-003'".*"result":"timeout"' "$D/events.ndjson"
 }
 
 @test "heartbeats are written and leases renewed while a command works; TERM gives its task back" {

@@ -13,7 +13,12 @@
 #include "base/process/runner.h"
 #include "flow/aof/private.h"
 
-enum { SLOTS_MOST = 64, LINE_MOST = 12 << 20 };
+enum {
+    SLOTS_MOST = 64,
+    LINE_MOST = 12 << 20,
+    TURN_MS = 20,    /* of a command's output, until others have their turn */
+    FILLS_MOST = 64, /* reads of a turn */
+};
 
 /* A command at work. */
 struct slot {
@@ -24,6 +29,7 @@ struct slot {
     struct amp_aof_given given;
     int64_t beat_at, beats; /* monotonic; how many */
     bool expired;           /* it is stopped because its lease is over */
+    bool more;              /* of its output, some may be left */
 };
 
 struct execution {
@@ -34,11 +40,11 @@ struct execution {
     bool triggered; /* a message was handled: a poll follows */
 };
 
-/* Routes the complete lines that were read. */
-static int lines_route(struct execution *e, struct slot *s, struct amp_error *err)
+/* Routes the complete lines that were read, until a time. 1: some may be left. */
+static int lines_route(struct execution *e, struct slot *s, int64_t until, struct amp_error *err)
 {
     struct amp_line line;
-    for (;;) {
+    while (amp_mono_ms() < until) {
         enum amp_line_result got = amp_lines_next(&s->lines, &line);
         int rc = 0;
         if (got == AMP_LINE)
@@ -51,23 +57,25 @@ static int lines_route(struct execution *e, struct slot *s, struct amp_error *er
             return -1;
         e->triggered = e->triggered || rc > 0;
     }
+    return 1;
 }
 
-/* Reads what is there. */
-static int output_read(struct execution *e, struct slot *s, struct amp_error *err)
+/* Reads what is there. A command that never stops writing has its turn, as the others have: until a
+ * time, and of a command that has ended at most what a pipe may have. 1: some may be left. */
+static int output_read(struct execution *e, struct slot *s, int64_t until, struct amp_error *err)
 {
-    while (s->out >= 0) {
+    int rc = lines_route(e, s, until, err);
+    for (unsigned i = 0; i < FILLS_MOST && rc == 0 && s->out >= 0; i++) {
         enum amp_read got = amp_lines_fill(&s->lines, s->out, err);
         if (got == AMP_READ_FAILED)
             return -1;
         if (got == AMP_READ_END)
             amp_auto_close(&s->out), s->out = -1;
-        if (lines_route(e, s, err) < 0)
-            return -1;
+        rc = lines_route(e, s, until, err);
         if (got == AMP_READ_WOULD_BLOCK)
-            return 0;
+            return rc;
     }
-    return 0;
+    return rc < 0 ? -1 : rc > 0 || s->out >= 0;
 }
 
 static void slot_free(struct execution *e, struct slot *s)
@@ -104,7 +112,7 @@ static int slot_end(struct execution *e, struct slot *s, const struct amp_child_
                          : stopped          ? "stopped"
                                             : "agent_failed";
     bool failed = verdict != AMP_RUN_DONE || s->run.stopped;
-    int rc = output_read(e, s, err);
+    int rc = output_read(e, s, INT64_MAX, err) < 0 ? -1 : 0;
     if (rc == 0)
         rc = action_log(e, s, "action.completed", failed ? reason : "ended", err);
     if (rc == 0)
@@ -126,6 +134,7 @@ static int slot_start(struct execution *e, struct slot *s, struct amp_error *err
     s->beat_at = amp_mono_ms() + amp_aof_beat_every(&x->lease);
     amp_lines_init(&s->lines, LINE_MOST);
     s->used = true;
+    s->more = false;
     e->running++;
     if ((x->post ? x->post(x->ctx, &s->given, &why)
                  : x->start(x->ctx, number, &s->given, &s->run, &s->out, &why)) < 0) {
@@ -166,9 +175,11 @@ static int slots_fill(struct execution *e, struct amp_error *err)
 static int slot_step(struct execution *e, struct slot *s, struct amp_error *err)
 {
     struct amp_child_end end;
-    if (output_read(e, s, err) < 0)
+    int rc = output_read(e, s, amp_mono_ms() + TURN_MS, err);
+    if (rc < 0)
         return -1;
-    int rc = amp_runner_look(&s->run, &end, err);
+    s->more = rc > 0;
+    rc = amp_runner_look(&s->run, &end, err);
     if (rc != 0)
         return rc < 0 ? -1 : slot_end(e, s, &end, err);
     if (s->expired || amp_mono_ms() < s->beat_at)
@@ -193,6 +204,8 @@ static int events_wait(struct execution *e, int64_t poll_at, struct amp_error *e
         struct slot *s = &e->slots[i];
         if (!s->used)
             continue;
+        if (s->more)
+            amp_loop_within(&turn, 0);
         amp_loop_add(&turn, s->out, POLLIN);
         amp_loop_add(&turn, s->run.child.pidfd, POLLIN);
         amp_loop_within(&turn, amp_runner_wait(&s->run));
