@@ -137,6 +137,12 @@ refused() {
   task T2 >in
   ends 0 run_tasks '' -c amp.json <in >out
   refused E_MODEL_UNAVAILABLE
+  # An option that the TASK would give to the command.
+  echo '{"providers":{"CODEX":{"command":["./works","{model}"]}}}' >amp.json
+  task T4 '.target.model = "--unsafe"' >in
+  ends 0 run_tasks '' -c amp.json <in >out
+  refused E_MODEL_UNAVAILABLE
+  grep -q 'read \\"--unsafe\\" as an option' out
   task T3 >in
   ends 0 run_tasks ./away <in >out
   refused E_MODEL_UNAVAILABLE

@@ -63,6 +63,11 @@ static int argv_make(const json_t *command, const char *model, const char *profi
         if (!arg || json_array_append_new(out->mem, arg) < 0)
             return amp_fail_memory(err);
         argv[i] = json_string_value(arg);
+        /* The author of the TASK gives no options. */
+        if (*argv[i] == '-' && *text != '-')
+            return amp_fail(err, AMP_NO, "E_MODEL_UNAVAILABLE",
+                            "the command of the provider would read \"%.100s\" as an option",
+                            argv[i]);
     }
     return 0;
 }
