@@ -90,7 +90,9 @@ static const char make_place[] =
     "touch -h -d 2001-02-03T04:05:06.123456789 src/l "
     "src/a\n"
     "for f in 1 2 3 4; do echo h$f >src/h$f; ln src/h$f \" dir/h$f\"; done; ln src/h2 src/sub/h2\n"
-    "echo same >src/s1; cp -p src/s1 src/s2\n"
+    "echo same >src/s1; cp -p src/s1 src/s2; n=$(printf 'n\\nl \\377-%250d' 0 | cut -b1-255); echo "
+    "n "
+    ">\"src/$n\"; ln -s \"$n\" src/-; ln -s - src/dash\n"
     "touch -d 2002-01-01 src/sub src empty .; mkdir src/d; echo in >src/d/in; chmod 500 src/d";
 /* What an agent may leave. */
 static const char spoil_place[] =
@@ -101,7 +103,8 @@ static const char spoil_place[] =
     "b%c'\n"
     /* A name that is a file of its own, one of three, contents that change under both names, a name
      * more; two files that become one. */
-    "cp -p src/h1 h; mv h src/h1; rm src/h2; echo new >src/h3; ln src/h4 src/h5; ln -f src/s1 "
+    "rm src/n* src/-*; cp -p src/h1 h; mv h src/h1; rm src/h2; echo new >src/h3; ln src/h4 src/h5; "
+    "ln -f src/s1 "
     "src/s2\n"
     "chmod 700 src/d; rm src/d/in; mkfifo src/d/in; chmod 0 src/d; mkdir -p made/way; echo m "
     ">made/way/m\n"
@@ -376,6 +379,53 @@ static void traps(void)
     TAP_OK(!tree_has(dir, "journal/journal.done"), "nothing is left to be removed");
 }
 
+static bool keep_skip(void *ctx, const char *path, const struct stat *st)
+{
+    (void)ctx;
+    (void)st;
+    return strcmp(path, "src/keep") == 0;
+}
+
+static const struct amp_tree *closed_tree;
+static int closed_restore(void)
+{
+    struct amp_restore_spec spec = {.root = place, .journal = journal, .skip = keep_skip};
+    struct amp_restore *r = NULL;
+    struct amp_error err;
+    if ((geteuid() == 0 && setresuid(65534, 65534, 65534)) ||
+        amp_restore_begin(&spec, &r, &err) < 0)
+        return -1;
+    int rc = amp_restore_apply(r, closed_tree, contents, &err);
+    return amp_restore_end(r, rc == 0, &err) < 0 ? -1 : rc;
+}
+
+/* Directories that an agent of the same user made unreadable. */
+static void closed(void)
+{
+    static const char *const paths_of[] = {"src", "way/f", NULL};
+    AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0};
+    struct amp_tree_scan s = {
+        .root = place, .contents = contents, .skip = keep_skip, .exact = true};
+    struct amp_error err = {0};
+    static char before[4096], after[4096];
+    sh("chmod -R 700 place; rm -rf place/* place/.[!.]*; cd place; mkdir -p src/in way; echo a "
+       ">src/a; "
+       "echo b >src/in/b; echo k >src/keep; echo f >way/f; chmod 500 src/in; test $(id -u) != 0 || "
+       "chown -R 65534 . ../journal ../contents");
+    listing(before, sizeof before);
+    for (const char *const *p = paths_of; *p; p++)
+        amp_tree_add(&s, *p, &t, &err);
+    amp_tree_sort(&t);
+    sh("cd place; echo x >src/a; echo x >way/f; chmod 0 way src/in src; test $(id -u) != 0 || "
+       "chown "
+       "-R 65534 . ../contents");
+    closed_tree = &t;
+    TAP_OK(!killed_at(closed_restore, 100000), "directories that are not readable any more");
+    listing(after, sizeof after);
+    TAP_STR(after, before, "are as before, with what does not belong to the tree");
+    sh("test $(id -u) != 0 || chown -R 0 place journal contents");
+}
+
 /* What another process does while the files are looked at: the tool asks for each path whether it
  * is to be skipped. */
 static const char *race_path, *race_command;
@@ -549,6 +599,7 @@ int main(void)
     access_lists();
     traps();
     races();
+    closed();
     kills();
     sh("chmod -R u+rwx . ; true");
     tree_remove(dir);

@@ -69,6 +69,27 @@ static bool now_skip(void *ctx, const char *path, const struct stat *st)
     return w->r->s.skip && w->r->s.skip(w->r->s.ctx, path, st);
 }
 
+int amp_restore_open(struct amp_restore *r, const struct amp_tree *want, struct amp_error *err)
+{
+    for (size_t i = 0; geteuid() != 0 && i < want->n; i++) { /* those above come before */
+        const struct amp_tree_entry *e = &want->v[i];
+        AMP_CLOSE int dir = -1;
+        struct stat st;
+        if (e->type != AMP_TREE_DIR && e->type != AMP_TREE_WAY)
+            continue;
+        const char *name = amp_tree_above(r->s.root, e->path, &dir);
+        if (!name || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
+            (st.st_mode & 0500) == 0500 || st.st_uid != geteuid())
+            continue;
+        if (amp_restore_note(r, err, "M %o %llu %s", st.st_mode & 07777,
+                             (unsigned long long)st.st_ino, e->path) < 0)
+            return -1;
+        if (amp_restore_mode(dir, name, (st.st_mode & 07777) | 0700) < 0)
+            return amp_fail_errno(err, AMP_IOERR, "%s: cannot change the permissions", e->path);
+    }
+    return 0;
+}
+
 static int now_read(struct work *w)
 {
     struct amp_tree_scan scan = {.root = w->r->s.root,
@@ -114,6 +135,12 @@ static int time_note(struct work *w, const struct stat *st, const char *path)
                             st->st_mtim.tv_nsec, (unsigned long long)st->st_ino, path);
 }
 
+/* The access control list of the directory above may give the owner less. */
+static int dir_make(int dir, const char *name)
+{
+    return mkdirat(dir, name, 0700) < 0 ? -1 : amp_restore_mode(dir, name, 0700);
+}
+
 /* The stage on the file system where the path is or will be; -1. */
 static int stage_for(struct work *w, const char *path)
 {
@@ -156,7 +183,7 @@ static int stage_for(struct work *w, const char *path)
         return amp_fail_errno(w->err, AMP_IOERR, "cannot sync the journal");
     AMP_CLOSE int above_fd = -1;
     const char *name = amp_tree_above(r->s.root, text, &above_fd);
-    if (!name || mkdirat(above_fd, name, 0700) < 0)
+    if (!name || dir_make(above_fd, name) < 0)
         return amp_fail_errno(w->err, AMP_CANTCREAT, "cannot create %s", text);
     *g = (struct amp_restore_stage){
         .dev = st.st_dev,
@@ -235,7 +262,7 @@ static int entry_write(struct work *w, size_t i)
     int rc = e->same                    ? name_write(w, i, fd, name)
              : e->type == AMP_TREE_FILE ? file_write(w, e, fd, name)
              : e->type == AMP_TREE_LINK ? link_write(w, e, fd, name)
-             : mkdirat(fd, name, 0700)
+             : dir_make(fd, name) < 0
                  ? amp_fail_errno(w->err, AMP_IOERR, "%s: cannot make the directory", e->path)
                  : 0;
     w->stage[i] = (unsigned)stage;
@@ -583,5 +610,8 @@ int amp_restore_apply(struct amp_restore *r, const struct amp_tree *want, int co
     w.stage = calloc(want->n + 1, sizeof *w.stage);
     if (!w.is || !w.changes || !w.file || !w.stage)
         return amp_fail_memory(err);
-    return now_read(&w) < 0 || all_write(&w) < 0 || all_move(&w) < 0 ? -1 : all_compare(&w);
+    return amp_restore_open(r, want, err) < 0 || now_read(&w) < 0 || all_write(&w) < 0 ||
+                   all_move(&w) < 0
+               ? -1
+               : all_compare(&w);
 }

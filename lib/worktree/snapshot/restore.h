@@ -26,6 +26,9 @@ struct amp_restore;
 /* Undoes what a killed process left first. */
 int amp_restore_begin(const struct amp_restore_spec *spec, struct amp_restore **out,
                       struct amp_error *err);
+/* Makes directories of the tree readable for their owner again, so that they can be looked at.
+ * amp_restore_apply does it as well. */
+int amp_restore_open(struct amp_restore *r, const struct amp_tree *want, struct amp_error *err);
 /* contents: a directory of files named by their sum (amp_tree_scan.contents). Makes the files below
  * the tree's paths as the tree has them, and compares the digest. Entries of directories (DIR) that
  * the tree lacks are removed. May be called again with another tree or after a change of what

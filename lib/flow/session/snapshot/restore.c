@@ -200,8 +200,8 @@ static int ignored_find(struct group *g, struct amp_restore *r, struct amp_error
 {
     AMP_CLEANUP(amp_tree_release) struct amp_tree rules = {0};
     struct amp_shot *s = g->s;
-    if (amp_shot_ignored(s, g->dir, err) < 0 || rules_find(g, &rules, err) < 0 ||
-        amp_restore_apply(r, &rules, g->contents, err) < 0)
+    if (amp_shot_ignored(s, g->dir, err) < 0 || amp_restore_open(r, &g->want, err) < 0 ||
+        rules_find(g, &rules, err) < 0 || amp_restore_apply(r, &rules, g->contents, err) < 0)
         return -1;
     s->only = &g->want;
     int rc = amp_restore_apply(r, &g->want, g->contents, err);
