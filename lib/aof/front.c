@@ -407,6 +407,17 @@ static int flow_set(struct amp_buf *text, struct amp_span map, struct amp_span k
     return text_splice(text, at, end, AMP_SPAN(""), err);
 }
 
+/* The indentation of the first key among [from, to), or `none`. */
+static struct amp_span indent_find(struct amp_span text, size_t from, size_t to,
+                                   struct amp_span none)
+{
+    struct line l;
+    for (size_t at = from; at < to && line_next(text, at, &l); at = l.next)
+        if (!is_comment(line_span(text, &l)))
+            return (struct amp_span){text.p + l.from, indent_of(line_span(text, &l))};
+    return none;
+}
+
 static int inner_set(struct amp_buf *text, const struct entry *e, struct amp_span key,
                      struct amp_span value, struct amp_error *err)
 {
@@ -418,15 +429,13 @@ static int inner_set(struct amp_buf *text, const struct entry *e, struct amp_spa
     int found = entry_get(amp_buf_span(text), l.next, e->to, key, &sub, err);
     if (found < 0 || (!found && !value.p))
         return found;
-    struct amp_span indent = {text->data + sub.from, sub.indent};
-    if (!found) { /* as deep as the others */
-        struct amp_span all = amp_buf_span(text);
+    struct amp_span indent =
+        found ? (struct amp_span){text->data + sub.from, sub.indent}
+              : indent_find(amp_buf_span(text), l.next, e->to, (struct amp_span){0});
+    if (!indent.p) { /* the first pair: two deeper than its mapping */
+        if (amp_buf_add(&with, text->data + e->from, e->indent, err) < 0)
+            return -1;
         indent = AMP_SPAN("  ");
-        for (size_t at = l.next; at < e->to && line_next(all, at, &l); at = l.next)
-            if (!is_comment(line_span(all, &l))) {
-                indent = (struct amp_span){all.p + l.from, indent_of(line_span(all, &l))};
-                break;
-            }
     }
     if (value.p && line_write(&with, indent, key, value, line_end(amp_buf_span(text)), err) < 0)
         return -1;
@@ -467,11 +476,14 @@ int amp_front_set(struct amp_buf *text, const char *path, struct amp_span value,
         if (!value.p)
             return 0;
     }
+    struct amp_span indent = indent_find(amp_buf_span(text), f.from, f.to, AMP_SPAN(""));
     if (value.p && inner.n > 0 &&
-        (amp_buf_fmt(&with, err, "%.*s:%s", (int)outer.n, outer.p, end) < 0 ||
+        (amp_buf_add(&with, indent.p, indent.n, err) < 0 ||
+         amp_buf_fmt(&with, err, "%.*s:%s", (int)outer.n, outer.p, end) < 0 ||
+         amp_buf_add(&with, indent.p, indent.n, err) < 0 ||
          line_write(&with, AMP_SPAN("  "), inner, value, end, err) < 0))
         return -1;
-    if (value.p && inner.n == 0 && line_write(&with, AMP_SPAN(""), outer, value, end, err) < 0)
+    if (value.p && inner.n == 0 && line_write(&with, indent, outer, value, end, err) < 0)
         return -1;
     /* Another entry of the key would stay what it was. */
     while (found && entry_find(amp_buf_span(text), e.to, f.to, outer, &more)) {

@@ -120,6 +120,9 @@ static void writes(void)
     set("---\nr: {a: 1, c: d}\n---\n", "r.c", NULL, "---\nr: {a: 1}\n---\n");
     set("---\nr: {c: d, a: 1}\n---\n", "r.c", NULL, "---\nr: { a: 1}\n---\n");
     set("---\nr: null\ny: 1\n---\n", "r.c", "d", "---\nr:\n  c: d\ny: 1\n---\n");
+    set("---\n x: 1\n---\n", "x", "v", "---\n x: v\n---\n");
+    set("---\n r:\n x: 1\n---\n", "r.c", "d", "---\n r:\n   c: d\n x: 1\n---\n");
+    set("---\n x: 1\n---\n", "r.c", "d", "---\n x: 1\n r:\n   c: d\n---\n");
     set("---\nr:\n\ta: 1\ny: 1\n---\n", "r.c", "d", "---\nr:\n\ta: 1\n\tc: d\ny: 1\n---\n");
     set("---\r\nr:\r\n    a: 1\r\n---\r\nx", "r.c", "d",
         "---\r\nr:\r\n    a: 1\r\n    c: d\r\n---\r\nx");
