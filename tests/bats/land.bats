@@ -330,6 +330,6 @@ H
   first=0
   wait $! || first=$?
   [ $((rc + first)) -eq 1 ]
-  cat one two | grep -q "nobody approved"
+  grep -q "nobody approved" one two
   git -C work rev-parse release | grep -qx "$x\|$(git -C work rev-parse agent/y)"
 }

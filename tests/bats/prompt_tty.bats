@@ -99,7 +99,7 @@ page_end() {
   at_prompt || keys q
   wait_until 20 at_prompt
 }
-log_has() { cat "$STATE"/log/*.ndjson | grep -qF -- "$1"; }
+log_has() { grep -qF -- "$1" "$STATE"/log/*.ndjson; }
 ask='hitl-prompt -s "$STATE" --operator ada </dev/null >out 2>err'
 
 # Every line on the screen is ours or behind a bar.

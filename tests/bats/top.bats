@@ -72,7 +72,7 @@ keys() { tmux -S "$SOCKET" send-keys -t "=$SCREEN:" "$@"; }
 screen() { tmux -S "$SOCKET" capture-pane -p -t "=$SCREEN:"; }
 shows() { screen | grep -qF -- "$1"; }
 see() { wait_until 20 shows "$1"; }
-log_has() { cat "$AMP_STATE"/log/*.ndjson | grep -qF -- "$1"; }
+log_has() { grep -qF -- "$1" "$AMP_STATE"/log/*.ndjson; }
 # ended STATUS: the command has ended with it, and the terminal is as it was.
 ended() {
   wait_until 20 test -s "$SCREEN.stty"
