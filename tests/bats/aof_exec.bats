@@ -94,7 +94,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   task-dispatch aof poll --data-dir "$D" --heartbeat 300ms --exec ./agent >out &
   wait_until 20 test -e "$D/tasks/in-progress/$T-001.md"
   sed -i 's/acquiredAt: .*/acquiredAt: "2026-02-09T21:00:00.000Z"/' "$D/tasks/in-progress/$T-001.md"
-  expired() { task-dispatch aof poll --data-dir "$D" | grep -q stale_heartbeat_reclaim; }
+  expired() { grep -q stale_heartbeat_reclaim < <(task-dispatch aof poll --data-dir "$D"); }
   cp "$D/tasks/in-progress/$T-001.md" kept
   wait_until 20 expired
   cp kept "$D/tasks/in-progress/$T-001.md"
