@@ -93,6 +93,11 @@ setup() {
   [ ! -e ../work.worktrees/bob ]
   git rev-parse -q --verify task/x
   [ -z "$(git worktree prune -n -v)" ]
+  # Deeper than the tools have descriptors for.
+  worktree-bind bind bob -b task/x
+  (cd ../work.worktrees/bob && perl -e 'for (1 .. 1200) { mkdir "d"; chdir "d" or die }')
+  (ulimit -n 200 && worktree-bind unbind bob --remove --force)
+  [ ! -e ../work.worktrees/bob ]
 }
 
 @test "a directory whose .git does not lead back to the repository is never removed" {

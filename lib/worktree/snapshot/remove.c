@@ -18,6 +18,7 @@ enum { DEEP = 32 };
 struct removal {
     int top; /* the directory that is removed */
     unsigned long long raised;
+    const dev_t *only; /* NULL: other file systems in it, too */
     struct amp_error *err;
 };
 
@@ -61,6 +62,16 @@ static int names_remove(struct removal *x, DIR *d, unsigned depth, bool *again)
     return 0;
 }
 
+/* Whether the directory is on another file system, which is to be left alone. */
+static bool is_other(const struct removal *x, DIR *d)
+{
+    struct stat st;
+    bool is = x->only && (fstat(dirfd(d), &st) < 0 || st.st_dev != *x->only);
+    if (is)
+        errno = EXDEV;
+    return is;
+}
+
 static int node_remove(struct removal *x, int dir, const char *name, unsigned depth)
 {
     bool again = false;
@@ -73,7 +84,7 @@ static int node_remove(struct removal *x, int dir, const char *name, unsigned de
     AMP_DIR DIR *d = amp_dir_open(dir, name);
     if (!d && errno == EACCES && amp_restore_mode(dir, name, 0700) == 0)
         d = amp_dir_open(dir, name);
-    if (!d)
+    if (!d || is_other(x, d))
         return remove_fail(x, name);
     if (depth == 0)
         x->top = dirfd(d);
@@ -88,5 +99,11 @@ static int node_remove(struct removal *x, int dir, const char *name, unsigned de
 int amp_restore_remove(int dir, const char *name, struct amp_error *err)
 {
     struct removal x = {.top = -1, .err = err};
+    return node_remove(&x, dir, name, 0);
+}
+
+int amp_restore_remove_on(int dir, const char *name, dev_t only, struct amp_error *err)
+{
+    struct removal x = {.top = -1, .only = &only, .err = err};
     return node_remove(&x, dir, name, 0);
 }

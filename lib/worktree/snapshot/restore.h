@@ -43,6 +43,8 @@ int amp_restore_end(struct amp_restore *r, bool keep, struct amp_error *err);
 
 /* Removes name in dir and everything in it; what does not exist is no failure. Follows no link. */
 int amp_restore_remove(int dir, const char *name, struct amp_error *err);
+/* The same on one file system: a directory of another one is left alone, and is a failure. */
+int amp_restore_remove_on(int dir, const char *name, dev_t only, struct amp_error *err);
 /* Renames; EEXIST if the new name exists. On file systems without such a rename (NFS, 9p, some of
  * FUSE) it looks before. -1 with errno. */
 int amp_restore_move(int from, const char *name, int to, const char *as);

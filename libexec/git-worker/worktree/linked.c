@@ -20,6 +20,7 @@
 
 #include "../worker.h"
 #include "worktree/push.h"
+#include "worktree/snapshot/restore.h"
 
 #define MAKING       "amp: being made\n"
 #define NAMES_MAX    1000
@@ -136,9 +137,10 @@ int linked_each(git_repository *repo, linked_fn fn, void *ctx)
 
 /* Removes name and everything in it, except the entry `keep` at the top. Symbolic links are
  * removed, not followed, also one that takes a directory's place meanwhile. Other file systems are
- * left alone. */
+ * left alone. What cannot be removed stays. */
 void linked_remove_tree(int parent, const char *name, dev_t dev, const char *keep)
 {
+    struct amp_error none;
     struct stat st;
     AMP_DIR DIR *d = amp_dir_open(parent, name);
     if (!d) {
@@ -151,7 +153,7 @@ void linked_remove_tree(int parent, const char *name, dev_t dev, const char *kee
     for (struct dirent *e; (e = readdir(d));)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
             (!keep || strcmp(e->d_name, keep) != 0))
-            linked_remove_tree(fd, e->d_name, dev, NULL);
+            (void)!amp_restore_remove_on(fd, e->d_name, dev, &none);
     if (keep && faccessat(fd, keep, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         unlinkat(fd, keep, 0);
     unlinkat(parent, name, AT_REMOVEDIR);
