@@ -258,9 +258,10 @@ only_ours() {
   command sleep 0.3
   read -r _ _ _ _ _ _ _ _ _ _ _ _ _ after _ <"/proc/$pid/stat"
   [ $((after - before)) -le 3 ]
-  exec 8>&-
   kill -TERM "$pid"
-  wait_until 20 gone "$pid"
+  wait_until 20 test -s code
+  [ "$(<code)" = 69 ]
+  exec 8>&-
   log_has '"to":"OPEN"'
   run -1 log_has '"to":"DECIDED"'
   # The same with an input that has ended.
