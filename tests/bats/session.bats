@@ -292,6 +292,7 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
   ended T-1 COMPLETED SUCCESS
   [ "$(response T-1 .extensions.x_human_review.decision .extensions.x_human_review.note)" = '["approve","looks good"]' ]
   # With an open input the decision ends the wait.
+  : >out.ndjson
   task-dispatch run --state "$STATE" --config amp.json --protocol aop <>more >out.ndjson 2>err.txt 3>&- &
   pid=$!
   hitl-prompt answer --state "$STATE" "$(questions T-3)" reject >/dev/null

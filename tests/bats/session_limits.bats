@@ -220,6 +220,7 @@ asked() { hitl-prompt list --state "$STATE" --json | jq -r 'select(.about.task =
   amp-validate -q --protocol aop children >/dev/null
   # The child delegates in its turn, in a pool; the next level is too deep.
   task-dispatch submit --state "$STATE" <children >/dev/null
+  : >out.ndjson # before the pool does so
   task-dispatch work --state "$STATE" --config amp.json --type Bob=1 -x "$PWD/agent" >out.ndjson 2>err.txt 3>&- &
   local pid=$!
   wait_until 20 has_lines out.ndjson 2
