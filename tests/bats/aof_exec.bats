@@ -137,7 +137,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   task-dispatch aof poll --data-dir "$D" --heartbeat 400ms --executor "http://127.0.0.1:$(cat port)/hang" >out 2>err 3>&- &
   wait_until 10 grep -q hang gone
   kill -9 $!
-  wait $! || true
+  ends 137 wait $!
   [ "$(at $T-003) $(events lease.acquired $T-003) $(events action.started $T-003)" = "in-progress 1 0" ]
   again() { aof_poll --executor "http://127.0.0.1:$(cat port)/ok" >>out && [ "$(events lease.acquired $T-003)" -eq 2 ]; }
   wait_until 10 again

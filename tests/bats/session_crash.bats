@@ -78,7 +78,7 @@ one_each() {
   local pid=$!
   wait_until 10 test -e ws/started
   kill -9 $pid
-  wait $pid || true
+  ends 137 wait $pid
   touch ws/second
   session_run </dev/null
   ended T-1 COMPLETED SUCCESS

@@ -131,7 +131,7 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
   local pid=$!
   wait_until 10 test -e ws/begun
   kill -9 $pid
-  wait $pid || true
+  ends 137 wait $pid
   session_run </dev/null
   ended T-1 FAILED FAILURE E_COST_LIMIT_EXCEEDED
   [ "$(response T-1 .cost_tracking.tokens_input)" = '[1200]' ]
