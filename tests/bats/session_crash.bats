@@ -28,6 +28,14 @@ fail() {
   return 1
 }
 
+# one_of STATUS|STATUS COMMAND...: the command ends with one of them.
+one_of() {
+  local status=0
+  "${@:2}" || status=$?
+  # shellcheck disable=SC2053 # a pattern
+  [[ $status == @($1) ]] || fail "status $status, expected $1: ${*:2}"
+}
+
 # begin: a new state and workspace.
 begin() {
   rm -rf "$STATE" ws
@@ -50,7 +58,7 @@ one_each() {
 @test "kill -9 at each step: every TASK ends with exactly one RESPONSE" {
   local n steps rounds=${SESSION_ROUNDS:-8} seed=${SESSION_SEED:-$RANDOM}
   begin
-  AMP_FAULT_COUNT=$PWD/steps AMP_FAULT_ROOT=$STATE AMP_FAULT=step:0:KILL LD_PRELOAD=$SHIM session_run <in || true
+  AMP_FAULT_COUNT=$PWD/steps AMP_FAULT_ROOT=$STATE AMP_FAULT=step:0:KILL LD_PRELOAD=$SHIM ends 1 session_run <in
   steps=$(cat steps)
   [ "$steps" -gt 40 ]
   one_each out.ndjson
@@ -61,9 +69,9 @@ one_each() {
     local at=$((rounds >= steps && n < steps ? n + 1 : (RANDOM << 15 | RANDOM) % steps + 1))
     begin
     : >out.ndjson
-    AMP_FAULT_ROOT=$STATE AMP_FAULT=step:$at:KILL LD_PRELOAD=$SHIM session_run <in 2>/dev/null || true
+    AMP_FAULT_ROOT=$STATE AMP_FAULT=step:$at:KILL LD_PRELOAD=$SHIM one_of '137|1' session_run <in 2>/dev/null
     mv out.ndjson first.ndjson
-    session_run <in || true
+    one_of '0|1' session_run <in
     one_each first.ndjson out.ndjson || fail "killed at step $at of $steps"
     [ "$(cat ws/kept.txt)" = original ] || fail "killed at step $at of $steps: $(cat ws/kept.txt)"
   done
@@ -93,7 +101,7 @@ original" ]
 killed() {
   local n at steps rounds=${SESSION_ROUNDS:-8} seed=${SESSION_SEED:-$RANDOM}
   cp -a submitted.state "$STATE"
-  AMP_FAULT_COUNT=$PWD/steps AMP_FAULT_ROOT=$STATE AMP_FAULT=step:0:KILL LD_PRELOAD=$SHIM "$@" || true
+  AMP_FAULT_COUNT=$PWD/steps AMP_FAULT_ROOT=$STATE AMP_FAULT=step:0:KILL LD_PRELOAD=$SHIM ends 0 "$@"
   steps=$(cat steps)
   [ "$steps" -gt 10 ]
   echo "# $1: $steps steps, seed $seed" >&3
@@ -102,7 +110,7 @@ killed() {
     at=$((rounds >= steps ? n + 1 : (RANDOM << 15 | RANDOM) % steps + 1))
     rm -rf "$STATE"
     cp -a submitted.state "$STATE"
-    AMP_FAULT_ROOT=$STATE AMP_FAULT=step:$at:KILL LD_PRELOAD=$SHIM "$@" 2>/dev/null || true
+    AMP_FAULT_ROOT=$STATE AMP_FAULT=step:$at:KILL LD_PRELOAD=$SHIM one_of '137|0' "$@" 2>/dev/null
     "$@" || fail "$1, killed at step $at of $steps: $(cat err.txt)"
     check || fail "$1, killed at step $at of $steps: $(cat err.txt out.ndjson)"
   done
