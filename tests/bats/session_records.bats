@@ -76,7 +76,7 @@ is_running() {
 
 @test "a report before the end needs --interim, says so, and records nothing" {
   task slow >in
-  session_run --grace 100ms <in 3>&- &
+  task-dispatch run --state "$STATE" --config amp.json --protocol aop --grace 100ms <in >out.ndjson 2>err.txt 3>&- &
   run=$!
   wait_until 15 is_running
   ends 1 verb report S-1
@@ -84,7 +84,7 @@ is_running() {
   verb list --json | jq -e '.state == "OPEN" and (has("reported_at") | not)'
   verb escalate S-1 T-1 HIGH | jq -e '.new_priority == "HIGH"'
   kill "$run"
-  wait "$run" || true
+  ends 130 wait "$run"
 }
 
 @test "the audit trail is completed after a crash, made again after a change, and not written through a link" {
@@ -210,7 +210,7 @@ is_running() {
     task good '.session.session_id = "S-q" | .target.agent_name = "c"'
     task good '.session.session_id = "S-other" | .target.agent_name = "c"'; } >in
   task-dispatch submit -s "$STATE" -c amp.json <in >submitted
-  task-dispatch work -s "$STATE" -c amp.json --type b=1 --drain -x true >out.ndjson 2>err.txt || true
+  ends 0 task-dispatch work -s "$STATE" -c amp.json --type b=1 --drain -x true >out.ndjson 2>err.txt
   [ "$(codes)" = "T-6 FAILED E_FILE_NOT_FOUND,T-7 SKIPPED E_DEPENDENCY_FAILED,T-8 SKIPPED E_DEPENDENCY_FAILED" ]
   [ "$(task-dispatch queue -s "$STATE" --json | jq -r '[.task, .state, .code // "-"] | join(" ")' | sort | paste -sd,)" = \
     "T-6 FAILED E_FILE_NOT_FOUND,T-7 CANCELLED E_DEPENDENCY_FAILED,T-8 CANCELLED E_DEPENDENCY_FAILED,T-9 QUEUED -" ]
@@ -262,7 +262,7 @@ is_running() {
   verb show S-3 --json | jq -e '[.list[].state] == ["ABORTED", "SKIPPED"] and .aborted_by == "T-4"'
   # Its worker is killed as often as is allowed: the TASK has failed, and its session can be reported.
   kill -9 "$pool"
-  wait "$pool" || true
+  ends 137 wait "$pool"
   task-dispatch work -s "$STATE" -c amp.json --type b=1 --type Emma=1 --drain -x true >out.ndjson 2>err.txt
   [ "$(codes)" = "T-4 ABORTED E_UNKNOWN,T-5 SKIPPED E_DEPENDENCY_FAILED,T-6 FAILED E_PROCESS_CRASH" ]
 }

@@ -176,7 +176,7 @@ repo_make() {
     back "$WS" step:$n:KILL && break
     rounds=$((rounds + 1))
     # A second kill, during the completion.
-    [ $((rounds % 2)) = 0 ] || back "$WS" step:$((n / 2 + 1)):KILL || true
+    [ $((rounds % 2)) = 0 ] || back "$WS" step:$((n / 2 + 1)):KILL || [ $? -eq 137 ]
     task-dispatch session rollback -s "$STATE" S-1 T-1 >out.ndjson 2>err.txt || { echo "step $n"; cat err.txt; false; }
     diff before <(tree) || { echo "step $n"; false; }
     [ -z "$(compgen -G "$at*")" ]
@@ -196,7 +196,7 @@ repo_make() {
     task "$SPOIL exit 1" "$(shots "$(shot src COPY .snap/src)" "$(shot d DIFF)" "$(shot new/deep/f COPY)")" >in
     # The snapshot's own files, and those of the workspace.
     env AMP_FAULT_ROOT="$PWD" AMP_FAULT_MATCH=$( ((k % 2)) && echo snapshots || echo /ws/) AMP_FAULT=step:$n:KILL LD_PRELOAD="$fault" \
-      task-dispatch run --state "$STATE" --config amp.json --protocol aop <in >out1.ndjson 2>err1.txt || true
+      task-dispatch run --state "$STATE" --config amp.json --protocol aop <in >out1.ndjson 2>err1.txt || [ $? -eq 137 ]
     session_run <in
     cat out1.ndjson >>out.ndjson
     jq -e --arg t T-$TASKS 'select(.message_type == "RESPONSE" and .task_id == $t) | .task_status.state == "FAILED"' out.ndjson >/dev/null || { echo "round $k: no RESPONSE"; cat err1.txt err.txt; false; }

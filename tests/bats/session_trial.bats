@@ -41,7 +41,8 @@ setup() {
   run=$!
   wait_until 15 has_lines killed 6
   kill -9 $run
-  wait $run || true
+  # On a busy machine it may be over before: 1, as some TASKs are refused.
+  wait $run || [[ $? == @(1|137) ]]
   ends 1 task-dispatch run --protocol aop -s state -c amp.json <tasks >rest 2>>errors
   # A line that was written and not yet recorded as written is written again.
   cat killed rest | awk '!seen[$0]++' >lines

@@ -138,6 +138,14 @@ int amp_tasking_answer(struct amp_tasking *t, struct amp_error *err)
 /* ---- the end ---- */
 
 /* The summary of the answer, or the command's output; NULL: none. */
+json_t *amp_tasking_objective(const struct amp_tasking *t)
+{
+    enum { OBJECTIVE_MAX = 2000 };
+    char text[OBJECTIVE_MAX + 1];
+    snprintf(text, sizeof text, "%s", amp_json_str(json_object_get(t->task, "task"), "objective"));
+    return amp_json_text(text);
+}
+
 json_t *amp_tasking_summary(const struct amp_tasking *t)
 {
     size_t most = (size_t)t->w->opt->output_bytes;

@@ -194,6 +194,8 @@ const char *amp_tasking_profile(const struct amp_tasking *t);
 /* After a run that ended by itself: reads the answer, and fails the run with what it reports, or
  * what is wrong with it. */
 int amp_tasking_answer(struct amp_tasking *t, struct amp_error *err);
+/* The beginning of the objective, for the context of a question. New reference; NULL: no memory. */
+json_t *amp_tasking_objective(const struct amp_tasking *t);
 /* The code, if it is one of the contract's; else NULL. */
 const char *amp_tasking_code(const struct amp_tasking *t, const char *code);
 /* After the last run: the requirements of the guard rails, and the outcome. */

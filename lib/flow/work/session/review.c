@@ -113,12 +113,9 @@ static int evidence_make(struct amp_tasking *t, struct amp_buf *out, struct amp_
         json_object_del(s, "errors");
         json_object_set_new(s, "shortened", json_true());
     }
-    char objective[2001];
-    snprintf(objective, sizeof objective, "%.2000s",
-             amp_json_str(json_object_get(t->task, "task"), "objective"));
     json_auto_t *context =
         json_pack("{s:s, s:s, s:o, s:O}", "session_id", t->session, "agent", t->agent, "objective",
-                  amp_json_text(objective), "response", response);
+                  amp_tasking_objective(t), "response", response);
     return context ? amp_json_dump(context, out, err) : amp_fail_memory(err);
 }
 

@@ -12,18 +12,15 @@
 #include "flow/work/session/private.h"
 #include "protocol/compose/json.h"
 
-enum { CONTEXT_MAX = 64 << 10, OBJECTIVE_MAX = 2000 };
+enum { CONTEXT_MAX = 64 << 10 };
 #define DAY_MS INT64_C(86400000)
 
 static int context_make(const struct amp_tasking *t, const char *text, struct amp_buf *out,
                         struct amp_error *err)
 {
-    char objective[OBJECTIVE_MAX + 1];
-    snprintf(objective, sizeof objective, "%s",
-             amp_json_str(json_object_get(t->task, "task"), "objective"));
     json_auto_t *context =
         json_pack("{s:s, s:s, s:o, s:s}", "session_id", t->session, "agent", t->agent, "objective",
-                  amp_json_text(objective), "question", text);
+                  amp_tasking_objective(t), "question", text);
     return context ? amp_json_dump(context, out, err) : amp_fail_memory(err);
 }
 
