@@ -214,8 +214,6 @@ static json_t *file_load(const char *path)
     json_t *j = NULL;
     amp_buf_init(&b, 1 << 20);
     amp_note_terminal(path);
-    if (strcmp(path, "-") == 0)
-        path = "/dev/stdin";
     if (amp_file_read_any(path, 1 << 20, &b, &err) < 0 ||
         !(j = amp_json_load(amp_buf_span(&b), &err))) {
         amp_warn("%s:", path);

@@ -80,14 +80,13 @@ static int answer_make(struct hitl *h, int argc, char **argv, struct amp_error *
 static int file_take(struct hitl *h, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
-    const char *path = strcmp(file, "-") == 0 ? "/dev/stdin" : file;
     struct amp_answer_from from = {
         .channel = AMP_CHANNEL_FILE, .where = file, .login = hitl_operator};
     struct amp_answer_about about;
 
     amp_buf_init(&text, AMP_ANSWER_TEXT_MAX);
     if (hitl_token_answers(&from.tokens, err) < 0 ||
-        amp_file_read_any(path, AMP_ANSWER_TEXT_MAX - 1, &text, err) < 0)
+        amp_file_read_any(file, AMP_ANSWER_TEXT_MAX - 1, &text, err) < 0)
         return -1;
     enum amp_offered rc = amp_answer_take(&h->d, amp_buf_span(&text), &from, &about, err);
     if (rc == AMP_OFFERED_FAILED || rc == AMP_OFFERED_REFUSED)

@@ -7,6 +7,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/file/own.h"
 #include "base/grow.h"
 #include "hitl.h"
 #include "protocol/amp/compose.h"
@@ -21,7 +22,7 @@ int answers_open(struct answers *a, const char *path, struct amp_error *err)
 
     *a = (struct answers){.path = path, .fd = -1, .hold = -1};
     amp_buf_init(&a->text, ANSWERS_MAX);
-    a->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    a->fd = amp_own_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (a->fd < 0 || fstat(a->fd, &st) || fstatfs(a->fd, &fs))
         return amp_fail_errno(err, AMP_DATAERR, "%s", path);
     a->pipe = S_ISFIFO(st.st_mode);

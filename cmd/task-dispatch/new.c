@@ -283,7 +283,7 @@ static int file_write(struct amp_store *store, const char *path, struct amp_erro
     amp_buf_init(&text, FILE_MAX);
     if (input)
         amp_note_terminal(NULL);
-    if (amp_file_read_any(input ? "/dev/stdin" : path, FILE_MAX, &text, err) < 0) {
+    if (amp_file_read_any(path, FILE_MAX, &text, err) < 0) {
         if (!input && access(path, F_OK) != 0 && strchr(path, ' '))
             amp_note("a task is described in a file (see task-dispatch-new(1)), or with - on "
                      "standard input");

@@ -90,8 +90,7 @@ static int text_read(const struct task_bundle *how, struct amp_git *git, const c
 {
     const struct amp_git_note note = {how->repo, commit, TASK_NOTES};
     if (!how->note)
-        return amp_file_read_any(strcmp(how->file, "-") == 0 ? "/dev/stdin" : how->file,
-                                 AMP_BUNDLE_MAX, out, err);
+        return amp_file_read_any(how->file, AMP_BUNDLE_MAX, out, err);
     int rc = amp_git_note_read(git, &note, out, err);
     return rc == 0 ? amp_fail(err, AMP_NO, "no_note", "%s has no note under %s", commit, TASK_NOTES)
            : rc < 0 ? -1

@@ -77,7 +77,7 @@ static int input_read(struct answer *a, const char **value, struct amp_error *er
     if (!*value || strcmp(*value, "-") != 0)
         return 0;
     amp_note_terminal("-");
-    if (amp_file_read_any("/dev/stdin", AMP_REPLY_TEXT_MAX, &a->input, err) < 0)
+    if (amp_file_read_any("-", AMP_REPLY_TEXT_MAX, &a->input, err) < 0)
         return -1;
     while (a->input.len > 0 && a->input.data[a->input.len - 1] == '\n')
         a->input.len--;

@@ -121,8 +121,7 @@ int aof_new(int argc, char **argv)
     if (fresh.parent && !amp_aof_is_id(amp_span_str(fresh.parent)))
         amp_die_usage("--parent %s: expected TASK-YYYY-MM-DD-NNN", fresh.parent);
     amp_buf_init(&body, BODY_MOST + 1);
-    const char *path = argc == 1 && strcmp(argv[0], "-") == 0 ? "/dev/stdin" : argv[0];
-    int rc = argc == 1 ? amp_file_read_any(path, BODY_MOST, &body, &err) : 0;
+    int rc = argc == 1 ? amp_file_read_any(argv[0], BODY_MOST, &body, &err) : 0;
     fresh.body = amp_buf_span(&body);
     aof_shared.no_messages = true;
     if (rc == 0)

@@ -107,10 +107,9 @@ static bool is_json(struct amp_span bytes)
 
 static int context_load(struct amp_buf *bytes, struct amp_error *err)
 {
-    const char *path = strcmp(context, "-") == 0 ? "/dev/stdin" : context;
     struct amp_error why;
 
-    if (amp_file_read_any(path, AMP_HANDOFF_CONTEXT_MAX, bytes, &why) < 0)
+    if (amp_file_read_any(context, AMP_HANDOFF_CONTEXT_MAX, bytes, &why) < 0)
         return strcmp(why.code, "file_too_large") == 0
                    ? amp_fail(err, AMP_NO, "payload_too_large", "%s is larger than %d bytes",
                               context, AMP_HANDOFF_CONTEXT_MAX)

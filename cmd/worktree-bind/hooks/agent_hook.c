@@ -26,7 +26,7 @@ int verb_agent_hook(int argc, char **argv)
     }
     amp_note_terminal(NULL);
     const struct amp_call call = {getenv("AMP_AGENT"), getenv("AMP_ROLE"), cwd};
-    if (amp_file_read_any("/dev/stdin", INPUT_MAX, &input, &err) < 0)
+    if (amp_file_read_any("-", INPUT_MAX, &input, &err) < 0)
         return amp_complain(&err);
     int rc = amp_call_input(&call, amp_buf_span(&input), &no, &err);
     if (rc < 0)

@@ -15,6 +15,8 @@
 
 #include <amp/base/id.h>
 
+#include "base/file/own.h"
+
 int amp_write_all(int fd, struct amp_span data, struct amp_error *err)
 {
     while (data.n > 0) {
@@ -55,6 +57,7 @@ static int read_whole(int fd, const char *path, size_t max, bool any, struct amp
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, max + 1);
+    struct pollfd in = {.fd = fd, .events = POLLIN};
     struct stat st;
     if (fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot stat %s", path);
@@ -67,6 +70,9 @@ static int read_whole(int fd, const char *path, size_t max, bool any, struct amp
             return -1;
         ssize_t n = read(fd, b.data + b.len, want);
         if (n < 0 && errno == EINTR && !any)
+            continue;
+        /* The other end of an inherited socket or pipe may have made it non-blocking. */
+        if (n < 0 && errno == EAGAIN && poll(&in, 1, -1) >= 0)
             continue;
         if (n < 0 && errno == EINTR)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while reading %s",
@@ -107,7 +113,9 @@ int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
 
 int amp_file_read_any(const char *path, size_t max, struct amp_buf *out, struct amp_error *err)
 {
-    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    AMP_CLOSE int fd = amp_own_open(path, O_RDONLY, 0);
+    if (strcmp(path, "-") == 0)
+        path = "standard input";
     if (fd < 0 && errno == EINTR)
         return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while opening %s", path);
     if (fd < 0)

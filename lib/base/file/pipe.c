@@ -12,6 +12,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/file/own.h"
 #include "base/loop.h"
 
 #define RETRY_MS 10
@@ -76,7 +77,7 @@ int amp_input_open(const char *path, bool hold, struct amp_input *out, struct am
 {
     struct amp_input in = {.fd = 0, .hold = -1};
     if (strcmp(path, "-") != 0) {
-        in.fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+        in.fd = amp_own_open(path, O_RDONLY | O_NONBLOCK, 0);
         if (in.fd < 0)
             return amp_fail_errno(err, AMP_DATAERR, "cannot open %s", path);
     }
@@ -134,7 +135,7 @@ int amp_output_open(const char *path, int64_t timeout_ms, int input, volatile co
 {
     int64_t start = amp_mono_ms();
     for (;;) {
-        int f = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | O_APPEND);
+        int f = amp_own_open(path, O_WRONLY | O_NONBLOCK | O_APPEND, 0);
         if (f >= 0) {
             *fd = f;
             return 0;
