@@ -92,13 +92,34 @@ static int merge_make(struct request *r, const struct target *t, git_commit *com
     return rc ? fail_git(r, rc, AMP_IOERR, "git_error", t->ref) : 0;
 }
 
-/* Whether the branch can move to the commit. *already: it has it. */
+static int id_read(struct request *r, const char *hex, git_oid *out)
+{
+    int rc = git_oid_fromstr(out, hex);
+
+    return rc ? fail_git(r, rc, AMP_USAGE, "bad_request", hex) : 0;
+}
+
+/* Refuses a branch that is not at the value that the caller saw. */
+static int value_check(struct request *r, const struct target *t, const char *seen)
+{
+    git_oid value;
+
+    if (id_read(r, seen, &value) < 0)
+        return -1;
+    return git_oid_equal(&t->now, &value) ? 0
+                                          : amp_fail(r->err, AMP_NO, "branch_moved",
+                                                     "%s: no longer at %.12s", r->in.branch, seen);
+}
+
+/* Whether the branch can move to the commit. *already: it has it; with in.forward: it is there. */
 static int plan_check(struct request *r, const struct target *t, git_commit *commit, bool *already)
 {
     CLEANUP(git_commit_cleanup) git_commit *base = NULL;
     char at[GIT_OID_HEXSZ + 1], to[GIT_OID_HEXSZ + 1];
     const git_oid *oid = git_commit_id(commit);
-    int has = contains(r, &t->now, oid);
+    if (r->in.expect && value_check(r, t, r->in.expect) < 0)
+        return -1;
+    int has = r->in.forward ? git_oid_equal(&t->now, oid) : contains(r, &t->now, oid);
 
     *already = has > 0;
     if (has)
@@ -108,6 +129,10 @@ static int plan_check(struct request *r, const struct target *t, git_commit *com
     int fits = contains(r, oid, &t->now);
     if (fits < 0)
         return -1;
+    if (!fits && r->in.forward)
+        return amp_fail(r->err, AMP_NO, "target_behind",
+                        "%s is at %.12s, which %.12s does not contain: its commits would be lost",
+                        r->in.branch, at, to);
     if (!fits)
         return amp_fail(
             r->err, AMP_NO, "target_moved",
@@ -451,13 +476,6 @@ static void tree_restore(struct request *r, const struct target *t, const git_oi
 
 /* ---- the move ---- */
 
-static int id_read(struct request *r, const char *hex, git_oid *out)
-{
-    int rc = git_oid_fromstr(out, hex);
-
-    return rc ? fail_git(r, rc, AMP_USAGE, "bad_request", hex) : 0;
-}
-
 int op_land_move(struct request *r)
 {
     CLEANUP(git_reference_cleanup) git_reference *moved = NULL;
@@ -470,11 +488,8 @@ int op_land_move(struct request *r)
     if (lock < 0)
         return -1;
     if (id_read(r, r->in.from, &from) < 0 || id_read(r, r->in.to, &to) < 0 ||
-        target_find(r, &t) < 0)
+        target_find(r, &t) < 0 || value_check(r, &t, r->in.from) < 0)
         return -1;
-    if (!git_oid_equal(&t.now, &from))
-        return amp_fail(r->err, AMP_NO, "branch_moved", "%s: no longer at %.12s", r->in.branch,
-                        r->in.from);
     if (tree_update(r, &t, &from, &to, true) < 0)
         return -1;
     int rc = git_repository_set_ident(r->repo, r->in.name, r->in.email);

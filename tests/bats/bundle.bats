@@ -204,7 +204,7 @@ resigned() {
   # The example of docs/guard.md.
   sed -n '/^A server without the state directory/,/^## /p' "$AMP_TOP/docs/guard.md" | sed -n 's/^    //p' |
     sed "s|/etc/amp/allowed_signers|$PWD/signers|" >server/hooks/update
-  grep -q 'verify --note --allowed-signers' server/hooks/update
+  grep -q 'land --check --note --allowed-signers' server/hooks/update
   chmod +x server/hooks/update
   task-dispatch export --note -s "$S" -C "$top/work" "$commit"
   run -1 git -C "$top/work" push -q "$PWD/server" agent/x:main

@@ -238,13 +238,33 @@ state_of() {
   cat >bare.git/hooks/update <<H
 #!/bin/sh
 [ "\$1" = refs/heads/main ] || exit 0
-exec "$(command -v task-dispatch)" land --check --note --allowed-signers $PWD/signers --into main "\$3"
+exec "$(command -v task-dispatch)" land --check --note --allowed-signers $PWD/signers --into main --old "\$2" "\$3"
 H
   chmod +x bare.git/hooks/update
   run -1 git -C work push -q "$PWD/bare.git" agent/y:main
   [[ "$output" == *no_note* || "$output" == *"no note"* || "$output" == *"has no note"* ]]
   git -C work push -q "$PWD/bare.git" agent/x:main
   [ "$(git -C bare.git rev-parse main)" = "$x" ]
+  # A forced push back to the approved commit would lose what came later, also beside it.
+  git -C work checkout -q --detach "$x"
+  git -C work commit -q --allow-empty -m "a fix"
+  git -C bare.git fetch -q "$PWD/work" HEAD
+  for later in "$(git -C work rev-parse HEAD)" "$(git -C work rev-parse agent/y)"; do
+    git -C bare.git fetch -q "$PWD/work" "$later" agent/y
+    git -C bare.git update-ref refs/heads/main "$later"
+    run -1 git -C work push -qf "$PWD/bare.git" agent/x:main
+    [[ "$output" == *"main is at ${later:0:12}, which ${x:0:12} does not contain"* ]]
+    # A hook without the old value sees that of the branch.
+    run -1 --separate-stderr "${server[@]}" --check --into main --note "$x"
+    [[ "$stderr" == *"does not contain: its commits would be lost"* ]]
+    [ "$(git -C bare.git rev-parse main)" = "$later" ]
+  done
+  # The branch is no longer where the hook saw it; it is there already.
+  run -1 --separate-stderr "${server[@]}" --check --into main --old "$x" --note "$x"
+  [[ "$stderr" == *"main: no longer at ${x:0:12}"* ]]
+  git -C bare.git update-ref refs/heads/main "$x"
+  "${server[@]}" --check --into main --old "$x" --note "$x"
+  run -64 "${server[@]}" --into main --old "$x" --note "$x"
 }
 
 @test "on a server: a pre-receive hook reads the objects of the push, which git keeps apart, and moves nothing" {
@@ -257,7 +277,7 @@ H
 #!/bin/sh
 while read -r old new ref; do
   [ "\$ref" = refs/heads/main ] || continue
-  \$BEFORE "$(command -v task-dispatch)" land --check --note --allowed-signers $PWD/signers --into main "\$new" || exit 1
+  \$BEFORE "$(command -v task-dispatch)" land --check --note --allowed-signers $PWD/signers --into main --old "\$old" "\$new" || exit 1
 done
 H
   chmod +x bare.git/hooks/pre-receive
@@ -267,7 +287,7 @@ H
   BEFORE="env GIT_QUARANTINE_PATH=$PWD/work/.git/objects" run -1 git -C work push -q "$PWD/bare.git" agent/x:main
   [[ "$output" == *"unknown_revision"* || "$output" == *"no such commit"* ]]
   # The hook cannot move the branch itself, also if it has the objects.
-  sed 's/ --check//' bare.git/hooks/pre-receive >changed
+  sed 's/ --check//; s/ --old "$old"//' bare.git/hooks/pre-receive >changed
   cp bare.git/hooks/pre-receive kept
   cat changed >bare.git/hooks/pre-receive
   run -1 git -C work push -q "$PWD/bare.git" agent/x:main

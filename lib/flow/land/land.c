@@ -176,6 +176,8 @@ int amp_land(struct amp_store *store, struct amp_git *git, const struct amp_land
                                            .branch = l->branch,
                                            .commit = l->commit,
                                            .base = l->base,
+                                           .expect = l->old,
+                                           .forward = l->forward,
                                            .merge = l->merge && !l->check,
                                            .files = l->check,
                                            .name = name,

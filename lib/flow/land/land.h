@@ -21,7 +21,9 @@ struct amp_land {
     const char *task, *commit, *tree; /* verified by the caller */
     const char *base;                 /* where the reviewed work starts; NULL: unknown */
     const char *title;                /* of the task, for the merge commit; or NULL */
+    const char *old;                  /* the branch's value for a hook; NULL: any */
     bool merge, check;                /* merge: a merge commit; check: only the plan */
+    bool forward; /* with check: the branch may not go back to an older commit */
     int64_t lock_timeout_ms;
     struct amp_landing who; /* person, by, key */
     /* Fills alg and signature; NULL: not signed. */

@@ -233,13 +233,15 @@ int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec
 
 /* Landing approved work on a branch (flow/land/land.h). The plan checks that the branch can move to
  * the commit without a merge of contents: NO target_moved, the commit does not contain the branch;
- * target_behind, the branch is behind `base` (NULL: not checked). merge: it makes a merge commit
+ * target_behind, the branch is behind `base` (NULL: not checked). forward, for a push that a hook
+ * judges: a branch that has the commit and later ones is target_behind, too, not `already`. expect:
+ * the branch's value, else NO branch_moved; NULL: any. merge: it makes a merge commit
  * with the commit's tree, by name and email, which no ref reaches yet. files: the worktree that has
  * the branch is examined too, with the codes of amp_git_land_move. Rules for protected branches are
  * not applied: the caller is a person. */
 struct amp_git_land_spec {
-    const char *repo, *branch, *commit, *base;
-    bool merge, files;
+    const char *repo, *branch, *commit, *base, *expect;
+    bool merge, files, forward;
     const char *name, *email, *message;
 };
 struct amp_git_land {

@@ -318,11 +318,11 @@ int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec
 int amp_git_land_plan(struct amp_git *g, const struct amp_git_land_spec *spec,
                       struct amp_git_land *out, struct amp_error *err)
 {
-    const struct amp_git_arg *args =
-        ARGS({"repo", spec->repo}, {"branch", spec->branch}, {"commit", spec->commit},
-             {"base", spec->base}, {"name", spec->name}, {"email", spec->email},
-             {"message", spec->message}, {.key = "merge", .flag = spec->merge},
-             {.key = "files", .flag = spec->files});
+    const struct amp_git_arg *args = ARGS(
+        {"repo", spec->repo}, {"branch", spec->branch}, {"commit", spec->commit},
+        {"base", spec->base}, {"expect", spec->expect}, {"name", spec->name},
+        {"email", spec->email}, {"message", spec->message}, {.key = "merge", .flag = spec->merge},
+        {.key = "files", .flag = spec->files}, {.key = "forward", .flag = spec->forward});
     if (amp_git_call(g, "land_plan", args, err) < 0)
         return -1;
     COPY(g, 0, "from", out->from);
