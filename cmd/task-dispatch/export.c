@@ -35,9 +35,24 @@ struct export
     uint32_t n;
 };
 
+/* Adds the record of the landing that made the commit as a merge. */
+static int landing_add(struct export *x, const struct amp_verified *v, struct amp_proof *p,
+                       struct amp_error *err)
+{
+    AMP_LANDINGS all = {0};
+
+    amp_landings_init(&all);
+    if (amp_landings_read(x->store, amp_span_str(v->task), &all, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < all.n_v; i++)
+        if (amp_span_is(all.v[i].to, v->commit))
+            return amp_landing_write(&all.v[i], &p->line[AMP_PROOF_landing], err);
+    return 0;
+}
+
 /* Adds the proof of a subtask. 0: it does not hold, and why says why. */
 static int part_add(struct export *x, const struct amp_task *t, const struct amp_task_part *part,
-                    const char *tree, char why[AMP_PROOF_WHY], struct amp_error *err)
+                    const struct amp_verified *v, char why[AMP_PROOF_WHY], struct amp_error *err)
 {
     struct amp_proof_who who;
     if (x->n == AMP_BUNDLE_PROOFS)
@@ -50,8 +65,9 @@ static int part_add(struct export *x, const struct amp_task *t, const struct amp
     int rc = amp_proof_collect(x->store, t, part, &x->policy, p, why, err);
     if (rc > 0)
         rc = amp_proof_check(x->ids, p, &who, why, err);
-    snprintf(p->tree, sizeof p->tree, "%s", tree);
-    return rc;
+    snprintf(p->approved, sizeof p->approved, "%s", v->approved);
+    snprintf(p->tree, sizeof p->tree, "%s", v->tree);
+    return rc > 0 && *v->from && landing_add(x, v, p, err) < 0 ? -1 : rc;
 }
 
 static int commit_add(struct export *x, const char *commit, char why[AMP_PROOF_WHY],
@@ -66,7 +82,7 @@ static int commit_add(struct export *x, const char *commit, char why[AMP_PROOF_W
         snprintf(why, AMP_PROOF_WHY, "%s", v.why);
     if (rc <= 0 || amp_task_load(x->store, amp_span_str(v.task), &t, NULL, err) < 0)
         return rc <= 0 ? rc : -1;
-    return part_add(x, &t, amp_task_part(&t, amp_span_str(v.subtask)), v.tree, why, err);
+    return part_add(x, &t, amp_task_part(&t, amp_span_str(v.subtask)), &v, why, err);
 }
 
 static int task_add(struct export *x, const char *id, char why[AMP_PROOF_WHY],
@@ -88,7 +104,7 @@ static int task_add(struct export *x, const char *id, char why[AMP_PROOF_WHY],
         if (rc == 0)
             snprintf(why, AMP_PROOF_WHY, "%s", v.why);
         if (rc > 0)
-            rc = part_add(x, &t, &t.parts[i], v.tree, why, err);
+            rc = part_add(x, &t, &t.parts[i], &v, why, err);
         if (rc <= 0)
             return rc;
     }
@@ -127,7 +143,7 @@ static int export_run(struct export *x, const char *what, char why[AMP_PROOF_WHY
                          &text, err) < 0 ||
         amp_buf_str(&text, "\n", err) < 0)
         return -1;
-    return bundle_put(x, task ? x->proofs[x->n - 1]->commit : what, &text, err) < 0 ? -1 : 1;
+    return bundle_put(x, task ? x->proofs[x->n - 1]->approved : what, &text, err) < 0 ? -1 : 1;
 }
 
 int task_export(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* task-dispatch verify: checks whether the tree of a commit was approved, by the state directory or
+/* task-dispatch verify: checks whether a commit was approved, by the state directory or
  * by a bundle. */
 #include "flow/review/verify.h"
 
@@ -141,18 +141,45 @@ static int trust_open(const struct task_bundle *with, const struct amp_bundle *b
                     "the bundle is consistent");
 }
 
-/* The proof of the tree; NULL: the bundle has none. The commit's name does not count: a result may
- * abbreviate it, and commits with the same beginning are easy to make. */
-static const struct amp_proof *proof_find(const struct amp_bundle *b, const char *tree,
-                                          uint32_t *at)
+/* Whether the bundle's landing made the commit as the merge of the approved one. */
+static int merge_check(const struct task_bundle *how, struct amp_identities *ids,
+                       struct amp_git *git, const struct amp_proof *p,
+                       const struct amp_git_look *merge, struct amp_verified *out,
+                       struct amp_error *err)
 {
-    for (uint32_t i = 0; i < b->n; i++) {
-        if (strcmp(b->proofs[i].tree, tree) == 0) {
-            *at = i;
-            return &b->proofs[i];
-        }
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_git_look approved;
+    struct amp_landing l;
+
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_landing_parse(amp_buf_span(&p->line[AMP_PROOF_landing]), &mem, &l, err) < 0 ||
+        amp_git_look(git, how->repo, p->approved, &approved, err) < 0)
+        return -1;
+    int rc = amp_proof_merge(ids, &l, merge, &approved, out->why, err);
+    if (rc > 0 && (!amp_span_copy(l.branch, out->branch, sizeof out->branch) ||
+                   !amp_span_copy(l.from, out->from, sizeof out->from)))
+        return amp_fail(err, AMP_DATAERR, "bad_bundle", "a landing has too long names");
+    return rc;
+}
+
+/* Finds the proof of the commit, or of the one that it merges, and its place in the bundle. 1, 0 or
+ * -1. Neither the tree nor the result's name of the commit counts: other commits have the same
+ * tree, and a result may abbreviate the name. */
+static int proof_find(const struct task_bundle *how, const struct amp_bundle *b,
+                      struct amp_identities *ids, struct amp_git *git,
+                      const struct amp_git_look *look, uint32_t *at, struct amp_verified *out,
+                      struct amp_error *err)
+{
+    snprintf(out->why, sizeof out->why, "the bundle is about other commits");
+    for (*at = 0; *at < b->n; ++*at) {
+        const struct amp_proof *p = &b->proofs[*at];
+        if (strcmp(p->approved, look->commit) == 0)
+            return 1;
+        if (look->parents == 2 && strcmp(p->approved, look->parent[1]) == 0 &&
+            p->line[AMP_PROOF_landing].len)
+            return merge_check(how, ids, git, p, look, out, err);
     }
-    return NULL;
+    return 0;
 }
 
 /* Every proof of a bundle. */
@@ -162,11 +189,11 @@ static int proofs_report(const struct amp_bundle *b, const struct amp_proof_who 
     for (uint32_t i = 0; i < b->n; i++) {
         const struct amp_proof *p = &b->proofs[i];
         struct amp_verified v = {.who = who[i]};
-        snprintf(v.commit, sizeof v.commit, "%s", p->commit);
+        snprintf(v.commit, sizeof v.commit, "%s", p->approved);
         snprintf(v.tree, sizeof v.tree, "%s", p->tree);
         snprintf(v.task, sizeof v.task, "%s", p->task);
         snprintf(v.subtask, sizeof v.subtask, "%s", p->subtask);
-        who_print(p->commit, p->task, p->subtask, &who[i]);
+        who_print(p->approved, p->task, p->subtask, &who[i]);
         if (json && verdict_print(&v, true, relied, err) < 0)
             return -1;
     }
@@ -174,31 +201,32 @@ static int proofs_report(const struct amp_bundle *b, const struct amp_proof_who 
 }
 
 static int bundle_report(const struct task_bundle *how, const struct amp_bundle *b,
-                         const struct amp_proof_who *who, struct amp_git *git, const char *commit,
-                         const struct relied *relied, struct amp_verified *out,
-                         struct amp_error *err)
+                         struct amp_identities *ids, const struct amp_proof_who *who,
+                         struct amp_git *git, const char *commit, const struct relied *relied,
+                         struct amp_verified *out, struct amp_error *err)
 {
-    char oid[AMP_OID_MAX], tree[AMP_OID_MAX];
+    struct amp_git_look look;
     uint32_t at;
     if (!commit)
         return proofs_report(b, who, relied, err);
-    if (amp_git_resolve(git, how->repo, commit, oid, err) < 0 ||
-        amp_git_tree(git, how->repo, oid, tree, err) < 0)
+    if (amp_git_look(git, how->repo, commit, &look, err) < 0)
         return -1;
-    const struct amp_proof *p = proof_find(b, tree, &at);
-    snprintf(out->commit, sizeof out->commit, "%s", oid);
-    snprintf(out->tree, sizeof out->tree, "%s", tree);
-    if (p) {
+    int rc = proof_find(how, b, ids, git, &look, &at, out, err);
+    if (rc < 0)
+        return -1;
+    snprintf(out->commit, sizeof out->commit, "%s", look.commit);
+    snprintf(out->tree, sizeof out->tree, "%s", look.tree);
+    if (rc) {
+        const struct amp_proof *p = &b->proofs[at];
+        snprintf(out->approved, sizeof out->approved, "%s", p->approved);
         snprintf(out->task, sizeof out->task, "%s", p->task);
         snprintf(out->subtask, sizeof out->subtask, "%s", p->subtask);
         out->who = who[at];
-        who_print(oid, p->task, p->subtask, &who[at]);
-    } else {
-        snprintf(out->why, sizeof out->why, "the bundle is about other commits");
-        if (!quiet && !json)
-            amp_warn("%.12s is not approved: %s", oid, out->why);
+        who_print(look.commit, p->task, p->subtask, &who[at]);
+    } else if (!quiet && !json) {
+        amp_warn("%.12s is not approved: %s", look.commit, out->why);
     }
-    return json && verdict_print(out, p != NULL, relied, err) < 0 ? -1 : p != NULL;
+    return json && verdict_print(out, rc, relied, err) < 0 ? -1 : rc;
 }
 
 int task_bundle_verify(struct amp_git *git, const struct task_bundle *how, const char *commit,
@@ -225,7 +253,7 @@ int task_bundle_verify(struct amp_git *git, const struct task_bundle *how, const
     if (rc == 0 && json && verdict_print(out, false, &relied, err) < 0)
         rc = -1;
     if (rc > 0)
-        rc = bundle_report(how, &b, who, git, commit, &relied, out, err);
+        rc = bundle_report(how, &b, ids, who, git, commit, &relied, out, err);
     if (rc > 0 && !quiet && !json && relied.on)
         amp_note("relied on the keys of %s, and on the coordinator %s", relied.on, b.key);
     else if (rc > 0 && !quiet && !relied.on)

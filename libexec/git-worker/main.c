@@ -35,7 +35,7 @@ static const struct {
 } ops[] = {
     {"info", op_info, {"repo"}},
     {"resolve", op_resolve, {"repo", "rev"}, true},
-    {"tree", op_tree, {"repo", "rev"}, true},
+    {"look", op_look, {"repo", "rev"}, true},
     {"config", op_config, {"repo", "key"}},
     {"reflog", op_reflog, {"repo", "ref"}},
     {"refs", op_refs, {"repo"}},

@@ -170,12 +170,16 @@ int op_resolve(struct request *r)
     return 0;
 }
 
-int op_tree(struct request *r)
+int op_look(struct request *r)
 {
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
     if (find_commit(r, r->repo, r->in.rev, &commit) < 0)
         return -1;
-    reply_oid(r, "oid", git_commit_tree_id(commit));
+    reply_oid(r, "oid", git_commit_id(commit));
+    reply_oid(r, "tree", git_commit_tree_id(commit));
+    reply_oid(r, "first", git_commit_parent_id(commit, 0));
+    reply_oid(r, "second", git_commit_parent_id(commit, 1));
+    amp_jw_member_int(&r->out, "parents", git_commit_parentcount(commit));
     return 0;
 }
 

@@ -149,7 +149,7 @@ int op_snapshot_state(struct request *r), op_snapshot_ignored(struct request *r)
 int op_snapshot_reset(struct request *r), op_snapshot_drop(struct request *r);
 int op_info(struct request *r);
 int op_resolve(struct request *r);
-int op_tree(struct request *r);
+int op_look(struct request *r);
 int op_config(struct request *r);
 int op_reflog(struct request *r);
 int op_refs(struct request *r);

@@ -174,14 +174,16 @@ resigned() {
   run -0 task-dispatch verify --config amp.json --bundle bundle -C "$top/work" "$commit"
 }
 
-@test "the tree counts, not the name of the commit" {
+@test "the approved commit counts, not its tree, nor the name in the result" {
   cp "$S/keys/allowed_signers" signers
   task-dispatch export -s "$S" -C "$top/work" "$commit" >bundle
   resigned . >same
   run -0 task-dispatch verify --bundle same --allowed-signers signers -C "$top/work" "$commit"
-  tree=$(git -C "$top/work" rev-parse 'main^{tree}')
-  resigned ".bundle.proofs[0].tree = \"$tree\"" >other
+  resigned ".bundle.proofs[0].approved = \"$(git -C "$top/work" rev-parse main)\"" >other
   run -1 --separate-stderr task-dispatch verify --bundle other --allowed-signers signers -C "$top/work" "$commit"
+  [[ "$stderr" == *"the bundle is about other commits"* ]]
+  same=$(git -C "$top/work" commit-tree -m again -p "$commit" "$commit^{tree}")
+  run -1 --separate-stderr task-dispatch verify --bundle bundle --allowed-signers signers -C "$top/work" "$same"
   [[ "$stderr" == *"the bundle is about other commits"* ]]
 }
 

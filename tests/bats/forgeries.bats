@@ -211,7 +211,7 @@ T
     # The loop's status says that its coordinator refused lines.
     [ "$(cat "$world/status" 2>/dev/null)" = "$([ "$world" != signed ] || echo 1)" ]
     [ "$(<"$world/verified")" = 1 ]
-    grep -q 'no verdict approves the tree' "$world/verify.err"
+    grep -q 'no verdict approves the commit' "$world/verify.err"
     [ ! -e "$world/state/tasks/T-2099-001.json" ]
     [ "$(<"$world/note-verified")" = 1 ]
   done

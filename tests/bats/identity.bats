@@ -251,7 +251,7 @@ A
   [ "$(state_of)" = done ]
   # Which tree the reviewer saw is not known: no bundle, although the commit's name is in the result.
   run -1 --separate-stderr task-dispatch export -s "$S" -C "$BATS_FILE_TMPDIR/work" "$task"
-  [[ "$stderr" == *"no verdict approves the tree"* ]]
+  [[ "$stderr" == *"no verdict approves the commit"* ]]
 }
 
 @test "what an operator signed counts once in a state directory" {

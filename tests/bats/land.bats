@@ -101,11 +101,11 @@ state_of() {
 }
 
 @test "what nobody approved does not land: other commits, changed trees, unfinished tasks; an agent lands nothing" {
-  refused 1 "is not approved: no verdict approves the tree" main~0
+  refused 1 "is not approved: no verdict approves the commit" main~0
   git -C work checkout -q -b other agent/x
   echo more >>work/file
   git -C work commit -qam "one word more"
-  refused 1 "is not approved: no verdict approves the tree" other
+  refused 1 "is not approved: no verdict approves the commit" other
   git -C work checkout -q main
   refused 1 "task T-2026-003 is " 3
   refused 1 'is neither a task of state nor a commit' T-2026-099
@@ -222,7 +222,7 @@ state_of() {
   run -1 --separate-stderr "${server[@]}" --bundle bundle agent/y
   [[ "$stderr" == *"the bundle is about other commits"* ]]
   # Changed, and made with other keys.
-  sed 's/approved/rejected/' bundle >forged
+  sed 's/\\"approved\\"/\\"rejected\\"/' bundle >forged
   run -1 --separate-stderr "${server[@]}" --bundle forged agent/x
   [[ "$stderr" == *"is not approved"* ]]
   ssh-keygen -q -t ed25519 -N '' -f key
@@ -296,6 +296,62 @@ H
   cat kept >bare.git/hooks/pre-receive
   git -C work push -q "$PWD/bare.git" agent/x:main
   [ "$(git -C bare.git rev-parse main)" = "$x" ]
+}
+
+@test "replay: a commit with the tree of an approved one lands nowhere, by the state, a bundle or a note" {
+  task-dispatch export -s state -C work -o bundle "$x"
+  task-dispatch export -s state -C work --note "$x"
+  cp state/keys/allowed_signers signers
+  "${land[@]}" 1
+  git -C work commit -q --allow-empty -m "a fix"
+  fix=$(git -C work rev-parse main)
+  replay=$(git -C work commit-tree -m "the work" -p "$fix" "$x^{tree}")
+  fake=$(git -C work commit-tree -m "Land it" -p "$fix" -p "$x" "$x^{tree}")
+  for c in "$replay" "$fake"; do
+    git -C work notes --ref amp copy -f "$x" "$c"
+    refused 1 "is not approved: " "$c"
+    refused 1 "is not approved: " --check --old "$fix" "$c"
+    run -1 --separate-stderr task-dispatch verify -s state -C work "$c"
+    [[ "$stderr" == *"is not approved: no "* ]]
+    for how in "--bundle bundle" --note; do
+      # shellcheck disable=SC2086
+      run -1 --separate-stderr task-dispatch verify -C work $how --allowed-signers signers "$c"
+      [[ "$stderr" == *"the bundle is about other commits"* ]]
+      # shellcheck disable=SC2086
+      run -1 --separate-stderr task-dispatch land --check -C work $how --allowed-signers signers --into main "$c"
+      [[ "$stderr" == *"the bundle is about other commits"* ]]
+    done
+  done
+  [ "$(git -C work rev-parse main)" = "$fix" ]
+}
+
+@test "a merge that a landing made is approved where it was made, by the state and by a bundle; another is not" {
+  git -C work branch release
+  "${land[@]}" --into release --no-ff 1
+  merge=$(git -C work rev-parse release)
+  task-dispatch verify -s state -C work "$merge"
+  task-dispatch export -s state -C work --note "$merge"
+  git -C work notes --ref amp show "$merge" >bundle
+  amp-validate --schema "$AMP_TOP/schemas/records/bundle.json" bundle
+  cp state/keys/allowed_signers signers
+  server=(task-dispatch land -C work --allowed-signers signers --check --note)
+  git -C work branch -f release "$main"
+  "${server[@]}" --into release --old "$main" "$merge"
+  # On another branch, or on later commits, it is not what was recorded.
+  run -1 --separate-stderr "${server[@]}" --into main --old "$main" "$merge"
+  [[ "$stderr" == *"is a merge into release at ${main:0:12}, and main is at ${main:0:12}"* ]]
+  # A merge like it that was not recorded, and a record of which the signature does not count.
+  other=$(git -C work commit-tree -m again -p "$main" -p "$x" "$x^{tree}")
+  run -1 --separate-stderr task-dispatch verify -s state -C work "$other"
+  [[ "$stderr" == *"no landing of ${x:0:12} made the merge ${other:0:12}"* ]]
+  git -C work notes --ref amp copy "$merge" "$other"
+  run -1 --separate-stderr task-dispatch verify -C work --note --allowed-signers signers "$other"
+  [[ "$stderr" == *"made the merge ${other:0:12}"* ]]
+  grep -v ^operator/ signers >strangers
+  run -1 --separate-stderr task-dispatch verify -C work --note --allowed-signers strangers "$merge"
+  [[ "$stderr" == *"the landing: unknown_key"* ]]
+  # Without a state directory nothing records what was made.
+  run -64 task-dispatch land -C work --allowed-signers signers --no-ff --note --into release "$x"
 }
 
 @test "kill -9 while it lands: afterwards the record and the branch agree, and nothing is lost" {

@@ -239,16 +239,17 @@ EOS
   got verdict.ndjson '.type == "nack" and .code == "unknown_ref"'
 }
 
-@test "verify: exactly the approved tree, nothing else" {
+@test "verify: exactly the approved commit, nothing else" {
   done_work
   run -1 task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
   verdict_agent '{"decision":"approved","confidence":1}'
   review | review_agent --exec ./judge
   verify=(task-dispatch verify --no-coordinator --state "$STATE" --repo "$REPO")
   "${verify[@]}" feat/x
-  # Another commit of the same tree is as good; another tree is not.
-  same=$(git -C "$REPO" commit-tree -m again "feat/x^{tree}")
-  "${verify[@]}" "$same"
+  # Another commit of the same tree is not approved: on top of a fix it would undo it.
+  same=$(git -C "$REPO" commit-tree -m again -p main "feat/x^{tree}")
+  run -1 --separate-stderr "${verify[@]}" "$same"
+  [[ "$stderr" == *"no verdict approves the commit ${same:0:12}"* ]]
   run -1 "${verify[@]}" main
   run -1 "${verify[@]}" no-such-commit
   git -C "$REPO" checkout -q --detach feat/x

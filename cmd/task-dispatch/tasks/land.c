@@ -25,7 +25,8 @@ const struct amp_opt tasks_land_opts[] = {
     AMP_OPT_REPO(repo),
     {0, "into", AMP_OPT_STRING, &into, "BRANCH",
      "the branch to move (default: that of the repository's main worktree)"},
-    {0, "no-ff", AMP_OPT_FLAG, &no_ff, NULL, "make a merge commit with the approved tree"},
+    {0, "no-ff", AMP_OPT_FLAG, &no_ff, NULL,
+     "merge the approved commit, unchanged, with a merge commit"},
     {0, "check", AMP_OPT_FLAG, &check, NULL, "verify and report only; move nothing"},
     {0, "old", AMP_OPT_STRING, &old, "OID",
      "with --check in a hook: the branch's old value, which COMMIT must contain"},
@@ -102,6 +103,9 @@ static int by_task(struct landing *l, const char *id, struct amp_error *err)
         if (again >= 0 || rc < 0)
             rc = again;
     }
+    if (rc > 0 && strcmp(l->v.task, l->task.id) != 0)
+        return amp_fail(err, AMP_NO, "not_done", "%s is at the work of %s: %.12s", l->task.branch,
+                        l->v.task, l->v.commit);
     return rc;
 }
 
@@ -324,6 +328,8 @@ static int land_run(struct landing *l, const char *name, struct amp_error *err)
         .base = known && *l->task.base ? l->task.base : NULL,
         .title = known ? l->task.description : NULL,
         .old = old,
+        .merge_branch = *l->v.from ? l->v.branch : NULL,
+        .merge_from = l->v.from,
         .forward = check && l->by_commit,
         .merge = no_ff,
         .check = check,
@@ -369,6 +375,8 @@ int tasks_land(int argc, char **argv)
     if (!check && getenv("GIT_QUARANTINE_PATH"))
         amp_die_usage("in a pre-receive hook nothing can be landed: use --check, and git moves the "
                       "branch");
+    if (no_ff && (bundle || by_note))
+        amp_die_usage("--no-ff needs the state directory, which records what it made");
     if (old && !check)
         amp_die_usage("--old needs --check");
     if (prune && (bundle || by_note || check))

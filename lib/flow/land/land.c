@@ -168,6 +168,21 @@ static int move_record(struct amp_store *store, struct amp_git *git, const struc
                : 0;
 }
 
+/* A merge that a landing made belongs where that was: on the branch at its old value. */
+static int plan_make(struct amp_git *git, const struct amp_land *l,
+                     const struct amp_git_land_spec *spec, struct amp_git_land *out,
+                     struct amp_error *err)
+{
+    if (amp_git_land_plan(git, spec, out, err) < 0)
+        return -1;
+    if (!l->merge_branch || out->already ||
+        (strcmp(l->merge_branch, l->branch) == 0 && strcmp(l->merge_from, out->from) == 0))
+        return 0;
+    return amp_fail(err, AMP_NO, "target_moved",
+                    "%.12s is a merge into %s at %.12s, and %s is at %.12s", l->commit,
+                    l->merge_branch, l->merge_from, l->branch, out->from);
+}
+
 int amp_land(struct amp_store *store, struct amp_git *git, const struct amp_land *l,
              struct amp_git_land *out, struct amp_error *err)
 {
@@ -187,10 +202,10 @@ int amp_land(struct amp_store *store, struct amp_git *git, const struct amp_land
     author_find(git, l, name, email);
     message_make(l, message, sizeof message);
     if (l->check)
-        return amp_git_land_plan(git, &spec, out, err);
+        return plan_make(git, l, &spec, out, err);
     AMP_CLOSE int lock = repository_lock(git, l, err);
     if (lock < 0 || (store && interrupted_settle(store, git, amp_span_str(l->task), err) < 0) ||
-        amp_git_land_plan(git, &spec, out, err) < 0)
+        plan_make(git, l, &spec, out, err) < 0)
         return -1;
     if (store)
         return move_record(store, git, l, &spec, out, err);

@@ -1,8 +1,8 @@
 /*
- * Landing: moving a branch to approved work. What is approved is exactly a tree, so a branch moves
- * only to the approved commit itself (fast-forward), or to a merge commit with the approved tree
- * whose other parent is the branch's old value. A branch that the commit does not contain is
- * refused: the merged tree would be one that nobody reviewed.
+ * Landing: moving a branch to approved work. What is approved is exactly a commit, so a branch
+ * moves only to that commit itself (fast-forward), or to a merge commit of exactly the branch's old
+ * value and that commit, with its tree, which is recorded and signed. A branch that the commit does
+ * not contain is refused: the merged tree would be one that nobody reviewed.
  *
  * With a store the landing is recorded before and after the move (task/landing/landing.h), so a
  * crash in between leaves a record, which the next landing of the task completes: as landed if the
@@ -22,8 +22,11 @@ struct amp_land {
     const char *base;                 /* where the reviewed work starts; NULL: unknown */
     const char *title;                /* of the task, for the merge commit; or NULL */
     const char *old;                  /* the branch's value for a hook; NULL: any */
-    bool merge, check;                /* merge: a merge commit; check: only the plan */
-    bool forward; /* with check: the branch may not go back to an older commit */
+    /* If the commit is itself a merge that a landing made: the branch that it merges into, and its
+     * value; merge_branch NULL: it is not. */
+    const char *merge_branch, *merge_from;
+    bool merge, check; /* merge: a merge commit; check: only the plan */
+    bool forward;      /* with check: the branch may not go back to an older commit */
     int64_t lock_timeout_ms;
     struct amp_landing who; /* person, by, key */
     /* Fills alg and signature; NULL: not signed. */

@@ -45,7 +45,8 @@ static int signer_write(void *ctx, const struct amp_trust_entry *e, struct amp_e
     if (strcmp(fp, s->own) != 0 && !memmem(s->proofs.p, s->proofs.n, fp, strlen(fp)))
         return 0;
     amp_buf_init(&line, 65536);
-    if (amp_buf_fmt(&line, err, "%.*s namespaces=\"amp," AMP_BUNDLE_NAMESPACE "\"",
+    if (amp_buf_fmt(&line, err,
+                    "%.*s namespaces=\"amp," AMP_BUNDLE_NAMESPACE "," AMP_LANDING_NAMESPACE "\"",
                     (int)e->principals.n, e->principals.p) < 0 ||
         time_option(&line, "valid-after", e->valid_after_s, err) < 0 ||
         time_option(&line, "valid-before", until, err) < 0 || amp_buf_str(&line, " ", err) < 0 ||
@@ -61,6 +62,7 @@ static void proof_write(struct amp_jw *w, const struct amp_proof *p)
     amp_jw_member_text(w, "task", p->task);
     amp_jw_member_text(w, "subtask", p->subtask);
     amp_jw_member_text(w, "commit", p->commit);
+    amp_jw_member_text(w, "approved", p->approved);
     amp_jw_member_text(w, "tree", p->tree);
     amp_jw_member_text(w, "executor_key", p->executor);
     amp_jw_member_bool(w, "needs_decision", p->needs_decision);
@@ -173,6 +175,7 @@ static int proof_read(const struct amp_tape *t, uint32_t object, struct amp_proo
     if (chars_read(t, object, "task", p->task, sizeof p->task, err) < 0 ||
         chars_read(t, object, "subtask", p->subtask, sizeof p->subtask, err) < 0 ||
         chars_read(t, object, "commit", p->commit, sizeof p->commit, err) < 0 ||
+        chars_read(t, object, "approved", p->approved, sizeof p->approved, err) < 0 ||
         chars_read(t, object, "tree", p->tree, sizeof p->tree, err) < 0 ||
         chars_read(t, object, "executor_key", p->executor, sizeof p->executor, err) < 0)
         return -1;

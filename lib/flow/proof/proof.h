@@ -7,12 +7,15 @@
 #define AMP_FLOW_PROOF_PROOF_H
 
 #include "flow/identity/identity.h"
+#include "task/landing/landing.h"
 #include "task/policy.h"
 #include "task/record.h"
 #include "worktree/git/git.h"
 
 /* votes: where several persons had to agree, the signed decisions of all of them, each with LF. */
-#define AMP_PROOF_LINES(X) X(dispatch) X(request) X(result) X(verdict) X(decision) X(votes)
+/* landing: the record of the landing that made a merge commit of the work. */
+#define AMP_PROOF_LINES(X)                                                                         \
+    X(dispatch) X(request) X(result) X(verdict) X(decision) X(votes) X(landing)
 enum amp_proof_line {
 #define X(name) AMP_PROOF_##name,
     AMP_PROOF_LINES(X)
@@ -24,8 +27,10 @@ extern const char *const amp_proof_line_names[AMP_PROOF_COUNT];
 
 struct amp_proof {
     char task[256], subtask[256];
-    char commit[AMP_OID_MAX];           /* of the result */
-    char tree[AMP_OID_MAX];             /* of the commit; "": unknown */
+    char commit[AMP_OID_MAX];   /* of the result, which may abbreviate it */
+    char approved[AMP_OID_MAX]; /* the commit that is approved: that, or the reviewer's fixes
+                                   on top of it; "": unknown */
+    char tree[AMP_OID_MAX];     /* of the approved commit; "": unknown */
     char executor[AMP_FINGERPRINT_MAX]; /* the key that the dispatch is bound to */
     bool needs_decision;
     int64_t needs_votes;                  /* different persons that had to agree; 0: one */
@@ -52,5 +57,12 @@ struct amp_proof_who {
  * valid at their time. */
 int amp_proof_check(struct amp_identities *ids, const struct amp_proof *p,
                     struct amp_proof_who *who, char why[AMP_PROOF_WHY], struct amp_error *err);
+
+/* Whether the landing made the commit `merge`: it has the landing's old value and the approved
+ * commit as its only parents, and the tree of the latter, and an operator signed the landing (ids
+ * NULL: not verified). 1, 0 or -1 as above. */
+int amp_proof_merge(struct amp_identities *ids, const struct amp_landing *l,
+                    const struct amp_git_look *merge, const struct amp_git_look *approved,
+                    char why[AMP_PROOF_WHY], struct amp_error *err);
 
 #endif

@@ -182,11 +182,11 @@ static int fixes_measure(struct amp_judged *k, const struct amp_patch *p, const 
 }
 
 /* Moves the branch from the reviewed commit to the one with the fixes. In a repeated attempt the
- * branch may already be there. */
+ * branch may already be there: at a commit with the same fixes on the reviewed one. */
 static int branch_advance(struct amp_worker *w, struct amp_judged *k, const char *email,
                           struct amp_error *err)
 {
-    char head[AMP_OID_MAX], there[AMP_OID_MAX], mine[AMP_OID_MAX];
+    struct amp_git_look there, mine;
     struct amp_error e;
     char ref[AMP_KEEP_REF_MAX];
 
@@ -200,12 +200,12 @@ static int branch_advance(struct amp_worker *w, struct amp_judged *k, const char
         return 0;
     if (err->status == AMP_INTERRUPTED)
         return -1;
-    if (amp_git_resolve(w->git, k->of.repo, k->of.branch, head, &e) ||
-        amp_git_tree(w->git, k->of.repo, head, there, &e) ||
-        amp_git_tree(w->git, k->of.repo, k->fixed, mine, &e) || strcmp(there, mine))
+    if (amp_git_look(w->git, k->of.repo, k->of.branch, &there, &e) ||
+        amp_git_look(w->git, k->of.repo, k->fixed, &mine, &e) || there.parents != 1 ||
+        strcmp(there.parent[0], k->of.commit) || strcmp(there.tree, mine.tree))
         return amp_fail(err, AMP_NO, "branch_moved",
                         "%s moved during the review: the fix was not applied", k->of.branch);
-    snprintf(k->fixed, sizeof k->fixed, "%s", head);
+    snprintf(k->fixed, sizeof k->fixed, "%s", there.commit);
     return 0;
 }
 

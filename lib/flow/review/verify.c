@@ -1,4 +1,4 @@
-/* Records approved trees and checks whether a commit's tree is approved, for CI and hooks. */
+/* Records approved commits and checks whether a commit is approved, for CI and hooks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 #include "json/record.h"
 
 #define KIND          "approval"
-#define APPROVALS_MAX 64 /* verdicts that are kept for one tree: the newest */
+#define APPROVALS_MAX 64 /* verdicts that are kept for one commit: the newest */
 
-/* The verdicts on one tree, the newest last. */
+/* The verdicts on one commit, the newest last. */
 struct verdict {
-    const char *task, *subtask, *commit, *verdict;
+    const char *task, *subtask, *verdict;
 };
 #define MEMBER(member) AMP_REC_EVER(CSTR, struct verdict, #member, member)
-static const struct amp_rec_field verdict_fields[] = {MEMBER(task), MEMBER(subtask), MEMBER(commit),
+static const struct amp_rec_field verdict_fields[] = {MEMBER(task), MEMBER(subtask),
                                                       MEMBER(verdict)};
 AMP_REC_TABLE(verdict_rec, "a verdict's record", struct verdict, verdict_fields);
 
@@ -43,7 +43,7 @@ static int approval_change(void *ctx, const struct amp_store_rec *now, struct am
     if (all.n_verdicts == APPROVALS_MAX)
         memmove(all.verdicts, all.verdicts + 1, --all.n_verdicts * sizeof *all.verdicts);
     all.verdicts[all.n_verdicts++] =
-        (struct verdict){a->task, a->subtask, a->commit, a->verdict}; /* lists have room for one */
+        (struct verdict){a->task, a->subtask, a->verdict}; /* lists have room for one */
     c->event = "approve";
     c->to = "APPROVED";
     int rc = amp_rec_write(&approval_rec, &all, u->json, err);
@@ -59,7 +59,7 @@ int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struc
 
     amp_buf_init(&mem, AMP_REC_MAX);
     amp_buf_init(&json, AMP_REC_MAX);
-    return amp_store_update(s, AMP_KEY(KIND, amp_span_str(a->tree)), NULL, approval_change, &u,
+    return amp_store_update(s, AMP_KEY(KIND, amp_span_str(a->commit)), NULL, approval_change, &u,
                             &outcome, err);
 }
 
@@ -105,43 +105,87 @@ static int is_accepted(struct amp_store *s, const char *subtask, const struct am
     return 0;
 }
 
-static int tree_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
-                       struct amp_verified *out, struct amp_error *err)
+/* Whether a verdict approves out->approved. */
+static int commit_verify(struct amp_store *s, const struct amp_verify *what,
+                         struct amp_verified *out, struct amp_error *err)
 {
     struct amp_store_rec rec;
-    struct amp_verified v = {0};
-
-    if (amp_git_resolve(g, what->repo, what->commit, v.commit, err) ||
-        amp_git_tree(g, what->repo, v.commit, v.tree, err) ||
-        amp_store_get(s, AMP_KEY(KIND, amp_span_str(v.tree)), &rec, err))
-        return -1;
-    if (!rec.found) {
-        snprintf(v.why, sizeof v.why, "no verdict approves the tree %.12s", v.tree);
-        *out = v;
-        return 0;
-    }
     AMP_BUF struct amp_buf mem = {0};
     struct approval all;
+    int rc = 0;
+
     amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_store_get(s, AMP_KEY(KIND, amp_span_str(out->approved)), &rec, err) < 0)
+        return -1;
+    if (!rec.found) {
+        snprintf(out->why, sizeof out->why, "no verdict approves the commit %.12s", out->commit);
+        return 0;
+    }
     if (amp_rec_parse(&approval_rec, rec.json, &mem, &all, err) < 0)
         return -1;
-    int rc = 0;
     for (uint32_t i = 0; i < all.n_verdicts && rc == 0; i++) {
-        if (!amp_span_copy(amp_span_str(all.verdicts[i].task), v.task, sizeof v.task) ||
-            !amp_span_copy(amp_span_str(all.verdicts[i].verdict), v.verdict, sizeof v.verdict))
+        if (!amp_span_copy(amp_span_str(all.verdicts[i].task), out->task, sizeof out->task) ||
+            !amp_span_copy(amp_span_str(all.verdicts[i].verdict), out->verdict,
+                           sizeof out->verdict))
             return amp_fail(err, AMP_DATAERR, "bad_record",
                             "an approval's record has no usable verdict");
-        snprintf(v.subtask, sizeof v.subtask, "%.255s", all.verdicts[i].subtask);
-        rc = is_accepted(s, all.verdicts[i].subtask, what, &v, err);
+        snprintf(out->subtask, sizeof out->subtask, "%.255s", all.verdicts[i].subtask);
+        rc = is_accepted(s, all.verdicts[i].subtask, what, out, err);
     }
-    if (rc >= 0)
-        *out = v;
     return rc;
+}
+
+/* Whether a landing of the task made the merge. */
+static int merge_verify(struct amp_store *s, const struct amp_verify *what,
+                        const struct amp_git_look *merge, const struct amp_git_look *approved,
+                        struct amp_verified *out, struct amp_error *err)
+{
+    AMP_LANDINGS all = {0};
+    const struct amp_landing *l = NULL;
+
+    amp_landings_init(&all);
+    if (amp_landings_read(s, amp_span_str(out->task), &all, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < all.n_v && !l; i++)
+        if (amp_span_is(all.v[i].to, merge->commit))
+            l = &all.v[i];
+    const struct amp_landing none = {0};
+    int rc = amp_proof_merge(what->ids, l ? l : &none, merge, approved, out->why, err);
+    if (rc > 0 && (!amp_span_copy(l->branch, out->branch, sizeof out->branch) ||
+                   !amp_span_copy(l->from, out->from, sizeof out->from)))
+        return amp_fail(err, AMP_DATAERR, "bad_record", "a landing has too long names");
+    return rc;
+}
+
+static int work_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
+                       struct amp_verified *out, struct amp_error *err)
+{
+    struct amp_git_look look, merged;
+
+    memset(out, 0, sizeof *out);
+    if (amp_git_look(g, what->repo, what->commit, &look, err) < 0)
+        return -1;
+    snprintf(out->commit, sizeof out->commit, "%s", look.commit);
+    snprintf(out->tree, sizeof out->tree, "%s", look.tree);
+    snprintf(out->approved, sizeof out->approved, "%s", look.commit);
+    int rc = commit_verify(s, what, out, err);
+    if (rc != 0 || *out->task || look.parents != 2)
+        return rc;
+    snprintf(out->approved, sizeof out->approved, "%s", look.parent[1]);
+    rc = commit_verify(s, what, out, err);
+    if (rc <= 0 || amp_git_look(g, what->repo, look.parent[1], &merged, err) < 0)
+        return rc <= 0 ? rc : -1;
+    return merge_verify(s, what, &look, &merged, out, err);
 }
 
 int amp_flow_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
                     struct amp_verified *out, struct amp_error *err)
 {
-    int rc = tree_verify(s, g, what, out, err);
-    return rc < 0 || amp_store_sync(s, err) ? -1 : rc;
+    struct amp_verified v;
+    int rc = work_verify(s, g, what, &v, err);
+
+    if (rc < 0 || amp_store_sync(s, err) < 0)
+        return -1;
+    *out = v;
+    return rc;
 }

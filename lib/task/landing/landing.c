@@ -109,6 +109,17 @@ int amp_landing_last(struct amp_span json, struct amp_buf *mem, struct amp_landi
     return 0;
 }
 
+int amp_landing_write(const struct amp_landing *l, struct amp_buf *out, struct amp_error *err)
+{
+    return amp_rec_write(&landing_rec, l, out, err);
+}
+
+int amp_landing_parse(struct amp_span json, struct amp_buf *mem, struct amp_landing *out,
+                      struct amp_error *err)
+{
+    return amp_rec_parse(&landing_rec, json, mem, out, err);
+}
+
 struct each {
     amp_landing_fn fn;
     void *ctx;

@@ -39,7 +39,7 @@ extern const struct amp_fsm amp_landing_fsm;
 struct amp_landing {
     struct amp_span task, repo, branch; /* branch: without refs/heads/ */
     struct amp_span from, to;           /* the branch's values; from: empty for a new one */
-    struct amp_span commit, tree;       /* the approved ones; to has the same tree */
+    struct amp_span commit, tree;       /* the approved ones; to is it, or merges it into from */
     struct amp_span person, by, key;    /* who, known by what, with which key */
     struct amp_span alg, signature;     /* of amp_landing_text, or empty */
     int64_t at_ms;
@@ -64,6 +64,10 @@ int amp_landings_read(struct amp_store *s, struct amp_span task, struct amp_land
 /* The newest landing of a record, for the history; all empty if there is none. Texts are in mem. */
 int amp_landing_last(struct amp_span json, struct amp_buf *mem, struct amp_landing *out,
                      struct amp_error *err);
+/* One landing as JSON, and back; texts are in mem. DATAERR bad_record. */
+int amp_landing_write(const struct amp_landing *l, struct amp_buf *out, struct amp_error *err);
+int amp_landing_parse(struct amp_span json, struct amp_buf *mem, struct amp_landing *out,
+                      struct amp_error *err);
 /* Calls fn for each task that has a record, by its id. */
 typedef int (*amp_landing_fn)(void *ctx, struct amp_span task, uint8_t state,
                               struct amp_error *err);

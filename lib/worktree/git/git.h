@@ -53,10 +53,15 @@ struct amp_git_info {
 int amp_git_info(struct amp_git *g, const char *repo, struct amp_git_info *out,
                  struct amp_error *err);
 
-/* The commit (tags peeled) or the tree that a revision names. */
+/* The commit (tags peeled) that a revision names. */
 int amp_git_resolve(struct amp_git *g, const char *repo, const char *rev, char oid[AMP_OID_MAX],
                     struct amp_error *err);
-int amp_git_tree(struct amp_git *g, const char *repo, const char *rev, char oid[AMP_OID_MAX],
+struct amp_git_look {
+    char commit[AMP_OID_MAX], tree[AMP_OID_MAX];
+    char parent[2][AMP_OID_MAX]; /* the first two, or "" */
+    int64_t parents;             /* their number */
+};
+int amp_git_look(struct amp_git *g, const char *repo, const char *rev, struct amp_git_look *out,
                  struct amp_error *err);
 
 /* Creates a linked worktree at path. With branch: on that branch, which is created from base (NULL:

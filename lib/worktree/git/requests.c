@@ -41,10 +41,17 @@ int amp_git_resolve(struct amp_git *g, const char *repo, const char *rev, char o
     return oid_call(g, "resolve", ARGS({"repo", repo}, {"rev", rev}), "oid", oid, err);
 }
 
-int amp_git_tree(struct amp_git *g, const char *repo, const char *rev, char oid[AMP_OID_MAX],
+int amp_git_look(struct amp_git *g, const char *repo, const char *rev, struct amp_git_look *out,
                  struct amp_error *err)
 {
-    return oid_call(g, "tree", ARGS({"repo", repo}, {"rev", rev}), "oid", oid, err);
+    if (amp_git_call(g, "look", ARGS({"repo", repo}, {"rev", rev}), err) < 0)
+        return -1;
+    COPY(g, 0, "oid", out->commit);
+    COPY(g, 0, "tree", out->tree);
+    COPY(g, 0, "first", out->parent[0]);
+    COPY(g, 0, "second", out->parent[1]);
+    out->parents = amp_git_field_int(g, 0, "parents");
+    return 0;
 }
 
 int amp_git_worktree_add(struct amp_git *g, const struct amp_git_worktree_spec *spec,
