@@ -3,7 +3,7 @@
 # segment is removed: opening the directory (`amp-ack` without input), also as the first command of a
 # boot (without log/watermark, which is valid for one boot), with its files not in the page cache,
 # and after a writer was killed; `amp-ack log` of one id and of one task, early, in the middle and at
-# the end; `amp-ack status`. Beside them SQLite alone reads the same row by its key, and `amp-ack`
+# the end; `amp-ack status`; and, after a writer was killed, every verb that looks. Beside them SQLite alone reads the same row by its key, and `amp-ack`
 # opens an empty directory. Figures are means of RUNS runs: milliseconds, those of the processor, and
 # the largest resident memory in KiB. A million messages take 1.7 GB in BENCH_DIR, and a minute or
 # two. HISTORY_DIR names a directory that is kept, and used again.
@@ -121,4 +121,20 @@ for k in 1 2 3; do
   exec {feed}>&-
   printf '%s: ' "$(stat -c 'write-ahead log of %s bytes' "$state/index.db-wal")"
   measure "open after kill -9" 5 amp-ack --state "$state"
+done
+# Every verb that looks, each behind a writer of its own that was killed.
+looks=("task-dispatch list" "task-dispatch list --all" "task-dispatch show T-2000-001"
+  "task-dispatch queue list" "amp-ack status" "amp-ack cursors" "amp-ack dead list"
+  "amp-route inbox --list executor" "agent-registry list" "agent-registry show executor"
+  "hitl-prompt list" "hitl-prompt status" "worktree-bind list" "amp-top --once")
+for look in "${looks[@]}"; do
+  amp-ack --state "$state" <"$work/in" >/dev/null &
+  exec {feed}>"$work/in"
+  (n=20000 && messages) | sed -E 's/("msg_id":"[^"]*)"/\1'"$RANDOM$RANDOM"'"/' >&"$feed"
+  kill -9 $!
+  wait $! 2>/dev/null || :
+  exec {feed}>&-
+  # Some end with 1, as there is nothing to show.
+  # shellcheck disable=SC2086
+  measure "killed: $look" 1 sh -c '"$@" || [ $? -le 1 ]' look $look --state "$state"
 done

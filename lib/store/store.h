@@ -26,8 +26,11 @@ struct amp_store_options {
     uint64_t keep_ms;        /* so are segments whose last frame is older; default no limit */
     uint64_t error_bytes;    /* size at which error.ndjson is renamed; default 16 MiB */
     uint64_t error_files;    /* the number of error logs to keep; default 4 */
-    bool read_only;          /* never writes; the index may be rebuilt in memory */
-    bool look;               /* the same if nothing can be written, as on a read-only medium */
+    /* Never writes: what the index lacks is added for this handle only. */
+    bool read_only;
+    /* Opened read-only if nothing can be written, as on a read-only medium. With read_only: never
+     * makes the directory, but brings an index up that is far behind, if it can be written. */
+    bool look;
     /* Functions for lib/message (message/facts.h). The store does not call them. */
     const struct amp_message_facts *facts;
     /* The members of frames and messages by whose strings the log is searched (history/search.h);

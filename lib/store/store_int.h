@@ -63,6 +63,7 @@ struct amp_store {
     bool verified;       /* the complete last segment was checked, by this handle or in this boot */
     uint32_t epoch;      /* of the watermark, when log.end was verified */
     bool new_generation; /* the index was replaced, and no frame records it yet */
+    bool far, helped;    /* a reader's index is far behind; a writer brought it up, or could not */
     bool in_turn, batch, appended; /* appended: this handle wrote a frame */
     unsigned turns, turn_frames;
     size_t turn_bytes;
@@ -113,6 +114,9 @@ bool amp_store_pinned(struct amp_store *s, uint64_t before);
 
 /* turn/recover.c: under main, moves log.end, and the cache or the index, to the log's end. */
 int amp_store_catch_up(struct amp_store *s, struct amp_error *err);
+/* Without the lock: brings the index up for a reader that found it far behind, if the directory can
+ * be written. */
+void amp_turn_help(struct amp_store *s);
 /* Creates an empty index of the next generation. The next catch-up fills it and records it. */
 int amp_store_renew_index(struct amp_store *s, struct amp_error *err);
 /* Appends a frame in this turn. */

@@ -163,6 +163,97 @@ static void test_read_only_torn(const char *dir)
     TAP_INT((int64_t)file.len, (int64_t)torn, "it cuts nothing");
 }
 
+static int take_gone(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                     struct amp_error *e)
+{
+    *c = (struct amp_store_change){.event = "end", .to = "B", .remove = true};
+    return 0;
+}
+
+static int entry_count(void *ctx, const struct amp_store_entry *e, struct amp_error *why)
+{
+    struct amp_store_entry_id *id = ctx;
+    if (!id->n)
+        *id = (struct amp_store_entry_id){e->n, 0};
+    id->index++;
+    return 0;
+}
+
+static int state_count(void *ctx, struct amp_span kind, struct amp_span state, uint64_t n,
+                       struct amp_error *e)
+{
+    *(uint64_t *)ctx += n;
+    return 0;
+}
+
+static int key_note(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                    struct amp_error *e)
+{
+    return amp_buf_add(ctx, id.p, id.n, e) < 0 || amp_buf_str(ctx, " ", e) < 0 ? -1 : 0;
+}
+
+/* A reader whose index lacks frames adds these, and does not read the frames before them: one of
+ * them is damaged, so a rebuilt index would be refused. */
+static void test_reader_behind(const char *dir)
+{
+    struct amp_store_options o = {.lock_timeout_ms = 5000, .read_only = true, .look = true};
+    struct amp_store *r;
+    struct amp_store_rec rec;
+    struct amp_store_entry_id first = {0};
+    uint64_t n = 0;
+    char newer[3][8] = {"{\"i\":0}", "{\"i\":1}", "{\"i\":3}"};
+    fill(dir, 300, true);
+    load(dir);
+    memset(file.data + frame_at(150) + 30, '!', 8);
+    store_file(dir, "log/000001.ndjson", amp_buf_span(&file));
+    struct amp_store *s = open_store(dir);
+    amp_store_outbox(s, "c", entry_count, &first, &err);
+    TAP_INT(amp_store_outbox_close(s, "c", &(struct amp_store_entry_id){first.n, 0}, 1, &err), 0,
+            "a writer closes an entry");
+    struct amp_store_input in = {"c", AMP_SPAN("new"), AMP_SPAN("b")};
+    amp_store_update(s, AMP_KEY("task", AMP_SPAN("k20")), &in, take, newer[0], NULL, &err);
+    amp_store_update(s, AMP_KEY("task", AMP_SPAN("k21")), NULL, take_gone, NULL, NULL, &err);
+    amp_store_update(s, AMP_KEY("task", AMP_SPAN("k2a")), NULL, take, newer[1], NULL, &err);
+    amp_store_close(s);
+
+    TAP_INT(amp_store_open(dir, &o, &r, &err), 0, "a reader of an index that lacks frames");
+    TAP_INT(amp_store_count(r, "task", &n, &err), 0, "does not read the log again");
+    TAP_INT((int64_t)n, 300, "counts what was added and what was removed");
+    n = 0;
+    amp_store_tally(r, "task", state_count, &n, &err);
+    TAP_INT((int64_t)n, 300, "as the tallies do");
+    AMP_BUF struct amp_buf keys = {0};
+    amp_buf_init(&keys, 4096);
+    amp_store_each_of(r, "task", AMP_SPAN("k2"), key_note, &keys, &err);
+    TAP_OK(amp_span_is((struct amp_span){keys.data, keys.len < 20 ? keys.len : 20},
+                       "k20 k200 k201 k202 k"),
+           "gives the keys in order");
+    TAP_OK(!memmem(keys.data, keys.len, "k21 ", 4), "without the removed one");
+    TAP_OK(keys.len > 4 && memcmp(keys.data + keys.len - 4, "k2a ", 4) == 0, "with the new one");
+    amp_store_get(r, AMP_KEY("task", AMP_SPAN("k20")), &rec, &err);
+    TAP_SPAN(rec.json, "{\"i\":0}", "reads the newest record");
+    TAP_INT(amp_store_seen(r, &in, &err), AMP_STORE_SEEN, "knows the input");
+    uint64_t closed = first.n;
+    first = (struct amp_store_entry_id){0};
+    amp_store_outbox(r, "c", entry_count, &first, &err);
+    TAP_OK(first.n > closed, "and that the entry is closed");
+    int64_t due = 0;
+    amp_store_next_due(r, "task", &due, &err);
+    TAP_INT(due, 5, "and the next deadline");
+
+    s = open_store(dir);
+    for (int i = 0; i < 200; i++)
+        amp_store_update(s, AMP_KEY("task", AMP_SPAN("k22")), NULL, i % 2 ? take : take_gone,
+                         newer[2], NULL, &err);
+    amp_store_close(s);
+    amp_buf_reset(&keys);
+    amp_store_each_of(r, "task", AMP_SPAN("k2"), key_note, &keys, &err);
+    amp_store_get(r, AMP_KEY("task", AMP_SPAN("k22")), &rec, &err);
+    TAP_SPAN(rec.json, "{\"i\":3}", "it goes on behind a writer that brought the index up");
+    TAP_OK(memmem(keys.data, keys.len, "k22 ", 4), "and lists it");
+    amp_store_close(r);
+}
+
 static void test_lost_page(const char *dir)
 {
     fill(dir, 3, true);
@@ -346,7 +437,7 @@ static void test_failed(const char *dir)
 int main(void)
 {
     static void (*const tests[])(const char *) = {
-        test_torn_tail, test_read_only_torn, test_lost_page,     test_damage,
+        test_torn_tail, test_read_only_torn, test_reader_behind, test_lost_page, test_damage,
         test_same_boot, test_index,          test_index_removed, test_failed};
     amp_buf_init(&file, 1 << 20);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {

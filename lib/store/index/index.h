@@ -34,8 +34,7 @@ struct sqlite3_stmt;
     X(PUT_BLOB, "REPLACE INTO blob VALUES(?1,?2,?3)")                                              \
     X(BLOB, "SELECT * FROM blob WHERE name=?1")                                                    \
     X(DROP_BLOB, "DELETE FROM blob WHERE n<?1")                                                    \
-    X(PUT_OUT, "INSERT INTO outbox VALUES(?1,?2,?3,?4,?5,?6,?7,?8)"                                \
-               " ON CONFLICT(n,i) DO UPDATE SET h=?3,c=?4,seg=?5,off=?6,len=?7,ck=?8")             \
+    X(PUT_OUT, "REPLACE INTO outbox VALUES(?1,?2,?3,?4,?5,?6,?7,?8)")                              \
     X(DEL_OUT, "DELETE FROM outbox WHERE n=?1 AND i=?2")                                           \
     X(OUT, "SELECT * FROM outbox WHERE c=?1 ORDER BY n,i")                                         \
     X(OUT_AT, "SELECT * FROM outbox WHERE n=?1 AND i=?2")                                          \
@@ -94,7 +93,8 @@ struct amp_index {
     uint64_t salt; /* the key of the hash */
     bool writing;  /* a transaction is open */
     bool reading;  /* a transaction for look-ups is open */
-    bool memory;   /* read-only and rebuilt in memory */
+    bool memory;   /* of this handle only: made from the complete log, in a file without a name */
+    bool overlay;  /* read-only, with the newer rows beside it (overlay.c) */
     bool read_only;
     bool corrupt;             /* SQLite or a checksum found damage: call amp_turn_heal */
     bool checked;             /* this handle checked the complete file */
@@ -121,7 +121,14 @@ void amp_index_close(struct amp_index *ix);
 int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err);
 /* Whether the open file still has its name. */
 bool amp_index_current(const struct amp_index *ix);
+/* An empty index of this handle. Its pages spill into an unlinked file. */
 int amp_index_open_memory(struct amp_index *ix, struct amp_error *err);
+/* Makes an open read-only index take rows, without changing its file. The next open ends it. */
+int amp_index_overlay(struct amp_index *ix, struct amp_error *err);
+/* Whether the file behind an overlay now reaches further than the overlay. */
+bool amp_index_is_passed(struct amp_index *ix);
+/* Ends the prepared statements. */
+void amp_index_statements_end(struct amp_index *ix);
 int amp_index_read_meta(struct amp_index *ix, struct amp_error *err);
 /* Deletes all rows, in the turn's transaction. */
 int amp_index_wipe(struct amp_index *ix, struct amp_error *err);

@@ -36,12 +36,17 @@ static const char schema[] =
     "CREATE INDEX outbox_c ON outbox(c);"
     "CREATE TABLE tally(kind TEXT,state TEXT,n INT,ck INT,PRIMARY KEY(kind,state)) WITHOUT ROWID;";
 
-void amp_index_close(struct amp_index *ix)
+void amp_index_statements_end(struct amp_index *ix)
 {
     for (int i = 0; i < AMP_IX_COUNT; i++) {
         sqlite3_finalize(ix->st[i]);
         ix->st[i] = NULL;
     }
+}
+
+void amp_index_close(struct amp_index *ix)
+{
+    amp_index_statements_end(ix);
     sqlite3_close(ix->db);
     free(ix->tally.v);
     ix->tally = (struct amp_index_tally){0};
@@ -49,6 +54,7 @@ void amp_index_close(struct amp_index *ix)
     ix->writing = false;
     ix->reading = false;
     ix->memory = false;
+    ix->overlay = false;
     ix->checked = false;
     ix->pos = (struct amp_pos){0};
 }
@@ -263,9 +269,10 @@ int amp_index_open_memory(struct amp_index *ix, struct amp_error *err)
 {
     amp_index_close(ix);
     ix->corrupt = false;
-    if (sqlite3_open_v2(":memory:", &ix->db,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX,
-                        NULL) != SQLITE_OK)
+    if (sqlite3_open_v2("", &ix->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+            SQLITE_OK ||
+        sqlite3_exec(ix->db, "PRAGMA journal_mode=OFF;PRAGMA cache_size=-16384", NULL, NULL,
+                     NULL) != SQLITE_OK)
         return amp_index_failed(ix, "make", err);
     ix->memory = true;
     if (create_schema(ix, err) < 0)

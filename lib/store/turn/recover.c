@@ -11,11 +11,13 @@
 #include "store/store_int.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     LOOK_EVERY = 64,
     TERMS = 8 << 20, /* bytes of frames that get postings when the index is updated */
+    FAR = 16 << 20,  /* bytes of frames that a reader adds to the index for itself only */
 };
 
 struct replay {
@@ -222,9 +224,8 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
                 return 0;
             }
         }
-        if (s->opt.read_only && !ix->memory) {
-            /* A read-only store cannot update the file; it makes an index in memory. */
-            if (amp_index_open_memory(ix, err) < 0)
+        if (s->opt.read_only && !ix->memory && !(ix->overlay && fits)) {
+            if ((fits ? amp_index_overlay(ix, err) : amp_index_open_memory(ix, err)) < 0)
                 return -1;
             continue;
         }
@@ -239,7 +240,7 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
         if (index_replay(s, &pos, !fits, &again, &gen, err) < 0)
             return -1;
         if (again) {
-            if (amp_index_wipe(ix, err) < 0)
+            if ((ix->overlay ? amp_index_open_memory(ix, err) : amp_index_wipe(ix, err)) < 0)
                 return -1;
             pos = (struct amp_pos){0};
             if (index_replay(s, &pos, true, &again, &gen, err) < 0)
@@ -255,6 +256,27 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
             return -1;
     }
     return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index's generation does not settle");
+}
+
+/* Whether a reader should leave it to a writer to bring the index up: then each look need not do
+ * it again. */
+static bool is_far_behind(struct amp_store *s)
+{
+    struct amp_log *l = &s->log;
+    struct stat st;
+    if (!s->opt.read_only || !s->opt.look || s->helped || s->index.overlay)
+        return false;
+    if (!s->index.memory && !amp_index_trusted(&s->index))
+        return true;
+    bool fits = amp_index_read_meta(&s->index, NULL) == 0 && place_stands(l, &s->index.pos);
+    struct amp_pos from = fits ? s->index.pos : (struct amp_pos){.seg = l->first};
+    uint64_t bytes = 0;
+    for (uint32_t seg = from.seg; seg <= l->last && bytes <= FAR + from.off; seg++) {
+        int fd = amp_log_fd(l, seg, NULL);
+        if (fd >= 0 && fstat(fd, &st) == 0)
+            bytes += (uint64_t)st.st_size;
+    }
+    return bytes > FAR + from.off;
 }
 
 /* Appends a frame of the new generation, so that processes that read it open the new index. */
@@ -285,7 +307,13 @@ static int log_look_again(struct amp_store *s, struct amp_error *err)
             return amp_log_damaged(&(struct amp_pos){.seg = 1}, "the log is gone", err);
         return index_open(s, 0, err);
     }
-    if (index_open(s, 0, err) < 0 || index_check(s, err) < 0)
+    if (amp_index_is_passed(&s->index))
+        amp_index_close(&s->index);
+    if (index_open(s, 0, err) < 0)
+        return -1;
+    if ((s->far = is_far_behind(s)))
+        return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index is far behind the log");
+    if (index_check(s, err) < 0)
         return -1;
     l->gen = s->index.gen;
     if (!s->verified && !s->opt.read_only && segment_verify(s, &cut, &end, err) < 0)
@@ -349,6 +377,22 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
     }
     s->epoch = epoch;
     return log_look_again(s, err);
+}
+
+void amp_turn_help(struct amp_store *s)
+{
+    struct amp_store_options opt = s->opt;
+    struct amp_store *w = NULL;
+    bool own;
+    s->far = false;
+    s->helped = true;
+    opt.read_only = false;
+    amp_index_close(&s->index);
+    /* If this fails, the reader goes on alone, and reports what stops it, too. */
+    if (faccessat(s->logfd, "main.lock", R_OK | W_OK, AT_EACCESS) == 0 &&
+        amp_store_open(s->dir, &opt, &w, NULL) == 0 && amp_turn_enter(w, &own, NULL) == 0)
+        amp_turn_leave(w, own, amp_turn_index(w, NULL), NULL);
+    amp_store_close(w);
 }
 
 int amp_store_renew_index(struct amp_store *s, struct amp_error *err)

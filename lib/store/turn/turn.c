@@ -58,7 +58,10 @@ static int turn_start(struct amp_store *s, struct amp_error *err)
     if (amp_store_check_failed(s, true, err) < 0 || amp_store_catch_up(s, err) < 0) {
         turn_abandon(s);
         lock_release(s);
-        return -1;
+        if (!s->far)
+            return -1;
+        amp_turn_help(s);
+        return turn_start(s, err);
     }
     if (s->log.end.n > s->need)
         s->need = s->log.end.n;
