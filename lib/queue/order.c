@@ -31,8 +31,8 @@ struct entry {
     struct entry *before, *after; /* in its list */
     char id[AMP_QUEUE_ID_MAX], worker[AMP_QUEUE_WORKER_MAX], asked_by[AMP_QUEUE_ID_MAX];
     struct type *type;
-    struct amp_shared_scope *scope; /* NULL: empty */
-    char *task;                     /* NULL: none */
+    struct amp_shared_scope *scope;
+    char *task; /* NULL: none */
     int64_t seq, priority, submitted_ms, until_ms;
     uint8_t state;
 };
@@ -230,7 +230,7 @@ static int entry_fill(struct amp_order *o, struct entry *e, const struct amp_que
                   : job->priority > AMP_QUEUE_LOWEST ? AMP_QUEUE_LOWEST
                                                      : job->priority;
     if (!(e->type = type_take(o, job->type, err)) ||
-        amp_scopes_take(&o->scopes, job->scope, &e->scope, err) < 0)
+        amp_scopes_take(&o->scopes, e->type, job->scope, &e->scope, err) < 0)
         return -1;
     return job->task.n && !(e->task = amp_span_dup(job->task)) ? amp_fail_memory(err) : 0;
 }
@@ -450,8 +450,7 @@ static const struct entry *overlap_find(const struct amp_order *o, const struct 
                                         const struct entry *since)
 {
     for (const struct entry *h = since ? since->after : o->held; h; h = h->after)
-        if (h->scope &&
-            (h->scope == s || amp_scope_overlap(&s->parsed, &h->scope->parsed, o->opt.patterns)))
+        if (amp_scopes_meet(s, h->scope, o->opt.patterns))
             return h;
     return NULL;
 }
@@ -460,8 +459,6 @@ static const struct entry *overlap_find(const struct amp_order *o, const struct 
  * jobs are at work, since many jobs have the same, and most looks change nothing. */
 static const struct entry *blocker_find(struct amp_order *o, const struct entry *e)
 {
-    if (!e->scope)
-        return NULL;
     const struct entry *first = o->pairs.n_ordered ? before_find(o, e) : NULL;
     if (first)
         return first;
@@ -879,9 +876,7 @@ int amp_order_place(struct amp_order *o, struct amp_span id, int64_t now_ms,
 /* Whether the new job overlaps e, and nothing permits it. */
 static bool is_beside(const struct amp_order *o, const struct entry *new, const struct entry *e)
 {
-    return e->scope && new->scope && !is_permitted(o, new, e) &&
-           (e->scope == new->scope ||
-            amp_scope_overlap(&new->scope->parsed, &e->scope->parsed, o->opt.patterns));
+    return !is_permitted(o, new, e) && amp_scopes_meet(new->scope, e->scope, o->opt.patterns);
 }
 
 /* The jobs of a type that are before the new one and could start now, up to its free places.

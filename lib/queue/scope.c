@@ -13,6 +13,7 @@ static const struct amp_rec_field scope_fields[] = {
     AMP_REC_WORDS(struct amp_scope, "branches", branches, false),
     AMP_REC_WORDS(struct amp_scope, "paths", paths, false),
     AMP_REC_WORDS(struct amp_scope, "resources", resources, false),
+    AMP_REC(BOOL, struct amp_scope, "exclusive", exclusive),
 };
 AMP_REC_TABLE(scope_rec, "a scope", struct amp_scope, scope_fields);
 
@@ -34,7 +35,8 @@ static int members_check(const struct amp_tape *t, struct amp_error *err)
             i++;
         if (i == n)
             return amp_fail(err, AMP_NO, "bad_scope",
-                            "scope: \"%.*s\" is not repositories, branches, paths or resources",
+                            "scope: \"%.*s\" is not repositories, branches, paths, resources or "
+                            "exclusive",
                             AMP_CLIP(amp_tok_raw(t, key), 40));
     }
     return 0;
@@ -76,7 +78,7 @@ int amp_scope_parse(struct amp_span json, struct amp_buf *mem, struct amp_scope 
 
 static bool scope_is_empty(const struct amp_scope *s)
 {
-    return s->n_repos + s->n_branches + s->n_paths + s->n_resources == 0;
+    return s->n_repos + s->n_branches + s->n_paths + s->n_resources == 0 && !s->exclusive;
 }
 
 /* ---- writing ---- */
@@ -188,12 +190,46 @@ static bool places_meet(const struct amp_scope *a, const struct amp_scope *b, me
            dimensions_meet(a->paths, a->n_paths, b->paths, b->n_paths, patterns);
 }
 
-bool amp_scope_overlap(const struct amp_scope *a, const struct amp_scope *b,
+/* The repository and the path, if a path without a repository is inside the absolute repository of
+ * the other scope, or around it. Its branch says nothing, since the path has none. */
+static bool path_reaches(const struct amp_scope *p, const struct amp_scope *r, meet_fn patterns,
+                         struct amp_span *path, struct amp_span *repo)
+{
+    for (uint32_t i = 0; p->n_repos == 0 && i < p->n_paths; i++)
+        for (uint32_t k = 0; k < r->n_repos; k++) {
+            struct amp_span rest = *path = p->paths[i];
+            *repo = r->repos[k];
+            if (path->p[0] != '/' || repo->p[0] != '/' || has_wildcard(*repo))
+                continue;
+            if (is_inside(*path, *repo))
+                return true;
+            if (!is_inside(*repo, *path))
+                continue;
+            while (repo->n > 1 && repo->p[repo->n - 1] == '/')
+                repo->n--;
+            rest.p += repo->n > 1 ? repo->n : 0;
+            rest.n -= repo->n > 1 ? repo->n : 0;
+            if (dimensions_meet(&rest, 1, r->paths, r->n_paths, patterns))
+                return true;
+        }
+    return false;
+}
+
+static bool paths_reach(const struct amp_scope *a, const struct amp_scope *b, meet_fn patterns,
+                        struct amp_span *path, struct amp_span *repo)
+{
+    return path_reaches(a, b, patterns, path, repo) || path_reaches(b, a, patterns, path, repo);
+}
+
+bool amp_scope_overlap(const struct amp_scope *a, const struct amp_scope *b, bool same_type,
                        bool (*patterns)(struct amp_span, struct amp_span))
 {
-    return lists_meet(a->resources, a->n_resources, b->resources, b->n_resources, globs_meet) ||
+    struct amp_span path, repo;
+
+    return (same_type && (a->exclusive || b->exclusive)) ||
+           lists_meet(a->resources, a->n_resources, b->resources, b->n_resources, globs_meet) ||
            lists_meet(a->repos, a->n_repos, b->repos, b->n_repos, repos_nest) ||
-           places_meet(a, b, patterns);
+           places_meet(a, b, patterns) || paths_reach(a, b, patterns, &path, &repo);
 }
 
 /* ---- what they have in common ---- */
@@ -239,12 +275,13 @@ static void dimension_put(struct amp_jw *w, const char *key, const struct amp_sp
     amp_jw_close(w, ']');
 }
 
-int amp_scope_common(const struct amp_scope *a, const struct amp_scope *b,
+int amp_scope_common(const struct amp_scope *a, const struct amp_scope *b, bool same_type,
                      bool (*patterns)(struct amp_span, struct amp_span), struct amp_buf *out,
                      struct amp_error *err)
 {
     bool nest = lists_meet(a->repos, a->n_repos, b->repos, b->n_repos, repos_nest);
     bool places = !nest && places_meet(a, b, patterns);
+    struct amp_span path, repo;
     struct amp_jw w;
 
     amp_jw_init(&w, out);
@@ -257,8 +294,15 @@ int amp_scope_common(const struct amp_scope *a, const struct amp_scope *b,
                       globs_meet);
         dimension_put(&w, "paths", a->paths, a->n_paths, b->paths, b->n_paths, true, patterns);
     }
+    if (!places && paths_reach(a, b, patterns, &path, &repo)) {
+        amp_jw_member_open(&w, "paths", '[');
+        common_put(&w, path, repo);
+        amp_jw_close(&w, ']');
+    }
     dimension_put(&w, "resources", a->resources, a->n_resources, b->resources, b->n_resources,
                   false, globs_meet);
+    if (same_type && (a->exclusive || b->exclusive))
+        amp_jw_member_bool(&w, "exclusive", true);
     amp_jw_close(&w, '}');
     return amp_jw_end(&w, err);
 }

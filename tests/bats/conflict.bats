@@ -20,7 +20,7 @@ teardown() {
 
 # job N SCOPE [OPTION...]: submits the task t-N with a scope; prints the job's id. The work is the same for the same N.
 job() {
-  local work="{\"task_id\":\"t-$1\",\"params\":{},\"scope\":\"$2\"}"
+  local work="{\"task_id\":\"t-$1\",\"params\":{},\"scope\":[\"$2\"]}"
   local us=${EPOCHREALTIME/[.,]/}
   N=$((${N:-0} + 1))
   printf '{"message_id":"%08x-0000-4000-8000-%s","producer_id":"cli","correlation_id":"c","sequence_number":%d,"retry_count":0,"message_type":"DATA","content_type":"application/json","content_length":%d,"payload":%s}\n' \

@@ -18,7 +18,7 @@ rtp() {
   printf '%s' "{\"eventId\":\"evt_$1\",\"seq\":1,\"kind\":\"task_create\",\"sourceNodeId\":\"vps\",\"sourceAgentId\":\"architect\"," \
     "\"corrId\":\"corr_$1\",\"createdAt\":\"2026-02-25T16:30:00.000Z\",\"trace\":{\"attempt\":1,\"routingPolicyVersion\":\"rpv_1\"," \
     "\"capabilityPolicyVersion\":\"cpv_1\"},\"payload\":{\"taskId\":\"tsk_$1\",\"title\":\"T\",\"description\":\"D\"," \
-    "\"toAgents\":[\"$2\"],\"priority\":\"high\",\"requesterAgentId\":\"architect\",\"responseRequired\":true,\"scope\":\"$1\"}}"
+    "\"toAgents\":[\"$2\"],\"priority\":\"high\",\"requesterAgentId\":\"architect\",\"responseRequired\":true,\"scope\":\"[\\\"$1\\\"]\"}}"
   echo
 }
 
@@ -118,7 +118,7 @@ echo "$AMP_AGENT" >>"$marks/who"
 echo '{"usage":{"input_tokens":400}}' >"$AMP_RESULT"
 EOS
   a=$(rtp 1 builder-1 | submit_line 0)
-  b=$(rtp 1 builder-1 | sed 's/evt_1/evt_2/;s/"scope":"1"/"scope":"2"/' | submit_line 1)
+  b=$(rtp 1 builder-1 | sed 's/evt_1/evt_2/;s/\[\\"1/[\\"2/' | submit_line 1)
   c=$(submit 2)
   pool --drain --type builder=3 -x ./agent
   [ "$(state_of "$a") $(state_of "$c")" = "DONE DONE" ]

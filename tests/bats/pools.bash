@@ -4,7 +4,7 @@
 submit() {
   local id line work
   id=$(printf '%08x-0000-4000-8000-%012d' $((RANDOM * 32768 + RANDOM)) "$((${EPOCHREALTIME/[.,]/} % 1000000000000))")
-  work="{\"task_id\":\"t-$id\",\"params\":{},\"scope\":\"res-$id\"}"
+  work="{\"task_id\":\"t-$id\",\"params\":{},\"scope\":[\"res-$id\"]}"
   line="{\"message_id\":\"$id\",\"producer_id\":\"cli\",\"correlation_id\":\"$id\",\"sequence_number\":${EPOCHREALTIME/[.,]/},"
   line+="\"retry_count\":0,\"message_type\":\"DATA\",\"content_type\":\"application/json\",\"content_length\":${#work},"
   line+="\"payload\":$work}"

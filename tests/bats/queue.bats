@@ -19,8 +19,12 @@ work() {
   printf '{"message_id":"00000000-0000-4000-8000-%012d","producer_id":"cli","correlation_id":"c","sequence_number":%d,' "$1" "$1"
   printf '"retry_count":0,"message_type":"DATA","content_type":"application/json","content_length":%d,"payload":%s}\n' "${#2}" "$2"
 }
-# job N SCOPE [MEMBERS]: work with this scope, a JSON value.
-job() { work "$1" "{\"task_id\":\"t$1\",\"params\":{\"n\":$1},\"scope\":$2${3:+,$3}}"; }
+# job N SCOPE [MEMBERS]: work with this scope, a JSON value; a text names a resource.
+job() {
+  local scope=$2
+  [[ $scope != '"'* ]] || scope="[$scope]"
+  work "$1" "{\"task_id\":\"t$1\",\"params\":{\"n\":$1},\"scope\":$scope${3:+,$3}}"
+}
 # answers STATUS [OPTION...] <lines: what submit answers, in the file answers.
 answers() {
   local status=$1
@@ -82,7 +86,7 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
     job 4 '"x"' '"priority":"urgent"'
     job 5 '"x"' '"priority":-20'
     work 6 '{"text":"no work"}'
-    job 7 '"x"' | sed 's/"DATA"/"CONTROL"/; s/,"scope":"x"//; s/"content_length":[0-9]*/"content_length":36/'
+    job 7 '"x"' | sed 's/"DATA"/"CONTROL"/; s/,"scope":\["x"\]//; s/"content_length":[0-9]*/"content_length":36/'
     job 8 '"y"'
   } | answers 1
   [[ $(answer 1) == *'"ok":false,"line":1,'*'"code":"scope_required"'* ]]
@@ -186,6 +190,43 @@ END
 ok_-5 not_a_submission E_SCHEMA_VALIDATION E_PARSE_FAILURE E_SCHEMA_VALIDATION not_a_submission not_a_submission
 missing_route_fields expired bad_enum bad_value not_a_submission validation_error validation_error validation_error' | tr _ ' ' | sed '/^ok/!s/ /_/g')
   [ "$(task-dispatch queue --state "$STATE" --json | wc -l)" = 1 ]
+}
+
+@test "a scope in a text is JSON, a path, or words that keep all work of the type apart" {
+  # text N TEXT: work with this scope. The first of each pair can start; the second can start only if they do not meet.
+  text() { work "$1" "$(jq -cn --arg s "$2" "{task_id: \"t$1\", params: {n: $1}, scope: \$s}")"; }
+  echo '{"queue":{"max_parallel":100}}' >amp.json
+  n=0
+  while IFS=$'\t' read -r meets a b; do
+    rm -rf "$STATE"
+    { text $((n += 1)) "$a" && text $((n += 1)) "$b"; } | answers $((meets)) --no-queue
+    [[ $meets == 0 || $(answer 2) == *'"code":"scope_taken"'* ]] || { echo "$meets $a $b" && cat answers && false; }
+    [ "$(grep -c '"ok":true' answers)" = $((2 - meets)) ] || { echo "$meets $a $b" && cat answers && false; }
+  done <<'END'
+1	/src	/src/a.c
+0	/src/a.c	/src/b.c
+1	./src/	src/a.c
+1	../x	/src/a.c
+1	/	/src/a.c
+1	/srv/web/src	{"repositories":["/srv/web"],"paths":["/src/a.c"]}
+0	/srv/web/src	{"repositories":["/srv/web"],"paths":["/doc"]}
+0	["a"]	["b"]
+1	["/src"]	/src/a.c
+1	{"resources":["db"]}	["db"]
+1	the parser	/doc/a.c
+1	/doc/a.c	the parser
+1	web:src/	/doc/a.c
+1	https://example.org/a	{}
+1	{"paths":	["x"]
+END
+  # Words say nothing about other types of agents, but a name is a name.
+  rm -rf "$STATE"
+  text 50 "the parser" | answers 0 --no-queue
+  text 51 /src/a.c | TYPE=other answers 0 --no-queue
+  text 52 '["the parser"]' | TYPE=other answers 1 --no-queue
+  [[ $(answer 1) == *'"code":"scope_taken"'* ]]
+  text 53 '{"path":["/src"]}' | answers 1
+  [[ $(answer 1) == *'"code":"bad_scope"'* ]]
 }
 
 @test "a job has the deadline of its message or task; what has expired is refused, and what expires while it waits fails" {

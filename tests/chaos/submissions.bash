@@ -5,7 +5,7 @@ submissions() {
     srand(seed)
     for (i = 1; i <= n; i++) {
       a = int(rand() * 12)
-      scope = sprintf("\"area-%d\"", a)
+      scope = sprintf("[\"area-%d\"]", a)
       if (rand() < 0.1) scope = sprintf("[\"area-%d\",\"area-%d\"]", a, (a + 5) % 12)
       if (repo != "" && rand() < 0.1)
         scope = sprintf("{\"repositories\":[\"%s\"],\"branches\":[\"area-%d\"]}", repo, 20 + a % 3)

@@ -223,7 +223,7 @@ sw4rm_submissions() {
   local jq=$1
   shift
   jq -c "[$jq] | to_entries[] | .key as \$k | .value | if type == \"object\" then . else {} end
-    | {task_id: (.task_id // .id // .name // \"t\(\$k)\"), params: (.params // {n: \$k}), scope: (.scope // \"s\(\$k)\")}
+    | {task_id: (.task_id // .id // .name // \"t\(\$k)\"), params: (.params // {n: \$k}), scope: (.scope // [\"s\(\$k)\"])}
       + (with_entries(select(.key == \"priority\" and .value != null)))
     | {message_id: \"5a1d9c8e-6b3f-4a87-8f5e-\(${sent:=100000000000} + \$k)\", producer_id: \"cli\",
       correlation_id: \"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001\", sequence_number: (${sent} + \$k), retry_count: 0,
@@ -243,7 +243,7 @@ sw4rm_queue() {
   most=$(jq -r '[.given // {} | to_entries[] | select(.key | test("max_parallel|limit")) | .value | numbers][0] // 1' <<<"$case")
   echo "{\"queue\":{\"max_parallel\":$most}}" >"$dir/amp.json"
   sw4rm_submissions '.given // {} | (.running, .active, .queued, .queue, .jobs) // empty
-    | if type == "array" then .[] elif type == "number" then range(.) | {scope: "given\(.)"} else . end'
+    | if type == "array" then .[] elif type == "number" then range(.) | {scope: ["given\(.)"]} else . end'
   if [[ $(want verdict) == reject* ]]; then
     sw4rm_submissions '.input | if type == "array" then .[] else . end' --no-queue
     if jq -es 'any(.[]; .ok | not)' "$dir/answers" >/dev/null; then pass; else fail "accepted: $(cat "$dir/answers")"; fi
@@ -338,7 +338,7 @@ sw4rm_order() {
       return
     }
   done < <(jq -c '[.input] | flatten | to_entries[] | (.value | if type == "number" then {priority: .} else . end) as $v
-    | {task_id: ($v.task_id // $v.id // $v.name // "t\(.key)"), params: {n: .key}, scope: "r\(.key)"}
+    | {task_id: ($v.task_id // $v.id // $v.name // "t\(.key)"), params: {n: .key}, scope: ["r\(.key)"]}
       + (if $v.priority == null then {} else {priority: $v.priority} end)
     | . as $p | {message_id: "5a1d9c8e-6b3f-4a87-8f5e-\(100000000000 + $p.params.n)", producer_id: "cli",
         correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: ($p.params.n + 1), retry_count: 0,

@@ -238,7 +238,7 @@ static const char *common(const char *x, const char *y)
     amp_buf_reset(&out);
     if (amp_scope_parse(amp_span_str(x), &mx, &a, &err) < 0 ||
         amp_scope_parse(amp_span_str(y), &my, &b, &err) < 0 ||
-        amp_scope_common(&a, &b, amp_glob_overlap, &out, &err) < 0 ||
+        amp_scope_common(&a, &b, true, amp_glob_overlap, &out, &err) < 0 ||
         amp_buf_add(&out, "", 1, &err) < 0)
         return "failed";
     return out.data;
@@ -258,6 +258,10 @@ static void test_common(void)
     TAP_STR(common("{\"repositories\":[\"/r/sub\"],\"paths\":[\"x\"]}",
                    "{\"repositories\":[\"/r\"],\"paths\":[\"y\"]}"),
             "{\"repositories\":[[\"/r/sub\",\"/r\"]]}", "one repository in another one");
+    TAP_STR(
+        common("{\"paths\":[\"/r/src\"]}", "{\"repositories\":[\"/r\"],\"paths\":[\"/src/a.c\"]}"),
+        "{\"paths\":[[\"/r/src\",\"/r\"]]}", "a path of the file system in a repository");
+    TAP_STR(common("{\"exclusive\":true}", ""), "{\"exclusive\":true}", "a type of agents");
 }
 
 /* ---- the breaker ---- */

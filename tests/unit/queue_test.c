@@ -286,8 +286,10 @@ static bool overlap(const char *a, const char *b)
     if (amp_scope_parse(amp_span_str(a), &x, &p, &err) < 0 ||
         amp_scope_parse(amp_span_str(b), &y, &q, &err) < 0)
         return false;
-    bool one = amp_scope_overlap(&p, &q, amp_glob_overlap);
-    TAP_OK(one == amp_scope_overlap(&q, &p, amp_glob_overlap), "%s and %s, both ways", a, b);
+    bool one = amp_scope_overlap(&p, &q, false, amp_glob_overlap);
+    TAP_OK(one == amp_scope_overlap(&q, &p, false, amp_glob_overlap), "%s and %s, both ways", a, b);
+    TAP_OK(amp_scope_overlap(&p, &q, true, amp_glob_overlap) == (one || p.exclusive || q.exclusive),
+           "%s and %s, of one type", a, b);
     return one;
 }
 
@@ -310,6 +312,12 @@ static const struct {
      "{\"repositories\":[\"/u/r\"],\"paths\":[\"/a\"]}", true},
     {"{\"resources\":[\"gpu\"]}", "{\"repositories\":[\"/r\"]}", false},
     {"{\"resources\":[\"gpu\"]}", "{\"resources\":[\"gpu\",\"net\"]}", true},
+    {"{\"exclusive\":true}", "{\"paths\":[\"/a\"]}", false},
+    {"{\"exclusive\":true}", "", false},
+    {"{\"paths\":[\"/w/r/src\"]}", "{\"repositories\":[\"/w/r\"],\"paths\":[\"/src/a.c\"]}", true},
+    {"{\"paths\":[\"/w/r/src\"]}", "{\"repositories\":[\"/w/r/\"],\"paths\":[\"/doc\"]}", false},
+    {"{\"paths\":[\"/w\"]}", "{\"repositories\":[\"/w/r\"],\"paths\":[\"/doc\"]}", true},
+    {"{\"paths\":[\"/w/rest\"]}", "{\"repositories\":[\"/w/r\"],\"paths\":[\"/doc\"]}", false},
 };
 
 /* ---- places ---- */
@@ -387,6 +395,9 @@ static void test_try(struct amp_order *o)
     TAP_INT(try(o, NULL, 0, NULL), AMP_WAITS_TURN, "no limit");
     submit_type = AMP_SPAN("other");
     TAP_INT(try(o, y, 0, NULL), AMP_WAITS_SCOPE, "the scopes of other types count");
+    TAP_INT(try(o, "{\"exclusive\":true}", 0, NULL), AMP_WAITS_TURN, "exclusive: not other types");
+    submit((struct given){"q4", .at_ms = 12});
+    TAP_INT(try(o, "{\"exclusive\":true}", 0, NULL), AMP_WAITS_SCOPE, "but any of its type");
 }
 
 static void test_scopes(void)
@@ -436,7 +447,7 @@ static void test_globs(void)
         snprintf(jb, sizeof jb, "{\"branches\":[\"%s\"]}", b);
         amp_scope_parse(amp_span_str(ja), &x, &p, &err);
         amp_scope_parse(amp_span_str(jb), &y, &q, &err);
-        wrong += amp_scope_overlap(&p, &q, amp_glob_overlap) != meet;
+        wrong += amp_scope_overlap(&p, &q, false, amp_glob_overlap) != meet;
         n++;
     }
     TAP_OK(wrong == 0, "%u pairs of patterns as by trying", n);

@@ -38,6 +38,7 @@ void amp_conflict_jobs_release(struct amp_conflict_jobs *p)
 static int overlap_find(struct amp_conflict_jobs *p, struct amp_error *err)
 {
     AMP_BUF struct amp_buf a_mem = {0}, b_mem = {0};
+    const bool same_type = amp_span_eq(p->running.type, p->waiting.type);
     struct amp_scope a, b;
 
     amp_buf_init(&a_mem, AMP_REC_MAX);
@@ -45,7 +46,7 @@ static int overlap_find(struct amp_conflict_jobs *p, struct amp_error *err)
     amp_buf_reset(&p->overlap);
     return amp_scope_parse(p->running.scope, &a_mem, &a, err) < 0 ||
                    amp_scope_parse(p->waiting.scope, &b_mem, &b, err) < 0 ||
-                   amp_scope_common(&a, &b, amp_glob_overlap, &p->overlap, err) < 0
+                   amp_scope_common(&a, &b, same_type, amp_glob_overlap, &p->overlap, err) < 0
                ? -1
                : 0;
 }

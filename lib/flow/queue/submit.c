@@ -30,21 +30,58 @@ struct submission {
     char id[AMP_QUEUE_ID_MAX];
 };
 
-/* A text or list of texts names resources; an object is a scope (queue/scope.h). Takes no
- * reference.
- */
+/* A path has a slash, and no character that a sentence, a list, a URL or a variable has. */
+static bool looks_like_path(const char *text)
+{
+    static const char chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "/._-+@*?[]()";
+
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x80 && !strchr(chars, *c))
+            return false;
+    return strchr(text, '/');
+}
+
+/* A list of texts: paths, and names of resources. */
+static json_t *scope_list(const json_t *in)
+{
+    json_t *scope = json_is_array(in) ? json_pack("{s:[],s:[]}", "paths", "resources") : NULL;
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (in, i, item) {
+        const char *text = json_string_value(item);
+        bool path = text && looks_like_path(text);
+        while (path && strncmp(text, "./", 2) == 0)
+            text += 2 + strspn(text + 2, "/");
+        if (!text || json_array_append_new(json_object_get(scope, path ? "paths" : "resources"),
+                                           json_string(path && !*text ? "/" : text)) < 0) {
+            json_decref(scope);
+            return NULL;
+        }
+    }
+    return scope;
+}
+
+/* An object is a scope (queue/scope.h). A text is an object or a list in JSON, a path, or words of
+ * which nothing is known but that they may mean anything. Takes no reference. */
 static json_t *scope_object(const json_t *in)
 {
-    json_t *list;
+    const char *text = json_string_value(in);
 
     if (json_is_object(in))
         return json_deep_copy(in);
-    if (json_is_string(in))
-        return json_pack("{s:[s]}", "resources", json_string_value(in));
-    if (!json_is_array(in))
+    if (!text)
+        return scope_list(in);
+    json_auto_t *inside = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    json_auto_t *alone = inside ? NULL : json_pack("[s]", text);
+    json_t *scope = inside ? scope_object(inside) : scope_list(alone);
+    if (scope && !inside && !looks_like_path(text) &&
+        json_object_set_new(scope, "exclusive", json_true()) < 0) {
+        json_decref(scope);
         return NULL;
-    list = json_deep_copy(in);
-    return list ? json_pack("{s:o}", "resources", list) : NULL;
+    }
+    return scope;
 }
 
 /* The pattern of a path below root, in out; both may have backslashes. false: it is not below it,

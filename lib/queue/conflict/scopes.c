@@ -1,4 +1,4 @@
-/* A table of scopes by their texts. */
+/* A table of scopes by their types and texts. */
 #include "queue/conflict/scopes.h"
 
 #include <stdlib.h>
@@ -8,20 +8,21 @@
 
 #define TABLE_MIN 1024
 
-static size_t text_hash(struct amp_span text)
+static size_t scope_hash(const void *type, struct amp_span text)
 {
-    uint64_t h = 1469598103934665603u;
+    uint64_t h = 1469598103934665603u ^ (uintptr_t)type;
 
     for (size_t i = 0; i < text.n; i++)
         h = (h ^ (unsigned char)text.p[i]) * 1099511628211u;
     return (size_t)(h ^ h >> 32);
 }
 
-static struct amp_shared_scope **scope_place(const struct amp_scopes *s, struct amp_span text)
+static struct amp_shared_scope **scope_place(const struct amp_scopes *s, const void *type,
+                                             struct amp_span text)
 {
-    struct amp_shared_scope **at = &s->table[text_hash(text) & (s->n_buckets - 1)];
+    struct amp_shared_scope **at = &s->table[scope_hash(type, text) & (s->n_buckets - 1)];
 
-    while (*at && !amp_span_is(text, (*at)->text))
+    while (*at && ((*at)->type != type || !amp_span_is(text, (*at)->text)))
         at = &(*at)->next;
     return at;
 }
@@ -35,7 +36,8 @@ static int table_grow(struct amp_scopes *s, struct amp_error *err)
         return amp_fail_memory(err);
     for (size_t i = 0; i < s->n_buckets; i++)
         for (struct amp_shared_scope *x = s->table[i], *next; x; x = next) {
-            struct amp_shared_scope **at = &table[text_hash(amp_span_str(x->text)) & (n - 1)];
+            struct amp_shared_scope **at =
+                &table[scope_hash(x->type, amp_span_str(x->text)) & (n - 1)];
             next = x->next;
             x->next = *at;
             *at = x;
@@ -59,7 +61,8 @@ static void scope_free(struct amp_shared_scope *x)
     free(x);
 }
 
-static int scope_make(struct amp_span text, struct amp_shared_scope **out, struct amp_error *err)
+static int scope_make(const void *type, struct amp_span text, struct amp_shared_scope **out,
+                      struct amp_error *err)
 {
     struct amp_shared_scope *x = calloc(1, sizeof *x);
 
@@ -67,6 +70,7 @@ static int scope_make(struct amp_span text, struct amp_shared_scope **out, struc
         free(x);
         return amp_fail_memory(err);
     }
+    x->type = type;
     amp_buf_init(&x->mem, 4 * AMP_QUEUE_SCOPE_MAX);
     if (amp_scope_parse(text, &x->mem, &x->parsed, err) < 0) {
         scope_free(x);
@@ -76,17 +80,15 @@ static int scope_make(struct amp_span text, struct amp_shared_scope **out, struc
     return 0;
 }
 
-int amp_scopes_take(struct amp_scopes *s, struct amp_span text, struct amp_shared_scope **out,
-                    struct amp_error *err)
+int amp_scopes_take(struct amp_scopes *s, const void *type, struct amp_span text,
+                    struct amp_shared_scope **out, struct amp_error *err)
 {
     *out = NULL;
-    if (text.n == 0)
-        return 0;
     if (s->n >= s->n_buckets && table_grow(s, err) < 0)
         return -1;
-    struct amp_shared_scope **at = scope_place(s, text);
+    struct amp_shared_scope **at = scope_place(s, type, text);
     if (!*at) {
-        if (scope_make(text, at, err) < 0)
+        if (scope_make(type, text, at, err) < 0)
             return -1;
         s->n++;
     }
@@ -99,8 +101,16 @@ void amp_scopes_drop(struct amp_scopes *s, struct amp_shared_scope *scope)
 {
     if (!scope || --scope->uses)
         return;
-    struct amp_shared_scope **at = scope_place(s, amp_span_str(scope->text));
+    struct amp_shared_scope **at = scope_place(s, scope->type, amp_span_str(scope->text));
     *at = scope->next;
     s->n--;
     scope_free(scope);
+}
+
+bool amp_scopes_meet(const struct amp_shared_scope *a, const struct amp_shared_scope *b,
+                     bool (*patterns)(struct amp_span, struct amp_span))
+{
+    if (a == b)
+        return *a->text != '\0';
+    return amp_scope_overlap(&a->parsed, &b->parsed, a->type == b->type, patterns);
 }

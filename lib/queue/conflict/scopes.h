@@ -1,5 +1,5 @@
-/* The parsed scopes of the jobs of an order (queue/order.h), one for each text: many jobs have the
- * same. */
+/* The parsed scopes of the jobs of an order (queue/order.h), one for each type and text: many jobs
+ * have the same. */
 #ifndef AMP_QUEUE_CONFLICT_SCOPES_H
 #define AMP_QUEUE_CONFLICT_SCOPES_H
 
@@ -11,7 +11,8 @@ struct amp_shared_scope {
     struct amp_shared_scope *next; /* of its bucket */
     struct amp_scope parsed;
     struct amp_buf mem;
-    char *text;
+    const void *type; /* of the jobs, an address of the owner's */
+    char *text;       /* may be empty */
     uint32_t uses;
     /* Of the owner of the table: what was found for this scope at its last look. */
     uint64_t asked;
@@ -23,9 +24,12 @@ struct amp_scopes {
     size_t n, n_buckets;
 };
 void amp_scopes_release(struct amp_scopes *s);
-/* The scope of a text, NULL for an empty one, to be dropped again. NO bad_scope. */
-int amp_scopes_take(struct amp_scopes *s, struct amp_span text, struct amp_shared_scope **out,
-                    struct amp_error *err);
+/* The scope of a text, to be dropped again. NO bad_scope. */
+int amp_scopes_take(struct amp_scopes *s, const void *type, struct amp_span text,
+                    struct amp_shared_scope **out, struct amp_error *err);
 void amp_scopes_drop(struct amp_scopes *s, struct amp_shared_scope *scope); /* NULL is allowed */
+/* amp_scope_overlap. */
+bool amp_scopes_meet(const struct amp_shared_scope *a, const struct amp_shared_scope *b,
+                     bool (*patterns)(struct amp_span, struct amp_span));
 
 #endif
