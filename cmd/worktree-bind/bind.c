@@ -36,7 +36,7 @@ static int print_row(const struct amp_binding *b, struct amp_error *err)
 
 int binding_show(const struct amp_binding *b, struct amp_error *err)
 {
-    return opt.json ? print_binding(b, NULL, NULL, err) : print_row(b, err);
+    return opt.json ? print_binding(b, err) : print_row(b, err);
 }
 
 static const char *one_agent(int argc, char **argv)
@@ -140,7 +140,7 @@ int verb_path(int argc, char **argv)
         return amp_complain(&err);
     }
     if (opt.json)
-        return print_binding(&b, NULL, NULL, &err) < 0 ? amp_complain(&err) : 0;
+        return print_binding(&b, &err) < 0 ? amp_complain(&err) : 0;
     return amp_buf_fmt(&out, &err, "%s\n", path) < 0 || amp_out(amp_buf_span(&out), &err) < 0
                ? amp_complain(&err)
                : 0;

@@ -65,10 +65,12 @@ const char *binding_path(const struct amp_binding *b);
 /* Ends switches whose time is over, as amp-ack watch does. */
 int session_expire(struct session *s, struct amp_error *err);
 
-/* Prints a binding as one JSON line on stdout. ref: the message that caused it, or NULL; failure:
- * the reason of a refusal, or NULL. */
-int print_binding(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
-                  struct amp_error *err);
+/* Appends a binding as a JSON object. ref: the message that caused it, or NULL; failure: the reason
+ * of a refusal, or NULL. */
+int binding_record(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
+                   struct amp_buf *out, struct amp_error *err);
+/* Prints it as one line on stdout. */
+int print_binding(const struct amp_binding *b, struct amp_error *err);
 /* Writes the members of this record into an open object. */
 struct amp_jw;
 void binding_members(struct amp_jw *w, const struct amp_binding *b);

@@ -1,7 +1,7 @@
 /*
- * The filter: WORKTREE_CONTROL messages in, one binding state out for each. Paths in messages are
- * checked: a repository must be given on the command line (or be that of --repo), and a worktree
- * must be inside the directory for worktrees.
+ * The filter: WORKTREE_CONTROL messages in, one acknowledgement out for each, whose result is the
+ * agent's binding. Paths in messages are checked: a repository must be given on the command line
+ * (or be that of --repo), and a worktree must be inside the directory for worktrees.
  *
  * payload: {operation, agent_id, repo_id?, worktree_id?, branch?, base?, target_worktree_id?,
  * ttl_ms?, requires_hitl?, reason?}; agent_id may be missing if the message's recipient is the
@@ -21,6 +21,9 @@
 #include "cli/finding.h"
 #include "flow/bindings.h"
 #include "flow/intake.h"
+#include "message/record/sequence.h"
+#include "message/settle/answer.h"
+#include "protocol/compose/answer.h"
 #include "worktree/person.h"
 
 #define TTL_MAX_MS (24 * 3600 * 1000)
@@ -40,6 +43,7 @@ struct work {
     struct control c;
     struct amp_store_input input;
     char from[128];        /* the sender */
+    bool ran;              /* its operation was tried */
     struct amp_binding *b; /* the binding afterwards */
 };
 
@@ -82,8 +86,23 @@ static int control_read(const struct amp_view *v, struct control *c, struct amp_
     return 0;
 }
 
+/* Whether a repo_id names the repository of --repo: by its path, or by the last part of it. */
+static bool is_own_repo(const struct session *s, const char *repo_id)
+{
+    char top[PATH_MAX], real[PATH_MAX];
+    amp_span_copy(amp_span_str(s->info.common), top, sizeof top);
+    size_t n = strlen(top);
+    if (n > 5 && strcmp(top + n - 5, "/.git") == 0)
+        top[n - 5] = '\0';
+    if (strcmp(strrchr(top, '/') + 1, repo_id) == 0)
+        return true;
+    return repo_id[0] == '/' && amp_path_canonical(repo_id, real, NULL) == 0 &&
+           strcmp(real, top) == 0;
+}
+
 /* The repository of a repo_id; "" is that of --repo. */
-static int find_repo(const struct control *c, const char **repo, struct amp_error *err)
+static int find_repo(const struct session *s, const struct control *c, const char **repo,
+                     struct amp_error *err)
 {
     size_t n = strlen(c->repo_id);
     *repo = opt.repo;
@@ -94,9 +113,10 @@ static int find_repo(const struct control *c, const char **repo, struct amp_erro
             *repo = opt.repos.v[i] + n + 1;
             return 0;
         }
-    if (opt.repos.n == 0)
+    if (is_own_repo(s, c->repo_id))
         return 0;
-    return amp_fail(err, AMP_NO, "worktree_not_found", "repo_id %s: unknown", c->repo_id);
+    return amp_fail(err, AMP_NO, "worktree_not_found",
+                    "repo_id %s: not this repository, and --repo-id does not name it", c->repo_id);
 }
 
 static int agent_bind(struct work *w, struct amp_error *err)
@@ -110,12 +130,15 @@ static int agent_bind(struct work *w, struct amp_error *err)
                                  .now_ms = amp_now_ms(),
                                  .prepare = &opt.prepare,
                                  .input = &w->input};
-    if (find_repo(c, &spec.repo, err))
-        return -1;
-    if (c->worktree_id[0]) {
-        if (amp_switch_path(w->s->git, spec.repo, opt.worktrees, c->worktree_id, path, NULL, err))
-            return -1;
-        spec.path = path;
+    struct amp_error place;
+    if (find_repo(w->s, c, &spec.repo, &place) < 0) {
+        spec.misplaced = &place;
+    } else if (c->worktree_id[0]) {
+        if (amp_switch_path(w->s->git, spec.repo, opt.worktrees, c->worktree_id, path, NULL,
+                            &place) < 0)
+            spec.misplaced = &place;
+        else
+            spec.path = path;
     }
     return amp_bind(w->s->store, w->s->git, &spec, w->b, err);
 }
@@ -309,7 +332,41 @@ static int message_repeat(struct work *w, struct amp_error *err)
                                                          : 0;
 }
 
-/* Carries out a message and prints the binding, also when the message is refused. */
+/* Acknowledges a message for its recipient to its sender, and in the ledger if it has the message.
+ * A refused one may be forged, so that it says nothing about the message of the ledger. failure:
+ * NULL, or why it is refused. */
+static int message_acknowledge(const struct work *w, const char *id,
+                               const struct amp_error *failure, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf record = {0}, line = {0};
+    const char *code = failure ? failure->code : "";
+    char by[128];
+    bool failed = failure && w->ran && w->b->state == AMP_BINDING_BIND_FAILED;
+    struct amp_answer a = {.stage = failed    ? AMP_STAGE_FAILED
+                                    : failure ? AMP_STAGE_REJECTED
+                                              : AMP_STAGE_FULFILLED,
+                           .by = by,
+                           .code = code,
+                           .note = failure ? failure->what : NULL,
+                           .now_ms = amp_now_ms()};
+    amp_buf_init(&record, 64 << 10);
+    amp_buf_init(&line, 1 << 20);
+    amp_span_copy(w->v->n_to == 1 && w->v->to[0].n < sizeof by ? w->v->to[0]
+                                                               : amp_span_str(amp_cli_name()),
+                  by, sizeof by);
+    if (*w->b->agent && binding_record(w->b, id, failure, &record, err) < 0)
+        return -1;
+    a.result = amp_buf_span(&record);
+    return amp_sequence_answer(w->s->store, w->v, a.by, &a, err) < 0 ||
+                   (a.stage != AMP_STAGE_REJECTED &&
+                    amp_settle_known(w->s->store, w->v->id, a.stage, a.by, amp_span_str(code),
+                                     a.now_ms, err) < 0) ||
+                   amp_store_sync(w->s->store, err) < 0 || amp_answer_line(w->v, &a, &line, err) < 0
+               ? -1
+               : amp_out(amp_buf_span(&line), err);
+}
+
+/* Carries out a message and acknowledges it, also when it is refused. */
 static int message_answer(struct session *s, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_binding b = {0};
@@ -334,17 +391,19 @@ static int message_answer(struct session *s, const struct amp_view *v, struct am
     if (seen < 0)
         return -1;
     if (seen == AMP_STORE_SEEN &&
-        decision) /* applied already; the binding may have changed since */
-        return 0;
-    if (seen == AMP_STORE_SEEN) /* applied already: the same answer, no second effect */
+        decision) /* applied already: the binding may have changed since */
+        rc = 0;
+    else if (seen == AMP_STORE_SEEN) /* applied already: the same answer, no second effect */
         rc = message_repeat(&w, &failed);
     else if (seen == AMP_STORE_SEEN_OTHER)
         rc = amp_fail(&failed, AMP_NO, "duplicate_msg_id", "%s: already used with other contents",
                       id);
     else if (decision)
         rc = decision_apply(&w, &failed);
-    else if (rc == 0)
+    else if (rc == 0) {
+        w.ran = true;
         rc = operation_run(&w, &failed);
+    }
     if (rc && !is_refusal(&failed)) {
         *err = failed;
         return -1;
@@ -358,7 +417,7 @@ static int message_answer(struct session *s, const struct amp_view *v, struct am
         if (w.c.agent[0] && binding_read(&w, err))
             return -1;
     }
-    if (amp_store_sync(s->store, err) < 0 || print_binding(&b, id, rc ? &failed : NULL, err))
+    if (message_acknowledge(&w, id, rc ? &failed : NULL, err) < 0)
         return -1;
     return rc == 0 && b.invocation[0] && strcmp(w.c.operation, "SWITCH_REQUEST") == 0
                ? print_question(&b, err)

@@ -85,13 +85,11 @@ void binding_members(struct amp_jw *w, const struct amp_binding *b)
     amp_time_member(w, "until", b->due_ms);
 }
 
-int print_binding(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
-                  struct amp_error *err)
+int binding_record(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
+                   struct amp_buf *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf out = {0};
     struct amp_jw w;
-    amp_buf_init(&out, 64 << 10);
-    amp_jw_init(&w, &out);
+    amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     binding_members(&w, b);
     text_put(&w, "ref_message_id", ref);
@@ -100,5 +98,14 @@ int print_binding(const struct amp_binding *b, const char *ref, const struct amp
         text_put(&w, "error", failure->what);
     }
     amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&out), err);
+    return amp_jw_end(&w, err);
+}
+
+int print_binding(const struct amp_binding *b, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf out = {0};
+    amp_buf_init(&out, 64 << 10);
+    return binding_record(b, NULL, NULL, &out, err) < 0 || amp_buf_add(&out, "\n", 1, err) < 0
+               ? -1
+               : amp_out(amp_buf_span(&out), err);
 }

@@ -305,7 +305,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
         return amp_fail(err, AMP_NO, "illegal_transition", "%s: %s: unbind first", spec->agent,
                         amp_binding_fsm.states[now.state].name);
     /* A retry may run elsewhere. */
-    if (amp_path_canonical(spec->repo, step.with.repo, NULL) < 0)
+    if (!spec->misplaced && amp_path_canonical(spec->repo, step.with.repo, NULL) < 0)
         amp_span_copy(amp_span_str(spec->repo), step.with.repo, sizeof step.with.repo);
     if (spec->path && amp_path_canonical(spec->path, step.with.worktree, NULL) < 0)
         step.with.worktree[0] = '\0';
@@ -333,8 +333,9 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     struct amp_bind_spec here = *spec;
     if (now.state == AMP_BINDING_BOUND_HOME && !spec->path)
         here.path = now.worktree;
-    int rc =
-        check_visitor(s, &here, &failed) < 0 ? -1 : worktree_make(g, &here, &step.with, &failed);
+    int rc = spec->misplaced                        ? (failed = *spec->misplaced, -1)
+             : check_visitor(s, &here, &failed) < 0 ? -1
+                                                    : worktree_make(g, &here, &step.with, &failed);
     if (rc == 0 && spec->no_push)
         rc = amp_push_refuse(step.with.worktree, &failed);
     if (rc == 0 && spec->prepare)
@@ -353,7 +354,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     /* A failed repetition of a bind does not end the binding. */
     if (now.state != AMP_BINDING_BOUND_HOME) {
         step.event = AMP_BINDING_EV_BIND_ERROR;
-        step.with.retries = spec->retries;
+        step.with.retries = spec->misplaced ? 0 : spec->retries;
         step.with.reason = reason_of(&failed);
         amp_span_copy(amp_span_str(failed.what), step.with.why, sizeof step.with.why);
         if (amp_binding_step(s, &step, out, &late) < 0)

@@ -23,6 +23,8 @@ struct amp_bind_spec {
     bool no_sparse;   /* a new worktree gets all files, also if the main one is sparse */
     bool no_push;     /* git refuses pushes from the worktree, see push.h */
     const struct amp_prepare *prepare; /* what the worktree gets; NULL: nothing */
+    /* Why the bind has no place: it fails with this, and is not retried. NULL: it has one. */
+    const struct amp_error *misplaced;
     int64_t now_ms;
     const struct amp_store_input *input; /* or NULL */
 };

@@ -23,7 +23,7 @@ setup() {
   [ ! -e .git/worktrees/other/amp-agent ]
   # No sender's word is enough, unless the configuration lists it.
   run -77 --separate-stderr worktree-bind < <(control 1 SWITCH_APPROVE bob)
-  [ "$(jq -r '.state + " " + .error_code' <<<"$output")" = "SWITCH_PENDING permission_denied" ]
+  [ "$(answers <<<"$output" | jq -r '.state + " " + .error_code')" = "SWITCH_PENDING permission_denied" ]
   [[ $stderr == *"worktree.approvers"* ]]
   run -0 --separate-stderr worktree-bind --json approve bob
   [ "$(jq -r '.state + " " + .approved_by' <<<"$output")" = "BOUND_NON_HOME $(id -un)" ]
@@ -43,7 +43,8 @@ setup() {
   hitl-prompt --state ../asked --answer answers <question >answer
   worktree-bind <answer >out
   [ "$(states out)" = "BOUND_NON_HOME " ]
-  jq -e '(.until | fromdateiso8601) - (.since | fromdateiso8601) | . >= 3599 and . <= 3601' <(sed 's/\.[0-9]*Z/Z/g' out)
+  answers out | sed 's/\.[0-9]*Z/Z/g' >bound
+  jq -e '(.until | fromdateiso8601) - (.since | fromdateiso8601) | . >= 3599 and . <= 3601' bound
   worktree-bind revoke bob
   worktree-bind switch bob other >question
   echo "deny not now" >answers
@@ -192,16 +193,16 @@ setup() {
   id=$(jq -r .msg.payload.invocation_id question)
   decision 1 "$id" approve >forged
   run -1 --separate-stderr through cat forged
-  [ "$(jq -r '.state + " " + .error_code' <<<"$output")" = "SWITCH_PENDING unsigned" ]
+  [ "$(answers <<<"$output" | jq -r '.state + " " + .error_code')" = "SWITCH_PENDING unsigned" ]
   amp-sign --as executor/bob <forged >signed
   run -77 --separate-stderr through cat signed
-  [ "$(jq -r '.state + " " + .error_code' <<<"$output")" = "SWITCH_PENDING permission_denied" ]
+  [ "$(answers <<<"$output" | jq -r '.state + " " + .error_code')" = "SWITCH_PENDING permission_denied" ]
   amp-sign --as executor/eve <forged >signed
   run -1 --separate-stderr through cat signed
-  [ "$(jq -r '.state + " " + .error_code' <<<"$output")" = "SWITCH_PENDING bad_sender" ]
+  [ "$(answers <<<"$output" | jq -r '.state + " " + .error_code')" = "SWITCH_PENDING bad_sender" ]
   sed 's/looked at it/LOOKED at it/' signed >changed
   run -1 --separate-stderr through cat changed
-  [ "$(jq -r .error_code <<<"$output")" = bad_signature ]
+  [ "$(answers <<<"$output" | jq -r .error_code)" = bad_signature ]
   for code in unsigned bad_sender bad_signature; do
     grep -q "\"code\":\"$code\"" .git/amp/error.ndjson
   done

@@ -214,8 +214,35 @@ setup() {
     control 2 STATUS bob
     control 3 UNBIND bob
   } | worktree-bind >out
-  [ "$(jq -r .state out | tr '\n' ' ')" = "BOUND_HOME BOUND_HOME UNBOUND " ]
-  [ "$(jq -r .ref_message_id out | tail -1)" = 6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d003 ]
+  [ "$(states out)" = "BOUND_HOME BOUND_HOME UNBOUND " ]
+  [ "$(answers out | jq -r .ref_message_id | tail -1)" = 6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d003 ]
+}
+
+@test "messages: each is acknowledged, also in the ledger; another repository is not found" {
+  need_tool amp-ack amp-route
+  control 1 BIND bob '"branch":"task/x"' >bind
+  control 2 BIND ann "\"repo_id\":\"$PWD\",\"branch\":\"task/a\"" >same
+  control 3 BIND eve '"repo_id":"other","worktree_id":"wt","branch":"task/e"' >other
+  cat bind same other | amp-route -q --state .git/amp -r 'type=* => file:in' >/dev/null
+  run -1 --separate-stderr worktree-bind <in
+  amp-validate - <<<"$output" >valid
+  jq -r '.to + " " + .msg.producer_id + " " + (.msg.payload | .ack_for_message_id[-1:] + " " + .ack_stage + " " + .result.state + " " + (.error_code // "-"))' valid >got
+  diff got - <<'END'
+scheduler bob 1 FULFILLED BOUND_HOME -
+scheduler ann 2 FULFILLED BOUND_HOME -
+scheduler eve 3 FAILED BIND_FAILED WORKTREE_NOT_FOUND
+END
+  [ ! -e ../work.worktrees/wt ]
+  run -1 worktree-bind --json status eve
+  [ "$(jq -r '.state + " " + .reason' <<<"$output")" = "BIND_FAILED worktree_not_found" ]
+  run -0 amp-ack sweep --state .git/amp --now 2099-01-01T00:00:00Z
+  [[ $output != *ACK_TIMEOUT* ]]
+  [ "$(amp-ack status --state .git/amp --all --json | jq -r '.msg_id[-1:] + " " + .state' | sort | paste -sd,)" = "1 FULFILLED,2 FULFILLED,3 FAILED" ]
+  # A refused message may be forged: it ends nothing.
+  control 4 BIND max >in
+  amp-route -q --state .git/amp -r 'type=* => stdout' <in >/dev/null
+  run -1 worktree-bind < <(control 4 SWITCH_APPROVE bob)
+  [ "$(amp-ack status --state .git/amp --all --json | jq -r 'select(.msg_id[-1:] == "4") | .state')" = SENT ]
 }
 
 @test "messages: a switch is asked for, approved for a time, and revoked" {
@@ -228,8 +255,8 @@ setup() {
     control 5 SWITCH_REQUEST bob '"target_worktree_id":"other"'
     control 6 SWITCH_REJECT bob
   } | worktree-bind --approver scheduler >all
-  jq -c "select(.state)" all >out
-  [ "$(states out)" = \
+  answers all >out
+  [ "$(states all)" = \
     "BOUND_HOME SWITCH_PENDING BOUND_NON_HOME BOUND_HOME SWITCH_PENDING BOUND_HOME " ]
   [ "$(sed -n 3p out | jq -r .worktree_id)" = "$PWD.worktrees/other" ]
 }
@@ -281,11 +308,12 @@ setup() {
     decision 6 "$id" defer
   } >in
   run -77 --separate-stderr worktree-bind --approver scheduler <in
-  [ "$(jq -r '.error_code // .state' <<<"$output" | tr '\n' ' ')" = \
+  [ "$(answers <<<"$output" | jq -r '.error_code // .state' | tr '\n' ' ')" = \
     "permission_denied validation_error permission_denied SWITCH_PENDING " ]
   decision 7 "$id" approve | worktree-bind >out
   [ "$(states out)" = "BOUND_NON_HOME " ]
-  jq -e '(.until | fromdateiso8601) - (.since | fromdateiso8601) | . >= 899 and . <= 901' <(sed 's/\.[0-9]*Z/Z/g' out)
+  answers out >bound
+  jq -e '(.until | fromdateiso8601) - (.since | fromdateiso8601) | . >= 899 and . <= 901' <(sed 's/\.[0-9]*Z/Z/g' bound)
   # Denied, the agent stays at home; the answer to an old question has no effect.
   {
     control 8 SWITCH_REVOKE bob
@@ -305,7 +333,7 @@ setup() {
     control 2 SWITCH_REQUEST bob '"target_worktree_id":"other","requires_hitl":true'
   } | worktree-bind >out
   echo "approve for the fix" >answers
-  sed -n 3p out | hitl-prompt --state ../asked --answer answers >answer
+  hitl-prompt <out --state ../asked --answer answers >answer
   worktree-bind <answer >out
   [ "$(states out)" = "BOUND_NON_HOME " ]
 }
@@ -317,7 +345,7 @@ setup() {
     control 2 SWITCH_REQUEST scheduler '"target_worktree_id":"other"'
   } | worktree-bind >/dev/null
   run -77 --separate-stderr worktree-bind --approver scheduler < <(control 3 SWITCH_APPROVE scheduler)
-  [ "$(jq -r '.state + " " + .error_code' <<<"$output")" = "SWITCH_PENDING permission_denied" ]
+  [ "$(answers <<<"$output" | jq -r '.state + " " + .error_code')" = "SWITCH_PENDING permission_denied" ]
   # A process of an agent, whatever producer it names.
   {
     control 4 BIND bob '"branch":"task/y"'
@@ -346,9 +374,9 @@ setup() {
     control 10 BIND ann '"worktree_id":"free","branch":"free"'
   } >in
   run -1 --separate-stderr worktree-bind --approver scheduler <in
-  [ "$(jq -r '.error_code // .state' <<<"$output" | tr '\n' ' ')" = \
+  [ "$(answers <<<"$output" | jq -r '.error_code // .state' | tr '\n' ' ')" = \
     "worktree_locked BOUND_HOME worktree_locked worktree_locked worktree_locked " ]
-  [ "$(tail -n 1 <<<"$output" | jq -r '.state + " " + .reason')" = "BIND_FAILED worktree_locked" ]
+  [ "$(answers <<<"$output" | tail -n 1 | jq -r '.state + " " + .reason')" = "BIND_FAILED worktree_locked" ]
   [[ $stderr == *"held by eve"* ]]
   [[ $stderr == *"held by other"* ]]
 }
@@ -385,7 +413,7 @@ setup() {
     control 4 BIND d '"worktree_id":"ok","branch":"task/d"'
   } >in
   run -77 --separate-stderr worktree-bind <in
-  [ "$(jq -r '.error_code // "-"' <<<"$output" | tr '\n' ' ')" = \
+  [ "$(answers <<<"$output" | jq -r '.error_code // "-"' | tr '\n' ' ')" = \
     "permission_denied permission_denied permission_denied - " ]
 }
 
@@ -393,11 +421,11 @@ setup() {
   control 1 BIND bob '"branch":"task/x"' >in
   worktree-bind <in >/dev/null
   worktree-bind <in >out
-  [ "$(jq -r .state out)" = BOUND_HOME ]
+  [ "$(states out)" = "BOUND_HOME " ]
   [ "$(grep -c '"event":"BIND"' .git/amp/log/*.ndjson)" -eq 1 ]
   control 1 UNBIND bob >in
   run -1 --separate-stderr worktree-bind <in
-  [ "$(jq -r .error_code <<<"$output")" = duplicate_msg_id ]
+  [ "$(answers <<<"$output" | jq -r .error_code)" = duplicate_msg_id ]
 }
 
 @test "messages: nonsense is reported and the stream goes on" {
@@ -408,7 +436,7 @@ setup() {
     control 3 STATUS bob
   } >in
   run -1 --separate-stderr worktree-bind <in
-  [ "$(jq -r '.error_code // "-"' <<<"$output" | tr '\n' ' ')" = \
+  [ "$(answers <<<"$output" | jq -r '.error_code // "-"' | tr '\n' ' ')" = \
     "illegal_transition - " ]
   # What is no message of the protocol is reported as any bad line is.
   [[ $stderr == *"payload.operation: validation_error"* ]]

@@ -329,7 +329,7 @@ same_as_git() {
   touch "$trees/fail"
   control 2 BIND eve '"branch":"task/y"' >bind
   run -1 --separate-stderr worktree-bind <bind
-  [ "$(jq -r .error_code <<<"$output")" = post_create_failed ]
+  [ "$(answers <<<"$output" | jq -r .error_code)" = post_create_failed ]
   [ "$(state_of eve)" = BIND_FAILED ]
 }
 

@@ -24,8 +24,12 @@ decision() {
 # spare NAME: a worktree that nobody is bound to.
 spare() { git worktree add -q -b "$1" "../work.worktrees/$1"; }
 
+# answers [FILE]: the bindings in its acknowledgements, or the code of a refusal without one.
+answers() {
+  jq -c '.msg | select(.message_type == "ACKNOWLEDGEMENT").payload | .result // {error_code: (.error_code | ascii_downcase)}' "$@"
+}
 # states FILE: the states in it, in one line.
-states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
+states() { answers "$1" | jq -r .state | tr '\n' ' '; }
 
 # state_of AGENT: the state of its binding.
 state_of() { worktree-bind status "$1" | cut -f 2; }

@@ -98,8 +98,8 @@ int amp_sw4rm_ack(const struct amp_view *of, const struct amp_answer *a, struct 
         amp_jw_member_str(&w, "note", amp_span_str(a->note));
     } else {
         amp_jw_some_str(&w, "note", amp_span_str(a->note));
-        json_write(&w, "result", a->result);
     }
+    json_write(&w, "result", a->result);
     return message_write(of, a, NULL, &w, out, err);
 }
 
