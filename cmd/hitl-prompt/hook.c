@@ -136,6 +136,11 @@ static int undecided_set(void *arg, const char *text, struct amp_error *err)
     return 0;
 }
 
+static int unread_set(void *arg, const char *text, struct amp_error *err)
+{
+    return amp_hook_unread_set(&rules, amp_span_str(text), err);
+}
+
 static int ask_set(void *arg, const char *text, struct amp_error *err)
 {
     asks = strcmp(text, "cli") == 0      ? ASKS_CLI
@@ -190,11 +195,9 @@ static int config_read(const struct amp_hook_place *at, struct amp_error *err)
     static const struct {
         const char *key;
         int (*set)(void *arg, const char *text, struct amp_error *err);
-    } settings[] = {{"hitl.hook.rules", rule_add},
-                    {"hitl.hook.undecided", undecided_set},
-                    {"hitl.hook.ask", ask_set},
-                    {"hitl.hook.session", session_set},
-                    {"hitl.hook.state", state_note}};
+    } settings[] = {{"hitl.hook.rules", rule_add},      {"hitl.hook.undecided", undecided_set},
+                    {"hitl.hook.unread", unread_set},   {"hitl.hook.ask", ask_set},
+                    {"hitl.hook.session", session_set}, {"hitl.hook.state", state_note}};
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (amp_config_values(hitl_config_path(), NULL, settings[i].key, settings[i].set, NULL,
                               err) < 0)

@@ -16,7 +16,7 @@ setup() {
   export AMP_AGENT=bob
 }
 
-@test "command lines that could move a protected branch are refused, others pass" {
+@test "plain command lines that move a protected branch are refused, others pass" {
   wrong=0 n=0
   while IFS= read -r expected && IFS= read -r command && IFS= read -r input; do
     status=0
@@ -30,7 +30,7 @@ setup() {
       ({hook_event_name: "PreToolUse", tool_name: "Bash", cwd: $cwd, tool_input: {command: (.[$i + 1:]
         | gsub("\\\\\\\\"; "\u0001") | gsub("\\\\n"; "\n") | gsub("\\\\r"; "\r") | gsub("\u0001"; "\\"))}} | tojson)')
   [ "$wrong" -eq 0 ]
-  [ "$n" -gt 120 ]
+  [ "$n" -gt 80 ]
 }
 
 @test "the inputs of coding agents are read, and everything else is refused" {
@@ -51,11 +51,11 @@ setup() {
   head -c 100000 /dev/urandom | { run -2 worktree-bind agent-hook; }
   run -2 worktree-bind agent-hook </dev/null
   run -2 worktree-bind agent-hook < <(printf '%0100000d' 0 | tr 0 '[')
-  run -2 worktree-bind agent-hook < <(printf '{"tool_name":"Bash","tool_input":{"command":"git %s push"}}' "$(printf '%020000d' 0 | tr 0 '(')")
   run -2 worktree-bind agent-hook < <(printf '{"tool_name":"Bash","tool_input":{"command":"\xff git push origin main"}}')
   run -2 worktree-bind agent-hook < <(head -c 17000000 /dev/zero | tr '\0' ' ')
-  line=$(printf '$(%.0s' {1..200})
-  run -2 worktree-bind agent-hook < <(printf '{"tool_name":"Bash","tool_input":{"command":"%sgit push"}}' "$line")
+  run -2 worktree-bind agent-hook \
+    <<<'{"tool_name":"apply_patch","tool_input":{"input":"*** Begin Patch\n\u00a0*** Add File: a.pem\n+x\n*** End Patch"}}'
+  [[ $output == *"[patch_unreadable]"* ]]
 }
 
 @test "every failure is status 2, also wrong usage and a broken policy" {

@@ -81,9 +81,11 @@ static void line_try(struct amp_span line)
     if (d != AMP_HOOK_ALLOW)
         return;
     more.len = 0;
-    MUST(amp_buf_str(&more, "git push;", NULL) == 0 &&
+    MUST(amp_buf_str(&more, "git push ; ", NULL) == 0 &&
          amp_buf_add(&more, line.p, line.n, NULL) == 0);
-    MUST(line_decide(&all, amp_buf_span(&more)) == AMP_HOOK_DENY);
+    /* A `cd` is plain only as the first command. */
+    d = line_decide(&all, amp_buf_span(&more));
+    MUST(d == AMP_HOOK_DENY || d == AMP_HOOK_ASK);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -157,6 +157,98 @@ static void cases_run(const char *file, bool commands, int least)
     TAP_OK(n >= least, "%d cases of %s", n, file);
 }
 
+/* ---- a rule that denies beside one that allows everything ---- */
+
+static void rules_read(struct amp_hook_rules *r, const char *const *texts, size_t n)
+{
+    struct amp_error err;
+    for (size_t i = 0; i < n; i++)
+        if (amp_hook_rules_add(r, amp_span_str(texts[i]), &err) < 0)
+            TAP_OK(false, "rule %zu: %s", i + 1, err.what);
+}
+
+static const char *const broad_text[] = {
+    "{\"decision\":\"allow\"}",
+    "{\"decision\":\"deny\",\"command\":\"git push *\"}",
+    "{\"decision\":\"deny\",\"path\":\".env\"}",
+};
+
+static void broad_run(void)
+{
+    AMP_HOOK_RULES broad = {0};
+    AMP_FREE char *line = NULL;
+    struct amp_hook_result r;
+    struct amp_error err;
+    size_t cap = 0;
+    int n = 0, passed = 0, undenied = 0;
+    rules_read(&broad, broad_text, 3);
+    FILE *f = fopen("tests/fixture/hook/unplain.txt", "re");
+    while (f && getline(&line, &cap, f) > 0) {
+        line[strcspn(line, "\n")] = '\0';
+        if (*line == '#')
+            continue;
+        struct amp_span text = unescape(line);
+        broad.unread = AMP_HOOK_UNDECIDED;
+        if (decide(&broad, "Bash", "command", text, &r) < AMP_HOOK_ASK) {
+            printf("# it passes: %.*s\n", AMP_CLIP(text, 200));
+            passed++;
+        }
+        amp_hook_unread_set(&broad, AMP_SPAN("deny"), &err);
+        undenied += decide(&broad, "Bash", "command", text, &r) != AMP_HOOK_DENY;
+        n++;
+    }
+    if (f)
+        fclose(f);
+    TAP_OK(n >= 130, "%d lines that are not plain", n);
+    TAP_INT(passed, 0, "none of them passes a rule that denies");
+    TAP_INT(undenied, 0, "with unread deny all of them are denied");
+    struct amp_span line_of = AMP_SPAN("git status $X");
+    amp_hook_unread_set(&broad, AMP_SPAN("allow"), &err);
+    TAP_INT(decide(&broad, "Bash", "command", line_of, &r), AMP_HOOK_ALLOW,
+            "with unread allow the rules decide as if none refused");
+    TAP_INT(decide(&broad, "Bash", "command", AMP_SPAN("git push"), &r), AMP_HOOK_DENY,
+            "but for plain lines");
+    TAP_OK(amp_hook_unread_set(&broad, AMP_SPAN("maybe"), &err) < 0 && err.status == AMP_CONFIG,
+           "another value of unread is refused");
+    broad.n = 1;
+    broad.unread = AMP_HOOK_UNDECIDED;
+    TAP_INT(decide(&broad, "Bash", "command", line_of, &r), AMP_HOOK_ALLOW,
+            "without a rule that refuses nothing has to be read");
+    broad.n = 3;
+}
+
+static void patches(void)
+{
+    static const struct {
+        enum amp_hook_decision decision;
+        const char *patch;
+    } cases[] = {
+        {AMP_HOOK_ALLOW, "*** Update File: src/a.c\n@@\n-x\n+*** y\n *** End of File\n"},
+        {AMP_HOOK_ALLOW, "\t *** Add File: src/b.c \r\n+x\n"},
+        {AMP_HOOK_DENY, " *** Add File: .env\n+x\n"},
+        {AMP_HOOK_DENY, "\t*** Update File: .env\n"},
+        {AMP_HOOK_DENY, "*** Update File: src/a.c\n *** Move to: .env \t\n"},
+        {AMP_HOOK_UNDECIDED, " *** Add File: x.c\n+x\n"},
+        {AMP_HOOK_ASK, "\xc2\xa0*** Add File: src/x\n+x\n"},
+        {AMP_HOOK_ASK, "\v*** Add File: src/x\n+x\n"},
+        {AMP_HOOK_ASK, "***  Add File: src/x\n+x\n"},
+        {AMP_HOOK_ASK, "*** Add File:src/x\n+x\n"},
+        {AMP_HOOK_ASK, "*** Add File:  src/x\n+x\n"},
+        {AMP_HOOK_ASK, "*** add file: src/x\n+x\n"},
+        {AMP_HOOK_ASK, "*** Add File: .env:x\n+x\n"},
+        {AMP_HOOK_ASK, "*** Copy File: src/x\n"},
+        {AMP_HOOK_ASK, "***\n"},
+    };
+    char text[512];
+    struct amp_hook_result r;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "*** Begin Patch\n*** Update File: src/a.c\n%s*** End Patch\n",
+                 cases[i].patch);
+        TAP_INT(decide(&rules, "apply_patch", "input", amp_span_str(text), &r), cases[i].decision,
+                cases[i].patch);
+    }
+}
+
 /* ---- what a shell does with lines that are allowed ---- */
 
 static uint64_t seed;
@@ -188,7 +280,8 @@ static bool stubs_make(void)
     return true;
 }
 
-/* Runs the line in bash, with the stubs as the only programs; whether only allowed commands ran. */
+/* Runs the line in a shell, with the stubs as the only programs; whether only allowed commands ran.
+ */
 static bool shell_keeps(const char *line, const char *shell)
 {
     char called[2 * PATH_MAX], stubs[2 * PATH_MAX], made[2 * PATH_MAX], got[512];
@@ -206,7 +299,7 @@ static bool shell_keeps(const char *line, const char *shell)
         dup2(null, 1);
         dup2(null, 2);
         if (chdir(made) == 0 && setenv("PATH", stubs, 1) == 0)
-            execl(shell, "sh", "-c", line, (char *)NULL);
+            execl(shell, shell, "-c", line, (char *)NULL);
         _exit(99);
     }
     int status;
@@ -224,25 +317,27 @@ static bool shell_keeps(const char *line, const char *shell)
 static void random_lines(void)
 {
     static const char *const parts[] = {
-        "git",  "status",     "diff",      "touch", "x",   " ",   " ",     " ",          ";",
-        "&&",   "||",         "|",         "&",     "\n",  "\r",  "\t",    "'",          "\"",
-        "\\",   "$",          "(",         ")",     "`",   "{",   "}",     "<",          ">",
-        ">>",   "<<EOF\n",    "\nEOF\n",   "#",     "=",   "~",   "*",     "!",          "if",
-        "then", "fi",         "/dev/null", "2>&1",  "X=1", "[[",  "]]",    "do",         "done",
-        "<(",   "git status", "git diff",  "\\\n",  "<<<", "'x'", "\"x\"", ">/dev/null", "; ",
-        " && ", " | ",        "-",         "time ", ",",   "\v",
+        "git",  "status", "diff",      "touch",      "x",          " ",
+        " ",    " ",      ";",         "&&",         "||",         "|",
+        "&",    "\n",     "\r",        "\t",         "'",          "\"",
+        "\\",   "$",      "(",         ")",          "`",          "{",
+        "}",    "<",      ">",         ">>",         "<<EOF\n",    "\nEOF\n",
+        "#",    "=",      "~",         "*",          "!",          "if",
+        "then", "fi",     "/dev/null", "2>&1",       "X=1",        "[[",
+        "]]",   "do",     "done",      "<(",         "git status", "git diff",
+        "\\\n", "<<<",    "'x'",       "\"x\"",      ">/dev/null", "; ",
+        " && ", " | ",    "-",         "time ",      ",",          "\v",
+        "^",    "=x",     " || true",  "} always {", "repeat 2 ",  "2>/dev/null",
+        ">&2",
     };
+    static const char *const shells[] = {"/bin/sh", "/bin/bash", "/bin/zsh"};
     struct amp_hook_rules narrow = {0};
     struct amp_hook_result r;
-    struct amp_error err;
     int ran = 0, allowed = 0, wrong = 0;
-    for (size_t i = 0; i < sizeof narrow_text / sizeof *narrow_text; i++)
-        if (amp_hook_rules_add(&narrow, amp_span_str(narrow_text[i]), &err) < 0)
-            exit(1);
+    rules_read(&narrow, narrow_text, 2);
     const char *given = getenv("HOOK_LINES"), *start = getenv("HOOK_SEED");
     long lines = given ? atol(given) : 60000;
     seed = start ? strtoull(start, NULL, 10) : 20261123;
-    bool bash = access("/bin/bash", X_OK) == 0;
     for (long i = 0; i < lines; i++) {
         char line[256] = "git status";
         unsigned n = 1 + pick(9);
@@ -257,7 +352,10 @@ static void random_lines(void)
         if (!strpbrk(line, ";&|\n\\'\"<>(){}#!") || (ran > 40 && pick(8)))
             continue;
         ran++;
-        if ((bash && !shell_keeps(line, "/bin/bash")) || !shell_keeps(line, "/bin/sh")) {
+        bool kept = true;
+        for (size_t k = 0; k < sizeof shells / sizeof *shells; k++)
+            kept &= access(shells[k], X_OK) != 0 || shell_keeps(line, shells[k]);
+        if (!kept) {
             wrong++;
             printf("# a shell does more with: %s\n", line);
         }
@@ -337,13 +435,12 @@ static void bad_rules(void)
 
 int main(void)
 {
-    struct amp_error err;
     tree_make();
-    for (size_t i = 0; i < sizeof rules_text / sizeof *rules_text; i++)
-        if (amp_hook_rules_add(&rules, amp_span_str(rules_text[i]), &err) < 0)
-            TAP_OK(false, "rule %zu: %s", i + 1, err.what);
+    rules_read(&rules, rules_text, sizeof rules_text / sizeof *rules_text);
     cases_run("tests/fixture/hook/commands.txt", true, 300);
     cases_run("tests/fixture/hook/files.txt", false, 50);
+    broad_run();
+    patches();
     bad_rules();
     if (stubs_make())
         random_lines();

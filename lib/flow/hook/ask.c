@@ -42,7 +42,7 @@ static void command_put(struct amp_jw *w, const struct amp_call_command *c)
     }
     amp_jw_member_open(w, "command", '[');
     for (size_t i = 0; i < c->n && i < PATHS_MAX; i++)
-        amp_jw_str(w, amp_span_str(c->words[i].text));
+        amp_jw_str(w, amp_span_str(c->words[i]));
     amp_jw_close(w, ']');
 }
 

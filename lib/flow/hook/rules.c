@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/grow.h"
-#include "worktree/call/units.h"
+#include "worktree/call/plain.h"
 #include "worktree/paths/glob.h"
 #include "worktree/worktree.h"
 
@@ -98,6 +98,17 @@ static int member_set(struct amp_hook_rule *r, struct amp_span key, struct amp_s
     } else {
         return rule_bad(err, "an unknown member");
     }
+    return 0;
+}
+
+int amp_hook_unread_set(struct amp_hook_rules *r, struct amp_span word, struct amp_error *err)
+{
+    static const char *const words[] = {"", "allow", "ask", "deny"};
+    int found = word_find(word, words, 4);
+    if (found < 1)
+        return amp_fail(err, AMP_CONFIG, "bad_config",
+                        "hitl.hook.unread is not ask, deny or allow");
+    r->unread = (enum amp_hook_decision)found;
     return 0;
 }
 
@@ -271,66 +282,37 @@ static bool two_hit(struct amp_span pattern, const struct two_paths *p, const ch
            (p->real[0] && path_hits(pattern, p->real, top));
 }
 
-/* A word with a glob as a pattern of paths, in which brackets and braces become `*`. */
-static bool glob_overlaps(struct amp_span pattern, const char *text, const char *dir,
-                          const char *top)
+/* Whether a part of a word names a file that the pattern hits, from one of the directories. */
+static bool part_hits(struct amp_span pattern, struct amp_span text, const char *dir,
+                      const struct amp_hook_place *at)
 {
-    char as[PATH_MAX], joined[2 * PATH_MAX], plain[PATH_MAX], anchored[PATH_MAX + 1];
-    size_t n = 0;
-    bool wild = false;
-    for (const char *p = text; *p && n + 1 < sizeof as; p++) {
-        char close = *p == '[' ? ']' : *p == '{' ? '}' : '\0';
-        const char *end = close ? strchr(p, close) : NULL;
-        wild |= end || *p == '*' || *p == '?';
-        as[n++] = end ? '*' : *p;
-        p = end ? end : p;
-    }
-    as[n] = '\0';
-    if (!wild)
-        return false;
-    snprintf(joined, sizeof joined, "%s%s%s", *as == '/' ? "" : dir, *as == '/' ? "" : "/", as);
-    if (!amp_path_normal(amp_span_str(joined), plain, sizeof plain))
-        return true;
-    const char *rel = is_from_root(pattern) ? NULL : path_below(plain, top);
-    snprintf(anchored, sizeof anchored, "/%s", rel ? rel : plain + 1);
-    return amp_glob_overlap(pattern_of(pattern), amp_span_str(anchored));
-}
-
-static enum amp_named worse(enum amp_named a, enum amp_named b)
-{
-    return a > b ? a : b;
-}
-
-static enum amp_named text_hits(struct amp_span pattern, const char *text, bool opaque,
-                                const char *dir, const struct amp_hook_place *at)
-{
+    const char *const dirs[] = {at->cwd, dir};
     struct two_paths p;
-    enum amp_named hit = opaque ? AMP_NAMED_PERHAPS : AMP_NAMED_YES;
-    if (!*text)
-        return AMP_NAMED_NO;
-    path_resolve(text, at->cwd, &p);
-    if (two_hit(pattern, &p, at->top))
-        return hit;
-    if (dir && strcmp(dir, at->cwd) != 0) {
-        path_resolve(text, dir, &p);
+    char part[PATH_MAX];
+    if (!text.n || !amp_span_copy(text, part, sizeof part))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        path_resolve(part, dirs[i], &p);
         if (two_hit(pattern, &p, at->top))
-            return hit;
+            return true;
     }
-    return opaque && glob_overlaps(pattern, text, dir ? dir : at->cwd, at->top) ? AMP_NAMED_PERHAPS
-                                                                                : AMP_NAMED_NO;
+    return false;
 }
 
-/* A word of a command, and the part of it behind "=" or a leading "@". */
-static enum amp_named word_hits(struct amp_span pattern, const struct amp_shell_word *w,
-                                const char *dir, const struct amp_hook_place *at)
+/* A word of a command, what follows an option of one letter in the same word, and each part behind
+ * "=", "@", ":" and ",": --file=PATH, -dPATH, file=@PATH, HEAD:PATH. */
+static bool word_hits(struct amp_span pattern, const char *word, const char *dir,
+                      const struct amp_hook_place *at)
 {
-    const char *eq = strchr(w->text, '=');
-    enum amp_named hit = text_hits(pattern, w->text, w->opaque, dir, at);
-    if (eq)
-        hit = worse(hit, text_hits(pattern, eq + 1, w->opaque, dir, at));
-    if (w->text[0] == '@')
-        hit = worse(hit, text_hits(pattern, w->text + 1, w->opaque, dir, at));
-    return hit;
+    static const char marks[] = "=@:,";
+    for (const char *p = word; *p; p++) {
+        if (p != word && !strchr(marks, p[-1]) && !(p == word + 2 && *word == '-'))
+            continue;
+        if (part_hits(pattern, amp_span_str(p), dir, at) ||
+            part_hits(pattern, (struct amp_span){p, strcspn(p, marks)}, dir, at))
+            return true;
+    }
+    return false;
 }
 
 /* ---- rules ---- */
@@ -338,34 +320,36 @@ static enum amp_named word_hits(struct amp_span pattern, const struct amp_shell_
 struct call {
     const struct amp_call_event *e;
     const struct amp_hook_place *at;
-    struct amp_call_units units;
+    struct amp_plain line;
+    char dir[PATH_MAX];      /* where its commands run, but for a first `cd` */
     struct two_paths *paths; /* of the event */
-    bool *unit_allowed, *path_allowed;
+    bool *command_allowed, *path_allowed;
     bool all_allowed;
 };
 
-static enum amp_named command_named(const struct call *c, struct amp_span pattern)
+static bool is_unread(const struct call *c)
 {
-    enum amp_named hit = c->units.unread ? AMP_NAMED_PERHAPS : AMP_NAMED_NO;
-    for (size_t i = 0; i < c->units.n; i++)
-        hit = worse(hit, amp_unit_names(&c->units.v[i], pattern));
-    return hit;
+    return c->line.why[0] || c->e->odd_patch;
 }
 
-static enum amp_named path_named(const struct call *c, struct amp_span pattern)
+static bool command_named(const struct call *c, struct amp_span pattern)
 {
-    enum amp_named hit = AMP_NAMED_NO;
+    for (size_t i = 0; i < c->line.n; i++)
+        if (amp_plain_names(&c->line.v[i], pattern))
+            return true;
+    return false;
+}
+
+static bool path_named(const struct call *c, struct amp_span pattern)
+{
     for (size_t i = 0; i < c->e->n_paths; i++)
         if (two_hit(pattern, &c->paths[i], c->at->top))
-            return AMP_NAMED_YES;
-    for (size_t i = 0; i < c->units.n; i++) {
-        const struct amp_call_unit *u = &c->units.v[i];
-        for (size_t k = 0; k < u->n + u->n_assignments; k++)
-            hit = worse(hit, word_hits(pattern, u->words - u->n_assignments + k, u->dir, c->at));
-    }
-    for (size_t i = 0; i < c->units.n_files; i++)
-        hit = worse(hit, word_hits(pattern, c->units.files[i].word, c->units.files[i].dir, c->at));
-    return hit;
+            return true;
+    for (size_t i = 0; i < c->line.n; i++)
+        for (size_t k = 0; k < c->line.v[i].n; k++)
+            if (word_hits(pattern, c->line.v[i].words[k], c->dir, c->at))
+                return true;
+    return false;
 }
 
 static bool rule_concerns(const struct amp_hook_rule *r, const struct amp_call_event *e)
@@ -376,23 +360,17 @@ static bool rule_concerns(const struct amp_hook_rule *r, const struct amp_call_e
 }
 
 /* Whether a rule that asks or denies applies. */
-static enum amp_named rule_named(const struct amp_hook_rule *r, const struct call *c)
+static bool rule_named(const struct amp_hook_rule *r, const struct call *c)
 {
-    enum amp_named hit = AMP_NAMED_YES;
-    if (r->command.n)
-        hit = c->e->n_commands ? command_named(c, r->command) : AMP_NAMED_NO;
-    if (r->path.n && hit != AMP_NAMED_NO) {
-        enum amp_named path = path_named(c, r->path);
-        hit = path < hit ? path : hit;
-    }
-    return hit;
+    return (!r->command.n || command_named(c, r->command)) &&
+           (!r->path.n || path_named(c, r->path));
 }
 
 /* A program with a relative path is the worktree's only where nothing changes the directory. */
-static bool program_is_fixed(const struct call *c, const struct amp_call_unit *u)
+static bool program_is_fixed(const struct call *c, const char *program)
 {
-    return u->words[0].text[0] == '/' || !strchr(u->words[0].text, '/') ||
-           (!c->units.moves && u->dir && strcmp(u->dir, c->at->top) == 0);
+    return *program == '/' || !strchr(program, '/') ||
+           (!c->line.moves && strcmp(c->at->cwd, c->at->top) == 0);
 }
 
 /* Marks what a rule allows. */
@@ -400,69 +378,80 @@ static void rule_allow(const struct amp_hook_rule *r, struct call *c)
 {
     if (!r->command.n && !r->path.n)
         c->all_allowed = true;
-    for (size_t i = 0; r->command.n && i < c->units.n; i++)
-        if ((c->e->known || r->tool.n) && amp_unit_fits(&c->units.v[i], r->command) &&
-            program_is_fixed(c, &c->units.v[i]))
-            c->unit_allowed[i] = true;
+    for (size_t i = 0; r->command.n && i < c->line.n; i++)
+        if ((c->e->known || r->tool.n) && amp_plain_fits(&c->line.v[i], r->command) &&
+            program_is_fixed(c, c->line.v[i].words[0]))
+            c->command_allowed[i] = true;
     bool files = c->e->kind == AMP_CALL_READ || c->e->kind == AMP_CALL_WRITE;
     for (size_t i = 0; r->path.n && files && i < c->e->n_paths; i++)
         if (c->paths[i].real[0] && path_fits(r->path, c->paths[i].real, c->at->top))
             c->path_allowed[i] = true;
 }
 
-static bool is_allowed(const struct call *c)
+static bool all_of(const bool *marks, size_t n)
 {
-    size_t own = 0;
-    if (c->all_allowed)
-        return true;
-    if (c->e->n_commands) {
-        for (size_t i = 0; i < c->units.n; i++) {
-            own += !c->units.v[i].derived;
-            if (!c->units.v[i].derived && !c->unit_allowed[i])
-                return false;
-        }
-        return own && !c->units.unread;
-    }
-    for (size_t i = 0; i < c->e->n_paths; i++)
-        if (!c->path_allowed[i])
+    for (size_t i = 0; i < n; i++)
+        if (!marks[i])
             return false;
-    return c->e->n_paths > 0;
+    return n > 0;
 }
 
-static void result_set(struct amp_hook_result *out, enum amp_hook_decision d, size_t rule,
-                       const struct amp_hook_rule *r, bool perhaps)
+static bool is_allowed(const struct call *c)
 {
-    out->grave = out->grave || r->grave || perhaps;
-    if (d <= out->decision)
+    return c->all_allowed ||
+           (!is_unread(c) && (c->e->n_commands ? all_of(c->command_allowed, c->line.n)
+                                               : all_of(c->path_allowed, c->e->n_paths)));
+}
+
+static void result_set(struct amp_hook_result *out, size_t rule, const struct amp_hook_rule *r)
+{
+    out->grave = out->grave || r->grave;
+    if (r->decision <= out->decision)
         return;
-    out->text = d == AMP_HOOK_ASK ? r->source : AMP_SPAN("");
-    out->decision = d;
+    out->text = r->decision == AMP_HOOK_ASK ? r->source : AMP_SPAN("");
+    out->decision = r->decision;
     out->rule = rule;
     struct amp_span what = r->command.n ? r->command : r->path.n ? r->path : r->tool;
-    snprintf(out->why, sizeof out->why, "%s%.*s%s%srule %zu of hitl.hook.rules%s%.*s%s",
-             perhaps ? "the call might be what a rule denies: " : "", AMP_CLIP(r->reason, 200),
-             r->reason.n ? " (" : "", "", rule, what.n ? ": " : "", AMP_CLIP(what, 120),
-             r->reason.n ? ")" : "");
+    snprintf(out->why, sizeof out->why, "%.*s%srule %zu of hitl.hook.rules%s%.*s%s",
+             AMP_CLIP(r->reason, 200), r->reason.n ? " (" : "", rule, what.n ? ": " : "",
+             AMP_CLIP(what, 120), r->reason.n ? ")" : "");
+}
+
+/* What the call does is not known, and a rule refuses something. */
+static void unread_set(const struct amp_hook_rules *rules, const struct call *c,
+                       struct amp_hook_result *out)
+{
+    out->grave = true;
+    if (out->decision >= AMP_HOOK_ASK && rules->unread != AMP_HOOK_DENY)
+        return;
+    out->decision = rules->unread == AMP_HOOK_DENY ? AMP_HOOK_DENY : AMP_HOOK_ASK;
+    out->rule = 0;
+    out->text = AMP_SPAN("");
+    if (c->line.why[0])
+        snprintf(out->why, sizeof out->why,
+                 "the command line is not plain, so the rules cannot read it: %s", c->line.why);
+    else
+        snprintf(out->why, sizeof out->why, "a line of the patch with *** is not understood");
 }
 
 static void rules_apply(const struct amp_hook_rules *rules, struct call *c,
                         struct amp_hook_result *out)
 {
+    bool refuses = false;
     for (size_t i = 0; i < rules->n; i++) {
         const struct amp_hook_rule *r = &rules->v[i];
+        refuses |= r->decision != AMP_HOOK_ALLOW;
         if (!rule_concerns(r, c->e))
             continue;
-        if (r->decision == AMP_HOOK_ALLOW) {
+        if (r->decision == AMP_HOOK_ALLOW)
             rule_allow(r, c);
-            continue;
-        }
-        enum amp_named hit = rule_named(r, c);
-        if (hit == AMP_NAMED_YES)
-            result_set(out, r->decision, i + 1, r, false);
-        else if (hit == AMP_NAMED_PERHAPS)
-            result_set(out, AMP_HOOK_ASK, i + 1, r, r->decision == AMP_HOOK_DENY);
+        else if (rule_named(r, c))
+            result_set(out, i + 1, r);
     }
-    if (out->decision == AMP_HOOK_ASK) {
+    if (is_unread(c) && refuses && rules->unread != AMP_HOOK_ALLOW &&
+        out->decision != AMP_HOOK_DENY)
+        unread_set(rules, c, out);
+    if (out->decision == AMP_HOOK_ASK && out->rule) {
         rule_allow(&rules->v[out->rule - 1], c);
         out->whole = is_allowed(c);
     }
@@ -473,9 +462,19 @@ static void rules_apply(const struct amp_hook_rules *rules, struct call *c,
         snprintf(out->why, sizeof out->why, "allowed by hitl.hook.rules");
     } else {
         snprintf(out->why, sizeof out->why, "no rule of hitl.hook.rules decides%s%.120s%s",
-                 c->units.unread ? " (the command cannot be read: " : "", c->units.why,
-                 c->units.unread ? ")" : "");
+                 c->line.why[0] ? " (the command line is not plain: " : "", c->line.why,
+                 c->line.why[0] ? ")" : "");
     }
+}
+
+/* The directory of the commands behind a first `cd`. */
+static void dir_find(struct call *c)
+{
+    char text[2 * PATH_MAX];
+    const char *to = c->line.moves ? c->line.v[0].words[1] : "";
+    snprintf(text, sizeof text, "%s/%.4095s", *to == '/' ? "" : c->at->cwd, to);
+    if (!*to || amp_path_canonical(text, c->dir, NULL) < 0)
+        memcpy(c->dir, c->at->cwd, sizeof c->dir);
 }
 
 int amp_hook_decide(const struct amp_hook_rules *r, const struct amp_call_event *e,
@@ -484,20 +483,21 @@ int amp_hook_decide(const struct amp_hook_rules *r, const struct amp_call_event 
 {
     struct call c = {.e = e, .at = at};
     *out = (struct amp_hook_result){0};
-    if (amp_call_units_read(e, at->cwd, &c.units, err) < 0) {
-        amp_call_units_release(&c.units);
+    if (amp_plain_read(e, &c.line, err) < 0) {
+        amp_plain_release(&c.line);
         return -1;
     }
-    AMP_FREE bool *marks = calloc(c.units.n + e->n_paths + 1, sizeof *marks);
+    dir_find(&c);
+    AMP_FREE bool *marks = calloc(c.line.n + e->n_paths + 1, sizeof *marks);
     AMP_FREE struct two_paths *paths = calloc(e->n_paths + 1, sizeof *paths);
     if (marks && paths) {
-        c.unit_allowed = marks;
-        c.path_allowed = marks + c.units.n;
+        c.command_allowed = marks;
+        c.path_allowed = marks + c.line.n;
         c.paths = paths;
         for (size_t i = 0; i < e->n_paths; i++)
             path_resolve(e->paths[i], at->cwd, &paths[i]);
         rules_apply(r, &c, out);
     }
-    amp_call_units_release(&c.units);
+    amp_plain_release(&c.line);
     return marks && paths ? 0 : amp_fail_memory(err);
 }

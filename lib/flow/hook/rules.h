@@ -1,11 +1,12 @@
 /*
  * The rules of hitl.hook.rules in amp.json about tool calls of coding agents: allow, deny or ask,
- * by CLI, tool, kind, command pattern (worktree/call/units.h) and path pattern
- * (worktree/paths/glob.h). hitl-prompt-hook(1) describes them.
+ * by CLI, tool, kind, command pattern (worktree/call/plain.h) and path pattern
+ * (worktree/paths/glob.h). amp-hook-rules(7) describes them.
  *
  * The order of the rules has no effect: a rule that denies wins over one that asks, that over one
- * that allows. A call is allowed only if every command and every path of it is allowed. A rule that
- * refuses and might apply (a command that cannot be read) asks.
+ * that allows. A call is allowed only if every command and every path of it is allowed. Rules about
+ * commands and paths read plain command lines only. While a rule asks or denies, a line that is not
+ * plain, and a patch with a line that might be a header, is decided by `unread`.
  */
 #ifndef AMP_FLOW_HOOK_RULES_H
 #define AMP_FLOW_HOOK_RULES_H
@@ -16,10 +17,22 @@
 
 #define AMP_HOOK_RULES_MAX 1000
 
+enum amp_hook_decision {
+    AMP_HOOK_UNDECIDED, /* no rule decides */
+    AMP_HOOK_ALLOW,
+    AMP_HOOK_ASK,
+    AMP_HOOK_DENY,
+};
+
 struct amp_hook_rules {
     struct amp_hook_rule *v;
     size_t n, cap;
+    /* Of calls that cannot be read while a rule refuses. UNDECIDED: ASK; ALLOW: the rules decide,
+     * as if none refused. */
+    enum amp_hook_decision unread;
 };
+/* The value of hitl.hook.unread: ask, deny or allow. */
+int amp_hook_unread_set(struct amp_hook_rules *r, struct amp_span word, struct amp_error *err);
 /* Adds a rule, a JSON object. CONFIG bad_config: malformed, an invalid pattern, a rule that allows
  * with both a command and a path, too many rules. */
 int amp_hook_rules_add(struct amp_hook_rules *r, struct amp_span json, struct amp_error *err);
@@ -35,18 +48,12 @@ struct amp_hook_place {
  * path of a directory. */
 int amp_hook_place_find(struct amp_span cwd, struct amp_hook_place *out, struct amp_error *err);
 
-enum amp_hook_decision {
-    AMP_HOOK_UNDECIDED, /* no rule decides */
-    AMP_HOOK_ALLOW,
-    AMP_HOOK_ASK,
-    AMP_HOOK_DENY,
-};
 struct amp_hook_result {
     enum amp_hook_decision decision;
     size_t rule;          /* its number from 1; 0: none, or several */
     struct amp_span text; /* the rule that asks, as it was given; empty: none does */
     bool whole; /* the rule that asks is about the whole call, but for what other rules allow */
-    bool grave; /* its risk is high, it only might apply, or another rule of high risk asks, too */
+    bool grave; /* its risk is high, another rule of high risk asks, or the call is unread */
     char why[512];
 };
 int amp_hook_decide(const struct amp_hook_rules *r, const struct amp_call_event *e,

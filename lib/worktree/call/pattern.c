@@ -1,7 +1,7 @@
 /* Compares a simple command with the words of a pattern. */
 #include <string.h>
 
-#include "worktree/call/units.h"
+#include "worktree/call/plain.h"
 
 int amp_call_pattern_check(struct amp_span pattern, struct amp_error *err)
 {
@@ -42,35 +42,18 @@ static bool is_rest(struct amp_span word, struct amp_span rest)
     return amp_span_is(word, "*") && !word_next(&rest, &next);
 }
 
-bool amp_unit_fits(const struct amp_call_unit *u, struct amp_span pattern)
+bool amp_plain_fits(const struct amp_plain_command *c, struct amp_span pattern)
 {
     struct amp_span word;
     size_t i = 0;
-    if (u->derived || !u->plain || u->unknown)
-        return false;
     while (word_next(&pattern, &word)) {
         if (i > 0 && is_rest(word, pattern))
             return true;
-        if (i == u->n || !amp_span_glob(amp_span_str(u->words[i].text), word))
+        if (i == c->n || !amp_span_glob(amp_span_str(c->words[i]), word))
             return false;
         i++;
     }
-    return i == u->n;
-}
-
-/* Whether the word after this option is its value; PERHAPS: the option is not known. */
-static enum amp_named option_takes(const struct amp_call_unit *u, const char *option)
-{
-    static const char *const git[] = {"-C",          "-c",          "--git-dir",    "--work-tree",
-                                      "--namespace", "--exec-path", "--config-env", NULL};
-    if (strchr(option, '=') || strcmp(option, "--") == 0)
-        return AMP_NAMED_NO;
-    const char *slash = strrchr(u->words[0].text, '/');
-    if (strcmp(slash ? slash + 1 : u->words[0].text, "git") == 0)
-        for (int i = 0; git[i]; i++)
-            if (strcmp(git[i], option) == 0)
-                return AMP_NAMED_YES;
-    return AMP_NAMED_PERHAPS;
+    return i == c->n;
 }
 
 static bool program_is(const char *text, struct amp_span word)
@@ -80,38 +63,27 @@ static bool program_is(const char *text, struct amp_span word)
            (slash && !memchr(word.p, '/', word.n) && amp_span_glob(amp_span_str(slash + 1), word));
 }
 
-enum amp_named amp_unit_names(const struct amp_call_unit *u, struct amp_span pattern)
+bool amp_plain_names(const struct amp_plain_command *c, struct amp_span pattern)
 {
     struct amp_span word;
-    enum amp_named takes = AMP_NAMED_NO, found = AMP_NAMED_YES;
     size_t i = 1;
-    if (u->unknown)
-        return AMP_NAMED_PERHAPS;
-    if (!u->n || !word_next(&pattern, &word) || !program_is(u->words[0].text, word))
-        return AMP_NAMED_NO;
+    if (!word_next(&pattern, &word) || !program_is(c->words[0], word))
+        return false;
     while (word_next(&pattern, &word)) {
         if (is_rest(word, pattern))
-            return found;
-        for (;; i++) {
-            if (i == u->n)
-                return AMP_NAMED_NO;
-            const char *text = u->words[i].text;
-            if (u->words[i].opaque)
-                return AMP_NAMED_PERHAPS;
-            if (takes != AMP_NAMED_YES && amp_span_glob(amp_span_str(text), word))
+            return true;
+        /* An option, and the word behind it, which may be its value, do not hide the next word. */
+        for (bool value = false;; i++) {
+            if (i == c->n)
+                return false;
+            if (amp_span_glob(amp_span_str(c->words[i]), word))
                 break;
-            if (text[0] == '-' && takes != AMP_NAMED_YES) {
-                takes = option_takes(u, text);
-                continue;
-            }
-            if (takes == AMP_NAMED_NO)
-                return AMP_NAMED_NO;
-            if (takes == AMP_NAMED_PERHAPS)
-                found = AMP_NAMED_PERHAPS;
-            takes = AMP_NAMED_NO;
+            bool option = c->words[i][0] == '-';
+            if (!option && !value)
+                return false;
+            value = option && !strchr(c->words[i], '=') && strcmp(c->words[i], "--") != 0;
         }
-        takes = AMP_NAMED_NO;
         i++;
     }
-    return found;
+    return true;
 }

@@ -1,10 +1,9 @@
 /* Reads the events of the hooks of coding agents. */
 #include "worktree/call/event/event.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "worktree/call/private.h"
 
 /* One row per CLI. An event belongs to the first row whose event name fits and whose mark is a
  * member. The row without a CLI is for callers that need only the command and the files. */
@@ -229,26 +228,54 @@ static int path_add(struct amp_call_event *e, struct amp_span path, struct amp_e
     return e->paths[e->n_paths++] ? 0 : amp_fail_memory(err);
 }
 
-/* The files of a patch in the form of apply_patch, or of a unified diff. */
+/* A line of a patch in the form of apply_patch. Agents take blanks away at both ends before they
+ * look for a header, and some take other spaces of Unicode away, too. */
+static int header_read(struct amp_call_event *e, struct amp_span line, struct amp_error *err)
+{
+    static const char *const files[] = {
+        "*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "};
+    static const char *const others[] = {"*** Begin Patch", "*** End Patch", "*** End of File"};
+    bool blanks = true;
+    while (line.n && ((unsigned char)*line.p <= ' ' || (unsigned char)*line.p >= 0x7f)) {
+        blanks &= *line.p && strchr(" \t\r", *line.p);
+        line = (struct amp_span){line.p + 1, line.n - 1};
+    }
+    while (line.n && strchr(" \t\r", line.p[line.n - 1]))
+        line.n--;
+    if (!amp_span_starts(line, "***"))
+        return 0;
+    for (size_t i = 0; blanks && i < sizeof files / sizeof *files; i++) {
+        size_t n = strlen(files[i]);
+        /* Some agents end the path at a second colon. */
+        if (amp_span_starts(line, files[i]) && line.n > n && line.p[n] != ' ' &&
+            !memchr(line.p + n, ':', line.n - n))
+            return path_add(e, (struct amp_span){line.p + n, line.n - n}, err);
+    }
+    for (size_t i = 0; blanks && i < sizeof others / sizeof *others; i++)
+        if (amp_span_is(line, others[i]))
+            return 0;
+    e->odd_patch = true;
+    return 0;
+}
+
+/* A line of a unified diff. */
+static int diff_read(struct amp_call_event *e, struct amp_span line, struct amp_error *err)
+{
+    if (line.n <= 6 || (!amp_span_starts(line, "+++ b/") && !amp_span_starts(line, "--- a/")))
+        return 0;
+    struct amp_span path = {line.p + 6, 0};
+    while (path.n < line.n - 6 && !strchr("\t\r", path.p[path.n]))
+        path.n++;
+    return path.n ? path_add(e, path, err) : 0;
+}
+
 static int patch_read(struct amp_call_event *e, struct amp_span text, struct amp_error *err)
 {
-    static const char *const leads[] = {
-        "*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ", "+++ b/",
-        "--- a/"};
     while (text.n) {
         const char *lf = memchr(text.p, '\n', text.n);
         struct amp_span line = {text.p, lf ? (size_t)(lf - text.p) : text.n};
-        for (size_t i = 0; i < sizeof leads / sizeof *leads; i++) {
-            size_t n = strlen(leads[i]);
-            if (line.n <= n || !amp_span_starts(line, leads[i]))
-                continue;
-            struct amp_span path = {line.p + n, line.n - n};
-            for (size_t k = 0; k < path.n; k++)
-                if (path.p[k] == '\t' || path.p[k] == '\r')
-                    path.n = k;
-            if (path_add(e, path, err) < 0)
-                return -1;
-        }
+        if (header_read(e, line, err) < 0 || diff_read(e, line, err) < 0)
+            return -1;
         size_t used = line.n + (lf != NULL);
         text = (struct amp_span){text.p + used, text.n - used};
     }
@@ -260,7 +287,7 @@ static int words_read(struct amp_call_event *e, const struct amp_tape *t, uint32
 {
     size_t n = t->tok[list].count;
     struct amp_span text;
-    if (n > AMP_SHELL_WORDS_MAX)
+    if (n > AMP_CALL_WORDS)
         return event_malformed(err, "more than 4096 words");
     c->words = calloc(n + 1, sizeof *c->words);
     if (!c->words)
@@ -270,8 +297,8 @@ static int words_read(struct amp_call_event *e, const struct amp_tape *t, uint32
             return event_malformed(err, "a word of the command is not a string");
         if (text_read(e, t, v, &text, err) < 0)
             return -1;
-        c->words[c->n].text = amp_span_dup(text);
-        if (!c->words[c->n++].text)
+        c->words[c->n] = amp_span_dup(text);
+        if (!c->words[c->n++])
             return amp_fail_memory(err);
     }
     return 0;
@@ -292,8 +319,8 @@ static int commands_read(struct amp_call_event *e, const struct amp_tape *t, uin
             e->n_commands++;
             if (words_read(e, t, v, c, err) < 0)
                 return -1;
-            if (c->n > 1 && is_patch_tool(amp_span_str(c->words[0].text)) &&
-                patch_read(e, amp_span_str(c->words[1].text), err) < 0)
+            if (c->n > 1 && is_patch_tool(amp_span_str(c->words[0])) &&
+                patch_read(e, amp_span_str(c->words[1]), err) < 0)
                 return -1;
             continue;
         }
@@ -537,7 +564,7 @@ void amp_call_event_release(struct amp_call_event *e)
 {
     for (size_t i = 0; i < e->n_commands; i++) {
         for (size_t k = 0; k < e->commands[i].n; k++)
-            free(e->commands[i].words[k].text);
+            free(e->commands[i].words[k]);
         free(e->commands[i].words);
     }
     for (size_t i = 0; i < e->n_paths; i++)

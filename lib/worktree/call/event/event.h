@@ -11,10 +11,9 @@
 
 #include <amp/json/tape.h>
 
-#include "worktree/call/shell.h"
-
 #define AMP_CALL_INPUT_MAX (16u << 20) /* bytes of an event */
 #define AMP_CALL_COMMANDS  8
+#define AMP_CALL_WORDS     4096 /* of a command */
 #define AMP_CALL_PATHS     1024
 
 /* X(NAME, name) */
@@ -48,9 +47,9 @@ enum amp_call_kind {
 const char *amp_call_kind_name(enum amp_call_kind kind);
 
 struct amp_call_command {
-    struct amp_span line;         /* a command line of a shell, or empty */
-    bool foreign;                 /* of another shell than POSIX's: PowerShell */
-    struct amp_shell_word *words; /* a command as separate words, or NULL */
+    struct amp_span line; /* a command line of a shell, or empty */
+    bool foreign;         /* of another shell than POSIX's: PowerShell */
+    char **words;         /* a command as separate words, or NULL */
     size_t n;
 };
 
@@ -65,6 +64,7 @@ struct amp_call_event {
     size_t n_commands;
     char **paths; /* as they were given */
     size_t n_paths;
+    bool odd_patch; /* a line of a patch might be a header, so `paths` may not be all */
     struct amp_tape tape, inner; /* private, as are all below */
     struct amp_buf mem;
     char *dir;
