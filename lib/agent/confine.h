@@ -88,6 +88,7 @@ enum amp_confine_level {
     AMP_CONFINE_LEVEL_LIST(X)
 #undef X
 };
+const char *amp_confine_level_name(enum amp_confine_level level);
 
 /* X(NAME, text): a part of the confinement that a machine may be unable to enforce. */
 #define AMP_CONFINE_LACK_LIST(X)                                                                   \
@@ -170,6 +171,10 @@ int amp_confine_start(const struct amp_confine *c, const struct amp_child_spec *
 int amp_confine_scratch_make(const char *parent, char *out, size_t size, struct amp_error *err);
 /* Removes it with everything in it; never follows a link. Call it after the command has ended. */
 int amp_confine_scratch_remove(const char *dir, struct amp_error *err);
+/* Empties a directory that has more than this many bytes on the disk, or entries: 1; 0: it has not.
+ * Never follows a link. No process of the command may be alive. */
+int amp_confine_scratch_bound(const char *dir, int64_t bytes, int64_t entries,
+                              struct amp_error *err);
 /* Removes the directories of this user below `parent` whose makers were killed; never follows a
  * link. Returns their number; what cannot be read or removed is left alone. */
 int amp_confine_scratch_sweep(const char *parent);

@@ -9,7 +9,7 @@ setup() {
 }
 
 attempt() {
-  find "$STATE"/run/T-2026-001 -mindepth 1 -maxdepth 1 -type d
+  find "$STATE"/run/T-2026-001 -mindepth 1 -maxdepth 1 -type d ! -name 'kept-*'
 }
 
 # talker <body: an agent with helpers: say LINE, and answered ID, which waits for an answer.

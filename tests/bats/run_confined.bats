@@ -25,7 +25,7 @@ without_namespaces() {
 
 # The attempt's directory.
 attempt() {
-  find "$STATE"/run/T-2026-001 -mindepth 1 -maxdepth 1 -type d
+  find "$STATE"/run/T-2026-001 -mindepth 1 -maxdepth 1 -type d ! -name 'kept-*'
 }
 
 @test "a confined agent commits, and its branch and files are taken over" {
@@ -408,4 +408,27 @@ git update-ref refs/heads/feat/x "$(git commit-tree -p HEAD -m evil "$tree")"; g
   # It is said once.
   worktree-bind repair -C "$REPO" -s "$STATE"
   [ -z "$(ls "$STATE/run/.unfinished")" ]
+}
+
+@test "what an agent keeps for its next attempt is its own, and bounded" {
+  walls full
+  agent keeper <<'EOS'
+ls -A "$AMP_KEPT_DIR" >>kept.txt
+echo "$AMP_CONFINED" >>kept.txt
+mkdir -p "$AMP_KEPT_DIR/sub"
+echo mine >"$AMP_KEPT"
+ln -sfn /etc "$AMP_KEPT_DIR/sub/link"
+[ "$AMP_AGENT" != many ] || seq -f "$AMP_KEPT_DIR/sub/%.0f" 20001 | xargs touch
+[ "$AMP_AGENT" != many ] || chmod 0 "$AMP_KEPT_DIR/sub"
+EOS
+  dispatch | run_agent --exec ./keeper
+  dispatch | run_agent --exec ./keeper
+  [ "$(git -C "$REPO" show feat/x:kept.txt)" = "$(printf 'full\nkept\nsub\nfull')" ]
+  git -C "$REPO" branch -D feat/x
+  dispatch | run_agent --agent many --exec ./keeper
+  [ "$(git -C "$REPO" show feat/x:kept.txt)" = full ]
+  grep -q "kept-many-S1 had more than 256 MiB or 20000 files: it was emptied" err
+  [ -z "$(ls -A "$STATE/run/T-2026-001/kept-many-S1")" ]
+  [ -e "$STATE/run/T-2026-001/kept-executor-S1/kept" ]
+  [ -e /etc/passwd ]
 }

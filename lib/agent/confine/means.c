@@ -15,6 +15,11 @@ static const char *const level_names[] = {
     AMP_CONFINE_LEVEL_LIST(X)
 #undef X
 };
+
+const char *amp_confine_level_name(enum amp_confine_level level)
+{
+    return level_names[level];
+}
 static const char *const lack_texts[] = {
 #define X(name, text) text,
     AMP_CONFINE_LACK_LIST(X)
@@ -163,7 +168,7 @@ int amp_confine_lacks_text(const struct amp_confine_report *r, struct amp_buf *o
 void amp_confine_report_put(const struct amp_confine_report *r, struct amp_jw *w)
 {
     amp_jw_open(w, '{');
-    amp_jw_member_text(w, "level", level_names[r->level]);
+    amp_jw_member_text(w, "level", amp_confine_level_name(r->level));
     amp_jw_member_text(w, "demand", demand_names[r->demand]);
     amp_jw_member_text(w, "network", amp_network_name(r->network));
     amp_jw_member_open(w, "not_enforced", '[');

@@ -59,30 +59,69 @@ static bool directory_unlock(int parent, const char *name)
     return fd >= 0 && chmod(path, 0700) == 0;
 }
 
+/* NULL: it cannot be opened. */
+static DIR *directory_open(int parent, const char *name)
+{
+    DIR *d = amp_dir_open(parent, name);
+    return !d && errno == EACCES && directory_unlock(parent, name) ? amp_dir_open(parent, name) : d;
+}
+
+/* The next name but "." and ".."; NULL: none. */
+static const char *directory_next(DIR *d)
+{
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            return e->d_name;
+    return NULL;
+}
+
 static int directory_empty(int parent, const char *name, int depth, struct amp_error *err)
 {
-    struct dirent *e;
     if (depth > DEPTH_MAX)
         return amp_fail(err, AMP_IOERR, "too_deep", "more than %d directories deep", DEPTH_MAX);
-    AMP_DIR DIR *d = amp_dir_open(parent, name);
-    if (!d && errno == EACCES && directory_unlock(parent, name))
-        d = amp_dir_open(parent, name);
+    AMP_DIR DIR *d = directory_open(parent, name);
     if (!d)
         return amp_fail_errno(err, AMP_IOERR, "cannot open %s", name);
-    while ((e = readdir(d)) != NULL) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        if (unlinkat(dirfd(d), e->d_name, 0) == 0 || errno == ENOENT)
+    for (const char *in; (in = directory_next(d)) != NULL;) {
+        if (unlinkat(dirfd(d), in, 0) == 0 || errno == ENOENT)
             continue;
         /* Linux reports EISDIR, POSIX EPERM. */
         if (errno != EISDIR && errno != EPERM)
-            return amp_fail_errno(err, AMP_IOERR, "cannot remove %s", e->d_name);
-        if (directory_empty(dirfd(d), e->d_name, depth + 1, err) < 0)
+            return amp_fail_errno(err, AMP_IOERR, "cannot remove %s", in);
+        if (directory_empty(dirfd(d), in, depth + 1, err) < 0)
             return -1;
-        if (unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR) < 0)
-            return amp_fail_errno(err, AMP_IOERR, "cannot remove %s", e->d_name);
+        if (unlinkat(dirfd(d), in, AT_REMOVEDIR) < 0)
+            return amp_fail_errno(err, AMP_IOERR, "cannot remove %s", in);
     }
     return 0;
+}
+
+/* Subtracts what is in it; false: a rest is below zero, or it is too deep or cannot be read. */
+static bool directory_fits(int parent, const char *name, int depth, int64_t *bytes,
+                           int64_t *entries)
+{
+    struct stat st;
+    AMP_DIR DIR *d = depth > DEPTH_MAX ? NULL : directory_open(parent, name);
+    if (!d)
+        return false;
+    for (const char *in; (in = directory_next(d)) != NULL;) {
+        if (fstatat(dirfd(d), in, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return false;
+        *bytes -= (int64_t)st.st_blocks * 512;
+        *entries -= 1;
+        if (*bytes < 0 || *entries < 0 ||
+            (S_ISDIR(st.st_mode) && !directory_fits(dirfd(d), in, depth + 1, bytes, entries)))
+            return false;
+    }
+    return true;
+}
+
+int amp_confine_scratch_bound(const char *dir, int64_t bytes, int64_t entries,
+                              struct amp_error *err)
+{
+    if (directory_fits(AT_FDCWD, dir, 0, &bytes, &entries))
+        return 0;
+    return directory_empty(AT_FDCWD, dir, 0, err) < 0 ? -1 : 1;
 }
 
 int amp_confine_scratch_remove(const char *dir, struct amp_error *err)

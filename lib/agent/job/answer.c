@@ -107,16 +107,6 @@ int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **ou
     return 0;
 }
 
-int amp_attempt_keep(const struct amp_attempt *a, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf b = {0};
-
-    amp_buf_init(&b, AMP_KEPT_MAX + 65537);
-    if (!*a->kept || file_read(a->kept, AMP_KEPT_MAX, &b, NULL) != 0)
-        return 1;
-    return amp_file_write_atomic(AT_FDCWD, a->kept_at, 0600, amp_buf_span(&b), err);
-}
-
 static json_t *text_or(const json_t *entry, const char *key, const char *otherwise)
 {
     json_t *v = json_object_get(entry, key);

@@ -1,11 +1,13 @@
 /* The input of an agent's command: its directory of files and its environment. Also: killing the
  * processes that an earlier command left running. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
@@ -57,6 +59,19 @@ static int env_set(struct amp_env *e, const char *name, const char *value, struc
     return env_push(e, entry, err);
 }
 
+/* Adds a directory at the end of PATH, so that it hides no other program. */
+static int path_extend(struct amp_env *e, const char *dir, struct amp_error *err)
+{
+    const char *path = "/usr/local/bin:/usr/bin:/bin";
+
+    for (size_t i = 0; i < e->n; i++)
+        if (strncmp(e->v[i], "PATH=", 5) == 0)
+            path = e->v[i] + 5;
+    AMP_FREE char *all = NULL;
+    return asprintf(&all, "%s:%s", path, dir) < 0 ? amp_fail_memory(err)
+                                                  : env_set(e, "PATH", all, err);
+}
+
 /* Whether the agent inherits a variable: none that controls git or these tools, except how git
  * reaches a server. */
 static bool env_is_inherited(const char *entry)
@@ -102,6 +117,8 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         {"AMP_WORK_LOG", a->work_log},
         {"AMP_CONTROL", a->control},
         {"AMP_KEPT", a->kept},
+        {"AMP_KEPT_DIR", a->kept_dir},
+        {"AMP_CONFINED", c->walls ? c->walls : "none"},
         {c->type ? "AMP_AGENT_TYPE" : NULL, c->type},
         {c->session ? "AMP_SESSION" : NULL, c->session},
         {c->confined ? NULL : "AMP_STATE", c->state_dir},
@@ -127,6 +144,8 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
             (!c->passes || c->passes(c->passes_ctx, parent[i])) &&
             env_push(&e, strdup(parent[i]), err) < 0)
             return -1;
+    if (c->helpers && path_extend(&e, c->helpers, err) < 0)
+        return -1;
     for (size_t i = 0; i < sizeof vars / sizeof vars[0]; i++)
         if (vars[i].name && env_set(&e, vars[i].name, vars[i].value, err) < 0)
             return -1;
@@ -150,18 +169,22 @@ static int file_put(const char *dir, const char *name, char *path, size_t size,
     return fd < 0 ? amp_fail_errno(err, AMP_CANTCREAT, "%s", path) : amp_write_all(fd, data, err);
 }
 
-/* The file of an earlier attempt; a missing one is left out. */
-static int kept_put(const struct amp_contract *c, const char *sub, struct amp_attempt *a,
-                    struct amp_error *err)
+/* Earlier attempts may have made it. */
+static int kept_make(const struct amp_contract *c, const char *sub, struct amp_attempt *a,
+                     struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text = {0};
+    struct stat st;
 
-    snprintf(a->kept_at, sizeof a->kept_at, "%s/run/%s/kept-%s-%s", c->state_dir, c->task, c->agent,
-             sub);
-    amp_buf_init(&text, AMP_KEPT_MAX + 1);
-    if (amp_file_read(AT_FDCWD, a->kept_at, AMP_KEPT_MAX, &text, NULL) < 0)
-        return file_put(a->dir, "kept", a->kept, sizeof a->kept, (struct amp_span){0}, err);
-    return file_put(a->dir, "kept", a->kept, sizeof a->kept, amp_buf_span(&text), err);
+    snprintf(a->kept_dir, sizeof a->kept_dir, "%s/run/%s/kept-%s-%s", c->state_dir, c->task,
+             c->agent, sub);
+    snprintf(a->kept, sizeof a->kept, "%.1080s/kept", a->kept_dir);
+    if (mkdir(a->kept_dir, 0700) == 0)
+        return 0;
+    if (errno == EEXIST && lstat(a->kept_dir, &st) == 0 && !S_ISDIR(st.st_mode))
+        errno = ENOTDIR;
+    else if (errno == EEXIST)
+        return 0;
+    return amp_fail_errno(err, AMP_CANTCREAT, "%s", a->kept_dir);
 }
 
 int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct amp_error *err)
@@ -188,7 +211,7 @@ int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct
         file_put(t.dir, "activity.json", t.activity, sizeof t.activity, c->activity, err) ||
         file_put(t.dir, "result.json", t.result, sizeof t.result, none, err) ||
         file_put(t.dir, "control", t.control, sizeof t.control, none, err) ||
-        file_put(t.dir, "git", t.git, sizeof t.git, none, err) || kept_put(c, sub, &t, err) ||
+        file_put(t.dir, "git", t.git, sizeof t.git, none, err) || kept_make(c, sub, &t, err) < 0 ||
         file_put(t.dir, "work.ndjson", t.work_log, sizeof t.work_log, none, err) ||
         file_put(t.dir, "stdout", t.out, sizeof t.out, none, err) ||
         file_put(t.dir, "stderr", t.err, sizeof t.err, none, err))

@@ -25,6 +25,8 @@ struct amp_contract {
      * NULL, is set as GIT_DIR, with the worktree.
      */
     bool confined;
+    const char *walls;   /* AMP_CONFINED: "full", "landlock"; NULL: "none" */
+    const char *helpers; /* the directory of the adapters, the last one of PATH; NULL: none */
     const char *git_dir;
     bool (*passes)(const void *ctx, const char *variable);
     const void *passes_ctx;
@@ -42,21 +44,16 @@ struct amp_attempt {
     char dir[1024];
     char message[1088], criteria[1088], diff[1088], context[1088], result[1088], work_log[1088];
     char activity[1088];
-    char control[1088]; /* the FIFO, see control.h */
-    char git[1088];     /* the quarantine of a confined attempt */
-    char kept[1088];    /* what the agent leaves for its next attempt at the subtask */
-    char kept_at[1088]; /* where it is between the attempts */
+    char control[1088];  /* the FIFO, see control.h */
+    char git[1088];      /* the quarantine of a confined attempt */
+    char kept_dir[1088]; /* the agent's own, for all its attempts at the subtask */
+    char kept[1088];     /* the file AMP_KEPT in it */
     char out[1088], err[1088];
 };
 
-/* Creates STATE/run/<task>/<agent>-<subtask>-<attempt>-<random>/ (0700) with the input files. */
+/* Creates STATE/run/<task>/<agent>-<subtask>-<attempt>-<random>/ (0700) with the input files, and
+ * kept-<agent>-<subtask>/ beside it, unless an earlier attempt made it. */
 int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct amp_error *err);
-
-/* Keeps the file $AMP_KEPT for the agent's next attempt at the subtask, if it is a regular file of
- * at most AMP_KEPT_MAX bytes; amp_attempt_make gives it back. 1: there is none, or it was not kept.
- */
-#define AMP_KEPT_MAX 65536
-int amp_attempt_keep(const struct amp_attempt *a, struct amp_error *err);
 
 /* A list of NAME=value strings for exec. */
 struct amp_env {

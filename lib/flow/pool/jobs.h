@@ -30,7 +30,7 @@ enum amp_pool_end {
 };
 struct amp_pool_outcome {
     enum amp_pool_end end;
-    char code[48], why[256];
+    char code[48], why[512];
     bool keeps;       /* its worktree is as the attempt left it */
     int64_t until_ms; /* PARKED */
     char agent[128];  /* PARKED: that gets it next; "": the one that had it */

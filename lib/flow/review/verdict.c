@@ -76,6 +76,8 @@ static json_t *exit_verdict(const struct amp_judged *k)
     amp_attempt_last_line(k->of.files.err, line, sizeof line);
     if (!*line)
         amp_attempt_last_line(k->of.files.out, line, sizeof line);
+    if (strstr(k->of.why, line))
+        *line = '\0';
     snprintf(what, sizeof what, "The review command: %s%s%s", k->of.why, *line ? ": " : "", line);
     json_array_foreach (json_object_get(payload, "acceptance_criteria"), i, c)
         json_array_append_new(all, json_pack("{s:O, s:o, s:s}", "criterion", c, "passed",

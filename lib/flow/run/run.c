@@ -327,7 +327,7 @@ static enum amp_completion result_completion(struct work *k, enum amp_attempt_en
     const char *word = amp_json_str(k->answer, "completion_status");
     json_t *own = json_object_get(k->answer, "blockers");
     enum amp_completion c = AMP_COMPLETION_COMPLETE;
-    char line[200], text[1400];
+    char text[1400];
 
     if (*k->trouble)
         json_array_append_new(blockers, json_string(k->trouble));
@@ -337,9 +337,7 @@ static enum amp_completion result_completion(struct work *k, enum amp_attempt_en
     else if (!strcmp(word, "partial") || (!*word && json_array_size(own)))
         c = AMP_COMPLETION_PARTIAL;
     if (end != AMP_END_DONE && !(*k->trouble && end == AMP_END_MACHINERY && !*k->of.files.dir)) {
-        amp_attempt_last_line(k->of.files.err, line, sizeof line);
-        snprintf(text, sizeof text, "The agent did not finish: %s%s%s", why,
-                 *line ? "; it said: " : "", line);
+        snprintf(text, sizeof text, "The agent did not finish: %s", why);
         json_array_append_new(blockers, json_string(text));
     }
     if (c == AMP_COMPLETION_COMPLETE && !strcmp(k->of.commit, k->first)) {
@@ -415,7 +413,7 @@ static int result_log(struct amp_worker *w, struct work *k, const char *why, jso
             return -1;
     }
     if (json_is_object(used)) {
-        AMP_FREE char *spent = json_dumps(used, JSON_COMPACT);
+        AMP_FREE char *spent = json_dumps(used, JSON_COMPACT | JSON_REAL_PRECISION(15));
         if (log_add(log, "usage", spent ? spent : "", now, err) < 0)
             return -1;
     }

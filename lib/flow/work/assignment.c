@@ -74,8 +74,10 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
     c->extra = k->extra ? k->extra : amp_agent_git_env();
     c->type = w->opt->type;
     c->session = w->opt->session;
+    c->helpers = amp_confined_helpers(k->helpers) ? k->helpers : NULL;
     c->confined = amp_worker_confines(w);
     if (c->confined) {
+        c->walls = amp_confine_level_name(w->opt->confine->level);
         c->passes = variable_passes;
         c->passes_ctx = w->opt->policy;
     }
@@ -287,6 +289,17 @@ static void answer_note(struct amp_worker *w, const struct amp_assignment *k)
         snprintf(w->left.session, sizeof w->left.session, "%s", session);
 }
 
+/* What people need to know about a failure is usually the last line of standard error. */
+static void why_complete(struct amp_assignment *k)
+{
+    char last[200];
+    size_t n = strlen(k->why);
+
+    amp_attempt_last_line(k->files.err, last, sizeof last);
+    if (*last)
+        snprintf(k->why + n, sizeof k->why - n, "; it said: %s", last);
+}
+
 int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
                        struct amp_error *err)
 {
@@ -338,6 +351,8 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     }
     capture_close(&out);
     capture_close(&errs);
+    if (rc == 0 && k->started && k->end != AMP_END_DONE && k->end != AMP_END_STOPPED)
+        why_complete(k);
     /* What the agent wrote last may still be in the FIFO. */
     if (rc == 0)
         rc = amp_words_end(w, k, err);

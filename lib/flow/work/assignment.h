@@ -82,10 +82,11 @@ struct amp_assignment {
     struct amp_buf criteria; /* JSON */
     struct amp_buf activity; /* what others do, JSON */
     struct amp_contract contract;
+    char helpers[PATH_MAX]; /* the directory of the adapters */
     struct amp_attempt files;
     struct amp_git_refs refs; /* before the attempt */
-    enum amp_attempt_end end; /* how the attempt ended, and why: see amp_attempt_read_end */
-    char why[256];
+    enum amp_attempt_end end; /* how the attempt ended: see amp_attempt_read_end */
+    char why[512];            /* and why, with the last line of standard error after a failure */
     int64_t wall_ms;
     int64_t limit_ms; /* of the attempt, if it is shorter than the worker's; 0: none */
     /* Gets each report of progress; may be NULL. */

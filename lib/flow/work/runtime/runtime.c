@@ -168,10 +168,12 @@ static bool is_late(const struct run *k)
 static int task_end(struct amp_worker *w, struct amp_job *job, struct run *k, const char *failure,
                     const char *said, struct amp_error *err)
 {
-    char code[64], last[200] = "", text[500];
+    char code[64], last[200] = "", text[800];
     struct amp_error why = {0};
     if (*k->of.files.dir)
         amp_attempt_last_line(failure ? k->of.files.err : k->of.files.out, last, sizeof last);
+    if (strstr(said, last))
+        *last = '\0';
     snprintf(text, sizeof text, "%s%s%s", said, *said && *last ? ": " : "", last);
     const struct amp_runtime_end end = {
         .answer = k->answer, .failed = failure != NULL, .failure = failure, .said = text};

@@ -95,12 +95,9 @@ static void failure_take(struct amp_tasking *t)
 int amp_tasking_answer(struct amp_tasking *t, struct amp_error *err)
 {
     struct amp_assignment *of = &t->of;
-    char last[200] = "";
     struct amp_error why;
     if (of->status == STATUS_UNAVAILABLE) {
-        amp_attempt_last_line(of->files.err, last, sizeof last);
-        amp_tasking_fail(t, "E_MODEL_UNAVAILABLE", false, "%s%s%s", of->why, *last ? ": " : "",
-                         last);
+        amp_tasking_fail(t, "E_MODEL_UNAVAILABLE", false, "%s", of->why);
         return 0;
     }
     if (*of->claims.answer) {
@@ -127,10 +124,8 @@ int amp_tasking_answer(struct amp_tasking *t, struct amp_error *err)
     if (t->answer && is_failure(t->answer)) {
         failure_take(t);
     } else if (of->end == AMP_END_FAILED && !(t->answer && is_abort(t->answer))) {
-        amp_attempt_last_line(of->files.err, last, sizeof last);
-        amp_tasking_fail(t, "E_PROCESS_CRASH", false, "%s%s%s%s", of->why,
-                         t->answer ? ", although its answer reports no failure" : "",
-                         *last ? ": " : "", last);
+        amp_tasking_fail(t, "E_PROCESS_CRASH", false, "%s%s",
+                         t->answer ? "its answer reports no failure, but " : "", of->why);
     }
     return 0;
 }

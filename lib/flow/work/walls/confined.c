@@ -19,9 +19,13 @@
 #include "flow/work/left/claims.h"
 #include "flow/work/left/unfinished.h"
 
-#define PLACES_MAX 28
+#define PLACES_MAX 29
 #define OWN_TOOLS  4
-#define PLACES_OWN (4 + OWN_TOOLS) /* besides object directories */
+#define PLACES_OWN (5 + OWN_TOOLS) /* besides object directories */
+
+/* What an agent may keep between its attempts at a subtask. */
+#define KEPT_BYTES   ((int64_t)256 << 20)
+#define KEPT_ENTRIES 20000
 
 bool amp_worker_reaches_repository(const struct amp_worker *w)
 {
@@ -134,6 +138,16 @@ const char *amp_confined_home(const struct amp_worker *w)
     return NULL;
 }
 
+bool amp_confined_helpers(char out[PATH_MAX])
+{
+    char helper[PATH_MAX];
+
+    if (amp_helper_path("agent-claude", helper, sizeof helper, NULL) < 0 || !realpath(helper, out))
+        return false;
+    *strrchr(out, '/') = '\0';
+    return true;
+}
+
 /* What agents use of our own tools, seen from the directory of this program: the MCP server and the
  * hook before tool calls, and the settings for them. One that is not there is left out. */
 static size_t tools_add(char found[][PATH_MAX], struct amp_confine_place *places)
@@ -164,7 +178,7 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
 {
     AMP_FREE struct amp_confine_place *places = NULL;
     char tools[OWN_TOOLS][PATH_MAX];
-    char real[PATH_MAX], helper[PATH_MAX], libexec[PATH_MAX], dot_git[PATH_MAX + 8];
+    char real[PATH_MAX], libexec[PATH_MAX], dot_git[PATH_MAX + 8];
     size_t n = 0;
     const struct amp_confine_report *report = w->opt->confine;
     const struct amp_git_quarantine *q = &k->walls.quarantine;
@@ -182,6 +196,7 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
     if (!(places = calloc(PLACES_MAX + k->n_places, sizeof *places)))
         return amp_fail_memory(err);
     places[n++] = (struct amp_confine_place){.path = k->files.dir, .write = true};
+    places[n++] = (struct amp_confine_place){.path = k->files.kept_dir, .write = true};
     if (q->n_objects > PLACES_MAX - PLACES_OWN)
         return amp_fail(err, AMP_CONFIG, "quarantine_refused",
                         "%s: more than %d object directories", k->repo, PLACES_MAX - PLACES_OWN);
@@ -192,11 +207,8 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
         places[n++] = (struct amp_confine_place){.path = k->walls.cover, .at = dot_git};
     /* The adapters, our tools, and the command itself, if they are somewhere else than the
      * toolchain. */
-    if (amp_helper_path("agent-claude", helper, sizeof helper, NULL) == 0 &&
-        realpath(helper, libexec)) {
-        *strrchr(libexec, '/') = '\0';
+    if (amp_confined_helpers(libexec))
         places[n++] = (struct amp_confine_place){.path = libexec};
-    }
     n += tools_add(tools, places + n);
     if (spec->argv[0][0] == '/' && realpath(spec->argv[0], real))
         places[n++] = (struct amp_confine_place){.path = real};
@@ -229,14 +241,27 @@ static void quarantine_drop(struct amp_worker *w, struct amp_assignment *k)
     rmdir(k->walls.home); /* if it was not used */
 }
 
+/* A failure leaves it as it is: it is tried again after the next attempt. */
+static void kept_bound(struct amp_worker *w, const struct amp_assignment *k)
+{
+    struct amp_error e;
+    int rc = amp_confine_scratch_bound(k->files.kept_dir, KEPT_BYTES, KEPT_ENTRIES, &e);
+
+    if (rc > 0)
+        w->opt->note("%s had more than %lld MiB or %d files: it was emptied, and the next attempt "
+                     "begins without it",
+                     k->files.kept_dir, (long long)(KEPT_BYTES >> 20), KEPT_ENTRIES);
+    else if (rc < 0)
+        w->opt->note("%s: %s", k->files.kept_dir, e.what);
+}
+
 int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
 {
     char email[256], ref[AMP_KEEP_REF_MAX];
     struct amp_taking *t = &k->taking;
 
     amp_gate_end(&k->walls.gate);
-    if (amp_attempt_keep(&k->files, err) < 0)
-        return -1;
+    kept_bound(w, k);
     if (!k->walls.quarantined) {
         if (*k->walls.home)
             rmdir(k->walls.home); /* if it was not used */

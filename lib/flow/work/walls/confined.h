@@ -30,6 +30,8 @@ struct amp_prepare amp_confined_prepare_of(struct amp_worker *w);
 struct amp_checks_command;
 int amp_confined_check(struct amp_worker *w, const struct amp_assignment *k,
                        struct amp_checks_command *c, struct amp_error *err);
+/* The directory of the adapters; false: they are not installed. */
+bool amp_confined_helpers(char out[PATH_MAX]);
 /* HOME of the worker, or NULL. */
 const char *amp_confined_home(const struct amp_worker *w);
 
@@ -39,8 +41,9 @@ int amp_confined_prepare(struct amp_worker *w, struct amp_assignment *k, struct 
 int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
                        const struct amp_child_spec *spec, struct amp_child *child,
                        struct amp_error *err);
-/* After the attempt: ends the proxy, keeps AMP_KEPT, and, for a worker that answers with a branch,
- * takes the branch over. A refusal is no failure of this function: k->taking.error has it. */
+/* After the attempt: ends the proxy, bounds AMP_KEPT_DIR, and, for a worker that answers with a
+ * branch, takes the branch over. A refusal is no failure of this function: k->taking.error has it.
+ */
 int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
 
 /* The level as an entry of a work log or record: {"level":"full",…}. */
