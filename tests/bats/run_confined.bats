@@ -65,7 +65,7 @@ for f in "$STATE/log" "$STATE/amp.json" "$STATE/keys" "$REPO/.git/config" "$REPO
   ! cat "\$f" 2>/dev/null && ! ls -A "\$f" 2>/dev/null | grep -q . || echo "sees \$f"
 done
 [ -z "\${AMP_STATE+x}" ] || echo "has AMP_STATE"
-env | grep -E '^(SSH_|DBUS|XDG|AMP_CONFINE)' && echo "has more of the environment"
+env | grep -E '^(SSH_|DBUS|XDG|AMP_CONFINE=)' && echo "has more of the environment"
 git config --get user.token && echo "sees the configuration"
 git rev-parse -q --verify main && echo "sees main"
 git for-each-ref --format='%(refname)'
