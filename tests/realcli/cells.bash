@@ -1,0 +1,188 @@
+# Helpers for the real command lines: the model server, its scenes, each agent's settings.
+
+load ../bats/lib
+load ../bats/agents
+
+agent_setup() {
+  [ -e "${REALCLI-}/complete" ] || skip "tests/realcli/run starts this suite"
+  need jq git node
+  PATH=$REALCLI/node_modules/.bin:$AMP_BUILD/libexec/amp:$PATH
+  # Claude Code refuses its mode without questions to root, unless it is told that it is walled in.
+  export IS_SANDBOX=1 DISABLE_AUTOUPDATER=1
+  unset AMP_CONFINE
+  workplace
+  # A command that no agent takes for harmless without being told.
+  printf 'test:\n\t@echo ran-$$((40 + 2)); cat hello.txt || true\n' >"$REPO/Makefile"
+  git -C "$REPO" add Makefile
+  git -C "$REPO" commit -qm "a test"
+  exec 8< <(exec node "$AMP_TOP/tests/realcli/model.mjs" "$PWD/script.json" "$PWD/requests" 3>&-)
+  MODEL_PID=$!
+  read -ru 8 PORT
+  for agent; do "${agent}_settings"; done
+}
+
+agent_teardown() {
+  [ -z "${MODEL_PID-}" ] || kill "$MODEL_PID"
+  [ -n "${BATS_TEST_COMPLETED-}" ] || tail -n 30 "$BATS_TEST_TMPDIR"/{out.ndjson,err,said,said.err} 2>/dev/null || true
+}
+
+claude_settings() {
+  mkdir -p ~/.claude
+  export ANTHROPIC_BASE_URL=http://127.0.0.1:$PORT ANTHROPIC_API_KEY=none CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
+}
+codex_settings() {
+  mkdir -p ~/.codex
+  cat >~/.codex/config.toml <<X
+model = "gpt-5.5"
+model_provider = "scripted"
+[model_providers.scripted]
+name = "scripted"
+base_url = "http://127.0.0.1:$PORT/v1"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+X
+}
+
+# asks AGENT PROMPT [OPTION...]: one turn of the agent in the current directory, as a person starts it who wants no
+# questions; its output is in said.
+asks() {
+  case $1 in
+  claude) set -- claude -p "$2" --output-format json --permission-mode bypassPermissions "${@:3}" ;;
+  codex) set -- codex exec --json --dangerously-bypass-approvals-and-sandbox "${@:3}" "$2" ;;
+  esac
+  timeout 120 "$@" </dev/null >"$BATS_TEST_TMPDIR/said" 2>"$BATS_TEST_TMPDIR/said.err" 3>&- || {
+    echo "status $? of $*"
+    tail -n 20 "$BATS_TEST_TMPDIR/said" "$BATS_TEST_TMPDIR/said.err"
+  }
+}
+
+# plays <SCENES: what the model does from now on; @NAME@ is the variable.
+plays() {
+  local text
+  text=$(cat)
+  text=${text//@REPO@/$REPO}
+  jq . <<<"${text//@TOP@/$BATS_TEST_TMPDIR}" >"$BATS_TEST_TMPDIR/script.json"
+}
+
+# requested JQ: the filter holds for some request that the model got.
+requested() {
+  jq -e -s "any(.[]; $1)" "$BATS_TEST_TMPDIR/requests" >/dev/null || {
+    echo "no request with: $1"
+    jq -c 'del(.tools, .prompt)' "$BATS_TEST_TMPDIR/requests"
+    return 1
+  }
+}
+
+# The end of an executor's turn.
+DONE='{"say": {"completion_status": "complete", "self_assessment": {"criteria_met": [true, true], "notes": ["", ""]}, "blockers": [],
+  "commit_message": "Say hello"}}'
+# verdict DECISION: the end of a reviewer's turn.
+verdict() {
+  printf '{"say": {"decision": "%s", "criteria_results": [{"criterion": "it works", "passed": true, "evidence": "ran it"}],
+    "issues": %s, "confidence": 0.9}}' "$1" "$([ "$1" = approved ] && echo '[]' ||
+    echo '[{"severity": "major", "file": "hello.txt", "line": 1, "description": "GREETING is missing", "suggested_fix": "say hello"}]')"
+}
+
+# walls AGENT: the shipped policy of the agent, with our server as its vendor, in AGENT.json.
+walls() {
+  "$AMP_BUILD/libexec/amp/confine" --probe | jq -e .namespaces >/dev/null || skip "no namespaces here"
+  jq --arg dir "$REALCLI" --arg host "127.0.0.1:$PORT" '.read += [$dir] | .hosts = [$host] | .environment += ["ANTHROPIC_*", "IS_SANDBOX"]' \
+    "$AMP_TOP/examples/policies/$1.json" >"$BATS_TEST_TMPDIR/$1.json"
+}
+
+# ---- the cells ----
+
+# cell_run AGENT MODE: the executor runs a command and writes a file.
+cell_run() {
+  local how=(--unconfined)
+  [ "$2" = unconfined ] || { walls "$1" && how=(--policy "$PWD/$1.json"); }
+  plays <<X
+[{"when": "You are the executor", "steps": [{"run": "make test"}, {"run": "echo hello >hello.txt"}, $DONE]}]
+X
+  dispatch | run_agent "${how[@]}" --retries 0 --exec "agent-$1"
+  requested '.results // [] | any(test("ran-42"))'
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"
+    and .payload.diff_summary.files_changed == ["hello.txt"]
+    and (.payload.work_log | any(.action == "usage"))'
+  [ "$(git -C "$REPO" log -1 --format=%s feat/x)" = "Say hello" ]
+}
+
+# cell_review AGENT MODE: the reviewer runs the tests, and its verdict counts.
+cell_review() {
+  local how=(--unconfined)
+  [ "$2" = unconfined ] || { walls "$1" && how=(--policy "$PWD/$1.json"); }
+  agent good <<'EOS'
+echo "hello" >>hello.txt
+EOS
+  dispatch | run_agent --unconfined --exec ./good
+  plays <<X
+[{"when": "You are the reviewer", "steps": [{"run": "make test"}, $(verdict approved)]}]
+X
+  review | review_agent "${how[@]}" --retries 0 --exec "agent-$1"
+  requested '.results // [] | any(test("ran-42"))'
+  got verdict.ndjson '.type == "review_verdict" and .payload.decision == "approved"'
+}
+
+# cell_loop EXECUTOR REVIEWER MODE: rejected once, reworked with the review in the prompt, approved, by ./loop.sh of init.
+cell_loop() {
+  local how=(--unconfined)
+  [ "$3" = unconfined ] || { walls "$1" && walls "$2" && how=(--executor-policy "$PWD/$1.json" --reviewer-policy "$PWD/$2.json"); }
+  unset AMP_CONFINE AMP_IDENTITY
+  cd "$REPO"
+  task-dispatch init -x "agent-$1" -y "agent-$2" </dev/null >../init 2>&1
+  git add -A && git commit -qm init
+  plays <<X
+[{"when": "You are the executor[^]*GREETING is missing", "steps": [{"run": "echo hello GREETING >hello.txt"}, $DONE]},
+ {"when": "You are the executor", "steps": [{"run": "echo hello >hello.txt"}, $DONE]},
+ {"when": "You are the reviewer[^]*Rejected so far: 0", "steps": [{"run": "cat hello.txt"}, $(verdict rejected)]},
+ {"when": "You are the reviewer", "steps": [{"run": "make test"}, $(verdict approved)]}]
+X
+  printf '# Say hello\nBranch: feat/x\n## Acceptance criteria\n- it works\n' >../task.md
+  timeout 240 task-dispatch loop -x "agent-$1" -y "agent-$2" "${how[@]}" ../task.md </dev/null >../out 2>../err 3>&- || {
+    cat ../out ../err
+    return 1
+  }
+  [ "$(git show feat/x:hello.txt)" = "hello GREETING" ]
+  requested '.results // [] | any(test("hello GREETING"))'
+  [ "$(jq -r '.subtasks[0].attempts' .git/amp/tasks/*.json)" -eq 2 ]
+  task-dispatch verify --quiet feat/x
+}
+
+# hooks AGENT: the shipped settings of the agent's hook, and rules that only people can change.
+hooks() {
+  local dir=$AMP_TOP/share/agents to
+  (umask 077 && mkdir -p ~/rules && jq --arg state "$BATS_TEST_TMPDIR/asked" '.hitl.hook += {state: $state, deadline: "3m"}
+    | .hitl.hook.rules += [{decision: "allow", kind: "command", command: "touch *"}]' "$dir/amp.json" >~/rules/amp.json)
+  case $1 in
+  claude) to=~/.claude/settings.json && cp "$dir/claude/settings.json" "$to" ;;
+  codex) to=~/.codex/hooks.json && cp "$dir/codex/hooks.json" "$to" ;;
+  esac
+  sed -i "s,hitl-prompt hook,& -c $HOME/rules/amp.json," "$to"
+}
+
+# cell_hooks AGENT [OPTION...]: what the rules deny does not run and the model reads why; what they allow runs; a person is
+# asked; without rules nothing runs, and the model reads that.
+cell_hooks() {
+  hooks "$1"
+  cd "$REPO"
+  plays <<X
+[{"when": "PLAY", "steps": [{"run": "touch allowed"}, {"run": "git push origin main"}, {"run": "rm @REPO@/allowed"}, {"say": "tried"}]},
+ {"when": "BLIND", "steps": [{"run": "touch blind"}, {"say": "tried"}]}]
+X
+  git init -q --bare ../origin && git remote add origin ../origin
+  (wait_until 40 is_asked && hitl-prompt answer --state ../asked "$(asked_id)" deny no, keep it) >../answered 2>&1 3>&- 8<&- &
+  asks "$1" "PLAY it" "${@:2}"
+  wait $!
+  [ -e allowed ]
+  ! git -C ../origin rev-parse -q --verify main
+  requested '.results // [] | any(test("people push"))'
+  requested '.results // [] | any(test("no, keep it"))'
+  # Fail closed: the rules are gone.
+  rm ~/rules/amp.json
+  asks "$1" "BLIND" "${@:2}"
+  [ ! -e blind ]
+  requested '.results // [] | any(test("amp.json"))'
+}
+is_asked() { [ -n "$(asked_id)" ]; }
+asked_id() { hitl-prompt list --state "$BATS_TEST_TMPDIR/asked" --json 2>/dev/null | jq -r ".id // .question // .key" | head -n 1; }
