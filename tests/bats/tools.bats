@@ -344,7 +344,7 @@ task-dispatch-coordinate lib/flow/coordinate/loop.c INPUTS_MAX at most @ inputs
 task-dispatch-run lib/agent/job/contract.h AMP_ANSWER_MAX at most @M
 task-dispatch-run lib/agent/job/contract.h AMP_WORK_LOG_MAX work log @M
 task-dispatch-run lib/worktree/git/patch.c PATCH_MAX checked has at most @M
-task-dispatch-verify lib/flow/review/verify.c APPROVALS_MAX tree @ approvals
+task-dispatch-verify lib/flow/review/verify.c APPROVALS_MAX commit @ approvals
 task-dispatch lib/task/policy.h AMP_CI_CHECKS_MAX at most @ checks
 task-dispatch lib/task/policy.h AMP_RESULT_RULES_MAX and @ rows
 hitl-prompt cmd/hitl-prompt/answers.c ANSWERS_MAX answers has at most @M
