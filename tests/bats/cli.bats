@@ -299,7 +299,7 @@ directory may set only store and redact; move other settings to $PWD/xdg/amp/amp
   exec 7>in
   until grep -q 'lines: ' err; do
     cat good >&7
-    [ "$SECONDS" -lt 60 ]
+    [ "$SECONDS" -lt 600 ]
   done
   exec 7>&-
   wait $!

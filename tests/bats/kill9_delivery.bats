@@ -57,13 +57,6 @@ heard() {
   mv pending.sorted pending
 }
 
-# during MAX_MS COMMAND...: it is killed after a random time. Its status is 137 then.
-during() {
-  local ms=$((RANDOM % $1 + 1))
-  shift
-  timeout --foreground -s KILL "$(printf '0.%03d' "$ms")" "$@"
-}
-
 round() {
   local n=$1 p killed=0 pids=() how=(--follow -o "$PWD/out/$1")
   : >"out/$n"

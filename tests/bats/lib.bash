@@ -31,21 +31,27 @@ export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 export GIT_AUTHOR_NAME=tester GIT_AUTHOR_EMAIL=tester@example.org
 export GIT_COMMITTER_NAME=tester GIT_COMMITTER_EMAIL=tester@example.org
 
-# wait_until SECONDS COMMAND...: true as soon as the command is true. A limit of 10 s or more is one that nothing reaches but
-# a failure, and three times as long, since all suites of a busy machine run at the same time. Where everything is slow,
-# TEST_SLOW says how many times as long is waited, also by timeout.
+# shellcheck source=tests/busy.bash
+. "$AMP_TOP/tests/busy.bash"
+
+# wait_until SECONDS COMMAND...: true as soon as the command is true. A limit of 10 s or more is reached by failures only, and
+# is three times as long, since suites run side by side. On a busy machine a second counts for less (busy.bash).
 wait_until() {
-  local end=$((SECONDS + ($1 < 10 ? $1 : 3 * $1) * ${TEST_SLOW:-1})) never='' looked=${EPOCHREALTIME/[.,]/} pause
+  local left=$((($1 < 10 ? $1 : 3 * $1) * 1000000)) never='' looked=${EPOCHREALTIME/[.,]/} began pause
   shift
+  began=$looked
   until "$@" >/dev/null 2>&1; do
-    [ "$SECONDS" -lt "$end" ] || {
+    busy
+    left=$((left - (${EPOCHREALTIME/[.,]/} - began) * 100 / busy))
+    began=${EPOCHREALTIME/[.,]/}
+    [ "$left" -gt 0 ] || {
       echo "wait_until: never true: $*" >&2
       return 1
     }
     # Two times as long as the look took, so that looks that start programs do not hold up what they wait for; without a
     # process where that is possible.
     [ -n "$never" ] || pipe_open
-    pause=$(((${EPOCHREALTIME/[.,]/} - looked) * 2))
+    pause=$(((began - looked) * 2))
     printf -v pause '0.%06d' $((pause < 15000 ? 15000 : pause > 200000 ? 200000 : pause))
     read -rt "$pause" -u "$never" || [ $? -gt 128 ] || command sleep "$pause"
     looked=${EPOCHREALTIME/[.,]/}
@@ -63,14 +69,22 @@ pipe_open() {
   exec {line}<&-
 }
 
-[ -z "${TEST_SLOW-}" ] || timeout() {
-  local options=()
+# A limit of 10 s or more is reached by failures only: it is three times as long, and grows with what else the machine does.
+# A shorter one is meant to be reached, and grows with TEST_SLOW only.
+timeout() {
+  local options=() limit
   while [[ $1 == -* ]]; do
     options+=("$1")
     [[ $1 != -[ks] ]] || { options+=("$2") && shift; }
     shift
   done
-  command timeout "${options[@]}" "$(awk -v s="$1" -v n="$TEST_SLOW" 'BEGIN { print s * n }')" "${@:2}"
+  limit=$1
+  if [[ $limit =~ ^[0-9]{2,}$ ]]; then
+    limit=$(patient $((3 * limit)))
+  elif [ -n "${TEST_SLOW-}" ]; then
+    limit=$(awk -v s="$limit" -v n="$TEST_SLOW" 'BEGIN { print s * n }')
+  fi
+  command timeout "${options[@]}" "$limit" "${@:2}"
 }
 
 # ends STATUS COMMAND...: the command ends with this status. For commands whose output goes elsewhere; otherwise use `run -STATUS`.

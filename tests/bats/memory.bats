@@ -25,7 +25,7 @@ every_nth() {
       "$prepare"
     }
     status=0
-    FAILMALLOC_NTH=$1 FAILMALLOC_NAME=$tool FAILMALLOC_LOG=$PWD/count FAILMALLOC_SECONDS=60 \
+    FAILMALLOC_NTH=$1 FAILMALLOC_NAME=$tool FAILMALLOC_LOG=$PWD/count FAILMALLOC_SECONDS="$(patient 60)" \
       LD_PRELOAD=$AMP_BUILD/tests/fault/failmalloc.so "${@:2}" <in >out 2>err || status=$?
     mapfile lines <out 2>/dev/null
     # Half a line is none.

@@ -75,7 +75,7 @@ round() {
     done
   done
   # Without kills the rest comes to its end.
-  for i in 1 2 3 4 5; do
+  for i in 1 2 3 4 5 6 7 8; do
     step=$((step + 1))
     sweep $step >out
     sent_again

@@ -49,11 +49,13 @@ sum_of() {
 }
 
 @test "a suite that does not end is ended" {
-  suite a 'echo 1..1; exec sleep 100'
+  suite a 'echo 1..1; exec sleep 98.1'
   export SUITE_SECONDS=1
   sum_of "$BATS_TEST_TMPDIR/a"
   [ "$status" -eq 1 ]
   [ "$sum" = "0 passed, 1 failed" ]
+  [[ $output == *"ended after 1 seconds of its own; alone: SUITE_SECONDS=4 tests/run $BATS_TEST_TMPDIR/a"* ]]
+  ! pgrep -f '^sleep 98.1$' || false
 }
 
 @test "a suite that is absent fails" {

@@ -23,16 +23,14 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
 @test "heartbeats: events for real ones only, one in an interval; the three ends of silence" {
   local alive="$SAY for i in {1..12}; do say '{\"type\":\"heartbeat\"}'; sleep 0.1; done"
   { task "$alive" "$(beats 0.5 20 ABORT)"
-    task "$SAY sleep 20" "$(beats 0.2 2 ABORT)"
+    task "$SAY sleep 300" "$(beats 0.2 2 ABORT)"
     task "$SAY sleep 0.8" "$(beats 0.2 2 WARN)"
     task "$SAY sleep 0.8" "$(beats 0.2 2 CONTINUE)"
-    task "$SAY sleep 20" "$(beats 0.2 2 ABORT) | $(others GEMINI good TIMEOUT CODEX part CRITICAL_ERROR)"
+    task "$SAY sleep 300" "$(beats 0.2 2 ABORT) | $(others GEMINI good TIMEOUT CODEX part CRITICAL_ERROR)"
     task "$SAY sleep 0.8"
     task "$SAY sleep 0.1" "$(beats 1e300 9007199254740992 ABORT) | .execution_policy.timeout_seconds = 4611686018427387904"
     task "$SAY sleep 1" "$(beats 0.2 1e300 ABORT)"; } >in
-  local from=$SECONDS
   session_run <in
-  [ $((SECONDS - from)) -lt 35 ]
   ended T-1 COMPLETED SUCCESS
   # Twelve signs of life in more than a second.
   [ "$(events HEARTBEAT '[.task_id, .agent, .progress_percentage]' | sort -u)" = '["T-1","Emma",0]' ]
@@ -72,7 +70,7 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
 }
 
 @test "budgets: over all models and phases, to the last token; then the command is ended" {
-  local slow="sleep 20" cost='echo "{\"completion_status\":\"complete\",\"execution_summary\":{\"summary\":\"said before\",\"actions\":[\"a\"]},\"cost_tracking\":{\"actual_cost_usd\":0.25,\"tokens_input\":3,\"tokens_output\":4}}" >$AMP_RESULT'
+  local slow="sleep 300" cost='echo "{\"completion_status\":\"complete\",\"execution_summary\":{\"summary\":\"said before\",\"actions\":[\"a\"]},\"cost_tracking\":{\"actual_cost_usd\":0.25,\"tokens_input\":3,\"tokens_output\":4}}" >$AMP_RESULT'
   { task "$SAY $(usage 600 400 0.5); sleep 0.2" '.task.budgets = {max_tokens: 1000, max_cost_usd: 0.5}'
     task "$SAY $(usage 600 401 0.1); $slow" '.task.budgets = {max_tokens: 1000}'
     task "$SAY $(usage 1 1 0.51); $slow" '.task.budgets = {max_cost_usd: 0.6} | .task.constraints.max_cost_usd = 0.5'
@@ -87,9 +85,7 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
     task "$SAY $(usage 1 1 0.29); sleep 0.2" '.task.budgets = {max_cost_usd: 0.29}'
     task "$cost; [ \$AMP_PHASE = A ] || { rm \$AMP_RESULT; kill -9 \$\$; }" '.phases = [{phase_id: "A", phase_order: 1, label: "l", objective: "o"}, {phase_id: "B", phase_order: 2, label: "l", objective: "o"}]'
     task "$cost; [ -e later ] || { touch later; exit 75; }"; } >in
-  local from=$SECONDS
   session_run --pause 0 <in
-  [ $((SECONDS - from)) -lt 35 ]
   ended T-1 COMPLETED SUCCESS
   [ "$(response T-1 .cost_tracking)" = '[{"tokens_input":600,"tokens_output":400,"actual_cost_usd":0.5}]' ]
   ended T-2 FAILED FAILURE E_COST_LIMIT_EXCEEDED

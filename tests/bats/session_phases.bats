@@ -80,9 +80,7 @@ result() { jq -r --arg t "$1" --arg c "$2" 'select(.message_type == "RESPONSE" a
     done
     task good '.task.expected_outputs = [{type: "TEXT", description: "d", validation: {command: "a $(b)", expects: "EXIT_CODE_0"}}]'
     task 'true ""' "$(phases "$(point A "$tree" EXIT_CODE_0), $(point B 'seq 300000' MATCH_FOUND), $(point C 'sh -c "kill -9 $$"' EXIT_CODE_0 '.validation.command = "sh -c '"'kill -9 \$\$'"'"')")"; } >in
-  local from=$SECONDS
   ends 1 session_run <in
-  [ $((SECONDS - from)) -lt 35 ]
   for n in {1..11}; do ended T-$n FAILED FAILURE E_SCHEMA_VALIDATION; done
   [[ $(response T-1 .error_details.message) == *"checkpoint CP has an operator of the shell at byte 3; no shell runs here"* ]]
   [[ $(response T-11 .error_details.message) == *"expected output 1 has an expansion"* ]]
@@ -165,11 +163,10 @@ result() { jq -r --arg t "$1" --arg c "$2" 'select(.message_type == "RESPONSE" a
   chmod +x ws/slow
   task 'echo $AMP_PHASE >>phases.txt; sleep 0' "$(phases "$(point A ./slow EXIT_CODE_0)")" >in
   task-dispatch run --state "$STATE" --config amp.json --protocol aop <in >out.ndjson 2>err.txt 3>&- &
-  local pid=$! from=$SECONDS
+  local pid=$!
   wait_until 10 test -e ws/checked
   kill -TERM $pid
   ends 130 wait $pid
-  [ $((SECONDS - from)) -lt 30 ]
   ! pgrep -f '^sleep 97.6' || false
   [ ! -s out.ndjson ]
   session_run </dev/null

@@ -20,7 +20,7 @@ within() {
     "${@:3}"
     return
   fi
-  "$AMP_BUILD/tests/fixture/within" $(($1 * many)) $(($2 * many)) "${@:3}"
+  "$AMP_BUILD/tests/fixture/within" "$(patient $(($1 * many)))" $(($2 * many)) "${@:3}"
 }
 
 # filler N: N bytes

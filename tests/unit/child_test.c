@@ -41,7 +41,9 @@ static struct amp_child_end run(const struct amp_child_spec *spec, int64_t timeo
     struct amp_child c;
     struct amp_child_end end = {0};
     struct amp_error err;
-    if (amp_child_start(spec, &c, &err) || amp_child_wait(&c, timeout, 200, NULL, &end, &err))
+    if (amp_child_start(spec, &c, &err) ||
+        amp_child_wait(&c, timeout < 0 ? -1 : tap_patient((int)timeout), tap_patient(200), NULL,
+                       &end, &err))
         printf("# %s\n", err.what);
     return end;
 }
@@ -60,7 +62,8 @@ static bool file_is(const char *name, const char *text)
 static pid_t pid_in(const char *name)
 {
     AMP_BUF struct amp_buf b = {0};
-    for (int i = 0; i < 500; i++) {
+    int64_t until = amp_mono_ms() + tap_patient(5000);
+    while (amp_mono_ms() < until) {
         amp_buf_init(&b, 100);
         if (!amp_file_read(AT_FDCWD, in_top(name), 100, &b, NULL) && b.len > 0 &&
             b.data[b.len - 1] == '\n')
@@ -94,7 +97,7 @@ static void statuses(void)
     static const char *const truth[] = {"true", NULL};
     s = spec_of(truth);
     e = run(&s, 5000);
-    TAP_OK(e.exited && e.exit_code == 0 && e.wall_ms < 5000, "found by PATH");
+    TAP_OK(e.exited && e.exit_code == 0 && e.wall_ms < tap_patient(5000), "found by PATH");
 }
 
 static const char *start_code(const char *program, const char *cwd, const char *const *envp)
@@ -109,7 +112,7 @@ static const char *start_code(const char *program, const char *cwd, const char *
     int rc = amp_child_start(&s, &c, &err);
     snprintf(code, sizeof code, "%s", err.code);
     if (rc == 0)
-        amp_child_wait(&c, 5000, 100, NULL, &(struct amp_child_end){0}, NULL);
+        amp_child_wait(&c, tap_patient(5000), 100, NULL, &(struct amp_child_end){0}, NULL);
     else if (c.pid != -3)
         return "output touched";
     return code;
@@ -194,7 +197,7 @@ static void limits(void)
     struct amp_child_end e = run(&s, 50);
     TAP_OK(e.timed_out && e.stopped_by_us && e.signaled && e.signal == SIGTERM,
            "TERM at the limit");
-    TAP_OK(amp_mono_ms() - t < 5000, "at once");
+    TAP_OK(amp_mono_ms() - t < tap_patient(5000), "at once");
     s = shell("trap '' TERM; while :; do sleep 0.01; done");
     e = run(&s, 50);
     TAP_OK(e.timed_out && e.signaled && e.signal == SIGKILL, "KILL after the grace");
@@ -207,7 +210,7 @@ static void limits(void)
     s = shell("sleep 100");
     amp_child_start(&s, &c, NULL);
     struct amp_child_end end;
-    amp_child_wait(&c, -1, 200, &stop, &end, NULL);
+    amp_child_wait(&c, -1, tap_patient(200), &stop, &end, NULL);
     TAP_OK(end.stopped_by_us && !end.timed_out && end.signal == SIGTERM, "cancelled");
 
     s = shell("read x");
@@ -220,7 +223,7 @@ static void limits(void)
     TAP_INT(amp_child_poll(&c, &end, NULL), 0, "poll: it still runs");
     close(p[1]);
     struct pollfd pf = {.fd = c.pidfd, .events = POLLIN};
-    poll(&pf, 1, 5000);
+    poll(&pf, 1, tap_patient(5000));
     TAP_INT(amp_child_poll(&c, &end, NULL), 1, "poll: it has ended");
     TAP_OK(end.exited && c.pid == 0, "and is released");
 }

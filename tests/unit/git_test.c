@@ -185,7 +185,7 @@ static void failing_workers(void)
 {
     struct amp_git *g;
     struct amp_error err;
-    struct amp_git_options opt = {.time_limit_ms = 200};
+    struct amp_git_options opt = {.time_limit_ms = tap_patient(500)};
     char lib[PATH_MAX], oid[AMP_OID_MAX];
     path(lib, "fake");
     mkdir(lib, 0755);

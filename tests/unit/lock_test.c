@@ -31,7 +31,7 @@ static void times(void)
     int64_t t = amp_mono_ms();
     TAP_OK(amp_lock(b, 80, &err) == -1, "still held after the limit");
     t = amp_mono_ms() - t;
-    TAP_OK(t >= 80 && t < 2000, "the limit was kept (%d ms)", (int)t);
+    TAP_OK(t >= 80 && t < tap_patient(2000), "the limit was kept (%d ms)", (int)t);
     struct sigaction sa;
     sigaction(SIGRTMIN + 11, NULL, &sa);
     TAP_OK(sa.sa_handler == SIG_DFL, "the timer's signal is as it was");
@@ -91,7 +91,7 @@ static void signals(void)
     sigaddset(&stops, SIGTERM);
     sigprocmask(SIG_BLOCK, &stops, &mask);
     signal_later(SIGTERM);
-    TAP_OK(amp_lock(b, 20000, &err) == -1 && err.status == AMP_INTERRUPTED,
+    TAP_OK(amp_lock(b, tap_patient(20000), &err) == -1 && err.status == AMP_INTERRUPTED,
            "also one that is blocked");
     TAP_INT(handled, 0, "whose handler waits for that");
     sigprocmask(SIG_SETMASK, &mask, NULL);
@@ -143,8 +143,8 @@ static void handed_over(void)
     (void)!read(ready[0], &c, 1);
     int fd = open_lock(path_main);
     int64_t t = amp_mono_ms();
-    TAP_OK(!amp_lock(fd, 5000, &err), "got from a holder that ended");
-    TAP_OK(amp_mono_ms() - t < 4000, "as soon as it ended");
+    TAP_OK(!amp_lock(fd, tap_patient(5000), &err), "got from a holder that ended");
+    TAP_OK(amp_mono_ms() - t < tap_patient(4000), "as soon as it ended");
     close(fd);
     waitpid(pid, NULL, 0);
     close(ready[0]);
@@ -159,7 +159,8 @@ static void fairness(bool crowd)
         _Atomic uint32_t crowd;
         volatile int inside, broken, turns[WRITERS], most[WRITERS];
     } *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int64_t until = amp_mono_ms() + 400;
+    int patience = tap_patient(5000);
+    int64_t until = amp_mono_ms() + tap_patient(400);
     for (int i = 0; i < WRITERS; i++) {
         if (fork() != 0)
             continue;
@@ -167,7 +168,7 @@ static void fairness(bool crowd)
         t.crowd = crowd ? &s->crowd : NULL;
         /* Half of them wait for ever, half with a limit: both must get their turns. */
         while (amp_mono_ms() < until) {
-            if (amp_turnstile_enter(&t, i % 2 ? 5000 : -1, NULL))
+            if (amp_turnstile_enter(&t, i % 2 ? patience : -1, NULL))
                 _exit(1);
             if (__atomic_add_fetch(&s->inside, 1, __ATOMIC_SEQ_CST) != 1)
                 s->broken = 1;
