@@ -82,6 +82,8 @@ static int serve(int argc, char **argv)
     m.role = getenv("AMP_ROLE");
     if (m.control && *m.control)
         m.where |= m.role && strcmp(m.role, "reviewer") == 0 ? MCP_REVIEWER : MCP_EXECUTOR;
+    if (!m.role || !*m.role)
+        m.role = "executor";
     if (m.state)
         m.where |= MCP_STATE;
     if (!m.where)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 struct amp_loop amp_loop_turn(struct pollfd *fds, unsigned most, volatile const int *stop,
@@ -36,9 +37,29 @@ void amp_loop_within(struct amp_loop *l, int64_t wait_ms)
         l->wait_ms = wait_ms;
 }
 
+/* Waits for the places that have a descriptor: poll counts the others against the limit of open
+ * files (RLIMIT_NOFILE), and refuses an array that is longer. */
+static int wait_compact(struct amp_loop *l, const struct timespec *ts, const sigset_t *mask)
+{
+    struct pollfd *used = calloc(l->n, sizeof *used);
+    unsigned n = 0;
+    if (!used)
+        return -1;
+    for (unsigned i = 0; i < l->n; i++)
+        if (l->fds[i].fd >= 0)
+            used[n++] = l->fds[i];
+    int rc = ppoll(used, n, ts, mask);
+    n = 0;
+    for (unsigned i = 0; i < l->n; i++)
+        l->fds[i].revents = l->fds[i].fd >= 0 ? used[n++].revents : 0;
+    free(used);
+    return rc;
+}
+
 int amp_loop_wait(struct amp_loop *l, struct amp_error *err)
 {
     struct timespec ts = {.tv_sec = l->wait_ms / 1000, .tv_nsec = l->wait_ms % 1000 * 1000000};
+    const struct timespec *limit = l->wait_ms < 0 ? NULL : &ts;
     sigset_t ours, before;
     sigemptyset(&ours);
     sigaddset(&ours, SIGINT);
@@ -47,8 +68,11 @@ int amp_loop_wait(struct amp_loop *l, struct amp_error *err)
     pthread_sigmask(SIG_BLOCK, &ours, &before);
     int rc = -1;
     errno = EINTR;
-    if (!(l->stop && *l->stop) && !(l->hangup && *l->hangup))
-        rc = ppoll(l->fds, l->n, l->wait_ms < 0 ? NULL : &ts, &before);
+    if (!(l->stop && *l->stop) && !(l->hangup && *l->hangup)) {
+        rc = ppoll(l->fds, l->n, limit, &before);
+        if (rc < 0 && errno == EINVAL)
+            rc = wait_compact(l, limit, &before);
+    }
     int saved = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc > 0)

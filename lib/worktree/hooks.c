@@ -66,6 +66,8 @@ int amp_hooks_find(struct amp_git *g, const char *repo, const char *dir, struct 
     int n = snprintf(h.dir, sizeof h.dir, "%s/hooks", info.common);
     if (n < 0 || (size_t)n >= sizeof h.dir)
         return amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", info.common);
+    struct stat st;
+    h.linked = !dir && lstat(h.dir, &st) == 0 && S_ISLNK(st.st_mode);
     if (dir && amp_path_canonical(dir, h.dir, err) < 0)
         return -1;
     if (foreign_path(g, &info, repo, &h, err) < 0)
@@ -171,6 +173,11 @@ int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, co
                         "core.hooksPath leads git to %s: unset it, or install there with "
                         "--hooks-dir",
                         h->foreign);
+    if (h->linked)
+        return amp_fail(err, AMP_CONFIG, "linked_hooks",
+                        "%s is a symbolic link, and other repositories may use what it leads to: "
+                        "make it a directory, or install there with --hooks-dir",
+                        h->dir);
     if (amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &bytes, err) < 0 ||
         write_policy(&s, rule, err) < 0 || amp_mkdirs(h->dir, 0755, err) < 0)
         return -1;

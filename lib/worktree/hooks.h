@@ -20,6 +20,7 @@ struct amp_hooks {
     char common[PATH_MAX];  /* the repository's common git directory */
     char dir[PATH_MAX];     /* where the hooks go */
     char foreign[PATH_MAX]; /* where git looks instead (core.hooksPath), else "" */
+    bool linked;            /* dir, not named by the caller, is a symbolic link */
     bool relative;          /* core.hooksPath is relative: each worktree has its own directory */
     bool server;            /* also install `update`, for a repository that receives pushes */
 };
@@ -35,7 +36,8 @@ const char *amp_hooks_where_git_looks(const struct amp_hooks *h);
 typedef void (*amp_hook_did_fn)(void *ctx, const char *did, const char *path, const char *note);
 
 /* Idempotent. program is the file to copy. CONFIG foreign_hooks_path: git looks elsewhere; CONFIG
- * hook_conflict: NAME and NAME.amp-kept both exist, and neither is the guard. */
+ * linked_hooks: dir is a symbolic link; CONFIG hook_conflict: NAME and NAME.amp-kept both exist,
+ * and neither is the guard. */
 int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, const char *program,
                       amp_hook_did_fn did, void *ctx, struct amp_error *err);
 /* Restores kept hooks and removes the installed files, in dir and where git looks, and the policy.

@@ -21,7 +21,7 @@
 
 #include "../confine/filter.h"
 
-/* Of Linux 5.9 to 6.6, in case libseccomp or the headers are older. All architectures share them.
+/* Of Linux 5.9 to 6.17, in case libseccomp or the headers are older. All architectures share them.
  */
 #define NR_quotactl_fd      443
 #define NR_memfd_secret     447
@@ -31,6 +31,7 @@
 #define NR_process_madvise  440
 #define NR_openat2          437
 #define NR_fchmodat2        452
+#define NR_file_setattr     469
 
 #define NAMESPACE_FLAGS                                                                            \
     {                                                                                              \
@@ -245,8 +246,9 @@ static void refuse_on_host(const struct filter *f)
 
 static void filter_make(struct filter *f)
 {
+    /* file_setattr sets the flags of a file that no Landlock rule lets the caller open. */
     static const int absent[] = {SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter),
-                                 SCMP_SYS(io_uring_register)};
+                                 SCMP_SYS(io_uring_register), NR_file_setattr};
     f->ctx = seccomp_init(SCMP_ACT_ALLOW);
     if (!f->ctx)
         filter_fail("cannot make a filter", ENOMEM);

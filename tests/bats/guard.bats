@@ -507,6 +507,15 @@ clean() {
   refused 1 git commit --allow-empty -m no
 }
 
+@test "hooks are not installed through a link" {
+  mv .git/hooks ../shared-hooks
+  ln -s "$PWD/../shared-hooks" .git/hooks
+  before=$(ls ../shared-hooks)
+  run -78 worktree-bind hooks install
+  [[ $output == *"linked_hooks"* || $output == *".git/hooks is a symbolic link"* ]]
+  [ "$(ls ../shared-hooks)" = "$before" ]
+}
+
 @test "not covered locally, as docs/guard.md says: the trip-wire is for these" {
   git switch -q side
   # Bound by worktree-bind bind, an agent has no environment that refuses pushes.

@@ -45,7 +45,7 @@ server() {
   hear
 }
 tell() { printf '%s\n' "$*" >&7; }
-hear() { IFS= read -r -t $((10 * ${TEST_SLOW:-1})) line <&8; }
+hear() { IFS= read -r -t "$(patient 30)" line <&8; }
 # hears ID: the answer with this id; what comes before it is in heard.ndjson.
 hears() {
   while hear; do
@@ -515,6 +515,18 @@ EOS
   jq -e '.state == "in_review" and (.withdrawn | length) == 1 and .escalations == []' "$STATE/tasks/T-2026-001.json"
   got next.ndjson '.msg.type? == "review_request"'
   [ "$(hitl-prompt list --state "$STATE" --json | wc -l)" -eq 0 ]
+}
+
+@test "in an attempt without a role the agent is an executor" {
+  mkdir attempt
+  mkfifo attempt/control
+  exec 9<>attempt/control
+  unset AMP_STATE AMP_ROLE
+  export AMP_AGENT=executor AMP_CONTROL=$PWD/attempt/control AMP_RESULT=$PWD/attempt/result.json
+  server
+  tell "$(call 1 my_task '{}')"
+  hears 1
+  [ "$(jq -r .result.structuredContent.role <<<"$line")" = executor ]
 }
 
 @test "a question through the control FIFO of an attempt" {

@@ -183,3 +183,9 @@ S
   [ "$(amp-route -r '* => reject' <<<"$sw4rm" | code)" = "PERMISSION_DENIED rejected" ]
   [ "$(amp-route -r 'to=x => stdout' <<<"$sw4rm" | jq -r .msg.payload.error_code)" = NO_ROUTE ]
 }
+
+@test "a limit of descriptors that is too small for a process is reported, not waited for" {
+  run -70 --separate-stderr timeout 60 prlimit --nofile=8 amp-route -r '* => exec-each:cat' < <(message task_dispatch)
+  [ "$(jq -r '[.type, .code] | join(" ")' <<<"$output")" = "nack emfile" ]
+  [[ $stderr == *"refused: 1 emfile"* ]]
+}

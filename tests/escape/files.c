@@ -1,9 +1,12 @@
 /* Attempts on files: reading what is outside, changing it, leaving something for others. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -389,6 +392,29 @@ static bool change_times_judge(const struct world *w)
     return stat(at(w->dir, "mark/times"), &st) == 0 && st.st_mtime == 1;
 }
 
+/* Linux 6.17: sets flags of a file by its path. */
+static int change_flags(const struct world *w, char *proof)
+{
+    const struct fsxattr flags = {.fsx_xflags = FS_XFLAG_NODUMP};
+    const struct {
+        uint64_t xflags;
+        uint32_t extsize, nextents, projid, cowextsize;
+    } attr = {.xflags = flags.fsx_xflags};
+    (void)proof;
+    return syscall(469, AT_FDCWD, at(w->dir, "mark/times"), &attr, sizeof attr, 0) == 0 ? 0
+                                                                                        : -errno;
+}
+static bool change_flags_judge(const struct world *w)
+{
+    struct fsxattr flags = {0};
+    int fd = open(at(w->dir, "mark/times"), O_RDONLY | O_CLOEXEC);
+    bool set = fd >= 0 && ioctl(fd, FS_IOC_FSGETXATTR, &flags) == 0 &&
+               (flags.fsx_xflags & FS_XFLAG_NODUMP);
+    if (fd >= 0)
+        close(fd);
+    return set;
+}
+
 static int state_write(const struct world *w, char *proof)
 {
     (void)proof;
@@ -677,6 +703,8 @@ const struct attempt file_attempts[] = {
     {"change_mode", "change the mode of a file outside", change_mode, change_mode_judge, FULL,
      false},
     {"change_times", "change the times of a file outside", change_times, change_times_judge, FULL,
+     false},
+    {"change_flags", "change the flags of a file outside", change_flags, change_flags_judge, BOTH,
      false},
     {"state_write", "the log of the state directory", state_write, state_write_judge, BOTH, false},
     {"state_key_plant", "a key in the state directory", state_key_plant, state_key_plant_judge,

@@ -180,6 +180,22 @@ static void check_mutated(struct amp_span line)
     mutated = false;
 }
 
+/* A valid message of no protocol, as a caller may pass it. */
+static void without_protocol(struct amp_span line)
+{
+    struct amp_error err;
+    struct amp_view v;
+    AMP_BUF struct amp_buf out = {0};
+    amp_buf_init(&out, 1 << 20);
+    TAP_OK(check(line, &v) == 1, "a valid message");
+    v.protocol = AMP_PROTO_NONE;
+    codes[0] = '\0';
+    TAP_OK(amp_convert_message(convert, &v, AMP_PROTO_AMP, NULL, &out, note, NULL, &err) ==
+                   AMP_CONVERT_REFUSED &&
+               strstr(codes, "cannot_convert") && out.len == 0,
+           "without a protocol it is not converted");
+}
+
 int main(void)
 {
     struct amp_error err;
@@ -191,6 +207,8 @@ int main(void)
     convert = amp_convert_new(NULL, NULL, &err);
     TAP_OK(f && reader && convert, "the fixture is there");
     while (f && (n = getline(&line, &cap, f)) > 1) {
+        if (converted + refused == 0)
+            without_protocol((struct amp_span){line, (size_t)n - 1});
         for (enum amp_protocol to = AMP_PROTO_NONE + 1; to < AMP_PROTO_COUNT; to++)
             pair((struct amp_span){line, (size_t)n - 1}, to);
         check_mutated((struct amp_span){line, (size_t)n - 1});

@@ -394,6 +394,16 @@ static void test_allowed_signers(void)
         TAP_OK(ours == files[i].valid && theirs == files[i].valid,
                "we (%s) and ssh-keygen (%s): %s", ours ? "yes" : "no", theirs ? "yes" : "no", name);
     }
+    /* A role with an empty name speaks neither for the role nor for itself. */
+    static const char *const empty[] = {"operator/", "operator/*"}, *const as[] = {"operator",
+                                                                                   "operator/"};
+    for (size_t i = 0; i < 2; i++) {
+        AMP_BUF struct amp_buf text = {0};
+        amp_buf_init(&text, 1 << 16);
+        amp_buf_fmt(&text, &err, "%s %s\n", empty[i], key.data);
+        file_write("signers", amp_buf_span(&text));
+        TAP_STR(verdict(in_top("signers"), amp_buf_span(&line), as[i]), "bad_sender", empty[i]);
+    }
     amp_signer_free(s);
 }
 

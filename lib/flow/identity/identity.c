@@ -293,7 +293,8 @@ bool amp_input_is_trusted(const char *path)
 
 static bool principal_has_role(const char *own, struct amp_span role)
 {
-    return strncmp(own, role.p, role.n) == 0 && (own[role.n] == '\0' || own[role.n] == '/');
+    return strncmp(own, role.p, role.n) == 0 &&
+           (own[role.n] == '\0' || (own[role.n] == '/' && own[role.n + 1] != '\0'));
 }
 
 /* Whether the tool's principal is or begins with the role, or is an operator's for the admin. */

@@ -375,7 +375,8 @@ static bool principal_of(struct amp_span list, struct amp_span who, struct amp_s
 {
     struct amp_span p;
     int match = who.n > 0 ? identity_patterns(who, list) : 0;
-    if (who.n >= AMP_PRINCIPAL_MAX)
+    /* A role with an empty name, such as "operator/", is not a principal. */
+    if (who.n >= AMP_PRINCIPAL_MAX || (who.n > 0 && who.p[who.n - 1] == '/'))
         return false;
     if (match != 0) {
         *out = who;
@@ -385,7 +386,7 @@ static bool principal_of(struct amp_span list, struct amp_span who, struct amp_s
         if (p.n == 0 || p.p[0] == '!')
             continue;
         *out = p;
-        if (who.n == 0 || (p.n > who.n && memcmp(p.p, who.p, who.n) == 0 && p.p[who.n] == '/'))
+        if (who.n == 0 || (p.n > who.n + 1 && memcmp(p.p, who.p, who.n) == 0 && p.p[who.n] == '/'))
             return true;
     }
     return false;

@@ -17,7 +17,8 @@ const struct cv_shapes *amp_cv_shapes_of(enum amp_protocol p)
         AMP_PROTOCOL_LIST(X)
 #undef X
     };
-    return shapes[p];
+    static const struct cv_shapes none = {0};
+    return shapes[p] ? shapes[p] : &none;
 }
 
 static bool cond_holds(const struct cv_cond *c, const struct amp_tape *t)

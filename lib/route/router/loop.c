@@ -250,7 +250,7 @@ static bool is_quiet(const struct amp_router *r)
            amp_outlets_quiet(r->outlets, r->run.eof_ms > 0);
 }
 
-static void loop_wait(struct amp_router *r, bool *readable)
+static int loop_wait(struct amp_router *r, bool *readable, struct amp_error *err)
 {
     struct pollfd fds[AMP_OUTLETS_FDS + 3];
     int timeout = -1;
@@ -272,10 +272,12 @@ static void loop_wait(struct amp_router *r, bool *readable)
     turn.n = n + 1;
     turn.wait_ms = timeout;
     *readable = false;
-    bool ready = amp_loop_wait(&turn, NULL) == AMP_LOOP_READY;
+    int ended = amp_loop_wait(&turn, err);
+    bool ready = ended == AMP_LOOP_READY;
     *readable = ready && fds[n].revents != 0;
     r->run.now_ms = amp_mono_ms();
     amp_outlets_woken(r->outlets, fds, ready ? outlets : 0);
+    return ended < 0 ? -1 : 0;
 }
 
 /* ---- messages of an earlier run ---- */
@@ -384,8 +386,7 @@ int amp_router_run(struct amp_router *r, struct amp_error *err)
         }
         if (is_finished(r))
             break;
-        loop_wait(r, &readable);
-        if (readable && input_read(r, err) < 0)
+        if (loop_wait(r, &readable, err) < 0 || (readable && input_read(r, err) < 0))
             return -1;
     }
     amp_keeper_turn(r->keeper);
