@@ -66,7 +66,7 @@ tool() {
 }
 request() { jq -c --arg t "$1" '.type = "review_request" | .to = "reviewer" | .msg_id = "review_request-\($t)-9" | .task_id = $t' "$AMP_MESSAGE"; }
 note() {
-  git notes --ref amp add -m "{\"sig\":{\"key\":\"$key\",\"alg\":\"Ed25519\",\"time\":\"${now%Z}.000Z\",\"value\":\"$(printf %086d 0)==\"},\"bundle\":{\"format\":\"amp-bundle-1\",\"created\":\"${now%Z}.000Z\",\"proofs\":[{\"task\":\"$AMP_TASK_ID\",\"subtask\":\"$AMP_SUBTASK_ID\",\"commit\":\"$(git rev-parse HEAD)\",\"tree\":\"$(git rev-parse 'HEAD^{tree}')\",\"executor_key\":\"$key\",\"needs_decision\":false,\"dispatch\":\"\",\"request\":\"\",\"result\":\"\",\"verdict\":\"\"}],\"signers\":[]}}" HEAD
+  git notes --ref amp add -m "{\"sig\":{\"key\":\"$key\",\"alg\":\"Ed25519\",\"time\":\"${now%Z}.000Z\",\"value\":\"$(printf %086d 0)==\"},\"bundle\":{\"format\":\"amp-bundle-1\",\"created\":\"${now%Z}.000Z\",\"proofs\":[{\"task\":\"$AMP_TASK_ID\",\"subtask\":\"$AMP_SUBTASK_ID\",\"commit\":\"$(git rev-parse HEAD)\",\"approved\":\"$(git rev-parse HEAD)\",\"tree\":\"$(git rev-parse 'HEAD^{tree}')\",\"executor_key\":\"$key\",\"needs_decision\":false,\"dispatch\":\"\",\"request\":\"\",\"result\":\"\",\"verdict\":\"\"}],\"signers\":[]}}" HEAD
 }
 if [ "$AMP_ATTEMPT" = 2 ]; then
   verdict >"$AMP_RESULT"
