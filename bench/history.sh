@@ -124,9 +124,9 @@ for k in 1 2 3; do
 done
 # Every verb that looks, each behind a writer of its own that was killed.
 looks=("task-dispatch list" "task-dispatch list --all" "task-dispatch show T-2000-001"
-  "task-dispatch queue list" "amp-ack status" "amp-ack cursors" "amp-ack dead list"
-  "amp-route inbox --list executor" "agent-registry list" "agent-registry show executor"
-  "hitl-prompt list" "hitl-prompt status" "worktree-bind list" "amp-top --once")
+  "task-dispatch queue" "task-dispatch status" "amp-ack status" "amp-ack cursors list" "amp-ack dead list"
+  "amp-route inbox executor --list" "agent-registry list" "agent-registry show executor"
+  "hitl-prompt list" "worktree-bind list" "amp-top --once")
 for look in "${looks[@]}"; do
   amp-ack --state "$state" <"$work/in" >/dev/null &
   exec {feed}>"$work/in"

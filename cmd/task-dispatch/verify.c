@@ -141,7 +141,7 @@ static int trust_open(const struct task_bundle *with, const struct amp_bundle *b
                     "the bundle is consistent");
 }
 
-/* Whether the bundle's landing made the commit as the merge of the approved one. */
+/* True if the bundle's landing made the commit as the merge of the approved one. */
 static int merge_check(const struct task_bundle *how, struct amp_identities *ids,
                        struct amp_git *git, const struct amp_proof *p,
                        const struct amp_git_look *merge, struct amp_verified *out,

@@ -86,7 +86,7 @@ static int control_read(const struct amp_view *v, struct control *c, struct amp_
     return 0;
 }
 
-/* Whether a repo_id names the repository of --repo: by its path, or by the last part of it. */
+/* True if a repo_id names the repository of --repo, by its path or by the last part of the path. */
 static bool is_own_repo(const struct session *s, const char *repo_id)
 {
     char top[PATH_MAX], real[PATH_MAX];

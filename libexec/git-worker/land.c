@@ -111,7 +111,8 @@ static int value_check(struct request *r, const struct target *t, const char *se
                                                      "%s: no longer at %.12s", r->in.branch, seen);
 }
 
-/* Whether the branch can move to the commit. *already: it has it; with in.forward: it is there. */
+/* Checks that the branch can move to the commit. *already: it has it; with in.forward: it is there.
+ */
 static int plan_check(struct request *r, const struct target *t, git_commit *commit, bool *already)
 {
     CLEANUP(git_commit_cleanup) git_commit *base = NULL;

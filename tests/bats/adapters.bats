@@ -101,7 +101,7 @@ used() {
   got out.ndjson '.payload.completion_status? == "complete" and (.payload.work_log | any(.action == "usage"))'
 }
 
-@test "agent-claude: rework goes on in the session, counts what is new, and is told what the review found" {
+@test "agent-claude: rework goes on in the session, counts what is new, and hears what the review found" {
   claude_says '{"completion_status":"complete"}'
   dispatch | run_agent --exec "$ADAPTERS/agent-claude"
   dispatch '.payload.description += "\nFix: - minor: a said one" | .payload.tech_constraints = {base: "main", layout: "flat", review:

@@ -19,9 +19,9 @@ int amp_file_open(int dirfd, const char *path, int flags, mode_t mode, struct am
 /* Reads a complete regular file of at most max bytes (otherwise "file_too_large"). */
 int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
                   struct amp_error *err);
-/* The same for a path from a person, which may also be a pipe, a socket or a device, and "-" for
- * standard input, whatever that is: waits for its writer.
- * A handled signal ends the wait: INTERRUPTED "interrupted". */
+/* Does the same for a path from a person, which may also be a pipe, a socket or a device, and "-"
+ * for standard input, whatever that is: waits for its writer. A handled signal ends the wait:
+ * INTERRUPTED "interrupted". */
 int amp_file_read_any(const char *path, size_t max, struct amp_buf *out, struct amp_error *err);
 /* Replaces path: writes and syncs a temporary file (O_EXCL) in the same directory, renames it and
  * syncs the directory. */

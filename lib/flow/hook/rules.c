@@ -282,7 +282,7 @@ static bool two_hit(struct amp_span pattern, const struct two_paths *p, const ch
            (p->real[0] && path_hits(pattern, p->real, top));
 }
 
-/* Whether a part of a word names a file that the pattern hits, from one of the directories. */
+/* True if a part of a word names a file that the pattern matches, from one of the directories. */
 static bool part_hits(struct amp_span pattern, struct amp_span text, const char *dir,
                       const struct amp_hook_place *at)
 {
@@ -417,7 +417,7 @@ static void result_set(struct amp_hook_result *out, size_t rule, const struct am
              AMP_CLIP(what, 120), r->reason.n ? ")" : "");
 }
 
-/* What the call does is not known, and a rule refuses something. */
+/* Decides about a call that cannot be read while a rule refuses something. */
 static void unread_set(const struct amp_hook_rules *rules, const struct call *c,
                        struct amp_hook_result *out)
 {

@@ -27,8 +27,8 @@ enum amp_hook_decision {
 struct amp_hook_rules {
     struct amp_hook_rule *v;
     size_t n, cap;
-    /* Of calls that cannot be read while a rule refuses. UNDECIDED: ASK; ALLOW: the rules decide,
-     * as if none refused. */
+    /* The action for calls that cannot be read while a rule refuses. UNDECIDED: ASK; ALLOW: the
+     * rules decide, as if none refused. */
     enum amp_hook_decision unread;
 };
 /* The value of hitl.hook.unread: ask, deny or allow. */

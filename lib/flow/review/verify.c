@@ -105,7 +105,7 @@ static int is_accepted(struct amp_store *s, const char *subtask, const struct am
     return 0;
 }
 
-/* Whether a verdict approves out->approved. */
+/* True if a verdict approves out->approved. */
 static int commit_verify(struct amp_store *s, const struct amp_verify *what,
                          struct amp_verified *out, struct amp_error *err)
 {
@@ -135,7 +135,7 @@ static int commit_verify(struct amp_store *s, const struct amp_verify *what,
     return rc;
 }
 
-/* Whether a landing of the task made the merge. */
+/* True if a landing of the task made the merge. */
 static int merge_verify(struct amp_store *s, const struct amp_verify *what,
                         const struct amp_git_look *merge, const struct amp_git_look *approved,
                         struct amp_verified *out, struct amp_error *err)

@@ -18,7 +18,7 @@ int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struc
 struct amp_verified {
     char tree[AMP_OID_MAX], commit[AMP_OID_MAX];
     char approved[AMP_OID_MAX]; /* the commit itself, or the one that it merges */
-    /* Of a merge that a landing made: the branch and its value before; "" otherwise. */
+    /* For a merge that a landing made, the branch and its value before; "" otherwise. */
     char branch[256], from[AMP_OID_MAX];
     char task[256], subtask[256], verdict[256];
     char why[512];

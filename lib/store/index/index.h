@@ -125,7 +125,7 @@ bool amp_index_current(const struct amp_index *ix);
 int amp_index_open_memory(struct amp_index *ix, struct amp_error *err);
 /* Makes an open read-only index take rows, without changing its file. The next open ends it. */
 int amp_index_overlay(struct amp_index *ix, struct amp_error *err);
-/* Whether the file behind an overlay now reaches further than the overlay. */
+/* True if the file behind an overlay now reaches further than the overlay. */
 bool amp_index_is_passed(struct amp_index *ix);
 /* Ends the prepared statements. */
 void amp_index_statements_end(struct amp_index *ix);

@@ -258,7 +258,7 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
     return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index's generation does not settle");
 }
 
-/* Whether a reader should leave it to a writer to bring the index up: then each look need not do
+/* True if a reader should leave it to a writer to bring the index up: then each look need not do
  * it again. */
 static bool is_far_behind(struct amp_store *s)
 {

@@ -36,7 +36,7 @@ int amp_plain_line(struct amp_span line, struct amp_plain *out, struct amp_error
 void amp_plain_release(struct amp_plain *p);
 #define AMP_PLAIN AMP_CLEANUP(amp_plain_release) struct amp_plain
 
-/* Whether the command runs other commands, or changes how the shell reads those that follow. */
+/* True if the command runs other commands, or changes how the shell reads those that follow. */
 bool amp_runs_others(const struct amp_plain_command *c);
 
 /* ---- patterns ---- */

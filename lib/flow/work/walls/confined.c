@@ -23,7 +23,7 @@
 #define OWN_TOOLS  4
 #define PLACES_OWN (5 + OWN_TOOLS) /* besides object directories */
 
-/* What an agent may keep between its attempts at a subtask. */
+/* The directory that an agent keeps between its attempts at a subtask. */
 #define KEPT_BYTES   ((int64_t)256 << 20)
 #define KEPT_ENTRIES 20000
 
