@@ -1,7 +1,7 @@
 # How much longer everything takes because of what else the machine does. To be sourced: a limit of a test grows with it.
 #
 #   busy              sets $busy: percent of the time on an idle machine, 100 or more
-#   patient SECONDS   prints the limit in seconds, multiplied by that
+#   patient SECONDS   prints the limit in seconds (an integer), multiplied by that
 
 busy=100
 busy_processors=$(nproc)
@@ -18,5 +18,5 @@ busy() {
 
 patient() {
   busy
-  awk -v s="$1" -v b="$busy" 'BEGIN { print s * b / 100 }'
+  echo $(($1 * busy / 100))
 }

@@ -41,11 +41,12 @@ server() {
   amp-mcp "$@" <to >from 2>err 9>&- &
   server_pid=$!
   exec 7>to 8<from
+  limit=$(patient 30)
   tell "$INIT"
   hear
 }
 tell() { printf '%s\n' "$*" >&7; }
-hear() { IFS= read -r -t "$(patient 30)" line <&8; }
+hear() { IFS= read -r -t "${limit:-30}" line <&8; }
 # hears ID: the answer with this id; what comes before it is in heard.ndjson.
 hears() {
   while hear; do

@@ -17,7 +17,8 @@ setup() {
 # with the same chain of callers the first fails. With LAST, only that many allocations fail, the last ones.
 # There are thousands of runs: what the shell can do itself, it does without another process.
 every_nth() {
-  local tool=$1 prepare=$2 n status well want got lines runs=0 counted=()
+  local tool=$1 prepare=$2 n status well want got lines runs=0 counted=() limit
+  limit=$(patient 60)
   shift 2
   try() {
     [ "$prepare" = stateless ] || {
@@ -25,7 +26,7 @@ every_nth() {
       "$prepare"
     }
     status=0
-    FAILMALLOC_NTH=$1 FAILMALLOC_NAME=$tool FAILMALLOC_LOG=$PWD/count FAILMALLOC_SECONDS="$(patient 60)" \
+    FAILMALLOC_NTH=$1 FAILMALLOC_NAME=$tool FAILMALLOC_LOG=$PWD/count FAILMALLOC_SECONDS=$limit \
       LD_PRELOAD=$AMP_BUILD/tests/fault/failmalloc.so "${@:2}" <in >out 2>err || status=$?
     mapfile lines <out 2>/dev/null
     # Half a line is none.
