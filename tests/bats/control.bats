@@ -122,8 +122,8 @@ answered w3
 EOS
   coordinated() { task-dispatch coordinate --state "$STATE" 2>>said; }
   state() { jq -r '[.state, (.escalations | length)] | join(" ")' "$STATE/tasks/T-2026-001.json"; }
-  # Beats come with time alone.
-  suspensions() { cat "$STATE"/log/*.ndjson | jq -r 'select(.key? | strings | startswith("agent")) | .event | select(. != "beat")' | paste -sd' '; }
+  # Signs of life come with time alone.
+  suspensions() { cat "$STATE"/log/*.ndjson | jq -r 'select(.key? | strings | startswith("agent")) | .event | select(. != "beat" and . != "seen")' | paste -sd' '; }
   dispatch '.from = "admin" | .to = "coordinator"' | coordinated | grep '"type":"task_dispatch"' >in.ndjson || :
   run_agent --exec ./talks <in.ndjson &
   pid=$!
