@@ -32,7 +32,7 @@ each_op() {
   rm -rf q
   request info
   request resolve ',"rev":"feature"'
-  request tree ',"rev":"feature"'
+  request look ',"rev":"feature"'
   request refs
   request refs ',"protected":true'
   request reflog ',"ref":"refs/heads/feature"'
