@@ -19,7 +19,7 @@ during() {
   ms=$((RANDOM % ($1 * (busy > 200 ? busy : 200) / 200) + 1))
   # --foreground: otherwise timeout kills itself too, and what the command was about to write may
   # still come after this has returned. Helpers die with the tool.
-  command timeout --foreground -s KILL "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))" "${@:2}"
+  env timeout --foreground -s KILL "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))" "${@:2}"
 }
 
 kill9_round() {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file/line.h"
+#include "base/file/own.h"
 
 #define RETRY_MS 10
 
@@ -47,9 +48,9 @@ const struct amp_port_ops amp_port_fifo = {
 static int file_connect(struct amp_port *p, int *fd, struct amp_error *err)
 {
     p->regular = false;
-    int f = open(p->arg, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
+    int f = amp_own_open(p->arg, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK, 0666);
     if (f < 0 && (errno == EACCES || errno == EPERM))
-        f = open(p->arg, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
+        f = amp_own_open(p->arg, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK, 0666);
     if (f < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot open the port %s", p->spec);
     struct stat st;

@@ -84,7 +84,8 @@ timeout() {
   elif [ -n "${TEST_SLOW-}" ]; then
     limit=$(awk -v s="$limit" -v n="$TEST_SLOW" 'BEGIN { print s * n }')
   fi
-  command timeout "${options[@]}" "$limit" "${@:2}"
+  # A file may define functions of these names, also "command".
+  env timeout "${options[@]}" "$limit" "${@:2}"
 }
 
 # ends STATUS COMMAND...: the command ends with this status. For commands whose output goes elsewhere; otherwise use `run -STATUS`.
