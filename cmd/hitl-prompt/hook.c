@@ -14,6 +14,7 @@
 #include <amp/base/num.h>
 
 #include "agent/job/ask.h"
+#include "base/file/repository.h"
 #include "cli/config.h"
 #include "flow/hook/ask.h"
 #include "hitl.h"
@@ -53,8 +54,8 @@ const struct amp_opt hook_opts[] = {
 /* The event and the last failure; a CLI that goes on after a status other than 0 gets a reply. */
 static struct amp_call_event event = {.cli = AMP_CLI_NONE};
 static char failure[512] = "the hook failed; its standard error has the reason";
-static bool answered;
-static bool no_call; /* --grants, --revoke: there is no call to block */
+static bool begun, answered; /* the reply */
+static bool no_call;         /* --grants, --revoke: there is no call to block */
 
 static void call_block(int status, void *unused)
 {
@@ -166,6 +167,14 @@ static bool is_below(const char *path, const char *dir)
     return strncmp(path, dir, n) == 0 && (path[n] == '/' || !path[n]);
 }
 
+/* The state directory that `task-dispatch init` makes: amp in the git directory. It is in the
+ * worktree, but no wildcard of a rule that allows stands for .git. */
+static bool is_of_repository(const char *real, const char *top)
+{
+    size_t n = strlen(top);
+    return is_below(real, top) && strcmp(real + n, "/.git/amp") == 0;
+}
+
 /* Whether a file or directory is out of the agent's reach as far as can be seen: not in the
  * worktree of the call, not in a linked worktree, owned by this user or root, and not writable by
  * others. */
@@ -175,7 +184,7 @@ static int place_check(const char *path, const struct amp_hook_place *at, struct
     struct stat st;
     if (!realpath(path, real) || stat(real, &st) != 0)
         return amp_fail_errno(err, AMP_CONFIG, "%s", path);
-    if (is_below(real, at->top) || is_below(real, at->cwd))
+    if ((is_below(real, at->top) || is_below(real, at->cwd)) && !is_of_repository(real, at->top))
         return amp_fail(err, AMP_CONFIG, "bad_config",
                         "%s is in the worktree of the call, where the agent could change it", path);
     if ((st.st_uid != getuid() && st.st_uid != 0) || (st.st_mode & 022))
@@ -224,8 +233,10 @@ static int reply(enum amp_call_verdict v, const char *why, struct amp_span input
 {
     AMP_BUF struct amp_buf out = {0};
     amp_buf_init(&out, 2 * (size_t)AMP_CALL_INPUT_MAX);
-    if (amp_call_reply(&event, v, why, input, &out, err) < 0 ||
-        amp_out(amp_buf_span(&out), err) < 0 || amp_out_flush(err) < 0)
+    if (amp_call_reply(&event, v, why, input, &out, err) < 0)
+        return -1;
+    begun = true;
+    if (amp_out(amp_buf_span(&out), err) < 0 || amp_out_flush(err) < 0)
         return -1;
     answered = true;
     return 0;
@@ -266,6 +277,21 @@ static int grant_use(struct amp_store *s, const struct amp_hook_scope *scope, st
     return reply(AMP_CALL_ALLOW, why, (struct amp_span){0}, err) < 0 ? -1 : 1;
 }
 
+/* The state directory of the repository of the call. What a sandbox shows is not the repository. */
+static bool state_find(const struct amp_hook_place *at)
+{
+    static char dir[PATH_MAX + 8];
+    struct amp_repository r;
+    struct stat st;
+    if (getenv("AMP_CONTROL") || amp_repository_find(at->cwd, &r, NULL) < 0 || !*r.top)
+        return false;
+    snprintf(dir, sizeof dir, "%s/amp", r.common);
+    if (lstat(dir, &st) != 0 || !S_ISDIR(st.st_mode))
+        return false;
+    hitl_state = dir;
+    return true;
+}
+
 static int person_ask(const struct amp_hook_place *at, const struct amp_hook_result *r,
                       struct amp_error *err)
 {
@@ -283,11 +309,10 @@ static int person_ask(const struct amp_hook_place *at, const struct amp_hook_res
                                   .note = amp_note};
     struct amp_hook_answer answer = {0};
     struct stat st;
-    if (!hitl_state)
+    if (!hitl_state && !state_find(at))
         return amp_fail(err, AMP_NOPERM, "hitl_unavailable",
-                        "%.300s, and there is no state directory to ask a person in (--state, "
-                        "hitl.hook.state)",
-                        r->why);
+                        "there is no state directory: --state, hitl.hook.state, or 'task-dispatch "
+                        "init' in the repository");
     if (stat(hitl_state, &st) != 0)
         return amp_fail_errno(err, AMP_NOPERM, "%s", hitl_state);
     if (place_check(hitl_state, at, err) < 0 || hitl_store(&store, err) < 0)
@@ -369,6 +394,15 @@ static int worker_ask(const struct amp_hook_place *at, const struct amp_hook_res
     return reply(allows ? AMP_CALL_ALLOW : AMP_CALL_DENY, why, (struct amp_span){0}, err);
 }
 
+/* Denies a call about which no person can be asked, in words that the model reads. */
+static int unasked_deny(const struct amp_hook_result *r, struct amp_error *err)
+{
+    char why[sizeof failure];
+    amp_complain(err);
+    snprintf(why, sizeof why, "%.200s, and no person can be asked: %.250s", r->why, err->what);
+    return reply(AMP_CALL_DENY, why, (struct amp_span){0}, err);
+}
+
 /* ---- what was allowed for a session ---- */
 
 static int grant_print(void *ctx, const struct amp_hook_grant_row *g, struct amp_error *err)
@@ -387,6 +421,7 @@ static int grant_print(void *ctx, const struct amp_hook_grant_row *g, struct amp
 static int grants_serve(struct amp_error *err)
 {
     struct amp_store *store = NULL;
+    struct amp_hook_place here;
     uint32_t n = 0;
     bool all = revoked && strcmp(revoked, "all") == 0;
     no_call = true;
@@ -395,7 +430,8 @@ static int grants_serve(struct amp_error *err)
         return -1;
     if (!hitl_state)
         hitl_state = state_set;
-    if (!hitl_state)
+    if (!hitl_state &&
+        (amp_hook_place_find((struct amp_span){0}, &here, err) < 0 || !state_find(&here)))
         amp_die_no_state();
     if (hitl_store(&store, err) < 0)
         return -1;
@@ -430,9 +466,8 @@ static int event_decide(struct amp_error *err)
         return reply(AMP_CALL_DENY, r.why, (struct amp_span){0}, err);
     if (asks == ASKS_CLI && amp_call_can_ask(&event))
         return reply(AMP_CALL_ASK, r.why, (struct amp_span){0}, err);
-    if (asks == ASKS_WORKER)
-        return worker_ask(&at, &r, err);
-    return person_ask(&at, &r, err);
+    int rc = asks == ASKS_WORKER ? worker_ask(&at, &r, err) : person_ask(&at, &r, err);
+    return rc < 0 && !begun ? unasked_deny(&r, err) : rc;
 }
 
 static int input_read(struct amp_buf *in, struct amp_error *err)

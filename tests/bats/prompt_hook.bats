@@ -95,8 +95,8 @@ hook() {
   AMP_CONFIG=$PWD/amp.json XDG_CONFIG_HOME=$PWD/xdg HOME=$PWD/home run hitl-prompt hook <<<"$e"
   [ "$status:$output" = "$without" ]
   rules
-  AMP_STATE=$PWD/state run -2 hook < <(event make)
-  [[ $output == *"no state directory"* ]]
+  AMP_STATE=$PWD/state run -0 --separate-stderr hook < <(event make)
+  [[ $output == *'"deny"'*"no state directory"* ]]
   [ ! -e state ]
 }
 
@@ -251,9 +251,9 @@ EOS
     "allow: approved by a person
 deny: denied by a person: not this
 deny: no person decided in time
-status 2
-status 2
-status 2
+deny: no rule of hitl.hook.rules decides
+deny: no rule of hitl.hook.rules decides
+deny: no rule of hitl.hook.rules decides
 allow: allowed by hitl.hook.rules" ]
 }
 
@@ -324,15 +324,42 @@ allow: allowed by hitl.hook.rules" ]
   run -1 hitl-prompt answer --state "$state" "$(question)" approve
 }
 
-@test "a full disk and a state directory in the worktree block" {
+@test "where no person can be asked the call is denied in a sentence: a full disk, a state directory in the worktree" {
   rules
-  mkdir work/state
-  run -2 hook --state work/state < <(event make)
-  [[ $output == *"in the worktree"* ]]
-  run -2 hook --state nowhere < <(event make)
+  mkdir -p work/state work/src/.git/amp state
+  for dir in work/state work/.git work/.git/amp/x work/src/.git/amp nowhere; do
+    [ "$dir" = nowhere ] || mkdir -p "$dir"
+    run -0 --separate-stderr hook --state "$dir" < <(event make)
+    [[ $output == *'"deny"'*"decides, and no person can be asked: $dir"* ]]
+    [[ $stderr == *"$dir"* ]]
+  done
   [ ! -e nowhere ]
-  mkdir state
-  run -2 bash -c 'ulimit -f 0; trap "" XFSZ; exec hitl-prompt hook -c amp.json --state state' < <(event make)
+  # The output is a pipe, the disk is full.
+  run -0 --separate-stderr bash -c '(ulimit -f 0; trap "" XFSZ; exec hitl-prompt hook -c amp.json --state state) | cat' < <(event make)
+  [[ $output == *'"deny"'*"no person can be asked"* ]]
+}
+
+@test "the state directory that init makes is found from anywhere in the repository, and a person is asked in it" {
+  rules
+  (cd work && task-dispatch init -x true -y true </dev/null >../init 2>&1)
+  git -C work worktree add -q ../linked
+  state=$PWD/work/.git/amp
+  for cwd in "$PWD/work/src" "$PWD/linked"; do
+    e=$(event make)
+    hook <<<"$e" >reply 2>said 3>&- &
+    hook_pid=$!
+    wait_until 10 eval 'id=$(cd "$cwd" && hitl-prompt list --json | jq -re .id)'
+    (cd "$cwd" && hitl-prompt answer "$id" approve) >/dev/null
+    wait "$hook_pid"
+    [[ $(<reply) == *'"allow"'*"approved by"* ]]
+  done
+  # A bare repository that files of the worktree look like has none.
+  git init -q --bare work/evil
+  mkdir -p work/evil/amp work/sub
+  for cwd in "$PWD/work/evil" "$PWD/work/evil/refs"; do
+    run -0 --separate-stderr hook < <(event make)
+    [[ $output == *'"deny"'*"no state directory"* ]]
+  done
 }
 
 @test "a suspended agent makes no call" {
