@@ -129,6 +129,8 @@ static void limits_read(const json_t *config)
         .objects = json_integer_value(json_object_get(q, "objects")),
         .bytes = json_integer_value(json_object_get(q, "bytes")),
         .object_bytes = json_integer_value(json_object_get(q, "object_bytes")),
+        .tree_paths = json_integer_value(json_object_get(q, "tree_paths")),
+        .tree_bytes = json_integer_value(json_object_get(q, "tree_bytes")),
     };
 }
 

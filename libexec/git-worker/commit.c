@@ -1,7 +1,9 @@
 /* Operations that move a branch: commit and rollback. They check the rule first. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "worker.h"
 
@@ -11,13 +13,32 @@ struct staging {
     bool refused;
 };
 
-/* The library runs no filter programs (git-lfs and the like), so a file that needs one would be
- * committed unfiltered. Only git can commit it. */
-static int check_filter(const char *path, const char *matched, void *ctx)
+int64_t file_oversize(const struct request *r, git_repository *repo, const char *path)
+{
+    int64_t most = r->in.object_bytes > 0 ? r->in.object_bytes : AMP_OBJECT_BYTES;
+    char full[PATH_MAX];
+    struct stat st;
+    int n = snprintf(full, sizeof full, "%s%s", git_repository_workdir(repo), path);
+
+    return n > 0 && (size_t)n < sizeof full && lstat(full, &st) == 0 && S_ISREG(st.st_mode) &&
+                   st.st_size > most
+               ? st.st_size
+               : 0;
+}
+
+/* Refuses a file that is too large, or that needs a filter program (git-lfs and the like): the
+ * library runs none, so it would be committed unfiltered. Only git can commit it. */
+static int check_file(const char *path, const char *matched, void *ctx)
 {
     struct staging *st = ctx;
     const char *filter = NULL;
     (void)matched;
+    int64_t size = file_oversize(st->r, st->repo, path);
+    if (size) {
+        st->refused = true;
+        return refuse_limit(st->r, "the file %s has %lld bytes, more than object_bytes allows",
+                            path, (long long)size);
+    }
     if (git_attr_get(&filter, st->repo, GIT_ATTR_CHECK_FILE_THEN_INDEX, path, "filter") ||
         git_attr_value(filter) != GIT_ATTR_VALUE_STRING)
         return 0;
@@ -37,7 +58,7 @@ static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
         return amp_fail(r->err, AMP_NO, "worktree_unfinished",
                         "%s: a merge with conflicts was left", git_repository_workdir(repo));
     if (rc == 0)
-        rc = git_index_add_all(index, NULL, GIT_INDEX_ADD_DEFAULT, check_filter, &st);
+        rc = git_index_add_all(index, NULL, GIT_INDEX_ADD_DEFAULT, check_file, &st);
     if (st.refused)
         return -1;
     const git_error *e = rc ? git_error_last() : NULL;

@@ -69,15 +69,22 @@ int keep_tip(struct request *r, git_repository *repo, const git_oid *tip, const 
     return *kept ? keep_under(r, repo, ref, tip) : 0;
 }
 
-/* The library passes a repository inside the worktree as one directory path; a tree cannot contain
- * it. */
-static int skip_nested(const char *path, const char *matched, void *ctx)
+struct keeping {
+    struct request *r;
+    git_repository *tree;
+    bool *partial;
+};
+
+/* Leaves out a repository inside the worktree, which the library passes as one directory path and a
+ * tree cannot contain, and a file that is too large. */
+static int skip_file(const char *path, const char *matched, void *ctx)
 {
+    const struct keeping *k = ctx;
     size_t n = strlen(path);
     (void)matched;
-    if (n == 0 || path[n - 1] != '/')
+    if ((n == 0 || path[n - 1] != '/') && !file_oversize(k->r, k->tree, path))
         return 0;
-    *(bool *)ctx = true;
+    *k->partial = true;
     return 1;
 }
 
@@ -102,9 +109,10 @@ static int commit_tree(git_repository *repo, const git_oid *tree_id, const git_s
 /* Commits the files on top of HEAD, like git stash; staged changes that differ are the second
  * parent.
  */
-static int snapshot_commit(git_repository *tree, const git_signature *who, git_oid *head,
-                           bool *born, git_oid *out, bool *changed, bool *partial)
+static int snapshot_commit(struct keeping *k, const git_signature *who, git_oid *head, bool *born,
+                           git_oid *out, bool *changed)
 {
+    git_repository *tree = k->tree;
     CLEANUP(git_index_cleanup) git_index *index = NULL;
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
     git_oid staged, files, parents[2];
@@ -115,7 +123,7 @@ static int snapshot_commit(git_repository *tree, const git_signature *who, git_o
         rc = git_repository_index(&index, tree);
     bool has_staged = rc == 0 && git_index_write_tree(&staged, index) == 0;
     if (rc == 0)
-        rc = git_index_add_all(index, NULL, GIT_INDEX_ADD_DEFAULT, skip_nested, partial);
+        rc = git_index_add_all(index, NULL, GIT_INDEX_ADD_DEFAULT, skip_file, k);
     if (rc == 0)
         rc = git_index_update_all(index, NULL, NULL, NULL);
     if (rc == 0)
@@ -144,10 +152,11 @@ int keep_tree(struct request *r, git_repository *tree, const char *ref, bool *ke
     CLEANUP(git_signature_cleanup) git_signature *who = NULL;
     git_oid head, oid;
     bool born, changed;
+    struct keeping k = {r, tree, partial};
     *kept = *partial = false;
     int rc = git_signature_now(&who, r->in.name, r->in.email);
     if (rc == 0)
-        rc = snapshot_commit(tree, who, &head, &born, &oid, &changed, partial);
+        rc = snapshot_commit(&k, who, &head, &born, &oid, &changed);
     if (rc)
         return fail_git(r, rc, AMP_IOERR, "git_error", git_repository_workdir(tree));
     if (!changed && born)

@@ -84,7 +84,8 @@ static const struct amp_rec_field fields[] = {
     IN(CSTR, to),        IN(CSTR, worktree), IN(BOOL, force),   IN(BOOL, is_path),
     IN(BOOL, protected), IN(BOOL, release),  IN(INT, bytes),    IN(INT, object_bytes),
     IN(INT, objects),    IN(CSTR, role),     IN(CSTR, task),    IN(BOOL, no_sparse),
-    IN(BOOL, merge),     IN(BOOL, files),    IN(BOOL, forward),
+    IN(BOOL, merge),     IN(BOOL, files),    IN(BOOL, forward), IN(INT, tree_paths),
+    IN(INT, tree_bytes),
 };
 AMP_REC_TABLE(request_rec, "a request", struct request_in, fields);
 

@@ -21,7 +21,7 @@ struct request_in {
     const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *role, *start, *task, *to,
         *worktree;
     bool files, force, forward, is_path, merge, no_sparse, protected, release;
-    int64_t bytes, object_bytes, objects; /* limits; 0: the default */
+    int64_t bytes, object_bytes, objects, tree_bytes, tree_paths; /* limits; 0: the default */
 };
 
 struct request {
@@ -125,6 +125,14 @@ void reply_worktree(struct request *r, const struct linked *w, bool is_main, con
 /* checkout.c: writes the files and the index of the new worktree w, which is open as repo. With a
  * sparse checkout in the main worktree, unless in.no_sparse, only the files that it has. */
 int checkout_files(struct request *r, const struct linked *w, git_repository *repo);
+
+/* The largest file of an agent's that is committed or kept for it, without another limit. */
+#define AMP_OBJECT_BYTES (256ll << 20)
+/* NOPERM quarantine_limit, with the reason. */
+int refuse_limit(struct request *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* commit.c: the size of a file of the worktree if it is above in.object_bytes; else 0. Hashing a
+ * sparse file of a terabyte takes hours. */
+int64_t file_oversize(const struct request *r, git_repository *repo, const char *path);
 
 /* commit.c: whether the files or the index differ from HEAD; also if that is unknown. */
 bool has_changes(git_repository *repo, bool untracked);

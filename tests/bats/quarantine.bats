@@ -323,6 +323,58 @@ entry() {
   [[ $output == *'"ok":true'* ]]
 }
 
+@test "a few nested trees that expand to a billion paths, or a file to terabytes, are refused before the branch moves" {
+  blob=$(object blob <<<bomb)
+  tree=$(for i in {0..9}; do entry 100644 "f$i" "$blob"; done | object tree)
+  for ((level = 1; level < 9; level++)); do
+    tree=$(for i in {0..9}; do entry 40000 "d$i" "$tree"; done | object tree)
+  done
+  points "$(commit_of "$tree")"
+  refused quarantine_limit 'expands to more than 1000000 paths (tree_paths)'
+  # Also below an intermediate commit, and through trees that the repository has.
+  points "$(commit_of "$(git -C r rev-parse "$base^{tree}")" "$(commit_of "$tree")")"
+  refused quarantine_limit 'expands to more than 1000000 paths (tree_paths)'
+  tree=$(git -C r rev-parse "$base^{tree}")
+  tree=$(for i in {0..9}; do entry 40000 "d$i" "$tree"; done | object tree)
+  points "$(commit_of "$tree")"
+  refused quarantine_limit 'expands to more than 9 paths (tree_paths)' ',"tree_paths":9'
+  refused quarantine_limit 'expands to more than 39 bytes (tree_bytes)' ',"tree_bytes":39'
+  run -0 take ',"tree_paths":10,"tree_bytes":40'
+  [[ $output == *'"ok":true'* ]]
+}
+
+@test "trees that are nested too deep are refused" {
+  tree=$(git -C r rev-parse "$base^{tree}")
+  # Written at once: a tree of one directory, around the one before.
+  python3 - "$tree" q/objects <<'P'
+import hashlib, os, sys, zlib
+oid = bytes.fromhex(sys.argv[1])
+for _ in range(2048):
+    data = b"40000 d\0" + oid
+    data = b"tree %d\0" % len(data) + data
+    oid = hashlib.sha1(data).digest()
+    path = os.path.join(sys.argv[2], oid.hex()[:2])
+    os.makedirs(path, exist_ok=True)
+    with open(os.path.join(path, oid.hex()[2:]), "wb") as f:
+        f.write(zlib.compress(data))
+print(oid.hex(), file=open("deep", "w"))
+P
+  points "$(commit_of "$(cat deep)")"
+  refused quarantine_limit 'has more than 2048 levels'
+}
+
+@test "a sparse file of a terabyte is neither committed nor kept, and its worktree stays" {
+  truncate -s 1T w/huge
+  echo small >w/small
+  run -0 ask commit ",\"worktree\":\"$PWD/w\",\"name\":\"bob\",\"email\":\"bob@x\",\"message\":\"m\""
+  [[ $output == *'"status":77,"code":"quarantine_limit"'*"the file huge has 1099511627776 bytes, more than object_bytes allows"* ]]
+  [ "$(git -C r rev-parse work/x)" = "$base" ]
+  run -0 ask keep ",\"worktree\":\"$PWD/w\",\"ref\":\"refs/amp/kept/bob/1\",\"name\":\"bob\",\"email\":\"bob@x\""
+  [[ $output == *'"kept":true,"partial":true'* ]]
+  [ "$(git -C r ls-tree --name-only refs/amp/kept/bob/1)" = $'file\nsmall' ]
+  [ -e w/huge ]
+}
+
 @test "many objects become a pack of the repository" {
   for i in {1..600}; do echo "$i" >"w/n$i"; done
   agent add -A

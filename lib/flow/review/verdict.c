@@ -234,8 +234,9 @@ static int fixes_apply(struct amp_worker *w, struct amp_judged *k, const json_t 
         return -1;
     amp_agent_email(w->opt->agent, email, sizeof email);
     snprintf(message, sizeof message, "Small fixes from the review of %s\n", k->of.subtask);
-    const struct amp_git_commit_spec spec = {k->of.repo, k->of.worktree, w->opt->agent, email,
-                                             message,    w->opt->agent,  k->of.task};
+    const struct amp_git_commit_spec spec = {
+        k->of.repo, k->of.worktree, w->opt->agent, email,
+        message,    w->opt->agent,  k->of.task,    w->opt->take.object_bytes};
     int rc = fixes_measure(k, &p, claimed, err) ||
                      sweep_leftovers(k->of.worktree, &p, claimed, err) ||
                      amp_git_commit(w->git, &spec, k->fixed, err) < 0

@@ -201,7 +201,7 @@ static int work_commit(struct amp_worker *w, struct work *k, struct amp_error *e
         return -1;
     const struct amp_git_commit_spec spec = {k->of.repo, k->of.worktree,           w->opt->agent,
                                              email,      amp_buf_span(&message).p, w->opt->agent,
-                                             k->of.task};
+                                             k->of.task, w->opt->take.object_bytes};
     return amp_git_commit(w->git, &spec, k->of.commit, err) < 0 ? -1 : 0;
 }
 

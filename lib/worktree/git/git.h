@@ -134,11 +134,13 @@ int amp_git_worktree_repair(struct amp_git *g, const char *repo,
  * nothing to commit and oid is HEAD; 0: oid is the new commit. The rule is checked when the
  * worktree has an agent or agent is given. No hook is run. NO worktree_unfinished: a merge or the
  * like was left; NO filter_unsupported: a file that git would send through a program; NO
- * nested_repository. Where the guard has rules about contents, they are applied (NOPERM with the
- * code of the rule), and the required trailers Agent and Task are added to the message. */
+ * nested_repository; NOPERM quarantine_limit: a file above object_bytes. Where the guard has rules
+ * about contents, they are applied (NOPERM with the code of the rule), and the required trailers
+ * Agent and Task are added to the message. */
 struct amp_git_commit_spec {
     const char *repo, *worktree, *name, *email, *message, *agent;
-    const char *task; /* for the trailer Task, where the guard requires it; or NULL */
+    const char *task;     /* for the trailer Task, where the guard requires it; or NULL */
+    int64_t object_bytes; /* the largest file; 0: 256 MiB */
 };
 int amp_git_commit(struct amp_git *g, const struct amp_git_commit_spec *spec, char oid[AMP_OID_MAX],
                    struct amp_error *err);

@@ -50,7 +50,9 @@ static int quarantine_read(struct amp_git *g, const char *op, const struct amp_g
              {"name", spec->name}, {"email", spec->email}, {"keep", spec->keep},
              {.key = "objects", .number = spec->limits.objects},
              {.key = "bytes", .number = spec->limits.bytes},
-             {.key = "object_bytes", .number = spec->limits.object_bytes});
+             {.key = "object_bytes", .number = spec->limits.object_bytes},
+             {.key = "tree_paths", .number = spec->limits.tree_paths},
+             {.key = "tree_bytes", .number = spec->limits.tree_bytes});
     if (amp_git_call(g, op, args, err) < 0)
         return -1;
     struct amp_git_taken t = {

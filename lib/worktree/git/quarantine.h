@@ -46,6 +46,8 @@ struct amp_git_take_limits {
     int64_t objects;      /* new objects, and entries of packs; 0: 200,000 */
     int64_t bytes;        /* of all new objects; 0: 1 GiB */
     int64_t object_bytes; /* of one object; 0: 256 MiB */
+    int64_t tree_paths;   /* to which one tree expands; 0: 1,000,000 */
+    int64_t tree_bytes;   /* of the files to which one tree expands; 0: 64 GiB */
 };
 struct amp_git_take_spec {
     const char *repo, *worktree, *dir, *branch; /* branch: a short name */

@@ -182,7 +182,7 @@ int amp_git_commit(struct amp_git *g, const struct amp_git_commit_spec *spec, ch
     const struct amp_git_arg *args =
         ARGS({"repo", spec->repo}, {"worktree", spec->worktree}, {"name", spec->name},
              {"email", spec->email}, {"message", spec->message}, {"agent", spec->agent},
-             {"task", spec->task});
+             {"task", spec->task}, {.key = "object_bytes", .number = spec->object_bytes});
     return oid_call(g, "commit", args, "oid", oid, err) ? -1 : amp_git_field_bool(g, 0, "nothing");
 }
 

@@ -28,6 +28,7 @@
 #define PACK_FROM     500 /* from more objects a pack is written */
 #define PACKS_MAX     64
 #define SEEN_MAX      (8u << 20) /* objects that are looked at, old ones included, and steps */
+#define DEPTH_MAX     2048       /* of nested trees, as git's core.maxTreeDepth */
 #define HEADER_MAX    64         /* of a loose object: "commit 123" and NUL */
 #define COPY_SIZE     65536
 #define SCRATCH_NAME  "tmp_objdir-amp-" /* git prune removes what a crash leaves of it */
@@ -39,6 +40,9 @@ struct seen {
     git_oid oid;
     git_object_t type;
     enum seen_state state;
+    bool counted;         /* of a tree: paths, bytes and depth are known */
+    uint32_t depth;       /* of the trees below and it */
+    uint64_t paths, size; /* what a checkout writes; of a blob: its size */
 };
 
 /* A step of the walk; expanded: the objects that it names have been checked. */
@@ -376,26 +380,39 @@ static int step_push(struct incoming *in, struct step **list, size_t *n, size_t 
     return 0;
 }
 
-/* Notes an object that another one names. Those of the repository are complete. One that is wanted
- * again gets another step, so that it is written before each object that names it. */
-static int object_want(struct incoming *in, const git_oid *oid, git_object_t type)
+/* Notes an object that another one names. Those of the repository are complete. */
+static struct seen *object_note(struct incoming *in, const git_oid *oid, git_object_t type)
 {
-    const struct step s = {.oid = *oid, .type = type};
     git_object_t is = type;
-    size_t size;
+    size_t size = 0;
     if (in->n_seen * 2 >= in->seen_size && seen_grow(in) < 0)
-        return -1;
+        return NULL;
     struct seen *seen = seen_at(in, oid);
     if (seen->state == SEEN_FREE) {
         int rc = git_odb_read_header(&size, &is, in->old, oid);
-        if (rc && rc != GIT_ENOTFOUND)
-            return fail_git(in->r, rc, AMP_IOERR, "git_error", git_oid_tostr_s(oid));
-        *seen = (struct seen){*oid, is, rc ? SEEN_WANTED : SEEN_OLD};
+        if (rc && rc != GIT_ENOTFOUND) {
+            fail_git(in->r, rc, AMP_IOERR, "git_error", git_oid_tostr_s(oid));
+            return NULL;
+        }
+        *seen = (struct seen){
+            .oid = *oid, .type = is, .state = rc ? SEEN_WANTED : SEEN_OLD, .size = size};
         in->n_seen++;
     }
-    if (seen->type != type)
-        return refuse_incoming(in->r, "%s is named as a %s and is a %s", git_oid_tostr_s(oid),
-                               git_object_type2string(type), git_object_type2string(seen->type));
+    if (seen->type == type)
+        return seen;
+    refuse_incoming(in->r, "%s is named as a %s and is a %s", git_oid_tostr_s(oid),
+                    git_object_type2string(type), git_object_type2string(seen->type));
+    return NULL;
+}
+
+/* The same. One that is wanted again gets another step, so that it is written before each object
+ * that names it. */
+static int object_want(struct incoming *in, const git_oid *oid, git_object_t type)
+{
+    const struct step s = {.oid = *oid, .type = type};
+    const struct seen *seen = object_note(in, oid, type);
+    if (!seen)
+        return -1;
     if (seen->state != SEEN_WANTED)
         return 0;
     if (in->n_steps >= SEEN_MAX)
@@ -436,6 +453,60 @@ static int tree_check(struct incoming *in, const git_oid *oid)
     return 0;
 }
 
+static int tree_limits(struct incoming *in, const struct seen *t)
+{
+    const char *id = git_oid_tostr_s(&t->oid);
+    if (t->paths > (uint64_t)in->limits.tree_paths)
+        return refuse_limit(in->r, "the tree %s expands to more than %lld paths (tree_paths)", id,
+                            (long long)in->limits.tree_paths);
+    if (t->size > (uint64_t)in->limits.tree_bytes)
+        return refuse_limit(in->r, "the tree %s expands to more than %lld bytes (tree_bytes)", id,
+                            (long long)in->limits.tree_bytes);
+    return t->depth <= DEPTH_MAX
+               ? 0
+               : refuse_limit(in->r, "the tree %s has more than %d levels", id, DEPTH_MAX);
+}
+
+/* Counts what a checkout of the tree would write: a few nested trees can expand to any number of
+ * paths. Each tree is counted once. Those of the repository are read for it; new ones below it have
+ * been counted before. Both limits are below 2^62, so the sums do not overflow. */
+static int tree_count(struct incoming *in, const git_oid *oid, uint32_t level)
+{
+    CLEANUP(git_tree_cleanup) git_tree *tree = NULL;
+    struct seen sum = {.oid = *oid, .depth = level};
+    if (tree_limits(in, &sum) < 0)
+        return -1;
+    int rc = git_tree_lookup(&tree, in->view, oid);
+    if (rc)
+        return refuse_read(in, rc, oid, GIT_OBJECT_TREE);
+    sum.depth = 1;
+    for (size_t i = 0; i < git_tree_entrycount(tree); i++) {
+        const git_tree_entry *e = git_tree_entry_byindex(tree, i);
+        const git_oid *id = git_tree_entry_id(e);
+        git_object_t type = git_tree_entry_type(e);
+        struct seen *part = type == GIT_OBJECT_COMMIT ? NULL : object_note(in, id, type);
+        if (type != GIT_OBJECT_COMMIT && !part)
+            return -1;
+        if (type == GIT_OBJECT_TREE && !part->counted) {
+            if (tree_count(in, id, level + 1) < 0)
+                return -1;
+            part = seen_at(in, id);
+        }
+        sum.paths += type == GIT_OBJECT_TREE ? part->paths : 1;
+        sum.size += part ? part->size : 0;
+        if (type == GIT_OBJECT_TREE && part->depth >= sum.depth)
+            sum.depth = part->depth + 1;
+        if (tree_limits(in, &sum) < 0)
+            return -1;
+    }
+    struct seen *seen = seen_at(in, oid);
+    seen->counted = true;
+    seen->paths = sum.paths;
+    seen->size = sum.size;
+    seen->depth = sum.depth;
+    return 0;
+}
+
 static int step_check(struct incoming *in, const struct step *s, struct incoming_count *count)
 {
     CLEANUP(git_odb_object_cleanup) git_odb_object *object = NULL;
@@ -451,6 +522,7 @@ static int step_check(struct incoming *in, const struct step *s, struct incoming
     if (++count->objects > in->limits.objects)
         return refuse_limit(in->r, "there are more than %lld new objects",
                             (long long)in->limits.objects);
+    seen_at(in, &s->oid)->size = git_odb_object_size(object);
     if (count->bytes > in->limits.bytes)
         return refuse_limit(in->r, "the new objects have more than %lld bytes",
                             (long long)in->limits.bytes);
@@ -468,6 +540,8 @@ int incoming_check(struct incoming *in, const git_oid *tip, struct incoming_coun
         struct step s = in->steps[in->n_steps - 1];
         if (s.expanded) {
             in->n_steps--;
+            if (s.type == GIT_OBJECT_TREE && tree_count(in, &s.oid, 1) < 0)
+                return -1;
             if (step_push(in, &in->found, &in->n_found, &in->found_cap, &s) < 0)
                 return -1;
             continue;
@@ -548,7 +622,9 @@ int incoming_open(struct request *r, int dir, const struct incoming_limits *limi
     in->limits = (struct incoming_limits){
         .objects = or_default(limits->objects, 200000),
         .bytes = or_default(limits->bytes, 1ll << 30),
-        .object_bytes = or_default(limits->object_bytes, 256ll << 20),
+        .object_bytes = or_default(limits->object_bytes, AMP_OBJECT_BYTES),
+        .tree_paths = or_default(limits->tree_paths, 1000000),
+        .tree_bytes = or_default(limits->tree_bytes, 64ll << 30),
     };
     git_odb_init_backend(&in->loose, GIT_ODB_BACKEND_VERSION);
     in->loose.read = backend_read;

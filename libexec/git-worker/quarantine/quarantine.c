@@ -396,7 +396,8 @@ static int refresh_index(struct request *r, git_repository *tree, const git_oid 
 /* Checks the commit with everything that it needs, and writes that into the repository. */
 static int take_objects(struct request *r, int dir, const git_oid *start, const git_oid *tip)
 {
-    const struct incoming_limits limits = {r->in.objects, r->in.bytes, r->in.object_bytes};
+    const struct incoming_limits limits = {r->in.objects, r->in.bytes, r->in.object_bytes,
+                                           r->in.tree_paths, r->in.tree_bytes};
     struct incoming_count count = {0};
     struct incoming *in = NULL;
     int rc = incoming_open(r, dir, &limits, &in);

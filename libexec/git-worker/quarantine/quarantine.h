@@ -8,7 +8,7 @@
 /* incoming.c: the new objects of a quarantine, read and checked, then written. */
 struct incoming;
 struct incoming_limits {
-    int64_t objects, bytes, object_bytes;
+    int64_t objects, bytes, object_bytes, tree_paths, tree_bytes;
 };
 struct incoming_count {
     int64_t commits, objects, bytes;
@@ -22,7 +22,6 @@ int incoming_check(struct incoming *in, const git_oid *tip, struct incoming_coun
 git_repository *incoming_view(struct incoming *in); /* the repository's objects and the new ones */
 int incoming_write(struct incoming *in);            /* what incoming_check found, in order */
 int refuse_incoming(struct request *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int refuse_limit(struct request *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* pack.c: checks a pack's entries and sizes without resolving its deltas, so that the library gets
  * only packs within the limits. fd is read from its beginning. */

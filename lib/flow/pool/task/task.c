@@ -155,8 +155,14 @@ static int change_commit(struct task *t, char *trouble, size_t size, struct amp_
     }
     amp_agent_email(slot->agent, email, sizeof email);
     snprintf(message, sizeof message, "Work on %s\n", of->task);
-    const struct amp_git_commit_spec spec = {
-        of->repo, of->worktree, slot->agent, email, own ? own : message, slot->agent, of->task};
+    const struct amp_git_commit_spec spec = {of->repo,
+                                             of->worktree,
+                                             slot->agent,
+                                             email,
+                                             own ? own : message,
+                                             slot->agent,
+                                             of->task,
+                                             slot->w.opt->take.object_bytes};
     int rc = amp_git_commit(slot->w.git, &spec, of->commit, err);
     if (rc >= 0)
         return 0;

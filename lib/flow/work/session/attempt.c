@@ -486,9 +486,14 @@ static int branch_commit(struct amp_tasking *t, struct amp_error *err)
     }
     amp_agent_email(t->w->opt->agent, email, sizeof email);
     snprintf(message, sizeof message, "Work on %s\n", of->task);
-    const struct amp_git_commit_spec spec = {of->repo, of->worktree,        t->w->opt->agent,
-                                             email,    own ? own : message, t->w->opt->agent,
-                                             of->task};
+    const struct amp_git_commit_spec spec = {of->repo,
+                                             of->worktree,
+                                             t->w->opt->agent,
+                                             email,
+                                             own ? own : message,
+                                             t->w->opt->agent,
+                                             of->task,
+                                             t->w->opt->take.object_bytes};
     if (amp_git_commit(t->w->git, &spec, of->commit, err) >= 0)
         return 0;
     if (!amp_worker_is_cause(err))
