@@ -87,6 +87,19 @@ static int reply_stats(struct request *r, git_diff *diff)
     return 0;
 }
 
+/* Refuses files of the worktree that are too large to compare. */
+static int check_sizes(struct request *r, git_repository *worktree, const git_diff *diff)
+{
+    for (size_t i = 0; i < git_diff_num_deltas(diff); i++) {
+        const char *path = git_diff_get_delta(diff, i)->new_file.path;
+        int64_t size = file_oversize(r, worktree, path);
+        if (size)
+            return refuse_limit(r, "the file %s has %lld bytes, more than object_bytes allows",
+                                path, (long long)size);
+    }
+    return 0;
+}
+
 static int tree_of(struct request *r, git_repository *repo, const char *rev, git_tree **out)
 {
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
@@ -117,6 +130,8 @@ int op_diff(struct request *r)
                 : git_diff_tree_to_workdir_with_index(&diff, repo, from, &opt);
     if (rc)
         return fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo);
+    if (worktree && check_sizes(r, worktree, diff))
+        return -1;
     if (r->in.patch && write_patch(r, diff, r->in.patch))
         return -1;
     return reply_stats(r, diff);

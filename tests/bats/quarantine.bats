@@ -363,11 +363,15 @@ P
   refused quarantine_limit 'has more than 2048 levels'
 }
 
-@test "a sparse file of a terabyte is neither committed nor kept, and its worktree stays" {
+@test "a sparse file of a terabyte is neither committed, compared nor kept, and its worktree stays" {
   truncate -s 1T w/huge
   echo small >w/small
   run -0 ask commit ",\"worktree\":\"$PWD/w\",\"name\":\"bob\",\"email\":\"bob@x\",\"message\":\"m\""
   [[ $output == *'"status":77,"code":"quarantine_limit"'*"the file huge has 1099511627776 bytes, more than object_bytes allows"* ]]
+  run -0 ask diff ",\"worktree\":\"$PWD/w\",\"from\":\"$base\""
+  [[ $output == *'"status":77,"code":"quarantine_limit"'*"the file huge has 1099511627776 bytes, more than object_bytes allows"* ]]
+  run -0 ask diff ",\"worktree\":\"$PWD/w\",\"from\":\"$base\",\"object_bytes\":5"
+  [[ $output == *'"code":"quarantine_limit"'* ]]
   [ "$(git -C r rev-parse work/x)" = "$base" ]
   run -0 ask keep ",\"worktree\":\"$PWD/w\",\"ref\":\"refs/amp/kept/bob/1\",\"name\":\"bob\",\"email\":\"bob@x\""
   [[ $output == *'"kept":true,"partial":true'* ]]

@@ -71,7 +71,7 @@ static void real_work(void)
 
     sh("cd repo.worktrees/tree && echo two >>f && echo new >n");
     struct amp_git_diff diff;
-    TAP_OK(amp_git_diff(g, repo, tree, head, NULL, NULL, &diff, &err) == 0,
+    TAP_OK(amp_git_diff(g, repo, tree, 0, head, NULL, NULL, &diff, &err) == 0,
            "diff to the working tree");
     TAP_OK(diff.n_files == 2 && diff.lines_added == 2 && diff.lines_removed == 0, "counts");
     TAP_STR(diff.files[1], "n", "untracked files count");

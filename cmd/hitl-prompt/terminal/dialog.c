@@ -118,7 +118,7 @@ static int diff_text(struct dialog *g, const struct amp_page *page)
     snprintf(path, sizeof path, "%s/diff", dir);
     amp_buf_init(&patch, PATCH_MAX);
     int rc = amp_decider_git(g->d, &git, &e) < 0 ||
-                     amp_git_diff(git, g->ev.repo, NULL, g->ev.base, g->ev.commit, path, &diff,
+                     amp_git_diff(git, g->ev.repo, NULL, 0, g->ev.base, g->ev.commit, path, &diff,
                                   &e) < 0 ||
                      amp_file_read(AT_FDCWD, path, PATCH_MAX, &patch, &e) < 0
                  ? -1

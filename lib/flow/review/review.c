@@ -135,7 +135,7 @@ static int files_make(struct amp_worker *w, struct amp_judged *k, struct amp_err
     of->contract.diff = AMP_SPAN("");
     of->contract.context = amp_buf_span(&k->context);
     if (amp_assignment_files(w, of, err) < 0 ||
-        amp_git_diff(w->git, of->repo, NULL, of->base, of->commit, of->files.diff, &d, err) < 0)
+        amp_git_diff(w->git, of->repo, NULL, 0, of->base, of->commit, of->files.diff, &d, err) < 0)
         return -1;
     amp_git_diff_release(&d);
     return 0;

@@ -227,7 +227,8 @@ static int fixes_apply(struct amp_worker *w, struct amp_judged *k, const json_t 
         return amp_fail(err, AMP_NO, "fix_out_of_range",
                         "the reviewer made a commit; fixes must stay uncommitted");
     snprintf(path, sizeof path, "%s/fix.patch", k->of.files.dir);
-    if (amp_git_diff(w->git, k->of.repo, k->of.worktree, k->of.commit, NULL, path, &d, err))
+    if (amp_git_diff(w->git, k->of.repo, k->of.worktree, w->opt->take.object_bytes, k->of.commit,
+                     NULL, path, &d, err))
         return -1;
     amp_git_diff_release(&d);
     if (amp_patch_read(path, &p, err))

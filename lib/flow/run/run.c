@@ -150,7 +150,7 @@ int amp_run_measure(struct amp_store *s, struct amp_git *git, const struct amp_v
         !amp_span_copy(v->body.dispatch.branch, branch, sizeof branch))
         return amp_fail(err, AMP_NO, "bad_value", "the dispatch names no repository or branch");
     return base_find(s, v, base, err) < 0 || amp_git_resolve(git, repo, branch, commit, err) < 0 ||
-                   amp_git_diff(git, repo, NULL, base, commit, NULL, out, err) < 0
+                   amp_git_diff(git, repo, NULL, 0, base, commit, NULL, out, err) < 0
                ? -1
                : 0;
 }
@@ -256,7 +256,7 @@ static int work_measure(struct amp_worker *w, struct work *k, struct amp_error *
         snprintf(k->trouble, sizeof k->trouble, "%s: %s", k->of.taking.error.code,
                  k->of.taking.error.what);
         snprintf(k->of.commit, sizeof k->of.commit, "%s", k->of.start);
-        return amp_git_diff(w->git, k->of.repo, NULL, k->of.base, k->of.commit, NULL, &k->diff,
+        return amp_git_diff(w->git, k->of.repo, NULL, 0, k->of.base, k->of.commit, NULL, &k->diff,
                             err);
     }
     int ours = is_worktree(w, k, &info, err);
@@ -282,8 +282,8 @@ static int work_measure(struct amp_worker *w, struct work *k, struct amp_error *
                  e.what);
         snprintf(k->of.commit, sizeof k->of.commit, "%s", info.head);
     }
-    return amp_git_diff(w->git, k->of.repo, NULL, k->of.base, k->of.commit, NULL, &k->diff, err) <
-                       0 ||
+    return amp_git_diff(w->git, k->of.repo, NULL, 0, k->of.base, k->of.commit, NULL, &k->diff,
+                        err) < 0 ||
                    amp_claims_change(w, &k->of, k->diff.files, k->diff.n_files, err) < 0
                ? -1
                : 0;

@@ -167,15 +167,16 @@ void amp_git_keep_ref(const char *name, int64_t now_ms, char out[AMP_KEEP_REF_MA
 
 /* Differences from the tree of `from` to that of `to`; to NULL: to the files of repo's worktree
  * at that path (else NULL), untracked ones included; NO worktree_unknown as with amp_git_commit.
- * patch, if not NULL, is the file to write the text to. */
+ * NOPERM quarantine_limit: a file of the worktree above object_bytes (0: 256 MiB). patch, if not
+ * NULL, is the file to write the text to. */
 struct amp_git_diff {
     char **files; /* NULL-terminated, in path order */
     uint32_t n_files;
     int64_t lines_added, lines_removed;
     bool truncated; /* more than 10,000 files: the list is cut, the counts are complete */
 };
-int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, const char *from,
-                 const char *to, const char *patch, struct amp_git_diff *out,
+int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, int64_t object_bytes,
+                 const char *from, const char *to, const char *patch, struct amp_git_diff *out,
                  struct amp_error *err);
 void amp_git_diff_release(struct amp_git_diff *d);
 

@@ -186,11 +186,13 @@ int amp_git_commit(struct amp_git *g, const struct amp_git_commit_spec *spec, ch
     return oid_call(g, "commit", args, "oid", oid, err) ? -1 : amp_git_field_bool(g, 0, "nothing");
 }
 
-int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, const char *from,
-                 const char *to, const char *patch, struct amp_git_diff *out, struct amp_error *err)
+int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, int64_t object_bytes,
+                 const char *from, const char *to, const char *patch, struct amp_git_diff *out,
+                 struct amp_error *err)
 {
-    const struct amp_git_arg *args =
-        ARGS({"repo", repo}, {"worktree", worktree}, {"from", from}, {"to", to}, {"patch", patch});
+    const struct amp_git_arg *args = ARGS({"repo", repo}, {"worktree", worktree},
+                                          {.key = "object_bytes", .number = object_bytes},
+                                          {"from", from}, {"to", to}, {"patch", patch});
     if (amp_git_call(g, "diff", args, err) < 0)
         return -1;
     uint32_t n, tok = amp_git_list(g, "files", &n);

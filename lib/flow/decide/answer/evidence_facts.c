@@ -141,11 +141,12 @@ static int diff_read(struct amp_decider *d, const struct amp_evidence *ev,
     if (!mkdtemp(dir))
         return amp_fail_errno(why, AMP_CANTCREAT, "cannot make a directory in /tmp");
     snprintf(path, sizeof path, "%s/diff", dir);
-    int rc = amp_decider_git(d, &git, why) < 0 ||
-                     amp_git_diff(git, ev->repo, NULL, ev->base, ev->commit, path, diff, why) < 0 ||
-                     patch_read(path, patch, more, why) < 0
-                 ? -1
-                 : 0;
+    int rc =
+        amp_decider_git(d, &git, why) < 0 ||
+                amp_git_diff(git, ev->repo, NULL, 0, ev->base, ev->commit, path, diff, why) < 0 ||
+                patch_read(path, patch, more, why) < 0
+            ? -1
+            : 0;
     unlink(path);
     rmdir(dir);
     return rc;
