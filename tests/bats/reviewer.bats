@@ -27,6 +27,8 @@ EOS
       {criterion: "it works", passed: null, evidence: "not judged by the reviewer"},
       {criterion: "tests pass", passed: true, evidence: "I ran them"}]
     and (.context_ref | length) == 3'
+  # The number has the digits that it was given.
+  grep -q '"confidence":0[.]9[,}]' verdict.ndjson
   amp-validate <verdict.ndjson >valid.ndjson
   cmp verdict.ndjson valid.ndjson
 }

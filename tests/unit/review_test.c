@@ -126,11 +126,30 @@ static void test_answer(void)
     amp_question_release(&sw4rm);
 }
 
+/* A real number has the digits that it needs; a text stays. */
+static void test_reals(void)
+{
+    const char *text =
+        "[0.9,\"0.90000000000000002\",\"\\\"0.90000000000000002\",0.30000000000000004,"
+        "{\"0.10000000000000001\":-0.1},9.3e-05,100.0,1e300,1e16]";
+    AMP_BUF struct amp_buf out = {0};
+    struct amp_error err;
+    amp_buf_init(&out, 4096);
+    json_t *j = amp_json_load(amp_span_str(text), &err);
+    TAP_OK(j && amp_json_dump(j, &out, &err) == 0 && amp_buf_add(&out, "", 1, &err) == 0, "dumped");
+    TAP_STR(out.data,
+            "[0.9,\"0.90000000000000002\",\"\\\"0.90000000000000002\",0.30000000000000004,"
+            "{\"0.10000000000000001\":-0.1},9.3e-05,100.0,1e+300,1e+16]",
+            "with the fewest digits");
+    json_decref(j);
+}
+
 int main(void)
 {
     test_scope();
     test_url();
     test_patch();
     test_answer();
+    test_reals();
     return tap_done();
 }

@@ -39,13 +39,13 @@ int amp_payload_text(const struct amp_question *q, const struct amp_evidence *ev
                      struct amp_buf *out, struct amp_error *err)
 {
     json_auto_t *message = message_of(q, ev, err);
-    AMP_FREE char *text = NULL;
 
     if (!message)
         return -1;
-    if (!(text = json_dumps(json_object_get(message, "payload"), JSON_INDENT(2))))
-        return amp_fail_memory(err);
-    return amp_buf_str(out, text, err) < 0 || amp_buf_str(out, "\n", err) < 0 ? -1 : 0;
+    return amp_json_dump_as(json_object_get(message, "payload"), JSON_INDENT(2), out, err) < 0 ||
+                   amp_buf_str(out, "\n", err) < 0
+               ? -1
+               : 0;
 }
 
 struct faults {

@@ -2,6 +2,8 @@
 #include "protocol/compose/json.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 json_t *amp_json_load(struct amp_span text, struct amp_error *err)
@@ -101,12 +103,33 @@ struct dump {
     struct amp_buf *out;
     struct amp_error why;
     bool failed;
+    bool text; /* in a string */
 };
 
+/* The shortest form of a real number that jansson wrote with 17 digits. */
+static struct amp_span real_shorten(struct amp_span given, char out[32])
+{
+    double value = strtod(given.p, NULL);
+    for (int digits = 15; digits < 17; digits++) {
+        snprintf(out, 32, "%.*g", digits, value);
+        if (strtod(out, NULL) == value && strpbrk(out, ".e"))
+            return amp_span_str(out);
+    }
+    return given;
+}
+
+/* jansson gives the quotes of a string, and a number, as parts of their own. */
 static int dump_part(const char *p, size_t n, void *ctx)
 {
     struct dump *d = ctx;
-    d->failed = d->failed || amp_buf_add(d->out, p, n, &d->why) < 0;
+    struct amp_span part = {p, n};
+    char number[32], shorter[32];
+    if (n == 1 && *p == '"')
+        d->text = !d->text;
+    else if (!d->text && n > 17 && amp_span_copy(part, number, sizeof number) &&
+             number[strspn(number, "0123456789.eE+-")] == '\0')
+        part = real_shorten(amp_span_str(number), shorter);
+    d->failed = d->failed || amp_buf_add(d->out, part.p, part.n, &d->why) < 0;
     return d->failed ? -1 : 0;
 }
 
@@ -122,14 +145,19 @@ void amp_json_put(json_t *object, const char *key, const char *text)
         json_object_set_new(object, key, json_string(text));
 }
 
-int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err)
+int amp_json_dump_as(const json_t *j, size_t flags, struct amp_buf *out, struct amp_error *err)
 {
     struct dump d = {.out = out};
     size_t before = out->len;
-    if (json_dump_callback(j, dump_part, &d, JSON_COMPACT | JSON_ENCODE_ANY) == 0 && !d.failed)
+    if (json_dump_callback(j, dump_part, &d, flags) == 0 && !d.failed)
         return 0;
     out->len = before;
     if (!d.failed || d.why.status == AMP_TEMPFAIL)
         return amp_fail_memory(err);
     return amp_fail(err, AMP_DATAERR, "buffer_full", "a composed message does not fit its buffer");
+}
+
+int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err)
+{
+    return amp_json_dump_as(j, JSON_COMPACT | JSON_ENCODE_ANY, out, err);
 }
