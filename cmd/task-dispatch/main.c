@@ -81,7 +81,7 @@ static const struct amp_verb verbs[] = {
     {"handoff complete", "ID", "report that a handoff is done", handoff_complete_opts,
      handoff_complete, .finds_state = true, .values = "handoff"},
     {"submit", "", "put the work that messages on stdin ask for into the queue", queue_submit_opts,
-     queue_submit, .group = "The queue"},
+     queue_submit, .finds_state = true, .group = "The queue"},
     {"status", "", "print who does what now: types, workers, agents, budgets, questions",
      queue_status_opts, queue_status, .finds_state = true},
     {"queue", "", "list the jobs of the queue", queue_list_opts, queue_list, .finds_state = true},

@@ -31,6 +31,7 @@ setup() {
   amp-ack cursors list
   agent-registry list
   agent-registry capabilities
+  run -0 task-dispatch submit </dev/null
   # What is given counts; and what a sandbox shows is not the repository.
   run -69 amp-ack status --state "$BATS_TEST_TMPDIR/none"
   run -64 env AMP_CONTROL=x amp-ack status
