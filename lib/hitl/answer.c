@@ -20,6 +20,14 @@ const struct amp_action *amp_question_actions(const struct amp_question *q)
     return t->actions_of ? t->actions_of(q->message, &variant) : t->actions;
 }
 
+const struct amp_action *amp_question_action(const struct amp_question *q, const char *name)
+{
+    for (const struct amp_action *i = amp_question_actions(q); i->name; i++)
+        if (strcmp(i->name, name) == 0)
+            return i;
+    return NULL;
+}
+
 static const char *form_of(const struct amp_question *q, const char *const form[2])
 {
     const struct amp_question_terms *t = amp_question_terms(q);
@@ -200,10 +208,8 @@ static int answer_digest(const struct amp_operator_answer *a, char out[AMP_KEY_N
 
 static bool action_denies(const struct amp_question *q, const char *action)
 {
-    for (const struct amp_action *i = amp_question_actions(q); i->name; i++)
-        if (strcmp(i->name, action) == 0)
-            return i->is & AMP_ACTION_DENIES;
-    return false;
+    const struct amp_action *i = amp_question_action(q, action);
+    return i && (i->is & AMP_ACTION_DENIES);
 }
 
 /* Composes the decision and signs it as the operator. */

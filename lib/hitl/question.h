@@ -66,6 +66,8 @@ void amp_question_release(struct amp_question *q);
 const struct amp_question_terms *amp_question_terms(const struct amp_question *q);
 /* Its possible actions, up to the one without a name. */
 const struct amp_action *amp_question_actions(const struct amp_question *q);
+/* The one with this name, or NULL. */
+const struct amp_action *amp_question_action(const struct amp_question *q, const char *name);
 /* The question's own name, which its answer repeats. */
 const char *amp_question_invocation(const struct amp_question *q);
 /* The envelope in a line, without the address around it; the caller owns it. NULL: failure. */

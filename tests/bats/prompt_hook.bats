@@ -162,6 +162,14 @@ modify() {
   ask six 'make x'
   modify '["git push"]'
   [[ $(<reply) == *'"deny"'*"not a JSON object"* ]]
+  # From the command line.
+  ask seven 'make x'
+  run -65 hitl-prompt answer --state "$state" "$(question)" modify '{"command":"make y"'
+  [[ $output == *"modify {"*"line 1"* ]]
+  hitl-prompt answer --state "$state" "$(question)" modify '{"command": "make y"}' >answered
+  wait "$hook_pid"
+  [ "$(jq -c '.hookSpecificOutput | [.permissionDecision, .updatedInput]' reply)" = '["allow",{"command":"make y"}]' ]
+  [ "$(jq -r '.. | .patch_b64? // empty | @base64d' answered)" = '{"command": "make y"}' ]
 }
 
 @test "a call is allowed for the session: by rule and tool, for a time, never for high risk, and revocable" {

@@ -286,14 +286,6 @@ void dialog_again(struct dialog *g, const char *why)
 
 /* --- reading --- */
 
-static const struct amp_action *action_find(const struct amp_question *q, const char *name)
-{
-    for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
-        if (!strcmp(a->name, name))
-            return a;
-    return NULL;
-}
-
 static void confirm_ask(struct dialog *g, const struct amp_action *action)
 {
     words_say(g, "%s: %s. Type yes to confirm.", action->name,
@@ -326,14 +318,15 @@ static enum dialog_said answer_read(struct dialog *g)
         dialog_again(g, NULL);
         return DIALOG_WAITS;
     }
-    if (!(action = action_find(g->q, g->answer.action)))
+    if (!(action = amp_question_action(g->q, g->answer.action)))
         return DIALOG_ANSWERED;
     bool lacks = action->does == AMP_ACTION_ROLLBACK && (!g->answer.commit || !*g->answer.commit);
     if ((action->is & AMP_ACTION_GRAVE) && !lacks) {
         confirm_ask(g, action);
         return DIALOG_WAITS;
     }
-    if ((action->is & AMP_ACTION_EDITS) && amp_payload_is_there(g->q, &g->ev)) {
+    if ((action->is & AMP_ACTION_EDITS) && g->answer.note[0] != '{' &&
+        amp_payload_is_there(g->q, &g->ev)) {
         edit_begin(g);
         return DIALOG_WAITS;
     }

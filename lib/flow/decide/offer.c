@@ -9,6 +9,8 @@
 #include <amp/base/clock.h>
 
 #include "flow/identity/identity.h"
+#include "protocol/compose/json.h"
+#include "json/text.h"
 
 #define RECORD_MAX (64u << 10)
 
@@ -140,9 +142,30 @@ static int action_parse(const struct amp_question *q, char *line, struct amp_ope
     return 0;
 }
 
+/* "modify {…}": the note of an answer that may change the payload is the changed payload. */
+static int note_edits(const struct amp_question *q, struct amp_operator_answer *a,
+                      struct amp_buf *patch, struct amp_error *err)
+{
+    struct amp_error why;
+    const struct amp_action *action = amp_question_action(q, a->action);
+    if (!action || !(action->is & AMP_ACTION_EDITS) || a->patch || a->payload || !a->note ||
+        a->note[0] != '{')
+        return 0;
+    json_auto_t *j = amp_json_load(amp_span_str(a->note), &why);
+    if (!j)
+        return amp_fail(err, why.status, "bad_answer", "%s {…}: %.300s", a->action, why.what);
+    if (amp_base64_add(patch, amp_span_str(a->note), err) < 0 || amp_buf_add(patch, "", 1, err) < 0)
+        return -1;
+    a->payload = a->note;
+    a->patch = patch->data;
+    a->note = "";
+    return 0;
+}
+
 static enum amp_offered offer_carry(struct amp_decider *d, const struct amp_offer *o,
                                     const struct amp_question *q, char *line, struct amp_error *err)
 {
+    AMP_BUF struct amp_buf patch = {0};
     struct amp_operator_answer a = o->answer;
     char person[AMP_PRINCIPAL_MAX], principal[AMP_PRINCIPAL_MAX];
     struct amp_decided_by by = {.channel = amp_channel_name(o->channel),
@@ -153,7 +176,8 @@ static enum amp_offered offer_carry(struct amp_decider *d, const struct amp_offe
 
     if (may < 0)
         return AMP_OFFERED_FAILED;
-    if (!may || action_parse(q, line, &a, err) < 0)
+    amp_buf_init(&patch, 2 * AMP_QUESTION_BYTES);
+    if (!may || action_parse(q, line, &a, err) < 0 || note_edits(q, &a, &patch, err) < 0)
         return AMP_OFFERED_REFUSED;
     if (a.does == AMP_ACTION_DEFER) {
         if (amp_question_defer(&d->hitl, q, a.until_ms, a.op, a.note, err) == 0)

@@ -34,7 +34,8 @@ struct amp_offer {
     const struct amp_question *q;
     const char *name;
     /* action: as the person wrote it, in any case; it may be a line, "rollback COMMIT NOTE…", whose
-     * parts count where commit and note are NULL. `does` is not used. op: the operator's name. */
+     * parts count where commit and note are NULL. `does` is not used. op: the operator's name. A
+     * note that begins with '{', of an action that edits, is the changed payload. */
     struct amp_operator_answer answer;
     enum amp_known_by how; /* hitl/operators/operators.h */
     const char *key;       /* the fingerprint of the operator's key, with KEY; else NULL */
