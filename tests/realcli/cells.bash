@@ -149,6 +149,34 @@ X
   task-dispatch verify --quiet feat/x
 }
 
+# serves AGENT: the shipped settings of the agent's MCP server.
+serves() {
+  case $1 in
+  claude) cp "$AMP_TOP/share/agents/claude/mcp.json" "$REPO/.mcp.json" && git -C "$REPO" add .mcp.json && git -C "$REPO" commit -qm "the server" ;;
+  codex) cat "$AMP_TOP/share/agents/codex/config.toml" >>~/.codex/config.toml ;;
+  esac
+}
+
+# cell_mcp AGENT MODE: inside of an attempt the shipped settings start the server: the task, progress, and the answer go through it.
+cell_mcp() {
+  local how=(--unconfined) find='{"tool": "ToolSearch", "input": {"query": "select:mcp__amp__my_task,mcp__amp__progress,mcp__amp__reply", "max_results": 5}}'
+  [ "$1" = claude ] || find='{"tool": "tool_search", "input": {"query": "amp my_task progress reply"}}'
+  [ "$2" = unconfined ] || { walls "$1" && how=(--policy "$PWD/$1.json"); }
+  serves "$1"
+  # The tools are not in the model's first request: it searches for them.
+  plays <<X
+[{"when": "You are the executor", "steps": [$find, {"tool": "my_task", "input": {}}, {"tool": "progress", "input": {"text": "half of it", "percent": 50}},
+  {"run": "echo hello >hello.txt"},
+  {"tool": "reply", "input": {"outcome": "complete", "criteria_met": [true, null], "notes": ["ran it", "could not"], "commit_message": "Say hello by MCP"}},
+  {"say": "done"}]}]
+X
+  dispatch | run_agent "${how[@]}" --retries 0 --exec "agent-$1"
+  requested '.results // [] | any(test("T-2026-001-S1"))'
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete" and .payload.self_assessment.criteria_met == [true, null]
+    and (.payload.work_log | any(.detail | test("half of it"))) and (.payload.work_log | any(.action == "usage"))'
+  [ "$(git -C "$REPO" log -1 --format=%s feat/x)" = "Say hello by MCP" ]
+}
+
 # hooks AGENT: the shipped settings of the agent's hook, and rules that only people can change.
 hooks() {
   local dir=$AMP_TOP/share/agents to

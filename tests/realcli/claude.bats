@@ -12,3 +12,5 @@ teardown() { agent_teardown; }
 @test "loop with a rework, unconfined" { cell_loop claude codex unconfined; }
 @test "loop with a rework, confined" { cell_loop claude codex confined; }
 @test "hooks: deny, ask, fail closed" { cell_hooks claude; }
+@test "MCP inside of an attempt, unconfined" { cell_mcp claude unconfined; }
+@test "MCP inside of an attempt, confined" { cell_mcp claude confined; }

@@ -12,3 +12,5 @@ teardown() { agent_teardown; }
 @test "loop with a rework, unconfined" { cell_loop codex claude unconfined; }
 @test "loop with a rework, confined" { cell_loop codex claude confined; }
 @test "hooks: deny, ask, fail closed" { cell_hooks codex --dangerously-bypass-hook-trust; }
+@test "MCP inside of an attempt, unconfined" { cell_mcp codex unconfined; }
+@test "MCP inside of an attempt, confined" { cell_mcp codex confined; }

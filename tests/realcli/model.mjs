@@ -76,14 +76,15 @@ const anthropic = {
 const responses = {
   path: /\/responses$/,
   read: (b) => ({
-    tools: (b.tools ?? []).flatMap((t) =>
+    // Tools that were searched for are those of the search's result.
+    tools: [...(b.tools ?? []), ...[b.input].flat().flatMap((m) => m.tools ?? [])].flatMap((t) =>
       t.type === "namespace"
         ? t.tools.map((s) => ({ name: s.name, namespace: t.name, properties: s.parameters?.properties }))
         : [{ name: t.name ?? t.type, custom: t.type === "custom", properties: t.parameters?.properties }],
     ),
     messages: (typeof b.input === "string" ? [{ role: "user", content: b.input }] : b.input).flatMap((m) =>
       /_call$/.test(m.type ?? "")
-        ? [{ call: m.name }]
+        ? [{ call: m.name ?? m.type }]
         : /_output$/.test(m.type ?? "")
           ? [{ result: text_of(m.output ?? m.tools) }]
           : m.role === "user"
@@ -95,6 +96,8 @@ const responses = {
     const id = fresh("resp");
     const item = !call
       ? { type: "message", id: fresh("msg"), role: "assistant", status: "completed", content: [{ type: "output_text", text: say, annotations: [] }] }
+      : call.name === "tool_search"
+        ? { type: "tool_search_call", id: fresh("tsc"), call_id: fresh("call"), execution: "client", arguments: call.input, status: "completed" }
       : call.custom
         ? { type: "custom_tool_call", id: fresh("ctc"), call_id: fresh("call"), name: call.name, input: call.input, status: "completed" }
         : {
