@@ -7,12 +7,17 @@
 #include "flow/decide/answer/signed.h"
 #include "hitl.h"
 
+#define LINE_MAX_BYTES (2 * AMP_QUESTION_BYTES + 1)
+
 static const char *commit, *file;
+static bool print;
 
 const struct amp_opt answer_opts[] = {
     {0, "commit", AMP_OPT_STRING, &commit, "COMMIT", "the commit of a rollback"},
     {0, "file", AMP_OPT_PATH, &file, "FILE",
      "take the answer from FILE (- is standard input): JSON, a form, or a signed answer"},
+    {0, "print", AMP_OPT_FLAG, &print, NULL,
+     .doc = "also write the decision to standard output, for a pipe"},
     AMP_OPT_END,
 };
 
@@ -26,16 +31,19 @@ static int note_join(int argc, char **argv, struct amp_buf *out, struct amp_erro
     return 0;
 }
 
-/* A terminal is no place for a decision: it stays in the outbox, which the prompt writes. */
-static int decision_write(struct hitl *h, struct amp_error *err)
+/* A decision stays in the outbox, which the hitl-prompt that runs writes, or the next one; with
+ * --print this process writes it, too. */
+static int decision_write(struct hitl *h, const char *question, struct amp_span line,
+                          struct amp_error *err)
 {
-    if (!isatty(STDOUT_FILENO))
-        return amp_decider_flush(&h->d, STDOUT_FILENO, err);
-    if (amp_store_sync(h->store, err) < 0)
+    if (!print)
+        amp_note("%s: the decision is recorded: what waits for it goes on, or does so when it "
+                 "starts",
+                 question);
+    else if (amp_decider_flush(&h->d, STDOUT_FILENO, err) < 0 ||
+             (h->d.dirty && amp_out(line, err) < 0)) /* another process has the outbox */
         return -1;
-    amp_note("the decision is recorded: the hitl-prompt that runs writes it, or the next one "
-             "(./loop.sh)");
-    return 0;
+    return amp_store_sync(h->store, err);
 }
 
 /* Before a late answer is refused, the fallback decided: that is written. */
@@ -43,14 +51,33 @@ static int refused_flush(struct hitl *h)
 {
     struct amp_error err;
 
-    if (!isatty(STDOUT_FILENO) && amp_decider_flush(&h->d, STDOUT_FILENO, &err) < 0)
+    if (print && amp_decider_flush(&h->d, STDOUT_FILENO, &err) < 0)
         amp_complain(&err);
     return -1;
 }
 
+/* What became of an answer. */
+static int offer_report(struct hitl *h, enum amp_offered rc, const char *question,
+                        const char *action, const struct amp_buf *line, uint32_t left,
+                        struct amp_error *err)
+{
+    switch (rc) {
+    case AMP_OFFERED_COUNTED:
+        amp_note("%s is counted; %u more must agree", action, left);
+        return amp_store_sync(h->store, err);
+    case AMP_OFFERED_DEFERRED:
+        amp_note("%s is put off; it is asked again", question);
+        return amp_store_sync(h->store, err);
+    case AMP_OFFERED_DECIDED:
+        return decision_write(h, question, amp_buf_span(line), err);
+    default:
+        return refused_flush(h);
+    }
+}
+
 static int answer_make(struct hitl *h, int argc, char **argv, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {0};
+    AMP_BUF struct amp_buf line = {0}, sent = {.max = LINE_MAX_BYTES};
     uint32_t left = 0;
 
     if (note_join(argc - 1, argv + 1, &line, err) < 0)
@@ -63,25 +90,22 @@ static int answer_make(struct hitl *h, int argc, char **argv, struct amp_error *
         .principal = hitl_author.principal,
         .channel = AMP_CHANNEL_COMMAND,
         .left = &left,
+        .line = &sent,
     };
-    switch (amp_offer_make(&h->d, &offer, err)) {
-    case AMP_OFFERED_COUNTED:
-        amp_note("%s is counted; %u more must agree", argv[1], left);
-        return amp_store_sync(h->store, err);
-    case AMP_OFFERED_FAILED:
-    case AMP_OFFERED_REFUSED:
-        return refused_flush(h);
-    default:
-        return decision_write(h, err);
-    }
+    enum amp_offered rc = amp_offer_make(&h->d, &offer, err);
+    return offer_report(h, rc, argv[0], argv[1], &sent, left, err);
 }
 
 /* An answer that came by any road. */
 static int file_take(struct hitl *h, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text = {0};
-    struct amp_answer_from from = {
-        .channel = AMP_CHANNEL_FILE, .where = file, .login = hitl_operator};
+    AMP_BUF struct amp_buf text = {0}, sent = {.max = LINE_MAX_BYTES};
+    uint32_t left = 0;
+    struct amp_answer_from from = {.channel = AMP_CHANNEL_FILE,
+                                   .where = file,
+                                   .login = hitl_operator,
+                                   .left = &left,
+                                   .line = &sent};
     struct amp_answer_about about;
 
     amp_buf_init(&text, AMP_ANSWER_TEXT_MAX);
@@ -89,10 +113,9 @@ static int file_take(struct hitl *h, struct amp_error *err)
         amp_file_read_any(file, AMP_ANSWER_TEXT_MAX - 1, &text, err) < 0)
         return -1;
     enum amp_offered rc = amp_answer_take(&h->d, amp_buf_span(&text), &from, &about, err);
-    if (rc == AMP_OFFERED_FAILED || rc == AMP_OFFERED_REFUSED)
-        return refused_flush(h);
-    amp_note("%s: %s by %s", about.question, about.action, about.op);
-    return decision_write(h, err);
+    if (rc == AMP_OFFERED_DECIDED)
+        amp_note("%s: %s by %s", about.question, about.action, about.op);
+    return offer_report(h, rc, about.question, about.action, &sent, left, err);
 }
 
 int hitl_answer(int argc, char **argv)

@@ -289,6 +289,7 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
                 .decided_ms = of.now_ms,
                 .note = amp_span_str(a->note),
                 .patch = amp_span_str(a->patch),
+                .line = t->carried_out_by ? amp_buf_span(&sent) : AMP_SPAN(""),
                 .channel = amp_span_str(by->channel),
                 .method = amp_span_str(by->method),
                 .key = proof,
@@ -306,5 +307,8 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
             *left = u.count.need - u.count.have;
         return AMP_DECIDED_COUNTED;
     }
+    if (by->line && (amp_buf_add(by->line, sent.data, sent.len, err) < 0 ||
+                     amp_buf_str(by->line, "\n", err) < 0))
+        return AMP_DECIDED_FAILED;
     return decision_settle(h, q, requeue, of.now_ms, err) < 0 ? AMP_DECIDED_FAILED : AMP_DECIDED_OK;
 }

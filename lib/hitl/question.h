@@ -156,6 +156,7 @@ struct amp_decided_by {
     int64_t due_ms;
     const char *person, *principal;
     struct amp_approval approval; /* need 0: one decides */
+    struct amp_buf *line;         /* result of OK: the decision's line with LF; or NULL */
 };
 
 enum amp_decided {

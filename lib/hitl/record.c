@@ -123,6 +123,7 @@ static const struct amp_rec_field fields[] = {
     MEMBER(TEXT, "key", key),
     MEMBER(TEXT, "shown", shown),
     MEMBER(TEXT, "patch", patch),
+    MEMBER(TEXT, "line", line),
     MEMBER(TEXT, "policy", policy),
     MEMBER(TEXT, "because", because),
     MEMBER(INT, "expired", expired_ms),
@@ -330,7 +331,7 @@ int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_que
 {
     u->effects = 0;
     amp_buf_init(&u->mem, AMP_REC_MAX);
-    amp_buf_init(&u->json, AMP_QUESTION_BYTES);
+    amp_buf_init(&u->json, 4 * AMP_QUESTION_BYTES); /* the note, and the line with it, escaped */
     int rc = amp_store_update(s, AMP_KEY(AMP_ESCALATION_KIND, key), NULL, question_step, u, outcome,
                               err);
     amp_buf_release(&u->mem);

@@ -59,6 +59,8 @@ struct amp_question_rec {
     int64_t need;           /* how many different persons have to agree; 0: one */
     struct amp_vote *votes; /* then: all of them */
     struct amp_span patch;  /* base64, of a decision that has one */
+    struct amp_span line;   /* the decision as it was sent, without LF, if a coordinator carries
+                               decisions out */
     uint32_t n_votes;
 };
 /* The texts are in mem. */

@@ -47,6 +47,8 @@ struct amp_task_suspended {
     int64_t since_ms;
 };
 
+#define AMP_TASK_DECIDED_MAX 64 /* older ones are in the ledger only */
+
 struct amp_task {
     uint8_t state; /* of amp_task_fsm */
     char *id, *description, *repo, *branch, *base;
@@ -62,7 +64,7 @@ struct amp_task {
     json_t *open; /* undecided escalations: [{"ref","type","severity","from"?,"by"?,"key"?,"of"?}];
                    * from, by, key: the agent that asked; of: its own id, if ref is another */
     json_t *decided;   /* ids of escalations that the admin decided, newest last */
-    json_t *withdrawn; /* ids of those that the agent withdrew, newest last */
+    json_t *withdrawn; /* ids of those that the agent withdrew; at most AMP_TASK_DECIDED_MAX each */
     json_t *issues;    /* of the last rejection */
     json_t *blockers;  /* of the last partial or failed result */
     json_t *notes;     /* the admin's, newest last */

@@ -22,7 +22,7 @@ past() {
   echo '{"hitl":{"operators":["somebody"]}}' >"$AMP_CONFIG"
   run -77 hitl-prompt answer "$ID" resume
   echo '{}' >"$AMP_CONFIG"
-  hitl-prompt answer "$ID" resume 'because <b>"it'\''s" & done</b>' >decision.ndjson
+  hitl-prompt answer --print "$ID" resume 'because <b>"it'\''s" & done</b>' >decision.ndjson
   run -1 hitl-prompt answer "$ID" terminate
   hitl-prompt suspend --all --reason '<script>alert(1)</script>'
   hitl-prompt resume --all

@@ -467,7 +467,7 @@ EOS
   # The body of a notification may be markup.
   grep -qF '&lt;b&gt;&amp;' notes
   grep -q '^asked: critical: hallucination_lock' notes
-  hitl-prompt -c amp.json --state state answer escalation-T-2026-101-1 resume >direct
+  hitl-prompt -c amp.json --state state answer --print escalation-T-2026-101-1 resume >direct
   wait_until 30 has_lines notes 2
   grep -q '^settled: ' notes
   exec 7>&-

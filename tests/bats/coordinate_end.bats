@@ -98,3 +98,55 @@ no_answer() {
   wait $! || status=$?
   [ "$status" = 130 ]
 }
+
+@test "a recorded decision is carried out at the next start, wherever its line went" {
+  need_tool hitl-prompt amp-ack
+  cd "$BATS_TEST_TMPDIR"
+  for lost in answer --print filter; do
+    rm -rf "$S"
+    : >"$said"
+    new_task '.risk_level = "high"' | hear
+    round aaaaaaa1 approved
+    last escalation >question
+    [ "$(of_task .state)" != done ]
+    case $lost in
+    filter)
+      echo terminate >answer
+      hitl-prompt -s "$S" --answer answer <question >/dev/null
+      ;;
+    *)
+      run -1 hitl-prompt -s "$S" --answer /dev/null <question
+      hitl-prompt answer "${lost/#answer/--quiet}" -s "$S" $task terminate >/dev/null
+      ;;
+    esac
+    # The task does not say that it is suspended, and nobody is asked any more.
+    run -0 amp-ack doctor -s "$S" --skip clock --skip peers
+    [[ $output == *"$task is "*", was decided, but no coordinator has carried it out (terminate)"* ]]
+    [[ $output == *"task-dispatch coordinate --state $S </dev/null"* ]]
+    cycle </dev/null
+    [ "$status" = 0 ]
+    [ "$(of_task .state)" = terminated ]
+    # Once: the line that comes late changes nothing.
+    hitl-prompt -s "$S" --answer /dev/null </dev/null >late
+    hear <late
+    [ "$status" = 0 ]
+    [[ $err != *refused* ]]
+    run -0 amp-ack doctor -s "$S" --skip clock --skip peers
+    [[ $output != *"no coordinator"* ]]
+  done
+}
+
+@test "a recorded decision that does not count any more opens its question again" {
+  need_tool hitl-prompt
+  cd "$BATS_TEST_TMPDIR"
+  export AMP_IDENTITY=local
+  new_task '.risk_level = "high"' | hear
+  round aaaaaaa1 approved
+  last escalation >question
+  run -1 hitl-prompt -s "$S" --answer /dev/null <question
+  hitl-prompt answer --quiet -s "$S" $task resume
+  echo '{"hitl":{"operators":["somebody-else"]}}' >amp.json
+  task-dispatch coordinate -c amp.json -s "$S" </dev/null >>"$said" 2>err || [ $? = 75 ]
+  grep -q "$task: the recorded decision was refused: .*; the question is open again" err
+  hitl-prompt list -s "$S" --json | grep -q '"state":"OPEN"'
+}

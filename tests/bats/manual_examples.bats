@@ -291,6 +291,8 @@ setup() {
   run -69 --separate-stderr setsid hitl-prompt -s state <in
   examples hitl-prompt-receive.1 >script
   run -0 --separate-stderr bash -eu script
+  [[ $stderr == *": resume by ann"* ]]
+  run -0 --separate-stderr hitl-prompt -s state --answer /dev/null </dev/null
   [[ $output == *'"decision":"resume"'*'"note":"well done"'*'"operator":"ann"'* ]]
 }
 

@@ -250,7 +250,7 @@ EOS
   tell "$(call 3 reply "{\"id\":\"$id\",\"outcome\":\"complete\"}")"
   hears 3
   jq -e '.result._meta["amp/code"] == "permission_denied"' <<<"$line"
-  hitl-prompt answer "$id" archive 'keep a copy' >decision.ndjson
+  hitl-prompt answer --print "$id" archive 'keep a copy' >decision.ndjson
   hears 1
   jq -e --arg me "$(id -un)" '.result.structuredContent
     | .answered and .decision == "archive" and .note == "keep a copy" and .by == $me' <<<"$line"

@@ -49,7 +49,7 @@ record() {
   [ "$(jq -r 'select(.type == "answer").code' "$STATE/error.ndjson" | tr '\n' ' ')" = "not_operator not_authorized not_authorized not_authorized not_authorized " ]
   # The same person may decide what is listed.
   configured "{\"operators\":[{\"name\":\"$ME\",\"reasons\":[\"hallucination_lock\"],\"by\":[\"login\"],\"protocols\":[\"amp\"]}]}"
-  hitl-prompt answer --state "$STATE" "$ID" resume go on >out.ndjson
+  hitl-prompt answer --print --state "$STATE" "$ID" resume go on >out.ndjson
   jq -e '.sig.key and .msg.decision == "resume"' out.ndjson
 }
 
@@ -60,7 +60,7 @@ record() {
   run -77 hitl-prompt answer --state "$STATE" --operator ann "$ID" resume
   grep -q "several approvals are needed" <<<"$output"
   configured "{\"operators\":[\"$ME\",\"ann\"],\"approvals\":[{\"need\":2}]}"
-  hitl-prompt answer --state "$STATE" "$ID" resume first >out.ndjson 2>err
+  hitl-prompt answer --print --state "$STATE" "$ID" resume first >out.ndjson 2>err
   [ ! -s out.ndjson ]
   grep -q "1 more must agree" err
   [ "$(record '[.to, (.state.votes | length), .state.decision]')" = '["OPEN",1,null]' ]
@@ -68,7 +68,7 @@ record() {
   grep -q "has answered this question" <<<"$output"
   [ "$(jq -r 'select(.type == "answer").code' "$STATE/error.ndjson" | tail -1)" = duplicate_vote ]
   # An answer against ends it at once.
-  hitl-prompt answer --state "$STATE" "$ID" terminate >out.ndjson 2>err
+  hitl-prompt answer --print --state "$STATE" "$ID" terminate >out.ndjson 2>err
   [ "$(jq -r .msg.decision out.ndjson)" = terminate ]
   [ "$(record '[.to, (.state.votes | length), .state.decision]')" = '["DECIDED",1,"terminate"]' ]
   run -1 hitl-prompt answer --state "$STATE" "$ID" resume late
@@ -91,7 +91,7 @@ signer() {
   signer eve executor/eve
   echo '{"hitl":{"operators":[{"name":"ann","by":["key"]},{"name":"ben","by":["key"]}],"approvals":[{"risk":"high","need":2}]}}' >"$AMP_CONFIG"
   asked
-  answered() { hitl-prompt answer --state "$STATE" --allowed-signers trusted --key "$1" "$ID" "${@:2}"; }
+  answered() { hitl-prompt answer --print --state "$STATE" --allowed-signers trusted --key "$1" "$ID" "${@:2}"; }
   answered ann resume as ann >out.ndjson 2>err
   grep -q "1 more must agree" err
   run -1 answered ann2 resume as ann again
@@ -127,13 +127,13 @@ signer() {
   echo '{}' >alone.json
   : >none
   run -1 hitl-prompt --state alone --trust-in asked.ndjson --answer none
-  hitl-prompt answer --state alone --config alone.json --allowed-signers trusted --key ann "$ID" resume |
+  hitl-prompt answer --print --state alone --config alone.json --allowed-signers trusted --key ann "$ID" resume |
     jq -c 'select(.msg.type == "decision")' >alone.ndjson
   ends 75 coordinated alone.ndjson >out.ndjson 2>err
   got "$STATE/error.ndjson" '.code == "not_authorized" and .type == "decision"'
   [ "$(record .to)" = '"OPEN"' ]
-  hitl-prompt answer --state "$STATE" --allowed-signers trusted --key ann "$ID" resume >first.ndjson
-  hitl-prompt answer --state "$STATE" --allowed-signers trusted --key ben "$ID" resume >both.ndjson
+  hitl-prompt answer --print --state "$STATE" --allowed-signers trusted --key ann "$ID" resume >first.ndjson
+  hitl-prompt answer --print --state "$STATE" --allowed-signers trusted --key ben "$ID" resume >both.ndjson
   [ ! -s first.ndjson ]
   n=$(grep -c not_authorized "$STATE/error.ndjson")
   coordinated both.ndjson >out.ndjson 2>err
@@ -158,7 +158,7 @@ signer() {
   sent() {
     rm -rf "alone-$1"
     cp -R alone "alone-$1"
-    hitl-prompt answer --state "alone-$1" --config alone.json --allowed-signers trusted --key "$1" "$ID" resume |
+    hitl-prompt answer --print --state "alone-$1" --config alone.json --allowed-signers trusted --key "$1" "$ID" resume |
       jq -c 'select(.msg.type == "decision")' >alone.ndjson
     [ -s alone.ndjson ]
     ends "$2" task-dispatch coordinate --state "$STATE" --allowed-signers trusted --in alone.ndjson >out.ndjson 2>err
@@ -201,7 +201,7 @@ signer() {
   wait "$filter"
   kill "$server"
   [ "$(record '.state.method')" = '"token"' ]
-  hitl-prompt answer --state by-login "$ID" resume >login.ndjson
+  hitl-prompt answer --print --state by-login "$ID" resume >login.ndjson
   jq -c 'select(.msg.type == "decision")' out.ndjson >token.ndjson
   [ "$(jq -r .sig.key token.ndjson)" != null ]
   # carried STATE FILE BY STATUS CODES: the refusals of the coordinator.

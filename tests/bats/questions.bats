@@ -143,7 +143,7 @@ told() {
   for channel in folder webhook mail signed; do cp -r before "$channel"; done
   while IFS=$'\t' read -r who answer; do
     # shellcheck disable=SC2086
-    AMP_STATE=$PWD/before prompt answer "$who" $answer >>from_command 2>>said
+    AMP_STATE=$PWD/before prompt answer --print "$who" $answer >>from_command 2>>said
   done <commands
   answered from_command
   # In a folder: a file for each answer.
@@ -236,7 +236,7 @@ told() {
   # The name of a decided question is not a prefix: the second answer decides nothing else.
   question 10 sw4rm CONFLICT >in
   arrive
-  prompt answer hitl-1 approve >first
+  prompt answer --print hitl-1 approve >first
   run -1 --separate-stderr prompt answer hitl-1 deny
   [[ "$stderr" == *"already decided by ada: approve"* ]]
   [ -z "$output" ]
@@ -261,7 +261,7 @@ told() {
   printf 'approve\nterminate\n' >answers
   run -0 --separate-stderr ask --answer answers </dev/null
   [ -z "$output" ]
-  run -0 --separate-stderr prompt answer rev_3 resolved
+  run -0 --separate-stderr prompt answer --print rev_3 resolved
   [ "$(jq -r .payload.status <<<"$output")" = resolved ]
   amp-ack sweep --now "$(date -u -d '+2 hours 5 minutes' +%FT%TZ)" >out
   [ ! -s out ]
@@ -270,12 +270,12 @@ told() {
   [ "$(jq -r .msg.payload.decision <<<"$output")" = approve ]
 }
 
-@test "an answer on a terminal without a running prompt waits for the next one" {
-  need script
+@test "an answer without a running prompt waits for the next one, wherever the output goes" {
   question 1 sw4rm SECURITY_APPROVAL >in
   arrive
-  run -0 script -qec "hitl-prompt answer --operator ada hitl-1 approve" /dev/null </dev/null
-  [[ $output == *"note: the decision is recorded"* && $output != *HITL_DECISION* ]]
+  run -0 --separate-stderr prompt answer hitl-1 approve
+  [[ $stderr == *"hitl-1: the decision is recorded"* ]]
+  [ -z "$output" ]
   : >answers
   run -0 --separate-stderr ask --answer answers </dev/null
   [ "$(jq -r .msg.payload.decision <<<"$output")" = approve ]
@@ -313,7 +313,7 @@ told() {
   # Nothing more becomes due.
   sweep 1000
   [ ! -s out ]
-  prompt answer T-2026-003 terminate >out 2>/dev/null
+  prompt answer --print T-2026-003 terminate >out 2>/dev/null
   got out '.decision == "terminate"'
 }
 
@@ -378,7 +378,7 @@ told() {
   kill "$first"
   ends 130 wait "$first"
   exec 7>&- 8>&-
-  run -0 --separate-stderr prompt answer hitl-2 deny
+  run -0 --separate-stderr prompt answer --print hitl-2 deny
   [[ "$output" == *'"decision":"deny"'* ]]
 }
 
@@ -413,7 +413,7 @@ told() {
   arrive
   for who in 'hitl-1 approve' 'rev_2 resolved' 'TASK-2026-02-09-003 ready' 'T-2026-004 resume' 'TASK-5 terminate'; do
     # shellcheck disable=SC2086
-    prompt answer $who >>answers
+    prompt answer --print $who >>answers
   done
   [ "$(wc -l <answers)" -eq 5 ]
   run -0 --separate-stderr amp-sign verify -s "$AMP_STATE" <answers
@@ -435,7 +435,7 @@ told() {
   arrive
   [ "$(grep -c HITL_DECISION acks)" -eq 0 ]
   wait_until 10 eval '[ "$(prompt list --json | jq "(.deadline[:19] + \"Z\" | fromdate) + 1 < now")" = true ]'
-  run -1 --separate-stderr prompt answer hitl-1 approve
+  run -1 --separate-stderr prompt answer --print hitl-1 approve
   [[ "$stderr" == *"already decided by policy: deny"* ]]
   [ "$(jq -r .msg.payload.decision <<<"$output")" = deny ]
 }

@@ -7,6 +7,7 @@
 
 #include "doctor.h"
 #include "hitl/escalation.h"
+#include "hitl/record.h"
 #include "message/ledger/ledger.h"
 #include "task/record.h"
 #include "task/task.h"
@@ -78,12 +79,46 @@ static int why_unasked(struct asking *a, struct amp_span task, struct amp_span r
         return -1;
     if (!rec.found)
         return 0; /* it is in transit, or waits in an outbox */
-    if (amp_span_is(rec.state, "DECIDED"))
-        *why = "was decided, but no coordinator has carried it out";
-    else if (amp_span_is(rec.state, "NOTED"))
+    if (amp_span_is(rec.state, "NOTED"))
         *why = "was only recorded";
     else
         return why_dead(a, ref, task, why, err);
+    return 0;
+}
+
+/* A decision that no coordinator has carried out. */
+static int decided_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
+{
+    struct asking *a = ctx;
+    AMP_BUF struct amp_buf mem = {.max = LINES_MAX};
+    AMP_TASK struct amp_task t = {0};
+    struct amp_question_rec q;
+    char ref[AMP_MSG_ID_MAX];
+    bool found = false;
+    if (amp_question_rec_read(rec->json, &mem, &q, err) < 0)
+        return -1;
+    if (q.about.kind != AMP_SUBJECT_TASK || !amp_span_copy(id, ref, sizeof ref))
+        return 0;
+    if (amp_task_load(a->s, q.task, &t, &found, err) < 0)
+        return -1;
+    if (found && amp_task_is_open(t.state) && amp_task_waits_for(&t, ref))
+        doctor_say(
+            DOCTOR_WARN,
+            doctor_fix("task-dispatch coordinate --state %s </dev/null", doctor_quote(a->dir)),
+            "%s is %s, and the question it waits for, %s, was decided, but no coordinator "
+            "has carried it out (%.*s): start the loop, or the coordinator alone",
+            t.id, amp_task_fsm.states[t.state].name, ref, AMP_CLIP(q.decision, 60));
+    return 0;
+}
+
+/* Whether the question of a suspended task was decided: decided_fn reports that. */
+static int is_decided(struct asking *a, struct amp_span ref, bool *yes, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    if (amp_store_get(a->s, AMP_KEY(AMP_ESCALATION_KIND, ref), &rec, err) < 0)
+        return -1;
+    *yes = rec.found && amp_span_is(rec.state, "DECIDED");
     return 0;
 }
 
@@ -94,12 +129,17 @@ static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
     char state[32];
     struct amp_task_status st;
     const char *why;
+    bool decided;
     const char *dir = doctor_quote(a->dir);
     if (!amp_span_is(rec->state, "suspended") && !amp_span_is(rec->state, "locked"))
         return 0;
     amp_span_copy(rec->state, state, sizeof(state));
     if (amp_task_status(a->s, id, &st, err) < 0 ||
-        why_unasked(a, id, amp_span_str(st.ref), &why, err) < 0)
+        is_decided(a, amp_span_str(st.ref), &decided, err) < 0)
+        return -1;
+    if (decided)
+        return 0;
+    if (why_unasked(a, id, amp_span_str(st.ref), &why, err) < 0)
         return -1;
     int n = (int)(id.n > ID_MAX ? ID_MAX : id.n);
     const char *fix = doctor_fix(
@@ -117,6 +157,7 @@ void doctor_tasks(struct doctor *d)
     struct amp_error err;
     struct asking a = {.s = d->store, .dir = d->dir};
     if (amp_store_each(a.s, AMP_TASK_KIND, NULL, task_fn, &a, &err) < 0 ||
+        amp_store_each(a.s, AMP_ESCALATION_KIND, "DECIDED", decided_fn, &a, &err) < 0 ||
         amp_store_each(a.s, AMP_ESCALATION_KIND, "OPEN", question_fn, &a, &err) < 0 ||
         amp_store_each(a.s, AMP_ESCALATION_KIND, "ASKED", question_fn, &a, &err) < 0)
         doctor_unreadable(d->dir, "the tasks", &err);

@@ -259,7 +259,8 @@ static int task_restore(void *ctx, struct amp_span id, const struct amp_store_re
 int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err)
 {
     if (amp_store_each(c->store, AMP_TASK_KIND, NULL, task_restore, c, err) < 0 ||
-        amp_store_outbox(c->store, c->opt->consumer, line_restore, c, err) < 0)
+        amp_store_outbox(c->store, c->opt->consumer, line_restore, c, err) < 0 ||
+        amp_coordinator_decided(c, err) < 0)
         return -1;
     return amp_coordinator_commit(c, err);
 }

@@ -171,7 +171,8 @@ static enum amp_offered offer_carry(struct amp_decider *d, const struct amp_offe
     struct amp_decided_by by = {.channel = amp_channel_name(o->channel),
                                 .method = amp_known_by_name(o->how),
                                 .key = o->key,
-                                .shown = o->shown};
+                                .shown = o->shown,
+                                .line = o->line};
     int may = author_check(d, o, q, &by, person, principal, err);
 
     if (may < 0)

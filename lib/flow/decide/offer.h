@@ -41,9 +41,10 @@ struct amp_offer {
     const char *key;       /* the fingerprint of the operator's key, with KEY; else NULL */
     const char *principal; /* of that key; NULL: operator/OP */
     enum amp_channel channel;
-    const char *shown; /* digest of what the person saw, lower-case hexadecimal; or NULL */
-    int64_t now_ms;    /* 0: the clock's */
-    uint32_t *left;    /* result of COUNTED: how many more have to agree; or NULL */
+    const char *shown;    /* digest of what the person saw, lower-case hexadecimal; or NULL */
+    int64_t now_ms;       /* 0: the clock's */
+    uint32_t *left;       /* result of COUNTED: how many more have to agree; or NULL */
+    struct amp_buf *line; /* result of DECIDED: the decision's line with LF; or NULL */
 };
 
 enum amp_offered {

@@ -4,8 +4,6 @@
 #include "flow/coordinate/coordinator.h"
 #include "hitl/escalation.h"
 
-#define DECIDED_MAX 64 /* older decisions are in the ledger only */
-
 static bool ci_is_red(const struct amp_task *t, struct amp_span commit)
 {
     const char *red = json_string_value(json_object_get(t->ci, "commit"));
@@ -91,7 +89,7 @@ static int note_decided(struct amp_task *t, const char *ref, struct amp_error *e
 {
     if (!amp_task_lists(t->decided, ref) && json_array_append_new(t->decided, json_string(ref)) < 0)
         return amp_fail_memory(err);
-    keep_newest(t->decided, DECIDED_MAX);
+    keep_newest(t->decided, AMP_TASK_DECIDED_MAX);
     return 0;
 }
 
@@ -452,7 +450,7 @@ static int on_withdrawal(struct amp_step *st, struct amp_error *err)
     memcpy(st->withdrawn, ref, sizeof ref);
     if (json_array_append_new(t->withdrawn, json_string(ref)) < 0)
         return amp_fail_memory(err);
-    keep_newest(t->withdrawn, DECIDED_MAX);
+    keep_newest(t->withdrawn, AMP_TASK_DECIDED_MAX);
     return amp_step_emit_withdrawal(st, err);
 }
 

@@ -388,6 +388,8 @@ static enum amp_offered proven_offer(struct amp_decider *d, const struct given *
                                         .principal = g->is_signed ? g->by.principal : NULL,
                                         .channel = p->channel,
                                         .shown = *shown ? shown : digest,
+                                        .left = from->left,
+                                        .line = from->line,
                                         .now_ms = now_ms};
         rc = amp_offer_make(d, &offer, err);
         *recorded = true;

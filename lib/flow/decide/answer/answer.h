@@ -33,6 +33,8 @@ struct amp_answer_from {
     const char *recipient; /* the token must be this recipient's; NULL: any */
     enum amp_token_answers tokens;
     int64_t now_ms; /* 0: the clock's */
+    uint32_t *left; /* the results of struct amp_offer, or NULL */
+    struct amp_buf *line;
 };
 
 /* What an answer was about, as far as it is known. */
