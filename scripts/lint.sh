@@ -3,7 +3,7 @@
 # there is any. Notes (prefixed "note:") do not fail it.
 #
 #   scripts/lint.sh [CHECK...]     includes cycles kinds keys protocols headers banned shadows cleanup machines
-#                                  exits processes caps folders words format shell external neighbours tests
+#                                  exits processes caps folders words codes format shell external neighbours tests
 set -u
 cd "$(dirname "$0")/.." || exit 70
 shopt -s nullglob globstar lastpipe
@@ -493,10 +493,19 @@ check_tests() {
     sed 's|^\([^:]*:[0-9]*\):.*|\1: a refusal is tested by its exact status (run -N)|' | findings
 }
 
+# A code of an error has a class, which decides on its code in each protocol. Those of AOP are its own.
+check_codes() {
+  local list=lib/protocol/codes/classes.c
+  comm -23 <(
+    grep -rhozP '(\bamp_fail\([^;"]*|\.code = )"[a-z_.]+"' lib cmd libexec --include=*.[ch] | tr '\0' '\n' |
+      sed -n 's/.*"\([a-zA-Z_.]*\)"$/\1/p' | LC_ALL=C sort -u
+  ) <(grep -o '[a-zA-Z_.]*' $list | LC_ALL=C sort -u) | sed "s|^|$list: no class: |" | findings
+}
+
 checks=("$@")
 [ ${#checks[@]} -gt 0 ] ||
   checks=(includes cycles kinds keys protocols headers banned shadows cleanup machines exits processes caps
-    folders words format shell external neighbours tests)
+    folders words codes format shell external neighbours tests)
 for c in "${checks[@]}"; do
   declare -F "check_$c" >/dev/null || {
     echo "lint: no check $c" >&2

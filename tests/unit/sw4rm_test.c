@@ -3,7 +3,14 @@
 
 #include <amp/protocol/protocol.h>
 
+#include <string.h>
+
+#include "protocol/aop/aop.h"
+#include "protocol/codes/classes.h"
+#include "protocol/codes/meanings.h"
+#include "protocol/rtp/rtp.h"
 #include "protocol/spec.h"
+#include "protocol/sw4rm/sw4rm.h"
 #include "tap.h"
 
 static struct amp_reader *reader;
@@ -217,6 +224,74 @@ static void refusals(void)
     TAP_OK(refuse(&v, &out) == NULL, "is not answered: that would never end");
 }
 
+static bool is_listed(enum amp_protocol p, const char *word)
+{
+    for (const struct amp_meaning *m = amp_meanings(p); m->code; m++)
+        if (strcmp(m->code, word) == 0)
+            return true;
+    return false;
+}
+
+static bool is_failure_class(const char *word)
+{
+#define X(class) strcmp(word, class) == 0 ||
+    return AMP_RTP_FAILURE_LIST(X) false;
+#undef X
+}
+
+static void code_check(const char *word)
+{
+    TAP_OK(is_listed(AMP_PROTO_SW4RM, amp_sw4rm_code(word)), "SW4RM has a code for %s", word);
+    TAP_OK(is_listed(AMP_PROTO_AOP, amp_aop_code(word)), "AOP has a code for %s", word);
+    TAP_OK(is_failure_class(amp_rtp_failure(amp_span_str(word), AMP_SPAN(""))),
+           "the Runtime Protocol has a class for %s", word);
+}
+
+/* Each code of these tools has a class, and becomes a code of the protocol's list. */
+static void codes(void)
+{
+    static const char *const rows[][4] = {
+        {"log_failed", "internal_error", "E_UNKNOWN", "execution_error"},
+        {"eio", "internal_error", "E_UNKNOWN", "execution_error"},
+        {"command_failed", "internal_error", "E_PROCESS_CRASH", "execution_error"},
+        {"worker_lost", "internal_error", "E_PROCESS_CRASH", "execution_error"},
+        {"no_verdict", "internal_error", "E_MALFORMED_RESPONSE", "execution_error"},
+        {"repo_not_git", "internal_error", "E_FILE_NOT_FOUND", "dependency_missing"},
+        {"unsigned", "permission_denied", "E_PERMISSION_DENIED", "authz_denied"},
+        {"budget_exceeded", "permission_denied", "E_COST_LIMIT_EXCEEDED", "policy_blocked"},
+        {"nested_delegation", "validation_error", "E_MAX_DEPTH_EXCEEDED", "policy_blocked"},
+        {"line_too_long", "oversize_payload", "E_CONTEXT_OVERFLOW", "failed_terminal"},
+        {"usage_limit", "agent_unavailable", "E_MODEL_UNAVAILABLE", "overloaded"},
+        {"no_route", "no_route", "E_AGENT_NOT_FOUND", "invalid_target"},
+        {"deadline_passed", "ttl_expired", "E_TIMEOUT", "timeout"},
+        {"command_timeout", "tool_timeout", "E_TIMEOUT", "timeout"},
+        {"bad_scope", "validation_error", "E_SCHEMA_VALIDATION", "failed_terminal"},
+        {"withdrawn", "cancelled", "E_UNKNOWN", "failed_terminal"},
+        {"FORCED_PREEMPTION", "FORCED_PREEMPTION", "E_UNKNOWN", "overloaded"},
+        {"E_TIMEOUT", "internal_error", "E_TIMEOUT", "timeout"},
+        {"dependency missing", "internal_error", "E_UNKNOWN", "dependency_missing"},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        TAP_STR(amp_sw4rm_code(rows[i][0]), rows[i][1], rows[i][0]);
+        TAP_STR(amp_aop_code(rows[i][0]), rows[i][2], rows[i][0]);
+        TAP_SPAN(amp_span_str(amp_rtp_failure(amp_span_str(rows[i][0]), AMP_SPAN(""))), rows[i][3],
+                 rows[i][0]);
+    }
+    for (int k = 0; k < AMP_CODE_CLASSES; k++) {
+        char list[4096], *save, *word;
+        snprintf(list, sizeof list, "%s", amp_code_list((enum amp_code_class)k));
+        for (word = strtok_r(list, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+            TAP_OK((int)amp_code_class(word) == k, "%s has one class", word);
+            code_check(word);
+        }
+    }
+    for (enum amp_protocol p = AMP_PROTO_NONE; p < AMP_PROTO_COUNT; p++)
+        for (const struct amp_meaning *m = amp_meanings(p); m->code; m++)
+            TAP_OK(strncmp(m->code, "E_", 2) == 0 || is_listed(AMP_PROTO_SW4RM, m->code) ||
+                       amp_code_class(m->code) != AMP_CODE_FOREIGN,
+                   "%s has a class", m->code);
+}
+
 int main(void)
 {
     struct amp_error err;
@@ -227,6 +302,7 @@ int main(void)
     work();
     commands();
     refusals();
+    codes();
     amp_reader_free(reader);
     return tap_done();
 }

@@ -7,8 +7,9 @@
 #include <amp/json/writer.h>
 
 #include "protocol/aof/aof.h"
+#include "protocol/codes/classes.h"
 
-/* One of the reasons of the protocol. */
+/* One of the reasons of the protocol; it has none for a line that could not be judged. */
 static const char *reason_of(const struct amp_finding *f)
 {
     static const char *const own[] = {"payload_too_large", "invalid_envelope", "invalid_project_id",
@@ -16,7 +17,16 @@ static const char *reason_of(const struct amp_finding *f)
     for (unsigned i = 0; own[i]; i++)
         if (strcmp(f->code, own[i]) == 0)
             return own[i];
-    return f->field[0] ? "invalid_envelope" : "invalid_json";
+    switch (amp_code_class(f->code)) {
+    case AMP_CODE_SIZE:
+        return "payload_too_large";
+    case AMP_CODE_PERMISSION:
+        return "unauthorized_agent";
+    case AMP_CODE_VALIDATION:
+        return f->field[0] ? "invalid_envelope" : "invalid_json";
+    default:
+        return f->code;
+    }
 }
 
 /* From the time, and different at each call. The log that accepts the record replaces the number.

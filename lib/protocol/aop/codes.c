@@ -1,7 +1,9 @@
 /* The codes of AOP 2.0.2-C, its error taxonomy (§12): see meaning.h. A check of a message finds the
  * first seven; the executor of sessions gives all of them. */
-#include <stddef.h>
+#include <string.h>
 
+#include "protocol/aop/aop.h"
+#include "protocol/codes/classes.h"
 #include "protocol/codes/meanings.h"
 
 const struct amp_meaning amp_meanings_aop[] = {
@@ -67,3 +69,34 @@ const struct amp_meaning amp_meanings_aop[] = {
     {"E_UNKNOWN", AMP_SEV_ERROR, "Any other error.", "AOP §12", "Read the message of the error."},
     {NULL, AMP_SEV_ERROR, NULL, NULL, NULL},
 };
+
+const char *amp_aop_code(const char *code)
+{
+    static const char *const codes[AMP_CODE_CLASSES] = {
+        [AMP_CODE_FOREIGN] = "E_UNKNOWN",
+        [AMP_CODE_INTERNAL] = "E_UNKNOWN",
+        [AMP_CODE_WORK] = "E_UNKNOWN",
+        [AMP_CODE_CRASH] = "E_PROCESS_CRASH",
+        [AMP_CODE_ANSWER] = "E_MALFORMED_RESPONSE",
+        [AMP_CODE_DEPENDENCY] = "E_FILE_NOT_FOUND",
+        [AMP_CODE_VALIDATION] = "E_SCHEMA_VALIDATION",
+        [AMP_CODE_PERMISSION] = "E_PERMISSION_DENIED",
+        [AMP_CODE_SIZE] = "E_CONTEXT_OVERFLOW",
+        [AMP_CODE_ROUTE] = "E_AGENT_NOT_FOUND",
+        [AMP_CODE_UNAVAILABLE] = "E_AGENT_NOT_FOUND",
+        [AMP_CODE_LIMIT] = "E_MODEL_UNAVAILABLE",
+        [AMP_CODE_FULL] = "E_AGENT_NOT_FOUND",
+        [AMP_CODE_EXPIRED] = "E_TIMEOUT",
+        [AMP_CODE_TIMEOUT] = "E_TIMEOUT",
+        [AMP_CODE_DUPLICATE] = "E_SCHEMA_VALIDATION",
+        [AMP_CODE_PROGRESS] = "E_SCHEMA_VALIDATION",
+        [AMP_CODE_CANCELLED] = "E_UNKNOWN",
+        [AMP_CODE_PREEMPTED] = "E_UNKNOWN",
+        [AMP_CODE_BUDGET] = "E_COST_LIMIT_EXCEEDED",
+        [AMP_CODE_DEPTH] = "E_MAX_DEPTH_EXCEEDED",
+    };
+    for (const struct amp_meaning *m = amp_meanings_aop; m->code; m++)
+        if (strcmp(m->code, code) == 0)
+            return m->code;
+    return codes[amp_code_class(code)];
+}

@@ -21,12 +21,15 @@ static void header_write(struct amp_jw *w, const char *type)
     amp_jw_member_text(w, "message_type", type);
 }
 
-/* The member "message": the finding as a sentence that starts with its field. */
+/* The member "message": the finding as a sentence that starts with its field, behind a code that
+ * the contract's replaces. */
 static void message_write(struct amp_jw *w, const struct amp_finding *f)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 8192);
-    bool fits = amp_buf_fmt(&b, NULL, "%s%s%s%s%s", f->field, f->field[0] ? " " : "", f->message,
+    bool own = strcmp(amp_aop_code(f->code), f->code) == 0;
+    bool fits = amp_buf_fmt(&b, NULL, "%s%s%s%s%s%s%s", own ? "" : f->code, own ? "" : ": ",
+                            f->field, f->field[0] ? " " : "", f->message,
                             f->expected[0] ? "; expected " : "", f->expected) == 0;
     amp_jw_member_str(w, "message", fits ? amp_buf_span(&b) : amp_span_str(f->message));
 }
@@ -34,7 +37,7 @@ static void message_write(struct amp_jw *w, const struct amp_finding *f)
 static void details_write(struct amp_jw *w, const struct amp_finding *f)
 {
     amp_jw_member_open(w, "error_details", '{');
-    amp_jw_member_text(w, "error_code", f->code);
+    amp_jw_member_text(w, "error_code", amp_aop_code(f->code));
     message_write(w, f);
     amp_jw_member_open(w, "extensions", '{');
     if (f->field[0])
@@ -150,7 +153,7 @@ static int fallback_write(struct amp_jw *w, const struct amp_view *v, const stru
     if (v->task.n)
         amp_jw_member_str(w, "task_id", v->task);
     amp_jw_member_text(w, "timestamp", now);
-    amp_jw_member_text(w, "reason", f->code);
+    amp_jw_member_text(w, "reason", amp_aop_code(f->code));
     amp_jw_member_text(w, "classification", amp_aop_is_2(v->tape) ? "V2" : AMP_AOP_NEITHER);
     amp_jw_member_raw(w, "from_version", version.n > 0 ? version : AMP_SPAN("null"));
     if (prompt_write(w, v, err) < 0)

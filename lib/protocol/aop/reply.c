@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "protocol/aop/aop.h"
-#include "protocol/codes/meanings.h"
 #include "protocol/compose/json.h"
 
 static json_t *header_make(const char *type)
@@ -67,15 +66,6 @@ static json_t *artifacts(const struct amp_reply_said *said)
                             file_status(said, f), "size_bytes", (json_int_t)f->bytes));
     }
     return list;
-}
-
-/* The contract's list of codes is closed; any other code is part of the message. */
-static const char *code_of(const struct amp_reply_said *said)
-{
-    for (const struct amp_meaning *m = amp_meanings_aop; said->code && m->code; m++)
-        if (strcmp(m->code, said->code) == 0 && strncmp(m->code, "E_", 2) == 0)
-            return m->code;
-    return "E_UNKNOWN";
 }
 
 static json_t *summary_make(const struct amp_reply_said *said)
@@ -138,7 +128,7 @@ static int response_compose(const struct amp_view *of, const struct amp_reply_sa
                             struct amp_buf *out, struct amp_error *err)
 {
     bool fails = said->act == AMP_REPLY_FAIL;
-    const char *code = code_of(said);
+    const char *code = amp_aop_code(said->code ? said->code : "");
     json_auto_t *why = fails && said->code && strcmp(said->code, code) != 0
                            ? amp_reply_why(said)
                            : json_string(amp_reply_text(said));

@@ -155,26 +155,6 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
                         amp_attempt_after(amp_attempt_of(e->v), INT64_MAX));
 }
 
-/* The contract's code for a code of these tools. Only a TASK that was rejected found no agent. */
-static const char *code_of(const struct amp_answer *a)
-{
-    static const struct {
-        const char *ours, *code;
-    } codes[] = {{"ttl_expired", "E_TIMEOUT"},
-                 {"ack_timeout", "E_TIMEOUT"},
-                 {"line_too_long", "E_CONTEXT_OVERFLOW"},
-                 {"oversize_payload", "E_CONTEXT_OVERFLOW"},
-                 {"permission_denied", "E_PERMISSION_DENIED"},
-                 {"unsigned", "E_PERMISSION_DENIED"}};
-    const char *code = a->code ? a->code : "";
-    if (strncmp(code, "E_", 2) == 0)
-        return code;
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-        if (strcmp(codes[i].ours, code) == 0)
-            return codes[i].code;
-    return a->stage == AMP_STAGE_REJECTED ? "E_AGENT_NOT_FOUND" : "E_UNKNOWN";
-}
-
 /* A refused TASK is answered by its RESPONSE; other messages are not answered. */
 static int answer_write(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                         struct amp_error *err)
@@ -187,7 +167,7 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
     if (amp_buf_fmt(&what, err, "%s%s%s", code, *note ? ": " : "", note) < 0)
         return -1;
     struct amp_aop_refusal refusal = {
-        .code = code_of(a), .what = what.data, .rule = a->rule ? a->rule : "delivery"};
+        .code = amp_aop_code(code), .what = what.data, .rule = a->rule ? a->rule : "delivery"};
     if (a->repeats)
         memcpy(refusal.target, a->repeats, sizeof(refusal.target));
     else

@@ -1,11 +1,12 @@
 /*
  * The failure classes of Runtime Protocol v1. Senders use other words too: a word is converted to
  * lower snake case; if it is not a class then, it is read as the class that it hints at, or else
- * that the summary of the error hints at.
+ * that the summary of the error hints at. The codes of these tools have classes of their own.
  */
 #include <ctype.h>
 #include <string.h>
 
+#include "protocol/codes/classes.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/spec.h"
 
@@ -55,6 +56,30 @@ static void snake_case(struct amp_span text, char out[TEXT_MOST + 3])
     out[n] = '\0';
 }
 
+static const char *const of_codes[AMP_CODE_CLASSES] = {
+    [AMP_CODE_FOREIGN] = NULL, /* the hints decide */
+    [AMP_CODE_INTERNAL] = "execution_error",
+    [AMP_CODE_WORK] = "execution_error",
+    [AMP_CODE_CRASH] = "execution_error",
+    [AMP_CODE_ANSWER] = "execution_error",
+    [AMP_CODE_DEPENDENCY] = "dependency_missing",
+    [AMP_CODE_VALIDATION] = "failed_terminal",
+    [AMP_CODE_PERMISSION] = "authz_denied",
+    [AMP_CODE_SIZE] = "failed_terminal",
+    [AMP_CODE_ROUTE] = "invalid_target",
+    [AMP_CODE_UNAVAILABLE] = "dependency_unavailable",
+    [AMP_CODE_LIMIT] = "overloaded",
+    [AMP_CODE_FULL] = "overloaded",
+    [AMP_CODE_EXPIRED] = "timeout",
+    [AMP_CODE_TIMEOUT] = "timeout",
+    [AMP_CODE_DUPLICATE] = "failed_terminal",
+    [AMP_CODE_PROGRESS] = "failed_terminal",
+    [AMP_CODE_CANCELLED] = "failed_terminal",
+    [AMP_CODE_PREEMPTED] = "overloaded",
+    [AMP_CODE_BUDGET] = "policy_blocked",
+    [AMP_CODE_DEPTH] = "policy_blocked",
+};
+
 /* The class that a text names, or else hints at; NULL: none. */
 static const char *class_of(struct amp_span text)
 {
@@ -64,6 +89,11 @@ static const char *class_of(struct amp_span text)
     for (unsigned i = 0; i < AMP_SPEC_COUNT(classes); i++)
         if (n == strlen(classes[i]) + 2 && strncmp(word + 1, classes[i], n - 2) == 0)
             return classes[i];
+    word[n - 1] = '\0';
+    const char *ours = of_codes[amp_code_class(word + 1)];
+    if (ours)
+        return ours;
+    word[n - 1] = '_';
     for (unsigned i = 0; i < AMP_SPEC_COUNT(hints); i++)
         if (strstr(word, hints[i].hint))
             return hints[i].class;

@@ -6,11 +6,13 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "protocol/codes/classes.h"
 #include "protocol/codes/meanings.h"
 #include "protocol/compose/refuse.h"
 #include "protocol/sw4rm/answer.h"
@@ -57,18 +59,40 @@ void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
     amp_jw_close(w, '}');
 }
 
-/* The code in capitals; a code that SW4RM does not have becomes one that it has. */
+const char *amp_sw4rm_code(const char *code)
+{
+    static const char *const codes[AMP_CODE_CLASSES] = {
+        [AMP_CODE_FOREIGN] = "internal_error",
+        [AMP_CODE_INTERNAL] = "internal_error",
+        [AMP_CODE_WORK] = "internal_error",
+        [AMP_CODE_CRASH] = "internal_error",
+        [AMP_CODE_ANSWER] = "internal_error",
+        [AMP_CODE_DEPENDENCY] = "internal_error",
+        [AMP_CODE_VALIDATION] = "validation_error",
+        [AMP_CODE_PERMISSION] = "permission_denied",
+        [AMP_CODE_SIZE] = "oversize_payload",
+        [AMP_CODE_ROUTE] = "no_route",
+        [AMP_CODE_UNAVAILABLE] = "agent_unavailable",
+        [AMP_CODE_LIMIT] = "agent_unavailable",
+        [AMP_CODE_FULL] = "buffer_full",
+        [AMP_CODE_EXPIRED] = "ttl_expired",
+        [AMP_CODE_TIMEOUT] = "tool_timeout",
+        [AMP_CODE_DUPLICATE] = "duplicate_detected",
+        [AMP_CODE_PROGRESS] = "already_in_progress",
+        [AMP_CODE_CANCELLED] = "cancelled",
+        [AMP_CODE_PREEMPTED] = "forced_preemption",
+        [AMP_CODE_BUDGET] = "permission_denied",
+        [AMP_CODE_DEPTH] = "validation_error",
+    };
+    for (const struct amp_meaning *m = amp_meanings_sw4rm; m->code; m++)
+        if (strcasecmp(m->code, code) == 0)
+            return code;
+    return codes[amp_code_class(code)];
+}
+
 static void code_of(const struct amp_finding *f, char out[CODE_MOST])
 {
-    const char *code = strcmp(f->code, "line_too_long") == 0 ? "oversize_payload"
-                       : strcmp(f->code, "undecided") == 0   ? "internal_error"
-                                                             : f->code;
-    const struct amp_meaning *m = amp_meanings_sw4rm;
-    while (m->code && strcmp(m->code, code) != 0)
-        m++;
-    if (!m->code)
-        code = "validation_error";
-    amp_sw4rm_capitals(amp_span_str(code), out, CODE_MOST);
+    amp_sw4rm_capitals(amp_span_str(amp_sw4rm_code(f->code)), out, CODE_MOST);
 }
 
 static int payload_write(const struct amp_view *v, const struct amp_finding *first,

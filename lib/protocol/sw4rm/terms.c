@@ -4,7 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "protocol/codes/meanings.h"
 #include "protocol/handoff.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
@@ -13,21 +12,17 @@
 
 #define YEAR_MS INT64_C(31536000000)
 
-/* The code of SW4RM's list (§21) for a code of these tools. The note repeats a replaced code. */
-static const char *sw4rm_code(const struct amp_answer *a)
+/* The note repeats a replaced code. SW4RM derives from the code whether another attempt may help.
+ */
+static const char *refusal_code(const struct amp_answer *a)
 {
-    static const char *const forbidden[] = {"rejected", "unsigned", "suspended"};
     const char *code = a->code && *a->code ? a->code : "rejected";
     for (const char *c = code; *c; c++)
         if (!isalpha((unsigned char)*c) && *c != '_')
             return code; /* an application's own code, which the list allows */
-    for (const struct amp_meaning *m = amp_meanings_sw4rm; m->code; m++)
-        if (strcasecmp(m->code, code) == 0)
-            return code;
-    for (size_t i = 0; i < sizeof(forbidden) / sizeof(*forbidden); i++)
-        if (strcmp(forbidden[i], code) == 0)
-            return "permission_denied";
-    return a->retryable ? "agent_unavailable" : "validation_error";
+    const char *said = amp_sw4rm_code(code);
+    bool vague = strcmp(said, "internal_error") == 0 || strcmp(said, "validation_error") == 0;
+    return a->retryable && vague && strcasecmp(said, code) != 0 ? "agent_unavailable" : said;
 }
 
 static bool is_answerable(const struct amp_view *of)
@@ -41,7 +36,7 @@ static int refusal_write(const struct amp_view *of, const struct amp_answer *a, 
     struct amp_answer said = *a;
     AMP_BUF struct amp_buf note = {0};
     amp_buf_init(&note, 1 << 16);
-    said.code = sw4rm_code(a);
+    said.code = refusal_code(a);
     if (a->code && strcasecmp(said.code, a->code) != 0 &&
         amp_buf_fmt(&note, err, "%s: ", a->code) < 0)
         return -1;
