@@ -12,10 +12,10 @@
 #include "flow/config.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
+#include "flow/identity/person.h"
 #include "flow/intake.h"
 #include "flow/values.h"
 #include "registry.h"
-#include "worktree/person.h"
 
 const char *reg_state, *reg_skills;
 int64_t reg_required_ms = (int64_t)2 * 3600 * 1000;
@@ -156,6 +156,11 @@ int reg_finish(struct registry *r, struct amp_error *err)
     return reg_emit(r, err) < 0 ? -1 : amp_outbox_finish(&r->box, &amp_stop, err);
 }
 
+int reg_self_only(const char *agent, const char *act, struct amp_error *err)
+{
+    return amp_flow_person_or_self(reg_state, amp_cli_name(), environ, agent, act, err);
+}
+
 /* ---- verbs that take one message */
 
 static void finding_print(void *ctx, const struct amp_finding *f)
@@ -269,6 +274,11 @@ static int do_register(int argc, char **argv)
     const char *id = json_string_value(json_object_get(agent, "agent_id"));
     char sender[128];
     snprintf(sender, sizeof sender, "%s", id && *id ? id : "unknown");
+    struct amp_error err;
+    if (reg_self_only(sender, "register an agent", &err) < 0) {
+        json_decref(agent);
+        return amp_complain(&err);
+    }
     return message_take(sender, "CONTROL", json_pack("{s:o}", "agent", agent));
 }
 
@@ -276,14 +286,9 @@ static int do_deregister(int argc, char **argv)
 {
     if (argc != 1)
         amp_die_usage("no agent given");
-    struct amp_agent_caller caller;
-    if (amp_agent_calls(environ, &caller) && strcmp(caller.name, argv[0]) != 0) {
-        struct amp_error err;
-        amp_fail(&err, AMP_NOPERM, "permission_denied",
-                 "the agent \"%s\" may deregister only itself, not \"%s\" (%s)", caller.name,
-                 argv[0], caller.how);
+    struct amp_error err;
+    if (reg_self_only(argv[0], "deregister an agent", &err) < 0)
         return amp_complain(&err);
-    }
     return message_take(argv[0], "CONTROL",
                         json_pack("{s:s, s:s, s:s*}", "command", "deregister", "agent_id", argv[0],
                                   "reason", reason));
@@ -291,12 +296,16 @@ static int do_deregister(int argc, char **argv)
 
 static int do_heartbeat(int argc, char **argv)
 {
+    struct amp_error err;
     if (emit && argc > 0)
         amp_die_usage("--emit asks every agent");
+    if (!emit && argc != 1)
+        amp_die_usage("no agent given");
+    if (reg_self_only(emit ? NULL : argv[0],
+                      emit ? "ask all agents" : "report that an agent is alive", &err) < 0)
+        return amp_complain(&err);
     if (emit)
         return reg_loop(rounds);
-    if (argc != 1)
-        amp_die_usage("no agent given");
     json_t *h = health.n > 0 ? json_object() : NULL;
     for (int i = 0; i < health.n; i++) {
         const char *eq = strchr(health.v[i], '=');
@@ -317,6 +326,8 @@ static int do_publish(int argc, char **argv)
     static char standard[] = "-", *only[] = {standard, NULL};
     if (keys && argc > 0)
         amp_die_usage("--keys takes no FILE");
+    if (reg_self_only(NULL, "publish capabilities and keys", &err) < 0)
+        return amp_complain(&err);
     int rc = reg_open(&r, "", false, &err);
     if (rc == 0 && keys)
         rc = reg_keys_publish(&r, config, &err);
@@ -341,25 +352,29 @@ static int do_publish(int argc, char **argv)
 
 static int do_filter(int argc, char **argv)
 {
-    return reg_loop(-1);
+    struct amp_error err;
+    return reg_self_only(NULL, "keep the registry", &err) < 0 ? amp_complain(&err) : reg_loop(-1);
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "consume registry messages from stdin, pass on the others", filter_opts, do_filter},
-    {"register", "[AGENT]", "register an agent", register_opts, do_register},
+    {NULL, "", "consume registry messages from stdin, pass on the others", filter_opts, do_filter,
+     .who = AMP_WHO_PERSON},
+    {"register", "[AGENT]", "register an agent", register_opts, do_register, .who = AMP_WHO_SELF},
     {"deregister", "AGENT", "deregister an agent", deregister_opts, do_deregister,
-     .values = "agent"},
+     .values = "agent", .who = AMP_WHO_SELF},
     {"heartbeat", "[AGENT]", "report that an agent is alive, or ask all agents", heartbeat_opts,
-     do_heartbeat, .values = "agent"},
+     do_heartbeat, .values = "agent", .who = AMP_WHO_SELF},
     {"list", "", "list the agents", list_opts, reg_list, .finds_state = true},
     {"show", "AGENT…", "print everything recorded about agents", show_opts, reg_show,
      .finds_state = true, .values = "agent"},
-    {"publish", "[FILE…]", "publish capabilities, or the trusted keys", publish_opts, do_publish},
+    {"publish", "[FILE…]", "publish capabilities, or the trusted keys", publish_opts, do_publish,
+     .who = AMP_WHO_PERSON},
     {"confirm", "AGENT CAPABILITY VERSION", "confirm that an agent installed a skill", confirm_opts,
-     reg_confirm, .values = "agent"},
+     reg_confirm, .values = "agent", .who = AMP_WHO_SELF},
     {"approve", "TASK", "approve a task that requires a capability of high risk", approve_opts,
-     reg_approve, .values = "task"},
-    {"reviews", "", "list or close the review items of skills", reviews_opts, reg_reviews},
+     reg_approve, .values = "task", .who = AMP_WHO_PERSON},
+    {"reviews", "", "list or close the review items of skills", reviews_opts, reg_reviews,
+     .who = AMP_WHO_WITH("--close")},
     {"capabilities", "[ID…]", "list the capabilities", capabilities_opts, reg_capabilities,
      .finds_state = true, .values = "capability"},
     {0},

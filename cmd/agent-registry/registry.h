@@ -35,6 +35,8 @@ struct registry {
 int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err);
 /* main.c: who says what, for tokens. */
 int reg_identities(struct amp_identities **out, struct amp_error *err);
+/* main.c: refuses agents other than `agent`, or all if it is NULL (flow/identity/person.h). */
+int reg_self_only(const char *agent, const char *act, struct amp_error *err);
 /* Ends a verb: reports err if rc < 0, and closes everything. Returns the exit status. */
 int reg_close(struct registry *r, int rc, const struct amp_error *err);
 

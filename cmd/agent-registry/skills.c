@@ -8,11 +8,9 @@
 #include "agent/approval.h"
 #include "agent/review.h"
 #include "agent/skill.h"
-#include "flow/identity/person.h"
 #include "flow/reply/reply.h"
 #include "message/record/record.h"
 #include "registry.h"
-#include "worktree/person.h"
 #include "json/record.h"
 
 static bool json, all;
@@ -117,17 +115,12 @@ int reg_confirm(int argc, char **argv)
 {
     struct registry r = {0};
     struct amp_error err = {0};
-    struct amp_agent_caller caller;
     if (argc != 3)
         amp_die_usage("AGENT, CAPABILITY and VERSION are required");
     if (strlen(argv[2]) > 64)
         amp_die_usage("VERSION has at most 64 characters");
-    if (amp_agent_calls(environ, &caller) && strcmp(caller.name, argv[0]) != 0) {
-        amp_fail(&err, AMP_NOPERM, "permission_denied",
-                 "the agent \"%s\" may confirm only for itself, not for \"%s\" (%s)", caller.name,
-                 argv[0], caller.how);
+    if (reg_self_only(argv[0], "confirm that an agent installed a skill", &err) < 0)
         return amp_complain(&err);
-    }
     int rc = reg_open(&r, "", true, &err);
     if (rc == 0)
         rc = confirm(&r, argv, &err);
@@ -144,7 +137,7 @@ int reg_approve(int argc, char **argv)
         amp_die_usage("one TASK is required");
     if (!why || !*why || strlen(why) > 1000)
         amp_die_usage("why? --why TEXT, at most 1000 bytes");
-    if (amp_flow_person_only(reg_state, amp_cli_name(), environ, "approve a task", &err) < 0)
+    if (reg_self_only(NULL, "approve a task", &err) < 0)
         return amp_complain(&err);
     const struct amp_approval a = {.task = amp_span_str(argv[0]),
                                    .person = amp_cli_login("operator"),
@@ -232,6 +225,8 @@ int reg_reviews(int argc, char **argv)
         amp_die_usage("reviews takes no operand");
     if (note && !closes)
         amp_die_usage("--note needs --close");
+    if (closes && reg_self_only(NULL, "close review items", &err) < 0)
+        return amp_complain(&err);
     int rc = reg_open(&r, closes ? "" : NULL, true, &err);
     if (rc == 0 && closes)
         rc = amp_review_close(r.dir.store, closes, note, r.name, amp_now_ms(), &err);

@@ -167,6 +167,8 @@ static int cursor_edit(int argc, char **argv, bool move)
     e.source = amp_span_str(argv[1]);
     if (move && amp_num_parse(amp_span_str(argv[2]), 0, INT64_MAX, &e.seq, &err) < 0)
         amp_die_usage("'%s' is not the number of an event", argv[2]);
+    if (ack_person_or_self(argv[0], "change a consumer's cursor", &err) < 0)
+        return amp_complain(&err);
     ACK_STATE *s = ack_open_state(ACK_EXISTING, &status);
     if (!s)
         return status;

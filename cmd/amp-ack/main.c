@@ -1,6 +1,9 @@
 /* amp-ack: the delivery lifecycle of messages. */
+#include <unistd.h>
+
 #include "cli/identity.h"
 #include "flow/config.h"
+#include "flow/identity/person.h"
 #include "flow/intake.h"
 #include "flow/values.h"
 #include "message/cursor/cursor.h"
@@ -30,19 +33,19 @@ static const struct amp_opt options[] = {
 static const struct amp_verb verbs[] = {
     {NULL, "", "the same as track", track_opts, ack_track},
     {"track", "", "record messages and pass them on", track_opts, ack_track, .group = "Recording"},
-    {"send", "", "acknowledge the messages on stdin", send_opts, ack_send},
+    {"send", "", "acknowledge the messages on stdin", send_opts, ack_send, .who = AMP_WHO_SELF},
     {"token", "PRODUCER OPERATION", "print the idempotency token of the parameters on stdin",
      token_opts, ack_token},
     {"accept", "ID", "accept the work that a message asks for", accept_opts, ack_accept,
-     .finds_state = true, .group = "Answering"},
+     .finds_state = true, .group = "Answering", .who = AMP_WHO_SELF},
     {"progress", "ID [PERCENT]", "report how far the work is", progress_opts, ack_progress,
-     .finds_state = true},
+     .finds_state = true, .who = AMP_WHO_SELF},
     {"complete", "ID", "report that the work is done", complete_opts, ack_complete,
-     .finds_state = true},
+     .finds_state = true, .who = AMP_WHO_SELF},
     {"fail", "ID", "refuse a message, or report that its work failed", fail_opts, ack_fail,
-     .finds_state = true},
+     .finds_state = true, .who = AMP_WHO_SELF},
     {"reply", "ID", "answer a message that expects a reply", reply_opts, ack_reply,
-     .finds_state = true},
+     .finds_state = true, .who = AMP_WHO_SELF},
     {"status", "", "show how far messages are delivered", status_opts, ack_status,
      .finds_state = true, .group = "Looking", .operand_hint = "--task TASK selects"},
     {"log", "", "show what happened to messages", log_opts, ack_log, .finds_state = true,
@@ -51,29 +54,31 @@ static const struct amp_verb verbs[] = {
     {"audit", "", "list security events, or verify the log", audit_opts, ack_audit,
      .finds_state = true},
     {"sweep", "", "escalate, retry and expire overdue messages", sweep_opts, ack_sweep,
-     .group = "Deadlines"},
-    {"watch", "", "do the same at each deadline, until a signal", watch_opts, ack_watch},
+     .group = "Deadlines", .who = AMP_WHO_PERSON},
+    {"watch", "", "do the same at each deadline, until a signal", watch_opts, ack_watch,
+     .who = AMP_WHO_PERSON},
     {"dead list", "", "list the dead letters", dead_list_opts, ack_dead_list, .finds_state = true,
      .group = "Dead letters"},
     {"dead show", "[ID…]", "print complete dead letters", dead_show_opts, ack_dead_show,
      .finds_state = true, .values = "letter"},
     {"dead requeue", "[ID…]", "deliver dead letters again", dead_requeue_opts, ack_dead_requeue,
-     .values = "letter"},
+     .values = "letter", .who = AMP_WHO_PERSON},
     {"dead export", "[ID…]", "export dead letters, or a bundle for diagnosis", dead_export_opts,
      ack_dead_export, .values = "letter"},
     {"dead purge", "[ID…]", "remove dead letters", dead_purge_opts, ack_dead_purge,
-     .values = "letter"},
+     .values = "letter", .who = AMP_WHO_PERSON},
     {"cursors list", "", "list how far consumers have read", cursors_list_opts, ack_cursors_list,
      .finds_state = true, .group = "Cursors"},
     {"cursors show", "CONSUMER SOURCE", "print one cursor", NULL, ack_cursors_show,
      .finds_state = true, .values = "consumer source"},
     {"cursors move", "CONSUMER SOURCE SEQ", "set a cursor to the event after SEQ",
-     cursors_edit_opts, ack_cursors_move, .values = "consumer source"},
+     cursors_edit_opts, ack_cursors_move, .values = "consumer source", .who = AMP_WHO_SELF},
     {"cursors retire", "CONSUMER SOURCE", "retire a cursor", cursors_edit_opts, ack_cursors_retire,
-     .values = "consumer source"},
+     .values = "consumer source", .who = AMP_WHO_SELF},
     {"doctor", "[FILE…]", "find problems and print the commands that fix them", doctor_opts,
      ack_doctor, .group = "Repairing"},
-    {"repair", "", "repair a state directory after a failed write", repair_opts, ack_repair},
+    {"repair", "", "repair a state directory after a failed write", repair_opts, ack_repair,
+     .who = AMP_WHO_PERSON},
     {0},
 };
 static const int statuses[] = {0,         AMP_NO,       AMP_USAGE,  AMP_DATAERR, AMP_UNAVAILABLE,
@@ -115,6 +120,11 @@ int ack_identities(const char *principal, struct amp_identities **out, struct am
         .state = ack_state, .config = ack_config, .principal = principal, .quiet = true};
     *out = NULL;
     return ack_state ? amp_identity_cli_open(&identity, &who, out, err) : 0;
+}
+
+int ack_person_or_self(const char *agent, const char *act, struct amp_error *err)
+{
+    return amp_flow_person_or_self(ack_state, amp_cli_name(), environ, agent, act, err);
 }
 
 int ack_terms(struct amp_error *err)

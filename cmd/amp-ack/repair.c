@@ -5,7 +5,6 @@
 
 #include "agent/record.h"
 #include "pass.h"
-#include "worktree/person.h"
 
 static bool upgrade;
 
@@ -21,7 +20,7 @@ int ack_repair(int argc, char **argv)
     amp_buf_init(&said, 1 << 20);
     if (!ack_state)
         amp_die_no_state();
-    if (amp_person_only(environ, "repair a state directory", &err))
+    if (ack_person_or_self(NULL, "repair a state directory", &err) < 0)
         return amp_complain(&err);
     int rc = upgrade ? amp_store_upgrade(ack_state, amp_agent_records_upgrade, &said, &err)
                      : amp_store_repair(ack_state, &said, &err);

@@ -3,6 +3,7 @@
 #include "pass.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include <amp/base/clock.h>
 
@@ -13,9 +14,10 @@
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
 #include "protocol/compose/answer.h"
+#include "worktree/person.h"
 
 static const char *stage, *from, *note, *code, *message = "refused";
-static bool every, retryable;
+static bool every, retryable, by_agent;
 
 static const char *const stages[] = {"RECEIVED", "READ", "FULFILLED", "REJECTED", "FAILED", NULL};
 
@@ -116,6 +118,9 @@ static int message_take(struct pass *p, const struct amp_view *v, struct amp_err
         a.code = code ? code : "rejected";
         a.note = message;
     }
+    if (by_agent && p->store &&
+        amp_person_or_self(environ, by, "acknowledge in an agent's name", err) < 0)
+        return -1;
     int rc = check_stage(p, v, a.stage, &e);
     if (rc == 0 && p->store)
         rc = answer_record(p, v, &a, &e);
@@ -146,7 +151,11 @@ int ack_send(int argc, char **argv)
     struct amp_error err;
     if (ack_terms(&err) < 0)
         amp_die_usage("%s", err.what);
+    if (from && ack_person_or_self(from, "acknowledge in an agent's name", &err) < 0)
+        return amp_complain(&err);
     struct pass p = {.name = "amp-ack.send", .take = message_take};
+    struct amp_agent_caller caller;
+    by_agent = amp_agent_calls(environ, &caller);
     p.store = ack_open_state(ACK_OPTIONAL, &status);
     return status ? status : pass_run(&p);
 }

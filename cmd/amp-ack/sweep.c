@@ -339,6 +339,8 @@ static int verb_run(const char *name,
         amp_die_usage("--as takes letters, digits, '.', '_' and '-'");
     if (ack_retry_rules(&retry_rules, &err) < 0)
         amp_die_usage("%s", err.what);
+    if (ack_person_or_self(NULL, "carry out deadlines", &err) < 0)
+        return amp_complain(&err);
     amp_signals_install();
     ack_metrics.tool = name;
     ACK_STATE *s = ack_open_state(ACK_MAKE, &status);

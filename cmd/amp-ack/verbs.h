@@ -17,6 +17,9 @@ struct amp_identities;
 const char *ack_identity_word(void); /* local, all or off */
 int ack_identities(const char *principal, struct amp_identities **out, struct amp_error *err);
 
+/* Refuses agents other than `agent`, or all if it is NULL (flow/identity/person.h). */
+int ack_person_or_self(const char *agent, const char *act, struct amp_error *err);
+
 /* --metrics of the verbs that count. */
 extern struct amp_metrics_options ack_metrics;
 /* Writes the last values and closes m. Returns rc, or -1 if the values cannot be written. */

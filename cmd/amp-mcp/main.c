@@ -99,7 +99,8 @@ static int serve(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "serve the agent until the end of the input", NULL, serve, .finds_state = true},
+    {NULL, "", "serve the agent until the end of the input", NULL, serve, .finds_state = true,
+     .who = AMP_WHO_SELF},
     {0},
 };
 static const int statuses[] = {0,

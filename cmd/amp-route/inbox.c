@@ -14,6 +14,7 @@
 
 #include "flow/facts.h"
 #include "flow/identity/head.h"
+#include "flow/identity/person.h"
 #include "message/inbox/bell.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
@@ -229,6 +230,9 @@ int route_inbox(int argc, char **argv)
     loop.agent = amp_span_str(argv[0]);
     if (amp_inbox_agent_check(loop.agent, &err) < 0)
         amp_die_usage("%s", err.what);
+    if (!list && amp_flow_person_or_self(state, amp_cli_name(), environ, loop.name,
+                                         "take messages from an inbox", &err) < 0)
+        return amp_complain(&err);
     char program[PATH_MAX];
     if (command.n > 0 && amp_child_find(command.v[0], environ, program, sizeof(program), &err) < 0)
         amp_die_usage("--exec: %s", err.what);

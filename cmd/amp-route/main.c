@@ -247,7 +247,7 @@ static const struct amp_verb verbs[] = {
      "routes are given with -r"},
     {"replay", "", "print recorded messages again", replay_opts, route_replay},
     {"inbox", "AGENT", "hand the messages of an inbox to its agent", inbox_opts, route_inbox,
-     .values = "agent"},
+     .values = "agent", .who = AMP_WHO_SELF},
     {0},
 };
 static const int statuses[] = {0,

@@ -10,6 +10,7 @@
 #include "flow/decide/answer/signed.h"
 #include "hitl.h"
 #include "protocol/compose/json.h"
+#include "worktree/person.h"
 
 static const char *question;
 static int64_t expires_ms = 86400000;
@@ -100,6 +101,8 @@ int hitl_sign(int argc, char **argv)
         amp_die_usage("sign needs a question and an action: sign ID ACTION [NOTE…], or sign "
                       "--question FILE ACTION [NOTE…]");
     if (question) {
+        if (amp_person_only(environ, "sign answers", &err) < 0)
+            return amp_complain(&err);
         rc = file_sign(argc, argv, &err);
         return rc < 0 ? amp_complain(&err) : AMP_OK;
     }

@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
 #include "cli/rows.h"
+#include "flow/identity/person.h"
 #include "flow/proof/bundle.h"
 #include "flow/review/verify.h"
 #include "flow/story/story.h"
@@ -157,6 +159,8 @@ int task_export(int argc, char **argv)
 
     if (argc != 1)
         amp_die_usage("export takes one COMMIT or task id");
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "sign a bundle", &err) < 0)
+        return amp_complain(&err);
     if (strcmp(task_identity.require, "off") == 0)
         amp_die_usage("a bundle needs signatures: identities are off (--identity, AMP_IDENTITY)");
     if (task_policy(&x.policy, &err) == 0 && task_open(&x.store, &err) == 0 &&

@@ -6,6 +6,7 @@
 #include <amp/base/clock.h>
 
 #include "bind.h"
+#include "worktree/person.h"
 
 const char *binding_path(const struct amp_binding *b)
 {
@@ -62,7 +63,8 @@ int verb_bind(int argc, char **argv)
                                  .no_push = opt.no_push,
                                  .prepare = &opt.prepare,
                                  .now_ms = amp_now_ms()};
-    if (session_open(&s, true, &err))
+    if (amp_person_or_self(environ, spec.agent, "bind an agent", &err) ||
+        session_open(&s, true, &err))
         return amp_complain(&err);
     int rc = amp_bind(s.store, s.git, &spec, &b, &failed), status = 0;
     amp_git_rest(s.git);
@@ -83,7 +85,8 @@ int verb_unbind(int argc, char **argv)
                                          .now_ms = amp_now_ms()};
     if (opt.force && !opt.remove)
         amp_die_usage("--force needs --remove");
-    if (session_open(&s, true, &err) || amp_unbind(s.store, s.git, &spec, &b, &err) ||
+    if (amp_person_or_self(environ, spec.agent, "end a binding", &err) ||
+        session_open(&s, true, &err) || amp_unbind(s.store, s.git, &spec, &b, &err) ||
         amp_store_sync(s.store, &err) || binding_show(&b, &err))
         return amp_complain(&err);
     return 0;

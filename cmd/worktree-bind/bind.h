@@ -81,8 +81,6 @@ int switch_request(struct session *s, const struct amp_switch_spec *spec, struct
 /* Approves a pending switch if the policy allows it. */
 int switch_decide(struct session *s, const struct amp_switch_spec *spec, struct amp_binding *b,
                   struct amp_error *err);
-/* Refuses a process of another agent than `agent`. */
-int switch_caller(const char *agent, const char *act, struct amp_error *err);
 /* Prints the HITL_INVOCATION about a pending switch. */
 int print_question(const struct amp_binding *b, struct amp_error *err);
 /* Prints a line for people: the agent, its state, and the worktree or the failure. */

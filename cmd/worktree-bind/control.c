@@ -240,22 +240,20 @@ static int switch_approve(struct work *w, struct amp_error *err)
     return amp_switch_approve(w->s->store, w->s->git, &spec, w->b, err);
 }
 
-static int switch_stop(struct work *w, uint8_t event, const char *act, struct amp_error *err)
+static int switch_stop(struct work *w, uint8_t event, struct amp_error *err)
 {
     const struct amp_switch_spec spec = switch_spec(w);
-    return switch_caller(w->c.agent, act, err) < 0
-               ? -1
-               : amp_switch_end(w->s->store, w->s->git, &spec, event, w->b, err);
+    return amp_switch_end(w->s->store, w->s->git, &spec, event, w->b, err);
 }
 
 static int switch_reject(struct work *w, struct amp_error *err)
 {
-    return switch_stop(w, AMP_BINDING_EV_SWITCH_REJECT, "reject its switch", err);
+    return switch_stop(w, AMP_BINDING_EV_SWITCH_REJECT, err);
 }
 
 static int switch_revoke(struct work *w, struct amp_error *err)
 {
-    return switch_stop(w, AMP_BINDING_EV_SWITCH_REVOKE, "revoke its switch", err);
+    return switch_stop(w, AMP_BINDING_EV_SWITCH_REVOKE, err);
 }
 
 static int binding_read(struct work *w, struct amp_error *err)
@@ -279,7 +277,10 @@ static int operation_run(struct work *w, struct amp_error *err)
     };
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (strcmp(w->c.operation, operations[i].name) == 0)
-            return operations[i].run(w, err);
+            return operations[i].run != binding_read &&
+                           amp_person_or_self(environ, w->c.agent, "change its binding", err) < 0
+                       ? -1
+                       : operations[i].run(w, err);
     return amp_fail(err, AMP_NO, "validation_error",
                     "operation: BIND, UNBIND, STATUS or a SWITCH_*");
 }

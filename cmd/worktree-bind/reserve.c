@@ -68,8 +68,9 @@ int verb_reserve(int argc, char **argv)
     if (argc == 0)
         amp_die_usage("at least one GLOB is required");
     holder_find(&spec, name);
-    if (switch_caller(spec.holder, "reserve paths for it", &err) || session_open(&s, true, &err) ||
-        amp_reserve(s.store, &spec, &err) || session_publish(&s, &err))
+    if (amp_person_or_self(environ, spec.holder, "reserve paths for it", &err) ||
+        session_open(&s, true, &err) || amp_reserve(s.store, &spec, &err) ||
+        session_publish(&s, &err))
         return amp_complain(&err);
     return 0;
 }
@@ -84,8 +85,9 @@ int verb_release(int argc, char **argv)
     if ((argc == 0) != opt.all)
         amp_die_usage("either GLOB... or --all is required");
     holder_find(&spec, name);
-    if (switch_caller(spec.holder, "release its paths", &err) || session_open(&s, true, &err) ||
-        amp_reserve_release(s.store, &spec, &n, &err) || session_publish(&s, &err))
+    if (amp_person_or_self(environ, spec.holder, "release its paths", &err) ||
+        session_open(&s, true, &err) || amp_reserve_release(s.store, &spec, &n, &err) ||
+        session_publish(&s, &err))
         return amp_complain(&err);
     return n > 0 || argc == 0 ? 0 : AMP_NO;
 }

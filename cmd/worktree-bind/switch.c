@@ -56,16 +56,6 @@ int switch_request(struct session *s, const struct amp_switch_spec *spec, struct
                : 0;
 }
 
-int switch_caller(const char *agent, const char *act, struct amp_error *err)
-{
-    struct amp_agent_caller caller;
-    if (!amp_agent_calls(environ, &caller) || strcmp(caller.name, agent) == 0)
-        return 0;
-    return amp_fail(err, AMP_NOPERM, "permission_denied",
-                    "only people and %s may %s; the caller is the agent \"%s\" (%s)", agent, act,
-                    caller.name, caller.how);
-}
-
 int print_question(const struct amp_binding *b, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
@@ -95,9 +85,9 @@ int verb_switch(int argc, char **argv)
         amp_die_usage("exactly one AGENT and one WORKTREE are required");
     struct amp_switch_spec spec = spec_of(argv[0]);
     spec.target = argv[1];
-    if (switch_caller(argv[0], "request its switch", &err) || session_open(&s, true, &err) ||
-        session_expire(&s, &err) || switch_request(&s, &spec, &b, &err) ||
-        amp_store_sync(s.store, &err))
+    if (amp_person_or_self(environ, argv[0], "request its switch", &err) ||
+        session_open(&s, true, &err) || session_expire(&s, &err) ||
+        switch_request(&s, &spec, &b, &err) || amp_store_sync(s.store, &err))
         return amp_complain(&err);
     bool pending = b.state == AMP_BINDING_SWITCH_PENDING;
     if (pending)
@@ -136,7 +126,7 @@ static int switch_stop(const char *agent, uint8_t event, const char *act)
     struct amp_error err;
     struct amp_binding b;
     const struct amp_switch_spec spec = spec_of(agent);
-    if (switch_caller(agent, act, &err) || session_open(&s, true, &err) ||
+    if (amp_person_or_self(environ, agent, act, &err) || session_open(&s, true, &err) ||
         session_expire(&s, &err) || amp_switch_end(s.store, s.git, &spec, event, &b, &err) ||
         amp_store_sync(s.store, &err) || binding_show(&b, &err))
         return amp_complain(&err);

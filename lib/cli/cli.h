@@ -64,7 +64,13 @@ struct amp_verb {
     /* Heading ("Tasks") of this verb and those after it, up to the next heading, in --help and the
      * completions; NULL: none of its own. A table with headings has one at its first verb. */
     const char *group;
+    /* Who may run it, for --options and the table in docs/security.md. The verb itself refuses
+     * others (worktree/person.h). */
+    const char *who; /* AMP_WHO_*; NULL: any agent, too */
 };
+#define AMP_WHO_PERSON        "person"
+#define AMP_WHO_SELF          "self" /* and the agent that the verb, its options or its messages name */
+#define AMP_WHO_WITH(options) "person with " options /* any agent without these options */
 
 /* A setting of amp.json without an option. Before the verb runs, set is called for the value of the
  * key, or for each element of an array. */
@@ -103,7 +109,8 @@ struct amp_tool {
  * refused before run is called. SIGPIPE is ignored.
  *
  * `TOOL [VERB] --options` prints the tables, tab separated, for completions and tests:
- *     verb    NAME  ARGS  DOC  VALUES  GROUP
+ *     verbless  WHO                     (of the verbless form)
+ *     verb    NAME  ARGS  DOC  VALUES  GROUP  WHO
  *     option  LETTER  NAME  KIND  ARG  CHOICES  DOC  ENV  DEFAULT  VALUES
  * KIND is flag string path dir int duration size real choice list rest, with "?" appended where
  * the argument is optional; CHOICES are separated by commas; durations have the unit ms; absent

@@ -217,14 +217,22 @@ static void refusal_report(char *const *envp, const struct amp_error *why)
         return; /* the action is refused in any case */
 }
 
-int amp_person_only(char *const *envp, const char *act, struct amp_error *err)
+int amp_person_or_self(char *const *envp, const char *name, const char *act, struct amp_error *err)
 {
     struct amp_agent_caller c;
+    const char *slash = name ? strrchr(name, '/') : NULL;
 
-    if (!amp_agent_calls(envp, &c))
+    if (!amp_agent_calls(envp, &c) || (name && strcmp(c.name, name) == 0) ||
+        (slash && strcmp(c.name, slash + 1) == 0))
         return 0;
     amp_fail(err, AMP_NOPERM, "permission_denied",
-             "only people may %s; the caller is the agent \"%s\" (%s)", act, c.name, c.how);
+             "only people%s may %s; the caller is the agent \"%s\" (%s)",
+             name ? " and the agent itself" : "", act, c.name, c.how);
     refusal_report(envp, err);
     return -1;
+}
+
+int amp_person_only(char *const *envp, const char *act, struct amp_error *err)
+{
+    return amp_person_or_self(envp, NULL, act, err);
 }

@@ -29,6 +29,9 @@ at() { amp-ack cursors show "$1" "$2" | jq -r "$3"; }
   amp-validate --protocol rtp <records | cmp - records
   [ "$(jq -r .lastSeq records | sort -n | paste -sd,)" = 0,7 ]
   [ "$(at mbp vps .status)" = active ]
+  AMP_AGENT=executor run -77 --separate-stderr amp-ack cursors retire mbp vps
+  [[ $stderr == *'only people and the agent itself may'* ]]
+  [ "$(at mbp vps .state)" = ACTIVE ]
   amp-ack cursors retire mbp vps
   [ "$(at mbp vps .state)" = RETIRED ]
   amp-ack cursors retire mbp vps

@@ -71,7 +71,8 @@ refused() {
   refused ambiguous accept -s state --as bob H
   refused not_accepted complete -s state --as bob H-1
   refused no_context accept -s state --as bob --context x H-1
-  AMP_AGENT=ann refused bad_sender accept -s state --as bob H-1
+  AMP_AGENT=ann run -77 --separate-stderr handoff accept -s state --as bob H-1
+  [[ "$stderr" == *'only people and the agent itself may'* ]]
   handoff accept -s state --as bob H-1 >out
   refused not_pending accept -s state --as bob H-1
   [[ "$stderr" == *"not in PENDING"* ]]

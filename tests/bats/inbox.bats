@@ -33,7 +33,10 @@ events() { jq -r --arg k "inbox.$1.task_dispatch-T-2026-044-$2" 'select(.key == 
   [ "$(state_of 1) $(state_of 2)" = "RECEIVED RECEIVED" ]
   run -0 amp-route inbox executor --list
   [ "${#lines[@]}" -eq 2 ]
-  amp-route inbox executor --one >out
+  AMP_AGENT=boss run -77 --separate-stderr amp-route inbox executor
+  [[ -z $output && $stderr == *'only people and the agent itself may'* ]]
+  [ "$(state_of 1) $(state_of 2)" = "RECEIVED RECEIVED" ]
+  AMP_AGENT=executor amp-route inbox executor --one >out
   head -n 1 in | cmp - out
   [ "$(state_of 1) $(state_of 2)" = "READ RECEIVED" ]
   amp-route inbox executor >>out

@@ -33,6 +33,15 @@ setup() {
   run -1 grep -l 'Pa STATE/amp.json' man/amp.json-*.5
 }
 
+@test "the table of who may run which verb is that of the option tables" {
+  sh scripts/who.sh --check "$AMP_BUILD/bin"
+  mkdir -p "$BATS_TEST_TMPDIR/docs"
+  sed 's/`unbind`, //' docs/security.md >"$BATS_TEST_TMPDIR/docs/security.md"
+  ln -s "$AMP_TOP/cmd" "$BATS_TEST_TMPDIR/cmd"
+  cd "$BATS_TEST_TMPDIR"
+  run -1 sh "$AMP_TOP/scripts/who.sh" --check "$AMP_BUILD/bin"
+}
+
 @test "the defaults of the schema are those of the options" {
   need jq
   local setting form option value

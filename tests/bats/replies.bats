@@ -247,8 +247,8 @@ END
   cd "$BATS_TEST_TMPDIR"
   message task_dispatch '.ack_timeout_sec = 1' | amp-ack track -s s >/dev/null
   run -64 env -u AMP_AGENT amp-ack accept task_dispatch -s s
-  AMP_AGENT=eve run -1 --separate-stderr amp-ack accept task_dispatch -s s --as executor/ada
-  [[ "$stderr" == *bad_sender* ]]
+  AMP_AGENT=eve run -77 --separate-stderr amp-ack accept task_dispatch -s s --as executor/ada
+  [[ "$stderr" == *'only people and the agent itself may'* ]]
   wait_until 10 eval 'amp-ack sweep -s s | grep -q ack_timeout'
   AMP_AGENT=ada run -1 --separate-stderr amp-ack accept task_dispatch -s s --as executor/ada
   [[ "$stderr" == *" late: "* ]]

@@ -90,7 +90,7 @@ setup() {
   [[ $output == *"only people may approve a switch"* ]]
   AMP_AGENT=eve run -77 worktree-bind approve bob
   AMP_AGENT=eve run -77 worktree-bind reject bob
-  [[ $output == *"only people and bob may reject its switch"* ]]
+  [[ $output == *"only people and the agent itself may reject its switch"* ]]
   AMP_AGENT=eve run -77 worktree-bind switch bob other
   (cd ../work.worktrees/bob && run -77 worktree-bind approve bob)
   run -77 worktree-bind --approver bob < <(control 1 SWITCH_APPROVE bob "" bob)

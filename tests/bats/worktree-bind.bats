@@ -81,7 +81,10 @@ setup() {
 
 @test "unbind keeps the worktree for people; --remove takes it away, with changes only by --force" {
   worktree-bind bind bob -b task/x
-  worktree-bind unbind bob
+  AMP_AGENT=executor run -77 --separate-stderr worktree-bind unbind bob
+  [[ $stderr == *'only people and the agent itself may'* ]]
+  [ -e .git/worktrees/bob/amp-agent ]
+  AMP_AGENT=bob worktree-bind unbind bob
   [ -d ../work.worktrees/bob ]
   [ ! -e .git/worktrees/bob/amp-agent ]
   worktree-bind bind bob -b task/x
@@ -352,6 +355,11 @@ END
     control 5 SWITCH_REQUEST bob '"target_worktree_id":"other"'
   } | worktree-bind >/dev/null
   AMP_AGENT=bob run -77 --separate-stderr worktree-bind --approver scheduler < <(control 6 SWITCH_APPROVE bob)
+  # Nor does it change the binding of another agent; it may look.
+  AMP_AGENT=bob run -77 --separate-stderr worktree-bind < <(control 8 UNBIND scheduler)
+  [ "$(answers <<<"$output" | jq -r .error_code)" = permission_denied ]
+  AMP_AGENT=bob worktree-bind < <(control 9 STATUS scheduler) >out
+  [ "$(states out)" = "SWITCH_PENDING " ]
   worktree-bind --approver scheduler < <(control 7 SWITCH_APPROVE bob) >out
   [ "$(states out)" = "BOUND_NON_HOME " ]
 }

@@ -11,7 +11,6 @@
 
 #include "cli/table.h"
 #include "dead.h"
-#include "worktree/person.h"
 
 #define PURGE_NAME "amp-ack.purge"
 
@@ -213,7 +212,10 @@ static int letters_requeue(struct amp_store *s, struct dead_choices *c, struct a
 
 int ack_dead_requeue(int argc, char **argv)
 {
+    struct amp_error err;
     dead_filter_check(argc, true);
+    if (ack_person_or_self(NULL, "deliver dead letters again", &err) < 0)
+        return amp_complain(&err);
     return dead_with_choices(ACK_EXISTING, argc, argv, letters_requeue);
 }
 
@@ -297,7 +299,7 @@ int ack_dead_purge(int argc, char **argv)
 {
     struct amp_error err;
     dead_filter_check(argc, true);
-    if (amp_person_only(environ, "remove dead letters", &err))
+    if (ack_person_or_self(NULL, "remove dead letters", &err) < 0)
         return amp_complain(&err);
     return dead_with_choices(ACK_EXISTING, argc, argv, letters_purge);
 }

@@ -62,14 +62,11 @@ static struct amp_git *git_open(void *ctx, struct amp_error *err)
 /* An agent answers as itself only. */
 static const char *speaker_of(struct amp_error *err)
 {
-    const char *agent = getenv("AMP_AGENT"), *slash = ack_as ? strrchr(ack_as, '/') : NULL;
-    if (!agent || !*agent)
-        return ack_as;
-    if (ack_as && strcmp(slash ? slash + 1 : ack_as, agent) != 0) {
-        amp_fail(err, AMP_NO, "bad_sender", "the agent %s cannot answer as %s", agent, ack_as);
-        return NULL;
-    }
-    return ack_as ? ack_as : agent;
+    const char *agent = getenv("AMP_AGENT");
+    const char *by = ack_as ? ack_as : agent && *agent ? agent : NULL;
+    if (!by)
+        amp_die_usage("who answers? --as NAME, or the environment variable AMP_AGENT");
+    return ack_person_or_self(by, "answer a message in an agent's name", err) < 0 ? NULL : by;
 }
 
 static int input_read(struct answer *a, const char **value, struct amp_error *err)
@@ -147,11 +144,6 @@ static int answer_give(struct answer *a, struct amp_reply *r, const char *percen
         amp_die_usage("only one of --text and --data can be \"-\"");
     if (percent && amp_num_real(amp_span_str(percent), 0, 100, &r->percent, err) < 0)
         amp_die_usage("'%s' is not a percentage (0 to 100)", percent);
-    if (!(r->by = speaker_of(err))) {
-        if (ack_as)
-            return -1;
-        amp_die_usage("who answers? --as NAME, or the environment variable AMP_AGENT");
-    }
     if (input_read(a, &text, err) < 0 || input_read(a, &data, err) < 0 || data_read(a, err) < 0 ||
         files_read(a, err) < 0 || lock_take(a, r->by, err) < 0)
         return -1;
@@ -191,6 +183,8 @@ static int answer_run(enum amp_reply_act act, int argc, char **argv)
     if (argc < 1 || argc > most)
         amp_die_usage("one message is needed: amp-ack %s ID", amp_reply_act_name(act));
     r.id = argv[0];
+    if (!(r.by = speaker_of(&err)))
+        return amp_complain(&err);
     amp_signals_install();
     if (!(a.store = ack_open_state(ACK_EXISTING, &status)))
         return status;

@@ -4,12 +4,14 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <amp/base/clock.h>
 
 #include "../verbs.h"
 #include "base/loop.h"
 #include "cli/finding.h"
+#include "flow/identity/person.h"
 #include "flow/intake.h"
 #include "handoff.h"
 #include "protocol/compose/answer.h"
@@ -162,6 +164,8 @@ int handoff_filter(int argc, char **argv)
     struct amp_error err = {0};
 
     (void)argc, (void)argv;
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "keep the handoffs", &err) < 0)
+        return amp_complain(&err);
     amp_signals_install();
     amp_note_terminal(NULL);
     amp_buf_init(&f.turn, (size_t)256 << 20);

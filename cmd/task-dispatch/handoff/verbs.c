@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <amp/base/file.h>
 
 #include "../verbs.h"
 #include "cli/rows.h"
+#include "flow/identity/person.h"
 #include "handoff.h"
 #include "protocol/compose/json.h"
 
@@ -74,15 +76,14 @@ static int agent_choose(struct amp_error *err)
 {
     const char *agent = getenv("AMP_AGENT");
 
-    if (agent && *agent && as && strcmp(as, agent) != 0)
-        return amp_fail(err, AMP_NO, "bad_sender", "the agent %s cannot act as %s", agent, as);
     if (!as && agent && *agent)
         as = agent;
     if (!as)
         amp_die_usage("which agent? --as NAME, or the environment variable AMP_AGENT");
     if (strlen(as) > 200)
         amp_die_usage("--as takes a name of at most 200 bytes");
-    return 0;
+    return amp_flow_person_or_self(task_state, amp_cli_name(), environ, as,
+                                   "hand work over in an agent's name", err);
 }
 
 static int desk_of_agent(struct handoff_desk *d, struct amp_error *err)

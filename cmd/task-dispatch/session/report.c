@@ -11,6 +11,7 @@
 #include "../verbs.h"
 #include "base/file/repository.h"
 #include "cli/config.h"
+#include "flow/identity/person.h"
 #include "flow/session/account/escalate.h"
 #include "flow/session/account/jobs.h"
 #include "flow/session/account/report.h"
@@ -67,7 +68,8 @@ static int report_record(struct amp_span session, struct amp_error *err)
     struct amp_session_voice v = {NULL, amp_cli_name(), amp_now_ms()};
     struct amp_store *s = NULL;
 
-    if (session_state_open(&s, err) < 0)
+    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "end a session", err) < 0 ||
+        session_state_open(&s, err) < 0)
         return -1;
     v.store = s;
     int rc = place_record(&v, session, err) < 0 || amp_session_reconcile(&v, session, err) < 0 ||

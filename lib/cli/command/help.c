@@ -216,8 +216,10 @@ int cli_list_options(const struct amp_verb *verb, const struct cli_parse *p, str
     const char *group = NULL;
     for (const struct amp_verb *v = cli_tool->verbs; v->run && !(verb && verb->name); v++) {
         group = v->group ? v->group : group;
-        if (v->name && amp_buf_fmt(&b, err, "verb\t%s\t%s\t%s\t%s\t%s\n", v->name, or_dash(v->args),
-                                   or_dash(v->doc), or_dash(v->values), or_dash(group)) < 0)
+        if ((v->name
+                 ? amp_buf_fmt(&b, err, "verb\t%s\t%s\t%s\t%s\t%s\t%s\n", v->name, or_dash(v->args),
+                               or_dash(v->doc), or_dash(v->values), or_dash(group), or_dash(v->who))
+                 : amp_buf_fmt(&b, err, "verbless\t%s\n", or_dash(v->who))) < 0)
             return -1;
     }
     const struct amp_opt *o;
