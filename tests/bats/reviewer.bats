@@ -294,3 +294,24 @@ EOS
     and .payload.triggered_by == "reviewer"'
   got_no verdict.ndjson '.type == "review_verdict"'
 }
+
+@test "what reviews and repeated attempts used counts, once" {
+  workplace
+  agent work <<'EOS'
+if [ ! -e "$AMP_KEPT" ]; then
+  touch "$AMP_KEPT"
+  echo '{"usage":{"input_tokens":1,"output_tokens":2,"cost_usd":0.01}}' >"$AMP_RESULT"
+  exit 75
+fi
+echo hello >hello.txt
+echo '{"usage":{"input_tokens":100,"output_tokens":20,"cost_usd":0.5,"turns":3}}' >"$AMP_RESULT"
+EOS
+  dispatch | run_agent --exec ./work
+  verdict_agent '{"decision":"approved","confidence":0.9,"usage":{"input_tokens":40,"output_tokens":7,"cost_usd":0.25}}'
+  review | review_agent --exec ./judge
+  amp-top -s "$STATE" --format ndjson >records
+  run jq -r 'select(.list == "cost") | "\(.task_id) \(.results) \(.input_tokens) \(.output_tokens) \(.cost_usd) \(.agent)"' records
+  [ "$output" = "T-2026-001 1 141 29 0.76 reviewer" ]
+  run jq -r 'select(.list == "summary") | "\(.cost_usd) \(.input_tokens) \(.output_tokens)"' records
+  [ "$output" = "0.76 141 29" ]
+}

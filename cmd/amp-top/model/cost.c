@@ -1,6 +1,6 @@
 /*
  * What the work costs, as the agents reported it (amp-agent-contract(7)): the usage in the work log
- * of each result, and the usage that the ledger recorded of other outcomes.
+ * of each result, and the usage that was recorded of other outcomes, reviews and repeated attempts.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -58,24 +58,31 @@ static void spent_begin(struct spent *s, const char *task)
     snprintf(s->task, sizeof s->task, "%s", task);
 }
 
-static int spent_end(struct spent *s, struct amp_error *err)
+/* The sums of a row, as its hidden numbers. */
+enum { IN, OUT, MICROS, RESULTS, TURNS, LAST, SUMS };
+
+static int row_put(struct top_source *src, struct amp_span key, struct amp_span name,
+                   struct amp_span agent, const int64_t sum[SUMS], struct amp_error *err)
 {
     struct top_draft d;
-    if (!s->results)
-        return 0;
-    top_draft_begin(&d, amp_span_str(s->task), amp_span_str(s->task));
-    top_draft_text(&d, 0, TOP_STRONG, amp_span_str(s->task));
-    top_draft_number(&d, 1, TOP_PLAIN, TOP_NUMBER, s->results, 0);
-    top_draft_number(&d, 2, TOP_PLAIN, TOP_COUNT, s->in, 0);
-    top_draft_number(&d, 3, TOP_PLAIN, TOP_COUNT, s->out, 0);
-    top_draft_number(&d, 4, TOP_ACCENT, TOP_MONEY, s->micros, 0);
-    top_draft_number(&d, 5, TOP_DIM, TOP_NUMBER, s->turns, 0);
-    top_draft_number(&d, 6, TOP_DIM, TOP_AGE, s->last_ms, 0);
-    top_draft_text(&d, 7, TOP_DIM, amp_span_str(s->agent));
-    d.hidden[0] = s->in;
-    d.hidden[1] = s->out;
-    d.hidden[2] = s->micros;
-    return top_draft_end(&d, &s->src->m->list[TOP_COST], false, err);
+    top_draft_begin(&d, key, key.p == name.p ? key : AMP_SPAN(""));
+    top_draft_text(&d, 0, TOP_STRONG, name);
+    top_draft_number(&d, 1, TOP_PLAIN, TOP_NUMBER, sum[RESULTS], 0);
+    top_draft_number(&d, 2, TOP_PLAIN, TOP_COUNT, sum[IN], 0);
+    top_draft_number(&d, 3, TOP_PLAIN, TOP_COUNT, sum[OUT], 0);
+    top_draft_number(&d, 4, TOP_ACCENT, TOP_MONEY, sum[MICROS], 0);
+    top_draft_number(&d, 5, TOP_DIM, TOP_NUMBER, sum[TURNS], 0);
+    top_draft_number(&d, 6, TOP_DIM, TOP_AGE, sum[LAST], 0);
+    top_draft_text(&d, 7, TOP_DIM, agent);
+    memcpy(d.hidden, sum, SUMS * sizeof *sum);
+    return top_draft_end(&d, &src->m->list[TOP_COST], false, err);
+}
+
+static int spent_end(struct spent *s, struct amp_error *err)
+{
+    const int64_t sum[SUMS] = {s->in, s->out, s->micros, s->results, s->turns, s->last_ms};
+    struct amp_span task = amp_span_str(s->task);
+    return s->results ? row_put(s->src, task, task, amp_span_str(s->agent), sum, err) : 0;
 }
 
 static int result_read(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
@@ -107,31 +114,59 @@ static int result_read(void *ctx, struct amp_span id, const struct amp_store_rec
     return 0;
 }
 
-/* A row for each message: the name of its task is one of a session. */
+/* Messages of AMP: what an attempt at one of them used belongs to the row of its task. */
+static const char *const worked_on[] = {"review_request-", "task_dispatch-"};
+enum { WORKED_ON = sizeof worked_on / sizeof *worked_on };
+
+/* The task in the id of such a record, or "". */
+static struct amp_span task_of(struct amp_span id)
+{
+    for (size_t i = 0; i < WORKED_ON; i++) {
+        size_t n = strlen(worked_on[i]);
+        const char *end =
+            amp_span_starts(id, worked_on[i]) ? memrchr(id.p + n, '-', id.n - n) : NULL;
+        if (end)
+            return (struct amp_span){id.p + n, (size_t)(end - id.p) - n};
+    }
+    return AMP_SPAN("");
+}
+
+/* Adds an attempt to the row of its task. */
+static int attempt_add(struct top_source *src, const struct amp_spent *s, struct amp_error *err)
+{
+    const struct top_list *l = &src->m->list[TOP_COST];
+    int64_t sum[SUMS] = {0};
+    char task[300], agent[128];
+
+    amp_span_copy(s->task, task, sizeof task);
+    amp_span_copy(s->agent, agent, sizeof agent);
+    int64_t at = top_list_find(l, task);
+    if (at >= 0)
+        memcpy(sum, l->v[at].hidden, sizeof sum);
+    if (at >= 0 && sum[LAST] > s->at_ms)
+        snprintf(agent, sizeof agent, "%s", l->v[at].value[7].text);
+    sum[IN] += s->tokens_in;
+    sum[OUT] += s->tokens_out;
+    sum[MICROS] += s->micros;
+    sum[LAST] = sum[LAST] > s->at_ms ? sum[LAST] : s->at_ms;
+    return row_put(src, amp_span_str(task), amp_span_str(task), amp_span_str(agent), sum, err);
+}
+
+/* Otherwise a row for each message: the name of its task is one of a session. */
 static int spent_read(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                       struct amp_error *err)
 {
     struct top_source *src = ctx;
     struct amp_spent s;
-    struct top_draft d;
     char task[300];
     if (amp_spent_parse(rec, &src->mem, &s, err) < 0)
         return -1;
+    if (task_of(id).n)
+        return attempt_add(src, &s, err);
+    const int64_t sum[SUMS] = {s.tokens_in, s.tokens_out, s.micros, 1, 0, s.at_ms};
     snprintf(task, sizeof task, "%.*s of %.*s", AMP_CLIP(s.task, 120),
              AMP_CLIP(s.correlation, 120));
-    top_draft_begin(&d, id, AMP_SPAN(""));
-    top_draft_text(&d, 0, TOP_STRONG, amp_span_str(task));
-    top_draft_number(&d, 1, TOP_PLAIN, TOP_NUMBER, 1, 0);
-    top_draft_number(&d, 2, TOP_PLAIN, TOP_COUNT, s.tokens_in, 0);
-    top_draft_number(&d, 3, TOP_PLAIN, TOP_COUNT, s.tokens_out, 0);
-    top_draft_number(&d, 4, TOP_ACCENT, TOP_MONEY, s.micros, 0);
-    top_draft_number(&d, 5, TOP_DIM, TOP_NUMBER, 0, 0);
-    top_draft_number(&d, 6, TOP_DIM, TOP_AGE, s.at_ms, 0);
-    top_draft_text(&d, 7, TOP_DIM, s.agent);
-    d.hidden[0] = s.tokens_in;
-    d.hidden[1] = s.tokens_out;
-    d.hidden[2] = s.micros;
-    return top_draft_end(&d, &src->m->list[TOP_COST], false, err);
+    return row_put(src, id, amp_span_str(task), s.agent, sum, err);
 }
 
 /* The results of AMP for a task; task empty: for all tasks. */
@@ -164,13 +199,34 @@ static int outcomes_read(struct top_source *src, struct amp_span id, struct amp_
                     : amp_store_each(src->store, AMP_SPENT_KIND, NULL, spent_read, src, err);
 }
 
+/* The row of a task anew. */
+static int task_read(struct top_source *src, struct amp_span of, struct amp_error *err)
+{
+    char task[300], prefix[400];
+    int rc = 0;
+
+    amp_span_copy(of, task, sizeof task);
+    top_list_remove(&src->m->list[TOP_COST], task);
+    if (results_read(src, of, err) < 0)
+        return -1;
+    for (size_t i = 0; i < WORKED_ON && rc == 0; i++) {
+        snprintf(prefix, sizeof prefix, "%s%.300s-", worked_on[i], task);
+        if (amp_key_prefix(amp_span_str(prefix)).n == strlen(prefix))
+            rc = amp_store_each_of(src->store, AMP_SPENT_KIND, amp_span_str(prefix), spent_read,
+                                   src, err);
+    }
+    return rc < 0 ? -1 : 0;
+}
+
 int top_costs_read(struct top_source *src, struct amp_span of, struct amp_error *err)
 {
     struct top_model *m = src->m;
-    bool message = of.n && memchr(of.p, '/', of.n);
+    struct amp_span task = task_of(of).n ? task_of(of) : of;
+    bool message = task.n && memchr(task.p, '/', task.n);
 
-    if ((!message && results_read(src, of, err) < 0) ||
-        ((message || of.n == 0) && outcomes_read(src, of, err) < 0))
+    if (task.n && !message
+            ? task_read(src, task, err) < 0
+            : (!message && results_read(src, task, err) < 0) || outcomes_read(src, task, err) < 0)
         return -1;
     m->tokens_in = m->tokens_out = m->micros = 0;
     for (size_t i = 0; i < m->list[TOP_COST].n; i++) {

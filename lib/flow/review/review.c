@@ -237,7 +237,8 @@ static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_
                      of->commit);
     snprintf(k->about, sizeof k->about, "reviews %.200s at %.12s", of->subtask, of->commit);
     of->about = amp_span_str(k->about);
-    if (files_make(w, k, err) < 0 || amp_assignment_run(w, job, of, err) < 0)
+    if (files_make(w, k, err) < 0 || amp_assignment_run(w, job, of, err) < 0 ||
+        amp_assignment_spent(w, of, err) < 0)
         return -1;
     int trip = amp_assignment_tripped(w, of, what, sizeof what, err);
     if (trip)

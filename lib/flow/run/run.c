@@ -560,7 +560,7 @@ static int work_attempt(struct amp_worker *w, struct amp_job *job, struct work *
         if (amp_assignment_again(w, job, of, end, of->why, &spent, err) < 0)
             return -1;
         if (!spent)
-            return 0;
+            return amp_assignment_spent(w, of, err);
         end = AMP_END_MACHINERY;
     }
     return work_answer(w, job, k, end, err);

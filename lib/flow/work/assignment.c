@@ -17,6 +17,7 @@
 #include "flow/work/left/claims.h"
 #include "flow/work/stop/stop.h"
 #include "flow/work/walls/confined.h"
+#include "message/settle/spent.h"
 #include "task/record.h"
 #include "worktree/worktree.h"
 
@@ -287,6 +288,27 @@ static void answer_note(struct amp_worker *w, const struct amp_assignment *k)
         amp_usage_read(used, &w->left.usage);
     if (session && amp_session_is_safe(session))
         snprintf(w->left.session, sizeof w->left.session, "%s", session);
+}
+
+int amp_assignment_spent(struct amp_worker *w, const struct amp_assignment *k,
+                         struct amp_error *err)
+{
+    json_auto_t *j = NULL;
+    struct amp_error e;
+    struct amp_worker_usage u;
+    char id[AMP_KEY_PART_MAX];
+
+    if (amp_answer_read(&k->files, NULL, &j, &e) < 0 ||
+        !json_is_object(json_object_get(j, "usage")))
+        return 0;
+    amp_usage_read(json_object_get(j, "usage"), &u);
+    /* Each attempt at the message has a record of its own. */
+    snprintf(id, sizeof id, "%.*s/%lld", AMP_CLIP(k->v->id, 200), (long long)k->began_ms);
+    const struct amp_usage usage = {u.input_tokens, u.output_tokens, u.cost_micros};
+    const struct amp_view of = {.task = amp_span_str(k->task),
+                                .correlation = k->v->id,
+                                .from = amp_span_str(w->opt->agent)};
+    return amp_spent_record(w->store, amp_span_str(id), &of, &usage, amp_now_ms(), err);
 }
 
 /* What people need to know about a failure is usually the last line of standard error. */

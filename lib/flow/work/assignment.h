@@ -143,6 +143,10 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
  * takes over what it committed. */
 int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
                        struct amp_error *err);
+/* Records what the attempt used, as its answer says, of an attempt whose usage no message reports:
+ * that of a reviewer, and of an executor that is repeated. */
+int amp_assignment_spent(struct amp_worker *w, const struct amp_assignment *k,
+                         struct amp_error *err);
 /* Compares the refs of the trip-wire (walls/trip.c) with those before the attempt, by value. 1: one
  * was moved without a person's override, and the agent could reach it; `what` describes it. 0:
  * none; -1: failure. */
