@@ -413,6 +413,17 @@ allow: allowed by hitl.hook.rules" ]
     PATH=/usr/bin:/bin run bash -c "$command" <<<'nonsense'
     [ "$status" -eq 2 ] || [[ $output == *'"permissionDecision":"deny"'* ]]
   done
+  # Killed: a status of 2 without a word lets the call through in Codex, Gemini CLI and Qwen Code.
+  mkdir killed
+  printf '#!/bin/sh\nkill -9 $$\n' | tee killed/hitl-prompt >killed/worktree-bind
+  chmod +x killed/*
+  for f in "$AMP_TOP"/share/agents/{claude,gemini,qwen}/settings.json "$AMP_TOP"/share/agents/{codex,vscode,cursor}/hooks.json \
+    "$AMP_TOP/examples/hooks/claude-settings.json"; do
+    while IFS= read -r command; do
+      PATH=$PWD/killed:/usr/bin:/bin run -2 --separate-stderr sh -c "$command" <<<'nonsense'
+      [[ $stderr == *"failed, so this call is blocked"* ]]
+    done < <(jq -r '.hooks | .. | .command? | strings' "$f")
+  done
 }
 
 @test "the plugin of OpenCode lets a call pass or stops it" {
