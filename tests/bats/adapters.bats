@@ -328,7 +328,7 @@ EOS
   [ "$(used)" = '{"input_tokens":7,"output_tokens":3,"turns":1}' ]
 
   # The user's hook of hitl-prompt holds without the terminal interface, where Codex asks whether it is trusted.
-  run ! grep -q hook-trust seen/codex
+  run -1 grep -q hook-trust seen/codex
   cp "$AMP_TOP/share/agents/codex/hooks.json" "$HOME/.codex/hooks.json"
   dispatch | run_agent --exec "$ADAPTERS/agent-codex"
   [[ "$(tail -n 1 seen/codex)" == *" --dangerously-bypass-hook-trust "* ]]
