@@ -86,6 +86,20 @@ END
   [ ! -e none ]
 }
 
+@test "--limit: the newest entries" {
+  conversation
+  log --format ndjson >every
+  log --format text --all >lines
+  for n in 1 2 5 1000; do
+    log --limit $n | cmp - <(tail -n $n every)
+  done
+  log --limit 3 --correlation "$FLOW" | cmp - <(log --correlation "$FLOW" | tail -n 3)
+  log --limit 2 --since 1h | cmp - <(tail -n 2 every)
+  # A day has a line of its own; what is not shown does not count.
+  log --limit 2 --format text --all | tail -n 2 | cmp - <(tail -n 2 lines)
+  [ "$(log --limit 4 --format text | grep -c ' [a-z]* ')" -eq 4 ]
+}
+
 @test "text is for people: a row a line, safe for the terminal" {
   data "$FLOW" 1 '.producer_id = "agent\u001b[2J\u202e"' | amp-ack >/dev/null
   run -0 log --correlation "$FLOW" --format text

@@ -26,15 +26,14 @@
 
 struct log_text {
     int columns; /* 0: no limit */
-    bool color, all;
+    bool color;
     char day[16]; /* of the last line, "2026-11-23" */
 };
 
-static void text_init(struct log_text *t, bool all)
+static void text_init(struct log_text *t)
 {
     *t = (struct log_text){.columns = amp_page_columns(STDOUT_FILENO),
-                           .color = amp_color_of(STDOUT_FILENO),
-                           .all = all};
+                           .color = amp_color_of(STDOUT_FILENO)};
 }
 
 /* What only the tools need: closed entries, records about the log, sources and routers, changes
@@ -157,16 +156,13 @@ static int day_add(struct log_text *t, const struct tm *tm, struct amp_buf *out,
                        t->color ? "\033[0m" : "");
 }
 
-/* Appends a line, and before the first one of a day the day; nothing for bookkeeping, unless all.
- */
+/* Appends a line, and before the first one of a day the day. */
 static int row_text(struct log_text *t, const struct amp_history_row *r, struct amp_buf *out,
                     struct amp_error *err)
 {
     int64_t ms = 0;
     struct tm tm;
     char clock[16] = "--:--:--";
-    if (!t->all && is_bookkeeping(r))
-        return 0;
     const char *color = t->color ? color_of(r) : "";
     if (amp_time_parse(r->at, &ms)) {
         time_t s = (time_t)(ms / 1000);
@@ -230,14 +226,18 @@ const struct amp_opt log_opts[] = {
     {0, "format", AMP_OPT_CHOICE, &format, "FORMAT",
      .doc = "how to write it (default: text on a terminal, else ndjson)", .choices = formats},
     {0, "limit", AMP_OPT_INT, &limit, "N",
-     .doc = "most entries of a drawing (default: 2000 for mermaid, else 20000)", .min = 1,
-     .max = 1000000},
+     .doc = "only the newest N entries; of a drawing the first (default: 2000 for mermaid, else "
+            "20000)",
+     .min = 1, .max = 1000000},
     AMP_OPT_END,
 };
 
 struct reading {
     struct amp_store *store;
-    bool any; /* a row was read */
+    bool any;      /* a row was read */
+    bool counts;   /* rows are only counted */
+    int64_t rows;  /* that were counted, or that are not printed because they are too old */
+    int64_t print; /* rows that may still be printed; -1: all */
     enum form form;
     struct amp_history_finder *finder;
     struct amp_diagram *diagram; /* MERMAID */
@@ -251,6 +251,15 @@ static int row_fn(void *ctx, const struct amp_history_row *r, struct amp_error *
     struct reading *rd = ctx;
     int rc = 0;
     rd->any = true;
+    if (rd->form == TEXT && !all && is_bookkeeping(r))
+        return 0;
+    if (rd->counts)
+        return rd->rows++, 0;
+    if (rd->rows > 0)
+        return rd->rows--, 0;
+    if (rd->print == 0)
+        return 1;
+    rd->print -= rd->print > 0;
     amp_buf_reset(&rd->text);
     switch (rd->form) {
     case TEXT:
@@ -397,23 +406,57 @@ static void nothing_say(const struct reading *rd)
         amp_note("the log has nothing about %s%s", of, since ? " in that time" : "");
 }
 
-static int reading_open(struct reading *rd, struct amp_error *err)
+static int finder_open(struct reading *rd, const struct amp_store_place *at, struct amp_error *err)
 {
-    if (task_find(rd->store, err) < 0)
-        return -1;
     struct amp_history_filter f = {.correlation = amp_span_str(task ? task : correlation),
                                    .session = amp_span_str(session),
                                    .agent = amp_span_str(agent),
                                    .id = amp_span_str(id)};
+    amp_history_finder_free(rd->finder);
+    rd->finder = NULL;
+    if (ack_since(since, &f.since_ms, err) < 0 ||
+        amp_history_finder_open(rd->store, &f, &amp_stop, &rd->finder, err) < 0)
+        return -1;
+    if (at)
+        amp_history_finder_begin(rd->finder, at);
+    return 0;
+}
+
+/* Opens the finder so that `limit` rows are printed. The rows are counted first, so the memory does
+ * not depend on them; without a filter only near the end of the log, as far as necessary. */
+static int newest_open(struct reading *rd, struct amp_error *err)
+{
+    bool near = !task && !correlation && !session && !agent && !id && !since;
+    struct amp_store_place at;
+    uint64_t after = 0;
+    rd->counts = true;
+    for (uint64_t most = 4 * (uint64_t)limit;; most *= 4) {
+        rd->rows = 0;
+        if ((near && amp_store_place_near_end(rd->store, most, &at, &after, err) < 0) ||
+            finder_open(rd, near ? &at : NULL, err) < 0 ||
+            amp_history_finder_read(rd->finder, row_fn, rd, err) < 0)
+            return -1;
+        if (after == 0 || rd->rows >= limit || amp_stop)
+            break;
+    }
+    rd->counts = false;
+    rd->rows = rd->rows > limit ? rd->rows - limit : 0;
+    rd->print = follow ? -1 : limit;
+    return finder_open(rd, near ? &at : NULL, err);
+}
+
+static int reading_open(struct reading *rd, struct amp_error *err)
+{
     bool draws = rd->form != TEXT && rd->form != NDJSON && rd->form != SW4RM;
-    text_init(&rd->lines, all);
-    if (ack_since(since, &f.since_ms, err) < 0)
+    rd->print = -1;
+    text_init(&rd->lines);
+    if (task_find(rd->store, err) < 0)
         return -1;
     if (rd->form == MERMAID && !(rd->diagram = amp_diagram_new((uint32_t)limit, err)))
         return -1;
     if (draws && rd->form != MERMAID && !(rd->drawing = amp_drawing_new((uint32_t)limit, err)))
         return -1;
-    return amp_history_finder_open(rd->store, &f, &amp_stop, &rd->finder, err);
+    return limit && !draws ? newest_open(rd, err) : finder_open(rd, NULL, err);
 }
 
 int ack_log(int argc, char **argv)

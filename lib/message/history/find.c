@@ -125,6 +125,12 @@ static int search_read(struct amp_history_finder *d, struct amp_error *err)
     return rc;
 }
 
+void amp_history_finder_begin(struct amp_history_finder *d, const struct amp_store_place *at)
+{
+    if (!d->search)
+        d->at = *at;
+}
+
 int amp_history_finder_read(struct amp_history_finder *d, amp_history_fn fn, void *ctx,
                             struct amp_error *err)
 {

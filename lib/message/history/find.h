@@ -19,6 +19,8 @@ struct amp_history_finder;
 int amp_history_finder_open(struct amp_store *s, const struct amp_history_filter *f,
                             volatile const int *stop, struct amp_history_finder **out,
                             struct amp_error *err);
+/* Without a filter: the first read begins at this place. */
+void amp_history_finder_begin(struct amp_history_finder *d, const struct amp_store_place *at);
 int amp_history_finder_read(struct amp_history_finder *d, amp_history_fn fn, void *ctx,
                             struct amp_error *err);
 void amp_history_finder_free(struct amp_history_finder *d);
