@@ -60,7 +60,7 @@ int verb_bind(int argc, char **argv)
                                  .retries = AMP_BINDING_RETRIES,
                                  .role = opt.role,
                                  .no_sparse = opt.no_sparse,
-                                 .no_push = opt.no_push,
+                                 .push = opt.push,
                                  .prepare = &opt.prepare,
                                  .now_ms = amp_now_ms()};
     if (amp_person_or_self(environ, spec.agent, "bind an agent", &err) ||

@@ -17,7 +17,7 @@ struct bind_options {
     const char *branch, *base, *path, *role;
     /* unbind */
     bool remove, force;
-    bool no_push;
+    bool push;
     /* the filter */
     struct amp_list repos; /* ID=DIR */
     const char *worktrees; /* the directory of the worktrees that messages may name */

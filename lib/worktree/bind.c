@@ -336,8 +336,8 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     int rc = spec->misplaced                        ? (failed = *spec->misplaced, -1)
              : check_visitor(s, &here, &failed) < 0 ? -1
                                                     : worktree_make(g, &here, &step.with, &failed);
-    if (rc == 0 && spec->no_push)
-        rc = amp_push_refuse(step.with.worktree, &failed);
+    if (rc == 0)
+        rc = amp_push_set(step.with.worktree, spec->push, &failed);
     if (rc == 0 && spec->prepare)
         rc = worktree_prepare(g, step.with.worktree, spec->prepare, &failed);
     if (rc == 0) {
@@ -420,18 +420,20 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
 
 /* Every URL begins with the empty prefix, so every push goes to a scheme that does not exist; a
  * fetch keeps its URL. A remote with its own pushurl is not rewritten; the pre-push hook refuses
- * it.
- * The settings are given in both ways that git knows, so that changing one is not enough; push.h
- * has a third one, without the environment. */
+ * it. The settings are given in both ways that git knows, so that changing one is not enough;
+ * push.h has a third one, without the environment. */
 const char *const *amp_agent_git_env(void)
 {
     static const char *const env[] = {
-        "GIT_CONFIG_PARAMETERS='url.amp-refused://.pushInsteadOf=' 'push.default=nothing'",
-        "GIT_CONFIG_COUNT=2",
+        "GIT_CONFIG_PARAMETERS='url.amp-refused://.pushInsteadOf=' 'push.default=nothing' "
+        "'alias.remote-amp-refused=" AMP_PUSH_REFUSAL "'",
+        "GIT_CONFIG_COUNT=3",
         "GIT_CONFIG_KEY_0=url.amp-refused://.pushInsteadOf",
         "GIT_CONFIG_VALUE_0=",
         "GIT_CONFIG_KEY_1=push.default",
         "GIT_CONFIG_VALUE_1=nothing",
+        "GIT_CONFIG_KEY_2=alias.remote-amp-refused",
+        "GIT_CONFIG_VALUE_2=" AMP_PUSH_REFUSAL,
         NULL,
     };
     return env;

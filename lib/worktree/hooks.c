@@ -392,6 +392,18 @@ static void check_program(struct check *c, const char *program)
                        "on a file system without exec: git silently ignores the hooks");
 }
 
+/* A server has no agents' worktrees, and gets no settings for them. */
+static void check_pushes(struct check *c)
+{
+    char where[PATH_MAX];
+    struct amp_error err;
+    int rc = amp_push_check(c->h->common, where, &err);
+    if (rc)
+        finding_report(c, AMP_HOOK_ERROR, "push_allowed", rc < 0 ? c->h->common : where, "",
+                       rc < 0 ? err.what
+                              : "git does not refuse the pushes of agents: install again");
+}
+
 static void check_policy(struct check *c)
 {
     struct amp_rule rule;
@@ -403,6 +415,8 @@ static void check_policy(struct check *c)
     else if (amp_rule_load(&rule, fd, &err))
         finding_report(c, AMP_HOOK_ERROR, "bad_guard_policy", c->h->common, "amp/" AMP_RULE_FILE,
                        err.what);
+    else if (!rule.server_all)
+        check_pushes(c);
     if (fd >= 0 && faccessat(fd, "amp/" AMP_OVERRIDE, F_OK, 0) == 0)
         finding_report(c, AMP_HOOK_WARNING, "override_open", c->h->common, "amp/" AMP_OVERRIDE,
                        "an unused override exists");

@@ -41,5 +41,5 @@ int amp_marker_drop(const char *gitdir, const char *agent, struct amp_error *err
         return 0;
     if (unlinkat(fd, AMP_AGENT_MARKER, 0) != 0 && errno != ENOENT)
         return amp_fail_errno(err, AMP_IOERR, "%s/" AMP_AGENT_MARKER, gitdir);
-    return amp_push_allow(gitdir, err);
+    return amp_push_end(gitdir, err);
 }

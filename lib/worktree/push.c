@@ -1,20 +1,27 @@
 /* The configuration that refuses the pushes of agents' worktrees. */
 #include "worktree/push.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
 
+#include "worktree/rule.h"
+
 #define CONFIG_MAX   (4u << 20)
 #define LOCK_WAIT_MS 5000
 #define INCLUDE      "[include]\n\tpath = amp/" AMP_PUSH_SECTIONS "\n"
-#define SETTINGS     "[url \"amp-refused://\"]\n\tpushInsteadOf = \"\"\n[push]\n\tdefault = nothing\n"
+#define PERMIT       "amp-push" /* in the git directory of a worktree whose agent may push */
+#define SETTINGS                                                                                   \
+    "[url \"amp-refused://\"]\n\tpushInsteadOf = \"\"\n[push]\n\tdefault = nothing\n"              \
+    "[alias]\n\tremote-amp-refused = \"" AMP_PUSH_REFUSAL "\"\n"
 
 /* The section of a git directory. Glob characters of the path are escaped for git's pattern, and
  * backslashes and quotes for the configuration. */
@@ -100,7 +107,7 @@ static int section_set(const char *gitdir, bool present, struct amp_error *err)
                : 0;
 }
 
-int amp_push_refuse(const char *worktree, struct amp_error *err)
+int amp_push_set(const char *worktree, bool allowed, struct amp_error *err)
 {
     static const char head[] = "gitdir: /";
     char text[PATH_MAX + 16];
@@ -113,12 +120,56 @@ int amp_push_refuse(const char *worktree, struct amp_error *err)
     text[strcspn(text, "\r\n")] = '\0';
     if (strncmp(text, head, strlen(head)) != 0)
         return amp_fail(err, AMP_NO, "worktree_unknown", "%s: not a linked worktree", worktree);
-    return section_set(text + strlen(head) - 1, true, err);
+    const char *gitdir = text + strlen(head) - 1;
+    AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || faccessat(fd, AMP_AGENT_MARKER, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s/" AMP_AGENT_MARKER, gitdir);
+    if (allowed ? amp_file_write_atomic(fd, PERMIT, 0644, AMP_SPAN("1\n"), err) < 0
+                : unlinkat(fd, PERMIT, 0) != 0 && errno != ENOENT &&
+                      amp_fail_errno(err, AMP_IOERR, "%s/" PERMIT, gitdir))
+        return -1;
+    return section_set(gitdir, !allowed, err);
 }
 
-int amp_push_allow(const char *gitdir, struct amp_error *err)
+int amp_push_end(const char *gitdir, struct amp_error *err)
 {
+    AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        unlinkat(fd, PERMIT, 0);
     return section_set(gitdir, false, err);
+}
+
+/* Calls fn for the git directory of each worktree whose agent may not push, until it returns other
+ * than 0. The path is the real one, as git compares it. */
+static int refused_each(const char *common,
+                        int (*fn)(void *ctx, const char *gitdir, struct amp_error *err), void *ctx,
+                        struct amp_error *err)
+{
+    AMP_FREE char *real = realpath(common, NULL);
+    char path[PATH_MAX + 300];
+    int rc = 0;
+    if (!real)
+        return amp_fail_errno(err, AMP_IOERR, "%s", common);
+    snprintf(path, sizeof path, "%.4000s/worktrees", real);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return errno == ENOENT ? 0 : amp_fail_errno(err, AMP_IOERR, "%s", path);
+    for (const struct dirent *e; rc == 0 && (e = readdir(dir));) {
+        snprintf(path, sizeof path, "%.4000s/worktrees/%s", real, e->d_name);
+        AMP_CLOSE int fd =
+            e->d_name[0] == '.' ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && faccessat(fd, AMP_AGENT_MARKER, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+            faccessat(fd, PERMIT, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+            rc = fn(ctx, path, err);
+    }
+    closedir(dir);
+    return rc;
+}
+
+static int section_add(void *ctx, const char *gitdir, struct amp_error *err)
+{
+    (void)ctx;
+    return section_set(gitdir, true, err);
 }
 
 int amp_push_install(const char *common, struct amp_error *err)
@@ -126,9 +177,50 @@ int amp_push_install(const char *common, struct amp_error *err)
     AMP_CLOSE int fd = open(common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", common);
-    if (amp_file_write_atomic(fd, "amp/" AMP_PUSH_SETTINGS, 0644, AMP_SPAN(SETTINGS), err) < 0)
+    if (amp_file_write_atomic(fd, "amp/" AMP_PUSH_SETTINGS, 0644, AMP_SPAN(SETTINGS), err) < 0 ||
+        refused_each(common, section_add, NULL, err) < 0)
         return -1;
     return text_set(fd, "config", "config.lock", AMP_SPAN(INCLUDE), true, err);
+}
+
+/* Whether the file has the text. */
+static bool file_has(int dirfd, const char *name, struct amp_span text)
+{
+    AMP_BUF struct amp_buf all = {0};
+    amp_buf_init(&all, CONFIG_MAX);
+    return amp_file_read(dirfd, name, CONFIG_MAX, &all, NULL) >= 0 && all.len &&
+           memmem(all.data, all.len, text.p, text.n);
+}
+
+struct unrefused {
+    int fd;
+    char *out;
+};
+
+static int section_check(void *ctx, const char *gitdir, struct amp_error *err)
+{
+    const struct unrefused *u = ctx;
+    AMP_BUF struct amp_buf section = {0};
+    amp_buf_init(&section, 4 * PATH_MAX);
+    if (section_of(gitdir, &section, err) < 0)
+        return -1;
+    if (file_has(u->fd, "amp/" AMP_PUSH_SECTIONS, amp_buf_span(&section)))
+        return 0;
+    snprintf(u->out, PATH_MAX, "%s", gitdir);
+    return 1;
+}
+
+int amp_push_check(const char *common, char out[PATH_MAX], struct amp_error *err)
+{
+    AMP_CLOSE int fd = open(common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct unrefused u = {fd, out};
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", common);
+    if (file_has(fd, "config", AMP_SPAN(INCLUDE)) &&
+        file_has(fd, "amp/" AMP_PUSH_SETTINGS, AMP_SPAN(SETTINGS)))
+        return refused_each(common, section_check, &u, err);
+    snprintf(out, PATH_MAX, "%s/config", common);
+    return 1;
 }
 
 int amp_push_uninstall(const char *common, struct amp_error *err)

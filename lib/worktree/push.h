@@ -1,29 +1,45 @@
 /*
- * Git refuses the pushes of a worktree, also without the agent's environment: the file
+ * Git refuses the pushes of agents' worktrees, also without the agent's environment: the file
  * <git-common-dir>/amp/agents.gitconfig, which the repository's configuration includes, has a
  * section for each such worktree,
  *
  *     [includeIf "gitdir:GITDIR"]
  *         path = no-push.gitconfig
  *
- * and no-push.gitconfig sends every push to a scheme that does not exist. `worktree-bind hooks
- * install` writes that file and the include; without it, nothing here has an effect.
+ * and no-push.gitconfig sends every push to a scheme that does not exist. Git looks for a helper of
+ * the scheme, and finds an alias that prints AMP_PUSH_REFUSAL. `worktree-bind hooks install` writes
+ * that file, the include, and the sections of the worktrees that are bound already; without it,
+ * nothing here has an effect. The file amp-push in a worktree's git directory records that its
+ * agent may push.
  */
 #ifndef AMP_WORKTREE_PUSH_H
 #define AMP_WORKTREE_PUSH_H
+
+#include <limits.h>
+#include <stdbool.h>
 
 #include <amp/base/error.h>
 
 #define AMP_PUSH_SETTINGS "no-push.gitconfig" /* below <common>/amp */
 #define AMP_PUSH_SECTIONS "agents.gitconfig"
+#define AMP_PUSH_CODE     "push_refused"
+/* The command of the alias, which git runs with sh. */
+#define AMP_PUSH_REFUSAL                                                                           \
+    "!set -f; echo amp: error: agents do not push from their worktrees, commit on your branch "    \
+    "and say what has to be pushed: a person lands or pushes it [" AMP_PUSH_CODE                   \
+    "] >&2; exit 1; :"
 
-/* Adds the section of the linked worktree at path, or removes that of a git directory. Repeating it
- * is not an error. */
-int amp_push_refuse(const char *worktree, struct amp_error *err);
-int amp_push_allow(const char *gitdir, struct amp_error *err);
+/* Lets git refuse the pushes of the linked worktree at path, or permits them. Repeating it is not
+ * an error. */
+int amp_push_set(const char *worktree, bool allowed, struct amp_error *err);
+/* Removes what amp_push_set has written, when no agent has the worktree any more. */
+int amp_push_end(const char *gitdir, struct amp_error *err);
+/* 0: git refuses the pushes of every worktree that has an agent's marker and no permission; 1: not
+ * those of out, a git directory or the configuration without the include. */
+int amp_push_check(const char *common, char out[PATH_MAX], struct amp_error *err);
 
-/* Writes no-push.gitconfig and the include in <common>/config. 1: it was there already. CONFIG
- * git_locked: config.lock exists. */
+/* Writes no-push.gitconfig, the sections of worktrees that have an agent, and the include in
+ * <common>/config. 1: it was there already. CONFIG git_locked: config.lock exists. */
 int amp_push_install(const char *common, struct amp_error *err);
 /* Removes the files and the include. 1: there was none. */
 int amp_push_uninstall(const char *common, struct amp_error *err);

@@ -7,6 +7,7 @@
 #include <amp/base/id.h>
 
 #include "worktree/marker.h"
+#include "worktree/push.h"
 
 int amp_switch_path(struct amp_git *g, const char *repo, const char *root, const char *id,
                     char out[PATH_MAX], const char **name, struct amp_error *err)
@@ -121,7 +122,7 @@ int amp_switch_approve(struct amp_store *s, struct amp_git *g, const struct amp_
     amp_span_copy(amp_span_str(spec->by), step.with.by, sizeof step.with.by);
     if (amp_marker_put(t.found.gitdir, spec->agent, t.found.branch, NULL, err) < 0)
         return -1;
-    if (amp_binding_step(s, &step, out, err) == 0)
+    if (amp_push_set(step.with.other, false, err) == 0 && amp_binding_step(s, &step, out, err) == 0)
         return 0;
     /* Rejected, ended or taken meanwhile. The marker stays if another approval was faster. */
     if (amp_binding_get(s, spec->agent, &now, &late) == 0 &&

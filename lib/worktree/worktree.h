@@ -21,7 +21,7 @@ struct amp_bind_spec {
     int64_t retries;  /* by amp-ack watch after a failure; 0: the caller repeats it itself */
     const char *role; /* for the guard's patterns per role; NULL: none */
     bool no_sparse;   /* a new worktree gets all files, also if the main one is sparse */
-    bool no_push;     /* git refuses pushes from the worktree, see push.h */
+    bool push;        /* git lets it push from the worktree; else see push.h */
     const struct amp_prepare *prepare; /* what the worktree gets; NULL: nothing */
     /* Why the bind has no place: it fails with this, and is not retried. NULL: it has one. */
     const struct amp_error *misplaced;

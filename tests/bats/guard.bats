@@ -518,9 +518,9 @@ clean() {
 
 @test "not covered locally, as docs/guard.md says: the trip-wire is for these" {
   git switch -q side
-  # Bound by worktree-bind bind, an agent has no environment that refuses pushes.
+  # With --push, git refuses nothing by its settings.
   git init -q --bare ../away.git
-  worktree-bind bind bob -b task/x
+  worktree-bind bind bob -b task/x --push
   run -1 git -C "$PWD.worktrees/bob" push -q ../../away.git main
   git -C "$PWD.worktrees/bob" push -q --no-verify ../../away.git main
   git -C ../away.git rev-parse -q --verify main

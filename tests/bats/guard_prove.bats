@@ -17,10 +17,28 @@ setup() {
     --trailer Agent --forbid '*.pem' --forbid deploy/ --max-file 1000 --max-commit 2500 --humans refuse >/dev/null 2>&1
   before=$(find . -type f ! -path '*/amp/*' -exec cksum {} + | sort)
   run -0 --separate-stderr worktree-bind hooks check --prove
-  [ "$(grep -c '^holds: ' <<<"$output")" -eq 13 ]
-  [ "${#lines[@]}" -eq 13 ]
+  [ "$(grep -c '^holds: ' <<<"$output")" -eq 14 ]
+  [ "${#lines[@]}" -eq 14 ]
   [ "$before" = "$(find . -type f ! -path '*/amp/*' -exec cksum {} + | sort)" ]
   [ -z "$(ls "$TMPDIR")" ]
+}
+
+@test "pushes past the hooks are tried, and an agent's worktree whose pushes are not refused is reported" {
+  worktree-bind bind early -b task/early >/dev/null
+  worktree-bind hooks install >/dev/null 2>&1
+  worktree-bind bind bob -b task/x >/dev/null
+  worktree-bind bind ann -b task/y --push >/dev/null
+  run -0 --separate-stderr worktree-bind hooks check --prove
+  [[ $output == *"holds: push: a violation is refused: push_refused; a permitted change passes"* ]]
+  sed -i '/worktrees\/early/,+1d' .git/amp/agents.gitconfig
+  run -1 worktree-bind --json hooks check
+  [[ $output == *"/work/.git/worktrees/early"* ]]
+  [[ $output == *'"code":"push_allowed"'* ]]
+  worktree-bind hooks install >/dev/null 2>&1
+  run -0 worktree-bind hooks check
+  git config --unset-all include.path
+  run -1 worktree-bind hooks check
+  [[ $output == *"/work/.git/config: "*"git does not refuse the pushes of agents: install again"* ]]
 }
 
 @test "a server's rules, and a repository without commits" {

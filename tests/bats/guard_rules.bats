@@ -20,9 +20,9 @@ install() {
   worktree-bind hooks install "$@" >/dev/null 2>&1
 }
 
-# bob: in a worktree of the agent bob, bound to task/x, in the role executor.
+# bob OPTION...: in a worktree of the agent bob, bound to task/x, in the role executor.
 bob() {
-  worktree-bind bind bob -b task/x --role executor >/dev/null
+  worktree-bind bind bob -b task/x --role executor "$@" >/dev/null
   cd ../work.worktrees/bob || return 1
 }
 
@@ -97,7 +97,7 @@ refused() {
   install --bound
   git init -q --bare ../origin.git
   git remote add origin ../origin.git
-  bob
+  bob --push
   git push -q ../../origin.git task/x
   refused branch_not_bound 1 git push ../../origin.git task/x:other
   run -1 git -C ../../origin.git rev-parse -q --verify other
@@ -238,7 +238,7 @@ refused() {
   install --trailer Task --forbid '*.pem'
   git init -q --bare ../origin.git
   git remote add origin ../origin.git
-  bob
+  bob --push
   git commit -q --allow-empty -m mine -m "Task: T-2026-001"
   git push -q ../../origin.git task/x
   # A commit that came to the branch without hooks.

@@ -29,7 +29,7 @@ template() {
   git config remote.origin.url "$SCRATCH/s/origin.git"
   git fetch -q
   worktree-bind hooks install >/dev/null 2>&1
-  worktree-bind bind bob -b task/x --no-push >/dev/null
+  worktree-bind bind bob -b task/x >/dev/null
   cd ../work.worktrees/bob || return 1
   echo three >three
   git add three
@@ -41,16 +41,18 @@ template() {
   mv "$SCRATCH/s" "$SCRATCH/t"
 }
 
-# way COMMAND...: runs sh -c in bob's worktree of a new copy, with the environment of task-dispatch run.
+# way COMMAND...: runs sh -c in bob's worktree of a new copy, with the environment of task-dispatch run, or with BARE
+# only with AMP_AGENT.
 way() {
-  local status=0 settings="'url.amp-refused://.pushInsteadOf=' 'push.default=nothing'"
+  local status=0 settings="'url.amp-refused://.pushInsteadOf=' 'push.default=nothing'" git_env
+  git_env=(GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=url.amp-refused://.pushInsteadOf GIT_CONFIG_VALUE_0=
+    GIT_CONFIG_KEY_1=push.default GIT_CONFIG_VALUE_1=nothing GIT_CONFIG_PARAMETERS="$settings")
+  [ -z "${BARE-}" ] || git_env=()
   rm -rf "$SCRATCH/s"
   cp -a "$SCRATCH/t" "$SCRATCH/s"
   [ -z "${SERVER-}" ] || worktree-bind -C "$SCRATCH/s/origin.git" hooks install --server >/dev/null 2>&1
   cd "$SCRATCH/s/work.worktrees/bob" || return 1
-  env AMP_AGENT=bob GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=url.amp-refused://.pushInsteadOf GIT_CONFIG_VALUE_0= \
-    GIT_CONFIG_KEY_1=push.default GIT_CONFIG_VALUE_1=nothing GIT_CONFIG_PARAMETERS="$settings" \
-    ${CONFINED-} timeout 20 sh -c "top=$SCRATCH/s main=$SCRATCH/s/work origin=$SCRATCH/s/origin.git
+  env AMP_AGENT=bob "${git_env[@]}" ${CONFINED-} timeout 20 sh -c "top=$SCRATCH/s main=$SCRATCH/s/work origin=$SCRATCH/s/origin.git
       export top main origin
       $1" </dev/null >"$SCRATCH/out" 2>&1 || status=$?
   # A way ends as its commands do; what it moved is compared below. A hang is no refusal.
@@ -71,8 +73,8 @@ stopped_by() {
     echo people
   elif grep -q -e '^branch-guard: error' -e 'branch-guard: error: .*branch_violation' -e '^Could not rewrite' out; then
     echo hook
-  elif grep -q 'remote-amp-refused' out; then
-    echo environment
+  elif grep -q '^amp: error: agents do not push .*\[push_refused\]$' out; then
+    echo settings
   else
     echo git
   fi
@@ -93,6 +95,24 @@ stopped_by() {
     }
   done < <(grep -v '^#' "$AMP_TOP/tests/ways/ways.tsv")
   [ "$wrong" -eq 0 ]
+}
+
+@test "an agent that worktree-bind bound pushes in none of these ways, without the environment of run" {
+  template
+  cd "$SCRATCH"
+  before=$(main_is t/work/.git)
+  n=0
+  while IFS=$'\t' read -r name here _ _ command; do
+    [ "$here" = settings ] || continue
+    BARE=1 way "$command"
+    [ "$(stopped_by)" = settings ] || {
+      echo "$name"
+      cat out
+      return 1
+    }
+    n=$((n + 1))
+  done < <(grep -v '^#' "$AMP_TOP/tests/ways/ways.tsv")
+  [ "$n" -eq 9 ]
 }
 
 @test "the ways that pass here are stopped by a server, where the table says so" {

@@ -226,7 +226,7 @@ static void bindings(void)
 
 static void pushes(void)
 {
-    char command[1024] = "env";
+    char command[2048] = "env";
     for (const char *const *e = amp_agent_git_env(); *e; e++) {
         strncat(command, " \"", sizeof command - strlen(command) - 1);
         strncat(command, *e, sizeof command - strlen(command) - 1);
@@ -235,7 +235,7 @@ static void pushes(void)
     sh("git init -q -b main r && git init -q --bare o && cd r && "
        "git -c user.name=t -c user.email=t@x commit -q --allow-empty -m one && "
        "git remote add origin ../o && git push -q origin main");
-    char text[1200];
+    char text[2200];
     snprintf(text, sizeof text, "cd r && %s git push origin HEAD:x", command);
     TAP_OK(sh(text) != 0, "an agent's push is refused");
     snprintf(text, sizeof text, "cd r && %s git push ../o HEAD:x", command);

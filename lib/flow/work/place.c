@@ -307,7 +307,6 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
         .branch = p->branch,
         .base = p->base,
         .role = w->opt->role,
-        .no_push = true,
         .prepare = &prepare,
         .now_ms = amp_now_ms(),
     };

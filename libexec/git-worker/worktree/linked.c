@@ -177,7 +177,7 @@ void linked_remove(const struct linked *w, bool with_files)
 {
     struct linked now = *w;
     struct stat st;
-    amp_push_allow(w->gitdir, NULL);
+    amp_push_end(w->gitdir, NULL);
     if (with_files && w->path[0]) {
         linked_inspect(&now);
         if (!now.missing && !now.foreign && lstat(w->path, &st) == 0)
