@@ -495,11 +495,11 @@ check_tests() {
 
 # A code of an error has a class, which decides on its code in each protocol. Those of AOP are its own.
 check_codes() {
-  local list=lib/protocol/codes/classes.c
+  local classes=lib/protocol/codes/classes.c
   comm -23 <(
     grep -rhozP '(\bamp_fail\([^;"]*|\.code = )"[a-z_.]+"' lib cmd libexec --include=*.[ch] | tr '\0' '\n' |
       sed -n 's/.*"\([a-zA-Z_.]*\)"$/\1/p' | LC_ALL=C sort -u
-  ) <(grep -o '[a-zA-Z_.]*' $list | LC_ALL=C sort -u) | sed "s|^|$list: no class: |" | findings
+  ) <(grep -o '[a-zA-Z_.]*' $classes | LC_ALL=C sort -u) | sed "s|^|$classes: no class: |" | findings
 }
 
 checks=("$@")

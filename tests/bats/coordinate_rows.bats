@@ -376,15 +376,15 @@ at_work() {
   [ "$(state)" = working ]
   run -0 hitl-prompt audit --state "$S" --json
   jq -es 'map(.what) == ["withdrawn"]' <<<"$output"
-  # Decided by a person, before the decision arrives.
+  # Decided by a person, before the decision arrives: the coordinator finds it in the state.
   escalate warning | hear
   last escalation >question
   hitl-prompt --state "$S" --answer answer.json <question >decision.ndjson
-  said_no already_decided withdraw
-  hear <decision.ndjson
-  [ "$(state)" = abandoned ]
   withdraw | hear
   [[ "$err" == *" was refused: already_decided: "* ]]
+  [ "$(state)" = abandoned ]
+  hear <decision.ndjson
+  [ "$(state)" = abandoned ]
 }
 
 @test "the task as a whole" {
