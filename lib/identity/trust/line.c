@@ -284,12 +284,21 @@ enum trust_line_is identity_trust_line(struct amp_span line, struct trust_line *
     return TRUST_LINE_ENTRY;
 }
 
+/* Without quotes a list ends at a blank, and a line that begins with "#" is a comment. */
+static bool principals_need_quotes(struct amp_span s)
+{
+    bool need = s.p[0] == '#';
+    for (size_t i = 0; i < s.n && !need; i++)
+        need = is_blank(s.p[i]);
+    return need;
+}
+
 int identity_trust_line_write(const struct trust_line *l, struct amp_buf *out,
                               struct amp_error *err)
 {
     bool some = false;
     size_t before = out->len;
-    bool quote = memchr(l->principals.p, ' ', l->principals.n) != NULL;
+    bool quote = principals_need_quotes(l->principals);
     if (amp_buf_fmt(out, err, "%s%.*s%s ", quote ? "\"" : "", AMP_CLIP(l->principals, 4096),
                     quote ? "\"" : "") < 0)
         goto failed;
