@@ -224,9 +224,12 @@ EOS
   jobs r1 r2 r3 r4
   pool_start --drain --type builder=8 -x ./agent
   wait_until 10 grep -q 'breaker_open: 2 failures in a row' err
-  run -0 --separate-stderr task-dispatch queue --state "$STATE"
-  [[ $stderr == *"conflict_exec: not started after "*" failures in a row (command_failed: exit status 1); until "* ]]
-  # Its trials fail, too, until it works.
+  # Each of its trials fails, too, until it works. The queue shows the pause between them.
+  is_paused() {
+    task-dispatch queue --state "$STATE" 2>&1 >/dev/null |
+      grep -E 'conflict_exec: not started after [0-9]+ failures in a row \(command_failed: exit status 1\); until '
+  }
+  wait_until 20 is_paused
   wait_until 10 eval '[ "$(grep -c breaker_open err)" -ge 2 ]'
   touch works
   wait_until 20 worked "begin t-12 1"
