@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "protocol/aop/aop.h"
-#include "protocol/codes/classes.h"
+#include "protocol/codes/classes.c"
 #include "protocol/codes/meanings.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/spec.h"
@@ -279,7 +279,7 @@ static void codes(void)
     }
     for (int k = 0; k < AMP_CODE_CLASSES; k++) {
         char list[4096], *save, *word;
-        snprintf(list, sizeof list, "%s", amp_code_list((enum amp_code_class)k));
+        snprintf(list, sizeof list, "%s", lists[k]);
         for (word = strtok_r(list, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
             TAP_OK((int)amp_code_class(word) == k, "%s has one class", word);
             code_check(word);

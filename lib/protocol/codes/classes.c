@@ -117,11 +117,6 @@ static const char *const lists[AMP_CODE_CLASSES] = {
     [AMP_CODE_DEPTH] = "nested_delegation",
 };
 
-const char *amp_code_list(enum amp_code_class class)
-{
-    return lists[class];
-}
-
 enum amp_code_class amp_code_class(const char *code)
 {
     size_t n = strlen(code);

@@ -31,7 +31,5 @@ enum amp_code_class {
 };
 /* In either case of its letters. */
 enum amp_code_class amp_code_class(const char *code);
-/* The codes of a class, separated by blanks. */
-const char *amp_code_list(enum amp_code_class class);
 
 #endif
