@@ -166,7 +166,7 @@ modify() {
   ask seven 'make x'
   run -65 hitl-prompt answer --state "$state" "$(question)" modify '{"command":"make y"'
   [[ $output == *"modify {"*"line 1"* ]]
-  hitl-prompt answer --state "$state" "$(question)" modify '{"command": "make y"}' >answered
+  hitl-prompt answer --state "$state" --print "$(question)" modify '{"command": "make y"}' >answered
   wait "$hook_pid"
   [ "$(jq -c '.hookSpecificOutput | [.permissionDecision, .updatedInput]' reply)" = '["allow",{"command":"make y"}]' ]
   [ "$(jq -r '.. | .patch_b64? // empty | @base64d' answered)" = '{"command": "make y"}' ]
