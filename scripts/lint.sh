@@ -424,7 +424,7 @@ built_names() {
 
 # A file that serves one other file of its folder alone may be a part of it. Not counted are the verbs of a program,
 # which its main.c calls, and what only a row of a table names, as in the tables of protocols and formats.
-neighbours_max=41
+neighbours_max=40
 check_neighbours() {
   local f user name rows last='' alone=()
   built_names "files that serve one neighbour are" || return

@@ -56,7 +56,7 @@ static int refused_flush(struct hitl *h)
     return -1;
 }
 
-/* What became of an answer. */
+/* Tells the person what became of the answer, or writes the decision. */
 static int offer_report(struct hitl *h, enum amp_offered rc, const char *question,
                         const char *action, const struct amp_buf *line, uint32_t left,
                         struct amp_error *err)

@@ -29,7 +29,8 @@ bool amp_agent_started(struct amp_agent_caller *out);
  * refusal is reported to the worker that started the agent, through the FIFO that AMP_CONTROL of
  * the agent's environment names (amp-agent-control(7)). SIGPIPE must be ignored. */
 int amp_person_only(char *const *envp, const char *act, struct amp_error *err);
-/* The same for what belongs to the agent `name` (NAME or ROLE/NAME), which may do it as well. */
+/* Does the same for what belongs to the agent `name` (NAME or ROLE/NAME), which may do it as well.
+ */
 int amp_person_or_self(char *const *envp, const char *name, const char *act, struct amp_error *err);
 
 #endif

@@ -183,7 +183,7 @@ int amp_push_install(const char *common, struct amp_error *err)
     return text_set(fd, "config", "config.lock", AMP_SPAN(INCLUDE), true, err);
 }
 
-/* Whether the file has the text. */
+/* Tells whether the file has the text. */
 static bool file_has(int dirfd, const char *name, struct amp_span text)
 {
     AMP_BUF struct amp_buf all = {0};

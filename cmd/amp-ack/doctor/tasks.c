@@ -112,7 +112,7 @@ static int decided_fn(void *ctx, struct amp_span id, const struct amp_store_rec 
     return 0;
 }
 
-/* Whether the question of a suspended task was decided: decided_fn reports that. */
+/* Tells whether the question of a suspended task was decided, which decided_fn reports. */
 static int is_decided(struct asking *a, struct amp_span ref, bool *yes, struct amp_error *err)
 {
     struct amp_store_rec rec;

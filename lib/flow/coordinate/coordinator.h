@@ -177,9 +177,6 @@ int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err);
 int amp_coordinator_adopt(struct amp_coordinator *c, struct amp_error *err);
 /* Queues the entries that were held, if people resumed something. */
 int amp_coordinator_release(struct amp_coordinator *c, struct amp_error *err);
-/* Takes the decisions of the state directory that open tasks still wait for, as if they were read
- * from an input of the admin. */
-int amp_coordinator_decided(struct amp_coordinator *c, struct amp_error *err);
 /* Continues what earlier runs left: queues open lines of the outbox, completes suspensions, takes
  * the decisions that were not carried out. */
 int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err);

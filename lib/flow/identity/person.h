@@ -9,7 +9,7 @@
  * error log of `state`. state: NULL, or a directory, which is not created. */
 int amp_flow_person_only(const char *state, const char *tool, char *const *envp, const char *act,
                          struct amp_error *err);
-/* The same for what belongs to the agent `name`: amp_person_or_self. */
+/* Does the same for what belongs to the agent `name`: amp_person_or_self. */
 int amp_flow_person_or_self(const char *state, const char *tool, char *const *envp,
                             const char *name, const char *act, struct amp_error *err);
 

@@ -15,8 +15,8 @@ const char *amp_json_str(const json_t *object, const char *key);
 /* Sets a member to a text, unless the text is empty. */
 void amp_json_put(json_t *object, const char *key, const char *text);
 int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err);
-/* The same with flags of jansson. Both write a real number with the fewest digits, of 15 or more,
- * that read back as the same value. DATAERR buffer_full. */
+/* Does the same with flags of jansson. Both write a real number with the fewest digits, of 15 or
+ * more, that read back as the same value. DATAERR buffer_full. */
 int amp_json_dump_as(const json_t *j, size_t flags, struct amp_buf *out, struct amp_error *err);
 /* A string that may have been cut inside its last character, which is then left out. NULL: out of
  * memory, or text that is not UTF-8. */

@@ -405,8 +405,8 @@ static struct seen *object_note(struct incoming *in, const git_oid *oid, git_obj
     return NULL;
 }
 
-/* The same. One that is wanted again gets another step, so that it is written before each object
- * that names it. */
+/* Notes an object in the same way. One that is wanted again gets another step, so that it is
+ * written before each object that names it. */
 static int object_want(struct incoming *in, const git_oid *oid, git_object_t type)
 {
     const struct step s = {.oid = *oid, .type = type};
