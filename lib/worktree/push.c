@@ -23,8 +23,9 @@
     "[url \"amp-refused://\"]\n\tpushInsteadOf = \"\"\n[push]\n\tdefault = nothing\n"              \
     "[alias]\n\tremote-amp-refused = \"" AMP_PUSH_REFUSAL "\"\n"
 
-/* The section of a git directory. Glob characters of the path are escaped for git's pattern, and
- * backslashes and quotes for the configuration. */
+/* Writes the section of a git directory. Glob characters of the path are escaped for git's pattern,
+ * and backslashes and quotes for the configuration. A section cannot name a line feed: "?" matches
+ * it. */
 static int section_of(const char *gitdir, struct amp_buf *out, struct amp_error *err)
 {
     if (amp_buf_str(out, "[includeIf \"gitdir:", err) < 0)
@@ -33,7 +34,7 @@ static int section_of(const char *gitdir, struct amp_buf *out, struct amp_error 
         const char *before = strchr("*?[", *p) ? "\\\\" : *p == '\\' ? "\\\\\\" : "";
         if (*p == '"')
             before = "\\";
-        if (amp_buf_str(out, before, err) < 0 || amp_buf_add(out, p, 1, err) < 0)
+        if (amp_buf_str(out, before, err) < 0 || amp_buf_add(out, *p == '\n' ? "?" : p, 1, err) < 0)
             return -1;
     }
     return amp_buf_str(out, "\"]\n\tpath = " AMP_PUSH_SETTINGS "\n", err);
@@ -97,8 +98,6 @@ static int section_set(const char *gitdir, bool present, struct amp_error *err)
         fd < 0 ? -1 : amp_file_open(fd, AMP_PUSH_SETTINGS, O_RDWR | O_NOFOLLOW, 0, NULL);
     if (lock < 0) /* no guard is installed */
         return 0;
-    if (strchr(gitdir, '\n'))
-        return amp_fail(err, AMP_USAGE, "bad_path", "a line feed in the path of a worktree");
     if (section_of(gitdir, &section, err) < 0 || amp_lock(lock, LOCK_WAIT_MS, err) < 0)
         return -1;
     return text_set(fd, AMP_PUSH_SECTIONS, AMP_PUSH_SECTIONS ".new", amp_buf_span(&section),
@@ -117,7 +116,9 @@ int amp_push_set(const char *worktree, bool allowed, struct amp_error *err)
     if (amp_file_read(AT_FDCWD, text, PATH_MAX, &link, err) < 0)
         return -1;
     amp_span_copy(amp_buf_span(&link), text, sizeof text);
-    text[strcspn(text, "\r\n")] = '\0';
+    size_t n = strlen(text); /* git ends the path with a line feed, and it may have others */
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+        text[--n] = '\0';
     if (strncmp(text, head, strlen(head)) != 0)
         return amp_fail(err, AMP_NO, "worktree_unknown", "%s: not a linked worktree", worktree);
     const char *gitdir = text + strlen(head) - 1;

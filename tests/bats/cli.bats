@@ -208,8 +208,9 @@ directory may set only store and redact; move other settings to $PWD/xdg/amp/amp
 
 @test "--options is the table, tab separated" {
   run -0 cli-sample --options
-  [ "${lines[0]}" = $'verb\tfirst\t[X]\tthe first verb\t-\tSimple verbs' ]
-  [[ "$output" == *$'verb\ttwo words\t-\ta verb of two words\t-\tOthers\nverb\tgrumble\tTEXT...\tcomplain\t-\tOthers\n'* ]]
+  [ "${lines[0]}" = $'verbless\t-' ]
+  [ "${lines[1]}" = $'verb\tfirst\t[X]\tthe first verb\t-\tSimple verbs\t-' ]
+  [[ "$output" == *$'verb\ttwo words\t-\ta verb of two words\t-\tOthers\t-\nverb\tgrumble\tTEXT...\tcomplain\t-\tOthers\t-\n'* ]]
   [[ "$output" == *$'option\tc\tchoice\tchoice\tWORD\tone,two\ta choice\t-'* ]]
   [[ "$output" == *$'option\tf\tflag\tflag\t-\t-\ta flag\tAMP_SAMPLE_FLAG'* ]]
   run -0 cli-sample first --options

@@ -204,3 +204,17 @@ EOF
     return 1
   }
 }
+
+@test "a repository whose path has a line feed refuses the pushes of its agents, too" {
+  local dir=$BATS_TEST_TMPDIR/$'a\nb "c"'
+  mkdir "$dir"
+  git init -q -b main "$dir/r"
+  git init -q --bare "$dir/origin.git"
+  git -C "$dir/r" commit -q --allow-empty -m a
+  git -C "$dir/r" remote add origin "$dir/origin.git"
+  worktree-bind hooks install -C "$dir/r" >/dev/null
+  worktree-bind bind bob -C "$dir/r" --state "$BATS_TEST_TMPDIR/feed" -b t/x --path "$BATS_TEST_TMPDIR/w" >/dev/null
+  run -128 git -C "$BATS_TEST_TMPDIR/w" push --no-verify origin HEAD:main
+  [[ $output == *'[push_refused]'* ]]
+  [ -z "$(git -C "$dir/origin.git" for-each-ref)" ]
+}

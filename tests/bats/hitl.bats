@@ -216,9 +216,21 @@ coordinate() {
   stuck
   ref=escalation-$id-1
   echo "resume" >answers
-  ask --answer answers <said.ndjson >out.ndjson
+  # While a coordinator runs: at its start it would take the decision that is recorded.
+  cp said.ndjson asked.ndjson
+  mkfifo in
+  task-dispatch coordinate --state "$STATE" <in >running.ndjson 2>running 3>&- &
+  exec 5>in
+  echo nothing >&5
+  wait_until 10 grep -q '1: ' running
+  ask --answer answers <asked.ndjson >out.ndjson
   jq -c 'select(.type == "decision") | .decision = "rollback" | .commit = "no commit"' out.ndjson >bad.ndjson
-  coordinate <bad.ndjson
+  cat bad.ndjson >&5
+  exec 5>&-
+  wait $! || status=$?
+  [ "$status" -eq 75 ]
+  stderr=$(<running)
+  cp running.ndjson said.ndjson
   [[ "$stderr" == *"$id: decision refused: bad_value: invalid decision: bad_value: commit; the question is open again"* ]]
   got said.ndjson ".type == \"nack\" and .ref_msg_id == \"$ref\" and .code == \"bad_value\""
   [ "$(state_of "$ref")" = OPEN ]
