@@ -216,7 +216,10 @@ included() { worktree-bind bind bob -b task/x --include "$@"; }
   for place in . .git/amp "$trees/bob"; do
     echo '{"worktree":{"post_create":"touch ../../stolen"}}' >"$place/amp.json"
   done
-  (cd "$trees/bob" && worktree-bind bind eve -b task/y >/dev/null 2>&1)
+  worktree-bind bind eve -C "$trees/bob" -b task/y
+  cd "$trees/bob"
+  run -77 worktree-bind bind dan -b task/w
+  cd "$OLDPWD"
   [ ! -e ../stolen ] && [ ! -e stolen ]
   run -1 worktree-bind bind ann -b task/z --post-create 'sleep 60' --post-create-timeout 50ms
   [[ $output == *"did not end in 50 ms"* ]]
