@@ -308,7 +308,7 @@ sleeping() { grep -q '^State:[[:space:]]*S' "/proc/$1/status"; }
   wait_until 20 at_prompt
   keys "resume half"
   wait_until 20 at_prompt "resume half"
-  hitl-prompt -s "$STATE" --operator bob answer --print T-2026-001 terminate no use >answered
+  hitl-prompt -s "$STATE" --operator bob answer T-2026-001 terminate no use >answered
   start=${EPOCHREALTIME/./}
   wait_until 20 test -s out
   echo "# written $(((${EPOCHREALTIME/./} - start) / 1000)) ms after the answer" >&3
