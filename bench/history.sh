@@ -126,7 +126,7 @@ done
 looks=("task-dispatch list" "task-dispatch list --all" "task-dispatch show T-2000-001"
   "task-dispatch queue" "task-dispatch status" "amp-ack status" "amp-ack cursors list" "amp-ack dead list"
   "amp-route inbox executor --list" "agent-registry list" "agent-registry show executor"
-  "hitl-prompt list" "worktree-bind list" "amp-top --once")
+  "hitl-prompt list" "hitl-prompt audit" "worktree-bind list" "amp-ack log --limit 1" "amp-top --once")
 for look in "${looks[@]}"; do
   amp-ack --state "$state" <"$work/in" >/dev/null &
   exec {feed}>"$work/in"

@@ -19,8 +19,10 @@
 #include "cli/table.h"
 #include "flow/identity/head.h"
 #include "flow/identity/identity.h"
+#include "hitl/waiver/waiver.h"
 #include "identity/state.h"
 #include "store/history/verify.h"
+#include "task/landing/landing.h"
 
 #define TEXT_MAX   ((size_t)256 << 20)
 #define RECORD_MAX AUDIT_LINE_MAX
@@ -298,10 +300,12 @@ static int by_time(const void *x, const void *y)
 
 static int entries_collect(struct audit *a, struct amp_error *err)
 {
+    static const char *const kinds[] = {AMP_ESCALATION_KIND, AMP_PAUSE_KIND,   AMP_WAIVER_KIND,
+                                        AMP_TASK_KIND,       AMP_LANDING_KIND, NULL};
     uint64_t first, last;
 
     if (amp_store_range(a->store, &first, &last, err) < 0 ||
-        (last > 0 && amp_store_commits(a->store, first, last, on_commit, a, err) < 0) ||
+        (last > 0 && amp_store_commits(a->store, first, last, kinds, on_commit, a, err) < 0) ||
         errors_read(a, err) < 0)
         return -1;
     compared = a->list.text.data;

@@ -91,7 +91,7 @@ static int page_fill(struct amp_recorded *r, struct amp_error *err)
     amp_buf_reset(&r->text);
     r->n = r->at = 0;
     r->full = false;
-    if (amp_store_commits(r->store, r->next, r->to, commit_fn, r, err) < 0)
+    if (amp_store_commits(r->store, r->next, r->to, NULL, commit_fn, r, err) < 0)
         return -1;
     if (!r->full)
         r->next = r->to + 1;

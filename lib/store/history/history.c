@@ -117,18 +117,24 @@ struct changes {
     void *ctx;
 };
 
+/* Whether the key is one of a record of these kinds. */
+static bool key_is_of(struct amp_span key, const char *const *kinds)
+{
+    for (const char *const *kind = kinds; *kind; kind++) {
+        size_t len = strlen(*kind);
+        if (key.n > len && key.p[len] == '.' && memcmp(key.p, *kind, len) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int change_visit(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *err)
 {
     const struct changes *c = ctx;
     struct amp_span key = amp_frame_key(frame);
 
     (void)n;
-    for (const char *const *kind = c->kinds; *kind; kind++) {
-        size_t len = strlen(*kind);
-        if (key.n > len && key.p[len] == '.' && memcmp(key.p, *kind, len) == 0)
-            return c->fn(c->ctx, key, err);
-    }
-    return 0;
+    return key_is_of(key, c->kinds) ? c->fn(c->ctx, key, err) : 0;
 }
 
 /* The end of the log. In a batch the frames of this turn are written first, and the turn is renewed
@@ -166,6 +172,7 @@ int amp_store_changes_on(struct amp_store *s, struct amp_store_place *at, const 
 struct commits {
     struct amp_store *s;
     uint64_t from, to;
+    const char *const *kinds; /* NULL: all */
     amp_store_commit_fn fn;
     void *ctx;
     struct amp_frame_arena arena;
@@ -214,7 +221,8 @@ static int commit_visit(void *ctx, const struct amp_frame_head *head, struct amp
     int rc = 0;
     if (head->n > w->to)
         return 1;
-    if (head->n < w->from || head->log != AMP_FRAME_none)
+    if (head->n < w->from || head->log != AMP_FRAME_none ||
+        (w->kinds && !key_is_of(amp_frame_key(frame), w->kinds)))
         return 0;
     if (amp_frame_decode(frame, head, &w->arena, &f, err) < 0 ||
         blobs_load(w, &f, w->arena.out, err) < 0)
@@ -244,10 +252,10 @@ static int commit_visit(void *ctx, const struct amp_frame_head *head, struct amp
     return rc;
 }
 
-int amp_store_commits(struct amp_store *s, uint64_t from, uint64_t to, amp_store_commit_fn fn,
-                      void *ctx, struct amp_error *err)
+int amp_store_commits(struct amp_store *s, uint64_t from, uint64_t to, const char *const *kinds,
+                      amp_store_commit_fn fn, void *ctx, struct amp_error *err)
 {
-    struct commits w = {.s = s, .from = from, .to = to, .fn = fn, .ctx = ctx};
+    struct commits w = {.s = s, .from = from, .to = to, .kinds = kinds, .fn = fn, .ctx = ctx};
     uint64_t first, last;
     bool bad;
     if (amp_store_range(s, &first, &last, err) < 0)

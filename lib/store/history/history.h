@@ -35,8 +35,9 @@ typedef int (*amp_store_changed_fn)(void *ctx, struct amp_span key, struct amp_e
 int amp_store_changes_on(struct amp_store *s, struct amp_store_place *at, const char *const *kinds,
                          amp_store_changed_fn fn, void *ctx, struct amp_error *err);
 
-/* Calls fn for each line of each commit from frame `from` to `to`, and once for a commit without
- * lines; blobs are in their places. fn must not call the store. */
+/* Calls fn for each line of each commit of these kinds (NULL-terminated; NULL: all) from frame
+ * `from` to `to`, and once for a commit without lines; blobs are in their places. fn must not call
+ * the store. */
 struct amp_store_commit {
     uint64_t n, was; /* the frame; the revision before it */
     int64_t at_ms;
@@ -48,8 +49,8 @@ struct amp_store_commit {
 };
 typedef int (*amp_store_commit_fn)(void *ctx, const struct amp_store_commit *c,
                                    struct amp_error *err);
-int amp_store_commits(struct amp_store *s, uint64_t from, uint64_t to, amp_store_commit_fn fn,
-                      void *ctx, struct amp_error *err);
+int amp_store_commits(struct amp_store *s, uint64_t from, uint64_t to, const char *const *kinds,
+                      amp_store_commit_fn fn, void *ctx, struct amp_error *err);
 
 /* Reads all segments, outside of a turn and without the index, and calls fn for each of them.
  * damage: NULL, or log_damaged with the place. An incomplete last frame of the last segment is not
