@@ -35,7 +35,8 @@
     X(AMP_AGENT_EV_SHUTDOWN, "shutdown", "asked to shut down")                                     \
     X(AMP_AGENT_EV_TIMEOUT, "timeout", "the state's time limit passed")                            \
     X(AMP_AGENT_EV_BEGIN, "begin", "a process starts to act as this agent")                        \
-    X(AMP_AGENT_EV_EXIT, "exit", "its process has finished the shutdown")
+    X(AMP_AGENT_EV_EXIT, "exit", "its process has finished the shutdown")                          \
+    X(AMP_AGENT_EV_LOSE, "lose", "its process was killed")
 
 #define AMP_AGENT_FACTS(X) X(AMP_AGENT_IF_SUSPENDED, "suspended", "an escalation suspends it")
 

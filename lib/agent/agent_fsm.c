@@ -20,6 +20,8 @@
         .code = "suspended", .extra = true                                                         \
     }
 #define NEW_LIFE(f) EXTRA(f, BEGIN, INITIALIZING, D(BEGIN) | D(ARM) | D(CLEAN), NULL)
+/* States without a time limit; the others end by theirs. */
+#define LOST(f) EXTRA(f, LOSE, FAILED, D(CLEAN), "worker_lost")
 
 static const struct amp_fsm_row rows[] = {
     NEW_LIFE(INITIALIZING),
@@ -35,6 +37,7 @@ static const struct amp_fsm_row rows[] = {
     ROW(SCHEDULED, START, RUNNING, 0, NULL),
     EXTRA(SCHEDULED, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
     EXTRA(SCHEDULED, FAIL, FAILED, D(CLEAN), NULL),
+    LOST(SCHEDULED),
     NEW_LIFE(RUNNING),
     ROW(RUNNING, WAIT, WAITING, 0, NULL),
     ROW(RUNNING, LACK, WAITING_RESOURCES, D(ARM), NULL),
@@ -42,6 +45,7 @@ static const struct amp_fsm_row rows[] = {
     ROW(RUNNING, COMPLETE, COMPLETED, 0, NULL),
     ROW(RUNNING, FAIL, FAILED, D(CLEAN), NULL),
     ROW(RUNNING, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
+    LOST(RUNNING),
     /* An agent that waits may take another task. */
     NEW_LIFE(WAITING),
     HELD(WAITING, START),
@@ -49,6 +53,7 @@ static const struct amp_fsm_row rows[] = {
     HELD(WAITING, ASSIGN),
     EXTRA(WAITING, ASSIGN, SCHEDULED, D(TAKE), NULL),
     EXTRA(WAITING, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
+    LOST(WAITING),
     NEW_LIFE(WAITING_RESOURCES),
     HELD(WAITING_RESOURCES, START),
     ROW(WAITING_RESOURCES, START, RUNNING, 0, NULL),
@@ -64,8 +69,10 @@ static const struct amp_fsm_row rows[] = {
     NEW_LIFE(RESUMED),
     HELD(RESUMED, START),
     ROW(RESUMED, START, RUNNING, 0, NULL),
+    LOST(RESUMED),
     NEW_LIFE(COMPLETED),
     ROW(COMPLETED, READY, RUNNABLE, D(CLEAN), NULL),
+    LOST(COMPLETED),
     NEW_LIFE(SHUTTING_DOWN),
     ROW(SHUTTING_DOWN, TIMEOUT, FAILED, D(CLEAN), "agent_shutdown_timeout"),
     /* The shutdown is complete: there is no time limit. */

@@ -13,6 +13,7 @@ struct amp_agent_overdue {
     struct amp_span agent;
     const char *state, *task, *code;
     bool silent;
+    int64_t lost_pid; /* its process, which was killed; at_ms is the last sign of life; 0: none */
     int64_t at_ms;
 };
 /* Composes the line to emit. */

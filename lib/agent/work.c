@@ -11,7 +11,7 @@ struct update {
     const char *role, *task;
     uint8_t event;
     struct amp_span ref, ref_task;
-    int64_t now_ms, until_ms, limit_ms;
+    int64_t now_ms, until_ms, limit_ms, lost_pid;
     const struct amp_store_emit *emit;
     const char *actor;
     bool measured; /* the caller says that the time limit has passed */
@@ -41,18 +41,20 @@ static int do_step(struct update *u, struct amp_agent_rec *rec, struct amp_error
 {
     struct amp_agent_work *w = &rec->work;
     uint32_t facts = amp_agent_is_suspended(rec) ? AMP_AGENT_IF_SUSPENDED : 0;
-    bool timeout = u->event == AMP_AGENT_EV_TIMEOUT;
+    bool timeout = u->event == AMP_AGENT_EV_TIMEOUT, lose = u->event == AMP_AGENT_EV_LOSE;
     struct amp_fsm_result r;
 
     if (timeout && !u->measured && (w->limit_ms == 0 || w->limit_ms > u->now_ms))
         return 1; /* the agent has left the state */
+    if (lose && w->pid != u->lost_pid)
+        return 1; /* another process has begun */
     if (amp_fsm_step(&amp_agent_fsm, w->state, u->event, facts, &r, err) < 0)
         return -1;
     if (r.row->if_all & AMP_AGENT_IF_SUSPENDED)
         return amp_fail(err, AMP_NO, r.code, "the agent is suspended by %s", w->suspended.ref.p);
     w->state = r.to;
     agent_carry(u, &r, w);
-    if (!timeout)
+    if (!timeout && !lose)
         w->last_seen_ms = u->now_ms;
     return 0;
 }
@@ -182,8 +184,9 @@ int amp_agent_time_out(struct amp_store *s, const struct amp_agent_lapse *l, boo
                        struct amp_error *err)
 {
     struct update u = {.what = l->silence ? SILENCE : STEP,
-                       .event = AMP_AGENT_EV_TIMEOUT,
+                       .event = l->lost_pid ? AMP_AGENT_EV_LOSE : AMP_AGENT_EV_TIMEOUT,
                        .until_ms = l->silence ? l->at_ms : 0,
+                       .lost_pid = l->lost_pid,
                        .now_ms = l->now_ms,
                        .emit = l->emit,
                        .actor = l->actor};

@@ -37,11 +37,14 @@ int amp_agent_step_within(struct amp_store *s, const char *name, uint8_t event, 
  * with the limit's code. A state without a limit is left as it is: NO illegal_transition. */
 int amp_agent_expire(struct amp_store *s, const char *name, int64_t now_ms, struct amp_error *err);
 
-/* Fails an agent whose state has exceeded its time limit (SW4RM §8.3), or that was silent at work
- * since at_ms, its last sign of life. *changed is false if neither is true any more. */
+/* Fails an agent whose state has exceeded its time limit (SW4RM §8.3), or whose process was killed;
+ * or records that it was silent at work since at_ms, its last sign of life. *changed is false if
+ * none of them is true any more. */
 struct amp_agent_lapse {
     struct amp_span agent;
     bool silence;
+    int64_t
+        lost_pid; /* the process, which was killed: FAILED, if the agent is still its; 0: none */
     int64_t at_ms, now_ms;
     const struct amp_store_emit *emit; /* the emitted line */
     const char *actor;                 /* the owner of the outbox */

@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/id.h>
 
 #include "agent/sweep.h"
+#include "agent/work.h"
 #include "flow/bindings.h"
+#include "flow/outbox.h"
 #include "protocol/amp/amp.h"
 #include "protocol/amp/compose.h"
 #include "protocol/sw4rm/answer.h"
@@ -36,8 +39,10 @@ static int limit_compose(struct notice *n, const struct amp_agent_overdue *o, st
     amp_jw_member_str(&w, "agent_id", o->agent);
     amp_jw_member_text(&w, "state", o->state);
     amp_jw_member_text(&w, "error_code", o->code);
-    amp_jw_member_text(&w, "limit_passed", at);
-    amp_jw_member_text(&w, "suggested_action", "check whether the agent's process is alive");
+    amp_jw_member_text(&w, o->lost_pid ? "last_seen" : "limit_passed", at);
+    amp_jw_member_text(&w, "suggested_action",
+                       o->lost_pid ? "start the agent again"
+                                   : "check whether the agent's process is alive");
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)
         return -1;
@@ -152,4 +157,63 @@ int amp_agent_silence_due(struct amp_store *s, const struct amp_deadline_ctx *c,
 {
     const struct amp_agent_sweep sw = sweep_of(c, true, NULL);
     return amp_agent_next_due(s, &sw, ms, err);
+}
+
+/* ---- agents whose process was killed ---- */
+
+bool amp_agent_lost(struct amp_store *s, struct amp_span agent, const struct amp_agent_rec *rec)
+{
+    struct amp_fsm_result r;
+    char name[160];
+
+    return rec->work.pid > 0 &&
+           amp_fsm_step(&amp_agent_fsm, rec->work.state, AMP_AGENT_EV_LOSE, 0, &r, NULL) == 0 &&
+           amp_id_is_safe(agent) && amp_span_copy(agent, name, sizeof name) &&
+           !amp_outbox_locked(s, name);
+}
+
+struct losing {
+    struct notice n;
+    uint32_t done;
+};
+
+static int on_agent(void *ctx, struct amp_span agent, const struct amp_agent_rec *rec,
+                    struct amp_error *err)
+{
+    struct losing *l = ctx;
+    struct amp_store_emit emit;
+    bool changed;
+
+    if (!amp_agent_lost(l->n.store, agent, rec))
+        return 0;
+    const struct amp_agent_overdue o = {.agent = agent,
+                                        .state = amp_agent_fsm.states[rec->work.state].name,
+                                        .task = rec->work.task,
+                                        .code = "worker_lost",
+                                        .lost_pid = rec->work.pid,
+                                        .at_ms = rec->work.last_seen_ms};
+    const struct amp_agent_lapse lapse = {.agent = agent,
+                                          .lost_pid = rec->work.pid,
+                                          .now_ms = l->n.now_ms,
+                                          .emit = &emit,
+                                          .actor = l->n.of->actor};
+    if (on_overdue(&l->n, &o, &emit, err) < 0 ||
+        amp_agent_time_out(l->n.store, &lapse, &changed, err) < 0)
+        return -1;
+    l->done += changed;
+    return 0;
+}
+
+int amp_agent_lost_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                       uint32_t *done, struct amp_error *err)
+{
+    struct losing l = {.n = {.store = s, .of = c, .now_ms = now_ms}};
+
+    amp_buf_init(&l.n.payload, 1 << 16);
+    amp_buf_init(&l.n.line, 1 << 17);
+    int rc = amp_agent_records(s, on_agent, &l, err);
+    amp_buf_release(&l.n.payload);
+    amp_buf_release(&l.n.line);
+    *done += l.done;
+    return rc;
 }

@@ -1,6 +1,7 @@
 /* Emits committed entries and closes written ones. */
 #include "flow/outbox.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -37,6 +38,18 @@ int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, i
     *fd = lock;
     lock = -1;
     return 0;
+}
+
+bool amp_outbox_locked(struct amp_store *s, const char *name)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char path[PATH_MAX + 256];
+
+    snprintf(path, sizeof path, "%s/run/%s.lock", amp_store_dir(s), name);
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno != ENOENT;
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 struct emission {

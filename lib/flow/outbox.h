@@ -35,6 +35,9 @@ struct amp_outbox {
 int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, int *fd,
                     struct amp_error *err);
 
+/* Whether a process has the lock of this name; takes none. */
+bool amp_outbox_locked(struct amp_store *s, const char *name);
+
 /* Syncs and adds new entries to the output. 0: all were added, 1: the output is full, another call
  * adds the rest, -1: failure. */
 int amp_outbox_emit(struct amp_outbox *o, struct amp_error *err);

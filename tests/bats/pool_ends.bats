@@ -173,3 +173,44 @@ EOS
     task-dispatch cancel --state "$STATE" "$(cat id-plain)" "$(cat id-git)"
   done
 }
+
+@test "a sweep releases what a killed pool or a killed run had: its jobs, its record and its agents" {
+  export AMP_CONFINE=off
+  workplace
+  builder <<'EOS'
+mark started
+exec sleep 600
+EOS
+  submit 0 builder >id-plain
+  pool_start --type builder=1 -x ./agent
+  wait_until 10 started 1
+  dispatch >in.ndjson
+  task-dispatch run --state "$STATE" -x ./agent <in.ndjson >run.ndjson 2>run.err 3>&- &
+  run_pid=$!
+  wait_until 10 started 2
+  status() { task-dispatch status --state "$STATE" --json; }
+  [[ $(status) != *'"lost":true'* ]]
+  [[ $(amp-ack doctor --state "$STATE" --skip peers --skip hooks) != *"was killed"* ]]
+  amp-ack sweep --state "$STATE" >none
+  [ ! -s none ]
+  kill -9 "$POOL" "$run_pid"
+  ends 137 wait "$POOL"
+  ends 137 wait "$run_pid"
+  [ "$(left_as plain)" = RUNNING ]
+  status >now
+  grep -q '"state":"lost","pid":'"$POOL" now
+  [ "$(grep -o '"lost":true' now | wc -l)" -eq 2 ]
+  amp-ack doctor --state "$STATE" --skip peers --skip hooks >found || [ $? -eq 1 ]
+  [ "$(grep -c 'the process of .* was killed' found)" -eq 3 ]
+  [ "$(grep -c "fix: amp-ack sweep --state $STATE" found)" -eq 3 ]
+  amp-ack sweep --state "$STATE" >told
+  [ "$(left_as plain)" = QUEUED ]
+  [ "$(grep -c '"error_code":"worker_lost"' told)" -eq 2 ]
+  [ "$(states builder-1 | sed 's/.* //') $(states executor | sed 's/.* //')" = "FAILED FAILED" ]
+  status >now
+  ! grep -q '"lost"' now || false
+  ! grep -q '"worker":"' now || false
+  amp-ack sweep --state "$STATE" >none
+  [ ! -s none ]
+  [ -z "$(attempts_left)" ]
+}

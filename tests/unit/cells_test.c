@@ -93,24 +93,25 @@ static const struct cells reach[] = {
 
 /* SW4RM §8 and appendix C. */
 #define LIFE "*begin>INITIALIZING "
+#define LOST "*lose>FAILED!worker_lost"
 static const struct cells agent[] = {
     {"INITIALIZING", LIFE "ready>RUNNABLE timeout>FAILED!init_timeout *shutdown>SHUTTING_DOWN"},
     {"RUNNABLE", LIFE "*assign[suspended]>RUNNABLE!suspended assign>SCHEDULED "
                       "*shutdown>SHUTTING_DOWN"},
     {"SCHEDULED", LIFE "*start[suspended]>SCHEDULED!suspended start>RUNNING "
-                       "*shutdown>SHUTTING_DOWN *fail>FAILED"},
+                       "*shutdown>SHUTTING_DOWN *fail>FAILED " LOST},
     {"RUNNING", LIFE "wait>WAITING lack>WAITING_RESOURCES suspend>SUSPENDED complete>COMPLETED "
-                     "fail>FAILED shutdown>SHUTTING_DOWN"},
+                     "fail>FAILED shutdown>SHUTTING_DOWN " LOST},
     {"WAITING", LIFE "*start[suspended]>WAITING!suspended start>RUNNING "
                      "*assign[suspended]>WAITING!suspended *assign>SCHEDULED "
-                     "*shutdown>SHUTTING_DOWN"},
+                     "*shutdown>SHUTTING_DOWN " LOST},
     {"WAITING_RESOURCES", LIFE "*start[suspended]>WAITING_RESOURCES!suspended start>RUNNING "
                                "*assign[suspended]>WAITING_RESOURCES!suspended *assign>SCHEDULED "
                                "timeout>FAILED!resource_timeout *shutdown>SHUTTING_DOWN"},
     {"SUSPENDED", LIFE "*resume[suspended]>SUSPENDED!suspended resume>RESUMED "
                        "timeout>FAILED!suspend_timeout *shutdown>SHUTTING_DOWN"},
-    {"RESUMED", LIFE "*start[suspended]>RESUMED!suspended start>RUNNING"},
-    {"COMPLETED", LIFE "ready>RUNNABLE"},
+    {"RESUMED", LIFE "*start[suspended]>RESUMED!suspended start>RUNNING " LOST},
+    {"COMPLETED", LIFE "ready>RUNNABLE " LOST},
     {"FAILED", LIFE "recover>RECOVERING"},
     {"SHUTTING_DOWN", LIFE "timeout>FAILED!agent_shutdown_timeout *exit>SHUTTING_DOWN"},
     {"RECOVERING", LIFE "ready>RUNNABLE timeout>FAILED!recovery_timeout "

@@ -16,6 +16,7 @@
 #include <amp/json/tape.h>
 
 #include "doctor.h"
+#include "flow/pool/lost.h"
 #include "message/dead/dead.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
@@ -390,6 +391,16 @@ void doctor_outbox(struct doctor *d)
         doctor_unreadable(d->dir, "the inboxes", &err);
 }
 
+static int lost_fn(void *ctx, const struct amp_lost *l, struct amp_error *err)
+{
+    const struct doctor *d = ctx;
+    (void)err;
+    doctor_say(DOCTOR_WARN, doctor_fix("amp-ack sweep --state %s", doctor_quote(d->dir)),
+               "the process of %s %.*s was killed%s%.*s; no amp-ack watch is running", l->what,
+               AMP_CLIP(l->name, 160), l->task.n ? " at work on " : "", AMP_CLIP(l->task, 160));
+    return 0;
+}
+
 void doctor_deadlines(struct doctor *d)
 {
     char when[AMP_TIME_MAX];
@@ -400,6 +411,9 @@ void doctor_deadlines(struct doctor *d)
         int64_t due = 0;
         if (amp_deadline_next(&amp_deadlines[i], d->store, &ctx, &due, &err) < 0) {
             doctor_unreadable(d->dir, amp_deadlines[i].name, &err);
+        } else if (amp_deadlines[i].run == amp_lost_run) {
+            if (due > 0 && amp_lost_each(d->store, lost_fn, d, &err) < 0)
+                doctor_unreadable(d->dir, amp_deadlines[i].name, &err);
         } else if (due > 0 && due < now - OVERDUE_MS) {
             amp_time_format(due, when);
             doctor_say(

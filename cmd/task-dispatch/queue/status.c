@@ -17,6 +17,7 @@
 #include "cli/table.h"
 #include "cli/time.h"
 #include "desk.h"
+#include "flow/agent_notices.h"
 #include "flow/pool/budget.h"
 #include "flow/pool/record.h"
 #include "flow/queue/account.h"
@@ -335,6 +336,7 @@ static int agent_row(struct status *t, struct amp_span name, const struct amp_ag
     struct amp_span branch = amp_buf_span(&d->branch);
     const struct held *job = job_of(t, task);
     const char *state = amp_agent_fsm.states[r->work.state].name;
+    bool lost = amp_agent_lost(t->desk.store, name, r);
     int64_t since = task.n ? d->since_ms : 0;
     char age[AMP_AGE_MAX];
 
@@ -348,6 +350,8 @@ static int agent_row(struct status *t, struct amp_span name, const struct amp_ag
         amp_jw_some_str(&t->w, "worker", amp_span_str(job ? job->worker : ""));
         amp_jw_some_str(&t->w, "branch", task.n ? branch : AMP_SPAN(""));
         amp_jw_member_bool(&t->w, "suspended", amp_agent_is_suspended(r));
+        if (lost)
+            amp_jw_member_bool(&t->w, "lost", true);
         amp_jw_some_str(&t->w, "code", amp_span_str(r->work.code ? r->work.code : ""));
         amp_time_member(&t->w, "since", since);
         amp_time_member(&t->w, "limit", r->work.limit_ms);
@@ -356,7 +360,7 @@ static int agent_row(struct status *t, struct amp_span name, const struct amp_ag
         return 0;
     }
     const struct amp_span cells[] = {name,
-                                     amp_span_str(state),
+                                     amp_span_str(lost ? "lost" : state),
                                      task,
                                      job ? id_cut(job->id) : AMP_SPAN(""),
                                      age_of(t, since, age),

@@ -100,6 +100,11 @@ int amp_queue_beats(struct amp_store *s, amp_queue_beat_fn fn, void *ctx, struct
 /* Whether a process has the lock of this name; takes none. */
 bool amp_queue_worker_lives(struct amp_store *s, const char *name);
 
+/* Releases what workers whose lock is free hold, but not self (NULL: all of them); adds their
+ * number and that of their jobs to *done. */
+int amp_queue_lost_release(struct amp_store *s, const char *self, const char *actor, uint32_t *done,
+                           struct amp_error *err);
+
 /* The row "queue" of flow/deadlines: lost workers, parked jobs whose time has come, deadlines of
  * jobs, records of ended jobs. */
 int amp_queue_due(struct amp_store *s, int64_t *ms, struct amp_error *err);

@@ -233,25 +233,26 @@ static int lock_take(struct amp_store *s, const char *name, int64_t wait_ms, int
     return amp_outbox_lock(s, file, wait_ms, fd, err);
 }
 
-/* A worker whose lock is free has ended, or was killed. */
-static int dead_release(struct amp_queue_worker *w, struct amp_error *err)
+int amp_queue_lost_release(struct amp_store *s, const char *self, const char *actor, uint32_t *done,
+                           struct amp_error *err)
 {
     AMP_FREE struct others *o = calloc(1, sizeof *o);
 
     if (!o)
         return amp_fail_memory(err);
     amp_buf_init(&o->mem, AMP_REC_MAX);
-    int rc = amp_store_each(w->store, KIND, NULL, on_worker, o, err);
+    int rc = amp_store_each(s, KIND, NULL, on_worker, o, err);
     amp_buf_release(&o->mem);
     for (uint32_t i = 0; rc >= 0 && i < o->n; i++) {
         AMP_CLOSE int lock = -1;
         struct amp_error e;
-        if (strcmp(o->name[i], w->name) == 0)
+        if (self && strcmp(o->name[i], self) == 0)
             continue;
-        if (lock_take(w->store, o->name[i], 0, &lock, &e) < 0)
+        if (lock_take(s, o->name[i], 0, &lock, &e) < 0)
             continue;
-        if (worker_lose(w->store, o->name[i], o->losses[i], INT64_MAX, w->name, err) < 0)
-            rc = -1;
+        rc = worker_lose(s, o->name[i], o->losses[i] ? o->losses[i] : LOSSES_MOST, INT64_MAX, actor,
+                         err);
+        *done += rc < 0 ? 0 : (uint32_t)rc + 1;
     }
     return rc < 0 ? -1 : 0;
 }
@@ -287,8 +288,9 @@ int amp_queue_worker_open(struct amp_queue_worker **out, struct amp_store *s,
         free(w);
         return -1;
     }
+    uint32_t lost = 0;
     if (worker_lose(s, name, set->losses_most, INT64_MAX, name, err) < 0 ||
-        dead_release(w, err) < 0 || amp_store_sync(s, err) < 0) {
+        amp_queue_lost_release(s, name, name, &lost, err) < 0 || amp_store_sync(s, err) < 0) {
         amp_queue_worker_close(w);
         return -1;
     }
@@ -407,12 +409,10 @@ int amp_queue_beats(struct amp_store *s, amp_queue_beat_fn fn, void *ctx, struct
 
 bool amp_queue_worker_lives(struct amp_store *s, const char *name)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    char path[PATH_MAX + AMP_QUEUE_WORKER_MAX];
+    char file[AMP_QUEUE_WORKER_MAX + 16];
 
-    snprintf(path, sizeof path, "%s/run/worker.%s.lock", amp_store_dir(s), name);
-    AMP_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    snprintf(file, sizeof file, "worker.%s", name);
+    return amp_outbox_locked(s, file);
 }
 
 /* ---- the row of the deadlines ---- */
