@@ -7,15 +7,17 @@
 #include "cli/rows.h"
 #include "example/example.h"
 #include "flow/config.h"
+#include "said/said.h"
 #include "validate.h"
 
 static struct validate_options opt = {
     .max_line = 32 * 1024 * 1024,
     .max_depth = 128,
     .jobs = 1,
+    .from = -1,
 };
 static struct amp_list protect, resolve, fill;
-static const char *to;
+static const char *to, *from;
 static struct user_schema_options own;
 static const char *output, *config;
 static bool check, annotate, nack, effective, example;
@@ -30,6 +32,11 @@ static const char *const drafts[] = {"2020-12", "7", NULL};
 static const char *const outputs[] = {
 #define X(id, name) name,
     AMP_OUTPUT_LIST(X)
+#undef X
+        NULL};
+static const char *const agents[] = {
+#define X(id, name) name,
+    SAID_LIST(X)
 #undef X
         NULL};
 static const char *const stats_formats[] = {"text", "json", NULL};
@@ -82,6 +89,8 @@ static const struct amp_opt opts[] = {
     {0, "output", AMP_OPT_CHOICE, &output, "FORM",
      .doc = "add the standard output of JSON Schema to records", .choices = outputs},
     {0, "extract", AMP_OPT_FLAG, &opt.extract, NULL, .doc = "find messages in any text"},
+    {0, "from", AMP_OPT_CHOICE, &from, "AGENT",
+     .doc = "with --extract: only the assistant's texts in this agent's output", .choices = agents},
     {0, "to", AMP_OPT_CHOICE, &to, "PROTOCOL", .doc = "convert valid messages to this protocol",
      .choices = protocols},
     {0, "fill", AMP_OPT_LIST, &fill, "NAME=VALUE",
@@ -115,7 +124,7 @@ static void check_combination(int n_files, char **files)
         amp_die_usage("--nack and --schema exclude each other: a schema has no protocol");
 }
 
-/* --extract, --to and --fill. */
+/* --extract, --from, --to and --fill. */
 static void check_conversion(void)
 {
     struct amp_error err;
@@ -123,6 +132,11 @@ static void check_conversion(void)
         amp_die_usage("--extract and --to need a protocol; --schema excludes them");
     if (opt.extract && opt.document)
         amp_die_usage("--extract and --document exclude each other");
+    if (from && !opt.extract)
+        amp_die_usage("--from needs --extract");
+    for (int i = 0; from && agents[i]; i++)
+        if (strcmp(agents[i], from) == 0)
+            opt.from = i;
     if (to && effective)
         amp_die_usage("--effective and --to exclude each other");
     if (fill.n && !to)

@@ -14,6 +14,7 @@
 
 #include "base/loop.h"
 #include "cli/cli.h"
+#include "said/said.h"
 #include "session.h"
 #include "stats.h"
 
@@ -188,6 +189,8 @@ struct extraction {
     struct result result;
     struct amp_buf line;
     const char *file;
+    struct amp_extract *extract;
+    const struct chunk *event; /* --from: the line that has the text, or NULL */
 };
 
 /* Judges a text that was found, as a line of its own. */
@@ -195,6 +198,13 @@ static int take_found(void *ctx, struct amp_span text, const struct amp_found *a
                       struct amp_error *err)
 {
     struct extraction *e = ctx;
+    struct amp_found of_event = *at;
+    if (e->event) {
+        of_event.line = e->event->line;
+        of_event.offset = e->event->offset;
+        of_event.column = 1;
+        at = &of_event;
+    }
     /* A text that is not JSON may contain line ends. */
     bool whole = !at->too_long && memchr(text.p, '\n', text.n);
     e->session->found++;
@@ -230,6 +240,52 @@ static enum session_end feed_extract(struct session *s, struct stream *in, struc
     return stop ? stop : amp_extract_end(x, err);
 }
 
+static int take_piece(void *ctx, struct amp_span text, struct amp_error *err)
+{
+    struct extraction *e = ctx;
+    return amp_extract_feed(e->extract, text, err);
+}
+
+static int end_text(void *ctx, struct amp_span text, struct amp_error *err)
+{
+    struct extraction *e = ctx;
+    (void)text;
+    return amp_extract_end(e->extract, err);
+}
+
+/* --from: of an input's lines only the assistant's texts. */
+static enum session_end feed_said(struct extraction *e, const struct amp_json_limits *limits,
+                                  struct stream *in, struct amp_error *err)
+{
+    struct chunk c, line = {.line = 1};
+    struct said said;
+    enum amp_read got = AMP_READ_BYTES;
+    int stop = SESSION_CONTINUES;
+    said_init(&said, (enum said_agent)e->session->opt->from, limits);
+    said.piece = take_piece;
+    said.end = end_text;
+    said.ctx = e;
+    e->event = &line;
+    while (got == AMP_READ_BYTES && stop == SESSION_CONTINUES) {
+        got = fill_stream(e->session, in, err);
+        if (got == AMP_READ_FAILED)
+            stop = SESSION_FAILED;
+        while (stop == SESSION_CONTINUES && stream_chunk(in, &c)) {
+            line = c;
+            const char *lf = memchr(c.bytes.p, '\n', c.bytes.n);
+            line.bytes.n = lf ? (size_t)(lf + 1 - c.bytes.p) : c.bytes.n;
+            line.too_long = c.too_long || line.bytes.n > in->max_line + 1;
+            stop = line.too_long ? take_chunk(e->session, &line, &e->result, err)
+                                 : said_line(&said, line.bytes, err);
+            stream_take(in, line.bytes.n, 1);
+        }
+    }
+    if (stop == SESSION_CONTINUES)
+        stop = said_end(&said, err);
+    said_release(&said);
+    return stop;
+}
+
 /* --extract: an input is any text. */
 static enum session_end take_text(struct session *s, struct stream *in, struct amp_error *err)
 {
@@ -243,9 +299,11 @@ static enum session_end take_text(struct session *s, struct stream *in, struct a
     if (result_init(&e.result, s->opt, err) < 0)
         return SESSION_FAILED;
     amp_buf_init(&e.line, (size_t)s->opt->max_line + 1024);
-    struct amp_extract *x = amp_extract_new(&limits, only, take_found, &e, err);
-    enum session_end end = x ? feed_extract(s, in, x, err) : SESSION_FAILED;
-    amp_extract_free(x);
+    e.extract = amp_extract_new(&limits, only, take_found, &e, err);
+    enum session_end end = !e.extract          ? SESSION_FAILED
+                           : s->opt->from >= 0 ? feed_said(&e, &limits, in, err)
+                                               : feed_extract(s, in, e.extract, err);
+    amp_extract_free(e.extract);
     amp_buf_release(&e.line);
     result_release(&e.result);
     return end;

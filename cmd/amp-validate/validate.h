@@ -41,6 +41,7 @@ struct validate_options {
     bool document;                 /* an input is one text, not lines */
     bool color;                    /* of diagnostics */
     bool extract;                  /* inputs are texts with messages in them */
+    int from;                      /* with it: the agent whose output they are; -1: any text */
     enum amp_protocol to;          /* NONE: lines stay as they are */
     const char *const *fill; /* values of missing fields, for --to; NULL-terminated, or NULL */
     bool name_files;         /* in the output, because inputs have names */

@@ -139,3 +139,73 @@ said() {
   run -65 amp-validate --extract nowhere
   [[ $output != *"no message found"* ]]
 }
+
+# output AGENT: what the agent's command line printed: a prompt with a dispatch, a tool that read an escalation, and in two
+# texts of the assistant a result and an escalation. Made from outputs of the real programs (tests/realcli).
+output() {
+  local said
+  said=$(printf 'Done:\n```json\n%s\n```\n' "$(cat result)")
+  case $1 in
+  claude | qwen)
+    jq -c '{type: "user", message: {role: "user", content: [{type: "text", text: tojson}]}}' dispatch
+    jq -c '{type: "stream_event", event: {type: "content_block_delta", delta: {type: "text_delta", text: tojson}}, parent_tool_use_id: null}' result
+    jq -cn --arg t "$said" '{type: "assistant", message: {role: "assistant", content: [{type: "text", text: $t}]}, parent_tool_use_id: null}'
+    jq -c '{type: "assistant", message: {content: [{type: "text", text: tojson}]}, parent_tool_use_id: "toolu_1"}' escalation
+    jq -c '{type: "assistant", message: {content: [{type: "tool_use", name: "Write", input: {content: tojson}}]}}' escalation
+    jq -c '{type: "user", message: {content: [{type: "tool_result", content: tojson}]}, tool_use_result: .}' escalation
+    jq -c '{type: "assistant", message: {content: [{type: "text", text: "and"}, {type: "text", text: tojson}]}}' dispatch
+    jq -c '{type: "result", subtype: "success", is_error: false, result: tojson}' dispatch
+    ;;
+  codex)
+    jq -c '{type: "thread.started", thread_id: "t"}, {type: "item.completed", item: {type: "reasoning", text: tojson}},
+      {type: "item.completed", item: {type: "command_execution", command: "cat x", aggregated_output: tojson, exit_code: 0}}' escalation
+    jq -cn --arg t "$said" '("started", "completed") | {type: "item.\(.)", item: {type: "agent_message", text: $t}}'
+    jq -c '{type: "item.completed", item: {type: "agent_message", text: tojson}}' dispatch
+    ;;
+  gemini)
+    jq -c '{type: "message", role: "user", content: tojson}' dispatch
+    jq -c '{type: "tool_result", tool_id: "1", status: "success", output: tojson}' escalation
+    jq -cn --arg t "$said" '$t[:30], $t[30:90], $t[90:] | {type: "message", role: "assistant", content: ., delta: true}'
+    jq -c '{type: "tool_use", tool_name: "write_file", parameters: {content: tojson}}' escalation
+    jq -c '{type: "message", role: "assistant", content: tojson}' dispatch
+    ;;
+  opencode)
+    jq -c '{type: "tool_use", part: {type: "tool", state: {input: {command: "cat x"}, output: tojson}}}' escalation
+    jq -cn --arg t "$said" '{type: "text", part: {type: "text", text: $t}}'
+    jq -c '{type: "text", part: {type: "text", text: tojson}}' dispatch
+    ;;
+  esac
+}
+
+@test "--from takes what the assistant said, once, and nothing that it read" {
+  for agent in claude codex gemini opencode qwen; do
+    { echo "a line that is not JSON"; output $agent; } >in
+    amp-validate --extract --from $agent -e records in >out
+    diff <(cat result dispatch | jq -c .) out
+    # The places are those of the events.
+    diff <(grep -nE 'item.completed.*agent_message|"assistant"|"type":"text"' in | grep -vE '"parent_tool_use_id":"|tool_use' | cut -d : -f 1 | tail -n 1) \
+      <(jq -r .line records | tail -n 1)
+    # As a list on one line, or as a document over several.
+    output $agent | jq -cs . | amp-validate --extract --from $agent 2>/dev/null | cmp - out
+    output $agent | jq -s . | amp-validate --extract --from $agent 2>/dev/null | cmp - out
+  done
+}
+
+@test "--from takes the result if no text came before it" {
+  jq -c '{type: "result", is_error: false, result: tojson}' result >in
+  amp-validate --extract --from claude in 2>/dev/null | diff <(jq -c . result) -
+  jq '{session_id: "s", response: ("Done: " + tojson), stats: {}}' result >in
+  amp-validate --extract --from gemini in 2>/dev/null | diff <(jq -c . result) -
+  jq -c '{type: "result", is_error: true, result: tojson}' result >in
+  run -1 amp-validate --extract --from claude in
+  [ "$output" = "amp-validate: error: no message found in in" ]
+  run -64 amp-validate --from claude in
+  run -64 amp-validate --extract --from aider in
+}
+
+@test "--from refuses an event that is longer than --max-line, and reads on" {
+  { jq -cn '{type: "text", part: {text: ("x" * 5000)}}'; jq -c '{type: "text", part: {text: tojson}}' result; } >in
+  run -1 --separate-stderr amp-validate --extract --from opencode --max-line 2K -e records in
+  [ "$output" = "$(jq -c . result)" ]
+  [ "$(jq -r 'select(.code) | "\(.code) \(.line)"' records)" = "line_too_long 1" ]
+}
