@@ -260,6 +260,9 @@ struct amp_terms {
     /* The edits that make the next attempt of a message; NULL: there is no next attempt. */
     int (*again)(struct amp_edit *e, const struct amp_again *a);
     void (*own_retries)(const struct amp_view *of, struct amp_again_terms *out);
+    /* Edits a request so that it has the names that a router assigns. 1: edited; 0: it has them;
+     * NULL: a router assigns none. */
+    int (*assign)(struct amp_edit *e);
 
     /* ---- Answers ---- */
     enum amp_numbering numbering;

@@ -276,6 +276,50 @@ lost() {
   lost no_route
 }
 
+# call [PAYLOAD [JQ]]: of a tool of bob.
+call() {
+  sw4rm carl "{\"tool_name\":\"ls\",\"provider_id\":\"bob\",\"args\":{},\"content_type\":\"application/json\",\"execution_policy\":{}${1-}}" \
+    ".message_type = \"TOOL_CALL\" | ${2:-.}"
+}
+
+@test "a TOOL_CALL goes to its provider, with a call_id" {
+  join ann
+  join bob
+  call >in
+  agents ann bob <in >answer
+  [ "$(who)" = bob:1 ]
+  jq -ce '.payload.call_id == .message_id and .content_length == (.payload | tojson | length) and .payload.provider_id == "bob"' bob.out
+  amp-validate --strict bob.out >/dev/null
+  # Its own call_id stays, and so does the line.
+  call ',"call_id":"c-1"' '.message_id = "5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1235" | .sequence_number = 2' >in
+  agents ann bob <in
+  tail -n 1 bob.out | cmp - in
+  # The outer envelope has priority, and plain routes assign it, too, without a state as well.
+  call '' '.message_id = "5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1236" | .sequence_number = 3' >inner
+  to '"ann"' | agents ann bob
+  jq -e '.payload.call_id == .message_id' ann.out
+  unset AMP_STATE
+  to '"ann"' | amp-route -r 'type=TOOL_CALL => file:plain'
+  jq -e '.to == "ann" and .msg.payload.call_id == .msg.message_id' plain
+}
+
+@test "a TOOL_CALL without a call_id: its tracker, its router and its provider name one call" {
+  join bob
+  call '' '.idempotency_token //= "carl:ls:1"' >in
+  amp-ack track <in >tracked
+  cmp in tracked
+  amp-route -r '* => agents' <tracked >answer
+  amp-route inbox bob >work
+  id=$(jq -r .payload.call_id work)
+  [ "$id" = "$(jq -r .message_id in)" ]
+  # Again it is known.
+  amp-route -r '* => agents' <tracked >answer
+  run -1 amp-route inbox bob
+  sw4rm bob "{\"call_id\":\"$id\",\"status\":\"OK\",\"result_b64\":\"aGk=\",\"content_type\":\"application/json\"}" \
+    '.message_type = "TOOL_RESULT" | .message_id = "5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1299"' | amp-ack track >/dev/null
+  [ "$(amp-ack status --all --json | jq -r --arg i "$(jq -r .message_id in)" 'select(.msg_id == $i).state')" = FULFILLED ]
+}
+
 @test "other routes, native and jq, stand beside it" {
   join ann
   join bob

@@ -205,6 +205,51 @@ EOS
   cmp others out
 }
 
+# foreign N PAYLOAD: the file request as another client writes it, with the id F-N.
+foreign() {
+  jq -c --arg n "$1" ".msg | .message_id = \"00000000-0000-4000-8000-0000000000\(\$n)\" | .payload += {request_id: \"F-\(\$n)\"} |
+    .payload |= ($2) | .content_length = (.payload | tojson | length)" request
+}
+
+@test "a timeout is a Duration in any JSON form" {
+  handoff request -s other --as ann --to bob --reason r --id H-1 >request
+  local n=10 form
+  for form in '"90s"' '"90.000s"' '90' '90.0' '{"seconds": 90}' '{"seconds": "89", "nanos": 1000000000}' '{"seconds": "90", "nanos": 0}'; do
+    n=$((n + 1))
+    foreign $n "del(.timeout_ms) | .timeout = $form"
+  done >forms
+  sed -i '6s/"89"/"88"/; 6s/1000000000/999999999/' forms
+  handoff -s state <forms >out
+  cmp forms out
+  [ "$(handoff pending -s state --json | jq -sc 'map(.timeout_ms)')" = "[90000,90000,90000,90000,90000,89000,90000]" ]
+  # The protocol's own member counts; its limits hold; without one there is the default.
+  { foreign 21 '.timeout = "12.5s"'; foreign 22 'del(.timeout_ms) | .timeout = "0.5s"'; foreign 23 'del(.timeout_ms)'; } >more
+  handoff -s second <more >out
+  [ "$(handoff pending -s second --json | jq -sc 'map(.timeout_ms)')" = "[12500,10000,60000]" ]
+  { foreign 31 '.timeout = "soon"'; foreign 32 '.timeout = {seconds: -1}'; foreign 33 '.timeout = "-1s"'; } >bad
+  run -1 --separate-stderr handoff -s third <bad
+  [ "$(grep -c '"code":"validation_error"' third/error.ndjson)" = 3 ]
+}
+
+@test "a context in base64 is decoded; other text stays as it is, and an empty one is none" {
+  handoff request -s other --as ann --to bob --reason r --id H-1 >request
+  {
+    foreign 11 '.context_snapshot = ("{\"step\":3}" | @base64)'
+    foreign 12 '.context_snapshot = "AP/+gA=="'
+    foreign 13 '.context_snapshot = "go on with step 3"'
+    foreign 14 '.context_snapshot = ""'
+  } >in
+  handoff -s state <in >out
+  cmp in out
+  for n in 11 12 13; do handoff accept -s state --as bob --context "got$n" "F-$n" >answer; done
+  [ "$(<got11)" = '{"step":3}' ]
+  printf '\0\377\376\200' | cmp - got12
+  [ "$(<got13)" = '"go on with step 3"' ]
+  [ "$(handoff pending -s state --all --json | jq -sc 'map(.context.content_type)')" = \
+    '["application/json","application/octet-stream","application/json",null]' ]
+  refused no_context accept -s state --as bob --context got F-14
+}
+
 # aof TYPE TASK FROM TO PAYLOAD
 aof() {
   printf '{"protocol":"aof","version":1,"type":"%s","projectId":"p","taskId":"%s","fromAgent":"%s","toAgent":"%s","sentAt":"2026-11-23T11:00:00.000Z","payload":%s}\n' "$@"

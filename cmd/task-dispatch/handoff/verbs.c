@@ -97,15 +97,6 @@ static int desk_of_agent(struct handoff_desk *d, struct amp_error *err)
     return handoff_desk_open(d, box, as, err);
 }
 
-static bool is_json(struct amp_span bytes)
-{
-    struct amp_error none;
-    json_auto_t *j = bytes.n > 0 && (bytes.p[0] == '{' || bytes.p[0] == '[')
-                         ? amp_json_load(bytes, &none)
-                         : NULL;
-    return j != NULL;
-}
-
 static int context_load(struct amp_buf *bytes, struct amp_error *err)
 {
     struct amp_error why;
@@ -116,8 +107,9 @@ static int context_load(struct amp_buf *bytes, struct amp_error *err)
                               context, AMP_HANDOFF_CONTEXT_MAX)
                    : (*err = why, -1);
     if (!content_type)
-        content_type =
-            is_json(amp_buf_span(bytes)) ? "application/json" : "application/octet-stream";
+        content_type = amp_handoff_context_is_json(amp_buf_span(bytes))
+                           ? "application/json"
+                           : "application/octet-stream";
     return 0;
 }
 

@@ -1,7 +1,8 @@
 /*
  * The context snapshot of a handoff: a file of the state directory, known by its SHA-256. In a
  * message it is {"content_type","sha256","bytes"} with "text", or "data_b64" if it is not UTF-8.
- * Another JSON value is taken as it is, as application/json.
+ * A string of base64 is bytes, as protobuf writes them. Another JSON value is taken as it is, as
+ * application/json.
  */
 #include "flow/handoff/handoff.h"
 
@@ -44,6 +45,15 @@ static bool is_text(struct amp_span s)
     return true;
 }
 
+bool amp_handoff_context_is_json(struct amp_span bytes)
+{
+    struct amp_error none;
+    json_auto_t *j = bytes.n > 0 && (bytes.p[0] == '{' || bytes.p[0] == '[')
+                         ? amp_json_load(bytes, &none)
+                         : NULL;
+    return j != NULL;
+}
+
 int amp_handoff_context_value(struct amp_span bytes, struct amp_span content_type, bool brief,
                               struct amp_buf *out, struct amp_error *err)
 {
@@ -74,6 +84,30 @@ static int digest_refuse(struct amp_error *err)
                     "the context snapshot does not have its digest");
 }
 
+/* Decodes a string of base64, protobuf's JSON form of bytes. 1: decoded; 0: it is another value. */
+static int base64_open(struct amp_span value, struct amp_buf *bytes, char type[128],
+                       struct amp_error *err)
+{
+    AMP_TAPE struct amp_tape t = {0};
+    AMP_BUF struct amp_buf mem = {.max = value.n + 1};
+    struct amp_json_fault fault;
+    struct amp_span text;
+
+    amp_tape_init(&t, NULL);
+    if (amp_tape_scan(&t, value.p, value.n, &fault) < 0)
+        return amp_json_fault_is_memory(&fault) ? amp_fail_memory(err) : 0;
+    if (t.tok[0].type != AMP_JSON_STRING)
+        return 0;
+    if (amp_tok_text(&t, 0, &mem, &text, err) < 0)
+        return -1;
+    if (amp_base64_decode(text, bytes, err) < 0)
+        return strcmp(err->code, "bad_value") == 0 ? 0 : -1;
+    snprintf(type, 128, "%s",
+             amp_handoff_context_is_json(amp_buf_span(bytes)) ? "application/json"
+                                                              : "application/octet-stream");
+    return 1;
+}
+
 /* The bytes and the type of the value, whose digest is checked if it has one. */
 static int value_open(struct amp_span value, struct amp_buf *bytes, char type[128],
                       struct amp_error *err)
@@ -84,6 +118,9 @@ static int value_open(struct amp_span value, struct amp_buf *bytes, char type[12
     const json_t *text = json_object_get(j, "text"), *b64 = json_object_get(j, "data_b64");
     const char *digest = amp_json_str(j, "sha256"), *of = amp_json_str(j, "content_type");
 
+    int decoded = value.p[0] == '"' ? base64_open(value, bytes, type, err) : 0;
+    if (decoded != 0)
+        return decoded < 0 ? -1 : 0;
     snprintf(type, 128, "%s", "application/json");
     if (!*digest || !*of || strlen(of) >= 128 || (!json_is_string(text) && !json_is_string(b64)))
         return amp_buf_add(bytes, value.p, value.n, err);

@@ -106,6 +106,8 @@ int amp_handoff_context_keep(struct amp_handoffs *h, struct amp_span value, stru
 /* Appends the snapshot as the value of a message; short: without its contents. */
 int amp_handoff_context_value(struct amp_span bytes, struct amp_span content_type, bool brief,
                               struct amp_buf *out, struct amp_error *err);
+/* Whether a snapshot without a content type is application/json: a JSON object or array. */
+bool amp_handoff_context_is_json(struct amp_span bytes);
 void amp_handoff_context_drop(struct amp_store *s, const struct amp_handoff *r);
 
 /* Selects an agent with the capabilities that is active, is not the origin and was not asked.

@@ -230,8 +230,10 @@ static int delivery_put(struct amp_store *s, struct putting *p, struct amp_store
     struct amp_store_emit emit = {.id = p->key.id, .role = AMP_ROLE_answer};
     struct amp_span line = p->opt->line.n > 0 ? p->opt->line : v->line;
     /* The ledger may have the message of a signed line without its signature: it records what a
-     * tool composed, and tools sign what they emit. */
-    bool of_ledger = v->id.n > 0 && v->sig.key.n == 0 && amp_span_eq(line, v->line);
+     * tool composed, and tools sign what they emit. It may have a call of a tool without the id
+     * that the router assigned. */
+    bool of_ledger = v->id.n > 0 && v->sig.key.n == 0 && v->kind != AMP_KIND_TOOL_CALL &&
+                     amp_span_eq(line, v->line);
     struct amp_inbox_delivery fresh = {.msg_id = known,
                                        .at_ms = p->now_ms,
                                        .expires_ms = v->expires_ms,

@@ -9,7 +9,7 @@
 #include "message/ledger/holder.h"
 #include "message/ledger/timeouts.h"
 #include "message/record/operation_key.h"
-#include "protocol/terms.h"
+#include "protocol/compose/answer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,10 +104,33 @@ static int record_describe(struct work *w, struct amp_error *err)
     return 0;
 }
 
+/* Whether the message is that of the recorded line with the names that a router has assigned since:
+ * 1, 0; -1: failure. */
+static int was_assigned(struct amp_span line, const struct amp_view *v, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf assigned = {.max = line.n + 4096};
+    const struct amp_check_options opt = {0};
+    struct amp_view recorded;
+    if (!amp_terms_of(v->protocol)->assign)
+        return 0;
+    struct amp_reader *reader = amp_reader_new(NULL, err);
+    if (!reader)
+        return -1;
+    int rc = amp_reader_line(reader, line, &opt, &recorded, NULL, NULL, err);
+    if (rc > 0)
+        rc = amp_assigned_line(&recorded, &assigned, err);
+    if (rc > 0)
+        rc = amp_span_eq(amp_buf_span(&assigned), v->message);
+    amp_reader_free(reader);
+    return rc;
+}
+
 static int bytes_check(const struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
     int same = amp_line_has_message(w->rec.line, v, err);
+    if (same == 0)
+        same = was_assigned(w->rec.line, v, err);
     if (same != 0)
         return same < 0 ? -1 : 0;
     return amp_fail(err, AMP_NO, "duplicate_msg_id", "another message already has the id %.*s",

@@ -40,6 +40,26 @@ void amp_again_terms(const struct amp_view *of, struct amp_again_terms *out)
         t->own_retries(of, out);
 }
 
+/* Whether the message is a part of the line that can be edited: it is not inside a string. */
+static bool is_editable(const struct amp_view *v)
+{
+    return v->json && v->text.p >= v->message.p &&
+           v->text.p + v->text.n <= v->message.p + v->message.n;
+}
+
+int amp_assigned_line(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
+{
+    const struct amp_terms *t = amp_terms_of(v->protocol);
+    struct amp_edit e = {.v = v, .err = err};
+    if (!t->assign || v->sig.key.n > 0 || !is_editable(v))
+        return 0;
+    int rc = t->assign(&e);
+    if (rc > 0 && amp_edit_line(&e, out) < 0)
+        rc = -1;
+    amp_edit_release(&e);
+    return rc;
+}
+
 int amp_again_line(const struct amp_view *of, const struct amp_again *a, struct amp_buf *out,
                    struct amp_error *err)
 {
@@ -48,8 +68,7 @@ int amp_again_line(const struct amp_view *of, const struct amp_again *a, struct 
     if (!t->again)
         return amp_fail(err, AMP_NO, "unsupported_protocol",
                         "messages of this protocol have no id of their own");
-    if (!of->json || of->text.p < of->message.p ||
-        of->text.p + of->text.n > of->message.p + of->message.n)
+    if (!is_editable(of))
         return amp_fail(err, AMP_NO, "unsupported_protocol",
                         "a message inside a string is not sent again");
     int rc = t->again(&e, a) < 0 ? -1 : amp_edit_line(&e, out);

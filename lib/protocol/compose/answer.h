@@ -29,6 +29,10 @@ int amp_again_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_
 /* The retries that a message itself asks for. */
 void amp_again_terms(const struct amp_view *of, struct amp_again_terms *out);
 
+/* The line of a request with the names that a router assigns. They depend on the message alone. 1:
+ * appended, without LF; 0: the message stays as it is, as every signed message does. */
+int amp_assigned_line(const struct amp_view *v, struct amp_buf *out, struct amp_error *err);
+
 /* Appends the line, without LF. */
 int amp_again_line(const struct amp_view *of, const struct amp_again *a, struct amp_buf *out,
                    struct amp_error *err);

@@ -32,7 +32,9 @@ static void request_read(const struct amp_view *v, struct amp_handoff_said *out)
     out->timeout_ms = v->body.handoff.timeout_ms;
     out->timed = true;
     out->task = v->task.n > 0 ? v->task : text_of(v, "task_id");
-    if (context != AMP_TOK_NONE && v->tape->tok[context].type != AMP_JSON_NULL)
+    /* protobuf's default for bytes is an empty string. */
+    if (context != AMP_TOK_NONE && v->tape->tok[context].type != AMP_JSON_NULL &&
+        !amp_tok_is(v->tape, context, AMP_SPAN("")))
         out->context = amp_tok_source(v->tape, context);
     if (priority != AMP_TOK_NONE)
         amp_tok_int(v->tape, priority, &out->priority);

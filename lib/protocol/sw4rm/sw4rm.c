@@ -90,6 +90,7 @@ static void bare_finish(struct amp_view *v)
     }
 }
 
+/* The call_id of a call without one is the id of its message; amp_assigned_line writes it. */
 static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     uint32_t ttl = amp_tape_get(v->tape, 0, AMP_SPAN("ttl_ms"));
@@ -107,6 +108,10 @@ static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_er
         if (v->task.n == 0)
             v->task = v->body.escalation.task;
         return 0;
+    case AMP_KIND_TOOL_CALL:
+        if (v->body.tool_call.call.n == 0)
+            v->body.tool_call.call = v->id;
+        return recipient_set(v, v->body.tool_call.provider, arena, err);
     case AMP_KIND_WORKTREE:
         return recipient_set(v, v->body.worktree.agent, arena, err);
     case AMP_KIND_HANDOFF:

@@ -97,9 +97,25 @@ static void call_retries(const struct amp_view *of, struct amp_again_terms *out)
     }
 }
 
+/* §18.2: the scheduler assigns the call_id. Later attempts keep that of the first. */
+static int call_assign(struct amp_edit *e)
+{
+    const struct amp_view *v = e->v;
+    if (v->kind != AMP_KIND_TOOL_CALL || v->id.n == 0 ||
+        amp_tape_get(v->tape, v->payload, AMP_SPAN("call_id")) != AMP_TOK_NONE)
+        return 0;
+    if (amp_edit_text(e, v->payload, "call_id", v->body.tool_call.call) < 0)
+        return -1;
+    int64_t longer = (int64_t)e->place[e->n - 1].text.len;
+    return amp_tape_get(v->tape, 0, AMP_SPAN("content_length")) == AMP_TOK_NONE ||
+                   amp_edit_int(e, 0, "content_length", (int64_t)v->size + longer) == 0
+               ? 1
+               : -1;
+}
+
 static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
 {
-    return amp_edit_text(e, 0, "message_id", amp_span_str(a->id)) < 0
+    return call_assign(e) < 0 || amp_edit_text(e, 0, "message_id", amp_span_str(a->id)) < 0
                ? -1
                : amp_edit_int(e, 0, "retry_count", amp_attempt_after(e->v->attempt, UINT32_MAX));
 }
@@ -219,6 +235,7 @@ const struct amp_terms amp_terms_sw4rm = {
     .denied = {[AMP_WORK_NOT_HOLDER] = "permission_denied"},
     .retries = {.base_ms = 1000, .cap_ms = 300000},
     .again = attempt_edit,
+    .assign = call_assign,
     .own_retries = call_retries,
     .numbering = AMP_NUMBERED_BY_PRODUCER,
     .answer = answer_write,

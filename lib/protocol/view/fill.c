@@ -5,10 +5,13 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/num.h>
 #include <amp/protocol/protocol.h>
 
 #include "json/bytes.h"
 #include "json/shapes.h"
+
+#define DURATION_MOST 315576000000.0 /* seconds: the most that protobuf allows, 10,000 years */
 
 const struct amp_fill_table amp_fill_nothing = {NULL, 0, 0};
 
@@ -122,6 +125,44 @@ static bool fill_word(const struct amp_tape *t, uint32_t tok, const struct amp_w
     return false;
 }
 
+/* The seconds of a number, or of the digits in a string before `unit`. */
+static bool seconds_read(const struct amp_tape *t, uint32_t tok, const char *unit, double *out)
+{
+    struct amp_span text = amp_tok_raw(t, tok);
+    struct amp_error none;
+    size_t n = strlen(unit);
+    if (t->tok[tok].type == AMP_JSON_NUMBER)
+        return amp_tok_real(t, tok, out);
+    if (t->tok[tok].type != AMP_JSON_STRING || text.n < n ||
+        memcmp(text.p + text.n - n, unit, n) != 0)
+        return false;
+    text.n -= n;
+    return amp_num_real(text, 0, DURATION_MOST, out, &none) == 0;
+}
+
+/* A Duration in one of the JSON forms that writers of protobuf use. */
+static bool fill_duration(const struct amp_tape *t, uint32_t tok, void *place)
+{
+    double seconds = 0, nanos = 0;
+    if (t->tok[tok].type == AMP_JSON_OBJECT) {
+        uint32_t s = amp_tape_get(t, tok, AMP_SPAN("seconds")),
+                 n = amp_tape_get(t, tok, AMP_SPAN("nanos"));
+        if ((s != AMP_TOK_NONE && !seconds_read(t, s, "", &seconds)) ||
+            (n != AMP_TOK_NONE && !seconds_read(t, n, "", &nanos)))
+            return false;
+        seconds += nanos / 1e9;
+    } else if (!seconds_read(t, tok, "s", &seconds)) {
+        return false;
+    }
+    if (seconds < 0 || seconds > DURATION_MOST)
+        return false;
+    int64_t ms = (int64_t)(seconds * 1000 + 0.5);
+    if (ms == 0 && seconds > 0)
+        ms = 1;
+    memcpy(place, &ms, sizeof ms);
+    return true;
+}
+
 /* 1: filled; 0: the value has another type; -1: failure. */
 static int fill_scalar(const struct amp_tape *t, uint32_t tok, const struct amp_fill_row *row,
                        void *place, struct amp_pool *arena, struct amp_error *err)
@@ -161,6 +202,8 @@ static int fill_scalar(const struct amp_tape *t, uint32_t tok, const struct amp_
         }
         memcpy(place, &n, sizeof n);
         return 1;
+    case AMP_AS_DURATION:
+        return fill_duration(t, tok, place);
     case AMP_AS_REAL:
         if (type != AMP_JSON_NUMBER || !amp_tok_real(t, tok, &real))
             return 0;

@@ -10,22 +10,24 @@
 #include "protocol/view/pool.h"
 
 enum amp_fill_as {
-    AMP_AS_TEXT,    /* struct amp_span, decoded */
-    AMP_AS_TEXTS,   /* struct amp_spans of an array's strings */
-    AMP_AS_NAMES,   /* struct amp_span * of a string or an array of them, and a uint32_t count at
-                       `also`; at most AMP_TO_MAX */
-    AMP_AS_INT,     /* int64_t */
-    AMP_AS_SIZE,    /* uint64_t, from an integer >= 0 */
-    AMP_AS_REAL,    /* double */
-    AMP_AS_BOOL,    /* bool */
-    AMP_AS_TIME,    /* int64_t milliseconds, from an RFC 3339 text */
-    AMP_AS_SECONDS, /* int64_t milliseconds, from an integer of seconds */
-    AMP_AS_WORD,    /* an enum, by the list of words in `of` */
-    AMP_AS_TRI,     /* enum amp_tri, from true, false or null */
-    AMP_AS_TRIS,    /* array of enum amp_tri and its uint32_t count at `also` */
-    AMP_AS_LIST,    /* array of structs by the table in `of`, and its uint32_t count at `also` */
-    AMP_AS_SOURCE,  /* struct amp_span: an object's bytes */
-    AMP_AS_TOKEN,   /* uint32_t: the token of any value */
+    AMP_AS_TEXT,     /* struct amp_span, decoded */
+    AMP_AS_TEXTS,    /* struct amp_spans of an array's strings */
+    AMP_AS_NAMES,    /* struct amp_span * of a string or an array of them, and a uint32_t count at
+                        `also`; at most AMP_TO_MAX */
+    AMP_AS_INT,      /* int64_t */
+    AMP_AS_SIZE,     /* uint64_t, from an integer >= 0 */
+    AMP_AS_REAL,     /* double */
+    AMP_AS_BOOL,     /* bool */
+    AMP_AS_TIME,     /* int64_t milliseconds, from an RFC 3339 text */
+    AMP_AS_SECONDS,  /* int64_t milliseconds, from an integer of seconds */
+    AMP_AS_DURATION, /* int64_t milliseconds, from a protobuf Duration: "1.5s", a number of seconds,
+                        or an object of seconds and nanos */
+    AMP_AS_WORD,     /* an enum, by the list of words in `of` */
+    AMP_AS_TRI,      /* enum amp_tri, from true, false or null */
+    AMP_AS_TRIS,     /* array of enum amp_tri and its uint32_t count at `also` */
+    AMP_AS_LIST,     /* array of structs by the table in `of`, and its uint32_t count at `also` */
+    AMP_AS_SOURCE,   /* struct amp_span: an object's bytes */
+    AMP_AS_TOKEN,    /* uint32_t: the token of any value */
 };
 
 struct amp_words {

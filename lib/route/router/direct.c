@@ -59,6 +59,7 @@ bool amp_direct_take(struct amp_router *r, struct amp_span line)
     if (!r->direct.open || r->undecided.first ||
         amp_reader_line(r->intake.reader, line, &r->direct.check, &v, NULL, NULL, &err) != 1 ||
         v.text.p != v.message.p || v.kind == AMP_KIND_CHUNK || v.kind == AMP_KIND_BATCH ||
+        v.kind == AMP_KIND_TOOL_CALL || /* a call_id may have to be assigned */
         has_nul(v.tape))
         return false;
     const struct rule *rule = rule_find(r, &v);

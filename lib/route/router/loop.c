@@ -13,7 +13,7 @@
 
 #include "base/loop.h"
 #include "flow/admit/tokens.h"
-#include "protocol/terms.h"
+#include "protocol/compose/answer.h"
 #include "route/count.h"
 #include "route/outlet/unacked.h"
 
@@ -119,6 +119,22 @@ static int message_take(struct amp_router *r, struct batch *b, const struct amp_
     return 0;
 }
 
+/* Takes the message with the names that a router assigns, such as the call_id of SW4RM §18.2. */
+static int named_take(struct amp_router *r, struct batch *b, const struct amp_view *v,
+                      struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {.max = v->line.n + 4096};
+    struct amp_check_options opt = {0};
+    struct amp_view named;
+    int rc = amp_assigned_line(v, &line, err);
+    if (rc == 0)
+        return message_take(r, b, v, err);
+    if (rc < 0 ||
+        amp_reader_line(r->intake.reader, amp_buf_span(&line), &opt, &named, NULL, NULL, err) < 0)
+        return -1;
+    return message_take(r, b, &named, err);
+}
+
 /* Whether a message from another machine is signed by a key that may speak for its sender, and one
  * of an external agent has a token if it needs one. 1: it is; 0: it was reported and must be
  * refused. */
@@ -157,7 +173,7 @@ static int taken_line(struct amp_router *r, struct batch *b, enum amp_intake_got
     if (b->n > 0 && (b->n == AMP_ROUTE_BATCH_MAX || b->bytes + v->line.n > BATCH_BYTES) &&
         batch_commit(r, b, err) < 0)
         return -1;
-    return message_take(r, b, v, err);
+    return named_take(r, b, v, err);
 }
 
 /* The messages that a chunk or batch made complete. A message from chunks is recorded before the

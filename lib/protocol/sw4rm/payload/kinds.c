@@ -89,6 +89,7 @@ static const struct amp_fill_row handoff_rows[] = {
     {AMP_AT("/rejection_reason"), AMP_AS_TEXT, B(handoff.note), 0, NULL},
     {AMP_AT("/capabilities_required"), AMP_AS_TEXTS, B(handoff.wanted), 0, NULL},
     {AMP_AT("/timeout_ms"), AMP_AS_INT, B(handoff.timeout_ms), 0, NULL},
+    {AMP_AT("/timeout"), AMP_AS_DURATION, B(handoff.timeout_ms), 0, NULL},
     {AMP_AT("/status"), AMP_AS_TEXT, B(handoff.status), 0, NULL},
     {AMP_AT("/accepted"), AMP_AS_BOOL, B(handoff.accepted), B(handoff.answered), NULL},
 };
@@ -103,6 +104,7 @@ static const struct amp_fill_table workflow = AMP_FILL_TABLE(struct amp_body, wo
 
 #define CALL_POLICY(at)                                                                            \
     {AMP_AT(at "/timeout_ms"), AMP_AS_INT, B(tool_call.timeout_ms), 0, NULL},                      \
+        {AMP_AT(at "/timeout"), AMP_AS_DURATION, B(tool_call.timeout_ms), 0, NULL},                \
         {AMP_AT(at "/retries"), AMP_AS_INT, B(tool_call.retries), 0, NULL},                        \
         {AMP_AT(at "/max_retries"), AMP_AS_INT, B(tool_call.retries), 0, NULL},                    \
         {AMP_AT(at "/isolation"), AMP_AS_TEXT, B(tool_call.isolation), 0, NULL},                   \
