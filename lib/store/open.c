@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+#define ROOM (1 << 18) /* of the disk, for the index of a look */
 
 /* The directory must be accessible to its owner only. The mode of an existing directory is not
  * changed, even if it is empty. */
@@ -75,11 +78,14 @@ static int open_lock(struct amp_store *s, const char *name, struct amp_error *er
     return fd < 0 ? amp_fail_again(err, AMP_CANTCREAT, s->dir, &why) : fd;
 }
 
-/* Whether the lock exists but cannot be opened for writing. */
+/* Whether the lock exists but cannot be opened for writing, or the disk has no room for the index
+ * to be brought up to date. */
 static bool cannot_write(int dirfd)
 {
-    return faccessat(dirfd, "log/main.lock", R_OK | W_OK, AT_EACCESS) != 0 &&
-           (errno == EROFS || errno == EACCES);
+    struct statvfs fs;
+    if (faccessat(dirfd, "log/main.lock", R_OK | W_OK, AT_EACCESS) != 0)
+        return errno == EROFS || errno == EACCES;
+    return fstatvfs(dirfd, &fs) == 0 && fs.f_bavail * fs.f_frsize < ROOM;
 }
 
 /* ---- settings: the member "store" of the directory's amp.json; options override them ---- */

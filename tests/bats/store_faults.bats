@@ -134,3 +134,56 @@ prepare() {
   }
   each_fault amp-route inbox executor
 }
+
+# disk_full KIND: each size of the room left on a disk of that kind, in KiB, for a new state and for one with messages: no
+# program ends by a signal, what prints prints, and what records does or refuses.
+disk_full() {
+  [ "$(id -u)" -eq 0 ] || skip "a file system can be mounted by root only"
+  cat >full.sh <<'SH'
+mkdir -p disk
+case $1 in
+ext4)
+  truncate -s 4M image
+  mkfs.ext4 -q -F -b 1024 -m 0 -O ^has_journal image && mount -o loop image disk || exit 9
+  ;;
+tmpfs) mount -t tmpfs -o size=4M tmpfs disk || exit 9 ;;
+esac
+for kept in '' kept; do
+  for room in 0 1 2 4 8 12 16 20 24 28 32 40 48 64 96 128 192 256; do
+    rm -rf disk/state disk/filler
+    mkdir -m 700 disk/state
+    [ -z "$kept" ] || amp-ack track --state disk/state <message >/dev/null || exit 9
+    cat /dev/zero >disk/filler 2>/dev/null
+    truncate -s -${room}K disk/filler || exit 9
+    amp-ack status --state disk/state >out 2>err && task-dispatch status --state disk/state 2>>err &&
+      task-dispatch list --state disk/state 2>>err
+    echo "${kept:-new} look $?"
+    amp-ack doctor --state disk/state --min-free 1M --skip peers --skip hooks >out 2>err
+    echo "doctor $?"
+    [ $room -gt 192 ] || grep -q '^fail  state  .* KiB are free on its disk' out || cat out err
+    [ -z "$kept" ] || grep -q 'readable: 1 message' out || cat out err
+    amp-ack track --state disk/state <message >out 2>err
+    echo "track $?"
+  done
+done >seen 2>&1
+umount disk
+SH
+  message task_dispatch >message
+  run unshare -m bash full.sh "$1"
+  [ "$status" -ne 9 ] || skip "no $1 can be mounted"
+  [ "$status" -eq 0 ]
+  sort seen | uniq -c
+  run -1 grep -vxE 'kept look 0|new look (0|75)|doctor 1|track (0|73|74|75)' seen
+  grep -qx 'track 0' seen
+  grep -qx 'track 7[345]' seen
+  # The commands of the last room pass.
+  [ "$(tail -n 1 seen)" = "track 0" ]
+}
+
+@test "a full disk with blocks smaller than a page of memory ends nothing by a signal; doctor and lists work" {
+  disk_full ext4
+}
+
+@test "a full tmpfs ends nothing by a signal; doctor and lists work" {
+  disk_full tmpfs
+}

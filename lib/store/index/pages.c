@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
@@ -336,9 +337,20 @@ static int file_traits(sqlite3_file *f)
     return real_of(f)->pMethods->xDeviceCharacteristics(real_of(f)) & ~SQLITE_IOCAP_SUBPAGE_READ;
 }
 
+/* SQLite extends the shared memory by one byte in each page of memory. With smaller blocks on the
+ * disk that leaves holes, and a write to a hole on a full disk raises SIGBUS. So all blocks are
+ * allocated here; a mapping that cannot be written, and kernels before 5.14, give EINVAL. */
 static int file_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **out)
 {
-    return real_of(f)->pMethods->xShmMap(real_of(f), page, size, extend, out);
+    int rc = real_of(f)->pMethods->xShmMap(real_of(f), page, size, extend, out);
+    void *p;
+
+    memcpy(&p, out, sizeof p); /* without its volatile */
+    if (rc != SQLITE_OK || !p || madvise(p, (size_t)size, MADV_POPULATE_WRITE) == 0 ||
+        errno != EFAULT)
+        return rc;
+    *out = NULL;
+    return SQLITE_FULL;
 }
 
 static int file_shm_lock(sqlite3_file *f, int off, int n, int flags)
