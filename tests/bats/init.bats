@@ -27,10 +27,10 @@ picture() {
   cd "$dir/repo"
   picture >../before
   run -0 --separate-stderr init "${commands[@]}" --dry-run
-  [[ $output == $'create   .git/amp '*$'\ncreate   .git/amp/amp.json '*$'\ninstall  .git/hooks '*$'\ncreate   loop.sh '*$'\ncreate   AGENTS.md '* ]]
+  [[ $output == $'create   .git/amp '*$'\ncreate   .git/amp/amp.json '*$'\ninstall  .git/hooks '*$'\ncreate   loop.sh '*$'\ncreate   AGENTS.md '*$'\ncreate   CLAUDE.md '*$'\ncreate   GEMINI.md '* ]]
   picture | cmp - ../before
   run -0 init "${commands[@]}"
-  [[ $output == *"the repository has no commit yet"*"./loop.sh TASK.md"* ]]
+  [[ $output == *"the repository has no commit yet"*"./loop.sh TASK.md"*".agents/skills/amp-tools/"* ]]
   [ "$(stat -c %a .git/amp)" = 700 ]
   worktree-bind hooks check
   run amp-ack doctor --state .git/amp
@@ -91,6 +91,45 @@ picture() {
   done
 }
 
+@test "files for coding agents: includes that exist and links are kept" {
+  repo repo
+  cd repo
+  printf 'Ours.\n@./AGENTS.md\n' >GEMINI.md
+  ln -s AGENTS.md CLAUDE.md
+  echo '# Ours' >AGENTS.md
+  picture >../before
+  run -0 --separate-stderr init "${commands[@]}"
+  [[ $output == *$'\nadd      AGENTS.md '*$'\nkeep     GEMINI.md   (it has the section)' ]]
+  grep -q AMP_RESULT CLAUDE.md
+  [ -L CLAUDE.md ]
+  init --undo >/dev/null
+  picture | cmp - ../before
+  # The other way around, and out of the worktree.
+  rm CLAUDE.md AGENTS.md GEMINI.md
+  echo '# Ours' >CLAUDE.md
+  ln -s CLAUDE.md AGENTS.md
+  echo '# Theirs' >../GEMINI.md
+  ln -s ../GEMINI.md .
+  picture >../before
+  run -0 --separate-stderr init "${commands[@]}"
+  [[ $output == *$'\nadd      CLAUDE.md '*$'\nkeep     GEMINI.md   (a link out of the worktree:'* ]]
+  [ -L AGENTS.md ]
+  [ "$(grep -c 'init: begin' AGENTS.md)" -eq 1 ]
+  [ "$(cat ../GEMINI.md)" = '# Theirs' ]
+  init --undo >/dev/null
+  picture | cmp - ../before
+  [ -L AGENTS.md ]
+  # Into git's own files.
+  ln -sf .git/config GEMINI.md
+  run -0 --separate-stderr init "${commands[@]}"
+  [[ $output == *$'\nkeep     GEMINI.md   (a link out of the worktree:'* ]]
+  init --undo >/dev/null
+  # An existing CLAUDE.md, without which AGENTS.md would be read.
+  rm AGENTS.md GEMINI.md
+  run -0 --separate-stderr init "${commands[@]}"
+  [ "$(tr '\n' ' ' <CLAUDE.md)" = '# Ours  <!-- task-dispatch init: begin --> @AGENTS.md <!-- task-dispatch init: end --> ' ]
+}
+
 @test "hook managers and core.hooksPath: the guard is where git looks" {
   repo repo
   cd repo
@@ -129,6 +168,7 @@ picture() {
   run -0 --separate-stderr init "${commands[@]}" --no-agents
   [[ $output == *"keep     "*/repo/.git/amp*"keep     "*/repo/.git/hooks*"create   loop.sh"* ]]
   [ ! -e AGENTS.md ]
+  [ ! -e GEMINI.md ]
   git clone -q --bare ../repo ../bare.git
   cd ../bare.git
   run -65 init "${commands[@]}"
@@ -170,7 +210,7 @@ picture() {
   cat ../out
   grep -qE '^status 7[34]$' ../out
   grep -qE '^undo [01]$' ../out
-  ! grep -qE '^(loop.sh|AGENTS.md|amp.json)$' ../out
+  ! grep -qE '^(loop.sh|AGENTS.md|CLAUDE.md|GEMINI.md|amp.json)$' ../out
 }
 
 @test "on a terminal it asks for the commands and before it changes anything" {

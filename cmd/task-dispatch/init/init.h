@@ -31,7 +31,7 @@ enum init_action {
 
 enum init_kind { INIT_STATE, INIT_FILE, INIT_SECTION, INIT_HOOKS };
 
-#define INIT_STEPS 12
+#define INIT_STEPS 16
 struct init_step {
     enum init_action action;
     enum init_kind kind;
@@ -77,7 +77,7 @@ int init_undo(struct init *in, struct amp_error *err);
 
 #define INIT_BEGIN "<!-- task-dispatch init: begin -->"
 #define INIT_END   "<!-- task-dispatch init: end -->"
-extern const char init_agents_text[], init_config_text[];
+extern const char init_agents_text[], init_include_text[], init_config_text[];
 /* The section with its marks and line ends in text; empty: none. */
 struct amp_span init_section_find(struct amp_span text);
 int init_loop_text(const struct init *in, struct amp_buf *out, struct amp_error *err);

@@ -101,31 +101,68 @@ static int file_plan(struct init *in, const char *path, const char *text, mode_t
     return amp_buf_str(&s->text, text, err);
 }
 
-static int agents_plan(struct init *in, struct amp_error *err)
+/* Whether the text has the section, or includes AGENTS.md. */
+static bool section_known(struct amp_span text)
 {
-    char path[PATH_MAX];
+    static const char *const includes[] = {"@AGENTS.md", "@./AGENTS.md"};
+    bool known = init_section_find(text).n > 0;
+    for (size_t i = 0; !known && text.n && i < 2; i++)
+        known = memmem(text.p, text.n, includes[i], strlen(includes[i]));
+    return known;
+}
+
+/* A section in a file that coding agents read. A link is followed within the worktree. */
+static int section_plan(struct init *in, const char *name, const char *section, const char *note,
+                        struct amp_error *err)
+{
+    char path[PATH_MAX], real[PATH_MAX];
+    size_t n = strlen(in->info.workdir);
+    struct stat st;
     AMP_BUF struct amp_buf old = {0};
     amp_buf_init(&old, FILE_MAX);
-    top_path(in, "AGENTS.md", path);
+    top_path(in, name, path);
     if (!path_exists(path)) {
-        struct init_step *s =
-            init_step_add(in, INIT_CREATE, INIT_SECTION, path, "how an agent works on a task here");
-        return amp_buf_str(&s->text, init_agents_text, err);
+        struct init_step *s = init_step_add(in, INIT_CREATE, INIT_SECTION, path, note);
+        return amp_buf_str(&s->text, section, err);
     }
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+        if (!realpath(path, real) || strncmp(real, in->info.workdir, n) != 0 || real[n] != '/' ||
+            strstr(real + n, "/.git/")) {
+            init_step_add(in, INIT_KEEP, INIT_SECTION, path,
+                          "a link out of the worktree: add the section of AGENTS.md yourself");
+            return 0;
+        }
+        memcpy(path, real, sizeof path);
+    }
+    for (size_t i = 0; i < in->n; i++)
+        if (in->steps[i].kind == INIT_SECTION && strcmp(in->steps[i].path, path) == 0)
+            return 0; /* linked with a file that has the section */
     if (amp_file_read(AT_FDCWD, path, FILE_MAX - 4096, &old, err) < 0)
         return -1;
-    if (init_section_find(amp_buf_span(&old)).n) {
+    if (section_known(amp_buf_span(&old))) {
         init_step_add(in, INIT_KEEP, INIT_SECTION, path, "it has the section");
         return 0;
     }
     struct init_step *s =
         init_step_add(in, INIT_ADD, INIT_SECTION, path, "a section: how an agent works on a task");
-    struct stat st;
     s->mode = stat(path, &st) == 0 ? st.st_mode & 07777 : 0644;
     s->feeds = !old.len ? 0 : old.data[old.len - 1] == '\n' ? 1 : 2;
     return amp_buf_add(&s->text, old.data, old.len, err) < 0 ||
                    amp_buf_add(&s->text, "\n\n", s->feeds, err) < 0 ||
-                   amp_buf_str(&s->text, init_agents_text, err) < 0
+                   amp_buf_str(&s->text, section, err) < 0
+               ? -1
+               : 0;
+}
+
+/* AGENTS.md is read by Codex, OpenCode and Qwen Code, and by some versions of Claude Code if there
+ * is no CLAUDE.md. The others include it. */
+static int agents_plan(struct init *in, struct amp_error *err)
+{
+    return section_plan(in, "AGENTS.md", init_agents_text, "how an agent works on a task here",
+                        err) < 0 ||
+                   section_plan(in, "CLAUDE.md", init_include_text, "includes AGENTS.md", err) <
+                       0 ||
+                   section_plan(in, "GEMINI.md", init_include_text, "includes AGENTS.md", err) < 0
                ? -1
                : 0;
 }

@@ -38,6 +38,9 @@ const char init_agents_text[] = INIT_BEGIN
     "instead\n"
     "  of guessing. More: amp-agent-contract(7).\n" INIT_END "\n";
 
+/* Claude Code and Gemini CLI replace the line by the file. */
+const char init_include_text[] = INIT_BEGIN "\n@AGENTS.md\n" INIT_END "\n";
+
 const char *const init_husky_hooks[] = {"pre-commit", "commit-msg", "pre-rebase", "pre-push", NULL};
 
 int init_husky_text(const char *hook, struct amp_buf *out, struct amp_error *err)

@@ -23,7 +23,8 @@ const struct amp_opt task_init_opts[] = {
     {'y', "reviewer", AMP_OPT_STRING, &reviewer, "COMMAND", .doc = "the reviewer's command"},
     {0, "no-loop", AMP_OPT_FLAG, &no_loop, NULL, .doc = "do not write loop.sh"},
     {0, "no-hooks", AMP_OPT_FLAG, &no_hooks, NULL, .doc = "do not install the hooks"},
-    {0, "no-agents", AMP_OPT_FLAG, &no_agents, NULL, .doc = "do not change AGENTS.md"},
+    {0, "no-agents", AMP_OPT_FLAG, &no_agents, NULL,
+     .doc = "do not write AGENTS.md and its includes"},
     {0, "yes", AMP_OPT_FLAG, &yes, NULL, .doc = "do not ask whether to proceed"},
     {0, "dry-run", AMP_OPT_FLAG, &dry_run, NULL, .doc = "print the plan and change nothing"},
     {0, "undo", AMP_OPT_FLAG, &undo, NULL,
@@ -98,6 +99,10 @@ static void next_print(const struct init *in)
         amp_note("%s is protected here, too: agents do not change it", in->info.branch);
     amp_note("next: write a task into TASK.md (task-dispatch-new(1)), then %s TASK.md",
              in->executor && in->reviewer ? "./loop.sh" : "task-dispatch loop -x … -y …");
+    if (!no_agents)
+        amp_note("share/amp/SKILL.md explains these tools to agents: copy it to "
+                 ".claude/skills/amp-tools/ (Claude Code) and to .agents/skills/amp-tools/ (Codex, "
+                 "Gemini CLI, OpenCode, Qwen Code)");
     amp_note("task-dispatch init --undo removes all this again");
 }
 
@@ -262,7 +267,12 @@ static int init_run(struct init *in, struct amp_error *err)
         return -1;
     if (go && (undo ? init_undo(in, err) : init_make(in, err)) < 0) {
         if (!undo)
-            amp_note("task-dispatch init --undo removes what was made before the error");
+            if (!no_agents)
+                amp_note("share/amp/SKILL.md explains these tools to agents: copy it to "
+                         ".claude/skills/amp-tools/ (Claude Code) and to .agents/skills/amp-tools/ "
+                         "(Codex, "
+                         "Gemini CLI, OpenCode, Qwen Code)");
+        amp_note("task-dispatch init --undo removes what was made before the error");
         return -1;
     }
     if (!undo && !dry_run && !json)
