@@ -138,11 +138,11 @@ check_cycles() {
 }
 
 # The kind of a stored record is named in the folder that owns the record; others use its function or
-# its macro. lib/message/history reports any record of the log, lib/store/upgrade converts those of format 1.
+# its macro. lib/message/history reports any record of the log.
 check_kinds() {
   # A call may go over two lines.
   awk '
-    FNR == 1 { before = ""; skip = FILENAME ~ /^lib\/(message\/history|store\/upgrade)\// }
+    FNR == 1 { before = ""; skip = FILENAME ~ /^lib\/message\/history\// }
     skip { next }
     function tell(text, how) {
       gsub(/"/, "", text)
@@ -169,7 +169,6 @@ check_kinds() {
 # "FILE LINES REASON".
 protocols_elsewhere='
 lib/message/record/sequence.c 1 a part of a stored key
-lib/store/upgrade/format1.c 1 a part of a stored key of format 1
 lib/flow/work/watch/phase.c 1 a section of amp.json
 lib/flow/work/session/place.c 1 a section of amp.json
 cmd/task-dispatch/main.c 1 a verb, of the router of task files
@@ -191,7 +190,7 @@ check_keys() {
   {
     grep -nE '"sha256:|%0A' lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]
     grep -nE 'define (KEY|ID)_MAX' lib/{message,agent,route,flow}/**/*.[ch]
-  } | grep -vE '^lib/store/(key\.|upgrade/)' |
+  } | grep -vE '^lib/store/key\.' |
     sed 's/$/: keys are made by lib\/store\/key.c/' | findings
 }
 

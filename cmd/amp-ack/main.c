@@ -77,7 +77,7 @@ static const struct amp_verb verbs[] = {
      .values = "consumer source", .who = AMP_WHO_SELF},
     {"doctor", "[FILE…]", "find problems and print the commands that fix them", doctor_opts,
      ack_doctor, .group = "Repairing"},
-    {"repair", "", "repair a state directory after a failed write", repair_opts, ack_repair,
+    {"repair", "", "repair a state directory after a failed write", NULL, ack_repair,
      .who = AMP_WHO_PERSON},
     {0},
 };

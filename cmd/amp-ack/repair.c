@@ -1,17 +1,8 @@
-/* amp-ack repair: repairs a state directory after a failed write or damage, and converts the log of
- * an earlier build. */
+/* amp-ack repair: repairs a state directory after a failed write or damage. */
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/record.h"
 #include "pass.h"
-
-static bool upgrade;
-
-const struct amp_opt repair_opts[] = {
-    {0, "upgrade", AMP_OPT_FLAG, &upgrade, NULL, .doc = "convert the log of an earlier build"},
-    AMP_OPT_END,
-};
 
 int ack_repair(int argc, char **argv)
 {
@@ -22,8 +13,7 @@ int ack_repair(int argc, char **argv)
         amp_die_no_state();
     if (ack_person_or_self(NULL, "repair a state directory", &err) < 0)
         return amp_complain(&err);
-    int rc = upgrade ? amp_store_upgrade(ack_state, amp_agent_records_upgrade, &said, &err)
-                     : amp_store_repair(ack_state, &said, &err);
+    int rc = amp_store_repair(ack_state, &said, &err);
     for (char *line = said.data, *end; line && *line; line = end + 1) {
         end = strchr(line, '\n');
         if (!end)

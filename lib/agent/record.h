@@ -86,8 +86,4 @@ int amp_agent_update(struct amp_store *s, struct amp_span name, const struct amp
                      amp_agent_change_fn fn, void *ctx, enum amp_store_outcome *how,
                      struct amp_error *err);
 
-/* Joins the records of an agent in a log of format 1 ("directory", "agent" without parts,
- * "silence"). A second call changes nothing. */
-int amp_agent_records_upgrade(struct amp_store *s, struct amp_error *err);
-
 #endif

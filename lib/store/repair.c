@@ -371,7 +371,6 @@ int amp_store_repair(const char *dir, struct amp_buf *said, struct amp_error *er
     if (amp_store_open_failed(dir, &opt, &s, err) < 0)
         return -1;
     r.s = s;
-    s->log.upgrades = true;
     amp_buf_init(&r.old, SEGMENT_MAX);
     amp_buf_init(&r.new, SEGMENT_MAX);
     int rc = amp_turnstile_enter(&s->lock, -1, err);

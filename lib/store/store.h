@@ -41,9 +41,9 @@ struct amp_store_options {
 };
 
 /* Opens a state directory and creates a missing one (mode 0700); the mode of an existing one is not
- * changed. Codes: state_network_fs, state_not_ours, state_permissions, config_invalid, log_old,
- * log_newer, log_failed (repair needed). Every later call may also fail with log_failed,
- * log_replaced, log_damaged (with segment and offset), or log_key_invalid. */
+ * changed. Codes: state_network_fs, state_not_ours, state_permissions, config_invalid, log_format,
+ * log_failed (repair needed). Every later call may also fail with log_failed, log_damaged (with
+ * segment and offset), or log_key_invalid. */
 int amp_store_open(const char *dir, const struct amp_store_options *opt, struct amp_store **out,
                    struct amp_error *err);
 void amp_store_close(struct amp_store *s);
@@ -225,12 +225,5 @@ int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t 
  * again, in a new segment, renames unreadable files and removes log/FAILED. `said` gets a report.
  */
 int amp_store_repair(const char *dir, struct amp_buf *said, struct amp_error *err);
-/* Converts a log of format 1; a log of this format is unchanged. Then calls fn, which converts
- * records by updates. Until fn has returned 0 once, other opens fail with log_old. fn may be called
- * again on records that it has converted. CONFIG log_newer, IOERR log_damaged: nothing was changed.
- */
-typedef int (*amp_store_upgrade_fn)(struct amp_store *s, struct amp_error *err);
-int amp_store_upgrade(const char *dir, amp_store_upgrade_fn fn, struct amp_buf *said,
-                      struct amp_error *err);
 
 #endif

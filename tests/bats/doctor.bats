@@ -362,3 +362,22 @@ fixed() {
   found warn tasks "the question $(jq -r .msg_id two) about T-2026-044 can no longer be answered: its task has ended" --skip peers
   [ "$(jq -s 'map(select(.level != "ok")) | length' <<<"$output")" -eq 1 ]
 }
+
+@test "a log of another format: every tool refuses it with its number, and writes nothing" {
+  message task_dispatch >one.ndjson
+  export AMP_STATE=$PWD/formats
+  amp-ack track <one.ndjson >/dev/null
+  local last=(formats/log/0*.ndjson)
+  sed -i '1s/^{"v[0-9]*":/{"v99":/' "${last[-1]}"
+  cat formats/log/0*.ndjson >before
+  for command in "amp-ack status" "amp-ack track" "amp-ack sweep" "amp-ack repair" "amp-ack dead list" \
+    "amp-ack cursors list" "amp-route inbox mbp --list" "agent-registry list" "task-dispatch coordinate"; do
+    run -78 bash -c "$command <one.ndjson"
+    [[ $output == *'format 99'* ]]
+  done
+  run -78 bash -c "amp-route -r '* => file:x' <one.ndjson"
+  [ ! -s x ]
+  run -1 amp-ack doctor
+  [[ $output == *log_format* ]]
+  cat formats/log/0*.ndjson | cmp - before
+}

@@ -115,35 +115,11 @@ static int format_read(struct amp_log *l, uint32_t seg, uint32_t *format, struct
 
 int amp_log_list(struct amp_log *l, struct amp_error *err)
 {
-    uint32_t format = 0;
-    bool unfinished;
-    if (amp_log_list_any(l, &format, &unfinished, err) < 0)
-        return -1;
-    if (unfinished && !l->upgrades)
-        return amp_fail(err, AMP_CONFIG, "log_old",
-                        "the log was not converted completely: go on with amp-ack repair "
-                        "--upgrade");
-    if (format == 0 || format == AMP_FRAME_FORMAT)
-        return 0;
-    if (format < AMP_FRAME_FORMAT)
-        return amp_fail(err, AMP_CONFIG, "log_old",
-                        "the log has format %u, this build uses format %d: convert it with "
-                        "amp-ack repair --upgrade",
-                        format, AMP_FRAME_FORMAT);
-    return amp_fail(err, AMP_CONFIG, "log_newer",
-                    "the log has format %u, this build reads format %d: use a newer build", format,
-                    AMP_FRAME_FORMAT);
-}
-
-int amp_log_list_any(struct amp_log *l, uint32_t *format, bool *unfinished, struct amp_error *err)
-{
     AMP_DIR DIR *d = amp_dir_open(l->dirfd, ".");
     if (!d)
         return amp_fail_errno(err, AMP_IOERR, "cannot read the log directory");
-    uint32_t first = 0, last = 0, count = 0;
-    *unfinished = false;
+    uint32_t first = 0, last = 0, count = 0, format = 0;
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        *unfinished |= strcmp(e->d_name, AMP_LOG_UNFINISHED) == 0;
         uint32_t seg = segment_number(e->d_name);
         if (!seg)
             continue;
@@ -164,10 +140,14 @@ int amp_log_list_any(struct amp_log *l, uint32_t *format, bool *unfinished, stru
         if (fd < 0)
             return -1;
         l->fd = fd;
-        if (format_read(l, last, format, err) < 0 ||
-            (*format == 0 && first != last && format_read(l, first, format, err) < 0))
+        if (format_read(l, last, &format, err) < 0 ||
+            (format == 0 && first != last && format_read(l, first, &format, err) < 0))
             return -1;
     }
+    if (format != 0 && format != AMP_FRAME_FORMAT)
+        return amp_fail(err, AMP_CONFIG, "log_format",
+                        "the log has format %u, this build reads format %d", format,
+                        AMP_FRAME_FORMAT);
     return 0;
 }
 

@@ -36,8 +36,7 @@ enum { AMP_LOG_OLD = 8 };
 struct amp_log {
     int dirfd;
     bool read_only;
-    bool upgrades;        /* it may be used before its records are converted */
-    uint32_t format;      /* of its frames: AMP_FRAME_FORMAT, or 1 during an upgrade */
+    uint32_t format;      /* of its frames: AMP_FRAME_FORMAT */
     uint32_t first, last; /* the existing segments; 0: none */
     int fd;               /* of segment `last`; -1: none */
     uint64_t room;        /* the size of its allocated blocks, as last read */
@@ -64,11 +63,8 @@ void amp_log_name(uint32_t seg, char out[32]);
 /* A descriptor of a segment, owned by the log; -1 on failure. */
 int amp_log_fd(struct amp_log *l, uint32_t seg, struct amp_error *err);
 /* Lists the segments and opens the last one. IOERR log_damaged: a segment between the first and the
- * last is missing; CONFIG log_old, log_newer: they have another format. */
+ * last is missing; CONFIG log_format: they have another format. */
 int amp_log_list(struct amp_log *l, struct amp_error *err);
-/* The same for any format; *format 0: there is no frame. *unfinished: AMP_LOG_UNFINISHED exists. */
-int amp_log_list_any(struct amp_log *l, uint32_t *format, bool *unfinished, struct amp_error *err);
-#define AMP_LOG_UNFINISHED "UPGRADING" /* in the log: its records are not converted yet */
 /* Creates segment `seg` as the last one, synced with its directory. */
 int amp_log_create(struct amp_log *l, uint32_t seg, struct amp_error *err);
 /* The size of the last segment; *linked (may be NULL): it still has a name. */

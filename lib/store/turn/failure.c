@@ -34,13 +34,8 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err)
 
 int amp_store_failed_before(const struct amp_store *s, bool look, struct amp_error *err)
 {
-    struct stat ours, there;
     if (!amp_wm_failed(&s->wm) && !(look && faccessat(s->logfd, "FAILED", F_OK, 0) == 0))
         return 0;
-    if (fstat(s->logfd, &ours) == 0 && fstatat(s->dirfd, "log", &there, 0) == 0 &&
-        ours.st_ino != there.st_ino)
-        return amp_fail(err, AMP_TEMPFAIL, "log_replaced",
-                        "the log was converted meanwhile (amp-ack repair --upgrade): start again");
     return amp_fail(err, AMP_TEMPFAIL, "log_failed",
                     "a write to the log failed (see %s/log/FAILED); run amp-ack repair", s->dir);
 }
