@@ -9,6 +9,7 @@
 
 #include "base/loop.h"
 #include "flow/wake.h"
+#include "model/questions.h"
 #include "top.h"
 
 #define LOOK_MS   100 /* a busy log is read ten times a second, */
@@ -290,13 +291,14 @@ static void answer_make(struct app *a)
 }
 
 /* Whether an answer loses work, so that a person confirms it. */
-static bool is_grave(const struct top_text *t, const char *answer)
+static bool is_grave(struct app *a)
 {
-    size_t n = strcspn(answer, " ");
-    for (int i = 0; i < TOP_ACTIONS && *t->action[i].name; i++)
-        if (strlen(t->action[i].name) == n && strncasecmp(t->action[i].name, answer, n) == 0)
-            return t->action[i].grave;
-    return false;
+    struct amp_error err; /* the answer fails in the same way */
+    TOP_QUESTION of = {0};
+    const struct amp_action *action = NULL;
+    if (top_question_load(a->store, a->question, &of, &err) > 0)
+        action = amp_answer_action(&of.q, a->answer);
+    return action && action->is & AMP_ACTION_GRAVE;
 }
 
 static void pause_begin(struct app *a, bool resume, bool all)
@@ -354,7 +356,7 @@ static void typed_take(struct app *a)
         size_t n = strlen(a->answer);
         if (*typed)
             snprintf(a->answer + n, sizeof a->answer - n, " %s", typed);
-        if (is_grave(&a->ui.text, a->answer)) {
+        if (is_grave(a)) {
             char ask[200];
             snprintf(ask, sizeof ask, "%.*s loses work. Type yes:", (int)strcspn(a->answer, " "),
                      a->answer);

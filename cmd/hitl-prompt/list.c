@@ -49,7 +49,7 @@ static int row_print(struct listing *l, const struct amp_question *q)
         amp_span_str(q->id),
         amp_span_str(amp_protocol_name(q->protocol)),
         amp_span_str(*q->severity ? q->severity : "-"),
-        amp_span_str(q->reason),
+        amp_span_str(*q->why ? q->why : q->reason),
         amp_age_text(l->now_ms - q->arrived_ms, age),
         q->deadline_ms > 0 ? amp_age_text(q->deadline_ms - l->now_ms, left) : AMP_SPAN("-"),
         amp_span_str(amp_escalation_fsm.states[q->state].name),
@@ -69,6 +69,7 @@ void question_members(struct amp_jw *w, const struct amp_question *q)
     amp_jw_member_text(w, "state", amp_escalation_fsm.states[q->state].name);
     amp_jw_some_str(w, "severity", amp_span_str(q->severity));
     amp_jw_some_str(w, "reason", amp_span_str(q->reason));
+    amp_jw_some_str(w, "why", amp_span_str(q->why));
     amp_jw_some_str(w, "risk", amp_span_str(q->risk));
     amp_time_member(w, "arrived", q->arrived_ms);
     amp_time_member(w, "deadline", q->deadline_ms);

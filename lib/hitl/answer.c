@@ -50,17 +50,69 @@ const char *amp_answer_form(const struct amp_question *q)
     return form_of(q, amp_question_terms(q)->form);
 }
 
+/* The words that people use for the actions of every protocol. */
+static const struct {
+    const char *word;
+    unsigned is;
+} peoples[] = {{"approve", AMP_ACTION_APPROVES}, {"yes", AMP_ACTION_APPROVES},
+               {"y", AMP_ACTION_APPROVES},       {"ok", AMP_ACTION_APPROVES},
+               {"reject", AMP_ACTION_DENIES},    {"no", AMP_ACTION_DENIES},
+               {"redo", AMP_ACTION_REDOES},      {0}};
+
+static bool line_begins(const char *line, const char *word)
+{
+    size_t n = strlen(word);
+    return n && strncasecmp(line, word, n) == 0 && (!line[n] || strchr(space, line[n]));
+}
+
 /* Uses the action if the line begins with it; the longest such action wins. */
 static void action_fit(const char *line, const char *name, enum amp_action_does does,
                        struct amp_operator_answer *out)
 {
-    size_t n = strlen(name);
-
-    if ((out->action && n <= strlen(out->action)) || !n || strncasecmp(line, name, n) ||
-        (line[n] && !strchr(space, line[n])))
+    if ((out->action && strlen(name) <= strlen(out->action)) || !line_begins(line, name))
         return;
     out->action = name;
     out->does = does;
+}
+
+/* The first action of a kind, or NULL. */
+static const struct amp_action *action_which(const struct amp_question *q, unsigned is)
+{
+    for (const struct amp_action *i = amp_question_actions(q); i->name; i++)
+        if (i->is & is)
+            return i;
+    return NULL;
+}
+
+/* Finds the action at the start of the line: a word of the protocol, a proposed action, else a word
+ * of people. Returns the length of the word, 0: none. */
+static size_t action_find(const struct amp_question *q, const char *line,
+                          struct amp_operator_answer *out)
+{
+    const struct amp_question_terms *t = amp_question_terms(q);
+    const struct amp_action *a;
+    const char *own;
+
+    for (const struct amp_action *i = amp_question_actions(q); i->name; i++)
+        action_fit(line, i->name, i->does, out);
+    for (size_t i = 0; t->proposed && (own = t->proposed(q->message, i)); i++)
+        action_fit(line, own, AMP_ACTION_PLAIN, out);
+    if (out->action)
+        return strlen(out->action);
+    for (size_t i = 0; peoples[i].word; i++)
+        if (line_begins(line, peoples[i].word) && (a = action_which(q, peoples[i].is))) {
+            out->action = a->name;
+            out->does = a->does;
+            return strlen(peoples[i].word);
+        }
+    return 0;
+}
+
+const struct amp_action *amp_answer_action(const struct amp_question *q, const char *line)
+{
+    struct amp_operator_answer a = {0};
+
+    return action_find(q, line + strspn(line, space), &a) ? amp_question_action(q, a.action) : NULL;
 }
 
 /* "17:30", of this day or else of the next, in the local time zone; 0: it is no such time. */
@@ -123,22 +175,16 @@ static char *defer_parse(char *p, struct amp_operator_answer *a, bool *malformed
 
 bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_operator_answer *out)
 {
-    const struct amp_question_terms *t = amp_question_terms(q);
     struct amp_operator_answer a = {0};
     char *p = line + strspn(line, space);
-    const char *own;
 
     bool malformed = false;
     char *rest = defer_parse(p, &a, &malformed);
     if (malformed)
         return false;
-    for (const struct amp_action *i = amp_question_actions(q); !rest && i->name; i++)
-        action_fit(p, i->name, i->does, &a);
-    for (size_t i = 0; !rest && t->proposed && (own = t->proposed(q->message, i)); i++)
-        action_fit(p, own, AMP_ACTION_PLAIN, &a);
+    p = rest ? rest : p + action_find(q, p, &a);
     if (!a.action)
         return false;
-    p = rest ? rest : p + strlen(a.action);
     p += strspn(p, space);
     if (a.does == AMP_ACTION_ROLLBACK) {
         a.commit = p;

@@ -163,11 +163,11 @@ static int64_t deadline_of(const struct amp_hitl *h, const struct amp_question_t
     return own;
 }
 
-/* Fills the deadline, the fallback, the reason and the risk. `accept` has the action of
- * AUTO_DECIDE_THRESHOLD. */
+/* Fills the deadline, the fallback, the reason, the risk and why it asks. `accept` has the action
+ * of AUTO_DECIDE_THRESHOLD. */
 static int arrival_terms(struct amp_hitl *h, const struct amp_view *v, int64_t now_ms,
-                         struct amp_question_rec *r, char risk[16], struct amp_buf *accept,
-                         struct amp_error *err)
+                         struct amp_question_rec *r, char risk[16], char why[AMP_WHY_MAX],
+                         struct amp_buf *accept, struct amp_error *err)
 {
     const struct amp_question_terms *t = amp_terms_of(v->protocol)->questions;
     enum amp_reason reason = t->reason(v);
@@ -181,10 +181,11 @@ static int arrival_terms(struct amp_hitl *h, const struct amp_view *v, int64_t n
     r->timeout_ms = r->deadline_ms > now_ms ? r->deadline_ms - now_ms : 0;
     r->correlation = v->correlation;
     r->invocation = v->kind == AMP_KIND_ESCALATION ? v->body.escalation.ref : AMP_SPAN("");
-    if (r->about.kind == AMP_SUBJECT_TASK && h->task_risk) {
-        if (h->task_risk(h->ctx, amp_span_str(r->about.task), risk, err) < 0)
+    if (r->about.kind == AMP_SUBJECT_TASK && h->task_facts) {
+        if (h->task_facts(h->ctx, amp_span_str(r->about.task), v->id, risk, why, err) < 0)
             return -1;
         r->risk = amp_span_str(risk);
+        r->why = amp_span_str(why);
     }
     if (fallback != AMP_FALLBACK_AUTO || !t->score || !h->policy)
         return 0;
@@ -229,7 +230,7 @@ int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t no
                         uint32_t *effects, struct amp_error *err)
 {
     AMP_BUF struct amp_buf nack = {0}, accept = {0};
-    char risk[16] = "";
+    char risk[16] = "", why[AMP_WHY_MAX] = "";
     struct amp_store *s = h->store;
     struct amp_store_rec rec;
     struct amp_subject about;
@@ -262,7 +263,7 @@ int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t no
     };
     amp_buf_init(&accept, AMP_REC_MAX);
     if (!(facts & (AMP_ESC_IF_INFO | AMP_ESC_IF_ENDED)) &&
-        arrival_terms(h, v, now_ms, &u.set, risk, &accept, err) < 0)
+        arrival_terms(h, v, now_ms, &u.set, risk, why, &accept, err) < 0)
         return -1;
     if (amp_question_step(h, key, &u, err) < 0)
         return -1;
@@ -400,6 +401,7 @@ int amp_question_load_key(struct amp_hitl *h, const char *key, struct amp_questi
     amp_span_copy(r.severity, q->severity, sizeof q->severity);
     amp_span_copy(r.reason, q->reason, sizeof q->reason);
     amp_span_copy(r.risk, q->risk, sizeof q->risk);
+    amp_span_copy(r.why, q->why, sizeof q->why);
     amp_span_copy(amp_span_str(key), q->key, sizeof q->key);
     amp_span_copy(amp_span_str(amp_question_key_id(q->protocol, key)), q->id, sizeof q->id);
     amp_span_copy(r.refused, q->refused, sizeof q->refused);

@@ -36,8 +36,10 @@ struct amp_hitl {
     /* Suspends the task and agents of a question. */
     int (*suspend)(void *ctx, const struct amp_view *v, int64_t now_ms, struct amp_error *err);
     int (*task_ended)(void *ctx, struct amp_span task, bool *ended, struct amp_error *err);
-    /* Copies the risk of a task, "" if it is unknown; may be NULL. */
-    int (*task_risk)(void *ctx, struct amp_span task, char out[16], struct amp_error *err);
+    /* Copies the risk of a task, and why its question `ref` asks, in words; "" if unknown. May be
+     * NULL. */
+    int (*task_facts)(void *ctx, struct amp_span task, struct amp_span ref, char risk[16],
+                      char why[AMP_WHY_MAX], struct amp_error *err);
     /* Appends the line, signed by the operator, and sets the fingerprint of the key, "": not
      * signed. NULL: lines are signed when they are emitted. */
     int (*sign)(void *ctx, const char *op, struct amp_span line, struct amp_buf *out,
@@ -58,6 +60,7 @@ struct amp_question {
     int64_t arrived_ms, deadline_ms, until_ms; /* 0: none */
     char refused[512];                         /* why the last decision was refused, or "" */
     char severity[16], reason[32], risk[16];   /* or "" */
+    char why[AMP_WHY_MAX];                     /* in words, or "" */
     uint8_t state;                             /* OPEN, ASKED, DEFERRED */
     enum amp_fallback fallback;
     int64_t extensions;
@@ -179,6 +182,10 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
  * false: not an answer to this question. */
 #define AMP_DEFER_MAX_MS (INT64_C(30) * 86400000)
 bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_operator_answer *out);
+/* The action at the start of the line, in any case of letters: by the protocol's word, or by a
+ * person's (approve, yes, y, ok, reject, no, redo) for the first action of that kind. NULL: none,
+ * or a proposed action. */
+const struct amp_action *amp_answer_action(const struct amp_question *q, const char *line);
 /* The possible answers in words ("resume, redispatch, rollback COMMIT or terminate") and as a form.
  */
 const char *amp_answer_words(const struct amp_question *q);

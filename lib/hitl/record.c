@@ -112,6 +112,7 @@ static const struct amp_rec_field fields[] = {
     MEMBER(TEXT, "correlation", correlation),
     MEMBER(TEXT, "reason", reason),
     MEMBER(TEXT, "risk", risk),
+    MEMBER(TEXT, "why", why),
     MEMBER(INT, "deadline", deadline_ms),
     MEMBER(INT, "extensions", extensions),
     MEMBER(TEXT, "fallback", fallback),

@@ -29,6 +29,7 @@ int amp_subject_message_ended(struct amp_store *s, const char *id, bool *ended,
                               struct amp_error *err);
 
 #define AMP_QUESTION_KEY_MAX (AMP_SUBJECT_MAX + 16)
+#define AMP_WHY_MAX          64
 #define AMP_QUESTION_BYTES   (1u << 20) /* of a record, of a line that answers */
 
 /* Unset times are 0, unset texts are empty. */
@@ -47,6 +48,7 @@ struct amp_question_rec {
     struct amp_span invocation, correlation;
     /* reason: one of SW4RM's eight (amp-questions(7)); risk: low, medium, high, or empty. */
     struct amp_span reason, risk;
+    struct amp_span why; /* in words, from the task's record; or empty */
     /* When the fallback applies, 0: never; the fallback's name, and how often it extended. */
     int64_t deadline_ms, extensions;
     struct amp_span fallback, accept; /* accept: the action that AUTO_DECIDE_THRESHOLD takes */

@@ -65,10 +65,12 @@ enum amp_action_does {
 };
 /* What kind of answer it is, or-ed. */
 enum {
-    AMP_ACTION_DENIES = 1, /* it refuses what was asked, or ends the work */
-    AMP_ACTION_DEFERS = 2, /* the question is asked again at until_ms */
-    AMP_ACTION_GRAVE = 4,  /* a person confirms it, because work is lost */
-    AMP_ACTION_EDITS = 8,  /* a person may edit the payload */
+    AMP_ACTION_DENIES = 1,    /* it refuses what was asked, or ends the work */
+    AMP_ACTION_DEFERS = 2,    /* the question is asked again at until_ms */
+    AMP_ACTION_GRAVE = 4,     /* a person confirms it, because work is lost */
+    AMP_ACTION_EDITS = 8,     /* a person may edit the payload */
+    AMP_ACTION_APPROVES = 16, /* it allows what was asked, or accepts the work */
+    AMP_ACTION_REDOES = 32,   /* the work is done again, with the note */
 };
 struct amp_action {
     const char *name; /* NULL: the end of a list */
@@ -140,8 +142,9 @@ struct amp_question_terms {
 
     /* The name of the question; NULL: the id of its message. */
     const char *(*name)(const json_t *message, const char *id);
-    /* Writes the line above the fields, in words that need no quoting. */
-    int (*title)(const json_t *message, bool suspended, struct amp_buf *out, struct amp_error *err);
+    /* Writes the line above the fields, in words that need no quoting. why: as recorded, or "". */
+    int (*title)(const json_t *message, const char *why, bool suspended, struct amp_buf *out,
+                 struct amp_error *err);
     const struct amp_question_field *fields;
 
     const struct amp_action *actions;

@@ -349,19 +349,20 @@ int amp_task_own_escalation(struct amp_task *t, const char *ref, const char *of,
     return 0;
 }
 
-int amp_task_open_escalation(struct amp_task *t, const char *ref, const char *type,
-                             const char *severity, int64_t now_ms, struct amp_error *err)
+int amp_task_open_escalation(struct amp_task *t, const struct amp_task_asked *asked, int64_t now_ms,
+                             struct amp_error *err)
 {
-    if (amp_task_waits_for(t, ref))
+    if (amp_task_waits_for(t, asked->ref))
         return 0;
-    if (json_array_append_new(t->open, json_pack("{s:s, s:s, s:s}", "ref", ref, "type", type,
-                                                 "severity", severity)) < 0)
+    if (json_array_append_new(t->open, json_pack("{s:s, s:s, s:s, s:s*}", "ref", asked->ref, "type",
+                                                 asked->type, "severity", asked->severity, "why",
+                                                 asked->why)) < 0)
         return amp_fail_memory(err);
-    if (strcmp(severity, "critical") != 0 || amp_task_is_suspended(t))
+    if (strcmp(asked->severity, "critical") != 0 || amp_task_is_suspended(t))
         return 0;
     t->suspended.since_ms = now_ms;
-    return amp_task_set(&t->suspended.ref, amp_span_str(ref), err) < 0 ||
-                   amp_task_set(&t->suspended.type, amp_span_str(type), err) < 0
+    return amp_task_set(&t->suspended.ref, amp_span_str(asked->ref), err) < 0 ||
+                   amp_task_set(&t->suspended.type, amp_span_str(asked->type), err) < 0
                ? -1
                : 0;
 }

@@ -61,8 +61,9 @@ struct amp_task {
     size_t n_parts;
     int64_t reject_count;
     json_t *ci;   /* {"commit","branch","checks","failed"} or null */
-    json_t *open; /* undecided escalations: [{"ref","type","severity","from"?,"by"?,"key"?,"of"?}];
-                   * from, by, key: the agent that asked; of: its own id, if ref is another */
+    json_t *open; /* undecided escalations: [{"ref","type","severity","why"?,"from"?,"by"?,"key"?,
+                   * "of"?}]; why: in words; from, by, key: the agent that asked; of: its own id, if
+                   * ref is another */
     json_t *decided;   /* ids of escalations that the admin decided, newest last */
     json_t *withdrawn; /* ids of those that the agent withdrew; at most AMP_TASK_DECIDED_MAX each */
     json_t *issues;    /* of the last rejection */
@@ -110,8 +111,12 @@ struct amp_task_part *amp_task_turn(const struct amp_task *t);
 bool amp_task_lists(const json_t *list, const char *text);
 
 /* Adds an undecided escalation, unless it is there; a critical one suspends the task. */
-int amp_task_open_escalation(struct amp_task *t, const char *ref, const char *type,
-                             const char *severity, int64_t now_ms, struct amp_error *err);
+struct amp_task_asked {
+    const char *ref, *type, *severity;
+    const char *why; /* in words, of one of the coordinator's; or NULL */
+};
+int amp_task_open_escalation(struct amp_task *t, const struct amp_task_asked *asked, int64_t now_ms,
+                             struct amp_error *err);
 /* Notes who asked, so that only the same may withdraw it. of: the sender's own id; by, key: the
  * principal and the key that signed it, or "". */
 int amp_task_own_escalation(struct amp_task *t, const char *ref, const char *of, const char *from,

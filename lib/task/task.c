@@ -123,8 +123,9 @@ static int suspend_apply(struct amp_task *t, const void *arg, struct amp_error *
     if (!amp_span_copy(a->ref, ref, sizeof ref) || !*ref)
         return amp_fail(err, AMP_DATAERR, "bad_value", "a suspension needs its escalation's id");
     size_t before = json_array_size(t->open);
-    if (amp_task_open_escalation(t, ref, a->type ? a->type : "unknown", "critical", a->now_ms,
-                                 err) < 0)
+    const struct amp_task_asked asked = {
+        .ref = ref, .type = a->type ? a->type : "unknown", .severity = "critical"};
+    if (amp_task_open_escalation(t, &asked, a->now_ms, err) < 0)
         return -1;
     if (json_array_size(t->open) == before)
         return 1;

@@ -336,6 +336,9 @@ EOS
   run -124 receive --timeout 200ms <slow
   [[ $output == "HTTP/1.1 408"* ]]
   kill $!
+  # A word of people that loses work is confirmed, too.
+  run -0 receive < <(post application/x-www-form-urlencoded "token=$t&answer=no")
+  [[ $output == "HTTP/1.1 200 OK"*"This cannot be taken back."* ]]
   [ ! -s out ]
   jq '.hitl.token_answers = "deny_and_defer"' amp.json >limited.json
   body="{\"token\":\"$t\",\"answer\":\"resume\"}"

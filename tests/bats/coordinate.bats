@@ -330,8 +330,16 @@ decide_about() {
   verdict approved | hear
   [ "$status" -eq 75 ]
   [ "$(of_task .state)" = waiting ]
-  last escalation | jq -e '.payload.suggested_actions[0] | contains("approve")'
-  decision resume | hear
+  last escalation | jq -e '.payload.escalation_type == "unknown" and (.payload.suggested_actions[0] | contains("approve"))'
+  # People read why it asks, and say yes.
+  task-dispatch list -s "$S" | grep -q 'T-2026-001  waiting .* needs your approval '
+  task-dispatch show -s "$S" "$task" | grep -q "waits for a person's decision (needs your approval)"
+  last escalation | run -1 hitl-prompt -s "$S" --answer /dev/null
+  hitl-prompt list -s "$S" | grep -q ' needs your approval '
+  hitl-prompt list -s "$S" --json | jq -e '.why == "needs your approval" and .reason == "TASK_ESCALATION"'
+  hitl-prompt show -s "$S" "$task" | grep -q '^== warning: needs your approval, task T-2026-001,'
+  hitl-prompt answer -s "$S" --print "$task" yes | tee "$BATS_TEST_TMPDIR/decided" | hear
+  jq -e '.decision == "resume"' "$BATS_TEST_TMPDIR/decided"
   [ "$status" -eq 0 ]
   [ "$(of_task .state)" = done ]
 }
@@ -651,6 +659,7 @@ warning: waiting"
     retryable: false, timestamp: "2026-02-26T14:32:07Z"}' | hear
   [ "$(of_task .state)" = waiting ]
   last escalation | jq -e '.payload.description | contains("executor refused it (repo_not_git): no git")'
+  task-dispatch list -s "$S" --json | jq -e '.question_why == "refused the work" and .question_type == "unknown"'
 }
 
 @test "the admin's new dispatch of a locked task lifts the lock" {

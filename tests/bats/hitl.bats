@@ -390,7 +390,7 @@ shows() { screen | grep -qF -- "$1"; }
   screen >seen
   ours='^$|^== critical: hallucination_lock, task T-2026-001 \(suspended\),$|^   triggered by the coordinator, 3 rejections$'
   ours+='|^  .{12} \|( |$)|^  Answer: resume \[NOTE\]|^          terminate \[NOTE\]$|^    (resume|terminate|redispatch|rollback) +[a-z ,A-Z]+$'
-  ours+='|^    defer TIME   ask again then|^  Keys: d diff|^  An empty line leaves|^  The question has [0-9]+ lines, more than the window|^>$'
+  ours+='|^    (also|defer TIME) +(yes \(|ask again then)|^  Keys: d diff|^  An empty line leaves|^  The question has [0-9]+ lines, more than the window|^>$'
   run -1 grep -vE "$ours" seen
   [ "$(grep -c 'conflict' seen)" = 1 ]
   keys C-d

@@ -107,7 +107,7 @@ only_ours() {
   local ours='^$|^== critical: hallucination_lock, task T-2026-001( \(suspended\))?,$|^   triggered by the coordinator, 3 rejections$'
   ours+='|^  [a-zA-Z ]{12} +\||^  {15}\||^\| |^\|$|^  (risk|state|rejections) |^ +… [0-9]+ '
   ours+='|^  Answer: resume \[NOTE\]|^          terminate \[NOTE\]$|^    (resume|terminate|redispatch|rollback) +[a-z ,A-Z]+$'
-  ours+='|^    defer TIME   ask again then|^  Keys: d diff|^  An empty line leaves|^  The question has [0-9]+ lines, more than the window|^> ?[a-z?]?$'
+  ours+='|^    (also|defer TIME) +(yes \(|ask again then)|^  Keys: d diff|^  An empty line leaves|^  The question has [0-9]+ lines, more than the window|^> ?[a-z?]?$'
   ours+='|^-- (the changes|[0-9]+ files?, \+[0-9]+ -[0-9]+|the question, complete|the last result|the last verdict)$'
   ours+='|^-- line [0-9]+ of [0-9]+; space: more, b: back, q: end --$'
   run -1 grep -vE "$ours" <(screen)

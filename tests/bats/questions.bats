@@ -133,7 +133,7 @@ told() {
     printf '%s\t%s\n' "$(name "$n" "$protocol")" "$answer" >>commands
   done <table
   tac answers.up >answers
-  [ "$n" -eq 91 ]
+  [ "$n" -eq 102 ]
   cp -r state before
   run -0 --separate-stderr ask --answer answers <in
   printf '%s\n' "$output" >from_file
@@ -161,7 +161,7 @@ told() {
   config "{\"channels\": {\"webhooks\": [{\"name\": \"w\", \"operator\": \"ada\", \"url\": \"$url/ok\",
     \"poll\": {\"url\": \"$url/read/polled\", \"every\": \"100ms\"}}]}}"
   AMP_STATE=$PWD/webhook setsid hitl-prompt --operator ada </dev/null >from_webhook 2>>said &
-  wait_until 30 eval '[ "$(grep -c "\"event\":\"asked\"" log)" -eq 91 ]'
+  wait_until 30 eval '[ "$(grep -c "\"event\":\"asked\"" log)" -eq 102 ]'
   jq -c 'select(.body.event == "asked").body' log | told >answers.new
   mv answers.new polled
   wait $!
@@ -175,13 +175,13 @@ told() {
     "sendmail": ["./sendmail", "-t"]}}}'
   AMP_STATE=$PWD/mail setsid hitl-prompt --operator ada </dev/null >from_mail 2>>said &
   mails() { cat mail.* | grep '^{'; }
-  wait_until 30 eval '[ "$(mails | wc -l)" -eq 91 ]'
+  wait_until 30 eval '[ "$(mails | wc -l)" -eq 102 ]'
   mails | told | jq -r '"token=\(.token)&confirm=yes&answer=\(.answer | @uri)"' >posts
   while read -r body; do
     printf 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %s\r\n\r\n%s' \
       "${#body}" "$body" | AMP_STATE=$PWD/mail hitl-prompt receive >>pages
   done <posts
-  [ "$(grep -c '^HTTP/1.1 200 OK' pages)" -eq 91 ]
+  [ "$(grep -c '^HTTP/1.1 200 OK' pages)" -eq 102 ]
   wait $!
   answered from_mail
   # As files signed by the person's own key.

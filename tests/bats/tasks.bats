@@ -58,7 +58,7 @@ A
 @test "list: what waits for a person comes first; filters; JSON by its schema" {
   task-dispatch list >out
   [ "$(awk '{ print $1 " " $2 }' out | paste -sd' ')" = "ID STATE T-2026-002 locked T-2026-001 done T-2026-003 dispatched" ]
-  grep -q "T-2026-002  locked.*3 .*rejected .*hallucination_lock .*agent/y .*work of y" out
+  grep -q "T-2026-002  locked.*3 .*rejected .*rejected too often .*agent/y .*work of y" out
   task-dispatch list --json >json
   amp-validate -S "$AMP_TOP/schemas/records/task.json" --formats json | cmp - json
   jq -se 'map(.task) == ["T-2026-002", "T-2026-001", "T-2026-003"] and .[0].questions == 1 and .[0].severity == "critical"
@@ -103,7 +103,7 @@ A
   grep -q '^               | it is \\x1b\[31mwrong' out
   grep -q "^  fix          | make it right" out
   grep -q "question, open" out
-  grep -q "^-- next: it waits for a person's decision (hallucination_lock)" out
+  grep -q "^-- next: it waits for a person's decision (rejected too often)" out
   grep -q "^  hitl-prompt show T-2026-002" out
   grep -q "^  logs         | $PWD/state/run/T-2026-002/executor" out
   run -1 grep -v '^$\|^==\|^--\|^  \|^[0-9-]\{10\} ' out

@@ -239,6 +239,15 @@ unharmed() {
   see "terminate loses work. Type yes:"
   keys no Enter
   see "not answered"
+  # Also by a word of people.
+  keys a
+  see "answer T-2026-001:"
+  keys no Enter
+  see "why:"
+  keys Enter
+  see "no loses work. Type yes:"
+  keys no Enter
+  see "not answered"
   keys a
   see "answer T-2026-001:"
   keys Escape

@@ -138,10 +138,21 @@ static void record(void)
     t.created_ms = t.updated_ms = 1772116327001;
     t.parts[0].state = AMP_QA_IN_REVIEW;
     rc |= amp_task_set(&t.parts[0].commit, AMP_SPAN("a3f8d21"), NULL);
-    rc |= amp_task_open_escalation(&t, "escalation-1", "conflict", "warning", 1, NULL);
+    rc |= amp_task_open_escalation(
+        &t,
+        &(struct amp_task_asked){.ref = "escalation-1", .type = "conflict", .severity = "warning"},
+        1, NULL);
     TAP_OK(!amp_task_is_suspended(&t), "a warning suspends no task");
-    rc |= amp_task_open_escalation(&t, "escalation-2", "hallucination_lock", "critical", 2, NULL);
-    rc |= amp_task_open_escalation(&t, "escalation-3", "branch_violation", "critical", 3, NULL);
+    rc |= amp_task_open_escalation(&t,
+                                   &(struct amp_task_asked){.ref = "escalation-2",
+                                                            .type = "hallucination_lock",
+                                                            .severity = "critical"},
+                                   2, NULL);
+    rc |= amp_task_open_escalation(&t,
+                                   &(struct amp_task_asked){.ref = "escalation-3",
+                                                            .type = "branch_violation",
+                                                            .severity = "critical"},
+                                   3, NULL);
     TAP_STR(t.suspended.ref, "escalation-2", "the first critical one suspends");
     rc |= amp_task_write(&t, &one, NULL);
     struct amp_store_rec rec = {

@@ -123,6 +123,22 @@ static void test_answer(void)
     TAP_STR(a.action, "QUEUE_TASKS", "spelled as it was proposed");
     TAP_OK(!amp_answer_parse(&sw4rm, other, &a), "a word of AMP is none of SW4RM's");
     TAP_OK(!amp_answer_parse(&sw4rm, more, &a), "nor is the start of another word");
+
+    char yes[] = "y looks right", redo[] = "redo with tests", no[] = "no", all_of[] = "yes all";
+    TAP_OK(amp_answer_parse(&amp, yes, &a) && !strcmp(a.action, "resume"), "a person's word");
+    TAP_STR(a.note, "looks right", "with its note");
+    TAP_OK(amp_answer_parse(&amp, redo, &a) && a.does == AMP_ACTION_REQUEUE, "redo");
+    TAP_OK(amp_answer_action(&amp, " No!") == NULL, "not the start of another word");
+    TAP_OK(amp_answer_action(&amp, " No")->is & AMP_ACTION_GRAVE, "no loses work");
+    TAP_OK(!amp_answer_parse(&sw4rm, redo, &a), "an action that the question does not offer");
+    json_decref(sw4rm.message);
+    sw4rm.message = amp_json_load(
+        AMP_SPAN("{\"payload\":{\"proposed_actions\":[\"no\",\"deny all\",\"yes all\"]}}"), NULL);
+    TAP_OK(amp_answer_parse(&sw4rm, no, &a) && !strcmp(a.action, "no"), "a proposed one is first");
+    TAP_OK(amp_answer_action(&sw4rm, "no") == NULL, "and has no row");
+    TAP_OK(amp_answer_action(&sw4rm, "deny all") == NULL, "also if it begins like one");
+    TAP_OK(amp_answer_parse(&sw4rm, all_of, &a) && !strcmp(a.action, "yes all"),
+           "the longer proposed one");
     amp_question_release(&sw4rm);
 }
 

@@ -306,6 +306,7 @@ static void question_show(struct top_source *src, const char *key, struct top_te
     snprintf(t->form, sizeof t->form, "%s", amp_answer_form(q));
     fields_show(q, t);
     top_fact_add(t, "severity", q->severity);
+    top_fact_add(t, "why", q->why);
     top_fact_add(t, "reason", q->reason);
     top_fact_add(t, "risk", q->risk);
     top_fact_add(t, "asked", top_time_text(src, q->arrived_ms, at));
@@ -315,13 +316,8 @@ static void question_show(struct top_source *src, const char *key, struct top_te
     top_fact_add(t, "refused", q->refused);
     top_head_add(t, "answers");
     const struct amp_action *a = amp_question_actions(q);
-    for (int i = 0; a && a[i].name; i++) {
+    for (int i = 0; a && a[i].name; i++)
         top_text_add(t, TOP_ACCENT, a[i].name, TOP_PLAIN, 0, amp_span_str(a[i].effect));
-        if (i < TOP_ACTIONS) {
-            snprintf(t->action[i].name, sizeof t->action[i].name, "%s", a[i].name);
-            t->action[i].grave = a[i].is & AMP_ACTION_GRAVE;
-        }
-    }
     if (amp_evidence_load(src->store, q, &ev, &err) < 0) {
         top_failed_add(t, &err);
     } else {

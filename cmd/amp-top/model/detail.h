@@ -14,7 +14,6 @@ enum top_link {
 };
 
 #define TOP_LABEL_MAX 24
-#define TOP_ACTIONS   12
 /* A paragraph: a short label in a column of its own, and a text, which is wrapped. Texts are as
  * they were recorded: the view makes them safe. */
 struct top_line {
@@ -35,10 +34,6 @@ struct top_text {
     /* Of a question: its key, the answers and the form of an answer. */
     char question[1200];
     char answers[200], form[200];
-    struct {
-        char name[64];
-        bool grave; /* a person confirms it */
-    } action[TOP_ACTIONS];
 };
 void top_text_release(struct top_text *t); /* also of a zeroed struct */
 void top_text_add(struct top_text *t, uint8_t label_tone, const char *label, uint8_t tone,

@@ -53,6 +53,7 @@ static void question_fill(const struct amp_question_rec *r, const char *key, str
     amp_span_copy(r->severity, q->severity, sizeof q->severity);
     amp_span_copy(r->reason, q->reason, sizeof q->reason);
     amp_span_copy(r->risk, q->risk, sizeof q->risk);
+    amp_span_copy(r->why, q->why, sizeof q->why);
     q->fallback = fallback < 0 ? AMP_FALLBACK_NONE : (enum amp_fallback)fallback;
     q->extensions = r->extensions;
 }
@@ -123,7 +124,10 @@ static int question_put(struct top_source *src, const struct top_question *t, st
         snprintf(votes, sizeof votes, "%u/%lld", t->rec.n_votes, (long long)t->rec.need);
     top_draft_begin(&d, amp_span_str(q->key), amp_span_str(q->about.task));
     top_draft_text(&d, 0, TOP_STRONG, amp_span_str(q->name));
-    top_draft_text(&d, 1, TOP_WARN, t->rec.type.n ? t->rec.type : t->rec.reason);
+    top_draft_text(&d, 1, TOP_WARN,
+                   t->rec.why.n    ? t->rec.why
+                   : t->rec.type.n ? t->rec.type
+                                   : t->rec.reason);
     top_draft_text(&d, 2, critical ? TOP_BAD : TOP_PLAIN, amp_span_str(q->severity));
     top_draft_number(&d, 3, TOP_DIM, TOP_AGE, q->arrived_ms, 0);
     top_draft_number(&d, 4, TOP_WARN, TOP_UNTIL, q->until_ms ? q->until_ms : q->deadline_ms, 0);

@@ -53,7 +53,7 @@ static int task_put(void *ctx, const struct amp_brief *b, struct amp_error *err)
 
     if (b->subtask.n)
         top_lower(amp_span_str(amp_qa_fsm.states[b->subtask_state].name), step, sizeof step);
-    snprintf(question, sizeof question, "%.*s", AMP_CLIP(b->question_type, 40));
+    snprintf(question, sizeof question, "%.*s", AMP_CLIP(b->question_why, 40));
     top_draft_begin(&d, b->id, b->id);
     top_draft_text(&d, 0, b->ended ? TOP_DIM : TOP_STRONG, b->id);
     top_draft_text(&d, 1, (uint8_t)task_tone(b),

@@ -159,7 +159,7 @@ static int head_text(const struct amp_question *q, bool suspended, const struct 
     AMP_BUF struct amp_buf title = {0};
 
     amp_buf_init(&title, 65536);
-    if (amp_question_terms(q)->title(q->message, suspended, &title, page->err) < 0 ||
+    if (amp_question_terms(q)->title(q->message, q->why, suspended, &title, page->err) < 0 ||
         amp_buf_add(&title, "", 1, page->err) < 0 || amp_buf_str(page->out, "\n", page->err) < 0)
         return -1;
     return amp_page_say(page, AMP_TINT_HEAD, "== %s", title.data);
@@ -223,6 +223,24 @@ int evidence_question(const struct amp_question *q, const struct amp_evidence *e
     return quote_str(page, "refused", q->refused) < 0 ? -1 : ev ? terms_text(q, ev, page) : 0;
 }
 
+/* The words of people that this question understands. */
+static int words_text(const struct amp_question *q, const struct amp_page *page)
+{
+    static const char *const words[] = {"yes", "no", "redo"};
+    AMP_BUF struct amp_buf text = {0};
+
+    amp_buf_init(&text, 256);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const struct amp_action *a = amp_answer_action(q, words[i]);
+        if (a &&
+            amp_buf_fmt(&text, page->err, "%s%s (%s)", text.len ? ", " : "", words[i], a->name) < 0)
+            return -1;
+    }
+    return text.len ? amp_page_say(page, AMP_TINT_DIM, "    %-12s %.*s", "also", (int)text.len,
+                                   text.data)
+                    : 0;
+}
+
 int evidence_answers(const struct amp_question *q, const struct amp_page *page)
 {
 
@@ -231,6 +249,8 @@ int evidence_answers(const struct amp_question *q, const struct amp_page *page)
     for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
         if (a->effect && amp_page_say(page, AMP_TINT_DIM, "    %-12s %s", a->name, a->effect) < 0)
             return -1;
+    if (words_text(q, page) < 0)
+        return -1;
     return amp_page_say(page, AMP_TINT_DIM, "    %-12s %s", "defer TIME",
                         "ask again then: 2h, 17:30 or an RFC 3339 time");
 }

@@ -144,7 +144,7 @@ static int row_print(struct listing *l, struct amp_table *t, const struct row *r
         snprintf(tries, sizeof tries, "%lld", (long long)b->attempts);
     const struct amp_span cells[] = {
         b->id,      amp_span_str(state), amp_span_str(tries),
-        b->verdict, b->question_type,    amp_age_text(l->now_ms - b->created_ms, age),
+        b->verdict, b->question_why,     amp_age_text(l->now_ms - b->created_ms, age),
         b->agent,   b->branch,           b->description};
     if (amp_table_row(t, cells, 9, err) < 0)
         return -1;
@@ -245,6 +245,7 @@ static int json_print(struct listing *l, const struct amp_brief *b, struct amp_b
     amp_jw_member_int(&w, "questions", b->questions);
     amp_jw_some_str(&w, "question", b->question);
     amp_jw_some_str(&w, "question_type", b->question_type);
+    amp_jw_some_str(&w, "question_why", b->question_why);
     amp_jw_some_str(&w, "severity", b->severity);
     amp_jw_some_str(&w, "agent", b->agent);
     amp_jw_member_bool(&w, "working", b->working);

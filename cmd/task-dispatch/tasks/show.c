@@ -14,6 +14,7 @@
 #include "cli/page/page.h"
 #include "cli/time.h"
 #include "flow/story/story.h"
+#include "protocol/compose/json.h"
 #include "tasks.h"
 
 #define TEXT_MAX  (64u << 20)
@@ -80,6 +81,18 @@ static const struct amp_story_event *question_open(const struct amp_story *st)
     return found;
 }
 
+/* Why it asks, in words; or its type. */
+static const char *question_why(const struct showing *s, const struct amp_story_event *q)
+{
+    const json_t *e;
+    size_t i;
+
+    json_array_foreach (s->st.task.open, i, e)
+        if (strcmp(amp_json_str(e, "ref"), q->id) == 0 && *amp_json_str(e, "why"))
+            return amp_json_str(e, "why");
+    return q->word;
+}
+
 /* ---- what comes next ---- */
 
 struct next {
@@ -95,7 +108,8 @@ static void next_find(const struct showing *s, struct next *n)
     amp_span_copy(s->agent, agent, sizeof agent);
     *n = (struct next){0};
     if (q && !amp_task_ended(t->state)) {
-        snprintf(n->text, sizeof n->text, "it waits for a person's decision (%.60s)", q->word);
+        snprintf(n->text, sizeof n->text, "it waits for a person's decision (%.60s)",
+                 question_why(s, q));
         snprintf(n->command, sizeof n->command, "hitl-prompt show %s", t->id);
         return;
     }

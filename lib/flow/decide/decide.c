@@ -209,10 +209,11 @@ static int task_ended(void *ctx, struct amp_span task, bool *ended, struct amp_e
     return amp_decision_task_ended(w->store, task, ended, err);
 }
 
-static int task_risk(void *ctx, struct amp_span task, char out[16], struct amp_error *err)
+static int task_facts(void *ctx, struct amp_span task, struct amp_span ref, char risk[16],
+                      char why[AMP_WHY_MAX], struct amp_error *err)
 {
     const struct amp_worker *w = ctx;
-    return amp_decision_task_risk(w->store, task, out, err);
+    return amp_decision_task_facts(w->store, task, ref, risk, why, err);
 }
 
 static int line_sign(void *ctx, const char *op, struct amp_span line, struct amp_buf *out,
@@ -250,7 +251,7 @@ static void decider_init(struct amp_decider *d, struct amp_store *s,
                                 .send = line_send,
                                 .suspend = subject_suspend,
                                 .task_ended = task_ended,
-                                .task_risk = task_risk,
+                                .task_facts = task_facts,
                                 .sign = line_sign};
     d->signer = (struct amp_decision_signer){
         .ids = opt->ids, .state = amp_store_dir(s), .own = opt->operator_name};

@@ -68,17 +68,22 @@ int amp_decision_task_ended(struct amp_store *s, struct amp_span task, bool *end
     return 0;
 }
 
-int amp_decision_task_risk(struct amp_store *s, struct amp_span task, char out[16],
-                           struct amp_error *err)
+int amp_decision_task_facts(struct amp_store *s, struct amp_span task, struct amp_span ref,
+                            char risk[16], char why[AMP_WHY_MAX], struct amp_error *err)
 {
     AMP_TASK struct amp_task t = {0};
     bool found = false;
+    const json_t *e;
+    size_t i;
 
-    out[0] = '\0';
+    risk[0] = why[0] = '\0';
     if (amp_task_load(s, task, &t, &found, err) < 0)
         return -1;
     if (found && t.n_parts > 0) /* else only an escalation about it is known */
-        snprintf(out, 16, "%s", amp_risk_name(t.risk));
+        snprintf(risk, 16, "%s", amp_risk_name(t.risk));
+    json_array_foreach (t.open, i, e)
+        if (amp_span_is(ref, amp_json_str(e, "ref")))
+            snprintf(why, AMP_WHY_MAX, "%s", amp_json_str(e, "why"));
     return 0;
 }
 

@@ -23,11 +23,12 @@ int amp_decision_sign(struct amp_decision_signer *s, const char *op, struct amp_
                       struct amp_buf *out, char key[AMP_FINGERPRINT_MAX], struct amp_error *err);
 void amp_decision_signer_release(struct amp_decision_signer *s);
 
-/* For struct amp_hitl: whether a task of the coordinator has ended; its risk. */
+/* For struct amp_hitl: whether a task of the coordinator has ended; its risk, and why its question
+ * asks. */
 int amp_decision_task_ended(struct amp_store *s, struct amp_span task, bool *ended,
                             struct amp_error *err);
-int amp_decision_task_risk(struct amp_store *s, struct amp_span task, char out[16],
-                           struct amp_error *err);
+int amp_decision_task_facts(struct amp_store *s, struct amp_span task, struct amp_span ref,
+                            char risk[16], char why[AMP_WHY_MAX], struct amp_error *err);
 
 /* The row of flow/deadlines.c. */
 int amp_decision_due_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,

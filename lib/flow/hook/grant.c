@@ -26,13 +26,13 @@ bool amp_hook_scope_of(struct amp_store *s, const struct amp_call_event *e,
                        const struct amp_hook_place *at, const struct amp_hook_result *r,
                        const char *agent, const char *task, struct amp_hook_scope *out)
 {
-    char risk[16] = "";
+    char risk[16] = "", why[AMP_WHY_MAX];
     struct amp_error err;
 
     if (!e->session.n || !e->tool.n || r->grave)
         return false;
     if (task && *task &&
-        (amp_decision_task_risk(s, amp_span_str(task), risk, &err) < 0 ||
+        (amp_decision_task_facts(s, amp_span_str(task), AMP_SPAN(""), risk, why, &err) < 0 ||
          strcmp(risk, "high") == 0))
         return false;
     /* Only the same call again, if no rule asks or it says nothing about a part of the call: the

@@ -31,12 +31,13 @@ static const struct amp_rec_field part_fields[] = {
 AMP_REC_TABLE(part_rec, "a subtask's record", struct part, part_fields);
 
 struct asked {
-    struct amp_span ref, type, severity;
+    struct amp_span ref, type, severity, why;
 };
 static const struct amp_rec_field asked_fields[] = {
     AMP_REC(TEXT, struct asked, "ref", ref),
     AMP_REC(TEXT, struct asked, "type", type),
     AMP_REC(TEXT, struct asked, "severity", severity),
+    AMP_REC(TEXT, struct asked, "why", why),
 };
 AMP_REC_TABLE(asked_rec, "an open escalation", struct asked, asked_fields);
 
@@ -253,6 +254,7 @@ static void question_tell(const struct record *r, struct amp_brief *out)
         return;
     out->question = first->ref;
     out->question_type = first->type;
+    out->question_why = first->why.n ? first->why : first->type;
     out->severity = first->severity;
 }
 

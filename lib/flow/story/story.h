@@ -25,8 +25,9 @@ struct amp_brief {
     uint8_t subtask_state;
     int64_t attempts, rejections; /* rejections: in a row */
     uint32_t subtasks, approved;
-    /* The open question: a critical one, else the oldest. questions: how many are open. */
-    struct amp_span question, question_type, severity;
+    /* The open question: a critical one, else the oldest. question_why: in words, or its type;
+     * questions: how many are open. */
+    struct amp_span question, question_type, question_why, severity;
     uint32_t questions;
     /* Who works on it, else who did last; working: now. */
     struct amp_span agent, worktree;

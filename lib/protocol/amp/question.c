@@ -30,8 +30,8 @@ static enum amp_reason question_reason(const struct amp_view *v)
                                                  : AMP_REASON_TASK_ESCALATION;
 }
 
-static int question_title(const json_t *message, bool suspended, struct amp_buf *out,
-                          struct amp_error *err)
+static int question_title(const json_t *message, const char *why, bool suspended,
+                          struct amp_buf *out, struct amp_error *err)
 {
     const json_t *p = json_object_get(message, "payload");
     const json_t *state = json_object_get(p, "system_state_snapshot");
@@ -39,7 +39,7 @@ static int question_title(const json_t *message, bool suspended, struct amp_buf 
     bool none = strcmp(id, AMP_TASK_NONE) == 0;
     /* Only words of the protocol's lists and checked ids, which need no quoting. */
     return amp_buf_fmt(out, err, "%s: %s, %s%s%s,\n   triggered by the %s, %lld rejections",
-                       amp_json_str(p, "severity"), amp_json_str(p, "escalation_type"),
+                       amp_json_str(p, "severity"), *why ? why : amp_json_str(p, "escalation_type"),
                        none ? "about the work of another protocol" : "task ", none ? "" : id,
                        suspended ? " (suspended)" : "", amp_json_str(p, "triggered_by"),
                        (long long)json_integer_value(json_object_get(state, "reject_count")));
@@ -52,11 +52,11 @@ static const struct amp_question_field fields[] = {{"description", "payload.desc
                                                    {0}};
 
 static const struct amp_action actions[] = {
-    [AMP_DO_RESUME] = {"resume", AMP_ACTION_PLAIN, 0,
+    [AMP_DO_RESUME] = {"resume", AMP_ACTION_PLAIN, AMP_ACTION_APPROVES,
                        "lift the suspension and continue, with the note"},
     [AMP_DO_TERMINATE] = {"terminate", AMP_ACTION_PLAIN, AMP_ACTION_DENIES | AMP_ACTION_GRAVE,
                           "end the task for good"},
-    [AMP_DO_REDISPATCH] = {"redispatch", AMP_ACTION_REQUEUE, AMP_ACTION_EDITS,
+    [AMP_DO_REDISPATCH] = {"redispatch", AMP_ACTION_REQUEUE, AMP_ACTION_EDITS | AMP_ACTION_REDOES,
                            "send the work again, with changed criteria"},
     [AMP_DO_ROLLBACK] = {"rollback", AMP_ACTION_ROLLBACK, AMP_ACTION_GRAVE,
                          "reset the branch to COMMIT, then continue"},

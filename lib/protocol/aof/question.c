@@ -73,8 +73,8 @@ static bool is_blocked(const json_t *message)
            strcmp(amp_json_str(p, "status"), "blocked") == 0;
 }
 
-static int question_title(const json_t *message, bool suspended, struct amp_buf *out,
-                          struct amp_error *err)
+static int question_title(const json_t *message, const char *why, bool suspended,
+                          struct amp_buf *out, struct amp_error *err)
 {
     /* A task's id has a fixed form. */
     return amp_buf_fmt(out, err, "%s in AOF: task %s", is_blocked(message) ? "blocked" : "review",
@@ -88,13 +88,13 @@ static const struct amp_question_field fields[] = {
     {"made", "payload.deliverables", true},  {0}};
 
 static const struct amp_action of_review[] = {
-    {"done", AMP_ACTION_PLAIN, 0, "move the task from review to done"},
-    {"in-progress", AMP_ACTION_PLAIN, AMP_ACTION_DENIES,
+    {"done", AMP_ACTION_PLAIN, AMP_ACTION_APPROVES, "move the task from review to done"},
+    {"in-progress", AMP_ACTION_PLAIN, AMP_ACTION_DENIES | AMP_ACTION_REDOES,
      "move the task back to in-progress; the note says what is missing"},
     {"blocked", AMP_ACTION_PLAIN, AMP_ACTION_DENIES, "move the task from review to blocked"},
     {0}};
 static const struct amp_action of_blocked[] = {
-    {"ready", AMP_ACTION_PLAIN, 0, "move the task from blocked to ready"}, {0}};
+    {"ready", AMP_ACTION_PLAIN, AMP_ACTION_APPROVES, "move the task from blocked to ready"}, {0}};
 
 static const struct amp_action *question_actions(const json_t *message, unsigned *variant)
 {

@@ -102,8 +102,8 @@ static bool question_settled(const struct amp_view *later)
     return later->kind == AMP_KIND_DISPATCH;
 }
 
-static int question_title(const json_t *message, bool suspended, struct amp_buf *out,
-                          struct amp_error *err)
+static int question_title(const json_t *message, const char *why, bool suspended,
+                          struct amp_buf *out, struct amp_error *err)
 {
     /* The state is one of the contract's list. */
     return amp_buf_fmt(out, err, "review of a RESPONSE in AOP, state %s",
@@ -122,8 +122,9 @@ static const struct amp_question_field fields[] = {{"summary", "execution_summar
                                                    {0}};
 
 static const struct amp_action actions[] = {
-    {"reviewed", AMP_ACTION_PLAIN, 0, "pass the RESPONSE on as reviewed"},
-    {"retry", AMP_ACTION_PLAIN, 0, "send the next attempt of the TASK; the note goes with it"},
+    {"reviewed", AMP_ACTION_PLAIN, AMP_ACTION_APPROVES, "pass the RESPONSE on as reviewed"},
+    {"retry", AMP_ACTION_PLAIN, AMP_ACTION_REDOES,
+     "send the next attempt of the TASK; the note goes with it"},
     {"terminate", AMP_ACTION_PLAIN, AMP_ACTION_DENIES | AMP_ACTION_GRAVE,
      "pass the RESPONSE on as ABORTED"},
     {0}};

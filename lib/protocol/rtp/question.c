@@ -60,8 +60,8 @@ static const char *question_name(const json_t *message, const char *id)
     return *own ? own : id;
 }
 
-static int question_title(const json_t *message, bool suspended, struct amp_buf *out,
-                          struct amp_error *err)
+static int question_title(const json_t *message, const char *why, bool suspended,
+                          struct amp_buf *out, struct amp_error *err)
 {
     return amp_buf_str(out, "review item of the Runtime Protocol", err);
 }
@@ -80,7 +80,7 @@ static const struct amp_question_field fields[] = {{"review", "", false},
                                                    {0}};
 
 static const struct amp_action actions[] = {
-    {"resolved", AMP_ACTION_PLAIN, 0, "close the item as resolved"},
+    {"resolved", AMP_ACTION_PLAIN, AMP_ACTION_APPROVES, "close the item as resolved"},
     {"reassigned", AMP_ACTION_PLAIN, 0, "give the item to the agent that the note names first"},
     {"dismissed", AMP_ACTION_PLAIN, AMP_ACTION_DENIES, "close the item without a change"},
     {0}};

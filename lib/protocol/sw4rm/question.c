@@ -60,8 +60,8 @@ static const char *question_name(const json_t *message, const char *id)
     return *own ? own : id;
 }
 
-static int question_title(const json_t *message, bool suspended, struct amp_buf *out,
-                          struct amp_error *err)
+static int question_title(const json_t *message, const char *why, bool suspended,
+                          struct amp_buf *out, struct amp_error *err)
 {
     /* The reason is one of the protocol's list. */
     return amp_buf_fmt(out, err, "%s, asked in SW4RM",
@@ -89,7 +89,7 @@ static const struct amp_question_field fields[] = {
     {0}};
 
 static const struct amp_action actions[] = {
-    {"approve", AMP_ACTION_PLAIN, 0, "allow what is asked"},
+    {"approve", AMP_ACTION_PLAIN, AMP_ACTION_APPROVES, "allow what is asked"},
     {"deny", AMP_ACTION_PLAIN, AMP_ACTION_DENIES, "refuse it"},
     {"modify", AMP_ACTION_PLAIN, AMP_ACTION_EDITS, "allow it with your changes"},
     {"defer", AMP_ACTION_PLAIN, AMP_ACTION_DEFERS, "decide later"},

@@ -293,33 +293,39 @@ int amp_step_emit_review(struct amp_step *st, struct amp_task_part *p, struct am
 /* The escalation of each effect. */
 static const struct escalation {
     uint32_t effect;
-    const char *type, *text;
+    const char *type, *why, *text; /* why: of why_of */
     const char *suggested[4];
 } escalations[] = {
     {AMP_QA_DO_ESC_LOCK,
      "hallucination_lock",
+     "rejected too often",
      "Rejected too often in a row (qa.lock_after); the task is suspended",
      {"resume with a note on what to change in the code",
       "redispatch with changed or smaller criteria", "rollback to a commit, or terminate", NULL}},
     {AMP_QA_DO_ESC_CONFLICT,
      "conflict",
+     "contradicting verdicts",
      "Executor and reviewer contradict each other",
      {"read the diff and the verdict, then resume with a note", "redispatch", "terminate", NULL}},
     {AMP_QA_DO_ESC_CI,
      "ci_failure",
+     "CI failed",
      "CI failed again",
      {"read the failing checks, then resume with a note", "rollback to the last commit that passed",
       "terminate", NULL}},
     {AMP_QA_DO_ESC_CONFIDENCE,
      "unknown",
+     "the reviewer is not sure",
      "The reviewer's confidence is too low; the verdict was not sent to the executor",
      {"resume: apply the verdict", "redispatch: do the work again", "terminate", NULL}},
     {AMP_QA_DO_ESC_APPROVAL,
      "unknown",
+     "needs your approval",
      "The reviewer approved; this risk level also needs your approval",
      {"resume: approve, the task is done", "redispatch: do the work again", "terminate", NULL}},
     {AMP_QA_DO_ESC_BLOCKED,
      "unknown",
+     NULL,
      "The work cannot continue",
      {"remove the blocker, then resume", "redispatch with changed criteria", "terminate", NULL}},
 };
@@ -367,6 +373,18 @@ static const char *type_of(const struct amp_step *st, const struct amp_task_part
     return *rule->type ? rule->type : e->type;
 }
 
+/* Why it asks, in a person's words; NULL: its type says it. */
+static const char *why_of(const struct amp_view *v, const struct escalation *e, const char *type)
+{
+    if (e->why || strcmp(type, "unknown") != 0)
+        return e->why;
+    if (v->kind == AMP_KIND_RESULT)
+        return v->body.result.completion == AMP_COMPLETION_FAILED ? "failed" : "not complete";
+    if (v->kind != AMP_KIND_NACK)
+        return "cannot continue";
+    return amp_span_is(v->body.ack.code, "no_verdict") ? "gave no verdict" : "refused the work";
+}
+
 static int escalation_add(struct amp_step *st, struct amp_task_part *p, const struct escalation *e,
                           enum amp_level level, struct amp_error *err)
 {
@@ -405,7 +423,11 @@ static int escalation_add(struct amp_step *st, struct amp_task_part *p, const st
         amp_span_copy(amp_span_str(id), st->suspend_ref, sizeof st->suspend_ref);
         amp_span_copy(amp_span_str(a.type), st->suspend_type, sizeof st->suspend_type);
     }
-    return amp_task_open_escalation(t, id, a.type, amp_level_name(level), st->now_ms, err);
+    const struct amp_task_asked asked = {.ref = id,
+                                         .type = a.type,
+                                         .why = why_of(st->view, e, a.type),
+                                         .severity = amp_level_name(level)};
+    return amp_task_open_escalation(t, &asked, st->now_ms, err);
 }
 
 int amp_step_emit_escalations(struct amp_step *st, struct amp_task_part *p, uint32_t effects,

@@ -386,9 +386,9 @@ static int on_escalation(struct amp_step *st, struct amp_error *err)
     amp_span_copy(v->body.escalation.type, st->suspend_type, sizeof st->suspend_type);
     if (amp_task_lists(t->withdrawn, ref)) /* the withdrawal overtook it */
         return 0;
-    if (amp_task_open_escalation(t, ref, st->suspend_type, amp_level_name(level), st->now_ms, err) <
-            0 ||
-        asker_note(st, ref, err) < 0)
+    const struct amp_task_asked asked = {
+        .ref = ref, .type = st->suspend_type, .severity = amp_level_name(level)};
+    if (amp_task_open_escalation(t, &asked, st->now_ms, err) < 0 || asker_note(st, ref, err) < 0)
         return -1;
     memcpy(st->suspend_ref, ref, sizeof ref);
     if (level == AMP_LEVEL_CRITICAL)

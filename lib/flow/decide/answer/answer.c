@@ -30,17 +30,6 @@ int amp_token_answers_find(const char *word)
     return -1;
 }
 
-const struct amp_action *amp_answer_action(const struct amp_question *q, const char *answer)
-{
-    answer += strspn(answer, blanks);
-    for (const struct amp_action *a = amp_question_terms(q)->actions; a->name; a++) {
-        size_t n = strlen(a->name);
-        if (strncasecmp(answer, a->name, n) == 0 && (!answer[n] || strchr(blanks, answer[n])))
-            return a;
-    }
-    return NULL;
-}
-
 bool amp_token_answers_allow(enum amp_token_answers limit, const struct amp_action *a)
 {
     if (limit == AMP_TOKEN_ANSWERS_DENY_AND_DEFER)

@@ -58,10 +58,7 @@ enum amp_offered amp_answer_take(struct amp_decider *d, struct amp_span text,
 void amp_answer_refused(struct amp_decider *d, const struct amp_answer_from *from,
                         const struct amp_answer_about *about, const struct amp_error *why);
 
-/* The row of an answer ("rollback COMMIT …") among the question's actions; NULL: it is one that the
- * question proposes, or none. */
-const struct amp_action *amp_answer_action(const struct amp_question *q, const char *answer);
-/* Whether hitl.token_answers allows the answer. */
+/* Whether hitl.token_answers allows the answer; a: of amp_answer_action, or NULL. */
 bool amp_token_answers_allow(enum amp_token_answers limit, const struct amp_action *a);
 
 #endif

@@ -180,7 +180,7 @@ static int title_set(struct amp_facts *f, const struct amp_question *q, struct a
 
     amp_buf_init(&title, FACT_MAX);
     amp_buf_init(&line, FACT_MAX);
-    if (amp_question_terms(q)->title(q->message, false, &title, err) < 0 ||
+    if (amp_question_terms(q)->title(q->message, q->why, false, &title, err) < 0 ||
         amp_escape(amp_buf_span(&title), AMP_ESCAPE_NONE, &line, err) < 0)
         return -1;
     size_t to = 0;

@@ -123,10 +123,9 @@ static int button_add(struct amp_buf *out, const char *action, struct amp_error 
 static int buttons_add(const struct amp_receive *r, const struct amp_question *q,
                        struct amp_buf *out, struct amp_error *err)
 {
-    const struct amp_question_terms *t = amp_question_terms(q);
     bool rollback = false;
 
-    for (const struct amp_action *a = t->actions; a->name; a++) {
+    for (const struct amp_action *a = amp_question_actions(q); a->name; a++) {
         if (a->does == AMP_ACTION_ROLLBACK && q->about.kind != AMP_SUBJECT_TASK)
             continue;
         if (!amp_token_answers_allow(r->tokens, a))

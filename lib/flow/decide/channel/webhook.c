@@ -116,7 +116,7 @@ static json_t *ntfy_buttons(const struct channel *c, const struct delivery *d)
         return list;
     json_array_append_new(
         list, json_pack("{s:s,s:s,s:s}", "action", "view", "label", "Open", "url", link));
-    for (const struct amp_action *a = amp_question_terms(&d->asked->q)->actions; a->name; a++)
+    for (const struct amp_action *a = amp_question_actions(&d->asked->q); a->name; a++)
         if (!(a->is & (AMP_ACTION_GRAVE | AMP_ACTION_EDITS)) && n < BUTTONS &&
             amp_token_answers_allow(c->all->tokens, a)) {
             json_array_append_new(list, ntfy_button(c, d->facts, a->name));
