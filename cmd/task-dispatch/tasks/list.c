@@ -70,7 +70,7 @@ static int row_keep(struct row *r, struct amp_error *err)
     struct amp_span *of[] = {&r->b.id,      &r->b.description, &r->b.repo,          &r->b.branch,
                              &r->b.base,    &r->b.subtask,     &r->b.completion,    &r->b.commit,
                              &r->b.verdict, &r->b.question,    &r->b.question_type, &r->b.severity,
-                             &r->b.agent,   &r->b.worktree};
+                             &r->b.agent,   &r->b.worktree,    &r->b.question_why};
     size_t n = 0, count = sizeof of / sizeof *of;
 
     for (size_t i = 0; i < count; i++)
