@@ -30,11 +30,13 @@ struct run {
     struct amp_aof_data *data;
     const struct amp_tape *t;
     struct amp_aof_change extra; /* events about faults */
+    struct amp_buf faults;       /* the same without numbers: type, id and payload, each with NUL */
     struct amp_buf lines, mem;
     char dirs[DIRS_MOST][AMP_AOF_PATH_MAX]; /* to sync */
     unsigned n_dirs;
-    bool again; /* another attempt, after a kill or a full disk */
-    bool over;  /* a task is not where it was: the rest is left out */
+    bool again;  /* another attempt, after a kill or a full disk */
+    bool logged; /* whose steps were carried out: events of it are in the log */
+    bool over;   /* a task is not where it was: the rest is left out */
     int64_t since;
     uint64_t first_event;
     unsigned events; /* of the change, so far */
@@ -115,9 +117,11 @@ static int fault_log(struct run *r, const char *type, const char *id, const char
     amp_jw_member_text(&w, "reason", code);
     amp_jw_member_text(&w, "errors", what);
     amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err) < 0
+    return amp_jw_end(&w, err) < 0 || amp_buf_add(&r->faults, type, strlen(type) + 1, err) < 0 ||
+                   amp_buf_add(&r->faults, id, strlen(id) + 1, err) < 0 ||
+                   amp_buf_add(&r->faults, payload.data, payload.len, err) < 0
                ? -1
-               : amp_aof_event_add(&r->extra, type, amp_span_str(id), amp_buf_span(&payload), err);
+               : amp_buf_add(&r->faults, "", 1, err);
 }
 
 static int fault_take(struct run *r, const char *id, const struct amp_error *why,
@@ -134,8 +138,6 @@ static int drift(struct run *r, const char *id, const char *code, const char *wh
                  struct amp_error *err)
 {
     r->over = true;
-    if (r->extra.n == 0) /* the other events of the change do not come */
-        r->extra.next_event = r->first_event + r->events;
     return fault_log(r, "system.drift-detected", id, code, what, err);
 }
 
@@ -636,41 +638,118 @@ static int step_do(struct run *r, struct amp_error *err)
         return -1;
     for (unsigned i = 0; tok != AMP_TOK_NONE && i < sizeof steps / sizeof steps[0]; i++)
         if (amp_tok_is(r->t, tok, amp_span_str(steps[i].name)))
-            return steps[i].run(r, err);
+            return r->logged && steps[i].run != begin_do && steps[i].run != event_do
+                       ? 0
+                       : steps[i].run(r, err);
     return amp_fail(err, AMP_DATAERR, "bad_change", "a step of .amp/change.ndjson is unknown");
 }
+
+static struct amp_span line_take(struct amp_span *rest)
+{
+    const char *lf = memchr(rest->p, '\n', rest->n);
+    size_t n = lf ? (size_t)(lf - rest->p) + 1 : rest->n;
+    struct amp_span line = {rest->p, n};
+    *rest = (struct amp_span){rest->p + n, rest->n - n};
+    return line;
+}
+
+static const struct amp_span event_mark =
+    AMP_SPAN("{\"do\":\"event\",\"line\":\"{\\\"eventId\\\":");
 
 /* The events of a change: how many, and the number of the first one (0: there is none). */
 static unsigned events_count(struct amp_span steps, uint64_t *first)
 {
-    static const struct amp_span mark = AMP_SPAN("{\"do\":\"event\",\"line\":\"{\\\"eventId\\\":");
     unsigned n = 0;
     *first = 0;
     while (steps.n > 0) {
-        const char *lf = memchr(steps.p, '\n', steps.n);
-        size_t len = lf ? (size_t)(lf - steps.p) + 1 : steps.n;
-        struct amp_span line = {steps.p, len};
-        steps = (struct amp_span){steps.p + len, steps.n - len};
-        if (!amp_span_starts(line, mark.p))
+        struct amp_span line = line_take(&steps);
+        if (!amp_span_starts(line, event_mark.p))
             continue;
-        for (size_t i = mark.n; n == 0 && i < len && line.p[i] >= '0' && line.p[i] <= '9'; i++)
+        for (size_t i = event_mark.n; n == 0 && i < line.n && line.p[i] >= '0' && line.p[i] <= '9';
+             i++)
             *first = *first * 10 + (uint64_t)(line.p[i] - '0');
         n++;
     }
     return n;
 }
 
-/* Numbers of events about faults follow those of the change. */
-static int extra_init(struct run *r, struct amp_span steps, const char *actor, int64_t now_ms,
-                      struct amp_error *err)
+/* The events about faults, with the numbers after those of the change that come. */
+static int faults_number(struct run *r, struct amp_error *err)
+{
+    struct amp_aof_change *x = &r->extra;
+    if (x->next_event < r->first_event + r->events)
+        x->next_event = r->first_event + r->events;
+    for (size_t i = 0; i < r->faults.len;) {
+        const char *type = r->faults.data + i, *id = type + strlen(type) + 1,
+                   *payload = id + strlen(id) + 1;
+        if (amp_aof_event_add(x, type, amp_span_str(id), amp_span_str(payload), err) < 0)
+            return -1;
+        i = (size_t)(payload - r->faults.data) + strlen(payload) + 1;
+    }
+    return amp_buf_add(&r->lines, x->events.data, x->events.len, err);
+}
+
+/* What is logged differs from the change: the file has only its events from now on. So another
+ * attempt, for which a person may have moved the task, logs the same ones. */
+static int change_settle(struct run *r, struct amp_span steps, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf out = {0};
+    struct amp_span more = amp_buf_span(&r->extra.steps), begin = line_take(&steps);
+    unsigned n = 0;
+    amp_buf_init(&out, AMP_AOF_CHANGE_BYTES + 2 * RECOVERY_BYTES);
+    if (amp_buf_add(&out, begin.p, begin.n, err) < 0)
+        return -1;
+    while (n < r->events && steps.n > 0) {
+        struct amp_span line = line_take(&steps);
+        if (!amp_span_starts(line, event_mark.p))
+            continue;
+        n++;
+        if (amp_buf_add(&out, line.p, line.n, err) < 0)
+            return -1;
+    }
+    line_take(&more); /* where it begins */
+    return amp_buf_add(&out, more.p, more.n, err) < 0 ||
+                   write_whole(r->data->dir, FILE_NAME, 0600, amp_buf_span(&out), err) < 0
+               ? -1
+               : amp_fsync_dir(r->data->dir, ".amp", err);
+}
+
+/* Events are logged after all steps: if the first one is in the log, the steps were carried out,
+ * and what a person did since is no drift. */
+static int logged_look(struct run *r, struct amp_tape *t, struct amp_span steps,
+                       struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    while (steps.n > 0) {
+        struct amp_span line = line_take(&steps);
+        bool event = amp_span_starts(line, event_mark.p);
+        if (!event && !amp_span_starts(line, "{\"do\":\"begin\""))
+            continue;
+        if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
+            return amp_json_fail(err, AMP_DATAERR, "bad_change", ".amp/change.ndjson", &fault);
+        if (step_do(r, err) < 0)
+            return -1;
+        if (event)
+            break;
+    }
+    int rc = r->lines.len ? amp_aof_log_has(r->data, r->since, amp_buf_span(&r->lines), err) : 0;
+    amp_buf_reset(&r->lines);
+    r->events = 0;
+    r->logged = rc > 0;
+    return rc < 0 ? -1 : 0;
+}
+
+static int run_init(struct run *r, struct amp_span steps, const char *actor, int64_t now_ms,
+                    struct amp_error *err)
 {
     unsigned events = events_count(steps, &r->first_event);
+    amp_buf_init(&r->lines, AMP_AOF_CHANGE_BYTES);
+    amp_buf_init(&r->faults, AMP_AOF_CHANGE_BYTES);
+    amp_buf_init(&r->mem, (size_t)AMP_AOF_CHANGE_BYTES * 2 + 4096);
     if (amp_aof_change_init(&r->extra, r->data, actor, now_ms, err) < 0)
         return -1;
     if (events == 0)
         r->first_event = r->extra.next_event;
-    if (r->extra.next_event < r->first_event + events)
-        r->extra.next_event = r->first_event + events;
     return 0;
 }
 
@@ -687,27 +766,28 @@ static int change_apply(struct amp_aof_data *a, struct amp_span steps, const cha
     amp_tape_init(&t, &(struct amp_json_limits){.max_bytes = AMP_AOF_CHANGE_BYTES,
                                                 .max_depth = 64,
                                                 .max_tokens = 1000000});
-    amp_buf_init(&r.lines, AMP_AOF_CHANGE_BYTES);
-    amp_buf_init(&r.mem, (size_t)AMP_AOF_CHANGE_BYTES * 2 + 4096);
-    rc = extra_init(&r, steps, actor, now_ms, err);
+    struct amp_span all = steps;
+    rc = run_init(&r, steps, actor, now_ms, err);
+    if (rc == 0 && again)
+        rc = logged_look(&r, &t, steps, err);
     while (rc == 0 && steps.n > 0 && !r.over) {
-        const char *lf = memchr(steps.p, '\n', steps.n);
-        size_t n = lf ? (size_t)(lf - steps.p) : steps.n;
-        rc = amp_tape_scan(&t, steps.p, n, &fault) < 0
+        struct amp_span line = line_take(&steps);
+        rc = amp_tape_scan(&t, line.p, line.n, &fault) < 0
                  ? amp_json_fail(err, AMP_DATAERR, "bad_change", ".amp/change.ndjson", &fault)
                  : step_do(&r, err);
-        n += lf != NULL;
-        steps = (struct amp_span){steps.p + n, steps.n - n};
     }
     if (rc == 0)
         rc = dirs_sync(&r, err);
     if (rc == 0)
-        rc = amp_buf_add(&r.lines, r.extra.events.data, r.extra.events.len, err);
+        rc = faults_number(&r, err);
+    if (rc == 0 && (r.over || r.faults.len > 0))
+        rc = change_settle(&r, all, err);
     if (rc == 0 && r.lines.len > 0)
         rc = amp_aof_log_append(a, r.since, amp_buf_span(&r.lines), err);
     if (rc == 0)
         rc = amp_buf_add(events, r.lines.data, r.lines.len, err);
     amp_aof_change_release(&r.extra);
+    amp_buf_release(&r.faults);
     amp_buf_release(&r.lines);
     amp_buf_release(&r.mem);
     return rc < 0 ? -1 : r.over;

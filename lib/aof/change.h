@@ -3,7 +3,8 @@
  * nothing, also after a kill or a power loss.
  *
  * Its steps are written to .amp/change.ndjson and synced, carried out one after the other, synced,
- * and the file is removed. Whoever takes the lock next completes a change that it finds. Each step
+ * and the file is removed. Whoever takes the lock next completes a change that it finds. Events are
+ * logged after the other steps, which are not repeated if one of them is in the log. Each step
  * may be repeated: a move that was done finds its task in the new folder, a file is written whole
  * beside its name and renamed, an event has its number. So the file is the commit: without it
  * nothing has happened, with it everything will.
@@ -75,6 +76,9 @@ int amp_aof_recover(struct amp_aof_data *a, struct amp_error *err);
 
 /* log.c: events.ndjson; the caller has the lock. The number of the next event. */
 int amp_aof_log_next(struct amp_aof_data *a, uint64_t *next, struct amp_error *err);
+/* 1: a line is in the log from `since` on, or its beginning is at the end; 0; -1. */
+int amp_aof_log_has(struct amp_aof_data *a, int64_t since, struct amp_span line,
+                    struct amp_error *err);
 /* Appends lines of events, which have numbers, but not those that are in the log from `since` on.
  */
 int amp_aof_log_append(struct amp_aof_data *a, int64_t since, struct amp_span lines,

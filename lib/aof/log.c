@@ -144,6 +144,34 @@ static int lines_write(int fd, off_t size, struct amp_span text, struct amp_erro
     return -1;
 }
 
+/* Reads the log from `since` on, at most what fits. */
+static int since_read(int fd, int64_t since, off_t size, struct amp_buf *part,
+                      struct amp_error *err)
+{
+    if (since > size)
+        since = 0; /* a person shortened the log */
+    off_t from = since > 0 ? since - 1 : 0;
+    if ((off_t)part->max <= size - from)
+        from = size - (off_t)part->max + 1;
+    return part_read(fd, from, size, part, err);
+}
+
+int amp_aof_log_has(struct amp_aof_data *a, int64_t since, struct amp_span line,
+                    struct amp_error *err)
+{
+    AMP_BUF struct amp_buf part = {0};
+    struct stat st;
+    AMP_CLOSE int fd = log_open(a, O_RDWR | O_CREAT, err);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot stat " LOG);
+    amp_buf_init(&part, (size_t)AMP_AOF_CHANGE_BYTES * 4);
+    if (since_read(fd, since, st.st_size, &part, err) < 0)
+        return -1;
+    return has_line(amp_buf_span(&part), line) || begun(amp_buf_span(&part), line) > 0;
+}
+
 int amp_aof_log_append(struct amp_aof_data *a, int64_t since, struct amp_span lines,
                        struct amp_error *err)
 {
@@ -156,12 +184,7 @@ int amp_aof_log_append(struct amp_aof_data *a, int64_t since, struct amp_span li
         return amp_fail_errno(err, AMP_IOERR, "cannot stat " LOG);
     amp_buf_init(&part, (size_t)AMP_AOF_CHANGE_BYTES * 4);
     amp_buf_init(&out, AMP_AOF_CHANGE_BYTES);
-    if (since > st.st_size)
-        since = 0; /* a person shortened the log */
-    off_t from = since > 0 ? since - 1 : 0;
-    if ((off_t)part.max <= st.st_size - from)
-        from = st.st_size - (off_t)part.max + 1;
-    if (part_read(fd, from, st.st_size, &part, err) < 0)
+    if (since_read(fd, since, st.st_size, &part, err) < 0)
         return -1;
     bool open = part.len > 0 && part.data[part.len - 1] != '\n';
     off_t size = st.st_size;

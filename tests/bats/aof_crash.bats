@@ -59,9 +59,11 @@ finish() {
   tail -n +$((done + 1)) in | aof >/dev/null
   state | diff after -
   events_of | diff after.events -
-  # Numbers without gaps.
-  grep -o '"eventId":[0-9]*' "$D/events.ndjson" | cut -d: -f2 | diff - <(seq "$(wc -l <"$D/events.ndjson")")
+  numbers_follow
 }
+
+# Each line of the log has the next number: none twice, no gap.
+numbers_follow() { grep -o '^{"eventId":[0-9]*' "$D/events.ndjson" | cut -d: -f2 | diff - <(seq "$(wc -l <"$D/events.ndjson")"); }
 
 # fault STEP HOW: the router meets a fault at a step.
 fault() {
@@ -311,6 +313,33 @@ SH
   # Where case counts, nothing of this holds.
   report $up bob "done" | aof >out
   [ "$(at $up) $(at $low)" = "done blocked" ]
+}
+
+@test "kill -9 at every step beside a person's mv: each number is in the log once" {
+  local k f n m drifts=0 rounds=${AOF_ROUNDS:-6}
+  # person FOLDER: moves the tasks there, with their folders.
+  person() {
+    for n in 1 2 3; do
+      f=("$D"/tasks/*/$T-00$n.md)
+      [[ ! -e ${f[0]} || ${f[0]} = */$1/* ]] || mv "${f[0]%.md}"* "$D/tasks/$1/"
+    done
+  }
+  for ((k = 1; k <= STEPS; k += rounds < 60 ? 60 / rounds / 5 : 1)); do
+    fault $k KILL >/dev/null
+    person blocked
+    # The recovery is killed, too, and the person moves the tasks again.
+    for m in $((k % 7 + 1)) $((k % 5 + 1)); do
+      AMP_FAULT_ROOT=$D AMP_FAULT=step:$m:KILL LD_PRELOAD=$shim task-dispatch aof poll --data-dir "$D" >/dev/null 2>&1 || [ $? -eq 137 ]
+      [ $((k % 2)) -eq 0 ] || person ready
+    done
+    aof_poll >/dev/null
+    [ ! -e "$D/.amp/change.ndjson" ]
+    numbers_follow || fail "step $k"
+    ! grep -q 'system.drift-detected' "$D/events.ndjson" || drifts=$((drifts + 1))
+    # The change of the first message is logged completely, or not at all.
+    [ "$(events task.transitioned $T-001)" -eq $((2 * $(events task.completed $T-001))) ]
+  done
+  [ $drifts -gt 3 ]
 }
 
 @test "a person moves or edits a task while a change is under way: the person's work stays" {
