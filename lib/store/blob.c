@@ -15,8 +15,6 @@
 
 #include <amp/base/id.h>
 
-enum { BLOB_MAX = 64 * 1024 * 1024 };
-
 static int blob_put(struct amp_store *s, struct amp_span data, char name[72], struct amp_error *err)
 {
     char path[80];
@@ -39,7 +37,7 @@ int amp_blob_get(struct amp_store *s, struct amp_span name, struct amp_buf *out,
     if (name.n != 64 || !amp_id_is_safe(name))
         return amp_fail(err, AMP_IOERR, "log_damaged", "a frame names no blob");
     snprintf(path, sizeof path, "blob/%.64s", name.p);
-    if (amp_file_read(s->dirfd, path, BLOB_MAX, out, err) < 0)
+    if (amp_file_read(s->dirfd, path, AMP_BLOB_MAX, out, err) < 0)
         return -1;
     amp_sha256_hex((struct amp_span){out->data + start, out->len - start}, sum);
     if (memcmp(sum, name.p, 64) != 0) {

@@ -92,6 +92,7 @@ void amp_store_digest(struct amp_span bytes, char out[AMP_DIGEST_MAX]);
 bool amp_store_digest_is(const char *sum, const char *digest, struct amp_span bytes);
 
 /* blob.c */
+enum { AMP_BLOB_MAX = 64 * 1024 * 1024 };
 int amp_blob_get(struct amp_store *s, struct amp_span name, struct amp_buf *out,
                  struct amp_error *err);
 /* Under main, with the index at the log's end: removes blobs that no frame from `bound` on names.

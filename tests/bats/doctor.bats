@@ -381,3 +381,36 @@ fixed() {
   [[ $output == *log_format* ]]
   cat formats/log/0*.ndjson | cmp - before
 }
+
+@test "every damaged blob and every missing one is found" {
+  local i
+  need jq
+  # Lines of more than a MiB are in blobs.
+  message task_dispatch | jq -c '. as $m | range(12) | . as $i | $m | .msg_id = "task_dispatch-T-2026-044-\($i + 10)" | .requires_ack = false |
+    del(.ack_timeout_sec) | .payload.description = "\($i)" + "x" * 1200000' >big.ndjson
+  amp-ack track <big.ndjson >/dev/null
+  blobs=("$AMP_STATE"/blob/*)
+  [ ${#blobs[@]} -ge 12 ]
+  doctor >found_out
+  ! grep blob/ found_out || false
+  for i in {0..9}; do
+    case $((i % 3)) in
+    0) printf '\0' | dd of="${blobs[i]}" bs=1 seek=$((i * 1000)) conv=notrunc status=none ;;
+    1) truncate -s -1 "${blobs[i]}" ;;
+    2) : >"${blobs[i]}" ;;
+    esac
+  done
+  rm "${blobs[10]}"
+  run -1 doctor --json
+  [ "$(grep -c '"check":"state","level":"fail","what":"blob/[0-9a-f]* is damaged"' <<<"$output")" -eq 10 ]
+  [ "$(grep -c 'is missing' <<<"$output")" -eq 1 ]
+  grep -qF "blob/${blobs[10]##*/} is missing" <<<"$output"
+  run -1 grep -q 'is readable: ' <<<"$output"
+  # Also when the index is up to date, and with no index at all.
+  amp-ack status >/dev/null
+  run -1 doctor
+  [ "$(grep -c 'blob/' <<<"$output")" -eq 11 ]
+  rm "$AMP_STATE"/index*
+  run -1 doctor
+  [ "$(grep -c 'blob/.* is damaged' <<<"$output") $(grep -c 'blob/.* is missing' <<<"$output")" = "10 1" ]
+}

@@ -82,6 +82,8 @@ int doctor_segments(struct amp_store *s, const char *dir, struct amp_error *err)
 /* Report an incomplete last line, and an index that is damaged or missing. */
 void doctor_tail(const char *dir);
 void doctor_index(const char *dir);
+/* Reads all blobs; the number of those that are damaged or missing. */
+uint32_t doctor_blobs(struct amp_store *s, const char *dir);
 /* Reads the complete index. */
 void doctor_index_pages(struct amp_store *s, const char *dir);
 

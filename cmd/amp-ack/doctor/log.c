@@ -96,6 +96,24 @@ void doctor_index_pages(struct amp_store *s, const char *dir)
                    "%s; without it, the next writer builds a new one from the log", why.what);
 }
 
+static void blob_fn(void *ctx, const char *name, bool missing)
+{
+    uint32_t *n = ctx;
+    ++*n;
+    doctor_say(DOCTOR_FAIL,
+               "# restore the file from a backup; records and lines that need it cannot be read",
+               "blob/%s is %s", name, missing ? "missing" : "damaged");
+}
+
+uint32_t doctor_blobs(struct amp_store *s, const char *dir)
+{
+    struct amp_error why;
+    uint32_t n = 0;
+    if (amp_store_check_blobs(s, blob_fn, &n, &why) < 0)
+        doctor_unreadable(dir, "the blobs", &why);
+    return n;
+}
+
 struct reading {
     const char *dir;
     uint32_t read, damaged;

@@ -171,8 +171,9 @@ static struct amp_store *open_state(const char *dir)
         (damaged = doctor_segments(s, dir, &err)) == 0 &&
         amp_store_count(s, AMP_MESSAGE_KIND, &n, &err) == 0) {
         doctor_index_pages(s, dir);
-        doctor_say(DOCTOR_OK, NULL, "%s is readable: %llu message%s", dir, (unsigned long long)n,
-                   n == 1 ? "" : "s");
+        if (doctor_blobs(s, dir) == 0)
+            doctor_say(DOCTOR_OK, NULL, "%s is readable: %llu message%s", dir,
+                       (unsigned long long)n, n == 1 ? "" : "s");
         return s;
     }
     /* These are reported already. */

@@ -1,8 +1,11 @@
 /* Verifies the log with its key. */
 #include "store/history/verify.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -313,4 +316,99 @@ int amp_store_check_index(struct amp_store *s, struct amp_error *err)
         amp_index_check(&ix, err);
     amp_index_close(&ix);
     return ix.corrupt ? -1 : 0;
+}
+
+struct blobs {
+    struct amp_store *store;
+    amp_store_blob_fn fn;
+    void *ctx;
+    struct amp_buf text;
+};
+
+static int blobs_read(struct blobs *b, struct amp_error *err)
+{
+    AMP_DIR DIR *d = NULL;
+    int fd = openat(b->store->dirfd, "blob", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    struct amp_error why;
+    struct dirent *e;
+    if (fd < 0)
+        return errno == ENOENT ? 0 : amp_fail_errno(err, AMP_IOERR, "cannot open blob");
+    if (!(d = fdopendir(fd))) {
+        close(fd);
+        return amp_fail_memory(err);
+    }
+    while ((e = readdir(d))) {
+        struct amp_span name = amp_span_str(e->d_name);
+        amp_buf_reset(&b->text);
+        /* It may be removed at this moment. */
+        if (name.n == 64 && amp_blob_get(b->store, name, &b->text, &why) < 0 &&
+            faccessat(fd, e->d_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            b->fn(b->ctx, e->d_name, false);
+    }
+    return 0;
+}
+
+static bool blob_missing(const struct amp_store *s, const char *name)
+{
+    char path[80];
+    snprintf(path, sizeof path, "blob/%.64s", name);
+    return faccessat(s->dirfd, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+}
+
+static int missing_find(struct blobs *b, struct amp_index *ix, struct amp_error *err)
+{
+    sqlite3_stmt *st = ix->db ? amp_index_stmt(ix, AMP_IX_BLOBS, err) : NULL;
+    int rc = st || !ix->db ? 0 : -1;
+    while (st && rc >= 0 && (rc = amp_index_next(ix, st, AMP_INDEX_BLOB, err)) == 1) {
+        const char *name = (const char *)sqlite3_column_text(st, 0);
+        if (strlen(name) == 64 && blob_missing(b->store, name) &&
+            !(b->text.len && memmem(b->text.data, b->text.len, name, 64)))
+            rc = amp_buf_add(&b->text, name, 65, err);
+    }
+    if (st)
+        sqlite3_reset(st);
+    return rc < 0 ? -1 : 0;
+}
+
+static bool index_names(struct amp_index *ix, const char *name)
+{
+    sqlite3_stmt *st = ix->db ? amp_index_stmt(ix, AMP_IX_BLOB, NULL) : NULL;
+    if (!st)
+        return false;
+    sqlite3_bind_text(st, 1, name, 64, SQLITE_STATIC);
+    bool found = amp_index_next(ix, st, AMP_INDEX_BLOB, NULL) == 1;
+    sqlite3_reset(st);
+    return found;
+}
+
+/* In the file of the index, and in what this handle has beside it. A writer removes a blob after
+ * its name: a name that is still there is of a frame. */
+static int missing_say(struct blobs *b, struct amp_index *file, struct amp_error *err)
+{
+    struct amp_index *own = &b->store->index;
+    amp_buf_reset(&b->text);
+    if (missing_find(b, file, err) < 0 || missing_find(b, own, err) < 0)
+        return -1;
+    for (size_t i = 0; i < b->text.len; i += 65) {
+        const char *name = b->text.data + i;
+        if (index_names(file, name) || ((own->overlay || own->memory) && index_names(own, name)))
+            b->fn(b->ctx, name, true);
+    }
+    return 0;
+}
+
+int amp_store_check_blobs(struct amp_store *s, amp_store_blob_fn fn, void *ctx,
+                          struct amp_error *err)
+{
+    struct blobs b = {s, fn, ctx, {.max = AMP_BLOB_MAX}};
+    struct amp_index ix;
+    int rc = blobs_read(&b, err);
+    amp_index_init(&ix, s->dirfd, s->real, true);
+    if (rc == 0 && amp_index_open(&ix, 0, NULL) < 0)
+        amp_index_close(&ix);
+    if (rc == 0)
+        rc = missing_say(&b, &ix, err);
+    amp_index_close(&ix);
+    amp_buf_release(&b.text);
+    return rc;
 }

@@ -46,4 +46,11 @@ int amp_store_verify(struct amp_store *s, const struct amp_store_verify *how,
  * rows. TEMPFAIL index_failed: it is damaged. 0 also if there is none, or it cannot be opened. */
 int amp_store_check_index(struct amp_store *s, struct amp_error *err);
 
+/* Reads all blobs and calls fn for each that is damaged, or that is missing though a frame names
+ * it.
+ */
+typedef void (*amp_store_blob_fn)(void *ctx, const char *name, bool missing);
+int amp_store_check_blobs(struct amp_store *s, amp_store_blob_fn fn, void *ctx,
+                          struct amp_error *err);
+
 #endif

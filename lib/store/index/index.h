@@ -33,6 +33,7 @@ struct sqlite3_stmt;
     X(PUT_SEEN, "REPLACE INTO seen VALUES(?1,?2,?3,?4,?5,?6,?7)")                                  \
     X(PUT_BLOB, "REPLACE INTO blob VALUES(?1,?2,?3)")                                              \
     X(BLOB, "SELECT * FROM blob WHERE name=?1")                                                    \
+    X(BLOBS, "SELECT * FROM blob")                                                                 \
     X(DROP_BLOB, "DELETE FROM blob WHERE n<?1")                                                    \
     X(PUT_OUT, "REPLACE INTO outbox VALUES(?1,?2,?3,?4,?5,?6,?7,?8)")                              \
     X(DEL_OUT, "DELETE FROM outbox WHERE n=?1 AND i=?2")                                           \
