@@ -127,6 +127,32 @@ there() {
     amp-validate --to rtp -e /dev/null | jq -e '.payload.ackType == "processed"'
 }
 
+@test "the code of a refusal is one of the protocol that it goes to" {
+  local code sw4rm
+  while read -r code sw4rm; do
+    jq -c --arg c "$code" 'select(.type == "nack") | .code = $c' "$all" | amp-validate --to sw4rm -e /dev/null |
+      jq -e --arg c "$sw4rm" '.payload.error_code == $c'
+  done <<'END'
+validation_error VALIDATION_ERROR
+usage_limit AGENT_UNAVAILABLE
+not_authorized PERMISSION_DENIED
+git_error INTERNAL_ERROR
+no_such_code INTERNAL_ERROR
+already_claimed ALREADY_IN_PROGRESS
+E_TIMEOUT TOOL_TIMEOUT
+END
+  while read -r code aop; do
+    jq -c --arg c "$code" 'select(.message_type == "ACKNOWLEDGEMENT" and .payload.ack_stage == "FAILED") |
+      .payload.error_code = $c' "$all" | amp-validate --to aop -e /dev/null |
+      jq -e --arg c "$aop" '.error_details.error_code == $c'
+  done <<'END'
+PERMISSION_DENIED E_PERMISSION_DENIED
+OVERSIZE_PAYLOAD E_CONTEXT_OVERFLOW
+TOOL_TIMEOUT E_TIMEOUT
+SOMETHING_ELSE E_UNKNOWN
+END
+}
+
 @test "an unlisted failure class is the one that it or the summary hints at" {
   local word text
   echo 0 >n

@@ -29,6 +29,8 @@ int amp_aop_effective(const struct amp_view *v, struct amp_jw *w, struct amp_err
 
 /* The code of the contract's list (§12) for a code of these tools: itself if it is there. */
 const char *amp_aop_code(const char *code);
+/* The same, for conversions: see struct cv_row, infer. */
+const char *amp_aop_failure(struct amp_span code, struct amp_span summary);
 /* The parts of a TASK's target that its RESPONSE repeats: the provider, and the model as a JSON
  * string; empty if the TASK has none. */
 enum { AMP_AOP_PROVIDER, AMP_AOP_MODEL, AMP_AOP_TARGET };

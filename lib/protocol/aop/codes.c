@@ -100,3 +100,11 @@ const char *amp_aop_code(const char *code)
             return m->code;
     return codes[amp_code_class(code)];
 }
+
+const char *amp_aop_failure(struct amp_span code, struct amp_span summary)
+{
+    char name[64];
+
+    (void)summary;
+    return amp_aop_code(amp_span_copy(code, name, sizeof name) ? name : "");
+}

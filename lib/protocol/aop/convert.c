@@ -1,6 +1,7 @@
 /* AOP 2.0.2-C in neutral fields. The origin is an extension at the top. */
 #include <stddef.h>
 
+#include "protocol/aop/aop.h"
 #include "protocol/convert/shape.h"
 
 #define HEADER(type)                                                                               \
@@ -117,10 +118,36 @@ static const struct cv_row done[] = {
     CV_IMPLIES(CV_STAGE, "FULFILLED"),
     ENDED_AT,
 };
+#define SAME(code)                                                                                 \
+    {                                                                                              \
+        code, code                                                                                 \
+    }
+static const struct cv_word error_codes[] = {SAME("E_SCHEMA_VALIDATION"),
+                                             SAME("E_MALFORMED_RESPONSE"),
+                                             SAME("E_PARSE_FAILURE"),
+                                             SAME("E_CONTEXT_OVERFLOW"),
+                                             SAME("E_PAYLOAD_SIZE_WARNING"),
+                                             SAME("E_PERMISSION_DENIED"),
+                                             SAME("E_COST_LIMIT_EXCEEDED"),
+                                             SAME("E_MAX_DEPTH_EXCEEDED"),
+                                             SAME("E_TIMEOUT"),
+                                             SAME("E_HEARTBEAT_FAILURE"),
+                                             SAME("E_AGENT_NOT_FOUND"),
+                                             SAME("E_MODEL_UNAVAILABLE"),
+                                             SAME("E_ALL_MODELS_EXHAUSTED"),
+                                             SAME("E_FILE_NOT_FOUND"),
+                                             SAME("E_DEPENDENCY_FAILED"),
+                                             SAME("E_PROCESS_CRASH"),
+                                             SAME("E_ROLLBACK_FAILED"),
+                                             SAME("E_UNKNOWN"),
+                                             {NULL, NULL}};
+#undef SAME
+
 static const struct cv_row not_done[] = {
     ENDED("\"FAILURE\"", "\"FAILED\""),
     CV_IMPLIES(CV_STAGE, "FAILED"),
-    {"/error_details/error_code", CV_CODE, AS_TEXT, .literal = "\"E_UNKNOWN\""},
+    {"/error_details/error_code", CV_CODE, AS_WORD, .words = error_codes, .infer = amp_aop_failure,
+     .literal = "\"E_UNKNOWN\""},
     {"/error_details/message", CV_NONE, AS_TEXT, {CV_NOTES, CV_STAGE}},
     ENDED_AT,
 };

@@ -52,7 +52,7 @@ struct cv_row {
     uint16_t most;               /* characters of a text at most; 0: any number */
     uint16_t items;              /* items of a list at most; 0: any number */
     const struct cv_word *words; /* ends with NULLs */
-    /* AS_WORD: derives the word if the text is none of `words`; may be NULL. */
+    /* AS_WORD: derives the neutral word if the text is none of `words`; may be NULL. */
     const char *(*infer)(struct amp_span text, struct amp_span summary);
     const char *literal; /* JSON to write if there is no value; NULL: the member is left out */
 };

@@ -94,14 +94,21 @@ static bool text_joined(const struct cv_value *v, struct amp_pool *pool, struct 
     return true;
 }
 
-/* The row's own word; NULL: none. */
-static const char *word_own(const struct cv_row *row, struct amp_span neutral,
-                            const struct cv_neutral *n)
+static const char *word_find(const struct cv_row *row, struct amp_span neutral)
 {
     for (const struct cv_word *w = row->words; w->own; w++)
         if (amp_span_is(neutral, w->neutral))
             return w->own;
-    return row->infer ? row->infer(neutral, n->v[CV_SUMMARY].text) : NULL;
+    return NULL;
+}
+
+/* The row's own word; NULL: none. */
+static const char *word_own(const struct cv_row *row, struct amp_span neutral,
+                            const struct cv_neutral *n)
+{
+    const char *own = word_find(row, neutral);
+    const char *inferred = own || !row->infer ? NULL : row->infer(neutral, n->v[CV_SUMMARY].text);
+    return inferred ? word_find(row, amp_span_str(inferred)) : own;
 }
 
 /* The task of a message; if it names none, its conversation or its id. */

@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "protocol/convert/shape.h"
+#include "protocol/sw4rm/sw4rm.h"
 
 #define ENVELOPE(type)                                                                             \
     {"/message_id", CV_ID, AS_UUID},                                                               \
@@ -168,6 +169,7 @@ static const struct cv_word error_codes[] = {
     BOTH("duplicate_detected", "DUPLICATE_DETECTED"),
     BOTH("already_in_progress", "ALREADY_IN_PROGRESS"),
     BOTH("overloaded", "OVERLOADED"),
+    BOTH("cancelled", "CANCELLED"),
     {"branch_violation", "PERMISSION_DENIED"},
     {"authz_denied", "PERMISSION_DENIED"},
     {"policy_blocked", "PERMISSION_DENIED"},
@@ -182,7 +184,7 @@ static const struct cv_word error_codes[] = {
 static const struct cv_row nack[] = {
     ACKED,
     {"/payload/ack_stage", CV_STAGE, AS_TEXT, .literal = "\"REJECTED\""},
-    {"/payload/error_code", CV_CODE, AS_WORD, .words = error_codes,
+    {"/payload/error_code", CV_CODE, AS_WORD, .words = error_codes, .infer = amp_sw4rm_failure,
      .literal = "\"VALIDATION_ERROR\""},
     {"/payload/note", CV_NOTES, AS_JOINED},
     END,

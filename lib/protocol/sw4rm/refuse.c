@@ -86,8 +86,16 @@ const char *amp_sw4rm_code(const char *code)
     };
     for (const struct amp_meaning *m = amp_meanings_sw4rm; m->code; m++)
         if (strcasecmp(m->code, code) == 0)
-            return code;
+            return m->code;
     return codes[amp_code_class(code)];
+}
+
+const char *amp_sw4rm_failure(struct amp_span code, struct amp_span summary)
+{
+    char name[CODE_MOST];
+
+    (void)summary;
+    return amp_sw4rm_code(amp_span_copy(code, name, sizeof name) ? name : "");
 }
 
 static void code_of(const struct amp_finding *f, char out[CODE_MOST])
