@@ -209,7 +209,7 @@ limited() {
   local now at=$reset_at text=$1 n=0 word
   now=$(date +%s)
   if [ -z "$at" ]; then
-    grep -qiE 'usage limit|rate.?limit|hit your .*limit|limit reached|too many requests|overloaded|high demand|credit balance is too low|insufficient_quota|quota exceeded|exceeded your current quota' <<<"$text" || return 1
+    grep -qiE 'usage limit|rate.?limit|hit your .*limit|limit reached|too many requests|rejected \(429\)|overloaded|high demand|credit balance is too low|insufficient_quota|quota exceeded|exceeded your current quota' <<<"$text" || return 1
     if [[ $text =~ limit\ reached\|([0-9]{9,11}) ]]; then
       at=${BASH_REMATCH[1]}
     elif [[ $text =~ resets_in_seconds\"?:\ *([0-9]{1,9}) ]]; then

@@ -219,6 +219,7 @@ EOS
   about 3600 "Quota exceeded. Check your plan and billing details."
   about 3600 '{"error":{"code":"insufficient_quota"}}'
   about 900 "You've hit your limit · resets soon"
+  about 900 "API Error: Request rejected (429) · no more"
   ends 1 limited "Invalid API key · Please run /login"
   ends 1 limited "the train resets 4:41pm (UTC)"
   reset_at=$later

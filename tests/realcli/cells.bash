@@ -214,3 +214,56 @@ X
 }
 is_asked() { [ -n "$(asked_id)" ]; }
 asked_id() { hitl-prompt list --state "$BATS_TEST_TMPDIR/asked" --json 2>/dev/null | jq -r ".id // .question // .key" | head -n 1; }
+
+# limit AGENT SECONDS STEP: the server's refusal is a limit that ends in about SECONDS: the attempt waits, and is no failure.
+limit() {
+  local state=$BATS_TEST_TMPDIR/state-$((++LIMITS)) pid
+  plays <<<"[{\"when\": \"You are the executor\", \"steps\": [$3]}]"
+  : >"$BATS_TEST_TMPDIR/requests"
+  dispatch >in.ndjson
+  task-dispatch run --state "$state" --in in.ndjson --unconfined --retries 0 --exec "agent-$1" >out.ndjson 2>err 3>&- 8<&- &
+  pid=$!
+  wait_until 20 has_ended "$state"
+  kill -TERM $pid
+  ends 130 wait $pid
+  got_no out.ndjson '.type == "task_result"'
+  # The words of limits have no seconds, and the machine may be slow.
+  cat "$state"/log/*.ndjson | jq -es --argjson due "$((($(date +%s) + $2) * 1000))" \
+    'any(.[]; (.key // "" | startswith("job.")) and .to == "PARKED" and .due < $due + 61000 and .due > $due - 200000)'
+  # It is not tried again at once.
+  [ "$(grep -c '"scene"' "$BATS_TEST_TMPDIR/requests")" -eq 1 ]
+}
+# has_ended STATE: the attempt of the only job.
+has_ended() { cat "$1"/log/*.ndjson | jq -es 'any(.[]; (.key // "" | startswith("job.")) and (.to // "" | IN("PARKED", "DONE", "FAILED")))'; }
+
+# cell_killed AGENT: the command line is killed in the middle; the next attempt does the work.
+cell_killed() {
+  local pid cli
+  plays <<X
+[{"when": "You are the executor", "steps": [{"run": "echo half >half.txt"}, {"hang": true}]}]
+X
+  dispatch >in.ndjson
+  task-dispatch run --state "$STATE" --in in.ndjson --unconfined --pause 10ms --exec "agent-$1" >out.ndjson 2>err 3>&- 8<&- &
+  pid=$!
+  wait_until 60 is_asked_again
+  plays <<X
+[{"when": "You are the executor", "steps": [{"run": "cat half.txt; echo hello >hello.txt"}, $DONE]}]
+X
+  # The program itself; Codex is started by a script.
+  cli=$(started_by "$pid" "$1")
+  [ -n "$cli" ]
+  kill -KILL "$cli"
+  wait "$pid"
+  run -1 kill -0 "$cli"
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete" and (.payload.diff_summary.files_changed | index("hello.txt"))'
+  grep -F "agent-$1: $1 failed with status" err
+}
+is_asked_again() { grep -q '"step":1' "$BATS_TEST_TMPDIR/requests"; }
+# started_by PID NAME: the process of this name among the descendants of PID that started last.
+started_by() {
+  local child
+  for child in $(pgrep -P "$1"); do
+    [ "$(cat "/proc/$child/comm")" != "$2" ] || echo "$child"
+    started_by "$child" "$2"
+  done | tail -n 1
+}

@@ -14,3 +14,16 @@ teardown() { agent_teardown; }
 @test "hooks: deny, ask, fail closed" { cell_hooks claude; }
 @test "MCP inside of an attempt, unconfined" { cell_mcp claude unconfined; }
 @test "MCP inside of an attempt, confined" { cell_mcp claude confined; }
+@test "limits: no credit, and when a limit ends" {
+  limit claude 3600 '{"fail": 400, "body": {"type": "error", "error": {"type": "invalid_request_error",
+    "message": "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."}}}'
+  limit claude 900 '{"fail": 429, "headers": {"x-should-retry": "false"}, "body": {"type": "error", "error": {"type": "rate_limit_error",
+    "message": "too much"}}}'
+  # A subscriber's limit has a time.
+  unset ANTHROPIC_API_KEY
+  export CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-none
+  limit claude 7200 "$(jq -cn --arg at $(($(date +%s) + 7200)) '{fail: 429, body: {type: "error", error: {type: "rate_limit_error", message: "x"}},
+    headers: {"anthropic-ratelimit-unified-status": "rejected", "anthropic-ratelimit-unified-reset": $at,
+      "anthropic-ratelimit-unified-representative-claim": "five_hour"}}')"
+}
+@test "a killed command line" { cell_killed claude; }
