@@ -42,6 +42,13 @@ waiting() { find "$D/.amp/notices" -type f 2>/dev/null | wc -l; }
   [ "$(at $T-004) $(waiting)" = "review 1" ]
   run -0 aof_poll --notify ./notify
   [ "$(told told)" = "done 001 blocked 002 review 003 review 004 " ]
+  # The text is words, as for hitl-prompt: options and quotes, no shell.
+  printf '#!/bin/sh\ncat >/dev/null\nprintf "%%s\\n" "$@" >words\n' >words.sh
+  chmod +x words.sh
+  task in-progress $T-006 "lease: {agent: ann}"
+  report $T-006 ann partial | aof --notify "./words.sh -c 'a  b' \$HOME" >out
+  [ "$(cat words)" = $'-c\na  b\n$HOME' ]
+  run -64 aof --notify "./words.sh 'open" </dev/null
   # A command that hangs has a time limit; a signal ends the wait, and the notification is not lost.
   printf '#!/bin/sh\necho $$ >hangs.pid\nexec sleep 100\n' >hangs
   chmod +x hangs
@@ -91,7 +98,7 @@ waiting() { find "$D/.amp/notices" -type f 2>/dev/null | wc -l; }
   grep '^{"protocol"' asked | amp-validate -p aof | cmp - <(grep '^{"protocol"' asked)
   printf '{"task_id":"%s","protocol":"aof","decision":"%s","note":"%s"}\n' $T-001 "done" fine $T-002 ready '' >said
   hitl-prompt -s state --operator ada --answer said <asked >answers 2>err || { cat err; false; }
-  aof --ask <answers >after
+  aof --ask --stop-at-review <answers >after
   [ "$(at $T-001) $(at $T-002)" = "done ready" ]
   grep -q '"from":"review","to":"done","reason":"done by ada: fine"' after
   # Both are settled: their messages say so, and asking again is not needed.
@@ -99,7 +106,7 @@ waiting() { find "$D/.amp/notices" -type f 2>/dev/null | wc -l; }
   # A question that is settled by another way is closed.
   task in-progress $T-003 "lease: {agent: ann}"
   report $T-003 ann needs_review | aof --ask >asked
-  update $T-003 ann '"status":"done"' | aof --ask >>asked
+  update $T-003 operator/bob '"status":"done"' | aof --ask >>asked
   hitl-prompt -s state2 --operator ada --answer /dev/null <asked >answers 2>err
   [ "$(hitl-prompt list -s state2 --json 2>/dev/null | wc -l)" -eq 0 ]
 }

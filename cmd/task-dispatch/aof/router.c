@@ -23,6 +23,8 @@ static struct amp_identities *ids;
 
 enum { PENDING_MOST = 4 << 20, GRACE_MS = 1000 };
 
+static char **notify_argv; /* of --notify */
+
 static struct {
     struct amp_port *port;
     bool ended;
@@ -44,6 +46,9 @@ static int notify_open(struct amp_error *err)
                                          .attempt_timeout_ms = aof_shared.notify.timeout_ms,
                                          .durable = true,
                                          .stop = &amp_stop};
+    if (aof_shared.notify.command && !notify_argv &&
+        amp_argv_split(aof_shared.notify.command, &notify_argv, err) < 0)
+        return -1;
     return !aof_shared.notify.port || channel.port
                ? 0
                : amp_port_new(aof_shared.notify.port, &how, &channel.port, err);
@@ -57,8 +62,8 @@ static void notify_close(void)
 
 static int command_run(struct amp_span line, struct amp_error *err)
 {
-    const char *const argv[] = {aof_shared.notify.command, NULL};
-    const struct amp_child_spec spec = {.argv = argv, .fd_in = -1, .fd_out = -1, .fd_err = 2};
+    const struct amp_child_spec spec = {
+        .argv = (const char *const *)notify_argv, .fd_in = -1, .fd_out = -1, .fd_err = 2};
     struct amp_child_end end;
     struct amp_runner run;
     if (amp_runner_start(&run, &spec, line, aof_shared.notify.timeout_ms, GRACE_MS, err) < 0 ||
@@ -210,6 +215,8 @@ void aof_router_close(struct amp_aof_router *r)
 {
     amp_aof_router_free(r);
     notify_close();
+    amp_argv_free(notify_argv);
+    notify_argv = NULL;
     amp_identities_close(ids);
     ids = NULL;
 }
