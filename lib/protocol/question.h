@@ -110,8 +110,8 @@ struct amp_question_field {
 
 struct amp_question_terms {
     bool (*asks)(const struct amp_view *v);
-    /* Whether a message is the answer of an operator, whom it names, though it keeps the sender of
-     * the question; may be NULL. */
+    /* Whether a message is the answer of an operator, whom it names: as its sender, or though it
+     * keeps the sender of the question; may be NULL. */
     bool (*reviewed)(const struct amp_view *v, struct amp_span *op);
     /* Whether a result that does not ask by itself asks if its request says so; NULL: none does. */
     bool (*may_ask)(const struct amp_view *result);

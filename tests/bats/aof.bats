@@ -19,7 +19,7 @@ setup() {
   for from in "${all[@]}"; do
     for to in "${all[@]}"; do
       n=$((n + 1))
-      task "$from" "$T-$n"
+      task "$from" "$T-$n" "routing: {agent: ann}"
       update "$T-$n" ann "\"status\":\"$to\""
     done
   done >in
@@ -89,20 +89,35 @@ setup() {
   task in-progress $T-004 "lease: {agent: ann}"
   report $T-004 ann done | aof --config amp.json >out
   [ "$(at $T-004)" = review ]
+  # Only a person says that a review is done; other ways out of it are open to the task's agent.
+  task review $T-005 "routing: {agent: ann}"
+  { update $T-003 ann '"status":"done"'; update $T-002 ann '"status":"done"'; update $T-005 ann '"status":"in-progress"'; } |
+    aof --stop-at-review >out
+  [ "$(grep -c '"type":"protocol.message.rejected".*"reason":"unauthorized_agent"' out)" -eq 1 ]
+  [ "$(at $T-003) $(at $T-005)" = "review in-progress" ]
+  update $T-003 operator/ada '"status":"done"' | aof --stop-at-review >out
+  [ "$(at $T-003)" = "done" ]
 }
 
-@test "who may speak: the agent of the lease, else of the routing; status.update is not checked" {
+@test "who may speak: the agent of the lease, else of the routing; anyone about progress" {
   task in-progress $T-001 "lease: {agent: ann}" "routing:" "  agent: bob"
   task in-progress $T-002 "routing: {\"agent\": \"bob\"}"
   task in-progress $T-003
   { report $T-001 bob done; report $T-001 mallory done; report $T-002 ann done; report $T-003 ann done
     message handoff.accepted $T-002 mallory '"accepted":true'
     update $T-001 mallory '"progress":"50% complete"'
+    update $T-001 mallory '"status":"blocked","notes":"mine"'
+    update $T-003 mallory '"status":"cancelled"'
+    update $T-003 operator/ '"status":"cancelled"'
     report $T-002 bob partial; } | aof >out
-  [ "$(grep -o '"reason":"[a-z_]*"' out | tr -d '\n')" = '"reason":"unauthorized_agent""reason":"unauthorized_agent""reason":"unauthorized_agent""reason":"unassigned_task""reason":"unauthorized_agent""reason":"missing_summary""reason":"partial"' ]
+  [ "$(grep -o '"reason":"[a-z_]*"' out | tr -d '\n')" = '"reason":"unauthorized_agent""reason":"unauthorized_agent""reason":"unauthorized_agent""reason":"unassigned_task""reason":"unauthorized_agent""reason":"unauthorized_agent""reason":"unassigned_task""reason":"unassigned_task""reason":"missing_summary""reason":"partial"' ]
   [ "$(at $T-001) $(at $T-002) $(at $T-003)" = "in-progress review in-progress" ]
   grep -q 'Progress: 50% complete$' "$D/tasks/in-progress/$T-001.md"
+  run -1 grep mine "$D/tasks/in-progress/$T-001.md"
   [ ! -e "$D/runs/$T-001" ]
+  # A person moves any task.
+  update $T-003 operator/ada '"status":"cancelled"' | aof >out
+  [ "$(at $T-003)" = cancelled ]
   # Files that are named and missing are warnings; the transition comes all the same.
   task in-progress $T-004 "lease: {agent: ann}"
   report $T-004 ann done | sed 's/"outputs\/summary.md"/&,"handoffRef":"outputs\/notes.md"/' | aof >out
@@ -110,7 +125,7 @@ setup() {
 }
 
 @test "status.update: blockers, notes or progress are the reason; without a transition they are a line of the work log" {
-  task in-progress $T-001 "# a comment" "title: 'It''s'" "tags:" "  - a" "  - b"
+  task in-progress $T-001 "# a comment" "title: 'It''s'" "routing: {agent: ann}" "tags:" "  - a" "  - b"
   printf '\n## Notes\n\nlast\n' >>"$D/tasks/in-progress/$T-001.md"
   { update $T-001 ann '"progress":"half\n# no heading","notes":"n","blockers":["a","b"]'
     update $T-001 ann '"status":"in-progress","progress":"more"'
@@ -121,8 +136,31 @@ setup() {
   [ "$(grep -c '^- 20.*Progress: half # no heading | Notes: n | Blockers: a, b$' "$f")" -eq 1 ]
   [ "$(grep -c 'Progress: more$' "$f")" -eq 1 ]
   # What a person wrote is as it was.
-  grep -v -e '^status' -e At: -e '^- 20' "$f" | head -n 12 >got
-  printf -- '---\nid: %s\n# a comment\ntitle: '"'It''s'"'\ntags:\n  - a\n  - b\n---\n\n# Task %s\n\n## Notes\n' $T-001 $T-001 | diff - got
+  grep -v -e '^status' -e At: -e '^- 20' "$f" | head -n 13 >got
+  printf -- '---\nid: %s\n# a comment\ntitle: '"'It''s'"'\nrouting: {agent: ann}\ntags:\n  - a\n  - b\n---\n\n# Task %s\n\n## Notes\n' $T-001 $T-001 | diff - got
+}
+
+@test "a blocked report: its blockers are the reason, of a report and of a result" {
+  task in-progress $T-001 "lease: {agent: ann}"
+  task in-progress $T-002 "lease: {agent: ann}"
+  task in-progress $T-003 "lease: {agent: ann}"
+  task in-progress $T-004 "lease: {agent: ann}"
+  task in-progress $T-005 "lease: {agent: ann}"
+  { report $T-001 ann blocked | sed 's/"blockers":\[\]/"blockers":["no key\\nat all","quota"]/'
+    report $T-002 ann blocked
+    report $T-003 ann partial | sed 's/"blockers":\[\]/"blockers":["not a reason"]/'; } | aof >out
+  grep -q '"taskId":"'$T-001'","payload":{"from":"in-progress","to":"blocked","reason":"no key at all; quota"}' out
+  grep -q '"taskId":"'$T-002'","payload":{"from":"in-progress","to":"blocked","reason":"blocked"}' out
+  grep -q '"taskId":"'$T-003'","payload":{"from":"in-progress","to":"review","reason":"partial"}' out
+  for n in 004 005; do
+    result $T-$n blocked
+    sed -i 's/"blockers":\[\]/"blockers":["disk full"]/' "$D/runs/$T-$n/run_result.json"
+  done
+  task-dispatch aof end --data-dir "$D" $T-004 >out
+  grep -q '"to":"blocked","reason":"disk full"}' out
+  beat $T-005 2026-01-01T00:05:00.000Z
+  aof_poll >out
+  grep -q '"to":"blocked","reason":"stale_heartbeat_blocked: disk full"}' out
 }
 
 @test "what is not a message: silence for text and other objects, rejected or unknown for bad envelopes" {
@@ -286,8 +324,8 @@ SH
   [ "$(grep -o '"type":"[a-z.]*"' out | tr -d '\n')" = \
     '"type":"protocol.message.received""type":"task.transitioned""type":"lease.expired""type":"scheduler.poll""type":"protocol.message.received""type":"task.transitioned""type":"lease.released""type":"scheduler.poll"' ]
   # What a status ends is an event of its own.
-  task review $T-003
-  task blocked $T-004
+  task review $T-003 "routing: {agent: ann}"
+  task blocked $T-004 "routing: {agent: ann}"
   { update $T-003 ann '"status":"cancelled","notes":"no need"'; update $T-004 ann '"status":"deadletter","notes":"why"'; } | aof >out
   grep -q '"type":"task.cancelled".*"taskId":"'$T-003'","payload":{"reason":"no need"}' out
   grep -q '"type":"task.failed".*"taskId":"'$T-004'","payload":{"reason":"why"}' out
@@ -442,7 +480,7 @@ SH
 @test "the examples of the protocol's text" {
   local at='"sentAt":"2026-02-09T21:00:00.000Z"' parent=TASK-2026-02-09-057 child=TASK-2026-02-09-060
   task in-progress $parent "lease: {agent: swe-backend}"
-  task ready $child
+  task ready $child "routing: {agent: swe-backend}"
   mkdir -p "$D/runs/$parent"
   # A request in an event, then an update in the content of one.
   {
@@ -453,7 +491,7 @@ SH
   [ "$(at $child)" = blocked ]
   grep -q '"reason":"Awaiting API key"' out
   # The content is JSON.
-  echo '{"content":"{\"protocol\":\"aof\",\"version\":1,\"type\":\"status.update\",\"taskId\":\"'$child'\",\"fromAgent\":\"a\",\"toAgent\":\"aof\",'"${at//\"/\\\"}"',\"payload\":{\"taskId\":\"'$child'\",\"agentId\":\"a\",\"status\":\"ready\"}}"}' | aof >out
+  echo '{"content":"{\"protocol\":\"aof\",\"version\":1,\"type\":\"status.update\",\"taskId\":\"'$child'\",\"fromAgent\":\"swe-backend\",\"toAgent\":\"aof\",'"${at//\"/\\\"}"',\"payload\":{\"taskId\":\"'$child'\",\"agentId\":\"swe-backend\",\"status\":\"ready\"}}"}' | aof >out
   [ "$(at $child)" = ready ]
   # The report is also a run_result.json.
   echo '{"taskId":"TASK-2026-02-09-057","agentId":"swe-backend","completedAt":"2026-02-09T21:10:00.000Z","outcome":"partial","summaryRef":"outputs/summary.md","handoffRef":"outputs/handoff.md","deliverables":["src/foo.ts"],"tests":{"total":120,"passed":120,"failed":0},"blockers":["Awaiting API key"],"notes":"Implemented core logic; needs QA review."}' \

@@ -302,7 +302,7 @@ SH
   # One is not moved onto the other, also if their texts are the same.
   cp "$D/tasks/blocked/$low.md" "$D/tasks/review/$up.md"
   sed -i '/^id:/d' "$D/tasks/review/$up.md" "$D/tasks/blocked/$low.md"
-  update $up ann '"status":"blocked"' | folded >out
+  update $up bob '"status":"blocked"' | folded >out
   grep -q '"type":"system.drift-detected".*"reason":"name_taken"' out
   [ "$(at $up) $(at $low)" = "review blocked" ]
   # The run of one is not written over that of the other.
@@ -444,7 +444,7 @@ SH
   rm -rf data
   mkdir data
   task in-progress $T-001 "lease: {agent: ann}"
-  task blocked $T-002
+  task blocked $T-002 "routing: {agent: ann}"
   # Half of them move a task, the others are refused or change nothing.
   { update $T-002 ann '"status":"ready"'; update $T-002 ann '"status":"blocked"'; report $T-009 ann done
     update $T-001 ann '"status":"in-progress"'; } >four

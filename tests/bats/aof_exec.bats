@@ -49,6 +49,24 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   [ "$(at $T-003)" = "done" ]
 }
 
+@test "what the command of a task prints never moves a task out of review" {
+  task ready $T-001 "routing: {agent: ann}"
+  task ready $T-002 "routing: {agent: bob}"
+  task review $T-003 "routing: {agent: ann}"
+  agent 'own() { say status.update "$AMP_AGENT" "\"agentId\":\"$AMP_AGENT\",\"status\":\"$1\""; }' \
+    'if [ $AMP_AGENT = ann ]; then own review; own done; own in-progress; own blocked; own cancelled; report done; AMP_TASK_ID='$T-003' own done; else' \
+    'report needs_review; report done; say status.update operator/ada "\"agentId\":\"bob\",\"status\":\"done\""; fi'
+  run -0 aof_poll --unconfined --exec ./agent
+  [ "$(at $T-001) $(at $T-002) $(at $T-003)" = "review review review" ]
+  [ "$(events protocol.message.rejected $T-001) $(events protocol.message.rejected $T-002) $(events protocol.message.rejected $T-003)" = "5 2 1" ]
+  [ ! -e "$D/runs/$T-001/run_result.json" ]
+  # Neither with --stop-at-review, nor at the end of a command that was blocked and went on.
+  task ready $T-004 "routing: {agent: cleo}"
+  sed -i 's/^if .*/report blocked; own ready; own in-progress; own review; exit; &/' agent
+  run -0 aof_poll --stop-at-review --unconfined --exec ./agent
+  [ "$(at $T-004)" = review ]
+}
+
 @test "a command that fails is logged, and its task waits for its heartbeat; one that cannot start is not begun" {
   task ready $T-001 "routing: {agent: ann}"
   agent 'exit 3'
@@ -92,7 +110,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   run -1 grep lease: "$D/tasks/ready/$T-001.md"
   # Its agent has another lease by now: that of another run, which keeps the task and gets no heartbeats from here.
   task-dispatch aof poll --data-dir "$D" --heartbeat 300ms --exec ./agent >out &
-  wait_until 20 test -e "$D/tasks/in-progress/$T-001.md"
+  wait_until 20 grep -q acquiredAt: "$D/tasks/in-progress/$T-001.md"
   sed -i 's/acquiredAt: .*/acquiredAt: "2026-02-09T21:00:00.000Z"/' "$D/tasks/in-progress/$T-001.md"
   expired() { grep -q stale_heartbeat_reclaim < <(task-dispatch aof poll --data-dir "$D"); }
   cp "$D/tasks/in-progress/$T-001.md" kept

@@ -115,8 +115,11 @@ static int slot_end(struct execution *e, struct slot *s, const struct amp_child_
     int rc = output_read(e, s, INT64_MAX, err) < 0 ? -1 : 0;
     if (rc == 0)
         rc = action_log(e, s, "action.completed", failed ? reason : "ended", err);
-    if (rc == 0)
+    if (rc == 0) {
+        e->r->speaker = s->given.agent;
         rc = amp_aof_end(e->r, s->given.id, err);
+        e->r->speaker = NULL;
+    }
     if (rc == 0 && failed)
         rc = amp_aof_dispatch_error(e->r, &s->given, reason, why.what, stopped, err);
     slot_free(e, s);

@@ -231,6 +231,8 @@ int amp_aof_answer(struct amp_aof_work *w, const struct amp_view *v,
                    : event_add(w, v, "delegation.accepted", said, NULL, 0, err);
     if (amp_aof_transition(w, &t, AMP_AOF_TASK_EV_BLOCK, reason, "", &moved, err) < 0)
         return -1;
+    if (moved == AMP_AOF_BARRED)
+        return amp_aof_refuse_review(w, v, err);
     char *why = amp_span_dup(reason);
     if (!why)
         return amp_fail_memory(err);

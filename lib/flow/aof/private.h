@@ -28,6 +28,7 @@ struct amp_aof_router {
     struct amp_aof_data data;
     struct amp_reader *reader;
     const char *speaker; /* the only agent that may speak now; NULL: all */
+    bool person;         /* a person said the present message */
     int64_t failed_at;   /* monotonic: a notification failed; 0: none did */
     struct amp_aof_seen beats;
     struct amp_aof_queue queue;
@@ -86,7 +87,9 @@ int amp_aof_invalid_event(struct amp_aof_work *w, const char *id, const struct a
 int amp_aof_choose(struct amp_aof_work *w, const struct amp_aof_lease *how,
                    struct amp_aof_task *out, struct amp_error *err);
 
-enum amp_aof_moved { AMP_AOF_ILLEGAL, AMP_AOF_SAME, AMP_AOF_MOVED };
+/* BARRED: the machine allows it, but the review is not the speaker's: the command of a task moves
+ * nothing out of review, and with stops_at_review only a person says that a review is done. */
+enum amp_aof_moved { AMP_AOF_ILLEGAL, AMP_AOF_BARRED, AMP_AOF_SAME, AMP_AOF_MOVED };
 /* Raises an event of the machine on a task and adds the steps of its effects to the change.
  * outcome: for task.completed, or "". -1: failure. */
 int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uint8_t event,
@@ -106,6 +109,11 @@ uint8_t amp_aof_outcome_event(enum amp_aof_outcome o);
  * notified of a missing one. */
 int amp_aof_task_for(struct amp_aof_work *w, const struct amp_view *v, const char *id,
                      struct amp_aof_task *t, struct amp_error *err);
+/* Logs that the message was rejected. 0; -1. */
+int amp_aof_reject(struct amp_aof_work *w, const struct amp_view *v, const char *reason,
+                   const char *what, struct amp_error *err);
+/* The same for a transition that is BARRED. */
+int amp_aof_refuse_review(struct amp_aof_work *w, const struct amp_view *v, struct amp_error *err);
 /* Whether the sender may speak for the task, also for one that it has just left. 0: logged. */
 int amp_aof_may_speak(struct amp_aof_work *w, const struct amp_view *v,
                       const struct amp_aof_task *t, struct amp_span also, struct amp_error *err);
@@ -130,6 +138,10 @@ int amp_aof_assigned_event(struct amp_aof_work *w, const char *id, struct amp_sp
 int amp_aof_pointer_put(struct amp_aof_work *w, const struct amp_aof_task *parent,
                         const char *child, struct amp_span to, struct amp_error *err);
 
+/* Appends the reason of an outcome's transition: the blockers of one that is blocked, else the
+ * outcome. With a prefix it is the prefix, the outcome, and the blockers. */
+int amp_aof_outcome_reason(const struct amp_aof_said *said, const char *prefix, struct amp_buf *out,
+                           struct amp_error *err);
 /* Messages; the change has the event that the message was received. */
 int amp_aof_report(struct amp_aof_work *w, const struct amp_view *v,
                    const struct amp_aof_said *said, struct amp_error *err);

@@ -25,25 +25,24 @@ static void finding_ignore(void *ctx, const struct amp_finding *f)
         snprintf(field, 128, "%.100s", f->field && *f->field ? f->field : f->code);
 }
 
-/* The outcome of a task's run_result.json. 1: read; 0: there is none; -1: DATAERR, it is invalid,
- * or failure. */
-static int result_read(struct amp_aof_router *r, const char *id, enum amp_aof_outcome *out,
-                       struct amp_error *err)
+/* A task's run_result.json; its texts are in text and mem. 1: read; 0: there is none; -1: DATAERR,
+ * it is invalid, or failure. */
+static int result_read(struct amp_aof_router *r, const char *id, struct amp_buf *text,
+                       struct amp_buf *mem, struct amp_aof_said *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text = {0}, mem = {0};
     char path[AMP_AOF_PATH_MAX], field[128] = "";
     struct amp_aof_said said;
     struct amp_view v = {0};
-    amp_buf_init(&text, AMP_AOF_RUN_BYTES + 1);
-    amp_buf_init(&mem, AMP_AOF_RUN_BYTES * 2);
+    amp_buf_init(text, AMP_AOF_RUN_BYTES + 1);
+    amp_buf_init(mem, AMP_AOF_RUN_BYTES * 2);
     amp_aof_run_path(path, id, "run_result.json");
-    int rc = amp_aof_get(&r->data, path, AMP_AOF_RUN_BYTES, &text, err);
+    int rc = amp_aof_get(&r->data, path, AMP_AOF_RUN_BYTES, text, err);
     if (rc <= 0)
         return rc;
     enum amp_aof_line line =
-        amp_aof_line_read(r->reader, amp_buf_span(&text), &v, finding_ignore, field, err);
+        amp_aof_line_read(r->reader, amp_buf_span(text), &v, finding_ignore, field, err);
     if (line == AMP_AOF_LINE_FAILED ||
-        (line == AMP_AOF_LINE_GOOD && amp_aof_said_read(&v, &mem, &said, err) < 0))
+        (line == AMP_AOF_LINE_GOOD && amp_aof_said_read(&v, mem, &said, err) < 0))
         return -1;
     if (line != AMP_AOF_LINE_GOOD || said.what != AMP_AOF_OTHER ||
         said.outcome == AMP_AOF_OUTCOME_NONE)
@@ -52,7 +51,7 @@ static int result_read(struct amp_aof_router *r, const char *id, enum amp_aof_ou
     if (!amp_span_is(v.task, id))
         return amp_fail(err, AMP_DATAERR, "taskId_mismatch", "%s is the result of another task",
                         path);
-    *out = said.outcome;
+    *out = said;
     return 1;
 }
 
@@ -61,11 +60,11 @@ static int result_read(struct amp_aof_router *r, const char *id, enum amp_aof_ou
 static int result_apply(struct amp_aof_work *w, const struct amp_aof_task *t, const char *prefix,
                         bool *none, struct amp_error *err)
 {
-    enum amp_aof_outcome outcome = AMP_AOF_OUTCOME_NONE;
+    AMP_BUF struct amp_buf text = {0}, mem = {0}, reason = {0};
+    struct amp_aof_said said;
     enum amp_aof_moved moved;
     struct amp_error why;
-    char reason[64];
-    int rc = result_read(w->r, t->id, &outcome, &why);
+    int rc = result_read(w->r, t->id, &text, &mem, &said, &why);
     *none = rc == 0;
     if (rc < 0 && why.status != AMP_DATAERR) {
         *err = why;
@@ -77,9 +76,11 @@ static int result_apply(struct amp_aof_work *w, const struct amp_aof_task *t, co
     }
     if (rc == 0)
         return 0;
-    snprintf(reason, sizeof reason, "%s%s", prefix, amp_aof_outcome_name(outcome));
-    return amp_aof_transition(w, t, amp_aof_outcome_event(outcome), amp_span_str(reason),
-                              amp_aof_outcome_name(outcome), &moved, err) < 0
+    amp_buf_init(&reason, AMP_AOF_RUN_BYTES * 2);
+    return amp_aof_outcome_reason(&said, prefix, &reason, err) < 0 ||
+                   amp_aof_transition(w, t, amp_aof_outcome_event(said.outcome),
+                                      amp_buf_span(&reason), amp_aof_outcome_name(said.outcome),
+                                      &moved, err) < 0
                ? -1
                : 1;
 }

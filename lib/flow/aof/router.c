@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "flow/aof/private.h"
+#include "protocol/question.h"
 
 int amp_aof_router_new(const struct amp_aof_options *o, bool make, struct amp_aof_router **out,
                        struct amp_error *err)
@@ -88,11 +89,24 @@ int amp_aof_router_too_long(struct amp_aof_router *r, struct amp_error *err)
     return line_reject(r, NULL, &f, err);
 }
 
-static int refuse(struct amp_aof_work *w, const struct amp_view *v, const char *reason,
-                  const char *what, struct amp_error *err)
+int amp_aof_reject(struct amp_aof_work *w, const struct amp_view *v, const char *reason,
+                   const char *what, struct amp_error *err)
 {
     const struct amp_aof_why why = {.reason = reason, .errors = what, .v = v};
     return amp_aof_why_event(w, "protocol.message.rejected", v->task, &why, err);
+}
+
+int amp_aof_refuse_review(struct amp_aof_work *w, const struct amp_view *v, struct amp_error *err)
+{
+    return amp_aof_reject(w, v, "unauthorized_agent", "the task waits for a review by a person",
+                          err);
+}
+
+/* Unsigned, a person is whom hitl-prompt sends the answer from. */
+static bool is_person(const struct amp_view *v, const struct amp_said *said)
+{
+    struct amp_span op;
+    return said->how == AMP_SAID_SIGNED ? said->is_operator : amp_questions_aof.reviewed(v, &op);
 }
 
 /* Whether the message counts as said by its sender. 1; 0: *why has the reason; -1. */
@@ -100,6 +114,7 @@ static int sender_check(struct amp_aof_router *r, const struct amp_view *v, stru
                         struct amp_error *err)
 {
     struct amp_said said;
+    r->person = false;
     if (r->speaker) {
         if (amp_span_is(v->from, r->speaker))
             return 1;
@@ -108,7 +123,9 @@ static int sender_check(struct amp_aof_router *r, const struct amp_view *v, stru
     }
     if (amp_identities_refresh(r->o.ids, err) < 0)
         return -1;
-    return amp_identities_who(r->o.ids, v, r->o.trusted, &said, why, err);
+    int rc = amp_identities_who(r->o.ids, v, r->o.trusted, &said, why, err);
+    r->person = rc > 0 && is_person(v, &said);
+    return rc;
 }
 
 static int message_take(struct amp_aof_router *r, const struct amp_view *v,
@@ -133,8 +150,10 @@ static int message_take(struct amp_aof_router *r, const struct amp_view *v,
     if (known < 0 || amp_aof_work_begin(r, &w, err) < 0)
         return -1;
     if (known == 0)
-        return refuse(&w, v, why.code, why.what, err) < 0 || amp_aof_work_commit(&w, err) < 0 ? -1
-                                                                                              : 1;
+        return amp_aof_reject(&w, v, why.code, why.what, err) < 0 ||
+                       amp_aof_work_commit(&w, err) < 0
+                   ? -1
+                   : 1;
     const struct amp_aof_why what = {.v = v};
     const struct amp_aof_why criteria = {
         .reason = "invalid_acceptance_criteria", .field = "payload.acceptanceCriteria", .v = v};
@@ -182,7 +201,7 @@ int amp_aof_task_for(struct amp_aof_work *w, const struct amp_view *v, const cha
         return 1;
     if (rc == 0) {
         return amp_aof_alert(w, id, "task_not_found", err) < 0 ||
-                       refuse(w, v, "task_not_found", id, err) < 0
+                       amp_aof_reject(w, v, "task_not_found", id, err) < 0
                    ? -1
                    : 0;
     }
@@ -191,8 +210,10 @@ int amp_aof_task_for(struct amp_aof_work *w, const struct amp_view *v, const cha
             *err = why;
         return -1;
     }
-    return amp_aof_alert(w, id, why.code, err) < 0 || refuse(w, v, why.code, why.what, err) < 0 ? -1
-                                                                                                : 0;
+    return amp_aof_alert(w, id, why.code, err) < 0 ||
+                   amp_aof_reject(w, v, why.code, why.what, err) < 0
+               ? -1
+               : 0;
 }
 
 /* The agent of the last run may repeat what it said when its lease is over. */
@@ -216,5 +237,5 @@ int amp_aof_may_speak(struct amp_aof_work *w, const struct amp_view *v,
     if (had != 0)
         return had;
     const char *reason = owner.n > 0 || also.n > 0 ? "unauthorized_agent" : "unassigned_task";
-    return refuse(w, v, reason, "", err) < 0 ? -1 : 0;
+    return amp_aof_reject(w, v, reason, "", err) < 0 ? -1 : 0;
 }

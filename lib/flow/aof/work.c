@@ -112,6 +112,12 @@ struct way {
     uint32_t effects;
 };
 
+static bool is_barred(const struct amp_aof_router *r, const struct amp_aof_task *t, uint8_t to)
+{
+    return t->status == AMP_AOF_REVIEW &&
+           (r->speaker || (to == AMP_AOF_DONE && !r->person && facts_of(r, t) != 0));
+}
+
 static enum amp_aof_moved way_find(const struct amp_aof_router *r, const struct amp_aof_task *t,
                                    uint8_t event, struct way *out)
 {
@@ -126,7 +132,9 @@ static enum amp_aof_moved way_find(const struct amp_aof_router *r, const struct 
         if (step.to != from)
             out->at[out->n++] = step.to;
     } while ((step.effects & AMP_AOF_TASK_DO_GO_ON) && out->n < AMP_AOF_TASK_STATE_COUNT);
-    return out->n > 0 ? AMP_AOF_MOVED : AMP_AOF_SAME;
+    if (out->n == 0)
+        return AMP_AOF_SAME;
+    return is_barred(r, t, out->at[out->n - 1]) ? AMP_AOF_BARRED : AMP_AOF_MOVED;
 }
 
 enum amp_aof_moved amp_aof_transition_of(const struct amp_aof_router *r,

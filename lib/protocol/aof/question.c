@@ -40,6 +40,17 @@ static bool question_asks(const struct amp_view *v)
     return waits_of(v) != NOTHING;
 }
 
+/* The answers of hitl-prompt are from operator/NAME. */
+static bool question_reviewed(const struct amp_view *v, struct amp_span *op)
+{
+    const struct amp_span role = AMP_SPAN("operator/");
+    if (!amp_span_is(v->type, "status.update") || !amp_span_starts(v->from, "operator/") ||
+        v->from.n == role.n)
+        return false;
+    *op = (struct amp_span){v->from.p + role.n, v->from.n - role.n};
+    return true;
+}
+
 static int question_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
 {
     return snprintf(out, AMP_MSG_ID_MAX, "%.*s/%.*s/%lld", (int)v->type.n, v->type.p,
@@ -131,6 +142,7 @@ static int question_decide(const struct amp_asked *q, const struct amp_operator_
 /* A review is not denied by default: the task is safe where it is. */
 const struct amp_question_terms amp_questions_aof = {
     .asks = question_asks,
+    .reviewed = question_reviewed,
     .settles = question_settled,
     .id = question_id,
     .about = question_about,

@@ -81,6 +81,8 @@ int amp_aof_said_read(const struct amp_view *v, struct amp_buf *mem, struct amp_
             said.outcome = o;
     if (v->kind == AMP_KIND_PROGRESS)
         said.blockers = v->body.progress.blockers;
+    else if (v->kind == AMP_KIND_RESULT)
+        said.blockers = v->body.result.blockers;
     *out = said;
     return 0;
 }
