@@ -171,9 +171,15 @@ struct amp_terms {
     bool expires_unread;      /* it may expire between admission and reading */
     const char *timeout_code; /* of a message without acknowledgement; NULL: ack_timeout */
     const char *overdue_code; /* of work without an outcome; NULL: ack_timeout */
-    /* The notification of a message's end: to a person; to the sender by a nack each time; or to
-     * the sender by one notice when there is no further attempt. */
-    enum { AMP_NOTIFIES_PERSON, AMP_NOTIFIES_NACK, AMP_NOTIFIES_NOTICE } notifies;
+    /* The notification of a message's end: to a person; to the sender by a nack each time; or when
+     * there is no further attempt to the sender, by one notice or, if the time is over, by the
+     * outcome of the work. */
+    enum {
+        AMP_NOTIFIES_PERSON,
+        AMP_NOTIFIES_NACK,
+        AMP_NOTIFIES_NOTICE,
+        AMP_NOTIFIES_OUTCOME
+    } notifies;
 
     bool acks_are_known;     /* an acknowledgement of an unknown message is an error */
     bool acks_say_retryable; /* a refusal has a field for it; else its code decides */

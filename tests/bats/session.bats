@@ -24,7 +24,13 @@ setup() {
   [ ! -s out.ndjson ]
   jq -c '.task.objective = "Something else."' in >other
   ends 1 session_run <other
-  [ ! -s out.ndjson ]
+  ended T-1 FAILED FAILURE E_SCHEMA_VALIDATION
+  response T-1 .error_details.message .error_details.extensions.x_rule | jq -e '.[0] == "duplicate_msg_id: the session has another TASK of this task_id and attempt; it goes on" and .[1] == "duplicate_msg_id"'
+  amp-validate --strict --protocol aop <out.ndjson | cmp - out.ndjson
+  # That is not the outcome of the other one.
+  before=$(amp-ack status -s "$STATE" --all --json)
+  amp-ack track -s "$STATE" <out.ndjson | cmp - out.ndjson
+  [ "$(amp-ack status -s "$STATE" --all --json)" = "$before" ]
   grep -q duplicate_msg_id "$STATE/error.ndjson"
   [ "$(wc -l <ws/calls.txt)" = 1 ]
 }

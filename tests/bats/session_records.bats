@@ -182,6 +182,38 @@ is_running() {
   [ "$(codes)" = "T-24 COMPLETED -,T-25 COMPLETED -,T-26 COMPLETED -" ]
 }
 
+@test "the audit trail does not make the repository dirty, and has TASKs that were skipped without a start" {
+  git init -q ws && git -C ws commit -q --allow-empty -m root
+  trail=ws/_skills/agent-orchestration-protocol_d/v2/audit_trails
+  printf '*.o' >ws/.git/info/exclude # without a line feed
+  { task good '.session.session_id = "S-1" | .task.parent_task_id = "T-9"'
+    task good '.session.session_id = "S-1" | .task.parent_task_id = "T-9"'; } >in
+  ends 1 session_run <in
+  [ "$(codes)" = "T-1 SKIPPED E_DEPENDENCY_FAILED,T-2 SKIPPED E_DEPENDENCY_FAILED" ]
+  [ "$(jq -r 'select(.record_type == "RESPONSE_RECEIVED") | "\(.task_id) \(.payload.task_status.state)"' $trail/S-1.ndjson | paste -sd,)" = \
+    "T-1 SKIPPED,T-2 SKIPPED" ]
+  task good '.session.session_id = "S-2"' >in
+  session_run <in
+  [ -s $trail/S-2.ndjson ]
+  [ -z "$(git -C ws status --porcelain | grep -v calls.txt)" ]
+  [ "$(cat ws/.git/info/exclude)" = $'*.o\n/_skills/agent-orchestration-protocol_d/v2/audit_trails/' ]
+  # A list that is a link is not written; the trail is.
+  echo kept >kept
+  ln -sf ../../../kept ws/.git/info/exclude
+  task good '.session.session_id = "S-3"' >in
+  session_run <in
+  [ -s $trail/S-3.ndjson ]
+  [ "$(cat kept)" = kept ]
+  grep -q 'git does not ignore the audit trail' err.txt
+  # A directory that a person chose is that person's.
+  rm ws/.git/info/exclude
+  jq '.audit_trail.storage_path = "trail"' amp.json >with && mv with amp.json
+  task good '.session.session_id = "S-4"' >in
+  session_run <in
+  [ -s ws/trail/S-4.ndjson ]
+  [ ! -e ws/.git/info/exclude ]
+}
+
 @test "ABORT_SESSION skips what waits and what comes later, also in the queue" {
   { task good
     task failed '.execution_policy.on_failure = "ABORT_SESSION"'
@@ -228,7 +260,7 @@ is_running() {
   response T-1 '(.task_status.message | endswith(" cancelled its job: not needed"))' '(.task_status.final_signal == "ABORTED")' | jq -e all
   amp-validate out.ndjson | cmp - out.ndjson
   verb report S-1 | jq -e '.extensions.x_states | .ABORTED == 1 and .SKIPPED == 1'
-  [ "$(jq -r 'select(.record_type == "RESPONSE_RECEIVED") | .task_id' _skills/*/v2/audit_trails/S-1.ndjson | sort | paste -sd' ')" = "T-1 T-2" ]
+  [ "$(jq -r 'select(.record_type == "RESPONSE_RECEIVED") | .task_id' ws/_skills/*/v2/audit_trails/S-1.ndjson | sort | paste -sd' ')" = "T-1 T-2" ]
   # No further attempt is made at what a person cancelled.
   amp-ack sweep -s "$STATE" --now 2036-01-01T00:00:00Z --retries 9 >swept
   [ "$(jq -c 'select(.message_type == "TASK")' swept)" = "" ]

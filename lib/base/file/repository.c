@@ -1,6 +1,7 @@
 /* Finding a git repository: the file or directory .git, then commondir. */
 #include "base/file/repository.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,8 @@
 
 #include <amp/base/file.h>
 
-#define SMALL_MAX 8192
+#define SMALL_MAX   8192
+#define EXCLUDE_MAX ((size_t)1 << 20)
 
 bool amp_repository_text(const char *dir, const char *name, const char *prefix, char *out,
                          size_t size)
@@ -117,4 +119,40 @@ int amp_repository_lock(const char *common, const char *lock, int64_t wait_ms, i
         return amp_fail_errno(err, AMP_IOERR, "%s", path);
     *fd = amp_file_open(*dir, lock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
     return *fd < 0 || amp_lock(*fd, wait_ms, err) < 0 ? -1 : 0;
+}
+
+static bool has_line(struct amp_span text, struct amp_span line)
+{
+    for (const char *at = text.p, *end = text.p + text.n; at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t n = (size_t)((stop ? stop : end) - at);
+        if (n == line.n && memcmp(at, line.p, n) == 0)
+            return true;
+        at += n + 1;
+    }
+    return false;
+}
+
+int amp_repository_exclude(const char *common, const char *pattern, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {.max = EXCLUDE_MAX}, line = {.max = PATH_MAX};
+    struct stat st;
+    AMP_CLOSE int dir = open(common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || (mkdirat(dir, "info", 0777) < 0 && errno != EEXIST))
+        return amp_fail_errno(err, AMP_CANTCREAT, "%s/info", common);
+    AMP_CLOSE int fd =
+        amp_open_beneath(dir, "info/exclude", O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK, 0666, err);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+        return amp_fail(err, AMP_NOPERM, "not_a_file",
+                        "%s/info/exclude is not a file, or has another name, too", common);
+    if (amp_file_read(dir, "info/exclude", EXCLUDE_MAX - 1, &text, err) < 0)
+        return -1;
+    if (has_line(amp_buf_span(&text), amp_span_str(pattern)))
+        return 0;
+    bool open_end = text.len > 0 && text.data[text.len - 1] != '\n';
+    return amp_buf_fmt(&line, err, "%s%s\n", open_end ? "\n" : "", pattern) < 0
+               ? -1
+               : amp_write_all(fd, amp_buf_span(&line), err);
 }

@@ -32,4 +32,8 @@ bool amp_repository_text(const char *dir, const char *name, const char *prefix, 
 int amp_repository_lock(const char *common, const char *lock, int64_t wait_ms, int *dir, int *fd,
                         struct amp_error *err);
 
+/* Adds a pattern to COMMON/info/exclude, unless the file has that line. Links, special files and
+ * files with another name are refused: NOPERM not_a_file; IOERR; CANTCREAT. */
+int amp_repository_exclude(const char *common, const char *pattern, struct amp_error *err);
+
 #endif

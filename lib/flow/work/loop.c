@@ -17,7 +17,7 @@
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/amp/compose.h"
-#include "protocol/terms.h"
+#include "protocol/compose/answer.h"
 #include "task/task.h"
 
 #define LINE_MAX_BYTES (32u << 20)
@@ -123,6 +123,25 @@ static int message_hear(struct amp_worker *w, const struct amp_view *v, bool our
     return amp_intake_refuse(&w->intake, v, &why, err) < 0 ? -1 : sender_nack(w, v, &why, err);
 }
 
+/* Refuses work with the name of other work, whose record and outcome stay as they are. */
+static int repetition_refuse(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {.max = 1 << 18};
+    const struct amp_error why = *err;
+    const struct amp_answer a = {.stage = AMP_STAGE_REJECTED,
+                                 .by = w->opt->agent,
+                                 .code = why.code,
+                                 .rule = why.code,
+                                 .note = why.what,
+                                 .now_ms = amp_now_ms()};
+
+    return amp_intake_refuse(&w->intake, v, &why, err) < 0 ||
+                   amp_answer_line(v, &a, &line, err) < 0 ||
+                   amp_worker_send(w, amp_buf_span(&line), err) < 0
+               ? -1
+               : 0;
+}
+
 /* bad: the error of an invalid line, or NULL; the view of such a line may be incomplete. */
 static int message_handle(struct amp_worker *w, const struct amp_view *v, const char *bad,
                           struct amp_error *err)
@@ -173,11 +192,8 @@ static int message_handle(struct amp_worker *w, const struct amp_view *v, const 
     char code[48];
     snprintf(code, sizeof code, "%s", err->code);
     w->status = amp_status_worse(w->status, AMP_NO);
-    /* It has the name of another message, whose answer is the only one. */
-    if (w->role->in_sessions) {
-        const struct amp_error why = *err;
-        return amp_intake_refuse(&w->intake, v, &why, err);
-    }
+    if (w->role->in_sessions)
+        return repetition_refuse(w, v, err);
     return amp_worker_refuse(w, v, code, err->what, false, NULL, err) < 0 ? -1 : 0;
 }
 

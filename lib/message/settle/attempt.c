@@ -86,6 +86,17 @@ static int attempt_give_up(struct amp_overdue *o, enum amp_retry_verdict verdict
     o->end.what = what;
     o->end.level = AMP_LEVEL_CRITICAL;
     o->r.given_up = amp_span_str(amp_retry_word(verdict));
+    /* Work that was answered has its outcome; its sender has it, too. */
+    if (amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_OUTCOME && o->r.failure.n == 0) {
+        snprintf(what, sizeof what, "%s by %.*s within %g s, after %lld %s",
+                 o->r.silent ? "no sign of life" : "no RESPONSE", AMP_CLIP(o->r.to, 100),
+                 (double)(o->r.silent ? o->r.beat_ms : o->r.ack_timeout_ms) / 1e3,
+                 (long long)amp_step_attempts(&o->r),
+                 amp_step_attempts(&o->r) == 1 ? "attempt" : "attempts");
+        o->st.notified = false;
+        o->end.stage = AMP_STAGE_TIMED_OUT;
+        o->end.code = code;
+    }
     return amp_step_commit(o) < 0 ? -1 : 1;
 }
 

@@ -81,12 +81,18 @@ static int escalation_compose(struct amp_overdue *o, const char *const *affected
 static int sender_notify(struct amp_overdue *o)
 {
     struct amp_sweep *sw = o->sw;
-    const struct amp_view of = {.protocol = amp_protocol_find(o->r.protocol),
-                                .id = o->id,
-                                .type = o->r.type,
-                                .from = o->r.from,
-                                .correlation = o->r.correlation,
-                                .payload = AMP_TOK_NONE};
+    struct amp_view whole, of = {.protocol = amp_protocol_find(o->r.protocol),
+                                 .id = o->id,
+                                 .type = o->r.type,
+                                 .from = o->r.from,
+                                 .correlation = o->r.correlation,
+                                 .payload = AMP_TOK_NONE};
+    /* An outcome repeats members that the record does not have. */
+    int read = amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_OUTCOME
+                   ? amp_step_read(o, o->r.line, &whole)
+                   : 0;
+    if (read > 0)
+        of = whole;
     /* Not by the actor: it names an outbox, which has no key. */
     struct amp_answer a = {.stage = o->end.stage,
                            .by = sw->opt->from ? sw->opt->from : sw->opt->actor,
@@ -96,7 +102,7 @@ static int sender_notify(struct amp_overdue *o)
                            .is_dead = o->end.stage == AMP_STAGE_REJECTED,
                            .now_ms = sw->now_ms};
     amp_buf_reset(&sw->line);
-    if (amp_sequence_answer(sw->store, &of, sw->opt->actor, &a, sw->err) < 0 ||
+    if (read < 0 || amp_sequence_answer(sw->store, &of, sw->opt->actor, &a, sw->err) < 0 ||
         amp_delivery_terms(&o->r)->answer(&of, &a, &sw->line, sw->err) < 0)
         return -1;
     line_emit(sw, o->id, AMP_ROLE_answer);
@@ -119,7 +125,9 @@ int amp_notify_end(struct amp_overdue *o)
 {
     const struct amp_terms *t = amp_delivery_terms(&o->r);
     bool sender = (t->notifies == AMP_NOTIFIES_NACK && o->r.from.n > 0) ||
-                  (t->notifies == AMP_NOTIFIES_NOTICE && o->end.stage != AMP_STAGE_TIMED_OUT);
+                  (t->notifies == AMP_NOTIFIES_NOTICE && o->end.stage != AMP_STAGE_TIMED_OUT) ||
+                  (t->notifies == AMP_NOTIFIES_OUTCOME && o->st.event == AMP_DELIVERY_EV_GIVE_UP &&
+                   o->end.stage == AMP_STAGE_TIMED_OUT);
     o->emits = true;
     o->notified = sender ? AMP_NOTIFIED_SENDER : AMP_NOTIFIED_PERSON;
     return sender ? sender_notify(o) : person_notify(o);

@@ -79,7 +79,7 @@ static bool is_notified_later(const struct amp_overdue *o)
     enum amp_protocol p = amp_protocol_find(o->r.protocol);
     if (amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_NACK || !is_decided_on(o))
         return false;
-    return amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_NOTICE ||
+    return amp_delivery_terms(&o->r)->notifies != AMP_NOTIFIES_PERSON ||
            (rules && rules->of[p].budget > 0);
 }
 

@@ -36,10 +36,11 @@ const char *amp_aop_failure(struct amp_span code, struct amp_span summary);
 enum { AMP_AOP_PROVIDER, AMP_AOP_MODEL, AMP_AOP_TARGET };
 void amp_aop_target(const struct amp_view *v, struct amp_span target[AMP_AOP_TARGET]);
 
-/* Appends the RESPONSE FAILED to a TASK that was not delivered, one line with LF; nothing for any
- * other message. Reads the view, not its document. */
+/* Appends the RESPONSE FAILED to a TASK that was not delivered, or that got no RESPONSE in time,
+ * one line with LF; nothing for any other message. Reads the view, not its document. */
 struct amp_aop_refusal {
     const char *code, *what, *rule;
+    bool late; /* there was no RESPONSE in time */
     struct amp_span target[AMP_AOP_TARGET];
 };
 int amp_aop_undelivered(const struct amp_view *v, const struct amp_aop_refusal *refusal,

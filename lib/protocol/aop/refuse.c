@@ -80,7 +80,9 @@ static const struct ending endings[] = {
 static const char refused[] = "The task was refused before it was begun.";
 static const struct ending undelivered = {"FAILED", "FAILURE", refused,
                                           "Tried to deliver the TASK message."},
-                           unread = {"FAILED", "FAILURE", refused, "Checked the TASK message."};
+                           unread = {"FAILED", "FAILURE", refused, "Checked the TASK message."},
+                           unanswered = {"FAILED", "FAILURE", "The time of the task is over.",
+                                         "Waited for the RESPONSE of the agent."};
 
 /* began_ms, now_ms: the times of the work. */
 static void timing_write(struct amp_jw *w, int64_t began_ms, int64_t now_ms)
@@ -192,7 +194,8 @@ int amp_aop_undelivered(const struct amp_view *v, const struct amp_aop_refusal *
                                   .message = refusal->what,
                                   .expected = ""};
     return is_respondable(v)
-               ? response_make(v, &f, refusal->target, &undelivered, 0, now_ms, out, err)
+               ? response_make(v, &f, refusal->target, refusal->late ? &unanswered : &undelivered,
+                               0, now_ms, out, err)
                : 0;
 }
 

@@ -112,12 +112,19 @@ static bool was_aborted(const struct amp_view *v)
     return state != AMP_TOK_NONE && amp_tok_is(v->tape, state, AMP_SPAN("ABORTED"));
 }
 
-/* Any RESPONSE ends the work; heartbeats and progress are signs of life. */
+/* A refusal of a TASK that has the name of another one, which goes on. */
+static bool is_of_repetition(const struct amp_view *v)
+{
+    uint32_t rule = amp_tape_pointer(v->tape, 0, AMP_SPAN("/error_details/extensions/x_rule"));
+    return rule != AMP_TOK_NONE && amp_tok_is(v->tape, rule, AMP_SPAN("duplicate_msg_id"));
+}
+
+/* Any other RESPONSE ends the work; heartbeats and progress are signs of life. */
 static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
 {
     if (v->kind == AMP_KIND_HEARTBEAT || v->kind == AMP_KIND_PROGRESS)
         out->stage = AMP_STAGE_READ;
-    else if (v->kind != AMP_KIND_RESULT)
+    else if (v->kind != AMP_KIND_RESULT || is_of_repetition(v))
         return false;
     else if (v->body.result.completion == AMP_COMPLETION_FAILED) {
         struct amp_span code = v->body.result.failure;
@@ -164,10 +171,14 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
         return amp_terms_record(of, a, out, err);
     amp_buf_init(&what, 1 << 16);
     const char *code = a->code && *a->code ? a->code : "rejected", *note = a->note ? a->note : "";
+    if (a->rule && strcmp(a->rule, "duplicate_msg_id") == 0)
+        note = "the session has another TASK of this task_id and attempt; it goes on";
     if (amp_buf_fmt(&what, err, "%s%s%s", code, *note ? ": " : "", note) < 0)
         return -1;
-    struct amp_aop_refusal refusal = {
-        .code = amp_aop_code(code), .what = what.data, .rule = a->rule ? a->rule : "delivery"};
+    struct amp_aop_refusal refusal = {.code = amp_aop_code(code),
+                                      .what = what.data,
+                                      .rule = a->rule ? a->rule : "delivery",
+                                      .late = a->stage == AMP_STAGE_TIMED_OUT};
     if (a->repeats)
         memcpy(refusal.target, a->repeats, sizeof(refusal.target));
     else
@@ -179,6 +190,7 @@ const struct amp_terms amp_terms_aop = {
     .work_ms = task_ms,
     .work_is_ack = true,
     .timeout_code = "E_TIMEOUT",
+    .notifies = AMP_NOTIFIES_OUTCOME,
     .beat = task_beat,
     .name = task_name,
     .work = work_name,

@@ -7,6 +7,7 @@
 
 #include "base/grow.h"
 #include "flow/queue/queue.h"
+#include "flow/session/account/trail.h"
 #include "flow/session/private.h"
 #include "message/record/record.h"
 #include "message/settle/outcome.h"
@@ -258,13 +259,17 @@ static int task_settle(struct ended_jobs *e, const struct amp_queue_job *j,
 {
     AMP_BUF struct amp_buf what = {.max = 1 << 16};
     const struct amp_aop_end end = end_of(j, t, &what);
+    struct amp_error why;
     char agent[AMP_QUEUE_AGENT_MAX], consumer[AMP_QUEUE_CONSUMER_MAX];
 
     amp_queue_agent(j->type, 1, agent);
     amp_queue_consumer(agent, consumer);
     const struct amp_session_voice v = {e->v->store, consumer, e->v->now_ms};
     int rc = task_answer(e, &v, j, &end, err);
-    return rc < 0 ? -1 : rc == 0 ? task_abort(&v, t, &end, err) : session_look(e, &v, t, err);
+    rc = rc < 0 ? -1 : rc == 0 ? task_abort(&v, t, &end, err) : session_look(e, &v, t, err);
+    if (rc == 0) /* what cannot be written now is added later */
+        amp_trail_write(v.store, t->session, NULL, &why);
+    return rc;
 }
 
 /* The TASK of the job, if it has not ended. */

@@ -22,6 +22,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "base/file/repository.h"
 #include "flow/session/private.h"
 #include "json/record.h"
 
@@ -385,13 +386,32 @@ static int file_remake(struct trail *t, struct amp_error *err)
     return amp_file_write_atomic(t->dir, t->name, st.st_mode & 0666, made, err) < 0 ? -1 : !begins;
 }
 
-static int trail_open(struct trail *t, bool *is_ours, struct amp_error *err)
+/* The default directory is not in the way of the repository's user: git does not list it. A
+ * repository whose list cannot be written gets the trail nevertheless. */
+static void dir_hide(const struct trail *t, note_fn note)
+{
+    char base[PATH_MAX];
+    struct amp_repository repo;
+    struct amp_error why = {0};
+
+    if (!amp_span_is(t->x.storage, AMP_TRAIL_DEFAULT) ||
+        faccessat(t->dir, t->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+        !amp_span_copy(t->x.trail, base, sizeof base) ||
+        amp_repository_find(base, &repo, &why) < 0 || !repo.found || strcmp(repo.top, base) != 0)
+        return;
+    if (amp_repository_exclude(repo.common, "/" AMP_TRAIL_DEFAULT, &why) < 0 && note)
+        note("git does not ignore the audit trail: %s", why.what);
+}
+
+static int trail_open(struct trail *t, bool *is_ours, note_fn note, struct amp_error *err)
 {
     bool own = false;
 
     t->dir = dir_open(&t->x, err);
     if (t->dir < 0)
         return -1;
+    name_make(t, own);
+    dir_hide(t, note);
     for (;;) {
         name_make(t, own);
         if (file_open(t, err) < 0 || tail_read(t, err) < 0)
@@ -410,7 +430,7 @@ static int trail_update(struct trail *t, bool verify, note_fn note, struct amp_e
 {
     bool ours;
 
-    if (trail_open(t, &ours, err) < 0)
+    if (trail_open(t, &ours, note, err) < 0)
         return -1;
     struct expected x = {t, t->empty};
     if (ours && !t->empty &&

@@ -4,8 +4,9 @@
  * crash it is continued from its last complete line, and nothing is missing or there twice.
  *
  * The file is DIRECTORY/<session>.ndjson. DIRECTORY is audit_trail.storage_path: an absolute path,
- * or one in the workspace's repository, which is opened without following links. An agent could
- * write there: if the last line is not what the store has, the complete file is made again.
+ * or one in the workspace's repository, which is opened without following links; the default one is
+ * in its list info/exclude. An agent could write there: if the last line is not what the store has,
+ * the complete file is made again.
  */
 #ifndef AMP_FLOW_SESSION_TRAIL_H
 #define AMP_FLOW_SESSION_TRAIL_H

@@ -125,7 +125,10 @@ static void trail_write(struct amp_tasking *t)
     char base[PATH_MAX];
     struct amp_error why;
     int rc = 0;
-    if (t->has_begun && *t->place) {
+    /* A TASK that was not begun, such as a skipped one, may have no workspace; then the trail is
+     * written with that of a later one, or with the report. */
+    bool placed = t->has_begun ? *t->place != '\0' : amp_tasking_place(t, &why) == 0;
+    if (placed) {
         const char *storage = amp_tasking_trail(t, base);
         rc = amp_trail_place(&v, t->v->correlation, base, storage, &why);
     }
