@@ -52,7 +52,7 @@ static int report_note(const struct amp_confine_report *report, void (*note)(con
     AMP_BUF struct amp_buf lacks = {0};
 
     if (report->demand == AMP_CONFINE_OFF) {
-        note("not confined: the agent can do what this user can");
+        note("not confined: the agent can do what this user can, also what is reserved for people");
         return 0;
     }
     if (report->network == AMP_NETWORK_FULL_ACCESS)

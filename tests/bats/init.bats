@@ -11,7 +11,8 @@ setup() {
 
 # init ARG...: without a terminal.
 init() { setsid -w task-dispatch init "$@" </dev/null; }
-commands=(-x true -y 'make check')
+# Where a test does not look at confinement, any machine will do.
+commands=(-x true -y 'make check' --unconfined)
 # picture: every file of the repository but for git's own, with mode and content.
 picture() {
   { find . -path ./.git -prune -o -print && find .git/hooks .git/amp 2>/dev/null || :; } | sort | while IFS= read -r f; do
@@ -204,7 +205,7 @@ picture() {
   rm -f .git/hooks/*
   mkdir ../small
   unshare -m sh -c 'mount -t tmpfs -o size=256k none ../small && cp -R .git ../small/ && cd ../small &&
-    { dd if=/dev/zero of=fill bs=1k count=256; task-dispatch init --yes -x true -y true; echo "status $?"
+    { dd if=/dev/zero of=fill bs=1k count=256; task-dispatch init --yes -x true -y true --unconfined; echo "status $?"
     rm fill; task-dispatch init --yes --undo; echo "undo $?"; ls -A; ls .git/amp; }' >../out 2>&1 </dev/null ||
     grep -q ^status ../out || skip "no mount namespace"
   cat ../out
@@ -219,7 +220,7 @@ picture() {
   cd repo
   sock=$BATS_TEST_TMPDIR/tmux
   tmux -S "$sock" -f /dev/null new-session -d -s i -x 120 -y 40 -e PATH="$PATH" -e HOME="$HOME" -e LC_ALL=C.UTF-8 -c "$PWD" \
-    "task-dispatch init; echo \"status \$?\"; task-dispatch init; echo \"again \$?\"; exec sleep 100"
+    "task-dispatch init --unconfined; echo \"status \$?\"; task-dispatch init --unconfined; echo \"again \$?\"; exec sleep 100"
   on_screen() { tmux -S "$sock" capture-pane -p -t i | grep -qF -- "$1"; }
   wait_until 10 on_screen 'Command of the executor'
   tmux -S "$sock" send-keys -t i nowhere Enter
@@ -237,4 +238,39 @@ picture() {
   wait_until 10 on_screen 'again 130'
   [ ! -e .git/amp ]
   tmux -S "$sock" kill-server
+}
+
+@test "agents that would not be confined are refused without --unconfined, which is in loop.sh then" {
+  repo repo
+  cd repo
+  picture >../before
+  run -78 --separate-stderr env AMP_CONFINE=off setsid -w task-dispatch init -x true -y true </dev/null
+  [[ $stderr == *"not_confined"* || $stderr == *"AMP_CONFINE is off"* ]]
+  [[ $stderr == *"count as people"*"--unconfined"* ]]
+  [ -z "$output" ]
+  run -78 env AMP_CONFINE=off setsid -w task-dispatch init -x true -y true --dry-run </dev/null
+  # A machine that has neither namespaces nor Landlock.
+  printf '#!/bin/sh\necho '"'"'{"landlock":0,"namespaces":false,"seccomp":false,"processes":false,"why":""}'"'"'\n' >../no-walls
+  chmod +x ../no-walls
+  cat >../wall.sh <<'SH'
+mount --bind ../no-walls "$AMP_BUILD/libexec/amp/confine" || exit 9
+env -u AMP_CONFINE task-dispatch init -x true -y true
+SH
+  if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+    AMP_BUILD=$AMP_BUILD run -78 unshare -m setsid -w bash ../wall.sh </dev/null
+    [[ $output == *"this machine cannot confine agents"*"--unconfined"* ]]
+  fi
+  picture | cmp - ../before
+  run -64 init --no-loop --unconfined
+  run -0 --separate-stderr env AMP_CONFINE=off setsid -w task-dispatch init -x true -y true --unconfined </dev/null
+  [[ $stderr == *"not confined: they count as people"* ]]
+  grep -qx '  --unconfined \\' loop.sh
+  bash -n loop.sh
+  run -0 init --undo
+  # Without a loop there are no agents of ours; with walls the option is not needed.
+  run -0 env AMP_CONFINE=off setsid -w task-dispatch init --no-loop </dev/null
+  run -0 init --undo
+  env -u AMP_CONFINE worktree-bind exec true 2>/dev/null || skip "confinement is not available"
+  run -0 env -u AMP_CONFINE setsid -w task-dispatch init -x true -y true </dev/null
+  run -1 grep -q unconfined loop.sh
 }

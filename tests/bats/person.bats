@@ -22,7 +22,7 @@ acts() {
   "$1" hitl-prompt suspend --all
   "$1" hitl-prompt resume --all
   "$1" task-dispatch
-  "$1" task-dispatch init -x true -y true
+  "$1" task-dispatch init -x true -y true --unconfined
   "$1" task-dispatch loop -x true -y true
   "$1" task-dispatch coordinate
   "$1" task-dispatch new -C code -b feat -d text --criterion criterion

@@ -349,7 +349,7 @@ allow: allowed by hitl.hook.rules" ]
 
 @test "the state directory that init makes is found from anywhere in the repository, and a person is asked in it" {
   rules
-  (cd work && task-dispatch init -x true -y true </dev/null >../init 2>&1)
+  (cd work && task-dispatch init -x true -y true --unconfined </dev/null >../init 2>&1)
   git -C work worktree add -q ../linked
   state=$PWD/work/.git/amp
   for cwd in "$PWD/work/src" "$PWD/linked"; do

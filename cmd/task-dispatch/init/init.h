@@ -48,6 +48,7 @@ struct init {
     struct amp_git_info info;
     struct amp_hooks hooks;
     bool husky;
+    bool unconfined; /* loop.sh says so */
     char state[PATH_MAX];
     struct init_step steps[INIT_STEPS];
     size_t n;

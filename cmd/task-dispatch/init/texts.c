@@ -91,9 +91,10 @@ int init_loop_text(const struct init *in, struct amp_buf *out, struct amp_error 
                        "# Options of task-dispatch loop may be added:\n"
                        "#   --policy FILE   what the agents may reach (worktree-bind-exec(1))\n"
                        "#   --print         the loop as a script of pipes and FIFOs\n"
-                       "exec task-dispatch loop \\\n"
-                       "  --exec ",
+                       "exec task-dispatch loop \\\n",
                        err) < 0 ||
+                   amp_buf_str(out, in->unconfined ? "  --unconfined \\\n  --exec " : "  --exec ",
+                               err) < 0 ||
                    amp_shell_quote(amp_span_str(in->executor), out, err) < 0 ||
                    amp_buf_str(out, " \\\n  --reviewer ", err) < 0 ||
                    amp_shell_quote(amp_span_str(in->reviewer), out, err) < 0 ||

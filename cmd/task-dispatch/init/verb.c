@@ -12,15 +12,18 @@
 #include <amp/json/writer.h>
 
 #include "../verbs.h"
+#include "agent/confine.h"
 #include "flow/identity/person.h"
 #include "init.h"
 
 static const char *executor, *reviewer;
-static bool yes, dry_run, undo, json, no_hooks, no_agents, no_loop;
+static bool yes, dry_run, undo, json, no_hooks, no_agents, no_loop, unconfined;
 
 const struct amp_opt task_init_opts[] = {
     {'x', "exec", AMP_OPT_STRING, &executor, "COMMAND", .doc = "the executor's command"},
     {'y', "reviewer", AMP_OPT_STRING, &reviewer, "COMMAND", .doc = "the reviewer's command"},
+    {0, "unconfined", AMP_OPT_FLAG, &unconfined, NULL,
+     .doc = "set up a loop whose agents are not confined: they count as people"},
     {0, "no-loop", AMP_OPT_FLAG, &no_loop, NULL, .doc = "do not write loop.sh"},
     {0, "no-hooks", AMP_OPT_FLAG, &no_hooks, NULL, .doc = "do not install the hooks"},
     {0, "no-agents", AMP_OPT_FLAG, &no_agents, NULL,
@@ -99,6 +102,8 @@ static void next_print(const struct init *in)
         amp_note("%s is protected here, too: agents do not change it", in->info.branch);
     amp_note("next: write a task into TASK.md (task-dispatch-new(1)), then %s TASK.md",
              in->executor && in->reviewer ? "./loop.sh" : "task-dispatch loop -x … -y …");
+    if (unconfined)
+        amp_note("the agents are not confined: they count as people (docs/guard.md)");
     if (!no_agents)
         amp_note("share/amp/SKILL.md explains these tools to agents: copy it to "
                  ".claude/skills/amp-tools/ (Claude Code) and to .agents/skills/amp-tools/ (Codex, "
@@ -243,6 +248,30 @@ static int commands_get(struct init *in, struct amp_error *err)
     return asked < 0 ? -1 : 0;
 }
 
+/* Agents without walls can do what people can: a set-up of them has to be asked for. */
+static int walls_check(struct init *in, struct amp_error *err)
+{
+    AMP_CONFINE_POLICY policy = {0};
+    struct amp_confine_report report;
+    const char *demand = getenv("AMP_CONFINE");
+    enum amp_confine_demand asked = AMP_CONFINE_REQUIRE;
+    in->unconfined = unconfined;
+    if (undo || no_loop || unconfined)
+        return 0;
+    amp_confine_policy_init(&policy);
+    bool off =
+        demand && amp_confine_demand_find(amp_span_str(demand), &asked) && asked == AMP_CONFINE_OFF;
+    if (!off && amp_confine_choose(AMP_CONFINE_BEST_EFFORT, &policy, &report, err) < 0)
+        return -1;
+    if (!off && report.level != AMP_LEVEL_NONE)
+        return 0;
+    return amp_fail(
+        err, AMP_CONFIG, "not_confined",
+        "%s, and agents that are not confined count as people: they can move protected "
+        "branches, approve their own work and grant overrides; --unconfined sets that up",
+        off ? "AMP_CONFINE is off" : "this machine cannot confine agents");
+}
+
 /* 1: go on. */
 static int proceed(const struct init *in, struct amp_error *err)
 {
@@ -258,7 +287,7 @@ static int proceed(const struct init *in, struct amp_error *err)
 
 static int init_run(struct init *in, struct amp_error *err)
 {
-    if (init_open(in, err) < 0 || commands_get(in, err) < 0 ||
+    if (init_open(in, err) < 0 || commands_get(in, err) < 0 || walls_check(in, err) < 0 ||
         (undo ? init_undo_plan(in, err) : init_plan(in, !no_hooks, !no_agents, err)) < 0 ||
         plan_print(in, err) < 0)
         return -1;
@@ -290,8 +319,8 @@ int task_init(int argc, char **argv)
         amp_fail_memory(&err);
         return amp_complain(&err);
     }
-    if (no_loop && (executor || reviewer))
-        amp_die_usage("--no-loop excludes --exec and --reviewer");
+    if (no_loop && (executor || reviewer || unconfined))
+        amp_die_usage("--no-loop excludes --exec, --reviewer and --unconfined");
     amp_signals_install();
     int rc = amp_flow_person_only(NULL, amp_cli_name(), environ, "set up a repository", &err) < 0
                  ? -1
