@@ -1,6 +1,7 @@
 /* Every kind of deadline: nothing to do before its moment, done once at it, then quiet. */
 #include "agent/work.h"
 #include "flow/deadlines.h"
+#include "flow/outbox.h"
 #include "message/operation/idempotency.h"
 #include "message/settle/answer.h"
 #include "scratch.h"
@@ -33,7 +34,7 @@ static int64_t due_of(const char *name)
 /* What one run at that time did to a row; no row may have anything left to do then. */
 static int64_t run(int64_t now, const char *name)
 {
-    uint32_t done[16] = {0};
+    uint32_t done[32] = {0};
     if (amp_deadlines_run(store, now, &ctx, done, &err) < 0) {
         printf("# run: %s: %s\n", err.code, err.what);
         return -1;
@@ -74,6 +75,8 @@ static void messages(void)
 
 static void silence(void)
 {
+    int lock; /* the agent has a process: this one */
+    TAP_INT(amp_outbox_lock(store, "ann", 0, &lock, &err), 0, "the lock of a name");
     TAP_INT(amp_agent_register(store, "ann", "executor", T0, &err), 0, "an agent");
     TAP_INT(amp_agent_step(store, "ann", AMP_AGENT_EV_READY, NULL, T0, &err), 0, "is ready");
     TAP_INT(due_of("silence"), 0, "its silence means nothing while it does not work");
@@ -87,6 +90,7 @@ static void silence(void)
     TAP_INT(due_of("silence"), T0 + 3600000 + 1800000, "after which it may fall silent again");
     TAP_INT(amp_agent_step(store, "ann", AMP_AGENT_EV_FAIL, NULL, T0 + 3600000, &err), 0, "fails");
     TAP_INT(due_of("silence"), 0, "an agent that is not at work may be silent");
+    close(lock);
 }
 
 static void windows(void)

@@ -267,8 +267,8 @@ static void codes(void)
         {"command_timeout", "tool_timeout", "E_TIMEOUT", "timeout"},
         {"bad_scope", "validation_error", "E_SCHEMA_VALIDATION", "failed_terminal"},
         {"withdrawn", "cancelled", "E_UNKNOWN", "failed_terminal"},
-        {"FORCED_PREEMPTION", "FORCED_PREEMPTION", "E_UNKNOWN", "overloaded"},
-        {"E_TIMEOUT", "internal_error", "E_TIMEOUT", "timeout"},
+        {"FORCED_PREEMPTION", "forced_preemption", "E_UNKNOWN", "overloaded"},
+        {"E_TIMEOUT", "tool_timeout", "E_TIMEOUT", "timeout"},
         {"dependency missing", "internal_error", "E_UNKNOWN", "dependency_missing"},
     };
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
