@@ -15,7 +15,7 @@ struct loop {
     struct registry r;
     struct amp_input in;
     struct amp_intake intake;
-    struct amp_identities *ids; /* opened if tokens are needed */
+    struct amp_identities *ids; /* opened if tokens or signatures are needed */
     bool eof;
     int64_t rounds;   /* of heartbeats; < 0: none; 0: without an end */
     int64_t done;     /* rounds so far */
@@ -40,14 +40,18 @@ static int message_take(struct loop *l, const struct amp_view *v, struct amp_err
     return amp_intake_refuse(&l->intake, v, &why, err);
 }
 
-/* 1: the message may pass by its token, or needs none; 0: it was refused. */
-static int tokens_admit(struct loop *l, const struct amp_view *v, struct amp_error *err)
+/* 1: the message may pass by its signature, where all must be signed, and by its token, or needs
+ * none; 0: it was refused. */
+static int sender_admit(struct loop *l, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_error why = {0};
-    if (!amp_tokens_are_needed())
-        return 1;
-    int rc =
-        amp_tokens_admit(l->ids, l->r.dir.store, v, amp_input_is_trusted(NULL), NULL, &why, err);
+    struct amp_said said;
+    int rc = 1;
+    if (reg_needs_signatures() && (rc = amp_identities_refresh(l->ids, err)) == 0)
+        rc = amp_identities_who(l->ids, v, false, &said, &why, err);
+    if (rc > 0 && amp_tokens_are_needed())
+        rc = amp_tokens_admit(l->ids, l->r.dir.store, v, amp_input_is_trusted(NULL), NULL, &why,
+                              err);
     if (rc != 0)
         return rc;
     amp_status_note(AMP_NO);
@@ -62,7 +66,7 @@ static int lines_take(struct loop *l, struct amp_error *err)
     int rc;
     while ((rc = amp_intake_next(&l->intake, &v, err)) > 0) {
         if (rc == AMP_INTAKE_MESSAGE) {
-            int admits = tokens_admit(l, &v, err);
+            int admits = sender_admit(l, &v, err);
             if (admits < 0 || (admits > 0 && message_take(l, &v, err) < 0))
                 return -1;
             continue;
@@ -166,7 +170,7 @@ int reg_loop(int64_t rounds)
         amp_intake_init(&l.intake, l.r.dir.store, amp_cli_name(), &err) == 0 &&
         amp_input_open("-", false, &l.in, &err) == 0) {
         l.intake.say = amp_finding_print_error;
-        rc = amp_tokens_are_needed() ? reg_identities(&l.ids, &err) : 0;
+        rc = amp_tokens_are_needed() || reg_needs_signatures() ? reg_identities(&l.ids, &err) : 0;
         if (rc == 0)
             rc = look_plan(&l, amp_now_ms(), &err);
         if (rc == 0)

@@ -93,6 +93,11 @@ static const struct amp_opt heartbeat_opts[] = {
     AMP_OPT_END,
 };
 
+bool reg_needs_signatures(void)
+{
+    return strcmp(reg_identity.require, "all") == 0;
+}
+
 int reg_identities(struct amp_identities **out, struct amp_error *err)
 {
     const struct amp_identity_tool tool = {.state = reg_state, .config = config};

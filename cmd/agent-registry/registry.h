@@ -33,7 +33,9 @@ struct registry {
 /* main.c: opens the state. suffix: of the name, for long-running verbs; NULL: nothing is written.
  * existing: the state must exist, and may be on a read-only medium. */
 int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err);
-/* main.c: who says what, for tokens. */
+/* main.c: whether every message must be signed (identity.require all). */
+bool reg_needs_signatures(void);
+/* main.c: who says what, for tokens and signatures. */
 int reg_identities(struct amp_identities **out, struct amp_error *err);
 /* main.c: refuses agents other than `agent`, or all if it is NULL (flow/identity/person.h). */
 int reg_self_only(const char *agent, const char *act, struct amp_error *err);

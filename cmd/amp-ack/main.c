@@ -1,4 +1,5 @@
 /* amp-ack: the delivery lifecycle of messages. */
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/identity.h"
@@ -119,7 +120,8 @@ int ack_identities(const char *principal, struct amp_identities **out, struct am
     const struct amp_identity_tool who = {
         .state = ack_state, .config = ack_config, .principal = principal, .quiet = true};
     *out = NULL;
-    return ack_state ? amp_identity_cli_open(&identity, &who, out, err) : 0;
+    bool all = strcmp(identity.require, "all") == 0;
+    return ack_state || all ? amp_identity_cli_open(&identity, &who, out, err) : 0;
 }
 
 int ack_person_or_self(const char *agent, const char *act, struct amp_error *err)

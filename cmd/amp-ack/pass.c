@@ -100,17 +100,31 @@ int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error
     return amp_intake_refuse(&p->intake, v, why, err);
 }
 
-/* Whether the message may pass by its token, if it needs one. Otherwise it was refused, or *rc is
- * negative. */
-static bool tokens_admit(struct pass *p, const struct amp_view *v, int *rc, struct amp_error *err)
+/* Whether a message is signed by its sender, where all must be (SW4RM §6.2). */
+static int signature_admit(struct pass *p, const struct amp_view *v, struct amp_error *why,
+                           struct amp_error *err)
 {
+    struct amp_said said;
+    return amp_identities_refresh(p->ids, err) < 0
+               ? -1
+               : amp_identities_who(p->ids, v, false, &said, why, err);
+}
+
+/* Whether the message may pass by its signature and token, if it needs them. Otherwise it was
+ * refused, or *rc is negative. */
+static bool sender_admit(struct pass *p, const struct amp_view *v, int *rc, struct amp_error *err)
+{
+    bool signs = p->name && strcmp(ack_identity_word(), "all") == 0;
+    bool tokens = p->store && amp_tokens_are_needed();
     struct amp_error why = {0};
     int admits = 1;
-    if (!p->store || !amp_tokens_are_needed())
+    if (!signs && !tokens)
         return true;
     if (identities_open(p, NULL, err) < 0)
         admits = -1;
-    else
+    if (admits > 0 && signs)
+        admits = signature_admit(p, v, &why, err);
+    if (admits > 0 && tokens)
         admits = amp_tokens_admit(p->ids, p->store, v, amp_input_is_trusted(pass_options.in_path),
                                   NULL, &why, err);
     if (admits < 0 || (admits == 0 && pass_reject(p, v, &why, err) < 0))
@@ -141,7 +155,7 @@ static int take_turn(struct pass *p, struct amp_error *err)
             amp_status_note(AMP_NO);
             count_rejected(p->metrics, AMP_PROTO_NONE, p->intake.bad_code);
             rc = malformed_answer(p, &v, err);
-        } else if (tokens_admit(p, &v, &rc, err) && p->take(p, &v, err) < 0)
+        } else if (sender_admit(p, &v, &rc, err) && p->take(p, &v, err) < 0)
             rc = -1;
         if (rc < 0)
             break;

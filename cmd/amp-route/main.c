@@ -108,7 +108,7 @@ static const struct amp_opt options[] = {
      .doc = "trust the certificates in FILE, not the system's"},
     {0, "allow-unsigned", AMP_OPT_FLAG, &router.allow_unsigned, NULL,
      .doc = "let unsigned SW4RM messages leave this machine"},
-    {0, "from-network", AMP_OPT_FLAG, &router.from_network, NULL,
+    {0, "from-network", AMP_OPT_FLAG, &router.signed_only, NULL,
      .doc = "take only signed messages: the input is from other machines"},
     AMP_OPT_IDENTITIES(route_identity),
     {0, "predicate-timeout", AMP_OPT_DURATION, &router.predicate_limit_ms, "TIME",
@@ -187,22 +187,24 @@ static int options_set(struct amp_error *err)
     return 0;
 }
 
-/* Signatures matter for messages that cross a network. */
+/* Signatures matter for messages that cross a network, and for all if all must be signed. */
 static int identities_open(struct amp_error *err)
 {
     const struct amp_identity_tool tool = {
-        .state = router.state, .config = config, .quiet = !router.from_network};
-    bool uses = router.from_network || amp_tokens_are_needed();
+        .state = router.state, .config = config, .quiet = !router.signed_only};
+    if (strcmp(route_identity.require, "all") == 0)
+        router.signed_only = true;
+    bool uses = router.signed_only || amp_tokens_are_needed();
     const struct amp_list *const ports[] = {&routes, &agents, &tees};
     for (size_t k = 0; k < sizeof ports / sizeof *ports; k++)
         for (int i = 0; i < ports[k]->n && !uses; i++)
             uses = strstr(ports[k]->v[i], "http") != NULL;
-    if (!uses || (!router.state && !route_identity.allowed_signers && !router.from_network &&
+    if (!uses || (!router.state && !route_identity.allowed_signers && !router.signed_only &&
                   !amp_tokens_are_needed()))
         return 0;
     if (amp_identity_cli_open(&route_identity, &tool, &router.ids, err) < 0)
         return -1;
-    if (router.from_network && !router.ids)
+    if (router.signed_only && !router.ids)
         return amp_fail(err, AMP_USAGE, "identity_off",
                         "--from-network needs identities, which are off");
     return 0;

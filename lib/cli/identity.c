@@ -63,6 +63,9 @@ int amp_identity_cli_open(const struct amp_identity_cli *o, const struct amp_ide
             amp_note("identities are off: messages are neither signed nor verified");
         return 0;
     }
+    if (!tool->state && !o->allowed_signers)
+        return amp_fail(err, AMP_USAGE, "no_keys",
+                        "signatures are checked by keys: give --state or --allowed-signers");
     settings.n = 0;
     if (amp_config_values(tool->config, tool->state, "identity.operators", operator_add, NULL,
                           err) < 0 ||

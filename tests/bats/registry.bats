@@ -131,6 +131,22 @@ EOF
   [ "$(jq -r .msg.message_type <<<"$output")" = ACKNOWLEDGEMENT ]
 }
 
+@test "with identity all, the filter takes and passes only signed messages" {
+  need_tool amp-sign
+  export AMP_IDENTITY=all
+  amp-sign keygen key >/dev/null
+  amp-sign trust add --allowed-signers signers cli key.pub
+  { sw4rm CONTROL cli "$(descriptor ann | jq -c '{agent: .}')"; sw4rm DATA cli '{"x": 1}'; } >plain
+  run -1 --separate-stderr agent-registry --allowed-signers signers <plain
+  [[ $stderr == *unsigned* ]]
+  run -1 grep -F '{"x":1}' <<<"$output"
+  run -1 agent-registry show ann
+  amp-sign --key key <plain >signed
+  run -0 --separate-stderr agent-registry --allowed-signers signers <signed
+  grep -qF '{"x":1}' <<<"$output"
+  run -0 agent-registry show ann
+}
+
 @test "what the registry says is numbered by the state, whatever the clock" {
   join ann
   join bob

@@ -80,6 +80,32 @@ leave() {
   [ ! -s got ]
 }
 
+@test "with identity all, requests are routed and tracked only signed, also from standard input" {
+  export AMP_IDENTITY=all
+  # A file of the trusted keys, as --from-network has it.
+  run -0 --separate-stderr amp-route --allowed-signers signers -r '* => file:got' <signed
+  cmp got signed
+  for what in in foreign; do
+    [ $what = in ] && code=unsigned || code=bad_sender
+    run -1 --separate-stderr amp-route -s state --allowed-signers signers -r '* => file:not' <$what
+    [[ $stderr == *$code* && ! -s not ]]
+    run -1 --separate-stderr amp-ack track -s tracked --allowed-signers signers <$what
+    [[ -z $output && $stderr == *$code* ]]
+    run -1 --separate-stderr amp-ack send --allowed-signers signers <$what
+    [[ -z $output && $stderr == *$code* ]]
+  done
+  [ -z "$(amp-ack status -s tracked --all --json)" ]
+  run -0 --separate-stderr amp-ack track -s tracked --allowed-signers signers <signed
+  [ "$output" = "$(cat signed)" ]
+  # The configuration says it as well; without keys nothing can be checked.
+  echo '{"identity":{"require":"all"}}' >amp.json
+  run -1 --separate-stderr env -u AMP_IDENTITY amp-route -c amp.json --allowed-signers signers -r '* => file:not' <in
+  [[ $stderr == *unsigned* ]]
+  run -64 --separate-stderr amp-route -r '* => file:not' <signed
+  [[ $stderr == *"give --state or --allowed-signers"* ]]
+  run -64 --separate-stderr amp-ack send <signed
+}
+
 @test "from a network, identities must be on" {
   AMP_IDENTITY=off run -64 amp-route --from-network --allowed-signers signers -r '* => file:got' <result.signed
 }

@@ -16,7 +16,7 @@
 void amp_direct_set(struct amp_router *r)
 {
     bool plain = true;
-    bool open = !amp_access_is_set() && !r->opt->from_network && !amp_tokens_are_needed() &&
+    bool open = !amp_access_is_set() && !r->opt->signed_only && !amp_tokens_are_needed() &&
                 !r->run.store && !r->run.dry && !r->opt->all && !r->opt->eager && !r->run.metrics &&
                 !r->producers && r->tees.n == 0;
     for (uint32_t i = 0; i < amp_rules_n(r->rules) && open; i++) {

@@ -142,9 +142,9 @@ static int sender_check(struct amp_router *r, const struct amp_view *v, struct a
 {
     struct amp_said said;
     struct amp_error why = {0};
-    bool trusted = !r->opt->from_network && amp_input_is_trusted(r->opt->in_path);
+    bool trusted = !r->opt->signed_only && amp_input_is_trusted(r->opt->in_path);
     int rc = amp_identities_refresh(r->opt->ids, err);
-    if (rc == 0 && r->opt->from_network)
+    if (rc == 0 && r->opt->signed_only)
         rc = amp_identities_who(r->opt->ids, v, false, &said, &why, err);
     else if (rc == 0)
         rc = 1;
@@ -167,7 +167,7 @@ static int taken_line(struct amp_router *r, struct batch *b, enum amp_intake_got
         /* A message in chunks that was dropped is not here, so that it cannot be a dead letter. */
         return r->intake.dropped.why.code[0] ? 0 : malformed_refuse(r, v, err);
     }
-    int rc = r->opt->from_network || amp_tokens_are_needed() ? sender_check(r, v, err) : 1;
+    int rc = r->opt->signed_only || amp_tokens_are_needed() ? sender_check(r, v, err) : 1;
     if (rc <= 0)
         return rc < 0 ? -1 : malformed_refuse(r, v, err);
     if (b->n > 0 && (b->n == AMP_ROUTE_BATCH_MAX || b->bytes + v->line.n > BATCH_BYTES) &&

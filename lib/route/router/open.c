@@ -96,8 +96,8 @@ int amp_router_open(struct amp_router_options *o, struct amp_router **out, struc
         amp_outlets_output(r->outlets, o->out_path, err) < 0 || routes_open(r, err) < 0 ||
         amp_intake_init(&r->intake, o->dry ? NULL : r->run.store, "amp-route", err) < 0 ||
         (!o->dry &&
-         amp_intake_resume(&r->intake, o->name,
-                           !o->from_network && amp_input_is_trusted(o->in_path), err) < 0))
+         amp_intake_resume(&r->intake, o->name, !o->signed_only && amp_input_is_trusted(o->in_path),
+                           err) < 0))
         return -1;
     r->intake.say = o->say;
     r->intake.lines.max_line = o->max_line;

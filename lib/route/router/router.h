@@ -46,8 +46,8 @@ struct amp_router_options {
     bool all;                      /* delivers to every matching route, not only the first */
     bool eager;                    /* writes each line at once */
     bool dry, verbose;
-    bool allow_unsigned;        /* sw4rm messages may leave this machine as they are */
-    bool from_network;          /* the input is from other machines: each message must be signed */
+    bool allow_unsigned; /* sw4rm messages may leave this machine as they are */
+    bool signed_only; /* each message must be signed: it is from another machine, or all must be */
     struct amp_identities *ids; /* borrowed; NULL: signatures are not verified */
     int64_t predicate_limit_ms;
     uint32_t producer_rate, producer_burst; /* messages per second and sender; 0: any number */
