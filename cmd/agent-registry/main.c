@@ -14,6 +14,7 @@
 #include "flow/identity/head.h"
 #include "flow/identity/person.h"
 #include "flow/intake.h"
+#include "flow/keep.h"
 #include "flow/values.h"
 #include "registry.h"
 
@@ -109,6 +110,7 @@ int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_e
     struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
                                     .look = existing,
                                     .facts = &amp_flow_facts,
+                                    .keep = amp_flow_keep,
                                     .actor = amp_cli_name(),
                                     .sign_head = amp_head_sign};
     r->lock = r->out.fd = -1;

@@ -21,6 +21,7 @@
 #include "flow/facts.h"
 #include "flow/identity/head.h"
 #include "flow/identity/identity.h"
+#include "flow/keep.h"
 #include "message/ledger/refused.h"
 
 #define PENDING_MAX     ((size_t)64 << 20) /* in addition to one turn, which may be one long line */
@@ -297,6 +298,7 @@ static int open_store(enum ack_need need, struct amp_store **s, struct amp_error
                                     .look = need == ACK_LOOK,
                                     .read_only = need == ACK_READ,
                                     .facts = &amp_flow_facts,
+                                    .keep = amp_flow_keep,
                                     .names = amp_history_names,
                                     .sign_head = amp_head_sign,
                                     .actor = amp_cli_name()};

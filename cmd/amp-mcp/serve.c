@@ -16,6 +16,7 @@
 #include "base/loop.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
+#include "flow/keep.h"
 #include "mcp.h"
 #include "protocol/compose/json.h"
 
@@ -190,6 +191,7 @@ int mcp_store(struct mcp *m, struct amp_error *err)
 {
     const struct amp_store_options opt = {.lock_timeout_ms = m->lock_timeout_ms,
                                           .facts = &amp_flow_facts,
+                                          .keep = amp_flow_keep,
                                           .sign_head = amp_head_sign,
                                           .actor = m->box};
 

@@ -15,6 +15,7 @@
 #include "flow/facts.h"
 #include "flow/identity/head.h"
 #include "flow/identity/person.h"
+#include "flow/keep.h"
 #include "message/inbox/bell.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
@@ -199,6 +200,7 @@ static int inbox_serve(struct inbox *in)
     struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
                                     .look = list,
                                     .facts = &amp_flow_facts,
+                                    .keep = amp_flow_keep,
                                     .names = amp_history_names,
                                     .sign_head = amp_head_sign,
                                     .actor = "amp-route.inbox"};

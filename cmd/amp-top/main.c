@@ -6,6 +6,7 @@
 #include "flow/config.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
+#include "flow/keep.h"
 #include "message/history/find.h"
 #include "top.h"
 
@@ -90,6 +91,7 @@ static int top_run(int argc, char **argv)
     struct amp_store *s = NULL;
     struct amp_error err;
     const struct amp_store_options opt = {.facts = &amp_flow_facts,
+                                          .keep = amp_flow_keep,
                                           .sign_head = amp_head_sign,
                                           .lock_timeout_ms = lock_timeout_ms,
                                           .names = amp_history_names,

@@ -14,6 +14,7 @@
 #include "flow/identity/head.h"
 #include "flow/identity/person.h"
 #include "flow/intake.h"
+#include "flow/keep.h"
 #include "flow/values.h"
 #include "hitl.h"
 #include "hitl/pause/pause.h"
@@ -185,6 +186,7 @@ int hitl_policy(struct amp_hitl_policy *out, struct amp_error *err)
 static int store_open(bool look, struct amp_store **out, struct amp_error *err)
 {
     const struct amp_store_options opt = {.facts = &amp_flow_facts,
+                                          .keep = amp_flow_keep,
                                           .names = amp_history_names,
                                           .sign_head = amp_head_sign,
                                           .lock_timeout_ms = lock_timeout_ms,

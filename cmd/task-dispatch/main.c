@@ -13,6 +13,7 @@
 #include "flow/facts.h"
 #include "flow/identity/head.h"
 #include "flow/intake.h"
+#include "flow/keep.h"
 #include "flow/values.h"
 #include "handoff/handoff.h"
 #include "message/history/find.h"
@@ -160,6 +161,7 @@ int task_open(struct amp_store **out, struct amp_error *err)
         amp_die_no_state();
     const struct amp_store_options how = {.lock_timeout_ms = task_lock_timeout,
                                           .facts = &amp_flow_facts,
+                                          .keep = amp_flow_keep,
                                           .names = amp_history_names,
                                           .sign_head = amp_head_sign,
                                           .actor = amp_cli_name()};

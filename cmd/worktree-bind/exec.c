@@ -26,6 +26,7 @@
 #include "bind.h"
 #include "flow/confinement.h"
 #include "flow/facts.h"
+#include "flow/keep.h"
 #include "flow/pause/watch.h"
 #include "message/history/find.h"
 #include "worktree/git/quarantine.h"
@@ -223,6 +224,7 @@ static int start_log(const struct execution *x, const char *command, struct amp_
     struct amp_jw w;
     const struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
                                               .facts = &amp_flow_facts,
+                                              .keep = amp_flow_keep,
                                               .names = amp_history_names,
                                               .actor = amp_cli_name()};
     if (!x->state[0])
@@ -327,6 +329,7 @@ static int suspension_check(struct execution *x, struct amp_error *err)
 {
     const struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
                                               .facts = &amp_flow_facts,
+                                              .keep = amp_flow_keep,
                                               .names = amp_history_names,
                                               .read_only = true,
                                               .actor = amp_cli_name()};

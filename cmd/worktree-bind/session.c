@@ -7,6 +7,7 @@
 #include "flow/bindings.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
+#include "flow/keep.h"
 #include "message/history/find.h"
 
 /* The default state directory, which the hooks use, too. */
@@ -35,6 +36,7 @@ int session_open(struct session *s, bool with_store, struct amp_error *err)
     char dir[PATH_MAX];
     struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
                                         .facts = &amp_flow_facts,
+                                        .keep = amp_flow_keep,
                                         .names = amp_history_names,
                                         .sign_head = amp_head_sign,
                                         .actor = amp_cli_name()};

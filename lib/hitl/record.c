@@ -282,7 +282,7 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
     struct amp_fsm_result r;
     struct amp_question_rec rec;
 
-    if (now->found && u->event == AMP_ESC_EV_ARRIVE)
+    if ((now->found || now->forgotten) && u->event == AMP_ESC_EV_ARRIVE)
         return 1;
     if (amp_question_rec_read(now->found ? now->json : AMP_SPAN("{}"), &u->mem, &rec, err) < 0)
         return -1;

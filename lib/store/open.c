@@ -92,31 +92,45 @@ static bool cannot_write(int dirfd)
 
 enum { SETTINGS_MAX = 4 * 1024 * 1024 };
 #define OPTION(member) offsetof(struct amp_store_options, member)
+#define KEEP(group)    offsetof(struct amp_store_options, keep_for[AMP_KEEP_##group])
+#define DAY            UINT64_C(86400000)
 
 /* Each is a number from `least` to `most`, times `unit`. */
 static const struct {
-    const char *key;
-    double least, most, unit;
+    const char *key; /* with a dot: of a member of an object */
+    double least, most;
+    uint64_t unit;
     uint64_t fallback;
     size_t at; /* of a uint64_t in the options */
 } settings[] = {
     {"segment_bytes", 65536, 1 << 30, 1, 64 << 20, OPTION(segment_bytes)},
     {"keep_segments", 2, 1000000, 1, 16, OPTION(keep_segments)},
-    {"keep_days", 0, 36500, 86400000, 0, OPTION(keep_ms)},
+    {"keep_days", 0, 36500, DAY, 0, OPTION(keep_ms)},
+    {"keep.messages", 0, 36500, DAY, AMP_KEEP_DAYS *DAY, KEEP(messages)},
+    {"keep.tasks", 0, 36500, DAY, AMP_KEEP_DAYS *DAY, KEEP(tasks)},
+    {"keep.jobs", 0, 36500, DAY, AMP_KEEP_DAYS *DAY, KEEP(jobs)},
+    {"keep.questions", 0, 36500, DAY, AMP_KEEP_DAYS *DAY, KEEP(questions)},
+    {"keep.bindings", 0, 36500, DAY, AMP_KEEP_DAYS *DAY, KEEP(bindings)},
+    {"keep.duplicates", 0, 36500, DAY, AMP_KEEP_DUPLICATES_DAYS *DAY, KEEP(duplicates)},
     {"error_bytes", 65536, 1 << 30, 1, 16 << 20, OPTION(error_bytes)},
     {"error_files", 2, 1000, 1, 4, OPTION(error_files)},
 };
 
-/* store: the member's token, or AMP_TOK_NONE. */
+/* The token of a setting, or AMP_TOK_NONE. store: of the member "store", or AMP_TOK_NONE. */
+static uint32_t setting_find(const struct amp_tape *t, uint32_t store, const char *key)
+{
+    for (const char *dot; store != AMP_TOK_NONE && (dot = strchr(key, '.')); key = dot + 1)
+        store = amp_tape_get(t, store, (struct amp_span){key, (size_t)(dot - key)});
+    return store == AMP_TOK_NONE ? store : amp_tape_get(t, store, amp_span_str(key));
+}
+
 static int settings_take(struct amp_store *s, const struct amp_tape *t, uint32_t store,
                          struct amp_error *err)
 {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         uint64_t *to = (uint64_t *)((char *)&s->opt + settings[i].at);
         double v = 0;
-        uint32_t tok = store == AMP_TOK_NONE
-                           ? AMP_TOK_NONE
-                           : amp_tape_get(t, store, amp_span_str(settings[i].key));
+        uint32_t tok = setting_find(t, store, settings[i].key);
         if (tok != AMP_TOK_NONE &&
             (!amp_tok_real(t, tok, &v) || v < settings[i].least || v > settings[i].most))
             return amp_fail(
@@ -124,7 +138,8 @@ static int settings_take(struct amp_store *s, const struct amp_tape *t, uint32_t
                 "amp.json of the state directory: store.%s is a number from %.0f to %.0f",
                 settings[i].key, settings[i].least, settings[i].most);
         if (!*to)
-            *to = tok == AMP_TOK_NONE ? settings[i].fallback : (uint64_t)(v * settings[i].unit);
+            *to = tok == AMP_TOK_NONE ? settings[i].fallback
+                                      : (uint64_t)(v * (double)settings[i].unit);
     }
     return 0;
 }
@@ -199,7 +214,9 @@ static int open_store(const char *dir, const struct amp_store_options *opt, bool
     amp_cache_init(&s->cache);
     amp_frame_arena_init(&s->check);
     amp_buf_init(&s->rec, 64 * AMP_FRAME_MAX);
-    amp_buf_init(&s->old.key, AMP_KEY_MAX);
+    amp_frame_arena_init(&s->old.frame);
+    amp_buf_init(&s->old.bytes, AMP_FRAME_MAX);
+    amp_buf_init(&s->old.leaving.text, SIZE_MAX / 2);
     if (open_parts(s, failed_too, err) < 0) {
         amp_store_close(s);
         return -1;
@@ -239,7 +256,10 @@ void amp_store_close(struct amp_store *s)
     amp_frame_arena_release(&s->arena);
     amp_frame_arena_release(&s->check);
     amp_buf_release(&s->rec);
-    amp_buf_release(&s->old.key);
+    amp_frame_arena_release(&s->old.frame);
+    amp_buf_release(&s->old.bytes);
+    amp_buf_release(&s->old.leaving.text);
+    free(s->old.leaving.v);
     amp_auto_close(&s->lock.next);
     amp_auto_close(&s->lock.main);
     amp_auto_close(&s->termfd);

@@ -153,7 +153,13 @@ static int record_find(struct amp_store *s, struct amp_span key, struct amp_buf 
 int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
                    struct amp_store_rec *out, struct amp_error *err)
 {
-    return record_find(s, key, buf, NULL, out, err);
+    int rc = record_find(s, key, buf, NULL, out, err);
+    if (rc == AMP_LOOK_NONE) {
+        int gone = amp_keep_is_forgotten(s, key, err);
+        out->forgotten = gone == 1;
+        return gone < 0 ? -1 : AMP_LOOK_NONE;
+    }
+    return rc;
 }
 
 int amp_store_get(struct amp_store *s, struct amp_key key, struct amp_store_rec *out,

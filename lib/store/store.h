@@ -9,6 +9,7 @@
 #ifndef AMP_STORE_STORE_H
 #define AMP_STORE_STORE_H
 
+#include "store/keep/keep.h"
 #include "store/key.h"
 
 struct amp_store;
@@ -20,12 +21,14 @@ typedef int (*amp_store_sign_fn)(const char *dir, struct amp_span text, struct a
                                  struct amp_error *err);
 
 struct amp_store_options {
-    int64_t lock_timeout_ms; /* < 0: no limit; TEMPFAIL lock_timeout after it */
-    uint64_t segment_bytes;  /* size at which a segment ends; here and below 0 is the default */
-    uint64_t keep_segments;  /* older ones are removed with the inputs in them; default 16 */
-    uint64_t keep_ms;        /* so are segments whose last frame is older; default no limit */
-    uint64_t error_bytes;    /* size at which error.ndjson is renamed; default 16 MiB */
-    uint64_t error_files;    /* the number of error logs to keep; default 4 */
+    int64_t lock_timeout_ms;     /* < 0: no limit; TEMPFAIL lock_timeout after it */
+    uint64_t segment_bytes;      /* size at which a segment ends; here and below 0 is the default */
+    uint64_t keep_segments;      /* older ones are removed with the inputs in them; default 16 */
+    uint64_t keep_ms;            /* so are segments whose last frame is older; default no limit */
+    const struct amp_keep *keep; /* which records are final; NULL: all records are kept */
+    uint64_t keep_for[AMP_KEEP_COUNT]; /* ms that they are kept; default 30 and 90 days */
+    uint64_t error_bytes;              /* size at which error.ndjson is renamed; default 16 MiB */
+    uint64_t error_files;              /* the number of error logs to keep; default 4 */
     /* Never writes: what the index lacks is added for this handle only. */
     bool read_only;
     /* Opened read-only if nothing can be written, as on a read-only medium. With read_only: never
@@ -53,7 +56,8 @@ const struct amp_message_facts *amp_store_facts(const struct amp_store *s); /* N
 /* The current record of a key. Spans are valid until the next call on the store. */
 struct amp_store_rec {
     bool found;
-    uint64_t rev;              /* 0 when not found */
+    bool forgotten; /* not found, because it was final and old; its key is still remembered */
+    uint64_t rev;   /* 0 when not found */
     struct amp_span state;     /* the machine's state name */
     struct amp_span json;      /* the record: a JSON object */
     int64_t due_ms;            /* the record's next deadline, 0: none */

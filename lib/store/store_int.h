@@ -19,14 +19,25 @@ enum {
     AMP_DIGEST_MAX = 72,
 };
 
+/* Records that are about to leave the live set (keep/keep.c). */
+struct amp_leaving {
+    struct amp_buf text; /* keys and states */
+    struct amp_leaver {
+        uint32_t key, n_key, state, n_state; /* in text */
+        struct amp_place at;                 /* of the record's frame */
+        int64_t since;                       /* 0: the key is not remembered */
+    } * v;
+    size_t n, cap;
+};
+
 /* The progress of the oldest segment's removal (compact.c). */
 struct amp_compaction {
-    uint32_t seg;       /* the segment; 0: none is being removed */
-    uint64_t bound;     /* the first frame that stays */
-    struct amp_buf key; /* the last key that was checked */
-    bool keys_done;
-    uint64_t out_n; /* the last entry of the outbox that was checked */
-    uint32_t out_i;
+    uint32_t seg;   /* the segment; 0: none is being removed */
+    uint64_t bound; /* the first frame that stays */
+    uint64_t off;   /* in the segment: the first frame that was not checked */
+    struct amp_leaving leaving;
+    struct amp_buf bytes; /* the frame that is checked */
+    struct amp_frame_arena frame;
 };
 
 /* The time of a segment's first frame. */
@@ -141,6 +152,19 @@ void amp_turn_terms_drop(struct amp_store *s, uint32_t seg);
  * that is later. */
 int amp_terms_of_frame(struct amp_store *s, struct amp_terms *t, struct amp_span frame,
                        uint32_t off, char newest[32], struct amp_error *err);
+
+/* keep/keep.c: in a turn. Whether the record of a row is final and old, and no other needs it: 1,
+ * with the time of its last change and whether its key is remembered; 0; -1. */
+int amp_keep_is_over(struct amp_store *s, struct amp_span key, const struct amp_index_rec *row,
+                     int64_t *since, bool *remembered, struct amp_error *err);
+/* Whether keys with this time are still remembered. */
+bool amp_keep_remembers(const struct amp_store *s, int64_t since);
+/* Notes a record that leaves; removes all that are noted from the live set. */
+int amp_keep_leave(struct amp_leaving *l, struct amp_span key, const struct amp_index_rec *row,
+                   int64_t since, struct amp_error *err);
+int amp_keep_forget(struct amp_store *s, struct amp_leaving *l, struct amp_error *err);
+/* In a turn, for a key without a record: 1 if its record left and the key is remembered, 0, -1. */
+int amp_keep_is_forgotten(struct amp_store *s, struct amp_span key, struct amp_error *err);
 
 /* turn/compact.c: at the end of a turn that appended: one step of the oldest segment's removal. */
 int amp_store_compact(struct amp_store *s, struct amp_error *err);

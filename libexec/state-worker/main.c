@@ -12,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "flow/facts.h"
+#include "flow/keep.h"
 #include "message/settle/rails.h"
 #include "protocol/terms.h"
 #include "worker.h"
@@ -143,8 +144,10 @@ static int run_worker(int argc, char **argv)
 {
     struct amp_error err;
     struct worker w = {0};
-    struct amp_store_options how = {
-        .lock_timeout_ms = 10000, .read_only = true, .facts = &amp_flow_facts};
+    struct amp_store_options how = {.lock_timeout_ms = 10000,
+                                    .read_only = true,
+                                    .facts = &amp_flow_facts,
+                                    .keep = amp_flow_keep};
     if (!state)
         amp_die_usage("--state is missing");
     if (amp_store_open(state, &how, &w.checks.store, &w.closed) < 0)

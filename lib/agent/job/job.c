@@ -140,7 +140,7 @@ static int on_take(void *ctx, const struct amp_store_rec *now, struct amp_store_
     struct update *u = ctx;
     const struct amp_job_take *t = u->take;
 
-    if (now->found)
+    if (now->found || now->forgotten)
         return amp_fail(err, AMP_NO, "duplicate_msg_id", "the message was already taken");
     char msg_id[AMP_MSG_ID_MAX];
     if (memchr(t->ref.msg_id.p, '\0', t->ref.msg_id.n) ||

@@ -11,6 +11,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "flow/facts.h"
+#include "flow/keep.h"
 #include "store/store.h"
 #include "worktree/person.h"
 
@@ -25,6 +26,7 @@ static void refusal_record(const char *state, const char *tool, const struct amp
     struct amp_store *store;
     const struct amp_store_options opt = {.lock_timeout_ms = LOCK_WAIT_MS,
                                           .facts = &amp_flow_facts,
+                                          .keep = amp_flow_keep,
                                           .names = amp_history_names,
                                           .actor = tool};
     const struct amp_line_place at = {.tool = tool, .line = 1, .now_ms = amp_now_ms()};

@@ -47,6 +47,7 @@ enum { AMP_INBOX_EFFECTS(AMP_FSM_BIT) AMP_INBOX_DO_COUNT };
 enum { AMP_INBOX_EFFECTS(AMP_FSM_FLAG) };
 extern const struct amp_fsm amp_inbox_fsm;
 
+#define AMP_INBOX_KIND    "inbox"   /* kind of the deliveries */
 #define AMP_INBOX_BUFFERS "inboxes" /* kind of the agents' buffers; due when a message expires */
 
 #define AMP_INBOX_BOUND     10

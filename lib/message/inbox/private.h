@@ -5,8 +5,6 @@
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
 
-#define AMP_INBOX_KIND "inbox"
-
 /* A place in the buffer. */
 struct amp_inbox_place {
     struct amp_span id;

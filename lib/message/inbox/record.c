@@ -162,6 +162,12 @@ static int delivery_read(const struct amp_store_rec *rec, struct amp_buf *mem,
     return 0;
 }
 
+/* The state of a delivery without a record: it ended long ago, or there was none. */
+static uint8_t state_without(const struct amp_store_rec *rec)
+{
+    return rec->forgotten ? AMP_INBOX_READ : AMP_INBOX_ABSENT;
+}
+
 int amp_inbox_delivery_get(struct amp_store *s, struct amp_key key, struct amp_buf *mem,
                            struct amp_inbox_delivery *out, struct amp_error *err)
 {
@@ -169,6 +175,7 @@ int amp_inbox_delivery_get(struct amp_store *s, struct amp_key key, struct amp_b
     *out = (struct amp_inbox_delivery){.state = AMP_INBOX_ABSENT};
     if (amp_store_get(s, key, &rec, err) < 0)
         return -1;
+    out->state = state_without(&rec);
     return rec.found ? delivery_read(&rec, mem, out, err) : 0;
 }
 
@@ -202,7 +209,7 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
         return -1;
     if (!now->found && st->fresh)
         d = *st->fresh;
-    d.state = now->found ? d.state : AMP_INBOX_ABSENT;
+    d.state = now->found ? d.state : state_without(now);
     if (amp_fsm_step(&amp_inbox_fsm, d.state, st->event, 0, &r, err) < 0)
         return -1;
     st->effects = r.effects;

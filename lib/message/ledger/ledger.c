@@ -148,6 +148,8 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         w->same = true;
         return 1;
     }
+    if ((w->same = now->forgotten))
+        return 1;
     if (record_describe(w, err) < 0)
         return -1;
     w->rec.expires_ms = w->rec.ack_timeout_ms > 0 ? amp_message_expiry(v, w->now_ms) : 0;

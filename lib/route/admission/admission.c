@@ -121,7 +121,7 @@ static int is_known(const struct amp_admission *a, const struct amp_view *v, str
         return 0;
     return amp_store_get(a->env.run->store, AMP_KEY(AMP_MESSAGE_KIND, v->id), &rec, err) < 0
                ? -1
-               : rec.found;
+               : rec.found || rec.forgotten;
 }
 
 static enum amp_admitted operation_admit(const struct amp_admission *a, const struct job *j,

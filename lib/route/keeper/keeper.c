@@ -19,6 +19,7 @@
 #include "base/grow.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
+#include "flow/keep.h"
 #include "flow/outbox.h"
 #include "message/dead/dead.h"
 #include "message/facts.h"
@@ -71,6 +72,7 @@ int amp_keeper_open(struct amp_keeper *k, const char *dir, int64_t lock_timeout_
 {
     struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
                                     .facts = &amp_flow_facts,
+                                    .keep = amp_flow_keep,
                                     .names = amp_history_names,
                                     .sign_head = amp_head_sign,
                                     .actor = "amp-route"};

@@ -208,6 +208,35 @@ static int note_outs(struct amp_cache *c, const struct amp_frame *f, const struc
     return 0;
 }
 
+/* Keys whose records left the live set, and that are remembered. */
+static int note_past(struct amp_cache *c, const struct amp_frame *f, struct amp_error *err)
+{
+    const struct amp_span none = {0};
+    for (uint32_t i = 0; i < f->n_past; i++) {
+        const struct amp_frame_past *p = &f->past[i];
+        struct amp_cache_entry *e;
+        if (f->forgets) {
+            if (!(e = entry_of(c, OF_KEY, p->key, none, err)))
+                return -1;
+            if (!e->first) {
+                e->first = f->head.n;
+                e->existed = true;
+                if (text_add(c, p->state, &e->was, &e->n_was, err) < 0)
+                    return -1;
+            }
+            e->gone = true;
+            e->n = f->head.n;
+        }
+        if (!p->since)
+            continue;
+        if (!(e = entry_of(c, OF_INPUT, none, p->key, err)))
+            return -1;
+        e->n = f->head.n;
+        e->rec.at = (struct amp_place){.off = (uint64_t)p->since};
+    }
+    return 0;
+}
+
 static int note_frame(struct amp_cache *c, const struct amp_frame *f, const struct amp_pos *after,
                       struct amp_error *err)
 {
@@ -234,7 +263,7 @@ static int note_frame(struct amp_cache *c, const struct amp_frame *f, const stru
         e->n = f->head.n;
         e->rec.at = amp_pos_frame(after);
     }
-    return note_outs(c, f, after, err);
+    return note_outs(c, f, after, err) < 0 || note_past(c, f, err) < 0 ? -1 : 0;
 }
 
 int amp_cache_note(struct amp_cache *c, const struct amp_frame *f, const struct amp_pos *after,

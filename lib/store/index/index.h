@@ -56,8 +56,6 @@ struct sqlite3_stmt;
     X(NEXT_DUE_SOON, "SELECT due FROM (SELECT due,key FROM rec WHERE due>0 ORDER BY due LIMIT 64)" \
                      " WHERE key>?1 AND key<?2 ORDER BY due LIMIT 1")                              \
     X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
-    X(OLD_REC, "SELECT * FROM rec WHERE key>?1 ORDER BY key LIMIT ?2")                             \
-    X(OLD_OUT, "SELECT * FROM outbox WHERE (n,i)>(?1,?2) ORDER BY n,i LIMIT ?3")                   \
     X(DROP_SEEN, "DELETE FROM seen WHERE n<?1")
 
 enum amp_index_statement {

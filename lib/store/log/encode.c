@@ -173,6 +173,7 @@ static void encode_rest(struct amp_buf *b, struct amp_frame *f, size_t start)
     }
     PUT_INT(b, "due", f->due);
     PUT_INT(b, "next", f->next);
+    PUT_INT(b, "since", f->since);
 }
 
 /* Members that few frames have. */
@@ -187,6 +188,17 @@ static void encode_lists(struct amp_jw *w, const struct amp_frame *f)
             amp_jw_open(w, '[');
             amp_jw_uint(w, f->close[i].n);
             amp_jw_uint(w, f->close[i].i);
+            amp_jw_close(w, ']');
+        }
+        amp_jw_close(w, ']');
+    }
+    if (f->n_past) {
+        amp_jw_member_open(w, f->forgets ? "forget" : "known", '[');
+        for (uint32_t i = 0; i < f->n_past; i++) {
+            amp_jw_open(w, '[');
+            amp_jw_str(w, f->past[i].key);
+            amp_jw_str(w, f->past[i].state);
+            amp_jw_int(w, f->past[i].since);
             amp_jw_close(w, ']');
         }
         amp_jw_close(w, ']');

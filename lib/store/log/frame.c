@@ -34,6 +34,7 @@ void amp_frame_arena_release(struct amp_frame_arena *a)
     amp_buf_release(&a->text);
     free(a->out);
     free(a->close);
+    free(a->past);
     *a = (struct amp_frame_arena){0};
 }
 
@@ -283,6 +284,28 @@ static void decode_close(struct decoder *d, struct amp_frame *f)
     f->n_close = n;
 }
 
+static void decode_past(struct decoder *d, const char *key, struct amp_frame *f)
+{
+    struct amp_frame_arena *a = d->a;
+    uint32_t t, n = list_open(d, key, &a->past, &a->cap_past, sizeof *a->past, &t);
+    for (uint32_t i = 0; i < n; i++, t = a->tape.tok[t].next) {
+        struct amp_frame_past *p = &a->past[i];
+        if (a->tape.tok[t].type != AMP_JSON_ARRAY || a->tape.tok[t].count != 3 ||
+            a->tape.tok[t + 1].type != AMP_JSON_STRING ||
+            a->tape.tok[t + 2].type != AMP_JSON_STRING ||
+            amp_tok_text(&a->tape, t + 1, &a->text, &p->key, d->err) < 0 ||
+            amp_tok_text(&a->tape, t + 2, &a->text, &p->state, d->err) < 0 ||
+            !amp_tok_int(&a->tape, t + 3, &p->since)) {
+            d->failed = true;
+            return;
+        }
+    }
+    if (n) {
+        f->past = a->past;
+        f->n_past = n;
+    }
+}
+
 int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
                      struct amp_frame_arena *a, struct amp_frame *out, struct amp_error *err)
 {
@@ -328,6 +351,13 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
     f.next = member_integer(&d, 0, "next");
     decode_out(&d, &f);
     decode_close(&d, &f);
+    if (f.head.log == AMP_FRAME_stand) {
+        f.since = member_integer(&d, 0, "since");
+        decode_past(&d, "known", &f);
+        f.forgets = !f.n_past;
+        if (f.forgets)
+            decode_past(&d, "forget", &f);
+    }
     if (d.no_memory)
         return amp_fail_memory(err);
     if (d.failed)

@@ -16,9 +16,11 @@
  * instead of state for a removal; "state_blob" and, in an entry of out, "blob" name a blob instead
  * of the text) or a record of the log itself, whose first member is "log": close
  * {"actor","close":[[n,i]…],"acked"?}, cut, seal, index, repair, and stand, which repeats a live
- * key or open outbox entries (with "c", "n" and "i") so that an old segment can be removed. The
- * last member is "m" (chain.h). A repair frame has the number of the frame behind the gap, "next";
- * a seal frame may have "head" and "sig".
+ * key ("since": the time of its change) or open outbox entries (with "c", "n" and "i") so that an
+ * old segment can be removed. A stand frame may also have "forget", a list of keys whose records
+ * leave the live set, or "known", which repeats such keys: [key,state,time of its last change]; the
+ * time is 0 if duplicates need not be found. The last member is "m" (chain.h). A repair frame has
+ * the number of the frame behind the gap, "next"; a seal frame may have "head" and "sig".
  */
 #ifndef AMP_STORE_FRAME_H
 #define AMP_STORE_FRAME_H
@@ -63,13 +65,19 @@ struct amp_frame_ref {
     uint32_t i;
 };
 
+/* A key whose record left the live set. */
+struct amp_frame_past {
+    struct amp_span key, state;
+    int64_t since; /* the time of its last change; 0: the key is not remembered */
+};
+
 /* A frame's members. Text is decoded; spans of a decoded frame point into the frame and the arena.
  */
 struct amp_frame {
     struct amp_frame_head head;
     struct amp_span key, full, from, event, to, actor, acked, note;
     uint64_t was, rev;
-    int64_t at, due, next;
+    int64_t at, due, next, since;
     struct amp_span in_consumer, in_id, in_sum;
     struct amp_span state; /* raw JSON */
     struct amp_span state_blob;
@@ -79,6 +87,9 @@ struct amp_frame {
     uint32_t n_out;
     const struct amp_frame_ref *close;
     uint32_t n_close;
+    const struct amp_frame_past *past;
+    uint32_t n_past;
+    bool forgets; /* the keys of past had records until this frame */
 };
 
 /* Memory for decoding, reused from frame to frame. */
@@ -87,7 +98,8 @@ struct amp_frame_arena {
     struct amp_buf text;
     struct amp_frame_out *out;
     struct amp_frame_ref *close;
-    uint32_t cap_out, cap_close;
+    struct amp_frame_past *past;
+    uint32_t cap_out, cap_close, cap_past;
 };
 
 void amp_frame_arena_init(struct amp_frame_arena *a);

@@ -1,29 +1,26 @@
 /*
  * Removing old segments, by number and by age.
  *
- * When the oldest segment must be removed, each turn that appends also checks some of the live keys
- * and open outbox entries, in order. Those whose newest frame is in that segment are repeated in
- * stand frames. When all were checked, the log is synced and the segment is removed, so a crash
- * leaves the old frame and the repetition, or only the repetition. Frames after the index were
- * appended since, so they are in later segments. The segment's inputs (for the detection of
- * duplicates) are forgotten, and blobs that only it named are removed.
+ * When the oldest segment must be removed, each turn that appends also checks some of its frames,
+ * in order. The newest frame of a key, and the newest frame with an open outbox entry, is repeated
+ * in a stand frame; a record that is final and old leaves the live set instead (keep/keep.h), and
+ * keys of such records are repeated while they are remembered. When all frames were checked, the
+ * log is synced and the segment is removed, so a crash leaves the old frame and the repetition, or
+ * only the repetition. The segment's inputs (for the detection of duplicates) are forgotten, and
+ * blobs that only it named are removed.
  */
 #include "store/store_int.h"
 
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
 
-/* Rows checked and rows repeated: for each frame of a turn, and at most per turn. */
-enum { ROWS = 32, STANDS = 2, ROWS_MOST = 1024, STANDS_MOST = 64 };
-
-static struct amp_span column_text(sqlite3_stmt *st, int i)
-{
-    const char *p = sqlite3_column_blob(st, i);
-    return (struct amp_span){p, p ? (size_t)sqlite3_column_bytes(st, i) : 0};
-}
+/* Frames checked and frames written: for each frame of a turn, and at most per turn. LEAVE: records
+ * that one frame removes. */
+enum { CHECKS = 8, STANDS = 2, CHECKS_MOST = 512, STANDS_MOST = 64, LEAVE = 128 };
 
 static int frame_read(struct amp_store *s, struct amp_place at, struct amp_frame *f,
                       struct amp_error *err)
@@ -35,116 +32,157 @@ static int frame_read(struct amp_store *s, struct amp_place at, struct amp_frame
     return amp_frame_decode(frame, &head, &s->check, f, err);
 }
 
-static int key_repeat(struct amp_store *s, struct amp_span key, struct amp_place place,
+/* What a turn may still do. */
+struct share {
+    int checks, stands;
+};
+
+static int stand_append(struct amp_store *s, struct amp_frame *f, struct share *left,
+                        struct amp_error *err)
+{
+    struct amp_pos at;
+    f->head.log = AMP_FRAME_stand;
+    left->stands--;
+    return amp_turn_append(s, f, &at, err);
+}
+
+static bool is_at(struct amp_place a, struct amp_place b)
+{
+    return a.seg == b.seg && a.off == b.off;
+}
+
+/* Repeats the record of the frame if it is the newest of its key, or notes that it leaves. */
+static int key_check(struct amp_store *s, const struct amp_frame *old, struct amp_place place,
+                     struct share *left, struct amp_error *err)
+{
+    struct amp_index_rec row;
+    int64_t since;
+    bool remembered;
+    int rc = amp_cache_find(&s->cache, old->key, &row);
+    if (rc < 0)
+        rc = amp_index_rec(&s->index, old->key, &row, err);
+    if (rc <= 0 || !is_at(row.at, place))
+        return rc < 0 ? -1 : 0;
+    if ((rc = amp_keep_is_over(s, old->key, &row, &since, &remembered, err)) < 0)
+        return -1;
+    if (rc == 1)
+        return amp_keep_leave(&s->old.leaving, old->key, &row,
+                              remembered && amp_keep_remembers(s, since) ? since : 0, err);
+    struct amp_frame f = {
+        .key = old->key,
+        .full = old->full,
+        .was = old->rev,
+        .rev = old->rev,
+        .to = old->to,
+        .state = old->state,
+        .state_blob = old->state_blob,
+        .due = old->due,
+        .since = old->since ? old->since : old->at,
+    };
+    return stand_append(s, &f, left, err);
+}
+
+/* The place of an open entry of the outbox: 1, 0: it is closed, -1. */
+static int out_find(struct amp_store *s, uint64_t n, uint32_t i, struct amp_place *at,
+                    struct amp_error *err)
+{
+    const struct amp_cache_out *o = amp_cache_out(&s->cache, n, i);
+    if (o) {
+        *at = o->at;
+        return o->open;
+    }
+    sqlite3_stmt *st = amp_index_query(&s->index, AMP_IX_OUT_AT, err);
+    if (!st)
+        return -1;
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)n);
+    sqlite3_bind_int64(st, 2, i);
+    int rc = amp_index_next(&s->index, st, AMP_INDEX_OUT, err);
+    if (rc == 1) {
+        *at = amp_index_read_place(st, 4);
+        sqlite3_reset(st);
+    }
+    return rc;
+}
+
+static int outs_check(struct amp_store *s, const struct amp_frame *old, struct amp_place place,
+                      struct share *left, struct amp_error *err)
+{
+    for (uint32_t i = 0; i < old->n_out; i++) {
+        struct amp_frame_out out = old->out[i];
+        struct amp_place at = {0};
+        int rc = out_find(s, out.n, out.i, &at, err);
+        if (rc < 0)
+            return -1;
+        if (!rc || !is_at(at, place))
+            continue;
+        out.consumer = amp_frame_consumer(old, i);
+        struct amp_frame f = {.out = &out, .n_out = 1};
+        if (stand_append(s, &f, left, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Repeats the keys of the frame that are still remembered. */
+static int past_check(struct amp_store *s, const struct amp_frame *old, struct share *left,
                       struct amp_error *err)
 {
-    struct amp_frame old;
-    struct amp_pos at;
-    if (frame_read(s, place, &old, err) < 0)
-        return -1;
-    if (!amp_span_eq(old.key, key))
-        return amp_index_wrong(&s->index, "a row leads to the frame of another key", err);
-    struct amp_frame f = {
-        .head.log = AMP_FRAME_stand,
-        .key = key,
-        .full = old.full,
-        .was = old.rev,
-        .rev = old.rev,
-        .to = old.to,
-        .state = old.state,
-        .state_blob = old.state_blob,
-        .due = old.due,
-    };
-    return amp_turn_append(s, &f, &at, err);
+    AMP_FREE struct amp_frame_past *past = calloc(old->n_past + 1u, sizeof *past);
+    struct amp_frame f = {.past = past};
+    if (!past)
+        return amp_fail_memory(err);
+    for (uint32_t i = 0; i < old->n_past; i++)
+        if (amp_keep_remembers(s, old->past[i].since))
+            past[f.n_past++] = old->past[i];
+    return f.n_past ? stand_append(s, &f, left, err) : 0;
 }
 
-static int entry_repeat(struct amp_store *s, uint64_t n, uint32_t i, struct amp_span consumer,
-                        struct amp_place place, struct amp_error *err)
-{
-    struct amp_frame old;
-    struct amp_pos at;
-    if (frame_read(s, place, &old, err) < 0)
-        return -1;
-    for (uint32_t k = 0; k < old.n_out; k++) {
-        if (old.out[k].n != n || old.out[k].i != i)
-            continue;
-        struct amp_frame_out out = old.out[k];
-        out.consumer = consumer;
-        struct amp_frame f = {.head.log = AMP_FRAME_stand, .out = &out, .n_out = 1};
-        return amp_turn_append(s, &f, &at, err);
-    }
-    return amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu has no line %u",
-                    (unsigned long long)n, i);
-}
-
-/* Checks further keys. rows and stands: how many the turn may still check and repeat. */
-static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_error *err)
+static int frame_check(struct amp_store *s, struct amp_place place, struct share *left,
+                       struct amp_error *err)
 {
     struct amp_compaction *c = &s->old;
-    int rc = 0, taken = 0;
-    sqlite3_stmt *st = amp_index_query(&s->index, AMP_IX_OLD_REC, err);
-    if (!st)
+    struct amp_span frame;
+    struct amp_frame_head head;
+    struct amp_frame f;
+    if (amp_log_frame(&s->log, place, &frame, &head, err) < 0)
         return -1;
-    AMP_BUF struct amp_buf from = {0};
-    amp_buf_init(&from, AMP_KEY_MAX);
-    if (amp_buf_add(&from, c->key.data, c->key.len, err) < 0)
+    left->checks--;
+    if (head.log != AMP_FRAME_none && head.log != AMP_FRAME_stand)
+        return 0;
+    /* The checks read other frames. */
+    amp_buf_reset(&c->bytes);
+    if (amp_buf_add(&c->bytes, frame.p, frame.n, err) < 0 ||
+        amp_frame_decode(amp_buf_span(&c->bytes), &head, &c->frame, &f, err) < 0)
         return -1;
-    sqlite3_bind_text(st, 1, from.data, (int)from.len, SQLITE_STATIC);
-    sqlite3_bind_int(st, 2, *rows);
-    while (*stands > 0 && (rc = amp_index_next(&s->index, st, AMP_INDEX_REC, err)) == 1) {
-        struct amp_span key = column_text(st, 0);
-        taken++;
-        /* A key in the cache has a newer frame. */
-        if ((uint64_t)sqlite3_column_int64(st, 9) < c->bound &&
-            amp_cache_find(&s->cache, key, NULL) < 0) {
-            if (key_repeat(s, key, amp_index_read_place(st, 4), err) < 0) {
-                rc = -1;
-                break;
-            }
-            --*stands;
-        }
-        amp_buf_reset(&c->key);
-        if (amp_buf_add(&c->key, key.p, key.n, err) < 0) {
-            rc = -1;
-            break;
-        }
-    }
-    sqlite3_reset(st);
-    sqlite3_clear_bindings(st);
-    c->keys_done = rc == 0 && *stands > 0 && taken < *rows;
-    *rows -= taken;
-    return rc < 0 ? -1 : 0;
+    if ((f.key.n && !f.gone && key_check(s, &f, place, left, err) < 0) ||
+        outs_check(s, &f, place, left, err) < 0 || (f.n_past && past_check(s, &f, left, err) < 0))
+        return -1;
+    return c->leaving.n >= LEAVE ? amp_keep_forget(s, &c->leaving, err) : 0;
 }
 
-/* The same for the outbox; *done: there are no more entries. */
-static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, struct amp_error *err)
+/* Checks further frames of the segment. 1: all were checked. */
+static int pass_frames(struct amp_store *s, struct share *left, struct amp_error *err)
 {
     struct amp_compaction *c = &s->old;
-    int rc = 0, taken = 0;
-    sqlite3_stmt *st = amp_index_query(&s->index, AMP_IX_OLD_OUT, err);
-    if (!st)
-        return -1;
-    sqlite3_bind_int64(st, 1, (sqlite3_int64)c->out_n);
-    sqlite3_bind_int64(st, 2, c->out_i);
-    sqlite3_bind_int(st, 3, *rows);
-    while (*stands > 0 && (rc = amp_index_next(&s->index, st, AMP_INDEX_OUT, err)) == 1) {
-        struct amp_place place = amp_index_read_place(st, 4);
-        uint64_t n = (uint64_t)sqlite3_column_int64(st, 0);
-        uint32_t i = (uint32_t)sqlite3_column_int64(st, 1);
-        taken++;
-        if (place.seg <= c->seg && !amp_cache_out(&s->cache, n, i)) {
-            if (entry_repeat(s, n, i, column_text(st, 3), place, err) < 0) {
-                rc = -1;
-                break;
-            }
-            --*stands;
-        }
-        c->out_n = n;
-        c->out_i = i;
+    char p[AMP_FRAME_PREFIX];
+    struct amp_frame_head h;
+    int fd = amp_log_fd(&s->log, c->seg, err);
+    while (left->checks > 0 && left->stands > 0) {
+        ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, (off_t)c->off);
+        if (n < 0)
+            return fd < 0 ? -1 : amp_fail_errno(err, AMP_IOERR, "cannot read the log");
+        if (n == 0)
+            return 1;
+        if (!amp_frame_peek(AMP_FRAME_FORMAT, p, (size_t)n, &h))
+            return amp_log_damaged(&(struct amp_pos){.seg = c->seg, .off = c->off},
+                                   "no frame begins there", err);
+        if (h.n >= c->bound) /* what a failed write left is behind the segment's end */
+            return 1;
+        if (frame_check(s, (struct amp_place){c->seg, h.size, c->off}, left, err) < 0)
+            return -1;
+        c->off += h.size;
     }
-    sqlite3_reset(st);
-    *done = rc == 0 && *stands > 0 && taken < *rows;
-    return rc < 0 ? -1 : 0;
+    return 0;
 }
 
 static int rows_drop(struct amp_store *s, enum amp_index_statement which, uint64_t before,
@@ -246,15 +284,12 @@ static int pass_start(struct amp_store *s, struct amp_error *err)
 {
     struct amp_compaction *c = &s->old;
     uint64_t bound = amp_log_first_number(&s->log, s->log.first + 1);
-    if (bound && amp_store_pinned(s, bound))
+    if (!bound || amp_store_pinned(s, bound))
         return 0;
-    if (!bound || amp_turn_index(s, err) < 0)
-        return bound ? -1 : 0;
     c->bound = bound;
-    c->keys_done = false;
-    c->out_n = 0;
-    c->out_i = 0;
-    amp_buf_reset(&c->key);
+    c->off = 0;
+    c->leaving.n = 0;
+    amp_buf_reset(&c->leaving.text);
     c->seg = s->log.first;
     return 0;
 }
@@ -263,20 +298,21 @@ static int pass_step(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_compaction *c = &s->old;
-    int rows = s->turn_frames < ROWS_MOST / ROWS ? (int)s->turn_frames * ROWS : ROWS_MOST;
-    int stands = s->turn_frames < STANDS_MOST / STANDS ? (int)s->turn_frames * STANDS : STANDS_MOST;
-    bool done = false;
-    if (l->first + 1 >= l->last || !stands || !segment_must_go(s))
+    const unsigned frames = s->turn_frames;
+    struct share left = {
+        .checks = frames < CHECKS_MOST / CHECKS ? (int)frames * CHECKS : CHECKS_MOST,
+        .stands = frames < STANDS_MOST / STANDS ? (int)frames * STANDS : STANDS_MOST,
+    };
+    if (l->first + 1 >= l->last || !frames || !segment_must_go(s))
         return 0;
     if (c->seg != l->first && pass_start(s, err) < 0)
         return -1;
     if (!c->seg)
         return 0;
-    if (!c->keys_done && pass_keys(s, &rows, &stands, err) < 0)
+    int rc = pass_frames(s, &left, err);
+    if (rc == 1 && amp_keep_forget(s, &c->leaving, err) < 0)
         return -1;
-    if (c->keys_done && rows > 0 && pass_outs(s, &rows, &stands, &done, err) < 0)
-        return -1;
-    return done ? segment_remove(s, err) : 0;
+    return rc == 1 ? segment_remove(s, err) : rc;
 }
 
 int amp_store_compact(struct amp_store *s, struct amp_error *err)

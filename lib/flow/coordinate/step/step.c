@@ -312,6 +312,9 @@ int amp_step_apply(void *ctx, const struct amp_store_rec *now, struct amp_store_
                    struct amp_error *err)
 {
     struct amp_step *st = ctx;
+    if (now->forgotten)
+        return amp_fail(err, AMP_NO, "terminal", "task %.*s ended long ago; an id is used once",
+                        (int)st->view->task.n, st->view->task.p);
     if (amp_task_read(&st->t, now, st->view->task, err) < 0 || amp_step_message(st, err) < 0)
         return -1;
     return st->touched ? amp_step_write(st, out, err) : 1;
