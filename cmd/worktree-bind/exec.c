@@ -478,9 +478,14 @@ static int command_run(struct execution *x, char **argv, struct amp_child_end *e
     AMP_CLOSE int signals = signalfd(-1, &set, SFD_CLOEXEC);
     if (signals < 0)
         return amp_fail_errno(err, AMP_INTERNAL, "cannot wait for signals");
-    return command_start(x, argv, &child, err) < 0
-               ? -1
-               : command_supervise(x, &child, signals, end, err);
+    /* At the level full the namespace ends with the command; at the others, what it left is killed
+     * here. Its tree is not marked as ours (owns_tree): that would open its scope of signals. */
+    amp_orphans_adopt();
+    if (command_start(x, argv, &child, err) < 0)
+        return -1;
+    int rc = command_supervise(x, &child, signals, end, err);
+    amp_orphans_end();
+    return rc;
 }
 
 int verb_exec(int argc, char **argv)

@@ -442,6 +442,36 @@ attempt("raw pair", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)[0
   done
 }
 
+@test "what a command leaves ends with it, at every level; a daemon that forked twice, too" {
+  need python3 setsid
+  local how
+  # The daemon holds the FIFO: its end means that the daemon is gone.
+  local daemon='import os, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+os.write(1, b"up\n")
+for _ in range(3): os.fork() or time.sleep(1000)
+time.sleep(1000)'
+  for how in "" "$FIX/without namespaces --"; do
+    [ -z "$how" ] || has_landlock || continue
+    mkfifo "$BATS_TEST_TMPDIR/alive"
+    exec 5<>"$BATS_TEST_TMPDIR/alive" 6<"$BATS_TEST_TMPDIR/alive"
+    env -i PATH="$PATH" HOME="$HOME" \
+      $how worktree-bind exec --best-effort -- sh -c 'python3 -c "$1"; read -r line </dev/null; setsid sleep 1000 & sleep 1000 & exit 7' sh "$daemon" \
+      >"$BATS_TEST_TMPDIR/alive" 2>err 3>&- 5<&- 6<&- &
+    local pid=$! status=0
+    read -r -t 20 line <&6
+    exec 5<&-
+    wait "$pid" || status=$?
+    [ "$line" = up ]
+    [ "$status" -eq 7 ]
+    timeout 20 cat <&6
+    exec 6<&-
+    rm "$BATS_TEST_TMPDIR/alive"
+  done
+}
+
 @test "full: when worktree-bind is killed, nothing stays alive" {
   mkfifo alive
   # Both descendants hold the FIFO: its end means that they are gone.

@@ -364,6 +364,16 @@ void amp_child_kill_tree(struct amp_child *c, int sig)
     }
 }
 
+void amp_orphans_adopt(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+void amp_orphans_end(void)
+{
+    kill_all(-1); /* the id of no process, group or session */
+}
+
 void amp_child_signal(const struct amp_child *c, int sig)
 {
     if (c->pid > 0)

@@ -41,4 +41,10 @@ int amp_process_end_by(int sig);
  * orphans that ended. Returns the number of living ones. */
 int amp_child_tree_signal(pid_t pid, int sig);
 
+/* Makes this process the parent of its descendants whose own parents end, until amp_orphans_end
+ * kills all of these and what descends from them. Children that were started here and not yet
+ * waited for stay. */
+void amp_orphans_adopt(void);
+void amp_orphans_end(void);
+
 #endif
