@@ -1,9 +1,11 @@
 /* Judges a chunk of lines, with its own memory. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "cli/cli.h"
+#include "order.h"
 #include "protocol/spec.h"
 #include "validate.h"
 
@@ -20,8 +22,10 @@ struct judge {
     struct amp_buf converted;
     struct amp_finding findings[FINDINGS_MOST];
     unsigned n_findings;
-    char rest[AMP_REST_MAX]; /* the sentence for further findings */
-    bool refused;            /* one of the findings is an error */
+    char rest[AMP_REST_MAX];                 /* the sentence for further findings */
+    bool refused;                            /* one of the findings is an error */
+    char number[24], least[40], pointer[40]; /* of its number */
+    const struct number *ordered; /* of the next valid line with a number; NULL: not known */
 };
 
 enum { CONVERTED_EXTRA = 1024 * 1024, OUTPUT_MOST = 64 * 1024 * 1024 };
@@ -186,6 +190,45 @@ static int note_answer(struct judge *j, struct history *h, size_t n, const struc
     return 0;
 }
 
+void judge_order(struct judge *j, const struct number *numbers)
+{
+    j->ordered = numbers;
+}
+
+/* Notes the number of a valid line, or, if its order is known, adds a finding if it falls. */
+static int note_number(struct judge *j, const struct amp_view *v, struct result *r,
+                       struct amp_error *err)
+{
+    struct number n;
+    const char *member = amp_spec_of(v->protocol) ? amp_spec_of(v->protocol)->rises : NULL;
+    if (!order_number(v, &n))
+        return 0;
+    if (!j->ordered) {
+        if (amp_grow(&r->numbers, &r->cap_numbers, r->n_numbers, sizeof *r->numbers, err) < 0)
+            return -1;
+        r->numbers[r->n_numbers++] = n;
+        return 0;
+    }
+    n = *j->ordered++;
+    snprintf(j->number, sizeof j->number, "%lld", (long long)n.n);
+    snprintf(j->least, sizeof j->least, "at least %lld", (long long)n.last);
+    snprintf(j->pointer, sizeof j->pointer, "/%s", member);
+    const struct amp_finding f = {.severity = j->opt->strict ? AMP_SEV_ERROR : AMP_SEV_WARNING,
+                                  .code = "validation_error",
+                                  .field = member,
+                                  .pointer = j->pointer,
+                                  .rule = "sequence",
+                                  .message = "is lower than an earlier number of its sender",
+                                  .found = j->number,
+                                  .expected = j->least,
+                                  .protocol = v->protocol,
+                                  .type = v->type,
+                                  .id = v->id};
+    if (n.falls)
+        note_finding(j, &f);
+    return 0;
+}
+
 /* The standard output goes with the verdict, and with the first record of a refused line. */
 static int add_output(struct judge *j, struct verdict *v, struct amp_error *err)
 {
@@ -230,6 +273,8 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
         bool has_history = good && spec && (spec->history & 1u << view.kind);
         if (asking)
             return has_history ? add_ask(r, v->bytes, err) : 0;
+        if (good && note_number(j, &view, r, err) < 0)
+            return -1;
         if (h && has_history && note_answer(j, h, (*asked)++, &view, r, err) < 0)
             return -1;
         if (j->convert && !asking && !j->refused && convert_line(j, v, err) < 0)

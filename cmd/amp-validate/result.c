@@ -22,6 +22,7 @@ void result_release(struct result *r)
 {
     free(r->pieces);
     free(r->asks);
+    free(r->numbers);
     free(r->stats);
     amp_buf_release(&r->text);
     amp_buf_release(&r->reports);
@@ -31,7 +32,7 @@ void result_reset(struct result *r)
 {
     amp_buf_reset(&r->text);
     amp_buf_reset(&r->reports);
-    r->n_pieces = r->n_asks = r->used = 0;
+    r->n_pieces = r->n_asks = r->n_numbers = r->used = 0;
     r->lines = r->refused = r->refused_line = r->refused_offset = 0;
     r->undecided = r->stop = false;
     r->n_refusals = 0;

@@ -50,9 +50,31 @@ static bool is_broken(struct amp_span bytes)
            (bytes.p[1] == '\n' || bytes.p[1] == '\r');
 }
 
+/* Judges the chunk again if a number in it falls. Then it is not judged in parts, because the
+ * numbers of all its lines are taken. */
+static int judge_again(struct session *s, const struct chunk *c, struct result *r,
+                       struct amp_error *err)
+{
+    int falls = order_take(&s->order, r->numbers, r->n_numbers, err);
+    if (falls <= 0)
+        return falls;
+    struct number *numbers = r->numbers;
+    r->numbers = NULL;
+    r->cap_numbers = 0;
+    judge_order(s->judge, numbers);
+    struct chunk part = *c; /* the lines that were judged */
+    part.bytes.n = r->used;
+    int rc = judge_chunk(s->judge, &part, false, s->history, 0, r, err);
+    judge_order(s->judge, NULL);
+    free(numbers);
+    return rc;
+}
+
 enum session_end session_emit(struct session *s, const struct chunk *c, struct result *r,
                               struct amp_error *err)
 {
+    if (r->n_numbers > 0 && judge_again(s, c, r, err) < 0)
+        return SESSION_FAILED;
     if (r->stats) {
         stats_add(s->stats, r->stats);
         if (r->reports.len > 0)
@@ -406,6 +428,7 @@ int session_run(const struct validate_options *opt, char **files, int n_files)
         return amp_complain(&err);
     amp_signals_install();
     amp_pipe_widen(STDOUT_FILENO);
+    order_init(&s.order);
     s.judge = judge_new(opt, &err);
     bool ready = s.judge != NULL;
     if (ready && opt->state) {
@@ -423,6 +446,7 @@ int session_run(const struct validate_options *opt, char **files, int n_files)
     free(s.stats);
     history_close(s.history);
     judge_free(s.judge);
+    order_release(&s.order);
     if (!ready)
         return amp_complain(&err);
     return s.refused > 0 ? AMP_NO : AMP_OK;

@@ -2,6 +2,7 @@
 #ifndef AMP_VALIDATE_SESSION_H
 #define AMP_VALIDATE_SESSION_H
 
+#include "order.h"
 #include "validate.h"
 
 /* For the main thread only. */
@@ -9,12 +10,13 @@ struct session {
     const struct validate_options *opt;
     struct judge *judge;
     struct history *history;
-    bool open_end;  /* the last line written had no line end */
-    bool shared;    /* other writers share stdout, so a last line is ended */
-    uint64_t lines; /* of all inputs */
-    uint64_t found; /* --extract: number of texts that seem to be messages */
-    bool broken;    /* an input begins with a line that has a bracket only */
-    bool unread;    /* an input could not be read */
+    struct order order; /* of the lines that were written */
+    bool open_end;      /* the last line written had no line end */
+    bool shared;        /* other writers share stdout, so a last line is ended */
+    uint64_t lines;     /* of all inputs */
+    uint64_t found;     /* --extract: number of texts that seem to be messages */
+    bool broken;        /* an input begins with a line that has a bracket only */
+    bool unread;        /* an input could not be read */
     uint64_t refused, refused_line, refused_offset;
     uint64_t line, offset; /* the end of what is written of the current input */
     struct stats *stats;

@@ -90,6 +90,8 @@ struct result {
     bool stop;                             /* --fail-fast: the last result */
     struct amp_span *asks;                 /* with --state: the lines to ask about */
     size_t n_asks, cap_asks;
+    struct number *numbers; /* of the valid lines */
+    size_t n_numbers, cap_numbers;
 };
 int result_init(struct result *r, const struct validate_options *opt, struct amp_error *err);
 void result_release(struct result *r);
@@ -136,6 +138,8 @@ int history_answer(struct history *h, size_t n, amp_finding_fn fn, void *ctx,
 
 /* One for each thread. */
 struct judge;
+/* The numbers of the next chunk that was judged before, in its order; NULL: it was not. */
+void judge_order(struct judge *j, const struct number *numbers);
 struct judge *judge_new(const struct validate_options *opt, struct amp_error *err);
 void judge_free(struct judge *j);
 /* With `asking` only r->asks is filled. With a history, its answers are part of the verdicts.

@@ -94,6 +94,9 @@ struct amp_spec {
                   struct amp_buf *out, struct amp_error *err);
     /* Bits of the kinds of messages that the state of earlier messages may refuse. */
     uint32_t history;
+    /* The member with a number that only rises for each sender; a further attempt may repeat it.
+     * NULL: there is none. */
+    const char *rises;
     /* Writes the members of a message's policy, after precedence and defaults, into an open object.
      * 1: the message has no policy. NULL: no message has one. */
     int (*effective)(const struct amp_view *v, struct amp_jw *w, struct amp_error *err);

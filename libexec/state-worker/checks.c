@@ -120,7 +120,7 @@ static void number_text(int64_t n, char *out, size_t size, const char *before)
 
 static void check_outbox(struct checks *c, const struct rtp_fact *f)
 {
-    const int64_t *next = table_find(&c->rtp->outboxes, f->outbox);
+    const int64_t *next = amp_map_find(&c->rtp->outboxes, f->outbox);
     char found[32], expected[48];
     if (!next || f->seq >= *next)
         return;
@@ -132,7 +132,7 @@ static void check_outbox(struct checks *c, const struct rtp_fact *f)
 
 static void check_attempt(struct checks *c, const struct rtp_fact *f)
 {
-    const int64_t *last = f->operation ? table_find(&c->rtp->operations, f->operation) : NULL;
+    const int64_t *last = f->operation ? amp_map_find(&c->rtp->operations, f->operation) : NULL;
     char found[32], expected[48];
     if (!last || f->attempt > *last)
         return;
@@ -171,7 +171,7 @@ static int claim_read(struct checks *c, struct amp_span agent, const struct rtp_
     if (amp_span_copy(agent, name, sizeof name) && amp_holder_role(c->store, name, role, err) < 0)
         return -1;
     if (*role)
-        called[1] = keyed_hash(c->rtp->key, amp_span_str(role));
+        called[1] = amp_keyed_hash(c->rtp->key, amp_span_str(role));
     *out = (struct amp_work_claim){.begins = f->begins,
                                    .must_accept = f->kind != AMP_RTP_ACK,
                                    .is_claimed = task->claimant != 0};
@@ -186,7 +186,7 @@ static int claim_read(struct checks *c, struct amp_span agent, const struct rtp_
 static int check_claims(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
                         const char *by_at)
 {
-    const int64_t *n = table_find(&c->rtp->claims, f->agent), most = amp_claims_most(v->protocol);
+    const int64_t *n = amp_map_find(&c->rtp->claims, f->agent), most = amp_claims_most(v->protocol);
     char expected[64];
     snprintf(expected, sizeof expected, "an agent with less than %lld open tasks", (long long)most);
     if (most > 0 && n && *n >= most)
@@ -257,13 +257,13 @@ static int claim_check(struct checks *c, const struct amp_view *v, const struct 
  */
 static bool is_resend(const struct checks *c, const struct rtp_fact *f)
 {
-    return f->operation && table_find(&c->rtp->operations, f->operation);
+    return f->operation && amp_map_find(&c->rtp->operations, f->operation);
 }
 
 static int check_task_step(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
                            struct amp_error *err)
 {
-    const struct rtp_task *task = table_find(&c->rtp->tasks, f->task);
+    const struct rtp_task *task = amp_map_find(&c->rtp->tasks, f->task);
     if (!f->begins && f->kind != AMP_RTP_UPDATE && f->kind != AMP_RTP_COMPLETE &&
         f->kind != AMP_RTP_FAILED)
         return 0;
@@ -283,11 +283,11 @@ static int check_task_step(struct checks *c, const struct amp_view *v, const str
 /* Whether the event that an ack "processed" refers to has an outcome. */
 static bool has_outcome(const struct rtp_history *h, const struct rtp_event *event)
 {
-    const struct rtp_task *task = event->task ? table_find(&h->tasks, event->task) : NULL;
+    const struct rtp_task *task = event->task ? amp_map_find(&h->tasks, event->task) : NULL;
     if (event->kind == AMP_RTP_CREATE || event->kind == AMP_RTP_SKILL)
         return task && (task->done || task->failed);
     if (event->kind == AMP_RTP_MESSAGE)
-        return event->corr && table_find(&h->replies, event->corr);
+        return event->corr && amp_map_find(&h->replies, event->corr);
     return true;
 }
 
@@ -296,10 +296,10 @@ static int check_ack(struct checks *c, const struct amp_view *v, const struct rt
 {
     struct amp_span ref = v->body.ack.ref;
     const struct rtp_event *event =
-        ref.n ? table_find(&c->rtp->events, keyed_hash(c->rtp->key, ref)) : NULL;
+        ref.n ? amp_map_find(&c->rtp->events, amp_keyed_hash(c->rtp->key, ref)) : NULL;
     const struct rtp_task *task =
         event && (event->kind == AMP_RTP_CREATE || event->kind == AMP_RTP_SKILL)
-            ? table_find(&c->rtp->tasks, event->task)
+            ? amp_map_find(&c->rtp->tasks, event->task)
             : NULL;
     if (!event)
         add_finding(c, v, "unknown_ref", "/payload/refEventId", "an event in the state directory",
@@ -488,10 +488,10 @@ static int check_pace(struct checks *c, const struct amp_view *v, struct amp_err
         amp_buf_add(&key, "", 1, err) < 0 || amp_buf_add(&key, v->task.p, v->task.n, err) < 0)
         return -1;
     if (c->progress.used == PROGRESS_MOST) {
-        table_release(&c->progress);
-        table_init(&c->progress, sizeof(int64_t));
+        amp_map_release(&c->progress);
+        amp_map_init(&c->progress, sizeof(int64_t));
     }
-    int64_t *last = table_add(&c->progress, keyed_hash(c->seen.key, amp_buf_span(&key)), err);
+    int64_t *last = amp_map_add(&c->progress, amp_keyed_hash(c->seen.key, amp_buf_span(&key)), err);
     if (!last)
         return -1;
     if (!early && *last > 0) {

@@ -157,13 +157,13 @@ static int run_worker(int argc, char **argv)
     amp_tape_init(&w.tape, &limits);
     amp_tape_init(&w.checks.tape, &limits);
     seen_init(&w.checks.seen);
-    table_init(&w.checks.progress, sizeof(int64_t));
+    amp_map_init(&w.checks.progress, sizeof(int64_t));
     int bad = 0;
     if (!(w.reader = amp_reader_new(&limits, &err)) || serve_requests(&w, &err) < 0)
         bad = amp_complain(&err);
     rtp_history_free(w.checks.rtp);
     seen_release(&w.checks.seen);
-    table_release(&w.checks.progress);
+    amp_map_release(&w.checks.progress);
     amp_reader_free(w.reader);
     amp_tape_release(&w.tape);
     amp_tape_release(&w.checks.tape);

@@ -2,8 +2,8 @@
 #ifndef STATE_WORKER_RTP_H
 #define STATE_WORKER_RTP_H
 
+#include "base/map.h"
 #include "protocol/rtp/rtp.h"
-#include "table.h"
 #include "worker.h"
 
 /* The facts of one event. Texts are hashes; 0: absent. */
@@ -34,8 +34,8 @@ struct rtp_task {
 struct rtp_history {
     uint64_t key[2], everyone; /* everyone: "all" */
     struct amp_reader *reader; /* for the ledger's lines */
-    struct table events, outboxes, operations, tasks, replies;
-    struct table claims; /* of an agent: the number of its open tasks, an int64_t */
+    struct amp_map events, outboxes, operations, tasks, replies;
+    struct amp_map claims; /* of an agent: the number of its open tasks, an int64_t */
     bool loaded;
     int64_t read_ms, took_ms; /* when the ledger was read last, and the duration */
 };

@@ -15,7 +15,7 @@
 
 static uint64_t text_hash(const struct rtp_history *h, struct amp_span text)
 {
-    return text.n ? keyed_hash(h->key, text) : 0;
+    return text.n ? amp_keyed_hash(h->key, text) : 0;
 }
 
 bool rtp_is_event(enum amp_protocol p)
@@ -126,7 +126,7 @@ static void absorb_task(struct rtp_task *task, struct rtp_fact *f)
 
 static int claim_count(struct rtp_history *h, uint64_t agent, int by, struct amp_error *err)
 {
-    int64_t *n = agent ? table_add(&h->claims, agent, err) : NULL;
+    int64_t *n = agent ? amp_map_add(&h->claims, agent, err) : NULL;
     if (n)
         *n += by;
     return n || !agent ? 0 : -1;
@@ -134,10 +134,10 @@ static int claim_count(struct rtp_history *h, uint64_t agent, int by, struct amp
 
 int rtp_absorb(struct rtp_history *h, struct rtp_fact *f, struct amp_error *err)
 {
-    struct rtp_event *event = table_add(&h->events, f->id, err);
-    int64_t *seq = f->outbox ? table_add(&h->outboxes, f->outbox, err) : NULL;
-    int64_t *attempt = f->operation ? table_add(&h->operations, f->operation, err) : NULL;
-    struct rtp_task *task = f->task ? table_add(&h->tasks, f->task, err) : NULL;
+    struct rtp_event *event = amp_map_add(&h->events, f->id, err);
+    int64_t *seq = f->outbox ? amp_map_add(&h->outboxes, f->outbox, err) : NULL;
+    int64_t *attempt = f->operation ? amp_map_add(&h->operations, f->operation, err) : NULL;
+    struct rtp_task *task = f->task ? amp_map_add(&h->tasks, f->task, err) : NULL;
     if (!event || (f->outbox && !seq) || (f->operation && !attempt) || (f->task && !task))
         return -1;
     *event = (struct rtp_event){f->kind, f->task, f->corr};
@@ -145,7 +145,7 @@ int rtp_absorb(struct rtp_history *h, struct rtp_fact *f, struct amp_error *err)
         *seq = f->seq + 1; /* the least number that may come */
     if (attempt && f->attempt > *attempt)
         *attempt = f->attempt;
-    if (f->kind == AMP_RTP_REPLY && f->corr && !table_add(&h->replies, f->corr, err))
+    if (f->kind == AMP_RTP_REPLY && f->corr && !amp_map_add(&h->replies, f->corr, err))
         return -1;
     if (!task)
         return 0;
@@ -171,7 +171,7 @@ static int load_one(void *ctx, struct amp_span id, const struct amp_store_rec *r
     struct loading *l = ctx;
     struct amp_message_rec rec;
     struct amp_view v;
-    if (table_find(&l->h->events, text_hash(l->h, id)))
+    if (amp_map_find(&l->h->events, text_hash(l->h, id)))
         return 0;
     if (amp_message_parse(row, &l->c->mem, &rec, err) < 0)
         return -1;
@@ -222,12 +222,12 @@ int rtp_history_new(struct rtp_history **out, struct amp_error *err)
         return amp_fail_memory(err);
     amp_random(h->key, sizeof h->key);
     h->everyone = text_hash(h, AMP_SPAN("all"));
-    table_init(&h->events, sizeof(struct rtp_event));
-    table_init(&h->outboxes, sizeof(int64_t));
-    table_init(&h->operations, sizeof(int64_t));
-    table_init(&h->tasks, sizeof(struct rtp_task));
-    table_init(&h->replies, 1);
-    table_init(&h->claims, sizeof(int64_t));
+    amp_map_init(&h->events, sizeof(struct rtp_event));
+    amp_map_init(&h->outboxes, sizeof(int64_t));
+    amp_map_init(&h->operations, sizeof(int64_t));
+    amp_map_init(&h->tasks, sizeof(struct rtp_task));
+    amp_map_init(&h->replies, 1);
+    amp_map_init(&h->claims, sizeof(int64_t));
     h->reader = amp_reader_new(NULL, err);
     if (!h->reader) {
         rtp_history_free(h);
@@ -246,13 +246,13 @@ void rtp_history_free(struct rtp_history *h)
 {
     if (!h)
         return;
-    table_each(&h->tasks, free_task);
-    table_release(&h->events);
-    table_release(&h->outboxes);
-    table_release(&h->operations);
-    table_release(&h->tasks);
-    table_release(&h->replies);
-    table_release(&h->claims);
+    amp_map_each(&h->tasks, free_task);
+    amp_map_release(&h->events);
+    amp_map_release(&h->outboxes);
+    amp_map_release(&h->operations);
+    amp_map_release(&h->tasks);
+    amp_map_release(&h->replies);
+    amp_map_release(&h->claims);
     amp_reader_free(h->reader);
     free(h);
 }

@@ -9,28 +9,28 @@ enum { IDS_MOST = 1 << 18 }; /* of one table */
 void seen_init(struct seen *s)
 {
     amp_random(s->key, sizeof s->key);
-    table_init(&s->recent, sizeof(uint64_t));
-    table_init(&s->older, sizeof(uint64_t));
+    amp_map_init(&s->recent, sizeof(uint64_t));
+    amp_map_init(&s->older, sizeof(uint64_t));
 }
 
 void seen_release(struct seen *s)
 {
-    table_release(&s->recent);
-    table_release(&s->older);
+    amp_map_release(&s->recent);
+    amp_map_release(&s->older);
 }
 
 /* The hash of an id (0) or of a message's bytes (1). */
 static uint64_t seen_hash(const struct seen *s, int which, struct amp_span text)
 {
-    return keyed_hash((const uint64_t[2]){s->key[which], s->key[1 - which]}, text);
+    return amp_keyed_hash((const uint64_t[2]){s->key[which], s->key[1 - which]}, text);
 }
 
 enum seen_result seen_find(const struct seen *s, struct amp_span id, struct amp_span bytes)
 {
     uint64_t key = seen_hash(s, 0, id);
-    const uint64_t *known = table_find(&s->recent, key);
+    const uint64_t *known = amp_map_find(&s->recent, key);
     if (!known)
-        known = table_find(&s->older, key);
+        known = amp_map_find(&s->older, key);
     if (!known)
         return SEEN_NEW;
     return *known == seen_hash(s, 1, bytes) ? SEEN_SAME : SEEN_OTHER;
@@ -39,11 +39,11 @@ enum seen_result seen_find(const struct seen *s, struct amp_span id, struct amp_
 int seen_add(struct seen *s, struct amp_span id, struct amp_span bytes, struct amp_error *err)
 {
     if (s->recent.used == IDS_MOST) {
-        table_release(&s->older);
+        amp_map_release(&s->older);
         s->older = s->recent;
-        table_init(&s->recent, sizeof(uint64_t));
+        amp_map_init(&s->recent, sizeof(uint64_t));
     }
-    uint64_t *known = table_add(&s->recent, seen_hash(s, 0, id), err);
+    uint64_t *known = amp_map_add(&s->recent, seen_hash(s, 0, id), err);
     if (!known)
         return -1;
     *known = seen_hash(s, 1, bytes);

@@ -4,11 +4,11 @@
 
 #include <amp/base/buf.h>
 
-#include "table.h"
+#include "base/map.h"
 
 struct seen {
     uint64_t key[2];
-    struct table recent, older;
+    struct amp_map recent, older;
 };
 
 enum seen_result {

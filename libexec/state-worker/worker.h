@@ -17,7 +17,7 @@ struct checks {
     struct amp_jw *out;
     unsigned findings;
     struct rtp_history *rtp; /* NULL before the first event of the Runtime Protocol */
-    struct table progress;   /* the times of the last reports of progress, by session and task */
+    struct amp_map progress; /* the times of the last reports of progress, by session and task */
 };
 int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err);
 

@@ -320,6 +320,19 @@ call() {
   [ "$(amp-ack status --all --json | jq -r --arg i "$(jq -r .message_id in)" 'select(.msg_id == $i).state')" = FULFILLED ]
 }
 
+@test "what publish writes passes: the index record is for no agent, each task for its agent" {
+  join owner
+  join ann
+  capability cap.fs.diff-apply owner
+  tail -n 2 events >published
+  jq -es 'map(.capabilityId // .kind) == ["cap.fs.diff-apply", "task_create"]' published
+  run -0 --separate-stderr agents owner ann <published
+  [ "$(who)" = ann:1 ]
+  [ -z "$output$(amp-ack dead list --json)" ]
+  # A message without recipients is no record.
+  run -1 --separate-stderr agents owner ann <<<"$(says zoe)"
+}
+
 @test "other routes, native and jq, stand beside it" {
   join ann
   join bob

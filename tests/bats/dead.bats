@@ -315,3 +315,15 @@ ids() {
   amp-ack sweep --now "$(date -u -d '+2 minutes' +%FT%TZ)" >/dev/null
   [ "$(amp-ack dead list --all --json | jq -r .state)" = WITHDRAWN ]
 }
+
+@test "the letter of a message without a timestamp has the time of its arrival" {
+  line='{"message_id":"5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab0007","producer_id":"ann","correlation_id":"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001","sequence_number":9,"retry_count":0,"message_type":"DATA","content_type":"application/json","content_length":2,"payload":{}}'
+  before=$(date +%s%3N)
+  run -1 --separate-stderr amp-route -s new -r 'to=x => file:o' <<<"$line"
+  amp-ack dead list -s new --json | jq -e --argjson b "$before" '.created_ms >= $b and .created_ms <= .failed_ms'
+  # That of the ledger, if the message failed later, and again.
+  amp-ack track -s old --now 2026-03-01T12:00:00Z <<<"$line" >/dev/null
+  amp-ack sweep -s old --now 2026-03-01T12:01:00Z >/dev/null
+  [ "$(amp-ack dead list -s old --json | jq -r '(.created_ms / 1000 | todate) + " " + (.failed_ms / 1000 | todate)')" = \
+    "2026-03-01T12:00:00Z 2026-03-01T12:01:00Z" ]
+}

@@ -362,7 +362,8 @@ beat() { base aop heartbeat '.session_id = "S" | .agent = "'"${1:-Emma}"'"'; }
 
 @test "AOP: beats that are only warned of, or do not matter; the task's own time runs on" {
   beating WARN | track 12:00:00 >/dev/null
-  sweep 12:01:00 --retries 9 | jq -se 'length == 1 and .[0].payload.escalation_type == "heartbeat_timeout"'
+  sweep 12:01:00 --retries 9 | jq -se 'length == 1 and (.[0].payload | .escalation_type == "heartbeat_timeout" and
+    .suggested_actions[0] == "Check that Emma is running and reads its input")'
   [ -z "$(sweep 12:05:00 --retries 9)" ]
   beat | track 12:05:00 >/dev/null # it lives; then it is silent again
   sweep 12:06:00 --retries 9 | jq -se 'length == 1 and .[0].payload.escalation_type == "heartbeat_timeout"'

@@ -403,3 +403,15 @@ while True: s.accept()[0].close()' 3>&-
   # The network is that of both.
   [ "$(wc -l <ws/out/reached)" = 1 ]
 }
+
+@test "a TASK without git_branch is in the activity buffer with its repository and the branch there" {
+  git init -q -b side ws
+  git -C ws commit -q --allow-empty -m root
+  mkdir ws/sub
+  task good '.task.environment.workspace_root += "/sub"' >in
+  session_run <in
+  ended T-1 COMPLETED SUCCESS
+  task-dispatch activity -s "$STATE" --all --json >entries
+  jq -es --arg ws "$WS" 'length > 0 and all(.task_id == "T-1" and .repo_id == $ws and .branch == "side" and .worktree_id == $ws + "/sub")' entries ||
+    { cat entries; return 1; }
+}

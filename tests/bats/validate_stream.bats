@@ -328,3 +328,30 @@ p is excluded
 q has no such element
 r[1] is one element too many" ]
 }
+
+# numbered PRODUCER NUMBER [RETRIES]: a message of SW4RM.
+numbered() {
+  printf '{"message_id":"5a1d9c8e-6b3f-4a87-8f5e-%012d","producer_id":"%s","correlation_id":"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001","sequence_number":%d,"retry_count":%d,"message_type":"DATA","content_type":"application/json","content_length":2,"payload":{}}\n' \
+    "$2" "$1" "$2" "${3:-0}"
+}
+
+@test "SW4RM: a sequence_number that goes backwards is a warning, and an error with --strict, in parts and in threads" {
+  { numbered ann 5; numbered bob 3; numbered ann 5; numbered ann 4; numbered ann 2 1; numbered ann 6; numbered bob 2; } >in
+  run -0 --separate-stderr bash -c 'amp-validate <in | cmp - in'
+  [ "$(grep -c 'warning: stdin:[47]: sequence_number: validation_error: is lower than an earlier number of its sender' <<<"$stderr")" = 2 ]
+  [ "$(wc -l <<<"$stderr")" = 2 ]
+  sed '4d; 7d' in >good
+  for jobs in 1 4; do
+    ends 1 amp-validate --strict -e errors -j "$jobs" <in >out 2>/dev/null
+    cmp out good
+    [ "$(jq -r '"\(.line) \(.code) \(.found) \(.expected)"' errors | tail -n 2 | paste -sd,)" = \
+      "4 validation_error 4 at least 5,7 validation_error 2 at least 3" ]
+  done
+  # What was said of the first parts of a large input counts for the last one; what is invalid does not count.
+  { numbered ann 900 | sed 's/"retry_count":0,//'; for n in $(seq 400 700); do numbered ann "$n"; done; numbered ann 500; } >large
+  for jobs in 1 4; do
+    run -1 --separate-stderr amp-validate -j "$jobs" <large
+    [ "$(grep -c warning: <<<"$stderr")" = 1 ]
+    [[ $stderr == *"stdin:303: sequence_number"*"at least 700"* ]]
+  done
+}

@@ -68,7 +68,8 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
     c->criteria = amp_buf_span(&k->criteria);
     amp_buf_release(&k->activity);
     amp_buf_init(&k->activity, AMP_ACTIVITY_SCOPE_BYTES * 2);
-    if (amp_flow_activity_scope(w->store, amp_span_str(w->opt->agent), amp_span_str(k->repo),
+    if (amp_flow_activity_scope(w->store, amp_span_str(w->opt->agent),
+                                amp_span_str(*k->repo ? k->repo : k->in_repo),
                                 amp_span_str(k->task), &k->activity, err) < 0)
         return -1;
     c->activity = amp_buf_span(&k->activity);
@@ -227,14 +228,16 @@ static int agent_start(struct amp_worker *w, struct amp_assignment *k, struct ca
 
 static struct amp_activity activity_of(const struct amp_worker *w, const struct amp_assignment *k)
 {
+    const bool own = *k->repo != '\0';
+
     return (struct amp_activity){.agent = amp_span_str(w->opt->agent),
                                  .task = amp_span_str(k->task),
                                  .subtask = amp_span_str(k->subtask),
                                  .attempt = k->attempt,
                                  .role = amp_span_str(w->opt->role),
-                                 .repo = amp_span_str(k->repo),
+                                 .repo = amp_span_str(own ? k->repo : k->in_repo),
                                  .worktree = amp_span_str(k->worktree),
-                                 .branch = amp_span_str(k->branch),
+                                 .branch = amp_span_str(own ? k->branch : k->in_branch),
                                  .description = k->about,
                                  .began_ms = amp_now_ms()};
 }

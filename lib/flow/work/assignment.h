@@ -77,8 +77,10 @@ struct amp_assignment {
     struct amp_taking taking;
     struct amp_words words;
     struct amp_claims claims;
-    int64_t attempt;         /* its number, from 1 */
-    struct amp_span about;   /* what is done, for the activity buffer */
+    int64_t attempt;       /* its number, from 1 */
+    struct amp_span about; /* what is done, for the activity buffer */
+    /* Where it is done, for the activity buffer, if it has no worktree of these tools. */
+    char in_repo[PATH_MAX], in_branch[256];
     struct amp_buf criteria; /* JSON */
     struct amp_buf activity; /* what others do, JSON */
     struct amp_contract contract;

@@ -27,8 +27,8 @@ struct work {
     struct amp_span excerpt;
     const char *actor, *event;
     uint64_t rev;
-    int64_t now_ms;
-    bool timeout; /* withdraw only a letter for a timeout */
+    int64_t now_ms, arrived_ms; /* arrived: of a message that is added; 0: not known */
+    bool timeout;               /* withdraw only a letter for a timeout */
 };
 #define WORK AMP_CLEANUP(work_release) struct work
 
@@ -78,7 +78,11 @@ static int add_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
             return -1;
         d.attempts = w->old.d.attempts + 1;
         d.first_failed_ms = w->old.d.first_failed_ms;
+        if (w->add->created_ms <= 0 && w->old.d.created_ms > 0)
+            d.created_ms = w->old.d.created_ms;
     }
+    if (d.created_ms <= 0)
+        d.created_ms = w->arrived_ms > 0 ? w->arrived_ms : d.first_failed_ms;
     d.excerpt = w->excerpt;
     d.frame = now->next;
     if (amp_dead_write(&w->old, &d, amp_span_str(w->actor), &w->out, err) < 0)
@@ -119,6 +123,13 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
     char digest[AMP_KEY_NAME_MAX];
     struct amp_span id = amp_key_message_name(d->msg_id, d->line, digest);
     AMP_BUF struct amp_buf excerpt = {.max = 1 << 16};
+    /* A message without a time has that of its arrival. */
+    if (d->created_ms <= 0 && d->msg_id.n > 0) {
+        struct amp_message_rec rec;
+        if (amp_message_find(s, d->msg_id, &w.mem, &rec, err) < 0)
+            return -1;
+        w.arrived_ms = rec.found ? rec.sent_ms : 0;
+    }
     w.add = d;
     w.emit = (struct amp_store_emit){.id = id, .line = answer, .role = AMP_ROLE_answer};
     if (amp_redact_excerpt(d->excerpt.n > 0 ? d->excerpt : d->line, EXCERPT_MAX, &excerpt, err) < 0)

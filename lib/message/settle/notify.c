@@ -113,9 +113,10 @@ static int person_notify(struct amp_overdue *o)
 {
     char msg_id[AMP_AFFECTED_MAX + 1], look[160];
     bool fits = amp_span_copy(o->id, msg_id, sizeof(msg_id));
-    struct amp_span who = o->r.to.n > 0 ? o->r.to : AMP_SPAN("recipient");
-    snprintf(look, sizeof(look), "Check whether the %.*s is running and reads its input",
-             AMP_CLIP(who, 64));
+    struct amp_span who = o->r.to.n > 0 ? o->r.to : AMP_SPAN("the recipient");
+    bool role = amp_delivery_terms(&o->r)->keeps_tasks && o->r.to.n > 0; /* AMP names roles */
+    snprintf(look, sizeof(look), "Check that %s%.*s is running and reads its input",
+             role ? "the " : "", AMP_CLIP(who, 64));
     const char *affected[] = {fits ? msg_id : NULL, NULL};
     const char *suggested[] = {look, "Send the message again", "Terminate the task", NULL};
     return escalation_compose(o, affected, suggested);

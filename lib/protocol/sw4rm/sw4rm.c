@@ -9,7 +9,7 @@
 
 #define V(field) offsetof(struct amp_view, field)
 
-enum { VIEW_ROWS = 3 }; /* the last rows, which the rules do not read */
+enum { VIEW_ROWS = 1 }; /* the last row, which the rules do not read */
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/message_type"), AMP_AS_TEXT, V(type), 0, NULL},
     {AMP_AT("/message_id"), AMP_AS_TEXT, V(id), 0, NULL},
@@ -127,6 +127,7 @@ const struct amp_spec amp_spec_sw4rm = {
     .detect = object_detect,
     .detect_last = true,
     .outer_to = true,
+    .rises = "sequence_number",
     .id = "message_id",
     .beside = {"message_type", "producer_id", "correlation_id", "sequence_number", "payload"},
     .marks = marks,

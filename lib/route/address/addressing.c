@@ -11,6 +11,7 @@
 
 #include "identity/signature.h"
 #include "message/inbox/inbox.h"
+#include "protocol/spec.h"
 #include "protocol/terms.h"
 #include "route/address/address.h"
 #include "route/address/worktree.h"
@@ -188,6 +189,15 @@ static int worktrees_check(const struct amp_addressing *a, struct job *j, const 
     return 0;
 }
 
+/* Whether it is a record without an envelope, such as the index of a capability, which is for no
+ * agent. */
+static bool is_record(const struct amp_view *v)
+{
+    const struct amp_spec *spec = amp_spec_of(v->protocol);
+    return v->n_to == 0 && v->from.n == 0 && spec && spec->detect_record &&
+           spec->detect_record(v->tape);
+}
+
 int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct amp_view *v,
                         struct amp_error *err)
 {
@@ -202,6 +212,8 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
             *err = why;
             return -1;
         }
+        if (is_record(v))
+            return 0;
         to = (struct amp_recipients){.n_lost = 1};
     }
     for (uint32_t i = 0; i < to.n; i++)

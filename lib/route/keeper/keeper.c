@@ -312,6 +312,8 @@ static int letter_add(const struct amp_keeper *k, const struct job *j, const str
     char actor[ANSWERS_NAME_MAX];
     struct amp_span tried = amp_span_str(j->tried ? j->tried : f->route);
     amp_dead_from_view(&d, v);
+    if (d.created_ms <= 0 && j->came_ms > 0)
+        d.created_ms = d.failed_ms - (amp_mono_ms() - j->came_ms);
     d.lane = amp_lane_name(j->lane);
     d.tried = &tried;
     d.n_tried = tried.n > 0;

@@ -202,7 +202,9 @@ static void recipient_deliver(struct amp_router *r, struct job *kid)
 static void agents_offer(struct amp_router *r, struct job *j)
 {
     struct job *kid;
-    if (j->address.no_recipient && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
+    if (!j->address.no_recipient && !j->address.kids)
+        r->records++;
+    else if (j->address.no_recipient && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
         r->unmatched_acks++;
     else if (j->address.no_recipient)
         amp_keeper_unaddressed(r->keeper, j);

@@ -129,9 +129,9 @@ void amp_router_say(struct amp_router *r)
     if (!r->run.verbose)
         return;
     voice->note("%" PRIu64 " lines in, %" PRIu64 " rejected, %" PRIu64 " deliveries, %" PRIu64
-                " acknowledgements without a route",
+                " acknowledgements without a route, %" PRIu64 " records for no agent",
                 r->intake.accepted + r->intake.rejected, r->intake.rejected, r->run.delivered,
-                r->unmatched_acks);
+                r->unmatched_acks, r->records);
     amp_outlets_say(r->outlets);
     amp_admission_say(r->admission);
 }

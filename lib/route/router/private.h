@@ -39,7 +39,7 @@ struct amp_router {
         bool open;                      /* messages may take the direct path, */
         struct amp_check_options check; /* with these checks */
     } direct;
-    uint64_t unmatched_acks;
+    uint64_t unmatched_acks, records; /* records: for no agent */
 };
 
 /* tee.c: copies of routed messages. */

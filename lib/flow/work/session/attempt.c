@@ -12,6 +12,7 @@
 #include <amp/base/file.h>
 
 #include "agent/work.h"
+#include "base/file/repository.h"
 #include "flow/session/check.h"
 #include "flow/work/io.h"
 #include "flow/work/session/private.h"
@@ -645,13 +646,28 @@ static int leftovers_undo(struct amp_tasking *t, bool repeated, struct amp_error
     return rc;
 }
 
+/* Without a worktree of its own the TASK works in the repository of its place, if there is one. */
+static void repository_note(struct amp_tasking *t)
+{
+    struct amp_repository repo = {0};
+    struct amp_git_info info = {0};
+    struct amp_error no;
+    if (amp_repository_find(t->place, &repo, &no) < 0 || !repo.found)
+        return;
+    snprintf(t->of.in_repo, sizeof t->of.in_repo, "%s", repo.top);
+    if (amp_git_info(t->w->git, t->place, &info, &no) == 0)
+        snprintf(t->of.in_branch, sizeof t->of.in_branch, "%s", info.branch);
+}
+
 int amp_tasking_attempt(struct amp_tasking *t, struct amp_error *err)
 {
     bool repeated = t->job->attempts > 0 && !t->job->keeps;
     if (attempt_check(t, err) < 0 || amp_tasking_branch(t, err) < 0)
         return -1;
-    if (!*t->of.repo)
+    if (!*t->of.repo) {
         snprintf(t->of.worktree, sizeof t->of.worktree, "%s", t->place);
+        repository_note(t);
+    }
     int rc = leftovers_undo(t, repeated, err);
     if (rc != 0)
         return rc < 0 ? -1 : 0;

@@ -1,21 +1,21 @@
 /* Open addressing, at most half full. The keys are keyed hashes. */
-#include "table.h"
+#include "base/map.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST = 256, MOST = 1 << 22 };
 
-void table_init(struct table *t, size_t value_size)
+void amp_map_init(struct amp_map *t, size_t value_size)
 {
-    *t = (struct table){.value_size = value_size};
+    *t = (struct amp_map){.value_size = value_size};
 }
 
-void table_release(struct table *t)
+void amp_map_release(struct amp_map *t)
 {
     free(t->keys);
     free(t->values);
-    table_init(t, t->value_size);
+    amp_map_init(t, t->value_size);
 }
 
 static uint32_t find_place(const uint64_t *keys, uint32_t cap, uint64_t key)
@@ -26,7 +26,7 @@ static uint32_t find_place(const uint64_t *keys, uint32_t cap, uint64_t key)
     return i;
 }
 
-void *table_find(const struct table *t, uint64_t key)
+void *amp_map_find(const struct amp_map *t, uint64_t key)
 {
     if (t->cap == 0)
         return NULL;
@@ -35,7 +35,7 @@ void *table_find(const struct table *t, uint64_t key)
     return t->keys[i] ? t->values + i * t->value_size : NULL;
 }
 
-static int table_grow(struct table *t, struct amp_error *err)
+static int table_grow(struct amp_map *t, struct amp_error *err)
 {
     uint32_t cap = t->cap ? t->cap * 2 : FIRST;
     if (cap > MOST)
@@ -63,9 +63,9 @@ static int table_grow(struct table *t, struct amp_error *err)
     return 0;
 }
 
-void *table_add(struct table *t, uint64_t key, struct amp_error *err)
+void *amp_map_add(struct amp_map *t, uint64_t key, struct amp_error *err)
 {
-    void *have = table_find(t, key);
+    void *have = amp_map_find(t, key);
     if (have)
         return have;
     if (t->used >= t->cap / 2 && table_grow(t, err) < 0)
@@ -77,7 +77,7 @@ void *table_add(struct table *t, uint64_t key, struct amp_error *err)
     return t->values + i * t->value_size;
 }
 
-void table_each(const struct table *t, void (*fn)(void *value))
+void amp_map_each(const struct amp_map *t, void (*fn)(void *value))
 {
     for (uint32_t i = 0; i < t->cap; i++)
         if (t->keys[i])
@@ -93,7 +93,7 @@ static uint64_t hash_mix(uint64_t h)
     return h ^ (h >> 32);
 }
 
-uint64_t keyed_hash(const uint64_t key[2], struct amp_span text)
+uint64_t amp_keyed_hash(const uint64_t key[2], struct amp_span text)
 {
     uint64_t h = key[0] ^ hash_mix(text.n + key[1]);
     while (text.n > 0) {
