@@ -152,6 +152,8 @@ static int take_turn(struct pass *p, struct amp_error *err)
     if ((p->begin && p->begin(p, err) < 0) || (p->store && amp_store_begin(p->store, err) < 0))
         return -1;
     while ((rc = amp_intake_next(&p->intake, &v, err)) > 0) {
+        if (p->store)
+            amp_store_unit(p->store);
         if (rc == AMP_INTAKE_BAD) {
             amp_status_note(AMP_NO);
             count_rejected(p->metrics, AMP_PROTO_NONE, p->intake.bad_code);

@@ -12,6 +12,9 @@
  *
  * A repair frame names the number of the frame behind the gap, so that no more than that gap is
  * missing for amp_store_verify. The noted end of the log is lowered last.
+ *
+ * A turn that is not known to be on disk is kept with all its frames or not at all. Of a turn that
+ * was on disk and is damaged, the intact frames are kept, and the repair frame ends it.
  */
 #include "store/store_int.h"
 
@@ -34,6 +37,9 @@ struct repair {
     struct amp_pos pos;      /* after the last frame that was added to new */
     uint64_t next;           /* the number that the last repair frame names */
     uint64_t lost;           /* bytes */
+    uint64_t durable;        /* the last frame of the segment that is known to have been on disk */
+    struct amp_pos turn;     /* before the turn of the last frame in new, */
+    size_t turn_at;          /* and its offset in new */
     bool renewed;            /* the index has a new generation */
 };
 
@@ -63,6 +69,10 @@ static int put_repair_frame(struct repair *r, const char *note, uint64_t next,
 static int put_frame(struct repair *r, const char *p, const struct amp_frame_head *h,
                      struct amp_error *err)
 {
+    if (!r->pos.open) {
+        r->turn = r->pos;
+        r->turn_at = r->new.len;
+    }
     if (amp_buf_add(&r->new, p, h->size, err) < 0)
         return -1;
     amp_pos_advance(&r->pos, h);
@@ -97,6 +107,17 @@ static bool line_feed_was_lost(char *p, size_t n, struct amp_frame_head *h)
     return false;
 }
 
+/* Removes the last turn from new again if it has no end. */
+static bool open_turn_drop(struct repair *r)
+{
+    if (!r->pos.open || r->turn.n < r->durable)
+        return false;
+    r->lost += r->new.len - r->turn_at;
+    r->new.len = r->turn_at;
+    r->pos = r->turn;
+    return true;
+}
+
 /* Copies the intact frames of old to new. */
 static int frames_salvage(struct repair *r, struct amp_error *err)
 {
@@ -105,6 +126,12 @@ static int frames_salvage(struct repair *r, struct amp_error *err)
         struct amp_frame_head h;
         bool whole = amp_frame_check(AMP_FRAME_FORMAT, p, (size_t)(end - p), &h) ||
                      line_feed_was_lost(p, (size_t)(end - p), &h);
+        /* A frame of a turn whose beginning is lost. */
+        if (whole && h.turn && h.n > r->durable && !(r->pos.open && h.n == r->pos.n + 1)) {
+            r->lost += h.size;
+            p += h.size;
+            continue;
+        }
         bool named =
             !r->pos.loose || h.n == r->next || (h.n == r->pos.n + 1 && h.prev == r->pos.sum);
         if (whole && amp_pos_precedes(&r->pos, &h) && named) {
@@ -113,6 +140,8 @@ static int frames_salvage(struct repair *r, struct amp_error *err)
             p += h.size;
             continue;
         }
+        if (whole && h.n > r->pos.n + 1 && open_turn_drop(r))
+            continue;
         if (whole && h.n > r->pos.n + 1 && (!r->pos.loose || !named)) {
             if (put_gap(r, h.n - 1, true, err) < 0)
                 return -1;
@@ -123,6 +152,7 @@ static int frames_salvage(struct repair *r, struct amp_error *err)
         r->lost += (uint64_t)(next - p);
         p = next;
     }
+    open_turn_drop(r);
     return 0;
 }
 
@@ -171,6 +201,9 @@ static int rewrite_segment(struct repair *r, const struct amp_pos *start, const 
     char name[32], kept[64];
     uint64_t before = r->lost, next = amp_log_first_number(&r->s->log, start->seg + 1);
     r->pos = *start;
+    r->durable = next ? UINT64_MAX : durable_end(r->s);
+    if (!torn && r->durable <= bad->n)
+        r->durable = bad->n + 1;
     if (read_segment(r, start->seg, err) < 0 || frames_salvage(r, err) < 0)
         return -1;
     if (torn && r->pos.n == bad->n)

@@ -2,9 +2,10 @@
  * The state directory: a log, which is the source of truth, and an index, which can be rebuilt from
  * it (docs/state.md). Other rooms use the store through this header only.
  *
- * A frame (a line of the log) is one atomic commit of one key, made by compare-and-set under the
- * turnstile. A process must not write a line, an acknowledgement or a delivery, or start a child,
- * before amp_store_sync() has succeeded after the last read or write that it depends on.
+ * A frame (a line of the log) is one commit of one key, made by compare-and-set under the
+ * turnstile. The frames of a turn are atomic: a reader gets all of them or none. A process must not
+ * write a line, an acknowledgement or a delivery, or start a child, before amp_store_sync() has
+ * succeeded after the last read or write that it depends on.
  */
 #ifndef AMP_STORE_STORE_H
 #define AMP_STORE_STORE_H
@@ -128,11 +129,14 @@ int amp_store_update(struct amp_store *s, struct amp_key key, const struct amp_s
  * identifies an entry of the outbox. */
 uint64_t amp_store_last_frame(const struct amp_store *s);
 
-/* Takes the main lock once for several updates (at most 256 or 1 MiB a turn, then another turn);
- * they are not atomic. Make no blocking call between them. The next sync reports a failure of end.
- */
+/* Takes the main lock once for several updates, which are one turn: after a crash or a failed write
+ * all of them are there or none. Make no blocking call between them. The next sync reports a
+ * failure of end. */
 int amp_store_begin(struct amp_store *s, struct amp_error *err);
 void amp_store_end(struct amp_store *s);
+/* In a batch: the updates before this call need not be in one turn with those that follow. After
+ * 256 frames or 1 MiB the next update begins another turn, so that other processes get the lock. */
+void amp_store_unit(struct amp_store *s);
 bool amp_store_in_batch(const struct amp_store *s);
 
 /* Returns after the success of an fdatasync that began after everything that this process has read

@@ -15,6 +15,7 @@
 enum {
     AMP_TURN_FRAMES = 256,
     AMP_TURN_BYTES = 1024 * 1024,
+    AMP_TURN_PENDING = 4 * 1024 * 1024, /* a larger turn is written in parts */
     AMP_STATE_MAX = 63,
     AMP_DIGEST_MAX = 72,
 };
@@ -76,6 +77,7 @@ struct amp_store {
     bool new_generation; /* the index was replaced, and no frame records it yet */
     bool far, helped;    /* a reader's index is far behind; a writer brought it up, or could not */
     bool in_turn, batch, appended; /* appended: this handle wrote a frame */
+    bool unit;                     /* in a batch: the next update may begin another turn */
     unsigned turns, turn_frames;
     size_t turn_bytes;
     uint64_t need; /* the highest frame that this process read or wrote */
@@ -175,7 +177,8 @@ bool amp_store_segment_full(struct amp_store *s);
  * -1 if ending the turn fails; err keeps the error of a negative rc. */
 int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err);
 int amp_turn_leave(struct amp_store *s, bool own, int rc, struct amp_error *err);
-/* In a batch: when the turn's limits are reached, ends it and takes the next one. */
+/* In a batch, at the first update of a unit: when the turn's limits are reached, ends it and takes
+ * the next one. */
 int amp_turn_renew(struct amp_store *s, struct amp_error *err);
 /* Before closing a store that wrote: shortens the write-ahead log for the next process, if it can
  * have the lock at once. After a crash the next writer does this; readers need not wait for it. */

@@ -87,7 +87,7 @@ verify() {
   rm state/log/watermark
   run -0 amp-ack repair --state state
   run -0 verify
-  [[ $output == *"repaired: frame"*"gone"* ]]
+  [[ $output == *"repaired: frame"*"lost"* ]]
   run -0 --separate-stderr amp-ack audit --state state --kind log --format ndjson
   jq -e '.code == "log_repaired" and (.what | test("gone|lost"))' <<<"$output"
 }

@@ -119,8 +119,10 @@ inbox_messages() {
       failing "${op%:*}:$n:${op#*:}" amp-route inbox executor >out 2>err
       [ "$status" -eq 137 ] || break
       points=$((points + 1))
-      jq -rR 'fromjson? | select(.key // "" | startswith("inbox.")) | select(.to == "READ") | .key | split(".")[2]' \
-        state/log/*.ndjson | sort -u >were_read
+      # A turn without its end does not count.
+      tac state/log/*.ndjson | sed -n '/"end":1/,$p' |
+        jq -rR 'fromjson? | select(.key // "" | startswith("inbox.")) | select(.to == "READ") | .key | split(".")[2]' |
+        sort -u >were_read
       amp-route inbox executor >again 2>err || [ $? -eq 1 ]
       # One that was on its way may come twice.
       [ "$(cat out again | wc -l)" -le 4 ]
@@ -161,6 +163,42 @@ inbox_messages() {
   done
   echo "# $points points" >&3
   [ "$points" -gt 4 ]
+}
+
+@test "cut off behind each line of a refusal, by a kill or a full disk: one answer, one letter" {
+  local l how points=0
+  jq -cn '{eventId: "evt-1", seq: 1, kind: "message", sourceNodeId: "vps", sourceAgentId: "architect", corrId: "c",
+    createdAt: "2026-02-25T16:22:10.123Z", payload: {toAgents: ["executor"], subject: "s", body: "b"},
+    trace: {attempt: 1}}' >one
+  rm -rf state
+  amp-route -r '* => inbox:executor' <one >/dev/null
+  cp -R state full
+  for how in TORN SHORT; do
+    for ((l = 1; l < 20; l++)); do
+      rm -rf state
+      cp -R full state
+      AMP_FAULT_TEXT='"key":"dead.' AMP_FAULT_LINES=$l failing write:1:$how \
+        amp-route inbox executor --attempts 1 --exec false >out 2>err
+      [ "$status" -ne 1 ] || break
+      points=$((points + 1))
+      if [ "$how" = SHORT ]; then
+        [ "$status" -eq 75 ]
+        amp-ack repair 2>/dev/null
+      else
+        [ "$status" -eq 137 ]
+        rm state/log/watermark # another boot
+      fi
+      amp-route inbox executor --attempts 1 --exec false >>out 2>err || [ $? -eq 1 ]
+      amp-ack sweep >>out
+      amp-ack dead list --json >letters
+      echo "$how, $l lines: $(cat out letters)"
+      [ "$(grep -c failed_terminal out)" -eq 1 ]
+      [ "$(jq -r .attempts letters)" = 1 ]
+    done
+    [ "$status" -eq 1 ]
+  done
+  echo "# $points points" >&3
+  [ "$points" -ge 8 ]
 }
 
 @test "killed in the middle of a line in a file: the next run writes all of it on a line of its own" {
@@ -235,7 +273,7 @@ SH
   [ "$(wc -l <left)" -eq 6 ]
   # Where the disk does not keep what it says, the same look finds it.
   traced AMP_FAULT_NOSYNC=1
-  for seed in {1..10}; do
+  for seed in {1..40}; do
     rm -rf work
     mkdir work
     run -1 "$replay" trace work "$PWD/checker" "$seed" 200

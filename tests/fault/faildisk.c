@@ -12,8 +12,8 @@
  *                         set free next, the lock of the log with them (STOP)
  * AMP_FAULT_MATCH=TEXT    only paths that contain TEXT
  * AMP_FAULT_TEXT=TEXT     only writes that contain TEXT
- * AMP_FAULT_LINES=N       TORN behind the Nth line of the write instead; not if it has no more
- * AMP_FAULT_COUNT=FILE    at the end, how many such operations there were (all, with N 0)
+ * AMP_FAULT_LINES=N       SHORT, TORN behind the Nth line of the write instead; not if it has no
+ * more AMP_FAULT_COUNT=FILE    at the end, how many such operations there were (all, with N 0)
  * AMP_FAULT_TRACE=FILE    what was done is appended to FILE, in the order in which it was done
  * AMP_FAULT_NOSYNC=1      fsync and fdatasync do nothing, and say that they did
  *
@@ -214,14 +214,16 @@ static ssize_t do_write(int fd, const void *p, size_t n, off_t off, bool positio
     bool ack = fd == 1 && cfg.trace >= 0;
     if (!path && !ack)
         return positioned ? REAL(pwrite64)(fd, p, n, off) : REAL(write)(fd, p, n);
-    int e = cfg.text && !memmem(p, n, cfg.text, strlen(cfg.text)) ? 0 : fails("write", path);
+    bool other = cfg.text && !cfg.fail_next && !memmem(p, n, cfg.text, strlen(cfg.text));
+    int e = other ? 0 : fails("write", path);
     if (e > 0) {
         errno = e;
         return -1;
     }
-    if (e == TORN && cfg.lines >= 0) {
+    if ((e == TORN || e == -1) && cfg.lines >= 0) {
         size_t part = lines_size(p, n);
         e = part < n ? e : 0;
+        cfg.fail_next = e == -1;
         n = part;
     } else if ((e == -1 || e == TORN) && n > 1) {
         n /= 2;

@@ -1,8 +1,9 @@
 /*
  * A small user of the store, for tests that end it hard.
  *
- * storetool DIR work NAME COUNT BATCH   messages NAME-1 … NAME-COUNT, BATCH of them between two
- *                                       syncs; each id goes to standard output after its sync
+ * storetool DIR work NAME COUNT BATCH   messages NAME-1 … NAME-COUNT, BATCH of them in a turn,
+ * which is synced; each id goes to standard output after its sync. With AMP_TEST_SPLIT each has a
+ * turn of its own
  *
  * storetool DIR mix NAME COUNT   the same with all that a store does: keys of its own and one that
  *                                others change too, lines closed and left open, removals, blobs;
@@ -11,8 +12,9 @@
  * storetool DIR index NAME COUNT   COUNT rounds of messages as work does; after each the index is
  *                                  brought up, and its write-ahead log moved into its file
  *
- * storetool DIR check   what work and mix said, on standard input: all of it must be true; then one
- *                       more commit must succeed
+ * storetool DIR check   what work and mix said, on standard input: all of it must be true, and of
+ *                       each turn of work all messages are there or none; then one more commit
+ *                       must succeed
  *
  * storetool DIR count KEY COUNT adds to the record KEY, get KEY prints it, outbox CONSUMER prints
  * and closes what is open, repair repairs.
@@ -47,7 +49,9 @@ static long number(const char *text)
 }
 
 struct record {
-    char json[200], line[200], id[80];
+    char json[400], line[200], id[80];
+    char turn[80]; /* the first message of its turn, and how many follow */
+    long of;
     struct amp_store_emit emit;
 };
 
@@ -57,7 +61,8 @@ static int put(void *ctx, const struct amp_store_rec *now, struct amp_store_chan
     struct record *r = ctx;
     (void)now;
     (void)e;
-    snprintf(r->json, sizeof r->json, "{\"id\":\"%s\",\"pad\":\"%0*d\"}", r->id, 60, 0);
+    snprintf(r->json, sizeof r->json, "{\"id\":\"%s\",\"turn\":\"%s\",\"of\":%ld,\"pad\":\"%0*d\"}",
+             r->id, r->of ? r->turn : r->id, r->of, 60, 0);
     snprintf(r->line, sizeof r->line, "{\"for\":\"%s\"}", r->id);
     r->emit = (struct amp_store_emit){amp_span_str(r->id), amp_span_str(r->line), false};
     *c = (struct amp_store_change){.event = "sent",
@@ -79,19 +84,26 @@ static int update(struct amp_store *s, struct record *r, const char *id)
 static int work(struct amp_store *s, const char *name, long count, long batch)
 {
     struct record r;
+    bool turns = batch > 1 && !getenv("AMP_TEST_SPLIT");
+    uint64_t any;
     char out[8192];
     for (long i = 1; i <= count;) {
         size_t n = 0;
-        if (batch > 1 && amp_store_begin(s, &err) != 0)
+        if (turns && amp_store_begin(s, &err) != 0)
             return fail("begin");
+        snprintf(r.turn, sizeof r.turn, "%s-%ld", name, i);
+        r.of = count - i + 1 < batch ? count - i + 1 : batch;
         for (long b = 0; b < batch && i <= count; b++, i++) {
             char id[64];
             snprintf(id, sizeof id, "%s-%ld", name, i);
             if (update(s, &r, id) != 0)
                 return fail("update");
+            /* The index gets a part of the turn. */
+            if (turns && b == 2 && i % 3 == 0 && amp_store_count(s, "message", &any, &err) != 0)
+                return fail("count");
             n += (size_t)snprintf(out + n, sizeof out - n, "%s\n", id);
         }
-        if (batch > 1)
+        if (turns)
             amp_store_end(s);
         if (amp_store_sync(s, &err) != 0)
             return fail("sync");
@@ -167,7 +179,7 @@ static int one_mix(struct amp_store *s, const char *name, long i, char *out, siz
 {
     static struct amp_store_entry_id last;
     static char big[BLOB + 64];
-    struct record r;
+    struct record r = {.of = 0};
     char id[64], text[200];
     out[0] = '\0';
     snprintf(id, sizeof id, "%s-%ld", name, i);
@@ -277,11 +289,39 @@ static int holds(struct amp_store *s, char *line)
     return rec.found && rec.json.n > BLOB && rec.json.p[rec.json.n - 3] == 'b';
 }
 
+/* Of a turn that has one of its messages: whether it has all of them. */
+static int turn_check(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *failed)
+{
+    struct amp_store *s = ctx;
+    struct amp_store_rec other;
+    char json[400], turn[80], name[120];
+    long of, first;
+    amp_span_copy(rec->json, json, sizeof json);
+    if (sscanf(json, "{\"id\":\"%*[^\"]\",\"turn\":\"%79[^\"]\",\"of\":%ld", turn, &of) != 2 ||
+        of < 2)
+        return 0;
+    char *number_at = strrchr(turn, '-');
+    first = number(number_at + 1);
+    *number_at = '\0';
+    for (long i = first; i < first + of; i++) {
+        snprintf(name, sizeof name, "%s-%ld", turn, i);
+        if (amp_store_get(s, AMP_KEY("message", amp_span_str(name)), &other, failed) != 0)
+            return -1;
+        if (!other.found)
+            return amp_fail(failed, AMP_DATAERR, "part", "a part of turn %s-%ld: no %s", turn,
+                            first, name);
+    }
+    return 0;
+}
+
 static int check(struct amp_store *s)
 {
     char line[200], shown[200];
     long n = 0, missing = 0;
-    struct record r;
+    struct record r = {.of = 0};
+    if (amp_store_each(s, "message", NULL, turn_check, s, &err) != 0)
+        return fail("turns");
     if (amp_store_outbox(s, "work", note_open, NULL, &err) != 0)
         return fail("outbox");
     while (fgets(line, sizeof line, stdin)) {

@@ -261,6 +261,40 @@ static void letters(void)
     TAP_STR(letter(), "ttl_expired inbox:q", "that is a letter, whoever else failed");
 }
 
+/* A letter of a refusal whose end was lost, as in a log of an earlier build. */
+static void letter_without_end(void)
+{
+    static const struct amp_span h = {"h", 1}, i = {"i", 1};
+    static const char line[] =
+        "{\"msg_id\":\"task_dispatch-T-2026-044-9\",\"protocol_version\":\"AMP/1.0\","
+        "\"type\":\"task_dispatch\",\"from\":\"coordinator\",\"to\":\"executor\","
+        "\"task_id\":\"T-2026-044\",\"timestamp\":\"2026-02-26T14:32:07+00:00\","
+        "\"requires_ack\":true,\"payload\":{}}";
+    struct amp_view v = view_of("task_dispatch-T-2026-044-9", amp_span_str(line));
+    struct amp_inbox_delivery d;
+    struct amp_dead_letter l = {
+        .code = "command_refused", .why = "w", .route = "inbox:h", .failed_ms = 6000};
+    struct amp_dead_kept kept = {0};
+    AMP_BUF struct amp_buf text = {.max = 1 << 20};
+    struct amp_store_rec rec;
+    put(&v, h, v.line);
+    put(&v, i, v.line);
+    offer(h, 5000);
+    offer(i, 5000);
+    amp_dead_from_view(&l, &v);
+    amp_dead_add(store, &l, "sweep", AMP_SPAN("{}"), NULL, &err);
+    for (int n = 0; n < 2; n++) {
+        const struct amp_span who = n ? i : h;
+        TAP_INT(amp_inbox_give_up(store, who, v.id, "command_refused", "w", "inbox", 7000, &err), 0,
+                "the delivery ends");
+        TAP_INT(state_of(who, "task_dispatch-T-2026-044-9", &d), AMP_INBOX_FAILED, "FAILED");
+        amp_store_get(store, AMP_KEY_NAMED(AMP_DEAD_KIND, v.id), &rec, &err);
+        amp_dead_read(rec.json, &text, &kept, &err);
+        TAP_INT(kept.d.attempts, n + 1,
+                n ? "the refusal of another agent counts" : "no second one");
+    }
+}
+
 int main(void)
 {
     char dir[96];
@@ -276,6 +310,7 @@ int main(void)
     attempts();
     half_read_elsewhere();
     letters();
+    letter_without_end();
     amp_store_close(store);
     amp_buf_release(&mem);
     amp_buf_release(&wake_mem);

@@ -256,6 +256,7 @@ static int purge_some(struct amp_store *s, struct dead_choice *v, size_t n, size
         return -1;
     for (; done < n && rc == 0; done++) {
         why[done].status = AMP_OK;
+        amp_store_unit(s);
         if (amp_dead_remove(s, amp_span_str(v[done].id), v[done].rev, "purge", PURGE_NAME,
                             &why[done]) < 0 &&
             why[done].status != AMP_NO) {

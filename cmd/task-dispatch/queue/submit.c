@@ -248,6 +248,7 @@ static int lines_take(struct filter *f, struct amp_error *err)
         if (!f->batch && amp_store_begin(f->desk.store, err) < 0)
             return -1;
         f->batch = true;
+        amp_store_unit(f->desk.store);
         if ((got == AMP_INTAKE_MESSAGE ? message_take(f, &v, err) : line_refuse(f, &v, err)) < 0)
             return -1;
         if (no_queue)

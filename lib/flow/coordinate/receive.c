@@ -535,6 +535,7 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
     bool foreign = amp_span_is(v->task, AMP_TASK_NONE);
     if (amp_coordinator_begin(c, err) < 0)
         return -1;
+    amp_store_unit(c->store);
     if (!amp_coordinator_is_ours(v)) {
         if (v->kind == AMP_KIND_ACK && amp_coordinator_has_protocol(v))
             return answer_settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err) < 0 ||

@@ -1,7 +1,7 @@
 /*
  * Deliveries that end without the agent: the message expired, or the agent's command failed too
- * often. The dead letter with the answer to the sender is committed before the delivery ends, so
- * after a crash in between it counts twice but is not lost.
+ * often. The dead letter with the answer to the sender and the end of the delivery are one turn of
+ * the store.
  */
 #include "message/inbox/private.h"
 
@@ -96,6 +96,36 @@ static int ledger_expired(struct amp_store *s, struct amp_span id, bool *expired
     return 0;
 }
 
+struct buried {
+    const struct amp_inbox_refusal *r;
+    int64_t since_ms;
+    bool is;
+};
+
+static int letter_compare(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                          struct amp_span json, struct amp_error *err)
+{
+    struct buried *b = ctx;
+    const size_t inbox = strlen("inbox:");
+    b->is = d->open && d->failed_ms >= b->since_ms && strncmp(d->route, "inbox:", inbox) == 0 &&
+            amp_span_is(b->r->agent, d->route + inbox);
+    return 0;
+}
+
+/* Whether the delivery has its letter, but not its end, as after a crash of an earlier build. Then
+ * the sender has the answer of the letter, or gets it from the outbox, and there is no other. */
+static int letter_exists(struct amp_store *s, const struct amp_inbox_key *k,
+                         const struct amp_inbox_refusal *r, int64_t since_ms, bool *exists,
+                         struct amp_error *err)
+{
+    struct buried b = {.r = r, .since_ms = since_ms};
+    struct amp_error e = {0};
+    if (amp_dead_find(s, k->id, letter_compare, &b, &e) < 0 && amp_fail_unless_no(err, &e) < 0)
+        return -1;
+    *exists = b.is;
+    return 0;
+}
+
 static int delivery_end(struct amp_store *s, const struct amp_inbox_key *k,
                         const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err)
 {
@@ -109,6 +139,8 @@ static int delivery_end(struct amp_store *s, const struct amp_inbox_key *k,
         amp_fsm_step(&amp_inbox_fsm, d.state, event, 0, &would, err) < 0)
         return -1;
     if (event == AMP_INBOX_EV_EXPIRE && ledger_expired(s, r->id, &known, err) < 0)
+        return -1;
+    if (!known && letter_exists(s, k, r, d.at_ms, &known, err) < 0)
         return -1;
     if (r->line.n > 0 && !known && letter_bury(s, r, d.msg_id, err) < 0)
         return -1;

@@ -323,12 +323,13 @@ int amp_streams_record(struct amp_streams *c, struct job **batch, uint32_t *n,
         any = batch[i]->stream != NULL || batch[i]->requeued > 0;
     if (!any)
         return 0;
-    /* One turn at the store for all of them. */
+    /* One lock for all of them. */
     if (amp_store_begin(c->env->run->store, err) < 0)
         return -1;
     for (uint32_t i = 0; i < *n; i++) {
         enum amp_cursor_verdict verdict = AMP_CURSOR_TAKEN;
         struct job *j = batch[i];
+        amp_store_unit(c->env->run->store);
         if (rc == 0 && j->stream) {
             rc = numbered_record(c, j, &verdict, err);
         } else if (rc == 0 && j->requeued > 0) {

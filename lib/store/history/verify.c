@@ -154,12 +154,14 @@ static int frame_verify(void *ctx, const struct amp_frame_head *h, struct amp_sp
 }
 
 /* Why the scan ended at pos. */
-static int bad_explain(struct verify *w, const struct amp_pos *pos, struct amp_error *err)
+static int bad_explain(struct verify *w, const struct amp_pos *turn, struct amp_error *err)
 {
     struct amp_log *l = &w->s->log;
+    struct amp_pos place = *turn, *pos = &place;
     struct amp_span frame;
     struct amp_frame_head h;
     char prefix[AMP_FRAME_PREFIX];
+    amp_log_bad_frame(l, pos);
     int fd = amp_log_fd(l, pos->seg, NULL);
     ssize_t got = fd < 0 ? -1 : pread(fd, prefix, sizeof prefix, (off_t)pos->off);
     if (got == 0)
@@ -193,20 +195,25 @@ static bool frame_is_intact(struct amp_log *l, const struct amp_pos *pos)
            amp_log_frame(l, (struct amp_place){pos->seg, h.size, pos->off}, &frame, &h, NULL) == 0;
 }
 
-/* The last segment ended at pos with something that is not a frame. */
+/* The last segment ended at pos with something that is not a complete turn. */
 static int tail_judge(struct verify *w, const struct amp_pos *pos, uint64_t noted,
                       struct amp_error *err)
 {
     struct amp_log *l = &w->s->log;
+    struct amp_pos bad = *pos;
     uint64_t size = 0;
     char text[80];
-    /* A crash may leave a part of the next frame, but no intact frame that does not follow. */
-    if (pos->n < noted || frame_is_intact(l, pos) || amp_log_judge(l, pos, NULL) < 0)
-        return bad_explain(w, pos, err);
     if (amp_log_size(l, &size, NULL, err) < 0)
         return -1;
-    snprintf(text, sizeof text, "%" PRIu64 " bytes at the end are not a complete frame",
-             size - pos->off);
+    amp_log_bad_frame(l, &bad);
+    /* The caller reports frames that are missing at the end. */
+    if (bad.off == size && pos->n < noted)
+        return 0;
+    /* A crash may leave a part of the next turn, but no intact frame that does not follow. */
+    if (pos->n < noted || frame_is_intact(l, &bad) || amp_log_judge(l, pos, NULL) < 0)
+        return bad_explain(w, pos, err);
+    snprintf(text, sizeof text, "%" PRIu64 " bytes at the end are not a complete %s",
+             size - pos->off, bad.off == pos->off ? "frame" : "turn");
     finding_note(w, pos->seg, pos->off, text);
     return 0;
 }

@@ -72,8 +72,9 @@ int amp_index_commit(struct amp_index *ix, const struct amp_pos *pos, struct amp
         return 0;
     if (amp_index_tally_write(ix, err) < 0)
         return -1;
-    const uint64_t v[] = {pos->seg, pos->off, pos->len,
-                          pos->n,   pos->sum, (pos->loose ? 1 : 0) | (pos->sealed ? 2 : 0)};
+    const uint64_t v[] = {
+        pos->seg, pos->off, pos->len,
+        pos->n,   pos->sum, (pos->loose ? 1 : 0) | (pos->sealed ? 2 : 0) | (pos->open ? 4 : 0)};
     sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_SET_META, err);
     if (!st)
         return -1;

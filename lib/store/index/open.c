@@ -121,6 +121,7 @@ int amp_index_read_meta(struct amp_index *ix, struct amp_error *err)
         .sum = (uint64_t)sqlite3_column_int64(st, 4),
         .loose = (sqlite3_column_int(st, 5) & 1) != 0,
         .sealed = (sqlite3_column_int(st, 5) & 2) != 0,
+        .open = (sqlite3_column_int(st, 5) & 4) != 0,
     };
     ix->salt = (uint64_t)sqlite3_column_int64(st, 6);
     sqlite3_reset(st);

@@ -112,10 +112,10 @@ static size_t size_bound(const struct amp_frame *f)
                   f->state_blob.n;
     if (text + f->state.n >= AMP_FRAME_MAX)
         return 0;
-    return 640 + 6 * text + f->state.n; /* six: \u00XX */
+    return 672 + 6 * text + f->state.n; /* six: \u00XX */
 }
 
-static void encode_head(struct amp_buf *b, const struct amp_frame *f)
+static void encode_head(struct amp_buf *b, struct amp_frame *f, size_t start)
 {
     char prev[16];
     put_hex(prev, 16, f->head.prev);
@@ -127,6 +127,9 @@ static void encode_head(struct amp_buf *b, const struct amp_frame *f)
     put_uint(b, f->head.s);
     LIT(b, ",\"gen\":");
     put_uint(b, f->head.gen);
+    PUT_INT(b, "turn", f->head.turn);
+    LIT(b, ",\"end\":1");
+    f->end_off = (uint32_t)(b->len - start) - 1;
     if (f->head.log != AMP_FRAME_none)
         PUT_STR(b, "log", amp_span_str(amp_frame_log_names[f->head.log]));
 }
@@ -218,16 +221,29 @@ static int encode_end(struct amp_buf *b, const struct amp_frame *f, const struct
         return -1;
     if (amp_buf_reserve(b, AMP_CHAIN_TAIL, err) < 0)
         return -1;
-    struct amp_span body = {b->data + from, b->len - from};
     LIT(b, ",\"m\":\"");
-    amp_chain_hash(chain, body, b->data + b->len);
+    memset(b->data + b->len, '0', AMP_CHAIN_HEX);
     b->len += AMP_CHAIN_HEX;
     LIT(b, "\"}\n");
     return 0;
 }
 
-int amp_frame_encode(struct amp_frame *f, const struct amp_chain *chain, struct amp_buf *out,
-                     struct amp_error *err)
+uint64_t amp_frame_finish(char *p, uint32_t size, uint32_t end_off, bool ends,
+                          const struct amp_chain *chain)
+{
+    p[end_off] = ends ? '1' : '0';
+    if (chain) {
+        char *m = p + size - AMP_CHAIN_TAIL;
+        struct amp_span body = {p + AMP_FRAME_HEAD, (size_t)(m - p) - AMP_FRAME_HEAD};
+        amp_chain_hash(chain, body, m + sizeof ",\"m\":\"" - 1);
+    }
+    uint64_t sum = XXH3_64bits(p + AMP_FRAME_HEAD, size - AMP_FRAME_HEAD - 1);
+    put_hex(p + 15, 16, sum);
+    return sum;
+}
+
+int amp_frame_compose(struct amp_frame *f, const struct amp_chain *chain, struct amp_buf *out,
+                      struct amp_error *err)
 {
     size_t start = out->len, most = size_bound(f);
     struct amp_jw w;
@@ -235,7 +251,7 @@ int amp_frame_encode(struct amp_frame *f, const struct amp_chain *chain, struct 
         return amp_fail(err, AMP_NO, "frame_too_large", "a commit is past %d bytes", AMP_FRAME_MAX);
     if (amp_buf_reserve(out, most, err) < 0)
         return -1;
-    encode_head(out, f);
+    encode_head(out, f, start);
     if (f->key.n)
         encode_key(out, f);
     encode_rest(out, f, start);
@@ -251,10 +267,18 @@ int amp_frame_encode(struct amp_frame *f, const struct amp_chain *chain, struct 
         return amp_fail(err, AMP_NO, "frame_too_large", "a commit of %zu bytes is past %d", size,
                         AMP_FRAME_MAX);
     }
-    char *p = out->data + start;
     f->head.size = (uint32_t)size;
-    f->head.sum = XXH3_64bits(p + AMP_FRAME_HEAD, size - AMP_FRAME_HEAD - 1);
-    put_hex(p + 7, 8, size - AMP_FRAME_HEAD - 1);
-    put_hex(p + 15, 16, f->head.sum);
+    f->head.ends = true;
+    put_hex(out->data + start + 7, 8, size - AMP_FRAME_HEAD - 1);
+    return 0;
+}
+
+int amp_frame_encode(struct amp_frame *f, const struct amp_chain *chain, struct amp_buf *out,
+                     struct amp_error *err)
+{
+    const size_t start = out->len;
+    if (amp_frame_compose(f, chain, out, err) < 0)
+        return -1;
+    f->head.sum = amp_frame_finish(out->data + start, f->head.size, f->end_off, true, chain);
     return 0;
 }

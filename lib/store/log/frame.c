@@ -79,12 +79,17 @@ struct cursor {
     bool ok;
 };
 
-static void literal_expect(struct cursor *c, const char *lit, size_t n)
+static bool literal_skip(struct cursor *c, const char *lit, size_t n)
 {
     if (!c->ok || (size_t)(c->end - c->p) < n || memcmp(c->p, lit, n) != 0)
-        c->ok = false;
-    else
-        c->p += n;
+        return false;
+    c->p += n;
+    return true;
+}
+
+static void literal_expect(struct cursor *c, const char *lit, size_t n)
+{
+    c->ok = literal_skip(c, lit, n);
 }
 
 static uint64_t digits_read(struct cursor *c)
@@ -134,6 +139,11 @@ bool amp_frame_peek(uint32_t format, const char *p, size_t n, struct amp_frame_h
     h.s = digits_read(&c);
     literal_expect(&c, ",\"gen\":", 7);
     h.gen = digits_read(&c);
+    if (!c.ok)
+        return false;
+    h.turn = literal_skip(&c, ",\"turn\":", 8) ? (uint32_t)digits_read(&c) : 0;
+    /* Frames of earlier builds have no end. */
+    h.ends = !literal_skip(&c, ",\"end\":", 7) || digits_read(&c) != 0;
     if (!c.ok)
         return false;
     literal_expect(&c, ",\"log\":\"", 8);

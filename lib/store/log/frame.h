@@ -1,13 +1,15 @@
 /*
  * Frames: what a line of the log looks like.
  *
- * {"v2":"<8 hex><16 hex>","n":…,"p":"<16 hex>","s":…,"gen":…, …}LF
+ * {"v2":"<8 hex><16 hex>","n":…,"p":"<16 hex>","s":…,"gen":…,"turn":…,"end":…, …}LF
  *
  * v2: the format of the frame (2), then the length in bytes and the XXH3-64 of everything from the
  * closing quote up to the closing brace. Format 1 had "h" in its place. n counts the frames of the
  * log from 1, across segments. p is the checksum of the previous frame. s is the number of the last
  * frame that the writer knew to be durable. gen is the generation of the index that the writer
- * used. The rest is a commit of one key:
+ * used. turn is the frame's place among the frames of its turn, from 0 (then it is left out), and
+ * end is 1 if it is the last of them; a frame without end is a turn by itself. A turn without its
+ * end is not read. The rest is a commit of one key:
  *
  *   "key":"kind.<encoded id>","was":…,"rev":…,"from":…,"event":…,"to":…,"at":…,"actor":…,
  *   "in":{"c","id","sum"},"state":{…},"due":…,"out":[{"id","line","ack","role"}]
@@ -15,12 +17,13 @@
  * ("full": the key without digests, if it has one (store/key.h) and is short enough; "gone":true
  * instead of state for a removal; "state_blob" and, in an entry of out, "blob" name a blob instead
  * of the text) or a record of the log itself, whose first member is "log": close
- * {"actor","close":[[n,i]…],"acked"?}, cut, seal, index, repair, and stand, which repeats a live
- * key ("since": the time of its change) or open outbox entries (with "c", "n" and "i") so that an
- * old segment can be removed. A stand frame may also have "forget", a list of keys whose records
- * leave the live set, or "known", which repeats such keys: [key,state,time of its last change]; the
- * time is 0 if duplicates need not be found. The last member is "m" (chain.h). A repair frame has
- * the number of the frame behind the gap, "next"; a seal frame may have "head" and "sig".
+ * {"actor","close":[[n,i]…],"acked"?}, cut, seal, index, repair, turn (the end of a turn whose
+ * other frames were written before), and stand, which repeats a live key ("since": the time of its
+ * change) or open outbox entries (with "c", "n" and "i") so that an old segment can be removed. A
+ * stand frame may also have "forget", a list of keys whose records leave the live set, or "known",
+ * which repeats such keys: [key,state,time of its last change]; the time is 0 if duplicates need not
+ * be found. The last member is "m" (chain.h). A repair frame has the number of the frame behind the
+ * gap, "next"; a seal frame may have "head" and "sig".
  */
 #ifndef AMP_STORE_FRAME_H
 #define AMP_STORE_FRAME_H
@@ -30,12 +33,13 @@
 
 enum {
     AMP_FRAME_FORMAT = 2,
-    AMP_FRAME_HEAD = 32,                                            /* {"v2":"…24…" */
-    AMP_FRAME_MAX = 1024 * 1024,                                    /* a frame with its LF */
-    AMP_FRAME_PREFIX = 32 + 5 + 20 + 5 + 18 + 5 + 20 + 7 + 20 + 20, /* enough to see log and gen */
+    AMP_FRAME_HEAD = 32,         /* {"v2":"…24…" */
+    AMP_FRAME_MAX = 1024 * 1024, /* a frame with its LF */
+    /* Enough for the members that amp_frame_peek reads. */
+    AMP_FRAME_PREFIX = 32 + 5 + 20 + 5 + 18 + 5 + 20 + 7 + 20 + 8 + 10 + 8 + 20,
 };
 
-#define AMP_FRAME_LOGS(X) X(none) X(close) X(cut) X(seal) X(index) X(repair) X(stand)
+#define AMP_FRAME_LOGS(X) X(none) X(close) X(cut) X(seal) X(index) X(repair) X(stand) X(turn)
 enum amp_frame_log {
 #define X(name) AMP_FRAME_##name,
     AMP_FRAME_LOGS(X)
@@ -48,6 +52,8 @@ extern const char *const amp_frame_log_names[], *const amp_frame_role_names[];
 struct amp_frame_head {
     uint32_t size; /* of the complete frame with its LF */
     uint64_t sum, n, prev, s, gen;
+    uint32_t turn; /* its place in the turn, from 0 */
+    bool ends;     /* it is the last frame of the turn */
     enum amp_frame_log log;
 };
 
@@ -82,6 +88,7 @@ struct amp_frame {
     struct amp_span state; /* raw JSON */
     struct amp_span state_blob;
     uint32_t state_off; /* of the raw JSON within the frame; 0 none */
+    uint32_t end_off;   /* after amp_frame_compose: of the value of end */
     bool gone;
     const struct amp_frame_out *out;
     uint32_t n_out;
@@ -113,12 +120,18 @@ bool amp_frame_check(uint32_t format, const char *p, size_t n, struct amp_frame_
 /* The format of the frame at p, 0 if it cannot be recognized. */
 uint32_t amp_frame_format(const char *p, size_t n);
 
-/* Appends the frame to out. The caller sets head.n, prev, s, gen and log; the function sets size,
- * sum and state_off. chain: with a key, or NULL for a frame without m. Fails only with no_memory or
- * frame_too_large. */
+/* Appends the frame to out, as the last one of its turn. The caller sets head.n, prev, s, gen, turn
+ * and log; the function sets size, sum and state_off. chain: with a key, or NULL for a frame
+ * without m. Fails only with no_memory or frame_too_large. */
 struct amp_chain;
 int amp_frame_encode(struct amp_frame *f, const struct amp_chain *chain, struct amp_buf *out,
                      struct amp_error *err);
+/* The two steps of it, because the next frame decides whether this one ends the turn. A composed
+ * frame has its size but neither m nor sum; finish sets them in the frame at p and returns sum. */
+int amp_frame_compose(struct amp_frame *f, const struct amp_chain *chain, struct amp_buf *out,
+                      struct amp_error *err);
+uint64_t amp_frame_finish(char *p, uint32_t size, uint32_t end_off, bool ends,
+                          const struct amp_chain *chain);
 /* Reads all members of a checked frame. */
 int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
                      struct amp_frame_arena *a, struct amp_frame *out, struct amp_error *err);

@@ -223,6 +223,17 @@ bool amp_log_stands(struct amp_log *l, const struct amp_pos *pos)
            h.n == pos->n && h.size == pos->len;
 }
 
+/* Finishes the last frame in pending, if there is one that is not finished. */
+static void frame_finish(struct amp_log *l, bool ends)
+{
+    if (!l->end_off)
+        return;
+    l->end.sum =
+        amp_frame_finish(l->pending.data + l->composed, l->end.len, l->end_off, ends, l->chain);
+    l->end.open = !ends;
+    l->end_off = 0;
+}
+
 int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
                    struct amp_error *err)
 {
@@ -230,16 +241,22 @@ int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
         amp_chain_ready(l->chain, l->end.n + 1, l->end.n ? amp_log_first_number(l, l->first) : 1,
                         err) < 0)
         return -1;
+    frame_finish(l, false);
     f->head.n = l->end.n + 1;
     f->head.prev = l->end.sum;
     f->head.gen = l->gen;
     f->head.s = amp_wm_get(l->wm);
     if (f->head.s > l->end.n)
         f->head.s = l->end.n;
+    f->head.turn = l->turn;
     if (!f->at)
         f->at = amp_now_ms();
-    if (amp_frame_encode(f, l->chain, &l->pending, err) < 0)
+    const size_t start = l->pending.len;
+    if (amp_frame_compose(f, l->chain, &l->pending, err) < 0)
         return -1;
+    l->turn++;
+    l->composed = start;
+    l->end_off = f->end_off;
     amp_pos_advance(&l->end, &f->head);
     *at = l->end;
     return 0;
@@ -269,6 +286,7 @@ static void make_room(struct amp_log *l)
 
 int amp_log_flush(struct amp_log *l, struct amp_error *err)
 {
+    frame_finish(l, !l->more);
     const char *p = l->pending.data;
     size_t n = l->pending.len;
     uint64_t off = l->end.off - n;
@@ -285,7 +303,26 @@ int amp_log_flush(struct amp_log *l, struct amp_error *err)
         n -= (size_t)w;
     }
     amp_buf_reset(&l->pending);
+    l->unended = l->end.open;
+    if (!l->unended)
+        l->turn = 0;
     return 0;
+}
+
+int amp_log_end_turn(struct amp_log *l, struct amp_error *err)
+{
+    struct amp_frame end = {.head.log = AMP_FRAME_turn};
+    struct amp_pos at;
+    l->more = false;
+    return l->unended && !l->pending.len ? amp_log_append(l, &end, &at, err) : 0;
+}
+
+void amp_log_abandon(struct amp_log *l)
+{
+    amp_buf_reset(&l->pending);
+    l->more = l->unended = false;
+    l->turn = 0;
+    l->end_off = 0;
 }
 
 int amp_log_datasync(struct amp_log *l, struct amp_error *err)
@@ -332,6 +369,9 @@ int amp_log_frame(struct amp_log *l, struct amp_place at, struct amp_span *out,
         if (at.off + at.len > l->end.off)
             goto damaged;
         p = l->pending.data + (at.off - written);
+        /* The last one may have no checksum yet. */
+        if (!amp_frame_peek(l->format, p, at.len, head))
+            goto damaged;
     } else {
         int fd = amp_log_fd(l, at.seg, err);
         if (fd < 0)
@@ -342,8 +382,10 @@ int amp_log_frame(struct amp_log *l, struct amp_place at, struct amp_span *out,
         if (read_at(fd, l->look.data, at.len, at.off) != (ssize_t)at.len)
             goto damaged;
         p = l->look.data;
+        if (!amp_frame_check(l->format, p, at.len, head))
+            goto damaged;
     }
-    if (!amp_frame_check(l->format, p, at.len, head) || head->size != at.len)
+    if (head->size != at.len)
         goto damaged;
     *out = (struct amp_span){p, at.len};
     return 0;

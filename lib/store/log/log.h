@@ -21,6 +21,7 @@ struct amp_pos {
     uint64_t sum; /* its checksum */
     bool loose;   /* it is a repair frame: the next n may be larger, its p is not checked */
     bool sealed;  /* it is a seal frame */
+    bool open;    /* it does not end its turn */
 };
 
 /* The place of the last frame before pos. */
@@ -44,6 +45,12 @@ struct amp_log {
     uint64_t most;        /* the size at which a segment ends */
     struct amp_pos end;   /* verified; includes the frames in pending */
     struct amp_buf pending;
+    /* The turn that is being written. */
+    bool more;        /* the holder of main may append to it: a flush does not end it */
+    bool unended;     /* frames of it are written, but not its end */
+    uint32_t turn;    /* the number of its frames */
+    size_t composed;  /* the offset in pending of the last frame, which is not finished yet */
+    uint32_t end_off; /* its end_off */
     struct amp_watermark *wm;
     struct amp_chain *chain;
     uint64_t gen;
@@ -72,11 +79,15 @@ int amp_log_size(struct amp_log *l, uint64_t *size, bool *linked, struct amp_err
 /* Whether the log has the last frame of pos at that place. */
 bool amp_log_stands(struct amp_log *l, const struct amp_pos *pos);
 
-/* Encodes f after the end, in memory; *at is the place after it. */
+/* Encodes f after the end, in memory; *at is the place after it, without its checksum. */
 int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
                    struct amp_error *err);
-/* Writes the appended frames. */
+/* Writes the appended frames; with l->more the turn goes on, otherwise it ends with them. */
 int amp_log_flush(struct amp_log *l, struct amp_error *err);
+/* Ends the turn: the next flush writes its end, if frames of it were written. */
+int amp_log_end_turn(struct amp_log *l, struct amp_error *err);
+/* Forgets the appended frames; those of the turn that were written are a torn tail. */
+void amp_log_abandon(struct amp_log *l);
 int amp_log_datasync(struct amp_log *l, struct amp_error *err);
 /* After a successful sync: frames up to n are on disk. */
 void amp_log_synced(struct amp_log *l, uint64_t n);
@@ -94,7 +105,8 @@ uint64_t amp_log_first_number(struct amp_log *l, uint32_t seg);
  * intact around it. */
 void amp_log_approach(struct amp_log *l, uint64_t n, struct amp_pos *pos);
 /* Calls fn with the frames after *pos, which moves past them. Stops at the end, at a bad frame
- * (*bad is set; pos is its start), or when fn returns not 0, which it returns. */
+ * or at a turn without its end (*bad is set; pos is the start of the turn), or when fn returns not
+ * 0, which it returns. */
 typedef int (*amp_scan_fn)(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
                            const struct amp_pos *after, struct amp_error *err);
 int amp_log_scan(struct amp_log *l, struct amp_pos *pos, bool *bad, amp_scan_fn fn, void *ctx,
@@ -106,7 +118,9 @@ int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp
  * segment's end, if there is one. durable: the last frame that is known to be on disk; an intact
  * frame may know of a later one. */
 void amp_log_tail(struct amp_log *l, uint64_t durable, struct amp_pos *pos);
-/* Judges a bad frame at pos: IOERR log_damaged, or 0 for a torn tail. */
+/* Moves pos, the start of a turn, to the frame for which a scan stopped there. */
+void amp_log_bad_frame(struct amp_log *l, struct amp_pos *pos);
+/* Judges a bad turn at pos: IOERR log_damaged, or 0 for a torn tail. */
 int amp_log_judge(struct amp_log *l, const struct amp_pos *pos, struct amp_error *err);
 int amp_log_damaged(const struct amp_pos *pos, const char *why, struct amp_error *err);
 /* Truncates a torn tail and appends the cut frame. */

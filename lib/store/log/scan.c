@@ -2,8 +2,10 @@
  * Scanning the log, and judging a bad frame.
  *
  * A bad frame B is a torn tail unless there is evidence that B was completely on disk: a later
- * frame that is valid by itself and whose s includes B, or this boot's watermark. Then it is
- * damage, and nothing is cut.
+ * frame that is valid by itself and whose s includes B, this boot's watermark, or the noted end of
+ * the log. Then it is damage, and nothing is cut. A turn is read and cut completely: B is the first
+ * frame of a turn of which a frame is bad or missing. A sync comes after the end of a turn, so it
+ * includes B only with all frames of the turn.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -150,6 +152,7 @@ void amp_pos_advance(struct amp_pos *pos, const struct amp_frame_head *h)
     pos->sum = h->sum;
     pos->loose = h->log == AMP_FRAME_repair;
     pos->sealed = h->log == AMP_FRAME_seal;
+    pos->open = !h->ends;
 }
 
 void amp_pos_next_segment(struct amp_pos *pos)
@@ -160,11 +163,36 @@ void amp_pos_next_segment(struct amp_pos *pos)
     pos->sealed = false;
 }
 
+/* Moves pos past the frames of its turn, up to the first bad one. Returns whether the turn ends.
+ * The frames of the turn that this process is writing count without an end. */
+static bool turn_ends(struct amp_log *l, struct window *w, struct amp_pos *pos, uint64_t next)
+{
+    const char *p;
+    size_t n;
+    do {
+        struct amp_frame_head h;
+        if (pos->off >= w->size || (next && pos->n + 1 == next))
+            return pos->off >= w->size && pos->seg == l->last && l->unended;
+        if (window_at(w, pos->off, &p, &n, NULL) < 0 || !amp_frame_check(l->format, p, n, &h) ||
+            !amp_pos_precedes(pos, &h))
+            return false;
+        amp_pos_advance(pos, &h);
+    } while (pos->open);
+    return true;
+}
+
+void amp_log_bad_frame(struct amp_log *l, struct amp_pos *pos)
+{
+    struct window w;
+    if (window_open(&w, l, pos->seg, NULL) == 0)
+        turn_ends(l, &w, pos, 0);
+}
+
 int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp_scan_fn fn,
                          void *ctx, struct amp_error *err)
 {
     struct window w;
-    uint64_t next = 0;
+    uint64_t next = 0, ended = 0; /* the turn is known to end at this offset */
     const char *p;
     size_t n;
     bool is_last = pos->seg == l->last;
@@ -180,10 +208,24 @@ int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp
             *ends = false;
             return 0;
         }
+        if (!h.ends && pos->off >= ended) {
+            struct amp_pos at = *pos;
+            if (!turn_ends(l, &w, &at, next)) {
+                *ends = false;
+                return 0;
+            }
+            ended = at.off;
+            if (window_at(&w, pos->off, &p, &n, err) < 0)
+                return -1;
+        }
         amp_pos_advance(pos, &h);
         int rc = fn ? fn(ctx, &h, (struct amp_span){p, h.size}, pos, err) : 0;
         if (rc != 0)
             return rc;
+    }
+    if (pos->open && !(is_last && l->unended)) {
+        *ends = false;
+        return 0;
     }
     *ends = is_last || pos->loose || (next ? pos->n + 1 == next : pos->sealed);
     return 0;
@@ -260,11 +302,15 @@ int amp_log_judge(struct amp_log *l, const struct amp_pos *pos, struct amp_error
 {
     struct window w;
     uint64_t bad = pos->n + 1, at = pos->off + 1;
+    struct amp_pos frame = *pos;
     char why[128];
     if (pos->seg != l->last)
         return amp_log_damaged(pos, "only the last segment may be torn", err);
+    amp_log_bad_frame(l, &frame);
     if (amp_wm_get(l->wm) >= bad)
-        return amp_log_damaged(pos, "it was synced in this boot", err);
+        return amp_log_damaged(&frame, "it was synced in this boot", err);
+    if (amp_chain_end(l->chain) >= bad)
+        return amp_log_damaged(&frame, "frames that were on disk are gone", err);
     if (window_open(&w, l, pos->seg, err) < 0)
         return -1;
     /* A frame may begin after any line feed. */
@@ -287,7 +333,7 @@ int amp_log_judge(struct amp_log *l, const struct amp_pos *pos, struct amp_error
         if (amp_frame_check(l->format, p, n, &h) && h.s >= bad && h.n > bad) {
             snprintf(why, sizeof why, "frame %llu, behind it, knew it to be durable",
                      (unsigned long long)h.n);
-            return amp_log_damaged(pos, why, err);
+            return amp_log_damaged(&frame, why, err);
         }
     }
     return 0;

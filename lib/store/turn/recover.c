@@ -192,8 +192,10 @@ static int index_replay(struct amp_store *s, struct amp_pos *pos, bool from_star
         *again = true;
         return 0;
     }
-    if (s->opt.read_only)
+    if (s->opt.read_only) {
+        *again = pos->open; /* the index has frames of the turn without its end */
         return 0;
+    }
     /* The cut frame itself. */
     if (amp_log_scan(l, pos, &bad, replay_frame, &r, err) < 0)
         return -1;
@@ -218,7 +220,7 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
         if (fits && pos.seg == l->last) {
             if (amp_log_size(l, &size, NULL, err) < 0)
                 return -1;
-            if (size == pos.off && !pos.sealed) {
+            if (size == pos.off && !pos.sealed && !pos.open) {
                 l->end = pos;
                 amp_cache_clear(&s->cache, pos.n);
                 return 0;
@@ -422,6 +424,8 @@ int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at
     s->appended = true;
     s->turn_frames++;
     s->turn_bytes += f->head.size;
+    if (s->log.pending.len > AMP_TURN_PENDING && amp_log_flush(&s->log, err) < 0)
+        return amp_store_fail(s, err);
     if (amp_cache_note(&s->cache, f, at, err) == 0 || amp_turn_index(s, NULL) == 0)
         return 0;
     /* No later decision may miss this frame. */

@@ -3,8 +3,10 @@
  *
  * A turn begins with the turnstile, the check for a failure and the catch-up. It ends by writing
  * the appended frames, rotating a full segment, committing the index and unlocking. The fdatasync
- * comes later, outside the lock (amp_store_sync). TERM, INT, HUP and TSTP are blocked while main is
- * held.
+ * comes later, outside the lock (amp_store_sync). The last frame of a turn says that it is the
+ * last. If the index is needed in the middle of a turn, the frames so far are written without an
+ * end, and a crash before the end leaves an index that is ahead of the log, which is made again.
+ * TERM, INT, HUP and TSTP are blocked while main is held.
  */
 #include "store/store_int.h"
 
@@ -45,7 +47,7 @@ static void lock_release(struct amp_store *s)
 /* Drops the frames that were not written, and what is known of the log's end. */
 static void turn_abandon(struct amp_store *s)
 {
-    amp_buf_reset(&s->log.pending);
+    amp_log_abandon(&s->log);
     amp_index_end_read(&s->index);
     amp_index_rollback(&s->index);
     s->known = false;
@@ -65,6 +67,7 @@ static int turn_start(struct amp_store *s, struct amp_error *err)
     }
     if (s->log.end.n > s->need)
         s->need = s->log.end.n;
+    s->log.more = true;
     return 0;
 }
 
@@ -72,7 +75,7 @@ static int turn_start(struct amp_store *s, struct amp_error *err)
 static int turn_write(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
-    if (amp_store_check_failed(s, false, err) < 0)
+    if (amp_store_check_failed(s, false, err) < 0 || amp_log_end_turn(l, err) < 0)
         return -1;
     if (l->pending.len) {
         /* If a segment cannot be removed, it stays; the commit does not fail. */
@@ -138,7 +141,9 @@ int amp_turn_leave(struct amp_store *s, bool own, int rc, struct amp_error *err)
 
 int amp_turn_renew(struct amp_store *s, struct amp_error *err)
 {
-    if (!s->batch || (s->turn_frames < AMP_TURN_FRAMES && s->turn_bytes < AMP_TURN_BYTES))
+    bool unit = s->unit;
+    s->unit = false;
+    if (!s->batch || !unit || (s->turn_frames < AMP_TURN_FRAMES && s->turn_bytes < AMP_TURN_BYTES))
         return 0;
     if (turn_end(s, err) < 0)
         return -1;
@@ -152,7 +157,13 @@ int amp_store_begin(struct amp_store *s, struct amp_error *err)
     if (turn_start(s, err) < 0)
         return -1;
     s->batch = true;
+    s->unit = false;
     return 0;
+}
+
+void amp_store_unit(struct amp_store *s)
+{
+    s->unit = true;
 }
 
 bool amp_store_in_batch(const struct amp_store *s)
