@@ -17,6 +17,7 @@
 # log --id                              6.0 (7.7)    11 (6.2)
 # log --task                            7.2 (7.6)    14 to 31 (6.2)
 # status                                3.6 (6.1)    3.8 (6.1)
+# amp-top --once                        11 (7)            when deadlines were counted one by one: 213 (24)
 # open after kill -9                    9 to 14 (8)  5 to 10 (7)
 # on disk (MB): log                     1,414        14,226
 #   index.db, index.db-sums, terms      171, 1, 98   1,742, 4, 973

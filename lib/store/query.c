@@ -400,10 +400,7 @@ static int kind_number_read(struct amp_store *s, enum amp_index_statement which,
     return 0;
 }
 
-/* soon: a statement that is asked first, since it gives the same number or 0; AMP_IX_COUNT: none.
- */
-static int kind_number(struct amp_store *s, enum amp_index_statement soon,
-                       enum amp_index_statement which, const char *kind, int64_t *out,
+int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *due_ms,
                        struct amp_error *err)
 {
     struct bounds b;
@@ -411,38 +408,15 @@ static int kind_number(struct amp_store *s, enum amp_index_statement soon,
     bool own;
     if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0 || amp_turn_enter(s, &own, err) < 0)
         return -1;
-    int rc = soon < AMP_IX_COUNT ? kind_number_read(s, soon, &b, &n, err) : 0;
+    /* The first statement is quick, and gives the same number or 0. */
+    int rc = kind_number_read(s, AMP_IX_NEXT_DUE_SOON, &b, &n, err);
     if (rc == 0 && !n)
-        rc = kind_number_read(s, which, &b, &n, err);
+        rc = kind_number_read(s, AMP_IX_NEXT_DUE, &b, &n, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = kind_number_read(s, which, &b, &n, err);
+        rc = kind_number_read(s, AMP_IX_NEXT_DUE, &b, &n, err);
     if (amp_turn_leave(s, own, rc, err) < 0)
         return -1;
-    *out = n;
-    return 0;
-}
-
-int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *due_ms,
-                       struct amp_error *err)
-{
-    return kind_number(s, AMP_IX_NEXT_DUE_SOON, AMP_IX_NEXT_DUE, kind, due_ms, err);
-}
-
-int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err)
-{
-    int64_t count = 0;
-    if (kind_number(s, AMP_IX_COUNT, AMP_IX_HOW_MANY, kind, &count, err) < 0)
-        return -1;
-    *n = (uint64_t)count;
-    return 0;
-}
-
-int amp_store_count_due(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err)
-{
-    int64_t count = 0;
-    if (kind_number(s, AMP_IX_COUNT, AMP_IX_HOW_MANY_DUE, kind, &count, err) < 0)
-        return -1;
-    *n = (uint64_t)count;
+    *due_ms = n;
     return 0;
 }
 
@@ -494,12 +468,34 @@ static int tally_read(struct amp_store *s, struct amp_error *err)
     return amp_index_tally(ix, !s->opt.read_only && !ix->memory, err);
 }
 
+/* Takes the counters; the caller frees their list. */
+static int tally_take(struct amp_store *s, struct amp_index_tally *out, struct amp_error *err)
+{
+    bool own;
+    if (amp_turn_enter(s, &own, err) < 0)
+        return -1;
+    int rc = tally_read(s, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = tally_read(s, err);
+    if (rc == 0) {
+        *out = s->index.tally;
+        s->index.tally = (struct amp_index_tally){0};
+    }
+    amp_index_tally_clear(&s->index);
+    return amp_turn_leave(s, own, rc, err);
+}
+
+static bool is_state(const struct amp_index_count *c)
+{
+    return c->state[0] != AMP_INDEX_DUE[0];
+}
+
 static int tally_give(const struct amp_index_tally *t, const char *kind, amp_store_tally_fn fn,
                       void *ctx, struct amp_error *err)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct amp_index_count *c = &t->v[i];
-        if (c->n <= 0 || (kind && strcmp(kind, c->kind) != 0))
+        if (c->n <= 0 || !is_state(c) || (kind && strcmp(kind, c->kind) != 0))
             continue;
         int rc = fn(ctx, amp_span_str(c->kind), amp_span_str(c->state), (uint64_t)c->n, err);
         if (rc != 0)
@@ -512,20 +508,36 @@ int amp_store_tally(struct amp_store *s, const char *kind, amp_store_tally_fn fn
                     struct amp_error *err)
 {
     struct amp_index_tally now = {0};
-    bool own;
-    if (amp_turn_enter(s, &own, err) < 0)
-        return -1;
-    int rc = tally_read(s, err);
-    if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = tally_read(s, err);
-    if (rc == 0) {
-        now = s->index.tally;
-        s->index.tally = (struct amp_index_tally){0};
-    }
-    amp_index_tally_clear(&s->index);
-    rc = amp_turn_leave(s, own, rc, err);
+    int rc = tally_take(s, &now, err);
     if (rc == 0)
         rc = tally_give(&now, kind, fn, ctx, err);
     free(now.v);
     return rc;
+}
+
+static int kind_count(struct amp_store *s, const char *kind, bool due, uint64_t *n,
+                      struct amp_error *err)
+{
+    struct amp_index_tally now = {0};
+    int64_t sum = 0;
+    if (tally_take(s, &now, err) < 0) {
+        free(now.v);
+        return -1;
+    }
+    for (size_t i = 0; i < now.n; i++)
+        if (strcmp(kind, now.v[i].kind) == 0 && is_state(&now.v[i]) != due)
+            sum += now.v[i].n;
+    free(now.v);
+    *n = sum > 0 ? (uint64_t)sum : 0;
+    return 0;
+}
+
+int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err)
+{
+    return kind_count(s, kind, false, n, err);
+}
+
+int amp_store_count_due(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err)
+{
+    return kind_count(s, kind, true, n, err);
 }

@@ -226,6 +226,13 @@ static int end_early(void *ctx, struct amp_span id, const struct amp_store_rec *
     return e->rc < 0 ? amp_fail(failed, AMP_NO, "enough", "two are enough") : e->rc;
 }
 
+static bool counted(struct amp_store *s, uint64_t all, uint64_t due)
+{
+    uint64_t n[2];
+    return amp_store_count(s, "task", &n[0], &err) == 0 && n[0] == all &&
+           amp_store_count_due(s, "task", &n[1], &err) == 0 && n[1] == due;
+}
+
 static void test_order(const char *dir)
 {
     struct amp_store *s = open_store(dir, 0);
@@ -260,7 +267,6 @@ static void test_order(const char *dir)
     TAP_INT(next, 0, "is none");
     /* Windows, in the order of due times: a.b 10, \xc3\xa9 20, c 30. */
     struct amp_store_window w = {.kind = "task", .most = 2};
-    uint64_t n = 0;
     l.text[0] = '\0';
     TAP_INT(amp_store_due_window(s, &w, name, &l, &err), 0, "a window from the start");
     TAP_STR(l.text, "a.b:A \xc3\xa9:A ", "has the earliest");
@@ -277,7 +283,19 @@ static void test_order(const char *dir)
     w = (struct amp_store_window){.kind = "task", .most = 9, .skip = 2};
     TAP_INT(amp_store_due_window(s, &w, name, &l, &err), 0, "a window that skips");
     TAP_STR(l.text, "c:A ", "leaves out that many");
-    TAP_OK(amp_store_count_due(s, "task", &n, &err) == 0 && n == 3, "those with a due time: 3");
+    TAP_OK(counted(s, 4, 3), "4 records, 3 of them with a due time");
+    put(s, "task", "b", &(struct step){.to = "A", .json = "{}", .due = 5}, NULL, NULL);
+    TAP_OK(counted(s, 4, 4), "one gets a due time,");
+    put(s, "task", "c", &(struct step){.to = "A", .json = "{}"}, NULL, NULL);
+    put(s, "task", "a.b", &(struct step){.to = "B", .json = "{}", .due = 11}, NULL, NULL);
+    TAP_OK(counted(s, 4, 3), "one loses it, another has a new one");
+    amp_store_close(s);
+    s = open_store(dir, 0);
+    put(s, "task", "a.b", &(struct step){.to = "B", .json = "{}", .remove = true}, NULL, NULL);
+    TAP_OK(counted(s, 3, 2), "one is removed by another handle");
+    amp_store_close(s);
+    s = open_store(dir, 0);
+    TAP_OK(counted(s, 3, 2), "and so after all");
     amp_store_close(s);
 }
 

@@ -221,8 +221,6 @@ static int note_past(struct amp_cache *c, const struct amp_frame *f, struct amp_
             if (!e->first) {
                 e->first = f->head.n;
                 e->existed = true;
-                if (text_add(c, p->state, &e->was, &e->n_was, err) < 0)
-                    return -1;
             }
             e->gone = true;
             e->n = f->head.n;
@@ -245,11 +243,8 @@ static int note_frame(struct amp_cache *c, const struct amp_frame *f, const stru
         if (!(e = entry_of(c, OF_KEY, f->key, (struct amp_span){0}, err)))
             return -1;
         if (!e->first) {
-            bool stand = f->head.log == AMP_FRAME_stand;
             e->first = f->head.n;
-            e->existed = stand || f->was > 0;
-            if (text_add(c, stand ? f->to : f->from, &e->was, &e->n_was, err) < 0)
-                return -1;
+            e->existed = f->head.log == AMP_FRAME_stand || f->was > 0;
         }
         e->gone = f->gone;
         e->n = f->head.n;
@@ -368,19 +363,15 @@ static int entry_index(const struct amp_cache *c, const struct amp_cache_entry *
 static int entry_count(const struct amp_cache *c, const struct amp_cache_entry *e,
                        struct amp_index *ix, struct amp_error *err)
 {
-    struct amp_span key = text_at(c, e->a, e->n_a), none = {"", 0};
-    struct amp_span before = e->existed ? text_at(c, e->was, e->n_was) : none;
+    struct amp_span key = text_at(c, e->a, e->n_a);
     struct amp_index_rec old;
+    int found = 0;
     if (e->kind != OF_KEY || e->n <= ix->pos.n)
         return 0;
-    if (e->first <= ix->pos.n || (e->existed && !before.n)) {
-        /* Another process wrote some of its frames into the index. */
-        int rc = amp_index_rec(ix, key, &old, err);
-        if (rc < 0)
-            return -1;
-        before = rc ? amp_span_str(old.state) : none;
-    }
-    return amp_index_count(ix, key, before, e->gone ? none : amp_span_str(e->rec.state), err);
+    /* Another process may have written some of its frames into the index. */
+    if ((e->first <= ix->pos.n || e->existed) && (found = amp_index_rec(ix, key, &old, err)) < 0)
+        return -1;
+    return amp_index_count(ix, key, found ? &old : NULL, e->gone ? NULL : &e->rec, err);
 }
 
 int amp_cache_count(const struct amp_cache *c, struct amp_index *ix, struct amp_error *err)

@@ -24,8 +24,7 @@ struct amp_cache_entry {
     uint32_t b, n_b; /* an input's id */
     uint8_t kind;
     bool gone;
-    bool existed;             /* before its first frame here, in the state `was` */
-    uint32_t was, n_was;      /* in text */
+    bool existed;             /* before its first frame here */
     uint64_t first;           /* n of that frame */
     struct amp_index_rec rec; /* of an input, only its frame's place */
 };

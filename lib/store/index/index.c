@@ -190,14 +190,13 @@ int amp_index_put_blob(struct amp_index *ix, struct amp_span name, uint64_t n,
     return amp_index_put(ix, AMP_IX_PUT_BLOB, AMP_INDEX_BLOB, name, (struct amp_span){0}, &n, err);
 }
 
-/* Earlier frames of the key may be gone, so the index's row decides. to: empty if it is removed. */
-static int record_count(struct amp_index *ix, struct amp_span key, struct amp_span to,
-                        struct amp_error *err)
+/* Earlier frames of the key may be gone, so the index's row decides. after NULL: it is removed. */
+static int record_count(struct amp_index *ix, struct amp_span key,
+                        const struct amp_index_rec *after, struct amp_error *err)
 {
     struct amp_index_rec old;
-    struct amp_span none = {"", 0};
     int rc = amp_index_rec(ix, key, &old, err);
-    return rc < 0 ? -1 : amp_index_count(ix, key, rc ? amp_span_str(old.state) : none, to, err);
+    return rc < 0 ? -1 : amp_index_count(ix, key, rc ? &old : NULL, after, err);
 }
 
 /* A key that is remembered is a row of seen without a consumer, whose offset is the time. */
@@ -212,7 +211,7 @@ static int past_apply(struct amp_index *ix, const struct amp_frame *f, struct am
 {
     for (uint32_t i = 0; i < f->n_past; i++) {
         const struct amp_frame_past *p = &f->past[i];
-        if ((f->forgets && (record_count(ix, p->key, (struct amp_span){"", 0}, err) < 0 ||
+        if ((f->forgets && (record_count(ix, p->key, NULL, err) < 0 ||
                             amp_index_put_rec(ix, p->key, NULL, f->head.n, err) < 0)) ||
             (p->since && past_put(ix, p, f->head.n, err) < 0))
             return -1;
@@ -228,9 +227,8 @@ int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struc
     uint64_t n = f->head.n;
     if (amp_index_begin(ix, err) < 0)
         return -1;
-    if (f->key.n &&
-        (record_count(ix, f->key, f->gone ? (struct amp_span){"", 0} : f->to, err) < 0 ||
-         amp_index_put_rec(ix, f->key, f->gone ? NULL : &rec, n, err) < 0))
+    if (f->key.n && (record_count(ix, f->key, f->gone ? NULL : &rec, err) < 0 ||
+                     amp_index_put_rec(ix, f->key, f->gone ? NULL : &rec, n, err) < 0))
         return -1;
     if (f->state_blob.n && amp_index_put_blob(ix, f->state_blob, n, err) < 0)
         return -1;

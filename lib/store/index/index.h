@@ -48,8 +48,6 @@ struct sqlite3_stmt;
                  " ORDER BY due,key LIMIT ?5 OFFSET ?6")                                           \
     X(DUE_BEFORE, "SELECT * FROM rec WHERE due>0 AND (due,key)<(?3,?4) AND key>?1 AND key<?2"      \
                   " ORDER BY due DESC,key DESC LIMIT ?5 OFFSET ?6")                                \
-    X(HOW_MANY_DUE, "SELECT count(*) FROM rec WHERE due>0 AND key>?1 AND key<?2")                  \
-    X(HOW_MANY, "SELECT count(*) FROM rec WHERE key>?1 AND key<?2")                                \
     X(COUNT_OVERDUE, "SELECT count(*) FROM (SELECT 1 FROM rec WHERE due>0 AND due<=?3 AND key>?1"  \
                      " AND key<?2 LIMIT ?4)")                                                      \
     /* One of the first records that are due, if one of them is of that kind. */                   \
@@ -141,9 +139,11 @@ int amp_index_put_out(struct amp_index *ix, uint64_t n, uint32_t i, struct amp_s
                       struct amp_span consumer, const struct amp_place *at, struct amp_error *err);
 int amp_index_put_blob(struct amp_index *ix, struct amp_span name, uint64_t n,
                        struct amp_error *err);
-/* Notes that the state of a key changes from `before` to `after`; empty: there is no record. */
-int amp_index_count(struct amp_index *ix, struct amp_span key, struct amp_span before,
-                    struct amp_span after, struct amp_error *err);
+/* Notes that the record of a key changes from `before` to `after`; NULL: there is none. Counted are
+ * the records in each state, and those with a due time, under a name that is no state. */
+#define AMP_INDEX_DUE "*due"
+int amp_index_count(struct amp_index *ix, struct amp_span key, const struct amp_index_rec *before,
+                    const struct amp_index_rec *after, struct amp_error *err);
 /* Adds the stored counters to the noted changes (ix->tally), which the caller clears. They are
  * counted again if another program has written the index; write: and stored. */
 int amp_index_tally(struct amp_index *ix, bool write, struct amp_error *err);

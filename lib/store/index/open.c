@@ -20,7 +20,7 @@
 
 #include "store/index/pages.h"
 
-enum { FORMAT = 4 };
+enum { FORMAT = 5 };
 
 static const char schema[] =
     "CREATE TABLE meta(seg INT,off INT,len INT,n INT,sum INT,flags INT,salt INT,tally INT);"
@@ -158,39 +158,6 @@ static int user_version(struct amp_index *ix)
     return v;
 }
 
-/* Whether the file has the table of counters. */
-static bool has_tally(struct amp_index *ix)
-{
-    sqlite3_stmt *st = NULL;
-    bool has = sqlite3_prepare_v2(ix->db, "SELECT tally FROM meta", -1, &st, NULL) == SQLITE_OK;
-    sqlite3_finalize(st);
-    return has;
-}
-
-/* Adds the counters to a file of an earlier build, which can go on to use it. They are counted when
- * they are first read. */
-static int add_tally(struct amp_index *ix, struct amp_error *err)
-{
-    amp_index_will_write(ix);
-    if (sqlite3_exec(ix->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
-        return amp_index_failed(ix, "extend", err);
-    int rc = has_tally(ix) ? SQLITE_OK
-                           : sqlite3_exec(ix->db,
-                                          "ALTER TABLE meta ADD COLUMN tally INT;"
-                                          "CREATE TABLE tally(kind TEXT,state TEXT,n INT,ck INT,"
-                                          "PRIMARY KEY(kind,state)) WITHOUT ROWID",
-                                          NULL, NULL, NULL);
-    if (rc != SQLITE_OK) {
-        amp_index_failed(ix, "extend", err);
-        sqlite3_exec(ix->db, "ROLLBACK", NULL, NULL, NULL);
-        return -1;
-    }
-    if (sqlite3_exec(ix->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
-        return amp_index_failed(ix, "extend", err);
-    amp_index_has_written(ix);
-    return 0;
-}
-
 /* Finds or creates the file, so that it has the right mode. An existing file is not opened and
  * closed: closing would release the locks that a second store of this process has on it. */
 static int find_file(struct amp_index *ix, const char *name, struct stat *st, struct amp_error *err)
@@ -256,7 +223,7 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     if (amp_index_read_meta(ix, NULL) == 0) {
         if (!amp_pages_complete(ix->db, ix->pos.n))
             return amp_index_wrong(ix, "a part of its write-ahead log is missing", err);
-        return ix->read_only || has_tally(ix) ? 0 : add_tally(ix, err);
+        return 0;
     }
     if (version == 0 && !ix->read_only) {
         ix->corrupt = false;

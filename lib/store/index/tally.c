@@ -1,4 +1,4 @@
-/* The counters: how many records of a kind are in a state. */
+/* The counters: how many records of a kind are in a state, and how many have a due time. */
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,15 +35,21 @@ static int count_add(struct amp_index *ix, struct amp_span kind, struct amp_span
     return 0;
 }
 
-int amp_index_count(struct amp_index *ix, struct amp_span key, struct amp_span before,
-                    struct amp_span after, struct amp_error *err)
+static int record_add(struct amp_index *ix, struct amp_span kind, struct amp_span state,
+                      int64_t due, int64_t by, struct amp_error *err)
+{
+    if (state.n && count_add(ix, kind, state, by, err) < 0)
+        return -1;
+    return due > 0 ? count_add(ix, kind, AMP_SPAN(AMP_INDEX_DUE), by, err) : 0;
+}
+
+int amp_index_count(struct amp_index *ix, struct amp_span key, const struct amp_index_rec *before,
+                    const struct amp_index_rec *after, struct amp_error *err)
 {
     struct amp_span kind = kind_of(key);
-    if (amp_span_eq(before, after))
-        return 0;
-    if (before.n && count_add(ix, kind, before, -1, err) < 0)
+    if (before && record_add(ix, kind, amp_span_str(before->state), before->due, -1, err) < 0)
         return -1;
-    return after.n ? count_add(ix, kind, after, 1, err) : 0;
+    return after ? record_add(ix, kind, amp_span_str(after->state), after->due, 1, err) : 0;
 }
 
 void amp_index_tally_clear(struct amp_index *ix)
@@ -89,7 +95,8 @@ static int rows_count(struct amp_index *ix, struct amp_error *err)
     if (!st)
         return -1;
     while ((rc = amp_index_next(ix, st, AMP_INDEX_REC, err)) == 1)
-        if (count_add(ix, kind_of(column_text(st, 0)), column_text(st, 2), 1, err) < 0) {
+        if (record_add(ix, kind_of(column_text(st, 0)), column_text(st, 2),
+                       sqlite3_column_int64(st, 3), 1, err) < 0) {
             sqlite3_reset(st);
             return -1;
         }
@@ -125,9 +132,9 @@ static int tally_renew(struct amp_index *ix, struct amp_error *err)
 /* Whether the counters are those of the meta row: 1, 0 or -1. */
 static int is_tallied(struct amp_index *ix, struct amp_error *err)
 {
-    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_IS_TALLIED, NULL);
+    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_IS_TALLIED, err);
     if (!st)
-        return ix->read_only ? 0 : amp_index_failed(ix, "ask", err);
+        return -1;
     int rc = amp_index_step(ix, st, err);
     int is = rc == 1 ? sqlite3_column_int(st, 0) : rc;
     sqlite3_reset(st);
