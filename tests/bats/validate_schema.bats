@@ -433,21 +433,15 @@ EOF
 }
 
 @test "the standard output goes into the first record of a line" {
-  local form
   echo '{"$id":"https://x.org/s","items":{"$ref":"#/$defs/p"},"$defs":{"p":{"required":["x"],"properties":{"x":{"minimum":1}}}}}' >schema.json
   printf '%s\n' '[{"x":1}]' '[{},{"x":0}]' '{' >in
-  for form in basic detailed; do
-    rm -f records
-    run amp-validate -S schema.json --output $form -e records in
-    [ "$status" -eq 1 ]
-    [ "$(jq -c 'has("output")' records | tr '\n' ' ')" = "true false false " ]
-    amp-validate -S "$AMP_TOP/schemas/records/rejection.json" records | cmp - records
-    head -n 1 records | jq -c .output >$form
-  done
+  run -1 amp-validate -S schema.json --output basic -e records in
+  [ "$(jq -c 'has("output")' records | tr '\n' ' ')" = "true false false " ]
+  amp-validate -S "$AMP_TOP/schemas/records/rejection.json" records | cmp - records
+  head -n 1 records | jq -c .output >basic
   diff - basic <<'EOF'
 {"valid":false,"keywordLocation":"","absoluteKeywordLocation":"https://x.org/s#","instanceLocation":"","errors":[{"valid":false,"keywordLocation":"/items/$ref/required","absoluteKeywordLocation":"https://x.org/s#/$defs/p/required","instanceLocation":"/0","error":"missing: the field x"},{"valid":false,"keywordLocation":"/items/$ref/properties/x/minimum","absoluteKeywordLocation":"https://x.org/s#/$defs/p/properties/x/minimum","instanceLocation":"/1/x","error":"expected at least 1; found 0"}]}
 EOF
-  jq -S . basic >b && jq -S . detailed | diff - b
   echo '{"title":"numbers","items":{"type":"number","title":"one of them","x-unit":"m"}}' >titled.json
   amp-validate -S titled.json --annotate --output basic <<<'[1]' |
     jq -c '.output.annotations[] | [.keywordLocation, .instanceLocation, .annotation]' >got
@@ -473,7 +467,7 @@ EOF
   grep -q '^/.*enum|/from|expected one of .*; found "robot"$' got
   grep -q '^/.*required|/payload|missing: the field branch$' got
   grep -q '^/.*additionalProperties|/payload/subtasks/0/more|' got
-  amp-validate --check --output detailed good | jq -e '.output.valid and (.output.annotations | length > 0)'
+  amp-validate --check --output basic good | jq -e '.output.valid and (.output.annotations | length > 0)'
   [ "$(amp-validate --output basic -e - <<<nonsense 2>&1 | jq -c 'has("output")')" = false ]
 }
 
@@ -579,10 +573,7 @@ EOF
 @test "a location of any length is printed in part, and the stream goes on" {
   echo '{"additionalProperties":{"additionalProperties":{"type":"string"}}}' >nested.json
   jq -cn '{a: {("k" * 17000000): 1}}, {}' >long
-  for form in basic detailed; do
-    amp-validate -S nested.json --output "$form" -e records <long >out || [ $? = 1 ]
-    [ "$(cat out)" = '{}' ]
-    [ "$(jq -c '.output | [.valid, .truncated]' records)" = '[false,true]' ]
-    rm records
-  done
+  amp-validate -S nested.json --output basic -e records <long >out || [ $? = 1 ]
+  [ "$(cat out)" = '{}' ]
+  [ "$(jq -c '.output | [.valid, .truncated]' records)" = '[false,true]' ]
 }

@@ -11,9 +11,8 @@
 AMP_API_BEGIN
 
 #define AMP_OUTPUT_LIST(X)                                                                         \
-    X(FLAG, "flag")         /* {"valid":…} */                                                    \
-    X(BASIC, "basic")       /* all units in one list */                                            \
-    X(DETAILED, "detailed") /* a tree, without groups of one child or none */
+    X(FLAG, "flag")   /* {"valid":…} */                                                          \
+    X(BASIC, "basic") /* all units in one list */
 
 enum amp_output {
 #define X(id, name) AMP_OUTPUT_##id,

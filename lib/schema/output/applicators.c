@@ -85,7 +85,7 @@ static bool walk_all_of(const struct step *s)
     return walk_list(s) == s->n->place->all.n;
 }
 
-/* anyOf and oneOf: the keyword's own unit is above those of its branches. */
+/* anyOf and oneOf: the keyword's own unit is before those of its branches. */
 static bool walk_choice(const struct step *s)
 {
     struct amp_units *u = &s->w->units;
@@ -93,9 +93,7 @@ static bool walk_choice(const struct step *s)
     bool one = strcmp(s->key->name, "oneOf") == 0;
     const struct amp_node_list *l = one ? &s->n->place->one : &s->n->place->any;
     amp_walk_wrong(s->w, s->n, s->key->name, s->tok, l, no_name);
-    u->depth++;
     uint32_t held = walk_list(s);
-    u->depth--;
     if (s->w->r->failed || !held)
         return false;
     amp_units_drop(u, first, UNIT_ERROR);

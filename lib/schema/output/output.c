@@ -172,24 +172,17 @@ static bool walk_place(struct amp_output_walk *w, const struct amp_node *n, uint
     struct amp_schema_run *r = w->r;
     uint32_t first = w->units.n;
     struct amp_marks own = {0};
-    if (amp_units_add(&w->units, UNIT_GROUP, w->s, n, NULL, (struct amp_span){"", 0}, w->err) < 0) {
-        r->failed = true;
-        return false;
-    }
     const struct amp_tok *k = &r->t->tok[tok];
     bool holds = k->type == AMP_JSON_OBJECT || k->type == AMP_JSON_ARRAY;
     if (!amp_run_spend(r, holds ? k->count / 4 : 0) ||
         !amp_marks_push(r, holds ? k->count : 0, &own))
         return false;
-    w->units.depth++;
     bool ok = n->doc->tape.tok[n->tok].type == AMP_JSON_OBJECT
                   ? walk_keywords(w, n, tok, &own)
                   : n->types || amp_walk_wrong(w, n, "false", tok, NULL, (struct amp_span){"", 0});
-    w->units.depth--;
     if (ok && m)
         amp_marks_merge(r, m, &own);
     amp_marks_pop(r, &own);
-    first += first == 0; /* the outermost unit stays */
     amp_units_drop(&w->units, first, ok ? UNIT_ERROR : UNIT_ANNOTATION);
     return ok;
 }
@@ -221,6 +214,8 @@ int amp_schema_output(const struct amp_schema *s, struct amp_schema_run *r,
         return amp_fail_memory(err);
     amp_run_start(r, s, t, err);
     amp_units_init(&w.units);
+    if (amp_units_add(&w.units, UNIT_ROOT, s, s->first, NULL, (struct amp_span){"", 0}, err) < 0)
+        r->failed = true;
     bool ok = amp_walk_node(&w, s->first, tok, NULL);
     int result = r->failed ? -1 : ok;
     if (result >= 0 && amp_units_write(&w.units, ok, form, out, err) < 0)

@@ -1,4 +1,4 @@
-/* The list of output units, and the two forms of the standard in which it is written. */
+/* The list of output units, and the form of the standard in which it is written. */
 #include "schema/output/units.h"
 
 #include <stdlib.h>
@@ -92,8 +92,7 @@ int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp
                   const struct amp_node *n, const char *keyword, struct amp_span content,
                   struct amp_error *err)
 {
-    bool full = u->n >= UNITS_MOST || u->texts.len >= FULL_AT;
-    if (full && kind != UNIT_GROUP) {
+    if (u->n >= UNITS_MOST || u->texts.len >= FULL_AT) {
         u->truncated = true;
         return 0;
     }
@@ -103,9 +102,7 @@ int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp
     struct amp_unit *v = &u->v[u->n++];
     size_t at = t->len;
     struct amp_unit_text empty = text_since(u, at);
-    *v = (struct amp_unit){kind, u->depth, empty, empty, empty, empty};
-    if (full) /* a group that stays empty */
-        return 0;
+    *v = (struct amp_unit){kind, empty, empty, empty, empty};
     if (amp_buf_add(t, u->keyword.data, u->keyword.len, err) < 0 ||
         (keyword && (amp_buf_str(t, "/", err) < 0 || amp_buf_str(t, keyword, err) < 0)))
         return -1;
@@ -132,17 +129,6 @@ void amp_units_drop(struct amp_units *u, uint32_t from, enum amp_unit_kind kind)
         if (u->v[i].kind != (uint32_t)kind)
             u->v[to++] = u->v[i];
     u->n = to;
-    /* From the end, so that a group of empty groups is removed too. */
-    to = u->n;
-    uint32_t below = 0; /* the depth of the unit that follows and stays; 0: none */
-    for (uint32_t i = u->n; i-- > from;) {
-        if (u->v[i].kind == UNIT_GROUP && below <= u->v[i].depth)
-            continue;
-        below = u->v[i].depth;
-        u->v[--to] = u->v[i];
-    }
-    memmove(u->v + from, u->v + to, (u->n - to) * sizeof *u->v);
-    u->n = from + (u->n - to);
     const struct amp_unit *last = u->n ? &u->v[u->n - 1] : NULL;
     u->texts.len = last ? last->content.at + last->content.n : 0;
 }
@@ -152,7 +138,7 @@ static struct amp_span text_span(const struct amp_units *u, struct amp_unit_text
     return (struct amp_span){text.n ? u->texts.data + text.at : "", text.n};
 }
 
-static void open_unit(const struct amp_units *u, const struct amp_unit *v, bool valid,
+static void unit_open(const struct amp_units *u, const struct amp_unit *v, bool valid,
                       struct amp_jw *w)
 {
     amp_jw_open(w, '{');
@@ -167,51 +153,9 @@ static void open_unit(const struct amp_units *u, const struct amp_unit *v, bool 
     }
 }
 
-/* The index after the last unit below the one at i. */
-static uint32_t end_of(const struct amp_units *u, uint32_t i)
-{
-    uint32_t k = i + 1;
-    while (k < u->n && u->v[k].depth > u->v[i].depth)
-        k++;
-    return k;
-}
-
-/* Writes the units of the tree in [i, end). A group with one child is replaced by the child. The
- * recursion is no deeper than the walk was. */
-static void write_tree(const struct amp_units *u, uint32_t i, uint32_t end, bool valid,
-                       struct amp_jw *w)
-{
-    while (i < end) {
-        uint32_t after = end_of(u, i);
-        if (u->v[i].kind == UNIT_GROUP && (after == i + 1 || end_of(u, i + 1) == after)) {
-            i++;
-            continue;
-        }
-        open_unit(u, &u->v[i], valid, w);
-        if (after > i + 1) {
-            amp_jw_member_open(w, valid ? "annotations" : "errors", '[');
-            write_tree(u, i + 1, after, valid, w);
-            amp_jw_close(w, ']');
-        }
-        amp_jw_close(w, '}');
-        i = after;
-    }
-}
-
-static void write_list(const struct amp_units *u, bool valid, struct amp_jw *w)
-{
-    for (uint32_t i = 1; i < u->n; i++) {
-        if (u->v[i].kind == UNIT_GROUP)
-            continue;
-        open_unit(u, &u->v[i], valid, w);
-        amp_jw_close(w, '}');
-    }
-}
-
 int amp_units_write(const struct amp_units *u, bool valid, enum amp_output form,
                     struct amp_buf *out, struct amp_error *err)
 {
-    static const struct amp_unit nothing = {.kind = UNIT_GROUP};
     size_t before = out->len;
     struct amp_jw w;
     amp_jw_init(&w, out);
@@ -219,15 +163,15 @@ int amp_units_write(const struct amp_units *u, bool valid, enum amp_output form,
         amp_jw_open(&w, '{');
         amp_jw_member_bool(&w, "valid", valid);
     } else {
-        open_unit(u, u->n ? &u->v[0] : &nothing, valid, &w);
-        if (u->n > 1) {
+        unit_open(u, &u->v[0], valid, &w);
+        if (u->n > 1)
             amp_jw_member_open(&w, valid ? "annotations" : "errors", '[');
-            if (form == AMP_OUTPUT_BASIC)
-                write_list(u, valid, &w);
-            else
-                write_tree(u, 1, u->n, valid, &w);
-            amp_jw_close(&w, ']');
+        for (uint32_t i = 1; i < u->n; i++) {
+            unit_open(u, &u->v[i], valid, &w);
+            amp_jw_close(&w, '}');
         }
+        if (u->n > 1)
+            amp_jw_close(&w, ']');
         if (u->truncated)
             amp_jw_member_bool(&w, "truncated", true);
     }

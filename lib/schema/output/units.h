@@ -1,4 +1,4 @@
-/* The output units of a walk: a list in the walk's order, with depths. */
+/* The output units of a walk: a list in the walk's order. */
 #ifndef SCHEMA_UNITS_H
 #define SCHEMA_UNITS_H
 
@@ -7,7 +7,7 @@
 #include "schema/check/run.h"
 
 enum amp_unit_kind {
-    UNIT_GROUP, /* a subschema, or a keyword that applies several: has units below it */
+    UNIT_ROOT, /* the first one, which has the others */
     UNIT_ERROR,
     UNIT_ANNOTATION,
 };
@@ -17,7 +17,7 @@ struct amp_unit_text {
 };
 
 struct amp_unit {
-    uint32_t kind, depth;
+    uint32_t kind;
     struct amp_unit_text keyword, instance;
     struct amp_unit_text absolute; /* empty if there is no absolute URI */
     struct amp_unit_text content;  /* the error's sentence, or the annotation as JSON */
@@ -25,7 +25,7 @@ struct amp_unit {
 
 struct amp_units {
     struct amp_unit *v;
-    uint32_t n, depth;
+    uint32_t n;
     size_t cap;
     bool truncated;
     struct amp_buf texts;
@@ -35,11 +35,11 @@ struct amp_units {
 void amp_units_init(struct amp_units *u);
 void amp_units_release(struct amp_units *u);
 /* Adds a unit at the walk's position, or below it at the keyword, which may be NULL. Past the
- * limits it adds only groups and sets `truncated`. */
+ * limits it adds none and sets `truncated`. */
 int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp_schema *s,
                   const struct amp_node *n, const char *keyword, struct amp_span content,
                   struct amp_error *err);
-/* Removes the units of a kind from an index on, and the groups that become empty. */
+/* Removes the units of a kind from an index on. */
 void amp_units_drop(struct amp_units *u, uint32_t from, enum amp_unit_kind kind);
 /* Appends the list as one JSON object; on failure out is unchanged. */
 int amp_units_write(const struct amp_units *u, bool valid, enum amp_output form,
