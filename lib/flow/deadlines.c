@@ -12,6 +12,7 @@
 #include "flow/pool/lost.h"
 #include "flow/queue/queue.h"
 #include "flow/reply/reply.h"
+#include "flow/tidy.h"
 #include "flow/work/session/review.h"
 #include "hitl/operators/token.h"
 #include "hitl/pause/pause.h"
@@ -149,6 +150,8 @@ const struct amp_deadline amp_deadlines[] = {
      .sweep = amp_session_sweep, .upkeep = true},
     {"transfer", "messages in chunks that are unfinished are dropped, and their senders hear of it",
      AMP_TRANSFER_KIND, .sweep = amp_transfers_sweep},
+    {"files", "the directories of tasks that ended long ago are removed", .next_due = amp_tidy_due,
+     .sweep = amp_tidy_run, .upkeep = true},
     {0},
 };
 

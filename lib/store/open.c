@@ -279,3 +279,8 @@ const struct amp_message_facts *amp_store_facts(const struct amp_store *s)
 {
     return s->opt.facts;
 }
+
+int64_t amp_store_kept_ms(const struct amp_store *s, enum amp_keep_group group)
+{
+    return (int64_t)s->opt.keep_for[group];
+}

@@ -52,7 +52,8 @@ int amp_store_open(const char *dir, const struct amp_store_options *opt, struct 
                    struct amp_error *err);
 void amp_store_close(struct amp_store *s);
 const char *amp_store_dir(const struct amp_store *s);
-const struct amp_message_facts *amp_store_facts(const struct amp_store *s); /* NULL: none */
+int64_t amp_store_kept_ms(const struct amp_store *s, enum amp_keep_group group); /* 0: for ever */
+const struct amp_message_facts *amp_store_facts(const struct amp_store *s);      /* NULL: none */
 
 /* The current record of a key. Spans are valid until the next call on the store. */
 struct amp_store_rec {

@@ -4,6 +4,7 @@
  * is the test's own.
  */
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "flow/keep.h"
+#include "flow/tidy.h"
 #include "store/store.h"
 #include "tap.h"
 #include "tree.h"
@@ -264,9 +266,87 @@ static void test_year(const char *dir)
     amp_store_close(s);
 }
 
+/* Makes STATE/PATH, and each directory in it, with that age. */
+static void make_old(const char *dir, const char *name, int days, bool is_file)
+{
+    char path[300];
+    const struct timespec at[2] = {{.tv_sec = today - (time_t)days * DAY_S},
+                                   {.tv_sec = today - (time_t)days * DAY_S}};
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    int fd = is_file ? open(path, O_WRONLY | O_CREAT, 0600) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (!is_file)
+        mkdir(path, 0700);
+    utimensat(AT_FDCWD, path, at, 0);
+}
+
+static bool there(const char *dir, const char *name)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static void test_files(const char *dir)
+{
+    static const struct {
+        const char *name;
+        int days;
+        bool is_file;
+    } files[] = {
+        {"run", 0, false},
+        {"run/T-done/1", 31, true},
+        {"run/T-done", 31, false},
+        {"run/T-gone/deep/f", 31, true},
+        {"run/T-gone/deep", 31, false},
+        {"run/T-gone", 31, false},
+        {"run/T-open", 31, false},
+        {"run/T-new", 29, false},
+        {"run/T-kept/new", 29, true},
+        {"run/T-kept", 31, false},
+        {"run/T-half", 31, false},
+        {"run/.unfinished", 0, false},
+        {"run/.unfinished/T-half.1", 0, true},
+        {"run/loop.spool", 31, false},
+        {"run/pin.x", 31, true},
+        {"tasks", 0, false},
+        {"tasks/T-done.json", 31, true},
+        {"tasks/T-gone.json", 31, true},
+    };
+    static const char *const first[] = {"run/T-done", "run/T-gone", "run/T-gone/deep",
+                                        "run/T-kept"};
+    static const struct amp_deadline_ctx ctx = {.actor = "w"};
+    uint32_t done = 0;
+    int64_t due = 0;
+    struct amp_store *s = store_open(dir);
+    put(s, "task", "T-done", "done", "{}");
+    put(s, "task", "T-open", "rework", "{}");
+    TAP_OK(amp_tidy_due(s, &ctx, &due, &err) == 0 && due == 0, "there is nothing to remove");
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+            make_old(dir, i ? first[i] : "run", 31, false), make_old(dir, first[i], 31, false);
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+            make_old(dir, files[i].name, files[i].days, files[i].is_file);
+    }
+    TAP_OK(amp_tidy_due(s, &ctx, &due, &err) == 0 && due / 1000 == today, "now there is");
+    TAP_INT(amp_tidy_run(s, today * 1000, "w", &done, &err), 0, "it is done");
+    TAP_INT(done, 2, "for two directories:");
+    TAP_OK(!there(dir, "run/T-done") && !there(dir, "run/T-gone"), "of ended and unknown tasks");
+    TAP_OK(there(dir, "run/T-open") && there(dir, "run/T-new") && there(dir, "run/T-kept") &&
+               there(dir, "run/T-half"),
+           "not of an open task, and not where something is newer, or unfinished");
+    TAP_OK(there(dir, "run/loop.spool") && there(dir, "run/pin.x"), "nothing else");
+    TAP_OK(there(dir, "tasks/T-done.json") && !there(dir, "tasks/T-gone.json"),
+           "a task's file goes with its record");
+    TAP_OK(amp_tidy_due(s, &ctx, &due, &err) == 0 && due / 1000 == today + DAY_S,
+           "the next time is a day later");
+    amp_store_close(s);
+}
+
 int main(void)
 {
-    static void (*const tests[])(const char *) = {test_leaving, test_again, test_year};
+    static void (*const tests[])(const char *) = {test_leaving, test_again, test_year, test_files};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         char dir[64];
         tree_temporary(dir, sizeof dir);
