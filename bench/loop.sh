@@ -27,7 +27,7 @@ run() {
   git init -q -b main repo
   git -C repo commit -q --allow-empty -m start
   for ((i = 1; i <= tasks; i++)); do
-    task-dispatch new --id "$(printf 'T-2026-%03d' "$i")" -s state -C repo --branch "b/$i" --description d --criterion c
+    task-dispatch new --print --id "$(printf 'T-2026-%03d' "$i")" -s state -C repo --branch "b/$i" --description d --criterion c
   done >tasks.ndjson 2>/dev/null
   t0=$(date +%s%N)
   AMP_IDENTITY=$1 EXECUTOR=$work/executor REVIEWER=$work/reviewer bash loop.sh "$work/state" <tasks.ndjson >/dev/null 2>log || {

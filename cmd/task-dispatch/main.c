@@ -45,7 +45,8 @@ static const struct amp_opt opts[] = {
 #define COMMAND_HINT "the agent's command follows --exec"
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "coordinate", task_coordinate_opts, task_coordinate, .who = AMP_WHO_PERSON},
+    {NULL, "", "coordinate", task_coordinate_opts, task_coordinate, .finds_state = true,
+     .who = AMP_WHO_PERSON},
     {"init", "", "set up the repository: state, hooks, loop.sh, AGENTS.md", task_init_opts,
      task_init, .group = "Starting", .who = AMP_WHO_PERSON},
     {"loop", "[TASK.md…]", "run the complete loop with two commands, supervised", task_loop_opts,
@@ -62,7 +63,8 @@ static const struct amp_verb verbs[] = {
     {"land", "TASK|COMMIT", "merge approved work", tasks_land_opts, tasks_land, .finds_state = true,
      .values = "task", .who = AMP_WHO_PERSON},
     {"coordinate", "", "dispatch tasks, request reviews, and handle verdicts", task_coordinate_opts,
-     task_coordinate, INPUT_HINT, .group = "The loop's filters", .who = AMP_WHO_PERSON},
+     task_coordinate, INPUT_HINT, .finds_state = true, .group = "The loop's filters",
+     .who = AMP_WHO_PERSON},
     {"run", "", "run an executor in a worktree", task_run_opts, task_run, COMMAND_HINT,
      .who = AMP_WHO_PERSON},
     {"review", "", "run a reviewer in a worktree", task_review_opts, task_review, COMMAND_HINT,

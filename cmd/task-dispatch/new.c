@@ -1,4 +1,5 @@
-/* task-dispatch new: writes tasks from options and files as messages to the coordinator. */
+/* task-dispatch new: creates tasks from options and files, or prints their messages to the
+ * coordinator. */
 #include "task/new.h"
 #include "cli/config.h"
 
@@ -16,7 +17,11 @@
 
 #include "base/file/repository.h"
 #include "cli/rows.h"
+#include "flow/coordinate/coordinate.h"
 #include "flow/identity/person.h"
+#include "protocol/compose/json.h"
+#include "task/task.h"
+#include "tasks/tasks.h"
 #include "verbs.h"
 #include "worktree/git/git.h"
 #include "worktree/rule.h"
@@ -28,7 +33,7 @@ static const char *id, *description, *repo, *branch, *base, *risk;
 static struct amp_list subtasks, criteria, forbidden, constraints, protected_;
 static int64_t ack_timeout;
 static const char *operator_key;
-static bool sign;
+static bool sign, print;
 static struct amp_identities *ids;
 static const char *const risks[] = {"low", "medium", "high", NULL};
 
@@ -59,6 +64,8 @@ const struct amp_opt task_new_opts[] = {
     {0, "key", AMP_OPT_PATH, &operator_key, "FILE",
      .doc = "SSH key that signs: a private key, or the .pub of a key in ssh-agent",
      .config = "identity.operator_key"},
+    {0, "print", AMP_OPT_FLAG, &print, NULL,
+     .doc = "write the message for a coordinator to standard output, and create nothing"},
     AMP_OPT_END,
 };
 
@@ -249,6 +256,46 @@ static int find_commit(void *ctx, const char *repository, const char *rev, struc
 
 static struct amp_git *git;
 
+/* The next free id for a message that is printed, unless the task has one. The state is only read.
+ */
+static int id_give(struct amp_store *store, json_t *task, struct amp_error *err)
+{
+    static int64_t last;
+    char next[AMP_TASK_ID_MAX];
+    if (json_object_get(task, "task_id") || !task_state || !*task_state)
+        return 0;
+    if (amp_task_next_id(store, amp_now_ms(), &last, next, err) < 0)
+        return -1;
+    return json_object_set_new(task, "task_id", json_string(next)) < 0 ? amp_fail_memory(err) : 0;
+}
+
+/* Creates the task of a message, without its LF. 1: it was refused, and a warning said why. */
+static int task_create(struct amp_store *store, const char *name, struct amp_span line,
+                       const char *const *patterns, struct amp_error *err)
+{
+    struct amp_task_status before;
+    struct amp_coordinate_options opt = {
+        .consumer = AMP_CREATE_CONSUMER, .ids = ids, .protected_ = patterns, .warn = amp_warn};
+    AMP_BUF struct amp_buf said = {.max = 256};
+    if (task_policy(&opt.policy, err) < 0 ||
+        amp_task_status(store, amp_span_str(name), &before, err) < 0)
+        return -1;
+    int rc = amp_coordinate_task(store, &opt, line, err);
+    if (rc != 0)
+        return rc;
+    return amp_buf_fmt(&said, err, "%s %s\n", name, before.found ? "sent again" : "created") < 0
+               ? -1
+               : amp_out(amp_buf_span(&said), err);
+}
+
+/* Signs the line where the identities are open. */
+static int line_sign(struct amp_buf *line, struct amp_buf *out, struct amp_error *err)
+{
+    line->len--; /* its LF */
+    return amp_identities_sign(ids, amp_buf_span(line), out, err);
+}
+
+/* 1: the task was refused. */
 static int task_write(struct amp_store *store, struct draft *d, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
@@ -261,17 +308,18 @@ static int task_write(struct amp_store *store, struct draft *d, struct amp_error
     apply_options(d);
     if (!(opt.protected_ = protected_patterns(d->task, err)))
         return -1;
-    if (amp_new_compose(store, d->task, &opt, &line, &at, err) < 0)
+    if (print && id_give(store, d->task, err) < 0)
+        return -1;
+    if (amp_new_compose(print ? NULL : store, d->task, &opt, &line, &at, err) < 0)
         return *at.pointer ? name_place(d, &at, err) : -1;
-    if (!ids)
-        return amp_out(amp_buf_span(&line), err);
     AMP_BUF struct amp_buf whole = {0};
     amp_buf_init(&whole, 3 * FILE_MAX);
-    line.len--; /* its LF */
-    return amp_identities_sign(ids, amp_buf_span(&line), &whole, err) < 0 ||
-                   amp_buf_str(&whole, "\n", err) < 0
-               ? -1
-               : amp_out(amp_buf_span(&whole), err);
+    if (line_sign(&line, &whole, err) < 0)
+        return -1;
+    if (!print)
+        return task_create(store, amp_json_str(d->task, "task_id"), amp_buf_span(&whole),
+                           opt.protected_, err);
+    return amp_buf_str(&whole, "\n", err) < 0 ? -1 : amp_out(amp_buf_span(&whole), err);
 }
 
 /* path "-": standard input. */
@@ -313,6 +361,21 @@ static int identity_open(struct amp_error *err)
     return amp_identity_cli_open(&task_identity, &who, &ids, err);
 }
 
+static enum amp_status status_of(int rc, struct amp_error *err)
+{
+    return rc < 0 ? (enum amp_status)amp_complain(err) : rc > 0 ? AMP_NO : AMP_OK;
+}
+
+/* A message that is printed needs the state for a free id only. */
+static int state_open(struct amp_store **store, struct amp_error *err)
+{
+    if (!print)
+        return task_open(store, err);
+    return !id && task_state && *task_state && access(task_state, F_OK) == 0
+               ? tasks_look(store, err)
+               : 0;
+}
+
 int task_new(int argc, char **argv)
 {
     struct amp_error err = {0};
@@ -322,21 +385,18 @@ int task_new(int argc, char **argv)
         amp_die_usage("--id with more than one file");
     if (amp_flow_person_only(task_state, amp_cli_name(), environ, "create tasks", &err))
         return amp_complain(&err);
-    if ((task_state && *task_state) || !id)
-        if (task_open(&store, &err) < 0)
-            return amp_complain(&err);
+    if (state_open(&store, &err) < 0)
+        return amp_complain(&err);
     if (identity_open(&err) < 0) {
         amp_store_close(store);
         return amp_complain(&err);
     }
     for (int i = 0; i < argc; i++)
-        if (file_write(store, argv[i], &err) < 0)
-            status = amp_status_worse(status, (enum amp_status)amp_complain(&err));
+        status = amp_status_worse(status, status_of(file_write(store, argv[i], &err), &err));
     if (argc == 0) {
         json_auto_t *task = json_object();
         struct draft d = {.task = task};
-        if ((task ? task_write(store, &d, &err) : amp_fail_memory(&err)) < 0)
-            status = (enum amp_status)amp_complain(&err);
+        status = status_of(task ? task_write(store, &d, &err) : amp_fail_memory(&err), &err);
     }
     amp_git_close(git);
     amp_identities_close(ids);

@@ -21,7 +21,7 @@ git -C "$work/repo" config user.email human@example.org
 git -C "$work/repo" add -A
 git -C "$work/repo" commit -qm "A duration parser, with tests that it fails"
 
-task-dispatch new --state "$work/state" --repo "$work/repo" --base main --branch fix/units \
+task-dispatch new --print --state "$work/state" --repo "$work/repo" --base main --branch fix/units \
   --description "Durations with several units" --criterion "1h30m is 5400 seconds" \
   --criterion "5x is refused" --criterion "an empty text is refused" |
   "$here/loop.sh" "$work/state"

@@ -26,11 +26,11 @@ worktree-bind hooks install
 before=$(git rev-parse main)
 
 say "two tasks"
-task() { task-dispatch new --state "$work/state" --repo "$work/repo" --base main "$@"; }
-task --branch fix/units --description "Durations with several units" \
+task() { task-dispatch new --print --state "$work/state" --repo "$work/repo" --base main "$@"; }
+task --id "T-$(date -u +%Y)-001" --branch fix/units --description "Durations with several units" \
   --criterion "a single unit still works" --criterion "1h30m is 5400 seconds" \
   --criterion "5x is refused" --criterion "an empty text is refused" >"$work/tasks.ndjson"
-task --branch fix/decimals --description "Decimal durations" \
+task --id "T-$(date -u +%Y)-002" --branch fix/decimals --description "Decimal durations" \
   --criterion "1.5h is 5400 seconds" --criterion "0.25m is 15 seconds" >>"$work/tasks.ndjson"
 jq -r '"\(.task_id)  \(.payload.branch)  \(.payload.description)"' "$work/tasks.ndjson"
 

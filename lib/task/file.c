@@ -82,6 +82,31 @@ int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MA
     return 0;
 }
 
+int amp_task_next_id(struct amp_store *s, int64_t now_ms, int64_t *last, char out[AMP_TASK_ID_MAX],
+                     struct amp_error *err)
+{
+    char time[AMP_TIME_MAX];
+    AMP_BUF struct amp_buf mem = {0};
+    struct counter c;
+    struct amp_store_rec rec = {0};
+    amp_time_format(now_ms, time);
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (s && amp_store_get(s, AMP_KEY("task_ids", (struct amp_span){time, 4}), &rec, err) < 0)
+        return -1;
+    if (amp_rec_parse(&counter_rec, rec.found ? rec.json : AMP_SPAN("{}"), &mem, &c, err) < 0)
+        return -1;
+    if (*last < c.last)
+        *last = c.last;
+    do {
+        if (++*last > 999)
+            return amp_fail(err, AMP_NO, "id_space_full", "all 999 task ids of this year are used");
+        snprintf(out, AMP_TASK_ID_MAX, "T-%.4s-%03d", time, (int)*last);
+        if (s && amp_store_get(s, AMP_KEY(AMP_TASK_KIND, amp_span_str(out)), &rec, err) < 0)
+            return -1;
+    } while (s && rec.found);
+    return 0;
+}
+
 /* Whether the file already has this content. */
 static bool is_written(int dir, const char *name, struct amp_span bytes)
 {

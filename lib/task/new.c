@@ -320,6 +320,8 @@ int amp_new_compose(struct amp_store *s, json_t *task, const struct amp_new_opti
         out->len = begin;
         if (amp_task_new_id(s, opt->now_ms, id, err) < 0)
             return -1;
+        if (json_object_set_new(task, "task_id", json_string(id)) < 0)
+            return amp_fail_memory(err);
     }
     return dispatch_compose(s, task, id, opt, out, at, err);
 }

@@ -64,6 +64,10 @@ int amp_task_each_agent(struct amp_store *s, struct amp_span task_id,
  * "id_space_full": all ids of the year are used. */
 int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MAX],
                     struct amp_error *err);
+/* The next free id after the number *last (0 at first), which becomes its own. It is not taken. s
+ * NULL: the state has no tasks. */
+int amp_task_next_id(struct amp_store *s, int64_t now_ms, int64_t *last, char out[AMP_TASK_ID_MAX],
+                     struct amp_error *err);
 
 /* Writes tasks/<task_id>.json from the current record. Writers take a lock, so an older record
  * never replaces a newer one. Call after amp_store_sync. */

@@ -33,8 +33,8 @@ A
   chmod +x executor reviewer
   echo '{"task_id":"*","decision":"resume","note":"fine"}' >answer
   {
-    task-dispatch new -s state -C work --branch agent/x --description "secret word" --criterion "a file says so"
-    task-dispatch new -s state -C work --branch agent/y --description "risky" --criterion "a file says so" --risk high
+    task-dispatch new --print --id "T-$(date -u +%Y)-001" -s state -C work --branch agent/x --description "secret word" --criterion "a file says so"
+    task-dispatch new --print --id "T-$(date -u +%Y)-002" -s state -C work --branch agent/y --description "risky" --criterion "a file says so" --risk high
   } >tasks
   EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer AMP_ANSWER=$PWD/answer \
     timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" "$PWD/state" <tasks >loop.out 2>loop.err
@@ -241,7 +241,7 @@ resigned() {
   chmod 600 trusted
   echo "{\"identity\":{\"allowed_signers\":\"$PWD/trusted\"},\"hitl\":{\"approvals\":[{\"risk\":\"high\",\"need\":2}]}}" >amp.json
   export AMP_CONFIG=$PWD/amp.json
-  task-dispatch new -s votes -C voted --branch agent/z --description risky --criterion "a file says so" --risk high >tasks
+  task-dispatch new --print -s votes -C voted --branch agent/z --description risky --criterion "a file says so" --risk high >tasks
   EXECUTOR=$top/executor REVIEWER=$top/reviewer AMP_ANSWER=$top/answer \
     timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" "$PWD/votes" <tasks >loop.out 2>loop.err 3>&- &
   wait_until 30 grep -qs '"event":"vote"' votes/log/*.ndjson

@@ -211,7 +211,7 @@ lines.txt"
 git add .
 git commit -qm "by the agent"
 EOS
-  task-dispatch new --id T-2026-101 --repo "$REPO" --branch feat/x --criterion works --description "Say hello" |
+  task-dispatch new --print --id T-2026-101 --repo "$REPO" --branch feat/x --criterion works --description "Say hello" |
     task-dispatch coordinate --state state --trust-in - >dispatch 2>/dev/null || [ $? -eq 75 ] # the task is open
   task-dispatch run --state state --exec ./works <dispatch >result 2>/dev/null
   task-dispatch coordinate --state state --trust-in - <result >review 2>/dev/null || [ $? -eq 75 ]

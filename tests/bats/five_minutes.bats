@@ -18,7 +18,7 @@ setup_file() {
   need script jq make gcc
   run cat "$BATS_FILE_TMPDIR/out"
   [ "$(cat "$BATS_FILE_TMPDIR/status")" -eq 0 ]
-  [[ $output == *"create   loop.sh"*"rejected, 1 issue"*"> resume looks right"*"resume by "*"ok - 1h30m is 5400 seconds"* ]]
+  [[ $output == *"create   loop.sh"*"rejected, 1 issue"*"> yes looks right"*"resume by "*"ok - 1h30m is 5400 seconds"* ]]
   echo "# ${lines[-1]}" >&3
 }
 

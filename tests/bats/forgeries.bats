@@ -129,7 +129,7 @@ A
   echo '{"task_id":"*","decision":"terminate","note":"no"}' >answer
   # The forger may run the tools, so that they refuse it themselves.
   jq -n --arg b "$AMP_BUILD" '{read: ["\($b)/bin", "\($b)/bin/**"], network: "DENY_ALL"}' >policy.json
-  task-dispatch new -s "$PWD/state" -C work --branch agent/x --description forge --criterion "it is reviewed" >tasks
+  task-dispatch new --print -s "$PWD/state" -C work --branch agent/x --description forge --criterion "it is reviewed" >tasks
   TMPDIR=$PWD POLICY=$PWD/policy.json EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer AMP_ANSWER=$PWD/answer \
     timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" "$PWD/state" <tasks >loop.out 2>loop.err || echo $? >status
   jq -r .state state/tasks/*.json >ended

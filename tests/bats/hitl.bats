@@ -162,7 +162,7 @@ EOS
 # stuck: a task of $REPO whose executor asks for a decision; the coordinator's words in said.ndjson.
 stuck() {
   workplace
-  task-dispatch new --state "$STATE" --repo "$REPO" --base main --branch feat/x --description d --criterion c >new.ndjson
+  task-dispatch new --print --state "$STATE" --repo "$REPO" --base main --branch feat/x --description d --criterion c >new.ndjson
   id=$(jq -r .task_id new.ndjson)
   escalation ".task_id = \"$id\" | .msg_id = \"escalation-$id-1\" | .from = \"executor\"" >asked.ndjson
   cat new.ndjson asked.ndjson | coordinate

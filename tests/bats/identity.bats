@@ -16,7 +16,7 @@ begin() {
   local top=$BATS_FILE_TMPDIR
   if [ ! -d "$top/state" ]; then
     repo "$top/work"
-    task-dispatch new -s "$top/state" -C "$top/work" --branch feature/x --description "do it" --criterion "it works" \
+    task-dispatch new --print -s "$top/state" -C "$top/work" --branch feature/x --description "do it" --criterion "it works" \
       --id "$task" >"$top/task"
     task-dispatch coordinate -s "$top/state" <"$top/task" >"$top/first" 2>/dev/null || [ $? -eq 75 ]
     for role in executor reviewer admin; do
@@ -257,7 +257,7 @@ A
 @test "what an operator signed counts once in a state directory" {
   begin
   need ssh-keygen
-  task-dispatch new -s "$S" -C "$BATS_FILE_TMPDIR/work" --branch feature/y --description "do it" --criterion "it works" \
+  task-dispatch new --print -s "$S" -C "$BATS_FILE_TMPDIR/work" --branch feature/y --description "do it" --criterion "it works" \
     --id T-2026-002 --sign >second
   hear second --identity all
   # The operator's message and the coordinator's.
@@ -284,7 +284,7 @@ A
 @test "an answer settles only messages of its own task" {
   begin
   need ssh-keygen
-  task-dispatch new -s "$S" -C "$BATS_FILE_TMPDIR/work" --branch feature/y --description "do it" --criterion "it works" \
+  task-dispatch new --print -s "$S" -C "$BATS_FILE_TMPDIR/work" --branch feature/y --description "do it" --criterion "it works" \
     --id T-2026-002 --sign >second
   hear second
   other=$(grep -o 'task_dispatch-T-2026-002-[0-9]*' out | head -n 1)
@@ -345,7 +345,7 @@ A
 
 @test "tasks come from operators: signed by new --sign, or from standard input" {
   repo work
-  new() { task-dispatch new -s "$S" -C work --branch feature/y --description "do it" --criterion "it works" "$@"; }
+  new() { task-dispatch new --print -s "$S" -C work --branch feature/y --description "do it" --criterion "it works" "$@"; }
   new --id T-2026-002 >unsigned
   new --id T-2026-003 --sign >signed
   [ "$(jq -r 'has("sig")' signed)" = true ]
@@ -429,7 +429,7 @@ A
   sed -i "s|@HERE@|$PWD|" executor
   chmod +x executor reviewer
   echo '{"task_id":"*","decision":"terminate","note":"no"}' >answer
-  task-dispatch new -s "$S" -C work --branch agent/x --description "forge" --criterion "it is reviewed" >tasks
+  task-dispatch new --print -s "$S" -C work --branch agent/x --description "forge" --criterion "it is reviewed" >tasks
   TMPDIR=$PWD EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer AMP_ANSWER=$PWD/answer \
     timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" "$S" <tasks >loop.out 2>loop.err || status=$?
   ended=$(state_of)
@@ -446,7 +446,7 @@ A
   repo work
   ssh-keygen -q -t ed25519 -N '' -C '' -f ann
   echo "operator/ann $(cat ann.pub)" >signers
-  task-dispatch new -s "$S" -C work --branch feature/y --description "do it" --criterion "it works" --id T-2026-002 \
+  task-dispatch new --print -s "$S" -C work --branch feature/y --description "do it" --criterion "it works" --id T-2026-002 \
     --sign --key ann >signed
   hear signed --identity all
   [ "$(tail -n 1 "$S/error.ndjson" | jq -r .code)" = unknown_key ]
@@ -458,7 +458,7 @@ A
   [ -e "$S/tasks/T-2026-002.json" ]
   # Another principal is an operator if the configuration says so; the file must not be in a worktree.
   echo "ann@example.org $(cat ann.pub)" >named
-  task-dispatch new -s "$S" -C work --branch feature/z --description "do it" --criterion "it works" --id T-2026-003 \
+  task-dispatch new --print -s "$S" -C work --branch feature/z --description "do it" --criterion "it works" --id T-2026-003 \
     --sign --key ann >signed
   echo '{"identity":{"operators":["ann@example.org"]}}' >amp.json
   hear signed --identity all --allowed-signers named --config amp.json

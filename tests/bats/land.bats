@@ -39,9 +39,11 @@ jq '{decision: "approved", confidence: 1,
 mv "$AMP_RESULT.new" "$AMP_RESULT"
 A
   chmod +x executor reviewer
+  local n=0
   for b in x y z; do
-    task-dispatch new -s state -C work --branch "agent/$b" --description "work of $b" --criterion "a file says so"
-  done | sed 's/T-20[0-9][0-9]-/T-2026-/g' >tasks
+    task-dispatch new --print --id "T-2026-00$((++n))" -s state -C work --branch "agent/$b" --description "work of $b" \
+      --criterion "a file says so"
+  done >tasks
   EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer ends 75 timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" \
     "$PWD/state" <tasks >loop.out 2>loop.err
   cd "$BATS_TEST_TMPDIR" || return
@@ -123,14 +125,19 @@ state_of() {
 @test "a branch that moved on needs a new review; one that is behind the reviewed work too" {
   git -C work commit -q --allow-empty -m "another"
   refused 1 "the merged tree would be one that nobody approved" 1
-  [[ "$stderr" == *"task-dispatch new --repo work --branch agent/x"* ]]
+  [[ "$stderr" == *"task-dispatch new --state state --repo work --branch agent/x"* ]]
   # The command can be copied into a shell, whatever the texts are.
   mkdir "odd \$(touch ran) it's"
   cp -a work "odd \$(touch ran) it's/w"
   run -1 --separate-stderr task-dispatch land -s state -C "odd \$(touch ran) it's/w" 1
-  command=$(grep -o 'task-dispatch new --repo .*' <<<"$stderr")
+  command=$(grep -o 'task-dispatch new --state .*' <<<"$stderr")
   bash -c "set -- ${command#task-dispatch}; printf '%s\n' \"\$@\"" >words
-  [ "$(paste -sd' ' words)" = "new --repo odd \$(touch ran) it's/w --branch agent/x --description Merge main into this branch: work of x --criterion the work of T-2026-001 is unchanged" ]
+  [ "$(paste -sd' ' words)" = "new --state state --repo odd \$(touch ran) it's/w --branch agent/x --description Merge main into this branch: work of x --criterion the work of T-2026-001 is unchanged" ]
+  [ ! -e ran ]
+  # It works: the task is there.
+  run -0 --separate-stderr bash -c "$command"
+  [[ "$output" == T-*"-004 created" ]]
+  [ "$(state_of "${output% created}")" = dispatched ]
   [ ! -e ran ]
   refused 1 "nobody approved" --no-ff 1
   git -C work branch release "$(git -C work rev-list --max-parents=0 main)"

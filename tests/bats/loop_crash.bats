@@ -43,7 +43,7 @@ nobody() {
 
 @test "a loop whose coordinator is killed is finished by the next ones" {
   for i in 1 2 3; do
-    task-dispatch new -s "$S" --repo r --branch "fix/$i" -d "work" --subtask one --subtask two \
+    task-dispatch new --print --id "T-$(date -u +%Y)-00$i" -s "$S" --repo r --branch "fix/$i" -d "work" --subtask one --subtask two \
       --criterion even
   done >tasks
   local kills=0

@@ -134,15 +134,6 @@ started() {
   [[ $output == *"../one.md: this is T-"*", which is open: it continues"* ]]
   [ "$(states | cut -f 2-)" = $'done\t2\tapproved' ]
   [ -z "$(ls -A "$TMPDIR")" ]
-  # Killed before the coordinator got it: the line that was kept is sent, not a new one.
-  cp ../two.md ../copy.md
-  state=$(mktemp -d)
-  AMP_STATE=$state task-dispatch new ../two.md >../line
-  mkdir -p "$state/run/loop.tasks"
-  mv ../line "$state/run/loop.tasks/$(printf '%s\n' "$PWD/.git" | cat - ../two.md | sha256sum | cut -c 1-64)"
-  run -0 env AMP_STATE="$state" task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../copy.md
-  [[ $output == *"../copy.md: this is T-"* ]]
-  [ "$(ls "$state/tasks" | wc -l)" = 1 ]
   # Ended: the file is a new task.
   run -0 task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../one.md
   [ "$(ls .git/amp/tasks | wc -l)" = 2 ]
@@ -153,7 +144,6 @@ started() {
   started
   run -0 --separate-stderr task-dispatch loop ../two.md
   [[ $stderr == *"T-"*"-002 was handed over to the loop that runs on $PWD/.git/amp"* ]]
-  [ -z "$(ls -A .git/amp/run/loop.spool)" ]
   # The same file is the same task; another file is another one. A loop's own commands count.
   run -0 task-dispatch loop ../two.md
   [[ $output == *"../two.md: this is T-"*"-002, which is open: it continues"* ]]
@@ -176,57 +166,78 @@ started() {
   [[ $output == *"-x EXECUTOR -y REVIEWER"* ]]
 }
 
-@test "a handover survives kill -9 of the giver, of the coordinator and of the loop" {
+@test "a task that is created beside the loop is taken by it, also after kill -9 of the coordinator and of the loop" {
   begin ../one.md
   started
-  # The coordinator stands still, so the giver is killed while it waits.
+  # The coordinator stands still: the next one takes the task.
   coordinator=$(filter 'dispatch coordinate')
   kill -STOP "$coordinator"
-  task-dispatch loop ../two.md 2>../give 3>&- &
-  giver=$!
-  wait_until 20 bash -c 'ls .git/amp/run/loop.spool | grep -q .'
-  kill -KILL "$giver"
-  # Neither was it lost with the coordinator.
+  run -0 --separate-stderr task-dispatch new ../two.md
+  [[ $output == T-*"-002 created" ]]
   kill -KILL "$coordinator"
   started
-  wait_until 20 bash -c '[ -z "$(ls -A .git/amp/run/loop.spool)" ]'
   [ "$(ls .git/amp/tasks | wc -l)" = 2 ]
-  # The loop is killed before it takes one: the next one does, also without a file.
+  # The loop is killed: the next loop takes it, also without a file.
   kill -STOP "$loop"
   task three >../three.md
-  task-dispatch loop ../three.md 2>../give 3>&- &
-  giver=$!
-  wait_until 20 bash -c 'ls .git/amp/run/loop.spool | grep -q .'
-  kill -KILL "$giver" "$loop"
+  run -0 task-dispatch new ../three.md
+  kill -KILL "$loop"
   wait_until 20 bash -c "! pgrep -s $loop >/dev/null"
   : >../go
   run -0 task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit
   [ "$(states | cut -f 2- | sort | uniq -c | tr -s ' ')" = $' 3 done\t2\tapproved' ]
-  [ -z "$(ls -A .git/amp/run/loop.spool)" ]
 }
 
-@test "a loop that ends before it takes a task: the giver leads it, or says that nothing does" {
-  begin ../one.md
-  started
-  kill -STOP "$loop"
-  task-dispatch loop ../two.md 2>../give 3>&- &
-  giver=$!
-  task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../one.md ../two.md 2>../lead 3>&- &
-  leader=$!
-  wait_until 20 bash -c 'ls .git/amp/run/loop.spool | grep -q .'
-  : >../go
-  kill -KILL "$loop"
-  status=0
-  wait "$giver" || status=$?
-  wait "$leader"
-  grep -q 'this one leads its tasks now' ../lead
-  # The one without commands found the other's loop, or none.
-  case $status in
-  75) grep -q 'ended before it took the task' ../give ;;
-  *) [ "$status" = 0 ] && grep -q 'was handed over' ../give ;;
-  esac
-  # An attempt may have been killed; a file whose task is done makes another task.
-  [ "$(states | cut -f 2,4 | sort -u)" = $'done\tapproved' ]
+@test "a task that is created while the coordinator ends is led by another one" {
+  for i in 1 2 3 4 5; do
+    rm -rf .git/amp
+    git worktree prune
+    git branch -q -D work/one work/two 2>/dev/null || :
+    task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../one.md >../out 2>../err 3>&- &
+    loop=$!
+    # Just when the first task ends.
+    wait_until 30 bash -c "grep -qs '\"state\":\"done\"' .git/amp/tasks/*"
+    status=0
+    task-dispatch loop ../two.md 2>../give || status=$?
+    wait "$loop"
+    case $status in
+    0)
+      grep -q 'was handed over' ../give
+      [ "$(states | cut -f 2,4)" = $'done\tapproved\ndone\tapproved' ]
+      ;;
+    *) # It had ended before: without commands there is no loop, and the task is there.
+      [ "$status" = 64 ] || grep -q 'is created, but the loop on .* has ended' ../give
+      ;;
+    esac
+  done
+}
+
+@test "a loop that ends while it is given a task: the giver leads it, or says that nothing does" {
+  mkfifo ../slow
+  for with in '' commands; do
+    begin ../one.md
+    started
+    # shellcheck disable=SC2046
+    task-dispatch loop $([ -z "$with" ] || echo -x ../executor -y ../reviewer --verdict-by-exit) ../slow 2>../give 3>&- &
+    giver=$!
+    exec 8>../slow
+    kill -KILL "$loop"
+    wait_until 20 bash -c "! pgrep -s $loop >/dev/null"
+    task "task$with" >&8
+    : >../go
+    exec 8>&-
+    status=0
+    wait "$giver" || status=$?
+    if [ "$with" ]; then
+      [ "$status" = 0 ]
+      grep -q 'this one leads its tasks now' ../give
+    else
+      [ "$status" = 75 ]
+      grep -q '^task-dispatch: error: T-.*-002 is created, but the loop on .* has ended' ../give
+      rm ../go
+    fi
+  done
+  [ "$(states | cut -f 2,4 | sort | uniq -c | tr -s ' ')" = $' 3 done\tapproved' ]
 }
 
 @test "INT, TERM and HUP end everything" {

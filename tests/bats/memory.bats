@@ -137,6 +137,8 @@ prepared() { cp -R ready run; }
   repo repo
   every_nth task-dispatch nothing task-dispatch new --state run/state --description d --repo repo \
     --branch fix/x --subtask s --criterion c
+  every_nth task-dispatch nothing task-dispatch new --print --state run/state --description d --repo repo \
+    --branch fix/x --subtask s --criterion c
 }
 
 new_task_in() {
@@ -172,7 +174,7 @@ new_task_in() {
   printf '#!/bin/sh\nexit 0\n' >reviewer
   chmod +x executor reviewer
   sed 's|task-dispatch review |task-dispatch review --verdict-by-exit |' "$AMP_TOP/examples/qa-loop/loop.sh" >loop.sh
-  task-dispatch new --state "$PWD/ready/state" --repo work --branch b/x --description d --criterion c |
+  task-dispatch new --print --state "$PWD/ready/state" --repo work --branch b/x --description d --criterion c |
     EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer timeout 60 bash loop.sh "$PWD/ready/state" >log 2>&1
   : >in
   every_nth task-dispatch prepared task-dispatch export --state run/state --repo work b/x

@@ -8,15 +8,84 @@ setup() {
   repo "$R"
 }
 
+# new ARG...: the message of a task; create ARG...: the task.
 new() {
+  task-dispatch new -s "$S" --repo "$R" --print "$@"
+}
+create() {
   task-dispatch new -s "$S" --repo "$R" "$@"
+}
+year=$(date -u +%Y)
+
+@test "new creates the task: list and show have it, and the next coordinator sends its dispatch" {
+  run -0 --separate-stderr create --branch fix/a -d x --criterion y
+  [ "$output" = "T-$year-001 created" ]
+  [ "$(task-dispatch list -s "$S" --json | jq -r '"\(.task) \(.state)"')" = "T-$year-001 dispatched" ]
+  [ "$(jq -r .state "$S/tasks/T-$year-001.json")" = dispatched ]
+  task-dispatch show -s "$S" 1 | grep -q 'an executor takes the dispatch when the loop runs'
+  run -75 --separate-stderr task-dispatch coordinate -s "$S" </dev/null
+  [ "$(jq -c '[.type, .to, .task_id]' <<<"$output")" = "[\"task_dispatch\",\"executor\",\"T-$year-001\"]" ]
+  # The same id again is the same task, with another text.
+  run -0 --separate-stderr create --branch fix/a -d z --criterion y --id "T-$year-001"
+  [ "$output" = "T-$year-001 sent again" ]
+  [ "$(jq -r .description "$S/tasks/T-$year-001.json")" = z ]
+  # What the coordinator refuses is refused, and no task is there.
+  task-dispatch cancel -s "$S" 1
+  run -1 --separate-stderr create --branch fix/a -d z --criterion y --id "T-$year-001"
+  [[ "$stderr" == *"T-$year-001: the task was refused: "* ]]
+  [ -z "$output" ]
+  run -64 task-dispatch new --repo "$R" --branch fix/a -d x --criterion y --id "T-$year-002"
+}
+
+@test "a running coordinator takes a task that new created, and one that was sent again, once; also if it is suspended" {
+  cd "$BATS_TEST_TMPDIR"
+  mkfifo in
+  timeout 60 task-dispatch coordinate -s "$S" --hold --trust-in in >out 2>err 3>&- &
+  coordinator=$!
+  wait_until 20 test -d "$S/log"
+  create --branch fix/a -d x --criterion y
+  dispatched() { [ "$(grep -c '"type":"task_dispatch"' out)" = "$1" ]; }
+  wait_until 20 dispatched 1
+  create --branch fix/a -d z --criterion y --id "T-$year-001"
+  wait_until 20 dispatched 2
+  hitl-prompt suspend -s "$S" --all
+  create --branch fix/b -d x --criterion y
+  wait_until 20 grep -q "task_dispatch-T-$year-002-.* is not sent" err
+  dispatched 2
+  hitl-prompt resume -s "$S" --all
+  wait_until 20 dispatched 3
+  sleep 1.2
+  dispatched 3
+  kill "$coordinator"
+  wait "$coordinator" || :
+}
+
+@test "--print writes the message and changes nothing" {
+  run -0 --separate-stderr new --branch fix/a -d x --criterion y
+  [ "$(jq -r .task_id <<<"$output")" = "T-$year-001" ]
+  [ ! -e "$S" ]
+  create --branch fix/a -d x --criterion y
+  find "$S" -type f ! -name "*-shm" -exec sha256sum {} + | sort >"$BATS_TEST_TMPDIR/before"
+  printf '{"description": "%s", "branch": "fix/a", "acceptance_criteria": ["x"]}' a >"$BATS_TEST_TMPDIR/a"
+  run -0 --separate-stderr new "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/a"
+  [ "$(jq -r .task_id <<<"$output" | paste -sd' ')" = "T-$year-002 T-$year-003" ]
+  find "$S" -type f ! -name "*-shm" -exec sha256sum {} + | sort | diff "$BATS_TEST_TMPDIR/before" -
+}
+
+@test "in an initialised repository: new creates, and --print | task-dispatch works in the state that is found" {
+  cd "$R"
+  task-dispatch init --yes --unconfined -x true -y true
+  run -0 --separate-stderr task-dispatch new -b fix/a -d x --criterion y
+  [ "$output" = "T-$year-001 created" ]
+  [ "$(task-dispatch list --json | jq -r .task)" = "T-$year-001" ]
+  task-dispatch new --print -b fix/b -d x --criterion y | ends 75 task-dispatch >/dev/null
+  [ "$(task-dispatch list --json | jq -r .task | sort | paste -sd' ')" = "T-$year-001 T-$year-002" ]
 }
 
 @test "a task from options" {
   run -0 --separate-stderr new --branch fix/a --base main -d "Parse" --criterion one --criterion two \
     --subtask "first" --subtask "second" --risk high --forbid "edit tests" \
     --constraint std=c11 --ack-timeout 2m
-  year=$(date -u +%Y)
   jq -e --arg id "T-$year-001" --arg repo "$(realpath "$R")" '.type == "task_dispatch"
     and .from == "admin" and .to == "coordinator" and .task_id == $id and .requires_ack
     and .ack_timeout_sec == 120
@@ -36,10 +105,10 @@ new() {
 
 @test "ids are never given twice, also by processes at once" {
   for i in 1 2 3 4 5 6 7 8; do
-    new --branch fix/a -d x --criterion y >"$BATS_TEST_TMPDIR/$i" &
+    create --branch fix/a -d x --criterion y >"$BATS_TEST_TMPDIR/$i" &
   done
   wait
-  [ "$(cat "$BATS_TEST_TMPDIR"/[1-8] | jq -r .task_id | sort -u | wc -l)" -eq 8 ]
+  [ "$(cat "$BATS_TEST_TMPDIR"/[1-8] | sort -u | wc -l)" -eq 8 ]
 }
 
 @test "a task from Markdown" {
@@ -85,15 +154,16 @@ MD
 @test "several files give several tasks; a bad one does not stop the others" {
   echo '{"description": "a", "branch": "fix/a", "acceptance_criteria": ["x"]}' >"$BATS_TEST_TMPDIR/a"
   echo '{"description": "b", "branch": ' >"$BATS_TEST_TMPDIR/b"
-  run -65 --separate-stderr new "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b" "$BATS_TEST_TMPDIR/a"
-  [ "${#lines[@]}" -eq 2 ]
+  run -65 --separate-stderr create "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b" "$BATS_TEST_TMPDIR/a"
+  [ "$output" = "T-$year-001 created"$'\n'"T-$year-002 created" ]
   [[ "$stderr" == *"$BATS_TEST_TMPDIR/b"* ]]
 }
 
 @test "without a state directory the id is given" {
-  run -0 task-dispatch new --id T-2026-044 --repo "$R" --branch fix/a -d x --criterion y
+  run -0 task-dispatch new --print --id T-2026-044 --repo "$R" --branch fix/a -d x --criterion y
   jq -e '.task_id == "T-2026-044"' <<<"$output"
-  run -64 task-dispatch new --repo "$R" --branch fix/a -d x --criterion y
+  run -65 --separate-stderr task-dispatch new --print --repo "$R" --branch fix/a -d x --criterion y
+  [[ "$stderr" == *"without a state directory --id is required"* ]]
 }
 
 @test "protected branches are refused by policy" {
@@ -120,11 +190,11 @@ MD
   run -65 new --branch fix/a -d x --criterion y --id X-1
 }
 
-# said STATUS TEXT ARG...: new answers with the status and the text, and writes nothing.
+# said STATUS TEXT ARG...: create answers with the status and the text, and writes nothing.
 said() {
   local status=$1 text=$2
   shift 2
-  run "-$status" --separate-stderr new "$@"
+  run "-$status" --separate-stderr create "$@"
   [ -z "$output" ]
   [[ "$stderr" == *"$text"* ]] || {
     echo "$stderr"
@@ -149,8 +219,8 @@ said() {
   run -65 --separate-stderr task-dispatch new -s "$S" --repo "$BATS_TEST_TMPDIR/none" --branch fix/a -d x --criterion y
   [[ "$stderr" == *"error: --repo: $BATS_TEST_TMPDIR/none: No such file or directory"* ]]
   # None of them has used up an id.
-  run -0 new --branch fix/a -d x --criterion y
-  [[ "$output" == *"\"task_id\":\"T-$(date -u +%Y)-001\""* ]]
+  run -0 create --branch fix/a -d x --criterion y
+  [ "$output" = "T-$year-001 created" ]
 }
 
 @test "a refusal names the file and line, and the option where that is what counts" {
@@ -174,13 +244,12 @@ said() {
   echo '{"description": "a", "acceptance_criteria": "x"}' >w.json
   said 65 'w.json: a branch is required: missing there, and not given as --branch' --criterion y w.json
   said 65 'w.json:1: acceptance_criteria: expected a list of texts' --branch fix/a --criterion y w.json
-  run -0 new --branch fix/a --base main --risk low t.md
-  [[ "$output" == *"\"task_id\":\"T-$(date -u +%Y)-001\""* ]]
+  run -0 create --branch fix/a --base main --risk low t.md
+  [ "$output" = "T-$year-001 created" ]
 }
 
-@test "what new says is valid and readable in the state" {
+@test "what new says is valid" {
   need_tool amp-validate
   new --branch fix/a -d x --criterion y >"$BATS_TEST_TMPDIR/line"
   amp-validate -p amp --check-repo "$BATS_TEST_TMPDIR/line" | cmp - "$BATS_TEST_TMPDIR/line"
-  grep -q "$(jq -r .msg_id "$BATS_TEST_TMPDIR/line")" "$S"/log/*.ndjson
 }

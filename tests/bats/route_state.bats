@@ -268,7 +268,7 @@ many() {
   sed -e '/^task-dispatch run/d' -e 's#amp-route #amp-route --open-timeout 500ms #' \
     -e "s#^here=.*#here=$AMP_TOP/examples/qa-loop#" "$AMP_TOP/examples/qa-loop/loop.sh" >loop.sh
   repo repo
-  task-dispatch new --repo repo --branch fix/x --description d --subtask s --criterion c >tasks
+  task-dispatch new --print --repo repo --branch fix/x --description d --subtask s --criterion c >tasks
   echo terminate >answers
   # The router says so too, with its status.
   status=0

@@ -81,8 +81,8 @@ finish() {
 @test "the coordinator sends no work of a suspended task, and sends it when the task is resumed" {
   workplace
   mkfifo in
-  task-dispatch new --id T-2026-001 --repo "$REPO" --branch feat/x --criterion works --description "Say hello" >task.ndjson
-  task-dispatch new --id T-2026-002 --repo "$REPO" --branch feat/y --criterion works --description "Say more" >>task.ndjson
+  task-dispatch new --print --id T-2026-001 --repo "$REPO" --branch feat/x --criterion works --description "Say hello" >task.ndjson
+  task-dispatch new --print --id T-2026-002 --repo "$REPO" --branch feat/y --criterion works --description "Say more" >>task.ndjson
   mkdir -m 700 "$STATE"
   hitl-prompt suspend --state "$STATE" T-2026-001 --reason "wait for Ann"
   task-dispatch coordinate --state "$STATE" --trust-in in >out.ndjson 2>err 3>&- &

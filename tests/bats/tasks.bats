@@ -46,9 +46,11 @@ jq --arg word "$word" --argjson issues "$issues" '{decision: $word, confidence: 
 mv "$AMP_RESULT.new" "$AMP_RESULT"
 A
   chmod +x executor reviewer
+  local n=0
   for b in x y z; do
-    task-dispatch new -s state -C work --branch "agent/$b" --description "work of $b" --criterion "a file says so"
-  done | sed 's/T-20[0-9][0-9]-/T-2026-/g' >tasks
+    task-dispatch new --print --id "T-2026-00$((++n))" -s state -C work --branch "agent/$b" --description "work of $b" \
+      --criterion "a file says so"
+  done >tasks
   head -n 2 tasks | EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer ends 75 timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" \
     "$PWD/state" >loop.out 2>loop.err
   ends 75 task-dispatch coordinate -s state --trust-in tasks </dev/null >out 2>err

@@ -50,7 +50,7 @@ until grep -q 'An empty line leaves' ../terminal 2>/dev/null; do
   kill -0 "$loop" 2>/dev/null || break
   sleep 0.1
 done
-echo 'resume looks right' >&3
+echo 'yes looks right' >&3
 status=0
 wait "$loop" || status=$?
 exec 3>&-

@@ -11,7 +11,6 @@
 
 #include "cli/cli.h"
 #include "cli/rows.h"
-#include "spool.h"
 #include "store/store.h"
 
 /* ---- plan.c ---- */
@@ -26,7 +25,7 @@ extern const char *const loop_unit_names[LOOP_UNITS];
 
 struct loop_filter {
     enum loop_unit unit;
-    bool reads;        /* its standard input is the previous filter's output, or the tasks */
+    bool reads;        /* its standard input is the previous filter's output, or empty */
     bool writes;       /* its standard output is the next filter's input */
     bool asks;         /* it talks to the person: its standard error is the program's */
     const char **argv; /* NULL-terminated */
@@ -39,9 +38,6 @@ struct loop_plan {
     size_t n;
     const char *dir; /* of the FIFOs, or LOOP_FIFOS */
 };
-
-/* The coordinator's input for tasks that are handed over while it runs: its descriptor 3. */
-#define LOOP_MORE "/dev/fd/3"
 
 /* What the plan is made from. */
 struct loop_settings {
@@ -111,8 +107,6 @@ void loop_screen_close(struct loop_screen *s);
 struct loop_run {
     struct loop_plan plan;
     struct loop_screen screen;
-    int tasks; /* a file with the lines of the new tasks; read again at each start */
-    struct loop_spool spool;
     bool complete; /* after loop_supervise: the coordinator has ended, nothing stopped the loop */
     const char *state;
 };

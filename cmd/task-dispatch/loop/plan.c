@@ -116,10 +116,8 @@ static void spine_make(struct maker *m)
     f->reads = f->writes = true;
     identity_add(m);
     args_add(m, "--until-done", "--in", "-", NULL);
-    if (m->s->supervised) {
+    if (m->s->supervised)
         arg_add(m, "--hold"); /* a unit may start again */
-        args_add(m, "--trust-in", LOOP_MORE, NULL);
-    }
     for (size_t i = 0; roles[i]; i++) {
         char before[64];
         snprintf(before, sizeof before, "%s=", roles[i]);

@@ -145,14 +145,12 @@ static int head_write(char *const *tasks, struct amp_buf *out, struct amp_error 
     for (size_t i = 0; loop_fifos[i]; i++)
         if (amp_buf_fmt(out, err, " \"$fifos\"/%s", loop_fifos[i]) < 0)
             return -1;
-    if (!tasks[0])
-        return amp_buf_str(out, "\n\n: >\"$fifos\"/tasks\n\n", err);
-    if (amp_buf_str(out, "\n\ntask-dispatch new --", err) < 0)
+    if (amp_buf_str(out, tasks[0] ? "\n\ntask-dispatch new --" : "\n", err) < 0)
         return -1;
     for (size_t i = 0; tasks[i]; i++)
         if (amp_buf_str(out, " ", err) < 0 || quote_write(tasks[i], out, err) < 0)
             return -1;
-    return amp_buf_str(out, " >\"$fifos\"/tasks\n\n", err);
+    return amp_buf_str(out, "\n\n", err);
 }
 
 int loop_print(const struct loop_plan *p, char *const *tasks, struct amp_buf *out,
@@ -173,7 +171,7 @@ int loop_print(const struct loop_plan *p, char *const *tasks, struct amp_buf *ou
         if (!f->reads)
             continue;
         if ((!first && amp_buf_str(out, "  ", err) < 0) || words_write(f, out, err) < 0 ||
-            amp_buf_str(out, first ? " <\"$fifos\"/tasks" : "", err) < 0 ||
+            amp_buf_str(out, first ? " </dev/null" : "", err) < 0 ||
             amp_buf_str(out, f->writes ? " |\n" : " || status=$?\n", err) < 0)
             return -1;
         first = false;

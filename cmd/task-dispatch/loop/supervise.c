@@ -56,18 +56,8 @@ struct unit {
     int64_t term_ms;              /* when they get it; 0: they have it */
 };
 
-/* Lines for the coordinator on their way into its pipe. They are in the file of tasks, too, so a
- * coordinator that starts again reads them there. */
-struct feed {
-    int fd; /* -1: there is no coordinator */
-    struct amp_buf lines;
-    size_t at;
-};
-#define FEED_MAX ((size_t)64 << 20)
-
 struct supervisor {
     struct loop_run *r;
-    struct feed feed;
     struct process processes[LOOP_FILTERS];
     struct unit units[LOOP_UNITS];
     enum phase phase;
@@ -92,9 +82,7 @@ static void bin_find(struct supervisor *s)
         *slash = '\0';
 }
 
-/* more: the descriptor 3 of the child, or -1. */
-static int process_start(struct supervisor *s, size_t i, int in, int out, int more,
-                         struct amp_error *err)
+static int process_start(struct supervisor *s, size_t i, int in, int out, struct amp_error *err)
 {
     const struct loop_filter *f = filter_of(s, i);
     char path[PATH_MAX + 64];
@@ -109,8 +97,6 @@ static int process_start(struct supervisor *s, size_t i, int in, int out, int mo
                                         .fd_in = in,
                                         .fd_out = out,
                                         .fd_err = f->asks ? STDERR_FILENO : s->r->screen.pipe[1],
-                                        .fds = &more,
-                                        .n_fds = more >= 0,
                                         .keep_group = true,
                                         .dies_with_us = true};
     struct process *p = &s->processes[i];
@@ -121,98 +107,9 @@ static int process_start(struct supervisor *s, size_t i, int in, int out, int mo
     return 0;
 }
 
-static void feed_close(struct feed *f)
-{
-    if (f->fd >= 0)
-        close(f->fd);
-    f->fd = -1;
-    f->at = 0;
-    amp_buf_reset(&f->lines);
-}
-
-/* The coordinator's end of a new pipe, or -1. */
-static int feed_open(struct feed *f, struct amp_error *err)
-{
-    int ends[2];
-    feed_close(f);
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return amp_fail_errno(err, AMP_IOERR, "a pipe");
-    f->fd = ends[1];
-    if (fcntl(f->fd, F_SETFL, O_NONBLOCK) != 0) {
-        close(ends[0]);
-        return amp_fail_errno(err, AMP_IOERR, "a pipe");
-    }
-    return ends[0];
-}
-
-static bool feed_waits(const struct feed *f)
-{
-    return f->fd >= 0 && f->at < f->lines.len;
-}
-
-/* A coordinator that has gone gets the lines when it starts again. */
-static void feed_write(struct feed *f)
-{
-    while (feed_waits(f)) {
-        ssize_t n = write(f->fd, f->lines.data + f->at, f->lines.len - f->at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
-            return;
-        if (n < 0) {
-            feed_close(f);
-            return;
-        }
-        f->at += (size_t)n;
-    }
-    f->at = 0;
-    amp_buf_reset(&f->lines);
-}
-
-/* The coordinator reads the file with the same offset, so this does not change it. */
-static int tasks_append(int fd, struct amp_span lines)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return -1;
-    for (off_t at = st.st_size; lines.n > 0;) {
-        ssize_t n = pwrite(fd, lines.p, lines.n, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        lines.p += n;
-        lines.n -= (size_t)n;
-        at += n;
-    }
-    return 0;
-}
-
-/* Takes the tasks that were handed over. */
-static int spool_take(struct supervisor *s, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf fresh = {.max = FEED_MAX};
-    if (loop_spool_take(&s->r->spool, &fresh, err) < 0)
-        return -1;
-    if (fresh.len == 0)
-        return 0;
-    if (tasks_append(s->r->tasks, amp_buf_span(&fresh)) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "the new tasks");
-    if (s->feed.fd < 0)
-        return 0;
-    if (amp_buf_add(&s->feed.lines, fresh.data, fresh.len, err) < 0)
-        return -1;
-    feed_write(&s->feed);
-    return 0;
-}
-
 static int unit_start(struct supervisor *s, enum loop_unit unit, struct amp_error *err)
 {
-    int before = -1, more = -1, rc = 0;
-    if (unit == LOOP_SPINE && lseek(s->r->tasks, 0, SEEK_SET) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "the new tasks");
-    if (unit == LOOP_SPINE && (more = feed_open(&s->feed, err)) < 0)
-        return -1;
+    int before = -1, rc = 0;
     for (size_t i = 0; rc == 0 && i < s->r->plan.n; i++) {
         const struct loop_filter *f = filter_of(s, i);
         int pipes[2] = {-1, -1};
@@ -221,14 +118,7 @@ static int unit_start(struct supervisor *s, enum loop_unit unit, struct amp_erro
         if (f->writes && pipe2(pipes, O_CLOEXEC) != 0)
             rc = amp_fail_errno(err, AMP_IOERR, "a pipe");
         else
-            rc = process_start(s, i,
-                               !f->reads     ? -1
-                               : before >= 0 ? before
-                                             : s->r->tasks,
-                               pipes[1], more, err);
-        if (more >= 0)
-            close(more); /* only the first filter gets it */
-        more = -1;
+            rc = process_start(s, i, f->reads ? before : -1, pipes[1], err);
         if (before >= 0)
             close(before);
         if (pipes[1] >= 0)
@@ -474,14 +364,12 @@ static void limits_keep(struct supervisor *s, int64_t now)
 
 static int turn_wait(struct supervisor *s, struct amp_error *err)
 {
-    struct pollfd fds[LOOP_FILTERS + 3];
+    struct pollfd fds[LOOP_FILTERS + 1];
     struct amp_loop l =
-        amp_loop_turn(fds, LOOP_FILTERS + 3, s->phase == STOPPING ? NULL : &amp_stop,
+        amp_loop_turn(fds, LOOP_FILTERS + 1, s->phase == STOPPING ? NULL : &amp_stop,
                       s->phase == STOPPING ? NULL : &amp_hangup);
     int64_t now = amp_now_ms();
     amp_loop_add(&l, s->r->screen.pipe[0], POLLIN);
-    amp_loop_add(&l, s->r->spool.watch, POLLIN);
-    amp_loop_add(&l, feed_waits(&s->feed) ? s->feed.fd : -1, POLLOUT);
     for (size_t i = 0; i < s->r->plan.n; i++)
         if (s->processes[i].runs)
             amp_loop_add(&l, s->processes[i].child.pidfd, POLLIN);
@@ -505,9 +393,6 @@ static int loop_turn(struct supervisor *s, struct amp_error *err)
     if (turn_wait(s, err) < 0)
         return -1;
     loop_screen_take(&s->r->screen);
-    if (spool_take(s, err) < 0)
-        return -1;
-    feed_write(&s->feed);
     if (ends_take(s, err) < 0)
         return -1;
     if ((amp_stop || amp_hangup) && s->phase != STOPPING)
@@ -521,16 +406,12 @@ static int loop_turn(struct supervisor *s, struct amp_error *err)
 
 int loop_supervise(struct loop_run *r, struct amp_error *err)
 {
-    struct supervisor s = {.r = r, .feed = {.fd = -1, .lines = {.max = FEED_MAX}}};
+    struct supervisor s = {.r = r};
     bin_find(&s);
-    int rc = spool_take(&s, err);
-    if (rc == 0)
-        rc = units_start(&s, err);
+    int rc = units_start(&s, err);
     while (rc == 0 && (unit_runs(&s, -1) || s.phase == RUNNING || s.phase == FALLING))
         rc = loop_turn(&s, err);
     r->complete = rc == 0 && s.phase == ENDING;
-    feed_close(&s.feed);
-    amp_buf_release(&s.feed.lines);
     if (rc < 0) {
         unit_signal(&s, -1, SIGKILL);
         for (size_t i = 0; i < r->plan.n; i++)

@@ -16,17 +16,18 @@
 #include "base/file/repository.h"
 #include "base/grow.h"
 #include "base/loop.h"
+#include "flow/coordinate/coordinate.h"
 #include "flow/identity/person.h"
 #include "flow/outbox.h"
 #include "flow/story/story.h"
 #include "loop.h"
+#include "protocol/amp/amp.h"
 #include "task/task.h"
 
-#define FILE_MAX       ((size_t)8 << 20)
-#define LINE_MAX_BYTES (4 * FILE_MAX)
-#define KEPT           "run/loop.tasks"
+#define FILE_MAX ((size_t)8 << 20)
+#define KEPT     "run/loop.tasks"
 
-/* The name under which the line of a file's task is kept: the digest of its text and of the
+/* The name under which the id of a file's task is kept: the digest of its text and of the
  * repository. "": none, for a pipe or what `new` refuses anyway. */
 static int kept_name(const char *path, char out[AMP_SHA256_MAX], struct amp_error *err)
 {
@@ -48,39 +49,39 @@ static int kept_name(const char *path, char out[AMP_SHA256_MAX], struct amp_erro
     return 0;
 }
 
-enum kept { KEPT_NONE, KEPT_OPEN, KEPT_UNKNOWN };
-
-/* What became of the task with this line: nothing or it has ended, open, or the coordinator never
- * got it. */
-static int kept_judge(struct amp_store *store, struct amp_span line, enum kept *out,
-                      char id[AMP_TASK_ID_MAX], struct amp_error *err)
+/* Whether the task of this file, whose id was kept, is open. */
+static int kept_judge(struct amp_store *store, const char *kept, char id[AMP_TASK_ID_MAX],
+                      bool *open, struct amp_error *err)
 {
-    static const struct amp_check_options any = {0};
+    AMP_BUF struct amp_buf text = {.max = AMP_TASK_ID_MAX + 1};
     struct amp_task_status status;
-    struct amp_view v;
-    struct amp_reader *reader = amp_reader_new(NULL, err);
-    *out = KEPT_NONE;
-    int rc = reader ? amp_reader_line(reader, line, &any, &v, NULL, NULL, err) : -1;
-    if (rc > 0 && amp_span_copy(v.task, id, AMP_TASK_ID_MAX) && *id &&
-        (rc = amp_task_status(store, amp_span_str(id), &status, err)) == 0)
-        *out = !status.found ? KEPT_UNKNOWN : status.terminal ? KEPT_NONE : KEPT_OPEN;
-    amp_reader_free(reader);
-    return rc < 0 ? -1 : 0;
+    struct amp_error no;
+    *open = false;
+    if (amp_file_read(AT_FDCWD, kept, AMP_TASK_ID_MAX, &text, &no) < 0 ||
+        !amp_is_task_id(amp_buf_span(&text)) ||
+        !amp_span_copy(amp_buf_span(&text), id, AMP_TASK_ID_MAX))
+        return 0;
+    if (amp_task_status(store, amp_span_str(id), &status, err) < 0)
+        return -1;
+    *open = status.found && !status.terminal;
+    return 0;
 }
 
-static int new_run(const char *path, int fd, int *status, struct amp_error *err)
+/* Runs task-dispatch new on the file. *status: its status; id: the created task, or "". */
+static int new_run(const char *path, int *status, char id[AMP_TASK_ID_MAX], struct amp_error *err)
 {
     struct amp_child child;
     struct amp_child_end end;
-    char self[PATH_MAX];
+    char self[PATH_MAX], said[256];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0)
-        return amp_fail_errno(err, AMP_IOERR, "/proc/self/exe");
+    AMP_CLOSE int out = memfd_create("created", MFD_CLOEXEC);
+    if (n < 0 || out < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", n < 0 ? "/proc/self/exe" : "the new task");
     self[n] = '\0';
     const char *const args[] = {self, "new", "--", path, NULL};
     const struct amp_child_spec spec = {.argv = args,
                                         .fd_in = STDIN_FILENO,
-                                        .fd_out = fd,
+                                        .fd_out = out,
                                         .fd_err = STDERR_FILENO,
                                         .keep_group = true,
                                         .dies_with_us = true};
@@ -88,69 +89,58 @@ static int new_run(const char *path, int fd, int *status, struct amp_error *err)
         amp_child_wait(&child, -1, 1000, &amp_stop, &end, err) < 0)
         return -1;
     *status = amp_stop ? AMP_INTERRUPTED : end.exited ? end.exit_code : AMP_INTERNAL;
+    n = pread(out, said, sizeof said - 1, 0);
+    said[n > 0 ? n : 0] = '\0';
+    *id = '\0';
+    if (!amp_span_copy((struct amp_span){said, strcspn(said, " \n")}, id, AMP_TASK_ID_MAX) ||
+        !amp_is_task_id(amp_span_str(id)))
+        *id = '\0';
     return 0;
 }
 
-/* Keeps what fd has from the offset on. */
-static int line_keep(struct amp_store *store, const char *kept, int fd, off_t from,
-                     struct amp_error *err)
-{
-    char dir[PATH_MAX + 32];
-    AMP_BUF struct amp_buf line = {0};
-    off_t end = lseek(fd, 0, SEEK_CUR);
-    amp_buf_init(&line, LINE_MAX_BYTES);
-    if (end < from || (size_t)(end - from) > LINE_MAX_BYTES)
-        return 0;
-    size_t n = (size_t)(end - from);
-    if (amp_buf_reserve(&line, n, err) < 0)
-        return -1;
-    if (pread(fd, line.data, n, from) != (ssize_t)n)
-        return amp_fail_errno(err, AMP_IOERR, "the new tasks");
-    snprintf(dir, sizeof dir, "%s/" KEPT, amp_store_dir(store));
-    return amp_mkdirs(dir, 0700, err) < 0
-               ? -1
-               : amp_file_write_atomic(AT_FDCWD, kept, 0600, (struct amp_span){line.data, n}, err);
-}
+struct made {
+    char (*id)[AMP_TASK_ID_MAX];
+    size_t n, cap;
+};
 
-static int task_make(struct amp_store *store, const char *path, int fd, int *status,
+static int task_make(struct amp_store *store, const char *path, struct made *made, int *status,
                      struct amp_error *err)
 {
-    char name[AMP_SHA256_MAX], kept[PATH_MAX + 128], id[AMP_TASK_ID_MAX] = "";
-    AMP_BUF struct amp_buf line = {0};
-    enum kept found = KEPT_NONE;
-    amp_buf_init(&line, LINE_MAX_BYTES);
+    char name[AMP_SHA256_MAX], dir[PATH_MAX + 32], kept[PATH_MAX + 128], id[AMP_TASK_ID_MAX] = "";
+    bool open = false;
     if (kept_name(path, name, err) < 0)
         return -1;
-    snprintf(kept, sizeof kept, "%s/" KEPT "/%s", amp_store_dir(store), name);
-    if (*name && access(kept, F_OK) == 0 &&
-        (amp_file_read(AT_FDCWD, kept, LINE_MAX_BYTES - 1, &line, err) < 0 ||
-         (line.len &&
-          kept_judge(store, (struct amp_span){line.data, line.len - 1}, &found, id, err) < 0)))
+    snprintf(dir, sizeof dir, "%s/" KEPT, amp_store_dir(store));
+    snprintf(kept, sizeof kept, "%s/%s", dir, name);
+    if (*name && kept_judge(store, kept, id, &open, err) < 0)
         return -1;
-    if (found != KEPT_NONE)
+    if (open) {
         amp_note("%s: this is %s, which is open: it continues", path, id);
-    if (found == KEPT_UNKNOWN)
-        return amp_write_all(fd, amp_buf_span(&line), err);
-    off_t from = lseek(fd, 0, SEEK_CUR);
-    if (found == KEPT_OPEN)
         return 0;
-    if (from < 0)
-        return amp_fail_errno(err, AMP_IOERR, "the new tasks");
-    if (new_run(path, fd, status, err) < 0)
+    }
+    if (new_run(path, status, id, err) < 0)
         return -1;
-    return *status == AMP_OK && *name ? line_keep(store, kept, fd, from, err) : 0;
+    if (!*id)
+        return 0;
+    if (amp_grow(&made->id, &made->cap, made->n, sizeof *made->id, err) < 0)
+        return -1;
+    memcpy(made->id[made->n++], id, sizeof id);
+    return !*name ? 0
+           : amp_mkdirs(dir, 0700, err) < 0
+               ? -1
+               : amp_file_write_atomic(AT_FDCWD, kept, 0600, amp_span_str(id), err);
 }
 
-/* Creates a task from each file and appends its line to fd; *status: that of task-dispatch new. The
- * line is kept in STATE/run/loop.tasks under the digest of the file, so that a loop that was killed
- * and starts again with the same file continues its task while it is open. */
-static int tasks_make(struct amp_store *store, int argc, char **argv, int fd, int *status,
-                      struct amp_error *err)
+/* Creates a task from each file; *status: that of task-dispatch new. The id is kept in
+ * STATE/run/loop.tasks under the digest of the file, so that a loop that was killed and starts
+ * again with the same file continues its task while it is open. */
+static int tasks_make(struct amp_store *store, int argc, char **argv, struct made *made,
+                      int *status, struct amp_error *err)
 {
     *status = AMP_OK;
     for (int i = 0; i < argc && *status != AMP_INTERRUPTED; i++) {
         int one = AMP_OK;
-        if (task_make(store, argv[i], fd, &one, err) < 0)
+        if (task_make(store, argv[i], made, &one, err) < 0)
             return -1;
         *status = (int)amp_status_worse((enum amp_status) * status, (enum amp_status)one);
     }
@@ -256,10 +246,7 @@ static int run_supervised(struct loop_run *r, int *status, struct amp_error *err
         return -1;
     int rc = loop_plan_make(&settings, dir, &r->plan, err);
     if (rc == 0 && (rc = loop_screen_open(&r->screen, err)) == 0) {
-        /* A task that is handed over while the coordinator ends is led by another one. */
-        do {
-            rc = loop_supervise(r, err);
-        } while (rc >= 0 && r->complete && loop_spool_again(&r->spool));
+        rc = loop_supervise(r, err);
         if (rc >= 0) {
             *status = rc;
             rc = 0;
@@ -292,141 +279,67 @@ static int open_check(struct amp_store *store, struct amp_error *err)
                             "(task-dispatch-new(1))");
 }
 
-/* ---- handing over to a running loop ---- */
+/* ---- beside another loop ---- */
 
-#define LOOK_MS 1000 /* how often the loop's lock is tried */
-
-struct handover {
-    struct amp_store *store;
-    struct loop_spool spool;
-    struct given {
-        char id[AMP_TASK_ID_MAX];
-        bool gone;
-    } * v;
-    size_t n, cap;
-};
-
-/* Puts each line of the file into the spool. */
-static int lines_put(struct handover *h, int tasks, struct amp_error *err)
+/* 1: this process has the lock; 0: another loop has it. */
+static int lock_try(struct amp_store *store, int *lock, struct amp_error *err)
 {
-    static const struct amp_check_options any = {0};
-    AMP_BUF struct amp_buf text = {.max = LINE_MAX_BYTES};
-    struct amp_view v;
-    off_t size = lseek(tasks, 0, SEEK_END);
-    if (size < 0 || amp_buf_reserve(&text, (size_t)size + 1, err) < 0)
-        return size < 0 ? amp_fail_errno(err, AMP_IOERR, "the new tasks") : -1;
-    if (pread(tasks, text.data, (size_t)size, 0) != size)
-        return amp_fail_errno(err, AMP_IOERR, "the new tasks");
-    struct amp_reader *reader = amp_reader_new(NULL, err);
-    int rc = reader ? 0 : -1;
-    for (const char *p = text.data, *end; rc == 0 && p < text.data + size; p = end + 1) {
-        end = memchr(p, '\n', (size_t)(text.data + size - p));
-        if (!end)
-            break;
-        rc = amp_reader_line(reader, (struct amp_span){p, (size_t)(end - p)}, &any, &v, NULL, NULL,
-                             err);
-        if (rc > 0)
-            rc = amp_grow(&h->v, &h->cap, h->n, sizeof *h->v, err);
-        if (rc < 0)
-            break;
-        struct given *g = &h->v[h->n];
-        *g = (struct given){.gone = false};
-        if (!amp_span_copy(v.task, g->id, sizeof g->id) || !amp_id_is_safe(v.task))
-            rc = amp_fail(err, AMP_INTERNAL, "bad_id", "a new task has no id");
-        else
-            rc = loop_spool_put(&h->spool, g->id, (struct amp_span){p, (size_t)(end - p) + 1}, err);
-        h->n += rc == 0;
-    }
-    amp_reader_free(reader);
-    return rc;
+    if (amp_outbox_lock(store, LOCK_NAME, 0, lock, err) == 0)
+        return 1;
+    return strcmp(err->code, "lock_timeout") == 0 ? 0 : -1;
 }
 
-static size_t waiting_count(struct handover *h)
+static int entry_found(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < h->n; i++)
-        n += !(h->v[i].gone = !loop_spool_has(&h->spool, h->v[i].id));
-    return n;
+    bool *found = ctx;
+    (void)e, (void)err;
+    *found = true;
+    return 1;
 }
 
-/* What became of the tasks that the loop took: the status. */
-static int given_report(struct handover *h, struct amp_error *err)
+/* After the coordinator has ended: whether there is a dispatch of a new task that it did not send.
+ * The lock is free, so that another process that has just created a task either has it, or finds
+ * it taken by this one. 1: this process has the lock again. */
+static int loop_again(int *lock, struct amp_error *err)
 {
-    int status = AMP_OK;
-    for (size_t i = 0; i < h->n; i++) {
-        struct amp_task_status now;
-        if (amp_task_status(h->store, amp_span_str(h->v[i].id), &now, err) < 0)
-            return -1;
-        if (now.found) {
-            amp_note("%s was handed over to the loop that runs on %s, with its commands",
-                     h->v[i].id, task_state);
-        } else {
-            amp_warn("%s was refused by the loop that runs on %s; its terminal says why",
-                     h->v[i].id, task_state);
-            status = AMP_NO;
-        }
-    }
-    return status;
+    struct amp_store *store = NULL;
+    bool found = false;
+    close(*lock);
+    *lock = -1;
+    int rc = task_open(&store, err);
+    if (rc == 0)
+        rc = amp_store_outbox(store, AMP_CREATE_CONSUMER, entry_found, &found, err);
+    if (rc == 0 && found)
+        rc = lock_try(store, lock, err);
+    amp_store_close(store);
+    return rc < 0 ? -1 : rc > 0 && *lock >= 0;
 }
 
-/* Waits until the loop has taken the tasks: the status; -1: failure. If the loop ends before that,
- * *lock is its lock, and the caller may lead the tasks itself. */
-static int tasks_give(struct handover *h, int tasks, int *lock, struct amp_error *err)
-{
-    if (loop_spool_open(&h->spool, task_state, err) < 0 || lines_put(h, tasks, err) < 0)
-        return -1;
-    while (waiting_count(h) > 0) {
-        struct pollfd fds[1];
-        struct amp_loop turn = amp_loop_turn(fds, 1, &amp_stop, &amp_hangup);
-        amp_loop_add(&turn, h->spool.watch, POLLIN);
-        amp_loop_within(&turn, LOOK_MS);
-        int ended = amp_loop_wait(&turn, err);
-        if (ended < 0)
-            return -1;
-        loop_spool_drain(&h->spool);
-        if (amp_stop || amp_hangup) {
-            amp_note("interrupted; the loop takes what is in %s/run/loop.spool", task_state);
-            return AMP_INTERRUPTED;
-        }
-        if (ended != AMP_LOOP_LATE)
-            continue;
-        if (amp_outbox_lock(h->store, LOCK_NAME, 0, lock, err) == 0)
-            return 0;
-        if (strcmp(err->code, "lock_timeout") != 0)
-            return -1;
-    }
-    return given_report(h, err);
-}
-
-/* For a loop that runs on the state: makes the tasks and hands them over. *lock: see tasks_give. */
+/* For a loop that runs on the state: creates the tasks, which its coordinator takes. If it has
+ * ended by then, *lock is its lock, and the caller leads the tasks. Returns the status. */
 static int loop_join(struct amp_store *store, int argc, char **argv, int *lock,
                      struct amp_error *err)
 {
-    struct handover h = {.store = store};
+    struct made made = {0};
     int status = AMP_OK;
-    AMP_CLOSE int tasks = memfd_create("tasks", MFD_CLOEXEC);
     if (argc == 0)
         return amp_fail(err, AMP_TEMPFAIL, "loop_runs",
                         "another loop runs on %s and leads its open tasks; with TASK.md it gets "
                         "another one",
                         task_state);
-    int rc = tasks < 0 ? amp_fail_errno(err, AMP_IOERR, "the new tasks")
-                       : tasks_make(store, argc, argv, tasks, &status, err);
-    if (rc == 0 && (status == AMP_OK || lseek(tasks, 0, SEEK_CUR) > 0)) {
-        rc = tasks_give(&h, tasks, lock, err);
-        /* Without commands this cannot become the loop. */
-        if (rc == 0 && *lock >= 0 && (!settings.executor || !settings.reviewer)) {
-            for (size_t i = 0; i < h.n; i++)
-                loop_spool_withdraw(&h.spool, h.v[i].id);
-            rc = amp_fail(err, AMP_TEMPFAIL, "loop_ended",
-                          "the loop on %s ended before it took the task: start one (./loop.sh, or "
-                          "-x EXECUTOR -y REVIEWER)",
-                          task_state);
-        }
-    }
-    loop_spool_close(&h.spool);
-    free(h.v);
-    return rc < 0 ? -1 : (int)amp_status_worse((enum amp_status)rc, (enum amp_status)status);
+    int rc = tasks_make(store, argc, argv, &made, &status, err);
+    if (rc == 0 && status != AMP_INTERRUPTED)
+        rc = lock_try(store, lock, err);
+    if (rc > 0 && made.n > 0 && (!settings.executor || !settings.reviewer))
+        rc = amp_fail(err, AMP_TEMPFAIL, "loop_ended",
+                      "%s is created, but the loop on %s has ended: start one (./loop.sh, or -x "
+                      "EXECUTOR -y REVIEWER)",
+                      made.id[0], task_state);
+    for (size_t i = 0; rc == 0 && i < made.n; i++)
+        amp_note("%s was handed over to the loop that runs on %s, with its commands", made.id[i],
+                 task_state);
+    free(made.id);
+    return rc < 0 ? -1 : status;
 }
 
 __attribute__((noreturn)) static void die_without_commands(void)
@@ -439,7 +352,8 @@ int task_loop(int argc, char **argv)
 {
     struct amp_error err = {0};
     struct amp_store *store = NULL;
-    struct loop_run r = {.tasks = -1, .spool = {.dir = -1, .watch = -1}};
+    struct loop_run r = {0};
+    struct made made = {0};
     int status = AMP_OK;
     char log[PATH_MAX + 8];
     bool can_lead = settings.executor && settings.reviewer;
@@ -465,31 +379,34 @@ int task_loop(int argc, char **argv)
     if (task_open(&store, &err) < 0)
         return amp_complain(&err);
     bool joined = false;
-    if (amp_outbox_lock(store, LOCK_NAME, 0, &lock, &err) < 0) {
-        joined = strcmp(err.code, "lock_timeout") == 0;
-        int rc = joined ? loop_join(store, argc, argv, &lock, &err) : -1;
-        if (rc != 0 || lock < 0) {
+    int rc = lock_try(store, &lock, &err);
+    if (rc == 0) {
+        joined = true;
+        status = loop_join(store, argc, argv, &lock, &err);
+        if (status != 0 || lock < 0) {
             amp_store_close(store);
-            return rc < 0 ? amp_complain(&err) : rc;
+            return status < 0 ? amp_complain(&err) : status;
         }
         amp_note("the loop that ran has ended; this one leads its tasks now");
     }
     if (!can_lead)
         die_without_commands();
-    AMP_CLOSE int tasks = memfd_create("tasks", MFD_CLOEXEC);
-    int rc = tasks < 0 ? amp_fail_errno(&err, AMP_IOERR, "the new tasks")
-                       : loop_spool_open(&r.spool, task_state, &err);
-    /* What was to be handed over is in the spool. */
+    rc = rc < 0 ? -1 : 0;
     if (rc == 0 && !joined && argc > 0)
-        rc = tasks_make(store, argc, argv, tasks, &status, &err);
-    else if (rc == 0 && !loop_spool_any(&r.spool))
+        rc = tasks_make(store, argc, argv, &made, &status, &err);
+    else if (rc == 0)
         rc = open_check(store, &err);
+    free(made.id);
     /* The filters open the state themselves; the lock lives on. */
     amp_store_close(store);
-    if (rc == 0 && status == AMP_OK) {
-        r.tasks = tasks;
-        rc = run_supervised(&r, &status, &err);
+    while (rc == 0 && status == AMP_OK && lock >= 0) {
+        if ((rc = run_supervised(&r, &status, &err)) == 0 && r.complete &&
+            (rc = loop_again(&lock, &err)) > 0) {
+            status = AMP_OK;
+            rc = 0;
+            continue;
+        }
+        break;
     }
-    loop_spool_close(&r.spool);
     return rc < 0 ? amp_complain(&err) : status;
 }

@@ -288,7 +288,9 @@ static int review_command(const struct landing *l, struct amp_buf *out, struct a
     amp_buf_init(&what, LINE_MAX_BYTES);
     return amp_buf_fmt(&what, err, "Merge %s into this branch: %.*s", l->branch, (int)n,
                        t->description) < 0 ||
-                   amp_buf_str(out, "task-dispatch new --repo ", err) < 0 ||
+                   amp_buf_str(out, "task-dispatch new --state ", err) < 0 ||
+                   amp_shell_quote(amp_span_str(task_state), out, err) < 0 ||
+                   amp_buf_str(out, " --repo ", err) < 0 ||
                    amp_shell_quote(amp_span_str(l->repo), out, err) < 0 ||
                    amp_buf_str(out, " --branch ", err) < 0 ||
                    amp_shell_quote(amp_span_str(t->branch), out, err) < 0 ||

@@ -53,4 +53,12 @@ struct amp_coordinate_end {
 int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt,
                    struct amp_coordinate_end *end, struct amp_error *err);
 
+/* Takes a person's new task, a line without LF, as a coordinator does. Its dispatch stays in the
+ * outbox of AMP_CREATE_CONSUMER, from which the coordinator that runs, or the next one, sends it.
+ * Of opt only the policy, protected_, ids and warn count; consumer is AMP_CREATE_CONSUMER. 1: the
+ * task was refused, and warn said why. */
+#define AMP_CREATE_CONSUMER "task-dispatch.new"
+int amp_coordinate_task(struct amp_store *s, const struct amp_coordinate_options *opt,
+                        struct amp_span line, struct amp_error *err);
+
 #endif

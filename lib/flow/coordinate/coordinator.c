@@ -115,6 +115,29 @@ int amp_coordinator_adopt(struct amp_coordinator *c, struct amp_error *err)
     return amp_store_outbox(c->store, c->opt->consumer, entry_adopt, c, err);
 }
 
+static int entry_adopt_new(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
+{
+    static const struct amp_check_options any = {0};
+    struct amp_coordinator *c = ctx;
+    struct amp_view v;
+    for (size_t i = 0; i < c->n_adopted; i++)
+        if (amp_span_is(e->id, c->adopted[i].id))
+            return 0;
+    if (amp_grow(&c->adopted, &c->cap_adopted, c->n_adopted, sizeof *c->adopted, err) < 0)
+        return -1;
+    amp_span_copy(e->id, c->adopted[c->n_adopted++].id, sizeof c->adopted->id);
+    int rc = amp_reader_line(c->own, e->line, &any, &v, NULL, NULL, err);
+    if (rc < 0 || (rc > 0 && !amp_coordinator_know(c, v.task, true, err)))
+        return -1;
+    c->seen = true;
+    return amp_coordinator_queue_entry(c, e->id, e->line, e->wants_ack, err);
+}
+
+int amp_coordinator_adopt_new(struct amp_coordinator *c, struct amp_error *err)
+{
+    return amp_store_outbox(c->store, AMP_CREATE_CONSUMER, entry_adopt_new, c, err);
+}
+
 struct release {
     struct amp_coordinator *c;
     struct amp_held_entry *v;
@@ -138,6 +161,8 @@ int amp_coordinator_release(struct amp_coordinator *c, struct amp_error *err)
     c->held = NULL;
     c->n_held = c->cap_held = 0;
     int rc = amp_store_outbox(c->store, c->opt->consumer, entry_release, &r, err);
+    if (rc == 0)
+        rc = amp_store_outbox(c->store, AMP_CREATE_CONSUMER, entry_release, &r, err);
     free(r.v);
     return rc;
 }
@@ -365,7 +390,7 @@ int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err)
 {
     if (amp_store_each(c->store, AMP_TASK_KIND, NULL, task_restore, c, err) < 0 ||
         amp_store_outbox(c->store, c->opt->consumer, line_restore, c, err) < 0 ||
-        decisions_take(c, err) < 0)
+        amp_coordinator_adopt_new(c, err) < 0 || decisions_take(c, err) < 0)
         return -1;
     return amp_coordinator_commit(c, err);
 }

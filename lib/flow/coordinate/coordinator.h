@@ -54,6 +54,8 @@ struct amp_coordinator {
         char id[AMP_MSG_ID_MAX];
     } * held;
     size_t n_held, cap_held;
+    struct amp_held_entry *adopted; /* dispatches of AMP_CREATE_CONSUMER that this run has queued */
+    size_t n_adopted, cap_adopted;
 };
 
 /* One step: the context of amp_step_apply, which fills it. */
@@ -175,6 +177,8 @@ void amp_coordinator_pause(struct amp_coordinator *c);
 int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err);
 /* Queues the entries that another process added to the outbox: nacks of cancelled tasks. */
 int amp_coordinator_adopt(struct amp_coordinator *c, struct amp_error *err);
+/* Queues the dispatches of tasks that amp_coordinate_task took. */
+int amp_coordinator_adopt_new(struct amp_coordinator *c, struct amp_error *err);
 /* Queues the entries that were held, if people resumed something. */
 int amp_coordinator_release(struct amp_coordinator *c, struct amp_error *err);
 /* Continues what earlier runs left: queues open lines of the outbox, completes suspensions, takes

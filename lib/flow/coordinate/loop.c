@@ -88,6 +88,7 @@ static void close_all(struct loop *l)
     amp_buf_release(&l->c.signed_line);
     amp_pause_watch_close(&l->c.pauses);
     free(l->c.held);
+    free(l->c.adopted);
 }
 
 /* Closes the outbox entries whose lines are written and need no acknowledgement. */
@@ -270,7 +271,9 @@ static int tasks_look(struct loop *l, struct amp_error *err)
     l->ended_elsewhere = false;
     if (amp_store_each(l->c.store, AMP_TASK_KIND, NULL, look_again, l, err) < 0)
         return -1;
-    return l->ended_elsewhere ? amp_coordinator_adopt(&l->c, err) : 0;
+    return amp_coordinator_adopt_new(&l->c, err) < 0 ? -1
+           : l->ended_elsewhere                      ? amp_coordinator_adopt(&l->c, err)
+                                                     : 0;
 }
 
 /* Whether all inputs but FIFOs have ended. *any: whether some input has. */
@@ -332,15 +335,16 @@ static int name_open(struct loop *l, struct amp_error *err)
     return 0;
 }
 
-/* Held entries wait for a commit, which can be seen a little after the write that wakes
- * (flow/pause/watch.h). A cancelled task needs no such wait: its nack is synced before the end of
- * its suspension is written. */
+/* Held entries and new tasks wait for a commit, which can be seen a little after the write that
+ * wakes (flow/pause/watch.h). A cancelled task needs no such wait: its nack is synced before the
+ * end of its suspension is written. */
 static int64_t pauses_wait(const struct loop *l)
 {
     const struct amp_pause_watch *p = &l->c.pauses;
     if (p->writes != l->writes)
         return 0;
-    return l->c.n_held > 0 || p->due || p->polls ? amp_pause_watch_wait(p) : -1;
+    int64_t wait = amp_pause_watch_wait(p);
+    return wait < 0 || l->c.n_held > 0 || p->due || p->polls ? wait : RECHECK_MS;
 }
 
 /* After a write to the log: whoever cancels a task suspends it before and resumes it afterwards, so
@@ -356,7 +360,8 @@ static int pauses_look(struct loop *l, struct amp_error *err)
     bool changed = p->now.rev != l->pauses_rev, any = p->now.n_v > 0;
     l->pauses_rev = p->now.rev;
     if ((changed && amp_coordinator_release(&l->c, err) < 0) ||
-        ((changed || any) && amp_coordinator_adopt(&l->c, err) < 0))
+        ((changed || any) && amp_coordinator_adopt(&l->c, err) < 0) ||
+        amp_coordinator_adopt_new(&l->c, err) < 0)
         return -1;
     l->writes = p->writes;
     return 0;
