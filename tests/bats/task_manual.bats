@@ -25,7 +25,7 @@ SH
   for page in task-dispatch-init.1 task-dispatch-new.1 task-dispatch.1 task-dispatch-coordinate.1 task-dispatch-run.1 \
     task-dispatch-review.1 task-dispatch-verify.1 task-dispatch-export.1; do
     sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$AMP_TOP/man/$page" |
-      sed -n '/^\.Bd/,/^\.Ed/p' | sed -e '/^\./d' -e 's/^\$ //' -e 's/\\e$/\\/'
+      sed -n '/^\.Bd/,/^\.Ed/p' | sed -e '/^\./d' -e 's/^\$ //' -e 's/\\e$/\\/' -e 's/init --yes/init --unconfined --yes/'
     [ "$page" != task-dispatch.1 ] || echo wait
   done >script
   run -0 timeout 60 bash -eu script
