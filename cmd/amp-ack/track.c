@@ -143,6 +143,20 @@ static int message_settle(struct pass *p, const struct amp_view *v, bool again,
     return -1;
 }
 
+/* Refuses a message that is not recorded. */
+static int message_refuse(struct pass *p, const struct amp_view *v, const struct amp_error *why,
+                          struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {.max = 1 << 20};
+    if (pass_reject(p, v, why, err) < 0 ||
+        amp_rails_answer(p->store, v, why, pass_actor(p), now_ms(), &line, err) < 0)
+        return -1;
+    if (line.len == 0)
+        return 0;
+    line.len--; /* its LF */
+    return pass_say(p, pass_actor(p), amp_buf_span(&line), err);
+}
+
 /* An expired message is not passed on: its sender is notified, and it becomes a dead letter. */
 static int message_expire(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
@@ -187,7 +201,7 @@ static int message_take(struct pass *p, const struct amp_view *message, struct a
         return pass_emit(p, v->line, err);
     }
     if (e.status == AMP_NO)
-        return pass_reject(p, v, &e, err);
+        return message_refuse(p, v, &e, err);
     *err = e;
     return -1;
 }

@@ -46,11 +46,12 @@ struct amp_retry_policy {
     uint32_t n_list;
 };
 
-/* A message's own retries: execution_policy of SW4RM §18.2 and of AOP. */
+/* A message's own retries: execution_policy of SW4RM §18.2 and of AOP, deadlineAt of RTP §4. */
 struct amp_again_terms {
     int64_t most;                          /* retries; -1: not given */
     int64_t waits_ms[AMP_RETRY_WAITS_MAX]; /* before each of them */
     uint32_t n_waits;                      /* 0: not given */
+    int64_t until_ms;                      /* none from then on; 0: not given */
 };
 
 /* The next attempt. */

@@ -70,6 +70,9 @@ static int checks_holder(struct checks *c, const struct amp_view *v, struct amp_
     }
     if (rc < 0 && amp_holder_denied(&e))
         checks_finding(c, e.code, o.by_at, o.by, "the agent that has the work", "%s", e.what);
+    else if (rc < 0 && strcmp(e.code, AMP_OUTCOME_UNCONFIRMED) == 0)
+        checks_finding(c, e.code, "/payload/installedVersion", AMP_SPAN(""),
+                       "the version that the task distributes", "%s", e.what);
     return 0;
 }
 
@@ -247,6 +250,8 @@ static int claim_check(struct checks *c, const struct amp_view *v, const struct 
                     words[verdict].expected, words[verdict].says);
     else if (f->begins && !claim.is_claimant)
         return check_approval(c, v, err) < 0 ? -1 : check_claims(c, v, f, o.by_at);
+    else if (amp_rtp_kind_of(v) == AMP_RTP_COMPLETE)
+        return checks_holder(c, v, err);
     else if (f->releases && rtp_spent(task, f))
         finding_write(c, "warning", "retry_budget_exceeded", "/payload/retryable", AMP_SPAN("true"),
                       "false", "is ignored: the task failed as often as it may, and has ended");

@@ -586,9 +586,18 @@ W=task_dispatch-T-2026-044-
   ev task_create '{"taskId":"t","taskType":"skill_distribution","title":"T","toAgents":["exec"],"capabilityId":"cap.a",
     "delegationSkillRef":{"name":"d","version":"1.3.0"},"requiredBy":"2026-02-25T18:30:00.000Z","requesterAgentId":"cli"}' \
     '.sourceAgentId = "cli"' | track 12:00:00 >/dev/null
-  { accept; complete; } | track 12:00:01 >/dev/null
-  complete '.payload.installedVersion = "1.2.9"' | track 12:00:02 >/dev/null
-  [ "$(state evt_1)" != FULFILLED ]
+  accept | track 12:00:01 >/dev/null
+  # The agent of another completion is answered, and may repeat it; the requester does not get it.
+  for version in . '.payload.installedVersion = "1.2.9"'; do
+    complete "$version" >wrong
+    run -1 --separate-stderr track 12:00:02 <wrong
+    amp-validate <<<"$output" | cmp - <(echo "$output")
+    jq -e --arg id "$(jq -r .eventId wrong)" '.kind == "ack" and .toAgentId == "exec" and .payload.refEventId == $id and
+      .payload.ackType == "failed_terminal" and .payload.code == "version_incompatible" and .payload.retryable' <<<"$output"
+    run -1 --separate-stderr amp-route --state "$AMP_STATE" -r '* => stdout' <wrong
+    jq -e '.kind == "ack" and .payload.code == "version_incompatible"' <<<"$output"
+    [ "$(state evt_1)" != FULFILLED ]
+  done
   complete '.payload.installedVersion = "1.3.0"' | track 12:00:03 >/dev/null
   [ "$(state evt_1)" = FULFILLED ]
 }

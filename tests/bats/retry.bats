@@ -349,3 +349,31 @@ closed() { amp-ack dead list --json --all | jq -r .state | sort | paste -sd' '; 
   sweep 12:00:30 >/dev/null
   amp-ack dead list --json --code not_idempotent | jq -se --arg i ${M%1}2 'any(.id == $i)'
 }
+
+@test "Runtime Protocol: no attempt after deadlineAt; the requester gets failed_terminal, with the policies' versions" {
+  local terminal='.kind == "ack" and .toAgentId == "cli" and .corrId == "corr_1" and .payload.ackType == "failed_terminal"'
+  local versions='{attempt: 1, routingPolicyVersion: "rpv_1", capabilityPolicyVersion: "cpv_1"}'
+  routed() { e "$1" ".payload.deadlineAt = \"2026-03-01T12:00:$2.000Z\" | .trace += {routingPolicyVersion: \"rpv_1\", capabilityPolicyVersion: \"cpv_1\"}"; }
+  # The second attempt ends with the deadline.
+  routed 1 45 | track 12:00:00 >/dev/null
+  sweep 12:00:20 >told
+  sweep 12:00:21 | jq -e '.trace.attempt == 2'
+  sweep 12:00:45 | jq -e "(.msg // .) | $terminal and .payload.code == \"ttl_expired\" and .trace == $versions"
+  [ -z "$(sweep 12:10:00)" ]
+  [ "$(letters)" = "ttl_expired 2" ]
+  # The next one would leave behind it.
+  routed 2 20 | jq -c '.payload.taskId = "u" | .payload.deadlineAt = "2026-03-01T12:00:20.500Z"' | track 12:00:00 >/dev/null
+  amp-ack sweep --now 2026-03-01T12:00:20Z --retries 2 --backoff 1s,2s |
+    jq -e "(.msg // .) | $terminal and .payload.code == \"ttl_expired\" and .trace == $versions"
+  [ -z "$(sweep 12:10:00)" ]
+  # One that is late already is passed on by no tool.
+  routed 3 20 | jq -c '.payload.taskId = "v"' >late
+  run -1 --separate-stderr track 12:00:21 <late
+  jq -e "(.msg // .) | $terminal and .trace == $versions" <<<"$output"
+  run -1 --separate-stderr amp-route --state other -r '* => stdout' <late
+  jq -e "(.msg // .) | $terminal and .payload.code == \"expired\" and .trace == $versions" <<<"$output"
+  # An attempt that was decided before, and whose time passed while no tool ran, is not sent.
+  routed 4 45 | jq -c '.payload.taskId = "w"' | track 12:00:00 >/dev/null
+  sweep 12:00:20 >told
+  sweep 12:01:00 | jq -e "(.msg // .) | $terminal"
+}

@@ -112,7 +112,10 @@ answers() { ev ack "{\"refEventId\":\"evt_1\",\"ackType\":\"$1\",\"ackedByAgentI
   { cat skill; accept; } | given
   answers processed exec >processed
   for said in . '.payload.installedVersion = "1.2.9"'; do
-    ask "without the version" pass complete exec "$said"
+    complete "$said" >asked
+    run -1 amp-validate --state state -e records asked
+    jq -e '.code == "version_incompatible"' records
+    run -1 amp-ack track <asked
     run -1 amp-validate --state state -e records processed
     jq -e '.code == "no_terminal_outcome"' records
     run -0 --separate-stderr amp-ack track <processed

@@ -202,7 +202,9 @@ static int state_check(const struct work *w, struct amp_error *err)
     default:
         break;
     }
-    if (w->rec.state == AMP_DELIVERY_SENT && amp_message_expired(&w->of, w->r->now_ms))
+    /* A refusal ends it as well. */
+    if (w->rec.state == AMP_DELIVERY_SENT && w->r->act != AMP_REPLY_FAIL &&
+        amp_message_expired(&w->of, w->r->now_ms))
         return amp_fail(err, AMP_NO, "expired", "the time to live of %s has passed", id);
     if (w->r->act == AMP_REPLY_ACCEPT && w->answered)
         return amp_fail(err, AMP_NO, "already_accepted", "%s answered %s before", w->agent, id);

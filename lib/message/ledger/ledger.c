@@ -171,7 +171,7 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     if (amp_delivery_step(&w->rec, &st, err) < 0)
         return -1;
     if (!w->former && amp_message_expired(v, w->now_ms)) { /* also if it needs no acknowledgement */
-        w->rec.expires_ms = v->expires_ms;
+        w->rec.expires_ms = amp_again_until(v);
         w->rec.due_ms = w->now_ms;
     }
     return record_commit(w, st.event, NULL, change, err);
@@ -182,13 +182,13 @@ int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
     bool counts = v->expires_ms == 0 && v->ttl_ms > 0 && v->ttl_ms < INT64_MAX - now_ms;
     if (amp_terms_of(v->protocol)->expiry_is_advisory)
         return 0;
-    return counts ? now_ms + v->ttl_ms : v->expires_ms;
+    return counts ? now_ms + v->ttl_ms : amp_again_until(v);
 }
 
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms)
 {
-    return v->expires_ms > 0 && v->expires_ms <= now_ms &&
-           !amp_terms_of(v->protocol)->expiry_is_advisory;
+    int64_t until = amp_again_until(v);
+    return until > 0 && until <= now_ms && !amp_terms_of(v->protocol)->expiry_is_advisory;
 }
 
 int amp_message_record_next(struct amp_store *s, const struct amp_view *v,

@@ -81,7 +81,8 @@ static int attempt_give_up(struct amp_overdue *o, enum amp_retry_verdict verdict
     /* A producer that gets nacks had one for the timeout. */
     o->st.event = AMP_DELIVERY_EV_GIVE_UP;
     o->st.notified = amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_NACK || o->r.notified;
-    o->end.stage = AMP_STAGE_REJECTED;
+    /* Its time is over: that is the end of the work, not only of this message. */
+    o->end.stage = verdict == AMP_RETRY_EXPIRED ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
     o->end.code = amp_retry_word(verdict);
     o->end.what = what;
     o->end.level = AMP_LEVEL_CRITICAL;
@@ -121,7 +122,7 @@ static int attempt_decide(struct amp_overdue *o, const struct amp_view *v)
         .terminal = !amp_terms_of(v->protocol)->again,
         .tool_call = v->kind == AMP_KIND_TOOL_CALL,
         .now_ms = o->sw->now_ms,
-        .expires_ms = v->expires_ms,
+        .expires_ms = amp_again_until(v),
     };
     char next[AMP_MSG_ID_MAX];
     int64_t at;

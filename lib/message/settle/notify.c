@@ -87,8 +87,8 @@ static int sender_notify(struct amp_overdue *o)
                                  .from = o->r.from,
                                  .correlation = o->r.correlation,
                                  .payload = AMP_TOK_NONE};
-    /* An outcome repeats members that the record does not have. */
-    int read = amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_OUTCOME
+    /* An outcome, and the trace of a notice, repeat members that the record does not have. */
+    int read = amp_delivery_terms(&o->r)->notifies != AMP_NOTIFIES_NACK
                    ? amp_step_read(o, o->r.line, &whole)
                    : 0;
     if (read > 0)

@@ -197,11 +197,15 @@ static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
     struct answering *t = ctx;
     struct amp_error e = {0};
     bool ends;
+    int rc = t->check ? amp_message_may_answer(t->store, id, NULL, t->answer, &e) : 0;
     if (attempt_ends(t, id, &ends, err) < 0)
         return -1;
-    if (!ends)
+    if (rc == 0 && !ends) {
+        amp_fail(&t->denied, AMP_NO, AMP_OUTCOME_UNCONFIRMED,
+                 "the work of %.*s is not done: the outcome does not confirm what was asked for",
+                 AMP_CLIP(id, 200));
         return 0;
-    int rc = t->check ? amp_message_may_answer(t->store, id, NULL, t->answer, &e) : 0;
+    }
     if (rc == 0 && t->answer->takes_up)
         rc = amp_claims_check(t->store, t->answer->by, id, &e);
     if (rc == 0 && !t->check)

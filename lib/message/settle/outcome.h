@@ -12,10 +12,14 @@
 #include "message/ledger/ledger.h"
 #include "message/operation/idempotency.h"
 
+/* The code of a completion that does not confirm what was asked for, such as the version of a skill
+ * (Runtime Protocol §7). Its sender is answered, and may complete the work once more. */
+#define AMP_OUTCOME_UNCONFIRMED "version_incompatible"
+
 /* Applies an outcome to the messages in the ledger that it answers: FULFILLED with its payload as
  * the result, or FAILED with its code. A task_accept makes its sender the holder and moves the
  * deadline to its eta. No effect if the ledger has no such message. NO, a code of
- * message/ledger/holder.h: another agent holds the work. */
+ * message/ledger/holder.h: another agent holds the work; AMP_OUTCOME_UNCONFIRMED. */
 int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                       struct amp_error *err);
 

@@ -6,7 +6,9 @@
 #include "message/ledger/awaited.h"
 #include "message/ledger/holder.h"
 #include "message/record/record.h"
+#include "message/record/sequence.h"
 #include "message/settle/outcome.h"
+#include "protocol/compose/answer.h"
 #include "protocol/terms.h"
 
 struct search {
@@ -73,7 +75,24 @@ int amp_rails_apply(struct amp_store *s, const struct amp_view *v, int64_t now_m
 
 bool amp_rails_refused(const struct amp_error *e)
 {
-    return amp_holder_denied(e) || (e->status == AMP_NO && strncmp(e->code, "E_", 2) == 0);
+    return amp_holder_denied(e) ||
+           (e->status == AMP_NO &&
+            (strncmp(e->code, "E_", 2) == 0 || strcmp(e->code, AMP_OUTCOME_UNCONFIRMED) == 0));
+}
+
+int amp_rails_answer(struct amp_store *s, const struct amp_view *v, const struct amp_error *why,
+                     const char *by, int64_t now_ms, struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_answer a = {.stage = AMP_STAGE_REJECTED,
+                           .by = by,
+                           .node = by,
+                           .code = why->code,
+                           .note = why->what,
+                           .retryable = true,
+                           .now_ms = now_ms};
+    if (strcmp(why->code, AMP_OUTCOME_UNCONFIRMED) != 0 || v->id.n == 0)
+        return 0;
+    return amp_sequence_answer(s, v, by, &a, err) < 0 ? -1 : amp_answer_line(v, &a, out, err);
 }
 
 unsigned amp_rails_waives(void *ctx, const struct amp_view *result)

@@ -25,6 +25,10 @@ int amp_rails_apply(struct amp_store *s, const struct amp_view *v, int64_t now_m
                     struct amp_error *err);
 /* Whether an error of amp_rails_apply refuses the message. */
 bool amp_rails_refused(const struct amp_error *e);
+/* Appends the answer to a message that such an error refuses, one line with LF, numbered in the
+ * outbox of `by`: of AMP_OUTCOME_UNCONFIRMED, whose sender may repair it; nothing for others. */
+int amp_rails_answer(struct amp_store *s, const struct amp_view *v, const struct amp_error *why,
+                     const char *by, int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
 /* For amp_check_options.waives: the members that the request does not require. */
 struct amp_rails {

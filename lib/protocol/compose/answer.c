@@ -40,6 +40,14 @@ void amp_again_terms(const struct amp_view *of, struct amp_again_terms *out)
         t->own_retries(of, out);
 }
 
+int64_t amp_again_until(const struct amp_view *of)
+{
+    struct amp_again_terms t;
+    amp_again_terms(of, &t);
+    return t.until_ms > 0 && (of->expires_ms == 0 || t.until_ms < of->expires_ms) ? t.until_ms
+                                                                                  : of->expires_ms;
+}
+
 /* Whether the message is a part of the line that can be edited: it is not inside a string. */
 static bool is_editable(const struct amp_view *v)
 {

@@ -22,6 +22,35 @@ static const char *stage_word(enum amp_ack_stage stage)
     }
 }
 
+const char *const amp_rtp_policy_keys[AMP_RTP_POLICIES] = {"routingPolicyVersion",
+                                                           "capabilityPolicyVersion"};
+
+void amp_rtp_policies(const struct amp_view *of, struct amp_span out[AMP_RTP_POLICIES])
+{
+    bool read = of->tape && of->tape->n > 0;
+    uint32_t trace = read ? amp_object_get(of->tape, 0, "trace", AMP_JSON_OBJECT) : AMP_TOK_NONE;
+    for (unsigned i = 0; i < AMP_RTP_POLICIES; i++) {
+        uint32_t tok =
+            trace == AMP_TOK_NONE
+                ? AMP_TOK_NONE
+                : amp_object_get(of->tape, trace, amp_rtp_policy_keys[i], AMP_JSON_STRING);
+        out[i] = tok != AMP_TOK_NONE ? amp_tok_raw(of->tape, tok) : AMP_SPAN("");
+    }
+}
+
+/* The versions are those by which the event was routed that it answers. */
+static void trace_write(struct amp_jw *w, const struct amp_view *of, const struct amp_answer *a)
+{
+    struct amp_span read[AMP_RTP_POLICIES];
+    const struct amp_span *version = a->repeats ? a->repeats : read;
+    amp_rtp_policies(of, read);
+    amp_jw_member_open(w, "trace", '{');
+    amp_jw_member_int(w, "attempt", 1);
+    for (unsigned i = 0; i < AMP_RTP_POLICIES; i++)
+        amp_jw_some_str(w, amp_rtp_policy_keys[i], version[i]);
+    amp_jw_close(w, '}');
+}
+
 /* Opens the event, up to the value of its payload. */
 static void event_open(struct amp_jw *w, const struct amp_view *of, const struct amp_answer *a,
                        const char *kind, const char *time)
@@ -79,9 +108,7 @@ int amp_rtp_answer(const struct amp_view *of, const struct amp_answer *a, struct
         ack_write(&w, of, a, word, time);
     }
     amp_jw_close(&w, '}');
-    amp_jw_member_open(&w, "trace", '{');
-    amp_jw_member_int(&w, "attempt", 1);
-    amp_jw_close(&w, '}');
+    trace_write(&w, of, a);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
 }

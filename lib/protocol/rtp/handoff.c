@@ -152,6 +152,11 @@ static int end_report(const struct amp_handoff_says *s, struct amp_buf *out, str
         "attempt", 1);
     if (!j)
         return amp_fail_memory(err);
+    for (unsigned i = 0; i < AMP_RTP_POLICIES; i++) {
+        const char *key = amp_rtp_policy_keys[i];
+        amp_json_put(json_object_get(j, "trace"), key,
+                     amp_json_str(json_object_get(of, "trace"), key));
+    }
     if (amp_json_dump(j, out, err) == 0 && amp_buf_add(out, "\n", 1, err) == 0)
         return 0;
     out->len = before;

@@ -110,6 +110,9 @@ static int signal_write(const struct amp_asked *q, const struct amp_operator_ans
     if (!payload)
         return amp_fail_memory(err);
     amp_json_put(j, "toAgentId", *assignee ? assignee : amp_json_str(q->message, "sourceAgentId"));
+    for (unsigned i = 0; i < AMP_RTP_POLICIES; i++)
+        amp_json_put(json_object_get(j, "trace"), amp_rtp_policy_keys[i],
+                     amp_json_str(json_object_get(q->message, "trace"), amp_rtp_policy_keys[i]));
     amp_json_put(payload, "assignee", assignee);
     amp_json_put(payload, "note", note);
     amp_json_put(payload, "policy", a->policy ? a->policy : "");

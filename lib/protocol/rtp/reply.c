@@ -14,18 +14,13 @@
 #include "protocol/rtp/rtp.h"
 #include "protocol/view/object.h"
 
-/* The versions of the policies by which the task was routed. */
 static void trace_repeat(const struct amp_view *of, json_t *trace)
 {
-    static const char *const keys[] = {"routingPolicyVersion", "capabilityPolicyVersion"};
-    uint32_t from = of->tape && of->tape->n > 0
-                        ? amp_object_get(of->tape, 0, "trace", AMP_JSON_OBJECT)
-                        : AMP_TOK_NONE;
-    for (size_t i = 0; trace && from != AMP_TOK_NONE && i < sizeof keys / sizeof *keys; i++) {
-        uint32_t tok = amp_object_get(of->tape, from, keys[i], AMP_JSON_STRING);
-        if (tok != AMP_TOK_NONE)
-            json_object_set_new(trace, keys[i], amp_reply_span(amp_tok_raw(of->tape, tok)));
-    }
+    struct amp_span version[AMP_RTP_POLICIES];
+    amp_rtp_policies(of, version);
+    for (unsigned i = 0; trace && i < AMP_RTP_POLICIES; i++)
+        if (version[i].n > 0)
+            json_object_set_new(trace, amp_rtp_policy_keys[i], amp_reply_span(version[i]));
 }
 
 /* Takes the payload's reference. */

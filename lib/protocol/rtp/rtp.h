@@ -39,6 +39,12 @@ enum amp_rtp_kind amp_rtp_row_kind(const struct amp_kind_row *row);
 #define AMP_RTP_VERSIONS_MAX 3
 uint32_t amp_rtp_versions(const struct amp_tape *t, struct amp_span out[AMP_RTP_VERSIONS_MAX]);
 
+/* The versions of the policies by which an event was routed (§1): the members of its trace, and
+ * their texts, raw JSON; empty: it has none. */
+#define AMP_RTP_POLICIES 2
+extern const char *const amp_rtp_policy_keys[AMP_RTP_POLICIES];
+void amp_rtp_policies(const struct amp_view *of, struct amp_span out[AMP_RTP_POLICIES]);
+
 void amp_rtp_rules(struct amp_check *c);
 
 /* The values of failureClass: X(word). */

@@ -8,6 +8,7 @@
 #include "protocol/question.h"
 #include "protocol/reply.h"
 #include "protocol/rtp/rtp.h"
+#include "protocol/rtp/task.h"
 #include "protocol/terms.h"
 
 static bool is_answerable(const struct amp_view *of)
@@ -58,6 +59,14 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
     if (v->token.n > 0)
         return 0;
     return amp_edit_text(e, trace, "idempotencyKey", a->first);
+}
+
+/* A task is not attempted after its deadline (§4). */
+static void task_retries(const struct amp_view *of, struct amp_again_terms *out)
+{
+    struct amp_rtp_task t;
+    if (amp_rtp_task_read(of, &t) && !t.skill)
+        out->until_ms = t.deadline_ms;
 }
 
 uint32_t amp_rtp_versions(const struct amp_tape *t, struct amp_span out[AMP_RTP_VERSIONS_MAX])
@@ -224,10 +233,12 @@ const struct amp_terms amp_terms_rtp = {
     .retries = {.budget = 4, .base_ms = 1000, .cap_ms = 300000},
     .again_id = next_id,
     .again = attempt_edit,
+    .own_retries = task_retries,
     .numbering = AMP_NUMBERED_BY_NODE,
     .no_stages = 1u << AMP_STAGE_READ | 1u << AMP_STAGE_TIMED_OUT,
     .stages = "an ack of the Runtime Protocol is accepted, processed or failed_terminal",
     .answer = answer_write,
+    .repeats = amp_rtp_policies,
     .questions = &amp_questions_rtp,
     .replies = &amp_replies_rtp,
     .handoffs = &amp_handoffs_rtp,

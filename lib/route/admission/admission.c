@@ -71,9 +71,16 @@ static enum amp_admitted answer_admit(const struct amp_admission *a, const struc
                                       const struct amp_view *v, int rc, const struct amp_error *e,
                                       struct amp_error *err)
 {
-    if (rc != 0 && amp_rails_refused(e))
-        return amp_keeper_denied(a->env.keeper, j, v, e, err) < 0 ? AMP_ADMIT_FAILED
-                                                                  : AMP_ADMIT_DROP;
+    if (rc != 0 && amp_rails_refused(e)) {
+        const struct amp_route_run *run = a->env.run;
+        AMP_BUF struct amp_buf line = {.max = 1 << 20};
+        if (amp_keeper_denied(a->env.keeper, j, v, e, err) < 0 ||
+            amp_rails_answer(run->store, v, e, run->name, amp_now_ms(), &line, err) < 0)
+            return AMP_ADMIT_FAILED;
+        if (line.len > 0)
+            amp_keeper_answer(a->env.keeper, amp_buf_span(&line), (struct amp_store_entry_id){0});
+        return AMP_ADMIT_DROP;
+    }
     if (rc == 0 || e->status == AMP_NO)
         return AMP_ADMIT_GO;
     *err = *e;
@@ -195,7 +202,7 @@ static int worktree_look(const struct amp_admission *a, struct job *j, const str
 static void expiry_look(struct job *j, const struct amp_view *v)
 {
     j->expires_ms = amp_message_expiry(v, amp_now_ms());
-    if (v->expires_ms > 0 && amp_message_expired(v, amp_now_ms()))
+    if (amp_message_expired(v, amp_now_ms()))
         amp_route_job_refuse(j, amp_route_job_expired_code(j), "its time to live has passed", "",
                              false);
 }
