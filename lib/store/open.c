@@ -1,6 +1,8 @@
 /* Opening a state directory. */
 #include "store/store_int.h"
 
+#include "base/late.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -245,6 +247,10 @@ void amp_store_close(struct amp_store *s)
         s->batch = true;
         amp_store_end(s);
     }
+    struct amp_error err;
+    if (s->appended && !s->failed && (s->is_late || amp_wm_get(&s->wm) < s->wrote) &&
+        amp_store_sync(s, &err) < 0)
+        amp_late_note(&err);
     if (s->lock.main >= 0)
         amp_turn_last(s);
     amp_index_close(&s->index);

@@ -50,6 +50,8 @@ struct amp_store_options {
  * segment and offset), or log_key_invalid. */
 int amp_store_open(const char *dir, const struct amp_store_options *opt, struct amp_store **out,
                    struct amp_error *err);
+/* Syncs the frames that this handle appended since its last sync, so that what a program that ends
+ * with 0 has changed is on disk. A failure is noted (base/late.h). */
 void amp_store_close(struct amp_store *s);
 const char *amp_store_dir(const struct amp_store *s);
 int64_t amp_store_kept_ms(const struct amp_store *s, enum amp_keep_group group); /* 0: for ever */

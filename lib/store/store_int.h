@@ -76,7 +76,8 @@ struct amp_store {
     uint32_t epoch;      /* of the watermark, when log.end was verified */
     bool new_generation; /* the index was replaced, and no frame records it yet */
     bool far, helped;    /* a reader's index is far behind; a writer brought it up, or could not */
-    bool in_turn, batch, appended; /* appended: this handle wrote a frame */
+    bool in_turn, batch, appended; /* appended: this handle wrote a frame, */
+    uint64_t wrote;                /* the last one has this number */
     bool unit;                     /* in a batch: the next update may begin another turn */
     unsigned turns, turn_frames;
     size_t turn_bytes;

@@ -312,3 +312,43 @@ seqs() {
   done
   [ "$killed" -gt 5 ]
 }
+
+# on_disk COMMAND...: ends with 0, and the log then ends with a line that is noted as synced.
+on_disk() {
+  "$@" >out 2>err || { echo "$*: status $?"; cat err; return 1; }
+  amp-ack audit --verify --format ndjson 2>/dev/null | jq -e '.log == "intact" and .last == .noted_end' >end ||
+    { echo "$*: $(tail -n 2 state/log/*.ndjson | cut -c 1-200)"; return 1; }
+}
+
+@test "a command that ends with 0 has its last change on the disk" {
+  inbox_messages 4 >four
+  head -n 1 four >one
+  rm -rf state
+  ends 1 amp-route -r 'type=none => stdout' <one >answers
+  cp -R state dead
+  local id=task_dispatch-T-2026-044-1
+  on_disk amp-ack dead requeue $id
+  on_disk amp-route -r '* => inbox:executor' <four
+  on_disk amp-route inbox executor --one
+  on_disk amp-route inbox executor --one --exec true
+  on_disk amp-route inbox executor --fulfill --exec true
+  on_disk amp-route -r '* => file:got' <four
+  on_disk amp-ack track <four
+  on_disk amp-ack sweep
+  on_disk amp-ack dead purge --every
+  on_disk agent-registry register ann --connector x:y
+  on_disk hitl-prompt suspend --agent executor
+  on_disk hitl-prompt resume --agent executor
+  # The last sync of a run, which is that of the close, fails: late, but it is said.
+  rm -rf state
+  cp -R dead state
+  AMP_FAULT_COUNT=$PWD/count failing sync:0:EIO amp-ack dead requeue $id >out
+  [ "$status" -eq 0 ]
+  rm -rf state
+  cp -R dead state
+  failing "sync:$(cat count):EIO" amp-ack dead requeue $id >out 2>err
+  cat err
+  [ "$status" -eq 75 ]
+  grep -q 'cannot sync the log' err
+  [ "$(wc -l <out)" -eq 1 ]
+}

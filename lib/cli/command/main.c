@@ -1,4 +1,5 @@
 /* Running a tool: parse the arguments, run the verb, flush the output, return the exit status. */
+#include "base/late.h"
 #include "cli/config.h"
 #include "cli/private.h"
 
@@ -136,7 +137,7 @@ int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
     static char *none[] = {NULL};
     int status = tool_run(argc > 0 ? argv + 1 : none);
     struct amp_error err;
-    if (amp_out_flush(&err) < 0) {
+    if (amp_out_flush(&err) < 0 || amp_late_failure(&err)) {
         if (!cli_complained(&err))
             amp_complain(&err);
         status = (int)amp_status_worse((enum amp_status)status, err.status);

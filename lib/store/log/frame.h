@@ -21,9 +21,9 @@
  * other frames were written before), and stand, which repeats a live key ("since": the time of its
  * change) or open outbox entries (with "c", "n" and "i") so that an old segment can be removed. A
  * stand frame may also have "forget", a list of keys whose records leave the live set, or "known",
- * which repeats such keys: [key,state,time of its last change]; the time is 0 if duplicates need not
- * be found. The last member is "m" (chain.h). A repair frame has the number of the frame behind the
- * gap, "next"; a seal frame may have "head" and "sig".
+ * which repeats such keys: [key,state,time of its last change]; the time is 0 if duplicates need
+ * not be found. The last member is "m" (chain.h). A repair frame has the number of the frame behind
+ * the gap, "next"; a seal frame may have "head" and "sig".
  */
 #ifndef AMP_STORE_FRAME_H
 #define AMP_STORE_FRAME_H

@@ -422,6 +422,7 @@ int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at
         return -1;
     amp_store_written(s, f->key);
     s->appended = true;
+    s->wrote = f->head.n;
     s->turn_frames++;
     s->turn_bytes += f->head.size;
     if (s->log.pending.len > AMP_TURN_PENDING && amp_log_flush(&s->log, err) < 0)
