@@ -17,9 +17,10 @@
 #include "task/task.h"
 #include "worktree/snapshot/restore.h"
 
-#define DAY_MS (24 * 60 * 60 * INT64_C(1000))
-#define STAMP  ".tidied" /* in run/: its time is that of the last run */
-#define LOOP   "loop."   /* begins the names of the loop's own directories in run/ */
+#define DAY_MS  (24 * 60 * 60 * INT64_C(1000))
+#define LATE_MS INT64_C(5000)
+#define STAMP   ".tidied" /* in run/: its time is that of the last run */
+#define LOOP    "loop."   /* begins the names of the loop's own directories in run/ */
 
 static int64_t time_of(const struct stat *st)
 {
@@ -40,9 +41,12 @@ int amp_tidy_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t 
     AMP_CLOSE int run = dir_of(s, "run");
     (void)c;
     (void)err;
-    *ms = run < 0 || !amp_store_kept_ms(s, AMP_KEEP_tasks)     ? 0
-          : fstatat(run, STAMP, &st, AT_SYMLINK_NOFOLLOW) == 0 ? time_of(&st) + DAY_MS
-                                                               : amp_now_ms();
+    *ms = 0;
+    if (run < 0 || !amp_store_kept_ms(s, AMP_KEEP_tasks))
+        return 0;
+    /* Without a stamp it is due, also for a caller that read the clock before. */
+    *ms = fstatat(run, STAMP, &st, AT_SYMLINK_NOFOLLOW) == 0 ? time_of(&st) + DAY_MS
+                                                             : amp_now_ms() - LATE_MS;
     return 0;
 }
 
