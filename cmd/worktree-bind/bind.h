@@ -11,6 +11,7 @@ struct bind_options {
     const char *repo;  /* any path in the repository; "." */
     const char *state; /* NULL: <common>/amp */
     bool json;
+    bool print; /* of switch: the question */
     /* bind */
     struct amp_prepare prepare;
     bool no_sparse;

@@ -57,7 +57,13 @@ static const struct amp_opt filter_opts[] = {
 };
 
 static const struct amp_opt switch_opts[] = {
-    WORKTREES, ALLOW_SWITCH, SWITCH_TTL, AMP_OPT_CONFIG(opt.config), AMP_OPT_END,
+    WORKTREES,
+    ALLOW_SWITCH,
+    SWITCH_TTL,
+    AMP_OPT_CONFIG(opt.config),
+    {0, "print", AMP_OPT_FLAG, &opt.print, NULL,
+     .doc = "write the question to a person to standard output, for a pipe"},
+    AMP_OPT_END,
 };
 
 static const struct amp_opt approve_opts[] = {

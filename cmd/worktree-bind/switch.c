@@ -91,10 +91,13 @@ int verb_switch(int argc, char **argv)
         return amp_complain(&err);
     bool pending = b.state == AMP_BINDING_SWITCH_PENDING;
     if (pending)
-        amp_note("%s: %s: pass the question to hitl-prompt and its answer to worktree-bind, or: "
-                 "worktree-bind approve %s",
-                 b.agent, amp_binding_fsm.states[b.state].name, b.agent);
-    return (pending ? print_question(&b, &err) : binding_show(&b, &err)) ? amp_complain(&err) : 0;
+        amp_note("%s: %s: worktree-bind approve %s allows it%s", b.agent,
+                 amp_binding_fsm.states[b.state].name, b.agent,
+                 opt.print ? ", or pass the question to hitl-prompt and its answer to worktree-bind"
+                           : "; with --print the question goes to hitl-prompt");
+    return (pending && opt.print ? print_question(&b, &err) : binding_show(&b, &err))
+               ? amp_complain(&err)
+               : 0;
 }
 
 static const char *one_agent(int argc, char **argv)

@@ -55,7 +55,7 @@ A
 tasks() {
   local i text before
   text=$(head -c "$2" /dev/zero | tr '\0' x)
-  before=$(find state/tasks -name '*.json' 2>/dev/null | wc -l)
+  before=$({ find state/tasks -name '*.json' 2>/dev/null || :; } | wc -l)
   for ((i = 1; i <= $1; i++)); do
     task-dispatch new --print --id "$(printf 'T-%s-%03d' "$(date -u +%Y)" $((before + i)))" --repo "$PWD/work" --base main --branch "${3:-agent/t}$i" \
       --description "$text" --criterion "a file says so"

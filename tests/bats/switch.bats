@@ -15,6 +15,9 @@ setup() {
 
 @test "a switch is forbidden until a person allows it; the request is a question to the admin" {
   run -0 --separate-stderr worktree-bind switch bob other
+  [[ $output == bob$'\t'SWITCH_PENDING$'\t'* && $stderr == *"worktree-bind approve bob"* ]]
+  worktree-bind reject bob
+  run -0 --separate-stderr worktree-bind switch --print bob other
   echo "$output" >question
   amp-validate <question >/dev/null
   jq -e '.to == "admin" and .msg.message_type == "HITL_INVOCATION" and
@@ -38,7 +41,7 @@ setup() {
 
 @test "hitl-prompt answers the question, and the answer allows or refuses the switch" {
   need_tool hitl-prompt
-  worktree-bind switch bob other --switch-ttl 1h >question
+  worktree-bind switch --print bob other --switch-ttl 1h >question
   echo "approve for the fix" >answers
   hitl-prompt --state ../asked --answer answers <question >answer
   worktree-bind <answer >out
@@ -46,7 +49,7 @@ setup() {
   answers out | sed 's/\.[0-9]*Z/Z/g' >bound
   jq -e '(.until | fromdateiso8601) - (.since | fromdateiso8601) | . >= 3599 and . <= 3601' bound
   worktree-bind revoke bob
-  worktree-bind switch bob other >question
+  worktree-bind switch --print bob other >question
   echo "deny not now" >answers
   hitl-prompt --state ../asked --answer answers <question >answer
   worktree-bind <answer >out
@@ -68,7 +71,7 @@ setup() {
   } | worktree-bind >out
   [ "$(states out)" = "BOUND_NON_HOME BOUND_HOME SWITCH_PENDING BOUND_HOME " ]
   # An agent's process could name a file of its own.
-  AMP_AGENT=bob run -0 --separate-stderr worktree-bind switch bob other
+  AMP_AGENT=bob run -0 --separate-stderr worktree-bind switch --print bob other
   [ "$(jq -r .msg.payload.reason_type <<<"$output")" = WORKTREE_OVERRIDE ]
   worktree-bind reject bob
   rm "$XDG_CONFIG_HOME/amp/amp.json"
@@ -189,7 +192,7 @@ setup() {
     "$@" >in &
     worktree-bind <in
   }
-  worktree-bind switch bob other >question
+  worktree-bind switch --print bob other >question
   id=$(jq -r .msg.payload.invocation_id question)
   decision 1 "$id" approve >forged
   run -1 --separate-stderr through cat forged
