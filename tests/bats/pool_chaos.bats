@@ -33,6 +33,19 @@ trial() {
   trial 5 "disk kill watch stop agent"
 }
 
+@test "a disk that is full, and kills: one answer to each message, and the state says the same" {
+  local what
+  for what in inbox pool; do
+    "$AMP_TOP/tests/chaos/full-disk" "$what" tmpfs "${FULL_DISKS:-3}" || {
+      [ $? -ne 77 ] || skip "a tmpfs cannot be mounted here"
+      return 1
+    }
+  done
+  [ "$(id -u)" -ne 0 ] || [ -z "${FULL_DISKS-}" ] || for what in inbox pool; do
+    "$AMP_TOP/tests/chaos/full-disk" "$what" ext4 "$FULL_DISKS" || [ $? -eq 77 ]
+  done
+}
+
 @test "claimants of one queue that are killed and stopped: each job once, in order, within limits and scopes" {
   "$AMP_BUILD/tests/fault/claimants" state "${CHAOS_CLAIMS:-60}" "${SEED:-7}" 4
   LIMITS="t0=4 t1=2" "$AMP_TOP/tests/chaos/check" "${CHAOS_CLAIMS:-60}" state/log
