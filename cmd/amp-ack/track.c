@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 
 #include "count.h"
+#include "flow/admit/publish.h"
 #include "message/ledger/holder.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/timeouts.h"
@@ -173,7 +174,7 @@ static int message_expire(struct pass *p, const struct amp_view *v, struct amp_e
     return pass_say(p, "system", amp_buf_span(&answers), err);
 }
 
-static int message_take(struct pass *p, const struct amp_view *message, struct amp_error *err)
+static int message_track(struct pass *p, const struct amp_view *message, struct amp_error *err)
 {
     char name[AMP_MSG_ID_MAX];
     struct amp_view named = *message, *v = &named;
@@ -204,6 +205,18 @@ static int message_take(struct pass *p, const struct amp_view *message, struct a
         return message_refuse(p, v, &e, err);
     *err = e;
     return -1;
+}
+
+static int message_take(struct pass *p, const struct amp_view *v, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {.max = v->line.n + (2 << 20)};
+    const struct amp_check_options any = {0};
+    struct amp_view published;
+    int rc = amp_publish_line(p->store, v, &line, err);
+    if (rc > 0)
+        rc = amp_reader_line(p->intake.reader, amp_buf_span(&line), &any, &published, NULL, NULL,
+                             err);
+    return rc < 0 ? -1 : message_track(p, rc > 0 ? &published : v, err);
 }
 
 static int open_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,

@@ -601,3 +601,27 @@ W=task_dispatch-T-2026-044-
   complete '.payload.installedVersion = "1.3.0"' | track 12:00:03 >/dev/null
   [ "$(state evt_1)" = FULFILLED ]
 }
+
+@test "Runtime Protocol: all becomes the agents of the registry once, also for later attempts" {
+  need_tool amp-route amp-sign
+  for name in ann bob; do agent-registry register $name --connector x:y >/dev/null; done
+  said() { ev message '{"toAgents": ["all"],"body":"b"}' ".eventId = \"evt_$1\" | .sourceAgentId = \"ann\" | ${2:-.}"; }
+  said 1 >first
+  track 12:00:00 <first >told
+  [ "$(jq -c .payload.toAgents told)" = '["bob"]' ]
+  # Nothing else is changed. Who joins later gets neither a repetition nor another attempt.
+  cmp told <(sed 's/\["all"\]/["bob"]/' first)
+  agent-registry register carl --connector x:y >/dev/null
+  track 12:00:01 <first | cmp - told
+  amp-route -r '* => stdout' <first | cmp - told
+  amp-ack sweep --now 2026-03-01T12:00:20Z --retries 2 --backoff 1s,1s >/dev/null
+  [ "$(amp-ack sweep --now 2026-03-01T12:00:21Z --retries 2 --backoff 1s,1s | jq -c '[.trace.attempt, .payload.toAgents]')" = '[2,["bob"]]' ]
+  # The next message has both; amp-route does it as well, for each recipient.
+  said 2 | amp-route -r '* => agents' --agent bob=file:bob --agent carl=file:carl --agent ann=file:ann
+  [ "$(jq -c .payload.toAgents bob carl)" = $'["bob","carl"]\n["bob","carl"]' ]
+  [ ! -s ann ]
+  # A signed message is its sender's: it stays.
+  amp-sign keygen key >/dev/null
+  said 3 | amp-sign --key key >signed
+  track 12:00:02 <signed | cmp - signed
+}

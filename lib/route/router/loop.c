@@ -12,6 +12,7 @@
 #include <amp/base/clock.h>
 
 #include "base/loop.h"
+#include "flow/admit/publish.h"
 #include "flow/admit/tokens.h"
 #include "protocol/compose/answer.h"
 #include "route/count.h"
@@ -119,14 +120,17 @@ static int message_take(struct amp_router *r, struct batch *b, const struct amp_
     return 0;
 }
 
-/* Takes the message with the names that a router assigns, such as the call_id of SW4RM §18.2. */
+/* Takes the message with the names that a router assigns, such as the call_id of SW4RM §18.2 and
+ * the recipients of a message for all. */
 static int named_take(struct amp_router *r, struct batch *b, const struct amp_view *v,
                       struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {.max = v->line.n + 4096};
+    AMP_BUF struct amp_buf line = {.max = v->line.n + (2 << 20)};
     struct amp_check_options opt = {0};
     struct amp_view named;
     int rc = amp_assigned_line(v, &line, err);
+    if (rc == 0 && r->run.store && !r->run.dry)
+        rc = amp_publish_line(r->run.store, v, &line, err);
     if (rc == 0)
         return message_take(r, b, v, err);
     if (rc < 0 ||
