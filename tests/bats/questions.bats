@@ -335,7 +335,7 @@ told() {
   jq -es 'any(.[]; .msg.payload | .invocation_id == "hitl-1" and .decision == "deny" and .error_code == "hitl_unavailable"
     and (.decided_at | length > 0))' <<<"$output"
   # Without a configured fallback the sender hears that nobody decides now.
-  jq -es 'any(.[]; .msg.payload | .ack_stage == "FAILED" and .error_code == "HITL_UNAVAILABLE" and (.ack_for_message_id | endswith("2")))' <<<"$output"
+  jq -es 'any(.[]; .msg.payload | .ack_stage == "READ" and (.note // "" | startswith("hitl_unavailable: ")) and (.ack_for_message_id | endswith("2")))' <<<"$output"
   [ "$(state_of sw4rm%2F00000000-0000-4000-8000-000000000001)" = DECIDED ]
   [ "$(state_of sw4rm%2F00000000-0000-4000-8000-000000000002)" = OPEN ]
   record_of sw4rm%2F00000000-0000-4000-8000-000000000001 | jq -e '.because == "hitl_unavailable" and .decided_at > 0'

@@ -1,5 +1,9 @@
 /* SW4RM: questions to a person (HITL_INVOCATION) and the decisions about them (§15). */
 #include "protocol/question.h"
+
+#include <stdio.h>
+#include <string.h>
+
 #include "protocol/compose/json.h"
 #include "protocol/sw4rm/answer.h"
 
@@ -128,10 +132,14 @@ static int question_refuse(const struct amp_asked *q, enum amp_ack_stage stage, 
                            struct amp_error *err)
 {
     const struct amp_view of = message_view(q);
-    const struct amp_answer a = {.stage = AMP_STAGE_FAILED,
+    /* FAILED is terminal, and this question stays open. */
+    bool open = strcmp(code, "hitl_unavailable") == 0;
+    char note[600];
+    snprintf(note, sizeof note, "%s: %.500s; the question stays open", code, why);
+    const struct amp_answer a = {.stage = open ? AMP_STAGE_READ : AMP_STAGE_FAILED,
                                  .by = q->by,
-                                 .code = code,
-                                 .note = why,
+                                 .code = open ? "" : code,
+                                 .note = open ? note : why,
                                  .sequence = q->sequence,
                                  .now_ms = q->now_ms};
     return amp_sw4rm_ack(&of, &a, out, err);
