@@ -71,7 +71,68 @@ EOS
   [ "$(grep -c 'asked to yield' err)" -eq 0 ]
 }
 
-@test "a section that must not be interrupted is deferred to, and its end is a safe point" {
+@test "a section that must not be interrupted is deferred to; its end is no safe point, and the next one has its time" {
+  builder <<'EOS'
+[ -e "$marks/first" ] && exit 0
+trap 'mark signal' USR1
+trap 'mark term' TERM
+say '{"type":"signal"}'
+say '{"type":"hold","max_ms":60000,"id":"h"}'
+answered h >/dev/null
+touch "$marks/first"
+await signal
+say '{"type":"hold","max_ms":60000,"id":"again"}'
+answered again | grep -q '"code":"preempting"' && touch "$marks/refused"
+nap 3.2
+say '{"type":"release"}'
+nap 0.4
+safe_points
+nap 0.4
+mark saved
+exit 75
+EOS
+  low=$(submit 5)
+  pool_start --drain --type builder=1 --safe-point 3s --grace 5s -x ./agent
+  wait_until 10 test -e first
+  submit 0 >/dev/null
+  wait_until 10 test -e refused
+  wait_until 10 grep -qs '"event":"yield"' "$STATE"/log/*.ndjson
+  pool_end 0
+  is_state "$low" DONE
+  [ -z "$(code_of "$low")" ]
+  [ "$(cat saved)" = 1 ]
+  [ ! -e term ]
+  [[ $(states builder-1) == *"RUNNING SUSPENDED RESUMED RUNNING COMPLETED"* ]]
+}
+
+@test "an agent that is told to stop at a safe point has the time to, and has not failed, however it ends" {
+  # i: itself with status 75, s: with another one, k: by a signal of its own, t: at TERM, which comes after the time.
+  builder <<'EOS'
+[ -e "$marks/first-$AMP_AGENT_TYPE" ] && exit 0
+trap 'mark "term-$AMP_AGENT_TYPE"' TERM
+touch "$marks/first-$AMP_AGENT_TYPE"
+safe_points
+case $AMP_AGENT_TYPE in
+i) nap 0.3; exit 75 ;;
+s) nap 0.3; exit 3 ;;
+k) nap 0.3; kill -KILL $$ ;;
+t) until [ -e "$marks/term-t" ]; do nap 0.05; done; exit 1 ;;
+esac
+EOS
+  for t in i s k t; do submit 5 "$t" >"id-$t"; done
+  pool_start --drain --type i=1 --type s=1 --type k=1 --type t=1 --safe-point 3s --grace 20s -x ./agent
+  for t in i s k t; do wait_until 10 test -e "first-$t"; done
+  for t in i s k t; do submit 0 "$t" >/dev/null; done
+  pool_end 0
+  for t in i s k t; do
+    is_state "$(cat "id-$t")" DONE
+    [[ $(states "$t-1") == *"RUNNING SUSPENDED RESUMED RUNNING COMPLETED"* ]]
+    [[ $(states "$t-1") != *FAILED* ]]
+  done
+  [ "$(echo term-*)" = term-t ]
+}
+
+@test "a section that ends without a safe point after it is no safe point" {
   builder <<'EOS'
 [ -e "$marks/first" ] && exit 0
 trap 'mark signal' USR1
@@ -80,21 +141,16 @@ say '{"type":"hold","max_ms":60000,"id":"h"}'
 answered h >/dev/null
 touch "$marks/first"
 await signal
-say '{"type":"hold","max_ms":60000,"id":"again"}'
-answered again | grep -q '"code":"preempting"' && touch "$marks/refused"
 say '{"type":"release"}'
-sleep 600 &
-wait
+sleep 600
 EOS
   low=$(submit 5)
-  pool_start --drain --type builder=1 --safe-point 10ms --grace 5s -x ./agent
+  pool_start --drain --type builder=1 --safe-point 50ms --grace 5s -x ./agent
   wait_until 10 test -e first
   submit 0 >/dev/null
-  wait_until 10 test -e refused
-  wait_until 10 grep -qs '"event":"yield"' "$STATE"/log/*.ndjson
   pool_end 0
-  is_state "$low" DONE
-  [ -z "$(code_of "$low")" ]
+  [ "$(state_of "$low") $(code_of "$low")" = "FAILED forced_preemption" ]
+  grep -F "the agent reached no safe point" err
 }
 
 @test "an agent that reaches no safe point is ended: TERM, KILL of its tree, forced_preemption" {
@@ -307,7 +363,7 @@ safe_points
 sleep 600
 EOS
   dispatch | submit_line 5 >id
-  pool_start --drain --type builder=1 -x ./agent
+  pool_start --drain --type builder=1 --safe-point 300ms -x ./agent
   wait_until 10 test -e first
   high=$(submit 0)
   pool_end 0

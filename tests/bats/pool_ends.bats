@@ -40,7 +40,7 @@ mark started
 await go
 case $AMP_AGENT_TYPE in
 ?d) exit 0 ;;
-?y) say '{"type":"release"}'; sleep 600 ;;
+?y) say '{"type":"release"}'; safe_points; exit 75 ;;
 ?p) say '{"type":"limit","retry_after_sec":1,"id":"l"}'; answered l >/dev/null; exit 75 ;;
 ?x) exit 3 ;;
 esac
@@ -50,7 +50,7 @@ EOS
     submit 0 "$t" >"id-$t"
     args+=(--type "$t=1")
   done
-  pool_start --drain "${args[@]}" --safe-point 10ms --grace 200ms -x ./agent
+  pool_start --drain "${args[@]}" --safe-point 2s --grace 200ms -x ./agent
   wait_until 10 started 10
   verb preempt pd py pf pp px cy
   verb preempt py

@@ -57,7 +57,7 @@ while :; do sleep 0.1; done
 EOS
   review >request
   a=$(submit_line 5 reviewer <request)
-  pool_start --drain --type reviewer=1 --safe-point 10s --grace 50ms -x ./agent
+  pool_start --drain --type reviewer=1 --safe-point 300ms --grace 50ms -x ./agent
   wait_until 10 test -e first
   b=$(submit 0 reviewer)
   pool_end 0

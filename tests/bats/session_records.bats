@@ -268,7 +268,7 @@ is_running() {
   # While its agent works, which then stops at a safe point.
   task "while sleep 0.05; do echo '{\"type\":\"safe\"}' >\$AMP_CONTROL; done" '.session.session_id = "S-2"' |
     task-dispatch submit -s "$STATE" -c amp.json >submitted
-  task-dispatch work -s "$STATE" -c amp.json --type Emma=1 --drain -x true >out.ndjson 2>err.txt 3>&- &
+  task-dispatch work -s "$STATE" -c amp.json --type Emma=1 --safe-point 300ms --drain -x true >out.ndjson 2>err.txt 3>&- &
   wait_until 15 eval '[ "$(verb list --json | jq -s "map(.states.IN_PROGRESS) | add")" = 1 ]'
   task-dispatch cancel -s "$STATE" -c amp.json S-2/T-3/1
   wait

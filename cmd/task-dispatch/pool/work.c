@@ -29,7 +29,7 @@ const struct amp_opt pool_work_opts[] = {
     {0, "name", AMP_OPT_STRING, &name, "NAME", "the pool's name in the state directory"},
     {0, "drain", AMP_OPT_FLAG, &drain, NULL, "end when no job of the types is left"},
     {0, "safe-point", AMP_OPT_DURATION, &safe_ms, "TIME",
-     "how long an agent may take to reach a safe point", 0, DAY_MS, .config = "pool.safe_point"},
+     "how long an agent may take to reach a safe point, and to end there", 0, DAY_MS, .config = "pool.safe_point"},
     {0, "shutdown", AMP_OPT_DURATION, &shutdown_ms, "TIME",
      "grace period of a shutdown", 0, DAY_MS, .config = "pool.shutdown"},
     {'t', "timeout", AMP_OPT_DURATION, &task_worker.timeout_ms, "TIME",

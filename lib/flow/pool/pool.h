@@ -19,9 +19,10 @@
  * Preemption (SW4RM §7.1, §7.2): if a job waits, its type has no free agent, and an agent of the
  * type works on a job of a lower priority (not an equal one), the agent with the lowest priority,
  * and of these the one that began last, is asked to stop. It may go on until its next safe point,
- * and until the end of a section that it declared before (hold); then it gets TERM, and KILL after
- * the grace. At a safe point the job is queued again with its worktree and session. Otherwise it
- * has failed with forced_preemption.
+ * and until the first one after a section that it declared before (hold); each has a time limit.
+ * From a safe point on it has this time to end by itself. Then it gets TERM, and KILL after the
+ * grace. After a safe point the job is queued again with its worktree and session. Otherwise it has
+ * failed with forced_preemption.
  *
  * A usage limit is of the account of a type of agents (flow/queue/account.h): none of its agents
  * gets work before its end, in no pool of the state. Each agent has a git-worker of its own, and a
@@ -60,7 +61,7 @@ struct amp_pool_options {
     uint32_t n_types;
     struct amp_queue_settings queue;
     struct amp_budgets budgets;
-    int64_t safe_ms;     /* for an agent to reach a safe point */
+    int64_t safe_ms;     /* for an agent to reach a safe point, and to act on it */
     int64_t shutdown_ms; /* the grace period of a shutdown */
     bool drain;          /* ends when no job of its types is left that it could work on */
     /* The number of the signal that asks it to shut down, or 0; the pool sets it to 0 then. The

@@ -356,5 +356,6 @@ void amp_slot_ask(struct amp_slot *slot, int what, int64_t until_ms)
         return;
     slot->w.ask.what = what;
     slot->w.ask.until_ms = until_ms;
+    slot->w.ask.act_ms = slot->pool->opt->safe_ms;
     slot->woken = true;
 }

@@ -46,8 +46,9 @@ struct amp_words {
     bool signals; /* it handles SIGUSR1 */
     /* Since it was asked to stop (struct amp_worker_ask): */
     bool asked;
-    bool safe;   /* it said that it is at a safe point */
-    bool forced; /* it is ended elsewhere */
+    bool safe;      /* it said that it is at a safe point, and was told to stop */
+    int64_t act_ms; /* monotonic: it is not ended before, so that it can act on that; 0: none */
+    bool forced;    /* it is ended elsewhere */
     int64_t
         waits_to_ms;  /* monotonic: it waits for a resource, at most until then; 0: it does not */
     bool waits;       /* also: for an event */

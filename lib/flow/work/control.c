@@ -382,6 +382,23 @@ static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
     return amp_control_answer(&k->words.control, l->id, more, err);
 }
 
+/* Repeated safe points give no more time. */
+static void safe_take(const struct amp_worker *w, struct amp_assignment *k, int64_t now)
+{
+    if (w->ask.what == AMP_ASK_NOTHING || k->words.safe)
+        return;
+    k->words.safe = true;
+    k->words.act_ms = now + w->ask.act_ms;
+}
+
+/* The end of a section is no safe point, but one may follow. */
+static void release_take(const struct amp_worker *w, struct amp_assignment *k, int64_t now)
+{
+    if (k->words.asked && k->words.hold_ms && !k->words.safe)
+        k->words.act_ms = now + w->ask.act_ms;
+    k->words.hold_ms = k->words.held_over_ms = 0;
+}
+
 /* A step that the agent cannot take from its present state changes nothing. */
 static int unless_illegal(int rc, const struct amp_error *err)
 {
@@ -510,7 +527,7 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
             return -1;
         break;
     case AMP_CONTROL_SAFE:
-        k->words.safe = w->ask.what != AMP_ASK_NOTHING;
+        safe_take(w, k, now);
         more = json_pack("{s:b}", "stop", w->halted || k->words.safe);
         if (!more)
             return amp_fail_memory(err);
@@ -518,8 +535,7 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
     case AMP_CONTROL_HOLD:
         return hold_take(k, l, err);
     case AMP_CONTROL_RELEASE:
-        k->words.hold_ms = k->words.held_over_ms = 0;
-        k->words.safe = k->words.asked; /* a section that was deferred to ends at a safe point */
+        release_take(w, k, now);
         break;
     case AMP_CONTROL_QUESTION:
         return question_take(w, k, l, err);

@@ -34,6 +34,9 @@ struct amp_worker_ask {
         AMP_ASK_SHUTDOWN, /* the pool ends: the agent may also finish its task */
     } what;
     int64_t until_ms; /* monotonic: afterwards the agent is ended */
+    /* But it has this long to act on the answer `stop`, or to reach a safe point after a section
+     * that was deferred to. */
+    int64_t act_ms;
 };
 
 /* What an attempt used, as its agent reports it. */

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <amp/base/clock.h>
 
@@ -36,16 +37,20 @@ bool amp_words_yield(struct amp_worker *w, struct amp_assignment *k, const struc
 
     if (!k->words.asked)
         agent_ask(w, k, agent);
-    if (k->words.safe || k->words.forced)
+    if (k->words.forced)
         return true;
     /* A section that began before the end of the time is deferred to, and no longer than it said.
      */
     if (k->words.hold_ms > until)
         until = k->words.hold_ms;
+    if (k->words.act_ms > until)
+        until = k->words.act_ms;
     if (now < until) {
         wait_lower(wait_ms, until - now);
         return false;
     }
+    if (k->words.safe)
+        return true;
     k->words.forced = true;
     w->opt->note("%s: %s: %s", k->task,
                  w->ask.what == AMP_ASK_PREEMPT ? "forced_preemption" : "agent_shutdown_timeout",
@@ -82,6 +87,10 @@ void amp_stop_judge(struct amp_worker *w, struct amp_assignment *k, const struct
 {
     bool stopped = k->end == AMP_END_STOPPED, asked = w->ask.what != AMP_ASK_NOTHING;
     bool killed = stopped && how->signaled && how->signal == SIGKILL;
+    /* It was told to stop and did so, if not with status 75. */
+    bool obeyed = asked && k->words.safe && !how->timed_out &&
+                  (k->end == AMP_END_MACHINERY ||
+                   (k->end == AMP_END_FAILED && access(k->files.result, F_OK) != 0));
 
     if (k->end == AMP_END_DONE)
         return;
@@ -95,7 +104,7 @@ void amp_stop_judge(struct amp_worker *w, struct amp_assignment *k, const struct
             k->end = AMP_END_FAILED;
         code_set(w, k, preempted ? "forced_preemption" : "agent_shutdown_timeout",
                  killed ? "the agent was killed" : "the agent was ended at no safe point");
-    } else if (asked && (stopped || k->end == AMP_END_REPEAT) && !k->words.limited) {
+    } else if (asked && (stopped || obeyed || k->end == AMP_END_REPEAT) && !k->words.limited) {
         k->end = AMP_END_STOPPED;
         w->left.yielded = k->words.safe || !stopped;
     } else if (k->words.limited && (k->end == AMP_END_FAILED || k->end == AMP_END_MACHINERY)) {
