@@ -76,6 +76,8 @@ static const struct amp_verb verbs[] = {
      cursors_edit_opts, ack_cursors_move, .values = "consumer source", .who = AMP_WHO_SELF},
     {"cursors retire", "CONSUMER SOURCE", "retire a cursor", cursors_edit_opts, ack_cursors_retire,
      .values = "consumer source", .who = AMP_WHO_SELF},
+    {"export", "DIR", "archive ended segments of the log before they are removed", export_opts,
+     ack_export, .group = "Keeping", .who = AMP_WHO_PERSON},
     {"doctor", "[FILE…]", "find problems and print the commands that fix them", doctor_opts,
      ack_doctor, .group = "Repairing"},
     {"repair", "", "repair a state directory after a failed write", NULL, ack_repair,

@@ -58,7 +58,7 @@ extern const struct amp_opt track_opts[], send_opts[], accept_opts[], progress_o
     complete_opts[], fail_opts[], reply_opts[], sweep_opts[], watch_opts[], dead_list_opts[],
     dead_show_opts[], dead_requeue_opts[], dead_export_opts[], dead_purge_opts[], status_opts[],
     log_opts[], audit_opts[], show_opts[], token_opts[], cursors_list_opts[], cursors_edit_opts[],
-    doctor_opts[];
+    doctor_opts[], export_opts[];
 int ack_track(int argc, char **argv);
 int ack_send(int argc, char **argv);
 int ack_accept(int argc, char **argv);
@@ -82,6 +82,7 @@ int ack_cursors_list(int argc, char **argv);
 int ack_cursors_show(int argc, char **argv);
 int ack_cursors_move(int argc, char **argv);
 int ack_cursors_retire(int argc, char **argv);
+int ack_export(int argc, char **argv);
 int ack_doctor(int argc, char **argv);
 int ack_repair(int argc, char **argv);
 

@@ -1,4 +1,5 @@
 /* Opening a state directory. */
+#include "store/archive/archive.h"
 #include "store/store_int.h"
 
 #include "base/late.h"
@@ -78,6 +79,11 @@ static int open_lock(struct amp_store *s, const char *name, struct amp_error *er
     struct amp_error why;
     int fd = amp_file_open(s->logfd, name, flags | O_NOFOLLOW, 0600, &why);
     return fd < 0 ? amp_fail_again(err, AMP_CANTCREAT, s->dir, &why) : fd;
+}
+
+static bool is_archive(int dirfd)
+{
+    return faccessat(dirfd, AMP_ARCHIVE_MARK, F_OK, 0) == 0;
 }
 
 /* Whether the lock exists but cannot be opened for writing, or the disk has no room for the index
@@ -168,11 +174,14 @@ static int settings_read(struct amp_store *s, struct amp_error *err)
 static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *err)
 {
     s->dirfd = open_dir(s->dir, s->opt.read_only, err);
-    if (s->dirfd >= 0 && s->opt.look && cannot_write(s->dirfd))
+    if (s->dirfd >= 0 && s->opt.look && (is_archive(s->dirfd) || cannot_write(s->dirfd)))
         s->opt.read_only = true;
     if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, err) < 0 || settings_read(s, err) < 0 ||
         open_log_dir(s, err) < 0)
         return -1;
+    if (!s->opt.read_only && is_archive(s->dirfd))
+        return amp_fail(err, AMP_NOPERM, "state_permissions",
+                        "%s is an archive of amp-ack export: it is only read", s->dir);
     /* SQLite opens the index by its path, later. */
     if (!(s->real = realpath(s->dir, NULL)))
         return amp_fail_errno(err, AMP_IOERR, "cannot find %s", s->dir);

@@ -185,3 +185,61 @@ verify() {
   run -0 --separate-stderr amp-ack audit --state repo/.git/amp --kind override --format ndjson
   jq -e '.code == "override" and .what == "GRANT"' <<<"$output"
 }
+
+@test "an archive has the segments that ended, verifies by itself, and is only read" {
+  mkdir -m 700 old
+  echo '{"store":{"segment_bytes":65536,"keep_segments":3}}' >old/amp.json
+  export AMP_STATE=$PWD/old
+  fill() { message task_dispatch | jq -c --arg d "$1" '. as $m | range(150) as $i | $m | .msg_id += "\($d)\(1000 + $i)"' | amp-ack >/dev/null; }
+  fill 1
+  run -0 amp-ack export archive
+  [[ $output =~ frames\ 1\ to\ [0-9]+\ in\ ([0-9]+)\ segments,\ ([0-9]+)\ of\ them\ new ]]
+  [ "${BASH_REMATCH[1]}" -ge 1 ]
+  [ "${BASH_REMATCH[1]}" -eq "${BASH_REMATCH[2]}" ]
+  cmp old/log/000001.ndjson archive/log/000001.ndjson
+  [ "$(find archive -name '*.pem' -o -name log-head | wc -l)" -eq 0 ]
+  fill 2
+  # What is not archived is held, and a later export goes on.
+  run -0 amp-ack export --hold 1h archive
+  segments=$(find archive/log -name '*.ndjson' | wc -l)
+  for i in 3 4 5 6 7; do fill $i; done
+  [ -e "old/log/$(printf %06d $((segments + 1))).ndjson" ]
+  run -0 amp-ack export archive
+  [ "$(find archive/log -name '*.ndjson' | wc -l)" -gt "$segments" ]
+  unset AMP_STATE
+  run -0 amp-ack audit --verify --state archive
+  [[ $output == *"the log is intact: frames 1 to "* ]]
+  n=$(find archive -type f | wc -l)
+  amp-ack log --state archive --id task_dispatch-T-2026-044-177211632700111007 | jq -e 'select(.event == "record")'
+  amp-ack status --state archive >/dev/null
+  run -77 amp-ack --state archive </dev/null
+  [[ $output == *"is an archive of amp-ack export: it is only read"* ]]
+  [ "$(find archive -type f | wc -l)" -eq "$n" ]
+  # A change is found, and a segment that is missing.
+  cp -r archive changed
+  sed -i '2s/coordinator/coordinated/' changed/log/000001.ndjson
+  run -1 amp-ack audit --verify --state changed
+  cp -r archive short
+  rm short/log/000001.ndjson
+  run -1 amp-ack audit --verify --state short
+  [[ $output == *"were removed"* ]]
+}
+
+@test "an archive goes on only with its own log, and without a gap" {
+  mkdir -m 700 old other
+  echo '{"store":{"segment_bytes":65536,"keep_segments":2,"keep":{"messages":0.000001}}}' >old/amp.json
+  cp old/amp.json other
+  fill() { message task_dispatch ".requires_ack = false" | jq -c --arg d "$2" '. as $m | range(300) as $i | $m | .msg_id += "\($d)\(1000 + $i)"' | amp-ack --state "$1" >/dev/null; }
+  fill old 1
+  fill other 1
+  run -0 amp-ack export --state old archive
+  run -1 amp-ack export --state other archive
+  [[ $output == *"archive of another log"* ]]
+  run -1 amp-ack export --state old other
+  [[ $output == *"other is not an archive"* ]]
+  for i in 2 3 4 5 6 7; do fill old $i; done
+  run -1 amp-ack export --state old archive
+  [[ $output == *"were removed from the log before they were archived"* ]]
+  run -0 amp-ack export --state old --until 2020-01-01T00:00:00Z new
+  [[ $output == *"no segment has ended before that time"* ]]
+}
