@@ -76,7 +76,7 @@ static void count_violation(void *ctx, const struct amp_violation *v)
 /* Both forms of the standard output agree with the check and are JSON. */
 static bool output(const struct amp_schema *s, const struct amp_tape *t, uint32_t data, int want)
 {
-    static const enum amp_output forms[] = {AMP_OUTPUT_FLAG, AMP_OUTPUT_BASIC, AMP_OUTPUT_DETAILED};
+    static const enum amp_output forms[] = {AMP_OUTPUT_FLAG, AMP_OUTPUT_BASIC};
     struct amp_json_fault fault;
     struct amp_tape read;
     struct amp_buf out;
