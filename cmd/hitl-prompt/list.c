@@ -42,9 +42,26 @@ static bool is_listed(const struct amp_question *q)
            (!task || strcmp(task, q->about.task) == 0);
 }
 
+/* The answers: those that the question proposes, else those of its protocol. */
+static void answers_text(const struct amp_question *q, char *out, size_t size)
+{
+    const struct amp_question_terms *t = amp_question_terms(q);
+    const char *own;
+    size_t n = 0;
+
+    *out = '\0';
+    for (size_t i = 0; t->proposed && (own = t->proposed(q->message, i)); i++)
+        if (*own && n < size)
+            n += (size_t)snprintf(out + n, size - n, "%s%.40s", n ? ", " : "", own);
+    if (!*out)
+        snprintf(out, size, "%s", amp_answer_words(q));
+}
+
 static int row_print(struct listing *l, const struct amp_question *q)
 {
-    char age[24], left[24];
+    char age[24], left[24], answers[256];
+
+    answers_text(q, answers, sizeof answers);
     const struct amp_span cells[] = {
         amp_span_str(q->id),
         amp_span_str(amp_protocol_name(q->protocol)),
@@ -53,9 +70,10 @@ static int row_print(struct listing *l, const struct amp_question *q)
         amp_age_text(l->now_ms - q->arrived_ms, age),
         q->deadline_ms > 0 ? amp_age_text(q->deadline_ms - l->now_ms, left) : AMP_SPAN("-"),
         amp_span_str(amp_escalation_fsm.states[q->state].name),
-        amp_span_str(q->name)};
+        amp_span_str(q->name),
+        amp_span_str(answers)};
 
-    return amp_table_row(&l->table, cells, 8, l->err);
+    return amp_table_row(&l->table, cells, 9, l->err);
 }
 
 void question_members(struct amp_jw *w, const struct amp_question *q)
@@ -82,6 +100,13 @@ void question_members(struct amp_jw *w, const struct amp_question *q)
     amp_jw_member_open(w, "actions", '[');
     for (const struct amp_action *a = amp_question_actions(q); a->name; a++)
         amp_jw_str(w, amp_span_str(a->name));
+    amp_jw_close(w, ']');
+    const struct amp_question_terms *t = amp_question_terms(q);
+    const char *own;
+    amp_jw_member_open(w, "proposed", '[');
+    for (size_t i = 0; t->proposed && (own = t->proposed(q->message, i)); i++)
+        if (*own)
+            amp_jw_str(w, amp_span_str(own));
     amp_jw_close(w, ']');
 }
 
@@ -124,13 +149,13 @@ static int pauses_say(struct amp_store *s, struct amp_error *err)
 
 int hitl_list(int argc, char **argv)
 {
-    static const char *const head[] = {"ID",  "PROTOCOL", "SEVERITY", "REASON",
-                                       "AGE", "DEADLINE", "STATE",    "ABOUT"};
+    static const char *const head[] = {"ID",       "PROTOCOL", "SEVERITY", "REASON", "AGE",
+                                       "DEADLINE", "STATE",    "ABOUT",    "ANSWERS"};
     struct hitl h;
     struct amp_error err;
     struct listing l = {.h = &h, .now_ms = amp_now_ms(), .err = &err};
 
-    amp_table_init(&l.table, head, 8);
+    amp_table_init(&l.table, head, 9);
     amp_buf_init(&l.line, LINE_MAX_BYTES);
     int rc = hitl_open("read questions", &h, &err);
     if (rc == 0)

@@ -78,6 +78,12 @@ EOS
     '"overlap":{"resources":["r1"]}' CONFLICT; do
     grep -qF "$text" question
   done
+  # Its own words, and the line for a prompt elsewhere.
+  hitl-prompt list --state "$STATE" --json >list
+  [ "$(head -n 1 list | jq -r '.proposed | join(" ")')" = "parallel running_first waiting_first cancel_running cancel_waiting" ]
+  [ "$(hitl-prompt list --state "$STATE" | grep -c 'parallel, running_first')" -eq 7 ]
+  invoked() { [ "$(jq -r '(.msg // .) | select(.message_type == "HITL_INVOCATION").payload.invocation_id' out.ndjson | sort -u | wc -l)" -eq 7 ]; }
+  wait_until 10 invoked
   answer 1 parallel 'other modules'
   answer 2 running_first
   answer 3 waiting_first

@@ -32,6 +32,9 @@ struct amp_judge_options {
     int (*identify)(void *ctx, const char *principal, struct amp_identities **out,
                     struct amp_error *err);
     void *identify_ctx;
+    /* Also writes a question, a HITL_INVOCATION without LF, to the output; or NULL. */
+    int (*say)(void *ctx, struct amp_span line, struct amp_error *err);
+    void *say_ctx;
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
     volatile const int *stop;
 };

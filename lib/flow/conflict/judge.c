@@ -58,7 +58,9 @@ int amp_judge_open(struct amp_judge **out, struct amp_store *s, const struct amp
                                          .note = o->note,
                                          .stop = o->stop,
                                          .identify = o->identify,
-                                         .identify_ctx = o->identify_ctx};
+                                         .identify_ctx = o->identify_ctx,
+                                         .say = o->say,
+                                         .say_ctx = o->say_ctx};
     j->breaker = (struct amp_breaker){.name = AMP_CONFLICT_BREAKER,
                                       .most = o->set->judge_failures,
                                       .pause_ms = o->set->judge_pause_ms,

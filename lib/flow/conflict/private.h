@@ -16,6 +16,8 @@ struct amp_conflict_desk {
     int (*identify)(void *ctx, const char *principal, struct amp_identities **out,
                     struct amp_error *err);
     void *identify_ctx;
+    int (*say)(void *ctx, struct amp_span line, struct amp_error *err); /* may be NULL */
+    void *say_ctx;
 };
 
 /* Two jobs as they are now; their texts are in mem. */

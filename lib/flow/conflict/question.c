@@ -233,6 +233,9 @@ static int question_make(const struct amp_conflict_desk *d, struct amp_conflict_
     }
     if (rc == 0 && done > 0)
         rc = amp_asking_commit(&a, err);
+    /* The record is the question; the line is for those who have no access to it. */
+    if (rc == 0 && done > 0 && d->say)
+        rc = d->say(d->say_ctx, amp_buf_span(&a.line), err);
     if (rc == 0 && done > 0)
         d->note("conflict: %.*s waits for %.*s: a person is asked (%s)",
                 AMP_CLIP(p->waiting.id, 40), AMP_CLIP(p->running.id, 40), a.key);

@@ -490,12 +490,29 @@ static int record_begin(struct amp_pool *p, struct amp_error *err)
     return 0;
 }
 
+/* Writes a question to the output, by an agent that has one. */
+static int question_say(void *ctx, struct amp_span line, struct amp_error *err)
+{
+    struct amp_pool *p = ctx;
+
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        struct amp_slot *s = p->slot[i];
+        if (!s->ready || !s->w.io)
+            continue;
+        s->woken = true;
+        return amp_worker_pass(&s->w, line, err);
+    }
+    return 0;
+}
+
 static int judge_open(struct amp_pool *p, struct amp_error *err)
 {
     const struct amp_judge_options o = {.set = &p->opt->queue,
                                         .worker = p->opt->name,
                                         .identify = p->opt->identify,
                                         .identify_ctx = p->opt->identify_ctx,
+                                        .say = question_say,
+                                        .say_ctx = p,
                                         .note = p->opt->worker.note,
                                         .stop = p->opt->stop};
 
