@@ -218,7 +218,7 @@ static int note_number(struct judge *j, const struct amp_view *v, struct result 
                                   .field = member,
                                   .pointer = j->pointer,
                                   .rule = "sequence",
-                                  .message = "is lower than an earlier number of its sender",
+                                  .message = "is lower than the last number of its sender",
                                   .found = j->number,
                                   .expected = j->least,
                                   .protocol = v->protocol,

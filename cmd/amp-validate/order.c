@@ -28,22 +28,21 @@ bool order_number(const struct amp_view *v, struct number *out)
     return true;
 }
 
-int order_take(struct order *o, struct number *v, size_t n, struct amp_error *err)
+int order_take(struct order *o, struct number *v, size_t n, bool strict, struct amp_error *err)
 {
     int any = 0;
     for (size_t i = 0; i < n; i++) {
         if (o->last.used == SENDERS_MOST)
             order_release(o);
         bool known = amp_map_find(&o->last, v[i].sender) != NULL;
-        int64_t *highest = amp_map_add(&o->last, v[i].sender, err);
-        if (!highest)
+        int64_t *last = amp_map_add(&o->last, v[i].sender, err);
+        if (!last)
             return -1;
-        v[i].falls = known && v[i].n < *highest;
-        v[i].last = *highest;
-        if (v[i].falls)
-            any = 1;
-        else
-            *highest = v[i].n;
+        v[i].falls = known && v[i].n < *last;
+        v[i].last = *last;
+        any |= v[i].falls;
+        if (!v[i].falls || !strict)
+            *last = v[i].n;
     }
     return any;
 }

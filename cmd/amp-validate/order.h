@@ -12,20 +12,21 @@
 struct number {
     uint64_t sender; /* a keyed hash of its name */
     int64_t n;
-    bool falls; /* it is lower than the highest one before it, `last` */
+    bool falls; /* it is lower than the last one before it, `last` */
     int64_t last;
 };
 
 struct order {
-    struct amp_map last; /* the highest number of each sender */
+    struct amp_map last; /* number of each sender */
 };
 void order_init(struct order *o);
 void order_release(struct order *o);
 
 /* The number of a message; false: it has none, or is a further attempt, which may repeat one. */
 bool order_number(const struct amp_view *v, struct number *out);
-/* Compares the numbers, in the order of the stream, and keeps the highest ones. 1: one of them
- * falls; 0: none does; -1: out of memory. */
-int order_take(struct order *o, struct number *v, size_t n, struct amp_error *err);
+/* Compares the numbers, in the order of the stream. strict: a message whose number falls is
+ * refused, so the next one is compared with the one before it. 1: one of them falls; 0: none does;
+ * -1: out of memory. */
+int order_take(struct order *o, struct number *v, size_t n, bool strict, struct amp_error *err);
 
 #endif

@@ -55,7 +55,7 @@ static bool is_broken(struct amp_span bytes)
 static int judge_again(struct session *s, const struct chunk *c, struct result *r,
                        struct amp_error *err)
 {
-    int falls = order_take(&s->order, r->numbers, r->n_numbers, err);
+    int falls = order_take(&s->order, r->numbers, r->n_numbers, s->opt->strict, err);
     if (falls <= 0)
         return falls;
     struct number *numbers = r->numbers;

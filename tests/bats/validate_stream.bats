@@ -338,7 +338,7 @@ numbered() {
 @test "SW4RM: a sequence_number that goes backwards is a warning, and an error with --strict, in parts and in threads" {
   { numbered ann 5; numbered bob 3; numbered ann 5; numbered ann 4; numbered ann 2 1; numbered ann 6; numbered bob 2; } >in
   run -0 --separate-stderr bash -c 'amp-validate <in | cmp - in'
-  [ "$(grep -c 'warning: stdin:[47]: sequence_number: validation_error: is lower than an earlier number of its sender' <<<"$stderr")" = 2 ]
+  [ "$(grep -c 'warning: stdin:[47]: sequence_number: validation_error: is lower than the last number of its sender' <<<"$stderr")" = 2 ]
   [ "$(wc -l <<<"$stderr")" = 2 ]
   sed '4d; 7d' in >good
   for jobs in 1 4; do
@@ -347,6 +347,12 @@ numbered() {
     [ "$(jq -r '"\(.line) \(.code) \(.found) \(.expected)"' errors | tail -n 2 | paste -sd,)" = \
       "4 validation_error 4 at least 5,7 validation_error 2 at least 3" ]
   done
+  # A stream that begins again is one fall of each producer; all of it is refused with --strict.
+  { numbered ann 1; numbered ann 2; numbered ann 3; } >once
+  run -0 --separate-stderr amp-validate once once
+  [ "$(wc -l <<<"$stderr")" = 1 ]
+  ends 1 amp-validate --strict once once >out 2>/dev/null
+  { cat once; numbered ann 3; } | cmp out -
   # What was said of the first parts of a large input counts for the last one; what is invalid does not count.
   { numbered ann 900 | sed 's/"retry_count":0,//'; for n in $(seq 400 700); do numbered ann "$n"; done; numbered ann 500; } >large
   for jobs in 1 4; do
