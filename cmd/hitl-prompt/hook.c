@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <amp/base/child.h>
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
 
@@ -21,12 +22,12 @@
 #include "protocol/compose/json.h"
 #include "worktree/call/call.h"
 
-enum { WORKER_TEXT = 8 << 10, GRANT_ID = 19 };
+enum { WORKER_TEXT = 8 << 10, GRANT_ID = 19, CHECK_OPTIONS = 60 };
 #define WITHDRAW_MS  2000 /* for the worker to take a question back */
 #define SESSION_MOST (24 * INT64_C(3600000))
 
 static const char *cli;
-static const char *revoked;
+static const char *revoked, *checked;
 static bool grants;
 static int64_t deadline_ms = 540000, session_ms = 3600000;
 
@@ -42,6 +43,8 @@ const struct amp_opt hook_opts[] = {
     {0, "deadline", AMP_OPT_DURATION, &deadline_ms, "TIME",
      "deny if no person decides within TIME (default: 9m)", 1000, 24 * 3600000LL,
      .config = "hitl.hook.deadline"},
+    {0, "check", AMP_OPT_STRING, &checked, "CLI",
+     "prove that this installed coding agent calls the hook and obeys it; its options follow --"},
     {0, "grants", AMP_OPT_FLAG, &grants, NULL,
      "list what persons allowed for a session, and decide nothing"},
     {0, "revoke", AMP_OPT_STRING, &revoked, "ID",
@@ -55,7 +58,7 @@ const struct amp_opt hook_opts[] = {
 static struct amp_call_event event = {.cli = AMP_CLI_NONE};
 static char failure[512] = "the hook failed; its standard error has the reason";
 static bool begun, answered; /* the reply */
-static bool no_call;         /* --grants, --revoke: there is no call to block */
+static bool no_call;         /* --grants, --revoke, --check: there is no call to block */
 
 static void call_block(int status, void *unused)
 {
@@ -95,6 +98,9 @@ static void environment_clear(void)
 void hitl_hook_prepare(char **args)
 {
     bool config = false;
+    for (char **a = args; *a; a++)
+        if (strncmp(*a, "--check", 7) == 0)
+            return; /* the agent that it starts has this environment */
     on_exit(call_block, NULL);
     for (char **a = args; *a; a++) {
         if (strcmp(*a, "--cli") == 0 && a[1])
@@ -447,6 +453,25 @@ static int grants_serve(struct amp_error *err)
 
 /* ---- the call ---- */
 
+/* Denies the call of --check, whatever the rules say. 0: it is another call. */
+static int check_deny(struct amp_error *err)
+{
+    static const char marker[] = "hitl-prompt hook --check ";
+    char why[128];
+    const char *at =
+        event.input.n ? memmem(event.input.p, event.input.n, marker, sizeof marker - 1) : NULL;
+    if (!at)
+        return 0;
+    at += sizeof marker - 1;
+    size_t left = event.input.n - (size_t)(at - event.input.p), n = 0;
+    while (n < left && n < 16 && strchr("0123456789abcdef", at[n]) && at[n])
+        n++;
+    if (n < 16)
+        return 0;
+    snprintf(why, sizeof why, "hook check %.16s: hitl-prompt denies this call", at);
+    return reply(AMP_CALL_DENY, why, (struct amp_span){0}, err) < 0 ? -1 : 1;
+}
+
 static int event_decide(struct amp_error *err)
 {
     struct amp_hook_place at;
@@ -454,6 +479,9 @@ static int event_decide(struct amp_error *err)
     struct amp_call_refusal stopped;
     if (amp_hook_place_find(event.cwd, &at, err) < 0 || config_read(&at, err) < 0)
         return -1;
+    int check = check_deny(err);
+    if (check)
+        return check < 0 ? -1 : 0;
     const struct amp_call call = {getenv("AMP_AGENT"), getenv("AMP_ROLE"), at.cwd};
     int suspended = amp_call_suspended(&call, &stopped, err);
     if (suspended)
@@ -489,14 +517,42 @@ static int input_read(struct amp_buf *in, struct amp_error *err)
     return amp_fail(err, AMP_DATAERR, "call_malformed", "the input of the hook: more than 16 MiB");
 }
 
+/* --check: the helper does it, and its status is ours. */
+static int check_run(int argc, char **argv, struct amp_error *err)
+{
+    char helper[PATH_MAX];
+    const char *args[64] = {helper, checked};
+    const struct amp_child_spec spec = {.argv = args,
+                                        .fd_in = -1,
+                                        .fd_out = STDOUT_FILENO,
+                                        .fd_err = STDERR_FILENO,
+                                        .keep_group = true,
+                                        .dies_with_us = true};
+    struct amp_child child;
+    struct amp_child_end end;
+    if (argc > CHECK_OPTIONS)
+        return amp_fail(err, AMP_USAGE, "bad_value", "%d options, more than %d", argc,
+                        CHECK_OPTIONS);
+    memcpy(args + 2, argv, (size_t)argc * sizeof *argv);
+    if (amp_helper_path("hook-check", helper, sizeof helper, err) < 0 ||
+        amp_child_start(&spec, &child, err) < 0 ||
+        amp_child_wait(&child, -1, 1000, &amp_stop, &end, err) < 0)
+        return -1;
+    return end.exited ? end.exit_code : AMP_INTERRUPTED;
+}
+
 int hitl_hook(int argc, char **argv)
 {
     static struct amp_buf input; /* the event refers to it, also at the end of the process */
     struct amp_error err;
     enum amp_call_cli expected = cli ? amp_call_cli_find(cli) : AMP_CLI_NONE;
-    (void)argc;
-    (void)argv;
     amp_signals_install();
+    if (checked) {
+        int status = check_run(argc, argv, &err);
+        return status < 0 ? hook_fail(&err) : status;
+    }
+    if (argc)
+        amp_die_usage("unexpected operand '%s'", argv[0]);
     if (grants || revoked)
         return grants_serve(&err) < 0 ? hook_fail(&err) : AMP_OK;
     amp_note_terminal(NULL);

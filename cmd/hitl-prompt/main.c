@@ -58,8 +58,8 @@ static const struct amp_verb verbs[] = {
      .finds_state = true, .values = "task agent", .who = AMP_WHO_PERSON},
     {"audit", "", "list, verify and report what people decided", audit_opts, hitl_audit,
      .finds_state = true},
-    {"hook", "", "decide about a tool call of a coding agent (JSON on stdin)", hook_opts,
-     hitl_hook},
+    {"hook", "[-- OPTION...]", "decide about a tool call of a coding agent (JSON on stdin)",
+     hook_opts, hitl_hook},
     {0},
 };
 static const int statuses[] = {AMP_OK,          AMP_NO,       AMP_USAGE,       AMP_DATAERR,

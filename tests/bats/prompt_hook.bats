@@ -449,3 +449,40 @@ JS
   [ "${lines[0]}" = "git status: runs" ]
   [[ ${lines[1]} == "git push: people push"* ]]
 }
+
+@test "--check: the agent obeys the hook, runs the command, is blocked by something else, or never asks" {
+  need curl
+  mkdir bin
+  # A stand-in of Claude Code; tests/realcli has the real ones.
+  cat >bin/claude <<X
+#!/bin/bash
+ask() { jq -cn --arg text "\$1" '{stream: true, tools: [{name: "Bash"}], messages: [{content: \$text}]}' | curl -s "\$ANTHROPIC_BASE_URL/v1/messages" -d @-; }
+[ \$how != never ] || { echo no login; exit 1; }
+command=\$(ask hello | sed -n 's/^data: //p' | jq -r '.delta.partial_json? // empty | fromjson.command')
+case \$how in
+runs) eval "\$command" ;;
+blocked) ask "toolu_1 blocked" ;;
+obeys) ask "toolu_1 \$(jq -cn --arg c "\$command" '{hook_event_name: "PreToolUse", cwd: "$cwd", tool_name: "Bash", tool_input: {command: \$c}}' |
+  hitl-prompt hook -c $PWD/amp.json --cli claude)" ;;
+esac
+X
+  chmod +x bin/claude
+  export PATH=$PWD/bin:$PATH how
+  how=obeys run -0 hitl-prompt hook --check claude
+  [ "$output" = "claude calls hitl-prompt before a command and obeys it" ]
+  how=runs run -1 hitl-prompt hook --check claude
+  [[ $output == "hitl-prompt: error: claude ran a command without asking hitl-prompt"* ]]
+  how=blocked run -1 hitl-prompt hook --check claude
+  [[ $output == *"not because hitl-prompt denied it"* ]]
+  how=never run -69 hitl-prompt hook --check claude
+  [[ $output == *"(status 1). It printed: no login" ]]
+  run -69 hitl-prompt hook --check no-such-agent
+  [[ $output == *"no-such-agent is not installed" ]]
+  run -64 hitl-prompt hook --check true
+  # A rule that allows everything does not allow it; a command without an id of its own is like any other.
+  echo '{"hitl":{"hook":{"rules":[{"decision":"allow"}]}}}' >amp.json
+  run -0 hook < <(event 'hitl-prompt hook --check 0123456789abcdef')
+  [[ $output == *'"deny"'*"hook check 0123456789abcdef: hitl-prompt denies this call"* ]]
+  run -0 hook < <(event 'hitl-prompt hook --check claude')
+  [[ $output == *'"allow"'* ]]
+}
