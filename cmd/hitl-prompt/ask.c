@@ -63,6 +63,19 @@ static void channels_close(struct prompt_channels *c)
     *c = (struct prompt_channels){0};
 }
 
+/* After a write of another process: whether it committed lines that this one emits. */
+static int lines_look(struct amp_worker *w, struct amp_error *err)
+{
+    bool any = false;
+
+    if (w->io->dirty || w->io->broken)
+        return 0;
+    if (amp_outbox_waits(&w->io->box, &any, err) < 0)
+        return -1;
+    w->io->dirty = any;
+    return 0;
+}
+
 /* amp_worker_turn, and a step of the channels. */
 static int channels_turn(struct prompt_channels *c, struct amp_worker *w, struct pollfd *fds,
                          unsigned n_fds, int64_t wait_ms, struct amp_error *err)
@@ -85,10 +98,9 @@ static int channels_turn(struct prompt_channels *c, struct amp_worker *w, struct
     for (unsigned i = 0; i < n_fds; i++)
         fds[i].revents = all[i].revents;
     int others = amp_wake_drain(&c->wake, err);
-    if (others < 0)
+    /* Decisions of hitl-prompt receive and answer. */
+    if (others < 0 || (others > 0 && lines_look(w, err) < 0))
         return -1;
-    /* Decisions of hitl-prompt receive and answer, which this process emits. */
-    w->io->dirty |= others > 0;
     return amp_channels_step(c->channels, others > 0 || wrote, err);
 }
 
@@ -370,19 +382,18 @@ static int others_hear(struct prompt *p, struct amp_error *err)
     return 0;
 }
 
-/* Waits for descriptors, the input, the channels, and other processes that write to the log: they
- * may have decided a question, whose line this process emits. */
-static int turn_wait(struct prompt *p, struct pollfd *fds, unsigned n, int64_t wait_ms,
+/* Waits for descriptors, the input and the channels; with an open question also for other processes
+ * that write to the log: they may have decided it, and this process emits the line. */
+static int turn_wait(struct prompt *p, struct pollfd *fds, unsigned n, bool open, int64_t wait_ms,
                      struct amp_error *err)
 {
     int others = 1;
 
-    fds[n] = (struct pollfd){.fd = p->wake.log, .events = POLLIN};
+    fds[n] = (struct pollfd){.fd = open ? p->wake.log : -1, .events = POLLIN};
     if (channels_turn(&p->channels, &p->d.w, fds, n + 1, wait_ms, err) < 0 ||
         (p->wake.log >= 0 && (others = amp_wake_drain(&p->wake, err)) < 0))
         return -1;
-    p->d.w.io->dirty |= others > 0;
-    return 0;
+    return others > 0 ? lines_look(&p->d.w, err) : 0;
 }
 
 /* The same with the terminal. */
@@ -391,7 +402,7 @@ static int dialog_wait(struct prompt *p, int64_t wait_ms, struct amp_error *err)
     struct pollfd fds[4];
     unsigned n = dialog_watch(&p->dialog, fds);
 
-    return turn_wait(p, fds, n, wait_ms, err) < 0 ? -1 : others_hear(p, err);
+    return turn_wait(p, fds, n, true, wait_ms, err) < 0 ? -1 : others_hear(p, err);
 }
 
 /* One turn with the terminal. 1: there is no open question. */
@@ -499,7 +510,7 @@ static int prompt_loop(struct prompt *p, struct amp_error *err)
     int64_t ended = 0;
 
     while (!amp_stop) {
-        int open = 0, idle = 1;
+        int open = 0, idle = 1, waiting = 0;
         if (prompt_upkeep(p, err) < 0)
             return -1;
         if (answer) {
@@ -533,7 +544,8 @@ static int prompt_loop(struct prompt *p, struct amp_error *err)
         bool reads = answer && p->answers.pipe && !p->answers.done;
         struct pollfd fds[2] = {{.fd = reads ? p->answers.fd : -1, .events = POLLIN}};
         /* The coordinator may open a question again at any time. */
-        if (idle && turn_wait(p, fds, 1, answer && open ? 500 : 1000, err) < 0)
+        if (idle && (amp_question_each(&p->d.hitl, question_count, &waiting, err) < 0 ||
+                     turn_wait(p, fds, 1, waiting > 0, answer && open ? 500 : 1000, err) < 0))
             return -1;
     }
     return 0;

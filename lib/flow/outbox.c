@@ -57,12 +57,17 @@ struct emission {
     bool full;
 };
 
+static bool is_new(const struct amp_outbox *o, const struct amp_store_entry *e)
+{
+    return e->n > o->last.n || (e->n == o->last.n && e->index > o->last.index);
+}
+
 static int entry_emit(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
     struct emission *em = ctx;
     struct amp_outbox *o = em->o;
     struct amp_error why;
-    if (e->n < o->last.n || (e->n == o->last.n && e->index <= o->last.index))
+    if (!is_new(o, e))
         return 0;
     if (amp_grow(&o->wait, &o->cap_wait, o->n_wait, sizeof *o->wait, err) < 0)
         return -1;
@@ -122,6 +127,22 @@ int amp_outbox_finish(struct amp_outbox *o, volatile const int *stop, struct amp
             return -1;
     } while (more);
     return 0;
+}
+
+static int entry_waits(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
+{
+    struct emission *em = ctx;
+    (void)err;
+    em->full = is_new(em->o, e);
+    return em->full;
+}
+
+int amp_outbox_waits(struct amp_outbox *o, bool *any, struct amp_error *err)
+{
+    struct emission em = {.o = o};
+    int rc = amp_store_outbox(o->store, o->name, entry_waits, &em, err);
+    *any = em.full;
+    return rc;
 }
 
 void amp_outbox_release(struct amp_outbox *o)

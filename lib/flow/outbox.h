@@ -47,6 +47,10 @@ int amp_outbox_settle(struct amp_outbox *o, struct amp_error *err);
 int amp_outbox_finish(struct amp_outbox *o, volatile const int *stop, struct amp_error *err);
 void amp_outbox_release(struct amp_outbox *o);
 
+/* Whether there are open entries that were not added to the output yet: of another process. Unlike
+ * amp_outbox_emit it syncs nothing. */
+int amp_outbox_waits(struct amp_outbox *o, bool *any, struct amp_error *err);
+
 /* Whether the name has open entries. */
 int amp_outbox_any(struct amp_store *s, const char *name, bool *any, struct amp_error *err);
 

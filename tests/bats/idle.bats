@@ -137,3 +137,26 @@ task() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$1\""; }
   traced agent-registry heartbeat --emit --interval 1h <in >out
   still
 }
+
+@test "hitl-prompt with nothing to ask: the records of others neither wake it nor are synced by it; a question does" {
+  need_tool hitl-prompt
+  load agents
+  local i began
+  mkfifo in
+  exec 7<>in
+  : >answers
+  traced hitl-prompt --in in --answer answers >out
+  # It looks once a second.
+  calls() { grep -cE "$1\(" trace || true; }
+  wait_until 20 grep -qE 'p?poll\(' trace
+  syncs=$(calls fdatasync) polls=$(calls 'p?poll')
+  began=$SECONDS
+  for i in {1..60}; do task "$i" | amp-ack track >/dev/null; done
+  [ "$(calls fdatasync)" -eq "$syncs" ]
+  [ "$(calls 'p?poll')" -le $((polls + SECONDS - began + 3)) ]
+  # The decision of another process is written by this one.
+  escalation >&7
+  wait_until 20 bash -c '[[ $(hitl-prompt list 2>/dev/null) == *T-2026-001* ]]'
+  hitl-prompt answer T-2026-001 resume >/dev/null
+  wait_until 20 grep -q '"type":"decision"' out
+}
