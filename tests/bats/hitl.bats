@@ -521,9 +521,12 @@ finish() {
   jq -nc '{aop_version: "2.0.2-C", schema_version: "2.0.2", protocol_family: "AOP", message_type: "TASK",
     session: {session_id: "s", created_at: "2026-02-26T14:32:07Z", orchestrator: "cli", origin: "x"},
     target: {agent_name: "bob", role: "EXECUTOR", provider: "CLAUDE", model: "m"},
-    task: {task_id: "T-2026-001", objective: "o", category: "OTHER", complexity: "LOW", environment: {workspace_root: "/srv"}}}' >in
+    task: {task_id: "T-2026-001", objective: "o", category: "OTHER", complexity: "LOW", environment: {workspace_root: "/srv"}},
+    execution_policy: {heartbeat: {enabled: true, interval_seconds: 60, max_missed_beats: 2, on_heartbeat_failure: "WARN"}}}' >in
   amp-ack track --state "$STATE" --now 2026-03-01T12:00:00Z <in >/dev/null
-  amp-ack sweep --state "$STATE" --severity critical --now 2026-03-01T13:00:00Z >told
+  # A person is warned of the silence; the end of its time makes the dead letter.
+  amp-ack sweep --state "$STATE" --severity critical --now 2026-03-01T12:05:00Z >told
+  amp-ack sweep --state "$STATE" --now 2026-03-01T13:00:00Z | grep -q '"error_code":"E_TIMEOUT"'
   got told '.task_id == "T-0000-000" and .payload.severity == "critical" and (.payload.description | contains("(aop task T-2026-001)"))'
   echo '{"task_id":"T-2026-001","protocol":"amp","decision":"terminate"}' >answers
   run -1 --separate-stderr ask --answer answers <told
