@@ -205,6 +205,7 @@ struct amp_terms {
     bool takes_tokens;     /* external senders prove by a token that they may send */
     bool delivers_content; /* recipients get the message without its outer envelope */
     bool by_catalog;       /* work by capability goes to all agents of the catalog entry */
+    bool expands_all;      /* payload.toAgents ["all"] is replaced when a message is published */
     const char *lost_code; /* of a name without an agent; NULL: no_route, or agent_unavailable after
                               the agent left */
     const char *unaddressed_code;   /* of a request without a recipient; NULL: no_route */

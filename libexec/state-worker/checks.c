@@ -70,9 +70,6 @@ static int checks_holder(struct checks *c, const struct amp_view *v, struct amp_
     }
     if (rc < 0 && amp_holder_denied(&e))
         checks_finding(c, e.code, o.by_at, o.by, "the agent that has the work", "%s", e.what);
-    else if (rc < 0 && strcmp(e.code, AMP_OUTCOME_UNCONFIRMED) == 0)
-        checks_finding(c, e.code, "/payload/installedVersion", AMP_SPAN(""),
-                       "the version that the task distributes", "%s", e.what);
     return 0;
 }
 
@@ -224,6 +221,23 @@ static int check_approval(struct checks *c, const struct amp_view *v, struct amp
     return amp_awaited_each(c->store, v, request_check, c, err) < 0 ? -1 : 0;
 }
 
+/* Writes a finding if a completion does not confirm what was asked for, such as the version of a
+ * skill (§7). */
+static int confirmation_check(struct checks *c, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_error e = {0};
+    if (amp_outcome_check(c->store, v, &e) == 0)
+        return 0;
+    if (e.status != AMP_NO) {
+        *err = e;
+        return -1;
+    }
+    if (strcmp(e.code, AMP_OUTCOME_UNCONFIRMED) == 0)
+        checks_finding(c, e.code, "/payload/installedVersion", AMP_SPAN(""),
+                       "the version that the task distributes", "%s", e.what);
+    return 0;
+}
+
 static int claim_check(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
                        const struct rtp_task *task, struct amp_error *err)
 {
@@ -251,7 +265,7 @@ static int claim_check(struct checks *c, const struct amp_view *v, const struct 
     else if (f->begins && !claim.is_claimant)
         return check_approval(c, v, err) < 0 ? -1 : check_claims(c, v, f, o.by_at);
     else if (amp_rtp_kind_of(v) == AMP_RTP_COMPLETE)
-        return checks_holder(c, v, err);
+        return confirmation_check(c, v, err);
     else if (f->releases && rtp_spent(task, f))
         finding_write(c, "warning", "retry_budget_exceeded", "/payload/retryable", AMP_SPAN("true"),
                       "false", "is ignored: the task failed as often as it may, and has ended");

@@ -76,7 +76,7 @@ int amp_publish_line(struct amp_store *s, const struct amp_view *v, struct amp_b
 {
     AMP_BUF struct amp_buf list = {.max = LIST_MAX};
     bool inside = v->text.p >= v->line.p && v->text.p + v->text.n <= v->line.p + v->line.n;
-    if (v->protocol != AMP_PROTO_RTP || v->n_to != 1 || !amp_span_is(v->to[0], "all") ||
+    if (!amp_terms_of(v->protocol)->expands_all || v->n_to != 1 || !amp_span_is(v->to[0], "all") ||
         v->sig.key.n > 0 || !v->json || !inside)
         return 0;
     uint32_t tok = list_of(v->tape);

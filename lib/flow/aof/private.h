@@ -109,10 +109,7 @@ uint8_t amp_aof_outcome_event(enum amp_aof_outcome o);
  * notified of a missing one. */
 int amp_aof_task_for(struct amp_aof_work *w, const struct amp_view *v, const char *id,
                      struct amp_aof_task *t, struct amp_error *err);
-/* Logs that the message was rejected. 0; -1. */
-int amp_aof_reject(struct amp_aof_work *w, const struct amp_view *v, const char *reason,
-                   const char *what, struct amp_error *err);
-/* The same for a transition that is BARRED. */
+/* Logs that the message was rejected, because its transition is BARRED. 0; -1. */
 int amp_aof_refuse_review(struct amp_aof_work *w, const struct amp_view *v, struct amp_error *err);
 /* Whether the sender may speak for the task, also for one that it has just left. 0: logged. */
 int amp_aof_may_speak(struct amp_aof_work *w, const struct amp_view *v,

@@ -89,8 +89,8 @@ int amp_aof_router_too_long(struct amp_aof_router *r, struct amp_error *err)
     return line_reject(r, NULL, &f, err);
 }
 
-int amp_aof_reject(struct amp_aof_work *w, const struct amp_view *v, const char *reason,
-                   const char *what, struct amp_error *err)
+static int refuse(struct amp_aof_work *w, const struct amp_view *v, const char *reason,
+                  const char *what, struct amp_error *err)
 {
     const struct amp_aof_why why = {.reason = reason, .errors = what, .v = v};
     return amp_aof_why_event(w, "protocol.message.rejected", v->task, &why, err);
@@ -98,8 +98,7 @@ int amp_aof_reject(struct amp_aof_work *w, const struct amp_view *v, const char 
 
 int amp_aof_refuse_review(struct amp_aof_work *w, const struct amp_view *v, struct amp_error *err)
 {
-    return amp_aof_reject(w, v, "unauthorized_agent", "the task waits for a review by a person",
-                          err);
+    return refuse(w, v, "unauthorized_agent", "the task waits for a review by a person", err);
 }
 
 /* Unsigned, a person is whom hitl-prompt sends the answer from. */
@@ -150,10 +149,8 @@ static int message_take(struct amp_aof_router *r, const struct amp_view *v,
     if (known < 0 || amp_aof_work_begin(r, &w, err) < 0)
         return -1;
     if (known == 0)
-        return amp_aof_reject(&w, v, why.code, why.what, err) < 0 ||
-                       amp_aof_work_commit(&w, err) < 0
-                   ? -1
-                   : 1;
+        return refuse(&w, v, why.code, why.what, err) < 0 || amp_aof_work_commit(&w, err) < 0 ? -1
+                                                                                              : 1;
     const struct amp_aof_why what = {.v = v};
     const struct amp_aof_why criteria = {
         .reason = "invalid_acceptance_criteria", .field = "payload.acceptanceCriteria", .v = v};
@@ -201,7 +198,7 @@ int amp_aof_task_for(struct amp_aof_work *w, const struct amp_view *v, const cha
         return 1;
     if (rc == 0) {
         return amp_aof_alert(w, id, "task_not_found", err) < 0 ||
-                       amp_aof_reject(w, v, "task_not_found", id, err) < 0
+                       refuse(w, v, "task_not_found", id, err) < 0
                    ? -1
                    : 0;
     }
@@ -210,10 +207,8 @@ int amp_aof_task_for(struct amp_aof_work *w, const struct amp_view *v, const cha
             *err = why;
         return -1;
     }
-    return amp_aof_alert(w, id, why.code, err) < 0 ||
-                   amp_aof_reject(w, v, why.code, why.what, err) < 0
-               ? -1
-               : 0;
+    return amp_aof_alert(w, id, why.code, err) < 0 || refuse(w, v, why.code, why.what, err) < 0 ? -1
+                                                                                                : 0;
 }
 
 /* The agent of the last run may repeat what it said when its lease is over. */
@@ -237,5 +232,5 @@ int amp_aof_may_speak(struct amp_aof_work *w, const struct amp_view *v,
     if (had != 0)
         return had;
     const char *reason = owner.n > 0 || also.n > 0 ? "unauthorized_agent" : "unassigned_task";
-    return amp_aof_reject(w, v, reason, "", err) < 0 ? -1 : 0;
+    return refuse(w, v, reason, "", err) < 0 ? -1 : 0;
 }

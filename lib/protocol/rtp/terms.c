@@ -214,6 +214,7 @@ const struct amp_terms amp_terms_rtp = {
     .handed_over = 1u << AMP_STAGE_FULFILLED, /* admission to the inbox is acknowledged before */
     .refuses_malformed = true,
     .by_catalog = true,
+    .expands_all = true,
     .lost_code = "invalid_targets",
     .unaddressed_code = "missing_route_fields",
     .undeliverable_code = "no_route",
