@@ -214,3 +214,54 @@ EOS
   [ ! -s none ]
   [ -z "$(attempts_left)" ]
 }
+
+# failing FAULT COMMAND...: that call on the log fails; the status in $status.
+failing() {
+  status=0
+  AMP_FAULT_MATCH=log/0 AMP_FAULT_ROOT=$STATE AMP_FAULT=$1 LD_PRELOAD=$AMP_BUILD/tests/fault/faildisk.so "${@:2}" || status=$?
+}
+# told WORD: how often the sender gets an answer with it, from either pool.
+told() { cat out.1 out.ndjson | grep -c "^{.*\"$1\".*}$" || true; }
+
+@test "an answer and the end of its job are one turn: cut off behind any line of it, both are there or none" {
+  native "a preloaded shim must come first"
+  local how l points=0 word state worth next text
+  builder <<'EOS'
+mark ran
+exit "$(cat "$marks/worth")"
+EOS
+  submit 0 >id
+  cp -R state full
+  # Next: an event of the agent, in the write after the turn.
+  for word in 'FULFILLED DONE 0 "from":"RUNNING","event":"complete"' 'FAILED FAILED 3 "event":"recover"'; do
+    read -r word state worth next <<<"$word"
+    echo "$worth" >worth
+    for how in TORN SHORT KILL; do
+      for ((l = 1; l < 20; l++)); do
+        rm -rf state ran
+        cp -R full state
+        text='"key":"reply.'
+        [ $how != KILL ] || text=$next
+        AMP_FAULT_TEXT=$text AMP_FAULT_LINES=$l failing write:1:$how pool --drain --type builder=1 -x ./agent
+        [ "$status" -ge 75 ] || break
+        points=$((points + 1))
+        cp out.ndjson out.1
+        if [ $how = SHORT ]; then
+          [ "$status" -eq 75 ]
+          amp-ack repair --state state 2>said
+        else
+          [ "$status" -eq 137 ]
+        fi
+        pool --drain --type builder=1 -x ./agent
+        echo "$how $l: $(wc -l <ran) runs, $(state_of "$(cat id)"), $(cat out.1 out.ndjson)"
+        is_state "$(cat id)" "$state"
+        [ "$(told "$word")" -eq 1 ]
+        # Without the answer the work is done again, with it never.
+        [ "$(wc -l <ran)" -eq $([ $how = KILL ] && echo 1 || echo 2) ]
+        [ $how != KILL ] || break
+      done
+    done
+  done
+  echo "# $points points" >&3
+  [ "$points" -ge 10 ]
+}

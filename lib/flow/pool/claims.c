@@ -391,19 +391,40 @@ static int task_settle(const struct amp_slot *slot, struct amp_error *err)
     return found <= 0 ? found : amp_session_job_ended(&voice, &job, err);
 }
 
+/* 1: the claim was lost. */
+static int claim_end(struct amp_slot *slot, const struct amp_pool_outcome *out,
+                     struct amp_error *err)
+{
+    struct amp_pool *p = slot->pool;
+
+    return amp_pool_spend(slot, err) < 0
+               ? -1
+               : job_end(p->queue, &slot->job, out, &slot->w.left, slot->agent, p->opt->name,
+                         slot->w.ask.what == AMP_ASK_PREEMPT, err);
+}
+
+int amp_pool_end(struct amp_slot *slot, const struct amp_pool_outcome *out, struct amp_error *err)
+{
+    int rc = claim_end(slot, out, err);
+
+    if (rc > 0)
+        return amp_fail(err, AMP_NO, "claim_lost", "job %s was lost", slot->job.id);
+    slot->ended = rc == 0;
+    return rc;
+}
+
 int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
                     struct amp_error *err)
 {
     struct amp_pool *p = slot->pool;
+    int rc = 0;
 
-    /* What was used first: it was used, even if this process is killed and the job begins again. */
-    if (amp_store_begin(p->store, err) < 0)
-        return -1;
-    int rc = amp_pool_spend(slot, err) < 0
-                 ? -1
-                 : job_end(p->queue, &slot->job, out, &slot->w.left, slot->agent, p->opt->name,
-                           slot->w.ask.what == AMP_ASK_PREEMPT, err);
-    amp_store_end(p->store);
+    if (!slot->ended) {
+        if (amp_store_begin(p->store, err) < 0)
+            return -1;
+        rc = claim_end(slot, out, err);
+        amp_store_end(p->store);
+    }
     if (rc < 0 || (rc == 0 && task_settle(slot, err) < 0))
         return -1;
     if (rc > 0)

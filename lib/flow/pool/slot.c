@@ -123,6 +123,29 @@ static int job_judge(struct amp_slot *slot, const struct amp_job *job, struct am
     }
 }
 
+/* The worker's job ends, and the pool's with it. */
+static int slot_ended(void *ctx, const struct amp_job *job, struct amp_error *err)
+{
+    struct amp_pool_outcome out = {.end = AMP_POOL_FAILED};
+
+    return job_judge(ctx, job, &out) == 0 ? amp_pool_end(ctx, &out, err) : 0;
+}
+
+void amp_slot_leave(struct amp_slot *slot)
+{
+    /* A confined agent's processes end with it. Of another's, those that left its session are found
+     * by their environment. */
+    if (!amp_pool_is_walled(slot->pool))
+        amp_agent_end_leftovers(slot->w.state_dir, slot->agent);
+    if (*slot->w.left.worktree)
+        amp_worker_vacate(&slot->w);
+}
+
+static void slot_leaves(void *ctx)
+{
+    amp_slot_leave(ctx);
+}
+
 static int dispatch_work(struct amp_slot *slot, const struct amp_view *v,
                          const struct amp_worker_role *role, void *ctx,
                          struct amp_pool_outcome *out, struct amp_error *err)
@@ -210,14 +233,13 @@ static int slot_job(struct amp_slot *slot, struct amp_error *err)
     struct amp_pool_outcome out = {.end = AMP_POOL_FAILED};
 
     w->left = (struct amp_worker_left){0};
+    slot->ended = false;
     slot->opt.session = *slot->job.session ? slot->job.session : NULL;
     slot->began_ms = amp_mono_ms();
-    /* A confined agent's processes end with it. Of another's, those that left its session are found
-     * by their environment. */
     int rc = job_work(slot, &out, err);
     if (rc < 0)
         rc = job_broken(slot, &out, err);
-    if (rc >= 0 && !amp_pool_is_walled(slot->pool))
+    if (rc >= 0 && !slot->ended && !amp_pool_is_walled(slot->pool))
         amp_agent_end_leftovers(w->state_dir, slot->agent);
     if (rc >= 0)
         rc = amp_pool_limit(slot, err);
@@ -315,6 +337,8 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
     slot->opt.wait = slot_wait;
     slot->opt.wait_ctx = slot;
     slot->opt.claimed = slot_claimed;
+    slot->opt.leaves = slot_leaves;
+    slot->opt.ended = slot_ended;
     slot->run = *o->run;
     slot->run.worker = slot->opt;
     slot->review = *o->review;

@@ -36,6 +36,7 @@ struct amp_slot {
     bool ready;            /* it may take a job */
     bool quit;             /* it ends when it has no job */
     bool has_job;
+    bool ended; /* the job, in the turn of its answer */
     struct amp_pool_job job;
     int64_t began_ms;   /* the job, monotonic */
     int64_t limited_ms; /* it takes no job until then (the wall clock); 0: none */
@@ -52,6 +53,8 @@ struct amp_slot {
 int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp_pool_type *type,
                   const char *agent, struct amp_error *err);
 void amp_slot_close(struct amp_slot *slot); /* its fiber has ended, or never began */
+/* Before the answer that ends the job: the next job on the branch finds it free. */
+void amp_slot_leave(struct amp_slot *slot);
 /* Runs the fiber until it waits again, or ends. */
 bool amp_slot_resume(struct amp_slot *slot); /* false: it has ended */
 /* Asks the agent that has the slot's job to stop at its next safe point. */

@@ -91,12 +91,19 @@ int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_st
     step->emits = emits;
     step->n_emits = lines ? lines->n : 0;
     step->now_ms = amp_now_ms();
-    if (!lines || !w->opt->claimed)
+    /* Of the steps without lines only these end a job. */
+    bool may_end = step->event == AMP_JOB_EV_ANSWER || step->event == AMP_JOB_EV_REFUSE ||
+                   (step->event == AMP_JOB_EV_BREAK && step->most == 0);
+    if ((!lines && !may_end) || !w->opt->claimed)
         return step_record(w, job, step, lines, err);
+    if (may_end)
+        w->opt->leaves(w->opt->wait_ctx);
     if (amp_store_begin(w->store, err) < 0)
         return -1;
     int rc =
         w->opt->claimed(w->opt->wait_ctx, err) < 0 ? -1 : step_record(w, job, step, lines, err);
+    if (rc == 0 && amp_job_ended(job))
+        rc = w->opt->ended(w->opt->wait_ctx, job, err);
     amp_store_end(w->store);
     return rc;
 }

@@ -91,6 +91,10 @@ struct amp_worker_options {
      * a batch of the store, before an answer is recorded: NO claim_lost, and the answer is not
      * given. ctx is wait_ctx. NULL: there are no claims. */
     int (*claimed)(void *ctx, struct amp_error *err);
+    /* With claims: called before a step that may end the job, outside of a batch, to give up its
+     * place; and in the batch in which the job ends with its answer. ctx is wait_ctx. */
+    void (*leaves)(void *ctx);
+    int (*ended)(void *ctx, const struct amp_job *job, struct amp_error *err);
     int64_t resource_ms; /* how long an agent may wait for a resource; 0: SW4RM's 300 s */
     const char *type;    /* of the agent: AMP_AGENT_TYPE; NULL: none */
     const char *session; /* of the agent's last attempt at the job, for AMP_SESSION; NULL: none */

@@ -27,7 +27,8 @@
 struct task {
     struct amp_slot *slot;
     struct amp_assignment of;
-    json_t *answer;  /* the agent's, or NULL */
+    const struct amp_pool_outcome *ends; /* the answer that is said ends the job so; NULL: not */
+    json_t *answer;                      /* the agent's, or NULL */
     char about[300]; /* for the activity buffer, of a message without a description */
 };
 
@@ -39,6 +40,15 @@ static struct amp_git *git_get(void *ctx, struct amp_error *err)
 
     (void)err;
     return t->slot->w.git;
+}
+
+/* In the batch of the answer. */
+static int answer_allowed(void *ctx, struct amp_error *err)
+{
+    struct task *t = ctx;
+    int rc = amp_pool_claimed(t->slot, err);
+
+    return rc == 0 && t->ends && !t->slot->ended ? amp_pool_end(t->slot, t->ends, err) : rc;
 }
 
 /* A message that may not be answered so, such as one of a protocol without this answer, or one that
@@ -67,8 +77,8 @@ static int answer_say(struct task *t, struct amp_reply *r, struct amp_error *err
     r->now_ms = amp_now_ms();
     r->git = git_get;
     r->git_ctx = t;
-    r->allowed = slot->opt.claimed;
-    r->allowed_ctx = slot;
+    r->allowed = answer_allowed;
+    r->allowed_ctx = t;
     amp_buf_init(&out.line, AMP_REPLY_LINE_MAX);
     int rc = amp_reply(w->store, r, &out, err);
     amp_buf_release(&out.line);
@@ -115,6 +125,8 @@ static int end_say(struct task *t, const struct amp_pool_outcome *out, struct am
         r.text = json_string_value(said);
     if (!json_is_object(r.data))
         r.data = NULL;
+    amp_slot_leave(t->slot);
+    t->ends = out;
     return answer_say(t, &r, err);
 }
 
@@ -191,6 +203,7 @@ int amp_pool_refuse(struct amp_slot *slot, const struct amp_view *v, const char 
     t->of.v = v;
     outcome_fail(out, code, why);
     slot->w.opt->note("%s: %s: %s", slot->job.id, code, why);
+    t->ends = out;
     int rc = answer_say(t, &r, err);
     free(t);
     return rc;
@@ -283,6 +296,7 @@ static int given_refuse(struct task *t, struct amp_pool_outcome *out, struct amp
     snprintf(why, sizeof why, "%s handed the task over to %s", slot->agent, owner);
     slot->w.opt->note("%s: handed_over: %s", slot->job.id, why);
     outcome_fail(out, "handed_over", why);
+    t->ends = out;
     struct amp_reply r = {.act = AMP_REPLY_FAIL, .code = out->code, .text = out->why};
     return answer_say(t, &r, err) < 0 ? -1 : 1;
 }

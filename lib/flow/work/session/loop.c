@@ -183,12 +183,13 @@ static int job_end(struct amp_tasking *t, struct amp_error *err)
         return -1;
     w->opt->progress("%s: %s, %s%s%s", t->of.task, state, amp_json_str(status, "final_signal"),
                      *code ? ": " : "", code);
+    /* A pool's job ends as these say, in the step. */
+    w->left.failed = failed;
+    snprintf(w->left.code, sizeof w->left.code, "%.47s", failed ? code : "");
     int rc = t->engaged
                  ? amp_worker_conclude(w, t->job, &step, &lines,
                                        failed ? AMP_AGENT_EV_FAIL : AMP_AGENT_EV_COMPLETE, err)
                  : amp_worker_step(w, t->job, &step, &lines, err);
-    w->left.failed = failed;
-    snprintf(w->left.code, sizeof w->left.code, "%.47s", failed ? code : "");
     if (rc == 0) {
         amp_tasking_measure_forget(t);
         trail_write(t);
