@@ -37,6 +37,21 @@ year=$(date -u +%Y)
   run -64 task-dispatch new --repo "$R" --branch fix/a -d x --criterion y --id "T-$year-002"
 }
 
+@test "what no coordinator has sent has no deadline; what was sent again or cancelled before that is not sent" {
+  create --branch fix/a -d x --criterion y
+  create --branch fix/b -d x --criterion y
+  create --branch fix/b -d z --criterion y --id "T-$year-002"
+  create --branch fix/c -d x --criterion y
+  task-dispatch cancel -s "$S" 3
+  run -0 --separate-stderr amp-ack status -s "$S"
+  [[ $output != *"next deadline"* ]]
+  task-dispatch coordinate -s "$S" </dev/null >"$BATS_TEST_TMPDIR/out" || [ $? -eq 75 ]
+  [ "$(jq -r 'select(.type == "task_dispatch") | "\(.task_id) \(.payload.description)"' "$BATS_TEST_TMPDIR/out" | paste -sd,)" = \
+    "T-$year-001 x,T-$year-002 z" ]
+  run -0 --separate-stderr amp-ack status -s "$S"
+  [[ $output == *"next deadline"* ]]
+}
+
 @test "a running coordinator takes a task that new created, and one that was sent again, once; also if it is suspended" {
   cd "$BATS_TEST_TMPDIR"
   mkfifo in

@@ -115,27 +115,77 @@ int amp_coordinator_adopt(struct amp_coordinator *c, struct amp_error *err)
     return amp_store_outbox(c->store, c->opt->consumer, entry_adopt, c, err);
 }
 
-static int entry_adopt_new(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
+struct fresh {
+    struct amp_coordinator *c;
+    struct amp_buf lines; /* each with its LF; the ids are the last ones in c->adopted */
+};
+
+static int entry_see(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
-    static const struct amp_check_options any = {0};
-    struct amp_coordinator *c = ctx;
-    struct amp_view v;
+    struct fresh *f = ctx;
+    struct amp_coordinator *c = f->c;
     for (size_t i = 0; i < c->n_adopted; i++)
         if (amp_span_is(e->id, c->adopted[i].id))
             return 0;
     if (amp_grow(&c->adopted, &c->cap_adopted, c->n_adopted, sizeof *c->adopted, err) < 0)
         return -1;
     amp_span_copy(e->id, c->adopted[c->n_adopted++].id, sizeof c->adopted->id);
-    int rc = amp_reader_line(c->own, e->line, &any, &v, NULL, NULL, err);
-    if (rc < 0 || (rc > 0 && !amp_coordinator_know(c, v.task, true, err)))
+    return amp_buf_add(&f->lines, e->line.p, e->line.n, err) < 0
+               ? -1
+               : amp_buf_str(&f->lines, "\n", err);
+}
+
+/* Whether it is still the dispatch that its task waits for: it was not cancelled, nor sent again.
+ */
+static int dispatch_counts(struct amp_coordinator *c, const struct amp_view *v, bool *counts,
+                           struct amp_error *err)
+{
+    AMP_TASK struct amp_task t = {0};
+    bool found = false;
+    if (amp_task_load(c->store, v->task, &t, &found, err) < 0)
+        return -1;
+    const struct amp_task_part *p = found ? amp_task_turn(&t) : NULL;
+    *counts = p && amp_task_is_open(t.state) && amp_span_is(v->id, p->dispatch_ref);
+    return 0;
+}
+
+static int line_adopt(struct amp_coordinator *c, const char *id, struct amp_span line,
+                      struct amp_error *err)
+{
+    static const struct amp_check_options any = {0};
+    struct amp_view v;
+    bool counts;
+    int rc = amp_reader_line(c->own, line, &any, &v, NULL, NULL, err);
+    if (rc <= 0)
+        return rc;
+    if (dispatch_counts(c, &v, &counts, err) < 0)
+        return -1;
+    if (!counts)
+        return amp_store_outbox_acked(c->store, amp_span_str(id), err);
+    if (!amp_coordinator_know(c, v.task, true, err))
         return -1;
     c->seen = true;
-    return amp_coordinator_queue_entry(c, e->id, e->line, e->wants_ack, err);
+    return amp_coordinator_record(c, line, amp_now_ms(), err) < 0
+               ? -1
+               : amp_coordinator_queue_entry(c, amp_span_str(id), line, true, err);
 }
 
 int amp_coordinator_adopt_new(struct amp_coordinator *c, struct amp_error *err)
 {
-    return amp_store_outbox(c->store, AMP_CREATE_CONSUMER, entry_adopt_new, c, err);
+    struct fresh f = {.c = c, .lines = {.max = LINES_MAX}};
+    size_t n = c->n_adopted;
+    int rc = amp_store_outbox(c->store, AMP_CREATE_CONSUMER, entry_see, &f, err);
+    const char *p = f.lines.data, *end;
+    if (rc == 0 && n < c->n_adopted)
+        rc = amp_coordinator_begin(c, err);
+    for (; rc == 0 && n < c->n_adopted; n++, p = end + 1) {
+        end = memchr(p, '\n', (size_t)(f.lines.data + f.lines.len - p));
+        rc = line_adopt(c, c->adopted[n].id, (struct amp_span){p, (size_t)(end - p)}, err);
+    }
+    if (rc == 0 && c->turn && f.lines.len > 0)
+        rc = amp_coordinator_commit(c, err);
+    amp_buf_release(&f.lines);
+    return rc;
 }
 
 struct release {

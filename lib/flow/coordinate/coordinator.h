@@ -54,8 +54,9 @@ struct amp_coordinator {
         char id[AMP_MSG_ID_MAX];
     } * held;
     size_t n_held, cap_held;
-    struct amp_held_entry *adopted; /* dispatches of AMP_CREATE_CONSUMER that this run has queued */
+    struct amp_held_entry *adopted; /* entries of AMP_CREATE_CONSUMER that this run has seen */
     size_t n_adopted, cap_adopted;
+    bool unsent; /* another process sends the lines, and records them in the ledger then */
 };
 
 /* One step: the context of amp_step_apply, which fills it. */
@@ -179,6 +180,9 @@ int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err);
 int amp_coordinator_adopt(struct amp_coordinator *c, struct amp_error *err);
 /* Queues the dispatches of tasks that amp_coordinate_task took. */
 int amp_coordinator_adopt_new(struct amp_coordinator *c, struct amp_error *err);
+/* Records an own line in the ledger; its deadline begins. */
+int amp_coordinator_record(struct amp_coordinator *c, struct amp_span line, int64_t now_ms,
+                           struct amp_error *err);
 /* Queues the entries that were held, if people resumed something. */
 int amp_coordinator_release(struct amp_coordinator *c, struct amp_error *err);
 /* Continues what earlier runs left: queues open lines of the outbox, completes suspensions, takes

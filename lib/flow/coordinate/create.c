@@ -36,7 +36,7 @@ static int line_take(struct amp_coordinator *c, struct amp_span line, struct amp
 int amp_coordinate_task(struct amp_store *s, const struct amp_coordinate_options *opt,
                         struct amp_span line, struct amp_error *err)
 {
-    struct amp_coordinator c = {.store = s, .opt = opt};
+    struct amp_coordinator c = {.store = s, .opt = opt, .unsent = true};
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
     if (nowhere < 0)

@@ -23,8 +23,8 @@
 #define LINES_MAX ((size_t)256 << 20)
 
 /* Records an emitted line in the ledger, so that answers can refer to it. */
-static int record_own(struct amp_coordinator *c, struct amp_span line, int64_t now_ms,
-                      struct amp_error *err)
+int amp_coordinator_record(struct amp_coordinator *c, struct amp_span line, int64_t now_ms,
+                           struct amp_error *err)
 {
     struct amp_view v;
     const struct amp_check_options any = {0};
@@ -406,7 +406,7 @@ static int step_follow(struct amp_coordinator *c, struct amp_step *st, struct am
     k->parked = st->t.state == AMP_TASK_INCOMPLETE;
     for (uint32_t i = 0; i < st->n_out; i++) {
         struct amp_store_emit *e = &st->emits[i];
-        if (record_own(c, e->line, st->now_ms, err) < 0 ||
+        if ((!c->unsent && amp_coordinator_record(c, e->line, st->now_ms, err) < 0) ||
             amp_coordinator_queue_entry(c, e->id, e->line, e->wants_ack, err) < 0)
             return -1;
     }
