@@ -409,6 +409,10 @@ int amp_store_check_blobs(struct amp_store *s, amp_store_blob_fn fn, void *ctx,
 {
     struct blobs b = {s, fn, ctx, {.max = AMP_BLOB_MAX}};
     struct amp_index ix;
+    bool own;
+    /* The newest frames may be in the cache only. */
+    if (amp_turn_enter(s, &own, err) < 0 || amp_turn_leave(s, own, amp_turn_index(s, err), err) < 0)
+        return -1;
     int rc = blobs_read(&b, err);
     amp_index_init(&ix, s->dirfd, s->real, true);
     if (rc == 0 && amp_index_open(&ix, 0, NULL) < 0)
