@@ -161,15 +161,20 @@ int amp_agent_silence_due(struct amp_store *s, const struct amp_deadline_ctx *c,
 
 /* ---- agents whose process was killed ---- */
 
-bool amp_agent_lost(struct amp_store *s, struct amp_span agent, const struct amp_agent_rec *rec)
+bool amp_agent_works(const struct amp_agent_rec *rec)
 {
     struct amp_fsm_result r;
-    char name[160];
 
     return rec->work.pid > 0 &&
-           amp_fsm_step(&amp_agent_fsm, rec->work.state, AMP_AGENT_EV_LOSE, 0, &r, NULL) == 0 &&
-           amp_id_is_safe(agent) && amp_span_copy(agent, name, sizeof name) &&
-           !amp_outbox_locked(s, name);
+           amp_fsm_step(&amp_agent_fsm, rec->work.state, AMP_AGENT_EV_LOSE, 0, &r, NULL) == 0;
+}
+
+bool amp_agent_lost(struct amp_store *s, struct amp_span agent, const struct amp_agent_rec *rec)
+{
+    char name[160];
+
+    return amp_agent_works(rec) && amp_id_is_safe(agent) &&
+           amp_span_copy(agent, name, sizeof name) && !amp_outbox_locked(s, name);
 }
 
 struct losing {

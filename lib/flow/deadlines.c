@@ -123,7 +123,7 @@ const struct amp_deadline amp_deadlines[] = {
     {"agent", "agents that exceed the time limit of their state fail",
      .next_due = amp_agent_limit_due, .run = amp_agent_limit_run, .upkeep = true},
     {"lost", "pools and agents whose process was killed: jobs are queued again, agents fail",
-     .next_due = amp_lost_due, .run = amp_lost_run},
+     .next_due = amp_lost_due, .run = amp_lost_run, .upkeep = true},
     {"question", "questions: deferrals end, and fallbacks apply after the deadline",
      AMP_ESCALATION_KIND, .run = amp_decision_due_run, .upkeep = true},
     {"token", "records of expired tokens are removed", AMP_NONCE_KIND, .sweep = amp_tokens_forget,

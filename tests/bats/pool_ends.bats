@@ -265,3 +265,25 @@ EOS
   echo "# $points points" >&3
   [ "$points" -ge 10 ]
 }
+
+@test "a watch learns that an agent was killed, also if nothing else happens" {
+  export AMP_CONFINE=off
+  workplace
+  builder <<'EOS'
+mark started
+exec sleep 600
+EOS
+  dispatch >in.ndjson
+  task-dispatch run --state "$STATE" -x ./agent <in.ndjson >run.ndjson 2>run.err 3>&- &
+  run_pid=$!
+  wait_until 10 started 1
+  amp-ack watch --state "$STATE" >told 2>watch.err 3>&- &
+  watch_pid=$!
+  # It looks; then only the kill happens.
+  wait_until 10 bash -c "ls /proc/$watch_pid/fd 2>/dev/null | xargs -I{} readlink /proc/$watch_pid/fd/{} | grep -q inotify"
+  kill -9 "$run_pid"
+  ends 137 wait "$run_pid"
+  wait_until 30 grep -q '"error_code":"worker_lost"' told
+  kill "$watch_pid"
+  ends 130 wait "$watch_pid"
+}

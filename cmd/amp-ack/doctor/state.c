@@ -413,7 +413,7 @@ void doctor_deadlines(struct doctor *d)
         if (amp_deadline_next(&amp_deadlines[i], d->store, &ctx, &due, &err) < 0) {
             doctor_unreadable(d->dir, amp_deadlines[i].name, &err);
         } else if (amp_deadlines[i].run == amp_lost_run) {
-            if (due > 0 && amp_lost_each(d->store, lost_fn, d, &err) < 0)
+            if (due > 0 && due < now && amp_lost_each(d->store, lost_fn, d, &err) < 0)
                 doctor_unreadable(d->dir, amp_deadlines[i].name, &err);
         } else if (due > 0 && due < now - OVERDUE_MS) {
             amp_time_format(due, when);

@@ -4,18 +4,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <amp/base/clock.h>
+
 #include "agent/work.h"
 #include "flow/agent_notices.h"
 #include "flow/outbox.h"
 #include "flow/pool/record.h"
 #include "flow/queue/queue.h"
 
-#define POOLS_MAX 64 /* of one run; the next one has the rest */
+#define POOLS_MAX 64    /* of one run; the next one has the rest */
+#define LOOK_MS   10000 /* between two looks at the processes of agents at work */
 
 struct look {
     struct amp_store *store;
     amp_lost_fn fn;
     void *ctx;
+    bool living; /* an agent at work whose process lives */
 };
 
 static int on_pool(void *ctx, const struct amp_pool_rec *r, struct amp_error *err)
@@ -32,10 +36,12 @@ static int on_pool(void *ctx, const struct amp_pool_rec *r, struct amp_error *er
 static int on_agent(void *ctx, struct amp_span name, const struct amp_agent_rec *rec,
                     struct amp_error *err)
 {
-    const struct look *k = ctx;
+    struct look *k = ctx;
 
-    if (!amp_agent_lost(k->store, name, rec))
+    if (!amp_agent_lost(k->store, name, rec)) {
+        k->living |= amp_agent_works(rec);
         return 0;
+    }
     const struct amp_lost l = {.what = "agent",
                                .name = name,
                                .task = amp_span_str(rec->work.task ? rec->work.task : ""),
@@ -43,12 +49,18 @@ static int on_agent(void *ctx, struct amp_span name, const struct amp_agent_rec 
     return k->fn(k->ctx, &l, err);
 }
 
+static int look_run(struct look *k, struct amp_error *err)
+{
+    int rc = amp_pool_recs(k->store, on_pool, k, err);
+
+    return rc != 0 ? rc : amp_agent_records(k->store, on_agent, k, err);
+}
+
 int amp_lost_each(struct amp_store *s, amp_lost_fn fn, void *ctx, struct amp_error *err)
 {
-    struct look k = {s, fn, ctx};
-    int rc = amp_pool_recs(s, on_pool, &k, err);
+    struct look k = {.store = s, .fn = fn, .ctx = ctx};
 
-    return rc != 0 ? rc : amp_agent_records(s, on_agent, &k, err);
+    return look_run(&k, err);
 }
 
 static int earliest(void *ctx, const struct amp_lost *l, struct amp_error *err)
@@ -64,9 +76,15 @@ static int earliest(void *ctx, const struct amp_lost *l, struct amp_error *err)
 int amp_lost_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
                  struct amp_error *err)
 {
+    struct look k = {.store = s, .fn = earliest, .ctx = ms};
+
     (void)c;
     *ms = 0;
-    return amp_lost_each(s, earliest, ms, err) < 0 ? -1 : 0;
+    if (look_run(&k, err) < 0)
+        return -1;
+    if (*ms == 0 && k.living) /* nothing tells of a kill */
+        *ms = amp_now_ms() + LOOK_MS;
+    return 0;
 }
 
 struct pools {

@@ -16,8 +16,9 @@ struct amp_lost {
 typedef int (*amp_lost_fn)(void *ctx, const struct amp_lost *l, struct amp_error *err);
 int amp_lost_each(struct amp_store *s, amp_lost_fn fn, void *ctx, struct amp_error *err);
 
-/* The row "lost" of the deadlines: the jobs of these pools are queued again, and their records are
- * removed; these agents fail, with a NOTIFICATION to the admin. */
+/* The row "lost" of the deadlines, which looks every 10 s while agents are at work: the jobs of
+ * these pools are queued again, and their records are removed; these agents fail, with a
+ * NOTIFICATION to the admin. */
 int amp_lost_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
                  struct amp_error *err);
 int amp_lost_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
