@@ -32,6 +32,8 @@ setup() {
   agent-registry list
   agent-registry capabilities
   run -0 task-dispatch submit </dev/null
+  # The reader of what new --print writes.
+  run -0 task-dispatch </dev/null
   # What is given counts; and what a sandbox shows is not the repository.
   run -69 amp-ack status --state "$BATS_TEST_TMPDIR/none"
   run -64 env AMP_CONTROL=x amp-ack status
@@ -47,7 +49,7 @@ setup() {
   mkdir -m 700 .git/amp
   run -64 amp-ack track
   [[ $output == *"that of this repository is $PWD/.git/amp"$'\n'* ]]
-  run -64 task-dispatch coordinate
+  run -64 task-dispatch review -x true
   [[ $output == *"that of this repository is $PWD/.git/amp"$'\n'* ]]
   # A broken .git file is no repository.
   mkdir ../broken
