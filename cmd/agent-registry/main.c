@@ -18,7 +18,7 @@
 #include "flow/values.h"
 #include "registry.h"
 
-const char *reg_state, *reg_skills;
+const char *reg_state, *reg_skills, *reg_routing;
 int64_t reg_required_ms = (int64_t)2 * 3600 * 1000;
 bool reg_signing;
 static int64_t timeout_ms = 5000, misses = 3, rounds;
@@ -50,6 +50,9 @@ static const struct amp_opt options[] = {
     {0, "required-by", AMP_OPT_DURATION, &reg_required_ms, "TIME",
      .doc = "how long agents have to install a skill", .min = 1000,
      .max = (int64_t)365 * 86400 * 1000},
+    {0, "routing-policy", AMP_OPT_STRING, &reg_routing, "VERSION",
+     .doc = "version of the routing policy, in the tasks of skills",
+     .config = "runtime.routing_policy"},
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     AMP_OPT_END,
 };

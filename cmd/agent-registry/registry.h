@@ -15,7 +15,7 @@
 #include "flow/intake.h"
 #include "flow/outbox.h"
 
-extern const char *reg_state, *reg_skills;
+extern const char *reg_state, *reg_skills, *reg_routing;
 extern int64_t reg_required_ms;
 extern bool reg_signing;
 

@@ -103,7 +103,8 @@ static int do_publish(struct registry *r, const struct amp_view *v, struct amp_e
     json_auto_t *c = amp_json_load(v->text, err);
     if (!c)
         return -1;
-    struct amp_publication p = {.catalog = c, .skills = reg_skills, .required_ms = reg_required_ms};
+    struct amp_publication p = {
+        .catalog = c, .skills = reg_skills, .required_ms = reg_required_ms, .routing = reg_routing};
     return amp_capability_publish(&r->dir, &p, amp_now_ms(), NULL, err);
 }
 

@@ -185,6 +185,7 @@ struct mcp {
     struct amp_identity_cli *identity;
     const struct amp_list *routes;
     const char *out_path;
+    const char *routing; /* routingPolicyVersion of what the agent says; NULL: none */
     int64_t lock_timeout_ms, open_timeout_ms;
     /* The session. */
     struct amp_lines in;

@@ -118,6 +118,7 @@ static int task_add(struct update *u, const json_t *index, const char *corr, con
     struct amp_rtp_say s = {.kind = "task_create",
                             .to = amp_span_str(agent),
                             .corr = corr,
+                            .routing = u->p->routing,
                             .policy = amp_json_str(index, "policyVersion"),
                             .now_ms = u->now_ms};
     size_t from = u->lines.text.len;

@@ -14,6 +14,7 @@ struct amp_publication {
     json_t *catalog;     /* borrowed; from a checked message */
     const char *skills;  /* the directory of executor skills; NULL: unknown */
     int64_t required_ms; /* time for agents to install the skill */
+    const char *routing; /* routingPolicyVersion of the tasks, or NULL */
 };
 
 /* NO owner_unavailable: the owner is not registered or unreachable; NO install_failed: the executor

@@ -69,10 +69,11 @@ int amp_voice_rtp(struct amp_voice *v, const struct amp_rtp_say *s, json_t *payl
     amp_time_format(s->now_ms, time);
     int64_t seq = v->event > 0 ? v->event++ : amp_id_number(s->now_ms);
     json_t *j =
-        json_pack("{s:s, s:I, s:s, s:s, s:s, s:s%, s:s, s:s, s:o, s:{s:i, s:s*}}", "eventId", id,
-                  "seq", (json_int_t)seq, "kind", s->kind, "sourceNodeId", v->node, "sourceAgentId",
-                  v->name, "toAgentId", s->to.p, s->to.n, "corrId", s->corr, "createdAt", time,
-                  "payload", payload, "trace", "attempt", 1, "capabilityPolicyVersion", s->policy);
+        json_pack("{s:s, s:I, s:s, s:s, s:s, s:s%, s:s, s:s, s:o, s:{s:i, s:s*, s:s*}}", "eventId",
+                  id, "seq", (json_int_t)seq, "kind", s->kind, "sourceNodeId", v->node,
+                  "sourceAgentId", v->name, "toAgentId", s->to.p, s->to.n, "corrId", s->corr,
+                  "createdAt", time, "payload", payload, "trace", "attempt", 1,
+                  "routingPolicyVersion", s->routing, "capabilityPolicyVersion", s->policy);
     if (document_dump(j, out, err) < 0)
         return -1;
     if (id_out)

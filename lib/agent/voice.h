@@ -31,11 +31,13 @@ struct amp_sw4rm_say {
 int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *payload,
                     struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err);
 
-/* The same for an event. policy: capabilityPolicyVersion, or NULL. */
+/* The same for an event. routing, policy: routingPolicyVersion and capabilityPolicyVersion, or
+ * NULL.
+ */
 struct amp_rtp_say {
     const char *kind;
     struct amp_span to;
-    const char *corr, *policy;
+    const char *corr, *routing, *policy;
     int64_t now_ms;
 };
 int amp_voice_rtp(struct amp_voice *v, const struct amp_rtp_say *s, json_t *payload,

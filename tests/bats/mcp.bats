@@ -205,6 +205,15 @@ EOS
   done
 }
 
+@test "what an agent says carries the version of the routing policy" {
+  agents_register ann bob
+  echo '{"runtime":{"routing_policy":"rpv_7"}}' >amp.json
+  { echo "$INIT"; call 1 send '{"to":"bob","text":"one"}'; } | amp-mcp --agent ann -c amp.json >out.ndjson
+  amp-route inbox bob | jq -e '.msg // . | .trace == {attempt: 1, routingPolicyVersion: "rpv_7"}'
+  call 1 send '{"to":"bob","text":"two"}' | once ann
+  amp-route inbox bob | jq -e '.msg // . | .trace == {attempt: 1}'
+}
+
 @test "a message whose answer the client did not read is handed over again after a kill" {
   agents_register ann bob
   call 1 send '{"to":"bob","text":"one"}' | once ann

@@ -239,6 +239,7 @@ bob agent_unreachable ann,bob agent_unreachable bob" ]
       .payload.taskType == "skill_distribution" and .payload.toAgents == [.toAgentId] and
       .payload.delegationSkillRef == {name: "d", version: "1.3.0"} and .payload.requiredBy > .createdAt))
     and (.[1:] | map(.corrId) | unique | length == 1) and ([.[1:][].seq] == [1, 2])' out.ndjson
+  jq -es 'all(.[1:][].trace; has("capabilityPolicyVersion") and (has("routingPolicyVersion") | not))' out.ndjson
   # Published once, and not lower; the status alone may change.
   run -0 agent-registry publish cap.json
   [ -z "$output" ]
@@ -248,7 +249,9 @@ bob agent_unreachable ann,bob agent_unreachable bob" ]
   run -0 --separate-stderr agent-registry publish <(jq -c '.status = "disabled"' cap.json)
   [ "$(jq -c .eligibleAgentIds <<<"$output")" = '[]' ]
   [ "$(agent-registry capabilities --json | wc -l) $(agent-registry capabilities --json -a | wc -l)" = "0 1" ]
-  run -0 --separate-stderr agent-registry publish <(jq -c '.version = "1.10.0"' cap.json)
+  echo '{"runtime":{"routing_policy":"rpv_7"}}' >amp.json
+  run -0 --separate-stderr agent-registry publish -c amp.json <(jq -c '.version = "1.10.0"' cap.json)
+  jq -es 'all(.[1:][].trace; .routingPolicyVersion == "rpv_7")' <<<"$output"
   # Its events have the next numbers: what was refused in between took none.
   [ "$(jq -rs 'map(.seq // empty) | join(" ")' <<<"$output")" = "3 4" ]
   [ "$(agent-registry capabilities --index | jq -r .policyVersion)" = "$(head -n 1 <<<"$output" | jq -r .policyVersion)" ]

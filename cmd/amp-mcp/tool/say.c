@@ -402,6 +402,7 @@ static enum mcp_step message_send(struct mcp_call *call, struct amp_error *err)
                 .node = m->box,
                 .to = amp_json_str(call->args, "to"),
                 .subject = amp_json_str(call->args, "subject"),
+                .routing = m->routing,
                 .text = amp_json_str(call->args, "text"),
                 .expects_reply = json_is_true(json_object_get(call->args, "expects_reply")),
                 .now_ms = amp_now_ms(),

@@ -12,6 +12,7 @@ struct amp_say {
     const char *from, *to;
     const char *node;    /* the owner of the sequence */
     const char *subject; /* NULL or "": none */
+    const char *routing; /* routingPolicyVersion; NULL: none */
     const char *text;
     bool expects_reply;
     int64_t sequence, now_ms;

@@ -35,6 +35,7 @@ int amp_say_line(const struct amp_say *s, struct amp_buf *out, char id[AMP_UUID_
     amp_jw_close(&w, '}');
     amp_jw_member_open(&w, "trace", '{');
     amp_jw_member_int(&w, "attempt", 1);
+    amp_jw_some_str(&w, "routingPolicyVersion", amp_span_str(s->routing));
     amp_jw_close(&w, '}');
     amp_jw_close(&w, '}');
     if (amp_jw_end_line(&w, err) < 0)
