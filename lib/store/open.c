@@ -262,6 +262,7 @@ void amp_store_close(struct amp_store *s)
         amp_late_note(&err);
     if (s->lock.main >= 0)
         amp_turn_last(s);
+    amp_store_compact_leave(s);
     amp_index_close(&s->index);
     amp_cache_release(&s->cache);
     amp_term_file_close(&s->terms);

@@ -33,9 +33,10 @@ struct amp_leaving {
 
 /* The progress of the oldest segment's removal (compact.c). */
 struct amp_compaction {
-    uint32_t seg;   /* the segment; 0: none is being removed */
-    uint64_t bound; /* the first frame that stays */
-    uint64_t off;   /* in the segment: the first frame that was not checked */
+    uint32_t seg;     /* the segment; 0: none is being removed */
+    uint64_t bound;   /* the first frame that stays */
+    uint64_t off;     /* in the segment: the first frame that was not checked */
+    uint64_t settled; /* before it all that had to be written is in the log */
     struct amp_leaving leaving;
     struct amp_buf bytes; /* the frame that is checked */
     struct amp_frame_arena frame;
@@ -171,6 +172,8 @@ int amp_keep_is_forgotten(struct amp_store *s, struct amp_span key, struct amp_e
 
 /* turn/compact.c: at the end of a turn that appended: one step of the oldest segment's removal. */
 int amp_store_compact(struct amp_store *s, struct amp_error *err);
+/* Before closing: notes how far the removal came, for the next process. */
+void amp_store_compact_leave(struct amp_store *s);
 /* Whether the last segment must end, by its size or its age. */
 bool amp_store_segment_full(struct amp_store *s);
 

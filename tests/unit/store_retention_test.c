@@ -301,6 +301,33 @@ static void test_age(const char *dir)
     amp_store_close(s);
 }
 
+/* Processes that write little: each goes on where the last one stopped. */
+static void test_short(const char *dir)
+{
+    int first, failed = 0;
+    memset(model, 0, sizeof model);
+    n_open = 0;
+    for (int i = 0; i < 1500; i++) {
+        struct amp_store *s = open_store(dir, 16384, 3, 0);
+        for (int k = 0; k < 2; k++)
+            failed += set(s, 1 + (i % 8 ? k : (i + k) % KEYS), i, 100, 0, false);
+        if (i % 100 == 50)
+            tree_remove_file(dir, "log/retention");
+        amp_store_close(s);
+    }
+    TAP_INT(failed, 0, "many handles write two frames each");
+    int n = count(dir, "log", ".ndjson", &first);
+    printf("# %d segments, the first is %d\n", n, first);
+    TAP_OK(first > 20 && n <= 6, "segments go all the same");
+    struct amp_store *s = open_store(dir, 16384, 3, 0);
+    TAP_INT(compare(s), 0, "and all is there");
+    amp_store_close(s);
+    tree_remove_file(dir, "index.db");
+    s = open_store(dir, 16384, 3, 0);
+    TAP_INT(compare(s), 0, "also from the log alone");
+    amp_store_close(s);
+}
+
 static void test_settings(const char *dir)
 {
     int first, failed = 0;
@@ -321,7 +348,7 @@ static void test_settings(const char *dir)
 
 int main(void)
 {
-    static void (*const tests[])(const char *) = {test_rotations, test_age, test_settings};
+    static void (*const tests[])(const char *) = {test_rotations, test_age, test_short, test_settings};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         char dir[64];
         tree_temporary(dir, sizeof dir);

@@ -11,7 +11,10 @@
  */
 #include "store/store_int.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -181,8 +184,69 @@ static int pass_frames(struct amp_store *s, struct share *left, struct amp_error
         if (frame_check(s, (struct amp_place){c->seg, h.size, c->off}, left, err) < 0)
             return -1;
         c->off += h.size;
+        if (!c->leaving.n)
+            c->settled = c->off;
     }
     return 0;
+}
+
+/* ---- the next process goes on where this one stops ----
+ *
+ * log/retention has the place and the number of the segment's first frame that was not checked, and
+ * the log's end at that time. While the log has the frame at that end, it also has what was written
+ * for the checked frames. The file may be lost, or be that of another process: then more frames are
+ * checked again.
+ */
+
+#define PROGRESS "retention" /* in log/ */
+enum { PROGRESS_MAX = 160 };
+
+/* The number of the frame at a place; 0: there is none. */
+static uint64_t number_at(struct amp_store *s, uint32_t seg, uint64_t off)
+{
+    char p[AMP_FRAME_PREFIX];
+    struct amp_frame_head h;
+    int fd = amp_log_fd(&s->log, seg, NULL);
+    ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, (off_t)off);
+    return n > 0 && amp_frame_peek(AMP_FRAME_FORMAT, p, (size_t)n, &h) ? h.n : 0;
+}
+
+void amp_store_compact_leave(struct amp_store *s)
+{
+    const struct amp_compaction *c = &s->old;
+    const struct amp_pos *end = &s->log.end;
+    char text[PROGRESS_MAX];
+    uint64_t number = c->seg && c->settled ? number_at(s, c->seg, c->settled) : 0;
+    if (s->opt.read_only || s->failed || !number || !s->known || s->log.pending.len)
+        return;
+    int n = snprintf(text, sizeof text,
+                     "%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu32
+                     " %" PRIu64 " %" PRIx64 "\n",
+                     c->seg, c->settled, number, end->seg, end->off, end->len, end->n, end->sum);
+    AMP_CLOSE int fd =
+        openat(s->logfd, PROGRESS, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd >= 0 && pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n) == 0)
+        return;
+    unlinkat(s->logfd, PROGRESS, 0);
+}
+
+/* Where an earlier process stopped in this segment; 0: at its start, or it is not known. */
+static uint64_t progress_read(struct amp_store *s, uint32_t seg)
+{
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_pos end = {0};
+    uint32_t of;
+    uint64_t off, number;
+    amp_buf_init(&text, PROGRESS_MAX);
+    if (amp_file_read(s->logfd, PROGRESS, PROGRESS_MAX - 1, &text, NULL) != 0 ||
+        sscanf(text.data ? text.data : "",
+               "%" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu64 " %" SCNu32 " %" SCNu64
+               " %" SCNx64,
+               &of, &off, &number, &end.seg, &end.off, &end.len, &end.n, &end.sum) != 8)
+        return 0;
+    bool fits = of == seg && number && number_at(s, seg, off) == number && end.len &&
+                end.seg > seg && amp_log_stands(&s->log, &end);
+    return fits ? off : 0;
 }
 
 static int rows_drop(struct amp_store *s, enum amp_index_statement which, uint64_t before,
@@ -287,7 +351,7 @@ static int pass_start(struct amp_store *s, struct amp_error *err)
     if (!bound || amp_store_pinned(s, bound))
         return 0;
     c->bound = bound;
-    c->off = 0;
+    c->off = c->settled = progress_read(s, s->log.first);
     c->leaving.n = 0;
     amp_buf_reset(&c->leaving.text);
     c->seg = s->log.first;
