@@ -20,7 +20,7 @@ enum {
     AMP_DIGEST_MAX = 72,
 };
 
-/* Records that are about to leave the live set (keep/keep.c). */
+/* Records that are about to leave the live set (turn/keep.c). */
 struct amp_leaving {
     struct amp_buf text; /* keys and states */
     struct amp_leaver {
@@ -157,7 +157,7 @@ void amp_turn_terms_drop(struct amp_store *s, uint32_t seg);
 int amp_terms_of_frame(struct amp_store *s, struct amp_terms *t, struct amp_span frame,
                        uint32_t off, char newest[32], struct amp_error *err);
 
-/* keep/keep.c: in a turn. Whether the record of a row is final and old, and no other needs it: 1,
+/* turn/keep.c: in a turn. Whether the record of a row is final and old, and no other needs it: 1,
  * with the time of its last change and whether its key is remembered; 0; -1. */
 int amp_keep_is_over(struct amp_store *s, struct amp_span key, const struct amp_index_rec *row,
                      int64_t *since, bool *remembered, struct amp_error *err);
