@@ -5,7 +5,7 @@
 
 #include <amp/base/file.h>
 
-#include "store/store_int.h"
+#include "abandon.h"
 #include "tap.h"
 #include "tree.h"
 
@@ -40,15 +40,16 @@ static void change(struct amp_store *s, const char *name, int i)
         printf("# update: %s %s\n", err.code, err.what);
 }
 
-/* One turn: NAME1 … NAMEn, and the count of all records after the change `middle` (0: never). */
+/* One turn: NAME1 … NAMEn, and a query that needs the index after the change `middle` (0: never).
+ */
 static void turn(struct amp_store *s, const char *name, int n, int middle)
 {
-    uint64_t any;
+    int64_t any;
     amp_store_begin(s, &err);
     for (int i = 1; i <= n; i++) {
         change(s, name, i);
-        if (i == middle && amp_store_count(s, "task", &any, &err) != 0)
-            printf("# count: %s %s\n", err.code, err.what);
+        if (i == middle && amp_store_next_due(s, "task", &any, &err) != 0)
+            printf("# next: %s %s\n", err.code, err.what);
     }
     amp_store_end(s);
 }
@@ -118,8 +119,7 @@ static void prepare(const char *dir, struct amp_buf *log, size_t *at)
     *at = (size_t)s->log.end.off;
     turn(s, "b", TURN, 0);
     load(dir, log);
-    /* As after a kill: what close does is not needed. */
-    amp_store_close(s);
+    store_abandon(s);
 }
 
 /* The frames from `at` on as turns of their own, with right checksums. */
@@ -204,7 +204,7 @@ static void test_hole(const char *dir)
     prepare(dir, &log, &at);
     s = open_store(dir, false);
     turn(s, "c", 2, 0);
-    amp_store_close(s);
+    store_abandon(s);
     load(dir, &log);
     log.data[frame_at(&log, 6) + 40] ^= 1;
     store_log(dir, amp_buf_span(&log));
@@ -222,10 +222,12 @@ static void killed_in_turn(const char *dir)
     if (pid == 0) {
         struct amp_store *s = open_store(dir, false);
         uint64_t any;
+        int64_t due;
         amp_store_begin(s, &err);
         for (int i = 1; i < TURN; i++)
             change(s, "b", i);
-        _exit(amp_store_count(s, "task", &any, &err) != 0 || any != 3 + TURN - 1);
+        _exit(amp_store_next_due(s, "task", &due, &err) != 0 ||
+              amp_store_count(s, "task", &any, &err) != 0 || any != 3 + TURN - 1);
     }
     int status = -1;
     waitpid(pid, &status, 0);
