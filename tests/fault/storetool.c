@@ -85,7 +85,7 @@ static int work(struct amp_store *s, const char *name, long count, long batch)
 {
     struct record r;
     bool turns = batch > 1 && !getenv("AMP_TEST_SPLIT");
-    uint64_t any;
+    int64_t any;
     char out[8192];
     for (long i = 1; i <= count;) {
         size_t n = 0;
@@ -99,8 +99,8 @@ static int work(struct amp_store *s, const char *name, long count, long batch)
             if (update(s, &r, id) != 0)
                 return fail("update");
             /* The index gets a part of the turn. */
-            if (turns && b == 2 && i % 3 == 0 && amp_store_count(s, "message", &any, &err) != 0)
-                return fail("count");
+            if (turns && b == 2 && i % 3 == 0 && amp_store_next_due(s, "message", &any, &err) != 0)
+                return fail("next_due");
             n += (size_t)snprintf(out + n, sizeof out - n, "%s\n", id);
         }
         if (turns)
