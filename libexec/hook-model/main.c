@@ -96,12 +96,6 @@ static const struct shell {
     {"bash", "{\"command\":\1,\"description\":\"the check of the hook\"}"},
 };
 
-static void note(const char *word)
-{
-    printf("%s\n", word);
-    fflush(stdout);
-}
-
 /* The shell tool that the request offers, or NULL: it is about something else. */
 static const struct shell *shell_find(struct amp_span body)
 {
@@ -112,6 +106,19 @@ static const struct shell *shell_find(struct amp_span body)
             return &shells[i];
     }
     return NULL;
+}
+
+/* The body from the result of our call on, or nothing. JSON of a program has no line ends. */
+static struct amp_span result_find(struct amp_span body)
+{
+    static const char *const marks[] = {"\"tool_use_id\":\"toolu_1", "\"function_call_output\"",
+                                        "\"tool_call_id\":\"call_1", "\"functionResponse\""};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        const char *at = memmem(body.p, body.n, marks[i], strlen(marks[i]));
+        if (at)
+            return (struct amp_span){at, (size_t)(body.p + body.n - at)};
+    }
+    return (struct amp_span){body.p, 0};
 }
 
 /* Appends the text as the inside of a JSON string; it has no control characters. */
@@ -169,13 +176,15 @@ static int answer(struct amp_span head, struct amp_span body, const char *comman
                            err);
     const struct shell *shell = apis[i].call ? shell_find(body) : NULL;
     bool denied = memmem(body.p, body.n, mark, strlen(mark));
-    bool again = memmem(body.p, body.n, "call_1", 6) || memmem(body.p, body.n, "toolu_1", 7) ||
-                 memmem(body.p, body.n, "functionResponse", 16);
-    if (shell && (denied || again))
-        note(denied ? "denied" : "ended");
+    struct amp_span result = result_find(body);
+    if (shell && denied)
+        puts("denied");
+    else if (shell && result.n)
+        printf("ended %.*s\n", AMP_CLIP(result, 400));
     else if (shell)
-        note("called");
-    int rc = shell && !denied && !again
+        puts("called");
+    fflush(stdout);
+    int rc = shell && !denied && !result.n
                  ? call_compose(&apis[i], shell, command, &text, err)
                  : text_fill(&text, apis[i].text, (const char *[]){"done", NULL, NULL}, err);
     return rc < 0 ? -1

@@ -456,14 +456,17 @@ JS
   # A stand-in of Claude Code; tests/realcli has the real ones.
   cat >bin/claude <<X
 #!/bin/bash
-ask() { jq -cn --arg text "\$1" '{stream: true, tools: [{name: "Bash"}], messages: [{content: \$text}]}' | curl -s "\$ANTHROPIC_BASE_URL/v1/messages" -d @-; }
+ask() {
+  jq -cn --arg text "\$1" --arg id "\$2" '{stream: true, tools: [{name: "Bash"}], messages: [{content: [{type: "tool_result", tool_use_id: \$id, content: \$text}]}]}' |
+    curl -s "\$ANTHROPIC_BASE_URL/v1/messages" -d @-
+}
 [ \$how != never ] || { echo no login; exit 1; }
-command=\$(ask hello | sed -n 's/^data: //p' | jq -r '.delta.partial_json? // empty | fromjson.command')
+command=\$(ask hello none | sed -n 's/^data: //p' | jq -r '.delta.partial_json? // empty | fromjson.command')
 case \$how in
 runs) eval "\$command" ;;
-blocked) ask "toolu_1 blocked" ;;
-obeys) ask "toolu_1 \$(jq -cn --arg c "\$command" '{hook_event_name: "PreToolUse", cwd: "$cwd", tool_name: "Bash", tool_input: {command: \$c}}' |
-  hitl-prompt hook -c $PWD/amp.json --cli claude)" ;;
+blocked) ask "not in this mode" toolu_1 ;;
+obeys) ask "\$(jq -cn --arg c "\$command" '{hook_event_name: "PreToolUse", cwd: "$cwd", tool_name: "Bash", tool_input: {command: \$c}}' |
+  hitl-prompt hook -c $PWD/amp.json --cli claude)" toolu_1 ;;
 esac
 X
   chmod +x bin/claude
@@ -473,7 +476,7 @@ X
   how=runs run -1 hitl-prompt hook --check claude
   [[ $output == "hitl-prompt: error: claude ran a command without asking hitl-prompt"* ]]
   how=blocked run -1 hitl-prompt hook --check claude
-  [[ $output == *"not because hitl-prompt denied it"* ]]
+  [[ $output == *"not because hitl-prompt denied it"*"not in this mode"* ]]
   how=never run -69 hitl-prompt hook --check claude
   [[ $output == *"(status 1). It printed: no login" ]]
   run -69 hitl-prompt hook --check no-such-agent
