@@ -44,12 +44,36 @@ stream_max_retries = 0
 X
 }
 
+gemini_settings() {
+  mkdir -p ~/.gemini
+  export GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:$PORT GEMINI_API_KEY=none
+  echo '{"security": {"auth": {"selectedType": "gemini-api-key"}}}' >~/.gemini/settings.json
+}
+qwen_settings() {
+  mkdir -p ~/.qwen
+  export OPENAI_BASE_URL=http://127.0.0.1:$PORT/v1 OPENAI_API_KEY=none OPENAI_MODEL=scripted
+  echo '{}' >~/.qwen/settings.json
+}
+opencode_settings() {
+  mkdir -p ~/.config/opencode/plugins
+  # It installs the types of its plugins at each start, and goes on without them.
+  printf 'registry=http://127.0.0.1:1/\nfetch-retries=0\n' >~/.npmrc
+  export XDG_CONFIG_HOME=$HOME/.config OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1
+  jq -n --arg url "http://127.0.0.1:$PORT/v1" '{model: "scripted/m", snapshot: false, provider: {scripted: {npm: "@ai-sdk/openai-compatible",
+    options: {baseURL: $url, apiKey: "none"}, models: {m: {name: "m"}}}}}' >~/.config/opencode/opencode.json
+}
+# merged FILE: the JSON on standard input into the settings.
+merged() { jq -s '.[0] * .[1]' "$1" - >"$1.new" && mv "$1.new" "$1"; }
+
 # asks AGENT PROMPT [OPTION...]: one turn of the agent in the current directory, as a person starts it who wants no
 # questions; its output is in said.
 asks() {
   case $1 in
-  claude) set -- claude -p "$2" --output-format json --permission-mode bypassPermissions "${@:3}" ;;
+  claude) set -- claude -p "$2" --output-format stream-json --verbose --permission-mode bypassPermissions "${@:3}" ;;
   codex) set -- codex exec --json --dangerously-bypass-approvals-and-sandbox "${@:3}" "$2" ;;
+  gemini) set -- gemini -m gemini-2.5-flash -p "$2" -o stream-json --yolo --skip-trust "${@:3}" ;;
+  qwen) set -- qwen -p "$2" -o stream-json --yolo "${@:3}" ;;
+  opencode) set -- opencode run --format json "${@:3}" "$2" ;;
   esac
   timeout 120 "$@" </dev/null >"$BATS_TEST_TMPDIR/said" 2>"$BATS_TEST_TMPDIR/said.err" 3>&- || {
     echo "status $? of $*"
@@ -154,26 +178,38 @@ serves() {
   case $1 in
   claude) cp "$AMP_TOP/share/agents/claude/mcp.json" "$REPO/.mcp.json" && git -C "$REPO" add .mcp.json && git -C "$REPO" commit -qm "the server" ;;
   codex) cat "$AMP_TOP/share/agents/codex/config.toml" >>~/.codex/config.toml ;;
+  gemini | qwen) jq 'del(.hooks)' "$AMP_TOP/share/agents/$1/settings.json" | merged ~/."$1"/settings.json ;;
+  opencode) merged ~/.config/opencode/opencode.json <"$AMP_TOP/share/agents/opencode/opencode.json" ;;
   esac
 }
 
 # cell_mcp AGENT MODE: inside of an attempt the shipped settings start the server: the task, progress, and the answer go through it.
+# Without an adapter for it, the agent's command line is the command.
 cell_mcp() {
-  local how=(--unconfined) find='{"tool": "ToolSearch", "input": {"query": "select:mcp__amp__my_task,mcp__amp__progress,mcp__amp__reply", "max_results": 5}}'
-  [ "$1" = claude ] || find='{"tool": "tool_search", "input": {"query": "amp my_task progress reply"}}'
+  local how=(--unconfined) find='' name='' command=agent-$1
   [ "$2" = unconfined ] || { walls "$1" && how=(--policy "$PWD/$1.json"); }
   serves "$1"
-  # The tools are not in the model's first request: it searches for them.
+  # Some have not all tools in the first request: the model searches for them.
+  case $1 in
+  claude) find='{"tool": "ToolSearch", "input": {"query": "select:mcp__amp__my_task,mcp__amp__progress,mcp__amp__reply", "max_results": 5}},' ;;
+  codex) find='{"tool": "tool_search", "input": {"query": "amp my_task progress reply"}},' ;;
+  qwen) name=mcp__amp__ find='{"tool": "tool_search", "input": {"query": "select:mcp__amp__my_task,mcp__amp__progress,mcp__amp__reply", "max_results": 5}},' ;;
+  esac
+  case $1 in
+  claude | codex) ;;
+  *) command=./asks && { echo '#!/bin/bash'; declare -f asks; echo "BATS_TEST_TMPDIR=$PWD; asks $1 'You are the executor.'"; } >asks && chmod +x asks ;;
+  esac
   plays <<X
-[{"when": "You are the executor", "steps": [$find, {"tool": "my_task", "input": {}}, {"tool": "progress", "input": {"text": "half of it", "percent": 50}},
+[{"when": "You are the executor", "steps": [$find {"tool": "${name}my_task", "input": {}}, {"tool": "${name}progress", "input": {"text": "half of it", "percent": 50}},
   {"run": "echo hello >hello.txt"},
-  {"tool": "reply", "input": {"outcome": "complete", "criteria_met": [true, null], "notes": ["ran it", "could not"], "commit_message": "Say hello by MCP"}},
+  {"tool": "${name}reply", "input": {"outcome": "complete", "criteria_met": [true, null], "notes": ["ran it", "could not"], "commit_message": "Say hello by MCP"}},
   {"say": "done"}]}]
 X
-  dispatch | run_agent "${how[@]}" --retries 0 --exec "agent-$1"
+  dispatch | run_agent "${how[@]}" --retries 0 --exec "$command"
   requested '.results // [] | any(test("T-2026-001-S1"))'
   got out.ndjson '.type == "task_result" and .payload.completion_status == "complete" and .payload.self_assessment.criteria_met == [true, null]
-    and (.payload.work_log | any(.detail | test("half of it"))) and (.payload.work_log | any(.action == "usage"))'
+    and (.payload.work_log | any(.detail | test("half of it")))'
+  [ "$command" = ./asks ] || got out.ndjson '.payload.work_log? // [] | any(.action == "usage")'
   [ "$(git -C "$REPO" log -1 --format=%s feat/x)" = "Say hello by MCP" ]
 }
 
@@ -181,23 +217,27 @@ X
 hooks() {
   local dir=$AMP_TOP/share/agents to
   (umask 077 && mkdir -p ~/rules && jq --arg state "$BATS_TEST_TMPDIR/asked" '.hitl.hook += {state: $state, deadline: "3m"}
-    | .hitl.hook.rules += [{decision: "allow", kind: "command", command: "touch *"}]' "$dir/amp.json" >~/rules/amp.json)
+    | .hitl.hook.rules += [{decision: "allow", kind: "command", command: "touch *"}, {decision: "allow", kind: "command", command: "cat *"}]' "$dir/amp.json" >~/rules/amp.json)
   case $1 in
   claude) to=~/.claude/settings.json && cp "$dir/claude/settings.json" "$to" ;;
   codex) to=~/.codex/hooks.json && cp "$dir/codex/hooks.json" "$to" ;;
+  gemini | qwen) to=~/.$1/settings.json && merged "$to" <"$dir/$1/settings.json" ;;
+  opencode) to=~/.config/opencode/plugins/hitl-prompt.js && cp "$dir/opencode/hitl-prompt.js" "$to" ;;
   esac
-  sed -i "s,hitl-prompt hook,& -c $HOME/rules/amp.json," "$to"
+  sed -i "s,hitl-prompt hook,& -c $HOME/rules/amp.json,; s,\"hook\",&\, \"-c\"\, \"$HOME/rules/amp.json\"," "$to"
 }
 
 # cell_hooks AGENT [OPTION...]: what the rules deny does not run and the model reads why; what they allow runs; a person is
 # asked; without rules nothing runs, and the model reads that.
 cell_hooks() {
   hooks "$1"
+  hitl-prompt hook --check "$1" -- "${@:2}"
   cd "$REPO"
   plays <<X
-[{"when": "PLAY", "steps": [{"run": "touch allowed"}, {"run": "git push origin main"}, {"run": "rm @REPO@/allowed"}, {"say": "tried"}]},
+[{"when": "PLAY", "steps": [{"run": "touch allowed"}, {"run": "git push origin main"}, {"run": "rm @REPO@/allowed"}, {"run": "cat read"}, {"say": $(answered said | jq -c tojson)}]},
  {"when": "BLIND", "steps": [{"run": "touch blind"}, {"say": "tried"}]}]
 X
+  answered read >read
   git init -q --bare ../origin && git remote add origin ../origin
   (wait_until 40 is_asked && hitl-prompt answer --state ../asked "$(asked_id)" deny no, keep it) >../answered 2>&1 3>&- 8<&- &
   asks "$1" "PLAY it" "${@:2}"
@@ -206,12 +246,16 @@ X
   ! git -C ../origin rev-parse -q --verify main
   requested '.results // [] | any(test("people push"))'
   requested '.results // [] | any(test("no, keep it"))'
+  # What the agent said comes out once, and nothing that it read.
+  amp-validate --extract --from "$1" ../said 2>/dev/null | diff <(answered said) -
   # Fail closed: the rules are gone.
   rm ~/rules/amp.json
   asks "$1" "BLIND" "${@:2}"
   [ ! -e blind ]
-  requested '.results // [] | any(test("amp.json"))'
+  requested '.results // [] | any(test("amp.json|the hook failed"))'
 }
+# answered ID: a message.
+answered() { printf '{"protocol_version":"AMP/1.0","type":"ack","ref_msg_id":"%s","task_id":"T-2026-001","from":"executor","ack_stage":"READ","timestamp":"2026-11-27T21:06:02.519Z"}\n' "$1"; }
 is_asked() { [ -n "$(asked_id)" ]; }
 asked_id() { hitl-prompt list --state "$BATS_TEST_TMPDIR/asked" --json 2>/dev/null | jq -r ".id // .question // .key" | head -n 1; }
 
@@ -266,4 +310,28 @@ started_by() {
     [ "$(cat "/proc/$child/comm")" != "$2" ] || echo "$child"
     started_by "$child" "$2"
   done | tail -n 1
+}
+
+# cell_beside: Claude Code and Codex work at the same time in one repository and one state, each in its own worktree.
+cell_beside() {
+  local pid
+  # Each waits until the other one has asked the model. Codex takes a command that lasts for one that goes on, so it waits in steps.
+  waits() { printf '{"run": "timeout %s sh -c '"'until grep -q By.%s @TOP@/requests; do sleep 0.1; done'"' && echo %s >hello.txt"}' "$@"; }
+  plays <<X
+[{"when": "You are the executor[^]*Task: By Claude", "steps": [$(waits 100 Codex claude), $DONE]},
+ {"when": "You are the executor[^]*Task: By Codex", "steps": [$(waits 8 Claude codex), $(waits 8 Claude codex), $(waits 8 Claude codex), $DONE]}]
+X
+  dispatch '.task_id = "T-2026-002" | .payload.subtasks[0].subtask_id = "T-2026-002-S1" | .payload.branch = "feat/y"
+    | .payload.description = "By Codex" | .msg_id |= sub("001"; "002")' >codex.ndjson
+  dispatch '.payload.description = "By Claude"' >in.ndjson
+  task-dispatch run --state "$STATE" --unconfined --retries 0 --agent cx --in codex.ndjson --exec agent-codex >codex.out 2>codex.err 3>&- 8<&- &
+  pid=$!
+  run_agent --unconfined --retries 0 --in in.ndjson --exec agent-claude
+  wait "$pid"
+  got out.ndjson '.type == "task_result" and .task_id == "T-2026-001" and .payload.completion_status == "complete"
+    and (.payload.work_log | any(.action == "usage"))'
+  got codex.out '.type == "task_result" and .task_id == "T-2026-002" and .payload.completion_status == "complete"
+    and (.payload.work_log | any(.action == "usage"))'
+  [ "$(git -C "$REPO" show feat/x:hello.txt)" = claude ]
+  [ "$(git -C "$REPO" show feat/y:hello.txt)" = codex ]
 }

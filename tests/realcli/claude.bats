@@ -27,3 +27,16 @@ teardown() { agent_teardown; }
       "anthropic-ratelimit-unified-representative-claim": "five_hour"}}')"
 }
 @test "a killed command line" { cell_killed claude; }
+@test "hook --check finds a hook that is missing, and one that fails" {
+  run -1 hitl-prompt hook --check claude
+  [[ $output == *"claude ran a command without asking hitl-prompt"* ]]
+  hooks claude
+  rm ~/rules/amp.json
+  run -1 hitl-prompt hook --check claude
+  [[ $output == *"not because hitl-prompt denied it: the hook fails"* ]]
+  # Where the program does not start, or is another one.
+  ANTHROPIC_BASE_URL='' run -69 hitl-prompt hook --check claude -- --no-such-option
+  run -69 hitl-prompt hook --check no-such-agent
+  ln -s /bin/true cursor
+  PATH=$PWD:$PATH run -64 hitl-prompt hook --check cursor
+}

@@ -22,3 +22,9 @@ teardown() { agent_teardown; }
     message: "The usage limit has been reached", plan_type: "plus", resets_at: $at}}}')"
 }
 @test "a killed command line" { cell_killed codex; }
+@test "hook --check finds a hook that is not trusted" {
+  hooks codex
+  run -1 hitl-prompt hook --check codex
+  [[ $output == *"codex ran a command without asking hitl-prompt: its hook is not set up or not trusted"* ]]
+}
+@test "two agents side by side" { cell_beside; }
