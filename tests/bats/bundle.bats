@@ -244,7 +244,7 @@ resigned() {
   task-dispatch new --print -s votes -C voted --branch agent/z --description risky --criterion "a file says so" --risk high >tasks
   EXECUTOR=$top/executor REVIEWER=$top/reviewer AMP_ANSWER=$top/answer \
     timeout 60 "$AMP_TOP/examples/qa-loop/loop.sh" "$PWD/votes" <tasks >loop.out 2>loop.err 3>&- &
-  wait_until 30 grep -qs '"event":"vote"' votes/log/*.ndjson
+  wait_until 30 bash -c "grep -qs '\"event\":\"vote\"' votes/log/*.ndjson"
   hitl-prompt answer -s votes --key ben "$(hitl-prompt list -s votes --json | jq -r .id)" resume fine
   wait $!
   c=$(git -C voted rev-parse agent/z)
