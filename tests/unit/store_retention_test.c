@@ -348,7 +348,8 @@ static void test_settings(const char *dir)
 
 int main(void)
 {
-    static void (*const tests[])(const char *) = {test_rotations, test_age, test_short, test_settings};
+    static void (*const tests[])(const char *) = {test_rotations, test_age, test_short,
+                                                  test_settings};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         char dir[64];
         tree_temporary(dir, sizeof dir);
