@@ -129,6 +129,13 @@ static enum amp_tint state_tint(const struct row *r)
     return r->rank == RANK_ENDED ? AMP_TINT_DIM : AMP_TINT_HUNK;
 }
 
+/* The title of a task: the first line of what it says. */
+static struct amp_span line_first(struct amp_span text)
+{
+    const char *end = text.n ? memchr(text.p, '\n', text.n) : NULL;
+    return (struct amp_span){text.p, end ? (size_t)(end - text.p) : text.n};
+}
+
 static int row_print(struct listing *l, struct amp_table *t, const struct row *r,
                      struct amp_error *err)
 {
@@ -145,7 +152,7 @@ static int row_print(struct listing *l, struct amp_table *t, const struct row *r
     const struct amp_span cells[] = {
         b->id,      amp_span_str(state), amp_span_str(tries),
         b->verdict, b->question_why,     amp_age_text(l->now_ms - b->created_ms, age),
-        b->agent,   b->branch,           b->description};
+        b->agent,   b->branch,           line_first(b->description)};
     if (amp_table_row(t, cells, 9, err) < 0)
         return -1;
     amp_table_tint(t, 1, state_tint(r));
