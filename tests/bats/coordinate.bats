@@ -744,3 +744,24 @@ warning: waiting"
     print sep $0 "\n"; sep = "\n" }' >"$BATS_TEST_TMPDIR/printed"
   diff "$BATS_TEST_TMPDIR/documented" "$BATS_TEST_TMPDIR/printed"
 }
+
+@test "the id of a task is not used again after its record left the live set" {
+  native "a preloaded shim must come first"
+  need_tool amp-ack
+  local shim=$AMP_BUILD/tests/fault/failclock.so
+  [ -e "$shim" ] || make_same "$shim"
+  mkdir -m 700 "$S"
+  echo '{"store":{"segment_bytes":65536,"keep_segments":2}}' >"$S/amp.json"
+  new_task | hear
+  round aaaaaaa1 approved
+  [ "$(of_task .state)" = done ]
+  export LD_PRELOAD=$shim FAIL_CLOCK_SHIFT=$((32 * 86400))
+  envelope task_dispatch coordinator executor '[]' '{"description":"d","repo":"/r","branch":"b","subtasks":[{"subtask_id":"T-2026-001-S1","description":"s","estimated_lines":6}],"acceptance_criteria":["c"],"risk_level":"low","forbidden_actions":[],"tech_constraints":{}}' |
+    jq -c '. as $m | range(400) as $i | $m | .msg_id = "task_dispatch-T-1999-001-\($i)" | .task_id = "T-1999-001"
+      | .payload.subtasks[0].subtask_id = "T-1999-001-S1"' | amp-ack --state "$S" >"$BATS_TEST_TMPDIR/passed"
+  grep -h '"forget":' "$S"/log/*.ndjson | jq -e ".forget[][0] | select(. == \"task.$task\")"
+  new_task | hear
+  unset LD_PRELOAD
+  last nack | jq -e '.code == "terminal"'
+  [ "$(count task_dispatch)" -eq 1 ]
+}

@@ -11,8 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/job/job.h"
 #include "flow/keep.h"
 #include "flow/tidy.h"
+#include "message/inbox/inbox.h"
+#include "message/ledger/ledger.h"
 #include "store/store.h"
 #include "tap.h"
 #include "tree.h"
@@ -208,6 +211,52 @@ static void test_leaving(const char *dir)
     amp_store_close(s);
 }
 
+/* Each subject that must find a duplicate of what left the live set. */
+static void test_duplicates(const char *dir)
+{
+    struct amp_span to[] = {{"ann", 3}};
+    const struct amp_view v = {.protocol = AMP_PROTO_SW4RM,
+                               .kind = AMP_KIND_OTHER,
+                               .line = AMP_SPAN("{\"message_id\":\"m-1\"}"),
+                               .type = AMP_SPAN("DATA"),
+                               .id = AMP_SPAN("m-1"),
+                               .from = AMP_SPAN("bob"),
+                               .to = to,
+                               .n_to = 1};
+    const struct amp_inbox_options opt = {.actor = "route"};
+    const struct amp_job_take take = {.ref = {"w", AMP_SPAN("m-2")},
+                                      .line = AMP_SPAN("{}"),
+                                      .agent = "w",
+                                      .task = "T-1",
+                                      .now_ms = today * 1000};
+    enum amp_store_outcome outcome = AMP_STORE_COMMITTED;
+    enum amp_inbox_put how = AMP_INBOX_PLACED;
+    struct amp_store *s = store_open(dir);
+    struct put end = {.to = "READ", .json = "{\"msg_id\":\"m-1\"}"};
+    put(s, "message", "m-1", "FULFILLED", "{}");
+    amp_store_update(s, AMP_KEY("inbox", to[0], v.id), NULL, on_put, &end, NULL, &err);
+    end = (struct put){.to = "DONE", .json = "{\"task\":\"T-1\"}"};
+    amp_store_update(s, AMP_KEY("job", AMP_SPAN("w"), AMP_SPAN("m-2")), NULL, on_put, &end, NULL,
+                     &err);
+    age(s, 31);
+    TAP_OK(!has(s, "message", "m-1") && count(s, "inbox") == 0 && count(s, "job") == 0,
+           "a message, its delivery and a job left the live set");
+    TAP_OK(amp_message_record(s, &v, today * 1000, &outcome, &err) == 0 &&
+               outcome == AMP_STORE_REDELIVERED,
+           "the message is not recorded again,");
+    TAP_OK(amp_inbox_put(s, to[0], &v, &opt, today * 1000, NULL, NULL, &how, &err) == 0 &&
+               how == AMP_INBOX_KNOWN,
+           "the inbox does not hand it over again,");
+    TAP_OK(!has(s, "message", "m-1") && count(s, "inbox") == 0, "there is no new record,");
+    TAP_INT(amp_job_take(s, &take, &outcome, &err), -1, "and the job is not taken again:");
+    TAP_STR(err.code, "duplicate_msg_id", "it is a duplicate");
+    age(s, 61);
+    TAP_OK(amp_inbox_put(s, to[0], &v, &opt, today * 1000, NULL, NULL, &how, &err) == 0 &&
+               how == AMP_INBOX_PLACED,
+           "after the days of duplicates it is a new message");
+    amp_store_close(s);
+}
+
 /* A record that changes while it is about to leave, and one that is made again, stay. */
 static void test_again(const char *dir)
 {
@@ -346,7 +395,8 @@ static void test_files(const char *dir)
 
 int main(void)
 {
-    static void (*const tests[])(const char *) = {test_leaving, test_again, test_year, test_files};
+    static void (*const tests[])(const char *) = {test_leaving, test_duplicates, test_again,
+                                                  test_year, test_files};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         char dir[64];
         tree_temporary(dir, sizeof dir);
