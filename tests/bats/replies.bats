@@ -203,10 +203,10 @@ END
   done
 }
 
-@test "a full disk took the ledger's frame of an answer: no second one, also by another agent" {
+@test "a full disk took the ledger's frame of an answer: the answer is given once, by any agent" {
   cd "$BATS_TEST_TMPDIR"
   native "a preloaded shim must come first"
-  local shim=$AMP_BUILD/tests/fault/faildisk.so log=s/log/000001.ndjson again
+  local shim=$AMP_BUILD/tests/fault/faildisk.so log=s/log/000001.ndjson
   message task_dispatch | amp-ack track -s s >/dev/null
   message task_dispatch '.msg_id = "task_dispatch-T-2026-045-2" | .task_id = "T-2026-045"' | amp-ack track -s s >/dev/null
   AMP_FAULT=sync:1:KILL AMP_FAULT_MATCH=log/0 AMP_FAULT_ROOT=$PWD/s LD_PRELOAD=$shim \
@@ -216,14 +216,14 @@ END
   [[ "$(tail -n 1 cut)" == *'"key":"reply.task_dispatch-T-2026-044'* ]]
   cp cut "$log"
   rm -f s/index/*
-  # The line goes out with another answer; then its outbox has it no more.
+  # They are one turn, so there is no answer.
   amp-ack accept task_dispatch-T-2026-045-2 -s s --as executor/ada >first
-  [ "$(jq -r .msg.type first | sort | paste -sd ,)" = ack,task_result ]
-  for again in executor/ada executor/bob; do
-    run -1 --separate-stderr amp-ack complete task_dispatch-T-2026-044 -s s --as "$again" --data "$D" --text y
-    [[ "$stderr" == *already_completed* ]]
-    [ -z "$output" ]
-  done
+  [ "$(jq -r .msg.type first)" = ack ]
+  amp-ack complete task_dispatch-T-2026-044 -s s --as executor/ada --data "$D" --text y >second
+  [ "$(jq -r .msg.type second)" = task_result ]
+  run -1 --separate-stderr amp-ack complete task_dispatch-T-2026-044 -s s --as executor/bob --data "$D" --text z
+  [[ "$stderr" == *already_completed* ]]
+  [ -z "$output" ]
 }
 
 @test "a message that failed and was requeued by a person is answered again" {
