@@ -190,6 +190,10 @@ verify() {
   mkdir -m 700 old
   echo '{"store":{"segment_bytes":65536,"keep_segments":3}}' >old/amp.json
   export AMP_STATE=$PWD/old
+  # Nothing has ended: the archive is empty, and in order.
+  message task_dispatch | amp-ack >/dev/null
+  run -0 amp-ack export empty
+  run -0 amp-ack audit --verify --state empty
   fill() { message task_dispatch | jq -c --arg d "$1" '. as $m | range(150) as $i | $m | .msg_id += "\($d)\(1000 + $i)"' | amp-ack >/dev/null; }
   fill 1
   run -0 amp-ack export archive

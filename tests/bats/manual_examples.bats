@@ -121,7 +121,8 @@ setup() {
   amp-route --state state -r 'to=admin => stdout' <messages.ndjson >nacks || [ $? -eq 1 ]
   mkfifo work.fifo
   examples amp-ack.1 amp-ack-track.1 amp-ack-send.1 amp-ack-status.1 amp-ack-watch.1 amp-ack-dead.1 amp-ack-log.1 \
-    amp-ack-show.1 amp-ack-token.1 amp-ack-cursors.1 amp-ack-doctor.1 amp-ack-audit.1 amp-metrics.7 >script
+    amp-ack-show.1 amp-ack-token.1 amp-ack-cursors.1 amp-ack-doctor.1 amp-ack-audit.1 amp-ack-export.1 \
+    amp-metrics.7 >script
   run -0 bash -euo pipefail script
   cmp messages.ndjson tracked.ndjson
   [ "$(wc -l <acks.ndjson)" -eq 3 ]

@@ -242,7 +242,7 @@ static int archive_run(struct archive *a, int64_t until_ms, struct amp_store_arc
         last = seg > last ? seg : last;
     }
     if (!last)
-        return 0;
+        return page_write(a, out, err);
     AMP_CLOSE int fd = openat(a->dir, "log", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct amp_watermark wm = {0};
     struct amp_log log;
