@@ -254,7 +254,7 @@ static void selection_bind(const struct selection *how, sqlite3_stmt *st)
         sqlite3_bind_text(st, 4, w->key.n ? w->key.p : "", (int)w->key.n, SQLITE_STATIC);
         sqlite3_bind_int64(st, 5, w->most);
         sqlite3_bind_int64(st, 6, (int64_t)w->skip);
-    } else if (how->which == AMP_IX_DUE) {
+    } else if (how->which == AMP_IX_DUE || how->which == AMP_IX_DUE_OF_FEW) {
         sqlite3_bind_int64(st, 3, how->now_ms);
     } else if (how->state) {
         sqlite3_bind_text(st, 3, how->state, -1, SQLITE_STATIC);
@@ -364,14 +364,80 @@ int amp_store_each_of(struct amp_store *s, const char *kind, struct amp_span pre
     return keys_each(s, &how, &b, fn, ctx, err);
 }
 
+/* The counters with the changes of the newest frames, in ix->tally. */
+static int tally_read(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_index *ix = &s->index;
+    if (s->cache.incomplete)
+        return amp_turn_index(s, err) < 0 ? -1 : amp_index_tally(ix, !s->opt.read_only, err);
+    amp_index_end_read(ix);
+    amp_index_tally_clear(ix);
+    if (amp_index_begin_read(ix, err) < 0 || amp_index_read_meta(ix, err) < 0 ||
+        amp_cache_count(&s->cache, ix, err) < 0)
+        return -1;
+    amp_index_end_read(ix);
+    return amp_index_tally(ix, !s->opt.read_only && !ix->memory, err);
+}
+
+/* Takes the counters; the caller frees their list. */
+static int tally_take(struct amp_store *s, struct amp_index_tally *out, struct amp_error *err)
+{
+    bool own;
+    if (amp_turn_enter(s, &own, err) < 0)
+        return -1;
+    int rc = tally_read(s, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = tally_read(s, err);
+    if (rc == 0) {
+        *out = s->index.tally;
+        s->index.tally = (struct amp_index_tally){0};
+    }
+    amp_index_tally_clear(&s->index);
+    return amp_turn_leave(s, own, rc, err);
+}
+
+static bool is_state(const struct amp_index_count *c)
+{
+    return c->state[0] != AMP_INDEX_DUE[0];
+}
+
+/* How the records of a kind with a deadline are found. A scan of all deadlines is long where
+ * another kind has very many. */
+enum due_way { DUE_NONE, DUE_OF_FEW, DUE_OF_ALL };
+static int due_way_find(struct amp_store *s, const char *kind, enum due_way *way,
+                        struct amp_error *err)
+{
+    struct amp_index_tally now = {0};
+    int64_t records = 0, own = 0, all = 0;
+    if (tally_take(s, &now, err) < 0) {
+        free(now.v);
+        return -1;
+    }
+    for (size_t i = 0; i < now.n; i++) {
+        const struct amp_index_count *c = &now.v[i];
+        bool is_own = strcmp(kind, c->kind) == 0;
+        if (is_state(c)) {
+            records += is_own ? c->n : 0;
+        } else {
+            all += c->n;
+            own += is_own ? c->n : 0;
+        }
+    }
+    free(now.v);
+    *way = own <= 0 ? DUE_NONE : records < all / 4 ? DUE_OF_FEW : DUE_OF_ALL;
+    return 0;
+}
+
 int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_store_each_fn fn,
                   void *ctx, struct amp_error *err)
 {
     struct bounds b;
-    if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0)
+    enum due_way way;
+    if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0 || due_way_find(s, kind, &way, err) < 0)
         return -1;
-    const struct selection how = {.which = AMP_IX_DUE, .now_ms = now_ms};
-    return keys_each(s, &how, &b, fn, ctx, err);
+    const struct selection how = {.which = way == DUE_OF_FEW ? AMP_IX_DUE_OF_FEW : AMP_IX_DUE,
+                                  .now_ms = now_ms};
+    return way == DUE_NONE ? 0 : keys_each(s, &how, &b, fn, ctx, err);
 }
 
 int amp_store_due_window(struct amp_store *s, const struct amp_store_window *w,
@@ -409,9 +475,13 @@ int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *due_ms,
     if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0 || amp_turn_enter(s, &own, err) < 0)
         return -1;
     /* The first statement is quick, and gives the same number or 0. */
+    enum due_way way = DUE_OF_ALL;
     int rc = kind_number_read(s, AMP_IX_NEXT_DUE_SOON, &b, &n, err);
     if (rc == 0 && !n)
-        rc = kind_number_read(s, AMP_IX_NEXT_DUE, &b, &n, err);
+        rc = due_way_find(s, kind, &way, err);
+    if (rc == 0 && !n && way != DUE_NONE)
+        rc = kind_number_read(s, way == DUE_OF_FEW ? AMP_IX_NEXT_DUE_OF_FEW : AMP_IX_NEXT_DUE, &b,
+                              &n, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
         rc = kind_number_read(s, AMP_IX_NEXT_DUE, &b, &n, err);
     if (amp_turn_leave(s, own, rc, err) < 0)
@@ -451,43 +521,6 @@ int amp_store_count_overdue(struct amp_store *s, const char *kind, int64_t now_m
         return -1;
     *n = count;
     return 0;
-}
-
-/* The counters with the changes of the newest frames, in ix->tally. */
-static int tally_read(struct amp_store *s, struct amp_error *err)
-{
-    struct amp_index *ix = &s->index;
-    if (s->cache.incomplete)
-        return amp_turn_index(s, err) < 0 ? -1 : amp_index_tally(ix, !s->opt.read_only, err);
-    amp_index_end_read(ix);
-    amp_index_tally_clear(ix);
-    if (amp_index_begin_read(ix, err) < 0 || amp_index_read_meta(ix, err) < 0 ||
-        amp_cache_count(&s->cache, ix, err) < 0)
-        return -1;
-    amp_index_end_read(ix);
-    return amp_index_tally(ix, !s->opt.read_only && !ix->memory, err);
-}
-
-/* Takes the counters; the caller frees their list. */
-static int tally_take(struct amp_store *s, struct amp_index_tally *out, struct amp_error *err)
-{
-    bool own;
-    if (amp_turn_enter(s, &own, err) < 0)
-        return -1;
-    int rc = tally_read(s, err);
-    if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = tally_read(s, err);
-    if (rc == 0) {
-        *out = s->index.tally;
-        s->index.tally = (struct amp_index_tally){0};
-    }
-    amp_index_tally_clear(&s->index);
-    return amp_turn_leave(s, own, rc, err);
-}
-
-static bool is_state(const struct amp_index_count *c)
-{
-    return c->state[0] != AMP_INDEX_DUE[0];
 }
 
 static int tally_give(const struct amp_index_tally *t, const char *kind, amp_store_tally_fn fn,

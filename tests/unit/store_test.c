@@ -233,6 +233,31 @@ static bool counted(struct amp_store *s, uint64_t all, uint64_t due)
            amp_store_count_due(s, "task", &n[1], &err) == 0 && n[1] == due;
 }
 
+/* A kind with few records beside one with very many deadlines: both ways to find what is due. */
+static void test_due_of_few(const char *dir)
+{
+    struct amp_store *s = open_store(dir, 0);
+    int64_t next = -1;
+    struct names l = {.s = s};
+    char id[16];
+    for (int i = 0; i < 200; i++) {
+        snprintf(id, sizeof id, "m%d", i);
+        put(s, "message", id, &(struct step){.to = "A", .json = "{}", .due = 1 + i}, NULL, NULL);
+    }
+    TAP_INT(amp_store_next_due(s, "task", &next, &err), 0, "no record of a kind");
+    TAP_INT(next, 0, "has a deadline");
+    TAP_OK(amp_store_due(s, "task", 1000, name, &l, &err) == 0 && !*l.text, "none is due");
+    put(s, "task", "c", &(struct step){.to = "A", .json = "{}", .due = 300}, NULL, NULL);
+    put(s, "task", "a", &(struct step){.to = "A", .json = "{}", .due = 500}, NULL, NULL);
+    put(s, "task", "b", &(struct step){.to = "A", .json = "{}", .due = 400}, NULL, NULL);
+    put(s, "task", "d", &(struct step){.to = "A", .json = "{}"}, NULL, NULL);
+    TAP_INT(amp_store_next_due(s, "task", &next, &err), 0, "behind very many others");
+    TAP_INT(next, 300, "the next deadline is found");
+    TAP_INT(amp_store_due(s, "task", 400, name, &l, &err), 0, "and what is due,");
+    TAP_STR(l.text, "c:A b:A ", "the earliest first, none later");
+    amp_store_close(s);
+}
+
 static void test_order(const char *dir)
 {
     struct amp_store *s = open_store(dir, 0);
@@ -481,8 +506,10 @@ static void test_door(const char *dir)
 int main(void)
 {
     static void (*const tests[])(const char *) = {
-        test_compare_and_set, test_dedupe,    test_outbox, test_order,  test_rotation,
-        test_old_segments_go, test_read_only, test_blob,   test_digest, test_door};
+        test_compare_and_set, test_dedupe,    test_outbox,
+        test_order,           test_rotation,  test_due_of_few,
+        test_old_segments_go, test_read_only, test_blob,
+        test_digest,          test_door};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         char dir[64], sub[80];
         tree_temporary(dir, sizeof dir);

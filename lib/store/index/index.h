@@ -44,6 +44,9 @@ struct sqlite3_stmt;
             " WHERE key>?1 AND key<?2 AND (?3 IS NULL OR state=?3) ORDER BY key")                  \
     X(DUE, "SELECT * FROM rec"                                                                     \
            " WHERE due>0 AND due<=?3 AND key>?1 AND key<?2 ORDER BY due,n")                        \
+    /* The same by the keys: for a kind with fewer records than others have deadlines. */          \
+    X(DUE_OF_FEW, "SELECT * FROM rec WHERE +due>0 AND +due<=?3 AND key>?1 AND key<?2"              \
+                  " ORDER BY +due,n")                                                              \
     X(DUE_AFTER, "SELECT * FROM rec WHERE due>0 AND (due,key)>(?3,?4) AND key>?1 AND key<?2"       \
                  " ORDER BY due,key LIMIT ?5 OFFSET ?6")                                           \
     X(DUE_BEFORE, "SELECT * FROM rec WHERE due>0 AND (due,key)<(?3,?4) AND key>?1 AND key<?2"      \
@@ -54,6 +57,8 @@ struct sqlite3_stmt;
     X(NEXT_DUE_SOON, "SELECT due FROM (SELECT due,key FROM rec WHERE due>0 ORDER BY due LIMIT 64)" \
                      " WHERE key>?1 AND key<?2 ORDER BY due LIMIT 1")                              \
     X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
+    X(NEXT_DUE_OF_FEW,                                                                             \
+      "SELECT due FROM rec WHERE +due>0 AND key>?1 AND key<?2 ORDER BY +due LIMIT 1")              \
     X(DROP_SEEN, "DELETE FROM seen WHERE n<?1")
 
 enum amp_index_statement {
