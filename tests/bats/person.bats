@@ -71,6 +71,7 @@ acts() {
   "$1" amp-ack watch
   "$1" amp-ack dead requeue --every
   "$1" amp-ack dead purge --every
+  "$1" amp-ack export archive
   "$1" amp-ack repair
   "$1" amp-ack cursors move boss source 1
   "$1" amp-ack cursors retire boss source

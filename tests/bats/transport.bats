@@ -237,7 +237,7 @@ codes() { sed -n 's/.*"ack_for_message_id":"[^"]*\(....\)","ack_stage":"\([A-Z]*
   killed c '"event":"taken"' task-dispatch coordinate
   task-dispatch coordinate --state c </dev/null >/dev/null
   grep -q '"event":"resume"' c/log/000001.ndjson
-  tail -n 1 c/log/000001.ndjson | grep -q '"to":"COMPLETE"'
+  grep '"key":"transfer' c/log/000001.ndjson | tail -n 1 | grep '"to":"COMPLETE"'
   [ -z "$(ls c/transfers)" ]
   # A router of another name does not take it; if nobody does, the sender is told.
   echo '{"transport":{"chunk_timeout":"10ms"}}' >amp.json

@@ -201,10 +201,14 @@ static int worktree_look(const struct amp_admission *a, struct job *j, const str
 /* Refuses an expired message. */
 static void expiry_look(struct job *j, const struct amp_view *v)
 {
-    j->expires_ms = amp_message_expiry(v, amp_now_ms());
-    if (amp_message_expired(v, amp_now_ms()))
+    int64_t now = amp_now_ms();
+    j->expires_ms = amp_message_expiry(v, now);
+    if (v->expires_ms > 0 && v->expires_ms <= now && amp_message_expired(v, now))
         amp_route_job_refuse(j, amp_route_job_expired_code(j), "its time to live has passed", "",
                              false);
+    else if (j->expires_ms <=
+             now) /* work that comes after its deadline: whom it is for refuses it */
+        j->expires_ms = v->expires_ms;
 }
 
 int amp_admission_look(struct amp_admission *a, struct job *j, const struct amp_view *v,
