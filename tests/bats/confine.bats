@@ -451,14 +451,15 @@ if os.fork(): os._exit(0)
 os.setsid()
 if os.fork(): os._exit(0)
 os.write(1, b"up\n")
+open("up", "w").close()
 for _ in range(3): os.fork() or time.sleep(1000)
 time.sleep(1000)'
   for how in "" "$FIX/without namespaces --"; do
     [ -z "$how" ] || has_landlock || continue
     mkfifo "$BATS_TEST_TMPDIR/alive"
     exec 5<>"$BATS_TEST_TMPDIR/alive" 6<"$BATS_TEST_TMPDIR/alive"
-    env -i PATH="$PATH" HOME="$HOME" \
-      $how worktree-bind exec --best-effort -- sh -c 'python3 -c "$1"; read -r line </dev/null; setsid sleep 1000 & sleep 1000 & exit 7' sh "$daemon" \
+    env -i PATH="$PATH" HOME="$HOME" ASAN_OPTIONS="${ASAN_OPTIONS-}" \
+      $how worktree-bind exec --best-effort -- sh -c 'python3 -c "$1"; until [ -e up ]; do sleep 0.1; done; rm up; setsid sleep 1000 & sleep 1000 & exit 7' sh "$daemon" \
       >"$BATS_TEST_TMPDIR/alive" 2>err 3>&- 5<&- 6<&- &
     local pid=$! status=0
     read -r -t 20 line <&6
