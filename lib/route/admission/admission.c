@@ -198,16 +198,17 @@ static int worktree_look(const struct amp_admission *a, struct job *j, const str
     return lacks < 0 ? -1 : 0;
 }
 
-/* Refuses an expired message. */
+/* Refuses an expired message. Work that comes after its deadline is refused by whom it is for. */
 static void expiry_look(struct job *j, const struct amp_view *v)
 {
     int64_t now = amp_now_ms();
     j->expires_ms = amp_message_expiry(v, now);
-    if (v->expires_ms > 0 && v->expires_ms <= now && amp_message_expired(v, now))
+    if (j->expires_ms <= 0 || j->expires_ms > now)
+        return;
+    if (v->expires_ms > 0 && v->expires_ms <= now)
         amp_route_job_refuse(j, amp_route_job_expired_code(j), "its time to live has passed", "",
                              false);
-    else if (j->expires_ms <=
-             now) /* work that comes after its deadline: whom it is for refuses it */
+    else
         j->expires_ms = v->expires_ms;
 }
 
