@@ -139,10 +139,10 @@ int reg_approve(int argc, char **argv)
         amp_die_usage("why? --why TEXT, at most 1000 bytes");
     if (reg_self_only(NULL, "approve a task", &err) < 0)
         return amp_complain(&err);
-    const struct amp_approval a = {.task = amp_span_str(argv[0]),
-                                   .person = amp_cli_login("operator"),
-                                   .why = why,
-                                   .now_ms = amp_now_ms()};
+    const struct amp_task_approval a = {.task = amp_span_str(argv[0]),
+                                        .person = amp_cli_login("operator"),
+                                        .why = why,
+                                        .now_ms = amp_now_ms()};
     int rc = reg_open(&r, "", true, &err);
     if (rc == 0)
         rc = amp_approval_give(r.dir.store, &a, r.name, &err);

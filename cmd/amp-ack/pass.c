@@ -101,7 +101,7 @@ int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error
     return amp_intake_refuse(&p->intake, v, why, err);
 }
 
-/* Whether a message is signed by its sender, where all must be (SW4RM §6.2). */
+/* Checks that the sender signed the message, which is required of all (SW4RM §6.2). */
 static int signature_admit(struct pass *p, const struct amp_view *v, struct amp_error *why,
                            struct amp_error *err)
 {
@@ -111,8 +111,8 @@ static int signature_admit(struct pass *p, const struct amp_view *v, struct amp_
                : amp_identities_who(p->ids, v, false, &said, why, err);
 }
 
-/* Whether the message may pass by its signature and token, if it needs them. Otherwise it was
- * refused, or *rc is negative. */
+/* Tells whether the message may pass by its signature and its token, if it needs them. If not, it
+ * was refused, or *rc is negative. */
 static bool sender_admit(struct pass *p, const struct amp_view *v, int *rc, struct amp_error *err)
 {
     bool signs = p->name && strcmp(ack_identity_word(), "all") == 0;

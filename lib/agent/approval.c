@@ -10,14 +10,14 @@
 #define KIND "task_approval"
 
 static const struct amp_rec_field fields[] = {
-    AMP_REC_EVER(CSTR, struct amp_approval, "person", person),
-    AMP_REC_EVER(CSTR, struct amp_approval, "why", why),
-    AMP_REC_EVER(TIME, struct amp_approval, "at", now_ms),
+    AMP_REC_EVER(CSTR, struct amp_task_approval, "person", person),
+    AMP_REC_EVER(CSTR, struct amp_task_approval, "why", why),
+    AMP_REC_EVER(TIME, struct amp_task_approval, "at", now_ms),
 };
-AMP_REC_TABLE(approval_rec, "the approval of a task", struct amp_approval, fields);
+AMP_REC_TABLE(approval_rec, "the approval of a task", struct amp_task_approval, fields);
 
 struct giving {
-    const struct amp_approval *a;
+    const struct amp_task_approval *a;
     const char *actor;
     struct amp_buf json;
 };
@@ -38,7 +38,7 @@ static int on_give(void *ctx, const struct amp_store_rec *now, struct amp_store_
     return 0;
 }
 
-int amp_approval_give(struct amp_store *s, const struct amp_approval *a, const char *actor,
+int amp_approval_give(struct amp_store *s, const struct amp_task_approval *a, const char *actor,
                       struct amp_error *err)
 {
     struct giving g = {a, actor, {.max = AMP_REC_MAX}};

@@ -7,13 +7,13 @@
 
 #include "store/store.h"
 
-struct amp_approval {
+struct amp_task_approval {
     struct amp_span task;
     const char *person, *why;
     int64_t now_ms;
 };
 /* Commits the approval; the last one counts. The caller syncs. */
-int amp_approval_give(struct amp_store *s, const struct amp_approval *a, const char *actor,
+int amp_approval_give(struct amp_store *s, const struct amp_task_approval *a, const char *actor,
                       struct amp_error *err);
 
 /* Whether a task with these capabilities may be accepted. NO approval_required. */

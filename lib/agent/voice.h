@@ -31,9 +31,8 @@ struct amp_sw4rm_say {
 int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *payload,
                     struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err);
 
-/* The same for an event. routing, policy: routingPolicyVersion and capabilityPolicyVersion, or
- * NULL.
- */
+/* An event that an agent says. routing and policy are the routingPolicyVersion and the
+ * capabilityPolicyVersion, or NULL. */
 struct amp_rtp_say {
     const char *kind;
     struct amp_span to;

@@ -689,8 +689,8 @@ static int faults_number(struct run *r, struct amp_error *err)
     return amp_buf_add(&r->lines, x->events.data, x->events.len, err);
 }
 
-/* What is logged differs from the change: the file has only its events from now on. So another
- * attempt, for which a person may have moved the task, logs the same ones. */
+/* Replaces the change by the events that are logged, which differ from its own. Another attempt,
+ * before which a person may have moved the task, logs the same ones then. */
 static int change_settle(struct run *r, struct amp_span steps, struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};

@@ -18,11 +18,10 @@
 /* The most that is searched for the last number: no line of ours is nearly as long. */
 #define TAIL_MOST ((off_t)AMP_AOF_CHANGE_BYTES)
 
-static int log_open(const struct amp_aof_data *a, int flags, struct amp_error *err)
+static int log_open(const struct amp_aof_data *a, int flags, struct stat *st, struct amp_error *err)
 {
-    struct stat st;
     int fd = amp_open_beneath(a->dir, LOG, flags | O_NONBLOCK | O_NOCTTY, 0600, err);
-    if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
+    if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode))) {
         close(fd);
         return amp_fail(err, AMP_CANTCREAT, "not_a_file", LOG " is not a regular file");
     }
@@ -32,9 +31,9 @@ static int log_open(const struct amp_aof_data *a, int flags, struct amp_error *e
 int amp_aof_log_size(const struct amp_aof_data *a, int64_t *size, struct amp_error *err)
 {
     struct stat st;
-    AMP_CLOSE int fd = log_open(a, O_RDWR | O_CREAT, err);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return fd < 0 ? -1 : amp_fail_errno(err, AMP_IOERR, "cannot stat " LOG);
+    AMP_CLOSE int fd = log_open(a, O_RDWR | O_CREAT, &st, err);
+    if (fd < 0)
+        return -1;
     *size = st.st_size;
     return 0;
 }
@@ -85,11 +84,9 @@ int amp_aof_log_next(struct amp_aof_data *a, uint64_t *next, struct amp_error *e
 {
     AMP_BUF struct amp_buf tail = {0};
     struct stat st;
-    AMP_CLOSE int fd = log_open(a, O_RDWR | O_CREAT, err);
+    AMP_CLOSE int fd = log_open(a, O_RDWR | O_CREAT, &st, err);
     if (fd < 0)
         return -1;
-    if (fstat(fd, &st) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot stat " LOG);
     if (st.st_size != a->log_size) {
         uint64_t last = 0;
         amp_buf_init(&tail, (size_t)TAIL_MOST + 1);
@@ -161,11 +158,9 @@ int amp_aof_log_has(struct amp_aof_data *a, int64_t since, struct amp_span line,
 {
     AMP_BUF struct amp_buf part = {0};
     struct stat st;
-    AMP_CLOSE int fd = log_open(a, O_RDWR | O_CREAT, err);
+    AMP_CLOSE int fd = log_open(a, O_RDWR | O_CREAT, &st, err);
     if (fd < 0)
         return -1;
-    if (fstat(fd, &st) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot stat " LOG);
     amp_buf_init(&part, (size_t)AMP_AOF_CHANGE_BYTES * 4);
     if (since_read(fd, since, st.st_size, &part, err) < 0)
         return -1;
@@ -177,11 +172,9 @@ int amp_aof_log_append(struct amp_aof_data *a, int64_t since, struct amp_span li
 {
     AMP_BUF struct amp_buf part = {0}, out = {0};
     struct stat st;
-    AMP_CLOSE int fd = log_open(a, O_RDWR | O_CREAT | O_APPEND, err);
+    AMP_CLOSE int fd = log_open(a, O_RDWR | O_CREAT | O_APPEND, &st, err);
     if (fd < 0)
         return -1;
-    if (fstat(fd, &st) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot stat " LOG);
     amp_buf_init(&part, (size_t)AMP_AOF_CHANGE_BYTES * 4);
     amp_buf_init(&out, AMP_AOF_CHANGE_BYTES);
     if (since_read(fd, since, st.st_size, &part, err) < 0)

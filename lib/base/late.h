@@ -10,7 +10,7 @@
 #include <amp/base/error.h>
 
 void amp_late_note(const struct amp_error *err);
-/* Whether a failure was noted; *out is the first one. */
+/* Returns whether a failure was noted; *out is the first one. */
 bool amp_late_failure(struct amp_error *out);
 
 #endif

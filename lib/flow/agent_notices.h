@@ -16,8 +16,9 @@ int amp_agent_silence_due(struct amp_store *s, const struct amp_deadline_ctx *c,
 int amp_agent_silence_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                           uint32_t *done, struct amp_error *err);
 
-/* Whether the agent of a process has work that no time limit ends; and whether the process is gone.
- * A process that acts as an agent has the lock of its name. */
+/* amp_agent_works tells whether the agent of a process has work that no time limit ends,
+ * amp_agent_lost whether its process is gone as well. A process that acts as an agent has the lock
+ * of its name. */
 struct amp_agent_rec;
 bool amp_agent_works(const struct amp_agent_rec *rec);
 bool amp_agent_lost(struct amp_store *s, struct amp_span agent, const struct amp_agent_rec *rec);

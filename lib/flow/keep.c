@@ -37,12 +37,18 @@ static struct amp_keep_other same_of(const char *kind, struct amp_span part)
     return (struct amp_keep_other){kind, part, true};
 }
 
+/* Gives the one record that needs this one. */
+static bool only(uint32_t i, struct amp_keep_other other, struct amp_keep_other *out)
+{
+    *out = other;
+    return i == 0;
+}
+
 static bool of_task(const struct amp_span parts[], const struct amp_tape *t, uint32_t i,
                     struct amp_keep_other *out)
 {
     (void)parts;
-    *out = other_of(AMP_TASK_KIND, member_of(t, 0, "task"));
-    return i == 0;
+    return only(i, other_of(AMP_TASK_KIND, member_of(t, 0, "task")), out);
 }
 
 static bool of_message(const struct amp_span parts[], const struct amp_tape *t, uint32_t i,
@@ -61,16 +67,15 @@ static bool of_letter(const struct amp_span parts[], const struct amp_tape *t, u
                       struct amp_keep_other *out)
 {
     (void)t;
-    *out = same_of(AMP_MESSAGE_KIND, parts[0]);
-    return i == 0;
+    return only(i, same_of(AMP_MESSAGE_KIND, parts[0]), out);
 }
 
 static bool of_delivery(const struct amp_span parts[], const struct amp_tape *t, uint32_t i,
                         struct amp_keep_other *out)
 {
     const struct amp_span id = member_of(t, 0, "msg_id");
-    *out = id.n ? other_of(AMP_MESSAGE_KIND, id) : same_of(AMP_MESSAGE_KIND, parts[1]);
-    return i == 0;
+    return only(i, id.n ? other_of(AMP_MESSAGE_KIND, id) : same_of(AMP_MESSAGE_KIND, parts[1]),
+                out);
 }
 
 static bool of_job(const struct amp_span parts[], const struct amp_tape *t, uint32_t i,
@@ -87,8 +92,7 @@ static bool of_part(const struct amp_span parts[], const struct amp_tape *t, uin
                     struct amp_keep_other *out)
 {
     (void)t;
-    *out = same_of(AMP_TASK_KIND, parts[0]);
-    return i == 0;
+    return only(i, same_of(AMP_TASK_KIND, parts[0]), out);
 }
 
 #define EXPENSE "expense" /* flow/pool/budget.h */

@@ -158,8 +158,8 @@ struct amp_decided_by {
     bool unreachable;
     int64_t due_ms;
     const char *person, *principal;
-    struct amp_approval approval; /* need 0: one decides */
-    struct amp_buf *line;         /* result of OK: the decision's line with LF; or NULL */
+    struct amp_quorum approval; /* need 0: one decides */
+    struct amp_buf *line;       /* result of OK: the decision's line with LF; or NULL */
 };
 
 enum amp_decided {

@@ -103,7 +103,7 @@ struct amp_question_update {
     const struct amp_refusal *refusal;
     /* DECIDE: the vote of this answer; if more are needed, the event is VOTE. */
     const struct amp_vote *vote;
-    struct amp_approval approval;
+    struct amp_quorum approval;
     struct amp_votes_count count; /* result */
     int64_t extend_ms;            /* EXPIRE: the time from now to an extended deadline */
     bool unreachable;             /* EXPIRE: the deadline has not passed, but nobody is there */

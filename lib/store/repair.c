@@ -97,11 +97,11 @@ static int put_gap(struct repair *r, uint64_t last, bool goes_on, struct amp_err
  * would be taken for a part of this line. */
 static bool line_feed_was_lost(char *p, size_t n, struct amp_frame_head *h)
 {
-    if (!amp_frame_peek(AMP_FRAME_FORMAT, p, n, h) || h->size > n)
+    if (!amp_frame_peek(p, n, h) || h->size > n)
         return false;
     char was = p[h->size - 1];
     p[h->size - 1] = '\n';
-    if (amp_frame_check(AMP_FRAME_FORMAT, p, n, h))
+    if (amp_frame_check(p, n, h))
         return true;
     p[h->size - 1] = was;
     return false;
@@ -124,7 +124,7 @@ static int frames_salvage(struct repair *r, struct amp_error *err)
     char *p = r->old.data, *end = p + r->old.len;
     while (p < end) {
         struct amp_frame_head h;
-        bool whole = amp_frame_check(AMP_FRAME_FORMAT, p, (size_t)(end - p), &h) ||
+        bool whole = amp_frame_check(p, (size_t)(end - p), &h) ||
                      line_feed_was_lost(p, (size_t)(end - p), &h);
         /* A frame of a turn whose beginning is lost. */
         if (whole && h.turn && h.n > r->durable && !(r->pos.open && h.n == r->pos.n + 1)) {

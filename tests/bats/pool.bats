@@ -105,7 +105,7 @@ EOS
   [[ $(states builder-1) == *"RUNNING SUSPENDED RESUMED RUNNING COMPLETED"* ]]
 }
 
-@test "an agent that is told to stop at a safe point has the time to, and has not failed, however it ends" {
+@test "an agent that is told to stop at a safe point gets time to stop, and does not fail, however it ends" {
   # i: itself with status 75, s: with another one, k: by a signal of its own, t: at TERM, which comes after the time.
   builder <<'EOS'
 [ -e "$marks/first-$AMP_AGENT_TYPE" ] && exit 0

@@ -40,7 +40,7 @@ static void test_round_trip(struct amp_buf *b)
     amp_frame_arena_init(&arena);
     TAP_INT(amp_frame_encode(&f, NULL, b, &err), 0, "a frame is encoded");
     TAP_OK(b->data[b->len - 1] == '\n' && !memchr(b->data, '\n', b->len - 1), "on one line");
-    TAP_OK(amp_frame_check(AMP_FRAME_FORMAT, b->data, b->len, &h), "it is whole");
+    TAP_OK(amp_frame_check(b->data, b->len, &h), "it is whole");
     TAP_OK(h.size == b->len && h.n == 9 && h.prev == f.head.prev && h.s == 8 && h.gen == 2 &&
                h.log == AMP_FRAME_none,
            "its head is what was given");
@@ -71,7 +71,7 @@ static void test_not_whole(const struct amp_buf *b)
         memcpy(copy, b->data, n); /* a buffer of its own, so that a sanitizer sees the end */
         char *exact = malloc(n ? n : 1);
         memcpy(exact, copy, n);
-        wrong += amp_frame_check(AMP_FRAME_FORMAT, exact, n, &h);
+        wrong += amp_frame_check(exact, n, &h);
         free(exact);
     }
     TAP_INT(wrong, 0, "cut at any byte, it is not whole");
@@ -79,11 +79,11 @@ static void test_not_whole(const struct amp_buf *b)
         for (int bit = 0; bit < 8; bit++) {
             memcpy(copy, b->data, b->len);
             copy[i] ^= (char)(1 << bit);
-            wrong += amp_frame_check(AMP_FRAME_FORMAT, copy, b->len, &h);
+            wrong += amp_frame_check(copy, b->len, &h);
         }
     TAP_INT(wrong, 0, "with any bit flipped, it is not whole");
     memset(copy, 0, b->len);
-    TAP_OK(!amp_frame_check(AMP_FRAME_FORMAT, copy, b->len, &h), "zeros are no frame");
+    TAP_OK(!amp_frame_check(copy, b->len, &h), "zeros are no frame");
     free(copy);
 }
 
@@ -95,8 +95,8 @@ static void test_log_frames(struct amp_buf *b)
         struct amp_frame_head h;
         struct amp_frame f = {.head = {.n = 1, .log = logs[i]}, .at = 1};
         amp_buf_reset(b);
-        TAP_OK(amp_frame_encode(&f, NULL, b, &err) == 0 &&
-                   amp_frame_check(AMP_FRAME_FORMAT, b->data, b->len, &h) && h.log == logs[i],
+        TAP_OK(amp_frame_encode(&f, NULL, b, &err) == 0 && amp_frame_check(b->data, b->len, &h) &&
+                   h.log == logs[i],
                "a record of the log itself keeps its kind (%d)", (int)logs[i]);
     }
 }
@@ -153,8 +153,7 @@ static void test_any(struct amp_buf *b)
         struct amp_frame_head h;
         struct amp_frame p;
         amp_buf_reset(b);
-        if (amp_frame_encode(&f, NULL, b, &err) != 0 ||
-            !amp_frame_check(AMP_FRAME_FORMAT, b->data, b->len, &h) ||
+        if (amp_frame_encode(&f, NULL, b, &err) != 0 || !amp_frame_check(b->data, b->len, &h) ||
             amp_frame_decode(amp_buf_span(b), &h, &arena, &p, &err) != 0) {
             wrong++;
             continue;

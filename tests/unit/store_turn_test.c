@@ -129,7 +129,7 @@ static void marks_remove(struct amp_buf *log, size_t at)
     char prev[17] = "";
     for (char *p = log->data + at; p < log->data + log->len;) {
         struct amp_frame_head h;
-        amp_frame_peek(AMP_FRAME_FORMAT, p, (size_t)(log->data + log->len - p), &h);
+        amp_frame_peek(p, (size_t)(log->data + log->len - p), &h);
         char *link = (char *)memmem(p, h.size, ",\"p\":\"", 6) + 6;
         char *digit = (char *)memmem(p, h.size, end, sizeof end - 1) + sizeof end - 1;
         if (*prev)
@@ -269,7 +269,7 @@ static int turns_count(const struct amp_buf *log, int *frames)
     *frames = 0;
     for (const char *p = log->data; p < log->data + log->len;) {
         struct amp_frame_head h;
-        if (!amp_frame_check(AMP_FRAME_FORMAT, p, (size_t)(log->data + log->len - p), &h))
+        if (!amp_frame_check(p, (size_t)(log->data + log->len - p), &h))
             return -1;
         n += h.ends;
         ++*frames;
@@ -301,7 +301,7 @@ static void test_large(const char *dir)
     int odd = 0, at = 0;
     for (const char *p = log.data; p < log.data + log.len;) {
         struct amp_frame_head h;
-        amp_frame_peek(AMP_FRAME_FORMAT, p, (size_t)(log.data + log.len - p), &h);
+        amp_frame_peek(p, (size_t)(log.data + log.len - p), &h);
         odd += h.ends && (at + 1) % 2;
         at++;
         p += h.size;
@@ -346,7 +346,7 @@ static void test_unmarked(void)
         "{\"v2\":\"000000000000000000000000\",\"n\":7,\"p\":\"0000000000000000\","
         "\"s\":0,\"gen\":1,\"log\":\"cut\",\"at\":\"x\"}\n";
     struct amp_frame_head h;
-    TAP_OK(amp_frame_peek(AMP_FRAME_FORMAT, text, sizeof text - 1, &h) && h.ends && h.turn == 0 &&
+    TAP_OK(amp_frame_peek(text, sizeof text - 1, &h) && h.ends && h.turn == 0 &&
                h.log == AMP_FRAME_cut,
            "a frame without a mark is a turn by itself");
 }

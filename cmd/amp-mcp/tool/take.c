@@ -26,7 +26,7 @@
 struct mcp_inbox {
     int lock;
     struct amp_lanes lanes;
-    struct amp_held held;
+    struct amp_inbox_held held;
     struct amp_buf mem;
 };
 

@@ -101,7 +101,7 @@ static int file_plan(struct init *in, const char *path, const char *text, mode_t
     return amp_buf_str(&s->text, text, err);
 }
 
-/* Whether the text has the section, or includes AGENTS.md. */
+/* Tells whether the text has the section, or includes AGENTS.md. */
 static bool section_known(struct amp_span text)
 {
     static const char *const includes[] = {"@AGENTS.md", "@./AGENTS.md"};

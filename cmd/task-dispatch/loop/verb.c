@@ -49,7 +49,7 @@ static int kept_name(const char *path, char out[AMP_SHA256_MAX], struct amp_erro
     return 0;
 }
 
-/* Whether the task of this file, whose id was kept, is open. */
+/* Looks whether the task of this file, whose id was kept, is open. */
 static int kept_judge(struct amp_store *store, const char *kept, char id[AMP_TASK_ID_MAX],
                       bool *open, struct amp_error *err)
 {

@@ -6,29 +6,12 @@
 
 #include "flow/aof/private.h"
 
-/* A text of a message on one line. */
-static int line_add(struct amp_buf *out, const char *before, struct amp_span text,
-                    struct amp_error *err)
-{
-    if (text.n == 0)
-        return 0;
-    if (amp_buf_str(out, before, err) < 0)
-        return -1;
-    size_t at = out->len;
-    if (amp_buf_add(out, text.p, text.n, err) < 0)
-        return -1;
-    for (size_t i = at; i < out->len; i++)
-        if ((unsigned char)out->data[i] < 0x20 || out->data[i] == 0x7f)
-            out->data[i] = ' ';
-    return 0;
-}
-
 static int blockers_join(const struct amp_aof_said *said, const char *between, struct amp_buf *out,
                          struct amp_error *err)
 {
     for (uint32_t i = 0; i < said->blockers.n; i++)
         if (amp_buf_str(out, i > 0 ? between : "", err) < 0 ||
-            line_add(out, "", said->blockers.v[i], err) < 0)
+            amp_aof_text_add(out, "", said->blockers.v[i], err) < 0)
             return -1;
     return 0;
 }
@@ -136,7 +119,7 @@ static int work_log(struct amp_aof_work *w, const struct amp_aof_task *t,
         if (parts[i].text.n == 0)
             continue;
         if (amp_buf_str(&line, bar, err) < 0 ||
-            line_add(&line, parts[i].name, parts[i].text, err) < 0)
+            amp_aof_text_add(&line, parts[i].name, parts[i].text, err) < 0)
             return -1;
         bar = " | ";
     }
@@ -176,8 +159,8 @@ int amp_aof_status(struct amp_aof_work *w, const struct amp_view *v,
     if (moved != AMP_AOF_MOVED)
         return work_log(w, &t, said, err);
     if (blockers_join(said, "; ", &reason, err) < 0 ||
-        (reason.len == 0 && line_add(&reason, "", said->notes, err) < 0) ||
-        (reason.len == 0 && line_add(&reason, "", said->progress, err) < 0))
+        (reason.len == 0 && amp_aof_text_add(&reason, "", said->notes, err) < 0) ||
+        (reason.len == 0 && amp_aof_text_add(&reason, "", said->progress, err) < 0))
         return -1;
     return amp_aof_transition(w, &t, wishes[status], amp_buf_span(&reason), "", &moved, err);
 }

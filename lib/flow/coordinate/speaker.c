@@ -143,7 +143,7 @@ static int decision_check(struct amp_coordinator *c, const struct amp_view *v,
         &m,      found ? &rec : NULL};
     if (!decider_check(c, v, said, &m, of.record, why))
         return 0;
-    const struct amp_approval a = amp_operators_need(c->opt->operators, &m);
+    const struct amp_quorum a = amp_operators_need(c->opt->operators, &m);
     uint32_t need = a.need;
     if (need <= 1 || (a.one_denies && v->body.decision.word == AMP_DO_TERMINATE))
         return 1;

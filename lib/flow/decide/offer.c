@@ -69,7 +69,7 @@ static int author_check(struct amp_decider *d, const struct amp_offer *o,
         return 0;
     by->person = person;
     by->principal = principal;
-    by->approval = o->how == AMP_KNOWN_BY_POLICY ? (struct amp_approval){1, true}
+    by->approval = o->how == AMP_KNOWN_BY_POLICY ? (struct amp_quorum){1, true}
                                                  : amp_operators_need(p->operators, &matter);
     return 1;
 }

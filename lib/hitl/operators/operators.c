@@ -319,9 +319,9 @@ static bool field_matches(const char *wanted, const char *has)
     return !*wanted || strcasecmp(wanted, has) == 0;
 }
 
-struct amp_approval amp_operators_need(const struct amp_operators *o, const struct amp_matter *m)
+struct amp_quorum amp_operators_need(const struct amp_operators *o, const struct amp_matter *m)
 {
-    struct amp_approval a = {1, true};
+    struct amp_quorum a = {1, true};
     for (uint32_t i = 0; o && i < o->n_approvals; i++) {
         const struct approval_entry *e = &o->approvals[i];
         /* An unknown risk counts as every risk. */
@@ -329,7 +329,7 @@ struct amp_approval amp_operators_need(const struct amp_operators *o, const stru
             (!field_matches(e->reason, m->reason) && !field_matches(e->reason, m->type)) ||
             (*m->risk && !field_matches(e->risk, m->risk)) || e->need <= a.need)
             continue;
-        a = (struct amp_approval){(uint32_t)e->need, strcmp(e->deny, "need") != 0};
+        a = (struct amp_quorum){(uint32_t)e->need, strcmp(e->deny, "need") != 0};
     }
     return a;
 }
@@ -361,7 +361,7 @@ static bool person_is_same(const struct amp_vote *a, const struct amp_vote *b)
            (a->key.n > 0 && amp_span_eq(a->key, b->key));
 }
 
-enum amp_votes_end amp_votes_add(const struct amp_approval *a, const struct amp_vote *v, uint32_t n,
+enum amp_votes_end amp_votes_add(const struct amp_quorum *a, const struct amp_vote *v, uint32_t n,
                                  const struct amp_vote *added, struct amp_votes_count *count,
                                  struct amp_error *why)
 {

@@ -85,11 +85,11 @@ enum amp_known_by amp_known_by_find(struct amp_span word);
 
 /* How many different persons have to give the same answer, at least 1: the largest number of the
  * rows that match. one_denies: one answer against ends the question; else denials need as many. */
-struct amp_approval {
+struct amp_quorum {
     uint32_t need;
     bool one_denies;
 };
-struct amp_approval amp_operators_need(const struct amp_operators *o, const struct amp_matter *m);
+struct amp_quorum amp_operators_need(const struct amp_operators *o, const struct amp_matter *m);
 
 /* ---- votes ---- */
 
@@ -118,7 +118,7 @@ struct amp_votes_count {
 };
 /* Counts a vote that is added to n others. Two votes are of one person if the person, the principal
  * or the key is the same. A person may replace an approval by an answer against. */
-enum amp_votes_end amp_votes_add(const struct amp_approval *a, const struct amp_vote *v, uint32_t n,
+enum amp_votes_end amp_votes_add(const struct amp_quorum *a, const struct amp_vote *v, uint32_t n,
                                  const struct amp_vote *added, struct amp_votes_count *count,
                                  struct amp_error *why);
 

@@ -160,9 +160,8 @@ int amp_aof_handoff_write(const struct amp_view *v, struct amp_buf *out, struct 
     return amp_jw_end_line(&w, err);
 }
 
-/* On one line: control characters become blanks. */
-static int line_add(struct amp_buf *out, const char *before, struct amp_span text,
-                    struct amp_error *err)
+int amp_aof_text_add(struct amp_buf *out, const char *before, struct amp_span text,
+                     struct amp_error *err)
 {
     if (amp_buf_str(out, before, err) < 0)
         return -1;
@@ -172,7 +171,13 @@ static int line_add(struct amp_buf *out, const char *before, struct amp_span tex
     for (size_t i = at; i < out->len; i++)
         if ((unsigned char)out->data[i] < 0x20 || out->data[i] == 0x7f)
             out->data[i] = ' ';
-    return amp_buf_str(out, "\n", err);
+    return 0;
+}
+
+static int line_add(struct amp_buf *out, const char *before, struct amp_span text,
+                    struct amp_error *err)
+{
+    return amp_aof_text_add(out, before, text, err) < 0 ? -1 : amp_buf_str(out, "\n", err);
 }
 
 static int list_add(struct amp_buf *out, const char *title, const struct amp_spans *list,

@@ -94,4 +94,8 @@ int amp_aof_run_read(struct amp_span text, struct amp_buf *mem, struct amp_aof_r
 int amp_aof_beat_read(struct amp_span text, struct amp_buf *mem, struct amp_aof_beat *out,
                       struct amp_error *err);
 
+/* Appends a text on one line: its control characters become blanks. */
+int amp_aof_text_add(struct amp_buf *out, const char *before, struct amp_span text,
+                     struct amp_error *err);
+
 #endif

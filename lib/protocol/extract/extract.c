@@ -25,7 +25,7 @@ struct amp_extract {
     struct amp_buf window, clean, decoded;
     uint64_t base; /* offset of the window's first byte */
     size_t pos;    /* how far the window has been read */
-    struct amp_place place;
+    struct amp_scan_place place;
     bool open, skipping; /* a candidate is open; it is too long */
     bool escaped;        /* the candidate is escaped JSON in text that is not JSON: msg="{\"…" */
     uint64_t unescaped;  /* the offset up to which escaped candidates were tried */

@@ -50,7 +50,7 @@ bool amp_claim_text(struct amp_span text, enum amp_protocol only);
 
 enum { AMP_HEAD_INDENT, AMP_HEAD_TICKS, AMP_HEAD_PAST };
 
-struct amp_place {
+struct amp_scan_place {
     uint64_t line, line_start; /* number from 1; offset of its first byte */
     char fence;                /* the character of the open fence, or 0 */
     unsigned fence_ticks;
@@ -62,16 +62,16 @@ struct amp_place {
     uint8_t ansi;
 };
 
-void amp_place_init(struct amp_place *p);
+void amp_place_init(struct amp_scan_place *p);
 /* Whether only a new line, a '{' or a colour would change anything. */
-static inline bool amp_place_is_dull(const struct amp_place *p)
+static inline bool amp_place_is_dull(const struct amp_scan_place *p)
 {
     return p->head == AMP_HEAD_PAST && !p->clean && !p->closing && !p->ansi;
 }
 /* Passes one byte of ordinary text; offset is its own. */
-void amp_place_pass(struct amp_place *p, char c, uint64_t offset);
+void amp_place_pass(struct amp_scan_place *p, char c, uint64_t offset);
 /* Passes a message; offset: of its first byte. */
-void amp_place_skip(struct amp_place *p, struct amp_span text, uint64_t offset);
-struct amp_found amp_place_found(const struct amp_place *p, uint64_t offset);
+void amp_place_skip(struct amp_scan_place *p, struct amp_span text, uint64_t offset);
+struct amp_found amp_place_found(const struct amp_scan_place *p, uint64_t offset);
 
 #endif

@@ -11,23 +11,23 @@ const char *amp_found_name(enum amp_found_in in)
     return names[in];
 }
 
-void amp_place_init(struct amp_place *p)
+void amp_place_init(struct amp_scan_place *p)
 {
-    *p = (struct amp_place){.line = 1, .clean = true};
+    *p = (struct amp_scan_place){.line = 1, .clean = true};
 }
 
-static void end_line(struct amp_place *p, uint64_t offset)
+static void end_line(struct amp_scan_place *p, uint64_t offset)
 {
-    *p = (struct amp_place){.line = p->line + 1,
-                            .line_start = offset + 1,
-                            .fence = p->closing ? 0 : p->fence,
-                            .fence_ticks = p->fence_ticks,
-                            .clean = true,
-                            .ansi = p->ansi};
+    *p = (struct amp_scan_place){.line = p->line + 1,
+                                 .line_start = offset + 1,
+                                 .fence = p->closing ? 0 : p->fence,
+                                 .fence_ticks = p->fence_ticks,
+                                 .clean = true,
+                                 .ansi = p->ansi};
 }
 
 /* A run of ` or ~ has ended: three or more open a fence, or close a fence of the same character. */
-static void end_ticks(struct amp_place *p)
+static void end_ticks(struct amp_scan_place *p)
 {
     p->head = AMP_HEAD_PAST;
     if (p->ticks < 3)
@@ -40,7 +40,7 @@ static void end_ticks(struct amp_place *p)
     }
 }
 
-void amp_place_pass(struct amp_place *p, char c, uint64_t offset)
+void amp_place_pass(struct amp_scan_place *p, char c, uint64_t offset)
 {
     if (amp_ansi_takes(&p->ansi, c))
         return;
@@ -64,7 +64,7 @@ void amp_place_pass(struct amp_place *p, char c, uint64_t offset)
         p->closing = false;
 }
 
-void amp_place_skip(struct amp_place *p, struct amp_span text, uint64_t offset)
+void amp_place_skip(struct amp_scan_place *p, struct amp_span text, uint64_t offset)
 {
     bool clean = p->clean;
     for (size_t i = 0; i < text.n; i++)
@@ -77,7 +77,7 @@ void amp_place_skip(struct amp_place *p, struct amp_span text, uint64_t offset)
     p->clean = clean;
 }
 
-struct amp_found amp_place_found(const struct amp_place *p, uint64_t offset)
+struct amp_found amp_place_found(const struct amp_scan_place *p, uint64_t offset)
 {
     return (struct amp_found){
         .line = p->line,

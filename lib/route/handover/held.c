@@ -10,9 +10,10 @@
 
 #define HELD_MAX (1u << 20)
 
-int amp_held_open(struct amp_held *h, struct amp_store *s, const char *agent, struct amp_error *err)
+int amp_held_open(struct amp_inbox_held *h, struct amp_store *s, const char *agent,
+                  struct amp_error *err)
 {
-    *h = (struct amp_held){.store = s, .name = agent};
+    *h = (struct amp_inbox_held){.store = s, .name = agent};
     amp_buf_init(&h->said, HELD_MAX);
     amp_buf_init(&h->notes, 4 * (size_t)HELD_MAX);
     if (!(h->reader = amp_reader_new(NULL, err)))
@@ -21,7 +22,7 @@ int amp_held_open(struct amp_held *h, struct amp_store *s, const char *agent, st
     return 0;
 }
 
-void amp_held_close(struct amp_held *h)
+void amp_held_close(struct amp_inbox_held *h)
 {
     amp_reader_free(h->reader);
     amp_pause_watch_close(&h->pauses);
@@ -30,7 +31,8 @@ void amp_held_close(struct amp_held *h)
 }
 
 /* Notes each message once, for amp_held_report after the turn, in which no write may block. */
-static int held_note(struct amp_held *h, struct amp_span id, const char *why, struct amp_error *err)
+static int held_note(struct amp_inbox_held *h, struct amp_span id, const char *why,
+                     struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, HELD_MAX);
@@ -46,7 +48,7 @@ static int held_note(struct amp_held *h, struct amp_span id, const char *why, st
                              (int)(id.n < 200 ? id.n : 200), id.p, why);
 }
 
-void amp_held_report(struct amp_held *h,
+void amp_held_report(struct amp_inbox_held *h,
                      void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2))))
 {
     for (size_t at = 0; at < h->notes.len;) {
@@ -61,7 +63,7 @@ void amp_held_report(struct amp_held *h,
 /* Holds new work while its task or the agent is suspended. */
 int amp_held_check(void *ctx, struct amp_span text, struct amp_error *err)
 {
-    struct amp_held *h = ctx;
+    struct amp_inbox_held *h = ctx;
     struct amp_view v;
     const struct amp_pause *by;
     struct amp_agent_status st;

@@ -32,7 +32,7 @@ struct inbox_loop {
     struct amp_lanes lanes;
     int64_t this_turn;
     struct amp_metrics *metrics; /* NULL: there are none */
-    struct amp_held held;
+    struct amp_inbox_held held;
     int64_t spared;                   /* attempts of the message that a suspension ended, */
     char spared_of[AMP_KEY_NAME_MAX]; /* by its digest */
 };

@@ -25,7 +25,7 @@ static void sort_notes(struct amp_note *notes, uint32_t n)
 }
 
 /* The description of a property of a schema object, or of a schema that it refers to; raw text. */
-static struct amp_span property_description(const struct amp_document *doc, uint32_t object,
+static struct amp_span property_description(const struct amp_schema_document *doc, uint32_t object,
                                             struct amp_span name)
 {
     const struct amp_tape *t = &doc->tape;

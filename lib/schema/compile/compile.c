@@ -87,7 +87,7 @@ void *amp_place_rules(struct amp_compiler *c, struct amp_node *n)
     return n->place;
 }
 
-struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_schema_document *d, uint32_t tok,
                              uint32_t resource)
 {
     if (d->node[tok])
@@ -323,7 +323,7 @@ static int keep_dynamic_anchors(struct amp_compiler *c)
 }
 
 /* Adds the nodes of the schema that begins at a token to the program. */
-static int compile_schema(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+static int compile_schema(struct amp_compiler *c, struct amp_schema_document *d, uint32_t tok,
                           uint32_t resource)
 {
     struct amp_schema *s = c->schema;
@@ -384,7 +384,8 @@ struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_sch
     struct amp_compiler c = {
         .schema = &s->schema, .program = &s->program, .opt = opt ? opt : &none, .err = err};
     enum amp_draft draft = c.opt->draft7 ? AMP_DRAFT_7 : AMP_DRAFT_2020;
-    struct amp_document *d = amp_document_load(&c, text, amp_span_str(c.opt->base_uri), draft);
+    struct amp_schema_document *d =
+        amp_document_load(&c, text, amp_span_str(c.opt->base_uri), draft);
     bool failed = !d || compile_schema(&c, d, 0, d->root) < 0;
     free(c.nodes);
     free(s->program.anchors);

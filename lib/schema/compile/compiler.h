@@ -18,8 +18,8 @@ enum {
 };
 
 /* One schema text. */
-struct amp_document {
-    struct amp_document *next;
+struct amp_schema_document {
+    struct amp_schema_document *next;
     struct amp_tape tape;
     struct amp_span text;
     struct amp_span asked;  /* the URI it was loaded for */
@@ -28,29 +28,29 @@ struct amp_document {
     struct amp_node **node; /* by token */
     struct amp_node *nodes; /* all that were compiled */
     struct amp_members *members;
-    struct amp_reference *references; /* to other documents */
-    uint32_t users;                   /* schemas that need its tape and `node` */
-    uint32_t found_in;                /* amp_program.search */
-    struct amp_document *reached;     /* the next one that this search found */
-    bool compared;                    /* checks compare with its tokens, so the tape stays */
-    bool has_parts;                   /* has a resource besides its root, so `resource` stays */
+    struct amp_reference *references;    /* to other documents */
+    uint32_t users;                      /* schemas that need its tape and `node` */
+    uint32_t found_in;                   /* amp_program.search */
+    struct amp_schema_document *reached; /* the next one that this search found */
+    bool compared;                       /* checks compare with its tokens, so the tape stays */
+    bool has_parts;                      /* has a resource besides its root, so `resource` stays */
 };
 
 struct amp_reference {
     struct amp_reference *next;
-    struct amp_document *to;
+    struct amp_schema_document *to;
 };
 
 /* The index of a large object. */
 struct amp_members {
     struct amp_members *next;
     uint32_t object;
-    struct amp_index keys;
+    struct amp_hash_index keys;
 };
 
 /* A part of a document that has its own URI. */
 struct amp_resource {
-    struct amp_document *doc;
+    struct amp_schema_document *doc;
     uint32_t tok;
     struct amp_span uri;
     enum amp_draft draft;
@@ -61,7 +61,7 @@ struct amp_anchor {
     uint32_t resource, tok;
     struct amp_span name;
     bool dynamic;
-    struct amp_document *doc;
+    struct amp_schema_document *doc;
 };
 
 struct amp_compiler {
@@ -81,25 +81,27 @@ struct amp_compiler {
 
 /* The target of a reference. */
 struct amp_target {
-    struct amp_document *doc;
+    struct amp_schema_document *doc;
     uint32_t tok, resource;
     const struct amp_anchor *anchor; /* if the reference has an anchor's name */
 };
 
 /* document.c: the draft whose metaschema has this URI (without #), or AMP_DRAFT_NONE. */
 enum amp_draft amp_draft_find(struct amp_span uri);
-struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
-                                       struct amp_span uri, enum amp_draft draft);
-void amp_document_free(struct amp_document *d);
+struct amp_schema_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
+                                              struct amp_span uri, enum amp_draft draft);
+void amp_document_free(struct amp_schema_document *d);
 /* Makes the tape and the tables by token, if they were freed. */
-int amp_document_open(struct amp_document *d, struct amp_error *err);
+int amp_document_open(struct amp_schema_document *d, struct amp_error *err);
 /* Records that one document refers to another. */
-int amp_document_refer(struct amp_compiler *c, struct amp_document *from, struct amp_document *to);
+int amp_document_refer(struct amp_compiler *c, struct amp_schema_document *from,
+                       struct amp_schema_document *to);
 /* Adds `by` to the users of all documents that this one leads to. Documents without users free what
  * only explanations need. -1, with nothing changed, if memory is short. */
-int amp_document_use(struct amp_program *p, struct amp_document *d, int by, struct amp_error *err);
+int amp_document_use(struct amp_program *p, struct amp_schema_document *d, int by,
+                     struct amp_error *err);
 /* Finds the resources and anchors in the schema at a token. */
-int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+int amp_document_walk(struct amp_compiler *c, struct amp_schema_document *d, uint32_t tok,
                       uint32_t resource);
 
 /* resolve.c: the number of an anchor, or AMP_TOK_NONE. */
@@ -119,16 +121,16 @@ int amp_resource_find(struct amp_compiler *c, struct amp_span uri, enum amp_draf
                       uint32_t *out);
 
 /* wrong.c: fails with a code and a sentence, after the place of a token. */
-int amp_schema_wrong(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+int amp_schema_wrong(struct amp_compiler *c, const struct amp_schema_document *d, uint32_t tok,
                      const char *code, const char *what);
 /* Fails with invalid_schema, the value found, and the nearest of the words (NULL-terminated, or
  * NULL). */
-int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
-                           const char *what, const char *const *words);
+int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_schema_document *d,
+                           uint32_t tok, const char *what, const char *const *words);
 /* Reports a keyword that is probably a slip to opt->remark. */
-void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uint32_t key,
+void amp_schema_remark(struct amp_compiler *c, const struct amp_schema_document *d, uint32_t key,
                        enum amp_draft draft);
-int amp_schema_not_json(struct amp_compiler *c, const struct amp_document *d,
+int amp_schema_not_json(struct amp_compiler *c, const struct amp_schema_document *d,
                         const struct amp_json_fault *fault);
 
 /* files.c: the metaschemas of the drafts, or NULL. */
@@ -153,7 +155,7 @@ const struct amp_keyword *amp_keyword_find(const struct amp_tape *t, uint32_t ke
 
 /* compile.c: the node of a token, which is compiled later, so long chains of references need no
  * stack. */
-struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_schema_document *d, uint32_t tok,
                              uint32_t resource);
 /* A subschema of n at a token of its document. */
 struct amp_node *amp_node_child(struct amp_compiler *c, const struct amp_node *n, uint32_t tok);

@@ -20,13 +20,13 @@ enum {
     TEXT_MAX = 32 << 20
 };
 
-static uint32_t member(const struct amp_document *d, uint32_t tok, const char *key)
+static uint32_t member(const struct amp_schema_document *d, uint32_t tok, const char *key)
 {
     return amp_tape_get(&d->tape, tok, amp_span_str(key));
 }
 
 /* Copies a string; another value is refused with `wrong`. */
-static int text_of(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+static int text_of(struct amp_compiler *c, const struct amp_schema_document *d, uint32_t tok,
                    const char *wrong, struct amp_span *out)
 {
     AMP_BUF struct amp_buf plain = {0};
@@ -39,7 +39,7 @@ static int text_of(struct amp_compiler *c, const struct amp_document *d, uint32_
     return amp_arena_text(&c->program->arena, s, out) ? 0 : amp_fail_memory(c->err);
 }
 
-static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t resource,
+static int add_anchor(struct amp_compiler *c, struct amp_schema_document *d, uint32_t resource,
                       uint32_t tok, uint32_t value, size_t skip, bool dynamic)
 {
     struct amp_program *p = c->program;
@@ -87,8 +87,8 @@ static const struct {
 };
 
 /* Reads $vocabulary of a user's metaschema. */
-static int read_vocabulary(struct amp_compiler *c, const struct amp_document *meta, uint32_t map,
-                           unsigned *out)
+static int read_vocabulary(struct amp_compiler *c, const struct amp_schema_document *meta,
+                           uint32_t map, unsigned *out)
 {
     const struct amp_tape *t = &meta->tape;
     unsigned bits = VOCAB_CORE;
@@ -125,7 +125,7 @@ static struct amp_span without_hash(struct amp_span uri)
     return uri;
 }
 
-static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+static int read_dialect(struct amp_compiler *c, struct amp_schema_document *d, uint32_t tok,
                         struct amp_resource *r)
 {
     uint32_t value = member(d, tok, "$schema");
@@ -149,7 +149,7 @@ static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t
                                 "metaschema is known by it");
     if (++c->metas > METAS_MOST)
         return amp_schema_wrong(c, d, value, "invalid_schema", "metaschemas without an end");
-    struct amp_document meta = {.next = d, .asked = uri, .text = text};
+    struct amp_schema_document meta = {.next = d, .asked = uri, .text = text};
     struct amp_json_fault fault;
     struct amp_resource above = {.draft = r->draft, .vocabulary = r->vocabulary};
     int result = 0;
@@ -170,7 +170,7 @@ static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t
     return result;
 }
 
-static int add_resource(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+static int add_resource(struct amp_compiler *c, struct amp_schema_document *d, uint32_t tok,
                         struct amp_span uri, const struct amp_resource *around, uint32_t *out)
 {
     struct amp_program *p = c->program;
@@ -193,7 +193,8 @@ static int add_resource(struct amp_compiler *c, struct amp_document *d, uint32_t
 }
 
 /* Reads $id, which names a new resource, or in draft-07 perhaps only an anchor. */
-static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok, uint32_t *resource)
+static int read_id(struct amp_compiler *c, struct amp_schema_document *d, uint32_t tok,
+                   uint32_t *resource)
 {
     struct amp_program *p = c->program;
     struct amp_resource around = p->resources[*resource];
@@ -236,7 +237,7 @@ static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
     return add_resource(c, d, tok, kept, &around, resource);
 }
 
-static int walk_all(struct amp_compiler *c, struct amp_document *d, uint32_t list,
+static int walk_all(struct amp_compiler *c, struct amp_schema_document *d, uint32_t list,
                     uint32_t resource, uint32_t step)
 {
     const struct amp_tape *t = &d->tape;
@@ -247,8 +248,8 @@ static int walk_all(struct amp_compiler *c, struct amp_document *d, uint32_t lis
 }
 
 /* The subschemas in the value of a keyword. */
-static int walk_keyword(struct amp_compiler *c, struct amp_document *d, const struct amp_keyword *w,
-                        uint32_t value, uint32_t resource)
+static int walk_keyword(struct amp_compiler *c, struct amp_schema_document *d,
+                        const struct amp_keyword *w, uint32_t value, uint32_t resource)
 {
     enum amp_json_type type = d->tape.tok[value].type;
     bool array = type == AMP_JSON_ARRAY;
@@ -261,7 +262,7 @@ static int walk_keyword(struct amp_compiler *c, struct amp_document *d, const st
     return 0;
 }
 
-int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+int amp_document_walk(struct amp_compiler *c, struct amp_schema_document *d, uint32_t tok,
                       uint32_t resource)
 {
     const struct amp_tape *t = &d->tape;
@@ -288,11 +289,11 @@ int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t t
     return 0;
 }
 
-struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
-                                       struct amp_span uri, enum amp_draft draft)
+struct amp_schema_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
+                                              struct amp_span uri, enum amp_draft draft)
 {
     struct amp_json_fault fault;
-    struct amp_document *d = calloc(1, sizeof *d);
+    struct amp_schema_document *d = calloc(1, sizeof *d);
     if (!d) {
         amp_fail_memory(c->err);
         return NULL;
@@ -322,10 +323,10 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
     return d;
 }
 
-void amp_document_free(struct amp_document *d)
+void amp_document_free(struct amp_schema_document *d)
 {
     while (d) {
-        struct amp_document *next = d->next;
+        struct amp_schema_document *next = d->next;
         amp_tape_release(&d->tape);
         free(d->resource);
         free(d->node);
@@ -334,7 +335,7 @@ void amp_document_free(struct amp_document *d)
     }
 }
 
-static void document_close(struct amp_document *d)
+static void document_close(struct amp_schema_document *d)
 {
     free(d->node);
     d->node = NULL;
@@ -346,7 +347,7 @@ static void document_close(struct amp_document *d)
         amp_tape_release(&d->tape);
 }
 
-int amp_document_open(struct amp_document *d, struct amp_error *err)
+int amp_document_open(struct amp_schema_document *d, struct amp_error *err)
 {
     struct amp_json_fault fault;
     if (!d->tape.n) {
@@ -364,7 +365,8 @@ int amp_document_open(struct amp_document *d, struct amp_error *err)
     return 0;
 }
 
-int amp_document_refer(struct amp_compiler *c, struct amp_document *from, struct amp_document *to)
+int amp_document_refer(struct amp_compiler *c, struct amp_schema_document *from,
+                       struct amp_schema_document *to)
 {
     for (const struct amp_reference *r = from->references; r; r = r->next)
         if (r->to == to)
@@ -378,12 +380,12 @@ int amp_document_refer(struct amp_compiler *c, struct amp_document *from, struct
 }
 
 /* Lists d and the documents that it leads to, by `reached`. */
-static void find_reached(struct amp_program *p, struct amp_document *d)
+static void find_reached(struct amp_program *p, struct amp_schema_document *d)
 {
-    struct amp_document *last = d;
+    struct amp_schema_document *last = d;
     d->found_in = ++p->search;
     d->reached = NULL;
-    for (const struct amp_document *at = d; at; at = at->reached)
+    for (const struct amp_schema_document *at = d; at; at = at->reached)
         for (const struct amp_reference *r = at->references; r; r = r->next) {
             if (r->to->found_in == p->search)
                 continue;
@@ -393,11 +395,12 @@ static void find_reached(struct amp_program *p, struct amp_document *d)
         }
 }
 
-int amp_document_use(struct amp_program *p, struct amp_document *d, int by, struct amp_error *err)
+int amp_document_use(struct amp_program *p, struct amp_schema_document *d, int by,
+                     struct amp_error *err)
 {
     int rc = 0;
     find_reached(p, d);
-    for (struct amp_document *at = d; at && by > 0 && !rc; at = at->reached)
+    for (struct amp_schema_document *at = d; at && by > 0 && !rc; at = at->reached)
         rc = amp_document_open(at, err);
     for (; d; d = d->reached) {
         d->users += rc ? 0 : (uint32_t)by;

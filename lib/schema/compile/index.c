@@ -2,7 +2,7 @@
  * than the present ones. */
 #include "schema/compile/index.h"
 
-static void put_slot(struct amp_index *x, uint32_t hash, uint32_t slot)
+static void put_slot(struct amp_hash_index *x, uint32_t hash, uint32_t slot)
 {
     uint32_t at = hash & x->mask;
     while (x->slots[at])
@@ -11,11 +11,11 @@ static void put_slot(struct amp_index *x, uint32_t hash, uint32_t slot)
     x->hashes[at] = hash;
 }
 
-bool amp_index_add(struct amp_index *x, uint32_t hash, uint32_t number)
+bool amp_index_add(struct amp_hash_index *x, uint32_t hash, uint32_t number)
 {
     if (!x->slots || x->n * 2 > x->mask) {
         uint32_t size = x->slots ? (x->mask + 1) * 2 : 16;
-        struct amp_index more = {.arena = x->arena, .n = x->n, .mask = size - 1};
+        struct amp_hash_index more = {.arena = x->arena, .n = x->n, .mask = size - 1};
         more.slots = amp_arena_get(x->arena, size * sizeof *more.slots);
         more.hashes = amp_arena_get(x->arena, size * sizeof *more.hashes);
         if (!more.slots || !more.hashes)

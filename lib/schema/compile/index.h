@@ -8,7 +8,7 @@
 #include "schema/arena.h"
 #include "json/hash.h"
 
-struct amp_index {
+struct amp_hash_index {
     uint32_t *slots; /* 1 + number; 0 is free */
     uint32_t *hashes;
     uint32_t n, mask;
@@ -16,11 +16,11 @@ struct amp_index {
 };
 
 /* False if memory is short. */
-bool amp_index_add(struct amp_index *x, uint32_t hash, uint32_t number);
+bool amp_index_add(struct amp_hash_index *x, uint32_t hash, uint32_t number);
 
 /* for (uint32_t at = hash, i; amp_index_next(x, hash, &at, &i);) … visits all numbers of this hash.
  */
-static inline bool amp_index_next(const struct amp_index *x, uint32_t hash, uint32_t *at,
+static inline bool amp_index_next(const struct amp_hash_index *x, uint32_t hash, uint32_t *at,
                                   uint32_t *number)
 {
     if (!x->slots)

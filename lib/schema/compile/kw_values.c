@@ -64,7 +64,7 @@ AMP_KEYWORD_FN(amp_kw_type)
 
 static int index_values(struct amp_compiler *c, const struct amp_node *n, struct amp_value_rules *v)
 {
-    struct amp_index *x = amp_compile_get(c, sizeof *x);
+    struct amp_hash_index *x = amp_compile_get(c, sizeof *x);
     if (!x)
         return -1;
     x->arena = &c->program->arena;

@@ -11,7 +11,7 @@
 #include "schema/arena.h"
 #include "schema/compile/rules.h"
 
-struct amp_document;
+struct amp_schema_document;
 struct amp_resource;
 
 struct amp_node {
@@ -29,7 +29,7 @@ struct amp_node {
     struct amp_object_rules *object;
     struct amp_array_rules *array;
     struct amp_place_rules *place;
-    struct amp_document *doc;
+    struct amp_schema_document *doc;
     struct amp_node *next; /* the document's next node */
 };
 
@@ -44,13 +44,13 @@ struct amp_dynamic_anchor {
 struct amp_program {
     uint64_t id; /* unlike the address, never used again */
     struct amp_arena arena;
-    struct amp_document *documents;
+    struct amp_schema_document *documents;
     struct amp_pattern *patterns;
     struct amp_resource *resources; /* by amp_node.resource */
     uint32_t n_resources, n_anchors;
     size_t cap_resources, cap_anchors;
     struct amp_anchor *anchors;
-    struct amp_index uri_index, anchor_index;
+    struct amp_hash_index uri_index, anchor_index;
     uint32_t search; /* number of the last search over the documents */
 };
 

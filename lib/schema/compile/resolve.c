@@ -13,7 +13,7 @@ enum {
 };
 
 /* The resource of a place that no keyword leads to. */
-static uint32_t resource_around(const struct amp_document *d, uint32_t root, uint32_t tok)
+static uint32_t resource_around(const struct amp_schema_document *d, uint32_t root, uint32_t tok)
 {
     const struct amp_tape *t = &d->tape;
     uint32_t at = root, found = d->resource[root] ? d->resource[root] - 1 : d->root;
@@ -50,7 +50,7 @@ uint32_t amp_anchor_find(const struct amp_compiler *c, uint32_t resource, struct
 }
 
 /* Counts the steps of searches without an index; fails past the limit. */
-static int count_steps(struct amp_compiler *c, const struct amp_document *d, uint32_t at,
+static int count_steps(struct amp_compiler *c, const struct amp_schema_document *d, uint32_t at,
                        uint32_t steps)
 {
     c->work += steps;
@@ -62,7 +62,7 @@ static int count_steps(struct amp_compiler *c, const struct amp_document *d, uin
 
 /* The index of a large object, made when the first pointer leads through it. Its numbers are keys.
  */
-static struct amp_members *find_members(struct amp_compiler *c, struct amp_document *d,
+static struct amp_members *find_members(struct amp_compiler *c, struct amp_schema_document *d,
                                         uint32_t object)
 {
     for (struct amp_members *m = d->members; m; m = m->next, c->work++)
@@ -83,7 +83,7 @@ static struct amp_members *find_members(struct amp_compiler *c, struct amp_docum
 }
 
 /* Follows one step of a pointer, with its escapes decoded. */
-static int follow_step(struct amp_compiler *c, struct amp_document *d, uint32_t at,
+static int follow_step(struct amp_compiler *c, struct amp_schema_document *d, uint32_t at,
                        struct amp_span name, uint32_t *out)
 {
     const struct amp_tok *t = &d->tape.tok[at];
@@ -118,7 +118,7 @@ static int follow_step(struct amp_compiler *c, struct amp_document *d, uint32_t 
     return 0;
 }
 
-static int follow_pointer(struct amp_compiler *c, struct amp_document *d, uint32_t at,
+static int follow_pointer(struct amp_compiler *c, struct amp_schema_document *d, uint32_t at,
                           struct amp_span pointer, uint32_t *out)
 {
     while (pointer.n && at != AMP_TOK_NONE) {
@@ -152,7 +152,7 @@ int amp_resource_find(struct amp_compiler *c, struct amp_span uri, enum amp_draf
         text = meta->text;
     else if (!c->opt->resolve || c->opt->resolve(c->opt->resolve_ctx, uri, &text) != 0)
         return 0;
-    struct amp_document *d = amp_document_load(c, text, uri, draft);
+    struct amp_schema_document *d = amp_document_load(c, text, uri, draft);
     if (!d)
         return -1;
     *out = d->root;
@@ -179,7 +179,7 @@ enum amp_resolved amp_document_resolve(struct amp_compiler *c, uint32_t resource
     }
     if (amp_uri_decode(parts.fragment, &fragment, c->err) < 0)
         return AMP_RESOLVE_FAILED;
-    struct amp_document *d = c->program->resources[to].doc;
+    struct amp_schema_document *d = c->program->resources[to].doc;
     struct amp_span name = amp_buf_span(&fragment);
     if (amp_document_open(d, c->err) < 0)
         return AMP_RESOLVE_FAILED;

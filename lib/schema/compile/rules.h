@@ -26,8 +26,8 @@ struct amp_value_rules {
     const struct amp_span *texts;
     const uint32_t *others;
     uint32_t n_texts, n_others;
-    const struct amp_index *index; /* texts by number, then the others; NULL for few values */
-    uint32_t at;                   /* token of the keyword's value */
+    const struct amp_hash_index *index; /* texts by number, then the others; NULL for few values */
+    uint32_t at;                        /* token of the keyword's value */
     bool is_const;
     struct amp_value_rules *also; /* if a schema has both */
 };

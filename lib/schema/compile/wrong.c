@@ -22,7 +22,7 @@ static void place_of(struct amp_span text, size_t at, unsigned *line, unsigned *
 }
 
 /* The name of a text for people: opt->name for the first, the URI for the others. */
-static struct amp_span name_of(const struct amp_compiler *c, const struct amp_document *d)
+static struct amp_span name_of(const struct amp_compiler *c, const struct amp_schema_document *d)
 {
     struct amp_span name = c->opt->name && !d->next ? amp_span_str(c->opt->name) : d->asked;
     if (name.n > NAME_MOST) { /* the end is more specific */
@@ -32,7 +32,7 @@ static struct amp_span name_of(const struct amp_compiler *c, const struct amp_do
     return name;
 }
 
-static int add_place(const struct amp_compiler *c, const struct amp_document *d, size_t at,
+static int add_place(const struct amp_compiler *c, const struct amp_schema_document *d, size_t at,
                      struct amp_buf *out)
 {
     unsigned line, column;
@@ -51,7 +51,7 @@ static struct amp_span cut_text(struct amp_span s, size_t most)
 }
 
 /* Appends "; found 5", and for a misspelled word the one that was meant. */
-static void add_found(const struct amp_document *d, uint32_t tok, const char *const *words,
+static void add_found(const struct amp_schema_document *d, uint32_t tok, const char *const *words,
                       struct amp_buf *out)
 {
     const struct amp_tok *k = &d->tape.tok[tok];
@@ -68,7 +68,7 @@ static void add_found(const struct amp_document *d, uint32_t tok, const char *co
         amp_buf_fmt(out, NULL, "; did you mean `%s`?", near.word);
 }
 
-static int fail_at(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+static int fail_at(struct amp_compiler *c, const struct amp_schema_document *d, uint32_t tok,
                    const char *code, const char *what, bool found, const char *const *words)
 {
     AMP_BUF struct amp_buf at = {0}, text = {0};
@@ -90,19 +90,19 @@ static int fail_at(struct amp_compiler *c, const struct amp_document *d, uint32_
     return amp_fail(c->err, AMP_DATAERR, code, "%.*s", (int)text.len, text.data ? text.data : what);
 }
 
-int amp_schema_wrong(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+int amp_schema_wrong(struct amp_compiler *c, const struct amp_schema_document *d, uint32_t tok,
                      const char *code, const char *what)
 {
     return fail_at(c, d, tok, code, what, false, NULL);
 }
 
-int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
-                           const char *what, const char *const *words)
+int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_schema_document *d,
+                           uint32_t tok, const char *what, const char *const *words)
 {
     return fail_at(c, d, tok, "invalid_schema", what, true, words);
 }
 
-void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uint32_t key,
+void amp_schema_remark(struct amp_compiler *c, const struct amp_schema_document *d, uint32_t key,
                        enum amp_draft draft)
 {
     struct amp_span name = amp_tok_raw(&d->tape, key);
@@ -125,7 +125,7 @@ void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uin
     c->opt->remark(c->opt->remark_ctx, text.data ? text.data : "");
 }
 
-int amp_schema_not_json(struct amp_compiler *c, const struct amp_document *d,
+int amp_schema_not_json(struct amp_compiler *c, const struct amp_schema_document *d,
                         const struct amp_json_fault *fault)
 {
     if (amp_json_fault_is_memory(fault))

@@ -251,7 +251,7 @@ static int frame_at(struct amp_store_search *q, uint32_t off, uint64_t *n, struc
     struct amp_frame_head h;
     int fd = amp_log_fd(l, q->seg, NULL);
     ssize_t got = fd < 0 ? -1 : pread(fd, p, sizeof p, off);
-    if (got <= 0 || !amp_frame_peek(AMP_FRAME_FORMAT, p, (size_t)got, &h) ||
+    if (got <= 0 || !amp_frame_peek(p, (size_t)got, &h) ||
         amp_log_frame(l, (struct amp_place){.seg = q->seg, .off = off, .len = h.size}, frame, &h,
                       NULL) < 0)
         return 0;

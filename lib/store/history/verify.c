@@ -168,7 +168,7 @@ static int bad_explain(struct verify *w, const struct amp_pos *turn, struct amp_
         return log_tampered(w, pos->seg, pos->off, pos->n + 1, err,
                             "the segment ends with frame %" PRIu64 ", but frames are missing",
                             pos->n);
-    if (got < 0 || !amp_frame_peek(AMP_FRAME_FORMAT, prefix, (size_t)got, &h))
+    if (got < 0 || !amp_frame_peek(prefix, (size_t)got, &h))
         return log_tampered(w, pos->seg, pos->off, pos->n + 1, err,
                             "frame %" PRIu64 " was changed: its beginning is not that of a frame",
                             pos->n + 1);
@@ -191,7 +191,7 @@ static bool frame_is_intact(struct amp_log *l, const struct amp_pos *pos)
     struct amp_span frame;
     int fd = amp_log_fd(l, pos->seg, NULL);
     ssize_t got = fd < 0 ? -1 : pread(fd, prefix, sizeof prefix, (off_t)pos->off);
-    return got > 0 && amp_frame_peek(AMP_FRAME_FORMAT, prefix, (size_t)got, &h) &&
+    return got > 0 && amp_frame_peek(prefix, (size_t)got, &h) &&
            amp_log_frame(l, (struct amp_place){pos->seg, h.size, pos->off}, &frame, &h, NULL) == 0;
 }
 

@@ -109,26 +109,18 @@ static uint64_t digits_read(struct cursor *c)
     return v;
 }
 
-static const struct amp_span lead_v1 = {"{\"h\":\"", 6}, lead = {"{\"v2\":\"", 7};
+static const char lead[] = "{\"v2\":\"";
+enum { LEAD = sizeof lead - 1, HEAD = LEAD + 8 + 16 + 1 }; /* HEAD: the bytes before the member n */
 
-/* The bytes of a frame before its member n. */
-static size_t head_size(struct amp_span begin)
+bool amp_frame_peek(const char *p, size_t n, struct amp_frame_head *out)
 {
-    return begin.n + 8 + 16 + 1;
-}
-
-bool amp_frame_peek(uint32_t format, const char *p, size_t n, struct amp_frame_head *out)
-{
-    struct amp_span begin = format == 1 ? lead_v1 : lead;
     struct amp_frame_head h = {0};
-    size_t size = head_size(begin);
     uint64_t len;
-    if (n < size || memcmp(p, begin.p, begin.n) != 0 || p[size - 1] != '"' ||
-        !hex_read(p + begin.n, 8, &len) || !hex_read(p + begin.n + 8, 16, &h.sum) ||
-        len > AMP_FRAME_MAX)
+    if (n < HEAD || memcmp(p, lead, LEAD) != 0 || p[HEAD - 1] != '"' ||
+        !hex_read(p + LEAD, 8, &len) || !hex_read(p + LEAD + 8, 16, &h.sum) || len > AMP_FRAME_MAX)
         return false;
-    h.size = (uint32_t)(len + size) + 1;
-    struct cursor c = {p + size, p + n, true};
+    h.size = (uint32_t)(len + HEAD) + 1;
+    struct cursor c = {p + HEAD, p + n, true};
     literal_expect(&c, ",\"n\":", 5);
     h.n = digits_read(&c);
     literal_expect(&c, ",\"p\":\"", 6);
@@ -157,13 +149,11 @@ bool amp_frame_peek(uint32_t format, const char *p, size_t n, struct amp_frame_h
     return true;
 }
 
-bool amp_frame_check(uint32_t format, const char *p, size_t n, struct amp_frame_head *out)
+bool amp_frame_check(const char *p, size_t n, struct amp_frame_head *out)
 {
     struct amp_frame_head h;
-    size_t size = head_size(format == 1 ? lead_v1 : lead);
-    if (!amp_frame_peek(format, p, n, &h) || h.size > n || h.size < size + 2 ||
-        p[h.size - 1] != '\n' || p[h.size - 2] != '}' ||
-        XXH3_64bits(p + size, h.size - size - 1) != h.sum)
+    if (!amp_frame_peek(p, n, &h) || h.size > n || h.size < HEAD + 2 || p[h.size - 1] != '\n' ||
+        p[h.size - 2] != '}' || XXH3_64bits(p + HEAD, h.size - HEAD - 1) != h.sum)
         return false;
     *out = h;
     return true;
@@ -171,12 +161,8 @@ bool amp_frame_check(uint32_t format, const char *p, size_t n, struct amp_frame_
 
 uint32_t amp_frame_format(const char *p, size_t n)
 {
-    uint64_t hash;
     uint32_t v = 0;
     size_t i = 3;
-    if (n >= head_size(lead_v1) && memcmp(p, lead_v1.p, lead_v1.n) == 0 &&
-        hex_read(p + lead_v1.n, 16, &hash))
-        return 1;
     if (n < 16 || memcmp(p, "{\"v", 3) != 0)
         return 0;
     while (i < 9 && p[i] >= '0' && p[i] <= '9')

@@ -112,11 +112,10 @@ struct amp_frame_arena {
 void amp_frame_arena_init(struct amp_frame_arena *a);
 void amp_frame_arena_release(struct amp_frame_arena *a);
 
-/* Reads the head of a frame, AMP_FRAME_PREFIX bytes at most, without verifying the frame. format:
- * AMP_FRAME_FORMAT or 1. */
-bool amp_frame_peek(uint32_t format, const char *p, size_t n, struct amp_frame_head *out);
-/* Whether a complete, intact frame begins at p. amp_frame_decode reads frames of both formats. */
-bool amp_frame_check(uint32_t format, const char *p, size_t n, struct amp_frame_head *out);
+/* Reads the head of a frame, AMP_FRAME_PREFIX bytes at most, without verifying the frame. */
+bool amp_frame_peek(const char *p, size_t n, struct amp_frame_head *out);
+/* Tells whether a complete, intact frame begins at p. */
+bool amp_frame_check(const char *p, size_t n, struct amp_frame_head *out);
 /* The format of the frame at p, 0 if it cannot be recognized. */
 uint32_t amp_frame_format(const char *p, size_t n);
 

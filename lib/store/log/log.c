@@ -26,12 +26,8 @@ enum { ROOM_FROM = 64 * 1024, ROOM_FIRST = 4 * 1024 * 1024, ROOM_SHARE = 16, BLO
 void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_watermark *wm,
                   struct amp_chain *chain)
 {
-    *l = (struct amp_log){.dirfd = dirfd,
-                          .read_only = read_only,
-                          .format = AMP_FRAME_FORMAT,
-                          .fd = -1,
-                          .wm = wm,
-                          .chain = chain};
+    *l = (struct amp_log){
+        .dirfd = dirfd, .read_only = read_only, .fd = -1, .wm = wm, .chain = chain};
     for (unsigned i = 0; i < AMP_LOG_OLD; i++)
         l->old[i].fd = -1;
     /* A turn's 1 MiB, the frame that exceeds it, and the close frames of the turn. */
@@ -219,8 +215,8 @@ bool amp_log_stands(struct amp_log *l, const struct amp_pos *pos)
     if (!pos->len)
         return pos->off == 0;
     ssize_t n = read_at(fd, p, sizeof p, pos->off - pos->len);
-    return n > 0 && amp_frame_peek(l->format, p, (size_t)n, &h) && h.sum == pos->sum &&
-           h.n == pos->n && h.size == pos->len;
+    return n > 0 && amp_frame_peek(p, (size_t)n, &h) && h.sum == pos->sum && h.n == pos->n &&
+           h.size == pos->len;
 }
 
 /* Finishes the last frame in pending, if there is one that is not finished. */
@@ -370,7 +366,7 @@ int amp_log_frame(struct amp_log *l, struct amp_place at, struct amp_span *out,
             goto damaged;
         p = l->pending.data + (at.off - written);
         /* The last one may have no checksum yet. */
-        if (!amp_frame_peek(l->format, p, at.len, head))
+        if (!amp_frame_peek(p, at.len, head))
             goto damaged;
     } else {
         int fd = amp_log_fd(l, at.seg, err);
@@ -382,7 +378,7 @@ int amp_log_frame(struct amp_log *l, struct amp_place at, struct amp_span *out,
         if (read_at(fd, l->look.data, at.len, at.off) != (ssize_t)at.len)
             goto damaged;
         p = l->look.data;
-        if (!amp_frame_check(l->format, p, at.len, head))
+        if (!amp_frame_check(p, at.len, head))
             goto damaged;
     }
     if (head->size != at.len)

@@ -37,7 +37,6 @@ enum { AMP_LOG_OLD = 8 };
 struct amp_log {
     int dirfd;
     bool read_only;
-    uint32_t format;      /* of its frames: AMP_FRAME_FORMAT */
     uint32_t first, last; /* the existing segments; 0: none */
     int fd;               /* of segment `last`; -1: none */
     uint64_t room;        /* the size of its allocated blocks, as last read */

@@ -78,7 +78,7 @@ uint64_t amp_log_first_number(struct amp_log *l, uint32_t seg)
     int fd = seg > l->last ? -1 : amp_log_fd(l, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
     /* A damaged number would end the previous segment at a wrong place. */
-    return n > 0 && amp_frame_peek(l->format, p, (size_t)n, &h) &&
+    return n > 0 && amp_frame_peek(p, (size_t)n, &h) &&
                    amp_log_frame(l, (struct amp_place){seg, h.size, 0}, &frame, &h, NULL) == 0
                ? h.n
                : 0;
@@ -106,7 +106,7 @@ static bool frame_after(struct amp_log *l, uint32_t seg, uint64_t from, uint64_t
     if (!lf || (*off = from + (uint64_t)(lf - p) + 1) >= to)
         return false;
     n = pread(fd, p, AMP_FRAME_PREFIX, (off_t)*off);
-    return n > 0 && amp_frame_peek(l->format, p, (size_t)n, h) && *off + h->size <= to &&
+    return n > 0 && amp_frame_peek(p, (size_t)n, h) && *off + h->size <= to &&
            amp_log_frame(l, (struct amp_place){seg, h->size, *off}, &frame, h, NULL) == 0;
 }
 
@@ -173,7 +173,7 @@ static bool turn_ends(struct amp_log *l, struct window *w, struct amp_pos *pos, 
         struct amp_frame_head h;
         if (pos->off >= w->size || (next && pos->n + 1 == next))
             return pos->off >= w->size && pos->seg == l->last && l->unended;
-        if (window_at(w, pos->off, &p, &n, NULL) < 0 || !amp_frame_check(l->format, p, n, &h) ||
+        if (window_at(w, pos->off, &p, &n, NULL) < 0 || !amp_frame_check(p, n, &h) ||
             !amp_pos_precedes(pos, &h))
             return false;
         amp_pos_advance(pos, &h);
@@ -204,7 +204,7 @@ int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp
         struct amp_frame_head h;
         if (window_at(&w, pos->off, &p, &n, err) < 0)
             return -1;
-        if (!amp_frame_check(l->format, p, n, &h) || !amp_pos_precedes(pos, &h)) {
+        if (!amp_frame_check(p, n, &h) || !amp_pos_precedes(pos, &h)) {
             *ends = false;
             return 0;
         }
@@ -252,8 +252,7 @@ int amp_log_scan(struct amp_log *l, struct amp_pos *pos, bool *bad, amp_scan_fn 
 }
 
 /* The first intact frame that begins after `at` and before `end`; *at becomes its place. */
-static bool frame_find(struct window *w, uint32_t format, uint64_t *at, uint64_t end,
-                       struct amp_frame_head *h)
+static bool frame_find(struct window *w, uint64_t *at, uint64_t end, struct amp_frame_head *h)
 {
     const char *p;
     size_t n;
@@ -262,7 +261,7 @@ static bool frame_find(struct window *w, uint32_t format, uint64_t *at, uint64_t
         if (!lf)
             return false;
         *at += (uint64_t)(lf - p) + 1;
-        if (*at < end && window_at(w, *at, &p, &n, NULL) == 0 && amp_frame_check(format, p, n, h))
+        if (*at < end && window_at(w, *at, &p, &n, NULL) == 0 && amp_frame_check(p, n, h))
             return true;
     }
     return false;
@@ -278,7 +277,7 @@ void amp_log_tail(struct amp_log *l, uint64_t durable, struct amp_pos *pos)
     uint64_t end = w.size;
     for (uint64_t back = BACK; back < w.size; back *= 2) {
         uint64_t at = w.size - back;
-        if (frame_find(&w, l->format, &at, end, &h)) {
+        if (frame_find(&w, &at, end, &h)) {
             if (h.s > durable)
                 durable = h.s;
             if (h.n <= durable) {
@@ -330,7 +329,7 @@ int amp_log_judge(struct amp_log *l, const struct amp_pos *pos, struct amp_error
         at += (uint64_t)(lf - p) + 1;
         if (at >= w.size || window_at(&w, at, &p, &n, err) < 0)
             break;
-        if (amp_frame_check(l->format, p, n, &h) && h.s >= bad && h.n > bad) {
+        if (amp_frame_check(p, n, &h) && h.s >= bad && h.n > bad) {
             snprintf(why, sizeof why, "frame %llu, behind it, knew it to be durable",
                      (unsigned long long)h.n);
             return amp_log_damaged(&frame, why, err);

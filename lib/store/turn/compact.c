@@ -176,7 +176,7 @@ static int pass_frames(struct amp_store *s, struct share *left, struct amp_error
             return fd < 0 ? -1 : amp_fail_errno(err, AMP_IOERR, "cannot read the log");
         if (n == 0)
             return 1;
-        if (!amp_frame_peek(AMP_FRAME_FORMAT, p, (size_t)n, &h))
+        if (!amp_frame_peek(p, (size_t)n, &h))
             return amp_log_damaged(&(struct amp_pos){.seg = c->seg, .off = c->off},
                                    "no frame begins there", err);
         if (h.n >= c->bound) /* what a failed write left is behind the segment's end */
@@ -208,7 +208,7 @@ static uint64_t number_at(struct amp_store *s, uint32_t seg, uint64_t off)
     struct amp_frame_head h;
     int fd = amp_log_fd(&s->log, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, (off_t)off);
-    return n > 0 && amp_frame_peek(AMP_FRAME_FORMAT, p, (size_t)n, &h) ? h.n : 0;
+    return n > 0 && amp_frame_peek(p, (size_t)n, &h) ? h.n : 0;
 }
 
 void amp_store_compact_leave(struct amp_store *s)
@@ -312,7 +312,7 @@ static int64_t first_time(struct amp_store *s, uint32_t seg, struct amp_age *kno
         return known->at;
     int fd = amp_log_fd(&s->log, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
-    if (n <= 0 || !amp_frame_peek(AMP_FRAME_FORMAT, p, (size_t)n, &h) ||
+    if (n <= 0 || !amp_frame_peek(p, (size_t)n, &h) ||
         frame_read(s, (struct amp_place){.seg = seg, .len = h.size}, &f, NULL) != 0)
         return 0;
     *known = (struct amp_age){seg, f.at};

@@ -99,7 +99,7 @@ static int frames_walk(struct filling *f, int fd, struct amp_pos *pos)
         if (got <= 0)
             return -1;
         while (rc == 0 && (size_t)got > at &&
-               amp_frame_peek(AMP_FRAME_FORMAT, window.data + at, (size_t)got - at, &h) &&
+               amp_frame_peek(window.data + at, (size_t)got - at, &h) &&
                h.size <= (size_t)got - at && amp_pos_precedes(pos, &h)) {
             amp_pos_advance(pos, &h);
             rc = fill_frame(f, &h, (struct amp_span){window.data + at, h.size}, pos, NULL);
