@@ -322,3 +322,11 @@ started() {
   no_filter() { ! pgrep -f "$TMPDIR/amp-loop" >/dev/null; }
   wait_until 20 no_filter
 }
+
+@test "the loop that init makes: with --verdict-by-exit the status of the reviewer's command is the verdict, and land takes it" {
+  setsid -w task-dispatch init --yes --unconfined -x "$PWD/../executor" -y "test -s work" </dev/null
+  run -0 --separate-stderr setsid -w ./loop.sh --verdict-by-exit ../one.md </dev/null
+  [ "$(states)" = "$(printf 'T-2026-001\tdone\t1\tapproved')" ]
+  setsid -w task-dispatch land T-2026-001 </dev/null
+  [ "$(git show main:work)" = "line 1" ]
+}
