@@ -366,14 +366,15 @@ static enum amp_status status_of(int rc, struct amp_error *err)
     return rc < 0 ? (enum amp_status)amp_complain(err) : rc > 0 ? AMP_NO : AMP_OK;
 }
 
-/* A message that is printed needs the state for a free id only. */
+/* A message that is printed needs the state for a free id only. There may be none, or one that
+ * another process is making. */
 static int state_open(struct amp_store **store, struct amp_error *err)
 {
     if (!print)
         return task_open(store, err);
-    return !id && task_state && *task_state && access(task_state, F_OK) == 0
-               ? tasks_look(store, err)
-               : 0;
+    if (id || !task_state || !*task_state || tasks_look(store, err) == 0)
+        return 0;
+    return strcmp(err->code, "state_missing") == 0 ? 0 : -1;
 }
 
 int task_new(int argc, char **argv)

@@ -78,6 +78,8 @@ static int open_lock(struct amp_store *s, const char *name, struct amp_error *er
     int flags = s->opt.read_only ? O_RDONLY : O_RDWR | O_CREAT;
     struct amp_error why;
     int fd = amp_file_open(s->logfd, name, flags | O_NOFOLLOW, 0600, &why);
+    if (fd < 0 && s->opt.read_only && errno == ENOENT) /* another process is making the state */
+        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "%s has no log", s->dir);
     return fd < 0 ? amp_fail_again(err, AMP_CANTCREAT, s->dir, &why) : fd;
 }
 

@@ -87,6 +87,17 @@ year=$(date -u +%Y)
   find "$S" -type f ! -name "*-shm" -exec sha256sum {} + | sort | diff "$BATS_TEST_TMPDIR/before" -
 }
 
+@test "--print does not wait for a state that another process is making" {
+  mkdir -m 700 "$S"
+  for part in "" log; do
+    [ -z "$part" ] || mkdir -m 700 "$S/$part"
+    run -0 --separate-stderr new --branch fix/a -d x --criterion y
+    [ "$(jq -r .task_id <<<"$output")" = "T-$year-001" ]
+    run -69 --separate-stderr task-dispatch -s "$S" list
+    [[ $stderr == *"has no log" ]]
+  done
+}
+
 @test "in an initialised repository: new creates, and --print | task-dispatch works in the state that is found" {
   cd "$R"
   task-dispatch init --yes --unconfined -x true -y true

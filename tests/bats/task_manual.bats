@@ -28,7 +28,9 @@ SH
       sed -n '/^\.Bd/,/^\.Ed/p' | sed -e '/^\./d' -e 's/^\$ //' -e 's/\\e$/\\/' -e 's/init --yes/init --unconfined --yes/'
     [ "$page" != task-dispatch.1 ] || echo wait
   done >script
-  run -0 timeout 60 bash -eu script
+  run timeout 60 bash -eu script
+  echo "$output" # a failure shows it
+  [ "$status" -eq 0 ]
   [[ "$output" == *task_dispatch* ]]
   [[ "$output" == *"not approved"* ]]
   cat "$HOME"/qa/tasks/*.json | jq -se 'map(.state) == ["done"]'
