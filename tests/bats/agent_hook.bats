@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# worktree-bind agent-hook: the decisions about command lines and files, and the inputs of coding agents' hooks.
+# worktree-bind agent-hook: the decisions about command lines, and the inputs of coding agents' hooks.
 
 load lib
 
@@ -10,7 +10,6 @@ setup() {
   repo work
   cd work || return 1
   worktree-bind hooks install --forbid '*.pem' >/dev/null 2>&1
-  printf 'amp-reservations 1\neve - docs/reserved.md\n' >.git/amp/reservations
   worktree-bind bind bob -b task/x >/dev/null
   cd ../work.worktrees/bob || return 1
   export AMP_AGENT=bob
@@ -53,9 +52,6 @@ setup() {
   run -2 worktree-bind agent-hook < <(printf '%0100000d' 0 | tr 0 '[')
   run -2 worktree-bind agent-hook < <(printf '{"tool_name":"Bash","tool_input":{"command":"\xff git push origin main"}}')
   run -2 worktree-bind agent-hook < <(head -c 17000000 /dev/zero | tr '\0' ' ')
-  run -2 worktree-bind agent-hook \
-    <<<'{"tool_name":"apply_patch","tool_input":{"input":"*** Begin Patch\n\u00a0*** Add File: a.pem\n+x\n*** End Patch"}}'
-  [[ $output == *"[patch_unreadable]"* ]]
 }
 
 @test "every failure is status 2, also wrong usage and a broken policy" {

@@ -17,10 +17,9 @@ struct amp_hook_rule {
     enum amp_call_cli cli;                       /* AMP_CLI_NONE: every CLI */
     int kind;                                    /* -1: every kind */
     bool grave;                                  /* its risk is high */
-    struct amp_span tool, command, path, reason; /* in text; empty: not given */
-    char *text;
-    struct amp_span source; /* as it was given */
-    char *source_text;
+    struct amp_span tool, command, path, reason; /* empty: not given */
+    char *text;                                  /* as it was given */
+    struct amp_buf mem;                          /* texts with escapes */
 };
 
 /* ---- reading ---- */
@@ -117,29 +116,19 @@ static int rule_read(struct amp_hook_rule *r, struct amp_error *err)
     struct amp_json_fault fault;
     struct amp_span key, value;
     AMP_TAPE struct amp_tape t = {0};
-    AMP_BUF struct amp_buf mem = {0};
     amp_tape_init(&t, NULL);
-    amp_buf_init(&mem, 1 << 20);
+    amp_buf_init(&r->mem, 1 << 20);
     if (amp_tape_scan(&t, r->text, strlen(r->text), &fault) < 0)
         return amp_json_fail(err, AMP_CONFIG, "bad_config", "a rule of hitl.hook.rules", &fault);
     if (t.tok[0].type != AMP_JSON_OBJECT)
         return rule_bad(err, "it is not an object");
-    if (amp_buf_reserve(&mem, 2 * strlen(r->text), err) < 0)
+    if (amp_buf_reserve(&r->mem, 2 * strlen(r->text), err) < 0)
         return -1;
     for (uint32_t k = 1; k < t.tok[0].next; k = t.tok[k + 1].next) {
         if (t.tok[k + 1].type != AMP_JSON_STRING || (t.tok[k + 1].flags & AMP_TOK_NUL))
             return rule_bad(err, "a member is not a text");
-        if (amp_tok_text(&t, k, &mem, &key, err) < 0 ||
-            amp_tok_text(&t, k + 1, &mem, &value, err) < 0)
-            return -1;
-        /* Texts with escapes are in mem, which ends here. */
-        if (value.n && (value.p < r->text || value.p >= r->text + strlen(r->text))) {
-            struct amp_span raw = amp_tok_raw(&t, k + 1);
-            char *place = r->text + (raw.p - t.text);
-            memcpy(place, value.p, value.n); /* a decoded text is never longer */
-            value.p = place;
-        }
-        if (member_set(r, key, value, err) < 0)
+        if (amp_tok_text(&t, k, &r->mem, &key, err) < 0 ||
+            amp_tok_text(&t, k + 1, &r->mem, &value, err) < 0 || member_set(r, key, value, err) < 0)
             return -1;
     }
     if (r->decision == AMP_HOOK_UNDECIDED)
@@ -158,13 +147,8 @@ int amp_hook_rules_add(struct amp_hook_rules *r, struct amp_span json, struct am
     if (amp_grow(&r->v, &r->cap, r->n, sizeof *r->v, err) < 0)
         return -1;
     struct amp_hook_rule *rule = &r->v[r->n];
-    *rule = (struct amp_hook_rule){.cli = AMP_CLI_NONE,
-                                   .kind = -1,
-                                   .text = amp_span_dup(json),
-                                   .source_text = amp_span_dup(json)};
-    if (rule->source_text)
-        rule->source = amp_span_str(rule->source_text);
-    if (!rule->text || !rule->source_text)
+    *rule = (struct amp_hook_rule){.cli = AMP_CLI_NONE, .kind = -1, .text = amp_span_dup(json)};
+    if (!rule->text)
         return amp_fail_memory(err);
     r->n++;
     return rule_read(rule, err);
@@ -172,8 +156,10 @@ int amp_hook_rules_add(struct amp_hook_rules *r, struct amp_span json, struct am
 
 void amp_hook_rules_release(struct amp_hook_rules *r)
 {
-    for (size_t i = 0; i < r->n; i++)
-        free(r->v[i].text), free(r->v[i].source_text);
+    for (size_t i = 0; i < r->n; i++) {
+        amp_buf_release(&r->v[i].mem);
+        free(r->v[i].text);
+    }
     free(r->v);
     *r = (struct amp_hook_rules){0};
 }
@@ -408,7 +394,7 @@ static void result_set(struct amp_hook_result *out, size_t rule, const struct am
     out->grave = out->grave || r->grave;
     if (r->decision <= out->decision)
         return;
-    out->text = r->decision == AMP_HOOK_ASK ? r->source : AMP_SPAN("");
+    out->text = r->decision == AMP_HOOK_ASK ? amp_span_str(r->text) : AMP_SPAN("");
     out->decision = r->decision;
     out->rule = rule;
     struct amp_span what = r->command.n ? r->command : r->path.n ? r->path : r->tool;
