@@ -32,7 +32,6 @@
     X(AMP_QUEUE_EV_RANK, "rank", "its priority changes")
 
 #define AMP_QUEUE_FACTS(X)                                                                         \
-    X(AMP_QUEUE_IF_SPENT, "spent", "its worker was lost too often")                                \
     X(AMP_QUEUE_IF_CANCELLED, "cancelled", "it was cancelled while an agent worked on it")         \
     X(AMP_QUEUE_IF_AGAIN, "again", "a person allows it to run again")
 

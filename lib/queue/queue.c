@@ -274,9 +274,7 @@ static int step_change(void *ctx, const struct amp_store_rec *now, struct amp_st
         return amp_fail(err, AMP_NO, "unknown_job", "no job %.*s", AMP_CLIP(st->id, 64));
     if (job_parse(now->json, now->state, &u->mem, &job, err) < 0 || claim_check(st, &job, err) < 0)
         return -1;
-    bool spent = st->losses_most > 0 && job.losses + 1 >= st->losses_most;
-    uint32_t facts =
-        (spent ? AMP_QUEUE_IF_SPENT : 0) | (job.cancelled_by.n ? AMP_QUEUE_IF_CANCELLED : 0);
+    uint32_t facts = job.cancelled_by.n ? AMP_QUEUE_IF_CANCELLED : 0;
     if (amp_fsm_step(&amp_queue_fsm, job.state, st->event, facts, &r, err) < 0)
         return -1;
     job.state = r.to;

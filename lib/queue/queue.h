@@ -93,11 +93,10 @@ struct amp_queue_step {
     const char *worker;   /* LOSE: the lost one; NULL: not by a worker */
     int64_t seq, attempt; /* of the claimed job: its seq and attempts; 0: any claim of the worker */
     const char *why, *code;
-    const char *by;      /* PREEMPT, CANCEL: who asks */
-    int64_t until_ms;    /* PARK */
-    int64_t priority;    /* RANK */
-    int64_t losses_most; /* LOSE: fails when the number of lost workers reaches it; 0: never */
-    int64_t keep_ms;     /* how long an ended record is kept; 0: AMP_QUEUE_KEEP_MS */
+    const char *by;   /* PREEMPT, CANCEL: who asks */
+    int64_t until_ms; /* PARK */
+    int64_t priority; /* RANK */
+    int64_t keep_ms;  /* how long an ended record is kept; 0: AMP_QUEUE_KEEP_MS */
     struct amp_span worktree, session, data; /* of the suspended attempt; "-" removes it */
     int64_t tokens_in, tokens_out, micros;   /* added */
     const char *actor;

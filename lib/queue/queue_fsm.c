@@ -9,12 +9,6 @@
 /* The events of a job that has a worker. */
 #define HELD(state)                                                                                \
     {.from = S(state), .event = E(RELEASE), .to = S(QUEUED), .effects = D(FREE)},                  \
-        {.from = S(state),                                                                         \
-         .event = E(LOSE),                                                                         \
-         .to = S(FAILED),                                                                          \
-         .if_all = I(SPENT),                                                                       \
-         .effects = D(FREE) | D(LOSS) | D(END),                                                    \
-         .code = "worker_lost"},                                                                   \
         {.from = S(state), .event = E(LOSE), .to = S(QUEUED), .effects = D(FREE) | D(LOSS)},       \
         {.from = S(state), .event = E(PARK), .to = S(PARKED), .effects = D(FREE) | D(WAIT)},       \
     {                                                                                              \

@@ -111,6 +111,100 @@ EOS
   [ -z "$(attempts_left)" ]
 }
 
+# lose TIMES ARGS...: one pool after another with these arguments is killed while its agents are at work on all jobs.
+lose() {
+  local i jobs
+  jobs=$(task-dispatch queue --state "$STATE" --json | wc -l)
+  rm -f started
+  for ((i = 1; i <= $1; i++)); do
+    pool_start "${@:2}" -x ./agent
+    wait_until 20 started $((i * jobs))
+    kill -9 "$POOL"
+    ends 137 wait "$POOL"
+    cat out.ndjson >>said
+  done
+}
+
+@test "a job of any protocol whose pools are killed as often as allowed ends with one answer, and without another attempt" {
+  need jq git
+  load session
+  sessions
+  done_work
+  jq '.queue = {losses: 2}' amp.json >with && mv with amp.json
+  agent-registry register worker-1 --connector x:y --state "$STATE" >registered
+  {
+    submit 0 plain
+    dispatch '.task_id = "T-2026-002" | .msg_id = "task_dispatch-T-2026-002-1" | .payload.branch = "feat/y"' | submit_line 0 coder
+    review | submit_line 0 reviewer
+    jq -c --arg now "$(date -u +%FT%TZ)" '.kind = "task_create" | .createdAt = $now | .payload = {taskId: "tsk_1", title: "T",
+      description: "D", toAgents: ["worker-1"], priority: "high", requesterAgentId: "architect", responseRequired: true}
+      | .trace = {attempt: 1, routingPolicyVersion: "rpv_1", capabilityPolicyVersion: "cpv_1"}' <<'EOS' | submit_line 0 worker
+{"eventId": "evt_1", "seq": 1, "sourceNodeId": "vps", "sourceAgentId": "architect", "corrId": "corr_1"}
+EOS
+    task "echo 1 >>$PWD/started; sleep 600" >in
+    task-dispatch submit --state "$STATE" --config amp.json <in >submitted
+    submitted_id
+  } >ids
+  builder <<'EOS'
+mark started
+exec sleep 600
+EOS
+  types=(--type plain=1 --type coder=1 --type reviewer=1 --type worker=1 --type Emma=1)
+  lose 2 "${types[@]}"
+  # The last loss is released like any other. Nothing was said about the end yet.
+  amp-ack sweep --state "$STATE" >swept
+  task-dispatch queue --state "$STATE" --json >jobs
+  [ "$(jq -c '[.state, .losses]' jobs | sort | uniq -c | xargs)" = '5 [QUEUED,2]' ]
+  run -0 amp-ack doctor --state "$STATE" --skip peers --skip hooks
+  [[ $output != *"was killed"* ]]
+  pool --drain "${types[@]}" -x ./agent
+  [ "$(wc -l <started)" -eq 10 ]
+  task-dispatch queue --state "$STATE" --all --json >jobs
+  jq -r '"\(.type) \(.state) \(.code)"' jobs | sort | diff - <(
+    echo Emma FAILED E_PROCESS_CRASH
+    echo coder FAILED worker_lost
+    echo plain FAILED worker_lost
+    echo reviewer FAILED worker_lost
+    echo worker FAILED worker_lost
+  )
+  cat out.ndjson >>said
+  jq -r '(.msg // .) | .payload as $p |
+    "\(.message_type // .type // .kind) \($p.ack_stage? // $p.completion_status? // $p.failureClass? // .failed_stage // .task_status.state // $p.ackType? // "")"' said | sort | diff - <(
+    echo "ACKNOWLEDGEMENT FAILED"
+    echo "RESPONSE FAILED"
+    echo "ack processed"
+    echo "nack FAILED"
+    echo "task_accept "
+    echo "task_failed execution_error"
+    echo "task_result failed"
+  )
+  # Another pool has nothing to do, and repeats at most lines that were not acknowledged.
+  pool --drain "${types[@]}" -x ./agent
+  [ -z "$(grep -vxFf said out.ndjson)" ]
+  [ "$(wc -l <started)" -eq 10 ]
+  [ -z "$(attempts_left)" ]
+}
+
+@test "a job that its agent answered before its pool was killed ends as the answer says, without another attempt" {
+  need jq
+  builder <<'EOS'
+mark started
+exec sleep 600
+EOS
+  submit 0 good >id-good
+  submit 0 bad >id-bad
+  lose 1 --type good=1 --type bad=1
+  message() { job_of "$(cat "id-$1")" | jq -r .message; }
+  amp-ack complete "$(message good)" --as good-1 --state "$STATE" >answers
+  amp-ack fail "$(message bad)" --as bad-1 --code no_data --state "$STATE" >>answers
+  [ "$(wc -l <answers)" -eq 2 ]
+  pool --drain --type good=1 --type bad=1 -x ./agent
+  [ ! -s out.ndjson ]
+  [ "$(wc -l <started)" -eq 2 ]
+  [ "$(left_as good bad)" = "DONE FAILED" ]
+  [ "$(job_of "$(cat id-bad)" | jq -r .code)" = INTERNAL_ERROR ]
+}
+
 # traces: what refers to the state directory: processes by their environment, arguments, directories or open files;
 # locks that are held; worktrees and unfinished attempts.
 traces() {

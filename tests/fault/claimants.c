@@ -174,7 +174,6 @@ static int claimant_run(const char *dir, const char *name)
 
     amp_queue_settings_default(&set);
     set.heartbeat_ms = BEAT_MS;
-    set.losses_most = 1000000;
     if (amp_store_open(dir, NULL, &c.store, &err) < 0 ||
         amp_queue_worker_open(&c.worker, c.store, &set, name, &err) < 0 ||
         amp_order_open(&c.order, c.store, &options, &err) < 0)

@@ -180,7 +180,7 @@ static const struct cells landing[] = {
 /* SW4RM §7.1, §7.2, §9: who has a job gives it back, loses it, parks it or ends it. What ends the
  * attempt of a cancelled job ends the job, unless its work was done. */
 #define WORKS                                                                                      \
-    "release>QUEUED lose[spent]>FAILED!worker_lost lose>QUEUED park>PARKED fail>FAILED "           \
+    "release>QUEUED lose>QUEUED park>PARKED fail>FAILED "                                          \
     "preempt>PREEMPTING cancel>PREEMPTING "
 static const struct cells queue[] = {
     {"QUEUED", "submit>QUEUED claim>CLAIMED park>PARKED rank>QUEUED expire>FAILED!deadline_passed "

@@ -88,7 +88,6 @@ static int step(uint8_t event, const char *worker)
                                       .worker = worker,
                                       .by = "ann",
                                       .until_ms = 9000,
-                                      .losses_most = 2,
                                       .now_ms = 6000};
     return amp_queue_step(s, &st, &mem, NULL, &err);
 }
@@ -198,9 +197,10 @@ static void test_steps(struct amp_order *o)
            "an earlier claim of the same worker ends nothing");
     TAP_INT(step(AMP_QUEUE_EV_LOSE, "w1"), 0, "it is lost again");
     TAP_INT(amp_queue_read(s, amp_span_str(claimed), &mem, &job, &err), 1, "its record");
-    TAP_OK(job.state == AMP_QUEUE_FAILED && amp_span_is(job.code, "worker_lost") &&
-               job.losses == 2 && job.attempts == 3,
-           "it failed");
+    TAP_OK(job.state == AMP_QUEUE_QUEUED && job.losses == 2 && job.attempts == 3,
+           "it waits, and has both losses");
+    TAP_INT(claim_as(o, "w1", 9000), '7', "claimed");
+    TAP_INT(step(AMP_QUEUE_EV_FAIL, "w1"), 0, "it fails");
     TAP_INT(submit((struct given){"7", .at_ms = 3}), 0, "what failed may be submitted again");
     TAP_OK(submit((struct given){"7", .at_ms = 3}) < 0 && strcmp(err.code, "duplicate_job") == 0,
            "what waits may not");

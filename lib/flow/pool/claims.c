@@ -47,7 +47,8 @@ static int job_read(struct amp_pool_job *out, const struct amp_queue_job *job,
     *out = (struct amp_pool_job){.priority = job->priority,
                                  .attempts = job->attempts,
                                  .seq = job->seq,
-                                 .losses = job->losses};
+                                 .losses = job->losses,
+                                 .submitted_ms = job->submitted_ms};
     amp_span_copy(job->id, out->id, sizeof out->id);
     amp_span_copy(job->message, out->msg_id, sizeof out->msg_id);
     amp_span_copy(job->task, out->task, sizeof out->task);
@@ -248,7 +249,7 @@ static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, st
     if (rc != 0)
         return rc < 0 ? -1 : 0; /* it was cancelled or lost at once; its end comes with the look */
     slot->job = job;
-    slot->refuse = allowed ? NULL : "budget_exceeded";
+    slot->over_budget = !allowed;
     slot->limited_ms = 0;
     if (job.losses > 0)
         rivals_end(slot);

@@ -14,6 +14,7 @@ struct amp_pool_job {
     int64_t priority, attempts; /* attempts: with this one */
     int64_t seq;                /* with attempts: the claim */
     int64_t losses;             /* workers that were lost with it */
+    int64_t submitted_ms;
     /* Of its scope, if it names exactly one repository, and one branch; else "". */
     char repo[PATH_MAX], branch[256];
     char agent[128];   /* the one that has its worktree; "": none */

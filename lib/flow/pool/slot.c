@@ -183,11 +183,22 @@ static int dispatch_work(struct amp_slot *slot, const struct amp_view *v,
 
 /* ---- any job ---- */
 
+static bool is_lost(const struct amp_slot *slot)
+{
+    return slot->job.losses >= slot->pool->opt->queue.losses_most;
+}
+
 static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct amp_error *err)
 {
     struct amp_worker *w = &slot->w;
     struct amp_view v;
 
+    w->refusal = (struct amp_error){0};
+    if (is_lost(slot))
+        amp_fail(&w->refusal, AMP_NO, "worker_lost", "%lld pools that worked on it were lost",
+                 (long long)slot->job.losses);
+    else if (slot->over_budget)
+        amp_fail(&w->refusal, AMP_NO, "budget_exceeded", "the budget of the task is spent");
     if (amp_worker_find(w, w->job_reader, amp_span_str(slot->job.msg_id), &w->message, &v, err) < 0)
         return -1;
     bool in_session = amp_session_is_task(&v) && v.id.n > 0;
@@ -197,9 +208,8 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
                    : v.kind == AMP_KIND_DISPATCH;
     if (ours < 0)
         return -1;
-    slot->session.refuse = slot->refuse ? "the budget of the task is spent" : NULL;
-    if (slot->refuse && !in_session)
-        return amp_pool_refuse(slot, &v, slot->refuse, "the budget of the task is spent", out, err);
+    if (w->refusal.status && !is_lost(slot) && !in_session)
+        return amp_pool_refuse(slot, &v, w->refusal.code, w->refusal.what, out, err);
     if (!in_session && !slot->opt.argv)
         return amp_pool_refuse(slot, &v, "no_command",
                                "the pool has commands for TASKs of sessions only", out, err);

@@ -41,7 +41,7 @@ struct amp_slot {
     int64_t began_ms;   /* the job, monotonic */
     int64_t limited_ms; /* it takes no job until then (the wall clock); 0: none */
     bool counted;       /* what it used was compared with its budget */
-    const char *refuse; /* the code with which the slot's job is refused; NULL: it is worked on */
+    bool over_budget;   /* the budget of the slot's job is spent: it is refused */
     int64_t account_ms; /* the end of the usage limit that it reported last */
     uint64_t jobs;      /* that it ended */
     bool failed;        /* error says why the fiber ended */

@@ -26,7 +26,7 @@ struct amp_queue_settings {
     int64_t ageing_ms;    /* default 600,000; 0: off */
     int64_t max_parallel; /* of a type without a setting of its own; default: processors */
     int64_t keep_ms;      /* records of ended jobs; default 7 days */
-    int64_t losses_most;  /* lost workers until a job fails; default 3 */
+    int64_t losses_most;  /* lost workers after which a pool fails a job; default 3 */
     int64_t heartbeat_ms; /* default 10,000; a claim is released after three of them */
     double threshold;     /* confidence from which overlapping jobs run in parallel; 0.8 */
     const json_t *types;  /* {"builder":{"max_parallel":4}} or NULL; borrowed */

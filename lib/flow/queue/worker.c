@@ -17,11 +17,10 @@
 #include "flow/queue/queue.h"
 #include "json/record.h"
 
-#define KIND        "queue_worker"
-#define BEATS       3    /* without that many heartbeats a worker is lost */
-#define SWEEP_MOST  64   /* jobs of a worker that are lost at a time, and workers */
-#define LOCK_MS     3000 /* the lock of a name, while another worker releases its claims */
-#define LOSSES_MOST 3
+#define KIND       "queue_worker"
+#define BEATS      3    /* without that many heartbeats a worker is lost */
+#define SWEEP_MOST 64   /* jobs of a worker that are lost at a time, and workers */
+#define LOCK_MS    3000 /* the lock of a name, while another worker releases its claims */
 
 struct amp_queue_worker {
     struct amp_store *store;
@@ -39,12 +38,11 @@ struct amp_queue_worker {
  */
 
 struct beat {
-    int64_t pid, at_ms, losses_most;
+    int64_t pid, at_ms;
 };
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(INT, struct beat, "pid", pid),
     AMP_REC_EVER(TIME, struct beat, "at", at_ms),
-    AMP_REC_EVER(INT, struct beat, "losses", losses_most),
 };
 AMP_REC_TABLE(beat_rec, "the heartbeat of a worker", struct beat, fields);
 
@@ -68,7 +66,7 @@ static int on_write(void *ctx, const struct amp_store_rec *now, struct amp_store
         c->json = now->json;
         return 0;
     }
-    const struct beat b = {getpid(), amp_now_ms(), x->w->set.losses_most};
+    const struct beat b = {getpid(), amp_now_ms()};
     int rc = amp_rec_write(&beat_rec, &b, &x->json, err);
     c->event = "working";
     c->to = "WORKING";
@@ -108,7 +106,6 @@ struct lost {
 struct losing {
     struct amp_store *store;
     const char *worker, *actor;
-    int64_t most;   /* losses until a job fails */
     int64_t due_ms; /* the worker is lost if its record was due then */
     struct lost job[SWEEP_MOST];
     uint32_t n;
@@ -138,7 +135,6 @@ static int job_lose(struct losing *l, const struct lost *x, struct amp_error *er
                                       .seq = x->seq,
                                       .attempt = x->attempt,
                                       .why = "the worker is gone",
-                                      .losses_most = l->most,
                                       .actor = l->actor,
                                       .now_ms = amp_now_ms()};
 
@@ -178,8 +174,8 @@ static int jobs_lose(struct losing *l, struct amp_error *err)
 
 /* Loses what a worker holds, if its record was due at due_ms of the monotonic clock (INT64_MAX: its
  * lock is free) and removes its record. The number of jobs, or -1. */
-static int worker_lose(struct amp_store *s, const char *worker, int64_t most, int64_t due_ms,
-                       const char *actor, struct amp_error *err)
+static int worker_lose(struct amp_store *s, const char *worker, int64_t due_ms, const char *actor,
+                       struct amp_error *err)
 {
     static const uint8_t held[] = {AMP_QUEUE_CLAIMED, AMP_QUEUE_RUNNING, AMP_QUEUE_PREEMPTING};
     AMP_FREE struct losing *l = calloc(1, sizeof *l);
@@ -187,8 +183,7 @@ static int worker_lose(struct amp_store *s, const char *worker, int64_t most, in
 
     if (!l)
         return amp_fail_memory(err);
-    *l = (struct losing){
-        .store = s, .worker = worker, .actor = actor, .most = most, .due_ms = due_ms};
+    *l = (struct losing){.store = s, .worker = worker, .actor = actor, .due_ms = due_ms};
     do {
         l->n = 0;
         for (size_t i = 0; i < sizeof held / sizeof *held && l->n < SWEEP_MOST; i++)
@@ -206,21 +201,17 @@ static int worker_lose(struct amp_store *s, const char *worker, int64_t most, in
 
 struct others {
     char name[SWEEP_MOST][AMP_QUEUE_WORKER_MAX];
-    int64_t losses[SWEEP_MOST];
     uint32_t n;
-    struct amp_buf mem;
 };
 
 static int on_worker(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                      struct amp_error *err)
 {
     struct others *o = ctx;
-    struct beat b = {0};
 
-    if (amp_rec_parse(&beat_rec, rec->json, &o->mem, &b, err) < 0)
-        return -1;
-    if (amp_span_copy(id, o->name[o->n], sizeof o->name[0]))
-        o->losses[o->n++] = b.losses_most;
+    (void)rec;
+    (void)err;
+    o->n += amp_span_copy(id, o->name[o->n], sizeof o->name[0]);
     return o->n == SWEEP_MOST;
 }
 
@@ -240,9 +231,7 @@ int amp_queue_lost_release(struct amp_store *s, const char *self, const char *ac
 
     if (!o)
         return amp_fail_memory(err);
-    amp_buf_init(&o->mem, AMP_REC_MAX);
     int rc = amp_store_each(s, KIND, NULL, on_worker, o, err);
-    amp_buf_release(&o->mem);
     for (uint32_t i = 0; rc >= 0 && i < o->n; i++) {
         AMP_CLOSE int lock = -1;
         struct amp_error e;
@@ -250,8 +239,7 @@ int amp_queue_lost_release(struct amp_store *s, const char *self, const char *ac
             continue;
         if (lock_take(s, o->name[i], 0, &lock, &e) < 0)
             continue;
-        rc = worker_lose(s, o->name[i], o->losses[i] ? o->losses[i] : LOSSES_MOST, INT64_MAX, actor,
-                         err);
+        rc = worker_lose(s, o->name[i], INT64_MAX, actor, err);
         *done += rc < 0 ? 0 : (uint32_t)rc + 1;
     }
     return rc < 0 ? -1 : 0;
@@ -289,7 +277,7 @@ int amp_queue_worker_open(struct amp_queue_worker **out, struct amp_store *s,
         return -1;
     }
     uint32_t lost = 0;
-    if (worker_lose(s, name, set->losses_most, INT64_MAX, name, err) < 0 ||
+    if (worker_lose(s, name, INT64_MAX, name, err) < 0 ||
         amp_queue_lost_release(s, name, name, &lost, err) < 0 || amp_store_sync(s, err) < 0) {
         amp_queue_worker_close(w);
         return -1;
@@ -504,13 +492,10 @@ int amp_queue_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint
 
     if (!o)
         return amp_fail_memory(err);
-    amp_buf_init(&o->mem, AMP_REC_MAX);
     int64_t mono = amp_mono_ms();
     int rc = amp_store_due(s, KIND, mono, on_worker, o, err);
-    amp_buf_release(&o->mem);
     for (uint32_t i = 0; rc >= 0 && i < o->n; i++) {
-        int64_t most = o->losses[i] ? o->losses[i] : LOSSES_MOST;
-        int lost = worker_lose(s, o->name[i], most, mono, actor, err);
+        int lost = worker_lose(s, o->name[i], mono, actor, err);
         if (lost < 0)
             return -1;
         *done += (uint32_t)lost + 1;

@@ -269,8 +269,8 @@ static int review_work(struct amp_worker *w, struct amp_job *job, const struct a
     enum amp_claim claim = amp_worker_claim(w, job, v, (struct amp_span){NULL, 0}, err);
     if (claim != AMP_CLAIM_TAKEN) {
         rc = claim == AMP_CLAIM_DROPPED ? 0 : (int)claim;
-    } else if (messages_find(w, k, err) == 0 && range_find(w, k, err) == 0 &&
-               amp_assignment_bind(w, &k->of, &place, err) == 0) {
+    } else if (messages_find(w, k, err) == 0 && amp_worker_may_attempt(w, err) == 0 &&
+               range_find(w, k, err) == 0 && amp_assignment_bind(w, &k->of, &place, err) == 0) {
         rc = review_attempt(w, job, k, err);
     } else if (amp_worker_is_cause(err)) {
         struct amp_error cause = *err;

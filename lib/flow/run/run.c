@@ -617,7 +617,7 @@ static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct
     if (claim != AMP_CLAIM_TAKEN) {
         rc = claim == AMP_CLAIM_DROPPED ? 0 : (int)claim;
     } else if (amp_assignment_look_up(w, &k->of, true, err) == 0) {
-        if (work_prepare(w, job, k, err) == 0) {
+        if (amp_worker_may_attempt(w, err) == 0 && work_prepare(w, job, k, err) == 0) {
             rc = work_attempt(w, job, k, err);
         } else if (amp_worker_is_cause(err)) {
             struct amp_error cause = *err;

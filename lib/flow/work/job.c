@@ -450,6 +450,15 @@ bool amp_worker_is_forced(const struct amp_worker *w)
     return strcmp(w->left.code, "forced_preemption") == 0;
 }
 
+int amp_worker_may_attempt(struct amp_worker *w, struct amp_error *err)
+{
+    if (w->refusal.status == AMP_OK)
+        return 0;
+    *err = w->refusal;
+    snprintf(w->left.code, sizeof w->left.code, "%.47s", err->code);
+    return -1;
+}
+
 bool amp_worker_is_cause(const struct amp_error *err)
 {
     return err->status != AMP_INTERNAL && err->status != AMP_TEMPFAIL && err->status != AMP_IOERR &&

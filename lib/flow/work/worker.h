@@ -159,7 +159,9 @@ struct amp_worker {
     char waits_for[AMP_KEY_MAX]; /* set by the role if the job has to wait: amp_job_order_hold */
     struct amp_worker_ask ask;
     struct amp_worker_left left;
-    const char *task; /* the current one, or NULL */
+    struct amp_error refusal; /* the failure with which the current job ends without an attempt,
+                                 status OK: it is worked on; set by the pool */
+    const char *task;         /* the current one, or NULL */
     enum amp_status status;
 };
 
@@ -234,6 +236,8 @@ enum amp_claim {
 enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                                 struct amp_span dispatch, struct amp_error *err);
 
+/* Before an attempt. -1: the job has a refusal, which is its failure. */
+int amp_worker_may_attempt(struct amp_worker *w, struct amp_error *err);
 /* The agent's record before its work: it has the task, and runs. */
 int amp_worker_begin(struct amp_worker *w, const char *task, struct amp_error *err);
 /* The part of it that concerns the agent: its suspensions by people, its state. AMP_CLAIM_TAKEN,

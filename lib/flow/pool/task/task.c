@@ -20,6 +20,7 @@
 #include "flow/work/io.h"
 #include "flow/work/walls/confined.h"
 #include "handoff/handoff.h"
+#include "message/record/record.h"
 #include "protocol/compose/json.h"
 
 #define TEXT_MAX 4000 /* bytes of output that become the text of an answer */
@@ -283,6 +284,32 @@ static int attempt_again(struct task *t, struct amp_pool_outcome *out, struct am
     }
 }
 
+/* 1: the lost agent had answered by itself, and the job ends as it said. */
+static int outcome_find(const struct task *t, struct amp_pool_outcome *out, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+    const struct amp_slot *slot = t->slot;
+    struct amp_message_rec r;
+    char code[sizeof out->code];
+
+    if (slot->job.losses == 0 || t->of.v->id.n == 0)
+        return 0;
+    if (amp_message_find(slot->w.store, t->of.v->id, &mem, &r, err) < 0)
+        return -1;
+    const struct amp_ack_note *last = r.found && r.n_acks > 0 ? &r.acks[r.n_acks - 1] : NULL;
+    if (!last || last->at_ms < slot->job.submitted_ms)
+        return 0;
+    if (r.state == AMP_DELIVERY_FULFILLED)
+        out->end = AMP_POOL_DONE;
+    else if (r.state == AMP_DELIVERY_FAILED || r.state == AMP_DELIVERY_REJECTED)
+        outcome_fail(
+            out, last->code.n && amp_span_copy(last->code, code, sizeof code) ? code : "refused",
+            "its message was answered so");
+    else
+        return 0;
+    return 1;
+}
+
 /* 1: the agent handed the task over, and the job is refused. */
 static int given_refuse(struct task *t, struct amp_pool_outcome *out, struct amp_error *err)
 {
@@ -299,6 +326,20 @@ static int given_refuse(struct task *t, struct amp_pool_outcome *out, struct amp
     t->ends = out;
     struct amp_reply r = {.act = AMP_REPLY_FAIL, .code = out->code, .text = out->why};
     return answer_say(t, &r, err) < 0 ? -1 : 1;
+}
+
+/* 1: the job ends without an attempt. */
+static int end_without(struct task *t, struct amp_pool_outcome *out, struct amp_error *err)
+{
+    int rc = given_refuse(t, out, err);
+
+    if (rc == 0)
+        rc = outcome_find(t, out, err);
+    if (rc != 0 || amp_worker_may_attempt(&t->slot->w, err) == 0)
+        return rc;
+    t->slot->w.opt->note("%s: %s: %s", t->slot->job.id, err->code, err->what);
+    outcome_fail(out, err->code, err->what);
+    return end_say(t, out, err) < 0 ? -1 : 1;
 }
 
 static int attempt_run(struct task *t, struct amp_pool_outcome *out, struct amp_error *err)
@@ -367,11 +408,11 @@ int amp_pool_task(struct amp_slot *slot, const struct amp_view *v, struct amp_po
     snprintf(of->subtask, sizeof of->subtask, "%s", slot->job.id);
     snprintf(of->repo, sizeof of->repo, "%s", slot->job.repo);
     snprintf(of->branch, sizeof of->branch, "%s", slot->job.branch);
-    int refused = given_refuse(t, out, err);
-    if (refused) {
+    int ended = end_without(t, out, err);
+    if (ended) {
         amp_assignment_release(of);
         free(t);
-        return refused < 0 ? -1 : 0;
+        return ended < 0 ? -1 : 0;
     }
     enum amp_claim claim;
     const struct amp_span name = v->task.n ? v->task : amp_span_str(of->task);

@@ -192,8 +192,6 @@ static struct amp_aop_end end_of(const struct amp_queue_job *j, const struct amp
                     j->reason.n > 0 ? ": " : "", AMP_CLIP(j->reason, 400));
     } else {
         end.state = "FAILED";
-        if (amp_span_is(j->code, "worker_lost"))
-            end.code = "E_PROCESS_CRASH";
         amp_buf_fmt(what, NULL, "its job failed: %.*s%s%.*s", AMP_CLIP(j->code, 100),
                     j->reason.n > 0 ? ": " : "", AMP_CLIP(j->reason, 400));
     }

@@ -187,7 +187,7 @@ static int task_end(struct amp_worker *w, struct amp_job *job, struct run *k, co
         return job_end(w, job, k->of.v, false, why.code, AMP_AGENT_EV_FAIL, err);
     }
     w->io->dirty = true;
-    if (*code)
+    if (*code && w->refusal.status == AMP_OK)
         snprintf(w->left.code, sizeof w->left.code, "%.47s", code);
     w->opt->progress("%s: %s%s%s", k->of.task, *code ? "failed" : "complete", *code ? ": " : "",
                      code);
@@ -271,7 +271,7 @@ static int task_work(struct amp_worker *w, struct amp_job *job, struct run *k,
         return rc;
     if (amp_worker_begin(w, k->of.task, err) < 0)
         return -1;
-    rc = attempt_run(w, job, k, err);
+    rc = amp_worker_may_attempt(w, err) < 0 ? -1 : attempt_run(w, job, k, err);
     if (rc == 0 || !amp_worker_is_cause(err))
         return rc;
     struct amp_error cause = *err;

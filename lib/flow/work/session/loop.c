@@ -14,6 +14,7 @@
 #include "flow/work/session/private.h"
 #include "hitl/record.h"
 #include "message/settle/outcome.h"
+#include "protocol/aop/aop.h"
 #include "protocol/compose/json.h"
 #include "protocol/terms.h"
 
@@ -279,8 +280,8 @@ static int task_carry(struct amp_tasking *t, struct amp_error *err)
     if (claim != AMP_CLAIM_TAKEN)
         return claim == AMP_CLAIM_WAITS ? 1 : -1;
     t->engaged = true;
-    if (t->opt->refuse) {
-        amp_tasking_end(t, "FAILED", "E_COST_LIMIT_EXCEEDED", "%s", t->opt->refuse);
+    if (amp_worker_may_attempt(t->w, &why) < 0) {
+        amp_tasking_end(t, "FAILED", amp_aop_code(why.code), "%s", why.what);
         return amp_tasking_respond(t, err) < 0 ? -1 : task_answer(t, err);
     }
     int rc = amp_tasking_attempt(t, &why);

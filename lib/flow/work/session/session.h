@@ -18,9 +18,8 @@ struct amp_session_options {
     struct amp_worker_options worker; /* argv NULL: commands come from the settings only */
     const char *agent;                /* only TASKs for this agent; NULL: for any */
     const json_t *config;             /* amp.json: providers, aop, audit_trail; borrowed or NULL */
-    const char *refuse; /* the TASK is refused with E_COST_LIMIT_EXCEEDED, for this reason; NULL */
-    const char *here;   /* the repository or directory in which the worker was
-                           started, absolute, real */
+    const char *here;                 /* the repository or directory in which the worker was
+                                         started, absolute, real */
 };
 
 /* Whether the message is the TASK of a session. */
