@@ -287,8 +287,6 @@ END
   echo '{"runtime":{"routing_policy":"rpv_1","update_every":"1h"}}' >amp.json
   mine='.payload.toAgents = ["worker-1"]'
   {
-    # The first: its deadline is after its start also on a busy machine.
-    task slow slow "$mine | .payload.deadlineAt = (now + 4 | todate)"
     task good good "$published | $mine"
     task any good "$published | .payload.toAgents = []"
     task mute mute "$mine | .payload.deadlineAt = (now + 60 | todate)"
@@ -296,9 +294,11 @@ END
     task late good "$mine | .payload.deadlineAt = \"2026-02-25T20:00:00.000Z\""
     task policy good "$mine | .trace.routingPolicyVersion = \"rpv_0\""
     task contract good "$mine | .payload.requiredCapabilities = [\"cap.lost\"]"
-  } >in
+  } >rest
   jq -c '.capabilityId = "cap.lost" | .contractSchemaRef = "schema://local/cap.lost/1.0.0"' capability | agent-registry publish --state s >distributed
   jq -c '.ownerAgentId = "worker-1" | .version = "1.0.1"' capability | agent-registry publish --state s >>distributed
+  # The first, and made last: its deadline is after its start also on a busy machine.
+  task slow slow "$mine | .payload.deadlineAt = (now + 4 | todate)" | cat - rest >in
   ends 1 task-dispatch submit --state s --type worker <in >submitted
   [ "$(jq -r 'select(.ok | not) | "\(.code) \(.line)"' submitted)" = 'deadline_passed 9' ]
   run -0 --separate-stderr timeout 60 task-dispatch work --state s --config amp.json --contracts contracts --drain \
