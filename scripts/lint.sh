@@ -51,7 +51,7 @@ includes_of() {
 
 # Numbers in the order of inclusion: a file may include what is lower, or its own room.
 declare -A levels=([base]=0 [schema]=1 [fsm]=1 [json]=1 [net]=1 [protocol]=2 [rpc]=2 [port]=2 [store]=2 [identity]=2
-  [metrics]=3 [message]=4 [task]=5 [agent]=5 [hitl]=5 [worktree]=5 [aof]=5 [activity]=5 [handoff]=5 [session]=5 [flow]=6 [machines]=6 [route]=7 [cmd]=8 [libexec]=8)
+  [record]=3 [metrics]=3 [message]=4 [task]=5 [agent]=5 [hitl]=5 [worktree]=5 [aof]=5 [activity]=5 [handoff]=5 [session]=5 [flow]=6 [machines]=6 [route]=7 [cmd]=8 [libexec]=8)
 
 check_includes() {
   local f line inc room level to

@@ -164,10 +164,10 @@ static int on_installed(void *ctx, const struct amp_skill *k, struct amp_error *
     if (k->confirmed_ms > 0)
         amp_time_format(k->confirmed_ms, at);
     if (as_json) {
-        json_auto_t *j =
-            json_pack("{s:s%, s:s%, s:s, s:s, s:b}", "capabilityId", k->capability.p,
-                      k->capability.n, "agentId", k->agent.p, k->agent.n, "wantedVersion",
-                      k->wanted, "installedVersion", k->installed, "confirmed", k->confirmed);
+        json_auto_t *j = json_pack("{s:s%, s:s%, s:s, s:s, s:b}", "capabilityId", k->capability.p,
+                                   k->capability.n, "agentId", k->agent.p, k->agent.n,
+                                   "wantedVersion", k->wanted, "installedVersion", k->installed,
+                                   "confirmed", k->state == AMP_SKILL_CONFIRMED);
         if (j && *due)
             json_object_set_new(j, "requiredBy", json_string(due));
         if (j && *at)
@@ -180,8 +180,8 @@ static int on_installed(void *ctx, const struct amp_skill *k, struct amp_error *
                            agent ? agent : "",
                            k->wanted,
                            k->installed,
-                           k->confirmed ? "confirmed" : "wanted",
-                           k->confirmed ? at : due};
+                           k->state == AMP_SKILL_CONFIRMED ? "confirmed" : "wanted",
+                           k->state == AMP_SKILL_CONFIRMED ? at : due};
     return reg_print_row(cells, skill_widths, 6, err);
 }
 

@@ -372,7 +372,7 @@ static int dialog_hear(struct prompt *p, struct amp_error *err)
 /* Whether another process decided the question meanwhile; notifies the person. */
 static int others_hear(struct prompt *p, struct amp_error *err)
 {
-    char how[512], why[AMP_SUBJECT_MAX + 600];
+    char how[512], why[AMP_ABOUT_MAX + 600];
     int rc = amp_question_settled(p->store, &p->q, how, sizeof how, err);
 
     if (rc <= 0)

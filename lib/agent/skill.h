@@ -5,17 +5,18 @@
 #ifndef AMP_AGENT_SKILL_H
 #define AMP_AGENT_SKILL_H
 
-#include "store/store.h"
+#include "record/subject.h"
 
 #define AMP_SKILL_KIND "skill"
 
 struct amp_skill {
     struct amp_span capability, agent; /* filled by the list */
-    bool confirmed;                    /* the installed version is the wanted one */
+    uint8_t state;                     /* CONFIRMED: the installed version is the wanted one */
     const char *wanted, *installed;    /* versions; "": none */
     const char *task;                  /* the event of the open distribution; "": none */
     int64_t asked_ms, due_ms, confirmed_ms;
 };
+enum { AMP_SKILL_WANTED, AMP_SKILL_CONFIRMED };
 struct amp_skill_change {
     struct amp_span capability, agent;
     const char *version; /* wanted, or installed */

@@ -22,6 +22,7 @@
 #include "message/ledger/awaited.h"
 #include "message/ledger/refused.h"
 #include "message/operation/idempotency.h"
+#include "message/record/forget.h"
 #include "message/record/operation_key.h"
 #include "message/settle/outcome.h"
 #include "message/settle/sweep.h"
@@ -111,8 +112,7 @@ const struct amp_deadline amp_deadlines[] = {
      .upkeep = true},
     {"outcome", "records of awaited outcomes are removed", AMP_AWAITED_KIND,
      .sweep = amp_awaited_forget, .upkeep = true},
-    {"refused", "records of refused messages are removed after a day", AMP_REFUSED,
-     .sweep = amp_refused_forget, .upkeep = true},
+    {"refused", "records of refused messages are removed after a day", AMP_REFUSED, .upkeep = true},
     {"cursor", "gaps without a waiting router, and expired leases", AMP_CURSOR_KIND,
      .run = cursor_run},
     {"retention", "old dead letters are removed, if configured", .next_due = dead_due,
@@ -126,26 +126,23 @@ const struct amp_deadline amp_deadlines[] = {
      .next_due = amp_lost_due, .run = amp_lost_run, .upkeep = true},
     {"question", "questions: deferrals end, and fallbacks apply after the deadline",
      AMP_ESCALATION_KIND, .run = amp_decision_due_run, .upkeep = true},
-    {"token", "records of expired tokens are removed", AMP_NONCE_KIND, .sweep = amp_tokens_forget,
-     .upkeep = true},
+    {"token", "records of expired tokens are removed", AMP_NONCE_KIND, .upkeep = true},
     {"answer_token", "records of expired answer tokens are removed", AMP_ANSWER_TOKEN_KIND,
-     .sweep = amp_answer_tokens_forget, .upkeep = true},
-    {"hook_grant", "permissions of hooks for a session end", AMP_HOOK_GRANT_KIND,
-     .sweep = amp_hook_grants_forget, .upkeep = true},
+     .upkeep = true},
+    {"hook_grant", "permissions of hooks for a session end", AMP_HOOK_GRANT_KIND, .upkeep = true},
     {"handoff", "handoffs whose candidate did not answer go to the next one, or expire",
      AMP_HANDOFF_KIND, .run = amp_handoffs_due_run},
     {"activity", "the activity buffer: entries without a process, and the history",
      AMP_ACTIVITY_KIND, .sweep = amp_flow_activity_sweep, .upkeep = true},
-    {"reply", "records of answers are removed after a week", AMP_REPLY_KIND,
-     .sweep = amp_reply_forget, .upkeep = true},
+    {"reply", "records of answers are removed after a week", AMP_REPLY_KIND, .upkeep = true},
     {"session_review", "records of reviews of RESPONSEs are removed", AMP_SESSION_REVIEW_KIND,
-     .sweep = amp_session_reviews_forget, .upkeep = true},
+     .upkeep = true},
     {"queue", "the queue: lost workers, parked jobs, deadlines, records of ended jobs",
      .next_due = queue_due, .sweep = amp_queue_sweep, .upkeep = true},
     {"conflict", "conflicts between jobs: permissions end, and checks of lost pools",
      AMP_CONFLICT_KIND, .sweep = amp_conflicts_tend, .upkeep = true},
     {"waiver", "records of overrides are removed a week after their end", AMP_WAIVER_KIND,
-     .sweep = amp_waivers_forget, .upkeep = true},
+     .upkeep = true},
     {"session", "records of sessions are removed a month after their report", AMP_SESSION_KIND,
      .sweep = amp_session_sweep, .upkeep = true},
     {"transfer", "messages in chunks that are unfinished are dropped, and their senders hear of it",
@@ -166,6 +163,16 @@ unsigned amp_deadlines_count(void)
     return sizeof(amp_deadlines) / sizeof(amp_deadlines[0]) - 1;
 }
 
+static int row_run(const struct amp_deadline *d, struct amp_store *s, int64_t now_ms,
+                   const struct amp_deadline_ctx *c, uint32_t *n, struct amp_error *err)
+{
+    const struct amp_forgetting old = {.kind = d->kind, .actor = c->actor, .now_ms = now_ms};
+
+    return d->run     ? d->run(s, now_ms, c, n, err)
+           : d->sweep ? d->sweep(s, now_ms, c->actor, n, err)
+                      : amp_forget(s, &old, n, err);
+}
+
 int amp_deadlines_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                       uint32_t *done, struct amp_error *err)
 {
@@ -183,8 +190,7 @@ int amp_deadlines_run(struct amp_store *s, int64_t now_ms, const struct amp_dead
                 continue;
             if (d->run == message_run && c->most > 0 && left.most == 0)
                 continue;
-            if ((d->run ? d->run(s, now_ms, &left, &n, err)
-                        : d->sweep(s, now_ms, c->actor, &n, err)) < 0)
+            if (row_run(d, s, now_ms, &left, &n, err) < 0)
                 return -1;
             if (d->run == message_run && c->most > 0)
                 left.most -= n < left.most ? n : left.most;

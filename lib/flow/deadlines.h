@@ -40,7 +40,7 @@ struct amp_deadline {
                     struct amp_error *err);
     /* Does all work that is due at now_ms and counts it in *done, which is 0 at the call. Called
      * outside a batch, under the lock of the actor's outbox; the caller syncs and emits the outbox.
-     * Either this or sweep is set. */
+     * With neither this nor sweep the records of the kind are removed when they are due. */
     int (*run)(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                uint32_t *done, struct amp_error *err);
     int (*sweep)(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,

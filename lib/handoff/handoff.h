@@ -7,7 +7,7 @@
 
 #include <amp/fsm/fsm.h>
 
-#include "store/store.h"
+#include "record/subject.h"
 
 #define AMP_HANDOFF_STATES(X)                                                                      \
     X(AMP_HANDOFF_PENDING, "PENDING", "an agent was asked and has not answered")                   \
@@ -79,14 +79,9 @@ struct amp_handoff {
 /* 1: found; 0: there is none. Texts are in mem, which is emptied first. */
 int amp_handoff_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
                      struct amp_handoff *out, struct amp_error *err);
-/* state NULL: all. fn: 0 continues, 1 stops, -1 fails with err; it may use the store. */
-typedef int (*amp_handoff_fn)(void *ctx, const struct amp_handoff *h, struct amp_error *err);
-int amp_handoff_each(struct amp_store *s, const char *state, amp_handoff_fn fn, void *ctx,
-                     struct amp_error *err);
-/* The pending ones whose candidate has not answered in time, and the ended ones whose retention is
- * over; the earliest first. */
-int amp_handoff_due(struct amp_store *s, int64_t now_ms, amp_handoff_fn fn, void *ctx,
-                    struct amp_error *err);
+/* Due: the pending ones whose candidate has not answered in time, and the ended ones whose
+ * retention is over. */
+extern const struct amp_subject amp_handoff_subject;
 
 /* A step of the machine, in one commit with the lines that it emits. */
 struct amp_handoff_step {
@@ -114,9 +109,9 @@ struct amp_handoff_step {
 int amp_handoff_step(struct amp_store *s, const struct amp_handoff_step *step, uint8_t *state,
                      enum amp_store_outcome *outcome, struct amp_error *err);
 
-/* Removes an ended record that has not changed since it was read. */
+/* Removes an ended record that has not changed since it was read. 1: removed; 0: it changed. */
 int amp_handoff_remove(struct amp_store *s, const struct amp_handoff *h, const char *actor,
-                       bool *removed, struct amp_error *err);
+                       struct amp_error *err);
 
 /* Records that a handoff is also known by a name: its task, or the id of an offer. */
 int amp_handoff_refer(struct amp_store *s, struct amp_span name, struct amp_span id,
@@ -124,8 +119,8 @@ int amp_handoff_refer(struct amp_store *s, struct amp_span name, struct amp_span
 /* Removes these records of a handoff. */
 int amp_handoff_unrefer(struct amp_store *s, const struct amp_handoff *h, struct amp_error *err);
 /* Calls fn for each handoff that was recorded under the name. */
-int amp_handoff_each_of(struct amp_store *s, struct amp_span name, amp_handoff_fn fn, void *ctx,
-                        struct amp_error *err);
+int amp_handoff_each_of(struct amp_store *s, struct amp_span name, amp_subject_each_fn fn,
+                        void *ctx, struct amp_error *err);
 
 /* Whether the agent handed the task over and did not get it back (SW4RM §17.6: it must not continue
  * the work). 1: yes, and owner is the agent to which it gave it; 0: no, and owner is the agent that

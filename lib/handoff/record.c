@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "json/record.h"
-
 static const struct amp_rec_field try_fields[] = {
     AMP_REC_EVER(TEXT, struct amp_handoff_try, "agent", agent),
     AMP_REC_EVER(TEXT, struct amp_handoff_try, "how", how),
@@ -43,80 +41,16 @@ static const struct amp_rec_field fields[] = {
 };
 AMP_REC_TABLE(handoff_rec, "a handoff's record", struct amp_handoff, fields);
 
-static struct amp_key key_of(struct amp_span id)
-{
-    return AMP_KEY(AMP_HANDOFF_KIND, id);
-}
-
-static int record_read(const struct amp_store_rec *rec, struct amp_buf *mem,
-                       struct amp_handoff *out, struct amp_error *err)
-{
-    int state = amp_fsm_state(&amp_handoff_fsm, rec->state);
-
-    if (state < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "a handoff has the unknown state %.*s",
-                        AMP_CLIP(rec->state, 40));
-    if (amp_rec_parse(&handoff_rec, rec->json, mem, out, err) < 0)
-        return -1;
-    out->state = (uint8_t)state;
-    out->rev = rec->rev;
-    return 0;
-}
-
-/* ---- reading ---- */
-
-int amp_handoff_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
-                     struct amp_handoff *out, struct amp_error *err)
-{
-    struct amp_store_rec rec;
-
-    if (amp_store_get(s, key_of(id), &rec, err) < 0)
-        return -1;
-    if (!rec.found)
-        return 0;
-    return record_read(&rec, mem, out, err) < 0 ? -1 : 1;
-}
-
-struct walk {
-    amp_handoff_fn fn;
-    void *ctx;
-};
-
-static int record_visit(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                        struct amp_error *err)
-{
-    const struct walk *w = ctx;
-    struct amp_handoff h;
-    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
-
-    (void)id;
-    return record_read(rec, &mem, &h, err) < 0 ? -1 : w->fn(w->ctx, &h, err);
-}
-
-int amp_handoff_each(struct amp_store *s, const char *state, amp_handoff_fn fn, void *ctx,
-                     struct amp_error *err)
-{
-    struct walk w = {fn, ctx};
-    return amp_store_each(s, AMP_HANDOFF_KIND, state, record_visit, &w, err);
-}
-
-int amp_handoff_due(struct amp_store *s, int64_t now_ms, amp_handoff_fn fn, void *ctx,
-                    struct amp_error *err)
-{
-    struct walk w = {fn, ctx};
-    return amp_store_due(s, AMP_HANDOFF_KIND, now_ms, record_visit, &w, err);
-}
-
 /* ---- steps ---- */
 
-struct update {
-    const struct amp_handoff_step *step;
-    struct amp_handoff set; /* the new record */
+/* The lists that a step makes longer. */
+struct room {
     struct amp_handoff_try tries[AMP_HANDOFF_TRIES_MAX];
     struct amp_span offers[AMP_HANDOFF_TRIES_MAX];
-    uint8_t state;
-    int64_t due_ms;
-    struct amp_buf json, mem;
+};
+struct with {
+    const struct amp_handoff_step *step;
+    struct room *room;
 };
 
 static int sender_check(const struct amp_handoff_step *p, const struct amp_handoff *h,
@@ -154,51 +88,55 @@ static int state_check(const struct amp_handoff_step *p, const struct amp_handof
     return 0;
 }
 
-static void offer_note(struct update *u, struct amp_span offer)
+static void offer_note(struct amp_handoff *h, struct room *room, struct amp_span offer)
 {
-    struct amp_handoff *h = &u->set;
-
     if (offer.n == 0 || h->n_offers >= AMP_HANDOFF_TRIES_MAX)
         return;
     if (h->n_offers > 0)
-        memmove(u->offers, h->offers, h->n_offers * sizeof *u->offers);
-    u->offers[h->n_offers++] = offer;
-    h->offers = u->offers;
+        memmove(room->offers, h->offers, h->n_offers * sizeof *room->offers);
+    room->offers[h->n_offers++] = offer;
+    h->offers = room->offers;
 }
 
 /* Carries out the effects of a step on the record. */
-static int handoff_carry(struct update *u, uint32_t effects, struct amp_error *err)
+static int handoff_carry(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    const struct amp_handoff_step *p = u->step;
-    struct amp_handoff *h = &u->set;
+    const struct with *with = t->step->with;
+    const struct amp_handoff_step *p = with->step;
+    struct amp_handoff *h = rec;
 
-    if (effects & AMP_HANDOFF_DO_PASS) {
+    if (t->effects & AMP_HANDOFF_DO_PASS) {
+        struct amp_handoff_try *tries = with->room->tries;
         if (h->n_tries >= AMP_HANDOFF_TRIES_MAX)
             return amp_fail(err, AMP_INTERNAL, "machine_unsound", "handoff: too many candidates");
         if (h->n_tries > 0)
-            memcpy(u->tries, h->tries, h->n_tries * sizeof *u->tries);
+            memcpy(tries, h->tries, h->n_tries * sizeof *tries);
         bool expired = p->event == AMP_HANDOFF_EV_EXPIRE;
-        u->tries[h->n_tries++] = (struct amp_handoff_try){
+        tries[h->n_tries++] = (struct amp_handoff_try){
             h->to, expired ? AMP_SPAN("expired") : AMP_SPAN("rejected"), p->reason, p->now_ms};
-        h->tries = u->tries;
+        h->tries = tries;
     }
-    if (effects & AMP_HANDOFF_DO_OFFER) {
+    if (t->effects & AMP_HANDOFF_DO_OFFER) {
         h->to = p->event == AMP_HANDOFF_EV_REQUEST ? h->to : p->next;
         h->due_ms = h->timeout_ms > 0 ? p->now_ms + h->timeout_ms : h->deadline_ms;
         if (h->deadline_ms > 0 && h->due_ms > h->deadline_ms)
             h->due_ms = h->deadline_ms;
-        u->due_ms = h->due_ms;
-        offer_note(u, p->offer);
+        t->change->due_ms = h->due_ms;
+        offer_note(h, with->room, p->offer);
     }
-    if (effects & AMP_HANDOFF_DO_OWN) {
+    if (t->effects & AMP_HANDOFF_DO_OWN) {
         h->accepted_ms = p->now_ms;
-        h->due_ms = u->due_ms = 0;
+        h->due_ms = 0;
     }
-    if (effects & AMP_HANDOFF_DO_END) {
+    if (t->effects & AMP_HANDOFF_DO_END) {
         h->ended_ms = p->now_ms;
         h->due_ms = 0;
-        u->due_ms = p->now_ms + AMP_HANDOFF_KEEP_MS;
+        t->change->due_ms = p->now_ms + AMP_HANDOFF_KEEP_MS;
     }
+    if (p->input && p->event == AMP_HANDOFF_EV_COMPLETE)
+        h->completion = p->input->id;
+    else if (p->input && p->event != AMP_HANDOFF_EV_REQUEST)
+        h->answer = p->input->id;
     return 0;
 }
 
@@ -208,112 +146,84 @@ static bool is_same_request(const struct amp_handoff *a, const struct amp_handof
            amp_span_eq(a->digest, b->digest) && amp_span_eq(a->reason, b->reason);
 }
 
-/* 1: a repeated request. */
-static int record_load(struct update *u, const struct amp_store_rec *now, struct amp_error *err)
+static int handoff_check(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    const struct amp_handoff_step *p = u->step;
+    const struct amp_handoff_step *p = ((const struct with *)t->step->with)->step;
+    struct amp_handoff *h = rec;
     bool asks = p->event == AMP_HANDOFF_EV_REQUEST;
 
-    u->set = *p->now;
-    if (!now->found)
+    if (!t->now->found) {
+        *h = *p->now;
         return asks ? 0 : amp_fail(err, AMP_NO, "changed", "the record is gone");
-    if (record_read(now, &u->mem, &u->set, err) < 0)
-        return -1;
+    }
     if (asks)
-        return is_same_request(p->now, &u->set)
+        return is_same_request(p->now, h)
                    ? 1
                    : amp_fail(err, AMP_NO, "duplicate_request", "another handoff has the id %.*s",
                               AMP_CLIP(p->now->id, 100));
-    if (state_check(p, &u->set, err) < 0 || sender_check(p, &u->set, err) < 0)
+    if (state_check(p, h, err) < 0 || sender_check(p, h, err) < 0)
         return -1;
-    return u->set.rev == p->now->rev
+    return h->rev == p->now->rev
                ? 0
                : amp_fail(err, AMP_NO, "changed", "another process changed the handoff");
 }
 
-static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                   struct amp_error *err)
+static uint32_t facts_of(const void *rec, const struct amp_subject_turn *t)
 {
-    struct update *u = ctx;
-    const struct amp_handoff_step *p = u->step;
-    struct amp_fsm_result r;
-
-    int rc = record_load(u, now, err);
-    u->state = now->found ? u->set.state : amp_handoff_fsm.initial;
-    if (rc)
-        return rc;
-    if (amp_fsm_step(&amp_handoff_fsm, u->state, p->event, p->next.n ? AMP_HANDOFF_IF_NEXT : 0, &r,
-                     err) < 0 ||
-        handoff_carry(u, r.effects, err) < 0)
-        return -1;
-    u->state = r.to;
-    if (p->input && p->event == AMP_HANDOFF_EV_COMPLETE)
-        u->set.completion = p->input->id;
-    else if (p->input && p->event != AMP_HANDOFF_EV_REQUEST)
-        u->set.answer = p->input->id;
-    amp_buf_reset(&u->json);
-    if (amp_rec_write(&handoff_rec, &u->set, &u->json, err) < 0)
-        return -1;
-    c->event = amp_handoff_fsm.events[p->event].name;
-    c->to = amp_handoff_fsm.states[r.to].name;
-    c->json = amp_buf_span(&u->json);
-    c->due_ms = u->due_ms;
-    c->actor = p->actor;
-    c->emits = p->emits;
-    c->n_emits = p->n_emits;
-    return 0;
+    (void)rec;
+    return ((const struct with *)t->step->with)->step->next.n ? AMP_HANDOFF_IF_NEXT : 0;
 }
 
-int amp_handoff_step(struct amp_store *s, const struct amp_handoff_step *step, uint8_t *state,
+const struct amp_subject amp_handoff_subject = {.kind = AMP_HANDOFF_KIND,
+                                                .table = &handoff_rec,
+                                                .machine = &amp_handoff_fsm,
+                                                .state = AMP_SUBJECT_AT(struct amp_handoff, state),
+                                                .rev = AMP_SUBJECT_AT(struct amp_handoff, rev),
+                                                .check = handoff_check,
+                                                .facts = facts_of,
+                                                .carry = handoff_carry};
+
+static struct amp_key key_of(struct amp_span id)
+{
+    return AMP_KEY(AMP_HANDOFF_KIND, id);
+}
+
+int amp_handoff_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
+                     struct amp_handoff *out, struct amp_error *err)
+{
+    return amp_subject_find(&amp_handoff_subject, s, key_of(id), mem, out, err);
+}
+
+int amp_handoff_step(struct amp_store *s, const struct amp_handoff_step *p, uint8_t *state,
                      enum amp_store_outcome *outcome, struct amp_error *err)
 {
-    struct update u = {.step = step};
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct room room;
+    const struct with with = {p, &room};
+    const struct amp_subject_step step = {.key = key_of(p->now->id),
+                                          .event = p->event,
+                                          .with = &with,
+                                          .actor = p->actor,
+                                          .input = p->input,
+                                          .emits = p->emits,
+                                          .n_emits = p->n_emits};
+    struct amp_handoff h;
 
-    if ((step->event == AMP_HANDOFF_EV_REQUEST &&
-         amp_handoff_refer(s, step->now->task, step->now->id, err) < 0) ||
-        amp_handoff_refer(s, step->offer, step->now->id, err) < 0)
+    if ((p->event == AMP_HANDOFF_EV_REQUEST &&
+         amp_handoff_refer(s, p->now->task, p->now->id, err) < 0) ||
+        amp_handoff_refer(s, p->offer, p->now->id, err) < 0 ||
+        amp_subject_step(&amp_handoff_subject, s, &step, &mem, &h, outcome, err) < 0)
         return -1;
-    amp_buf_init(&u.json, AMP_REC_MAX);
-    amp_buf_init(&u.mem, AMP_REC_MAX);
-    int rc = amp_store_update(s, key_of(step->now->id), step->input, on_step, &u, outcome, err);
-    if (rc == 0)
-        *state = u.state;
-    amp_buf_release(&u.json);
-    amp_buf_release(&u.mem);
-    return rc;
-}
-
-struct removal {
-    uint64_t rev;
-    const char *actor;
-};
-
-static int on_remove(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                     struct amp_error *err)
-{
-    const struct removal *r = ctx;
-    (void)err;
-    if (!now->found || now->rev != r->rev)
-        return 1;
-    c->event = "forget";
-    c->to = "REMOVED";
-    c->json = AMP_SPAN("{}");
-    c->actor = r->actor;
-    c->remove = true;
+    *state = h.state;
     return 0;
 }
 
 int amp_handoff_remove(struct amp_store *s, const struct amp_handoff *h, const char *actor,
-                       bool *removed, struct amp_error *err)
+                       struct amp_error *err)
 {
-    struct removal r = {h->rev, actor};
-    enum amp_store_outcome how;
-
-    if (amp_handoff_unrefer(s, h, err) < 0 ||
-        amp_store_update(s, key_of(h->id), NULL, on_remove, &r, &how, err) < 0)
-        return -1;
-    *removed = how == AMP_STORE_COMMITTED;
-    return 0;
+    return amp_handoff_unrefer(s, h, err) < 0
+               ? -1
+               : amp_subject_forget(&amp_handoff_subject, s, key_of(h->id), h->rev, actor, err);
 }
 
 /* ---- writing ---- */

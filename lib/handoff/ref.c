@@ -10,38 +10,29 @@
 
 #include <amp/base/id.h>
 
-#include "json/record.h"
-
-#define KIND "handoff_ref"
-
 struct ref {
     struct amp_span id;
+    uint8_t state;
 };
 static const struct amp_rec_field fields[] = {AMP_REC_EVER(TEXT, struct ref, "id", id)};
 AMP_REC_TABLE(ref_rec, "the reference to a handoff", struct ref, fields);
 
-struct change {
-    struct ref ref;
-    bool remove;
-    struct amp_buf json;
-};
-
-static int on_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                     struct amp_error *err)
+static int ref_set(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    struct change *x = ctx;
-
-    if (now->found != x->remove)
+    (void)err;
+    if (t->now->found)
         return 1;
-    amp_buf_reset(&x->json);
-    if (amp_rec_write(&ref_rec, &x->ref, &x->json, err) < 0)
-        return -1;
-    c->event = x->remove ? "forget" : "refer";
-    c->to = x->remove ? "REMOVED" : "OPEN";
-    c->json = amp_buf_span(&x->json);
-    c->remove = x->remove;
+    ((struct ref *)rec)->id = *(const struct amp_span *)t->step->with;
+    t->change->event = "refer";
     return 0;
 }
+
+static const char *const states[] = {"OPEN", NULL};
+static const struct amp_subject refs = {.kind = "handoff_ref",
+                                        .table = &ref_rec,
+                                        .states = states,
+                                        .state = AMP_SUBJECT_AT(struct ref, state),
+                                        .carry = ref_set};
 
 /* A name that its key would have as a digest is one from here on. */
 static struct amp_span name_of(struct amp_span name, char mem[AMP_SHA256_MAX])
@@ -59,15 +50,14 @@ static struct amp_span name_of(struct amp_span name, char mem[AMP_SHA256_MAX])
 static int ref_change(struct amp_store *s, struct amp_span name, struct amp_span id, bool remove,
                       struct amp_error *err)
 {
-    struct change x = {{id}, remove, {.max = AMP_REC_MAX}};
     char mem[AMP_SHA256_MAX];
+    const struct amp_subject_step step = {.key = AMP_KEY(refs.kind, name_of(name, mem), id),
+                                          .with = &id};
 
     if (name.n == 0)
         return 0;
-    const struct amp_key key = AMP_KEY(KIND, name_of(name, mem), id);
-    int rc = amp_store_update(s, key, NULL, on_change, &x, NULL, err);
-    amp_buf_release(&x.json);
-    return rc < 0 ? -1 : 0;
+    return remove ? amp_subject_forget(&refs, s, step.key, 0, NULL, err)
+                  : amp_subject_step(&refs, s, &step, NULL, NULL, NULL, err);
 }
 
 int amp_handoff_refer(struct amp_store *s, struct amp_span name, struct amp_span id,
@@ -89,7 +79,7 @@ int amp_handoff_unrefer(struct amp_store *s, const struct amp_handoff *h, struct
 struct search {
     struct amp_store *store;
     struct amp_span name;
-    amp_handoff_fn fn;
+    amp_subject_each_fn fn;
     void *ctx;
 };
 
@@ -109,8 +99,8 @@ static int on_ref(void *ctx, struct amp_span name, const struct amp_store_rec *r
     return found <= 0 ? found : f->fn(f->ctx, &h, err);
 }
 
-int amp_handoff_each_of(struct amp_store *s, struct amp_span name, amp_handoff_fn fn, void *ctx,
-                        struct amp_error *err)
+int amp_handoff_each_of(struct amp_store *s, struct amp_span name, amp_subject_each_fn fn,
+                        void *ctx, struct amp_error *err)
 {
     char mem[AMP_SHA256_MAX];
     struct search f = {s, name_of(name, mem), fn, ctx};
@@ -118,13 +108,13 @@ int amp_handoff_each_of(struct amp_store *s, struct amp_span name, amp_handoff_f
 
     if (name.n == 0)
         return 0;
-    if (amp_store_count(s, KIND, &any, err) < 0)
+    if (amp_store_count(s, refs.kind, &any, err) < 0)
         return -1;
     if (any == 0)
         return 0;
     const struct amp_span prefix = amp_key_prefix(f.name);
-    return prefix.n > 0 ? amp_store_each_of(s, KIND, prefix, on_ref, &f, err)
-                        : amp_store_each(s, KIND, NULL, on_ref, &f, err);
+    return prefix.n > 0 ? amp_store_each_of(s, refs.kind, prefix, on_ref, &f, err)
+                        : amp_store_each(s, refs.kind, NULL, on_ref, &f, err);
 }
 
 /* ---- who owns what ---- */
@@ -138,8 +128,9 @@ struct owning {
     bool is_parent;
 };
 
-static int owning_look(void *ctx, const struct amp_handoff *h, struct amp_error *err)
+static int owning_look(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_handoff *h = rec;
     struct owning *o = ctx;
     (void)err;
     if (!amp_span_eq(h->task, o->task))

@@ -37,7 +37,7 @@ static const char *form_of(const struct amp_question *q, const char *const form[
         t->actions_of(q->message, &variant);
         return form[variant];
     }
-    return form[q->about.kind == AMP_SUBJECT_TASK && form[1]];
+    return form[q->about.kind == AMP_ABOUT_TASK && form[1]];
 }
 
 const char *amp_answer_words(const struct amp_question *q)
@@ -214,7 +214,7 @@ static enum amp_decided letter_find(struct amp_hitl *h, const struct amp_questio
     bool open = false;
     struct amp_error e;
 
-    if (q->about.kind == AMP_SUBJECT_MESSAGE &&
+    if (q->about.kind == AMP_ABOUT_MESSAGE &&
         amp_dead_find(h->store, amp_span_str(q->about.id), letter_fn, &open, &e) < 0 &&
         e.status != AMP_NO) {
         *err = e;
@@ -295,7 +295,7 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
     char id[AMP_QUESTION_KEY_MAX + 16], key[AMP_FINGERPRINT_MAX], digest[AMP_KEY_NAME_MAX];
     char sender[AMP_PRINCIPAL_MAX];
     struct amp_asked of;
-    bool requeue = a->does == AMP_ACTION_REQUEUE && q->about.kind != AMP_SUBJECT_TASK;
+    bool requeue = a->does == AMP_ACTION_REQUEUE && q->about.kind != AMP_ABOUT_TASK;
     enum amp_decided may = requeue ? letter_find(h, q, err) : AMP_DECIDED_OK;
 
     if (may != AMP_DECIDED_OK)

@@ -161,7 +161,7 @@ static int settled_add(void *ctx, struct amp_span key, const struct amp_store_re
         return 0;
     if (s->later ? p != s->later->protocol ||
                        !is_about(s->later, &r, amp_span_str(amp_question_key_id(p, text)))
-                 : r.about.kind != AMP_SUBJECT_TASK || !amp_span_is(s->task, r.about.task))
+                 : r.about.kind != AMP_ABOUT_TASK || !amp_span_is(s->task, r.about.task))
         return 0;
     if (amp_grow(&s->keys, &s->cap, s->n, sizeof *s->keys, err) < 0)
         return -1;

@@ -101,23 +101,23 @@ int amp_question_nack(struct amp_hitl *h, const struct amp_question *q, enum amp
                : amp_question_terms(q)->refuse(&of, stage, code, why, retryable, out, err);
 }
 
-static int subject_ended(struct amp_hitl *h, const struct amp_subject *a, bool *ended,
+static int subject_ended(struct amp_hitl *h, const struct amp_about *a, bool *ended,
                          struct amp_error *err)
 {
     *ended = false;
     switch (a->kind) {
-    case AMP_SUBJECT_TASK:
+    case AMP_ABOUT_TASK:
         return h->task_ended(h->ctx, amp_span_str(a->task), ended, err);
-    case AMP_SUBJECT_MESSAGE:
-        return amp_subject_message_ended(h->store, a->id, ended, err);
+    case AMP_ABOUT_MESSAGE:
+        return amp_about_ended(h->store, a->id, ended, err);
     default:
         return 0;
     }
 }
 
 /* A question that needs no decision is shown even if its subject has ended. */
-static uint32_t arrival_facts(const struct amp_view *v, bool graded,
-                              const struct amp_subject *about, bool ended)
+static uint32_t arrival_facts(const struct amp_view *v, bool graded, const struct amp_about *about,
+                              bool ended)
 {
     static const uint32_t of_level[] = {[AMP_LEVEL_INFO] = AMP_ESC_IF_INFO,
                                         [AMP_LEVEL_WARNING] = AMP_ESC_IF_WARNING,
@@ -126,7 +126,7 @@ static uint32_t arrival_facts(const struct amp_view *v, bool graded,
 
     if (level == AMP_ESC_IF_INFO)
         return level;
-    return (ended ? AMP_ESC_IF_ENDED : 0) | (about->kind == AMP_SUBJECT_TASK ? level : 0);
+    return (ended ? AMP_ESC_IF_ENDED : 0) | (about->kind == AMP_ABOUT_TASK ? level : 0);
 }
 
 static enum amp_fallback fallback_of(const struct amp_hitl *h, const struct amp_question_terms *t,
@@ -181,7 +181,7 @@ static int arrival_terms(struct amp_hitl *h, const struct amp_view *v, int64_t n
     r->timeout_ms = r->deadline_ms > now_ms ? r->deadline_ms - now_ms : 0;
     r->correlation = v->correlation;
     r->invocation = v->kind == AMP_KIND_ESCALATION ? v->body.escalation.ref : AMP_SPAN("");
-    if (r->about.kind == AMP_SUBJECT_TASK && h->task_facts) {
+    if (r->about.kind == AMP_ABOUT_TASK && h->task_facts) {
         if (h->task_facts(h->ctx, amp_span_str(r->about.task), v->id, risk, why, err) < 0)
             return -1;
         r->risk = amp_span_str(risk);
@@ -233,7 +233,7 @@ int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t no
     char risk[16] = "", why[AMP_WHY_MAX] = "";
     struct amp_store *s = h->store;
     struct amp_store_rec rec;
-    struct amp_subject about;
+    struct amp_about about;
     char key[AMP_QUESTION_KEY_MAX], emit[AMP_QUESTION_KEY_MAX + 8];
     bool graded = amp_terms_of(v->protocol)->questions->graded, ended;
 
@@ -243,7 +243,7 @@ int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t no
         return -1;
     if (rec.found)
         return 0;
-    if (amp_subject_find(s, v, &about, err) < 0 || subject_ended(h, &about, &ended, err) < 0)
+    if (amp_about_find(s, v, &about, err) < 0 || subject_ended(h, &about, &ended, err) < 0)
         return -1;
     uint32_t facts = arrival_facts(v, graded, &about, ended);
     if (arrival_carry(h, v, facts, now_ms, err) < 0 ||
@@ -353,10 +353,10 @@ static int list_compare(const void *a, const void *b)
 
 static void question_name(struct amp_question *q)
 {
-    const struct amp_subject *a = &q->about;
+    const struct amp_about *a = &q->about;
     const char *what = *a->task ? a->task : *a->id ? a->id : q->id;
 
-    if (a->kind == AMP_SUBJECT_TASK || !*a->protocol)
+    if (a->kind == AMP_ABOUT_TASK || !*a->protocol)
         snprintf(q->name, sizeof q->name, "%s", what);
     else
         snprintf(q->name, sizeof q->name, "%s %s", a->protocol, what);
@@ -406,9 +406,9 @@ int amp_question_load_key(struct amp_hitl *h, const char *key, struct amp_questi
     amp_span_copy(amp_span_str(amp_question_key_id(q->protocol, key)), q->id, sizeof q->id);
     amp_span_copy(r.refused, q->refused, sizeof q->refused);
     q->about = r.about;
-    if (r.about.kind == AMP_SUBJECT_UNKNOWN && !*r.about.protocol &&
+    if (r.about.kind == AMP_ABOUT_UNKNOWN && !*r.about.protocol &&
         !amp_span_is(r.task, AMP_TASK_NONE)) { /* recorded by a former version */
-        q->about = (struct amp_subject){.kind = AMP_SUBJECT_TASK};
+        q->about = (struct amp_about){.kind = AMP_ABOUT_TASK};
         snprintf(q->about.protocol, sizeof q->about.protocol, "%s", amp_protocol_name(q->protocol));
         amp_span_copy(r.task, q->about.task, sizeof q->about.task);
     }

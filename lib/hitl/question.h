@@ -51,11 +51,11 @@ struct amp_hitl {
 void amp_hitl_release(struct amp_hitl *h);
 
 struct amp_question {
-    char key[AMP_QUESTION_KEY_MAX];  /* of its record */
-    char id[AMP_SUBJECT_MAX];        /* of the message that asks */
-    char name[AMP_SUBJECT_MAX + 16]; /* for diagnostics: its task or message */
+    char key[AMP_QUESTION_KEY_MAX]; /* of its record */
+    char id[AMP_ABOUT_MAX];         /* of the message that asks */
+    char name[AMP_ABOUT_MAX + 16];  /* for diagnostics: its task or message */
     enum amp_protocol protocol;
-    struct amp_subject about;
+    struct amp_about about;
     json_t *message;                           /* its envelope */
     int64_t arrived_ms, deadline_ms, until_ms; /* 0: none */
     char refused[512];                         /* why the last decision was refused, or "" */

@@ -13,14 +13,13 @@
 
 /* --- subjects --- */
 
-static const char *const kinds[] = {[AMP_SUBJECT_UNKNOWN] = "unknown",
-                                    [AMP_SUBJECT_TASK] = "task",
-                                    [AMP_SUBJECT_MESSAGE] = "message"};
+static const char *const kinds[] = {
+    [AMP_ABOUT_UNKNOWN] = "unknown", [AMP_ABOUT_TASK] = "task", [AMP_ABOUT_MESSAGE] = "message"};
 
 static int kind_find(struct amp_span word)
 {
-    int i = AMP_SUBJECT_MESSAGE;
-    while (i > AMP_SUBJECT_UNKNOWN && !amp_span_is(word, kinds[i]))
+    int i = AMP_ABOUT_MESSAGE;
+    while (i > AMP_ABOUT_UNKNOWN && !amp_span_is(word, kinds[i]))
         i--;
     return i;
 }
@@ -32,27 +31,27 @@ static const char *kind_name(int kind)
 
 static const struct amp_rec_words kind_words = {kind_find, kind_name};
 static const struct amp_rec_field subject_fields[] = {
-    AMP_REC_ENUM(struct amp_subject, "kind", kind, &kind_words),
-    AMP_REC_EVER(CHARS, struct amp_subject, "protocol", protocol),
-    AMP_REC_EVER(CHARS, struct amp_subject, "id", id),
-    AMP_REC_EVER(CHARS, struct amp_subject, "task", task),
+    AMP_REC_ENUM(struct amp_about, "kind", kind, &kind_words),
+    AMP_REC_EVER(CHARS, struct amp_about, "protocol", protocol),
+    AMP_REC_EVER(CHARS, struct amp_about, "id", id),
+    AMP_REC_EVER(CHARS, struct amp_about, "task", task),
 };
-AMP_REC_TABLE(subject_rec, "what a question is about", struct amp_subject, subject_fields);
+AMP_REC_TABLE(subject_rec, "what a question is about", struct amp_about, subject_fields);
 
-int amp_subject_find(struct amp_store *s, const struct amp_view *v, struct amp_subject *out,
-                     struct amp_error *err)
+int amp_about_find(struct amp_store *s, const struct amp_view *v, struct amp_about *out,
+                   struct amp_error *err)
 {
     const struct amp_question_terms *q = amp_terms_of(v->protocol)->questions;
     const struct amp_spans *affected = &v->body.escalation.affected;
     struct amp_message_rec rec;
     AMP_BUF struct amp_buf mem = {0};
-    *out = (struct amp_subject){.kind = q ? q->about(v) : AMP_SUBJECT_UNKNOWN};
-    if (out->kind != AMP_SUBJECT_MESSAGE) {
+    *out = (struct amp_about){.kind = q ? q->about(v) : AMP_ABOUT_UNKNOWN};
+    if (out->kind != AMP_ABOUT_MESSAGE) {
         snprintf(out->protocol, sizeof out->protocol, "%s", amp_protocol_name(v->protocol));
         amp_span_copy(v->task, out->task, sizeof out->task);
         return 0;
     }
-    out->kind = AMP_SUBJECT_UNKNOWN;
+    out->kind = AMP_ABOUT_UNKNOWN;
     if (affected->n == 0)
         return 0;
     amp_buf_init(&mem, LINE_MAX_BYTES);
@@ -60,16 +59,15 @@ int amp_subject_find(struct amp_store *s, const struct amp_view *v, struct amp_s
         return -1;
     if (!rec.found || !amp_span_copy(affected->v[0], out->id, sizeof out->id))
         return 0;
-    out->kind = AMP_SUBJECT_MESSAGE;
+    out->kind = AMP_ABOUT_MESSAGE;
     amp_span_copy(rec.protocol, out->protocol, sizeof out->protocol);
     amp_span_copy(rec.task, out->task, sizeof out->task);
     return 0;
 }
 
-int amp_subject_message_ended(struct amp_store *s, const char *first, bool *ended,
-                              struct amp_error *err)
+int amp_about_ended(struct amp_store *s, const char *first, bool *ended, struct amp_error *err)
 {
-    char id[AMP_SUBJECT_MAX];
+    char id[AMP_ABOUT_MAX];
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, LINE_MAX_BYTES);

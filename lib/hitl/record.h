@@ -11,24 +11,23 @@
 /* What a question is about. An AMP escalation names its task. One about work of another protocol
  * has the task AMP_TASK_NONE, and is about the message that it affects. A question ends when its
  * subject ends. */
-#define AMP_SUBJECT_MAX 1001 /* of an id, with its NUL */
+#define AMP_ABOUT_MAX 1001 /* of an id, with its NUL */
 
-struct amp_subject {
-    enum amp_subject_kind kind;
-    char protocol[16];          /* "" if unknown */
-    char id[AMP_SUBJECT_MAX];   /* of the message; "" for a task */
-    char task[AMP_SUBJECT_MAX]; /* its id, or "" */
+struct amp_about {
+    enum amp_about_kind kind;
+    char protocol[16];        /* "" if unknown */
+    char id[AMP_ABOUT_MAX];   /* of the message; "" for a task */
+    char task[AMP_ABOUT_MAX]; /* its id, or "" */
 };
 
 /* Looks up the subject of a question in the state. */
-int amp_subject_find(struct amp_store *s, const struct amp_view *question, struct amp_subject *out,
-                     struct amp_error *err);
+int amp_about_find(struct amp_store *s, const struct amp_view *question, struct amp_about *out,
+                   struct amp_error *err);
 
 /* Whether the message or a later attempt of it has an outcome. */
-int amp_subject_message_ended(struct amp_store *s, const char *id, bool *ended,
-                              struct amp_error *err);
+int amp_about_ended(struct amp_store *s, const char *id, bool *ended, struct amp_error *err);
 
-#define AMP_QUESTION_KEY_MAX (AMP_SUBJECT_MAX + 16)
+#define AMP_QUESTION_KEY_MAX (AMP_ABOUT_MAX + 16)
 #define AMP_WHY_MAX          64
 #define AMP_QUESTION_BYTES   (1u << 20) /* of a record, of a line that answers */
 
@@ -36,7 +35,7 @@ int amp_subject_message_ended(struct amp_store *s, const char *id, bool *ended,
 struct amp_question_rec {
     struct amp_span task, type, severity, protocol;
     int64_t arrived_ms;
-    struct amp_subject about;
+    struct amp_about about;
     int64_t asked_ms;
     struct amp_span decision, operator, note;
     int64_t decided_ms;

@@ -12,10 +12,10 @@
 #include <amp/protocol/protocol.h>
 
 /* What a question is about. */
-enum amp_subject_kind {
-    AMP_SUBJECT_UNKNOWN, /* unknown to the state */
-    AMP_SUBJECT_TASK,    /* a task of the coordinator */
-    AMP_SUBJECT_MESSAGE, /* the first message that the question affects */
+enum amp_about_kind {
+    AMP_ABOUT_UNKNOWN, /* unknown to the state */
+    AMP_ABOUT_TASK,    /* a task of the coordinator */
+    AMP_ABOUT_MESSAGE, /* the first message that the question affects */
 };
 
 /* Why a person is asked: SW4RM's reasons (§15), to which those of the other protocols are mapped.
@@ -122,7 +122,7 @@ struct amp_question_terms {
     struct amp_span (*subject)(const struct amp_view *later);
     /* An id for a message without one; returns its length like snprintf. May be NULL. */
     int (*id)(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
-    enum amp_subject_kind (*about)(const struct amp_view *v);
+    enum amp_about_kind (*about)(const struct amp_view *v);
     bool graded; /* a question has a severity: info needs no decision, others suspend */
     /* The role that carries out decisions and refuses a decision by a nack. NULL: the decision is
      * the answer, and its message is fulfilled. */

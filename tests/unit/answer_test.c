@@ -14,6 +14,7 @@
 #include "flow/identity/identity.h"
 #include "hitl/operators/token.h"
 #include "identity/state.h"
+#include "message/record/forget.h"
 #include "net/request.h"
 #include "scratch.h"
 #include "tap.h"
@@ -193,9 +194,10 @@ static void token_cases(void)
         fclose(f);
     TAP_OK(f && !seen, "the log has no token");
 
+    const struct amp_forgetting old = {
+        .kind = AMP_ANSWER_TOKEN_KIND, .actor = "test", .now_ms = 2000 + 8 * 86400000LL};
     uint32_t done = 0;
-    TAP_INT(amp_answer_tokens_forget(store, 2000 + 8 * 86400000LL, "test", &done, &err), 0,
-            "expired tokens");
+    TAP_INT(amp_forget(store, &old, &done, &err), 0, "expired tokens");
     TAP_INT(done, 2, "are forgotten");
 }
 
@@ -533,8 +535,9 @@ static void signed_cases(struct amp_signer *signer)
 
 /* ---- what channels were told ---- */
 
-static int told_fn(void *ctx, const struct amp_told *t, struct amp_error *e)
+static int told_fn(void *ctx, const void *rec, struct amp_error *e)
 {
+    const struct amp_told *t = rec;
     (void)e;
     snprintf((char *)ctx + strlen(ctx), 200 - strlen(ctx), "%.*s ", (int)t->channel.n,
              t->channel.p);
@@ -564,7 +567,8 @@ static void told_cases(struct amp_decider *d)
     struct amp_channels *c = NULL;
     TAP_INT(amp_channels_open(&opt, &c, &err), 0, "a process without these channels opens");
     amp_channels_close(c);
-    TAP_INT(amp_told_each(store, told_fn, left, &err), 0, "what is left");
+    TAP_INT(amp_subject_each(&amp_told_subject, store, NULL, told_fn, left, &err), 0,
+            "what is left");
     TAP_STR(left, "webhook:young ", "the record of a removed channel goes after a week");
 }
 

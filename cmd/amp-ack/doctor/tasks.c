@@ -98,7 +98,7 @@ static int decided_fn(void *ctx, struct amp_span id, const struct amp_store_rec 
     bool found = false;
     if (amp_question_rec_read(rec->json, &mem, &q, err) < 0)
         return -1;
-    if (q.about.kind != AMP_SUBJECT_TASK || !amp_span_copy(id, ref, sizeof ref))
+    if (q.about.kind != AMP_ABOUT_TASK || !amp_span_copy(id, ref, sizeof ref))
         return 0;
     if (amp_task_load(a->s, q.task, &t, &found, err) < 0)
         return -1;

@@ -102,7 +102,7 @@ int evidence_task(const struct amp_question *q, const struct amp_evidence *ev,
 
     if (!ev->has_task)
         return amp_page_say(page, AMP_TINT_NONE, "%s",
-                            q->about.kind == AMP_SUBJECT_TASK
+                            q->about.kind == AMP_ABOUT_TASK
                                 ? "The task is not in this state directory."
                                 : "The question is not about a task of this state directory.");
     if (quote_all(page, "task", t->id) < 0 || quote_all(page, "description", t->description) < 0 ||
@@ -181,12 +181,11 @@ static int blob_read(void *ctx, struct amp_span name, struct amp_buf *out, struc
 
 int evidence_log(struct amp_store *s, const struct amp_question *q, const struct amp_page *page)
 {
-    const struct amp_subject *a = &q->about;
-    bool task = a->kind == AMP_SUBJECT_TASK;
+    const struct amp_about *a = &q->about;
+    bool task = a->kind == AMP_ABOUT_TASK;
     const struct amp_history_filter f = {.correlation = amp_span_str(task ? a->task : ""),
-                                         .id =
-                                             amp_span_str(task                             ? ""
-                                                          : a->kind == AMP_SUBJECT_MESSAGE ? a->id
+                                         .id = amp_span_str(task                           ? ""
+                                                            : a->kind == AMP_ABOUT_MESSAGE ? a->id
                                                                                            : q->id),
                                          .blob = blob_read,
                                          .blob_ctx = s};

@@ -145,9 +145,9 @@ static int task_text(const struct amp_evidence *ev, const struct amp_page *page)
 }
 
 /* The message that a question about another protocol's work is about. */
-static int about_text(const struct amp_subject *a, const struct amp_page *page)
+static int about_text(const struct amp_about *a, const struct amp_page *page)
 {
-    if (a->kind != AMP_SUBJECT_MESSAGE)
+    if (a->kind != AMP_ABOUT_MESSAGE)
         return 0;
     if (quote_str(page, "message", a->id) < 0 || quote_str(page, "protocol", a->protocol) < 0)
         return -1;

@@ -44,8 +44,9 @@ static int handoff_row(struct listing *l, const struct amp_handoff *r, struct am
     return amp_table_row(&l->table, cells, 8, err);
 }
 
-static int handoff_print(void *ctx, const struct amp_handoff *r, struct amp_error *err)
+static int handoff_print(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_handoff *r = rec;
     struct listing *l = ctx;
 
     if ((agent && !amp_span_is(r->to, agent)) || (from && !amp_span_is(r->from, from)))
@@ -73,9 +74,9 @@ int handoff_pending(int argc, char **argv)
         amp_table_tint(&l.table, i, AMP_TINT_HEAD);
     int rc = tasks_look(&l.store, &err);
     if (rc == 0)
-        rc =
-            amp_handoff_each(l.store, all ? NULL : amp_handoff_fsm.states[AMP_HANDOFF_PENDING].name,
-                             handoff_print, &l, &err);
+        rc = amp_subject_each(&amp_handoff_subject, l.store,
+                              all ? NULL : amp_handoff_fsm.states[AMP_HANDOFF_PENDING].name,
+                              handoff_print, &l, &err);
     if (rc == 0 && !json && l.table.rows > 1)
         rc = amp_table_print(&l.table, &err);
     else if (rc == 0 && !json)

@@ -41,8 +41,9 @@ static bool is_wanted(const struct pools *p, const char *name)
     return !p->only[0];
 }
 
-static int on_pool(void *ctx, const struct amp_pool_rec *r, struct amp_error *err)
+static int on_pool(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_pool_rec *r = rec;
     struct pools *p = ctx;
 
     (void)err;
@@ -60,13 +61,13 @@ static int pool_lives(struct pools *p, const char *name, struct amp_error *err)
     snprintf(file, sizeof file, "worker.%s", name);
     if (amp_outbox_lock(p->store, file, 0, &lock, err) < 0)
         return strcmp(err->code, "lock_timeout") == 0 ? 1 : -1;
-    return amp_pool_rec_end(p->store, name, amp_now_ms(), err);
+    return amp_pool_rec_end(p->store, name, err);
 }
 
 static int pools_find(struct pools *p, struct amp_error *err)
 {
     p->n = 0;
-    return amp_pool_recs(p->store, on_pool, p, err);
+    return amp_subject_each(&amp_pool_subject, p->store, NULL, on_pool, p, err);
 }
 
 static int pools_ask(struct pools *p, unsigned *asked, struct amp_error *err)

@@ -63,11 +63,12 @@ bool queue_desk_type(const struct queue_desk *d, size_t i, struct amp_span *out)
 }
 
 /* The types of a pool: "builder=4 reviewer=1". */
-static int on_pool(void *ctx, const struct amp_pool_rec *r, struct amp_error *err)
+static int on_pool(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_pool_rec *r = rec;
     struct queue_desk *d = ctx;
 
-    if (r->stopping || !amp_queue_worker_lives(d->store, r->name))
+    if (r->state == AMP_POOL_STOPPING || !amp_queue_worker_lives(d->store, r->name))
         return 0;
     for (const char *t = r->types; *t;) {
         size_t all = strcspn(t, " "), n = strcspn(t, "=");
@@ -91,7 +92,7 @@ int queue_desk_look(struct queue_desk *d, struct amp_error *err)
     return amp_order_look(d->order, err) < 0 || amp_pauses_read(d->store, &d->pauses, err) < 0 ||
                    amp_accounts_load(&d->accounts, d->store, amp_now_ms(), err) < 0
                ? -1
-               : amp_pool_recs(d->store, on_pool, d, err);
+               : amp_subject_each(&amp_pool_subject, d->store, NULL, on_pool, d, err);
 }
 
 int queue_desk_open(struct queue_desk *d, bool write, struct amp_error *err)

@@ -251,8 +251,9 @@ static int beat_find(void *ctx, const struct amp_queue_beat *b, struct amp_error
     return f->found = true;
 }
 
-static int worker_print(void *ctx, const struct amp_pool_rec *r, struct amp_error *err)
+static int worker_print(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_pool_rec *r = rec;
     struct status *t = ctx;
     struct beat_seen seen = {.worker = r->name};
     char pid[24], jobs[24], beat[AMP_AGE_MAX], since[AMP_AGE_MAX];
@@ -260,7 +261,7 @@ static int worker_print(void *ctx, const struct amp_pool_rec *r, struct amp_erro
     if (amp_queue_beats(t->desk.store, beat_find, &seen, err) < 0)
         return -1;
     const char *state = !amp_queue_worker_lives(t->desk.store, r->name) ? "lost"
-                        : r->stopping                                   ? "stopping"
+                        : r->state == AMP_POOL_STOPPING                 ? "stopping"
                                                                         : "working";
     int64_t n = held_count(t, r->name);
     if (json) {
@@ -291,7 +292,8 @@ static int workers_section(struct status *t)
                                        "JOBS",   "HEARTBEAT", "FOR", NULL};
 
     section_begin(t, "workers", head);
-    return section_end(t, amp_pool_recs(t->desk.store, worker_print, t, t->err));
+    return section_end(
+        t, amp_subject_each(&amp_pool_subject, t->desk.store, NULL, worker_print, t, t->err));
 }
 
 /* ---- agents ---- */

@@ -9,7 +9,6 @@
 #include <amp/base/id.h>
 
 #include "identity/access/token.h"
-#include "message/record/forget.h"
 #include "protocol/terms.h"
 #include "json/record.h"
 
@@ -119,13 +118,6 @@ static int nonce_record(struct amp_store *s, const struct amp_view *v, const str
     struct amp_key key = t->once ? AMP_KEY(AMP_NONCE_KIND, t->iss, t->jti)
                                  : AMP_KEY(AMP_NONCE_KIND, t->iss, t->jti, v->proof.nonce);
     return amp_store_update(s, key, NULL, nonce_use, &u, NULL, err);
-}
-
-int amp_tokens_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                      struct amp_error *err)
-{
-    const struct amp_forgetting f = {.kind = AMP_NONCE_KIND, .actor = actor, .now_ms = now_ms};
-    return amp_forget(s, &f, done, err);
 }
 
 /* ---- admission ---- */

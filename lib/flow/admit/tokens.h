@@ -31,7 +31,5 @@ int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const stru
 
 /* A deadline: removes the records of expired tokens. */
 #define AMP_NONCE_KIND "nonce"
-int amp_tokens_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                      struct amp_error *err);
 
 #endif

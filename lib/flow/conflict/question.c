@@ -428,8 +428,9 @@ struct pairs {
     size_t n, cap;
 };
 
-static int pair_note(void *ctx, const struct amp_conflict *c, struct amp_error *err)
+static int pair_note(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_conflict *c = rec;
     struct pairs *p = ctx;
 
     if (amp_grow(&p->v, &p->cap, p->n, sizeof *p->v, err) < 0)
@@ -450,7 +451,7 @@ int amp_conflicts_tend(struct amp_store *s, int64_t now_ms, const char *actor, u
     const struct amp_conflict_desk d = {
         .store = s, .actor = actor, .now_ms = now_ms, .note = note_quiet};
     struct pairs p = {0};
-    int rc = amp_conflict_each(s, NULL, pair_note, &p, err);
+    int rc = amp_subject_each(&amp_conflict_subject, s, NULL, pair_note, &p, err);
 
     for (size_t i = 0; i < p.n && rc >= 0; i++) {
         rc = amp_conflict_tend(&d, amp_span_str(p.v[i][0]), amp_span_str(p.v[i][1]), err);

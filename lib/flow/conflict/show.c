@@ -21,8 +21,9 @@ static void list_open(struct listing *l, const char *key)
     amp_jw_open(l->w, '{');
 }
 
-static int conflict_put(void *ctx, const struct amp_conflict *c, struct amp_error *err)
+static int conflict_put(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_conflict *c = rec;
     struct listing *l = ctx;
     struct amp_jw *w = l->w;
 
@@ -77,7 +78,7 @@ int amp_conflict_members(struct amp_jw *w, struct amp_store *s, struct amp_span 
 {
     struct listing l = {.w = w, .job = job}, o = l;
 
-    if (amp_conflict_each(s, NULL, conflict_put, &l, err) < 0)
+    if (amp_subject_each(&amp_conflict_subject, s, NULL, conflict_put, &l, err) < 0)
         return -1;
     if (l.n)
         amp_jw_close(w, ']');

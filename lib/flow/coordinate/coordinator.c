@@ -363,7 +363,7 @@ static int question_look(void *ctx, struct amp_span key, const struct amp_store_
 
     if (amp_question_rec_read(rec->json, &mem, &q, err) < 0)
         return -1;
-    if (!q.line.n || !amp_span_copy(key, ref, sizeof ref) || q.about.kind != AMP_SUBJECT_TASK ||
+    if (!q.line.n || !amp_span_copy(key, ref, sizeof ref) || q.about.kind != AMP_ABOUT_TASK ||
         amp_span_is(q.task, AMP_TASK_NONE))
         return 0;
     if (amp_task_load(d->c->store, q.task, &t, &found, err) < 0)

@@ -22,7 +22,7 @@
 
 #define LOCK_AGAIN_MS 1000
 
-_Static_assert(AMP_SUBJECT_MAX > AMP_INTAKE_ID_MAX, "an id fits a subject");
+_Static_assert(AMP_ABOUT_MAX > AMP_INTAKE_ID_MAX, "an id fits a subject");
 
 static const struct amp_question_terms *questions_of(const struct amp_view *v)
 {
@@ -392,7 +392,7 @@ static enum amp_decided commit_find(struct amp_decider *d, const struct amp_ques
     AMP_TASK struct amp_task t = {0};
     struct amp_git *git;
 
-    if (q->about.kind != AMP_SUBJECT_TASK) {
+    if (q->about.kind != AMP_ABOUT_TASK) {
         amp_fail(err, AMP_DATAERR, "no_task",
                  "rollback applies to AMP tasks only; this question has no branch");
         return AMP_DECIDED_REFUSED;

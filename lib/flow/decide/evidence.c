@@ -233,9 +233,9 @@ static int evidence_gather(struct amp_store *s, const struct amp_question *q, st
     amp_buf_init(&g->text, ROW_MAX);
     if (record_gather(s, q, g, err) < 0)
         return -1;
-    if (q->about.kind == AMP_SUBJECT_TASK && task_gather(g, s, q->about.task, err) < 0)
+    if (q->about.kind == AMP_ABOUT_TASK && task_gather(g, s, q->about.task, err) < 0)
         return -1;
-    if (q->about.kind == AMP_SUBJECT_MESSAGE && delivery_gather(g, s, q->about.id, err) < 0)
+    if (q->about.kind == AMP_ABOUT_MESSAGE && delivery_gather(g, s, q->about.id, err) < 0)
         return -1;
     if (ev->n_rows)
         qsort(ev->rows, ev->n_rows, sizeof *ev->rows, compare_rows);

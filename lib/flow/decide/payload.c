@@ -18,7 +18,7 @@ static json_t *message_of(const struct amp_question *q, const struct amp_evidenc
 
     if (!editable_of(q))
         message = json_incref(q->message);
-    else if (q->about.kind == AMP_SUBJECT_TASK && ev->dispatch)
+    else if (q->about.kind == AMP_ABOUT_TASK && ev->dispatch)
         message = amp_json_load(amp_span_str(ev->dispatch), err);
     if (message && json_is_object(json_object_get(message, "payload")))
         return message;

@@ -50,26 +50,25 @@ static int expire(struct due *d, const struct amp_handoff *r, struct amp_error *
     return 0;
 }
 
-static int record_due(void *ctx, const struct amp_handoff *r, struct amp_error *err)
+static int record_due(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_handoff *r = rec;
     struct due *d = ctx;
-    bool removed;
 
     if (r->state == AMP_HANDOFF_PENDING)
         return expire(d, r, err);
-    if (amp_handoff_remove(d->h.store, r, d->h.box, &removed, err) < 0)
-        return -1;
-    if (removed)
+    int removed = amp_handoff_remove(d->h.store, r, d->h.box, err);
+    if (removed > 0)
         amp_handoff_context_drop(d->h.store, r);
-    d->done += removed;
-    return 0;
+    d->done += removed > 0;
+    return removed < 0 ? -1 : 0;
 }
 
 int amp_handoffs_due_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                          uint32_t *done, struct amp_error *err)
 {
     struct due d = {.h = {.store = s, .box = c->actor, .service = c->from, .now_ms = now_ms}};
-    int rc = amp_handoff_due(s, now_ms, record_due, &d, err);
+    int rc = amp_subject_due(&amp_handoff_subject, s, now_ms, record_due, &d, err);
     *done += d.done;
     return rc;
 }

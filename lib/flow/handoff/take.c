@@ -337,8 +337,9 @@ struct named {
     char id[AMP_HANDOFF_ID_MAX + 1];
 };
 
-static int named_note(void *ctx, const struct amp_handoff *r, struct amp_error *err)
+static int named_note(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_handoff *r = rec;
     struct named *n = ctx;
 
     (void)err;

@@ -175,8 +175,9 @@ struct naming {
     uint32_t n;
 };
 
-static int id_look(void *ctx, const struct amp_handoff *r, struct amp_error *err)
+static int id_look(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_handoff *r = rec;
     struct naming *n = ctx;
     (void)err;
     bool exact = amp_span_eq(r->id, n->prefix);
@@ -192,7 +193,7 @@ int amp_handoffs_find(struct amp_store *s, const char *prefix, char id[AMP_HANDO
 {
     struct naming n = {.prefix = amp_span_str(prefix), .id = id};
 
-    if (amp_handoff_each(s, NULL, id_look, &n, err) < 0)
+    if (amp_subject_each(&amp_handoff_subject, s, NULL, id_look, &n, err) < 0)
         return -1;
     if (n.n == 0 || n.prefix.n == 0)
         return amp_fail(err, AMP_NO, "unknown_ref", "there is no handoff %s", prefix);

@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "flow/decide/due.h"
-#include "message/record/forget.h"
 
 #define RECORD_MAX (64u << 10)
 #define STATE      "OPEN"
@@ -188,12 +187,4 @@ int amp_hook_grants_revoke(struct amp_store *s, const char *id, const char *acto
         return -1;
     *n = r.n;
     return 0;
-}
-
-int amp_hook_grants_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                           struct amp_error *err)
-{
-    const struct amp_forgetting f = {.kind = AMP_HOOK_GRANT_KIND, .actor = actor, .now_ms = now_ms};
-
-    return amp_forget(s, &f, done, err);
 }

@@ -51,8 +51,5 @@ int amp_hook_grants_each(struct amp_store *s, amp_hook_grant_fn fn, void *ctx,
 /* Ends the permissions whose digest begins with id; "" ends all. Synced. */
 int amp_hook_grants_revoke(struct amp_store *s, const char *id, const char *actor, uint32_t *n,
                            struct amp_error *err);
-/* A deadline: removes expired ones. */
-int amp_hook_grants_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                           struct amp_error *err);
 
 #endif

@@ -22,8 +22,9 @@ struct look {
     bool living; /* an agent at work whose process lives */
 };
 
-static int on_pool(void *ctx, const struct amp_pool_rec *r, struct amp_error *err)
+static int on_pool(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_pool_rec *r = rec;
     const struct look *k = ctx;
 
     if (amp_queue_worker_lives(k->store, r->name))
@@ -51,7 +52,7 @@ static int on_agent(void *ctx, struct amp_span name, const struct amp_agent_rec 
 
 static int look_run(struct look *k, struct amp_error *err)
 {
-    int rc = amp_pool_recs(k->store, on_pool, k, err);
+    int rc = amp_subject_each(&amp_pool_subject, k->store, NULL, on_pool, k, err);
 
     return rc != 0 ? rc : amp_agent_records(k->store, on_agent, k, err);
 }
@@ -93,8 +94,9 @@ struct pools {
     unsigned n;
 };
 
-static int pool_add(void *ctx, const struct amp_pool_rec *r, struct amp_error *err)
+static int pool_add(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_pool_rec *r = rec;
     struct pools *p = ctx;
 
     (void)err;
@@ -116,7 +118,7 @@ static int pool_forget(struct pools *p, const char *name, int64_t now_ms, uint32
     if (amp_outbox_lock(p->store, file, 0, &lock, &e) < 0)
         return 0;
     ++*done;
-    return amp_pool_rec_end(p->store, name, now_ms, err);
+    return amp_pool_rec_end(p->store, name, err);
 }
 
 int amp_lost_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
@@ -128,7 +130,7 @@ int amp_lost_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_
         return amp_fail_memory(err);
     p->store = s;
     int rc = amp_queue_lost_release(s, NULL, c->actor, done, err) < 0 ||
-                     amp_pool_recs(s, pool_add, p, err) < 0
+                     amp_subject_each(&amp_pool_subject, s, NULL, pool_add, p, err) < 0
                  ? -1
                  : 0;
     for (unsigned i = 0; i < p->n && rc >= 0; i++)

@@ -548,7 +548,7 @@ static void pool_close(struct amp_pool *p)
     amp_judge_close(p->judge);
     amp_order_close(p->order);
     amp_queue_worker_close(p->queue);
-    if (p->recorded && amp_pool_rec_end(p->store, p->opt->name, amp_now_ms(), &e) == 0)
+    if (p->recorded && amp_pool_rec_end(p->store, p->opt->name, &e) == 0)
         amp_store_sync(p->store, &e);
     amp_wake_close(&p->wake);
     amp_pauses_release(&p->pauses);

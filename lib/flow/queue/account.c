@@ -3,16 +3,43 @@
 
 #include <string.h>
 
-#include "json/record.h"
-
-#define KIND "account"
-
 static const struct amp_rec_field fields[] = {
+    AMP_REC_EVER(CSTR, struct amp_account, "name", name),
     AMP_REC_EVER(CSTR, struct amp_account, "agent", agent),
     AMP_REC_EVER(TIME, struct amp_account, "since", since_ms),
     AMP_REC_EVER(TIME, struct amp_account, "until", until_ms),
 };
 AMP_REC_TABLE(account_rec, "the record of an account's limit", struct amp_account, fields);
+
+/* with: a limit; NULL: the limit is lifted. */
+static int account_set(void *rec, struct amp_subject_turn *t, struct amp_error *err)
+{
+    struct amp_account *a = rec;
+    const struct amp_account *limit = t->step->with;
+
+    (void)err;
+    if (limit ? limit->until_ms <= a->until_ms : a->until_ms <= t->step->now_ms)
+        return 1;
+    if (limit)
+        *a = *limit;
+    else
+        a->until_ms = t->step->now_ms;
+    t->change->event = limit ? "limit" : "lift";
+    a->state = limit ? AMP_ACCOUNT_LIMITED : AMP_ACCOUNT_OPEN;
+    return 0;
+}
+
+static const char *const states[] = {"OPEN", "LIMITED", NULL};
+static const struct amp_subject accounts = {.kind = "account",
+                                            .table = &account_rec,
+                                            .states = states,
+                                            .state = AMP_SUBJECT_AT(struct amp_account, state),
+                                            .carry = account_set};
+
+static struct amp_key key_of(struct amp_span name)
+{
+    return AMP_KEY(accounts.kind, name);
+}
 
 struct amp_span amp_account_of(const struct amp_queue_settings *s, struct amp_span type)
 {
@@ -22,53 +49,22 @@ struct amp_span amp_account_of(const struct amp_queue_settings *s, struct amp_sp
     return own ? amp_span_str(own) : type;
 }
 
-struct change {
-    const struct amp_account *limit; /* NULL: lifts it */
-    const char *actor;
-    int64_t now_ms;
-    struct amp_buf mem, json;
-    bool changed;
-};
-
-static int on_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                     struct amp_error *err)
+static int account_step(struct amp_store *s, const struct amp_subject_step *step,
+                        struct amp_error *err)
 {
-    struct change *x = ctx;
-    struct amp_account a = {.agent = ""};
+    enum amp_store_outcome how;
 
-    if (now->found && amp_rec_parse(&account_rec, now->json, &x->mem, &a, err) < 0)
-        return -1;
-    x->changed = x->limit ? x->limit->until_ms > a.until_ms : a.until_ms > x->now_ms;
-    if (!x->changed)
-        return 1;
-    if (x->limit)
-        a = *x->limit;
-    else
-        a.until_ms = x->now_ms;
-    amp_buf_reset(&x->json);
-    int rc = amp_rec_write(&account_rec, &a, &x->json, err);
-    c->event = x->limit ? "limit" : "lift";
-    c->to = x->limit ? "LIMITED" : "OPEN";
-    c->json = amp_buf_span(&x->json);
-    c->actor = x->actor;
-    return rc;
-}
-
-static int change_run(struct amp_store *s, const char *name, struct change *x,
-                      struct amp_error *err)
-{
-    amp_buf_init(&x->mem, AMP_REC_MAX);
-    amp_buf_init(&x->json, AMP_REC_MAX);
-    int rc = amp_store_update(s, AMP_KEY(KIND, amp_span_str(name)), NULL, on_change, x, NULL, err);
-    amp_buf_release(&x->mem);
-    amp_buf_release(&x->json);
-    return rc < 0 ? -1 : x->changed;
+    return amp_subject_step(&accounts, s, step, NULL, NULL, &how, err) < 0
+               ? -1
+               : how == AMP_STORE_COMMITTED;
 }
 
 int amp_account_limit(struct amp_store *s, const struct amp_account *a, struct amp_error *err)
 {
-    struct change x = {.limit = a, .actor = a->agent};
-    return change_run(s, a->name, &x, err);
+    const struct amp_subject_step step = {
+        .key = key_of(amp_span_str(a->name)), .with = a, .actor = a->agent};
+
+    return account_step(s, &step, err);
 }
 
 /* The jobs that an account's limit parked. */
@@ -113,9 +109,10 @@ static int jobs_wake(struct amp_store *s, struct waking *w, const char *by, int6
 int amp_account_lift(struct amp_store *s, const struct amp_queue_settings *set, const char *name,
                      const char *by, int64_t now_ms, struct amp_error *err)
 {
-    struct change x = {.actor = by, .now_ms = now_ms};
+    const struct amp_subject_step step = {
+        .key = key_of(amp_span_str(name)), .actor = by, .now_ms = now_ms};
     struct waking w = {.set = set, .name = amp_span_str(name), .ids = {.max = 64 << 20}};
-    int rc = change_run(s, name, &x, err);
+    int rc = account_step(s, &step, err);
 
     if (rc > 0 && jobs_wake(s, &w, by, now_ms, err) < 0)
         rc = -1;
@@ -127,47 +124,34 @@ int amp_account_until(struct amp_store *s, struct amp_span name, int64_t now_ms,
                       struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
-    struct amp_account a = {.agent = ""};
-    struct amp_store_rec rec;
+    struct amp_account a;
 
-    if (amp_store_get(s, AMP_KEY(KIND, name), &rec, err) < 0 ||
-        (rec.found && amp_rec_parse(&account_rec, rec.json, &mem, &a, err) < 0))
+    if (amp_subject_find(&accounts, s, key_of(name), &mem, &a, err) < 0)
         return -1;
     *until_ms = a.until_ms > now_ms ? a.until_ms : 0;
     return 0;
 }
 
-struct each {
+struct limited {
     amp_account_fn fn;
     void *ctx;
     int64_t now_ms;
-    struct amp_buf mem;
 };
 
-static int on_account(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                      struct amp_error *err)
+static int limited_visit(void *ctx, const void *rec, struct amp_error *err)
 {
-    struct each *e = ctx;
-    struct amp_account a = {.agent = ""};
-    char name[AMP_QUEUE_TYPE_MAX];
+    const struct limited *l = ctx;
+    const struct amp_account *a = rec;
 
-    if (amp_rec_parse(&account_rec, rec->json, &e->mem, &a, err) < 0)
-        return -1;
-    if (a.until_ms <= e->now_ms || !amp_span_copy(id, name, sizeof name))
-        return 0;
-    a.name = name;
-    return e->fn(e->ctx, &a, err);
+    return a->until_ms > l->now_ms ? l->fn(l->ctx, a, err) : 0;
 }
 
 int amp_accounts_each(struct amp_store *s, int64_t now_ms, amp_account_fn fn, void *ctx,
                       struct amp_error *err)
 {
-    struct each e = {.fn = fn, .ctx = ctx, .now_ms = now_ms};
+    struct limited l = {fn, ctx, now_ms};
 
-    amp_buf_init(&e.mem, AMP_REC_MAX);
-    int rc = amp_store_each(s, KIND, NULL, on_account, &e, err);
-    amp_buf_release(&e.mem);
-    return rc;
+    return amp_subject_each(&accounts, s, NULL, limited_visit, &l, err);
 }
 
 static int account_add(void *ctx, const struct amp_account *a, struct amp_error *err)

@@ -8,6 +8,7 @@
 #define AMP_FLOW_QUEUE_ACCOUNT_H
 
 #include "flow/queue/queue.h"
+#include "record/subject.h"
 
 /* The account of a type: its setting `account`, else its name. Valid as long as the settings and
  * the type. */
@@ -16,7 +17,9 @@ struct amp_span amp_account_of(const struct amp_queue_settings *s, struct amp_sp
 struct amp_account {
     const char *name, *agent; /* agent: that reported the limit */
     int64_t since_ms, until_ms;
+    uint8_t state;
 };
+enum { AMP_ACCOUNT_OPEN, AMP_ACCOUNT_LIMITED };
 /* Records a limit; of two, the one that ends later counts. 1: it is new; 0: a recorded one ends
  * later, or at the same time. */
 int amp_account_limit(struct amp_store *s, const struct amp_account *a, struct amp_error *err);

@@ -16,7 +16,6 @@
 #include "message/ledger/holder.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/timeouts.h"
-#include "message/record/forget.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
@@ -64,13 +63,6 @@ static const struct amp_rec_field note_fields[] = {
     AMP_REC(INT, struct note, "requeues", requeues),
 };
 AMP_REC_TABLE(note_rec, "the record of an answer", struct note, note_fields);
-
-int amp_reply_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
-                     struct amp_error *err)
-{
-    const struct amp_forgetting f = {.kind = AMP_REPLY_KIND, .actor = actor, .now_ms = now_ms};
-    return amp_forget(s, &f, gone, err);
-}
 
 /* ---- one answer ---- */
 

@@ -84,8 +84,6 @@ int amp_reply(struct amp_store *s, const struct amp_reply *r, struct amp_reply_r
 
 /* Removes the records of answers, a week after the last one to a message. */
 #define AMP_REPLY_KIND "reply"
-int amp_reply_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
-                     struct amp_error *err);
 
 /* The complete id of a message in the ledger, from itself or an unambiguous prefix. NO unknown_ref,
  * ambiguous. */

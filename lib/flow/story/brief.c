@@ -182,14 +182,16 @@ static void worker_tell(struct briefing *b, const struct record *r, struct amp_b
 
 /* ---- landings ---- */
 
-static int landed_add(void *ctx, struct amp_span task, uint8_t state, struct amp_error *err)
+static int landed_add(void *ctx, struct amp_span task, const struct amp_store_rec *rec,
+                      struct amp_error *err)
 {
     struct briefing *b = ctx;
+    int state = amp_fsm_state(&amp_landing_fsm, rec->state);
 
     if (amp_grow(&b->landed, &b->cap_landed, b->n_landed, sizeof *b->landed, err) < 0)
         return -1;
     struct landed *l = &b->landed[b->n_landed++];
-    l->state = state;
+    l->state = state < 0 ? AMP_LANDING_NONE : (uint8_t)state;
     amp_span_copy(task, l->id, sizeof l->id);
     return 0;
 }
@@ -346,7 +348,7 @@ int amp_brief_each(struct amp_store *s, const struct amp_brief_filter *f, amp_br
     amp_pauses_init(&b.pauses);
     if (amp_agent_records(s, agent_add, &b, err) == 0 &&
         amp_binding_each(s, binding_add, &b, err) == 0 && amp_pauses_read(s, &b.pauses, err) == 0 &&
-        amp_landing_each(s, landed_add, &b, err) == 0)
+        amp_store_each(s, AMP_LANDING_KIND, NULL, landed_add, &b, err) == 0)
         rc = f->id.n ? one_tell(&b, err) : all_tell(&b, err);
     for (size_t i = 0; i < b.n_workers; i++) {
         struct worker *w = &b.workers[i];

@@ -9,7 +9,6 @@
 #include <amp/base/file.h>
 
 #include "hitl/escalation.h"
-#include "message/record/forget.h"
 
 #define TOKEN_BYTES 32
 #define ID_BYTES    16
@@ -395,13 +394,4 @@ int amp_answer_text_return(struct amp_store *s, struct amp_span text, const char
     hash_make("amp-answer-text-v1", text.p, text.n, &h);
     return amp_store_update(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(h.id)), NULL,
                             record_remove, (void *)(uintptr_t)actor, NULL, err);
-}
-
-int amp_answer_tokens_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                             struct amp_error *err)
-{
-    const struct amp_forgetting f = {
-        .kind = AMP_ANSWER_TOKEN_KIND, .actor = actor, .now_ms = now_ms};
-
-    return amp_forget(s, &f, done, err);
 }

@@ -58,8 +58,4 @@ int amp_answer_text_return(struct amp_store *s, struct amp_span text, const char
  * close *fd. TEMPFAIL lock_timeout after 10 s. */
 int amp_answer_lock(const char *state_dir, int *fd, struct amp_error *err);
 
-/* A deadline: removes the records of tokens a week after their expiry. */
-int amp_answer_tokens_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                             struct amp_error *err);
-
 #endif

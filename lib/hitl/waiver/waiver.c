@@ -6,10 +6,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
-#include "json/record.h"
-
-#define RECORD_MAX  ((size_t)64 << 10)
-#define FORGET_MOST 256 /* records that one sweep removes */
+#include "record/subject.h"
 
 static const char *const names[] = {
 #define X(id, word, doc) [AMP_WAIVER_##id] = word,
@@ -83,126 +80,67 @@ int amp_waiver_parse(struct amp_span json, struct amp_buf *mem, struct amp_waive
 
 /* ---- recording ---- */
 
-struct change {
-    const struct amp_waiver *o;
-    const char *actor;
+struct giving {
+    const struct amp_waiver *waiver;
     int64_t keep_ms;
-    struct amp_buf json;
 };
 
-static int on_record(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                     struct amp_error *err)
+static int waiver_set(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    struct change *u = ctx;
-    const struct amp_waiver *o = u->o;
+    const struct giving *g = t->step->with;
+    const struct amp_waiver *o = g->waiver;
 
-    if (now->found)
+    if (t->now->found)
         return amp_fail(err, AMP_NO, "already_decided", "the override %.*s was given before",
                         AMP_CLIP(o->id, 40));
-    amp_buf_reset(&u->json);
-    int rc = amp_rec_write(&waiver_rec, o, &u->json, err);
-    c->event = "override";
-    c->to = "GIVEN";
-    c->json = amp_buf_span(&u->json);
-    c->due_ms = (o->until_ms > o->since_ms ? o->until_ms : o->since_ms) + u->keep_ms;
-    c->actor = u->actor;
-    return rc;
+    *(struct amp_waiver *)rec = *o;
+    t->change->event = "override";
+    t->change->due_ms = (o->until_ms > o->since_ms ? o->until_ms : o->since_ms) + g->keep_ms;
+    return 0;
 }
+
+static const char *const states[] = {"GIVEN", NULL};
+static const struct amp_subject waivers = {.kind = AMP_WAIVER_KIND,
+                                           .table = &waiver_rec,
+                                           .states = states,
+                                           .state = AMP_SUBJECT_AT(struct amp_waiver, state),
+                                           .carry = waiver_set};
 
 int amp_waiver_record(struct amp_store *s, const struct amp_waiver *o, int64_t keep_ms,
                       const char *actor, struct amp_error *err)
 {
-    struct change u = {.o = o, .actor = actor, .keep_ms = keep_ms};
+    const struct giving g = {o, keep_ms};
+    const struct amp_subject_step step = {
+        .key = AMP_KEY(waivers.kind, o->id), .with = &g, .actor = actor};
 
     if (o->why.n == 0 || o->why.n > AMP_WAIVER_TEXT_MAX)
         return amp_fail(err, AMP_DATAERR, "buffer_full", "the reason has %zu bytes (1 to %d)",
                         o->why.n, AMP_WAIVER_TEXT_MAX);
     if (o->until_ms && o->until_ms <= amp_now_ms())
         return amp_fail(err, AMP_NO, "expired", "the time until which it permits has passed");
-    amp_buf_init(&u.json, RECORD_MAX);
-    int rc = amp_store_update(s, AMP_KEY(AMP_WAIVER_KIND, o->id), NULL, on_record, &u, NULL, err);
-    amp_buf_release(&u.json);
-    return rc;
+    return amp_subject_step(&waivers, s, &step, NULL, NULL, NULL, err);
 }
 
 /* ---- reading ---- */
 
-struct each {
+struct about {
     struct amp_span job;
     amp_waiver_fn fn;
     void *ctx;
-    struct amp_buf mem;
 };
 
-static int on_each(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                   struct amp_error *err)
+static int about_visit(void *ctx, const void *rec, struct amp_error *err)
 {
-    struct each *e = ctx;
-    struct amp_waiver o;
+    const struct about *a = ctx;
+    const struct amp_waiver *o = rec;
 
-    (void)id;
-    if (amp_waiver_parse(rec->json, &e->mem, &o, err) < 0)
-        return -1;
-    bool about = amp_span_eq(o.job, e->job) || amp_span_eq(o.other, e->job);
-    return about ? e->fn(e->ctx, &o, err) : 0;
+    return amp_span_eq(o->job, a->job) || amp_span_eq(o->other, a->job) ? a->fn(a->ctx, o, err) : 0;
 }
 
 int amp_waiver_each(struct amp_store *s, struct amp_span job, amp_waiver_fn fn, void *ctx,
                     struct amp_error *err)
 {
-    struct each e = {job, fn, ctx, {.max = AMP_REC_MAX}};
-    int rc = amp_store_each(s, AMP_WAIVER_KIND, NULL, on_each, &e, err);
+    struct about a = {job, fn, ctx};
 
-    amp_buf_release(&e.mem);
-    return rc;
-}
-
-/* ---- removal ---- */
-
-struct old {
-    char id[FORGET_MOST][AMP_UUID_MAX];
-    uint32_t n;
-};
-
-static int on_old(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                  struct amp_error *err)
-{
-    struct old *o = ctx;
-
-    (void)rec, (void)err;
-    if (amp_span_copy(id, o->id[o->n], sizeof o->id[0]))
-        o->n++;
-    return o->n == FORGET_MOST;
-}
-
-static int on_drop(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                   struct amp_error *err)
-{
-    (void)err;
-    if (!now->found)
-        return 1;
-    c->event = "forget";
-    c->to = "GONE";
-    c->remove = true;
-    c->json = now->json;
-    c->actor = ctx;
-    return 0;
-}
-
-int amp_waivers_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                       struct amp_error *err)
-{
-    struct old o = {.n = 0};
-    char by[128];
-
-    if (amp_store_due(s, AMP_WAIVER_KIND, now_ms, on_old, &o, err) < 0)
-        return -1;
-    amp_span_copy(amp_span_str(actor), by, sizeof by);
-    for (uint32_t i = 0; i < o.n; i++) {
-        if (amp_store_update(s, AMP_KEY(AMP_WAIVER_KIND, amp_span_str(o.id[i])), NULL, on_drop, by,
-                             NULL, err) < 0)
-            return -1;
-        ++*done;
-    }
-    return 0;
+    return amp_subject_each(&waivers, s, NULL, about_visit, &a, err);
 }

@@ -41,6 +41,7 @@ struct amp_waiver {
     struct amp_span person, by, key, why, changed;
     int64_t since_ms, until_ms;     /* until_ms 0: as long as the jobs exist */
     struct amp_span alg, signature; /* of amp_waiver_text, or empty */
+    uint8_t state;
 };
 /* The text that the person's key signs; its time is since_ms. */
 int amp_waiver_text(const struct amp_waiver *o, struct amp_buf *out, struct amp_error *err);
@@ -57,8 +58,5 @@ int amp_waiver_each(struct amp_store *s, struct amp_span job, amp_waiver_fn fn, 
 /* An override from the record in a commit. The texts are in mem. */
 int amp_waiver_parse(struct amp_span json, struct amp_buf *mem, struct amp_waiver *out,
                      struct amp_error *err);
-/* The row of the deadlines: removes old records. */
-int amp_waivers_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                       struct amp_error *err);
 
 #endif

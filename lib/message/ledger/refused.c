@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "message/record/forget.h"
 #include "message/record/record.h"
 
 #define KEEP_MS ((int64_t)24 * 3600 * 1000)
@@ -59,11 +58,4 @@ int amp_refused_record(struct amp_store *s, const struct amp_view *v, const stru
         return -1;
     struct refusal r = {.actor = actor, .now_ms = now_ms, .json = amp_buf_span(&out)};
     return amp_store_update(s, AMP_KEY(AMP_REFUSED, named.id), NULL, refuse_fn, &r, NULL, err);
-}
-
-int amp_refused_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
-                       struct amp_error *err)
-{
-    const struct amp_forgetting f = {.kind = AMP_REFUSED, .actor = actor, .now_ms = now_ms};
-    return amp_forget(s, &f, gone, err);
 }

@@ -17,8 +17,4 @@
 int amp_refused_record(struct amp_store *s, const struct amp_view *v, const struct amp_error *why,
                        const char *actor, int64_t now_ms, struct amp_error *err);
 
-/* Removes the records that are a day old; *gone counts them. */
-int amp_refused_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
-                       struct amp_error *err);
-
 #endif

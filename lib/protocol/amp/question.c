@@ -14,9 +14,9 @@ static bool question_asks(const struct amp_view *v)
     return v->kind == AMP_KIND_ESCALATION && v->task.n && to_admin;
 }
 
-static enum amp_subject_kind question_about(const struct amp_view *v)
+static enum amp_about_kind question_about(const struct amp_view *v)
 {
-    return amp_span_is(v->task, AMP_TASK_NONE) ? AMP_SUBJECT_MESSAGE : AMP_SUBJECT_TASK;
+    return amp_span_is(v->task, AMP_TASK_NONE) ? AMP_ABOUT_MESSAGE : AMP_ABOUT_TASK;
 }
 
 static enum amp_reason question_reason(const struct amp_view *v)

@@ -42,9 +42,9 @@ static int question_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
     return snprintf(out, AMP_MSG_ID_MAX, "%.*s", (int)id.n, id.p);
 }
 
-static enum amp_subject_kind question_about(const struct amp_view *v)
+static enum amp_about_kind question_about(const struct amp_view *v)
 {
-    return AMP_SUBJECT_UNKNOWN;
+    return AMP_ABOUT_UNKNOWN;
 }
 
 static enum amp_reason question_reason(const struct amp_view *v)

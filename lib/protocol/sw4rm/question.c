@@ -13,9 +13,9 @@ static bool question_asks(const struct amp_view *v)
     return v->kind == AMP_KIND_ESCALATION;
 }
 
-static enum amp_subject_kind question_about(const struct amp_view *v)
+static enum amp_about_kind question_about(const struct amp_view *v)
 {
-    return AMP_SUBJECT_UNKNOWN;
+    return AMP_ABOUT_UNKNOWN;
 }
 
 static enum amp_reason question_reason(const struct amp_view *v)

@@ -21,7 +21,7 @@ struct amp_breaker_now {
     uint8_t state; /* of amp_breaker_fsm */
     int64_t failures;
     int64_t until_ms; /* OPEN: when it is tried again */
-    char why[256];    /* the last failure */
+    char why[256];    /* the last failure, cut */
 };
 /* Without a record it is CLOSED. */
 int amp_breaker_read(struct amp_store *s, const char *name, struct amp_breaker_now *out,

@@ -4,10 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json/record.h"
-
-#define RECORD_MAX ((size_t)128 << 10)
-
 #define EVER(as, key, member) AMP_REC_EVER(as, struct amp_conflict, key, member)
 #define SOME(as, key, member) AMP_REC(as, struct amp_conflict, key, member)
 static const struct amp_rec_field fields[] = {
@@ -45,19 +41,6 @@ void amp_conflict_id(struct amp_span x, struct amp_span y, char out[AMP_CONFLICT
     snprintf(out, AMP_CONFLICT_ID_MAX, "%s-%s", sorted ? a : b, sorted ? b : a);
 }
 
-static int conflict_parse(const struct amp_store_rec *rec, struct amp_buf *mem,
-                          struct amp_conflict *out, struct amp_error *err)
-{
-    int at = amp_fsm_state(&amp_conflict_fsm, rec->state);
-
-    if (at < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "a conflict has an unknown state");
-    if (amp_rec_parse(&conflict_rec, rec->json, mem, out, err) < 0)
-        return -1;
-    out->state = (uint8_t)at;
-    return 0;
-}
-
 static void conflict_new(struct amp_span x, struct amp_span y, struct amp_conflict *out)
 {
     size_t n = x.n < y.n ? x.n : y.n;
@@ -68,71 +51,22 @@ static void conflict_new(struct amp_span x, struct amp_span y, struct amp_confli
         (struct amp_conflict){.state = AMP_CONFLICT_NEW, .a = sorted ? x : y, .b = sorted ? y : x};
 }
 
-int amp_conflict_read(struct amp_store *s, struct amp_span x, struct amp_span y,
-                      struct amp_buf *mem, struct amp_conflict *out, struct amp_error *err)
+static int conflict_check(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    char id[AMP_CONFLICT_ID_MAX];
-    struct amp_store_rec rec;
+    const struct amp_conflict_step *st = t->step->with;
 
-    amp_conflict_id(x, y, id);
-    if (amp_store_get(s, AMP_KEY(AMP_CONFLICT_KIND, amp_span_str(id)), &rec, err) < 0)
-        return -1;
-    if (!rec.found) {
-        conflict_new(x, y, out);
-        return 0;
-    }
-    return conflict_parse(&rec, mem, out, err) < 0 ? -1 : 1;
+    (void)err;
+    if (!t->now->found)
+        conflict_new(st->x, st->y, rec);
+    return 0;
 }
-
-int amp_conflict_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
-                      struct amp_conflict *out, struct amp_error *err)
-{
-    struct amp_store_rec rec;
-
-    if (amp_store_get(s, AMP_KEY(AMP_CONFLICT_KIND, id), &rec, err) < 0)
-        return -1;
-    return !rec.found ? 0 : conflict_parse(&rec, mem, out, err) < 0 ? -1 : 1;
-}
-
-struct each {
-    amp_conflict_fn fn;
-    void *ctx;
-    struct amp_buf mem;
-};
-
-static int on_record(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                     struct amp_error *err)
-{
-    struct each *e = ctx;
-    struct amp_conflict c;
-
-    (void)id;
-    return conflict_parse(rec, &e->mem, &c, err) < 0 ? -1 : e->fn(e->ctx, &c, err);
-}
-
-int amp_conflict_each(struct amp_store *s, const char *state, amp_conflict_fn fn, void *ctx,
-                      struct amp_error *err)
-{
-    struct each e = {fn, ctx, {.max = AMP_REC_MAX}};
-    int rc = amp_store_each(s, AMP_CONFLICT_KIND, state, on_record, &e, err);
-
-    amp_buf_release(&e.mem);
-    return rc;
-}
-
-/* ---- steps ---- */
-
-struct change {
-    const struct amp_conflict_step *st;
-    struct amp_conflict now;
-    struct amp_buf mem, json;
-    bool removed;
-};
 
 /* The answer of a command counts only while its worker has the check; another worker ends a check
  * whose time is over. */
-static uint32_t facts_of(const struct amp_conflict_step *st, const struct amp_conflict *now)
+static uint32_t facts_of(const void *rec, const struct amp_subject_turn *t)
 {
+    const struct amp_conflict_step *st = t->step->with;
+    const struct amp_conflict *now = rec;
     bool holds = st->worker ? amp_span_is(now->worker, st->worker) : now->until_ms <= st->now_ms;
 
     return holds ? AMP_CONFLICT_IF_HOLDS : 0;
@@ -161,13 +95,14 @@ static void decision_set(struct amp_conflict *c, const struct amp_conflict *set,
 }
 
 /* The record's part of the effects; `set` has the values. */
-static void conflict_carry(const struct amp_conflict_step *st, const struct amp_fsm_result *r,
-                           struct amp_conflict *c)
+static int conflict_carry(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
     static const struct amp_conflict none;
+    const struct amp_conflict_step *st = t->step->with;
     const struct amp_conflict *set = st->set ? st->set : &none;
+    struct amp_conflict *c = rec;
 
-    c->state = r->to;
+    (void)err;
     c->until_ms = 0;
     if (!c->met_ms) {
         c->running = set->running;
@@ -176,76 +111,73 @@ static void conflict_carry(const struct amp_conflict_step *st, const struct amp_
         c->met_ms = st->now_ms;
     }
     c->worker = AMP_SPAN("");
-    if (r->effects & AMP_CONFLICT_DO_TAKE) {
+    if (t->effects & AMP_CONFLICT_DO_TAKE) {
         c->worker = amp_span_str(st->worker);
         c->until_ms = set->until_ms;
     }
-    if (r->effects & AMP_CONFLICT_DO_JUDGE) {
+    if (t->effects & AMP_CONFLICT_DO_JUDGE) {
         c->judged = true;
         c->confidence = set->confidence;
         c->reason = text_cut(set->reason);
         c->code = AMP_SPAN("");
     }
-    if (r->effects & AMP_CONFLICT_DO_MISS) {
+    if (t->effects & AMP_CONFLICT_DO_MISS) {
         c->code = set->code;
         c->reason = text_cut(set->reason);
         c->until_ms = set->until_ms;
     }
-    if (r->effects & AMP_CONFLICT_DO_ASK) {
+    if (t->effects & AMP_CONFLICT_DO_ASK) {
         c->question = set->question;
         c->message = set->message;
     }
-    if (r->effects & AMP_CONFLICT_DO_FORGET)
+    if (t->effects & AMP_CONFLICT_DO_FORGET)
         decision_set(c, &none, 0);
-    if (r->effects & AMP_CONFLICT_DO_DECIDE)
+    if (t->effects & AMP_CONFLICT_DO_DECIDE)
         decision_set(c, set, st->now_ms);
+    /* A try that nothing needs any more is not due. */
+    t->change->due_ms = c->state == AMP_CONFLICT_UNJUDGED ? 0 : c->until_ms;
+    t->change->remove = t->effects & AMP_CONFLICT_DO_REMOVE;
+    return 0;
 }
 
-static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                   struct amp_error *err)
-{
-    struct change *u = ctx;
-    const struct amp_conflict_step *st = u->st;
-    struct amp_fsm_result r;
+const struct amp_subject amp_conflict_subject = {.kind = AMP_CONFLICT_KIND,
+                                                 .table = &conflict_rec,
+                                                 .machine = &amp_conflict_fsm,
+                                                 .state =
+                                                     AMP_SUBJECT_AT(struct amp_conflict, state),
+                                                 .check = conflict_check,
+                                                 .facts = facts_of,
+                                                 .carry = conflict_carry};
 
-    if (!now->found)
-        conflict_new(st->x, st->y, &u->now);
-    else if (conflict_parse(now, &u->mem, &u->now, err) < 0)
-        return -1;
-    if (amp_fsm_step(&amp_conflict_fsm, u->now.state, st->event, facts_of(st, &u->now), &r, err) <
-        0)
-        return -1;
-    conflict_carry(st, &r, &u->now);
-    amp_buf_reset(&u->json);
-    if (amp_rec_write(&conflict_rec, &u->now, &u->json, err) < 0)
-        return -1;
-    c->event = amp_conflict_fsm.events[st->event].name;
-    c->to = amp_conflict_fsm.states[r.to].name;
-    c->json = amp_buf_span(&u->json);
-    /* A try that nothing needs any more is not due. */
-    c->due_ms = r.to == AMP_CONFLICT_UNJUDGED ? 0 : u->now.until_ms;
-    c->actor = st->actor;
-    c->remove = u->removed = r.effects & AMP_CONFLICT_DO_REMOVE;
-    return 0;
+int amp_conflict_read(struct amp_store *s, struct amp_span x, struct amp_span y,
+                      struct amp_buf *mem, struct amp_conflict *out, struct amp_error *err)
+{
+    char id[AMP_CONFLICT_ID_MAX];
+
+    amp_conflict_id(x, y, id);
+    int found = amp_conflict_find(s, amp_span_str(id), mem, out, err);
+    if (found == 0)
+        conflict_new(x, y, out);
+    return found;
+}
+
+int amp_conflict_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
+                      struct amp_conflict *out, struct amp_error *err)
+{
+    return amp_subject_find(&amp_conflict_subject, s, AMP_KEY(AMP_CONFLICT_KIND, id), mem, out,
+                            err);
 }
 
 int amp_conflict_step(struct amp_store *s, const struct amp_conflict_step *st, struct amp_buf *mem,
                       struct amp_conflict *out, struct amp_error *err)
 {
     char id[AMP_CONFLICT_ID_MAX];
-    struct change u = {.st = st};
 
     amp_conflict_id(st->x, st->y, id);
-    amp_buf_init(&u.mem, AMP_REC_MAX);
-    amp_buf_init(&u.json, RECORD_MAX);
-    int rc = amp_store_update(s, AMP_KEY(AMP_CONFLICT_KIND, amp_span_str(id)), NULL, on_step, &u,
-                              NULL, err);
-    if (rc == 0 && out) {
-        uint8_t state = u.now.state;
-        rc = amp_rec_parse(&conflict_rec, amp_buf_span(&u.json), mem, out, err);
-        out->state = state;
-    }
-    amp_buf_release(&u.mem);
-    amp_buf_release(&u.json);
-    return rc;
+    const struct amp_subject_step step = {.key = AMP_KEY(AMP_CONFLICT_KIND, amp_span_str(id)),
+                                          .event = st->event,
+                                          .with = st,
+                                          .actor = st->actor};
+
+    return amp_subject_step(&amp_conflict_subject, s, &step, mem, out, NULL, err);
 }

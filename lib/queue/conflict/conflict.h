@@ -11,6 +11,7 @@
 
 #include "queue/conflict/machine.h"
 #include "queue/queue.h"
+#include "record/subject.h"
 
 #define AMP_CONFLICT_KIND "conflict"
 
@@ -50,14 +51,12 @@ int amp_conflict_read(struct amp_store *s, struct amp_span x, struct amp_span y,
 /* The same by the pair's id. 1: found; 0: there is none. */
 int amp_conflict_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
                       struct amp_conflict *out, struct amp_error *err);
-/* Calls fn for each record of a state, NULL: of any; fn returns 0, 1 (stop) or -1. */
-typedef int (*amp_conflict_fn)(void *ctx, const struct amp_conflict *c, struct amp_error *err);
-int amp_conflict_each(struct amp_store *s, const char *state, amp_conflict_fn fn, void *ctx,
-                      struct amp_error *err);
+extern const struct amp_subject amp_conflict_subject;
 
 /* One step. set: what the effects of the step record; its members may be empty. NO
  * illegal_transition: another process made a step first, such as a second worker that notices the
- * pair. out (may be NULL): the pair after the step, with texts in mem. Sync afterwards. */
+ * pair. out (may be NULL): the pair after the step, with texts in mem or of the step. Sync
+ * afterwards. */
 struct amp_conflict_step {
     struct amp_span x, y;
     uint8_t event;

@@ -65,8 +65,9 @@ void amp_pairs_release(struct amp_pairs *p)
     *p = (struct amp_pairs){0};
 }
 
-static int pair_put(void *ctx, const struct amp_conflict *c, struct amp_error *err)
+static int pair_put(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_conflict *c = rec;
     struct amp_pairs *p = ctx;
     struct amp_pair *x;
 
@@ -95,7 +96,7 @@ static int pair_put(void *ctx, const struct amp_conflict *c, struct amp_error *e
 
 int amp_pairs_load(struct amp_pairs *p, struct amp_store *s, struct amp_error *err)
 {
-    return amp_conflict_each(s, NULL, pair_put, p, err);
+    return amp_subject_each(&amp_conflict_subject, s, NULL, pair_put, p, err);
 }
 
 int amp_pairs_reread(struct amp_pairs *p, struct amp_store *s, const char *id, struct amp_buf *mem,

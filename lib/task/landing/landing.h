@@ -9,8 +9,7 @@
 
 #include <amp/fsm/fsm.h>
 
-#include "store/store.h"
-#include "json/record.h"
+#include "record/subject.h"
 
 #define AMP_LANDING_STATES(X)                                                                      \
     X(AMP_LANDING_NONE, "none", "its work was not merged")                                         \
@@ -53,7 +52,8 @@ struct amp_landings {
     struct amp_landing now; /* in MOVING */
     struct amp_landing *v;  /* the oldest first */
     uint32_t n_v;
-    struct amp_buf mem;
+    struct amp_span task;
+    struct amp_buf mem; /* of amp_landings_read */
 };
 void amp_landings_init(struct amp_landings *l);
 void amp_landings_release(struct amp_landings *l);
@@ -68,10 +68,6 @@ int amp_landing_last(struct amp_span json, struct amp_buf *mem, struct amp_landi
 int amp_landing_write(const struct amp_landing *l, struct amp_buf *out, struct amp_error *err);
 int amp_landing_parse(struct amp_span json, struct amp_buf *mem, struct amp_landing *out,
                       struct amp_error *err);
-/* Calls fn for each task that has a record, by its id. */
-typedef int (*amp_landing_fn)(void *ctx, struct amp_span task, uint8_t state,
-                              struct amp_error *err);
-int amp_landing_each(struct amp_store *s, amp_landing_fn fn, void *ctx, struct amp_error *err);
 
 /* One step. l: the landing that BEGIN records; MOVED and STAY are about the recorded one, which
  * must be the same (branch, from, to): NO landing_changed. NO illegal_transition. Sync afterwards.

@@ -126,7 +126,7 @@ static int buttons_add(const struct amp_receive *r, const struct amp_question *q
     bool rollback = false;
 
     for (const struct amp_action *a = amp_question_actions(q); a->name; a++) {
-        if (a->does == AMP_ACTION_ROLLBACK && q->about.kind != AMP_SUBJECT_TASK)
+        if (a->does == AMP_ACTION_ROLLBACK && q->about.kind != AMP_ABOUT_TASK)
             continue;
         if (!amp_token_answers_allow(r->tokens, a))
             continue;

@@ -7,18 +7,19 @@
 #ifndef AMP_FLOW_DECIDE_TOLD_H
 #define AMP_FLOW_DECIDE_TOLD_H
 
-#include "store/store.h"
+#include "record/subject.h"
 
 struct amp_told {
     struct amp_span question, channel, title;
     struct amp_span shown; /* BLAKE2b of the body, in hex; empty: unknown */
     int64_t at_ms;
+    uint8_t state;
 };
+extern const struct amp_subject amp_told_subject;
+
 /* Writes the record, or removes it with told false: then only question and channel are used. */
 int amp_told_write(struct amp_store *s, const struct amp_told *t, bool told, const char *actor,
                    struct amp_error *err);
-typedef int (*amp_told_fn)(void *ctx, const struct amp_told *t, struct amp_error *err);
-int amp_told_each(struct amp_store *s, amp_told_fn fn, void *ctx, struct amp_error *err);
 
 /* The digest of a text that is shown to somebody. */
 #define AMP_SHOWN_MAX 65

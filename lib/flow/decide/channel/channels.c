@@ -200,8 +200,9 @@ static int told_foreign(struct amp_channels *all, const struct amp_told *t, stru
 }
 
 /* What an earlier process told. */
-static int told_load(void *ctx, const struct amp_told *t, struct amp_error *err)
+static int told_load(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_told *t = rec;
     struct amp_channels *all = ctx;
 
     if (!has_channel(all, t->channel))
@@ -610,7 +611,7 @@ int amp_channels_open(const struct amp_channels_options *opt, struct amp_channel
     c->token_life_ms = 7 * DAY_MS;
     c->retry_ms = retry_terms.first_ms;
     if (channels_configure(c, err) < 0 ||
-        amp_told_each(opt->decider->w.store, told_load, c, err) < 0) {
+        amp_subject_each(&amp_told_subject, opt->decider->w.store, NULL, told_load, c, err) < 0) {
         amp_channels_close(c);
         return -1;
     }

@@ -12,7 +12,6 @@
 #include "flow/ask/ask.h"
 #include "flow/work/session/private.h"
 #include "flow/work/session/review.h"
-#include "message/record/forget.h"
 #include "protocol/aop/aop.h"
 #include "protocol/compose/json.h"
 #include "protocol/question.h"
@@ -31,14 +30,6 @@ static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(CSTR, struct review, "invocation", invocation),
 };
 AMP_REC_TABLE(review_rec, "the record of a review", struct review, fields);
-
-int amp_session_reviews_forget(struct amp_store *s, int64_t now_ms, const char *actor,
-                               uint32_t *gone, struct amp_error *err)
-{
-    const struct amp_forgetting f = {
-        .kind = AMP_SESSION_REVIEW_KIND, .actor = actor, .now_ms = now_ms};
-    return amp_forget(s, &f, gone, err);
-}
 
 /* 1: found; the texts are in mem. */
 static int review_load(struct amp_tasking *t, struct amp_buf *mem, struct review *r,

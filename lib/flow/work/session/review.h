@@ -6,8 +6,4 @@
 
 #define AMP_SESSION_REVIEW_KIND "session_review"
 
-/* Removes the records, a week after the question's time has passed. */
-int amp_session_reviews_forget(struct amp_store *s, int64_t now_ms, const char *actor,
-                               uint32_t *gone, struct amp_error *err);
-
 #endif

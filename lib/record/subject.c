@@ -1,0 +1,212 @@
+/* The subject engine: reading and changing the records of a kind. */
+#include "record/subject.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *member_of(void *rec, uint32_t at)
+{
+    return (char *)rec + at - 1;
+}
+
+static const char *state_name(const struct amp_subject *u, uint8_t state)
+{
+    return u->machine ? u->machine->states[state].name : u->states[state];
+}
+
+/* -1: the subject has no such state. */
+static int state_find(const struct amp_subject *u, struct amp_span word)
+{
+    if (u->machine)
+        return amp_fsm_state(u->machine, word);
+    for (int i = 0; u->states[i]; i++)
+        if (amp_span_is(word, u->states[i]))
+            return i;
+    return -1;
+}
+
+static void state_set(const struct amp_subject *u, void *rec, uint8_t state)
+{
+    if (u->state)
+        *(uint8_t *)member_of(rec, u->state) = state;
+}
+
+int amp_subject_read(const struct amp_subject *u, const struct amp_store_rec *row,
+                     struct amp_buf *mem, void *rec, struct amp_error *err)
+{
+    int state = row->found ? state_find(u, row->state) : u->machine ? u->machine->initial : 0;
+
+    if (state < 0)
+        return amp_fail(err, AMP_DATAERR, "bad_record", "%s has the unknown state %.*s",
+                        u->table->what, AMP_CLIP(row->state, 40));
+    if (amp_rec_parse(u->table, row->found ? row->json : AMP_SPAN("{}"), mem, rec, err) < 0)
+        return -1;
+    state_set(u, rec, (uint8_t)state);
+    if (u->rev)
+        *(uint64_t *)member_of(rec, u->rev) = row->rev;
+    return 0;
+}
+
+int amp_subject_find(const struct amp_subject *u, struct amp_store *s, struct amp_key key,
+                     struct amp_buf *mem, void *rec, struct amp_error *err)
+{
+    struct amp_store_rec row;
+
+    if (amp_store_get(s, key, &row, err) < 0 || amp_subject_read(u, &row, mem, rec, err) < 0)
+        return -1;
+    return row.found;
+}
+
+/* ---- reading many ---- */
+
+struct walk {
+    const struct amp_subject *subject;
+    amp_subject_each_fn fn;
+    void *ctx, *rec;
+    struct amp_buf mem;
+};
+
+static int walk_visit(void *ctx, struct amp_span id, const struct amp_store_rec *row,
+                      struct amp_error *err)
+{
+    struct walk *w = ctx;
+
+    (void)id;
+    return amp_subject_read(w->subject, row, &w->mem, w->rec, err) < 0 ? -1
+                                                                       : w->fn(w->ctx, w->rec, err);
+}
+
+/* due_ms 0: all records. */
+static int records_walk(const struct amp_subject *u, struct amp_store *s, const char *state,
+                        int64_t due_ms, amp_subject_each_fn fn, void *ctx, struct amp_error *err)
+{
+    struct walk w = {u, fn, ctx, calloc(1, u->table->size), {.max = AMP_REC_MAX}};
+    int rc = !w.rec   ? amp_fail_memory(err)
+             : due_ms ? amp_store_due(s, u->kind, due_ms, walk_visit, &w, err)
+                      : amp_store_each(s, u->kind, state, walk_visit, &w, err);
+
+    amp_buf_release(&w.mem);
+    free(w.rec);
+    return rc;
+}
+
+int amp_subject_each(const struct amp_subject *u, struct amp_store *s, const char *state,
+                     amp_subject_each_fn fn, void *ctx, struct amp_error *err)
+{
+    return records_walk(u, s, state, 0, fn, ctx, err);
+}
+
+int amp_subject_due(const struct amp_subject *u, struct amp_store *s, int64_t now_ms,
+                    amp_subject_each_fn fn, void *ctx, struct amp_error *err)
+{
+    return records_walk(u, s, NULL, now_ms, fn, ctx, err);
+}
+
+/* ---- steps ---- */
+
+struct commit {
+    const struct amp_subject *subject;
+    const struct amp_subject_step *step;
+    void *rec;
+    struct amp_buf *mem, json;
+};
+
+/* Sets the event and the record's state from the machine. */
+static int machine_step(const struct amp_subject *u, void *rec, struct amp_subject_turn *t,
+                        struct amp_error *err)
+{
+    struct amp_fsm_result r;
+    uint8_t event = t->step->event;
+
+    if (amp_fsm_step(u->machine, t->from, event, u->facts ? u->facts(rec, t) : 0, &r, err) < 0)
+        return -1;
+    t->effects = r.effects;
+    t->code = r.code;
+    t->change->event = u->machine->events[event].name;
+    state_set(u, rec, r.to);
+    return 0;
+}
+
+static int commit_make(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                       struct amp_error *err)
+{
+    struct commit *c = ctx;
+    const struct amp_subject *u = c->subject;
+    struct amp_subject_turn t = {.step = c->step, .now = now, .change = change};
+
+    if (amp_subject_read(u, now, c->mem, c->rec, err) < 0)
+        return -1;
+    t.from = *(uint8_t *)member_of(c->rec, u->state);
+    change->actor = c->step->actor;
+    change->emits = c->step->emits;
+    change->n_emits = c->step->n_emits;
+    int rc = u->check ? u->check(c->rec, &t, err) : 0;
+    if (rc == 0 && u->machine)
+        rc = machine_step(u, c->rec, &t, err);
+    if (rc == 0 && u->carry)
+        rc = u->carry(c->rec, &t, err);
+    if (rc)
+        return rc;
+    change->to = state_name(u, *(uint8_t *)member_of(c->rec, u->state));
+    amp_buf_reset(&c->json);
+    if (amp_rec_write(u->table, c->rec, &c->json, err) < 0)
+        return -1;
+    change->json = amp_buf_span(&c->json);
+    return 0;
+}
+
+int amp_subject_step(const struct amp_subject *u, struct amp_store *s,
+                     const struct amp_subject_step *step, struct amp_buf *mem, void *rec,
+                     enum amp_store_outcome *outcome, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf own = {.max = AMP_REC_MAX};
+    void *own_rec = rec ? NULL : calloc(1, u->table->size);
+    struct commit c = {u, step, rec ? rec : own_rec, mem ? mem : &own, {.max = AMP_REC_MAX}};
+    enum amp_store_outcome how;
+
+    if (!c.rec)
+        return amp_fail_memory(err);
+    int rc = amp_store_update(s, step->key, step->input, commit_make, &c, &how, err);
+    if (rc == 0 && rec && how == AMP_STORE_REDELIVERED)
+        rc = amp_subject_find(u, s, step->key, c.mem, rec, err) < 0 ? -1 : 0;
+    if (rc == 0 && outcome)
+        *outcome = how;
+    amp_buf_release(&c.json);
+    free(own_rec);
+    return rc;
+}
+
+/* ---- removal ---- */
+
+struct removal {
+    uint64_t rev;
+    const char *actor;
+};
+
+static int record_remove(void *ctx, const struct amp_store_rec *now,
+                         struct amp_store_change *change, struct amp_error *err)
+{
+    const struct removal *r = ctx;
+
+    (void)err;
+    if (!now->found || (r->rev && now->rev != r->rev))
+        return 1;
+    change->event = "forget";
+    change->to = "GONE";
+    change->json = AMP_SPAN("{}");
+    change->actor = r->actor;
+    change->remove = true;
+    return 0;
+}
+
+int amp_subject_forget(const struct amp_subject *u, struct amp_store *s, struct amp_key key,
+                       uint64_t rev, const char *actor, struct amp_error *err)
+{
+    struct removal r = {rev, actor};
+    enum amp_store_outcome how;
+
+    (void)u;
+    return amp_store_update(s, key, NULL, record_remove, &r, &how, err) < 0
+               ? -1
+               : how == AMP_STORE_COMMITTED;
+}
