@@ -192,7 +192,7 @@ static int record_remove(void *ctx, const struct amp_store_rec *now,
     if (!now->found || (r->rev && now->rev != r->rev))
         return 1;
     change->event = "forget";
-    change->to = "GONE";
+    change->to = "REMOVED";
     change->json = AMP_SPAN("{}");
     change->actor = r->actor;
     change->remove = true;
