@@ -31,8 +31,8 @@ static void state_set(const struct amp_subject *u, void *rec, uint8_t state)
         *(uint8_t *)member_of(rec, u->state) = state;
 }
 
-int amp_subject_read(const struct amp_subject *u, const struct amp_store_rec *row,
-                     struct amp_buf *mem, void *rec, struct amp_error *err)
+static int record_read(const struct amp_subject *u, const struct amp_store_rec *row,
+                       struct amp_buf *mem, void *rec, struct amp_error *err)
 {
     int state = row->found ? state_find(u, row->state) : u->machine ? u->machine->initial : 0;
 
@@ -52,7 +52,7 @@ int amp_subject_find(const struct amp_subject *u, struct amp_store *s, struct am
 {
     struct amp_store_rec row;
 
-    if (amp_store_get(s, key, &row, err) < 0 || amp_subject_read(u, &row, mem, rec, err) < 0)
+    if (amp_store_get(s, key, &row, err) < 0 || record_read(u, &row, mem, rec, err) < 0)
         return -1;
     return row.found;
 }
@@ -72,8 +72,7 @@ static int walk_visit(void *ctx, struct amp_span id, const struct amp_store_rec 
     struct walk *w = ctx;
 
     (void)id;
-    return amp_subject_read(w->subject, row, &w->mem, w->rec, err) < 0 ? -1
-                                                                       : w->fn(w->ctx, w->rec, err);
+    return record_read(w->subject, row, &w->mem, w->rec, err) < 0 ? -1 : w->fn(w->ctx, w->rec, err);
 }
 
 /* due_ms 0: all records. */
@@ -134,7 +133,7 @@ static int commit_make(void *ctx, const struct amp_store_rec *now, struct amp_st
     const struct amp_subject *u = c->subject;
     struct amp_subject_turn t = {.step = c->step, .now = now, .change = change};
 
-    if (amp_subject_read(u, now, c->mem, c->rec, err) < 0)
+    if (record_read(u, now, c->mem, c->rec, err) < 0)
         return -1;
     t.from = *(uint8_t *)member_of(c->rec, u->state);
     change->actor = c->step->actor;

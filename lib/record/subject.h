@@ -70,10 +70,6 @@ struct amp_subject {
 int amp_subject_find(const struct amp_subject *u, struct amp_store *s, struct amp_key key,
                      struct amp_buf *mem, void *rec, struct amp_error *err);
 
-/* Reads the record of a row that the store gave. */
-int amp_subject_read(const struct amp_subject *u, const struct amp_store_rec *row,
-                     struct amp_buf *mem, void *rec, struct amp_error *err);
-
 /* Calls fn for each record, in the order of keys; state NULL: any. fn returns 0, 1 to stop or -1;
  * it may use the store. The record is valid until fn returns. */
 typedef int (*amp_subject_each_fn)(void *ctx, const void *rec, struct amp_error *err);
