@@ -40,8 +40,7 @@ static int patch_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
                : 0;
 }
 
-/* Writes a temporary file, then renames it, so that a reader never sees half a diff. */
-static int write_patch(struct request *r, git_diff *diff, const char *path)
+int write_patch(struct request *r, git_diff *diff, const char *path)
 {
     char temporary[4096];
     int n = snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());

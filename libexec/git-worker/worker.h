@@ -151,10 +151,9 @@ int op_quarantine_make(struct request *r);
 int op_quarantine_keep(struct request *r);
 int op_quarantine_take(struct request *r);
 int op_quarantine_drop(struct request *r);
-/* snapshot/ */
-int op_snapshot_save(struct request *r), op_snapshot_load(struct request *r);
-int op_snapshot_state(struct request *r), op_snapshot_ignored(struct request *r);
-int op_snapshot_reset(struct request *r), op_snapshot_drop(struct request *r);
+/* diff.c: writes a difference to a new file, which gets its name when it is complete. */
+int write_patch(struct request *r, git_diff *diff, const char *path);
+int op_snapshot_save(struct request *r), op_snapshot_drop(struct request *r);
 int op_info(struct request *r);
 int op_resolve(struct request *r);
 int op_look(struct request *r);

@@ -1,29 +1,17 @@
 /*
- * Snapshots and the rollback of a TASK (AOP §7). Before the first run of an attempt, what the
- * expected outputs with rollback_snapshot.enabled are now is recorded; a rollback makes it so
- * again.
+ * Snapshots and the rollback of a TASK (AOP §7). Before the first run of an attempt, the files that
+ * rollback_snapshot names are recorded: the path of its expected output or, if that has none, the
+ * paths of access.filesystem.write_paths. A rollback makes them so again: contents, permissions,
+ * links, and which names exist (worktree/snapshot/restore.h).
  *
- * | strategy  | recorded                                  | at snapshot_path               |
- * |-----------|-------------------------------------------|--------------------------------|
- * | COPY      | the file or the directory tree            | a copy; nothing if it is absent |
- * | DIFF      | the same, as the difference to the commit | the difference                 |
- * |           | of HEAD; without a repository to nothing  | (amp-rollback(7))              |
- * | GIT_STASH | the workspace, HEAD and the index, also   | a line with the repository,    |
- * |           | those of repositories in it, in a commit  | the ref and the commit         |
- *
- * Without snapshot_strategy it is COPY. "Recorded" is what worktree/snapshot/tree.h has of an
- * `exact` tree, and also that a path does not exist. GIT_STASH leaves ignored files alone, unless
- * rollback_snapshot.extensions.x_include_ignored is true.
+ * The strategy decides what is at snapshot_path, for people:
+ *   COPY       a copy; nothing if the path does not exist. Also without snapshot_strategy
+ *   GIT_STASH  a line with the repository, the ref and the commit that has the recorded files
+ *   DIFF       the difference of that commit to HEAD; without a repository, a copy
  *
  * The record is in STATE/snapshots/, where a confined command cannot write. The rollback reads
- * only it. What is at snapshot_path is for people: the command may change it without an effect. No
- * snapshot contains the .git at the top of the workspace, the state directory, the audit trail or a
- * snapshot_path.
- *
- * A rollback is one transaction over all files of the TASK: it writes the contents beside the files
- * first, so a full disk changes nothing; then it puts them into place by renames, each noted before
- * in a journal; then it compares the digest of the result. If any of this fails, the journal is
- * undone. After kill -9 the next call undoes or completes what was begun.
+ * only it. No snapshot contains the .git at the top of the workspace, the state directory, the
+ * audit trail or a snapshot_path.
  */
 #ifndef AMP_FLOW_SESSION_SNAPSHOT_H
 #define AMP_FLOW_SESSION_SNAPSHOT_H
@@ -48,25 +36,24 @@ struct amp_snapshot_of {
     const char *trail;        /* the directory of the session's audit trail, which is no part of the
                                  workspace; absolute, or NULL */
     volatile const int *stop; /* as in amp_git_options; or NULL */
-    int64_t files, bytes;     /* limits of all snapshots of the TASK; 0: 200,000 and 4 GiB */
+    int64_t files, bytes;     /* limits of a TASK's snapshot; 0: 200,000 and 4 GiB */
 };
 
 #define AMP_SNAPSHOT_KEEP_S (30 * 86400) /* older ones are removed by amp_snapshot_take */
 
-/* Takes the snapshots that the TASK (the complete message) asks for; before its first run. 1: they
- * are there, also from an earlier call for the same attempt, whose snapshot stays; 0: the TASK asks
- * for none; -1: nothing is left of it.
- *   NOPERM E_PERMISSION_DENIED  a path or snapshot_path is not below workspace_root (snapshot_path:
- *                               nor below the state directory), leads through a link, or is not
- *                               readable; snapshot_path is taken by something that is not an
- *                               unchanged snapshot; a special file; GIT_STASH where workspace_root
- *                               is not the top of a repository's files
+/* Takes the snapshot that the TASK (the complete message) asks for; before its first run. 1: it is
+ * there, also from an earlier call for the same attempt, whose snapshot stays; 0: the TASK asks for
+ * none; -1: nothing is left of it.
+ *   NOPERM E_PERMISSION_DENIED  a path or snapshot_path is not below workspace_root, leads through
+ *                               a link, or is not readable; snapshot_path is taken by something
+ *                               that is not an unchanged snapshot; a special file; GIT_STASH where
+ *                               there is no repository
  *   NO E_CONTEXT_OVERFLOW       past a limit
  * Other errors (a full disk) are of the machine: the caller may call again. */
 int amp_snapshot_take(const struct amp_snapshot_of *of, const json_t *message,
                       struct amp_error *err);
 
-/* What a rollback did to one expected output. Texts as in the TASK. */
+/* What a rollback did to one path. Texts as in the TASK. */
 struct amp_snapshot_file {
     char *path, *restored_from; /* snapshot_path; "" if the TASK has none */
     bool restored;
@@ -74,15 +61,16 @@ struct amp_snapshot_file {
 struct amp_snapshot_result {
     struct amp_snapshot_file *v;
     size_t n;
-    char digest[65]; /* of the files, as they were before the run and as they are now */
+    char digest[65]; /* of the files as they were before the run */
 };
 void amp_snapshot_result_release(struct amp_snapshot_result *r);
 
 /* The rollback. 0: everything is as it was; also if it was before. 1: there is no snapshot. -1:
- * nothing was changed, and `out` names the files:
+ * `out` says which paths are as they were:
  *   NO E_ROLLBACK_FAILED  the text has the reason
  *   INTERRUPTED           by `stop`
- * It may be repeated. root and place of `of` may be NULL: those of the time of the snapshot. */
+ * It may be repeated, also after kill -9. root and place of `of` may be NULL: those of the time of
+ * the snapshot. */
 int amp_snapshot_restore(const struct amp_snapshot_of *of, struct amp_snapshot_result *out,
                          struct amp_error *err);
 

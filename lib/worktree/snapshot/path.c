@@ -1,15 +1,19 @@
-/* Paths of a tree, and copies of its files: see tree.h, path.h. */
+/* See path.h. */
 #include "worktree/snapshot/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
+#include <sodium.h>
 
-#include "worktree/snapshot/tree.h"
+enum { PART = 64 * 1024 };
 
 bool amp_tree_path_valid(const char *path)
 {
@@ -28,6 +32,13 @@ bool amp_tree_path_valid(const char *path)
     return true;
 }
 
+bool amp_tree_is_in(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+    return strcmp(dir, ".") == 0 ||
+           (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0'));
+}
+
 const char *amp_tree_above(int root, const char *path, int *fd)
 {
     const char *slash = strrchr(path, '/');
@@ -41,51 +52,46 @@ const char *amp_tree_above(int root, const char *path, int *fd)
     return *fd < 0 ? NULL : slash ? slash + 1 : path;
 }
 
-/* Copies what is between two holes. */
-static int data_copy(int from, off_t at, int to, off_t end)
+/* Writes the bytes at the offset, a part of nothing but NULs as a hole. */
+static int part_write(int to, const unsigned char *part, size_t n, int64_t at)
 {
-    char part[65536];
-    while (at < end) {
-        ssize_t n = copy_file_range(from, &at, to, NULL, (size_t)(end - at), 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break; /* another file system, or not supported there: by reading and writing */
-    }
-    while (at < end) {
-        size_t most = end - at < (off_t)sizeof part ? (size_t)(end - at) : sizeof part;
-        ssize_t n = pread(from, part, most, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            errno = n ? errno : EIO;
+    if (n == PART && !part[0] && memcmp(part, part + 1, n - 1) == 0)
+        return 0;
+    for (size_t done = 0; done < n;) {
+        ssize_t k = pwrite(to, part + done, n - done, at + (int64_t)done);
+        if (k < 0 && errno != EINTR)
             return -1;
-        }
-        struct amp_error err;
-        if (amp_write_all(to, (struct amp_span){part, (size_t)n}, &err) < 0) {
-            errno = err.sys;
-            return -1;
-        }
-        at += n;
+        done += k > 0 ? (size_t)k : 0;
     }
     return 0;
 }
 
-int amp_tree_copy(int from, int to, int64_t size)
+int amp_tree_copy(int from, int to, int64_t most, volatile const int *stop, int64_t *size,
+                  char sum[AMP_TREE_SUM_MAX])
 {
-    off_t at = 0, start = lseek(to, 0, SEEK_CUR);
-    while (at < size) {
-        off_t data = lseek(from, at, SEEK_DATA), end;
-        if (data < 0)
-            data = errno == ENXIO ? size : at; /* a hole up to the end; or it has none of them */
-        end = data < size ? lseek(from, data, SEEK_HOLE) : size;
-        if (end <= data || end > size)
-            end = size;
-        if (data > size)
-            data = size;
-        if (lseek(to, start + data, SEEK_SET) < 0 || data_copy(from, data, to, end) < 0)
+    crypto_hash_sha256_state state;
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    AMP_FREE unsigned char *part = malloc(PART);
+    bool cloned = to >= 0 && ioctl(to, FICLONE, from) == 0;
+    ssize_t n = part ? 0 : -1;
+    crypto_hash_sha256_init(&state);
+    for (*size = 0; part && *size <= most; *size += n) {
+        n = pread(cloned ? to : from, part, PART, *size);
+        if (n < 0 && errno == EINTR)
+            n = 0;
+        else if (n <= 0)
+            break;
+        if (stop && *stop) {
+            errno = EINTR;
             return -1;
-        at = end;
+        }
+        crypto_hash_sha256_update(&state, part, (size_t)n);
+        if (to >= 0 && !cloned && part_write(to, part, (size_t)n, *size) < 0)
+            return -1;
     }
-    return ftruncate(to, start + size); /* it may end with a hole */
+    if (n < 0 || (to >= 0 && ftruncate(to, *size) < 0)) /* it may end with a hole */
+        return -1;
+    crypto_hash_sha256_final(&state, digest);
+    sodium_bin2hex(sum, AMP_TREE_SUM_MAX, digest, sizeof digest);
+    return 0;
 }

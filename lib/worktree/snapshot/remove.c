@@ -11,7 +11,7 @@
 
 #include <amp/base/file.h>
 
-#include "worktree/snapshot/transaction.h"
+#include "worktree/snapshot/restore.h"
 
 enum { DEEP = 32 };
 
@@ -21,6 +21,32 @@ struct removal {
     const dev_t *only; /* NULL: other file systems in it, too */
     struct amp_error *err;
 };
+
+int amp_restore_move(int from, const char *name, int to, const char *as)
+{
+    struct stat st;
+    int rc = renameat2(from, name, to, as, RENAME_NOREPLACE);
+    if (rc == 0 || errno != EINVAL)
+        return rc;
+    if (fstatat(to, as, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        errno = EEXIST;
+    return errno == ENOENT ? renameat(from, name, to, as) : -1;
+}
+
+int amp_restore_mode(int dir, const char *name, unsigned mode)
+{
+    struct stat st;
+    char proc[64];
+    AMP_CLOSE int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -1;
+    if (S_ISLNK(st.st_mode)) {
+        errno = ELOOP;
+        return -1;
+    }
+    snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
+    return chmod(proc, mode);
+}
 
 static int remove_fail(struct removal *x, const char *name)
 {

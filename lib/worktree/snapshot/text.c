@@ -11,7 +11,6 @@ static void entry_release(struct amp_tree_entry *e)
 {
     free(e->path);
     free(e->target);
-    free(e->attrs);
 }
 
 /* A field after others, "-" for NULL. */
@@ -34,12 +33,12 @@ static int text_escape(const char *s, struct amp_buf *out, struct amp_error *err
 int amp_tree_write(const struct amp_tree *t, struct amp_buf *out, struct amp_error *err)
 {
     for (const struct amp_tree_entry *e = t->v; e < t->v + t->n; e++)
-        if (amp_buf_fmt(out, err, "%c %o %u %u %lld.%09ld %lld %s", e->type, e->mode, e->uid,
-                        e->gid, (long long)e->mtime.tv_sec, e->mtime.tv_nsec, (long long)e->size,
+        if (amp_buf_fmt(out, err, "%c %o %lld.%09ld %lld.%09ld %llu %lld %s", e->type, e->mode,
+                        (long long)e->mtime.tv_sec, e->mtime.tv_nsec, (long long)e->ctime.tv_sec,
+                        e->ctime.tv_nsec, (unsigned long long)e->ino, (long long)e->size,
                         e->sum[0] ? e->sum : "-") < 0 ||
-            text_escape(e->path, out, err) < 0 ||
-            text_escape(e->target ? e->target : e->same, out, err) < 0 ||
-            text_escape(e->attrs, out, err) < 0 || amp_buf_str(out, "\n", err) < 0)
+            text_escape(e->path, out, err) < 0 || text_escape(e->target, out, err) < 0 ||
+            amp_buf_str(out, "\n", err) < 0)
             return -1;
     return 0;
 }
@@ -85,49 +84,34 @@ static bool line_read(const char *line, size_t n, struct amp_tree_entry *e)
 {
     char text[256];
     int at = 0;
-    long long seconds, size;
+    long long seconds, changed, size;
+    unsigned long long ino;
     *e = (struct amp_tree_entry){0};
     amp_span_copy((struct amp_span){line, n}, text, sizeof text);
-    if (sscanf(text, "%c %o %u %u %lld.%9ld %lld %64s %n", &e->type, &e->mode, &e->uid, &e->gid,
-               &seconds, &e->mtime.tv_nsec, &size, e->sum, &at) != 8 ||
+    if (sscanf(text, "%c %o %lld.%9ld %lld.%9ld %llu %lld %64s %n", &e->type, &e->mode, &seconds,
+               &e->mtime.tv_nsec, &changed, &e->ctime.tv_nsec, &ino, &size, e->sum, &at) != 9 ||
         !at || !strchr("fldpqug-s", e->type) || (size_t)at >= n)
         return false;
     e->mtime.tv_sec = seconds;
+    e->ctime.tv_sec = changed;
+    e->ino = ino;
     e->size = size;
     if (strcmp(e->sum, "-") == 0)
         e->sum[0] = '\0';
     const char *p = line + at, *end = line + n;
-    bool fields = field_read(&p, end, &e->path) && field_read(&p, end, &e->target) &&
-                  field_read(&p, end, &e->attrs) && p == end;
+    bool fields = field_read(&p, end, &e->path) && field_read(&p, end, &e->target) && p == end;
     bool link = e->type == AMP_TREE_LINK, sums = link || e->type == AMP_TREE_FILE;
-    if (fields && e->path && amp_tree_path_valid(e->path) && (!link || e->target) &&
-        (sums || !e->target) && sums == (strlen(e->sum) == 64) &&
-        strspn(e->sum, "0123456789abcdef") == strlen(e->sum))
+    if (fields && e->path && amp_tree_path_valid(e->path) && link == (e->target != NULL) &&
+        sums == (strlen(e->sum) == 64) && strspn(e->sum, "0123456789abcdef") == strlen(e->sum))
         return true;
     entry_release(e);
     return false;
 }
 
-/* Of a file with several names, what was read as the target. */
-static bool names_resolve(struct amp_tree *t)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        struct amp_tree_entry *e = &t->v[i];
-        if (e->type != AMP_TREE_FILE || !e->target)
-            continue;
-        const struct amp_tree_entry *first = amp_tree_find(t, e->target);
-        if (!first || first >= e || first->same || first->type != AMP_TREE_FILE ||
-            first->mode != e->mode || strcmp(first->sum, e->sum) != 0)
-            return false;
-        e->same = first->path;
-        free(e->target);
-        e->target = NULL;
-    }
-    return true;
-}
-
 int amp_tree_read(struct amp_span text, struct amp_tree *t, struct amp_error *err)
 {
+    if (!text.n)
+        return amp_fail(err, AMP_DATAERR, "bad_tree", "the list is empty");
     for (size_t at = 0; at < text.n;) {
         const char *line = text.p + at, *end = memchr(line, '\n', text.n - at);
         struct amp_tree_entry e;
@@ -146,8 +130,5 @@ int amp_tree_read(struct amp_span text, struct amp_tree *t, struct amp_error *er
         at += (size_t)(end - line) + 1;
     }
     amp_tree_sort(t);
-    if (names_resolve(t))
-        return 0;
-    amp_tree_release(t);
-    return amp_fail(err, AMP_DATAERR, "bad_tree", "a file is another name of a wrong one");
+    return 0;
 }

@@ -12,16 +12,14 @@
 #include <sodium.h>
 
 #include "base/grow.h"
-#include "worktree/snapshot/attr.h"
 #include "worktree/snapshot/path.h"
 
-enum { TRIES = 3, PART = 128 * 1024, DEPTH_MOST = 512 };
+enum { TRIES = 3, DEPTH_MOST = 512 };
 
 static void entry_release(struct amp_tree_entry *e)
 {
     free(e->path);
     free(e->target);
-    free(e->attrs);
 }
 
 void amp_tree_release(struct amp_tree *t)
@@ -37,7 +35,6 @@ void amp_tree_release(struct amp_tree *t)
 struct walk {
     const struct amp_tree_scan *s;
     struct amp_tree *t;
-    unsigned char *part; /* PART bytes */
     char path[PATH_MAX];
     unsigned depth;
     struct amp_error *err;
@@ -70,11 +67,8 @@ static struct amp_tree_entry *entry_add(struct walk *w, char type, const struct 
     if (st) {
         e->mode = st->st_mode & 07777;
         e->mtime = st->st_mtim;
-        e->uid = st->st_uid;
-        e->gid = st->st_gid;
-        e->ino = st->st_ino;
-        e->dev = st->st_dev;
         e->ctime = st->st_ctim;
+        e->ino = st->st_ino;
     }
     t->n++;
     return e;
@@ -84,21 +78,6 @@ static struct amp_tree_entry *entry_add(struct walk *w, char type, const struct 
 static int gone_add(struct walk *w)
 {
     return w->depth > 0 || entry_add(w, AMP_TREE_ABSENT, NULL) ? 0 : -1;
-}
-
-/* Whose attributes are longer than the limit has others than any entry of a recorded tree. */
-static int attrs_add(struct walk *w, struct amp_tree_entry *e, int fd)
-{
-    int rc = w->s->exact ? amp_attrs_read(fd, &e->attrs) : 0;
-    if (rc < 0)
-        return walk_fail(w, "cannot read the extended attributes");
-    if (rc > 0 && !w->s->like)
-        return amp_fail(w->err, AMP_NO, "tree_limit",
-                        "%s: more than %d bytes of extended attributes", w->path, AMP_ATTRS_MOST);
-    if (rc > 0 && !(e->attrs = strdup("")))
-        return amp_fail_memory(w->err);
-    w->t->bytes += e->attrs ? (int64_t)strlen(e->attrs) : 0;
-    return 0;
 }
 
 static void sum_text(const void *p, size_t n, char out[AMP_TREE_SUM_MAX])
@@ -133,45 +112,19 @@ static bool stat_same(const struct stat *a, const struct stat *b)
            a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* Writes the bytes, a part of nothing but NULs as a hole. */
-static int part_write(struct walk *w, int out, size_t n)
-{
-    bool hole = n == PART && !w->part[0] && memcmp(w->part, w->part + 1, n - 1) == 0;
-    if (!hole)
-        return amp_write_all(out, (struct amp_span){(char *)w->part, n}, w->err);
-    return lseek(out, (off_t)n, SEEK_CUR) < 0 ? walk_fail(w, "cannot save the contents") : 0;
-}
-
-/* Hashes a file, and writes it to `out` unless that is -1. *size: the bytes read, at most one part
- * more than the file has `now`, so that a file that grows all the time has an end. */
+/* Hashes a file of so many bytes, and writes it to `out` unless that is -1. */
 static int contents_read(struct walk *w, int fd, int64_t now, int out, int64_t *size,
                          char sum[AMP_TREE_SUM_MAX])
 {
-    crypto_hash_sha256_state state;
-    unsigned char digest[crypto_hash_sha256_BYTES];
-    ssize_t n;
-    crypto_hash_sha256_init(&state);
-    for (*size = 0; *size <= now && (n = read(fd, w->part, PART)) != 0; *size += n) {
-        if (n < 0 && errno == EINTR) {
-            n = 0;
-            continue;
-        }
-        if (n < 0)
-            return walk_fail(w, "cannot read");
-        if (w->s->stop && *w->s->stop)
-            return amp_fail(w->err, AMP_INTERRUPTED, "interrupted", "%s: interrupted", w->path);
-        if (w->s->bytes && w->t->bytes + *size + n > w->s->bytes)
-            return amp_fail(w->err, AMP_NO, "tree_limit", "more than %lld bytes",
-                            (long long)w->s->bytes);
-        crypto_hash_sha256_update(&state, w->part, (size_t)n);
-        if (out >= 0 && part_write(w, out, (size_t)n) < 0)
-            return -1;
-    }
-    if (out >= 0 && ftruncate(out, *size) < 0) /* it may end with a hole */
-        return walk_fail(w, "cannot save the contents");
-    crypto_hash_sha256_final(&state, digest);
-    sodium_bin2hex(sum, AMP_TREE_SUM_MAX, digest, sizeof digest);
-    return 0;
+    int64_t room = w->s->bytes ? w->s->bytes - w->t->bytes : INT64_MAX;
+    if (now > room)
+        return amp_fail(w->err, AMP_NO, "tree_limit", "more than %lld bytes",
+                        (long long)w->s->bytes);
+    if (amp_tree_copy(fd, out, now, w->s->stop, size, sum) == 0)
+        return 0;
+    return w->s->stop && *w->s->stop
+               ? amp_fail(w->err, AMP_INTERRUPTED, "interrupted", "%s: interrupted", w->path)
+               : walk_fail(w, "cannot read, or save, the contents");
 }
 
 /* Saves the contents under their sum. */
@@ -180,7 +133,7 @@ static int contents_save(struct walk *w, int fd, int64_t now, int64_t *size,
 {
     static const char temporary[] = "new";
     AMP_CLOSE int out = openat(w->s->contents, temporary,
-                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+                               O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (out < 0)
         return walk_fail(w, "cannot save the contents");
     if (contents_read(w, fd, now, out, size, sum) < 0)
@@ -198,8 +151,6 @@ static int contents_take(struct walk *w, int fd, struct stat *st, char sum[AMP_T
     struct stat after;
     int64_t size;
     if (fstat(fd, st) < 0)
-        return walk_fail(w, "cannot read");
-    if (lseek(fd, 0, SEEK_SET) < 0)
         return walk_fail(w, "cannot read");
     if ((w->s->contents < 0 ? contents_read(w, fd, st->st_size, -1, &size, sum)
                             : contents_save(w, fd, st->st_size, &size, sum)) < 0)
@@ -219,7 +170,7 @@ static int unreadable_add(struct walk *w, const struct stat *st)
 static int changing_add(struct walk *w, const struct stat *st)
 {
     struct amp_tree_entry *e = NULL;
-    if (!w->s->hash_bytes && !w->s->like)
+    if (!w->s->hash_bytes)
         return amp_fail(w->err, AMP_TEMPFAIL, "file_changing", "%s: changes while it is read",
                         w->path);
     if ((e = entry_add(w, AMP_TREE_UNHASHED, st)))
@@ -227,21 +178,12 @@ static int changing_add(struct walk *w, const struct stat *st)
     return e ? 0 : -1;
 }
 
-/* Whether the contents of a file are of interest. */
-static bool is_hashed(const struct walk *w, const struct stat *st)
-{
-    if (w->s->hash_bytes && w->t->bytes + st->st_size > w->s->hash_bytes)
-        return false;
-    const struct amp_tree_entry *like = w->s->like ? amp_tree_find(w->s->like, w->path) : NULL;
-    return !w->s->like || (like && like->type == AMP_TREE_FILE && like->size == st->st_size);
-}
-
 static int file_add(struct walk *w, int dir, const char *name, const struct stat *seen)
 {
     char sum[AMP_TREE_SUM_MAX];
     struct stat st = *seen;
     int rc = 1;
-    if (!is_hashed(w, seen))
+    if (w->s->hash_bytes && w->t->bytes + seen->st_size > w->s->hash_bytes)
         return changing_add(w, seen);
     AMP_CLOSE int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
     if (fd < 0 && errno == EACCES)
@@ -261,9 +203,8 @@ static int file_add(struct walk *w, int dir, const char *name, const struct stat
         return -1;
     memcpy(e->sum, sum, sizeof sum);
     e->size = st.st_size;
-    e->has_names = w->s->exact && st.st_nlink > 1;
     w->t->bytes += st.st_size;
-    return attrs_add(w, e, fd);
+    return 0;
 }
 
 static int node_add(struct walk *w, int dir, const char *name);
@@ -311,29 +252,21 @@ static int names_read(struct walk *w, int fd, char ***out, size_t *n)
     return 0;
 }
 
-/* What is in a directory, which is the last entry. */
+/* What is in a directory. */
 static int below_add(struct walk *w, int fd)
 {
     char **names;
     size_t n, at = strlen(w->path);
     bool top = strcmp(w->path, ".") == 0;
-    if (w->s->deepest && w->depth == w->s->deepest) {
-        w->t->v[w->t->n - 1].type = AMP_TREE_UNREADABLE;
-        return 0;
-    }
     if (w->depth == DEPTH_MOST)
         return amp_fail(w->err, AMP_NO, "tree_limit", "%s: more than %d directories deep", w->path,
                         DEPTH_MOST);
-    size_t self = w->t->n - 1;
     int rc = names_read(w, fd, &names, &n);
     w->depth++;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         int len = snprintf(w->path + (top ? 0 : at), sizeof w->path - (top ? 0 : at), "%s%s",
                            top ? "" : "/", names[i]);
-        bool fits = len >= 0 && (size_t)len < sizeof w->path - (top ? 0 : at);
-        if (!fits && w->s->deepest)
-            w->t->v[self].type = AMP_TREE_UNREADABLE;
-        else if (!fits)
+        if (len < 0 || (size_t)len >= sizeof w->path - (top ? 0 : at))
             rc = amp_fail(w->err, AMP_NO, "tree_limit", "%.200s…: the path is too long", w->path);
         else
             rc = node_add(w, fd, names[i]);
@@ -350,9 +283,6 @@ static int below_add(struct walk *w, int fd)
 static int dir_add(struct walk *w, int dir, const char *name, const struct stat *seen)
 {
     struct stat st;
-    const struct amp_tree_entry *like = w->s->like ? amp_tree_find(w->s->like, w->path) : NULL;
-    if (w->s->like && (!like || like->type != AMP_TREE_DIR))
-        return entry_add(w, AMP_TREE_DIR, seen) ? 0 : -1;
     AMP_CLOSE int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == EACCES)
         return unreadable_add(w, seen);
@@ -362,8 +292,7 @@ static int dir_add(struct walk *w, int dir, const char *name, const struct stat 
         return walk_fail(w, "cannot read the directory");
     if ((st.st_mode & 0500) != 0500 && geteuid() != 0) /* listed, but not searched */
         return unreadable_add(w, seen);
-    struct amp_tree_entry *e = entry_add(w, AMP_TREE_DIR, &st);
-    return !e || attrs_add(w, e, fd) < 0 ? -1 : below_add(w, fd);
+    return entry_add(w, AMP_TREE_DIR, &st) ? below_add(w, fd) : -1;
 }
 
 /* Adds what is called name in dir; w->path is its path. */
@@ -375,7 +304,7 @@ static int node_add(struct walk *w, int dir, const char *name)
             return walk_fail(w, "cannot read");
         return gone_add(w);
     }
-    if (w->s->skip && w->s->skip(w->s->ctx, w->path, &st))
+    if (w->s->skip && w->s->skip(w->s->ctx, w->path, &st) == AMP_TREE_LEAVE)
         return 0;
     if (S_ISDIR(st.st_mode))
         return dir_add(w, dir, name, &st);
@@ -453,14 +382,13 @@ static int ways_add(struct walk *w, const char *path, int *dir)
 int amp_tree_add(const struct amp_tree_scan *s, const char *path, struct amp_tree *t,
                  struct amp_error *err)
 {
-    AMP_FREE unsigned char *part = malloc(PART);
     AMP_FREE struct walk *w = calloc(1, sizeof *w);
     AMP_CLOSE int dir = -1;
-    if (!part || !w)
+    if (!w)
         return amp_fail_memory(err);
     if (!amp_tree_path_valid(path))
         return beneath_fail(path, "not a path below the directory", err);
-    *w = (struct walk){.s = s, .t = t, .part = part, .err = err};
+    *w = (struct walk){.s = s, .t = t, .err = err};
     int rc = ways_add(w, path, &dir);
     if (rc)
         return rc < 0 ? -1 : 0;
@@ -493,34 +421,9 @@ static int entry_compare(const void *a, const void *b)
     return order ? order : a_less - (y->type == AMP_TREE_WAY || y->type == AMP_TREE_UNHASHED);
 }
 
-/* By inode; what has only one name comes last. */
-static int names_compare(const void *a, const void *b)
-{
-    const struct amp_tree_entry *x = a, *y = b;
-    if (x->has_names != y->has_names)
-        return x->has_names ? -1 : 1;
-    if (x->has_names && x->dev != y->dev)
-        return x->dev < y->dev ? -1 : 1;
-    if (x->has_names && x->ino != y->ino)
-        return x->ino < y->ino ? -1 : 1;
-    return path_order(x->path, y->path);
-}
-
-static void names_link(struct amp_tree *t)
-{
-    qsort(t->v, t->n, sizeof *t->v, names_compare);
-    for (size_t i = 1; i < t->n && t->v[i].has_names; i++) {
-        const struct amp_tree_entry *first = &t->v[i - 1];
-        if (first->dev == t->v[i].dev && first->ino == t->v[i].ino)
-            t->v[i].same = first->same ? first->same : first->path;
-    }
-    qsort(t->v, t->n, sizeof *t->v, entry_compare);
-}
-
 void amp_tree_sort(struct amp_tree *t)
 {
     size_t kept = 0;
-    bool has_names = false;
     if (!t->n)
         return;
     qsort(t->v, t->n, sizeof *t->v, entry_compare);
@@ -531,10 +434,6 @@ void amp_tree_sort(struct amp_tree *t)
             t->v[++kept] = t->v[i];
     }
     t->n = kept + 1;
-    for (size_t i = 0; i < t->n; i++)
-        has_names |= t->v[i].has_names;
-    if (has_names)
-        names_link(t);
 }
 
 static int path_compare(const void *key, const void *e)
@@ -547,26 +446,12 @@ const struct amp_tree_entry *amp_tree_find(const struct amp_tree *t, const char 
     return t->n ? bsearch(path, t->v, t->n, sizeof *t->v, path_compare) : NULL;
 }
 
-static bool text_same(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 bool amp_tree_same(const struct amp_tree_entry *a, const struct amp_tree_entry *b)
 {
-    if (a->type != b->type || !text_same(a->same, b->same) || !text_same(a->attrs, b->attrs))
+    if (a->type != b->type)
         return false;
     bool has_mode = a->type == AMP_TREE_FILE || a->type == AMP_TREE_DIR || a->type == AMP_TREE_WAY;
     return (!has_mode || a->mode == b->mode) && strcmp(a->sum, b->sum) == 0;
-}
-
-/* Adds "KEY TEXT" and a NUL, if there is a text. */
-static void record_add(crypto_hash_sha256_state *state, const char *key, const char *text)
-{
-    if (!text)
-        return;
-    crypto_hash_sha256_update(state, (const unsigned char *)key, strlen(key));
-    crypto_hash_sha256_update(state, (const unsigned char *)text, strlen(text) + 1);
 }
 
 void amp_tree_digest(const struct amp_tree *t, char out[AMP_TREE_DIGEST_MAX])
@@ -585,10 +470,6 @@ void amp_tree_digest(const struct amp_tree *t, char out[AMP_TREE_DIGEST_MAX])
             n += snprintf(head + n, sizeof head - (size_t)n, "%s ", e->sum);
         crypto_hash_sha256_update(&state, (unsigned char *)head, (size_t)n);
         crypto_hash_sha256_update(&state, (unsigned char *)e->path, strlen(e->path) + 1);
-        record_add(&state, "h ", e->same);
-        if (e->attrs)
-            sum_text(e->attrs, strlen(e->attrs), head);
-        record_add(&state, "x ", e->attrs ? head : NULL);
     }
     crypto_hash_sha256_final(&state, digest);
     sodium_bin2hex(out, AMP_TREE_DIGEST_MAX, digest, sizeof digest);

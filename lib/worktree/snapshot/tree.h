@@ -14,12 +14,7 @@
  *     - PATH              does not exist
  *     s PATH              a special file
  *
- * and, of a tree that was scanned as `exact`, right after that of a file or directory
- *
- *     h FIRST             it is another name of the file FIRST, which comes first among its names
- *     x SUM               it has extended attributes (attr.h): the SHA-256 of their text
- *
- * Times and owners are not in it.
+ * Times, owners, attributes and which names are hard links of one file are not in it.
  */
 #ifndef AMP_WORKTREE_SNAPSHOT_TREE_H
 #define AMP_WORKTREE_SNAPSHOT_TREE_H
@@ -43,26 +38,18 @@ enum amp_tree_type {
     AMP_TREE_NO_WAY = 'q', /* a missing directory above an ABSENT path; not in the digest */
     AMP_TREE_SPECIAL = 's',
     AMP_TREE_UNREADABLE = 'u', /* a file or directory; only with `lenient` */
-    AMP_TREE_UNHASHED = 'g',   /* a file without a sum; only with hash_bytes or `like` */
+    AMP_TREE_UNHASHED = 'g',   /* a file without a sum; only with hash_bytes */
 };
 
 struct amp_tree_entry {
     char *path; /* below the root; "." is the root itself */
     char type;
     unsigned mode;
-    struct timespec mtime;
+    struct timespec mtime, ctime;
     int64_t size;               /* of a file's contents or a link's target */
     char sum[AMP_TREE_SUM_MAX]; /* of a file's contents or a link's target, else "" */
     char *target;               /* of a link, else NULL */
-    uid_t uid;
-    gid_t gid;
-    char *attrs;      /* attr.h; NULL: none, or not `exact` */
-    const char *same; /* the path of the entry that is the same file and comes first; NULL: none */
-    /* What is not in the text. */
     uint64_t ino;
-    dev_t dev;
-    struct timespec ctime;
-    bool has_names; /* a file with several names; only with `exact` */
 };
 
 struct amp_tree {
@@ -72,10 +59,16 @@ struct amp_tree {
 };
 void amp_tree_release(struct amp_tree *t);
 
+enum amp_tree_skip {
+    AMP_TREE_TAKE,
+    AMP_TREE_LEAVE, /* the path does not belong to the tree */
+    AMP_TREE_ABOVE, /* it does, but a path below this directory does not */
+};
+
 struct amp_tree_scan {
     int root; /* a directory */
-    /* What to leave out: a path, and its stat. NULL: nothing. */
-    bool (*skip)(void *ctx, const char *path, const struct stat *st);
+    /* What belongs to the tree: a path, and its stat. NULL: everything. */
+    enum amp_tree_skip (*skip)(void *ctx, const char *path, const struct stat *st);
     void *ctx;
     int contents;         /* a directory where the contents are saved as files named by their sum;
                              -1: they are only hashed */
@@ -83,22 +76,15 @@ struct amp_tree_scan {
     /* Not 0: after that many bytes, files are UNHASHED; so is a file that changes while it is read,
      * and one that vanishes is left out. */
     int64_t hash_bytes;
-    /* Not NULL: only what may be the same as in this tree is looked at. A file of another size is
-     * UNHASHED, as is one that changes meanwhile; of a directory that this tree lacks only the
-     * directory itself is added. */
-    const struct amp_tree *like;
     bool specials; /* accepts special files; otherwise NOPERM special_file */
     bool lenient;  /* lists what cannot be read as UNREADABLE; otherwise NOPERM unreadable */
-    /* Not 0: directories in which no more are opened; what is deeper, or has too long a path, is
-     * UNREADABLE. Otherwise they are 512, and what is deeper NO tree_limit. */
-    unsigned deepest;
-    bool exact;               /* also names of one file, and extended attributes */
     volatile const int *stop; /* INTERRUPTED; or NULL */
 };
 /* Adds what is at the path, and all below it, with a WAY (or NO_WAY) for each directory above it.
  * NOPERM not_beneath: the path is absolute, has "..", or leads through a link or through something
  * that is not a directory; with `lenient`, the last two add an entry for that instead. TEMPFAIL
- * file_changing: a file changes while it is read, three times in a row. */
+ * file_changing: a file changes while it is read, three times in a row. NO tree_limit: also more
+ * than 512 directories in each other. */
 int amp_tree_add(const struct amp_tree_scan *s, const char *path, struct amp_tree *t,
                  struct amp_error *err);
 /* After the last addition: makes the saved contents durable. -1 with errno. The first
@@ -115,19 +101,11 @@ bool amp_tree_same(const struct amp_tree_entry *a, const struct amp_tree_entry *
 
 void amp_tree_digest(const struct amp_tree *t, char out[AMP_TREE_DIGEST_MAX]);
 
-/* The text of a sorted tree, one line per entry: TYPE MODE UID GID SECONDS.NANOSECONDS SIZE SUM
- * PATH TARGET ATTRS, separated by single spaces. SUM, TARGET and ATTRS are "-" if there is none; a
- * file's TARGET is `same`. Bytes of the last three other than those from '!' to '~' without '%' are
- * "%XX". */
+/* The text of a sorted tree, one line per entry: TYPE MODE MTIME CTIME INODE SIZE SUM PATH TARGET,
+ * separated by single spaces; times are SECONDS.NANOSECONDS. SUM and TARGET are "-" if there is
+ * none. Bytes of the last two other than those from '!' to '~' without '%' are "%XX". */
 int amp_tree_write(const struct amp_tree *t, struct amp_buf *out, struct amp_error *err);
 /* DATAERR bad_tree: the text is no tree. */
 int amp_tree_read(struct amp_span text, struct amp_tree *t, struct amp_error *err);
-
-/* Opens the directory above `path` (not ".") and returns where its last component begins. -1 with
- * errno: NULL. */
-const char *amp_tree_above(int root, const char *path, int *fd);
-/* Copies the first size bytes of a file to the end of another one, holes as holes; -1 with errno.
- */
-int amp_tree_copy(int from, int to, int64_t size);
 
 #endif

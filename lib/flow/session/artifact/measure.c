@@ -106,18 +106,18 @@ static int places_find(const struct amp_measure_of *of, const json_t *message, s
     return 0;
 }
 
-static bool path_skip(void *ctx, const char *path, const struct stat *st)
+static enum amp_tree_skip path_skip(void *ctx, const char *path, const struct stat *st)
 {
     const struct places *p = ctx;
     const char *slash = strrchr(path, '/');
     if (strcmp(slash ? slash + 1 : path, ".git") == 0 ||
         (p->has_state && S_ISDIR(st->st_mode) && st->st_dev == p->state.st_dev &&
          st->st_ino == p->state.st_ino))
-        return true;
+        return AMP_TREE_LEAVE;
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->skip[i], path) == 0)
-            return true;
-    return false;
+            return AMP_TREE_LEAVE;
+    return AMP_TREE_TAKE;
 }
 
 /* ---- measuring ---- */
@@ -170,11 +170,7 @@ static int measure_write(const struct amp_tree *t, const char *file, struct amp_
 {
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, TEXT_MAX);
-    for (size_t i = 0; i < t->n; i++)
-        if (amp_buf_fmt(&text, err, "%llu %lld.%09ld\n", (unsigned long long)t->v[i].ino,
-                        (long long)t->v[i].ctime.tv_sec, t->v[i].ctime.tv_nsec) < 0)
-            return -1;
-    return amp_buf_str(&text, "\n", err) < 0 || amp_tree_write(t, &text, err) < 0
+    return amp_tree_write(t, &text, err) < 0
                ? -1
                : amp_file_write_atomic(AT_FDCWD, file, 0600, amp_buf_span(&text), err);
 }
@@ -199,39 +195,16 @@ int amp_measure_take(const struct amp_measure_of *of, const json_t *message, con
     return rc;
 }
 
-static int measure_damaged(const char *file, struct amp_error *err)
-{
-    return amp_fail(err, AMP_DATAERR, "bad_tree", "%s is damaged", file);
-}
-
 int amp_measure_load(const char *file, struct amp_measure **out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, TEXT_MAX);
     if (amp_file_read(AT_FDCWD, file, TEXT_MAX, &text, err) < 0)
         return -1;
-    const char *mid =
-        text.len && text.data[0] == '\n' ? text.data : memmem(text.data, text.len, "\n\n", 2);
-    if (!mid)
-        return measure_damaged(file, err);
-    size_t head = (size_t)(mid - text.data) + (*text.data == '\n' ? 1 : 2);
     struct amp_measure *m = calloc(1, sizeof *m);
     if (!m)
         return amp_fail_memory(err);
-    int rc = amp_tree_read((struct amp_span){text.data + head, text.len - head}, &m->tree, err);
-    const char *p = text.data;
-    for (size_t i = 0; rc == 0 && i < m->tree.n; i++) {
-        unsigned long long ino = 0;
-        long long seconds = 0;
-        char line[64]; /* sscanf() looks for the end of the complete text each time */
-        size_t n = strcspn(p, "\n");
-        amp_span_copy((struct amp_span){p, n}, line, sizeof line);
-        if (sscanf(line, "%llu %lld.%9ld", &ino, &seconds, &m->tree.v[i].ctime.tv_nsec) != 3)
-            rc = measure_damaged(file, err);
-        m->tree.v[i].ino = ino;
-        m->tree.v[i].ctime.tv_sec = seconds;
-        p += n + 1;
-    }
+    int rc = amp_tree_read(amp_buf_span(&text), &m->tree, err);
     if (rc < 0)
         amp_measure_free(m);
     else

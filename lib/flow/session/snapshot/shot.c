@@ -9,31 +9,19 @@
 #include <unistd.h>
 
 #include <amp/base/file.h>
+#include <amp/base/id.h>
 #include <amp/protocol/aop_policy.h>
 
 #include "base/grow.h"
 #include "protocol/compose/json.h"
-#include "worktree/snapshot/attr.h"
+#include "worktree/snapshot/path.h"
 
-#define META      "meta.json"
-#define META_MAX  ((size_t)4 << 20)
-#define DENIED    AMP_NOPERM, "E_PERMISSION_DENIED"
-#define GIT_MS    600000 /* a call, for large workspaces */
-#define WHO       "task-dispatch"
-#define WHO_EMAIL "task-dispatch@localhost"
+#define META     "meta.json"
+#define META_MAX ((size_t)4 << 20)
+#define DENIED   AMP_NOPERM, "E_PERMISSION_DENIED"
+#define GIT_MS   600000 /* a call, for large workspaces */
 
-static const char *const names[] = {"copy", "diff", "stash"};
-static const char *const strategies[] = {"COPY", "DIFF", "GIT_STASH"};
-
-const char *amp_shot_name(enum amp_shot_kind k)
-{
-    return names[k];
-}
-
-const char *amp_shot_strategy(enum amp_shot_kind k)
-{
-    return strategies[k];
-}
+static const char *const strategies[] = {"COPY", "GIT_STASH", "DIFF"};
 
 void amp_shot_id(const char *id, char out[80])
 {
@@ -73,17 +61,9 @@ static void output_release(struct amp_shot_output *o)
 
 void amp_shot_release(struct amp_shot *s)
 {
-    if (!s->complete && s->n_made > 0)
-        amp_shot_unmake(s);
     for (size_t i = 0; i < s->n; i++)
         output_release(&s->v[i]);
     free(s->v);
-    for (size_t i = 0; i < s->n_ignored; i++)
-        free(s->ignored[i]);
-    free(s->ignored);
-    for (size_t i = 0; i < s->n_made; i++)
-        free(s->made[i]);
-    free(s->made);
     if (s->fd >= 0)
         close(s->fd);
     if (s->place_fd >= 0)
@@ -91,7 +71,7 @@ void amp_shot_release(struct amp_shot *s)
     amp_git_close(s->own_git);
 }
 
-static int place_open(struct amp_shot *s, struct amp_error *err)
+int amp_shot_place_open(struct amp_shot *s, struct amp_error *err)
 {
     s->place_fd = open(s->place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return s->place_fd < 0 ? amp_fail_errno(err, AMP_IOERR, "the workspace %s", s->place) : 0;
@@ -119,7 +99,7 @@ int amp_shot_place(struct amp_shot *s, struct amp_error *err)
         !amp_span_copy(amp_span_str(of->home ? of->home : of->place), s->home, sizeof s->home))
         return amp_fail(err, DENIED, "the path of the workspace is too long");
     trail_find(s, of->trail);
-    return place_open(s, err);
+    return amp_shot_place_open(s, err);
 }
 
 int amp_shot_git(struct amp_shot *s, struct amp_error *err)
@@ -145,40 +125,24 @@ static int path_below(const char *root, const char *path, const char *what, char
     if (amp_aop_resolve(amp_span_str(root), amp_span_str(root), &top, err) < 0 ||
         amp_aop_resolve(amp_span_str(root), amp_span_str(path), &at, err) < 0)
         return amp_fail(err, DENIED, "%s %.200s: not a valid path", what, path);
-    struct amp_span below = amp_buf_span(&at), dir = amp_buf_span(&top);
-    while (dir.n > 0 && dir.p[dir.n - 1] == '/')
-        dir.n--;
-    if (below.n < dir.n || memcmp(below.p, dir.p, dir.n) != 0 ||
-        (below.n > dir.n && below.p[dir.n] != '/'))
+    while (top.len > 0 && top.data[top.len - 1] == '/')
+        top.data[--top.len] = '\0';
+    if (top.len > 0 && !amp_tree_is_in(at.data, top.data))
         return amp_fail(err, DENIED, "%s %.200s: not below workspace_root", what, path);
-    below.p += dir.n;
-    below.n -= dir.n;
-    while (below.n > 0 && *below.p == '/')
-        below.p++, below.n--;
-    *out = amp_span_dup(below.n ? below : AMP_SPAN("."));
+    const char *below = at.data + top.len + strspn(at.data + top.len, "/");
+    *out = strdup(*below ? below : ".");
     return *out ? 0 : amp_fail_memory(err);
 }
 
-static bool is_at_or_in(const char *path, const char *dir)
-{
-    size_t n = strlen(dir);
-    return strcmp(dir, ".") == 0 ||
-           (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0'));
-}
-
-/* A snapshot_path below STATE/snapshots/kept is taken as it is; others are of the workspace. */
 static int shown_find(struct amp_shot *s, struct amp_shot_output *o, struct amp_error *err)
 {
-    char kept[PATH_MAX];
     if (!*o->shown)
         return 0;
-    snprintf(kept, sizeof kept, "%.*s/snapshots/kept", (int)(sizeof kept - 32), s->of->state);
-    o->in_state = is_at_or_in(o->shown, kept);
-    if (path_below(o->in_state ? kept : s->root, o->shown, "snapshot_path", &o->shown_at, err) < 0)
+    if (path_below(s->root, o->shown, "snapshot_path", &o->shown_at, err) < 0)
         return -1;
-    if (strcmp(o->shown_at, ".") == 0 || (!o->in_state && is_at_or_in(o->shown_at, ".git")))
-        return amp_fail(err, DENIED, "snapshot_path %.200s: reserved", o->shown);
-    return 0;
+    return strcmp(o->shown_at, ".") == 0 || amp_tree_is_in(o->shown_at, ".git")
+               ? amp_fail(err, DENIED, "snapshot_path %.200s: reserved", o->shown)
+               : 0;
 }
 
 static int kind_find(const json_t *shot, enum amp_shot_kind *k)
@@ -191,45 +155,54 @@ static int kind_find(const json_t *shot, enum amp_shot_kind *k)
     return *strategy ? -1 : 0;
 }
 
-static int output_add(struct amp_shot *s, const json_t *output, const json_t *shot,
+/* The snapshot of an artifact may be that of an output, given once more. */
+static bool is_repeated(const struct amp_shot *s, const struct amp_shot_output *o)
+{
+    for (const struct amp_shot_output *a = s->v; a < o; a++)
+        if (a->kind == o->kind && strcmp(a->below, o->below) == 0 &&
+            strcmp(a->shown, o->shown) == 0)
+            return true;
+    return false;
+}
+
+static int output_add(struct amp_shot *s, const char *path, const json_t *shot,
                       struct amp_error *err)
 {
-    const char *path = amp_json_str(output, "path"), *shown = amp_json_str(shot, "snapshot_path");
-    struct amp_shot_output *o = &s->v[s->n];
-    if (!*path)
-        return amp_fail(err, DENIED, "an expected output with rollback_snapshot has no path");
-    *o = (struct amp_shot_output){.path = strdup(path), .shown = strdup(shown)};
-    s->n++;
+    if (amp_grow(&s->v, &s->cap, s->n, sizeof *s->v, err) < 0)
+        return -1;
+    struct amp_shot_output *o = &s->v[s->n++];
+    *o = (struct amp_shot_output){.path = strdup(path),
+                                  .shown = strdup(amp_json_str(shot, "snapshot_path"))};
     if (!o->path || !o->shown)
         return amp_fail_memory(err);
     if (kind_find(shot, &o->kind) < 0)
         return amp_fail(err, AMP_NO, "E_SCHEMA_VALIDATION", "unknown snapshot_strategy");
-    s->has[o->kind] = true;
-    if (json_is_true(json_object_get(json_object_get(shot, "extensions"), "x_include_ignored")))
-        s->with_ignored = true;
     if (path_below(s->root, path, "the expected output", &o->below, err) < 0)
         return -1;
-    if (strcmp(o->below, ".git") == 0 || strncmp(o->below, ".git/", 5) == 0)
+    if (amp_tree_is_in(o->below, ".git"))
         return amp_fail(err, DENIED, "the expected output %.200s: reserved", path);
-    return shown_find(s, o, err);
+    if (shown_find(s, o, err) < 0)
+        return -1;
+    if (is_repeated(s, o))
+        output_release(&s->v[--s->n]);
+    return 0;
 }
 
-/* No snapshot is written over an artifact, above it, or over another snapshot. */
+/* No snapshot is written over an artifact, above it, or over another snapshot. What the git
+ * strategies show is the same for all outputs. */
 static int shown_check(const struct amp_shot *s, struct amp_error *err)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct amp_shot_output *a = &s->v[i];
         for (size_t k = 0; a->shown_at && k < s->n; k++) {
             const struct amp_shot_output *b = &s->v[k];
-            if (!a->in_state && is_at_or_in(b->below, a->shown_at))
+            if (amp_tree_is_in(b->below, a->shown_at))
                 return amp_fail(err, DENIED,
                                 "snapshot_path %.200s: the expected output %.200s is there",
                                 a->shown, b->path);
-            if (k == i || !b->shown_at || a->in_state != b->in_state ||
-                (a->kind == AMP_SHOT_STASH && b->kind == AMP_SHOT_STASH &&
-                 strcmp(a->shown_at, b->shown_at) == 0))
-                continue;
-            if (is_at_or_in(a->shown_at, b->shown_at))
+            bool shared = a->kind != AMP_SHOT_COPY && a->kind == b->kind && b->shown_at &&
+                          strcmp(a->shown_at, b->shown_at) == 0;
+            if (k != i && b->shown_at && !shared && amp_tree_is_in(a->shown_at, b->shown_at))
                 return amp_fail(err, DENIED, "snapshot_path %.200s: another snapshot is there",
                                 a->shown);
         }
@@ -237,217 +210,86 @@ static int shown_check(const struct amp_shot *s, struct amp_error *err)
     return 0;
 }
 
-/* The snapshot of an artifact may be that of an output, given once more. */
-static void repeated_drop(struct amp_shot *s)
+/* An output without a path stands for what the TASK may write. */
+static int outputs_add(struct amp_shot *s, const json_t *outputs, const json_t *write_paths,
+                       struct amp_error *err)
 {
-    struct amp_shot_output *last = &s->v[s->n - 1];
-    for (size_t i = 0; i + 1 < s->n; i++)
-        if (s->v[i].kind == last->kind && strcmp(s->v[i].below, last->below) == 0 &&
-            strcmp(s->v[i].shown, last->shown) == 0) {
-            output_release(last);
-            s->n--;
-            return;
-        }
-}
-
-static int outputs_add(struct amp_shot *s, const json_t *outputs, struct amp_error *err)
-{
-    const json_t *output;
-    size_t i;
+    const json_t *output, *one;
+    size_t i, k;
     json_array_foreach (outputs, i, output) {
         const json_t *shot = json_object_get(output, "rollback_snapshot");
+        const char *path = amp_json_str(output, "path");
         if (!json_is_true(json_object_get(shot, "enabled")))
             continue;
-        if (amp_grow(&s->v, &s->cap, s->n, sizeof *s->v, err) < 0 ||
-            output_add(s, output, shot, err) < 0)
+        if (!*path && !json_array_size(write_paths))
+            return amp_fail(err, DENIED,
+                            "rollback_snapshot: neither its expected output has a path, nor the "
+                            "TASK has write_paths");
+        if (*path && output_add(s, path, shot, err) < 0)
             return -1;
-        repeated_drop(s);
+        json_array_foreach (write_paths, k, one)
+            if (!*path && output_add(s, json_string_value(one), shot, err) < 0)
+                return -1;
     }
     return 0;
 }
 
 int amp_shot_plan(struct amp_shot *s, const json_t *message, struct amp_error *err)
 {
-    const json_t *phase, *point;
+    const json_t *task = json_object_get(message, "task"), *phase, *point;
+    const json_t *files = json_object_get(json_object_get(task, "access"), "filesystem");
+    const json_t *write = json_object_get(files, "write_paths");
     size_t i, k;
-    if (outputs_add(s, json_object_get(json_object_get(message, "task"), "expected_outputs"), err) <
-        0)
+    if (outputs_add(s, json_object_get(task, "expected_outputs"), write, err) < 0)
         return -1;
     json_array_foreach (json_object_get(message, "phases"), i, phase)
         json_array_foreach (json_object_get(phase, "checkpoints"), k, point)
-            if (outputs_add(s, json_object_get(point, "expected_artifacts"), err) < 0)
+            if (outputs_add(s, json_object_get(point, "expected_artifacts"), write, err) < 0)
                 return -1;
     return shown_check(s, err);
 }
 
 /* ---- what is left out ---- */
 
-static int text_compare(const void *a, const void *b)
+enum amp_tree_skip amp_shot_skip(void *shot, const char *path, const struct stat *st)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-int amp_shot_ignored(struct amp_shot *s, int dir, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf list = {0};
-    amp_buf_init(&list, (size_t)256 << 20);
-    if (amp_file_read(dir, "ignored", list.max, &list, err) < 0)
-        return -1;
-    for (size_t at = 0; at < list.len; at += strlen(list.data + at) + 1) {
-        size_t n = strlen(list.data + at);
-        if (amp_grow(&s->ignored, &s->cap_ignored, s->n_ignored, sizeof *s->ignored, err) < 0)
-            return -1;
-        while (n > 0 && list.data[at + n - 1] == '/')
-            n--;
-        if (!(s->ignored[s->n_ignored] = amp_span_dup((struct amp_span){list.data + at, n})))
-            return amp_fail_memory(err);
-        s->n_ignored++;
-    }
-    if (s->n_ignored)
-        qsort(s->ignored, s->n_ignored, sizeof *s->ignored, text_compare);
-    return 0;
-}
-
-static bool is_left_out(const struct amp_shot *s, const char *path)
-{
-    if (*s->trail && strcmp(s->trail, path) == 0)
-        return true;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].shown_at && !s->v[i].in_state && strcmp(s->v[i].shown_at, path) == 0)
-            return true;
-    return false;
-}
-
-/* The repository of which this is the git directory, or the file that leads to it. */
-static void nested_note(struct amp_shot *s, const char *path, const char *name)
-{
-    if (s->nested && name > path &&
-        (amp_buf_add(s->nested, path, (size_t)(name - path - 1), NULL) < 0 ||
-         amp_buf_add(s->nested, "", 1, NULL) < 0))
-        s->nested_lost = true;
-}
-
-/* Whether this is the git directory of a repository that the snapshot has. */
-static bool is_known(const struct amp_shot *s, const char *path, const char *name)
-{
-    const struct amp_buf *list = s->repositories;
-    size_t n = name > path ? (size_t)(name - path - 1) : 0;
-    for (size_t at = 0; list && at < list->len; at += strlen(list->data + at) + 1)
-        if (strlen(list->data + at) == n && memcmp(list->data + at, path, n) == 0)
-            return true;
-    return !list;
-}
-
-bool amp_shot_skip(void *shot, const char *path, const struct stat *st)
-{
-    struct amp_shot *s = shot;
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    bool is_git = strcmp(name, ".git") == 0;
-    if ((is_git && name == path && S_ISDIR(st->st_mode)) || is_left_out(s, path) ||
-        (S_ISDIR(st->st_mode) && st->st_dev == s->state.st_dev && st->st_ino == s->state.st_ino))
-        return true;
-    if (s->kind != AMP_SHOT_STASH)
-        return false;
-    if (is_git && (S_ISDIR(st->st_mode) || S_ISREG(st->st_mode)))
-        nested_note(s, path, name);
-    if (is_git && S_ISDIR(st->st_mode) && is_known(s, path, name))
-        return true;
-    if (s->n_ignored && bsearch(&path, s->ignored, s->n_ignored, sizeof *s->ignored, text_compare))
-        return true;
-    return s->only && !amp_tree_find(s->only, path);
-}
-
-/* The directories above one path. */
-static int ways_add(const struct amp_shot *s, const char *path, struct amp_tree *want,
-                    struct amp_error *err)
-{
-    char above[PATH_MAX], parent[PATH_MAX] = ".";
-    for (const char *end = path; (end = strchr(end, '/')); end++) {
-        struct stat st;
-        const struct amp_tree_entry *p = amp_tree_find(want, parent);
-        amp_span_copy((struct amp_span){path, (size_t)(end - path)}, above, sizeof above);
-        amp_span_copy(amp_span_str(above), parent, sizeof parent);
-        AMP_CLOSE int fd = amp_open_beneath(s->place_fd, above, O_RDONLY | O_DIRECTORY, 0, NULL);
-        AMP_FREE char *attrs = NULL;
-        if (fd < 0 || fstat(fd, &st) < 0)
-            return 0;
-        if (amp_tree_find(want, above) || !p || p->type != AMP_TREE_DIR)
+    const struct amp_shot *s = shot;
+    enum amp_tree_skip skip = AMP_TREE_TAKE;
+    bool dir = S_ISDIR(st->st_mode);
+    if (dir && (strcmp(path, ".git") == 0 ||
+                (st->st_dev == s->state.st_dev && st->st_ino == s->state.st_ino)))
+        return AMP_TREE_LEAVE;
+    for (size_t i = 0; i <= s->n; i++) {
+        const char *out = i < s->n ? s->v[i].shown_at : s->trail;
+        if (!out || !*out)
             continue;
-        if (amp_attrs_read(fd, &attrs))
-            return amp_fail_errno(err, AMP_IOERR, "%s: cannot read the extended attributes", above);
-        if (amp_grow(&want->v, &want->cap, want->n, sizeof *want->v, err) < 0)
-            return -1;
-        want->v[want->n] = (struct amp_tree_entry){.path = strdup(above),
-                                                   .type = AMP_TREE_DIR,
-                                                   .mode = st.st_mode & 07777,
-                                                   .mtime = st.st_mtim,
-                                                   .uid = st.st_uid,
-                                                   .gid = st.st_gid,
-                                                   .attrs = attrs};
-        attrs = NULL;
-        if (!want->v[want->n++].path)
-            return amp_fail_memory(err);
-        amp_tree_sort(want);
+        if (strcmp(out, path) == 0)
+            return AMP_TREE_LEAVE;
+        if (amp_tree_is_in(out, path))
+            skip = AMP_TREE_ABOVE;
     }
-    return 0;
-}
-
-int amp_shot_ways(const struct amp_shot *s, struct amp_tree *want, struct amp_error *err)
-{
-    if (ways_add(s, s->trail, want, err) < 0)
-        return -1;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].shown_at && !s->v[i].in_state && ways_add(s, s->v[i].shown_at, want, err) < 0)
-            return -1;
-    return 0;
-}
-
-void amp_shot_args(const struct amp_shot *s, enum amp_shot_kind k, const char *suffix,
-                   char dir[PATH_MAX], char ref[600], struct amp_git_snapshot *out)
-{
-    snprintf(dir, PATH_MAX, "%.*s%s/%s", PATH_MAX - 32, s->dir, suffix, names[k]);
-    snprintf(ref, 600, "%s/%s", s->ref, names[k]);
-    *out = (struct amp_git_snapshot){.gitdir = s->gitdir,
-                                     .place = s->place,
-                                     .ref = ref,
-                                     .dir = dir,
-                                     .name = WHO,
-                                     .email = WHO_EMAIL};
-}
-
-void amp_shot_digest(const struct amp_shot *s, char out[AMP_SHA256_MAX])
-{
-    char text[(AMP_SHOT_KINDS + 1) * AMP_SHA256_MAX + 1];
-    snprintf(text, sizeof text, "%s\n%s\n%s\n%s", s->digest[AMP_SHOT_COPY],
-             s->digest[AMP_SHOT_DIFF], s->digest[AMP_SHOT_STASH], s->git_digest);
-    amp_sha256_hex(amp_span_str(text), out);
+    return skip;
 }
 
 /* ---- meta.json ---- */
 
 static json_t *output_json(const struct amp_shot_output *o)
 {
-    return json_pack("{s:o,s:o,s:o,s:s,s:b}", "path", amp_json_text(o->path), "snapshot_path",
+    return json_pack("{s:o,s:o,s:o,s:s}", "path", amp_json_text(o->path), "snapshot_path",
                      amp_json_text(o->shown), "below", amp_json_text(o->below), "strategy",
-                     strategies[o->kind], "kept_in_state", o->in_state);
+                     strategies[o->kind]);
 }
 
 int amp_shot_write(const struct amp_shot *s, struct amp_error *err)
 {
-    json_auto_t *outputs = json_array(), *groups = json_object(), *meta = NULL;
+    json_auto_t *outputs = json_array(), *meta = NULL;
     for (size_t i = 0; i < s->n; i++)
         if (json_array_append_new(outputs, output_json(&s->v[i])))
             return amp_fail_memory(err);
-    for (int k = 0; k < AMP_SHOT_KINDS; k++)
-        if (s->has[k] && json_object_set_new(
-                             groups, names[k],
-                             json_pack("{s:s,s:s}", "digest", s->digest[k], "commit", s->oid[k])))
-            return amp_fail_memory(err);
-    meta = json_pack("{s:s,s:s,s:I,s:s,s:s,s:s,s:s,s:s,s:b,s:s,s:O,s:O}", "session", s->of->session,
+    meta = json_pack("{s:s,s:s,s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:O}", "session", s->of->session,
                      "task", s->of->task, "attempt", (json_int_t)s->of->attempt, "root", s->root,
-                     "place", s->place, "home", s->home, "gitdir", s->gitdir, "trail", s->trail,
-                     "with_ignored", s->with_ignored, "git_digest", s->git_digest, "groups", groups,
-                     "outputs", outputs);
+                     "place", s->place, "home", s->home, "trail", s->trail, "repository",
+                     s->repository, "commit", s->oid, "digest", s->digest, "outputs", outputs);
     char *text = meta ? json_dumps(meta, JSON_COMPACT) : NULL;
     if (!text)
         return amp_fail_memory(err);
@@ -487,8 +329,7 @@ static bool output_take(struct amp_shot *s, const json_t *from)
 int amp_shot_read(struct amp_shot *s, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
-    const json_t *group, *output;
-    const char *key;
+    const json_t *output;
     size_t i;
     s->fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (s->fd < 0)
@@ -497,23 +338,15 @@ int amp_shot_read(struct amp_shot *s, struct amp_error *err)
     if (amp_file_read(s->fd, META, META_MAX, &text, err) < 0)
         return -1;
     json_auto_t *meta = json_loadb(text.data, text.len, 0, NULL);
-    json_t *groups = json_object_get(meta, "groups"), *outputs = json_object_get(meta, "outputs");
+    json_t *outputs = json_object_get(meta, "outputs");
     if (!text_take(meta, "root", s->root, sizeof s->root) ||
         !text_take(meta, "place", s->place, sizeof s->place) ||
         !text_take(meta, "home", s->home, sizeof s->home) ||
-        !text_take(meta, "gitdir", s->gitdir, sizeof s->gitdir) ||
         !text_take(meta, "trail", s->trail, sizeof s->trail) ||
-        !text_take(meta, "git_digest", s->git_digest, sizeof s->git_digest))
+        !text_take(meta, "repository", s->repository, sizeof s->repository) ||
+        !text_take(meta, "commit", s->oid, sizeof s->oid) ||
+        !text_take(meta, "digest", s->digest, sizeof s->digest))
         return damaged(s, err);
-    s->with_ignored = json_is_true(json_object_get(meta, "with_ignored"));
-    json_object_foreach (groups, key, group)
-        for (int k = 0; k < AMP_SHOT_KINDS; k++)
-            if (strcmp(key, names[k]) == 0) {
-                s->has[k] = text_take(group, "digest", s->digest[k], sizeof s->digest[k]) &&
-                            text_take(group, "commit", s->oid[k], sizeof s->oid[k]);
-                if (!s->has[k])
-                    return damaged(s, err);
-            }
     s->v = calloc(json_array_size(outputs) + 1, sizeof *s->v);
     if (!s->v)
         return amp_fail_memory(err);

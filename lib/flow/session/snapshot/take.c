@@ -11,11 +11,12 @@
 #include <unistd.h>
 
 #include <amp/base/file.h>
+#include <amp/json/writer.h>
 
 #include "flow/session/snapshot/private.h"
-#include "worktree/snapshot/restore.h"
 
-#define TREE_MAX ((size_t)1 << 30)
+#define WHO       "task-dispatch"
+#define WHO_EMAIL "task-dispatch@localhost"
 
 /* A refusal of the TASK by its codes; everything else is a failure of this machine. */
 static int tree_fail(struct amp_error *err)
@@ -26,8 +27,6 @@ static int tree_fail(struct amp_error *err)
     } rows[] = {{"not_beneath", "E_PERMISSION_DENIED", AMP_NOPERM},
                 {"special_file", "E_PERMISSION_DENIED", AMP_NOPERM},
                 {"unreadable", "E_PERMISSION_DENIED", AMP_NOPERM},
-                {"not_a_file", "E_PERMISSION_DENIED", AMP_NOPERM},
-                {"repo_not_git", "E_PERMISSION_DENIED", AMP_NOPERM},
                 {"tree_limit", "E_CONTEXT_OVERFLOW", AMP_NO}};
     const struct amp_error why = *err;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -36,139 +35,102 @@ static int tree_fail(struct amp_error *err)
     return -1;
 }
 
-static int text_write(int dir, const char *name, struct amp_span text, struct amp_error *err)
+static int tree_take(struct amp_shot *s, struct amp_tree *t, struct amp_error *err)
 {
-    return amp_file_write_atomic(dir, name, 0600, text, err);
+    const struct amp_snapshot_of *of = s->of;
+    AMP_BUF struct amp_buf text = {.max = AMP_SHOT_TREE_MAX};
+    if (mkdirat(s->fd, AMP_SHOT_CONTENTS, 0700) < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "%s: cannot make the snapshot", s->dir);
+    AMP_CLOSE int contents =
+        openat(s->fd, AMP_SHOT_CONTENTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    const struct amp_tree_scan scan = {.root = s->place_fd,
+                                       .skip = amp_shot_skip,
+                                       .ctx = s,
+                                       .contents = contents,
+                                       .files = of->files ? of->files : AMP_SHOT_FILES,
+                                       .bytes = of->bytes ? of->bytes : AMP_SHOT_BYTES,
+                                       .stop = of->stop};
+    for (size_t i = 0; i < s->n; i++)
+        if (amp_tree_add(&scan, s->v[i].below, t, err) < 0)
+            return tree_fail(err);
+    amp_tree_sort(t);
+    amp_tree_digest(t, s->digest);
+    if (amp_tree_sync(t, contents) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot sync %s", s->dir);
+    return amp_tree_write(t, &text, err) < 0
+               ? -1
+               : amp_file_write_atomic(s->fd, "tree", 0600, amp_buf_span(&text), err);
 }
 
-static int tree_write(int dir, const struct amp_tree *t, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf text = {0};
-    amp_buf_init(&text, TREE_MAX);
-    return amp_tree_write(t, &text, err) < 0 ? -1
-                                             : text_write(dir, "tree", amp_buf_span(&text), err);
-}
+/* ---- the commit ---- */
 
-/* The directory of a strategy with its contents. */
-static int group_make(struct amp_shot *s, enum amp_shot_kind k, int *dir, int *contents,
-                      struct amp_error *err)
-{
-    const char *name = amp_shot_name(k);
-    if (mkdirat(s->fd, name, 0700) < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "%s/%s", s->dir, name);
-    *dir = openat(s->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (*dir < 0 || mkdirat(*dir, "contents", 0700) < 0 ||
-        (*contents = openat(*dir, "contents", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)) < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "%s/%s", s->dir, name);
-    return 0;
-}
-
-/* The repository of the workspace. A stash needs it, and its files must be the workspace. */
-static int repository_find(struct amp_shot *s, struct amp_error *err)
+/* The repository of the workspace, and the directory in it. */
+static int repository_find(struct amp_shot *s, char prefix[PATH_MAX], struct amp_error *err)
 {
     struct amp_git_info info;
     struct amp_error why;
     char work[PATH_MAX], place[PATH_MAX];
+    bool needs = false, wants = false;
+    for (size_t i = 0; i < s->n; i++) {
+        needs |= s->v[i].kind == AMP_SHOT_GIT_STASH;
+        wants |= s->v[i].kind != AMP_SHOT_COPY;
+    }
+    if (!wants)
+        return 0;
     if (amp_shot_git(s, err) < 0)
         return -1;
-    if (amp_git_info(s->git, s->place, &info, &why) < 0) {
-        if (strcmp(why.code, "repo_not_git") != 0)
-            return amp_fail_again(err, why.status, "the snapshot", &why);
-        return !s->has[AMP_SHOT_STASH]
-                   ? 0
-                   : amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED",
-                              "GIT_STASH: %.200s is not in a git repository", s->root);
-    }
-    bool is_top =
-        realpath(info.workdir, work) && realpath(s->place, place) && strcmp(work, place) == 0;
-    if (s->has[AMP_SHOT_STASH] && !is_top)
-        return amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED",
-                        "GIT_STASH: %.200s is not the top of the files of its repository, so a "
-                        "rollback would change files outside of it",
-                        s->root);
-    /* A difference to HEAD: contents are looked up by object, not by path. */
-    if (is_top)
-        amp_span_copy(amp_span_str(info.gitdir), s->gitdir, sizeof s->gitdir);
+    int rc = amp_git_info(s->git, s->place, &info, &why);
+    if (rc < 0 && strcmp(why.code, "repo_not_git") != 0)
+        return amp_fail_again(err, why.status, "the snapshot", &why);
+    if (rc < 0 || info.bare)
+        return !needs ? 0
+                      : amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED",
+                                 "GIT_STASH: %.200s is not in a git repository", s->root);
+    if (!realpath(info.workdir, work) || !realpath(s->place, place))
+        return amp_fail_errno(err, AMP_IOERR, "%s", s->place);
+    const char *below = place + strlen(work);
+    snprintf(prefix, PATH_MAX, "%s%s", below + (*below == '/'), *below ? "/" : "");
+    amp_span_copy(amp_span_str(info.common), s->repository, sizeof s->repository);
     return 0;
 }
 
-static int group_scan(struct amp_shot *s, enum amp_shot_kind k, int contents,
-                      const struct amp_tree *before, struct amp_tree *t, struct amp_error *err)
+static int stash_write(const struct amp_shot *s, struct amp_error *err)
 {
-    const struct amp_snapshot_of *of = s->of;
-    struct amp_tree_scan scan = {.root = s->place_fd,
-                                 .skip = amp_shot_skip,
-                                 .ctx = s,
-                                 .contents = contents,
-                                 .files = of->files ? of->files : AMP_SHOT_FILES,
-                                 .bytes = of->bytes ? of->bytes : AMP_SHOT_BYTES,
-                                 .exact = true,
-                                 .stop = of->stop};
-    for (int i = 0; i < (int)k; i++) { /* the limits are those of all together */
-        scan.files -= (int64_t)before[i].n;
-        scan.bytes -= before[i].bytes;
-    }
-    scan.files = scan.files > 0 ? scan.files : 1;
-    scan.bytes = scan.bytes > 0 ? scan.bytes : 1;
-    s->kind = k;
-    if (k == AMP_SHOT_STASH && amp_tree_add(&scan, ".", t, err) < 0)
-        return tree_fail(err);
-    for (size_t i = 0; k != AMP_SHOT_STASH && i < s->n; i++)
-        if (s->v[i].kind == k && amp_tree_add(&scan, s->v[i].below, t, err) < 0)
-            return tree_fail(err);
-    amp_tree_sort(t);
-    amp_tree_digest(t, s->digest[k]);
-    return 0;
+    AMP_BUF struct amp_buf text = {.max = 1 << 16};
+    struct amp_jw w;
+    amp_jw_init(&w, &text);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "strategy", "GIT_STASH");
+    amp_jw_member_text(&w, "session_id", s->of->session);
+    amp_jw_member_text(&w, "task_id", s->of->task);
+    amp_jw_member_int(&w, "attempt", s->of->attempt);
+    amp_jw_member_text(&w, "repository", s->repository);
+    amp_jw_member_text(&w, "ref", s->ref);
+    amp_jw_member_text(&w, "commit", s->oid);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err) < 0
+               ? -1
+               : amp_file_write_atomic(s->fd, AMP_SHOT_STASH, 0600, amp_buf_span(&text), err);
 }
 
-/* The files that git ignores, before the scan; the repositories in the workspace, after it. */
-static int stash_prepare(struct amp_shot *s, int dir, const struct amp_git_snapshot *args,
-                         struct amp_error *err)
+static int commit_make(struct amp_shot *s, const char *prefix, struct amp_error *err)
 {
-    if (s->with_ignored)
-        return 0;
-    return amp_git_snapshot_ignored(s->git, args, err) < 0 ? tree_fail(err)
-                                                           : amp_shot_ignored(s, dir, err);
+    char dir[PATH_MAX + 8], patch[PATH_MAX + 16];
+    snprintf(dir, sizeof dir, "%s.new", s->dir);
+    snprintf(patch, sizeof patch, "%s/" AMP_SHOT_PATCH, dir);
+    const struct amp_git_snapshot save = {.repo = s->place,
+                                          .ref = s->ref,
+                                          .dir = dir,
+                                          .prefix = prefix,
+                                          .patch = patch,
+                                          .name = WHO,
+                                          .email = WHO_EMAIL};
+    return !*s->repository                                         ? 0
+           : amp_git_snapshot_save(s->git, &save, s->oid, err) < 0 ? -1
+                                                                   : stash_write(s, err);
 }
 
-static int group_take(struct amp_shot *s, enum amp_shot_kind k, struct amp_tree *trees,
-                      struct amp_error *err)
-{
-    AMP_CLOSE int dir = -1, contents = -1;
-    AMP_BUF struct amp_buf nested = {0};
-    char path[PATH_MAX], ref[600];
-    struct amp_git_snapshot args;
-    bool stash = k == AMP_SHOT_STASH;
-    amp_buf_init(&nested, (size_t)64 << 20);
-    amp_shot_args(s, k, ".new", path, ref, &args);
-    if (group_make(s, k, &dir, &contents, err) < 0 || (stash && stash_prepare(s, dir, &args, err)))
-        return -1;
-    s->nested = stash ? &nested : NULL;
-    int rc = group_scan(s, k, contents, trees, &trees[k], err);
-    s->nested = NULL;
-    if (s->nested_lost)
-        return amp_fail_memory(err);
-    if (rc || tree_write(dir, &trees[k], err) < 0 ||
-        (stash && text_write(dir, "repositories", amp_buf_span(&nested), err) < 0))
-        return -1;
-    if (amp_tree_sync(&trees[k], contents) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot sync %s", path);
-    return 0;
-}
-
-/* Moves contents into the repository. */
-static int group_save(struct amp_shot *s, enum amp_shot_kind k, struct amp_error *err)
-{
-    char path[PATH_MAX], ref[600];
-    struct amp_git_snapshot args;
-    if (!s->has[k] || k == AMP_SHOT_COPY || !*s->gitdir)
-        return 0;
-    amp_shot_args(s, k, ".new", path, ref, &args);
-    return amp_git_snapshot_save(s->git, &args, k == AMP_SHOT_STASH, s->oid[k],
-                                 k == AMP_SHOT_STASH ? s->git_digest : NULL, err) < 0
-               ? tree_fail(err)
-               : 0;
-}
+/* ---- its directory ---- */
 
 /* The directories above, and an empty one for the snapshot. */
 static int new_make(struct amp_shot *s, char *name, struct amp_error *err)
@@ -194,16 +156,10 @@ static int new_make(struct amp_shot *s, char *name, struct amp_error *err)
 /* After a failure: nothing is left. */
 static void new_drop(struct amp_shot *s)
 {
-    char name[PATH_MAX + 8], path[PATH_MAX], ref[600];
-    struct amp_git_snapshot args;
+    char name[PATH_MAX + 8];
     struct amp_error none;
-    for (enum amp_shot_kind k = 0; k < AMP_SHOT_KINDS; k++) {
-        if (!*s->oid[k])
-            continue;
-        amp_shot_args(s, k, "", path, ref, &args);
-        args.place = args.dir = NULL;
-        amp_git_snapshot_drop(s->git, &args, &none);
-    }
+    if (*s->oid)
+        amp_git_snapshot_drop(s->git, s->repository, s->ref, &none);
     snprintf(name, sizeof name, "%s.new", s->dir);
     amp_restore_remove(AT_FDCWD, name, &none);
 }
@@ -212,7 +168,7 @@ static int new_finish(struct amp_shot *s, struct amp_error *err)
 {
     char from[PATH_MAX + 8];
     snprintf(from, sizeof from, "%s.new", s->dir);
-    if (mkdirat(s->fd, "journal", 0700) < 0 || fsync(s->fd) < 0)
+    if (fsync(s->fd) < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", from);
     if (rename(from, s->dir) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot rename %s", from);
@@ -301,26 +257,21 @@ static void snapshots_prune(struct amp_shot *s)
         old_prune(&p, dir, 2);
 }
 
-static int shot_take(struct amp_shot *s, struct amp_tree *trees, struct amp_error *err)
+static int shot_take(struct amp_shot *s, struct amp_error *err)
 {
-    if (((s->has[AMP_SHOT_STASH] || s->has[AMP_SHOT_DIFF]) && repository_find(s, err) < 0) ||
-        amp_shot_publish_check(s, err) < 0)
-        return -1;
-    for (enum amp_shot_kind k = 0; k < AMP_SHOT_KINDS; k++)
-        if (s->has[k] && group_take(s, k, trees, err) < 0)
-            return -1;
-    for (enum amp_shot_kind k = 0; k < AMP_SHOT_KINDS; k++)
-        if (group_save(s, k, err) < 0)
-            return -1;
-    return amp_shot_write(s, err) < 0 || amp_shot_publish(s, trees, err) < 0 ? -1
-                                                                             : new_finish(s, err);
+    AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0};
+    char prefix[PATH_MAX] = "";
+    return repository_find(s, prefix, err) < 0 || amp_shot_publish_check(s, err) < 0 ||
+                   tree_take(s, &t, err) < 0 || commit_make(s, prefix, err) < 0 ||
+                   amp_shot_write(s, err) < 0 || amp_shot_publish(s, &t, err) < 0
+               ? -1
+               : new_finish(s, err);
 }
 
 int amp_snapshot_take(const struct amp_snapshot_of *of, const json_t *message,
                       struct amp_error *err)
 {
     AMP_CLEANUP(amp_shot_release) struct amp_shot s = {.fd = -1, .place_fd = -1};
-    struct amp_tree trees[AMP_SHOT_KINDS] = {0};
     char name[32];
     if (amp_shot_init(&s, of, err) < 0 || amp_shot_place(&s, err) < 0 ||
         amp_shot_plan(&s, message, err) < 0)
@@ -329,14 +280,10 @@ int amp_snapshot_take(const struct amp_snapshot_of *of, const json_t *message,
         return 0;
     if (access(s.dir, F_OK) == 0)
         return 1;
-    int rc = new_make(&s, name, err) < 0 ? -1 : shot_take(&s, trees, err);
-    for (int k = 0; k < AMP_SHOT_KINDS; k++)
-        amp_tree_release(&trees[k]);
-    if (rc < 0) {
+    if (new_make(&s, name, err) < 0 || shot_take(&s, err) < 0) {
         new_drop(&s);
         return -1;
     }
-    s.complete = true;
     snapshots_prune(&s);
     return 1;
 }
