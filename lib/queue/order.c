@@ -259,8 +259,9 @@ static int entry_put(struct amp_order *o, const struct amp_queue_job *job, struc
     return 0;
 }
 
-static int job_load(void *ctx, const struct amp_queue_job *job, struct amp_error *err)
+static int job_load(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_queue_job *job = rec;
     return entry_put(ctx, job, err);
 }
 
@@ -294,7 +295,8 @@ static int jobs_read(struct amp_order *o, struct amp_error *err)
                                      AMP_QUEUE_RUNNING, AMP_QUEUE_PREEMPTING};
 
     for (size_t i = 0; i < sizeof states; i++)
-        if (amp_queue_each(o->store, amp_queue_fsm.states[states[i]].name, job_load, o, err) < 0)
+        if (amp_subject_each(&amp_queue_subject, o->store, amp_queue_fsm.states[states[i]].name,
+                             job_load, o, err) < 0)
             return -1;
     return 0;
 }

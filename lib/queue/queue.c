@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-#include "json/record.h"
-
-#define RECORD_MAX ((size_t)1 << 20)
-#define CONSUMER   "queue" /* of submitted messages, to know one that comes again */
+#define CONSUMER "queue" /* of submitted messages, to know one that comes again */
 
 #define EVER(as, key, member) AMP_REC_EVER(as, struct amp_queue_job, key, member)
 #define SOME(as, key, member) AMP_REC(as, struct amp_queue_job, key, member)
@@ -70,81 +67,7 @@ int amp_queue_identity(struct amp_span type, struct amp_span scope, struct amp_s
     return 0;
 }
 
-/* ---- reading ---- */
-
-/* The job of a record. Texts are in mem, which is emptied first. */
-static int job_parse(struct amp_span json, struct amp_span state, struct amp_buf *mem,
-                     struct amp_queue_job *out, struct amp_error *err)
-{
-    int at = amp_fsm_state(&amp_queue_fsm, state);
-
-    if (at < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "a job has an unknown state");
-    if (amp_rec_parse(&job_rec, json, mem, out, err) < 0)
-        return -1;
-    out->state = (uint8_t)at;
-    return 0;
-}
-
-int amp_queue_read(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
-                   struct amp_queue_job *out, struct amp_error *err)
-{
-    struct amp_store_rec rec;
-
-    if (amp_store_get(s, AMP_KEY(AMP_QUEUE_KIND, id), &rec, err) < 0)
-        return -1;
-    if (!rec.found)
-        return 0;
-    return job_parse(rec.json, rec.state, mem, out, err) < 0 ? -1 : 1;
-}
-
-struct each {
-    amp_queue_fn fn;
-    void *ctx;
-    struct amp_buf mem;
-};
-
-static int job_visit(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                     struct amp_error *err)
-{
-    struct each *e = ctx;
-    struct amp_queue_job job;
-
-    (void)id;
-    return job_parse(rec->json, rec->state, &e->mem, &job, err) < 0 ? -1 : e->fn(e->ctx, &job, err);
-}
-
-int amp_queue_each(struct amp_store *s, const char *state, amp_queue_fn fn, void *ctx,
-                   struct amp_error *err)
-{
-    struct each e = {fn, ctx, {.max = AMP_REC_MAX}};
-    int rc = amp_store_each(s, AMP_QUEUE_KIND, state, job_visit, &e, err);
-
-    amp_buf_release(&e.mem);
-    return rc;
-}
-
 /* ---- steps ---- */
-
-struct change {
-    const struct amp_queue_step *st;
-    const struct amp_queue_submit *submit; /* SUBMIT */
-    uint8_t *was;                          /* SUBMIT: the state of an identical job */
-    struct amp_buf mem, json;
-    char written_state[16];
-};
-
-static void change_init(struct change *u)
-{
-    amp_buf_init(&u->mem, AMP_REC_MAX);
-    amp_buf_init(&u->json, RECORD_MAX);
-}
-
-static void change_release(struct change *u)
-{
-    amp_buf_release(&u->mem);
-    amp_buf_release(&u->json);
-}
 
 /* These events are of the worker that has the claim. */
 static bool is_workers(uint8_t event)
@@ -195,7 +118,7 @@ static struct amp_span text_cut(const char *text)
     return t;
 }
 
-static void job_apply(const struct amp_queue_step *st, const struct amp_fsm_result *r,
+static void job_apply(const struct amp_queue_step *st, const struct amp_subject_turn *r,
                       struct amp_queue_job *job)
 {
     if (r->effects & AMP_QUEUE_DO_TAKE) {
@@ -247,56 +170,6 @@ static int64_t due_of(const struct amp_queue_step *st, const struct amp_queue_jo
     return job->deadline_ms;
 }
 
-static int job_write(struct change *u, const struct amp_queue_job *job, struct amp_store_change *c,
-                     struct amp_error *err)
-{
-    amp_buf_reset(&u->json);
-    if (amp_rec_write(&job_rec, job, &u->json, err) < 0)
-        return -1;
-    c->event = amp_queue_fsm.events[u->st->event].name;
-    c->to = amp_queue_fsm.states[job->state].name;
-    c->json = amp_buf_span(&u->json);
-    c->due_ms = due_of(u->st, job);
-    c->actor = u->st->actor;
-    amp_span_copy(amp_span_str(c->to), u->written_state, sizeof u->written_state);
-    return 0;
-}
-
-static int step_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                       struct amp_error *err)
-{
-    struct change *u = ctx;
-    const struct amp_queue_step *st = u->st;
-    struct amp_fsm_result r;
-    struct amp_queue_job job;
-
-    if (!now->found)
-        return amp_fail(err, AMP_NO, "unknown_job", "no job %.*s", AMP_CLIP(st->id, 64));
-    if (job_parse(now->json, now->state, &u->mem, &job, err) < 0 || claim_check(st, &job, err) < 0)
-        return -1;
-    uint32_t facts = job.cancelled_by.n ? AMP_QUEUE_IF_CANCELLED : 0;
-    if (amp_fsm_step(&amp_queue_fsm, job.state, st->event, facts, &r, err) < 0)
-        return -1;
-    job.state = r.to;
-    job_apply(st, &r, &job);
-    return job_write(u, &job, c, err);
-}
-
-int amp_queue_step(struct amp_store *s, const struct amp_queue_step *st, struct amp_buf *mem,
-                   struct amp_queue_job *out, struct amp_error *err)
-{
-    struct change u = {.st = st};
-
-    change_init(&u);
-    int rc = amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, st->id), NULL, step_change, &u, NULL, err);
-    if (rc == 0 && out)
-        rc = job_parse(amp_buf_span(&u.json), amp_span_str(u.written_state), mem, out, err);
-    change_release(&u);
-    return rc;
-}
-
-/* ---- submissions ---- */
-
 static int refuse_duplicate(struct amp_span id, uint8_t state, struct amp_error *err)
 {
     return amp_fail(err, AMP_NO, "duplicate_job", "an identical job, %.*s, is %s", AMP_CLIP(id, 64),
@@ -309,35 +182,96 @@ static bool may_enter(const struct amp_queue_job *old, bool again)
     return amp_queue_ended(old->state) && (old->state != AMP_QUEUE_DONE || again);
 }
 
-static int submit_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                         struct amp_error *err)
+static int submit_check(const struct amp_queue_submit *q, uint8_t *was, struct amp_queue_job *job,
+                        bool found, struct amp_error *err)
 {
-    struct change *u = ctx;
-    const struct amp_queue_submit *q = u->submit;
-    struct amp_queue_job job, old;
-    struct amp_fsm_result r;
-    uint8_t state = amp_queue_fsm.initial;
+    int64_t runs = 1;
 
-    job = *q->job;
-    job.runs = 1;
-    if (now->found) {
-        if (job_parse(now->json, now->state, &u->mem, &old, err) < 0)
-            return -1;
-        *u->was = state = old.state;
-        if (!may_enter(&old, q->again))
-            return refuse_duplicate(job.id, state, err);
-        job.runs = old.runs + 1;
+    if (found) {
+        *was = job->state;
+        if (!may_enter(job, q->again))
+            return refuse_duplicate(q->job->id, job->state, err);
+        runs = job->runs + 1;
     }
-    if (amp_fsm_step(&amp_queue_fsm, state, AMP_QUEUE_EV_SUBMIT, q->again ? AMP_QUEUE_IF_AGAIN : 0,
-                     &r, err) < 0)
-        return -1;
-    job.state = r.to;
-    if (r.effects & AMP_QUEUE_DO_ENTER) {
-        job.seq = (int64_t)now->next;
-        job.submitted_ms = q->now_ms;
-    }
-    return job_write(u, &job, c, err);
+    *job = *q->job;
+    job->runs = runs;
+    return 0;
 }
+
+/* with: a step, or a submission. */
+struct with {
+    const struct amp_queue_step *step;
+    const struct amp_queue_submit *submit; /* NULL: a step */
+    uint8_t *was;                          /* the state of an identical job */
+};
+
+static int job_check(void *rec, struct amp_subject_turn *t, struct amp_error *err)
+{
+    const struct with *with = t->step->with;
+    struct amp_queue_job *job = rec;
+
+    if (with->submit)
+        return submit_check(with->submit, with->was, job, t->now->found, err);
+    return t->now->found
+               ? claim_check(with->step, job, err)
+               : amp_fail(err, AMP_NO, "unknown_job", "no job %.*s", AMP_CLIP(with->step->id, 64));
+}
+
+static uint32_t facts_of(const void *rec, const struct amp_subject_turn *t)
+{
+    const struct amp_queue_submit *q = ((const struct with *)t->step->with)->submit;
+
+    if (q)
+        return q->again ? AMP_QUEUE_IF_AGAIN : 0;
+    return ((const struct amp_queue_job *)rec)->cancelled_by.n ? AMP_QUEUE_IF_CANCELLED : 0;
+}
+
+static int job_carry(void *rec, struct amp_subject_turn *t, struct amp_error *err)
+{
+    const struct with *with = t->step->with;
+    struct amp_queue_job *job = rec;
+
+    (void)err;
+    if (!with->submit) {
+        job_apply(with->step, t, job);
+    } else if (t->effects & AMP_QUEUE_DO_ENTER) {
+        job->seq = (int64_t)t->now->next;
+        job->submitted_ms = with->submit->now_ms;
+    }
+    t->change->due_ms = due_of(with->step, job);
+    return 0;
+}
+
+const struct amp_subject amp_queue_subject = {.kind = AMP_QUEUE_KIND,
+                                              .table = &job_rec,
+                                              .machine = &amp_queue_fsm,
+                                              .state = AMP_SUBJECT_AT(struct amp_queue_job, state),
+                                              .check = job_check,
+                                              .facts = facts_of,
+                                              .carry = job_carry};
+
+static struct amp_key key_of(struct amp_span id)
+{
+    return AMP_KEY(AMP_QUEUE_KIND, id);
+}
+
+int amp_queue_read(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
+                   struct amp_queue_job *out, struct amp_error *err)
+{
+    return amp_subject_find(&amp_queue_subject, s, key_of(id), mem, out, err);
+}
+
+int amp_queue_step(struct amp_store *s, const struct amp_queue_step *st, struct amp_buf *mem,
+                   struct amp_queue_job *out, struct amp_error *err)
+{
+    const struct with with = {.step = st};
+    const struct amp_subject_step step = {
+        .key = key_of(st->id), .event = st->event, .with = &with, .actor = st->actor};
+
+    return amp_subject_step(&amp_queue_subject, s, &step, mem, out, NULL, err);
+}
+
+/* ---- submissions ---- */
 
 static struct amp_store_input input_of(const struct amp_queue_submit *q)
 {
@@ -372,13 +306,15 @@ int amp_queue_submit(struct amp_store *s, const struct amp_queue_submit *q, int6
         .event = AMP_QUEUE_EV_SUBMIT, .actor = q->actor, .now_ms = q->now_ms};
     const struct amp_store_input in = input_of(q);
     uint8_t was = AMP_QUEUE_QUEUED;
-    struct change u = {.st = &st, .submit = q, .was = now ? now : &was};
+    const struct with with = {&st, q, now ? now : &was};
+    const struct amp_subject_step step = {.key = key_of(q->job->id),
+                                          .event = st.event,
+                                          .with = &with,
+                                          .actor = st.actor,
+                                          .input = in.id.n ? &in : NULL};
+    int rc = amp_subject_step(&amp_queue_subject, s, &step, NULL, NULL, outcome, err);
 
-    change_init(&u);
-    int rc = amp_store_update(s, AMP_KEY(AMP_QUEUE_KIND, q->job->id), in.id.n ? &in : NULL,
-                              submit_change, &u, outcome, err);
     *seq = rc == 0 ? (int64_t)amp_store_last_frame(s) : 0;
-    change_release(&u);
     return rc;
 }
 

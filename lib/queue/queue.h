@@ -14,7 +14,7 @@
 #define AMP_QUEUE_QUEUE_H
 
 #include "queue/machine.h"
-#include "store/store.h"
+#include "record/subject.h"
 
 #define AMP_QUEUE_KIND "queue" /* of the records in the store */
 
@@ -108,10 +108,7 @@ int amp_queue_step(struct amp_store *s, const struct amp_queue_step *st, struct 
 /* The job with this id. 1: found; 0: there is none. */
 int amp_queue_read(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
                    struct amp_queue_job *out, struct amp_error *err);
-/* Calls fn for each job, in no order; fn returns 0, 1 (stop) or -1. */
-typedef int (*amp_queue_fn)(void *ctx, const struct amp_queue_job *job, struct amp_error *err);
-int amp_queue_each(struct amp_store *s, const char *state /* NULL: any */, amp_queue_fn fn,
-                   void *ctx, struct amp_error *err);
+extern const struct amp_subject amp_queue_subject;
 /* Removes an ended job, unless it changed meanwhile. */
 int amp_queue_forget(struct amp_store *s, struct amp_span id, const char *actor,
                      struct amp_error *err);

@@ -25,10 +25,11 @@ static int state_find(const struct amp_subject *u, struct amp_span word)
     return -1;
 }
 
-static void state_set(const struct amp_subject *u, void *rec, uint8_t state)
+static void members_set(const struct amp_subject *u, void *rec, uint8_t state, uint64_t rev)
 {
-    if (u->state)
-        *(uint8_t *)member_of(rec, u->state) = state;
+    *(uint8_t *)member_of(rec, u->state) = state;
+    if (u->rev)
+        *(uint64_t *)member_of(rec, u->rev) = rev;
 }
 
 static int record_read(const struct amp_subject *u, const struct amp_store_rec *row,
@@ -41,9 +42,7 @@ static int record_read(const struct amp_subject *u, const struct amp_store_rec *
                         u->table->what, AMP_CLIP(row->state, 40));
     if (amp_rec_parse(u->table, row->found ? row->json : AMP_SPAN("{}"), mem, rec, err) < 0)
         return -1;
-    state_set(u, rec, (uint8_t)state);
-    if (u->rev)
-        *(uint64_t *)member_of(rec, u->rev) = row->rev;
+    members_set(u, rec, (uint8_t)state, row->rev);
     return 0;
 }
 
@@ -107,7 +106,9 @@ struct commit {
     const struct amp_subject *subject;
     const struct amp_subject_step *step;
     void *rec;
-    struct amp_buf *mem, json;
+    uint8_t state; /* after the step */
+    uint64_t rev;
+    struct amp_buf mem, json;
 };
 
 /* Sets the event and the record's state from the machine. */
@@ -122,7 +123,7 @@ static int machine_step(const struct amp_subject *u, void *rec, struct amp_subje
     t->effects = r.effects;
     t->code = r.code;
     t->change->event = u->machine->events[event].name;
-    state_set(u, rec, r.to);
+    *(uint8_t *)member_of(rec, u->state) = r.to;
     return 0;
 }
 
@@ -133,7 +134,7 @@ static int commit_make(void *ctx, const struct amp_store_rec *now, struct amp_st
     const struct amp_subject *u = c->subject;
     struct amp_subject_turn t = {.step = c->step, .now = now, .change = change};
 
-    if (record_read(u, now, c->mem, c->rec, err) < 0)
+    if (record_read(u, now, &c->mem, c->rec, err) < 0)
         return -1;
     t.from = *(uint8_t *)member_of(c->rec, u->state);
     change->actor = c->step->actor;
@@ -146,7 +147,9 @@ static int commit_make(void *ctx, const struct amp_store_rec *now, struct amp_st
         rc = u->carry(c->rec, &t, err);
     if (rc)
         return rc;
-    change->to = state_name(u, *(uint8_t *)member_of(c->rec, u->state));
+    c->state = *(uint8_t *)member_of(c->rec, u->state);
+    c->rev = now->rev + 1;
+    change->to = state_name(u, c->state);
     amp_buf_reset(&c->json);
     if (amp_rec_write(u->table, c->rec, &c->json, err) < 0)
         return -1;
@@ -154,24 +157,37 @@ static int commit_make(void *ctx, const struct amp_store_rec *now, struct amp_st
     return 0;
 }
 
+/* Reads what was committed, so that its texts are in mem. */
+static int commit_read(const struct commit *c, struct amp_buf *mem, void *rec,
+                       struct amp_error *err)
+{
+    if (amp_rec_parse(c->subject->table, amp_buf_span(&c->json), mem, rec, err) < 0)
+        return -1;
+    members_set(c->subject, rec, c->state, c->rev);
+    return 0;
+}
+
 int amp_subject_step(const struct amp_subject *u, struct amp_store *s,
                      const struct amp_subject_step *step, struct amp_buf *mem, void *rec,
                      enum amp_store_outcome *outcome, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf own = {.max = AMP_REC_MAX};
-    void *own_rec = rec ? NULL : calloc(1, u->table->size);
-    struct commit c = {u, step, rec ? rec : own_rec, mem ? mem : &own, {.max = AMP_REC_MAX}};
+    struct commit c = {.subject = u, .step = step, .rec = calloc(1, u->table->size)};
     enum amp_store_outcome how;
 
     if (!c.rec)
         return amp_fail_memory(err);
+    amp_buf_init(&c.mem, AMP_REC_MAX);
+    amp_buf_init(&c.json, AMP_REC_MAX);
     int rc = amp_store_update(s, step->key, step->input, commit_make, &c, &how, err);
-    if (rc == 0 && rec && how == AMP_STORE_REDELIVERED)
-        rc = amp_subject_find(u, s, step->key, c.mem, rec, err) < 0 ? -1 : 0;
+    if (rc == 0 && rec && how == AMP_STORE_COMMITTED)
+        rc = commit_read(&c, mem, rec, err);
+    else if (rc == 0 && rec)
+        rc = amp_subject_find(u, s, step->key, mem, rec, err) < 0 ? -1 : 0;
     if (rc == 0 && outcome)
         *outcome = how;
+    amp_buf_release(&c.mem);
     amp_buf_release(&c.json);
-    free(own_rec);
+    free(c.rec);
     return rc;
 }
 

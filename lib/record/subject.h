@@ -11,9 +11,8 @@
  *     if (amp_subject_step(&waivers, store, &step, &mem, &w, &outcome, err) < 0)
  *         ...
  *
- * The struct of a record holds no memory: its texts are in `mem`, or are those that carry put there
- * from the step. A record with a state that the subject does not have, or that its table cannot
- * read, is refused: DATAERR bad_record.
+ * The struct of a record holds no memory: its texts are in `mem`. A record with a state that the
+ * subject does not have, or that its table cannot read, is refused: DATAERR bad_record.
  */
 #ifndef AMP_RECORD_SUBJECT_H
 #define AMP_RECORD_SUBJECT_H
@@ -60,7 +59,7 @@ struct amp_subject {
     const struct amp_fsm *machine;
     const char *const *states; /* without a machine: its states, the first for a new record; ends
                                 * with NULL */
-    uint32_t state, rev;       /* AMP_SUBJECT_AT of an uint8_t and an uint64_t */
+    uint32_t state, rev;       /* AMP_SUBJECT_AT of an uint8_t; of an uint64_t, 0: none */
     amp_subject_fn check;      /* before the machine's step; NULL: none */
     uint32_t (*facts)(const void *rec, const struct amp_subject_turn *t); /* NULL: none */
     amp_subject_fn carry; /* changes the record for the effects */
@@ -80,8 +79,7 @@ int amp_subject_due(const struct amp_subject *u, struct amp_store *s, int64_t no
                     amp_subject_each_fn fn, void *ctx, struct amp_error *err);
 
 /* One commit: reads the record, checks, steps the machine and carries its effects out. rec gets the
- * record after the step, or as it is when nothing changed; its texts are in mem. rec and mem may
- * both be NULL, and outcome too. mem must not have texts that the step uses. */
+ * record after the step, or as it is if nothing changed. rec (with mem) and outcome may be NULL. */
 int amp_subject_step(const struct amp_subject *u, struct amp_store *s,
                      const struct amp_subject_step *step, struct amp_buf *mem, void *rec,
                      enum amp_store_outcome *outcome, struct amp_error *err);

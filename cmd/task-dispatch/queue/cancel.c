@@ -30,8 +30,9 @@ static bool is_hex(struct amp_span s)
     return s.n >= PREFIX_LEAST && s.n < AMP_QUEUE_ID_MAX;
 }
 
-static int job_match(void *ctx, const struct amp_queue_job *j, struct amp_error *err)
+static int job_match(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_queue_job *j = rec;
     struct search *s = ctx;
     bool begins = s->prefix && j->id.n >= s->name.n && memcmp(j->id.p, s->name.p, s->name.n) == 0;
 
@@ -87,7 +88,7 @@ int queue_jobs_cancel(struct amp_store *s, const struct queue_who *who, struct q
     uint32_t tended = 0;
 
     *out = (struct queue_named){.is_job_id = f.prefix};
-    int rc = amp_queue_each(s, NULL, job_match, &f, err);
+    int rc = amp_subject_each(&amp_queue_subject, s, NULL, job_match, &f, err);
     for (; rc == 0 && out->cancelled < f.n; out->cancelled++)
         rc = job_end(s, &f, out->cancelled, who, err);
     if (rc == 0 && f.n) /* with the questions about them */

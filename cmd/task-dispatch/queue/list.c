@@ -137,8 +137,9 @@ static int job_print(struct listing *l, const struct amp_queue_job *j,
     return json ? json_print(l, j, p, err) : row_print(l, j, p, err);
 }
 
-static int job_each(void *ctx, const struct amp_queue_job *j, struct amp_error *err)
+static int job_each(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_queue_job *j = rec;
     return job_print(ctx, j, NULL, err);
 }
 
@@ -158,7 +159,8 @@ static int place_each(void *ctx, struct amp_span id, const struct amp_order_plac
 static int states_print(struct listing *l, int first, int last, struct amp_error *err)
 {
     for (int s = first; s <= last; s++)
-        if (amp_queue_each(l->desk.store, amp_queue_fsm.states[s].name, job_each, l, err) < 0)
+        if (amp_subject_each(&amp_queue_subject, l->desk.store, amp_queue_fsm.states[s].name,
+                             job_each, l, err) < 0)
             return -1;
     return 0;
 }

@@ -110,8 +110,9 @@ static struct amp_span id_cut(const char *id)
 
 /* ---- jobs ---- */
 
-static int held_add(void *ctx, const struct amp_queue_job *j, struct amp_error *err)
+static int held_add(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_queue_job *j = rec;
     struct status *t = ctx;
 
     if (amp_grow(&t->held, &t->cap_held, t->n_held, sizeof *t->held, err) < 0)
@@ -128,7 +129,8 @@ static int held_add(void *ctx, const struct amp_queue_job *j, struct amp_error *
 static int held_read(struct status *t)
 {
     for (int s = AMP_QUEUE_CLAIMED; s <= AMP_QUEUE_PREEMPTING; s++)
-        if (amp_queue_each(t->desk.store, amp_queue_fsm.states[s].name, held_add, t, t->err) < 0)
+        if (amp_subject_each(&amp_queue_subject, t->desk.store, amp_queue_fsm.states[s].name,
+                             held_add, t, t->err) < 0)
             return -1;
     return 0;
 }
@@ -142,8 +144,9 @@ static int64_t held_count(const struct status *t, const char *worker)
     return n;
 }
 
-static int parked_print(void *ctx, const struct amp_queue_job *j, struct amp_error *err)
+static int parked_print(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_queue_job *j = rec;
     struct status *t = ctx;
     char left[AMP_AGE_MAX];
 
@@ -173,8 +176,9 @@ static int parked_section(struct status *t)
     static const char *const head[] = {"PARKED", "TYPE", "TASK", "FOR", "CODE", "WHY", NULL};
 
     section_begin(t, "parked", head);
-    return section_end(t, amp_queue_each(t->desk.store, amp_queue_fsm.states[AMP_QUEUE_PARKED].name,
-                                         parked_print, t, t->err));
+    return section_end(t, amp_subject_each(&amp_queue_subject, t->desk.store,
+                                           amp_queue_fsm.states[AMP_QUEUE_PARKED].name,
+                                           parked_print, t, t->err));
 }
 
 /* ---- types ---- */

@@ -111,8 +111,9 @@ struct losing {
     uint32_t n;
 };
 
-static int on_held(void *ctx, const struct amp_queue_job *job, struct amp_error *err)
+static int on_held(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_queue_job *job = rec;
     struct losing *l = ctx;
     struct lost *x = &l->job[l->n];
 
@@ -187,7 +188,8 @@ static int worker_lose(struct amp_store *s, const char *worker, int64_t due_ms, 
     do {
         l->n = 0;
         for (size_t i = 0; i < sizeof held / sizeof *held && l->n < SWEEP_MOST; i++)
-            if (amp_queue_each(s, amp_queue_fsm.states[held[i]].name, on_held, l, err) < 0)
+            if (amp_subject_each(&amp_queue_subject, s, amp_queue_fsm.states[held[i]].name, on_held,
+                                 l, err) < 0)
                 return -1;
         attempts_end(l);
         if ((n = l->n ? jobs_lose(l, err) : 0) < 0)

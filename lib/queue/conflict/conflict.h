@@ -55,8 +55,7 @@ extern const struct amp_subject amp_conflict_subject;
 
 /* One step. set: what the effects of the step record; its members may be empty. NO
  * illegal_transition: another process made a step first, such as a second worker that notices the
- * pair. out (may be NULL): the pair after the step, with texts in mem or of the step. Sync
- * afterwards. */
+ * pair. out (may be NULL): the pair after the step, with texts in mem. Sync afterwards. */
 struct amp_conflict_step {
     struct amp_span x, y;
     uint8_t event;

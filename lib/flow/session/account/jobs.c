@@ -36,8 +36,9 @@ static bool is_of(const struct search *f, struct amp_span message)
            message.p[at + f->task.n] == '/';
 }
 
-static int job_note(void *ctx, const struct amp_queue_job *j, struct amp_error *err)
+static int job_note(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_queue_job *j = rec;
     const struct search *f = ctx;
     struct amp_session_jobs *to = f->out;
 
@@ -56,7 +57,8 @@ int amp_session_jobs_find(struct amp_store *s, struct amp_span session, struct a
     struct search f = {session, task, out};
 
     for (size_t i = 0; i < sizeof waits; i++)
-        if (amp_queue_each(s, amp_queue_fsm.states[waits[i]].name, job_note, &f, err) < 0)
+        if (amp_subject_each(&amp_queue_subject, s, amp_queue_fsm.states[waits[i]].name, job_note,
+                             &f, err) < 0)
             return -1;
     return 0;
 }
@@ -271,8 +273,9 @@ static int task_settle(struct ended_jobs *e, const struct amp_queue_job *j,
 }
 
 /* The TASK of the job, if it has not ended. */
-static int job_look(void *ctx, const struct amp_queue_job *j, struct amp_error *err)
+static int job_look(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_queue_job *j = rec;
     struct ended_jobs *e = ctx;
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
     struct amp_session_task t;
@@ -321,7 +324,8 @@ int amp_session_reconcile(const struct amp_session_voice *v, struct amp_span ses
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof ended; i++)
-        rc = amp_queue_each(v->store, amp_queue_fsm.states[ended[i]].name, job_look, &e, err);
+        rc = amp_subject_each(&amp_queue_subject, v->store, amp_queue_fsm.states[ended[i]].name,
+                              job_look, &e, err);
     amp_reader_free(e.reader);
     return rc < 0 ? -1 : 0;
 }
