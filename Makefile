@@ -41,7 +41,8 @@ TOOLS     := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.c))))
 HELPERS   := $(notdir $(patsubst %/,%,$(dir $(wildcard libexec/*/main.c))))
 SCRIPTS   := $(notdir $(wildcard libexec/scripts/*))
 BINS      := $(TOOLS:%=$(BUILD)/bin/%)
-LIBEXECS  := $(HELPERS:%=$(BUILD)/libexec/amp/%) $(SCRIPTS:%=$(BUILD)/libexec/amp/%)
+LIBEXECS  := $(HELPERS:%=$(BUILD)/libexec/amp/%) $(SCRIPTS:%=$(BUILD)/libexec/amp/%) \
+  $(BUILD)/share/amp/channels
 UNITS     := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 FIXTURES  := $(patsubst tests/fixture/%.c,$(BUILD)/tests/fixture/%,$(wildcard tests/fixture/*.c))
 # tests/fault: libraries to preload are named fail*.c, the rest are programs.
@@ -161,6 +162,11 @@ $(foreach h,$(HELPERS),$(eval $(call program,$(BUILD)/libexec/amp,$(h),libexec))
 $(BUILD)/libexec/amp/%: libexec/scripts/%
 	@mkdir -p $(@D)
 	$(Q)install -m $(if $(filter %.sh,$<),644,755) $< $@
+
+# Where the programs of the build tree look for the channels.
+$(BUILD)/share/amp/channels:
+	@mkdir -p $(@D)
+	$(Q)ln -sfn $(abspath share/channels) $@
 
 # The view of amp-top, without a terminal.
 $(BUILD)/tests/unit/top_view_test: $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/amp-top/model/*.c cmd/amp-top/view/*.c))

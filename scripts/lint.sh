@@ -395,7 +395,7 @@ check_shell() {
     return
   }
   local f list=()
-  for f in scripts/* .ci/run tests/run tests/soak bench/* examples/**/* libexec/scripts/* tests/**/*; do
+  for f in scripts/* .ci/run tests/run tests/soak bench/* examples/**/* libexec/scripts/* share/**/* tests/**/*; do
     [ -f "$f" ] && head -n 1 "$f" | grep -qE '^#!.*\b(ba|da)?sh$' && list+=("$f")
   done
   [ ${#list[@]} -eq 0 ] || shellcheck -x -f gcc -S warning "${list[@]}" | findings

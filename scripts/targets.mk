@@ -3,7 +3,7 @@
 DEPS_BUILD := gcc make git libjansson-dev libjq-dev libcurl4-openssl-dev libgit2-dev \
   libsqlite3-dev libpcre2-dev libsodium-dev libssl-dev libxxhash-dev libseccomp-dev libncurses-dev \
   zlib1g-dev
-DEPS_TEST  := bats dbus-daemon g++ jq libnotify-bin mandoc openssh-client openssl pre-commit procps shellcheck sqlite3 strace tmux pkg-config \
+DEPS_TEST  := bats curl dbus-daemon g++ jq libnotify-bin mandoc openssh-client openssl pre-commit procps shellcheck sqlite3 strace tmux pkg-config \
   zsh fish
 
 deps-check:

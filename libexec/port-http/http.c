@@ -5,7 +5,6 @@
  */
 #include "http.h"
 
-#include <ctype.h>
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,18 +25,14 @@ struct http {
     CURLU *base;
     struct curl_slist *headers; /* of the file and of every request */
     const char *url;
-    size_t got, most; /* bytes of an answer */
-    bool get;
-    struct amp_buf answer; /* to GET */
+    size_t got; /* bytes of an answer */
 };
 
 static size_t count_answer(char *p, size_t size, size_t n, void *ctx)
 {
     struct http *h = ctx;
     h->got += size * n;
-    if (h->got > h->most || (h->get && amp_buf_add(&h->answer, p, size * n, NULL) < 0))
-        return 0;
-    return size * n;
+    return h->got > ANSWER_MAX ? 0 : size * n;
 }
 
 static int add_header(struct curl_slist **list, const char *text, struct amp_error *err)
@@ -134,15 +129,12 @@ static void set_up(struct http *h, const struct http_options *opt)
     curl_easy_setopt(c, CURLOPT_USERAGENT, "amp-port-http");
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, count_answer);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
-    curl_easy_setopt(c, opt->get ? CURLOPT_HTTPGET : CURLOPT_POST, 1L);
+    curl_easy_setopt(c, CURLOPT_POST, 1L);
 }
 
 static int http_init(struct http *h, const struct http_options *opt, struct amp_error *err)
 {
     h->url = opt->url;
-    h->get = opt->get;
-    h->most = opt->get ? HTTP_GET_MAX : ANSWER_MAX;
-    amp_buf_init(&h->answer, HTTP_GET_MAX);
     h->curl = curl_easy_init();
     h->base = curl_url();
     if (!h->curl || !h->base)
@@ -180,7 +172,6 @@ void http_free(struct http *h)
     curl_url_cleanup(h->base);
     curl_easy_cleanup(h->curl);
     curl_global_cleanup();
-    amp_buf_release(&h->answer);
     free(h);
 }
 
@@ -218,12 +209,7 @@ static void read_outcome(struct http *h, CURLcode rc, struct http_outcome *how)
     long status = 0;
     curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
     /* An answer that is too long is cut; its status is valid. */
-    bool cut = rc == CURLE_WRITE_ERROR && h->got > h->most;
-    if (cut && h->get) {
-        how->what = HTTP_NO;
-        snprintf(how->why, sizeof(how->why), "the answer is longer than %d bytes", HTTP_GET_MAX);
-        return;
-    }
+    bool cut = rc == CURLE_WRITE_ERROR && h->got > ANSWER_MAX;
     if (rc != CURLE_OK && !cut) {
         long sent = 0;
         curl_easy_getinfo(h->curl, CURLINFO_REQUEST_SIZE, &sent);
@@ -270,7 +256,6 @@ static void request_perform(struct http *h, char **url, struct http_outcome *how
 {
     for (int hops = 0; hops <= REDIRECTS; hops++) {
         h->got = 0;
-        amp_buf_reset(&h->answer);
         curl_easy_setopt(h->curl, CURLOPT_URL, *url);
         CURLcode done = curl_easy_perform(h->curl);
         *how = (struct http_outcome){0};
@@ -278,34 +263,6 @@ static void request_perform(struct http *h, char **url, struct http_outcome *how
         if (follow_redirect(h, done, url, how) == 0)
             break;
     }
-}
-
-static bool is_query(struct amp_span q)
-{
-    for (size_t i = 0; i < q.n; i++)
-        if (!isalnum((unsigned char)q.p[i]) && !strchr("=&._-", q.p[i]))
-            return false;
-    return true;
-}
-
-int http_get(struct http *h, struct amp_span query, struct http_outcome *how,
-             struct amp_span *answer, struct amp_error *err)
-{
-    char *url = NULL;
-    if (!is_query(query))
-        return amp_fail(err, AMP_DATAERR, "bad_request", "a query has other characters");
-    if (asprintf(&url, "%s%s%.*s", h->url,
-                 !query.n              ? ""
-                 : strchr(h->url, '?') ? "&"
-                                       : "?",
-                 (int)query.n, query.p) < 0)
-        return amp_fail_memory(err);
-    curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, h->headers);
-    request_perform(h, &url, how);
-    curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, NULL);
-    free(url);
-    *answer = how->what == HTTP_DONE ? amp_buf_span(&h->answer) : AMP_SPAN("");
-    return 0;
 }
 
 int http_post(struct http *h, struct amp_span key, struct amp_span body, struct http_outcome *how,

@@ -1,4 +1,4 @@
-/* Sends messages to a URL, or reads one, one attempt at a time. */
+/* Sends messages to a URL, one attempt at a time. */
 #ifndef PORT_HTTP_HTTP_H
 #define PORT_HTTP_HTTP_H
 
@@ -7,9 +7,7 @@
 struct http_options {
     const char *url, *headers, *ca;
     int64_t timeout_ms;
-    bool get; /* reads the URL instead of sending to it */
 };
-enum { HTTP_GET_MAX = 128 << 10 }; /* bytes of an answer to GET */
 
 enum http_class { HTTP_DONE, HTTP_AGAIN, HTTP_NO };
 
@@ -27,9 +25,4 @@ int http_new(const struct http_options *opt, struct http **out, struct amp_error
 void http_free(struct http *h);
 int http_post(struct http *h, struct amp_span key, struct amp_span body, struct http_outcome *how,
               struct amp_error *err);
-/* Reads the URL with a query added (letters, digits, "=&._-"; or empty). *answer is valid until the
- * next call, and empty unless the outcome is DONE; a longer answer than HTTP_GET_MAX is a NO. */
-int http_get(struct http *h, struct amp_span query, struct http_outcome *how,
-             struct amp_span *answer, struct amp_error *err);
-
 #endif

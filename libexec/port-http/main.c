@@ -2,13 +2,12 @@
  * port-http: sends messages as HTTP requests, one after the other. It is a process of its own
  * because loading libcurl takes longer than routing, and to keep its failures out of the router.
  *
- * usage: port-http [--get yes] [--timeout MS] [--headers FILE] [--ca FILE] URL
+ * usage: port-http [--timeout MS] [--headers FILE] [--ca FILE] URL
  *   stdin:  {"q":N,"key":"…","body":"…"}, one a line
  *   stdout: {"q":N,"class":"done|again|no","after_ms":M,"unknown":B,"why":"…"}, exactly one for
  * each
  *
- * URL may be "-": then it is in AMP_HTTP_URL, where other users cannot read it. With --get the URL
- * is read: "body" is a query to add, and the reply has the text in "answer".
+ * URL may be "-": then it is in AMP_HTTP_URL, where other users cannot read it.
  *
  * One request is one attempt. The router repeats it after a temporary failure, with the same key,
  * by which a server recognizes the repetition. "why" contains nothing from a server's answer, which
@@ -32,12 +31,11 @@
 
 #define LINE_MAX_ ((size_t)40 << 20)
 
-static int answer_request(struct http *h, bool get, struct amp_tape *t, struct amp_span line,
+static int answer_request(struct http *h, struct amp_tape *t, struct amp_span line,
                           struct amp_buf *arena, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_json_fault fault;
     struct amp_span key, body;
-    struct amp_span answer = AMP_SPAN("");
     struct http_outcome how = {0};
     int64_t q;
     if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
@@ -49,8 +47,7 @@ static int answer_request(struct http *h, bool get, struct amp_tape *t, struct a
         return amp_fail(err, AMP_DATAERR, "bad_request", "a request needs q, key and body");
     amp_buf_reset(arena);
     if (amp_buf_reserve(arena, line.n, err) < 0 || amp_tok_text(t, tk, arena, &key, err) < 0 ||
-        amp_tok_text(t, tb, arena, &body, err) < 0 ||
-        (get ? http_get(h, body, &how, &answer, err) : http_post(h, key, body, &how, err)) < 0)
+        amp_tok_text(t, tb, arena, &body, err) < 0 || http_post(h, key, body, &how, err) < 0)
         return -1;
     static const char *const names[] = {"done", "again", "no"};
     struct amp_jw w;
@@ -61,13 +58,11 @@ static int answer_request(struct http *h, bool get, struct amp_tape *t, struct a
     amp_jw_member_int(&w, "after_ms", how.after_ms);
     amp_jw_member_bool(&w, "unknown", how.unknown);
     amp_jw_member_text(&w, "why", how.why);
-    if (get)
-        amp_jw_member_str(&w, "answer", answer);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
 }
 
-static int serve_requests(struct http *h, bool get)
+static int serve_requests(struct http *h)
 {
     const struct amp_json_limits limits = {
         .max_bytes = LINE_MAX_, .max_depth = 8, .max_tokens = 64};
@@ -77,7 +72,7 @@ static int serve_requests(struct http *h, bool get)
     struct amp_error err = {0};
     AMP_BUF struct amp_buf out = {0};
     AMP_BUF struct amp_buf arena = {0};
-    amp_buf_init(&out, 65536 + 6 * HTTP_GET_MAX);
+    amp_buf_init(&out, 65536);
     amp_buf_init(&arena, LINE_MAX_);
     amp_tape_init(&t, &limits);
     amp_lines_init(&in, LINE_MAX_);
@@ -89,8 +84,7 @@ static int serve_requests(struct http *h, bool get)
         if (r == AMP_LINE_MORE) {
             if (amp_lines_fill(&in, STDIN_FILENO, &err) < 0)
                 rc = AMP_IOERR;
-        } else if (r != AMP_LINE ||
-                   answer_request(h, get, &t, line.bytes, &arena, &out, &err) < 0) {
+        } else if (r != AMP_LINE || answer_request(h, &t, line.bytes, &arena, &out, &err) < 0) {
             fprintf(stderr, "port-http: error: %s\n", r == AMP_LINE ? err.what : "line too long");
             rc = AMP_DATAERR;
         } else if (amp_write_all(STDOUT_FILENO, amp_buf_span(&out), &err) < 0) {
@@ -114,15 +108,12 @@ int main(int argc, char **argv)
             opt.headers = argv[i + 1];
         else if (strcmp(argv[i], "--ca") == 0)
             opt.ca = argv[i + 1];
-        else if (strcmp(argv[i], "--get") == 0)
-            opt.get = true;
         else if (strcmp(argv[i], "--timeout") != 0 ||
                  amp_num_parse(amp_span_str(argv[i + 1]), 1, 86400000, &opt.timeout_ms, &err) < 0)
             break;
     }
     if (i != argc - 1) {
-        fprintf(stderr,
-                "usage: port-http [--get yes] [--timeout MS] [--headers FILE] [--ca FILE] URL\n");
+        fprintf(stderr, "usage: port-http [--timeout MS] [--headers FILE] [--ca FILE] URL\n");
         return AMP_USAGE;
     }
     opt.url = strcmp(argv[i], "-") == 0 ? getenv("AMP_HTTP_URL") : argv[i];
@@ -138,7 +129,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "port-http: error: %s\n", err.what);
         return err.status;
     }
-    int rc = serve_requests(h, opt.get);
+    int rc = serve_requests(h);
     http_free(h);
     return rc;
 }

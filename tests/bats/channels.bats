@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# hitl-prompt's channels: a folder, webhooks, mail, commands; receive and sign.
+# hitl-prompt's channels: a folder, scripts; receive and sign.
 
 load lib
 load messages
@@ -53,7 +53,7 @@ ends() {
 form() { echo q/questions/new/escalation-T-2026-10"$1"-1.*.txt; }
 has_form() { [ -f "$(form "$1")" ]; }
 refused() { grep -q "\"code\":\"$1\"" state/error.ndjson; }
-# token N: the token that the last webhook got for the question.
+# token N: the token that was last sent for the question.
 token() { jq -rs --arg q "escalation-T-2026-10$1-1" 'map(select(.body.question == $q and .body.token)) | last.body.token' log; }
 # post TYPE BODY: an HTTP request with it.
 post() { printf 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %s\r\n\r\n%s' "$1" "${#2}" "$2"; }
@@ -139,19 +139,21 @@ receive() { hitl-prompt -c amp.json --state state receive "$@" 2>>err; }
 EOS
   cat >command <<'EOS'
 #!/bin/bash
-cat >>commands
-echo "$AMP_QUESTION_EVENT $AMP_QUESTION_QUESTION $AMP_QUESTION_DECISION [$1]" >>events
+notice=$(cat)
+echo "$notice" >>commands
+jq -r --arg a "$1" '"\(.event) \(.question) \(.decision // "") [\($a)]"' <<<"$notice" >>events
 EOS
   chmod +x sendmail command
-  config '{folder: "\($here)/q", webhooks: [
-      {name: "plain", url: "\($url)/ok", operator: "ann", link: "https://h.example/r"},
-      {name: "ntfy", format: "ntfy", topic: "t", url: "\($url)/ok", operator: "bob", link: "https://h.example/r"},
-      {name: "slack", format: "slack", url: "\($url)/ok"},
-      {name: "tg", format: "telegram", chat: "7", url: "\($url)/ok"},
-      {name: "own", url: "\($url)/ok", body: {t: "x {task} {{", l: ["{text}"]}, settled: false}],
-    mail: {to: "ann@example.org", from: "tool@example.org", subject: "{text}", operator: "ann",
-      link: "https://h.example/r", sendmail: ["./sendmail", "-t", "-i"]},
-    notify: {commands: [{name: "rec", argv: ["./command", "{title}; $(touch hacked)"]}]}}'
+  config '{folder: "\($here)/q", scripts: [
+      {name: "plain", command: ["webhook"], operator: "ann", link: "https://h.example/r", settings: {url: "\($url)/ok"}},
+      {name: "ntfy", operator: "bob", link: "https://h.example/r", settings: {topic: "t", url: "\($url)/ok"}},
+      {name: "slack", settings: {url: "\($url)/ok"}},
+      {name: "tg", command: ["telegram"], settings: {chat: "7", url: "\($url)/ok"}},
+      {name: "own", command: ["webhook"], settled: false,
+        settings: {url: "\($url)/ok", asked: {t: "x {task} {", l: ["{text}"]}}},
+      {name: "mail", operator: "ann", link: "https://h.example/r",
+        settings: {to: "ann@example.org", from: "tool@example.org", sendmail: "\($here)/sendmail"}},
+      {name: "rec", command: ["./command", "$(touch hacked)"]}]}'
   touch out
   filter --notify './command "a b"'
   asked 1
@@ -168,7 +170,7 @@ EOS
     any(.t == "x T-2026-101 {" and (.l[0] | contains("| answer: resume"))) and
     any(.event == "asked" and .link == "https://h.example/r?t=" + .token)' log
   # The description has line ends, the subject has none.
-  sed -n '/^Subject: /,/^X-Amp-Question: escalation-T-2026-101-1$/p' mails | grep -v '^Subject: \|^ =?UTF-8\|^X-Amp' && false
+  run -1 grep -v '^Subject: \|^ =?UTF-8\|^X-Amp' <(sed -n '/^Subject: /,/^X-Amp-Question: escalation-T-2026-101-1$/p' mails)
   [ "$(sed '/^$/q' mails | grep -c '^[A-Z][A-Za-z-]*: ')" -eq 8 ]
   # Another token for each recipient.
   t=$(token 1)
@@ -184,7 +186,7 @@ EOS
   [ "$(jq -c 'select(.body.t)' log | wc -l)" -eq 1 ]
   wait_until 20 eval '[ "$(grep -c "settled escalation-T-2026-101-1 resume" events)" -eq 2 ]'
   # Their JSON is as published.
-  { jq -c 'select(.body.recipient == "webhook:plain").body' log && jq -c . commands; } >notices
+  { jq -c 'select(.body.recipient == "plain").body' log && jq -c . commands; } >notices
   [ "$(jq -r .event notices | sort | uniq -c | tr -s ' ' | paste -sd,)" = " 3 asked, 3 settled" ]
   amp-validate -S "$AMP_TOP/schemas/records/notice.json" --formats notices | cmp - notices
   # A replay, and the token of another recipient for the closed question.
@@ -220,17 +222,17 @@ EOS
 cat >>mails
 EOS
   chmod +x sendmail
-  config '{folder: "\($here)/q", webhooks: [
-      {name: "plain", url: "\($url)/ok", operator: "ann"},
-      {name: "tg", format: "telegram", chat: "7", url: "\($url)/ok"}],
-    mail: {to: "ann@example.org", from: "tool@example.org", operator: "ann", sendmail: ["./sendmail", "-t", "-i"]}}'
+  config '{folder: "\($here)/q", scripts: [
+      {name: "plain", command: ["webhook"], operator: "ann", settings: {url: "\($url)/ok"}},
+      {name: "tg", command: ["telegram"], settings: {chat: "7", url: "\($url)/ok"}},
+      {name: "mail", operator: "ann", settings: {to: "ann@example.org", from: "tool@example.org", sendmail: "\($here)/sendmail"}}]}'
   touch out
   filter
   asked 1
   wait_until 20 has_lines log 2
   wait_until 20 has_form 1
   wait_until 20 grep -q '^Digest: ' mails
-  jq -c 'select(.body.recipient == "webhook:plain").body' log >notice
+  jq -c 'select(.body.recipient == "plain").body' log >notice
   amp-validate -S "$AMP_TOP/schemas/records/notice.json" --formats notice | cmp - notice
   jq -e '(.history | test("^\\| [-0-9: ]+ dispatch to ") and test("\n\\| [-0-9: ]+ result: complete, 2 files, \\+503 -0"))
     and (.files | startswith("  2 files, +503 -0\n| hello.txt\n"))
@@ -247,7 +249,7 @@ EOS
   run -1 grep -rn AKIA mails q log
   grep -q '^| +\[redacted:' mails
   # The record has the digest of the body that this channel got.
-  body=$(jq -cj 'select(.body.recipient == "webhook:plain").body' log | b2sum -l 256 | cut -d' ' -f1)
+  body=$(jq -cj 'select(.body.recipient == "plain").body' log | b2sum -l 256 | cut -d' ' -f1)
   run -0 receive < <(post application/json "{\"token\":\"$(token 1)\",\"answer\":\"resume\"}")
   wait_until 20 decided 1
   run -0 hitl-prompt audit --state state --what decided --json
@@ -257,22 +259,31 @@ EOS
 
 @test "a channel that fails is reported and tried again; the others go on" {
   server
-  config '{folder: "\($here)/q", webhooks: [
-      {name: "flaky", url: "\($url)/flaky/500"}, {name: "hang", url: "\($url)/hang", timeout: "200ms"},
-      {name: "away", url: "\($url)/to/9"}, {name: "gone", url: "http://127.0.0.1:1/"}],
-    mail: {to: "a@example.org", sendmail: ["./none"]},
-    notify: {commands: [{name: "slow", argv: ["sleep", "60"], timeout: "100ms"}, {name: "no", argv: ["false"]}]}}'
+  config '{folder: "\($here)/q", scripts: [
+      {name: "flaky", command: ["webhook"], settings: {url: "\($url)/flaky/500"}},
+      {name: "hang", command: ["webhook"], settings: {url: "\($url)/hang"}, timeout: "2s"},
+      {name: "away", command: ["webhook"], settings: {url: "\($url)/to/9"}},
+      {name: "gone", command: ["webhook"], settings: {url: "http://127.0.0.1:1/"}},
+      {name: "mail", settings: {to: "a@example.org", sendmail: "./none"}},
+      {name: "slow", command: ["sleep", "60"], timeout: "100ms"}, {name: "no", command: ["false"]},
+      {name: "loud", command: ["yes"]}, {name: "absent", command: ["./absent"]}]}'
   touch out
   filter
   asked 1
   wait_until 20 has_form 1
-  for c in webhook:flaky webhook:hang webhook:away webhook:gone mail command:slow command:no; do
+  # URLs may have secrets: they are not in the arguments of a process.
+  echo "$url" >secret
+  sends() { cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' >words || :; grep -qx curl words; }
+  wait_until 20 sends
+  run -1 grep -F -f secret words
+  for c in flaky hang away gone mail slow no loud absent; do
     wait_until 20 grep -q "the channel $c fails: " err
   done
-  wait_until 20 grep -q 'the channel webhook:flaky works again' err
+  wait_until 20 grep -q 'the channel flaky works again' err
   wait_until 20 eval '[ "$(grep -c /hang log)" -ge 2 ]'
-  [ "$(grep -c 'the channel webhook:hang fails' err)" -eq 1 ]
-  grep -q 'answered 307, to another origin' err
+  [ "$(grep -c 'the channel hang fails' err)" -eq 1 ]
+  grep -q 'the channel away fails: command_failed: the server answered 307;' err
+  grep -q 'the channel flaky fails: command_failed: the server answered 500;' err
   [ "$(jq -r 'select(.path == "/flaky/500").key' log | sort -u | wc -l)" -eq 1 ]
   refused channel_failed
   ! grep -q "$url" err state/error.ndjson
@@ -281,22 +292,61 @@ EOS
   ends 0
 }
 
+@test "the scripts: what an agent wrote adds no header, no markup and no template" {
+  server
+  scripts=$AMP_BUILD/share/amp/channels
+  printf '#!/bin/sh\ncat >letter\n' >sendmail
+  chmod +x sendmail
+  # event JQ: an event whose texts are hostile.
+  event() {
+    jq -nc --arg url "$url/ok" '{event: "asked", question: "q\r\nBcc: x", title: "<a> {token}\r\nBcc: x", text: "| $(touch hacked) `touch hacked` {token}\n",
+      answers: "yes", recipient: "w", token: "T", settings: {url: $url, to: "a@example.org\nBcc: x", sendmail: "./sendmail"}} | '"$1"
+  }
+  event . | "$scripts/mail"
+  [ "$(sed '/^$/q' letter | grep -c '^[A-Z][A-Za-z-]*: ')" -eq 7 ]
+  run -1 grep -n '^Bcc' <(sed '/^$/q' letter)
+  grep -q '^To: a@example.org Bcc: x$' letter
+  # RFC 2047, in words of at most 75 bytes.
+  event '.title = "ä" * 100' | "$scripts/mail"
+  [ "$(sed -n '/^Subject: /,/^X-Amp/p' letter | grep -o '=?UTF-8?B?[^?]*?=' | awk 'length > 75' | wc -l)" -eq 0 ]
+  [ "$(sed -n '/^Subject: /,/^X-Amp/p' letter | grep -o '=?UTF-8?B?[^?]*?=' | cut -d'?' -f4 | while read -r w; do base64 -d <<<"$w"; done)" = "$(printf 'ä%.0s' {1..100})" ]
+  event '.settings.asked = {t: "{title}{nothing}", l: [1, "{text}"]}' | "$scripts/webhook"
+  jq -e '.body.t == "<a> {token}\r\nBcc: x" and .body.l == [1, "| $(touch hacked) `touch hacked` {token}\n"] and .key == "asked%2Fw%2Fq%0D%0ABcc%3A%20x"' log
+  event . | "$scripts/slack"
+  tail -n 1 log | jq -e '.body.text | startswith("*&lt;a&gt; {token}\r\nBcc: x*\n")'
+  run -78 "$scripts/webhook" < <(event '.settings.url += "\"\noutput = hacked"')
+  [[ $output == *"has a blank, a quote or a backslash" ]]
+  [ ! -e hacked ]
+  # Files with secrets are private.
+  echo 'X-Test: key' >headers
+  chmod 640 headers
+  run -78 "$scripts/webhook" < <(event '.settings.headers = "headers"')
+  chmod 600 headers
+  event '.settings.headers = "headers"' | "$scripts/webhook"
+  [ "$(tail -n 1 log | jq -r .x)" = key ]
+  run -69 "$scripts/webhook" < <(event '.settings.url = "http://127.0.0.1:1/secret"')
+  [[ $output == "no answer: "* && $output != *secret* ]]
+  run -65 "$scripts/webhook" <<<'{'
+  run -65 "$scripts/mail" <<<'{'
+}
+
 @test "polling: answers of a server, once each, with their own tokens only" {
   server
   : >lines
   : >array
   : >msgs
-  config '{webhooks: [
-      {name: "a", url: "\($url)/ok", operator: "ann", poll: {url: "\($url)/read/lines", every: "100ms"}},
-      {name: "b", url: "\($url)/ok", operator: "bob", poll: {url: "\($url)/read/array", every: "100ms"}},
-      {name: "c", url: "\($url)/ok", operator: "cy", poll: {url: "\($url)/read/msgs", every: "100ms", format: "ntfy"}}]}'
+  config '{scripts: [
+      {name: "a", command: ["webhook"], operator: "ann", every: "100ms", settings: {url: "\($url)/ok", answers: "\($url)/read/lines"}},
+      {name: "b", command: ["webhook"], operator: "bob", every: "100ms", settings: {url: "\($url)/ok", answers: "\($url)/read/array"}},
+      {name: "c", command: ["ntfy"], operator: "cy", every: "100ms",
+        settings: {topic: "t", url: "\($url)/ok", answers: "\($url)/read/msgs/json"}}]}'
   touch out
   filter
   for n in 1 2 3; do asked $n; done
   wait_until 20 eval '[ "$(jq -c "select(.body)" log | wc -l)" -eq 9 ]'
-  of() { jq -rs --arg q "escalation-T-2026-10$2-1" --arg r "webhook:$1" 'map(select(.body.question == $q and .body.recipient == $r))[0].body.token' log; }
+  of() { jq -rs --arg q "escalation-T-2026-10$2-1" --arg r "$1" 'map(select(.body.question == $q and .body.recipient == $r))[0].body.token' log; }
   echo garbage >lines
-  wait_until 20 grep -q 'the channel webhook:a fails: poll_failed' err
+  wait_until 20 grep -q 'the channel a fails: poll_failed' err
   # The token of b in the answers of a is refused.
   printf '{"token":"%s","answer":"resume"}\n' "$(of b 1)" >lines
   wait_until 20 refused token_mismatch
@@ -304,7 +354,9 @@ EOS
   wait_until 20 decided 1
   printf '[{"token":"%s","answer":"terminate","note":"no"}]' "$(of b 2)" >array
   wait_until 20 decided 2
-  jq -cn --arg m "{\"token\":\"$(of c 3)\",\"answer\":\"resume\"}" '{id:"x1",event:"open"}, {id:"x2",event:"message",message:$m}' >msgs
+  # Without a link, the buttons of ntfy send the answers to the topic that is polled.
+  answer=$(jq -r 'select(.body.title // "" | contains("T-2026-103")).body.actions[]? | select(.label == "resume" and (.url | endswith("/read/msgs"))).body' log)
+  jq -cn --arg m "$answer" '{id:"x1",event:"open"}, {id:"x2",event:"message",message:$m}' >msgs
   wait_until 20 decided 3
   wait_until 20 grep -q 'since=x2' log
   [ "$(wc -l <out)" -eq 3 ]
@@ -314,7 +366,7 @@ EOS
 
 @test "receive: limits, CGI, and nothing without a token" {
   server
-  config '{webhooks: [{name: "w", url: "\($url)/ok", operator: "ann"}]}'
+  config '{scripts: [{name: "w", command: ["webhook"], operator: "ann", settings: {url: "\($url)/ok"}}]}'
   touch out
   filter
   asked 1
@@ -428,12 +480,12 @@ EOS
 
 @test "a filter that was killed sends nothing twice, and its successor sends who settled the question" {
   server
-  config '{webhooks: [{name: "w", url: "\($url)/ok", operator: "ann"}]}'
+  config '{scripts: [{name: "w", command: ["webhook"], operator: "ann", settings: {url: "\($url)/ok"}}]}'
   touch out
   filter
   asked 1
   wait_until 20 has_lines log 1
-  wait_until 20 grep -q '"key":"told.escalation-T-2026-101-1.webhook' state/log/000001.ndjson
+  wait_until 20 grep -q '"key":"told.escalation-T-2026-101-1.w"' state/log/000001.ndjson
   kill -9 "$FILTER"
   wait "$FILTER" || :
   exec 7>&-
@@ -450,7 +502,7 @@ EOS
 @test "the desktop: notify-send on a bus of its own" {
   need notify-send dbus-run-session
   [ -x "$AMP_BUILD/tests/fixture/notify-daemon" ] || { echo "notify-daemon is not built" >&2 && false; }
-  config '{notify: {desktop: true}}'
+  config '{scripts: [{name: "desktop"}]}'
   cat >session <<'EOS'
 "$AMP_BUILD/tests/fixture/notify-daemon" ready notes &
 for ((i = 0; i < 1500; i++)); do
@@ -478,11 +530,13 @@ EOS
 }
 
 @test "a malformed configuration stops the filter" {
-  for c in '{webhooks: [{name: "a", url: "ftp://x"}]}' '{webhooks: [{name: "a b", url: "http://x"}]}' \
-    '{webhooks: [{name: "a", url: "http://127.0.0.1:1/", format: "ntfy"}]}' '{folder: "relative"}' \
-    '{mail: {subject: "x"}}' '{mail: {to: "a@b", subject: "{nothing}"}}' \
-    '{webhooks: [{name: "a", url: "http://127.0.0.1:1/", body: {t: "{title"}}]}' \
-    '{notify: {commands: [{name: "a", argv: []}]}}'; do
+  echo 'X-Key: 1' >open
+  chmod 644 open
+  for c in '{scripts: [{name: "webhook", settings: {url: "ftp://x"}}]}' '{scripts: [{name: "a b"}]}' '{scripts: [{name: "slack"}]}' \
+    '{scripts: [{name: "ntfy", settings: {url: "http://127.0.0.1:1/"}}]}' '{folder: "relative"}' '{scripts: [{name: "mail"}]}' \
+    '{scripts: [{name: "telegram", settings: {url: "http://127.0.0.1:1/"}}]}' '{scripts: [{name: "a", command: []}]}' \
+    '{scripts: [{name: "webhook", settings: {url: "http://127.0.0.1:1/", headers: "open"}}]}' \
+    '{scripts: [{name: "folder"}], folder: "/nonexistent"}' '{scripts: [{name: "slack", settings: {url_file: "open"}}]}'; do
     config "$c"
     run -78 --separate-stderr setsid hitl-prompt -c amp.json --state state </dev/null
   done
@@ -492,7 +546,7 @@ EOS
   need strace
   not_under_valgrind "strace would kill valgrind"
   server
-  config '{webhooks: [{name: "w", url: "\($url)/ok", operator: "ann"}]}'
+  config '{scripts: [{name: "w", command: ["webhook"], operator: "ann", settings: {url: "\($url)/ok"}}]}'
   touch out
   filter
   asked 1

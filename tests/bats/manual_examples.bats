@@ -41,6 +41,15 @@ setup() {
   [ "${lines[-2]} ${lines[-1]}" = "0 0" ]
 }
 
+@test "amp-channels(7)" {
+  need jq
+  need_tool hitl-prompt
+  examples amp-channels.7 >script
+  run -0 --separate-stderr setsid bash -euo pipefail script
+  [[ $output == *'"decision":"resume","operator":"ann"'* ]]
+  [ "${lines[-1]}" = '"settled","resume","ann"' ]
+}
+
 @test "amp-validate(1)" {
   need_tool amp-validate
   message task_dispatch 'del(.to)' >>messages.ndjson

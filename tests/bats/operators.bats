@@ -186,7 +186,7 @@ signer() {
   asked
   # The same person may answer by login only, or with a token only; one process asks, another carries it out.
   conf='{"token_answers":"all","operators":[{"name":"'"$ME"'","by":["login","token"]}],"channels":{
-    "webhooks":[{"name":"w","url":"http://127.0.0.1:1/x","operator":"'"$ME"'"}]}}'
+    "scripts":[{"name":"webhook","settings":{"url":"http://127.0.0.1:1/x"},"operator":"'"$ME"'"}]}}'
   "$AMP_BUILD/tests/fixture/http-server" port log 3>&- &
   server=$!
   wait_until 30 test -s port

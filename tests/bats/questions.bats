@@ -158,8 +158,8 @@ told() {
   wait_until 30 test -s port
   : >polled
   url=http://127.0.0.1:$(cat port)
-  config "{\"channels\": {\"webhooks\": [{\"name\": \"w\", \"operator\": \"ada\", \"url\": \"$url/ok\",
-    \"poll\": {\"url\": \"$url/read/polled\", \"every\": \"100ms\"}}]}}"
+  config "{\"channels\": {\"scripts\": [{\"name\": \"webhook\", \"operator\": \"ada\", \"every\": \"100ms\",
+    \"settings\": {\"url\": \"$url/ok\", \"answers\": \"$url/read/polled\"}}]}}"
   AMP_STATE=$PWD/webhook setsid hitl-prompt --operator ada </dev/null >from_webhook 2>>said &
   wait_until 30 eval '[ "$(grep -c "\"event\":\"asked\"" log)" -eq 102 ]'
   jq -c 'select(.body.event == "asked").body' log | told >answers.new
@@ -170,11 +170,15 @@ told() {
   # By mail, and on the page behind its link.
   printf '#!/bin/sh\nexec cat >"mail.$$"\n' >sendmail
   chmod +x sendmail
-  config '{"channels": {"mail": {"to": "ada@example.org", "operator": "ada", "link": "https://h.example/r", "settled": false,
-    "body": "{{\"question\":\"{question}\",\"invocation\":\"{invocation}\",\"task\":\"{task}\",\"token\":\"{token}\"}",
-    "sendmail": ["./sendmail", "-t"]}}}'
+  config "{\"channels\": {\"scripts\": [{\"name\": \"mail\", \"operator\": \"ada\", \"link\": \"https://h.example/r\", \"settled\": false,
+    \"settings\": {\"to\": \"ada@example.org\", \"sendmail\": \"$PWD/sendmail\"}}]}}"
   AMP_STATE=$PWD/mail setsid hitl-prompt --operator ada </dev/null >from_mail 2>>said &
-  mails() { cat mail.* | grep '^{'; }
+  cp told.json asked.json
+  # The question and the token of each mail, with the names that the question had in the webhook.
+  mails() {
+    cat mail.* | sed -n 's/^Question: //p; s/^To answer: .*t=//p' | paste - - |
+      jq -cR --slurpfile told asked.json 'split("\t") as [$key, $token] | $told[0][] | select(.question == $key) | {question, invocation, task, token: $token}'
+  }
   wait_until 30 eval '[ "$(mails | wc -l)" -eq 102 ]'
   mails | told | jq -r '"token=\(.token)&confirm=yes&answer=\(.answer | @uri)"' >posts
   while read -r body; do

@@ -16,7 +16,7 @@
     X(COMMAND, "command") /* hitl-prompt answer */                                                 \
     X(FOLDER, "folder")                                                                            \
     X(WEBHOOK, "webhook")                                                                          \
-    X(MAIL, "mail")                                                                                \
+    X(SCRIPT, "script") /* of a channel */                                                         \
     X(SIGNED, "signed") /* a file that the operator signed */                                      \
     X(HOOK, "hook")                                                                                \
     X(POLICY, "policy") /* a fallback: no person decided */

@@ -1,7 +1,6 @@
-/* The facts of a question, escaping, templates. */
+/* The facts of a question. */
 #include "flow/decide/answer/facts.h"
 
-#include <sodium.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
@@ -11,11 +10,9 @@
 #include "protocol/redact/redact.h"
 #include "json/text.h"
 
-#define FACT_MAX     (64u << 10)
-#define FIELD_MAX    4000 /* bytes of one field that are shown */
-#define ITEMS_MAX    16
-#define WORD_BYTES   42  /* of text in an encoded word, which has at most 75 characters */
-#define HEADER_PLAIN 800 /* bytes of a header line that is not encoded */
+#define FACT_MAX  (64u << 10)
+#define FIELD_MAX 4000 /* bytes of one field that are shown */
+#define ITEMS_MAX 16
 
 const char *const amp_fact_names[AMP_FACT_COUNT] = {
 #define X(name) #name,
@@ -176,20 +173,18 @@ static int field_text(const struct amp_question *q, const struct amp_question_fi
 /* The title is of the program's own words; it may have several lines. */
 static int title_set(struct amp_facts *f, const struct amp_question *q, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf title = {0}, line = {0};
+    AMP_BUF struct amp_buf title = {0};
+    size_t to = 0;
 
     amp_buf_init(&title, FACT_MAX);
-    amp_buf_init(&line, FACT_MAX);
-    if (amp_question_terms(q)->title(q->message, q->why, false, &title, err) < 0 ||
-        amp_escape(amp_buf_span(&title), AMP_ESCAPE_NONE, &line, err) < 0)
+    if (amp_question_terms(q)->title(q->message, q->why, false, &title, err) < 0)
         return -1;
-    size_t to = 0;
-    for (size_t i = 0; i < line.len; i++) {
-        char c = line.data[i] == '\n' ? ' ' : line.data[i];
-        if (c != ' ' || (to && line.data[to - 1] != ' '))
-            line.data[to++] = c;
+    for (size_t i = 0; i < title.len; i++) {
+        char c = title.data[i] == '\n' ? ' ' : title.data[i];
+        if (c != ' ' || (to && title.data[to - 1] != ' '))
+            title.data[to++] = c;
     }
-    return amp_facts_set(f, AMP_FACT_title, (struct amp_span){line.data, to}, err);
+    return amp_facts_set(f, AMP_FACT_title, (struct amp_span){title.data, to}, err);
 }
 
 int amp_facts_of(struct amp_facts *f, const struct amp_question *q, struct amp_error *err)
@@ -232,160 +227,18 @@ int amp_facts_of(struct amp_facts *f, const struct amp_question *q, struct amp_e
 
 /* ---- escaping ---- */
 
-static int escape_chars(struct amp_span text, bool quotes, struct amp_buf *out,
-                        struct amp_error *err)
+int amp_escape_html(struct amp_span text, struct amp_buf *out, struct amp_error *err)
 {
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
-        const char *as = c == '&'              ? "&amp;"
-                         : c == '<'            ? "&lt;"
-                         : c == '>'            ? "&gt;"
-                         : c == '"' && quotes  ? "&quot;"
-                         : c == '\'' && quotes ? "&#39;"
-                                               : NULL;
+        const char *as = c == '&'    ? "&amp;"
+                         : c == '<'  ? "&lt;"
+                         : c == '>'  ? "&gt;"
+                         : c == '"'  ? "&quot;"
+                         : c == '\'' ? "&#39;"
+                                     : NULL;
         if ((as ? amp_buf_str(out, as, err) : amp_buf_add(out, &c, 1, err)) < 0)
             return -1;
     }
     return 0;
-}
-
-/* An encoded word for each piece, on lines of their own. */
-static int header_encode(struct amp_span text, struct amp_buf *out, struct amp_error *err)
-{
-    char word[80];
-
-    for (size_t at = 0; at < text.n;) {
-        size_t n = text.n - at < WORD_BYTES ? text.n - at : WORD_BYTES;
-        while (at + n < text.n && n > 1 && ((unsigned char)text.p[at + n] & 0xC0) == 0x80)
-            n--;
-        sodium_bin2base64(word, sizeof word, (const unsigned char *)text.p + at, n,
-                          sodium_base64_VARIANT_ORIGINAL);
-        if (amp_buf_fmt(out, err, "%s=?UTF-8?B?%s?=", at ? "\r\n " : "", word) < 0)
-            return -1;
-        at += n;
-    }
-    return 0;
-}
-
-static int escape_header(struct amp_span text, struct amp_buf *out, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf line = {0};
-    bool plain = text.n <= HEADER_PLAIN && !(text.n && memmem(text.p, text.n, "=?", 2));
-
-    amp_buf_init(&line, FACT_MAX);
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        char safe = c < 0x20 || c == 0x7f ? ' ' : text.p[i];
-        plain &= c < 0x80;
-        if (amp_buf_add(&line, &safe, 1, err) < 0)
-            return -1;
-    }
-    return plain ? amp_buf_add(out, line.data, line.len, err)
-                 : header_encode(amp_buf_span(&line), out, err);
-}
-
-int amp_escape(struct amp_span text, enum amp_escape how, struct amp_buf *out,
-               struct amp_error *err)
-{
-    switch (how) {
-    case AMP_ESCAPE_MRKDWN:
-        return escape_chars(text, false, out, err);
-    case AMP_ESCAPE_HTML:
-        return escape_chars(text, true, out, err);
-    case AMP_ESCAPE_HEADER:
-        return escape_header(text, out, err);
-    case AMP_ESCAPE_NONE:
-        break;
-    }
-    return amp_buf_add(out, text.p, text.n, err);
-}
-
-/* ---- templates ---- */
-
-static int template_fail(struct amp_error *err, const char *template, const char *what)
-{
-    return amp_fail(err, AMP_CONFIG, "bad_template", "the template \"%.100s\": %s", template, what);
-}
-
-int amp_template_text(const char *template, const struct amp_facts *f, enum amp_escape how,
-                      struct amp_buf *out, struct amp_error *err)
-{
-    for (const char *p = template; *p;) {
-        size_t n = strcspn(p, "{"), name;
-        int i = 0;
-        if (out && amp_buf_add(out, p, n, err) < 0)
-            return -1;
-        p += n;
-        if (*p && p[1] == '{') {
-            if (out && amp_buf_str(out, "{", err) < 0)
-                return -1;
-            p += 2;
-        } else if (*p) {
-            name = strcspn(++p, "}");
-            if (!p[name])
-                return template_fail(err, template, "a brace is not closed");
-            while (i < AMP_FACT_COUNT &&
-                   !amp_span_is((struct amp_span){p, name}, amp_fact_names[i]))
-                i++;
-            if (i == AMP_FACT_COUNT)
-                return template_fail(err, template, "an unknown name in braces");
-            if (out && f &&
-                amp_escape(amp_span_str(amp_facts_get(f, (enum amp_fact)i)), how, out, err) < 0)
-                return -1;
-            p += name + 1;
-        }
-    }
-    return 0;
-}
-
-static json_t *string_fill(const json_t *template, const struct amp_facts *f, enum amp_escape how,
-                           struct amp_error *err)
-{
-    AMP_BUF struct amp_buf text = {0};
-
-    amp_buf_init(&text, 4 * FACT_MAX);
-    if (amp_template_text(json_string_value(template), f, how, &text, err) < 0)
-        return NULL;
-    json_t *s = json_stringn(text.len ? text.data : "", text.len);
-    if (!s)
-        amp_fail(err, AMP_DATAERR, "bad_template", "a text is not UTF-8");
-    return s;
-}
-
-static json_t *array_fill(const json_t *template, const struct amp_facts *f, enum amp_escape how,
-                          struct amp_error *err)
-{
-    json_auto_t *out = json_array();
-    size_t i;
-    json_t *v;
-
-    if (!out)
-        amp_fail_memory(err);
-    json_array_foreach (template, i, v)
-        if (!out || json_array_append_new(out, amp_template_json(v, f, how, err)) < 0)
-            return NULL;
-    return json_incref(out);
-}
-
-json_t *amp_template_json(const json_t *template, const struct amp_facts *f, enum amp_escape how,
-                          struct amp_error *err)
-{
-    const char *key;
-    json_t *v;
-
-    if (json_is_string(template))
-        return string_fill(template, f, how, err);
-    if (json_is_array(template))
-        return array_fill(template, f, how, err);
-    if (!json_is_object(template))
-        return json_deep_copy(template);
-    json_auto_t *out = json_object();
-    if (!out) {
-        amp_fail_memory(err);
-        return NULL;
-    }
-    json_object_foreach ((json_t *)(uintptr_t) template, key, v)
-        if (json_object_set_new(out, key, amp_template_json(v, f, how, err)) < 0)
-            return NULL;
-    return json_incref(out);
 }

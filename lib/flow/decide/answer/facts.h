@@ -1,12 +1,6 @@
-/*
- * What a channel says about a question, and templates in which {NAME} stands for it. A value is
- * escaped for the place where it is put, so that what an agent wrote cannot become a part of the
- * format: JSON by the writer, headers and mrkdwn here.
- */
+/* What a channel or a page says about a question. */
 #ifndef AMP_FLOW_DECIDE_FACTS_H
 #define AMP_FLOW_DECIDE_FACTS_H
-
-#include <jansson.h>
 
 #include "hitl/question.h"
 
@@ -56,20 +50,6 @@ int amp_fact_mark(const char *mark, const char *text, struct amp_buf *out, struc
 /* The facts of an open question, without its evidence, recipient, token and link. */
 int amp_facts_of(struct amp_facts *f, const struct amp_question *q, struct amp_error *err);
 
-enum amp_escape {
-    AMP_ESCAPE_NONE,
-    AMP_ESCAPE_MRKDWN, /* Slack: & < > */
-    AMP_ESCAPE_HEADER, /* of mail: one line; encoded words (RFC 2047) if it is not ASCII */
-    AMP_ESCAPE_HTML,
-};
-int amp_escape(struct amp_span text, enum amp_escape how, struct amp_buf *out,
-               struct amp_error *err);
-/* Appends the template with the values; {{ is a brace. CONFIG bad_template: an unknown name, or a
- * brace that is not closed. f NULL: only checks. */
-int amp_template_text(const char *template, const struct amp_facts *f, enum amp_escape how,
-                      struct amp_buf *out, struct amp_error *err);
-/* The same for all strings in a JSON value; the caller owns the result. NULL: failure. */
-json_t *amp_template_json(const json_t *template, const struct amp_facts *f, enum amp_escape how,
-                          struct amp_error *err);
+int amp_escape_html(struct amp_span text, struct amp_buf *out, struct amp_error *err);
 
 #endif

@@ -106,8 +106,7 @@ static int failure_say(struct amp_receive_response *out, struct amp_error *err)
 static int html_add(struct amp_buf *out, const char *before, const char *text, const char *after,
                     struct amp_error *err)
 {
-    return amp_buf_str(out, before, err) < 0 ||
-                   amp_escape(amp_span_str(text), AMP_ESCAPE_HTML, out, err) < 0
+    return amp_buf_str(out, before, err) < 0 || amp_escape_html(amp_span_str(text), out, err) < 0
                ? -1
                : amp_buf_str(out, after, err);
 }

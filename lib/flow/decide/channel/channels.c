@@ -543,7 +543,8 @@ int channel_add(struct amp_channels *all, enum amp_channel kind, const char *wor
                         "hitl.channels: a name has 1 to 31 letters, digits, \".\", \"_\" or \"-\", "
                         "not \"%.100s\"",
                         name);
-    snprintf(c.name, sizeof c.name, "%s%s%s", word, name ? ":" : "", name ? name : "");
+    snprintf(c.name, sizeof c.name, "%s%s%s", word ? word : "", word && name ? ":" : "",
+             name ? name : "");
     for (unsigned i = 0; i < all->n; i++)
         if (strcmp(all->v[i].name, c.name) == 0)
             return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.channels: %s is there twice",
@@ -570,15 +571,6 @@ int channel_time(const json_t *config, const char *key, int64_t least_ms, int64_
                             err);
 }
 
-/* The kinds of channels, by their member of hitl.channels. */
-static const struct {
-    const char *member;
-    int (*add)(struct amp_channels *all, const json_t *config, struct amp_error *err);
-} kinds[] = {{"folder", folder_add},
-             {"webhooks", webhooks_add},
-             {"mail", mails_add},
-             {"notify", notify_add}};
-
 static int channels_configure(struct amp_channels *c, struct amp_error *err)
 {
     const json_t *hitl = c->opt.config, *v = json_object_get(hitl, "channels");
@@ -592,12 +584,10 @@ static int channels_configure(struct amp_channels *c, struct amp_error *err)
         c->tokens = (enum amp_token_answers)found;
     }
     if (channel_time(hitl, "token_life", 1000, &c->token_life_ms, err) < 0 ||
-        channel_time(v, "retry", 10, &c->retry_ms, err) < 0)
+        channel_time(v, "retry", 10, &c->retry_ms, err) < 0 ||
+        folder_add(c, json_object_get(v, "folder"), err) < 0)
         return -1;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (kinds[i].add(c, json_object_get(v, kinds[i].member), err) < 0)
-            return -1;
-    return 0;
+    return scripts_add(c, json_object_get(v, "scripts"), err);
 }
 
 int amp_channels_open(const struct amp_channels_options *opt, struct amp_channels **out,

@@ -1,7 +1,7 @@
 /*
  * Channels: the ways by which questions reach people who are not at the terminal, and by which
- * their answers come back: a folder, webhooks, mail, commands. One process runs all of them, in its
- * loop; nothing here blocks. Each channel gets each open question once; a failed delivery is
+ * their answers come back: a folder, and scripts (amp-channels(7)). One process runs all of them,
+ * in its loop; nothing here blocks. Each channel gets each open question once; a failed delivery is
  * repeated with growing pauses as long as the question is open. When a question is settled, the
  * channels that have it are notified: who decided what, and through which channel. The state has a
  * record (kind "told") of each delivery, so another process goes on after a crash.

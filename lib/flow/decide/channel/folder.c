@@ -130,21 +130,19 @@ static void question_name(const struct asked *a, char out[NAME_SIZE])
 static int form_make(const struct delivery *d, const char *refused, struct amp_buf *out,
                      struct amp_error *err)
 {
-    static const char form[] =
-        "# Fill in \"answer\" and save this file. Possible answers: {answers}\n"
-        "question: {question}\n"
-        "digest: {digest}\n"
-        "answer:\n"
-        "note:\n"
-        "#\n"
-        "# {title}\n"
-        "# arrived: {arrived}\n";
+    const struct amp_facts *f = d->facts;
     AMP_BUF struct amp_buf text = {0};
 
     amp_buf_init(&text, FORM_MAX);
-    if (amp_template_text(form, d->facts, AMP_ESCAPE_NONE, out, err) < 0 ||
+    if (amp_buf_fmt(out, err,
+                    "# Fill in \"answer\" and save this file. Possible answers: %s\n"
+                    "question: %s\ndigest: %s\nanswer:\nnote:\n#\n# %s\n# arrived: %s\n",
+                    amp_facts_get(f, AMP_FACT_answers), amp_facts_get(f, AMP_FACT_question),
+                    amp_facts_get(f, AMP_FACT_digest), amp_facts_get(f, AMP_FACT_title),
+                    amp_facts_get(f, AMP_FACT_arrived)) < 0 ||
         (refused && amp_buf_fmt(out, err, "# The last answer was refused: %s\n", refused) < 0) ||
-        amp_template_text("{text}{evidence}", d->facts, AMP_ESCAPE_NONE, &text, err) < 0)
+        amp_buf_str(&text, amp_facts_get(f, AMP_FACT_text), err) < 0 ||
+        amp_buf_str(&text, amp_facts_get(f, AMP_FACT_evidence), err) < 0)
         return -1;
     /* Labels are the program's own lines, the lines of others begin with "|": both are ignored. */
     for (struct amp_span rest = amp_buf_span(&text); rest.n;) {
@@ -194,13 +192,15 @@ static int question_put(struct folder *f, struct delivery *d, const char *refuse
 /* Moves the form to cur, with what was decided before it. */
 static int question_settle(struct folder *f, const struct delivery *d, struct amp_error *err)
 {
-    static const char head[] = "# Settled: {decision} by {operator}, through {channel}\n";
-    char name[NAME_SIZE];
+    char name[NAME_SIZE], head[1024];
     AMP_BUF struct amp_buf text = {0};
 
     amp_buf_init(&text, 4 * FORM_MAX);
     question_name(d->asked, name);
-    if (amp_template_text(head, d->facts, AMP_ESCAPE_HEADER, &text, err) < 0)
+    snprintf(head, sizeof head, "Settled: %s by %s, through %s",
+             amp_facts_get(d->facts, AMP_FACT_decision), amp_facts_get(d->facts, AMP_FACT_operator),
+             amp_facts_get(d->facts, AMP_FACT_channel));
+    if (amp_fact_mark("# ", head, &text, err) < 0)
         return -1;
     AMP_CLOSE int fd = openat(f->dirs[Q_NEW], name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0)

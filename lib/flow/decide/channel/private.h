@@ -1,4 +1,4 @@
-/* The parts of the channels, for their kinds: folder.c, webhook.c, command.c. */
+/* The parts of the channels, for their kinds: folder.c, script.c. */
 #ifndef AMP_FLOW_DECIDE_CHANNEL_PRIVATE_H
 #define AMP_FLOW_DECIDE_CHANNEL_PRIVATE_H
 
@@ -56,7 +56,7 @@ struct channel_ops {
 struct channel {
     const struct channel_ops *ops;
     enum amp_channel kind;
-    char name[CHANNEL_NAME_MAX]; /* in records: "webhook:phone" */
+    char name[CHANNEL_NAME_MAX]; /* in records: "phone" */
     const char *person;          /* who gets tokens; NULL: nobody does */
     const char *link;            /* the URL of hitl-prompt receive, or NULL */
     unsigned jobs;               /* deliveries at a time */
@@ -89,7 +89,7 @@ void channel_works(struct channel *c);
 enum amp_offered channel_answer(struct channel *c, struct amp_span text,
                                 const struct amp_answer_from *from, struct amp_error *err);
 
-/* Adds a channel of a kind; CONFIG bad_config. name: NULL for the only one of its kind. */
+/* Adds a channel with the name "word:name"; either may be NULL. CONFIG bad_config. */
 int channel_add(struct amp_channels *all, enum amp_channel kind, const char *word, const char *name,
                 const struct channel_ops *ops, struct channel **out, struct amp_error *err);
 /* "30s" at a member; absent: *ms is unchanged. */
@@ -98,8 +98,7 @@ int channel_time(const json_t *config, const char *key, int64_t least_ms, int64_
 
 /* The kinds: they add what the configuration has. config: the member of hitl.channels, or NULL. */
 int folder_add(struct amp_channels *all, const json_t *config, struct amp_error *err);
-int webhooks_add(struct amp_channels *all, const json_t *config, struct amp_error *err);
-int mails_add(struct amp_channels *all, const json_t *config, struct amp_error *err);
-int notify_add(struct amp_channels *all, const json_t *config, struct amp_error *err);
+/* Also those of --notify. */
+int scripts_add(struct amp_channels *all, const json_t *config, struct amp_error *err);
 
 #endif
