@@ -32,6 +32,8 @@ setup_file() {
   touch signers
   amp-sign trust add --allowed-signers signers ann key.pub
   hitl-prompt suspend --agent ann --reason rest
+  echo '{"hitl":{"hook":{"rules":[{"decision":"deny","command":"git push"}]}}}' >rules.json
+  printf '{"tool_name":"Bash","tool_input":{"command":"git %s"}}\n' push pull >calls
   repo repo
   cd repo || return
   worktree-bind bind ann -b agent/ann >/dev/null
@@ -89,6 +91,7 @@ hook_record    1:worktree-bind hooks check --json
 hook_record    worktree-bind hooks install --json
 hook_record    worktree-bind hooks check --prove --json
 hook_record    worktree-bind hooks uninstall --json
+hook_replay    hitl-prompt hook -c ../rules.json --replay ../calls --json
 '
 
 submit_again() { task-dispatch submit --type builder <../again; }
@@ -109,7 +112,7 @@ submit_again() { task-dispatch submit --type builder <../again; }
     amp-validate -S "$schema" --formats out 2>err | cmp - out || { echo "$command" && cat err out && bad=1; }
     n=$((n + 1))
   done <<<"$table"
-  [ "$n-$bad" = 44-0 ]
+  [ "$n-$bad" = 45-0 ]
 }
 
 @test "a schema refuses an unknown member and a missing one" {

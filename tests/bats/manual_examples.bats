@@ -311,4 +311,5 @@ setup() {
   examples hitl-prompt-hook.1 >script
   run -0 bash -euo pipefail script
   [ "$(jq -r .hookSpecificOutput.permissionDecision decision.json)" = deny ]
+  diff <(sed -n '/^2: denied/,/^\.Ed/{/^\.Ed/!p}' "$AMP_TOP/man/hitl-prompt-hook.1") <(echo "$output")
 }

@@ -248,6 +248,12 @@ X
   requested '.results // [] | any(test("no, keep it"))'
   # What the agent said comes out once, and nothing that it read.
   amp-validate --extract --from "$1" ../said 2>/dev/null | diff <(answered said) -
+  # The rules decide about what the agent recorded as they did in its hook; Codex does not print what was denied.
+  record=../said
+  # shellcheck disable=SC2012 # names of Codex
+  [ "$1" != codex ] || record=$(ls -t ~/.codex/sessions/*/*/*/*.jsonl | head -n 1)
+  hitl-prompt hook -c ~/rules/amp.json --replay "$record" | tee ../replayed
+  [[ $(tail -n 1 ../replayed) == "would have allowed 2, asked 1, denied 1 of 4;"* ]]
   # Fail closed: the rules are gone.
   rm ~/rules/amp.json
   asks "$1" "BLIND" "${@:2}"

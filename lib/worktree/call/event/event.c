@@ -434,9 +434,9 @@ static int dir_read(struct amp_call_event *e, const struct amp_tape *t, uint32_t
 
 /* ---- the event ---- */
 
-static bool row_fits(const struct cli_row *r, const struct amp_tape *t)
+static bool row_fits(const struct cli_row *r, const struct amp_tape *t, uint32_t object)
 {
-    uint32_t v = member_of(t, 0, r->event, 3);
+    uint32_t v = member_of(t, object, r->event, 3);
     if (v == AMP_TOK_NONE)
         return r->unnamed;
     for (int i = 0; r->events[i]; i++)
@@ -445,25 +445,37 @@ static bool row_fits(const struct cli_row *r, const struct amp_tape *t)
     return false;
 }
 
-static bool row_marked(const struct cli_row *r, const struct amp_tape *t)
+static bool row_marked(const struct cli_row *r, const struct amp_tape *t, uint32_t object)
 {
-    return (!r->mark || amp_tape_get(t, 0, amp_span_str(r->mark)) != AMP_TOK_NONE) &&
-           (!r->without || amp_tape_get(t, 0, amp_span_str(r->without)) == AMP_TOK_NONE);
+    return (!r->mark || amp_tape_get(t, object, amp_span_str(r->mark)) != AMP_TOK_NONE) &&
+           (!r->without || amp_tape_get(t, object, amp_span_str(r->without)) == AMP_TOK_NONE);
+}
+
+static enum amp_call_cli cli_find(const struct amp_tape *t, uint32_t object,
+                                  enum amp_call_cli expected)
+{
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if ((expected == AMP_CLI_NONE ? row_marked(&rows[order[i]], t, object)
+                                      : expected == order[i]) &&
+            row_fits(&rows[order[i]], t, object))
+            return order[i];
+    return AMP_CLI_NONE;
+}
+
+bool amp_call_event_is(const struct amp_tape *t, uint32_t object)
+{
+    return cli_find(t, object, AMP_CLI_NONE) != AMP_CLI_NONE;
 }
 
 static int cli_choose(struct amp_call_event *e, enum amp_call_cli expected, struct amp_error *err)
 {
-    enum amp_call_cli found = AMP_CLI_NONE;
-    for (size_t i = 0; i < sizeof order / sizeof *order && found == AMP_CLI_NONE; i++)
-        if ((expected == AMP_CLI_NONE ? row_marked(&rows[order[i]], &e->tape)
-                                      : expected == order[i]) &&
-            row_fits(&rows[order[i]], &e->tape))
-            found = order[i];
-    if (expected != AMP_CLI_NONE && found == AMP_CLI_NONE)
+    e->cli = cli_find(&e->tape, 0, expected);
+    if (expected != AMP_CLI_NONE && e->cli == AMP_CLI_NONE) {
+        e->cli = expected;
         return amp_fail(err, AMP_DATAERR, "call_malformed",
                         "the input of the hook is not a tool call of %s", rows[expected].name);
-    e->cli = found;
-    return member_text(e, row_of(found)->event, 3, &e->event, err);
+    }
+    return member_text(e, row_of(e->cli)->event, 3, &e->event, err);
 }
 
 /* The tool's input: an object, or a string that has one. *t: its tape. */
@@ -542,6 +554,21 @@ int amp_call_event_read(struct amp_span json, enum amp_call_cli expected,
         return event_malformed(err, "a tool that runs commands without a command");
     }
     return dir_read(out, t, args, err);
+}
+
+void amp_call_event_begin(enum amp_call_cli cli, const char *tool, const char *cwd,
+                          struct amp_jw *w)
+{
+    const struct cli_row *r = row_of(cli);
+    int last = 0;
+    while (r->events[last] && r->events[last + 1])
+        last++;
+    amp_jw_open(w, '{');
+    if (r->events[last])
+        amp_jw_member_text(w, r->event[0], r->events[last]);
+    amp_jw_some_str(w, "cwd", amp_span_str(cwd));
+    amp_jw_member_text(w, r->tool[0], tool);
+    amp_jw_key(w, r->input[0]);
 }
 
 int amp_call_event_change(const struct amp_call_event *e, struct amp_span input,

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include <amp/json/tape.h>
+#include <amp/json/writer.h>
 
 #define AMP_CALL_INPUT_MAX (16u << 20) /* bytes of an event */
 #define AMP_CALL_COMMANDS  8
@@ -76,6 +77,13 @@ struct amp_call_event {
  * caller releases it also after a failure. */
 int amp_call_event_read(struct amp_span json, enum amp_call_cli expected,
                         struct amp_call_event *out, struct amp_error *err);
+/* Whether an object of a tape is such an event, of any CLI. */
+bool amp_call_event_is(const struct amp_tape *t, uint32_t object);
+/* Begins an event that the CLI would give: an object up to the key of the tool's input. The caller
+ * writes the input, a JSON object, and closes the object. cwd: "" leaves it out. With AMP_CLI_NONE
+ * it is an event of no CLI, with the command and the files only. */
+void amp_call_event_begin(enum amp_call_cli cli, const char *tool, const char *cwd,
+                          struct amp_jw *w);
 /* Appends the event with another input of the tool, a JSON object. INTERNAL: it has none. */
 int amp_call_event_change(const struct amp_call_event *e, struct amp_span input,
                           struct amp_buf *out, struct amp_error *err);

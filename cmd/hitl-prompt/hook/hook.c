@@ -14,12 +14,13 @@
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
 
+#include "../hitl.h"
 #include "agent/job/ask.h"
 #include "base/file/repository.h"
 #include "cli/config.h"
 #include "flow/hook/ask.h"
-#include "hitl.h"
 #include "protocol/compose/json.h"
+#include "replay.h"
 #include "worktree/call/call.h"
 
 enum { WORKER_TEXT = 8 << 10, GRANT_ID = 19, CHECK_OPTIONS = 60 };
@@ -27,8 +28,8 @@ enum { WORKER_TEXT = 8 << 10, GRANT_ID = 19, CHECK_OPTIONS = 60 };
 #define SESSION_MOST (24 * INT64_C(3600000))
 
 static const char *cli;
-static const char *revoked, *checked;
-static bool grants;
+static const char *revoked, *checked, *replayed;
+static bool grants, json;
 static int64_t deadline_ms = 540000, session_ms = 3600000;
 
 static const char *const clis[] = {
@@ -45,6 +46,9 @@ const struct amp_opt hook_opts[] = {
      .config = "hitl.hook.deadline"},
     {0, "check", AMP_OPT_STRING, &checked, "CLI",
      "prove that this installed coding agent calls the hook and obeys it; its options follow --"},
+    {0, "replay", AMP_OPT_STRING, &replayed, "FILE",
+     "print what the rules would have decided about the calls of a recording ('-': stdin)"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, "with --replay: print JSON"},
     {0, "grants", AMP_OPT_FLAG, &grants, NULL,
      "list what persons allowed for a session, and decide nothing"},
     {0, "revoke", AMP_OPT_STRING, &revoked, "ID",
@@ -58,7 +62,7 @@ const struct amp_opt hook_opts[] = {
 static struct amp_call_event event = {.cli = AMP_CLI_NONE};
 static char failure[512] = "the hook failed; its standard error has the reason";
 static bool begun, answered; /* the reply */
-static bool no_call;         /* --grants, --revoke, --check: there is no call to block */
+static bool no_call;         /* --replay, --grants, --revoke, --check: there is no call to block */
 
 static void call_block(int status, void *unused)
 {
@@ -108,6 +112,7 @@ void hitl_hook_prepare(char **args)
         else if (strncmp(*a, "--cli=", 6) == 0)
             event.cli = amp_call_cli_find(*a + 6);
         config |= strncmp(*a, "-c", 2) == 0 || strncmp(*a, "--config", 8) == 0;
+        no_call |= strncmp(*a, "--replay", 8) == 0;
     }
     environment_clear();
     if (config)
@@ -205,6 +210,7 @@ static int place_check(const char *path, const struct amp_hook_place *at, struct
     return 0;
 }
 
+/* at: of the call, or NULL: a replay, which may try rules of any place. */
 static int config_read(const struct amp_hook_place *at, struct amp_error *err)
 {
     static const struct {
@@ -222,7 +228,7 @@ static int config_read(const struct amp_hook_place *at, struct amp_error *err)
         return amp_fail(err, AMP_CONFIG, "bad_config",
                         "no configuration: %s does not exist; give --config FILE",
                         *files.user_path ? files.user_path : "amp.json");
-    if (place_check(files.user_path, at, err) < 0)
+    if (at && place_check(files.user_path, at, err) < 0)
         return -1;
     if (!rules.n)
         return amp_fail(err, AMP_CONFIG, "bad_config", "%s has no hitl.hook.rules",
@@ -451,6 +457,24 @@ static int grants_serve(struct amp_error *err)
     return rc < 0 ? -1 : amp_out_flush(err);
 }
 
+static int replay_serve(struct amp_error *err)
+{
+    struct replay_spec spec = {.path = replayed,
+                               .cli = cli ? amp_call_cli_find(cli) : AMP_CLI_NONE,
+                               .rules = &rules,
+                               .json = json};
+    uint64_t calls;
+    if (config_read(NULL, err) < 0)
+        return -1;
+    spec.refuses = refuses;
+    if (replay_run(&spec, &calls, err) < 0)
+        return -1;
+    if (!calls)
+        return amp_fail(err, AMP_NO, "not_found", "%s has no tool call of a form that is known",
+                        strcmp(replayed, "-") == 0 ? "standard input" : replayed);
+    return 0;
+}
+
 /* ---- the call ---- */
 
 /* Denies the call of --check, whatever the rules say. 0: it is another call. */
@@ -553,8 +577,13 @@ int hitl_hook(int argc, char **argv)
     }
     if (argc)
         amp_die_usage("unexpected operand '%s'", argv[0]);
-    if (grants || revoked)
-        return grants_serve(&err) < 0 ? hook_fail(&err) : AMP_OK;
+    if (json && !replayed)
+        amp_die_usage("--json needs --replay");
+    if (replayed || grants || revoked) {
+        int rc = replayed ? replay_serve(&err) : grants_serve(&err);
+        amp_hook_rules_release(&rules);
+        return rc < 0 ? hook_fail(&err) : AMP_OK;
+    }
     amp_note_terminal(NULL);
     if (input_read(&input, &err) < 0 ||
         amp_call_event_read(amp_buf_span(&input), expected, &event, &err) < 0)
