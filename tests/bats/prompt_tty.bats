@@ -76,7 +76,8 @@ state() { cp -R "$AT/state" "$STATE"; }
 term() {
   printf '%s\n' "$1" >"$SCREEN.sh"
   tmux -S "$SOCKET" new-session -d -s "$SCREEN" -x "${2:-80}" -y "${3:-24}" -e PATH="$PATH" -e STATE="$STATE" \
-    -e HOME="$HOME" -e XDG_CONFIG_HOME="$XDG_CONFIG_HOME" -e AMP_IDENTITY=off -e NO_COLOR="${COLORS-1}" -e LC_ALL=C.UTF-8 \
+    -e HOME="$HOME" -e XDG_CONFIG_HOME="$XDG_CONFIG_HOME" -e XDG_RUNTIME_DIR="$BATS_TEST_TMPDIR" -e AMP_IDENTITY=off \
+    -e NO_COLOR="${COLORS-1}" -e LC_ALL=C.UTF-8 \
     -c "$BATS_TEST_TMPDIR" "until [ -e $SCREEN.go ]; do sleep 0.02; done; bash --norc $SCREEN.sh; echo \$? >$SCREEN.status; exec sleep 1000"
   tmux -S "$SOCKET" pipe-pane -t "=$SCREEN:" "cat >'$BATS_TEST_TMPDIR/$SCREEN.raw'"
   wait_until 10 test -e "$SCREEN.raw"
@@ -483,7 +484,7 @@ EOS
   wait_until 20 test -s "$SCREEN.status"
   cat "$STATE"/log/*.ndjson | jq -es --argjson now "$(date +%s)" 'any(.[]; .to == "DEFERRED" and .state.until / 1000 - $now < 180)'
   jq -es 'any(.[]; .msg.payload.decision == "deny")' out
-  [ -z "$(ls -d /tmp/hitl-prompt.* 2>/dev/null)" ]
+  [ -z "$(ls -d hitl-prompt.* 2>/dev/null)" ]
 }
 
 @test "what a person edits while another one decides is kept, and the terminal says where" {
@@ -501,7 +502,7 @@ EOS
   read -r _ <edited
   hitl-prompt answer -s "$STATE" --operator ben hitl-1 deny no >/dev/null
   wait_until 20 shows "it is kept in"
-  kept=$(echo /tmp/hitl-prompt.*/payload.json)
+  kept=$(echo hitl-prompt.*/payload.json)
   [ "$(jq -r .much "$kept")" = work ]
   rm -r "${kept%/*}"
 }
