@@ -383,6 +383,11 @@ static int text_exchange(struct run *r, const char *path, const char *tmp, const
         return -1;
     if (fstatat(dir, tmp, &own, AT_SYMLINK_NOFOLLOW) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot stat %s", tmp);
+    /* The exchange below would hide what was saved meanwhile until it is put back. */
+    if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !same_file(&st, was)) {
+        unlinkat(dir, tmp, 0);
+        return 0;
+    }
     if (renameat2(dir, tmp, dir, path, RENAME_EXCHANGE) < 0) {
         if (errno == ENOENT) {
             unlinkat(dir, tmp, 0);
@@ -394,10 +399,6 @@ static int text_exchange(struct run *r, const char *path, const char *tmp, const
             return -1;
         }
         /* The file system cannot exchange names: what a person writes right now may be lost. */
-        if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !same_file(&st, was)) {
-            unlinkat(dir, tmp, 0);
-            return 0;
-        }
         return renameat(dir, tmp, dir, path) < 0
                    ? amp_fail_errno(err, AMP_CANTCREAT, "cannot replace %s", path)
                    : 1;
