@@ -6,8 +6,7 @@
 #include <amp/json/writer.h>
 
 #include "../verbs.h"
-#include "cli/table.h"
-#include "cli/time.h"
+#include "cli/list.h"
 #include "desk.h"
 #include "flow/identity/person.h"
 #include "queue.h"
@@ -20,27 +19,17 @@ const struct amp_opt queue_accounts_opts[] = {
     AMP_OPT_END,
 };
 
+#define COLUMN(form, key, head, member) AMP_COLUMN_EVER(form, struct amp_account, key, head, member)
+static const struct amp_column columns[] = {
+    COLUMN(CSTR, "account", "ACCOUNT", name),
+    COLUMN(TIME, "until", "UNTIL", until_ms),
+    COLUMN(TIME, "since", "SINCE", since_ms),
+    COLUMN(CSTR, "agent", "AGENT", agent),
+};
+
 static int account_print(void *ctx, const struct amp_account *a, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {.max = 4096};
-    char since[AMP_TIME_MAX], until[AMP_TIME_MAX];
-    struct amp_jw w;
-
-    if (!json) {
-        amp_time_format(a->since_ms, since);
-        amp_time_format(a->until_ms, until);
-        const struct amp_span cells[] = {amp_span_str(a->name), amp_span_str(until),
-                                         amp_span_str(since), amp_span_str(a->agent)};
-        return amp_table_row(ctx, cells, sizeof cells / sizeof *cells, err);
-    }
-    amp_jw_init(&w, &line);
-    amp_jw_open(&w, '{');
-    amp_jw_member_text(&w, "account", a->name);
-    amp_time_member(&w, "until", a->until_ms);
-    amp_time_member(&w, "since", a->since_ms);
-    amp_jw_member_text(&w, "agent", a->agent);
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&line), err);
+    return amp_listing_row(ctx, a, err);
 }
 
 static int accounts_lift(struct queue_desk *d, char **names, struct amp_error *err)
@@ -59,17 +48,15 @@ static int accounts_lift(struct queue_desk *d, char **names, struct amp_error *e
 
 static int accounts_list(struct queue_desk *d, struct amp_error *err)
 {
-    static const char *const head[] = {"ACCOUNT", "UNTIL", "SINCE", "AGENT"};
-    struct amp_table table;
+    struct amp_listing list;
 
-    amp_table_init(&table, head, sizeof head / sizeof *head);
-    table.fit = amp_page_columns(STDOUT_FILENO);
-    int rc = amp_accounts_each(d->store, amp_now_ms(), account_print, &table, err);
-    if (rc == 0 && !json && d->accounts.n)
-        rc = amp_table_print(&table, err);
-    else if (rc == 0 && !json)
+    amp_listing_init(&list, columns, sizeof columns / sizeof *columns, json, amp_now_ms());
+    int rc = amp_accounts_each(d->store, list.now_ms, account_print, &list, err);
+    if (rc == 0)
+        rc = amp_listing_end(&list, err);
+    if (rc == 0 && !json && list.rows == 0)
         amp_note("no account in %s has a usage limit", task_state);
-    amp_table_release(&table);
+    amp_listing_release(&list);
     return rc;
 }
 

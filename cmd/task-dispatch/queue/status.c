@@ -14,7 +14,7 @@
 #include "activity/activity.h"
 #include "agent/record.h"
 #include "base/grow.h"
-#include "cli/table.h"
+#include "cli/list.h"
 #include "cli/time.h"
 #include "desk.h"
 #include "flow/agent_notices.h"
@@ -26,7 +26,6 @@
 #include "json/record.h"
 
 #define DOCUMENT_MAX ((size_t)64 << 20)
-#define CELLS        7
 
 static bool json;
 
@@ -44,7 +43,8 @@ struct held {
 struct status {
     struct queue_desk desk;
     struct amp_budgets budgets;
-    struct amp_table table; /* of the section */
+    struct amp_listing list; /* of the section */
+    bool any;                /* a section was printed */
     struct amp_buf text;
     struct amp_jw w;
     struct held *held;
@@ -55,57 +55,27 @@ struct status {
 
 /* ---- sections ---- */
 
-static void section_begin(struct status *t, const char *name, const char *const *head)
-{
-    int n = 0;
+#define SECTION(t, name, columns)                                                                  \
+    section_begin(t, name, columns, sizeof(columns) / sizeof *(columns))
 
-    while (head[n])
-        n++;
-    if (json) {
-        amp_jw_member_open(&t->w, name, '[');
-        return;
-    }
-    amp_table_init(&t->table, head, n);
-    t->table.fit = amp_page_columns(STDOUT_FILENO);
-    t->table.color = amp_color_of(STDOUT_FILENO);
-    for (int i = 0; i < n; i++)
-        amp_table_tint(&t->table, i, AMP_TINT_HEAD);
+static void section_begin(struct status *t, const char *name, const struct amp_column *columns,
+                          unsigned n)
+{
+    amp_listing_init(&t->list, columns, n, json, t->now_ms);
+    if (json)
+        amp_listing_open(&t->list, &t->w, name);
 }
 
 /* Empty sections are not printed; an empty line is between two. */
 static int section_end(struct status *t, int rc)
 {
-    if (json) {
-        amp_jw_close(&t->w, ']');
-        return rc;
-    }
-    bool rows = t->table.rows > 1;
-    if (rc == 0 && rows && t->text.len)
+    if (rc == 0 && !json && t->list.rows && t->any)
         rc = amp_out(AMP_SPAN("\n"), t->err);
-    if (rc == 0 && rows)
-        rc = amp_table_print(&t->table, t->err);
-    if (rows && t->text.len == 0 && amp_buf_str(&t->text, "x", t->err) < 0)
-        rc = -1; /* text: something was printed */
-    amp_table_release(&t->table);
+    t->any |= t->list.rows > 0;
+    if (rc == 0)
+        rc = amp_listing_end(&t->list, t->err);
+    amp_listing_release(&t->list);
     return rc;
-}
-
-static struct amp_span number_text(int64_t n, char out[24])
-{
-    snprintf(out, 24, "%lld", (long long)n);
-    return amp_span_str(out);
-}
-
-static struct amp_span age_of(const struct status *t, int64_t since_ms, char out[AMP_AGE_MAX])
-{
-    return since_ms ? amp_age_text(t->now_ms - since_ms, out) : AMP_SPAN("");
-}
-
-static struct amp_span id_cut(const char *id)
-{
-    struct amp_span s = amp_span_str(id);
-
-    return (struct amp_span){s.p, s.n < 12 ? s.n : 12};
 }
 
 /* ---- jobs ---- */
@@ -146,36 +116,21 @@ static int64_t held_count(const struct status *t, const char *worker)
 
 static int parked_print(void *ctx, const void *rec, struct amp_error *err)
 {
-    const struct amp_queue_job *j = rec;
-    struct status *t = ctx;
-    char left[AMP_AGE_MAX];
-
-    if (json) {
-        amp_jw_open(&t->w, '{');
-        amp_jw_member_str(&t->w, "job", j->id);
-        amp_jw_member_str(&t->w, "type", j->type);
-        amp_jw_some_str(&t->w, "task", j->task);
-        amp_time_member(&t->w, "until", j->until_ms);
-        amp_jw_some_str(&t->w, "code", j->code);
-        amp_jw_some_str(&t->w, "reason", j->reason);
-        amp_jw_close(&t->w, '}');
-        return 0;
-    }
-    const struct amp_span cells[] = {{j->id.p, j->id.n < 12 ? j->id.n : 12},
-                                     j->type,
-                                     j->task,
-                                     j->until_ms ? amp_age_text(j->until_ms - t->now_ms, left)
-                                                 : AMP_SPAN(""),
-                                     j->code,
-                                     j->reason};
-    return amp_table_row(&t->table, cells, 6, err);
+    return amp_listing_row(&((struct status *)ctx)->list, rec, err);
 }
 
 static int parked_section(struct status *t)
 {
-    static const char *const head[] = {"PARKED", "TYPE", "TASK", "FOR", "CODE", "WHY", NULL};
+    static const struct amp_column columns[] = {
+        AMP_COLUMN_EVER(ID, struct amp_queue_job, "job", "PARKED", id),
+        AMP_COLUMN_EVER(TEXT, struct amp_queue_job, "type", "TYPE", type),
+        AMP_COLUMN(TEXT, struct amp_queue_job, "task", "TASK", task),
+        AMP_COLUMN(LEFT, struct amp_queue_job, "until", "FOR", until_ms),
+        AMP_COLUMN(TEXT, struct amp_queue_job, "code", "CODE", code),
+        AMP_COLUMN(TEXT, struct amp_queue_job, "reason", "WHY", reason),
+    };
 
-    section_begin(t, "parked", head);
+    SECTION(t, "parked", columns);
     return section_end(t, amp_subject_each(&amp_queue_subject, t->desk.store,
                                            amp_queue_fsm.states[AMP_QUEUE_PARKED].name,
                                            parked_print, t, t->err));
@@ -183,33 +138,24 @@ static int parked_section(struct status *t)
 
 /* ---- types ---- */
 
+struct type_row {
+    struct amp_span type;
+    int64_t places, running, waiting, parked, agents;
+};
+
 static int type_print(struct status *t, struct amp_span type)
 {
     struct amp_order_counts n;
-    char text[5][24];
-    const int64_t most = amp_queue_most(&t->desk.set, type),
-                  agents = queue_desk_staff(&t->desk, type);
 
     if (amp_order_counts(t->desk.order, type, &n, t->err) < 0)
         return -1;
-    if (json) {
-        amp_jw_open(&t->w, '{');
-        amp_jw_member_str(&t->w, "type", type);
-        amp_jw_member_int(&t->w, "places", most);
-        amp_jw_member_uint(&t->w, "running", n.working);
-        amp_jw_member_uint(&t->w, "waiting", n.waiting);
-        amp_jw_member_uint(&t->w, "parked", n.parked);
-        amp_jw_member_int(&t->w, "agents", agents);
-        amp_jw_close(&t->w, '}');
-        return 0;
-    }
-    const struct amp_span cells[] = {type,
-                                     number_text(most, text[0]),
-                                     number_text((int64_t)n.working, text[1]),
-                                     number_text((int64_t)n.waiting, text[2]),
-                                     number_text((int64_t)n.parked, text[3]),
-                                     number_text(agents, text[4])};
-    return amp_table_row(&t->table, cells, 6, t->err);
+    const struct type_row row = {type,
+                                 amp_queue_most(&t->desk.set, type),
+                                 (int64_t)n.working,
+                                 (int64_t)n.waiting,
+                                 (int64_t)n.parked,
+                                 queue_desk_staff(&t->desk, type)};
+    return amp_listing_row(&t->list, &row, t->err);
 }
 
 /* The types of jobs, then those that only pools have. */
@@ -229,10 +175,16 @@ static int types_print(struct status *t)
 
 static int types_section(struct status *t)
 {
-    static const char *const head[] = {"TYPE",   "PLACES", "RUNNING", "WAITING",
-                                       "PARKED", "AGENTS", NULL};
+    static const struct amp_column columns[] = {
+        AMP_COLUMN_EVER(TEXT, struct type_row, "type", "TYPE", type),
+        AMP_COLUMN_EVER(INT, struct type_row, "places", "PLACES", places),
+        AMP_COLUMN_EVER(INT, struct type_row, "running", "RUNNING", running),
+        AMP_COLUMN_EVER(INT, struct type_row, "waiting", "WAITING", waiting),
+        AMP_COLUMN_EVER(INT, struct type_row, "parked", "PARKED", parked),
+        AMP_COLUMN_EVER(INT, struct type_row, "agents", "AGENTS", agents),
+    };
 
-    section_begin(t, "types", head);
+    SECTION(t, "types", columns);
     return section_end(t, types_print(t));
 }
 
@@ -255,47 +207,46 @@ static int beat_find(void *ctx, const struct amp_queue_beat *b, struct amp_error
     return f->found = true;
 }
 
+struct worker_row {
+    const char *worker, *state, *types;
+    int64_t pid, jobs, since_ms, beat_ms, left_ms;
+};
+
 static int worker_print(void *ctx, const void *rec, struct amp_error *err)
 {
     const struct amp_pool_rec *r = rec;
     struct status *t = ctx;
     struct beat_seen seen = {.worker = r->name};
-    char pid[24], jobs[24], beat[AMP_AGE_MAX], since[AMP_AGE_MAX];
 
     if (amp_queue_beats(t->desk.store, beat_find, &seen, err) < 0)
         return -1;
-    const char *state = !amp_queue_worker_lives(t->desk.store, r->name) ? "lost"
-                        : r->state == AMP_POOL_STOPPING                 ? "stopping"
-                                                                        : "working";
-    int64_t n = held_count(t, r->name);
-    if (json) {
-        amp_jw_open(&t->w, '{');
-        amp_jw_member_text(&t->w, "worker", r->name);
-        amp_jw_member_text(&t->w, "state", state);
-        amp_jw_member_int(&t->w, "pid", r->pid);
-        amp_jw_member_text(&t->w, "types", r->types);
-        amp_jw_member_int(&t->w, "jobs", n);
-        amp_time_member(&t->w, "since", r->since_ms);
-        amp_time_member(&t->w, "heartbeat", seen.found ? seen.beat.at_ms : 0);
-        if (seen.found)
-            amp_jw_member_int(&t->w, "lost_in_ms", seen.beat.left_ms);
-        amp_jw_close(&t->w, '}');
-        return 0;
-    }
-    const struct amp_span cells[] = {
-        amp_span_str(r->name),        amp_span_str(state),
-        number_text(r->pid, pid),     amp_span_str(r->types),
-        number_text(n, jobs),         age_of(t, seen.found ? seen.beat.at_ms : 0, beat),
-        age_of(t, r->since_ms, since)};
-    return amp_table_row(&t->table, cells, 7, err);
+    const struct worker_row row = {.worker = r->name,
+                                   .state = !amp_queue_worker_lives(t->desk.store, r->name) ? "lost"
+                                            : r->state == AMP_POOL_STOPPING ? "stopping"
+                                                                            : "working",
+                                   .types = r->types,
+                                   .pid = r->pid,
+                                   .jobs = held_count(t, r->name),
+                                   .since_ms = r->since_ms,
+                                   .beat_ms = seen.found ? seen.beat.at_ms : 0,
+                                   .left_ms = seen.found ? seen.beat.left_ms : 0};
+    return amp_listing_row(&t->list, &row, err);
 }
 
 static int workers_section(struct status *t)
 {
-    static const char *const head[] = {"WORKER", "STATE",     "PID", "TYPES",
-                                       "JOBS",   "HEARTBEAT", "FOR", NULL};
+    static const struct amp_column columns[] = {
+        AMP_COLUMN_EVER(CSTR, struct worker_row, "worker", "WORKER", worker),
+        AMP_COLUMN_EVER(CSTR, struct worker_row, "state", "STATE", state),
+        AMP_COLUMN_EVER(INT, struct worker_row, "pid", "PID", pid),
+        AMP_COLUMN_EVER(CSTR, struct worker_row, "types", "TYPES", types),
+        AMP_COLUMN_EVER(INT, struct worker_row, "jobs", "JOBS", jobs),
+        AMP_COLUMN(AGE, struct worker_row, "heartbeat", "HEARTBEAT", beat_ms),
+        AMP_COLUMN(INT, struct worker_row, "lost_in_ms", NULL, left_ms),
+        AMP_COLUMN(AGE, struct worker_row, "since", "FOR", since_ms),
+    };
 
-    section_begin(t, "workers", head);
+    SECTION(t, "workers", columns);
     return section_end(
         t, amp_subject_each(&amp_pool_subject, t->desk.store, NULL, worker_print, t, t->err));
 }
@@ -335,43 +286,37 @@ static const struct held *job_of(const struct status *t, struct amp_span task)
     return NULL;
 }
 
+struct agent_row {
+    struct amp_span name, task, branch, job;
+    const char *state, *shown, *role, *worker, *code; /* shown: to people */
+    bool suspended, lost;
+    int64_t since_ms, limit_ms, seen_ms;
+};
+
 static int agent_row(struct status *t, struct amp_span name, const struct amp_agent_rec *r,
                      const struct doing *d)
 {
-    struct amp_span task = amp_span_str(r->work.task ? r->work.task : "");
-    struct amp_span branch = amp_buf_span(&d->branch);
+    const struct amp_agent_work *work = &r->work;
+    const struct amp_span task = amp_span_str(work->task ? work->task : "");
     const struct held *job = job_of(t, task);
-    const char *state = amp_agent_fsm.states[r->work.state].name;
+    const char *state = amp_agent_fsm.states[work->state].name;
     bool lost = amp_agent_lost(t->desk.store, name, r);
-    int64_t since = task.n ? d->since_ms : 0;
-    char age[AMP_AGE_MAX];
+    const struct agent_row row = {.name = name,
+                                  .task = task,
+                                  .branch = task.n ? amp_buf_span(&d->branch) : AMP_SPAN(""),
+                                  .job = amp_span_str(job ? job->id : ""),
+                                  .state = state,
+                                  .shown = lost ? "lost" : state,
+                                  .role = work->role,
+                                  .worker = job ? job->worker : "",
+                                  .code = work->code,
+                                  .suspended = amp_agent_is_suspended(r),
+                                  .lost = lost,
+                                  .since_ms = task.n ? d->since_ms : 0,
+                                  .limit_ms = work->limit_ms,
+                                  .seen_ms = work->last_seen_ms};
 
-    if (json) {
-        amp_jw_open(&t->w, '{');
-        amp_jw_member_str(&t->w, "agent", name);
-        amp_jw_member_text(&t->w, "state", state);
-        amp_jw_some_str(&t->w, "role", amp_span_str(r->work.role ? r->work.role : ""));
-        amp_jw_some_str(&t->w, "task", task);
-        amp_jw_some_str(&t->w, "job", amp_span_str(job ? job->id : ""));
-        amp_jw_some_str(&t->w, "worker", amp_span_str(job ? job->worker : ""));
-        amp_jw_some_str(&t->w, "branch", task.n ? branch : AMP_SPAN(""));
-        amp_jw_member_bool(&t->w, "suspended", amp_agent_is_suspended(r));
-        if (lost)
-            amp_jw_member_bool(&t->w, "lost", true);
-        amp_jw_some_str(&t->w, "code", amp_span_str(r->work.code ? r->work.code : ""));
-        amp_time_member(&t->w, "since", since);
-        amp_time_member(&t->w, "limit", r->work.limit_ms);
-        amp_time_member(&t->w, "seen", r->work.last_seen_ms);
-        amp_jw_close(&t->w, '}');
-        return 0;
-    }
-    const struct amp_span cells[] = {name,
-                                     amp_span_str(lost ? "lost" : state),
-                                     task,
-                                     job ? id_cut(job->id) : AMP_SPAN(""),
-                                     age_of(t, since, age),
-                                     task.n ? branch : AMP_SPAN("")};
-    return amp_table_row(&t->table, cells, 6, t->err);
+    return amp_listing_row(&t->list, &row, t->err);
 }
 
 /* Agents that have a process or a task. */
@@ -395,49 +340,50 @@ static int agent_print(void *ctx, struct amp_span name, const struct amp_agent_r
 
 static int agents_section(struct status *t)
 {
-    static const char *const head[] = {"AGENT", "STATE", "TASK", "JOB", "FOR", "BRANCH", NULL};
+    static const struct amp_column columns[] = {
+        AMP_COLUMN_EVER(TEXT, struct agent_row, "agent", "AGENT", name),
+        AMP_COLUMN_EVER(CSTR, struct agent_row, "state", NULL, state),
+        AMP_COLUMN(CSTR, struct agent_row, NULL, "STATE", shown),
+        AMP_COLUMN(CSTR, struct agent_row, "role", NULL, role),
+        AMP_COLUMN(TEXT, struct agent_row, "task", "TASK", task),
+        AMP_COLUMN(ID, struct agent_row, "job", "JOB", job),
+        AMP_COLUMN(CSTR, struct agent_row, "worker", NULL, worker),
+        AMP_COLUMN(AGE, struct agent_row, "since", "FOR", since_ms),
+        AMP_COLUMN(TEXT, struct agent_row, "branch", "BRANCH", branch),
+        AMP_COLUMN_EVER(FLAG, struct agent_row, "suspended", NULL, suspended),
+        AMP_COLUMN(FLAG, struct agent_row, "lost", NULL, lost),
+        AMP_COLUMN(CSTR, struct agent_row, "code", NULL, code),
+        AMP_COLUMN(TIME, struct agent_row, "limit", NULL, limit_ms),
+        AMP_COLUMN(TIME, struct agent_row, "seen", NULL, seen_ms),
+    };
 
-    section_begin(t, "agents", head);
+    SECTION(t, "agents", columns);
     return section_end(t, amp_agent_records(t->desk.store, agent_print, t, t->err));
 }
 
 /* ---- budgets ---- */
 
+struct budget_row {
+    const char *of, *name, *state;
+    int64_t micros, micros_limit, tokens, tokens_limit;
+};
+
 static int budget_row(struct status *t, enum amp_budget_of of, const char *name,
                       const struct amp_spent *s)
 {
     const struct amp_budget_limit *l = amp_budget_limit_of(&t->budgets, of);
-    const char *state = amp_budget_reached(l, s, 100)                       ? "spent"
-                        : amp_budget_reached(l, s, t->budgets.warn_percent) ? "warning"
-                                                                            : "ok";
-    char usd[2][32] = {"", ""}, tokens[2][24] = {"", ""};
+    const struct budget_row row = {.of = amp_budget_name(of),
+                                   .name = name,
+                                   .state = amp_budget_reached(l, s, 100) ? "spent"
+                                            : amp_budget_reached(l, s, t->budgets.warn_percent)
+                                                ? "warning"
+                                                : "ok",
+                                   .micros = s->micros,
+                                   .micros_limit = l->micros,
+                                   .tokens = s->tokens_in + s->tokens_out,
+                                   .tokens_limit = l->tokens};
 
-    if (json) {
-        amp_jw_open(&t->w, '{');
-        amp_jw_member_text(&t->w, "budget", amp_budget_name(of));
-        amp_jw_some_str(&t->w, "name", amp_span_str(name));
-        amp_jw_member_text(&t->w, "state", state);
-        amp_jw_member_int(&t->w, "cost_micros", s->micros);
-        amp_jw_some_int(&t->w, "cost_limit_micros", l->micros);
-        amp_jw_member_int(&t->w, "tokens", s->tokens_in + s->tokens_out);
-        amp_jw_some_int(&t->w, "tokens_limit", l->tokens);
-        amp_jw_close(&t->w, '}');
-        return 0;
-    }
-    snprintf(usd[0], sizeof usd[0], "%.2f", (double)s->micros / 1e6);
-    if (l->micros)
-        snprintf(usd[1], sizeof usd[1], "%.2f", (double)l->micros / 1e6);
-    number_text(s->tokens_in + s->tokens_out, tokens[0]);
-    if (l->tokens)
-        number_text(l->tokens, tokens[1]);
-    const struct amp_span cells[] = {amp_span_str(amp_budget_name(of)),
-                                     amp_span_str(name),
-                                     amp_span_str(state),
-                                     amp_span_str(usd[0]),
-                                     amp_span_str(usd[1]),
-                                     amp_span_str(tokens[0]),
-                                     amp_span_str(tokens[1])};
-    return amp_table_row(&t->table, cells, 7, t->err);
+    return amp_listing_row(&t->list, &row, t->err);
 }
 
 /* What was used, or has a limit. */
@@ -476,10 +422,17 @@ static int budgets_print(struct status *t)
 
 static int budgets_section(struct status *t)
 {
-    static const char *const head[] = {"BUDGET", "OF",     "STATE", "USD",
-                                       "LIMIT",  "TOKENS", "LIMIT", NULL};
+    static const struct amp_column columns[] = {
+        AMP_COLUMN_EVER(CSTR, struct budget_row, "budget", "BUDGET", of),
+        AMP_COLUMN(CSTR, struct budget_row, "name", "OF", name),
+        AMP_COLUMN_EVER(CSTR, struct budget_row, "state", "STATE", state),
+        AMP_COLUMN_EVER(COST, struct budget_row, "cost_micros", "USD", micros),
+        AMP_COLUMN(COST, struct budget_row, "cost_limit_micros", "LIMIT", micros_limit),
+        AMP_COLUMN_EVER(INT, struct budget_row, "tokens", "TOKENS", tokens),
+        AMP_COLUMN(INT, struct budget_row, "tokens_limit", "LIMIT", tokens_limit),
+    };
 
-    section_begin(t, "budgets", head);
+    SECTION(t, "budgets", columns);
     return section_end(t, budgets_print(t));
 }
 
@@ -487,29 +440,19 @@ static int budgets_section(struct status *t)
 
 static int limit_print(void *ctx, const struct amp_account *a, struct amp_error *err)
 {
-    struct status *t = ctx;
-    char since[AMP_AGE_MAX], left[AMP_AGE_MAX];
-
-    if (json) {
-        amp_jw_open(&t->w, '{');
-        amp_jw_member_text(&t->w, "account", a->name);
-        amp_jw_some_str(&t->w, "agent", amp_span_str(a->agent));
-        amp_time_member(&t->w, "since", a->since_ms);
-        amp_time_member(&t->w, "until", a->until_ms);
-        amp_jw_close(&t->w, '}');
-        return 0;
-    }
-    const struct amp_span cells[] = {amp_span_str(a->name), amp_span_str(a->agent),
-                                     age_of(t, a->since_ms, since),
-                                     amp_age_text(a->until_ms - t->now_ms, left)};
-    return amp_table_row(&t->table, cells, 4, err);
+    return amp_listing_row(&((struct status *)ctx)->list, a, err);
 }
 
 static int limits_section(struct status *t)
 {
-    static const char *const head[] = {"USAGE LIMIT", "REPORTED BY", "FOR", "LEFT", NULL};
+    static const struct amp_column columns[] = {
+        AMP_COLUMN_EVER(CSTR, struct amp_account, "account", "USAGE LIMIT", name),
+        AMP_COLUMN(CSTR, struct amp_account, "agent", "REPORTED BY", agent),
+        AMP_COLUMN(AGE, struct amp_account, "since", "FOR", since_ms),
+        AMP_COLUMN(LEFT, struct amp_account, "until", "LEFT", until_ms),
+    };
 
-    section_begin(t, "limits", head);
+    SECTION(t, "limits", columns);
     return section_end(t, amp_accounts_each(t->desk.store, t->now_ms, limit_print, t, t->err));
 }
 
@@ -518,36 +461,26 @@ static int limits_section(struct status *t)
 static int question_print(void *ctx, const struct amp_question *q)
 {
     struct status *t = ctx;
-    char age[AMP_AGE_MAX], left[AMP_AGE_MAX];
-    struct amp_span task = amp_span_str(q->about.task);
 
-    if (json) {
-        amp_jw_open(&t->w, '{');
-        amp_jw_member_text(&t->w, "question", q->key);
-        amp_jw_member_text(&t->w, "name", q->name);
-        amp_jw_member_text(&t->w, "reason", q->reason);
-        amp_jw_some_str(&t->w, "severity", amp_span_str(q->severity));
-        amp_jw_some_str(&t->w, "task", task);
-        amp_time_member(&t->w, "since", q->arrived_ms);
-        amp_time_member(&t->w, "deadline", q->deadline_ms);
-        amp_jw_close(&t->w, '}');
-        return 0;
-    }
-    const struct amp_span cells[] = {amp_span_str(q->name), amp_span_str(q->reason),
-                                     amp_span_str(q->severity), age_of(t, q->arrived_ms, age),
-                                     q->deadline_ms ? amp_age_text(q->deadline_ms - t->now_ms, left)
-                                                    : AMP_SPAN("")};
-    return amp_table_row(&t->table, cells, 5, t->err);
+    return amp_listing_row(&t->list, q, t->err);
 }
 
 static int questions_section(struct status *t)
 {
-    static const char *const head[] = {"QUESTION", "REASON", "SEVERITY", "FOR", "LEFT", NULL};
+    static const struct amp_column columns[] = {
+        AMP_COLUMN_EVER(CHARS, struct amp_question, "question", NULL, key),
+        AMP_COLUMN_EVER(CHARS, struct amp_question, "name", "QUESTION", name),
+        AMP_COLUMN_EVER(CHARS, struct amp_question, "reason", "REASON", reason),
+        AMP_COLUMN(CHARS, struct amp_question, "severity", "SEVERITY", severity),
+        AMP_COLUMN(CHARS, struct amp_question, "task", NULL, about.task),
+        AMP_COLUMN(AGE, struct amp_question, "since", "FOR", arrived_ms),
+        AMP_COLUMN(LEFT, struct amp_question, "deadline", "LEFT", deadline_ms),
+    };
     bool dirty = false;
     struct amp_hitl h = {
         .store = t->desk.store, .actor = amp_cli_name(), .dirty = &dirty, .note = amp_note};
 
-    section_begin(t, "questions", head);
+    SECTION(t, "questions", columns);
     return section_end(t, amp_question_each(&h, question_print, t, t->err));
 }
 
@@ -566,7 +499,7 @@ static int status_print(struct status *t)
 {
     if (!json) {
         int rc = sections_print(t);
-        if (rc == 0 && t->text.len == 0)
+        if (rc == 0 && !t->any)
             amp_note("no jobs, workers, agents or questions in %s", task_state);
         return rc;
     }
