@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# amp-ack log: conversations out of the log, as lines, records, and a diagram.
+# amp-ack log: conversations out of the log, as lines and records, and the drawings of share/draw.
 
 load lib
 load messages
@@ -31,6 +31,7 @@ answer() { # answer FLOW N STAGE [CODE]
       if $c == "" then {} else {error_code: $c} end)} | .content_length = (.payload | tojson | length)'
 }
 log() { amp-ack log "$@"; }
+draw() { jq -nrf "$AMP_TOP/share/draw/$1.jq" "${@:2}"; }
 story() { log --format ndjson "$@" | jq -r '[.kind, .event, .to // "-"] | join(" ")' | paste -sd';'; }
 
 conversation() {
@@ -132,15 +133,130 @@ END
 
 @test "a diagram: participants, arrows, notes" {
   conversation
-  log --correlation "$FLOW" --format mermaid >d.mmd
+  log --correlation "$FLOW" | draw mermaid >d.mmd
   [ "$(head -1 d.mmd)" = sequenceDiagram ]
   grep -q '^    participant P1 as agent-1$' d.mmd
   grep -q '^    P[0-9]*-->>P1: FULFILLED d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00001$' d.mmd
-  grep -q 'Note over P1: duplicate_detected d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00011 of d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00001$' d.mmd
+  grep -q 'Note over P1: duplicate_detected of d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00001 d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00011$' d.mmd
   grep -q 'dead letter DEAD no_route' d.mmd
-  grep -q 'timeout SENT to TIMED_OUT' d.mmd
-  run -64 log --follow --format mermaid
-  [ "$(log --correlation none --format mermaid)" = $'sequenceDiagram\n    participant P0 as none' ]
+  grep -q 'timeout SENT #8594; TIMED_OUT' d.mmd
+  [ "$(log --correlation none 2>/dev/null | draw mermaid)" = $'sequenceDiagram\n    participant P0 as none' ]
+  [ "$(log --correlation none 2>/dev/null | draw svg | grep -c 'nothing to draw')" -eq 1 ]
+}
+
+# hostile: a history in which every name and text wants to be syntax of one of the formats, or is wide.
+hostile() {
+  jq -nc --arg long "$(printf 'W%.0s' {1..900})" --arg wide "$(printf '漢%.0s' {1..300})" '[
+    "a\nend\nP1->>P2: x", "; Note over P1: y", "#59;#35;", "%%{init: {}}%%", "style: #abc;", "classDef x:#fff;", "end", "as",
+    "<script>alert(1)</script>", "a-->>b", "P1", "wrap:x", "participant P9 as z", "\"quoted\\", "\u202e\u200b\ufffe", "\ud83d\udca3",
+    "\u001b[2J\u0007", "a:b,c/d\\e", " ", "--", "-x", "}", "</svg></title><b onload=x>", "]]>", "&lt;&#60;", "\u0027><img src=x>",
+    "x -> y; z", "$long", $long, $wide] as $h | ($h | length) as $n
+    | range($n) as $i | $h[$i] as $a | $h[($i + 7) % $n] as $b
+    | {n: ($i + 1), at: "2026-11-28T17:17:0\($i % 10).\($i + 100)Z", actor: $b, what: "step", correlation: $a,
+       details: {protocol: $a, type: $b, task: $a, sender: $a, recipient: $b, by: $b, agent: $a, code: $a, why: $b, decision: $a,
+         original: $b, tokens: 1}}
+    | . + {kind: "message", id: $a, event: "record", to: "SENT", message: {payload: {decision: $b, description: $a,
+          diff_summary: {lines_added: $a, lines_removed: $b, files_changed: [$a]}, confidence: $b, commit_hash: $a,
+          issues: [{severity: $a, file: $b, line: $a, description: $b}], blockers: [$a], self_assessment: {notes: [$b]}}}},
+      . + {kind: "message", id: $a, event: "nack_x", from: "SENT", to: $b, details: (.details + {stage: $b, late: true})},
+      . + {kind: "message", id: $a, event: "ack_x", from: "SENT", to: $b, details: (.details + {stage: "READ"})},
+      (. + {id: $b, event: $a, from: $b, to: $a} | . + {kind: ("dead", "task", "token", "escalation", "spent", "landing", $a)}),
+      (. + {id: $b, event: $a, to: $a} | . + {kind: ("dead", "refused", "task", "escalation", "agent")}),
+      . + {kind: "agent", id: $a, event: "start", to: "RUNNING"}'
+}
+
+@test "Mermaid: a hostile name or text stays within its place" {
+  hostile | draw mermaid >d.mmd
+  text='([A-Za-z0-9 ._,/()-]|#[0-9]+;)+'
+  run -1 grep -vE "^(sequenceDiagram|    participant P[0-9]+ as $text|    P[0-9]+(->>|-->>|--x)P[0-9]+: $text|    Note over P[0-9]+(,P[0-9]+)?: $text)\$" d.mmd
+  run -1 grep -E '^    [^>]*(: |as ).*--' d.mmd
+  [ "$(wc -l <d.mmd)" -gt 200 ]
+  # Past the limit they are counted.
+  conversation
+  log --format ndjson | sed 's/"n":/"m":/' >all
+  for _ in {1..300}; do cat all; done | draw mermaid | tail -n 1 | grep -qE '^    Note over P1: [0-9]+ more are left out$'
+}
+
+@test "SVG, HTML and DOT: a hostile name or text stays text" {
+  hostile >h
+  for p in svg charts html; do
+    draw $p <h >page
+    # No other element, comment or attribute than those of the program.
+    run -1 grep -vE '^</?(!doctype|html|head|meta|title|style|body|main|h1|h2|p|div|b|span|svg|g|text|tspan|line|path|circle|rect|table|colgroup|col|thead|tbody|tr|th|td)$' <(grep -oE '<[^ >]*' page | sed 's|/$||' | grep -v '^</$')
+    run -1 grep -E '<[^>]* (on[a-z]+|src|href)=' page
+    [ "$(grep -c '&lt;script&gt;' page)" -gt 0 ] || [ $p = charts ]
+    # No control, no character that turns or hides its neighbours.
+    run -1 grep -P '[\x00-\x08\x0b-\x1f\x7f]|\x{202e}|\x{200b}|\x{fffe}' page
+  done
+  grep -q "default-src 'none'" page
+  draw dot <h >d.dot
+  string='"([^"\\]|\\.)*"'
+  grep -v '^digraph\|^  [a-z}]\|^    label\|^}$' d.dot |
+    grep -vE "^    $string (\[label=$string\]|-> $string \[label=$string(, style=dashed)?\]);\$" >more || :
+  [ ! -s more ]
+  [ "$(grep -c ' -> ' d.dot)" -gt 20 ]
+  draw otlp <h | jq -e '.resourceSpans[0].scopeSpans[0].spans | length > 30 and (map(.spanId) | unique | length) == length'
+}
+
+# beyond FILE: what of an SVG's coordinates, also of its texts, is outside of 0 to 1280.
+beyond() {
+  grep -oE ' (x|x1|x2|cx|width)="[^"]*"' "$1" | awk -F '"' '$2 + 0 < 0 || $2 + 0 > 1280'
+  grep -oE '(translate\(|d="M|H)-?[0-9.]+' "$1" | grep -oE -- '-?[0-9.]+$' | awk '$1 < 0 || $1 > 1280'
+  grep -oE '<rect x="[^"]*" y="[^"]*" width="[^"]*"' "$1" | awk -F '"' '$2 + $6 > 1280'
+  # A character of the fixed-width font is 7.3 wide; a wide one two of them; an entity is one.
+  sed 's/<text/\n&/g; s|</text>|\n|g' "$1" | grep '^<text x=.*class="m"' |
+    jq -Rr 'capture("x=\"(?<x>[0-9.]+)\"(?<more>[^>]*)>(?<text>.*)") | (.x | tonumber) as $x |
+      ([.text | gsub("<[^>]*>"; "") | gsub("&[#a-z0-9]+;"; "x") | explode[] | if . < 4352 then 7.3 else 14.6 end] | add // 0) as $width |
+      select(if .more | test("end") then $x < $width else $x + $width > 1280 end) | .text'
+}
+
+@test "drawings are within 1280 pixels, their lanes are actors, their time zone is named" {
+  hostile >h
+  for i in $(seq 30); do data "$FLOW" $((100 + i)) ".producer_id = \"a-long-name-of-agent-$i\""; done | amp-ack >/dev/null
+  conversation
+  log >c
+  for f in h c; do
+    for p in svg charts html; do
+      draw $p <$f >page
+      [ -z "$(beyond page)" ]
+      grep -q ' UTC' page
+      TZ=Asia/Tokyo draw $p <$f | cmp - page
+    done
+  done
+  # beyond() finds what is outside.
+  echo '<rect x="1200" y="1" width="81"/><text x="700" y="1" class="m">'"$(printf 'x%.0s' {1..80})"'</text><line x1="-1"/>' >page
+  [ "$(beyond page | wc -l)" -eq 3 ]
+  lanes() { grep -oE 'class="m w"[^>]*><title>[^<]*' | sed 's/.*>//' | sort -u | paste -sd' '; }
+  [ "$(log --correlation "$FLOW" | grep -v a-long-name | draw svg | lanes)" = "agent-1 agent-2" ]
+  [ "$(draw svg <c | grep -oE '<title>[0-9]+ others' | sort -u)" = "<title>21 others" ]
+}
+
+@test "a drawing has beside each arrow what was said: verdict, issues, lines, decision, cost" {
+  { message task_result; message review_verdict; message escalation; } | amp-ack >/dev/null
+  echo "resume go <on>" >answers
+  message escalation | hitl-prompt --state "$AMP_STATE" --answer answers >/dev/null 2>&1
+  amp-validate --example aop/TASK >task
+  amp-validate --example aop/RESPONSE | sed -E "s/AOP-SESSION-[0-9]+/$(jq -r .session.session_id task)/" >response
+  amp-ack <task >/dev/null
+  amp-ack <response >/dev/null
+  log -m >h
+  amp-validate --schema "$AMP_TOP/schemas/records/history.json" <h >/dev/null
+  jq -se 'map(select(.message)) | length == 4 and all(.event == "record")' h
+  log >without
+  jq -se 'all(.message == null)' without
+  # In the order of the log; a title has the complete text.
+  draw svg <h | grep -oE '<g><title>[^<]*' | sed 's/<g><title>//; s/ [^ ]*-[0-9]*\(\/TASK-001\/1\)*$//' >said
+  diff said - <<'END'
+task_result complete +6 −2 1 file a3f8d21 n
+review_verdict rejected confidence 0.95 1 issue: critical a.c:87 d
+escalation hallucination_lock locked
+T-2026-044 suspended
+decision resume go &lt;on&gt;
+TASK Read and summarize the README.md file.
+FULFILLED $0.18 15700 tokens
+END
+  [ "$(draw svg <without | grep -c 'amp-ack log --messages has also what was said')" -eq 1 ]
+  [ "$(draw svg <h | grep -c 'messages has also')" -eq 0 ]
 }
 
 @test "Mermaid reads the diagrams, also those of hostile names" {
@@ -159,8 +275,8 @@ const d = await mermaid.mermaidAPI.getDiagramFromText(fs.readFileSync(0, 'utf8')
 console.log(d.type, d.db.getActors().size, d.db.getMessages().length);
 END
   conversation
-  log --format mermaid >d.mmd
-  AMP_DIAGRAM_DUMP=$PWD/h.mmd "$AMP_BUILD/tests/unit/history_test" >/dev/null
+  log | draw mermaid >d.mmd
+  hostile | draw mermaid >h.mmd
   for f in d.mmd h.mmd; do
     actors=$(grep -c '^    participant' $f)
     run -0 node parse.mjs <$f
@@ -192,15 +308,15 @@ END
 @test "each format is well formed, and a hostile name stays text" {
   data "$FLOW" 1 '.producer_id = "<script>alert(1)</script>"' | amp-ack >/dev/null
   { message task_dispatch; ack READ; } | amp-ack >/dev/null 2>&1 || :
-  log --correlation "$FLOW" --format html >page.html
+  log --correlation "$FLOW" | draw html >page.html
   grep -q "Content-Security-Policy" page.html
   run -1 grep -c "<script" page.html
-  log --format otlp >t1
-  log --format otlp | cmp - t1
+  log | draw otlp >t1
+  log | draw otlp | cmp - t1
   jq -e '.resourceSpans[0].scopeSpans[0].spans | length >= 2 and all(.spanId | length == 16)' t1
   log --format sw4rm | jq -se 'all(.ts and .level and (.details_json | fromjson | .n))'
-  log --format dot | grep -q '^digraph history {'
-  log --format svg | head -c 200 | grep -q '^<svg xmlns='
+  [ "$(log | draw dot | grep -c '^digraph history {')" -eq 1 ]
+  [ "$(log | draw svg | grep -c '^<svg xmlns=')" -eq 1 ]
   log >h
   amp-validate --schema "$AMP_TOP/schemas/records/history.json" <h >/dev/null
   amp-ack status --json | amp-validate --schema "$AMP_TOP/schemas/records/status.json" >/dev/null
@@ -212,7 +328,7 @@ END
 @test "the page in Chromium: rows and drawings, nothing loaded, two widths, light and dark" {
   need chromium
   conversation
-  log --correlation "$FLOW" --format html >page.html
+  log --correlation "$FLOW" | draw html >page.html
   browse() { # browse ARGS…: what Chromium says of itself is in `said`
     timeout 60 chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --disable-component-update \
       --user-data-dir="$PWD/profile" --enable-logging=stderr --log-net-log="$PWD/net.json" "$@" "file://$PWD/page.html" 2>said

@@ -131,8 +131,10 @@ setup() {
   mkfifo work.fifo
   examples amp-ack.1 amp-ack-track.1 amp-ack-send.1 amp-ack-status.1 amp-ack-watch.1 amp-ack-dead.1 amp-ack-log.1 \
     amp-ack-show.1 amp-ack-token.1 amp-ack-cursors.1 amp-ack-doctor.1 amp-ack-audit.1 amp-ack-export.1 \
-    amp-metrics.7 >script
+    amp-metrics.7 amp-draw.7 | sed "s|/usr/share/amp/draw|$AMP_TOP/share/draw|" >script
   run -0 bash -euo pipefail script
+  grep -q "^    participant P1 as " log.mmd
+  grep -q "<title>History of T-2026-044</title>" story.html
   cmp messages.ndjson tracked.ndjson
   [ "$(wc -l <acks.ndjson)" -eq 3 ]
   [ "$(find work/new -type f | wc -l)" -eq 3 ]

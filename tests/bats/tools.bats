@@ -334,10 +334,6 @@ amp-ack-dead cmd/amp-ack/dead/export.c NEEDLES_MAX at most @ ids
 amp-ack-dead cmd/amp-ack/dead/export.c FRAMES_MAX has @M of the log
 amp-ack-dead cmd/amp-ack/dead/export.c ERRORS_MAX last @M of the error log
 amp-ack-token cmd/amp-ack/token.c CANONICAL_MAX at most @M
-amp-ack-log lib/message/history/diagram.c PEOPLE_MAX at most @ participants
-amp-ack-log lib/message/history/diagram.c ROWS_MOST and @ rows
-amp-ack-log lib/message/history/diagram.c NAME_MOST with @ bytes of a name
-amp-ack-log lib/message/history/diagram.c TEXT_MOST and @ of a text
 task-dispatch-new cmd/task-dispatch/new.c FILE_MAX at most @M
 task-dispatch-new lib/task/new.c PARTS_MAX @ subtasks
 task-dispatch-coordinate lib/flow/coordinate/loop.c INPUTS_MAX at most @ inputs

@@ -115,7 +115,7 @@ ends() {
   [ "$(jq -r '.msg_id // empty' out | sort -u | wc -l)" -eq 3 ]
   jq -se '[.[-1].metrics[] | {(.name): .value}] | add | .["messages.retries_total"] == 2 and
     .["messages.timeouts_total"] == 3 and .["messages.dead_letters_total"] == 1' m.ndjson
-  amp-ack log --correlation T-2026-044 --format mermaid >d.mmd
+  amp-ack log --correlation T-2026-044 | jq -nrf "$AMP_TOP/share/draw/mermaid.jq" >d.mmd
   [ "$(grep -c 'P1->>P2: task_dispatch again ' d.mmd)" -eq 2 ]
   grep -q 'dead letter DEAD retries_exhausted' d.mmd
 }

@@ -1,4 +1,5 @@
-/* amp-ack log: the history in the log, as lines for people, records, drawings, or traces. */
+/* amp-ack log: the history in the log, as lines for people or as records. Programs in share/draw
+ * make drawings of the records. */
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,8 +15,6 @@
 #include "flow/wake.h"
 #include "hitl/escalation.h"
 #include "message/dead/dead.h"
-#include "message/history/diagram.h"
-#include "message/history/draw/draw.h"
 #include "message/history/find.h"
 #include "message/record/record.h"
 #include "task/record.h"
@@ -202,17 +201,18 @@ static int row_text(struct log_text *t, const struct amp_history_row *r, struct 
 #define LOOK_MS 100
 
 static const char *correlation, *task, *session, *agent, *id, *since, *format;
-static bool follow, all;
+static bool follow, all, messages;
 static int64_t limit;
 
-static const char *const formats[] = {"text", "ndjson", "mermaid", "dot", "svg",
-                                      "html", "sw4rm",  "otlp",    NULL};
+static const char *const formats[] = {"text", "ndjson", "sw4rm", NULL};
 /* In the order of formats[]. */
-enum form { TEXT, NDJSON, MERMAID, DOT, SVG, HTML, SW4RM, OTLP };
+enum form { TEXT, NDJSON, SW4RM };
 
 const struct amp_opt log_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue with new entries until a signal"},
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "as text, also the tools' bookkeeping"},
+    {'m', "messages", AMP_OPT_FLAG, &messages, NULL,
+     .doc = "as ndjson, also each message itself, where it was recorded"},
     {0, "task", AMP_OPT_STRING, &task, "TASK", .doc = "only the conversation about this task",
      .values = "task"},
     {0, "correlation", AMP_OPT_STRING, &correlation, "ID",
@@ -225,10 +225,8 @@ const struct amp_opt log_opts[] = {
      .doc = "only from TIME on: RFC 3339 or an age (90s, 2h)"},
     {0, "format", AMP_OPT_CHOICE, &format, "FORMAT",
      .doc = "how to write it (default: text on a terminal, else ndjson)", .choices = formats},
-    {0, "limit", AMP_OPT_INT, &limit, "N",
-     .doc = "only the newest N entries; of a drawing the first (default: 2000 for mermaid, else "
-            "20000)",
-     .min = 1, .max = 1000000},
+    {0, "limit", AMP_OPT_INT, &limit, "N", .doc = "only the newest N entries", .min = 1,
+     .max = 1000000},
     AMP_OPT_END,
 };
 
@@ -240,8 +238,6 @@ struct reading {
     int64_t print; /* rows that may still be printed; -1: all */
     enum form form;
     struct amp_history_finder *finder;
-    struct amp_diagram *diagram; /* MERMAID */
-    struct amp_drawing *drawing; /* the other drawings */
     struct log_text lines;
     struct amp_buf text;
 };
@@ -271,13 +267,6 @@ static int row_fn(void *ctx, const struct amp_history_row *r, struct amp_error *
     case SW4RM:
         rc = amp_history_log_event(r, &rd->text, err);
         break;
-    case MERMAID:
-        return amp_diagram_row(rd->diagram, r, err);
-    case DOT:
-    case SVG:
-    case HTML:
-    case OTLP:
-        return amp_drawing_row(rd->drawing, r, err);
     }
     return rc == 0 && rd->text.len > 0 ? amp_out(amp_buf_span(&rd->text), err) : rc;
 }
@@ -329,48 +318,12 @@ int ack_since(const char *text, int64_t *ms, struct amp_error *err)
     return 0;
 }
 
-/* What the drawing is about. */
-static int title_make(struct amp_buf *out, struct amp_error *err)
-{
-    const char *of = task ? task : correlation ? correlation : session ? session : id;
-    return amp_buf_fmt(out, err, "%s%s%s%s%s", of ? "History of " : "History of the messages",
-                       of ? of : "", agent ? " · agent " : "", agent ? agent : "",
-                       since ? " · recent" : "");
-}
-
-static int drawing_write(struct reading *rd, struct amp_buf *out, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf title = {0};
-    bool conversation = task || correlation || session || id;
-    amp_buf_init(&title, 1 << 20);
-    if (title_make(&title, err) < 0)
-        return -1;
-    switch (rd->form) {
-    case MERMAID:
-        return amp_diagram_write(rd->diagram, out, err);
-    case DOT:
-        return amp_drawing_dot(rd->drawing, out, err);
-    case SVG:
-        return amp_drawing_svg(rd->drawing, conversation, amp_buf_span(&title), out, err);
-    case HTML:
-        return amp_drawing_html(rd->drawing, conversation, amp_buf_span(&title), out, err);
-    default:
-        return amp_drawing_otlp(rd->drawing, out, err);
-    }
-}
-
 static int log_print(struct reading *rd, struct amp_error *err)
 {
     int rc = follow ? frames_follow(rd, err) : frames_read(rd, err);
     if (rc == 0 && amp_stop)
         rc = amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-    if (rc < 0 || (!rd->diagram && !rd->drawing))
-        return rc;
-    AMP_BUF struct amp_buf text = {0};
-    amp_buf_init(&text, (size_t)512 << 20);
-    if (drawing_write(rd, &text, err) < 0)
-        return -1;
-    return amp_out(amp_buf_span(&text), err);
+    return rc;
 }
 
 static enum form form_chosen(void)
@@ -411,7 +364,8 @@ static int finder_open(struct reading *rd, const struct amp_store_place *at, str
     struct amp_history_filter f = {.correlation = amp_span_str(task ? task : correlation),
                                    .session = amp_span_str(session),
                                    .agent = amp_span_str(agent),
-                                   .id = amp_span_str(id)};
+                                   .id = amp_span_str(id),
+                                   .messages = messages};
     amp_history_finder_free(rd->finder);
     rd->finder = NULL;
     if (ack_since(since, &f.since_ms, err) < 0 ||
@@ -447,16 +401,11 @@ static int newest_open(struct reading *rd, struct amp_error *err)
 
 static int reading_open(struct reading *rd, struct amp_error *err)
 {
-    bool draws = rd->form != TEXT && rd->form != NDJSON && rd->form != SW4RM;
     rd->print = -1;
     text_init(&rd->lines);
     if (task_find(rd->store, err) < 0)
         return -1;
-    if (rd->form == MERMAID && !(rd->diagram = amp_diagram_new((uint32_t)limit, err)))
-        return -1;
-    if (draws && rd->form != MERMAID && !(rd->drawing = amp_drawing_new((uint32_t)limit, err)))
-        return -1;
-    return limit && !draws ? newest_open(rd, err) : finder_open(rd, NULL, err);
+    return limit ? newest_open(rd, err) : finder_open(rd, NULL, err);
 }
 
 int ack_log(int argc, char **argv)
@@ -465,9 +414,6 @@ int ack_log(int argc, char **argv)
     int64_t ms;
     struct amp_error err = {0};
     struct reading rd = {.form = form_chosen()};
-    if (follow && rd.form != TEXT && rd.form != NDJSON && rd.form != SW4RM)
-        amp_die_usage("a drawing is made at the end: --follow and --format %s exclude each other",
-                      format);
     if (task && correlation)
         amp_die_usage("--task and --correlation exclude each other");
     if (ack_since(since, &ms, &err) < 0)
@@ -481,8 +427,6 @@ int ack_log(int argc, char **argv)
         status = amp_complain(&err);
     else
         nothing_say(&rd);
-    amp_drawing_free(rd.drawing);
-    amp_diagram_free(rd.diagram);
     amp_history_finder_free(rd.finder);
     amp_buf_release(&rd.text);
     return status;

@@ -207,6 +207,21 @@ static void state_read(struct amp_history *h, const struct amp_tape *t, uint32_t
     }
     if (amp_span_is(r->kind, "task"))
         r->task = r->id;
+    if (amp_span_is(r->kind, "escalation")) {
+        r->decision = member_text(h, t, state, "decision");
+        r->by = member_text(h, t, state, "operator");
+        struct amp_span note = member_text(h, t, state, "note");
+        if (note.n > 0)
+            r->why = note;
+    }
+    if (amp_span_is(r->kind, "spent")) {
+        r->agent = member_text(h, t, state, "agent");
+        r->tokens = member_int(t, state, "tokens_in") + member_int(t, state, "tokens_out");
+        r->cost_micros = member_int(t, state, "micros");
+    }
+    uint32_t msg = member_find(t, state, "msg", AMP_JSON_OBJECT);
+    if (h->f.messages && msg != AMP_TOK_NONE && r->from.n == 0)
+        r->message = amp_tok_source(t, msg);
     if (amp_span_is(r->kind, "agent")) {
         uint32_t work = member_find(t, state, "work", AMP_JSON_OBJECT);
         r->agent = r->id;

@@ -29,6 +29,8 @@ struct amp_history_row {
     struct amp_span stage, by, code, why; /* an acknowledgement, a refusal, a letter */
     struct amp_span original, decision;   /* of an operation: the first attempt, the decision */
     int64_t attempt;                      /* 0: unknown */
+    int64_t tokens, cost_micros;          /* of work that was paid for, in millionths of a USD */
+    struct amp_span message;              /* JSON, in the first row of a message; see the filter */
     bool late;
     bool implied;                   /* not acknowledged itself, but a later stage was */
     int64_t acked_ms, timed_out_ms; /* of a late acknowledgement; 0: unknown */
@@ -38,6 +40,7 @@ struct amp_history_filter {
     struct amp_span correlation, agent, id; /* empty: any */
     struct amp_span session;                /* messages of this session, and their transitions */
     int64_t since_ms;
+    bool messages; /* set row.message */
     /* Appends the text of a blob that a frame names; NULL: rows of such frames have no details. */
     int (*blob)(void *ctx, struct amp_span name, struct amp_buf *out, struct amp_error *err);
     void *blob_ctx;

@@ -53,7 +53,13 @@ int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struc
         moment_write(&w, "acked_at", r->acked_ms);
         moment_write(&w, "timed_out_at", r->timed_out_ms);
     }
+    if (r->cost_micros > 0)
+        amp_jw_member_int(&w, "cost_micros", r->cost_micros);
+    if (r->tokens > 0)
+        amp_jw_member_int(&w, "tokens", r->tokens);
     amp_jw_close(&w, '}');
+    if (r->message.n > 0)
+        amp_jw_member_raw(&w, "message", r->message);
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)
         return -1;
