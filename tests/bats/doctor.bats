@@ -363,6 +363,15 @@ fixed() {
   [ "$(jq -s 'map(select(.level != "ok")) | length' <<<"$output")" -eq 1 ]
 }
 
+@test "an open question of another protocol can be answered, and is no finding" {
+  need_tool hitl-prompt
+  sw4rm 00000000-0000-4000-8000-000000000001 sched HITL_INVOCATION \
+    '{"invocation_id":"hitl-1","reason_type":"SECURITY_APPROVAL","subject":{"task_id":"t"}}' "" . |
+    run -1 hitl-prompt --answer /dev/null
+  run -0 --separate-stderr doctor
+  [[ $output == *'ok    tasks        no task is suspended'* ]]
+}
+
 @test "a log of another format: every tool refuses it with its number, and writes nothing" {
   message task_dispatch >one.ndjson
   export AMP_STATE=$PWD/formats

@@ -81,28 +81,38 @@ static int line_text(enum doctor_level level, const char *label, const char *fix
     return amp_buf_str(out, "\n", err);
 }
 
-__attribute__((format(printf, 3, 0))) static void
-line_print(enum doctor_level level, const char *fix, const char *fmt, va_list ap)
+/* Appends the fix with the path for each "@" in it, and a NUL. */
+static int fix_fill(const char *fix, const char *path, struct amp_buf *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf out = {0};
+    for (const char *p = fix; *p; p++)
+        if ((path && *p == '@' ? amp_buf_str(out, doctor_quote(path), err)
+                               : amp_buf_add(out, p, 1, err)) < 0)
+            return -1;
+    return amp_buf_add(out, "", 1, err);
+}
+
+__attribute__((format(printf, 4, 0))) static void
+line_print(enum doctor_level level, const char *fix, const char *path, const char *fmt, va_list ap)
+{
+    AMP_BUF struct amp_buf out = {.max = 1 << 20}, filled = {.max = 1 << 20};
     char what[2048];
     struct amp_error err;
     vsnprintf(what, sizeof(what), fmt, ap);
-    amp_buf_init(&out, 1 << 20);
     wrong[level]++;
     n_printed++;
     bool advice = fix && strncmp(fix, "# ", 2) == 0;
-    const char *label = advice ? "advice" : "fix", *text = advice ? fix + 2 : fix;
-    if ((json ? line_json : line_text)(level, label, text, what, &out, &err) < 0 ||
+    if ((fix && fix_fill(advice ? fix + 2 : fix, path, &filled, &err) < 0) ||
+        (json ? line_json : line_text)(level, advice ? "advice" : "fix", fix ? filled.data : NULL,
+                                       what, &out, &err) < 0 ||
         amp_out(amp_buf_span(&out), &err) < 0)
         amp_status_note(AMP_IOERR);
 }
 
-void doctor_say(enum doctor_level level, const char *fix, const char *fmt, ...)
+void doctor_say(enum doctor_level level, const char *fix, const char *path, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    line_print(level, fix, fmt, ap);
+    line_print(level, fix, path, fmt, ap);
     va_end(ap);
 }
 
@@ -111,13 +121,13 @@ void doctor_ok(const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     if (n_printed == 0)
-        line_print(DOCTOR_OK, NULL, fmt, ap);
+        line_print(DOCTOR_OK, NULL, NULL, fmt, ap);
     va_end(ap);
 }
 
 const char *doctor_fix(const char *fmt, ...)
 {
-    static char text[4][3 * PATH_MAX + 128];
+    static char text[4][4 * PATH_MAX + 128];
     static unsigned turn;
     char *out = text[turn++ % 4];
     va_list ap;
@@ -136,12 +146,12 @@ void doctor_unreadable(const char *dir, const char *what, const struct amp_error
 {
     const char *fix = "# amp-exit(7) explains the code";
     if (strcmp(err->code, "log_damaged") == 0 || strcmp(err->code, "log_failed") == 0)
-        fix = doctor_fix("amp-ack repair --state %s", doctor_quote(dir));
+        fix = "amp-ack repair --state @";
     else if (strcmp(err->code, "lock_timeout") == 0)
         fix = "# end or continue the process that the check 'locks' names";
     else if (strcmp(err->code, "config_invalid") == 0)
-        fix = doctor_fix("# correct %s/amp.json", doctor_quote(dir));
-    doctor_say(DOCTOR_FAIL, fix, "cannot read %s: %s: %s", what, err->code, err->what);
+        fix = "# correct @/amp.json";
+    doctor_say(DOCTOR_FAIL, fix, dir, "cannot read %s: %s: %s", what, err->code, err->what);
 }
 
 const char *doctor_quote(const char *path)

@@ -47,12 +47,14 @@ struct doctor_options {
 extern struct doctor_options doctor_opt;
 
 /* Prints one line of the running check. fix: the command that fixes the problem, to be run in a
- * shell as printed; or advice for a person, which begins with "# "; or NULL. */
-void doctor_say(enum doctor_level level, const char *fix, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+ * shell as printed; or advice for a person, which begins with "# "; or NULL. The path, quoted for a
+ * shell, replaces each "@" in it; NULL: a "@" is a "@". */
+void doctor_say(enum doctor_level level, const char *fix, const char *path, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Prints the line "ok", unless the running check has printed another line. */
 void doctor_ok(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The text of a fix. The fourth call after it overwrites the result, as with doctor_quote. */
+/* The text of a fix with other values. The fourth call after it overwrites the result, as with
+ * doctor_quote. */
 const char *doctor_fix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* "sudo ", or "" for root. */
 const char *doctor_sudo(void);
@@ -75,7 +77,7 @@ int doctor_ports(const char *dir, int (*fn)(void *ctx, const char *port, struct 
 bool doctor_last_segment(const char *dir, char out[PATH_MAX]);
 
 /* When a frame of the log was written, in milliseconds; 0: unknown. */
-int64_t doctor_frame_time(struct amp_span frame);
+int doctor_frame_time(struct amp_store *s, uint64_t n, int64_t *at_ms, struct amp_error *err);
 
 /* Reads all segments and reports the damaged ones; returns their number, or -1. */
 int doctor_segments(struct amp_store *s, const char *dir, struct amp_error *err);

@@ -51,22 +51,22 @@ static void check_fifo(const char *path, const struct stat *st)
     int n = unread_bytes(path, &e, &room);
     bool half = st->st_mode & S_ISVTX;
     if (half && e.writers == 0)
-        doctor_say(DOCTOR_WARN, doctor_fix("chmod -t %s", doctor_quote(path)),
+        doctor_say(DOCTOR_WARN, "chmod -t @", path,
                    "%s: a writer ended within a line; the next writer ends the line", path);
     if (e.readers == 0 && e.writers > 0)
-        doctor_say(DOCTOR_FAIL, "# start its reader again", "%s: %s %s, and no process reads", path,
-                   e.who_writes, e.writers == 1 ? "writes" : "write");
+        doctor_say(DOCTOR_FAIL, "# start its reader again", NULL, "%s: %s %s, and no process reads",
+                   path, e.who_writes, e.writers == 1 ? "writes" : "write");
     else if (e.readers == 0)
-        doctor_say(DOCTOR_WARN, "# start its reader and its writer", "%s: no process has it open",
-                   path);
+        doctor_say(DOCTOR_WARN, "# start its reader and its writer", NULL,
+                   "%s: no process has it open", path);
     else if (n > 0 && room > 0 && n > room - 4096)
-        doctor_say(DOCTOR_FAIL, "# check what its reader waits for",
+        doctor_say(DOCTOR_FAIL, "# check what its reader waits for", NULL,
                    "%s: it is full (%d bytes), and %s does not read", path, n, e.who_reads);
     else if (e.writers == 0)
-        doctor_say(DOCTOR_WARN, "# start its writer", "%s: %s waits for a writer%s", path,
+        doctor_say(DOCTOR_WARN, "# start its writer", NULL, "%s: %s waits for a writer%s", path,
                    e.who_reads, n > 0 ? ", with bytes unread" : "");
     else
-        doctor_say(DOCTOR_OK, NULL, "%s: %s to %s, %d byte%s unread", path, e.who_writes,
+        doctor_say(DOCTOR_OK, NULL, NULL, "%s: %s to %s, %d byte%s unread", path, e.who_writes,
                    e.who_reads, n, n == 1 ? "" : "s");
 }
 
@@ -74,19 +74,16 @@ static void check_path(const char *path, bool named_by_route)
 {
     struct stat st;
     char parent[PATH_MAX];
-    const char *slash = strrchr(path, '/'), *q = doctor_quote(path), *fix;
+    const char *slash = strrchr(path, '/');
     snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path);
-    if (*parent && access(parent, F_OK) < 0)
-        fix = doctor_fix("mkdir -p %s && mkfifo %s", doctor_quote(parent), q);
-    else
-        fix = doctor_fix("mkfifo %s", q);
+    bool lost = *parent && access(parent, F_OK) < 0;
     if (stat(path, &st) < 0)
-        doctor_say(DOCTOR_FAIL, fix, "%s: no such file", path);
+        doctor_say(DOCTOR_FAIL, lost ? "mkdir -p \"$(dirname @)\" && mkfifo @" : "mkfifo @", path,
+                   "%s: no such file", path);
     else if (S_ISFIFO(st.st_mode))
         check_fifo(path, &st);
     else if (named_by_route)
-        doctor_say(DOCTOR_FAIL, doctor_fix("mv %s %s.was && mkfifo %s", q, q, q),
-                   "%s is not a FIFO", path);
+        doctor_say(DOCTOR_FAIL, "mv @ @.was && mkfifo @", path, "%s is not a FIFO", path);
 }
 
 static int port_fn(void *arg, const char *port, struct amp_error *err)
@@ -109,5 +106,5 @@ void doctor_fifos(struct doctor *d)
     if (doctor_ports(d->dir, port_fn, &n, &err) < 0)
         return; /* the check "peers" reports it */
     if (n == 0)
-        doctor_say(DOCTOR_OK, NULL, "no FIFOs given or configured");
+        doctor_say(DOCTOR_OK, NULL, NULL, "no FIFOs given or configured");
 }

@@ -32,21 +32,23 @@ bool doctor_last_segment(const char *dir, char out[PATH_MAX])
     return name[0] != '\0';
 }
 
-int64_t doctor_frame_time(struct amp_span frame)
+static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *err)
 {
     AMP_TAPE struct amp_tape t = {0};
     struct amp_json_fault fault;
-    struct amp_span at;
-    AMP_BUF struct amp_buf arena = {0};
-    int64_t at_ms = 0;
-    amp_buf_init(&arena, 4096);
     amp_tape_init(&t, NULL);
     if (amp_tape_scan(&t, frame.p, frame.n, &fault) == 0) {
-        uint32_t tok = amp_tape_get(&t, 0, AMP_SPAN("at"));
-        if (tok != AMP_TOK_NONE && amp_tok_text(&t, tok, &arena, &at, NULL) == 0)
-            amp_time_parse(at, &at_ms);
+        uint32_t at = amp_tape_get(&t, 0, AMP_SPAN("at"));
+        if (at != AMP_TOK_NONE)
+            amp_time_parse(amp_tok_raw(&t, at), ctx);
     }
-    return at_ms;
+    return 1;
+}
+
+int doctor_frame_time(struct amp_store *s, uint64_t n, int64_t *at_ms, struct amp_error *err)
+{
+    *at_ms = 0;
+    return amp_store_frames(s, n - 1, frame_fn, at_ms, err) < 0 ? -1 : 0;
 }
 
 void doctor_tail(const char *dir)
@@ -58,7 +60,7 @@ void doctor_tail(const char *dir)
     off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     if (end > 0 && pread(fd, &c, 1, end - 1) == 1 && c != '\n')
         doctor_say(
-            DOCTOR_WARN, doctor_fix("amp-ack status --state %s", doctor_quote(dir)),
+            DOCTOR_WARN, "amp-ack status --state @", dir,
             "the last line of %s is incomplete (a writer was killed); the next writer removes it",
             path);
 }
@@ -80,11 +82,11 @@ void doctor_index(const char *dir)
         struct stat st;
         if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
             (pread(fd, head, 16, 0) != 16 || memcmp(head, "SQLite format 3", 16) != 0))
-            doctor_say(DOCTOR_WARN, doctor_fix("rm %s/%s", doctor_quote(dir), e->d_name),
+            doctor_say(DOCTOR_WARN, doctor_fix("rm %s/%s", doctor_quote(dir), e->d_name), NULL,
                        "%s is damaged; the next writer rebuilds it from the log", e->d_name);
     }
     if (!any && segments)
-        doctor_say(DOCTOR_WARN, doctor_fix("amp-ack status --state %s", doctor_quote(dir)),
+        doctor_say(DOCTOR_WARN, "amp-ack status --state @", dir,
                    "the index is missing; the next writer builds it from the log");
 }
 
@@ -92,7 +94,7 @@ void doctor_index_pages(struct amp_store *s, const char *dir)
 {
     struct amp_error why;
     if (amp_store_check_index(s, &why) < 0)
-        doctor_say(DOCTOR_WARN, doctor_fix("rm %s/index*.db", doctor_quote(dir)),
+        doctor_say(DOCTOR_WARN, "rm @/index*.db", dir,
                    "%s; without it, the next writer builds a new one from the log", why.what);
 }
 
@@ -102,7 +104,7 @@ static void blob_fn(void *ctx, const char *name, bool missing)
     ++*n;
     doctor_say(DOCTOR_FAIL,
                "# restore the file from a backup; records and lines that need it cannot be read",
-               "blob/%s is %s", name, missing ? "missing" : "damaged");
+               NULL, "blob/%s is %s", name, missing ? "missing" : "damaged");
 }
 
 uint32_t doctor_blobs(struct amp_store *s, const char *dir)
@@ -138,8 +140,8 @@ static void segment_fn(void *ctx, const struct amp_store_segment *seg)
     note_progress(r, seg);
     if (seg->damage) {
         r->damaged++;
-        doctor_say(DOCTOR_FAIL, doctor_fix("amp-ack repair --state %s", doctor_quote(r->dir)),
-                   "%s: %s", seg->damage->code, seg->damage->what);
+        doctor_say(DOCTOR_FAIL, "amp-ack repair --state @", r->dir, "%s: %s", seg->damage->code,
+                   seg->damage->what);
     }
 }
 

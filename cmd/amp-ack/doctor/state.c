@@ -34,42 +34,36 @@ static bool check_directory(const char *dir)
     struct statvfs fs;
     if (stat(dir, &st) < 0) {
         if (errno == ENOENT)
-            doctor_say(DOCTOR_FAIL,
-                       doctor_fix("amp-ack track --state %s </dev/null", doctor_quote(dir)),
+            doctor_say(DOCTOR_FAIL, "amp-ack track --state @ </dev/null", dir,
                        "there is no state directory %s", dir);
         else
-            doctor_say(DOCTOR_FAIL, doctor_fix("namei -l %s", doctor_quote(dir)),
-                       "cannot read %s: %s", dir, strerror(errno));
+            doctor_say(DOCTOR_FAIL, "namei -l @", dir, "cannot read %s: %s", dir, strerror(errno));
         return false;
     }
     if (!S_ISDIR(st.st_mode)) {
-        doctor_say(DOCTOR_FAIL, "# name another one with --state", "%s is not a directory", dir);
+        doctor_say(DOCTOR_FAIL, "# name another one with --state", NULL, "%s is not a directory",
+                   dir);
         return false;
     }
     if (st.st_uid != geteuid())
-        doctor_say(
-            DOCTOR_FAIL,
-            doctor_fix("%schown -R %u %s", doctor_sudo(), (unsigned)geteuid(), doctor_quote(dir)),
-            "%s belongs to user %u", dir, (unsigned)st.st_uid);
+        doctor_say(DOCTOR_FAIL, doctor_fix("%schown -R %u @", doctor_sudo(), (unsigned)geteuid()),
+                   dir, "%s belongs to user %u", dir, (unsigned)st.st_uid);
     if (st.st_mode & 077)
-        doctor_say(DOCTOR_FAIL, doctor_fix("chmod 700 %s", doctor_quote(dir)),
-                   "other users can enter %s (mode %o)", dir, (unsigned)st.st_mode & 0777);
+        doctor_say(DOCTOR_FAIL, "chmod 700 @", dir, "other users can enter %s (mode %o)", dir,
+                   (unsigned)st.st_mode & 0777);
     AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && amp_fs_is_network(fd))
-        doctor_say(
-            DOCTOR_FAIL,
-            doctor_fix(
-                "# stop its programs, then cp -a %s to a local disk, and use that with --state",
-                doctor_quote(dir)),
-            "%s is on a network file system, where locks and syncs are not reliable", dir);
+        doctor_say(DOCTOR_FAIL,
+                   "# stop its programs, then cp -a @ to a local disk, and use that with --state",
+                   dir, "%s is on a network file system, where locks and syncs are not reliable",
+                   dir);
     if (fd >= 0 && fstatvfs(fd, &fs) == 0) {
         unsigned long long room = (unsigned long long)fs.f_bavail * fs.f_frsize;
         if (room < (unsigned long long)doctor_opt.min_free)
-            doctor_say(DOCTOR_FAIL, doctor_fix("df -h %s # and make room there", doctor_quote(dir)),
+            doctor_say(DOCTOR_FAIL, "df -h @ # and make room there", dir,
                        "%llu KiB are free on its disk", room >> 10);
         if (fs.f_files > 0 && fs.f_favail < 100)
-            doctor_say(DOCTOR_FAIL,
-                       doctor_fix("df -i %s # and remove files there", doctor_quote(dir)),
+            doctor_say(DOCTOR_FAIL, "df -i @ # and remove files there", dir,
                        "%llu file%s can still be made on its disk", (unsigned long long)fs.f_favail,
                        fs.f_favail == 1 ? "" : "s");
     }
@@ -107,8 +101,8 @@ static unsigned check_modes(const char *dir, const char *below)
             (!*below && is_public(e->d_name, st.st_mode)))
             continue;
         if (n++ == 0)
-            doctor_say(DOCTOR_FAIL, doctor_fix("chmod -R go= %s", doctor_quote(dir)),
-                       "other users can open %s/%s", path, e->d_name);
+            doctor_say(DOCTOR_FAIL, "chmod -R go= @", dir, "other users can open %s/%s", path,
+                       e->d_name);
     }
     return n;
 }
@@ -134,10 +128,7 @@ static bool has_files(const char *dir, const char *below)
         snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
         /* Programs that only read the state do not create locks. */
         bool lock = amp_span_glob(amp_span_str(e->d_name), AMP_SPAN("*.lock"));
-        const char *q = doctor_quote(file);
-        doctor_say(DOCTOR_FAIL,
-                   lock ? doctor_fix("rm -r %s && install -m 600 /dev/null %s", q, q)
-                        : doctor_fix("rm -r %s", q),
+        doctor_say(DOCTOR_FAIL, lock ? "rm -r @ && install -m 600 /dev/null @" : "rm -r @", file,
                    "%s is not a regular file", file);
     }
     return good;
@@ -153,10 +144,8 @@ static bool is_readable(const char *dir, const char *below)
         return true;
     int why = errno;
     bool own = lstat(path, &st) == 0 && st.st_uid == geteuid();
-    doctor_say(
-        DOCTOR_FAIL,
-        doctor_fix(why == EACCES && own ? "chmod 700 %s" : "namei -l %s", doctor_quote(path)),
-        "cannot read the directory %s: %s", path, strerror(why));
+    doctor_say(DOCTOR_FAIL, why == EACCES && own ? "chmod 700 @" : "namei -l @", path,
+               "cannot read the directory %s: %s", path, strerror(why));
     return false;
 }
 
@@ -172,7 +161,7 @@ static struct amp_store *open_state(const char *dir)
         amp_store_count(s, AMP_MESSAGE_KIND, &n, &err) == 0) {
         doctor_index_pages(s, dir);
         if (doctor_blobs(s, dir) == 0)
-            doctor_say(DOCTOR_OK, NULL, "%s is readable: %llu message%s", dir,
+            doctor_say(DOCTOR_OK, NULL, NULL, "%s is readable: %llu message%s", dir,
                        (unsigned long long)n, n == 1 ? "" : "s");
         return s;
     }
@@ -202,13 +191,13 @@ void doctor_state(struct doctor *d)
         return;
     snprintf(path, sizeof(path), "%s/log/FAILED", dir);
     if (access(path, F_OK) == 0) {
-        doctor_say(DOCTOR_FAIL, doctor_fix("amp-ack repair --state %s", doctor_quote(dir)),
+        doctor_say(DOCTOR_FAIL, "amp-ack repair --state @", dir,
                    "a write to the log failed; every tool refuses to write until it is repaired");
         return;
     }
     snprintf(path, sizeof(path), "%s/log", dir);
     if (access(path, F_OK) < 0) {
-        doctor_say(DOCTOR_OK, NULL, "%s is empty", dir);
+        doctor_say(DOCTOR_OK, NULL, NULL, "%s is empty", dir);
         return;
     }
     doctor_tail(dir);
@@ -270,7 +259,7 @@ static void check_main_lock(const char *dir)
     doctor_say(DOCTOR_FAIL,
                h.stopped ? doctor_fix("kill -CONT %d", (int)h.stopped)
                          : "# check what these processes do, and end the one that hangs",
-               "the state's lock is held for more than a second; opened by %s",
+               NULL, "the state's lock is held for more than a second; opened by %s",
                h.who[0] ? h.who : "another user's process");
 }
 
@@ -291,10 +280,10 @@ void doctor_locks(struct doctor *d)
             continue;
         doctor_holders(st.st_dev, st.st_ino, held_fn, &h);
         if (h.stopped)
-            doctor_say(DOCTOR_WARN, doctor_fix("kill -CONT %d", (int)h.stopped),
+            doctor_say(DOCTOR_WARN, doctor_fix("kill -CONT %d", (int)h.stopped), NULL,
                        "run/%s is held by a stopped process: %s", e->d_name, h.who);
         else
-            doctor_say(DOCTOR_OK, NULL, "run/%s is held by %s", e->d_name,
+            doctor_say(DOCTOR_OK, NULL, NULL, "run/%s is held by %s", e->d_name,
                        h.who[0] ? h.who : "another user's process");
     }
     doctor_ok("no locks held");
@@ -305,7 +294,6 @@ void doctor_locks(struct doctor *d)
 struct waiting {
     uint32_t n;
     uint64_t oldest; /* frame */
-    int64_t at_ms;
 };
 
 static int entry_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
@@ -316,13 +304,6 @@ static int entry_fn(void *ctx, const struct amp_store_entry *e, struct amp_error
     if (w->n++ == 0 || e->n < w->oldest)
         w->oldest = e->n;
     return 0;
-}
-
-static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *err)
-{
-    struct waiting *w = ctx;
-    w->at_ms = doctor_frame_time(frame);
-    return 1;
 }
 
 /* The command that writes the outbox of this name. */
@@ -347,18 +328,19 @@ static void check_outbox(const struct doctor *d, const char *name, bool inbox_wa
 {
     char when[AMP_TIME_MAX];
     struct waiting w = {0};
+    int64_t at_ms = 0;
     struct amp_error err;
     if (amp_store_outbox(d->store, name, entry_fn, &w, &err) < 0 ||
-        (w.n > 0 && amp_store_frames(d->store, w.oldest - 1, frame_fn, &w, &err) < 0)) {
+        (w.n > 0 && doctor_frame_time(d->store, w.oldest, &at_ms, &err) < 0)) {
         doctor_unreadable(d->dir, name, &err);
         return;
     }
     if (w.n == 0)
         return;
-    amp_time_format(w.at_ms, when);
-    bool old = amp_now_ms() - w.at_ms > doctor_opt.old_ms;
+    amp_time_format(at_ms, when);
+    bool old = amp_now_ms() - at_ms > doctor_opt.old_ms;
     doctor_say(old ? DOCTOR_WARN : DOCTOR_OK, old ? outbox_fix(d->dir, name, inbox_waits) : NULL,
-               "%s: %u %s to be written, the oldest since %s", name, w.n,
+               NULL, "%s: %u %s to be written, the oldest since %s", name, w.n,
                w.n == 1 ? "line waits" : "lines wait", when);
 }
 
@@ -396,7 +378,7 @@ static int lost_fn(void *ctx, const struct amp_lost *l, struct amp_error *err)
 {
     const struct doctor *d = ctx;
     (void)err;
-    doctor_say(DOCTOR_WARN, doctor_fix("amp-ack sweep --state %s", doctor_quote(d->dir)),
+    doctor_say(DOCTOR_WARN, "amp-ack sweep --state @", d->dir,
                "the process of %s %.*s was killed%s%.*s; no amp-ack watch is running", l->what,
                AMP_CLIP(l->name, 160), l->task.n ? " at work on " : "", AMP_CLIP(l->task, 160));
     return 0;
@@ -417,10 +399,10 @@ void doctor_deadlines(struct doctor *d)
                 doctor_unreadable(d->dir, amp_deadlines[i].name, &err);
         } else if (due > 0 && due < now - OVERDUE_MS) {
             amp_time_format(due, when);
-            doctor_say(
-                amp_deadlines[i].upkeep ? DOCTOR_OK : DOCTOR_WARN,
-                doctor_fix("amp-ack watch --state %s >>escalations.ndjson", doctor_quote(d->dir)),
-                "%s: overdue since %s; no amp-ack watch is running", amp_deadlines[i].name, when);
+            doctor_say(amp_deadlines[i].upkeep ? DOCTOR_OK : DOCTOR_WARN,
+                       "amp-ack watch --state @ >>escalations.ndjson", d->dir,
+                       "%s: overdue since %s; no amp-ack watch is running", amp_deadlines[i].name,
+                       when);
         }
     }
     doctor_ok("nothing is overdue");
@@ -443,8 +425,6 @@ void doctor_dead(struct doctor *d)
     }
     bool many = n > doctor_opt.most_dead;
     doctor_say(many ? DOCTOR_WARN : DOCTOR_OK,
-               many ? doctor_fix("amp-ack dead list --state %s # then dead requeue, or dead purge",
-                                 doctor_quote(d->dir))
-                    : NULL,
-               "%lld dead %s", (long long)n, n == 1 ? "letter" : "letters");
+               many ? "amp-ack dead list --state @ # then dead requeue, or dead purge" : NULL,
+               d->dir, "%lld dead %s", (long long)n, n == 1 ? "letter" : "letters");
 }

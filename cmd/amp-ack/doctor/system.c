@@ -16,12 +16,12 @@
 #include "cli/config.h"
 #include "doctor.h"
 #include "protocol/redact/redact.h"
+#include "store/history/history.h"
 #include "worktree/hooks.h"
 
 #define CONFIG_MAX  (1 << 20)
 #define AHEAD_MS    2000 /* rounding of file systems */
 #define VERSION_SEC 10
-#define TAIL_MAX    ((off_t)4 << 20)
 #define JUMP_MS     50
 
 /* ---- programs ---- */
@@ -56,29 +56,12 @@ static void check_helper(const char *name)
     static const char install[] = "# install the toolkit again: make install";
     snprintf(want, sizeof(want), "%s %s", name, AMP_VERSION);
     if (amp_helper_path(name, path, sizeof(path), &err) < 0 || access(path, X_OK) < 0)
-        doctor_say(DOCTOR_FAIL, install, "the helper %s is missing, or not executable", name);
+        doctor_say(DOCTOR_FAIL, install, NULL, "the helper %s is missing, or not executable", name);
     else if (!prints_line((const char *const[]){path, "--version", NULL}, said))
-        doctor_say(DOCTOR_FAIL, install, "%s does not run", path);
+        doctor_say(DOCTOR_FAIL, install, NULL, "%s does not run", path);
     else if (strcmp(said, want) != 0)
-        doctor_say(DOCTOR_FAIL, install, "%s has the wrong version: %.100s, expected %s", path,
-                   said, want);
-}
-
-/* Whether a command can be started; it is searched in PATH. */
-static bool is_command(const char *name)
-{
-    char path[PATH_MAX * 2];
-    const char *dirs = getenv("PATH");
-    if (strchr(name, '/'))
-        return access(name, X_OK) == 0;
-    for (const char *p = dirs; p && *p;) {
-        size_t n = strcspn(p, ":");
-        snprintf(path, sizeof(path), "%.*s/%s", (int)n, p, name);
-        if (n > 0 && access(path, X_OK) == 0)
-            return true;
-        p += n + (p[n] == ':');
-    }
-    return false;
+        doctor_say(DOCTOR_FAIL, install, NULL, "%s has the wrong version: %.100s, expected %s",
+                   path, said, want);
 }
 
 struct ports {
@@ -107,7 +90,7 @@ int doctor_ports(const char *dir, int (*fn)(void *ctx, const char *port, struct 
 /* Checks the command of a route's or an agent's port. */
 static int port_fn(void *arg, const char *port, struct amp_error *err)
 {
-    char name[1024];
+    char name[1024], path[PATH_MAX];
     (void)arg;
     (void)err;
     if (strncmp(port, "command:", 8) != 0 && strncmp(port, "exec-each:", 10) != 0)
@@ -116,8 +99,9 @@ static int port_fn(void *arg, const char *port, struct amp_error *err)
     port += strspn(port, " ");
     size_t n = strcspn(port, " ");
     snprintf(name, sizeof(name), "%.*s", (int)n, port);
-    if (n > 0 && *port != '\'' && *port != '"' && !is_command(name))
-        doctor_say(DOCTOR_FAIL, "# install it, or give its path",
+    if (n > 0 && *port != '\'' && *port != '"' &&
+        amp_child_find(name, environ, path, sizeof(path), NULL) < 0)
+        doctor_say(DOCTOR_FAIL, "# install it, or give its path", NULL,
                    "the command %s of a route does not exist", name);
     return 0;
 }
@@ -131,10 +115,10 @@ void doctor_peers(struct doctor *d)
     for (size_t i = 0; i < sizeof(helpers) / sizeof(helpers[0]); i++)
         check_helper(helpers[i]);
     if (!prints_line((const char *const[]){"git", "--version", NULL}, git))
-        doctor_say(DOCTOR_WARN, doctor_fix("%sapt-get install git", doctor_sudo()),
+        doctor_say(DOCTOR_WARN, doctor_fix("%sapt-get install git", doctor_sudo()), NULL,
                    "git is missing; agents need it");
     if (doctor_ports(d->dir, port_fn, NULL, &err) < 0)
-        doctor_say(DOCTOR_FAIL, NULL, "amp.json: %s", err.what);
+        doctor_say(DOCTOR_FAIL, NULL, NULL, "amp.json: %s", err.what);
     doctor_ok("all helpers are of version %s; %s", AMP_VERSION, git);
 }
 
@@ -158,19 +142,17 @@ static void check_file(const char *path, bool always)
     struct stat st;
     if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
         return;
-    const char *fix = doctor_fix("chmod go= %s", doctor_quote(path));
+    static const char fix[] = "chmod go= @";
     if (st.st_mode & 022)
-        doctor_say(DOCTOR_FAIL, fix, "other users can write %s (mode %o)", path,
+        doctor_say(DOCTOR_FAIL, fix, path, "other users can write %s (mode %o)", path,
                    (unsigned)st.st_mode & 0777);
     else if ((st.st_mode & 044) && (always || has_secrets(path)))
-        doctor_say(DOCTOR_FAIL, fix, "other users can read %s (mode %o), %s", path,
+        doctor_say(DOCTOR_FAIL, fix, path, "other users can read %s (mode %o), %s", path,
                    (unsigned)st.st_mode & 0777,
                    always ? "which is for secrets" : "which contains a secret");
     else if (st.st_uid != geteuid() && st.st_uid != 0)
-        doctor_say(
-            DOCTOR_FAIL,
-            doctor_fix("%schown %u %s", doctor_sudo(), (unsigned)geteuid(), doctor_quote(path)),
-            "%s belongs to user %u", path, (unsigned)st.st_uid);
+        doctor_say(DOCTOR_FAIL, doctor_fix("%schown %u @", doctor_sudo(), (unsigned)geteuid()),
+                   path, "%s belongs to user %u", path, (unsigned)st.st_uid);
 }
 
 /* Settings that are ignored because every writer of the state directory could change them. */
@@ -189,7 +171,7 @@ static void check_ignored(void)
         fix = doctor_fix("mkdir -p %s && mv -n %s %s", doctor_quote(parent), from, to);
     else
         fix = doctor_fix("${EDITOR:-vi} %s %s", from, to);
-    doctor_say(DOCTOR_WARN, fix,
+    doctor_say(DOCTOR_WARN, fix, NULL,
                "%s: ignored: %.*s; a state directory may set only store and redact", f.state_path,
                (int)f.ignored.n, f.ignored.p);
 }
@@ -222,23 +204,19 @@ struct guard {
     const struct amp_hooks *hooks;
 };
 
-static const char *install_fix(const char *repo)
-{
-    return doctor_fix("worktree-bind hooks install --repo %s", doctor_quote(repo));
-}
+static const char install_fix[] = "worktree-bind hooks install --repo @";
 
 static void hook_fn(void *ctx, const struct amp_hook_finding *f)
 {
     const struct guard *g = ctx;
-    const char *dir = doctor_quote(amp_hooks_where_git_looks(g->hooks)), *fix;
+    const char *dir = doctor_quote(amp_hooks_where_git_looks(g->hooks));
+    const char *repo = doctor_quote(g->repo), *fix = install_fix;
     if (strcmp(f->code, "relative_hooks_path") == 0)
-        fix = doctor_fix("git -C %s config core.hooksPath %s", doctor_quote(g->repo), dir);
+        fix = doctor_fix("git -C %s config core.hooksPath %s", repo, dir);
     else if (g->hooks->foreign[0])
-        fix = doctor_fix("%s --hooks-dir %s", install_fix(g->repo), dir);
-    else
-        fix = install_fix(g->repo);
-    doctor_say(f->severity == AMP_HOOK_ERROR ? DOCTOR_FAIL : DOCTOR_WARN, fix, "%s: %s: %s",
-               f->path, f->code, f->what);
+        fix = doctor_fix("worktree-bind hooks install --repo %s --hooks-dir %s", repo, dir);
+    doctor_say(f->severity == AMP_HOOK_ERROR ? DOCTOR_FAIL : DOCTOR_WARN, fix,
+               fix == install_fix ? g->repo : NULL, "%s: %s: %s", f->path, f->code, f->what);
 }
 
 static void check_guard(struct amp_git *g, const char *repo)
@@ -251,25 +229,22 @@ static void check_guard(struct amp_git *g, const char *repo)
     if (amp_git_info(g, repo, &info, &err) < 0 || amp_hooks_find(g, repo, NULL, &h, &err) < 0) {
         bool no_git = strcmp(err.code, "repo_not_git") == 0;
         if (no_git && !doctor_opt.repo)
-            doctor_say(DOCTOR_OK, NULL, "not in a git repository (--repo)");
+            doctor_say(DOCTOR_OK, NULL, NULL, "not in a git repository (--repo)");
         else
-            doctor_say(DOCTOR_FAIL,
-                       no_git ? doctor_fix("git init %s", doctor_quote(repo)) : install_fix(repo),
-                       "%s", err.what);
+            doctor_say(DOCTOR_FAIL, no_git ? "git init @" : install_fix, repo, "%s", err.what);
         return;
     }
     snprintf(path, sizeof(path), "%s/amp/guard", h.common);
     if (access(path, F_OK) < 0) {
-        doctor_say(doctor_opt.repo ? DOCTOR_WARN : DOCTOR_OK,
-                   doctor_opt.repo ? install_fix(repo) : NULL, "no guard is installed in %s",
-                   h.common);
+        doctor_say(doctor_opt.repo ? DOCTOR_WARN : DOCTOR_OK, doctor_opt.repo ? install_fix : NULL,
+                   repo, "no guard is installed in %s", h.common);
         return;
     }
     snprintf(path, sizeof(path), "%s/update", amp_hooks_where_git_looks(&h));
     h.server = info.bare && access(path, F_OK) == 0;
     bool known = amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof(program), NULL) == 0;
     if (amp_hooks_check(&h, known ? program : NULL, getenv("PATH"), hook_fn, &found, &err) < 0)
-        doctor_say(DOCTOR_FAIL, install_fix(repo), "%s", err.what);
+        doctor_say(DOCTOR_FAIL, install_fix, repo, "%s", err.what);
     else
         doctor_ok("the guard of %s is complete", h.common);
 }
@@ -279,7 +254,7 @@ void doctor_hooks(struct doctor *d)
     struct amp_git *g;
     struct amp_error err;
     if (amp_git_open(NULL, &g, &err) < 0) {
-        doctor_say(DOCTOR_FAIL, NULL, "%s", err.what);
+        doctor_say(DOCTOR_FAIL, NULL, NULL, "%s", err.what);
         return;
     }
     check_guard(g, doctor_opt.repo ? doctor_opt.repo : ".");
@@ -295,41 +270,16 @@ void doctor_identity(struct doctor *d)
     const char *word = ack_identity_word();
     if (strcmp(word, "off") == 0)
         doctor_say(DOCTOR_WARN, "# remove AMP_IDENTITY=off, or identity.require from amp.json",
-                   "identities are off: messages are neither signed nor verified");
+                   NULL, "identities are off: messages are neither signed nor verified");
     if (d->dir) {
         snprintf(keys, sizeof keys, "%s/keys", d->dir);
         if (lstat(keys, &st) == 0 && (!S_ISDIR(st.st_mode) || (st.st_mode & 077)))
-            doctor_say(DOCTOR_FAIL, doctor_fix("chmod 0700 %s", doctor_quote(keys)),
-                       "others can reach the keys in %s", keys);
+            doctor_say(DOCTOR_FAIL, "chmod 0700 @", keys, "others can reach the keys in %s", keys);
     }
     doctor_ok("messages are signed (identity.require: %s)", word);
 }
 
 /* ---- the clock ---- */
-
-/* When the last complete frame of the newest segment was written; 0: unknown. */
-static int64_t last_frame(const char *dir)
-{
-    char path[PATH_MAX];
-    AMP_BUF struct amp_buf part = {0};
-    int64_t at_ms = 0;
-    amp_buf_init(&part, TAIL_MAX + 1);
-    if (!doctor_last_segment(dir, path) || amp_buf_reserve(&part, TAIL_MAX, NULL) < 0)
-        return 0;
-    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
-    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
-    off_t from = size > TAIL_MAX ? size - TAIL_MAX : 0;
-    ssize_t n = fd < 0 ? 0 : pread(fd, part.data, TAIL_MAX, from);
-    while (n > 0 && part.data[n - 1] != '\n') /* a torn line */
-        n--;
-    while (n > 1 && at_ms == 0) {
-        const char *nl = memrchr(part.data, '\n', (size_t)n - 1);
-        const char *line = nl ? nl + 1 : part.data;
-        at_ms = doctor_frame_time((struct amp_span){line, (size_t)(part.data + n - line)});
-        n = line - part.data;
-    }
-    return at_ms;
-}
 
 /* How far the wall clock and the monotonic clock diverge within a tenth of a second. */
 static int64_t jump_ms(void)
@@ -346,19 +296,22 @@ static const char *ntp_fix(void)
     return doctor_fix("%stimedatectl set-ntp true", doctor_sudo());
 }
 
-static void check_ahead(const char *dir)
+static void check_ahead(const struct doctor *d)
 {
     char path[PATH_MAX];
     struct stat st;
-    int64_t now = amp_now_ms(), frame = last_frame(dir);
-    if (frame > now + AHEAD_MS)
-        doctor_say(DOCTOR_FAIL, ntp_fix(),
+    struct amp_error err;
+    int64_t now = amp_now_ms(), frame = 0;
+    uint64_t first, last = 0;
+    if (d->store && amp_store_range(d->store, &first, &last, &err) == 0 && last > 0 &&
+        doctor_frame_time(d->store, last, &frame, &err) == 0 && frame > now + AHEAD_MS)
+        doctor_say(DOCTOR_FAIL, ntp_fix(), NULL,
                    "the last line of the log is %lld s in the future: the clock was set back, and "
                    "deadlines come late",
                    (long long)(frame - now) / 1000);
-    if (doctor_last_segment(dir, path) && stat(path, &st) == 0 &&
+    if (doctor_last_segment(d->dir, path) && stat(path, &st) == 0 &&
         (int64_t)st.st_mtim.tv_sec * 1000 > now + AHEAD_MS)
-        doctor_say(DOCTOR_FAIL, ntp_fix(),
+        doctor_say(DOCTOR_FAIL, ntp_fix(), NULL,
                    "the log was written %lld s in the future by the file system's time",
                    (long long)((int64_t)st.st_mtim.tv_sec - now / 1000));
 }
@@ -367,13 +320,13 @@ void doctor_clock(struct doctor *d)
 {
     struct timex tx = {.modes = 0};
     if (d->dir)
-        check_ahead(d->dir);
+        check_ahead(d);
     int64_t jump = jump_ms();
     if (jump > JUMP_MS)
-        doctor_say(DOCTOR_FAIL, "journalctl -n 50 -u '*ntp*' -u '*time*' # what sets it",
+        doctor_say(DOCTOR_FAIL, "journalctl -n 50 -u '*ntp*' -u '*time*' # what sets it", NULL,
                    "the clock jumped by %lld ms within a tenth of a second", (long long)jump);
     int state = adjtimex(&tx);
     if (state == TIME_ERROR || (state >= 0 && tx.status & STA_UNSYNC))
-        doctor_say(DOCTOR_WARN, ntp_fix(), "the clock is not synchronized");
+        doctor_say(DOCTOR_WARN, ntp_fix(), NULL, "the clock is not synchronized");
     doctor_ok("the clock agrees with the log and is synchronized");
 }
