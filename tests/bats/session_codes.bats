@@ -248,7 +248,7 @@ refused() {
 @test "E_ROLLBACK_FAILED: what a snapshot would restore is gone" {
   echo before >file
   # The command is not confined: it reaches the state directory.
-  agent breaks <<<'echo after >file; rm -rf "$AMP_WORKSPACE/state/snapshots"/*/*/*/contents; exit 3'
+  agent breaks <<<'echo after >file; rm -rf "$AMP_WORKSPACE/state/snapshots"/*/contents; exit 3'
   task T1 '.task.expected_outputs = [{type: "FILE", path: "file", description: "d", rollback_snapshot:
     {enabled: true, snapshot_path: "snaps/file.before", snapshot_strategy: "COPY"}}]' >in
   ends 0 run_tasks ./breaks <in >out

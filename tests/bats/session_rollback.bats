@@ -107,13 +107,13 @@ SPOIL='rm -rf src/in d; echo x >src/a; ln -sf /etc src/l; mkdir -p new/deep; ech
   session_run <in
   refused 1 "no snapshot of this attempt" --attempt 7 S-1 T-5
   # A snapshot that is gone is no success, and nothing is said about its files.
-  task "rm -r '$STATE/snapshots/S-1/T-6'; exit 1" "$(shots "$(shot d COPY)")" >in
+  task "rm -r '$STATE/snapshots/S-1.T-6.1'; exit 1" "$(shots "$(shot d COPY)")" >in
   session_run --unconfined <in
   ended T-6 FAILED FAILURE E_ROLLBACK_FAILED
   [ -z "$(events)" ]
   # Damage is found before anything is changed.
   echo changed >"$WS/d"
-  for f in "$STATE"/snapshots/S-1/T-5/1/contents/*; do echo forged-content >"$f"; done
+  for f in "$STATE"/snapshots/S-1.T-5.1/contents/*; do echo forged-content >"$f"; done
   refused 1 "the rollback failed" S-1 T-5
   [ "$(cat "$WS/d")" = changed ]
   [ "$(events /dev/stdin <<<"$output")" = '["USER","d FAILED"]' ]

@@ -7,7 +7,7 @@
 #include <amp/base/file.h>
 #include <jansson.h>
 
-#include "flow/session/snapshot.h"
+#include "flow/session/snapshot/private.h"
 #include "killed.h"
 #include "tap.h"
 #include "tree.h"
@@ -74,6 +74,12 @@ static int restore(struct amp_snapshot_result *r, struct amp_error *err)
     return amp_snapshot_restore(&by, r, err);
 }
 
+static int forget(struct amp_error *err)
+{
+    AMP_CLEANUP(amp_shot_release) struct amp_shot s = {.fd = -1, .place_fd = -1};
+    return amp_shot_init(&s, &of, err) < 0 ? -1 : amp_shot_forget(&s, err);
+}
+
 static char before[65536], after[65536];
 
 static void copies(void)
@@ -125,8 +131,8 @@ static void copies(void)
     int64_t newest;
     TAP_OK(amp_snapshot_newest(state, "S-1", "T/1 ä", &newest, &err) == 0 && newest == 1,
            "the newest attempt");
-    TAP_OK(amp_snapshot_forget(&of, &err) == 0 &&
-               amp_snapshot_newest(state, "S-1", "T/1 ä", &newest, &err) == 0 && newest == 0,
+    TAP_OK(forget(&err) == 0 && amp_snapshot_newest(state, "S-1", "T/1 ä", &newest, &err) == 0 &&
+               newest == 0,
            "it is forgotten");
     TAP_INT(restore(&r, &err), 1, "then there is none");
     /* An output without a path. */
@@ -141,7 +147,7 @@ static void copies(void)
     sh("rm ws/docs/more"); /* is not in them */
     listing(after, sizeof after, false);
     TAP_STR(after, before, "everything is as it was");
-    amp_snapshot_forget(&of, &err);
+    forget(&err);
     /* What is left out of a directory stays, with the directories above it. */
     of.trail = trail;
     TAP_INT(take("{\"path\":\".\",\"rollback_snapshot\":{\"enabled\":true,\"snapshot_path\":"
@@ -161,7 +167,7 @@ static void copies(void)
     listing(after, sizeof after, false);
     TAP_STR(after, before, "everything else is as it was");
     of.trail = NULL;
-    amp_snapshot_forget(&of, &err);
+    forget(&err);
 }
 
 static void refusals(void)
@@ -225,14 +231,13 @@ static void refusals(void)
     TAP_OK(take(SHOT("src/a", ",\"snapshot_path\":\"s/a\""), &err) == -1 &&
                strcmp(err.code, "E_PERMISSION_DENIED") == 0,
            "what a person changed there stays");
-    sh("touch -d '29 days ago' state/snapshots/S-1/*/1/meta.json; touch -d '31 days ago' "
-       "state/snapshots/S-1/*/2/meta.json;"
-       "rm -f state/snapshots/pruned; mkdir -p state/snapshots/gone/gone");
+    sh("touch -d '29 days ago' state/snapshots/S-1.*.1/meta.json; touch -d '31 days ago' "
+       "state/snapshots/S-1.*.2/meta.json");
     of.attempt = 4;
     TAP_INT(take(SHOT("src/a", ""), &err), 1, "another one");
-    TAP_INT(sh("cd state/snapshots; test -d S-1/*/1 -a -d S-1/*/4 && test ! -e S-1/*/2 -a ! -e "
-               "gone && test -e at"),
-            0, "removes those of more than 30 days");
+    TAP_INT(
+        sh("cd state/snapshots; test -d S-1.*.1 -a -d S-1.*.4 && test ! -e S-1.*.2 && test -e at"),
+        0, "removes those of more than 30 days");
     of.attempt = 1;
     struct amp_snapshot_result r;
     TAP_INT(restore(&r, &err), 0, "a rollback to the first");
@@ -315,7 +320,7 @@ static void stashes(void)
     TAP_INT(sh("git -C ws/sub rev-parse HEAD && git -C ws fsck --strict"), 0, "also for git");
     TAP_INT(restore(&r, &err), 0, "a second rollback changes nothing");
     amp_snapshot_result_release(&r);
-    TAP_INT(amp_snapshot_forget(&of, &err), 0, "it is forgotten");
+    TAP_INT(forget(&err), 0, "it is forgotten");
     TAP_INT(sh("test -z \"$(git -C ws for-each-ref refs/amp/snapshots)\""), 0, "with its ref");
 }
 
@@ -355,7 +360,7 @@ static void kills(void)
             printf("# at %ld: %s: %s\n", n, err.code, err.what), bad++;
         listing(after, sizeof after, true);
         bad += strcmp(after, before) != 0 || sh("test -z \"$(find ws -name '.amp-*')\"") != 0;
-        amp_snapshot_forget(&of, &err);
+        forget(&err);
         sh("rm -rf ws; cp -a kept ws; rm -rf state/snapshots");
     }
     printf("# %ld rounds\n", rounds);
@@ -452,7 +457,7 @@ static void differences(void)
                "= '' "
                "&& git -C ws cat-file -e $ref:dir/f && rm -rf linked && git -C ws worktree prune"),
             0, "has the paths of the repository");
-    TAP_INT(amp_snapshot_forget(&of, &err), 0, "it is forgotten without the worktree");
+    TAP_INT(forget(&err), 0, "it is forgotten without the worktree");
     TAP_INT(sh("test $(git -C ws for-each-ref refs/amp/snapshots | wc -l) = 1"), 0, "with its ref");
     of.place = place;
 }

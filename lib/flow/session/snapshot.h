@@ -74,9 +74,6 @@ void amp_snapshot_result_release(struct amp_snapshot_result *r);
 int amp_snapshot_restore(const struct amp_snapshot_of *of, struct amp_snapshot_result *out,
                          struct amp_error *err);
 
-/* Removes the record and the ref. What is at snapshot_path stays. Does nothing if there is none. */
-int amp_snapshot_forget(const struct amp_snapshot_of *of, struct amp_error *err);
-
 /* The newest attempt of a TASK that has a snapshot; 0: none has. */
 int amp_snapshot_newest(const char *state, const char *session, const char *task, int64_t *attempt,
                         struct amp_error *err);

@@ -1,8 +1,8 @@
 /*
- * What the files of snapshot/ share. A snapshot is the directory STATE/snapshots/SESSION/TASK/N
+ * What the files of snapshot/ share. A snapshot is the directory STATE/snapshots/SESSION.TASK.N
  * (N: the attempt); it has this name as soon as it is complete:
  *
- *     meta.json    what the TASK asked for, where, and the digest
+ *     meta.json    the TASK, where, and the digest
  *     tree         the list of the files (worktree/snapshot/tree.h)
  *     contents/    their contents, by their sums
  *     stash patch  what GIT_STASH and DIFF show, if there is a commit
@@ -60,9 +60,13 @@ int amp_shot_git(struct amp_shot *s, struct amp_error *err); /* a connection */
 enum amp_tree_skip amp_shot_skip(void *shot, const char *path, const struct stat *st);
 
 /* meta.json */
-int amp_shot_write(const struct amp_shot *s, struct amp_error *err);
+int amp_shot_write(const struct amp_shot *s, const json_t *message, struct amp_error *err);
 /* 1: there is no complete snapshot. */
 int amp_shot_read(struct amp_shot *s, struct amp_error *err);
+
+/* Removes the snapshot at s->dir, and its ref. What is at snapshot_path stays. Does nothing if
+ * there is none. */
+int amp_shot_forget(struct amp_shot *s, struct amp_error *err);
 
 /* publish.c: what is at the snapshot_paths. check: before anything is taken. */
 int amp_shot_publish_check(const struct amp_shot *s, struct amp_error *err);

@@ -120,35 +120,26 @@ int amp_snapshot_restore(const struct amp_snapshot_of *of, struct amp_snapshot_r
                : amp_fail(err, AMP_NO, "E_ROLLBACK_FAILED", "the rollback failed: %s", why.what);
 }
 
-int amp_snapshot_forget(const struct amp_snapshot_of *of, struct amp_error *err)
+int amp_shot_forget(struct amp_shot *s, struct amp_error *err)
 {
-    AMP_CLEANUP(amp_shot_release) struct amp_shot s = {.fd = -1, .place_fd = -1};
-    char path[PATH_MAX];
+    char name[PATH_MAX + 8];
     struct amp_error why;
-    if (amp_shot_init(&s, of, err) < 0)
-        return -1;
-    int rc = amp_shot_read(&s, err);
+    int rc = amp_shot_read(s, err);
     if (rc)
         return rc < 0 ? -1 : 0;
-    AMP_CLOSE int lock = lock_take(&s, err);
-    if (lock < 0 || (*s.oid && amp_shot_git(&s, err) < 0))
+    AMP_CLOSE int lock = lock_take(s, err);
+    if (lock < 0 || (*s->repository && amp_shot_git(s, err) < 0))
         return -1;
     /* Without the repository there is no ref either. */
-    if (*s.oid && amp_git_snapshot_drop(s.git, s.repository, s.ref, &why) < 0 &&
+    if (*s->repository && amp_git_snapshot_drop(s->git, s->repository, s->ref, &why) < 0 &&
         strcmp(why.code, "repo_not_git") != 0)
         return amp_fail_again(err, why.status, "the snapshot", &why);
-    char above[PATH_MAX];
-    amp_span_copy(amp_span_str(s.dir), above, sizeof above);
-    char *slash = strrchr(above, '/');
-    *slash = '\0';
-    AMP_CLOSE int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     /* Under the name of an incomplete one, so that a part of it is not taken for a snapshot. */
-    snprintf(path, sizeof path, "%s.new", slash + 1);
-    if (fd < 0 || amp_restore_remove(fd, path, err) < 0)
-        return fd < 0 ? amp_fail_errno(err, AMP_IOERR, "%s", above) : -1;
-    if (renameat(fd, slash + 1, fd, path) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "%s", s.dir);
-    return amp_restore_remove(fd, path, err);
+    snprintf(name, sizeof name, "%s.new", s->dir);
+    if (amp_restore_remove(AT_FDCWD, name, err) < 0)
+        return -1;
+    return rename(s->dir, name) < 0 ? amp_fail_errno(err, AMP_IOERR, "%s", s->dir)
+                                    : amp_restore_remove(AT_FDCWD, name, err);
 }
 
 int amp_snapshot_event(const struct amp_snapshot_of *of, const struct amp_snapshot_result *r,

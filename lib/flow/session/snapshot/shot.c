@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "worktree/snapshot/path.h"
 
 #define META     "meta.json"
-#define META_MAX ((size_t)4 << 20)
+#define META_MAX ((size_t)64 << 20)
 #define DENIED   AMP_NOPERM, "E_PERMISSION_DENIED"
 #define GIT_MS   600000 /* a call, for large workspaces */
 
@@ -42,7 +43,7 @@ int amp_shot_init(struct amp_shot *s, const struct amp_snapshot_of *of, struct a
     *s = (struct amp_shot){.of = of, .fd = -1, .place_fd = -1};
     amp_shot_id(of->session, session);
     amp_shot_id(of->task, task);
-    int n = snprintf(s->dir, sizeof s->dir, "%s/snapshots/%s/%s/%lld", of->state, session, task,
+    int n = snprintf(s->dir, sizeof s->dir, "%s/snapshots/%s.%s.%lld", of->state, session, task,
                      (long long)of->attempt);
     if (n < 0 || (size_t)n >= sizeof s->dir - 16)
         return amp_fail(err, AMP_USAGE, "bad_path", "%.200s…: the path is too long", of->state);
@@ -81,14 +82,12 @@ static void trail_find(struct amp_shot *s, const char *trail)
 {
     size_t n = strlen(s->place);
     while (n > 1 && s->place[n - 1] == '/')
-        n--;
-    if (!trail || strncmp(trail, s->place, n) != 0 || trail[n] != '/')
+        s->place[--n] = '\0';
+    if (!trail || !amp_tree_is_in(trail, s->place))
         return;
-    trail += n + strspn(trail + n, "/");
-    n = strlen(trail);
-    while (n > 0 && trail[n - 1] == '/')
-        n--;
-    amp_span_copy((struct amp_span){trail, n}, s->trail, sizeof s->trail);
+    snprintf(s->trail, sizeof s->trail, "%s", trail + n + strspn(trail + n, "/"));
+    for (n = strlen(s->trail); n > 0 && s->trail[n - 1] == '/';)
+        s->trail[--n] = '\0';
 }
 
 int amp_shot_place(struct amp_shot *s, struct amp_error *err)
@@ -273,85 +272,41 @@ enum amp_tree_skip amp_shot_skip(void *shot, const char *path, const struct stat
 
 /* ---- meta.json ---- */
 
-static json_t *output_json(const struct amp_shot_output *o)
-{
-    return json_pack("{s:o,s:o,s:o,s:s}", "path", amp_json_text(o->path), "snapshot_path",
-                     amp_json_text(o->shown), "below", amp_json_text(o->below), "strategy",
-                     strategies[o->kind]);
-}
+#define TEXT(name)                                                                                 \
+    {                                                                                              \
+#name, offsetof(struct amp_shot, name), sizeof((struct amp_shot *)0)->name                 \
+    }
+static const struct {
+    const char *key;
+    size_t at, size;
+} texts[] = {TEXT(root),       TEXT(place), TEXT(home),  TEXT(trail),
+             TEXT(repository), TEXT(ref),   TEXT(digest)};
+#define TEXTS (sizeof texts / sizeof *texts)
 
-int amp_shot_write(const struct amp_shot *s, struct amp_error *err)
+int amp_shot_write(const struct amp_shot *s, const json_t *message, struct amp_error *err)
 {
-    json_auto_t *outputs = json_array(), *meta = NULL;
-    for (size_t i = 0; i < s->n; i++)
-        if (json_array_append_new(outputs, output_json(&s->v[i])))
+    json_auto_t *meta = json_pack("{s:O}", "message", message);
+    for (size_t i = 0; meta && i < TEXTS; i++)
+        if (json_object_set_new(meta, texts[i].key, json_string((const char *)s + texts[i].at)) < 0)
             return amp_fail_memory(err);
-    meta = json_pack("{s:s,s:s,s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:O}", "session", s->of->session,
-                     "task", s->of->task, "attempt", (json_int_t)s->of->attempt, "root", s->root,
-                     "place", s->place, "home", s->home, "trail", s->trail, "repository",
-                     s->repository, "commit", s->oid, "digest", s->digest, "outputs", outputs);
-    char *text = meta ? json_dumps(meta, JSON_COMPACT) : NULL;
-    if (!text)
-        return amp_fail_memory(err);
-    int rc = amp_file_write_atomic(s->fd, META, 0600, amp_span_str(text), err);
-    free(text);
-    return rc;
-}
-
-static int damaged(const struct amp_shot *s, struct amp_error *err)
-{
-    return amp_fail(err, AMP_DATAERR, "snapshot_damaged", "%s/" META " is damaged", s->dir);
-}
-
-static bool text_take(const json_t *from, const char *key, char *out, size_t size)
-{
-    const char *text = json_string_value(json_object_get(from, key));
-    return text && amp_span_copy(amp_span_str(text), out, size);
-}
-
-static bool output_take(struct amp_shot *s, const json_t *from)
-{
-    struct amp_shot_output *o = &s->v[s->n];
-    const char *path = amp_json_str(from, "path"), *shown = amp_json_str(from, "snapshot_path"),
-               *below = amp_json_str(from, "below"), *strategy = amp_json_str(from, "strategy");
-    struct amp_error err;
-    if (!*path || !*below)
-        return false;
-    s->n++;
-    *o = (struct amp_shot_output){
-        .path = strdup(path), .shown = strdup(shown), .below = strdup(below)};
-    for (o->kind = 0; o->kind < AMP_SHOT_KINDS && strcmp(strategy, strategies[o->kind]) != 0;)
-        o->kind++;
-    return o->path && o->shown && o->below && o->kind < AMP_SHOT_KINDS &&
-           shown_find(s, o, &err) == 0;
+    AMP_FREE char *text = meta ? json_dumps(meta, JSON_COMPACT) : NULL;
+    return text ? amp_file_write_atomic(s->fd, META, 0600, amp_span_str(text), err)
+                : amp_fail_memory(err);
 }
 
 int amp_shot_read(struct amp_shot *s, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text = {0};
-    const json_t *output;
-    size_t i;
+    AMP_BUF struct amp_buf text = {.max = META_MAX};
     s->fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (s->fd < 0)
         return errno == ENOENT ? 1 : amp_fail_errno(err, AMP_IOERR, "%s", s->dir);
-    amp_buf_init(&text, META_MAX);
     if (amp_file_read(s->fd, META, META_MAX, &text, err) < 0)
         return -1;
     json_auto_t *meta = json_loadb(text.data, text.len, 0, NULL);
-    json_t *outputs = json_object_get(meta, "outputs");
-    if (!text_take(meta, "root", s->root, sizeof s->root) ||
-        !text_take(meta, "place", s->place, sizeof s->place) ||
-        !text_take(meta, "home", s->home, sizeof s->home) ||
-        !text_take(meta, "trail", s->trail, sizeof s->trail) ||
-        !text_take(meta, "repository", s->repository, sizeof s->repository) ||
-        !text_take(meta, "commit", s->oid, sizeof s->oid) ||
-        !text_take(meta, "digest", s->digest, sizeof s->digest))
-        return damaged(s, err);
-    s->v = calloc(json_array_size(outputs) + 1, sizeof *s->v);
-    if (!s->v)
-        return amp_fail_memory(err);
-    json_array_foreach (outputs, i, output)
-        if (!output_take(s, output))
-            return damaged(s, err);
-    return 0;
+    for (size_t i = 0; i < TEXTS; i++) {
+        const char *value = json_string_value(json_object_get(meta, texts[i].key));
+        if (!value || !amp_span_copy(amp_span_str(value), (char *)s + texts[i].at, texts[i].size))
+            return amp_fail(err, AMP_DATAERR, "snapshot_damaged", "%s/" META " is damaged", s->dir);
+    }
+    return amp_shot_plan(s, json_object_get(meta, "message"), err);
 }

@@ -132,147 +132,73 @@ static int commit_make(struct amp_shot *s, const char *prefix, struct amp_error 
 
 /* ---- its directory ---- */
 
-/* The directories above, and an empty one for the snapshot. */
-static int new_make(struct amp_shot *s, char *name, struct amp_error *err)
+static int new_make(struct amp_shot *s, const char *name, struct amp_error *err)
 {
     char above[PATH_MAX];
-    amp_span_copy(amp_span_str(s->dir), above, sizeof above);
-    char *slash = strrchr(above, '/');
-    *slash = '\0';
-    snprintf(name, 32, "%s.new", slash + 1);
-    if (amp_mkdirs(above, 0700, err) < 0)
+    snprintf(above, sizeof above, "%.*s", (int)(strrchr(s->dir, '/') - s->dir), s->dir);
+    if (amp_mkdirs(above, 0700, err) < 0 || amp_restore_remove(AT_FDCWD, name, err) < 0)
         return -1;
-    AMP_CLOSE int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return amp_fail_errno(err, AMP_IOERR, "%s", above);
-    if (amp_restore_remove(fd, name, err) < 0)
-        return -1;
-    if (mkdirat(fd, name, 0700) < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "%s/%s", above, name);
-    s->fd = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return s->fd < 0 ? amp_fail_errno(err, AMP_IOERR, "%s/%s", above, name) : 0;
-}
-
-/* After a failure: nothing is left. */
-static void new_drop(struct amp_shot *s)
-{
-    char name[PATH_MAX + 8];
-    struct amp_error none;
-    if (*s->oid)
-        amp_git_snapshot_drop(s->git, s->repository, s->ref, &none);
-    snprintf(name, sizeof name, "%s.new", s->dir);
-    amp_restore_remove(AT_FDCWD, name, &none);
-}
-
-static int new_finish(struct amp_shot *s, struct amp_error *err)
-{
-    char from[PATH_MAX + 8];
-    snprintf(from, sizeof from, "%s.new", s->dir);
-    if (fsync(s->fd) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "%s", from);
-    if (rename(from, s->dir) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot rename %s", from);
-    /* Those of the TASK and the session may be new, too. */
-    char above[PATH_MAX];
-    amp_span_copy(amp_span_str(s->dir), above, sizeof above);
-    for (int i = 0; i < 3; i++) {
-        *strrchr(above, '/') = '\0';
-        if (amp_fsync_dir(AT_FDCWD, above, err) < 0)
-            return -1;
-    }
+    if (mkdir(name, 0700) < 0 ||
+        (s->fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)) < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "%s", name);
     return 0;
 }
 
-/* ---- old snapshots ---- */
-
-#define PRUNE_EACH_S 3600
-
-struct prune {
-    struct amp_git *git;
-    const char *state;
-    time_t before;
-};
-
-/* The snapshot of which this is the directory, by its own description. */
-static void old_forget(const struct prune *p, int dir, const char *name)
+/* After a failure: nothing is left. */
+static void new_drop(struct amp_shot *s, const char *name)
 {
-    AMP_BUF struct amp_buf text = {.max = (size_t)4 << 20};
     struct amp_error none;
-    struct stat st;
-    char meta[300];
-    snprintf(meta, sizeof meta, "%.255s/meta.json", name);
-    if (strchr(name, '.') || fstatat(dir, meta, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        st.st_mtime >= p->before || amp_file_read(dir, meta, text.max, &text, &none) < 0)
-        return;
-    json_auto_t *j = json_loadb(text.data, text.len, 0, NULL);
-    const char *session = json_string_value(json_object_get(j, "session")),
-               *task = json_string_value(json_object_get(j, "task"));
-    const struct amp_snapshot_of of = {.git = p->git,
-                                       .state = p->state,
-                                       .session = session,
-                                       .task = task,
-                                       .attempt =
-                                           json_integer_value(json_object_get(j, "attempt"))};
-    if (session && task)
-        amp_snapshot_forget(&of, &none); /* or the next time */
+    if (*s->oid)
+        amp_git_snapshot_drop(s->git, s->repository, s->ref, &none);
+    amp_restore_remove(AT_FDCWD, name, &none);
 }
 
-/* Calls itself for SESSION and TASK, which are removed if nothing is left in them. */
-static void old_prune(const struct prune *p, int dir, int depth)
+static int new_finish(struct amp_shot *s, const char *name, struct amp_error *err)
 {
-    AMP_DIR DIR *d = amp_dir_open(dir, ".");
+    if (fsync(s->fd) < 0 || rename(name, s->dir) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot rename %s", name);
+    *strrchr(s->dir, '/') = '\0';
+    return amp_fsync_dir(AT_FDCWD, s->dir, err);
+}
+
+/* Removes old snapshots. What fails is tried again by the next call. */
+static void snapshots_prune(const struct amp_shot *s)
+{
+    char path[PATH_MAX];
+    const time_t before = time(NULL) - AMP_SNAPSHOT_KEEP_S;
+    snprintf(path, sizeof path, "%.*s/snapshots", PATH_MAX - 16, s->of->state);
+    AMP_DIR DIR *d = amp_dir_open(AT_FDCWD, path);
     for (const struct dirent *e; d && (e = readdir(d));) {
-        if (e->d_name[0] == '.')
+        AMP_CLEANUP(amp_shot_release)
+        struct amp_shot old = {.of = s->of, .git = s->git, .fd = -1, .place_fd = -1};
+        struct amp_error none;
+        struct stat st;
+        int n = snprintf(old.dir, sizeof old.dir, "%s/%s/meta.json", path, e->d_name);
+        if (n < 0 || (size_t)n >= sizeof old.dir || lstat(old.dir, &st) < 0 ||
+            st.st_mtime >= before)
             continue;
-        if (depth == 0) {
-            old_forget(p, dir, e->d_name);
-            continue;
-        }
-        AMP_CLOSE int below =
-            openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (below < 0 ||
-            (depth == 2 && (strcmp(e->d_name, "at") == 0 || strcmp(e->d_name, "kept") == 0)))
-            continue;
-        old_prune(p, below, depth - 1);
-        unlinkat(dir, e->d_name, AT_REMOVEDIR);
+        *strrchr(old.dir, '/') = '\0';
+        amp_shot_forget(&old, &none);
     }
 }
 
-/* Removes old snapshots, at most once an hour. What fails is tried again then. */
-static void snapshots_prune(struct amp_shot *s)
-{
-    char path[PATH_MAX + 32];
-    struct stat st;
-    struct amp_error none;
-    time_t now = time(NULL);
-    snprintf(path, sizeof path, "%s/snapshots/pruned", s->of->state);
-    if (stat(path, &st) == 0 && st.st_mtime <= now && now - st.st_mtime < PRUNE_EACH_S)
-        return;
-    if (amp_file_write_atomic(AT_FDCWD, path, 0600, AMP_SPAN(""), &none) < 0)
-        return;
-    const struct prune p = {s->git, s->of->state, now - AMP_SNAPSHOT_KEEP_S};
-    snprintf(path, sizeof path, "%s/snapshots", s->of->state);
-    AMP_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir >= 0)
-        old_prune(&p, dir, 2);
-}
-
-static int shot_take(struct amp_shot *s, struct amp_error *err)
+static int shot_take(struct amp_shot *s, const json_t *message, const char *name,
+                     struct amp_error *err)
 {
     AMP_CLEANUP(amp_tree_release) struct amp_tree t = {0};
     char prefix[PATH_MAX] = "";
     return repository_find(s, prefix, err) < 0 || amp_shot_publish_check(s, err) < 0 ||
                    tree_take(s, &t, err) < 0 || commit_make(s, prefix, err) < 0 ||
-                   amp_shot_write(s, err) < 0 || amp_shot_publish(s, &t, err) < 0
+                   amp_shot_write(s, message, err) < 0 || amp_shot_publish(s, &t, err) < 0
                ? -1
-               : new_finish(s, err);
+               : new_finish(s, name, err);
 }
 
 int amp_snapshot_take(const struct amp_snapshot_of *of, const json_t *message,
                       struct amp_error *err)
 {
     AMP_CLEANUP(amp_shot_release) struct amp_shot s = {.fd = -1, .place_fd = -1};
-    char name[32];
+    char name[PATH_MAX + 8];
     if (amp_shot_init(&s, of, err) < 0 || amp_shot_place(&s, err) < 0 ||
         amp_shot_plan(&s, message, err) < 0)
         return -1;
@@ -280,8 +206,9 @@ int amp_snapshot_take(const struct amp_snapshot_of *of, const json_t *message,
         return 0;
     if (access(s.dir, F_OK) == 0)
         return 1;
-    if (new_make(&s, name, err) < 0 || shot_take(&s, err) < 0) {
-        new_drop(&s);
+    snprintf(name, sizeof name, "%s.new", s.dir);
+    if (new_make(&s, name, err) < 0 || shot_take(&s, message, name, err) < 0) {
+        new_drop(&s, name);
         return -1;
     }
     snapshots_prune(&s);
@@ -291,19 +218,18 @@ int amp_snapshot_take(const struct amp_snapshot_of *of, const json_t *message,
 int amp_snapshot_newest(const char *state, const char *session, const char *task, int64_t *attempt,
                         struct amp_error *err)
 {
-    char path[PATH_MAX], a[80], b[80], *end;
+    char path[PATH_MAX], a[80], b[80], prefix[164], *end;
     amp_shot_id(session, a);
     amp_shot_id(task, b);
     *attempt = 0;
-    int n = snprintf(path, sizeof path, "%s/snapshots/%s/%s", state, a, b);
-    if (n < 0 || (size_t)n >= sizeof path)
-        return amp_fail(err, AMP_USAGE, "bad_path", "%.200s…: the path is too long", state);
+    size_t n = (size_t)snprintf(prefix, sizeof prefix, "%s.%s.", a, b);
+    snprintf(path, sizeof path, "%.*s/snapshots", PATH_MAX - 16, state);
     AMP_DIR DIR *d = amp_dir_open(AT_FDCWD, path);
     if (!d)
         return errno == ENOENT ? 0 : amp_fail_errno(err, AMP_IOERR, "%s", path);
     for (const struct dirent *e; (e = readdir(d));) {
-        long long at = strtoll(e->d_name, &end, 10);
-        if (*e->d_name != '.' && !*end && at > *attempt)
+        long long at = strncmp(e->d_name, prefix, n) == 0 ? strtoll(e->d_name + n, &end, 10) : 0;
+        if (at > *attempt && !*end)
             *attempt = at;
     }
     return 0;
