@@ -233,10 +233,10 @@ EOS
 suspend_held() {
   local pid ended=0
   dispatch >in.ndjson
+  escalation >esc.ndjson
   run_agent --grace 5s --exec ./talks <in.ndjson &
   pid=$!
   wait_until 20 eval '[ -e "$(attempt)"/answer-o.json ]'
-  escalation >esc.ndjson
   run -1 hitl-prompt --state "$STATE" --answer /dev/null <esc.ndjson
   wait "$pid" || ended=$?
   [ "$ended" -eq 75 ]
@@ -264,7 +264,8 @@ EOS
 @test "a hold that is over does not defer any longer" {
   talker <<'EOS'
 trap 'echo stopped >>"$here/events"; exit 3' TERM
-say '{"type":"hold","max_ms":1500,"id":"o"}'
+# Long enough for the suspension to come meanwhile.
+say '{"type":"hold","max_ms":4000,"id":"o"}'
 answered o
 while :; do sleep 0.05; done
 EOS
