@@ -8,6 +8,7 @@
 #include "agent/approval.h"
 #include "agent/review.h"
 #include "agent/skill.h"
+#include "cli/list.h"
 #include "flow/reply/reply.h"
 #include "message/record/record.h"
 #include "registry.h"
@@ -153,45 +154,41 @@ int reg_approve(int argc, char **argv)
 
 /* ---- lists ---- */
 
-static const int skill_widths[] = {32, 20, 12, 12, 10, 24};
+static const char *skill_word(int state)
+{
+    return state == AMP_SKILL_CONFIRMED ? "confirmed" : "wanted";
+}
+
+#define EVER(form, key, head, member) AMP_COLUMN_EVER(form, struct amp_skill, key, head, member)
+#define SOME(form, key, head, member) AMP_COLUMN(form, struct amp_skill, key, head, member)
+static const struct amp_column skill_columns[] = {
+    EVER(TEXT, "capabilityId", "CAPABILITY", capability),
+    EVER(TEXT, "agentId", "AGENT", agent),
+    EVER(CSTR, "wantedVersion", "WANTED", wanted),
+    EVER(CSTR, "installedVersion", "INSTALLED", installed),
+    EVER(FLAG, "confirmed", NULL, state),
+    AMP_COLUMN_WORD(struct amp_skill, NULL, "STATE", state, skill_word),
+    SOME(TIME, "requiredBy", "BY", due_ms),
+    SOME(TIME, "confirmedAt", "CONFIRMED", confirmed_ms),
+};
 
 static int on_installed(void *ctx, const struct amp_skill *k, struct amp_error *err)
 {
-    bool as_json = *(const bool *)ctx;
-    char due[AMP_TIME_MAX] = "", at[AMP_TIME_MAX] = "";
-    if (k->due_ms > 0)
-        amp_time_format(k->due_ms, due);
-    if (k->confirmed_ms > 0)
-        amp_time_format(k->confirmed_ms, at);
-    if (as_json) {
-        json_auto_t *j = json_pack("{s:s%, s:s%, s:s, s:s, s:b}", "capabilityId", k->capability.p,
-                                   k->capability.n, "agentId", k->agent.p, k->agent.n,
-                                   "wantedVersion", k->wanted, "installedVersion", k->installed,
-                                   "confirmed", k->state == AMP_SKILL_CONFIRMED);
-        if (j && *due)
-            json_object_set_new(j, "requiredBy", json_string(due));
-        if (j && *at)
-            json_object_set_new(j, "confirmedAt", json_string(at));
-        return j ? reg_print_json(j, err) : amp_fail_memory(err);
-    }
-    AMP_FREE char *cap = amp_span_dup(k->capability);
-    AMP_FREE char *agent = amp_span_dup(k->agent);
-    const char *cells[] = {cap ? cap : "",
-                           agent ? agent : "",
-                           k->wanted,
-                           k->installed,
-                           k->state == AMP_SKILL_CONFIRMED ? "confirmed" : "wanted",
-                           k->state == AMP_SKILL_CONFIRMED ? at : due};
-    return reg_print_row(cells, skill_widths, 6, err);
+    return amp_listing_row(ctx, k, err);
 }
 
 int reg_installed(struct registry *r, struct amp_span capability, bool as_json,
                   struct amp_error *err)
 {
-    static const char *const head[] = {"capability", "agent", "wanted", "installed", "state", "by"};
-    if (!as_json && reg_print_row(head, skill_widths, 6, err) < 0)
-        return -1;
-    return amp_skills_each(r->dir.store, capability, on_installed, &as_json, err);
+    struct amp_listing list;
+
+    amp_listing_init(&list, skill_columns, sizeof skill_columns / sizeof *skill_columns, as_json,
+                     amp_now_ms());
+    int rc = amp_skills_each(r->dir.store, capability, on_installed, &list, err);
+    if (rc == 0)
+        rc = amp_listing_end(&list, err);
+    amp_listing_release(&list);
+    return rc;
 }
 
 static const int review_widths[] = {42, 32, 24, 8, 6, 24};

@@ -8,6 +8,7 @@
 #include <amp/fsm/fsm.h>
 
 #include "record/subject.h"
+#include "record/view.h"
 
 #define AMP_HANDOFF_STATES(X)                                                                      \
     X(AMP_HANDOFF_PENDING, "PENDING", "an agent was asked and has not answered")                   \
@@ -132,6 +133,9 @@ int amp_handoff_given(struct amp_store *s, struct amp_span agent, struct amp_spa
 int amp_handoff_depth(struct amp_store *s, struct amp_span from, struct amp_span task,
                       struct amp_span parent, int64_t *depth, struct amp_error *err);
 
+/* What lists show, and the members of amp_handoff_write. */
+enum { AMP_HANDOFF_COLUMNS = 15 };
+extern const struct amp_column amp_handoff_columns[AMP_HANDOFF_COLUMNS];
 /* Appends one JSON object, without the request (schemas/records/handoff.json). */
 int amp_handoff_write(const struct amp_handoff *h, struct amp_buf *out, struct amp_error *err);
 

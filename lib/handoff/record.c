@@ -242,31 +242,42 @@ static void tries_write(struct amp_jw *w, const struct amp_handoff *h)
     amp_jw_close(w, ']');
 }
 
+static const char *state_word(int state)
+{
+    return amp_handoff_fsm.states[state].name;
+}
+
+#define IT(form, key, head, member)  AMP_COLUMN_EVER(form, struct amp_handoff, key, head, member)
+#define HAS(form, key, head, member) AMP_COLUMN(form, struct amp_handoff, key, head, member)
+const struct amp_column amp_handoff_columns[AMP_HANDOFF_COLUMNS] = {
+    IT(TEXT, "request_id", "ID", id),
+    AMP_COLUMN_WORD(struct amp_handoff, "status", "STATE", state, state_word),
+    IT(TEXT, "protocol", NULL, protocol),
+    IT(TEXT, "from_agent", "FROM", from),
+    IT(TEXT, "to_agent", "TO", to),
+    HAS(AGE, "requested", "AGE", requested_ms),
+    HAS(LEFT, "due", "LEFT", due_ms),
+    HAS(TEXT, "task_id", "TASK", task),
+    HAS(TEXT, "parent_task_id", NULL, parent),
+    HAS(TEXT, "reason", "REASON", reason),
+    IT(INT, "priority", NULL, priority),
+    IT(INT, "timeout_ms", NULL, timeout_ms),
+    IT(INT, "depth", NULL, depth),
+    HAS(TIME, "accepted", NULL, accepted_ms),
+    HAS(TIME, "ended", NULL, ended_ms),
+};
+
 int amp_handoff_write(const struct amp_handoff *h, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
 
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_member_str(&w, "request_id", h->id);
-    amp_jw_member_text(&w, "status", amp_handoff_fsm.states[h->state].name);
-    amp_jw_member_str(&w, "protocol", h->protocol);
-    amp_jw_member_str(&w, "from_agent", h->from);
-    amp_jw_member_str(&w, "to_agent", h->to);
-    amp_jw_some_str(&w, "task_id", h->task);
-    amp_jw_some_str(&w, "parent_task_id", h->parent);
-    amp_jw_some_str(&w, "reason", h->reason);
+    amp_view_members(amp_handoff_columns, AMP_HANDOFF_COLUMNS, h, &w);
     amp_jw_member_open(&w, "capabilities_required", '[');
     for (uint32_t i = 0; i < h->n_wanted; i++)
         amp_jw_str(&w, h->wanted[i]);
     amp_jw_close(&w, ']');
-    amp_jw_member_int(&w, "priority", h->priority);
-    amp_jw_member_int(&w, "timeout_ms", h->timeout_ms);
-    amp_jw_member_int(&w, "depth", h->depth);
-    amp_rec_time(&w, "requested", h->requested_ms);
-    amp_rec_time(&w, "due", h->due_ms);
-    amp_rec_time(&w, "accepted", h->accepted_ms);
-    amp_rec_time(&w, "ended", h->ended_ms);
     if (h->digest.n > 0) {
         amp_jw_member_open(&w, "context", '{');
         amp_jw_member_str(&w, "content_type", h->content_type);

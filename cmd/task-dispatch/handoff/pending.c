@@ -6,8 +6,7 @@
 
 #include "../tasks/tasks.h"
 #include "../verbs.h"
-#include "cli/table.h"
-#include "cli/time.h"
+#include "cli/list.h"
 #include "handoff.h"
 
 static const char *agent, *from;
@@ -24,25 +23,9 @@ const struct amp_opt handoff_pending_opts[] = {
 
 struct listing {
     struct amp_store *store;
-    struct amp_table table;
+    struct amp_listing list;
     struct amp_buf line;
-    int64_t now_ms;
 };
-
-static int handoff_row(struct listing *l, const struct amp_handoff *r, struct amp_error *err)
-{
-    char age[AMP_AGE_MAX], left[AMP_AGE_MAX];
-    const struct amp_span cells[] = {r->id,
-                                     amp_span_str(amp_handoff_fsm.states[r->state].name),
-                                     r->from,
-                                     r->to,
-                                     amp_age_text(l->now_ms - r->requested_ms, age),
-                                     r->due_ms > 0 ? amp_age_text(r->due_ms - l->now_ms, left)
-                                                   : AMP_SPAN("-"),
-                                     r->task,
-                                     r->reason};
-    return amp_table_row(&l->table, cells, 8, err);
-}
 
 static int handoff_print(void *ctx, const void *rec, struct amp_error *err)
 {
@@ -52,7 +35,7 @@ static int handoff_print(void *ctx, const void *rec, struct amp_error *err)
     if ((agent && !amp_span_is(r->to, agent)) || (from && !amp_span_is(r->from, from)))
         return 0;
     if (!json)
-        return handoff_row(l, r, err);
+        return amp_listing_row(&l->list, r, err);
     amp_buf_reset(&l->line);
     return amp_handoff_write(r, &l->line, err) < 0 || amp_buf_str(&l->line, "\n", err) < 0
                ? -1
@@ -61,28 +44,22 @@ static int handoff_print(void *ctx, const void *rec, struct amp_error *err)
 
 int handoff_pending(int argc, char **argv)
 {
-    static const char *const head[] = {"ID",  "STATE", "FROM", "TO",
-                                       "AGE", "LEFT",  "TASK", "REASON"};
-    struct listing l = {.line = {.max = 1 << 20}, .now_ms = amp_now_ms()};
+    struct listing l = {.line = {.max = 1 << 20}};
     struct amp_error err;
 
     (void)argc, (void)argv;
-    amp_table_init(&l.table, head, 8);
-    l.table.fit = amp_page_columns(STDOUT_FILENO);
-    l.table.color = amp_color_of(STDOUT_FILENO);
-    for (int i = 0; i < 8; i++)
-        amp_table_tint(&l.table, i, AMP_TINT_HEAD);
+    amp_listing_init(&l.list, amp_handoff_columns, AMP_HANDOFF_COLUMNS, json, amp_now_ms());
     int rc = tasks_look(&l.store, &err);
     if (rc == 0)
         rc = amp_subject_each(&amp_handoff_subject, l.store,
                               all ? NULL : amp_handoff_fsm.states[AMP_HANDOFF_PENDING].name,
                               handoff_print, &l, &err);
-    if (rc == 0 && !json && l.table.rows > 1)
-        rc = amp_table_print(&l.table, &err);
-    else if (rc == 0 && !json)
+    if (rc == 0)
+        rc = amp_listing_end(&l.list, &err);
+    if (rc == 0 && !json && l.list.rows == 0)
         amp_note("no %shandoffs%s", all ? "" : "pending ",
                  all ? "" : " (--all also lists those that have an answer)");
-    amp_table_release(&l.table);
+    amp_listing_release(&l.list);
     amp_buf_release(&l.line);
     amp_store_close(l.store);
     return rc < 0 ? amp_complain(&err) : AMP_OK;

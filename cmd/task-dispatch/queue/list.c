@@ -7,7 +7,7 @@
 #include <amp/json/writer.h>
 
 #include "../verbs.h"
-#include "cli/table.h"
+#include "cli/list.h"
 #include "cli/time.h"
 #include "desk.h"
 #include "flow/conflict/conflict.h"
@@ -45,6 +45,43 @@ static bool is_wanted(const struct amp_queue_job *j)
            (!type || amp_span_is(j->type, type));
 }
 
+static const char *state_word(int state)
+{
+    return amp_queue_fsm.states[state].name;
+}
+
+#define EVER(form, key, member) AMP_COLUMN_EVER(form, struct amp_queue_job, key, NULL, member)
+#define SOME(form, key, member) AMP_COLUMN(form, struct amp_queue_job, key, NULL, member)
+static const struct amp_column columns[] = {
+    AMP_COLUMN_WORD(struct amp_queue_job, "state", NULL, state, state_word),
+    EVER(TEXT, "id", id),
+    EVER(TEXT, "type", type),
+    EVER(TEXT, "protocol", protocol),
+    EVER(TEXT, "message", message),
+    SOME(TEXT, "from", from),
+    SOME(TEXT, "by", by),
+    SOME(TEXT, "task", task),
+    EVER(INT, "priority", priority),
+    SOME(TEXT, "scope", scope),
+    SOME(TEXT, "worker", worker),
+    SOME(TEXT, "session", session),
+    SOME(TEXT, "asked_by", asked_by),
+    SOME(TEXT, "cancelled_by", cancelled_by),
+    EVER(INT, "attempts", attempts),
+    SOME(INT, "losses", losses),
+    EVER(INT, "runs", runs),
+    SOME(INT, "tokens_in", tokens_in),
+    SOME(INT, "tokens_out", tokens_out),
+    SOME(INT, "cost_micros", micros),
+    SOME(TEXT, "code", code),
+    SOME(TEXT, "reason", reason),
+    SOME(TIME, "submitted", submitted_ms),
+    SOME(TIME, "claimed", claimed_ms),
+    SOME(TIME, "started", started_ms),
+    SOME(TIME, "deadline", deadline_ms),
+    SOME(TIME, "ended", ended_ms),
+};
+
 /* p: NULL for a job that does not wait. */
 static int json_print(struct listing *l, const struct amp_queue_job *j,
                       const struct amp_order_place *p, struct amp_error *err)
@@ -54,15 +91,7 @@ static int json_print(struct listing *l, const struct amp_queue_job *j,
     amp_buf_reset(&l->line);
     amp_jw_init(&w, &l->line);
     amp_jw_open(&w, '{');
-    amp_jw_member_text(&w, "state", amp_queue_fsm.states[j->state].name);
-    amp_jw_member_str(&w, "id", j->id);
-    amp_jw_member_str(&w, "type", j->type);
-    amp_jw_member_str(&w, "protocol", j->protocol);
-    amp_jw_member_str(&w, "message", j->message);
-    amp_jw_some_str(&w, "from", j->from);
-    amp_jw_some_str(&w, "by", j->by);
-    amp_jw_some_str(&w, "task", j->task);
-    amp_jw_member_int(&w, "priority", j->priority);
+    amp_view_members(columns, sizeof columns / sizeof *columns, j, &w);
     if (p) {
         amp_jw_member_int(&w, "effective", p->effective);
         amp_jw_some_int(&w, "position", (int64_t)p->position);
@@ -70,25 +99,7 @@ static int json_print(struct listing *l, const struct amp_queue_job *j,
         amp_jw_some_str(&w, "behind", p->behind);
         amp_jw_member_int(&w, "age_ms", l->now_ms - j->submitted_ms);
     }
-    amp_jw_some_str(&w, "scope", j->scope);
-    amp_jw_some_str(&w, "worker", j->worker);
-    amp_jw_some_str(&w, "session", j->session);
-    amp_jw_some_str(&w, "asked_by", j->asked_by);
-    amp_jw_some_str(&w, "cancelled_by", j->cancelled_by);
-    amp_jw_member_int(&w, "attempts", j->attempts);
-    amp_jw_some_int(&w, "losses", j->losses);
-    amp_jw_member_int(&w, "runs", j->runs);
-    amp_jw_some_int(&w, "tokens_in", j->tokens_in);
-    amp_jw_some_int(&w, "tokens_out", j->tokens_out);
-    amp_jw_some_int(&w, "cost_micros", j->micros);
-    amp_jw_some_str(&w, "code", j->code);
-    amp_jw_some_str(&w, "reason", j->reason);
-    amp_time_member(&w, "submitted", j->submitted_ms);
-    amp_time_member(&w, "claimed", j->claimed_ms);
-    amp_time_member(&w, "started", j->started_ms);
     amp_time_member(&w, "until", p && p->until_ms ? p->until_ms : j->until_ms);
-    amp_time_member(&w, "deadline", j->deadline_ms);
-    amp_time_member(&w, "ended", j->ended_ms);
     if (amp_conflict_members(&w, l->desk.store, j->id, err) < 0)
         return -1;
     amp_jw_close(&w, '}');
