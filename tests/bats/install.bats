@@ -35,6 +35,11 @@ setup() {
     cmp "$s" "share/amp/schemas/${s#"$AMP_TOP"/schemas/}"
   done
   diff -r "$AMP_TOP/examples/hooks" share/amp/hooks
+  diff -r "$AMP_TOP/share/channels" share/amp/channels
+  need jq
+  echo '{"hitl":{"channels":{"scripts":[{"name":"ntfy"}]}}}' >"$BATS_TEST_TMPDIR/channels.json"
+  run -78 setsid bin/hitl-prompt -c "$BATS_TEST_TMPDIR/channels.json" --state "$BATS_TEST_TMPDIR/state" </dev/null
+  [[ $output == *"hitl.channels: ntfy: the setting topic is missing"* ]]
   diff -r "$AMP_TOP/examples" share/amp/examples
   [ "$(find . -type f -perm /022 | wc -l)" -eq 0 ]
   cp "$AMP_BUILD/tests/fixture/helper-path" bin/
