@@ -14,14 +14,18 @@
 #define REFS     "refs/amp/snapshots/"
 #define TREE_MAX ((size_t)1 << 30)
 
-/* Without a path of the file, so that no filter is applied. */
-static int contents_put(struct request *r, int dir, const char *sum, git_oid *oid)
+/* Without a path of the file, so that no filter is applied. Most objects are there already. */
+static int contents_put(struct request *r, const char *sum, git_oid *oid)
 {
+    CLEANUP(git_odb_cleanup) git_odb *odb = NULL;
     git_writestream *out = NULL;
-    char part[65536], path[128];
+    char part[65536], path[PATH_MAX];
     ssize_t n = -1;
-    snprintf(path, sizeof path, "contents/%s", sum);
-    AMP_CLOSE int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    snprintf(path, sizeof path, "%s/contents/%s", r->in.path, sum);
+    if (git_repository_odb(&odb, r->repo) == 0 &&
+        git_odb_hashfile(oid, path, GIT_OBJECT_BLOB) == 0 && git_odb_exists(odb, oid))
+        return 0;
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     int rc = git_blob_create_from_stream(&out, r->repo, NULL);
     while (fd >= 0 && rc == 0 &&
            ((n = read(fd, part, sizeof part)) > 0 || (n < 0 && errno == EINTR)))
@@ -34,7 +38,7 @@ static int contents_put(struct request *r, int dir, const char *sum, git_oid *oi
 }
 
 /* Gives the path what the entry has; what was there, or below it, goes. */
-static int entry_put(struct request *r, git_index *to, int dir, const struct amp_tree_entry *e)
+static int entry_put(struct request *r, git_index *to, const struct amp_tree_entry *e)
 {
     char path[PATH_MAX + 16];
     git_index_entry in = {.path = path};
@@ -45,12 +49,15 @@ static int entry_put(struct request *r, git_index *to, int dir, const struct amp
     int n = snprintf(path, sizeof path, "%s%s", r->in.base ? r->in.base : "", all ? "" : e->path);
     if (n < 0 || (size_t)n >= sizeof path)
         return -1;
-    if (n > 0 && !all)
+    if (n == 0)
+        git_index_clear(to);
+    else if (!all)
         git_index_remove(to, path, 0);
-    git_index_remove_directory(to, path, 0);
+    if (n > 0)
+        git_index_remove_directory(to, path, 0);
     if (e->type == AMP_TREE_FILE) {
         in.mode = e->mode & 0100 ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
-        rc = contents_put(r, dir, e->sum, &in.id);
+        rc = contents_put(r, e->sum, &in.id);
     } else if (e->type == AMP_TREE_LINK) {
         in.mode = GIT_FILEMODE_LINK;
         rc = git_blob_create_from_buffer(&in.id, r->repo, e->target, strlen(e->target));
@@ -64,15 +71,14 @@ static int files_put(struct request *r, git_index *to)
 {
     CLEANUP(amp_tree_release) struct amp_tree t = {0};
     AMP_BUF struct amp_buf text = {0};
-    AMP_CLOSE int dir = open(r->in.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char path[PATH_MAX];
     amp_buf_init(&text, TREE_MAX);
-    if (dir < 0)
-        return amp_fail_errno(r->err, AMP_IOERR, "%s", r->in.path);
-    if (amp_file_read(dir, "tree", TREE_MAX, &text, r->err) < 0 ||
+    snprintf(path, sizeof path, "%s/tree", r->in.path);
+    if (amp_file_read(AT_FDCWD, path, TREE_MAX, &text, r->err) < 0 ||
         amp_tree_read(amp_buf_span(&text), &t, r->err) < 0)
         return -1;
     for (size_t i = 0; i < t.n; i++) {
-        int rc = entry_put(r, to, dir, &t.v[i]);
+        int rc = entry_put(r, to, &t.v[i]);
         if (rc)
             return fail_git(r, rc, AMP_IOERR, "git_error", t.v[i].path);
     }
