@@ -76,8 +76,8 @@ check_includes() {
     elif [ "$to" = cli ]; then
       [ "$level" -eq 8 ] || finding "$f:$line: $room includes cli"
     elif [ "$to" != "$room" ] && [ "${levels[$to]:--1}" -ge "$level" ]; then
-      # The schema checker reads tapes: the one arrow inside a floor.
-      [ "$room $to" = "schema json" ] && continue
+      # The arrows inside a floor: the schema checker reads tapes, and records have states of machines.
+      case "$room $to" in "schema json" | "json fsm") continue ;; esac
       finding "$f:$line: $room includes $to, which is not below it"
     fi
   done < <(includes_of include/amp/**/*.[ch] lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch])

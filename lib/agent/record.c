@@ -8,28 +8,8 @@
 
 #define KIND AMP_AGENT_KIND
 
-static int reach_find(struct amp_span word)
-{
-    return amp_fsm_state(&amp_reach_fsm, word);
-}
-
-static const char *reach_name(int state)
-{
-    return amp_reach_fsm.states[state].name;
-}
-
-static int work_find(struct amp_span word)
-{
-    return amp_fsm_state(&amp_agent_fsm, word);
-}
-
-static const char *work_name(int state)
-{
-    return amp_agent_fsm.states[state].name;
-}
-
-static const struct amp_rec_words reach_states = {reach_find, reach_name},
-                                  work_states = {work_find, work_name};
+static const struct amp_rec_words reach_states = {.machine = &amp_reach_fsm},
+                                  work_states = {.machine = &amp_agent_fsm};
 
 #define ASKED(as, key, member) AMP_REC_EVER(as, struct amp_agent_asked, key, member)
 static const struct amp_rec_field asked_fields[] = {
@@ -170,7 +150,8 @@ int64_t amp_agent_due_ms(const struct amp_agent_rec *r)
 
 static void state_name(const struct amp_agent_rec *r, char *out, size_t size)
 {
-    const char *reach = reach_name(r->reach.state), *work = work_name(r->work.state);
+    const char *reach = amp_reach_fsm.states[r->reach.state].name;
+    const char *work = amp_agent_fsm.states[r->work.state].name;
     if (r->reach.state == AMP_REACH_ABSENT)
         snprintf(out, size, "%s", work);
     else if (amp_agent_has_work(r))

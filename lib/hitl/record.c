@@ -16,20 +16,12 @@
 static const char *const kinds[] = {
     [AMP_ABOUT_UNKNOWN] = "unknown", [AMP_ABOUT_TASK] = "task", [AMP_ABOUT_MESSAGE] = "message"};
 
-static int kind_find(struct amp_span word)
-{
-    int i = AMP_ABOUT_MESSAGE;
-    while (i > AMP_ABOUT_UNKNOWN && !amp_span_is(word, kinds[i]))
-        i--;
-    return i;
-}
-
 static const char *kind_name(int kind)
 {
     return kinds[kind];
 }
 
-static const struct amp_rec_words kind_words = {kind_find, kind_name};
+static const struct amp_rec_words kind_words = {.name = kind_name, .n = AMP_ABOUT_MESSAGE + 1};
 static const struct amp_rec_field subject_fields[] = {
     AMP_REC_ENUM(struct amp_about, "kind", kind, &kind_words),
     AMP_REC_EVER(CHARS, struct amp_about, "protocol", protocol),

@@ -162,10 +162,17 @@ static int list_read(struct reader *rd, const struct amp_rec *r, const struct am
     return 0;
 }
 
+static const char *word_name(const struct amp_rec_words *words, int value)
+{
+    return words->machine ? words->machine->states[value].name : words->name(value);
+}
+
 static int word_read(const struct amp_rec_field *f, struct amp_span text, void *p)
 {
-    int value = f->words->find(text);
-    if (value < 0)
+    int n = f->words->machine ? f->words->machine->n_states : f->words->n, value = 0;
+    while (value < n && !amp_span_is(text, word_name(f->words, value)))
+        value++;
+    if (value == n)
         return -1;
     if (f->size == 1)
         *(uint8_t *)p = (uint8_t)value;
@@ -466,7 +473,7 @@ static void value_write(const struct amp_rec_field *f, const void *s, struct amp
         amp_jw_str(w, amp_span_str(time));
         break;
     case AMP_REC_WORD:
-        amp_jw_str(w, amp_span_str(f->words->name(word_value(f, p))));
+        amp_jw_str(w, amp_span_str(word_name(f->words, word_value(f, p))));
         break;
     case AMP_REC_RAW:
         amp_jw_raw(w, *(const struct amp_span *)p);

@@ -10,6 +10,7 @@
 #ifndef AMP_JSON_RECORD_H
 #define AMP_JSON_RECORD_H
 
+#include <amp/fsm/fsm.h>
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
@@ -33,9 +34,11 @@ enum amp_rec_type {
     AMP_REC_OTHER,  /* read and written by functions */
 };
 
+/* The words of an enum: the names of a machine's states, or name(0) to name(n - 1). */
 struct amp_rec_words {
-    int (*find)(struct amp_span word); /* < 0: unknown */
+    const struct amp_fsm *machine;
     const char *(*name)(int value);
+    int n;
 };
 struct amp_rec_ops {
     int (*init)(void *field, struct amp_error *err);

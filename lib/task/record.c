@@ -7,31 +7,13 @@
 #include "protocol/amp/compose.h"
 #include "json/record.h"
 
-static int qa_find(struct amp_span word)
-{
-    return amp_fsm_state(&amp_qa_fsm, word);
-}
-
-static const char *qa_name(int state)
-{
-    return amp_qa_fsm.states[state].name;
-}
-
-static int risk_find(struct amp_span word)
-{
-    for (int i = AMP_RISK_NONE; i <= AMP_RISK_HIGH; i++)
-        if (amp_span_is(word, amp_risk_name((enum amp_risk)i)))
-            return i;
-    return -1;
-}
-
 static const char *risk_name(int risk)
 {
     return amp_risk_name((enum amp_risk)risk);
 }
 
-const struct amp_rec_words amp_task_qa_words = {qa_find, qa_name},
-                           amp_task_risk_words = {risk_find, risk_name};
+const struct amp_rec_words amp_task_qa_words = {.machine = &amp_qa_fsm},
+                           amp_task_risk_words = {.name = risk_name, .n = AMP_RISK_HIGH + 1};
 
 /* Fields that are JSON documents: lists and objects. */
 static int list_init(void *field, struct amp_error *err)

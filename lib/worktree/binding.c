@@ -20,15 +20,8 @@ const char *amp_bind_reason_name(int reason)
     return reason < AMP_BIND_REASON_COUNT ? reasons[reason] : "";
 }
 
-static int reason_find(struct amp_span word)
-{
-    int i = 0;
-    while (i < AMP_BIND_REASON_COUNT && !amp_span_is(word, reasons[i]))
-        i++;
-    return i < AMP_BIND_REASON_COUNT ? i : -1;
-}
-
-static const struct amp_rec_words reason_words = {reason_find, amp_bind_reason_name};
+static const struct amp_rec_words reason_words = {.name = amp_bind_reason_name,
+                                                  .n = AMP_BIND_REASON_COUNT};
 
 #define MEMBER(as, key, member) AMP_REC_EVER(as, struct amp_binding, key, member)
 static const struct amp_rec_field fields[] = {

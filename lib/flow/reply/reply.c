@@ -44,15 +44,11 @@ struct note {
     const char *by, *box;       /* of the end: the agent, and the outbox that got the line */
     int64_t requeues;           /* of the end: those of the message before it */
 };
-static int act_find(struct amp_span name)
-{
-    return amp_reply_act_find(name);
-}
 static const char *act_name(int act)
 {
     return amp_reply_act_name((enum amp_reply_act)act);
 }
-static const struct amp_rec_words act_words = {act_find, act_name};
+static const struct amp_rec_words act_words = {.name = act_name, .n = AMP_REPLY_ACT_COUNT};
 static const struct amp_rec_field note_fields[] = {
     AMP_REC_ENUM(struct note, "act", act, &act_words),
     AMP_REC_EVER(TIME, struct note, "at", at_ms),

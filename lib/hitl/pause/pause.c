@@ -18,15 +18,8 @@ const char *amp_pause_scope_name(int scope)
     return scopes[scope];
 }
 
-static int scope_find(struct amp_span word)
-{
-    int i = AMP_PAUSE_AGENT;
-    while (i >= 0 && !amp_span_is(word, scopes[i]))
-        i--;
-    return i;
-}
-
-static const struct amp_rec_words scope_words = {scope_find, amp_pause_scope_name};
+static const struct amp_rec_words scope_words = {.name = amp_pause_scope_name,
+                                                 .n = AMP_PAUSE_AGENT + 1};
 
 #define PAUSE(as, key_, member) AMP_REC_EVER(as, struct amp_pause, key_, member)
 static const struct amp_rec_field pause_fields[] = {

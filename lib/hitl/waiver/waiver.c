@@ -19,15 +19,7 @@ const char *amp_waiver_name(int of)
     return names[of];
 }
 
-static int name_find(struct amp_span word)
-{
-    int i = AMP_WAIVER_COUNT - 1;
-    while (i >= 0 && !amp_span_is(word, names[i]))
-        i--;
-    return i;
-}
-
-static const struct amp_rec_words of_words = {name_find, amp_waiver_name};
+static const struct amp_rec_words of_words = {.name = amp_waiver_name, .n = AMP_WAIVER_COUNT};
 
 #define EVER(as, key_, member) AMP_REC_EVER(as, struct amp_waiver, key_, member)
 #define SOME(as, key_, member) AMP_REC(as, struct amp_waiver, key_, member)

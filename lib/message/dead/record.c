@@ -21,31 +21,17 @@ const char *amp_dead_class_name(enum amp_dead_class c)
     return c < AMP_DEAD_CLASS_COUNT ? classes[c] : "";
 }
 
-/* UNSET: unknown. */
-static int class_find(struct amp_span name)
-{
-    int c = AMP_DEAD_CLASS_COUNT - 1;
-    while (c > AMP_DEAD_UNSET && !amp_span_is(name, classes[c]))
-        c--;
-    return c;
-}
-
 static const char *class_name(int c)
 {
     return amp_dead_class_name((enum amp_dead_class)c);
 }
-static const struct amp_rec_words class_words = {class_find, class_name};
-
-static int retryable_find(struct amp_span name)
-{
-    return amp_span_is(name, "temporary");
-}
+static const struct amp_rec_words class_words = {.name = class_name, .n = AMP_DEAD_CLASS_COUNT};
 
 static const char *retryable_name(int retryable)
 {
     return retryable ? "temporary" : "permanent";
 }
-static const struct amp_rec_words retryable_words = {retryable_find, retryable_name};
+static const struct amp_rec_words retryable_words = {.name = retryable_name, .n = 2};
 
 /* The class of a letter, by its code if it has none. */
 static enum amp_dead_class class_of(const struct amp_dead_letter *d)
