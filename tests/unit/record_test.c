@@ -19,20 +19,12 @@ AMP_REC_TABLE(place_rec, "a place", struct place, place_fields);
 enum color { NONE, RED, GREEN };
 static const char *const colors[] = {"none", "red", "green"};
 
-static int color_find(struct amp_span word)
-{
-    for (int i = NONE; i <= GREEN; i++)
-        if (amp_span_is(word, colors[i]))
-            return i;
-    return -1;
-}
-
 static const char *color_name(int color)
 {
     return colors[color];
 }
 
-static const struct amp_rec_words color_words = {color_find, color_name};
+static const struct amp_rec_words color_words = {.name = color_name, .n = GREEN + 1};
 
 struct all {
     struct amp_span text, raw, line;
