@@ -1,13 +1,15 @@
 /*
  * Any event of a coding agent, and any command line, through the rules of the hook. What must hold:
  * a line that is allowed is not allowed with another command behind it, and a rule that denies
- * allows nothing. The first byte chooses: an event, or a command line.
+ * allows nothing. The calls of a line of a recording are events. The first byte chooses: an event
+ * or a line of a recording, or a command line.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "flow/hook/rules.h"
 #include "must.h"
+#include "worktree/call/event/recorded.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -57,6 +59,35 @@ static void event_try(struct amp_span json)
     }
 }
 
+static int recorded_read(void *ctx, struct amp_span json, enum amp_call_cli expected,
+                         struct amp_error *err)
+{
+    AMP_CALL_EVENT struct amp_call_event e = {0};
+    AMP_TAPE struct amp_tape t = {0};
+    struct amp_json_fault fault;
+    size_t *n = ctx;
+    ++*n;
+    amp_tape_init(&t, NULL);
+    MUST(amp_tape_scan(&t, json.p, json.n, &fault) == 0 && t.tok[0].type == AMP_JSON_OBJECT);
+    if (amp_call_event_read(json, expected, &e, err) < 0)
+        MUST(err->status == AMP_DATAERR);
+    return 0;
+}
+
+static void recorded_try(struct amp_span line)
+{
+    static const enum amp_call_cli clis[] = {AMP_CLI_NONE, AMP_CLI_CODEX, AMP_CLI_OPENCODE};
+    for (size_t i = 0; i < sizeof clis / sizeof *clis; i++) {
+        struct amp_recorded r;
+        struct amp_error err;
+        size_t n = 0;
+        amp_recorded_init(&r, clis[i]);
+        enum amp_recorded_line is = amp_recorded_line(&r, line, recorded_read, &n, &err);
+        MUST(is != AMP_RECORDED_FAILED && (n > 0 || is != AMP_RECORDED_CALLS));
+        amp_recorded_release(&r);
+    }
+}
+
 static enum amp_hook_decision line_decide(const struct amp_hook_rules *r, struct amp_span line)
 {
     const struct amp_call_event e = {.cli = AMP_CLI_CLAUDE,
@@ -94,9 +125,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     rules_make();
     struct amp_span text = {(const char *)data + 1, size - 1};
-    if (data[0] & 1)
+    if (data[0] & 1) {
         line_try(text);
-    else
+    } else {
         event_try(text);
+        recorded_try(text);
+    }
     return 0;
 }
