@@ -9,10 +9,11 @@ BUILD    ?= build
 CC       ?= cc
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
-# Instrumented code takes three times as long to optimise, for programs that run for moments.
-OPT      ?= $(if $(SANITIZE),-Og,-O2)
-# -g1 (lines, no variables) is compiled in two thirds of the time.
-DEBUG    ?= $(if $(SANITIZE),-g1,-g)
+# Of every room; without it, -O2 is for what works on each byte or message (FAST), and -Og for the rest, which waits
+# for disks, people and other programs. Instrumented code takes three times as long to optimise.
+OPT      ?= $(if $(SANITIZE),-Og)
+# Lines, no variables: -g takes a sixth longer.
+DEBUG    ?= -g1
 
 BINDIR     := $(PREFIX)/bin
 LIBEXECDIR := $(PREFIX)/libexec/amp
@@ -28,10 +29,18 @@ Q   := $(if $(V),,@)
 say  = @$(if $(V),true,printf '  %-7s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$(2))')
 
 include scripts/flags.mk
+# ROOMS_cmd/TOOL, ROOMS_tests/unit/NAME and the like: the rooms of lib that a program links.
+ignored := $(shell mkdir -p $(BUILD) && sh scripts/rooms.sh >$(BUILD)/rooms.mk.$$$$ && \
+  mv $(BUILD)/rooms.mk.$$$$ $(BUILD)/rooms.mk)
+include $(BUILD)/rooms.mk
 
-# Sorted: the order of the objects in the archive is the same everywhere.
-LIB_SRC   := $(sort $(wildcard lib/*/*.c lib/*/*/*.c lib/*/*/*/*.c))
-LIB_OBJ   := $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/gen/schemas.o
+ROOMS     := $(notdir $(patsubst %/,%,$(wildcard lib/*/)))
+# Sorted: the order of the objects in an archive is the same everywhere.
+$(foreach r,$(ROOMS),$(eval OBJ_$(r) := $(patsubst %.c,$(BUILD)/%.o, \
+  $(sort $(wildcard lib/$(r)/*.c lib/$(r)/*/*.c lib/$(r)/*/*/*.c)))))
+OBJ_schema += $(BUILD)/gen/schemas.o
+# Rooms whose work is done for each byte or each message.
+FAST      := base fsm json message port protocol record route schema store
 PUB_ROOMS := base json schema fsm protocol machines
 # The shared library: the public rooms and the machines' tables.
 SO_SRC    := $(sort $(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) \
@@ -68,14 +77,14 @@ LIBS_key-worker := -lcrypto
 LIBS_amp-top    := -lncursesw -ltinfo
 
 .PHONY: all programs demo check check-fast bench fuzz soak install install-html uninstall html dist deb \
-  deps deps-check format lint clean unit-tests units print-flags
+  deps deps-check format lint clean unit-tests units print-flags $(TOOLS) $(HELPERS)
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
-all: programs $(BUILD)/lib/libamp.so
+all: programs $(BUILD)/lib/libamp.so $(BUILD)/lib/libamp.a
 
-# Without the shared library, which has objects of its own.
+# Without the libraries for programs of others. The name of a program makes it alone.
 programs: deps-check $(BINS) $(LIBEXECS)
 
 $(BUILD)/gen/schemas.c: scripts/embed-schemas.sh $(SCHEMAS)
@@ -120,6 +129,12 @@ $(BUILD)/gen/examples.o: $(BUILD)/gen/examples.c
 
 $(BUILD)/bin/amp-validate: $(BUILD)/gen/examples.o
 
+# Private: the file of flags, which each object needs, has the same flags for all.
+ifeq ($(OPT),)
+$(foreach r,$(FAST),$(eval $(BUILD)/lib/$(r)/%.o: private OPT := -O2))
+$(BUILD)/pic/%.o: private OPT := -O2
+endif
+
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
@@ -130,8 +145,19 @@ $(BUILD)/pic/%.o: %.c $(BUILD)/flags
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=default -MMD -MP -c -o $@ $<
 
-$(BUILD)/lib/libamp.a: $(LIB_OBJ)
-	@mkdir -p $(@D)
+# An archive for each room. It is thin: it names the objects, and has no copy of them.
+define room
+$(BUILD)/lib/$(1).a: $(OBJ_$(1))
+	@rm -f $$@
+	$$(call say,AR,$$@)
+	$$(Q)$$(AR) rcsT $$@ $$^
+endef
+$(foreach r,$(ROOMS),$(eval $(call room,$(r))))
+archives = $(patsubst %,$(BUILD)/lib/%.a,$(ROOMS_$(1)))
+grouped  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
+
+# All rooms in one archive with the objects, for programs of others.
+$(BUILD)/lib/libamp.a: $(foreach r,$(ROOMS),$(OBJ_$(r)))
 	@rm -f $@
 	$(call say,AR,$@)
 	$(Q)$(AR) rcs $@ $^
@@ -149,14 +175,16 @@ $(BUILD)/lib/libamp.so: $(SO_OBJ) $(BUILD)/gen/libamp.map
 	  $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(SO_OBJ) -Wl,--as-needed $(LIBS)
 
 define program
-$(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(sort $$(wildcard $(3)/$(2)/*.c $(3)/$(2)/*/*.c))) $$(BUILD)/lib/libamp.a
+$(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(sort $$(wildcard $(3)/$(2)/*.c $(3)/$(2)/*/*.c))) $(call archives,$(3)/$(2))
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)
-	$$(Q)$$(CC) $$(LDFLAGS) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o,$$^) $$(BUILD)/lib/libamp.a \
+	$$(Q)$$(CC) $$(LDFLAGS) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o,$$^) $$(grouped) \
 	  $$(if $$(LDFLAGS_$(2)),,-Wl,--as-needed $$(LIBS)) $$(LIBS_$(2))
 endef
 $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin,$(t),cmd)))
 $(foreach h,$(HELPERS),$(eval $(call program,$(BUILD)/libexec/amp,$(h),libexec)))
+$(TOOLS): %: $(BUILD)/bin/%
+$(HELPERS): %: $(BUILD)/libexec/amp/%
 
 # Programs, and what they source (*.sh).
 $(BUILD)/libexec/amp/%: libexec/scripts/%
@@ -169,19 +197,22 @@ $(BUILD)/share/amp/channels:
 	$(Q)ln -sfn $(abspath share/channels) $@
 
 # The view of amp-top, without a terminal.
-$(BUILD)/tests/unit/top_view_test: $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/amp-top/model/*.c cmd/amp-top/view/*.c))
+$(BUILD)/tests/unit/top_view_test: $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/amp-top/model/*.c cmd/amp-top/view/*.c)) \
+  $(call archives,cmd/amp-top)
 
-$(UNITS) $(FIXTURES) $(CHECKERS): %: %.o $(BUILD)/lib/libamp.a
+$(UNITS) $(FIXTURES) $(CHECKERS): %: %.o
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(grouped) -Wl,--as-needed $(LIBS)
+$(foreach t,$(UNITS) $(FIXTURES) $(CHECKERS),$(eval $(t): $(call archives,$(t:$(BUILD)/%=%))))
 
 $(ESCAPE): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/escape/*.c))
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
 
-$(REPLAYS): %_replay: %_fuzz.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/lib/libamp.a
+$(REPLAYS): %_replay: %_fuzz.o $(BUILD)/tests/fuzz/replay.o
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(grouped) -Wl,--as-needed $(LIBS)
+$(foreach t,$(REPLAYS),$(eval $(t): $(call archives,$(t:$(BUILD)/%_replay=%_fuzz))))
 
 $(BUILD)/tests/fault/%.so: tests/fault/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -191,8 +222,8 @@ $(BUILD)/tests/fault/%.so: tests/fault/%.c $(BUILD)/flags
 # Rebuilds when the flags change.
 $(BUILD)/flags: FORCE | deps-check
 	@mkdir -p $(@D)
-	@echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || \
-	  echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' >$@
+	@echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FAST)' | cmp -s - $@ || \
+	  echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FAST)' >$@
 FORCE:
 
 -include $(shell find $(BUILD) -path $(BUILD)/deb -prune -o -name '*.d' -type f -print 2>/dev/null)

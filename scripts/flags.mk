@@ -1,6 +1,6 @@
 # Compiler flags.
 CPPFLAGS += -Iinclude -Ilib -D_GNU_SOURCE -DAMP_VERSION='"$(VERSION)"'
-CFLAGS   += -std=gnu11 $(OPT) $(DEBUG) -fno-strict-aliasing -ffunction-sections -fdata-sections
+CFLAGS   += -std=gnu11 $(or $(OPT),-Og) $(DEBUG) -fno-strict-aliasing -ffunction-sections -fdata-sections
 CFLAGS   += -fstack-protector-strong
 # Relative relocations packed: a sixth of the pages that a small tool reads to start.
 LDFLAGS  += -Wl,--gc-sections -Wl,-z,relro,-z,now,-z,pack-relative-relocs

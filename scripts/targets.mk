@@ -14,7 +14,7 @@ deps:
 
 demo:
 	@sh scripts/deps.sh ensure $(DEPS_BUILD) jq
-	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@$(MAKE) --no-print-directory -j$$(nproc) programs
 	@KEEP='$(KEEP)' bash examples/qa-loop/demo.sh
 
 check:

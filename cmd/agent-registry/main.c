@@ -8,6 +8,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "cli/config_schema.h"
 #include "cli/finding.h"
 #include "flow/config.h"
 #include "flow/facts.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/config_schema.h"
 #include "cli/identity.h"
 #include "flow/config.h"
 #include "flow/identity/person.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/config.h"
+#include "cli/config_schema.h"
 #include "cli/rows.h"
 #include "flow/config.h"
 #include "flow/identity/person.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cli/config_schema.h"
 #include "cli/finding.h"
 #include "flow/config.h"
 #include "flow/intake.h"

@@ -1,6 +1,7 @@
 /* amp-sign: signs lines, verifies signatures, and manages keys and trust. */
 #include "sign.h"
 
+#include "cli/config_schema.h"
 #include "flow/config.h"
 #include "identity/verify.h"
 

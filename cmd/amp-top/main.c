@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "cli/config_schema.h"
 #include "flow/config.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"

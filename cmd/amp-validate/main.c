@@ -4,9 +4,9 @@
 #include <amp/base/clock.h>
 
 #include "cli/cli.h"
+#include "cli/config_schema.h"
 #include "cli/rows.h"
 #include "example/example.h"
-#include "flow/config.h"
 #include "said/said.h"
 #include "validate.h"
 

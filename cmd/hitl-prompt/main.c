@@ -7,6 +7,7 @@
 #include <amp/base/clock.h>
 
 #include "cli/config.h"
+#include "cli/config_schema.h"
 #include "cli/finding.h"
 #include "cli/identity.h"
 #include "flow/config.h"

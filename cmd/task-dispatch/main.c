@@ -8,6 +8,7 @@
 #include "aof/aof.h"
 #include "aof/machine.h"
 #include "cli/config.h"
+#include "cli/config_schema.h"
 #include "cli/rows.h"
 #include "flow/config.h"
 #include "flow/facts.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "bind.h"
+#include "cli/config_schema.h"
 #include "cli/rows.h"
 #include "flow/config.h"
 #include "flow/intake.h"

@@ -70,7 +70,7 @@ static json_t *exit_verdict(const struct amp_judged *k)
 {
     json_t *payload = json_object_get(k->dispatch, "payload"), *c, *all = json_array();
     bool good = k->of.end == AMP_END_DONE;
-    char line[300], what[600];
+    char line[300], what[sizeof k->of.why + sizeof line + 32];
     size_t i;
 
     amp_attempt_last_line(k->of.files.err, line, sizeof line);

@@ -1,5 +1,5 @@
-/* Checks amp.json; the tools pass these functions to lib/cli. */
-#include "flow/config.h"
+/* Checks amp.json against its published schema. */
+#include "cli/config_schema.h"
 
 #include <string.h>
 
