@@ -494,11 +494,11 @@ check_tests() {
 
 # A code of an error has a class, which decides on its code in each protocol. Those of AOP are its own.
 check_codes() {
-  local classes=lib/protocol/codes/classes.c
+  local known=lib/base/codes.h
   comm -23 <(
     grep -rhozP '(\bamp_fail\([^;"]*|\.code = )"[a-z_.]+"' lib cmd libexec --include=*.[ch] | tr '\0' '\n' |
       sed -n 's/.*"\([a-zA-Z_.]*\)"$/\1/p' | LC_ALL=C sort -u
-  ) <(grep -o '[a-zA-Z_.]*' $classes | LC_ALL=C sort -u) | sed "s|^|$classes: no class: |" | findings
+  ) <(grep -oh '[a-zA-Z_.]*' $known lib/protocol/codes/classes.c | LC_ALL=C sort -u) | sed "s|^|$known: no class: |" | findings
 }
 
 checks=("$@")

@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "message/record/sequence.h"
 #include "registry.h"
 #include "json/record.h"
@@ -159,6 +160,6 @@ enum reg_taken reg_take(struct registry *r, const struct amp_view *v, struct amp
         return REG_FAILED;
     }
     *refused = e;
-    const char *code = strcmp(e.code, "not_registered") == 0 ? "not_found" : e.code;
+    const char *code = amp_code_is(e.code, not_registered) ? "not_found" : e.code;
     return answer_add(r, v, AMP_STAGE_REJECTED, code, e.what, err) < 0 ? REG_FAILED : REG_TAKEN;
 }

@@ -11,6 +11,7 @@
 #include <amp/json/lines.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "cli/table.h"
 #include "flow/identity/head.h"
 #include "identity/state.h"
@@ -303,7 +304,7 @@ static int log_verify(struct amp_store *s, struct amp_error *err)
     struct amp_store_verify how = {
         .check = amp_head_check, .ctx = v, .note = verify_note, .progress = amp_progress};
     int rc = amp_store_verify(s, &how, &verdict, err);
-    if (rc < 0 && strcmp(err->code, "log_tampered") != 0)
+    if (rc < 0 && !amp_code_is(err->code, log_tampered))
         return -1;
     return verdict_print(&verdict, rc < 0 ? err : NULL, rc < 0 ? &why : err) < 0 ? -1 : rc;
 }

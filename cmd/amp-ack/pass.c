@@ -14,6 +14,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 #include "cli/finding.h"
 #include "count.h"
@@ -319,7 +320,7 @@ struct amp_store *ack_open_state(enum ack_need need, int *status)
         amp_die_no_state();
     if (ack_state && open_store(need, &s, &err) < 0) {
         *status = amp_complain(&err);
-        if (strcmp(err.code, "log_failed") == 0 || strcmp(err.code, "log_damaged") == 0)
+        if (amp_code_is(err.code, log_failed) || amp_code_is(err.code, log_damaged))
             amp_note("'amp-ack repair' fixes it");
         return NULL;
     }

@@ -17,6 +17,7 @@
 #include <amp/base/num.h>
 
 #include "base/backoff.h"
+#include "base/codes.h"
 #include "cli/config.h"
 #include "flow/activity/activity.h"
 #include "flow/wake.h"
@@ -171,7 +172,7 @@ static enum ran watch_run_due(struct watch *w, struct amp_error *err)
     int64_t now = amp_now_ms();
     uint32_t done[ROWS_MAX] = {0};
     if (amp_outbox_lock(w->store, w->ctx.actor, 0, &lock, &why) < 0) {
-        if (strcmp(why.code, "lock_timeout") == 0)
+        if (amp_code_is(why.code, lock_timeout))
             return RAN_BUSY;
         *err = why;
         return RAN_ERROR;
@@ -275,7 +276,7 @@ static int watch_step_or_wait(struct watch *w, struct amp_error *err)
         w->warned = false;
         return 0;
     }
-    if (strcmp(err->code, "lock_timeout") != 0)
+    if (!amp_code_is(err->code, lock_timeout))
         return -1;
     if (!w->warned)
         amp_warn("%s; trying again", err->what);

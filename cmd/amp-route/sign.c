@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/identity/identity.h"
 #include "protocol/terms.h"
 #include "wiring.h"
@@ -46,7 +47,7 @@ static int speaker_open(const char *principal, struct amp_identities **out, stru
     struct amp_error why = {0};
     if (amp_identity_cli_open(&route_identity, &tool, out, &why) == 0)
         return 0;
-    if (strcmp(why.code, "bad_principal") == 0) /* a name that keys do not have */
+    if (amp_code_is(why.code, bad_principal)) /* a name that keys do not have */
         return 0;
     *err = why;
     return -1;

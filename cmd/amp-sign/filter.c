@@ -6,6 +6,7 @@
 
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "cli/config.h"
 #include "cli/finding.h"
 #include "flow/identity/identity.h"
@@ -163,8 +164,7 @@ static int message_check(struct verifying *v, const struct amp_view *view, struc
     int rc = amp_verifier_message(v->verifier, &sig, view->message, from, amp_now_ms(), &who, why);
     /* Operators speak for the admin: operator/NAME, and those of identity.operators. */
     bool admin = amp_span_is(from, "admin");
-    for (uint32_t i = 0; rc < 0 && strcmp(why->code, "bad_sender") == 0 && admin && i < v->n_ops;
-         i++)
+    for (uint32_t i = 0; rc < 0 && amp_code_is(why->code, bad_sender) && admin && i < v->n_ops; i++)
         rc = amp_verifier_message(v->verifier, &sig, view->message, amp_span_str(v->operators[i]),
                                   amp_now_ms(), &who, why);
     return rc;

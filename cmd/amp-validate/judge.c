@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "cli/cli.h"
 #include "order.h"
@@ -122,7 +123,7 @@ static void note_lost(void *ctx, const struct amp_finding *f)
 {
     struct judge *j = ctx;
     struct amp_finding copy = *f;
-    if (j->opt->strict && strcmp(f->code, "not_carried") == 0)
+    if (j->opt->strict && amp_code_is(f->code, not_carried))
         copy.severity = AMP_SEV_ERROR;
     note_finding(j, &copy);
 }

@@ -12,6 +12,7 @@
 #include <amp/base/file.h>
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 #include "cli/cli.h"
 #include "said/said.h"
@@ -364,7 +365,7 @@ static enum session_end take_files(struct session *s, char **files, int n)
             s->unread = true;
             clear_progress(s);
             amp_status_note(amp_complain(&err));
-            if (s->line && strcmp(err.code, "closed_pipe") != 0)
+            if (s->line && !amp_code_is(err.code, closed_pipe))
                 amp_note("%s: stopped after line %llu, at byte %llu", n ? path : "stdin",
                          (unsigned long long)s->line, (unsigned long long)s->offset);
             if (err.status != AMP_DATAERR && err.sys != EISDIR)

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "cli/finding.h"
 #include "cli/identity.h"
 #include "flow/decide/offer.h"
@@ -180,7 +181,7 @@ static int question_done(struct prompt *p)
 /* Whether the question was decided by another process, or has ended. */
 static bool is_settled(const struct amp_error *err)
 {
-    return !strcmp(err->code, "already_decided") || !strcmp(err->code, "ended") ||
+    return amp_code_is(err->code, already_decided) || amp_code_is(err->code, ended) ||
            !strcmp(err->code, AMP_HITL_WITHDRAWN);
 }
 

@@ -14,6 +14,7 @@
 #include <amp/base/num.h>
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "flow/decide/answer/receive.h"
 #include "hitl.h"
 
@@ -54,7 +55,7 @@ static int request_read(struct amp_buf *in, const size_t *want, struct amp_error
             continue;
         switch (amp_read_more(STDIN_FILENO, in, 8192, "the request", err)) {
         case AMP_READ_FAILED:
-            return strcmp(err->code, "buffer_full") == 0 ? 0 : -1;
+            return amp_code_is(err->code, buffer_full) ? 0 : -1;
         case AMP_READ_END:
             return 0;
         case AMP_READ_BYTES:

@@ -15,6 +15,7 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "base/file/repository.h"
 #include "cli/rows.h"
 #include "flow/coordinate/coordinate.h"
@@ -374,7 +375,7 @@ static int state_open(struct amp_store **store, struct amp_error *err)
         return task_open(store, err);
     if (id || !task_state || !*task_state || tasks_look(store, err) == 0)
         return 0;
-    return strcmp(err->code, "state_missing") == 0 ? 0 : -1;
+    return amp_code_is(err->code, state_missing) ? 0 : -1;
 }
 
 int task_new(int argc, char **argv)

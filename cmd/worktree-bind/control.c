@@ -16,6 +16,7 @@
 #include <amp/base/id.h>
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 #include "bind.h"
 #include "cli/finding.h"
@@ -191,7 +192,7 @@ static int check_signer(const struct work *w, struct amp_error *err)
     if (amp_verifier_message(amp_identities_verifier(ids), &sig, v->message, AMP_SPAN(""),
                              amp_now_ms(), &who, err) < 0) {
         /* A key that only another state has: the message is worth what its input is. */
-        bool unknown = err->status == AMP_NO && strcmp(err->code, "unknown_key") == 0;
+        bool unknown = err->status == AMP_NO && amp_code_is(err->code, unknown_key);
         return unknown && amp_identities_who(ids, &bare, trusted, &said, err, err) == 1 ? 0 : -1;
     }
     if (is_agent(who.principal, w->c.agent))

@@ -22,6 +22,7 @@
 
 #include "agent/confine.h"
 #include "agent/gate.h"
+#include "base/codes.h"
 #include "base/process/process.h"
 #include "bind.h"
 #include "flow/confinement.h"
@@ -208,7 +209,7 @@ static int repository_use(struct execution *x, struct session *s, const char *tm
         if (rc == 0)
             return 0;
     }
-    if (strcmp(err->code, "no_memory") == 0)
+    if (amp_code_is(err->code, no_memory))
         return -1;
     amp_warn("git does not work in the sandbox: %s", err->what);
     amp_git_quarantine_release(&x->quarantine);
@@ -503,9 +504,9 @@ int verb_exec(int argc, char **argv)
     }
     if (rc < 0) {
         int status = amp_complain(&err);
-        return strcmp(err.code, "command_not_found") == 0 ? 127
-               : strcmp(err.code, "not_executable") == 0  ? 126
-                                                          : status;
+        return amp_code_is(err.code, command_not_found) ? 127
+               : amp_code_is(err.code, not_executable)  ? 126
+                                                        : status;
     }
     return end.signaled ? amp_process_end_by(end.signal) : end.exit_code;
 }

@@ -14,6 +14,7 @@
 #include <amp/json/writer.h>
 
 #include "aof/front.h"
+#include "base/codes.h"
 #include "base/file/directory.h"
 
 #define FILE_NAME ".amp/change.ndjson"
@@ -102,7 +103,7 @@ static bool may_pass(const struct amp_error *e)
     case ENOMEM:
         return true;
     default:
-        return strcmp(e->code, "no_memory") == 0 || e->status == AMP_INTERRUPTED;
+        return amp_code_is(e->code, no_memory) || e->status == AMP_INTERRUPTED;
     }
 }
 

@@ -1,4 +1,5 @@
 /* Diagnostics on stderr: one line each, with control characters escaped. */
+#include "base/codes.h"
 #include "cli/private.h"
 
 #include <pwd.h>
@@ -195,7 +196,7 @@ int amp_complain(const struct amp_error *err)
 {
     /* A closed reader and an interrupt are not worth a diagnostic. */
     amp_span_copy(amp_span_str(err->what), last_complaint, sizeof last_complaint);
-    if (strcmp(err->code, "closed_pipe") != 0 && strcmp(err->what, "interrupted") != 0)
+    if (!amp_code_is(err->code, closed_pipe) && strcmp(err->what, "interrupted") != 0)
         diagnostic_print(AMP_DIAG_ERROR, amp_span_str(err->what));
     return err->status;
 }

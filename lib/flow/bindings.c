@@ -7,6 +7,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "protocol/sw4rm/answer.h"
 
 #define LINE_MAX_BYTES (256u << 10)
@@ -183,7 +184,7 @@ static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec 
              : retry ? bind_retry(d, &b, err)
                      : failure_notify(d, &b, err);
     if (rc < 0)
-        return strcmp(err->code, "illegal_transition") == 0 ? 0 : -1; /* 0: changed meanwhile */
+        return amp_code_is(err->code, illegal_transition) ? 0 : -1; /* 0: changed meanwhile */
     d->done++;
     return 0;
 }

@@ -10,6 +10,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "base/file/line.h"
 #include "base/grow.h"
 #include "flow/identity/identity.h"
@@ -27,7 +28,7 @@ int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, i
     if (lock < 0)
         return -1;
     if (amp_lock(lock, timeout_ms, &why) < 0) {
-        if (strcmp(why.code, "lock_timeout") == 0)
+        if (amp_code_is(why.code, lock_timeout))
             amp_fail(
                 &why, AMP_TEMPFAIL, "lock_timeout",
                 "another %s runs on this state directory: wait for it, or use another name (--as)",
@@ -81,7 +82,7 @@ static int entry_emit(void *ctx, const struct amp_store_entry *e, struct amp_err
     if (rc < 0 || amp_buf_add(&o->line, "\n", 1, err) < 0)
         return -1;
     if (amp_outq_add(o->out, amp_buf_span(&o->line), &why) < 0) {
-        em->full = strcmp(why.code, "buffer_full") == 0 && amp_outq_pending(o->out) > 0;
+        em->full = amp_code_is(why.code, buffer_full) && amp_outq_pending(o->out) > 0;
         if (!em->full)
             *err = why;
         return em->full ? 1 : -1;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "json/bytes.h"
 #include "json/decimal.h"
 #include "json/hash.h"
@@ -44,7 +45,7 @@ void amp_tape_release(struct amp_tape *t)
 
 bool amp_json_fault_is_memory(const struct amp_json_fault *fault)
 {
-    return strcmp(fault->code, "no_memory") == 0;
+    return amp_code_is(fault->code, no_memory);
 }
 
 int amp_json_fail(struct amp_error *err, enum amp_status status, const char *code, const char *what,

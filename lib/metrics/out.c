@@ -16,6 +16,7 @@
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "metrics/series.h"
 
 #define TEXT_MAX    ((size_t)64 << 20)
@@ -242,14 +243,14 @@ static int record_append(struct amp_metrics *m, struct amp_span text, struct amp
         return -1;
     if (m->q.fd < 0)
         return 0;
-    if (amp_outq_add(&m->q, text, &why) < 0 && strcmp(why.code, "buffer_full") != 0) {
+    if (amp_outq_add(&m->q, text, &why) < 0 && !amp_code_is(why.code, buffer_full)) {
         *err = why;
         return -1;
     }
     if (amp_outq_flush(&m->q, &why) >= 0)
         return 0;
     queue_drop(m);
-    if (strcmp(why.code, "closed_pipe") == 0)
+    if (amp_code_is(why.code, closed_pipe))
         return 0;
     *err = why;
     return -1;

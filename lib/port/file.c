@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "base/file/line.h"
 #include "base/file/own.h"
 
@@ -30,7 +31,7 @@ static int fifo_connect(struct amp_port *p, int *fd, struct amp_error *err)
                         p->arg);
     if (amp_output_open(p->arg, 0, -1, NULL, fd, &e) == 0)
         return 1;
-    if (strcmp(e.code, "no_reader") == 0)
+    if (amp_code_is(e.code, no_reader))
         return 0;
     if (err)
         *err = e;

@@ -3,6 +3,7 @@
  * the descriptor's pending output. If the reader is lost, the lines that it has not read completely
  * are still in the queue. They are written to the next reader, or fail if none comes in time.
  */
+#include "base/codes.h"
 #include "port/private.h"
 
 #include <fcntl.h>
@@ -189,7 +190,7 @@ static void output_write(struct amp_port *p, int64_t now_ms)
         int rc = amp_outq_flush(&p->outq, &why);
         if (rc >= 0 && p->ops->stream->sync && p->ops->stream->sync(p, &why) < 0)
             rc = -1;
-        bool lost = rc < 0 && strcmp(why.code, "closed_pipe") == 0;
+        bool lost = rc < 0 && amp_code_is(why.code, closed_pipe);
         if (rc >= 0 || lost)
             written_report(p);
         if (lost) {

@@ -6,6 +6,7 @@
 
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "json/record.h"
 
 static const struct amp_rec_field scope_fields[] = {
@@ -63,11 +64,11 @@ int amp_scope_parse(struct amp_span json, struct amp_buf *mem, struct amp_scope 
         return 0;
     amp_rec_tape(&t);
     if (amp_rec_scan(&t, json, "a scope", &why) < 0)
-        return strcmp(why.code, "no_memory") == 0 ? (*err = why, -1) : refuse(err, why.what);
+        return amp_code_is(why.code, no_memory) ? (*err = why, -1) : refuse(err, why.what);
     if (members_check(&t, err) < 0)
         return -1;
     if (amp_rec_read(&scope_rec, &t, 0, mem, out, &why) < 0)
-        return strcmp(why.code, "no_memory") == 0 ? (*err = why, -1) : refuse(err, why.what);
+        return amp_code_is(why.code, no_memory) ? (*err = why, -1) : refuse(err, why.what);
     return list_check(out->repos, out->n_repos, err) < 0 ||
                    list_check(out->branches, out->n_branches, err) < 0 ||
                    list_check(out->paths, out->n_paths, err) < 0 ||

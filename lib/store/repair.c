@@ -16,6 +16,7 @@
  * A turn that is not known to be on disk is kept with all its frames or not at all. Of a turn that
  * was on disk and is damaged, the intact frames are kept, and the repair frame ends it.
  */
+#include "base/codes.h"
 #include "store/store_int.h"
 
 #include <errno.h>
@@ -311,7 +312,7 @@ static int list_segments(struct repair *r, struct amp_error *err)
     char name[32];
     if (amp_log_list(l, err) == 0)
         return 0;
-    if (strcmp(err->code, "log_damaged") != 0)
+    if (!amp_code_is(err->code, log_damaged))
         return -1;
     for (uint32_t seg = l->first; seg < l->last; seg++) {
         amp_log_name(seg, name);

@@ -10,6 +10,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "worktree/marker.h"
 #include "worktree/paths/reserve.h"
 #include "worktree/push.h"
@@ -99,7 +100,7 @@ static int worktree_make(struct amp_git *g, const struct amp_bind_spec *spec, st
     if (amp_git_worktree_add(g, &w, NULL, &failed) == 0)
         return 0;
     /* The worker of a bind that was killed may have created it in the meantime. */
-    if (strcmp(failed.code, "worktree_exists") == 0 &&
+    if (amp_code_is(failed.code, worktree_exists) &&
         amp_git_worktrees(g, spec->repo, match_path, &s, err) == 0 && s.hit && !s.found.missing &&
         !s.found.foreign)
         return take_existing(&s.found, spec, err);
@@ -344,7 +345,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
         if (amp_binding_step(s, &step, out, &failed) == 0)
             return amp_binding_is_bound(&now) ? 0 : reservations_end(s, g, out, err);
         /* Only a worktree that another agent took meanwhile is a failure of the bind. */
-        if (strcmp(failed.code, "worktree_locked") != 0) {
+        if (!amp_code_is(failed.code, worktree_locked)) {
             if (err)
                 *err = failed;
             return -1;
@@ -374,7 +375,7 @@ static int is_of_repo(struct amp_git *g, const char *repo, const struct amp_bind
     if (amp_git_info(g, repo, &here, err) < 0)
         return -1;
     if (amp_git_info(g, b->repo, &there, err) < 0)
-        return strcmp(err->code, "repo_not_git") ? -1 : 0;
+        return amp_code_is(err->code, repo_not_git) ? 0 : -1;
     return strcmp(here.common, there.common) == 0;
 }
 
@@ -403,7 +404,7 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
         struct amp_error gone;
         /* Without its repository, the worktree is gone, too. */
         if (amp_git_worktrees(g, now.repo, match_path, &w, &gone) < 0 &&
-            strcmp(gone.code, "repo_not_git")) {
+            !amp_code_is(gone.code, repo_not_git)) {
             if (err)
                 *err = gone;
             return -1;

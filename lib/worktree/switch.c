@@ -6,6 +6,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "worktree/marker.h"
 #include "worktree/push.h"
 
@@ -139,7 +140,7 @@ int amp_switch_leave(struct amp_git *g, const struct amp_binding *b, struct amp_
         return 0;
     if (amp_git_worktrees(g, b->repo, is_target, &t, &gone) < 0) {
         /* Without its repository, the worktree is gone, too. */
-        if (strcmp(gone.code, "repo_not_git") == 0)
+        if (amp_code_is(gone.code, repo_not_git))
             return 0;
         if (err)
             *err = gone;

@@ -15,6 +15,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "gate.h"
 #include "net/hello.h"
 #include "net/request.h"
@@ -248,7 +249,7 @@ static int peer_connect(struct gate *g, struct peer *p, struct amp_error *err)
         close(p->server);
         p->server = -1;
     }
-    if (strcmp(why.code, "address_refused") == 0)
+    if (amp_code_is(why.code, address_refused))
         return peer_forbid(g, p, &why, err);
     return peer_refuse(g, p, 502, "Bad Gateway", &why, err);
 }

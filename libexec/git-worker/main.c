@@ -9,6 +9,7 @@
 #include <amp/base/file.h>
 #include <amp/json/lines.h>
 
+#include "base/codes.h"
 #include "worker.h"
 #include "json/record.h"
 
@@ -134,7 +135,7 @@ int fail_git(struct request *r, int rc, enum amp_status status, const char *code
 static bool wait_for_lock(const struct amp_error *err, int *waits)
 {
     const struct timespec moment = {0, LOCK_WAIT_NS};
-    return strcmp(err->code, "git_locked") == 0 && (*waits)++ < LOCK_WAITS &&
+    return amp_code_is(err->code, git_locked) && (*waits)++ < LOCK_WAITS &&
            nanosleep(&moment, NULL) == 0;
 }
 

@@ -4,6 +4,7 @@
  * through /proc and opened only if a process already reads it.
  */
 #include "doctor.h"
+#include "base/codes.h"
 #include "base/process/quote.h"
 
 #include <dirent.h>
@@ -145,11 +146,11 @@ const char *doctor_sudo(void)
 void doctor_unreadable(const char *dir, const char *what, const struct amp_error *err)
 {
     const char *fix = "# amp-exit(7) explains the code";
-    if (strcmp(err->code, "log_damaged") == 0 || strcmp(err->code, "log_failed") == 0)
+    if (amp_code_is(err->code, log_damaged) || amp_code_is(err->code, log_failed))
         fix = "amp-ack repair --state @";
-    else if (strcmp(err->code, "lock_timeout") == 0)
+    else if (amp_code_is(err->code, lock_timeout))
         fix = "# end or continue the process that the check 'locks' names";
-    else if (strcmp(err->code, "config_invalid") == 0)
+    else if (amp_code_is(err->code, config_invalid))
         fix = "# correct @/amp.json";
     doctor_say(DOCTOR_FAIL, fix, dir, "cannot read %s: %s: %s", what, err->code, err->what);
 }

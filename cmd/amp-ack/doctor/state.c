@@ -15,6 +15,7 @@
 #include <amp/base/file.h>
 #include <amp/json/tape.h>
 
+#include "base/codes.h"
 #include "doctor.h"
 #include "flow/pool/lost.h"
 #include "message/dead/dead.h"
@@ -166,8 +167,8 @@ static struct amp_store *open_state(const char *dir)
         return s;
     }
     /* These are reported already. */
-    if (damaged <= 0 && strcmp(err.code, "state_permissions") != 0 &&
-        strcmp(err.code, "state_not_ours") != 0 && strcmp(err.code, "state_network_fs") != 0)
+    if (damaged <= 0 && !amp_code_is(err.code, state_permissions) &&
+        !amp_code_is(err.code, state_not_ours) && !amp_code_is(err.code, state_network_fs))
         doctor_unreadable(dir, dir, &err);
     amp_store_close(s);
     return NULL;

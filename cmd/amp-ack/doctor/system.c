@@ -13,6 +13,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "cli/config.h"
 #include "doctor.h"
 #include "protocol/redact/redact.h"
@@ -227,7 +228,7 @@ static void check_guard(struct amp_git *g, const char *repo)
     struct amp_error err;
     struct guard found = {.repo = repo, .hooks = &h};
     if (amp_git_info(g, repo, &info, &err) < 0 || amp_hooks_find(g, repo, NULL, &h, &err) < 0) {
-        bool no_git = strcmp(err.code, "repo_not_git") == 0;
+        bool no_git = amp_code_is(err.code, repo_not_git);
         if (no_git && !doctor_opt.repo)
             doctor_say(DOCTOR_OK, NULL, NULL, "not in a git repository (--repo)");
         else

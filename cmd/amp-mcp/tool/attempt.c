@@ -15,6 +15,7 @@
 #include <amp/schema/schema.h>
 
 #include "../mcp.h"
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 
 #define FILE_MAX ((size_t)8 << 20)
@@ -172,7 +173,7 @@ static enum mcp_step ask_withdraw(struct mcp_call *call, struct amp_error *err)
     }
     int rc = amp_ask_answer(&call->m->ask, a->wid, &got, &why);
     json_decref(got);
-    bool decided = rc < 0 && strcmp(why.code, "already_decided") == 0;
+    bool decided = rc < 0 && amp_code_is(why.code, already_decided);
     (void)err;
     return rc == 0 || decided ? MCP_WAITS : MCP_DONE;
 }

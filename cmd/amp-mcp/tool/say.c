@@ -19,6 +19,7 @@
 #include <amp/base/file.h>
 
 #include "../mcp.h"
+#include "base/codes.h"
 #include "flow/outbox.h"
 #include "flow/reply/reply.h"
 #include "hitl/record.h"
@@ -312,7 +313,7 @@ static enum mcp_step box_lock(struct mcp_call *call, int *lock, struct amp_error
     *lock = -1;
     if (!call->limit_ms)
         call->limit_ms = now + m->lock_timeout_ms;
-    if (strcmp(err->code, "lock_timeout") != 0 || now >= call->limit_ms)
+    if (!amp_code_is(err->code, lock_timeout) || now >= call->limit_ms)
         return MCP_FAILED;
     snprintf(call->state, sizeof call->state, "waiting for another server of this agent");
     call->until_ms = now + LOCK_AGAIN_MS;

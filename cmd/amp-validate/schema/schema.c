@@ -11,6 +11,7 @@
 
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "base/nearest.h"
 #include "cli/cli.h"
 #include "protocol/check/check.h"
@@ -32,7 +33,7 @@ struct user_check {
 static void add_why(struct amp_error *err, const char *why)
 {
     size_t n = strlen(err->what);
-    if (strcmp(err->code, "unresolved_ref") == 0 && why[0])
+    if (amp_code_is(err->code, unresolved_ref) && why[0])
         snprintf(err->what + n, sizeof err->what - n, ": %s", why);
 }
 

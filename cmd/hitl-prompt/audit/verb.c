@@ -15,6 +15,7 @@
 
 #include "../hitl.h"
 #include "audit.h"
+#include "base/codes.h"
 #include "base/grow.h"
 #include "cli/table.h"
 #include "flow/identity/head.h"
@@ -166,7 +167,7 @@ static int chain_verify(struct amp_store *s, struct audit_verdict *v, struct amp
         .check = amp_head_check, .ctx = verifier, .note = chain_note};
     v->ran = true;
     if (amp_store_verify(s, &how, &found, err) < 0) {
-        if (strcmp(err->code, "log_tampered") != 0)
+        if (!amp_code_is(err->code, log_tampered))
             return -1;
         snprintf(v->log, sizeof v->log, "The log was changed: %s", err->what);
         return 0;

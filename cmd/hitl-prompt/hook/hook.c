@@ -16,6 +16,7 @@
 
 #include "../hitl.h"
 #include "agent/job/ask.h"
+#include "base/codes.h"
 #include "base/file/repository.h"
 #include "cli/config.h"
 #include "flow/hook/ask.h"
@@ -360,7 +361,7 @@ static int answer_wait(struct amp_ask_control *c, const char *id, json_t **answe
                          wid, &why) < 0)
         return rc;
     if (amp_ask_wait(c, wid, NULL, amp_now_ms() + WITHDRAW_MS, NULL, &gone, &why) < 0 &&
-        strcmp(why.code, "already_decided") == 0)
+        amp_code_is(why.code, already_decided))
         return amp_ask_wait(c, id, "decision", amp_now_ms() + WITHDRAW_MS, NULL, answer, err);
     return rc;
 }

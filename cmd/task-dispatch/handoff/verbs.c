@@ -9,6 +9,7 @@
 #include <amp/base/file.h>
 
 #include "../verbs.h"
+#include "base/codes.h"
 #include "cli/rows.h"
 #include "flow/identity/person.h"
 #include "handoff.h"
@@ -102,7 +103,7 @@ static int context_load(struct amp_buf *bytes, struct amp_error *err)
     struct amp_error why;
 
     if (amp_file_read_any(context, AMP_HANDOFF_CONTEXT_MAX, bytes, &why) < 0)
-        return strcmp(why.code, "file_too_large") == 0
+        return amp_code_is(why.code, file_too_large)
                    ? amp_fail(err, AMP_NO, "payload_too_large", "%s is larger than %d bytes",
                               context, AMP_HANDOFF_CONTEXT_MAX)
                    : (*err = why, -1);

@@ -12,6 +12,8 @@
 
 #include "init.h"
 
+#include "base/codes.h"
+
 #define FILE_MAX ((size_t)4 << 20)
 
 struct init_step *init_step_add(struct init *in, enum init_action action, enum init_kind kind,
@@ -41,7 +43,7 @@ int init_open(struct init *in, struct amp_error *err)
     if (amp_git_open(NULL, &in->git, err) < 0)
         return -1;
     if (amp_git_info(in->git, ".", &in->info, &why) < 0) {
-        if (strcmp(why.code, "repo_not_git") == 0)
+        if (amp_code_is(why.code, repo_not_git))
             return amp_fail(err, AMP_DATAERR, why.code,
                             "the current directory is not in a git repository: 'git init' makes "
                             "one");

@@ -13,6 +13,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "../verbs.h"
+#include "base/codes.h"
 #include "base/file/repository.h"
 #include "base/grow.h"
 #include "base/loop.h"
@@ -286,7 +287,7 @@ static int lock_try(struct amp_store *store, int *lock, struct amp_error *err)
 {
     if (amp_outbox_lock(store, LOCK_NAME, 0, lock, err) == 0)
         return 1;
-    return strcmp(err->code, "lock_timeout") == 0 ? 0 : -1;
+    return amp_code_is(err->code, lock_timeout) ? 0 : -1;
 }
 
 static int entry_found(void *ctx, const struct amp_store_entry *e, struct amp_error *err)

@@ -7,6 +7,7 @@
 #include <amp/base/clock.h>
 
 #include "../verbs.h"
+#include "base/codes.h"
 #include "flow/identity/person.h"
 #include "flow/outbox.h"
 #include "flow/pool/record.h"
@@ -60,7 +61,7 @@ static int pool_lives(struct pools *p, const char *name, struct amp_error *err)
 
     snprintf(file, sizeof file, "worker.%s", name);
     if (amp_outbox_lock(p->store, file, 0, &lock, err) < 0)
-        return strcmp(err->code, "lock_timeout") == 0 ? 1 : -1;
+        return amp_code_is(err->code, lock_timeout) ? 1 : -1;
     return amp_pool_rec_end(p->store, name, err);
 }
 

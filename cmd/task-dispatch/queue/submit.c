@@ -13,6 +13,7 @@
 #include <amp/json/writer.h>
 
 #include "../verbs.h"
+#include "base/codes.h"
 #include "base/grow.h"
 #include "cli/finding.h"
 #include "desk.h"
@@ -194,7 +195,7 @@ static int message_take(struct filter *f, struct amp_view *v, struct amp_error *
     struct amp_error why;
     int rc = amp_submit(&f->to, v, &said, &why, err);
 
-    if (rc == 0 && again && strcmp(why.code, "duplicate_job") == 0)
+    if (rc == 0 && again && amp_code_is(why.code, duplicate_job))
         rc = again_submit(f, v, &said, &why, err);
     if (rc < 0)
         return -1;

@@ -9,6 +9,7 @@
 #include "../tasks/person.h"
 #include "../tasks/tasks.h"
 #include "../verbs.h"
+#include "base/codes.h"
 #include "base/file/repository.h"
 #include "cli/config.h"
 #include "flow/identity/person.h"
@@ -104,7 +105,7 @@ int session_report(int argc, char **argv)
         amp_die_usage("expected one session (task-dispatch session list shows them)");
     const struct amp_span session = amp_span_str(argv[0]);
     int rc = interim ? interim_print(session, &err) : report_record(session, &err);
-    if (rc < 0 && strcmp(err.code, "session_open") == 0)
+    if (rc < 0 && amp_code_is(err.code, session_open))
         amp_note("--interim reports what is known now");
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }

@@ -7,6 +7,7 @@
 
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/process/quote.h"
 #include "cli/rows.h"
 #include "flow/land/land.h"
@@ -95,7 +96,7 @@ static int by_task(struct landing *l, const char *id, struct amp_error *err)
         return -1;
     snprintf(l->repo, sizeof l->repo, "%s", repo ? repo : l->task.repo);
     int rc = state_verify(l, last_commit(&l->task), err);
-    if (rc == 0 || (rc < 0 && strcmp(err->code, "unknown_revision") == 0)) {
+    if (rc == 0 || (rc < 0 && amp_code_is(err->code, unknown_revision))) {
         struct amp_verified first = l->v;
         int again = state_verify(l, l->task.branch, err);
         if (again == 0 && rc == 0)
@@ -134,12 +135,11 @@ static int work_find(struct landing *l, const char *name, struct amp_error *err)
     }
     if (amp_story_find(l->store, name, id, &why) == 0)
         rc = by_task(l, id, err);
-    else if (strcmp(why.code, "unknown_task") != 0)
+    else if (!amp_code_is(why.code, unknown_task))
         rc = (*err = why, -1);
     else
         rc = by_commit(l, name, err);
-    if (rc < 0 && strcmp(err->code, "unknown_revision") == 0 &&
-        strcmp(why.code, "unknown_task") == 0)
+    if (rc < 0 && amp_code_is(err->code, unknown_revision) && amp_code_is(why.code, unknown_task))
         return amp_fail(err, AMP_NO, "unknown_task",
                         "\"%.100s\" is neither a task of %s nor a commit", name, task_state);
     if (rc == 0)
@@ -307,11 +307,11 @@ static void way_print(const struct landing *l, const struct amp_error *err)
     struct amp_error why;
 
     amp_buf_init(&command, LINE_MAX_BYTES);
-    if (strcmp(err->code, "target_moved") == 0 && l->task.id && *l->task.id &&
+    if (amp_code_is(err->code, target_moved) && l->task.id && *l->task.id &&
         review_command(l, &command, &why) == 0)
         amp_note("to have it reviewed on top of %s: %.*s", l->branch, (int)command.len,
                  command.data);
-    else if (strcmp(err->code, "worktree_dirty") == 0)
+    else if (amp_code_is(err->code, worktree_dirty))
         amp_note("commit or stash the changes there, or land into another branch (--into)");
 }
 
@@ -385,7 +385,7 @@ int tasks_land(int argc, char **argv)
         amp_die_usage("--prune needs the state directory and excludes --check");
     int rc = l ? tasks_person_open("land work", &l->person, &err) : amp_fail_memory(&err);
     /* The account of a server's hook looks only, and need not be an operator. */
-    if (rc < 0 && check && strcmp(err.code, "not_operator") == 0)
+    if (rc < 0 && check && amp_code_is(err.code, not_operator))
         rc = 0;
     if (rc == 0)
         rc = store_find(l, &err);

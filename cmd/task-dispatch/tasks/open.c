@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "flow/identity/person.h"
 #include "flow/story/story.h"
 #include "tasks.h"
@@ -64,7 +65,7 @@ static int worktree_make(struct opening *o, struct amp_error *err)
     if (len < 0 || (size_t)len >= sizeof o->path)
         return amp_fail(err, AMP_CANTCREAT, "path_too_long", "%s: path too long", info.common);
     if (amp_git_resolve(o->git, t->repo, t->branch, oid, err) < 0) {
-        if (strcmp(err->code, "unknown_revision") != 0)
+        if (!amp_code_is(err->code, unknown_revision))
             return -1;
         if (!*commit || amp_git_resolve(o->git, t->repo, commit, oid, err) < 0)
             return amp_fail(err, AMP_NO, "no_worktree",

@@ -12,6 +12,7 @@
 #include <amp/schema/schema.h>
 
 #include "agent/confine.h"
+#include "base/codes.h"
 #include "net/host.h"
 #include "protocol/compose/json.h"
 
@@ -195,7 +196,7 @@ int amp_confine_policy_read(const char *path, struct amp_confine_policy *out, st
     if (amp_file_read(AT_FDCWD, path, POLICY_MAX, &text, &why) < 0 ||
         amp_schema_check_text(SCHEMA, amp_buf_span(&text), &why) < 0 ||
         !(j = amp_json_load(amp_buf_span(&text), &why)))
-        return strcmp(why.code, "no_memory") == 0
+        return amp_code_is(why.code, no_memory)
                    ? amp_fail_memory(err)
                    : amp_fail(err, AMP_CONFIG, "bad_policy", "%s: %s", path, why.what);
     amp_confine_policy_init(&p);

@@ -13,6 +13,7 @@
 #include <amp/base/id.h>
 #include <amp/schema/schema.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 
 static const char *const words[] = {
@@ -177,7 +178,7 @@ static int answer_write(struct amp_control *c, const char *id, json_t *answer,
     snprintf(name, sizeof name, "answer-%s.json", id);
     struct amp_error e;
     if (amp_json_dump(owned, &text, &e) < 0 || amp_buf_str(&text, "\n", &e) < 0)
-        return strcmp(e.code, "out_of_memory") == 0
+        return amp_code_is(e.code, no_memory)
                    ? amp_fail_memory(err)
                    : amp_control_refuse(c, id, "buffer_full", "the answer is too large", err);
     return amp_file_write_atomic(c->dir, name, 0600, amp_buf_span(&text), NULL) < 0 ? 1 : 0;

@@ -7,6 +7,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "flow/decide/offer.h"
 #include "flow/identity/identity.h"
 #include "message/ledger/ledger.h"
@@ -135,7 +136,7 @@ static int message_record(struct amp_asking *a, struct amp_reader *reader, struc
 
     if (amp_message_record(a->store, v, now, NULL, err) == 0)
         return 0;
-    if (strcmp(err->code, "duplicate_msg_id") != 0)
+    if (!amp_code_is(err->code, duplicate_msg_id))
         return -1;
     amp_buf_init(&mem, AMP_REC_MAX);
     amp_buf_reset(&a->line);

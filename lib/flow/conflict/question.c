@@ -6,6 +6,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "flow/ask/ask.h"
 #include "flow/conflict/private.h"
@@ -135,7 +136,7 @@ int amp_conflict_try(const struct amp_conflict_desk *d, struct amp_conflict_step
     st->now_ms = d->now_ms;
     if (amp_conflict_step(d->store, st, &mem, NULL, err) == 0)
         return 1;
-    return strcmp(err->code, "illegal_transition") == 0 ? 0 : -1;
+    return amp_code_is(err->code, illegal_transition) ? 0 : -1;
 }
 
 /* ---- the question ---- */
@@ -297,7 +298,7 @@ static int job_step(const struct amp_conflict_desk *d, struct amp_span id, uint8
     amp_buf_init(&mem, AMP_REC_MAX);
     if (amp_queue_step(d->store, &st, &mem, NULL, err) == 0)
         return 0;
-    return err->status == AMP_NO || strcmp(err->code, "illegal_transition") == 0 ? 0 : -1;
+    return err->status == AMP_NO || amp_code_is(err->code, illegal_transition) ? 0 : -1;
 }
 
 /* The steps of the jobs come first: after a crash between them all are made again. */
@@ -369,7 +370,7 @@ static int question_tend(const struct amp_conflict_desk *d, const struct amp_con
         break;
     }
     /* The process that asks was killed before there was a question. */
-    return strcmp(err->code, "unknown_question") == 0 ? question_make(d, p, c, NULL, err) : -1;
+    return amp_code_is(err->code, unknown_question) ? question_make(d, p, c, NULL, err) : -1;
 }
 
 /* ---- a pair ---- */

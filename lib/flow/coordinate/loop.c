@@ -13,6 +13,7 @@
 
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "base/file/line.h"
 #include "base/loop.h"
 #include "flow/coordinate/coordinator.h"
@@ -110,7 +111,7 @@ static int output_flush(struct loop *l, struct amp_error *err)
     struct amp_error why = {0};
     if (amp_outq_flush(&l->c.out, &why) < 0) {
         /* The output has no reader: open entries stay in the outbox for the next run. */
-        if (strcmp(why.code, "closed_pipe") == 0) {
+        if (amp_code_is(why.code, closed_pipe)) {
             l->end->output_closed = true;
             return 0;
         }
@@ -215,7 +216,7 @@ static int port_take(struct loop *l, struct port *p, int *left, struct amp_error
         l->c.said = &said;
         const char *code = got == AMP_INTAKE_BAD ? p->intake.bad_code : NULL;
         /* A task without criteria is recorded, because it can be completed later. */
-        bool lacking = code && strcmp(code, "empty_acceptance_criteria") == 0;
+        bool lacking = code && amp_code_is(code, empty_acceptance_criteria);
         if (code && answer_line(l, p, &v, err) < 0)
             return -1;
         if (code && !lacking ? refuse_line(l, p, &v, err) < 0
@@ -418,7 +419,7 @@ static int output_finish(struct loop *l, struct amp_error *err)
 {
     struct amp_error why = {0};
     if (!l->end->output_closed && amp_outq_drain(&l->c.out, -1, l->c.opt->stop, &why) < 0) {
-        l->end->output_closed = strcmp(why.code, "closed_pipe") == 0;
+        l->end->output_closed = amp_code_is(why.code, closed_pipe);
         if (why.status != AMP_INTERRUPTED && !l->end->output_closed) {
             *err = why;
             return -1;

@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "flow/identity/identity.h"
 #include "flow/suspend.h"
 #include "flow/work/io.h"
@@ -265,7 +266,7 @@ static int lock_try(struct amp_decider *d, struct amp_error *err)
     d->tried_ms = amp_mono_ms();
     if (amp_outbox_lock(d->w.store, d->opt.consumer, 0, &d->lock, &why) < 0) {
         d->lock = -1;
-        if (strcmp(why.code, "lock_timeout") != 0) {
+        if (!amp_code_is(why.code, lock_timeout)) {
             *err = why;
             return -1;
         }
@@ -336,7 +337,7 @@ int amp_decider_flush(struct amp_decider *d, int fd, struct amp_error *err)
     if (amp_store_sync(d->w.store, err) < 0)
         return -1;
     if (amp_outbox_lock(d->w.store, d->opt.consumer, 0, &lock, &why) < 0) {
-        if (strcmp(why.code, "lock_timeout") == 0)
+        if (amp_code_is(why.code, lock_timeout))
             return 0; /* the process that has the lock emits */
         *err = why;
         return -1;

@@ -15,6 +15,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "json/text.h"
 
@@ -101,7 +102,7 @@ static int base64_open(struct amp_span value, struct amp_buf *bytes, char type[1
     if (amp_tok_text(&t, 0, &mem, &text, err) < 0)
         return -1;
     if (amp_base64_decode(text, bytes, err) < 0)
-        return strcmp(err->code, "bad_value") == 0 ? 0 : -1;
+        return amp_code_is(err->code, bad_value) ? 0 : -1;
     snprintf(type, 128, "%s",
              amp_handoff_context_is_json(amp_buf_span(bytes)) ? "application/json"
                                                               : "application/octet-stream");
@@ -142,7 +143,7 @@ int amp_handoff_context_keep(struct amp_handoffs *h, struct amp_span value, stru
     if (value.n == 0)
         return 0;
     if (value_open(value, &bytes, type, err) < 0) {
-        bool large = strcmp(err->code, "buffer_full") == 0;
+        bool large = amp_code_is(err->code, buffer_full);
         return large ? amp_fail(err, AMP_NO, "payload_too_large",
                                 "the context snapshot is larger than %d bytes",
                                 AMP_HANDOFF_CONTEXT_MAX)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/deadlines.h"
 #include "json/record.h"
 
@@ -29,7 +30,7 @@ static int expire(struct due *d, const struct amp_handoff *r, struct amp_error *
     if (step.next.n > 0) {
         rc = amp_handoff_offer_line(&d->h, r, step.next, &line, message, err);
         /* Without its snapshot it cannot be offered to another agent. */
-        if (rc < 0 && strcmp(err->code, "context_changed") == 0)
+        if (rc < 0 && amp_code_is(err->code, context_changed))
             step.next.n = 0;
         else if (rc < 0)
             return -1;

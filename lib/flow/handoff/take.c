@@ -6,6 +6,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "flow/identity/identity.h"
 #include "json/record.h"
 
@@ -423,7 +424,7 @@ static int answer_take(struct taking *t, struct amp_error *err)
 
     for (int round = 0; round < ROUNDS_MAX; round++) {
         rc = answer_once(t, err);
-        if (rc >= 0 || strcmp(err->code, "changed") != 0)
+        if (rc >= 0 || !amp_code_is(err->code, changed))
             return rc;
     }
     return rc;

@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "flow/pool/private.h"
 #include "flow/session/account/jobs.h"
 #include "handoff/handoff.h"
@@ -68,8 +69,8 @@ static uint8_t end_event(const struct amp_pool_outcome *out, bool asked)
     case AMP_POOL_DONE:
         return AMP_QUEUE_EV_DONE;
     case AMP_POOL_FAILED:
-        return asked && strcmp(out->code, "forced_preemption") == 0 ? AMP_QUEUE_EV_FORCE
-                                                                    : AMP_QUEUE_EV_FAIL;
+        return asked && amp_code_is(out->code, forced_preemption) ? AMP_QUEUE_EV_FORCE
+                                                                  : AMP_QUEUE_EV_FAIL;
     case AMP_POOL_PARKED:
         return AMP_QUEUE_EV_PARK;
     default:
@@ -112,9 +113,9 @@ static int job_end(struct amp_queue_worker *q, const struct amp_pool_job *job,
         st.event = end_event(out, asked != (other == 1));
         if (amp_queue_worker_step(q, &st, &mem, NULL, err) == 0)
             return 0;
-        if (strcmp(err->code, "claim_lost") == 0 || strcmp(err->code, "unknown_job") == 0)
+        if (amp_code_is(err->code, claim_lost) || amp_code_is(err->code, unknown_job))
             return 1;
-        if (other || strcmp(err->code, "illegal_transition") != 0)
+        if (other || !amp_code_is(err->code, illegal_transition))
             return -1;
     }
 }
@@ -205,9 +206,8 @@ static int job_step(struct amp_pool *p, const struct amp_pool_job *job, uint8_t 
 
     if (amp_queue_worker_step(p->queue, &st, &p->mem, NULL, err) == 0)
         return 0;
-    return strcmp(err->code, "claim_lost") == 0 || strcmp(err->code, "illegal_transition") == 0
-               ? 1
-               : -1;
+    return amp_code_is(err->code, claim_lost) || amp_code_is(err->code, illegal_transition) ? 1
+                                                                                            : -1;
 }
 
 /* A lost worker that was only stopped may have started an attempt since its loss. */
@@ -316,7 +316,7 @@ int amp_pool_ask_rivals(struct amp_pool *p, struct amp_error *err)
         p->opt->worker.note("%s (priority %lld) is asked to yield to %s (priority %lld)", victim,
                             (long long)rival.victim_priority, by, (long long)rival.by_priority);
         if (amp_queue_step(p->store, &st, &p->mem, NULL, err) < 0 && err->status != AMP_NO &&
-            strcmp(err->code, "illegal_transition") != 0)
+            !amp_code_is(err->code, illegal_transition))
             return -1;
         p->look = true;
     }

@@ -12,6 +12,7 @@
 #include <amp/base/clock.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/pool/private.h"
 #include "flow/pool/record.h"
 #include "flow/session/account/jobs.h"
@@ -92,7 +93,7 @@ static int agent_open(struct amp_pool *p, const struct amp_pool_type *type, uint
             ++*next;
             return 0;
         }
-        bool busy = strcmp(slot->error.code, "agent_busy") == 0;
+        bool busy = amp_code_is(slot->error.code, agent_busy);
         *err = slot->error;
         amp_slot_close(slot);
         if (!busy)

@@ -10,6 +10,7 @@
 
 #include "agent/job/job.h"
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/identity/identity.h"
 #include "flow/outbox.h"
 #include "flow/pool/private.h"
@@ -228,7 +229,7 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
 static int job_broken(struct amp_slot *slot, struct amp_pool_outcome *out, struct amp_error *err)
 {
     bool stopped = err->status == AMP_INTERRUPTED && slot->stop;
-    bool crashed = strcmp(err->code, "git_crashed") == 0;
+    bool crashed = amp_code_is(err->code, git_crashed);
 
     if (!stopped && !crashed && !amp_worker_is_cause(err))
         return -1;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/codes.h"
 #include "hitl/operators/operators.h"
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
@@ -162,7 +163,7 @@ static int chars_read(const struct amp_tape *t, uint32_t object, const char *key
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, size);
     if (text_read(t, object, key, false, &text, err) < 0)
-        return strcmp(err->code, "buffer_full") == 0 ? bundle_fail(err, "a text is too long") : -1;
+        return amp_code_is(err->code, buffer_full) ? bundle_fail(err, "a text is too long") : -1;
     return amp_span_copy(amp_buf_span(&text), out, size) ? 0
                                                          : bundle_fail(err, "a text is too long");
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/codes.h"
+
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(CSTR, struct amp_account, "name", name),
     AMP_REC_EVER(CSTR, struct amp_account, "agent", agent),
@@ -102,7 +104,7 @@ static int jobs_wake(struct amp_store *s, struct waking *w, const char *by, int6
                                           .actor = by,
                                           .now_ms = now_ms};
         if (amp_queue_step(s, &st, &mem, NULL, err) < 0 &&
-            strcmp(err->code, "illegal_transition") != 0 && strcmp(err->code, "unknown_job") != 0)
+            !amp_code_is(err->code, illegal_transition) && !amp_code_is(err->code, unknown_job))
             return -1;
     }
     return 0;

@@ -13,6 +13,7 @@
 #include <amp/base/id.h>
 
 #include "agent/job/contract.h"
+#include "base/codes.h"
 #include "flow/outbox.h"
 #include "flow/queue/queue.h"
 #include "json/record.h"
@@ -141,7 +142,7 @@ static int job_lose(struct losing *l, const struct lost *x, struct amp_error *er
 
     if (amp_queue_step(l->store, &st, NULL, NULL, err) == 0)
         return 1;
-    return strcmp(err->code, "claim_lost") == 0 || strcmp(err->code, "unknown_job") == 0 ? 0 : -1;
+    return amp_code_is(err->code, claim_lost) || amp_code_is(err->code, unknown_job) ? 0 : -1;
 }
 
 /* The agents of a worker that was stopped still work, and those of a killed one may have left
@@ -272,7 +273,7 @@ int amp_queue_worker_open(struct amp_queue_worker **out, struct amp_store *s,
     w->lock = -1;
     snprintf(w->name, sizeof w->name, "%s", name);
     if (lock_take(s, name, LOCK_MS, &w->lock, err) < 0) {
-        if (strcmp(err->code, "lock_timeout") == 0)
+        if (amp_code_is(err->code, lock_timeout))
             amp_fail(err, AMP_NO, "name_taken",
                      "another process claims jobs as \"%s\": choose another --name", name);
         free(w);
@@ -356,7 +357,7 @@ int amp_queue_worker_step(struct amp_queue_worker *w, struct amp_queue_step *st,
 
     st->worker = w->name;
     if (amp_queue_step(w->store, st, mem, &job, err) < 0) {
-        if (strcmp(err->code, "claim_lost") == 0 && w->claims > 0)
+        if (amp_code_is(err->code, claim_lost) && w->claims > 0)
             w->claims--;
         return -1;
     }
@@ -481,7 +482,7 @@ static int jobs_sweep(struct amp_store *s, int64_t now_ms, const char *actor, ui
         st.event = late ? AMP_QUEUE_EV_EXPIRE : AMP_QUEUE_EV_WAKE;
         if (amp_queue_step(s, &st, &mem, NULL, err) == 0)
             ++*done;
-        else if (strcmp(err->code, "illegal_transition") != 0)
+        else if (!amp_code_is(err->code, illegal_transition))
             return -1;
     }
     return 0;

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "protocol/amp/compose.h"
 #include "worktree/git/patch.h"
 
@@ -220,7 +221,7 @@ static int fixes_apply(struct amp_worker *w, struct amp_judged *k, const json_t 
     struct amp_patch p;
 
     if (amp_git_info(w->git, k->of.worktree, &info, err))
-        return strcmp(err->code, "repo_not_git")
+        return !amp_code_is(err->code, repo_not_git)
                    ? -1
                    : amp_fail(err, AMP_NO, "fix_out_of_range", "the reviewer removed its worktree");
     if (strcmp(info.head, k->of.commit))

@@ -12,6 +12,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "flow/work/control.h"
 #include "flow/work/left/claims.h"
 #include "flow/work/runtime/runtime.h"
@@ -215,7 +216,7 @@ static int is_worktree(struct amp_worker *w, const struct work *k, struct amp_gi
         return -1;
     if (!amp_git_info(w->git, k->of.worktree, info, err))
         return !strcmp(info->common, repo.common);
-    return strcmp(err->code, "repo_not_git") ? -1 : 0;
+    return amp_code_is(err->code, repo_not_git) ? 0 : -1;
 }
 
 /* Takes the commit of an attempt that left its branch or worktree: the branch's, or the start. */
@@ -622,7 +623,7 @@ static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct
         } else if (amp_worker_is_cause(err)) {
             struct amp_error cause = *err;
             /* A pool has other work meanwhile. */
-            bool locked = w->opt->wait && strcmp(cause.code, "worktree_locked") == 0;
+            bool locked = w->opt->wait && amp_code_is(cause.code, worktree_locked);
             rc = locked ? amp_worker_lack(w, job, &cause, err) : work_fail(w, job, k, &cause, err);
         }
     }

@@ -7,6 +7,7 @@
 #include <amp/base/file.h>
 
 #include "agent/capability.h"
+#include "base/codes.h"
 #include "flow/reply/reply.h"
 #include "flow/runtime/runtime.h"
 #include "handoff/handoff.h"
@@ -53,7 +54,7 @@ static int contract_load(const char *dir, const char *ref, struct amp_schema **o
     *out = amp_schema_compile(amp_buf_span(&text), &opt, &why);
     if (*out)
         return 0;
-    if (strcmp(why.code, "no_memory") == 0) {
+    if (amp_code_is(why.code, no_memory)) {
         *err = why;
         return -1;
     }
@@ -230,7 +231,7 @@ int amp_runtime_accept(const struct amp_runtime_voice *w, const struct amp_view 
     struct amp_reply r = {
         .act = AMP_REPLY_ACCEPT, .text = plan, .eta_ms = t->eta_ms, .late = true, .now_ms = now_ms};
     int rc = answer_give(w, v, &r, err);
-    return rc < 0 && strcmp(err->code, "already_accepted") == 0 ? 1 : rc;
+    return rc < 0 && amp_code_is(err->code, already_accepted) ? 1 : rc;
 }
 
 /* The beginning of a text, without half a character. */
@@ -356,7 +357,7 @@ int amp_runtime_finish(const struct amp_runtime_voice *w, const struct amp_view 
             return -1;
         }
         char text[700];
-        bool contract = strcmp(why.code, "contract_violation") == 0;
+        bool contract = amp_code_is(why.code, contract_violation);
         snprintf(text, sizeof text, "%s: %s", why.code, why.what);
         return failure_give(w, v, end, contract ? "failed_terminal" : why.code, text, code, now_ms,
                             err);
@@ -383,8 +384,8 @@ int amp_runtime_refuse(const struct amp_runtime_voice *w, const struct amp_view 
     struct amp_reply r = {.act = AMP_REPLY_FAIL,
                           .code = why->code,
                           .text = why->what,
-                          .retryable = strcmp(why->code, "backpressure") == 0 ||
-                                       strcmp(why->code, "approval_required") == 0,
+                          .retryable = amp_code_is(why->code, backpressure) ||
+                                       amp_code_is(why->code, approval_required),
                           .late = true,
                           .now_ms = now_ms};
     return answer_give(w, v, &r, err);

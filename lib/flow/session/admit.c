@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/session/private.h"
 #include "json/record.h"
 
@@ -194,7 +195,7 @@ static int size_note(struct admission *a, enum amp_session_size size, struct amp
 static int decision_note(struct admission *a, int decided, enum amp_session_size size,
                          const struct amp_error *why, struct amp_error *err)
 {
-    bool denied = decided < 0 && strcmp(why->code, "E_PERMISSION_DENIED") == 0;
+    bool denied = decided < 0 && amp_code_is(why->code, E_PERMISSION_DENIED);
 
     if (a->t.state != AMP_SESSION_TASK_PENDING || decided == AMP_ADMIT_WAITS)
         return 0;
@@ -281,7 +282,7 @@ enum amp_session_admission amp_session_admit(const struct amp_session_voice *v,
 
 const char *amp_session_refused_state(const char *code)
 {
-    return strcmp(code, "E_DEPENDENCY_FAILED") == 0 ? "SKIPPED" : "FAILED";
+    return amp_code_is(code, E_DEPENDENCY_FAILED) ? "SKIPPED" : "FAILED";
 }
 
 int amp_session_aborted(struct amp_store *s, const struct amp_view *task, struct amp_error *err)

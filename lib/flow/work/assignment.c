@@ -11,6 +11,7 @@
 #include <amp/base/pipe.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "base/process/runner.h"
 #include "flow/work/control.h"
 #include "flow/work/io.h"
@@ -346,7 +347,8 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     int rc = w->opt->claimed ? w->opt->claimed(w->opt->wait_ctx, err) : 0;
     if (rc == 0)
         rc = agent_start(w, k, &out, &errs, &child, err);
-    if (rc && (!strcmp(err->code, "command_not_found") || !strcmp(err->code, "not_executable"))) {
+    if (rc &&
+        (amp_code_is(err->code, command_not_found) || amp_code_is(err->code, not_executable))) {
         snprintf(k->why, sizeof k->why, "its command could not be started: %.200s", err->what);
         k->end = AMP_END_MACHINERY;
         rc = 0;

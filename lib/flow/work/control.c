@@ -12,6 +12,7 @@
 #include <amp/base/clock.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/work/left/claims.h"
 #include "hitl/record.h"
 #include "message/inbox/inbox.h"
@@ -402,7 +403,7 @@ static void release_take(const struct amp_worker *w, struct amp_assignment *k, i
 /* A step that the agent cannot take from its present state changes nothing. */
 static int unless_illegal(int rc, const struct amp_error *err)
 {
-    return rc < 0 && strcmp(err->code, "illegal_transition") == 0 ? 0 : rc;
+    return rc < 0 && amp_code_is(err->code, illegal_transition) ? 0 : rc;
 }
 
 static int state_start(struct amp_worker *w, const char *task, struct amp_error *err)
@@ -574,9 +575,8 @@ static int line_refuse(void *ctx, struct amp_span line, const char *id, const ch
     char what[600], claim[AMP_CLAIM_WHY];
     const struct amp_line_place at = {.tool = r->w->opt->tool, .line = 1, .now_ms = amp_now_ms()};
 
-    int claims = strcmp(code, "schema_violation") == 0
-                     ? amp_claims_control(r->w, r->k, line, claim, err)
-                     : 0;
+    int claims =
+        amp_code_is(code, schema_violation) ? amp_claims_control(r->w, r->k, line, claim, err) : 0;
     if (claims)
         return claims < 0 || amp_control_refuse(&said->control, id, "bad_sender", claim, err) < 0 ||
                        (json_array_size(said->log) < LOG_MAX &&

@@ -6,6 +6,7 @@
 #include <amp/base/pipe.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "base/loop.h"
 #include "flow/identity/identity.h"
 #include "flow/work/io.h"
@@ -111,7 +112,7 @@ static int output_flush(struct amp_worker *w, struct amp_error *err)
         io->dirty = more;
     }
     if (amp_outq_flush(&io->out, &e) < 0) {
-        if (strcmp(e.code, "closed_pipe") != 0) {
+        if (!amp_code_is(e.code, closed_pipe)) {
             *err = e;
             return -1;
         }

@@ -5,6 +5,7 @@
 #include <amp/base/clock.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/suspend.h"
 #include "flow/work/io.h"
 #include "handoff/handoff.h"
@@ -175,7 +176,7 @@ int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char
     lines.v[0] = amp_buf_span(&nack);
     w->opt->note("%.*s: refused: %s: %s", (int)v->id.n, v->id.p, code, text);
     /* The id belongs to another message: the nack is sent, but nothing is recorded. */
-    if (!strcmp(code, "duplicate_msg_id"))
+    if (amp_code_is(code, duplicate_msg_id))
         return amp_worker_send(w, amp_buf_span(&nack), err) < 0 ? -1 : 1;
     const struct amp_job_take t = {
         .ref = {w->opt->consumer, v->id},
@@ -223,7 +224,7 @@ static int agent_event(struct amp_worker *w, uint8_t event, const char *task, st
 {
     if (!amp_agent_step(w->store, w->opt->agent, event, task, amp_now_ms(), err))
         return 0;
-    return strcmp(err->code, "illegal_transition") ? -1 : 0;
+    return amp_code_is(err->code, illegal_transition) ? 0 : -1;
 }
 
 /* After a failure the agent recovers and is ready again, unless the worker ends. */
@@ -274,7 +275,7 @@ static int agent_claim(struct amp_worker *w, const char *task, struct amp_error 
     for (int again = 0;; again++)
         if (!agent_claim_once(w, task, err))
             return 0;
-        else if (again == CLAIM_TRIES || strcmp(err->code, "illegal_transition"))
+        else if (again == CLAIM_TRIES || !amp_code_is(err->code, illegal_transition))
             return -1;
 }
 
@@ -371,8 +372,9 @@ static enum amp_claim agent_engage(struct amp_worker *w, const char *name, const
 {
     if (!agent_claim(w, task, err) && !agent_event(w, AMP_AGENT_EV_START, task, err))
         return AMP_CLAIM_TAKEN;
-    return strcmp(err->code, "suspended") || wait_note(w, name, task, err) < 0 ? AMP_CLAIM_FAILED
-                                                                               : AMP_CLAIM_WAITS;
+    return !amp_code_is(err->code, suspended) || wait_note(w, name, task, err) < 0
+               ? AMP_CLAIM_FAILED
+               : AMP_CLAIM_WAITS;
 }
 
 enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
@@ -392,7 +394,7 @@ enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const
         return agent_engage(w, job->msg_id, task, err);
     if (err->status != AMP_NO)
         return AMP_CLAIM_FAILED;
-    if (strcmp(err->code, "suspended") != 0)
+    if (!amp_code_is(err->code, suspended))
         return job_drop(w, job, v, err);
     return wait_note(w, job->msg_id, task, err) < 0 ? AMP_CLAIM_FAILED : AMP_CLAIM_WAITS;
 }
@@ -428,7 +430,7 @@ int amp_worker_wait(struct amp_worker *w, uint8_t event, int64_t until_ms, struc
 {
     int rc = amp_agent_wait(w->store, w->opt->agent, event, until_ms, amp_now_ms(), err);
 
-    return rc < 0 && strcmp(err->code, "illegal_transition") == 0 ? 0 : rc;
+    return rc < 0 && amp_code_is(err->code, illegal_transition) ? 0 : rc;
 }
 
 int amp_worker_begin(struct amp_worker *w, const char *task, struct amp_error *err)
@@ -447,7 +449,7 @@ int amp_worker_finish(struct amp_worker *w, uint8_t event, struct amp_error *err
 
 bool amp_worker_is_forced(const struct amp_worker *w)
 {
-    return strcmp(w->left.code, "forced_preemption") == 0;
+    return amp_code_is(w->left.code, forced_preemption);
 }
 
 int amp_worker_may_attempt(struct amp_worker *w, struct amp_error *err)

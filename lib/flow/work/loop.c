@@ -8,6 +8,7 @@
 
 #include "agent/job/order.h"
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/identity/identity.h"
 #include "flow/suspend.h"
 #include "flow/work/io.h"
@@ -417,7 +418,7 @@ int amp_worker_join(struct amp_worker *w, struct amp_error *err)
     if (!realpath(amp_store_dir(w->store), w->state_dir))
         return amp_fail_errno(err, AMP_IOERR, "%s", amp_store_dir(w->store));
     if (amp_outbox_lock(w->store, o->agent, 0, &w->lock, &e)) {
-        if (!strcmp(e.code, "lock_timeout"))
+        if (amp_code_is(e.code, lock_timeout))
             amp_fail(&e, AMP_TEMPFAIL, "agent_busy",
                      "another process uses the name %s in %s: choose another --agent", o->agent,
                      w->state_dir);
@@ -440,7 +441,7 @@ int amp_worker_join(struct amp_worker *w, struct amp_error *err)
      * when it takes work. */
     if (rc == 0 &&
         amp_agent_step(w->store, o->agent, AMP_AGENT_EV_READY, NULL, amp_now_ms(), &e) < 0 &&
-        strcmp(e.code, "illegal_transition") != 0) {
+        !amp_code_is(e.code, illegal_transition)) {
         *err = e;
         rc = -1;
     }

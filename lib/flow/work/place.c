@@ -15,6 +15,7 @@
 #include <amp/base/file.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/outbox.h"
 #include "flow/work/walls/confined.h"
 #include "worktree/worktree.h"
@@ -32,7 +33,7 @@ static int worktree_hold(const char *worktree, int *fd, struct amp_error *err)
     if (lock < 0)
         return -1;
     if (amp_lock(lock, 0, err))
-        return strcmp(err->code, "lock_timeout")
+        return !amp_code_is(err->code, lock_timeout)
                    ? -1
                    : amp_fail(err, AMP_NO, "worktree_locked", "%s: another run works there",
                               worktree);
@@ -46,7 +47,7 @@ static bool is_busy(const char *worktree)
     AMP_CLOSE int fd = -1;
     struct amp_error e = {0};
 
-    return worktree_hold(worktree, &fd, &e) && !strcmp(e.code, "worktree_locked");
+    return worktree_hold(worktree, &fd, &e) && amp_code_is(e.code, worktree_locked);
 }
 
 /* Whether fd is the lock of this worktree. */
@@ -90,7 +91,7 @@ static void own_clear(struct amp_worker *w, const char *repo)
         for (int i = 0; i < s->n; i++)
             if (!is_busy(s->paths[i]) &&
                 amp_git_worktree_remove(w->git, repo, s->paths[i], false, &e) < 0 &&
-                !strcmp(e.code, "worktree_dirty"))
+                amp_code_is(e.code, worktree_dirty))
                 w->opt->note("%s: kept, with uncommitted changes", s->paths[i]);
     free(s);
 }
@@ -146,7 +147,7 @@ static void worktree_vacate(struct amp_worker *w, bool spent, struct amp_binding
             w->opt->note("%s: kept: its .git does not belong to %s", was.worktree, was.repo);
         return;
     }
-    if (strcmp(e.code, "worktree_dirty")) {
+    if (!amp_code_is(e.code, worktree_dirty)) {
         w->opt->note("%s", e.what);
         return binding_forget(w, now);
     }
@@ -242,7 +243,7 @@ static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
                      h->found.agent, ref, ref);
     bool copied = kept == AMP_KEPT_ALL || kept == AMP_KEPT_NOTHING;
     if (amp_git_worktree_remove(w->git, spec->repo, h->found.path, copied, &e) < 0)
-        return strcmp(e.code, "worktree_dirty") == 0
+        return amp_code_is(e.code, worktree_dirty)
                    ? -1
                    : amp_fail(err, AMP_NO, "worktree_locked", "%s: not removed: %s", h->found.path,
                               e.what);
@@ -279,13 +280,13 @@ static int place_find(struct amp_worker *w, const struct amp_bind_spec *spec,
             if (!place_bind(w, &at, now, err))
                 return 0;
         }
-        if (!strcmp(err->code, "branch_checked_out")) {
+        if (amp_code_is(err->code, branch_checked_out)) {
             if (branch_free(w, spec, err) < 0)
                 return -1;
             if (!place_bind(w, &at, now, err))
                 return 0;
         }
-        if (strcmp(err->code, "worktree_locked") && strcmp(err->code, "worktree_exists"))
+        if (!amp_code_is(err->code, worktree_locked) && !amp_code_is(err->code, worktree_exists))
             return -1;
     }
     return amp_fail(err, AMP_NO, "worktree_exists",

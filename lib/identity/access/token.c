@@ -8,6 +8,8 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
+
 #define LEAD "amp1."
 
 enum { CLAIMS_MAX = AMP_TOKEN_MAX / 2, SIG_MAX = AMP_SSHSIG_BLOB_MAX };
@@ -201,7 +203,7 @@ int amp_pop_check(struct amp_verifier *v, struct amp_span text, const struct amp
     amp_time_format(t->iat_ms, time);
     const struct amp_sig s = {t->key, t->alg, amp_span_str(time), amp_span_str(value)};
     if (amp_verifier_text(v, AMP_TOKEN_NAMESPACE, &s, signed_, t->iss, 0, issuer, err) < 0) {
-        if (err->status != AMP_NO || strcmp(err->code, "bad_signature") == 0)
+        if (err->status != AMP_NO || amp_code_is(err->code, bad_signature))
             return -1;
         struct amp_error why = *err;
         return amp_fail(err, AMP_NO, "token_untrusted", "the token's issuer: %s: %s", why.code,

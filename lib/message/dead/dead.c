@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "message/dead/record.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
@@ -103,7 +104,7 @@ static int add_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
 static int message_end(struct amp_store *s, const struct amp_dead_letter *d, const char *actor,
                        struct amp_error *err)
 {
-    bool expired = strcmp(d->code, "ttl_expired") == 0;
+    bool expired = amp_code_is(d->code, ttl_expired);
     struct amp_message_answer end = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
                                      .by = actor,
                                      .code = amp_span_str(d->code),
@@ -166,7 +167,7 @@ int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, int64_t since
 static bool history_has_failure(const struct amp_dead_kept *l, int64_t since_ms)
 {
     for (uint32_t i = 0; i < l->n_history; i++)
-        if (l->history[i].at_ms >= since_ms && strcmp(l->history[i].code, "buffer_full") != 0)
+        if (l->history[i].at_ms >= since_ms && !amp_code_is(l->history[i].code, buffer_full))
             return true;
     return false;
 }

@@ -3,6 +3,7 @@
  * reader holds open for reading and writing. A byte in it means that the state has changed.
  */
 #include "message/inbox/bell.h"
+#include "base/codes.h"
 #include "message/inbox/private.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, i
         return 0;
     }
     close(f);
-    if (strcmp(e.code, "lock_timeout") != 0) {
+    if (!amp_code_is(e.code, lock_timeout)) {
         if (err)
             *err = e;
         return -1;

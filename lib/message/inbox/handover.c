@@ -3,6 +3,7 @@
  * leaves, and READ when the agent has it. A message that is OFFERED after a crash is handed over
  * again and marked.
  */
+#include "base/codes.h"
 #include "message/inbox/private.h"
 #include "message/settle/answer.h"
 
@@ -179,7 +180,7 @@ static int place_offer(struct offering *o, const struct amp_inbox_place *place,
     if (rc >= 0)
         return rc;
     /* A sweep, or an agent with another attempt, ended it since. */
-    if (e.status == AMP_NO && strcmp(e.code, "illegal_transition") == 0 &&
+    if (e.status == AMP_NO && amp_code_is(e.code, illegal_transition) &&
         amp_inbox_delivery_find(o->s, o->agent, place->id, &k, o->own, &d, &e) == 0 &&
         amp_inbox_has_ended(&d))
         return OVER;

@@ -11,6 +11,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "message/dead/dead.h"
 #include "message/settle/answer.h"
 
@@ -154,7 +155,7 @@ static int place_take(struct amp_store *s, struct amp_span agent, struct placing
     struct amp_error e = {0};
     if (amp_inbox_buffer_update(s, agent, "put", place_fn, p, &e) == 0)
         return 0;
-    if (p->credits > 0 && strcmp(e.code, "buffer_full") == 0) {
+    if (p->credits > 0 && amp_code_is(e.code, buffer_full)) {
         if (credits_return(s, agent, err) < 0)
             return -1;
         return amp_inbox_buffer_update(s, agent, "put", place_fn, p, err);

@@ -4,6 +4,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "protocol/amp/amp.h"
 #include "protocol/compose/refuse.h"
 
@@ -41,7 +42,7 @@ int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, in
     amp_jw_member_str(&w, "code", amp_span_str(first->code));
     amp_jw_member_str(&w, "message", amp_refuse_sentence(first, " ", &said));
     amp_jw_member_str(&w, "rule", amp_span_str(first->rule));
-    amp_jw_member_bool(&w, "retryable", strcmp(first->code, "undecided") == 0);
+    amp_jw_member_bool(&w, "retryable", amp_code_is(first->code, undecided));
     amp_jw_member_str(&w, "timestamp", amp_span_str(time));
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);

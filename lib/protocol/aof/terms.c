@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/aof/aof.h"
 #include "protocol/handoff.h"
 #include "protocol/question.h"
@@ -24,8 +25,8 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
     if (!is_message(of))
         return 0;
     const char *code = a->code && *a->code ? a->code : "rejected";
-    const struct amp_aof_event e = {.type = strcmp(code, "no_route") == 0 ? "dispatch.no-match"
-                                                                          : "dispatch.error",
+    const struct amp_aof_event e = {.type = amp_code_is(code, no_route) ? "dispatch.no-match"
+                                                                        : "dispatch.error",
                                     .actor = a->by,
                                     .reason = code,
                                     .what = a->note,

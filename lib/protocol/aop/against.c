@@ -7,6 +7,7 @@
 
 #include <amp/protocol/aop_policy.h>
 
+#include "base/codes.h"
 #include "protocol/aop/aop.h"
 #include "protocol/aop/policy/reach.h"
 #include "protocol/check/check.h"
@@ -31,7 +32,7 @@ static int fault_set(struct pair *p, const char *code, const char *pointer, cons
 {
     va_list args;
     p->fault->code = code;
-    p->fault->ends = strcmp(code, "E_MALFORMED_RESPONSE") != 0;
+    p->fault->ends = !amp_code_is(code, E_MALFORMED_RESPONSE);
     p->fault->pointer = pointer;
     va_start(args, fmt);
     vsnprintf(p->fault->what, sizeof p->fault->what, fmt, args);

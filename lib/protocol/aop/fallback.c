@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 
 #define AMP_AOP_TRIGGER_LIST(X)                                                                    \
@@ -37,7 +38,7 @@ static bool trigger_fires(enum amp_aop_trigger t, const struct amp_aop_run_error
 {
     switch (t) {
     case AMP_AOP_ON_TIMEOUT:
-        return strcmp(e->code, "E_TIMEOUT") == 0;
+        return amp_code_is(e->code, E_TIMEOUT);
     case AMP_AOP_ON_FIRST_ERROR:
         return e->is_first;
     case AMP_AOP_ON_CRITICAL_ERROR:
@@ -45,7 +46,7 @@ static bool trigger_fires(enum amp_aop_trigger t, const struct amp_aop_run_error
     case AMP_AOP_ON_ALL_ERRORS:
         return true;
     case AMP_AOP_ON_COST_LIMIT_EXCEEDED:
-        return strcmp(e->code, "E_COST_LIMIT_EXCEEDED") == 0;
+        return amp_code_is(e->code, E_COST_LIMIT_EXCEEDED);
     case AMP_AOP_TRIGGERS:
         break;
     }

@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "protocol/aop/aop.h"
 #include "protocol/spec.h"
 
@@ -132,7 +133,7 @@ static int prompt_write(struct amp_jw *w, const struct amp_view *v, struct amp_e
     amp_buf_init(&b, PROMPT_MOST);
     bool task = amp_aop_is_task(v);
     if (task && amp_aop_v1_prompt(v, &b, err) < 0) {
-        if (strcmp(err->code, "buffer_full") != 0)
+        if (!amp_code_is(err->code, buffer_full))
             return -1;
         task = false; /* too long for any agent */
     }
@@ -225,8 +226,8 @@ int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, in
     char now[AMP_TIME_MAX];
     struct amp_jw w;
     size_t before = out->len;
-    bool read = strcmp(first->code, "E_SCHEMA_VALIDATION") != 0 &&
-                strcmp(first->code, "E_PARSE_FAILURE") != 0;
+    bool read = !amp_code_is(first->code, E_SCHEMA_VALIDATION) &&
+                !amp_code_is(first->code, E_PARSE_FAILURE);
     if (read && is_respondable(v)) {
         struct amp_span target[AMP_AOP_TARGET];
         amp_aop_target(v, target);

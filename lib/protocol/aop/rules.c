@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/aop/aop.h"
 #include "protocol/aop/policy/reach.h"
 #include "protocol/spec.h"
@@ -283,7 +284,7 @@ static void hard_limits_first(struct amp_check *c)
 {
     for (unsigned i = 1; i < c->n; i++) {
         struct amp_finding f = c->found[i];
-        if (strcmp(f.code, "E_CONTEXT_OVERFLOW") != 0)
+        if (!amp_code_is(f.code, E_CONTEXT_OVERFLOW))
             continue;
         memmove(c->found + 1, c->found, i * sizeof *c->found);
         c->found[0] = f;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/redact/redact.h"
 #include "protocol/spec.h"
 
@@ -281,7 +282,7 @@ void amp_check_token(struct amp_check *c, enum amp_severity severity, const char
 static bool stands_alone(const struct amp_check *c, const struct amp_finding *f)
 {
     const struct amp_spec *s = c->spec;
-    return strcmp(f->code, "version_incompatible") == 0 ||
+    return amp_code_is(f->code, version_incompatible) ||
            (s && s->alone_code && strcmp(f->code, s->alone_code) == 0) ||
            (s && s->alone_field && strcmp(f->field, s->alone_field) == 0);
 }
@@ -298,7 +299,7 @@ static bool is_superfluous(const struct amp_check *c, unsigned at)
         if (i < at && strcmp(o->pointer, f->pointer) == 0)
             return true;
         /* A msg_id contains the task_id, and is invalid for the same reason. */
-        if (strcmp(f->code, "bad_msg_id") == 0 && strcmp(o->code, "bad_task_id") == 0)
+        if (amp_code_is(f->code, bad_msg_id) && amp_code_is(o->code, bad_task_id))
             return true;
     }
     return false;

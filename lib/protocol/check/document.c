@@ -9,6 +9,8 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
+
 enum {
     CERTAIN = 128, /* in n_of: added to the index of the protocol that the keys prove */
     FAULT_SHOWN = 40,
@@ -49,7 +51,7 @@ static void scan_finding(struct amp_finder *f, struct amp_span text,
     struct amp_finding *found = &f->check->found[f->check->n - 1];
     struct amp_span line = f->check->v->line;
     found->offset = fault->offset;
-    bool limit = strncmp(fault->code, "too_", 4) == 0 || strcmp(fault->code, "line_too_long") == 0;
+    bool limit = strncmp(fault->code, "too_", 4) == 0 || amp_code_is(fault->code, line_too_long);
     if (!limit && fault->offset < text.n)
         found->found = amp_check_excerpt(f->check, text, fault->offset, FAULT_SHOWN);
     if (text.p >= line.p && text.p <= line.p + line.n)
@@ -423,7 +425,7 @@ static void open_text(struct amp_finder *f, struct amp_span line, struct amp_doc
         return;
     }
     enum amp_protocol only = f->check->opt->only;
-    bool other = strcmp(fault->code, "invalid_json") == 0;
+    bool other = amp_code_is(fault->code, invalid_json);
     if ((is_quiet(only) || only == AMP_PROTO_NONE) && unwrap_text(f, line, only, d))
         return;
     if (other && take_text(f, line, d))

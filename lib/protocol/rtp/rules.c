@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/spec.h"
 
@@ -88,7 +89,7 @@ static void route_check(struct amp_check *c)
     if (c->v->payload == AMP_TOK_NONE)
         return;
     for (unsigned i = 0; i < c->n; i++)
-        if (strcmp(c->found[i].code, "invalid_targets") == 0)
+        if (amp_code_is(c->found[i].code, invalid_targets))
             c->found[i].seed_code = seed;
     if (has_value(c, "toAgents", AMP_JSON_ARRAY) ||
         has_value(c, "requiredCapabilities", AMP_JSON_ARRAY))

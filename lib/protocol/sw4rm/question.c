@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "protocol/sw4rm/answer.h"
 
@@ -133,7 +134,7 @@ static int question_refuse(const struct amp_asked *q, enum amp_ack_stage stage, 
 {
     const struct amp_view of = message_view(q);
     /* FAILED is terminal, and this question stays open. */
-    bool open = strcmp(code, "hitl_unavailable") == 0;
+    bool open = amp_code_is(code, hitl_unavailable);
     char note[600];
     snprintf(note, sizeof note, "%s: %.500s; the question stays open", code, why);
     const struct amp_answer a = {.stage = open ? AMP_STAGE_READ : AMP_STAGE_FAILED,

@@ -8,6 +8,7 @@
 
 #include "agent/capability.h"
 #include "agent/work.h"
+#include "base/codes.h"
 #include "base/grow.h"
 #include "protocol/compose/json.h"
 #include "protocol/terms.h"
@@ -544,6 +545,6 @@ const char *amp_address_seed_code(const struct amp_view *v, const char *code)
 
 bool amp_address_is_temporary(const char *code)
 {
-    return strcmp(code, "agent_unavailable") == 0 || strcmp(code, AMP_NOT_BOUND) == 0 ||
-           strcmp(code, "capability_unavailable") == 0 || strcmp(code, "no_route") == 0;
+    return amp_code_is(code, agent_unavailable) || strcmp(code, AMP_NOT_BOUND) == 0 ||
+           amp_code_is(code, capability_unavailable) || amp_code_is(code, no_route);
 }

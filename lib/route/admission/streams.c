@@ -19,6 +19,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "flow/outbox.h"
 #include "message/cursor/cursors.h"
 #include "message/dead/dead.h"
@@ -121,8 +122,8 @@ static void job_refuse(struct job *j, enum amp_cursor_verdict verdict)
 /* Whether a cursor refused the letter for its number, not because too many events waited. */
 static bool is_by_number(const struct amp_dead_kept *l)
 {
-    return strcmp(l->first_route, "cursor") == 0 && strcmp(l->first_code, "buffer_full") != 0 &&
-           strcmp(l->first_code, "backpressure") != 0;
+    return strcmp(l->first_route, "cursor") == 0 && !amp_code_is(l->first_code, buffer_full) &&
+           !amp_code_is(l->first_code, backpressure);
 }
 
 /* Whether an event that its stream has passed was requeued. A letter that the cursor refused for
@@ -462,7 +463,7 @@ int amp_streams_alone(const struct amp_streams *c, const struct amp_source_env *
     snprintf(name, sizeof name, "cursor.%s", consumer);
     if (amp_outbox_lock(env->run->store, name, 0, fd, &e) == 0)
         return 1;
-    if (strcmp(e.code, "lock_timeout") == 0)
+    if (amp_code_is(e.code, lock_timeout))
         return 0;
     *err = e;
     return -1;

@@ -15,6 +15,7 @@
 #include <amp/base/file.h>
 
 #include "agent/job/contract.h"
+#include "base/codes.h"
 #include "flow/reply/reply.h"
 #include "message/record/record.h"
 #include "protocol/compose/json.h"
@@ -93,8 +94,8 @@ static enum amp_reply_act act_of(const json_t *answer, bool failed)
 
 static bool is_answered(const struct amp_error *e)
 {
-    return strcmp(e->code, "already_completed") == 0 || strcmp(e->code, "already_accepted") == 0 ||
-           strcmp(e->code, "refused_before") == 0;
+    return amp_code_is(e->code, already_completed) || amp_code_is(e->code, already_accepted) ||
+           amp_code_is(e->code, refused_before);
 }
 
 static int answer_give(struct amp_acks *a, const struct amp_inbox_msg *m, const json_t *answer,

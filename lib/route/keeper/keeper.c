@@ -16,6 +16,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
@@ -332,7 +333,7 @@ static int answer_compose(const struct amp_route_run *run, const struct job *j,
 {
     const struct amp_terms *terms = amp_terms_of(v->protocol);
     bool own = terms->answer != amp_terms_record && (!terms->answers || terms->answers(v));
-    bool expired = strcmp(f->code, "ttl_expired") == 0 && terms->expiry_fails;
+    bool expired = amp_code_is(f->code, ttl_expired) && terms->expiry_fails;
     struct amp_answer a = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
                            .by = own ? run->name : "system",
                            .code = f->code,
@@ -470,7 +471,7 @@ static void route_report(struct amp_keeper *k, const struct job *j, const char *
     const struct amp_message_facts *facts = k->run->store ? amp_store_facts(k->run->store) : NULL;
     struct amp_error err;
     if (!facts || !facts->ended || !amp_terms_of(j->protocol)->reviews ||
-        (strcmp(code, "capability_unavailable") != 0 && strcmp(code, "no_route") != 0))
+        (!amp_code_is(code, capability_unavailable) && !amp_code_is(code, no_route)))
         return;
     const struct amp_work_end e = {.request = amp_route_job_whole(j),
                                    .failure = "capability_unavailable",

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "message/inbox/bell.h"
 #include "message/ledger/timeouts.h"
 #include "message/record/sequence.h"
@@ -113,12 +114,12 @@ static void inbox_deliver(struct amp_router *r, struct job *j, struct amp_span a
         amp_inbox_ring(amp_store_dir(r->run.store), agent);
     } else if (err.status != AMP_NO) {
         amp_route_break(&r->run, &err);
-    } else if (strcmp(err.code, "duplicate_msg_id") == 0) {
+    } else if (amp_code_is(err.code, duplicate_msg_id)) {
         amp_keeper_duplicate(r->keeper, j, &err);
     } else {
         amp_keeper_refuse(r->keeper, j, err.code, err.what, port,
-                          strcmp(err.code, "buffer_full") == 0 ||
-                              strcmp(err.code, "producer_full") == 0);
+                          amp_code_is(err.code, buffer_full) ||
+                              amp_code_is(err.code, producer_full));
     }
 }
 
@@ -156,7 +157,7 @@ static bool may_leave(struct amp_router *r, const struct job *j, uint32_t outlet
     if (!amp_terms_of(j->protocol)->signs || !amp_outlet_info(r->outlets, outlet)->network ||
         is_signed(r, j, why))
         return true;
-    if (!r->opt->allow_unsigned || strcmp(why->code, "unsigned") != 0)
+    if (!r->opt->allow_unsigned || !amp_code_is(why->code, unsigned))
         return false;
     amp_keeper_unsigned(r->keeper, j, amp_outlet_info(r->outlets, outlet)->spec);
     return true;
@@ -172,11 +173,11 @@ static void port_offer(struct amp_router *r, struct job *j, uint32_t outlet)
         j->waiting++;
         if (r->opt->eager)
             amp_outlet_step(r->outlets, outlet);
-    } else if (strcmp(err.code, "duplicate_msg_id") == 0) {
+    } else if (amp_code_is(err.code, duplicate_msg_id)) {
         amp_keeper_duplicate(r->keeper, j, &err);
     } else {
         amp_keeper_refuse(r->keeper, j, err.code, err.what, spec, true);
-        if (strcmp(err.code, "buffer_full") != 0)
+        if (!amp_code_is(err.code, buffer_full))
             r->run.voice->status(err.status);
     }
 }
@@ -372,7 +373,7 @@ void amp_dispatch_done(void *router, struct job *j, uint32_t outlet, const struc
 {
     struct amp_router *r = router;
     const struct amp_route_voice *voice = r->run.voice;
-    bool closed = why && strcmp(why->code, "closed_pipe") == 0;
+    bool closed = why && amp_code_is(why->code, closed_pipe);
     if (j->copy) {
         r->tees.lost += why != NULL;
         r->tees.away--;
@@ -389,7 +390,7 @@ void amp_dispatch_done(void *router, struct job *j, uint32_t outlet, const struc
             x->entry.n = 0;
         amp_route_break(&r->run, why);
     } else if (why) {
-        bool full = strcmp(why->code, "buffer_full") == 0;
+        bool full = amp_code_is(why->code, buffer_full);
         j->tried = amp_outlet_info(r->outlets, outlet)->spec;
         amp_keeper_refuse(r->keeper, j, why->code, why->what, j->tried,
                           full || why->status != AMP_NO);
@@ -405,7 +406,7 @@ void amp_dispatch_failed(void *router, struct amp_span line, uint32_t outlet,
                          const struct amp_error *why)
 {
     struct amp_router *r = router;
-    bool closed = strcmp(why->code, "closed_pipe") == 0;
+    bool closed = amp_code_is(why->code, closed_pipe);
     struct job *j = closed ? NULL : amp_route_job_new(&r->jobs, line, NULL);
     if (!j) {
         amp_route_break(&r->run, why);

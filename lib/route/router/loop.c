@@ -11,6 +11,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 #include "flow/admit/publish.h"
 #include "flow/admit/tokens.h"
@@ -70,7 +71,7 @@ static int malformed_refuse(struct amp_router *r, const struct amp_view *v, stru
     if (!j)
         return amp_fail_memory(err);
     j->lane = amp_lane_of(r->lanes, v);
-    if (strcmp(code, "oversize_payload") == 0)
+    if (amp_code_is(code, oversize_payload))
         snprintf(why, sizeof why, "its payload exceeds the limit of its type");
     else
         snprintf(why, sizeof why, "it is invalid%s%.100s", *field ? ": " : "", field);

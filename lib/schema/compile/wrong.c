@@ -2,6 +2,7 @@
  */
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/nearest.h"
 #include "schema/compile/compiler.h"
 
@@ -133,7 +134,7 @@ int amp_schema_not_json(struct amp_compiler *c, const struct amp_schema_document
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, sizeof c->err->what);
     add_place(c, d, fault->offset, &text);
-    bool no_json = !strcmp(fault->code, "invalid_json") || !strcmp(fault->code, "invalid_utf8");
+    bool no_json = amp_code_is(fault->code, invalid_json) || amp_code_is(fault->code, invalid_utf8);
     return amp_fail(c->err, AMP_DATAERR, "invalid_schema", "%.*s%s%s", (int)text.len,
                     text.data ? text.data : "", no_json ? "not JSON: " : "", fault->what);
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "store/store_int.h"
 
 struct verify {
@@ -252,7 +253,7 @@ static enum scanned log_scan(struct verify *w, struct amp_error *err)
     w->v = (struct amp_store_verdict){.from = chain->start};
     uint64_t noted = w->v.noted = amp_chain_end(chain);
     if (amp_log_list(l, err) < 0) {
-        if (strcmp(err->code, "log_damaged") != 0)
+        if (!amp_code_is(err->code, log_damaged))
             return SCAN_FAILED;
         struct amp_error why = *err;
         return log_tampered(w, l->first, 0, 0, err, "%s", why.what), SCAN_FAILED;

@@ -11,6 +11,8 @@
 
 #include "quarantine.h"
 
+#include "base/codes.h"
+
 #define SMALL_MAX      (1u << 20)
 #define REF_MAX        4096
 #define PACKED_MAX     (16u << 20)
@@ -223,7 +225,7 @@ static int read_below(struct request *r, int dir, const char *name, size_t max, 
         return refuse_incoming(r, "%s is not a regular file", name);
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     if (amp_file_read(AT_FDCWD, self, max, out, &why) < 0)
-        return strcmp(why.code, "file_too_large") == 0
+        return amp_code_is(why.code, file_too_large)
                    ? refuse_limit(r, "%s is larger than %zu bytes", name, max)
                    : refuse_incoming(r, "%s cannot be read", name);
     return 0;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/coordinate/coordinator.h"
 
 #define TEXT_MAX      ((size_t)64 << 20)
@@ -164,7 +165,7 @@ static int keep_held(struct amp_task_part *p, uint8_t from, uint8_t event,
                      const struct amp_fsm_result *r, struct amp_error *err)
 {
     const char *held = from == AMP_QA_HELD ? p->held : AMP_HELD_WORK;
-    bool kept = r->code && strcmp(r->code, "suspended") == 0 && (r->effects & AMP_QA_DO_KEEP);
+    bool kept = r->code && amp_code_is(r->code, suspended) && (r->effects & AMP_QA_DO_KEEP);
     if (r->to != AMP_QA_HELD)
         held = "";
     else if (r->effects & AMP_QA_DO_KEEP_VERDICT)

@@ -11,6 +11,7 @@
 #include <amp/base/file.h>
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "flow/decide/evidence.h"
 #include "hitl/question.h"
 
@@ -29,7 +30,7 @@ enum {
 static int part_full(struct amp_buf *out, const struct amp_error *err)
 {
     static const char cut[] = "  [cut]\n";
-    if (strcmp(err->code, "buffer_full") != 0)
+    if (!amp_code_is(err->code, buffer_full))
         return -1;
     out->max += sizeof cut;
     return amp_buf_str(out, cut, NULL) < 0 ? -1 : 1;

@@ -5,6 +5,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/decide/answer/signed.h"
 #include "protocol/compose/json.h"
 #include "protocol/redact/redact.h"
@@ -210,14 +211,14 @@ int amp_facts_of(struct amp_facts *f, const struct amp_question *q, struct amp_e
     amp_buf_init(&text, FACT_MAX / 2);
     for (const struct amp_question_field *i = amp_question_terms(q)->fields; i->label; i++)
         if (field_text(q, i, &text, err) < 0) {
-            if (strcmp(err->code, "buffer_full") != 0)
+            if (!amp_code_is(err->code, buffer_full))
                 return -1;
             break; /* the beginning is enough to know what it is about */
         }
     if (*q->refused &&
         (amp_buf_str(&text, "the last decision was refused:\n", err) < 0 ||
          amp_fact_mark("| ", q->refused, &text, err) < 0) &&
-        strcmp(err->code, "buffer_full") != 0)
+        !amp_code_is(err->code, buffer_full))
         return -1;
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         if (amp_facts_set(f, plain[i].which, amp_span_str(plain[i].value), err) < 0)

@@ -14,6 +14,7 @@
 #include <amp/base/id.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/pool/loop.h"
 #include "flow/reply/reply.h"
 #include "flow/work/assignment.h"
@@ -87,7 +88,7 @@ static int answer_say(struct task *t, struct amp_reply *r, struct amp_error *err
         w->io->dirty = true;
     if (rc == 0)
         return by_role ? amp_worker_turn(w, NULL, 0, 0, err) : amp_slot_answers(slot, box, err);
-    if (err->status != AMP_NO || strcmp(err->code, "claim_lost") == 0)
+    if (err->status != AMP_NO || amp_code_is(err->code, claim_lost))
         return -1;
     if (r->act != AMP_REPLY_ACCEPT && r->act != AMP_REPLY_PROGRESS)
         w->opt->note("%s: no answer: %s", slot->job.id, err->what);
@@ -352,7 +353,7 @@ static int attempt_run(struct task *t, struct amp_pool_outcome *out, struct amp_
         cause = *err;
         if (!amp_worker_is_cause(&cause))
             return -1;
-        if (strcmp(cause.code, "worktree_locked") == 0) {
+        if (amp_code_is(cause.code, worktree_locked)) {
             out->end = AMP_POOL_PARKED;
             out->until_ms = amp_now_ms() + w->opt->pause_ms;
             snprintf(out->code, sizeof out->code, "%s", cause.code);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/session/account/jobs.h"
 #include "flow/session/private.h"
 #include "protocol/aop/event.h"
@@ -169,7 +170,7 @@ int amp_session_escalation_take(const struct amp_session_voice *v, struct amp_id
                                        .by = member_of(event, "escalated_by", &mem),
                                        .line = event->message};
     rc = amp_session_escalate(v, &r, &none, job, err);
-    if (rc < 0 && err->status == AMP_NO && strcmp(err->code, "unknown_ref") == 0)
+    if (rc < 0 && err->status == AMP_NO && amp_code_is(err->code, unknown_ref))
         return 1;
     return rc < 0 ? -1 : 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "flow/queue/queue.h"
 #include "flow/session/account/trail.h"
@@ -145,7 +146,7 @@ static int job_skip(const struct amp_session_voice *v, struct amp_reader *reader
         *err = why;
         return -1;
     }
-    bool lost = a == AMP_ADMIT_FAILED && strcmp(why.code, "E_DEPENDENCY_FAILED") == 0;
+    bool lost = a == AMP_ADMIT_FAILED && amp_code_is(why.code, E_DEPENDENCY_FAILED);
     if (!lost && a != AMP_ADMIT_ENDED)
         return 0; /* its worker decides */
     const struct amp_aop_end end = {.state = "SKIPPED", .code = why.code, .what = why.what};

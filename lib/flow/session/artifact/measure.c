@@ -17,6 +17,7 @@
 #include <amp/json/writer.h>
 #include <amp/protocol/aop_policy.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "worktree/snapshot/tree.h"
 
@@ -125,9 +126,9 @@ static enum amp_tree_skip path_skip(void *ctx, const char *path, const struct st
 static int tree_fail(struct amp_error *err)
 {
     const struct amp_error why = *err;
-    if (strcmp(why.code, "not_beneath") == 0)
+    if (amp_code_is(why.code, not_beneath))
         return amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED", "an artifact: %s", why.what);
-    if (strcmp(why.code, "tree_limit") == 0)
+    if (amp_code_is(why.code, tree_limit))
         return amp_fail(err, AMP_NO, "E_CONTEXT_OVERFLOW", "the files of the workspace: %s",
                         why.what);
     return -1;

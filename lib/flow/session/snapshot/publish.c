@@ -11,6 +11,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "flow/session/snapshot/private.h"
 #include "worktree/snapshot/path.h"
 
@@ -60,7 +61,7 @@ static int there_digest(int dir, const char *name, char out[AMP_TREE_DIGEST_MAX]
     struct amp_error why;
     out[0] = '\0';
     if (amp_tree_add(&scan, name, &t, &why) < 0)
-        return strcmp(why.code, "tree_limit") == 0
+        return amp_code_is(why.code, tree_limit)
                    ? 1
                    : amp_fail_again(err, why.status, "snapshot_path", &why);
     amp_tree_sort(&t);

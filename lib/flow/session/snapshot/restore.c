@@ -9,6 +9,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "flow/session/snapshot/private.h"
 #include "protocol/aop/event.h"
 
@@ -132,7 +133,7 @@ int amp_shot_forget(struct amp_shot *s, struct amp_error *err)
         return -1;
     /* Without the repository there is no ref either. */
     if (*s->repository && amp_git_snapshot_drop(s->git, s->repository, s->ref, &why) < 0 &&
-        strcmp(why.code, "repo_not_git") != 0)
+        !amp_code_is(why.code, repo_not_git))
         return amp_fail_again(err, why.status, "the snapshot", &why);
     /* Under the name of an incomplete one, so that a part of it is not taken for a snapshot. */
     snprintf(name, sizeof name, "%s.new", s->dir);

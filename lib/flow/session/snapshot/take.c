@@ -13,6 +13,7 @@
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "flow/session/snapshot/private.h"
 
 #define WHO       "task-dispatch"
@@ -80,7 +81,7 @@ static int repository_find(struct amp_shot *s, char prefix[PATH_MAX], struct amp
     if (amp_shot_git(s, err) < 0)
         return -1;
     int rc = amp_git_info(s->git, s->place, &info, &why);
-    if (rc < 0 && strcmp(why.code, "repo_not_git") != 0)
+    if (rc < 0 && !amp_code_is(why.code, repo_not_git))
         return amp_fail_again(err, why.status, "the snapshot", &why);
     if (rc < 0 || info.bare)
         return !needs ? 0

@@ -14,6 +14,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "agent/job/contract.h"
+#include "base/codes.h"
 #include "flow/outbox.h"
 #include "json/record.h"
 
@@ -156,7 +157,7 @@ static int agent_lock(const struct amp_unfinished_spec *s, const char *agent, in
         amp_agent_end_leftovers(s->state_dir, agent);
         return 0;
     }
-    if (strcmp(why.code, "lock_timeout") == 0)
+    if (amp_code_is(why.code, lock_timeout))
         return 1;
     *err = why;
     return -1;
@@ -178,7 +179,7 @@ static int file_settle(const struct amp_unfinished_spec *s, int place, const cha
     amp_buf_init(&text, RECORD_MAX);
     amp_buf_init(&mem, AMP_REC_MAX);
     if (amp_file_read(place, name, RECORD_MAX - 1, &text, &why) < 0)
-        return strcmp(why.code, "no_memory") == 0 ? amp_fail_memory(err) : 0; /* gone meanwhile */
+        return amp_code_is(why.code, no_memory) ? amp_fail_memory(err) : 0; /* gone meanwhile */
     if (amp_rec_parse(&unfinished_rec, amp_buf_span(&text), &mem, &u, &why) < 0 ||
         !amp_id_is_safe(amp_span_str(u.agent)) || !is_path_below(u.dir)) {
         s->note("%s/" PLACE "/%s is not the record of an attempt", s->state_dir, name);

@@ -11,6 +11,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/work/assignment.h"
 #include "flow/work/io.h"
 #include "flow/work/walls/confined.h"
@@ -113,10 +114,10 @@ static int task_begin(struct amp_worker *w, struct amp_job *job, struct run *k,
         if (why.status == AMP_NO && job->attempts == 0)
             return task_refuse(w, job, k, &why, err);
         /* What another agent has now is only its own to report. */
-        if (why.status == AMP_NO && strcmp(why.code, "handed_over") == 0)
+        if (why.status == AMP_NO && amp_code_is(why.code, handed_over))
             return task_dropped(w, job, k, why.code, false, err);
         /* An accepted task whose deadline has passed since fails. */
-        if (why.status == AMP_NO && strcmp(why.code, "deadline_passed") == 0)
+        if (why.status == AMP_NO && amp_code_is(why.code, deadline_passed))
             return 1;
         *err = why;
         return -1;
@@ -129,9 +130,9 @@ static int task_begin(struct amp_worker *w, struct amp_job *job, struct run *k,
         *err = why;
         return -1;
     }
-    if (strcmp(why.code, "backpressure") == 0 || strcmp(why.code, "approval_required") == 0)
+    if (amp_code_is(why.code, backpressure) || amp_code_is(why.code, approval_required))
         return task_refuse(w, job, k, &why, err);
-    bool done = strcmp(why.code, "already_completed") == 0;
+    bool done = amp_code_is(why.code, already_completed);
     w->opt->note("%s: %s: %s", k->of.task, why.code, why.what);
     return task_dropped(w, job, k, why.code, done && job->state == AMP_JOB_RUNNING, err);
 }

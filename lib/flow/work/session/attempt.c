@@ -12,6 +12,7 @@
 #include <amp/base/file.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "base/file/repository.h"
 #include "flow/session/check.h"
 #include "flow/work/io.h"
@@ -432,8 +433,8 @@ static int failure_note(struct amp_tasking *t, struct amp_error *err)
 static void models_end(struct amp_tasking *t, bool abort)
 {
     const char *code = t->failure.code;
-    bool exhausted = t->tried != 0 && strcmp(code, "E_ROLLBACK_FAILED") != 0 &&
-                     strcmp(code, "E_COST_LIMIT_EXCEEDED") != 0 && !abort;
+    bool exhausted = t->tried != 0 && !amp_code_is(code, E_ROLLBACK_FAILED) &&
+                     !amp_code_is(code, E_COST_LIMIT_EXCEEDED) && !abort;
     if (exhausted)
         amp_tasking_end(t, "FAILED", amp_aop_exhausted(alternatives_of(t), code),
                         "no model is left; the last one failed with %s: %.500s", code,

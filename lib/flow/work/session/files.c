@@ -7,6 +7,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "base/file/repository.h"
 #include "flow/session/account/trail.h"
 #include "flow/work/session/private.h"
@@ -132,7 +133,7 @@ int amp_tasking_measure_before(struct amp_tasking *t, struct amp_error *err)
         return -1;
     if (amp_measure_take(&of, t->task, file, &t->before, &why) == 0)
         return 0;
-    if (strcmp(why.code, "file_changing") == 0)
+    if (amp_code_is(why.code, file_changing))
         return unmeasured_warn(t, &why, err);
     *err = why;
     return -1;
@@ -161,7 +162,7 @@ int amp_tasking_measure(struct amp_tasking *t, struct amp_error *err)
     if (gone && strcmp(t->outcome.state, "COMPLETED") == 0)
         amp_tasking_end(t, "FAILED", "E_FILE_NOT_FOUND", "the workspace %.300s is gone", t->root);
     if (rc < 0 && !gone && strncmp(why.code, "E_", 2) != 0 &&
-        strcmp(why.code, "file_changing") != 0) {
+        !amp_code_is(why.code, file_changing)) {
         *err = why;
         return -1;
     }

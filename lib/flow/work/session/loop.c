@@ -7,6 +7,7 @@
 #include <amp/base/id.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/session/account/escalate.h"
 #include "flow/session/account/jobs.h"
 #include "flow/session/account/trail.h"
@@ -261,7 +262,7 @@ static int task_answer(struct amp_tasking *t, struct amp_error *err)
 /* A failure that is of the TASK is its outcome. 1: it is not. */
 static int failure_judge(struct amp_tasking *t, const struct amp_error *why, const char *state)
 {
-    if (strcmp(why->code, "branch_violation") == 0)
+    if (amp_code_is(why->code, branch_violation))
         amp_tasking_end(t, state, "E_PERMISSION_DENIED", "%s", why->what);
     else if (strncmp(why->code, "E_", 2) == 0)
         amp_tasking_end(t, state, why->code, "%s", why->what);
@@ -287,7 +288,7 @@ static int task_carry(struct amp_tasking *t, struct amp_error *err)
     int rc = amp_tasking_attempt(t, &why);
     if (rc > 0)
         return 0;
-    if (rc < 0 && strcmp(why.code, "worktree_locked") == 0 && t->w->opt->wait)
+    if (rc < 0 && amp_code_is(why.code, worktree_locked) && t->w->opt->wait)
         return amp_worker_lack(t->w, t->job, &why, err);
     if (rc < 0 && failure_judge(t, &why, "FAILED")) {
         *err = why;
