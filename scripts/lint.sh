@@ -338,12 +338,12 @@ check_processes() {
 
 check_caps() {
   local f n
-  grep -Hc '' include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] /dev/null | while IFS=: read -r f n; do
+  grep -Hc '' include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] man/*.[157] /dev/null | while IFS=: read -r f n; do
     case $f in
     *.h) [ "$n" -le 150 ] || echo "note: $f: $n lines, a second subject? (150)" ;;
     *.c) [ "$n" -le 500 ] || echo "note: $f: $n lines, a second subject? (500)" ;;
+    man/*) [ "$n" -le 260 ] || echo "note: $f: $n lines, a second page? (260)" ;;
     esac
-    [ "$n" -le 1000 ] || finding "$f:1: $n lines are two subjects"
     case ${f##*/} in util.* | utils.* | helpers.* | common.* | misc.*)
       finding "$f:1: a drawer is no room"
       ;;
@@ -351,20 +351,15 @@ check_caps() {
   done
 }
 
-# A folder holds at most about 12 files and 2,500 lines: a little more is a note, much more a finding.
-folder_files=15 folder_lines=3000
+# A folder of more than 12 files or 2,500 lines may have a second subject.
 check_folders() {
-  grep -Hc '' lib/**/*.c cmd/**/*.c libexec/**/*.c /dev/null | awk -F: -v n="$folder_files" -v l="$folder_lines" '
+  grep -Hc '' lib/**/*.c cmd/**/*.c libexec/**/*.c /dev/null | awk -F: '
     { sub(/\/[^\/]*$/, "", $1); files[$1]++; lines[$1] += $2 }
     END {
-      for (d in files) {
-        if (files[d] <= 12 && lines[d] <= 2500) continue
-        text = d ": " files[d] " files, " lines[d] " lines of C: a second subject? (12 files, 2500 lines)"
-        print (files[d] >= n || lines[d] >= l ? "" : "note: ") text
-      }
-    }' | sort | while IFS= read -r line; do
-    case $line in note:*) echo "$line" ;; *) finding "$line" ;; esac
-  done
+      for (d in files)
+        if (files[d] > 12 || lines[d] > 2500)
+          print "note: " d ": " files[d] " files, " lines[d] " lines of C: a second subject? (12 files, 2500 lines)"
+    }' | sort
 }
 
 # Each C file says first what it is for; no path of somebody's machine.
@@ -423,9 +418,8 @@ built_names() {
 
 # A file that serves one other file of its folder alone may be a part of it. Not counted are the verbs of a program,
 # which its main.c calls, and what only a row of a table names, as in the tables of protocols and formats.
-neighbours_max=40
 check_neighbours() {
-  local f user name rows last='' alone=()
+  local f user name rows last=''
   built_names "files that serve one neighbour are" || return
   # "FILE USER NAME": what the one user takes from the file.
   awk '
@@ -455,11 +449,8 @@ check_neighbours() {
       code { sub(/[-+]0x.*/, "", $3); if ($3 == name) { print "called"; exit } }')
     [ -n "$rows" ] || continue
     last=$f
-    alone+=("$f")
     echo "note: $f.c serves only $user.c"
   done
-  [ "${#alone[@]}" -lt $neighbours_max ] ||
-    finding "${#alone[@]} files serve one neighbour alone (fewer than $neighbours_max may)"
 }
 
 # An external name is used by the program, beyond its own file or by tests too. The library's public

@@ -76,20 +76,19 @@ struct amp_key k = amp_key("rtp", id); const char *tool = "amp";'
   [ ${#lines[@]} -eq 2 ]
 }
 
-@test "a folder of too many files or lines is found" {
+@test "a folder of many files or lines is noted" {
   tree lib/task/x.c <<<'/* x */'
   mkdir -p lib/agent lib/hitl lib/port
-  for i in {1..15}; do echo '/* a */' >lib/agent/$i.c; done
+  for i in {1..12}; do echo '/* a */' >lib/agent/$i.c; done
   for i in {1..13}; do echo '/* h */' >lib/hitl/$i.c; done
   printf '/* p */\n%.0s' {1..3000} >lib/port/p.c
-  run -1 bash scripts/lint.sh folders
-  [ "${lines[0]}" = "lib/agent: 15 files, 15 lines of C: a second subject? (12 files, 2500 lines)" ]
-  [ "${lines[1]}" = "lib/port: 1 files, 3000 lines of C: a second subject? (12 files, 2500 lines)" ]
-  [ "${lines[2]}" = "note: lib/hitl: 13 files, 13 lines of C: a second subject? (12 files, 2500 lines)" ]
-  [ ${#lines[@]} -eq 3 ]
+  run -0 bash scripts/lint.sh folders
+  [ "${lines[0]}" = "note: lib/hitl: 13 files, 13 lines of C: a second subject? (12 files, 2500 lines)" ]
+  [ "${lines[1]}" = "note: lib/port: 1 files, 3000 lines of C: a second subject? (12 files, 2500 lines)" ]
+  [ ${#lines[@]} -eq 2 ]
 }
 
-@test "files that only one neighbour calls are counted" {
+@test "files that only one neighbour calls are noted" {
   tree lib/x/x.c <<<'int x_two(void), x_row(void), x_y(void);
 int (*const x_table[])(void) = {x_row};
 int x_called(void) { return x_two() + x_y(); }'
@@ -106,9 +105,6 @@ int x_called(void) { return x_two() + x_y(); }'
   touch -d '1 minute' build/*/*/*.o
   run -0 bash scripts/lint.sh neighbours
   [ "$output" = "note: lib/x/two.c serves only lib/x/x.c" ]
-  sed -i 's/^neighbours_max=.*/neighbours_max=1/' scripts/lint.sh
-  run -1 bash scripts/lint.sh neighbours
-  [ "${lines[1]}" = "1 files serve one neighbour alone (fewer than 1 may)" ]
 }
 
 @test "names of libc that are hidden are found" {
