@@ -2,13 +2,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <amp/base/clock.h>
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
 #include "message/history/recorded.h"
 #include "route/rules/predicate.h"
 #include "wiring.h"
+#include "json/record.h"
 
 static const char *state, *from = "start", *to = "end";
 static struct amp_list where;
@@ -85,12 +85,10 @@ static int wrapped_add(struct replay *r, const struct amp_recorded_item *item,
                        const struct amp_view *v, struct amp_error *err)
 {
     struct amp_jw w;
-    char time[AMP_TIME_MAX];
-    amp_time_format(item->at_ms, time);
     amp_jw_init(&w, &r->out);
     amp_jw_open(&w, '{');
     amp_jw_member_uint(&w, "frame", item->n);
-    amp_jw_member_str(&w, "recorded", amp_span_str(time));
+    amp_rec_time(&w, "recorded", item->at_ms);
     amp_jw_member_bool(&w, "redelivered", true);
     if (v->json)
         amp_jw_member_raw(&w, "msg", item->line);

@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/finding.h"
 #include "validate.h"
+#include "json/record.h"
 
 enum { GATHER = 64 * 1024, PENDING_MOST = 1 << 30, SENTENCE_MOST = 16 * 1024 };
 
@@ -61,12 +62,10 @@ static int add_found_record(const struct validate_options *opt, const struct ver
                             struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_found *at = v->chunk->found;
-    char now[AMP_TIME_MAX];
     struct amp_jw w;
-    amp_time_format(amp_now_ms(), now);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_member_text(&w, "time", now);
+    amp_rec_time(&w, "time", amp_now_ms());
     amp_jw_member_text(&w, "tool", amp_cli_name());
     if (file_of(opt, v))
         amp_jw_member_text(&w, "file", file_of(opt, v));

@@ -1,9 +1,9 @@
 /* Changes: composing the steps. */
 #include "aof/change.h"
+#include "json/record.h"
 
 #include <stdio.h>
 
-#include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
 int amp_aof_change_init(struct amp_aof_change *c, struct amp_aof_data *a, const char *actor,
@@ -117,15 +117,13 @@ int amp_aof_create(struct amp_aof_change *c, const char *id, uint8_t status, str
 int amp_aof_event_add(struct amp_aof_change *c, const char *type, struct amp_span task,
                       struct amp_span payload, struct amp_error *err)
 {
-    char time[AMP_TIME_MAX];
     struct amp_jw w;
     size_t at = c->events.len;
-    amp_time_format(c->now_ms, time);
     amp_jw_init(&w, &c->events);
     amp_jw_open(&w, '{');
     amp_jw_member_uint(&w, "eventId", c->next_event);
     amp_jw_member_text(&w, "type", type);
-    amp_jw_member_text(&w, "timestamp", time);
+    amp_rec_time(&w, "timestamp", c->now_ms);
     amp_jw_member_text(&w, "actor", c->actor);
     amp_jw_some_str(&w, "taskId", task);
     amp_jw_member_raw(&w, "payload", payload);

@@ -21,6 +21,7 @@
 #include "dead.h"
 #include "protocol/redact/redact.h"
 #include "store/history/history.h"
+#include "json/record.h"
 
 #define NEEDLES_MAX 512                /* ids and correlations to search in the log */
 #define FRAMES_MAX  ((size_t)64 << 20) /* bytes of the log at most */
@@ -327,13 +328,11 @@ static int add_machine(struct export *x)
     struct statvfs fs;
     struct amp_jw w;
     struct amp_buf *out = bundle_file(&x->b, "machine.json");
-    char when[AMP_TIME_MAX];
-    amp_time_format(amp_now_ms(), when);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_text(&w, "toolkit", AMP_VERSION);
     amp_jw_member_text(&w, "compiler", __VERSION__);
-    amp_jw_member_text(&w, "now", when);
+    amp_rec_time(&w, "now", amp_now_ms());
     if (uname(&u) == 0) {
         amp_jw_member_text(&w, "system", u.sysname);
         amp_jw_member_text(&w, "release", u.release);

@@ -12,9 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <amp/base/clock.h>
-
 #include "flow/aof/private.h"
+#include "json/record.h"
 
 #define DIR_NAME ".amp/notices"
 
@@ -25,16 +24,14 @@ enum { NOTICE_BYTES = 1 << 20, NAME_MOST = 64, AGAIN_MS = 1000 };
 static int line_write(struct amp_aof_work *w, const struct amp_aof_notice *n, struct amp_buf *out,
                       struct amp_error *err)
 {
-    char time[AMP_TIME_MAX];
     struct amp_jw j;
-    amp_time_format(w->c.now_ms, time);
     amp_jw_init(&j, out);
     amp_jw_open(&j, '{');
     amp_jw_member_text(&j, "notify", n->kind);
     amp_jw_member_text(&j, "taskId", n->task);
     amp_jw_some_str(&j, "agent", n->agent);
     amp_jw_some_str(&j, "reason", n->reason);
-    amp_jw_member_text(&j, "timestamp", time);
+    amp_rec_time(&j, "timestamp", w->c.now_ms);
     amp_jw_close(&j, '}');
     return amp_jw_end_line(&j, err);
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
@@ -14,6 +13,7 @@
 #include "message/ledger/ledger.h"
 #include "queue/scope.h"
 #include "worktree/paths/glob.h"
+#include "json/record.h"
 
 #define ASKER       "scheduler"
 #define LINE_MOST   (64u << 10) /* of a submitted message that is passed on */
@@ -84,9 +84,7 @@ static int line_put(struct amp_store *s, struct amp_span message, struct amp_jw 
 static int job_put(struct amp_store *s, const char *key, const struct amp_queue_job *j, bool lines,
                    struct amp_jw *w, struct amp_error *err)
 {
-    char time[AMP_TIME_MAX];
 
-    amp_time_format(j->submitted_ms, time);
     amp_jw_member_open(w, key, '{');
     amp_jw_member_str(w, "id", j->id);
     amp_jw_member_str(w, "type", j->type);
@@ -99,7 +97,7 @@ static int job_put(struct amp_store *s, const char *key, const struct amp_queue_
     amp_jw_some_str(w, "task", j->task);
     amp_jw_some_str(w, "worker", j->worker);
     amp_jw_member_raw(w, "scope", j->scope.n ? j->scope : AMP_SPAN("{}"));
-    amp_jw_member_text(w, "submitted", time);
+    amp_rec_time(w, "submitted", j->submitted_ms);
     if (lines && line_put(s, j->message, w, err) < 0)
         return -1;
     amp_jw_close(w, '}');

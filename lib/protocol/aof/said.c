@@ -217,9 +217,7 @@ int amp_aof_decline(const struct amp_view *v, const char *by, const char *reason
                     struct amp_buf *out, struct amp_error *err)
 {
     static const char *const kept[] = {"projectId", "project_id"};
-    char time[AMP_TIME_MAX];
     struct amp_jw w;
-    amp_time_format(now_ms, time);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_text(&w, "protocol", "aof");
@@ -234,7 +232,7 @@ int amp_aof_decline(const struct amp_view *v, const char *by, const char *reason
     amp_jw_some_str(&w, "parentTaskId", v->body.handoff.parent);
     amp_jw_member_text(&w, "fromAgent", by);
     amp_jw_member_str(&w, "toAgent", v->from);
-    amp_jw_member_text(&w, "sentAt", time);
+    amp_rec_time(&w, "sentAt", now_ms);
     amp_jw_member_open(&w, "payload", '{');
     amp_jw_member_str(&w, "taskId", v->task);
     amp_jw_member_bool(&w, "accepted", false);
@@ -246,9 +244,7 @@ int amp_aof_decline(const struct amp_view *v, const char *by, const char *reason
 
 int amp_aof_ask(const struct amp_aof_asking *a, struct amp_buf *out, struct amp_error *err)
 {
-    char time[AMP_TIME_MAX];
     struct amp_jw w;
-    amp_time_format(a->now_ms, time);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_text(&w, "protocol", "aof");
@@ -257,7 +253,7 @@ int amp_aof_ask(const struct amp_aof_asking *a, struct amp_buf *out, struct amp_
     amp_jw_member_text(&w, "taskId", a->task);
     amp_jw_member_str(&w, "fromAgent", a->by);
     amp_jw_member_text(&w, "toAgent", "operator");
-    amp_jw_member_text(&w, "sentAt", time);
+    amp_rec_time(&w, "sentAt", a->now_ms);
     amp_jw_member_open(&w, "payload", '{');
     amp_jw_member_text(&w, "taskId", a->task);
     amp_jw_member_str(&w, "agentId", a->by);

@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <amp/base/clock.h>
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
@@ -95,19 +94,17 @@ static int rollback_write(struct amp_jw *w, const struct amp_session_entry *e,
 static int record_write(const struct amp_session_entry *e, const char *source, struct amp_buf *out,
                         struct amp_error *err)
 {
-    char at[AMP_TIME_MAX];
     struct amp_jw w;
 
     if (e->type == AMP_SESSION_ENTRY_EVENT)
         return 0;
-    amp_time_format(e->at_ms, at);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_uint(&w, "audit_sequence", e->seq);
     amp_jw_member_text(&w, "audit_source", source);
     amp_jw_member_str(&w, "audit_record_id", e->id);
     amp_jw_member_text(&w, "audit_version", AUDIT_VERSION);
-    amp_jw_member_text(&w, "timestamp", at);
+    amp_rec_time(&w, "timestamp", e->at_ms);
     amp_jw_member_str(&w, "session_id", e->session);
     amp_jw_member_str(&w, "task_id", e->task.n > 0 ? e->task : AMP_SPAN("SESSION"));
     amp_jw_member_text(&w, "record_type", amp_session_entry_name(e->type));
