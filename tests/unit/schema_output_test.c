@@ -1,4 +1,4 @@
-/* The standard output: errors and annotations with their three locations, as list and as tree. */
+/* The standard output: errors and annotations with their three locations. */
 #include <amp/schema/output.h>
 
 #include "schema_help.h"
