@@ -53,7 +53,7 @@ static int on_key_json(void *ctx, const struct amp_trust_entry *e, struct amp_er
     json_auto_t *j = key_json(e, err);
     (void)ctx;
     amp_buf_init(&line, 1 << 16);
-    if (!j || amp_json_dump(j, &line, err) < 0 || amp_buf_str(&line, "\n", err) < 0)
+    if (!j || amp_json_line(j, &line, err) < 0)
         return -1;
     return amp_out(amp_buf_span(&line), err);
 }
@@ -112,13 +112,14 @@ static int on_agent_publish(void *ctx, struct amp_span agent, const struct amp_a
     struct publishing *p = ctx;
     if (rec->reach.state != AMP_REACH_REACHABLE && rec->reach.state != AMP_REACH_LATE)
         return 0;
+    char id[AMP_UUID_MAX];
     AMP_BUF struct amp_buf line = {0};
     const struct amp_sw4rm_say say = {.type = "NOTIFICATION", .to = agent, .now_ms = p->now_ms};
     amp_buf_init(&line, (size_t)32 << 20);
     json_t *payload = json_pack("{s:s, s:O}", "event", "keys_published", "keys", p->keys);
     if (!payload)
         return amp_fail_memory(err);
-    if (amp_voice_sw4rm(&p->r->dir.voice, &say, payload, &line, NULL, err) < 0)
+    if (amp_voice_sw4rm(&p->r->dir.voice, &say, payload, &line, id, err) < 0)
         return -1;
     int rc = p->ids ? amp_identities_sign(p->ids, amp_buf_span(&line), &p->r->turn, err)
                     : amp_buf_add(&p->r->turn, line.data, line.len, err);

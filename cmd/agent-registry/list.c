@@ -54,7 +54,7 @@ int reg_print_json(const json_t *j, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)64 << 20);
-    if (amp_json_dump(j, &b, err) < 0 || amp_buf_str(&b, "\n", err) < 0)
+    if (amp_json_line(j, &b, err) < 0)
         return -1;
     return amp_out(amp_buf_span(&b), err);
 }

@@ -210,9 +210,10 @@ static int message_take(const char *agent, const char *type, json_t *payload)
     struct amp_error err = {0};
     struct amp_voice voice = {.name = agent, .node = agent};
     struct amp_sw4rm_say s = {.type = type, .now_ms = amp_now_ms()};
+    char id[AMP_UUID_MAX];
     AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, (size_t)32 << 20);
-    if (amp_voice_sw4rm(&voice, &s, payload, &line, NULL, &err) < 0)
+    if (amp_voice_sw4rm(&voice, &s, payload, &line, id, &err) < 0)
         return amp_complain(&err);
     int rc = reg_open(&r, "", false, &err);
     if (rc == 0)

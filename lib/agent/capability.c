@@ -104,7 +104,7 @@ static int task_add(struct update *u, const json_t *index, const char *corr, con
                     struct amp_error *err)
 {
     const json_t *c = u->p->catalog, *skill = json_object_get(c, "delegationSkillRef");
-    char id[AMP_UUID_MAX], name[48], event[48], by[AMP_TIME_MAX], title[201];
+    char id[AMP_RTP_ID_MAX], name[48], by[AMP_TIME_MAX], title[201];
     amp_uuid4(id);
     snprintf(name, sizeof name, "tsk_%s", id);
     snprintf(title, sizeof title, "Install the skill for %.160s", amp_json_str(c, "capabilityId"));
@@ -124,8 +124,7 @@ static int task_add(struct update *u, const json_t *index, const char *corr, con
     size_t from = u->lines.text.len;
     if (amp_voice_rtp(&u->d->voice, &s, p, &u->lines.text, id, err) < 0)
         return -1;
-    snprintf(event, sizeof event, "evt_%s", id);
-    amp_voice_lines_add(&u->lines, from, event);
+    amp_voice_lines_add(&u->lines, from, id);
     return 0;
 }
 

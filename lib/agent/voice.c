@@ -7,14 +7,7 @@
 #include <amp/base/clock.h>
 
 #include "message/record/sequence.h"
-
-/* Appends a document, and releases it. */
-static int document_dump(json_t *j, struct amp_buf *out, struct amp_error *err)
-{
-    int rc = j ? amp_json_dump(j, out, err) : amp_fail_memory(err);
-    json_decref(j);
-    return rc;
-}
+#include "protocol/sw4rm/answer.h"
 
 int amp_voice_numbers(struct amp_voice *v, struct amp_store *s, uint32_t n, int64_t now_ms,
                       struct amp_error *err)
@@ -29,55 +22,44 @@ int amp_voice_numbers(struct amp_voice *v, struct amp_store *s, uint32_t n, int6
 }
 
 int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *payload,
-                    struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err)
+                    struct amp_buf *out, char id[AMP_UUID_MAX], struct amp_error *err)
 {
-    char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[192];
-    AMP_BUF struct amp_buf body = {0};
-    amp_buf_init(&body, 1 << 20);
-    if (document_dump(json_incref(payload), &body, err) < 0) {
-        json_decref(payload);
-        return -1;
-    }
+    AMP_BUF struct amp_buf body = {.max = 1 << 20};
+    const struct amp_sw4rm_said said = {.from = v->name,
+                                        .type = s->type,
+                                        .id = id,
+                                        .correlation = amp_span_str(s->correlation),
+                                        .sequence = v->next < v->end ? v->next++ : 0,
+                                        .now_ms = s->now_ms};
     amp_uuid4(id);
-    amp_uuid4(flow);
-    amp_time_format(s->now_ms, time);
-    int64_t now = amp_id_number(s->now_ms), n = v->next < v->end ? v->next++ : now;
-    snprintf(hlc, sizeof hlc, "%lld.%06d.%.128s", (long long)now, 0, v->name);
-    json_t *j =
-        json_pack("{s:s, s:s, s:s, s:I, s:i, s:s, s:s, s:I, s:s, s:s, s:o}", "message_id", id,
-                  "producer_id", v->name, "correlation_id", s->correlation ? s->correlation : flow,
-                  "sequence_number", (json_int_t)n, "retry_count", 0, "message_type", s->type,
-                  "content_type", "application/json", "content_length", (json_int_t)body.len,
-                  "hlc_timestamp", hlc, "timestamp", time, "payload", payload);
-    if (!j)
-        return amp_fail_memory(err);
-    if (s->to.n > 0)
-        j = json_pack("{s:s%, s:o}", "to", s->to.p, s->to.n, "msg", j);
-    if (document_dump(j, out, err) < 0)
+    int rc = payload ? amp_json_dump(payload, &body, err) : amp_fail_memory(err);
+    json_decref(payload);
+    if (rc < 0 || amp_sw4rm_line(s->to, &said, amp_buf_span(&body), out, err) < 0)
         return -1;
-    if (id_out)
-        snprintf(id_out, AMP_UUID_MAX, "%s", id);
+    out->len--; /* LF */
     return 0;
 }
 
 int amp_voice_rtp(struct amp_voice *v, const struct amp_rtp_say *s, json_t *payload,
-                  struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err)
+                  struct amp_buf *out, char id[AMP_RTP_ID_MAX], struct amp_error *err)
 {
-    char uuid[AMP_UUID_MAX], time[AMP_TIME_MAX], id[48];
-    amp_uuid4(uuid);
-    snprintf(id, sizeof id, "evt_%s", uuid);
-    amp_time_format(s->now_ms, time);
-    int64_t seq = v->event > 0 ? v->event++ : amp_id_number(s->now_ms);
-    json_t *j =
-        json_pack("{s:s, s:I, s:s, s:s, s:s, s:s%, s:s, s:s, s:o, s:{s:i, s:s*, s:s*}}", "eventId",
-                  id, "seq", (json_int_t)seq, "kind", s->kind, "sourceNodeId", v->node,
-                  "sourceAgentId", v->name, "toAgentId", s->to.p, s->to.n, "corrId", s->corr,
-                  "createdAt", time, "payload", payload, "trace", "attempt", 1,
-                  "routingPolicyVersion", s->routing, "capabilityPolicyVersion", s->policy);
-    if (document_dump(j, out, err) < 0)
+    const struct amp_rtp_event e = {.kind = s->kind,
+                                    .by = v->name,
+                                    .node = v->node,
+                                    .id = id,
+                                    .to = s->to,
+                                    .correlation = amp_span_str(s->corr),
+                                    .policies = {amp_span_str(s->routing), amp_span_str(s->policy)},
+                                    .sequence = v->event > 0 ? v->event++ : 0,
+                                    .now_ms = s->now_ms};
+    struct amp_jw w;
+    amp_rtp_id(id);
+    amp_rtp_open(&w, &e, out);
+    amp_jw_json(&w, payload);
+    json_decref(payload);
+    if (amp_rtp_close(&w, &e, err) < 0)
         return -1;
-    if (id_out)
-        snprintf(id_out, AMP_UUID_MAX, "%s", uuid);
+    out->len--; /* LF */
     return 0;
 }
 

@@ -6,7 +6,8 @@
 
 #include <amp/base/id.h>
 
-#include "protocol/amp/compose.h"
+#include "protocol/compose/json.h"
+#include "protocol/rtp/rtp.h"
 #include "store/store.h"
 
 struct amp_voice {
@@ -21,7 +22,7 @@ int amp_voice_numbers(struct amp_voice *v, struct amp_store *s, uint32_t n, int6
                       struct amp_error *err);
 
 /* Composes one line without LF, {"to":…,"msg":{…}}, or the bare envelope if `to` is empty. Takes
- * the payload's reference, also on failure. correlation NULL: a new one. id_out may be NULL. */
+ * the payload's reference, also on failure. correlation NULL: a new one. */
 struct amp_sw4rm_say {
     const char *type; /* "NOTIFICATION" */
     struct amp_span to;
@@ -29,9 +30,9 @@ struct amp_sw4rm_say {
     int64_t now_ms;
 };
 int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *payload,
-                    struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err);
+                    struct amp_buf *out, char id[AMP_UUID_MAX], struct amp_error *err);
 
-/* An event that an agent says. routing and policy are the routingPolicyVersion and the
+/* An event that an agent says, and its id. routing and policy are the routingPolicyVersion and the
  * capabilityPolicyVersion, or NULL. */
 struct amp_rtp_say {
     const char *kind;
@@ -40,7 +41,7 @@ struct amp_rtp_say {
     int64_t now_ms;
 };
 int amp_voice_rtp(struct amp_voice *v, const struct amp_rtp_say *s, json_t *payload,
-                  struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err);
+                  struct amp_buf *out, char id[AMP_RTP_ID_MAX], struct amp_error *err);
 
 /* The lines that one commit emits. */
 struct amp_voice_lines {

@@ -16,6 +16,7 @@
 #include "protocol/sw4rm/answer.h"
 #include "task/machines.h"
 #include "task/task.h"
+#include "json/record.h"
 
 struct notice {
     struct amp_store *store;
@@ -29,9 +30,7 @@ struct notice {
 static int limit_compose(struct notice *n, const struct amp_agent_overdue *o, struct amp_error *err)
 {
     struct amp_jw w;
-    char at[AMP_TIME_MAX];
 
-    amp_time_format(o->at_ms, at);
     amp_jw_init(&w, &n->payload);
     amp_jw_open(&w, '{');
     amp_jw_member_text(&w, "event", "agent_failed");
@@ -39,7 +38,7 @@ static int limit_compose(struct notice *n, const struct amp_agent_overdue *o, st
     amp_jw_member_str(&w, "agent_id", o->agent);
     amp_jw_member_text(&w, "state", o->state);
     amp_jw_member_text(&w, "error_code", o->code);
-    amp_jw_member_text(&w, o->lost_pid ? "last_seen" : "limit_passed", at);
+    amp_rec_time(&w, o->lost_pid ? "last_seen" : "limit_passed", o->at_ms);
     amp_jw_member_text(&w, "suggested_action",
                        o->lost_pid ? "start the agent again"
                                    : "check whether the agent's process is alive");
@@ -50,7 +49,7 @@ static int limit_compose(struct notice *n, const struct amp_agent_overdue *o, st
              (int)(o->agent.n < 64 ? o->agent.n : 64), o->agent.p, (long long)o->at_ms);
     const struct amp_sw4rm_said message = {
         .from = n->of->from, .type = "NOTIFICATION", .token = n->id, .now_ms = n->now_ms};
-    return amp_binding_to_admin(&message, &n->payload, &n->line, err);
+    return amp_sw4rm_line(AMP_SPAN("admin"), &message, amp_buf_span(&n->payload), &n->line, err);
 }
 
 /* The escalation about a silent agent. Its record does not name the protocol of its task; the ids

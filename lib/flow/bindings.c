@@ -13,22 +13,6 @@
 #define LINE_MAX_BYTES (256u << 10)
 #define GIT_LIMIT_MS   20000
 
-int amp_binding_to_admin(const struct amp_sw4rm_said *message, const struct amp_buf *payload,
-                         struct amp_buf *out, struct amp_error *err)
-{
-    struct amp_sw4rm_said numbered = *message;
-    struct amp_jw w;
-
-    numbered.sequence = amp_id_number(message->now_ms);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    amp_jw_member_text(&w, "to", "admin");
-    amp_jw_key(&w, "msg");
-    amp_sw4rm_envelope(&w, &numbered, amp_buf_span(payload));
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err);
-}
-
 static void subject_write(struct amp_jw *w, const struct amp_binding *b, const char *worktree)
 {
     amp_jw_member_open(w, "subject", '{');
@@ -70,7 +54,7 @@ int amp_binding_ask(const struct amp_binding *b, const char *from, int64_t now_m
                                            .token = token,
                                            .correlation = amp_span_str(b->invocation),
                                            .now_ms = now_ms};
-    return amp_binding_to_admin(&message, &payload, out, err);
+    return amp_sw4rm_line(AMP_SPAN("admin"), &message, amp_buf_span(&payload), out, err);
 }
 
 static int notice_write(const struct amp_binding *b, const char *from, int64_t now_ms, char *token,
@@ -100,7 +84,7 @@ static int notice_write(const struct amp_binding *b, const char *from, int64_t n
              (long long)b->since_ms);
     const struct amp_sw4rm_said message = {
         .from = from, .type = "NOTIFICATION", .token = token, .now_ms = now_ms};
-    return amp_binding_to_admin(&message, &payload, out, err);
+    return amp_sw4rm_line(AMP_SPAN("admin"), &message, amp_buf_span(&payload), out, err);
 }
 
 struct due {

@@ -18,10 +18,4 @@ int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor, c
 int amp_binding_ask(const struct amp_binding *b, const char *from, int64_t now_ms,
                     struct amp_buf *out, struct amp_error *err);
 
-/* Appends an SW4RM message to the admin as one line with LF: {"to":"admin","msg":…}, because the
- * envelope has no field for the recipient. Numbers the message. */
-struct amp_sw4rm_said;
-int amp_binding_to_admin(const struct amp_sw4rm_said *message, const struct amp_buf *payload,
-                         struct amp_buf *out, struct amp_error *err);
-
 #endif

@@ -82,7 +82,7 @@ int amp_ask_send(struct amp_ask_control *c, json_t *request, char id[AMP_ASK_ID_
     amp_buf_init(&line, AMP_CONTROL_LINE_MAX);
     if (json_object_set_new(request, "id", json_string(id)) < 0)
         return amp_fail_memory(err);
-    if (amp_json_dump(request, &line, &why) < 0 || amp_buf_str(&line, "\n", &why) < 0)
+    if (amp_json_line(request, &line, &why) < 0)
         return amp_code_is(why.code, buffer_full)
                    ? amp_fail(err, AMP_DATAERR, "line_too_long",
                               "the request is longer than %d bytes", AMP_CONTROL_LINE_MAX)

@@ -177,7 +177,7 @@ static int answer_write(struct amp_control *c, const char *id, json_t *answer,
     amp_buf_init(&text, AMP_CONTROL_ANSWER);
     snprintf(name, sizeof name, "answer-%s.json", id);
     struct amp_error e;
-    if (amp_json_dump(owned, &text, &e) < 0 || amp_buf_str(&text, "\n", &e) < 0)
+    if (amp_json_line(owned, &text, &e) < 0)
         return amp_code_is(e.code, no_memory)
                    ? amp_fail_memory(err)
                    : amp_control_refuse(c, id, "buffer_full", "the answer is too large", err);

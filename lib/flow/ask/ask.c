@@ -14,6 +14,7 @@
 #include "message/settle/answer.h"
 #include "protocol/sw4rm/answer.h"
 #include "protocol/terms.h"
+#include "json/record.h"
 
 int amp_asking_open(struct amp_asking *a, struct amp_store *s, const char *actor,
                     volatile const int *stop,
@@ -41,10 +42,8 @@ void amp_asking_close(struct amp_asking *a)
 static int payload_put(const struct amp_asking *a, const struct amp_ask *q, struct amp_buf *out,
                        struct amp_error *err)
 {
-    char until[AMP_TIME_MAX];
     struct amp_jw w;
 
-    amp_time_format(q->until_ms, until);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_text(&w, "invocation_id", a->invocation);
@@ -62,7 +61,7 @@ static int payload_put(const struct amp_asking *a, const struct amp_ask *q, stru
             amp_jw_str(&w, amp_span_str(*p));
         amp_jw_close(&w, ']');
     }
-    amp_jw_member_text(&w, "deadline_ts", until);
+    amp_rec_time(&w, "deadline_ts", q->until_ms);
     amp_jw_close(&w, '}');
     return amp_jw_end(&w, err);
 }
@@ -71,24 +70,21 @@ static int line_put(const struct amp_asking *a, const struct amp_ask *q, struct 
                     struct amp_error *err)
 {
     AMP_BUF struct amp_buf payload = {0}, line = {0};
-    struct amp_jw w;
 
     amp_buf_init(&payload, AMP_ASK_LINE_MAX);
     amp_buf_init(&line, AMP_ASK_LINE_MAX);
     if (payload_put(a, q, &payload, err) < 0)
         return -1;
-    int64_t now = amp_now_ms();
     const struct amp_sw4rm_said said = {.from = q->from,
                                         .type = "HITL_INVOCATION",
                                         .token = a->invocation,
                                         .id = a->id,
                                         .correlation = amp_span_str(a->invocation),
-                                        .sequence = amp_id_number(now),
-                                        .now_ms = now};
-    amp_jw_init(&w, &line);
-    amp_sw4rm_envelope(&w, &said, amp_buf_span(&payload));
-    return amp_jw_end(&w, err) < 0 ? -1
-                                   : amp_identities_sign(q->ids, amp_buf_span(&line), out, err);
+                                        .now_ms = amp_now_ms()};
+    if (amp_sw4rm_line(AMP_SPAN(""), &said, amp_buf_span(&payload), &line, err) < 0)
+        return -1;
+    line.len--; /* LF */
+    return amp_identities_sign(q->ids, amp_buf_span(&line), out, err);
 }
 
 static void finding_keep(void *ctx, const struct amp_finding *f)

@@ -2,13 +2,20 @@
 #ifndef AMP_PROTOCOL_AMP_H
 #define AMP_PROTOCOL_AMP_H
 
+#include <amp/json/writer.h>
+
 #include "protocol/check/check.h"
+
+#define AMP_VERSION_WORD "AMP/1.0"
 
 void amp_amp_rules(struct amp_check *c);
 
 /* A longer id, and a task that is not T-YYYY-NNN, are empty in a nack. */
 #define AMP_NACK_REF_MAX 200
 bool amp_is_task_id(struct amp_span s);
+
+/* Begins a control record: its version and type. */
+void amp_record_open(struct amp_jw *w, const char *type, struct amp_buf *out);
 
 /* The refusal, a nack; 1 for a nack. See spec.h. */
 int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,

@@ -1,7 +1,4 @@
-/*
- * Composing AMP's messages with jansson. Every message is valid. Functions append one line with LF
- * to out.
- */
+/* Composing AMP's messages. Every message is valid. Functions append one line with LF to out. */
 #ifndef AMP_PROTOCOL_AMP_COMPOSE_H
 #define AMP_PROTOCOL_AMP_COMPOSE_H
 

@@ -136,7 +136,7 @@ static int question_decide(const struct amp_asked *q, const struct amp_operator_
     amp_json_put(j, "parentTaskId", amp_json_str(m, "parentTaskId"));
     amp_json_put(j, "projectId", amp_json_str(m, "projectId"));
     amp_json_put(j, "project_id", amp_json_str(m, "project_id"));
-    return amp_json_dump(j, out, err) < 0 ? -1 : amp_buf_str(out, "\n", err);
+    return amp_json_line(j, out, err);
 }
 
 /* A review is not denied by default: the task is safe where it is. */

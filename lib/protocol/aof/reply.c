@@ -10,36 +10,36 @@
 
 #include "protocol/compose/json.h"
 #include "protocol/view/object.h"
-
-static json_t *envelope_make(const struct amp_view *of, const struct amp_reply_said *said,
-                             const char *type, json_t *payload)
-{
-    static const char *const kept[] = {"projectId", "project_id"};
-    char id[AMP_UUID_MAX];
-    amp_uuid4(id);
-    json_t *j = json_pack("{s:s, s:i, s:s, s:o, s:s, s:o, s:o, s:s}", "protocol", "aof", "version",
-                          1, "type", type, "taskId", amp_reply_span(of->task), "fromAgent",
-                          said->by, "toAgent", amp_reply_span(of->from), "sentAt",
-                          amp_reply_time(said->now_ms), "messageId", id);
-    for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-        uint32_t tok = amp_object_get(of->tape, 0, kept[i], AMP_JSON_STRING);
-        if (tok != AMP_TOK_NONE)
-            json_object_set_new(j, kept[i], amp_json_of(of->tape, tok, NULL));
-    }
-    json_object_set_new(j, "payload", payload);
-    return j;
-}
+#include "json/record.h"
 
 /* Takes the payload's reference. */
 static int line_write(const struct amp_view *of, const struct amp_reply_said *said,
                       const char *type, json_t *payload, struct amp_buf *out, struct amp_error *err)
 {
-    size_t before = out->len;
-    json_auto_t *j = envelope_make(of, said, type, payload);
-    if (j && amp_json_dump(j, out, err) == 0 && amp_buf_add(out, "\n", 1, err) == 0)
-        return 0;
-    out->len = before;
-    return j ? -1 : amp_fail_memory(err);
+    static const char *const kept[] = {"projectId", "project_id"};
+    char id[AMP_UUID_MAX];
+    struct amp_jw w;
+    amp_uuid4(id);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "protocol", "aof");
+    amp_jw_member_int(&w, "version", 1);
+    amp_jw_member_text(&w, "type", type);
+    amp_jw_member_str(&w, "taskId", of->task);
+    amp_jw_member_text(&w, "fromAgent", said->by);
+    amp_jw_member_str(&w, "toAgent", of->from);
+    amp_rec_time(&w, "sentAt", said->now_ms);
+    amp_jw_member_text(&w, "messageId", id);
+    for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        uint32_t tok = amp_object_get(of->tape, 0, kept[i], AMP_JSON_STRING);
+        if (tok != AMP_TOK_NONE)
+            amp_jw_member_raw(&w, kept[i], amp_tok_source(of->tape, tok));
+    }
+    amp_jw_key(&w, "payload");
+    amp_jw_json(&w, payload);
+    json_decref(payload);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
 }
 
 static int handoff_compose(const struct amp_view *of, const struct amp_reply_said *said,

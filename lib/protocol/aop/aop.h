@@ -2,6 +2,8 @@
 #ifndef AMP_PROTOCOL_AOP_H
 #define AMP_PROTOCOL_AOP_H
 
+#include <amp/json/writer.h>
+
 #include "protocol/check/check.h"
 
 #define AMP_AOP_VERSION "2.0.2-C" /* of the messages that these tools write */
@@ -24,11 +26,12 @@ int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, in
                    struct amp_buf *out, struct amp_error *err);
 
 /* See spec.h, effective. */
-struct amp_jw;
 int amp_aop_effective(const struct amp_view *v, struct amp_jw *w, struct amp_error *err);
 
 /* The code of the contract's list (§12) for a code of these tools: itself if it is there. */
 const char *amp_aop_code(const char *code);
+/* The first members of every message of this version. */
+void amp_aop_header(struct amp_jw *w, const char *type);
 /* The same, for conversions: see struct cv_row, infer. */
 const char *amp_aop_failure(struct amp_span code, struct amp_span summary);
 /* The parts of a TASK's target that its RESPONSE repeats: the provider, and the model as a JSON

@@ -3,27 +3,22 @@
 
 #include <stdio.h>
 
-#include <amp/base/clock.h>
-#include <amp/json/writer.h>
-
 #include "protocol/aop/aop.h"
+#include "json/record.h"
 
-static void event_open(struct amp_jw *w, const char *event, const struct amp_aop_about *about)
+void amp_aop_event_open(struct amp_jw *w, const char *event, const struct amp_aop_about *about,
+                        struct amp_buf *out)
 {
-    char now[AMP_TIME_MAX];
-    amp_time_format(about->now_ms, now);
+    amp_jw_init(w, out);
     amp_jw_open(w, '{');
-    amp_jw_member_text(w, "aop_version", AMP_AOP_VERSION);
-    amp_jw_member_text(w, "schema_version", "2.0.2");
-    amp_jw_member_text(w, "protocol_family", "AOP");
-    amp_jw_member_text(w, "message_type", "EVENT");
+    amp_aop_header(w, "EVENT");
     amp_jw_member_text(w, "event", event);
     amp_jw_member_str(w, "session_id", about->session);
     amp_jw_some_str(w, "task_id", about->task);
-    amp_jw_member_text(w, "timestamp", now);
+    amp_rec_time(w, "timestamp", about->now_ms);
 }
 
-static int event_close(struct amp_jw *w, struct amp_error *err)
+int amp_aop_event_close(struct amp_jw *w, struct amp_error *err)
 {
     amp_jw_close(w, '}');
     return amp_jw_end_line(w, err);
@@ -64,12 +59,11 @@ int amp_aop_heartbeat(const struct amp_aop_about *about, const struct amp_aop_pr
     struct amp_jw w;
     if (progress_check(p, err) < 0)
         return -1;
-    amp_jw_init(&w, out);
-    event_open(&w, "HEARTBEAT", about);
+    amp_aop_event_open(&w, "HEARTBEAT", about, out);
     amp_jw_member_str(&w, "agent", p->agent);
     percentage_write(&w, "progress_percentage", p->percentage);
     place_write(&w, p);
-    return event_close(&w, err);
+    return amp_aop_event_close(&w, err);
 }
 
 int amp_aop_progress_update(const struct amp_aop_about *about, const struct amp_aop_progress *p,
@@ -78,8 +72,7 @@ int amp_aop_progress_update(const struct amp_aop_about *about, const struct amp_
     struct amp_jw w;
     if (progress_check(p, err) < 0)
         return -1;
-    amp_jw_init(&w, out);
-    event_open(&w, "PROGRESS_UPDATE", about);
+    amp_aop_event_open(&w, "PROGRESS_UPDATE", about, out);
     amp_jw_member_str(&w, "agent", p->agent);
     amp_jw_member_open(&w, "progress", '{');
     percentage_write(&w, "percentage", p->percentage);
@@ -88,7 +81,7 @@ int amp_aop_progress_update(const struct amp_aop_about *about, const struct amp_
     if (p->eta_seconds >= 0)
         amp_jw_member_int(&w, "estimated_time_remaining_seconds", p->eta_seconds);
     amp_jw_close(&w, '}');
-    return event_close(&w, err);
+    return amp_aop_event_close(&w, err);
 }
 
 static int priority_check(struct amp_span priority, struct amp_error *err)
@@ -109,13 +102,12 @@ int amp_aop_priority_escalation(const struct amp_aop_about *about,
     struct amp_jw w;
     if (priority_check(e->old_priority, err) < 0 || priority_check(e->new_priority, err) < 0)
         return -1;
-    amp_jw_init(&w, out);
-    event_open(&w, "PRIORITY_ESCALATION", about);
+    amp_aop_event_open(&w, "PRIORITY_ESCALATION", about, out);
     amp_jw_member_str(&w, "old_priority", e->old_priority);
     amp_jw_member_str(&w, "new_priority", e->new_priority);
     amp_jw_member_str(&w, "reason", e->reason);
     amp_jw_member_str(&w, "escalated_by", e->by);
-    return event_close(&w, err);
+    return amp_aop_event_close(&w, err);
 }
 
 int amp_aop_rollback_initiated(const struct amp_aop_about *about, struct amp_span trigger,
@@ -123,8 +115,7 @@ int amp_aop_rollback_initiated(const struct amp_aop_about *about, struct amp_spa
                                struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
-    amp_jw_init(&w, out);
-    event_open(&w, "ROLLBACK_INITIATED", about);
+    amp_aop_event_open(&w, "ROLLBACK_INITIATED", about, out);
     amp_jw_member_str(&w, "trigger", trigger);
     amp_jw_member_open(&w, "artifacts_rolled_back", '[');
     for (size_t i = 0; i < n; i++) {
@@ -140,7 +131,7 @@ int amp_aop_rollback_initiated(const struct amp_aop_about *about, struct amp_spa
         amp_jw_close(&w, '}');
     }
     amp_jw_close(&w, ']');
-    return event_close(&w, err);
+    return amp_aop_event_close(&w, err);
 }
 
 static void json_write(struct amp_jw *w, const char *key, struct amp_span json)
@@ -154,8 +145,7 @@ int amp_aop_session_final_report(const struct amp_aop_about *about,
                                  struct amp_error *err)
 {
     struct amp_jw w;
-    amp_jw_init(&w, out);
-    event_open(&w, "SESSION_FINAL_REPORT", about);
+    amp_aop_event_open(&w, "SESSION_FINAL_REPORT", about, out);
     json_write(&w, "cost_summary", r->cost_summary);
     json_write(&w, "delegation_graph", r->delegation_graph);
     json_write(&w, "tasks", r->tasks);
@@ -166,5 +156,5 @@ int amp_aop_session_final_report(const struct amp_aop_about *about,
         amp_jw_close(&w, '}');
     }
     json_write(&w, "extensions", r->extensions);
-    return event_close(&w, err);
+    return amp_aop_event_close(&w, err);
 }

@@ -6,9 +6,7 @@
 #ifndef AMP_PROTOCOL_AOP_EVENT_H
 #define AMP_PROTOCOL_AOP_EVENT_H
 
-#include <stdint.h>
-
-#include <amp/base/buf.h>
+#include <amp/json/writer.h>
 
 /* What an event is about, and its time. */
 struct amp_aop_about {
@@ -16,6 +14,11 @@ struct amp_aop_about {
     struct amp_span task; /* not of SESSION_FINAL_REPORT */
     int64_t now_ms;
 };
+
+/* Begins an event, and ends it with LF. */
+void amp_aop_event_open(struct amp_jw *w, const char *event, const struct amp_aop_about *about,
+                        struct amp_buf *out);
+int amp_aop_event_close(struct amp_jw *w, struct amp_error *err);
 
 /* §6: a sign of life, or progress. NO bad_value: the percentage is not in [0, 100], or the time is
  * negative. */

@@ -154,11 +154,6 @@ static int review_set(json_t *message, const struct amp_asked *q,
     return json_object_set_new(ext, REVIEW, review) < 0 ? amp_fail_memory(err) : 0;
 }
 
-static int line_end(const json_t *message, struct amp_buf *out, struct amp_error *err)
-{
-    return amp_json_dump(message, out, err) < 0 ? -1 : amp_buf_str(out, "\n", err);
-}
-
 static int attempt_write(const struct amp_asked *q, const struct amp_operator_answer *a,
                          struct amp_buf *out, struct amp_error *err)
 {
@@ -172,7 +167,7 @@ static int attempt_write(const struct amp_asked *q, const struct amp_operator_an
     int64_t n = attempt ? json_integer_value(attempt) : 1;
     if (json_object_set_new(inner, "attempt", json_integer(amp_attempt_after(n, INT64_MAX))) < 0)
         return amp_fail_memory(err);
-    return review_set(task, q, a, err) < 0 ? -1 : line_end(task, out, err);
+    return review_set(task, q, a, err) < 0 ? -1 : amp_json_line(task, out, err);
 }
 
 static int question_decide(const struct amp_asked *q, const struct amp_operator_answer *a,
@@ -188,7 +183,7 @@ static int question_decide(const struct amp_asked *q, const struct amp_operator_
         (json_object_set_new(status, "state", json_string("ABORTED")) < 0 ||
          json_object_set_new(status, "final_signal", json_string("ABORTED")) < 0))
         return amp_fail_memory(err);
-    return review_set(response, q, a, err) < 0 ? -1 : line_end(response, out, err);
+    return review_set(response, q, a, err) < 0 ? -1 : amp_json_line(response, out, err);
 }
 
 const struct amp_question_terms amp_questions_aop = {

@@ -11,10 +11,11 @@
 #include "base/codes.h"
 #include "protocol/aop/aop.h"
 #include "protocol/spec.h"
+#include "json/record.h"
 
 enum { PROMPT_MOST = 16 * 1024 * 1024 };
 
-static void header_write(struct amp_jw *w, const char *type)
+void amp_aop_header(struct amp_jw *w, const char *type)
 {
     amp_jw_member_text(w, "aop_version", AMP_AOP_VERSION);
     amp_jw_member_text(w, "schema_version", "2.0.2");
@@ -88,14 +89,11 @@ static const struct ending undelivered = {"FAILED", "FAILURE", refused,
 /* began_ms, now_ms: the times of the work. */
 static void timing_write(struct amp_jw *w, int64_t began_ms, int64_t now_ms)
 {
-    char began[AMP_TIME_MAX], now[AMP_TIME_MAX];
     if (began_ms <= 0 || began_ms > now_ms)
         began_ms = now_ms;
-    amp_time_format(began_ms, began);
-    amp_time_format(now_ms, now);
     amp_jw_member_open(w, "timing", '{');
-    amp_jw_member_text(w, "started_at", began);
-    amp_jw_member_text(w, "completed_at", now);
+    amp_rec_time(w, "started_at", began_ms);
+    amp_rec_time(w, "completed_at", now_ms);
     amp_jw_member_int(w, "duration_seconds", (now_ms - began_ms) / 1000);
     amp_jw_close(w, '}');
 }
@@ -104,7 +102,7 @@ static void timing_write(struct amp_jw *w, int64_t began_ms, int64_t now_ms)
 static void response_write(struct amp_jw *w, const struct amp_view *v, const struct amp_finding *f,
                            const struct amp_span target[AMP_AOP_TARGET], const struct ending *end)
 {
-    header_write(w, "RESPONSE");
+    amp_aop_header(w, "RESPONSE");
     amp_jw_member_str(w, "session_id", v->correlation);
     amp_jw_member_str(w, "task_id", v->task);
     amp_jw_member_open(w, "agent", '{');
@@ -149,7 +147,7 @@ static int fallback_write(struct amp_jw *w, const struct amp_view *v, const stru
                           const char *now, struct amp_error *err)
 {
     struct amp_span version = text_json(v->tape, 0, "aop_version");
-    header_write(w, "EVENT");
+    amp_aop_header(w, "EVENT");
     amp_jw_member_text(w, "event", "VERSION_FALLBACK");
     /* An event requires a session, even if the message names none. */
     amp_jw_member_str(w, "session_id", v->correlation.n ? v->correlation : AMP_SPAN("UNKNOWN"));

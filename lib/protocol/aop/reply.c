@@ -7,27 +7,15 @@
 #include <string.h>
 
 #include "protocol/aop/aop.h"
+#include "protocol/aop/event.h"
 #include "protocol/compose/json.h"
-
-static json_t *header_make(const char *type)
-{
-    return json_pack("{s:s, s:s, s:s, s:s}", "aop_version", AMP_AOP_VERSION, "schema_version",
-                     "2.0.2", "protocol_family", "AOP", "message_type", type);
-}
-
-static int line_write(const json_t *j, struct amp_buf *out, struct amp_error *err)
-{
-    size_t before = out->len;
-    if (j && amp_json_dump(j, out, err) == 0 && amp_buf_add(out, "\n", 1, err) == 0)
-        return 0;
-    out->len = before;
-    return j ? -1 : amp_fail_memory(err);
-}
 
 static int progress_compose(const struct amp_view *of, const struct amp_reply_said *said,
                             struct amp_buf *out, struct amp_error *err)
 {
-    json_t *progress = amp_reply_payload(said);
+    const struct amp_aop_about about = {of->correlation, of->task, said->now_ms};
+    json_auto_t *progress = amp_reply_payload(said);
+    struct amp_jw w;
     if (said->has_percent)
         json_object_set_new(progress, "percentage", json_real(said->percent));
     if (*amp_reply_text(said))
@@ -35,16 +23,13 @@ static int progress_compose(const struct amp_view *of, const struct amp_reply_sa
     if (said->eta_ms > said->now_ms)
         amp_reply_default(progress, "estimated_time_remaining_seconds",
                           json_integer((said->eta_ms - said->now_ms) / 1000));
-    json_auto_t *j = header_make("EVENT");
-    json_object_set_new(j, "event", json_string("PROGRESS_UPDATE"));
-    json_object_set_new(j, "session_id", amp_reply_span(of->correlation));
-    json_object_set_new(j, "task_id", amp_reply_span(of->task));
-    json_object_set_new(j, "timestamp", amp_reply_time(said->now_ms));
-    json_object_set_new(j, "agent", json_string(said->by));
-    json_object_set_new(j, "progress", progress);
     if (!json_object_get(progress, "percentage"))
         return amp_reply_missing("a percentage", "give it with --percent", err);
-    return line_write(j, out, err);
+    amp_aop_event_open(&w, "PROGRESS_UPDATE", &about, out);
+    amp_jw_member_text(&w, "agent", said->by);
+    amp_jw_key(&w, "progress");
+    amp_jw_json(&w, progress);
+    return amp_aop_event_close(&w, err);
 }
 
 /* What happened to a file since the work began. */
@@ -132,7 +117,9 @@ static int response_compose(const struct amp_view *of, const struct amp_reply_sa
     json_auto_t *why = fails && said->code && strcmp(said->code, code) != 0
                            ? amp_reply_why(said)
                            : json_string(amp_reply_text(said));
-    json_auto_t *j = header_make("RESPONSE");
+    json_auto_t *j =
+        json_pack("{s:s, s:s, s:s, s:s}", "aop_version", AMP_AOP_VERSION, "schema_version", "2.0.2",
+                  "protocol_family", "AOP", "message_type", "RESPONSE");
     json_object_set_new(j, "session_id", amp_reply_span(of->correlation));
     json_object_set_new(j, "task_id", amp_reply_span(of->task));
     json_object_set_new(j, "agent", agent_make(of, said));
@@ -148,7 +135,7 @@ static int response_compose(const struct amp_view *of, const struct amp_reply_sa
         return -1;
     if (!json_object_get(json_object_get(j, "execution_summary"), "summary"))
         return amp_reply_missing("a summary", "give it with --text", err);
-    return line_write(j, out, err);
+    return amp_json_line(j, out, err);
 }
 
 static int reply_compose(const struct amp_view *of, const struct amp_reply_said *said,

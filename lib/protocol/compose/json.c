@@ -161,3 +161,18 @@ int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err)
 {
     return amp_json_dump_as(j, JSON_COMPACT | JSON_ENCODE_ANY, out, err);
 }
+
+void amp_jw_json(struct amp_jw *w, const json_t *j)
+{
+    amp_jw_raw(w, AMP_SPAN("")); /* the comma */
+    if (!w->failed && (j ? amp_json_dump(j, w->out, &w->err) : amp_fail_memory(&w->err)) < 0)
+        w->failed = true;
+}
+
+int amp_json_line(const json_t *j, struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    amp_jw_json(&w, j);
+    return amp_jw_end_line(&w, err);
+}

@@ -1,11 +1,10 @@
 /* Runtime Protocol v1 §5: answers about the delivery of an event, and the refusal of a line. */
-#include <amp/base/clock.h>
-#include <amp/base/id.h>
-#include <amp/json/writer.h>
+#include <string.h>
 
 #include "protocol/compose/refuse.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/terms.h"
+#include "json/record.h"
 
 static const char *stage_word(enum amp_ack_stage stage)
 {
@@ -38,39 +37,42 @@ void amp_rtp_policies(const struct amp_view *of, struct amp_span out[AMP_RTP_POL
     }
 }
 
-/* The versions are those by which the event was routed that it answers. */
-static void trace_write(struct amp_jw *w, const struct amp_view *of, const struct amp_answer *a)
+void amp_rtp_id(char out[AMP_RTP_ID_MAX])
 {
-    struct amp_span read[AMP_RTP_POLICIES];
-    const struct amp_span *version = a->repeats ? a->repeats : read;
-    amp_rtp_policies(of, read);
-    amp_jw_member_open(w, "trace", '{');
-    amp_jw_member_int(w, "attempt", 1);
-    for (unsigned i = 0; i < AMP_RTP_POLICIES; i++)
-        amp_jw_some_str(w, amp_rtp_policy_keys[i], version[i]);
-    amp_jw_close(w, '}');
+    memcpy(out, "evt_", 4);
+    amp_uuid4(out + 4);
 }
 
-/* Opens the event, up to the value of its payload. */
-static void event_open(struct amp_jw *w, const struct amp_view *of, const struct amp_answer *a,
-                       const char *kind, const char *time)
+void amp_rtp_open(struct amp_jw *w, const struct amp_rtp_event *e, struct amp_buf *out)
 {
-    char uuid[AMP_UUID_MAX];
-    amp_uuid4(uuid);
+    char id[AMP_RTP_ID_MAX];
+    amp_rtp_id(id);
+    amp_jw_init(w, out);
     amp_jw_open(w, '{');
-    amp_jw_member_text(w, "eventId", uuid);
-    amp_jw_member_int(w, "seq", a->sequence > 0 ? a->sequence : amp_id_number(a->now_ms));
-    amp_jw_member_text(w, "kind", kind);
-    amp_jw_member_text(w, "sourceNodeId", a->node ? a->node : a->by);
-    amp_jw_member_text(w, "sourceAgentId", a->by);
-    amp_jw_some_str(w, "toAgentId", of->from);
-    amp_jw_member_str(w, "corrId", of->correlation.n > 0 ? of->correlation : of->id);
-    amp_jw_member_text(w, "createdAt", time);
+    amp_jw_member_text(w, "eventId", e->id ? e->id : id);
+    amp_jw_member_int(w, "seq", e->sequence > 0 ? e->sequence : amp_id_number(e->now_ms));
+    amp_jw_member_text(w, "kind", e->kind);
+    amp_jw_member_text(w, "sourceNodeId", e->node ? e->node : e->by);
+    amp_jw_member_text(w, "sourceAgentId", e->by);
+    amp_jw_some_str(w, "toAgentId", e->to);
+    amp_jw_some_str(w, "corrId", e->correlation);
+    amp_rec_time(w, "createdAt", e->now_ms);
     amp_jw_key(w, "payload");
 }
 
+int amp_rtp_close(struct amp_jw *w, const struct amp_rtp_event *e, struct amp_error *err)
+{
+    amp_jw_member_open(w, "trace", '{');
+    amp_jw_member_int(w, "attempt", 1);
+    for (unsigned i = 0; i < AMP_RTP_POLICIES; i++)
+        amp_jw_some_str(w, amp_rtp_policy_keys[i], e->policies[i]);
+    amp_jw_close(w, '}');
+    amp_jw_close(w, '}');
+    return amp_jw_end_line(w, err);
+}
+
 static void ack_write(struct amp_jw *w, const struct amp_view *of, const struct amp_answer *a,
-                      const char *word, const char *time)
+                      const char *word)
 {
     amp_jw_member_str(w, "refEventId", of->id);
     if (amp_rtp_kind_of(of) < AMP_RTP_CATALOG)
@@ -78,7 +80,7 @@ static void ack_write(struct amp_jw *w, const struct amp_view *of, const struct 
     amp_jw_member_text(w, "ackType", word);
     amp_jw_member_text(w, "ackedByNodeId", a->node ? a->node : a->by);
     amp_jw_member_text(w, "ackedByAgentId", a->by);
-    amp_jw_member_text(w, "ackedAt", time);
+    amp_rec_time(w, "ackedAt", a->now_ms);
     amp_jw_some_str(w, "code", amp_span_str(a->code));
     amp_jw_some_str(w, "reason", amp_span_str(a->note));
     if (a->retryable && amp_stage_refuses(a->stage))
@@ -89,28 +91,35 @@ int amp_rtp_answer(const struct amp_view *of, const struct amp_answer *a, struct
                    struct amp_error *err)
 {
     const char *word = stage_word(a->stage);
-    char time[AMP_TIME_MAX];
     struct amp_jw w;
     if (!word && !a->is_dead)
         return amp_fail(
             err, AMP_NO, "unsupported_stage",
             "an ack of the Runtime Protocol is accepted, processed or failed_terminal, not %s",
             amp_ack_stage_name(a->stage));
-    amp_time_format(a->now_ms, time);
-    amp_jw_init(&w, out);
-    event_open(&w, of, a, a->is_dead ? "dead_letter" : "ack", time);
+    /* The policies are those by which the event was routed that it answers. */
+    struct amp_rtp_event e = {.kind = a->is_dead ? "dead_letter" : "ack",
+                              .by = a->by,
+                              .node = a->node,
+                              .to = of->from,
+                              .correlation = of->correlation.n > 0 ? of->correlation : of->id,
+                              .sequence = a->sequence,
+                              .now_ms = a->now_ms};
+    if (a->repeats)
+        memcpy(e.policies, a->repeats, sizeof e.policies);
+    else
+        amp_rtp_policies(of, e.policies);
+    amp_rtp_open(&w, &e, out);
     amp_jw_open(&w, '{');
     if (a->is_dead) {
         amp_jw_member_str(&w, "refEventId", of->id);
         amp_jw_member_str(&w, "code", amp_span_str(a->code));
         amp_jw_member_str(&w, "reason", amp_span_str(a->note));
     } else {
-        ack_write(&w, of, a, word, time);
+        ack_write(&w, of, a, word);
     }
     amp_jw_close(&w, '}');
-    trace_write(&w, of, a);
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err);
+    return amp_rtp_close(&w, &e, err);
 }
 
 int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,

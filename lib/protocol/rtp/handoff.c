@@ -10,13 +10,14 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
-#include <amp/base/id.h>
 
 #include "protocol/compose/json.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/view/object.h"
+#include "json/record.h"
 
 #define ACCEPT_MS 120000 /* for an agent's answer */
+#define NODE_MAX  320
 
 static bool create_read(const struct amp_view *v, struct amp_handoff_said *out)
 {
@@ -92,75 +93,74 @@ static bool handoff_read(const struct amp_view *v, struct amp_handoff_said *out)
     }
 }
 
-/* The request for another agent: a further attempt at the same operation (§1 rule 4), in an outbox
- * of its own, so that the numbers of no other outbox have a gap. */
+/* The outbox of a handoff is its own, so that the numbers of no other outbox have a gap. */
+static void node_name(const struct amp_handoff_says *s, char out[NODE_MAX])
+{
+    snprintf(out, NODE_MAX, "%.*s.%.*s", AMP_CLIP(s->by, 100), AMP_CLIP(s->id, 200));
+}
+
+/* The request for another agent: a further attempt at the same operation (§1 rule 4). */
 static int request_repeat(const struct amp_handoff_says *s, struct amp_buf *out,
                           struct amp_error *err)
 {
-    char at[AMP_TIME_MAX];
-    size_t before = out->len;
+    char at[AMP_TIME_MAX], node[NODE_MAX];
     json_auto_t *j = amp_json_load(s->request, err);
 
     if (!j)
         return -1;
-    json_t *trace = json_object_get(j, "trace"), *payload = json_object_get(j, "payload");
+    json_t *trace = json_object_get(j, "trace");
     json_int_t first = json_integer_value(json_object_get(trace, "attempt"));
-    json_auto_t *node = json_sprintf("%.*s.%.*s", AMP_CLIP(s->by, 100), AMP_CLIP(s->id, 200));
-    json_auto_t *to = json_stringn(s->to.p, s->to.n), *by = json_stringn(s->by.p, s->by.n);
-    json_auto_t *origin = json_stringn(s->from.p, s->from.n);
     amp_time_format(s->now_ms, at);
-    if (!json_is_object(payload) || !node || !to || !by || !origin ||
-        json_object_set_new(j, "eventId", json_string(s->message)) < 0 ||
-        json_object_set_new(j, "seq", json_integer(s->attempt)) < 0 ||
-        json_object_set(j, "sourceNodeId", node) < 0 || json_object_set(j, "toAgentId", to) < 0 ||
-        json_object_set(j, "sourceAgentId", by) < 0 ||
-        json_object_set(payload, "requesterAgentId", origin) < 0 ||
-        json_object_set_new(j, "createdAt", json_string(at)) < 0 ||
-        json_object_set_new(payload, "toAgents", json_pack("[O]", to)) < 0 ||
+    node_name(s, node);
+    json_auto_t *event =
+        json_pack("{s:s, s:I, s:s, s:s%, s:s%, s:s}", "eventId", s->message, "seq",
+                  (json_int_t)s->attempt, "sourceNodeId", node, "toAgentId", s->to.p, s->to.n,
+                  "sourceAgentId", s->by.p, s->by.n, "createdAt", at);
+    json_auto_t *payload = json_pack("{s:s%, s:[s%]}", "requesterAgentId", s->from.p, s->from.n,
+                                     "toAgents", s->to.p, s->to.n);
+    if (!event || !payload || json_object_update(j, event) < 0 ||
+        json_object_update(json_object_get(j, "payload"), payload) < 0 ||
         (json_is_object(trace) &&
          json_object_set_new(trace, "attempt", json_integer(first + s->attempt - 1)) < 0))
         return amp_fail_memory(err);
-    if (amp_json_dump(j, out, err) == 0 && amp_buf_add(out, "\n", 1, err) == 0)
-        return 0;
-    out->len = before;
-    return -1;
+    return amp_json_line(j, out, err);
 }
 
 /* To the origin: its task_create came to nothing. The protocol has no other report. */
 static int end_report(const struct amp_handoff_says *s, struct amp_buf *out, struct amp_error *err)
 {
-    char id[AMP_UUID_MAX + 4] = "evt_", at[AMP_TIME_MAX];
-    size_t before = out->len;
-    json_auto_t *of = strcmp(s->status, "EXPIRED") == 0 ? amp_json_load(s->request, err) : NULL;
+    char node[NODE_MAX], by[NODE_MAX];
+    struct amp_jw w;
 
     if (strcmp(s->status, "EXPIRED") != 0)
         return 1;
+    json_auto_t *of = amp_json_load(s->request, err);
     if (!of)
         return -1;
-    amp_uuid4(id + 4);
-    amp_time_format(s->now_ms, at);
-    json_auto_t *node = json_sprintf("%.*s.%.*s", AMP_CLIP(s->by, 100), AMP_CLIP(s->id, 200));
-    json_auto_t *by = json_stringn(s->by.p, s->by.n);
-    json_auto_t *j = json_pack(
-        "{s:s, s:I, s:s, s:O, s:O, s:s%, s:O?, s:s, s:{s:O?, s:s, s:s, s:O, s:O, s:s, s:s, s:s%}, "
-        "s:{s:i}}",
-        "eventId", id, "seq", (json_int_t)s->attempt, "kind", "ack", "sourceNodeId", node,
-        "sourceAgentId", by, "toAgentId", s->to.p, s->to.n, "corrId", json_object_get(of, "corrId"),
-        "createdAt", at, "payload", "refEventId", json_object_get(of, "eventId"), "refKind",
-        "task_create", "ackType", "failed_terminal", "ackedByNodeId", node, "ackedByAgentId", by,
-        "ackedAt", at, "code", "handoff_expired", "reason", s->reason.p, s->reason.n, "trace",
-        "attempt", 1);
-    if (!j)
-        return amp_fail_memory(err);
-    for (unsigned i = 0; i < AMP_RTP_POLICIES; i++) {
-        const char *key = amp_rtp_policy_keys[i];
-        amp_json_put(json_object_get(j, "trace"), key,
-                     amp_json_str(json_object_get(of, "trace"), key));
-    }
-    if (amp_json_dump(j, out, err) == 0 && amp_buf_add(out, "\n", 1, err) == 0)
-        return 0;
-    out->len = before;
-    return -1;
+    node_name(s, node);
+    amp_span_copy(s->by, by, sizeof by);
+    struct amp_rtp_event e = {.kind = "ack",
+                              .by = by,
+                              .node = node,
+                              .to = s->to,
+                              .correlation = amp_span_str(amp_json_str(of, "corrId")),
+                              .sequence = s->attempt,
+                              .now_ms = s->now_ms};
+    for (unsigned i = 0; i < AMP_RTP_POLICIES; i++)
+        e.policies[i] =
+            amp_span_str(amp_json_str(json_object_get(of, "trace"), amp_rtp_policy_keys[i]));
+    amp_rtp_open(&w, &e, out);
+    amp_jw_open(&w, '{');
+    amp_jw_some_str(&w, "refEventId", amp_span_str(amp_json_str(of, "eventId")));
+    amp_jw_member_text(&w, "refKind", "task_create");
+    amp_jw_member_text(&w, "ackType", "failed_terminal");
+    amp_jw_member_text(&w, "ackedByNodeId", node);
+    amp_jw_member_text(&w, "ackedByAgentId", by);
+    amp_rec_time(&w, "ackedAt", s->now_ms);
+    amp_jw_member_text(&w, "code", "handoff_expired");
+    amp_jw_member_str(&w, "reason", s->reason);
+    amp_jw_close(&w, '}');
+    return amp_rtp_close(&w, &e, err);
 }
 
 const struct amp_handoff_terms amp_handoffs_rtp = {

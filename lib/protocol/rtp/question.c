@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <amp/base/clock.h>
-#include <amp/base/id.h>
-
 #include "protocol/compose/json.h"
 #include "protocol/question.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/terms.h"
+#include "json/record.h"
 
 /* The item itself, or an event with one. */
 static bool is_item(const struct amp_view *v)
@@ -92,31 +90,32 @@ static int signal_write(const struct amp_asked *q, const struct amp_operator_ans
     const json_t *item = item_of(q->message), *samples = json_object_get(item, "sampleCorrIds");
     const char *own = amp_json_str(q->message, "corrId"), *review = amp_json_str(item, "reviewId");
     const char *sample = json_string_value(json_array_get(samples, 0));
-    char at[AMP_TIME_MAX], id[4 + AMP_UUID_MAX] = "evt_";
+    const json_t *trace = json_object_get(q->message, "trace");
+    struct amp_rtp_event e = {
+        .kind = "signal",
+        .by = q->by,
+        .to = amp_span_str(*assignee ? assignee : amp_json_str(q->message, "sourceAgentId")),
+        .correlation = amp_span_str(*own     ? own
+                                    : sample ? sample
+                                             : review),
+        .sequence = q->sequence,
+        .now_ms = q->now_ms};
+    struct amp_jw w;
 
-    amp_uuid4(id + 4);
-    amp_time_format(q->now_ms, at);
-    json_auto_t *j =
-        json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:s, s:s, s:s, s:s}, s:{s:i}}",
-                  "eventId", id, "seq", (json_int_t)q->sequence, "kind", "signal", "sourceNodeId",
-                  q->by, "sourceAgentId", q->by, "corrId",
-                  *own     ? own
-                  : sample ? sample
-                           : review,
-                  "createdAt", at, "payload", "reviewId", review, "capabilityId",
-                  amp_json_str(item, "capabilityId"), "status", a->action, "decidedBy", a->op,
-                  "decidedAt", at, "trace", "attempt", 1);
-    json_t *payload = json_object_get(j, "payload");
-    if (!payload)
-        return amp_fail_memory(err);
-    amp_json_put(j, "toAgentId", *assignee ? assignee : amp_json_str(q->message, "sourceAgentId"));
     for (unsigned i = 0; i < AMP_RTP_POLICIES; i++)
-        amp_json_put(json_object_get(j, "trace"), amp_rtp_policy_keys[i],
-                     amp_json_str(json_object_get(q->message, "trace"), amp_rtp_policy_keys[i]));
-    amp_json_put(payload, "assignee", assignee);
-    amp_json_put(payload, "note", note);
-    amp_json_put(payload, "policy", a->policy ? a->policy : "");
-    return amp_json_dump(j, out, err) < 0 ? -1 : amp_buf_str(out, "\n", err);
+        e.policies[i] = amp_span_str(amp_json_str(trace, amp_rtp_policy_keys[i]));
+    amp_rtp_open(&w, &e, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "reviewId", review);
+    amp_jw_member_text(&w, "capabilityId", amp_json_str(item, "capabilityId"));
+    amp_jw_member_text(&w, "status", a->action);
+    amp_jw_member_text(&w, "decidedBy", a->op);
+    amp_rec_time(&w, "decidedAt", q->now_ms);
+    amp_jw_some_str(&w, "assignee", amp_span_str(assignee));
+    amp_jw_some_str(&w, "note", amp_span_str(note));
+    amp_jw_some_str(&w, "policy", amp_span_str(a->policy));
+    amp_jw_close(&w, '}');
+    return amp_rtp_close(&w, &e, err);
 }
 
 static int question_decide(const struct amp_asked *q, const struct amp_operator_answer *a,

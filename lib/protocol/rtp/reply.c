@@ -5,45 +5,25 @@
  */
 #include "protocol/reply.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include <amp/base/id.h>
-
 #include "protocol/compose/json.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/view/object.h"
 
-static void trace_repeat(const struct amp_view *of, json_t *trace)
-{
-    struct amp_span version[AMP_RTP_POLICIES];
-    amp_rtp_policies(of, version);
-    for (unsigned i = 0; trace && i < AMP_RTP_POLICIES; i++)
-        if (version[i].n > 0)
-            json_object_set_new(trace, amp_rtp_policy_keys[i], amp_reply_span(version[i]));
-}
-
-/* Takes the payload's reference. */
 static int event_write(const struct amp_view *of, const struct amp_reply_said *said,
-                       const char *kind, json_t *payload, struct amp_buf *out,
+                       const char *kind, const json_t *payload, struct amp_buf *out,
                        struct amp_error *err)
 {
-    size_t before = out->len;
-    char id[AMP_UUID_MAX + 4] = "evt_";
-    amp_uuid4(id + 4);
-    json_auto_t *j =
-        json_pack("{s:s, s:I, s:s, s:s, s:s, s:o, s:o, s:o, s:{s:i}}", "eventId", id, "seq",
-                  (json_int_t)(said->sequence > 0 ? said->sequence : amp_id_number(said->now_ms)),
-                  "kind", kind, "sourceNodeId", said->by, "sourceAgentId", said->by, "corrId",
-                  amp_reply_span(of->correlation.n > 0 ? of->correlation : of->id), "createdAt",
-                  amp_reply_time(said->now_ms), "payload", payload, "trace", "attempt", 1);
-    if (of->from.n > 0)
-        json_object_set_new(j, "toAgentId", amp_reply_span(of->from));
-    trace_repeat(of, json_object_get(j, "trace"));
-    if (j && amp_json_dump(j, out, err) == 0 && amp_buf_add(out, "\n", 1, err) == 0)
-        return 0;
-    out->len = before;
-    return j ? -1 : amp_fail_memory(err);
+    struct amp_rtp_event e = {.kind = kind,
+                              .by = said->by,
+                              .to = of->from,
+                              .correlation = of->correlation.n > 0 ? of->correlation : of->id,
+                              .sequence = said->sequence,
+                              .now_ms = said->now_ms};
+    struct amp_jw w;
+    amp_rtp_policies(of, e.policies);
+    amp_rtp_open(&w, &e, out);
+    amp_jw_json(&w, payload);
+    return amp_rtp_close(&w, &e, err);
 }
 
 static int ack_compose(const struct amp_view *of, const struct amp_reply_said *said,
@@ -79,7 +59,7 @@ static int accept_compose(const struct amp_view *of, const struct amp_reply_said
     json_object_set_new(p, "acceptedByAgentId", json_string(said->by));
     if (*amp_reply_text(said))
         amp_reply_default(p, "planSummary", json_string(said->text));
-    return event_write(of, said, "task_accept", json_incref(p), out, err);
+    return event_write(of, said, "task_accept", p, out, err);
 }
 
 static int update_compose(const struct amp_view *of, const struct amp_reply_said *said,
@@ -94,7 +74,7 @@ static int update_compose(const struct amp_view *of, const struct amp_reply_said
         amp_reply_default(p, "note", json_string(said->text));
     if (said->eta_ms > 0)
         amp_reply_default(p, "revisedEtaAt", amp_reply_time(said->eta_ms));
-    return event_write(of, said, "task_update", json_incref(p), out, err);
+    return event_write(of, said, "task_update", p, out, err);
 }
 
 /* A file is the result's location; what is known about the files is beside it. */
@@ -114,7 +94,7 @@ static int complete_compose(const struct amp_view *of, const struct amp_reply_sa
     }
     if (!json_object_get(p, "resultSummary") && !json_object_get(p, "resultRef"))
         return amp_reply_missing("a result", "give --text or --file", err);
-    return event_write(of, said, "task_complete", json_incref(p), out, err);
+    return event_write(of, said, "task_complete", p, out, err);
 }
 
 static int failed_compose(const struct amp_view *of, const struct amp_reply_said *said,
@@ -133,7 +113,7 @@ static int failed_compose(const struct amp_view *of, const struct amp_reply_said
     amp_reply_default(p, "errorSummary", amp_reply_why(said));
     if (said->retryable)
         json_object_set_new(p, "retryable", json_true());
-    return event_write(of, said, "task_failed", json_incref(p), out, err);
+    return event_write(of, said, "task_failed", p, out, err);
 }
 
 static int task_compose(const struct amp_view *of, const struct amp_reply_said *said,
@@ -166,7 +146,7 @@ static int message_reply(const struct amp_view *of, const struct amp_reply_said 
         amp_reply_default(p, "files", files);
     if (json_object_size(p) == 1)
         return amp_reply_missing("a body", "give it with --text or --data", err);
-    return event_write(of, said, "reply", json_incref(p), out, err);
+    return event_write(of, said, "reply", p, out, err);
 }
 
 static int reply_compose(const struct amp_view *of, const struct amp_reply_said *said,

@@ -2,6 +2,9 @@
 #ifndef AMP_PROTOCOL_RTP_H
 #define AMP_PROTOCOL_RTP_H
 
+#include <amp/base/id.h>
+#include <amp/json/writer.h>
+
 #include "protocol/check/check.h"
 #include "protocol/spec.h"
 
@@ -44,6 +47,22 @@ uint32_t amp_rtp_versions(const struct amp_tape *t, struct amp_span out[AMP_RTP_
 #define AMP_RTP_POLICIES 2
 extern const char *const amp_rtp_policy_keys[AMP_RTP_POLICIES];
 void amp_rtp_policies(const struct amp_view *of, struct amp_span out[AMP_RTP_POLICIES]);
+
+/* An event that this toolkit sends, the first attempt. Empty texts are left out. */
+struct amp_rtp_event {
+    const char *kind, *by;
+    const char *node; /* the owner of the sequence; NULL: `by` */
+    const char *id;   /* NULL: a new one */
+    struct amp_span to, correlation;
+    struct amp_span policies[AMP_RTP_POLICIES];
+    int64_t sequence; /* 0: from the clock */
+    int64_t now_ms;
+};
+#define AMP_RTP_ID_MAX (AMP_UUID_MAX + 4)
+void amp_rtp_id(char out[AMP_RTP_ID_MAX]);
+/* Begins the event, up to the value of its payload; ends it, one line with LF. */
+void amp_rtp_open(struct amp_jw *w, const struct amp_rtp_event *e, struct amp_buf *out);
+int amp_rtp_close(struct amp_jw *w, const struct amp_rtp_event *e, struct amp_error *err);
 
 void amp_rtp_rules(struct amp_check *c);
 

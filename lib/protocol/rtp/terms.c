@@ -40,8 +40,7 @@ static int next_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_I
 {
     (void)of;
     (void)now_ms;
-    memcpy(out, "evt_", 4);
-    amp_uuid4(out + 4);
+    amp_rtp_id(out);
     return 0;
 }
 

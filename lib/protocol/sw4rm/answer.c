@@ -6,10 +6,10 @@
 
 #include <stdio.h>
 
-#include <amp/base/clock.h>
 #include <amp/base/id.h>
 
 #include "protocol/question.h"
+#include "json/record.h"
 
 /* The recommended size of an ACKNOWLEDGEMENT's payload. */
 #define ACK_MOST ((size_t)4 * 1024)
@@ -52,23 +52,15 @@ int amp_sw4rm_say(const struct amp_view *of, const struct amp_answer *a, const c
                   struct amp_span payload, struct amp_buf *out, struct amp_error *err)
 {
     char key[128];
-    struct amp_jw w;
     if (token_make(of, a->by, payload, key, err) < 0)
         return -1;
     struct amp_sw4rm_said said = {.from = a->by,
                                   .type = type,
                                   .token = key,
                                   .correlation = of->correlation,
-                                  .sequence =
-                                      a->sequence > 0 ? a->sequence : amp_id_number(a->now_ms),
+                                  .sequence = a->sequence,
                                   .now_ms = a->now_ms};
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    amp_jw_member_str(&w, "to", of->from);
-    amp_jw_key(&w, "msg");
-    amp_sw4rm_envelope(&w, &said, payload);
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err);
+    return amp_sw4rm_line(of->from, &said, payload, out, err);
 }
 
 /* Closes the payload and writes the message. type NULL: ACKNOWLEDGEMENT, or DATA if the result
@@ -107,16 +99,14 @@ int amp_sw4rm_duplicate(const struct amp_view *of, const struct amp_answer *a,
                         const struct amp_first_attempt *first, struct amp_buf *out,
                         struct amp_error *err)
 {
-    char at[AMP_TIME_MAX];
     AMP_BUF struct amp_buf payload = {0};
     struct amp_jw w;
     payload_open(&w, &payload, out->max);
-    amp_time_format(first->at_ms, at);
     amp_jw_member_text(&w, "status", "DUPLICATE_DETECTED");
     amp_jw_member_str(&w, "ack_for_message_id", of->id);
     amp_jw_member_str(&w, "original_message_id", first->id);
     amp_jw_member_text(&w, "original_status", first->status);
-    amp_jw_member_text(&w, "cached_at", at);
+    amp_rec_time(&w, "cached_at", first->at_ms);
     json_write(&w, "cached_result", first->result);
     if (first->code.n > 0)
         code_write(&w, first->code);
@@ -127,11 +117,9 @@ int amp_sw4rm_decision(const struct amp_view *of, const struct amp_answer *a,
                        const char *invocation, const struct amp_operator_answer *d,
                        struct amp_buf *out, struct amp_error *err)
 {
-    char at[AMP_TIME_MAX];
     AMP_BUF struct amp_buf payload = {0};
     struct amp_jw w;
     payload_open(&w, &payload, out->max);
-    amp_time_format(a->now_ms, at);
     amp_jw_member_text(&w, "invocation_id", invocation);
     amp_jw_member_text(&w, "decision", d->action);
     amp_jw_member_str(&w, "rationale", amp_span_str(d->note));
@@ -140,7 +128,7 @@ int amp_sw4rm_decision(const struct amp_view *of, const struct amp_answer *a,
     else
         amp_jw_member_raw(&w, "patch_b64", AMP_SPAN("null"));
     amp_jw_member_text(&w, "operator", d->op);
-    amp_jw_member_text(&w, "decided_at", at);
+    amp_rec_time(&w, "decided_at", a->now_ms);
     if (d->policy) {
         amp_jw_member_text(&w, "policy", d->policy);
         amp_jw_member_text(&w, "error_code", d->because);

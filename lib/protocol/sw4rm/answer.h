@@ -8,16 +8,19 @@
 
 #include "protocol/terms.h"
 
-/* Writes an envelope around a payload, a JSON object. */
+/* Appends a message, one line with LF, with a JSON object as its payload. `to` is the recipient
+ * beside the message; empty: none. */
 struct amp_sw4rm_said {
-    const char *from, *type, *token;
+    const char *from, *type;
+    const char *token;           /* NULL: none */
     const char *id;              /* of the message; NULL: a new one */
     const char *content;         /* its type; NULL: application/json */
     struct amp_span correlation; /* empty: a new one */
-    int64_t sequence, now_ms;
+    int64_t sequence;            /* 0: from the clock */
+    int64_t now_ms;
 };
-void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
-                        struct amp_span payload);
+int amp_sw4rm_line(struct amp_span to, const struct amp_sw4rm_said *said, struct amp_span payload,
+                   struct amp_buf *out, struct amp_error *err);
 
 /* The code in capitals, cut to fit. */
 void amp_sw4rm_capitals(struct amp_span code, char *out, size_t size);

@@ -73,7 +73,6 @@ static int line_write(const struct amp_handoff_says *s, struct amp_buf *payload,
                       struct amp_buf *out, struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX], token[160], by[AMP_MSG_ID_MAX];
-    struct amp_jw w;
 
     amp_jw_close(p, '}');
     if (amp_jw_end(p, err) < 0)
@@ -87,16 +86,7 @@ static int line_write(const struct amp_handoff_says *s, struct amp_buf *payload,
                                         .correlation = s->correlation,
                                         .sequence = s->sequence,
                                         .now_ms = s->now_ms};
-    amp_jw_init(&w, out);
-    if (s->to.n > 0) {
-        amp_jw_open(&w, '{');
-        amp_jw_member_str(&w, "to", s->to);
-        amp_jw_key(&w, "msg");
-    }
-    amp_sw4rm_envelope(&w, &said, amp_buf_span(payload));
-    if (s->to.n > 0)
-        amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err);
+    return amp_sw4rm_line(s->to, &said, amp_buf_span(payload), out, err);
 }
 
 static void payload_open(struct amp_jw *w, struct amp_buf *payload, size_t most,

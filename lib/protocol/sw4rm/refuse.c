@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include <amp/base/clock.h>
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
@@ -17,6 +16,7 @@
 #include "protocol/compose/refuse.h"
 #include "protocol/sw4rm/answer.h"
 #include "protocol/sw4rm/sw4rm.h"
+#include "json/record.h"
 
 /* The recommended size of the message, without its other members. */
 enum { NOTE_MOST = 2048, ID_MOST = 512, PAYLOAD_MOST = 16 * 1024, CODE_MOST = 48 };
@@ -29,16 +29,15 @@ void amp_sw4rm_capitals(struct amp_span code, char *out, size_t size)
             *out = (char)(*out - 'a' + 'A');
 }
 
-void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
-                        struct amp_span payload)
+static void envelope_write(struct amp_jw *w, const struct amp_sw4rm_said *said,
+                           struct amp_span payload)
 {
-    char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[128];
+    char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], hlc[128];
     uint16_t part;
     if (!said->id)
         amp_uuid4(id);
     amp_uuid4(flow);
     amp_random(&part, sizeof part);
-    amp_time_format(said->now_ms, time);
     snprintf(hlc, sizeof hlc, "%lld.%06u.%.64s", (long long)said->now_ms * 1000, (unsigned)part,
              said->from);
     amp_jw_open(w, '{');
@@ -46,17 +45,36 @@ void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
     amp_jw_member_text(w, "producer_id", said->from);
     amp_jw_member_str(w, "correlation_id",
                       said->correlation.n > 0 ? said->correlation : amp_span_str(flow));
-    amp_jw_member_int(w, "sequence_number", said->sequence);
+    amp_jw_member_int(w, "sequence_number",
+                      said->sequence > 0 ? said->sequence : amp_id_number(said->now_ms));
     amp_jw_member_int(w, "retry_count", 0);
     amp_jw_member_text(w, "message_type", said->type);
     amp_jw_member_text(w, "content_type", said->content ? said->content : "application/json");
     amp_jw_member_uint(w, "content_length", payload.n);
-    amp_jw_member_text(w, "idempotency_token", said->token);
+    amp_jw_some_str(w, "idempotency_token", amp_span_str(said->token));
     /* Required if hybrid logical clocks are on, which is not known here. */
     amp_jw_member_text(w, "hlc_timestamp", hlc);
-    amp_jw_member_text(w, "timestamp", time);
+    amp_rec_time(w, "timestamp", said->now_ms);
     amp_jw_member_raw(w, "payload", payload);
     amp_jw_close(w, '}');
+}
+
+int amp_sw4rm_line(struct amp_span to, const struct amp_sw4rm_said *said, struct amp_span payload,
+                   struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+    if (amp_buf_reserve(out, payload.n + 1024, err) < 0)
+        return -1;
+    amp_jw_init(&w, out);
+    if (to.n > 0) {
+        amp_jw_open(&w, '{');
+        amp_jw_member_str(&w, "to", to);
+        amp_jw_key(&w, "msg");
+    }
+    envelope_write(&w, said, payload);
+    if (to.n > 0)
+        amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
 }
 
 const char *amp_sw4rm_code(const char *code)
@@ -139,7 +157,6 @@ int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, 
         return 1;
     char key[64], who[AMP_REFUSER_MAX];
     AMP_BUF struct amp_buf body = {0};
-    struct amp_jw w;
     amp_buf_init(&body, PAYLOAD_MOST);
     if (payload_write(v, first, &body, err) < 0)
         return -1;
@@ -153,7 +170,5 @@ int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, 
                                   .now_ms = now_ms};
     if (v->correlation.n <= ID_MOST)
         said.correlation = v->correlation;
-    amp_jw_init(&w, out);
-    amp_sw4rm_envelope(&w, &said, amp_buf_span(&body));
-    return amp_jw_end_line(&w, err);
+    return amp_sw4rm_line(AMP_SPAN(""), &said, amp_buf_span(&body), out, err);
 }

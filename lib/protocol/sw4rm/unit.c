@@ -24,7 +24,6 @@ static int envelope_write(const char *type, const char *unit, const char *by, st
                           struct amp_buf *out, struct amp_error *err)
 {
     char token[160];
-    struct amp_jw w;
     amp_uuid4(id);
     snprintf(token, sizeof token, "%.64s:%s", by, unit);
     const struct amp_sw4rm_said said = {.from = by,
@@ -33,13 +32,11 @@ static int envelope_write(const char *type, const char *unit, const char *by, st
                                         .id = id,
                                         .content = type,
                                         .correlation = flow,
-                                        .sequence = amp_id_number(now_ms),
                                         .now_ms = now_ms};
-    if (amp_buf_reserve(out, payload.n + 1024, err) < 0)
+    if (amp_sw4rm_line(AMP_SPAN(""), &said, payload, out, err) < 0)
         return -1;
-    amp_jw_init(&w, out);
-    amp_sw4rm_envelope(&w, &said, payload);
-    return amp_jw_end(&w, err);
+    out->len--; /* LF */
+    return 0;
 }
 
 static void message_members(struct amp_jw *w, const struct amp_unit_transfer *t)
