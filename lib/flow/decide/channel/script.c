@@ -96,7 +96,7 @@ static int input_make(const struct channel *c, const char *event, struct deliver
         json_object_set_new(j, "buttons", buttons_make(c, d));
         json_object_set(j, "message", d->asked->q.message);
     }
-    return amp_json_dump(j, out, err) < 0 ? -1 : amp_buf_str(out, "\n", err);
+    return amp_json_line(j, out, err);
 }
 
 static int job_start(const struct channel *c, struct job *job, const char *event,
