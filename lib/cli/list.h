@@ -1,5 +1,5 @@
 /*
- * Lists: the rows of a view (record/view.h), as a table for people or as JSON for programs. A
+ * Lists: the rows of a view (json/view.h), as a table for people or as JSON for programs. A
  * calling sequence:
  *
  *     struct amp_listing l;
@@ -12,7 +12,7 @@
 #define CLI_LIST_H
 
 #include "cli/table.h"
-#include "record/view.h"
+#include "json/view.h"
 
 struct amp_listing {
     const struct amp_column *column;

@@ -8,7 +8,7 @@
 #include <amp/fsm/fsm.h>
 
 #include "record/subject.h"
-#include "record/view.h"
+#include "json/view.h"
 
 #define AMP_HANDOFF_STATES(X)                                                                      \
     X(AMP_HANDOFF_PENDING, "PENDING", "an agent was asked and has not answered")                   \

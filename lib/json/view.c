@@ -1,5 +1,5 @@
 /* The members of views. */
-#include "record/view.h"
+#include "json/view.h"
 
 #include "json/record.h"
 

@@ -2,8 +2,8 @@
  * Views. A view is a table of columns over a struct: its members for programs, which this file
  * writes, and its cells for people (cli/list.h).
  */
-#ifndef AMP_RECORD_VIEW_H
-#define AMP_RECORD_VIEW_H
+#ifndef AMP_JSON_VIEW_H
+#define AMP_JSON_VIEW_H
 
 #include <stddef.h>
 
