@@ -18,8 +18,8 @@ void amp_map_init(struct amp_map *t, size_t value_size);
 void amp_map_release(struct amp_map *t);
 /* The value under the key, or NULL. */
 void *amp_map_find(const struct amp_map *t, uint64_t key);
-/* The same; a new value is zeroed. NULL with err if memory is short or the table is full. Values
- * move when one is added. */
+/* Like amp_map_find, but adds a missing value, zeroed, which may move the others. NULL with err if
+ * memory is short or the table is full. */
 void *amp_map_add(struct amp_map *t, uint64_t key, struct amp_error *err);
 /* Calls fn for each value. */
 void amp_map_each(const struct amp_map *t, void (*fn)(void *value));

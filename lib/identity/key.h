@@ -13,7 +13,7 @@ enum {
     AMP_PUBKEY_TYPE_MAX = 64,
 };
 
-/* How signatures of the key are verified: in process, by key-worker, or by ssh-keygen. */
+/* Signatures of a key are verified in process, by key-worker, or by ssh-keygen. */
 enum amp_pubkey_kind { AMP_PUBKEY_ED25519, AMP_PUBKEY_ECDSA_P256, AMP_PUBKEY_OTHER };
 
 struct amp_pubkey {
@@ -31,7 +31,7 @@ const unsigned char *amp_pubkey_ed25519(const struct amp_pubkey *k);
  * from the one in the key, or an Ed25519 key that is of small order or not canonical. A point that
  * is not on the curve is not found here, but no signature is valid for it. */
 int amp_pubkey_parse(struct amp_span text, struct amp_pubkey *out, struct amp_error *err);
-/* The same from the wire format. */
+/* Reads a key in the wire format, with the same checks. */
 int amp_pubkey_from_blob(struct amp_span blob, struct amp_pubkey *out, struct amp_error *err);
 /* Reads the first line of a .pub file. */
 int amp_pubkey_read(const char *path, struct amp_pubkey *out, struct amp_error *err);

@@ -57,7 +57,7 @@ int amp_sshsig_write(const struct amp_pubkey *key, const char *ns, const struct 
 int amp_sshsig_read(struct amp_span text, const char *ns, struct amp_pubkey *key,
                     char alg[AMP_PUBKEY_TYPE_MAX], char value[AMP_SSHSIG_BASE64_MAX],
                     struct amp_error *err);
-/* The same from an SSH signature blob. */
+/* Reads alg and value from an SSH signature blob. */
 int amp_sig_from_blob(struct amp_span blob, const struct amp_pubkey *key,
                       char alg[AMP_PUBKEY_TYPE_MAX], char value[AMP_SSHSIG_BASE64_MAX],
                       struct amp_error *err);

@@ -44,11 +44,11 @@ int amp_signer_sign(struct amp_signer *s, const char *ns, struct amp_span text,
  */
 int amp_signer_message(struct amp_signer *s, struct amp_span to, struct amp_span msg,
                        int64_t now_ms, struct amp_buf *out, struct amp_error *err);
-/* The same for a line: a bare message, or {"to":…,"msg":…}. An earlier signature is replaced.
+/* Signs a line: a bare message, or {"to":…,"msg":…}. An earlier signature is replaced.
  * DATAERR with the scanner's code if the line is not JSON. */
 int amp_signer_line(struct amp_signer *s, struct amp_span line, int64_t now_ms, struct amp_buf *out,
                     struct amp_error *err);
-/* The same for an unsigned line: NO already_signed if it has a signature, also a malformed one. */
+/* Signs an unsigned line: NO already_signed if it has a signature, also a malformed one. */
 int amp_signer_unsigned_line(struct amp_signer *s, struct amp_span line, int64_t now_ms,
                              struct amp_buf *out, struct amp_error *err);
 

@@ -207,7 +207,7 @@ static int key_replace(const struct keys *k, const struct amp_seckey *key, const
     snprintf(fresh, sizeof fresh, "%s.new", k->name);
     snprintf(from, sizeof from, "%s.pub", fresh);
     snprintf(to, sizeof to, "%s.pub", k->name);
-    /* Of a rotation that did not end. */
+    /* A rotation that did not end may have left it. */
     unlinkat(k->dir, fresh, 0);
     if (amp_seckey_write(key, k->dir, fresh, principal, err) != 0)
         return -1;

@@ -14,7 +14,7 @@
  * bad_principal; NOPERM key_permissions. */
 int amp_state_signer(const char *state, const char *principal, struct amp_signer **out,
                      struct amp_error *err);
-/* The same, but fails with NO key_not_found if there is none. */
+/* Like amp_state_signer, but fails with NO key_not_found if there is none. */
 int amp_state_signer_existing(const char *state, const char *principal, struct amp_signer **out,
                               struct amp_error *err);
 

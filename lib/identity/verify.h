@@ -25,7 +25,7 @@ int amp_verifier_new(const struct amp_verifier_options *opt, struct amp_verifier
 void amp_verifier_free(struct amp_verifier *v);
 void amp_auto_verifier(struct amp_verifier **v);
 
-/* Who signed. */
+/* The signer of a message or text. */
 struct amp_identity {
     char principal[AMP_PRINCIPAL_MAX]; /* "executor/ann" */
     char key[AMP_FINGERPRINT_MAX];
@@ -41,7 +41,7 @@ struct amp_identity {
 int amp_verifier_message(struct amp_verifier *v, const struct amp_sig *sig, struct amp_span msg,
                          struct amp_span from, int64_t now_ms, struct amp_identity *out,
                          struct amp_error *err);
-/* The same for a text that was signed with amp_signer_sign in a namespace. */
+/* Verifies a text that was signed with amp_signer_sign in a namespace, in the same way. */
 int amp_verifier_text(struct amp_verifier *v, const char *ns, const struct amp_sig *sig,
                       struct amp_span text, struct amp_span from, int64_t now_ms,
                       struct amp_identity *out, struct amp_error *err);

@@ -116,13 +116,13 @@ static inline const unsigned char *amp_skip_plain(const unsigned char *p, const 
     return amp_skip_run(p, end, false);
 }
 
-/* The same, or a DEL: it needs no escape in JSON, but it is a control character on terminals. */
+/* Like amp_skip_plain, but also finds a DEL: JSON need not escape it, but terminals obey it. */
 static inline const unsigned char *amp_skip_shown(const unsigned char *p, const unsigned char *end)
 {
     return amp_skip_run(p, end, true);
 }
 
-/* The same for the rest of a long string, not inlined. */
+/* Like amp_skip_plain, but not inlined, for the rest of a long string. */
 __attribute__((noinline, unused)) static const unsigned char *
 amp_skip_long(const unsigned char *p, const unsigned char *end)
 {

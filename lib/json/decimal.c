@@ -119,7 +119,7 @@ static bool divides_small(const struct amp_decimal *a, uint64_t zeros, uint64_t 
     return r == 0;
 }
 
-/* The same for divisors of any length, by long division: r is the remainder as digits. */
+/* Tests divisors of any length, by long division: r is the remainder as digits. */
 static bool divides_long(const struct amp_decimal *a, uint64_t zeros, const struct amp_decimal *b)
 {
     signed char divisor[AMP_DECIMAL_DIVISOR + 1], r[AMP_DECIMAL_DIVISOR + 1];

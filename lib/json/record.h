@@ -123,7 +123,7 @@ void amp_rec_overlay(const struct amp_rec *r, const void *over, void *s);
  * list, also an absent one, gets room for one more element. */
 int amp_rec_read(const struct amp_rec *r, const struct amp_tape *t, uint32_t object,
                  struct amp_buf *mem, void *s, struct amp_error *err);
-/* The same from text, with the initialisation. After a failure there is nothing to free. */
+/* Initialises the struct and reads it from text. After a failure there is nothing to free. */
 int amp_rec_parse(const struct amp_rec *r, struct amp_span json, struct amp_buf *mem, void *s,
                   struct amp_error *err);
 /* Initialises a tape with the limits of records; scans a record, to read it without a table. */

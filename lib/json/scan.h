@@ -15,7 +15,7 @@ struct scan {
 
 /* Fills the fault. Returns -1. */
 int amp_scan_fail(struct scan *s, const char *code, const unsigned char *at, const char *what);
-/* The same for a byte that is not UTF-8. */
+/* Fills the fault for a byte that is not UTF-8. Returns -1. */
 int amp_scan_fail_utf8(struct scan *s, const unsigned char *at);
 /* Makes room in the tape's scratch memory. */
 int amp_scan_scratch(struct scan *s, size_t bytes);

@@ -116,7 +116,7 @@ uint64_t amp_port_unread(const struct amp_port *p);
 /* Closes the descriptor. Unwritten lines stay in the queue; with reader_gone also the unread ones,
  * otherwise the reader will get them. */
 void amp_port_disconnect(struct amp_port *p, bool reader_gone);
-/* The same with reader_gone, and notes the loss. */
+/* Disconnects with reader_gone, and notes the loss. */
 void amp_port_lost_reader(struct amp_port *p, int64_t now_ms);
 
 /* A spool directory: new, cur, done. spool.c explains why no message is published twice. */

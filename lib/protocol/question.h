@@ -11,15 +11,14 @@
 #include <amp/compose.h>
 #include <amp/protocol/protocol.h>
 
-/* What a question is about. */
+/* The subject of a question. */
 enum amp_about_kind {
     AMP_ABOUT_UNKNOWN, /* unknown to the state */
     AMP_ABOUT_TASK,    /* a task of the coordinator */
     AMP_ABOUT_MESSAGE, /* the first message that the question affects */
 };
 
-/* Why a person is asked: SW4RM's reasons (§15), to which those of the other protocols are mapped.
- */
+/* The reasons to ask a person: SW4RM's (§15). The reasons of other protocols are mapped to them. */
 #define AMP_REASONS(X)                                                                             \
     X(CONFLICT)                                                                                    \
     X(SECURITY_APPROVAL)                                                                           \
@@ -39,7 +38,7 @@ const char *amp_reason_name(enum amp_reason r);
 /* -1: unknown. */
 int amp_reason_find(struct amp_span name);
 
-/* What happens if nobody decides in time (SW4RM §15.4). */
+/* The outcome if nobody decides in time (SW4RM §15.4). */
 #define AMP_FALLBACKS(X)                                                                           \
     X(NONE, "none") /* the question stays open */                                                  \
     X(DENY, "DENY_BY_DEFAULT")                                                                     \
@@ -56,14 +55,14 @@ const char *amp_fallback_name(enum amp_fallback f);
 /* -1: unknown. */
 int amp_fallback_find(struct amp_span name);
 
-/* What an answer does besides being sent. */
+/* The effect of an answer besides being sent. */
 enum amp_action_does {
     AMP_ACTION_PLAIN,
     AMP_ACTION_REQUEUE,  /* the message that the question is about is sent again */
     AMP_ACTION_ROLLBACK, /* the task's branch is reset to a commit */
     AMP_ACTION_DEFER,    /* it is not sent; the question is asked again at a time */
 };
-/* What kind of answer it is, or-ed. */
+/* The kinds of an answer, or-ed. */
 enum {
     AMP_ACTION_DENIES = 1,    /* it refuses what was asked, or ends the work */
     AMP_ACTION_DEFERS = 2,    /* the question is asked again at until_ms */

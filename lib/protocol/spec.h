@@ -47,7 +47,7 @@ struct amp_mark {
     bool claims, tells;
 };
 
-/* What a text is that may contain an envelope of a protocol. */
+/* The kinds of a text that may contain an envelope of a protocol. */
 enum amp_text_is {
     AMP_TEXT_OTHER,    /* no envelope */
     AMP_TEXT_ENVELOPE, /* an envelope: `json` is its text */

@@ -22,7 +22,7 @@ struct amp_answer {
     const char *node;        /* the Runtime Protocol's outbox; NULL: `by` */
     int64_t sequence;        /* in that outbox, or of SW4RM's producer `by`; 0: by the clock */
     int64_t now_ms;
-    /* What `repeats` below filled, for a view without its document; NULL: it has one. */
+    /* The result of `repeats` below, for a view without its document; NULL: it has one. */
     const struct amp_span *repeats;
 };
 enum { AMP_REPEATS_MAX = 2 };
@@ -62,7 +62,7 @@ struct amp_again {
     struct amp_span first; /* the first attempt's id */
 };
 
-/* How the operations of a sender are identified. */
+/* The operations of a sender are identified in one of these ways. */
 enum amp_operation_by {
     AMP_OPERATION_NONE,      /* the message is not an attempt at an operation */
     AMP_OPERATION_BY_TOKEN,  /* its token; without one its sequence number */
@@ -75,7 +75,7 @@ struct amp_work {
     bool requested; /* the message is the request, which waits for an outcome */
 };
 
-/* What a message reports about the request that it answers. */
+/* A message's report about the request that it answers. */
 struct amp_outcome {
     enum amp_ack_stage stage; /* default: FULFILLED */
     struct amp_span by;       /* the agent that did the work; default: the sender */
@@ -89,7 +89,7 @@ struct amp_outcome {
     int64_t eta_ms;           /* when the end is expected; 0: not given */
 };
 
-/* What work cost; micros: millionths of a dollar. */
+/* The cost of work; micros: millionths of a dollar. */
 struct amp_usage {
     int64_t tokens_in, tokens_out, micros;
 };
@@ -97,10 +97,10 @@ struct amp_usage {
 /* An amount that an agent reports, as a whole number. A part of a unit counts as one, except for
  * what the conversion to a double added. */
 int64_t amp_usage_amount(double n, double scale);
-/* The same of the number at a pointer; 0: there is none. */
+/* Converts the number at a pointer in the same way; 0: there is none. */
 int64_t amp_usage_at(const struct amp_tape *t, const char *pointer, double scale);
 
-/* What is wrong with a result of a request. */
+/* A fault of a result of a request. */
 struct amp_result_fault {
     const char *code;
     const char *pointer; /* of the member of the result, without the indices of lists */
@@ -108,7 +108,7 @@ struct amp_result_fault {
     char what[256];      /* the end of a sentence about the member */
 };
 
-/* What a message means to a registry of agents. */
+/* The meaning of a message to a registry of agents. */
 enum amp_registry_act {
     AMP_REGISTRY_NONE,
     AMP_REGISTRY_REGISTER,   /* the payload's member "agent" is a descriptor */
@@ -156,7 +156,7 @@ struct amp_terms {
     int64_t ack_timeout_ms;       /* of messages without a field for it; 0: none */
     int64_t sla_ms;               /* from admission to the outcome; 0: no outcome is awaited */
     const char *const *silent;    /* types without an acknowledgement; NULL-terminated */
-    /* How long the sender waits for the outcome of this message, 0: not at all; NULL: sla_ms. */
+    /* The time that the sender waits for the message's outcome, 0: none; NULL: sla_ms. */
     int64_t (*work_ms)(const struct amp_view *v);
     bool work_is_ack; /* that time starts when the message is sent, and it is sent again without an
                          outcome, even if an agent holds it; else it starts with the work */
@@ -223,7 +223,7 @@ struct amp_terms {
     const char *sender_at; /* JSON pointer to the sender */
     /* See amp_outcome_read. NULL: only acknowledgements and `watched` messages are outcomes. */
     bool (*outcome)(const struct amp_view *v, struct amp_outcome *out);
-    /* What the work cost, if an outcome says so: false: it does not. NULL: outcomes do not say it,
+    /* The cost of the work in an outcome; false: the outcome has none. NULL: outcomes have none,
      * or they are messages of the ledger. */
     bool (*usage)(const struct amp_view *outcome, struct amp_usage *out);
     /* Whether a message that reports the end of work ends this request; NULL: always. */
@@ -302,7 +302,7 @@ AMP_PROTOCOL_LIST(X)
 /* Never NULL: AMP_PROTO_NONE has terms with AMP's records as answers. */
 const struct amp_terms *amp_terms_of(enum amp_protocol p);
 
-/* What the message reports about its request; false: nothing. */
+/* Reads what the message reports about its request; false: nothing. */
 bool amp_outcome_read(const struct amp_view *v, struct amp_outcome *out);
 /* The code of a verdict except ALLOWED. */
 const char *amp_terms_denial(const struct amp_terms *t, enum amp_work_verdict v);

@@ -434,7 +434,7 @@ static const struct entry *first_of(struct amp_order *o, const struct entry *e)
     return NULL;
 }
 
-/* The same, unless the decisions lead from e back to e: then the oldest of them goes first. */
+/* Like first_of, but breaks cycles: the oldest job of a circular order goes first. */
 static const struct entry *before_find(struct amp_order *o, const struct entry *e)
 {
     const struct entry *first = first_of(o, e), *x = first;
@@ -505,7 +505,7 @@ static bool is_asked(const struct amp_order *o, const struct entry *e, const str
     return p && (p->state == AMP_CONFLICT_ASKED || p->state == AMP_CONFLICT_CHECKING);
 }
 
-/* Why e cannot start; TURN: it can. */
+/* The reason why e cannot start; TURN: it can. */
 static enum amp_waits entry_waits(struct amp_order *o, const struct entry *e,
                                   const struct entry **behind)
 {
@@ -837,7 +837,7 @@ static void place_fill(struct amp_order *o, const struct entry *e, int64_t now_m
                                                     : 0;
 }
 
-/* How many jobs of a level are before e. */
+/* The number of jobs of a level that are before e. */
 static uint64_t level_before(const struct amp_order *o, size_t level, const struct entry *e)
 {
     const struct entry *last = e->type->last[level];

@@ -18,14 +18,14 @@ struct amp_order;
 
 struct amp_order_options {
     int64_t ageing_ms; /* 0: no ageing */
-    /* How many jobs of a type may have a worker; <= 0: no limit. NULL: none has a limit. */
+    /* The limit of jobs of a type that have a worker; <= 0: no limit. NULL: none has a limit. */
     int64_t (*most)(void *ctx, struct amp_span type);
     /* Whether two patterns of paths have a common path (worktree/paths/glob.h). */
     bool (*patterns)(struct amp_span a, struct amp_span b);
     /* Whether a job must not start now, such as of a task that people suspended; NULL: none. */
     bool (*held)(void *ctx, struct amp_span task);
-    /* Until when no job of a type may start, because of a usage limit (Unix milliseconds); 0: they
-     * may. NULL: always. */
+    /* The time before which no job of a type may start, because of a usage limit (Unix
+     * milliseconds); 0: jobs may start. NULL: always. */
     int64_t (*closed)(void *ctx, struct amp_span type);
     void *ctx;
 };
@@ -35,7 +35,7 @@ int amp_order_open(struct amp_order **out, struct amp_store *s, const struct amp
                    struct amp_error *err);
 void amp_order_close(struct amp_order *o); /* NULL is allowed */
 
-/* Why a job waits: words for people and programs (amp-codes-protocols(7)). */
+/* The reasons why a job waits: words for people and programs (amp-codes-protocols(7)). */
 #define AMP_WAITS(X)                                                                               \
     X(TURN, "ready", "an agent can take it now")                                                   \
     X(BEHIND, "behind", "jobs of its type are before it")                                          \
@@ -110,7 +110,7 @@ typedef int (*amp_order_meet_fn)(void *ctx, struct amp_span waiting, struct amp_
 int amp_order_meets(struct amp_order *o, const struct amp_order_want *want, uint32_t most,
                     amp_order_meet_fn fn, void *ctx, struct amp_error *err);
 
-/* The pairs with a record. fn as above. */
+/* Calls fn, as above, for the pairs with a record. */
 struct amp_order_pair {
     const char *a, *b; /* ids */
     uint8_t state;     /* of amp_conflict_fsm */
@@ -122,8 +122,8 @@ int amp_order_pairs(struct amp_order *o, amp_order_pair_fn fn, void *ctx, struct
 
 /* ---- places ---- */
 
-/* Where a waiting job is. 1; 0: it does not wait. The cost does not grow with the number of jobs
- * for the newest job of a priority, unless ageing moves it between jobs of other priorities. */
+/* Finds the place of a waiting job. 1; 0: it does not wait. For the newest job of a priority,
+ * the cost does not grow with the number of jobs, unless ageing moves it between priorities. */
 int amp_order_place(struct amp_order *o, struct amp_span id, int64_t now_ms,
                     struct amp_order_place *out, struct amp_error *err);
 

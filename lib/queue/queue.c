@@ -157,7 +157,7 @@ static void job_apply(const struct amp_queue_step *st, const struct amp_subject_
     job->micros += st->micros;
 }
 
-/* When the record has work for the sweep; 0: never. */
+/* The time at which the record has work for the sweep; 0: never. */
 static int64_t due_of(const struct amp_queue_step *st, const struct amp_queue_job *job)
 {
     if (amp_queue_ended(job->state))

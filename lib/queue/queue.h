@@ -52,7 +52,7 @@ struct amp_queue_job {
     struct amp_span asked_by;     /* who wants its place: a job's id, or a person */
     int64_t asked_ms;
     struct amp_span cancelled_by; /* a person or the sender; empty: it was not cancelled */
-    /* Of an attempt that was suspended and goes on later. */
+    /* These belong to an attempt that was suspended and goes on later. */
     struct amp_span worktree, session, data; /* data: a JSON object */
     int64_t tokens_in, tokens_out, micros;   /* of all attempts; micros: millionths of a dollar */
 };
@@ -78,13 +78,13 @@ struct amp_queue_submit {
 };
 int amp_queue_submit(struct amp_store *s, const struct amp_queue_submit *q, int64_t *seq,
                      uint8_t *now, enum amp_store_outcome *outcome, struct amp_error *err);
-/* What a submission would do; changes nothing. 0: it enters; 1: the same message was submitted
+/* Tests a submission; changes nothing. 0: it enters; 1: the same message was submitted
  * before; NO duplicate_job, duplicate_msg_id: another message with its id was. */
 int amp_queue_check(struct amp_store *s, const struct amp_queue_submit *q, struct amp_error *err);
 
-/* One step. Of START, RELEASE, YIELD, FORCE, PARK, DONE, FAIL, LOSE the worker must have the claim,
- * and if seq and attempt are set, this claim: NO claim_lost. So what a worker says after it lost a
- * job and claimed it again does not end its new claim. NO unknown_job, illegal_transition. out (may
+/* One step. In START, RELEASE, YIELD, FORCE, PARK, DONE, FAIL, LOSE the worker must have the claim,
+ * and if seq and attempt are set, this claim: NO claim_lost. So a late report of a worker that lost
+ * a job and claimed it again cannot end its new claim. NO unknown_job, illegal_transition. out (may
  * be NULL) gets the job after the step; its texts are in mem then. Zero and NULL members leave the
  * record as it is. */
 struct amp_queue_step {

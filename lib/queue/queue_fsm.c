@@ -37,7 +37,7 @@ static const struct amp_fsm_row rows[] = {
     {.from = S(RUNNING), .event = E(DONE), .to = S(DONE), .effects = D(FREE) | D(END)},
     HELD(RUNNING),
 
-    /* What ends an attempt that was cancelled also ends the job, unless the work was done. */
+    /* The end of an attempt that was cancelled also ends the job, unless the work was done. */
     {.from = S(PREEMPTING), .event = E(PREEMPT), .to = S(PREEMPTING), .effects = D(ASK)},
     {.from = S(PREEMPTING), .event = E(CANCEL), .to = S(PREEMPTING), .effects = D(CANCEL) | D(ASK)},
     {.from = S(PREEMPTING), .event = E(DONE), .to = S(DONE), .effects = D(FREE) | D(END)},

@@ -1,4 +1,4 @@
-/* What a job touches, and whether two jobs touch the same. */
+/* The scopes of jobs, and whether two of them overlap. */
 #include "queue/scope.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * What a job touches (SW4RM §9.2). A scope is a set of points (repository, branch, path) and a set
+ * The scope of a job (SW4RM §9.2). A scope is a set of points (repository, branch, path) and a set
  * of other resources. Two scopes overlap if they have a common element.
  *
  * {"repositories":[…],"branches":[…],"paths":[…],"resources":[…]}; an absent member of the first

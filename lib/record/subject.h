@@ -74,7 +74,7 @@ int amp_subject_find(const struct amp_subject *u, struct amp_store *s, struct am
 typedef int (*amp_subject_each_fn)(void *ctx, const void *rec, struct amp_error *err);
 int amp_subject_each(const struct amp_subject *u, struct amp_store *s, const char *state,
                      amp_subject_each_fn fn, void *ctx, struct amp_error *err);
-/* The same for the records that are due, the earliest first. */
+/* Calls fn for each record that is due, the earliest first. */
 int amp_subject_due(const struct amp_subject *u, struct amp_store *s, int64_t now_ms,
                     amp_subject_each_fn fn, void *ctx, struct amp_error *err);
 

@@ -111,7 +111,7 @@ static size_t summary_room(const struct amp_view *v, struct amp_span line)
     return n + (is_inside(line, excerpt) ? 0 : excerpt.n + 1);
 }
 
-/* The same text in the job's copy of the line, or a copy of its own. */
+/* Returns the text in the job's copy of the line, or a copy of the text. */
 static struct amp_span summary_put(const struct job *j, char **at, struct amp_span line,
                                    struct amp_span s)
 {

@@ -45,7 +45,7 @@ struct summary {
     int64_t created_ms, attempt;
 };
 
-/* What a port keeps about a message: the beginning of a larger struct, freed with the message. */
+/* A port's note about a message: the beginning of a larger struct, freed with the message. */
 struct job_note {
     struct job_note *other;
 };
@@ -83,7 +83,7 @@ struct job {
     struct job_address address;
     struct stream *stream; /* in which it has a number, or NULL */
     int64_t seq;
-    uint8_t takes;        /* what its recipient registered: AMP_TAKES_ (outlet/units.h) */
+    uint8_t takes;        /* the units that its recipient registered: AMP_TAKES_ (outlet/units.h) */
     struct job **carried; /* it is a unit of transport with these messages (outlet/units.h), or NULL
                            */
     uint32_t n_carried;

@@ -37,7 +37,7 @@ struct amp_key {
     ((struct amp_key){.kind = (kind_),                                                             \
                       .part = {__VA_ARGS__},                                                       \
                       .n = sizeof((struct amp_span[]){__VA_ARGS__}) / sizeof(struct amp_span)})
-/* The same, if a part may be a name from amp_key_message_name. */
+/* Like AMP_KEY, if a part may be a name from amp_key_message_name. */
 #define AMP_KEY_NAMED(kind_, ...)                                                                  \
     ((struct amp_key){.kind = (kind_),                                                             \
                       .part = {__VA_ARGS__},                                                       \

@@ -157,7 +157,7 @@ static int entry_copy(struct amp_store *s, const struct place *p, const char *to
     return AMP_LOOK_FOUND;
 }
 
-/* The same in a turn, after the entry's place was looked up again; never MISLED. */
+/* Looks up the entry's place again, in a turn, and copies the entry; never MISLED. */
 static int entry_copy_again(struct amp_store *s, struct place *p, const char *to,
                             struct amp_buf *text, struct amp_store_entry *out,
                             struct amp_error *err)

@@ -238,7 +238,7 @@ static int row_add(struct rows *rows, sqlite3_stmt *st, struct amp_error *err)
     return 0;
 }
 
-/* What a statement selects within its bounds. */
+/* The selection of a statement within its bounds. */
 struct selection {
     enum amp_index_statement which;
     const char *state;
@@ -401,7 +401,7 @@ static bool is_state(const struct amp_index_count *c)
     return c->state[0] != AMP_INDEX_DUE[0];
 }
 
-/* How the records of a kind with a deadline are found. A scan of all deadlines is long where
+/* The ways to find the records of a kind with a deadline. A scan of all deadlines is long where
  * another kind has very many. */
 enum due_way { DUE_NONE, DUE_OF_FEW, DUE_OF_ALL };
 static int due_way_find(struct amp_store *s, const char *kind, enum due_way *way,

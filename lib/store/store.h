@@ -164,12 +164,11 @@ typedef int (*amp_store_each_fn)(void *ctx, struct amp_span id, const struct amp
                                  struct amp_error *err);
 int amp_store_each(struct amp_store *s, const char *kind, const char *state /* NULL: any */,
                    amp_store_each_fn fn, void *ctx, struct amp_error *err);
-/* The same for the records whose id begins with a prefix of letters, digits, '-' and '_', which
+/* Calls fn for the records whose id begins with a prefix of letters, digits, '-' and '_', which
  * must not be empty. */
 int amp_store_each_of(struct amp_store *s, const char *kind, struct amp_span prefix,
                       amp_store_each_fn fn, void *ctx, struct amp_error *err);
-/* Records with 0 < due_ms <= now, the earliest first; those of one moment in the order of the log.
- */
+/* Calls fn for records with 0 < due_ms <= now, the earliest first; equal times in log order. */
 int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_store_each_fn fn,
                   void *ctx, struct amp_error *err);
 /* A window over the records of a kind that have a due time, in the order of this time and of their

@@ -122,7 +122,7 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err);
 /* Fails if the store has failed. look: also checks the directory. That is done where a turn starts
  * and after a sync, on which acknowledgements depend; in between, the state in memory is enough. */
 int amp_store_check_failed(struct amp_store *s, bool look, struct amp_error *err);
-/* The same from shared state only, for a read-only store. */
+/* Checks shared state only, for a read-only store. */
 int amp_store_failed_before(const struct amp_store *s, bool look, struct amp_error *err);
 
 /* turn/pins.c: whether a pin keeps frames before that number. */

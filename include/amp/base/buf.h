@@ -59,7 +59,7 @@ void amp_auto_close(int *fd); /* for a descriptor, -1 is none */
 #define AMP_FREE  __attribute__((cleanup(amp_auto_free)))
 #define AMP_CLOSE __attribute__((cleanup(amp_auto_close)))
 #define AMP_BUF   __attribute__((cleanup(amp_buf_release)))
-/* The same for a struct with a release function of its own. */
+/* Runs the struct's own release function at the end of the scope. */
 #define AMP_CLEANUP(release) __attribute__((cleanup(release)))
 
 AMP_API_END

@@ -46,7 +46,7 @@ struct amp_error {
 int amp_fail(struct amp_error *err, enum amp_status status, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The same, with errno appended as text and kept in err->sys. ENOSPC, EDQUOT and EIO keep the
+/* Also appends errno as text and keeps it in err->sys. ENOSPC, EDQUOT and EIO keep the
  * given status; the code becomes the errno's name in lower case ("enospc"). */
 int amp_fail_errno(struct amp_error *err, enum amp_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -27,7 +27,7 @@ int amp_file_read_any(const char *path, size_t max, struct amp_buf *out, struct 
  * syncs the directory. */
 int amp_file_write_atomic(int dirfd, const char *path, mode_t mode, struct amp_span data,
                           struct amp_error *err);
-/* The same for a path that must not exist (uses link(2)); returns 1 if it exists. */
+/* Creates path, which must not exist, in the same way (with link(2)); returns 1 if it exists. */
 int amp_file_publish(int dirfd, const char *path, mode_t mode, struct amp_span data,
                      struct amp_error *err);
 /* Syncs the directory path itself. */

@@ -39,7 +39,7 @@ void amp_jw_member_open(struct amp_jw *w, const char *key, char bracket);
 void amp_jw_some_str(struct amp_jw *w, const char *key, struct amp_span text);
 void amp_jw_some_int(struct amp_jw *w, const char *key, int64_t n);
 int amp_jw_end(struct amp_jw *w, struct amp_error *err);
-/* The same, and ends the line with LF. On failure the text is removed from the buffer. */
+/* Also ends the line with LF. On failure the text is removed from the buffer. */
 int amp_jw_end_line(struct amp_jw *w, struct amp_error *err);
 
 AMP_API_END

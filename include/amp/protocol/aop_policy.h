@@ -89,8 +89,8 @@ struct amp_aop_policy {
  * the agent, the most restrictive network, the lower budget. */
 void amp_aop_policy(const struct amp_view *task, struct amp_aop_policy *out);
 
-/* Why the policy denies access to a path, as the end of a sentence about the path; NULL: it allows
- * it. `root` and `path` are decoded. */
+/* The reason why the policy denies access to a path, as the end of a sentence about the path;
+ * NULL: it allows it. `root` and `path` are decoded. */
 const char *amp_aop_denies(const struct amp_view *task, const struct amp_aop_paths *to,
                            struct amp_span root, struct amp_span path);
 

@@ -15,7 +15,7 @@
 
 AMP_API_BEGIN
 
-/* Where a message was found: X(id, name). */
+/* The place where a message was found: X(id, name). */
 #define AMP_FOUND_LIST(X)                                                                          \
     X(LINE, "line")     /* on a line, with only messages and white space before it */              \
     X(FENCE, "fence")   /* in a Markdown fence */                                                  \
@@ -50,7 +50,7 @@ struct amp_extract *amp_extract_new(const struct amp_json_limits *limits, enum a
 void amp_extract_free(struct amp_extract *x);
 /* Takes a piece of the text. 0, -1 on failure, or the value that fn returned. */
 int amp_extract_feed(struct amp_extract *x, struct amp_span part, struct amp_error *err);
-/* Ends the text; the next piece begins another one. The same return values. */
+/* Ends the text; the next piece begins another one. Returns the same values. */
 int amp_extract_end(struct amp_extract *x, struct amp_error *err);
 
 AMP_API_END

@@ -97,7 +97,7 @@ struct amp_finding {
 };
 /* The limit of findings per line; one more has the number of the others. */
 enum { AMP_FINDINGS_MOST = 64, AMP_REST_MAX = 64 };
-/* That finding; its message is in `text`. */
+/* Makes the finding with the number of the others; its message is in `text`. */
 struct amp_finding amp_finding_rest(unsigned more, enum amp_severity severity,
                                     char text[AMP_REST_MAX]);
 typedef void (*amp_finding_fn)(void *ctx, const struct amp_finding *f);

@@ -127,7 +127,7 @@ void amp_fiber_free(struct amp_fiber *f)
     if (!f)
         return;
     if (f->began && !f->ended)
-        __builtin_trap(); /* what is on its stack would leak */
+        __builtin_trap(); /* the objects on its stack would leak */
     munmap(f->map, f->bytes);
     free(f);
 }

@@ -18,7 +18,7 @@ bool amp_process_environ(pid_t pid, struct amp_buf *out);
 bool amp_environ_get(struct amp_span env, const char *name, struct amp_span *value);
 /* The parent's id; 0: it cannot be read. */
 pid_t amp_process_parent(pid_t pid);
-/* When the process started, in the clock ticks of /proc/PID/stat; with the id it identifies a
+/* The start time of the process, in clock ticks of /proc/PID/stat; with the id it identifies a
  * process of this boot. 0: it does not run, or cannot be read. */
 int64_t amp_process_started(pid_t pid);
 

@@ -30,8 +30,8 @@ int amp_runner_look(struct amp_runner *r, struct amp_child_end *end, struct amp_
 int64_t amp_runner_wait(const struct amp_runner *r);
 /* Ends the command early; amp_runner_look sends the signals. */
 void amp_runner_stop(struct amp_runner *r);
-/* The same, with KILL after at most grace_ms from now, also if it is being ended; and for all
- * descendants that are found. */
+/* Also ends all descendants that are found, and sends KILL after at most grace_ms from now, even if
+ * the command is being ended. */
 void amp_runner_hurry(struct amp_runner *r, int64_t grace_ms);
 /* Waits for the end of the command; stops it when *stop (may be NULL) becomes non-zero. */
 int amp_runner_finish(struct amp_runner *r, volatile const int *stop, struct amp_child_end *end,

@@ -32,7 +32,7 @@ static int char_take(struct splitter *s)
     return amp_buf_add(&s->word, s->p++, 1, s->err);
 }
 
-/* At the opening quote. */
+/* Reads a single-quoted text, from its opening quote on. */
 static int single_read(struct splitter *s)
 {
     const char *close = memchr(s->p + 1, '\'', (size_t)(s->end - s->p - 1));
@@ -67,7 +67,7 @@ static int double_read(struct splitter *s)
     return 0;
 }
 
-/* At a byte outside of quotes that is no blank. */
+/* Reads a byte outside of quotes that is not a blank. */
 static int plain_read(struct splitter *s)
 {
     char c = *s->p;
@@ -94,7 +94,7 @@ static int plain_read(struct splitter *s)
     return char_take(s);
 }
 
-/* What a shell would not take for a program. */
+/* Refuses a first word that a shell would not run as a program. */
 static int program_check(struct splitter *s, const char *from)
 {
     static const char *const reserved[] = {
@@ -169,7 +169,7 @@ static int word_read(struct splitter *s)
     return word_push(s, from);
 }
 
-/* To the next word. Line feeds after the last word count no more than blanks. */
+/* Skips to the next word. Line feeds after the last word count as blanks. */
 static int blanks_skip(struct splitter *s)
 {
     const char *lf = NULL;

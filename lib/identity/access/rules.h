@@ -1,6 +1,6 @@
 /*
  * Access rules (SW4RM §6.3): who may send which message to whom, about which tool and resource. A
- * rule that denies wins over every rule that allows; what no rule matches gets the default.
+ * rule that denies wins over every rule that allows; unmatched messages get the default.
  */
 #ifndef AMP_IDENTITY_ACCESS_RULES_H
 #define AMP_IDENTITY_ACCESS_RULES_H
@@ -21,7 +21,7 @@ struct amp_access_facts {
 struct amp_access;
 struct amp_access *amp_access_new(struct amp_error *err);
 void amp_access_free(struct amp_access *a); /* NULL: nothing */
-/* What holds for a message that no rule matches; allow at first. */
+/* Sets the decision about a message that no rule matches (default: allow). */
 void amp_access_set_default(struct amp_access *a, enum amp_access_effect e);
 /* Adds a rule, a JSON object: {"effect":"allow"|"deny","type","sender","recipient","tool","scope"};
  * all but effect are patterns with `*` and `?`, and a missing one matches every message. CONFIG

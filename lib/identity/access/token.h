@@ -42,7 +42,7 @@ int amp_pop_make(struct amp_signer *issuer, const struct amp_pop *t, struct amp_
 int amp_pop_read(struct amp_span text, struct amp_buf *mem, struct amp_pop *out,
                  struct amp_error *err);
 
-/* What a token is used for; empty texts are not compared. */
+/* The use of a token; empty texts are not compared. */
 struct amp_pop_use {
     struct amp_span aud, sub, key, nonce;
     int64_t now_ms, skew_ms;

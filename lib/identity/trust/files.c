@@ -1,4 +1,4 @@
-/* Which keys speak for whom: the files, parsed once and read again after a change. */
+/* The files of trusted keys and their principals, parsed once and read again after a change. */
 #include "identity/trust.h"
 
 #include <errno.h>
@@ -392,7 +392,7 @@ static bool principal_of(struct amp_span list, struct amp_span who, struct amp_s
     return false;
 }
 
-/* What prevents the use of an entry, the least specific first. */
+/* The obstacles to the use of an entry, the least specific first. */
 enum obstacle { OTHER_KEY, OTHER_NAMESPACE, OTHER_SENDER, REVOKED, OUT_OF_TIME, NO_OBSTACLE };
 
 static enum obstacle entry_check(const struct amp_trust_entry *e, const char *ns,

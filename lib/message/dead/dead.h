@@ -78,7 +78,7 @@ struct amp_dead_limits {
 int amp_dead_retain(struct amp_store *s, const struct amp_dead_limits *limits, int64_t now_ms,
                     const char *actor, bool dry, amp_dead_fn fn, void *ctx, uint32_t *removed,
                     struct amp_error *err);
-/* When retention removes the next letter, 0: never. */
+/* The time at which retention removes the next letter, 0: never. */
 int amp_dead_next_due(struct amp_store *s, const struct amp_dead_limits *limits, int64_t *due_ms,
                       struct amp_error *err);
 

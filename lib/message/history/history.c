@@ -197,7 +197,7 @@ static void state_read(struct amp_history *h, const struct amp_tape *t, uint32_t
     if (h->f.session.n > 0)
         r->session = session_read(h, t, state);
     ack_read(h, t, state, r);
-    /* Of an operation: the last decision, about the message that asked. */
+    /* An operation's row has the last decision, about the message that asked. */
     uint32_t last = member_find(t, state, "last", AMP_JSON_OBJECT);
     if (last != AMP_TOK_NONE && amp_span_is(r->kind, "token")) {
         r->id = member_text(h, t, last, "id");

@@ -62,7 +62,7 @@ int amp_history_frame(struct amp_history *h, uint64_t n, struct amp_span frame, 
 
 /* One row as a JSON object with LF (SW4RM §19: time, correlation, actor, event, details). */
 int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struct amp_error *err);
-/* The same as SW4RM's LogEvent (logging.proto, §19) in the JSON form of protobuf, with the names of
+/* Writes a row as SW4RM's LogEvent (logging.proto, §19) in protobuf's JSON form, with the names of
  * the .proto: ts, correlation_id, agent_id, event_type ("kind.event"), level, and the row as
  * details_json. */
 int amp_history_log_event(const struct amp_history_row *r, struct amp_buf *out,

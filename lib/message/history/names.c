@@ -1,4 +1,4 @@
-/* What the log is searched by. */
+/* The members by which the log is searched. */
 #include "message/history/find.h"
 
 /* Members with the texts by which rows are selected: of frames and records, then of messages, as

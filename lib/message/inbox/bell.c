@@ -38,7 +38,7 @@ static int path_of(const char *dir, struct amp_span agent, const char *tail, cha
     return 0;
 }
 
-/* The same, after making the directory. */
+/* Like path_of, but also makes the directory. */
 static int path_make(const char *dir, struct amp_span agent, const char *tail, char *out,
                      struct amp_error *err)
 {

@@ -90,7 +90,7 @@ int amp_lane_keys_add(struct amp_lane_keys *k, uint64_t key, enum amp_lane *lane
                       struct amp_error *err);
 /* Whether a waiting message has this key. */
 bool amp_lane_keys_has(const struct amp_lane_keys *k, uint64_t key);
-/* How many do. */
+/* The number of waiting messages with this key. */
 uint32_t amp_lane_keys_count(const struct amp_lane_keys *k, uint64_t key);
 void amp_lane_keys_drop(struct amp_lane_keys *k, uint64_t key);
 void amp_lane_keys_release(struct amp_lane_keys *k);

@@ -89,14 +89,14 @@ int amp_inbox_buffer_get(struct amp_store *s, struct amp_span agent, struct amp_
 int amp_inbox_buffer_leave(struct amp_store *s, struct amp_span agent, struct amp_span id,
                            bool open, struct amp_error *err);
 
-/* Why a delivery ends without the agent. */
+/* The end of a delivery without the agent, and its reason. */
 struct amp_inbox_refusal {
     struct amp_span agent, id, line;
     const char *code, *why, *actor;
     int64_t now_ms;
 };
 #define AMP_INBOX_EXPIRED_WHY "its time to live passed before the agent took it"
-/* The dead letter, the ledger, the delivery, the place. */
+/* Ends a delivery: writes the dead letter, the ledger and the delivery, and frees the place. */
 int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
                   const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err);
 /* 1: another attempt at its operation replaces it in this inbox, or another agent has one. */

@@ -1,5 +1,5 @@
 /*
- * How many works an agent has accepted that have no outcome yet, where the protocol limits it
+ * The number of works that an agent has accepted and not ended, where the protocol limits it
  * (amp_terms.claims_most). Key "work_claim.<agent>.<message>"; a record whose work has ended does
  * not count, and is removed with the agent's next claim.
  */

@@ -38,14 +38,14 @@ bool amp_delivery_puts_off(const struct amp_message_rec *r, const struct amp_del
            outcome_due(r, st) != r->due_ms && st->holder;
 }
 
-/* When the next sign of life is due, at the latest at the deadline. */
+/* The time at which the next sign of life is due, at the latest the deadline. */
 static int64_t beat_next(const struct amp_message_rec *r, int64_t now_ms)
 {
     int64_t beat = now_ms + r->beat_ms;
     return r->beat_ms > 0 && beat < r->until_ms ? beat : r->until_ms;
 }
 
-/* When the sweep checks for the acknowledgement, or for the earlier expiry. */
+/* The time at which the sweep checks for the acknowledgement, or the expiry if it is earlier. */
 static int64_t wait_until(const struct amp_message_rec *r, int64_t now_ms)
 {
     int64_t until = now_ms + r->ack_timeout_ms;

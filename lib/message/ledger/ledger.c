@@ -30,11 +30,11 @@ struct work {
     char claim[AMP_KEY_MAX];
     struct amp_ack_note *acks; /* of the record, with those that are implied */
     int64_t now_ms;
-    /* Of a message that is recorded. */
+    /* These are set for a message that is recorded. */
     const struct amp_view *view;
     const struct amp_message_former *former;
     bool same; /* it is recorded already */
-    /* Of an answer. */
+    /* These are set for an answer. */
     struct amp_span id;
     const struct amp_message_answer *said;
     struct amp_ack_note note;

@@ -23,7 +23,7 @@ int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t no
 /* Makes the checks of amp_message_record and changes nothing: NO duplicate_msg_id. */
 int amp_message_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err);
 
-/* When the message expires, 0: never. A time to live without a beginning begins now. */
+/* The time of the message's expiry, 0: never. A time to live without a beginning begins now. */
 int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms);
 /* Whether the message has expired (SW4RM ttl_ms, Runtime Protocol expiresAt). Expired messages are
  * not handed over. */
@@ -54,8 +54,8 @@ struct amp_message_answer {
     const char *actor;
 };
 
-/* What an answer changed. The caller carries out the rest in this order (settle/answer.h). After a
- * crash in between the record is due, or the outbox entry is sent again. */
+/* The changes that an answer made. The caller carries out the rest in this order (settle/answer.h).
+ * After a crash in between the record is due, or the outbox entry is sent again. */
 struct amp_message_changes {
     bool late;                       /* recorded, but it moved nothing */
     bool withdraw;                   /* the dead letters of the operation are void */

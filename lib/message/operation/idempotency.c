@@ -43,7 +43,7 @@ void amp_idem_answer_release(struct amp_idem_answer *a)
     amp_buf_release(&a->code);
 }
 
-/* What the store keeps of an operation. */
+/* The store's record of an operation. */
 struct operation {
     struct amp_span producer, token;
     int64_t sequence; /* of an operation without a token */

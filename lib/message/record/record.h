@@ -70,7 +70,7 @@ struct amp_message_rec {
 };
 int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
                      struct amp_message_rec *out, struct amp_error *err);
-/* The same for a row of kind "message" from amp_store_each. */
+/* Reads a row of kind "message" from amp_store_each. */
 int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
                       struct amp_message_rec *out, struct amp_error *err);
 
@@ -94,8 +94,8 @@ bool amp_record_has_stage(const struct amp_message_rec *r, const char *stage);
 bool amp_record_arrived(const struct amp_message_rec *r);
 
 #define AMP_SILENCE_MS (30 * 60 * 1000) /* AMP: the limit between signs of life */
-/* When the holder counts as lost; 0: never. When the sweep has to handle the record, for that or
- * for its deadline; 0: never. */
+/* lost_at: the time at which the holder counts as lost. due: the time at which the sweep handles
+ * the record, because of its holder or its deadline. 0: never. */
 int64_t amp_record_lost_at(const struct amp_message_rec *r, int64_t silence_ms);
 int64_t amp_record_due(const struct amp_message_rec *r, int64_t silence_ms);
 

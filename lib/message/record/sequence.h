@@ -1,6 +1,6 @@
 /*
- * Sequence numbers of composed messages, over processes and crashes. Those of an outbox have no
- * gaps. Key "sequence.<source>".
+ * Sequence numbers of composed messages, over processes and crashes. The numbers of an outbox have
+ * no gaps. Key "sequence.<source>".
  */
 #ifndef AMP_MESSAGE_RECORD_SEQUENCE_H
 #define AMP_MESSAGE_RECORD_SEQUENCE_H

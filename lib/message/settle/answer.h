@@ -10,11 +10,11 @@
 /* *late (may be NULL): the answer was recorded but moved nothing. Codes: amp_message_answered. */
 int amp_settle_answer(struct amp_store *s, struct amp_span id, const struct amp_message_answer *a,
                       int64_t now_ms, bool *late, struct amp_error *err);
-/* The same for an acknowledgement that has only a stage and a code. */
+/* Settles an acknowledgement that has only a stage and a code, in the same way. */
 int amp_settle_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
                    const char *by, struct amp_span code, int64_t now_ms, bool *late,
                    struct amp_error *err);
-/* The same, but 0 instead of NO: the message is unknown or cannot reach the stage any more. */
+/* Like amp_settle_ack, but 0 if the message is unknown or cannot reach the stage any more. */
 int amp_settle_known(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
                      const char *by, struct amp_span code, int64_t now_ms, struct amp_error *err);
 

@@ -1,4 +1,4 @@
-/* What a request in the ledger demands of its result. */
+/* The demands of a request in the ledger on its result. */
 #include "message/settle/rails.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * What a request demands of its result: required members, and a check of one against the other (a
+ * The demands of a request on its result: required members, and a check of one with the other (a
  * TASK of AOP and its RESPONSE: AOP §4, §5, §11).
  */
 #ifndef AMP_MESSAGE_SETTLE_RAILS_H
@@ -30,7 +30,7 @@ bool amp_rails_refused(const struct amp_error *e);
 int amp_rails_answer(struct amp_store *s, const struct amp_view *v, const struct amp_error *why,
                      const char *by, int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
-/* For amp_check_options.waives: the members that the request does not require. */
+/* Finds the members that the request does not require, for amp_check_options.waives. */
 struct amp_rails {
     struct amp_store *store;
     struct amp_error err;

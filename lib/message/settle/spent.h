@@ -1,7 +1,7 @@
 /*
- * What the work on a message cost, as its outcome says (struct amp_usage). Only for outcomes that
- * are not messages of the ledger, or that do not say it. There is one record for each message, its
- * id is the message's, and the last outcome counts; or one for each attempt, with an id of its own.
+ * The cost of the work on a message (struct amp_usage). Only outcomes that are not messages of the
+ * ledger, or that do not give the cost, have such a record. There is one for each message, with the
+ * message's id, and the last outcome counts; or one for each attempt, with an id of its own.
  */
 #ifndef AMP_MESSAGE_SETTLE_SPENT_H
 #define AMP_MESSAGE_SETTLE_SPENT_H

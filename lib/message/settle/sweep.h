@@ -31,7 +31,7 @@ struct amp_sweep_options {
  * in the same outbox, or becomes a dead letter. */
 int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_sweep_options *opt,
                       uint32_t *raised, struct amp_error *err);
-/* The same for one message. */
+/* Handles the deadlines of one message. */
 int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_ms,
                           const struct amp_sweep_options *opt, struct amp_error *err);
 /* The time of the next deadline; 0: none. */

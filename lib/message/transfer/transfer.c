@@ -96,7 +96,7 @@ static void held_prune(struct amp_transfers *all)
     }
 }
 
-/* The one of that name, or a new one. NULL: out of memory. */
+/* The transfer of that name, or a new one. NULL: out of memory. */
 static struct amp_transfer_held *held_make(struct amp_transfers *all, const char *name)
 {
     struct amp_transfer_held *h = held_find(all, name);

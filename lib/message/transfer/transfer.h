@@ -31,7 +31,7 @@ struct amp_transfer_held {
     char name[AMP_KEY_NAME_MAX];
 };
 
-/* Where the transfers are. */
+/* All transfers, in a store or in memory. */
 struct amp_transfers {
     struct amp_store *store; /* NULL: in memory */
     const char *actor;
@@ -78,7 +78,7 @@ void amp_transfers_tidy(struct amp_transfers *all);
 /* Removes at once what the sweep finds of a transfer that ended long ago. */
 void amp_transfer_clear(struct amp_transfers *all, const struct amp_transfer_now *n);
 
-/* How many are unfinished, and their bytes. */
+/* Counts the unfinished transfers and their bytes. */
 int amp_transfers_count(struct amp_transfers *all, uint32_t *n, uint64_t *bytes,
                         struct amp_error *err);
 

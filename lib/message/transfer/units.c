@@ -344,8 +344,8 @@ static enum amp_unit_took chunk_take(struct amp_units *u, const struct amp_view 
     if (rc < 0)
         return AMP_UNIT_FAILED;
     if (effects & AMP_TRANSFER_DO_HAND_OVER) {
-        /* As it was committed, for the next step. If another process resumes it already, that one
-         * has it. */
+        /* Reads it as it was committed, for the next step. If another process resumes it already,
+         * that process has it. */
         if (amp_transfer_find(&u->all, v->from, v->body.chunk.transfer, &u->now, err) < 0 ||
             (rc = amp_transfer_lock(&u->all, &u->now, &u->lock, err)) < 0)
             return AMP_UNIT_FAILED;
@@ -469,7 +469,7 @@ static int leftover_resume(struct amp_units *u, struct amp_span producer, struct
         rc = amp_transfer_lock(&u->all, &u->now, &u->lock, err);
     if (rc <= 0)
         return rc;
-    /* It may have ended before the lock. What cannot be read is left to the time limit. */
+    /* It may have ended before the lock. An unreadable transfer is left to the time limit. */
     if (amp_transfer_find(&u->all, producer, id, &u->now, err) < 0)
         return -1;
     if (u->now.state != AMP_TRANSFER_ASSEMBLED || message_read(u, &why) < 0)

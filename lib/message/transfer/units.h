@@ -46,7 +46,7 @@ int amp_unit_set_batch(void *arg, const char *text, struct amp_error *err);
     }
 
 struct amp_units;
-/* actor: for the log. by: who resumes what this process leaves if it is killed. The store (NULL:
+/* actor: for the log. by: resumes the transfers of this process if it is killed. The store (NULL:
  * none) and both texts are borrowed. */
 int amp_units_new(struct amp_store *s, const char *actor, const char *by, struct amp_units **out,
                   struct amp_error *err);
@@ -56,7 +56,7 @@ void amp_units_free(struct amp_units *u);
  * when it had the message: 1, and amp_units_next begins with those messages; 0; or -1. */
 int amp_units_leftovers(struct amp_units *u, struct amp_error *err);
 
-/* Why a message in chunks, or a batch, was refused: chunk_corrupt, chunk_mismatch, batch_corrupt,
+/* The refusal of a message in chunks, or of a batch: chunk_corrupt, chunk_mismatch, batch_corrupt,
  * partial_delivery, oversize_payload, buffer_full. */
 struct amp_unit_refusal {
     struct amp_error why;

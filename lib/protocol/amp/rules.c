@@ -64,7 +64,7 @@ static void timeout_check(struct amp_check *c)
                        "has no effect: requires_ack is false");
 }
 
-/* Why git does not accept the name of a branch (git-check-ref-format); NULL: it does. */
+/* The reason why git refuses the name of a branch (git-check-ref-format); NULL: it accepts it. */
 static const char *branch_fault(struct amp_span b)
 {
     if (b.p[0] == '-')

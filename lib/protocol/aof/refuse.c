@@ -29,8 +29,7 @@ static const char *reason_of(const struct amp_finding *f)
     }
 }
 
-/* From the time, and different at each call. The log that accepts the record replaces the number.
- */
+/* Makes a new number from the time at each call. The log that accepts the record replaces it. */
 static int64_t event_number(int64_t now_ms)
 {
     static atomic_int_least64_t last;

@@ -66,7 +66,7 @@ static void task_ids_check(struct amp_check *c)
                        amp_check_text(c, v->task, 60));
 }
 
-/* Two spellings of one field. */
+/* Checks that two spellings of one field agree. */
 static void project_ids_check(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;

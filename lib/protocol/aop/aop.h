@@ -32,7 +32,7 @@ int amp_aop_effective(const struct amp_view *v, struct amp_jw *w, struct amp_err
 const char *amp_aop_code(const char *code);
 /* The first members of every message of this version. */
 void amp_aop_header(struct amp_jw *w, const char *type);
-/* The same, for conversions: see struct cv_row, infer. */
+/* Like amp_aop_code, for conversions: see struct cv_row, infer. */
 const char *amp_aop_failure(struct amp_span code, struct amp_span summary);
 /* The parts of a TASK's target that its RESPONSE repeats: the provider, and the model as a JSON
  * string; empty if the TASK has none. */

@@ -35,7 +35,7 @@ static int progress_check(const struct amp_aop_progress *p, struct amp_error *er
     return 0;
 }
 
-/* With up to two decimals, without those that are 0. */
+/* Writes up to two decimals, without trailing zeros. */
 static void percentage_write(struct amp_jw *w, const char *key, double percentage)
 {
     char text[16];

@@ -8,7 +8,7 @@
 
 #include <amp/json/writer.h>
 
-/* What an event is about, and its time. */
+/* The subject of an event, and its time. */
 struct amp_aop_about {
     struct amp_span session;
     struct amp_span task; /* not of SESSION_FINAL_REPORT */

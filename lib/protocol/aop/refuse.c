@@ -69,7 +69,7 @@ void amp_aop_target(const struct amp_view *v, struct amp_span target[AMP_AOP_TAR
     target[AMP_AOP_MODEL] = text_json(v->tape, from, "model");
 }
 
-/* How a TASK ended without a report of its agent; `did` is the only action of the RESPONSE. */
+/* The end of a TASK without a report of its agent; `did` is the only action of the RESPONSE. */
 struct ending {
     const char *state, *signal, *summary, *did;
 };
@@ -168,7 +168,7 @@ static bool is_respondable(const struct amp_view *v)
     return v->kind == AMP_KIND_DISPATCH && v->correlation.n && v->task.n;
 }
 
-/* One line with LF. */
+/* Makes one line with LF. */
 static int response_make(const struct amp_view *v, const struct amp_finding *f,
                          const struct amp_span target[AMP_AOP_TARGET], const struct ending *end,
                          int64_t began_ms, int64_t now_ms, struct amp_buf *out,

@@ -32,7 +32,7 @@ static int progress_compose(const struct amp_view *of, const struct amp_reply_sa
     return amp_aop_event_close(&w, err);
 }
 
-/* What happened to a file since the work began. */
+/* The status of a file since the work began. */
 static const char *file_status(const struct amp_reply_said *said, const struct amp_reply_file *f)
 {
     if (f->born_ms > 0 && f->born_ms >= said->began_ms)

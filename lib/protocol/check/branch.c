@@ -1,5 +1,5 @@
-/* Which branches are protected, for the check of messages and for the git hooks. It has a file of
- * its own so that the hook links nothing else. */
+/* Decides which branches are protected, for the check of messages and for the git hooks. This is a
+ * file of its own so that the hook links nothing else. */
 #include <string.h>
 
 #include <amp/protocol/protocol.h>

@@ -47,12 +47,12 @@ struct amp_fault {
 void amp_check_add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for a rule about the value at a pointer of the view's document ("/payload/branch"). */
+/* Adds a finding about the value at a pointer of the view's document ("/payload/branch"). */
 void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char *code,
                     const char *rule, const char *pointer, const char *expected, const char *fmt,
                     ...) __attribute__((format(printf, 7, 8)));
 
-/* The same for a rule about a token of the view's tape. */
+/* Adds a finding about a token of the view's tape. */
 void amp_check_token(struct amp_check *c, enum amp_severity severity, const char *code,
                      const char *rule, uint32_t tok, const char *expected, const char *fmt, ...)
     __attribute__((format(printf, 7, 8)));
@@ -72,7 +72,7 @@ bool amp_check_waives(struct amp_check *c, unsigned what);
 
 /* A copy in the arena, shortened to `most` bytes, with control characters as \uXXXX. */
 const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t most);
-/* The same for the text from `at` on, with secrets redacted, also a secret around `at`. */
+/* Copies the text from `at` on in the same way. Secrets are redacted, also one around `at`. */
 const char *amp_check_excerpt(struct amp_check *c, struct amp_span text, size_t at, size_t most);
 
 /* Whether a decoded text has no visible character, only blanks of ASCII or Unicode. */

@@ -1,5 +1,5 @@
 /*
- * What kind of failure a code of these tools names. A protocol with a list of codes of its own has
+ * The kinds of failure that codes of these tools name. A protocol with its own list of codes has
  * a code for each class, so that no code gets another meaning on the wire.
  */
 #ifndef AMP_PROTOCOL_CODES_CLASSES_H
@@ -29,7 +29,7 @@ enum amp_code_class {
     AMP_CODE_DEPTH,       /* it was delegated too often */
     AMP_CODE_CLASSES
 };
-/* In either case of its letters. */
+/* Finds the class of a code in upper or lower case. */
 enum amp_code_class amp_code_class(const char *code);
 
 #endif

@@ -28,7 +28,7 @@ int amp_again_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_
 
 /* The retries that a message itself asks for. */
 void amp_again_terms(const struct amp_view *of, struct amp_again_terms *out);
-/* When the last attempt may leave: its expiry, or its deadline if that is earlier; 0: any time. */
+/* The last time an attempt may leave: the expiry, or the deadline if it is earlier; 0: any time. */
 int64_t amp_again_until(const struct amp_view *of);
 
 /* The line of a request with the names that a router assigns. They depend on the message alone. 1:

@@ -9,7 +9,7 @@
 
 /* Duplicate keys are refused. Written documents are one compact line, with keys in their order. */
 json_t *amp_json_load(struct amp_span text, struct amp_error *err);
-/* The same from a token of a tape. */
+/* Makes a document from a token of a tape. */
 json_t *amp_json_of(const struct amp_tape *t, uint32_t tok, struct amp_error *err);
 /* A member's text, "" if it has none. */
 const char *amp_json_str(const json_t *object, const char *key);

@@ -11,7 +11,7 @@
 
 #define CV_COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
 
-/* How a protocol writes a field. */
+/* The forms in which protocols write a field. */
 enum cv_as {
     AS_CONST,    /* always the row's literal; with a field and no pointer: the shape implies it */
     AS_TEXT,     /* a string */
@@ -80,7 +80,7 @@ struct cv_cond {
 
 struct cv_shape {
     const char *type; /* unique in its protocol; named in the origin; AMP's type, up to a slash */
-    unsigned kind;    /* what such a message is; 0: it is not read */
+    unsigned kind;    /* the kind of such a message; 0: it is not read */
     unsigned kinds;   /* bits of the kinds that are written in this shape */
     const struct cv_row *rows;
     unsigned n_rows;

@@ -1,6 +1,6 @@
 /*
- * Which objects and texts claim to be a message. An object in a log whose only member of a protocol
- * is named like its id (chat services also have a message_id) does not.
+ * Decides which objects and texts claim to be a message. An object in a log whose only member of a
+ * protocol is named like its id (chat services also have a message_id) does not.
  */
 #include "protocol/extract/extract.h"
 #include "protocol/spec.h"

@@ -18,7 +18,7 @@ bool amp_ansi_takes(uint8_t *state, char c);
 struct amp_walk {
     uint8_t state, ansi;
     bool key;         /* the string that is open is a key */
-    const char *word; /* what is left of true, false or null */
+    const char *word; /* the rest of true, false or null */
     uint32_t depth, max_depth;
     struct amp_walk_level {
         size_t at; /* where it opened */
@@ -43,7 +43,7 @@ int amp_walk_clean(const struct amp_walk *w, struct amp_span raw, struct amp_buf
 
 /* Whether an object of a scanned text has a protocol's marks; the name of its id is not enough. */
 bool amp_claim_object(const struct amp_tape *t, uint32_t object, enum amp_protocol only);
-/* The same for text that begins with '{' and is not JSON, by the keys at its top. */
+/* Whether text that begins with '{' and is not JSON has such marks among the keys at its top. */
 bool amp_claim_text(struct amp_span text, enum amp_protocol only);
 
 /* ---- the place (place.c) */

@@ -325,7 +325,7 @@ static int value_at(struct scan *s, struct amp_span name, const char *p)
     return scan_replace(s, v.p, v.p + v.n, kind);
 }
 
-/* At the start of a word: "name": value, name=value, --name value. */
+/* Handles these at the start of a word: "name": value, name=value, --name value. */
 static int named_at(struct scan *s)
 {
     const char *name = s->p, *p = name;

@@ -14,7 +14,7 @@
 /* Adds a pattern for this process; call it before threads start. "(?#name)" at its beginning sets
  * its KIND (default: "pattern"). USAGE bad_pattern; USAGE too_many above 64. */
 int amp_redact_pattern(const char *regex, struct amp_error *err);
-/* The same for a NULL-terminated list. */
+/* Adds the patterns of a NULL-terminated list. */
 int amp_redact_pattern_list(const char *const *v, struct amp_error *err);
 
 /* Appends the text redacted. cut: the text was cut off, so the beginning of a secret at its end

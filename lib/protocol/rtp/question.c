@@ -64,7 +64,7 @@ static int question_title(const json_t *message, const char *why, bool suspended
     return amp_buf_str(out, "review item of the Runtime Protocol", err);
 }
 
-/* Of the item, or of an event with it; absent members are not shown. */
+/* The fields of the item, or of an event with it; absent members are not shown. */
 static const struct amp_question_field fields[] = {{"review", "", false},
                                                    {"failure", "failureClass", false},
                                                    {"failure", "payload.failureClass", false},

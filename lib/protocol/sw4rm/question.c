@@ -79,7 +79,7 @@ static const struct amp_question_field fields[] = {
     {"task", "payload.subject.task_id", false},
     {"repository", "payload.subject.repo_id", false},
     {"worktree", "payload.subject.worktree_id", false},
-    /* Of a tool call, flow/hook/ask.h. */
+    /* The fields of a tool call, flow/hook/ask.h. */
     {"tool", "payload.context.tool", false},
     {"command", "payload.context.command", false},
     {"files", "payload.context.paths", true},

@@ -141,7 +141,7 @@ void amp_sw4rm_rules(struct amp_check *c);
 /* The code of SW4RM's list (§21) for a code of these tools, in lower case: itself if it is there.
  */
 const char *amp_sw4rm_code(const char *code);
-/* The same, for conversions: see struct cv_row, infer. */
+/* Like amp_sw4rm_code, for conversions: see struct cv_row, infer. */
 const char *amp_sw4rm_failure(struct amp_span code, struct amp_span summary);
 /* The refusal of a line: see spec.h. */
 int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,

@@ -29,7 +29,7 @@ int amp_breaker_read(struct amp_store *s, const char *name, struct amp_breaker_n
 /* Whether the command may be started: 1; 0: not before now->until_ms. Sync before the start. */
 int amp_breaker_try(struct amp_store *s, const struct amp_breaker *b, int64_t now_ms,
                     struct amp_breaker_now *now, struct amp_error *err);
-/* How the start ended. why: of a failure; NULL: success. */
+/* Records the end of the start. why: the reason of a failure; NULL: success. */
 int amp_breaker_end(struct amp_store *s, const struct amp_breaker *b, const char *why,
                     int64_t now_ms, struct amp_breaker_now *now, struct amp_error *err);
 

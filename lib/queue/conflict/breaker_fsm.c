@@ -16,7 +16,7 @@ static const struct amp_fsm_row rows[] = {
 
     ROW(OPEN, TRY, AMP_BREAKER_IF_DUE, TRIAL, D(START) | D(PAUSE)),
     ROW(OPEN, TRY, 0, OPEN, 0),
-    /* Of a start before it opened. */
+    /* A start from before the breaker opened has ended. */
     ROW(OPEN, SUCCESS, 0, CLOSED, D(RESET)),
     ROW(OPEN, FAILURE, 0, OPEN, D(COUNT)),
 

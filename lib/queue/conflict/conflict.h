@@ -1,5 +1,5 @@
 /*
- * What was decided about two jobs whose scopes overlap (SW4RM §9.2, §9.3): key "conflict.<a>-<b>",
+ * The decision about two jobs whose scopes overlap (SW4RM §9.2, §9.3): key "conflict.<a>-<b>",
  * the ids in their order. Without a record the jobs run one after the other, the first that starts
  * first. The record is removed when one of the jobs ends, so a decision lives as long as both.
  *
@@ -25,7 +25,7 @@ enum {
 struct amp_conflict {
     uint8_t state;        /* of amp_conflict_fsm */
     struct amp_span a, b; /* ids of the jobs, a < b */
-    /* When it was noticed: the job at work, and the one that waited for it. */
+    /* The job at work when the overlap was noticed, and the job that waited for it. */
     struct amp_span running, waiting;
     struct amp_span overlap; /* JSON, amp_scope_common */
     int64_t met_ms;
@@ -38,8 +38,8 @@ struct amp_conflict {
     struct amp_span question;     /* the key of the question to a person */
     struct amp_span message;      /* the id of its message */
     struct amp_span first;        /* SERIAL: the job that goes first, or empty */
-    /* Who decided: a person, or a fallback; known by what; why. waiver: the id of an override, or
-     * empty. */
+    /* The decision; the person or fallback that made it; the proof of identity; the reason.
+     * waiver: the id of an override, or empty. */
     struct amp_span decision, person, by, why, waiver;
     int64_t decided_ms;
 };
@@ -48,7 +48,7 @@ void amp_conflict_id(struct amp_span x, struct amp_span y, char out[AMP_CONFLICT
 /* 1: found; 0: there is none, and out has the state NEW and the ids. */
 int amp_conflict_read(struct amp_store *s, struct amp_span x, struct amp_span y,
                       struct amp_buf *mem, struct amp_conflict *out, struct amp_error *err);
-/* The same by the pair's id. 1: found; 0: there is none. */
+/* Reads the record with the pair's id. 1: found; 0: there is none. */
 int amp_conflict_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
                       struct amp_conflict *out, struct amp_error *err);
 extern const struct amp_subject amp_conflict_subject;

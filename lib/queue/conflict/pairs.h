@@ -19,7 +19,7 @@ struct amp_pair {
 struct amp_pairs {
     struct amp_pair **table, *first;
     size_t n, n_buckets;
-    uint32_t n_ordered; /* those with `first` */
+    uint32_t n_ordered; /* pairs with `first` */
 };
 void amp_pairs_release(struct amp_pairs *p);
 /* Reads all records. */

@@ -14,7 +14,7 @@ struct amp_shared_scope {
     const void *type; /* of the jobs, an address of the owner's */
     char *text;       /* may be empty */
     uint32_t uses;
-    /* Of the owner of the table: what was found for this scope at its last look. */
+    /* The result of the table owner's last look for this scope. */
     uint64_t asked;
     const void *found;
 };

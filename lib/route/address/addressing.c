@@ -163,7 +163,7 @@ static int types_check(const struct amp_addressing *a, struct job *j, const stru
     return 0;
 }
 
-/* What the recipients take, if it matters. */
+/* Reads which units the recipients take, if that matters. */
 static int units_look(const struct amp_addressing *a, struct job *j, struct amp_error *err)
 {
     bool matters = a->run->store && amp_outlets_units(a->outlets);

@@ -27,7 +27,7 @@ enum amp_admitted amp_admission_admit(struct amp_admission *a, struct job *j,
  * (amp_route_job_refuse). */
 int amp_admission_look(struct amp_admission *a, struct job *j, const struct amp_view *v,
                        struct amp_error *err);
-/* The same for a message that has only its line. */
+/* Checks a message that has only its line, in the same way. */
 int amp_admission_look_again(struct amp_admission *a, struct job *j, struct amp_error *err);
 /* amp_streams_record */
 int amp_admission_record(struct amp_admission *a, struct job **batch, uint32_t *n,

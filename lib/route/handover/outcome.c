@@ -52,7 +52,7 @@ void amp_outcome_drop(struct amp_outcome_file *f)
     if (!f->dir[0])
         return;
     unlink(f->path);
-    if (rmdir(f->dir) < 0 && errno == ENOTEMPTY) { /* what else the command left there */
+    if (rmdir(f->dir) < 0 && errno == ENOTEMPTY) { /* the command left other files there */
         AMP_DIR DIR *d = amp_dir_open(AT_FDCWD, f->dir);
         for (struct dirent *e; d && (e = readdir(d));)
             if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
@@ -70,7 +70,7 @@ static int file_read(const struct amp_outcome_file *f, json_t **out, struct amp_
     return amp_answer_read(&attempt, SCHEMA, out, err);
 }
 
-/* Who answers: in a protocol of roles the role that the message is for, and the agent. */
+/* The sender of the answer: the agent, in a protocol of roles after the message's role. */
 static int speaker_make(struct amp_acks *a, const struct amp_inbox_msg *m, char *out, size_t size,
                         struct amp_error *err)
 {

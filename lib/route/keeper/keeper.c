@@ -171,7 +171,7 @@ static int record_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
 int amp_keeper_record(struct amp_keeper *k, struct job *const *jobs, uint32_t n,
                       struct amp_error *err)
 {
-    struct job *open[AMP_ROUTE_BATCH_MAX]; /* those that no cursor has recorded */
+    struct job *open[AMP_ROUTE_BATCH_MAX]; /* jobs that no cursor has recorded */
     uint32_t n_open = 0;
     if (!k->run->store || n == 0)
         return 0;
@@ -295,7 +295,7 @@ static int job_view(const struct amp_keeper *k, const struct job *j, struct amp_
                : 0;
 }
 
-/* How a message failed. */
+/* The failure of a message. */
 struct failure {
     const char *code, *why, *route;
     bool retryable;

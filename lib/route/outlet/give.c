@@ -63,7 +63,7 @@ static bool is_message(const struct job *j)
     return !j->copy && !j->answer && !j->carried;
 }
 
-/* How far the message was sent to the outlet in chunks, or NULL. */
+/* The progress of the message to the outlet in chunks, or NULL. */
 static struct job_chunks *chunks_of(const struct outlet *t, const struct job *j)
 {
     return j->notes ? amp_chunks_of(j, &t->unacked) : NULL;

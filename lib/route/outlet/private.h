@@ -45,7 +45,7 @@ struct amp_outlets {
 
 /* give.c: gives a port what waits for it, a message, a chunk or a batch at a time. */
 
-/* How many messages may be unread in the pipe of a bounded port; 0: any number. */
+/* The limit of unread messages in the pipe of a bounded port; 0: none. */
 uint32_t amp_outlet_ahead(const struct outlet *t);
 bool amp_outlet_takes_more(const struct outlet *t);
 /* Gives a message that need not wait. */

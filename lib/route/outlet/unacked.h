@@ -35,7 +35,7 @@ struct amp_unacked_shared {
 void amp_unacked_shared_open(struct amp_unacked_shared *s, bool credits);
 void amp_unacked_shared_wake(struct amp_unacked_shared *s);
 
-/* Of one port. */
+/* The unacknowledged messages of one port. */
 struct amp_unacked {
     struct amp_unacked_shared *shared;
     struct amp_route_run *run;

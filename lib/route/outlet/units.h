@@ -21,13 +21,13 @@ struct amp_units_wanted {
     const char *const *takes; /* PORT=WORD,WORD: what the readers of ports take */
     int n_takes;
 };
-/* What --takes says about the port. USAGE bad_takes. */
+/* Reads the words of --takes for the port. USAGE bad_takes. */
 int amp_takes_of(const struct amp_units_wanted *w, const char *spec, uint8_t *takes,
                  struct amp_error *err);
 /* Checks all texts. USAGE bad_takes. */
 int amp_takes_check(const struct amp_units_wanted *w, struct amp_error *err);
 
-/* How far a message was sent in chunks to one port. */
+/* The progress of a message to one port in chunks. */
 struct job_chunks {
     struct job_note note;    /* first */
     struct job_chunks *link; /* the next message of the port that is under way */

@@ -228,7 +228,7 @@ static int number_compare(const void *a, const void *b)
     return ((*x)->number > (*y)->number) - ((*x)->number < (*y)->number);
 }
 
-/* What was sorted is in the order of arrival, and all later turns come after it. */
+/* Sorted messages are in the order of arrival, and all later turns come after them. */
 static void share_move(struct amp_waiting *w, struct amp_waiting_place *p, bool hold)
 {
     if (!w->shares)

@@ -77,7 +77,7 @@ struct job *amp_waiting_first(struct amp_waiting *w);
 /* Milliseconds until the first message at the head of a lane, or of the held ones, expires; -1:
  * none does. */
 int64_t amp_waiting_expiry(const struct amp_waiting *w);
-/* When the oldest message was added; now_ms if none waits. */
+/* The time at which the oldest message was added; now_ms if none waits. */
 int64_t amp_waiting_oldest(const struct amp_waiting *w, int64_t now_ms);
 
 #endif

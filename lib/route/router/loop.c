@@ -208,7 +208,7 @@ static int line_take(struct amp_router *r, struct batch *b, enum amp_line_result
     return took == AMP_INTAKE_PART ? parts_take(r, b, err) : taken_line(r, b, took, &v, err);
 }
 
-/* At the end of input: messages whose chunks did not all come. */
+/* At the end of input: handles the messages whose chunks did not all come. */
 static int unfinished_take(struct amp_router *r, struct batch *b, struct amp_error *err)
 {
     struct amp_view v;

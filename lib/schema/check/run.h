@@ -136,7 +136,7 @@ static inline bool amp_run_stop(struct amp_schema_run *r, bool *ok, const struct
     return amp_run_stop_at(r, ok, n, keyword, tok, detail, (struct amp_span){"", 0});
 }
 
-/* The same for the result of a subschema. */
+/* Records a subschema's result. True: the check stops, because it failed and does not explain. */
 static inline bool amp_run_stop_unless(const struct amp_schema_run *r, bool *ok, bool holds)
 {
     if (holds)

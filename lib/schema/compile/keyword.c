@@ -13,7 +13,7 @@ enum { CORE = VOCAB_CORE, APP = VOCAB_APPLICATOR, VAL = VOCAB_VALIDATION, UNE = 
 
 enum { SHORT = 4, LONG = 7 };
 
-/* A row; the same with the field of a group of rules that the function fills. */
+/* A row, and a row with the field of a group of rules that the function fills. */
 #define K(name, drafts, vocabulary, walk, compile)                                                 \
     {                                                                                              \
         name, sizeof(name) - 1, drafts, vocabulary, WALK_##walk, amp_kw_##compile, NULL, 0         \

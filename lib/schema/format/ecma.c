@@ -27,7 +27,7 @@ static bool take_hex(struct reader *r, int n)
     return true;
 }
 
-/* At least one ASCII character, none of them a space, up to `last`. */
+/* Takes at least one ASCII character, none of them a space, and then `last`. */
 static bool take_name(struct reader *r, char last)
 {
     const char *from = r->p;
@@ -44,7 +44,7 @@ static bool take_number(struct reader *r, unsigned long *n)
     return r->p > from;
 }
 
-/* After the backslash. *single becomes the character that the escape means, -1 for a class. */
+/* Reads on after a backslash. *single becomes the escaped character, -1 for a class. */
 static bool take_escape(struct reader *r, bool in_class, int *single)
 {
     if (r->p == r->end)
@@ -76,7 +76,7 @@ static bool take_escape(struct reader *r, bool in_class, int *single)
     }
 }
 
-/* After the opening bracket. */
+/* Reads on after the opening bracket. */
 static bool take_class(struct reader *r)
 {
     int low = -1; /* the character before a dash */
@@ -100,7 +100,7 @@ static bool take_class(struct reader *r)
     return take_char(r, ']');
 }
 
-/* After "(": the kind of the group. */
+/* Reads the kind of a group, after "(". */
 static bool take_group(struct reader *r)
 {
     if (++r->depth > NEST || (r->p < r->end && *r->p == '*'))

@@ -185,7 +185,7 @@ static bool walk_member(const struct step *s, uint32_t i, uint32_t key,
  * the member is invalid. */
 typedef bool (*member_fn)(const struct step *s, uint32_t i, uint32_t key, bool *ok);
 
-/* Every member of an object. The annotation lists the names of those that the keyword applied to,
+/* Walks all members of an object. The annotation lists the names that the keyword applied to,
  * unless it would be too long. */
 static bool walk_members(const struct step *s, member_fn fn)
 {

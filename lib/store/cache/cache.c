@@ -329,7 +329,7 @@ static struct amp_span text_at(const struct amp_cache *c, uint32_t at, uint32_t 
     return (struct amp_span){c->text.data + at, n};
 }
 
-/* By kind, then in the order of SQLite texts, so that the rows of a page are written together. */
+/* Orders by kind, then as SQLite orders texts, so that rows of a page are written together. */
 static int entry_order(const void *x, const void *y, void *ctx)
 {
     const struct amp_cache *c = ctx;

@@ -22,7 +22,7 @@ int amp_store_range(struct amp_store *s, uint64_t *first, uint64_t *last, struct
     return amp_turn_leave(s, own, rc, err);
 }
 
-/* Where a scan for frame number `from` may begin. */
+/* The place at which a scan for frame number `from` may begin. */
 static struct amp_pos scan_start(struct amp_log *l, uint64_t from)
 {
     struct amp_pos pos = {0};

@@ -154,7 +154,7 @@ static int frame_verify(void *ctx, const struct amp_frame_head *h, struct amp_sp
     return 0;
 }
 
-/* Why the scan ended at pos. */
+/* Reports why the scan ended at pos. */
 static int bad_explain(struct verify *w, const struct amp_pos *turn, struct amp_error *err)
 {
     struct amp_log *l = &w->s->log;
@@ -219,7 +219,7 @@ static int tail_judge(struct verify *w, const struct amp_pos *pos, uint64_t note
     return 0;
 }
 
-/* After a segment that ends at pos. */
+/* Notes unused bytes behind pos, a segment's end. Bytes noted for an earlier one were inserted. */
 static int segment_end(struct verify *w, const struct amp_pos *pos, struct amp_error *err)
 {
     struct stat st;
@@ -389,8 +389,8 @@ static bool index_names(struct amp_index *ix, const char *name)
     return found;
 }
 
-/* In the file of the index, and in what this handle has beside it. A writer removes a blob after
- * its name: a name that is still there is of a frame. */
+/* Reports missing blobs that the index's file or this handle's own index names. A writer removes a
+ * blob after its name: a name that is still there is of a frame. */
 static int missing_say(struct blobs *b, struct amp_index *file, struct amp_error *err)
 {
     struct amp_index *own = &b->store->index;

@@ -32,7 +32,7 @@ struct amp_store_verdict {
     uint64_t seals, signed_; /* seals, and those with a signature */
     uint64_t repairs;        /* repair frames */
     uint64_t skipped;        /* frames that repairs recorded as lost */
-    /* Where the first problem is, if the function fails with log_tampered. */
+    /* The place of the first problem, if the function fails with log_tampered. */
     uint32_t seg;
     uint64_t off, n;
 };

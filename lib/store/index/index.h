@@ -44,7 +44,7 @@ struct sqlite3_stmt;
             " WHERE key>?1 AND key<?2 AND (?3 IS NULL OR state=?3) ORDER BY key")                  \
     X(DUE, "SELECT * FROM rec"                                                                     \
            " WHERE due>0 AND due<=?3 AND key>?1 AND key<?2 ORDER BY due,n")                        \
-    /* The same by the keys: for a kind with fewer records than others have deadlines. */          \
+    /* DUE by the keys: for a kind with fewer records than others have deadlines. */               \
     X(DUE_OF_FEW, "SELECT * FROM rec WHERE +due>0 AND +due<=?3 AND key>?1 AND key<?2"              \
                   " ORDER BY +due,n")                                                              \
     X(DUE_AFTER, "SELECT * FROM rec WHERE due>0 AND (due,key)>(?3,?4) AND key>?1 AND key<?2"       \
@@ -185,7 +185,7 @@ struct sqlite3_stmt *amp_index_query(struct amp_index *ix, enum amp_index_statem
                                      struct amp_error *err);
 /* The next row of a statement: 1, 0 if there is no more, or -1. */
 int amp_index_step(struct amp_index *ix, struct sqlite3_stmt *st, struct amp_error *err);
-/* The same for rows of a table; a row with a wrong checksum is corruption. */
+/* Steps to the next row of a table; a row with a wrong checksum is corruption. */
 int amp_index_next(struct amp_index *ix, struct sqlite3_stmt *st, enum amp_index_table table,
                    struct amp_error *err);
 /* Runs a statement that writes a row of a table: its texts a and b and its numbers v, each in the

@@ -140,7 +140,7 @@ static void page_note(struct page_file *f, uint64_t page, const void *p)
         f->block = page / BLOCK;
         f->lowest = page;
         f->highest = page + 1;
-        /* What lies between two pages of this block stays as it is. */
+        /* The checksums between two pages of this block stay as they are. */
         memset(f->sum, 0, sizeof f->sum);
         ssize_t n = pread(f->fd, f->sum, sizeof f->sum, (off_t)entry_at(f->block * BLOCK));
         if (n < 0)

@@ -36,7 +36,7 @@ enum { AMP_PAGE = 4096 };
  * checked. */
 const char *amp_pages_vfs(void);
 
-/* Of the main file of an open database. Whether its pages are compared, and it was checked. */
+/* Whether the pages of an open database's main file are compared, and the file was checked. */
 bool amp_pages_trusted(struct sqlite3 *db);
 /* Notes that the complete file was checked. */
 void amp_pages_note_checked(struct sqlite3 *db);
@@ -51,8 +51,8 @@ void amp_pages_restart(struct sqlite3 *db);
 void amp_pages_checkpoint(struct sqlite3 *db);
 /* Whether an index that reaches frame n can be complete, after its first read. */
 bool amp_pages_complete(struct sqlite3 *db, uint64_t n);
-/* Which write-ahead log there is, and its length. The same value means that nobody has committed in
- * between. 0: it is empty, or unknown. */
+/* Identifies the write-ahead log and its length. An unchanged value means that no process has
+ * committed in between. 0: it is empty, or unknown. */
 uint64_t amp_pages_wal(struct sqlite3 *db);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * How long final records stay in the live set (docs/state.md).
+ * The time for which final records stay in the live set (docs/state.md).
  *
  * Before retention removes a segment, it copies the live records in it. A record is not copied if a
  * rule says that it is final, its last change is older than its group is kept, and no record that

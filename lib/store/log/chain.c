@@ -260,7 +260,7 @@ bool amp_chain_has(struct amp_span frame)
     return memcmp(p, tail_lead, lead) == 0 && memcmp(p + AMP_CHAIN_TAIL - 3, "\"}\n", 3) == 0;
 }
 
-/* What the hash of a frame covers. */
+/* The part of a frame that its hash covers. */
 static struct amp_span frame_body(struct amp_span frame)
 {
     return (struct amp_span){frame.p + AMP_FRAME_HEAD, frame.n - AMP_FRAME_HEAD - AMP_CHAIN_TAIL};

@@ -1,5 +1,5 @@
 /*
- * Frames: what a line of the log looks like.
+ * Frames: the format of a line of the log.
  *
  * {"v2":"<8 hex><16 hex>","n":…,"p":"<16 hex>","s":…,"gen":…,"turn":…,"end":…, …}LF
  *

@@ -6,7 +6,7 @@
 #include "store/log/frame.h"
 #include "store/log/watermark.h"
 
-/* Where a frame is: segment, length and offset. */
+/* The place of a frame: segment, length and offset. */
 struct amp_place {
     uint32_t seg, len;
     uint64_t off;
@@ -110,7 +110,7 @@ typedef int (*amp_scan_fn)(void *ctx, const struct amp_frame_head *head, struct 
                            const struct amp_pos *after, struct amp_error *err);
 int amp_log_scan(struct amp_log *l, struct amp_pos *pos, bool *bad, amp_scan_fn fn, void *ctx,
                  struct amp_error *err);
-/* The same within one segment; *ends: the segment ended correctly. */
+/* Scans one segment in the same way; *ends: the segment ended correctly. */
 int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp_scan_fn fn,
                          void *ctx, struct amp_error *err);
 /* Moves pos, at the start of the last segment, behind an intact frame that was synced, near the

@@ -40,7 +40,7 @@ static unsigned name_slot(const char *p, size_t n)
     return (a * 7 + b * 31 + c * 131 + (unsigned)n * 17) & 255;
 }
 
-/* Of the three bytes before `end`. */
+/* Hashes the three bytes before `end`. */
 static inline unsigned end_hash(const char *end)
 {
     uint32_t v = (uint32_t)(unsigned char)end[-3] << 16 | (uint32_t)(unsigned char)end[-2] << 8 |

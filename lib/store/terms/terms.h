@@ -37,7 +37,7 @@ struct amp_term_names {
         const char *text;
         uint8_t n, what;
     } slot[256];
-    /* The same by the last three bytes up to a name's end, with the quote before a short name. */
+    /* The rows by the last three bytes up to a name's end, with the quote before a short name. */
     uint8_t by_end[4096]; /* number of a row + 1 */
     struct {
         uint8_t slot, next; /* next: number of a row + 1 */
@@ -66,7 +66,7 @@ struct amp_terms_found {
 };
 int amp_terms_scan(struct amp_terms *t, const struct amp_term_names *names, struct amp_span text,
                    uint32_t off, struct amp_terms_found *found, struct amp_error *err);
-/* By term, then by offset, without repetitions. */
+/* Sorts by term, then by offset, and removes repetitions. */
 int amp_terms_sort(struct amp_terms *t, struct amp_error *err);
 /* The number of the first posting of a term, or of the next term, in sorted postings. */
 size_t amp_terms_first(const struct amp_term *v, size_t n, uint32_t term);

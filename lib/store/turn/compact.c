@@ -35,7 +35,7 @@ static int frame_read(struct amp_store *s, struct amp_place at, struct amp_frame
     return amp_frame_decode(frame, &head, &s->check, f, err);
 }
 
-/* What a turn may still do. */
+/* The work that a turn may still do. */
 struct share {
     int checks, stands;
 };
@@ -179,7 +179,7 @@ static int pass_frames(struct amp_store *s, struct share *left, struct amp_error
         if (!amp_frame_peek(p, (size_t)n, &h))
             return amp_log_damaged(&(struct amp_pos){.seg = c->seg, .off = c->off},
                                    "no frame begins there", err);
-        if (h.n >= c->bound) /* what a failed write left is behind the segment's end */
+        if (h.n >= c->bound) /* bytes of a failed write are behind the segment's end */
             return 1;
         if (frame_check(s, (struct amp_place){c->seg, h.size, c->off}, left, err) < 0)
             return -1;
@@ -230,7 +230,7 @@ void amp_store_compact_leave(struct amp_store *s)
     unlinkat(s->logfd, PROGRESS, 0);
 }
 
-/* Where an earlier process stopped in this segment; 0: at its start, or it is not known. */
+/* The offset at which an earlier process stopped in this segment; 0: its start, or unknown. */
 static uint64_t progress_read(struct amp_store *s, uint32_t seg)
 {
     AMP_BUF struct amp_buf text = {0};

@@ -88,8 +88,8 @@ static bool place_stands(struct amp_log *l, const struct amp_pos *pos)
                         start.n == pos->n && start.sum == pos->sum);
 }
 
-/* Checks the end of the last segment, without the index; cuts a torn tail (*cut). What was synced
- * is not read: a page that a power loss left out is behind it. */
+/* Checks the end of the last segment, without the index; cuts a torn tail (*cut). Synced frames
+ * are not read: a page that a power loss left out is behind them. */
 static int segment_verify(struct amp_store *s, bool *cut, struct amp_pos *end,
                           struct amp_error *err)
 {
