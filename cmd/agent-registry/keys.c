@@ -91,7 +91,7 @@ int reg_keys_list(bool json)
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }
 
-/* Publishing: a NOTIFICATION to each agent that is registered and answers. */
+/* Publishes by a NOTIFICATION to each agent that is registered and answers. */
 
 struct publishing {
     struct registry *r;

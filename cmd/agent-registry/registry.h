@@ -44,7 +44,7 @@ int reg_close(struct registry *r, int rc, const struct amp_error *err);
 
 /* Writes the lines of the turn, then the committed lines, to the output. */
 int reg_emit(struct registry *r, struct amp_error *err);
-/* The same at the end of a verb: waits until everything is written. */
+/* Writes them at the end of a verb, and waits until everything is written. */
 int reg_finish(struct registry *r, struct amp_error *err);
 
 /* take.c. A message that the registry refuses is also taken: *refused is filled (NO), and the

@@ -51,7 +51,7 @@ struct pass {
 const char *pass_actor(const struct pass *p);
 /* Adds a line (without LF) to the output of the turn. */
 int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err);
-/* The same for an own line, signed by the state's key of a role (flow/identity/identity.h). */
+/* Signs an own line with the state's key of a role (flow/identity/identity.h), and adds it. */
 int pass_say(struct pass *p, const char *role, struct amp_span line, struct amp_error *err);
 /* Whether the acknowledgement counts as said by the addressee of its message. 0: no, *why has the
  * code; -1: failure. */
@@ -83,9 +83,8 @@ void ack_close_state(struct amp_store **s);
 /* Opens the output of --out. */
 int ack_open_output(struct amp_outq *q, struct amp_error *err);
 /* Writes the open entries of the outbox of `name`, whose lock the caller holds, and closes them.
- * Those that are from the speaker are signed with its key, which is made on first use.
- * The caller commits between taking the lock and this call, so that no other process emits them,
- * too. */
+ * Entries from the speaker are signed with its key, which is made on first use. The caller commits
+ * between taking the lock and this call, so that no other process emits them, too. */
 int ack_outbox_emit(struct amp_store *s, const char *name, const char *speaker, struct amp_outq *q,
                     struct amp_error *err);
 

@@ -217,7 +217,7 @@ static int entries_set(void *arg, const char *text, struct amp_error *err)
     return amp_num_parse(amp_span_str(text), 1, INT64_MAX, arg, err);
 }
 
-/* What is not counted when it changes: cursors, and the activity buffer. */
+/* Measures what is not counted when it changes: cursors, and the activity buffer. */
 static int all_measure(struct amp_store *s, int64_t now_ms, struct amp_metrics *metrics,
                        struct amp_error *err)
 {

@@ -25,7 +25,7 @@ extern struct amp_metrics_options ack_metrics;
 /* Writes the last values and closes m. Returns rc, or -1 if the values cannot be written. */
 int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err);
 
-/* How often and when messages are attempted again. */
+/* These options set how often and when messages are attempted again. */
 extern struct amp_list ack_retries, ack_backoff, ack_idempotent;
 #define ACK_RETRY_OPTS                                                                             \
     AMP_OPT_ROW(0, "retries", AMP_OPT_LIST, &ack_retries, "[PROTOCOL=]N",                          \
@@ -38,8 +38,8 @@ extern struct amp_list ack_retries, ack_backoff, ack_idempotent;
 /* The protocols' own rules, changed by these options. */
 int ack_retry_rules(struct amp_retry_rules *out, struct amp_error *err);
 
-/* How long messages wait, for the verbs that record them. They override the settings ack.timeout
- * and ack.sla. */
+/* For verbs that record messages, these options set how long messages wait. They override the
+ * settings ack.timeout and ack.sla. */
 extern struct amp_list ack_timeouts;
 extern const char *ack_sla;
 #define ACK_TERMS_OPTS                                                                             \

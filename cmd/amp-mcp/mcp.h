@@ -77,7 +77,7 @@ enum mcp_level {
         MCP_LEVEL_COUNT
 };
 
-/* Where a tool can work. */
+/* The places in which a tool can work. */
 enum {
     MCP_EXECUTOR = 1, /* inside of an executor's attempt */
     MCP_REVIEWER = 2, /* inside of a reviewer's attempt */
@@ -127,8 +127,8 @@ struct mcp_tool {
     const struct mcp_field *in, *out;
     /* Fills call->result, or call->own if it waits. FAILED: err is what the agent gets. */
     enum mcp_step (*start)(struct mcp_call *call, struct amp_error *err);
-    /* Looks again, after a write to the state or to the attempt, and at until_ms. The same function
-     * as start: a message leaves through amp-route, one call at a time, in the calls' order. */
+    /* Looks again, after a write to the state or to the attempt, and at until_ms. It may be
+     * `start`: messages leave through amp-route, one call at a time, in the calls' order. */
     enum mcp_step (*step)(struct mcp_call *call, struct amp_error *err);
     /* Ends a call that waits, because of a cancellation or the end of the session. */
     void (*stop)(struct mcp_call *call, const char *why);
@@ -289,10 +289,10 @@ enum mcp_step mcp_progress_say(struct mcp_call *call, struct amp_error *err);
 enum mcp_step mcp_ask_start(struct mcp_call *call, struct amp_error *err);
 enum mcp_step mcp_ask_step(struct mcp_call *call, struct amp_error *err);
 void mcp_ask_stop(struct mcp_call *call, const char *why);
-/* What ask_human returns without an answer. */
+/* Makes the result of ask_human without an answer. */
 json_t *mcp_unanswered(const char *question, const char *why);
 enum mcp_step mcp_task(struct mcp_call *call, struct amp_error *err);
-/* What my_task returns for a task. NULL: failed; NO no_task. */
+/* Makes the result of my_task for a task. NULL: failed; NO no_task. */
 json_t *mcp_task_read(struct mcp *m, const char *id, struct amp_error *err);
 
 enum mcp_step mcp_attempt_inbox(struct mcp_call *call, struct amp_error *err);

@@ -269,7 +269,7 @@ void mcp_resources_templates(struct mcp *m, const struct mcp_to *to)
 
 /* ---- subscriptions ---- */
 
-/* What changes when the resource does; "": it cannot be read. */
+/* Computes a digest that changes when the resource does; "": it cannot be read. */
 static void resource_digest(struct mcp *m, const char *uri, char out[AMP_SHA256_MAX])
 {
     const struct resource *r = resource_find(m, uri);

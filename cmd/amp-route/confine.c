@@ -21,7 +21,7 @@ static struct {
     int lock; /* of scratch */
 } confined = {.log = -1, .lock = -1};
 
-/* The variables of the sandbox: those of every sandbox, and those that describe the message. */
+/* Makes the sandbox's variables: those of every sandbox, and those of the message. */
 static const char **environment_make(const char *const *envp)
 {
     static const char *const own[] = {
@@ -52,7 +52,7 @@ static void result_place(const char *const *env, char dir[PATH_MAX])
         *slash = '\0';
 }
 
-/* A gate for one command; those of commands that ended have ended, too. */
+/* A gate serves one command and ends with it. */
 static int gate_take(struct amp_gate **out, struct amp_error *err)
 {
     struct amp_child_end end;
@@ -124,7 +124,7 @@ int confine_open(const struct confine_options *o, const char *state,
     *wrap = NULL;
     if (!o->confine && !o->policy && !o->best_effort)
         return 0;
-    /* Who asks for confinement is not overruled by AMP_CONFINE. */
+    /* AMP_CONFINE does not override a request for confinement. */
     const struct amp_confinement_args args = {
         .require = !o->best_effort, .best_effort = o->best_effort, .policy = o->policy};
     if (amp_confinement_choose(&args, amp_note, &confined.policy, &confined.report, err) < 0)

@@ -74,7 +74,7 @@ static int speaker_find(const char *principal, struct amp_identities **out, stru
     return 0;
 }
 
-/* Whose key signs: ROLE/AGENT where an agent speaks as a role, else the sender's own. False: it is
+/* Chooses whose key signs: ROLE/AGENT if an agent speaks as a role, else the sender. False: it is
  * too long. */
 static bool principal_choose(const struct amp_view *v, char out[AMP_PRINCIPAL_MAX])
 {

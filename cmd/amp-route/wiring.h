@@ -37,7 +37,7 @@ void answers_close(void);
  * cannot be a principal has no key: then it is unchanged. */
 int answer_sign(struct amp_span line, struct amp_buf *out, struct amp_error *err);
 
-/* The confinement of commands that get messages: those of exec-each ports, and of inbox --exec. */
+/* The confinement of commands that get messages, for exec-each ports and inbox --exec. */
 struct confine_options {
     bool confine, best_effort;
     const char *policy;

@@ -1,4 +1,4 @@
-/* Making, replacing and revoking keys. */
+/* Makes, replaces and revokes keys. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What the options name: signers, trust, keys and times. Records of changes. */
+/* Opens what the options name (signers, trust, keys and times), and records changes. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -116,7 +116,7 @@ static void second_format(int64_t s, char out[AMP_TIME_MAX])
         amp_time_format(s * 1000, out);
 }
 
-/* What the entry is worth now. */
+/* Returns the entry's present status. */
 static const char *status_of(const struct amp_trust_entry *e, int64_t now_ms)
 {
     int64_t s = now_ms / 1000;

@@ -1,6 +1,6 @@
 /*
- * What a person does: answers in this process, through the function that all answers take; suspends
- * and resumes with hitl-prompt, which also ends the processes of the agents.
+ * Carries out what a person does. It answers in this process, through the function that all answers
+ * take; it suspends and resumes with hitl-prompt, which also ends the processes of the agents.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -17,7 +17,7 @@
 #define MINUTE_MS 60000
 #define STEPS     8 /* texts that are opened one from another */
 
-/* What is typed, in steps. */
+/* The steps of typing. */
 enum typing { TYPE_NOTHING, TYPE_ANSWER, TYPE_WHY, TYPE_SURE, TYPE_SUSPEND, TYPE_RESUME };
 
 struct app {
@@ -33,10 +33,10 @@ struct app {
     int64_t read_ms; /* when the log was read last */
     int64_t rest_ms; /* how long it rests then */
     bool written;    /* the log was written since */
-    /* What ui.text shows. */
+    /* The pane that ui.text shows. */
     enum top_pane text_of;
     char text_key[600];
-    /* What was opened from the lines of texts, and where the person was in the text before. */
+    /* Each step has what a line of a text opened, and the person's place in the text before. */
     struct step {
         enum top_link to;
         char of[300], key[1200];
@@ -121,7 +121,7 @@ static void text_read(struct app *a, bool again)
         return;
     }
     if (detail_is_open(a)) {
-        /* What was opened stays, also if its row is gone. */
+        /* An opened text stays, also if its row is gone. */
         const struct top_list *l = &a->model.list[a->text_of];
         int64_t at = again ? top_list_find(l, a->text_key) : -1;
         if (at >= 0)
@@ -263,7 +263,7 @@ static void answer_begin(struct app *a)
                      questions->n ? "select a question first (3)" : "there are no open questions");
             return;
         }
-        /* What is answered is shown: the evidence, in full. */
+        /* The person sees what is answered: the evidence, in full. */
         text_show(a, TOP_QUESTIONS, q);
         a->ui.text_top = 0;
         a->ui.mode = TOP_MODE_DETAIL;
@@ -596,7 +596,7 @@ static void back_go(struct app *a)
         link_leave(a);
         return;
     }
-    /* From the help back to what was below it. */
+    /* Goes from the help back to the pane below it. */
     a->ui.mode = a->ui.mode == TOP_MODE_HELP ? a->ui.under : TOP_MODE_LIST;
     a->ui.under = TOP_MODE_LIST;
 }

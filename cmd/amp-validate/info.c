@@ -35,7 +35,7 @@ static int add_row(enum amp_protocol p, const struct amp_meaning *m, struct amp_
                        m->fix);
 }
 
-/* The same row as an object. */
+/* Adds the row as an object. */
 static int add_object(enum amp_protocol p, const struct amp_meaning *m, struct amp_buf *out,
                       struct amp_error *err)
 {

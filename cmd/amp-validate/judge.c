@@ -10,7 +10,7 @@
 #include "protocol/spec.h"
 #include "validate.h"
 
-/* Those of the line with the one for the rest, and those of its conversion or history. */
+/* The findings of a line, and of its conversion or history, each with one for the rest. */
 enum { FINDINGS_MOST = 2 * (AMP_FINDINGS_MOST + 1) };
 
 struct judge {
@@ -108,7 +108,7 @@ static void note_finding(void *ctx, const struct amp_finding *f)
     j->refused = j->refused || f->severity == AMP_SEV_ERROR;
 }
 
-/* The same for a finding of the state; --strict is applied here. */
+/* Notes a finding of the state; --strict is applied here. */
 static void note_history(void *ctx, const struct amp_finding *f)
 {
     struct judge *j = ctx;
@@ -118,7 +118,7 @@ static void note_history(void *ctx, const struct amp_finding *f)
     note_finding(j, &copy);
 }
 
-/* The same for a finding of the conversion: with --strict a lost field is an error. */
+/* Notes a finding of the conversion: with --strict a lost field is an error. */
 static void note_lost(void *ctx, const struct amp_finding *f)
 {
     struct judge *j = ctx;

@@ -149,7 +149,7 @@ static void check_conversion(void)
             amp_die_usage("--fill: %s", err.what);
 }
 
-/* With the user's schema. */
+/* Checks with the user's schema. */
 static int run_schema(int argc, char **argv)
 {
     struct amp_error err;

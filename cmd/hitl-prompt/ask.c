@@ -246,7 +246,7 @@ static int question_decide(struct prompt *p, const struct amp_operator_answer *a
     return question_done(p);
 }
 
-/* Answers a question from the file. One that a completely read file does not answer is left
+/* Answers a question from the file. A question that a completely read file does not answer is left
  * undecided. */
 static int question_match(void *ctx, const struct amp_question *q)
 {
@@ -397,7 +397,7 @@ static int turn_wait(struct prompt *p, struct pollfd *fds, unsigned n, bool open
     return others > 0 ? lines_look(&p->d.w, err) : 0;
 }
 
-/* The same with the terminal. */
+/* Waits with the terminal. */
 static int dialog_wait(struct prompt *p, int64_t wait_ms, struct amp_error *err)
 {
     struct pollfd fds[4];

@@ -44,7 +44,7 @@ int hitl_config(json_t **out, struct amp_error *err);
 /* The fallbacks of amp.json; the deadline is an option of the filter. */
 int hitl_policy(struct amp_hitl_policy *out, struct amp_error *err);
 int hitl_store(struct amp_store **out, struct amp_error *err);
-/* The same for reading, also where nothing can be written. */
+/* Opens the state for reading, also where nothing can be written. */
 int hitl_store_look(struct amp_store **out, struct amp_error *err);
 /* The identities to verify with; NULL: identities are off. */
 int hitl_trust(struct amp_identities **out, struct amp_error *err);
@@ -60,7 +60,7 @@ extern struct hitl_author hitl_author;
  * hitl_author, and hitl_operator to the key's NAME. */
 int hitl_identities(struct amp_identities **out, struct amp_error *err);
 
-/* What a verb needs that reads or answers questions and then ends. */
+/* The needs of a verb that reads or answers questions and then ends. */
 struct hitl {
     struct amp_store *store;
     struct amp_worker_options opt;

@@ -42,7 +42,7 @@ static bool is_listed(const struct amp_question *q)
            (!task || strcmp(task, q->about.task) == 0);
 }
 
-/* The answers: those that the question proposes, else those of its protocol. */
+/* Writes the answers that the question proposes, else the answers of its protocol. */
 static void answers_text(const struct amp_question *q, char *out, size_t size)
 {
     const struct amp_question_terms *t = amp_question_terms(q);

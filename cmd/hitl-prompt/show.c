@@ -44,7 +44,7 @@ static void history_members(struct amp_jw *w, const struct amp_evidence *ev)
     amp_jw_close(w, ']');
 }
 
-/* What each answer does. */
+/* Writes what each answer does. */
 static void answers_members(struct amp_jw *w, const struct amp_question *q)
 {
     amp_jw_member_open(w, "effects", '{');

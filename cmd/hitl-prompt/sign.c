@@ -69,7 +69,7 @@ static int state_sign(struct hitl *h, int argc, char **argv, struct amp_error *e
     return rc;
 }
 
-/* Without the state, on another machine: what is signed is what the file says. */
+/* Without the state, on another machine, the signature covers what the file says. */
 static int file_sign(int argc, char **argv, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};

@@ -1,7 +1,7 @@
 /*
  * suspend and resume, the emergency stop. A suspension is one commit; the log wakes the tools,
- * which end their agents. What still runs after a while is killed here, so that a tool that is
- * stuck does not keep its agent alive.
+ * which end their agents. Processes that still run after a while are killed here, so that a tool
+ * that is stuck does not keep its agent alive.
  */
 #include "hitl.h"
 

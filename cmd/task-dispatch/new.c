@@ -197,7 +197,7 @@ static int name_place(const struct draft *d, const struct amp_new_fault *at, str
                     *member && i < SOURCES ? sources[i].option : "");
 }
 
-/* What the guard of the task's repository protects. */
+/* Loads what the guard of the task's repository protects. */
 static int guard_load(const json_t *task, struct amp_rule *out, struct amp_error *err)
 {
     struct amp_repository found;

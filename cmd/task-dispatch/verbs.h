@@ -30,7 +30,7 @@ void task_patterns_free(const char *const *v);
 /* The repository in which this process was started; else the directory. */
 int task_here(char out[PATH_MAX], struct amp_error *err);
 
-/* How tasks of the Runtime Protocol are carried out, by run and work. */
+/* These options set how run and work carry out tasks of the Runtime Protocol. */
 struct amp_runtime_options;
 extern struct amp_runtime_options task_runtime;
 #define TASK_RUNTIME_OPTS                                                                          \

@@ -50,7 +50,7 @@ struct session {
     struct amp_git *git;
     struct amp_store *store;
     struct amp_git_info info;
-    /* Of the filter: who decides about switches. NULL: signatures are not checked. */
+    /* The filter checks with this who decides about switches. NULL: signatures are not checked. */
     struct amp_identities *ids;
     struct amp_intake *intake; /* reports a decision that is not an operator's */
 };

@@ -291,7 +291,7 @@ static int gate_make(struct execution *x, struct amp_error *err)
                           STDERR_FILENO, &x->gate, err);
 }
 
-/* The text of --access. Of standard input nothing is left for the command. */
+/* Reads the text of --access. It leaves nothing of standard input for the command. */
 static int access_read(struct amp_buf *out, struct amp_error *err)
 {
     char part[4096];
@@ -387,8 +387,8 @@ static int command_start(struct execution *x, char **argv, struct amp_child *chi
     size_t n = 0;
     snprintf(dir, sizeof dir, "%s/git", x->git);
     snprintf(file, sizeof file, "%s/dotgit", x->git);
-    /* A .git file that was replaced would lead the git of others to a repository of the command. So
-     * it is covered, read-only: what is mounted on cannot be replaced. */
+    /* A replaced .git file would lead the git of others to a repository of the command. So it is
+     * covered, read-only: a mount point cannot be replaced. */
     bool own = x->quarantine.n_objects;
     const char *cover = x->git_inside ? own ? dir : NULL : own ? file : git;
     if (x->report.means.namespaces)
@@ -441,8 +441,8 @@ static int64_t suspension_follow(struct execution *x, struct amp_child *child, i
     return AMP_PAUSE_GRACE_MS;
 }
 
-/* Waits for the end. What the terminal sends reaches the command directly, because it is in the
- * same group; what a process sends to this one is passed on. */
+/* Waits for the end. Signals of the terminal reach the command directly, because it is in the same
+ * group; signals of a process are passed on. */
 static int command_supervise(struct execution *x, struct amp_child *child, int signals,
                              struct amp_child_end *end, struct amp_error *err)
 {

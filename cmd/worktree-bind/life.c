@@ -109,7 +109,7 @@ int verb_gc(int argc, char **argv)
     return worktrees_remove(false);
 }
 
-/* What people know from git worktree prune: it acts, and reports what it did. */
+/* Like git worktree prune, it acts, and reports what it did. */
 int verb_prune(int argc, char **argv)
 {
     (void)argc;

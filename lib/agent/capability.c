@@ -1,4 +1,4 @@
-/* Publishing a capability: the checks that need the directory, the index record, and the tasks that
+/* Publishes a capability: the checks that need the directory, the index record, and the tasks that
  * distribute the delegation skill to the other agents. */
 #include "agent/capability.h"
 

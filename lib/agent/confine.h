@@ -28,7 +28,7 @@ enum amp_network {
 const char *amp_network_name(enum amp_network n);
 bool amp_network_find(struct amp_span name, enum amp_network *out);
 
-/* What a policy grants beyond the defaults (schemas/config/confinement.json). */
+/* A policy may grant this beyond the defaults (schemas/config/confinement.json). */
 enum amp_confine_grant {
     AMP_GRANT_READ,        /* globs of paths: absolute, ~/…, or relative to the worktree */
     AMP_GRANT_WRITE,       /* the same */
@@ -176,7 +176,7 @@ int amp_confine_scratch_remove(const char *dir, struct amp_error *err);
 int amp_confine_scratch_bound(const char *dir, int64_t bytes, int64_t entries,
                               struct amp_error *err);
 /* Removes the directories of this user below `parent` whose makers were killed; never follows a
- * link. Returns their number; what cannot be read or removed is left alone. */
+ * link. Returns their number; directories that cannot be read or removed are left alone. */
 int amp_confine_scratch_sweep(const char *parent);
 
 #endif

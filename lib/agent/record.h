@@ -74,7 +74,7 @@ int amp_agent_find(struct amp_store *s, struct amp_span name, struct amp_buf *me
 typedef int (*amp_agent_rec_fn)(void *ctx, struct amp_span name, const struct amp_agent_rec *rec,
                                 struct amp_error *err);
 int amp_agent_records(struct amp_store *s, amp_agent_rec_fn fn, void *ctx, struct amp_error *err);
-/* The same for records that are due until until_ms, the earliest first. */
+/* Calls fn for the records that are due until until_ms, the earliest first. */
 int amp_agent_records_due(struct amp_store *s, int64_t until_ms, amp_agent_rec_fn fn, void *ctx,
                           struct amp_error *err);
 

@@ -98,8 +98,8 @@ static int on_due(void *ctx, struct amp_span agent, const struct amp_agent_rec *
     return 0;
 }
 
-/* How much earlier than the due times of records this sweep must look: they assume the default
- * limit of a silence. */
+/* Returns how much earlier than the records' due times this sweep must look: they assume the
+ * default limit of a silence. */
 static int64_t ahead_ms(const struct amp_agent_sweep *sw)
 {
     return sw->silence_ms > 0 && sw->silence_ms < AMP_SILENCE_MS ? AMP_SILENCE_MS - sw->silence_ms

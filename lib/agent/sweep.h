@@ -20,7 +20,7 @@ struct amp_agent_overdue {
 typedef int (*amp_agent_notice_fn)(void *ctx, const struct amp_agent_overdue *o,
                                    struct amp_store_emit *emit, struct amp_error *err);
 
-/* What the sweep handles. */
+/* The sweep handles these. */
 struct amp_agent_sweep {
     struct amp_directory *directory; /* for missed heartbeats; NULL: skip them */
     bool limits;                     /* time limits: the agent fails (SW4RM §8.3) */

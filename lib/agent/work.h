@@ -29,7 +29,7 @@ int amp_agent_step(struct amp_store *s, const char *name, uint8_t event, const c
 int amp_agent_wait(struct amp_store *s, const char *name, uint8_t event, int64_t until_ms,
                    int64_t now_ms, struct amp_error *err);
 
-/* The same as amp_agent_step; the time limit of the new state, if it has one, is limit_ms. */
+/* Does the step of amp_agent_step; the time limit of the new state, if it has one, is limit_ms. */
 int amp_agent_step_within(struct amp_store *s, const char *name, uint8_t event, int64_t limit_ms,
                           int64_t now_ms, struct amp_error *err);
 

@@ -286,7 +286,7 @@ static int rename_new(int dir, const char *from, const char *to)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    /* The file system cannot do both at once: what a person puts there right now may be lost. */
+    /* The file system cannot do both at once: a file that appears there now may be lost. */
     if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? renameat(dir, from, dir, to) : -1;
     errno = EEXIST;
@@ -399,7 +399,7 @@ static int text_exchange(struct run *r, const char *path, const char *tmp, const
             unlinkat(dir, tmp, 0);
             return -1;
         }
-        /* The file system cannot exchange names: what a person writes right now may be lost. */
+        /* The file system cannot exchange names: a file that is written now may be lost. */
         return renameat(dir, tmp, dir, path) < 0
                    ? amp_fail_errno(err, AMP_CANTCREAT, "cannot replace %s", path)
                    : 1;
@@ -499,7 +499,7 @@ static int copy_finish(struct run *r, const char *from, const char *to, struct a
                : 1;
 }
 
-/* To a folder on another file system. */
+/* Copies a file to a folder on another file system. */
 static int file_copy(struct run *r, const char *from, const char *to, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};

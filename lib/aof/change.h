@@ -53,7 +53,7 @@ int amp_aof_edit(struct amp_aof_change *c, const char *id, uint8_t at, const str
 /* Writes a file whole; path is below the data directory, in folders that are made if needed. */
 int amp_aof_put(struct amp_aof_change *c, const char *path, struct amp_span text,
                 struct amp_error *err);
-/* The same for a file in a task's own folder; the task must be in the folder `at` then. */
+/* Writes a file in a task's own folder; the task must be in the folder `at` then. */
 int amp_aof_put_in(struct amp_aof_change *c, const char *id, uint8_t at, const char *name,
                    struct amp_span text, struct amp_error *err);
 /* Removes a file. */

@@ -306,7 +306,7 @@ int amp_aof_each(const struct amp_aof_data *a, uint8_t status, uint32_t limit,
     return rc;
 }
 
-/* Which numbers of a day are taken. */
+/* The numbers of a day that are taken are marked here. */
 struct day {
     char prefix[AMP_AOF_ID_MAX];
     bool taken[AMP_AOF_NUMBER_MOST + 1];

@@ -63,7 +63,7 @@ int amp_aof_status_find(struct amp_span name);
 int amp_aof_name_fits(const struct amp_aof_data *a, const char *folder, const char *id,
                       const char *tail, struct amp_error *err);
 
-/* Where a task is. 1: found; 0: in no folder; -1: NO "two_folders" (a person copied it, or is
+/* Finds a task's folder. 1: found; 0: in no folder; -1: NO "two_folders" (a person copied it, or is
  * about to move it), or a failure. */
 int amp_aof_find(const struct amp_aof_data *a, const char *id, uint8_t *status,
                  struct amp_error *err);
@@ -101,14 +101,14 @@ int amp_aof_load(const struct amp_aof_data *a, const char *id, struct amp_aof_ta
 void amp_aof_task_init(struct amp_aof_task *t);
 void amp_aof_task_release(struct amp_aof_task *t);
 
-/* Who may speak for a task: the agent of its lease, else that of its routing; empty: nobody. */
+/* Returns who may speak for a task: the agent of its lease, else of its routing; empty: nobody. */
 struct amp_span amp_aof_owner(const struct amp_aof_task *t);
 
 /* Reads a file below the directory without following links. 1: read; 0: absent; -1: DATAERR
  * not_a_file, file_too_large, or a failure. */
 int amp_aof_get(const struct amp_aof_data *a, const char *path, size_t max, struct amp_buf *out,
                 struct amp_error *err);
-/* The same below another directory; *st: the file's, after 1. */
+/* Reads below another directory; *st is the file's after 1. */
 int amp_aof_get_at(int dir, const char *path, size_t max, struct amp_buf *out, struct stat *st,
                    struct amp_error *err);
 /* Whether a path names a regular file below the task's own folder. */

@@ -351,7 +351,7 @@ static int scalar_encode(struct amp_span v, struct amp_buf *out, struct amp_erro
     return amp_jw_end(&w, err);
 }
 
-/* What takes the place of [from, to). */
+/* Replaces [from, to). */
 static int text_splice(struct amp_buf *text, size_t from, size_t to, struct amp_span with,
                        struct amp_error *err)
 {

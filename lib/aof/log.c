@@ -107,7 +107,7 @@ int amp_aof_log_next(struct amp_aof_data *a, uint64_t *next, struct amp_error *e
     return 0;
 }
 
-/* How many bytes of the lines are at the end of the part: a line that was cut off. */
+/* Counts the bytes of the line at the end of the part, where it was cut off. */
 static size_t begun(struct amp_span part, struct amp_span line)
 {
     const char *lf = memrchr(part.p, '\n', part.n);

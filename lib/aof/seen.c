@@ -52,7 +52,7 @@ static bool is_as_before(const struct amp_aof_mark *m, const struct stat *st)
            same_time(&m->modified, &st->st_mtim) && same_time(&m->changed, &st->st_ctim);
 }
 
-/* What the last look saw of a task; ids come in their order. */
+/* Finds the last look's mark of a task; ids come in their order. */
 static const struct amp_aof_mark *mark_find(struct look *l, const char *id)
 {
     int order = 1;

@@ -1,8 +1,8 @@
 /*
- * What was read from a file of each task of a folder: a look reads only the files that have changed
- * since the last one. The files stay the truth: each look asks for the inode, the size and the
- * times of every file, and a file that was younger than a second when it was read is read again,
- * because another text may have the same times.
+ * Keeps what was read from a file of each task of a folder: a look reads only the files that have
+ * changed since the last one. The files stay the truth: each look asks for the inode, the size and
+ * the times of every file, and a file that was younger than a second when it was read is read
+ * again, because another text may have the same times.
  */
 #ifndef AMP_AOF_SEEN_H
 #define AMP_AOF_SEEN_H

@@ -64,8 +64,8 @@ struct amp_verb {
     /* Heading ("Tasks") of this verb and those after it, up to the next heading, in --help and the
      * completions; NULL: none of its own. A table with headings has one at its first verb. */
     const char *group;
-    /* Who may run it, for --options and the table in docs/security.md. The verb itself refuses
-     * others (worktree/person.h). */
+    /* The callers that may run it, for --options and the table in docs/security.md. The verb itself
+     * refuses others (worktree/person.h). */
     const char *who; /* AMP_WHO_*; NULL: any agent, too */
 };
 #define AMP_WHO_PERSON        "person"
@@ -184,7 +184,7 @@ void amp_refused(const char *code, uint64_t n);
 /* Untrusted text for a terminal: control characters (C0, DEL, C1, bidi overrides) become visible
  * escapes, at most width columns (0: no limit), cut with "…". */
 int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct amp_error *err);
-/* The same for the first character: its printable text and its columns. Returns its length. */
+/* Makes the first character printable, and counts its columns. Returns its length. */
 #define AMP_TEXT_PIECE 16
 size_t amp_text_piece(struct amp_span text, char out[AMP_TEXT_PIECE], int *columns);
 bool amp_color(FILE *f);
@@ -201,7 +201,7 @@ int amp_out_flush(struct amp_error *err);
 extern volatile int amp_stop;
 void amp_signals_install(void);
 /* Restores the default, so that INT and TERM end the process; a signal that arrived earlier ends it
- * now. For a wait without unfinished work. */
+ * now. Use it for a wait without unfinished work. */
 void amp_signals_default(void);
 /* The end of the terminal (HUP) ends the program as TERM does, unless HUP is ignored (nohup). */
 void amp_signals_hangup(void);

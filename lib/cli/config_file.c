@@ -1,4 +1,4 @@
-/* Finding and reading amp.json, and its values. The user's file may have every setting. The state
+/* Finds and reads amp.json, and its values. The user's file may have every setting. The state
  * directory's file may have only those that the tool's state_may_set allows, because every writer
  * of the state could change it; the others are reported. */
 #include "cli/config.h"

@@ -13,7 +13,7 @@ int amp_finding_line(const struct amp_finding *f, const struct amp_line_place *a
 
 /* Prints the line on stderr; a callback for findings. ctx is not used. */
 void amp_finding_print(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
-/* The same for errors; warnings are not printed. */
+/* Prints errors only, not warnings. */
 void amp_finding_print_error(void *ctx, const struct amp_finding *f,
                              const struct amp_line_place *at);
 

@@ -17,7 +17,7 @@ struct amp_identity_cli {
 #define AMP_OPT_IDENTITIES(o)                                                                      \
     AMP_OPT_IDENTITY((o).require), AMP_OPT_ALLOWED_SIGNERS((o).allowed_signers)
 
-/* What a tool is. */
+/* Describes a tool. */
 struct amp_identity_tool {
     const char *state, *config; /* the state directory; --config, or NULL */
     const char *principal;      /* of its own messages; NULL: it signs nothing */

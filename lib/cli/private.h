@@ -77,7 +77,7 @@ int cli_config_local(const char *state_dir, struct amp_error *err);
 int cli_config_text(const char *explicit_path, const char *state_dir, struct amp_span *text,
                     struct amp_error *err);
 
-/* Before anything else goes to stderr. */
+/* Call it before anything else goes to stderr. */
 void cli_progress_clear(void);
 void cli_summary_start(void);
 /* With --verbose: the tool's counts, the refusals and the time, on one line. */

@@ -12,7 +12,7 @@ enum amp_repository_state amp_cli_repository(char *out, size_t size)
     char cwd[PATH_MAX];
     struct amp_repository r;
     struct stat st;
-    /* What a sandbox shows is not the repository, or what an agent wrote. */
+    /* A sandbox does not show the repository, or shows what an agent wrote. */
     if (getenv("AMP_CONTROL") || !getcwd(cwd, sizeof cwd) || cwd[0] != '/' ||
         amp_repository_find(cwd, &r, NULL) < 0 || !r.found)
         return AMP_REPOSITORY_NONE;

@@ -69,8 +69,8 @@ extern const char *const amp_opt_networks[];
         AMP_OPT_ROW(0, "read", AMP_OPT_LIST, &(o).read, "GLOB", "paths that may be read"),         \
         AMP_OPT_ROW(0, "write", AMP_OPT_LIST, &(o).write, "GLOB", "paths that may be written")
 
-/* What a worktree gets before its agent is bound; o is a static struct amp_prepare
- * (worktree/prepare.h). */
+/* These options set what a worktree gets before its agent is bound; o is a static struct
+ * amp_prepare (worktree/prepare.h). */
 #define AMP_OPT_PREPARE(o)                                                                         \
     AMP_OPT_ROW(0, "include", AMP_OPT_FLAG, &(o).include, NULL,                                    \
                 "copy the ignored files that .worktreeinclude names",                              \

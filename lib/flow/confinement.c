@@ -1,4 +1,4 @@
-/* From options to what is enforced. */
+/* Finds from the options what is enforced. */
 #include "flow/confinement.h"
 
 #include "flow/effective.h"

@@ -14,8 +14,9 @@
  * out of memory. The copy has to be released also then. */
 int amp_access_restrict(const struct amp_view *v, struct amp_confine_policy *p,
                         struct amp_error *err);
-/* The same from text: the record of `amp-validate --effective` (schemas/records/effective.json), or
- * the AOP TASK. DATAERR bad_access: it is neither; a message that is not valid has no access. */
+/* Restricts the policy by text: the record of `amp-validate --effective`
+ * (schemas/records/effective.json), or the AOP TASK. DATAERR bad_access: it is neither; a message
+ * that is not valid has no access. */
 int amp_access_restrict_text(struct amp_span text, struct amp_confine_policy *p,
                              struct amp_error *err);
 /* Frees what the restriction added; the rest belongs to the original. */

@@ -1,4 +1,4 @@
-/* Facts about agents and tasks, from their records; what follows from the end of work. */
+/* Finds facts in the records of agents and tasks, and does what follows from the end of work. */
 #include "flow/facts.h"
 
 #include "agent/approval.h"

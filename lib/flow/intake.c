@@ -36,7 +36,7 @@ int amp_intake_init(struct amp_intake *in, struct amp_store *store, const char *
     return 0;
 }
 
-/* Of the intakes that were released. */
+/* Totals of the released intakes. */
 static uint64_t total_accepted, total_rejected;
 
 int amp_intake_summary(struct amp_buf *out, struct amp_error *err)

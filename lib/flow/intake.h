@@ -28,8 +28,7 @@ struct amp_intake {
     /* The first error of the last invalid line (AMP_INTAKE_BAD): its code and its dotted field. The
      * view of such a line is filled as far as possible. */
     char bad_code[48], bad_field[160];
-    /* That error until the next line, if a check of its protocol found it; else its code is NULL.
-     */
+    /* This error, until the next line, if a check of its protocol found it; else code is NULL. */
     struct amp_finding bad;
     char receiver[160];              /* of amp_intake_resume; else the tool */
     struct amp_units *units;         /* chunks and batches; NULL: none came yet */
@@ -60,7 +59,7 @@ enum amp_intake_got {
 enum amp_intake_got amp_intake_next(struct amp_intake *in, struct amp_view *view,
                                     struct amp_error *err);
 
-/* The same for a line and its result from amp_lines_next. */
+/* Takes a line and its result from amp_lines_next. */
 enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result got,
                                     const struct amp_line *read, struct amp_view *view,
                                     struct amp_error *err);

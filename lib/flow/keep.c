@@ -97,7 +97,7 @@ static bool of_part(const struct amp_span parts[], const struct amp_tape *t, uin
 
 #define EXPENSE "expense" /* flow/pool/budget.h */
 
-/* What a task has cost; the others are of an agent or of a day. */
+/* True for what a task has cost; the other expenses are of an agent or of a day. */
 static bool of_expense(const struct amp_span parts[], const struct amp_tape *t, uint32_t i,
                        struct amp_keep_other *out)
 {

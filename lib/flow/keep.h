@@ -1,4 +1,4 @@
-/* Which records are final, for retention (store/keep/keep.h). */
+/* Says which records are final, for retention (store/keep/keep.h). */
 #ifndef AMP_FLOW_KEEP_H
 #define AMP_FLOW_KEEP_H
 

@@ -31,7 +31,7 @@ struct amp_suspend {
 /* Idempotent. Related agents are those that claimed work of the task and those whose last task it
  * was. Call amp_store_sync before reporting the suspension. */
 int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err);
-/* The same for the view of an escalation; of `how` only by, say and now_ms are used. */
+/* Suspends by the view of an escalation; uses only by, say and now_ms of `how`. */
 int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *escalation,
                           const struct amp_suspend *how, struct amp_error *err);
 

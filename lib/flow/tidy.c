@@ -102,7 +102,7 @@ static int run_tidy(struct amp_store *s, int run, int64_t before_ms, int64_t now
             continue;
         if (task_find(s, e->d_name, &found, &ended, err) < 0)
             return -1;
-        /* What cannot be removed must not stop the other deadlines; it is tried again. */
+        /* A failed removal must not stop the other deadlines; it is tried again. */
         if (!found || ended)
             *done += amp_restore_remove(run, e->d_name, NULL) == 0;
     }

@@ -133,7 +133,7 @@ int amp_handoff_given(struct amp_store *s, struct amp_span agent, struct amp_spa
 int amp_handoff_depth(struct amp_store *s, struct amp_span from, struct amp_span task,
                       struct amp_span parent, int64_t *depth, struct amp_error *err);
 
-/* What lists show, and the members of amp_handoff_write. */
+/* Lists show these, and amp_handoff_write writes them as members. */
 enum { AMP_HANDOFF_COLUMNS = 15 };
 extern const struct amp_column amp_handoff_columns[AMP_HANDOFF_COLUMNS];
 /* Appends one JSON object, without the request (schemas/records/handoff.json). */

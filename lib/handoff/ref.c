@@ -1,8 +1,8 @@
 /*
- * What an agent handed over, and the handoff that a message is about. A handoff is found by its
- * task and by the ids of its offers: a record of its own for each of these (key
- * "handoff_ref.<name>.<request>"), which is written before the step that needs it. One without its
- * step leads to nothing.
+ * Finds what an agent handed over, and the handoff that a message is about. A handoff is found by
+ * its task and by the ids of its offers: a record of its own for each of these (key
+ * "handoff_ref.<name>.<request>"), which is written before the step that needs it. A record without
+ * its step leads to nothing.
  */
 #include "handoff/handoff.h"
 

@@ -243,7 +243,7 @@ static int letter_requeue(struct amp_hitl *h, const struct amp_question *q, int6
     return 0;
 }
 
-/* What was answered, without the note. */
+/* Digests what was answered, without the note. */
 static int answer_digest(const struct amp_operator_answer *a, char out[AMP_KEY_NAME_MAX],
                          struct amp_error *err)
 {
@@ -275,7 +275,7 @@ static int decision_compose(struct amp_hitl *h, const struct amp_question_terms 
                    : amp_buf_add(line, text.p, text.n, err);
 }
 
-/* What follows from a decision, beside its line. */
+/* Does what follows from a decision, beside its line. */
 static int decision_settle(struct amp_hitl *h, const struct amp_question *q, bool requeue,
                            int64_t now, struct amp_error *err)
 {

@@ -22,14 +22,14 @@ struct amp_audit_entry {
     struct amp_span decision, why, changed;
     struct amp_span code; /* of a refused answer */
     struct amp_span line; /* the decision, as it was signed */
-    /* Of a suspension: the text that was signed, in which namespace, and the signature with `key`,
-     * or empty. */
+    /* A suspension has the text that was signed, its namespace, and the signature with `key`, or
+     * empty. */
     struct amp_span text, alg, signature;
     const char *space;
     int64_t signed_ms;
 };
 
-/* What an entry is made from: the texts are in mem. */
+/* An entry is made from these; the texts are in mem. */
 struct amp_audit_reader {
     struct amp_buf mem, text, signed_;
 };
@@ -39,7 +39,7 @@ void amp_audit_reader_release(struct amp_audit_reader *r);
 /* Reads one line of a commit. 1: *out is an entry, valid until the next call; 0: it is not. */
 int amp_audit_commit(struct amp_audit_reader *r, const struct amp_store_commit *c,
                      struct amp_audit_entry *out, struct amp_error *err);
-/* The same for a line of the error log. */
+/* Reads a line of the error log in the same way. */
 int amp_audit_error(struct amp_audit_reader *r, struct amp_span line, struct amp_audit_entry *out,
                     struct amp_error *err);
 

@@ -21,7 +21,7 @@ int amp_question_defer(struct amp_hitl *h, const struct amp_question *q, int64_t
     return amp_question_step(h, q->key, &u, err);
 }
 
-/* What another process did meanwhile is not a failure. */
+/* It is not a failure that another process made the step meanwhile. */
 static int step_done(const struct amp_error *why, struct amp_error *err)
 {
     if (why->status == AMP_NO)

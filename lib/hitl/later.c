@@ -1,4 +1,4 @@
-/* What messages say about questions: whether they ask, their requests, and whether they end one. */
+/* Reads messages about questions: whether they ask, their requests, and whether they end one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include "hitl/record.h"
 
-/* What happens to questions that nobody decides, from the configuration. */
+/* The configuration's policy for questions that nobody decides. */
 struct amp_hitl_policy {
     int64_t deadline_ms;                /* from the arrival; 0: the protocol's */
     int8_t fallback;                    /* enum amp_fallback, or -1: the protocol's */
@@ -109,7 +109,7 @@ int amp_question_next(struct amp_hitl *h, struct amp_question *q, struct amp_err
 typedef int (*amp_question_fn)(void *ctx, const struct amp_question *q);
 int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err);
 
-/* The same with the deferred ones. */
+/* Calls fn also for the deferred ones. */
 int amp_question_all(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err);
 /* The open or deferred question whose key, message, invocation or task has the name, or an
  * unambiguous prefix of it. 0: q is filled, and the caller releases it. NO unknown_question,
@@ -136,7 +136,7 @@ int amp_question_settled(struct amp_store *s, const struct amp_question *q, char
 int amp_question_defer(struct amp_hitl *h, const struct amp_question *q, int64_t until_ms,
                        const char *op, const char *note, struct amp_error *err);
 
-/* What became of questions whose time came. */
+/* The results for questions whose time came. */
 struct amp_question_swept {
     uint32_t asked_again, decided, extended, expired; /* expired: they stay open */
 };
@@ -149,9 +149,8 @@ int amp_question_unreachable(struct amp_hitl *h, const struct amp_question *q,
 /* Whether the configuration has a fallback other than none for the question's reason. */
 bool amp_question_has_policy(const struct amp_hitl *h, const struct amp_question *q);
 
-/* How an answer came, for the record; NULL: unknown. person and principal: see
- * hitl/operators/operators.h.
- */
+/* The origin of an answer, for the record; NULL: unknown. person and principal: see
+ * hitl/operators/operators.h. */
 struct amp_decided_by {
     const char *channel, *method, *key, *shown;
     /* With a policy in the answer: nobody can be reached; the time at which it is due. */

@@ -251,7 +251,7 @@ static bool is_early(const struct amp_question_update *u, const struct amp_quest
            (!has_deadline(r) || r->deadline_ms > u->now_ms);
 }
 
-/* Where several have to agree: the event of an answer, VOTE or DECIDE; -1: it does not count. */
+/* Finds an answer's event if several have to agree, VOTE or DECIDE; -1: it does not count. */
 static int vote_count(struct amp_question_update *u, const struct amp_question_rec *rec,
                       struct amp_error *err)
 {

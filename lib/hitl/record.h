@@ -8,7 +8,7 @@
 #include "protocol/question.h"
 #include "json/record.h"
 
-/* What a question is about. An AMP escalation names its task. One about work of another protocol
+/* The subject of a question. An AMP escalation names its task. One about work of another protocol
  * has the task AMP_TASK_NONE, and is about the message that it affects. A question ends when its
  * subject ends. */
 #define AMP_ABOUT_MAX 1001 /* of an id, with its NUL */
@@ -48,13 +48,13 @@ struct amp_question_rec {
     /* reason: one of SW4RM's eight (amp-questions(7)); risk: low, medium, high, or empty. */
     struct amp_span reason, risk;
     struct amp_span why; /* in words, from the task's record; or empty */
-    /* When the fallback applies, 0: never; the fallback's name, and how often it extended. */
+    /* The time at which the fallback applies, 0: never; its name, and the number of extensions. */
     int64_t deadline_ms, extensions;
     struct amp_span fallback, accept; /* accept: the action that AUTO_DECIDE_THRESHOLD takes */
     int64_t timeout_ms;               /* from the arrival to the first deadline */
     int64_t until_ms;                 /* of a deferred question */
-    /* How it was decided: amp_channel_name, amp_known_by_name, the key's fingerprint, the digest of
-     * what was shown; policy: the fallback that decided, and hitl_unavailable or deadline. */
+    /* The decision's origin: amp_channel_name, amp_known_by_name, the key's fingerprint, the digest
+     * of what was shown; policy: the fallback that decided, and hitl_unavailable or deadline. */
     struct amp_span channel, method, key, shown, policy, because;
     int64_t expired_ms;     /* when the deadline passed without a decision, 0: it did not */
     int64_t need;           /* how many different persons have to agree; 0: one */
@@ -121,8 +121,8 @@ int amp_question_reopen(struct amp_store *s, const struct amp_refusal *r, bool *
  * withdrawn do not. */
 bool amp_question_reopens(struct amp_span code);
 
-/* Ends a question that its sender withdrew; one that did not arrive yet is recorded as ended, so
- * that it is never asked. Nothing changes if it was withdrawn before. NO already_decided, ended. */
+/* Ends a question that its sender withdrew; if it did not arrive yet, it is recorded as ended and
+ * never asked. Nothing changes if it was withdrawn before. NO already_decided, ended. */
 struct amp_revocation {
     enum amp_protocol protocol; /* NONE: the one whose decisions a coordinator carries out */
     struct amp_span ref, task, type, severity; /* ref: the id of the message that asked */

@@ -1,5 +1,5 @@
 /*
- * Counting. All series are in one hash table by metric and labels. The series "other" of each
+ * Counts events. All series are in one hash table by metric and labels. The series "other" of each
  * metric is created with the handle, so counting never fails: values without a series of their own
  * are counted there.
  */

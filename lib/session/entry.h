@@ -1,7 +1,7 @@
 /*
- * What happened in a session, in the order of the log: the EVENTs that were emitted, and the
- * records of its audit trail. Key "session_entry.<session>.<task>.<name>". An entry is written once
- * and never changes; the line that it emits is in its commit.
+ * Records what happened in a session, in the order of the log: the EVENTs that were emitted, and
+ * the records of its audit trail. Key "session_entry.<session>.<task>.<name>". An entry is written
+ * once and never changes; the line that it emits is in its commit.
  */
 #ifndef AMP_SESSION_ENTRY_H
 #define AMP_SESSION_ENTRY_H

@@ -291,7 +291,7 @@ static int same_check(const struct amp_session *was, const struct amp_session *x
                 : 0;
 }
 
-/* Which of the joins are still without a record. */
+/* Finds the joins that are still without a record. */
 static int joins_check(struct update *u, const struct amp_session *was, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};

@@ -25,7 +25,7 @@ enum {
 };
 #define AMP_SESSION_KEEP_MS (INT64_C(30) * 86400000) /* records of a session that was reported */
 
-/* Who makes a step: the outbox that gets its lines, and the actor in the log. */
+/* The maker of a step: the outbox that gets its lines, and the actor in the log. */
 struct amp_session_voice {
     struct amp_store *store;
     const char *actor;
@@ -58,7 +58,7 @@ struct amp_session {
     int64_t reports;   /* final ones that were made */
 };
 
-/* What a model used, as its agent reports it. */
+/* The usage of a model, as its agent reports it. */
 struct amp_session_usage {
     int64_t tokens_in, tokens_out;
     int64_t micros;    /* the actual cost in millionths of a US dollar */

@@ -13,7 +13,7 @@
 #include "task/machines.h"
 #include "json/record.h"
 
-/* Values of `held`: what waits for the admin's decision. */
+/* Values of `held` say what waits for the admin's decision. */
 #define AMP_HELD_APPROVAL "approval"
 #define AMP_HELD_REVIEW   "review"
 #define AMP_HELD_WORK     "work"
@@ -35,7 +35,8 @@ struct amp_task_part {
     char *rejected_commit; /* "" after an approval */
     char *held;            /* AMP_HELD_…, or "" */
     char *asked; /* the state in which an agent's question held it, "" once something else came */
-    /* Who said what, "" if it was not signed. A signature is the JSON object of a signed line. */
+    /* Signers and signatures; "": it was not signed. A signature is the JSON object of a signed
+     * line. */
     char *executor, *executor_name; /* key and principal that the dispatch is bound to */
     char *result_sig, *verdict_sig; /* signatures of the last result and verdict */
     char *decision;                 /* the signed line of the decision about the last verdict */

@@ -1,5 +1,5 @@
 /*
- * Binding an agent: creates the worktree, then records it, so that a crash in between leaves a
+ * Binds an agent: creates the worktree, then records it, so that a crash in between leaves a
  * worktree that the next bind finds by its marker, never a record of a worktree that is missing.
  */
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Removing worktrees that are not needed any more. */
+/* Removes worktrees that are not needed any more. */
 #ifndef AMP_WORKTREE_GC_H
 #define AMP_WORKTREE_GC_H
 

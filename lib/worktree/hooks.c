@@ -1,7 +1,7 @@
 /*
- * Installing, removing and checking the guard. Policy and program are in place before the first
- * link. Each step leaves the old hook, the new one, or only the old one under its kept name, which
- * the next install completes.
+ * Installs, removes and checks the guard. Policy and program are in place before the first link.
+ * Each step leaves the old hook, the new one, or only the old one under its kept name, which the
+ * next install completes.
  */
 #include <dirent.h>
 #include <errno.h>

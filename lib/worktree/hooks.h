@@ -1,7 +1,7 @@
 /*
- * Installing branch-guard as a repository's hooks. The program is copied into the hooks directory
- * as `branch-guard` and each hook is a relative link to it, so that the repository does not depend
- * on where this toolkit is installed. An existing hook is kept as NAME.amp-kept; the guard calls it
+ * Installs branch-guard as a repository's hooks. The program is copied into the hooks directory as
+ * `branch-guard` and each hook is a relative link to it, so that the repository does not depend on
+ * where this toolkit is installed. An existing hook is kept as NAME.amp-kept; the guard calls it
  * with the same arguments and input.
  */
 #ifndef AMP_WORKTREE_HOOKS_H
@@ -28,7 +28,7 @@ struct amp_hooks {
 /* Finds the directories of a repository. If dir is not NULL, it is the hooks directory. */
 int amp_hooks_find(struct amp_git *g, const char *repo, const char *dir, struct amp_hooks *out,
                    struct amp_error *err);
-/* Where git looks for hooks: foreign, or else dir. */
+/* Returns where git looks for hooks: foreign, or else dir. */
 const char *amp_hooks_where_git_looks(const struct amp_hooks *h);
 
 /* Reports each step of install and uninstall: "copied", "linked", "kept", "restored", "removed",

@@ -10,7 +10,7 @@
 
 #include <amp/base/error.h>
 
-/* How an agent was recognised. */
+/* The sign by which an agent was recognised. */
 struct amp_agent_caller {
     char name[128]; /* "unknown" if it has none */
     char how[256];  /* "AMP_AGENT is set in the environment" */

@@ -1,7 +1,7 @@
-/* What a worktree gets before its agent is bound to it, so that no agent works in one that is not
- * complete: the ignored files that .worktreeinclude names, and the person's command. amp_bind does
- * it and can be repeated: existing files stay, and a command that has succeeded is not run again.
- * All tools that bind have the same settings (worktree.include, worktree.post_create …). */
+/* Completes a worktree before its agent is bound to it: copies the ignored files that
+ * .worktreeinclude names, and runs the person's command. amp_bind does it and can be repeated:
+ * existing files stay, and a command that has succeeded is not run again. All tools that bind have
+ * the same settings (worktree.include, worktree.post_create …). */
 #ifndef AMP_WORKTREE_PREPARE_H
 #define AMP_WORKTREE_PREPARE_H
 

@@ -85,7 +85,7 @@ enum amp_rule_verdict {
 };
 enum amp_rule_verdict amp_rule_decide(const struct amp_rule *r, const struct amp_rule_caller *c,
                                       const struct amp_ref_update *u);
-/* The same without values: whether the caller may move the branch at all. */
+/* Decides without values: whether the caller may move the branch at all. */
 enum amp_rule_verdict amp_rule_allows(const struct amp_rule *r, const struct amp_rule_caller *c,
                                       struct amp_span ref);
 static inline bool amp_rule_refused(enum amp_rule_verdict v)

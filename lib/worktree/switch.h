@@ -28,7 +28,7 @@ int amp_switch_path(struct amp_git *g, const char *repo, const char *root, const
  * worktree_not_found, worktree_locked, illegal_transition; NOPERM permission_denied. */
 int amp_switch_request(struct amp_store *s, struct amp_git *g, const struct amp_switch_spec *spec,
                        struct amp_binding *out, struct amp_error *err);
-/* Records BOUND_NON_HOME. The same failures; NOPERM permission_denied: `by` is the agent. */
+/* Records BOUND_NON_HOME. It has the same failures; NOPERM permission_denied: `by` is the agent. */
 int amp_switch_approve(struct amp_store *s, struct amp_git *g, const struct amp_switch_spec *spec,
                        struct amp_binding *out, struct amp_error *err);
 /* Returns the agent to its worktree: event is SWITCH_REJECT, SWITCH_REVOKE or TTL_EXPIRED. */

@@ -1,5 +1,5 @@
-/* Binding agents to worktrees, path rules, and the environment that restricts an agent's own git
- * commands. */
+/* Binds agents to worktrees, and has path rules and the environment that restricts an agent's own
+ * git commands. */
 #ifndef AMP_WORKTREE_WORKTREE_H
 #define AMP_WORKTREE_WORKTREE_H
 

@@ -21,8 +21,8 @@
 
 #include "../confine/filter.h"
 
-/* Of Linux 5.9 to 6.17, in case libseccomp or the headers are older. All architectures share them.
- */
+/* These calls came with Linux 5.9 to 6.17; libseccomp or the headers may be older. All
+ * architectures share them. */
 #define NR_quotactl_fd      443
 #define NR_memfd_secret     447
 #define NR_process_mrelease 448
@@ -69,7 +69,7 @@ static const int refused_on_host[] = {
     SCMP_SYS(shmget),     SCMP_SYS(shmat),   SCMP_SYS(shmctl),   SCMP_SYS(semget), SCMP_SYS(semop),
     SCMP_SYS(semtimedop), SCMP_SYS(semctl),  SCMP_SYS(msgget),   SCMP_SYS(msgsnd), SCMP_SYS(msgrcv),
     SCMP_SYS(msgctl),     SCMP_SYS(mq_open), SCMP_SYS(mq_unlink)};
-/* The same where the argument that names a process is not 0, the caller. */
+/* These reach other processes if the argument that names one is not 0, the caller. */
 static const struct {
     int call;
     unsigned arg;

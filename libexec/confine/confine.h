@@ -19,7 +19,7 @@
 
 enum network { DENY_ALL, EGRESS_RESTRICTED, EGRESS_UNRESTRICTED, FULL_ACCESS };
 
-/* How signals reach the command. */
+/* The ways by which signals reach the command. */
 enum forwarding {
     FORWARD_NONE,    /* the starter signals every process of the tree */
     FORWARD_GROUP,   /* the command leads a group of its own, which gets what the outer process gets

@@ -1,4 +1,4 @@
-/* What a system call filter depends on. libexec/confine-filters makes one for each kind at build
+/* A system call filter depends on these. libexec/confine-filters makes one for each kind at build
  * time, because libseccomp takes longer to make a filter than the rest of the start. */
 #ifndef CONFINE_FILTER_H
 #define CONFINE_FILTER_H
@@ -20,7 +20,7 @@ enum filter_bits {
     FILTER_KINDS = 512
 };
 
-/* What the kind is computed from; network as in confine.h, port: there is a gate. */
+/* The kind is computed from these; network is as in confine.h, port: there is a gate. */
 struct filter_facts {
     bool namespaces, gate;
     bool group; /* the command stays in the process group of its starter */

@@ -102,14 +102,14 @@ static void allow_fd(const struct ruleset *r, int fd, const char *path, uint64_t
     close(fd);
 }
 
-/* The same for a path without symbolic links. */
+/* Allows a path without symbolic links. */
 static void allow_path(const struct ruleset *r, const char *path, uint64_t access)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
     allow_fd(r, (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how), path, access);
 }
 
-/* The same for a path of the administrator, which may be a link, as /etc/resolv.conf is. */
+/* Allows a path of the administrator, which may be a link, as /etc/resolv.conf is. */
 static void allow_linked(const struct ruleset *r, const char *path, uint64_t access)
 {
     allow_fd(r, open(path, O_PATH | O_CLOEXEC), path, access);

@@ -75,7 +75,7 @@ static void close_all_but(int keep)
     syscall(SYS_close_range, (unsigned)keep + 1, ~0U, 0U);
 }
 
-/* In the process that becomes the command. */
+/* Runs in the process that becomes the command. */
 static void command_run(struct plan *p) __attribute__((noreturn));
 static void command_run(struct plan *p)
 {
@@ -293,7 +293,7 @@ static int end_as(int status)
 static bool is_for_command(const struct plan *p, const struct signalfd_siginfo *si)
 {
     return p->forwarding == FORWARD_GROUP ||
-           /* What the terminal sends, the group got. */
+           /* The group got the signals of the terminal. */
            (p->forwarding == FORWARD_COMMAND && si->ssi_code != SI_KERNEL);
 }
 
@@ -322,10 +322,9 @@ static int wait_for(const struct plan *p, pid_t child, const sigset_t *set)
     }
 }
 
-/* The command's status, or 1 where init ended without a report: it was killed, or gave up. When the
- * report arrives, no process of the sandbox is left but init, which still takes down its
- * namespaces.
- */
+/* Returns the command's status, or 1 if init ended without a report: it was killed, or gave up.
+ * When the report arrives, no process of the sandbox is left but init, which still takes down its
+ * namespaces. */
 static int wait_for_init(const struct plan *p, pid_t init, const struct link *l,
                          const sigset_t *set)
 {

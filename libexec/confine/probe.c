@@ -1,5 +1,5 @@
-/* What can be enforced on this machine: each part is set up in a process of its own, exactly as for
- * a command. */
+/* Finds what can be enforced on this machine: each part is set up in a process of its own, exactly
+ * as for a command. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -59,7 +59,7 @@ int probe_run(void)
     files.landlock = true;
     all = namespaces;
     all.seccomp = all.landlock = true;
-    /* Where everything works, one trial is enough. */
+    /* If everything works, one trial is enough. */
     bool works = try_plan(all, NULL, 0);
     bool landlock = works || (landlock_abi() > 0 && try_plan(files, NULL, 0));
     bool seccomp = works || try_plan(filter, NULL, 0);

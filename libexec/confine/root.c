@@ -33,7 +33,7 @@
 
 const char *const toolchain_dirs[] = {"/usr",   "/bin",    "/sbin", "/lib",       "/lib32",
                                       "/lib64", "/libx32", "/opt",  "/nix/store", NULL};
-/* Of /etc: what programs need to start and to resolve names; no keys, no passwords. */
+/* Programs need these of /etc to start and to resolve names; it has no keys and no passwords. */
 const char *const toolchain_etc[] = {"alternatives",   "bash.bashrc",   "ca-certificates.conf",
                                      "debian_version", "fonts",         "group",
                                      "host.conf",      "hosts",         "inputrc",
@@ -103,7 +103,7 @@ static void attach_tree(const struct plan *p, int tree, int target, const char *
     close(target);
 }
 
-/* The same at a directory or file of the new root that only this process has written to. */
+/* Attaches at a directory or file of the new root that only this process has written to. */
 static void attach_at(const struct plan *p, int tree, int root, const char *path)
 {
     if (syscall(SYS_move_mount, tree, "", root, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)

@@ -248,7 +248,7 @@ static int options_read(int argc, char **argv, struct gate *g, struct sources *s
     return listener < 0 ? 0 : socket_take(g, s, (int)listener, err);
 }
 
-/* What the process needs, and nothing more: it reads bytes of a confined command. */
+/* Gives the process what it needs and no more, because it reads bytes of a confined command. */
 static void process_prepare(const struct gate_limits *l)
 {
     struct rlimit none = {0, 0}, files;

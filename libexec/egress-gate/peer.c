@@ -403,7 +403,7 @@ static void refused_work(struct peer *p)
     p->in.ended = true;
     if (!way_write(&p->in, p->client) || (p->in.shut && p->out.ended))
         peer_close(p);
-    /* What the client still sends is discarded, so that it can read the reason. */
+    /* The client's further bytes are discarded, so that it can read the reason. */
     p->out.at = p->out.buf.len;
 }
 

@@ -125,7 +125,7 @@ int op_commit(struct request *r)
         rc = git_signature_now(&who, r->in.name, r->in.email);
     if (rc == 0)
         rc = git_repository_set_ident(repo, r->in.name, r->in.email);
-    /* Without moving HEAD, then with it: the same commit. */
+    /* Make the commit without moving HEAD, then again with it: it is the same commit. */
     if (rc == 0)
         rc = git_commit_create(&oid, repo, NULL, who, who, NULL, message.data, tree, born ? 1 : 0,
                                parents);

@@ -1,8 +1,8 @@
 /*
  * The guard's rules about the contents of commits (trailers, paths, sizes), for commits that this
  * program makes or takes over: git runs no hook for them. branch-guard checks them, so that the
- * rules exist once; it is started only where such a rule is set. Also: what commits claim about
- * others (op claims), which refuses nothing.
+ * rules exist once; it is started only where such a rule is set. It also finds what commits claim
+ * about others (op claims), which refuses nothing.
  */
 #include <fcntl.h>
 #include <stdio.h>

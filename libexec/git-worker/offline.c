@@ -1,5 +1,5 @@
 /*
- * What the library prepares for connections when it starts takes longer than most requests. This
+ * The library's preparation for connections at its start takes longer than most requests. This
  * program makes none, so these two functions replace those of the TLS and SSH libraries, as open.c
  * replaces open(2).
  */

@@ -37,7 +37,7 @@ static int contents_put(struct request *r, const char *sum, git_oid *oid)
     return rc ? rc : -1;
 }
 
-/* Gives the path what the entry has; what was there, or below it, goes. */
+/* Gives the path what the entry has; earlier files there, or below it, are removed. */
 static int entry_put(struct request *r, git_index *to, const struct amp_tree_entry *e)
 {
     char path[PATH_MAX + 16];

@@ -108,10 +108,10 @@ bool linked_head_is(const char *gitdir, const char *ref);
  * unless the library finds the work directory path, the git directory gitdir, and the same common
  * directory as that of r->repo. */
 int tree_open(struct request *r, const char *gitdir, const char *path, git_repository **out);
-/* The same for the linked worktree of r->repo at in.worktree. */
+/* Opens the linked worktree of r->repo at in.worktree in the same way. */
 int open_worktree(struct request *r, git_repository **out);
 
-/* What a worktree has that its repository's main worktree lacks (op worktree_facts). */
+/* Facts of a worktree that its repository's main worktree lacks (op worktree_facts). */
 struct tree_facts {
     int64_t changes;       /* files that differ from HEAD, untracked ones included; -1: unknown */
     int64_t ahead, behind; /* commits, against the HEAD of the main worktree; -1: unknown */

@@ -9,7 +9,7 @@
 int p256_verify(const struct amp_pubkey *key, struct amp_span blob, struct amp_span data,
                 struct amp_error *err);
 
-/* The same with ssh-keygen -Y verify, for other keys: text is what was signed. */
+/* Verifies with ssh-keygen -Y verify, for other keys: text is what was signed. */
 int keygen_verify(const struct amp_pubkey *key, struct amp_span namespace, struct amp_span value,
                   struct amp_span text, struct amp_error *err);
 

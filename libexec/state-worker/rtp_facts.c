@@ -23,7 +23,7 @@ bool rtp_is_event(enum amp_protocol p)
     return amp_terms_of(p)->numbering == AMP_NUMBERED_BY_NODE;
 }
 
-/* The same operation sent again: same outbox, kind and conversation, and the payload's bytes. */
+/* Finds a repeated operation: same outbox, kind and conversation, and the payload's bytes. */
 static uint64_t operation_of(const struct rtp_history *h, const struct amp_view *v,
                              const struct rtp_fact *f)
 {

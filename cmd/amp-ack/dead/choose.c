@@ -1,4 +1,4 @@
-/* Selecting dead letters: ids, filters, a jq expression. */
+/* Selects dead letters by ids, filters, or a jq expression. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

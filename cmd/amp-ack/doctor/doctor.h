@@ -8,7 +8,7 @@
 
 #include "../pass.h"
 
-/* What a check needs: nothing; a state directory that the check "state" found usable; its store. */
+/* A check needs nothing, a state directory that the check "state" found usable, or its store. */
 enum doctor_need { DOCTOR_ALWAYS, DOCTOR_USABLE, DOCTOR_STORE };
 
 /* X(function and name, need), in the order in which they run. */
@@ -76,7 +76,7 @@ int doctor_ports(const char *dir, int (*fn)(void *ctx, const char *port, struct 
 /* The path of the newest segment; false if there is none. */
 bool doctor_last_segment(const char *dir, char out[PATH_MAX]);
 
-/* When a frame of the log was written, in milliseconds; 0: unknown. */
+/* Gets the time at which a frame of the log was written, in milliseconds; 0: unknown. */
 int doctor_frame_time(struct amp_store *s, uint64_t n, int64_t *at_ms, struct amp_error *err);
 
 /* Reads all segments and reports the damaged ones; returns their number, or -1. */

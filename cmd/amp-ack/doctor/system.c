@@ -282,7 +282,7 @@ void doctor_identity(struct doctor *d)
 
 /* ---- the clock ---- */
 
-/* How far the wall clock and the monotonic clock diverge within a tenth of a second. */
+/* Measures how far the wall clock and the monotonic clock diverge within a tenth of a second. */
 static int64_t jump_ms(void)
 {
     int64_t wall = amp_now_ms(), mono = amp_mono_ms();

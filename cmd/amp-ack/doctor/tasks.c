@@ -101,7 +101,7 @@ static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
         return -1;
     if (question.found && amp_span_is(question.state, "DECIDED"))
         return 0; /* decided_fn reports it */
-    /* One that is not found is in transit, or waits in an outbox. */
+    /* A question that is not found is in transit, or waits in an outbox. */
     if (question.found && amp_span_is(question.state, "NOTED"))
         why = "was only recorded";
     else if (question.found && why_dead(a, ref, id, &why, err) < 0)

@@ -35,8 +35,8 @@ static void text_init(struct log_text *t)
                            .color = amp_color_of(STDOUT_FILENO)};
 }
 
-/* What only the tools need: closed entries, records about the log, sources and routers, changes
- * without a new state, stages that another one implies. */
+/* True for rows that only the tools need: closed entries, records about the log, sources and
+ * routers, changes without a new state, stages that another one implies. */
 static bool is_bookkeeping(const struct amp_history_row *r)
 {
     static const char *const kinds[] = {
@@ -95,7 +95,7 @@ static int joined(struct amp_buf *b, struct amp_span a, const char *by, struct a
     return amp_buf_add(b, c.p, c.n, err);
 }
 
-/* Who: the two ends of a message, else the actor. */
+/* Adds the two ends of a message, else the actor. */
 static int who_add(const struct amp_history_row *r, int width, struct amp_buf *out,
                    struct amp_error *err)
 {

@@ -38,7 +38,7 @@
 
 /* ---- signatures ---- */
 
-/* Who says the line: the agent, or ROLE/AGENT in a protocol whose agents speak as a role. */
+/* Chooses the speaker: the agent, or ROLE/AGENT in a protocol whose agents speak as a role. */
 static void principal_choose(const struct mcp *m, const struct amp_view *v,
                              char out[AMP_PRINCIPAL_MAX])
 {
@@ -252,8 +252,8 @@ static int entry_keep(void *ctx, const struct amp_store_entry *e, struct amp_err
     return 0;
 }
 
-/* One after the other: a refusal is that of the newest, which is the caller's; those before it were
- * left by a process that was killed. */
+/* The lines leave one after the other. A refusal is of the newest, the caller's; a killed process
+ * left the earlier ones. */
 static int entries_send(struct mcp *m, struct oldest *o, struct amp_error *err)
 {
     struct amp_error why = {0};
@@ -320,7 +320,7 @@ static enum mcp_step box_lock(struct mcp_call *call, int *lock, struct amp_error
     return MCP_WAITS;
 }
 
-/* What a killed server left in the outbox leaves when the next session begins. */
+/* The lines that a killed server left in the outbox leave when the next session begins. */
 void mcp_outbox_flush(struct mcp *m)
 {
     static const struct mcp_call none = {0};

@@ -65,7 +65,7 @@ void mcp_inbox_close(struct mcp *m)
 
 /* ---- the message for the agent ---- */
 
-/* What people would read of a message. */
+/* Returns the text of a message that people would read. */
 static const char *text_of(const json_t *message)
 {
     static const char *const names[] = {"body",   "text", "description", "summary",

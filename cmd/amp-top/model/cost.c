@@ -1,6 +1,7 @@
 /*
- * What the work costs, as the agents reported it (amp-agent-contract(7)): the usage in the work log
- * of each result, and the usage that was recorded of other outcomes, reviews and repeated attempts.
+ * Shows what the work costs, as the agents reported it (amp-agent-contract(7)): the usage in the
+ * work log of each result, and the usage that was recorded of other outcomes, reviews and repeated
+ * attempts.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "task/task.h"
 
 #define RESULT "task_result-"
-/* What the prefix of a key may have. */
+/* The prefix of a key may have these characters. */
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 struct spent {
@@ -114,7 +115,7 @@ static int result_read(void *ctx, struct amp_span id, const struct amp_store_rec
     return 0;
 }
 
-/* Messages of AMP: what an attempt at one of them used belongs to the row of its task. */
+/* For messages of AMP, the usage of an attempt belongs to the row of the task. */
 static const char *const worked_on[] = {"review_request-", "task_dispatch-"};
 enum { WORKED_ON = sizeof worked_on / sizeof *worked_on };
 
@@ -199,7 +200,7 @@ static int outcomes_read(struct top_source *src, struct amp_span id, struct amp_
                     : amp_store_each(src->store, AMP_SPENT_KIND, NULL, spent_read, src, err);
 }
 
-/* The row of a task anew. */
+/* Makes the row of a task again. */
 static int task_read(struct top_source *src, struct amp_span of, struct amp_error *err)
 {
     char task[300], prefix[400];

@@ -1,4 +1,4 @@
-/* What is behind a row. */
+/* Composes the text behind a row. */
 #include "detail.h"
 
 #include <jansson.h>

@@ -1,11 +1,11 @@
-/* What is behind a row: the story of a task, the work and the worktree of an agent, the evidence
+/* The text behind a row: the story of a task, the work and the worktree of an agent, the evidence
  * for a question, the messages of an inbox, a message. */
 #ifndef TOP_DETAIL_H
 #define TOP_DETAIL_H
 
 #include "read.h"
 
-/* What a line leads to, by a key. */
+/* A line may lead to one of these objects, by a key. */
 enum top_link {
     TOP_TO_NOTHING,
     TOP_TO_TASK,    /* an id */
@@ -31,7 +31,7 @@ struct top_text {
     int label; /* columns of the widest label */
     char of[300];
     bool failed;
-    /* Of a question: its key, the answers and the form of an answer. */
+    /* A question's key, its answers and the form of an answer. */
     char question[1200];
     char answers[200], form[200];
 };
@@ -43,7 +43,7 @@ void top_text_add(struct top_text *t, uint8_t label_tone, const char *label, uin
  * opened: the person opened it; else the history of a message is left out. */
 void top_detail_read(struct top_source *src, enum top_pane p, const struct top_row *row,
                      bool opened, struct top_text *t);
-/* The same for what a line leads to. of: that of its text. */
+/* Reads what a line leads to in the same way. of: that of its text. */
 void top_link_read(struct top_source *src, enum top_link to, const char *of, const char *key,
                    struct top_text *t);
 

@@ -1,4 +1,4 @@
-/* What is behind the row of a message, an inbox or a lane. */
+/* Composes the text behind the row of a message, an inbox or a lane. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static int row_show(void *ctx, const struct amp_history_row *r, struct amp_error
     return 0;
 }
 
-/* What happened to the message, from the index of the log. */
+/* Shows what happened to the message, from the index of the log. */
 static void history_show(struct top_source *src, struct amp_span id, struct top_text *t)
 {
     const struct amp_history_filter f = {.id = id};

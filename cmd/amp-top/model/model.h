@@ -1,8 +1,8 @@
 /*
- * What amp-top knows: lists of rows, counts, rates, the latest activity. It is read from the
- * records of the state directory (load.c), then follows the log: an entry says which record
- * changed, and only that is read again (follow.c). The list of messages is a window over the index,
- * so its size does not depend on their number.
+ * The model holds what amp-top knows: lists of rows, counts, rates, the latest activity. It is read
+ * from the records of the state directory (load.c), then follows the log: an entry says which
+ * record changed, and only that is read again (follow.c). The list of messages is a window over the
+ * index, so its size does not depend on their number.
  */
 #ifndef TOP_MODEL_H
 #define TOP_MODEL_H
@@ -95,7 +95,7 @@ struct top_model {
     uint32_t n_feed, feed_at;  /* the ring's next place */
     uint64_t open, dead;       /* messages with a deadline; dead letters */
     uint32_t working, waiting; /* agents at work; messages in inboxes */
-    /* Of all results: tokens, and millionths of a dollar. */
+    /* The totals of all results, in tokens and millionths of a dollar. */
     int64_t tokens_in, tokens_out, micros;
     /* Log entries and recorded messages of each minute. */
     struct {

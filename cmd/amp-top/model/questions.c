@@ -99,7 +99,7 @@ const json_t *top_member_at(const json_t *j, const char *path)
 
 /* ---- rows ---- */
 
-/* The longest text among the fields of the question: what is asked. */
+/* The longest text among the fields of the question is what is asked. */
 static const char *question_text(const struct amp_question *q)
 {
     const char *best = "";

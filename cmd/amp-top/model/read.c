@@ -93,7 +93,8 @@ static enum top_tone event_tone(const struct amp_history_row *r)
     return TOP_PLAIN;
 }
 
-/* What a person wants to see pass: tasks, agents, questions, worktrees, new messages, failures. */
+/* True for what a person wants to see: tasks, agents, questions, worktrees, new messages,
+ * failures. */
 static bool is_news(const struct amp_history_row *r)
 {
     if (r->what != AMP_HISTORY_STEP)
@@ -219,7 +220,7 @@ int top_source_open(struct top_source *src, struct amp_store *s, struct top_mode
     amp_pauses_init(&src->pauses);
     m->now_ms = amp_now_ms();
     m->dir = amp_store_dir(s);
-    /* The log first: what changes while the lists are read is read again afterwards. */
+    /* Open the log first, so that changes during the reading of the lists are read afterwards. */
     if (!(src->history = amp_history_new(&f, err)) ||
         amp_store_place_near_end(s, LATEST, &src->at, &src->after, err) < 0 ||
         amp_store_frames_on(s, &src->at, frame_take, src, err) < 0 || pauses_read(src, err) < 0)

@@ -25,7 +25,7 @@ struct top_source {
     uint64_t after;       /* frames up to this number are older than the activity */
     uint64_t rows, reads; /* counted: log entries, records read again */
     bool loaded;
-    /* What the log entries since the last look changed. */
+    /* The records that the log entries since the last look changed. */
     struct top_change change[TOP_CHANGES];
     uint32_t n_change;
     bool all[TOP_PANE_COUNT]; /* read the list completely */
@@ -44,7 +44,7 @@ int top_source_window(struct top_source *src, enum top_pane p, uint64_t row, str
 /* For the files of the reader. */
 /* A name of a machine's state for people: "SHUTTING_DOWN" is "shutting down". */
 void top_lower(struct amp_span name, char *to, size_t size);
-/* What a task has cost so far, "$0.12, 12.3k tokens in, 1.2k out"; "": unknown. */
+/* Formats what a task has cost so far: "$0.12, 12.3k tokens in, 1.2k out"; "": unknown. */
 void top_cost_text(const struct top_model *m, const char *task, char out[80]);
 int top_tasks_read(struct top_source *src, struct amp_span id, struct amp_error *err);
 int top_agents_read(struct top_source *src, struct amp_span name, struct amp_error *err);

@@ -1,14 +1,14 @@
 /*
- * A grid of cells: what the terminal shows. Nothing here knows a terminal, so a test compares the
- * grid of a fixed model. All text that is put into a grid is made safe first: a control character,
- * an escape sequence or a direction override becomes a visible escape.
+ * A grid of cells holds what the terminal shows. Nothing here knows a terminal, so a test compares
+ * the grid of a fixed model. All text that is put into a grid is made safe first: a control
+ * character, an escape sequence or a direction override becomes a visible escape.
  */
 #ifndef TOP_GRID_H
 #define TOP_GRID_H
 
 #include <amp/base/buf.h>
 
-/* How a cell looks; screen/screen.c has the colours for terminals with 256, 8 or no colours. */
+/* A cell's look; screen/screen.c has the colours for terminals with 256, 8 or no colours. */
 enum top_tone {
     TOP_PLAIN,
     TOP_DIM,    /* of secondary importance */
@@ -22,7 +22,7 @@ enum top_tone {
     TOP_TITLE,  /* the bar at the top */
     TOP_TONES
 };
-/* Added to a tone: the selected row; the same in a pane without the focus. */
+/* Flags of a tone: the selected row in the pane with the focus, and in other panes. */
 enum { TOP_SELECTED = 32, TOP_MARKED = 64, TOP_TONE_MASK = 31 };
 
 #define TOP_CELL_MAX 24 /* bytes of a character with its combining characters, and a NUL */
@@ -46,13 +46,13 @@ struct top_rect {
     int x, y, w, h;
 };
 
-/* Puts text at a place, at most `width` columns, cut with "…". Returns the columns used. What is
+/* Puts text at a place, at most `width` columns, cut with "…". Returns the columns used. Text
  * outside of the grid is left out. */
 int top_put(struct top_grid *g, int x, int y, int width, uint8_t tone, struct amp_span text);
 int top_puts(struct top_grid *g, int x, int y, int width, uint8_t tone, const char *text);
 int top_putf(struct top_grid *g, int x, int y, int width, uint8_t tone, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
-/* The same, at the right end of the columns. */
+/* Like top_put, but at the right end of the columns. */
 int top_put_right(struct top_grid *g, int x, int y, int width, uint8_t tone, struct amp_span text);
 /* Blanks, or one character repeated. */
 void top_fill(struct top_grid *g, struct top_rect r, uint8_t tone, const char *with);

@@ -149,8 +149,8 @@ static int rows_wanted(const struct top_ui *ui, const struct top_model *m, enum 
     return AROUND + (n == 0 ? 1 : n > 1000 ? 1000 : (int)n);
 }
 
-/* Lists below each other: each gets a row, then the one with the focus what it wants, then the
- * others; what is left goes to the first. */
+/* The lists are below each other. Each gets a row, then the list with the focus gets what it wants,
+ * then the others; the rest goes to the first. */
 static void column_lay(const struct top_ui *ui, const struct top_model *m, struct top_rect in,
                        const enum top_pane *panes, int n, struct top_layout *out)
 {

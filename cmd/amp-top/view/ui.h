@@ -1,4 +1,4 @@
-/* What the person looks at: the focus, the selected rows, the filter, what is typed. */
+/* The view has the person's focus, the selected rows, the filter, and the typed text. */
 #ifndef TOP_UI_H
 #define TOP_UI_H
 
@@ -16,7 +16,7 @@ enum top_mode {
     TOP_MODE_ASK,    /* text is typed for an action */
 };
 
-/* Where a person is in one list. Rows are counted after the filter. */
+/* A person's place in one list. Rows are counted after the filter. */
 struct top_place {
     uint64_t at, top; /* the selected row, the first visible one */
     char key[600];    /* of the selected row */
@@ -35,7 +35,7 @@ struct top_ui {
     uint64_t text_top;    /* its first visible line */
     uint64_t text_lines;  /* lines after wrapping, of the last view */
     size_t text_at;       /* the selected line, which leads to something; TOP_NO_LINE: none */
-    /* What is typed, and the question in front of it. */
+    /* The question, and the text that is typed after it. */
     char ask[400], typed[TOP_TYPED_MAX];
     char hint[400];
     /* The result of the last action. */

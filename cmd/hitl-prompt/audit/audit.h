@@ -60,7 +60,7 @@ void audit_tasks_release(struct audit_tasks *r);
 int audit_task_commit(struct audit_tasks *r, const struct amp_store_commit *c,
                       struct amp_audit_entry *out, struct amp_error *err);
 
-/* What --verify found. */
+/* The result of --verify. */
 struct audit_verdict {
     bool ran, intact;
     char log[512]; /* a sentence about the chain of the log */

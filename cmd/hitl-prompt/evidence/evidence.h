@@ -8,11 +8,11 @@
 #include "flow/decide/answer/told.h"
 #include "flow/decide/evidence.h"
 
-/* Where a page says that it leaves something out. */
+/* A page ends its notice about omitted lines with this text. */
 #define EVIDENCE_MORE "s shows everything"
 
-/* A question in full: what is asked and why, by whom, the task's history, what each answer does.
- * ev NULL: without the task and its history. */
+/* Writes a question in full: what is asked and why, by whom, the task's history, what each answer
+ * does. ev NULL: without the task and its history. */
 int evidence_question(const struct amp_question *q, const struct amp_evidence *ev,
                       const struct amp_page *page);
 /* The answers, as the last lines before the prompt: the form and the effect of each. */

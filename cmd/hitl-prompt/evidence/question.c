@@ -1,4 +1,4 @@
-/* The text of a question: what is asked and why, the task's history, what each answer does. */
+/* Writes a question: what is asked and why, the task's history, what each answer does. */
 #include <stdio.h>
 #include <string.h>
 
@@ -165,7 +165,7 @@ static int head_text(const struct amp_question *q, bool suspended, const struct 
     return amp_page_say(page, AMP_TINT_HEAD, "== %s", title.data);
 }
 
-/* What happens at the deadline. */
+/* Says what happens at the deadline. */
 static int fallback_text(const struct amp_question *q, const struct amp_evidence *ev,
                          const struct amp_page *page)
 {

@@ -290,7 +290,7 @@ static int grant_use(struct amp_store *s, const struct amp_hook_scope *scope, st
     return reply(AMP_CALL_ALLOW, why, (struct amp_span){0}, err) < 0 ? -1 : 1;
 }
 
-/* The state directory of the repository of the call. What a sandbox shows is not the repository. */
+/* Finds the state directory of the call's repository. A sandbox does not show the repository. */
 static bool state_find(const struct amp_hook_place *at)
 {
     static char dir[PATH_MAX + 8];

@@ -1,6 +1,6 @@
 /*
- * hitl-prompt hook --replay: what the rules of amp.json decide about the tool calls of a recording.
- * Nothing is asked, recorded or run.
+ * hitl-prompt hook --replay shows what the rules of amp.json decide about the tool calls of a
+ * recording. Nothing is asked, recorded or run.
  */
 #include "replay.h"
 
@@ -32,7 +32,7 @@ struct replay {
 
 /* ---- a decision ---- */
 
-/* What the call does: its command line, or its first path. */
+/* Writes what the call does: its command line, or its first path. */
 static int what_put(const struct amp_call_event *e, struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_call_command *c = &e->commands[0];
@@ -90,7 +90,7 @@ static int call_print(struct replay *r, const struct amp_call_event *e, bool den
     return rc < 0 ? -1 : amp_out(amp_buf_span(&r->out), err);
 }
 
-/* Where the call was made. A directory of another machine is taken as it is written. */
+/* Finds where the call was made. A directory of another machine is taken as it is written. */
 static int place_find(struct replay *r, const struct amp_call_event *e, struct amp_hook_place *at,
                       struct amp_error *err)
 {

@@ -101,7 +101,7 @@ int editor_read(const struct editor *e, size_t max, struct amp_buf *out, struct 
     return amp_file_read(AT_FDCWD, e->path, max, out, err);
 }
 
-/* With what the editor left in it, such as backups. */
+/* Removes the directory with what the editor left in it, such as backups. */
 static void directory_remove(const char *path)
 {
     AMP_DIR DIR *dir = amp_dir_open(AT_FDCWD, path);

@@ -24,7 +24,7 @@ int editor_read(const struct editor *e, size_t max, struct amp_buf *out, struct 
 /* Ends the program, takes the terminal back and removes file and directory. Also of a zeroed
  * struct. */
 void editor_end(struct editor *e, struct terminal *t);
-/* The same, but what the person changed is not lost: kept gets the path of the file, which stays
+/* Like editor_end, but keeps what the person changed: kept gets the path of the file, which stays
  * if it was saved, or if the editor left another file beside it; else "". */
 void editor_abandon(struct editor *e, struct terminal *t, char kept[300]);
 

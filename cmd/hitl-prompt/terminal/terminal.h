@@ -69,7 +69,7 @@ void terminal_unprompt(struct terminal *t);
 /* Shows text page by page, then the prompt again. The text is complete, wrapped lines. A text that
  * fits the window is printed at once. */
 void terminal_page(struct terminal *t, struct amp_span text);
-/* The same text for another width, at about the same place. */
+/* Shows the text again for another width, at about the same place. */
 void terminal_repage(struct terminal *t, struct amp_span text);
 /* Gives the terminal to another program, and takes it back. */
 void terminal_lend(struct terminal *t);

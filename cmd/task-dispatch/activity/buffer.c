@@ -120,7 +120,7 @@ static int is_printed(struct listing *l, const struct amp_activity *a, struct am
     if (amp_grow(&l->v, &l->cap, l->n, sizeof *l->v, err) < 0)
         return -1;
     l->v[l->n++] = (struct printed){key, a->began_ms, a->ended_ms != 0, true};
-    /* What had ended before the first look, or between two, is not a change. */
+    /* An entry that ended before the first look, or between two, is not a change. */
     return l->again && a->ended_ms && !history;
 }
 

@@ -117,7 +117,7 @@ static int folder_make(const struct amp_aof_given *g, char out[PATH_MAX], struct
     return realpath(path, out) ? 0 : amp_fail_errno(err, AMP_CANTCREAT, "%s", path);
 }
 
-/* The variables of the command: those that a sandbox passes, and the task's. */
+/* The command gets the variables that a sandbox passes, and the task's. */
 static const char **environment_make(const struct amp_aof_given *g,
                                      char own[VARIABLES][VARIABLE_MOST])
 {

@@ -30,7 +30,7 @@ const struct amp_opt aof_new_opts[] = {
     AMP_OPT_END,
 };
 
-/* What does not concern the protocol is passed on. 1: a message was handled. */
+/* Lines that do not concern the protocol are passed on. 1: a message was handled. */
 static int line_take(struct amp_aof_router *r, const struct amp_line *line, struct amp_error *err)
 {
     int rc = amp_aof_router_line(r, line->bytes, err);

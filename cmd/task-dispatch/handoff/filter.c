@@ -1,6 +1,6 @@
 /*
  * task-dispatch handoff: takes the messages of handoffs from standard input and passes all others
- * on. What it emits is committed with the step.
+ * on. Each step and the lines that it emits are one commit.
  */
 #include <errno.h>
 #include <string.h>
@@ -177,7 +177,7 @@ int handoff_filter(int argc, char **argv)
         f.intake.say = amp_finding_print_error;
         rc = amp_input_open("-", false, &f.in, &err);
     }
-    /* What a killed process left comes first. */
+    /* The lines that a killed process left come first. */
     if (rc == 0)
         rc = turn_emit(&f, &err);
     if (rc == 0)

@@ -205,7 +205,7 @@ static int answer_give(enum amp_reply_act act, int argc, char **argv)
                                             .eta_ms = eta_ms > 0 ? d.h.now_ms + eta_ms : 0};
         rc = amp_handoffs_answer(&d.h, amp_span_str(of), &said, &err);
     }
-    /* Also after a refusal: what a killed process left is written. */
+    /* The lines that a killed process left are written also after a refusal. */
     struct amp_error late;
     if (d.out.fd >= 0 && d.box.store && handoff_desk_finish(&d, &late) < 0 && rc == 0) {
         err = late;

@@ -1,7 +1,7 @@
 /*
- * task-dispatch init: what a repository needs for its own loop. plan.c decides, from what is there,
- * which parts are made and which are kept; make.c makes them, notes them in the state directory,
- * and removes what is noted and unchanged.
+ * task-dispatch init makes what a repository needs for its own loop. plan.c decides, from what is
+ * there, which parts are made and which are kept; make.c makes them, notes them in the state
+ * directory, and removes what is noted and unchanged.
  */
 #ifndef TASK_DISPATCH_INIT_H
 #define TASK_DISPATCH_INIT_H

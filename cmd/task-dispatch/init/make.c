@@ -1,4 +1,4 @@
-/* Carrying out the plan, and undoing it. Everything is noted first, so that an undo after a failure
+/* Carries out the plan, and undoes it. Everything is noted first, so that an undo after a failure
  * finds it. */
 #include <dirent.h>
 #include <errno.h>

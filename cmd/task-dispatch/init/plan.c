@@ -1,4 +1,4 @@
-/* What is made, and what is kept because it is there. */
+/* Decides what is made, and what is kept because it exists. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -92,7 +92,7 @@ static bool plan_changes(const struct init *in)
     return false;
 }
 
-/* Where to go from here. */
+/* Prints the next steps. */
 static void next_print(const struct init *in)
 {
     bool usual = strcmp(in->info.branch, "main") == 0 || strcmp(in->info.branch, "master") == 0;

@@ -39,7 +39,7 @@ struct loop_plan {
     const char *dir; /* of the FIFOs, or LOOP_FIFOS */
 };
 
-/* What the plan is made from. */
+/* The plan is made from these settings. */
 struct loop_settings {
     const char *executor, *reviewer; /* commands: see loop_command */
     const char *executor_policy, *reviewer_policy, *answer, *base, *timeout, *retries;

@@ -1,4 +1,4 @@
-/* What the filters print on standard error, between the questions of the prompt. */
+/* Shows what the filters print on standard error, between the questions of the prompt. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /*
- * Starting the filters, starting those again that were killed, and ending them all.
+ * Starts the filters, restarts the killed ones, and ends them all.
  *
  * The filters keep everything in the state directory, so each unit may be killed and started again:
  * a worker repeats the attempt of its agent, the router sends the next reader what the dead one had
- * not acknowledged, and the coordinator writes its open messages again. What the coordinator had
- * read and not recorded comes again when the workers start; therefore all units start again with
- * it.
+ * not acknowledged, and the coordinator writes its open messages again. Messages that the
+ * coordinator had read and not recorded come again when the workers start; therefore all units
+ * start again with it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "base/loop.h"
 #include "loop.h"
 
-/* How often a unit starts again in a row, and how long it runs until that is forgotten. */
+/* The number of restarts of a unit in a row, and the time after which they are forgotten. */
 #define RESTARTS_MAX 5
 #define CALM_MS      60000
 /* Between the coordinator's end and TERM for filters that go on; between TERM and KILL. */
@@ -30,7 +30,7 @@
 /* A filter that ends because another was killed may be seen first. */
 #define CAUSE_MS 500
 #define KILL_MS  15000
-/* How often the terminal is looked at while lines are held. */
+/* The interval of looks at the terminal while lines are held. */
 #define HELD_MS 150
 
 static const struct amp_backoff backoff = {.first_ms = 100, .most_ms = 10000};

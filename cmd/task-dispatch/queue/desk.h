@@ -1,4 +1,4 @@
-/* What the verbs about the queue share: the state, its settings, the order of the jobs, and what
+/* The verbs about the queue share this: the state, its settings, the order of the jobs, and what
  * keeps jobs from starting. */
 #ifndef TASK_DISPATCH_QUEUE_DESK_H
 #define TASK_DISPATCH_QUEUE_DESK_H

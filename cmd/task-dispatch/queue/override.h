@@ -18,9 +18,9 @@ extern const char *queue_why, *queue_until;
          "the end of an override: a time, or a duration (default: the end of the jobs)"},          \
         TASKS_OPT_KEY
 
-/* Who overrides a rule; act says what is done ("run a job again"). USAGE why_required: there is no
- * --why; NOPERM permission_denied (an agent), not_operator. Close p (tasks_person_close) also after
- * a failure. */
+/* Finds who overrides a rule; act says what is done ("run a job again"). USAGE why_required: there
+ * is no --why; NOPERM permission_denied (an agent), not_operator. Close p (tasks_person_close) also
+ * after a failure. */
 int queue_override_open(const char *act, struct tasks_person *p, struct amp_error *err);
 
 struct queue_override {

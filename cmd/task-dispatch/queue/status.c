@@ -386,7 +386,7 @@ static int budget_row(struct status *t, enum amp_budget_of of, const char *name,
     return amp_listing_row(&t->list, &row, t->err);
 }
 
-/* What was used, or has a limit. */
+/* Prints a budget that was used or has a limit. */
 static int budget_print(struct status *t, enum amp_budget_of of, const char *name)
 {
     const struct amp_budget_limit *l = amp_budget_limit_of(&t->budgets, of);

@@ -43,7 +43,7 @@ const struct amp_opt queue_submit_opts[] = {
     AMP_OPT_END,
 };
 
-/* What is answered to a line, after the sync. */
+/* The answer to a line, given after the sync. */
 struct reply {
     char id[AMP_QUEUE_ID_MAX]; /* of its job */
     bool ok, repeated;
@@ -162,7 +162,7 @@ static int again_submit(struct filter *f, struct amp_view *v, struct amp_submitt
     return amp_submit(&to, v, said, why, err);
 }
 
-/* Another priority for a TASK of a session, and for its job. */
+/* Gives a TASK of a session, and its job, another priority. */
 static int priority_take(struct filter *f, const struct amp_view *v, struct amp_error *err)
 {
     const struct amp_session_voice voice = {f->desk.store, amp_cli_name(), amp_now_ms()};

@@ -188,7 +188,7 @@ static int task_cancel(struct cancelling *c, const char *id, struct amp_error *e
     return 0;
 }
 
-/* Of a name that means jobs only. */
+/* Checks a name that means jobs only. */
 static int jobs_check(const char *name, const struct queue_named *n, struct amp_error *err)
 {
     if (n->cancelled)

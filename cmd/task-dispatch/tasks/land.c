@@ -88,7 +88,7 @@ static int task_check(struct landing *l, struct amp_error *err)
     return 0;
 }
 
-/* By the id of a task. Where the reviewer fixed something, the branch has the approved commit. */
+/* By the id of a task. If the reviewer fixed something, the branch has the approved commit. */
 static int by_task(struct landing *l, const char *id, struct amp_error *err)
 {
     if (amp_task_load(l->store, amp_span_str(id), &l->task, NULL, err) < 0 ||
@@ -161,7 +161,7 @@ static int branch_find(struct landing *l, struct amp_error *err)
         snprintf(l->branch, sizeof l->branch, "%s", into + skip);
         return 0;
     }
-    /* That of the main worktree, or the bare repository's HEAD: not of the current linked one. */
+    /* Use the main worktree's or the bare repository's HEAD, not the current linked worktree's. */
     if (amp_git_info(l->git, l->repo, &info, err) < 0 ||
         (info.linked && amp_git_info(l->git, info.common, &info, err) < 0))
         return -1;
@@ -220,7 +220,7 @@ static int worktree_remove(struct landing *l, const struct holding *h, struct am
     return amp_git_worktree_remove(l->git, l->repo, h->path, false, err) < 0 ? -1 : 0;
 }
 
-/* What cannot be removed without a loss stays: the work has landed in any case. */
+/* A worktree that cannot be removed without a loss stays: the work has landed in any case. */
 static void worktree_prune(struct landing *l)
 {
     struct holding h = {.branch = l->task.branch};
@@ -300,7 +300,7 @@ static int review_command(const struct landing *l, struct amp_buf *out, struct a
                : amp_buf_fmt(out, err, " --criterion 'the work of %s is unchanged'", t->id);
 }
 
-/* How the work gets to a new review, where the refusal says that it needs one. */
+/* Prints how the work gets to a new review, if the refusal says that it needs one. */
 static void way_print(const struct landing *l, const struct amp_error *err)
 {
     AMP_BUF struct amp_buf command = {0};

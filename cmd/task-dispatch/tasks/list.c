@@ -37,7 +37,7 @@ const struct amp_opt tasks_list_opts[] = {
     AMP_OPT_END,
 };
 
-/* The order of the list: what a person has to do, then what agents do, then what has ended. */
+/* The list shows first what a person has to do, then what agents do, then what has ended. */
 enum rank { RANK_CRITICAL, RANK_QUESTION, RANK_LAND, RANK_WORK, RANK_ENDED };
 
 struct row {

@@ -58,7 +58,7 @@ static int worktree_make(struct opening *o, struct amp_error *err)
     size_t n = strlen(info.common);
     if (n > 5 && strcmp(info.common + n - 5, "/.git") == 0)
         info.common[n - 5] = '\0';
-    /* What a removed directory left in the repository would keep its branch. */
+    /* The repository's record of a removed directory would keep its branch. */
     if (o->missing && amp_git_worktree_remove(o->git, t->repo, o->path, false, err) < 0)
         return -1;
     int len = snprintf(o->path, sizeof o->path, "%s.worktrees/%s", info.common, t->id);

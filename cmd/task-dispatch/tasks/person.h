@@ -18,8 +18,8 @@ struct tasks_person {
     char principal[AMP_PRINCIPAL_MAX], key[AMP_FINGERPRINT_MAX]; /* key: "" without --key */
     struct amp_identities *ids; /* NULL: identities are off, or the key is not available */
 };
-/* Who runs the verb; act says what it does ("cancel a task"). NOPERM permission_denied (an agent),
- * not_operator. Close p also after a failure. */
+/* Finds who runs the verb; act says what it does ("cancel a task"). NOPERM permission_denied (an
+ * agent), not_operator. Close p also after a failure. */
 int tasks_person_open(const char *act, struct tasks_person *p, struct amp_error *err);
 void tasks_person_close(struct tasks_person *p);
 

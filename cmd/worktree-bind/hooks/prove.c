@@ -432,7 +432,7 @@ static int guard_place(struct proof *p, const char *common, bool server, const c
     return amp_hooks_install(&h, p->rule, program, step_ignore, NULL, p->err);
 }
 
-/* The agent's branch and role: those of the first line of a role, if there is one. */
+/* Take the agent's branch and role from the first line of a role, if there is one. */
 static void branch_choose(struct proof *p)
 {
     const char *line = p->rule->roles[0], *sp = line ? strchr(line, ' ') : NULL;

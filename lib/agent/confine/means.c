@@ -1,4 +1,4 @@
-/* What this machine can enforce, and the decision what is enforced. */
+/* Finds what this machine can enforce, and decides what is enforced. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

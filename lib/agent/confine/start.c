@@ -201,7 +201,7 @@ static int above_pin(const struct amp_confine *c, struct places *p, const char *
     return 0;
 }
 
-/* What must stay hidden and is in the worktree is covered; rules of files cannot do that. */
+/* Covers the paths in the worktree that must stay hidden; rules of files cannot do that. */
 static int hidden_cover(const struct amp_confine *c, struct places *p, const char *worktree,
                         struct amp_error *err)
 {
@@ -273,8 +273,7 @@ static int places_collect(const struct amp_confine *c, struct places *p, struct 
 
 enum { FD_PLAN = 3, FD_STATUS, FD_GATE };
 
-/* Where HOME is in the sandbox's own root: at its usual place, unless that is part of the system.
- */
+/* In the sandbox's own root, HOME is at its usual place, unless that is part of the system. */
 static const char *home_of(const struct amp_confine *c)
 {
     static const char *const taken[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt",

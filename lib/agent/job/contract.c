@@ -1,4 +1,4 @@
-/* The input of an agent's command: its directory of files and its environment. Also: killing the
+/* The input of an agent's command: its directory of files and its environment. It also kills the
  * processes that an earlier command left running. */
 #include <dirent.h>
 #include <errno.h>

@@ -71,7 +71,7 @@ struct amp_control {
  * function made is read, whatever the agent puts in its place. CANTCREAT. */
 int amp_control_open(struct amp_control *c, const struct amp_attempt *a, struct amp_error *err);
 void amp_control_close(struct amp_control *c); /* removes the FIFO */
-/* When the FIFO may be read again, for a poll: 0: now; else the milliseconds until then. now_ms is
+/* Returns the milliseconds until the FIFO may be read again, for a poll; 0: now. now_ms is
  * monotonic. */
 int64_t amp_control_wait(const struct amp_control *c, int64_t now_ms);
 

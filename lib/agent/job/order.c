@@ -119,7 +119,7 @@ static void held_remove(struct amp_job_order *o, struct entry *e)
     e->until = NULL;
 }
 
-/* Frees the jobs that wait for this record; key "": those that wait for none. */
+/* Frees the jobs that wait for this record; key "": the jobs that wait for none. */
 static int held_free(struct amp_job_order *o, const char *key, struct amp_error *err)
 {
     for (size_t i = o->n_held; i-- > 0;) {
@@ -386,7 +386,7 @@ int amp_job_order_open(struct amp_job_order **out, struct amp_store *s,
     int rc = amp_key_text(&own, o->prefix, &prefix, err);
     if (rc == 0)
         memcpy(o->prefix + prefix.n, ".", 2);
-    /* The place first: what changes during the load is read again at the first look. */
+    /* Get the place first, so that changes during the load are read again at the first look. */
     if (rc < 0 || tables_grow(o, err) < 0 ||
         amp_store_place_near_end(s, 1, &o->place, &after, err) < 0 || jobs_load(o, err) < 0) {
         amp_job_order_close(o);

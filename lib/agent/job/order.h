@@ -42,7 +42,7 @@ int amp_job_order_hold(struct amp_job_order *o, const char *msg_id, const char *
                        struct amp_error *err);
 int amp_job_order_free_held(struct amp_job_order *o, struct amp_error *err);
 
-/* The number of jobs; and of those that are held, by `until`s that begin with a text. Of the last
+/* The number of jobs, and of jobs held by an `until` that begins with a text, as of the last
  * amp_job_order_next. */
 size_t amp_job_order_count(const struct amp_job_order *o);
 size_t amp_job_order_held(const struct amp_job_order *o, const char *text);

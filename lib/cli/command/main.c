@@ -1,4 +1,4 @@
-/* Running a tool: parse the arguments, run the verb, flush the output, return the exit status. */
+/* Runs a tool: parses the arguments, runs the verb, flushes the output, returns the exit status. */
 #include "base/late.h"
 #include "cli/config.h"
 #include "cli/private.h"

@@ -1,4 +1,4 @@
-/* Finding the verb of the command line, and suggestions for an unknown verb or option. */
+/* Finds the verb of the command line, and suggestions for an unknown verb or option. */
 #include "cli/private.h"
 
 #include <string.h>

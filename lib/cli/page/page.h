@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 
-/* Where text goes. */
+/* The output of text. */
 struct amp_page {
     int width;  /* columns, at least 40 */
     bool color; /* SGR sequences around text; the text itself never has any */

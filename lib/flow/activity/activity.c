@@ -1,4 +1,4 @@
-/* Publishing entries of the activity buffer, and reading those of a repository. */
+/* Publishes entries of the activity buffer, and reads the entries of a repository. */
 #include "flow/activity/activity.h"
 
 #include <stdio.h>

@@ -32,10 +32,9 @@ int amp_flow_activity_end(struct amp_store *s, const struct amp_activity_publish
                           const struct amp_activity *a, enum amp_activity_end how,
                           struct amp_error *err);
 
-/* What others do in the repository, or without one (empty) on the task, for an agent that is about
- * to begin there: appends
- * {"entries":[…],"more":N} with at most AMP_ACTIVITY_SCOPE_MAX entries and AMP_ACTIVITY_SCOPE_BYTES
- * bytes; more is the number of those left out. */
+/* For an agent that is about to begin: what others do in the repository, or on the task if none is
+ * given. Appends {"entries":[…],"more":N} with at most AMP_ACTIVITY_SCOPE_MAX entries and
+ * AMP_ACTIVITY_SCOPE_BYTES bytes; more is the number of those left out. */
 enum { AMP_ACTIVITY_SCOPE_MAX = 50, AMP_ACTIVITY_SCOPE_BYTES = 65536 };
 int amp_flow_activity_scope(struct amp_store *s, struct amp_span agent, struct amp_span repo,
                             struct amp_span task, struct amp_buf *out, struct amp_error *err);
@@ -49,7 +48,7 @@ int amp_flow_activity_reconcile(struct amp_store *s, const char *agent /* NULL: 
 int amp_flow_activity_measure(struct amp_store *s, int64_t max, struct amp_metrics *metrics,
                               struct amp_error *err);
 
-/* The deadline row: the same for entries that are due, and the end of the history. */
+/* The deadline row ends the entries that are due, and the history after its time. */
 int amp_flow_activity_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
                             struct amp_error *err);
 

@@ -1,8 +1,8 @@
 /*
  * Tokens of external agents (rtp.level 3). A message of a protocol with tokens that is neither
  * signed by a key of this state nor from a trusted input needs a token for its sender and key, and
- * a nonce that was not used with this token before. What was used is a record of the state until
- * the token expires.
+ * a nonce that was not used with this token before. A used nonce is a record of the state until the
+ * token expires.
  */
 #ifndef AMP_FLOW_ADMIT_TOKENS_H
 #define AMP_FLOW_ADMIT_TOKENS_H
@@ -21,7 +21,7 @@ int amp_tokens_audience_set(void *arg, const char *text, struct amp_error *err);
 /* Whether tokens are needed at all. */
 bool amp_tokens_are_needed(void);
 /* 1: the message needs no token or has a valid one, whose nonce is recorded; 0: *why has the code:
- * those of amp_pop_check and amp_identities_who, token_missing, token_malformed, token_replayed;
+ * a code of amp_pop_check and amp_identities_who, token_missing, token_malformed, token_replayed;
  * -1: failure. trusted: the message is from a trusted input. ids and s must not be NULL if tokens
  * are needed (CONFIG token_unverifiable). taker: the name of a caller that does not recognize
  * duplicates; the same message again is token_replayed for it. NULL: it passes again. The caller

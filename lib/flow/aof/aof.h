@@ -51,7 +51,7 @@ int amp_aof_notices_send(struct amp_aof_router *r, struct amp_error *err);
 /* One line. 1: it concerns the protocol and was handled; 0: it does not, the caller passes it on.
  */
 int amp_aof_router_line(struct amp_aof_router *r, struct amp_span line, struct amp_error *err);
-/* The same for a line that is longer than the reader's limit. */
+/* Handles a line that is longer than the reader's limit. */
 int amp_aof_router_too_long(struct amp_aof_router *r, struct amp_error *err);
 
 /* One poll: tasks in progress with a stale heartbeat, by the table of the resume protocol. */

@@ -1,5 +1,6 @@
-/* Which task an executor gets next. The tasks in ready are looked at once for a poll, and again
- * when all that were found are given out; the one that is chosen is read again under the lock. */
+/* Chooses the task that an executor gets next. The tasks in ready are looked at once for a poll,
+ * and again when all that were found are given out; the one that is chosen is read again under the
+ * lock. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

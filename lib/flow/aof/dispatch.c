@@ -117,7 +117,7 @@ int amp_aof_dispatch(struct amp_aof_router *r, const struct amp_aof_lease *how,
     }
 }
 
-/* How long before its end a lease is renewed: at the last beat but one. */
+/* Returns how long before its end a lease is renewed: at the last beat but one. */
 static int64_t renewal_ms(const struct amp_aof_lease *how)
 {
     return 2 * amp_aof_beat_every(how);

@@ -98,9 +98,8 @@ static int action_log(struct execution *e, const struct slot *s, const char *typ
                           err);
 }
 
-/* The end of a session: what it wrote is routed, then its result decides. A failure without a
- * result is logged, and the heartbeat runs out, so that a task that always fails is not tried at
- * once. */
+/* Ends a session: its output is routed, then its result decides. A failure without a result is
+ * logged, and the heartbeat runs out, so that a task that always fails is not tried at once. */
 static int slot_end(struct execution *e, struct slot *s, const struct amp_child_end *end,
                     struct amp_error *err)
 {

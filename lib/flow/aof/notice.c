@@ -45,7 +45,7 @@ int amp_aof_notice_add(struct amp_aof_work *w, const struct amp_aof_notice *n,
     bool tells = o->notifies && n->kind, asks = o->asks && n->status;
     if (!o->notify || (!tells && !asks))
         return 0;
-    /* One that needs no answer has no text, so that a router that reads it adds nothing. */
+    /* A notice that needs no answer has no text, so that a router that reads it adds nothing. */
     const struct amp_aof_asking ask = {.task = n->task,
                                        .by = n->agent.n > 0 ? n->agent : amp_span_str(o->actor),
                                        .status = n->status,

@@ -1,4 +1,4 @@
-/* What the files of this folder share. */
+/* The files of this folder share these declarations. */
 #ifndef AMP_FLOW_AOF_PRIVATE_H
 #define AMP_FLOW_AOF_PRIVATE_H
 

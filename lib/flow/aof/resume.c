@@ -1,7 +1,6 @@
 /*
  * Resume (AOF/1, Protocol 1) and the end of a session (Protocol 3). A poll reads the heartbeats of
- * all tasks in progress without the lock; what it does to a stale one, it decides again under the
- * lock.
+ * all tasks in progress without the lock, and decides again about a stale one under the lock.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -87,7 +86,7 @@ static int result_apply(struct amp_aof_work *w, const struct amp_aof_task *t, co
 
 /* ---- heartbeats ---- */
 
-/* When a task's heartbeat expires. 1; 0: there is none; -1: DATAERR or a failure. */
+/* Reads when a task's heartbeat expires. 1; 0: there is none; -1: DATAERR or a failure. */
 static int beat_read(struct amp_aof_router *r, const char *id, int64_t *expires_ms,
                      struct amp_buf *text, struct amp_buf *mem, struct amp_error *err)
 {

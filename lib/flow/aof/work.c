@@ -174,7 +174,7 @@ static int transitioned_add(struct amp_aof_work *w, const struct amp_aof_task *t
                                    amp_buf_span(&payload), err);
 }
 
-/* What the last status of a transition means for the task, beside the transition. */
+/* Adds what the last status of a transition means for the task, beside the transition. */
 static int end_add(struct amp_aof_work *w, const struct amp_aof_task *t, uint8_t to,
                    struct amp_span reason, const char *outcome, struct amp_error *err)
 {

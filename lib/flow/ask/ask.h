@@ -41,7 +41,7 @@ void amp_asking_close(struct amp_asking *a); /* also after a failed open */
 
 /* Records the message and the question; both are synced. */
 int amp_asking_record(struct amp_asking *a, const struct amp_ask *q, struct amp_error *err);
-/* The same in two steps, so that the caller can record the key before there is a question, and
+/* Records them in two steps, so that the caller can record the key before there is a question, and
  * complete a question after a crash: a->id and a->invocation may be set between open and make. The
  * second one also succeeds if the message or the question was recorded before. */
 int amp_asking_make(struct amp_asking *a, const struct amp_ask *q, struct amp_error *err);

@@ -43,8 +43,8 @@ int amp_judge_open(struct amp_judge **out, struct amp_store *s, const struct amp
                    struct amp_error *err);
 void amp_judge_close(struct amp_judge *j); /* ends its commands; NULL is allowed */
 
-/* What the loop waits for: fills at most AMP_JUDGE_FDS descriptors, returns their number; the
- * longest wait in ms, < 0: none. */
+/* The loop waits for these. _fds fills at most AMP_JUDGE_FDS descriptors and returns their number;
+ * _wait returns the longest wait in ms, < 0: none. */
 enum { AMP_JUDGE_FDS = 2 * AMP_JUDGE_MOST };
 unsigned amp_judge_fds(const struct amp_judge *j, struct pollfd *fds);
 int64_t amp_judge_wait(const struct amp_judge *j);

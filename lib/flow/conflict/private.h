@@ -6,7 +6,7 @@
 
 struct amp_jw;
 
-/* Who asks and decides. note and set are not NULL; identify and stop may be. */
+/* The functions that ask and decide. note and set are not NULL; identify and stop may be. */
 struct amp_conflict_desk {
     struct amp_store *store;
     const char *actor;

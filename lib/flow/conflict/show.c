@@ -1,4 +1,4 @@
-/* What is known of a job's conflicts, for lists. */
+/* Shows what is known of a job's conflicts, for lists. */
 #include <stdio.h>
 
 #include <amp/base/clock.h>

@@ -14,7 +14,7 @@ struct cancel {
     bool again; /* it was cancelled before */
 };
 
-/* The nack for the receiver of the open message, into the outbox. */
+/* Puts the nack for the receiver of the open message into the outbox. */
 static int nack_emit(struct amp_step *st, struct amp_error *err)
 {
     const struct amp_view of = {.id = amp_span_str(st->called_off), .task = st->view->task};

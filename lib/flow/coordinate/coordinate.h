@@ -40,7 +40,7 @@ struct amp_coordinate_options {
     void (*warn)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 };
 
-/* How a run ended. */
+/* The end of a run. */
 struct amp_coordinate_end {
     uint64_t rejected;      /* invalid lines */
     uint64_t refused_tasks; /* new tasks answered with a nack */

@@ -266,7 +266,7 @@ static int look_again(void *ctx, struct amp_span id, const struct amp_store_rec 
     return amp_coordinator_know(&l->c, id, open, err) ? 0 : -1;
 }
 
-/* Updates which tasks are open. One that another process ended may have left a line to send. */
+/* Updates which tasks are open. A task that another process ended may have left a line to send. */
 static int tasks_look(struct loop *l, struct amp_error *err)
 {
     l->ended_elsewhere = false;

@@ -1,7 +1,7 @@
 /*
- * Who may say what to the coordinator: a result only the executor that the dispatch is bound to, a
- * verdict only a reviewer that did not produce the result, a task and a decision only an operator,
- * an acknowledgement only the addressee.
+ * Checks who may say what to the coordinator. A result is accepted only from the executor that the
+ * dispatch is bound to, a verdict only from a reviewer that did not produce the result, a task and
+ * a decision only from an operator, an acknowledgement only from the addressee.
  */
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +67,7 @@ bool amp_coordinator_is_id(struct amp_span id, const char *type, struct amp_span
            memcmp(id.p + n + 1, task.p, task.n) == 0 && id.p[n + 1 + task.n] == '-';
 }
 
-/* Which result the ids are about is decided later, by comparing them (kinds.c). */
+/* The result that the ids are about is found later, by comparing them (kinds.c). */
 static bool names_judged(const struct amp_view *v)
 {
     for (uint32_t i = 0; i < v->context.n; i++)
@@ -198,7 +198,7 @@ static int withdrawal_check(struct amp_coordinator *c, const struct amp_view *v,
                 : amp_said_refuse(said, why, "only the agent that asked withdraws its question");
 }
 
-/* What a role may say, for inputs with a role. */
+/* True if a role may say this, for inputs with a role. */
 static bool is_of_role(const struct amp_view *v, const char *role)
 {
     return amp_span_is(v->from, role) || (strcmp(role, CI) == 0 && v->kind == AMP_KIND_CI_STATUS);

@@ -31,13 +31,12 @@ struct amp_decider {
     int lock;         /* of the consumer's name; -1: another process has it */
     int64_t tried_ms; /* when it was tried last, monotonic */
 };
-/* Of opt only tool, consumer, in, out, ids, trusted, stop, note, say and open_timeout_ms are used.
- */
+/* Uses only tool, consumer, in, out, ids, trusted, stop, note, say, open_timeout_ms of opt. */
 int amp_decider_open(struct amp_decider *d, struct amp_store *s,
                      const struct amp_worker_options *opt, amp_info_fn on_info,
                      struct amp_error *err);
-/* What is due: applies fallbacks, ends deferrals, and takes the lock of the consumer's name if it
- * has become free, because only one process emits its outbox. Call it once per turn. */
+/* Does what is due: applies fallbacks, ends deferrals, and takes the lock of the consumer's name if
+ * it has become free, because only one process emits its outbox. Call it once per turn. */
 int amp_decider_upkeep(struct amp_decider *d, struct amp_question_swept *out,
                        struct amp_error *err);
 /* Shortens a wait to the next time at which something is due. */

@@ -48,7 +48,7 @@ static int row_say(struct gathering *g, struct amp_error *err, const char *fmt, 
     return amp_buf_str(&g->text, text, err);
 }
 
-/* Adds text of a message; what is left out is counted. */
+/* Adds text of a message, and counts what is left out. */
 static int text_say(struct gathering *g, struct amp_span text, struct amp_error *err)
 {
     size_t n = text.n > TEXT_MOST ? TEXT_MOST : text.n;

@@ -20,7 +20,7 @@ struct amp_evidence_row {
 struct amp_evidence {
     struct amp_task task;
     bool has_task;
-    /* Of the question's record; 0 and "": none. */
+    /* From the question's record; 0 and "": none. */
     int64_t deadline_ms, extensions;
     char fallback[64], risk[32], reason[64];
     uint32_t n_votes;

@@ -9,7 +9,7 @@
 
 #include "flow/decide/decide.h"
 
-/* Where an answer comes from: X(NAME, "word in records"). */
+/* The channels of answers: X(NAME, "word in records"). */
 #define AMP_CHANNELS(X)                                                                            \
     X(TERMINAL, "terminal")                                                                        \
     X(FILE, "file")       /* --answer */                                                           \

@@ -22,7 +22,7 @@ struct amp_handoffs {
     const char *box;     /* the outbox, and the actor in the log */
     const char *service; /* the sender of offers to further candidates and of reports */
     int64_t now_ms;
-    /* Who said the message that is taken (flow/identity/identity.h). An agent requests, answers and
+    /* These tell who said the message (flow/identity/identity.h). An agent requests, answers and
      * completes for itself; the coordinator passes on what others said. said NULL: a verb, which
      * speaks for its agent. refusal: it does not count as said by its sender, for this reason. */
     const struct amp_identities *ids;

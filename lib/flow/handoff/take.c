@@ -290,7 +290,7 @@ static uint8_t event_of(enum amp_handoff_act act)
                                          : AMP_HANDOFF_EV_COMPLETE;
 }
 
-/* What the step emits: the answer, for the origin; with another candidate the offer instead; the
+/* Emits the step's line: the answer for the origin, or the offer for another candidate, or the
  * origin's own completion as a report to the owner. */
 static int answer_emit(struct taking *t, struct amp_handoff_step *step, struct amp_store_emit *emit,
                        struct amp_error *err)
@@ -360,8 +360,8 @@ static int answered_find(struct taking *t, struct amp_error *err)
     return *n.id ? amp_handoff_find(t->h->store, amp_span_str(n.id), &t->mem, &t->rec, err) : 0;
 }
 
-/* The same task may be offered by two requests; the first acceptance is the only one. The check and
- * the step are one turn of the store. */
+/* Two requests may offer one task; the first acceptance is the only one. The check and the step are
+ * one turn of the store. */
 static int answer_step(struct taking *t, const struct amp_handoff_step *step, struct amp_error *err)
 {
     char owner[256];

@@ -125,8 +125,8 @@ static int answer_compose(struct amp_handoffs *h, struct amp_reader *reader,
     return terms->replies->compose(&of, said, line, err);
 }
 
-/* What amp_handoff_step would refuse is refused before a line is composed, which may need values
- * that the answer then lacks. */
+/* Refuses what amp_handoff_step would refuse before a line is composed, because the line may need
+ * values that the answer then lacks. */
 static int answer_check(const struct amp_handoff *r, const struct amp_reply_said *said,
                         struct amp_error *err)
 {

@@ -46,7 +46,7 @@ static void command_put(struct amp_jw *w, const struct amp_call_command *c)
     amp_jw_close(w, ']');
 }
 
-/* The evidence: what would be done, where, and for whom. */
+/* Composes the evidence: what would be done, where, and for whom. */
 static void context_put(struct amp_jw *w, struct asking *a)
 {
     const struct amp_hook_question *q = a->q;

@@ -39,7 +39,7 @@ int amp_hook_rules_add(struct amp_hook_rules *r, struct amp_span json, struct am
 void amp_hook_rules_release(struct amp_hook_rules *r);
 #define AMP_HOOK_RULES AMP_CLEANUP(amp_hook_rules_release) struct amp_hook_rules
 
-/* Where the call is made. */
+/* The place of the call. */
 struct amp_hook_place {
     char cwd[PATH_MAX]; /* canonical */
     char top[PATH_MAX]; /* of its worktree, or cwd */

@@ -1,4 +1,4 @@
-/* Who said a message, and signing what a tool says itself. */
+/* Finds who said a message, and signs what a tool says itself. */
 #include "flow/identity/identity.h"
 
 #include <stdio.h>

@@ -47,7 +47,7 @@ void amp_identities_close(struct amp_identities *ids);
 /* Reads changed trust files and a rotated key again; before a batch of messages. */
 int amp_identities_refresh(struct amp_identities *ids, struct amp_error *err);
 
-/* Who said a message. */
+/* The speaker of a message. */
 struct amp_said {
     enum amp_said_how {
         AMP_SAID_UNCHECKED, /* identities are off */
@@ -59,8 +59,8 @@ struct amp_said {
     struct amp_span from;   /* the view's */
 };
 
-/* Who must have signed a message: its sender, or the operator whose answer it is (in `mem`), if it
- * keeps the sender of the question. */
+/* Finds who must have signed a message: its sender, or the operator whose answer it is (in `mem`),
+ * if it keeps the sender of the question. */
 enum { AMP_SPEAKER_MAX = 256 };
 struct amp_span amp_speaker(const struct amp_view *v, char mem[AMP_SPEAKER_MAX]);
 
@@ -105,7 +105,7 @@ int amp_identities_sign(struct amp_identities *ids, struct amp_span line, struct
  * type. Borrowed. */
 void amp_identities_type(struct amp_identities *ids, const char *type);
 
-/* The same. A further attempt that the sweep made of a sender's message is
+/* Signs as amp_identities_sign does. A further attempt that the sweep made of a sender's message is
  * signed as well: with the key in the state directory of the principal that signed the first
  * attempt, if this signature is valid and by a key of the state. Else only the sender can sign it,
  * and it stays as it is. */

@@ -1,4 +1,4 @@
-/* Refusing agents the actions of people, with a record in the state directory where it can be
+/* Refuses agents the actions of people, with a record in the state directory where it can be
  * reached. */
 #ifndef AMP_FLOW_PERSON_H
 #define AMP_FLOW_PERSON_H

@@ -1,5 +1,5 @@
 /*
- * Landing: moving a branch to approved work. What is approved is exactly a commit, so a branch
+ * Landing: moving a branch to approved work. An approval is of exactly one commit, so a branch
  * moves only to that commit itself (fast-forward), or to a merge commit of exactly the branch's old
  * value and that commit, with its tree, which is recorded and signed. A branch that the commit does
  * not contain is refused: the merged tree would be one that nobody reviewed.

@@ -4,9 +4,9 @@
 
 #include "hitl/pause/pause.h"
 
-/* Waits until the processes of suspended agents have ended. The tools end them; what still runs
- * after 700 ms is killed here, so that a tool that is stuck does not keep its agent alive. dir: the
- * absolute path of the state directory. Returns how many are left after 1.5 s. */
+/* Waits until the processes of suspended agents have ended. The tools end them; processes that
+ * still run after 700 ms are killed here, so that a tool that is stuck does not keep its agent
+ * alive. dir: the absolute path of the state directory. Returns how many are left after 1.5 s. */
 int amp_pause_end(const char *dir, const struct amp_pauses *p,
                   void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2))));
 

@@ -25,7 +25,7 @@ struct amp_pause_watch {
 };
 /* Begins to watch; the first look is due. It never fails: without inotify it polls. */
 void amp_pause_watch_open(struct amp_pause_watch *p, struct amp_store *s);
-/* The same without a watch of its own: its owner calls amp_pause_watch_renew after writes. */
+/* Begins without a watch of its own: its owner calls amp_pause_watch_renew after writes. */
 void amp_pause_watch_feed(struct amp_pause_watch *p, struct amp_store *s);
 void amp_pause_watch_close(struct amp_pause_watch *p); /* also of a zeroed struct */
 /* For a poll loop: the descriptor (-1: none), and the longest wait in ms (-1: any). */

@@ -1,6 +1,6 @@
 /*
- * What the agents of a state use: tokens and cost, per task, per agent and day, and per day, and
- * the budgets for them (section `budgets` of amp.json). Keys "expense.task/<id>",
+ * Counts what the agents of a state use (tokens and cost, per task, per agent and day, and per
+ * day), and has the budgets for them (section `budgets` of amp.json). Keys "expense.task/<id>",
  * "expense.agent/<name>/<day>", "expense.day/<day>"; a day is one of UTC. Agents report what they
  * used (amp-agent-control(7)): a budget stops new work, it does not end an attempt.
  */
@@ -40,7 +40,7 @@ int amp_budget_spend(struct amp_store *s, const struct amp_budgets *b, const cha
 int amp_budget_allows(struct amp_store *s, const struct amp_budgets *b, const char *task,
                       const char *agent, int64_t now_ms, enum amp_budget_of *of,
                       struct amp_error *err);
-/* For lists: what was used; name: of the task or agent, "" for the day. */
+/* Gets what was used, for lists; name: of the task or agent, "" for the day. */
 int amp_budget_used(struct amp_store *s, enum amp_budget_of of, const char *name, int64_t now_ms,
                     struct amp_spent *out, struct amp_error *err);
 const struct amp_budget_limit *amp_budget_limit_of(const struct amp_budgets *b,

@@ -23,7 +23,7 @@ static bool scope_one(const struct amp_span *v, uint32_t n, char *out, size_t si
     return n == 1 && !memchr(v->p, '*', v->n) && amp_span_copy(*v, out, size);
 }
 
-/* What the last attempt left: {"agent":…,"keeps":true}. */
+/* Reads what the last attempt left: {"agent":…,"keeps":true}. */
 static int data_read(struct amp_pool_job *out, const struct amp_queue_job *job,
                      struct amp_error *err)
 {

@@ -1,5 +1,5 @@
-/* The jobs of the queue as a pool sees them: what an attempt needs, and how it leaves the job. For
- * the files of pool/. */
+/* The pool's view of the queue's jobs has what an attempt needs, and how it leaves the job. For the
+ * files of pool/. */
 #ifndef AMP_FLOW_POOL_JOBS_H
 #define AMP_FLOW_POOL_JOBS_H
 
@@ -15,14 +15,14 @@ struct amp_pool_job {
     int64_t seq;                /* with attempts: the claim */
     int64_t losses;             /* workers that were lost with it */
     int64_t submitted_ms;
-    /* Of its scope, if it names exactly one repository, and one branch; else "". */
+    /* They are of its scope, if it names exactly one repository, and one branch; else "". */
     char repo[PATH_MAX], branch[256];
     char agent[128];   /* the one that has its worktree; "": none */
     char session[257]; /* under which this agent resumes its work; "" */
     bool again;        /* an attempt was stopped, and goes on in its worktree */
 };
 
-/* How an attempt left a job. */
+/* The results of an attempt for its job. */
 enum amp_pool_end {
     AMP_POOL_DONE,
     AMP_POOL_FAILED, /* with a code */

@@ -1,4 +1,4 @@
-/* What keeps jobs from starting: usage limits of accounts, and budgets. */
+/* Usage limits of accounts, and budgets, keep jobs from starting. */
 #include <stdio.h>
 #include <string.h>
 

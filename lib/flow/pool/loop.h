@@ -1,4 +1,4 @@
-/* What the agents of a pool use of it. For the files of pool/. */
+/* The agents of a pool use these parts of it. For the files of pool/. */
 #ifndef AMP_FLOW_POOL_LOOP_H
 #define AMP_FLOW_POOL_LOOP_H
 

@@ -364,7 +364,7 @@ static int tasks_reconcile(struct amp_pool *p, struct amp_error *err)
     return amp_session_reconcile(&voice, AMP_SPAN(""), err);
 }
 
-/* What is due is done. Each change of the log and each end of a job brings another look, so these
+/* Does what is due. Each change of the log and each end of a job brings another look, so these
  * times are right until then. */
 static int dues_sweep(struct amp_pool *p, int64_t now, struct amp_error *err)
 {
@@ -381,7 +381,7 @@ static int dues_sweep(struct amp_pool *p, int64_t now, struct amp_error *err)
     return dues_read(p, err);
 }
 
-/* What the first agents of the types have to say for jobs that no agent has. */
+/* Wakes the first agent of each type if its outbox has lines of an earlier process. */
 static int unsaid_look(struct amp_pool *p, struct amp_error *err)
 {
     for (uint32_t i = 0; i < p->n_slots; i++) {

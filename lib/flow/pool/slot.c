@@ -80,7 +80,7 @@ static void outcome_set(struct amp_pool_outcome *out, enum amp_pool_end end, con
     snprintf(out->why, sizeof out->why, "%.255s", why);
 }
 
-/* How the state of the worker's job ends the pool's. 1: it is not at an end yet. */
+/* Ends the pool's job by the state of the worker's. 1: it is not at an end yet. */
 static int job_judge(struct amp_slot *slot, const struct amp_job *job, struct amp_pool_outcome *out)
 {
     const struct amp_worker_left *left = &slot->w.left;
@@ -110,7 +110,7 @@ static int job_judge(struct amp_slot *slot, const struct amp_job *job, struct am
         out->until_ms = job->until_ms;
         return 0;
     default:
-        /* Also if other subtasks are left. */
+        /* The attempt has failed also if other subtasks are left. */
         if (amp_worker_is_forced(&slot->w)) {
             outcome_set(out, AMP_POOL_FAILED, left->code, "ended for more urgent work");
             return 0;
@@ -134,8 +134,8 @@ static int slot_ended(void *ctx, const struct amp_job *job, struct amp_error *er
 
 void amp_slot_leave(struct amp_slot *slot)
 {
-    /* A confined agent's processes end with it. Of another's, those that left its session are found
-     * by their environment. */
+    /* A confined agent's processes end with it. Another agent's processes that left its session are
+     * found by their environment. */
     if (!amp_pool_is_walled(slot->pool))
         amp_agent_end_leftovers(slot->w.state_dir, slot->agent);
     if (*slot->w.left.worktree)
@@ -279,7 +279,7 @@ static int slot_loop(struct amp_slot *slot, struct amp_error *err)
 {
     char box[200];
 
-    /* What an earlier process of the name did not write. */
+    /* Write the lines that an earlier process of the name left. */
     snprintf(box, sizeof box, "%s.own", slot->consumer);
     if (amp_slot_answers(slot, box, err) < 0)
         return -1;

@@ -39,7 +39,7 @@ static int signer_write(void *ctx, const struct amp_trust_entry *e, struct amp_e
     struct signers *s = ctx;
     AMP_BUF struct amp_buf line = {0};
     const char *fp = e->key->fingerprint;
-    /* What was revoked counts up to then. */
+    /* A revoked entry counts up to then. */
     int64_t until = e->valid_before_s;
     if (e->revoked_ms && (until == 0 || e->revoked_ms / 1000 < until))
         until = e->revoked_ms / 1000;

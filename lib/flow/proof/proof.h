@@ -48,7 +48,7 @@ int amp_proof_collect(struct amp_store *s, const struct amp_task *t,
                       const struct amp_task_part *part, const struct amp_task_policy *policy,
                       struct amp_proof *out, char why[AMP_PROOF_WHY], struct amp_error *err);
 
-/* Who said the parts of a proof. */
+/* The speakers of the parts of a proof. */
 struct amp_proof_who {
     char executor[AMP_PRINCIPAL_MAX], reviewer[AMP_PRINCIPAL_MAX];
     char operator_[AMP_PRINCIPAL_MAX]; /* "": no decision */

@@ -10,7 +10,7 @@
 int amp_votes_collect(const struct amp_question_rec *rec, struct amp_buf *out,
                       struct amp_error *err);
 
-/* What the votes must agree on. */
+/* The votes must agree on this. */
 struct amp_votes_of {
     struct amp_span task, ref; /* ref: the question */
     enum amp_operator_word word;
@@ -19,8 +19,8 @@ struct amp_votes_of {
     const struct amp_matter *matter;
     const struct amp_question_rec *record; /* of the question, or NULL: unknown */
 };
-/* How the person was known whose answer a key of the state signed, as the record has it: the vote
- * with this signature, or the decision with this key. COUNT: none has it. */
+/* Returns from the record how the person was known whose answer a key of the state signed: by the
+ * vote with this signature, or the decision with this key. COUNT: none has it. */
 enum amp_known_by amp_votes_by(const struct amp_question_rec *rec, const struct amp_view *v);
 /* Counts the persons among the signers: valid signatures of operators, each principal and each key
  * once. A line that is not such a decision is not counted. */

@@ -1,5 +1,5 @@
 /*
- * Accounts: what the agents of one or several types share, such as a subscription (queue.types in
+ * Agents of one or several types share an account, such as a subscription (queue.types in
  * amp.json). A usage limit or a spent credit is of the account, whichever agent reports it: no job
  * of its types starts until the limit ends, in any pool of the state. Key "account.<name>", kept
  * after the end.

@@ -14,9 +14,9 @@
 
 enum { AMP_JUDGE_ARGS_MAX = 64 }; /* of conflict_exec */
 
-/* Agents of a pool are TYPE-1, TYPE-2, …; what one of them says is in the outbox of its consumer.
- * The first of a type also says what a job of the type needs said while no agent has it: so a pool
- * that works says it, or else the next one. */
+/* Agents of a pool are TYPE-1, TYPE-2, …; the lines of each are in the outbox of its consumer.
+ * While no agent has a job of a type, the first agent of the type sends the job's lines: a pool
+ * that works sends them, or else the next one. */
 enum { AMP_QUEUE_AGENT_MAX = 128, AMP_QUEUE_CONSUMER_MAX = 192 };
 void amp_queue_agent(struct amp_span type, uint32_t n, char out[AMP_QUEUE_AGENT_MAX]);
 void amp_queue_consumer(const char *agent, char out[AMP_QUEUE_CONSUMER_MAX]);
@@ -40,7 +40,7 @@ struct amp_queue_settings {
     int64_t judge_pause_ms;   /* this time, and that until a pair is judged again; 60,000 */
 };
 
-/* What happens to two jobs with a common scope that no command judged: X(NAME, word). */
+/* The ways to treat two jobs with a common scope that no command judged: X(NAME, word). */
 #define AMP_OVERLAPS(X)                                                                            \
     X(SERIALISE, "serialise")                                                                      \
     X(ASK, "ask")           /* a person is asked */                                                \
@@ -57,7 +57,7 @@ enum amp_overlap amp_queue_overlap(const struct amp_queue_settings *s, struct am
                                    struct amp_span other);
 
 void amp_queue_settings_default(struct amp_queue_settings *out);
-/* Of a configuration, which must live as long as `out`. CONFIG bad_value. */
+/* Reads a configuration, which must live as long as `out`. CONFIG bad_value. */
 int amp_queue_settings_load(struct amp_queue_settings *out, const json_t *config,
                             struct amp_error *err);
 int64_t amp_queue_most(const struct amp_queue_settings *s, struct amp_span type);
@@ -108,7 +108,7 @@ int amp_queue_lost_release(struct amp_store *s, const char *self, const char *ac
 /* The row "queue" of flow/deadlines: lost workers, parked jobs whose time has come, deadlines of
  * jobs, records of ended jobs. */
 int amp_queue_due(struct amp_store *s, int64_t *ms, struct amp_error *err);
-/* When the next worker without a heartbeat is lost, by the monotonic clock; 0: there is none. */
+/* Gets when the next worker without a heartbeat is lost, by the monotonic clock; 0: none. */
 int amp_queue_worker_lost_due(struct amp_store *s, int64_t *mono_ms, struct amp_error *err);
 int amp_queue_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
                     struct amp_error *err);

@@ -160,8 +160,8 @@ static json_t *scope_workspace(const json_t *work, const char *root)
     return scope;
 }
 
-/* What the message says that it touches: a scope of its own, or the repository and branch of its
- * work. */
+/* Returns what the message says that it touches: a scope of its own, or the repository and branch
+ * of its work. */
 static json_t *scope_of(const struct amp_view *v, const json_t *work)
 {
     const json_t *own = json_object_get(work, "scope");
@@ -322,7 +322,7 @@ static int job_make(const struct amp_submitter *q, const struct amp_view *v, int
     return 0;
 }
 
-/* The same message again: its job must be there. */
+/* Checks a repeated message: its job must exist. */
 static int repeated_check(struct amp_store *s, const struct amp_queue_job *job,
                           struct amp_error *err)
 {

@@ -12,7 +12,7 @@
 struct amp_submitter {
     struct amp_store *store;
     struct amp_order *order;
-    /* Of the agents; NULL: the agent or the only recipient that the message names. */
+    /* The type of the agents; NULL: the agent or the only recipient that the message names. */
     const char *type;
     const int64_t *priority; /* NULL: the message's */
     bool again;              /* also if an identical job was done */

@@ -156,7 +156,7 @@ static void attempts_end(const struct losing *l)
             &(struct amp_attempt_processes){.state_dir = dir, .task = l->job[i].task});
 }
 
-/* In one turn, so that a worker that wakes up meanwhile keeps all or loses all. */
+/* Loses them in one turn, so that a worker that wakes up meanwhile keeps all or loses all. */
 static int jobs_lose(struct losing *l, struct amp_error *err)
 {
     struct amp_store_rec rec;
@@ -295,7 +295,7 @@ void amp_queue_worker_close(struct amp_queue_worker *w)
 
     if (!w)
         return;
-    /* What it still holds is lost by the next worker that opens. */
+    /* The jobs that it still holds are marked as lost by the next worker that opens. */
     if (w->beaten_ms && !w->claims && record_remove(w->store, w->name, INT64_MAX, &e) == 0)
         amp_store_sync(w->store, &e);
     amp_auto_close(&w->lock);

@@ -1,4 +1,4 @@
-/* What an answer names: a message by a prefix, and files. */
+/* Finds what an answer names: a message by a prefix, and files. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <limits.h>

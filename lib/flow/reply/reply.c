@@ -104,8 +104,8 @@ static int message_load(struct work *w, struct amp_error *err)
     return 0;
 }
 
-/* Who answers: an agent, and for a protocol of roles the role that the message is for. "ROLE/NAME"
- * has both. */
+/* Finds who answers: an agent, and for a protocol of roles the role that the message is for.
+ * "ROLE/NAME" has both. */
 static int speaker_find(struct work *w, struct amp_error *err)
 {
     const char *slash = strchr(w->r->by, '/');
@@ -152,7 +152,7 @@ static int last_load(struct work *w, struct amp_error *err)
     if (note_load(w, amp_span_str(w->agent), &mem, &w->last, &w->answered, err) < 0 ||
         note_load(w, THE_END, &w->end_mem, &w->end, &w->ended, err) < 0)
         return -1;
-    /* Of a message that was requeued since, nothing has ended. */
+    /* If the message was requeued since, nothing has ended. */
     w->ended = w->ended && w->end.requeues == w->rec.requeues;
     return 0;
 }

@@ -96,8 +96,8 @@ int amp_reply_find(struct amp_store *s, const char *prefix, char id[AMP_MSG_ID_M
 #define AMP_REPLY_INLINE_MAX (64 << 10)
 int amp_reply_file_read(const char *path, struct amp_buf *mem, struct amp_reply_file *out,
                         struct amp_error *err);
-/* The same for a path below the directory `root`, which no link leads out of: for a path from an
- * agent whose rights may be smaller than those of this process. */
+/* Reads a path below the directory `root`, and follows no link out of it: for a path from an agent
+ * that may have fewer rights than this process. */
 int amp_reply_file_read_below(int root, const char *path, struct amp_buf *mem,
                               struct amp_reply_file *out, struct amp_error *err);
 

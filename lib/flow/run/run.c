@@ -375,7 +375,7 @@ static int log_add(json_t *log, const char *action, const char *detail, int64_t 
     return e ? amp_work_log_add(log, e, now_ms, err) : amp_fail_memory(err);
 }
 
-/* What was enforced, and what was taken over. */
+/* Logs what was enforced, and what was taken over. */
 static int confinement_log(struct amp_worker *w, const struct work *k, json_t *log, int64_t now,
                            struct amp_error *err)
 {

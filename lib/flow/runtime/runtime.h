@@ -57,7 +57,7 @@ void amp_runtime_terms_release(struct amp_runtime_terms *t);
 int amp_runtime_may(struct amp_store *s, const struct amp_rtp_task *t, const char *agent,
                     struct amp_error *err);
 
-/* How an agent answers: its name, and the outbox that gets the lines. */
+/* The agent's name, and the outbox that gets its lines. */
 struct amp_runtime_voice {
     struct amp_store *store;
     const char *agent, *box;
@@ -72,7 +72,7 @@ int amp_runtime_update(const struct amp_runtime_voice *w, const struct amp_view 
                        struct amp_runtime_terms *t, const struct amp_runtime_options *opt,
                        double percent, const char *note, int64_t now_ms, struct amp_error *err);
 
-/* How the work ended. answer: of schemas/agent/runtime_result.json, or NULL. */
+/* The end of the work. answer: of schemas/agent/runtime_result.json, or NULL. */
 struct amp_runtime_end {
     const json_t *answer;
     bool failed;

@@ -1,6 +1,6 @@
 /*
- * The admission of a TASK to its session. What is decided here depends on records only, so a TASK
- * that waits is decided again after each change, and after a crash.
+ * The admission of a TASK to its session. The decisions here depend on records only, so a TASK that
+ * waits is decided again after each change, and after a crash.
  */
 #include "flow/session/admit.h"
 

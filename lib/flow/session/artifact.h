@@ -23,7 +23,7 @@ struct amp_measure_of {
 
 struct amp_measure;
 /* Measures the expected outputs and everything else in the place, apart from .git, the audit trail
- * and what the TASK names as snapshot_path. No link is followed: what is behind one does not exist.
+ * and what the TASK names as snapshot_path. No link is followed, so files behind one do not count.
  * A file counts if its size, times and inode are the same before and after it was hashed; otherwise
  * it is read again up to 3 times. Expected outputs are always hashed. Of the other files 256 MiB
  * are, in the order of their paths; one of the rest has changed if its inode, size or ctime has.
@@ -36,9 +36,9 @@ int amp_measure_take(const struct amp_measure_of *of, const json_t *message, con
 int amp_measure_load(const char *file, struct amp_measure **out, struct amp_error *err);
 void amp_measure_free(struct amp_measure *m);
 
-/* What changed between two measures, as execution_summary.output_artifacts: first the expected
- * outputs in their order, then the other files that changed, by path. Items are {"type","path",
- * "status"} with "hash" (sha256:HEX, over the contents) and "size_bytes" where
+/* Lists what changed between two measures, as execution_summary.output_artifacts: first the
+ * expected outputs in their order, then the other files that changed, by path. Items are
+ * {"type","path", "status"} with "hash" (sha256:HEX, over the contents) and "size_bytes" where
  * there is a file now; of a directory the hash is the digest of its tree (worktree/snapshot/tree.h)
  * and the size that of its files. A link's is over its target. Special files have neither, and
  * extensions.x_special true. Paths are those of the TASK, of others workspace_root and the path

@@ -38,7 +38,7 @@ void amp_checks_stream_add(struct amp_checks_stream *s, struct amp_span more)
     }
 }
 
-/* Appends bytes of a command as text: what is not UTF-8, and control characters, become '?'. */
+/* Appends bytes of a command as text: invalid UTF-8 and control characters become '?'. */
 static int text_clean(struct amp_span in, struct amp_buf *out, struct amp_error *err)
 {
     for (size_t i = 0; i < in.n;) {
@@ -266,7 +266,7 @@ void amp_checked_release(struct amp_checked *c)
     amp_buf_release(&c->output);
 }
 
-/* How the command ended, as the end of a sentence. */
+/* Says how the command ended, as the end of a sentence. */
 static void end_name(const struct amp_checks *x, const struct amp_checks_command *c, char *out,
                      size_t size)
 {

@@ -13,8 +13,8 @@
 
 #include <amp/base/child.h>
 
-/* What is kept of a command's output: its beginning and its end, of at most this many bytes each;
- * the rest is read and dropped, so that the command never blocks. */
+/* A command's output is kept with its beginning and its end, of at most this many bytes each; the
+ * rest is read and dropped, so that the command never blocks. */
 #define AMP_CHECKS_KEPT 4096
 struct amp_checks_stream {
     char head[AMP_CHECKS_KEPT], tail[AMP_CHECKS_KEPT];

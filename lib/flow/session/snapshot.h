@@ -23,7 +23,7 @@
 
 #include "worktree/git/git.h"
 
-/* Whose snapshot, and where. All texts are borrowed; directories are absolute. */
+/* Names the TASK and the place of a snapshot. All texts are borrowed; directories are absolute. */
 struct amp_snapshot_of {
     struct amp_git *git;        /* used by DIFF and GIT_STASH; NULL: a connection for the call */
     const char *state;          /* the state directory */
@@ -53,7 +53,7 @@ struct amp_snapshot_of {
 int amp_snapshot_take(const struct amp_snapshot_of *of, const json_t *message,
                       struct amp_error *err);
 
-/* What a rollback did to one path. Texts as in the TASK. */
+/* The effect of a rollback on one path. Texts are as in the TASK. */
 struct amp_snapshot_file {
     char *path, *restored_from; /* snapshot_path; "" if the TASK has none */
     bool restored;
@@ -69,8 +69,8 @@ void amp_snapshot_result_release(struct amp_snapshot_result *r);
  * `out` says which paths are as they were:
  *   NO E_ROLLBACK_FAILED  the text has the reason
  *   INTERRUPTED           by `stop`
- * It may be repeated, also after kill -9. root and place of `of` may be NULL: those of the time of
- * the snapshot. */
+ * It may be repeated, also after kill -9. If root and place of `of` are NULL, it uses those of the
+ * snapshot. */
 int amp_snapshot_restore(const struct amp_snapshot_of *of, struct amp_snapshot_result *out,
                          struct amp_error *err);
 

@@ -1,4 +1,4 @@
-/* What a session records of a TASK: its members, and the directories of its effective access. */
+/* Records a session's view of a TASK: its members, and the directories of its access. */
 #include <stdlib.h>
 
 #include "flow/session/private.h"

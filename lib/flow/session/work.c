@@ -252,7 +252,7 @@ static void end_release(struct end *e)
     amp_tape_release(&e->tape);
 }
 
-/* What was spent in this attempt, without the last run. *cost: what counts of it for a budget. */
+/* Sums up this attempt, without the last run. *cost: the part that counts for a budget. */
 static struct amp_session_usage spent_before(const struct end *e, int64_t *cost)
 {
     const struct amp_session_task *t = &e->t;

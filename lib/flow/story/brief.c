@@ -156,7 +156,7 @@ static int binding_add(void *ctx, const struct amp_binding *at, struct amp_error
                : 0;
 }
 
-/* Who works on the task, or did last, and the worktree that is on its branch. */
+/* Tells who works on the task, or did last, and the worktree that is on its branch. */
 static void worker_tell(struct briefing *b, const struct record *r, struct amp_brief *out)
 {
     const struct worker *last = NULL;

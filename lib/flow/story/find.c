@@ -78,7 +78,7 @@ int amp_story_find(struct amp_store *s, const char *name, char id[AMP_TASK_ID_MA
         return amp_fail(err, AMP_NO, "unknown_task",
                         "no task \"%.100s\" in %s (task-dispatch list --all shows all)", name,
                         amp_store_dir(s));
-    /* The same number of several years: the newest. */
+    /* If tasks of several years have this number, take the newest. */
     if (found.n > 1 && !number)
         return amp_fail(err, AMP_NO, "ambiguous_task",
                         "\"%.100s\" is the beginning of %u tasks, such as %s and %s", name, found.n,

@@ -1,8 +1,8 @@
 /*
- * What is known of a task of AMP/1.0: a summary for lists, and its story, what happened to it in
- * order. Both are read from the records of the state directory (the task, the messages of the
- * ledger, questions, agents, bindings, suspensions) through the index; the log is not read. Texts
- * are those of messages and untrusted: print them through amp_text_safe.
+ * Tells what is known of a task of AMP/1.0: a summary for lists, and its story, which is what
+ * happened to it in order. Both are read from the records of the state directory (the task, the
+ * messages of the ledger, questions, agents, bindings, suspensions) through the index; the log is
+ * not read. Texts are those of messages and untrusted: print them through amp_text_safe.
  */
 #ifndef AMP_FLOW_STORY_STORY_H
 #define AMP_FLOW_STORY_STORY_H
@@ -29,7 +29,7 @@ struct amp_brief {
      * questions: how many are open. */
     struct amp_span question, question_type, question_why, severity;
     uint32_t questions;
-    /* Who works on it, else who did last; working: now. */
+    /* The agent that works on it, else the last one that did; working: now. */
     struct amp_span agent, worktree;
     bool working, paused; /* paused: a person suspended the task, its agent, or everything */
     uint8_t landing;      /* of amp_landing_fsm; none for a task that has not ended */

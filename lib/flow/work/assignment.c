@@ -277,8 +277,8 @@ static int64_t attempt_limit(const struct amp_worker *w, const struct amp_assign
     return k->limit_ms > 0 && (limit < 0 || k->limit_ms < limit) ? k->limit_ms : limit;
 }
 
-/* What its answer says about what it used, and how it can be resumed. An invalid answer is reported
- * by the role. */
+/* Notes what its answer says about its usage, and how it can be resumed. An invalid answer is
+ * reported by the role. */
 static void answer_note(struct amp_worker *w, const struct amp_assignment *k)
 {
     json_auto_t *j = NULL;
@@ -315,7 +315,7 @@ int amp_assignment_spent(struct amp_worker *w, const struct amp_assignment *k,
     return amp_spent_record(w->store, amp_span_str(id), &of, &usage, amp_now_ms(), err);
 }
 
-/* What people need to know about a failure is usually the last line of standard error. */
+/* The last line of standard error usually tells people what they need to know about a failure. */
 static void why_complete(struct amp_assignment *k)
 {
     char last[200];
@@ -380,7 +380,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_ass
     capture_close(&errs);
     if (rc == 0 && k->started && k->end != AMP_END_DONE && k->end != AMP_END_STOPPED)
         why_complete(k);
-    /* What the agent wrote last may still be in the FIFO. */
+    /* The agent's last lines may still be in the FIFO. */
     if (rc == 0)
         rc = amp_words_end(w, k, err);
     if (rc == 0 && w->opt->wait)

@@ -19,7 +19,7 @@ struct amp_walls {
     struct amp_gate gate;  /* the proxy of EGRESS_RESTRICTED */
 };
 
-/* What became of a confined attempt's branch; neither done nor an error: it was not confined, or
+/* The result for a confined attempt's branch; neither done nor an error: it was not confined, or
  * the worker does not answer with a branch. */
 struct amp_taking {
     bool done;
@@ -33,7 +33,7 @@ struct amp_agent_question {
     bool answered, withdrawn;
 };
 
-/* What an agent said through its control FIFO (control.c). */
+/* The agent's messages through its control FIFO (control.c). */
 struct amp_words {
     struct amp_control control;
     json_t *log; /* entries for the work log, or NULL */
@@ -57,7 +57,7 @@ struct amp_words {
     int64_t limit_ms; /* which ends then (the wall clock) */
 };
 
-/* What it claimed about others (claims.h). */
+/* The agent's claims about others (claims.h). */
 #define AMP_CLAIMS_MAX 32
 struct amp_claims {
     uint32_t n;
@@ -80,7 +80,7 @@ struct amp_assignment {
     struct amp_claims claims;
     int64_t attempt;       /* its number, from 1 */
     struct amp_span about; /* what is done, for the activity buffer */
-    /* Where it is done, for the activity buffer, if it has no worktree of these tools. */
+    /* The place of the work, for the activity buffer, if it has no worktree of these tools. */
     char in_repo[PATH_MAX], in_branch[256];
     struct amp_buf criteria; /* JSON */
     struct amp_buf activity; /* what others do, JSON */

@@ -481,7 +481,7 @@ static int limit_take(struct amp_worker *w, struct amp_assignment *k, const json
     return amp_words_log(k, "usage_limit", "", until, err);
 }
 
-/* The lines about the agent's process: what it used, and how it can be stopped and resumed. */
+/* Takes lines about the agent's process: what it used, and how it is stopped and resumed. */
 static int process_take(struct amp_worker *w, struct amp_assignment *k,
                         const struct amp_control_line *l, struct amp_error *err)
 {

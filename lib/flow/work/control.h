@@ -1,5 +1,5 @@
-/* What an agent says through its control FIFO while it works (agent/job/control.h), carried out.
- * For the files of work/. */
+/* Carries out what an agent says through its control FIFO while it works (agent/job/control.h). For
+ * the files of work/. */
 #ifndef AMP_FLOW_WORK_CONTROL_H
 #define AMP_FLOW_WORK_CONTROL_H
 
@@ -14,11 +14,11 @@ int amp_words_end(struct amp_worker *w, struct amp_assignment *k, struct amp_err
 bool amp_words_hold(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms);
 /* Whether a text can be the name of a session (schemas/agent/control.json). */
 bool amp_session_is_safe(const char *session);
-/* A number times scale, 0 if it is negative or none. A part of one counts as one: what is spent is
- * never less than what was said. */
+/* A number times scale, 0 if it is negative or none. A part of one counts as one, so the spent
+ * amount is never less than the reported one. */
 int64_t amp_amount_read(const json_t *n, double scale);
 
-/* What an object with input_tokens, output_tokens and cost_usd says; missing members are 0. */
+/* Reads an object with input_tokens, output_tokens and cost_usd; missing members are 0. */
 void amp_usage_read(const json_t *in, struct amp_worker_usage *u);
 /* Adds an entry to the work log of the attempt. */
 int amp_words_log(struct amp_assignment *k, const char *action, const char *file,

@@ -224,6 +224,6 @@ int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, in
         fds[i].revents = all[i].revents;
     if (in && in->revents && input_read(w, err))
         return -1;
-    /* What woke the turn may be a suspension. */
+    /* A suspension may have woken the turn. */
     return output_flush(w, err) || task_watch(w, err) ? -1 : 0;
 }

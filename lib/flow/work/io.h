@@ -24,7 +24,7 @@ int amp_worker_io_open(struct amp_worker *w, struct amp_error *err);
 void amp_worker_io_close(struct amp_worker *w);
 /* Sends an own line that is not durable, such as a repeated acknowledgement, signed. */
 int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error *err);
-/* The same for the line of another sender, which is not signed. */
+/* Sends the line of another sender, unsigned. */
 int amp_worker_pass(struct amp_worker *w, struct amp_span line, struct amp_error *err);
 
 /* Looks whether the current task or the agent is suspended: sets halted and paused. */

@@ -92,7 +92,7 @@ int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_st
     step->emits = emits;
     step->n_emits = lines ? lines->n : 0;
     step->now_ms = amp_now_ms();
-    /* Of the steps without lines only these end a job. */
+    /* Among the steps without lines, only these end a job. */
     bool may_end = step->event == AMP_JOB_EV_ANSWER || step->event == AMP_JOB_EV_REFUSE ||
                    (step->event == AMP_JOB_EV_BREAK && step->most == 0);
     if ((!lines && !may_end) || !w->opt->claimed)
@@ -308,7 +308,7 @@ static int wait_note(struct amp_worker *w, const char *name, const char *task,
     return amp_buf_add(&w->waiting, key.data, key.len, err);
 }
 
-/* The same for a suspension by a person. */
+/* Notes a suspension by a person. */
 static int pause_note(struct amp_worker *w, const char *name, const struct amp_pause *p,
                       struct amp_error *err)
 {

@@ -289,7 +289,7 @@ static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err
     return rc < 0 ? -1 : 1;
 }
 
-/* How long no job wakes up; the end of a suspension wakes the turn. */
+/* Returns how long no job wakes up; the end of a suspension wakes the turn. */
 static int64_t idle_ms(const struct queue *q)
 {
     int64_t wait = q->wake_ms ? q->wake_ms - amp_now_ms() : -1;
@@ -303,7 +303,7 @@ static int suspensions_look(struct amp_worker *w, struct amp_error *err)
     return amp_pause_look(&w->pauses, AMP_SPAN(""), AMP_SPAN(""), &any, err);
 }
 
-/* 1: the input has ended and no job can go on; what a person suspended is waited for. */
+/* 1: the input has ended and no job can go on; the loop waits for what a person suspended. */
 static int jobs_ended(struct amp_worker *w, const struct queue *q, struct amp_error *err)
 {
     if (!w->io->ended || q->wake_ms)

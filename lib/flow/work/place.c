@@ -78,7 +78,8 @@ static int own_find(void *ctx, const struct amp_git_worktree *t)
 }
 
 /* Removes worktrees with the agent's marker that have no record in the state, because of a crash
- * before the record or a removed state directory. Those with uncommitted changes are left alone. */
+ * before the record or a removed state directory. Worktrees with uncommitted changes are left
+ * alone. */
 static void own_clear(struct amp_worker *w, const char *repo)
 {
     struct amp_error e;
@@ -134,8 +135,8 @@ static int changes_keep(struct amp_worker *w, const struct amp_binding *b, bool 
 }
 
 /* Releases a worktree before another one is used. It is removed unless it has uncommitted changes
- * or commits on no branch. Those are kept under a ref, and the directory stays, unless it is of an
- * attempt that is repeated (spent) and the ref is a complete copy. */
+ * or commits on no branch. These commits are kept under a ref, and the directory stays, unless it
+ * is of an attempt that is repeated (spent) and the ref is a complete copy. */
 static void worktree_vacate(struct amp_worker *w, bool spent, struct amp_binding *now)
 {
     const struct amp_binding was = *now;
@@ -199,9 +200,9 @@ static bool is_suspended(const struct amp_agent_status *st)
            st->state == AMP_AGENT_WAITING_RESOURCES;
 }
 
-/* A branch that is checked out in the worktree of another agent. If that one works there, or has
- * work there that goes on: NO worktree_locked. What a killed one left is kept under a ref, and the
- * worktree is removed. 0: the branch is free; -1: it is not. */
+/* Frees a branch that is checked out in the worktree of another agent. If that agent works there,
+ * or has work there that goes on: NO worktree_locked. The work of a killed agent is kept under a
+ * ref, and the worktree is removed. 0: the branch is free; -1: it is not. */
 static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
                        struct amp_error *err)
 {
@@ -326,7 +327,7 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
                !access(now.worktree, F_OK) && !place_bind(w, &spec, &now, err)) {
         goto bound;
     } else if (bound && !here && !held) {
-        /* Of another repository and not of this run: the state directory may be a copy. */
+        /* It is of another repository, not of this run: the state directory may be a copy. */
         if (*now.worktree && now.state != AMP_BINDING_BIND_FAILED)
             w->opt->note("%s: kept: a worktree of %s", now.worktree, now.repo);
         binding_forget(w, &now);

@@ -25,7 +25,7 @@
 struct amp_identities;
 struct amp_loop;
 
-/* What the agent of the current attempt is asked by its pool: to stop at its next safe point (SW4RM
+/* The pool's request to the agent of the current attempt: stop at the next safe point (SW4RM
  * §7.2). */
 struct amp_worker_ask {
     enum {
@@ -39,13 +39,13 @@ struct amp_worker_ask {
     int64_t act_ms;
 };
 
-/* What an attempt used, as its agent reports it. */
+/* The usage of an attempt, as its agent reports it. */
 struct amp_worker_usage {
     int64_t input_tokens, output_tokens;
     int64_t cost_micros; /* millionths of a US dollar */
 };
 
-/* What the last attempt of a worker left, for its pool. */
+/* The results of a worker's last attempt, for its pool. */
 struct amp_worker_left {
     struct amp_worker_usage usage;
     char session[257];
@@ -203,7 +203,7 @@ struct amp_worker_trouble {
 int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char *code,
                       const char *why, bool retryable, const struct amp_worker_trouble *trouble,
                       struct amp_error *err);
-/* The same for a message whose task is suspended; 0: it is not suspended. */
+/* Refuses a message whose task is suspended; 0: it is not suspended. */
 int amp_worker_refuse_suspended(struct amp_worker *w, const struct amp_view *v,
                                 struct amp_error *err);
 
@@ -216,7 +216,7 @@ struct amp_worker_lines {
 };
 int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
                     const struct amp_worker_lines *lines, struct amp_error *err);
-/* The same as the end of an attempt: then amp_worker_finish. */
+/* Ends an attempt with the step, then calls amp_worker_finish. */
 int amp_worker_conclude(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
                         const struct amp_worker_lines *lines, uint8_t agent_event,
                         struct amp_error *err);

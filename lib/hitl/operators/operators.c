@@ -1,4 +1,4 @@
-/* Who may decide, and the counting of votes. */
+/* Checks who may decide, and counts votes. */
 #include "hitl/operators/operators.h"
 
 #include <stdio.h>

@@ -30,7 +30,7 @@ enum amp_known_by {
 };
 const char *amp_known_by_name(enum amp_known_by by);
 
-/* Who answers. Texts are never NULL. */
+/* The person who answers. Texts are never NULL. */
 struct amp_answerer {
     const char *name;      /* of the person: "ann" */
     const char *principal; /* of the key: "operator/ann"; "": operator/NAME */
@@ -39,7 +39,7 @@ struct amp_answerer {
     enum amp_known_by by;
 };
 
-/* What is decided. "": unknown. */
+/* The subject of a decision. "": unknown. */
 struct amp_matter {
     const char *protocol; /* "amp" */
     const char *reason;   /* one of SW4RM's eight */
@@ -72,19 +72,19 @@ int amp_operators_may(const struct amp_operators *o, const struct amp_matter *m,
 int amp_operators_is(const struct amp_operators *o, const struct amp_answerer *who,
                      struct amp_error *why);
 
-/* The same for a decision that arrives with a signature: the principal of its key decides, not what
- * the message says. local: a key of the state directory, which signs for logins, tokens and
- * policies; another key is a person's own. by: as what the question's record has this signature;
- * COUNT: it has not, so a local key may have signed for a login or a token. 0: no, *why is NO
- * not_operator or not_authorized. */
+/* Checks a decision that arrives with a signature: the principal of its key decides, not what the
+ * message says. local: a key of the state directory, which signs for logins, tokens and policies;
+ * another key is a person's own. by: as what the question's record has this signature; COUNT: it
+ * has not, so a local key may have signed for a login or a token. 0: no, *why is NO not_operator or
+ * not_authorized. */
 int amp_operators_signed(const struct amp_operators *o, const struct amp_matter *m,
                          const char *principal, bool local, enum amp_known_by by,
                          struct amp_error *why);
 /* COUNT: none of the words. */
 enum amp_known_by amp_known_by_find(struct amp_span word);
 
-/* How many different persons have to give the same answer, at least 1: the largest number of the
- * rows that match. one_denies: one answer against ends the question; else denials need as many. */
+/* need: the persons that have to give the same answer, at least 1: the largest number of the rows
+ * that match. one_denies: one answer against ends the question; else denials need as many. */
 struct amp_quorum {
     uint32_t need;
     bool one_denies;

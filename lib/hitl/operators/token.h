@@ -32,10 +32,11 @@ int amp_answer_token_make(struct amp_store *s, const struct amp_answer_token *t,
  * token_expired. *out is also filled with the last two. */
 int amp_answer_token_find(struct amp_store *s, struct amp_span token, int64_t now_ms,
                           struct amp_answer_token *out, struct amp_error *err);
-/* The same, and begins to use it: one of several processes that do this at the same time succeeds.
- * The answer follows, and then amp_answer_token_done or _return. If a process was killed before its
- * answer, the question's record shows it, and the token is valid; the caller has the lock of
- * amp_answer_lock from here to the end, so that no living process is taken for a killed one. */
+/* Finds a token, and begins to use it: one of several processes that do this at the same time
+ * succeeds. The answer follows, and then amp_answer_token_done or _return. If a process was killed
+ * before its answer, the question's record shows it, and the token is valid; the caller has the
+ * lock of amp_answer_lock from here to the end, so that no living process is taken for a killed
+ * one. */
 int amp_answer_token_use(struct amp_store *s, struct amp_span token, int64_t now_ms,
                          const char *actor, struct amp_answer_token *out, struct amp_error *err);
 /* The answer is recorded: the token stays used. */
@@ -45,8 +46,8 @@ int amp_answer_token_done(struct amp_store *s, struct amp_span token, const char
 int amp_answer_token_return(struct amp_store *s, struct amp_span token, const char *actor,
                             struct amp_error *err);
 
-/* The same three for a text (a signed answer), which is noted until its expiry. NO answer_replayed:
- * it was used before. */
+/* These three use a text (a signed answer) in the same way. It is noted until its expiry. NO
+ * answer_replayed: it was used before. */
 int amp_answer_text_use(struct amp_store *s, struct amp_span text, const struct amp_answer_token *t,
                         const char *actor, struct amp_error *err);
 int amp_answer_text_done(struct amp_store *s, struct amp_span text, const char *actor,

@@ -36,7 +36,7 @@ static const struct amp_rec_field pause_fields[] = {
 };
 AMP_REC_TABLE(pause_rec, "a suspension", struct amp_pause, pause_fields);
 
-/* What the last change was about is in the record, for the log: its frames are the history. */
+/* The record has what the last change was about, for the log: its frames are the history. */
 struct stored {
     struct amp_pause *list;
     uint32_t n_list;

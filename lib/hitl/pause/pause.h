@@ -49,7 +49,7 @@ const char *amp_pause_scope_name(int scope);
 struct amp_pause {
     enum amp_pause_scope scope;
     struct amp_span name; /* empty for ALL */
-    /* Who, known by what, with which key, through which channel, why. */
+    /* The person, how the person was known, the key, the channel, and the reason. */
     struct amp_span person, by, key, channel, reason;
     struct amp_span alg, signature; /* of amp_pause_text, or empty */
     int64_t since_ms;
@@ -70,11 +70,11 @@ void amp_pauses_init(struct amp_pauses *p);
 void amp_pauses_release(struct amp_pauses *p);
 /* Reads the list; cheap if nothing is suspended or changed since the last call. */
 int amp_pauses_read(struct amp_store *s, struct amp_pauses *p, struct amp_error *err);
-/* What the last change in a record was about, for the history. The texts are in mem. */
+/* Reads what the last change in a record was about, for the history. The texts are in mem. */
 int amp_pause_last(struct amp_span json, struct amp_buf *mem, struct amp_pause *out,
                    struct amp_error *err);
-/* The suspension of the task or the agent; either may be empty. That of everything comes first.
- * NULL: none. */
+/* Returns the suspension of the task or the agent; either may be empty. A suspension of everything
+ * comes first. NULL: none. */
 const struct amp_pause *amp_pauses_find(const struct amp_pauses *p, struct amp_span task,
                                         struct amp_span agent);
 

@@ -1,8 +1,8 @@
 /*
  * Overrides: decisions of a person against a rule of the queue (SW4RM §9.4). Each is one commit,
- * signed by the person's key: who, why, until when, and what changed. Key "waiver.<id>"; people
- * know it as an override. The record is a proof only; what it permits is recorded with the jobs
- * (flow/conflict/waiver.h).
+ * signed by the person's key, that says who, why, until when, and what changed. Key "waiver.<id>";
+ * people know it as an override. The record is a proof only; what it permits is recorded with the
+ * jobs (flow/conflict/waiver.h).
  */
 #ifndef AMP_HITL_OVERRIDE_H
 #define AMP_HITL_OVERRIDE_H
@@ -37,7 +37,7 @@ struct amp_waiver {
     enum amp_waiver_of of;
     struct amp_span id;         /* a UUID */
     struct amp_span job, other; /* other: the second job of BESIDE */
-    /* Who, known by what, with which key, why, and what changes. */
+    /* The person, how the person was known, the key, the reason, and the changes. */
     struct amp_span person, by, key, why, changed;
     int64_t since_ms, until_ms;     /* until_ms 0: as long as the jobs exist */
     struct amp_span alg, signature; /* of amp_waiver_text, or empty */

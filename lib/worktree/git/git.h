@@ -36,7 +36,7 @@ struct amp_git_options {
 };
 int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct amp_error *err);
 void amp_git_close(struct amp_git *g);
-/* Before the first call: the worker starts while the caller goes on. */
+/* Call it before the first call: the worker starts while the caller goes on. */
 int amp_git_wake(struct amp_git *g, struct amp_error *err);
 /* After the last call for some time: the worker ends while the caller goes on. A later call starts
  * another one. */
@@ -180,8 +180,8 @@ int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, int6
                  struct amp_error *err);
 void amp_git_diff_release(struct amp_git_diff *d);
 
-/* What the commits after `from`, up to `to`, claim about others: an author or committer with the
- * address of another agent, a trailer Agent or Task with another value than name and task, or a
+/* Finds what the commits after `from`, up to `to`, claim about others: an author or committer with
+ * the address of another agent, a trailer Agent or Task with another value than name and task, or a
  * trailer that a reviewer would write (Reviewed-by, Approved-by, Acked-by). Calls fn for each, at
  * most 32 times: claim is "Reviewed-by: ann". from and to are full ids. */
 struct amp_git_claims_spec {

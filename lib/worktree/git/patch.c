@@ -1,4 +1,4 @@
-/* Counting the lines of each file in a unified diff; scope patterns. */
+/* Counts the lines of each file in a unified diff; matches scope patterns. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -34,8 +34,8 @@ void amp_git_quarantine_release(struct amp_git_quarantine *q);
 /* Takes over the branch. Every object that the new commit needs and that the repository lacks is
  * read, its hash computed, its contents parsed, and its links followed; then the objects are
  * written, and the branch moves from start to the new commit by the rule for protected branches
- * (NOPERM branch_violation). The worktree's index is refreshed, its files stay. What no new commit
- * needs is left behind.
+ * (NOPERM branch_violation). The worktree's index is refreshed, its files stay. Objects that no new
+ * commit needs are left behind.
  *   NOPERM quarantine_refused  a link or special file, a damaged, malformed or missing object, a
  *                              name such as ".git" in a tree, a symbolic or invalid branch, or a
  *                              commit without the fork of base and start among its ancestors
@@ -65,8 +65,8 @@ struct amp_git_taken {
 int amp_git_quarantine_take(struct amp_git *g, const struct amp_git_take_spec *spec,
                             struct amp_git_taken *out, struct amp_error *err);
 
-/* The same for an attempt whose worker was killed, after the same checks; worktree is not used.
- * Nothing is moved: the new commit is kept as `keep`, unless a ref reaches it already. */
+/* Keeps the branch of an attempt whose worker was killed, after the same checks; worktree is not
+ * used. Nothing is moved: the new commit is kept as `keep`, unless a ref reaches it already. */
 int amp_git_quarantine_keep(struct amp_git *g, const struct amp_git_take_spec *spec,
                             struct amp_git_taken *out, struct amp_error *err);
 

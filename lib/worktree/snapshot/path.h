@@ -1,4 +1,4 @@
-/* What the files of snapshot/ share: paths of a tree, and copies of its files. */
+/* The files of snapshot/ share this: paths of a tree, and copies of its files. */
 #ifndef AMP_WORKTREE_SNAPSHOT_PATH_H
 #define AMP_WORKTREE_SNAPSHOT_PATH_H
 

@@ -1,6 +1,7 @@
 /*
- * Removing a directory that an agent may have made: see restore.h. It may be deeper than a process
- * has descriptors or stack for. What is too deep is moved to the top of it, and removed from there.
+ * Removes a directory that an agent may have made: see restore.h. It may be deeper than a process
+ * has descriptors or stack for. Entries that are too deep are moved to its top, and removed from
+ * there.
  */
 #include <errno.h>
 #include <fcntl.h>

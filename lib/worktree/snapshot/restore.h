@@ -1,12 +1,12 @@
 /*
  * Makes files as a recorded tree has them: contents, permissions, times of files and links, links,
- * and which names exist. What is the same already is not touched.
+ * and which names exist. Unchanged files are not touched.
  *
- * What differs is written first, into directories named `stage` beside the files; if that fails,
- * nothing has changed but permissions of directories that were not accessible. Then each path is
- * replaced by one rename, or, on a file system that cannot exchange two names, by two. Then the
- * names that the tree lacks are removed. Nothing is undone. A restore that failed or was killed is
- * repeated with the same `stage`, and has the same end: it removes the stages first, which are
+ * Files that differ are written first, into directories named `stage` beside the files; if that
+ * fails, nothing has changed but permissions of directories that were not accessible. Then each
+ * path is replaced by one rename, or, on a file system that cannot exchange two names, by two. Then
+ * the names that the tree lacks are removed. Nothing is undone. A restore that failed or was killed
+ * is repeated with the same `stage`, and has the same end: it removes the stages first, which are
  * directly in the root or in a directory of the tree.
  */
 #ifndef AMP_WORKTREE_SNAPSHOT_RESTORE_H
@@ -18,7 +18,7 @@ struct amp_restore_spec {
     int root;          /* the directory of the tree's paths */
     int contents;      /* a directory of files named by their sum (amp_tree_scan.contents) */
     const char *stage; /* a name that nothing else has */
-    /* As in amp_tree_scan: what is neither compared nor removed. */
+    /* As in amp_tree_scan, it selects what is neither compared nor removed. */
     enum amp_tree_skip (*skip)(void *ctx, const char *path, const struct stat *st);
     void *ctx;
     volatile const int *stop;
@@ -36,10 +36,10 @@ int amp_restore_same(const struct amp_restore_spec *s, const struct amp_tree *wa
 int amp_restore_make(const struct amp_tree *t, const char *path, int contents, unsigned mask,
                      int dir, const char *as, struct amp_error *err);
 
-/* remove.c. Removes name in dir and everything in it; what does not exist is no failure. Follows no
+/* remove.c. Removes name in dir and everything in it; a missing name is no failure. Follows no
  * link. */
 int amp_restore_remove(int dir, const char *name, struct amp_error *err);
-/* The same on one file system: a directory of another one is left alone, and is a failure. */
+/* Stays on one file system: a directory of another one is left alone, and is a failure. */
 int amp_restore_remove_on(int dir, const char *name, dev_t only, struct amp_error *err);
 /* Renames; EEXIST if the new name exists. On file systems without such a rename (NFS, 9p, some of
  * FUSE) it looks before. -1 with errno. */

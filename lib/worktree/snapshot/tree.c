@@ -74,7 +74,7 @@ static struct amp_tree_entry *entry_add(struct walk *w, char type, const struct 
     return e;
 }
 
-/* What has vanished since its name was read; it is recorded only if it was asked for itself. */
+/* Adds an entry that has vanished since its name was read, only if it was asked for itself. */
 static int gone_add(struct walk *w)
 {
     return w->depth > 0 || entry_add(w, AMP_TREE_ABSENT, NULL) ? 0 : -1;
@@ -252,7 +252,7 @@ static int names_read(struct walk *w, int fd, char ***out, size_t *n)
     return 0;
 }
 
-/* What is in a directory. */
+/* Adds the contents of a directory. */
 static int below_add(struct walk *w, int fd)
 {
     char **names;
@@ -323,7 +323,7 @@ static int beneath_fail(const char *path, const char *why, struct amp_error *err
     return amp_fail(err, AMP_NOPERM, "not_beneath", "%s: %s", path, why);
 }
 
-/* What a directory above the path is instead of one. */
+/* Says what a parent of the path is if it is not a directory. */
 static int way_refuse(struct walk *w, int parent, const char *name, int sys)
 {
     struct stat st;

@@ -67,7 +67,7 @@ enum amp_tree_skip {
 
 struct amp_tree_scan {
     int root; /* a directory */
-    /* What belongs to the tree: a path, and its stat. NULL: everything. */
+    /* Decides whether a path, with its stat, belongs to the tree. NULL: everything. */
     enum amp_tree_skip (*skip)(void *ctx, const char *path, const struct stat *st);
     void *ctx;
     int contents;         /* a directory where the contents are saved as files named by their sum;

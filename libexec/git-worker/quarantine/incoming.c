@@ -380,7 +380,7 @@ static int step_push(struct incoming *in, struct step **list, size_t *n, size_t 
     return 0;
 }
 
-/* Notes an object that another one names. Those of the repository are complete. */
+/* Notes an object that another one names. Objects of the repository are complete. */
 static struct seen *object_note(struct incoming *in, const git_oid *oid, git_object_t type)
 {
     git_object_t is = type;
@@ -405,7 +405,7 @@ static struct seen *object_note(struct incoming *in, const git_oid *oid, git_obj
     return NULL;
 }
 
-/* Notes an object in the same way. One that is wanted again gets another step, so that it is
+/* Notes an object in the same way. An object that is wanted again gets another step, so that it is
  * written before each object that names it. */
 static int object_want(struct incoming *in, const git_oid *oid, git_object_t type)
 {
@@ -468,7 +468,7 @@ static int tree_limits(struct incoming *in, const struct seen *t)
 }
 
 /* Counts what a checkout of the tree would write: a few nested trees can expand to any number of
- * paths. Each tree is counted once. Those of the repository are read for it; new ones below it have
+ * paths. Each tree is counted once. Trees of the repository are read for it; new ones below it have
  * been counted before. Both limits are below 2^62, so the sums do not overflow. */
 static int tree_count(struct incoming *in, const git_oid *oid, uint32_t level)
 {

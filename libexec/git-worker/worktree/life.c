@@ -1,5 +1,5 @@
-/* The life of worktrees after they were made: what would be lost with each, locks, and the remains
- * of crashes. */
+/* Handles worktrees after they were made: what would be lost with each, locks, and the remains of
+ * crashes. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

@@ -137,7 +137,7 @@ int linked_each(git_repository *repo, linked_fn fn, void *ctx)
 
 /* Removes name and everything in it, except the entry `keep` at the top. Symbolic links are
  * removed, not followed, also one that takes a directory's place meanwhile. Other file systems are
- * left alone. What cannot be removed stays. */
+ * left alone. Entries that cannot be removed stay. */
 void linked_remove_tree(int parent, const char *name, dev_t dev, const char *keep)
 {
     struct amp_error none;
@@ -286,7 +286,7 @@ static int file_put(struct request *r, int fd, const char *name, const char *pre
     return 0;
 }
 
-/* The same for a file that other processes may read meanwhile. */
+/* Replaces a file that other processes may read meanwhile. */
 static int file_swap(struct request *r, int fd, const char *name, const char *prefix,
                      const char *value)
 {

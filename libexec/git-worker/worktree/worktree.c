@@ -1,4 +1,4 @@
-/* Adding, removing and listing worktrees. */
+/* Adds, removes and lists worktrees. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

@@ -357,7 +357,7 @@ static int on_ci(struct amp_step *st, struct amp_error *err)
     return 0;
 }
 
-/* Who asked: only the same may withdraw it. */
+/* Notes who asked: only this sender may withdraw the question. */
 static int asker_note(struct amp_step *st, const char *ref, struct amp_error *err)
 {
     const struct amp_view *v = st->view;

@@ -326,7 +326,7 @@ static void proof_return(struct amp_decider *d, const struct given *g, const str
 
 /* ---- offering ---- */
 
-/* What the answer must fit beside its author. */
+/* Checks what the answer must fit beside its author. */
 static int answer_check(const struct given *g, const struct amp_answer_from *from,
                         const struct proof *p, const struct amp_question *q, const char *digest,
                         struct amp_error *err)

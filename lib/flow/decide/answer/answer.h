@@ -15,7 +15,7 @@
 #include "hitl/operators/token.h"
 #include "identity/trust.h"
 
-/* hitl.token_answers: what may be answered with a token. */
+/* hitl.token_answers says what may be answered with a token. */
 enum amp_token_answers {
     AMP_TOKEN_ANSWERS_ALL,
     AMP_TOKEN_ANSWERS_DENY_AND_DEFER, /* nothing that lets work go on */
@@ -37,7 +37,7 @@ struct amp_answer_from {
     struct amp_buf *line;
 };
 
-/* What an answer was about, as far as it is known. */
+/* The subject of an answer, as far as it is known. */
 struct amp_answer_about {
     char question[AMP_QUESTION_KEY_MAX], action[64], op[AMP_PRINCIPAL_MAX];
 };

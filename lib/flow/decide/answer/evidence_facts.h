@@ -14,8 +14,8 @@ struct amp_evidence_texts {
     struct amp_buf history, files, diff, effects;
     struct amp_buf all; /* all of them, with headings; not NUL-terminated, as the others */
 };
-/* Collects the texts; t is zeroed, or has them already. What cannot be read, such as a repository
- * that is gone, is said in the text and is no failure. */
+/* Collects the texts; t is zeroed, or has them already. A part that cannot be read, such as a
+ * repository that is gone, is reported in the text and is no failure. */
 int amp_evidence_texts(struct amp_decider *d, const struct amp_question *q,
                        struct amp_evidence_texts *t, struct amp_error *err);
 void amp_evidence_texts_release(struct amp_evidence_texts *t); /* also of a zeroed struct */

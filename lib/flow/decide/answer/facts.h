@@ -1,4 +1,4 @@
-/* What a channel or a page says about a question. */
+/* A channel or a page says this about a question. */
 #ifndef AMP_FLOW_DECIDE_FACTS_H
 #define AMP_FLOW_DECIDE_FACTS_H
 

@@ -55,8 +55,7 @@ static int plain_say(struct amp_receive_response *out, int status, const char *t
     return amp_buf_fmt(&out->body, err, "%s\n", text);
 }
 
-/* The status for a refusal. What is said about the question is said to holders of its token only.
- */
+/* Returns the status for a refusal. Only holders of the token learn about the question. */
 static int refusal_say(struct amp_receive_response *out, const struct amp_error *why,
                        struct amp_error *err)
 {
@@ -161,7 +160,7 @@ static int page_begin(const struct amp_facts *f, const char *token, struct amp_b
                : 0;
 }
 
-/* What a page says about the question, as the bodies of channels do. */
+/* Writes what a page says about the question, as the bodies of channels do. */
 static int page_facts(const struct amp_receive *r, const struct amp_question *q,
                       struct amp_facts *f, struct amp_error *err)
 {

@@ -37,13 +37,13 @@ void amp_receive_release(struct amp_receive_response *r);
  * cannot be used now. -1: out of memory. */
 int amp_receive_answer(const struct amp_receive *r, const struct amp_receive_request *in,
                        struct amp_receive_response *out, struct amp_error *err);
-/* The same for the bytes of a request; they end where the sender stopped. */
+/* Handles the bytes of a request in the same way; they end where the sender stopped. */
 int amp_receive_bytes(const struct amp_receive *r, struct amp_span bytes,
                       struct amp_receive_response *out, struct amp_error *err);
 /* The response to a request that could not be read: 400, 408 or 413. */
 int amp_receive_refuse(struct amp_receive_response *out, int status, struct amp_error *err);
-/* How many bytes a request has: 1: *n is known; 0: the head is incomplete; -1: it is malformed, or
- * longer than allowed. */
+/* Finds how many bytes a request has. 1: *n is known; 0: the head is incomplete; -1: it is
+ * malformed, or longer than allowed. */
 int amp_receive_length(struct amp_span bytes, size_t *n);
 
 /* Appends the response: a status line, or with cgi "Status:", the headers and the body. */

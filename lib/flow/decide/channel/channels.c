@@ -181,8 +181,8 @@ static bool has_channel(const struct amp_channels *all, struct amp_span name)
     return false;
 }
 
-/* What was told by a channel that this process does not have. Another process may have it; a week
- * after the question was settled, no one will tell the channel so. */
+/* A delivery of a channel that this process does not configure. Another process may own it, so the
+ * record is kept until a week after the question was settled. */
 static int told_foreign(struct amp_channels *all, const struct amp_told *t, struct amp_error *err)
 {
     struct amp_question_rec q;
@@ -199,7 +199,7 @@ static int told_foreign(struct amp_channels *all, const struct amp_told *t, stru
     return found && (!settled || settled > since) ? 0 : told_forget(all, t, err);
 }
 
-/* What an earlier process told. */
+/* Loads the deliveries of earlier processes. */
 static int told_load(void *ctx, const void *rec, struct amp_error *err)
 {
     const struct amp_told *t = rec;
@@ -247,7 +247,7 @@ static int token_add(struct delivery *d, struct amp_error *err)
                : amp_facts_set(d->facts, AMP_FACT_link, amp_buf_span(&link), err);
 }
 
-/* Who settled it, and how. */
+/* Adds who settled the question, and how. */
 static int settled_facts(struct delivery *d, struct amp_error *err)
 {
     struct amp_question_rec rec;

@@ -98,7 +98,7 @@ int channel_time(const json_t *config, const char *key, int64_t least_ms, int64_
 
 /* The kinds: they add what the configuration has. config: the member of hitl.channels, or NULL. */
 int folder_add(struct amp_channels *all, const json_t *config, struct amp_error *err);
-/* Also those of --notify. */
+/* Adds those of --notify, too. */
 int scripts_add(struct amp_channels *all, const json_t *config, struct amp_error *err);
 
 #endif

@@ -44,7 +44,7 @@ static struct amp_git *git_get(void *ctx, struct amp_error *err)
     return t->slot->w.git;
 }
 
-/* In the batch of the answer. */
+/* Checks the claim, and ends the job, in the batch of the answer. */
 static int answer_allowed(void *ctx, struct amp_error *err)
 {
     struct task *t = ctx;
@@ -211,7 +211,7 @@ int amp_pool_refuse(struct amp_slot *slot, const struct amp_view *v, const char 
     return rc;
 }
 
-/* The agent ended its work: what is it worth? */
+/* Judges the result after the agent ended its work. */
 static int result_judge(struct task *t, struct amp_pool_outcome *out, struct amp_error *err)
 {
     struct amp_worker *w = &t->slot->w;

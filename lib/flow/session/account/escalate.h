@@ -1,9 +1,9 @@
 /*
- * Another priority for a TASK (AOP §8), higher or lower: its record, the jobs of the queue that
+ * Gives a TASK another priority (AOP §8), higher or lower: its record, the jobs of the queue that
  * wait for it, and the EVENT in its session. In `run` the waiting TASKs are begun in the order of
  * the recorded priorities.
  *
- * Who may: a person, and the orchestrator of the session. A message counts if it came from a
+ * A person and the orchestrator of the session may change it. A message counts if it came from a
  * trusted input without a signature, or is signed by an operator or the orchestrator. So an agent
  * does not raise its own TASK: its lines are not a trusted input, and it signs as itself.
  */

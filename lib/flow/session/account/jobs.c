@@ -182,7 +182,7 @@ int amp_session_skip_jobs(const struct amp_session_voice *v, struct amp_reader *
 
 /* ---- jobs that ended ---- */
 
-/* How a TASK ends whose job ended so. */
+/* Returns how a TASK ends whose job ended so. */
 static struct amp_aop_end end_of(const struct amp_queue_job *j, const struct amp_session_task *t,
                                  struct amp_buf *what)
 {

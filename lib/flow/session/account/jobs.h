@@ -34,7 +34,7 @@ int amp_session_skip_jobs(const struct amp_session_voice *v, struct amp_reader *
  * a batch. */
 int amp_session_job_ended(const struct amp_session_voice *v, const struct amp_queue_job *job,
                           struct amp_error *err);
-/* The same for all jobs that ended. session empty: of all sessions. */
+/* Does this for all jobs that ended. session empty: of all sessions. */
 int amp_session_reconcile(const struct amp_session_voice *v, struct amp_span session,
                           struct amp_error *err);
 

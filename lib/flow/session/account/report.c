@@ -549,7 +549,7 @@ int amp_session_report(const struct amp_session_voice *v, struct amp_span sessio
                  report_compose(&r, interim, v->now_ms, &line, err) < 0
              ? -1
              : 0;
-    /* The same report again, as after a kill before it was written, records nothing. */
+    /* A repeated report, as after a kill before it was written, records nothing. */
     if (rc == 0 && r.sum.x.state != AMP_SESSION_REPORTED) {
         const struct amp_session_change c = {.event = AMP_SESSION_EV_REPORT, .session = session};
         rc = summary_add(v, &r, err) < 0 || amp_session_step(v, &c, err) < 0 ? -1 : 0;

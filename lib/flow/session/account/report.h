@@ -8,7 +8,7 @@
 
 #include "session/entry.h"
 
-/* What a session is, in numbers. */
+/* Totals of a session. */
 struct amp_session_summary {
     struct amp_session x; /* texts in mem of the read */
     int64_t tasks, states[AMP_SESSION_TASK_STATE_COUNT];
@@ -32,8 +32,8 @@ int amp_session_each_arrived(struct amp_store *s, struct amp_span session, amp_s
 int amp_session_report_line(struct amp_store *s, struct amp_span session, bool interim,
                             int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
-/* The same of a session whose TASKs have ended, recorded: it is REPORTED, and the audit trail has a
- * SESSION_SUMMARY. */
+/* Makes and records the report of a session whose TASKs have ended: it is REPORTED, and the audit
+ * trail has a SESSION_SUMMARY. */
 int amp_session_report(const struct amp_session_voice *v, struct amp_span session,
                        struct amp_buf *out, struct amp_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * Writing the audit trail of a session.
+ * Writes the audit trail of a session.
  *
  * A record has the number of its entry, audit_sequence. Under the lock on the file, what follows
  * the last LF is cut off; the number of the last line says which entries are missing. They are
@@ -35,8 +35,8 @@
 
 typedef void (*note_fn)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Which state directory wrote a record: two of them may have TASKs of the same session, and then
- * each has a file of its own. */
+/* Names the state directory that wrote a record: two of them may have TASKs of the same session,
+ * and then each has a file of its own. */
 static void source_of(struct amp_store *s, char out[SOURCE_MAX])
 {
     char path[PATH_MAX], hex[AMP_SHA256_MAX];

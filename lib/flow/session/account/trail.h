@@ -28,7 +28,7 @@ int amp_trail_write(struct amp_store *s, struct amp_span session,
                     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2))),
                     struct amp_error *err);
 
-/* The same, and compares all of the file with the store. */
+/* Writes it, and compares all of the file with the store. */
 int amp_trail_verify(struct amp_store *s, struct amp_span session,
                      void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2))),
                      struct amp_error *err);

@@ -244,7 +244,7 @@ static bool is_in(const char *path, const char *dir)
     return strcmp(dir, ".") == 0 || (strncmp(path, dir, n) == 0 && path[n] == '/');
 }
 
-/* What is in a directory, without the directory itself. */
+/* Digests the contents of a directory, without the directory itself. */
 static void below_digest(const struct amp_tree *t, const char *dir, char out[AMP_TREE_DIGEST_MAX],
                          int64_t *bytes)
 {

@@ -1,6 +1,6 @@
 /*
- * What the files of snapshot/ share. A snapshot is the directory STATE/snapshots/SESSION.TASK.N
- * (N: the attempt); it has this name as soon as it is complete:
+ * These declarations are for the files of snapshot/. A snapshot is the directory
+ * STATE/snapshots/SESSION.TASK.N (N: the attempt); it has this name as soon as it is complete:
  *
  *     meta.json    the TASK, where, and the digest
  *     tree         the list of the files (worktree/snapshot/tree.h)
@@ -53,7 +53,7 @@ void amp_shot_release(struct amp_shot *s);
 /* Sets root, place and home from `of`, and opens the place. */
 int amp_shot_place(struct amp_shot *s, struct amp_error *err);
 int amp_shot_place_open(struct amp_shot *s, struct amp_error *err);
-/* What the expected outputs, and artifacts of checkpoints, want a snapshot of. */
+/* Finds what the expected outputs, and artifacts of checkpoints, want a snapshot of. */
 int amp_shot_plan(struct amp_shot *s, const json_t *message, struct amp_error *err);
 int amp_shot_git(struct amp_shot *s, struct amp_error *err); /* a connection */
 /* For amp_tree_scan and amp_restore_spec. */
@@ -64,11 +64,11 @@ int amp_shot_write(const struct amp_shot *s, const json_t *message, struct amp_e
 /* 1: there is no complete snapshot. */
 int amp_shot_read(struct amp_shot *s, struct amp_error *err);
 
-/* Removes the snapshot at s->dir, and its ref. What is at snapshot_path stays. Does nothing if
- * there is none. */
+/* Removes the snapshot at s->dir, and its ref. Files at snapshot_path stay. Does nothing if there
+ * is none. */
 int amp_shot_forget(struct amp_shot *s, struct amp_error *err);
 
-/* publish.c: what is at the snapshot_paths. check: before anything is taken. */
+/* publish.c: writes what is at the snapshot_paths. check: before anything is taken. */
 int amp_shot_publish_check(const struct amp_shot *s, struct amp_error *err);
 int amp_shot_publish(const struct amp_shot *s, const struct amp_tree *t, struct amp_error *err);
 

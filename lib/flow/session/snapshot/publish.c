@@ -1,6 +1,7 @@
 /*
- * What people find at a snapshot_path. It is written beside its place and renamed. STATE/snapshots/
- * at/ has the digests of what was written to a path, so that something else is never replaced.
+ * Writes what people find at a snapshot_path. It is written beside its place and renamed.
+ * STATE/snapshots/ at/ has the digests of what was written to a path, so that something else is
+ * never replaced.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -92,7 +93,7 @@ static int output_check(const struct amp_shot *s, const struct amp_shot_output *
                     o->shown);
 }
 
-/* The same name for each attempt, so that the next one removes what a killed one left. */
+/* All attempts use one name, so that the next one removes what a killed one left. */
 static int leftover_remove(const struct amp_shot *s, const struct amp_shot_output *o, int dir,
                            char as[96], struct amp_error *err)
 {

@@ -1,4 +1,4 @@
-/* A snapshot: what the TASK asks for, what is left out, and its description (private.h). */
+/* Decides what a snapshot has and leaves out, by its TASK, and describes it (private.h). */
 #include "flow/session/snapshot/private.h"
 
 #include <errno.h>
@@ -187,8 +187,8 @@ static int output_add(struct amp_shot *s, const char *path, const json_t *shot,
     return 0;
 }
 
-/* No snapshot is written over an artifact, above it, or over another snapshot. What the git
- * strategies show is the same for all outputs. */
+/* No snapshot is written over an artifact, above it, or over another snapshot. The git strategies
+ * show the same for all outputs. */
 static int shown_check(const struct amp_shot *s, struct amp_error *err)
 {
     for (size_t i = 0; i < s->n; i++) {

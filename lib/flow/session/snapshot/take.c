@@ -1,5 +1,5 @@
 /*
- * Taking snapshots. The directory is made as N.new, and renamed when all of it is on disk; so after
+ * Takes snapshots. The directory is made as N.new, and renamed when all of it is on disk; so after
  * a crash there is either a complete snapshot or one that the next call removes.
  */
 #include <errno.h>
@@ -162,7 +162,7 @@ static int new_finish(struct amp_shot *s, const char *name, struct amp_error *er
     return amp_fsync_dir(AT_FDCWD, s->dir, err);
 }
 
-/* Removes old snapshots. What fails is tried again by the next call. */
+/* Removes old snapshots. The next call retries what fails. */
 static void snapshots_prune(const struct amp_shot *s)
 {
     char path[PATH_MAX];

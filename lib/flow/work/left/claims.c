@@ -1,4 +1,4 @@
-/* What an agent left that looks like the word of somebody else, recorded. */
+/* Records messages that an agent wrote in the name of another role. */
 #include "flow/work/left/claims.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * Claims: what an agent leaves that looks like the word of somebody else. No tool takes a message
- * from there; these functions record who left what where, for amp-ack audit.
+ * A claim is a text or commit that an agent leaves in another's name. No tool takes a message from
+ * there; these functions record who left what where, for amp-ack audit.
  *
  *   bad_sender      refused: a message in the control FIFO, or an answer that is a message or names
  *                   a sender
@@ -26,7 +26,7 @@ int amp_claims_refused(struct amp_worker *w, struct amp_assignment *k, const cha
 /* After the agent has ended: its answer (k->claims.answer says what is wrong with it), its output,
  * its work log, and the refs of its git directory. */
 int amp_claims_left(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
-/* The files and the commits of its change: those after k->start, up to k->commit. */
+/* Checks the files of its change, and its commits after k->start, up to k->commit. */
 int amp_claims_change(struct amp_worker *w, struct amp_assignment *k, char *const *files,
                       uint32_t n_files, struct amp_error *err);
 /* The commits of an attempt were not taken over (k->taking.error). */

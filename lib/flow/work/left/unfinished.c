@@ -124,7 +124,7 @@ static enum settled commits_keep(const struct amp_unfinished_spec *s,
         if (error_record(s, "attempt_kept", text, err) < 0)
             return SETTLED_ERROR;
     }
-    /* What the agent left elsewhere stays for people. */
+    /* Work that the agent left elsewhere stays for people. */
     if (strcmp(t.head, u->branch) == 0 && !t.unfinished)
         amp_git_quarantine_drop(s->git, u->repo, dir, NULL);
     return SETTLED;

@@ -1,9 +1,8 @@
 /*
- * Attempts whose worker was killed. What a confined agent committed is then only in the quarantine
- * of its attempt. While an attempt runs, a file in STATE/run/.unfinished names it; the worker's
- * next start, or `worktree-bind repair`, checks the quarantine as at the end of an attempt and
- * keeps the commits under a ref. The branch stays, because the attempt is repeated from its
- * beginning.
+ * Attempts whose worker was killed. A confined agent's commits are then only in the quarantine of
+ * its attempt. While an attempt runs, a file in STATE/run/.unfinished names it; the worker's next
+ * start, or `worktree-bind repair`, checks the quarantine as at the end of an attempt and keeps the
+ * commits under a ref. The branch stays, because the attempt is repeated from its beginning.
  */
 #ifndef AMP_FLOW_WORK_LEFT_UNFINISHED_H
 #define AMP_FLOW_WORK_LEFT_UNFINISHED_H
@@ -31,8 +30,8 @@ struct amp_unfinished_spec {
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 };
 /* Settles all of them. Commits are kept as refs/amp/kept/AGENT/…, which is noted and recorded in
- * the error log (attempt_kept). What is refused (quarantine_refused, quarantine_limit, a rule about
- * contents) stays in its directory, which is noted and recorded with the code. After another
+ * the error log (attempt_kept). A refused attempt (quarantine_refused, quarantine_limit, a rule
+ * about contents) stays in its directory, which is noted and recorded with the code. After another
  * failure, such as a missing repository, the attempt is tried again the next time. *failed counts
  * those two. -1: failure of the store or the worker. */
 int amp_unfinished_settle(const struct amp_unfinished_spec *s, uint32_t *failed,

@@ -113,7 +113,7 @@ static int task_begin(struct amp_worker *w, struct amp_job *job, struct run *k,
     if (amp_runtime_terms(w->store, k->of.v, w->opt->agent, k->opt, now, &k->terms, &why) < 0) {
         if (why.status == AMP_NO && job->attempts == 0)
             return task_refuse(w, job, k, &why, err);
-        /* What another agent has now is only its own to report. */
+        /* Only the agent that has the work now reports it. */
         if (why.status == AMP_NO && amp_code_is(why.code, handed_over))
             return task_dropped(w, job, k, why.code, false, err);
         /* An accepted task whose deadline has passed since fails. */

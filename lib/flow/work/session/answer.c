@@ -1,7 +1,7 @@
 /*
  * The answer of the agent: members of a RESPONSE, or a complete one, in $AMP_RESULT
- * (schemas/agent/aop_result.json). It is untrusted. What it says about the end is taken; what the
- * executor measures is not.
+ * (schemas/agent/aop_result.json). It is untrusted. It decides about the end, but not about what
+ * the executor measures.
  */
 #include <fcntl.h>
 #include <stdio.h>

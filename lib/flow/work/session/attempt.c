@@ -296,7 +296,7 @@ int amp_tasking_stopped(struct amp_tasking *t, struct amp_error *err)
     return run_leave(t, err);
 }
 
-/* How the run ended, unless it was ended for a failure. 1: the job was stepped. */
+/* Judges how the run ended, unless it was ended for a failure. 1: the job was stepped. */
 static int end_judge(struct amp_tasking *t, struct amp_error *err)
 {
     struct amp_assignment *of = &t->of;
@@ -396,7 +396,7 @@ static void alternative_resume(struct amp_tasking *t, const struct amp_session_t
     }
 }
 
-/* After a crash: the models that were tried, and the one that was at work. */
+/* After a crash, loads the models that were tried, and the one that was at work. */
 static int models_resume(struct amp_tasking *t, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {.max = 64 << 20};
@@ -566,7 +566,7 @@ static int models_run(struct amp_tasking *t, struct amp_error *err)
 
 /* ---- the attempt ---- */
 
-/* What the TASK needs before a model may begin. */
+/* Checks what the TASK needs before a model may begin. */
 static int attempt_check(struct amp_tasking *t, struct amp_error *err)
 {
     const json_t *target = json_object_get(t->task, "target");
@@ -617,8 +617,8 @@ static int job_start(struct amp_tasking *t, struct amp_error *err)
     return amp_worker_step(t->w, t->job, &step, NULL, err);
 }
 
-/* What failed or was aborted is undone, if there is a snapshot; what was done in part stays. The
- * artifacts are those that are there then. */
+/* Restores the snapshot after FAILED or ABORTED, not after partial success; then measures the
+ * artifacts again. */
 static int attempt_undo(struct amp_tasking *t, struct amp_error *err)
 {
     bool failed = strcmp(t->outcome.state, "FAILED") == 0 && !t->partial;
@@ -635,7 +635,7 @@ static int attempt_undo(struct amp_tasking *t, struct amp_error *err)
     return amp_tasking_measure(t, err);
 }
 
-/* What a killed or repeated attempt left half done is undone first, if there is a snapshot. 1: that
+/* Undoes first what a killed or repeated attempt left half done, if there is a snapshot. 1: that
  * failed, and the TASK has ended. */
 static int leftovers_undo(struct amp_tasking *t, bool repeated, struct amp_error *err)
 {
@@ -690,6 +690,6 @@ int amp_tasking_attempt(struct amp_tasking *t, struct amp_error *err)
     if (amp_tasking_measure(t, err) < 0)
         return -1;
     missing_judge(t);
-    /* What is wrong with the RESPONSE decides whether the work stays. */
+    /* The fault of the RESPONSE decides whether the work stays. */
     return amp_tasking_respond(t, err) < 0 ? -1 : attempt_undo(t, err);
 }

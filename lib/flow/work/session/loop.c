@@ -62,7 +62,7 @@ static int tasking_init(struct amp_tasking *t, struct amp_error *err)
              amp_json_str(json_object_get(t->task, "session"), "session_id"));
     snprintf(t->agent, sizeof t->agent, "%.255s", amp_json_str(target, "agent_name"));
     snprintf(t->root, sizeof t->root, "%s", amp_json_str(env, "workspace_root"));
-    /* As the contract of the command spells it. */
+    /* The command's contract spells the role so. */
     const char *role = amp_json_str(target, "role");
     t->of.role = strcmp(role, "ORCHESTRATOR") == 0 ? "orchestrator"
                  : strcmp(role, "SPECIALIST") == 0 ? "specialist"
@@ -120,7 +120,7 @@ static bool is_failed(const json_t *response)
            0;
 }
 
-/* The audit trail is a copy of records: what cannot be written now is added later. */
+/* The audit trail is a copy of records: lines that cannot be written now are added later. */
 static void trail_write(struct amp_tasking *t)
 {
     const struct amp_session_voice v = amp_tasking_voice(t);

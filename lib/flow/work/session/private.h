@@ -43,7 +43,7 @@ struct amp_tasking_model {
     json_t *mem;
 };
 
-/* How the TASK ended, for its RESPONSE. */
+/* The end of the TASK, for its RESPONSE. */
 struct amp_tasking_outcome {
     const char *state, *signal; /* AOP's words; state NULL: it has not ended */
     char code[48];              /* of error_details; "": none */
@@ -223,10 +223,10 @@ int amp_tasking_review_find(struct amp_tasking *t, struct amp_error *err);
 
 /* Sets t->place. NO E_PERMISSION_DENIED, E_FILE_NOT_FOUND. */
 int amp_tasking_place(struct amp_tasking *t, struct amp_error *err);
-/* A worktree on git_branch: t->place is in it then. The same codes, and those of
+/* Gets a worktree on git_branch: t->place is in it then. It has the same codes, and those of
  * amp_assignment_bind. */
 int amp_tasking_branch(struct amp_tasking *t, struct amp_error *err);
-/* Checks the inputs, and finds what the command must not write. The same codes. */
+/* Checks the inputs, and finds what the command must not write. It has the same codes. */
 int amp_tasking_inputs(struct amp_tasking *t, struct amp_error *err);
 /* Replaces the paths in a copy of the TASK. */
 int amp_tasking_localize(const struct amp_tasking *t, json_t *message, struct amp_error *err);
@@ -271,8 +271,8 @@ int amp_spent_turn(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *er
 int amp_spent_end(struct amp_tasking *t, struct amp_error *err);
 /* Whether a budget is used up, so that no further model may be started. */
 bool amp_spent_all(const struct amp_tasking *t);
-/* What the present model used, for amp_session_begun (of the next model), _released and _ended:
- * each model of an attempt begins once there, not once for each phase. */
+/* Gets what the present model used, for amp_session_begun (of the next model), _released and
+ * _ended: each model of an attempt begins once there, not once for each phase. */
 void amp_spent_used(const struct amp_tasking *t, struct amp_session_usage *out);
 /* cost_tracking of the RESPONSE; *out NULL: nothing was reported. New reference. */
 int amp_spent_report(const struct amp_tasking *t, json_t **out, struct amp_error *err);

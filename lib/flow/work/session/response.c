@@ -35,7 +35,7 @@ static const char *message_of(const struct amp_tasking *t)
                                                      : "The work is not done.";
 }
 
-/* How much of the RESPONSE is written. A fault that remains is in what is left out next. */
+/* The parts of the RESPONSE that are written. While a fault remains, the next value is used. */
 enum much {
     MUCH_ALL,
     MUCH_AGAIN, /* the same, as a failure */

@@ -86,7 +86,7 @@ static int review_save(struct amp_tasking *t, const struct amp_asking *a, struct
                             review_fn, &s, NULL, err);
 }
 
-/* What the person sees: the TASK's objective and the RESPONSE, or the part of it that fits. */
+/* The person sees the TASK's objective and the RESPONSE, or the part of it that fits. */
 static int evidence_make(struct amp_tasking *t, struct amp_buf *out, struct amp_error *err)
 {
     json_auto_t *response = amp_json_load(amp_buf_span(&t->response), err);

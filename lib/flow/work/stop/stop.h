@@ -4,15 +4,15 @@
 
 #include "flow/work/assignment.h"
 
-/* What w->ask needs: asks the agent once, then returns true when it is to be ended: at a safe
- * point, or because the time is over (k->words.forced). Lowers *wait_ms. */
+/* Answers w->ask: asks the agent once, then returns true when it is to be ended: at a safe point,
+ * or because the time is over (k->words.forced). Lowers *wait_ms. */
 bool amp_words_yield(struct amp_worker *w, struct amp_assignment *k, const struct amp_child *agent,
                      int64_t *wait_ms);
 /* Whether the agent waits for a resource for too long (SW4RM §8.2); lowers *wait_ms. */
 bool amp_words_starved(struct amp_worker *w, struct amp_assignment *k, int64_t *wait_ms);
 
-/* In a pool: what the end of an agent means that was asked to stop, waited, or has no more of its
- * usage. The result of one that finished counts. */
+/* In a pool, it judges the end of an agent that was asked to stop, waited, or reached its usage
+ * limit. The result of one that finished counts. */
 void amp_stop_judge(struct amp_worker *w, struct amp_assignment *k,
                     const struct amp_child_end *how);
 

@@ -83,7 +83,7 @@ static int walls_make(struct amp_worker *w, const struct amp_confine_policy *pol
     return log < 0 ? -1 : amp_gate_start(policy, w->opt->agent, log, STDERR_FILENO, &x->gate, err);
 }
 
-/* What is mounted on cannot be replaced. */
+/* A mount point cannot be replaced. */
 static bool cover_find(const char *dir, char *path, size_t size)
 {
     struct stat st;

@@ -148,8 +148,8 @@ bool amp_confined_helpers(char out[PATH_MAX])
     return true;
 }
 
-/* What agents use of our own tools, seen from the directory of this program: the MCP server and the
- * hook before tool calls, and the settings for them. One that is not there is left out. */
+/* Adds the tools of ours that agents use, seen from the directory of this program: the MCP server
+ * and the hook before tool calls, and the settings for them. A missing one is left out. */
 static size_t tools_add(char found[][PATH_MAX], struct amp_confine_place *places)
 {
     static const char *const tools[OWN_TOOLS] = {"amp-mcp", "hitl-prompt", "../share/amp/SKILL.md",
@@ -288,7 +288,7 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
     };
     if (amp_git_quarantine_take(w->git, &spec, &t->taken, &t->error) == 0) {
         t->done = true;
-        /* What the agent left elsewhere stays for people. */
+        /* Work that the agent left elsewhere stays for people. */
         if (strcmp(t->taken.head, k->branch) == 0 && !t->taken.unfinished)
             quarantine_drop(w, k);
         unlink(k->walls.record);

@@ -42,7 +42,7 @@ void amp_beats_begin(struct amp_tasking *t)
     if (!first)
         return;
     b->percent = b->eta_seconds = -1;
-    /* What an earlier process or attempt sent last is not known here: it may be a moment ago. */
+    /* The last line of an earlier process or attempt is not known here: it may be a moment old. */
     if ((t->job && t->job->attempts > 1) || amp_attempt_of(t->v) > 1)
         b->sent_ms = b->progress_ms = now;
 }

@@ -92,7 +92,7 @@ static int paths_restore(const struct amp_tasking *t, json_t *in, int depth, str
     return 0;
 }
 
-/* What the agent gives of a TASK, with the header and the session of its own one. */
+/* Makes a child from what the agent gives of a TASK, with the header and session of its own. */
 static int child_make(const struct amp_tasking *t, const json_t *given, json_t **out,
                       struct amp_error *err)
 {

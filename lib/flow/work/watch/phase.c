@@ -66,7 +66,7 @@ static void checks_close(struct amp_checks *x)
 }
 #define CLOSED_CHECKS AMP_CLEANUP(checks_close) struct amp_checks
 
-/* What the agent's answer says about a checkpoint, the last time. */
+/* Finds what the agent's answer says about a checkpoint, the last time. */
 static const json_t *claim_find(const struct amp_tasking *t, const char *id)
 {
     const json_t *claim, *last = NULL;
@@ -155,7 +155,7 @@ static int phases_order(struct amp_tasking *t, struct amp_error *err)
 
 enum verdict { GOES_ON, AGAIN, ABORTS };
 
-/* What a failed checkpoint asks for. */
+/* Returns what a failed checkpoint asks for. */
 static enum verdict verdict_of(const json_t *point)
 {
     const char *strategy = amp_json_str(point, "recovery_strategy");

@@ -1,8 +1,8 @@
 /*
- * What a TASK uses, against its budgets of tokens and money (AOP §2.2, §5). The agent reports it,
- * in lines of its control FIFO and in its answer; the budgets count over all models of the attempt.
- * A number that the agent reports later never lowers what it reported before: what is spent is
- * spent.
+ * Checks what a TASK uses against its budgets of tokens and money (AOP §2.2, §5). The agent reports
+ * it, in lines of its control FIFO and in its answer; the budgets count over all models of the
+ * attempt. A number that the agent reports later never lowers what it reported before: what is
+ * spent is spent.
  */
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +105,7 @@ void amp_spent_used(const struct amp_tasking *t, struct amp_session_usage *out)
 
 /* ---- the record ---- */
 
-/* What this attempt used before this process was started. */
+/* Loads what this attempt used before this process was started. */
 static int earlier_load(struct amp_tasking *t, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {.max = 1u << 22};

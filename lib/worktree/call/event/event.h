@@ -37,7 +37,7 @@ const char *amp_call_cli_name(enum amp_call_cli cli);
 /* AMP_CLI_NONE: there is no such name. */
 enum amp_call_cli amp_call_cli_find(const char *name);
 
-/* What a tool does, by its name in the CLIs' documentation. */
+/* A tool's kind, by its name in the CLIs' documentation. */
 enum amp_call_kind {
     AMP_CALL_COMMAND, /* it runs a command */
     AMP_CALL_READ,    /* it reads the files of `paths`, and no other */

@@ -15,9 +15,9 @@ enum form {
     FORM_FILES, /* a list of objects with a path */
 };
 
-/* Where a line has calls. The type of the line is `type`; its calls are the elements of `list`, or
- * the line is one. An element is a call of this form if the member `mark` is there and, unless
- * `value` is NULL, has this value. */
+/* The shape tells where a line has calls. The type of the line is `type`; its calls are the
+ * elements of `list`, or the line is one. An element is a call of this form if the member `mark` is
+ * there and, unless `value` is NULL, has this value. */
 static const struct shape {
     enum amp_call_cli cli;
     const char *type, *list, *mark, *value;
@@ -192,7 +192,7 @@ static enum amp_recorded_line call_take(struct amp_recorded *r, const struct sha
     struct amp_jw w;
     if (!name_find(r, s, call, name, sizeof name))
         return AMP_RECORDED_UNKNOWN;
-    /* What Codex types into a program that runs already passes no hook. */
+    /* Input that Codex types into a running program passes no hook. */
     if (s->cli == AMP_CLI_CODEX && strcmp(name, "write_stdin") == 0)
         return AMP_RECORDED_OTHER;
     amp_buf_reset(&r->event);

@@ -5,7 +5,7 @@
 
 #include "worktree/call/event/event.h"
 
-/* How a CLI reads a reply. */
+/* The forms in which a CLI reads a reply. */
 enum form {
     FORM_SPECIFIC, /* hookSpecificOutput with permissionDecision, updatedInput */
     FORM_DENY,     /* the same, but silence allows and "ask" is an error */
