@@ -56,8 +56,10 @@ each_case() {
   amp-ack track -s "$dir/state" <"$dir/one" >"$dir/out" 2>"$dir/err"
   amp-ack track -s "$dir/state" <"$dir/two" >>"$dir/out" 2>>"$dir/err"
   amp-ack track -s "$dir/state" <"$dir/plain" >>"$dir/out" 2>>"$dir/err"
-  ! grep -q duplicate_msg_id "$dir/err"
-  [ "$(amp-ack log -s "$dir/state" --format json | jq -rs '[.[] | select(.key // "" | startswith("message"))] | length')" -le 1 ]
+  run -1 grep -q duplicate_msg_id "$dir/err"
+  amp-ack log -s "$dir/state" >"$dir/log"
+  cat "$dir/log"
+  [ "$(jq -s 'map(select(.kind == "message")) | length' "$dir/log")" -eq 1 ]
   run -0 amp-validate --state "$dir/state" "$dir/two"
 }
 
