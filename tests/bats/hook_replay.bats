@@ -185,6 +185,7 @@ X
 }
 
 @test "a large recording is read in the memory of a line" {
+  native "a sanitizer has memory of its own"
   jq -cn '{type: "assistant", message: {content: [{type: "tool_use", name: "Bash", input: {command: "git status"}}]}, x: ("y" * 10000)}' >line
   mkfifo in
   exec 4<>in
