@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* Whether a text is the code `name`, a word of a list below: amp_code_is(err->code, lock_timeout).
+/* Tells whether a text is the code `name`, a word of a list below: amp_code_is(err->code,
+ * lock_timeout).
  */
 #define amp_code_is(text, name) (strcmp((text), &#name[0 * AMP_E_##name]) == 0)
 

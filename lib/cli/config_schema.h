@@ -10,8 +10,8 @@
 /* text: the content of amp.json. CONFIG if it does not match the schema. */
 int amp_config_check(struct amp_span text, struct amp_error *err);
 
-/* Whether the amp.json of a state directory may hold the setting with this dotted key: the schema
- * marks its section with "x-state-directory": true. */
+/* Tells whether the amp.json of a state directory may hold the setting with this dotted key: the
+ * schema marks its section with "x-state-directory": true. */
 bool amp_config_state_may_set(struct amp_span key);
 
 /* Members of struct amp_tool (cli/cli.h) for a tool that reads amp.json. */

@@ -176,7 +176,7 @@ static int refuse_duplicate(struct amp_span id, uint8_t state, struct amp_error 
                     amp_queue_fsm.states[state].name);
 }
 
-/* Whether an identical job may take the place of this one. */
+/* Tells whether an identical job may take the place of this one. */
 static bool may_enter(const struct amp_queue_job *old, bool again)
 {
     return amp_queue_ended(old->state) && (old->state != AMP_QUEUE_DONE || again);

@@ -78,13 +78,13 @@ static void recorded_try(struct amp_span line)
 {
     static const enum amp_call_cli clis[] = {AMP_CLI_NONE, AMP_CLI_CODEX, AMP_CLI_OPENCODE};
     for (size_t i = 0; i < sizeof clis / sizeof *clis; i++) {
-        struct amp_recorded r;
+        struct amp_recording r;
         struct amp_error err;
         size_t n = 0;
-        amp_recorded_init(&r, clis[i]);
-        enum amp_recorded_line is = amp_recorded_line(&r, line, recorded_read, &n, &err);
-        MUST(is != AMP_RECORDED_FAILED && (n > 0 || is != AMP_RECORDED_CALLS));
-        amp_recorded_release(&r);
+        amp_recording_init(&r, clis[i]);
+        enum amp_recording_line is = amp_recording_line(&r, line, recorded_read, &n, &err);
+        MUST(is != AMP_RECORDING_FAILED && (n > 0 || is != AMP_RECORDING_CALLS));
+        amp_recording_release(&r);
     }
 }
 

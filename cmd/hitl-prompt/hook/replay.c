@@ -22,7 +22,7 @@
 
 struct replay {
     const struct replay_spec *spec;
-    struct amp_recorded recorded;
+    struct amp_recording recorded;
     struct amp_lines lines;
     struct amp_buf out;
     uint64_t line; /* the number of the present one */
@@ -137,14 +137,14 @@ static int line_take(struct replay *r, const struct amp_line *line, bool whole,
                      struct amp_error *err)
 {
     r->line = line->number;
-    enum amp_recorded_line is = whole
-                                    ? amp_recorded_line(&r->recorded, line->bytes, on_call, r, err)
-                                    : AMP_RECORDED_UNKNOWN;
-    r->others += is == AMP_RECORDED_OTHER;
-    r->unknown += is == AMP_RECORDED_UNKNOWN;
-    if (is == AMP_RECORDED_UNKNOWN && !r->first_unknown)
+    enum amp_recording_line is =
+        whole ? amp_recording_line(&r->recorded, line->bytes, on_call, r, err)
+              : AMP_RECORDING_UNKNOWN;
+    r->others += is == AMP_RECORDING_OTHER;
+    r->unknown += is == AMP_RECORDING_UNKNOWN;
+    if (is == AMP_RECORDING_UNKNOWN && !r->first_unknown)
         r->first_unknown = line->number;
-    return is == AMP_RECORDED_FAILED ? -1 : 0;
+    return is == AMP_RECORDING_FAILED ? -1 : 0;
 }
 
 /* 1: the end of the input. */
@@ -238,7 +238,7 @@ int replay_run(const struct replay_spec *spec, uint64_t *calls, struct amp_error
 {
     struct replay r = {.spec = spec};
     struct amp_input in = {-1, -1, false};
-    amp_recorded_init(&r.recorded, spec->cli);
+    amp_recording_init(&r.recorded, spec->cli);
     amp_lines_init(&r.lines, AMP_CALL_INPUT_MAX);
     amp_buf_init(&r.out, 1 << 20);
     int rc = amp_input_open(spec->path, false, &in, err);
@@ -250,6 +250,6 @@ int replay_run(const struct replay_spec *spec, uint64_t *calls, struct amp_error
     amp_input_close(&in);
     amp_buf_release(&r.out);
     amp_lines_release(&r.lines);
-    amp_recorded_release(&r.recorded);
+    amp_recording_release(&r.recorded);
     return rc;
 }

@@ -43,7 +43,8 @@ int amp_walk_clean(const struct amp_walk *w, struct amp_span raw, struct amp_buf
 
 /* Whether an object of a scanned text has a protocol's marks; the name of its id is not enough. */
 bool amp_claim_object(const struct amp_tape *t, uint32_t object, enum amp_protocol only);
-/* Whether text that begins with '{' and is not JSON has such marks among the keys at its top. */
+/* Tells whether text that begins with '{' and is not JSON has such marks among the keys at its top.
+ */
 bool amp_claim_text(struct amp_span text, enum amp_protocol only);
 
 /* ---- the place (place.c) */

@@ -16,7 +16,7 @@ int amp_predicate_parse(struct amp_span text, struct amp_predicate **out, struct
 void amp_predicate_free(struct amp_predicate *p);
 /* The expression of a jq: predicate, or NULL for a native one. */
 const char *amp_predicate_jq(const struct amp_predicate *p);
-/* Whether the message matches; the predicate must be native. */
+/* Tells whether the message matches; the predicate must be native. */
 bool amp_predicate_match(const struct amp_predicate *p, const struct amp_view *v);
 /* Whether it reads fields of the view's body. */
 bool amp_predicate_asks_body(const struct amp_predicate *p);

@@ -190,8 +190,8 @@ static bool take_percent(const char **p, const char *end)
     return got;
 }
 
-/* Whether s has only unreserved characters, sub-delims, escapes, characters of `also`, and in an
- * IRI characters beyond ASCII. */
+/* Tells whether s has only unreserved characters, sub-delims, escapes, characters of `also`, and in
+ * an IRI characters beyond ASCII. */
 static bool has_only(struct amp_span s, const char *also, bool iri, bool query)
 {
     const char *p = s.p, *end = p + s.n;

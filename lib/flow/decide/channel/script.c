@@ -137,7 +137,7 @@ static void job_release(struct job *job)
 
 /* ---- the output ---- */
 
-/* Whether this answer came before; notes it. A server lists an answer again and again. */
+/* Tells whether this answer came before, and notes it. A server lists an answer again and again. */
 static bool answer_is_old(struct script *s, struct amp_span text)
 {
     unsigned char sum[SUM_BYTES];

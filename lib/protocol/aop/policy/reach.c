@@ -124,8 +124,8 @@ static bool is_plain(struct amp_span s)
     return last == WORD;
 }
 
-/* Whether path is in dir, for texts that are not canonical. True only if both are plain, as nearly
- * all are; false means that the path has to be read. */
+/* Tells whether path is in dir, for texts that are not canonical. True only if both are plain, as
+ * nearly all are; false means that the path has to be read. */
 static bool is_within_plain(struct amp_span dir, struct amp_span path)
 {
     return dir.n > 0 && path.n >= dir.n && memcmp(path.p, dir.p, dir.n) == 0 &&

@@ -50,15 +50,15 @@ static const struct shape {
      "/item/tool", NULL, "/item/arguments", FORM_INPUT},
 };
 
-void amp_recorded_init(struct amp_recorded *r, enum amp_call_cli cli)
+void amp_recording_init(struct amp_recording *r, enum amp_call_cli cli)
 {
-    *r = (struct amp_recorded){.cli = cli, .stream = AMP_CLI_CLAUDE};
+    *r = (struct amp_recording){.cli = cli, .stream = AMP_CLI_CLAUDE};
     amp_tape_init(&r->tape, NULL);
     amp_buf_init(&r->event, 2 * (size_t)AMP_CALL_INPUT_MAX);
     amp_buf_init(&r->text, 2 * (size_t)AMP_CALL_INPUT_MAX);
 }
 
-void amp_recorded_release(struct amp_recorded *r)
+void amp_recording_release(struct amp_recording *r)
 {
     amp_tape_release(&r->tape);
     amp_buf_release(&r->event);
@@ -67,18 +67,18 @@ void amp_recorded_release(struct amp_recorded *r)
 
 /* ---- members ---- */
 
-static uint32_t member_of(const struct amp_recorded *r, uint32_t object, const char *pointer)
+static uint32_t member_of(const struct amp_recording *r, uint32_t object, const char *pointer)
 {
     return amp_tape_pointer(&r->tape, object, amp_span_str(pointer));
 }
 
-static bool is_text(const struct amp_recorded *r, uint32_t tok)
+static bool is_text(const struct amp_recording *r, uint32_t tok)
 {
     return tok != AMP_TOK_NONE && r->tape.tok[tok].type == AMP_JSON_STRING;
 }
 
 /* Copies a text; false: the member is none, or it does not fit. */
-static bool text_copy(const struct amp_recorded *r, uint32_t tok, char *out, size_t size)
+static bool text_copy(const struct amp_recording *r, uint32_t tok, char *out, size_t size)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_span text;
@@ -99,8 +99,8 @@ static bool is_one_of(const char *word, const char *const *list)
 
 /* The name that the hook gets: Codex calls all its shells Bash, and names tools of MCP with their
  * server. */
-static bool name_find(const struct amp_recorded *r, const struct shape *s, uint32_t call, char *out,
-                      size_t size)
+static bool name_find(const struct amp_recording *r, const struct shape *s, uint32_t call,
+                      char *out, size_t size)
 {
     static const char *const shells[] = {"exec_command", "shell", "shell_command", "local_shell",
                                          NULL};
@@ -123,7 +123,7 @@ static bool name_find(const struct amp_recorded *r, const struct shape *s, uint3
 }
 
 /* Writes the words of a line, or the line, if it has other than words. */
-static int line_put(struct amp_recorded *r, uint32_t tok, struct amp_jw *w, struct amp_error *err)
+static int line_put(struct amp_recording *r, uint32_t tok, struct amp_jw *w, struct amp_error *err)
 {
     struct amp_shell_split split = {0};
     struct amp_error why;
@@ -143,7 +143,7 @@ static int line_put(struct amp_recorded *r, uint32_t tok, struct amp_jw *w, stru
     return 0;
 }
 
-static void files_put(const struct amp_recorded *r, uint32_t list, struct amp_jw *w)
+static void files_put(const struct amp_recording *r, uint32_t list, struct amp_jw *w)
 {
     uint32_t v = list + 1;
     amp_jw_member_open(w, "files", '[');
@@ -156,7 +156,7 @@ static void files_put(const struct amp_recorded *r, uint32_t list, struct amp_jw
 }
 
 /* Appends the tool's input to the event. 1: it is not of the form. */
-static int input_put(struct amp_recorded *r, const struct shape *s, uint32_t input,
+static int input_put(struct amp_recording *r, const struct shape *s, uint32_t input,
                      struct amp_jw *w, struct amp_error *err)
 {
     static const enum amp_json_type types[] = {[FORM_INPUT] = AMP_JSON_OBJECT,
@@ -181,9 +181,9 @@ static int input_put(struct amp_recorded *r, const struct shape *s, uint32_t inp
     return 0;
 }
 
-static enum amp_recorded_line call_take(struct amp_recorded *r, const struct shape *s,
-                                        uint32_t call, amp_recorded_fn fn, void *ctx,
-                                        struct amp_error *err)
+static enum amp_recording_line call_take(struct amp_recording *r, const struct shape *s,
+                                         uint32_t call, amp_recording_fn fn, void *ctx,
+                                         struct amp_error *err)
 {
     enum amp_call_cli cli = r->cli != AMP_CLI_NONE     ? r->cli
                             : s->cli == AMP_CLI_CLAUDE ? r->stream
@@ -191,25 +191,25 @@ static enum amp_recorded_line call_take(struct amp_recorded *r, const struct sha
     char name[768];
     struct amp_jw w;
     if (!name_find(r, s, call, name, sizeof name))
-        return AMP_RECORDED_UNKNOWN;
+        return AMP_RECORDING_UNKNOWN;
     /* Input that Codex types into a running program passes no hook. */
     if (s->cli == AMP_CLI_CODEX && strcmp(name, "write_stdin") == 0)
-        return AMP_RECORDED_OTHER;
+        return AMP_RECORDING_OTHER;
     amp_buf_reset(&r->event);
     amp_jw_init(&w, &r->event);
     amp_call_event_begin(cli, name, r->cwd, &w);
     int rc = input_put(r, s, member_of(r, call, s->input), &w, err);
     if (rc)
-        return rc < 0 ? AMP_RECORDED_FAILED : AMP_RECORDED_UNKNOWN;
+        return rc < 0 ? AMP_RECORDING_FAILED : AMP_RECORDING_UNKNOWN;
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0 || fn(ctx, amp_buf_span(&r->event), cli, err) < 0)
-        return AMP_RECORDED_FAILED;
-    return AMP_RECORDED_CALLS;
+        return AMP_RECORDING_FAILED;
+    return AMP_RECORDING_CALLS;
 }
 
 /* ---- a line ---- */
 
-static bool is_marked(const struct amp_recorded *r, const struct shape *s, uint32_t call)
+static bool is_marked(const struct amp_recording *r, const struct shape *s, uint32_t call)
 {
     uint32_t v = member_of(r, call, s->mark);
     return v != AMP_TOK_NONE &&
@@ -217,7 +217,7 @@ static bool is_marked(const struct amp_recorded *r, const struct shape *s, uint3
 }
 
 /* The number of the first call of the list that was not taken yet. */
-static size_t calls_begin(struct amp_recorded *r, uint32_t object)
+static size_t calls_begin(struct amp_recording *r, uint32_t object)
 {
     char id[sizeof r->message];
     if (!text_copy(r, member_of(r, object, "/id"), id, sizeof id))
@@ -229,18 +229,18 @@ static size_t calls_begin(struct amp_recorded *r, uint32_t object)
     return r->n_taken;
 }
 
-static enum amp_recorded_line list_take(struct amp_recorded *r, const struct shape *s,
-                                        uint32_t object, uint32_t list, amp_recorded_fn fn,
-                                        void *ctx, struct amp_error *err)
+static enum amp_recording_line list_take(struct amp_recording *r, const struct shape *s,
+                                         uint32_t object, uint32_t list, amp_recording_fn fn,
+                                         void *ctx, struct amp_error *err)
 {
-    enum amp_recorded_line is = AMP_RECORDED_OTHER;
+    enum amp_recording_line is = AMP_RECORDING_OTHER;
     uint32_t v = list + 1, n = r->tape.tok[list].count;
     size_t from = calls_begin(r, object);
     for (uint32_t i = 0; i < n; i++, v = r->tape.tok[v].next) {
         if (i < from || !is_marked(r, s, v))
             continue;
-        enum amp_recorded_line one = call_take(r, s, v, fn, ctx, err);
-        if (one == AMP_RECORDED_FAILED)
+        enum amp_recording_line one = call_take(r, s, v, fn, ctx, err);
+        if (one == AMP_RECORDING_FAILED)
             return one;
         is = one > is ? one : is;
     }
@@ -248,8 +248,8 @@ static enum amp_recorded_line list_take(struct amp_recorded *r, const struct sha
     return is;
 }
 
-static enum amp_recorded_line shapes_take(struct amp_recorded *r, uint32_t object, uint32_t type,
-                                          amp_recorded_fn fn, void *ctx, struct amp_error *err)
+static enum amp_recording_line shapes_take(struct amp_recording *r, uint32_t object, uint32_t type,
+                                           amp_recording_fn fn, void *ctx, struct amp_error *err)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const struct shape *s = &shapes[i];
@@ -261,20 +261,20 @@ static enum amp_recorded_line shapes_take(struct amp_recorded *r, uint32_t objec
         if (!*s->list && is_marked(r, s, object))
             return call_take(r, s, object, fn, ctx, err);
     }
-    return AMP_RECORDED_OTHER;
+    return AMP_RECORDING_OTHER;
 }
 
-static enum amp_recorded_line object_take(struct amp_recorded *r, uint32_t object,
-                                          amp_recorded_fn fn, void *ctx, struct amp_error *err)
+static enum amp_recording_line object_take(struct amp_recording *r, uint32_t object,
+                                           amp_recording_fn fn, void *ctx, struct amp_error *err)
 {
     /* Members of lines that have no type. */
     static const char *const marks[] = {"/hook_event_name", "/hookEventName", "/$set",
                                         "/projectHash"};
     struct amp_span source = amp_tok_source(&r->tape, object);
     if (r->tape.tok[object].type != AMP_JSON_OBJECT)
-        return AMP_RECORDED_UNKNOWN;
+        return AMP_RECORDING_UNKNOWN;
     if (amp_call_event_is(&r->tape, object))
-        return fn(ctx, source, r->cli, err) < 0 ? AMP_RECORDED_FAILED : AMP_RECORDED_CALLS;
+        return fn(ctx, source, r->cli, err) < 0 ? AMP_RECORDING_FAILED : AMP_RECORDING_CALLS;
     if (!text_copy(r, member_of(r, object, "/payload/cwd"), r->cwd, sizeof r->cwd))
         text_copy(r, member_of(r, object, "/cwd"), r->cwd, sizeof r->cwd);
     if (member_of(r, object, "/qwen_code_version") != AMP_TOK_NONE)
@@ -284,30 +284,30 @@ static enum amp_recorded_line object_take(struct amp_recorded *r, uint32_t objec
         return shapes_take(r, object, type, fn, ctx, err);
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (member_of(r, object, marks[i]) != AMP_TOK_NONE)
-            return AMP_RECORDED_OTHER;
+            return AMP_RECORDING_OTHER;
     /* A call alone. */
     static const struct shape alone = {AMP_CLI_NONE, NULL,         "",   NULL,          NULL,
                                        NULL,         "/tool_name", NULL, "/tool_input", FORM_INPUT};
     return call_take(r, &alone, object, fn, ctx, err);
 }
 
-enum amp_recorded_line amp_recorded_line(struct amp_recorded *r, struct amp_span line,
-                                         amp_recorded_fn fn, void *ctx, struct amp_error *err)
+enum amp_recording_line amp_recording_line(struct amp_recording *r, struct amp_span line,
+                                           amp_recording_fn fn, void *ctx, struct amp_error *err)
 {
     struct amp_json_fault fault;
-    enum amp_recorded_line is = AMP_RECORDED_OTHER;
+    enum amp_recording_line is = AMP_RECORDING_OTHER;
     if (amp_tape_scan(&r->tape, line.p ? line.p : "", line.n, &fault) < 0) {
         if (!amp_json_fault_is_memory(&fault))
-            return AMP_RECORDED_UNKNOWN;
+            return AMP_RECORDING_UNKNOWN;
         amp_fail_memory(err);
-        return AMP_RECORDED_FAILED;
+        return AMP_RECORDING_FAILED;
     }
     if (r->tape.tok[0].type != AMP_JSON_ARRAY)
         return object_take(r, 0, fn, ctx, err);
     uint32_t v = 1, n = r->tape.tok[0].count;
     for (uint32_t i = 0; i < n; i++, v = r->tape.tok[v].next) {
-        enum amp_recorded_line one = object_take(r, v, fn, ctx, err);
-        if (one == AMP_RECORDED_FAILED)
+        enum amp_recording_line one = object_take(r, v, fn, ctx, err);
+        if (one == AMP_RECORDING_FAILED)
             return one;
         is = one > is ? one : is;
     }

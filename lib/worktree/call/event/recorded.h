@@ -12,7 +12,7 @@
 #include "worktree/call/event/event.h"
 
 /* A recording that is read line by line; its memory is that of a line. */
-struct amp_recorded {
+struct amp_recording {
     enum amp_call_cli cli;    /* whose it is, or AMP_CLI_NONE: recognised from the lines */
     enum amp_call_cli stream; /* private, as are all below: whose Claude Code's form is */
     char cwd[PATH_MAX];       /* of the last line that names one */
@@ -22,22 +22,22 @@ struct amp_recorded {
     struct amp_buf event, text;
 };
 /* cli: see the member. */
-void amp_recorded_init(struct amp_recorded *r, enum amp_call_cli cli);
-void amp_recorded_release(struct amp_recorded *r);
+void amp_recording_init(struct amp_recording *r, enum amp_call_cli cli);
+void amp_recording_release(struct amp_recording *r);
 
-enum amp_recorded_line {
-    AMP_RECORDED_FAILED = -1,
-    AMP_RECORDED_OTHER,   /* a line of a recording, without a call */
-    AMP_RECORDED_CALLS,   /* fn got its calls */
-    AMP_RECORDED_UNKNOWN, /* not JSON, or an object of no known form; also a call without a name or
+enum amp_recording_line {
+    AMP_RECORDING_FAILED = -1,
+    AMP_RECORDING_OTHER,   /* a line of a recording, without a call */
+    AMP_RECORDING_CALLS,   /* fn got its calls */
+    AMP_RECORDING_UNKNOWN, /* not JSON, or an object of no known form; also a call without a name or
                              an input, behind those that fn got */
 };
 
 /* Gets an event for amp_call_event_read with `expected`; it is valid during the call. */
-typedef int (*amp_recorded_fn)(void *ctx, struct amp_span event, enum amp_call_cli expected,
-                               struct amp_error *err);
+typedef int (*amp_recording_fn)(void *ctx, struct amp_span event, enum amp_call_cli expected,
+                                struct amp_error *err);
 /* A line may also be a list of such objects. FAILED: fn failed, or no memory. */
-enum amp_recorded_line amp_recorded_line(struct amp_recorded *r, struct amp_span line,
-                                         amp_recorded_fn fn, void *ctx, struct amp_error *err);
+enum amp_recording_line amp_recording_line(struct amp_recording *r, struct amp_span line,
+                                           amp_recording_fn fn, void *ctx, struct amp_error *err);
 
 #endif
