@@ -101,9 +101,9 @@ bool amp_tree_same(const struct amp_tree_entry *a, const struct amp_tree_entry *
 
 void amp_tree_digest(const struct amp_tree *t, char out[AMP_TREE_DIGEST_MAX]);
 
-/* The text of a sorted tree, one line per entry: TYPE MODE MTIME CTIME INODE SIZE SUM PATH TARGET,
- * separated by single spaces; times are SECONDS.NANOSECONDS. SUM and TARGET are "-" if there is
- * none. Bytes of the last two other than those from '!' to '~' without '%' are "%XX". */
+/* The text of a sorted tree. An entry is TYPE MODE MTIME CTIME INODE SIZE SUM PATH, separated by
+ * single spaces, a NUL, the target of a link, and a NUL. Times are SECONDS.NANOSECONDS; SUM is "-"
+ * if there is none. */
 int amp_tree_write(const struct amp_tree *t, struct amp_buf *out, struct amp_error *err);
 /* DATAERR bad_tree: the text is no tree. */
 int amp_tree_read(struct amp_span text, struct amp_tree *t, struct amp_error *err);
