@@ -1,10 +1,8 @@
 /* Recorded files as a commit (lib/worktree/git/snapshot.h). Nothing is read from the workspace, and
  * nothing is filtered. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <amp/base/file.h>
 
@@ -14,27 +12,16 @@
 #define REFS     "refs/amp/snapshots/"
 #define TREE_MAX ((size_t)1 << 30)
 
-/* Without a path of the file, so that no filter is applied. Most objects are there already. */
+/* No filter is applied. Most objects are there already. */
 static int contents_put(struct request *r, const char *sum, git_oid *oid)
 {
     CLEANUP(git_odb_cleanup) git_odb *odb = NULL;
-    git_writestream *out = NULL;
-    char part[65536], path[PATH_MAX];
-    ssize_t n = -1;
+    char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/contents/%s", r->in.path, sum);
     if (git_repository_odb(&odb, r->repo) == 0 &&
         git_odb_hashfile(oid, path, GIT_OBJECT_BLOB) == 0 && git_odb_exists(odb, oid))
         return 0;
-    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    int rc = git_blob_create_from_stream(&out, r->repo, NULL);
-    while (fd >= 0 && rc == 0 &&
-           ((n = read(fd, part, sizeof part)) > 0 || (n < 0 && errno == EINTR)))
-        rc = n > 0 ? out->write(out, part, (size_t)n) : 0;
-    if (rc == 0 && n == 0)
-        return git_blob_create_from_stream_commit(oid, out);
-    if (out)
-        out->free(out);
-    return rc ? rc : -1;
+    return git_blob_create_from_disk(oid, r->repo, path);
 }
 
 /* Gives the path what the entry has; earlier files there, or below it, are removed. */
