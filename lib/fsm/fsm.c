@@ -3,12 +3,23 @@
 
 #include <amp/fsm/fsm.h>
 
+#include "base/trace.h"
+
 /* Facts, effects and terminal states are bits. */
 #define MAX_BITS 32
 
 static const char *name_of(const struct amp_fsm_name *names, unsigned n, unsigned i)
 {
     return i < n && names[i].name ? names[i].name : "?";
+}
+
+static void step_trace(const struct amp_fsm *m, uint8_t from, uint8_t event, const char *to,
+                       const char *code)
+{
+    AMP_TRACE(AMP_TRACE_FSM, AMP_TRACE_TEXT("machine", m->name),
+              AMP_TRACE_TEXT("from", name_of(m->states, m->n_states, from)),
+              AMP_TRACE_TEXT("event", name_of(m->events, m->n_events, event)),
+              AMP_TRACE_TEXT("to", to), AMP_TRACE_TEXT("code", code));
 }
 
 int amp_fsm_step(const struct amp_fsm *m, uint8_t state, uint8_t event, uint32_t facts,
@@ -23,8 +34,10 @@ int amp_fsm_step(const struct amp_fsm *m, uint8_t state, uint8_t event, uint32_t
         out->effects = r->effects;
         out->code = r->code;
         out->row = r;
+        step_trace(m, state, event, name_of(m->states, m->n_states, r->to), r->code);
         return 0;
     }
+    step_trace(m, state, event, NULL, "illegal_transition");
     return amp_fail(err, AMP_NO, "illegal_transition", "%s: no transition from %s on %s", m->name,
                     name_of(m->states, m->n_states, state), name_of(m->events, m->n_events, event));
 }

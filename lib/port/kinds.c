@@ -7,6 +7,8 @@
 
 #include <amp/base/clock.h>
 
+#include "base/trace.h"
+
 #define JOBS     4
 #define ATTEMPTS 5
 #define PENDING  ((size_t)16 << 10) /* bytes that wait for a pipe, without those in it */
@@ -39,6 +41,28 @@ static int spec_parse(struct amp_port *p, struct amp_error *err)
                     p->spec, p->opt.also ? p->opt.also : "");
 }
 
+/* Neither a URL nor the arguments of a command: they may be secrets. */
+static const char *shown_name(const struct amp_port *p)
+{
+    if (p->argv)
+        return p->argv[0];
+    return p->ops == &amp_port_http || p->ops == &amp_port_https ? NULL : p->arg;
+}
+
+void amp_port_trace(const struct amp_port *p, const char *event, const struct amp_error *why)
+{
+    AMP_TRACE(AMP_TRACE_PORT, AMP_TRACE_TEXT("event", event), AMP_TRACE_TEXT("port", p->ops->word),
+              AMP_TRACE_TEXT("name", shown_name(p)),
+              AMP_TRACE_TEXT("code", why ? why->code : NULL));
+}
+
+void amp_port_report(struct amp_port *p, uint64_t tag, const struct amp_error *why)
+{
+    if (why)
+        amp_port_trace(p, "fail", why);
+    p->done(p->done_ctx, tag, why);
+}
+
 int amp_port_new(const char *spec, const struct amp_port_options *opt, struct amp_port **out,
                  struct amp_error *err)
 {
@@ -57,6 +81,10 @@ int amp_port_new(const char *spec, const struct amp_port_options *opt, struct am
         amp_port_free(p);
         return -1;
     }
+    if (!p->ops->stream && !p->opt.unopened) {
+        p->was_open = true;
+        amp_port_trace(p, "open", NULL);
+    }
     *out = p;
     return 0;
 }
@@ -67,6 +95,8 @@ void amp_port_free(struct amp_port *p)
         return;
     if (p->ops)
         p->ops->close(p);
+    if (p->ops && !p->ops->stream && p->was_open)
+        amp_port_trace(p, "close", NULL);
     amp_argv_free(p->argv);
     amp_queue_release(&p->queue);
     free(p->spec);

@@ -111,6 +111,10 @@ struct amp_port {
     struct amp_error why;
 };
 
+/* Reports the outcome of a line to `done`; why NULL: it was delivered. */
+void amp_port_report(struct amp_port *p, uint64_t tag, const struct amp_error *why);
+/* A line of AMP_TRACE: an opening, a closing or a failure (why). */
+void amp_port_trace(const struct amp_port *p, const char *event, const struct amp_error *why);
 /* The unread bytes in the pipe or socket, as far as known. */
 uint64_t amp_port_unread(const struct amp_port *p);
 /* Closes the descriptor. Unwritten lines stay in the queue; with reader_gone also the unread ones,

@@ -268,7 +268,7 @@ static void spool_step(struct amp_port *p)
         uint64_t tag = head->tag;
         p->reporting = head->number;
         amp_queue_pop(&p->queue);
-        p->done(p->done_ctx, tag, rc < 0 ? &why : NULL);
+        amp_port_report(p, tag, rc < 0 ? &why : NULL);
     }
 }
 

@@ -51,6 +51,7 @@ static int stream_connect(struct amp_port *p, int64_t now_ms, struct amp_error *
     p->out_bytes = p->fed_bytes = 0;
     p->popped = p->synced = 0;
     p->down_ms = 0;
+    amp_port_trace(p, "open", NULL);
     return 1;
 }
 
@@ -92,6 +93,7 @@ void amp_port_disconnect(struct amp_port *p, bool reader_gone)
         amp_queue_pop(&p->queue);
     }
     amp_outq_close(&p->outq);
+    amp_port_trace(p, "close", NULL);
     p->open = false;
     p->out = p->fed = 0;
     p->out_bytes = p->fed_bytes = 0;
@@ -118,7 +120,7 @@ static void head_fail(struct amp_port *p, const struct amp_error *why)
     p->reporting = head.number;
     p->failing = (struct amp_span){copy ? copy : "", copy ? line.n : 0};
     if (!head.reported)
-        p->done(p->done_ctx, head.tag, why);
+        amp_port_report(p, head.tag, why);
     p->failing = (struct amp_span){"", 0};
 }
 
@@ -165,7 +167,7 @@ static void written_report(struct amp_port *p)
         line->reported = true;
         p->reporting = line->number;
         if (!reported)
-            p->done(p->done_ctx, tag, NULL);
+            amp_port_report(p, tag, NULL);
     }
     while (p->out > 0) {
         size_t len = amp_queue_at(&p->queue, 0)->len;

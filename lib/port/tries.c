@@ -93,7 +93,7 @@ void amp_try_ended(struct amp_port *p, struct amp_try *t, const struct amp_error
         why = &unknown;
     }
     try_free(p->tries, t);
-    p->done(p->done_ctx, tag, why);
+    amp_port_report(p, tag, why);
 }
 
 void amp_tries_withdraw(struct amp_port *p, const struct amp_port_recall *r)
@@ -126,7 +126,7 @@ void amp_tries_fail(struct amp_port *p, const struct amp_error *why)
     while ((head = amp_queue_at(&p->queue, 0))) {
         uint64_t tag = head->tag;
         amp_queue_pop(&p->queue);
-        p->done(p->done_ctx, tag, why);
+        amp_port_report(p, tag, why);
     }
 }
 

@@ -7,6 +7,8 @@
 
 #include <amp/base/id.h>
 
+#include "base/trace.h"
+
 /* BLAKE2b-256 is three times as fast as SHA-256. Old logs have SHA-256 sums, without a prefix. */
 void amp_store_digest(struct amp_span bytes, char out[AMP_DIGEST_MAX])
 {
@@ -115,6 +117,13 @@ uint64_t amp_store_last_frame(const struct amp_store *s)
     return s->last;
 }
 
+static struct amp_span kind_of(struct amp_span key)
+{
+    const char *dot = memchr(key.p, '.', key.n);
+
+    return (struct amp_span){key.p, dot ? (size_t)(dot - key.p) : key.n};
+}
+
 static int key_update(struct amp_store *s, struct amp_span key, struct amp_span full,
                       const struct amp_store_input *input, const char *digest, amp_store_fn fn,
                       void *ctx, enum amp_store_outcome *outcome, struct amp_error *err)
@@ -154,6 +163,10 @@ static int key_update(struct amp_store *s, struct amp_span key, struct amp_span 
     f.from = now.state;
     if (change_commit(s, &f, &change, err) < 0)
         return -1;
+    AMP_TRACE(AMP_TRACE_STORE, AMP_TRACE_SPAN("kind", kind_of(key)), AMP_TRACE_SPAN("key", key),
+              AMP_TRACE_NUMBER("rev", f.rev), AMP_TRACE_TEXT("event", change.event),
+              AMP_TRACE_SPAN("from", f.from), AMP_TRACE_TEXT("to", change.to),
+              AMP_TRACE_NUMBER("n", f.head.n));
     *outcome = AMP_STORE_COMMITTED;
     return 0;
 }

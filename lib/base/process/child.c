@@ -20,6 +20,7 @@
 #include <amp/base/clock.h>
 
 #include "base/process/process.h"
+#include "base/trace.h"
 
 extern char **environ;
 
@@ -305,6 +306,8 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
         return -1;
     }
     *out = c;
+    AMP_TRACE(AMP_TRACE_CHILD, AMP_TRACE_TEXT("event", "start"),
+              AMP_TRACE_TEXT("program", spec->argv[0]), AMP_TRACE_NUMBER("child", c.pid));
     return 0;
 }
 
@@ -406,6 +409,8 @@ static void child_finish(struct amp_child *c, const siginfo_t *si, struct amp_ch
     end->signal = end->signaled ? si->si_status : 0;
     end->core = si->si_code == CLD_DUMPED;
     end->wall_ms = amp_mono_ms() - c->started_ms;
+    AMP_TRACE(AMP_TRACE_CHILD, AMP_TRACE_TEXT("event", "end"), AMP_TRACE_NUMBER("child", c->pid),
+              AMP_TRACE_NUMBER(end->exited ? "status" : "signal", si->si_status));
     close(c->pidfd);
     c->pidfd = -1;
     c->pid = 0;
