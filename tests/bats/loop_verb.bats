@@ -51,7 +51,7 @@ nothing_left() {
   wait_until 20 gone "$loop"
   wait_until 20 bash -c "! pgrep -s $loop >/dev/null"
   [ -z "$(ls -A "$TMPDIR")" ]
-  [ ! -L .git/amp/run/loop.fifos ]
+  [ ! -e .git/amp/run/loop.fifos ]
 }
 started() {
   timeout 20 cat ../started >/dev/null
@@ -127,7 +127,7 @@ started() {
   kill -KILL "$loop"
   wait_until 20 bash -c "! pgrep -s $loop >/dev/null"
   for p in $agent; do wait_until 20 gone "$p"; done
-  [ -L .git/amp/run/loop.fifos ]
+  [ -d .git/amp/run/loop.fifos ]
   : >../go
   # The same file is the same task, until it has ended.
   run -0 task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../one.md
@@ -319,7 +319,7 @@ started() {
   tmux -S "$SOCKET" kill-server
   wait_until 20 gone "$loop"
   [ -z "$(ls -A "$TMPDIR")" ]
-  no_filter() { ! pgrep -f "$TMPDIR/amp-loop" >/dev/null; }
+  no_filter() { ! pgrep -f "$PWD/.git/amp/run/loop.fifos" >/dev/null; }
   wait_until 20 no_filter
 }
 

@@ -75,10 +75,10 @@ int loop_print(const struct loop_plan *p, char *const *tasks, struct amp_buf *ou
 
 /* ---- fifos.c ---- */
 
-/* Makes the FIFOs in a new directory and notes it in the state directory, so that the next loop
- * removes it after a kill. Removes those of a killed loop first; the caller has the loop's lock. */
+/* Makes the FIFOs in STATE/run/loop.fifos, where a killed loop may have left some; the caller has
+ * the loop's lock. dir: their directory. */
 int loop_fifos_make(const char *state, char dir[PATH_MAX], struct amp_error *err);
-void loop_fifos_remove(const char *state, const char *dir);
+void loop_fifos_remove(const char *dir);
 /* Ends readers whose writer never came. */
 void loop_fifos_touch(const char *dir);
 

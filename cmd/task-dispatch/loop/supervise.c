@@ -6,6 +6,10 @@
  * not acknowledged, and the coordinator writes its open messages again. Messages that the
  * coordinator had read and not recorded come again when the workers start; therefore all units
  * start again with it.
+ *
+ * When a filter has ended, the others of its unit see end of file. They get TERM after END_MS or
+ * CAUSE_MS, or at once if the filter was killed, and KILL after KILL_MS. When all have ended, the
+ * unit is judged: it starts again, or the loop ends, and the other units in the same way.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,22 +29,13 @@
 /* The number of restarts of a unit in a row, and the time after which they are forgotten. */
 #define RESTARTS_MAX 5
 #define CALM_MS      60000
-/* Between the coordinator's end and TERM for filters that go on; between TERM and KILL. */
-#define END_MS 5000
-/* A filter that ends because another was killed may be seen first. */
-#define CAUSE_MS 500
-#define KILL_MS  15000
+#define END_MS       5000 /* of the coordinator's unit, and of all units after the loop's end */
+#define CAUSE_MS     500
+#define KILL_MS      15000
 /* The interval of looks at the terminal while lines are held. */
 #define HELD_MS 150
 
 static const struct amp_backoff backoff = {.first_ms = 100, .most_ms = 10000};
-
-enum phase {
-    RUNNING,
-    ENDING,   /* the coordinator has ended; the others see end of file */
-    STOPPING, /* all get a signal; the loop ends */
-    FALLING   /* the same, and all start again */
-};
 
 struct process {
     struct amp_child child;
@@ -50,18 +45,21 @@ struct process {
 };
 
 struct unit {
+    enum { UP, ENDING, TERMED, DOWN } state;
+    int64_t due_ms; /* the end of the state: TERM, KILL or the start; 0: never */
+    int64_t started_ms;
     int restarts;
-    int64_t started_ms, again_ms; /* again_ms: when it starts again; 0: it runs */
-    bool falls;                   /* one of its filters ended, the others get TERM */
-    int64_t term_ms;              /* when they get it; 0: they have it */
 };
 
 struct supervisor {
     struct loop_run *r;
     struct process processes[LOOP_FILTERS];
     struct unit units[LOOP_UNITS];
-    enum phase phase;
-    int64_t kill_ms, term_ms; /* when the rest gets KILL, or TERM; 0: not */
+    enum {
+        RUNNING,
+        AGAIN,
+        OVER
+    } phase; /* AGAIN: all units end, and start with the coordinator's */
     int status;
     char bin[PATH_MAX]; /* the directory of the programs; "" unknown */
 };
@@ -127,10 +125,9 @@ static int unit_start(struct supervisor *s, enum loop_unit unit, struct amp_erro
     }
     if (before >= 0)
         close(before);
+    s->units[unit].state = UP;
+    s->units[unit].due_ms = 0;
     s->units[unit].started_ms = amp_now_ms();
-    s->units[unit].again_ms = 0;
-    s->units[unit].falls = false;
-    s->units[unit].term_ms = 0;
     return rc;
 }
 
@@ -140,39 +137,62 @@ static int units_start(struct supervisor *s, struct amp_error *err)
         if (unit_start(s, (enum loop_unit)u, err) < 0)
             return -1;
     s->phase = RUNNING;
-    s->kill_ms = s->term_ms = 0;
     return 0;
 }
 
 /* ---- ending ---- */
 
-/* unit < 0: of all units. */
-static void unit_signal(struct supervisor *s, int unit, int sig)
-{
-    for (size_t i = 0; i < s->r->plan.n; i++) {
-        struct process *p = &s->processes[i];
-        if (!p->runs || (unit >= 0 && (int)filter_of(s, i)->unit != unit))
-            continue;
-        p->told = true;
-        amp_child_kill_tree(&p->child, sig);
-    }
-}
-
-static bool unit_runs(const struct supervisor *s, int unit)
+static bool unit_runs(const struct supervisor *s, enum loop_unit unit)
 {
     for (size_t i = 0; i < s->r->plan.n; i++)
-        if (s->processes[i].runs && (unit < 0 || (int)filter_of(s, i)->unit == unit))
+        if (filter_of(s, i)->unit == unit && s->processes[i].runs)
             return true;
     return false;
 }
 
-static void all_stop(struct supervisor *s, enum phase phase, int status)
+static bool any_runs(const struct supervisor *s)
 {
-    s->phase = phase;
+    for (size_t i = 0; i < s->r->plan.n; i++)
+        if (s->processes[i].runs)
+            return true;
+    return false;
+}
+
+static void unit_signal(struct supervisor *s, enum loop_unit unit, int sig)
+{
+    for (size_t i = 0; i < s->r->plan.n; i++) {
+        struct process *p = &s->processes[i];
+        if (!p->runs || filter_of(s, i)->unit != unit)
+            continue;
+        p->told = true;
+        amp_child_kill_tree(&p->child, sig);
+    }
+    s->units[unit].state = TERMED;
+    s->units[unit].due_ms = sig == SIGTERM ? amp_now_ms() + KILL_MS : 0;
+}
+
+/* Ends all units that run: after a while, if they do not end by themselves, or now. */
+static void all_end(struct supervisor *s, bool now)
+{
+    for (int u = 0; u < LOOP_UNITS; u++) {
+        struct unit *unit = &s->units[u];
+        if (unit->state == DOWN) {
+            unit->due_ms = 0;
+        } else if (now) {
+            unit_signal(s, (enum loop_unit)u, SIGTERM);
+        } else {
+            unit->state = ENDING;
+            unit->due_ms = amp_now_ms() + END_MS;
+        }
+    }
+}
+
+static void loop_stop(struct supervisor *s, int status)
+{
+    s->phase = OVER;
     s->status = status;
-    s->term_ms = 0;
-    s->kill_ms = amp_now_ms() + KILL_MS;
-    unit_signal(s, -1, SIGTERM);
+    s->r->complete = false;
+    all_end(s, true);
 }
 
 /* ---- what an end means ---- */
@@ -208,8 +228,8 @@ static const char *cause_text(const struct supervisor *s, const struct process *
     return out;
 }
 
-/* Counts a restart; the wait before it, or -1: there were too many. */
-static int64_t restart_wait(struct supervisor *s, enum loop_unit unit, const struct process *cause)
+/* Starts the unit again after a wait, or ends the loop if that was done too often. */
+static void unit_again(struct supervisor *s, enum loop_unit unit, const struct process *cause)
 {
     struct unit *u = &s->units[unit];
     char text[128] = "it ended without a reason";
@@ -220,78 +240,47 @@ static int64_t restart_wait(struct supervisor *s, enum loop_unit unit, const str
     if (u->restarts == RESTARTS_MAX) {
         amp_warn("%s: %s; started again %d times in a row (the limit): the loop ends",
                  loop_unit_names[unit], text, RESTARTS_MAX);
-        return -1;
+        loop_stop(s, AMP_TEMPFAIL);
+        return;
     }
-    int64_t wait = amp_backoff_nth(&backoff, (uint32_t)u->restarts);
-    u->restarts++;
+    int64_t wait = amp_backoff_nth(&backoff, (uint32_t)u->restarts++);
     amp_warn("%s: %s; starting %s again in %.2g s (%d of %d)", loop_unit_names[unit], text,
              unit == LOOP_SPINE ? "all filters" : "it", (double)wait / 1000, u->restarts,
              RESTARTS_MAX);
-    return wait;
-}
-
-static void spine_judge(struct supervisor *s)
-{
-    const struct process *killed = unit_cause(s, LOOP_SPINE, true);
-    if (killed) {
-        int64_t wait = restart_wait(s, LOOP_SPINE, killed);
-        all_stop(s, wait < 0 ? STOPPING : FALLING, AMP_TEMPFAIL);
-        s->units[LOOP_SPINE].again_ms = amp_now_ms() + (wait < 0 ? 0 : wait);
-        return;
+    if (unit == LOOP_SPINE) {
+        s->phase = AGAIN;
+        all_end(s, true);
     }
-    /* The coordinator is the first filter; its status is the loop's. */
-    const struct process *failed = unit_cause(s, LOOP_SPINE, false);
-    s->status = s->processes[0].end.exit_code;
-    if (s->status == AMP_OK && failed && failed->end.exit_code >= AMP_USAGE)
-        s->status = failed->end.exit_code;
-    s->phase = ENDING;
-    s->term_ms = amp_now_ms() + END_MS;
-    loop_fifos_touch(s->r->plan.dir);
+    u->due_ms = amp_now_ms() + wait;
 }
 
-static void worker_judge(struct supervisor *s, enum loop_unit unit)
+/* All filters of the unit have ended. */
+static void unit_judge(struct supervisor *s, enum loop_unit unit)
 {
+    const struct process *killed = unit_cause(s, unit, true), *failed = unit_cause(s, unit, false);
     char text[128];
-    const struct process *cause = unit_cause(s, unit, true);
-    const struct process *failed = cause ? NULL : unit_cause(s, unit, false);
-    loop_screen_restore(&s->r->screen);
-    if (failed) {
+    s->units[unit].state = DOWN;
+    s->units[unit].due_ms = 0;
+    if (unit == LOOP_ADMIN)
+        loop_screen_restore(&s->r->screen);
+    if (s->phase != RUNNING)
+        return;
+    if (killed || (unit != LOOP_SPINE && !failed)) {
+        unit_again(s, unit, killed);
+    } else if (unit != LOOP_SPINE) {
         amp_warn("%s: %s: the loop ends", loop_unit_names[unit],
                  cause_text(s, failed, text, sizeof text));
-        all_stop(s, STOPPING, failed->end.exit_code);
-        return;
+        loop_stop(s, failed->end.exit_code);
+    } else {
+        /* The coordinator is the first filter; its status is the loop's. */
+        s->status = s->processes[0].end.exit_code;
+        if (s->status == AMP_OK && failed && failed->end.exit_code >= AMP_USAGE)
+            s->status = failed->end.exit_code;
+        s->phase = OVER;
+        s->r->complete = true;
+        all_end(s, false);
+        loop_fifos_touch(s->r->plan.dir);
     }
-    int64_t wait = restart_wait(s, unit, cause);
-    if (wait < 0)
-        all_stop(s, STOPPING, AMP_TEMPFAIL);
-    else
-        s->units[unit].again_ms = amp_now_ms() + wait;
-}
-
-/* One of the unit's filters has ended: the others follow, then the unit is judged. */
-static void unit_fall(struct supervisor *s, enum loop_unit unit)
-{
-    struct unit *u = &s->units[unit];
-    int64_t now = amp_now_ms();
-    if (!u->falls) {
-        u->falls = true;
-        s->kill_ms = now + KILL_MS;
-        /* The pipeline ends by itself behind a coordinator that has ended. */
-        u->term_ms = now + (unit == LOOP_SPINE ? END_MS : CAUSE_MS);
-    }
-    if (unit_runs(s, unit)) {
-        if (u->term_ms && (now >= u->term_ms || unit_cause(s, unit, true))) {
-            u->term_ms = 0;
-            unit_signal(s, unit, SIGTERM);
-        }
-        return;
-    }
-    u->term_ms = 0;
-    s->kill_ms = 0;
-    if (unit == LOOP_SPINE)
-        spine_judge(s);
-    else
-        worker_judge(s, unit);
 }
 
 /* ---- the loop ---- */
@@ -301,88 +290,61 @@ static int ends_take(struct supervisor *s, struct amp_error *err)
 {
     for (size_t i = s->r->plan.n; i-- > 0;) {
         struct process *p = &s->processes[i];
-        if (!p->runs)
-            continue;
-        int rc = amp_child_poll(&p->child, &p->end, err);
+        struct unit *u = &s->units[filter_of(s, i)->unit];
+        int rc = p->runs ? amp_child_poll(&p->child, &p->end, err) : 0;
         if (rc < 0)
             return -1;
-        p->runs = rc == 0;
-        p->ended = rc > 0;
-    }
-    return 0;
-}
-
-static bool unit_has_end(const struct supervisor *s, enum loop_unit unit)
-{
-    for (size_t i = 0; i < s->r->plan.n; i++)
-        if (filter_of(s, i)->unit == unit && s->processes[i].ended)
-            return true;
-    return false;
-}
-
-static void units_judge(struct supervisor *s)
-{
-    if (unit_has_end(s, LOOP_SPINE)) {
-        unit_fall(s, LOOP_SPINE);
-        return;
-    }
-    for (int u = LOOP_EXECUTOR; u < LOOP_UNITS && s->phase == RUNNING; u++)
-        if (!s->units[u].again_ms && unit_has_end(s, (enum loop_unit)u))
-            unit_fall(s, (enum loop_unit)u);
-}
-
-static int again_start(struct supervisor *s, int64_t now, struct amp_error *err)
-{
-    for (int u = 0; u < LOOP_UNITS; u++) {
-        int64_t at = s->units[u].again_ms;
-        if (!at || at > now)
+        if (rc == 0)
             continue;
-        if (s->phase == FALLING) {
-            if (u == LOOP_SPINE && !unit_runs(s, -1))
-                return units_start(s, err);
-        } else if (s->phase == RUNNING && unit_start(s, (enum loop_unit)u, err) < 0) {
-            return -1;
+        p->runs = false;
+        p->ended = true;
+        if (u->state == UP) {
+            u->state = ENDING;
+            u->due_ms = amp_now_ms() + (filter_of(s, i)->unit == LOOP_SPINE ? END_MS : CAUSE_MS);
         }
     }
     return 0;
 }
 
-static void limits_keep(struct supervisor *s, int64_t now)
+/* The end of the spine decides what that of the others means. It starts again after they have
+ * ended. */
+static bool unit_waits(const struct supervisor *s, enum loop_unit unit)
 {
-    if (s->term_ms && now >= s->term_ms && unit_runs(s, -1)) {
-        s->term_ms = 0;
-        s->kill_ms = now + KILL_MS;
-        unit_signal(s, -1, SIGTERM);
-    }
-    if (s->kill_ms && now >= s->kill_ms) {
-        s->kill_ms = 0;
-        for (int u = 0; u < LOOP_UNITS; u++)
-            if (s->phase != RUNNING || s->units[u].falls)
-                unit_signal(s, u, SIGKILL);
-    }
+    const struct unit *spine = &s->units[LOOP_SPINE];
+    return unit == LOOP_SPINE ? spine->state == DOWN && s->phase == AGAIN && any_runs(s)
+                              : spine->state == ENDING || spine->state == TERMED;
 }
 
-static int turn_wait(struct supervisor *s, struct amp_error *err)
+static int unit_step(struct supervisor *s, enum loop_unit unit, struct amp_error *err)
+{
+    struct unit *u = &s->units[unit];
+    bool due = u->due_ms && amp_now_ms() >= u->due_ms;
+    if (unit_waits(s, unit) || u->state == UP)
+        return 0;
+    if (u->state == DOWN)
+        return !due ? 0 : unit == LOOP_SPINE ? units_start(s, err) : unit_start(s, unit, err);
+    if (!unit_runs(s, unit))
+        unit_judge(s, unit);
+    else if (u->state == ENDING && (due || unit_cause(s, unit, true)))
+        unit_signal(s, unit, SIGTERM);
+    else if (u->state == TERMED && due)
+        unit_signal(s, unit, SIGKILL);
+    return 0;
+}
+
+static int turn_wait(struct supervisor *s, bool stops, struct amp_error *err)
 {
     struct pollfd fds[LOOP_FILTERS + 1];
     struct amp_loop l =
-        amp_loop_turn(fds, LOOP_FILTERS + 1, s->phase == STOPPING ? NULL : &amp_stop,
-                      s->phase == STOPPING ? NULL : &amp_hangup);
+        amp_loop_turn(fds, LOOP_FILTERS + 1, stops ? NULL : &amp_stop, stops ? NULL : &amp_hangup);
     int64_t now = amp_now_ms();
     amp_loop_add(&l, s->r->screen.pipe[0], POLLIN);
     for (size_t i = 0; i < s->r->plan.n; i++)
         if (s->processes[i].runs)
             amp_loop_add(&l, s->processes[i].child.pidfd, POLLIN);
     for (int u = 0; u < LOOP_UNITS; u++)
-        if (s->units[u].term_ms)
-            amp_loop_within(&l, s->units[u].term_ms > now ? s->units[u].term_ms - now : 0);
-    for (int u = 0; u < LOOP_UNITS; u++)
-        if (s->units[u].again_ms && (s->phase == RUNNING || !unit_runs(s, -1)))
-            amp_loop_within(&l, s->units[u].again_ms > now ? s->units[u].again_ms - now : 0);
-    if (s->kill_ms)
-        amp_loop_within(&l, s->kill_ms > now ? s->kill_ms - now : 0);
-    if (s->term_ms)
-        amp_loop_within(&l, s->term_ms > now ? s->term_ms - now : 0);
+        if (s->units[u].due_ms && !unit_waits(s, (enum loop_unit)u))
+            amp_loop_within(&l, s->units[u].due_ms > now ? s->units[u].due_ms - now : 0);
     if (loop_screen_waits(&s->r->screen))
         amp_loop_within(&l, HELD_MS);
     return amp_loop_wait(&l, err) < 0 ? -1 : 0;
@@ -390,34 +352,34 @@ static int turn_wait(struct supervisor *s, struct amp_error *err)
 
 static int loop_turn(struct supervisor *s, struct amp_error *err)
 {
-    if (turn_wait(s, err) < 0)
+    bool stops = s->phase == OVER && !s->r->complete;
+    if (turn_wait(s, stops, err) < 0)
         return -1;
     loop_screen_take(&s->r->screen);
     if (ends_take(s, err) < 0)
         return -1;
-    if ((amp_stop || amp_hangup) && s->phase != STOPPING)
-        all_stop(s, STOPPING, AMP_INTERRUPTED);
-    if (s->phase == RUNNING)
-        units_judge(s);
-    int64_t now = amp_now_ms();
-    limits_keep(s, now);
-    return again_start(s, now, err);
+    if ((amp_stop || amp_hangup) && !stops)
+        loop_stop(s, AMP_INTERRUPTED);
+    for (int u = 0; u < LOOP_UNITS; u++)
+        if (unit_step(s, (enum loop_unit)u, err) < 0)
+            return -1;
+    return 0;
 }
 
 int loop_supervise(struct loop_run *r, struct amp_error *err)
 {
     struct supervisor s = {.r = r};
+    r->complete = false;
     bin_find(&s);
     int rc = units_start(&s, err);
-    while (rc == 0 && (unit_runs(&s, -1) || s.phase == RUNNING || s.phase == FALLING))
+    while (rc == 0 && (any_runs(&s) || s.phase != OVER))
         rc = loop_turn(&s, err);
-    r->complete = rc == 0 && s.phase == ENDING;
-    if (rc < 0) {
-        unit_signal(&s, -1, SIGKILL);
-        for (size_t i = 0; i < r->plan.n; i++)
-            if (s.processes[i].runs)
-                amp_child_wait(&s.processes[i].child, -1, 0, NULL, &s.processes[i].end, NULL);
-        return -1;
-    }
-    return s.status;
+    if (rc == 0)
+        return s.status;
+    for (int u = 0; u < LOOP_UNITS; u++)
+        unit_signal(&s, (enum loop_unit)u, SIGKILL);
+    for (size_t i = 0; i < r->plan.n; i++)
+        if (s.processes[i].runs)
+            amp_child_wait(&s.processes[i].child, -1, 0, NULL, &s.processes[i].end, NULL);
+    return -1;
 }

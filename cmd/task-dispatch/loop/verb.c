@@ -254,7 +254,7 @@ static int run_supervised(struct loop_run *r, int *status, struct amp_error *err
         }
         loop_screen_close(&r->screen);
     }
-    loop_fifos_remove(r->state, dir);
+    loop_fifos_remove(dir);
     loop_plan_free(&r->plan);
     return rc;
 }
