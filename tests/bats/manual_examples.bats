@@ -220,7 +220,7 @@ setup() {
   run -69 --separate-stderr setsid hitl-prompt -s state <in
   session "Questions to a person"
   # Pages whose examples need a state directory with a question.
-  examples hitl-prompt-audit.1 >script
+  examples hitl-prompt-audit.1 | sed "s|/usr/share/amp/draw|$AMP_TOP/share/draw|" >script
   run -0 --separate-stderr bash -euo pipefail script
   [[ ${lines[1]} == *decided*"reviewed the diff" ]]
   [[ $stderr == *"The log is intact"* ]]

@@ -1,4 +1,4 @@
-/* The parts of hitl-prompt audit: the entries and the report. */
+/* The parts of hitl-prompt audit. */
 #ifndef HITL_PROMPT_AUDIT_H
 #define HITL_PROMPT_AUDIT_H
 
@@ -62,14 +62,9 @@ int audit_task_commit(struct audit_tasks *r, const struct amp_store_commit *c,
 
 /* The result of --verify. */
 struct audit_verdict {
-    bool ran, intact;
+    bool intact;
     char log[512]; /* a sentence about the chain of the log */
     uint64_t valid, invalid, unsigned_;
 };
-
-/* Appends a report as one HTML file without scripts and external resources; every value is escaped.
- */
-int audit_html(const struct audit_list *l, const struct audit_verdict *v, const char *state,
-               struct amp_buf *out, struct amp_error *err);
 
 #endif

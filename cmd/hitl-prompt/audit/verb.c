@@ -30,7 +30,7 @@
 #define FILES_MOST 1000
 #define DAYS_MS    (INT64_C(36500) * 86400000)
 
-static const char *since, *html;
+static const char *since;
 static struct amp_list tasks, people, channels, decisions, whats;
 static bool json, verify;
 
@@ -47,7 +47,6 @@ const struct amp_opt audit_opts[] = {
     {0, "verify", AMP_OPT_FLAG, &verify, NULL,
      .doc = "verify the signatures of entries and the chain of the log"},
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
-    {0, "html", AMP_OPT_PATH, &html, "FILE", .doc = "write a report to FILE instead"},
     AMP_OPT_END,
 };
 
@@ -165,7 +164,6 @@ static int chain_verify(struct amp_store *s, struct audit_verdict *v, struct amp
         return -1;
     const struct amp_store_verify how = {
         .check = amp_head_check, .ctx = verifier, .note = chain_note};
-    v->ran = true;
     if (amp_store_verify(s, &how, &found, err) < 0) {
         if (!amp_code_is(err->code, log_tampered))
             return -1;
@@ -361,14 +359,23 @@ static int list_print(const struct audit_list *l, struct amp_error *err)
     return rc;
 }
 
-static int html_write(const struct audit *a, struct amp_error *err)
+/* The last line of --verify --json. */
+static int verdict_print(const struct audit_verdict *v, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf out = {0};
+    AMP_BUF struct amp_buf line = {.max = 4096};
+    char at[AMP_TIME_MAX];
+    struct amp_jw w;
 
-    amp_buf_init(&out, 8 * TEXT_MAX);
-    if (audit_html(&a->list, &a->verdict, hitl_state, &out, err) < 0)
-        return -1;
-    return amp_file_write_atomic(AT_FDCWD, html, 0600, amp_buf_span(&out), err);
+    amp_time_format(amp_now_ms(), at);
+    amp_jw_init(&w, &line);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, audit_members[AUDIT_AT], at);
+    amp_jw_member_text(&w, audit_members[AUDIT_WHAT], "verified");
+    amp_jw_member_text(&w, audit_members[AUDIT_CHANGED], v->log);
+    if (!v->intact)
+        amp_jw_member_text(&w, audit_members[AUDIT_CODE], "log_tampered");
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&line), err);
 }
 
 /* ---- the verb ---- */
@@ -402,11 +409,13 @@ static int audit_run(struct audit *a, struct amp_error *err)
         amp_warn("identities are off: signatures are not verified");
     if (entries_collect(a, err) < 0)
         return -1;
-    if ((html ? html_write(a, err) : list_print(&a->list, err)) < 0)
+    if (list_print(&a->list, err) < 0)
         return -1;
     if (!verify)
         return 0;
     const struct audit_verdict *v = &a->verdict;
+    if (json && verdict_print(v, err) < 0)
+        return -1;
     amp_note("%s; signatures: %llu valid, %llu not valid, %llu missing", v->log,
              (unsigned long long)v->valid, (unsigned long long)v->invalid,
              (unsigned long long)v->unsigned_);
@@ -426,8 +435,6 @@ int hitl_audit(int argc, char **argv)
     (void)argv;
     if (!hitl_state)
         amp_die_no_state();
-    if (json && html)
-        amp_die_usage("--json and --html exclude each other");
     amp_signals_install();
     amp_audit_reader_init(&a.entries);
     audit_tasks_init(&a.tasks);
