@@ -32,7 +32,7 @@ static int list_text(const struct top_model *m, enum top_pane p, struct amp_erro
         return -1;
     for (int k = 0; k < TOP_COLUMNS && c[k].title && n < AMP_TABLE_COLUMNS; k++) {
         bool any = false;
-        for (size_t i = 0; i < l->n && !any; i++) {
+        for (size_t i = 0; *c[k].title && i < l->n && !any; i++) {
             char value[600];
             top_value_text(&l->v[i].value[k], m->now_ms, value, sizeof value);
             any = *value != '\0';

@@ -5,6 +5,20 @@
 
 #include "json/record.h"
 
+const char *amp_agent_word(const struct amp_agent_work *w)
+{
+    static const char *const words[AMP_AGENT_STATE_COUNT] = {
+        [AMP_AGENT_INITIALIZING] = "starting", [AMP_AGENT_RUNNABLE] = "idle",
+        [AMP_AGENT_SCHEDULED] = "begins work", [AMP_AGENT_RUNNING] = "working",
+        [AMP_AGENT_WAITING] = "waits",         [AMP_AGENT_WAITING_RESOURCES] = "waits for a limit",
+        [AMP_AGENT_SUSPENDED] = "suspended",   [AMP_AGENT_RESUMED] = "continues",
+        [AMP_AGENT_COMPLETED] = "finishes",    [AMP_AGENT_FAILED] = "failed",
+        [AMP_AGENT_SHUTTING_DOWN] = "ending",  [AMP_AGENT_RECOVERING] = "recovers",
+    };
+    /* The end of the process removes the time limit of the shutdown. */
+    return w->state == AMP_AGENT_SHUTTING_DOWN && !w->limit_ms ? "ended" : words[w->state];
+}
+
 /* One update of a record. */
 struct update {
     enum { STEP, SEEN, SUSPEND, LIFT, SILENCE } what;

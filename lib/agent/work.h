@@ -16,6 +16,8 @@ struct amp_agent_status {
 };
 int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_status *out,
                      struct amp_error *err);
+/* The state for people: "idle", "working", "ended". */
+const char *amp_agent_word(const struct amp_agent_work *w);
 
 /* A process starts to act as this agent: the state is INITIALIZING until the event READY. The last
  * task and the suspension are kept. */

@@ -77,6 +77,8 @@ struct amp_task {
 };
 
 #define AMP_TASK_KIND "task" /* of the records in the store */
+/* The beginning of the blocker of an attempt that ended without an answer. */
+#define AMP_TASK_UNFINISHED "The agent did not finish: "
 
 /* The words of `state` of a subtask, and of `risk`. */
 extern const struct amp_rec_words amp_task_qa_words, amp_task_risk_words;

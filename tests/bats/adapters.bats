@@ -253,8 +253,8 @@ echo "Invalid API key" >&2
 exit 1
 EOS
   dispatch '.msg_id += "1"' | run_agent --retries 1 --exec "$ADAPTERS/agent-claude"
-  grep -q "it said: agent-claude: claude failed with status 1: Invalid API key: not counted against the agent" err
-  got out.ndjson '.payload.blockers[0]? // "" | test("it said: agent-claude: claude failed with status 1: Invalid API key")'
+  grep -q ": agent-claude: claude failed with status 1: Invalid API key: not counted against the agent" err
+  got out.ndjson '.payload.blockers[0]? // "" | test(": agent-claude: claude failed with status 1: Invalid API key")'
 }
 
 @test "agent-claude as reviewer: a verdict out of the reply, none out of prose" {
@@ -343,7 +343,7 @@ exit 1
 EOS
   dispatch | run_agent --retries 0 --exec "$ADAPTERS/agent-codex"
   got out.ndjson '.payload.completion_status? == "failed"
-    and (.payload.blockers | join(" ") | test("126.*it said: agent-codex: codex failed with status 1: stream disconnected"))'
+    and (.payload.blockers | join(" ") | test("126.*: agent-codex: codex failed with status 1: stream disconnected"))'
 }
 
 @test "the adapters say how they are used and need the contract" {

@@ -332,7 +332,7 @@ decide_about() {
   [ "$(of_task .state)" = waiting ]
   last escalation | jq -e '.payload.escalation_type == "unknown" and (.payload.suggested_actions[0] | contains("approve"))'
   # People read why it asks, and say yes.
-  task-dispatch list -s "$S" | grep -q 'T-2026-001  waiting .* needs your approval '
+  task-dispatch list -s "$S" | grep -q 'T-2026-001  asks you: approval '
   task-dispatch show -s "$S" "$task" | grep -q "waits for a person's decision (needs your approval)"
   last escalation | run -1 hitl-prompt -s "$S" --answer /dev/null
   hitl-prompt list -s "$S" | grep -q ' needs your approval '

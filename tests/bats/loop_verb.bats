@@ -61,7 +61,7 @@ started() {
   mkdir -p "$BATS_TEST_TMPDIR/other"
   cp -R . "$BATS_TEST_TMPDIR/other/repo"
   run -0 --separate-stderr task-dispatch loop -x ../executor -y ../reviewer --verdict-by-exit ../one.md ../two.md
-  [[ $stderr == *"reviewer → coordinator"*"rejected"*"approved"* ]]
+  [[ $stderr == *"T-"*"queued: work/"*"in review"*"rejected, 1 issue: The review command: exit 1"*"reworking: attempt 2"*"approved"* ]]
   states | sed 's/T-[0-9]*-//' >../result
   printf '00%s\tdone\t2\tapproved\n' 1 2 | diff - ../result
   git show work/one:work | diff - <(printf 'line 1\nline 2\n')

@@ -71,7 +71,7 @@ setup() {
   ended T-3 FAILED FAILURE E_PROCESS_CRASH
   ended T-4 FAILED FAILURE E_MODEL_UNAVAILABLE
   ended T-5 FAILED FAILURE E_PROCESS_CRASH
-  [[ $(response T-5 .error_details.message) == *"status 1"*"; it said: oops"* ]]
+  [[ $(response T-5 .error_details.message) == *"exit 1: oops"* ]]
   ended T-6 FAILED FAILURE E_MALFORMED_RESPONSE
   ended T-7 FAILED FAILURE E_MALFORMED_RESPONSE
   [[ $(response T-7 .error_details.message) == *require_final_signal* ]]

@@ -49,6 +49,6 @@ SH
   sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$AMP_TOP/man/task-dispatch-loop.1" | sed -n '/^\.Bd/,/^\.Ed/p' |
     sed -e '/^\./d' -e 's/^\$ //' >script
   run -0 timeout 60 bash -eu script
-  [[ $output == *"review_verdict"*"approved"* ]]
+  [[ $output == *"in review"*"approved"* ]]
   bash -n loop.sh
 }

@@ -59,6 +59,11 @@ A
 
 @test "list: what waits for a person comes first; filters; JSON by its schema" {
   task-dispatch list >out
+  [ "$(sed 's/  */ /g; s/ [0-9]*s work/ AGE work/' out)" = "ID STATE TRY AGE TASK
+T-2026-002 asks you: rejected too often 3 AGE work of y
+T-2026-001 approved 1 AGE work of x
+T-2026-003 queued (1st) 1 AGE work of z" ]
+  task-dispatch list --protocol >out
   [ "$(awk '{ print $1 " " $2 }' out | paste -sd' ')" = "ID STATE T-2026-002 locked T-2026-001 done T-2026-003 dispatched" ]
   grep -q "T-2026-002  locked.*3 .*rejected .*rejected too often .*agent/y .*work of y" out
   task-dispatch list --json >json
@@ -94,12 +99,13 @@ A
   [ "$(sed 's/…/./g' row | wc -c)" -le 61 ]
   grep -q "…" row
   task-dispatch list --color always >colored
-  grep -qF $'\e[31mlocked' colored
+  grep -qF $'\e[31masks you: rejected too often' colored
 }
 
 @test "show prints the story; what others wrote is behind a bar; what comes next" {
   task-dispatch show 2 >out
-  grep -q "^== T-2026-002: locked" out
+  grep -q "^== T-2026-002: asks you: rejected too often" out
+  task-dispatch show --protocol 2 | grep -q "^== T-2026-002: locked"
   grep -q "^  task         | work of y" out
   [ "$(grep -c "verdict: rejected, confidence 0.90" out)" -eq 3 ]
   grep -q '^               | it is \\x1b\[31mwrong' out

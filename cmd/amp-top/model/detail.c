@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/record.h"
+#include "agent/work.h"
 #include "base/grow.h"
 #include "flow/decide/evidence.h"
 #include "flow/story/story.h"
@@ -204,7 +204,7 @@ static void agent_show(struct top_source *src, const char *name, struct top_text
     }
     top_head_add(t, "work");
     if (amp_agent_has_work(&r)) {
-        top_fact_add(t, "state", amp_agent_fsm.states[r.work.state].name);
+        top_fact_add(t, "state", amp_agent_word(&r.work));
         top_fact_add(t, "role", r.work.role);
         top_fact_add(t, "task", r.work.task);
         top_fact_add(t, "last task", r.work.last_task);

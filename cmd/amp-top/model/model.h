@@ -46,7 +46,7 @@ struct top_value {
     int64_t n, most;
 };
 
-#define TOP_COLUMNS 9
+#define TOP_COLUMNS 10
 struct top_row {
     char *key; /* identifies the row in its list; the record's name */
     struct top_value value[TOP_COLUMNS];
@@ -66,7 +66,7 @@ struct top_list {
 
 /* The columns of a pane. */
 struct top_column {
-    const char *title; /* NULL: no more */
+    const char *title; /* NULL: no more; "": only a member in JSON */
     const char *word;  /* its member in JSON */
     uint8_t least, most;
     bool right, flex;

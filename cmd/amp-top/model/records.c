@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/record.h"
+#include "agent/work.h"
 #include "flow/story/story.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
@@ -24,15 +24,6 @@ void top_lower(struct amp_span name, char *to, size_t size)
 
 /* ---- tasks ---- */
 
-static enum top_tone verdict_tone(struct amp_span verdict)
-{
-    return verdict.n == 0                         ? TOP_DIM
-           : amp_span_is(verdict, "approved")     ? TOP_GOOD
-           : amp_span_starts(verdict, "approved") ? TOP_GOOD
-           : amp_span_is(verdict, "rejected")     ? TOP_BAD
-                                                  : TOP_WARN;
-}
-
 static enum top_tone task_tone(const struct amp_brief *b)
 {
     if (b->paused || b->questions > 0)
@@ -48,7 +39,7 @@ static int task_put(void *ctx, const struct amp_brief *b, struct amp_error *err)
 {
     struct top_source *src = ctx;
     struct top_draft d;
-    char step[64] = "", question[64];
+    char words[AMP_BRIEF_WORDS_MAX], step[64] = "", question[64];
     uint8_t calm = b->ended ? TOP_DIM : TOP_PLAIN;
 
     if (b->subtask.n)
@@ -57,14 +48,16 @@ static int task_put(void *ctx, const struct amp_brief *b, struct amp_error *err)
     top_draft_begin(&d, b->id, b->id);
     top_draft_text(&d, 0, b->ended ? TOP_DIM : TOP_STRONG, b->id);
     top_draft_text(&d, 1, (uint8_t)task_tone(b),
+                   amp_span_str(amp_brief_words(b, src->m->now_ms, words)));
+    top_draft_number(&d, 2, b->rejections > 1 ? TOP_WARN : calm, TOP_NUMBER, b->attempts, 0);
+    top_draft_number(&d, 3, TOP_DIM, TOP_AGE, b->updated_ms, 0);
+    top_draft_text(&d, 4, calm, b->description);
+    top_draft_text(&d, 5, calm,
                    b->paused && !b->ended ? AMP_SPAN("paused") : amp_span_str(amp_brief_state(b)));
-    top_draft_text(&d, 2, calm, amp_span_str(step));
-    top_draft_number(&d, 3, b->rejections > 1 ? TOP_WARN : calm, TOP_NUMBER, b->attempts, 0);
-    top_draft_text(&d, 4, (uint8_t)verdict_tone(b->verdict), b->verdict);
-    top_draft_text(&d, 5, b->working ? TOP_INFO : TOP_DIM, b->agent);
-    top_draft_text(&d, 6, TOP_WARN, amp_span_str(question));
-    top_draft_number(&d, 7, TOP_DIM, TOP_AGE, b->updated_ms, 0);
-    top_draft_text(&d, 8, calm, b->description);
+    top_draft_text(&d, 6, calm, amp_span_str(step));
+    top_draft_text(&d, 7, calm, b->verdict);
+    top_draft_text(&d, 8, calm, b->agent);
+    top_draft_text(&d, 9, calm, amp_span_str(question));
     d.rank = b->questions ? 3 : b->working ? 2 : !b->ended;
     d.hidden[0] = b->ended;
     return top_draft_end(&d, &src->m->list[TOP_TASKS], !src->loaded, err);
@@ -109,7 +102,7 @@ static int agent_put(void *ctx, struct amp_span name, const struct amp_agent_rec
     struct top_source *src = ctx;
     struct top_draft d;
     AMP_FREE struct amp_binding *b = calloc(1, sizeof *b);
-    char agent[AMP_PAUSE_NAME_MAX + 1], state[64] = "";
+    char agent[AMP_PAUSE_NAME_MAX + 1], state[64] = "", words[64];
     bool work = amp_agent_has_work(r), suspended = amp_agent_is_suspended(r);
     uint8_t tone = work ? (uint8_t)agent_tone(r) : TOP_PLAIN;
 
@@ -123,13 +116,16 @@ static int agent_put(void *ctx, struct amp_span name, const struct amp_agent_rec
         top_lower(amp_span_str(amp_agent_fsm.states[r->work.state].name), state, sizeof state);
     else
         top_lower(amp_span_str(amp_reach_fsm.states[r->reach.state].name), state, sizeof state);
+    snprintf(words, sizeof words, "%s", work ? amp_agent_word(&r->work) : state);
     const char *task = r->work.task ? r->work.task : "";
     const struct amp_pause *p = amp_pauses_find(&src->pauses, amp_span_str(task), name);
     if (p || suspended) {
-        snprintf(state, sizeof state, "%s", p ? "paused" : "suspended");
+        snprintf(words, sizeof words, "%s", p ? "paused" : "suspended");
+        memcpy(state, words, sizeof state);
         tone = TOP_WARN;
     } else if (r->reach.state == AMP_REACH_UNREACHABLE) {
-        snprintf(state, sizeof state, "unreachable");
+        snprintf(words, sizeof words, "unreachable");
+        memcpy(state, words, sizeof state);
         tone = TOP_BAD;
     }
     int64_t seen =
@@ -137,7 +133,8 @@ static int agent_put(void *ctx, struct amp_span name, const struct amp_agent_rec
     const char *role = r->work.role && *r->work.role ? r->work.role : r->reach.role;
     top_draft_begin(&d, name, amp_span_str(task));
     top_draft_text(&d, 0, TOP_STRONG, name);
-    top_draft_text(&d, 1, tone, amp_span_str(state));
+    top_draft_text(&d, 1, tone, amp_span_str(words));
+    top_draft_text(&d, 7, tone, amp_span_str(state));
     top_draft_text(&d, 2, TOP_DIM, amp_span_str(role));
     if (*task)
         top_draft_text(&d, 3, TOP_PLAIN, amp_span_str(task));

@@ -51,7 +51,7 @@ static void columns_fit(const struct top_ui *ui, const struct top_model *m, enum
         for (int i = 0; i < rows; i++) {
             const struct top_row *r = row_at(ui, m, p, (uint64_t)i);
             char text[512];
-            if (!r || value_is_empty(&r->value[k]))
+            if (!r || !*c[k].title || value_is_empty(&r->value[k]))
                 continue;
             shown[k] = true;
             top_value_text(&r->value[k], m->now_ms, text, sizeof text);

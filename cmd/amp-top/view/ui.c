@@ -133,7 +133,9 @@ void top_ui_sort(struct top_ui *ui, enum top_pane p)
 {
     struct top_place *at = &ui->place[p];
     at->sort++;
-    if (at->sort >= TOP_COLUMNS || !top_columns_of[p][at->sort].title)
+    /* The columns that are only members in JSON are the last ones. */
+    const char *title = at->sort < TOP_COLUMNS ? top_columns_of[p][at->sort].title : NULL;
+    if (!title || !*title)
         at->sort = -1;
     at->down = false;
 }

@@ -104,7 +104,7 @@ static void identity_add(struct maker *m)
 static void show_make(struct maker *m, enum loop_unit unit, const char *role)
 {
     filter_begin(m, unit, "amp-ack", "show");
-    args_add(m, "--quiet", "--in", NULL);
+    args_add(m, "--quiet", "--words", "--in", NULL);
     fifo_add(m, "", "from-", role);
     arg_add(m, "--out");
     fifo_add(m, "", "shown-", role);
@@ -126,7 +126,7 @@ static void spine_make(struct maker *m)
     }
     f = filter_begin(m, LOOP_SPINE, "amp-ack", "show");
     f->reads = f->writes = true;
-    arg_add(m, "--quiet");
+    args_add(m, "--quiet", "--words", NULL);
     f = filter_begin(m, LOOP_SPINE, "amp-ack", "track");
     f->reads = f->writes = true;
     identity_add(m);

@@ -12,7 +12,7 @@
 
 #include "../tasks/tasks.h"
 #include "activity/activity.h"
-#include "agent/record.h"
+#include "agent/work.h"
 #include "base/grow.h"
 #include "cli/list.h"
 #include "cli/time.h"
@@ -306,7 +306,7 @@ static int agent_row(struct status *t, struct amp_span name, const struct amp_ag
                                   .branch = task.n ? amp_buf_span(&d->branch) : AMP_SPAN(""),
                                   .job = amp_span_str(job ? job->id : ""),
                                   .state = state,
-                                  .shown = lost ? "lost" : state,
+                                  .shown = lost ? "lost" : amp_agent_word(work),
                                   .role = work->role,
                                   .worker = job ? job->worker : "",
                                   .code = work->code,

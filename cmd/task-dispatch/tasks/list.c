@@ -16,7 +16,7 @@
 
 #define LINE_MAX_BYTES (1u << 20)
 
-static bool all, open_only, waiting, json, paths;
+static bool all, open_only, waiting, json, paths, protocol;
 static const char *state_of, *agent;
 
 static const char *const states[] = {"new",     "incomplete", "dispatched", "in_review", "rework",
@@ -33,6 +33,7 @@ const struct amp_opt tasks_list_opts[] = {
      .values = "agent"},
     {0, "paths", AMP_OPT_FLAG, &paths, NULL,
      "print the worktree and the log of the last attempt under each task"},
+    {'p', "protocol", AMP_OPT_FLAG, &protocol, NULL, "print the words of the protocol"},
     {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per task"},
     AMP_OPT_END,
 };
@@ -70,7 +71,7 @@ static int row_keep(struct row *r, struct amp_error *err)
     struct amp_span *of[] = {&r->b.id,      &r->b.description, &r->b.repo,          &r->b.branch,
                              &r->b.base,    &r->b.subtask,     &r->b.completion,    &r->b.commit,
                              &r->b.verdict, &r->b.question,    &r->b.question_type, &r->b.severity,
-                             &r->b.agent,   &r->b.worktree,    &r->b.question_why};
+                             &r->b.agent,   &r->b.worktree,    &r->b.question_why,  &r->b.reason};
     size_t n = 0, count = sizeof of / sizeof *of;
 
     for (size_t i = 0; i < count; i++)
@@ -115,9 +116,6 @@ static int compare_rows(const void *a, const void *b)
 
 /* ---- for people ---- */
 
-/* Columns; below 80 the agent and the branch are left out. */
-enum { NARROW = 7, WIDE = 9 };
-
 static enum amp_tint state_tint(const struct row *r)
 {
     if (r->rank == RANK_CRITICAL || r->b.state == AMP_TASK_FAILED)
@@ -140,22 +138,29 @@ static int row_print(struct listing *l, struct amp_table *t, const struct row *r
                      struct amp_error *err)
 {
     const struct amp_brief *b = &r->b;
-    char state[64], tries[48] = "", age[AMP_AGE_MAX];
+    char state[AMP_BRIEF_WORDS_MAX], tries[48] = "", age[AMP_AGE_MAX];
     bool rejected = amp_span_is(b->verdict, "rejected");
 
-    snprintf(state, sizeof state, "%s%s", amp_brief_state(b), b->paused ? " (paused)" : "");
+    if (protocol)
+        snprintf(state, sizeof state, "%s%s", amp_brief_state(b), b->paused ? " (paused)" : "");
+    else
+        amp_brief_words(b, l->now_ms, state);
     if (b->subtasks > 1)
         snprintf(tries, sizeof tries, "%lld (%u/%u)", (long long)b->attempts, b->approved,
                  b->subtasks);
     else if (b->attempts)
         snprintf(tries, sizeof tries, "%lld", (long long)b->attempts);
-    const struct amp_span cells[] = {
-        b->id,      amp_span_str(state), amp_span_str(tries),
-        b->verdict, b->question_why,     amp_age_text(l->now_ms - b->created_ms, age),
-        b->agent,   b->branch,           line_first(b->description)};
-    if (amp_table_row(t, cells, 9, err) < 0)
+    amp_age_text(l->now_ms - b->created_ms, age);
+    const struct amp_span plain[] = {b->id, amp_span_str(state), amp_span_str(tries),
+                                     amp_span_str(age), line_first(b->description)};
+    const struct amp_span words[] = {b->id,      amp_span_str(state), amp_span_str(tries),
+                                     b->verdict, b->question_why,     amp_span_str(age),
+                                     b->agent,   b->branch,           line_first(b->description)};
+    if (amp_table_row(t, protocol ? words : plain, t->columns, err) < 0)
         return -1;
     amp_table_tint(t, 1, state_tint(r));
+    if (!protocol)
+        return 0;
     amp_table_tint(t, 3, rejected ? AMP_TINT_OLD : b->verdict.n ? AMP_TINT_NEW : AMP_TINT_NONE);
     amp_table_tint(t, 4, b->questions ? AMP_TINT_WARN : AMP_TINT_NONE);
     return 0;
@@ -163,15 +168,14 @@ static int row_print(struct listing *l, struct amp_table *t, const struct row *r
 
 static int table_print(struct listing *l, struct amp_error *err)
 {
-    static const char *const wide[] = {"ID",  "STATE", "TRY",    "VERDICT", "QUESTION",
-                                       "AGE", "AGENT", "BRANCH", "TASK"};
-    static const char *const narrow[] = {"ID",       "STATE", "TRY", "VERDICT",
-                                         "QUESTION", "AGE",   "TASK"};
+    static const char *const plain[] = {"ID", "STATE", "TRY", "AGE", "TASK"};
+    static const char *const words[] = {"ID",  "STATE", "TRY",    "VERDICT", "QUESTION",
+                                        "AGE", "AGENT", "BRANCH", "TASK"};
     struct amp_table t;
-    int rc = 0, fit = amp_page_columns(STDOUT_FILENO), n = fit && fit < 80 ? NARROW : WIDE;
+    int rc = 0, n = protocol ? 9 : 5;
 
-    amp_table_init(&t, n == WIDE ? wide : narrow, n);
-    t.fit = fit;
+    amp_table_init(&t, protocol ? words : plain, n);
+    t.fit = amp_page_columns(STDOUT_FILENO);
     t.color = amp_color_of(STDOUT_FILENO);
     for (int i = 0; i < n; i++)
         amp_table_tint(&t, i, AMP_TINT_HEAD);
@@ -207,7 +211,11 @@ static int paths_print(struct listing *l, struct amp_error *err)
         amp_span_copy(b->id, id, sizeof id);
         amp_story_log(l->store, id, log, sizeof log);
         amp_buf_reset(&line);
-        if (amp_buf_fmt(&line, err, "%s  %s\n", id, amp_brief_state(b)) < 0 ||
+        char state[AMP_BRIEF_WORDS_MAX];
+        amp_brief_words(b, l->now_ms, state);
+        if (amp_buf_fmt(&line, err, "%s  ", id) < 0 ||
+            amp_text_safe(amp_span_str(protocol ? amp_brief_state(b) : state), 0, &line, err) < 0 ||
+            amp_buf_str(&line, "\n", err) < 0 ||
             path_print("worktree", b->worktree, &line, err) < 0 ||
             path_print("log", amp_span_str(log), &line, err) < 0 ||
             amp_out(amp_buf_span(&line), err) < 0)

@@ -20,10 +20,11 @@
 #define TEXT_MAX  (64u << 20)
 #define FIELD_MAX 4000 /* bytes of one text that are shown without --full */
 
-static bool json, full;
+static bool json, full, protocol;
 
 const struct amp_opt tasks_show_opts[] = {
     {0, "full", AMP_OPT_FLAG, &full, NULL, "print long texts completely"},
+    {'p', "protocol", AMP_OPT_FLAG, &protocol, NULL, "print the words of the protocol"},
     {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object"},
     AMP_OPT_END,
 };
@@ -36,7 +37,7 @@ struct showing {
     char texts[PATH_MAX + 512];
     struct amp_span agent;
     bool working, paused;
-    char state[32];
+    char state[32], said[AMP_BRIEF_WORDS_MAX]; /* the state in words of the protocol, of people */
 };
 
 /* ---- the summary's part ---- */
@@ -49,6 +50,7 @@ static int brief_take(void *ctx, const struct amp_brief *b, struct amp_error *er
     s->working = b->working;
     s->paused = b->paused;
     snprintf(s->state, sizeof s->state, "%s", amp_brief_state(b));
+    amp_brief_words(b, amp_now_ms(), s->said);
     int n = snprintf(s->texts, sizeof s->texts, "%.*s%.*s", AMP_CLIP(b->worktree, PATH_MAX - 1),
                      AMP_CLIP(b->agent, 256));
     if (n < 0 || (size_t)n >= sizeof s->texts)
@@ -323,22 +325,34 @@ static int event_show(const struct showing *s, const struct amp_story_event *e, 
     }
 }
 
+/* The heading: its words may have texts of others. */
+static int state_show(const struct showing *s)
+{
+    AMP_BUF struct amp_buf state = {.max = 4 * AMP_BRIEF_WORDS_MAX};
+    const char *words = protocol ? s->state : s->said;
+
+    if (amp_text_safe(amp_span_str(words), 0, &state, s->page.err) < 0)
+        return -1;
+    return amp_page_say(&s->page, AMP_TINT_HEAD, "== %s: %.*s%s", s->st.task.id, (int)state.len,
+                        state.data, protocol && s->paused ? " (paused)" : "");
+}
+
 static int top_show(const struct showing *s)
 {
     const struct amp_task *t = &s->st.task;
     char at[32], age[AMP_AGE_MAX];
 
     amp_age_text(amp_now_ms() - t->created_ms, age);
-    if (amp_page_say(&s->page, AMP_TINT_HEAD, "== %s: %s%s", t->id, s->state,
-                     s->paused ? " (paused)" : "") < 0 ||
-        quote(s, "task", t->description) < 0 || quote(s, "repository", t->repo) < 0 ||
-        quote(s, "branch", t->branch) < 0 || quote(s, "base", t->base) < 0 ||
+    if (state_show(s) < 0 || quote(s, "task", t->description) < 0 ||
+        quote(s, "repository", t->repo) < 0 || quote(s, "branch", t->branch) < 0 ||
+        quote(s, "base", t->base) < 0 ||
         fact(s, "since", "%s (%s)", time_local(t->created_ms, at), age) < 0)
         return -1;
     for (size_t i = 0; t->n_parts > 1 && i < t->n_parts; i++)
         if (fact(s, i ? "" : "subtasks", "%.200s: %s, %lld attempt%s", t->parts[i].id,
-                 amp_qa_fsm.states[t->parts[i].state].name, (long long)t->parts[i].attempts,
-                 t->parts[i].attempts == 1 ? "" : "s") < 0)
+                 protocol ? amp_qa_fsm.states[t->parts[i].state].name
+                          : amp_part_words(t->parts[i].state),
+                 (long long)t->parts[i].attempts, t->parts[i].attempts == 1 ? "" : "s") < 0)
             return -1;
     return amp_buf_str(s->page.out, "\n", s->page.err);
 }

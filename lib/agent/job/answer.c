@@ -30,7 +30,7 @@ enum amp_attempt_end amp_attempt_read_end(const struct amp_child_end *end, char 
         return AMP_END_MACHINERY;
     }
     int code = end->exit_code;
-    snprintf(why, size, "it ended with status %d", code);
+    snprintf(why, size, "exit %d", code);
     if (code == 0)
         return AMP_END_DONE;
     if (code == AMP_TEMPFAIL)

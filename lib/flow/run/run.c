@@ -338,7 +338,7 @@ static enum amp_completion result_completion(struct work *k, enum amp_attempt_en
     else if (!strcmp(word, "partial") || (!*word && json_array_size(own)))
         c = AMP_COMPLETION_PARTIAL;
     if (end != AMP_END_DONE && !(*k->trouble && end == AMP_END_MACHINERY && !*k->of.files.dir)) {
-        snprintf(text, sizeof text, "The agent did not finish: %s", why);
+        snprintf(text, sizeof text, AMP_TASK_UNFINISHED "%s", why);
         json_array_append_new(blockers, json_string(text));
     }
     if (c == AMP_COMPLETION_COMPLETE && !strcmp(k->of.commit, k->first)) {

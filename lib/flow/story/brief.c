@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "activity/activity.h"
 #include "agent/record.h"
 #include "base/grow.h"
 #include "flow/story/story.h"
@@ -47,8 +48,9 @@ struct record {
     int64_t rejections, created_ms, updated_ms;
     struct asked *open;
     struct part *parts;
-    struct amp_span *agents;
-    uint32_t n_open, n_parts, n_agents;
+    struct amp_span *agents, *blockers;
+    struct amp_span cancelled;
+    uint32_t n_open, n_parts, n_agents, n_blockers;
 };
 #define TASK(as, key, member) AMP_REC(as, struct record, key, member)
 static const struct amp_rec_field task_fields[] = {
@@ -60,6 +62,8 @@ static const struct amp_rec_field task_fields[] = {
     TASK(INT, "reject_count", rejections),
     AMP_REC_MANY(struct record, "escalations", open, &asked_rec, false),
     AMP_REC_WORDS(struct record, "agents", agents, false),
+    AMP_REC_WORDS(struct record, "blockers", blockers, false),
+    TASK(TEXT, "cancelled", cancelled),
     TASK(TIME, "created", created_ms),
     TASK(TIME, "updated", updated_ms),
     AMP_REC_MANY(struct record, "subtasks", parts, &part_rec, false),
@@ -71,6 +75,13 @@ AMP_REC_TABLE(task_rec, "a task's record", struct record, task_fields);
 struct worker {
     char *name, *task, *last_task; /* task: "" if it has none */
     char *repo, *branch, *worktree;
+    int64_t since_ms; /* since when it works on its task; 0: unknown */
+};
+
+/* A dispatched task that no agent works on. */
+struct queued {
+    char id[AMP_TASK_ID_MAX];
+    int64_t since_ms;
 };
 
 struct landed {
@@ -87,6 +98,9 @@ struct briefing {
     size_t n_workers, cap_workers;
     struct landed *landed; /* by id */
     size_t n_landed, cap_landed;
+    struct queued *queue; /* the longest waiting first */
+    size_t n_queue, cap_queue;
+    bool has_queue; /* it was read */
     struct amp_pauses pauses;
     struct amp_buf mem;
     bool stopped;
@@ -156,6 +170,16 @@ static int binding_add(void *ctx, const struct amp_binding *at, struct amp_error
                : 0;
 }
 
+static int activity_add(void *ctx, const struct amp_activity *a, struct amp_error *err)
+{
+    struct worker *w = worker_find(ctx, a->agent);
+
+    (void)err;
+    if (w && amp_span_is(a->task, w->task))
+        w->since_ms = a->began_ms;
+    return 0;
+}
+
 /* Tells who works on the task, or did last, and the worktree that is on its branch. */
 static void worker_tell(struct briefing *b, const struct record *r, struct amp_brief *out)
 {
@@ -165,6 +189,7 @@ static void worker_tell(struct briefing *b, const struct record *r, struct amp_b
         const struct worker *w = &b->workers[i];
         if (amp_span_is(out->id, w->task)) {
             out->working = true;
+            out->since_ms = w->since_ms;
             last = w;
         } else if (!out->working && amp_span_is(out->id, w->last_task)) {
             last = w;
@@ -178,6 +203,68 @@ static void worker_tell(struct briefing *b, const struct record *r, struct amp_b
     out->paused =
         b->pauses.n_v && (amp_pauses_find(&b->pauses, out->id, AMP_SPAN("")) ||
                           (out->working && amp_pauses_find(&b->pauses, AMP_SPAN(""), out->agent)));
+}
+
+/* ---- the queue ---- */
+
+static bool is_worked_on(const struct briefing *b, struct amp_span id)
+{
+    for (size_t i = 0; i < b->n_workers; i++)
+        if (amp_span_is(id, b->workers[i].task))
+            return true;
+    return false;
+}
+
+static int queued_add(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
+{
+    struct briefing *b = ctx;
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct record r;
+
+    if (is_worked_on(b, id))
+        return 0;
+    if (amp_rec_parse(&task_rec, rec->json, &mem, &r, err) < 0 ||
+        amp_grow(&b->queue, &b->cap_queue, b->n_queue, sizeof *b->queue, err) < 0)
+        return -1;
+    struct queued *q = &b->queue[b->n_queue++];
+    q->since_ms = r.updated_ms;
+    amp_span_copy(id, q->id, sizeof q->id);
+    return 0;
+}
+
+static int queued_compare(const void *a, const void *b)
+{
+    const struct queued *x = a, *y = b;
+
+    return x->since_ms != y->since_ms ? (x->since_ms < y->since_ms ? -1 : 1) : strcmp(x->id, y->id);
+}
+
+/* The queue is read once, for the first task that is in it. */
+static int queue_read(struct briefing *b, struct amp_error *err)
+{
+    static const uint8_t states[] = {AMP_TASK_DISPATCHED, AMP_TASK_REWORK};
+
+    for (size_t i = 0; i < sizeof states; i++)
+        if (amp_store_each(b->store, AMP_TASK_KIND, amp_task_fsm.states[states[i]].name, queued_add,
+                           b, err) < 0)
+            return -1;
+    if (b->n_queue)
+        qsort(b->queue, b->n_queue, sizeof *b->queue, queued_compare);
+    b->has_queue = true;
+    return 0;
+}
+
+static int place_tell(struct briefing *b, struct amp_brief *out, struct amp_error *err)
+{
+    if (out->working || (out->state != AMP_TASK_DISPATCHED && out->state != AMP_TASK_REWORK))
+        return 0;
+    if (!b->has_queue && queue_read(b, err) < 0)
+        return -1;
+    for (size_t i = 0; i < b->n_queue && !out->place; i++)
+        if (amp_span_is(out->id, b->queue[i].id))
+            out->place = (uint32_t)i + 1;
+    return 0;
 }
 
 /* ---- landings ---- */
@@ -298,10 +385,14 @@ static int brief_tell(void *ctx, struct amp_span id, const struct amp_store_rec 
         .landing = landing,
         .created_ms = r.created_ms,
         .updated_ms = r.updated_ms,
+        .reason = r.n_blockers ? r.blockers[0] : AMP_SPAN(""),
+        .cancelled = r.cancelled.n > 0,
     };
     part_tell(&r, &out);
     question_tell(&r, &out);
     worker_tell(b, &r, &out);
+    if (place_tell(b, &out, err) < 0)
+        return -1;
     int rc = b->fn(b->ctx, &out, err);
     b->stopped = rc == 1;
     return rc;
@@ -347,7 +438,9 @@ int amp_brief_each(struct amp_store *s, const struct amp_brief_filter *f, amp_br
     amp_buf_init(&b.mem, AMP_REC_MAX);
     amp_pauses_init(&b.pauses);
     if (amp_agent_records(s, agent_add, &b, err) == 0 &&
-        amp_binding_each(s, binding_add, &b, err) == 0 && amp_pauses_read(s, &b.pauses, err) == 0 &&
+        amp_binding_each(s, binding_add, &b, err) == 0 &&
+        amp_activity_each(s, &(struct amp_activity_filter){0}, activity_add, &b, err) == 0 &&
+        amp_pauses_read(s, &b.pauses, err) == 0 &&
         amp_store_each(s, AMP_LANDING_KIND, NULL, landed_add, &b, err) == 0)
         rc = f->id.n ? one_tell(&b, err) : all_tell(&b, err);
     for (size_t i = 0; i < b.n_workers; i++) {
@@ -358,6 +451,7 @@ int amp_brief_each(struct amp_store *s, const struct amp_brief_filter *f, amp_br
     }
     free(b.workers);
     free(b.landed);
+    free(b.queue);
     amp_pauses_release(&b.pauses);
     amp_buf_release(&b.mem);
     return rc;

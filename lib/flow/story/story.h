@@ -33,6 +33,11 @@ struct amp_brief {
     struct amp_span agent, worktree;
     bool working, paused; /* paused: a person suspended the task, its agent, or everything */
     uint8_t landing;      /* of amp_landing_fsm; none for a task that has not ended */
+    /* The first blocker of the last result, which tells why it failed. */
+    struct amp_span reason;
+    bool cancelled;   /* a person ended it */
+    uint32_t place;   /* among the dispatched tasks that no agent works on: 1, 2, …; 0: none */
+    int64_t since_ms; /* since when its agent works; 0: unknown */
     int64_t created_ms, updated_ms;
 };
 
@@ -54,8 +59,17 @@ int amp_brief_each(struct amp_store *s, const struct amp_brief_filter *f, amp_br
  * work log. "": there is none. */
 void amp_story_log(const struct amp_store *s, const char *id, char *out, size_t size);
 
-/* The state of a task for people: that of its machine, or landing, landed. */
+/* The state of a task as a word of the protocol: that of its machine, or landing, landed. */
 const char *amp_brief_state(const struct amp_brief *b);
+/* The state in a person's words: "queued (3rd)", "working (executor-2, 4 min)", "in review",
+ * "asks you: approval", "failed: exit 1: no network". One line; parts of it are texts of others. */
+#define AMP_BRIEF_WORDS_MAX 256
+const char *amp_brief_words(const struct amp_brief *b, int64_t now_ms,
+                            char out[AMP_BRIEF_WORDS_MAX]);
+/* A blocker without the words of the executor's tool before it. */
+struct amp_span amp_story_reason(struct amp_span blocker);
+/* The state of a subtask, of amp_qa_fsm, in a person's words. */
+const char *amp_part_words(uint8_t state);
 
 /* The id that a person means: an id, an unambiguous prefix of one, or the number alone ("7", "007",
  * "2026-007"); of several years the newest. NO unknown_task, ambiguous_task. */

@@ -323,7 +323,7 @@ static void why_complete(struct amp_assignment *k)
 
     amp_attempt_last_line(k->files.err, last, sizeof last);
     if (*last)
-        snprintf(k->why + n, sizeof k->why - n, "; it said: %s", last);
+        snprintf(k->why + n, sizeof k->why - n, ": %s", last);
 }
 
 int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
